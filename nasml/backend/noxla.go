@@ -1,0 +1,8 @@
+//go:build !(cgo && ((linux && (amd64 || arm64)) || (darwin && arm64)) && !noxla)
+
+package backend
+
+const (
+	defaultConfig = "go"
+	advice        = "this program was built without XLA: install a C compiler (Debian: apt install gcc libc6-dev), set CGO_ENABLED=1 and build again"
+)
