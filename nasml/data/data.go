@@ -1,0 +1,390 @@
+// Package data has the data sets that the papers use: the publishers' own
+// files, checked against pinned sums and downloaded where they are missing
+// (Load, Fetch, Import, Status), and generators for what can be made
+// (SyntheticImages, LinearTeacher, LowRankTeacher).
+//
+// The files lie in Dir as their publisher names them, zipped or not:
+//
+//	$NASML_DATA/mnist/train-images-idx3-ubyte.gz
+//	$NASML_DATA/fashion-mnist/train-images-idx3-ubyte.gz
+//
+// What is loaded carries a fingerprint of its content, which becomes part of
+// a trial's key. Generated data says so in Images.Synthetic and never takes
+// the place of real data by itself.
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What can be wrong with a file; errors.Is tells them apart.
+var (
+	ErrMissing = errors.New("the file is missing")
+	ErrBroken  = errors.New("the file is broken")
+)
+
+// Dir returns the folder of the data sets as an absolute path: $NASML_DATA,
+// else nasml/data in the user's cache folder. It does not make the folder. It
+// is an error where neither is known.
+func Dir() (string, error) {
+	if dir := os.Getenv("NASML_DATA"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for data: %w; set NASML_DATA to one", err)
+	}
+	return filepath.Join(cache, "nasml", "data"), nil
+}
+
+// Load returns one part of a data set. Files that are missing are downloaded
+// first, with progress to the function that WithProgress put into ctx;
+// Synthetic never downloads anything.
+//
+// An error names the file, what was found, what was expected and what to do:
+// it wraps ErrMissing where a file is not there and cannot be had, ErrBroken
+// where its content is wrong, and ctx's error where ctx ended. A broken file
+// is reported, not replaced.
+func Load(ctx context.Context, name Name, split Split) (*Images, error) {
+	if name == Synthetic {
+		return standIn(split)
+	}
+	l, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return l.load(ctx, name, split)
+}
+
+type progressKey struct{}
+
+// WithProgress returns a ctx under which Load reports its downloads to
+// progress, in bytes done and bytes in all of the file in hand.
+func WithProgress(ctx context.Context, progress func(done, total int64)) context.Context {
+	return context.WithValue(ctx, progressKey{}, progress)
+}
+
+// library is a folder of data sets with the publishers it is filled from.
+type library struct {
+	dir    string
+	sets   registry
+	client *http.Client
+	pause  time.Duration // before the second try; doubles from try to try
+	stall  time.Duration // how long a server may be silent
+}
+
+// open returns the user's library.
+func open() (*library, error) {
+	dir, err := Dir()
+	if err != nil {
+		return nil, err
+	}
+	return &library{dir: dir, sets: publishers, client: http.DefaultClient, pause: time.Second / 2, stall: 30 * time.Second}, nil
+}
+
+func (l *library) load(ctx context.Context, name Name, split Split) (*Images, error) {
+	set, ok := l.sets[name]
+	if !ok {
+		return nil, l.sets.unknown(name)
+	}
+	files, ok := set[split]
+	if !ok {
+		return nil, unknownSplit(name, split)
+	}
+	pixels, err := l.obtain(ctx, name, files.Images)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := l.obtain(ctx, name, files.Labels)
+	if err != nil {
+		return nil, err
+	}
+	shape := files.Images.Shape
+	return newImages(Images{Name: name, Split: split, Height: shape[1], Width: shape[2], Channels: 1, Pixels: pixels, Labels: labels})
+}
+
+func unknownSplit(name Name, split Split) error {
+	return fmt.Errorf("found split %q of data set %s, expected %q or %q", split, name, Train, Test)
+}
+
+// obtain returns the content of a file, downloaded first where it is missing.
+func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error) {
+	body, _, err := l.find(name, f)
+	if !errors.Is(err, ErrMissing) {
+		return body, err
+	}
+	progress, _ := ctx.Value(progressKey{}).(func(done, total int64))
+	if err := l.download(ctx, name, f, func(done int64) {
+		if progress != nil {
+			progress(done, f.Size)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	body, _, err = l.find(name, f)
+	return body, err
+}
+
+// path returns where a file belongs.
+func (l *library) path(f File) string { return filepath.Join(l.dir, filepath.FromSlash(f.Path)) }
+
+// find returns the content of a file and its path: the zipped one, or the
+// unzipped one beside it. A broken one is an error only where the other is
+// not good either.
+func (l *library) find(name Name, f File) (body []byte, at string, err error) {
+	err = ErrMissing
+	for _, p := range []string{l.path(f), unzipped(l.path(f))} {
+		body, e := f.read(p)
+		if e == nil {
+			return body, p, nil
+		}
+		if errors.Is(err, ErrMissing) && !errors.Is(e, fs.ErrNotExist) {
+			at, err = p, e
+		}
+	}
+	switch {
+	case errors.Is(err, ErrMissing):
+		return nil, l.path(f), fmt.Errorf("%s: %w; run \"go tool nasml data %s\", or get it from %s and put it there, %s",
+			l.path(f), err, name, strings.Join(f.URLs, " or "), fromFolder(name))
+	case errors.Is(err, ErrBroken):
+		return nil, at, fmt.Errorf("%s: %w; run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in its place", at, err, name)
+	default: // the operating system's own words, with the path
+		return nil, at, fmt.Errorf("%w; make it a file that can be read, or set NASML_DATA to another folder", err)
+	}
+}
+
+func fromFolder(name Name) string {
+	return fmt.Sprintf("or run \"go tool nasml data %s --from DIR\" with a folder that has it", name)
+}
+
+// State is what Status finds of a file.
+type State string
+
+// The states of a file.
+const (
+	Present State = "present" // there, and its checksum is right
+	Missing State = "missing"
+	Broken  State = "broken" // there, and wrong or unreadable: FileStatus.Problem says how
+)
+
+// FileStatus is one file of a data set as it is in Dir.
+type FileStatus struct {
+	Name    Name
+	File    File
+	At      string // where it is, or where it belongs
+	State   State
+	Problem error // nil where it is present; says what to do
+}
+
+// Status reads and checks every file of the named sets, of all sets where
+// none is named. It returns an error only for a set that is not known, or
+// where Dir does; what is wrong with a file stands in its FileStatus.
+func Status(names ...Name) ([]FileStatus, error) {
+	l, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return l.status(names)
+}
+
+func (l *library) status(names []Name) ([]FileStatus, error) {
+	if len(names) == 0 {
+		names = l.sets.names()
+	}
+	var all []FileStatus
+	for _, name := range names {
+		files, err := l.sets.files(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			s := FileStatus{Name: name, File: f, State: Present}
+			if _, s.At, s.Problem = l.find(name, f); s.Problem != nil {
+				s.State = Broken
+			}
+			if errors.Is(s.Problem, ErrMissing) {
+				s.State = Missing
+			}
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// Import takes over the files of the named sets, of all sets where none is
+// named, from a local folder: each is checked, copied into Dir and checked
+// there again. Files that Dir has already stay as they are.
+//
+// It looks in from/<name>, in the folders that torchvision makes
+// (MNIST/raw, FashionMNIST/raw) and, where exactly one set is named, in from
+// itself, for zipped and unzipped files. A named set of which a file is
+// missing or broken is an error; so is any set of which only some files are
+// there, and a folder that has no set at all.
+func Import(from string, names ...Name) error {
+	l, err := open()
+	if err != nil {
+		return err
+	}
+	return l.takeOver(from, names)
+}
+
+func (l *library) takeOver(from string, names []Name) error {
+	if _, err := os.Stat(from); err != nil {
+		return fmt.Errorf("found no folder to import from: %w", err)
+	}
+	all := names
+	if len(names) == 0 {
+		all = l.sets.names()
+	}
+	taken := 0
+	for _, name := range all {
+		files, err := l.sets.files(name)
+		if err != nil {
+			return err
+		}
+		folders := []string{string(name), torchvision[name]}
+		if len(names) == 1 {
+			folders = append(folders, ".")
+		}
+		sources, err := locate(from, folders, files)
+		if len(names) == 0 && len(sources) == 0 && errors.Is(err, ErrMissing) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.copyMissing(name, files, sources); err != nil {
+			return err
+		}
+		taken++
+	}
+	if taken == 0 {
+		return fmt.Errorf("%s: %w: found none of the sets %v, expected a folder such as %s with the publisher's files in it, or the name of the set whose files lie here",
+			from, ErrMissing, all, filepath.Join(from, string(all[0])))
+	}
+	return nil
+}
+
+// copyMissing copies the files that Dir does not have.
+func (l *library) copyMissing(name Name, files []File, sources []string) error {
+	for i, f := range files {
+		if _, _, err := l.find(name, f); err == nil {
+			continue
+		}
+		to := l.path(f)
+		if filepath.Ext(sources[i]) != ".gz" {
+			to = unzipped(to)
+		}
+		if err := f.copy(sources[i], to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unzipped returns the name of a zipped file without ".gz".
+func unzipped(path string) string { return strings.TrimSuffix(path, ".gz") }
+
+// torchvision's names for the folders of the sets.
+var torchvision = map[Name]string{MNIST: "MNIST/raw", FashionMNIST: "FashionMNIST/raw"}
+
+// locate returns where each file lies, good, in one of the folders below from.
+// Where one does not, it returns those found and an error for the first other.
+func locate(from string, folders []string, files []File) (sources []string, first error) {
+	for _, f := range files {
+		at, err := f.lookIn(from, folders)
+		switch {
+		case err == nil:
+			sources = append(sources, at)
+		case first == nil || errors.Is(first, ErrMissing) && errors.Is(err, ErrBroken):
+			first = err
+		}
+	}
+	return sources, first
+}
+
+// lookIn returns the path of a good copy of the file.
+func (f File) lookIn(from string, folders []string) (string, error) {
+	base := path.Base(f.Path)
+	var problem error
+	var looked []string
+	for _, folder := range folders {
+		zipped := filepath.Join(from, filepath.FromSlash(folder), base)
+		for _, at := range []string{zipped, unzipped(zipped)} {
+			_, err := f.read(at)
+			if err == nil {
+				return at, nil
+			}
+			looked = append(looked, at)
+			if problem == nil && !errors.Is(err, fs.ErrNotExist) {
+				problem = fmt.Errorf("%s: %w; put the publisher's file in its place", at, err)
+			}
+		}
+	}
+	if problem != nil {
+		return "", problem
+	}
+	return "", fmt.Errorf("%s: %w: found none of %s", base, ErrMissing, strings.Join(looked, ", "))
+}
+
+// copy copies the file whole or not at all, and checks the copy.
+func (f File) copy(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return explain(err, f)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(to), ".import-*")
+	if err != nil {
+		return explain(err, f)
+	}
+	defer os.Remove(out.Name()) // does nothing after install has renamed it
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil {
+		return explain(err, f)
+	}
+	if _, err := f.read(out.Name()); err != nil {
+		return fmt.Errorf("the copy of %s: %w; run the command again", from, err)
+	}
+	return explain(install(out, to), f)
+}
+
+// install gives a finished and checked file its name, for all to read. What
+// had the name is kept beside it as NAME.broken.
+func install(file *os.File, to string) error {
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(to, to+".broken"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(file.Name(), to)
+}
+
+// explain adds to an error of the file system what to do about it.
+func explain(err error, f File) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w; free at least %d MB there, or set NASML_DATA to a folder on another disk", err, f.Size/1_000_000+1)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w; make the folder writable, or set NASML_DATA to one that is", err)
+	}
+	return err
+}

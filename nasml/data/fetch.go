@@ -1,0 +1,327 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Fetch downloads the files of a set that are missing or broken; those that
+// are there and good are left alone. progress, which may be nil, gets the
+// bytes done and the bytes in all of these files; done falls where a server
+// cannot resume and a file starts again.
+//
+// A download goes to NAME.part, is resumed there when it breaks off, now or
+// in a later run, and gets its name once its checksum is right. An address
+// that fails is tried again a few times, then the next one. Processes that
+// fetch the same file take turns. A broken file is kept as NAME.broken once
+// its replacement is there. The error says for each address what went
+// wrong, and where to put a file that was obtained in another way; it wraps
+// ErrMissing, or ctx's error where ctx ended.
+func Fetch(ctx context.Context, name Name, progress func(done, total int64)) error {
+	l, err := open()
+	if err != nil {
+		return err
+	}
+	return l.fetch(ctx, name, progress)
+}
+
+func (l *library) fetch(ctx context.Context, name Name, progress func(done, total int64)) error {
+	files, err := l.sets.files(name)
+	if err != nil {
+		return err
+	}
+	var wanted []File
+	var done, total int64
+	for _, f := range files {
+		_, _, err := l.find(name, f)
+		switch {
+		case errors.Is(err, ErrMissing), errors.Is(err, ErrBroken):
+			wanted, total = append(wanted, f), total+f.Size
+		case err != nil:
+			return err
+		}
+	}
+	report := func(n int64) {
+		if progress != nil {
+			progress(done+n, total)
+		}
+	}
+	for _, f := range wanted {
+		if err := l.download(ctx, name, f, report); err != nil {
+			return err
+		}
+		done += f.Size // also where the address had it zipped to another size
+		report(0)
+	}
+	return nil
+}
+
+// download gets one file from the first address that has it.
+func (l *library) download(ctx context.Context, name Name, f File, progress func(int64)) error {
+	to := l.path(f)
+	part, err := lockPart(ctx, to+".part")
+	if err != nil {
+		return explain(err, f)
+	}
+	defer release(part)
+	if _, err := f.read(to); err == nil {
+		return part.Truncate(0) // another process was quicker
+	}
+	var failed []string
+	for _, address := range f.URLs {
+		err := l.fill(ctx, f, address, part, progress)
+		var local *fs.PathError
+		switch {
+		case err == nil:
+			return explain(install(part, to), f)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: the download stopped: %w; what is there is kept and resumed", to, ctx.Err())
+		case errors.As(err, &local):
+			return explain(err, f)
+		}
+		failed = append(failed, fmt.Sprintf("%s: %v", address, withoutURL(err)))
+	}
+	return fmt.Errorf("%s: %w and could not be downloaded (%s); get it elsewhere and put it there, %s",
+		to, ErrMissing, strings.Join(failed, "; "), fromFolder(name))
+}
+
+// lockPart opens the file that a download goes to and waits until no other
+// process writes to it.
+func lockPart(ctx context.Context, path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	for {
+		part, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(ctx, part); err != nil {
+			part.Close()
+			return nil, err
+		}
+		ours, err := part.Stat()
+		if err != nil {
+			part.Close()
+			return nil, err
+		}
+		// Who had the lock may have given the file its final name meanwhile.
+		if named, err := os.Stat(path); err == nil && os.SameFile(ours, named) {
+			return part, nil
+		}
+		part.Close()
+	}
+}
+
+// release ends the lock, and leaves no empty file behind.
+func release(part *os.File) {
+	if info, err := part.Stat(); err == nil && info.Size() == 0 {
+		os.Remove(part.Name())
+	}
+	part.Close()
+}
+
+// lock takes the advisory lock on a file, which ends with the process.
+func lock(ctx context.Context, file *os.File) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fmt.Errorf("%s cannot be locked: %w; set NASML_DATA to a folder on a local disk", file.Name(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: stopped waiting for the process that downloads it: %w", file.Name(), ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+const tries = 3 // requests to one address that bring nothing new
+
+// fill makes part the whole file, from one address: it resumes what is there,
+// tries again after a pause where the server or the way to it fails, and
+// checks the result.
+func (l *library) fill(ctx context.Context, f File, address string, part *os.File, progress func(int64)) error {
+	pause, most := l.pause, int64(0)
+	for try := 1; ; try++ {
+		resumed, size, err := l.request(ctx, address, part, progress)
+		if err == nil {
+			if err = check(f, part); err == nil {
+				return nil
+			}
+			if !resumed { // the address has another file
+				return err
+			}
+		}
+		if size > most { // each byte is new once, so that this ends
+			most, try, pause = size, 0, l.pause
+		}
+		if final(err) || try >= tries || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// final reports whether an error will be the same next time: one of our own
+// disk, an answer that means no, a name that does not exist, as where there is
+// no network.
+func final(err error) bool {
+	var local *fs.PathError
+	var status *statusError
+	var name *net.DNSError
+	return errors.As(err, &local) || errors.As(err, &status) && !status.passing() || errors.As(err, &name) && name.IsNotFound
+}
+
+// withoutURL takes off what http.Client puts before an error: the address
+// stands before it already.
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// check reads the finished part and empties it where it is not the file.
+func check(f File, part *os.File) error {
+	_, err := f.read(part.Name())
+	if err == nil {
+		return nil
+	}
+	if e := part.Truncate(0); e != nil {
+		return e
+	}
+	return fmt.Errorf("what was downloaded is not the file (%w), and was deleted", err)
+}
+
+var errStalled = errors.New("the server was silent for too long")
+
+// request asks for what part lacks and appends it. It returns whether the
+// server resumed, and the size that part has then.
+func (l *library) request(ctx context.Context, address string, part *os.File, progress func(int64)) (resumed bool, size int64, err error) {
+	offset, err := part.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false, 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(l.stall, func() { cancel(errStalled) })
+	defer silence.Stop()
+	resp, err := l.get(ctx, address, offset)
+	if err != nil {
+		return false, offset, cause(ctx, err)
+	}
+	defer resp.Body.Close()
+	resumed, complete, err := accept(resp, part, offset)
+	if err != nil || complete {
+		return complete, offset, err
+	}
+	if !resumed {
+		offset = 0
+	}
+	m := &meter{to: part, done: offset, progress: progress, alive: func() { silence.Reset(l.stall) }}
+	_, err = io.Copy(m, resp.Body)
+	return resumed, m.done, cause(ctx, err)
+}
+
+// accept says what an answer does to part, of which offset bytes are there:
+// it goes on, it has nothing more, or, with part emptied, it begins anew. An
+// answer without content, or with other bytes than those asked for, is an error.
+func accept(resp *http.Response, part *os.File, offset int64) (resumed, complete bool, err error) {
+	sent := resp.Header.Get("Content-Range")
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return false, false, restart(part)
+	case http.StatusPartialContent:
+		if strings.HasPrefix(sent, fmt.Sprintf("bytes %d-", offset)) {
+			return true, false, nil
+		}
+		err = restart(part)
+	case http.StatusRequestedRangeNotSatisfiable:
+		if sent == fmt.Sprintf("bytes */%d", offset) {
+			return true, true, nil
+		}
+		err = restart(part)
+	}
+	return false, false, errors.Join(err, &statusError{resp.StatusCode, resp.Status})
+}
+
+// get sends the request. It asks for the bytes as they are: Go would
+// otherwise unzip a .gz that a server labels as an encoding.
+func (l *library) get(ctx context.Context, address string, offset int64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	if offset > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	return l.client.Do(req)
+}
+
+func restart(part *os.File) error {
+	if err := part.Truncate(0); err != nil {
+		return err
+	}
+	_, err := part.Seek(0, io.SeekStart)
+	return err
+}
+
+// cause replaces "context canceled" by why it was.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// meter writes, counts and tells.
+type meter struct {
+	to       *os.File
+	done     int64
+	progress func(int64)
+	alive    func()
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	n, err := m.to.Write(p)
+	m.done += int64(n)
+	m.alive()
+	m.progress(m.done)
+	return n, err
+}
+
+// statusError is an answer other than the file.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return "the server answered " + e.text }
+
+// passing reports whether it makes sense to ask again.
+func (e *statusError) passing() bool {
+	return e.code >= 500 || e.code == http.StatusTooManyRequests || e.code == http.StatusRequestTimeout ||
+		e.code == http.StatusRequestedRangeNotSatisfiable || e.code == http.StatusPartialContent
+}

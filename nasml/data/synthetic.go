@@ -1,0 +1,306 @@
+package data
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// stream returns the random numbers of the i-th thing of a kind: they depend
+// on seed, kind and i only, so that more things leave the first ones as they
+// are. The multiply-and-shift steps are those of SplitMix64; without them
+// neighbours would start from neighbouring states.
+func stream(seed uint64, kind uint32, i int) *rand.Rand {
+	z := (uint64(kind)<<40 + uint64(i)) * 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return rand.New(rand.NewPCG(seed, z^z>>31))
+}
+
+// The kinds of streams.
+const (
+	ofTeacher uint32 = iota
+	ofPrototype
+	ofSample
+)
+
+// ImageSpec says what SyntheticImages draws. The zero value means ten classes
+// of 28×28 images with MNIST's share of ink.
+type ImageSpec struct {
+	Classes int     // 2 to 256; if 0, 10
+	Height  int     // pixels, at least 8; if 0, 28
+	Width   int     // pixels, at least 8; if 0, 28
+	Ink     float64 // share of the pixels that are not 0, in (0, 0.5]; if 0, 0.19 as in MNIST
+	Noise   float64 // largest deviation of an inked pixel as a share of 255, at most 1; if 0, 0.2; if negative, none
+}
+
+// withDefaults fills in what is 0. It returns an error for what cannot be drawn.
+func (s ImageSpec) withDefaults() (ImageSpec, error) {
+	s.Classes = cmp.Or(s.Classes, 10)
+	s.Height = cmp.Or(s.Height, 28)
+	s.Width = cmp.Or(s.Width, 28)
+	s.Ink = cmp.Or(s.Ink, 0.19)
+	s.Noise = max(0, cmp.Or(s.Noise, 0.2))
+	switch {
+	case s.Classes < 2 || s.Classes > 256:
+		return s, fmt.Errorf("ImageSpec.Classes: found %d, expected 2 to 256", s.Classes)
+	case s.Height < 8 || s.Width < 8:
+		return s, fmt.Errorf("ImageSpec: found %d×%d pixels, expected at least 8×8", s.Height, s.Width)
+	case !(s.Ink > 0 && s.Ink <= 0.5): // so written, NaN is refused too
+		return s, fmt.Errorf("ImageSpec.Ink: found %v, expected a share in (0, 0.5]", s.Ink)
+	case !(s.Noise <= 1):
+		return s, fmt.Errorf("ImageSpec.Noise: found %v, expected at most 1", s.Noise)
+	}
+	return s, nil
+}
+
+// SyntheticImages returns n images with MNIST's outward features and a known
+// class structure. Each class has a prototype, one random stroke of grey
+// levels 128–255 on a background of exact zeros; an image is the prototype of
+// a class drawn at random, moved by at most one pixel in each direction, with
+// noise on the stroke:
+//
+//	x = clip(prototype[y] shifted by s + u, 1, 255),  s ∈ {−1,0,1}²,  u uniform on ±255·Noise .
+//
+// Only integers are drawn, so that a seed gives the same bytes on every
+// platform, and image i depends on seed, spec and i only. It returns an error
+// where n is not positive or the spec cannot be drawn.
+func SyntheticImages(seed uint64, n int, spec ImageSpec) (*Images, error) {
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("SyntheticImages: found n = %d, expected at least 1", n)
+	}
+	prototypes := make([][]uint8, spec.Classes)
+	for c := range prototypes {
+		prototypes[c] = stroke(stream(seed, ofPrototype, c), spec)
+	}
+	size := spec.Height * spec.Width
+	im := Images{Name: Synthetic, Split: Train, Height: spec.Height, Width: spec.Width, Channels: 1, Synthetic: true,
+		Pixels: make([]uint8, n*size), Labels: make([]uint8, n)}
+	for i := range n {
+		rng := stream(seed, ofSample, i)
+		c := rng.IntN(spec.Classes)
+		im.Labels[i] = uint8(c)
+		redraw(rng, prototypes[c], im.Pixels[i*size:(i+1)*size], spec)
+	}
+	return newImages(im)
+}
+
+// stroke walks a brush of 2×2 pixels at random until it has inked its share.
+// It keeps off the border, so that the stroke can be moved by one pixel.
+func stroke(rng *rand.Rand, spec ImageSpec) []uint8 {
+	pixels := make([]uint8, spec.Height*spec.Width)
+	margin := min(spec.Height, spec.Width) / 8
+	lo, yHi, xHi := margin, spec.Height-margin-1, spec.Width-margin-1
+	y, x := lo+rng.IntN(yHi-lo), lo+rng.IntN(xHi-lo)
+	dy, dx := 0, 1
+	ink := int(math.Round(spec.Ink * float64(len(pixels))))
+	for ink > 0 {
+		for _, at := range []int{y*spec.Width + x, y*spec.Width + x + 1, (y+1)*spec.Width + x, (y+1)*spec.Width + x + 1} {
+			if pixels[at] == 0 && ink > 0 {
+				pixels[at] = uint8(128 + rng.IntN(128))
+				ink--
+			}
+		}
+		if rng.IntN(3) == 0 { // turn
+			dy, dx = rng.IntN(3)-1, rng.IntN(3)-1
+		}
+		y, x = min(max(y+dy, lo), yHi-1), min(max(x+dx, lo), xHi-1)
+	}
+	return pixels
+}
+
+// redraw draws one image of a prototype.
+func redraw(rng *rand.Rand, prototype, image []uint8, spec ImageSpec) {
+	move := (rng.IntN(3)-1)*spec.Width + rng.IntN(3) - 1
+	amplitude := int(math.Round(255 * spec.Noise))
+	for at, level := range prototype {
+		if level > 0 {
+			noisy := int(level) + rng.IntN(2*amplitude+1) - amplitude
+			image[at+move] = uint8(min(max(noisy, 1), 255))
+		}
+	}
+}
+
+// The stand-in that Load returns under the name Synthetic.
+const (
+	standInSeed  = 1
+	standInTrain = 10_000
+	standInTest  = 2_000
+)
+
+// standIn returns a split of the default synthetic set: both have the same
+// prototypes and no image in common.
+func standIn(split Split) (*Images, error) {
+	from, to := 0, standInTrain
+	switch split {
+	case Train:
+	case Test:
+		from, to = standInTrain, standInTrain+standInTest
+	default:
+		return nil, unknownSplit(Synthetic, split)
+	}
+	all, err := SyntheticImages(standInSeed, to, ImageSpec{})
+	if err != nil {
+		return nil, err
+	}
+	all.Split = split
+	return all.slice(from, to)
+}
+
+// Linear is a sample of a linear teacher.
+type Linear struct {
+	N, D  int
+	X     []float64 // [N, D], row-major
+	Y     []float64 // [N]
+	Theta []float64 // θ*, [D], ‖θ*‖₂ = 1
+}
+
+// LinearTeacher returns n samples of
+//
+//	y = ⟨x, θ*⟩ + noise·ε,  x ~ N(0, I_d),  ε ~ N(0, 1),
+//
+// with θ* uniform on the unit sphere. Sample i depends on seed, d, noise and i
+// only; a validation set of the same teacher is the later part of a longer
+// sample. It returns an error where n or d is not positive, or noise is
+// negative or not finite.
+func LinearTeacher(seed uint64, n, d int, noise float64) (*Linear, error) {
+	if err := positive(n, d); err != nil {
+		return nil, fmt.Errorf("LinearTeacher: n, d: %w", err)
+	}
+	if err := level(noise); err != nil {
+		return nil, fmt.Errorf("LinearTeacher: %w", err)
+	}
+	theta := orthonormal(stream(seed, ofTeacher, 0), 1, d)
+	t := &Linear{N: n, D: d, X: make([]float64, n*d), Y: make([]float64, n), Theta: theta}
+	for i := range n {
+		rng := stream(seed, ofSample, i)
+		x := t.X[i*d : (i+1)*d]
+		normals(rng, x)
+		t.Y[i] = dot(x, theta) + float64(noise*normal(rng))
+	}
+	return t, nil
+}
+
+// LowRank is a sample of a low-rank teacher.
+type LowRank struct {
+	N, H, P, Rank int
+	X             []float64 // [N, H, P], row-major
+	Y             []float64 // [N]
+	Alpha         []float64 // [Rank, H], orthonormal rows αᵣ
+	Theta         []float64 // [Rank, P], orthonormal rows θᵣ
+}
+
+// LowRankTeacher returns n samples of
+//
+//	y = ⟨X, M*⟩ + noise·ε,  M* = rank^(−½) Σᵣ αᵣθᵣᵀ,  X ∈ R^{h×p} with N(0, 1) entries,  ε ~ N(0, 1),
+//
+// so that E y² = 1 + noise². With rank 1 and noise 0 it is y = α*ᵀXθ* with
+// unit vectors, the model of Oymak+ 2021, Theorem 4. Sample i depends on all
+// arguments but n; train and validation set of one teacher are two parts of
+// one sample. X takes 8·n·h·p bytes. It returns an error where n, h or p is
+// not positive, rank is not in 1…min(h, p), or noise is negative or not finite.
+func LowRankTeacher(seed uint64, n, h, p, rank int, noise float64) (*LowRank, error) {
+	if err := positive(n, h, p, rank); err != nil {
+		return nil, fmt.Errorf("LowRankTeacher: n, h, p, rank: %w", err)
+	}
+	if rank > min(h, p) {
+		return nil, fmt.Errorf("LowRankTeacher: found rank %d, expected at most min(h, p) = %d", rank, min(h, p))
+	}
+	if err := level(noise); err != nil {
+		return nil, fmt.Errorf("LowRankTeacher: %w", err)
+	}
+	teacher := stream(seed, ofTeacher, 0)
+	t := &LowRank{N: n, H: h, P: p, Rank: rank, X: make([]float64, n*h*p), Y: make([]float64, n),
+		Alpha: orthonormal(teacher, rank, h), Theta: orthonormal(teacher, rank, p)}
+	for i := range n {
+		rng := stream(seed, ofSample, i)
+		x := t.X[i*h*p : (i+1)*h*p]
+		normals(rng, x)
+		t.Y[i] = t.response(x) + float64(noise*normal(rng))
+	}
+	return t, nil
+}
+
+// response returns ⟨X, M*⟩ = rank^(−½) Σᵣ αᵣᵀXθᵣ.
+func (t *LowRank) response(x []float64) float64 {
+	sum := 0.0
+	for r := range t.Rank {
+		alpha, theta := t.Alpha[r*t.H:(r+1)*t.H], t.Theta[r*t.P:(r+1)*t.P]
+		for i, a := range alpha {
+			sum += float64(a * dot(x[i*t.P:(i+1)*t.P], theta))
+		}
+	}
+	return sum / math.Sqrt(float64(t.Rank))
+}
+
+// orthonormal returns k orthonormal vectors of length d ≥ k, uniformly
+// distributed: Gram–Schmidt on normal vectors, twice for the sake of rounding.
+func orthonormal(rng *rand.Rand, k, d int) []float64 {
+	q := make([]float64, k*d)
+	for i := range k {
+		v := q[i*d : (i+1)*d]
+		normals(rng, v)
+		for range 2 {
+			for j := range i {
+				u := q[j*d : (j+1)*d]
+				addScaled(v, -dot(u, v), u)
+			}
+			scale := 1 / math.Sqrt(dot(v, v))
+			for m := range v {
+				v[m] *= scale
+			}
+		}
+	}
+	return q
+}
+
+func normals(rng *rand.Rand, x []float64) {
+	for i := range x {
+		x[i] = normal(rng)
+	}
+}
+
+// normal returns a sample of N(0, 1), rounded to a multiple of 2⁻³²: the tail
+// of NormFloat64 goes through math.Log, whose last bit depends on the
+// processor kind.
+func normal(rng *rand.Rand) float64 {
+	return math.Round(rng.NormFloat64()*(1<<32)) / (1 << 32)
+}
+
+// dot is ⟨u, v⟩. The conversion keeps a compiler from fusing multiplication
+// and addition, which some processor kinds do and others do not.
+func dot(u, v []float64) float64 {
+	sum := 0.0
+	for i := range u {
+		sum += float64(u[i] * v[i])
+	}
+	return sum
+}
+
+// addScaled is v ← v + a·u, not fused either.
+func addScaled(v []float64, a float64, u []float64) {
+	for i := range v {
+		v[i] += float64(a * u[i])
+	}
+}
+
+func positive(sizes ...int) error {
+	for _, n := range sizes {
+		if n < 1 {
+			return fmt.Errorf("found %v, expected each to be at least 1", sizes)
+		}
+	}
+	return nil
+}
+
+func level(noise float64) error {
+	if !(noise >= 0) || math.IsInf(noise, 1) {
+		return fmt.Errorf("found noise %v, expected a standard deviation of 0 or more", noise)
+	}
+	return nil
+}
