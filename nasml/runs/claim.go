@@ -1,0 +1,160 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Number is a float64 that may not apply: NaN is null in JSON and "–" in text.
+type Number float64
+
+// None is the number that does not apply.
+var None = Number(math.NaN())
+
+// Valid says whether the number applies.
+func (x Number) Valid() bool { return !math.IsNaN(float64(x)) }
+
+// String is the number with four significant digits, or "–".
+func (x Number) String() string {
+	if !x.Valid() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(x), 'g', 4, 64)
+}
+
+// MarshalJSON writes NaN as null. It is an error where the number is infinite.
+func (x Number) MarshalJSON() ([]byte, error) {
+	if !x.Valid() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(x))
+}
+
+// UnmarshalJSON reads null as [None].
+func (x *Number) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*x = None
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(x))
+}
+
+// Verdict is whether a claim holds. The zero value is that nothing is known.
+type Verdict int
+
+// The verdicts, in JSON null, true and false.
+const (
+	NotKnown Verdict = iota // not run, or cannot be tested at this scale
+	Holds
+	Fails
+)
+
+// Judge is [Holds] or [Fails].
+func Judge(holds bool) Verdict {
+	if holds {
+		return Holds
+	}
+	return Fails
+}
+
+// String is the verdict as tables show it.
+func (v Verdict) String() string {
+	switch v {
+	case Holds:
+		return "holds"
+	case Fails:
+		return "DOES NOT HOLD"
+	}
+	return "not run"
+}
+
+// MarshalJSON writes null, true or false.
+func (v Verdict) MarshalJSON() ([]byte, error) {
+	switch v {
+	case NotKnown:
+		return []byte("null"), nil
+	case Holds, Fails:
+		return strconv.AppendBool(nil, v == Holds), nil
+	}
+	return nil, fmt.Errorf("verdict %d, expected NotKnown, Holds or Fails", int(v))
+}
+
+// UnmarshalJSON reads null, true or false.
+func (v *Verdict) UnmarshalJSON(data []byte) error {
+	var holds *bool
+	if err := json.Unmarshal(data, &holds); err != nil {
+		return err
+	}
+	*v = NotKnown
+	if holds != nil {
+		*v = Judge(*holds)
+	}
+	return nil
+}
+
+// Claim is one claim of a paper with our finding beside it. A number that does
+// not apply is [None].
+type Claim struct {
+	Name      string  `json:"name"`
+	Source    string  `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
+	Paper     Number  `json:"paper"`     // the paper's number
+	Ours      Number  `json:"ours"`      // ours
+	Lo        Number  `json:"lo"`        // confidence interval of ours, from
+	Hi        Number  `json:"hi"`        // to
+	Tolerance Number  `json:"tolerance"` // how far ours may be from the paper's
+	Holds     Verdict `json:"holds"`
+	Note      string  `json:"note,omitempty"` // how it was judged, or why it was not
+}
+
+// ClaimTable lists claims as aligned plain text, notes below.
+func ClaimTable(claims []Claim) string {
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, strings.Join(claimHeader, "\t"))
+	for _, c := range claims {
+		_, _ = fmt.Fprintln(w, strings.Join(c.cells(), "\t"))
+	}
+	_ = w.Flush() // into a buffer
+	for _, c := range claims {
+		if c.Note != "" {
+			fmt.Fprintf(&out, "  %s: %s\n", c.Name, c.Note)
+		}
+	}
+	return out.String()
+}
+
+// ClaimHTML lists claims as an HTML table, for a notebook.
+func ClaimHTML(claims []Claim) string {
+	var out strings.Builder
+	row := func(tag string, cells []string) {
+		out.WriteString("<tr>")
+		for _, cell := range cells {
+			fmt.Fprintf(&out, "<%s style=\"text-align:left\">%s</%s>", tag, html.EscapeString(cell), tag)
+		}
+		out.WriteString("</tr>\n")
+	}
+	out.WriteString("<table>\n")
+	row("th", append(claimHeader, "note"))
+	for _, c := range claims {
+		row("td", append(c.cells(), c.Note))
+	}
+	out.WriteString("</table>\n")
+	return out.String()
+}
+
+var claimHeader = []string{"claim", "paper", "ours", "interval", "tolerance", "", "source"}
+
+// cells are the columns of claimHeader.
+func (c Claim) cells() []string {
+	interval := "–"
+	if c.Lo.Valid() || c.Hi.Valid() {
+		interval = fmt.Sprintf("[%v, %v]", c.Lo, c.Hi)
+	}
+	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.Tolerance.String(), c.Holds.String(), c.Source}
+}

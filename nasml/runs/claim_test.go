@@ -1,0 +1,66 @@
+package runs
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var someClaims = []Claim{
+	{Name: "stable over Δα", Source: "Oymak+ 2021, Fig. 2(a)", Paper: 1.4, Ours: 0.71234, Lo: 0.6, Hi: 0.8, Tolerance: None, Holds: Holds},
+	{Name: "grows", Source: "p. 3", Paper: None, Ours: 2, Lo: None, Hi: None, Tolerance: 0.1, Holds: Fails, Note: "a < b & c"},
+	{Name: "k = 4096", Source: "p. 3", Paper: 3, Ours: None, Lo: None, Hi: None, Tolerance: None, Note: "not run: too wide"},
+}
+
+func TestClaimJSON(t *testing.T) {
+	data, err := json.Marshal(someClaims)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `{"name":"grows","source":"p. 3","paper":null,"ours":2,"lo":null,"hi":null,"tolerance":0.1,"holds":false,"note":`)
+	require.Contains(t, string(data), `"holds":true}`)
+	require.Contains(t, string(data), `"holds":null,"note":"not run: too wide"`)
+	var back []Claim
+	require.NoError(t, json.Unmarshal(data, &back))
+	again, err := json.Marshal(back)
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(again))
+
+	_, err = json.Marshal(Number(math.Inf(1)))
+	require.ErrorContains(t, err, "+Inf")
+	_, err = json.Marshal(Verdict(7))
+	require.ErrorContains(t, err, "verdict 7")
+	require.Error(t, json.Unmarshal([]byte(`"yes"`), new(Verdict)))
+}
+
+func TestNumberRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := Number(rapid.Float64().Draw(t, "x"))
+		data, err := json.Marshal(x)
+		require.NoError(t, err)
+		back := None
+		require.NoError(t, json.Unmarshal(data, &back))
+		require.Equal(t, math.Float64bits(float64(x)), math.Float64bits(float64(back)))
+	})
+}
+
+func TestClaimTable(t *testing.T) {
+	require.Equal(t, strings.TrimPrefix(`
+claim           paper  ours    interval    tolerance                 source
+stable over Δα  1.4    0.7123  [0.6, 0.8]  –          holds          Oymak+ 2021, Fig. 2(a)
+grows           –      2       –           0.1        DOES NOT HOLD  p. 3
+k = 4096        3      –       –           –          not run        p. 3
+  grows: a < b & c
+  k = 4096: not run: too wide
+`, "\n"), ClaimTable(someClaims))
+}
+
+func TestClaimHTML(t *testing.T) {
+	table := ClaimHTML(someClaims)
+	require.Equal(t, 4, strings.Count(table, "<tr>"))
+	require.Contains(t, table, "a &lt; b &amp; c")
+	require.Contains(t, table, "DOES NOT HOLD")
+	require.Equal(t, table, ClaimHTML(someClaims))
+}

@@ -1,0 +1,399 @@
+package runs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options changes how [Store.Compute] works. The zero value is ready to use.
+type Options struct {
+	MaxBatch int           // at most so many trials in one job, so that a graph fits into memory; 0: no limit
+	Wait     time.Duration // how often to look after a trial that another process computes; 0: 200 ms
+}
+
+// Compute returns the record of every trial, in order. What the store has is
+// read. What it lacks is locked and handed to fn, all of it in one job, so
+// that the trials can run in one graph; trials that another process is
+// computing are waited for. Two processes never compute one trial at the same
+// time, and a process that dies frees its trials.
+//
+// Finished trials are stored at once, so that cancelling ctx, an error or a
+// crash loses none of them. It is an error where a trial has no key, where fn
+// fails or returns without a result for each of its trials, and where the
+// store cannot be written.
+func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) ([]*Record, error) {
+	keys := make([]string, len(trials))
+	for i, t := range trials {
+		var err error
+		if keys[i], err = t.Key(); err != nil {
+			return nil, err
+		}
+	}
+	records := make([]*Record, len(trials))
+	for {
+		missing, err := s.fill(records, keys)
+		if err != nil {
+			return nil, err
+		}
+		if len(missing) == 0 {
+			return records, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		job, err := s.lockJob(ctx, trials, keys, missing, o.MaxBatch)
+		if err != nil {
+			return nil, err
+		}
+		if job != nil {
+			err = job.run(ctx, fn)
+		} else {
+			err = waitForOthers(ctx, o.Wait, len(missing))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fill reads what the store has and returns the positions of the first trial
+// of every key that it lacks.
+func (s *Store) fill(records []*Record, keys []string) (missing []int, err error) {
+	seen := map[string]bool{}
+	for i, key := range keys {
+		if records[i] != nil || seen[key] {
+			continue
+		}
+		r, err := s.read(key)
+		switch {
+		case err == nil:
+			records[i] = r
+		case errors.Is(err, ErrNotFound):
+			missing, seen[key] = append(missing, i), true
+		default:
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// lockJob takes those of the missing trials that nobody else computes, at most
+// so many. It never waits while it holds a lock, so that two processes with
+// overlapping trials cannot wait for each other. It returns nil where all are
+// taken, or finished by now.
+func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, missing []int, most int) (*Job, error) {
+	job := &Job{store: s, scale: Scale(ctx), begun: s.now()}
+	for _, i := range missing {
+		if most > 0 && len(job.Trials) == most {
+			break
+		}
+		if err := job.take(i, trials[i], keys[i]); err != nil {
+			job.release()
+			return nil, err
+		}
+	}
+	if len(job.Trials) == 0 {
+		return nil, nil
+	}
+	job.done = make([]bool, len(job.Trials))
+	return job, nil
+}
+
+// take adds a trial to the job unless another process computes it or, since we
+// looked, has finished it.
+func (j *Job) take(i int, t Trial, key string) error {
+	lock, err := tryLock(j.store.lockPath(key))
+	if lock == nil {
+		return err
+	}
+	if _, err := j.store.readLocked(key); !errors.Is(err, ErrNotFound) {
+		unlock(lock)
+		return err
+	}
+	j.locks = append(j.locks, lock)
+	j.Trials, j.Index, j.keys = append(j.Trials, t), append(j.Index, i), append(j.keys, key)
+	return nil
+}
+
+// waitForOthers pauses before the next look at trials that others compute.
+func waitForOthers(ctx context.Context, wait time.Duration, missing int) error {
+	if wait <= 0 {
+		wait = 200 * time.Millisecond
+	}
+	ProgressFrom(ctx).Step(0, fmt.Sprintf("waiting for another process with %d trials", missing))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
+}
+
+// Job is a set of trials that this process alone computes, with one
+// checkpoint for all of them.
+//
+// The checkpoint belongs to exactly this set. Trials that run in step, as
+// those of one graph do, should therefore be reported together by DoneAll.
+type Job struct {
+	Trials  []Trial // what to compute
+	Index   []int   // position of each in the trials given to Compute
+	Backend string  // to be set by the computation for the records: "xla:cpu"
+	Device  string  // likewise
+
+	store *Store
+	scale string
+	keys  []string
+	locks []*os.File
+	done  []bool
+
+	begun     time.Time // when this process began
+	before    meta      // what earlier processes spent on it
+	saved     time.Time // end of the last Save
+	savedTook time.Duration
+}
+
+// run calls fn and checks that it did what it should.
+func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
+	defer j.release()
+	if err := fn(ctx, j); err != nil {
+		return err
+	}
+	if i := slices.Index(j.done, false); i >= 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fmt.Errorf("computation of %s ended without a result for trial %d of %d", j.Trials[i].Figure, i, len(j.done))
+	}
+	return explain(ignoreMissing(os.Remove(j.checkpointPath())), "remove", j.checkpointPath())
+}
+
+func (j *Job) release() {
+	for _, lock := range j.locks {
+		unlock(lock)
+	}
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Done stores the result of trial i, whole or not at all; once it returns nil
+// the trial is never computed again. It may be called from several goroutines
+// for different i. It is an error where a number is not finite.
+func (j *Job) Done(i int, result Result) error {
+	f, err := j.stage(i, result)
+	if err != nil {
+		return err
+	}
+	if err := commit(f); err != nil {
+		return err
+	}
+	j.done[i] = true
+	return nil
+}
+
+// DoneAll stores the results of all trials, in their order, all of them or
+// none.
+func (j *Job) DoneAll(results []Result) error {
+	if len(results) != len(j.Trials) {
+		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
+	}
+	var files []staged
+	for i, r := range results {
+		f, err := j.stage(i, r)
+		if err != nil {
+			discard(files)
+			return err
+		}
+		files = append(files, f)
+	}
+	if err := commit(files...); err != nil {
+		return err
+	}
+	for i := range j.done {
+		j.done[i] = true
+	}
+	return nil
+}
+
+// stage writes the record of trial i beside its place.
+func (j *Job) stage(i int, result Result) (staged, error) {
+	if i < 0 || i >= len(j.Trials) || j.done[i] {
+		return staged{}, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i, len(j.Trials))
+	}
+	if err := result.check(); err != nil {
+		return staged{}, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
+	}
+	return j.store.stage(&Record{
+		Key: j.keys[i], Trial: j.Trials[i], Scale: j.scale,
+		Values: result.Values, Series: result.Series,
+		Backend: j.Backend, Device: j.Device,
+		Host:     Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Versions: versions(),
+		Started:  j.started(), Seconds: j.seconds(),
+		Batch: len(j.Trials), Resumed: j.before.Resumed,
+	})
+}
+
+func (j *Job) started() time.Time {
+	if !j.before.Started.IsZero() {
+		return j.before.Started
+	}
+	return j.begun.UTC().Truncate(time.Millisecond)
+}
+
+func (j *Job) seconds() float64 {
+	return j.before.Seconds + j.store.now().Sub(j.begun).Seconds()
+}
+
+// meta is the first line of a checkpoint; the caller's state follows it, then
+// the SHA-256 of both.
+type meta struct {
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+	Resumed int       `json:"resumed"`
+}
+
+// checkpointPath is a function of the set of trials, whatever their order.
+func (j *Job) checkpointPath() string {
+	id := digest([]byte(strings.Join(slices.Sorted(slices.Values(j.keys)), "\n")))
+	return filepath.Join(j.store.dir, "checkpoints", id+".ckpt")
+}
+
+// Save keeps the state that write writes: weights, optimizer state, random
+// streams, position in the data. Load hands back exactly these bytes, in this
+// process or a later one. The checkpoint before it stays until the new one is
+// whole.
+func (j *Job) Save(write func(io.Writer) error) error {
+	begun := j.store.now()
+	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed})
+	if err != nil {
+		return err
+	}
+	err = writeWhole(j.checkpointPath(), func(w io.Writer) error {
+		h := sha256.New()
+		buffered := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
+		_, _ = buffered.Write(append(first, '\n')) // Flush tells of errors
+		if err := write(buffered); err != nil {
+			return err
+		}
+		if err := buffered.Flush(); err != nil {
+			return err
+		}
+		_, err := w.Write(h.Sum(nil))
+		return err
+	})
+	j.saved = j.store.now()
+	j.savedTook = j.saved.Sub(begun)
+	return err
+}
+
+// SaveEvery saves where the last Save is at least so long ago, and twenty
+// times as long as it took: saving never costs more than 5 % of the time. It
+// says whether it saved.
+func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool, error) {
+	last := j.saved
+	if last.IsZero() {
+		last = j.begun
+	}
+	if j.store.now().Sub(last) < max(every, 20*j.savedTook) {
+		return false, nil
+	}
+	return true, j.Save(write)
+}
+
+// Load opens the state that was saved last for this set of trials, or returns
+// an error that is [ErrNotFound]. A broken checkpoint is set aside and counts
+// as not found.
+func (j *Job) Load() (io.ReadCloser, error) {
+	path := j.checkpointPath()
+	f, m, err := openCheckpoint(path)
+	var broken *Broken
+	if errors.As(err, &broken) {
+		if err := j.store.setAside(broken); err != nil {
+			return nil, fmt.Errorf("%w; %w", broken, err)
+		}
+		return nil, broken
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("checkpoint %s: %w", path, ErrNotFound)
+	}
+	if err != nil {
+		return nil, explain(err, "read", path)
+	}
+	j.before = *m
+	j.before.Resumed++
+	return f, nil
+}
+
+// checkpoint is the caller's part of an open checkpoint file.
+type checkpoint struct {
+	io.Reader
+	io.Closer
+}
+
+// openCheckpoint verifies a checkpoint from end to end before any of it is
+// used.
+func openCheckpoint(path string) (*checkpoint, *meta, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := verifySum(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	r := bufio.NewReaderSize(state, 1<<20)
+	m := new(meta)
+	first, err := r.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(first, m)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, &Broken{Path: path, Reason: err.Error()}
+	}
+	return &checkpoint{r, f}, m, nil
+}
+
+// verifySum returns the content of a file before the sum at its end, or
+// [Broken] where that sum is another.
+func verifySum(f *os.File) (io.Reader, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := info.Size() - sha256.Size
+	if size < 0 {
+		return nil, &Broken{Path: f.Name(), Reason: fmt.Sprintf("it has %d bytes, too few for a checkpoint", info.Size())}
+	}
+	h := sha256.New()
+	if _, err := io.CopyN(h, f, size); err != nil {
+		return nil, err
+	}
+	sum, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(sum, h.Sum(nil)) {
+		return nil, &Broken{Path: f.Name(), Reason: "its content does not have the sum that its end says"}
+	}
+	return io.NewSectionReader(f, 0, size), nil
+}

@@ -1,0 +1,433 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testStore is an empty store and a context in which nothing is drawn.
+func testStore(t *testing.T) (*Store, context.Context) {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "store"))
+	require.NoError(t, err)
+	return s, WithProgress(t.Context(), Silent)
+}
+
+// fillStore computes trials whose value x is their seed, and returns the records.
+func fillStore(t *testing.T, s *Store, trials []Trial) []*Record {
+	t.Helper()
+	records, err := s.Compute(WithProgress(t.Context(), Silent), trials, Options{}, func(_ context.Context, job *Job) error {
+		job.Backend, job.Device = "test", "none"
+		for i, trial := range job.Trials {
+			if err := job.Done(i, seedResult(trial)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return records
+}
+
+func seedResult(t Trial) Result { return Result{Values: map[string]float64{"x": float64(t.Seed)}} }
+
+func mustNotCompute(context.Context, *Job) error { return errors.New("computed again") }
+
+func TestComputeOnlyWhatIsMissing(t *testing.T) {
+	s, ctx := testStore(t)
+	fillStore(t, s, toyTrials(0, 3))
+
+	trials := append(toyTrials(5, 1), toyTrials(0, 5)...)
+	trials = append(trials, trials[0]) // asked for twice, computed once
+	calls := 0
+	records, err := s.Compute(WithScale(ctx, "quick"), trials, Options{}, func(_ context.Context, job *Job) error {
+		calls++
+		require.Equal(t, []int{0, 4, 5}, job.Index)
+		require.Equal(t, []Trial{trials[0], trials[4], trials[5]}, job.Trials)
+		var results []Result
+		for _, trial := range job.Trials {
+			results = append(results, seedResult(trial))
+		}
+		return job.DoneAll(results)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, calls)
+	require.Len(t, records, 7)
+	for i, seed := range []float64{5, 0, 1, 2, 3, 4, 5} {
+		require.Equal(t, seed, records[i].Values["x"])
+	}
+	require.Equal(t, "quick", records[0].Scale)
+	require.Equal(t, 3, records[0].Batch)
+	require.Empty(t, records[1].Scale)
+
+	again, err := s.Compute(ctx, trials, Options{}, mustNotCompute)
+	require.NoError(t, err)
+	require.Equal(t, records[4], again[4], "what is read is what was stored")
+}
+
+func TestComputeInBatches(t *testing.T) {
+	s, ctx := testStore(t)
+	var sizes []int
+	_, err := s.Compute(ctx, toyTrials(0, 7), Options{MaxBatch: 3}, func(_ context.Context, job *Job) error {
+		sizes = append(sizes, len(job.Trials))
+		for i, trial := range job.Trials {
+			if err := job.Done(i, seedResult(trial)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 3, 1}, sizes)
+}
+
+func TestComputeKeepsWhatWasFinished(t *testing.T) {
+	s, ctx := testStore(t)
+	stop := errors.New("stop")
+	_, err := s.Compute(ctx, toyTrials(0, 3), Options{}, func(_ context.Context, job *Job) error {
+		require.NoError(t, job.Done(1, seedResult(job.Trials[1])))
+		return stop
+	})
+	require.ErrorIs(t, err, stop)
+	_, err = s.Compute(ctx, toyTrials(1, 1), Options{}, mustNotCompute)
+	require.NoError(t, err)
+	_, err = s.Compute(ctx, toyTrials(0, 3), Options{}, func(_ context.Context, job *Job) error {
+		require.Equal(t, []int{0, 2}, job.Index)
+		return nil
+	})
+	require.ErrorContains(t, err, "without a result for trial 0 of 2")
+
+	locks, err := os.ReadDir(filepath.Join(s.Dir(), "locks"))
+	require.NoError(t, err)
+	require.Empty(t, locks, "locks are taken back")
+}
+
+func TestComputeCancelled(t *testing.T) {
+	s, ctx := testStore(t)
+	fillStore(t, s, toyTrials(0, 1))
+	ctx, cancel := context.WithCancel(ctx)
+	_, err := s.Compute(ctx, toyTrials(0, 3), Options{}, func(context.Context, *Job) error {
+		cancel()
+		return nil // as a loop that looks at ctx and ends
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Compute(ctx, toyTrials(0, 1), Options{}, mustNotCompute)
+	require.NoError(t, err, "what the store has can be read for a picture of what there is")
+}
+
+func TestDoneRefusesWhatIsNotANumber(t *testing.T) {
+	for name, c := range map[string]struct {
+		result Result
+		says   string
+	}{
+		"nan value":  {Result{Values: map[string]float64{"a": 1, "loss": math.NaN()}}, `value "loss" is NaN`},
+		"inf value":  {Result{Values: map[string]float64{"a": math.Inf(-1)}}, `value "a" is -Inf`},
+		"inf series": {Result{Series: map[string][]float64{"curve": {1, math.Inf(1)}}}, `series "curve" is +Inf at position 1`},
+		"nothing":    {Result{}, "neither values nor series"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := testStore(t)
+			for _, all := range []bool{false, true} {
+				_, err := s.Compute(ctx, toyTrials(0, 2), Options{}, func(_ context.Context, job *Job) error {
+					if all {
+						return job.DoneAll([]Result{seedResult(job.Trials[0]), c.result})
+					}
+					return job.Done(1, c.result)
+				})
+				require.ErrorContains(t, err, c.says)
+				require.ErrorContains(t, err, "toy/walk")
+			}
+			records, broken, err := s.List()
+			require.NoError(t, err)
+			require.Empty(t, records, "a batch is stored whole or not at all")
+			require.Empty(t, broken)
+			requireNoTemp(t, s)
+		})
+	}
+}
+
+func requireNoTemp(t *testing.T, s *Store) {
+	t.Helper()
+	err := filepath.WalkDir(s.Dir(), func(path string, _ os.DirEntry, err error) error {
+		require.False(t, isTemp(path), path)
+		return err
+	})
+	require.NoError(t, err)
+}
+
+func TestCheckpoint(t *testing.T) {
+	s, ctx := testStore(t)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s.now = func() time.Time { return now }
+	stop := errors.New("stop")
+	job1 := func(_ context.Context, job *Job) error {
+		_, err := job.Load()
+		require.ErrorIs(t, err, ErrNotFound)
+		now = now.Add(10 * time.Second)
+		saved, err := job.SaveEvery(time.Minute, writeString("too early"))
+		require.NoError(t, err)
+		require.False(t, saved)
+		now = now.Add(50 * time.Second)
+		saved, err = job.SaveEvery(time.Minute, func(w io.Writer) error {
+			now = now.Add(10 * time.Second) // a slow disk
+			return writeString("first")(w)
+		})
+		require.NoError(t, err)
+		require.True(t, saved)
+		now = now.Add(199 * time.Second)
+		saved, err = job.SaveEvery(time.Minute, writeString("too early"))
+		require.NoError(t, err)
+		require.False(t, saved, "20 × 10 s after a save that took 10 s")
+		require.ErrorIs(t, job.Save(func(w io.Writer) error { _ = writeString("half")(w); return stop }), stop)
+		return stop
+	}
+	_, err := s.Compute(ctx, toyTrials(0, 2), Options{}, job1)
+	require.ErrorIs(t, err, stop)
+	requireNoTemp(t, s)
+
+	reversed := []Trial{toyTrials(0, 2)[1], toyTrials(0, 2)[0]}
+	now = now.Add(24 * time.Hour)
+	records, err := s.Compute(ctx, reversed, Options{}, func(_ context.Context, job *Job) error {
+		require.Equal(t, "first", loadString(t, job))
+		now = now.Add(5 * time.Second)
+		return job.DoneAll([]Result{seedResult(job.Trials[0]), seedResult(job.Trials[1])})
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, records[0].Resumed)
+	require.Equal(t, 65.0, records[0].Seconds, "60 s before the checkpoint and 5 s after it")
+	require.Equal(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), records[0].Started)
+	left, err := os.ReadDir(filepath.Join(s.Dir(), "checkpoints"))
+	require.NoError(t, err)
+	require.Empty(t, left, "removed with the last trial")
+}
+
+func writeString(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func loadString(t *testing.T, job *Job) string {
+	t.Helper()
+	r, err := job.Load()
+	require.NoError(t, err)
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	return string(data)
+}
+
+func TestBrokenCheckpointIsSetAside(t *testing.T) {
+	damage := map[string]func([]byte) []byte{
+		"empty":     func([]byte) []byte { return nil },
+		"truncated": func(b []byte) []byte { return b[:len(b)-1] },
+		"flipped":   func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"longer":    func(b []byte) []byte { return append(b, 0) },
+	}
+	for name, change := range damage {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := testStore(t)
+			_, err := s.Compute(ctx, toyTrials(0, 2), Options{}, func(_ context.Context, job *Job) error {
+				require.NoError(t, job.Save(writeString(strings.Repeat("state ", 100))))
+				path := job.checkpointPath()
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(path, change(data), 0o644))
+				_, err = job.Load()
+				require.ErrorIs(t, err, ErrNotFound)
+				require.ErrorContains(t, err, "set aside")
+				require.NoFileExists(t, path)
+				return job.DoneAll([]Result{seedResult(job.Trials[0]), seedResult(job.Trials[1])})
+			})
+			require.NoError(t, err)
+			aside, err := filepath.Glob(filepath.Join(s.Dir(), "broken", "*.ckpt"))
+			require.NoError(t, err)
+			require.Len(t, aside, 1)
+		})
+	}
+}
+
+// A process is killed again and again at random moments; what comes out in
+// the end is bit for bit what one process computes that nobody disturbs.
+func TestKilledProcessesResume(t *testing.T) {
+	for _, how := range []string{"in step", "staggered"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			calm, disturbed := t.TempDir(), t.TempDir()
+			cmd, in, out := startChild(t, "toy", calm, how)
+			for out.Scan() {
+				goOn(t, in)
+			}
+			require.NoError(t, cmd.Wait())
+
+			kills := 0
+			for killOnce(t, disturbed, how) {
+				kills++
+			}
+			require.GreaterOrEqual(t, kills, 3)
+			log := readLog(t, disturbed)
+			require.Positive(t, log["resumed"])
+			for line, times := range log {
+				require.False(t, strings.HasPrefix(line, "again"), line)
+				require.True(t, times == 1 || line == "resumed", "%s: %d times", line, times)
+			}
+			requireSameSums(t, calm, disturbed)
+		})
+	}
+}
+
+// killOnce starts a toy process and kills it some time after one of its first
+// checkpoints. It says whether the process was killed: else it came to its end.
+func killOnce(t *testing.T, dir, how string) bool {
+	cmd, in, out := startChild(t, "toy", dir, how)
+	for range 1 + rand.IntN(5) {
+		if !out.Scan() {
+			require.NoError(t, cmd.Wait())
+			return false
+		}
+		require.Equal(t, "saved", out.Text())
+		goOn(t, in)
+	}
+	time.Sleep(rand.N(3 * time.Millisecond)) // anywhere in the steps to the next checkpoint
+	require.NoError(t, cmd.Process.Kill())
+	return cmd.Wait() != nil
+}
+
+// goOn lets a toy process compute up to its next checkpoint.
+func goOn(t *testing.T, in io.Writer) {
+	t.Helper()
+	_, err := in.Write([]byte{'\n'})
+	require.NoError(t, err)
+}
+
+func requireSameSums(t *testing.T, calm, disturbed string) {
+	t.Helper()
+	sums := func(dir string) (bits []uint64) {
+		s, err := Open(filepath.Join(dir, "store"))
+		require.NoError(t, err)
+		records, err := s.Compute(t.Context(), toyTrials(0, 4), Options{}, mustNotCompute)
+		require.NoError(t, err)
+		for _, r := range records {
+			bits = append(bits, math.Float64bits(r.Values["sum"]))
+		}
+		return bits
+	}
+	require.Equal(t, sums(calm), sums(disturbed))
+}
+
+func TestTwoWritersComputeEachTrialOnce(t *testing.T) {
+	dir := t.TempDir()
+	type child struct {
+		wait  func() error
+		start io.Closer
+	}
+	var all []child
+	for _, from := range []string{"0", "10", "0"} {
+		cmd, in, _ := startChild(t, "work", dir, from)
+		all = append(all, child{cmd.Wait, in})
+	}
+	for _, c := range all {
+		require.NoError(t, c.start.Close()) // all begin together
+	}
+	for _, c := range all {
+		require.NoError(t, c.wait())
+	}
+	log := readLog(t, dir)
+	require.Len(t, log, 30)
+	for line, times := range log {
+		require.Equal(t, 1, times, line)
+	}
+}
+
+// waiting is a progress that tells once when a process waits for another.
+type waiting struct {
+	silent
+	told chan struct{}
+}
+
+func (w waiting) Step(_ int, note string) {
+	if strings.Contains(note, "waiting for another process") {
+		select {
+		case w.told <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func TestDeadProcessFreesItsTrials(t *testing.T) {
+	dir := t.TempDir()
+	cmd, _, out := startChild(t, "hold", dir, "")
+	require.True(t, out.Scan())
+	require.Equal(t, "holding", out.Text())
+
+	s, err := Open(filepath.Join(dir, "store"))
+	require.NoError(t, err)
+	told := make(chan struct{}, 1)
+	ctx := WithProgress(t.Context(), waiting{told: told})
+	var killed atomic.Bool
+	go func() { // kill the holder once we wait for it
+		<-told
+		killed.Store(true)
+		_ = cmd.Process.Kill()
+	}()
+	computed := 0
+	_, err = s.Compute(ctx, toyTrials(0, 2), Options{Wait: time.Millisecond}, func(_ context.Context, job *Job) error {
+		computed += len(job.Trials)
+		return job.DoneAll([]Result{seedResult(job.Trials[0]), seedResult(job.Trials[1])})
+	})
+	require.NoError(t, err)
+	require.True(t, killed.Load(), "its trials were taken while it lived")
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 2, computed)
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	s, ctx := testStore(t)
+	key, err := toyTrials(0, 1)[0].Key()
+	require.NoError(t, err)
+	lock, err := tryLock(s.lockPath(key))
+	require.NoError(t, err)
+	defer unlock(lock)
+	told := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(WithProgress(ctx, waiting{told: told}))
+	go func() {
+		<-told
+		cancel()
+	}()
+	_, err = s.Compute(ctx, toyTrials(0, 1), Options{Wait: time.Hour}, mustNotCompute)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestFullDisk(t *testing.T) {
+	for _, what := range []string{"record", "checkpoint"} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd, _, out := startChild(t, "full", dir, what)
+			require.True(t, out.Scan())
+			require.Contains(t, out.Text(), "file too large")
+			require.Contains(t, out.Text(), "free some space and run again")
+			require.Error(t, cmd.Wait())
+
+			s, err := Open(filepath.Join(dir, "store"))
+			require.NoError(t, err)
+			requireNoTemp(t, s)
+			report, err := s.Verify()
+			require.NoError(t, err)
+			require.Equal(t, Report{Records: 1, Checkpoints: 1}, report, "what was there before is whole")
+			records := fillStore(t, s, toyTrials(0, 3))
+			require.Equal(t, 1.0, records[0].Values["x"], "not computed again")
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package runs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Divisors of a standard deviation; papers differ, so a number says its own.
+const (
+	DivisorSample     = "n-1" // of the unbiased variance
+	DivisorPopulation = "n"   // ddof 0, NumPy's default
+)
+
+// Summary describes n independent values, usually one a seed. What does not
+// exist (the deviation of one value) is [None].
+type Summary struct {
+	N          int      `json:"n"`
+	Mean       float64  `json:"mean"`
+	Median     float64  `json:"median"`
+	Std        Number   `json:"std"`        // standard deviation, with Divisor
+	Divisor    string   `json:"divisor"`    // "n-1" or "n"
+	Of         string   `json:"of"`         // what the interval is about: "mean" or "median"
+	Lo         Number   `json:"lo"`         // interval from Lo
+	Hi         Number   `json:"hi"`         // to Hi
+	Confidence float64  `json:"confidence"` // of the interval, at least what was asked for
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// Summarize describes values and gives Student's interval for their mean,
+//
+//	x̄ ± t₍ₙ₋₁, (1+c)/2₎ · s/√n ,
+//
+// at confidence c in (0, 1). One value has no interval, and a warning says so.
+// It is an error where there is no value or one is not finite.
+func Summarize(xs []float64, confidence float64) (Summary, error) {
+	return summarize(xs, confidence, "mean", benchmath.AssumeNormal)
+}
+
+// SummarizeMedian is [Summarize] with an interval for the median from order
+// statistics, which assumes nothing about the distribution and needs more
+// values: 6 for 95 %.
+func SummarizeMedian(xs []float64, confidence float64) (Summary, error) {
+	return summarize(xs, confidence, "median", benchmath.AssumeNothing)
+}
+
+func summarize(xs []float64, confidence float64, of string, assume benchmath.Assumption) (Summary, error) {
+	if err := checkSample(xs, confidence); err != nil {
+		return Summary{}, err
+	}
+	sample := benchmath.NewSample(slices.Clone(xs), &benchmath.DefaultThresholds) // sorts
+	estimate := assume.Summary(sample, confidence)
+	s := Summary{
+		N: len(xs), Mean: stat.Mean(sample.Values, nil), Median: median(sample.Values),
+		Std: None, Divisor: DivisorSample,
+		Of: of, Lo: bound(estimate.Lo), Hi: bound(estimate.Hi), Confidence: estimate.Confidence,
+	}
+	if s.N > 1 {
+		s.Std = Number(stat.StdDev(sample.Values, nil))
+	}
+	for _, w := range append(sample.Warnings, estimate.Warnings...) {
+		s.Warnings = append(s.Warnings, w.Error())
+	}
+	if !s.Lo.Valid() && len(s.Warnings) == 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("need >= 2 samples for a confidence interval of the mean, have %d", s.N))
+	}
+	if s.N > 1 && s.Std == 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("all %d samples are equal: do the seeds reach the computation?", s.N))
+	}
+	return s, nil
+}
+
+func checkSample(xs []float64, confidence float64) error {
+	if len(xs) == 0 {
+		return fmt.Errorf("no values to summarize, expected at least one")
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return fmt.Errorf("confidence is %v, expected a number between 0 and 1 such as 0.95", confidence)
+	}
+	for i, x := range xs {
+		if !finite(x) {
+			return fmt.Errorf("value %d of %d is %v, expected a finite number", i, len(xs), x)
+		}
+	}
+	return nil
+}
+
+// bound is an end of an interval; an infinite one is none.
+func bound(x float64) Number {
+	if !finite(x) {
+		return None
+	}
+	return Number(x)
+}
+
+// median is the middle of sorted values, or the mean of the two in the middle.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// StdPopulation is the summary with its standard deviation by divisor n, as in
+// papers that used NumPy's default. The deviation of one value is then 0.
+func (s Summary) StdPopulation() Summary {
+	if s.Divisor == DivisorPopulation {
+		return s
+	}
+	s.Divisor = DivisorPopulation
+	if s.N == 1 {
+		s.Std = 0
+	}
+	s.Std *= Number(math.Sqrt(float64(s.N-1) / float64(s.N)))
+	return s
+}
+
+// String is the mean with its deviation and interval, for a line of text.
+func (s Summary) String() string {
+	text := fmt.Sprintf("%.4g, std %v (divisor %s), n = %d", s.Mean, s.Std, s.Divisor, s.N)
+	if s.Lo.Valid() && s.Hi.Valid() {
+		text += fmt.Sprintf(", %.4g %% interval of the %s [%v, %v]", 100*s.Confidence, s.Of, s.Lo, s.Hi)
+	}
+	return text
+}
+
+// MeanDiff summarizes the paired differences aᵢ − bᵢ: the same seed in both,
+// so that what the seed does to both cancels. It is an error where the lengths
+// differ.
+func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
+	if len(a) != len(b) {
+		return Summary{}, fmt.Errorf("paired difference of %d and %d values, expected one of each for every seed", len(a), len(b))
+	}
+	d := make([]float64, len(a))
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return Summarize(d, confidence)
+}
+
+// Greater tests one-sided whether a is greater than b on average over pairs:
+// it holds where the lower end of the one-sided interval of aᵢ − bᵢ at this
+// confidence (above 0.5) lies above 0, and is not known where there are too
+// few pairs. The summary's two-sided interval has confidence 2c − 1, so that
+// Lo is that lower end.
+func Greater(a, b []float64, confidence float64) (Verdict, Summary, error) {
+	if !(confidence > 0.5 && confidence < 1) {
+		return NotKnown, Summary{}, fmt.Errorf("one-sided confidence is %v, expected a number between 0.5 and 1 such as 0.95", confidence)
+	}
+	d, err := MeanDiff(a, b, 2*confidence-1)
+	if err != nil || !d.Lo.Valid() {
+		return NotKnown, d, err
+	}
+	return Judge(d.Lo > 0), d, nil
+}

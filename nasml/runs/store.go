@@ -1,0 +1,300 @@
+// Package runs keeps what was computed: a store of finished trials, each under
+// a key of all that its numbers depend on, with checkpoints of unfinished
+// ones, seeds, statistics over seeds, claims and progress.
+//
+// A cell of a notebook is a new process, so the store is what makes a notebook
+// quick: an unchanged trial is read, never computed again.
+//
+//	store, err := runs.FromContext(ctx)
+//	records, err := store.Compute(ctx, trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
+//		// compute job.Trials, all in one graph, and report each
+//		return job.Done(0, runs.Result{Values: map[string]float64{"distance": 0.7}})
+//	})
+package runs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNotFound says that the store has no such record or checkpoint.
+var ErrNotFound = errors.New("not in the run store")
+
+// Store is a folder of records:
+//
+//	DIR/records/ab/KEY.json   one finished trial each, written whole or not at all
+//	DIR/checkpoints/          state of unfinished trials
+//	DIR/locks/                one lock for each trial being computed
+//	DIR/broken/               what was found damaged, each with its reason
+//
+// Any number of processes may use one folder at the same time.
+type Store struct {
+	dir     string
+	bundles []*bundle
+	now     func() time.Time
+}
+
+// Open opens the store in a folder, which is made at the first write. Records
+// in the JSON files of readOnly are found after those of the folder and never
+// written. It is an error where dir is not a folder.
+func Open(dir string, readOnly ...fs.FS) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("run store has no folder: give one or set NASML_STORE")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run store: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder", dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, explain(err, "open", dir)
+	}
+	s := &Store{dir: dir, now: time.Now}
+	return s.With(readOnly...), nil
+}
+
+// Default opens the user's store: the folder named by NASML_STORE, else
+// nasml/store in the user's cache folder.
+func Default() (*Store, error) {
+	if dir := os.Getenv("NASML_STORE"); dir != "" {
+		return Open(dir)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("no folder for the run store: %w: set NASML_STORE to one", err)
+	}
+	return Open(filepath.Join(cache, "nasml", "store"))
+}
+
+// Dir returns the store's folder.
+func (s *Store) Dir() string { return s.dir }
+
+// With returns the same store with more records to read, such as those that a
+// package ships: every .json or .jsonl file holds one record a line, as
+// [WriteBundle] writes them.
+func (s *Store) With(readOnly ...fs.FS) *Store {
+	with := *s
+	with.bundles = s.bundles[:len(s.bundles):len(s.bundles)]
+	for _, fsys := range readOnly {
+		with.bundles = append(with.bundles, &bundle{fsys: fsys})
+	}
+	return &with
+}
+
+// Broken is a file of the store that is there and cannot be believed. As an
+// error it is an [ErrNotFound].
+type Broken struct {
+	Path    string // the file, with the line where it holds several records
+	Reason  string
+	MovedTo string // where it was set aside, empty where it was left
+}
+
+func (b *Broken) Error() string {
+	text := fmt.Sprintf("%s is broken: %s", b.Path, b.Reason)
+	if b.MovedTo != "" {
+		text += "; set aside as " + b.MovedTo
+	}
+	return text
+}
+
+// Is makes a broken file one that is not there.
+func (b *Broken) Is(target error) bool { return target == ErrNotFound }
+
+// Get returns the record of a key, or an error that is [ErrNotFound]. A broken
+// record is never believed: it is moved to DIR/broken with its reason.
+func (s *Store) Get(key string) (*Record, error) {
+	r, err := s.read(key)
+	var broken *Broken
+	if !errors.As(err, &broken) {
+		return r, err
+	}
+	lock, err := tryLock(s.lockPath(key))
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", broken, err)
+	}
+	if lock == nil { // somebody is computing it anew
+		return nil, broken
+	}
+	defer unlock(lock)
+	return s.readLocked(key)
+}
+
+// read looks a key up in the folder, then in the bundles. It changes nothing.
+func (s *Store) read(key string) (*Record, error) {
+	if !isKey(key) {
+		return nil, fmt.Errorf("%.80q is not a key, expected 64 hexadecimal digits: %w", key, ErrNotFound)
+	}
+	path := s.recordPath(key)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.readBundles(key)
+	}
+	if err != nil {
+		return nil, explain(err, "read", path)
+	}
+	r, err := decode(data)
+	if err == nil && r.Key != key {
+		err = fmt.Errorf("it holds the record of %s", r.Key)
+	}
+	if err != nil {
+		return nil, &Broken{Path: path, Reason: err.Error()}
+	}
+	return r, nil
+}
+
+func (s *Store) readBundles(key string) (*Record, error) {
+	for _, b := range s.bundles {
+		records, _ := b.load()
+		if r, ok := records[key]; ok {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("record %s: %w", key, ErrNotFound)
+}
+
+// readLocked is read for the holder of the key's lock: it sets a broken record
+// aside and looks into the bundles.
+func (s *Store) readLocked(key string) (*Record, error) {
+	r, err := s.read(key)
+	var broken *Broken
+	if !errors.As(err, &broken) {
+		return r, err
+	}
+	if err := s.setAside(broken); err != nil {
+		return nil, err
+	}
+	if r, err := s.readBundles(key); err == nil {
+		return r, nil
+	}
+	return nil, broken
+}
+
+// setAside moves a broken file to DIR/broken and writes the reason beside it.
+func (s *Store) setAside(b *Broken) error {
+	to := filepath.Join(s.dir, "broken", s.now().UTC().Format("20060102T150405.000000000-")+filepath.Base(b.Path))
+	err := writeWhole(to+".reason.txt", func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(b.Path, to); err != nil {
+		return explain(err, "set aside", b.Path)
+	}
+	b.MovedTo = to
+	return nil
+}
+
+// stage seals a record and writes it beside its place; commit puts it there.
+func (s *Store) stage(r *Record) (staged, error) {
+	line, err := r.encode()
+	if err != nil {
+		return staged{}, fmt.Errorf("record %s: %w", r.Key, err)
+	}
+	return stage(s.recordPath(r.Key), func(w io.Writer) error {
+		_, err := w.Write(line)
+		return err
+	})
+}
+
+func (s *Store) recordPath(key string) string {
+	return filepath.Join(s.dir, "records", key[:2], key+".json")
+}
+
+func (s *Store) lockPath(key string) string { return filepath.Join(s.dir, "locks", key) }
+
+func isKey(key string) bool { return len(key) == 64 && isHex(key) }
+
+func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
+
+// bundle is a file system of records that are only read, loaded once.
+type bundle struct {
+	fsys    fs.FS
+	once    sync.Once
+	records map[string]*Record
+	broken  []*Broken
+}
+
+// load returns the bundle's records by key, and its broken lines.
+func (b *bundle) load() (map[string]*Record, []*Broken) {
+	b.once.Do(func() {
+		b.records = map[string]*Record{}
+		err := fs.WalkDir(b.fsys, ".", func(path string, entry fs.DirEntry, err error) error {
+			if ext := filepath.Ext(path); err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
+				return err
+			}
+			data, err := fs.ReadFile(b.fsys, path)
+			if err == nil {
+				b.loadFile(path, data)
+			}
+			return err
+		})
+		if err != nil {
+			b.broken = append(b.broken, &Broken{Path: ".", Reason: err.Error()})
+		}
+	})
+	return b.records, b.broken
+}
+
+func (b *bundle) loadFile(path string, data []byte) {
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		r, err := decode(bytes.Clone(lines.Bytes()))
+		if err != nil {
+			b.broken = append(b.broken, &Broken{Path: fmt.Sprintf("%s:%d", path, n), Reason: err.Error()})
+			continue
+		}
+		b.records[r.Key] = r
+	}
+}
+
+type contextKey int
+
+const (
+	storeKey contextKey = iota
+	scaleKey
+	progressKey
+)
+
+// WithStore returns a context that carries a store.
+func WithStore(ctx context.Context, s *Store) context.Context {
+	return context.WithValue(ctx, storeKey, s)
+}
+
+// FromContext returns the store that the context carries, else [Default].
+func FromContext(ctx context.Context) (*Store, error) {
+	if s, ok := ctx.Value(storeKey).(*Store); ok && s != nil {
+		return s, nil
+	}
+	return Default()
+}
+
+// WithScale returns a context that carries the name of a scale, which records
+// then tell ("quick", "paper"). It is no part of a key.
+func WithScale(ctx context.Context, scale string) context.Context {
+	return context.WithValue(ctx, scaleKey, scale)
+}
+
+// Scale returns the scale that the context carries, else "".
+func Scale(ctx context.Context) string {
+	scale, _ := ctx.Value(scaleKey).(string)
+	return scale
+}
