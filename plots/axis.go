@@ -1,0 +1,248 @@
+package plots
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// axis is an Axis with everything decided: its ends, its ticks and its label.
+type axis struct {
+	scale    Scale
+	min, max float64
+	ticks    []tick
+	label    string
+}
+
+type tick struct {
+	value  float64
+	label  textLine
+	major  bool
+	hidden bool // its label would touch the one before
+}
+
+// newAxis decides on the ends, from the values that the panel draws, and on
+// the ticks, with labels of the given size.
+func newAxis(a Axis, values []float64, size vg.Length) axis {
+	x := axis{scale: a.Scale, min: a.Min, max: a.Max, label: a.Label}
+	if a.Min == 0 && a.Max == 0 {
+		x.min, x.max = ends(values, a.Scale)
+	}
+	ticks := a.Ticks
+	if len(ticks) == 0 {
+		ticks = autoTicks(x)
+	}
+	for _, t := range ticks {
+		if n := x.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
+			continue
+		}
+		x.ticks = append(x.ticks, tick{value: t.Value, label: setLine(t.Label, size), major: t.Label != ""})
+	}
+	slices.SortStableFunc(x.ticks, func(a, b tick) int { return cmp.Compare(a.value, b.value) })
+	return x
+}
+
+// transform maps a value to where the axis is even: log v on a log axis.
+func (s Scale) transform(v float64) float64 {
+	switch s {
+	case Log2:
+		return math.Log2(v)
+	case Log10:
+		return math.Log10(v)
+	}
+	return v
+}
+
+func (s Scale) inverse(v float64) float64 {
+	switch s {
+	case Log2:
+		return math.Exp2(v)
+	case Log10:
+		return math.Pow(10, v)
+	}
+	return v
+}
+
+// norm returns where v stands: 0 at the start of the axis, 1 at its end. It
+// works on halves, because max − min of the largest numbers overflows.
+func (a axis) norm(v float64) float64 {
+	t, low, high := a.scale.transform(v)/2, a.scale.transform(a.min)/2, a.scale.transform(a.max)/2
+	if high <= low { // ends closer than a float64 can tell
+		return 0.5
+	}
+	return max(-far, min(far, (t-low)/(high-low)))
+}
+
+// far is how far outside the axis a value may be placed. Lines to points
+// outside are clipped; where they would be farther yet, the clipping overflows.
+const far = 1e6
+
+// margin is what automatic ends leave free on both sides, as a share of the range.
+const margin = 0.05
+
+// ends returns the automatic ends for values; see Axis.Min.
+func ends(values []float64, scale Scale) (low, high float64) {
+	if len(values) == 0 {
+		return scale.inverse(0), scale.inverse(1)
+	}
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		v = scale.transform(v)
+		low, high = min(low, v), max(high, v)
+	}
+	fromZero := scale == Linear && 0 <= low && low < 0.35*high
+	if high-low < max(1e-9*max(math.Abs(low), math.Abs(high)), 1e-290) { // one value
+		pad := max(0.5*math.Abs(high), 1e-290)
+		if scale != Linear || high == 0 {
+			pad = 0.5
+		}
+		low, high = low-pad, high+pad
+	}
+	pad := margin * 2 * (high/2 - low/2)
+	low, high = low-pad, high+pad
+	if fromZero {
+		low = 0
+	}
+	return clampFinite(scale.inverse(low), scale), clampFinite(scale.inverse(high), scale)
+}
+
+// clampFinite keeps an end that the margin pushed out of the numbers.
+func clampFinite(v float64, scale Scale) float64 {
+	least := -math.MaxFloat64
+	if scale != Linear {
+		least = math.SmallestNonzeroFloat64
+	}
+	return max(least, min(math.MaxFloat64, v))
+}
+
+func autoTicks(a axis) []Tick {
+	if a.scale != Linear {
+		if ticks := powerTicks(a); ticks != nil {
+			return ticks
+		}
+	}
+	return linearTicks(a.min, a.max)
+}
+
+// linearTicks are multiples of 1, 2 or 5 times a power of ten, four to eight
+// of them.
+func linearTicks(low, high float64) []Tick {
+	step := niceStep((high/2 - low/2) / 2.5)
+	first, last := math.Ceil(low/step-1e-9), math.Floor(high/step+1e-9)
+	var ticks []Tick
+	for i := 0.0; i <= min(last-first, 20); i++ {
+		v := (first + i) * step
+		ticks = append(ticks, Tick{v, formatTick(v, step)})
+	}
+	return ticks
+}
+
+// niceStep is the largest round number up to raw·√2.
+func niceStep(raw float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := power
+	for _, m := range []float64{2, 5, 10} {
+		if m*power <= raw*math.Sqrt2 {
+			step = m * power
+		}
+	}
+	return step
+}
+
+// formatTick writes v with as many digits as a step asks for, and very large
+// and very small numbers as m·10ᵉ.
+func formatTick(v, step float64) string {
+	if v == 0 {
+		return "0"
+	}
+	exponent := floorLog10(math.Abs(v))
+	last := floorLog10(step) // the power of ten of the last digit
+	if last < -4 || last > 4 {
+		m := strconv.FormatFloat(v/math.Pow(10, float64(exponent)), 'f', max(0, exponent-last), 64)
+		return fmt.Sprintf("$%s{·}10^{%d}$", m, exponent)
+	}
+	return strings.Replace(strconv.FormatFloat(v, 'f', max(0, -last), 64), "-", "−", 1)
+}
+
+func floorLog10(v float64) int { return int(math.Floor(math.Log10(v) + 1e-9)) }
+
+// powerTicks are powers of the base, every n-th of them where there are many,
+// with minor ticks between neighbouring powers of ten. It returns nil where
+// the axis holds fewer than two powers: linear ticks then say more.
+func powerTicks(a axis) []Tick {
+	low := math.Ceil(a.scale.transform(a.min)-1e-9) + 0 // −0 becomes 0
+	high := math.Floor(a.scale.transform(a.max) + 1e-9)
+	if high-low < 1 {
+		return nil
+	}
+	stride := math.Ceil((high - low + 1) / 9)
+	var ticks []Tick
+	for k := low; k <= high; k += stride {
+		ticks = append(ticks, Tick{a.scale.inverse(k), powerLabel(a.scale, k)})
+	}
+	if a.scale == Log10 && stride == 1 {
+		for k := low - 1; k <= high; k++ {
+			for m := 2.0; m < 10; m++ {
+				ticks = append(ticks, Tick{Value: m * math.Pow(10, k)})
+			}
+		}
+	}
+	return ticks
+}
+
+// powerLabel writes small powers of two as numbers, all others as powers.
+func powerLabel(scale Scale, k float64) string {
+	switch {
+	case scale == Log2 && 0 <= k && k <= 16:
+		return strconv.FormatFloat(math.Exp2(k), 'f', 0, 64)
+	case scale == Log2:
+		return fmt.Sprintf("$2^{%g}$", k)
+	}
+	return fmt.Sprintf("$10^{%g}$", k)
+}
+
+// thin leaves out labels so that neighbours on an axis of the given length
+// keep a gap; extent is the room that a label takes along the axis.
+func (a *axis) thin(length, gap vg.Length, extent func(textLine) vg.Length) {
+	for stride := 1; stride <= len(a.ticks); stride++ {
+		if a.fits(stride, length, gap, extent) {
+			a.keep(stride)
+			return
+		}
+	}
+}
+
+// fits reports whether every stride-th label keeps the gap to the next.
+func (a *axis) fits(stride int, length, gap vg.Length, extent func(textLine) vg.Length) bool {
+	end, n := vg.Length(math.Inf(-1)), 0
+	for _, t := range a.ticks {
+		if !t.major {
+			continue
+		}
+		if n++; (n-1)%stride != 0 {
+			continue
+		}
+		at, half := length*vg.Length(a.norm(t.value)), extent(t.label)/2
+		if at-half < end+gap {
+			return false
+		}
+		end = at + half
+	}
+	return true
+}
+
+func (a *axis) keep(stride int) {
+	n := 0
+	for i := range a.ticks {
+		if !a.ticks[i].major {
+			continue
+		}
+		a.ticks[i].hidden = n%stride != 0
+		n++
+	}
+}

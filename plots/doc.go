@@ -1,0 +1,26 @@
+// Package plots draws figures that can go into a paper. A Figure is plain
+// data: rows of panels with axes, curves, intervals and a legend. Drawing it
+// never computes a result, and computing a result never draws.
+//
+//	f := plots.Figure{
+//		Name:  "li2021-figure1",
+//		Style: plots.ICLR,
+//		Panels: [][]plots.Panel{{{
+//			X:      plots.Axis{Label: "epoch"},
+//			Y:      plots.Axis{Label: "entropy of $θ_t$ (nats)"},
+//			Series: []plots.Series{{Label: "EG", X: epochs, Y: entropy}},
+//		}}},
+//	}
+//	paths, err := f.Save("figures", "pdf", "svg", "eps", "png", "csv")
+//
+// The same figure gives the same bytes in every format, whatever the day and
+// the machine's fonts: text is drawn as outlines of Latin Modern (and of STIX
+// for what it lacks), with formulas between dollar signs, so that it also
+// looks the same in every format. Nothing is transparent, because EPS has no
+// transparency. What a file shows is in its metadata: title, name, and what
+// Figure.Meta says, such as the parameters' hash and the scale.
+//
+// SVG, EPS, PNG and the clipping are gonum/plot's, PDF is written by the
+// library below it. The layout is our own: in gonum/plot a panel gets what its
+// labels leave over, while a paper wants panels of equal size at a fixed width.
+package plots // import "github.com/nasml/lab/plots"

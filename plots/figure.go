@@ -1,0 +1,338 @@
+package plots
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Figure is a picture as plain data: it can be compared, stored as JSON and
+// drawn again. Same figure, same bytes, in every format.
+//
+// All texts may contain formulas between dollar signs: "$θ_t$",
+// "$10^{-3}$", "$\|θ_α − θ_{α+Δα}\|_2/Δα$".
+type Figure struct {
+	Name    string            // stem of the file names and id, "oymak2021-figure2"
+	Title   string            // above the panels; may be empty
+	Caption string            // below them, wrapped to the figure's width; may be empty
+	Style   Style             // zero value: ICML at text width
+	Panels  [][]Panel         // rows of panels; where they would be narrower than 100 pt, rows are broken
+	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "params" (hash), "scale", …
+}
+
+// Panel is one pair of axes and what is drawn between them.
+type Panel struct {
+	Title  string
+	X, Y   Axis
+	Series []Series
+	Legend Legend
+}
+
+// Axis describes one side of a panel.
+type Axis struct {
+	Label string
+	Scale Scale
+
+	// Min and Max are the ends of the axis; both 0: from the data, with a
+	// small margin. A linear axis whose data are positive and come near 0
+	// then starts at 0. What lies outside is clipped.
+	Min, Max float64
+
+	// Ticks are the marks; empty: round numbers, or powers on a log axis. A
+	// tick without a label is a minor one. Labels that would touch are left
+	// out, their marks stay.
+	Ticks []Tick
+}
+
+// Tick is one mark on an axis.
+type Tick struct {
+	Value float64
+	Label string
+}
+
+// Scale says how an axis maps values to places.
+type Scale string
+
+// The scales. A log scale needs positive values.
+const (
+	Linear Scale = ""
+	Log2   Scale = "log2"
+	Log10  Scale = "log10"
+)
+
+// Series is one curve: points, the line through them in their order, and an
+// interval at each.
+//
+// Curves with the same label look the same in all panels of a figure. A
+// labelled series without points is listed in the legend as "(not run)".
+type Series struct {
+	Label string
+	X, Y  []float64
+
+	// Lo and Hi bound an interval at each point, drawn as Interval says; both
+	// empty: none. Where Lo[i] = Hi[i] the point has none.
+	Lo, Hi   []float64
+	Interval Interval
+
+	// Reference marks what is not ours: a paper's own curve, number or bound.
+	// It is drawn thin, grey and dashed. A reference of one number goes right
+	// across the panel; see HLine and VLine.
+	Reference bool
+
+	// Hollow says which points are drawn hollow, for instance those computed
+	// at a smaller scale; empty: none. Legend.Hollow explains them.
+	Hollow []bool
+
+	// What is empty here is chosen so that curves differ in colour, dash and
+	// marker, and can be told apart in grey too. Color is "#RRGGBB".
+	Color  string
+	Line   Line
+	Marker Marker
+}
+
+// Interval says how Lo and Hi of a series are drawn.
+type Interval string
+
+// The intervals: a tinted band behind all lines, or a bar at each point.
+const (
+	Bands     Interval = ""
+	ErrorBars Interval = "bars"
+)
+
+// Line is the dash pattern of a curve.
+type Line string
+
+// The dash patterns; AutoLine gives each curve its own.
+const (
+	AutoLine Line = ""
+	Solid    Line = "solid"
+	Dashed   Line = "dashed"
+	Dotted   Line = "dotted"
+	DashDot  Line = "dashdot"
+	LongDash Line = "longdash"
+	NoLine   Line = "none"
+)
+
+// Marker is the sign at a curve's points.
+type Marker string
+
+// The markers; AutoMarker gives each curve its own, and thins them out where
+// there are many points.
+const (
+	AutoMarker   Marker = ""
+	Circle       Marker = "circle"
+	Square       Marker = "square"
+	TriangleUp   Marker = "triangle"
+	Diamond      Marker = "diamond"
+	TriangleDown Marker = "triangledown"
+	Pentagon     Marker = "pentagon"
+	Hexagon      Marker = "hexagon"
+	NoMarker     Marker = "none"
+)
+
+// Legend says where the curves of a panel are explained.
+type Legend struct {
+	Position LegendPosition
+	Hollow   string // what a hollow point means, "computed at quick scale"; empty: not explained
+}
+
+// LegendPosition is where a legend stands.
+type LegendPosition string
+
+// The positions. LegendAuto is LegendInside for a single panel and LegendBelow
+// for several, which then share one legend under them. LegendInside looks for
+// a place without data, and falls back to LegendBelow where there is none.
+const (
+	LegendAuto   LegendPosition = ""
+	LegendInside LegendPosition = "inside"
+	LegendBelow  LegendPosition = "below"
+	LegendNone   LegendPosition = "none"
+)
+
+// Band is a curve with a tinted band, from values that know their bounds: the
+// value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
+// a mean over one seed, say that there is no interval.
+func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
+	s := Series{Label: label, X: x}
+	for _, v := range values {
+		y, lo, hi := v.Bounds()
+		if math.IsNaN(lo) || math.IsNaN(hi) {
+			lo, hi = y, y
+		}
+		s.Y, s.Lo, s.Hi = append(s.Y, y), append(s.Lo, lo), append(s.Hi, hi)
+	}
+	return s
+}
+
+// Bars is Band with an error bar at each point.
+func Bars[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
+	s := Band(label, x, values)
+	s.Interval = ErrorBars
+	return s
+}
+
+// HLine is a reference line across the panel at height y, for instance where a
+// paper's axis ends.
+func HLine(label string, y float64) Series {
+	return Series{Label: label, Y: []float64{y}, Reference: true}
+}
+
+// VLine is a reference line across the panel at x.
+func VLine(label string, x float64) Series {
+	return Series{Label: label, X: []float64{x}, Reference: true}
+}
+
+// spans reports whether s is one number drawn right across the panel.
+func (s Series) spans() bool {
+	return s.Reference && len(s.X)+len(s.Y) == 1 && len(s.Lo)+len(s.Hi)+len(s.Hollow) == 0
+}
+
+// Validate returns nil where the figure can be drawn as it is meant. Its error
+// names panel and series, what was found and what was expected: lengths that
+// differ, numbers that are not finite or, on a log axis, not positive, text
+// that cannot be set. A point that was not computed is left out of its series:
+// NaN is always a mistake.
+func (f Figure) Validate() error {
+	if err := f.validate(); err != nil {
+		return fmt.Errorf("plots: figure %q: %w", f.Name, err)
+	}
+	return nil
+}
+
+func (f Figure) validate() error {
+	if f.Name == "" || strings.ContainsAny(f.Name, `/\`) {
+		return fmt.Errorf("name %q: expected the stem of a file name, such as \"li2021-figure1\"", f.Name)
+	}
+	if err := cmp.Or(f.Style.validate(), checkText(f.Title), checkText(f.Caption)); err != nil {
+		return err
+	}
+	for key := range f.Meta {
+		if !metaKey.MatchString(key) {
+			return fmt.Errorf("meta: key %q: expected up to 79 letters, digits, '.', '_' or '-'", key)
+		}
+	}
+	panels := 0
+	for r, row := range f.Panels {
+		for c, p := range row {
+			panels++
+			if err := p.validate(); err != nil {
+				return fmt.Errorf("panel [%d][%d] %q: %w", r, c, p.Title, err)
+			}
+		}
+	}
+	if panels == 0 {
+		return errors.New("it has no panels: expected at least one in Panels")
+	}
+	return nil
+}
+
+// metaKey is what the metadata of all formats takes as a key.
+var metaKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,79}$`)
+
+func (p Panel) validate() error {
+	if err := cmp.Or(checkText(p.Title), checkText(p.Legend.Hollow),
+		known("legend position", p.Legend.Position, LegendAuto, LegendInside, LegendBelow, LegendNone)); err != nil {
+		return err
+	}
+	if err := p.X.validate(); err != nil {
+		return fmt.Errorf("x axis: %w", err)
+	}
+	if err := p.Y.validate(); err != nil {
+		return fmt.Errorf("y axis: %w", err)
+	}
+	for i, s := range p.Series {
+		if err := s.validate(p.X.Scale, p.Y.Scale); err != nil {
+			return fmt.Errorf("series %d %q: %w", i, s.Label, err)
+		}
+	}
+	return nil
+}
+
+func (a Axis) validate() error {
+	if err := cmp.Or(checkText(a.Label), known("scale", a.Scale, Linear, Log2, Log10)); err != nil {
+		return err
+	}
+	if a.Min != 0 || a.Max != 0 {
+		if err := finite("ends", []float64{a.Min, a.Max}, a.Scale); err != nil {
+			return err
+		}
+		if a.Min >= a.Max {
+			return fmt.Errorf("ends %g … %g: expected Min < Max, or both 0 for automatic ends", a.Min, a.Max)
+		}
+	}
+	for i, t := range a.Ticks {
+		err := cmp.Or(finite("value", []float64{t.Value}, a.Scale), checkText(t.Label))
+		if err != nil {
+			return fmt.Errorf("tick %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s Series) validate(x, y Scale) error {
+	return cmp.Or(
+		checkText(s.Label), checkColor(s.Color),
+		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
+		known("marker", s.Marker, AutoMarker, Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon, NoMarker),
+		known("interval", s.Interval, Bands, ErrorBars),
+		s.validateLengths(),
+		finite("X", s.X, x), finite("Y", s.Y, y), finite("Lo", s.Lo, y), finite("Hi", s.Hi, y),
+		s.validateIntervals(),
+	)
+}
+
+func (s Series) validateLengths() error {
+	if s.spans() {
+		return nil
+	}
+	for _, v := range []struct {
+		name     string
+		n        int
+		optional bool
+	}{
+		{"Y", len(s.Y), false},
+		{"Lo", len(s.Lo), len(s.Hi) == 0},
+		{"Hi", len(s.Hi), len(s.Lo) == 0},
+		{"Hollow", len(s.Hollow), true},
+	} {
+		if v.n != len(s.X) && !(v.n == 0 && v.optional) {
+			return fmt.Errorf("%s has %d values and X has %d: expected as many", v.name, v.n, len(s.X))
+		}
+	}
+	return nil
+}
+
+func (s Series) validateIntervals() error {
+	for i := range min(len(s.Lo), len(s.Hi)) {
+		if s.Lo[i] > s.Hi[i] {
+			return fmt.Errorf("interval %d goes from %g to %g: expected Lo ≤ Hi", i, s.Lo[i], s.Hi[i])
+		}
+	}
+	return nil
+}
+
+// finite returns an error for the first value that has no place on an axis of
+// this scale.
+func finite(name string, values []float64, scale Scale) error {
+	for i, v := range values {
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return fmt.Errorf("%s[%d] is %g: expected a finite number; leave out points that were not computed", name, i, v)
+		case scale != Linear && v < 1e-300: // below, logarithms lose their digits
+			return fmt.Errorf("%s[%d] is %g: expected a positive number on a %s axis", name, i, v, scale)
+		}
+	}
+	return nil
+}
+
+// known returns an error where value is none of all.
+func known[T ~string](what string, value T, all ...T) error {
+	if slices.Contains(all, value) {
+		return nil
+	}
+	return fmt.Errorf("%s %q: expected one of %q", what, value, all)
+}

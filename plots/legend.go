@@ -1,0 +1,193 @@
+package plots
+
+import (
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// entry is one line of a legend: a sample of the curve and its name.
+type entry struct {
+	name  string
+	look  look
+	bars  bool // the sample shows an error bar
+	band  bool // or a band
+	empty bool // the series has no points
+	note  bool // not a curve, but what a hollow point means
+	text  textLine
+}
+
+// Distances in a legend: length of a sample, gap to its text, gap between
+// entries side by side, and from the frame to a legend inside.
+const (
+	sampleWidth = 20
+	sampleGap   = 4
+	entryGap    = 12
+	insideGap   = 5
+)
+
+// entries returns what a panel's legend explains.
+func (p *panel) entries() []entry {
+	var all []entry
+	for i, s := range p.Series {
+		if s.Label != "" {
+			all = append(all, entry{name: s.Label, look: p.looks[i], band: s.asBand(),
+				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0})
+		}
+	}
+	if p.Legend.Hollow != "" {
+		all = append(all, entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true})
+	}
+	return all
+}
+
+// setNames sets the entries' texts, none wider than room.
+func (l *layout) setNames(entries []entry, room vg.Length) {
+	for i, e := range entries {
+		if e.empty {
+			e.name += " (not run)"
+		}
+		if e.text = setLine(e.name, l.small); e.text.width > room {
+			e.text = e.text.scaled(room / e.text.width)
+		}
+		entries[i].text = e.text
+	}
+}
+
+// legend draws the panel's legend inside the frame, or leaves it to below.
+func (l *layout) legend(p *panel, below *[]entry) {
+	entries := p.entries()
+	if p.Legend.Position == LegendNone || len(entries) == 0 {
+		return
+	}
+	single := len(l.panels) == 1 && len(l.panels[0]) == 1
+	if p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single {
+		l.setNames(entries, l.width)
+		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
+			l.blank(at, l.legendSize(entries)) // no grid lines behind it
+			l.drawEntries(entries, 1, at)
+			return
+		}
+	}
+	for _, e := range entries {
+		*below = addEntry(*below, e)
+	}
+}
+
+// addEntry adds e to a shared legend where it is not there already; the note on
+// hollow points stays last. A series that has points in one panel is not
+// marked as not run for another's sake.
+func addEntry(shared []entry, e entry) []entry {
+	i := slices.IndexFunc(shared, func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note })
+	n := len(shared)
+	switch {
+	case i >= 0:
+		shared[i].empty = shared[i].empty && e.empty
+	case n > 0 && shared[n-1].note && !e.note:
+		shared = slices.Insert(shared, n-1, e)
+	default:
+		shared = append(shared, e)
+	}
+	return shared
+}
+
+// columnWidths returns how wide entries are, set row by row.
+func columnWidths(entries []entry, perRow int) []vg.Length {
+	widths := make([]vg.Length, min(perRow, len(entries)))
+	for i, e := range entries {
+		widths[i%perRow] = max(widths[i%perRow], sampleWidth+sampleGap+e.text.width)
+	}
+	return widths
+}
+
+// total returns the width of columns with the gaps between them.
+func total(widths []vg.Length) vg.Length {
+	sum := vg.Length(len(widths)-1) * entryGap
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+func (l *layout) entryHeight() vg.Length { return 1.3 * l.small }
+
+func (l *layout) legendSize(entries []entry) vg.Point {
+	return vg.Point{X: total(columnWidths(entries, 1)), Y: vg.Length(len(entries)) * l.entryHeight()}
+}
+
+// freePlace returns the upper left corner of a place of the given size in the
+// frame that keeps clear of all obstacles: the corners first.
+func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) {
+	room := p.frame.Size().Sub(size).Sub(vg.Point{X: 2 * insideGap, Y: 2 * insideGap})
+	if room.X < 0 || room.Y < 0 {
+		return vg.Point{}, false
+	}
+	for _, share := range []vg.Point{{X: 1}, {X: 0}, {X: 1, Y: 1}, {X: 0, Y: 1}, {X: 0.5}, {X: 0.5, Y: 1}, {X: 1, Y: 0.5}, {X: 0, Y: 0.5}, {X: 0.5, Y: 0.5}} {
+		at := vg.Point{X: p.frame.Min.X + insideGap + share.X*room.X, Y: p.frame.Max.Y - insideGap - share.Y*room.Y}
+		if !slices.ContainsFunc(obstacles, func(q vg.Point) bool {
+			return at.X-insideGap < q.X && q.X < at.X+size.X+insideGap && at.Y-size.Y-insideGap < q.Y && q.Y < at.Y+insideGap
+		}) {
+			return at, true
+		}
+	}
+	return vg.Point{}, false
+}
+
+// blank makes a rectangle white.
+func (l *layout) blank(at, size vg.Point) {
+	l.fill(polygon([]vg.Point{at, {X: at.X + size.X, Y: at.Y}, {X: at.X + size.X, Y: at.Y - size.Y}, {X: at.X, Y: at.Y - size.Y}}), tint(ink, 0))
+}
+
+// legendBelow draws the shared legend below y, in as many columns as the width
+// allows, and returns where it ends.
+func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
+	free := l.width - 2*edge
+	l.setNames(entries, free-sampleWidth-sampleGap)
+	perRow := fitting(entries, free)
+	n := (len(entries) + perRow - 1) / perRow
+	l.drawEntries(entries, perRow, vg.Point{X: (l.width - total(columnWidths(entries, perRow))) / 2, Y: y})
+	return y - vg.Length(n)*l.entryHeight()
+}
+
+// fitting returns how many entries go into a row, in as few rows as the width
+// allows, all of about the same length.
+func fitting(entries []entry, width vg.Length) int {
+	for n := 1; n < len(entries); n++ {
+		if perRow := (len(entries) + n - 1) / n; total(columnWidths(entries, perRow)) <= width {
+			return perRow
+		}
+	}
+	return 1
+}
+
+// drawEntries draws entries row by row from an upper left corner.
+func (l *layout) drawEntries(entries []entry, perRow int, at vg.Point) {
+	widths := columnWidths(entries, perRow)
+	for i, e := range entries {
+		x := at.X
+		if column := i % perRow; column > 0 {
+			x += total(widths[:column]) + entryGap
+		}
+		middle := at.Y - (vg.Length(i/perRow)+0.5)*l.entryHeight()
+		l.drawSample(e, vg.Point{X: x, Y: middle})
+		l.text(e.text, vg.Point{X: x + sampleWidth + sampleGap, Y: middle - 0.33*l.small})
+	}
+}
+
+// drawSample draws a short piece of the curve to the right of at.
+func (l *layout) drawSample(e entry, at vg.Point) {
+	right := vg.Point{X: at.X + sampleWidth, Y: at.Y}
+	middle := vg.Point{X: at.X + sampleWidth/2, Y: at.Y}
+	half := 0.38 * l.small
+	if e.band {
+		l.fill(polygon([]vg.Point{{X: at.X, Y: at.Y + half}, {X: right.X, Y: at.Y + half}, {X: right.X, Y: at.Y - half}, {X: at.X, Y: at.Y - half}}), tint(e.look.color, bandTint))
+	}
+	if e.bars {
+		low, high := vg.Point{X: middle.X, Y: at.Y - half}, vg.Point{X: middle.X, Y: at.Y + half}
+		for _, line := range [][]vg.Point{{low, high}, capOf(low, l), capOf(high, l)} {
+			l.stroke(line, pen{e.look.color, vg.Length(l.style.Hairline), Solid})
+		}
+	}
+	l.stroke([]vg.Point{at, right}, l.pen(e.look))
+	l.mark(e.look.marker, middle, vg.Length(l.style.Marker), e.look.color, e.note)
+}

@@ -1,0 +1,72 @@
+package plots
+
+import (
+	"errors"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+	"gonum.org/v1/plot/vg"
+)
+
+// ErrNoNotebook is returned by Show outside a GoNB notebook.
+var ErrNoNotebook = errors.New("plots: this program was not started by a GoNB notebook: nothing to show the figure in; use Save")
+
+// Show shows the figure as the output of a notebook's cell: as SVG, which is
+// sharp at every zoom, and as PNG for what shows no SVG. Outside a notebook it
+// does nothing but return ErrNoNotebook.
+func (f Figure) Show() error { return f.show("") }
+
+// Display is a place in a notebook's output that shows one figure at a time,
+// for a picture that grows while trials finish. The zero value is ready: the
+// first Show makes the place. A notebook stores the last figure only.
+type Display struct {
+	id string
+}
+
+// Show shows the figure in place of the one before. It is for one goroutine;
+// once a second is as often as a notebook takes it well.
+func (d *Display) Show(f Figure) error {
+	if d.id == "" {
+		d.id = "nasml_plots_" + gonbui.UniqueId()
+	}
+	return f.show(d.id)
+}
+
+func (f Figure) show(displayID string) error {
+	if !gonbui.IsNotebook {
+		return ErrNoNotebook
+	}
+	data, err := f.bundle()
+	if err != nil {
+		return err
+	}
+	data.DisplayID = displayID
+	gonbui.SendData(data)
+	return gonbui.Error()
+}
+
+// screenDPI is the resolution of the notebook's PNG: twice a screen's 96, so
+// that it is sharp on screens of high resolution.
+const screenDPI = 192
+
+// bundle returns the figure in both forms, with its width on the screen.
+func (f Figure) bundle() (*protocol.DisplayData, error) {
+	f.Style.DPI = screenDPI
+	svg, err := f.Render("svg")
+	if err != nil {
+		return nil, err
+	}
+	png, err := f.Render("png")
+	if err != nil {
+		return nil, err
+	}
+	width := int(vg.Length(f.Style.filled().Width) * 96)
+	return &protocol.DisplayData{
+		Data: map[protocol.MIMEType]any{
+			protocol.MIMEImagePNG:  png,
+			protocol.MIMEImageSVG:  string(svg),
+			protocol.MIMETextPlain: f.title(),
+		},
+		Metadata: map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": width}},
+	}, nil
+}

@@ -1,0 +1,222 @@
+package plots
+
+import (
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// page is a drawn figure: paths to be filled or stroked, in their order. It
+// grows downwards from y = 0, in points; its height is known at the end.
+type page struct {
+	width, height vg.Length
+	ops           []op
+	texts         []vg.Rectangle // the ink of every text
+}
+
+// op is one path with how it is painted; lines of width 0 are fills.
+type op struct {
+	path  vg.Path
+	color color.RGBA
+	width vg.Length
+	dash  []vg.Length
+}
+
+// canvas is what a page needs of a vg.Canvas. All text is paths.
+type canvas interface {
+	SetColor(color.Color)
+	SetLineWidth(vg.Length)
+	SetLineDash(pattern []vg.Length, offset vg.Length)
+	Fill(vg.Path)
+	Stroke(vg.Path)
+}
+
+// paint draws the page on a canvas of its size, whose origin is at the bottom.
+func (p *page) paint(c canvas) {
+	round := func(v vg.Length) vg.Length { return vg.Length(math.Round(100*float64(v)) / 100) } // keeps files small
+	up := func(q vg.Point) vg.Point { return vg.Point{X: round(q.X), Y: round(q.Y + p.height)} }
+	for _, o := range p.ops {
+		c.SetColor(o.color)
+		path := mapPath(o.path, up)
+		if o.width == 0 {
+			c.Fill(path)
+			continue
+		}
+		c.SetLineWidth(o.width)
+		c.SetLineDash(o.dash, 0)
+		c.Stroke(path)
+	}
+}
+
+func (p *page) fill(path vg.Path, col color.RGBA) {
+	if len(path) > 0 {
+		p.ops = append(p.ops, op{path: path, color: col})
+	}
+}
+
+// pen is how a line is stroked.
+type pen struct {
+	color color.RGBA
+	width vg.Length
+	line  Line
+}
+
+// stroke draws a line through points.
+func (p *page) stroke(points []vg.Point, with pen) {
+	if len(points) < 2 || with.line == NoLine {
+		return
+	}
+	p.ops = append(p.ops, op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)})
+}
+
+func polyline(points []vg.Point) vg.Path {
+	var path vg.Path
+	path.Move(points[0])
+	for _, q := range points[1:] {
+		path.Line(q)
+	}
+	return path
+}
+
+func polygon(points []vg.Point) vg.Path {
+	if len(points) == 0 {
+		return nil
+	}
+	path := polyline(points)
+	path.Close()
+	return path
+}
+
+// dashes returns the dash pattern, which grows with the line's width.
+func dashes(l Line, width vg.Length) []vg.Length {
+	unit := max(width, 0.8)
+	pattern := map[Line][]vg.Length{
+		Dashed:   {4, 2},
+		Dotted:   {1, 1.5},
+		DashDot:  {5, 1.5, 1, 1.5},
+		LongDash: {9, 2.5},
+	}[l]
+	var scaled []vg.Length
+	for _, d := range pattern {
+		scaled = append(scaled, d*unit)
+	}
+	return scaled
+}
+
+// text draws a line of text with the start of its baseline at pt.
+func (p *page) text(l textLine, pt vg.Point) { p.turnedText(l, pt, false) }
+
+// turnedText draws it turned by a quarter counterclockwise, where asked to.
+func (p *page) turnedText(l textLine, pt vg.Point, quarter bool) {
+	if len(l.glyphs) == 0 {
+		return
+	}
+	p.fill(l.path(pt, quarter), ink)
+	p.texts = append(p.texts, l.box(pt, quarter))
+}
+
+// Lines of a text are lineStep em apart; ascent and descent are what letters
+// take above and below the baseline.
+const (
+	lineStep = 1.2
+	ascent   = 0.72
+	descent  = 0.22
+)
+
+// blockHeight returns what lines of a size take from the top of the first to
+// the bottom of the last.
+func blockHeight(lines []textLine, size vg.Length) vg.Length {
+	if len(lines) == 0 {
+		return 0
+	}
+	first, last := lines[0], lines[len(lines)-1]
+	return max(ascent*size, first.height) + vg.Length(len(lines)-1)*lineStep*size + max(descent*size, last.depth)
+}
+
+// block draws lines below y, each placed between left and right by align
+// (0 left, 0.5 centred), and returns where it ends.
+func (p *page) block(lines []textLine, size, left, right, y, align vg.Length) vg.Length {
+	if len(lines) == 0 {
+		return y
+	}
+	baseline := y - max(ascent*size, lines[0].height)
+	for _, l := range lines {
+		p.text(l, vg.Point{X: left + align*(right-left-l.width), Y: baseline})
+		baseline -= lineStep * size
+	}
+	return y - blockHeight(lines, size)
+}
+
+// mark draws a marker of radius r; hollow ones are white inside.
+func (p *page) mark(m Marker, pt vg.Point, r vg.Length, col color.RGBA, hollow bool) {
+	outline := markerPath(m, pt, r)
+	if outline == nil {
+		return
+	}
+	inside := col
+	if hollow {
+		inside = color.RGBA{R: 255, G: 255, B: 255, A: 255}
+	}
+	p.fill(outline, inside)
+	p.ops = append(p.ops, op{path: outline, color: col, width: 0.35 * r})
+}
+
+// markerPath returns the outline of a marker. All have about the same area.
+func markerPath(m Marker, at vg.Point, r vg.Length) vg.Path {
+	switch m {
+	case Circle:
+		return circle(at, 0.95*r)
+	case Square:
+		return regular(at, 4, 1.2*r, 45)
+	case Diamond:
+		return regular(at, 4, 1.35*r, 90)
+	case TriangleUp:
+		return regular(at, 3, 1.4*r, 90)
+	case TriangleDown:
+		return regular(at, 3, 1.4*r, -90)
+	case Pentagon:
+		return regular(at, 5, 1.15*r, 90)
+	case Hexagon:
+		return regular(at, 6, 1.1*r, 0)
+	}
+	return nil
+}
+
+// regular returns a polygon with n corners on a circle, the first at an angle
+// in degrees.
+func regular(at vg.Point, n int, r vg.Length, degrees float64) vg.Path {
+	var corners []vg.Point
+	for i := range n {
+		sin, cos := math.Sincos(degrees*math.Pi/180 + 2*math.Pi*float64(i)/float64(n))
+		corners = append(corners, vg.Point{X: at.X + r*vg.Length(cos), Y: at.Y + r*vg.Length(sin)})
+	}
+	return polygon(corners)
+}
+
+// circle is four cubic curves, which all formats draw alike; arcs they do not.
+func circle(at vg.Point, r vg.Length) vg.Path {
+	const k = 0.5522847498 // 4/3·(√2 − 1)
+	to := func(x, y vg.Length) vg.Point { return vg.Point{X: at.X + r*x, Y: at.Y + r*y} }
+	var p vg.Path
+	p.Move(to(1, 0))
+	p.CubeTo(to(1, k), to(k, 1), to(0, 1))
+	p.CubeTo(to(-k, 1), to(-1, k), to(-1, 0))
+	p.CubeTo(to(-1, -k), to(-k, -1), to(0, -1))
+	p.CubeTo(to(k, -1), to(1, -k), to(1, 0))
+	p.Close()
+	return p
+}
+
+// clipLine returns the parts of a line inside a rectangle.
+func clipLine(r vg.Rectangle, points []vg.Point) [][]vg.Point {
+	c := draw.Canvas{Rectangle: r}
+	return c.ClipLinesXY(points)
+}
+
+// clipPolygon returns the part of a polygon inside a rectangle.
+func clipPolygon(r vg.Rectangle, points []vg.Point) []vg.Point {
+	c := draw.Canvas{Rectangle: r}
+	return c.ClipPolygonXY(points)
+}

@@ -1,0 +1,347 @@
+package plots
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// panel is a Panel on its way to the page.
+type panel struct {
+	Panel
+	x, y  axis
+	looks []look // one for each series
+	frame vg.Rectangle
+
+	title, xLabel, yLabel []textLine
+}
+
+func (l *layout) newPanel(p Panel, place string) *panel {
+	q := &panel{Panel: p}
+	var xs, ys []float64
+	for i, s := range p.Series {
+		xs = append(xs, s.X...)
+		for _, v := range [][]float64{s.Y, s.Lo, s.Hi} {
+			ys = append(ys, v...)
+		}
+		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
+	}
+	q.x, q.y = newAxis(p.X, xs, l.small), newAxis(p.Y, ys, l.small)
+	return q
+}
+
+// breakLabels sets titles and labels in lines that fit the frame, and thins
+// out the ticks' labels.
+func (p *panel) breakLabels(l *layout) {
+	p.title = setLines(p.Title, l.label, l.frame.X)
+	p.xLabel = setLines(p.X.Label, l.label, l.frame.X)
+	p.yLabel = setLines(p.Y.Label, l.label, l.frame.Y)
+	p.x.thin(l.frame.X, 0.5*l.small, func(t textLine) vg.Length { return t.width })
+	p.y.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
+}
+
+// margins returns what stands left and right of the frame.
+func (p *panel) margins(l *layout) (left, right vg.Length) {
+	left = p.tickWidth() + tickMark + tickGap
+	if len(p.yLabel) > 0 {
+		left += labelGap + blockHeight(p.yLabel, l.label)
+	}
+	for _, t := range p.x.ticks {
+		over := t.label.width/2 - vg.Length(1-p.x.norm(t.value))*l.frame.X
+		right = max(right, over)
+	}
+	return left, max(right, edge)
+}
+
+// tickWidth returns the width of the widest label at the y axis.
+func (p *panel) tickWidth() vg.Length {
+	var w vg.Length
+	for _, t := range p.y.ticks {
+		w = max(w, t.label.width)
+	}
+	return w
+}
+
+// bottom returns what stands below the frame.
+func (p *panel) bottom(l *layout) vg.Length {
+	h := tickMark + tickGap + p.tickHeight(l) + descent*l.small
+	if len(p.xLabel) > 0 {
+		h += labelGap - descent*l.small + blockHeight(p.xLabel, l.label)
+	}
+	return h
+}
+
+// tickHeight returns the height of the labels at the x axis above their baseline.
+func (p *panel) tickHeight(l *layout) vg.Length {
+	h := ascent * l.small
+	for _, t := range p.x.ticks {
+		h = max(h, t.label.height)
+	}
+	return h
+}
+
+// at returns where the point (x, y) of the data stands.
+func (p *panel) at(x, y float64) vg.Point {
+	size := p.frame.Size()
+	return vg.Point{
+		X: p.frame.Min.X + vg.Length(p.x.norm(x))*size.X,
+		Y: p.frame.Min.Y + vg.Length(p.y.norm(y))*size.Y,
+	}
+}
+
+// points returns where values of y over the series' x stand.
+func (p *panel) points(s Series, y []float64) []vg.Point {
+	if s.spans() {
+		if len(y) == 1 {
+			return []vg.Point{p.at(p.x.min, y[0]), p.at(p.x.max, y[0])}
+		}
+		return []vg.Point{p.at(s.X[0], p.y.min), p.at(s.X[0], p.y.max)}
+	}
+	points := make([]vg.Point, len(y))
+	for i, v := range y {
+		points[i] = p.at(s.X[i], v)
+	}
+	return points
+}
+
+// draw draws the panel without its legend: from the back, the grid, all bands,
+// all error bars and references, and then the curves.
+func (p *panel) draw(l *layout) {
+	p.drawGrid(l)
+	for i, s := range p.Series {
+		p.drawBand(l, s, p.looks[i])
+	}
+	for i, s := range p.Series {
+		p.drawBandEdges(l, s, p.looks[i])
+	}
+	p.drawFrame(l)
+	for i, s := range p.Series {
+		p.drawBars(l, s, p.looks[i])
+	}
+	for _, reference := range []bool{true, false} {
+		for i, s := range p.Series {
+			if s.Reference == reference {
+				p.drawCurve(l, s, p.looks[i])
+			}
+		}
+	}
+	p.drawLabels(l)
+}
+
+func (p *panel) drawGrid(l *layout) {
+	for _, t := range p.y.ticks {
+		if n := p.y.norm(t.value); t.major && 0.001 < n && n < 0.999 {
+			l.stroke(p.points(HLine("", t.value), []float64{t.value}), pen{grid, 0.4, Solid})
+		}
+	}
+}
+
+// asBand reports whether the interval is drawn as a band; a band of one point
+// could not be seen and becomes a bar.
+func (s Series) asBand() bool { return s.Interval == Bands && len(s.Lo) > 1 }
+
+func (p *panel) drawBand(l *layout, s Series, look look) {
+	if !s.asBand() {
+		return
+	}
+	low, high := p.points(s, s.Lo), p.points(s, s.Hi)
+	outline := append([]vg.Point{}, high...)
+	for i := range low {
+		outline = append(outline, low[len(low)-1-i])
+	}
+	l.fill(polygon(clipPolygon(p.frame, outline)), tint(look.color, bandTint))
+}
+
+// drawBandEdges shows a band's ends also where another band covers it.
+func (p *panel) drawBandEdges(l *layout, s Series, look look) {
+	if !s.asBand() {
+		return
+	}
+	for _, side := range [][]float64{s.Lo, s.Hi} {
+		for _, part := range clipLine(p.frame, p.points(s, side)) {
+			l.stroke(part, pen{tint(look.color, edgeTint), 0.4, Solid})
+		}
+	}
+}
+
+// How much colour a band and its edges have; see tint.
+const (
+	bandTint = 0.22
+	edgeTint = 0.6
+)
+
+func (p *panel) drawBars(l *layout, s Series, look look) {
+	if s.asBand() {
+		return
+	}
+	hairline := pen{look.color, vg.Length(l.style.Hairline), Solid}
+	for i := range s.Lo {
+		low, high := p.at(s.X[i], s.Lo[i]), p.at(s.X[i], s.Hi[i])
+		if s.Lo[i] == s.Hi[i] {
+			continue
+		}
+		lines := [][]vg.Point{{low, high}, capOf(low, l), capOf(high, l)}
+		for _, line := range lines {
+			for _, part := range clipLine(p.frame, line) {
+				l.stroke(part, hairline)
+			}
+		}
+	}
+}
+
+// capOf is the short line at the end of an error bar.
+func capOf(at vg.Point, l *layout) []vg.Point {
+	half := vg.Length(l.style.Marker) * 0.8
+	return []vg.Point{{X: at.X - half, Y: at.Y}, {X: at.X + half, Y: at.Y}}
+}
+
+func (p *panel) drawCurve(l *layout, s Series, look look) {
+	points := p.points(s, s.Y)
+	for _, part := range clipLine(p.frame, points) {
+		l.stroke(part, l.pen(look))
+	}
+	if s.spans() {
+		return
+	}
+	for _, i := range p.marked(s, points) {
+		l.mark(look.marker, points[i], vg.Length(l.style.Marker), look.color, s.hollow(i))
+	}
+}
+
+// marked returns which points get a marker: all in the frame, but where they
+// are many and the markers automatic, only some, well apart.
+func (p *panel) marked(s Series, points []vg.Point) []int {
+	var chosen []int
+	for i, q := range points {
+		if !p.inside(q) {
+			continue
+		}
+		if n := len(chosen); n > 0 && s.Marker == AutoMarker && len(points) > 20 {
+			if d := q.Sub(points[chosen[n-1]]); math.Hypot(float64(d.X), float64(d.Y)) < float64(p.frame.Size().X)/8 {
+				continue
+			}
+		}
+		chosen = append(chosen, i)
+	}
+	return chosen
+}
+
+func (s Series) hollow(i int) bool { return i < len(s.Hollow) && s.Hollow[i] }
+
+// inside allows for rounding: a point on the frame is inside.
+func (p *panel) inside(q vg.Point) bool {
+	const slop = 1e-6
+	return p.frame.Min.X-slop <= q.X && q.X <= p.frame.Max.X+slop && p.frame.Min.Y-slop <= q.Y && q.Y <= p.frame.Max.Y+slop
+}
+
+func (l *layout) pen(look look) pen {
+	if look.thin {
+		return pen{look.color, 1.3 * vg.Length(l.style.Hairline), look.line}
+	}
+	return pen{look.color, vg.Length(l.style.Line), look.line}
+}
+
+func (p *panel) drawFrame(l *layout) {
+	line := pen{ink, vg.Length(l.style.Hairline), Solid}
+	path := polygon([]vg.Point{p.frame.Min, {X: p.frame.Max.X, Y: p.frame.Min.Y}, p.frame.Max, {X: p.frame.Min.X, Y: p.frame.Max.Y}})
+	l.ops = append(l.ops, op{path: path, color: line.color, width: line.width})
+	for _, t := range p.x.ticks {
+		q := p.at(t.value, p.y.min)
+		l.stroke([]vg.Point{q, {X: q.X, Y: q.Y - t.length()}}, line)
+		l.text(t.shown(), vg.Point{X: q.X - t.label.width/2, Y: q.Y - tickMark - tickGap - p.tickHeight(l)})
+	}
+	for _, t := range p.y.ticks {
+		q := p.at(p.x.min, t.value)
+		l.stroke([]vg.Point{q, {X: q.X - t.length(), Y: q.Y}}, line)
+		l.text(t.shown(), vg.Point{X: q.X - tickMark - tickGap - t.label.width, Y: q.Y - 0.33*l.small})
+	}
+}
+
+// shown returns the label, empty where thin left it out.
+func (t tick) shown() textLine {
+	if t.hidden {
+		return textLine{}
+	}
+	return t.label
+}
+
+func (t tick) length() vg.Length {
+	if t.major {
+		return tickMark
+	}
+	return 0.6 * tickMark
+}
+
+// drawLabels centres title and labels on the frame, whatever the scale.
+func (p *panel) drawLabels(l *layout) {
+	l.block(p.title, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Max.Y+titleGap+blockHeight(p.title, l.label), 0.5)
+	l.block(p.xLabel, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap, 0.5)
+	if len(p.yLabel) == 0 {
+		return
+	}
+	// The block of the y label ends where the widest tick label begins.
+	x := p.frame.Min.X - tickMark - tickGap - p.tickWidth() - labelGap
+	x += max(ascent*l.label, p.yLabel[0].height) - blockHeight(p.yLabel, l.label)
+	middle := (p.frame.Min.Y + p.frame.Max.Y) / 2
+	for i, line := range p.yLabel {
+		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2}, true)
+	}
+}
+
+// obstacles returns points, close to each other, wherever the panel draws data.
+func (p *panel) obstacles() []vg.Point {
+	var all []vg.Point
+	for _, s := range p.Series {
+		for _, part := range clipLine(p.frame, p.points(s, s.Y)) {
+			all = append(all, sampled(part)...)
+		}
+		for _, q := range p.points(s, s.Y) {
+			if p.inside(q) {
+				all = append(all, q)
+			}
+		}
+		for _, across := range p.intervals(s) {
+			for _, part := range clipLine(p.frame, across) {
+				all = append(all, sampled(part)...)
+			}
+		}
+	}
+	return all
+}
+
+// intervals returns lines from Lo to Hi: those of the points, and for a band
+// those between, too.
+func (p *panel) intervals(s Series) [][]vg.Point {
+	var lines [][]vg.Point
+	for i := range s.Lo {
+		low, high := p.at(s.X[i], s.Lo[i]), p.at(s.X[i], s.Hi[i])
+		lines = append(lines, []vg.Point{low, high})
+		if i == 0 || !s.asBand() {
+			continue
+		}
+		low0, high0 := p.at(s.X[i-1], s.Lo[i-1]), p.at(s.X[i-1], s.Hi[i-1])
+		const n = 32
+		for k := vg.Length(1); k < n; k++ {
+			lines = append(lines, []vg.Point{low0.Add(low.Sub(low0).Scale(k / n)), high0.Add(high.Sub(high0).Scale(k / n))})
+		}
+	}
+	return lines
+}
+
+// sampled returns points on a line, about two points apart.
+func sampled(line []vg.Point) []vg.Point {
+	var all []vg.Point
+	for i := range line {
+		if i == 0 {
+			all = append(all, line[0])
+			continue
+		}
+		d := line[i].Sub(line[i-1])
+		n := int(min(200, math.Ceil(math.Hypot(float64(d.X), float64(d.Y))/2)))
+		for k := 1; k <= n; k++ {
+			all = append(all, line[i-1].Add(d.Scale(vg.Length(k)/vg.Length(n))))
+		}
+	}
+	return all
+}

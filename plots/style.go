@@ -1,0 +1,204 @@
+package plots
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"regexp"
+	"strconv"
+)
+
+// Style is how a venue wants a figure, as data. Widths are in inches, all
+// other lengths in points. A number that is 0 is taken from ICML, so that
+// Style{} is ICML at text width and Style{Width: 4} is that, four inches wide.
+type Style struct {
+	Name  string
+	Width float64 // of the whole figure; see Column and Text
+
+	ColumnWidth float64 // of one column of the venue's page
+	TextWidth   float64 // of the page's text
+
+	// Body is the size of the venue's running text. Axis labels and panel
+	// titles are 1 pt smaller, so that the figure is not louder than the text
+	// around it; ticks, legend and caption 2 pt.
+	Body float64
+
+	Line     float64 // width of a curve
+	Hairline float64 // width of frames, ticks, error bars and references
+	Marker   float64 // radius of a marker
+
+	Aspect  float64  // height of a panel over its width; the default is 1/golden ratio
+	DPI     int      // dots per inch of a PNG
+	Palette []string // colours "#RRGGBB" of the curves, in their order
+}
+
+// The venues' styles. ICML has two columns of 3.25 in on a text of 6.75 in;
+// ICLR and NeurIPS have one column of 5.5 in. All three set their text in 10 pt.
+var (
+	ICML    = Style{Name: "ICML", Width: 6.75, ColumnWidth: 3.25, TextWidth: 6.75}.filled()
+	ICLR    = Style{Name: "ICLR", Width: 5.5, ColumnWidth: 5.5, TextWidth: 5.5}.filled()
+	NeurIPS = Style{Name: "NeurIPS", Width: 5.5, ColumnWidth: 5.5, TextWidth: 5.5}.filled()
+)
+
+// palette has the colours of Okabe and Ito ("Color Universal Design", 2008),
+// which stay apart for the colour-blind, less the yellow, which vanishes on
+// white. Their order makes neighbours differ in lightness, so that they stay
+// apart in grey too: luminance 87, 162, 0, 119, 158, 106, 151 of 255.
+var palette = []string{"#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#009E73", "#CC79A7"}
+
+// Dashes and markers by the index of a curve. Their numbers share no divisor
+// with the palette's, so that 35 curves differ.
+var (
+	autoLines   = []Line{Solid, Dashed, DashDot, LongDash, Dotted}
+	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
+)
+
+// Column returns the style at the width of one column.
+func (s Style) Column() Style {
+	s = s.filled()
+	s.Width = s.ColumnWidth
+	return s
+}
+
+// Text returns the style at the width of the page's text.
+func (s Style) Text() Style {
+	s = s.filled()
+	s.Width = s.TextWidth
+	return s
+}
+
+// filled returns the style with a number for every 0.
+func (s Style) filled() Style {
+	setDefault(&s.TextWidth, 6.75)
+	setDefault(&s.ColumnWidth, 3.25)
+	setDefault(&s.Width, s.TextWidth)
+	setDefault(&s.Body, 10)
+	setDefault(&s.Line, 1.1)
+	setDefault(&s.Hairline, 0.6)
+	setDefault(&s.Marker, 2.2)
+	setDefault(&s.Aspect, 2/(1+math.Sqrt(5)))
+	setDefault(&s.DPI, 300)
+	if len(s.Palette) == 0 {
+		s.Palette = palette
+	}
+	return s
+}
+
+func setDefault[T int | float64](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+func (s Style) validate() error {
+	for _, v := range []struct {
+		name          string
+		got, min, max float64
+	}{
+		{"Width", s.filled().Width, 1, 20},
+		{"Body", s.filled().Body, 4, 40},
+		{"Line", s.filled().Line, 0.05, 10},
+		{"Hairline", s.filled().Hairline, 0.05, 10},
+		{"Marker", s.filled().Marker, 0.1, 20},
+		{"Aspect", s.filled().Aspect, 0.05, 5},
+		{"DPI", float64(s.filled().DPI), 30, 600},
+	} {
+		if !(v.min <= v.got && v.got <= v.max) { // NaN too
+			return fmt.Errorf("style: %s is %g: expected %g to %g, or 0 for the default", v.name, v.got, v.min, v.max)
+		}
+	}
+	for _, c := range s.Palette {
+		if err := checkColor(c); err != nil || c == "" {
+			return fmt.Errorf("style: palette: colour %q: expected \"#RRGGBB\"", c)
+		}
+	}
+	return nil
+}
+
+var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+
+// checkColor returns an error where c is neither empty nor "#RRGGBB".
+func checkColor(c string) error {
+	if c == "" || hexColor.MatchString(c) {
+		return nil
+	}
+	return fmt.Errorf("colour %q: expected \"#RRGGBB\"", c)
+}
+
+// rgb returns the colour of a checked "#RRGGBB".
+func rgb(hex string) color.RGBA {
+	v, _ := strconv.ParseUint(hex[1:], 16, 32)
+	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
+}
+
+// tint mixes c with white: share 1 is c itself, 0 is white. Bands are tints
+// and not transparent: EPS has no transparency.
+func tint(c color.RGBA, share float64) color.RGBA {
+	mix := func(v uint8) uint8 { return uint8(math.Round(255 - share*float64(255-v))) }
+	return color.RGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255}
+}
+
+var (
+	ink  = color.RGBA{R: 0x22, G: 0x22, B: 0x22, A: 255} // frames and text
+	grid = color.RGBA{R: 0xE6, G: 0xE6, B: 0xE6, A: 255}
+	grey = color.RGBA{R: 0x77, G: 0x77, B: 0x77, A: 255} // references
+)
+
+// look is how one curve is drawn.
+type look struct {
+	color  color.RGBA
+	line   Line
+	marker Marker
+	thin   bool
+}
+
+// looks gives every label of the figure its look, in order of appearance, so
+// that a curve looks the same in all panels. Curves and references are counted
+// apart.
+type looks struct {
+	palette           []string
+	byKey             map[string]int
+	curves, reference int
+}
+
+func (l *looks) of(s Series, place string) look {
+	n := l.index(s, place)
+	v := look{color: rgb(l.palette[n%len(l.palette)]), line: autoLines[n%len(autoLines)], marker: autoMarkers[n%len(autoMarkers)]}
+	if s.Reference {
+		v = look{color: grey, line: referenceLines[n%len(referenceLines)], marker: NoMarker, thin: true}
+		if len(s.X) == 1 && !s.spans() { // a single point has no line to be seen by
+			v.line, v.marker = NoLine, Diamond
+		}
+	}
+	if s.Color != "" {
+		v.color = rgb(s.Color)
+	}
+	if s.Line != AutoLine {
+		v.line = s.Line
+	}
+	if s.Marker != AutoMarker {
+		v.marker = s.Marker
+	}
+	return v
+}
+
+var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}
+
+// index counts the labels; place stands in for the label of a series without.
+func (l *looks) index(s Series, place string) int {
+	key := fmt.Sprint(s.Reference, " ", s.Label)
+	if s.Label == "" {
+		key += place
+	}
+	n, ok := l.byKey[key]
+	if ok {
+		return n
+	}
+	counter := &l.curves
+	if s.Reference {
+		counter = &l.reference
+	}
+	n, l.byKey[key] = *counter, *counter
+	*counter++
+	return n
+}

@@ -1,0 +1,274 @@
+package plots
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"codeberg.org/go-fonts/latin-modern/lmmath"
+	"codeberg.org/go-fonts/latin-modern/lmroman10regular"
+	"codeberg.org/go-fonts/stix/stix2mathregular"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+	"gonum.org/v1/plot/vg"
+)
+
+// Text is set as outlines, because PDF's own text knows no Greek letters, EPS
+// embeds no fonts and an SVG shows another font on another machine. See math.go
+// for what may stand between dollar signs.
+
+// typeface is a font with the glyphs already taken from it.
+type typeface struct {
+	*sfnt.Font
+	em     fixed.Int26_6 // units of the outlines; 1 em
+	glyphs map[rune]*glyph
+}
+
+// glyph is one outline, in em with the origin on the baseline, y upwards.
+type glyph struct {
+	path                   vg.Path
+	advance, height, depth vg.Length // height above the baseline, depth below it
+}
+
+// fonts are asked in this order for a rune. Latin Modern Math has the italic
+// letters of formulas, STIX is for what both lack. A sfnt.Font and its buffer
+// are not safe for concurrent use: mu guards all of them.
+var (
+	mu     sync.Mutex
+	buffer sfnt.Buffer
+	fonts  = sync.OnceValue(func() []*typeface {
+		return []*typeface{parseFont(lmroman10regular.TTF), parseFont(lmmath.TTF), parseFont(stix2mathregular.TTF)}
+	})
+)
+
+func parseFont(data []byte) *typeface {
+	f, err := sfnt.Parse(data)
+	if err != nil {
+		panic(fmt.Sprintf("plots: a font of this module does not parse: %v", err)) // embedded: cannot happen
+	}
+	return &typeface{Font: f, em: fixed.I(int(f.UnitsPerEm())), glyphs: map[rune]*glyph{}}
+}
+
+// lookup returns the glyph of r, or nil where no font has one.
+func lookup(r rune) *glyph {
+	mu.Lock()
+	defer mu.Unlock()
+	for _, f := range fonts() {
+		if g := f.lookup(r); g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+func (f *typeface) lookup(r rune) *glyph {
+	if g, ok := f.glyphs[r]; ok {
+		return g
+	}
+	var g *glyph
+	if i, err := f.GlyphIndex(&buffer, r); err == nil && i != 0 {
+		g = f.load(i)
+	}
+	f.glyphs[r] = g
+	return g
+}
+
+func (f *typeface) load(i sfnt.GlyphIndex) *glyph {
+	segments, err := f.LoadGlyph(&buffer, i, f.em, nil)
+	if err != nil {
+		return nil
+	}
+	advance, err := f.GlyphAdvance(&buffer, i, f.em, font.HintingNone)
+	if err != nil {
+		return nil
+	}
+	bounds := segments.Bounds()
+	g := &glyph{advance: f.inEm(advance), height: f.inEm(-bounds.Min.Y), depth: f.inEm(bounds.Max.Y)}
+	for _, s := range segments {
+		f.add(&g.path, s)
+	}
+	return g
+}
+
+func (f *typeface) inEm(v fixed.Int26_6) vg.Length { return vg.Length(v) / vg.Length(f.em) }
+
+// add appends a segment. Every contour of a font is closed, also where it does
+// not come back to its start.
+func (f *typeface) add(p *vg.Path, s sfnt.Segment) {
+	at := func(i int) vg.Point { return vg.Point{X: f.inEm(s.Args[i].X), Y: -f.inEm(s.Args[i].Y)} }
+	switch s.Op {
+	case sfnt.SegmentOpMoveTo:
+		if len(*p) > 0 {
+			p.Close()
+		}
+		p.Move(at(0))
+	case sfnt.SegmentOpLineTo:
+		p.Line(at(0))
+	case sfnt.SegmentOpQuadTo:
+		// As a cubic curve: vgeps takes a quadratic one for something else.
+		start, control, end := (*p)[len(*p)-1].Pos, at(0), at(1)
+		p.CubeTo(start.Add(control.Sub(start).Scale(2./3)), end.Add(control.Sub(end).Scale(2./3)), end)
+	case sfnt.SegmentOpCubeTo:
+		p.CubeTo(at(0), at(1), at(2))
+	}
+}
+
+// kern returns the correction, in em, between two runes of running text.
+func kern(a, b rune) vg.Length {
+	mu.Lock()
+	defer mu.Unlock()
+	roman := fonts()[0]
+	i, err1 := roman.GlyphIndex(&buffer, a)
+	j, err2 := roman.GlyphIndex(&buffer, b)
+	if err1 != nil || err2 != nil || i == 0 || j == 0 {
+		return 0
+	}
+	k, err := roman.Kern(&buffer, i, j, roman.em, font.HintingNone)
+	if err != nil {
+		return 0
+	}
+	return roman.inEm(k)
+}
+
+// textLine is one line of set text with its baseline at y = 0, in points.
+// Height and depth are those of the ink.
+type textLine struct {
+	glyphs               []placed
+	width, height, depth vg.Length
+}
+
+type placed struct {
+	*glyph
+	x, y, size vg.Length
+}
+
+// setLine sets one line of text at a size in points. What checkText refuses
+// comes out as far as it is understood.
+func setLine(text string, size vg.Length) textLine {
+	atoms, _ := parseText(text)
+	var l textLine
+	l.set(atoms, size, size, 0)
+	return l
+}
+
+func (l *textLine) put(g *glyph, size, y vg.Length) {
+	if len(g.path) > 0 {
+		l.glyphs = append(l.glyphs, placed{g, l.width, y, size})
+		l.height = max(l.height, y+size*g.height)
+		l.depth = max(l.depth, size*g.depth-y)
+	}
+	l.width += size * g.advance
+}
+
+// scaled returns the line at another size.
+func (l textLine) scaled(by vg.Length) textLine {
+	s := textLine{width: l.width * by, height: l.height * by, depth: l.depth * by}
+	for _, g := range l.glyphs {
+		s.glyphs = append(s.glyphs, placed{g.glyph, g.x * by, g.y * by, g.size * by})
+	}
+	return s
+}
+
+// path returns the outlines with the start of the baseline at pt, turned
+// counterclockwise by quarter turns.
+func (l textLine) path(pt vg.Point, quarter bool) vg.Path {
+	var p vg.Path
+	for _, g := range l.glyphs {
+		p = append(p, mapPath(g.path, func(q vg.Point) vg.Point {
+			q.X, q.Y = g.x+g.size*q.X, g.y+g.size*q.Y
+			if quarter {
+				q.X, q.Y = -q.Y, q.X
+			}
+			return pt.Add(q)
+		})...)
+		p.Close()
+	}
+	return p
+}
+
+// box returns the rectangle that the line's ink is in.
+func (l textLine) box(pt vg.Point, quarter bool) vg.Rectangle {
+	if quarter {
+		return vg.Rectangle{
+			Min: vg.Point{X: pt.X - l.height, Y: pt.Y},
+			Max: vg.Point{X: pt.X + l.depth, Y: pt.Y + l.width},
+		}
+	}
+	return vg.Rectangle{
+		Min: vg.Point{X: pt.X, Y: pt.Y - l.depth},
+		Max: vg.Point{X: pt.X + l.width, Y: pt.Y + l.height},
+	}
+}
+
+// mapPath returns the path with every point mapped.
+func mapPath(p vg.Path, to func(vg.Point) vg.Point) vg.Path {
+	out := make(vg.Path, len(p), len(p)+1)
+	for i, c := range p {
+		c.Pos = to(c.Pos)
+		if len(c.Control) > 0 {
+			control := make([]vg.Point, len(c.Control))
+			for j, q := range c.Control {
+				control[j] = to(q)
+			}
+			c.Control = control
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// setLines sets text in as many lines as a width asks for, breaking at spaces
+// outside formulas and at line ends. A line without such a place is made
+// smaller, so that it is never cut.
+func setLines(text string, size, width vg.Length) []textLine {
+	var lines []textLine
+	for _, paragraph := range strings.Split(text, "\n") {
+		line := ""
+		for _, word := range words(paragraph) {
+			if longer := strings.TrimSpace(line + " " + word); line == "" || setLine(longer, size).width <= width {
+				line = longer
+				continue
+			}
+			lines = append(lines, setLine(line, size))
+			line = word
+		}
+		if line != "" {
+			lines = append(lines, setLine(line, size))
+		}
+	}
+	for i, l := range lines {
+		if l.width > width {
+			lines[i] = l.scaled(width / l.width)
+		}
+	}
+	return lines
+}
+
+// words splits text at spaces outside formulas.
+func words(text string) []string {
+	var words []string
+	word, inMath, escaped := "", false, false
+	for _, r := range text {
+		if r == '$' && !escaped {
+			inMath = !inMath
+		}
+		escaped = r == '\\' && !escaped
+		if r == ' ' && !inMath {
+			words, word = append(words, word), ""
+			continue
+		}
+		word += string(r)
+	}
+	words = append(words, word)
+	return words
+}
+
+// widest returns the width of the widest line.
+func widest(lines []textLine) vg.Length {
+	var w vg.Length
+	for _, l := range lines {
+		w = max(w, l.width)
+	}
+	return w
+}

@@ -1,0 +1,99 @@
+package plots
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
+)
+
+func width(text string) float64 { return float64(setLine(text, 10).width) }
+
+func TestEveryGlyphThatPapersNeed(t *testing.T) {
+	for _, r := range "αβγδεζηθικλμνξοπρστυφχψωϵϑϕΓΔΘΛΞΠΣΥΦΨΩ∇∂∈∉ℓ‖≤≥≠≈∼±−·×⊙∘∞→∑∏∫√′†…–—’“”éöüß⟨⟩|/\\" {
+		require.NotNil(t, lookup(r), "%c", r)
+		require.NotNil(t, lookup(italic(r)), "italic %c", r)
+	}
+	for name, r := range symbols {
+		require.NotNil(t, symbol(r).glyph(), `\%s`, name)
+	}
+	for r := 'A'; r <= 'z'; r++ {
+		require.NotNil(t, lookup(italic(r)), "%c", r)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	require.Greater(t, width("$x_t$"), width("$x$"))
+	require.Less(t, width("$x_t$"), width("$xt$"), "a script is smaller")
+	sub, sup := setLine("$x_t$", 10).glyphs[1], setLine("$x^t$", 10).glyphs[1]
+	require.Less(t, float64(sub.y), 0.0)
+	require.Greater(t, float64(sup.y), 0.0)
+	require.Equal(t, vg.Length(7), sub.size)
+
+	both := setLine("$x_a^b$", 10)
+	require.Equal(t, both.glyphs[1].x, both.glyphs[2].x, "scripts stand one above the other")
+	nested := setLine("$x_{a_b}$", 10).glyphs[2]
+	require.Less(t, nested.y, sub.y)
+	require.GreaterOrEqual(t, float64(nested.size), 5.0, "nested scripts stay legible")
+}
+
+func TestSpacesInFormulas(t *testing.T) {
+	require.InDelta(t, width("$a+b$"), width("$a + b$"), 1e-9, "spaces in a formula mean nothing")
+	plus := width("$+$")
+	require.InDelta(t, width("$a$")+width("$b$")+plus+10*8./18, width("$a+b$"), 1e-9)
+	require.InDelta(t, width("$−$")+width("$b$"), width("$-b$"), 1e-9, "a sign has no spaces")
+	require.InDelta(t, width("$−$")+width("$1$"), width("$-1$"), 1e-9)
+	require.InDelta(t, width("$a$")+width("$b$")+10*3./18, width(`$a\,b$`), 1e-9)
+	require.Greater(t, width("a b"), width("ab"))
+}
+
+func TestCommandsAreTheirSymbols(t *testing.T) {
+	for command, symbol := range map[string]string{
+		`$\theta_\alpha$`: "$θ_α$", `$\nabla f$`: "$∇ f$", `$\|w\|$`: "$‖w‖$", `$a \le b$`: "$a ≤ b$", `\$5`: `$\$5$`,
+	} {
+		require.Equal(t, setLine(symbol, 10).glyphs, setLine(command, 10).glyphs, command)
+	}
+	require.Equal(t, "θ_α+Δα and ‖w‖_2 fine", plain(`$\theta_{α + Δα}$ and $\|w\|_2$ fine`))
+	require.NotEqual(t, setLine("x", 10).glyphs, setLine("$x$", 10).glyphs, "letters of a formula are italic")
+	require.Equal(t, setLine("log", 10).glyphs, setLine(`$\log$`, 10).glyphs, "functions are not")
+}
+
+func TestTextThatCannotBeSet(t *testing.T) {
+	for text, want := range map[string]string{
+		"$x": "the end", "$x_$": "expected a symbol", "$x^{a$": "expected '}'", "$a}$": `"}"`, "$x_a_b$": "two",
+		`$\foo$`: `\foo`, `$\mathrm x$`: "braces", "漢": "no font", `$\`: "unknown command", "$_": "expected a symbol",
+	} {
+		require.ErrorContains(t, checkText(text), want, text)
+	}
+	for _, text := range []string{"", "$$", "$_a$", "$'$", "a\nb", `\$`, "$x'_a$", "100 %"} {
+		require.NoError(t, checkText(text), text)
+	}
+}
+
+func TestNoTextPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune(`$$$__^^{}{}\\ab θ|'+-=,(√`+"\n"))).Draw(t, "text")
+		_ = checkText(text)
+		_ = plain(text)
+		for _, l := range setLines(text, 8, 50) {
+			require.LessOrEqual(t, float64(l.width), 50+1e-9)
+		}
+	})
+}
+
+func TestLinesBreakOutsideFormulas(t *testing.T) {
+	text := `one two $a + b$ three \$4 $c$`
+	require.Equal(t, []string{"one", "two", "$a + b$", "three", `\$4`, "$c$"}, words(text))
+	lines := setLines(strings.Repeat("word ", 40), 8, 100)
+	require.Greater(t, len(lines), 5)
+	for _, l := range lines {
+		require.LessOrEqual(t, float64(l.width), 100.0)
+	}
+	require.Len(t, setLines("a\nb", 8, 100), 2)
+	require.Empty(t, setLines("", 8, 100))
+	long := setLines(strings.Repeat("x", 100), 8, 100)
+	require.Len(t, long, 1)
+	require.InDelta(t, 100, float64(long[0].width), 1e-9, "made smaller, never cut")
+}
