@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// clone copies a parameter struct through JSON, which every one of them
+// survives by the contract of a figure.
+func clone[P any](p P) (P, error) {
+	var c P
+	data, err := json.Marshal(p)
+	if err != nil {
+		return c, fmt.Errorf("copying %T: %w", p, err)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("copying %T: %w", p, err)
+	}
+	return c, nil
+}
+
+// assign sets one field of the struct that params points to from
+// "Field=value". The value is JSON; a string needs no quotes, and a list may be
+// written without brackets: Widths=64,128.
+func assign(params any, assignment string) error {
+	name, text, ok := strings.Cut(assignment, "=")
+	if !ok {
+		return usagef("--set %q: want Field=value", assignment)
+	}
+	v := reflect.ValueOf(params).Elem()
+	field, ok := fieldByName(v, name)
+	if !ok {
+		return usagef("--set %s: %s has no field %q; it has %s", assignment, v.Type().Name(), name, fieldNames(v.Type()))
+	}
+	target := reflect.New(field.Type())
+	for _, form := range forms(text, field.Type()) {
+		decoder := json.NewDecoder(bytes.NewReader([]byte(form)))
+		decoder.DisallowUnknownFields()
+		if decoder.Decode(target.Interface()) == nil && !decoder.More() && lengthFits(target.Elem(), form) {
+			field.Set(target.Elem())
+			return nil
+		}
+		target.Elem().SetZero()
+	}
+	return usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, describe(field.Type()))
+}
+
+// lengthFits refuses a list that is shorter or longer than an array: JSON
+// would fill up or drop in silence.
+func lengthFits(v reflect.Value, form string) bool {
+	if v.Kind() != reflect.Array {
+		return true
+	}
+	var list []json.RawMessage
+	return json.Unmarshal([]byte(form), &list) == nil && len(list) == v.Len()
+}
+
+// forms are the JSON texts that a value may stand for.
+func forms(text string, t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.String:
+		return []string{quote(text)}
+	case reflect.Slice, reflect.Array:
+		return []string{text, list(text, t.Elem().Kind() == reflect.String)}
+	default:
+		return []string{text}
+	}
+}
+
+// list is "a,b" as a JSON list.
+func list(text string, quoted bool) string {
+	if text == "" {
+		return "[]"
+	}
+	parts := strings.Split(text, ",")
+	for i, part := range parts {
+		if parts[i] = strings.TrimSpace(part); quoted {
+			parts[i] = quote(parts[i])
+		}
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// quote is text as a JSON string; text that is one already stays.
+func quote(text string) string {
+	if json.Valid([]byte(text)) && strings.HasPrefix(text, `"`) {
+		return text
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil { // a Go string always marshals
+		panic(err)
+	}
+	return string(quoted)
+}
+
+// fieldByName finds an exported field, by its exact name.
+func fieldByName(v reflect.Value, name string) (reflect.Value, bool) {
+	f, ok := v.Type().FieldByName(name)
+	if !ok || !f.IsExported() {
+		return reflect.Value{}, false
+	}
+	return v.FieldByIndex(f.Index), true
+}
+
+func fieldNames(t reflect.Type) string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if f.IsExported() {
+			names = append(names, f.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// describe names a type as a user of the command would.
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return "a whole number"
+	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint8:
+		return "a whole number, not negative"
+	case reflect.Float64, reflect.Float32:
+		return "a number"
+	case reflect.String:
+		return "a word"
+	case reflect.Slice:
+		return "a list, each " + describe(t.Elem())
+	case reflect.Array:
+		return fmt.Sprintf("a list of %d, each %s", t.Len(), describe(t.Elem()))
+	default:
+		return "JSON of type " + t.String()
+	}
+}

@@ -1,0 +1,146 @@
+// Package catalog is the list of the figures, tables and theorems that the
+// project reproduces. Each is registered once, by its paper's package, for the
+// command, the tests and the gallery.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+// Scales at which every entry can be run: minutes on two cores, or the
+// paper's own setting.
+const (
+	Quick = "quick"
+	Paper = "paper"
+)
+
+// Result is what running an entry gives: numbers that can be drawn and judged.
+type Result interface {
+	// Figure is the picture, with the paper's own curve or bound where known.
+	Figure() plots.Figure
+	// Check judges every claim of the paper about this entry.
+	Check() []runs.Claim
+	// Records are the keys of the trials that it is made of.
+	Records() []string
+}
+
+// Cost says what an entry costs at each scale, in words with units.
+type Cost struct {
+	Quick string `json:"quick"`
+	Paper string `json:"paper"`
+}
+
+// Entry describes a figure, table or theorem.
+type Entry struct {
+	ID       string `json:"id"`    // "oymak2021/figure2"
+	Paper    string `json:"paper"` // "Oymak+ 2021"
+	Title    string `json:"title"`
+	Kind     string `json:"kind"`     // "figure", "table" or "theorem"
+	Notebook string `json:"notebook"` // path below the checkout
+	Cost     Cost   `json:"cost"`
+
+	run func(ctx context.Context, scale string, set []string) (Result, error)
+}
+
+// UsageError is a mistake in the call, such as an unknown figure or parameter;
+// the command answers it with exit status 2.
+type UsageError struct{ message string }
+
+func (e *UsageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
+}
+
+var entries = map[string]Entry{}
+
+// Register adds an entry with its parameters at each scale and the function
+// that runs it. It panics where the ID is taken or a field is missing, which
+// a test of the paper's package sees at once.
+func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context, P) (R, error)) {
+	if _, taken := entries[e.ID]; taken {
+		panic(fmt.Sprintf("catalog: %q is registered twice", e.ID))
+	}
+	for field, value := range map[string]string{"ID": e.ID, "Paper": e.Paper, "Title": e.Title, "Kind": e.Kind, "Notebook": e.Notebook, "Cost.Quick": e.Cost.Quick, "Cost.Paper": e.Cost.Paper} {
+		if value == "" {
+			panic(fmt.Sprintf("catalog: %q lacks %s", e.ID, field))
+		}
+	}
+	presets := map[string]P{Quick: quick, Paper: paper}
+	e.run = func(ctx context.Context, scale string, set []string) (Result, error) {
+		p, err := preset(presets, scale)
+		if err != nil {
+			return nil, err
+		}
+		for _, assignment := range set {
+			if err := assign(&p, assignment); err != nil {
+				return nil, err
+			}
+		}
+		// A nil *R in a Result would not be nil, so the error decides.
+		r, err := run(runs.WithScale(ctx, scale), p)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	entries[e.ID] = e
+}
+
+// preset is a deep copy of a scale's parameters, so that an assignment to a
+// slice of it does not change the preset.
+func preset[P any](presets map[string]P, scale string) (P, error) {
+	p, ok := presets[scale]
+	if !ok {
+		return p, usagef("unknown scale %q: take %s or %s", scale, Quick, Paper)
+	}
+	return clone(p)
+}
+
+// All returns every entry, sorted by ID.
+func All() []Entry {
+	return slices.SortedFunc(maps.Values(entries), func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// Lookup finds an entry. Where there is none the *UsageError names those that
+// resemble id, or all.
+func Lookup(id string) (Entry, error) {
+	if e, ok := entries[id]; ok {
+		return e, nil
+	}
+	known := slices.Sorted(maps.Keys(entries))
+	var alike []string
+	for _, k := range known {
+		if alikeIDs(id, k) {
+			alike = append(alike, k)
+		}
+	}
+	if len(alike) > 0 {
+		return Entry{}, usagef("unknown figure %q: did you mean %s?", id, strings.Join(alike, " or "))
+	}
+	return Entry{}, usagef("unknown figure %q: known are %s", id, strings.Join(known, ", "))
+}
+
+// alikeIDs says whether the part before or after the slash is the same but for
+// case and punctuation.
+func alikeIDs(a, b string) bool {
+	paperA, nameA, _ := strings.Cut(strings.ToLower(a), "/")
+	paperB, nameB, _ := strings.Cut(strings.ToLower(b), "/")
+	return paperA == paperB || (nameA != "" && nameA == nameB)
+}
+
+// Run runs the entry at a scale with single parameters set by "Field=value".
+// An unknown scale or field, or a value of the wrong type, is a *UsageError.
+func (e Entry) Run(ctx context.Context, scale string, set []string) (Result, error) {
+	if e.run == nil {
+		return nil, fmt.Errorf("catalog: the entry %q was not registered", e.ID)
+	}
+	return e.run(ctx, scale, set)
+}

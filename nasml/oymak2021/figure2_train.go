@@ -1,0 +1,510 @@
+package oymak2021
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// This file is the arithmetic of Figure 2 and nothing else: its text, without
+// comments, is the code version in the key of a trial.
+
+// network says what is trained and how; it is the part of a trial's key that
+// the trials of one width share.
+type network struct {
+	Panel        string    `json:"panel"` // "a": input layer of a shallow net, "b": four layers
+	Width        int       `json:"width"` // k
+	Activations  [2]string `json:"activations"`
+	Output       bool      `json:"output_activation"` // panel b: σ_α also after the last layer
+	C0           float64   `json:"c0"`                // panel a: v = ±√(c₀/k)
+	Optimizer    string    `json:"optimizer"`
+	LearningRate float64   `json:"learning_rate"`
+	Momentum     float64   `json:"momentum"`
+	Batch        int       `json:"batch"`
+	Epochs       int       `json:"epochs"`
+	Classes      []int     `json:"classes"`
+	Examples     int       `json:"examples"`
+	Labels       string    `json:"labels"`
+	Inputs       string    `json:"inputs"`
+	Loss         string    `json:"loss"`
+	BeyondOne    string    `json:"beyond_one"`
+	Precision    string    `json:"precision"`
+}
+
+// layers returns (output, input) sizes of the trained matrices for inputs of d
+// features: k×d for panel (a), k×d, k/2×k, k/4×k/2, 1×k/4 for panel (b).
+func (n network) layers(d int) [][2]int {
+	k := n.Width
+	if n.Panel == "a" {
+		return [][2]int{{k, d}}
+	}
+	return [][2]int{{k, d}, {k / 2, k}, {k / 4, k / 2}, {1, k / 4}}
+}
+
+// batch is a mini-batch for S seeds: x [S, B, d], y [S, B], and weight [B],
+// 1/|batch| for an example and 0 for the padding of an epoch's last batch.
+type batch struct{ x, y, weight *Node }
+
+// forward is the network's output [S, V, B] for S seeds with V values of the
+// architecture parameter each: inputs x [S, B, d], alpha [S, V, 1, 1], weights
+// W_l [S, V, d_{l+1}, d_l].
+//
+//	(a)  f_α(x) = vᵀσ_α(Wx),  v = √(c₀/k)·(1,…,1,−1,…,−1)   (Oymak+ 2021, Sec. 7a)
+//	(b)  f_α(x) = σ_α(W₄σ_α(W₃σ_α(W₂σ_α(W₁x))))
+//
+// The examples stand on the last axis, so that neither a product nor its
+// gradient has to move weights in memory, and the V variants of a seed are one
+// product in the first layer.
+func (n network) forward(x, alpha *Node, w []*Node) *Node {
+	sigma := func(z *Node) *Node {
+		return supernet.MixActivations(n.Activations[0], n.Activations[1], alpha, z)
+	}
+	z := Einsum("svkd,sbd->svkb", w[0], x)
+	if n.Panel == "a" {
+		v := ConvertDType(Const(x.Graph(), headWeights(n.Width, n.C0)), x.DType())
+		return Einsum("svkb,k->svb", sigma(z), v)
+	}
+	for _, wl := range w[1:] {
+		z = Einsum("svlk,svkb->svlb", wl, sigma(z))
+	}
+	if n.Output {
+		z = sigma(z)
+	}
+	return Squeeze(z, 2)
+}
+
+// headWeights is the fixed head v of panel (a): +√(c₀/k) for the first half of
+// the units, −√(c₀/k) for the second (the units are exchangeable at a random
+// initialization, so which half is which does not matter).
+func headWeights(k int, c0 float64) []float64 {
+	v := make([]float64, k)
+	for i := range v {
+		v[i] = math.Sqrt(c0 / float64(k))
+		if i >= k/2 {
+			v[i] = -v[i]
+		}
+	}
+	return v
+}
+
+// losses is the weighted squared error of every model, [S, V]:
+// Σ_b weight_b (f_b − y_b)², halved for the loss "half-mse".
+func (n network) losses(b batch, alpha *Node, w []*Node) *Node {
+	f := n.forward(b.x, alpha, w)
+	e := Sub(f, BroadcastToShape(ExpandAxes(b.y, 1), f.Shape()))
+	loss := Einsum("svb,b->sv", Mul(e, e), b.weight)
+	if n.Loss == "half-mse" {
+		loss = MulScalar(loss, 0.5)
+	}
+	return loss
+}
+
+// gradients returns every model's loss [S, V] and the gradients of each
+// model's own loss: the models share no weight, so the gradient of the sum of
+// the losses holds them all.
+func (n network) gradients(b batch, alpha *Node, w []*Node) (loss *Node, grads []*Node) {
+	loss = n.losses(b, alpha, w)
+	ones := OnesLike(loss)
+	total := Einsum("sv,sv->", loss, ones) // a dot: go-xla cannot reduce inside a loop
+	return loss, Gradient(total, w...)
+}
+
+// An optimizer turns weights, slots and gradients into new weights and slots;
+// step counts from 0.
+type optimizer struct {
+	slots  int // state tensors a weight
+	update func(n network, step, w, grad *Node, slots []*Node) (*Node, []*Node)
+}
+
+// optimizers by name. sgd: w ← w − η∇. momentum: m ← μm + ∇, w ← w − ηm (as
+// torch.optim.SGD). adam: Kingma & Ba 2015, Algorithm 1, β = (0.9, 0.999),
+// ε = 1e-8.
+var optimizers = map[string]optimizer{
+	"sgd": {0, func(n network, _, w, grad *Node, _ []*Node) (*Node, []*Node) {
+		return Sub(w, MulScalar(grad, n.LearningRate)), nil
+	}},
+	"momentum": {1, func(n network, _, w, grad *Node, slots []*Node) (*Node, []*Node) {
+		m := Add(MulScalar(slots[0], n.Momentum), grad)
+		return Sub(w, MulScalar(m, n.LearningRate)), []*Node{m}
+	}},
+	"adam": {2, func(n network, step, w, grad *Node, slots []*Node) (*Node, []*Node) {
+		const beta1, beta2, epsilon = 0.9, 0.999, 1e-8
+		t := AddScalar(ConvertDType(step, w.DType()), 1)
+		m := Add(MulScalar(slots[0], beta1), MulScalar(grad, 1-beta1))
+		v := Add(MulScalar(slots[1], beta2), MulScalar(Mul(grad, grad), 1-beta2))
+		correction := func(beta float64) *Node { // 1 − βᵗ
+			return OneMinus(Exp(MulScalar(t, math.Log(beta))))
+		}
+		mHat, vHat := Div(m, correction(beta1)), Div(v, correction(beta2))
+		return Sub(w, MulScalar(Div(mHat, AddScalar(Sqrt(vHat), epsilon)), n.LearningRate)), []*Node{m, v}
+	}},
+}
+
+// epoch runs one pass over the data inside one loop of the device:
+// order [steps, S, B] int32 picks the examples of every batch, weight
+// [steps, B] is batch.weight of each. state holds the weights, then the
+// slots. It returns the new state and the mean loss over the epoch [S, V].
+func (n network) epoch(x, y, alpha, order, weight, first *Node, state []*Node) []*Node {
+	g := x.Graph()
+	steps := order.Shape().Dim(0)
+	loop := append([]*Node{ScalarZero(g, dtypes.Int32), Zeros(g, shapes.Make(x.DType(), alpha.Shape().Dim(0), alpha.Shape().Dim(1)))}, state...)
+	inputs := []*Node{x, y, alpha, order, weight, first}
+	loop = append(loop, inputs...)
+
+	parameters := func(g *Graph) (i, sum *Node, state, in []*Node) {
+		all := make([]*Node, len(loop))
+		for j, node := range loop {
+			all[j] = Parameter(g, fmt.Sprintf("p%d", j), node.Shape())
+		}
+		return all[0], all[1], all[2 : len(all)-len(inputs)], all[len(all)-len(inputs):]
+	}
+	cond := NewClosure(g, func(g *Graph) []*Node {
+		i, _, _, _ := parameters(g)
+		return []*Node{LessThan(i, Const(g, int32(steps)))}
+	})
+	body := NewClosure(g, func(g *Graph) []*Node {
+		i, sum, state, in := parameters(g)
+		b := pick(in[0], in[1], in[3], in[4], i)
+		loss, state := n.step(b, in[2], Add(in[5], i), state)
+		out := append([]*Node{AddScalar(i, 1), Add(sum, loss)}, state...)
+		return append(out, in...)
+	})
+	out := While(cond, body, loop...)
+	return append(out[2:2+len(state):2+len(state)], DivScalar(out[1], float64(steps)))
+}
+
+// pick gathers batch i: x [n, d], y [n], order [steps, S, B], weight [steps, B].
+func pick(x, y, order, weight, i *Node) batch {
+	zero := ScalarZero(i.Graph(), dtypes.Int32)
+	s, b := order.Shape().Dim(1), order.Shape().Dim(2)
+	rows := Reshape(DynamicSlice(order, []*Node{i, zero, zero}, []int{1, s, b}), s, b, 1)
+	return batch{
+		x:      Gather(x, rows),
+		y:      Gather(y, rows),
+		weight: Reshape(DynamicSlice(weight, []*Node{i, zero}, []int{1, b}), b),
+	}
+}
+
+// step is one update of every model. state holds all weights, then their slots.
+func (n network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, next []*Node) {
+	opt := optimizers[n.Optimizer]
+	layers := len(state) / (1 + opt.slots)
+	loss, grads := n.gradients(b, alpha, state[:layers])
+	next = make([]*Node, len(state))
+	for l := range layers {
+		first := layers + l*opt.slots
+		w, slots := opt.update(n, step, state[l], grads[l], state[first:first+opt.slots])
+		next[l] = w
+		copy(next[first:], slots)
+	}
+	return loss, next
+}
+
+// sweep is one batched training: S seeds with V architecture parameters each,
+// all of one network, trained together in one graph.
+type sweep struct {
+	net    network
+	seeds  []uint64
+	deltas []float64 // variants 1…V−1 are α + deltas; variant 0 is α
+	x, y   *tensors.Tensor
+	n, d   int // examples, input features that are not always 0
+	fanIn  int // input features as He's initialization counts them
+	active []int
+}
+
+// alpha draws the architecture parameter of a seed, uniform in [0, 1].
+func alphaOf(seed uint64) float64 { return runs.RNG(seed, "alpha").Float64() }
+
+// perturbed is α + Δα; where that leaves [0, 1] and BeyondOne is "reflect", it
+// is α − Δα instead, at the same distance.
+func (n network) perturbed(alpha, delta float64) float64 {
+	if n.BeyondOne == "reflect" && alpha+delta > 1 {
+		return alpha - delta
+	}
+	return alpha + delta
+}
+
+// alphas are the architecture parameters [S, V]: α and α + Δα of each seed.
+func (s *sweep) alphas() []float64 {
+	var out []float64
+	for _, seed := range s.seeds {
+		alpha := alphaOf(seed)
+		out = append(out, alpha)
+		for _, delta := range s.deltas {
+			out = append(out, s.net.perturbed(alpha, delta))
+		}
+	}
+	return out
+}
+
+// heWeights draws W_l of a seed, [d_{l+1}, d_l], from N(0, 2/d_l) (He+ 2015).
+// A row of the first layer is drawn in full and then restricted to the active
+// inputs, so that leaving out inputs that are always 0 changes no number.
+func (s *sweep) heWeights(seed uint64, layer, out, in int) []float64 {
+	rng := runs.RNG(seed, "init", fmt.Sprint(layer))
+	if layer > 0 {
+		w, std := make([]float64, out*in), math.Sqrt(2/float64(in))
+		for i := range w {
+			w[i] = std * rng.NormFloat64()
+		}
+		return w
+	}
+	w, row, std := make([]float64, 0, out*in), make([]float64, s.fanIn), math.Sqrt(2/float64(s.fanIn))
+	for range out {
+		for i := range row {
+			row[i] = std * rng.NormFloat64()
+		}
+		for _, i := range s.active {
+			w = append(w, row[i])
+		}
+	}
+	return w
+}
+
+// initialState is the state before training: He weights, equal for the V
+// variants of a seed, and slots of zeros.
+func (s *sweep) initialState() []*tensors.Tensor {
+	variants := 1 + len(s.deltas)
+	var state, slots []*tensors.Tensor
+	for l, size := range s.net.layers(s.d) {
+		out, in := size[0], size[1]
+		dims := []int{len(s.seeds), variants, out, in}
+		flat := make([]float64, 0, len(s.seeds)*variants*out*in)
+		for _, seed := range s.seeds {
+			w := s.heWeights(seed, l, out, in)
+			for range variants {
+				flat = append(flat, w...)
+			}
+		}
+		state = append(state, s.tensor(flat, dims...))
+		for range optimizers[s.net.Optimizer].slots {
+			slots = append(slots, tensors.FromShape(shapes.Make(s.dtype(), dims...)))
+		}
+	}
+	return append(state, slots...)
+}
+
+func (s *sweep) dtype() dtypes.DType {
+	if s.net.Precision == "float64" {
+		return dtypes.Float64
+	}
+	return dtypes.Float32
+}
+
+// tensor converts float64 values to a tensor of the sweep's precision.
+func (s *sweep) tensor(flat []float64, dims ...int) *tensors.Tensor {
+	if s.dtype() == dtypes.Float64 {
+		return tensors.FromFlatDataAndDimensions(flat, dims...)
+	}
+	single := make([]float32, len(flat))
+	for i, v := range flat {
+		single[i] = float32(v)
+	}
+	return tensors.FromFlatDataAndDimensions(single, dims...)
+}
+
+// steps is the number of batches of an epoch; the last one may be smaller.
+func (s *sweep) steps() int { return (s.n + s.net.Batch - 1) / s.net.Batch }
+
+// order draws the examples of every batch of an epoch, [steps, S, B], by one
+// permutation a seed. It is a function of seed and epoch alone: a resumed run
+// needs no generator state, and α and α+Δα see the same batches.
+func (s *sweep) order(epoch int) *tensors.Tensor {
+	steps, size := s.steps(), s.net.Batch
+	flat := make([]int32, steps*len(s.seeds)*size)
+	for j, seed := range s.seeds {
+		for i, row := range runs.RNG(seed, "order", fmt.Sprint(epoch)).Perm(s.n) {
+			flat[(i/size*len(s.seeds)+j)*size+i%size] = int32(row)
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, steps, len(s.seeds), size)
+}
+
+// weights are batch.weight of every batch, [steps, B].
+func (s *sweep) weights() *tensors.Tensor {
+	steps, size := s.steps(), s.net.Batch
+	flat := make([]float64, steps*size)
+	for i := range s.n {
+		flat[i] = 1 / float64(min(size, s.n-i/size*size))
+	}
+	return s.tensor(flat, steps, size)
+}
+
+// progress is where a sweep stands: the epochs done, their mean losses
+// [epoch][s·V + v], and the state after them.
+type progress struct {
+	Epoch  int         `json:"epoch"`
+	Losses [][]float64 `json:"losses"`
+	state  []*tensors.Tensor
+}
+
+// train runs the sweep from p to its last epoch. After every epoch it calls
+// after, which may save p; an error of it, or of ctx, ends the training.
+func (s *sweep) train(ctx context.Context, backend compute.Backend, p *progress, after func(*progress) error) error {
+	exec, err := NewExec(backend, func(in []*Node) []*Node {
+		return s.net.epoch(in[0], in[1], in[2], in[3], in[4], in[5], in[6:])
+	})
+	if err != nil {
+		return fmt.Errorf("building the training graph: %w", err)
+	}
+	defer exec.Finalize()
+	alpha := s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas), 1, 1)
+	weights := s.weights()
+	for p.Epoch < s.net.Epochs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.trainEpoch(backend, exec, alpha, weights, p); err != nil {
+			return fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
+		}
+		if err := after(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trainEpoch advances p by one epoch. The state is donated: the device writes
+// the new weights over the old ones.
+func (s *sweep) trainEpoch(backend compute.Backend, exec *Exec, alpha, weights *tensors.Tensor, p *progress) error {
+	order := s.order(p.Epoch)
+	defer order.MustFinalizeAll()
+	args := []any{s.x, s.y, alpha, order, weights, int32(p.Epoch * s.steps())}
+	for _, t := range p.state {
+		donated, err := DonateTensorBuffer(t, backend, 0)
+		if err != nil {
+			return fmt.Errorf("donating the weights: %w", err)
+		}
+		args = append(args, donated)
+	}
+	out, err := exec.Call(args...)
+	if err != nil {
+		return err
+	}
+	losses, err := float64s(out[len(out)-1])
+	if err != nil {
+		return err
+	}
+	p.state, p.Losses, p.Epoch = out[:len(out)-1], append(p.Losses, losses), p.Epoch+1
+	return s.checkFinite(losses)
+}
+
+// checkFinite refuses a diverged training: a NaN must not reach a figure.
+func (s *sweep) checkFinite(losses []float64) error {
+	variants := 1 + len(s.deltas)
+	for i, loss := range losses {
+		if math.IsNaN(loss) || math.IsInf(loss, 0) {
+			return fmt.Errorf("the training of seed %d (α = %.4g, k = %d) diverged: loss %v; lower LearningRate (now %v)",
+				s.seeds[i/variants], s.alphas()[i], s.net.Width, loss, s.net.LearningRate)
+		}
+	}
+	return nil
+}
+
+// distances are ‖θ_α − θ_{α+Δα}‖₂ over all trained weights, [S][V−1], summed in
+// float64.
+func (s *sweep) distances(p *progress) ([][]float64, error) {
+	distances := make([][]float64, len(s.seeds))
+	for j := range distances {
+		distances[j] = make([]float64, len(s.deltas))
+	}
+	for l, size := range s.net.layers(s.d) {
+		flat, err := float64s(p.state[l])
+		if err != nil {
+			return nil, err
+		}
+		models := slices.Collect(slices.Chunk(flat, size[0]*size[1])) // [S·V][weights]
+		for j, row := range distances {
+			base := models[j*(1+len(row))]
+			for v := range row {
+				row[v] = math.Hypot(row[v], floats.Distance(base, models[j*(1+len(row))+v+1], 2))
+			}
+		}
+	}
+	return distances, nil
+}
+
+// float64s reads a tensor of either precision.
+func float64s(t *tensors.Tensor) ([]float64, error) {
+	if t.DType() == dtypes.Float64 {
+		return tensors.CopyFlatData[float64](t)
+	}
+	single, err := tensors.CopyFlatData[float32](t)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(single))
+	for i, v := range single {
+		out[i] = float64(v)
+	}
+	return out, nil
+}
+
+// save writes p: its JSON with its length before it, then the bytes of every
+// state tensor.
+func (p *progress) save(w io.Writer) error {
+	head, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := binary.Write(w, binary.LittleEndian, uint64(len(head))); err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	for _, t := range p.state {
+		var writeErr error
+		if err := t.ConstBytes(func(data []byte) { _, writeErr = w.Write(data) }); err != nil {
+			return err
+		}
+		if writeErr != nil {
+			return writeErr
+		}
+	}
+	return nil
+}
+
+// load reads what save wrote into p, whose state has the tensors' shapes.
+func (p *progress) load(r io.Reader) error {
+	var length uint64
+	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	const limit = 1 << 30
+	if length > limit {
+		return fmt.Errorf("reading the checkpoint: a head of %d bytes, at most %d expected", length, limit)
+	}
+	head := make([]byte, length)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	if err := json.Unmarshal(head, p); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	for _, t := range p.state {
+		var readErr error
+		if err := t.MutableBytes(func(data []byte) { _, readErr = io.ReadFull(r, data) }); err != nil {
+			return err
+		}
+		if readErr != nil {
+			return fmt.Errorf("reading the checkpoint: %w", readErr)
+		}
+	}
+	return nil
+}
