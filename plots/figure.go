@@ -100,7 +100,7 @@ type Interval string
 // The intervals: a tinted band behind all lines, or a bar at each point.
 const (
 	Bands     Interval = ""
-	ErrorBars Interval = "bars"
+	ErrorBars Interval = "bars" // curves with bars stand a little beside each other
 )
 
 // Line is the dash pattern of a curve.

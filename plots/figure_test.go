@@ -183,3 +183,18 @@ func TestPaletteSurvivesGrey(t *testing.T) {
 		require.Greater(t, math.Abs(luminance(palette[i])-luminance(palette[i+1])), 30.0, "%s and %s", palette[i], palette[i+1])
 	}
 }
+
+func TestBarsStandBesideEachOther(t *testing.T) {
+	bars := Series{X: []float64{1}, Y: []float64{1}, Lo: []float64{0}, Hi: []float64{2}, Interval: ErrorBars}
+	plain := Series{X: []float64{1}, Y: []float64{1}}
+	p := &panel{Panel: Panel{Series: []Series{bars, plain, bars, bars}}}
+	p.setAside(&layout{style: ICML})
+	require.Zero(t, p.aside[1], "a curve without bars stays where it is")
+	require.Zero(t, p.aside[2], "the middle one of three stays, too")
+	require.Positive(t, p.aside[3])
+	require.Equal(t, p.aside[3], -p.aside[0])
+
+	alone := &panel{Panel: Panel{Series: []Series{bars}}}
+	alone.setAside(&layout{style: ICML})
+	require.Zero(t, alone.aside[0])
+}

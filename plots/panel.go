@@ -11,7 +11,8 @@ import (
 type panel struct {
 	Panel
 	x, y  axis
-	looks []look // one for each series
+	looks []look      // one for each series
+	aside []vg.Length // how far each series stands right of its x
 	frame vg.Rectangle
 
 	title, xLabel, yLabel []textLine
@@ -28,7 +29,23 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
 	}
 	q.x, q.y = newAxis(p.X, xs, l.small), newAxis(p.Y, ys, l.small)
+	q.setAside(l)
 	return q
+}
+
+// setAside moves curves with error bars a little sideways from each other, so
+// that no bar hides another one at the same x. The numbers stay what they are.
+func (p *panel) setAside(l *layout) {
+	var barred []int
+	for i, s := range p.Series {
+		if len(s.Lo) > 0 && !s.asBand() {
+			barred = append(barred, i)
+		}
+	}
+	p.aside = make([]vg.Length, len(p.Series))
+	for n, i := range barred {
+		p.aside[i] = (vg.Length(n) - vg.Length(len(barred)-1)/2) * 1.5 * vg.Length(l.style.Marker)
+	}
 }
 
 // breakLabels sets titles and labels in lines that fit the frame, and thins
@@ -90,8 +107,9 @@ func (p *panel) at(x, y float64) vg.Point {
 	}
 }
 
-// points returns where values of y over the series' x stand.
-func (p *panel) points(s Series, y []float64) []vg.Point {
+// points returns where values of y over the x of series n stand.
+func (p *panel) points(n int, y []float64) []vg.Point {
+	s := p.Series[n]
 	if s.spans() {
 		if len(y) == 1 {
 			return []vg.Point{p.at(p.x.min, y[0]), p.at(p.x.max, y[0])}
@@ -100,29 +118,36 @@ func (p *panel) points(s Series, y []float64) []vg.Point {
 	}
 	points := make([]vg.Point, len(y))
 	for i, v := range y {
-		points[i] = p.at(s.X[i], v)
+		points[i] = p.point(n, i, v)
 	}
 	return points
+}
+
+// point returns where the value y over x number i of series n stands.
+func (p *panel) point(n, i int, y float64) vg.Point {
+	at := p.at(p.Series[n].X[i], y)
+	at.X += p.aside[n]
+	return at
 }
 
 // draw draws the panel without its legend: from the back, the grid, all bands,
 // all error bars and references, and then the curves.
 func (p *panel) draw(l *layout) {
 	p.drawGrid(l)
-	for i, s := range p.Series {
-		p.drawBand(l, s, p.looks[i])
+	for i := range p.Series {
+		p.drawBand(l, i)
 	}
-	for i, s := range p.Series {
-		p.drawBandEdges(l, s, p.looks[i])
+	for i := range p.Series {
+		p.drawBandEdges(l, i)
 	}
 	p.drawFrame(l)
-	for i, s := range p.Series {
-		p.drawBars(l, s, p.looks[i])
+	for i := range p.Series {
+		p.drawBars(l, i)
 	}
 	for _, reference := range []bool{true, false} {
 		for i, s := range p.Series {
 			if s.Reference == reference {
-				p.drawCurve(l, s, p.looks[i])
+				p.drawCurve(l, i)
 			}
 		}
 	}
@@ -132,7 +157,7 @@ func (p *panel) draw(l *layout) {
 func (p *panel) drawGrid(l *layout) {
 	for _, t := range p.y.ticks {
 		if n := p.y.norm(t.value); t.major && 0.001 < n && n < 0.999 {
-			l.stroke(p.points(HLine("", t.value), []float64{t.value}), pen{grid, 0.4, Solid})
+			l.stroke([]vg.Point{p.at(p.x.min, t.value), p.at(p.x.max, t.value)}, pen{grid, 0.4, Solid})
 		}
 	}
 }
@@ -141,11 +166,12 @@ func (p *panel) drawGrid(l *layout) {
 // could not be seen and becomes a bar.
 func (s Series) asBand() bool { return s.Interval == Bands && len(s.Lo) > 1 }
 
-func (p *panel) drawBand(l *layout, s Series, look look) {
+func (p *panel) drawBand(l *layout, n int) {
+	s, look := p.Series[n], p.looks[n]
 	if !s.asBand() {
 		return
 	}
-	low, high := p.points(s, s.Lo), p.points(s, s.Hi)
+	low, high := p.points(n, s.Lo), p.points(n, s.Hi)
 	outline := append([]vg.Point{}, high...)
 	for i := range low {
 		outline = append(outline, low[len(low)-1-i])
@@ -154,12 +180,13 @@ func (p *panel) drawBand(l *layout, s Series, look look) {
 }
 
 // drawBandEdges shows a band's ends also where another band covers it.
-func (p *panel) drawBandEdges(l *layout, s Series, look look) {
+func (p *panel) drawBandEdges(l *layout, n int) {
+	s, look := p.Series[n], p.looks[n]
 	if !s.asBand() {
 		return
 	}
 	for _, side := range [][]float64{s.Lo, s.Hi} {
-		for _, part := range clipLine(p.frame, p.points(s, side)) {
+		for _, part := range clipLine(p.frame, p.points(n, side)) {
 			l.stroke(part, pen{tint(look.color, edgeTint), 0.4, Solid})
 		}
 	}
@@ -171,13 +198,14 @@ const (
 	edgeTint = 0.6
 )
 
-func (p *panel) drawBars(l *layout, s Series, look look) {
+func (p *panel) drawBars(l *layout, n int) {
+	s, look := p.Series[n], p.looks[n]
 	if s.asBand() {
 		return
 	}
 	hairline := pen{look.color, vg.Length(l.style.Hairline), Solid}
 	for i := range s.Lo {
-		low, high := p.at(s.X[i], s.Lo[i]), p.at(s.X[i], s.Hi[i])
+		low, high := p.point(n, i, s.Lo[i]), p.point(n, i, s.Hi[i])
 		if s.Lo[i] == s.Hi[i] {
 			continue
 		}
@@ -196,8 +224,9 @@ func capOf(at vg.Point, l *layout) []vg.Point {
 	return []vg.Point{{X: at.X - half, Y: at.Y}, {X: at.X + half, Y: at.Y}}
 }
 
-func (p *panel) drawCurve(l *layout, s Series, look look) {
-	points := p.points(s, s.Y)
+func (p *panel) drawCurve(l *layout, n int) {
+	s, look := p.Series[n], p.looks[n]
+	points := p.points(n, s.Y)
 	for _, part := range clipLine(p.frame, points) {
 		l.stroke(part, l.pen(look))
 	}
@@ -292,16 +321,16 @@ func (p *panel) drawLabels(l *layout) {
 // obstacles returns points, close to each other, wherever the panel draws data.
 func (p *panel) obstacles() []vg.Point {
 	var all []vg.Point
-	for _, s := range p.Series {
-		for _, part := range clipLine(p.frame, p.points(s, s.Y)) {
+	for n, s := range p.Series {
+		for _, part := range clipLine(p.frame, p.points(n, s.Y)) {
 			all = append(all, sampled(part)...)
 		}
-		for _, q := range p.points(s, s.Y) {
+		for _, q := range p.points(n, s.Y) {
 			if p.inside(q) {
 				all = append(all, q)
 			}
 		}
-		for _, across := range p.intervals(s) {
+		for _, across := range p.intervals(n) {
 			for _, part := range clipLine(p.frame, across) {
 				all = append(all, sampled(part)...)
 			}
@@ -312,18 +341,19 @@ func (p *panel) obstacles() []vg.Point {
 
 // intervals returns lines from Lo to Hi: those of the points, and for a band
 // those between, too.
-func (p *panel) intervals(s Series) [][]vg.Point {
+func (p *panel) intervals(n int) [][]vg.Point {
+	s := p.Series[n]
 	var lines [][]vg.Point
 	for i := range s.Lo {
-		low, high := p.at(s.X[i], s.Lo[i]), p.at(s.X[i], s.Hi[i])
+		low, high := p.point(n, i, s.Lo[i]), p.point(n, i, s.Hi[i])
 		lines = append(lines, []vg.Point{low, high})
 		if i == 0 || !s.asBand() {
 			continue
 		}
-		low0, high0 := p.at(s.X[i-1], s.Lo[i-1]), p.at(s.X[i-1], s.Hi[i-1])
-		const n = 32
-		for k := vg.Length(1); k < n; k++ {
-			lines = append(lines, []vg.Point{low0.Add(low.Sub(low0).Scale(k / n)), high0.Add(high.Sub(high0).Scale(k / n))})
+		low0, high0 := p.point(n, i-1, s.Lo[i-1]), p.point(n, i-1, s.Hi[i-1])
+		const between = 32
+		for k := vg.Length(1); k < between; k++ {
+			lines = append(lines, []vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))})
 		}
 	}
 	return lines

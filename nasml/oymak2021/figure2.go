@@ -365,7 +365,7 @@ func (r *figure2Run) stored(trials []runs.Trial) ([]*runs.Record, error) {
 
 // checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes,
 // so saving after every epoch could cost more than it saves.
-const checkpointEvery = time.Minute
+var checkpointEvery = time.Minute
 
 // train runs the sweep that a job's trials need and stores their results. It
 // returns the units of progress that it counted.

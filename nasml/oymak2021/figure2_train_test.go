@@ -236,16 +236,19 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	for _, panel := range []string{"a", "b"} {
 		s := tinySweep(t, tinyNetwork(panel))
 		state := s.initialState()
+		exec, err := NewExec(testBackend(t), func(in []*Node) []*Node {
+			b := pick(in[0], in[1], in[3], in[4], Const(in[0].Graph(), int32(2))) // the padded last batch
+			loss, grads := s.net.gradients(b, in[2], in[5:])
+			return append([]*Node{loss}, grads...)
+		})
+		require.NoError(t, err)
+		defer exec.Finalize()
+		args := []any{s.x, s.y, s.tensor(s.alphas(), 2, 3, 1, 1), s.order(0), s.weights()}
+		for _, w := range state {
+			args = append(args, w)
+		}
 		evaluate := func() (losses []float64, grads [][]float64) {
-			args := []any{s.x, s.y, s.tensor(s.alphas(), 2, 3, 1, 1), s.order(0), s.weights()}
-			for _, w := range state {
-				args = append(args, w)
-			}
-			out, err := ExecOnceN(testBackend(t), func(in []*Node) []*Node {
-				b := pick(in[0], in[1], in[3], in[4], Const(in[0].Graph(), int32(2))) // the padded last batch
-				loss, grads := s.net.gradients(b, in[2], in[5:])
-				return append([]*Node{loss}, grads...)
-			}, args...)
+			out, err := exec.Call(args...)
 			require.NoError(t, err)
 			for _, g := range out[1:] {
 				grads = append(grads, tensors.MustCopyFlatData[float64](g))

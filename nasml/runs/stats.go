@@ -154,3 +154,13 @@ func Greater(a, b []float64, confidence float64) (Verdict, Summary, error) {
 	}
 	return Judge(d.Lo > 0), d, nil
 }
+
+// Bounds returns the mean (or median, see Of) and the ends of the interval,
+// NaN where there is none, as package plots draws them.
+func (s Summary) Bounds() (y, lo, hi float64) {
+	y = s.Mean
+	if s.Of == "median" {
+		y = s.Median
+	}
+	return y, float64(s.Lo), float64(s.Hi)
+}

@@ -1,0 +1,131 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+type params struct {
+	Widths  []int
+	Pair    [2]string
+	Rate    float64
+	Name    string
+	Stored  bool
+	private int //nolint:unused // must not be settable
+}
+
+type result struct{ p params }
+
+func (result) Figure() plots.Figure { return plots.Figure{} }
+func (result) Check() []runs.Claim  { return nil }
+func (result) Records() []string    { return nil }
+
+// register adds an entry for one test and takes it away again.
+func register(t *testing.T, run func(context.Context, params) (*result, error)) Entry {
+	t.Helper()
+	e := Entry{ID: "test2000/figure1", Paper: "Test 2000", Title: "title", Kind: "figure", Notebook: "n.ipynb", Cost: Cost{"s", "h"}}
+	Register(e, params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}, params{Widths: []int{4096}}, run)
+	t.Cleanup(func() { delete(entries, e.ID) })
+	found, err := Lookup(e.ID)
+	require.NoError(t, err)
+	return found
+}
+
+func echo(_ context.Context, p params) (*result, error) { return &result{p}, nil }
+
+func TestRunSetsParameters(t *testing.T) {
+	e := register(t, echo)
+	for set, want := range map[string]params{
+		"Widths=64,128":    {Widths: []int{64, 128}, Pair: [2]string{"a", "b"}},
+		"Widths=[64, 128]": {Widths: []int{64, 128}, Pair: [2]string{"a", "b"}},
+		"Widths=64":        {Widths: []int{64}, Pair: [2]string{"a", "b"}},
+		"Widths=":          {Widths: []int{}, Pair: [2]string{"a", "b"}},
+		"Pair=tanh, sin":   {Widths: []int{1, 2}, Pair: [2]string{"tanh", "sin"}},
+		`Pair=["x","y"]`:   {Widths: []int{1, 2}, Pair: [2]string{"x", "y"}},
+		"Rate=3e-3":        {Widths: []int{1, 2}, Pair: [2]string{"a", "b"}, Rate: 0.003},
+		"Name=0/1":         {Widths: []int{1, 2}, Pair: [2]string{"a", "b"}, Name: "0/1"},
+		`Name="a=b"`:       {Widths: []int{1, 2}, Pair: [2]string{"a", "b"}, Name: "a=b"},
+		"Stored=true":      {Widths: []int{1, 2}, Pair: [2]string{"a", "b"}, Stored: true},
+	} {
+		r, err := e.Run(t.Context(), Quick, []string{set})
+		require.NoError(t, err, set)
+		require.Equal(t, want, r.(*result).p, set)
+	}
+	r, err := e.Run(t.Context(), Quick, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2}, r.(*result).p.Widths, "what was set before changed no preset")
+	r, err = e.Run(t.Context(), Paper, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{4096}, r.(*result).p.Widths)
+}
+
+func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
+	e := register(t, echo)
+	for set, parts := range map[string][]string{
+		"Width=64":       {`"Width"`, "Widths, Pair, Rate, Name, Stored"},
+		"widths=64":      {`"widths"`},
+		"private=1":      {`"private"`},
+		"Widths":         {"Field=value"},
+		"Widths=a":       {`"a"`, "a list, each a whole number"},
+		"Widths=1.5":     {"whole number"},
+		"Pair=relu":      {"a list of 2"},
+		"Pair=a,b,c":     {"a list of 2"},
+		"Rate=fast":      {"a number"},
+		"Rate=1 2":       {"a number"},
+		"Stored=perhaps": {"true or false"},
+	} {
+		_, err := e.Run(t.Context(), Quick, []string{set})
+		var usage *UsageError
+		require.ErrorAs(t, err, &usage, set)
+		for _, part := range parts {
+			require.ErrorContains(t, err, part, set)
+		}
+	}
+	_, err := e.Run(t.Context(), "large", nil)
+	var usage *UsageError
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "quick or paper")
+}
+
+func TestRunCarriesScaleAndErrors(t *testing.T) {
+	broken := errors.New("broken")
+	e := register(t, func(ctx context.Context, _ params) (*result, error) {
+		require.Equal(t, Paper, runs.Scale(ctx))
+		return nil, broken
+	})
+	r, err := e.Run(t.Context(), Paper, nil)
+	require.ErrorIs(t, err, broken)
+	require.True(t, r == nil, "a nil *result in a Result would not be nil")
+	_, err = Entry{ID: "made/by-hand"}.Run(t.Context(), Quick, nil)
+	require.ErrorContains(t, err, "made/by-hand")
+}
+
+func TestLookup(t *testing.T) {
+	register(t, echo)
+	for id, part := range map[string]string{
+		"test2000/figur1":  "did you mean test2000/figure1?",
+		"TEST2000/Figure1": "did you mean",
+		"other/figure1":    "did you mean",
+		"nothing":          "known are",
+	} {
+		_, err := Lookup(id)
+		var usage *UsageError
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, part)
+	}
+	require.Equal(t, "test2000/figure1", All()[0].ID)
+}
+
+func TestRegisterRefusesWhatIsIncomplete(t *testing.T) {
+	require.PanicsWithValue(t, `catalog: "x" lacks Paper`, func() {
+		Register(Entry{ID: "x", Title: "t", Kind: "figure", Notebook: "n", Cost: Cost{"s", "h"}}, params{}, params{}, echo)
+	})
+	e := register(t, echo)
+	require.Panics(t, func() { Register(e, params{}, params{}, echo) })
+}

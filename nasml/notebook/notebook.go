@@ -1,0 +1,99 @@
+// Package notebook is what the cells of the notebooks call: it runs a figure,
+// shows it with its claims, and ends cleanly when JupyterLab's Stop is pressed.
+package notebook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/janpfeifer/gonb/gonbui"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+// Environment variables that the headless runs of the notebooks set.
+const (
+	ScaleEnv = "NASML_SCALE"        // "quick" (default) or "paper"
+	DataEnv  = "NASML_OFFLINE_DATA" // "synthetic": the stand-in data where real ones cannot be had
+)
+
+// Preset is the quick parameters, or the paper's where $NASML_SCALE says
+// "paper". Any other value ends the cell with an error.
+func Preset[P any](quick, paper P) P {
+	switch scale := os.Getenv(ScaleEnv); scale {
+	case "", catalog.Quick:
+		return quick
+	case catalog.Paper:
+		return paper
+	default:
+		fail(fmt.Errorf("$%s is %q: set it to %s or %s", ScaleEnv, scale, catalog.Quick, catalog.Paper))
+		panic("unreachable")
+	}
+}
+
+// Data is the data set of that name, or the synthetic stand-in where
+// $NASML_OFFLINE_DATA asks for it; the figure then says so.
+func Data(name data.Name) data.Name {
+	if os.Getenv(DataEnv) == string(data.Synthetic) {
+		return data.Synthetic
+	}
+	return name
+}
+
+// Run computes what the run store lacks of a figure and returns the result.
+// Stop in JupyterLab (SIGINT) ends it after the step under way; finished
+// trials stay stored. An error ends the cell with one line on standard error.
+func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := figure(ctx, p)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("stopped; what was finished is stored, run the cell again to go on")
+	}
+	fail(err)
+	return r
+}
+
+// Show displays a result's picture below the cell.
+func Show(r catalog.Result) {
+	err := r.Figure().Show()
+	if errors.Is(err, plots.ErrNoNotebook) {
+		fmt.Println("(not in a notebook: no picture is shown)")
+		return
+	}
+	fail(err)
+}
+
+// Claims displays the table of the paper's claims with ours beside them.
+func Claims(r catalog.Result) {
+	if gonbui.IsNotebook {
+		gonbui.DisplayHTML(runs.ClaimHTML(r.Check()))
+		return
+	}
+	fmt.Print(runs.ClaimTable(r.Check()))
+}
+
+// Export writes a result's picture into the folder dir, beside the notebook,
+// once for each format, and prints the paths.
+func Export(r catalog.Result, dir string, formats ...string) {
+	files, err := r.Figure().Save(dir, formats...)
+	fail(err)
+	for _, file := range files {
+		fmt.Println(file)
+	}
+}
+
+// fail ends the cell where there is an error.
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
