@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -29,8 +30,8 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 	}
 	b, err := compute.NewWithConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %w; %s",
-			config, compute.ConfigEnvVar, defaultConfig, firstLine(err), advice)
+		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %s; %s",
+			config, compute.ConfigEnvVar, defaultConfig, firstText(err.Error()), advice)
 	}
 	return b, nil
 })
@@ -40,11 +41,15 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 // The error names the configuration asked for and what to do.
 func Open() (compute.Backend, error) { return open() }
 
-// Describe names a backend and its device for a record, for example
-// "xla:cpu" and "cpu, 2 cores".
+// Describe names a backend and its device for a record, "xla" and "xla:cpu -
+// PJRT \"cpu\" plugin v0.81". What is in parentheses or brackets (the plugin's
+// path, XLA's virtual devices) says nothing about the numbers and is left out.
 func Describe(b compute.Backend) (name, device string) {
-	return b.Name(), strings.TrimSpace(firstText(b.Description()))
+	text := aside.ReplaceAllString(firstText(b.Description()), "")
+	return b.Name(), strings.Join(strings.Fields(text), " ")
 }
+
+var aside = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
 // findPlugins points go-xla at the plugins that `go tool nasml setup` put into
 // the checkout around the working directory, unless the environment says
@@ -69,10 +74,7 @@ func findPlugins() {
 	}
 }
 
-// firstLine keeps GoMLX's message and drops the stack trace that its %+v
-// would print.
-func firstLine(err error) error { return fmt.Errorf("%s", firstText(err.Error())) }
-
+// firstText keeps GoMLX's message and drops the stack trace behind it.
 func firstText(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

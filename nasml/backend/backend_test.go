@@ -39,4 +39,5 @@ func TestOpenGivesOneBackendForTheProcess(t *testing.T) {
 	name, device := Describe(first)
 	require.NotEmpty(t, name)
 	require.NotEmpty(t, device)
+	require.NotContains(t, device, "/", "a record must not name a path of the machine")
 }

@@ -160,7 +160,7 @@ type figure2Trial struct {
 
 // Figure2 computes what the run store lacks of Figure 2: the trials of one
 // width (of p.Together seeds of it) are trained together in one graph, whole
-// epochs at a time. Cancelling ctx ends it after the epoch under way, with the
+// epochs at a time where that takes seconds at most. Cancelling ctx ends it within seconds, with the
 // finished trials stored and the others at their checkpoint.
 //
 // It is an error where a parameter makes no sense, where the data cannot be
@@ -176,7 +176,7 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	groups := run.groups()
 	total := 0
 	for _, g := range groups {
-		total += g.units(len(g.seeds), len(p.DeltaAlphas)) * p.Epochs
+		total += run.units(g)
 	}
 	run.progress.Start(total, figure2ID)
 	defer run.progress.Done()
@@ -291,21 +291,27 @@ func (p Figure2Params) network(panel string, k int) network {
 	return n
 }
 
-// units is the cost of an epoch of a group in units of about equal time: its
-// models times the weights of each.
-func (g group) units(seeds, deltas int) int {
-	const inputs, unit = 784, 1 << 19
+// units is the cost of one batch in units of about equal time: the models
+// times the weights of each.
+func (n network) units(seeds, deltas int) int {
+	const inputs, unit = 784, 1 << 12
 	weights := 0
-	for _, l := range g.net.layers(inputs) {
+	for _, l := range n.layers(inputs) {
 		weights += l[0] * l[1]
 	}
 	return 1 + seeds*(1+deltas)*weights/unit
 }
 
+// units is the cost of all that a group may have to compute.
+func (r *figure2Run) units(g group) int {
+	steps := (r.images.Len() + g.net.Batch - 1) / g.net.Batch
+	return g.net.units(len(g.seeds), len(r.params.DeltaAlphas)) * g.net.Epochs * steps
+}
+
 // compute reads or runs the trials of a group and files them by point.
 func (r *figure2Run) compute(ctx context.Context, g group, out map[pointID][]*runs.Record) error {
 	trials := r.trials(g)
-	planned := g.units(len(g.seeds), len(r.params.DeltaAlphas)) * r.params.Epochs
+	planned := r.units(g)
 	var found []*runs.Record
 	if r.params.StoredOnly {
 		var err error
@@ -383,10 +389,12 @@ func (r *figure2Run) train(ctx context.Context, g group, job *runs.Job) (int, er
 	if err != nil {
 		return 0, err
 	}
-	epoch := g.units(len(s.seeds), len(s.deltas))
-	r.progress.Skip(epoch * p.Epoch)
-	err = s.train(ctx, b, p, func(p *progress) error {
-		r.progress.Step(epoch, fmt.Sprintf("(%s) k = %d, epoch %d/%d", g.net.Panel, g.net.Width, p.Epoch, g.net.Epochs))
+	unit, done := g.net.units(len(s.seeds), len(s.deltas)), p.Epoch*s.steps()+p.Step
+	r.progress.Skip(unit * done)
+	err = s.train(ctx, b, p, func() error {
+		before := done
+		done = p.Epoch*s.steps() + p.Step
+		r.progress.Step(unit*(done-before), fmt.Sprintf("(%s) k = %d, epoch %d/%d", g.net.Panel, g.net.Width, p.Epoch, g.net.Epochs))
 		_, err := job.SaveEvery(checkpointEvery, p.save)
 		return err
 	})
@@ -397,7 +405,7 @@ func (r *figure2Run) train(ctx context.Context, g group, job *runs.Job) (int, er
 	if err != nil {
 		return 0, err
 	}
-	return epoch * g.net.Epochs, job.DoneAll(results)
+	return unit * g.net.Epochs * s.steps(), job.DoneAll(results)
 }
 
 // newSweep is the smallest rectangle of seeds × Δα that holds the trials.
@@ -437,7 +445,7 @@ func (s *sweep) saveCancelled(ctx context.Context, job *runs.Job, p *progress) e
 	for _, t := range p.state {
 		size += t.ByteSize()
 	}
-	if ctx.Err() == nil || p.Epoch == 0 || size > atMost {
+	if ctx.Err() == nil || p.Epoch+p.Step == 0 || size > atMost {
 		return nil
 	}
 	return job.Save(p.save)

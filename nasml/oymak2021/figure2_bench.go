@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // as in figure2_train.go
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/runs"
@@ -16,17 +15,17 @@ import (
 // Δα in one graph, to be run again and again from the same start: what a
 // benchmark times. It is the code that Figure2 runs.
 type Figure2Work struct {
-	sweep          *sweep
-	start          []*tensors.Tensor
-	alpha, weights *tensors.Tensor
-	backend        compute.Backend
-	exec           *Exec
+	*trainer
+	start []*tensors.Tensor
 }
 
 // NewFigure2Work prepares the training of width k of a panel, "a" or "b". It
 // is an error where p makes no sense and where the data cannot be had.
 func NewFigure2Work(ctx context.Context, b compute.Backend, p Figure2Params, panel string, k int) (*Figure2Work, error) {
-	p.Panels, p.Widths, p.DeepWidths = []string{panel}, []int{k}, []int{k}
+	p.Panels, p.Widths, p.DeepWidths = []string{panel}, []int{k}, nil
+	if panel == "b" {
+		p.Widths, p.DeepWidths = nil, []int{k}
+	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -38,26 +37,21 @@ func NewFigure2Work(ctx context.Context, b compute.Backend, p Figure2Params, pan
 	if err := s.setData(images); err != nil {
 		return nil, err
 	}
-	exec, err := NewExec(b, func(in []*Node) []*Node {
-		return s.net.epoch(in[0], in[1], in[2], in[3], in[4], in[5], in[6:])
-	})
+	t, err := s.trainer(b)
 	if err != nil {
-		return nil, fmt.Errorf("building the training graph: %w", err)
+		return nil, err
 	}
-	return &Figure2Work{
-		sweep: s, start: s.initialState(), backend: b, exec: exec, weights: s.weights(),
-		alpha: s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas), 1, 1),
-	}, nil
+	return &Figure2Work{trainer: t, start: s.initialState()}, nil
 }
 
 // Close frees the compiled program.
-func (w *Figure2Work) Close() { w.exec.Finalize() }
+func (w *Figure2Work) Close() { w.close() }
 
 // Models is the number of networks that are trained together.
-func (w *Figure2Work) Models() int { return len(w.sweep.seeds) * (1 + len(w.sweep.deltas)) }
+func (w *Figure2Work) Models() int { return len(w.seeds) * (1 + len(w.deltas)) }
 
 // Steps is the number of updates of each network in all epochs.
-func (w *Figure2Work) Steps() int { return w.sweep.net.Epochs * w.sweep.steps() }
+func (w *Figure2Work) Steps() int { return w.net.Epochs * w.steps() }
 
 // Train trains all networks from the start to the last epoch. It returns the
 // mean loss of each in every epoch, [epoch][s·V + v], and the time from weights
@@ -71,11 +65,11 @@ func (w *Figure2Work) Train(ctx context.Context) (losses [][]float64, took time.
 	}
 	p := &progress{state: w.start}
 	begin := time.Now()
-	for p.Epoch < w.sweep.net.Epochs {
+	for p.Epoch < w.net.Epochs {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		if err := w.sweep.trainEpoch(w.backend, w.exec, w.alpha, w.weights, p); err != nil {
+		if err := w.advance(p); err != nil {
 			return nil, 0, fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
 		}
 	}

@@ -339,7 +339,7 @@ func TestShippedRecordCanBeReproduced(t *testing.T) {
 	s := &sweep{net: p.network("a", 64), seeds: []uint64{0}, deltas: p.DeltaAlphas}
 	require.NoError(t, s.setData(images))
 	state := &progress{state: s.initialState()}
-	require.NoError(t, s.train(t.Context(), testBackend(t), state, func(*progress) error { return nil }))
+	require.NoError(t, s.train(t.Context(), testBackend(t), state, func() error { return nil }))
 	distances, err := s.distances(state)
 	require.NoError(t, err)
 	require.InEpsilon(t, shipped.Points[0].Values[0], distances[0][0]/0.07, 0.01, "float32 on another processor may round otherwise")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -155,48 +156,52 @@ var optimizers = map[string]optimizer{
 	}},
 }
 
-// epoch runs one pass over the data inside one loop of the device:
-// order [steps, S, B] int32 picks the examples of every batch, weight
-// [steps, B] is batch.weight of each. state holds the weights, then the
-// slots. It returns the new state and the mean loss over the epoch [S, V].
-func (n network) epoch(x, y, alpha, order, weight, first *Node, state []*Node) []*Node {
-	g := x.Graph()
-	steps := order.Shape().Dim(0)
-	loop := append([]*Node{ScalarZero(g, dtypes.Int32), Zeros(g, shapes.Make(x.DType(), alpha.Shape().Dim(0), alpha.Shape().Dim(1)))}, state...)
-	inputs := []*Node{x, y, alpha, order, weight, first}
-	loop = append(loop, inputs...)
+// pass is what a stretch of training works on: all examples, the batches of an
+// epoch, and the number of updates before it.
+type pass struct {
+	x, y, alpha   *Node // [n, d], [n], [S, V, 1, 1]
+	order, weight *Node // [steps, S, B] int32 picks the examples, [steps, B] is batch.weight
+	before        *Node // int32
+}
 
-	parameters := func(g *Graph) (i, sum *Node, state, in []*Node) {
+func (p pass) nodes() []*Node { return []*Node{p.x, p.y, p.alpha, p.order, p.weight, p.before} }
+
+// stretch trains on the batches from ≤ i < to of an epoch inside one loop of
+// the device. state holds the weights, then the slots; sum [S, V] adds up the
+// losses. It returns the new state, and sum behind it.
+func (n network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
+	g := p.x.Graph()
+	loop := slices.Concat([]*Node{from, to, sum}, p.nodes(), state)
+	parameters := func(g *Graph) []*Node {
 		all := make([]*Node, len(loop))
 		for j, node := range loop {
 			all[j] = Parameter(g, fmt.Sprintf("p%d", j), node.Shape())
 		}
-		return all[0], all[1], all[2 : len(all)-len(inputs)], all[len(all)-len(inputs):]
+		return all
 	}
 	cond := NewClosure(g, func(g *Graph) []*Node {
-		i, _, _, _ := parameters(g)
-		return []*Node{LessThan(i, Const(g, int32(steps)))}
+		all := parameters(g)
+		return []*Node{LessThan(all[0], all[1])}
 	})
 	body := NewClosure(g, func(g *Graph) []*Node {
-		i, sum, state, in := parameters(g)
-		b := pick(in[0], in[1], in[3], in[4], i)
-		loss, state := n.step(b, in[2], Add(in[5], i), state)
-		out := append([]*Node{AddScalar(i, 1), Add(sum, loss)}, state...)
-		return append(out, in...)
+		all := parameters(g)
+		i, p, state := all[0], pass{all[3], all[4], all[5], all[6], all[7], all[8]}, all[9:]
+		loss, state := n.step(p.pick(i), p.alpha, Add(p.before, i), state)
+		return slices.Concat([]*Node{AddScalar(i, 1), all[1], Add(all[2], loss)}, p.nodes(), state)
 	})
 	out := While(cond, body, loop...)
-	return append(out[2:2+len(state):2+len(state)], DivScalar(out[1], float64(steps)))
+	return append(out[9:], out[2])
 }
 
-// pick gathers batch i: x [n, d], y [n], order [steps, S, B], weight [steps, B].
-func pick(x, y, order, weight, i *Node) batch {
+// pick gathers batch i.
+func (p pass) pick(i *Node) batch {
 	zero := ScalarZero(i.Graph(), dtypes.Int32)
-	s, b := order.Shape().Dim(1), order.Shape().Dim(2)
-	rows := Reshape(DynamicSlice(order, []*Node{i, zero, zero}, []int{1, s, b}), s, b, 1)
+	s, b := p.order.Shape().Dim(1), p.order.Shape().Dim(2)
+	rows := Reshape(DynamicSlice(p.order, []*Node{i, zero, zero}, []int{1, s, b}), s, b, 1)
 	return batch{
-		x:      Gather(x, rows),
-		y:      Gather(y, rows),
-		weight: Reshape(DynamicSlice(weight, []*Node{i, zero}, []int{1, b}), b),
+		x:      Gather(p.x, rows),
+		y:      Gather(p.y, rows),
+		weight: Reshape(DynamicSlice(p.weight, []*Node{i, zero}, []int{1, b}), b),
 	}
 }
 
@@ -345,63 +350,122 @@ func (s *sweep) weights() *tensors.Tensor {
 	return s.tensor(flat, steps, size)
 }
 
-// progress is where a sweep stands: the epochs done, their mean losses
-// [epoch][s·V + v], and the state after them.
+// progress is where a sweep stands: epochs done, with their mean losses
+// [epoch][s·V + v], batches done of the epoch under way, with the sums of their
+// losses, and the state after them.
 type progress struct {
 	Epoch  int         `json:"epoch"`
 	Losses [][]float64 `json:"losses"`
+	Step   int         `json:"step"`
+	Sum    []float64   `json:"sum"`
 	state  []*tensors.Tensor
 }
 
-// train runs the sweep from p to its last epoch. After every epoch it calls
-// after, which may save p; an error of it, or of ctx, ends the training.
-func (s *sweep) train(ctx context.Context, backend compute.Backend, p *progress, after func(*progress) error) error {
+// trainer holds what the device needs for a sweep.
+type trainer struct {
+	*sweep
+	backend        compute.Backend
+	exec           *Exec
+	alpha, weights *tensors.Tensor
+	order          *tensors.Tensor // of epoch orderOf
+	orderOf        int
+	stretch        int // batches in one call
+}
+
+func (s *sweep) trainer(backend compute.Backend) (*trainer, error) {
 	exec, err := NewExec(backend, func(in []*Node) []*Node {
-		return s.net.epoch(in[0], in[1], in[2], in[3], in[4], in[5], in[6:])
+		return s.net.stretch(pass{in[0], in[1], in[2], in[3], in[4], in[5]}, in[6], in[7], in[8], in[9:])
 	})
 	if err != nil {
-		return fmt.Errorf("building the training graph: %w", err)
+		return nil, fmt.Errorf("building the training graph: %w", err)
 	}
-	defer exec.Finalize()
 	alpha := s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas), 1, 1)
-	weights := s.weights()
+	return &trainer{sweep: s, backend: backend, exec: exec, alpha: alpha, weights: s.weights(), orderOf: -1, stretch: 1}, nil
+}
+
+func (t *trainer) close() { t.exec.Finalize() }
+
+// train runs the sweep from p to its last epoch. After every stretch it calls
+// after, which may save p; an error of it, or of ctx, ends the training.
+func (s *sweep) train(ctx context.Context, backend compute.Backend, p *progress, after func() error) error {
+	t, err := s.trainer(backend)
+	if err != nil {
+		return err
+	}
+	defer t.close()
 	for p.Epoch < s.net.Epochs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.trainEpoch(backend, exec, alpha, weights, p); err != nil {
+		if err := t.advance(p); err != nil {
 			return fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
 		}
-		if err := after(p); err != nil {
+		if err := after(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trainEpoch advances p by one epoch. The state is donated: the device writes
+// A call of the device cannot be interrupted, and each copies the weights
+// once, so a stretch takes between these times: whole epochs for small
+// networks, a few batches for the largest. How an epoch is cut changes no bit.
+const shortest, longest = time.Second, 3 * time.Second
+
+// advance trains the next stretch of the epoch under way.
+func (t *trainer) advance(p *progress) error {
+	begin, to := time.Now(), min(p.Step+t.stretch, t.steps())
+	if err := t.call(p, to); err != nil {
+		return err
+	}
+	switch took := time.Since(begin); {
+	case took < shortest:
+		t.stretch = min(2*t.stretch, t.steps())
+	case took > longest:
+		t.stretch = max(1, t.stretch/2)
+	}
+	if p.Step = to; p.Step < t.steps() {
+		return nil
+	}
+	floats.Scale(1/float64(t.steps()), p.Sum)
+	p.Epoch, p.Losses, p.Step, p.Sum = p.Epoch+1, append(p.Losses, p.Sum), 0, nil
+	return t.checkFinite(p.Losses[p.Epoch-1])
+}
+
+// call trains up to the batch to. The state is donated: the device may write
 // the new weights over the old ones.
-func (s *sweep) trainEpoch(backend compute.Backend, exec *Exec, alpha, weights *tensors.Tensor, p *progress) error {
-	order := s.order(p.Epoch)
-	defer order.MustFinalizeAll()
-	args := []any{s.x, s.y, alpha, order, weights, int32(p.Epoch * s.steps())}
-	for _, t := range p.state {
-		donated, err := DonateTensorBuffer(t, backend, 0)
+func (t *trainer) call(p *progress, to int) error {
+	t.setOrder(p.Epoch)
+	if p.Sum == nil {
+		p.Sum = make([]float64, len(t.seeds)*(1+len(t.deltas)))
+	}
+	sum := t.tensor(p.Sum, len(t.seeds), 1+len(t.deltas))
+	args := []any{t.x, t.y, t.alpha, t.order, t.weights, int32(p.Epoch * t.steps()), int32(p.Step), int32(to), sum}
+	for _, w := range p.state {
+		donated, err := DonateTensorBuffer(w, t.backend, 0)
 		if err != nil {
 			return fmt.Errorf("donating the weights: %w", err)
 		}
 		args = append(args, donated)
 	}
-	out, err := exec.Call(args...)
+	out, err := t.exec.Call(args...)
 	if err != nil {
 		return err
 	}
-	losses, err := float64s(out[len(out)-1])
-	if err != nil {
-		return err
+	p.state = out[:len(out)-1]
+	p.Sum, err = float64s(out[len(out)-1])
+	return err
+}
+
+// setOrder draws the batches of an epoch once.
+func (t *trainer) setOrder(epoch int) {
+	if t.orderOf == epoch {
+		return
 	}
-	p.state, p.Losses, p.Epoch = out[:len(out)-1], append(p.Losses, losses), p.Epoch+1
-	return s.checkFinite(losses)
+	if t.order != nil {
+		t.order.MustFinalizeAll()
+	}
+	t.order, t.orderOf = t.sweep.order(epoch), epoch
 }
 
 // checkFinite refuses a diverged training: a NaN must not reach a figure.

@@ -60,7 +60,7 @@ func tinySweep(t *testing.T, net network) *sweep {
 func trainTiny(t *testing.T, s *sweep) *progress {
 	t.Helper()
 	p := &progress{state: s.initialState()}
-	require.NoError(t, s.train(context.Background(), testBackend(t), p, func(*progress) error { return nil }))
+	require.NoError(t, s.train(context.Background(), testBackend(t), p, func() error { return nil }))
 	return p
 }
 
@@ -237,8 +237,9 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 		s := tinySweep(t, tinyNetwork(panel))
 		state := s.initialState()
 		exec, err := NewExec(testBackend(t), func(in []*Node) []*Node {
-			b := pick(in[0], in[1], in[3], in[4], Const(in[0].Graph(), int32(2))) // the padded last batch
-			loss, grads := s.net.gradients(b, in[2], in[5:])
+			batches := pass{x: in[0], y: in[1], alpha: in[2], order: in[3], weight: in[4]}
+			last := batches.pick(Const(in[0].Graph(), int32(2))) // padded
+			loss, grads := s.net.gradients(last, in[2], in[5:])
 			return append([]*Node{loss}, grads...)
 		})
 		require.NoError(t, err)
@@ -363,12 +364,33 @@ func TestOrderIsAPermutationPerSeed(t *testing.T) {
 	require.NotEqual(t, order, tensors.MustCopyFlatData[int32](s.order(5)))
 }
 
+// How an epoch is cut into calls changes no bit.
+func TestStretchesChangeNothing(t *testing.T) {
+	whole, cut := tinySweep(t, tinyNetwork("b")), tinySweep(t, tinyNetwork("b"))
+	run := func(s *sweep, stretch int) *progress {
+		p := &progress{state: s.initialState()}
+		tr, err := s.trainer(testBackend(t))
+		require.NoError(t, err)
+		defer tr.close()
+		for p.Epoch < s.net.Epochs {
+			tr.stretch = stretch
+			require.NoError(t, tr.advance(p))
+		}
+		return p
+	}
+	a, b := run(whole, 3), run(cut, 2)
+	require.Equal(t, a.Losses, b.Losses)
+	for l := range a.state {
+		require.Equal(t, tensors.MustCopyFlatData[float64](a.state[l]), tensors.MustCopyFlatData[float64](b.state[l]))
+	}
+}
+
 func TestDivergenceIsAnError(t *testing.T) {
 	n := tinyNetwork("a")
 	n.LearningRate, n.Epochs = 1e200, 4
 	s := tinySweep(t, n)
 	p := &progress{state: s.initialState()}
-	err := s.train(context.Background(), testBackend(t), p, func(*progress) error { return nil })
+	err := s.train(context.Background(), testBackend(t), p, func() error { return nil })
 	require.ErrorContains(t, err, "diverged")
 	require.ErrorContains(t, err, "LearningRate")
 }

@@ -1,0 +1,52 @@
+// Package nasml is the map of the library; it has no code of its own.
+//
+// nasml reproduces, varies and extends the figures, tables and theorems of four
+// papers on weight-sharing neural architecture search:
+//
+//	Khodak+   Khodak, Li, Roberts, Balcan, Talwalkar 2020, "A Simple Setting for Understanding NAS with Weight-Sharing"
+//	Oymak+    Oymak, Li, Soltanolkotabi, ICML 2021, "Generalization Guarantees for NAS with Train-Validation Split"
+//	Roberts+  Roberts, Liang, Sala, "Understanding NAS by its Architecture Parameters"
+//	GAEA      Li, Khodak, Balcan, Talwalkar, ICLR 2021, "Geometry-Aware Gradient Algorithms for NAS"
+//
+// # Packages
+//
+// A package is made when its first figure needs it. There are, from the ground
+// up:
+//
+//	data        MNIST, Fashion-MNIST, synthetic generators
+//	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
+//	supernet    operations and their continuous mixtures; so far activation functions
+//	backend     opens XLA/PJRT or the pure-Go backend, once a process
+//	catalog     the list of figures, tables and theorems, and setting their parameters by name
+//	oymak2021   the figures of Oymak+
+//	notebook    what the cells of the notebooks call
+//	bench       the Figure 2 sweep beside JAX and PyTorch
+//	cmd/nasml   the command
+//
+// Package plots, beside nasml, draws figures from plain data and knows nothing
+// of it. data and runs know no other package of ours, and the packages of two
+// papers do not know each other; the linter holds this.
+//
+// # Data flow
+//
+// A figure X has parameters XParams with presets XQuick and XPaper. X(ctx, p)
+// splits them into trials, looks each up in the run store by its key, runs what
+// is missing and returns an XResult, which draws itself (Figure) and judges the
+// paper's claims (Check). Drawing never computes; computing never draws.
+//
+// # Notation
+//
+//	symbol          Go                     shape                     paper
+//	α               alpha                  scalar, or [S, V, 1, 1]   Oymak+ Sec. 7a: activation parameter
+//	Δα              DeltaAlphas            > 0                       Oymak+ Sec. 7a
+//	σ_α             supernet.MixActivations elementwise              Oymak+ Sec. 7a: (1−α)σ₀ + ασ₁
+//	θ               w, state               [S, V, out, in] a layer   Oymak+: trained weights
+//	W               w[0]                   [S, V, k, d]              Oymak+ Sec. 4.2, 7a: input layer
+//	v               headWeights            [k], ±√(c₀/k)             Oymak+ Theorem 3
+//	k               Width                                            Oymak+: neurons of the first layer
+//	η               LearningRate                                     all
+//	S, V, B, d                             seeds, values of α, batch, input features
+//
+// The papers disagree in one letter that matters: θ is the weights in Oymak+
+// and the architecture parameters in GAEA.
+package nasml
