@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/bench"
+	"github.com/nasml/lab/nasml/data"
+)
+
+type benchCmd struct {
+	Peers bool `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
+	Quick bool `help:"A small benchmark that only shows that everything works."`
+	JSON  bool `name:"json" help:"Print one JSON object a case, each on a line."`
+}
+
+// Run times the figures' arithmetic. Where the peers cannot be installed, it
+// says why and times ours alone.
+func (v *benchCmd) Run(ctx context.Context, c console) error {
+	if err := ensurePlugin(ctx, c); err != nil {
+		return err
+	}
+	p := bench.Full
+	if v.Quick {
+		p = bench.Quick
+	}
+	p.Log = func(line string) { c.logf("%s", line) }
+	if v.Peers {
+		python, err := setupPeers(ctx, c)
+		if err != nil {
+			return err
+		}
+		p.Python = python
+	}
+	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
+		c.logf("on synthetic images: %v", err)
+		p.Sweep.Data = data.Synthetic
+	} else if err != nil {
+		return err
+	}
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	results, err := bench.Figure2(ctx, b, p)
+	if printErr := v.print(c, results); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	return err
+}
+
+func (v *benchCmd) print(c console, results []bench.Result) error {
+	if !v.JSON {
+		return bench.WriteTable(c.Out, results)
+	}
+	for _, r := range results {
+		if err := printJSON(c, "", r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setupPeers installs the peers where they are missing and returns their
+// Python, "" where that failed. They compute on the CPU, and so do we.
+func setupPeers(ctx context.Context, c console) (python string, err error) {
+	if os.Getenv("GOMLX_BACKEND") == "" {
+		if err := os.Setenv("GOMLX_BACKEND", "xla:cpu"); err != nil {
+			return "", fmt.Errorf("choosing the backend: %w", err)
+		}
+	}
+	s, err := openSite(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = s.bring(ctx, c, []step{s.venvStep("venv-peers",
+		"JAX and PyTorch into .nasml/venv-peers (several minutes, downloads 3 GB, takes 6 GB on the disk)", bench.Requirements, 11, 7000)})
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		c.logf("the peers are not run: %v", err)
+		return "", nil
+	}
+	return s.python("venv-peers"), nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+)
+
+type labCmd struct {
+	Port      int  `help:"Port to listen on. Without it: 8888, or the next that is free."`
+	NoBrowser bool `help:"Do not open a browser; the address is printed in any case."`
+}
+
+func (v *labCmd) Run(ctx context.Context, c console) error {
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	port, err := choosePort(v.Port)
+	if err != nil {
+		return err
+	}
+	if err := s.setup(ctx, c); err != nil {
+		return err
+	}
+	options := []string{}
+	if v.NoBrowser {
+		options = append(options, "--no-browser")
+	}
+	c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
+	return s.serveLab(ctx, c, s.Root+"/notebooks", port, options...)
+}
+
+// choosePort returns a free port of this machine: the wanted one, or without
+// one the first from 8888 on.
+func choosePort(wanted int) (int, error) {
+	if wanted != 0 {
+		if err := tryPort(wanted); err != nil {
+			return 0, fmt.Errorf("port %d cannot be used (%w): stop what listens there, or take another with --port", wanted, err)
+		}
+		return wanted, nil
+	}
+	for port := 8888; port < 8988; port++ {
+		if tryPort(port) == nil {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no free port from 8888 to 8987: take another with --port")
+}
+
+func tryPort(port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		var call *os.SyscallError
+		if errors.As(err, &call) {
+			return call.Err
+		}
+		return err
+	}
+	return listener.Close()
+}
+
+// serveLab runs JupyterLab on a folder until ctx ends, and then stops it with
+// its kernels. Jupyter makes a random token and prints the address with it.
+func (s *site) serveLab(ctx context.Context, c console, folder string, port int, options ...string) error {
+	args := append([]string{
+		"-m", "jupyterlab", "--ServerApp.ip=127.0.0.1",
+		"--ServerApp.port=" + strconv.Itoa(port), "--ServerApp.port_retries=0",
+		"--ServerApp.root_dir=" + folder,
+		"--MultiKernelManager.default_kernel_name=gonb",
+		"--LabApp.extension_manager=readonly", "--Application.log_level=WARN",
+	}, options...)
+	if os.Geteuid() == 0 { // in containers; the server listens to this machine only
+		args = append(args, "--allow-root")
+	}
+	cmd := exec.CommandContext(ctx, s.python("venv"), args...)
+	cmd.Dir, cmd.Env = folder, s.env()
+	cmd.Stdout, cmd.Stderr = c.Err, c.Err
+	inOwnGroup(cmd) // Jupyter asks for confirmation on Ctrl-C, but not on SIGTERM
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		c.logf("JupyterLab has stopped")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("JupyterLab ended (%w): its last lines say why", err)
+	}
+	return nil
+}

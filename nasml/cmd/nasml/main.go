@@ -1,0 +1,102 @@
+// Command nasml sets up a checkout of this module and works with it: it opens
+// the notebooks, runs the tests, computes and draws figures, and looks after
+// the data and the finished trials. From anywhere in the checkout:
+//
+//	go tool nasml lab
+//	go tool nasml run oymak2021/figure2 --scale quick
+//
+// Results go to stdout, progress to stderr. The exit status is 0 where all
+// went well, 1 where something failed or a claim does not hold, and 2 for a
+// mistake in the call.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses of the command.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is the command line: a field a verb.
+type cli struct {
+	Lab       labCmd       `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
+	Test      testCmd      `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
+	Setup     setupCmd     `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
+	List      listCmd      `cmd:"" help:"List every figure, table and theorem with its cost."`
+	Run       runCmd       `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Notebooks notebooksCmd `cmd:"" help:"Execute notebooks headless, in place."`
+	Data      dataCmd      `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
+	Store     storeCmd     `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
+	Bench     benchCmd     `cmd:"" help:"Run the benchmark suite."`
+}
+
+const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural architecture search.
+
+Settings come from a flag, then from the environment, then a default:
+  NASML_DATA     folder of the data sets (default: the user's cache folder)
+  NASML_STORE    folder of finished trials (default: the user's cache folder)
+  NASML_SCALE    quick or paper
+  GOMLX_BACKEND  xla:cpu, xla:cuda or go`
+
+// console is where the verbs write: results to Out, progress to Err.
+type console struct{ Out, Err io.Writer }
+
+// logf writes one line of progress.
+func (c console) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Err, "nasml: "+format+"\n", args...)
+}
+
+// usageError is a mistake in the call: exit status 2.
+type usageError struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(execute(ctx, os.Args[1:], console{os.Stdout, os.Stderr}))
+}
+
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, args []string, c console) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	var commands cli
+	parser := kong.Must(&commands, kong.Name("go tool nasml"), kong.Description(description),
+		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c))
+	call, err := parser.Parse(args)
+	if err != nil {
+		c.logf("%v (see `go tool nasml --help`)", err)
+		return exitUsage
+	}
+	return status(ctx, c, call.Run())
+}
+
+// status prints err as one line and says which exit status it means.
+func status(ctx context.Context, c console, err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		c.logf("interrupted; what was finished is kept, the same command goes on from there")
+		return exitFailed
+	case errors.As(err, &usage) || isCatalogUsage(err):
+		c.logf("%v", err)
+		return exitUsage
+	}
+	c.logf("%v", err)
+	return exitFailed
+}
