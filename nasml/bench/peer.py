@@ -1,0 +1,34 @@
+"""What the peers have in common: the inputs, and the talk with the benchmark.
+
+A peer is started as `python peer_NAME.py FOLDER FORM` and reads the arrays and
+settings that the benchmark wrote to FOLDER. For every line on its stdin it
+trains all networks once, from the same initial weights, and answers with one
+line of JSON: its version, the seconds that took and the mean losses in the
+order [epoch, seed, variant].
+"""
+
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+
+
+def load(folder):
+    """Returns the settings and a dictionary of arrays."""
+    folder = pathlib.Path(folder)
+    settings = json.loads((folder / "settings.json").read_text())
+    return settings, {file.stem: np.load(file) for file in folder.glob("*.npy")}
+
+
+def serve(version, prepare, train):
+    """Answers every line. prepare() makes the weights that train() uses up; the
+    clock runs for train() alone, which returns an array of losses."""
+    for _ in sys.stdin:
+        weights = prepare()
+        begin = time.perf_counter()
+        losses = np.asarray(train(weights))
+        seconds = time.perf_counter() - begin
+        answer = {"version": version, "seconds": seconds, "losses": losses.ravel().tolist()}
+        print(json.dumps(answer), flush=True)
