@@ -28,12 +28,12 @@ func clone[P any](p P) (P, error) {
 func assign(params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {
-		return usagef("--set %q: want Field=value", assignment)
+		return Usagef("--set %q: want Field=value", assignment)
 	}
 	v := reflect.ValueOf(params).Elem()
 	field, ok := fieldByName(v, name)
 	if !ok {
-		return usagef("--set %s: %s has no field %q; it has %s", assignment, v.Type().Name(), name, fieldNames(v.Type()))
+		return Usagef("--set %s: %s has no field %q; it has %s", assignment, v.Type().Name(), name, fieldNames(v.Type()))
 	}
 	target := reflect.New(field.Type())
 	for _, form := range forms(text, field.Type()) {
@@ -45,7 +45,7 @@ func assign(params any, assignment string) error {
 		}
 		target.Elem().SetZero()
 	}
-	return usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, describe(field.Type()))
+	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, describe(field.Type()))
 }
 
 // lengthFits refuses a list that is shorter or longer than an array: JSON

@@ -55,7 +55,8 @@ type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
 
-func usagef(format string, args ...any) error {
+// Usagef makes a UsageError, for parameters that make no sense.
+func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
@@ -99,7 +100,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 func preset[P any](presets map[string]P, scale string) (P, error) {
 	p, ok := presets[scale]
 	if !ok {
-		return p, usagef("unknown scale %q: take %s or %s", scale, Quick, Paper)
+		return p, Usagef("unknown scale %q: take %s or %s", scale, Quick, Paper)
 	}
 	return clone(p)
 }
@@ -123,9 +124,9 @@ func Lookup(id string) (Entry, error) {
 		}
 	}
 	if len(alike) > 0 {
-		return Entry{}, usagef("unknown figure %q: did you mean %s?", id, strings.Join(alike, " or "))
+		return Entry{}, Usagef("unknown figure %q: did you mean %s?", id, strings.Join(alike, " or "))
 	}
-	return Entry{}, usagef("unknown figure %q: known are %s", id, strings.Join(known, ", "))
+	return Entry{}, Usagef("unknown figure %q: known are %s", id, strings.Join(known, ", "))
 }
 
 // alikeIDs says whether the part before or after the slash is the same but for

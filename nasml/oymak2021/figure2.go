@@ -163,8 +163,8 @@ type figure2Trial struct {
 // epochs at a time where that takes seconds at most. Cancelling ctx ends it within seconds, with the
 // finished trials stored and the others at their checkpoint.
 //
-// It is an error where a parameter makes no sense, where the data cannot be
-// had, and where a training diverges.
+// It is an error where a parameter makes no sense (a *catalog.UsageError),
+// where the data cannot be had, and where a training diverges.
 func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -546,6 +546,8 @@ func (p Figure2Params) check() error {
 		expect(c >= 0 && c <= 255, "Classes has %d, want labels from 0 to 255", c)
 	}
 	expect(p.Classes[0] != p.Classes[1], "Classes is %v, want two different labels", p.Classes)
+	sets := append(data.Names(), data.Synthetic)
+	expect(slices.Contains(sets, p.Data), "Data is %q, want one of %v", p.Data, sets)
 	oneOf("Optimizer", p.Optimizer, "sgd", "momentum", "adam")
 	oneOf("Labels", p.Labels, "0/1", "±1")
 	oneOf("Inputs", p.Inputs, "unit-interval", "standardized", "unit-norm")
@@ -553,7 +555,7 @@ func (p Figure2Params) check() error {
 	oneOf("BeyondOne", p.BeyondOne, "allow", "reflect")
 	oneOf("Precision", p.Precision, "float32", "float64")
 	if len(wrong) > 0 {
-		return fmt.Errorf("parameters of figure 2: %s", strings.Join(wrong, "; "))
+		return catalog.Usagef("parameters of figure 2: %s", strings.Join(wrong, "; "))
 	}
 	return nil
 }
