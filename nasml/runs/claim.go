@@ -50,7 +50,7 @@ type Verdict int
 
 // The verdicts, in JSON null, true and false.
 const (
-	NotKnown Verdict = iota // not run, or cannot be tested at this scale
+	NotKnown Verdict = iota // not run, or the numbers say neither yes nor no
 	Holds
 	Fails
 )
@@ -148,7 +148,7 @@ func ClaimHTML(claims []Claim) string {
 	return out.String()
 }
 
-var claimHeader = []string{"claim", "paper", "ours", "interval", "tolerance", "", "source"}
+var claimHeader = []string{"claim", "paper", "ours", "interval", "tolerance", "verdict", "source"}
 
 // cells are the columns of claimHeader.
 func (c Claim) cells() []string {
@@ -156,5 +156,14 @@ func (c Claim) cells() []string {
 	if c.Lo.Valid() || c.Hi.Valid() {
 		interval = fmt.Sprintf("[%v, %v]", c.Lo, c.Hi)
 	}
-	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.Tolerance.String(), c.Holds.String(), c.Source}
+	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.Tolerance.String(), c.verdict(), c.Source}
+}
+
+// verdict tells a claim that was not run from one that was, but whose numbers
+// say neither yes nor no.
+func (c Claim) verdict() string {
+	if c.Holds == NotKnown && c.Ours.Valid() {
+		return "undecided"
+	}
+	return c.Holds.String()
 }

@@ -14,6 +14,7 @@ var someClaims = []Claim{
 	{Name: "stable over Δα", Source: "Oymak+ 2021, Fig. 2(a)", Paper: 1.4, Ours: 0.71234, Lo: 0.6, Hi: 0.8, Tolerance: None, Holds: Holds},
 	{Name: "grows", Source: "p. 3", Paper: None, Ours: 2, Lo: None, Hi: None, Tolerance: 0.1, Holds: Fails, Note: "a < b & c"},
 	{Name: "k = 4096", Source: "p. 3", Paper: 3, Ours: None, Lo: None, Hi: None, Tolerance: None, Note: "not run: too wide"},
+	{Name: "slope", Source: "p. 4", Paper: 0, Ours: 0.1, Lo: -1, Hi: 1, Tolerance: None},
 }
 
 func TestClaimJSON(t *testing.T) {
@@ -48,10 +49,11 @@ func TestNumberRoundTrip(t *testing.T) {
 
 func TestClaimTable(t *testing.T) {
 	require.Equal(t, strings.TrimPrefix(`
-claim           paper  ours    interval    tolerance                 source
+claim           paper  ours    interval    tolerance  verdict        source
 stable over Δα  1.4    0.7123  [0.6, 0.8]  –          holds          Oymak+ 2021, Fig. 2(a)
 grows           –      2       –           0.1        DOES NOT HOLD  p. 3
 k = 4096        3      –       –           –          not run        p. 3
+slope           0      0.1     [-1, 1]     –          undecided      p. 4
   grows: a < b & c
   k = 4096: not run: too wide
 `, "\n"), ClaimTable(someClaims))
@@ -59,7 +61,7 @@ k = 4096        3      –       –           –          not run        p. 3
 
 func TestClaimHTML(t *testing.T) {
 	table := ClaimHTML(someClaims)
-	require.Equal(t, 4, strings.Count(table, "<tr>"))
+	require.Equal(t, 5, strings.Count(table, "<tr>"))
 	require.Contains(t, table, "a &lt; b &amp; c")
 	require.Contains(t, table, "DOES NOT HOLD")
 	require.Equal(t, table, ClaimHTML(someClaims))
