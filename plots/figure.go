@@ -299,7 +299,7 @@ func (s Series) validateLengths() error {
 		{"Hi", len(s.Hi), len(s.Lo) == 0},
 		{"Hollow", len(s.Hollow), true},
 	} {
-		if v.n != len(s.X) && !(v.n == 0 && v.optional) {
+		if v.n != len(s.X) && (v.n != 0 || !v.optional) {
 			return fmt.Errorf("%s has %d values and X has %d: expected as many", v.name, v.n, len(s.X))
 		}
 	}

@@ -263,12 +263,3 @@ func words(text string) []string {
 	words = append(words, word)
 	return words
 }
-
-// widest returns the width of the widest line.
-func widest(lines []textLine) vg.Length {
-	var w vg.Length
-	for _, l := range lines {
-		w = max(w, l.width)
-	}
-	return w
-}

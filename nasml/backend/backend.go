@@ -19,16 +19,16 @@ import (
 	_ "github.com/gomlx/compute/gobackend" // GOMLX_BACKEND=go
 )
 
-// pluginPathEnv lists the folders in which go-xla looks for PJRT plugins.
+// pluginPathEnv lists the folders in which go-xla looks for PJRT plugins. It
+// reads it when the program starts, too early to be set here.
 const pluginPathEnv = "PJRT_PLUGIN_LIBRARY_PATH"
 
 var open = sync.OnceValues(func() (compute.Backend, error) {
-	findPlugins()
 	config := os.Getenv(compute.ConfigEnvVar)
 	if config == "" {
 		config = defaultConfig
 	}
-	b, err := compute.NewWithConfig(config)
+	b, err := compute.NewWithConfig(withPlugin(config))
 	if err != nil {
 		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %s; %s",
 			config, compute.ConfigEnvVar, defaultConfig, firstText(err.Error()), advice)
@@ -42,36 +42,56 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 func Open() (compute.Backend, error) { return open() }
 
 // Describe names a backend and its device for a record, "xla" and "xla:cpu -
-// PJRT \"cpu\" plugin v0.81". What is in parentheses or brackets (the plugin's
-// path, XLA's virtual devices) says nothing about the numbers and is left out.
+// PJRT \"cpu\" plugin v0.81". Paths and what is in parentheses or brackets
+// (XLA's virtual devices) say nothing about the numbers and are left out.
 func Describe(b compute.Backend) (name, device string) {
-	text := aside.ReplaceAllString(firstText(b.Description()), "")
+	text := pluginPath.ReplaceAllString(firstText(b.Description()), "$1")
+	text = aside.ReplaceAllString(text, "")
 	return b.Name(), strings.Join(strings.Fields(text), " ")
 }
 
-var aside = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
+var (
+	pluginPath = regexp.MustCompile(`[^\s":(]*/pjrt_c_api_(\w+?)_plugin\.\w+`)
+	aside      = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
+)
 
-// findPlugins points go-xla at the plugins that `go tool nasml setup` put into
-// the checkout around the working directory, unless the environment says
-// where they are.
-func findPlugins() {
-	if os.Getenv(pluginPathEnv) != "" {
-		return
+// withPlugin completes an XLA configuration with the path of the plugin that
+// `go tool nasml setup` put into the checkout around the working directory,
+// unless the environment says where the plugins are:
+//
+//	xla:cpu,OPTIONS → xla:CHECKOUT/.nasml/pjrt/pjrt_c_api_cpu_plugin.so,OPTIONS
+func withPlugin(config string) string {
+	kind, rest, _ := strings.Cut(config, ":")
+	plugin, options, _ := strings.Cut(rest, ",")
+	if kind != "xla" || os.Getenv(pluginPathEnv) != "" || strings.Contains(plugin, "/") {
+		return config
 	}
+	names := []string{plugin}
+	if plugin == "" {
+		names = []string{"cuda", "cpu"}
+	}
+	for _, name := range names {
+		if path := findPlugin("pjrt_c_api_" + name + "_plugin.so"); path != "" {
+			return strings.TrimSuffix("xla:"+path+","+options, ",")
+		}
+	}
+	return config
+}
+
+// findPlugin looks for .nasml/pjrt/file in the working directory and above it.
+func findPlugin(file string) string {
 	dir, err := os.Getwd()
 	for err == nil {
-		plugins := filepath.Join(dir, ".nasml", "pjrt")
-		if info, statErr := os.Stat(plugins); statErr == nil && info.IsDir() {
-			// Setenv fails only for malformed names, and this one is constant.
-			_ = os.Setenv(pluginPathEnv, plugins)
-			return
+		path := filepath.Join(dir, ".nasml", "pjrt", file)
+		if _, statErr := os.Stat(path); statErr == nil {
+			return path
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return
+		if dir == filepath.Dir(dir) {
+			break
 		}
-		dir = parent
+		dir = filepath.Dir(dir)
 	}
+	return ""
 }
 
 // firstText keeps GoMLX's message and drops the stack trace behind it.

@@ -5,28 +5,54 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 )
 
-func TestFindPluginsWalksUpToTheCheckout(t *testing.T) {
-	root := t.TempDir()
+func TestPluginOfTheCheckoutIsTaken(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
 	plugins := filepath.Join(root, ".nasml", "pjrt")
 	deep := filepath.Join(root, "notebooks", "oymak2021")
 	require.NoError(t, os.MkdirAll(plugins, 0o755))
 	require.NoError(t, os.MkdirAll(deep, 0o755))
+	cpu := filepath.Join(plugins, "pjrt_c_api_cpu_plugin.so")
+	require.NoError(t, os.WriteFile(cpu, nil, 0o644))
 	t.Chdir(deep)
-
 	t.Setenv(pluginPathEnv, "")
-	findPlugins()
-	got, err := filepath.EvalSymlinks(os.Getenv(pluginPathEnv))
-	require.NoError(t, err)
-	want, err := filepath.EvalSymlinks(plugins)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+
+	require.Equal(t, "xla:"+cpu, withPlugin("xla"))
+	require.Equal(t, "xla:"+cpu, withPlugin("xla:cpu"))
+	require.Equal(t, "xla:"+cpu+",tf32=false", withPlugin("xla:cpu,tf32=false"))
+	require.Equal(t, "xla:cuda", withPlugin("xla:cuda"), "there is none")
+	require.Equal(t, "xla:/own.so", withPlugin("xla:/own.so"))
+	require.Equal(t, "go", withPlugin("go"))
+
+	cuda := filepath.Join(plugins, "pjrt_c_api_cuda_plugin.so")
+	require.NoError(t, os.WriteFile(cuda, nil, 0o644))
+	require.Equal(t, "xla:"+cuda, withPlugin("xla"), "the GPU first")
 
 	t.Setenv(pluginPathEnv, "/somewhere/else")
-	findPlugins()
-	require.Equal(t, "/somewhere/else", os.Getenv(pluginPathEnv), "the environment comes first")
+	require.Equal(t, "xla", withPlugin("xla"), "the environment comes first")
+}
+
+// described is a backend that has nothing but a description.
+type described struct {
+	compute.Backend
+	text string
+}
+
+func (described) Name() string          { return "xla" }
+func (d described) Description() string { return d.text }
+
+func TestDescribeNamesNoPath(t *testing.T) {
+	for _, text := range []string{
+		`xla:cpu - PJRT "cpu" plugin (/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so) v0.81 [StableHLO] [4 device(s)]`,
+		`xla:/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so - PJRT "/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so" plugin (/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so) v0.81 [StableHLO] [4 device(s)]`,
+	} {
+		_, device := Describe(described{text: text})
+		require.Equal(t, `xla:cpu - PJRT "cpu" plugin v0.81`, device)
+	}
 }
 
 func TestOpenGivesOneBackendForTheProcess(t *testing.T) {

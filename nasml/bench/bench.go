@@ -43,7 +43,7 @@ type Case struct {
 // the data: 24 networks, 32 steps, the last batch of an epoch incomplete.
 var Full = Params{
 	Cases:  []Case{{"a", 64}, {"a", 256}, {"a", 1024}, {"b", 128}},
-	Rounds: 7,
+	Rounds: 5,
 	Sweep:  sweep(4, 2000),
 }
 

@@ -129,18 +129,19 @@ func startPeer(ctx context.Context, python string, args ...string) (*peer, error
 // train asks for one training. Where there is no answer, the error is the last
 // line that the script wrote to stderr.
 func (s *peer) train(context.Context) (t training, err error) {
+	var line []byte
 	if _, err = io.WriteString(s.in, "train\n"); err == nil {
-		var line []byte
-		if line, err = s.out.ReadBytes('\n'); err == nil {
-			if err = json.Unmarshal(line, &t); err != nil {
-				err = fmt.Errorf("found the answer %.80q, expected JSON: %w", line, err)
-			}
-			return t, err
-		}
+		line, err = s.out.ReadBytes('\n')
 	}
-	s.stop() // so that all of stderr is there
-	lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
-	return t, fmt.Errorf("the script ended: %s (%v, %v)", lines[len(lines)-1], err, s.cmd.ProcessState)
+	if err != nil {
+		s.stop() // so that all of stderr is there
+		lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
+		return t, fmt.Errorf("the script ended (%v: %w): %s", s.cmd.ProcessState, err, lines[len(lines)-1])
+	}
+	if err := json.Unmarshal(line, &t); err != nil {
+		return t, fmt.Errorf("found the answer %.80q, expected JSON: %w", line, err)
+	}
+	return t, nil
 }
 
 // stop ends the script: it stops where its input ends.

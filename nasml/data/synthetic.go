@@ -129,8 +129,8 @@ func redraw(rng *rand.Rand, prototype, image []uint8, spec ImageSpec) {
 // The stand-in that Load returns under the name Synthetic.
 const (
 	standInSeed  = 1
-	standInTrain = 10_000
-	standInTest  = 2_000
+	standInTrain = 60_000
+	standInTest  = 10_000
 )
 
 // standIn returns a split of the default synthetic set: both have the same

@@ -84,7 +84,7 @@ func TestLoadSynthetic(t *testing.T) {
 	require.NoError(t, err)
 	test, err := Load(t.Context(), Synthetic, Test)
 	require.NoError(t, err)
-	require.Equal(t, []int{10_000, 2_000}, []int{train.Len(), test.Len()})
+	require.Equal(t, []int{60_000, 10_000}, []int{train.Len(), test.Len()})
 	require.Equal(t, Test, test.Split)
 	require.True(t, train.Synthetic && test.Synthetic)
 	require.Len(t, train.Counts(), 10)

@@ -506,58 +506,80 @@ func (r *Figure2Result) point(panel string, k int, delta float64, records []*run
 
 // check says what is wrong with the parameters, all of it at once.
 func (p Figure2Params) check() error {
-	var wrong []string
-	expect := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
-	}
-	oneOf := func(field, value string, allowed ...string) {
-		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", field, value, strings.Join(allowed, ", "))
-	}
-	for _, panel := range p.Panels {
-		oneOf("Panels", panel, "a", "b")
-		expect(len(p.widths(panel)) > 0, "there is no width for panel %q", panel)
-	}
-	expect(len(p.Panels) > 0, "Panels is empty, want a, b or both")
-	expect(distinct(p.Panels) && distinct(p.Widths) && distinct(p.DeepWidths) && distinct(p.DeltaAlphas), "Panels, Widths, DeepWidths and DeltaAlphas must not repeat a value")
-	for _, k := range p.Widths {
-		expect(k >= 2 && k%2 == 0, "Widths has %d, want even numbers from 2", k)
-	}
-	for _, k := range p.DeepWidths {
-		expect(k >= 4 && k%4 == 0, "DeepWidths has %d, want multiples of 4", k)
-	}
-	expect(len(p.DeltaAlphas) > 0, "DeltaAlphas is empty")
-	for _, delta := range p.DeltaAlphas {
-		expect(delta > 0 && delta <= 1, "DeltaAlphas has %v, want 0 < Δα ≤ 1", delta)
-	}
-	for _, name := range p.Activations {
-		if err := supernet.CheckActivation(name); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
-	expect(p.Seeds >= 1, "Seeds is %d, want at least 1", p.Seeds)
-	expect(p.Batch >= 1 && p.Epochs >= 1, "Batch is %d and Epochs %d, want at least 1", p.Batch, p.Epochs)
-	expect(p.Examples >= 0 && p.Together >= 0, "Examples is %d and Together %d, want 0 (all) or more", p.Examples, p.Together)
-	expect(p.LearningRate > 0 && p.C0 > 0, "LearningRate is %v and C0 %v, want more than 0", p.LearningRate, p.C0)
-	expect(p.Momentum >= 0 && p.Momentum < 1, "Momentum is %v, want 0 ≤ μ < 1", p.Momentum)
-	expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
-	for _, c := range p.Classes {
-		expect(c >= 0 && c <= 255, "Classes has %d, want labels from 0 to 255", c)
-	}
-	expect(p.Classes[0] != p.Classes[1], "Classes is %v, want two different labels", p.Classes)
-	sets := append(data.Names(), data.Synthetic)
-	expect(slices.Contains(sets, p.Data), "Data is %q, want one of %v", p.Data, sets)
-	oneOf("Optimizer", p.Optimizer, "sgd", "momentum", "adam")
-	oneOf("Labels", p.Labels, "0/1", "±1")
-	oneOf("Inputs", p.Inputs, "unit-interval", "standardized", "unit-norm")
-	oneOf("Loss", p.Loss, "mse", "half-mse")
-	oneOf("BeyondOne", p.BeyondOne, "allow", "reflect")
-	oneOf("Precision", p.Precision, "float32", "float64")
-	if len(wrong) > 0 {
-		return catalog.Usagef("parameters of figure 2: %s", strings.Join(wrong, "; "))
+	var c checker
+	p.checkSweep(&c)
+	p.checkTraining(&c)
+	p.checkData(&c)
+	if len(c) > 0 {
+		return catalog.Usagef("parameters of figure 2: %s", strings.Join(c, "; "))
 	}
 	return nil
+}
+
+// checker collects what is wrong.
+type checker []string
+
+func (c *checker) expect(ok bool, format string, args ...any) {
+	if !ok {
+		*c = append(*c, fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *checker) oneOf(field, value string, allowed ...string) {
+	c.expect(slices.Contains(allowed, value), "%s is %q, want one of %s", field, value, strings.Join(allowed, ", "))
+}
+
+// checkSweep looks at what is varied.
+func (p Figure2Params) checkSweep(c *checker) {
+	c.expect(len(p.Panels) > 0, "Panels is empty, want a, b or both")
+	for _, panel := range p.Panels {
+		c.oneOf("Panels", panel, "a", "b")
+		c.expect(len(p.widths(panel)) > 0, "there is no width for panel %q", panel)
+	}
+	for _, k := range p.Widths {
+		c.expect(k >= 2 && k%2 == 0, "Widths has %d, want even numbers from 2", k)
+	}
+	for _, k := range p.DeepWidths {
+		c.expect(k >= 4 && k%4 == 0, "DeepWidths has %d, want multiples of 4", k)
+	}
+	c.expect(len(p.DeltaAlphas) > 0, "DeltaAlphas is empty")
+	for _, delta := range p.DeltaAlphas {
+		c.expect(delta > 0 && delta <= 1, "DeltaAlphas has %v, want 0 < Δα ≤ 1", delta)
+	}
+	c.expect(distinct(p.Panels) && distinct(p.Widths) && distinct(p.DeepWidths) && distinct(p.DeltaAlphas),
+		"Panels, Widths, DeepWidths and DeltaAlphas must not repeat a value")
+	c.expect(p.Seeds >= 1, "Seeds is %d, want at least 1", p.Seeds)
+	c.expect(p.Together >= 0, "Together is %d, want 0 (all) or more", p.Together)
+	c.expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
+}
+
+// checkTraining looks at the networks and how they are trained.
+func (p Figure2Params) checkTraining(c *checker) {
+	for _, name := range p.Activations {
+		err := supernet.CheckActivation(name)
+		c.expect(err == nil, "%v", err)
+	}
+	c.oneOf("Optimizer", p.Optimizer, "sgd", "momentum", "adam")
+	c.expect(p.LearningRate > 0, "LearningRate is %v, want more than 0", p.LearningRate)
+	c.expect(p.Momentum >= 0 && p.Momentum < 1, "Momentum is %v, want 0 ≤ μ < 1", p.Momentum)
+	c.expect(p.Batch >= 1 && p.Epochs >= 1, "Batch is %d and Epochs %d, want at least 1", p.Batch, p.Epochs)
+	c.expect(p.C0 > 0, "C0 is %v, want more than 0", p.C0)
+	c.oneOf("Loss", p.Loss, "mse", "half-mse")
+	c.oneOf("BeyondOne", p.BeyondOne, "allow", "reflect")
+	c.oneOf("Precision", p.Precision, "float32", "float64")
+}
+
+// checkData looks at the examples.
+func (p Figure2Params) checkData(c *checker) {
+	sets := append(data.Names(), data.Synthetic)
+	c.expect(slices.Contains(sets, p.Data), "Data is %q, want one of %v", p.Data, sets)
+	for _, class := range p.Classes {
+		c.expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
+	}
+	c.expect(p.Classes[0] != p.Classes[1], "Classes is %v, want two different labels", p.Classes)
+	c.expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
+	c.oneOf("Labels", p.Labels, "0/1", "±1")
+	c.oneOf("Inputs", p.Inputs, "unit-interval", "standardized", "unit-norm")
 }
 
 func distinct[T comparable](xs []T) bool {

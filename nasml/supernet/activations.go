@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	. "github.com/gomlx/gomlx/core/graph" //nolint:revive // the formulas drown in graph. prefixes
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
 // Activation is an elementwise function σ: R → R as a graph function. Its

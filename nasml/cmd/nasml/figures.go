@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -153,9 +152,7 @@ func isCatalogUsage(err error) bool {
 	return errors.As(err, &usage)
 }
 
-// ensurePlugin sees to it that XLA's plugin is set up and found. go-xla reads
-// where the plugins are when the program starts, and so, where the environment
-// does not say it yet, the program is started again with it.
+// ensurePlugin sees to it that XLA's plugin is set up.
 func ensurePlugin(ctx context.Context, c console) error {
 	if os.Getenv(pluginPathVar) != "" || os.Getenv("GOMLX_BACKEND") == "go" {
 		return nil
@@ -164,12 +161,5 @@ func ensurePlugin(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setup(ctx, c); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("starting again with the XLA plugin: %w", err)
-	}
-	return syscall.Exec(self, os.Args, s.env())
+	return s.setup(ctx, c)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 )
 
@@ -15,6 +16,7 @@ type labCmd struct {
 	NoBrowser bool `help:"Do not open a browser; the address is printed in any case."`
 }
 
+// Run serves the notebooks until it is interrupted.
 func (v *labCmd) Run(ctx context.Context, c console) error {
 	s, err := openSite(ctx)
 	if err != nil {
@@ -27,12 +29,12 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
-	options := []string{}
+	var options []string
 	if v.NoBrowser {
 		options = append(options, "--no-browser")
 	}
 	c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
-	return s.serveLab(ctx, c, s.Root+"/notebooks", port, options...)
+	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), port, options...)
 }
 
 // choosePort returns a free port of this machine: the wanted one, or without

@@ -23,6 +23,7 @@ type notebooksCmd struct {
 	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
 }
 
+// Run executes the notebooks one after the other, and fails where one does.
 func (v *notebooksCmd) Run(ctx context.Context, c console) error {
 	s, err := openSite(ctx)
 	if err != nil {

@@ -58,6 +58,9 @@ def save(nb, path):
     nb.metadata.get("language_info", {}).pop("version", None)
     for cell in nb.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):  # the SVG beside it is a quarter of a megabyte
+                output["data"].pop("image/svg+xml", None)
     nbformat.write(nb, path + ".new")
     os.replace(path + ".new", path)
 

@@ -27,10 +27,11 @@ var requirementsCUDA string
 var requirementsBrowser string
 
 type setupCmd struct {
-	CUDA  bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (a download of about 2.5 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
+	CUDA  bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
 	Force bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
+// Run sets up, and ends in an error that says what is missing.
 func (v *setupCmd) Run(ctx context.Context, c console) error {
 	s, err := openSite(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ type step struct {
 // setup brings .nasml up to date. Where nothing is to do it returns within
 // milliseconds. Errors are one line that says what to do.
 func (s *site) setup(ctx context.Context, c console) error {
-	if err := s.checkGo(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
 	return s.bring(ctx, c, s.steps())
@@ -80,7 +81,7 @@ func (s *site) steps() []step {
 		{
 			name:    "plugin",
 			inputs:  []string{s.Root, requirements},
-			outputs: []string{s.path("pjrt")},
+			outputs: []string{s.cpuPlugin()},
 			run:     s.linkCPUPlugin,
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
@@ -183,11 +184,14 @@ func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
 	}
 }
 
-// checkGo says what is wrong with the Go installation, if anything: the
-// command itself builds without a C compiler, XLA does not.
-func (s *site) checkGo() error {
+// check says what stands in the way of a set-up, if anything. The command
+// itself builds without a C compiler, XLA does not.
+func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
 		return fmt.Errorf("no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend", s.Go.CC)
+	}
+	if strings.ContainsAny(s.Root, ",:") {
+		return fmt.Errorf("the path of the checkout, %s, has a comma or a colon, which stands between paths for GoNB and Python: move it to another folder", s.Root)
 	}
 	return nil
 }
@@ -221,23 +225,31 @@ func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) ste
 	}
 }
 
+// cpuPlugin is where go-xla finds the CPU plugin, or would find it: PyPI has
+// one for Linux only.
+func (s *site) cpuPlugin() string {
+	if runtime.GOOS != "linux" {
+		return s.path("pjrt")
+	}
+	return s.path("pjrt", "pjrt_c_api_cpu_plugin.so")
+}
+
 // linkCPUPlugin gives the plugin of xla-cpu-pjrt the name and the folder in
 // which go-xla finds it.
 func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 	if err := os.MkdirAll(s.path("pjrt"), 0o755); err != nil {
 		return fmt.Errorf("making the plugin folder: %w", err)
 	}
+	if runtime.GOOS != "linux" {
+		j.logf("PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder that holds one",
+			runtime.GOOS, pluginPathVar)
+		return nil
+	}
 	packages, err := s.sitePackages("venv")
 	if err != nil {
 		return err
 	}
-	plugin := filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so")
-	if _, err := os.Stat(plugin); err != nil {
-		j.logf("PyPI has no XLA plugin for %s/%s: set GOMLX_BACKEND=go for the slow pure-Go backend, or $%s to a folder that holds pjrt_c_api_cpu_plugin.so",
-			runtime.GOOS, runtime.GOARCH, pluginPathVar)
-		return nil
-	}
-	return link(plugin, s.path("pjrt", "pjrt_c_api_cpu_plugin.so"))
+	return link(filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so"), s.cpuPlugin())
 }
 
 // sitePackages is the folder of a virtual environment's packages.
@@ -319,7 +331,7 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 		c.logf("no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because of --force")
 	}
 	return s.bring(ctx, c, []step{
-		s.venvStep("venv-cuda", "the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)", requirementsCUDA, 11, 6000),
+		s.venvStep("venv-cuda", "the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)", requirementsCUDA, 11, 4500),
 		{
 			name:    "plugin-cuda",
 			inputs:  []string{s.Root, requirementsCUDA},
@@ -410,16 +422,11 @@ func writeFile(path, content string) error {
 	return os.Rename(fresh, path)
 }
 
-// link makes or replaces a symbolic link, relative, so that it survives a
-// moved checkout.
+// link makes or replaces a symbolic link, at one stroke.
 func link(target, name string) error {
-	rel, err := filepath.Rel(filepath.Dir(name), target)
-	if err != nil {
-		return fmt.Errorf("linking %s: %w", name, err)
-	}
 	fresh := name + ".new"
 	_ = os.Remove(fresh) // left by a set-up that broke off, or not there
-	if err := os.Symlink(rel, fresh); err != nil {
+	if err := os.Symlink(target, fresh); err != nil {
 		return fmt.Errorf("linking a file: %w", err)
 	}
 	return os.Rename(fresh, name)

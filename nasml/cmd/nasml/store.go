@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type storeCmd struct {
 	Ls     storeLs     `cmd:"" help:"List the finished trials."`
 	Show   storeShow   `cmd:"" help:"Print a record."`
+	Export storeExport `cmd:"" help:"Print records as JSON lines, to keep them in a repository or to hand them on."`
 	Gc     storeGC     `cmd:"" help:"Remove what is of no use: set-aside files, dead locks, old checkpoints. Never a record."`
 	Verify storeVerify `cmd:"" help:"Read everything; set aside what is broken, so that it is computed again."`
 }
@@ -64,6 +66,30 @@ func (v *storeShow) Run(c console) error {
 	}
 	_, err = fmt.Fprintf(c.Out, "%s\n", text)
 	return err
+}
+
+type storeExport struct {
+	Figure string `help:"Only the trials of this figure, such as oymak2021/figure2." placeholder:"ID"`
+	Scale  string `help:"Only those that were computed at this scale." placeholder:"SCALE"`
+}
+
+// Run prints records as a package that ships them reads them.
+func (v *storeExport) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	records, _, err := store.List()
+	if err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(records, func(r *runs.Record) bool {
+		return (v.Figure != "" && r.Trial.Figure != v.Figure) || (v.Scale != "" && r.Scale != v.Scale)
+	})
+	if len(records) == 0 {
+		return fmt.Errorf("no such record in %s: `go tool nasml store ls` lists what is there", store.Dir())
+	}
+	return runs.WriteBundle(c.Out, records)
 }
 
 type storeGC struct {

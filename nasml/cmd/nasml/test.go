@@ -55,7 +55,7 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 }
 
 func (v *testCmd) goFlags(packages []string) []string {
-	flags := []string{"-timeout=20m"}
+	flags := []string{"-timeout=20m", "-skip=^TestBrowser$"} // which has its own part
 	if v.Short {
 		flags = append(flags, "-short")
 	}
@@ -169,7 +169,7 @@ type testEvent struct{ Action, Package, Test, Output string }
 func (t *testRun) count(events io.Reader) {
 	output := map[string]*strings.Builder{} // of a test, until it ends
 	lines := bufio.NewScanner(events)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 16<<20) // a test may print much on one line
 	for lines.Scan() {
 		var e testEvent
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
@@ -182,10 +182,10 @@ func (t *testRun) count(events io.Reader) {
 		}
 		switch e.Action {
 		case "output":
-			if e.Test == "" {
-				_, _ = fmt.Fprint(t.Out, e.Output)
-			} else {
+			if e.Test != "" {
 				output[name].WriteString(e.Output)
+			} else if e.Output != "PASS\n" { // go test drops it, too, where it is not verbose
+				_, _ = fmt.Fprint(t.Out, e.Output)
 			}
 		case "build-output":
 			_, _ = fmt.Fprint(t.Out, e.Output)
