@@ -23,13 +23,14 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 
+// testBackend skips where there is no XLA: GoMLX v0.28's Go backend lacks
+// DynamicSlice, which the training's loop needs.
 func testBackend(t testing.TB) compute.Backend {
 	t.Helper()
 	b, err := backend.Open()
-	if err != nil {
-		b, err = compute.NewWithConfig("go")
+	if err != nil || b.Name() == "go" {
+		t.Skip("no XLA: run `go tool nasml setup`, and do not set GOMLX_BACKEND=go")
 	}
-	require.NoError(t, err)
 	return b
 }
 

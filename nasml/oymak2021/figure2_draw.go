@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +48,8 @@ func (r *Figure2Result) panel(panel string) plots.Panel {
 	info := figure2Panels[panel]
 	p := plots.Panel{
 		Title: info.title,
-		X:     plots.Axis{Label: "model width $k$", Scale: plots.Log2, Ticks: widthTicks(r.Params.widths(panel))},
-		Y:     plots.Axis{Label: `normalized distance $\|θ_α − θ_{α+Δα}\|_2/Δα$`},
+		X:     widthAxis(r.Params.widths(panel)),
+		Y:     plots.Axis{Label: `normalized distance $\|θ_α − θ_{α+Δα}\|_2/Δα$`, Max: 1.05 * r.top(panel)},
 	}
 	for _, delta := range r.Params.DeltaAlphas {
 		p.Series = append(p.Series, r.series(panel, delta))
@@ -75,12 +76,30 @@ func (r *Figure2Result) series(panel string, delta float64) plots.Series {
 	return s
 }
 
-func widthTicks(widths []int) []plots.Tick {
-	var ticks []plots.Tick
-	for _, k := range widths {
-		ticks = append(ticks, plots.Tick{Value: float64(k), Label: strconv.Itoa(k)})
+// top is the highest end of an interval, or the end of the paper's axis where
+// that is higher. Distances start at 0, and so does the axis.
+func (r *Figure2Result) top(panel string) float64 {
+	top := figure2Panels[panel].axisEnd
+	for _, p := range r.run(panel) {
+		top = max(top, p.Summary.Mean)
+		if p.Summary.Hi.Valid() {
+			top = max(top, float64(p.Summary.Hi))
+		}
 	}
-	return ticks
+	return top
+}
+
+// widthAxis shows all widths, whether they were run or not.
+func widthAxis(widths []int) plots.Axis {
+	const margin = 1.3 // on a logarithmic axis
+	axis := plots.Axis{
+		Label: "model width $k$", Scale: plots.Log2,
+		Min: float64(slices.Min(widths)) / margin, Max: float64(slices.Max(widths)) * margin,
+	}
+	for _, k := range widths {
+		axis.Ticks = append(axis.Ticks, plots.Tick{Value: float64(k), Label: strconv.Itoa(k)})
+	}
+	return axis
 }
 
 // caption says what the figure shows and at which scale each of its points is.
@@ -109,22 +128,30 @@ func (r *Figure2Result) caption() string {
 	return text
 }
 
-// missing lists the points that were not run, or not for every seed.
+// missing lists the widths that were not run, or not for every seed.
 func (r *Figure2Result) missing() string {
 	var parts []string
 	for _, panel := range r.Params.Panels {
+		bySeeds := map[int][]string{}
 		for _, k := range r.Params.widths(panel) {
-			if ran := r.fewestSeeds(panel, k); ran == 0 {
-				parts = append(parts, fmt.Sprintf("(%s) $k = %d$", panel, k))
-			} else if ran < r.Params.Seeds {
-				parts = append(parts, fmt.Sprintf("(%s) $k = %d$ but for %d of %d $α$", panel, k, ran, r.Params.Seeds))
+			ran := r.fewestSeeds(panel, k)
+			bySeeds[ran] = append(bySeeds[ran], strconv.Itoa(k))
+		}
+		for _, ran := range slices.Sorted(maps.Keys(bySeeds)) {
+			widths := fmt.Sprintf("(%s) $k$ = %s", panel, strings.Join(bySeeds[ran], ", "))
+			switch ran {
+			case 0:
+				parts = append(parts, widths+" not run")
+			case r.Params.Seeds:
+			default:
+				parts = append(parts, fmt.Sprintf("%s for %d of %d $α$ only", widths, ran, r.Params.Seeds))
 			}
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Not run: " + strings.Join(parts, ", ") + "."
+	return strings.Join(parts, "; ") + "."
 }
 
 // fewestSeeds is the smallest number of seeds among a width's points.
@@ -186,10 +213,33 @@ const figure2Source = "Oymak+ 2021, Section 7a and Figure 2"
 func (r *Figure2Result) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, panel := range []string{"a", "b"} {
-		claims = append(claims, r.checkRange(panel), r.checkSpread(panel, "stable over Δα", widthOf),
-			r.checkSpread(panel, "only mildly changing with k", deltaOf), r.checkSmallDelta(panel))
+		of := []runs.Claim{
+			r.checkRange(panel), r.checkSpread(panel, "stable over Δα", widthOf),
+			r.checkSpread(panel, "only mildly changing with k", deltaOf), r.checkSmallDelta(panel),
+		}
+		if partial := r.partial(panel); partial != "" {
+			for i := range of {
+				of[i].Note += partial
+			}
+		}
+		claims = append(claims, of...)
 	}
 	return claims
+}
+
+// partial says which widths a panel's claims were judged on, where some of
+// those asked for were not run.
+func (r *Figure2Result) partial(panel string) string {
+	var ran []string
+	for _, k := range r.Params.widths(panel) {
+		if slices.ContainsFunc(r.run(panel), func(p Figure2Point) bool { return p.Width == k }) {
+			ran = append(ran, strconv.Itoa(k))
+		}
+	}
+	if len(ran) == 0 || len(ran) == len(r.Params.widths(panel)) {
+		return ""
+	}
+	return "; judged on k = " + strings.Join(ran, ", ") + " only, the other widths were not run"
 }
 
 func widthOf(p Figure2Point) float64 { return float64(p.Width) }

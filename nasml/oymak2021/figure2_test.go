@@ -123,7 +123,7 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 		require.Contains(t, c.Note, "not run")
 	}
 	require.NoError(t, empty.Figure().Validate())
-	require.Contains(t, empty.caption(), "Not run: (a)")
+	require.Contains(t, empty.caption(), "(a) $k$ = 4, 8 not run; (b) $k$ = 4 not run.")
 
 	p.StoredOnly, p.Panels, p.Seeds = false, []string{"a"}, 1
 	_, err = Figure2(ctx, p)
@@ -131,7 +131,7 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 	p.StoredOnly, p.Seeds = true, 2
 	part, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Contains(t, part.caption(), "but for 1 of 2")
+	require.Contains(t, part.caption(), "(a) $k$ = 4, 8 for 1 of 2 $α$ only")
 	require.True(t, part.Figure().Panels[0][0].Series[0].Hollow[0], "a point with fewer seeds is hollow")
 }
 
