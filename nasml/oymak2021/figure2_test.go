@@ -42,7 +42,7 @@ func storeContext(t *testing.T, dir string) context.Context {
 // testBackendEnv lets Figure2 use the pure-Go backend where XLA is not set up.
 func testBackendEnv(t *testing.T) {
 	t.Helper()
-	if testBackend(t).Name() == "go" && os.Getenv("GOMLX_BACKEND") == "" {
+	if testBackend(t).Name() != "xla" && os.Getenv("GOMLX_BACKEND") == "" {
 		t.Skip("XLA is not set up: run `go tool nasml setup`, or set GOMLX_BACKEND=go")
 	}
 }

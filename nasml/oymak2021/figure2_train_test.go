@@ -373,7 +373,9 @@ func TestStretchesChangeNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer tr.close()
 		for p.Epoch < s.net.Epochs {
-			tr.stretch = stretch
+			if tr.stretch = stretch; !tr.loops {
+				t.Skip("this backend takes one batch a call")
+			}
 			require.NoError(t, tr.advance(p))
 		}
 		return p
