@@ -295,6 +295,16 @@ func TestClaims(t *testing.T) {
 	require.Equal(t, fails, verdicts(tripled.Check())[2], "a ratio of 4 over the widths is not mild")
 }
 
+// A width that was run for fewer α is compared over these α only.
+func TestSpreadIsJudgedOverCommonSeeds(t *testing.T) {
+	points := []Figure2Point{
+		{Seeds: []uint64{0, 1, 2}, Values: []float64{1, 2, 6}},
+		{Seeds: []uint64{2, 0}, Values: []float64{8, 2}},
+	}
+	require.Equal(t, []float64{3.5, 5}, meansOverCommonSeeds(points))
+	require.Empty(t, meansOverCommonSeeds(append(points, Figure2Point{Seeds: []uint64{9}, Values: []float64{1}})))
+}
+
 // What the project ships was computed by this code: a change of the arithmetic
 // makes the records another code's, and they must be computed again.
 func TestShippedRecordsAreOfThisCode(t *testing.T) {
