@@ -149,14 +149,18 @@ func number(values []float64, i int) string {
 	return strconv.FormatFloat(values[i], 'g', -1, 64)
 }
 
-// title is what a file calls itself.
-func (f Figure) title() string { return cmp.Or(plain(f.Title), f.Name) }
+// title is what a file calls itself: the figure's title or, where none is to
+// stand above the panels, Meta["title"].
+func (f Figure) title() string { return cmp.Or(plain(f.Title), f.Meta["title"], f.Name) }
 
 // meta returns the metadata besides title and caption, "name=… params=…", in
 // the order of their keys.
 func (f Figure) meta() []string {
 	pairs := []string{"name=" + f.Name}
 	for _, key := range slices.Sorted(maps.Keys(f.Meta)) {
+		if key == "title" {
+			continue
+		}
 		pairs = append(pairs, key+"="+f.Meta[key])
 	}
 	return pairs

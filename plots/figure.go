@@ -21,7 +21,7 @@ type Figure struct {
 	Caption string            // below them, wrapped to the figure's width; may be empty
 	Style   Style             // zero value: ICML at text width
 	Panels  [][]Panel         // rows of panels; where they would be narrower than 100 pt, rows are broken
-	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "params" (hash), "scale", …
+	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "title", "params" (hash), "scale", …
 }
 
 // Panel is one pair of axes and what is drawn between them.

@@ -198,3 +198,12 @@ func TestBarsStandBesideEachOther(t *testing.T) {
 	alone.setAside(&layout{style: ICML})
 	require.Zero(t, alone.aside[0])
 }
+
+func TestTitleOfTheFile(t *testing.T) {
+	require.Equal(t, "name", Figure{Name: "name"}.title())
+	f := Figure{Name: "name", Meta: map[string]string{"title": "from Meta", "scale": "quick"}}
+	require.Equal(t, "from Meta", f.title())
+	require.Equal(t, []string{"name=name", "scale=quick"}, f.meta())
+	f.Title = "above the $k$ panels"
+	require.Equal(t, "above the k panels", f.title())
+}

@@ -93,13 +93,16 @@ var Figure2Quick = func() Figure2Params {
 	return p
 }()
 
-const figure2ID = "oymak2021/figure2"
+const (
+	figure2ID    = "oymak2021/figure2"
+	figure2Title = "Lipschitzness of SGD in the activation parameter: ‖θ_α − θ_{α+Δα}‖₂/Δα over the width"
+)
 
 func init() {
 	catalog.Register(catalog.Entry{
 		ID:       figure2ID,
 		Paper:    "Oymak+ 2021",
-		Title:    "Lipschitzness of SGD in the activation parameter: ‖θ_α − θ_{α+Δα}‖₂/Δα over the width",
+		Title:    figure2Title,
 		Kind:     "figure",
 		Notebook: "notebooks/oymak2021/figure2_lipschitz.ipynb",
 		Cost:     catalog.Cost{Quick: "about a minute on two cores", Paper: "(a) about 5 hours on two cores; (b) a day or more: a GPU"},

@@ -34,7 +34,7 @@ func (r *Figure2Result) Figure() plots.Figure {
 		Name:    "oymak2021-figure2",
 		Caption: r.caption(),
 		Style:   plots.ICML.Text(),
-		Meta:    map[string]string{"params": r.hash(), "scale": r.scaleName()},
+		Meta:    map[string]string{"title": figure2Title, "params": r.hash(), "scale": r.scaleName()},
 	}
 	var row []plots.Panel
 	for _, panel := range r.Params.Panels {
