@@ -104,7 +104,7 @@ func TestExplain(t *testing.T) {
 	for name, test := range map[string]struct{ output, want string }{
 		"disk":        {"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n", "the disk is full"},
 		"network":     {"WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(': Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/anyio/\nERROR: No matching distribution found for anyio==4.16.0\n", "no network"},
-		"go proxy":    {"main.go:4:2: example.org/x@v1.0.0: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: no such host\n", "no network"},
+		"go proxy":    {"main.go:4:2: example.org/x@v1.0.0: Get \"https://proxy.example.org/x\": dial tcp: lookup proxy.example.org: no such host\n", "no network"},
 		"hash":        {"ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n", "not the pinned one"},
 		"platform":    {"ERROR: No matching distribution found for pyzmq==27.3.0\n", "no build for this Python or machine"},
 		"venv":        {"The virtual environment was not created successfully because ensurepip is not\navailable.\n", "apt install python3-venv"},
