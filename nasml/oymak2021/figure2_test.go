@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -227,8 +228,9 @@ func TestKilledRunGoesOnBitIdentically(t *testing.T) {
 // is false where no checkpoint came within a minute.
 func waitForCheckpoint(dir string, pause time.Duration) bool {
 	for range 3000 {
-		files, err := os.ReadDir(dir + "/checkpoints")
-		if err == nil && len(files) > 0 {
+		// A file that is still being written has another name.
+		whole, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*.ckpt"))
+		if err == nil && len(whole) > 0 {
 			time.Sleep(pause)
 			return true
 		}
