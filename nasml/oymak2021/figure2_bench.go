@@ -56,7 +56,7 @@ func (w *Figure2Work) Steps() int { return w.net.Epochs * w.steps() }
 // Train trains all networks from the start to the last epoch. It returns the
 // mean loss of each in every epoch, [epoch][s·V + v], and the time from weights
 // that stand on the device to losses that stand in memory. The first call
-// compiles. Cancelling ctx ends it after the epoch under way.
+// compiles. Cancelling ctx ends it after the stretch under way.
 func (w *Figure2Work) Train(ctx context.Context) (losses [][]float64, took time.Duration, err error) {
 	for _, t := range w.start {
 		if err := t.MaterializeOnDevice(w.backend, false, 0); err != nil {

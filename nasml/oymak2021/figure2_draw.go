@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
@@ -323,7 +325,7 @@ func meansOverCommonSeeds(points []Figure2Point) []float64 {
 			}
 		}
 		if len(common) > 0 {
-			means = append(means, mean(common))
+			means = append(means, stat.Mean(common, nil))
 		}
 	}
 	return means
@@ -382,16 +384,8 @@ func (r *Figure2Result) pairedMeans(panel string) (small, large []float64) {
 	}
 	for _, id := range order {
 		if s := sums[id]; len(s[0]) > 0 && len(s[1]) > 0 {
-			small, large = append(small, mean(s[0])), append(large, mean(s[1]))
+			small, large = append(small, stat.Mean(s[0], nil)), append(large, stat.Mean(s[1], nil))
 		}
 	}
 	return small, large
-}
-
-func mean(xs []float64) float64 {
-	var sum float64
-	for _, x := range xs {
-		sum += x
-	}
-	return sum / float64(len(xs))
 }
