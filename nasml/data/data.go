@@ -7,6 +7,15 @@
 //
 //	$NASML_DATA/mnist/train-images-idx3-ubyte.gz
 //	$NASML_DATA/fashion-mnist/train-images-idx3-ubyte.gz
+//	$NASML_DATA/cifar-10-binary.tar.gz
+//	$NASML_DATA/cifar-100-binary.tar.gz
+//	$NASML_DATA/imagenet16-120/train_data_batch_1
+//
+// Colour images become batches for training by Augment: cropped, flipped and
+// normalised as DARTS or AutoDL-Projects do it. How a search divides Train is
+// not part of the data: package bilevel does it in order, as DARTS, or at
+// random. The fixed halves of AutoDL-Projects (cifar-split.txt and, for the two
+// other sets, halves of Test) are not here.
 //
 // What is loaded carries a fingerprint of its content, which becomes part of
 // a trial's key. Generated data says so in Images.Synthetic and never takes
@@ -19,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path"
@@ -30,8 +40,9 @@ import (
 
 // What can be wrong with a file; errors.Is tells them apart.
 var (
-	ErrMissing = errors.New("the file is missing")
-	ErrBroken  = errors.New("the file is broken")
+	ErrMissing    = errors.New("the file is missing")
+	ErrBroken     = errors.New("the file is broken")
+	ErrIncomplete = errors.New("the file is incomplete") // what is there is right
 )
 
 // Dir returns the folder of the data sets as an absolute path: $NASML_DATA,
@@ -54,8 +65,9 @@ func Dir() (string, error) {
 //
 // An error names the file, what was found, what was expected and what to do:
 // it wraps ErrMissing where a file is not there and cannot be had, ErrBroken
-// where its content is wrong, and ctx's error where ctx ended. A broken file
-// is reported, not replaced.
+// where its content is wrong, ErrIncomplete where it lacks a part of this
+// split, and ctx's error where ctx ended. A broken or incomplete file is
+// reported, not replaced.
 func Load(ctx context.Context, name Name, split Split) (*Images, error) {
 	if name == Synthetic {
 		return standIn(split)
@@ -98,27 +110,31 @@ func (l *library) load(ctx context.Context, name Name, split Split) (*Images, er
 	if !ok {
 		return nil, l.sets.unknown(name)
 	}
-	files, ok := set[split]
+	p, ok := set[split]
 	if !ok {
-		return nil, unknownSplit(name, split)
+		return nil, unknownSplit(name, split, set.splits(math.MaxInt)...)
 	}
-	pixels, err := l.obtain(ctx, name, files.Images)
+	content := make([][]byte, len(p.files))
+	for i, f := range p.files {
+		var err error
+		if content[i], err = p.cut(l.obtain(ctx, name, f)); err != nil {
+			return nil, err
+		}
+	}
+	im, err := p.images(content)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %s: %w", name, split, err)
 	}
-	labels, err := l.obtain(ctx, name, files.Labels)
-	if err != nil {
-		return nil, err
-	}
-	shape := files.Images.Shape
-	return newImages(Images{Name: name, Split: split, Height: shape[1], Width: shape[2], Channels: 1, Pixels: pixels, Labels: labels})
+	im.Name, im.Split = name, split
+	return newImages(im)
 }
 
-func unknownSplit(name Name, split Split) error {
-	return fmt.Errorf("found split %q of data set %s, expected %q or %q", split, name, Train, Test)
+func unknownSplit(name Name, split Split, known ...Split) error {
+	return fmt.Errorf("found split %q of data set %s, expected one of %q", split, name, known)
 }
 
-// obtain returns the content of a file, downloaded first where it is missing.
+// obtain returns the content of a file, downloaded first where it is missing,
+// and of an incomplete one what it has, with the error.
 func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error) {
 	body, _, err := l.find(name, f)
 	if !errors.Is(err, ErrMissing) {
@@ -139,29 +155,50 @@ func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error)
 // path returns where a file belongs.
 func (l *library) path(f File) string { return filepath.Join(l.dir, filepath.FromSlash(f.Path)) }
 
+// places are where a file may lie: zipped or, beside that, unzipped.
+func places(path string) []string {
+	if plain := unzipped(path); plain != path {
+		return []string{path, plain}
+	}
+	return []string{path}
+}
+
 // find returns the content of a file and its path: the zipped one, or the
 // unzipped one beside it. A broken one is an error only where the other is
-// not good either.
+// not good either. Of an incomplete one it returns what is there and an error.
 func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	err = ErrMissing
-	for _, p := range []string{l.path(f), unzipped(l.path(f))} {
-		body, e := f.read(p)
+	for _, p := range places(l.path(f)) {
+		b, e := f.read(p)
 		if e == nil {
-			return body, p, nil
+			return b, p, nil
 		}
-		if errors.Is(err, ErrMissing) && !errors.Is(e, fs.ErrNotExist) {
-			at, err = p, e
+		if errors.Is(err, ErrMissing) && !errors.Is(e, fs.ErrNotExist) || errors.Is(e, ErrIncomplete) {
+			body, at, err = b, p, e
 		}
+	}
+	todo := fmt.Sprintf("run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in its place", name)
+	if f.ByHand != "" {
+		todo = f.ByHand
 	}
 	switch {
 	case errors.Is(err, ErrMissing):
-		return nil, l.path(f), fmt.Errorf("%s: %w; run \"go tool nasml data %s\", or get it from %s and put it there, %s",
-			l.path(f), err, name, strings.Join(f.URLs, " or "), fromFolder(name))
+		return nil, l.path(f), fmt.Errorf("%s: %w; %s", l.path(f), err, f.howToGet(name))
+	case errors.Is(err, ErrIncomplete):
+		return body, at, fmt.Errorf("%s: %w, which is enough for the splits %q; for all, %s", at, err, l.sets[name].splits(len(body)), todo)
 	case errors.Is(err, ErrBroken):
-		return nil, at, fmt.Errorf("%s: %w; run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in its place", at, err, name)
+		return nil, at, fmt.Errorf("%s: %w; %s", at, err, todo)
 	default: // the operating system's own words, with the path
 		return nil, at, fmt.Errorf("%w; make it a file that can be read, or set NASML_DATA to another folder", err)
 	}
+}
+
+// howToGet says how a missing file comes to its place.
+func (f File) howToGet(name Name) string {
+	if f.ByHand != "" {
+		return fmt.Sprintf("%s, and put it there, %s", f.ByHand, fromFolder(name))
+	}
+	return fmt.Sprintf("run \"go tool nasml data %s\", or get it from %s and put it there, %s", name, strings.Join(f.URLs, " or "), fromFolder(name))
 }
 
 func fromFolder(name Name) string {
@@ -173,9 +210,10 @@ type State string
 
 // The states of a file.
 const (
-	Present State = "present" // there, and its checksum is right
-	Missing State = "missing"
-	Broken  State = "broken" // there, and wrong or unreadable: FileStatus.Problem says how
+	Present    State = "present" // there, and its checksum is right
+	Missing    State = "missing"
+	Broken     State = "broken"     // there, and wrong or unreadable: FileStatus.Problem says how
+	Incomplete State = "incomplete" // right, but not all of it: FileStatus.Problem says what it lacks
 )
 
 // FileStatus is one file of a data set as it is in Dir.
@@ -213,8 +251,11 @@ func (l *library) status(names []Name) ([]FileStatus, error) {
 			if _, s.At, s.Problem = l.find(name, f); s.Problem != nil {
 				s.State = Broken
 			}
-			if errors.Is(s.Problem, ErrMissing) {
+			switch {
+			case errors.Is(s.Problem, ErrMissing):
 				s.State = Missing
+			case errors.Is(s.Problem, ErrIncomplete):
+				s.State = Incomplete
 			}
 			all = append(all, s)
 		}
@@ -224,13 +265,14 @@ func (l *library) status(names []Name) ([]FileStatus, error) {
 
 // Import takes over the files of the named sets, of all sets where none is
 // named, from a local folder: each is checked, copied into Dir and checked
-// there again. Files that Dir has already stay as they are.
+// there again. Files that Dir has already stay as they are. An incomplete
+// file is taken over where nothing better is there or comes.
 //
-// It looks in from/<name>, in the folders that torchvision makes
-// (MNIST/raw, FashionMNIST/raw) and, where exactly one set is named, in from
-// itself, for zipped and unzipped files. A named set of which a file is
-// missing or broken is an error; so is any set of which only some files are
-// there, and a folder that has no set at all.
+// It looks in from as in Dir, in the folders that other projects make
+// (MNIST/raw, FashionMNIST/raw, ImageNet16) and, where exactly one set is
+// named, in from itself, for zipped and unzipped files. A named set of which a
+// file is missing or broken is an error; so is any set of which only some
+// files are there, and a folder that has no set at all.
 func Import(from string, names ...Name) error {
 	l, err := open()
 	if err != nil {
@@ -253,7 +295,7 @@ func (l *library) takeOver(from string, names []Name) error {
 		if err != nil {
 			return err
 		}
-		folders := []string{string(name), torchvision[name]}
+		folders := others[name]
 		if len(names) == 1 {
 			folders = append(folders, ".")
 		}
@@ -279,7 +321,9 @@ func (l *library) takeOver(from string, names []Name) error {
 // copyMissing copies the files that Dir does not have.
 func (l *library) copyMissing(name Name, files []File, sources []string) error {
 	for i, f := range files {
-		if _, _, err := l.find(name, f); err == nil {
+		_, _, ours := l.find(name, f)
+		_, theirs := f.read(sources[i])
+		if ours == nil || errors.Is(ours, ErrIncomplete) && theirs != nil {
 			continue
 		}
 		to := l.path(f)
@@ -296,10 +340,11 @@ func (l *library) copyMissing(name Name, files []File, sources []string) error {
 // unzipped returns the name of a zipped file without ".gz".
 func unzipped(path string) string { return strings.TrimSuffix(path, ".gz") }
 
-// torchvision's names for the folders of the sets.
-var torchvision = map[Name]string{MNIST: "MNIST/raw", FashionMNIST: "FashionMNIST/raw"}
+// others are the folders that torchvision and AutoDL-Projects keep the files in.
+var others = map[Name][]string{MNIST: {"MNIST/raw"}, FashionMNIST: {"FashionMNIST/raw"}, ImageNet16: {"ImageNet16"}}
 
-// locate returns where each file lies, good, in one of the folders below from.
+// locate returns where each file lies, good, below from as it does below Dir,
+// or in one of the folders.
 // Where one does not, it returns those found and an error for the first other.
 func locate(from string, folders []string, files []File) (sources []string, first error) {
 	for _, f := range files {
@@ -314,17 +359,20 @@ func locate(from string, folders []string, files []File) (sources []string, firs
 	return sources, first
 }
 
-// lookIn returns the path of a good copy of the file.
+// lookIn returns the path of a good copy of the file, else of an incomplete one.
 func (f File) lookIn(from string, folders []string) (string, error) {
 	base := path.Base(f.Path)
 	var problem error
 	var looked []string
-	for _, folder := range folders {
-		zipped := filepath.Join(from, filepath.FromSlash(folder), base)
-		for _, at := range []string{zipped, unzipped(zipped)} {
+	incomplete := ""
+	for _, folder := range append([]string{path.Dir(f.Path)}, folders...) {
+		for _, at := range places(filepath.Join(from, filepath.FromSlash(folder), base)) {
 			_, err := f.read(at)
 			if err == nil {
 				return at, nil
+			}
+			if errors.Is(err, ErrIncomplete) {
+				incomplete = at
 			}
 			looked = append(looked, at)
 			if problem == nil && !errors.Is(err, fs.ErrNotExist) {
@@ -332,7 +380,10 @@ func (f File) lookIn(from string, folders []string) (string, error) {
 			}
 		}
 	}
-	if problem != nil {
+	switch {
+	case incomplete != "":
+		return incomplete, nil
+	case problem != nil:
 		return "", problem
 	}
 	return "", fmt.Errorf("%s: %w: found none of %s", base, ErrMissing, strings.Join(looked, ", "))
@@ -357,7 +408,7 @@ func (f File) copy(from, to string) error {
 	if _, err := io.Copy(out, in); err != nil {
 		return explain(err, f)
 	}
-	if _, err := f.read(out.Name()); err != nil {
+	if _, err := f.read(out.Name()); err != nil && !errors.Is(err, ErrIncomplete) {
 		return fmt.Errorf("the copy of %s: %w; run the command again", from, err)
 	}
 	return explain(install(out, to), f)

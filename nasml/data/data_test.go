@@ -56,9 +56,9 @@ func small(t *testing.T) (*library, map[string][]byte) {
 			content[f.Path] = plain
 			return f
 		}
-		sets[name] = map[Split]pair{
-			Train: {file(0, "train-images-idx3-ubyte.gz", 20, 6, 5), file(1, "train-labels-idx1-ubyte.gz", 20)},
-			Test:  {file(2, "t10k-images-idx3-ubyte.gz", 10, 6, 5), file(3, "t10k-labels-idx1-ubyte.gz", 10)},
+		sets[name] = set{
+			Train: idxPart(file(0, "train-images-idx3-ubyte.gz", 20, 6, 5), file(1, "train-labels-idx1-ubyte.gz", 20)),
+			Test:  idxPart(file(2, "t10k-images-idx3-ubyte.gz", 10, 6, 5), file(3, "t10k-labels-idx1-ubyte.gz", 10)),
 		}
 	}
 	return &library{dir: t.TempDir(), sets: sets, client: http.DefaultClient, pause: time.Millisecond, stall: 10 * time.Second}, content
@@ -100,7 +100,7 @@ func TestLoadErrorsSayWhatToDo(t *testing.T) {
 	_, err = l.load(t.Context(), "minst", Train)
 	require.EqualError(t, err, `found data set "minst", expected one of synthetic, fashion-mnist, mnist`)
 	_, err = l.load(t.Context(), MNIST, "validation")
-	require.EqualError(t, err, `found split "validation" of data set mnist, expected "train" or "test"`)
+	require.EqualError(t, err, `found split "validation" of data set mnist, expected one of ["train" "test"]`)
 }
 
 func TestLoadWhereAFileCannotBeRead(t *testing.T) {
@@ -115,10 +115,10 @@ func TestLoadWhereAFileCannotBeRead(t *testing.T) {
 
 func TestLoadWherePublisherCountsDiffer(t *testing.T) {
 	l, content := small(t)
-	set := l.sets[MNIST]
-	set[Train] = pair{set[Train].Images, set[Test].Labels}
-	for _, path := range []string{set[Train].Images.Path, set[Train].Labels.Path} {
-		put(t, l.dir, path, content[path])
+	mnist := l.sets[MNIST]
+	mnist[Train] = idxPart(mnist[Train].files[0], mnist[Test].files[1])
+	for _, f := range mnist[Train].files {
+		put(t, l.dir, f.Path, content[f.Path])
 	}
 	_, err := l.load(t.Context(), MNIST, Train)
 	require.ErrorContains(t, err, "found 600 pixels and 10 labels, expected 6×5×1 = 30 pixels a label")
@@ -312,17 +312,26 @@ func TestExplainSaysWhatToDo(t *testing.T) {
 }
 
 func TestPublishersRegistry(t *testing.T) {
-	require.Equal(t, []Name{FashionMNIST, MNIST}, Names())
+	require.Equal(t, []Name{CIFAR10, CIFAR100, FashionMNIST, ImageNet16, MNIST}, Names())
 	seen := map[string]string{}
+	once := func(sum, path string) {
+		require.Empty(t, seen[sum], path)
+		seen[sum] = path
+	}
 	for _, name := range Names() {
 		files, err := publishers.files(name)
 		require.NoError(t, err)
 		for _, f := range files {
-			require.Regexp(t, "^[0-9a-f]{64}$", f.SHA256)
-			require.Empty(t, seen[f.SHA256], f.Path)
-			seen[f.SHA256] = f.Path
-			require.Equal(t, string(name), filepath.Dir(f.Path))
-			require.GreaterOrEqual(t, len(f.URLs), 2)
+			for _, m := range f.Members {
+				require.Regexp(t, "^[0-9a-f]{64}$", m.SHA256)
+				once(m.SHA256, m.Path)
+			}
+			if f.Members == nil {
+				require.Regexp(t, "^([0-9a-f]{64}|[0-9a-f]{32})$", f.SHA256+f.MD5)
+				require.Equal(t, string(name), filepath.Dir(f.Path))
+				once(f.SHA256+f.MD5, f.Path)
+			}
+			require.Equal(t, f.ByHand == "", len(f.URLs) > 0)
 			for _, u := range f.URLs {
 				require.True(t, strings.HasSuffix(u, "/"+filepath.Base(f.Path)), u)
 			}

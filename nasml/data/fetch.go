@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Fetch downloads the files of a set that are missing or broken; those that
-// are there and good are left alone. progress, which may be nil, gets the
+// Fetch downloads the files of a set that are missing, broken or incomplete;
+// those that are there and good are left alone. progress, which may be nil, gets the
 // bytes done and the bytes in all of these files; done falls where a server
 // cannot resume and a file starts again.
 //
@@ -27,7 +27,8 @@ import (
 // fetch the same file take turns. A broken file is kept as NAME.broken once
 // its replacement is there. The error says for each address what went
 // wrong, and where to put a file that was obtained in another way; it wraps
-// ErrMissing, or ctx's error where ctx ended.
+// ErrMissing, ErrBroken or ErrIncomplete as the file still is, or ctx's error
+// where ctx ended.
 func Fetch(ctx context.Context, name Name, progress func(done, total int64)) error {
 	l, err := open()
 	if err != nil {
@@ -46,7 +47,7 @@ func (l *library) fetch(ctx context.Context, name Name, progress func(done, tota
 	for _, f := range files {
 		_, _, err := l.find(name, f)
 		switch {
-		case errors.Is(err, ErrMissing), errors.Is(err, ErrBroken):
+		case errors.Is(err, ErrMissing), errors.Is(err, ErrBroken), errors.Is(err, ErrIncomplete):
 			wanted, total = append(wanted, f), total+f.Size
 		case err != nil:
 			return err
@@ -70,13 +71,20 @@ func (l *library) fetch(ctx context.Context, name Name, progress func(done, tota
 // download gets one file from the first address that has it.
 func (l *library) download(ctx context.Context, name Name, f File, progress func(int64)) error {
 	to := l.path(f)
+	if f.ByHand != "" {
+		return fmt.Errorf("%s: %w and cannot be downloaded by a program; %s", to, ErrMissing, f.howToGet(name))
+	}
 	part, err := lockPart(ctx, to+".part")
 	if err != nil {
 		return explain(err, f)
 	}
 	defer release(part)
-	if _, err := f.read(to); err == nil {
+	_, problem := f.read(to)
+	switch {
+	case problem == nil:
 		return part.Truncate(0) // another process was quicker
+	case errors.Is(problem, fs.ErrNotExist):
+		problem = ErrMissing
 	}
 	var failed []string
 	for _, address := range f.URLs {
@@ -93,7 +101,7 @@ func (l *library) download(ctx context.Context, name Name, f File, progress func
 		failed = append(failed, fmt.Sprintf("%s: %v", address, withoutURL(err)))
 	}
 	return fmt.Errorf("%s: %w and could not be downloaded (%s); get it elsewhere and put it there, %s",
-		to, ErrMissing, strings.Join(failed, "; "), fromFolder(name))
+		to, problem, strings.Join(failed, "; "), fromFolder(name))
 }
 
 // lockPart opens the file that a download goes to and waits until no other

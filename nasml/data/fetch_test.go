@@ -43,10 +43,10 @@ func publisher(t *testing.T, l *library, content map[string][]byte, handle func(
 // mirror gives every file one more address.
 func (l *library) mirror(base string) {
 	for _, set := range l.sets {
-		for split, p := range set {
-			p.Images.URLs = append(p.Images.URLs, base+p.Images.Path)
-			p.Labels.URLs = append(p.Labels.URLs, base+p.Labels.Path)
-			set[split] = p
+		for _, p := range set {
+			for i := range p.files {
+				p.files[i].URLs = append(p.files[i].URLs, base+p.files[i].Path)
+			}
 		}
 	}
 }

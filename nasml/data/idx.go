@@ -3,6 +3,7 @@ package data
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -80,27 +81,50 @@ func times(shape []int) string {
 }
 
 // read returns the content of the file at path, zipped or not, after it has
-// been found to be f: header, shape, length and checksum. The errors say what
-// was found and what was expected, and wrap ErrBroken where the content is at
-// fault; read says nothing of path.
+// been found to be f: header and shape of an IDX file, members of an archive,
+// length and checksum. The errors say what was found and what was expected,
+// and wrap ErrBroken where the content is at fault; read says nothing of path.
+// Of an incomplete archive it returns what is there, and ErrIncomplete.
 func (f File) read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	r := bufio.NewReaderSize(file, 1<<16)
-	plain, err := unzip(r)
+	plain, err := unzip(bufio.NewReaderSize(file, 1<<16))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	sum := sha256.New()
-	body, err := readIDX(io.TeeReader(plain, sum), f.Shape)
-	if err != nil {
+	body, err := f.parse(plain)
+	if err != nil && !errors.Is(err, ErrIncomplete) {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != f.SHA256 {
-		return nil, fmt.Errorf("%w: found SHA-256 %s (uncompressed), expected %s", ErrBroken, found, f.SHA256)
+	return body, err
+}
+
+// parse reads the uncompressed bytes to their end.
+func (f File) parse(plain io.Reader) (body []byte, err error) {
+	if f.Members != nil {
+		return readArchive(plain, f.Members)
+	}
+	sum, name, want := sha256.New(), "SHA-256", f.SHA256
+	if f.SHA256 == "" {
+		sum, name, want = md5.New(), "MD5", f.MD5
+	}
+	plain = io.TeeReader(plain, sum)
+	if f.Shape != nil {
+		body, err = readIDX(plain, f.Shape)
+	} else if body, err = io.ReadAll(plain); err != nil {
+		err = short(err, len(body), len(body))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if found := hex.EncodeToString(sum.Sum(nil)); found != want {
+		return nil, fmt.Errorf("found %s %s (uncompressed), expected %s", name, found, want)
+	}
+	if f.Classes > 0 {
+		return pickledRecords(body, f.Classes)
 	}
 	return body, nil
 }
@@ -110,7 +134,7 @@ func (f File) read(path string) ([]byte, error) {
 func unzip(r *bufio.Reader) (io.Reader, error) {
 	switch magic, err := r.Peek(2); {
 	case err == io.EOF:
-		return nil, fmt.Errorf("found a file of %d bytes, expected a gzip or IDX file", len(magic))
+		return nil, fmt.Errorf("found a file of %d bytes, expected the publisher's", len(magic))
 	case err != nil:
 		return nil, err
 	case magic[0] != 0x1f || magic[1] != 0x8b:

@@ -107,3 +107,32 @@ func (im *Images) slice(from, to int) (*Images, error) {
 	part.Pixels = im.Pixels[from*size : to*size : to*size]
 	return newImages(part)
 }
+
+// Half returns the images at half their height and width, with a fingerprint
+// of their own: each pixel is the mean of 2×2, rounded to the nearest, a half up,
+//
+//	⌊(x₀₀ + x₀₁ + x₁₀ + x₁₁ + 2) / 4⌋ .
+//
+// It is an error where height or width is odd.
+func (im *Images) Half() (*Images, error) {
+	h, w, c := im.Height/2, im.Width/2, im.Channels
+	if im.Height != 2*h || im.Width != 2*w {
+		return nil, fmt.Errorf("%s %s: found images of %d×%d pixels, expected even numbers", im.Name, im.Split, im.Height, im.Width)
+	}
+	half := *im
+	half.Height, half.Width = h, w
+	half.Pixels = make([]uint8, im.Len()*h*w*c)
+	row := im.Width * c
+	for line := range im.Len() * h { // rows of the result, all images
+		above := im.Pixels[2*line*row : (2*line+1)*row]
+		below := im.Pixels[(2*line+1)*row : (2*line+2)*row]
+		out := half.Pixels[line*w*c : (line+1)*w*c]
+		for x := range w {
+			for k := range c {
+				i := 2*x*c + k
+				out[x*c+k] = uint8((int(above[i]) + int(above[i+c]) + int(below[i]) + int(below[i+c]) + 2) / 4)
+			}
+		}
+	}
+	return newImages(half)
+}

@@ -1,7 +1,9 @@
 package data
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -16,32 +18,76 @@ const (
 	MNIST        Name = "mnist"         // LeCun, Cortes, Burges: 60,000 + 10,000 handwritten digits, 28×28
 	FashionMNIST Name = "fashion-mnist" // Xiao, Rasul, Vollgraf 2017: 60,000 + 10,000 pieces of clothing, 28×28
 	Synthetic    Name = "synthetic"     // made by SyntheticImages: needs no file and no network
+
+	CIFAR10    Name = "cifar-10"       // Krizhevsky 2009: 50,000 + 10,000 photographs of 10 kinds of things, 32×32×3
+	CIFAR100   Name = "cifar-100"      // the same of 100 kinds (the fine labels)
+	ImageNet16 Name = "imagenet16-120" // Chrabaszcz, Loshchilov, Hutter 2017: the first 120 classes of ImageNet at 16×16×3, 151,700 + 6,000
 )
 
 // Split names a part of a data set as its publisher divides it.
 type Split string
 
-// The two parts of every set.
+// The two parts of every set, and one that CIFAR10 has besides.
 const (
-	Train Split = "train"
-	Test  Split = "test"
+	Train    Split = "train"
+	Test     Split = "test"
+	Test1000 Split = "test-1000" // the first 1,000 images of CIFAR10's Test: all that incomplete copies have of it
 )
 
 // File is one file of a publisher, known by what is in it: the checksum is
 // that of the uncompressed bytes, so that a file zipped anew is the same file.
 type File struct {
-	Path   string   // below Dir, with slashes: "mnist/train-images-idx3-ubyte.gz"
-	URLs   []string // where it can be had, tried in this order
-	SHA256 string   // of the uncompressed bytes, in hex
-	Size   int64    // bytes of the publisher's zipped file
-	Shape  []int    // N, or N×H×W
+	Path    string   // below Dir, with slashes: "mnist/train-images-idx3-ubyte.gz"
+	URLs    []string // where it can be had, tried in this order; none where a program cannot get it
+	ByHand  string   // where it has no URL: how a person gets it
+	SHA256  string   // of the uncompressed bytes, in hex
+	MD5     string   // the same where nobody has published a SHA-256
+	Size    int64    // bytes of the publisher's file, zipped where he zips it; 0 where it is not known
+	Shape   []int    // of an IDX file: N, or N×H×W
+	Members []Member // of a tar archive, which has no sum of its own: what is read of it
+	Classes int      // of pickled images: only those of the first so many classes are kept
 }
 
-// pair is the two files of a split.
-type pair struct{ Images, Labels File }
+// part says what a split is made of: bytes from…to−1 of the content of some
+// files, all of it where to is 0, and how they become images.
+type part struct {
+	files    []File
+	from, to int
+	images   func(content [][]byte) (Images, error) // without Name and Split
+}
 
-// registry lists the files of every set, by split.
-type registry map[Name]map[Split]pair
+// cut returns what the split has of the content of a file. Where all of it is
+// in an incomplete file, that is no error.
+func (p part) cut(body []byte, err error) ([]byte, error) {
+	if errors.Is(err, ErrIncomplete) && p.within(len(body)) {
+		err = nil
+	}
+	if err != nil || p.to == 0 {
+		return body, err
+	}
+	return body[p.from:p.to], nil
+}
+
+// within reports whether the first n bytes of its files are all it needs.
+func (p part) within(n int) bool { return p.to > 0 && p.to <= n }
+
+// set is the splits of a data set.
+type set map[Split]part
+
+// splits returns those that the first n bytes are enough for, in order; all of
+// a set that does not say how many it needs.
+func (s set) splits(n int) []Split {
+	var all []Split
+	for _, split := range []Split{Train, Test, Test1000} {
+		if p, ok := s[split]; ok && (p.to == 0 || p.within(n)) {
+			all = append(all, split)
+		}
+	}
+	return all
+}
+
+// registry lists the sets that are published.
+type registry map[Name]set
 
 // publishers is the registry of the published files.
 //
@@ -55,6 +101,9 @@ type registry map[Name]map[Split]pair
 // public projects, which agree and of which one derived them from archives
 // that had the publisher's MD5; those projects' sums for MNIST are the ones
 // computed here. They were not checked against files of our own.
+//
+// The sets of colour images are listed where their formats are read:
+// cifar10, cifar100, imagenet16.
 var publishers = registry{
 	MNIST: idxSet("mnist", [4]string{
 		"ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -72,11 +121,14 @@ var publishers = registry{
 	}, [4]int64{26421880, 29515, 4422102, 5148},
 		"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
 		"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"),
+	CIFAR10:    cifar10,
+	CIFAR100:   cifar100,
+	ImageNet16: imagenet16,
 }
 
 // idxSet lays out a set that has MNIST's four files. Sums and sizes come in
 // the order train images, train labels, test images, test labels.
-func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) map[Split]pair {
+func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) set {
 	file := func(i int, base string, shape ...int) File {
 		f := File{Path: path.Join(folder, base), SHA256: sums[i], Size: sizes[i], Shape: shape}
 		for _, m := range mirrors {
@@ -84,10 +136,17 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) ma
 		}
 		return f
 	}
-	return map[Split]pair{
-		Train: {file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28), file(1, "train-labels-idx1-ubyte.gz", 60000)},
-		Test:  {file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28), file(3, "t10k-labels-idx1-ubyte.gz", 10000)},
+	return set{
+		Train: idxPart(file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28), file(1, "train-labels-idx1-ubyte.gz", 60000)),
+		Test:  idxPart(file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28), file(3, "t10k-labels-idx1-ubyte.gz", 10000)),
 	}
+}
+
+// idxPart is a split that is one file of grey images and one of labels.
+func idxPart(images, labels File) part {
+	return part{files: []File{images, labels}, images: func(content [][]byte) (Images, error) {
+		return Images{Height: images.Shape[1], Width: images.Shape[2], Channels: 1, Pixels: content[0], Labels: content[1]}, nil
+	}}
 }
 
 // Names returns the sets that have files, in alphabetical order.
@@ -112,8 +171,15 @@ func (r registry) files(name Name) ([]File, error) {
 	if !ok {
 		return nil, r.unknown(name)
 	}
-	train, test := set[Train], set[Test]
-	return []File{train.Images, train.Labels, test.Images, test.Labels}, nil
+	var all []File
+	for _, split := range set.splits(math.MaxInt) {
+		for _, f := range set[split].files {
+			if !slices.ContainsFunc(all, func(g File) bool { return g.Path == f.Path }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
 }
 
 func (r registry) unknown(name Name) error {

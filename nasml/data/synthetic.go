@@ -23,6 +23,7 @@ const (
 	ofTeacher uint32 = iota
 	ofPrototype
 	ofSample
+	ofBatch
 )
 
 // ImageSpec says what SyntheticImages draws. The zero value means ten classes
@@ -142,7 +143,7 @@ func standIn(split Split) (*Images, error) {
 	case Test:
 		from, to = standInTrain, standInTrain+standInTest
 	default:
-		return nil, unknownSplit(Synthetic, split)
+		return nil, unknownSplit(Synthetic, split, Train, Test)
 	}
 	all, err := SyntheticImages(standInSeed, to, ImageSpec{})
 	if err != nil {

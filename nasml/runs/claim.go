@@ -112,6 +112,11 @@ type Claim struct {
 	Note      string  `json:"note,omitempty"` // how it was judged, or why it was not
 }
 
+// NewClaim is a claim of which nothing is known yet: its numbers are None.
+func NewClaim(name, source string) Claim {
+	return Claim{Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None}
+}
+
 // ClaimTable lists claims as aligned plain text, notes below.
 func ClaimTable(claims []Claim) string {
 	var out bytes.Buffer

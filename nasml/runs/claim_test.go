@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/nasml/lab/nasml/internal/steady"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )

@@ -9,31 +9,46 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// probe is a file that a folder of data sets with MNIST has.
-const probe = "mnist/train-images-idx3-ubyte.gz"
+// MNIST and CIFAR10 are files that a folder of data sets has which has the set.
+const (
+	MNIST   = "mnist/train-images-idx3-ubyte.gz"
+	CIFAR10 = "cifar-10-binary.tar.gz"
+)
 
-// Dir sets NASML_DATA for a test to a folder that has real MNIST, and returns
-// it: the one that NASML_DATA says or, where it is not set, the user's or a
-// folder shared/data beside the checkout. Where there is none, it skips the
-// test and says so. Nothing is downloaded.
-func Dir(t testing.TB) string {
+// Dir sets NASML_DATA for a test to a folder that has the given files, MNIST
+// where none is given, and returns it: the one that NASML_DATA says or, where
+// it is not set, the user's or a folder shared/data beside the checkout. Where
+// there is none, it skips the test and says so. Nothing is downloaded.
+func Dir(t testing.TB, files ...string) string {
 	t.Helper()
+	if len(files) == 0 {
+		files = []string{MNIST}
+	}
 	users, err := data.Dir()
 	if err != nil {
-		t.Skipf("needs real MNIST: %v", err)
+		t.Skipf("needs real data: %v", err)
 	}
 	folders := []string{users}
 	if os.Getenv("NASML_DATA") == "" {
 		folders = append(folders, beside(t)...)
 	}
 	for _, dir := range folders {
-		if _, err := os.Stat(filepath.Join(dir, probe)); err == nil {
+		if has(dir, files) {
 			t.Setenv("NASML_DATA", dir)
 			return dir
 		}
 	}
-	t.Skipf("needs real MNIST, and found no %s in any of %q: run \"go tool nasml data mnist\"", probe, folders)
+	t.Skipf("needs real data, and found %q in none of %q: run \"go tool nasml data NAME\"", files, folders)
 	return ""
+}
+
+func has(dir string, files []string) bool {
+	for _, f := range files {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f))); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // beside returns the folders shared/data beside the module's root and beside

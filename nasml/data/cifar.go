@@ -1,0 +1,202 @@
+package data
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// cifar10 is known by the sums of its members, so that an archive packed anew
+// is the same. The sums of the training batches were computed from real files,
+// that of the whole test batch was not; all six are those that torchvision-ruby
+// pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
+// That of the head is computed from a copy that has no more of the test batch.
+var cifar10 = cifar("cifar-10-binary.tar.gz", 170052171, recordFormat{labels: []int{10}, side: 32},
+	Member{Path: "cifar-10-batches-bin/data_batch_1.bin", Images: 10_000, SHA256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+	Member{Path: "cifar-10-batches-bin/data_batch_2.bin", Images: 10_000, SHA256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+	Member{Path: "cifar-10-batches-bin/data_batch_3.bin", Images: 10_000, SHA256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+	Member{Path: "cifar-10-batches-bin/data_batch_4.bin", Images: 10_000, SHA256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+	Member{Path: "cifar-10-batches-bin/data_batch_5.bin", Images: 10_000, SHA256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+	Member{Path: "cifar-10-batches-bin/test_batch.bin", Images: 10_000, SHA256: "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+		Head: 1_000, HeadSHA256: "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"})
+
+// cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
+// They were not checked against files of our own. The first label of a record
+// is the coarse one of 20, which is passed over.
+var cifar100 = cifar("cifar-100-binary.tar.gz", 168513733, recordFormat{labels: []int{20, 100}, side: 32},
+	Member{Path: "cifar-100-binary/train.bin", Images: 50_000, SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+	Member{Path: "cifar-100-binary/test.bin", Images: 10_000, SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"})
+
+// cifar lays out an archive of which the last member is the test set, and its
+// head, if it has one, a split of its own.
+func cifar(name string, size int64, format recordFormat, members ...Member) set {
+	archive := File{Path: name, URLs: []string{"https://www.cs.toronto.edu/~kriz/" + name}, Size: size}
+	for _, m := range members {
+		m.Record = format.size()
+		archive.Members = append(archive.Members, m)
+	}
+	last := len(members) - 1
+	train, total := sizeOf(archive.Members[:last]), sizeOf(archive.Members)
+	split := func(from, to int) part {
+		return part{files: []File{archive}, from: from, to: to, images: format.images}
+	}
+	splits := set{Train: split(0, train), Test: split(train, total)}
+	if head := members[last].Head; head > 0 {
+		splits[Test1000] = split(train, train+head*format.size())
+	}
+	return splits
+}
+
+// recordFormat is that of a file of records: some labels, a byte each, of which
+// the last counts, and an image by channel, all of red before green and blue.
+type recordFormat struct {
+	labels []int // how many values each label has
+	side   int   // pixels
+}
+
+func (r recordFormat) size() int { return len(r.labels) + 3*r.side*r.side }
+
+// images takes records apart. It is an error where a label is out of range, or
+// bytes are left over.
+func (r recordFormat) images(content [][]byte) (Images, error) {
+	im := Images{Height: r.side, Width: r.side, Channels: 3}
+	total := 0
+	for _, body := range content {
+		if len(body)%r.size() != 0 {
+			return im, fmt.Errorf("%w: found %d bytes, expected a multiple of %d", ErrBroken, len(body), r.size())
+		}
+		total += len(body) / r.size()
+	}
+	im.Labels, im.Pixels = make([]uint8, 0, total), make([]uint8, 3*r.side*r.side*total)
+	for _, body := range content {
+		for record := range slices.Chunk(body, r.size()) {
+			for k, n := range r.labels {
+				if label := int(record[k]); label >= n {
+					return im, fmt.Errorf("%w: found label %d of image %d, expected 0 to %d", ErrBroken, label, im.Len(), n-1)
+				}
+			}
+			interleave(im.Image(im.Len()), record[len(r.labels):])
+			im.Labels = append(im.Labels, record[len(r.labels)-1])
+		}
+	}
+	return im, nil
+}
+
+// interleave copies an image by channel, [3, area], into one by pixel, [area, 3].
+func interleave(pixels, channels []uint8) {
+	area := len(channels) / 3
+	red, green, blue := channels[:area], channels[area:2*area], channels[2*area:]
+	for p := range area {
+		pixels[3*p], pixels[3*p+1], pixels[3*p+2] = red[p], green[p], blue[p]
+	}
+}
+
+// Member is a file of records in an archive.
+type Member struct {
+	Path       string // in the archive
+	Images     int    // records in it
+	Record     int    // bytes of each
+	SHA256     string // of all, in hex
+	Head       int    // of the last member: so many records make it an incomplete copy; if 0, there is none
+	HeadSHA256 string // of these
+}
+
+// readArchive returns the content of the members, one after the other in their
+// order here, whatever it is in the archive. Every entry has to be a file or a
+// folder inside the archive's own; nothing is written, and other files are
+// passed over. A member that is missing, twice there, of another size or sum is
+// an error. Where of the last member only the head is there, it returns what
+// it has, and an error that wraps ErrIncomplete.
+func readArchive(plain io.Reader, members []Member) ([]byte, error) {
+	var body []byte
+	found := map[string]int{} // images in each member
+	for archive := tar.NewReader(plain); ; {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("found %d of %d files and then no more of a tar archive: %w", len(found), len(members), err)
+		}
+		name, err := entryName(entry)
+		if err != nil {
+			return nil, err
+		}
+		k := slices.IndexFunc(members, func(m Member) bool { return m.Path == name })
+		if k < 0 {
+			continue
+		}
+		if _, twice := found[name]; twice {
+			return nil, fmt.Errorf("found %s twice in the archive, expected it once", name)
+		}
+		if body == nil { // not before the archive has been seen to be one
+			body = make([]byte, sizeOf(members))
+		}
+		if found[name], err = members[k].read(archive, entry.Size, body[sizeOf(members[:k]):sizeOf(members[:k+1])]); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
+		return nil, fmt.Errorf("found an error after the last file of the archive: %w", err)
+	}
+	for _, m := range members {
+		switch images, ok := found[m.Path]; {
+		case !ok:
+			return nil, fmt.Errorf("found no %s in the archive", m.Path)
+		case images < m.Images: // the last one
+			return body[:len(body)-(m.Images-images)*m.Record], fmt.Errorf("%w: found the first %d of %d images in %s", ErrIncomplete, images, m.Images, m.Path)
+		}
+	}
+	return body, nil
+}
+
+// sizeOf is that of the members together, in bytes.
+func sizeOf(members []Member) int {
+	total := 0
+	for _, m := range members {
+		total += m.Images * m.Record
+	}
+	return total
+}
+
+// entryName returns the cleaned name of an entry. What could reach outside of
+// a folder that the archive is unpacked in is refused: a name with "..", an
+// absolute one, a link.
+func entryName(entry *tar.Header) (string, error) {
+	switch entry.Typeflag {
+	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
+	default:
+		return "", fmt.Errorf("found %q in the archive, which is neither a file nor a folder (type %q)", entry.Name, entry.Typeflag)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(entry.Name)) {
+		return "", fmt.Errorf("found %q in the archive, a name that leads out of it", entry.Name)
+	}
+	return path.Clean(entry.Name), nil
+}
+
+// read fills body with the member and returns how many images it has: all, or
+// those of the head.
+func (m Member) read(r io.Reader, size int64, body []byte) (int, error) {
+	images, want := m.Images, m.SHA256
+	if m.Head > 0 && size == int64(m.Head*m.Record) {
+		images, want = m.Head, m.HeadSHA256
+	}
+	if size != int64(images*m.Record) {
+		return 0, fmt.Errorf("found %d bytes in %s, expected %d", size, m.Path, m.Images*m.Record)
+	}
+	body = body[:size]
+	if n, err := io.ReadFull(r, body); err != nil {
+		return 0, fmt.Errorf("%s: %w", m.Path, short(err, n, len(body)))
+	}
+	sum := sha256.Sum256(body)
+	if found := hex.EncodeToString(sum[:]); found != want {
+		return 0, fmt.Errorf("found SHA-256 %s of %s, expected %s", found, m.Path, want)
+	}
+	return images, nil
+}
