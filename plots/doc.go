@@ -13,6 +13,16 @@
 //	}
 //	paths, err := f.Save("figures", "pdf", "svg", "eps", "png", "csv")
 //
+// Beside axes, a panel can be the cell of a network, with edges as wide as
+// their operations' weights, or a table, and a figure can have all of them: in
+// a notebook, Display shows it in place while a search runs.
+//
+//	cell := &plots.Cell{Nodes: []string{"0", "1", "2", "3"}, Ops: ops}
+//	for i, e := range edges {
+//		cell.Edges = append(cell.Edges, plots.Edge{From: e.From, To: e.To, Weights: theta[i]})
+//	}
+//	f.Panels = append(f.Panels, []plots.Panel{{Title: "epoch 12", Cell: cell}})
+//
 // The same figure gives the same bytes in every format, whatever the day and
 // the machine's fonts: text is drawn as outlines of Latin Modern (and of STIX
 // for what it lacks), with formulas between dollar signs, so that it also

@@ -109,33 +109,73 @@ func writeWhole(path string, data []byte) error {
 	return nil
 }
 
-// CSV returns what the figure draws as a table, a line for each point: panel
-// (its title, or its number in reading order), series, x, y, lo, hi, and
-// whether it is a reference and hollow. What does not apply is empty.
+// CSV returns what the figure draws as a table: of curves a line for each
+// point, with the panel (its title, or its number in reading order), series,
+// x, y, lo, hi, and whether it is a reference and hollow; of cells a line for
+// each operation of an edge, with its weight; of a Table its own columns. What
+// does not apply is empty, and faint runs are numbered. Where a figure has
+// panels of several kinds, each kind and each table follows with its own
+// header after an empty line.
 func (f Figure) CSV() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	lines := [][]string{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}}
+	curves := [][]string{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}}
+	cells := [][]string{{"panel", "edge", "from", "to", "operation", "weight"}}
+	hasCurves, hasCells := false, false
+	var tables [][][]string
 	n := 0
 	for _, row := range f.Panels {
 		for _, p := range row {
 			n++
-			for _, s := range p.Series {
-				lines = append(lines, s.lines(cmp.Or(plain(p.Title), strconv.Itoa(n)))...)
+			switch name := cmp.Or(plain(p.Title), strconv.Itoa(n)); {
+			case p.Cell != nil:
+				cells, hasCells = append(cells, p.Cell.lines(name)...), true
+			case p.Table != nil:
+				tables = append(tables, p.Table.lines(name))
+			default:
+				curves, hasCurves = append(curves, p.lines(name)...), true
 			}
 		}
 	}
+	if hasCells {
+		tables = slices.Insert(tables, 0, cells)
+	}
+	if hasCurves {
+		tables = slices.Insert(tables, 0, curves)
+	}
 	var out bytes.Buffer
-	err := csv.NewWriter(&out).WriteAll(lines)
-	return out.Bytes(), err
+	for i, lines := range tables {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		if err := csv.NewWriter(&out).WriteAll(lines); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
 }
 
-// lines returns the table's lines for a series.
-func (s Series) lines(panel string) [][]string {
+// lines returns the CSV's lines for a panel with axes.
+func (p Panel) lines(name string) [][]string {
+	var lines [][]string
+	runs := map[string]int{}
+	for _, s := range p.Series {
+		label := plain(s.Label)
+		if s.Faint {
+			runs[label]++
+			label = fmt.Sprintf("%s (run %d)", label, runs[label])
+		}
+		lines = append(lines, s.lines(name, label)...)
+	}
+	return lines
+}
+
+// lines returns the CSV's lines for a series.
+func (s Series) lines(panel, label string) [][]string {
 	var lines [][]string
 	for i := range max(len(s.X), len(s.Y)) {
-		lines = append(lines, []string{panel, plain(s.Label), number(s.X, i), number(s.Y, i), number(s.Lo, i), number(s.Hi, i),
+		lines = append(lines, []string{panel, label, number(s.X, i), number(s.Y, i), number(s.Lo, i), number(s.Hi, i),
 			strconv.FormatBool(s.Reference), strconv.FormatBool(s.hollow(i))})
 	}
 	return lines

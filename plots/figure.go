@@ -20,16 +20,20 @@ type Figure struct {
 	Title   string            // above the panels; may be empty
 	Caption string            // below them, wrapped to the figure's width; may be empty
 	Style   Style             // zero value: ICML at text width
-	Panels  [][]Panel         // rows of panels; where they would be narrower than 100 pt, rows are broken
+	Panels  [][]Panel         // rows of panels; where they would be too narrow (axes: under 100 pt), rows are broken
 	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "title", "params" (hash), "scale", …
 }
 
-// Panel is one pair of axes and what is drawn between them.
+// Panel is one pair of axes and what is drawn between them, or a Cell, or a
+// Table. A row of cells and tables only is shared out evenly over the figure's
+// width and as high as they need; beside axes they take the place of a frame.
 type Panel struct {
 	Title  string
 	X, Y   Axis
 	Series []Series
 	Legend Legend
+	Cell   *Cell  `json:",omitempty"`
+	Table  *Table `json:",omitempty"`
 }
 
 // Axis describes one side of a panel.
@@ -86,6 +90,11 @@ type Series struct {
 	// Hollow says which points are drawn hollow, for instance those computed
 	// at a smaller scale; empty: none. Legend.Hollow explains them.
 	Hollow []bool
+
+	// Faint marks one of several runs whose mean is another series with the
+	// same label: a thin, lighter line of that curve's colour, behind all
+	// others, without markers and not in the legend.
+	Faint bool `json:",omitempty"`
 
 	// What is empty here is chosen so that curves differ in colour, dash and
 	// marker, and can be told apart in grey too. Color is "#RRGGBB".
@@ -145,7 +154,8 @@ type LegendPosition string
 
 // The positions. LegendAuto is LegendInside for a single panel and LegendBelow
 // for several, which then share one legend under them. LegendInside looks for
-// a place without data, and falls back to LegendBelow where there is none.
+// a place without data, and falls back to LegendBelow where there is none. The
+// operations of cells are explained below, if at all.
 const (
 	LegendAuto   LegendPosition = ""
 	LegendInside LegendPosition = "inside"
@@ -238,6 +248,9 @@ func (p Panel) validate() error {
 		known("legend position", p.Legend.Position, LegendAuto, LegendInside, LegendBelow, LegendNone)); err != nil {
 		return err
 	}
+	if p.Cell != nil || p.Table != nil {
+		return p.validateBox()
+	}
 	if err := p.X.validate(); err != nil {
 		return fmt.Errorf("x axis: %w", err)
 	}
@@ -250,6 +263,19 @@ func (p Panel) validate() error {
 		}
 	}
 	return nil
+}
+
+// validateBox is validate for a panel without axes.
+func (p Panel) validateBox() error {
+	switch {
+	case p.Cell != nil && p.Table != nil:
+		return errors.New("it has a Cell and a Table: expected one of them; use two panels")
+	case len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
+		return errors.New("it has a Cell or a Table and also series or axis labels: expected one of them; use two panels")
+	case p.Cell != nil:
+		return p.Cell.validate()
+	}
+	return p.Table.validate()
 }
 
 func (a Axis) validate() error {

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -42,24 +43,39 @@ func newLayout(f Figure) (*layout, error) {
 		small: vg.Length(style.Body - 2), label: vg.Length(style.Body - 1),
 		looks: looks{palette: style.Palette, byKey: map[string]int{}},
 	}
-	perRow := 0
 	for r, row := range f.Panels {
 		l.panels = append(l.panels, nil)
 		for c, p := range row {
 			l.panels[r] = append(l.panels[r], l.newPanel(p, fmt.Sprint(r, c)))
 		}
-		perRow = max(perRow, len(row))
 	}
-	for l.measure(); l.frame.X < narrow && perRow > 1; l.measure() {
-		perRow--
-		l.panels = reflow(l.panels, perRow)
-	}
-	if l.frame.X < least {
-		return nil, fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a wider style",
-			float64(l.frame.X), least)
+	if err := l.arrange(); err != nil {
+		return nil, err
 	}
 	l.draw()
 	return l, nil
+}
+
+// arrange breaks rows until every panel has the width that it needs: first
+// between axes and boxes, and then into rows of fewer panels.
+func (l *layout) arrange() error {
+	perRow := 0
+	for _, row := range l.panels {
+		perRow = max(perRow, len(row))
+	}
+	for l.measure(); perRow > 1 && (l.hasAxes() && l.frame.X < narrow || l.boxError() != nil); l.measure() {
+		if split := splitKinds(l.panels); len(split) > len(l.panels) {
+			l.panels = split
+			continue
+		}
+		perRow--
+		l.panels = reflow(l.panels, perRow)
+	}
+	if l.hasAxes() && l.frame.X < least {
+		return fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a wider style",
+			float64(l.frame.X), least)
+	}
+	return l.boxError()
 }
 
 // reflow breaks rows of more than perRow panels into rows of about equal length.
@@ -82,7 +98,11 @@ func (l *layout) measure() {
 		before := l.frame
 		l.measureFrame()
 		for _, row := range l.panels {
-			for _, p := range row {
+			for c, p := range row {
+				if p.box != nil {
+					p.title = setLines(p.Title, l.label, l.boxWidth(row, c))
+					continue
+				}
 				p.breakLabels(l)
 			}
 		}
@@ -95,13 +115,22 @@ func (l *layout) measure() {
 func (l *layout) measureFrame() {
 	l.left, l.right = nil, nil
 	for _, row := range l.panels {
+		if boxesOnly(row) {
+			continue
+		}
 		for c, p := range row {
 			if c == len(l.left) {
 				l.left, l.right = append(l.left, 0), append(l.right, 0)
 			}
+			if p.box != nil {
+				continue
+			}
 			left, right := p.margins(l)
 			l.left[c], l.right[c] = max(l.left[c], left), max(l.right[c], right)
 		}
+	}
+	if !l.hasAxes() {
+		return
 	}
 	n := vg.Length(len(l.left))
 	free := l.width - 2*edge - (n-1)*columns
@@ -125,8 +154,10 @@ func (l *layout) draw() {
 		}
 		y = l.drawRow(row, y, &below)
 	}
-	if len(below) > 0 {
-		y = l.legendBelow(below, y-rows)
+	for _, ops := range []bool{false, true} {
+		if entries := ofKind(below, ops); len(entries) > 0 {
+			y = l.legendBelow(entries, y-rows)
+		}
 	}
 	if caption := setLines(l.figure.Caption, l.small, l.width-2*edge); len(caption) > 0 {
 		y = l.block(caption, l.small, edge, l.width-edge, y-rows, 0)
@@ -137,20 +168,114 @@ func (l *layout) draw() {
 // drawRow draws a row of panels below y and returns where it ends. Legends
 // that find no place inside are added to below.
 func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
-	top, bottom := l.small/3, vg.Length(0) // half a tick label stands above the frame
-	for _, p := range row {
-		if len(p.title) > 0 {
-			top = max(top, blockHeight(p.title, l.label)+titleGap)
-		}
-		bottom = max(bottom, p.bottom(l))
-	}
+	top, frame, bottom := l.rowHeights(row)
 	x := vg.Length(edge)
 	for c, p := range row {
+		if p.box != nil {
+			width := l.boxWidth(row, c)
+			l.drawBox(p, vg.Rectangle{Min: vg.Point{X: x, Y: y - top - frame - bottom}, Max: vg.Point{X: x + width, Y: y - top}}, frame)
+			l.legend(p, below)
+			x += width + columns
+			continue
+		}
 		x += l.left[c]
 		p.frame = vg.Rectangle{Min: vg.Point{X: x, Y: y - top - l.frame.Y}, Max: vg.Point{X: x + l.frame.X, Y: y - top}}
 		p.draw(l)
 		l.legend(p, below)
 		x += l.frame.X + l.right[c] + columns
 	}
-	return y - top - l.frame.Y - bottom
+	return y - top - frame - bottom
+}
+
+// rowHeights returns what a row takes above its frames, the frames' height (0
+// where it has none), and what it takes below them.
+func (l *layout) rowHeights(row []*panel) (top, frame, bottom vg.Length) {
+	if !boxesOnly(row) {
+		top, frame = l.small/3, l.frame.Y // half a tick label stands above the frame
+	}
+	for c, p := range row {
+		if len(p.title) > 0 {
+			top = max(top, blockHeight(p.title, l.label)+titleGap)
+		}
+		if p.box != nil {
+			height, _ := p.box.height(l, l.boxWidth(row, c)) // arrange has seen the error
+			bottom = max(bottom, height-frame)
+			continue
+		}
+		bottom = max(bottom, p.bottom(l))
+	}
+	return top, frame, bottom
+}
+
+// box is what stands in a panel that has no axes.
+type box interface {
+	// height returns what it needs at a width. Its error says what does not fit.
+	height(l *layout, width vg.Length) (vg.Length, error)
+	draw(l *layout, in vg.Rectangle)
+}
+
+func (l *layout) newBox(p Panel) box {
+	switch {
+	case p.Cell != nil:
+		return l.newCell(p.Cell)
+	case p.Table != nil:
+		return &tableBox{Table: p.Table}
+	}
+	return nil
+}
+
+// drawBox draws a box with its title. Beside axes it stands where a frame
+// does, and only where it is higher it goes on beside their labels.
+func (l *layout) drawBox(p *panel, in vg.Rectangle, frame vg.Length) {
+	if height, _ := p.box.height(l, in.Size().X); height <= frame {
+		in.Min.Y = in.Max.Y - frame
+	}
+	l.block(p.title, l.label, in.Min.X, in.Max.X, in.Max.Y+titleGap+blockHeight(p.title, l.label), 0.5)
+	p.box.draw(l, in)
+}
+
+// boxWidth returns the width of a box: an even share of a row of boxes, or
+// what a frame and its labels take in that column.
+func (l *layout) boxWidth(row []*panel, c int) vg.Length {
+	if boxesOnly(row) {
+		n := vg.Length(len(row))
+		return (l.width - 2*edge - (n-1)*columns) / n
+	}
+	return l.left[c] + l.frame.X + l.right[c]
+}
+
+// boxError returns why a box does not fit where it stands.
+func (l *layout) boxError() error {
+	for _, row := range l.panels {
+		for c, p := range row {
+			if p.box == nil {
+				continue
+			}
+			if _, err := p.box.height(l, l.boxWidth(row, c)); err != nil {
+				return fmt.Errorf("panel %q: %w", p.Title, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *layout) hasAxes() bool { return len(l.left) > 0 }
+
+func boxesOnly(row []*panel) bool {
+	return !slices.ContainsFunc(row, func(p *panel) bool { return p.box == nil })
+}
+
+// splitKinds breaks rows wherever axes and boxes stand side by side.
+func splitKinds(panels [][]*panel) [][]*panel {
+	var out [][]*panel
+	for _, row := range panels {
+		start := 0
+		for i := range row {
+			if i > 0 && (row[i].box == nil) != (row[i-1].box == nil) {
+				out, start = append(out, row[start:i]), i
+			}
+		}
+		out = append(out, row[start:])
+	}
+	return out
 }

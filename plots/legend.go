@@ -14,7 +14,10 @@ type entry struct {
 	band  bool // or a band
 	empty bool // the series has no points
 	note  bool // not a curve, but what a hollow point means
+	op    bool // not a curve, but an operation of a cell
 	text  textLine
+
+	hollow bool // the operation stands for no connection
 }
 
 // Distances in a legend: length of a sample, gap to its text, gap between
@@ -29,8 +32,14 @@ const (
 // entries returns what a panel's legend explains.
 func (p *panel) entries() []entry {
 	var all []entry
+	if p.box != nil {
+		if cell, ok := p.box.(*cellBox); ok {
+			return cell.entries()
+		}
+		return nil
+	}
 	for i, s := range p.Series {
-		if s.Label != "" {
+		if s.Label != "" && !s.Faint {
 			all = append(all, entry{name: s.Label, look: p.looks[i], band: s.asBand(),
 				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0})
 		}
@@ -61,7 +70,7 @@ func (l *layout) legend(p *panel, below *[]entry) {
 		return
 	}
 	single := len(l.panels) == 1 && len(l.panels[0]) == 1
-	if p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single {
+	if p.box == nil && (p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
 		l.setNames(entries, l.width)
 		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
 			l.blank(at, l.legendSize(entries)) // no grid lines behind it
@@ -78,7 +87,7 @@ func (l *layout) legend(p *panel, below *[]entry) {
 // hollow points stays last. A series that has points in one panel is not
 // marked as not run for another's sake.
 func addEntry(shared []entry, e entry) []entry {
-	i := slices.IndexFunc(shared, func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note })
+	i := slices.IndexFunc(shared, func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note && s.op == e.op })
 	n := len(shared)
 	switch {
 	case i >= 0:
@@ -89,6 +98,17 @@ func addEntry(shared []entry, e entry) []entry {
 		shared = append(shared, e)
 	}
 	return shared
+}
+
+// ofKind returns the entries of operations, or those of curves.
+func ofKind(entries []entry, ops bool) []entry {
+	var out []entry
+	for _, e := range entries {
+		if e.op == ops {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // columnWidths returns how wide entries are, set row by row.
@@ -179,6 +199,14 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 	right := vg.Point{X: at.X + sampleWidth, Y: at.Y}
 	middle := vg.Point{X: at.X + sampleWidth/2, Y: at.Y}
 	half := 0.38 * l.small
+	if e.op {
+		l.stroke([]vg.Point{at, right}, pen{e.look.color, 0.55 * l.small, Solid})
+		if e.hollow {
+			wall := vg.Point{X: tubeWall}
+			l.stroke([]vg.Point{at.Add(wall), right.Sub(wall)}, pen{tint(ink, 0), 0.55*l.small - 2*tubeWall, Solid})
+		}
+		return
+	}
 	if e.band {
 		l.fill(polygon([]vg.Point{{X: at.X, Y: at.Y + half}, {X: right.X, Y: at.Y + half}, {X: right.X, Y: at.Y - half}, {X: at.X, Y: at.Y - half}}), tint(e.look.color, bandTint))
 	}

@@ -19,6 +19,7 @@ import (
 type atom struct {
 	char     rune // 0: a group, or only a space
 	italic   bool // a letter of a formula
+	bold     bool
 	group    []atom
 	class    class
 	space    vg.Length // in em, before the atom
@@ -267,8 +268,21 @@ func (a atom) glyph() *glyph {
 		return nil
 	case a.italic:
 		return lookup(italic(a.char))
+	case a.bold:
+		return lookupBold(a.char)
 	}
 	return lookup(a.char)
+}
+
+// embolden makes atoms bold, and what is in, below and above them.
+func embolden(atoms []atom) {
+	for i := range atoms {
+		a := &atoms[i]
+		a.bold = true
+		for _, part := range [][]atom{a.group, a.sub, a.sup} {
+			embolden(part)
+		}
+	}
 }
 
 // italic returns the italic letter of a formula: Latin and small Greek letters

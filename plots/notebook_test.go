@@ -30,12 +30,13 @@ func TestShowSendsBothForms(t *testing.T) {
 	var live Display
 	require.NoError(t, live.Show(f))
 	require.NoError(t, live.Show(f))
+	require.NoError(t, live.Show(liveFigure())) // curves, a cell and a table
 
 	sent, err := os.Open(out)
 	require.NoError(t, err)
 	defer sent.Close()
 	decoder := gob.NewDecoder(sent)
-	var messages [3]protocol.DisplayData
+	var messages [4]protocol.DisplayData
 	for i := range messages {
 		require.NoError(t, decoder.Decode(&messages[i]))
 	}
@@ -49,4 +50,8 @@ func TestShowSendsBothForms(t *testing.T) {
 	require.Empty(t, messages[0].DisplayID, "Show makes a new output each time")
 	require.NotEmpty(t, messages[1].DisplayID)
 	require.Equal(t, messages[1].DisplayID, messages[2].DisplayID, "a Display keeps its place")
+	require.Equal(t, messages[1].DisplayID, messages[3].DisplayID)
+	svg, err = liveFigure().Render("svg")
+	require.NoError(t, err)
+	require.Equal(t, string(svg), messages[3].Data[protocol.MIMEImageSVG])
 }

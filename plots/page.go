@@ -106,14 +106,18 @@ func dashes(l Line, width vg.Length) []vg.Length {
 }
 
 // text draws a line of text with the start of its baseline at pt.
-func (p *page) text(l textLine, pt vg.Point) { p.turnedText(l, pt, false) }
+func (p *page) text(l textLine, pt vg.Point) { p.tintedText(l, pt, false, ink) }
 
 // turnedText draws it turned by a quarter counterclockwise, where asked to.
 func (p *page) turnedText(l textLine, pt vg.Point, quarter bool) {
+	p.tintedText(l, pt, quarter, ink)
+}
+
+func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA) {
 	if len(l.glyphs) == 0 {
 		return
 	}
-	p.fill(l.path(pt, quarter), ink)
+	p.fill(l.path(pt, quarter), col)
 	p.texts = append(p.texts, l.box(pt, quarter))
 }
 

@@ -14,12 +14,16 @@ type panel struct {
 	looks []look      // one for each series
 	aside []vg.Length // how far each series stands right of its x
 	frame vg.Rectangle
+	box   box // instead of axes, x to frame
 
 	title, xLabel, yLabel []textLine
 }
 
 func (l *layout) newPanel(p Panel, place string) *panel {
-	q := &panel{Panel: p}
+	q := &panel{Panel: p, box: l.newBox(p)}
+	if q.box != nil {
+		return q
+	}
 	var xs, ys []float64
 	for i, s := range p.Series {
 		xs = append(xs, s.X...)
@@ -131,7 +135,7 @@ func (p *panel) point(n, i int, y float64) vg.Point {
 }
 
 // draw draws the panel without its legend: from the back, the grid, all bands,
-// all error bars and references, and then the curves.
+// all error bars and references, faint runs, and then the curves.
 func (p *panel) draw(l *layout) {
 	p.drawGrid(l)
 	for i := range p.Series {
@@ -144,9 +148,13 @@ func (p *panel) draw(l *layout) {
 	for i := range p.Series {
 		p.drawBars(l, i)
 	}
-	for _, reference := range []bool{true, false} {
+	for _, of := range []func(Series) bool{
+		func(s Series) bool { return s.Reference },
+		func(s Series) bool { return !s.Reference && s.Faint },
+		func(s Series) bool { return !s.Reference && !s.Faint },
+	} {
 		for i, s := range p.Series {
-			if s.Reference == reference {
+			if of(s) {
 				p.drawCurve(l, i)
 			}
 		}
@@ -265,6 +273,9 @@ func (p *panel) inside(q vg.Point) bool {
 }
 
 func (l *layout) pen(look look) pen {
+	if look.faint {
+		return pen{look.color, 0.75 * vg.Length(l.style.Hairline), look.line}
+	}
 	if look.thin {
 		return pen{look.color, 1.3 * vg.Length(l.style.Hairline), look.line}
 	}

@@ -142,6 +142,7 @@ var (
 	ink  = color.RGBA{R: 0x22, G: 0x22, B: 0x22, A: 255} // frames and text
 	grid = color.RGBA{R: 0xE6, G: 0xE6, B: 0xE6, A: 255}
 	grey = color.RGBA{R: 0x77, G: 0x77, B: 0x77, A: 255} // references
+	noOp = color.RGBA{R: 0x8C, G: 0x8C, B: 0x8C, A: 255} // the outline of what stands for no connection
 )
 
 // look is how one curve is drawn.
@@ -150,15 +151,16 @@ type look struct {
 	line   Line
 	marker Marker
 	thin   bool
+	faint  bool
 }
 
 // looks gives every label of the figure its look, in order of appearance, so
 // that a curve looks the same in all panels. Curves and references are counted
 // apart.
 type looks struct {
-	palette           []string
-	byKey             map[string]int
-	curves, reference int
+	palette                []string
+	byKey                  map[string]int
+	curves, reference, ops int
 }
 
 func (l *looks) of(s Series, place string) look {
@@ -172,6 +174,9 @@ func (l *looks) of(s Series, place string) look {
 	}
 	if s.Color != "" {
 		v.color = rgb(s.Color)
+	}
+	if s.Faint {
+		v.color, v.line, v.marker, v.faint = tint(v.color, edgeTint), Solid, NoMarker, true
 	}
 	if s.Line != AutoLine {
 		v.line = s.Line
@@ -201,4 +206,21 @@ func (l *looks) index(s Series, place string) int {
 	n, l.byKey[key] = *counter, *counter
 	*counter++
 	return n
+}
+
+// op returns the colour of an operation. Operations are counted apart from
+// curves; where they are more than the colours, the next ones are tints.
+func (l *looks) op(o Op) color.RGBA {
+	switch {
+	case o.Color != "":
+		return rgb(o.Color)
+	case o.None:
+		return noOp
+	}
+	n, ok := l.byKey["op "+o.Label]
+	if !ok {
+		n, l.byKey["op "+o.Label] = l.ops, l.ops
+		l.ops++
+	}
+	return tint(rgb(l.palette[n%len(l.palette)]), math.Pow(0.5, float64(n/len(l.palette))))
 }

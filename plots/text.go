@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"codeberg.org/go-fonts/latin-modern/lmmath"
+	"codeberg.org/go-fonts/latin-modern/lmroman10bold"
 	"codeberg.org/go-fonts/latin-modern/lmroman10regular"
 	"codeberg.org/go-fonts/stix/stix2mathregular"
 	"golang.org/x/image/font"
@@ -40,6 +41,7 @@ var (
 	fonts  = sync.OnceValue(func() []*typeface {
 		return []*typeface{parseFont(lmroman10regular.TTF), parseFont(lmmath.TTF), parseFont(stix2mathregular.TTF)}
 	})
+	bold = sync.OnceValue(func() *typeface { return parseFont(lmroman10bold.TTF) })
 )
 
 func parseFont(data []byte) *typeface {
@@ -60,6 +62,18 @@ func lookup(r rune) *glyph {
 		}
 	}
 	return nil
+}
+
+// lookupBold returns the bold glyph of r, or where there is none, as of a
+// formula's letters, that of lookup.
+func lookupBold(r rune) *glyph {
+	mu.Lock()
+	g := bold().lookup(r)
+	mu.Unlock()
+	if g != nil {
+		return g
+	}
+	return lookup(r)
 }
 
 func (f *typeface) lookup(r rune) *glyph {
@@ -147,6 +161,15 @@ type placed struct {
 // comes out as far as it is understood.
 func setLine(text string, size vg.Length) textLine {
 	atoms, _ := parseText(text)
+	var l textLine
+	l.set(atoms, size, size, 0)
+	return l
+}
+
+// setBold is setLine in bold; letters of formulas stay as they are.
+func setBold(text string, size vg.Length) textLine {
+	atoms, _ := parseText(text)
+	embolden(atoms)
 	var l textLine
 	l.set(atoms, size, size, 0)
 	return l

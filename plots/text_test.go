@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"flag"
 	"strings"
 	"testing"
 
@@ -8,6 +9,13 @@ import (
 	"gonum.org/v1/plot/vg"
 	"pgregory.net/rapid"
 )
+
+// Property tests draw the same cases in every run; -rapid.seed=N draws others.
+func init() {
+	if err := flag.Set("rapid.seed", "1"); err != nil {
+		panic(err)
+	}
+}
 
 func width(text string) float64 { return float64(setLine(text, 10).width) }
 
