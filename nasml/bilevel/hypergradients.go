@@ -1,0 +1,205 @@
+package bilevel
+
+import (
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped
+// like θ. velocity is the momentum buffer of the weights' optimizer, shaped
+// like w; nil stands for zero, and only the unrolled forms look at it.
+//
+// loss and aux are those of the outer pass that grad comes from: F(w, θ), and
+// F(w′, θ) in the unrolled forms. The aux of inner passes is dropped. (DARTS'
+// code of second order does otherwise with batch norm's running statistics: the
+// outer pass runs on a copy of the network, whose statistics are thrown away,
+// and the three inner passes leave theirs.)
+//
+// w and θ are taken as inputs, whatever they were computed from, and no
+// gradient passes what is returned.
+//
+// The losses are called more than once where the form says so; a loss that
+// samples sees the same draw in all of them only if the draw is in its closure.
+//
+// Unrolled differentiates Inner by w and then by θ, cg and neumann (of more than
+// one term) also twice by w: every operation on the way needs a gradient that
+// has a gradient. In GoMLX v0.28.2 the gradients of Convolve, of pooling and of
+// Slice (a Pad) have none, and the graph is refused with a message that names
+// the operation. finite-difference needs first gradients only.
+type Hypergradient func(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node)
+
+// Hypergradients by name. A reader adds his own.
+var Hypergradients = map[string]Hypergradient{
+	"first-order":       FirstOrder,
+	"unrolled":          Unrolled,
+	"finite-difference": FiniteDifference,
+	"cg":                ConjugateGradients,
+	"neumann":           Neumann,
+}
+
+// Options of the hypergradients; each reads those that its formula has.
+//
+// WeightDecay is part of the inner problem in all forms but the first: SGD with
+// coupled decay wd minimises G(w, θ) + wd/2·‖w‖².
+type Options struct {
+	Eta         *Node   // η, learning rate of the weights, scalar
+	Momentum    float64 // μ of the weights' optimizer
+	WeightDecay float64 // wd of the weights' optimizer
+	Terms       int     // K: iterations of "cg", terms of "neumann", at least 1
+	Damping     float64 // λ ≥ 0, added to the Hessian in "cg" and "neumann"
+	StepSize    float64 // a > 0 of "neumann", at most 1/(largest eigenvalue)
+	Epsilon     float64 // ε of "finite-difference" is Epsilon/‖v‖₂; if 0, it is DARTS' 0.01
+}
+
+// FirstOrder is ∇_θ F(w, θ), which takes w for w*(θ) and does not look at how
+// w* moves with θ (Liu+ 2019, Sec. 2.3, ξ = 0). It calls Outer once.
+func FirstOrder(p Problem, _ Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	w, theta = Detach(w), Detach(theta)
+	loss, aux = p.Outer(w, theta)
+	return result(loss, Gradient(loss, theta...), aux)
+}
+
+// Unrolled is the gradient through one step of the weights' optimizer (Liu+
+// 2019, eq. 7; architect.py:20-29 of DARTS),
+//
+//	w′ = w − η(μ·velocity + ∇_w G(w, θ) + wd·w)
+//	∇_θ F(w′(θ), θ) = ∇_θ F(w′, θ) − η ∇²_θw G(w, θ) v,  v = ∇_w′ F(w′, θ),
+//
+// with an exact Hessian–vector product. w′ is neither clipped nor Nesterov's,
+// as in DARTS. It calls Inner and Outer once each.
+func Unrolled(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	w, theta = Detach(w), Detach(theta)
+	inside, _ := p.Inner(w, theta)
+	dw := Gradient(inside, w...)
+	ahead := Detach(o.lookAhead(w, dw, velocity))
+	loss, aux = p.Outer(ahead, theta)
+	direct, v := gradients(loss, theta, ahead)
+	mixed := Gradient(inner("Unrolled", dw, constant(v)), theta...) // ∇²_θw G v
+	return result(loss, addScaled("Unrolled", direct, Neg(o.Eta), mixed), aux)
+}
+
+// FiniteDifference is [Unrolled] with the Hessian–vector product as a central
+// difference (Liu+ 2019, eq. 8; architect.py:76-91 of DARTS),
+//
+//	∇²_θw G(w, θ) v ≈ (∇_θ G(w + εv, θ) − ∇_θ G(w − εv, θ))/2ε,  ε = Epsilon/‖v‖₂ .
+//
+// The error is O(ε²). DARTS moves one copy of w by +εv, −2εv and +εv, which
+// rounds it each time; here both points start from w. Where v = 0 the
+// correction is 0. It calls Inner three times and Outer once.
+func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	const name = "FiniteDifference"
+	w, theta = Detach(w), Detach(theta)
+	inside, _ := p.Inner(w, theta)
+	ahead := Detach(o.lookAhead(w, Gradient(inside, w...), velocity))
+	loss, aux = p.Outer(ahead, theta)
+	direct, v := gradients(loss, theta, ahead)
+
+	epsilon := o.Epsilon
+	if epsilon == 0 {
+		epsilon = 0.01
+	}
+	norm := Sqrt(inner(name, v, v))
+	epsilonOverNorm := Div(Scalar(norm.Graph(), norm.DType(), epsilon), Where(IsZero(norm), OnesLike(norm), norm))
+	side := func(step *Node) []*Node {
+		inside, _ := p.Inner(Detach(addScaled(name, w, step, v)), theta)
+		return Gradient(inside, theta...)
+	}
+	plus, minus := side(epsilonOverNorm), side(Neg(epsilonOverNorm))
+	mixed := each2(name, plus, minus, func(plus, minus *Node) *Node {
+		return Div(Sub(plus, minus), MulScalar(epsilonOverNorm, 2))
+	})
+	return result(loss, addScaled(name, direct, Neg(o.Eta), mixed), aux)
+}
+
+// lookAhead is w′ = w − η(μ·velocity + ∇_w G + wd·w).
+func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
+	if o.Eta == nil || !o.Eta.IsScalar() {
+		panic(fmt.Errorf("unrolled hypergradient: Options.Eta is %v, want the scalar learning rate of the weights", o.Eta))
+	}
+	const name = "unrolled weights"
+	move := each2(name, dw, w, func(dw, w *Node) *Node { return Add(dw, MulScalar(w, o.WeightDecay)) })
+	if velocity != nil {
+		move = each2(name, move, velocity, func(move, v *Node) *Node { return Add(move, MulScalar(v, o.Momentum)) })
+	}
+	return addScaled(name, w, Neg(o.Eta), move)
+}
+
+// ConjugateGradients is the implicit function theorem with w for w*(θ),
+//
+//	∇_θ F − ∇²_θw G q,  H q = ∇_w F,  H = ∇²_ww G + (wd + λ)I,
+//
+// with q from K iterations of conjugate gradients started at 0 (Hestenes &
+// Stiefel 1952): exact for K = dim w where H is positive definite and w = w*(θ).
+// It stops early at the first direction of curvature ≤ 0, where H is not
+// positive definite: raise Damping (λ) then. It calls Inner and Outer once
+// each, and differentiates ∇_w G K+1 times: the graph grows with K.
+func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	return o.implicit("ConjugateGradients", p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
+		const name = "ConjugateGradients"
+		x, r, d := each(v, ZerosLike), v, v
+		rr := inner(name, r, r)
+		for range o.Terms {
+			hd := hessian(d)
+			curvature := inner(name, d, hd)
+			stop := LessOrEqual(curvature, ScalarZero(curvature.Graph(), curvature.DType()))
+			step := Where(stop, ZerosLike(rr), Div(rr, curvature))
+			x = addScaled(name, x, step, d)
+			r = addScaled(name, r, Neg(step), hd)
+			next := inner(name, r, r)
+			d = addScaled(name, r, Div(next, rr), d)
+			d = each(d, func(d *Node) *Node { return Where(stop, ZerosLike(d), d) }) // from here on x stays, and r = 0 stops too
+			rr = next
+		}
+		return x
+	})
+}
+
+// Neumann is [ConjugateGradients] with H⁻¹ as K terms of its Neumann series
+// (Lorraine+ 2020, Algorithm 3),
+//
+//	q = a Σ_{k<K} (I − aH)ᵏ ∇_w F,  a = StepSize .
+//
+// Where 0 < H and a is at most 1/(largest eigenvalue of H), the error of q
+// falls as (1 − a·smallest eigenvalue)ᴷ; where a is above 2/(largest
+// eigenvalue) it grows with K. It calls Inner and Outer once each, and
+// differentiates ∇_w G K times.
+func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	const name = "Neumann"
+	if !(o.StepSize > 0) {
+		panic(fmt.Errorf("%s: Options.StepSize is %v, want more than 0", name, o.StepSize))
+	}
+	return o.implicit(name, p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
+		term, sum := v, v
+		for range o.Terms - 1 {
+			term = each2(name, term, hessian(term), func(t, ht *Node) *Node { return Sub(t, MulScalar(ht, o.StepSize)) })
+			sum = each2(name, sum, term, Add)
+		}
+		return each(sum, func(x *Node) *Node { return MulScalar(x, o.StepSize) })
+	})
+}
+
+// implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with
+// the Hessian.
+func (o Options) implicit(name string, p Problem, w, theta []*Node, solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
+	if o.Terms < 1 {
+		panic(fmt.Errorf("%s: Options.Terms is %d, want at least 1", name, o.Terms))
+	}
+	w, theta = Detach(w), Detach(theta)
+	inside, _ := p.Inner(w, theta)
+	dw := Gradient(inside, w...)
+	hessian := func(x []*Node) []*Node {
+		hx := Gradient(inner(name, dw, constant(x)), w...)
+		return each2(name, hx, x, func(hx, x *Node) *Node { return Add(hx, MulScalar(x, o.WeightDecay+o.Damping)) })
+	}
+	loss, aux = p.Outer(w, theta)
+	direct, v := gradients(loss, theta, w)
+	q := solve(hessian, v)
+	mixed := Gradient(inner(name, dw, constant(q)), theta...) // ∇²_θw G q
+	return result(loss, each2(name, direct, mixed, Sub), aux)
+}
+
+// result lets no gradient into what is returned.
+func result(loss *Node, grad, aux []*Node) (*Node, []*Node, []*Node) {
+	return StopGradient(loss), constant(grad), constant(aux)
+}

@@ -1,0 +1,142 @@
+package bilevel
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// SGD is stochastic gradient descent with momentum and coupled L2, as
+// torch.optim.SGD without dampening. The zero value is plain descent.
+type SGD struct {
+	Momentum    float64 // μ
+	WeightDecay float64 // wd
+	Nesterov    bool    // look ahead by the new velocity
+}
+
+// Step is one step at learning rate eta, a scalar:
+//
+//	g ← g + wd·w,  v ← μv + g,  w ← w − ηv,  Nesterov's: w ← w − η(g + μv) .
+//
+// The first velocity is 0.
+func (o SGD) Step(w, grad, velocity []*Node, eta *Node) (w2, velocity2 []*Node) {
+	const name = "SGD.Step"
+	grad = each2(name, grad, w, func(g, w *Node) *Node { return Add(g, MulScalar(w, o.WeightDecay)) })
+	heavy := func(g, v *Node) *Node { return Add(MulScalar(v, o.Momentum), g) }
+	velocity2 = each2(name, grad, velocity, heavy)
+	move := velocity2
+	if o.Nesterov {
+		move = each2(name, grad, velocity2, heavy)
+	}
+	return addScaled(name, w, Neg(eta), move), velocity2
+}
+
+// Adam is torch.optim.Adam: L2 is added to the gradient (it is not AdamW).
+type Adam struct {
+	Beta1, Beta2 float64
+	Epsilon      float64 // if 0, it is PyTorch's 1e-8
+	WeightDecay  float64 // wd
+}
+
+// DARTSAdam is the architecture's optimizer of DARTS (architect.py:17-18), used
+// at the learning rate 3e-4.
+var DARTSAdam = Adam{Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 1e-3}
+
+// Step is one step at learning rate eta (Kingma & Ba 2015, Algorithm 1), where
+// t, a scalar, is the number of steps done before:
+//
+//	g ← g + wd·x,  m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
+//	x ← x − η m̂/(√v̂ + ε),  m̂ = m/(1−β₁ᵗ⁺¹),  v̂ = v/(1−β₂ᵗ⁺¹) .
+//
+// The first moments m and v are 0.
+func (o Adam) Step(x, grad, m, v []*Node, t *Node, eta float64) (x2, m2, v2 []*Node) {
+	const name = "Adam.Step"
+	epsilon := o.Epsilon
+	if epsilon == 0 {
+		epsilon = 1e-8
+	}
+	average := func(beta float64) func(old, now *Node) *Node {
+		return func(old, now *Node) *Node { return Add(MulScalar(old, beta), MulScalar(now, 1-beta)) }
+	}
+	correction := func(beta float64, dtype *Node) *Node { // 1 − βᵗ⁺¹, as expm1: 1 − 0.999 in float32 has lost five digits
+		steps := AddScalar(ConvertDType(t, dtype.DType()), 1)
+		return Neg(Expm1(MulScalar(steps, math.Log(beta))))
+	}
+	grad = each2(name, grad, x, func(g, x *Node) *Node { return Add(g, MulScalar(x, o.WeightDecay)) })
+	m2 = each2(name, m, grad, average(o.Beta1))
+	v2 = each2(name, v, each(grad, Square), average(o.Beta2))
+	move := each2(name, m2, v2, func(m, v *Node) *Node {
+		mHat, vHat := Div(m, correction(o.Beta1, m)), Div(v, correction(o.Beta2, v))
+		return MulScalar(Div(mHat, AddScalar(Sqrt(vHat), epsilon)), eta)
+	})
+	return each2(name, x, move, Sub), m2, v2
+}
+
+// ClipGlobalNorm scales all gradients by min(1, most/(‖grad‖₂ + 1e-6)), the norm
+// over all of them together, as PyTorch's clip_grad_norm_. As there, one NaN
+// makes all of them NaN. It panics where most is not above 0.
+func ClipGlobalNorm(grad []*Node, most float64) []*Node {
+	clipped, _ := ClipJointly(grad, nil, most)
+	return clipped
+}
+
+// ClipJointly is [ClipGlobalNorm] with one norm, and so one factor, over the
+// gradients of weights and architecture.
+//
+// AutoDL-Projects clips all that the network counts as its parameters, α among
+// them (DARTS-V1.py:53-59). What α's gradient holds at that moment is the last
+// architecture gradient plus that of the training loss, which backward adds to
+// it: gradTheta should be this sum. Only its norm matters, because α's gradient
+// is zeroed before the next architecture step.
+func ClipJointly(gradW, gradTheta []*Node, most float64) (clippedW, clippedTheta []*Node) {
+	if !(most > 0) {
+		panic(fmt.Errorf("ClipGlobalNorm: the largest norm is %v, want more than 0", most))
+	}
+	const name = "ClipGlobalNorm"
+	square := inner(name, gradW, gradW)
+	if len(gradTheta) > 0 {
+		square = Add(square, inner(name, gradTheta, gradTheta))
+	}
+	norm, limit := AddScalar(Sqrt(square), 1e-6), Scalar(square.Graph(), square.DType(), most)
+	factor := Where(LessOrEqual(norm, limit), OnesLike(norm), Div(limit, norm)) // NaN takes the second
+	scale := func(g *Node) *Node { return Mul(g, ConvertDType(factor, g.DType())) }
+	return each(gradW, scale), each(gradTheta, scale)
+}
+
+// Cosine is the learning rate of an epoch, counted from 0:
+//
+//	last + (first − last)·(1 + cos(π·epoch/epochs))/2 .
+//
+// The last epoch, epochs−1, is not yet at last. Beyond epochs it rises again,
+// which is how ENAS in AutoDL-Projects oscillates (T_max 10 in 250 epochs). A
+// scheduler that PyTorch ≥ 1.1 steps at the start of an epoch is one epoch
+// ahead: 1Shot1 trains epoch e at Cosine(…, e+1, …). It panics where epochs is
+// below 1.
+func Cosine(first, last float64, epoch, epochs int) float64 {
+	if epochs < 1 {
+		panic(fmt.Errorf("Cosine: a schedule of %d epochs, want at least 1", epochs))
+	}
+	return last + (first-last)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
+}
+
+// CosinePower is the schedule of the GAEA code (CosinePowerAnnealing in
+// lr_schedulers.py): cycles of a given length, each starting at half of the
+// base before,
+//
+//	last + (first/2^⌊epoch/cycle⌋ − last)·s,  s = (p^c − 1)/(p − 1),
+//	c = (1 + cos(π·(epoch mod cycle)/cycle))/2,  and s = c for p = 1 .
+//
+// Its trap: cycle is the setting scheduler_epochs, 50, whatever the number of
+// epochs. 25 epochs end half way down, and epoch 50 restarts at first/2. It
+// panics where cycle is below 1 or power p not above 0.
+func CosinePower(first, last, power float64, epoch, cycle int) float64 {
+	if cycle < 1 || !(power > 0) {
+		panic(fmt.Errorf("CosinePower: a cycle of %d epochs and power %v, want at least 1 and more than 0", cycle, power))
+	}
+	s := Cosine(1, 0, epoch%cycle, cycle)
+	if power != 1 {
+		s = (math.Pow(power, s) - 1) / (power - 1)
+	}
+	return last + (math.Ldexp(first, -(epoch/cycle))-last)*s
+}

@@ -1,0 +1,115 @@
+package bilevel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Search is a search as one step that is repeated.
+type Search struct {
+	Settings Settings
+	SGD      SGD // of the weights
+
+	// Problem returns the losses of a step, whose passes start from aux.
+	Problem func(aux []*Node) Problem
+
+	// Update moves the architecture by its gradient, with slots of its own such
+	// as Adam's moments. If nil, the architecture is not trained.
+	Update func(theta, grad, slots []*Node) (theta2, slots2 []*Node)
+
+	// Hypergradient, if not nil, takes the place of the one that Settings name.
+	// Its gradient may have any shape that Update understands, such as one
+	// gradient an example.
+	Hypergradient Hypergradient
+}
+
+// State is what a step changes.
+type State struct {
+	W, Velocity []*Node // weights and their momentum
+	Theta       []*Node // architecture
+	Slots       []*Node // of Update
+	Aux         []*Node // of the losses, such as running statistics
+
+	// Stale is the last architecture gradient, at first 0, shaped like Theta. It
+	// is there for [ClipWeightsAndArchitecture] only, else nil.
+	Stale []*Node
+}
+
+// Step is one step of weights and architecture, the second at the values that
+// the first has left. eta is the weights' learning rate. warmup, a scalar, is 1
+// to leave the architecture as it is (and Slots, Stale and Aux as if its batch
+// had not been seen), 0 to move it; nil is 0.
+//
+// It returns the new state and both losses, each before its own update;
+// validation is nil where the architecture is not trained. It panics where
+// Settings name a hypergradient that is not there.
+func (s Search) Step(state State, eta, warmup *Node) (next State, train, validation *Node) {
+	next = state
+	if s.Settings.Order == WeightsFirst {
+		next, train = s.weights(next, eta)
+	}
+	if s.Update != nil {
+		var moved State
+		moved, validation = s.architecture(next, eta)
+		next = unless(warmup, next, moved)
+	}
+	if s.Settings.Order != WeightsFirst {
+		next, train = s.weights(next, eta)
+	}
+	return next, train, validation
+}
+
+// weights is one step of SGD on the training loss.
+func (s Search) weights(state State, eta *Node) (State, *Node) {
+	w, theta := Detach(state.W), Detach(state.Theta)
+	loss, aux := s.Problem(state.Aux).Inner(w, theta)
+	grad, gradTheta := gradients(loss, w, theta)
+	switch {
+	case s.Settings.Clip == 0:
+	case s.Settings.ClipCovers == ClipWeightsAndArchitecture:
+		grad, _ = ClipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
+	default:
+		grad = ClipGlobalNorm(grad, s.Settings.Clip)
+	}
+	state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
+	state.Aux = aux
+	return state, loss
+}
+
+// architecture is one update by the hypergradient of the validation loss.
+func (s Search) architecture(state State, eta *Node) (State, *Node) {
+	hypergradient, ok := Hypergradients[s.Settings.Hypergradient]
+	if s.Hypergradient != nil {
+		hypergradient, ok = s.Hypergradient, true
+	}
+	if !ok {
+		panic(fmt.Errorf("no hypergradient is called %q, there are %v", s.Settings.Hypergradient, slices.Sorted(maps.Keys(Hypergradients))))
+	}
+	w, theta := Detach(state.W), Detach(state.Theta)
+	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
+	state.Aux = aux
+	if s.Settings.ClipCovers == ClipWeightsAndArchitecture {
+		state.Stale = grad
+	}
+	return state, loss
+}
+
+// unless is old while warmup is 1, else moved.
+func unless(warmup *Node, old, moved State) State {
+	if warmup == nil {
+		return moved
+	}
+	on := GreaterThan(warmup, ScalarZero(warmup.Graph(), warmup.DType()))
+	choose := func(what string, old, moved []*Node) []*Node {
+		return each2(what, old, moved, func(old, moved *Node) *Node { return Where(on, old, moved) })
+	}
+	moved.Theta = choose("architecture", old.Theta, moved.Theta)
+	moved.Slots = choose("slots of the architecture's update", old.Slots, moved.Slots)
+	moved.Aux = choose("aux of the validation loss", old.Aux, moved.Aux)
+	moved.Stale = choose("stale gradient", old.Stale, moved.Stale)
+	return moved
+}

@@ -1,0 +1,131 @@
+package bilevel
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Values of [Settings].Level.
+const (
+	Bilevel = "bilevel" // w on a training part, θ on a validation part
+	ERM     = "erm"     // both on all examples
+)
+
+// Values of [Settings].Order: which of the two goes first in a step. The second
+// sees what the first has changed.
+const (
+	ArchitectureFirst = "architecture-first"
+	WeightsFirst      = "weights-first"
+)
+
+// Values of [Settings].Pairing: how the architecture's batches are drawn.
+const (
+	FreshShuffle       = "fresh-shuffle"       // each step anew: distinct examples, like the first batch of a new shuffle
+	WithoutReplacement = "without-replacement" // one shuffle in turn, and a new one when it is used up
+	WithReplacement    = "with-replacement"    // every example by itself, all equally likely
+	Same               = "same"                // the weights' batch
+)
+
+// Values of [Settings].ClipCovers.
+const (
+	ClipWeights                = "weights"
+	ClipWeightsAndArchitecture = "weights+architecture" // see [ClipJointly]
+)
+
+// Settings say how weights and architecture take turns. They are JSON and part
+// of a trial's key.
+type Settings struct {
+	Level         string  `json:"level"`
+	Order         string  `json:"order"`
+	Pairing       string  `json:"pairing"`
+	KeepLast      bool    `json:"keep_last,omitempty"` // an epoch's last batch is used though it is smaller, which compiles the step a second time
+	Warmup        int     `json:"warmup"`              // epochs at the start that leave the architecture as it is
+	Clip          float64 `json:"clip"`                // largest global norm of a gradient of the weights; 0: any
+	ClipCovers    string  `json:"clip_covers,omitempty"`
+	Hypergradient string  `json:"hypergradient"` // a name of [Hypergradients]
+
+	// See [Options].
+	Terms    int     `json:"terms,omitempty"`
+	Damping  float64 `json:"damping,omitempty"`
+	StepSize float64 `json:"step_size,omitempty"`
+	Epsilon  float64 `json:"epsilon,omitempty"`
+}
+
+// AsCode is how the authors' code takes turns, by the name of the program.
+//
+// All of it keeps the last, smaller batch of an epoch (391 steps for 25,000
+// examples, 782 for 50,000). Set KeepLast to false to save the compilation of a
+// second graph.
+var AsCode = map[string]Settings{
+	"darts":              {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"darts-second-order": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "finite-difference"},
+	"pc-darts":           {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Warmup: 15, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"1shot1":             {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+
+	// GAEA. On the DARTS space its batches are drawn as DARTS' are; on
+	// NAS-Bench-201 they come from AutoDL-Projects' loader unless it is ERM.
+	"gaea":                  {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201":      {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201-erm":  {Level: ERM, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201-gdas": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Warmup: 50, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-1shot1":           {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true, Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"}, // the published curves have no warm-up
+
+	// AutoDL-Projects, on NAS-Bench-201.
+	"autodl-darts-v1": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
+	"autodl-darts-v2": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "finite-difference"},
+	"autodl-gdas":     {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
+	"autodl-setn":     {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Hypergradient: "first-order"},
+}
+
+// Options of the hypergradient for weights that sgd moves at learning rate eta.
+func (s Settings) Options(sgd SGD, eta *Node) Options {
+	return Options{
+		Eta: eta, Momentum: sgd.Momentum, WeightDecay: sgd.WeightDecay,
+		Terms: s.Terms, Damping: s.Damping, StepSize: s.StepSize, Epsilon: s.Epsilon,
+	}
+}
+
+// Check returns every field that makes no sense: its name, what it is and what
+// it may be.
+func (s Settings) Check() error {
+	var errs []error
+	expect := func(ok bool, field string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s is %#v, want %s", field, value, want))
+		}
+	}
+	oneOf := func(field, value string, allowed ...string) {
+		expect(slices.Contains(allowed, value), field, value, "one of "+strings.Join(allowed, ", "))
+	}
+	atLeast0 := func(field string, value float64) {
+		expect(value >= 0 && !math.IsInf(value, 1), field, value, "a finite number, at least 0")
+	}
+	oneOf("Level", s.Level, Bilevel, ERM)
+	oneOf("Order", s.Order, ArchitectureFirst, WeightsFirst)
+	if s.Level == Bilevel {
+		oneOf("Pairing", s.Pairing, FreshShuffle, WithoutReplacement, WithReplacement) // Same would be ERM
+	} else {
+		oneOf("Pairing", s.Pairing, FreshShuffle, WithoutReplacement, WithReplacement, Same)
+	}
+	oneOf("Hypergradient", s.Hypergradient, slices.Sorted(maps.Keys(Hypergradients))...)
+	if s.Clip == 0 {
+		oneOf("ClipCovers without Clip", s.ClipCovers, "", ClipWeights)
+	} else {
+		oneOf("ClipCovers", s.ClipCovers, ClipWeights, ClipWeightsAndArchitecture)
+	}
+	atLeast0("Warmup", float64(s.Warmup))
+	atLeast0("Clip", s.Clip)
+	atLeast0("Damping", s.Damping)
+	atLeast0("StepSize", s.StepSize)
+	atLeast0("Epsilon", s.Epsilon)
+	implicit := s.Hypergradient == "cg" || s.Hypergradient == "neumann"
+	expect(s.Terms > 0 || s.Terms == 0 && !implicit, "Terms", s.Terms, "at least 1 for cg and neumann, 0 for the others")
+	expect(s.StepSize != 0 || s.Hypergradient != "neumann", "StepSize", s.StepSize, "more than 0 for neumann, at most 1/(largest eigenvalue of the Hessian)")
+	return errors.Join(errs...)
+}

@@ -1,0 +1,198 @@
+// Package simplex is the geometry of architecture parameters θ: products of
+// simplices, the updates that stay on them, their entropic mirror map and what
+// is measured on them (Li+ 2021, "GAEA", Section 3 and Appendix B).
+//
+// It has two faces. Graph functions take GoMLX nodes, run inside a training
+// step and panic where shapes do not fit; θ has shape [..., |O|] and every row
+// of the last axis is one simplex. Host functions, whose names end in Of where
+// a graph function has the same name, take float64 rows of any lengths, so
+// that they work on simplices of mixed sizes; they panic where two arguments
+// do not have the same rows, as gonum's do.
+//
+// NaN is never hidden: a NaN in θ or in a gradient gives a NaN in its row.
+package simplex
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Sources is the code of this package, for the code version of a trial that
+// uses it.
+//
+//go:embed geometry.go product.go stationarity.go update.go xnas.go
+var Sources embed.FS
+
+// Update is one step on θ against its gradient with step size η. It is a graph
+// function: θ and grad have shape [..., |O|], and so has the result.
+type Update func(theta, grad *Node, eta float64) *Node
+
+// Updates are the known updates by name. Add an own one with
+// Updates["mine"] = func(theta, grad *Node, eta float64) *Node {…}.
+//
+// Those of this package are finite for every finite gradient up to 1e38, and
+// for θ with exact zeros; an operation whose weight is zero keeps it, except
+// under the two that clamp and under "projected".
+var Updates = map[string]Update{
+	"eg":                 EG,
+	"eg-clamp-normalize": EGClampNormalize,
+	"eg-normalize-clamp": EGNormalizeClamp,
+	"projected":          Projected,
+	"softmax":            SoftmaxSGD,
+}
+
+// CheckUpdate returns an error that lists the known names where name is not
+// one of Updates.
+func CheckUpdate(name string) error {
+	if _, ok := Updates[name]; ok {
+		return nil
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(Updates)), ", ")
+	return fmt.Errorf("unknown update %q: take one of %s, or add your own to simplex.Updates", name, known)
+}
+
+// EG is one exponentiated-gradient step, mirror descent on a product of
+// simplices with the entropic mirror map φ(θ) = Σᵢ θᵢ log θᵢ (Li+ 2021, eq. 8):
+//
+//	θₜ₊₁ = θₜ ⊙ exp(−η ∇ₜ) / ‖θₜ ⊙ exp(−η ∇ₜ)‖₁ .
+//
+// It works on log θ, so that a row whose mass sits on one operation neither
+// overflows nor turns into NaN. A weight of zero stays zero; a positive one
+// stays positive, as it does in exact arithmetic: where it would underflow it
+// becomes the smallest normal number (1e-38 in float32), from which it can
+// come back. A row of zeros is no simplex and gives NaN. It is a graph
+// function: it panics where the shapes differ and where η is negative.
+func EG(theta, grad *Node, eta float64) *Node {
+	mustFit("EG", theta, grad, eta)
+	return stayPositive(theta, Softmax(descend(theta, grad, eta), -1))
+}
+
+// clampAt is the smallest weight in GAEA's code.
+const clampAt = 1e-5
+
+// EGClampNormalize is EG as in the code of GAEA PC-DARTS and GAEA DARTS
+// (liamcli/gaea_release@1604615, architect_edarts.py): the product is clamped
+// before it is normalised,
+//
+//	u = max(θₜ ⊙ exp(−η ∇ₜ), 1e-5),   θₜ₊₁ = u / ‖u‖₁ .
+//
+// This departs from eq. 8: the clamp bears on the product itself, so the step
+// depends on the mean of ∇ in a row; operations of weight zero come back; and
+// the entropy cannot fall to 0. Rows sum to 1. Panics as EG does.
+func EGClampNormalize(theta, grad *Node, eta float64) *Node {
+	mustFit("EGClampNormalize", theta, grad, eta)
+	step := atLeast(MulScalar(grad, eta), -1e30) // exp(1e30) stands for all that is more
+	u := Sub(Log(theta), step)
+	return Softmax(atLeast(u, math.Log(clampAt)), -1)
+}
+
+// EGNormalizeClamp is EG as in the code of GAEA GDAS
+// (liamcli/gaea_release@1604615, architect_egdas.py): normalised, then clamped,
+//
+//	θₜ₊₁ = max(EG(θₜ), 1e-5) .
+//
+// Rows need not sum to 1: they may exceed it by up to 1e-5·(|O|−1). Operations
+// of weight zero come back. Panics as EG does.
+func EGNormalizeClamp(theta, grad *Node, eta float64) *Node {
+	return atLeast(EG(theta, grad, eta), clampAt)
+}
+
+// Projected is one projected-gradient step in the Euclidean geometry, exact:
+//
+//	θₜ₊₁ = arg min_{u ∈ Θ} ‖u − (θₜ − η ∇ₜ)‖₂ = max(y − τ, 0),   y = θₜ − η ∇ₜ .
+//
+// The threshold of a row is τ = maxᵢ (Σ_{j: yⱼ ≥ yᵢ} yⱼ − 1) / |{j: yⱼ ≥ yᵢ}|,
+// because Σ_{j∈S} (yⱼ − τ) ≤ 1 for every set S, with equality for the support
+// of the projection. That takes |O|² numbers a row and no sort. Panics as EG
+// does.
+func Projected(theta, grad *Node, eta float64) *Node {
+	mustFit("Projected", theta, grad, eta)
+	y := Sub(theta, MulScalar(Sub(grad, ReduceAndKeep(grad, ReduceMin, -1)), eta))
+	// The projection does not see a shift of a row, nor what lies 1 or more
+	// below its maximum: with the maximum at 0 no sum loses the 1.
+	y = atLeast(Sub(y, ReduceAndKeep(y, ReduceMax, -1)), -1)
+
+	n := theta.Shape().Dim(-1)
+	pairs := append(slices.Clone(theta.Shape().Dimensions), n) // [..., i, j]
+	yi := BroadcastToDims(InsertAxes(y, -1), pairs...)
+	yj := BroadcastToDims(InsertAxes(y, -2), pairs...)
+	above := GreaterOrEqual(yj, yi)
+	sum := ReduceSum(Where(above, yj, ZerosLike(yj)), -1)
+	count := ReduceSum(ConvertDType(above, y.DType()), -1)
+	tau := ReduceAndKeep(Div(AddScalar(sum, -1), count), ReduceMax, -1)
+	return atLeast(Sub(y, tau), 0)
+}
+
+// SoftmaxSGD is one step of plain SGD on logits z with θ = softmax(z), written
+// on θ, so that it needs no state: with J = diag(θ) − θθᵀ, ∂f/∂z = J ∇ and
+//
+//	θₜ₊₁ = softmax(zₜ − η J ∇ₜ),   zₜ = log θₜ,   J ∇ = θ ⊙ (∇ − ⟨θ, ∇⟩) .
+//
+// A softmax does not see that log θ is z but for a constant a row. DARTS's own
+// optimizer is Adam on z, which has state and is not this. A weight of zero (a
+// logit of −∞) stays zero. Rows of θ must sum to 1. Panics as EG does.
+func SoftmaxSGD(theta, grad *Node, eta float64) *Node {
+	mustFit("SoftmaxSGD", theta, grad, eta)
+	mean := ReduceAndKeep(Mul(theta, grad), ReduceSum, -1)
+	gradZ := Mul(theta, Sub(grad, mean))
+	return stayPositive(theta, Softmax(descend(theta, gradZ, eta), -1))
+}
+
+// descend returns log θ − η·step, shifted in each row so that the operation of
+// positive weight with the smallest step has log θ: softmax does not see the
+// shift, and nothing overflows upwards.
+func descend(theta, step *Node, eta float64) *Node {
+	zero := ScalarZero(theta.Graph(), theta.DType())
+	least := ReduceAndKeep(Where(GreaterThan(theta, zero), step, Infinity(theta.Graph(), theta.DType(), 1)), ReduceMin, -1)
+	// Below 0 only where θ is 0, where the step means nothing.
+	down := atLeast(Sub(step, least), 0)
+	return Sub(Log(theta), MulScalar(down, eta))
+}
+
+// stayPositive raises next to the smallest normal number where θ is positive.
+func stayPositive(theta, next *Node) *Node {
+	tiny := Scalar(theta.Graph(), theta.DType(), smallestNormal(theta.DType()))
+	lost := And(GreaterThan(theta, ScalarZero(theta.Graph(), theta.DType())), LessThan(next, tiny))
+	return Where(lost, tiny, next)
+}
+
+func smallestNormal(dtype dtypes.DType) float64 {
+	switch dtype {
+	case dtypes.Float64:
+		return 0x1p-1022
+	case dtypes.Float16:
+		return 0x1p-14
+	default: // float32 and bfloat16
+		return 0x1p-126
+	}
+}
+
+// atLeast is max(x, least), but NaN stays NaN on every backend.
+func atLeast(x *Node, least float64) *Node {
+	bound := Scalar(x.Graph(), x.DType(), least)
+	return Where(LessThan(x, bound), bound, x)
+}
+
+// mustFit panics where an update cannot be taken.
+func mustFit(name string, theta, grad *Node, eta float64) {
+	mustSameShape(name, theta, grad)
+	if !theta.DType().IsFloat() || theta.Rank() == 0 {
+		panic(fmt.Errorf("simplex.%s: theta has shape %s: it must be a float of shape [..., options]", name, theta.Shape()))
+	}
+	if !(eta >= 0 && eta <= math.MaxFloat32) {
+		panic(fmt.Errorf("simplex.%s: the step size is %v: it must be finite and not negative", name, eta))
+	}
+}
+
+func mustSameShape(name string, theta, other *Node) {
+	if !theta.Shape().Equal(other.Shape()) {
+		panic(fmt.Errorf("simplex.%s: theta has shape %s and its companion %s: they must be equal", name, theta.Shape(), other.Shape()))
+	}
+}
