@@ -1,0 +1,256 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// controller is the policy of ENAS (Pham+ 2018, Section 2.4): an LSTM of two
+// layers that draws the operation of one edge after the other, each decision
+// fed into the next by an embedding. It is trained by REINFORCE on the accuracy
+// of the shared weights on validation batches.
+//
+// The papers do not say how an operation is embedded: here one vector for each
+// operation, shared by the edges.
+type controller struct {
+	*Searcher
+	state           []*tensors.Tensor // parameters, Adam's moments, Adam's step
+	sampler, update *Exec
+}
+
+// The parameters of the controller, in their order.
+const (
+	controlStart   = iota // [1, H], the first input
+	controlEmbed          // [|O|, H]
+	controlInput1         // [H, 4H], and so on: gates i, f, g, o
+	controlHidden1        // [H, 4H]
+	controlBias1          // [1, 4H]
+	controlInput2
+	controlHidden2
+	controlBias2
+	controlHead // [H, |O|]
+	controlParameters
+)
+
+func newController(s *Searcher) (*controller, error) {
+	c := &controller{Searcher: s}
+	var err error
+	c.sampler, err = NewExec(s.backend, func(in []*Node) []*Node { return c.draw(in[1:], in[0]) })
+	if err != nil {
+		return nil, fmt.Errorf("search: building the controller: %w", err)
+	}
+	c.update, err = NewExec(s.backend, func(in []*Node) []*Node { return c.reinforce(in[0], in[1], in[2:]) })
+	if err != nil {
+		return nil, fmt.Errorf("search: building the controller's update: %w", err)
+	}
+	return c, nil
+}
+
+func (c *controller) close() {
+	c.sampler.Finalize()
+	c.update.Finalize()
+}
+
+// reset draws new parameters, uniform in ±0.1 as in ENAS.
+func (c *controller) reset(seed uint64) {
+	rng, h, ops := runs.RNG(seed, "controller"), c.Control.Hidden, len(c.space.Ops)
+	dims := [controlParameters][]int{{1, h}, {ops, h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, ops}}
+	var moments []*tensors.Tensor
+	c.state = nil
+	for _, d := range dims {
+		flat := make([]float32, d[0]*d[1])
+		for i := range flat {
+			flat[i] = float32(0.2*rng.Float64() - 0.1)
+		}
+		c.state = append(c.state, tensors.FromFlatDataAndDimensions(flat, d...))
+		moments = append(moments, zeros(d...), zeros(d...))
+	}
+	c.state = append(append(c.state, moments...), tensors.FromScalar(float32(0)))
+}
+
+// policy runs the LSTM over the edges. next is called with the logits of each
+// edge, [S, |O|], and returns the one-hot decision, [S, |O|].
+func (c *controller) policy(params []*Node, samples int, next func(edge int, logits *Node) *Node) {
+	h := c.Control.Hidden
+	g, dtype := params[0].Graph(), params[0].DType()
+	hidden := [2]*Node{}
+	cell := [2]*Node{}
+	for l := range hidden {
+		hidden[l], cell[l] = Zeros(g, shapes.Make(dtype, samples, h)), Zeros(g, shapes.Make(dtype, samples, h))
+	}
+	x := BroadcastToDims(params[controlStart], samples, h)
+	for edge := range c.space.Edges {
+		for l := range hidden {
+			p := params[controlInput1+3*l:]
+			hidden[l], cell[l] = lstm(x, hidden[l], cell[l], p[0], p[1], p[2])
+			x = hidden[l]
+		}
+		z := DivScalar(matmul(x, params[controlHead]), c.Control.Temperature)
+		if c.Control.Tanh > 0 {
+			z = MulScalar(Tanh(z), c.Control.Tanh)
+		}
+		x = matmul(next(edge, z), params[controlEmbed])
+	}
+}
+
+func matmul(a, b *Node) *Node { return Einsum("ij,jk->ik", a, b) }
+
+// lstm is one step of a layer (Hochreiter & Schmidhuber 1997, with forget gates).
+func lstm(x, h, cell, input, hidden, bias *Node) (*Node, *Node) {
+	n := h.Shape().Dim(1)
+	gates := Add(matmul(x, input), matmul(h, hidden))
+	gates = Add(gates, BroadcastToDims(bias, gates.Shape().Dimensions...))
+	gate := func(i int) *Node { return Slice(gates, AxisRange(), AxisRange(i*n, (i+1)*n)) }
+	cell = Add(Mul(Sigmoid(gate(1)), cell), Mul(Sigmoid(gate(0)), Tanh(gate(2))))
+	return Mul(Sigmoid(gate(3)), Tanh(cell)), cell
+}
+
+// draw turns uniform numbers [S, |E|] into decisions [S, |E|] int32, by the
+// inverse of each edge's distribution function, and the entropy [S] of the
+// distributions that each was drawn from, summed over the edges, in nats.
+func (c *controller) draw(params []*Node, uniform *Node) []*Node {
+	samples, ops := uniform.Shape().Dim(0), len(c.space.Ops)
+	var decisions []*Node
+	entropy := Zeros(uniform.Graph(), shapes.Make(uniform.DType(), samples))
+	c.policy(params, samples, func(edge int, logits *Node) *Node {
+		below := matmul(Softmax(logits, -1), upper(logits.Graph(), logits.DType(), ops)) // P(o' ≤ o)
+		u := BroadcastToDims(Slice(uniform, AxisRange(), AxisElem(edge)), samples, ops)
+		passed := ConvertDType(LessOrEqual(below, u), dtypes.Int32)
+		decision := MinScalar(ReduceSum(passed, -1), float64(ops-1)) // rounding may leave the last sum below 1
+		decisions = append(decisions, decision)
+		entropy = Sub(entropy, ReduceSum(Mul(Softmax(logits, -1), LogSoftmax(logits, -1)), -1))
+		return OneHot(decision, ops, logits.DType())
+	})
+	return []*Node{Stack(decisions, 1), entropy}
+}
+
+// upper is the matrix that sums up to and including a column.
+func upper(g *Graph, dtype dtypes.DType, n int) *Node {
+	m := make([][]float32, n)
+	for i := range m {
+		m[i] = make([]float32, n)
+		for j := i; j < n; j++ {
+			m[i][j] = 1
+		}
+	}
+	return ConvertDType(Const(g, m), dtype)
+}
+
+// reinforce is one step of Adam, after clipping at 5, on the mean over samples
+// of −A·log P(decisions), A being the advantage [S].
+func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Node {
+	params, moments, t := state[:controlParameters], state[controlParameters:3*controlParameters], state[3*controlParameters]
+	samples, ops := decisions.Shape().Dim(0), len(c.space.Ops)
+	var logP *Node
+	c.policy(params, samples, func(edge int, logits *Node) *Node {
+		hot := OneHot(Squeeze(Slice(decisions, AxisRange(), AxisElem(edge)), 1), ops, logits.DType())
+		chosen := ReduceSum(Mul(hot, LogSoftmax(logits, -1)), -1)
+		if logP == nil {
+			logP = chosen
+		} else {
+			logP = Add(logP, chosen)
+		}
+		return hot
+	})
+	grad := bilevel.ClipGlobalNorm(Gradient(Neg(ReduceAllMean(Mul(advantage, logP))), params...), 5)
+	var m, v []*Node
+	for i := range params {
+		m, v = append(m, moments[2*i]), append(v, moments[2*i+1])
+	}
+	adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	next, m, v := adam.Step(params, grad, m, v, t, c.Control.Rate)
+	for i := range m {
+		next = append(next, m[i], v[i])
+	}
+	return append(next, AddScalar(t, 1))
+}
+
+// sample draws n architectures and returns the entropy that each was drawn
+// with.
+func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []float64, err error) {
+	uniform := make([]float32, n*len(c.space.Edges))
+	for i := range uniform {
+		uniform[i] = rng.Float32()
+	}
+	args := []any{tensors.FromFlatDataAndDimensions(uniform, n, len(c.space.Edges))}
+	for _, t := range c.state[:controlParameters] {
+		args = append(args, t)
+	}
+	out, err := c.sampler.Call(args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer out[0].MustFinalizeAll()
+	flat, err := tensors.CopyFlatData[int32](out[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	archs = make([][]int, n)
+	for i, o := range flat {
+		archs[i/len(c.space.Edges)] = append(archs[i/len(c.space.Edges)], int(o))
+	}
+	entropy, err = float64s(out[1])
+	return archs, entropy, err
+}
+
+// train makes the controller's updates after an epoch. The reward of a sample
+// is its accuracy on one validation batch and a little of its entropy; the
+// baseline is the rewards' moving average, begun with the first accuracy and
+// updated before the advantage.
+func (c *controller) train(ctx context.Context, r *run, at *position) error {
+	rng := runs.RNG(r.seed, "controller", fmt.Sprint(r.at.Epoch))
+	for range c.Control.Steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		archs, entropy, err := c.sample(c.Control.Samples, rng)
+		if err != nil {
+			return err
+		}
+		advantage, decisions := make([]float32, len(archs)), []int32{}
+		for i, choice := range archs {
+			right, err := r.rightOn(pick(rng, r.validation, r.Batch), r.space.OneHot(choice))
+			if err != nil {
+				return err
+			}
+			reward := float64(right) / float64(r.Batch)
+			if !at.Known {
+				at.Bias, at.Known = reward, true
+			}
+			reward += c.Control.EntropyWeight * entropy[i]
+			at.Bias -= (1 - c.Control.BaselineDecay) * (at.Bias - reward)
+			advantage[i] = float32(reward - at.Bias)
+			for _, o := range choice {
+				decisions = append(decisions, int32(o))
+			}
+		}
+		if err := c.step(decisions, advantage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *controller) step(decisions []int32, advantage []float32) error {
+	n := len(advantage)
+	args := []any{tensors.FromFlatDataAndDimensions(decisions, n, len(decisions)/n), tensors.FromFlatDataAndDimensions(advantage, n)}
+	for _, t := range c.state {
+		donated, err := DonateTensorBuffer(t, c.backend, 0)
+		if err != nil {
+			return fmt.Errorf("donating the controller: %w", err)
+		}
+		args = append(args, donated)
+	}
+	out, err := c.update.Call(args...)
+	c.state = out
+	return err
+}

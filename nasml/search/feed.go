@@ -1,0 +1,130 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// divide splits the images into those that train the weights and those that
+// move the architecture.
+func (s *Searcher) divide(seed uint64) (train, validation []int, err error) {
+	var rng *rand.Rand
+	if s.Split == "random" {
+		rng = runs.RNG(seed, "split")
+	}
+	return s.Bilevel.Split(s.images.Len(), 0.5, rng)
+}
+
+// drawEpoch draws the batches of an epoch. Like all that is random in a search,
+// it is a function of the seed and of where the search stands, so that a
+// resumed search has no generator to restore.
+func (s *Searcher) drawEpoch(seed uint64, epoch int) (bilevel.Epoch, error) {
+	train, validation, err := s.divide(seed)
+	if err != nil {
+		return bilevel.Epoch{}, err
+	}
+	return s.Bilevel.Epoch(train, validation, s.Batch, runs.RNG(seed, "batches", fmt.Sprint(epoch)))
+}
+
+// feed is what the step under way is given; see feedOf.
+func (r *run) feed() ([]any, error) {
+	rng := runs.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
+	train, trainLabels, err := r.batch(r.batches.Weights[r.at.Step], rng)
+	if err != nil {
+		return nil, err
+	}
+	valid, validLabels, err := r.batch(r.batches.Architecture[r.at.Step], rng)
+	if err != nil {
+		return nil, err
+	}
+	draws, err := r.draws(rng)
+	if err != nil {
+		return nil, err
+	}
+	warmup := float32(0)
+	if r.at.Epoch < r.Bilevel.Warmup {
+		warmup = 1
+	}
+	before := max(0, r.at.Epoch-r.Bilevel.Warmup)*r.steps + r.at.Step
+	return []any{
+		train, trainLabels, valid, validLabels, draws,
+		float32(r.rate(r.at.Epoch)), float32(r.tau(r.at.Epoch)), float32(before), warmup,
+	}, nil
+}
+
+// batch makes tensors of images, augmented where there is a generator.
+func (s *Searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
+	side := s.images.Height
+	pixels, classes := make([]float32, len(indices)*side*side*3), make([]int32, len(indices))
+	augment := s.Augment
+	if rng == nil {
+		augment = augment.Plain()
+	}
+	if err := augment.Batch(pixels, s.images, indices, rng); err != nil {
+		return nil, nil, err
+	}
+	for i, j := range indices {
+		classes[i] = int32(s.images.Labels[j])
+	}
+	return tensors.FromFlatDataAndDimensions(pixels, len(indices), side, side, 3), tensors.FromFlatDataAndDimensions(classes, len(indices)), nil
+}
+
+// draws are the random parts of both passes, [2, |E|, |O|].
+func (r *run) draws(rng *rand.Rand) (*tensors.Tensor, error) {
+	edges, ops := len(r.space.Edges), len(r.space.Ops)
+	flat := make([]float32, 2*edges*ops)
+	for i, pass := range []Pass{r.method.Weights, r.method.Architecture} {
+		part := flat[i*edges*ops : (i+1)*edges*ops]
+		switch pass {
+		case Gumbel:
+			for j := range part {
+				part[j] = float32(-math.Log(rng.ExpFloat64()))
+			}
+		case Uniform:
+			hot(part, r.random(rng), ops)
+		case Controller:
+			sampled, _, err := r.control.sample(1, rng)
+			if err != nil {
+				return nil, err
+			}
+			hot(part, sampled[0], ops)
+		case Mixture, PerExample, NoPass: // nothing is random
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, 2, edges, ops), nil
+}
+
+// hot writes one-hot rows.
+func hot(part []float32, choice []int, ops int) {
+	for e, o := range choice {
+		part[e*ops+o] = 1
+	}
+}
+
+// rate is η of the weights in an epoch.
+func (s Settings) rate(epoch int) float64 {
+	length := s.ScheduleEpochs
+	if length == 0 {
+		length = s.Epochs
+	}
+	return bilevel.Cosine(s.LearningRate, s.LearningRateMin, epoch, length)
+}
+
+// tau is the temperature of the Gumbel-softmax in an epoch e of E,
+//
+//	τ = first − (first − last)·max(e − from, 0)/(E − 1) ,
+//
+// which reaches last only where from is 0 (liamcli/gaea_release@1604615
+// begins at 50 and ends at 3.42).
+func (s Settings) tau(epoch int) float64 {
+	if s.Epochs < 2 {
+		return s.TauFirst
+	}
+	return s.TauFirst - (s.TauFirst-s.TauLast)*float64(max(epoch-s.TauFrom, 0))/float64(s.Epochs-1)
+}

@@ -1,0 +1,97 @@
+// Package search holds the methods of neural architecture search: those that
+// share weights in a supernet (Searcher) and those that query a table
+// (TabularMethods).
+//
+// A weight-sharing method is data: how the architecture parameters are held,
+// under which architecture the weights are trained, under which the
+// architecture's own gradient is taken, and how one architecture is picked in
+// the end. A reader's own is one line,
+//
+//	search.Methods["mine"] = search.Method{Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture, Update: "mine", Final: search.ByArgmax}
+//
+// with Update the name of an entry of simplex.Updates.
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Hold says what the architecture parameters are.
+type Hold string
+
+// The ways to hold them: logits α behind a softmax, points θ of a product of
+// simplices, or none at all.
+const (
+	Logits    Hold = "logits"
+	OnSimplex Hold = "simplex"
+	Nothing   Hold = "none"
+)
+
+// Pass says under which architecture a forward pass is made.
+type Pass string
+
+// The passes. With θ̃ = softmax(α) or θ:
+//
+//	Mixture     every edge is Σ_o θ̃_o·o(x)
+//	PerExample  the same, with one copy of θ̃ for each example, so that each has an architecture gradient of its own (XNAS)
+//	Gumbel      one operation an edge by the hard Gumbel-softmax trick (GDAS)
+//	Uniform     one operation an edge, drawn uniformly
+//	Controller  one operation an edge, drawn by the LSTM controller of ENAS
+//	NoPass      there is none
+const (
+	Mixture    Pass = "mixture"
+	PerExample Pass = "per-example"
+	Gumbel     Pass = "gumbel"
+	Uniform    Pass = "uniform"
+	Controller Pass = "controller"
+	NoPass     Pass = ""
+)
+
+// Final says how the architecture is picked after the search.
+type Final string
+
+// The rules. ByArgmax takes the largest θ of each edge; the others rank
+// candidates by the accuracy of the shared weights on one batch of validation
+// images: random ones, those that are most probable under θ, or samples of the
+// controller.
+const (
+	ByArgmax     Final = "argmax"
+	ByRandom     Final = "random"
+	ByLikelihood Final = "likelihood"
+	ByController Final = "controller"
+)
+
+// Method is a weight-sharing search method.
+type Method struct {
+	Title        string
+	Source       string // the paper it is from
+	Hold         Hold
+	Weights      Pass   // under which the weights are trained
+	Architecture Pass   // under which the gradient of θ is taken
+	Update       string // of θ: "adam" or "sgd" (on α), "xnas", or a name of simplex.Updates
+	Final        Final
+}
+
+// Methods are the weight-sharing methods by name. Add an own one.
+var Methods = map[string]Method{
+	"darts":      {"DARTS", "Liu+ 2019", Logits, Mixture, Mixture, "adam", ByArgmax},
+	"gaea-darts": {"GAEA DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},
+	"xnas":       {"XNAS", "Nayman+ 2019", OnSimplex, Mixture, PerExample, "xnas", ByArgmax},
+	"gdas":       {"GDAS", "Dong & Yang 2019", Logits, Gumbel, Gumbel, "adam", ByArgmax},
+	"gaea-gdas":  {"GAEA GDAS", "Li+ 2021", OnSimplex, Gumbel, Gumbel, "eg", ByArgmax},
+	"setn":       {"SETN", "Dong & Yang 2019b", Logits, Uniform, Mixture, "adam", ByLikelihood},
+	"rsps":       {"RSPS", "Li & Talwalkar 2019", Nothing, Uniform, NoPass, "", ByRandom},
+	"enas":       {"ENAS", "Pham+ 2018", Nothing, Controller, NoPass, "", ByController},
+}
+
+// lookup finds a method.
+func lookup(name string) (Method, error) {
+	if m, ok := Methods[name]; ok {
+		return m, nil
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(Methods)), ", ")
+	return Method{}, fmt.Errorf("unknown search method %q: take one of %s, or add your own to search.Methods", name, known)
+}

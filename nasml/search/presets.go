@@ -1,0 +1,183 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/data"
+)
+
+// AsPaper returns the settings of a method on NAS-Bench-201 and CIFAR-10 as the
+// paper that reports it has them: Li+ 2021, Appendix C.3 and C.4, for darts,
+// gaea-darts, gaea-gdas and xnas; Dong & Yang 2020 for the others. For ERM set
+// Bilevel.Level to "erm"; for DARTS of second order, Bilevel.Hypergradient to
+// "unrolled".
+func AsPaper(method string) (Settings, error) { return preset(method, paperSettings) }
+
+// AsCode returns the settings that the authors' code has (liamcli/gaea_release
+// at 1604615 and D-X-Y/AutoDL-Projects at f46486e). Differences prints where
+// they are not the paper's.
+func AsCode(method string) (Settings, error) { return preset(method, codeSettings) }
+
+// AsQuick returns settings that two cores can run in about a minute: the
+// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
+// and no operation "none".
+func AsQuick(method string) (Settings, error) { return preset(method, quickSettings) }
+
+func preset(method string, of map[string]func() Settings) (Settings, error) {
+	make, ok := of[method]
+	if !ok {
+		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
+	}
+	return make(), nil
+}
+
+// gaea is Li+ 2021, Appendix C.3. Momentum without Nesterov, the split and the
+// augmentation are DARTS', on which its code is built.
+func gaea(method string) Settings {
+	return Settings{
+		Method: method, Space: "nasbench201", Without: []string{"none"},
+		Channels: 16, Cells: 5, Image: 32, TrackStats: true,
+		Epochs: 25, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, WeightDecay: 3e-4,
+		Bilevel: bilevel.AsCode["gaea"],
+		Start:   "uniform", ArchRate: 0.1,
+		Split: "ordered", Augment: data.Augments["darts"], EvaluateEvery: 5,
+	}
+}
+
+// adam gives settings the architecture's optimizer of DARTS (Liu+ 2019).
+func adam(s Settings) Settings {
+	s.Start, s.ArchRate = "normal", 3e-4
+	s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = bilevel.DARTSAdam.Beta1, bilevel.DARTSAdam.Beta2, bilevel.DARTSAdam.WeightDecay
+	return s
+}
+
+// autoDL is how the benchmark's authors ran weight-sharing methods. Their
+// split is a fixed random one whose file is not public with the paper; here it
+// depends on the seed. Batch norm uses batch statistics (their BN=0).
+func autoDL(method, program string) Settings {
+	return adam(Settings{
+		Method: method, Space: "nasbench201",
+		Channels: 16, Cells: 5, Image: 32,
+		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
+		Bilevel: bilevel.AsCode[program],
+		Split:   "random", Augment: data.Augments["autodl"], EvaluateEvery: 25,
+	})
+}
+
+// with changes settings.
+func with(s Settings, change func(*Settings)) Settings {
+	change(&s)
+	return s
+}
+
+var paperSettings = map[string]func() Settings{
+	"gaea-darts": func() Settings { return gaea("gaea-darts") },
+	"darts":      func() Settings { return adam(gaea("darts")) }, // "first-order DARTS with this modification": without none
+	"gaea-gdas": func() Settings {
+		return with(gaea("gaea-gdas"), func(s *Settings) {
+			s.Without, s.Epochs, s.TauFirst, s.TauLast = nil, 150, 10, 0.1
+		})
+	},
+	// C.4 gives no settings: those of GAEA DARTS with Nayman+'s step size and
+	// L = 1. The published curves go beyond epoch 56.
+	"xnas": func() Settings {
+		return with(gaea("xnas"), func(s *Settings) { s.ArchRate, s.GradientClip, s.Epochs = 0, 1, 60 })
+	},
+	"gdas": func() Settings {
+		return with(autoDL("gdas", "autodl-gdas"), func(s *Settings) { s.TauFirst, s.TauLast = 10, 0.1 })
+	},
+	"setn": func() Settings {
+		return with(autoDL("setn", "autodl-setn"), func(s *Settings) { s.Candidates, s.CandidateBatch = 100, 512 })
+	},
+	"rsps": func() Settings {
+		return with(autoDL("rsps", "autodl-gdas"), func(s *Settings) {
+			noArchitecture(s)
+			s.Candidates, s.CandidateBatch = 100, 512
+		})
+	},
+	"enas": func() Settings {
+		return with(autoDL("enas", "autodl-gdas"), func(s *Settings) {
+			noArchitecture(s)
+			s.Batch, s.LearningRate, s.LearningRateMin, s.ScheduleEpochs = 128, 0.05, 0.0005, 10
+			s.Candidates, s.CandidateBatch = 100, 512
+			s.Control = ControllerSettings{Hidden: 32, Rate: 0.001, Steps: 50, Samples: 20, EntropyWeight: 1e-4, BaselineDecay: 0.99, Temperature: 5, Tanh: 2.5}
+		})
+	},
+}
+
+// noArchitecture takes out what a method without θ does not read, so that it
+// changes no key.
+func noArchitecture(s *Settings) {
+	s.Start, s.ArchRate, s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = "", 0, 0, 0, 0
+	s.Bilevel.ClipCovers = bilevel.ClipWeights
+}
+
+var codeSettings = map[string]func() Settings{
+	"gaea-darts": func() Settings {
+		return with(gaea("gaea-darts"), gaeaCode)
+	},
+	// The code's "fdarts": plain gradient descent on α.
+	"darts": func() Settings {
+		return with(adam(gaea("darts")), func(s *Settings) {
+			gaeaCode(s)
+			s.Update, s.ArchBeta1, s.ArchBeta2 = "sgd", 0, 0
+		})
+	},
+	"gaea-gdas": func() Settings {
+		return with(paperSettings["gaea-gdas"](), func(s *Settings) {
+			s.Bilevel = bilevel.AsCode["gaea-nasbench201-gdas"]
+			s.Update, s.ArchRate, s.EntropyWeight, s.TauFrom = "eg-normalize-clamp", 0.01, 0.01, 50
+		})
+	},
+	"gdas": paperSettings["gdas"],
+	"setn": paperSettings["setn"],
+	"rsps": paperSettings["rsps"],
+	"enas": paperSettings["enas"],
+}
+
+// gaeaCode turns the paper's settings of GAEA into those of its code: 24
+// channels, a cosine over 50 epochs of which 25 are run, and a clamp.
+func gaeaCode(s *Settings) {
+	s.Bilevel = bilevel.AsCode["gaea-nasbench201"]
+	s.Channels, s.ScheduleEpochs = 24, 50
+	if s.Method == "gaea-darts" {
+		s.Update = "eg-clamp-normalize"
+	}
+}
+
+// benchmark is DARTS as Dong & Yang 2020 ran it, with the operation "none".
+func benchmark() Settings {
+	return with(autoDL("darts", "autodl-darts-v1"), func(s *Settings) { s.Epochs, s.EvaluateEvery = 50, 5 })
+}
+
+// AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the
+// benchmark; Li+ 2021 ran it anew, without "none" (AsPaper).
+func AsBenchmark() Settings { return benchmark() }
+
+var quickSettings = func() map[string]func() Settings {
+	quick := map[string]func() Settings{}
+	for name, paper := range paperSettings {
+		quick[name] = func() Settings { return with(paper(), makeQuick) }
+	}
+	return quick
+}()
+
+// makeQuick makes settings small.
+func makeQuick(s *Settings) {
+	s.Without = []string{"none"}
+	s.Channels, s.Cells, s.Image, s.TrackStats = 8, 1, 16, false
+	s.Epochs, s.ScheduleEpochs, s.EvaluateEvery, s.TauFrom = 25, 0, 5, 0
+	s.Bilevel.KeepLast, s.Bilevel.Warmup = false, 0
+	s.Batch = 64
+	if s.Candidates > 0 {
+		s.Candidates, s.CandidateBatch = 100, 256
+	}
+	if s.Method == "enas" {
+		s.ScheduleEpochs = 10
+		s.Control.Steps, s.Control.Samples = 5, 10
+	}
+}

@@ -1,0 +1,220 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/compute"
+	_ "github.com/gomlx/compute/gobackend"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/simplex"
+)
+
+// pure is GoMLX's own backend, which compiles nothing: XLA takes longer to
+// compile these programs than it takes this one to run them.
+func pure(t *testing.T) compute.Backend {
+	t.Helper()
+	b, err := compute.NewWithConfig("go")
+	require.NoError(t, err)
+	return b
+}
+
+// pictures are images with classes that can be told apart.
+func pictures(t *testing.T, n int) *data.Images {
+	t.Helper()
+	grey, err := data.SyntheticImages(1, n, data.ImageSpec{Classes: 3, Height: 8, Width: 8})
+	require.NoError(t, err)
+	colour := *grey
+	colour.Channels, colour.Pixels = 3, nil
+	for _, p := range grey.Pixels {
+		colour.Pixels = append(colour.Pixels, p, 255-p, p/2)
+	}
+	return &colour
+}
+
+// tiny are settings that compile in seconds.
+func tiny(t *testing.T, method string) Settings {
+	t.Helper()
+	s, err := AsQuick(method)
+	require.NoError(t, err)
+	s.Channels, s.Image, s.Batch, s.Epochs, s.EvaluateEvery = 2, 8, 4, 2, 1
+	if s.Candidates > 0 {
+		s.Candidates, s.CandidateBatch = 3, 4
+	}
+	if s.Control.Steps > 0 {
+		s.Control.Steps, s.Control.Samples = 2, 2
+	}
+	return s
+}
+
+func TestEveryMethodSearches(t *testing.T) {
+	images := pictures(t, 24)
+	for _, method := range slices.Sorted(maps.Keys(Methods)) {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s := tiny(t, method)
+			x, err := NewSearcher(pure(t), s, images)
+			require.NoError(t, err)
+			defer x.Close()
+			c, err := x.Search(t.Context(), 3, Options{})
+			require.NoError(t, err)
+			require.Len(t, c.Theta, 3)
+			require.Len(t, c.TrainLoss, 2)
+			require.Len(t, c.Final, 6)
+			entropy := c.Entropy(4)
+			require.InDelta(t, math.Log(4), entropy[0], 1e-5)
+			if Methods[method].Hold == Nothing {
+				require.InDelta(t, math.Log(4), entropy[2], 1e-5)
+				require.Empty(t, c.ValidLoss)
+			} else {
+				require.NotEqual(t, c.Theta[0], c.Theta[2], "θ has not moved")
+				require.Equal(t, []float64{1, 2}, c.Evaluated)
+			}
+			again, err := x.Search(t.Context(), 3, Options{})
+			require.NoError(t, err)
+			require.Equal(t, c, again, "the same seed gives the same curve")
+		})
+	}
+}
+
+// interrupted is a search that is stopped after so many steps and goes on from
+// what it saved.
+func interrupted(t *testing.T, x *Searcher, steps int) *Curve {
+	t.Helper()
+	var saved []byte
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	o := Options{
+		Load: func() (io.ReadCloser, error) {
+			if saved == nil {
+				return nil, runs.ErrNotFound
+			}
+			return io.NopCloser(bytes.NewReader(saved)), nil
+		},
+		Save: func(write func(io.Writer) error) error {
+			var b bytes.Buffer
+			err := write(&b)
+			saved = b.Bytes()
+			return err
+		},
+		Observe: func(m Moment) {
+			if m.Epoch*m.Steps+m.Step >= steps {
+				stop()
+			}
+		},
+	}
+	_, err := x.Search(ctx, 3, o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotEmpty(t, saved)
+	o.Observe = nil
+	c, err := x.Search(t.Context(), 3, o)
+	require.NoError(t, err)
+	return c
+}
+
+func TestAnInterruptedSearchGivesTheSameCurve(t *testing.T) {
+	for _, method := range []string{"gaea-darts", "enas", "gdas"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			x, err := NewSearcher(pure(t), tiny(t, method), pictures(t, 24))
+			require.NoError(t, err)
+			defer x.Close()
+			whole, err := x.Search(t.Context(), 3, Options{})
+			require.NoError(t, err)
+			for _, steps := range []int{2, 3, 4} { // within an epoch, at its end, in the next
+				require.Equal(t, whole, interrupted(t, x, steps), "stopped after %d steps", steps)
+			}
+		})
+	}
+}
+
+func TestNaNInThetaIsAnError(t *testing.T) {
+	simplex.Updates["broken"] = func(theta, grad *Node, _ float64) *Node {
+		return Add(theta, Log(Neg(Abs(grad)))) // NaN
+	}
+	defer delete(simplex.Updates, "broken")
+	s := tiny(t, "gaea-darts")
+	s.Update = "broken"
+	x, err := NewSearcher(pure(t), s, pictures(t, 24))
+	require.NoError(t, err)
+	defer x.Close()
+	_, err = x.Search(t.Context(), 0, Options{})
+	require.ErrorContains(t, err, "epoch 1: step 1 of 3")
+	require.ErrorContains(t, err, `θ of skip_connect on edge 1<-0 is NaN`)
+}
+
+func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		want   string
+	}{
+		"method":    {func(s *Settings) { s.Method = "dart" }, `"dart"`},
+		"space":     {func(s *Settings) { s.Space = "dars" }, `"dars"`},
+		"operation": {func(s *Settings) { s.Without = []string{"sep_conv"} }, `"sep_conv"`},
+		"update":    {func(s *Settings) { s.Update = "adam" }, "adam"},
+		"image":     {func(s *Settings) { s.Image = 10 }, "multiple of 4"},
+		"rate":      {func(s *Settings) { s.ArchRate = 0 }, "ArchRate is 0"},
+		"split":     {func(s *Settings) { s.Split = "third" }, `"third"`},
+	} {
+		s := tiny(t, "gaea-darts")
+		c.change(&s)
+		require.ErrorContains(t, s.Check(), c.want, name)
+	}
+	_, err := NewSearcher(nil, tiny(t, "darts"), pictures(t, 4))
+	require.ErrorContains(t, err, "4")
+}
+
+func TestPresetsAreWhole(t *testing.T) {
+	for method := range Methods {
+		for name, preset := range map[string]func(string) (Settings, error){"paper": AsPaper, "quick": AsQuick, "code": AsCode} {
+			s, err := preset(method)
+			if name == "code" && method == "xnas" {
+				require.ErrorContains(t, err, "no settings are listed", "its authors published no code")
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, s.Check(), "%s %s", name, method)
+		}
+	}
+}
+
+func TestWherePaperAndCodeDiffer(t *testing.T) {
+	paper, err := AsPaper("gaea-darts")
+	require.NoError(t, err)
+	code, err := AsCode("gaea-darts")
+	require.NoError(t, err)
+	require.Contains(t, Differences(paper, code), "channels: 16, 24")
+	require.Contains(t, Differences(paper, code), `update: "", "eg-clamp-normalize"`)
+	require.Empty(t, Differences(paper, paper))
+}
+
+func TestTheCodeOfGAEAStopsItsScheduleHalfWay(t *testing.T) {
+	code, err := AsCode("gaea-darts")
+	require.NoError(t, err)
+	require.InDelta(t, 0.0138, code.rate(24), 4e-4) // reference: 0.0138 after 25 of 50 epochs
+	paper, err := AsPaper("gaea-darts")
+	require.NoError(t, err)
+	require.InDelta(t, 0.001, paper.rate(24), 1e-3/10)
+	gdas, err := AsCode("gaea-gdas")
+	require.NoError(t, err)
+	require.InDelta(t, 3.42, gdas.tau(149), 0.01)
+	require.InDelta(t, 10, gdas.tau(50), 1e-12)
+	gdas, err = AsPaper("gaea-gdas")
+	require.NoError(t, err)
+	require.InDelta(t, 0.1, gdas.tau(149), 1e-12)
+}
+
+func TestLikeliestArchitectures(t *testing.T) {
+	theta := [][]float64{{0.6, 0.3, 0.1}, {0.5, 0.5, 0}}
+	require.Equal(t, [][]int{{0, 0}, {0, 1}, {1, 0}}, likeliest(theta, 3))
+	require.Len(t, likeliest(theta, 100), 9)
+}

@@ -1,0 +1,196 @@
+package search
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/simplex"
+)
+
+// Settings are all that a weight-sharing search depends on besides data and
+// seed. They are JSON and part of a trial's key.
+type Settings struct {
+	Method  string   `json:"method"`            // a name of Methods
+	Space   string   `json:"space"`             // a name of supernet.Spaces
+	Without []string `json:"without,omitempty"` // operations that are left out
+
+	// The supernet.
+	Channels   int  `json:"channels"`  // C of the first stage
+	Cells      int  `json:"cells"`     // N of each stage
+	Image      int  `json:"image"`     // side of the images, pixels; smaller than the data's: 2×2 means
+	Affine     bool `json:"affine"`    // batch norm in cells has scale and shift
+	ConvBias   bool `json:"conv_bias"` // convolutions in cells have a bias
+	TrackStats bool `json:"track_stats"`
+
+	// The weights.
+	Epochs          int     `json:"epochs"`
+	Batch           int     `json:"batch"`
+	LearningRate    float64 `json:"learning_rate"`     // at the first epoch
+	LearningRateMin float64 `json:"learning_rate_min"` // at the end of the cosine
+	ScheduleEpochs  int     `json:"schedule_epochs"`   // length of the cosine; 0: Epochs
+	Momentum        float64 `json:"momentum"`
+	Nesterov        bool    `json:"nesterov"`
+	WeightDecay     float64 `json:"weight_decay"`
+
+	// How weights and architecture take turns.
+	Bilevel bilevel.Settings `json:"bilevel"`
+
+	// The architecture.
+	Start           string  `json:"start"`  // "uniform", or "normal": α = 10⁻³·N(0, 1)
+	Update          string  `json:"update"` // empty: the method's own
+	ArchRate        float64 `json:"arch_rate"`
+	ArchBeta1       float64 `json:"arch_beta1,omitempty"`        // of Adam
+	ArchBeta2       float64 `json:"arch_beta2,omitempty"`        // of Adam
+	ArchWeightDecay float64 `json:"arch_weight_decay,omitempty"` // L2 of α, added to its gradient
+	EntropyWeight   float64 `json:"entropy_weight,omitempty"`    // of Σθ log(θ|O|), the divergence from the uniform point
+	TauFirst        float64 `json:"tau_first,omitempty"`         // temperature of the Gumbel-softmax
+	TauLast         float64 `json:"tau_last,omitempty"`
+	TauFrom         int     `json:"tau_from,omitempty"`      // epoch at which it begins to fall
+	GradientClip    float64 `json:"gradient_clip,omitempty"` // XNAS: bound of an example's gradient
+
+	// The images.
+	Split   string       `json:"split"` // "ordered": first half for weights, second for the architecture; or "random"
+	Augment data.Augment `json:"augment"`
+
+	// The end.
+	Candidates     int `json:"candidates,omitempty"`      // ranked by shared weights
+	CandidateBatch int `json:"candidate_batch,omitempty"` // images that each is ranked on
+	EvaluateEvery  int `json:"evaluate_every"`            // epochs between evaluations of the supernet and its discretisation; 0: at the end only
+
+	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
+}
+
+// ControllerSettings are those of ENAS's controller.
+type ControllerSettings struct {
+	Hidden        int     `json:"hidden"`         // units of a layer of the LSTM, which has two
+	Rate          float64 `json:"rate"`           // of Adam
+	Steps         int     `json:"steps"`          // updates after each epoch
+	Samples       int     `json:"samples"`        // architectures of an update
+	EntropyWeight float64 `json:"entropy_weight"` // of the reward
+	BaselineDecay float64 `json:"baseline_decay"`
+	Temperature   float64 `json:"temperature"` // logits are Tanh·tanh(z/Temperature)
+	Tanh          float64 `json:"tanh"`
+}
+
+// Check returns what makes no sense, all of it.
+func (s Settings) Check() error {
+	m, err := lookup(s.Method)
+	e := expectation{err}
+	_, err = s.space()
+	e = append(e, err, s.Bilevel.Check())
+	e.that(s.Channels >= 1 && s.Cells >= 1, "Channels is %d and Cells %d, want at least 1", s.Channels, s.Cells)
+	e.that(s.Image >= 4 && s.Image%4 == 0, "Image is %d, want a multiple of 4: two stages halve it", s.Image)
+	e.that(s.Epochs >= 1 && s.Batch >= 2, "Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
+	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0, "LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0", s.LearningRate, s.LearningRateMin)
+	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0, "ScheduleEpochs is %d and EvaluateEvery %d, want at least 0", s.ScheduleEpochs, s.EvaluateEvery)
+	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0, "Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
+	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
+	e = append(e, s.Augment.Check())
+	return errors.Join(append(e, s.checkArchitecture(m))...)
+}
+
+// expectation collects what is wrong.
+type expectation []error
+
+func (e *expectation) that(ok bool, format string, args ...any) {
+	if !ok {
+		*e = append(*e, fmt.Errorf(format, args...))
+	}
+}
+
+// checkArchitecture looks at how θ is held and moved, and how one architecture
+// is picked.
+func (s Settings) checkArchitecture(m Method) error {
+	var e expectation
+	if m.Hold != Nothing && m.Hold != "" {
+		s.checkUpdate(m, &e)
+	}
+	if m.Weights == Gumbel || m.Architecture == Gumbel {
+		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst, s.TauLast)
+	}
+	if m.Final != ByArgmax {
+		e.that(s.Candidates >= 1 && s.CandidateBatch >= 2, "Candidates is %d, want at least 1, and CandidateBatch %d, want at least 2", s.Candidates, s.CandidateBatch)
+	}
+	if c := s.Control; m.Weights == Controller {
+		e.that(c.Hidden >= 1 && c.Steps >= 1 && c.Samples >= 1 && c.Rate > 0 && c.Temperature > 0, "Control is %+v, want positive Hidden, Steps, Samples, Rate and Temperature", c)
+	}
+	return errors.Join(e...)
+}
+
+// checkUpdate looks at whether the update fits what it moves.
+func (s Settings) checkUpdate(m Method, e *expectation) {
+	update := s.update(m)
+	_, geometric := simplex.Updates[update]
+	switch m.Hold {
+	case Logits:
+		e.that(update == "adam" || update == "sgd", "Update is %q: %s holds logits, which adam or sgd moves", update, m.Title)
+	case OnSimplex:
+		e.that(geometric || update == "xnas", "Update is %q: %s holds points of a simplex, which xnas or one of simplex.Updates moves: %v", update, m.Title, slices.Sorted(maps.Keys(simplex.Updates)))
+		e.that(s.Start == "uniform", "Start is %q: on the simplex it is uniform", s.Start)
+	case Nothing:
+	}
+	e.that((update == "xnas") == (m.Architecture == PerExample), "Update is %q: xnas goes with a method that takes a gradient for each example, and only it does", update)
+	e.that(s.ArchRate > 0 || update == "xnas", "ArchRate is %v, want more than 0", s.ArchRate)
+	e.that(s.Start == "uniform" || s.Start == "normal", "Start is %q, want uniform or normal", s.Start)
+}
+
+// Differences lists the fields in which two settings differ, such as those of
+// the paper and of the authors' code: "epochs: 25, 50".
+func Differences(a, b Settings) []string {
+	var out []string
+	x, y := a.fields(), b.fields()
+	keys := slices.Sorted(maps.Keys(x))
+	for k := range y {
+		if _, ok := x[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
+		if x[k] != y[k] {
+			out = append(out, fmt.Sprintf("%s: %s, %s", k, or(x[k]), or(y[k])))
+		}
+	}
+	return out
+}
+
+func or(value string) string {
+	if value == "" {
+		return "not set"
+	}
+	return value
+}
+
+// fields are the settings by the path of their JSON name.
+func (s Settings) fields() map[string]string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // plain numbers and strings
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		panic(err)
+	}
+	out := map[string]string{}
+	flatten("", tree, out)
+	return out
+}
+
+func flatten(prefix string, tree map[string]any, out map[string]string) {
+	for k, v := range tree {
+		if sub, ok := v.(map[string]any); ok {
+			flatten(prefix+k+".", sub, out)
+			continue
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		out[prefix+k] = string(text)
+	}
+}

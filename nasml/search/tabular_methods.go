@@ -1,0 +1,283 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// tabularRun is a run that goes on.
+type tabularRun struct {
+	TabularSettings
+	bench  Bench
+	groups [][]int
+	counts []int // choices of every decision
+	rng    *rand.Rand
+	Trajectory
+}
+
+func startTabular(bench Bench, s TabularSettings, rng *rand.Rand) (*tabularRun, error) {
+	r := &tabularRun{TabularSettings: s, bench: bench, groups: bench.Groups(), rng: rng}
+	for _, group := range r.groups {
+		r.counts = append(r.counts, group...)
+	}
+	if len(r.counts) == 0 || slices.Min(r.counts) < 2 || slices.ContainsFunc(r.groups, func(g []int) bool { return len(g) == 0 }) {
+		return nil, fmt.Errorf("found a benchmark with the decisions %v, expected at least one in every group and at least two choices in each", r.groups)
+	}
+	return r, nil
+}
+
+// random draws an architecture uniformly.
+func (r *tabularRun) random() []int {
+	arch := make([]int, len(r.counts))
+	for i, n := range r.counts {
+		arch[i] = r.rng.IntN(n)
+	}
+	return arch
+}
+
+// query asks for an architecture without noting it.
+func (r *tabularRun) query(ctx context.Context, arch []int) (accuracy, seconds float64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
+	accuracy, seconds, err = r.bench.Query(arch)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case math.IsNaN(accuracy) || math.IsInf(accuracy, 0):
+		return 0, 0, fmt.Errorf("the benchmark says that %v has accuracy %v, expected a number", arch, accuracy)
+	case !(seconds > 0) || math.IsInf(seconds, 0):
+		return 0, 0, fmt.Errorf("the benchmark says that trying %v takes %v s, expected a time greater than 0: else no budget is ever used up", arch, seconds)
+	}
+	if r.SeedNoise > 0 {
+		accuracy += r.SeedNoise * r.rng.NormFloat64()
+	}
+	return accuracy, seconds, nil
+}
+
+// spent is the simulated time so far.
+func (r *tabularRun) spent() float64 {
+	if len(r.Steps) == 0 {
+		return 0
+	}
+	return r.Steps[len(r.Steps)-1].Seconds
+}
+
+// note adds a query to the trajectory.
+func (r *tabularRun) note(arch []int, accuracy, seconds float64) {
+	step := TabularStep{Arch: slices.Clone(arch), Accuracy: accuracy, Seconds: r.spent() + seconds, Best: len(r.Steps)}
+	if len(r.Steps) > 0 {
+		if best := r.Steps[len(r.Steps)-1].Best; r.Steps[best].Accuracy >= accuracy {
+			step.Best = best
+		}
+	}
+	r.Steps = append(r.Steps, step)
+}
+
+// finish returns the trajectory with the best architecture of all, for a
+// method that has not chosen another.
+func (r *tabularRun) finish() (Trajectory, error) {
+	if len(r.Steps) == 0 {
+		return Trajectory{}, fmt.Errorf("found no query within the budget of %v simulated seconds, expected room for one: raise Budget or lower Epochs (%d)", r.Budget, r.Epochs)
+	}
+	if r.Final == nil {
+		r.Final = r.Steps[r.Steps[len(r.Steps)-1].Best].Arch
+	}
+	return r.Trajectory, nil
+}
+
+// RandomSearch draws architectures uniformly, with replacement, until one does
+// not fit into the budget, and returns the best of the others.
+func RandomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+	r, err := startTabular(bench, s, rng)
+	if err != nil {
+		return Trajectory{}, err
+	}
+	for r.spent() < r.Budget {
+		arch := r.random()
+		accuracy, seconds, err := r.query(ctx, arch)
+		if err != nil {
+			return Trajectory{}, err
+		}
+		if r.spent()+seconds > r.Budget {
+			break
+		}
+		r.note(arch, accuracy, seconds)
+	}
+	return r.finish()
+}
+
+// RegularizedEvolution is aging evolution (Real+ 2019, algorithm 1): of Sample
+// members of the population, drawn with replacement, the best gets a child
+// with one operation changed, which takes the place of the oldest member. The
+// first population is drawn uniformly and paid for whatever the budget; the
+// child that does not fit into it is dropped. It returns the best architecture
+// of the whole history.
+func RegularizedEvolution(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+	r, err := startTabular(bench, s, rng)
+	if err != nil {
+		return Trajectory{}, err
+	}
+	for len(r.Steps) < r.Population {
+		arch := r.random()
+		accuracy, seconds, err := r.query(ctx, arch)
+		if err != nil {
+			return Trajectory{}, err
+		}
+		r.note(arch, accuracy, seconds)
+	}
+	for r.spent() < r.Budget {
+		child := r.mutate(r.parent(r.Steps[len(r.Steps)-r.Population:])) // the youngest are the population
+		accuracy, seconds, err := r.query(ctx, child)
+		if err != nil {
+			return Trajectory{}, err
+		}
+		if r.spent()+seconds > r.Budget {
+			break
+		}
+		r.note(child, accuracy, seconds)
+	}
+	return r.finish()
+}
+
+// parent is the best of Sample members.
+func (r *tabularRun) parent(population []TabularStep) []int {
+	best := population[r.rng.IntN(len(population))]
+	for range r.Sample - 1 {
+		if m := population[r.rng.IntN(len(population))]; m.Accuracy > best.Accuracy {
+			best = m
+		}
+	}
+	return best.Arch
+}
+
+// mutate returns a copy of arch with one choice changed to another.
+func (r *tabularRun) mutate(arch []int) []int {
+	at := r.rng.IntN(len(arch))
+	if r.Mutate == MutateNode {
+		group := r.rng.IntN(len(r.groups))
+		at = r.rng.IntN(len(r.groups[group]))
+		for _, g := range r.groups[:group] {
+			at += len(g)
+		}
+	}
+	child := slices.Clone(arch)
+	child[at] = r.rng.IntN(r.counts[at] - 1)
+	if child[at] >= arch[at] {
+		child[at]++
+	}
+	return child
+}
+
+// Reinforce draws every decision from a softmax of its own and moves the
+// logits by Adam along the policy gradient (Williams 1992),
+//
+//	∇ = −(R − b) ∇ Σₑ log πₑ(aₑ) ,
+//
+// with reward R, the accuracy in percent, and baseline b, the moving average
+// of all rewards with this one. It ends with the query that does not fit into
+// the budget; as in the authors' code that one still counts for the best,
+// which Pick returns.
+func Reinforce(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+	r, err := startTabular(bench, s, rng)
+	if err != nil {
+		return Trajectory{}, err
+	}
+	p := newPolicy(r.counts, r.Rate, rng)
+	var sum, weight float64 // of the moving average
+	for r.spent() < r.Budget {
+		arch := p.draw(rng)
+		accuracy, seconds, err := r.query(ctx, arch)
+		if err != nil {
+			return Trajectory{}, err
+		}
+		r.note(arch, accuracy, seconds)
+		if r.spent() >= r.Budget {
+			break
+		}
+		sum = r.Baseline*sum + (1-r.Baseline)*accuracy
+		weight = r.Baseline*weight + (1 - r.Baseline)
+		p.step(arch, accuracy-sum/weight)
+	}
+	if r.Pick == PickPolicy {
+		r.Final = p.mode()
+	}
+	return r.finish()
+}
+
+// policy is a softmax for every decision and Adam on its logits.
+type policy struct {
+	logits, m, v [][]float64
+	rate         float64
+	steps        int
+}
+
+// newPolicy starts with logits from 10⁻³·N(0, 1).
+func newPolicy(counts []int, rate float64, rng *rand.Rand) *policy {
+	p := &policy{rate: rate}
+	for _, n := range counts {
+		row := make([]float64, n)
+		for i := range row {
+			row[i] = 1e-3 * rng.NormFloat64()
+		}
+		p.logits, p.m, p.v = append(p.logits, row), append(p.m, make([]float64, n)), append(p.v, make([]float64, n))
+	}
+	return p
+}
+
+// probabilities is the softmax of a decision.
+func (p *policy) probabilities(e int) []float64 {
+	most, sum := slices.Max(p.logits[e]), 0.0
+	out := make([]float64, len(p.logits[e]))
+	for i, x := range p.logits[e] {
+		out[i] = math.Exp(x - most)
+		sum += out[i]
+	}
+	for i := range out {
+		out[i] /= sum
+	}
+	return out
+}
+
+// draw draws every decision.
+func (p *policy) draw(rng *rand.Rand) []int {
+	arch := make([]int, len(p.logits))
+	for e := range arch {
+		u := rng.Float64()
+		probabilities := p.probabilities(e)
+		for arch[e] = 0; arch[e] < len(probabilities)-1 && u >= probabilities[arch[e]]; arch[e]++ {
+			u -= probabilities[arch[e]]
+		}
+	}
+	return arch
+}
+
+// mode is the most probable choice of every decision.
+func (p *policy) mode() []int {
+	arch := make([]int, len(p.logits))
+	for e, row := range p.logits {
+		arch[e] = slices.Index(row, slices.Max(row))
+	}
+	return arch
+}
+
+// step is a step of Adam (β = 0.9, 0.999, ε = 10⁻⁸) on −advantage·Σₑ log πₑ(aₑ),
+// of which the gradient is advantage·(πₑ − onehot(aₑ)).
+func (p *policy) step(arch []int, advantage float64) {
+	p.steps++
+	bias1, bias2 := 1-math.Pow(0.9, float64(p.steps)), 1-math.Pow(0.999, float64(p.steps))
+	for e, row := range p.logits {
+		for i, g := range p.probabilities(e) {
+			if i == arch[e] {
+				g--
+			}
+			g *= advantage
+			p.m[e][i] = 0.9*p.m[e][i] + 0.1*g
+			p.v[e][i] = 0.999*p.v[e][i] + 0.001*g*g
+			row[i] -= p.rate * (p.m[e][i] / bias1) / (math.Sqrt(p.v[e][i]/bias2) + 1e-8)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Difference is how far our array is from that of a trace; the package comment
+// defines the numbers.
+type Difference struct {
+	Name     string  `json:"name"`
+	Step     int     `json:"step"` // from 1
+	Absolute float64 `json:"absolute"`
+	Relative float64 `json:"relative"`
+	Scale    float64 `json:"scale"`
+}
+
+// Within says whether the relative difference is at most tolerance, or, after
+// the first step, ten times that: rounding grows from step to step.
+func (d Difference) Within(tolerance float64) bool {
+	if d.Step > 1 {
+		tolerance *= 10
+	}
+	return d.Relative <= tolerance
+}
+
+// Replay computes the trace's steps on b, up to the last one that it holds an
+// array of, and compares all of these, in the order of the steps. The error is
+// that of [Trace.Compute].
+func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
+	last := 0
+	for _, name := range t.compared() {
+		step, _, _ := t.Settings.split(name)
+		last = max(last, step)
+	}
+	ours, err := t.Compute(ctx, b, last)
+	if err != nil {
+		return nil, err
+	}
+	return t.Compare(ours), nil
+}
+
+// Compute computes so many steps on b and returns all arrays that a trace can
+// hold of them, by their names. It is an error where the trace does not pass
+// [Trace.Check], where b cannot compute the steps, where one gives a number
+// that is not finite, and where ctx ends.
+func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[string]Array, error) {
+	s, err := newSearch(b, t, true)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	state, err := s.start()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Array{}
+	for step := range steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var found map[string]Array
+		if state, found, err = s.observe(state, step); err != nil {
+			return nil, fmt.Errorf("step %d: %w", step+1, err)
+		}
+		for plain, a := range found {
+			all[stepName(step+1, plain)] = a
+		}
+	}
+	return all, nil
+}
+
+// stepName is the name of an array of a step, from 1.
+func stepName(step int, plain string) string {
+	if step == 1 {
+		return plain
+	}
+	return fmt.Sprintf("steps/%d/%s", step, plain)
+}
+
+// Compare compares every output of the trace with ours, which [Trace.Compute]
+// gave, in the order of the steps.
+func (t *Trace) Compare(ours map[string]Array) []Difference {
+	net, err := t.Settings.net()
+	if err != nil {
+		return nil // no trace that Check passes
+	}
+	before := t.before(net)
+	least := make([]map[string]float64, t.Settings.Steps+1) // by step
+	for name, a := range ours {
+		step, plain, _ := t.Settings.split(name)
+		if least[step] == nil {
+			least[step] = map[string]float64{}
+		}
+		raise(least[step], plain, a, before)
+	}
+	var all []Difference
+	for _, name := range t.compared() {
+		step, plain, _ := t.Settings.split(name)
+		d := difference(plain, ours[stepName(step, plain)], t.Arrays[name], before, least[step])
+		d.Name, d.Step = name, step
+		all = append(all, d)
+	}
+	return all
+}
+
+// before is what after/… is measured from, by its name.
+func (t *Trace) before(net *supernet.Net) map[string]Array {
+	out := map[string]Array{}
+	for name, a := range t.Arrays {
+		if parameter := methods[t.Settings.Method].parameter; strings.HasPrefix(name, "weights/") || name == parameter {
+			out["after/"+name] = a
+		}
+	}
+	for _, w := range net.Stats() {
+		out["after/stats/"+w.Path] = t.stat(w)
+	}
+	return out
+}
+
+// stat is a running statistic at the start.
+func (t *Trace) stat(w supernet.Weight) Array {
+	if a, ok := t.Arrays["stats/"+w.Path]; ok {
+		return a
+	}
+	a := Array{Type: "<f4", Dims: w.Dims, Values: make([]float64, size(w.Dims))}
+	if w.Init == supernet.InitOnes {
+		for i := range a.Values {
+			a.Values[i] = 1
+		}
+	}
+	return a
+}
+
+// families are the arrays that share a least scale, by the start of the names.
+var families = []string{"after/weights/", "after/stats/", "grad/"}
+
+func family(name string) string {
+	if name == "grad/alpha" || name == "grad/theta" {
+		return ""
+	}
+	for _, f := range families {
+		if strings.HasPrefix(name, f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// raise makes the least scale of an array's family at least a tenth of its
+// scale.
+func raise(least map[string]float64, name string, a Array, before map[string]Array) {
+	if f := family(name); f != "" {
+		least[f] = max(least[f], scale(name, a, before)/10)
+	}
+}
+
+// scale is the largest element, or the largest change since before.
+func scale(name string, a Array, before map[string]Array) float64 {
+	if start, ok := before[name]; ok {
+		return farthest(a.Values, start.Values)
+	}
+	return farthest(a.Values, make([]float64, len(a.Values)))
+}
+
+func difference(name string, ours, theirs Array, before map[string]Array, least map[string]float64) Difference {
+	d := Difference{Absolute: farthest(ours.Values, theirs.Values), Scale: scale(name, theirs, before)}
+	rounding := 0.0
+	if _, ok := before[name]; ok {
+		epsilon := map[string]float64{"<f4": 0x1p-23, "<f8": 0x1p-52}[theirs.Type]
+		rounding = epsilon * farthest(theirs.Values, make([]float64, len(theirs.Values)))
+	}
+	if d.Scale = max(d.Scale, least[family(name)]); d.Scale == 0 {
+		d.Scale = 1
+	}
+	d.Relative = max(0, d.Absolute-rounding) / d.Scale
+	return d
+}
+
+// farthest is the largest |x − y|.
+func farthest(x, y []float64) float64 {
+	worst := 0.0
+	for i := range x {
+		worst = max(worst, math.Abs(x[i]-y[i]))
+	}
+	return worst
+}
