@@ -1,0 +1,182 @@
+package li2021
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// ran lists the searches of a row that there are.
+func (f found) ran() []*runs.Record {
+	return slices.DeleteFunc(slices.Clone(f.records), func(r *runs.Record) bool { return r == nil })
+}
+
+// keys are the records of all rows.
+func keys(all []found) []string {
+	var out []string
+	for _, f := range all {
+		for _, r := range f.ran() {
+			out = append(out, r.Key)
+		}
+	}
+	return out
+}
+
+// column is the value at a position of one series over the searches of a row:
+// the last where at is negative.
+func (f found) column(series string, at int) []float64 {
+	var out []float64
+	for _, r := range f.ran() {
+		x := r.Series[series]
+		i := at
+		if at < 0 {
+			i = len(x) + at
+		}
+		if i >= 0 && i < len(x) {
+			out = append(out, x[i])
+		}
+	}
+	return out
+}
+
+// mean is the mean curve of a series over the searches of a row, from index
+// first on, with its interval.
+func (f found) mean(series string, first int, confidence float64) (x []float64, means []runs.Summary, err error) {
+	for e := first; ; e++ {
+		values := f.column(series, e)
+		if len(values) == 0 || len(values) < len(f.ran()) {
+			return x, means, nil
+		}
+		summary, err := runs.Summarize(values, confidence)
+		if err != nil {
+			return nil, nil, err
+		}
+		x, means = append(x, float64(e)), append(means, summary)
+	}
+}
+
+// theta is θ after epoch e of a search, edge by edge.
+func (f found) theta(r *runs.Record, e int) [][]float64 {
+	ops := len(f.space.Ops)
+	size := ops * len(f.space.Edges)
+	flat := r.Series["theta"][e*size : (e+1)*size]
+	return slices.Collect(slices.Chunk(flat, ops))
+}
+
+// epochs is the number of epochs of a search.
+func epochs(r *runs.Record) int { return int(r.Values["epochs"]) }
+
+// arch is the benchmark's architecture of a choice in a space, by the names of
+// its operations.
+func arch(space supernet.Space, choice []int) (data.Arch201, error) {
+	all := make([]int, len(choice))
+	for e, o := range choice {
+		if all[e] = slices.Index(data.Ops201[:], space.Ops[o]); all[e] < 0 {
+			return data.Arch201{}, fmt.Errorf("the table knows no operation %q", space.Ops[o])
+		}
+	}
+	return data.NewArch201(all)
+}
+
+// final is the architecture that a search has found.
+func (f found) final(r *runs.Record) (data.Arch201, error) {
+	var choice []int
+	for _, o := range r.Series["final"] {
+		choice = append(choice, int(o))
+	}
+	return arch(f.space, choice)
+}
+
+// lookups are the table's accuracies of the current architecture of a search
+// after each epoch from the first on: a uniform start is a tie on every edge
+// and no architecture.
+func (f found) lookups(r *runs.Record, column []float64) ([]float64, error) {
+	var out []float64
+	for e := 1; e <= epochs(r); e++ {
+		a, err := arch(f.space, f.space.Argmax(f.theta(r, e)))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, column[a.Number()])
+	}
+	return out, nil
+}
+
+// searchCaption says at which scale searches were run.
+func searchCaption(p SearchParams, all []found) string {
+	images := "all training images"
+	if p.Examples > 0 {
+		images = fmt.Sprintf("%d images", p.Examples)
+	}
+	var parts []string
+	if len(all) > 0 {
+		s := all[0].settings
+		parts = append(parts, fmt.Sprintf("Searches on %s of %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
+			images, strings.ToUpper(string(p.Data)), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds))
+	}
+	if p.Data == data.Synthetic {
+		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
+	}
+	switch p.Preset {
+	case "quick":
+		parts = append(parts, "Quick scale, not the paper's setting.")
+	case "code":
+		parts = append(parts, "Settings of the authors' code.")
+	}
+	for _, f := range all {
+		if n := len(f.ran()); n < p.Seeds {
+			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.title(), n, p.Seeds))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// meta is the metadata of a picture.
+func meta(title, scale string, params any) map[string]string {
+	raw, err := json.Marshal(params)
+	if err != nil { // a struct of numbers and strings always marshals
+		panic(err)
+	}
+	sum := sha256.Sum256(raw)
+	if scale == "" {
+		scale = "own"
+	}
+	return map[string]string{"title": title, "params": hex.EncodeToString(sum[:8]), "scale": scale}
+}
+
+// judgeDifference fills in a claim that a − b is below 0 (sign −1) or above it
+// (sign 1) on average over pairs of the same seed; it is undecided where the
+// interval holds 0. Both must have all seeds: with some missing, values at the
+// same place would be of different ones.
+func (p SearchParams) judgeDifference(c runs.Claim, a, b []float64, sign float64) runs.Claim {
+	switch {
+	case len(a) != p.Seeds || len(b) != p.Seeds:
+		c.Note = fmt.Sprintf("not run: %d and %d of %d seeds", len(a), len(b), p.Seeds)
+		return c
+	case p.Seeds < 2:
+		c.Note = "not run: needs at least two seeds"
+		return c
+	}
+	diff, err := runs.MeanDiff(a, b, p.Confidence)
+	if err != nil {
+		c.Note = "not run: " + err.Error()
+		return c
+	}
+	c.Ours, c.Lo, c.Hi = runs.Number(diff.Mean), diff.Lo, diff.Hi
+	switch {
+	case !diff.Lo.Valid() || diff.Lo <= 0 && diff.Hi >= 0:
+		c.Note += "; undecided: the interval holds 0"
+	case sign < 0:
+		c.Holds = runs.Judge(diff.Hi < 0)
+	default:
+		c.Holds = runs.Judge(diff.Lo > 0)
+	}
+	return c
+}

@@ -1,0 +1,355 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+// lookupSets are the data sets of the table in the paper's order, with their
+// titles.
+var lookupSets = []struct {
+	task  data.Task201
+	title string
+}{
+	{data.TaskCIFAR10, "CIFAR-10"}, {data.TaskCIFAR100, "CIFAR-100"}, {data.TaskImageNet16, "ImageNet16-120"},
+}
+
+// Figure4Params are the parameters of Figure 4 (learning curves): the searches
+// whose architecture is looked up in the table after every epoch. The paper
+// searches on each of the three data sets; here all look-ups are of searches on
+// Data.
+type Figure4Params struct {
+	SearchParams
+	Rows     []string // searches by method, with "/erm" for the single level
+	LookUp   []string // data sets that architectures are looked up on
+	Accuracy string   // of the table: "test" or "valid"
+}
+
+var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), string(data.TaskImageNet16)}
+
+// Figure4Quick are long searches on little data, where the bilevel methods
+// collapse.
+var Figure4Quick = func() Figure4Params {
+	p := Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
+	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
+	return p
+}()
+
+// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches.
+var Figure4Paper = Figure4Params{paperSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
+
+// Figure5Quick are XNAS' searches on little data.
+var Figure5Quick = func() Figure4Params {
+	p := Figure4Quick
+	p.Rows = []string{"xnas"}
+	return p
+}()
+
+// Figure5Paper is XNAS with what Appendix C.4 says.
+var Figure5Paper = Figure4Params{paperSearch, []string{"xnas"}, lookUpAll, "test"}
+
+// Figure5Params are the parameters of Figure 5 (XNAS), those of Figure 4.
+type Figure5Params = Figure4Params
+
+const (
+	figure4ID     = "li2021/figure4"
+	figure4Title  = "NAS-Bench-201 learning curves: the table's accuracy of the current architecture"
+	figure4Source = "Li+ 2021, Figure 4 and Appendix C.3"
+	figure5ID     = "li2021/figure5"
+	figure5Title  = "NAS-Bench-201 learning curves of XNAS"
+	figure5Source = "Li+ 2021, Figure 5 and Appendix C.4"
+)
+
+func init() {
+	catalog.Register(catalog.Entry{
+		ID: figure4ID, Paper: "Li+ 2021", Title: figure4Title, Kind: "figure",
+		Notebook: "notebooks/li2021/figure4_learning_curves.ipynb", Cost: searchCost,
+	}, Figure4Quick, Figure4Paper, Figure4)
+	catalog.Register(catalog.Entry{
+		ID: figure5ID, Paper: "Li+ 2021", Title: figure5Title, Kind: "figure",
+		Notebook: "notebooks/li2021/figure5_xnas.ipynb", Cost: searchCost,
+	}, Figure5Quick, Figure5Paper, Figure5)
+}
+
+// Figure4Result is Figure 4 or Figure 5.
+type Figure4Result struct {
+	Params Figure4Params
+	Scale  string // "quick", "paper" or empty for own parameters
+	id     string
+	all    []found
+	curves map[curveID][][]float64 // by row and data set: of each search, from its first epoch on
+	finals map[row][]data.Arch201
+}
+
+type curveID struct {
+	row  row
+	task data.Task201
+}
+
+// Figure4 runs what the run store lacks of the searches of Figure 4 and looks
+// their architectures up. See Figure1 for cancelling; it is also an error where
+// the table of NAS-Bench-201 cannot be read.
+func Figure4(ctx context.Context, p Figure4Params) (*Figure4Result, error) {
+	return learningCurves(ctx, figure4ID, p)
+}
+
+// Figure5 is Figure4 for XNAS.
+func Figure5(ctx context.Context, p Figure5Params) (*Figure4Result, error) {
+	return learningCurves(ctx, figure5ID, p)
+}
+
+func learningCurves(ctx context.Context, id string, p Figure4Params) (*Figure4Result, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	table, err := loadTable()
+	if err != nil {
+		return nil, err
+	}
+	r := &Figure4Result{Params: p, Scale: runs.Scale(ctx), id: id, curves: map[curveID][][]float64{}, finals: map[row][]data.Arch201{}}
+	if r.all, err = runRows(ctx, id, p.SearchParams, p.Rows); err != nil {
+		return nil, err
+	}
+	return r, r.lookUp(table)
+}
+
+// loadTable reads the table from the folder of the data sets.
+func loadTable() (*data.NASBench201, error) {
+	dir, err := data.Dir()
+	if err != nil {
+		return nil, err
+	}
+	return data.LoadNASBench201(dir)
+}
+
+func (p Figure4Params) check() error {
+	if p.Accuracy != "test" && p.Accuracy != "valid" {
+		return catalog.Usagef("Accuracy is %q, want test or valid", p.Accuracy)
+	}
+	for i, task := range p.LookUp {
+		if !slices.Contains(lookUpAll, task) || slices.Contains(p.LookUp[:i], task) {
+			return catalog.Usagef("LookUp has %q, want each of %v at most once", task, lookUpAll)
+		}
+	}
+	return nil
+}
+
+// query is what is read of the table. Accuracies on validation images are of
+// the benchmark's first release, those on test images of NATS-Bench.
+func (p Figure4Params) query(task data.Task201) data.Query201 {
+	if p.Accuracy == "test" {
+		return data.Query201{Task: task, Split: data.Test, Epochs: 200, Release: data.ReleaseNATS}
+	}
+	if task == data.TaskCIFAR10 {
+		task = data.TaskCIFAR10Valid
+	}
+	return data.Query201{Task: task, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}
+}
+
+// lookUp reads the accuracies of all architectures on the way.
+func (r *Figure4Result) lookUp(table *data.NASBench201) error {
+	for _, set := range lookupSets {
+		if !slices.Contains(r.Params.LookUp, string(set.task)) {
+			continue
+		}
+		column, err := table.Column(r.Params.query(set.task))
+		if err != nil {
+			return err
+		}
+		for _, f := range r.all {
+			for _, record := range f.ran() {
+				y, err := f.lookups(record, column)
+				if err != nil {
+					return err
+				}
+				id := curveID{f.row, set.task}
+				r.curves[id] = append(r.curves[id], y)
+			}
+		}
+	}
+	for _, f := range r.all {
+		for _, record := range f.ran() {
+			a, err := f.final(record)
+			if err != nil {
+				return err
+			}
+			r.finals[f.row] = append(r.finals[f.row], a)
+		}
+	}
+	return nil
+}
+
+// Records are the keys of the searches.
+func (r *Figure4Result) Records() []string { return keys(r.all) }
+
+// Figure draws, a panel a data set, the mean over the searches with every
+// search behind it, and the published curves.
+func (r *Figure4Result) Figure() plots.Figure {
+	f := plots.Figure{
+		Name: "li2021-" + r.id[len("li2021/"):], Style: plots.ICML.Text(),
+		Caption: searchCaption(r.Params.SearchParams, r.all) + " Accuracy is the table's, after 200 epochs of training, mean over its trials. Grey: the paper's searches, on each data set itself (their PDF of March 2020).",
+		Meta:    meta(map[string]string{figure4ID: figure4Title, figure5ID: figure5Title}[r.id], r.Scale, r.Params),
+	}
+	var panels []plots.Panel
+	for i, set := range lookupSets {
+		if slices.Contains(r.Params.LookUp, string(set.task)) {
+			p := r.panel(set.task, set.title)
+			if i == 0 {
+				p.Y.Label = r.Params.Accuracy + " accuracy (%)"
+			}
+			panels = append(panels, p)
+		}
+	}
+	f.Panels = [][]plots.Panel{panels}
+	return f
+}
+
+func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
+	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs"}}
+	for _, f := range r.all {
+		curves := r.curves[curveID{f.row, task}]
+		x, mean := meanCurve(curves)
+		for _, y := range curves {
+			p.Series = append(p.Series, plots.Series{Label: f.row.title(), X: x, Y: y[:len(x)], Faint: true})
+		}
+		p.Series = append(p.Series, plots.Series{Label: f.row.title(), X: x, Y: mean, Marker: plots.NoMarker})
+	}
+	for i, y := range r.published(task) {
+		label := ""
+		if i == 0 {
+			label = "the paper's searches"
+			if r.id == figure4ID {
+				label = "the paper's GAEA DARTS (bilevel)"
+			}
+		}
+		p.Series = append(p.Series, reference(label, y))
+	}
+	return p
+}
+
+// published are the paper's curves of a data set, cut to the length of ours.
+func (r *Figure4Result) published(task data.Task201) [][]float64 {
+	if r.Params.Accuracy != "test" {
+		return nil
+	}
+	curves := publishedCurves().GAEA[string(task)]
+	if r.id == figure5ID {
+		curves = publishedCurves().XNAS[string(task)]
+	}
+	return curves
+}
+
+// meanCurve is the mean of curves over their common length.
+func meanCurve(curves [][]float64) (x, mean []float64) {
+	if len(curves) == 0 {
+		return nil, nil
+	}
+	n := len(curves[0])
+	for _, y := range curves {
+		n = min(n, len(y))
+	}
+	x, mean = make([]float64, n), make([]float64, n)
+	for e := range n {
+		x[e] = float64(e + 1)
+		for _, y := range curves {
+			mean[e] += y[e] / float64(len(curves))
+		}
+	}
+	return x, mean
+}
+
+// Check judges what the paper says of the two figures: which methods end at
+// nearly all skip connections, and, where both are there, whether GAEA's
+// architecture is more accurate than DARTS'.
+func (r *Figure4Result) Check() []runs.Claim {
+	source := figure4Source
+	if r.id == figure5ID {
+		source = figure5Source
+	}
+	var claims []runs.Claim
+	for _, f := range r.all {
+		claims = append(claims, r.checkSkips(f, source))
+	}
+	for _, f := range r.all {
+		for _, g := range r.all {
+			if "gaea-"+string(f.row) == string(g.row) {
+				for _, set := range lookupSets {
+					claims = append(claims, r.checkLead(f.row, g.row, set.task, set.title))
+				}
+			}
+		}
+	}
+	return claims
+}
+
+// nearlyAll is how many of the six edges make "nearly all skip connections".
+const nearlyAll = 5
+
+// checkSkips counts the skip connections of the final architectures. The paper
+// says that DARTS and XNAS end at nearly all skip connections and that GAEA
+// does not; all searches have to agree. The counts are bounded, so that the
+// interval of their mean says little.
+func (r *Figure4Result) checkSkips(f found, source string) runs.Claim {
+	gaea := f.row.method() == "gaea-darts"
+	name := f.row.title() + " ends at nearly all skip connections"
+	if gaea {
+		name = f.row.title() + " does not end at nearly all skip connections"
+	}
+	c := runs.NewClaim(name, source)
+	c.Paper = nearlyAll
+	archs := r.finals[f.row]
+	if len(archs) == 0 {
+		c.Note = "not run"
+		return c
+	}
+	var counts []float64
+	for _, a := range archs {
+		counts = append(counts, float64(skips(a)))
+	}
+	summary, err := runs.Summarize(counts, r.Params.Confidence)
+	if err != nil {
+		c.Note = "not run: " + err.Error()
+		return c
+	}
+	c.Ours, c.Lo, c.Hi = runs.Number(summary.Mean), summary.Lo, summary.Hi
+	switch few, many := slices.Min(counts) < nearlyAll, slices.Max(counts) >= nearlyAll; {
+	case few && many:
+		c.Note = "undecided: the searches differ; "
+	default:
+		c.Holds = runs.Judge(many != gaea)
+	}
+	c.Note += fmt.Sprintf("ours is the mean number of skip connections on the 6 edges of the final architectures, %v; %d and more are called nearly all, and it takes all searches", counts, nearlyAll)
+	return c
+}
+
+func skips(a data.Arch201) int {
+	n := 0
+	for _, o := range a.Choice() {
+		if data.Ops201[o] == "skip_connect" {
+			n++
+		}
+	}
+	return n
+}
+
+// checkLead compares the final accuracies of two rows.
+func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
+	c := runs.NewClaim(fmt.Sprintf("%s: %s above %s at the end, percentage points", title, gaea.title(), base.title()), figure4Source)
+	c.Paper = 0
+	c.Note = "ours is the difference of the looked-up accuracies"
+	return r.Params.judgeDifference(c, lasts(r.curves[curveID{gaea, task}]), lasts(r.curves[curveID{base, task}]), 1)
+}
+
+func lasts(curves [][]float64) []float64 {
+	var out []float64
+	for _, y := range curves {
+		out = append(out, y[len(y)-1])
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package li2021
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/data/datatest"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// isolated is a context with an empty store and no progress.
+func isolated(t *testing.T) context.Context {
+	t.Helper()
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	return runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+}
+
+func TestPublishedCurvesEndAtTable2(t *testing.T) {
+	p := publishedCurves()
+	require.Len(t, p.Entropy["gaea-darts"], 50)
+	for i, set := range lookupSets {
+		want := publishedDirect["gaea-darts"].accuracy[i]
+		var ends []float64
+		for _, y := range p.GAEA[string(set.task)] {
+			ends = append(ends, y[len(y)-1])
+		}
+		mean, std := stat.PopMeanStdDev(ends, nil)
+		require.InDelta(t, want.mean, mean, 0.005, set.title)
+		require.InDelta(t, want.std, std, 0.006, set.title)
+	}
+	require.InDelta(t, 15.32, p.XNAS["cifar100"][0][56], 1e-9, "all skip connections")
+}
+
+func TestRows(t *testing.T) {
+	require.Equal(t, "GAEA DARTS (ERM)", row("gaea-darts/erm").title())
+	require.Equal(t, "DARTS (bilevel)", row("darts").title())
+	require.Equal(t, "GDAS", row("gdas").title())
+	require.NoError(t, row("darts/benchmark").check())
+	require.ErrorContains(t, row("gdas/benchmark").check(), "want METHOD")
+	require.ErrorContains(t, row("dart").check(), `"dart"`)
+}
+
+func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
+	var usage *catalog.UsageError
+	for name, change := range map[string]func(*Figure1Params){
+		"row":    func(p *Figure1Params) { p.Rows = []string{"dart"} },
+		"twice":  func(p *Figure1Params) { p.Rows = []string{"darts", "darts"} },
+		"preset": func(p *Figure1Params) { p.Preset = "fast" },
+		"seeds":  func(p *Figure1Params) { p.Seeds = 0 },
+		"image":  func(p *Figure1Params) { p.Image = 9 },
+		"update": func(p *Figure1Params) { p.Update = "adam" },
+		"data":   func(p *Figure1Params) { p.Data = "cifar" },
+	} {
+		p := Figure1Quick
+		change(&p)
+		_, err := Figure1(isolated(t), p)
+		require.ErrorAs(t, err, &usage, name)
+	}
+	_, err := Table2(isolated(t), Table2Params{SearchParams: quickSearch, Settings: "paper", Runs: 0})
+	require.ErrorAs(t, err, &usage)
+	unknown := Table2Quick
+	unknown.Rows = []string{"dart"}
+	t.Setenv("NASML_DATA", t.TempDir()) // it is refused before the table is looked for
+	_, err = Table2(isolated(t), unknown)
+	require.ErrorAs(t, err, &usage)
+	_, err = Figure4(isolated(t), Figure4Params{SearchParams: quickSearch, Accuracy: "train"})
+	require.ErrorAs(t, err, &usage)
+}
+
+func TestSettingsOfARow(t *testing.T) {
+	p := quickSearch
+	p.Channels, p.Update, p.Without = 4, "projected", []string{""}
+	s, err := p.settings("gaea-darts/erm")
+	require.NoError(t, err)
+	require.Equal(t, 4, s.Channels)
+	require.Equal(t, "projected", s.Update)
+	require.Empty(t, s.Without)
+	require.Equal(t, "erm", s.Bilevel.Level)
+	s, err = p.settings("darts")
+	require.NoError(t, err)
+	require.Empty(t, s.Update, "an update of the simplex is none of logits")
+}
+
+func TestArchitecturesOfASpaceWithoutNone(t *testing.T) {
+	space := supernet.NASBench201.Without("none")
+	a, err := arch(space, []int{0, 1, 2, 3, 0, 1})
+	require.NoError(t, err)
+	require.Equal(t, "|skip_connect~0|+|nor_conv_1x1~0|nor_conv_3x3~1|+|avg_pool_3x3~0|skip_connect~1|nor_conv_1x1~2|", a.String())
+	require.Equal(t, 2, skips(a))
+}
+
+// The top block of Table 2 is at the paper's scale: every mean lies within the
+// paper's mean ± standard deviation.
+func TestTopBlockOfTable2IsThePapers(t *testing.T) {
+	datatest.NASBench201(t)
+	p := Table2Quick
+	p.Rows, p.Direct = nil, nil
+	r, err := Table2(isolated(t), p)
+	require.NoError(t, err)
+	judged := 0
+	for _, c := range r.Check() {
+		if c.Ours.Valid() {
+			judged++
+			require.Equal(t, runs.Holds, c.Holds, "%s: %v against %v ± %v", c.Name, c.Ours, c.Paper, c.Tolerance)
+		}
+	}
+	require.Equal(t, 12, judged)
+	require.NoError(t, r.Figure().Validate())
+	require.NotEmpty(t, r.Differences())
+}
+
+func TestStoredOnlyComputesNothing(t *testing.T) {
+	datatest.NASBench201(t)
+	p := Table2Quick
+	p.Rows, p.Direct, p.StoredOnly, p.Runs = nil, nil, true, 7
+	r, err := Table2(isolated(t), p)
+	require.NoError(t, err)
+	require.Empty(t, r.Records())
+	require.Equal(t, "not run", r.tabular[0].missing[0])
+	require.NoError(t, r.Figure().Validate())
+}
+
+// Values at the same place are of the same seed only where none is missing.
+func TestPairsNeedAllSeeds(t *testing.T) {
+	p := SearchParams{Seeds: 3, Confidence: 0.95}
+	c := p.judgeDifference(runs.NewClaim("a above b", "nowhere"), []float64{2, 3, 4}, []float64{1, 2}, 1)
+	require.Equal(t, runs.NotKnown, c.Holds)
+	require.Contains(t, c.Note, "3 and 2 of 3 seeds")
+	c = p.judgeDifference(runs.NewClaim("a above b", "nowhere"), []float64{2, 3, 4.1}, []float64{1, 2, 3}, 1)
+	require.Equal(t, runs.Holds, c.Holds)
+}
+
+func TestAMissingTableIsOneClearError(t *testing.T) {
+	t.Setenv("NASML_DATA", t.TempDir())
+	_, err := Table2(isolated(t), Table2Quick)
+	require.ErrorIs(t, err, data.ErrMissing)
+	require.ErrorContains(t, err, "nasbench201.csv.gz")
+}
+
+// Small searches on real images, on the pure Go backend.
+func TestSmallSearchesDrawEveryFigure(t *testing.T) {
+	datatest.NASBench201(t)
+	datatest.Dir(t, datatest.CIFAR10)
+	if os.Getenv("GOMLX_BACKEND") == "" {
+		t.Setenv("GOMLX_BACKEND", "go")
+	}
+	ctx := isolated(t)
+	p := Figure1Quick
+	p.Channels, p.Image, p.Batch, p.Epochs, p.Seeds, p.Examples = 2, 8, 4, 2, 2, 16
+	r, err := Figure1(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, r.Records(), 4)
+	require.NoError(t, r.Figure().Validate())
+	require.Len(t, r.Check(), 4)
+
+	curve := &search.Curve{Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3}}
+	table201, err := loadTable()
+	require.NoError(t, err)
+	view := liveFigure(&r.all[0], 0, search.Moment{Epoch: 1, Epochs: 2, Steps: 2, Curve: curve, Theta: uniform(24)}, table201)
+	require.NoError(t, view.Validate())
+	require.Len(t, view.Panels[1], 2, "the cell, and the table's accuracy")
+
+	q := Figure4Quick
+	q.SearchParams = p.SearchParams
+	curves, err := Figure4(ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, r.Records(), curves.Records(), "the searches are shared")
+	require.NoError(t, curves.Figure().Validate())
+	require.Len(t, curves.curves[curveID{"darts", data.TaskCIFAR10}][0], 2)
+
+	w := Table2Quick
+	w.SearchParams, w.Rows, w.Direct, w.Runs = p.SearchParams, []string{"darts", "gaea-darts"}, []string{"darts"}, 5
+	table, err := Table2(ctx, w)
+	require.NoError(t, err)
+	require.NoError(t, table.Figure().Validate())
+	require.Equal(t, "no data", table.bottom[0].missing[1])
+	require.Len(t, table.find("darts").accuracy[0], 2)
+}
+
+func TestShippedSearchesAreOfThisCode(t *testing.T) {
+	code, err := searchCode()
+	require.NoError(t, err)
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	records, err := fs.Sub(shippedRecords, "records")
+	require.NoError(t, err)
+	all, broken, err := store.With(records).List()
+	require.NoError(t, err)
+	require.Empty(t, broken)
+	for _, record := range all {
+		require.Equal(t, code, record.Trial.Code, "search.Sources or what it stands on has changed: the records have to be computed again")
+	}
+}
