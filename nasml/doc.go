@@ -13,19 +13,25 @@
 // A package is made when its first figure needs it. There are, from the ground
 // up:
 //
-//	data        MNIST, Fashion-MNIST, synthetic generators
+//	data        MNIST, CIFAR, ImageNet16-120, the table of NAS-Bench-201, augmentation, synthetic generators
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
-//	supernet    operations and their continuous mixtures; so far activation functions
+//	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
+//	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
+//	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201
+//	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on a table (RS, REA, REINFORCE, BOHB)
+//	trace       search steps of other frameworks in a file, replayed
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
 //	oymak2021   the figures of Oymak+
+//	li2021      the figures and tables of Li+ (GAEA)
 //	notebook    what the cells of the notebooks call
-//	bench       the Figure 2 sweep beside JAX and PyTorch
+//	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch
 //	cmd/nasml   the command
+//	internal/steady   property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing
-// of it. data and runs know no other package of ours, and the packages of two
-// papers do not know each other; the linter holds this.
+// of it. data, runs, simplex and bilevel know no other package of ours, and the
+// packages of two papers do not know each other; the linter holds this.
 //
 // # Data flow
 //
@@ -46,6 +52,15 @@
 //	k               Width                                            Oymak+: neurons of the first layer
 //	η               LearningRate                                     all
 //	S, V, B, d                             seeds, values of α, batch, input features
+//
+//	θ               theta                  [|E|, |O|]                GAEA Sec. 3.3: operation weights, a row a simplex
+//	α               theta                  [|E|, |O|]                DARTS, GDAS: logits, θ = softmax(α)
+//	w               W, w                   as supernet.Net.Weights   GAEA eq. 2: shared weights
+//	F, G            Outer, Inner           scalar                    bilevel: validation and training loss
+//	φ, D_φ          simplex.Phi, Bregman   scalar                    GAEA Sec. 3.1, 3.3
+//	Δ_λ             simplex.Stationarity   scalar                    GAEA eq. 7
+//	τ               TauFirst, TauLast      scalar                    GDAS: temperature
+//	C, N            Channels, Cells                                  NAS-Bench-201: of the first stage, of each stage
 //
 // The papers disagree in one letter that matters: θ is the weights in Oymak+
 // and the architecture parameters in GAEA.

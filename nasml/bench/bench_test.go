@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/nasml/lab/nasml/internal/steady"
+
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"

@@ -66,24 +66,32 @@ func peakMB(pid string) float64 {
 // WriteTable writes the results for people, one table a case.
 func WriteTable(w io.Writer, results []Result) error {
 	for _, r := range results {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		_, _ = fmt.Fprintf(w, "Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s (%s), %d threads\n",
 			r.Panel, r.Width, r.Models, r.Steps, r.Batch, r.Data, r.Backend, r.Device, r.Threads)
-		_, _ = fmt.Fprintln(t, "program\tms a step\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t")
-		for _, e := range r.Entries {
-			_, _ = fmt.Fprintln(t, e.row())
-		}
-		if err := t.Flush(); err != nil {
+		if err := writeEntries(w, r.Entries); err != nil {
 			return err
 		}
-		for _, e := range r.Entries {
-			if e.NotRun != "" {
-				_, _ = fmt.Fprintf(w, "%s was not run: %s\n", e.name(), e.NotRun)
-			}
-		}
-		_, _ = fmt.Fprintln(w)
 	}
 	return nil
+}
+
+// writeEntries writes the programs of a case as a table.
+func writeEntries(w io.Writer, entries []Entry) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(t, "program\tms a step\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t")
+	for _, e := range entries {
+		_, _ = fmt.Fprintln(t, e.row())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.NotRun != "" {
+			_, _ = fmt.Fprintf(w, "%s was not run: %s\n", e.name(), e.NotRun)
+		}
+	}
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 func (e Entry) name() string {

@@ -259,10 +259,7 @@ func (r *Figure2Result) run(panel string) []Figure2Point {
 }
 
 func newClaim(panel, name string) runs.Claim {
-	return runs.Claim{
-		Name: fmt.Sprintf("(%s) %s", panel, name), Source: figure2Source + "(" + panel + ")",
-		Paper: runs.None, Ours: runs.None, Lo: runs.None, Hi: runs.None, Tolerance: runs.None,
-	}
+	return runs.NewClaim(fmt.Sprintf("(%s) %s", panel, name), figure2Source+"("+panel+")")
 }
 
 func (r *Figure2Result) checkRange(panel string) runs.Claim {

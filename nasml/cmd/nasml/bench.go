@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gomlx/compute"
+
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bench"
 	"github.com/nasml/lab/nasml/data"
 )
 
 type benchCmd struct {
-	Peers bool `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
-	Quick bool `help:"A small benchmark that only shows that everything works."`
-	JSON  bool `name:"json" help:"Print one JSON object a case, each on a line."`
+	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
+	Quick bool   `help:"A small benchmark that only shows that everything works."`
+	Only  string `enum:"figure2,supernet,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. Default: both."`
+	JSON  bool   `name:"json" help:"Print one JSON object a case, each on a line."`
 }
 
 // Run times the figures' arithmetic. Where the peers cannot be installed, it
@@ -23,45 +26,60 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
-	p := bench.Full
+	sweep, supernet := bench.Full, bench.SupernetFull
 	if v.Quick {
-		p = bench.Quick
+		sweep, supernet = bench.Quick, bench.SupernetQuick
 	}
-	p.Log = func(line string) { c.logf("%s", line) }
+	sweep.Log = func(line string) { c.logf("%s", line) }
+	supernet.Log = sweep.Log
 	if v.Peers {
 		python, err := setupPeers(ctx, c)
 		if err != nil {
 			return err
 		}
-		p.Python = python
+		sweep.Python, supernet.Python = python, python
 	}
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	if v.Only != "supernet" {
+		if err := v.figure2(ctx, c, b, sweep); err != nil {
+			return err
+		}
+	}
+	if v.Only == "figure2" {
+		return nil
+	}
+	r, err := bench.Supernet(ctx, b, supernet)
+	if err != nil {
+		return err
+	}
+	if v.JSON {
+		return printJSON(c, "", r)
+	}
+	return r.WriteTable(c.Out)
+}
+
+// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints the cases that
+// were finished.
+func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p bench.Params) error {
 	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
 		c.logf("on synthetic images: %v", err)
 		p.Sweep.Data = data.Synthetic
 	} else if err != nil {
 		return err
 	}
-	b, err := backend.Open()
-	if err != nil {
-		return err
-	}
 	results, err := bench.Figure2(ctx, b, p)
-	if printErr := v.print(c, results); printErr != nil {
-		return errors.Join(err, printErr)
-	}
-	return err
-}
-
-func (v *benchCmd) print(c console, results []bench.Result) error {
 	if !v.JSON {
-		return bench.WriteTable(c.Out, results)
+		return errors.Join(err, bench.WriteTable(c.Out, results))
 	}
 	for _, r := range results {
-		if err := printJSON(c, "", r); err != nil {
-			return err
+		if printErr := printJSON(c, "", r); printErr != nil {
+			return errors.Join(err, printErr)
 		}
 	}
-	return nil
+	return err
 }
 
 // setupPeers installs the peers where they are missing and returns their

@@ -11,7 +11,7 @@ import (
 )
 
 type dataCmd struct {
-	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist. Without any: list all."`
+	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100. Without any: list all."`
 	From string   `help:"Take the files from this folder instead of the network; they are checked and copied." placeholder:"DIR"`
 }
 
@@ -81,10 +81,35 @@ func listData(c console, names []data.Name) error {
 	_, _ = fmt.Fprintln(table, "SET\tFILE\tSIZE\tSTATE")
 	var broken []error
 	for _, f := range files {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%.2f MB\t%s\n", f.Name, f.File.Path, float64(f.File.Size)/1e6, f.State)
-		if f.State == data.Broken {
+		size := "?"
+		if f.File.Size > 0 {
+			size = fmt.Sprintf("%.2f MB", float64(f.File.Size)/1e6)
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.Name, f.File.Path, size, f.State)
+		switch f.State {
+		case data.Broken:
 			broken = append(broken, f.Problem)
+		case data.Incomplete:
+			c.logf("%v", f.Problem)
 		}
 	}
+	if len(names) == 0 {
+		state, err := tableState()
+		_, _ = fmt.Fprintf(table, "%s\tnasbench/nasbench201.csv.gz\t?\t%s\n", nasbench, state)
+		broken = append(broken, err)
+	}
 	return errors.Join(append([]error{table.Flush()}, broken...)...)
+}
+
+// tableState is the state of the table of NAS-Bench-201, which no publisher
+// has as this file, with what is wrong where it is broken.
+func tableState() (data.State, error) {
+	switch _, err := data.LoadNASBench201(""); {
+	case err == nil:
+		return data.Present, nil
+	case errors.Is(err, data.ErrMissing):
+		return data.Missing, nil
+	default:
+		return data.Broken, err
+	}
 }

@@ -40,6 +40,7 @@ type cli struct {
 	Data      dataCmd      `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
 	Store     storeCmd     `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
 	Bench     benchCmd     `cmd:"" help:"Run the benchmark suite."`
+	Trace     traceCmd     `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 
 const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural architecture search.

@@ -242,12 +242,83 @@ func (t *testRun) notebooks(ctx context.Context) {
 	for _, file := range files {
 		name := t.relative(file)
 		t.part(ctx, name, func() error {
+			if err := t.lacks(file); err != nil {
+				return err
+			}
 			err := t.runNotebook(ctx, t.console, filepath.Join(t.scratch, name),
 				notebookRun{timeout: 15 * time.Minute, env: append(t.env, "NASML_SCALE=quick")})
 			t.tally(err)
 			return err
 		})
 	}
+}
+
+// lacks is a reason to skip a notebook: data that it needs, as its metadata
+// say, and that a test must not download because they are large, or cannot.
+func (t *testRun) lacks(file string) error {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var notebook struct {
+		Metadata struct {
+			NASML struct{ Data []data.Name } `json:"nasml"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &notebook); err != nil {
+		return fmt.Errorf("%s is no notebook: %w", t.relative(file), err)
+	}
+	for _, set := range notebook.Metadata.NASML.Data {
+		if err := t.has(set); err != nil {
+			return skipped(fmt.Sprintf("needs %s: %v", set, err))
+		}
+	}
+	return nil
+}
+
+// nasbench is how notebooks call the table of NAS-Bench-201.
+const nasbench = "nasbench"
+
+// has returns what is wrong with a data set in the folder that the tests use.
+func (t *testRun) has(set data.Name) error {
+	if dir := t.dataDir(); dir != "" {
+		defer restore(os.LookupEnv("NASML_DATA"))
+		if err := os.Setenv("NASML_DATA", dir); err != nil {
+			return err
+		}
+	}
+	if set == nasbench {
+		_, err := data.LoadNASBench201("")
+		return err
+	}
+	files, err := data.Status(set)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.State != data.Present && f.State != data.Incomplete {
+			return f.Problem
+		}
+	}
+	return nil
+}
+
+// dataDir is the folder that findData has chosen, or empty for the default.
+func (t *testRun) dataDir() string {
+	for _, setting := range t.env {
+		if dir, ok := strings.CutPrefix(setting, "NASML_DATA="); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+func restore(value string, was bool) {
+	if was {
+		_ = os.Setenv("NASML_DATA", value) // it was one before
+		return
+	}
+	_ = os.Unsetenv("NASML_DATA")
 }
 
 // tally counts a notebook or the browser as a test.

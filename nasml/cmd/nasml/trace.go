@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/trace"
+)
+
+type traceCmd struct {
+	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them."`
+	Tolerance float64  `default:"1e-4" help:"Largest relative difference of an array of the first step; ten times that after it."`
+	JSON      bool     `name:"json" help:"Print one JSON object a trace, each on a line."`
+}
+
+// replayed is a trace with its differences.
+type replayed struct {
+	File      string     `json:"file"`
+	Source    string     `json:"source"`
+	Method    string     `json:"method"`
+	Steps     int        `json:"steps"`
+	Tolerance float64    `json:"tolerance"` // of the first step
+	Agrees    bool       `json:"agrees"`
+	Arrays    []compared `json:"arrays"`
+}
+
+type compared struct {
+	trace.Difference
+	Agrees bool `json:"agrees"`
+}
+
+// Run replays the traces and prints how far each array is off. A file that is no
+// trace is a mistake in the call.
+func (v *traceCmd) Run(ctx context.Context, c console) error {
+	if !(v.Tolerance > 0) {
+		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", v.Tolerance)}
+	}
+	traces := make([]*trace.Trace, len(v.File))
+	for i, file := range v.File {
+		t, err := trace.Read(file)
+		if err != nil {
+			return usageError{err}
+		}
+		traces[i] = t
+	}
+	if err := ensurePlugin(ctx, c); err != nil {
+		return err
+	}
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	return v.compare(ctx, c, b, traces)
+}
+
+// compare replays and prints all traces; it is an error where one differs.
+func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []*trace.Trace) error {
+	differ := 0
+	for i, file := range v.File {
+		r, err := v.replay(ctx, b, file, traces[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := v.print(c, r); err != nil {
+			return err
+		}
+		if !r.Agrees {
+			differ++
+		}
+	}
+	if differ > 0 {
+		return fmt.Errorf("%d of %d traces differ from what is computed here", differ, len(v.File))
+	}
+	return nil
+}
+
+func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t *trace.Trace) (replayed, error) {
+	r := replayed{File: file, Source: t.Settings.Source, Method: t.Settings.Method, Steps: t.Settings.Steps, Tolerance: v.Tolerance, Agrees: true}
+	differences, err := t.Replay(ctx, b)
+	for _, d := range differences {
+		agrees := d.Within(v.Tolerance)
+		r.Agrees = r.Agrees && agrees
+		r.Arrays = append(r.Arrays, compared{d, agrees})
+	}
+	return r, err
+}
+
+func (v *traceCmd) print(c console, r replayed) error {
+	if v.JSON {
+		return printJSON(c, "", r)
+	}
+	_, _ = fmt.Fprintf(c.Out, "%s: %s, %d steps, %s\n", r.File, r.Method, r.Steps, r.Source)
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "array\tabsolute\trelative\tof\t")
+	worst := 0.0
+	for _, a := range r.Arrays {
+		verdict := ""
+		if !a.Agrees {
+			verdict = "DIFFERS"
+		}
+		worst = max(worst, a.Relative)
+		_, _ = fmt.Fprintf(table, "%s\t%.1e\t%.1e\t%.1e\t%s\n", a.Name, a.Absolute, a.Relative, a.Scale, verdict)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.Out, "%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
+		len(r.Arrays), worst, v.Tolerance, 10*v.Tolerance, map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees])
+	return err
+}
