@@ -21,6 +21,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// recordPath is the file of a record in a folder.
+func (s *Store) recordPath(key string) string { return s.medium.Where(recordName(key)) }
+
 func TestRecordSaysWhatToBelieve(t *testing.T) {
 	s, _ := testStore(t)
 	r, err := s.Get(fillStore(t, s, toyTrials(7, 1))[0].Key)

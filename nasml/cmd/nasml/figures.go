@@ -15,6 +15,7 @@ import (
 	_ "github.com/nasml/lab/nasml/li2021"    // register their figures
 	_ "github.com/nasml/lab/nasml/oymak2021" // likewise
 	"github.com/nasml/lab/nasml/runs"
+	_ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets
 	"github.com/nasml/lab/plots"
 )
 
