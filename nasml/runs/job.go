@@ -28,11 +28,14 @@ type Options struct {
 // computing are waited for. Two processes never compute one trial at the same
 // time, and a process that dies frees its trials.
 //
+// Under a [Part] it does that part only.
+//
 // Finished trials are stored at once, so that cancelling ctx, an error or a
 // crash loses none of them. It is an error where a trial has no key, where fn
 // fails or returns without a result for each of its trials, and where the
 // store cannot be written.
-func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) ([]*Record, error) {
+func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) (_ []*Record, err error) {
+	defer func() { partFrom(ctx).note(err) }()
 	keys := make([]string, len(trials))
 	for i, t := range trials {
 		var err error
@@ -41,13 +44,15 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 		}
 	}
 	records := make([]*Record, len(trials))
+	part := partFrom(ctx)
 	for {
 		missing, err := s.fill(records, keys)
 		if err != nil {
 			return nil, err
 		}
+		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials)) })
 		if len(missing) == 0 {
-			return records, nil
+			return records, part.fill(s, trials, keys, records)
 		}
 		ran, err := s.jobs(ctx, trials, keys, missing, o.MaxBatch, fn)
 		if err == nil && !ran {
@@ -191,7 +196,15 @@ type Job struct {
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
+	for _, key := range j.keys {
+		if err := j.store.medium.Remove(failedName(key)); err != nil {
+			return err
+		}
+	}
 	if err := fn(ctx, j); err != nil {
+		if ctx.Err() == nil {
+			j.noteFailure(err)
+		}
 		return err
 	}
 	if i := slices.Index(j.done, false); i >= 0 {

@@ -175,7 +175,7 @@ type Removed struct {
 	Bytes int64
 }
 
-// GC removes STORE/broken, locks and temporary files that dead processes left,
+// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left,
 // old checkpoints, and the records that o.Drop picks. It is safe while other
 // processes compute.
 func (s *Store) GC(o GCOptions) (Removed, error) {
@@ -204,6 +204,7 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 	}
 	return removed, errors.Join(
 		s.medium.Walk("broken", remove),
+		s.medium.Walk("failed", remove),
 		s.medium.Walk("locks", reclaim),
 		s.medium.Walk("leases", reclaim),
 		s.medium.Walk("checkpoints", func(info Info) error {

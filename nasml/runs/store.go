@@ -36,6 +36,7 @@ var ErrNotFound = errors.New("not in the run store")
 //	STORE/records/ab/KEY.json   one finished trial each, written whole or not at all
 //	STORE/checkpoints/          state of unfinished trials
 //	STORE/locks/                one lock for each trial being computed
+//	STORE/failed/               why a trial has no result
 //	STORE/broken/               what was found damaged, each with its reason
 //
 // Any number of processes may use one store at the same time.
@@ -294,6 +295,7 @@ const (
 	storeKey contextKey = iota
 	scaleKey
 	progressKey
+	partKey
 )
 
 // WithStore returns a context that carries a store.
