@@ -19,7 +19,8 @@ import (
 // Theorem4Params are the parameters of Theorem 4: the algorithm on features that
 // are drawn one example at a time (Examples … Seeds), its outcome drawn in law,
 // which needs no features and reaches any size (Law…, Map…, Size…), beside
-// searches by gradient (Search…), and outside the assumptions (Cases).
+// searches by gradient (Search…), and outside the assumptions (Cases). A part
+// whose list of sizes is empty, or MapSide or FitExamples 0, is left out.
 type Theorem4Params struct {
 	Examples   int       // n of each of 𝒯 and 𝒱, of the runs on features
 	Ratios     []float64 // p̄ = p/n > 1
@@ -124,7 +125,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem4ID, Paper: "Oymak+ 2021", Title: theorem4Title, Kind: "theorem",
 		Notebook: "notebooks/oymak2021/theorem4_spectral.ipynb",
-		Cost:     catalog.Cost{Quick: "about 15 seconds on two cores", Paper: "about 20 minutes on two cores"},
+		Cost:     catalog.Cost{Quick: "about 15 seconds on two cores", Paper: "about half an hour on two cores"},
 	}, Theorem4Quick, Theorem4Paper, Theorem4)
 }
 
@@ -179,7 +180,7 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 	r := &Theorem4Result{Params: p, Scale: runs.Scale(ctx), groups: p.groups()}
 	total := 0
 	for _, g := range r.groups {
-		total += g.seeds
+		total += g.seeds * g.units()
 	}
 	progress := runs.ProgressFrom(ctx)
 	progress.Start(total, theorem4ID)
@@ -191,6 +192,9 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 	}
 	return r, nil
 }
+
+// units is what a seed costs in units of some milliseconds.
+func (g *thm4Group) units() int { return 1 + int(g.trial.cost()/1e7) }
 
 // compute reads or runs the seeds of a group, as many at a time as there are
 // processors.
@@ -209,11 +213,11 @@ func (g *thm4Group) compute(ctx context.Context, store *runs.Store, progress run
 			if err != nil {
 				return err
 			}
-			progress.Step(1, g.trial.String())
+			progress.Step(g.units(), g.trial.String())
 			return job.Done(i, result)
 		})
 	})
-	progress.Skip(g.seeds - done)
+	progress.Skip((g.seeds - done) * g.units())
 	return err
 }
 
@@ -256,16 +260,20 @@ func (p Theorem4Params) groups() []*thm4Group {
 	add := func(kind string, seeds int, t thm4Trial) {
 		all = append(all, &thm4Group{kind: kind, trial: t, seeds: seeds})
 	}
-	add("law", p.LawSeeds, thm4Law{"law", p.LawExamples, thm4Sizes(p.LawExamples, p.LawRatios), p.LawOperations, p.Noise})
-	ratios, shares := p.mapCentres()
-	add("map", p.MapSeeds, thm4Law{"map", p.MapExamples, thm4Sizes(p.MapExamples, ratios), thm4Sizes(p.MapExamples, shares), p.Noise})
-	n := p.BoundaryExamples
-	add("boundary", p.BoundarySeeds, thm4Law{"boundary", n, thm4Sizes(n, p.BoundaryRatios), p.BoundaryOperations, p.Noise})
+	if len(p.LawOperations) > 0 {
+		add("law", p.LawSeeds, thm4Law{"law", p.LawExamples, thm4Sizes(p.LawExamples, p.LawRatios), p.LawOperations, p.Noise})
+	}
+	if p.MapSide > 0 {
+		ratios, shares := p.mapCentres()
+		add("map", p.MapSeeds, thm4Law{"map", p.MapExamples, thm4Sizes(p.MapExamples, ratios), thm4Sizes(p.MapExamples, shares), p.Noise})
+	}
+	if n := p.BoundaryExamples; len(p.BoundaryOperations) > 0 {
+		add("boundary", p.BoundarySeeds, thm4Law{"boundary", n, thm4Sizes(n, p.BoundaryRatios), p.BoundaryOperations, p.Noise})
+	}
 	for _, n := range p.SizeExamples {
-		if len(p.SizeLevels) == 0 {
-			break
+		if len(p.SizeLevels) > 0 {
+			add("sizes", p.SizeSeeds, p.sizes(n))
 		}
-		add("sizes", p.SizeSeeds, p.sizes(n))
 	}
 	for _, ratio := range p.Ratios {
 		for _, h := range p.Operations {
@@ -278,7 +286,9 @@ func (p Theorem4Params) groups() []*thm4Group {
 	for _, h := range p.SearchOperations {
 		add("search", p.SearchSeeds, thm4Search{"search", p.SearchExamples, thm4Size(p.SearchExamples, p.SearchRatio), h, p.Ridge, p.SearchSteps, p.Noise})
 	}
-	add("fit", p.FitSeeds, thm4Fit{"fit", p.FitExamples, p.FitOperations, p.FitTries})
+	if p.FitExamples > 0 {
+		add("fit", p.FitSeeds, thm4Fit{"fit", p.FitExamples, p.FitOperations, p.FitTries})
+	}
 	return all
 }
 
@@ -336,6 +346,9 @@ func (p Theorem4Params) check() error {
 		c.expect(k.Name != "" && k.Examples >= 2 && k.H >= 1 && k.Ratio > 1 && k.Noise >= 0, "case %+v: want a Name, Examples ≥ 2, H ≥ 1, Ratio > 1 and Noise ≥ 0", k)
 		c.oneOf("Features of a case", k.Features, slices.Sorted(maps.Keys(thm4Features))...)
 	}
+	if len(*c) == 0 { // else the sizes may not even be numbers
+		c.expect(len(p.groups()) > 0, "every part is left out, want at least one")
+	}
 	if len(*c) > 0 {
 		return catalog.Usagef("%s", strings.Join(*c, "; "))
 	}
@@ -349,14 +362,15 @@ func (p Theorem4Params) checkCounts(c *checker) {
 		got, least int
 	}{
 		{"Examples", p.Examples, 2}, {"Seeds", p.Seeds, 1}, {"LawExamples", p.LawExamples, 2}, {"LawSeeds", p.LawSeeds, 1},
-		{"MapExamples", p.MapExamples, 2}, {"MapSide", p.MapSide, 2}, {"MapSeeds", p.MapSeeds, 1},
+		{"MapExamples", p.MapExamples, 2}, {"MapSide", p.MapSide, 0}, {"MapSeeds", p.MapSeeds, 1},
 		{"BoundaryExamples", p.BoundaryExamples, 2}, {"BoundarySeeds", p.BoundarySeeds, 1}, {"SizeSeeds", p.SizeSeeds, 1},
 		{"SearchExamples", p.SearchExamples, 2}, {"SearchSeeds", p.SearchSeeds, 1}, {"SearchSteps", p.SearchSteps, 0},
-		{"FitExamples", p.FitExamples, 4}, {"FitOperations", p.FitOperations, 1}, {"FitTries", p.FitTries, 1}, {"FitSeeds", p.FitSeeds, 1},
+		{"FitExamples", p.FitExamples, 0}, {"FitOperations", p.FitOperations, 1}, {"FitTries", p.FitTries, 1}, {"FitSeeds", p.FitSeeds, 1},
 		{"CaseSeeds", p.CaseSeeds, 1},
 	} {
 		c.expect(v.got >= v.least, "%s is %d, want at least %d", v.name, v.got, v.least)
 	}
+	c.expect(p.FitExamples == 0 || p.FitExamples >= 4, "FitExamples is %d, want 0 or at least 4", p.FitExamples)
 	c.expect(p.MapRatio > 1 && p.MapRatio <= 1e4, "MapRatio is %v, want between 1 and 10000", p.MapRatio)
 	c.expect(p.SearchRatio > 1, "SearchRatio is %v, want p/n > 1", p.SearchRatio)
 	c.expect(p.Noise >= 0 && !math.IsInf(p.Noise, 0), "Noise is %v, want a standard deviation σ ≥ 0", p.Noise)
@@ -366,6 +380,7 @@ func (p Theorem4Params) checkCounts(c *checker) {
 
 // checkSizes looks at lists.
 func (p Theorem4Params) checkSizes(c *checker) {
+	c.expect(len(p.Ratios) > 0 && len(p.LawRatios) > 0, "Ratios is %v and LawRatios %v, want at least one p/n each", p.Ratios, p.LawRatios)
 	thm4CheckList(c, "Ratios", p.Ratios, 1, 1e4)
 	thm4CheckList(c, "LawRatios", p.LawRatios, 1, 1e4)
 	thm4CheckList(c, "BoundaryRatios", p.BoundaryRatios, 1, 1e4)
@@ -387,9 +402,9 @@ func (p Theorem4Params) checkSizes(c *checker) {
 	}
 }
 
-// thm4CheckList wants values in (above, most], at least one and none twice.
+// thm4CheckList wants values in (above, most], none twice.
 func thm4CheckList[T int | float64](c *checker, name string, values []T, above, most T) {
-	c.expect(len(values) > 0 && distinct(values), "%s is %v, want at least one value and none twice", name, values)
+	c.expect(distinct(values), "%s is %v, want no value twice", name, values)
 	for _, v := range values {
 		c.expect(v > above && v <= most, "%s has %v, want more than %v and at most %v", name, v, above, most)
 	}

@@ -37,11 +37,9 @@ func (r *Theorem4Result) Figure() plots.Figure {
 	f := plots.Figure{
 		Name: "oymak2021-theorem4", Style: plots.ICML.Text(), Caption: r.caption(),
 		Meta: map[string]string{"title": theorem4Title, "params": hex.EncodeToString(sum[:8]), "scale": scale},
-		Panels: [][]plots.Panel{
-			{r.mapPanel(), r.correlationPanel()},
-			{r.excessPanel(), r.sizesPanel()},
-			{r.searchPanel("rho2", `(e) $ρ^2$ of the searches`, "squared correlation with $α^*$"), r.searchPanel("risk", "(f) their risk", "population risk")},
-		},
+	}
+	for row := range slices.Chunk(r.panels(), 2) {
+		f.Panels = append(f.Panels, row)
 	}
 	if len(r.Params.Cases) > 0 {
 		f.Panels = append(f.Panels, []plots.Panel{r.casesPanel()})
@@ -49,20 +47,47 @@ func (r *Theorem4Result) Figure() plots.Figure {
 	return f
 }
 
+// panels are the panels with axes, but for those of parts that were left out.
+func (r *Theorem4Result) panels() []plots.Panel {
+	p := r.Params
+	var all []plots.Panel
+	if p.MapSide > 0 {
+		all = append(all, r.mapPanel())
+	}
+	if len(p.Operations) > 0 {
+		all = append(all, r.correlationPanel())
+	}
+	if len(p.Operations)+len(p.LawOperations) > 0 {
+		all = append(all, r.excessPanel())
+	}
+	if len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0 {
+		all = append(all, r.sizesPanel())
+	}
+	if len(p.SearchOperations) > 0 {
+		all = append(all, r.searchPanel("rho2", `(e) $ρ^2$ of the searches`, "squared correlation with $α^*$"), r.searchPanel("risk", "(f) their risk", "population risk"))
+	}
+	return all
+}
+
+// caption says what each panel shows, but for those that were left out.
 func (r *Theorem4Result) caption() string {
 	p := r.Params
-	noise := ""
-	if p.Noise > 0 {
-		noise = fmt.Sprintf(" Label noise $σ$ = %v.", p.Noise)
+	parts := []string{fmt.Sprintf("Means with %v %% intervals.", 100*p.Confidence)}
+	add := func(there bool, format string, args ...any) {
+		if there {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	text := fmt.Sprintf("Means with %v %% intervals. (a) in law, $n$ = %d, %d seeds; circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted line. (b) on features, $n$ = %d, %d seeds; lines: the exact limit. "+
-		"(c) risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the bound for the first $p/n$. (d) in law, $p = %v n$. (e), (f) $n$ = %d, $p$ = %d, %d seeds.%s",
-		100*p.Confidence, p.MapExamples, p.MapSeeds, p.BoundaryExamples, p.Examples, p.Seeds, p.LawExamples, p.Ratios[0],
-		p.SearchExamples, thm4Size(p.SearchExamples, p.SearchRatio), p.SearchSeeds, noise)
-	if r.Scale == "quick" {
-		text += " Quick scale."
-	}
-	return text
+	add(p.MapSide > 0, "(a) in law, $n$ = %d, %d seeds.", p.MapExamples, p.MapSeeds)
+	add(p.MapSide > 0 && len(p.BoundaryOperations) > 0, "Circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted line.", p.BoundaryExamples)
+	add(len(p.Operations) > 0, "(b) on features, $n$ = %d, %d seeds; lines: the exact limit.", p.Examples, p.Seeds)
+	add(len(p.Operations)+len(p.LawOperations) > 0, "(c) risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the bound for the first $p/n$.", p.LawExamples)
+	add(len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0, "(d) in law, $p = %v n$; dotted: the limits.", p.Ratios[0])
+	add(len(p.SearchOperations) > 0, "(e), (f) $n$ = %d, $p$ = %d, %d seeds.", p.SearchExamples, thm4Size(p.SearchExamples, p.SearchRatio), p.SearchSeeds)
+	add(len(p.Cases) > 0, "(g) %d seeds.", p.CaseSeeds)
+	add(p.Noise > 0, "Label noise $σ$ = %v.", p.Noise)
+	add(r.Scale == "quick", "Quick scale.")
+	return strings.Join(parts, " ")
 }
 
 // mapPanel is the map of ρ² with the exact boundary.
@@ -79,7 +104,11 @@ func (r *Theorem4Result) mapPanel() plots.Panel {
 	}
 	v := 1 + r.Params.Noise*r.Params.Noise
 	ends := []float64{x[0], x[len(x)-1]}
-	panel.Series = append(panel.Series, plots.Series{Label: "$ph = n^2$: the limit is 0 beyond", X: ends, Y: []float64{1 / (ends[0] * v * v), 1 / (ends[1] * v * v)},
+	boundary := "$ph = n^2$: the limit is 0 beyond"
+	if v > 1 {
+		boundary = "$ph = n^2/(1 + σ^2)^2$: the limit is 0 beyond"
+	}
+	panel.Series = append(panel.Series, plots.Series{Label: boundary, X: ends, Y: []float64{1 / (ends[0] * v * v), 1 / (ends[1] * v * v)},
 		Color: "#000000", Line: plots.Solid, Marker: plots.NoMarker})
 	s := plots.Series{Label: "$ρ^2 = 1/2$ (circles)", Color: "#000000", Line: plots.NoLine, Marker: plots.Circle}
 	for _, l := range r.levels(-1) {
@@ -210,6 +239,9 @@ func (r *Theorem4Result) excessPanel() plots.Panel {
 // lawExcess is the exact mean risk given each drawn ρ², at large n.
 func (r *Theorem4Result) lawExcess(law []thm4Point, ratio float64) plots.Series {
 	s := plots.Series{Line: plots.NoLine}
+	if len(r.Params.Operations) == 0 { // there is no (b) with the legend
+		s.Label = fmt.Sprintf("$p/n = %v$", ratio)
+	}
 	s = r.look(s, ratio)
 	for _, q := range law {
 		if q.p != thm4Size(q.n, ratio) || q.h < 2 {

@@ -21,6 +21,7 @@ import (
 // thm4Trial is what the trials of Theorem 4 know: each computes one record.
 type thm4Trial interface {
 	run(ctx context.Context, seed uint64) (runs.Result, error)
+	cost() float64 // of a seed, in numbers touched
 	String() string
 }
 
@@ -35,6 +36,14 @@ type thm4Law struct {
 }
 
 func (t thm4Law) String() string { return fmt.Sprintf("%s, n = %d", t.Part, t.N) }
+
+func (t thm4Law) cost() float64 {
+	sum := 0.0
+	for _, h := range t.H {
+		sum += 60 * float64(h) * float64(h)
+	}
+	return sum * float64(len(t.P))
+}
 
 // run gives the series "rho2" and "risk", with the h of the first p first.
 func (t thm4Law) run(ctx context.Context, seed uint64) (runs.Result, error) {
@@ -70,6 +79,11 @@ type thm4Data struct {
 
 func (t thm4Data) String() string {
 	return fmt.Sprintf("features, n = %d, p = %d, h = %d", t.N, t.P, t.H)
+}
+
+func (t thm4Data) cost() float64 {
+	n, p, h := float64(t.N), float64(t.P), float64(t.H)
+	return n*p*(12*h) + n*n*p
 }
 
 // thm4Model is the truth of a trial.
@@ -244,6 +258,11 @@ func (t thm4Search) String() string {
 	return fmt.Sprintf("searches, n = %d, p = %d, h = %d", t.N, t.P, t.H)
 }
 
+func (t thm4Search) cost() float64 {
+	n, p, h := float64(t.N), float64(t.P), float64(t.H)
+	return float64(1+t.Steps) * n * p * (20*h + 4*n)
+}
+
 // thm4Methods are the searches in the order of the legend.
 var thm4Methods = []struct{ key, label string }{
 	{"spectral", "spectral on $V$ (paper)"},
@@ -280,10 +299,10 @@ func (t thm4Search) run(ctx context.Context, seed uint64) (runs.Result, error) {
 		{"oracle", plain, func() ([]float64, error) { return m.alpha, nil }},
 		{"spectral", plain, func() ([]float64, error) { return first, nil }},
 		{"both", plain, func() ([]float64, error) { return both, nil }},
-		{"gradient", plain, func() ([]float64, error) { return thm4Descend(plain, start, t.Steps) }},
-		{"refined", plain, func() ([]float64, error) { return thm4Descend(plain, first, t.Steps) }},
-		{"ridge", ridge, func() ([]float64, error) { return thm4Descend(ridge, start, t.Steps) }},
-		{"alternate", plain, func() ([]float64, error) { return plain.Alternate(start, t.Steps) }},
+		{"gradient", plain, func() ([]float64, error) { return thm4Descend(ctx, plain, start, t.Steps) }},
+		{"refined", plain, func() ([]float64, error) { return thm4Descend(ctx, plain, first, t.Steps) }},
+		{"ridge", ridge, func() ([]float64, error) { return thm4Descend(ctx, ridge, start, t.Steps) }},
+		{"alternate", plain, func() ([]float64, error) { return plain.Alternate(ctx, start, t.Steps) }},
 	} {
 		if ctx.Err() != nil {
 			return runs.Result{}, ctx.Err()
@@ -329,8 +348,8 @@ func thm4Spectral(ctx context.Context, train, valid spectral.Examples) (first, b
 	return first, both, err
 }
 
-func thm4Descend(s spectral.Split, start []float64, steps int) ([]float64, error) {
-	alpha, _, err := s.Descend(start, steps)
+func thm4Descend(ctx context.Context, s spectral.Split, start []float64, steps int) ([]float64, error) {
+	alpha, _, err := s.Descend(ctx, start, steps)
 	return alpha, err
 }
 
@@ -344,6 +363,8 @@ type thm4Fit struct {
 }
 
 func (t thm4Fit) String() string { return fmt.Sprintf("merged sets, 2n = %d", t.M) }
+
+func (t thm4Fit) cost() float64 { return 20 * float64(t.Tries) * math.Pow(float64(t.M), 3) }
 
 // run gives, for p = 2n ("…_at"), 2n+h−1 ("…_above"), 4n ("…_double") and 3n/2
 // ("…_below"): the largest residual of the best θ over drawn directions α

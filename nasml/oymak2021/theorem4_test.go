@@ -55,8 +55,9 @@ func TestTheorem4Presets(t *testing.T) {
 func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	p := Theorem4Quick
 	p.Ratios = []float64{1}
-	p.Operations = nil
+	p.Operations = []int{0}
 	p.Seeds = 0
+	p.FitExamples = 2
 	p.Noise = -1
 	p.BoundaryOperations = []int{8, 4, 16}
 	p.SearchOperations = []int{100000}
@@ -64,7 +65,7 @@ func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	_, err := Theorem4(t.Context(), p)
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
-	for _, part := range []string{"Ratios has 1", "Operations is []", "Seeds is 0", "σ ≥ 0", "increasing", "GB", "pink", "rademacher"} {
+	for _, part := range []string{"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2", "σ ≥ 0", "increasing", "GB", "pink", "rademacher"} {
 		require.ErrorContains(t, err, part)
 	}
 }
@@ -108,6 +109,25 @@ func TestTheorem4AtTheEdges(t *testing.T) {
 	}
 	_, err = r.Figure().Render("svg")
 	require.NoError(t, err)
+}
+
+// A part that is left out is not drawn, and its claims are not run.
+func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
+	p := tinyTheorem4()
+	p.MapSide, p.FitExamples, p.Cases = 0, 0, nil
+	p.Operations, p.LawOperations, p.BoundaryOperations, p.SizeExamples = nil, nil, nil, nil
+	r, err := Theorem4(theorem4Context(t), p)
+	require.NoError(t, err)
+	for _, c := range r.Check() {
+		require.Equal(t, runs.NotKnown, c.Holds, c.Name)
+	}
+	f := r.Figure()
+	require.Len(t, f.Panels, 1)
+	_, err = f.Render("svg")
+	require.NoError(t, err)
+	p.SearchOperations = nil
+	_, err = Theorem4(theorem4Context(t), p)
+	require.ErrorContains(t, err, "every part")
 }
 
 func TestTheorem4Cancelled(t *testing.T) {

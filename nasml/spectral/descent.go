@@ -137,8 +137,8 @@ func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 // Descend searches α on the unit sphere by the exact hypergradient: L-BFGS on
 // F(α/‖α‖) from start, for so many steps at most. It returns the best α met
 // with its loss. It is an error where start is 0 or the lower level is singular
-// there.
-func (s Split) Descend(start []float64, steps int) (alpha []float64, loss float64, err error) {
+// there, and where ctx ends.
+func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha []float64, loss float64, err error) {
 	if len(start) != s.Train.H || floats.Norm(start, 2) == 0 || steps < 0 {
 		return nil, 0, fmt.Errorf("spectral: start %v and %d steps, expected h = %d numbers that are not all 0, and steps ≥ 0", start, steps, s.Train.H)
 	}
@@ -147,8 +147,11 @@ func (s Split) Descend(start []float64, steps int) (alpha []float64, loss float6
 		return alpha, loss, err
 	}
 	problem := &sphereProblem{split: s}
-	settings := &optimize.Settings{MajorIterations: steps, GradientThreshold: 1e-7, Converger: &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-8, Iterations: 10}}
+	settings := &optimize.Settings{MajorIterations: steps, GradientThreshold: 1e-7, Recorder: until{ctx}, Converger: &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-8, Iterations: 10}}
 	result, err := optimize.Minimize(optimize.Problem{Func: problem.value, Grad: problem.gradient}, alpha, settings, &optimize.LBFGS{})
+	if ctx.Err() != nil {
+		return nil, 0, ctx.Err()
+	}
 	if result == nil {
 		return nil, 0, err
 	}
@@ -157,6 +160,15 @@ func (s Split) Descend(start []float64, steps int) (alpha []float64, loss float6
 		return positive(unit(result.X)), result.F, nil
 	}
 	return positive(alpha), loss, nil
+}
+
+// until ends a search with its context.
+type until struct{ ctx context.Context }
+
+func (u until) Init() error { return u.ctx.Err() }
+
+func (u until) Record(*optimize.Location, optimize.Operation, *optimize.Stats) error {
+	return u.ctx.Err()
 }
 
 // sphereProblem is F(α/‖α‖) with the gradient that belongs to it. It remembers
@@ -203,7 +215,7 @@ func unit(x []float64) []float64 {
 // Alternate is the search that ignores how θ_α moves with α, as first-order
 // DARTS does: θ fits the training set at the present α, then α fits the
 // validation set at that θ by least squares, in turns.
-func (s Split) Alternate(start []float64, rounds int) (alpha []float64, err error) {
+func (s Split) Alternate(ctx context.Context, start []float64, rounds int) (alpha []float64, err error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -212,6 +224,9 @@ func (s Split) Alternate(start []float64, rounds int) (alpha []float64, err erro
 	}
 	alpha = unit(start)
 	for range rounds {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		theta, err := s.Theta(alpha)
 		if err != nil {
 			return nil, err

@@ -329,11 +329,11 @@ func TestSearchesFindTheDirectionWhereThereIsPlenty(t *testing.T) {
 	start := []float64{1, 1, 1}
 	before, _, err := s.Loss(unit(start))
 	require.NoError(t, err)
-	alpha, loss, err := s.Descend(start, 100)
+	alpha, loss, err := s.Descend(t.Context(), start, 100)
 	require.NoError(t, err)
 	require.Less(t, loss, before)
 	require.Greater(t, Correlation2(alpha, alphaStar), 0.9)
-	alternate, err := s.Alternate(start, 50)
+	alternate, err := s.Alternate(t.Context(), start, 50)
 	require.NoError(t, err)
 	require.Greater(t, Correlation2(alternate, alphaStar), 0.9)
 	theta, err := s.Theta(alpha)
@@ -341,11 +341,21 @@ func TestSearchesFindTheDirectionWhereThereIsPlenty(t *testing.T) {
 	require.Less(t, RankOneRisk(alpha, theta, alphaStar, thetaStar, nil), 0.5)
 }
 
+func TestSearchesEndWithTheirContext(t *testing.T) {
+	s, _, _ := testSplit(t, 8, 15, 4, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := s.Descend(ctx, []float64{1, 2, 3, 4}, 50)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Alternate(ctx, []float64{1, 2, 3, 4}, 50)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 func TestSearchesRefuseNonsense(t *testing.T) {
 	s, _, _ := testSplit(t, 8, 15, 4, 0)
-	_, _, err := s.Descend(make([]float64, 4), 3)
+	_, _, err := s.Descend(t.Context(), make([]float64, 4), 3)
 	require.ErrorContains(t, err, "not all 0")
-	_, err = s.Alternate([]float64{1}, 3)
+	_, err = s.Alternate(t.Context(), []float64{1}, 3)
 	require.ErrorContains(t, err, "h = 4")
 	wide, _, _ := testSplit(t, 20, 15, 4, 0)
 	_, _, err = wide.Loss([]float64{1, 0, 0, 0})
