@@ -51,7 +51,7 @@ func (r *Theorem4Result) Figure() plots.Figure {
 func (r *Theorem4Result) panels() []plots.Panel {
 	p := r.Params
 	var all []plots.Panel
-	if p.MapSide > 0 {
+	if p.MapSide > 0 || len(p.BoundaryOperations) > 0 {
 		all = append(all, r.mapPanel())
 	}
 	if len(p.Operations) > 0 {
@@ -79,7 +79,7 @@ func (r *Theorem4Result) caption() string {
 		}
 	}
 	add(p.MapSide > 0, "(a) in law, $n$ = %d, %d seeds.", p.MapExamples, p.MapSeeds)
-	add(p.MapSide > 0 && len(p.BoundaryOperations) > 0, "Circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted line.", p.BoundaryExamples)
+	add(len(p.BoundaryOperations) > 0, "(a) circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted line.", p.BoundaryExamples)
 	add(len(p.Operations) > 0, "(b) on features, $n$ = %d, %d seeds; lines: the exact limit.", p.Examples, p.Seeds)
 	add(len(p.Operations)+len(p.LawOperations) > 0, "(c) risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the bound for the first $p/n$.", p.LawExamples)
 	add(len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0, "(d) in law, $p = %v n$; dotted: the limits.", p.Ratios[0])
@@ -92,18 +92,20 @@ func (r *Theorem4Result) caption() string {
 
 // mapPanel is the map of ρ² with the exact boundary.
 func (r *Theorem4Result) mapPanel() plots.Panel {
-	x, y := r.Params.mapEdges()
-	heat := &plots.Heat{X: x, Y: y, Min: 0, Max: 1, Label: "$ρ^2$", Values: make([][]float64, r.Params.MapSide)}
-	for i, q := range r.points("map") {
-		row := i % r.Params.MapSide
-		heat.Values[row] = append(heat.Values[row], stat.Mean(q.rho2, nil))
-	}
 	panel := plots.Panel{
 		Title: "(a) what the spectral estimate finds",
-		X:     plots.Axis{Label: "$p/n$", Scale: plots.Log10}, Y: plots.Axis{Label: "$h/n$", Scale: plots.Log10}, Heat: heat,
+		X:     plots.Axis{Label: "$p/n$", Scale: plots.Log10}, Y: plots.Axis{Label: "$h/n$", Scale: plots.Log10},
+	}
+	if r.Params.MapSide > 0 {
+		x, y := r.Params.mapEdges()
+		panel.Heat = &plots.Heat{X: x, Y: y, Min: 0, Max: 1, Label: "$ρ^2$", Values: make([][]float64, r.Params.MapSide)}
+		for i, q := range r.points("map") {
+			row := i % r.Params.MapSide
+			panel.Heat.Values[row] = append(panel.Heat.Values[row], stat.Mean(q.rho2, nil))
+		}
 	}
 	v := 1 + r.Params.Noise*r.Params.Noise
-	ends := []float64{x[0], x[len(x)-1]}
+	ends := []float64{1, r.Params.MapRatio}
 	boundary := "$ph = n^2$: the limit is 0 beyond"
 	if v > 1 {
 		boundary = "$ph = n^2/(1 + σ^2)^2$: the limit is 0 beyond"

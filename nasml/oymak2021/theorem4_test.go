@@ -3,6 +3,7 @@ package oymak2021
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -128,6 +129,11 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	p.SearchOperations = nil
 	_, err = Theorem4(theorem4Context(t), p)
 	require.ErrorContains(t, err, "every part")
+	p.BoundaryOperations = Theorem4Quick.BoundaryOperations[:3]
+	r, err = Theorem4(theorem4Context(t), p)
+	require.NoError(t, err)
+	_, err = r.Figure().Render("svg")
+	require.NoError(t, err, "a boundary without a map")
 }
 
 func TestTheorem4Cancelled(t *testing.T) {
@@ -265,4 +271,23 @@ func TestTheorem4SlopesOfTheLimit(t *testing.T) {
 	require.Equal(t, runs.Holds, slopes[0].Holds)
 	require.InDelta(t, -0.97, float64(r.checkBoundary().Ours), 0.02)
 	require.InDelta(t, 0, float64(r.checkLimit().Ours), 1e-12)
+}
+
+// In the limit (11) holds with 2 for 64 and (12) with 2.25 for 200, everywhere,
+// and with nothing smaller.
+func TestTheorem4SharpConstants(t *testing.T) {
+	largest11, largest12 := 0.0, 0.0
+	for i := range 200 {
+		for j := range 200 {
+			pBar, hBar := 1/(1-float64(i+1)/201), math.Pow(10, -4*float64(j+1)/200)
+			rho2 := spectral.CorrelationLimit(pBar, hBar, 0)
+			largest11 = max(largest11, (1-rho2)/(pBar*hBar))
+			excess := spectral.RiskLimit(pBar, rho2, 0) - spectral.RiskLimit(pBar, 1, 0)
+			largest12 = max(largest12, excess*(1-1/pBar)/hBar)
+		}
+	}
+	require.LessOrEqual(t, largest11, 2.0)
+	require.InDelta(t, 2, largest11, 0.01)
+	require.LessOrEqual(t, largest12, 2.25)
+	require.InDelta(t, 2.25, largest12, 0.001)
 }

@@ -270,6 +270,34 @@ func TestCorrelationLimit(t *testing.T) {
 	require.Equal(t, 1.0, CorrelationLimit(7, 0, 0))
 }
 
+// Examples of different sizes, Xᵢ = rᵢGᵢ with 𝔼r² = 1, act as if there were
+// n/𝔼r⁴ of them, which the limit with label noise σ² = 𝔼r⁴ − 1 says, too.
+func TestUnequalExamplesActAsFewer(t *testing.T) {
+	const n, p, h, seeds = 200, 300, 24, 24
+	var rho2 []float64
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		alpha, theta := randomUnit(rng, h), randomUnit(rng, p)
+		d := gaussian(seed, n, alpha, theta, 0)
+		equal := d.Draw
+		d.Draw = func(i int, x []float64) float64 {
+			r := math.Sqrt([]float64{0.05, 1.95}[i%2]) // 𝔼r⁴ = 1.9025
+			y := equal(i, x)
+			floats.Scale(r, x)
+			return r * y
+		}
+		m, err := Moment(t.Context(), d)
+		require.NoError(t, err)
+		top, _, err := TopLeft(m)
+		require.NoError(t, err)
+		rho2 = append(rho2, Correlation2(top, alpha))
+	}
+	mean, std := stat.MeanStdDev(rho2, nil)
+	want := CorrelationLimit(float64(p)/n, float64(h)/n, math.Sqrt(0.9025))
+	require.InDelta(t, want, mean, 4*std/math.Sqrt(seeds)+0.02)
+	require.Greater(t, CorrelationLimit(float64(p)/n, float64(h)/n, 0), mean+4*std/math.Sqrt(seeds), "and not as n")
+}
+
 func TestRankOneRiskAgainstExamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	a, b, c, d := randomUnit(rng, 3), randomUnit(rng, 4), randomUnit(rng, 3), randomUnit(rng, 4)
