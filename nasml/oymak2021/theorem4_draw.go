@@ -306,6 +306,9 @@ func (r *Theorem4Result) sizesPanel() plots.Panel {
 func (r *Theorem4Result) searchPanel(value, title, label string) plots.Panel {
 	panel := plots.Panel{Title: title, X: plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10}, Y: plots.Axis{Label: label}}
 	named := value == "rho2" // (e) has the legend
+	const margin = 1.5       // curves with bars stand beside each other
+	unit := float64(thm4Size(r.Params.SearchExamples, r.Params.SearchRatio)) / math.Pow(float64(r.Params.SearchExamples), 2)
+	panel.X.Min, panel.X.Max = unit*float64(slices.Min(r.Params.SearchOperations))/margin, unit*float64(slices.Max(r.Params.SearchOperations))*margin
 	for i, method := range thm4Methods {
 		var x []float64
 		var means []runs.Summary
