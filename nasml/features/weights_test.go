@@ -61,7 +61,7 @@ func TestBinaryCounts(t *testing.T) {
 	require.InDelta(t, 0.5*6/(6+2.0), got[binOf("a")], 1e-7, "a is in two texts, six entries in all")
 }
 
-func TestPreprocessing(t *testing.T) {
+func TestTextPreprocessing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawConfig(rt)
 		texts := []string{"good film", "bad film", drawText(rt), drawText(rt), ""}
