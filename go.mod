@@ -20,6 +20,7 @@ require (
 	golang.org/x/text v0.42.0
 	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
+	gopkg.in/neurosnap/sentences.v1 v1.0.6
 	pgregory.net/rapid v1.3.0
 )
 

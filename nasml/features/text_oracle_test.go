@@ -25,6 +25,7 @@ type question struct {
 	Of      []int         `json:"of"`
 	Bins    int           `json:"bins"`
 	Stops   []string      `json:"stops"`
+	Punkt   *punkt        `json:"punkt"`
 }
 
 // answers are what it writes.
@@ -56,9 +57,9 @@ const (
 // ask makes a question of texts, with the configurations that differ in each
 // field, one after the other.
 func ask(texts []string, bins int) question {
-	q := question{Texts: texts, Train: (len(texts)*2 + 2) / 3, Bins: bins, Stops: strings.Fields(stopList)}
+	q := question{Texts: texts, Train: (len(texts)*2 + 2) / 3, Bins: bins, Stops: strings.Fields(stopList), Punkt: english()}
 	k := 0
-	for _, tokenizer := range []string{"whitespace", "simple", "custom", "treebank"} {
+	for _, tokenizer := range []string{"whitespace", "simple", "custom", "treebank", "nltk"} {
 		for _, weighting := range Weightings {
 			for _, preprocess := range Preprocessings {
 				q.Configs = append(q.Configs, NGramConfig{Tokenizer: tokenizer, StopWords: k%2 == 0, Lower: k%3 == 0, Order: 1 + k%oracleOrder, Binary: k%5 < 2,

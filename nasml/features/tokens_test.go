@@ -72,6 +72,28 @@ func TestTreebank(t *testing.T) {
 	}
 }
 
+func TestNLTK(t *testing.T) {
+	for text, want := range map[string]string{
+		"Mr. Fox came late. He didn't see J. Bach, etc. But then...":              "Mr. Fox came late . He did n't see J. Bach , etc . But then ...",
+		"The U.S. army. “Why?” he asked—twice. (It ended.) 'Fine'.":               "The U.S. army . “ Why ? ” he asked — twice . ( It ended . ) ' Fine ' .",
+		"It was No. 1. in 1999. The 2. of May, it's *great*!! Isn't it?? yes....": "It was No . 1. in 1999 . The 2. of May , it 's * great * ! ! Is n't it ? ? yes ....",
+	} {
+		require.Equal(t, want, strings.Join(Tokenizers["nltk"](nil, text), " "))
+	}
+}
+
+// Every word is in one sentence, and nothing but white space is between them.
+func TestSentencesKeepTheText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawText(t) + rapid.SampledFrom([]string{"", " ", ". The end.", " Mr. X. Y"}).Draw(t, "end")
+		var all []string
+		for _, s := range english().sentences(text) {
+			all = append(all, strings.FieldsFunc(s, isSpace)...)
+		}
+		require.Equal(t, strings.Join(strings.FieldsFunc(text, isSpace), ""), strings.Join(all, ""))
+	})
+}
+
 func TestStopWords(t *testing.T) {
 	require.Len(t, strings.Fields(stopList), 179)
 	for _, word := range []string{"the", "The", "don't", "Don't", "dont", "i", "I", "youre"} {
@@ -112,7 +134,7 @@ func TestHash(t *testing.T) {
 }
 
 func TestTokenizerNames(t *testing.T) {
-	require.Equal(t, []string{"custom", "simple", "treebank", "whitespace"}, slices.Sorted(maps.Keys(Tokenizers)))
-	_, err := tokenizer("nltk")
-	require.ErrorContains(t, err, `found tokenizer "nltk", expected one of ["custom" "simple" "treebank" "whitespace"]`)
+	require.Equal(t, []string{"custom", "nltk", "simple", "treebank", "whitespace"}, slices.Sorted(maps.Keys(Tokenizers)))
+	_, err := tokenizer("words")
+	require.ErrorContains(t, err, `found tokenizer "words", expected one of ["custom" "nltk" "simple" "treebank" "whitespace"]`)
 }

@@ -5,8 +5,8 @@ Reads a question from standard input and writes the answers:
     python oracle.py < question.json > answers.json
 
 A question has texts with labels (-1 or 1), configurations, the number of each
-text's configuration, the number of bins and the list of stop words. The answers
-are, for each text, its tokens, small letters, the hashes of its n-grams and the
+text's configuration, the number of bins, the list of stop words and Punkt's
+parameters. The answers are, for each text, its tokens, small letters, the hashes of its n-grams and the
 row that scikit-learn's HashingVectorizer makes, and the weighted features of
 all texts, as the code of Khodak+ 2020 defines them.
 """
@@ -17,7 +17,8 @@ from unicodedata import category
 
 import mmh3
 import numpy as np
-from nltk.tokenize import TreebankWordTokenizer
+from nltk.tokenize import NLTKWordTokenizer, TreebankWordTokenizer
+from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 from nltk.util import ngrams
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
@@ -51,6 +52,17 @@ TOKENIZERS = {
     "custom": custom,
     "treebank": TreebankWordTokenizer().tokenize,
 }
+
+
+def word_tokenize(learned):
+    """NLTK's function of that name, with Punkt's parameters given."""
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(learned["AbbrevTypes"])
+    parameters.sent_starters = set(learned["SentStarters"])
+    parameters.collocations = {tuple(c.split(",", 1)) for c in learned["Collocations"]}
+    parameters.ortho_context.update(learned["OrthoContext"])
+    sentences, words = PunktSentenceTokenizer(parameters), NLTKWordTokenizer()
+    return lambda text: [w for s in sentences.tokenize(text) for w in words.tokenize(s)]
 
 
 def grams(tokens, order):
@@ -122,5 +134,6 @@ def answer(text, bins):
 
 if __name__ == "__main__":
     question = json.load(sys.stdin)
+    TOKENIZERS["nltk"] = word_tokenize(question["punkt"])
     answers = [answer(text, question["bins"]) for text in question["texts"]]
     json.dump({"texts": answers, "features": features(question)}, sys.stdout)
