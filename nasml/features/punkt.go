@@ -245,17 +245,24 @@ func (p *punkt) byNeighbour(t, next *punktToken) {
 	initial := t.initial()
 	if (t.abbr || t.ellipsis) && !initial {
 		_, often := p.SentStarters[nextKind]
-		if known && starts || next.capital() && often {
+		if known && starts || often && next.capital() {
 			t.stops = true
 			return
 		}
 	}
 	if initial || kind == "##number##" {
-		never := !known && initial && next.capital() && p.OrthoContext[nextKind]&anySmall == 0
-		if known && !starts || never {
-			t.stops = false
-		}
+		t.stops = t.stops && !p.goesOn(initial, next, starts, known)
 	}
+}
+
+// goesOn reports whether an initial or a number is inside of a sentence: the
+// next word does not begin one, or after an initial it is a name, which has
+// never been seen with a small letter.
+func (p *punkt) goesOn(initial bool, next *punktToken, starts, known bool) bool {
+	if known {
+		return !starts
+	}
+	return initial && next.capital() && p.OrthoContext[next.asNext()]&anySmall == 0
 }
 
 // starts reports whether a word begins a sentence, and whether that is known,
