@@ -13,6 +13,7 @@ import (
 // Kernel is a shift-invariant kernel.
 type Kernel string
 
+// The two of Khodak+ 2020.
 const (
 	Gaussian  Kernel = "gaussian"  // exp(−γ‖x − x′‖₂²)
 	Laplacian Kernel = "laplacian" // exp(−γ‖x − x′‖₁)
@@ -250,7 +251,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 				return err
 			}
 		}
-		if b.phi, err = m.e.features(m.inputs(b), weights, m.offsets, b.size, m.f.Dim); err != nil {
+		if b.phi, err = m.e.features(m.inputs(b), weights, m.offsets, b.size); err != nil {
 			return err
 		}
 		err = do(b)
@@ -314,7 +315,7 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 	}
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
-		y, err := m.e.mul(b.phi, right.tensor)
+		y, err := m.e.mul(b.phi, right)
 		if err != nil {
 			return err
 		}
@@ -351,7 +352,7 @@ func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scal
 	defer right.finalize()
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
-		yNew, z, err := m.e.step(b.phi, right.tensor, b.gather(y), shift, scale, len(b.rows))
+		yNew, z, err := m.e.step(b.phi, right, b.gather(y), shift, scale, len(b.rows))
 		if err != nil {
 			return err
 		}

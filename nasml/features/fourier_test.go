@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/nasml/lab/nasml/backend"
 )
 
 func goEngine(t *testing.T, dtype dtypes.DType) *Engine {
@@ -302,4 +304,44 @@ func TestFeaturesRefuse(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, m.MulTo(t.Context(), mat.NewDense(5, 1, nil), mat.NewDense(3, 1, nil)), "[5, 2]")
 	require.ErrorIs(t, m.MulTo(ctx, mat.NewDense(5, 1, nil), mat.NewDense(2, 1, nil)), context.Canceled)
+}
+
+// XLA on a CPU may keep the packed right side of a product by its address, so
+// the matrices of a search, which come and go, have to be right every time.
+func TestXLASeesNewMatricesAtOldAddresses(t *testing.T) {
+	b, err := backend.Open()
+	if err != nil {
+		t.Skipf("no XLA: %v", err)
+	}
+	e := NewEngine(b)
+	defer e.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	n, p, d := 560, 64, 256
+	x := Table{Rows: n, Cols: p, Data: make([]float32, n*p)}
+	for i := range x.Data {
+		x.Data[i] = rng.Float32()
+	}
+	rows := Rows{X: x, Configs: []FourierConfig{{Gaussian, 0.1, Raw}, {Laplacian, 0.01, Raw}}, Config: make([]int, n)}
+	for i := range rows.Config {
+		rows.Config[i] = i % 2
+	}
+	right, wants := randomMatrix(rng, d, 3), map[uint64]*mat.Dense{}
+	for round := range 8 {
+		f := Fourier{Dim: d, Seed: uint64(round % 2)}
+		want, ok := wants[f.Seed]
+		if !ok {
+			want = mat.NewDense(n, 3, nil)
+			want.Mul(hostFeatures(f, rows), right)
+			wants[f.Seed] = want
+		}
+		m, err := e.Features(t.Context(), f, rows, 0)
+		require.NoError(t, err)
+		got, z := mat.NewDense(n, 3, nil), mat.NewDense(d, 3, nil)
+		require.NoError(t, m.MulTo(t.Context(), got, right))
+		require.True(t, mat.EqualApprox(want, got, 2e-3), "round %d", round)
+		got.Zero()
+		require.NoError(t, m.StepTo(t.Context(), z, got, right, make([]float64, 3), make([]float64, 3)))
+		require.True(t, mat.EqualApprox(want, got, 2e-3), "round %d", round)
+		m.Close()
+	}
 }
