@@ -259,3 +259,22 @@ func download(t *tensors.Tensor) ([]float64, error) {
 	}
 	return out, nil
 }
+
+// numbers are drawn numbers, which are float32 whatever the engine's type is.
+func numbers(t *tensors.Tensor) ([]float32, error) {
+	out := make([]float32, 0, t.Shape().Size())
+	err := t.ConstFlatData(func(flat any) {
+		switch data := flat.(type) {
+		case []float32:
+			out = append(out, data...)
+		case []float64:
+			for _, v := range data {
+				out = append(out, float32(v))
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading drawn numbers: %w", err)
+	}
+	return out, nil
+}

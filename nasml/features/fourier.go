@@ -293,6 +293,23 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 	return weights, nil
 }
 
+// Draws are W, [p, d] row-major, and the offsets b, [d], of a draw that all
+// configurations share, for p inputs: what [Engine.Features] multiplies by.
+func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, err error) {
+	m := &Features{e: e, f: f, rows: Rows{X: Table{Cols: inputs}}, keep: true}
+	weights, err := m.drawWeights(&featureGroup{kernel: kernel})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer finalize(weights)
+	defer m.Close()
+	if w, err = numbers(weights); err != nil {
+		return nil, nil, err
+	}
+	b, err = numbers(m.offsets)
+	return w, b, err
+}
+
 // inputs are the preprocessed inputs of a block times the bandwidth's factor.
 func (m *Features) inputs(b block) []float32 {
 	p := m.rows.X.Cols
