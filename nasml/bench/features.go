@@ -306,10 +306,7 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, fu
 		return nil, nil, err
 	}
 	unitRows(rows)
-	labels := make([]int8, reviews.Len())
-	for i, y := range reviews.Signs() {
-		labels[i] = int8(y)
-	}
+	labels := reviews.Signs()
 	f := &fitter{
 		title:   fmt.Sprintf("linear SVM (hinge, C = 1, tol 1e-5) on the n-grams of %d reviews (%s) in %d bins, %d of them not 0", reviews.Len(), p.Reviews, p.Bins, rows.NNZ()),
 		program: "scikit-learn", forms: []string{"LinearSVC"},
