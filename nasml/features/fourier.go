@@ -78,7 +78,8 @@ type Features struct {
 	f       Fourier
 	rows    Rows
 	groups  []featureGroup
-	keep    bool
+	room    int                     // so many rows, in the order of the groups, have their features kept
+	filling bool                    // while they are made
 	kept    map[int]*tensors.Tensor // features of a block, by its first row in the order of the groups
 	weights *tensors.Tensor         // where there is one group only
 	offsets *tensors.Tensor
@@ -92,9 +93,9 @@ type featureGroup struct {
 	first  int    // place of the first one, all groups' rows in order
 }
 
-// Features makes the features of the rows on the device, where n·d numbers
-// have room in keepBytes; otherwise every product makes them anew, block by
-// block, and W at the beginning of each.
+// Features makes the features of as many rows as have room in keepBytes, and
+// keeps them on the device. Every product makes those of the others anew, block
+// by block, and W before the first of them.
 //
 // It is an error where a configuration makes no sense, the sizes differ, or an
 // input is not finite.
@@ -106,12 +107,11 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
-	m.keep = int64(rows.X.Rows)*int64(f.Dim)*int64(e.dtype.Size()) <= keepBytes
+	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(f.Dim*e.dtype.Size())))
 	m.group()
-	if !m.keep {
-		return m, nil
-	}
+	m.filling = true
 	err := m.each(ctx, func(b block) error { m.kept[b.first] = b.phi; return nil })
+	m.filling = false
 	if err != nil {
 		m.Close()
 		return nil, err
@@ -188,8 +188,8 @@ type featureKey struct {
 // Dims are n and d.
 func (m *Features) Dims() (rows, cols int) { return m.rows.X.Rows, m.f.Dim }
 
-// Kept reports whether the features stay on the device.
-func (m *Features) Kept() bool { return m.keep }
+// Kept reports whether the features of all rows stay on the device.
+func (m *Features) Kept() bool { return m.room == m.rows.X.Rows }
 
 // Close frees the memory of the device.
 func (m *Features) Close() {
@@ -237,6 +237,9 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 			return err
 		}
 		size := m.e.blockSize(m.f.Dim, len(g.rows)-at)
+		if m.filling && g.first+at+min(size, len(g.rows)-at) > m.room {
+			return nil
+		}
 		b := block{rows: g.rows[at:min(at+size, len(g.rows))], first: g.first + at, size: size, phi: m.kept[g.first+at]}
 		at += size
 		if b.phi != nil {
@@ -287,7 +290,7 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 			return nil, err
 		}
 	}
-	if len(m.groups) == 1 && !m.keep {
+	if len(m.groups) == 1 && !m.Kept() {
 		m.weights = weights
 	}
 	return weights, nil
@@ -296,7 +299,7 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 // Draws are W, [p, d] row-major, and the offsets b, [d], of a draw that all
 // configurations share, for p inputs: what [Engine.Features] multiplies by.
 func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, err error) {
-	m := &Features{e: e, f: f, rows: Rows{X: Table{Cols: inputs}}, keep: true}
+	m := &Features{e: e, f: f, rows: Rows{X: Table{Cols: inputs}}}
 	weights, err := m.drawWeights(&featureGroup{kernel: kernel})
 	if err != nil {
 		return nil, nil, err

@@ -151,10 +151,13 @@ func TestFeaturesAgainstTheFormula(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		f := Fourier{Dim: 11, Seed: 5, Fresh: fresh}
 		phi := OfDense(hostFeatures(f, rows))
-		for _, keep := range []int64{0, 1 << 30} {
+		for _, keep := range []int64{0, 40 * 11 * 8, 1 << 30} { // none, some, all of 75 rows
 			m, err := e.Features(t.Context(), f, rows, keep)
 			require.NoError(t, err)
-			require.Equal(t, keep > 0, m.Kept())
+			require.Equal(t, keep == 1<<30, m.Kept())
+			if keep > 0 {
+				require.NotEmpty(t, m.kept)
+			}
 			x, y := randomMatrix(rng, 11, 3), randomMatrix(rng, 75, 3)
 			got, want := mat.NewDense(75, 3, nil), mat.NewDense(75, 3, nil)
 			require.NoError(t, m.MulTo(t.Context(), got, x))
