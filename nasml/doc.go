@@ -15,6 +15,7 @@
 //
 //	data        MNIST, CIFAR, ImageNet16-120, the table of NAS-Bench-201, augmentation, synthetic generators
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
+//	runs/bucket a run store in a bucket that many machines share
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201

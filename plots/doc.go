@@ -13,6 +13,7 @@
 //	}
 //	paths, err := f.Save("figures", "pdf", "svg", "eps", "png", "csv")
 //
+// Behind its curves a panel can have a Heat, a number for every cell of a grid.
 // Beside axes, a panel can be the cell of a network, with edges as wide as
 // their operations' weights, or a table, and a figure can have all of them: in
 // a notebook, Display shows it in place while a search runs.

@@ -112,7 +112,8 @@ func writeWhole(path string, data []byte) error {
 // CSV returns what the figure draws as a table: of curves a line for each
 // point, with the panel (its title, or its number in reading order), series,
 // x, y, lo, hi, and whether it is a reference and hollow; of cells a line for
-// each operation of an edge, with its weight; of a Table its own columns. What
+// each operation of an edge, with its weight; of heat maps a line for each cell;
+// of a Table its own columns. What
 // does not apply is empty, and faint runs are numbered. Where a figure has
 // panels of several kinds, each kind and each table follows with its own
 // header after an empty line.
@@ -122,21 +123,29 @@ func (f Figure) CSV() ([]byte, error) {
 	}
 	curves := [][]string{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}}
 	cells := [][]string{{"panel", "edge", "from", "to", "operation", "weight"}}
+	heats := [][]string{{"panel", "x from", "x to", "y from", "y to", "value"}}
 	hasCurves, hasCells := false, false
 	var tables [][][]string
 	n := 0
 	for _, row := range f.Panels {
 		for _, p := range row {
 			n++
-			switch name := cmp.Or(plain(p.Title), strconv.Itoa(n)); {
+			name := cmp.Or(plain(p.Title), strconv.Itoa(n))
+			if p.Heat != nil {
+				heats = append(heats, p.Heat.lines(name)...)
+			}
+			switch {
 			case p.Cell != nil:
 				cells, hasCells = append(cells, p.Cell.lines(name)...), true
 			case p.Table != nil:
 				tables = append(tables, p.Table.lines(name))
 			default:
-				curves, hasCurves = append(curves, p.lines(name)...), true
+				curves, hasCurves = append(curves, p.lines(name)...), hasCurves || p.Heat == nil || len(p.Series) > 0
 			}
 		}
+	}
+	if len(heats) > 1 {
+		tables = slices.Insert(tables, 0, heats)
 	}
 	if hasCells {
 		tables = slices.Insert(tables, 0, cells)

@@ -34,6 +34,7 @@ type Panel struct {
 	Legend Legend
 	Cell   *Cell  `json:",omitempty"`
 	Table  *Table `json:",omitempty"`
+	Heat   *Heat  `json:",omitempty"` // behind the curves
 }
 
 // Axis describes one side of a panel.
@@ -257,6 +258,11 @@ func (p Panel) validate() error {
 	if err := p.Y.validate(); err != nil {
 		return fmt.Errorf("y axis: %w", err)
 	}
+	if p.Heat != nil {
+		if err := p.Heat.validate(p.X.Scale, p.Y.Scale); err != nil {
+			return fmt.Errorf("heat map: %w", err)
+		}
+	}
 	for i, s := range p.Series {
 		if err := s.validate(p.X.Scale, p.Y.Scale); err != nil {
 			return fmt.Errorf("series %d %q: %w", i, s.Label, err)
@@ -270,8 +276,8 @@ func (p Panel) validateBox() error {
 	switch {
 	case p.Cell != nil && p.Table != nil:
 		return errors.New("it has a Cell and a Table: expected one of them; use two panels")
-	case len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
-		return errors.New("it has a Cell or a Table and also series or axis labels: expected one of them; use two panels")
+	case p.Heat != nil || len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
+		return errors.New("it has a Cell or a Table and also a heat map, series or axis labels: expected one of them; use two panels")
 	case p.Cell != nil:
 		return p.Cell.validate()
 	}

@@ -70,7 +70,7 @@ func (l *layout) legend(p *panel, below *[]entry) {
 		return
 	}
 	single := len(l.panels) == 1 && len(l.panels[0]) == 1
-	if p.box == nil && (p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
+	if p.box == nil && p.heat == nil && (p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
 		l.setNames(entries, l.width)
 		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
 			l.blank(at, l.legendSize(entries)) // no grid lines behind it

@@ -15,12 +15,13 @@ type panel struct {
 	aside []vg.Length // how far each series stands right of its x
 	frame vg.Rectangle
 	box   box // instead of axes, x to frame
+	heat  *heat
 
 	title, xLabel, yLabel []textLine
 }
 
 func (l *layout) newPanel(p Panel, place string) *panel {
-	q := &panel{Panel: p, box: l.newBox(p)}
+	q := &panel{Panel: p, box: l.newBox(p), heat: l.newHeat(p.Heat)}
 	if q.box != nil {
 		return q
 	}
@@ -31,6 +32,9 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 			ys = append(ys, v...)
 		}
 		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
+	}
+	if p.Heat != nil {
+		p.X, p.Y = heatAxis(p.X, p.Heat.X), heatAxis(p.Y, p.Heat.Y)
 	}
 	q.x, q.y = newAxis(p.X, xs, l.small), newAxis(p.Y, ys, l.small)
 	q.setAside(l)
@@ -60,6 +64,9 @@ func (p *panel) breakLabels(l *layout) {
 	p.yLabel = setLines(p.Y.Label, l.label, l.frame.Y)
 	p.x.thin(l.frame.X, 0.5*l.small, func(t textLine) vg.Length { return t.width })
 	p.y.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
+	if p.heat != nil {
+		p.heat.breakLabels(l)
+	}
 }
 
 // margins returns what stands left and right of the frame.
@@ -71,6 +78,9 @@ func (p *panel) margins(l *layout) (left, right vg.Length) {
 	for _, t := range p.x.ticks {
 		over := t.label.width/2 - vg.Length(1-p.x.norm(t.value))*l.frame.X
 		right = max(right, over)
+	}
+	if p.heat != nil {
+		right = max(right, p.heat.width(l))
 	}
 	return left, max(right, edge)
 }
@@ -134,10 +144,14 @@ func (p *panel) point(n, i int, y float64) vg.Point {
 	return at
 }
 
-// draw draws the panel without its legend: from the back, the grid, all bands,
+// draw draws the panel without its legend: from the back, the grid or the heat map, all bands,
 // all error bars and references, faint runs, and then the curves.
 func (p *panel) draw(l *layout) {
-	p.drawGrid(l)
+	if p.heat != nil {
+		p.heat.draw(l, p)
+	} else {
+		p.drawGrid(l)
+	}
 	for i := range p.Series {
 		p.drawBand(l, i)
 	}
@@ -236,6 +250,7 @@ func (p *panel) drawCurve(l *layout, n int) {
 	s, look := p.Series[n], p.looks[n]
 	points := p.points(n, s.Y)
 	for _, part := range clipLine(p.frame, points) {
+		p.halo(l, part, look)
 		l.stroke(part, l.pen(look))
 	}
 	if s.spans() {

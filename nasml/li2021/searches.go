@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -262,7 +263,11 @@ func (s *searches) run(ctx context.Context, title string, rows []row) ([]found, 
 		all[i] = found{row: w, settings: settings, space: supernet.Spaces[settings.Space].Without(settings.Without...)}
 		total += s.Seeds * s.units(settings)
 	}
-	s.progress.Start(total, title)
+	forecast, err := s.forecast(all)
+	if err != nil {
+		return nil, err
+	}
+	s.progress.Start(total, title+forecast)
 	defer s.progress.Done()
 	for i := range all {
 		if err := s.compute(ctx, &all[i]); err != nil {
@@ -270,6 +275,45 @@ func (s *searches) run(ctx context.Context, title string, rows []row) ([]found, 
 		}
 	}
 	return all, nil
+}
+
+// forecast says what the searches that the store lacks will cost, where that is
+// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Of a GPU nothing
+// is known before its first step.
+func (s *searches) forecast(all []found) (string, error) {
+	var work, memory float64
+	for _, f := range all {
+		records, err := storedOf(s.store, s.trials(f.settings))
+		if err != nil || s.StoredOnly {
+			return "", err
+		}
+		missing := 0
+		for _, r := range records {
+			if r == nil {
+				missing++
+			}
+		}
+		if missing > 0 {
+			one := f.settings.Forecast(s.images.Len())
+			work += float64(missing) * one.Wall(runtime.NumCPU())
+			memory = max(memory, one.Bytes)
+		}
+	}
+	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
+		return "", nil
+	}
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(work), memory/1e9), nil
+}
+
+// roughly is a time with as many digits as a forecast has.
+func roughly(seconds float64) string {
+	switch {
+	case seconds < 5400:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	case seconds < 48*3600:
+		return fmt.Sprintf("%.0f h", seconds/3600)
+	}
+	return fmt.Sprintf("%.0f days", seconds/86400)
 }
 
 // units is the cost of a search in image passes.

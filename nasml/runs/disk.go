@@ -21,65 +21,162 @@ const (
 
 func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), tempPrefix) }
 
-// writeWhole writes a file whole or not at all. A file that was there before
-// stays until the new one is complete.
-func writeWhole(path string, write func(io.Writer) error) error {
-	f, err := stage(path, write)
+// folder is a store in a folder of a file system. Any number of processes may
+// use it at the same time.
+type folder string
+
+func openFolder(dir string) (Medium, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("run store: %w", err)
 	}
-	return commit(f)
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder", dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, explain(err, "open", dir)
+	}
+	return folder(dir), nil
 }
 
-// staged is a file that is whole and on the disk under a temporary name.
-type staged struct{ temp, path string }
+// Where is the path of an object.
+func (d folder) Where(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
 
-// stage writes a file under a temporary name in its folder and syncs it. It
+// file is an open file with its size.
+type file struct {
+	*os.File
+	size int64
+}
+
+func (f file) Size() int64 { return f.size }
+
+// Open opens the file of an object.
+func (d folder) Open(name string) (Object, error) {
+	f, err := os.Open(d.Where(name))
+	if err != nil {
+		return nil, explain(err, "read", d.Where(name))
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, explain(err, "read", d.Where(name))
+	}
+	return file{f, info.Size()}, nil
+}
+
+// Stage writes a file under a temporary name in its folder and syncs it. It
 // leaves nothing behind where that fails.
-func stage(path string, write func(io.Writer) error) (_ staged, err error) {
+func (d folder) Stage(name string, write func(io.Writer) error) (_ Staged, err error) {
+	path := d.Where(name)
 	defer func() { err = explain(err, "write", path) }()
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return staged{}, err
+		return Staged{}, err
 	}
 	f, err := os.CreateTemp(dir, tempPrefix+"*")
 	if err != nil {
-		return staged{}, err
+		return Staged{}, err
 	}
 	err = errors.Join(write(f), f.Chmod(0o644)) // CreateTemp's 0600 would hide it from a group that shares the store
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return staged{}, errors.Join(err, os.Remove(f.Name()))
+		return Staged{}, errors.Join(err, os.Remove(f.Name()))
 	}
-	return staged{f.Name(), path}, nil
+	return Staged{f.Name(), name}, nil
 }
 
-// commit gives staged files their names, all at once but for a kill in the
+// Commit gives staged files their names, all at once but for a kill in the
 // microseconds between two of them, and syncs their folders. Where one fails
-// the rest is taken back.
-func commit(files ...staged) error {
-	for i, f := range files {
-		if err := os.Rename(f.temp, f.path); err != nil {
-			discard(files[i:])
-			return explain(err, "write", f.path)
+// the rest is taken back. Locks keep two processes from writing one record, so
+// that a rename, which replaces, does for keep too.
+func (d folder) Commit(_ bool, objects ...Staged) error {
+	for i, f := range objects {
+		if err := os.Rename(f.Temp, d.Where(f.Name)); err != nil {
+			d.Discard(objects[i:]...)
+			return explain(err, "write", d.Where(f.Name))
 		}
 	}
-	for _, f := range files {
-		if err := syncDir(filepath.Dir(f.path)); err != nil {
-			return explain(err, "write", f.path)
+	for _, f := range objects {
+		if err := syncDir(filepath.Dir(d.Where(f.Name))); err != nil {
+			return explain(err, "write", d.Where(f.Name))
 		}
 	}
 	return nil
 }
 
-// discard removes staged files; GC takes what cannot be removed now.
-func discard(files []staged) {
-	for _, f := range files {
-		_ = os.Remove(f.temp)
+// Discard removes staged files; GC takes what cannot be removed now.
+func (d folder) Discard(objects ...Staged) {
+	for _, f := range objects {
+		_ = os.Remove(f.Temp)
 	}
 }
+
+// Remove removes a file.
+func (d folder) Remove(name string) error {
+	return explain(ignoreMissing(os.Remove(d.Where(name))), "remove", d.Where(name))
+}
+
+// Move renames a file. The folder that it goes to has to be there.
+func (d folder) Move(from, to string) error {
+	return explain(os.Rename(d.Where(from), d.Where(to)), "set aside", d.Where(from))
+}
+
+// Walk visits every file below a folder.
+func (d folder) Walk(name string, visit func(Info) error) error {
+	return filepath.WalkDir(d.Where(name), func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+			return nil
+		}
+		if err != nil {
+			return explain(err, "read", path)
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return explain(err, "read", path)
+		}
+		name, err := filepath.Rel(string(d), path)
+		if err != nil {
+			return err
+		}
+		return visit(Info{filepath.ToSlash(name), info.Size(), info.ModTime()})
+	})
+}
+
+// Lock takes the advisory lock of a file.
+func (d folder) Lock(name string) (Lock, error) {
+	f, err := tryLock(d.Where(name))
+	if f == nil {
+		return nil, err
+	}
+	return fileLock{f}, nil
+}
+
+// Reclaim removes the file of a lock that no process holds, while it is held
+// here.
+func (d folder) Reclaim(name string, dry bool) (bool, error) {
+	f, err := tryLock(d.Where(name))
+	if f == nil {
+		return false, err
+	}
+	if dry {
+		return true, f.Close()
+	}
+	unlock(f)
+	return true, nil
+}
+
+// fileLock is a lock of the kernel: it is held as long as the process lives.
+type fileLock struct{ *os.File }
+
+func (f fileLock) Held() bool { return true }
+
+func (f fileLock) Unlock() { unlock(f.File) }
 
 // syncDir makes the names in a folder survive a power cut.
 func syncDir(dir string) error {

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,11 +28,14 @@ type Options struct {
 // computing are waited for. Two processes never compute one trial at the same
 // time, and a process that dies frees its trials.
 //
+// Under a [Part] it does that part only.
+//
 // Finished trials are stored at once, so that cancelling ctx, an error or a
 // crash loses none of them. It is an error where a trial has no key, where fn
 // fails or returns without a result for each of its trials, and where the
 // store cannot be written.
-func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) ([]*Record, error) {
+func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) (_ []*Record, err error) {
+	defer func() { partFrom(ctx).note(err) }()
 	keys := make([]string, len(trials))
 	for i, t := range trials {
 		var err error
@@ -43,24 +44,18 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 		}
 	}
 	records := make([]*Record, len(trials))
+	part := partFrom(ctx)
 	for {
 		missing, err := s.fill(records, keys)
 		if err != nil {
 			return nil, err
 		}
+		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials)) })
 		if len(missing) == 0 {
-			return records, nil
+			return records, part.fill(s, trials, keys, records)
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		job, err := s.lockJob(ctx, trials, keys, missing, o.MaxBatch)
-		if err != nil {
-			return nil, err
-		}
-		if job != nil {
-			err = job.run(ctx, fn)
-		} else {
+		ran, err := s.jobs(ctx, trials, keys, missing, o.MaxBatch, fn)
+		if err == nil && !ran {
 			err = waitForOthers(ctx, o.Wait, len(missing))
 		}
 		if err != nil {
@@ -69,58 +64,91 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 	}
 }
 
+// jobs computes what nobody else computes of the missing trials, job by job,
+// and says whether there was anything. What it passes over, because another has
+// it, it does not look at again.
+func (s *Store) jobs(ctx context.Context, trials []Trial, keys []string, missing []int, most int, fn func(context.Context, *Job) error) (ran bool, err error) {
+	for len(missing) > 0 {
+		if err := ctx.Err(); err != nil {
+			return ran, err
+		}
+		job, rest, err := s.lockJob(ctx, trials, keys, missing, most)
+		if job == nil || err != nil {
+			return ran, err
+		}
+		ran, missing = true, rest
+		if err := job.run(ctx, fn); err != nil {
+			return ran, err
+		}
+	}
+	return ran, nil
+}
+
 // fill reads what the store has and returns the positions of the first trial
 // of every key that it lacks.
 func (s *Store) fill(records []*Record, keys []string) (missing []int, err error) {
+	var at []int // positions of the first trial of every key that is not yet read
+	var wanted []string
 	seen := map[string]bool{}
 	for i, key := range keys {
-		if records[i] != nil || seen[key] {
-			continue
+		if records[i] == nil && !seen[key] {
+			at, wanted, seen[key] = append(at, i), append(wanted, key), true
 		}
-		r, err := s.read(key)
+	}
+	for n, one := range s.readMany(wanted) {
 		switch {
-		case err == nil:
-			records[i] = r
-		case errors.Is(err, ErrNotFound):
-			missing, seen[key] = append(missing, i), true
+		case one.err == nil:
+			records[at[n]] = one.record
+		case errors.Is(one.err, ErrNotFound):
+			missing = append(missing, at[n])
 		default:
-			return nil, err
+			return nil, one.err
 		}
+	}
+	first := map[string]*Record{}
+	for i, key := range keys { // trials that are there twice
+		if records[i] != nil {
+			first[key] = records[i]
+		}
+		records[i] = first[key]
 	}
 	return missing, nil
 }
 
 // lockJob takes those of the missing trials that nobody else computes, at most
 // so many. It never waits while it holds a lock, so that two processes with
-// overlapping trials cannot wait for each other. It returns nil where all are
-// taken, or finished by now.
-func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, missing []int, most int) (*Job, error) {
+// overlapping trials cannot wait for each other. It returns no job where all
+// are taken, or finished by now, and those of the missing that it did not come
+// to.
+func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, missing []int, most int) (_ *Job, rest []int, err error) {
 	job := &Job{store: s, scale: Scale(ctx), begun: s.now()}
-	for _, i := range missing {
-		if most > 0 && len(job.Trials) == most {
-			break
-		}
+	for len(missing) > 0 && (most <= 0 || len(job.Trials) < most) {
+		i := missing[0]
+		missing = missing[1:]
 		if err := job.take(i, trials[i], keys[i]); err != nil {
 			job.release()
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(job.Trials) == 0 {
-		return nil, nil
+		return nil, missing, nil
 	}
 	job.done = make([]bool, len(job.Trials))
-	return job, nil
+	return job, missing, nil
 }
 
 // take adds a trial to the job unless another process computes it or, since we
 // looked, has finished it.
 func (j *Job) take(i int, t Trial, key string) error {
-	lock, err := tryLock(j.store.lockPath(key))
+	if _, err := j.store.read(key); err == nil { // cheaper than a lock
+		return nil
+	}
+	lock, err := j.store.medium.Lock(lockName(key))
 	if lock == nil {
 		return err
 	}
 	if _, err := j.store.readLocked(key); !errors.Is(err, ErrNotFound) {
-		unlock(lock)
+		lock.Unlock()
 		return err
 	}
 	j.locks = append(j.locks, lock)
@@ -156,7 +184,7 @@ type Job struct {
 	store *Store
 	scale string
 	keys  []string
-	locks []*os.File
+	locks []Lock
 	done  []bool
 
 	begun     time.Time // when this process began
@@ -168,7 +196,15 @@ type Job struct {
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
+	for _, key := range j.keys {
+		if err := j.store.medium.Remove(failedName(key)); err != nil {
+			return err
+		}
+	}
 	if err := fn(ctx, j); err != nil {
+		if ctx.Err() == nil {
+			j.noteFailure(err)
+		}
 		return err
 	}
 	if i := slices.Index(j.done, false); i >= 0 {
@@ -177,12 +213,12 @@ func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) err
 		}
 		return fmt.Errorf("computation of %s ended without a result for trial %d of %d", j.Trials[i].Figure, i, len(j.done))
 	}
-	return explain(ignoreMissing(os.Remove(j.checkpointPath())), "remove", j.checkpointPath())
+	return j.store.medium.Remove(j.checkpointName())
 }
 
 func (j *Job) release() {
 	for _, lock := range j.locks {
-		unlock(lock)
+		lock.Unlock()
 	}
 }
 
@@ -195,35 +231,38 @@ func ignoreMissing(err error) error {
 
 // Done stores the result of trial i, whole or not at all; once it returns nil
 // the trial is never computed again. It may be called from several goroutines
-// for different i. It is an error where a number is not finite.
+// for different i. It is an error where a number is not finite. Where another
+// machine has kept a result meanwhile, because this one could not reach the
+// store for long, that one stays.
 func (j *Job) Done(i int, result Result) error {
 	f, err := j.stage(i, result)
 	if err != nil {
 		return err
 	}
-	if err := commit(f); err != nil {
+	if err := j.store.medium.Commit(true, f); err != nil && !errors.Is(err, ErrTaken) {
 		return err
 	}
 	j.done[i] = true
 	return nil
 }
 
-// DoneAll stores the results of all trials, in their order, all of them or
-// none.
+// DoneAll stores the results of all trials, in their order: all of them or none
+// in a folder, whose trials nobody sees one by one; in a bucket a crash may leave
+// the first ones.
 func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
 	}
-	var files []staged
+	var files []Staged
 	for i, r := range results {
 		f, err := j.stage(i, r)
 		if err != nil {
-			discard(files)
+			j.store.medium.Discard(files...)
 			return err
 		}
 		files = append(files, f)
 	}
-	if err := commit(files...); err != nil {
+	if err := j.store.medium.Commit(true, files...); err != nil && !errors.Is(err, ErrTaken) {
 		return err
 	}
 	for i := range j.done {
@@ -233,12 +272,12 @@ func (j *Job) DoneAll(results []Result) error {
 }
 
 // stage writes the record of trial i beside its place.
-func (j *Job) stage(i int, result Result) (staged, error) {
+func (j *Job) stage(i int, result Result) (Staged, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
-		return staged{}, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i, len(j.Trials))
+		return Staged{}, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i, len(j.Trials))
 	}
 	if err := result.check(); err != nil {
-		return staged{}, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
+		return Staged{}, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
 	}
 	return j.store.stage(&Record{
 		Key: j.keys[i], Trial: j.Trials[i], Scale: j.scale,
@@ -270,23 +309,26 @@ type meta struct {
 	Resumed int       `json:"resumed"`
 }
 
-// checkpointPath is a function of the set of trials, whatever their order.
-func (j *Job) checkpointPath() string {
+// checkpointName is a function of the set of trials, whatever their order.
+func (j *Job) checkpointName() string {
 	id := digest([]byte(strings.Join(slices.Sorted(slices.Values(j.keys)), "\n")))
-	return filepath.Join(j.store.dir, "checkpoints", id+".ckpt")
+	return "checkpoints/" + id + ".ckpt"
 }
 
 // Save keeps the state that write writes: weights, optimizer state, random
 // streams, position in the data. Load hands back exactly these bytes, in this
 // process or a later one. The checkpoint before it stays until the new one is
-// whole.
+// whole. It is an error where another machine has taken the trials over.
 func (j *Job) Save(write func(io.Writer) error) error {
 	begun := j.store.now()
+	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
+		return fmt.Errorf("the run store %s could not be reached for so long that another machine may compute these %d trials now: run again to read or continue them", j.store.Dir(), len(j.Trials))
+	}
 	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed})
 	if err != nil {
 		return err
 	}
-	err = writeWhole(j.checkpointPath(), func(w io.Writer) error {
+	err = j.store.write(j.checkpointName(), func(w io.Writer) error {
 		h := sha256.New()
 		buffered := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
 		_, _ = buffered.Write(append(first, '\n')) // Flush tells of errors
@@ -322,8 +364,7 @@ func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool,
 // an error that is [ErrNotFound]. A broken checkpoint is set aside and counts
 // as not found.
 func (j *Job) Load() (io.ReadCloser, error) {
-	path := j.checkpointPath()
-	f, m, err := openCheckpoint(path)
+	f, m, err := j.store.openCheckpoint(j.checkpointName())
 	var broken *Broken
 	if errors.As(err, &broken) {
 		if err := j.store.setAside(broken); err != nil {
@@ -332,10 +373,10 @@ func (j *Job) Load() (io.ReadCloser, error) {
 		return nil, broken
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("checkpoint %s: %w", path, ErrNotFound)
+		return nil, fmt.Errorf("checkpoint %s: %w", j.store.medium.Where(j.checkpointName()), ErrNotFound)
 	}
 	if err != nil {
-		return nil, explain(err, "read", path)
+		return nil, err
 	}
 	j.before = *m
 	j.before.Resumed++
@@ -350,50 +391,54 @@ type checkpoint struct {
 
 // openCheckpoint verifies a checkpoint from end to end before any of it is
 // used.
-func openCheckpoint(path string) (*checkpoint, *meta, error) {
-	f, err := os.Open(path)
+func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
+	f, err := s.medium.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	state, err := verifySum(f)
-	if err != nil {
-		_ = f.Close()
+	r, m, err := verifyCheckpoint(f)
+	if err == nil {
+		return &checkpoint{r, f}, m, nil
+	}
+	_ = f.Close()
+	var bad notWhole
+	if errors.As(err, &bad) {
+		return nil, nil, s.broken(name, string(bad))
+	}
+	return nil, nil, fmt.Errorf("run store cannot read %s: %w", s.medium.Where(name), err)
+}
+
+// notWhole is the reason why a checkpoint cannot be believed.
+type notWhole string
+
+func (n notWhole) Error() string { return string(n) }
+
+// verifyCheckpoint returns the caller's part of a checkpoint and its first
+// line, or an error that is notWhole.
+func verifyCheckpoint(f Object) (io.Reader, *meta, error) {
+	size := f.Size() - sha256.Size
+	if size < 0 {
+		return nil, nil, notWhole(fmt.Sprintf("it has %d bytes, too few for a checkpoint", f.Size()))
+	}
+	h := sha256.New()
+	if _, err := io.CopyN(h, f, size); err != nil {
 		return nil, nil, err
 	}
-	r := bufio.NewReaderSize(state, 1<<20)
+	sum, err := io.ReadAll(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !bytes.Equal(sum, h.Sum(nil)) {
+		return nil, nil, notWhole("its content does not have the sum that its end says")
+	}
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20)
 	m := new(meta)
 	first, err := r.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(first, m)
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, nil, &Broken{Path: path, Reason: err.Error()}
+		return nil, nil, notWhole(err.Error())
 	}
-	return &checkpoint{r, f}, m, nil
-}
-
-// verifySum returns the content of a file before the sum at its end, or
-// [Broken] where that sum is another.
-func verifySum(f *os.File) (io.Reader, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	size := info.Size() - sha256.Size
-	if size < 0 {
-		return nil, &Broken{Path: f.Name(), Reason: fmt.Sprintf("it has %d bytes, too few for a checkpoint", info.Size())}
-	}
-	h := sha256.New()
-	if _, err := io.CopyN(h, f, size); err != nil {
-		return nil, err
-	}
-	sum, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(sum, h.Sum(nil)) {
-		return nil, &Broken{Path: f.Name(), Reason: "its content does not have the sum that its end says"}
-	}
-	return io.NewSectionReader(f, 0, size), nil
+	return r, m, nil
 }

@@ -241,7 +241,7 @@ func TestBrokenCheckpointIsSetAside(t *testing.T) {
 			s, ctx := testStore(t)
 			_, err := s.Compute(ctx, toyTrials(0, 2), Options{}, func(_ context.Context, job *Job) error {
 				require.NoError(t, job.Save(writeString(strings.Repeat("state ", 100))))
-				path := job.checkpointPath()
+				path := s.medium.Where(job.checkpointName())
 				data, err := os.ReadFile(path)
 				require.NoError(t, err)
 				require.NoError(t, os.WriteFile(path, change(data), 0o644))
@@ -397,7 +397,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	s, ctx := testStore(t)
 	key, err := toyTrials(0, 1)[0].Key()
 	require.NoError(t, err)
-	lock, err := tryLock(s.lockPath(key))
+	lock, err := tryLock(s.medium.Where(lockName(key)))
 	require.NoError(t, err)
 	defer unlock(lock)
 	told := make(chan struct{}, 1)

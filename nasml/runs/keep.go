@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // List returns all records, those of the folder and those shipped, sorted by
@@ -22,50 +23,59 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 		maps.Copy(found, records)
 		broken = append(broken, bad...)
 	}
+	var keys []string
 	err := s.eachKey(func(key string) error {
-		r, err := s.read(key)
-		var bad *Broken
-		switch {
-		case err == nil:
-			found[key] = r
-		case errors.As(err, &bad):
-			broken = append(broken, bad)
-		case !errors.Is(err, ErrNotFound): // removed since it was listed
-			return err
-		}
+		keys = append(keys, key)
 		return nil
 	})
+	if err != nil {
+		return nil, broken, err
+	}
+	for i, one := range s.readMany(keys) {
+		var bad *Broken
+		switch {
+		case one.err == nil:
+			found[keys[i]] = one.record
+		case errors.As(one.err, &bad):
+			broken = append(broken, bad)
+		case !errors.Is(one.err, ErrNotFound): // removed since it was listed
+			err = errors.Join(err, one.err)
+		}
+	}
 	return slices.SortedFunc(maps.Values(found), compareRecords), broken, err
 }
 
-// eachKey visits the key of every record file in the folder.
+// lookup is what read found.
+type lookup struct {
+	record *Record
+	err    error
+}
+
+// readMany reads keys side by side: a bucket answers each after a while, and
+// many at a time.
+func (s *Store) readMany(keys []string) []lookup {
+	found := make([]lookup, len(keys))
+	var group errgroup.Group
+	group.SetLimit(readers)
+	for i, key := range keys {
+		group.Go(func() error {
+			found[i].record, found[i].err = s.read(key)
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	return found
+}
+
+const readers = 32
+
+// eachKey visits the key of every record in the medium.
 func (s *Store) eachKey(visit func(key string) error) error {
-	return s.walk("records", func(path string, _ fs.FileInfo) error {
-		if key, ok := strings.CutSuffix(filepath.Base(path), ".json"); ok && isKey(key) {
+	return s.medium.Walk("records", func(info Info) error {
+		if key, ok := strings.CutSuffix(path.Base(info.Name), ".json"); ok && isKey(key) {
 			return visit(key)
 		}
 		return nil
-	})
-}
-
-// walk visits every file below one of the store's folders. What vanishes on
-// the way was finished or removed by another process.
-func (s *Store) walk(folder string, visit func(path string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(filepath.Join(s.dir, folder), func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
-			return nil
-		}
-		if err != nil {
-			return explain(err, "read", path)
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return explain(err, "read", path)
-		}
-		return visit(path, info)
 	})
 }
 
@@ -106,7 +116,7 @@ type Report struct {
 }
 
 // Verify reads every record and checkpoint from end to end. What is broken is
-// moved to DIR/broken, and the next run computes it again; broken lines of
+// moved to STORE/broken, and the next run computes it again; broken lines of
 // shipped files are only reported.
 func (s *Store) Verify() (Report, error) {
 	var report Report
@@ -115,16 +125,16 @@ func (s *Store) Verify() (Report, error) {
 		report.Records += len(records)
 		report.Broken = append(report.Broken, bad...)
 	}
-	own := Store{dir: s.dir, now: s.now}
+	own := Store{medium: s.medium, now: s.now}
 	err := own.eachKey(func(key string) error {
 		_, err := own.Get(key)
 		return report.count(&report.Records, err)
 	})
-	return report, errors.Join(err, own.walk("checkpoints", func(path string, _ fs.FileInfo) error {
-		if filepath.Ext(path) != ".ckpt" {
+	return report, errors.Join(err, s.medium.Walk("checkpoints", func(info Info) error {
+		if path.Ext(info.Name) != ".ckpt" {
 			return nil
 		}
-		f, _, err := openCheckpoint(path)
+		f, _, err := own.openCheckpoint(info.Name)
 		var broken *Broken
 		if errors.As(err, &broken) {
 			// A job may replace the file at this moment: it then loses one
@@ -155,7 +165,7 @@ func (r *Report) count(whole *int, err error) error {
 // GCOptions says what [Store.GC] removes besides what is of no use to anybody.
 type GCOptions struct {
 	OlderThan time.Duration      // checkpoints that were not saved for so long; 0: 7 days, negative: all
-	Drop      func(*Record) bool // records of the folder to remove; nil: none
+	Drop      func(*Record) bool // records of the store itself to remove; nil: none
 	DryRun    bool               // only count
 }
 
@@ -165,7 +175,7 @@ type Removed struct {
 	Bytes int64
 }
 
-// GC removes DIR/broken, locks and temporary files that dead processes left,
+// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left,
 // old checkpoints, and the records that o.Drop picks. It is safe while other
 // processes compute.
 func (s *Store) GC(o GCOptions) (Removed, error) {
@@ -174,42 +184,47 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 	if age == 0 {
 		age = 7 * 24 * time.Hour
 	}
-	remove := func(path string, info fs.FileInfo) error {
+	count := func(info Info) {
 		removed.Files++
-		removed.Bytes += info.Size()
+		removed.Bytes += info.Size
+	}
+	remove := func(info Info) error {
+		count(info)
 		if o.DryRun {
 			return nil
 		}
-		return explain(ignoreMissing(os.Remove(path)), "remove", path)
+		return s.medium.Remove(info.Name)
+	}
+	reclaim := func(info Info) error {
+		dead, err := s.medium.Reclaim(info.Name, o.DryRun)
+		if dead {
+			count(info)
+		}
+		return err
 	}
 	return removed, errors.Join(
-		s.walk("broken", remove),
-		s.walk("locks", func(path string, info fs.FileInfo) error {
-			lock, err := tryLock(path)
-			if lock == nil {
-				return err
-			}
-			defer func() { _ = lock.Close() }()
-			return remove(path, info)
-		}),
-		s.walk("checkpoints", func(path string, info fs.FileInfo) error {
-			idle := s.now().Sub(info.ModTime())
-			if isTemp(path) && idle > tempAge || !isTemp(path) && idle > age {
-				return remove(path, info)
+		s.medium.Walk("broken", remove),
+		s.medium.Walk("failed", remove),
+		s.medium.Walk("locks", reclaim),
+		s.medium.Walk("leases", reclaim),
+		s.medium.Walk("checkpoints", func(info Info) error {
+			idle := s.now().Sub(info.ModTime)
+			if isTemp(info.Name) && idle > tempAge || !isTemp(info.Name) && idle > age {
+				return remove(info)
 			}
 			return nil
 		}),
-		s.walk("records", func(path string, info fs.FileInfo) error {
-			if isTemp(path) && s.now().Sub(info.ModTime()) > tempAge || s.drops(o, path) {
-				return remove(path, info)
+		s.medium.Walk("records", func(info Info) error {
+			if isTemp(info.Name) && s.now().Sub(info.ModTime) > tempAge || s.drops(o, info.Name) {
+				return remove(info)
 			}
 			return nil
 		}))
 }
 
-// drops says whether o picks the whole record in the file.
-func (s *Store) drops(o GCOptions, path string) bool {
-	key, ok := strings.CutSuffix(filepath.Base(path), ".json")
+// drops says whether o picks the whole record of that name.
+func (s *Store) drops(o GCOptions, name string) bool {
+	key, ok := strings.CutSuffix(path.Base(name), ".json")
 	if o.Drop == nil || !ok || !isKey(key) {
 		return false
 	}

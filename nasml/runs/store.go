@@ -21,6 +21,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,43 +31,39 @@ import (
 // ErrNotFound says that the store has no such record or checkpoint.
 var ErrNotFound = errors.New("not in the run store")
 
-// Store is a folder of records:
+// Store is a folder or a bucket of records:
 //
-//	DIR/records/ab/KEY.json   one finished trial each, written whole or not at all
-//	DIR/checkpoints/          state of unfinished trials
-//	DIR/locks/                one lock for each trial being computed
-//	DIR/broken/               what was found damaged, each with its reason
+//	STORE/records/ab/KEY.json   one finished trial each, written whole or not at all
+//	STORE/checkpoints/          state of unfinished trials
+//	STORE/locks/                one lock for each trial being computed
+//	STORE/failed/               why a trial has no result
+//	STORE/broken/               what was found damaged, each with its reason
 //
-// Any number of processes may use one folder at the same time.
+// Any number of processes may use one store at the same time.
 type Store struct {
-	dir     string
+	medium  Medium
 	bundles []*bundle
 	now     func() time.Time
 }
 
-// Open opens the store in a folder, which is made at the first write. Records
-// in the JSON files of readOnly are found after those of the folder and never
-// written. It is an error where dir is not a folder.
+// Open opens the store in a folder, which is made at the first write, or at an
+// address such as s3://bucket/prefix (see [RegisterMedium]). Records in the
+// JSON files of readOnly are found after those of the store and never written.
+// It is an error where dir is a file, and where no medium for the address is
+// registered.
 func Open(dir string, readOnly ...fs.FS) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("run store has no folder: give one or set NASML_STORE")
 	}
-	dir, err := filepath.Abs(dir)
+	medium, err := openMedium(dir)
 	if err != nil {
-		return nil, fmt.Errorf("run store: %w", err)
+		return nil, err
 	}
-	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder", dir)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, explain(err, "open", dir)
-	}
-	s := &Store{dir: dir, now: time.Now}
+	s := &Store{medium: medium, now: time.Now}
 	return s.With(readOnly...), nil
 }
 
-// Default opens the user's store: the folder named by NASML_STORE, else
+// Default opens the user's store: the folder or bucket named by NASML_STORE, else
 // nasml/store in the user's cache folder.
 func Default() (*Store, error) {
 	if dir := os.Getenv("NASML_STORE"); dir != "" {
@@ -79,8 +76,8 @@ func Default() (*Store, error) {
 	return Open(filepath.Join(cache, "nasml", "store"))
 }
 
-// Dir returns the store's folder.
-func (s *Store) Dir() string { return s.dir }
+// Dir returns the store's folder or address.
+func (s *Store) Dir() string { return s.medium.Where("") }
 
 // With returns the same store with more records to read, such as those that a
 // package ships: every .json or .jsonl file holds one record a line, as
@@ -100,6 +97,7 @@ type Broken struct {
 	Path    string // the file, with the line where it holds several records
 	Reason  string
 	MovedTo string // where it was set aside, empty where it was left
+	name    string // in the medium
 }
 
 func (b *Broken) Error() string {
@@ -114,45 +112,62 @@ func (b *Broken) Error() string {
 func (b *Broken) Is(target error) bool { return target == ErrNotFound }
 
 // Get returns the record of a key, or an error that is [ErrNotFound]. A broken
-// record is never believed: it is moved to DIR/broken with its reason.
+// record is never believed: it is moved to STORE/broken with its reason.
 func (s *Store) Get(key string) (*Record, error) {
 	r, err := s.read(key)
 	var broken *Broken
 	if !errors.As(err, &broken) {
 		return r, err
 	}
-	lock, err := tryLock(s.lockPath(key))
+	lock, err := s.medium.Lock(lockName(key))
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", broken, err)
 	}
 	if lock == nil { // somebody is computing it anew
 		return nil, broken
 	}
-	defer unlock(lock)
+	defer lock.Unlock()
 	return s.readLocked(key)
 }
 
-// read looks a key up in the folder, then in the bundles. It changes nothing.
+// read looks a key up in the medium, then in the bundles. It changes nothing.
 func (s *Store) read(key string) (*Record, error) {
 	if !isKey(key) {
 		return nil, fmt.Errorf("%.80q is not a key, expected 64 hexadecimal digits: %w", key, ErrNotFound)
 	}
-	path := s.recordPath(key)
-	data, err := os.ReadFile(path)
+	data, err := s.readAll(recordName(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.readBundles(key)
 	}
 	if err != nil {
-		return nil, explain(err, "read", path)
+		return nil, err
 	}
 	r, err := decode(data)
 	if err == nil && r.Key != key {
 		err = fmt.Errorf("it holds the record of %s", r.Key)
 	}
 	if err != nil {
-		return nil, &Broken{Path: path, Reason: err.Error()}
+		return nil, s.broken(recordName(key), err.Error())
 	}
 	return r, nil
+}
+
+func (s *Store) readAll(name string) ([]byte, error) {
+	f, err := s.medium.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, f.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("run store cannot read %s: %w", s.medium.Where(name), err)
+	}
+	return data, nil
+}
+
+// broken is an object that cannot be believed.
+func (s *Store) broken(name, reason string) *Broken {
+	return &Broken{Path: s.medium.Where(name), Reason: reason, name: name}
 }
 
 func (s *Store) readBundles(key string) (*Record, error) {
@@ -182,40 +197,48 @@ func (s *Store) readLocked(key string) (*Record, error) {
 	return nil, broken
 }
 
-// setAside moves a broken file to DIR/broken and writes the reason beside it.
+// setAside moves a broken object to STORE/broken and writes the reason beside it.
 func (s *Store) setAside(b *Broken) error {
-	to := filepath.Join(s.dir, "broken", s.now().UTC().Format("20060102T150405.000000000-")+filepath.Base(b.Path))
-	err := writeWhole(to+".reason.txt", func(w io.Writer) error {
+	to := "broken/" + s.now().UTC().Format("20060102T150405.000000000-") + path.Base(b.name)
+	err := s.write(to+".reason.txt", func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, b)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(b.Path, to); err != nil {
-		return explain(err, "set aside", b.Path)
+	if err := s.medium.Move(b.name, to); err != nil {
+		return err
 	}
-	b.MovedTo = to
+	b.MovedTo = s.medium.Where(to)
 	return nil
 }
 
-// stage seals a record and writes it beside its place; commit puts it there.
-func (s *Store) stage(r *Record) (staged, error) {
+// write writes an object whole or not at all. One that was there before stays
+// until the new one is complete.
+func (s *Store) write(name string, write func(io.Writer) error) error {
+	f, err := s.medium.Stage(name, write)
+	if err != nil {
+		return err
+	}
+	return s.medium.Commit(false, f)
+}
+
+// stage seals a record and writes it beside its place; Commit puts it there.
+func (s *Store) stage(r *Record) (Staged, error) {
 	line, err := r.encode()
 	if err != nil {
-		return staged{}, fmt.Errorf("record %s: %w", r.Key, err)
+		return Staged{}, fmt.Errorf("record %s: %w", r.Key, err)
 	}
-	return stage(s.recordPath(r.Key), func(w io.Writer) error {
+	return s.medium.Stage(recordName(r.Key), func(w io.Writer) error {
 		_, err := w.Write(line)
 		return err
 	})
 }
 
-func (s *Store) recordPath(key string) string {
-	return filepath.Join(s.dir, "records", key[:2], key+".json")
-}
+func recordName(key string) string { return "records/" + key[:2] + "/" + key + ".json" }
 
-func (s *Store) lockPath(key string) string { return filepath.Join(s.dir, "locks", key) }
+func lockName(key string) string { return "locks/" + key }
 
 func isKey(key string) bool { return len(key) == 64 && isHex(key) }
 
@@ -272,6 +295,7 @@ const (
 	storeKey contextKey = iota
 	scaleKey
 	progressKey
+	partKey
 )
 
 // WithStore returns a context that carries a store.

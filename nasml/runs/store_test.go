@@ -21,6 +21,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// recordPath is the file of a record in a folder.
+func (s *Store) recordPath(key string) string { return s.medium.Where(recordName(key)) }
+
 func TestRecordSaysWhatToBelieve(t *testing.T) {
 	s, _ := testStore(t)
 	r, err := s.Get(fillStore(t, s, toyTrials(7, 1))[0].Key)
@@ -405,13 +408,13 @@ func TestGC(t *testing.T) {
 
 	removed, err := s.GC(GCOptions{DryRun: true})
 	require.NoError(t, err)
-	require.Equal(t, Removed{Files: 5, Bytes: 25}, removed)
+	require.Equal(t, Removed{Files: 5 + 1, Bytes: 25 + int64(len("stop\n"))}, removed, "and why a trial failed")
 	for _, path := range append(gone, kept...) {
 		require.FileExists(t, path)
 	}
 	removed, err = s.GC(GCOptions{})
 	require.NoError(t, err)
-	require.Equal(t, Removed{Files: 5, Bytes: 25}, removed)
+	require.Equal(t, Removed{Files: 5 + 1, Bytes: 25 + int64(len("stop\n"))}, removed, "and why a trial failed")
 	for _, path := range gone {
 		require.NoFileExists(t, path)
 	}

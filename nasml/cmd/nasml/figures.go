@@ -15,6 +15,7 @@ import (
 	_ "github.com/nasml/lab/nasml/li2021"    // register their figures
 	_ "github.com/nasml/lab/nasml/oymak2021" // likewise
 	"github.com/nasml/lab/nasml/runs"
+	_ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets
 	"github.com/nasml/lab/plots"
 )
 
@@ -43,6 +44,7 @@ type runCmd struct {
 	Out    string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
 	Format []string `help:"Any of pdf, svg, eps, png, csv (default: the first four)." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
 	JSON   bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
+	Shard  string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
 }
 
 // errClaims is the end of a run in which a claim of the paper did not hold.
@@ -81,6 +83,9 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 			return nil, usageError{fmt.Errorf("unknown format %q: known are %s", format, strings.Join(plots.Formats(), ", "))}
 		}
 	}
+	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
+		return nil, usageError{fmt.Errorf("--shard: %w", err)}
+	}
 	var entries []catalog.Entry
 	for _, id := range v.ID {
 		e, err := catalog.Lookup(id)
@@ -104,6 +109,9 @@ type outcome struct {
 
 // one computes, draws and judges one figure.
 func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
+	if v.Shard != "" {
+		return v.shard(ctx, c, e)
+	}
 	begin := time.Now()
 	result, err := e.Run(ctx, v.Scale, v.Set)
 	if err != nil {

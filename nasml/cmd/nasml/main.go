@@ -36,6 +36,8 @@ type cli struct {
 	Setup     setupCmd     `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
 	List      listCmd      `cmd:"" help:"List every figure, table and theorem with its cost."`
 	Run       runCmd       `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Status    statusCmd    `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
+	Slurm     slurmCmd     `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
 	Notebooks notebooksCmd `cmd:"" help:"Execute notebooks headless, in place."`
 	Data      dataCmd      `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
 	Store     storeCmd     `cmd:"" help:"Look at the run store: finished trials and checkpoints."`

@@ -1,0 +1,289 @@
+// Package bucket keeps a run store in a bucket that many machines share:
+//
+//	NASML_STORE='s3://bucket/prefix?region=eu-central-1'
+//	NASML_STORE=gs://bucket/prefix
+//	NASML_STORE=azblob://container/prefix
+//	NASML_STORE=file:///shared/folder      for file systems without locks
+//
+// Importing it makes [runs.Open] take such addresses; what stands behind the
+// question mark is explained at gocloud.dev/blob and its drivers, but for
+// lease=60s, the time after which a worker that does not answer is dead.
+// Credentials come from where the services' own tools have them.
+//
+// # How machines share
+//
+// An object is written whole or not at all, which every such service promises,
+// and a record only where there is none, so that two workers never both keep a
+// result for one key. Who computes is agreed on by leases: a worker renews one
+// object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that
+// it takes. A lock counts as long as its worker's lease is fresh by the
+// service's clock. To take a trial is to put the own lock and then to look:
+// where another fresh one is there, both step back and try again. Whoever comes
+// later sees the lock of whoever came earlier, because these services list what
+// was put before.
+package bucket
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	_ "gocloud.dev/blob/fileblob"  // file://
+	_ "gocloud.dev/blob/gcsblob"   // gs://
+	_ "gocloud.dev/blob/s3blob"    // s3://
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+func init() {
+	for _, scheme := range []string{"s3", "gs", "azblob", "file"} {
+		runs.RegisterMedium(scheme, open)
+	}
+}
+
+// Times of a bucket.
+const (
+	leaseTime = time.Minute     // after which a worker that renews nothing is dead; it renews four times as often
+	patience  = 5 * time.Minute // how long an operation is tried again
+	attempt   = time.Minute     // how long one try may take, and a second more for each megabyte
+)
+
+// Bucket is a [runs.Medium] in a bucket.
+type Bucket struct {
+	address string // without what may be secret
+	bucket  *blob.Bucket
+	worker  string
+	times
+
+	first    sync.Once // begins the lease
+	firstErr error
+	mu       sync.Mutex
+	own      lease
+	mine     map[string]bool // locks that are held here
+	others   map[string]seen // leases by worker
+}
+
+type times struct{ lease, renew, patience, attempt time.Duration }
+
+// open opens the bucket at an address.
+func open(address string) (runs.Medium, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("the address cannot be read: want scheme://bucket/prefix")
+	}
+	query := u.Query()
+	t := times{leaseTime, leaseTime / 4, patience, attempt}
+	if query.Has("lease") {
+		if t.lease, err = time.ParseDuration(query.Get("lease")); err != nil || t.lease < time.Second {
+			return nil, fmt.Errorf("lease=%s: want a time of at least a second, such as 60s", query.Get("lease"))
+		}
+		t.renew = t.lease / 4
+		query.Del("lease")
+	}
+	prefix := strings.Trim(u.Path, "/")
+	shown := u.Scheme + "://" + path.Join(u.Host, prefix)
+	if u.Scheme == "file" {
+		shown, prefix = "file://"+u.Path, ""
+	} else {
+		u.Path = ""
+	}
+	for key, value := range standard[u.Scheme] {
+		if !query.Has(key) {
+			query.Set(key, value)
+		}
+	}
+	u.RawQuery = query.Encode()
+	b, err := blob.OpenBucket(context.Background(), u.String())
+	if err != nil { // the query may hold a secret
+		return nil, errors.New(strings.ReplaceAll(err.Error(), u.String(), shown))
+	}
+	if prefix != "" {
+		b = blob.PrefixedBucket(b, prefix+"/")
+	}
+	return newBucket(b, shown, t), nil
+}
+
+// standard settings of the services. The sums of S3 are left to those who ask
+// for them: records and checkpoints carry their own, and not every server has
+// S3's.
+var standard = map[string]map[string]string{
+	"file": {"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip"},
+	"s3":   {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"},
+}
+
+func newBucket(b *blob.Bucket, shown string, t times) *Bucket {
+	return &Bucket{address: shown, bucket: b, worker: workerName(), times: t, mine: map[string]bool{}, others: map[string]seen{}}
+}
+
+// workerName is a name that no other worker has.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return fmt.Sprintf("%.40s-%d-%s", host, os.Getpid(), rand.Text()[:10])
+}
+
+// Where is the address of an object.
+func (b *Bucket) Where(name string) string { return strings.TrimSuffix(b.address+"/"+name, "/") }
+
+// Stage writes an object into a file of this machine.
+func (b *Bucket) Stage(name string, write func(io.Writer) error) (runs.Staged, error) {
+	f, err := os.CreateTemp("", "nasml-*")
+	if err != nil {
+		return runs.Staged{}, fmt.Errorf("writing %s: %w; set TMPDIR to a folder with some space", b.Where(name), err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return runs.Staged{}, errors.Join(fmt.Errorf("writing %s: %w", b.Where(name), err), os.Remove(f.Name()))
+	}
+	return runs.Staged{Temp: f.Name(), Name: name}, nil
+}
+
+// Commit puts staged objects into the bucket, one after the other. With keep
+// it puts what is not there and returns runs.ErrTaken where one was.
+func (b *Bucket) Commit(keep bool, objects ...runs.Staged) error {
+	defer b.Discard(objects...)
+	var taken error
+	for _, o := range objects {
+		err := b.put(o, keep)
+		if errors.Is(err, runs.ErrTaken) {
+			taken = err
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return taken
+}
+
+// put puts one object. A try whose answer was lost may have put it: the next
+// one finds it taken, by us.
+func (b *Bucket) put(o runs.Staged, keep bool) error {
+	data, err := os.ReadFile(o.Temp)
+	if err != nil {
+		return fmt.Errorf("putting %s: %w", b.Where(o.Name), err)
+	}
+	err = b.write(o.Name, data, keep)
+	if keep && isTaken(err) {
+		there, err := b.read(o.Name)
+		if err == nil && string(there) == string(data) {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", b.Where(o.Name), runs.ErrTaken)
+	}
+	return err
+}
+
+// write puts bytes under a name, whole or not at all.
+func (b *Bucket) write(name string, data []byte, keep bool) error {
+	return b.retry("write", name, len(data), func(ctx context.Context) error {
+		w, err := b.bucket.NewWriter(ctx, name, &blob.WriterOptions{IfNotExist: keep, ContentType: "application/octet-stream"})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(data); err != nil {
+			return errors.Join(err, w.Close())
+		}
+		return w.Close()
+	})
+}
+
+// Discard removes the files of staged objects.
+func (b *Bucket) Discard(objects ...runs.Staged) {
+	for _, o := range objects {
+		_ = os.Remove(o.Temp) // a temporary file
+	}
+}
+
+// object is an object that was read whole.
+type object struct{ *strings.Reader }
+
+func (object) Close() error  { return nil }
+func (o object) Size() int64 { return o.Reader.Size() }
+
+// Open reads an object whole: what is read has been there at one time.
+func (b *Bucket) Open(name string) (runs.Object, error) {
+	data, err := b.read(name)
+	if err != nil {
+		return nil, err
+	}
+	return object{strings.NewReader(string(data))}, nil
+}
+
+func (b *Bucket) read(name string) (data []byte, err error) {
+	err = b.retry("read", name, 0, func(ctx context.Context) error {
+		data, err = b.bucket.ReadAll(ctx, name)
+		return err
+	})
+	if isMissing(err) {
+		return nil, fmt.Errorf("%s: %w", b.Where(name), fs.ErrNotExist)
+	}
+	return data, err
+}
+
+// Remove removes an object.
+func (b *Bucket) Remove(name string) error {
+	err := b.retry("remove", name, 0, func(ctx context.Context) error { return b.bucket.Delete(ctx, name) })
+	if isMissing(err) {
+		return nil
+	}
+	return err
+}
+
+// Move copies an object and removes the old one: a crash between leaves both.
+func (b *Bucket) Move(from, to string) error {
+	err := b.retry("set aside", from, 0, func(ctx context.Context) error { return b.bucket.Copy(ctx, to, from, nil) })
+	if err != nil {
+		return err
+	}
+	return b.Remove(from)
+}
+
+// Walk visits what is below a folder when the walk begins.
+func (b *Bucket) Walk(folder string, visit func(runs.Info) error) error {
+	found, err := b.list(folder + "/")
+	if err != nil {
+		return err
+	}
+	for _, o := range found {
+		if err := visit(runs.Info{Name: o.Key, Size: o.Size, ModTime: o.ModTime}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list returns what begins with prefix, a page of up to 1,000 at a time.
+func (b *Bucket) list(prefix string) (all []*blob.ListObject, err error) {
+	token := blob.FirstPageToken
+	for token != nil {
+		var page []*blob.ListObject
+		err := b.retry("list", prefix, 0, func(ctx context.Context) (err error) {
+			var next []byte
+			if page, next, err = b.bucket.ListPage(ctx, token, 1000, &blob.ListOptions{Prefix: prefix}); err == nil {
+				token = next
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(token) == 0 {
+			break
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,202 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Part makes [Store.Compute] do a part of the work, or only look at it, so that
+// many machines can share a figure. Trials that are neither stored nor in the
+// part come back as records without values; what a figure makes of those is
+// worth nothing.
+//
+// Part 2 of 4 is the second quarter of the trials of every call of Compute, in
+// their order, so that trials that share a graph stay together. It does not
+// depend on what is stored: all parts together are all trials, and no two have
+// one in common.
+type Part struct {
+	Index, Of int // 1 ≤ Index ≤ Of; the zero value looks and computes nothing
+
+	mu     sync.Mutex
+	trials map[string]State
+	done   []time.Time // when the stored ones ended
+	failed map[string]string
+	err    error // of Compute
+}
+
+// State is how far a trial is.
+type State string
+
+// States of a trial.
+const (
+	TrialDone    State = "done"
+	TrialRunning State = "running" // a living process has it
+	TrialFailed  State = "failed"  // its last computation ended with an error
+	TrialLost    State = "lost"    // its last computation ended without a word
+	TrialOpen    State = "open"    // nobody has begun it
+)
+
+// PartSummary counts the trials of a part that looked or computed.
+type PartSummary struct {
+	Count     map[State]int
+	Rate      float64           // trials a second that were stored lately; 0 where that is not known
+	Failures  map[string]string // message by key
+	Elsewhere int               // trials that are not stored
+}
+
+// WithPart returns a context under which Compute does a part.
+func WithPart(ctx context.Context, p *Part) context.Context {
+	return context.WithValue(ctx, partKey, p)
+}
+
+func partFrom(ctx context.Context) *Part {
+	p, _ := ctx.Value(partKey).(*Part)
+	return p
+}
+
+// ParsePart reads "2/4".
+func ParsePart(text string) (*Part, error) {
+	p := new(Part)
+	if _, err := fmt.Sscanf(text, "%d/%d", &p.Index, &p.Of); err != nil || fmt.Sprintf("%d/%d", p.Index, p.Of) != text || p.Index < 1 || p.Of < p.Index {
+		return nil, fmt.Errorf("%q is no part: want I/N with 1 ≤ I ≤ N, such as 2/4", text)
+	}
+	return p, nil
+}
+
+// has says whether trial i of n is in the part.
+func (p *Part) has(i, n int) bool {
+	return p == nil || p.Of > 0 && i*p.Of/n == p.Index-1
+}
+
+// fill notes what is stored and puts records without values for the rest.
+func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trials == nil {
+		p.trials, p.failed = map[string]State{}, map[string]string{}
+	}
+	missing := false
+	for i, r := range records {
+		if _, known := p.trials[keys[i]]; r != nil && !known {
+			p.done = append(p.done, r.Started.Add(time.Duration(r.Seconds*float64(time.Second))))
+		}
+		p.trials[keys[i]] = TrialDone
+		if r == nil {
+			missing = true
+			p.trials[keys[i]] = TrialOpen
+			records[i] = &Record{Key: keys[i], Trial: trials[i], Values: map[string]float64{}, Series: map[string][]float64{}}
+		}
+	}
+	if !missing {
+		return nil
+	}
+	return p.lookAround(s)
+}
+
+// lookAround finds out what is known of trials that are not stored.
+func (p *Part) lookAround(s *Store) error {
+	err := s.medium.Walk("failed", func(info Info) error {
+		key := strings.TrimSuffix(path.Base(info.Name), ".txt")
+		if p.trials[key] == TrialOpen {
+			message, err := s.readAll(info.Name)
+			p.trials[key], p.failed[key] = TrialFailed, strings.TrimSpace(string(message))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.medium.Walk("locks", func(info Info) error {
+		key, _, _ := strings.Cut(strings.TrimPrefix(info.Name, "locks/"), "/")
+		state, known := p.trials[key]
+		if !known || state == TrialDone {
+			return nil
+		}
+		dead, err := s.medium.Reclaim(info.Name, true)
+		p.trials[key] = TrialRunning
+		if dead && state == TrialOpen {
+			p.trials[key] = TrialLost
+		} else if dead {
+			p.trials[key] = state
+		}
+		return err
+	})
+}
+
+// note keeps the first error of Compute, which a figure may bury.
+func (p *Part) note(err error) {
+	if p == nil || err == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// Err is the first error of Compute under this part. Other errors of a figure
+// may come from trials that are elsewhere.
+func (p *Part) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Summary is what the calls of Compute under this part found, at their ends.
+func (p *Part) Summary() PartSummary {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sum := PartSummary{Count: map[State]int{}, Failures: p.failed, Rate: rate(p.done)}
+	for _, state := range p.trials {
+		sum.Count[state]++
+		if state != TrialDone {
+			sum.Elsewhere++
+		}
+	}
+	return sum
+}
+
+// rate is how many trials a second ended lately: over the last so many ends,
+// without the pauses in which nothing ran.
+func rate(ends []time.Time) float64 {
+	const most, pause = 50, time.Hour
+	slices.SortFunc(ends, time.Time.Compare)
+	n := 0
+	for i := len(ends) - 1; i > 0 && n < most && ends[i].Sub(ends[i-1]) < pause; i-- {
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	last := ends[len(ends)-1]
+	span := last.Sub(ends[len(ends)-1-n]).Seconds()
+	if span <= 0 {
+		return 0
+	}
+	return float64(n) / span
+}
+
+// noteFailure keeps the error of trials that were begun and have no result.
+func (j *Job) noteFailure(cause error) {
+	for i, done := range j.done {
+		if !done {
+			_ = j.store.write(failedName(j.keys[i]), func(w io.Writer) error { // the error itself is what matters
+				_, err := fmt.Fprintln(w, cause)
+				return err
+			})
+		}
+	}
+}
+
+func failedName(key string) string { return "failed/" + key + ".txt" }

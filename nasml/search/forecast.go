@@ -1,0 +1,100 @@
+package search
+
+import (
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/nasml/lab/nasml/bilevel"
+)
+
+// Forecast is what a search will cost on this machine's processors, before
+// anything of it is compiled. It is a model with four measured constants, good
+// to about a factor of two, and says nothing about a GPU.
+type Forecast struct {
+	Work  float64 // processor seconds
+	Bytes float64 // peak memory
+}
+
+// Wall is the time that a forecast takes on n processors, s. XLA's loops over
+// maps keep two of them busy about nine tenths of the time.
+func (f Forecast) Wall(n int) float64 { return f.Work / math.Pow(float64(n), 0.85) }
+
+// Constants of the model, fitted to measured steps of GAEA DARTS with C = 8 and
+// 16 on 16×16 and 32×32 images and N = 1 and 2 (see BenchmarkForecast). Work
+// is in units of the probe, so that a slow machine has a slow forecast.
+const (
+	probesPerProduct = 2.2e-8  // probes a multiply-add of a convolution, forward and backward
+	probesPerElement = 2.35e-6 // probes an element of a candidate operation's map
+	bytesPerElement  = 7       // an example's elements that are kept for the backward pass, with their temporaries
+	bytesPerCell     = 8e7     // program and compiler, a cell a stage
+	bytesAlways      = 7.5e8   // likewise, without cells
+)
+
+// Forecast is the cost of one search on so many images (all of them, both
+// halves).
+func (s Settings) Forecast(images int) Forecast {
+	products, elements := s.size()
+	pass := probe() * (probesPerProduct*products + probesPerElement*elements)
+	m := Methods[s.Method]
+	split := images / 2 // images that pass once or twice a step
+	if s.Bilevel.Level == bilevel.ERM {
+		split = images
+	}
+	passes := 1.
+	if m.Architecture != NoPass {
+		passes = 2
+	}
+	switch s.Bilevel.Hypergradient {
+	case "unrolled": // two steps and a Hessian–vector product more
+		passes += 4
+	case "finite-difference": // the same by two gradients
+		passes += 3
+	}
+	evaluations := 1.
+	if s.EvaluateEvery > 0 {
+		evaluations += float64(s.Epochs / s.EvaluateEvery)
+	}
+	forward := 2 * float64(images/2) / 3 // θ as it is, and one operation an edge: without gradients
+	return Forecast{
+		Work:  pass * (float64(s.Epochs)*passes*float64(split) + evaluations*forward),
+		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) + 3*float64(s.Image*s.Image*images),
+	}
+}
+
+// size counts the multiply-adds of an image's forward pass and the elements of
+// all candidate operations' maps.
+func (s Settings) size() (products, elements float64) {
+	space, err := s.space()
+	if err != nil { // Check tells
+		return 0, 0
+	}
+	side, channels := float64(s.Image), float64(s.Channels)
+	for range 3 { // stages; each halves the side and doubles the channels
+		maps := float64(s.Cells * len(space.Edges))
+		for _, op := range space.Ops {
+			elements += maps * side * side * channels
+			products += maps * side * side * channels * channels * kernelArea[op]
+		}
+		side, channels = side/2, channels*2
+	}
+	return products, elements
+}
+
+var kernelArea = map[string]float64{"nor_conv_1x1": 1, "nor_conv_3x3": 9}
+
+// probe is how long this machine takes, in seconds, for a loop over a map that
+// fits into no cache: the least of some tries, because others may be at work.
+func probe() float64 {
+	x, y := make([]float32, 1<<22), make([]float32, 1<<22)
+	best := math.Inf(1)
+	for range 5 {
+		begin := time.Now()
+		for i := range x {
+			y[i] = 0.5*y[i] + x[i]
+		}
+		best = min(best, time.Since(begin).Seconds())
+	}
+	runtime.KeepAlive(y)
+	return best
+}

@@ -1,0 +1,124 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/data"
+)
+
+func forecast(t *testing.T, change func(*Settings), images int) Forecast {
+	t.Helper()
+	s, err := AsPaper("gaea-darts")
+	require.NoError(t, err)
+	if change != nil {
+		change(&s)
+	}
+	require.NoError(t, s.Check())
+	return s.Forecast(images)
+}
+
+// What must hold whatever the machine: the size of the work, up to the noise of
+// the probe.
+func TestForecastGrowsWithTheWork(t *testing.T) {
+	base := forecast(t, nil, 50000)
+	for name, c := range map[string]struct {
+		change   func(*Settings)
+		work, at float64 // factors of work and memory, at least and at most
+	}{
+		"twice the epochs":   {func(s *Settings) { s.Epochs *= 2; s.EvaluateEvery *= 2 }, 1.9, 2.1},
+		"twice the cells":    {func(s *Settings) { s.Cells *= 2 }, 2, 2},
+		"half the side":      {func(s *Settings) { s.Image /= 2 }, 0.25, 0.25},
+		"twice the width":    {func(s *Settings) { s.Channels *= 2 }, 2, 4},
+		"one level":          {func(s *Settings) { s.Bilevel.Level = bilevel.ERM }, 1.7, 2.1},
+		"the second order":   {func(s *Settings) { s.Bilevel.Hypergradient = "unrolled" }, 2.5, 3},
+		"a smaller batch":    {func(s *Settings) { s.Batch /= 2 }, 1, 1},
+		"all the operations": {func(s *Settings) { s.Without = nil }, 1, 1.3},
+	} {
+		ratio := forecast(t, c.change, 50000).Work / base.Work
+		require.Greater(t, ratio, c.work*0.6, name)
+		require.Less(t, ratio, c.at*1.6, name)
+	}
+	require.Less(t, forecast(t, func(s *Settings) { s.Batch /= 2 }, 50000).Bytes, base.Bytes)
+	require.Less(t, base.Wall(2), base.Wall(1))
+	require.False(t, math.IsNaN(base.Work+base.Bytes))
+}
+
+// BenchmarkForecast runs some steps of GAEA DARTS by XLA and reports how far
+// the model is from them: 1 is right. Memory is the peak of the whole process,
+// so run one size at a time: -bench 'Forecast/C=16,32x32,N=1$' -benchtime 1x.
+func BenchmarkForecast(b *testing.B) {
+	for _, size := range []struct{ channels, image, cells, batch int }{{8, 16, 1, 64}, {16, 16, 1, 64}, {8, 32, 1, 64}, {16, 32, 1, 64}, {16, 32, 1, 32}, {8, 16, 2, 64}} {
+		b.Run(fmt.Sprintf("C=%d,%dx%d,N=%d,B=%d", size.channels, size.image, size.image, size.cells, size.batch), func(b *testing.B) {
+			s, err := AsQuick("gaea-darts")
+			require.NoError(b, err)
+			s.Channels, s.Image, s.Cells, s.Batch, s.Epochs, s.EvaluateEvery = size.channels, size.image, size.cells, size.batch, 1, 0
+			x, err := backend.Open()
+			require.NoError(b, err)
+			images, err := data.SyntheticImages(1, 2048, data.ImageSpec{Classes: 10, Height: size.image, Width: size.image})
+			require.NoError(b, err)
+			images.Channels, images.Pixels = 3, append(append(append([]byte{}, images.Pixels...), images.Pixels...), images.Pixels...)
+			searcher, err := NewSearcher(x, s, images)
+			require.NoError(b, err)
+			defer searcher.Close()
+			for b.Loop() {
+				work := stepWork(b, searcher, 3, 9)
+				model := s.Forecast(images.Len())
+				evaluation := 2 * float64(images.Len()/2) / 3 // in passes of one image, as a step has 2·Batch
+				steps := (2*float64(images.Len()/2) + evaluation) / float64(2*s.Batch)
+				b.ReportMetric(work*1e3, "cpu-ms/step")
+				b.ReportMetric(model.Work/steps/work, "model/measured-work")
+				b.ReportMetric(model.Bytes/peakBytes(b), "model/measured-memory")
+				b.ReportMetric(peakBytes(b)/1e6, "MB")
+			}
+		})
+	}
+}
+
+// stepWork is the processor time of a step, s: the mean of those from first to
+// last, after compiling.
+func stepWork(b *testing.B, searcher *Searcher, first, last int) float64 {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	var begin, end float64
+	_, err := searcher.Search(ctx, 1, Options{Observe: func(m Moment) {
+		switch m.Step {
+		case first:
+			begin = processorTime(b)
+		case last:
+			end = processorTime(b)
+			cancel()
+		}
+	}})
+	require.ErrorIs(b, err, context.Canceled)
+	require.NotZero(b, end)
+	return (end - begin) / float64(last-first)
+}
+
+func processorTime(b *testing.B) float64 {
+	var use syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano()).Seconds()
+}
+
+func peakBytes(b *testing.B) (peak float64) {
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(b, err)
+	for line := range strings.Lines(string(status)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %f kB", &peak); err == nil {
+			return peak * 1e3
+		}
+	}
+	b.Fatal("no VmHWM in /proc/self/status")
+	return 0
+}
