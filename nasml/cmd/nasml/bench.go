@@ -17,7 +17,7 @@ import (
 type benchCmd struct {
 	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
 	Quick bool   `help:"A small benchmark that only shows that everything works."`
-	Only  string `enum:"figure2,supernet,text,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. text: hashed n-grams of the reviews of Khodak+ 2020. Default: all."`
+	Only  string `enum:"figure2,supernet,features,text,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020. text: hashed n-grams of its reviews. Default: all."`
 	JSON  bool   `name:"json" help:"Print one JSON object a case, each on a line."`
 }
 
@@ -27,18 +27,18 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
-	sweep, supernet, text := bench.Full, bench.SupernetFull, bench.TextFull
+	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
 	if v.Quick {
-		sweep, supernet, text = bench.Quick, bench.SupernetQuick, bench.TextQuick
+		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
 	}
 	sweep.Log = func(line string) { c.logf("%s", line) }
-	supernet.Log, text.Log = sweep.Log, sweep.Log
+	supernet.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log
 	if v.Peers {
 		python, err := setupPeers(ctx, c)
 		if err != nil {
 			return err
 		}
-		sweep.Python, supernet.Python, text.Python = python, python, python
+		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
 	}
 	b, err := backend.Open()
 	if err != nil {
@@ -51,6 +51,12 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	}
 	if v.wants("supernet") {
 		r, err := bench.Supernet(ctx, b, supernet)
+		if err := v.print(c, r, err); err != nil {
+			return err
+		}
+	}
+	if v.wants("features") {
+		r, err := bench.Features(ctx, b, linear)
 		if err := v.print(c, r, err); err != nil {
 			return err
 		}
@@ -109,7 +115,7 @@ func setupPeers(ctx context.Context, c console) (python string, err error) {
 		return "", err
 	}
 	err = s.bring(ctx, c, []step{s.venvStep("venv-peers",
-		"JAX and PyTorch into .nasml/venv-peers (several minutes, downloads 3 GB, takes 6 GB on the disk)", bench.Requirements, 11, 7000)})
+		"JAX, PyTorch and scikit-learn into .nasml/venv-peers (several minutes, downloads 3 GB, takes 6 GB on the disk)", bench.Requirements, 11, 7000)})
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
