@@ -47,7 +47,7 @@ type Theorem1Params struct {
 	Activations    []string
 	NetMaps        []int // h of "net": the first so many activations
 	Width, Steps   int
-	C0             float64
+	C0, Rate       float64
 	Loss           string // "hinge" (the paper's TVO), "squared" or "error"
 	NetCandidates  int
 	Lipschitz      []float64 // L of "lipschitz"
@@ -68,7 +68,7 @@ var Theorem1Quick = Theorem1Params{
 	Candidates: 60, Ascent: 6,
 	Data: data.MNIST, Classes: [2]int{3, 5}, NetTrain: 50, Pool: 4000,
 	Activations: []string{"relu", "sin4", "sigmoid", "tanh", "identity"}, NetMaps: []int{2, 4},
-	Width: 64, Steps: 200, C0: 1, Loss: "hinge", NetCandidates: 16,
+	Width: 64, Steps: 300, C0: 1, Rate: 0.5, Loss: "hinge", NetCandidates: 16,
 	Lipschitz: []float64{3, 10, 30, 100, 300}, LipschitzValid: 200,
 	Seeds: 6, Repeats: 20, Confidence: 0.95,
 }
@@ -203,7 +203,7 @@ func (p Theorem1Params) check() error {
 
 func (p Theorem1Params) net(h int) thm1Net {
 	return thm1Net{Classes: p.Classes, Train: p.NetTrain, Pool: p.Pool,
-		Activations: p.Activations[:min(h, len(p.Activations))], Width: p.Width, Steps: p.Steps, C0: p.C0}
+		Activations: p.Activations[:min(h, len(p.Activations))], Width: p.Width, Steps: p.Steps, C0: p.C0, Rate: p.Rate}
 }
 
 // cases lists the curves of all parts.

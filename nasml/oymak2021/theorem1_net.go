@@ -41,7 +41,7 @@ func thm1Sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 // thm1Net is the activation search of Section 4.2: f_α(x) = vᵀσ_α(Wx) with
 // σ_α = Σᵢ αᵢσᵢ, v = ±√(c₀/k), W₀ with N(0, 1) entries, the same for every α;
 // W is trained by gradient descent on ½Σ(y − f)² (eq. 9) with the step
-// η = 1/λ_max(K̂_α).
+// η = rate/λ_max(K̂_α).
 type thm1Net struct {
 	Classes     [2]int   `json:"classes"` // the first has y = −1
 	Train       int      `json:"train"`   // n_T
@@ -50,6 +50,7 @@ type thm1Net struct {
 	Width       int      `json:"width"` // k
 	Steps       int      `json:"steps"` // of gradient descent
 	C0          float64  `json:"c0"`
+	Rate        float64  `json:"rate"` // of gradient descent, in units of 1/λ_max(K̂_α) at W₀
 }
 
 // check says what is wrong with the network.
@@ -62,6 +63,7 @@ func (n thm1Net) check(c *checker) {
 	c.expect(n.Width >= 2 && n.Width%2 == 0, "Width is %d, want an even number from 2", n.Width)
 	c.expect(n.Steps >= 1, "Steps is %d, want at least 1", n.Steps)
 	c.expect(n.C0 > 0, "C0 is %v, want more than 0", n.C0)
+	c.expect(n.Rate > 0 && n.Rate < 2, "Rate is %v, want between 0 and 2", n.Rate)
 	for _, class := range n.Classes {
 		c.expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
 	}
@@ -197,7 +199,7 @@ func (t *thm1Task) train(ctx context.Context, alpha []float64) (train, pool []fl
 	z := mat.DenseCopyOf(t.z)
 	n, k := z.Dims()
 	total, step := mat.NewDense(n, k, nil), mat.NewDense(n, k, nil)
-	eta := 1 / t.sharpness(alpha)
+	eta := t.net.Rate / t.sharpness(alpha)
 	if math.IsInf(eta, 0) {
 		return nil, nil, fmt.Errorf("activation search: σ_α is constant at α = %.4g, so there is nothing to train", alpha)
 	}
