@@ -48,9 +48,9 @@ func newThm1Teacher(seed uint64, w thm1World) *thm1Teacher {
 	for i := range w.Maps {
 		rng := runs.RNG(seed, "map", fmt.Sprint(i))
 		left, right := thm1Orthonormal(rng, w.Features, k), thm1Orthonormal(rng, w.Inputs, k)
-		var p mat.Dense
-		p.Mul(left, mat.NewDiagDense(k, scale))
-		p.Mul(&p, right.T())
+		var scaled, p mat.Dense
+		scaled.Mul(left, mat.NewDiagDense(k, scale))
+		p.Mul(&scaled, right.T())
 		t.maps = append(t.maps, &p)
 	}
 	rng := runs.RNG(seed, "teacher")
