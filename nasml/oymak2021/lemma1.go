@@ -162,6 +162,15 @@ func (p Lemma1Params) check() error {
 	for _, s := range p.Scales {
 		c.expect(s > 0 && s <= 1e12, "Scales has %v, want more than 0 and at most 1e12", s)
 	}
+	p.checkSizes(&c)
+	if len(c) > 0 {
+		return catalog.Usagef("parameters of lemma 1: %s", strings.Join(c, "; "))
+	}
+	return nil
+}
+
+// checkSizes looks at all but the lists.
+func (p Lemma1Params) checkSizes(c *checker) {
 	c.expect(p.Inputs >= 1 && p.Features >= 1, "Inputs is %d and Features %d, want at least 1", p.Inputs, p.Features)
 	if len(p.Trains) > 0 && (len(p.Scales) > 0 || slices.Contains(p.Lambdas, 0)) {
 		c.expect(p.Trains[0] <= min(p.Inputs, p.Features), "λ = 0 with n_T = %d: the interpolant needs n_T ≤ min(d, p) = %d; leave 0 out of Lambdas and Scales empty, or set Trains lower", p.Trains[0], min(p.Inputs, p.Features))
@@ -171,10 +180,6 @@ func (p Lemma1Params) check() error {
 	c.expect(p.Candidates >= 1 && p.Pool >= 2 && p.Repeats >= 1, "Candidates is %d, Pool %d and Repeats %d, want at least 1, 2 and 1", p.Candidates, p.Pool, p.Repeats)
 	c.expect(p.Seeds >= 1, "Seeds is %d, want at least 1", p.Seeds)
 	c.expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
-	if len(c) > 0 {
-		return catalog.Usagef("parameters of lemma 1: %s", strings.Join(c, "; "))
-	}
-	return nil
 }
 
 func (r *Lemma1Result) of(vary string) []lem1Point {

@@ -174,6 +174,20 @@ func (p Theorem1Params) check() error {
 	for name, list := range map[string][]int{"TightMaps": p.TightMaps, "TightValidation": p.TightValidation, "Maps": p.Maps, "Validation": p.Validation, "NetMaps": p.NetMaps} {
 		c.expect(len(list) > 0 && distinct(list) && slices.Min(list) >= 1, "%s is %v, want different numbers from 1", name, list)
 	}
+	p.checkRidge(&c)
+	p.checkNet(&c)
+	c.expect(len(p.Lipschitz) > 0 && slices.IsSorted(p.Lipschitz) && p.Lipschitz[0] > 0, "Lipschitz is %v, want ascending positive numbers", p.Lipschitz)
+	c.expect(p.LipschitzValid >= 1, "LipschitzValid is %d, want at least 1", p.LipschitzValid)
+	c.expect(p.Seeds >= 1 && p.Repeats >= 1, "Seeds is %d and Repeats %d, want at least 1", p.Seeds, p.Repeats)
+	c.expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
+	if len(c) > 0 {
+		return catalog.Usagef("parameters of theorem 1: %s", strings.Join(c, "; "))
+	}
+	return nil
+}
+
+// checkRidge looks at the feature maps.
+func (p Theorem1Params) checkRidge(c *checker) {
 	c.expect(p.Inputs >= 1 && p.Features >= 1 && p.Train >= 1, "Inputs is %d, Features %d and Train %d, want at least 1", p.Inputs, p.Features, p.Train)
 	c.expect(p.Decay >= 0, "Decay is %v, want 0 or more", p.Decay)
 	c.expect(p.Flips >= 0 && p.Flips <= 0.5, "Flips is %v, want 0 to 0.5", p.Flips)
@@ -183,22 +197,18 @@ func (p Theorem1Params) check() error {
 		c.expect(l != 0 || p.Train <= min(p.Inputs, p.Features), "Lambdas has 0 with Train %d: the interpolant needs n_T ≤ min(d, p) = %d", p.Train, min(p.Inputs, p.Features))
 	}
 	c.expect(p.Candidates >= 1 && p.Ascent >= 0 && p.NetCandidates >= 1, "Candidates is %d, NetCandidates %d and Ascent %d, want at least 1, 1 and 0", p.Candidates, p.NetCandidates, p.Ascent)
-	c.expect(len(p.Lipschitz) > 0 && slices.IsSorted(p.Lipschitz) && p.Lipschitz[0] > 0, "Lipschitz is %v, want ascending positive numbers", p.Lipschitz)
-	c.expect(p.LipschitzValid >= 1, "LipschitzValid is %d, want at least 1", p.LipschitzValid)
-	c.expect(p.Seeds >= 1 && p.Repeats >= 1, "Seeds is %d and Repeats %d, want at least 1", p.Seeds, p.Repeats)
-	c.expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
+}
+
+// checkNet looks at the activation search.
+func (p Theorem1Params) checkNet(c *checker) {
 	if slices.Contains(p.Parts, "net") {
 		for _, h := range p.NetMaps {
 			c.expect(h <= len(p.Activations), "NetMaps has %d, but Activations has %d", h, len(p.Activations))
 		}
-		p.net(len(p.Activations)).check(&c)
-		thm1CheckLoss(&c, p.Loss)
+		p.net(len(p.Activations)).check(c)
+		thm1CheckLoss(c, p.Loss)
 		c.expect(slices.Contains(append(data.Names(), data.Synthetic), p.Data), "Data is %q, want one of %v", p.Data, append(data.Names(), data.Synthetic))
 	}
-	if len(c) > 0 {
-		return catalog.Usagef("parameters of theorem 1: %s", strings.Join(c, "; "))
-	}
-	return nil
 }
 
 func (p Theorem1Params) net(h int) thm1Net {

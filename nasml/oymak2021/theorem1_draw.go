@@ -313,7 +313,7 @@ func thm1Scaled(curves []thm1Curve) []thm1Curve {
 		out[i].records = nil
 		for _, record := range c.records {
 			by := map[string]float64{
-				"gap":      math.Pow(record.Values["slope"]/2, 2),
+				"gap":      record.Values["slope"] * record.Values["slope"] / 4,
 				"gradient": record.Values["slope"] * record.Values["lipschitz"],
 			}
 			series := map[string][]float64{}
@@ -373,7 +373,8 @@ func (r *Theorem1Result) checkConstant(name string, curves []thm1Curve) runs.Cla
 			constants := make([]float64, len(c.Validation))
 			for i, n := range c.Validation {
 				inner := 3 * record.Values["lipschitz"] * record.Values["slope"] * float64(n) / h
-				constants[i] = math.Pow(record.Series["gap"][i], 2) * float64(n) / (h*math.Log(max(inner, 1)) + tau)
+				gap := record.Series["gap"][i]
+				constants[i] = gap * gap * float64(n) / (h*math.Log(max(inner, 1)) + tau)
 				most = max(most, constants[i])
 			}
 			all = append(all, thm1Slope(thm1Floats(c.Validation), constants))

@@ -142,20 +142,6 @@ func thm1None(name, source string, violations, of int, note string) runs.Claim {
 	return c
 }
 
-// thm1Groups files records under a key in the order of first appearance.
-func thm1Groups[K comparable](records []*runs.Record, key func(i int) K) ([]K, map[K][]*runs.Record) {
-	var order []K
-	groups := map[K][]*runs.Record{}
-	for i, r := range records {
-		k := key(i)
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], r)
-	}
-	return order, groups
-}
-
 // thm1Keys are the keys of records.
 func thm1Keys(records []*runs.Record) []string {
 	var keys []string

@@ -109,7 +109,7 @@ func thm1Candidates(rng *rand.Rand, h, n int) [][]float64 {
 		alpha := thm1SimplexPoint(rng, h)
 		if len(all)%2 == 0 {
 			for i := range alpha {
-				alpha[i] = math.Pow(alpha[i], 3)
+				alpha[i] *= alpha[i] * alpha[i]
 			}
 			floats.Scale(1/floats.Sum(alpha), alpha)
 		}

@@ -88,15 +88,9 @@ func (c thm2Case) runSelection(ctx context.Context, seed uint64) (runs.Result, e
 			return runs.Result{}, err
 		}
 		sigma = min(sigma, least)
-		w, _, err := t.weights(fit, false)
+		losses, err := thm2Losses(t, fit, pool, labels)
 		if err != nil {
 			return runs.Result{}, err
-		}
-		var outputs mat.VecDense
-		outputs.MulVec(pool, mat.NewVecDense(len(w), w))
-		losses := make([]float64, c.Pool)
-		for k := range losses {
-			losses[k] = thm2Clipped(labels[k], outputs.AtVec(k))
 		}
 		each, risks = append(each, losses), append(risks, floats.Sum(losses)/float64(c.Pool))
 	}
@@ -108,6 +102,21 @@ func (c thm2Case) runSelection(ctx context.Context, seed uint64) (runs.Result, e
 	values["best"], values["average"] = slices.Min(risks), floats.Sum(risks)/float64(len(risks))
 	result.Values = values
 	return result, nil
+}
+
+// thm2Losses are the losses of f_α on every example of the pool.
+func thm2Losses(t *thm1Teacher, fit *features.MixtureFit, pool *mat.Dense, labels []float64) ([]float64, error) {
+	w, _, err := t.weights(fit, false)
+	if err != nil {
+		return nil, err
+	}
+	var outputs mat.VecDense
+	outputs.MulVec(pool, mat.NewVecDense(len(w), w))
+	losses := make([]float64, len(labels))
+	for k := range losses {
+		losses[k] = thm2Clipped(labels[k], outputs.AtVec(k))
+	}
+	return losses, nil
 }
 
 // choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean
