@@ -53,8 +53,8 @@ var Figure1Quick = Figure1Params{
 var Figure1Paper = func() Figure1Params {
 	p := Figure1Quick
 	p.LineSteps, p.PlaneSteps = 40, 12
-	p.Train, p.Pool, p.Width, p.Steps = 200, 10000, 512, 1500
-	p.Validation = []int{10, 40, 150}
+	p.Train, p.Pool, p.Width, p.Steps = 100, 10000, 256, 1000
+	p.Validation = []int{10, 40, 100}
 	p.Seeds = 5
 	return p
 }()
@@ -68,7 +68,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: figure1ID, Paper: "Oymak+ 2021", Title: figure1Title, Kind: "figure",
 		Notebook: "notebooks/oymak2021/figure1_losses.ipynb",
-		Cost:     catalog.Cost{Quick: "a quarter of a minute on two cores", Paper: "about an hour on two cores"},
+		Cost:     catalog.Cost{Quick: "a quarter of a minute on two cores", Paper: "half an hour on two cores"},
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 

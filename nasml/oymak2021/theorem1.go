@@ -79,8 +79,8 @@ var Theorem1Paper = func() Theorem1Params {
 	p.TightMaps, p.TightValidation = []int{2, 4, 8, 16, 32, 64}, []int{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}
 	p.Maps, p.Validation = []int{2, 4, 8, 16}, []int{50, 100, 200, 400, 800, 1600, 3200, 6400}
 	p.Candidates, p.Ascent = 400, 20
-	p.NetTrain, p.Pool, p.Width, p.Steps, p.NetCandidates = 200, 10000, 512, 600, 60
-	p.NetMaps = []int{2, 3, 4, 5}
+	p.NetTrain, p.Pool, p.Width, p.Steps, p.NetCandidates = 100, 10000, 256, 500, 40
+	p.NetMaps = []int{2, 3, 5}
 	p.Lipschitz = []float64{3, 10, 30, 100, 300, 1000, 3000}
 	p.Seeds, p.Repeats = 10, 30
 	return p
@@ -95,7 +95,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem1ID, Paper: "Oymak+ 2021", Title: theorem1Title, Kind: "theorem",
 		Notebook: "notebooks/oymak2021/theorem1_uniform_convergence.ipynb",
-		Cost:     catalog.Cost{Quick: "half a minute on two cores", Paper: "about an hour on two cores"},
+		Cost:     catalog.Cost{Quick: "half a minute on two cores", Paper: "half an hour to an hour on two cores"},
 	}, Theorem1Quick, Theorem1Paper, Theorem1)
 }
 

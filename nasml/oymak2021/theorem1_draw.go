@@ -83,21 +83,40 @@ func (r *Theorem1Result) panel(title, label, name string, curves []thm1Curve) pl
 		}
 		p.Series = append(p.Series, thm1Band(fmt.Sprintf("$h = %d$", c.Maps), thm1Floats(c.Validation), means))
 	}
-	last := curves[len(curves)-1]
-	y := thm1Mean(thm1Column(thm1Rows(last.records, name), len(last.Validation)-1))
-	from, to := float64(last.Validation[0]), float64(last.Validation[len(last.Validation)-1])
-	p.Series = append(p.Series, plots.Series{Label: "slope −1/2", X: []float64{from, to}, Y: []float64{y * math.Sqrt(to/from), y}, Reference: true})
+	p.Series = append(p.Series, thm1Reference(p.Series[len(p.Series)-1], true)...)
 	return p
 }
 
-// thm1Band is a curve with its interval; an end that is not positive has no
-// place on a logarithmic axis and is cut at a hundredth of the mean.
+// thm1Band is a curve with its interval on a logarithmic axis: a mean that is
+// not positive has no place there and is left out, and an end of an interval
+// that is not is cut at a hundredth of the mean.
 func thm1Band(label string, x []float64, means []runs.Summary) plots.Series {
-	s := plots.Band(label, x, means)
+	var kept []runs.Summary
+	var at []float64
+	for i, m := range means {
+		if m.Mean > 0 {
+			at, kept = append(at, x[i]), append(kept, m)
+		}
+	}
+	s := plots.Band(label, at, kept)
 	for i := range s.Lo {
 		s.Lo[i] = max(s.Lo[i], s.Y[i]/100)
 	}
 	return s
+}
+
+// thm1Reference is a dashed line of slope −1/2 through the first or last point
+// of a curve, over its range; nil where the curve has no two points.
+func thm1Reference(s plots.Series, last bool) []plots.Series {
+	n := len(s.X)
+	if n < 2 {
+		return nil
+	}
+	from, to, y := s.X[0], s.X[n-1], s.Y[0]
+	if last {
+		y = s.Y[n-1] * math.Sqrt(to/from)
+	}
+	return []plots.Series{{Label: "slope −1/2", X: []float64{from, to}, Y: []float64{y, y * math.Sqrt(from/to)}, Reference: true}}
 }
 
 func thm1Column(rows [][]float64, j int) []float64 {
