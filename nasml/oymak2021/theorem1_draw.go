@@ -305,9 +305,9 @@ func (r *Theorem1Result) checkRidge() []runs.Claim {
 		)
 		claims = append(claims,
 			r.claim("thm1-eq2: gap over n_V"+with, " (2)", -0.5, inf, -0.4, r.slopes(curves, "gap", 1), of),
-			r.claim("thm1-eq2-h: scaled gap over h"+with, " (2)", 0.5, inf, 0.7, r.growth(thm1Scaled(curves), "gap", 1), scaled),
+			r.claim("thm1-eq2-h: scaled gap over h"+with, " (2)", 0.5, inf, 0.7, r.growth(thm1Scaled(curves), "gap", 1), scaled+r.raw(curves, "gap")),
 			r.claim("thm1-eq4: hypergradient gap over n_V"+with, " (4)", -0.5, inf, -0.4, r.slopes(curves, "gradient", 1), of),
-			r.claim("thm1-eq4: scaled hypergradient gap over h"+with, " (4)", 0.5, inf, 0.7, r.growth(thm1Scaled(curves), "gradient", 1), scaled),
+			r.claim("thm1-eq4: scaled hypergradient gap over h"+with, " (4)", 0.5, inf, 0.7, r.growth(thm1Scaled(curves), "gradient", 1), scaled+r.raw(curves, "gradient")),
 			r.checkSelection("thm1-eq3: risk of α̂ ≤ min L + 2 sup gap"+with, curves),
 			r.claim("thm1-eq3: excess risk of α̂ over n_V"+with, " (3)", -0.5, inf, -0.4, r.excess(curves), "log–log slope of L(f_α̂) − min L, mean over h"),
 			r.checkConstant("thm1-heff: constant C"+with, curves))
@@ -345,6 +345,14 @@ func thm1Scaled(curves []thm1Curve) []thm1Curve {
 		}
 	}
 	return out
+}
+
+// raw says how a gap grows in h before it is scaled.
+func (r *Theorem1Result) raw(curves []thm1Curve, name string) string {
+	if slope := thm1Mean(r.growth(curves, name, 1)); !math.IsNaN(slope) {
+		return fmt.Sprintf("; before it the slope is %.2f", slope)
+	}
+	return ""
 }
 
 // excess are the slopes in n_V of the excess risk's mean over curves, for every

@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
@@ -99,7 +100,7 @@ func thm1Within(s runs.Summary, lo, hi float64) runs.Verdict {
 // thm1Claim is a claim about the mean of values, one for each seed: it holds
 // where the interval lies in [lo, hi].
 func thm1Claim(name, source string, paper, lo, hi float64, values []float64, confidence float64, note string) runs.Claim {
-	c := runs.NewClaim(name, source)
+	c := thm1NewClaim(name, source)
 	c.Paper, c.Note = runs.Number(paper), note
 	switch {
 	case !math.IsInf(lo, 0) && !math.IsInf(hi, 0):
@@ -129,9 +130,18 @@ func thm1Claim(name, source string, paper, lo, hi float64, values []float64, con
 	return c
 }
 
+// thm1NewClaim is runs.NewClaim; a name that begins with "own:" says that the
+// claim is ours.
+func thm1NewClaim(name, source string) runs.Claim {
+	if strings.HasPrefix(name, "own:") {
+		source = "ours, on " + source
+	}
+	return runs.NewClaim(name, source)
+}
+
 // thm1None counts violations of a statement that has to hold in every case.
 func thm1None(name, source string, violations, of int, note string) runs.Claim {
-	c := runs.NewClaim(name, source)
+	c := thm1NewClaim(name, source)
 	c.Paper, c.Tolerance = 0, 0
 	c.Note = fmt.Sprintf("violations in %d cases; %s", of, note)
 	if of == 0 {
