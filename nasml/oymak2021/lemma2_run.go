@@ -246,7 +246,8 @@ func lem2Newton(a, b *mat.Dense, alpha []float64, mu float64) ([]float64, error)
 		for size := 1.0; size > 1e-12; size /= 2 {
 			next := floats.AddScaledTo(make([]float64, p), theta, -size, step.RawVector().Data)
 			v, g, hs := lem2Expand(a, b, alpha, next, mu)
-			if v <= value+1e-15*math.Abs(value) {
+			// Near the minimum the value no longer tells, the gradient does.
+			if v < value || floats.Norm(g, 2) < floats.Norm(grad, 2) {
 				theta, value, grad, hessian = next, v, g, hs
 				break
 			}

@@ -111,7 +111,7 @@ func thm1Claim(name, source string, paper, lo, hi float64, values []float64, con
 		c.Tolerance = runs.Number(paper - lo)
 	}
 	if len(values) == 0 || slices.ContainsFunc(values, math.IsNaN) {
-		c.Note = "not run: there are too few points; " + note
+		c.Note = "not run: there are too few points, or a mean is 0 and has no logarithm; " + note
 		return c
 	}
 	s, err := runs.Summarize(values, confidence)
