@@ -247,7 +247,8 @@ func lem2Newton(a, b *mat.Dense, alpha []float64, mu float64) ([]float64, error)
 			next := floats.AddScaledTo(make([]float64, p), theta, -size, step.RawVector().Data)
 			v, g, hs := lem2Expand(a, b, alpha, next, mu)
 			// Near the minimum the value no longer tells, the gradient does.
-			if v < value || floats.Norm(g, 2) < floats.Norm(grad, 2) {
+			rounding := 1e-12 * (1 + math.Abs(value))
+			if v < value-rounding || (v <= value+rounding && floats.Norm(g, 2) < floats.Norm(grad, 2)) {
 				theta, value, grad, hessian = next, v, g, hs
 				break
 			}
