@@ -1,0 +1,157 @@
+package oymak2021
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// lem1Case is what a trial depends on but its seed: Δ is the simplex times
+// Scale, with λ in [Lambda, Lambda + Range].
+type lem1Case struct {
+	World      thm1World `json:"world"`
+	Train      int       `json:"train"`
+	Lambda     float64   `json:"lambda"`
+	Range      float64   `json:"range"`
+	Scale      float64   `json:"scale"`
+	Candidates int       `json:"candidates"`
+	Pool       int       `json:"pool"`
+	Validation []int     `json:"validation"`
+	Repeats    int       `json:"repeats"`
+}
+
+// radius is R, the ℓ₁ radius of Δ with λ as its last coordinate, at least 1.
+func (c lem1Case) radius() float64 { return max(1, c.Scale+c.Lambda+c.Range) }
+
+// argument is what Lemma 1 takes the logarithm of, 20R³Bn_T²λ₀⁻²(Bn_T + 1) with
+// B = 1 and R to a power of choice: 3 as printed.
+func (c lem1Case) argument(lambda0, power float64) float64 {
+	n := float64(c.Train)
+	return 20 * math.Pow(c.radius(), power) * n * n / (lambda0 * lambda0) * (n + 1)
+}
+
+// derived is a Lipschitz constant of (α, λ) ↦ f_α that follows from
+// differentiating f = φ_αᵀΦ_αᵀK⁻¹y term by term, K ⪰ λ₀I, B = 1:
+//
+//	|∂ᵢf| ≤ 2R√n‖y‖/λ₀ + 2R³n^{3/2}‖y‖/λ₀² ,   |∂_λf| ≤ R²√n‖y‖/λ₀² .
+func (c lem1Case) derived(lambda0, y float64) float64 {
+	n, r := float64(c.Train), c.Scale // φ_α is bounded by the ℓ₁ norm of α alone
+	first := 2*r*math.Sqrt(n)*y/lambda0 + 2*r*r*r*math.Pow(n, 1.5)*y/(lambda0*lambda0)
+	last := r * r * math.Sqrt(n) * y / (lambda0 * lambda0)
+	return math.Sqrt(float64(c.World.Maps)*first*first + last*last)
+}
+
+// lem1Ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in
+// f, as Lemma 1 asks for.
+func lem1Ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
+
+// run measures the Lipschitz constant of f_α in the norm sup over the unit
+// sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ, and the suprema of the gap.
+func (c lem1Case) run(ctx context.Context, seed uint64) (runs.Result, error) {
+	t := newThm1Teacher(seed, c.World)
+	x, y := t.sample(runs.RNG(seed, "train"), c.Train)
+	train, err := t.mixture(x, y)
+	if err != nil {
+		return runs.Result{}, err
+	}
+	pool, labels := t.sample(runs.RNG(seed, "pool"), c.Pool)
+	lipschitz, sigma := 0.0, math.Inf(1)
+	var each [][]float64
+	rng := runs.RNG(seed, "candidates")
+	for i, alpha := range thm1Candidates(rng, c.World.Maps, c.Candidates) {
+		if err := ctx.Err(); err != nil {
+			return runs.Result{}, err
+		}
+		lambda := c.Lambda
+		if i%2 == 1 {
+			lambda += c.Range * rng.Float64()
+		}
+		floats.Scale(c.Scale, alpha)
+		w, slope, err := lem1Fit(t, train, alpha, lambda, c.Range > 0)
+		if err != nil {
+			return runs.Result{}, err
+		}
+		lipschitz = max(lipschitz, slope)
+		least, err := train.MinSingular(alpha)
+		if err != nil {
+			return runs.Result{}, err
+		}
+		sigma = min(sigma, least)
+		var outputs mat.VecDense
+		outputs.MulVec(pool, mat.NewVecDense(len(w), w))
+		losses := make([]float64, c.Pool)
+		for k := range losses {
+			losses[k] = lem1Ramp(labels[k], outputs.AtVec(k))
+		}
+		each = append(each, losses)
+	}
+	if c.Train > min(c.World.Inputs, c.World.Features) {
+		sigma = 0 // Φ_α cannot have n_T singular values that are not 0
+	}
+	lambda0 := c.Lambda + sigma*sigma
+	result := c.gaps(seed, each)
+	result.Values = map[string]float64{
+		"lipschitz": lipschitz, "lambda0": lambda0,
+		"argument": c.argument(lambda0, 3), "repaired": c.argument(lambda0, 4),
+		"derived": c.derived(lambda0, floats.Norm(y, 2)),
+	}
+	return result, nil
+}
+
+// lem1Fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α
+// where λ does not vary.
+func lem1Fit(t *thm1Teacher, train *features.Mixture, alpha []float64, lambda float64, varies bool) ([]float64, float64, error) {
+	fit, err := train.Fit(alpha, lambda)
+	if err != nil {
+		return nil, 0, err
+	}
+	w, jacobian, err := t.weights(fit, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	d, columns := jacobian.Dims()
+	if !varies {
+		columns--
+	}
+	rows := make([][]float64, columns)
+	for j := range rows {
+		rows[j] = mat.Col(make([]float64, d), j, jacobian)
+	}
+	return w, thm1Largest(rows), nil
+}
+
+// gaps draws validation samples from the pool: for every n_V the mean supremum
+// of |L̂_V − L| ("gap") and the mean excess risk of the minimizer of L̂_V over
+// all (α, λ) ("excess").
+func (c lem1Case) gaps(seed uint64, each [][]float64) runs.Result {
+	var risks []float64
+	for _, losses := range each {
+		risks = append(risks, floats.Sum(losses)/float64(len(losses)))
+	}
+	best, series := slices.Min(risks), map[string][]float64{}
+	for _, n := range c.Validation {
+		var gap, excess float64
+		for rep := range c.Repeats {
+			index := thm1Draw(runs.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
+			sup, least, chosen := 0.0, math.Inf(1), 0.0
+			for i, losses := range each {
+				value := thm1MeanAt(losses, index)
+				sup = max(sup, math.Abs(value-risks[i]))
+				if value < least {
+					least, chosen = value, risks[i]
+				}
+			}
+			gap, excess = gap+sup, excess+chosen-best
+		}
+		series["gap"] = append(series["gap"], gap/float64(c.Repeats))
+		series["excess"] = append(series["excess"], excess/float64(c.Repeats))
+	}
+	return runs.Result{Series: series}
+}
