@@ -95,7 +95,7 @@ func (d Deep) expand(rule Rule, alpha []float64, deviation float64) (values, slo
 		squares := trimmed(products(c, c))
 		all := rule.Mean(func(z float64) float64 { return f(z) * f(z) })
 		if sum := powerSeries(squares, 1); !(math.Abs(all-sum) <= 1e-3*all) {
-			return nil, nil, fmt.Errorf("at a standard deviation of %.3g the activation's coefficients to degree %d hold %.3g of its mean square %.3g: take a smaller gain, or bounded activations", deviation, hermiteDegree, sum, all)
+			return nil, nil, fmt.Errorf("at a standard deviation of %.3g the activation's coefficients to degree %d hold %.2f %% of its mean square, expected 99.9: take a smaller gain, or bounded activations", deviation, hermiteDegree, 100*sum/all)
 		}
 		if i == 0 {
 			values = squares
