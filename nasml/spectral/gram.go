@@ -1,0 +1,230 @@
+package spectral
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Symmetric is the symmetric part (A + Aᵀ)/2 of a square matrix.
+func Symmetric(a mat.Matrix) *mat.SymDense {
+	n, m := a.Dims()
+	if n != m {
+		panic(fmt.Sprintf("symmetric part of a matrix [%d, %d]", n, m))
+	}
+	s := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			s.SetSym(i, j, (a.At(i, j)+a.At(j, i))/2)
+		}
+	}
+	return s
+}
+
+// Eigen are the eigenvalues of a symmetric matrix, the largest first, with
+// their eigenvectors as the columns of vectors.
+func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense, err error) {
+	var eig mat.EigenSym
+	if !eig.Factorize(k, true) {
+		return nil, nil, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?", k.SymmetricDim(), k.SymmetricDim())
+	}
+	n := k.SymmetricDim()
+	up := eig.Values(nil)
+	var columns mat.Dense
+	eig.VectorsTo(&columns)
+	vectors = mat.NewDense(n, n, nil)
+	values = make([]float64, n)
+	for j := range n {
+		values[j] = up[n-1-j]
+		vectors.SetCol(j, mat.Col(nil, n-1-j, &columns))
+	}
+	return values, vectors, nil
+}
+
+// EigenRange is the smallest and the largest eigenvalue.
+func EigenRange(k mat.Symmetric) (smallest, largest float64, err error) {
+	var eig mat.EigenSym
+	if !eig.Factorize(k, false) {
+		return 0, 0, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?", k.SymmetricDim(), k.SymmetricDim())
+	}
+	values := eig.Values(nil)
+	return values[0], values[len(values)-1], nil
+}
+
+// Norm is the spectral norm of a symmetric matrix, max |λ|.
+func Norm(k mat.Symmetric) (float64, error) {
+	lo, hi, err := EigenRange(k)
+	return max(math.Abs(lo), math.Abs(hi)), err
+}
+
+// InverseForm is yᵀK⁻¹y for a positive definite K. It is an error where K is
+// singular to working precision: λ_min ≤ n ε λ_max.
+func InverseForm(k mat.Symmetric, y []float64) (float64, error) {
+	n := k.SymmetricDim()
+	if len(y) != n {
+		return 0, fmt.Errorf("%d labels for a kernel matrix of %d inputs, expected as many", len(y), n)
+	}
+	values, vectors, err := Eigen(k)
+	if err != nil {
+		return 0, err
+	}
+	if last := values[n-1]; !(last > float64(n)*0x1p-52*values[0]) {
+		return 0, fmt.Errorf("kernel matrix of %d inputs has λ_min = %.3g beside λ_max = %.3g, expected it positive definite: look for equal or opposite inputs, or add a ridge", n, last, values[0])
+	}
+	var sum float64
+	label := mat.NewVecDense(n, y)
+	for j, value := range values {
+		c := mat.Dot(vectors.ColView(j), label)
+		sum += c * c / value
+	}
+	return sum, nil
+}
+
+// Normals is a matrix [n, d] of independent standard normal entries.
+func Normals(rng *rand.Rand, n, d int) *mat.Dense {
+	m := mat.NewDense(n, d, nil)
+	data := m.RawMatrix().Data
+	for i := range data {
+		data[i] = rng.NormFloat64()
+	}
+	return m
+}
+
+// SpherePoints are n independent uniform points of the unit sphere in R^d.
+func SpherePoints(rng *rand.Rand, n, d int) *mat.Dense {
+	m := Normals(rng, n, d)
+	for i := range n {
+		row := m.RawRowView(i)
+		norm := mat.Norm(mat.NewVecDense(d, row), 2)
+		for j := range row {
+			row[j] /= norm
+		}
+	}
+	return m
+}
+
+// SimplexPoint is a random point of the simplex in R^h, Dirichlet(1/2, …, 1/2)
+// so that corners, edges and the middle are all visited.
+func SimplexPoint(rng *rand.Rand, h int) []float64 {
+	alpha := make([]float64, h)
+	var sum float64
+	for j := range alpha {
+		g := rng.NormFloat64() // g²/2 is Gamma(1/2)
+		alpha[j] = g * g
+		sum += alpha[j]
+	}
+	for j := range alpha {
+		alpha[j] /= sum
+	}
+	return alpha
+}
+
+// SmallestOverSimplex looks for the α of the simplex with the smallest
+// λ_min(K_α) (the λ₀ of Oymak+ 2021, Assumption 3): from a start, the minimum
+// over u of uᵀK_αu and that over α of the convex αᵀQα, Qᵢⱼ = uᵀKᵢⱼu, take
+// turns, so that λ_min never rises. What it finds from several starts is an
+// upper bound of the infimum; [CertifiedSmallest] is a lower one.
+func (b *Blocks) SmallestOverSimplex(starts ...[]float64) (smallest float64, alpha []float64, err error) {
+	smallest = math.Inf(1)
+	for _, start := range starts {
+		at := start
+		for range 20 {
+			values, vectors, err := Eigen(Symmetric(b.At(at)))
+			if err != nil {
+				return 0, nil, err
+			}
+			n := len(values)
+			last := values[n-1]
+			if last < smallest {
+				smallest, alpha = last, at
+			}
+			next := smallestOnSimplex(b.forms(vectors.ColView(n-1)), at)
+			if distance(next, at) < 1e-9 {
+				break
+			}
+			at = next
+		}
+	}
+	return smallest, alpha, nil
+}
+
+// forms is the matrix of the uᵀKᵢⱼu.
+func (b *Blocks) forms(u mat.Vector) *mat.SymDense {
+	h := len(b.k)
+	q := mat.NewDense(h, h, nil)
+	for i := range h {
+		for j := range h {
+			q.Set(i, j, mat.Inner(u, b.k[i][j], u))
+		}
+	}
+	return Symmetric(q)
+}
+
+// smallestOnSimplex minimizes αᵀQα over the simplex, Q ⪰ 0, by Frank–Wolfe
+// steps with exact line search from a start.
+func smallestOnSimplex(q *mat.SymDense, start []float64) []float64 {
+	alpha := append([]float64(nil), start...)
+	h := len(alpha)
+	for range 200 {
+		grad := make([]float64, h)
+		best := 0
+		for i := range h {
+			for j := range h {
+				grad[i] += q.At(i, j) * alpha[j]
+			}
+			if grad[i] < grad[best] {
+				best = i
+			}
+		}
+		var along, bend float64 // αᵀQ(e−α) and (e−α)ᵀQ(e−α)
+		for i := range h {
+			along -= alpha[i] * grad[i]
+		}
+		value := -along
+		along += grad[best]
+		bend = q.At(best, best) - 2*grad[best] + value
+		if along >= 0 || bend <= 0 {
+			return alpha
+		}
+		step := min(1, -along/bend)
+		for i := range h {
+			alpha[i] *= 1 - step
+		}
+		alpha[best] += step
+	}
+	return alpha
+}
+
+func distance(a, b []float64) float64 {
+	var sum float64
+	for i := range a {
+		sum += (a[i] - b[i]) * (a[i] - b[i])
+	}
+	return math.Sqrt(sum)
+}
+
+// CertifiedSmallest is a λ₀ that holds for every α with ‖α‖₁ = 1, of either
+// sign, at once:
+//
+//	λ_min(K_α) = min_u (α⊗u)ᵀ𝒦(α⊗u) ≥ λ_min(𝒦)‖α‖₂² ≥ λ_min(𝒦)/h,
+//
+// with 𝒦 the Gram matrix of all feature maps, see [Blocks.Whole].
+func (b *Blocks) CertifiedSmallest() (float64, error) {
+	smallest, _, err := EigenRange(b.Whole())
+	return smallest / float64(len(b.k)), err
+}
+
+// Signed are the blocks of the activations sⱼσⱼ: its simplex is the orthant of
+// the ℓ₁ sphere with the signs s.
+func (b *Blocks) Signed(signs []float64) *Blocks {
+	s := newBlocks(len(b.k))
+	for i, row := range b.k {
+		for j, k := range row {
+			s.k[i][j] = mat.DenseCopyOf(k)
+			s.k[i][j].Scale(signs[i]*signs[j], k)
+		}
+	}
+	return s
+}

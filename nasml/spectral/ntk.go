@@ -1,0 +1,285 @@
+package spectral
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Numbers of the quadrature: coefficients of a slope that is analytic in a
+// strip of half-width π/2, such as tanh′, have fallen below 10⁻⁹ at this degree.
+const (
+	hermiteNodes  = 200
+	hermiteDegree = 100
+)
+
+// Tangent is the neural tangent kernel of activation search on a one-hidden-
+// layer network of infinite width, f_α(x) = vᵀσ_α(Wx) with σ_α = Σⱼ αⱼσⱼ and
+// only W ~ N(0, 1) trained (Oymak+ 2021, Definition 3). For inputs of unit norm
+//
+//	K_α(x, x′) = c₀ Σᵢⱼ αᵢαⱼ ρ κᵢⱼ(ρ),   κᵢⱼ(ρ) = E σᵢ′(u)σⱼ′(v),   ρ = ⟨x, x′⟩,
+//
+// with u, v standard normal of correlation ρ: quadratic in α. With the Hermite
+// coefficients cᵢₖ of σᵢ′, κᵢⱼ(ρ) = Σₖ cᵢₖcⱼₖρᵏ; that of ReLU with itself,
+// whose series converges slowly, is the arc-cosine kernel (π − arccos ρ)/2π.
+//
+// What it gives is divided by c₀ = ‖v‖², which only scales it.
+type Tangent struct {
+	Activations []Activation
+	series      [][][]float64 // cᵢₖcⱼₖ; nil for two steps
+}
+
+// NewTangent expands the slopes of the activations.
+func NewTangent(activations ...Activation) (*Tangent, error) {
+	if len(activations) == 0 {
+		return nil, fmt.Errorf("tangent kernel of no activations, expected at least one")
+	}
+	rule, err := GaussHermite(hermiteNodes)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tangent{Activations: activations}
+	var coefficients [][]float64
+	for _, a := range activations {
+		coefficients = append(coefficients, a.hermite(rule))
+	}
+	for i, ci := range coefficients {
+		t.series = append(t.series, make([][]float64, len(activations)))
+		for j, cj := range coefficients {
+			if activations[i].slopeHermite != nil && activations[j].slopeHermite != nil {
+				continue
+			}
+			t.series[i][j] = trimmed(products(ci, cj))
+		}
+	}
+	return t, nil
+}
+
+// hermite are the coefficients of σ′.
+func (a Activation) hermite(r Rule) []float64 {
+	if a.slopeHermite != nil {
+		return a.slopeHermite(hermiteDegree)
+	}
+	return r.Hermite(func(z float64) float64 {
+		_, slope := a.Eval(z)
+		return slope
+	}, hermiteDegree)
+}
+
+// trimmed leaves out the last terms where they add nothing at ρ = 1.
+func trimmed(c []float64) []float64 {
+	var largest float64
+	for _, v := range c {
+		largest = max(largest, math.Abs(v))
+	}
+	last := len(c)
+	for last > 1 && math.Abs(c[last-1]) <= 1e-18*largest {
+		last--
+	}
+	return c[:last]
+}
+
+func products(a, b []float64) []float64 {
+	c := make([]float64, len(a))
+	for k := range c {
+		c[k] = a[k] * b[k]
+	}
+	return c
+}
+
+// Pair is κᵢⱼ(ρ). A ρ outside [−1, 1] counts as the nearest end.
+func (t *Tangent) Pair(i, j int, rho float64) float64 {
+	rho = min(1, max(-1, rho))
+	if t.series[i][j] != nil {
+		return powerSeries(t.series[i][j], rho)
+	}
+	// Two steps at 0, perhaps reflected: 1{u>0} is the slope at +∞.
+	_, up := t.Activations[i].Eval(1)
+	_, down := t.Activations[i].Eval(-1)
+	_, up2 := t.Activations[j].Eval(1)
+	_, down2 := t.Activations[j].Eval(-1)
+	same := (math.Pi - math.Acos(rho)) / (2 * math.Pi) // P(u>0, v>0)
+	return (up*up2+down*down2)*same + (up*down2+down*up2)*(0.5-same)
+}
+
+// Blocks are the matrices Kᵢⱼ of one pair of sets of inputs, from which the
+// kernel of any α is a sum:
+//
+//	K_α = Σᵢⱼ αᵢαⱼKᵢⱼ .
+type Blocks struct {
+	k [][]*mat.Dense // h × h, each n × m
+}
+
+// Blocks are ρ κᵢⱼ(ρ) between the rows of x [n, d] and of z [m, d]. It is an
+// error where a row has not unit norm, because the kernel then depends on the
+// norm too, and where the dimensions differ.
+func (t *Tangent) Blocks(x, z *mat.Dense) (*Blocks, error) {
+	for _, rows := range []*mat.Dense{x, z} {
+		if err := checkUnitRows(rows); err != nil {
+			return nil, err
+		}
+	}
+	rho, err := inner(x, z)
+	if err != nil {
+		return nil, err
+	}
+	h := len(t.Activations)
+	b := newBlocks(h)
+	for i := range h {
+		for j := range i + 1 {
+			k := new(mat.Dense)
+			k.Apply(func(_, _ int, r float64) float64 { return r * t.Pair(i, j, r) }, rho)
+			b.k[i][j], b.k[j][i] = k, k // κᵢⱼ(ρ) is symmetric in i, j
+		}
+	}
+	return b, nil
+}
+
+func newBlocks(h int) *Blocks {
+	b := &Blocks{k: make([][]*mat.Dense, h)}
+	for i := range b.k {
+		b.k[i] = make([]*mat.Dense, h)
+	}
+	return b
+}
+
+// checkUnitRows is an error where a row of x has not norm 1.
+func checkUnitRows(x *mat.Dense) error {
+	n, _ := x.Dims()
+	for i := range n {
+		if norm := mat.Norm(x.RowView(i), 2); !(math.Abs(norm-1) < 1e-8) {
+			return fmt.Errorf("input %d has norm %v, expected 1: divide each input by its norm", i, norm)
+		}
+	}
+	return nil
+}
+
+// inner are the products ⟨xᵢ, zⱼ⟩ of rows.
+func inner(x, z *mat.Dense) (*mat.Dense, error) {
+	_, d := x.Dims()
+	if _, e := z.Dims(); d != e {
+		return nil, fmt.Errorf("inputs of %d and %d features, expected as many", d, e)
+	}
+	rho := new(mat.Dense)
+	rho.Mul(x, z.T())
+	return rho, nil
+}
+
+// At is K_α. It panics where α has not one entry for each activation.
+func (b *Blocks) At(alpha []float64) *mat.Dense {
+	if len(alpha) != len(b.k) {
+		panic(fmt.Sprintf("α has %d entries for %d activations", len(alpha), len(b.k)))
+	}
+	n, m := b.k[0][0].Dims()
+	sum := mat.NewDense(n, m, nil)
+	out := sum.RawMatrix().Data
+	for i, row := range b.k {
+		for j, k := range row {
+			weight := alpha[i] * alpha[j]
+			if weight == 0 {
+				continue
+			}
+			for p, v := range k.RawMatrix().Data {
+				out[p] += weight * v
+			}
+		}
+	}
+	return sum
+}
+
+// Activations is h, the number of activations.
+func (b *Blocks) Activations() int { return len(b.k) }
+
+// Pair is the block Kᵢⱼ.
+func (b *Blocks) Pair(i, j int) mat.Matrix { return b.k[i][j] }
+
+// Whole is the Gram matrix of all feature maps at once, [hn, hn] with block
+// Kᵢⱼ at (i, j), for blocks of one set of inputs with itself.
+func (b *Blocks) Whole() *mat.SymDense {
+	h := len(b.k)
+	n, _ := b.k[0][0].Dims()
+	whole := mat.NewSymDense(h*n, nil)
+	for p := range h * n {
+		for q := p; q < h*n; q++ {
+			whole.SetSym(p, q, b.k[p/n][q/n].At(p%n, q%n))
+		}
+	}
+	return whole
+}
+
+// WideBlocks are the blocks of a network of finite width k with the hidden
+// weights w [k, d], Monte Carlo estimates of Tangent.Blocks:
+//
+//	K̂ᵢⱼ(x, x′) = ⟨x, x′⟩ (1/k) Σᵣ σᵢ′(wᵣᵀx)σⱼ′(wᵣᵀx′) .
+//
+// They are the inner products of the feature maps of [Features], divided by c₀.
+func WideBlocks(activations []Activation, x, z, w *mat.Dense) (*Blocks, error) {
+	rho, err := inner(x, z)
+	if err != nil {
+		return nil, err
+	}
+	left, err := slopes(activations, x, w)
+	if err != nil {
+		return nil, err
+	}
+	right, err := slopes(activations, z, w)
+	if err != nil {
+		return nil, err
+	}
+	width, _ := w.Dims()
+	b := newBlocks(len(activations))
+	for i := range left {
+		for j := range right {
+			k := new(mat.Dense)
+			k.Mul(left[i], right[j].T())
+			k.Scale(1/float64(width), k)
+			k.MulElem(k, rho)
+			b.k[i][j] = k
+		}
+	}
+	return b, nil
+}
+
+// slopes are σⱼ′(XWᵀ), [n, k] for each activation.
+func slopes(activations []Activation, x, w *mat.Dense) ([]*mat.Dense, error) {
+	z, err := inner(x, w)
+	if err != nil {
+		return nil, err
+	}
+	var all []*mat.Dense
+	for _, a := range activations {
+		s := new(mat.Dense)
+		s.Apply(func(_, _ int, v float64) float64 {
+			_, slope := a.Eval(v)
+			return slope
+		}, z)
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Features are the rows φ(xᵢ) = vec((v ⊙ σ′(Wxᵢ))xᵢᵀ) ∈ R^{kd} of one
+// activation: the derivative of vᵀσ(Wx) by W (Oymak+ 2021, Definition 3). w is
+// [k, d] and v has k entries.
+func Features(eval func(z float64) (value, slope float64), x, w *mat.Dense, v []float64) (*mat.Dense, error) {
+	z, err := inner(x, w)
+	if err != nil {
+		return nil, err
+	}
+	n, d := x.Dims()
+	k, _ := w.Dims()
+	if len(v) != k {
+		return nil, fmt.Errorf("%d output weights for width %d, expected as many", len(v), k)
+	}
+	phi := mat.NewDense(n, k*d, nil)
+	for i := range n {
+		for r := range k {
+			_, slope := eval(z.At(i, r))
+			for c := range d {
+				phi.Set(i, r*d+c, v[r]*slope*x.At(i, c))
+			}
+		}
+	}
+	return phi, nil
+}
