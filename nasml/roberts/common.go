@@ -96,6 +96,24 @@ func (p ProblemParams) base(h int) problems {
 	}
 }
 
+// only are base problems of these operations of the pool.
+func (p ProblemParams) only(names []string) problems {
+	q := p.base(len(names))
+	q.Only = names
+	return q
+}
+
+// operationsOf splits "relu/tanh/sin" into activations, each of the pool.
+func (p ProblemParams) operationsOf(space string) ([]string, error) {
+	names := strings.Split(space, "/")
+	for i, name := range names {
+		if !slices.Contains(p.Activations, name) || slices.Contains(names[:i], name) {
+			return nil, catalog.Usagef("space %q: %q must be in Activations and come once: %v", space, name, p.Activations)
+		}
+	}
+	return names, nil
+}
+
 // violated are the same problems with every violation that is asked for.
 func (p ProblemParams) violated(h int) []problems {
 	var all []problems
@@ -239,30 +257,44 @@ func (g group) sumSeries(name string) []float64 {
 	return sum
 }
 
-// proportion is how many of how many.
+// proportion is how many of how many. Up to alike of them come from one problem
+// and are not independent of each other.
 type proportion struct {
 	yes, all   float64
 	confidence float64
+	alike      float64
 }
 
+// share is a proportion of two counts.
 func (g group) share(yes, all string, confidence float64) proportion {
-	return proportion{g.sum(yes), g.sum(all), confidence}
+	p := proportion{g.sum(yes), g.sum(all), confidence, 1}
+	if slices.Contains(alikes, all) {
+		p.alike = g.pairs()
+	}
+	return p
+}
+
+// pairs is the number of pairs of operations in a problem.
+func (g group) pairs() float64 {
+	return max(1, float64(g.Operations*(g.Operations-1)/2))
 }
 
 // Bounds are the share with Clopper and Pearson's interval, which covers at
 // least at its confidence whatever the share is; NaN where there is nothing to
-// share.
+// share. Cases that may depend on each other count as one: the interval is then
+// wider than it need be.
 func (p proportion) Bounds() (y, lo, hi float64) {
 	if p.all == 0 {
 		return math.NaN(), math.NaN(), math.NaN()
 	}
 	tail := (1 - p.confidence) / 2
+	yes, no := p.yes/max(p.alike, 1), (p.all-p.yes)/max(p.alike, 1)
 	lo, hi = 0, 1
-	if p.yes > 0 {
-		lo = distuv.Beta{Alpha: p.yes, Beta: p.all - p.yes + 1}.Quantile(tail)
+	if yes > 0 {
+		lo = distuv.Beta{Alpha: yes, Beta: no + 1}.Quantile(tail)
 	}
-	if p.yes < p.all {
-		hi = distuv.Beta{Alpha: p.yes + 1, Beta: p.all - p.yes}.Quantile(1 - tail)
+	if no > 0 {
+		hi = distuv.Beta{Alpha: yes + 1, Beta: no}.Quantile(1 - tail)
 	}
 	return p.yes / p.all, lo, hi
 }
@@ -334,17 +366,24 @@ func shares(label string, x []float64, ps []proportion) plots.Series {
 }
 
 // violationNames label the curves.
-var violationNames = []struct{ kind, label string }{
-	{NoisyLabels, "label noise"}, {WrongWeights, "$W ≠ W^*$"}, {WrongAlpha, "$α ≠ α^*$"},
+var violationNames = []struct {
+	kind, label, color string
+	marker             plots.Marker
+	line               plots.Line
+}{
+	{NoisyLabels, "label noise", "#0072B2", plots.Circle, plots.Solid},
+	{WrongWeights, "$W ≠ W^*$", "#D55E00", plots.TriangleUp, plots.Dashed},
+	{WrongAlpha, "$α ≠ α^*$", "#009E73", plots.Square, plots.Dotted},
 }
 
 // violationPanel draws how often the conclusion follows although Assumption 3
 // is violated, over the size of the violation.
 func violationPanel(groups []group, confidence float64) plots.Panel {
 	p := plots.Panel{
-		Title: "Assumption 3 violated",
-		X:     plots.Axis{Label: "size of the violation", Scale: plots.Log10},
-		Y:     plots.Axis{Label: "share with $α_j < α_i$"},
+		Title:  "Assumption 3 violated",
+		X:      plots.Axis{Label: "size of the violation", Scale: plots.Log10},
+		Y:      plots.Axis{Label: "pairs with $α_j < α_i$, share"},
+		Legend: plots.Legend{Position: plots.LegendInside},
 	}
 	var levels []float64
 	var guaranteed []proportion
@@ -358,11 +397,15 @@ func violationPanel(groups []group, confidence float64) plots.Panel {
 			}
 		}
 		if len(x) > 0 {
-			p.Series = append(p.Series, shares(v.label, x, y))
+			s := shares(v.label, x, y)
+			s.Color, s.Marker, s.Line = v.color, v.marker, v.line
+			p.Series = append(p.Series, s)
 		}
 	}
 	if len(levels) > 0 {
-		p.Series = append(p.Series, shares("with our gap", levels, guaranteed))
+		s := shares("any, with our gap", levels, guaranteed)
+		s.Color, s.Marker, s.Line = "#000000", plots.Diamond, plots.LongDash
+		p.Series = append(p.Series, s)
 	}
 	return p
 }
@@ -374,6 +417,7 @@ func addGuaranteed(levels []float64, sums []proportion, g group, confidence floa
 	if !found {
 		levels, sums = slices.Insert(levels, i, g.Level), slices.Insert(sums, i, proportion{confidence: confidence})
 	}
+	sums[i].alike += g.pairs() // all kinds of a level are about the same problems
 	sums[i].yes += g.sum("guaranteed_right")
 	sums[i].all += g.sum("guaranteed")
 	return levels, sums
@@ -384,6 +428,8 @@ func addGuaranteed(levels []float64, sums []proportion, g group, confidence floa
 func violationClaims(groups []group, confidence float64) []runs.Claim {
 	wrong, guaranteed := proportion{confidence: confidence}, proportion{confidence: confidence}
 	for _, g := range groups {
+		wrong.alike += g.pairs() // all kinds and levels are about the same problems
+		guaranteed.alike += g.pairs()
 		wrong.yes += g.sum("condition") - g.sum("condition_right")
 		wrong.all += g.sum("condition")
 		guaranteed.yes += g.sum("guaranteed_right")

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -28,6 +29,7 @@ const (
 	WrongWeights = "weights" // W = W* + Level·(a matrix drawn as W*) with labels of W*
 	WrongAlpha   = "alpha"   // α = (1 − Level)α* + Level·(a point drawn as α*) with labels of α*
 	SignLabels   = "sign"    // y = ±1, the sign of f_σα*(x, W*)
+	NotInterior  = "vertex"  // one weight of α* is 0: Assumption 2, with Assumption 3 as it was
 )
 
 // problems are random two-layer problems: what a record of them depends on.
@@ -35,6 +37,7 @@ type problems struct {
 	Activations   []string `json:"activations"`   // the pool
 	Probe         string   `json:"probe"`         // values of the activations
 	Operations    int      `json:"operations"`    // h of them are drawn from the pool
+	Only          []string `json:"only"`          // or these of the pool, always
 	Inputs        int      `json:"inputs"`        // k, x ∼ N(0, I)
 	Width         int      `json:"width"`         // d hidden units, v ∼ N(0, I/d)
 	Spread        float64  `json:"spread"`        // standard deviation of Wᵀx, W with independent normal entries
@@ -67,7 +70,14 @@ func (p problems) draw(seed uint64, i int) problem {
 		chosen: rng.Perm(len(p.Activations))[:p.Operations],
 		noise:  other,
 	}
+	for i, name := range p.Only {
+		q.chosen[i] = slices.Index(p.Activations, name)
+	}
 	q.teacher = dirichlet(rng, p.Operations, p.Concentration)
+	if p.Violation == NotInterior {
+		q.teacher[other.IntN(p.Operations)] = 0
+		floats.Scale(1/floats.Sum(q.teacher), q.teacher)
+	}
 	q.found, q.alpha = q.w, q.teacher
 	switch p.Violation {
 	case WrongWeights:
@@ -231,6 +241,9 @@ func parallel(n int, f func(i int) error) error {
 	return nil
 }
 
+// alikes are the counts of pairs; those of one problem are not independent.
+var alikes = []string{"pairs", "condition", "guaranteed", "compared"}
+
 // bins of max α, each a tenth wide.
 const bins = 10
 
@@ -287,8 +300,11 @@ func (t *tally) add(r *Report) {
 			t.series[name][bin]++
 		}
 	}
-	var near, far = math.Inf(1), 0.0
+	near, far, fresh := math.Inf(1), 0.0, len(t.series["between"]) == 0
 	for i, row := range r.Between {
+		if fresh { // of the first problem alone: D₂₁, D₃₁, D₃₂, …
+			t.series["between"] = append(t.series["between"], row[:i]...)
+		}
 		for _, d := range row[:i] {
 			near, far = min(near, d), max(far, d)
 		}
@@ -313,7 +329,7 @@ func (t *tally) addPair(r *Report, p Pair) {
 	t.count("compared", true)
 	t.count("criterion_wrong", (far > losses) != p.Right)
 	t.count("threshold_wrong", ai-aj <= float64(p.Threshold))
-	if len(t.series["far"]) < 300 && far > 0 && losses > 0 {
+	if len(t.series["far"]) < 300 && far > 0 && losses > 0 && aj > 0 {
 		t.series["far"] = append(t.series["far"], far)
 		t.series["losses"] = append(t.series["losses"], losses)
 		t.series["alphas"] = append(t.series["alphas"], ai/aj)
