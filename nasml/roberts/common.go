@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -103,9 +104,19 @@ func (p ProblemParams) only(names []string) problems {
 	return q
 }
 
+// splitSpace is the operations of "relu/tanh/sin".
+func splitSpace(space string) []string { return strings.Split(space, "/") }
+
+// normalized divides weights by their sum.
+func normalized(weights []float64) []float64 {
+	out := slices.Clone(weights)
+	floats.Scale(1/floats.Sum(out), out)
+	return out
+}
+
 // operationsOf splits "relu/tanh/sin" into activations, each of the pool.
 func (p ProblemParams) operationsOf(space string) ([]string, error) {
-	names := strings.Split(space, "/")
+	names := splitSpace(space)
 	for i, name := range names {
 		if !slices.Contains(p.Activations, name) || slices.Contains(names[:i], name) {
 			return nil, catalog.Usagef("space %q: %q must be in Activations and come once: %v", space, name, p.Activations)

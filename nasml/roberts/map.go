@@ -161,9 +161,14 @@ func (r *MapResult) spacesPanel() plots.Panel {
 		Title: fmt.Sprintf("%d spaces of %d operations", len(r.spaces), r.Params.Size),
 		X:     plots.Axis{Label: "largest over smallest distance", Scale: plots.Log10},
 		Y:     plots.Axis{Label: "share of problems", Max: 1.05},
+		// The next panel explains the same two colours.
+		Legend: plots.Legend{Position: plots.LegendNone},
 	}
-	for _, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
-		s := plots.Series{Label: curve.label, Line: plots.NoLine}
+	for _, x := range []float64{1, 2, 5, 10, 20, 50} {
+		p.X.Ticks = append(p.X.Ticks, plots.Tick{Value: x, Label: fmt.Sprint(x)})
+	}
+	for i, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
+		s := plots.Series{Label: curve.label, Line: plots.NoLine, Marker: markers[i]}
 		for _, g := range r.spaces {
 			s.X, s.Y = append(s.X, g.ratio()), append(s.Y, g.sum(curve.name)/g.sum("problems"))
 		}
@@ -174,13 +179,15 @@ func (r *MapResult) spacesPanel() plots.Panel {
 
 func (r *MapResult) widthPanel() plots.Panel {
 	p := plots.Panel{Title: "width", X: plots.Axis{Label: "hidden units $d$", Scale: plots.Log2}, Y: plots.Axis{Max: 1.05}}
-	for _, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
+	for i, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
 		var x []float64
 		var y []proportion
 		for _, g := range r.widths {
 			x, y = append(x, float64(g.Width)), append(y, g.share(curve.name, "problems", r.Params.Confidence))
 		}
-		p.Series = append(p.Series, shares(curve.label, x, y))
+		s := shares(curve.label, x, y)
+		s.Marker = markers[i]
+		p.Series = append(p.Series, s)
 	}
 	return p
 }

@@ -73,11 +73,11 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	for _, g := range r.groups {
 		switch {
 		case g.Violation == None:
-			p.Series = append(p.Series, cloud("Assumption 3", g))
+			p.Series = append(p.Series, cloud("Assumption 3", plots.Circle, g))
 		case g.Violation == NoisyLabels && g.Level == 1:
-			p.Series = append(p.Series, cloud("noise, level 1", g))
+			p.Series = append(p.Series, cloud("noise, level 1", plots.Square, g))
 		case g.Violation == SignLabels:
-			p.Series = append(p.Series, cloud("labels $±1$", g))
+			p.Series = append(p.Series, cloud("labels $±1$", plots.TriangleUp, g))
 		}
 	}
 	square := plots.Series{Label: "$(α_1/α_2)^2$", Reference: true, Line: plots.Dashed}
@@ -94,9 +94,9 @@ func (r *Theorem1Result) Figure() plots.Figure {
 }
 
 // cloud shows some of the problems of a group as points.
-func cloud(label string, g group) plots.Series {
-	const most = 150
-	s := plots.Series{Label: label, Line: plots.NoLine}
+func cloud(label string, marker plots.Marker, g group) plots.Series {
+	const most = 100
+	s := plots.Series{Label: label, Line: plots.NoLine, Marker: marker}
 	alphas, losses := g.series("alphas"), g.series("losses")
 	for i := range min(most, len(alphas)) {
 		s.X, s.Y = append(s.X, alphas[i]), append(s.Y, 1/losses[i])
