@@ -24,7 +24,7 @@ import (
 // neither the number of nodes nor the operations, only that an edge has three.
 type Figure1Params struct {
 	Space         string   // a name of supernet.Spaces
-	Without       []string // operations to leave out: the figure has three an edge
+	Without       []string // operations to leave out: the caption says three an edge
 	Concentration float64  // of the Dirichlet distribution of every edge's α
 	Seed          int      // of the α that is drawn
 	Channels      int      // of a node, in the check of linear graphs
@@ -162,7 +162,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 	style := plots.ICLR
 	return plots.Figure{
 		Name: "roberts-figure1", Style: style,
-		Caption: fmt.Sprintf("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a Dirichlet distribution (%v). The paper's figure shows three operations an edge and names none.", r.space.Name, len(r.space.Ops), r.Params.Concentration),
+		Caption: fmt.Sprintf("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a Dirichlet distribution (%v). The paper's caption says three operations an edge and names none.", r.space.Name, len(r.space.Ops), r.Params.Concentration),
 		Panels: [][]plots.Panel{{
 			{Title: "mixture, $α_e ∈ Δ^{" + fmt.Sprint(len(r.space.Ops)-1) + "}$", Cell: r.cell(r.theta)},
 			{Title: "arg max on each edge", Cell: r.cell(r.space.OneHot(r.space.Argmax(r.theta)))},

@@ -184,7 +184,7 @@ func (e *evaluator) close() { e.exec.Finalize() }
 
 // outputs is [count][h][points] from flat x, W and v.
 func (e *evaluator) outputs(x, w, v []float64) ([][][]float64, error) {
-	out, err := e.exec.Exec1(
+	out, err := e.exec.Call1(
 		tensors.FromFlatDataAndDimensions(x, e.count, e.points, e.inputs),
 		tensors.FromFlatDataAndDimensions(w, e.count, e.inputs, e.width),
 		tensors.FromFlatDataAndDimensions(v, e.count, e.width))
@@ -192,8 +192,7 @@ func (e *evaluator) outputs(x, w, v []float64) ([][][]float64, error) {
 		return nil, fmt.Errorf("evaluating the operations: %w", err)
 	}
 	values := out.Value().([][][]float64)
-	out.FinalizeAll()
-	return values, nil
+	return values, out.FinalizeAll()
 }
 
 // probe is what the activations give at a few points, in six digits. It is part

@@ -163,8 +163,13 @@ func trainJob(ctx context.Context, job *runs.Job, step func()) error {
 
 // check returns the activations of every space.
 func (p SearchParams) check() ([][]string, error) {
-	if p.Inputs < 1 || p.Width < 1 || p.Student < 1 || p.Train < 1 || p.Valid < 1 || p.Steps < 1 || p.Seeds < 1 {
-		return nil, catalog.Usagef("Inputs = %d, Width = %d, Student = %d, Train = %d, Valid = %d, Steps = %d, Seeds = %d: all must be at least 1", p.Inputs, p.Width, p.Student, p.Train, p.Valid, p.Steps, p.Seeds)
+	for name, n := range map[string]int{
+		"Inputs": p.Inputs, "Width": p.Width, "Student": p.Student, "Train": p.Train, "Valid": p.Valid,
+		"Steps": p.Steps, "Seeds": p.Seeds, "the number of Starts": len(p.Starts), "the number of Spaces": len(p.Spaces), "the number of levels of Noise": len(p.Noise),
+	} {
+		if n < 1 {
+			return nil, catalog.Usagef("%s is %d, want at least 1", name, n)
+		}
 	}
 	for name, x := range map[string]float64{"Spread": p.Spread, "Eta": p.Eta, "LearningRate": p.LearningRate} {
 		if !(x > 0) || math.IsInf(x, 0) {
@@ -177,16 +182,13 @@ func (p SearchParams) check() ([][]string, error) {
 	if err := simplex.CheckUpdate(p.Update); err != nil {
 		return nil, catalog.Usagef("Update: %v", err)
 	}
-	if len(p.Noise) == 0 || slices.ContainsFunc(p.Noise, func(x float64) bool { return !(x >= 0) || math.IsInf(x, 0) }) {
-		return nil, catalog.Usagef("Noise is %v, want one or more numbers of at least 0", p.Noise)
+	if i := slices.IndexFunc(p.Noise, func(x float64) bool { return !(x >= 0) || math.IsInf(x, 0) }); i >= 0 {
+		return nil, catalog.Usagef("Noise has %v, want numbers of at least 0", p.Noise[i])
 	}
 	for _, start := range p.Starts {
 		if start != "near" && start != "random" {
 			return nil, catalog.Usagef("Starts has %q, want near or random", start)
 		}
-	}
-	if len(p.Starts) == 0 || len(p.Spaces) == 0 {
-		return nil, catalog.Usagef("Starts and Spaces must name at least one each")
 	}
 	return p.spaces()
 }

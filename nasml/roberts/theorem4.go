@@ -103,8 +103,9 @@ func newSimplexMap(names []string, d [][]float64, grid int) simplexMap {
 	m := simplexMap{names: names}
 	for a := range grid {
 		for b := range grid - a {
-			const third = 1. / 3 // the middle of a small triangle: no ties
-			alpha := []float64{(float64(a) + third) / float64(grid), (float64(b) + third) / float64(grid), 0}
+			// About the middle of a small triangle, and never a tie: no two of the
+			// parts 0.31, 0.37 and 0.32 are the same.
+			alpha := []float64{(float64(a) + 0.31) / float64(grid), (float64(b) + 0.37) / float64(grid), 0}
 			alpha[2] = 1 - alpha[0] - alpha[1]
 			class := classOf(d, alpha)
 			m.points[class] = append(m.points[class], alpha)

@@ -175,12 +175,14 @@ func (c *class) train(ctx context.Context, b compute.Backend, step func()) (w, a
 		for _, s := range state {
 			in = append(in, s)
 		}
-		out, err := exec.Exec(in...)
+		out, err := exec.Call(in...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("step %d: %w", i, err)
 		}
 		for _, s := range state {
-			s.FinalizeAll()
+			if err := s.FinalizeAll(); err != nil {
+				return nil, nil, err
+			}
 		}
 		state = out
 		step()
