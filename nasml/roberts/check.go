@@ -59,6 +59,12 @@ type Pair struct {
 	// Guaranteed: the condition holds and the gap is positive, so that αⱼ < αᵢ.
 	Guaranteed bool
 
+	// Prior says whether D_ik ≥ D_jk for every other operation k: i is at least as
+	// far from all others as j is. This is exactly when Lᵢ < Lⱼ implies αⱼ < αᵢ for
+	// every α of the simplex (under Assumption 3), so that it can be known before a
+	// search has ended.
+	Prior bool
+
 	// Threshold is Σ_{k≠i,j} α_k(D_ik − D_jk)/D_ij. Under Assumption 3, Lᵢ < Lⱼ
 	// says no more and no less than αᵢ − αⱼ > Threshold. None where D_ij is 0.
 	Threshold runs.Number
@@ -144,7 +150,7 @@ func (r *Report) rank() {
 }
 
 func (r *Report) pair(i, j int) Pair {
-	p := Pair{I: i, J: j, Margin: runs.None, Threshold: runs.None, Right: r.Alpha[j] < r.Alpha[i]}
+	p := Pair{I: i, J: j, Margin: runs.None, Threshold: runs.None, Prior: true, Right: r.Alpha[j] < r.Alpha[i]}
 	if ai, aj := r.Far[i], r.Far[j]; ai.Valid() && aj.Valid() && aj > 0 {
 		p.Margin = (ai - aj) / aj
 		p.Condition = p.Margin >= -Tolerance
@@ -155,6 +161,7 @@ func (r *Report) pair(i, j int) Pair {
 		p.Threshold = 0
 		for k, a := range r.Alpha {
 			if k != i && k != j {
+				p.Prior = p.Prior && r.Between[i][k] >= r.Between[j][k]
 				p.Threshold += runs.Number(a * (r.Between[i][k] - r.Between[j][k]) / r.Between[i][j])
 			}
 		}
@@ -218,9 +225,9 @@ func (r *Report) String() string {
 	for at, i := range r.Ranking {
 		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4g\t%v\t%d\n", r.name(i), r.Alpha[i], r.Loss[i], r.Far[i], at+1)
 	}
-	_, _ = fmt.Fprintln(w, "\npair\tCondition 6\tmargin\tguaranteed\tα in order")
+	_, _ = fmt.Fprintln(w, "\npair\tCondition 6\tmargin\tguaranteed\tfor every α\tα in order")
 	for _, p := range r.Pairs {
-		_, _ = fmt.Fprintf(w, "%s before %s\t%s\t%v\t%s\t%s\n", r.name(p.I), r.name(p.J), yes(p.Condition), p.Margin, yes(p.Guaranteed), yes(p.Right))
+		_, _ = fmt.Fprintf(w, "%s before %s\t%s\t%v\t%s\t%s\t%s\n", r.name(p.I), r.name(p.J), yes(p.Condition), p.Margin, yes(p.Guaranteed), yes(p.Prior), yes(p.Right))
 	}
 	_ = w.Flush() // into a buffer
 	fmt.Fprintf(&out, "\nAssumption 1: %s. Assumption 2: %s. Assumption 3: %s (loss of the mixture %.4g).\n",

@@ -122,6 +122,34 @@ func TestTheoremAndExactCriteria(t *testing.T) {
 	})
 }
 
+// D_ik ≥ D_jk for all k is exactly when the conclusion holds for every α: where it
+// fails for k, nearly all weight on k and equal rests refute it.
+func TestPriorIsExactlyForEveryAlpha(t *testing.T) {
+	var refuted int
+	rapid.Check(t, func(t *rapid.T) {
+		h := rapid.IntRange(3, 5).Draw(t, "h")
+		g := drawOutputs(t, h, 6)
+		alpha := drawSimplex(t, h, 0.01)
+		for _, p := range mustCheck(t, alpha, g, combine(alpha, g)).Pairs {
+			if p.Prior {
+				require.True(t, p.Right)
+				continue
+			}
+			d := between(g)
+			for k := range alpha {
+				if k != p.I && k != p.J && d[p.I][k] < d[p.J][k]*(1-1e-6) {
+					against := make([]float64, h)
+					against[p.I], against[p.J], against[k] = 0.1, 0.1, 0.8
+					r := mustCheck(t, against, g, combine(against, g))
+					require.Less(t, r.Loss[p.I], r.Loss[p.J])
+					refuted++
+				}
+			}
+		}
+	})
+	require.Greater(t, refuted, 50)
+}
+
 func sq(x float64) float64 { return x * x }
 
 // lossFromDistances is Lᵢ = Σ_k α_k D_ik − ½ Σ_kl α_k α_l D_kl.

@@ -242,7 +242,7 @@ func parallel(n int, f func(i int) error) error {
 }
 
 // alikes are the counts of pairs; those of one problem are not independent.
-var alikes = []string{"pairs", "condition", "guaranteed", "compared"}
+var alikes = []string{"pairs", "condition", "guaranteed", "compared", "prior"}
 
 // bins of max α, each a tenth wide.
 const bins = 10
@@ -321,6 +321,8 @@ func (t *tally) addPair(r *Report, p Pair) {
 	t.count("condition_right", p.Condition && p.Right)
 	t.count("guaranteed", p.Guaranteed)
 	t.count("guaranteed_right", p.Guaranteed && p.Right)
+	t.count("prior", p.Prior)
+	t.count("prior_right", p.Prior && p.Right)
 	ai, aj := r.Alpha[p.I], r.Alpha[p.J]
 	if !p.Margin.Valid() || !p.Threshold.Valid() || math.Abs(ai-aj) < 1e-6 || r.Loss[p.J]-r.Loss[p.I] < 1e-6*r.Loss[p.J] {
 		return

@@ -123,6 +123,7 @@ func (r *Theorem7Result) sharesPanel() plots.Panel {
 	for _, curve := range []struct{ label, yes, all string }{
 		{"pairs with $α_j < α_i$", "right", "pairs"},
 		{"pairs with Condition 6", "condition", "pairs"},
+		{"pairs with $D_{ik} ≥ D_{jk}$", "prior", "pairs"},
 		{"arg max $α$ is the best", "argmax", "problems"},
 		{"Condition 6 for all $(1, j)$", "first", "problems"},
 		{"whole ranking right", "ranking", "problems"},
@@ -223,6 +224,7 @@ func (r *Theorem7Result) ownClaims(all group) []runs.Claim {
 	claims := []runs.Claim{
 		criterion("criterion_wrong").always("own: α_j < α_i ⇔ A_i/A_j > L_i/L_j", own),
 		criterion("threshold_wrong").always("own: L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij", own),
+		all.share("prior_right", "prior", c).always("own: D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α", own),
 		boundary.share("condition_right", "condition", c).always("own: Assumption 2 is not needed: some α_k = 0, Condition 6 ⇒ α_j < α_i", own),
 		all.share("sparse_argmax", "sparse", c).always("own: 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best", own),
 	}
