@@ -41,6 +41,8 @@ type Report struct {
 	Ordered, Distinct bool
 	Interior          bool // Assumption 2: all αᵢ > 0, and so all αᵢ < 1
 	Realized          bool // Assumption 3: R ≤ Tolerance · min Lᵢ
+
+	size float64 // √ of the largest ½E[f_σᵢ²]: what rounding is relative to
 }
 
 // Pair is what can be said of two operations with Lᵢ < Lⱼ.
@@ -76,7 +78,8 @@ type Pair struct {
 // operations, whose outputs are [h][n], on labels y [n]. The points are the
 // population: expectations are means over them, so that the paper's identities
 // are exact. Any problem will do: outputs may be those of the discrete
-// architectures of any weight-sharing network, with the mixture Σ αᵢ·outputsᵢ.
+// architectures of any weight-sharing network, with the mixture Σ αᵢ·outputsᵢ,
+// and outputs of several numbers a point joined to one row.
 //
 // With one operation there is nothing to compare: no pair, and Assumption 2
 // fails. It is an error where lengths differ, where α is not on the simplex, and
@@ -90,6 +93,7 @@ func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	r.Mixture = loss(mixture, y)
 	for i, g := range outputs {
 		r.Loss = append(r.Loss, loss(g, y))
+		r.size = max(r.size, floats.Norm(g, 2)/math.Sqrt(2*float64(len(g))))
 		r.Excess = append(r.Excess, loss(g, mixture))
 		far := runs.None
 		if gamma, err := Factor(alpha, i); err == nil {

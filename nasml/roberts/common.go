@@ -347,7 +347,8 @@ func (p proportion) above(bound float64, name, source string) runs.Claim {
 	return c
 }
 
-// identity is a claim that two numbers are equal: the largest relative error.
+// identity is a claim that two numbers are equal: the largest error over all
+// problems.
 func identity(err float64, ran bool, name, source string) runs.Claim {
 	c := runs.NewClaim(name, source)
 	if !ran {
@@ -356,7 +357,7 @@ func identity(err float64, ran bool, name, source string) runs.Claim {
 	}
 	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(err), Tolerance
 	c.Holds = runs.Judge(err <= Tolerance)
-	c.Note = "largest relative error; float64"
+	c.Note = "largest relative error, in float64; of losses, of their roots and relative to the outputs"
 	return c
 }
 
@@ -450,7 +451,7 @@ func violationClaims(groups []group, confidence float64) []runs.Claim {
 		return nil
 	}
 	return []runs.Claim{
-		wrong.above(0, "own: without Assumption 3 the condition is not enough (share of pairs with $α_j ≥ α_i$)", own),
+		wrong.above(0, "own: without Assumption 3 the condition is not enough (share of pairs with α_j ≥ α_i)", own),
 		guaranteed.always("own: with L_j − L_i > 2√(D_ij R) the condition is enough without Assumption 3", own),
 	}
 }
@@ -481,6 +482,6 @@ func meta(title, scale string, params any) map[string]string {
 
 // caption says what the problems are.
 func (p ProblemParams) caption() string {
-	return fmt.Sprintf("%d random problems of a kind: $k = %d$ inputs, width $d = %d$, %d points as the population, operations from a pool of %d, $α$ uniform on the simplex (Dirichlet %v); %v %% intervals. The paper has no experiment; all settings are ours.",
+	return fmt.Sprintf("%d random problems of a kind: $k = %d$ inputs, width $d = %d$, %d points as the population, operations from a pool of %d, $α$ from a Dirichlet distribution (%v; 1 is uniform); %v %% intervals. The paper has no experiment; all settings are ours.",
 		p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations), p.Concentration, 100*p.Confidence)
 }

@@ -324,7 +324,8 @@ func (t *tally) addPair(r *Report, p Pair) {
 	t.count("prior", p.Prior)
 	t.count("prior_right", p.Prior && p.Right)
 	ai, aj := r.Alpha[p.I], r.Alpha[p.J]
-	if !p.Margin.Valid() || !p.Threshold.Valid() || math.Abs(ai-aj) < 1e-6 || r.Loss[p.J]-r.Loss[p.I] < 1e-6*r.Loss[p.J] {
+	near := math.Abs(ai-aj) < 1e-6 || r.Loss[p.J]-r.Loss[p.I] < 1e-6*r.Loss[p.J] || math.Sqrt(r.Loss[p.I]) < 1e-6*r.size
+	if near || !p.Margin.Valid() || !p.Threshold.Valid() {
 		return
 	}
 	far, losses := float64(r.Far[p.I]/r.Far[p.J]), r.Loss[p.I]/r.Loss[p.J]
@@ -346,16 +347,17 @@ func b2f(b bool) float64 {
 	return 0
 }
 
-// addErrors keeps the largest relative errors of the identities Lᵢ = (1−αᵢ)²Aᵢ
-// and α_k = (1−αᵢ)γ_k.
+// addErrors keeps the largest errors of the identities Lᵢ = (1−αᵢ)²Aᵢ and
+// α_k = (1−αᵢ)γ_k. Those of the first are errors of the roots, relative to the
+// outputs: Lᵢ is a mean of squared differences of outputs, and near a vertex of
+// the simplex it is as small as their rounding.
 func (t *tally) addErrors(r *Report) {
 	for i := range r.Alpha {
 		gamma, err := Factor(r.Alpha, i)
-		if err != nil || r.Loss[i] == 0 {
+		if err != nil {
 			continue
 		}
-		others := rest(r.Alpha, i)
-		t.most("identity", math.Abs(r.Loss[i]-others*others*float64(r.Far[i]))/r.Loss[i])
+		t.most("identity", r.rootError(i, rest(r.Alpha, i)*math.Sqrt(float64(r.Far[i]))))
 		t.most("factor", math.Abs(floats.Sum(gamma)-1))
 		for k, a := range r.Alpha {
 			if k != i {
@@ -371,11 +373,16 @@ func (t *tally) addErrors(r *Report) {
 		t.most("sticks", floats.Norm(again, math.Inf(1)))
 	}
 	if len(r.Alpha) == 2 {
-		d := r.Between[0][1]
 		for at, i := range r.Ranking { // L₁ = α₂²D and L₂ = α₁²D, the better operation first
-			if a := r.Alpha[1-i]; r.Loss[i] > 0 {
-				t.most("identity"+strconv.Itoa(at+1), math.Abs(r.Loss[i]-a*a*d)/r.Loss[i])
-			}
+			t.most("identity"+strconv.Itoa(at+1), r.rootError(i, r.Alpha[1-i]*math.Sqrt(r.Between[0][1])))
 		}
 	}
+}
+
+// rootError is |√Lᵢ − root|, relative to the outputs.
+func (r *Report) rootError(i int, root float64) float64 {
+	if r.size == 0 {
+		return 0 // all outputs are 0, and so are all losses
+	}
+	return math.Abs(math.Sqrt(r.Loss[i])-root) / r.size
 }

@@ -182,7 +182,11 @@ func (r *Theorem7Result) sparsityPanel() plots.Panel {
 			x = append(x, (float64(bin)+0.5)/bins)
 			y = append(y, proportion{yes, all[bin], r.Params.Confidence, 1})
 		}
-		p.Series = append(p.Series, shares(curve.label, x, y))
+		s := shares(curve.label, x, y)
+		if curve.name == "bin_sparse" { // the only curve that the panel above does not have
+			s.Color, s.Marker, s.Line = "#CC79A7", plots.Hexagon, plots.Dotted
+		}
+		p.Series = append(p.Series, s)
 	}
 	return p
 }
