@@ -50,7 +50,8 @@ type Pair struct {
 	I, J int
 
 	// Condition says whether Condition 6 (Condition 3 for three operations)
-	// holds, Aᵢ ≥ Aⱼ up to Tolerance; Margin is (Aᵢ − Aⱼ)/Aⱼ. It needs αᵢ, αⱼ < 1.
+	// holds, Aᵢ ≥ Aⱼ up to Tolerance, and Margin is (Aᵢ − Aⱼ)/Aⱼ, none where Aⱼ is
+	// 0. They need αᵢ, αⱼ < 1.
 	Condition bool
 	Margin    runs.Number
 
@@ -89,19 +90,25 @@ func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Alpha: alpha, Interior: len(alpha) > 1 && floats.Min(alpha) > 0}
-	mixture := combine(alpha, outputs)
-	r.Mixture = loss(mixture, y)
-	for i, g := range outputs {
-		r.Loss = append(r.Loss, loss(g, y))
+	for _, g := range outputs {
 		r.size = max(r.size, floats.Norm(g, 2)/math.Sqrt(2*float64(len(g))))
-		r.Excess = append(r.Excess, loss(g, mixture))
+	}
+	mixture := combine(alpha, outputs)
+	r.Mixture = r.between(mixture, y)
+	for i, g := range outputs {
+		r.Loss = append(r.Loss, r.between(g, y))
+		r.Excess = append(r.Excess, r.between(g, mixture))
 		far := runs.None
 		if gamma, err := Factor(alpha, i); err == nil {
-			far = runs.Number(loss(g, combine(gamma, outputs)))
+			far = runs.Number(r.between(g, combine(gamma, outputs)))
 		}
 		r.Far = append(r.Far, far)
+		r.Between = append(r.Between, make([]float64, len(outputs)))
+		for j := range i {
+			d := r.between(g, outputs[j])
+			r.Between[i][j], r.Between[j][i] = d, d
+		}
 	}
-	r.Between = between(outputs)
 	r.rank()
 	for a, i := range r.Ranking {
 		for _, j := range r.Ranking[a+1:] {
@@ -155,9 +162,11 @@ func (r *Report) rank() {
 
 func (r *Report) pair(i, j int) Pair {
 	p := Pair{I: i, J: j, Margin: runs.None, Threshold: runs.None, Prior: true, Right: r.Alpha[j] < r.Alpha[i]}
-	if ai, aj := r.Far[i], r.Far[j]; ai.Valid() && aj.Valid() && aj > 0 {
-		p.Margin = (ai - aj) / aj
-		p.Condition = p.Margin >= -Tolerance
+	if ai, aj := r.Far[i], r.Far[j]; ai.Valid() && aj.Valid() {
+		p.Condition = ai >= aj*(1-Tolerance)
+		if aj > 0 {
+			p.Margin = (ai - aj) / aj
+		}
 	}
 	p.Gap = r.Loss[j] - r.Loss[i] - 2*math.Sqrt(r.Between[i][j]*r.Mixture)
 	p.Guaranteed = p.Condition && p.Gap > Tolerance*r.Loss[j]
@@ -273,17 +282,15 @@ func combine(weights []float64, outputs [][]float64) []float64 {
 	return sum
 }
 
-// between is D_ij = 𝓛(outputsᵢ, outputsⱼ).
-func between(outputs [][]float64) [][]float64 {
-	d := make([][]float64, len(outputs))
-	for i := range d {
-		d[i] = make([]float64, len(outputs))
-		for j := range i {
-			d[i][j] = loss(outputs[i], outputs[j])
-			d[j][i] = d[i][j]
-		}
+// between is 𝓛(f, g), and 0 where f and g differ by rounding only: which of two
+// such losses is larger means nothing.
+func (r *Report) between(f, g []float64) float64 {
+	const rounding = 1e-14
+	l := loss(f, g)
+	if math.Sqrt(l) <= rounding*r.size {
+		return 0
 	}
-	return d
+	return l
 }
 
 // same says whether two losses are equal up to Tolerance.

@@ -39,6 +39,14 @@ func mustCheck(t require.TestingT, alpha []float64, outputs [][]float64, y []flo
 	return r
 }
 
+func uniform(h int) []float64 {
+	alpha := make([]float64, h)
+	for i := range alpha {
+		alpha[i] = 1 / float64(h)
+	}
+	return alpha
+}
+
 func drawSimplex(t *rapid.T, h int, least float64) []float64 {
 	alpha := rapid.SliceOfN(rapid.Float64Range(least, 1), h, h).Draw(t, "α")
 	if floats.Sum(alpha) == 0 {
@@ -135,7 +143,7 @@ func TestPriorIsExactlyForEveryAlpha(t *testing.T) {
 				require.True(t, p.Right)
 				continue
 			}
-			d := between(g)
+			d := mustCheck(t, uniform(len(g)), g, g[0]).Between
 			for k := range alpha {
 				if k != p.I && k != p.J && d[p.I][k] < d[p.J][k]*(1-1e-6) {
 					against := make([]float64, h)

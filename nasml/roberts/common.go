@@ -193,7 +193,7 @@ func simulateAll(ctx context.Context, id string, kinds []problems, seeds int) ([
 		return job.Done(0, result)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", id, err)
+		return nil, err
 	}
 	progress.Skip(total - computed)
 	groups := make([]group, len(kinds))

@@ -96,6 +96,27 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// One point, one hidden unit, operations that are the same there or everywhere:
+// no NaN, and the theorem where it says anything.
+func TestDegenerateProblems(t *testing.T) {
+	p := tinyParams()
+	p.Points, p.Width, p.Inputs = 1, 1, 1
+	one, err := Theorem1(isolated(t), Theorem1Params{p})
+	require.NoError(t, err)
+	require.Equal(t, runs.Holds, one.Check()[0].Holds)
+	require.NoError(t, one.Figure().Validate())
+
+	p = tinyParams()
+	p.Activations = []string{"tanh", "tanh", "0*tanh"}
+	same, err := Theorem4(isolated(t), Theorem4Params{p, nil, 4})
+	require.NoError(t, err)
+	require.NoError(t, same.Figure().Validate())
+	require.Zero(t, same.groups[0].sum("ordered"), "two operations are the same: Assumption 1 fails")
+	for _, c := range same.Check() {
+		require.False(t, strings.HasPrefix(c.Name, "RO0") && c.Holds == runs.Fails, c.Name)
+	}
+}
+
 // A violated assumption shows as a claim that fails: no claim is written to
 // hold.
 func TestClaimsFailWhereTheyAreFalse(t *testing.T) {

@@ -174,7 +174,7 @@ func (d dag) sampled(ctx context.Context, x []float64, theta [][]float64, want [
 }
 
 // run checks one graph and the operations on one feature map.
-func (t graphTrial) run(ctx context.Context, b compute.Backend, seed uint64) (runs.Result, error) {
+func (t graphTrial) run(ctx context.Context, ops *scaler, seed uint64) (runs.Result, error) {
 	values := map[string]float64{}
 	theta := drawTheta(t.Space, seed, t.Concentration)
 	rng := runs.RNG(seed, "graph")
@@ -197,7 +197,7 @@ func (t graphTrial) run(ctx context.Context, b compute.Backend, seed uint64) (ru
 			}
 		}
 	}
-	return runs.Result{Values: values}, scalings(b, rng, values)
+	return runs.Result{Values: values}, ops.scale(rng, values)
 }
 
 // difference is ‖a − b‖/‖b‖, and ‖a‖ where b is 0.
@@ -239,27 +239,44 @@ func batchNorm(x *Node) *Node {
 	return Div(centred, Sqrt(AddScalar(variance, 1e-5)))
 }
 
-// scalings puts ‖f(cx) − c·f(x)‖/‖c·f(x)‖ of every operation among the values.
-func scalings(b compute.Backend, rng *rand.Rand, values map[string]float64) error {
-	const batch, size, channels, c = 4, 6, 3, 2.7
-	x := tensors.FromFlatDataAndDimensions(normals(rng, batch*size*size*channels, 1), batch, size, size, channels)
-	kernel := tensors.FromFlatDataAndDimensions(normals(rng, 9*channels*channels, 0.3), 3, 3, channels, channels)
+// scaler evaluates every operation on a feature map and on a multiple of it.
+type scaler struct {
+	exec  *Exec
+	names []string
+}
+
+// scaling is c in f(cx) = c·f(x).
+const scaling = 2.7
+
+func newScaler(b compute.Backend) (*scaler, error) {
 	names := slices.Concat(slices.Sorted(maps.Keys(standardOps)), slices.Sorted(maps.Keys(otherOps)))
-	out, err := ExecOnceN(b, func(x, k *Node) []*Node {
+	exec, err := NewExec(b, func(x, k *Node) []*Node {
 		var both []*Node
 		for _, name := range names {
 			op := standardOps[name]
 			if op == nil {
 				op = otherOps[name]
 			}
-			both = append(both, Reshape(op(MulScalar(x, c), k), -1), Reshape(MulScalar(op(x, k), c), -1))
+			both = append(both, Reshape(op(MulScalar(x, scaling), k), -1), Reshape(MulScalar(op(x, k), scaling), -1))
 		}
 		return both
-	}, x, kernel)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the graph of the operations: %w", err)
+	}
+	return &scaler{exec, names}, nil
+}
+
+// scale puts ‖f(cx) − c·f(x)‖/‖c·f(x)‖ of every operation among the values.
+func (s *scaler) scale(rng *rand.Rand, values map[string]float64) error {
+	const batch, size, channels = 4, 6, 3
+	x := tensors.FromFlatDataAndDimensions(normals(rng, batch*size*size*channels, 1), batch, size, size, channels)
+	kernel := tensors.FromFlatDataAndDimensions(normals(rng, 9*channels*channels, 0.3), 3, 3, channels, channels)
+	out, err := s.exec.Call(x, kernel)
 	if err != nil {
 		return fmt.Errorf("scaling the operations: %w", err)
 	}
-	for i, name := range names {
+	for i, name := range s.names {
 		values["scale "+name] = difference(out[2*i].Value().([]float64), out[2*i+1].Value().([]float64))
 	}
 	return nil

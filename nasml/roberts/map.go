@@ -313,12 +313,18 @@ func (r *MapResult) noiseClaim() runs.Claim {
 		return without
 	}
 	few, many := slices.Min(r.Params.NoisePoints), slices.Max(r.Params.NoisePoints)
-	verdict, d, err := runs.Greater(lost(few), lost(many), r.Params.Confidence)
+	d, err := runs.MeanDiff(lost(few), lost(many), r.Params.Confidence)
 	if err != nil {
 		claim.Note = "not run: " + err.Error()
 		return claim
 	}
-	claim.Paper, claim.Ours, claim.Lo, claim.Hi, claim.Holds = runs.None, runs.Number(d.Mean), d.Lo, d.Hi, verdict
+	claim.Ours, claim.Lo, claim.Hi = runs.Number(d.Mean), d.Lo, d.Hi
+	switch {
+	case d.Lo > 0:
+		claim.Holds = runs.Holds
+	case d.Hi < 0:
+		claim.Holds = runs.Fails
+	}
 	claim.Note = fmt.Sprintf("ours is how much less the share falls by noise of level %v with %d points than with %d, over seeds", level, many, few)
 	return claim
 }

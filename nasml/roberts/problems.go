@@ -309,7 +309,9 @@ func (t *tally) add(r *Report) {
 			near, far = min(near, d), max(far, d)
 		}
 	}
-	t.values["unequal"] += math.Log(far/max(near, 1e-12*far+math.SmallestNonzeroFloat64)) / 2 // of distances √D
+	if far > 0 { // else all operations are the same, and equally far
+		t.values["unequal"] += math.Log(far/max(near, 1e-12*far)) / 2 // of distances √D
+	}
 }
 
 // addPair counts a pair Lᵢ < Lⱼ. Where α or the losses are so near to each other
@@ -357,13 +359,15 @@ func (t *tally) addErrors(r *Report) {
 		if err != nil {
 			continue
 		}
-		t.most("identity", r.rootError(i, rest(r.Alpha, i)*math.Sqrt(float64(r.Far[i]))))
+		t.most("identity", r.rootError(i, r.root(i)))
 		t.most("factor", math.Abs(floats.Sum(gamma)-1))
 		for k, a := range r.Alpha {
 			if k != i {
 				t.most("factor", math.Abs(a-(1-r.Alpha[i])*gamma[k]))
-				t.count("inside", gamma[k] > 0 && (gamma[k] < 1 || len(gamma) == 2))
-				t.count("gammas", true)
+				if floats.Min(r.Alpha) > 1e-12 { // else rounding makes a γ 0 or 1
+					t.count("inside", gamma[k] > 0 && (gamma[k] < 1 || len(gamma) == 2))
+					t.count("gammas", true)
+				}
 			}
 		}
 	}
@@ -377,6 +381,14 @@ func (t *tally) addErrors(r *Report) {
 			t.most("identity"+strconv.Itoa(at+1), r.rootError(i, r.Alpha[1-i]*math.Sqrt(r.Between[0][1])))
 		}
 	}
+}
+
+// root is (1−αᵢ)√Aᵢ, which is 0 where αᵢ is 1.
+func (r *Report) root(i int) float64 {
+	if !r.Far[i].Valid() {
+		return 0
+	}
+	return rest(r.Alpha, i) * math.Sqrt(float64(r.Far[i]))
 }
 
 // rootError is |√Lᵢ − root|, relative to the outputs.

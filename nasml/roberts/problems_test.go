@@ -118,7 +118,7 @@ func TestProportion(t *testing.T) {
 // The classes of the simplex from D alone are those of the checker.
 func TestSimplexMapAgainstChecker(t *testing.T) {
 	g := lines(10, 1, 0)
-	d := between(g)
+	d := mustCheck(t, uniform(len(g)), g, g[0]).Between
 	seen := map[int]int{}
 	for class, points := range newSimplexMap([]string{"a", "b", "c"}, d, 15).points {
 		for _, alpha := range points {

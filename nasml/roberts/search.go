@@ -121,7 +121,7 @@ func Search(ctx context.Context, p SearchParams) (*SearchResult, error) {
 			})
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s, space %s: %w", searchID, p.Spaces[s], err)
+			return nil, fmt.Errorf("space %s: %w", p.Spaces[s], err)
 		}
 		progress.Skip(left)
 		for i, record := range records {
@@ -305,7 +305,7 @@ func (r *SearchResult) identityPanel() plots.Panel {
 		for _, q := range r.records {
 			v := q.record.Values
 			x, y := math.Sqrt(v["mixture"]/v["best_loss"]), v["root_error"]
-			if q.space == space && x > 0 && y > 0 {
+			if q.space == space && v["best_loss"] > 0 && x > 0 && y > 0 {
 				s.X, s.Y = append(s.X, x), append(s.Y, y)
 				low, high = min(low, x), max(high, x)
 			}

@@ -239,9 +239,11 @@ func found2(r *Report, teacher []float64) runs.Result {
 	t.values["alpha_error"] = floats.Distance(r.Alpha, teacher, math.Inf(1))
 	for i, l := range r.Loss {
 		// |√Lᵢ − (1 − αᵢ)√Aᵢ| ≤ √R by the triangle inequality.
-		off := math.Abs(math.Sqrt(l) - rest(r.Alpha, i)*math.Sqrt(max(0, float64(r.Far[i]))))
-		t.most("root_error", off/math.Sqrt(l))
-		t.count("bound_wrong", off > math.Sqrt(r.Mixture)+Tolerance*math.Sqrt(l))
+		off := math.Abs(math.Sqrt(l) - r.root(i))
+		if l > 0 {
+			t.most("root_error", off/math.Sqrt(l))
+		}
+		t.count("bound_wrong", off > math.Sqrt(r.Mixture)+Tolerance*r.size)
 		t.count("bounds", true)
 	}
 	t.series["alpha"], t.series["loss"] = r.Alpha, r.Loss
