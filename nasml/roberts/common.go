@@ -357,7 +357,17 @@ func identity(err float64, ran bool, name, source string) runs.Claim {
 	}
 	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(err), Tolerance
 	c.Holds = runs.Judge(err <= Tolerance)
-	c.Note = "largest relative error, in float64; of losses, of their roots and relative to the outputs"
+	c.Note = "largest relative error, in float64"
+	return c
+}
+
+// lossIdentity is identity for Lᵢ: the error of its root, relative to the outputs
+// that losses are differences of.
+func lossIdentity(err float64, ran bool, name, source string) runs.Claim {
+	c := identity(err, ran, name, source)
+	if ran {
+		c.Note = "largest error of the root of the loss, relative to the outputs, in float64"
+	}
 	return c
 }
 

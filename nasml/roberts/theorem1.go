@@ -110,8 +110,8 @@ func (r *Theorem1Result) Check() []runs.Claim {
 	ran := base.sum("pairs") > 0
 	claims := []runs.Claim{
 		base.share("right", "pairs", c).always("RO001: h = 2, L_1 < L_2 ⇒ α_2 < α_1", theorem1Source),
-		identity(base.most("identity1"), ran, "RO002: L_1 = α_2² 𝓛(f_1, f_2)", theorem1Source+", proof"),
-		identity(base.most("identity2"), ran, "RO003: L_2 = α_1² 𝓛(f_1, f_2)", theorem1Source+", proof"),
+		lossIdentity(base.most("identity1"), ran, "RO002: L_1 = α_2² 𝓛(f_1, f_2)", theorem1Source+", proof"),
+		lossIdentity(base.most("identity2"), ran, "RO003: L_2 = α_1² 𝓛(f_1, f_2)", theorem1Source+", proof"),
 		base.share("ordered", "problems", c).above(0.5, "RO004: Assumption 1 (mostly realistic): a strict order of the losses", "Roberts+, Assumption 1"),
 	}
 	return append(claims, violationClaims(r.groups[1:], c)...)

@@ -210,7 +210,7 @@ func (r *Theorem4Result) Check() []runs.Claim {
 	claims := []runs.Claim{
 		lemma, condition,
 		base.share("condition_right", "condition", c).always("RO009: h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source),
-		identity(base.most("identity"), ran, "RO010: L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})", theorem4Source+", proof"),
+		lossIdentity(base.most("identity"), ran, "RO010: L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})", theorem4Source+", proof"),
 		unforeseen(base, c).above(0.5, "own: most pairs with α_2 < α_1 are without Condition 3", own),
 	}
 	for _, m := range r.maps {

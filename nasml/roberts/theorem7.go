@@ -209,7 +209,7 @@ func (r *Theorem7Result) Check() []runs.Claim {
 		claims = append(claims, g.share("condition_right", "condition", c).always(fmt.Sprintf("RO013: h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations), theorem7Source))
 	}
 	claims = append(claims,
-		identity(all.most("identity"), ran, "RO014: L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
+		lossIdentity(all.most("identity"), ran, "RO014: L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
 		all.share("every_ranking", "every", c).always("RO015: Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4"),
 		all.share("first_argmax", "first", c).always("RO015: Condition 6 for all pairs (1, j) ⇒ arg max α is the best", "Roberts+, Section 4"),
 		proportion{all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"), all.sum("problems") - all.sum("first"), c, 1}.
