@@ -164,7 +164,7 @@ func (r *MapResult) spacesPanel() plots.Panel {
 		// The next panel explains the same two colours.
 		Legend: plots.Legend{Position: plots.LegendNone},
 	}
-	for _, x := range []float64{1, 2, 5, 10, 20, 50} {
+	for _, x := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500} {
 		p.X.Ticks = append(p.X.Ticks, plots.Tick{Value: x, Label: fmt.Sprint(x)})
 	}
 	for i, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
