@@ -71,12 +71,7 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	for _, v := range theorem1Variants {
 		s := plots.Series{Label: v.label, Interval: plots.ErrorBars}
 		for _, c := range r.find(v.order, v.short) {
-			m, err := runs.Summarize(logs(means(c.of(v.series, "delta_start"))), r.Params.Confidence)
-			if err != nil { // a Δ of exactly 0 has no place on a log axis
-				continue
-			}
-			s.X, s.Y = append(s.X, c.Target), append(s.Y, math.Exp(m.Mean))
-			s.Lo, s.Hi = append(s.Lo, math.Exp(float64(m.Lo))), append(s.Hi, math.Exp(float64(m.Hi)))
+			addGeometric(&s, c.Target, means(c.of(v.series, "delta_start")), r.Params.Confidence)
 		}
 		if len(s.X) > 0 {
 			left.Series = append(left.Series, s)
@@ -149,14 +144,6 @@ func (r *Theorem1Result) largestOf(value func(*runs.Record) float64) float64 {
 		}
 	}
 	return most
-}
-
-func logs(x []float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = math.Log(v)
-	}
-	return out
 }
 
 func maxOf(x []float64) float64 {

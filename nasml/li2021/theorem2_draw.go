@@ -59,12 +59,9 @@ func (r *Theorem2Result) curve(b int) plots.Series {
 		for _, c := range r.find(func(t theorem2Trial) bool {
 			return t.Kind == "net" && t.Blocks == b && t.Steps == steps
 		}) {
-			all = append(all, logs(means(c.over("bound")))...)
+			all = append(all, means(c.over("bound"))...)
 		}
-		if m, err := runs.Summarize(all, r.Params.Confidence); err == nil {
-			s.X, s.Y = append(s.X, float64(steps)), append(s.Y, math.Exp(m.Mean))
-			s.Lo, s.Hi = append(s.Lo, math.Exp(float64(m.Lo))), append(s.Hi, math.Exp(float64(m.Hi)))
-		}
+		addGeometric(&s, float64(steps), all, r.Params.Confidence)
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
 )
 
 // theory computes the trials of a theorem: many small ones, each in one
@@ -124,6 +125,30 @@ func slopes(x []float64, curves [][]float64, confidence float64) (runs.Summary, 
 		each = append(each, slopeOf(x, y))
 	}
 	return runs.Summarize(each, confidence)
+}
+
+// addGeometric adds a point of a curve on a log axis: the geometric mean of
+// values and its interval. Without a value, or with one that is not positive,
+// there is no point.
+func addGeometric(s *plots.Series, x float64, values []float64, confidence float64) {
+	m, err := runs.Summarize(logs(values), confidence)
+	if err != nil {
+		return
+	}
+	lo, hi := m.Lo, m.Hi
+	if !lo.Valid() || !hi.Valid() {
+		lo, hi = runs.Number(m.Mean), runs.Number(m.Mean)
+	}
+	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
+	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
+}
+
+func logs(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = math.Log(v)
+	}
+	return out
 }
 
 // wilson is the interval of a share k/n by Wilson's score, which does not

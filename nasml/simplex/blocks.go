@@ -159,7 +159,7 @@ func ProjectOf(y []float64) {
 				count++
 			}
 		}
-		if count == kept || count == 0 {
+		if count == 0 || kept > 0 && count >= kept { // more by rounding alone
 			break
 		}
 		kept, tau = count, (sum-1)/float64(count)

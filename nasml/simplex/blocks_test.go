@@ -236,3 +236,19 @@ func TestProductDualNormIsTheConjugate(t *testing.T) {
 		require.Greater(t, best, 0.97*want)
 	}
 }
+
+// Near-ties, where rounding could make the support of Michelot's algorithm grow
+// again: it must end.
+func TestProjectOfEndsOnNearTies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 20000 {
+		y := slices.Repeat([]float64{1.0 / 64}, 64)
+		for range 3 {
+			for i := range y {
+				y[i] += 0.003 * float64(2*rng.IntN(2)-1)
+			}
+			ProjectOf(y)
+		}
+		require.InDelta(t, 1, sum(y), 1e-12)
+	}
+}
