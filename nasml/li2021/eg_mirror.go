@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -267,20 +268,26 @@ func throughSoftmax(theta, grad []float64) {
 	}
 }
 
-// theory is the least T of the grid 2^{j/4} at which a run with the bound's
-// step for T has a mean gap of at most Gap.
+// theory is the least T of the grid 2^{j/4} at which runs with the bound's step
+// for T have a mean gap of at most Gap; a bound is on an expectation.
 func (t mirrorTrial) theory(ctx context.Context, seed uint64) (runs.Result, error) {
 	at := func(j int) int { return int(math.Round(math.Pow(2, float64(j)/4))) }
 	reached := func(j int) (bool, error) {
+		const repeats = 4
 		steps, sum := at(j), 0.0
-		err := t.gaps(ctx, t.step(steps), runs.RNG(seed, "mirror", t.Method), func(step int, gap float64) bool {
-			if step == steps {
-				return false
+		for i := range repeats {
+			err := t.gaps(ctx, t.step(steps), runs.RNG(seed, "mirror", t.Method, strconv.Itoa(i)), func(step int, gap float64) bool {
+				if step == steps {
+					return false
+				}
+				sum += gap
+				return true
+			})
+			if err != nil {
+				return false, err
 			}
-			sum += gap
-			return true
-		})
-		return sum/float64(steps) <= t.Gap, err
+		}
+		return sum/float64(repeats*steps) <= t.Gap, nil
 	}
 	lo, hi := 0, 8 // at(lo) is not enough, at(hi) is, once it is found
 	for {

@@ -3,6 +3,7 @@ package li2021
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
@@ -36,7 +37,7 @@ func (r *MirrorResult) steps(method, oracle string, options int, tuned bool) []f
 	for _, c := range r.find(func(t mirrorTrial) bool {
 		return t.Method == method && t.Oracle == oracle && t.Options == options && (t.Kind == "tuned") == tuned
 	}) {
-		if tuned && mean(c.of("reached")) < 1 {
+		if tuned && slices.Min(c.of("reached")) < 1 {
 			continue
 		}
 		if s := c.of("steps"); best == nil || mean(s) < mean(best) {
