@@ -70,15 +70,15 @@ var mirrorTheory = theory{mirrorID, mirrorTitle, sync.OnceValues(func() (string,
 // mirrorTrial is what a number of iterations depends on; Kind says which fields
 // apply.
 type mirrorTrial struct {
-	Kind    string  `json:"kind"`             // "theory": the step of the bound; "tuned": Rate; "norms"
-	Method  string  `json:"method,omitempty"` // "eg", "projected" or "softmax"
-	Oracle  string  `json:"oracle,omitempty"`
-	Edges   int     `json:"edges"`
-	Options int     `json:"options"`
-	Gap     float64 `json:"gap,omitempty"`
-	Margin  float64 `json:"margin,omitempty"`
-	Rate    float64 `json:"rate,omitempty"`
-	Draws   int     `json:"draws,omitempty"`
+	Kind    string    `json:"kind"`             // "theory": the step of the bound; "tuned": each of Rates; "norms"
+	Method  string    `json:"method,omitempty"` // "eg", "projected" or "softmax"
+	Oracle  string    `json:"oracle,omitempty"`
+	Edges   int       `json:"edges"`
+	Options int       `json:"options"`
+	Gap     float64   `json:"gap,omitempty"`
+	Margin  float64   `json:"margin,omitempty"`
+	Rates   []float64 `json:"rates,omitempty"`
+	Draws   int       `json:"draws,omitempty"`
 }
 
 // MirrorCase is a trial with a record for every seed.
@@ -136,14 +136,12 @@ func (p MirrorParams) cases() []mirrorTrial {
 		for _, oracle := range p.Oracles {
 			t := mirrorTrial{Oracle: oracle, Edges: p.Edges, Options: options, Gap: p.Gap, Margin: p.Margin}
 			for _, method := range []string{"eg", "projected", "softmax"} {
-				t.Method, t.Kind, t.Rate = method, "theory", 0
+				t.Method, t.Kind, t.Rates = method, "theory", nil
 				if method != "softmax" { // no bound names its step
 					cases = append(cases, t)
 				}
-				for _, rate := range p.Rates {
-					t.Kind, t.Rate = "tuned", rate
-					cases = append(cases, t)
-				}
+				t.Kind, t.Rates = "tuned", p.Rates
+				cases = append(cases, t)
 			}
 		}
 	}
@@ -318,23 +316,26 @@ func (t mirrorTrial) theory(ctx context.Context, seed uint64) (runs.Result, erro
 	return runs.Result{Values: map[string]float64{"steps": float64(at(hi)), "bound": t.bound()}}, nil
 }
 
-// tuned is the first step at which the mean gap so far is at most Gap, at a
-// fixed rate; the cap where it is not reached.
+// tuned is, for each of the rates, the first step at which the mean gap so far
+// is at most Gap, and the cap where it is not reached.
 func (t mirrorTrial) tuned(ctx context.Context, seed uint64) (runs.Result, error) {
-	sum, first, most := 0.0, t.cap(), t.cap()
-	err := t.gaps(ctx, t.Rate, runs.RNG(seed, "mirror", t.Method), func(step int, gap float64) bool {
-		sum += gap
-		if sum <= t.Gap*float64(step+1) {
-			first = step + 1
-			return false
+	out := runs.Result{Series: map[string][]float64{}}
+	for _, rate := range t.Rates {
+		sum, first := 0.0, t.cap()
+		err := t.gaps(ctx, rate, runs.RNG(seed, "mirror", t.Method), func(step int, gap float64) bool {
+			sum += gap
+			if sum <= t.Gap*float64(step+1) {
+				first = step + 1
+				return false
+			}
+			return step < t.cap()
+		})
+		if err != nil {
+			return runs.Result{}, err
 		}
-		return step < most
-	})
-	reached := 0.0
-	if first < most {
-		reached = 1
+		out.Series["steps"] = append(out.Series["steps"], float64(first))
 	}
-	return runs.Result{Values: map[string]float64{"steps": float64(first), "reached": reached}}, err
+	return out, nil
 }
 
 // norms measures, at random points of the product of simplices:

@@ -46,7 +46,7 @@ var (
 		Edges: 14, Options: 8, Margins: []float64{0.01, 0.1}, Noise: 0.1, StreamSteps: 8000, Below: 0.5,
 		Units: 16, Inputs: 6, Batch: 32, Examples: 512, Steps: 2500, Levels: []string{"bilevel", "erm"}, TargetNoise: 0.1,
 		RateEG: 0.1, RateSGD: 0.1, RateAdam: 3e-4,
-		Sequences: 400, Horizon: 60, Eager: 0.5, Seeds: 5, Confidence: 0.95,
+		Sequences: 400, Horizon: 60, Eager: 0.25, Seeds: 5, Confidence: 0.95,
 	}
 	SparsityPaper = func() SparsityParams {
 		p := SparsityQuick
