@@ -207,7 +207,7 @@ func TestTheorem2OnSmallRuns(t *testing.T) {
 	require.Contains(t, names[0], "γ = 0.1 (block-wise)")
 }
 
-// Δ on f = xy at (0, 0): 8γ² for γ < 1 and 0 from γ = 1 on; elsewhere against a
+// Δ on f = xy at (0, 0): 8γ² for γ < ½ and 0 above; elsewhere against a
 // search over a grid.
 func TestSaddleStationarity(t *testing.T) {
 	for gamma, want := range map[float64]float64{0.1: 0.08, 0.25: 0.5, 0.4: 1.28, 1: 0, 3: 0} {
