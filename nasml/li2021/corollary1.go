@@ -56,7 +56,7 @@ func init() {
 	}, Corollary1Quick, Corollary1Paper, Corollary1)
 }
 
-//go:embed corollary1.go
+//go:embed corollary1.go theorem_math.go
 var corollary1Sources embed.FS
 
 var corollary1Theory = theory{corollary1ID, corollary1Title, sync.OnceValues(func() (string, error) {

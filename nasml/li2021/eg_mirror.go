@@ -60,7 +60,7 @@ func init() {
 	}, MirrorQuick, MirrorPaper, Mirror)
 }
 
-//go:embed eg_mirror.go
+//go:embed eg_mirror.go theorem_math.go
 var mirrorSources embed.FS
 
 var mirrorTheory = theory{mirrorID, mirrorTitle, sync.OnceValues(func() (string, error) {
@@ -254,15 +254,6 @@ func (t mirrorTrial) draw(grad []float64, rng *rand.Rand) {
 	grad[0] = 1
 	if rng.Float64() < (1+t.Margin)/2 {
 		grad[0] = -1
-	}
-}
-
-// throughSoftmax turns the gradient in θ = softmax(z) into that in z, (diag θ −
-// θθᵀ) g: a step of EG with it is a step of SGD on the logits.
-func throughSoftmax(theta, grad []float64) {
-	m := inner(theta, grad)
-	for o := range grad {
-		grad[o] = theta[o] * (grad[o] - m)
 	}
 }
 

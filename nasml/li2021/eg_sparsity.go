@@ -68,7 +68,7 @@ func init() {
 	}, SparsityQuick, SparsityPaper, Sparsity)
 }
 
-//go:embed eg_sparsity.go
+//go:embed eg_sparsity.go theorem_math.go
 var sparsitySources embed.FS
 
 var sparsityTheory = theory{sparsityID, sparsityTitle, sync.OnceValues(func() (string, error) {

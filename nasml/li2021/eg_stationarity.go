@@ -55,7 +55,7 @@ func init() {
 	}, StationarityQuick, StationarityPaper, StationarityOf)
 }
 
-//go:embed eg_stationarity.go
+//go:embed eg_stationarity.go theorem_math.go
 var stationaritySources embed.FS
 
 var stationarityTheory = theory{stationarityID, stationarityTitle, sync.OnceValues(func() (string, error) {

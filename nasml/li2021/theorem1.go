@@ -60,7 +60,7 @@ func init() {
 	}, Theorem1Quick, Theorem1Paper, Theorem1)
 }
 
-//go:embed theorem1.go theorem_supernet.go
+//go:embed theorem1.go theorem_supernet.go theorem_math.go
 var theorem1Sources embed.FS
 
 var theorem1Theory = theory{theorem1ID, theorem1Title, sync.OnceValues(func() (string, error) {

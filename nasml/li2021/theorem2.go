@@ -60,7 +60,7 @@ func init() {
 	}, Theorem2Quick, Theorem2Paper, Theorem2)
 }
 
-//go:embed theorem2.go theorem_supernet.go
+//go:embed theorem2.go theorem_supernet.go theorem_math.go
 var theorem2Sources embed.FS
 
 var theorem2Theory = theory{theorem2ID, theorem2Title, sync.OnceValues(func() (string, error) {

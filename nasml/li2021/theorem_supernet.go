@@ -1,7 +1,6 @@
 package li2021
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -62,6 +61,7 @@ func (p NetParams) check(c *checks) {
 		"Edges, Inputs, Examples and Batch are %d, %d, %d and %d, want at least 1", p.Edges, p.Inputs, p.Examples, p.Batch)
 	c.expect(p.Noise >= 0 && !math.IsInf(p.Noise, 0), "Noise is %v, want 0 or more", p.Noise)
 	c.expect(len(p.Ops) >= 2, "Ops is %v, want at least two: on one operation there is nothing to search", p.Ops)
+	c.expect(slices.ContainsFunc(p.Ops, func(op string) bool { return op != "zero" }), "Ops is %v: f would be constant, want an operation other than zero", p.Ops)
 	for _, op := range p.Ops {
 		_, ok := smoothOps[op]
 		c.expect(ok, "Ops has %q, want some of %s", op, strings.Join(slices.Sorted(maps.Keys(smoothOps)), ", "))
@@ -420,14 +420,6 @@ func (n *net) moments(at [][]float64) (gw, gt float64) {
 	return gw, gt
 }
 
-// everySo looks at ctx now and then.
-func everySo(ctx context.Context, step int) error {
-	if step&0xfff != 0 {
-		return nil
-	}
-	return ctx.Err()
-}
-
 // timed is a step with its weight in a mean over all steps.
 type timed struct {
 	step   int
@@ -459,20 +451,4 @@ func drawTimes(rng *rand.Rand, steps, count int, eta func(t int) float64) []time
 		times[i] = timed{min(quantile(u*u), steps-1), 2 * u / float64(count)}
 	}
 	return times
-}
-
-func inner(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
-
-// cloneRows is a deep copy.
-func cloneRows(x [][]float64) [][]float64 {
-	out := make([][]float64, len(x))
-	for i, row := range x {
-		out[i] = slices.Clone(row)
-	}
-	return out
 }

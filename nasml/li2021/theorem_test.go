@@ -379,6 +379,36 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	refused("Distances has 1", r6, err)
 }
 
+// The smallest cases have defined answers: one edge, one input, one example, one
+// run, one step, one block, two operations.
+func TestTheSmallestTheorems(t *testing.T) {
+	ctx := isolated(t)
+	p := Theorem1Quick
+	p.NetParams = NetParams{Edges: 1, Inputs: 1, Ops: []string{"zero", "sin"}, Examples: 1, Batch: 1}
+	p.Targets, p.Runs, p.Iterates, p.Seeds, p.Short, p.Orders = []float64{0.5, 0.9}, 1, 1, 2, 0, []string{"random"}
+	r, err := Theorem1(ctx, p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	require.NotEmpty(t, r.Check())
+	p.Ops = []string{"zero", "zero"}
+	_, err = Theorem1(ctx, p)
+	require.ErrorContains(t, err, "f would be constant")
+
+	q := Theorem2Quick
+	q.NetParams, q.Blocks, q.Steps, q.Runs, q.Iterates, q.Seeds = NetParams{Edges: 1, Inputs: 1, Ops: []string{"cos", "sin"}, Examples: 1, Batch: 1}, []int{1, 2}, []int{2, 3}, 2, 1, 2
+	r2, err := Theorem2(ctx, q)
+	require.NoError(t, err)
+	require.NoError(t, r2.Figure().Validate())
+	require.NotEmpty(t, r2.Check())
+
+	c := Corollary1Quick
+	c.Slopes, c.Blocks, c.Steps, c.Runs, c.Seeds = []float64{1}, []int{1}, []int{1}, 1, 2
+	r3, err := Corollary1(ctx, c)
+	require.NoError(t, err)
+	require.NoError(t, r3.Figure().Validate())
+	require.InDelta(t, 1/math.Sqrt2, r3.Cases[0].constants()[0], 1e-12, "Δ = s² at the start, over L√(2bγF) = √2")
+}
+
 func TestACancelledTheoremEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(isolated(t))
 	cancel()
