@@ -338,6 +338,15 @@ func TestStationarityOnFewProblems(t *testing.T) {
 	require.Contains(t, names[0], "fixed points of prox")
 }
 
+func TestPresetsOfTheTheoremsMakeSense(t *testing.T) {
+	for _, p := range []interface{ check() error }{
+		Theorem1Quick, Theorem1Paper, Theorem2Quick, Theorem2Paper, Corollary1Quick, Corollary1Paper,
+		MirrorQuick, MirrorPaper, SparsityQuick, SparsityPaper, StationarityQuick, StationarityPaper,
+	} {
+		require.NoError(t, p.check())
+	}
+}
+
 func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	ctx := isolated(t)
 	refused := func(want string, _ any, err error) {
