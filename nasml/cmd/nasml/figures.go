@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
-	_ "github.com/nasml/lab/nasml/li2021"    // register their figures
-	_ "github.com/nasml/lab/nasml/oymak2021" // likewise
+	_ "github.com/nasml/lab/nasml/khodak2020" // likewise
+	_ "github.com/nasml/lab/nasml/li2021"     // register their figures
+	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
