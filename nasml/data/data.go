@@ -1,7 +1,7 @@
 // Package data has the data sets that the papers use: the publishers' own
 // files, checked against pinned sums and downloaded where they are missing
-// (Load, Fetch, Import, Status), and generators for what can be made
-// (SyntheticImages, LinearTeacher, LowRankTeacher).
+// (Load, LoadReviews, Fetch, Import, Status), and generators for what can be made
+// (SyntheticImages, SyntheticReviews, LinearTeacher, LowRankTeacher).
 //
 // The files lie in Dir as their publisher names them, zipped or not:
 //
@@ -10,6 +10,7 @@
 //	$NASML_DATA/cifar-10-binary.tar.gz
 //	$NASML_DATA/cifar-100-binary.tar.gz
 //	$NASML_DATA/imagenet16-120/train_data_batch_1
+//	$NASML_DATA/aclImdb_v1.tar.gz
 //
 // Colour images become batches for training by Augment: cropped, flipped and
 // normalised as DARTS or AutoDL-Projects do it. How a search divides Train is
@@ -113,6 +114,9 @@ func (l *library) load(ctx context.Context, name Name, split Split) (*Images, er
 	p, ok := set[split]
 	if !ok {
 		return nil, unknownSplit(name, split, set.splits(math.MaxInt)...)
+	}
+	if p.reviews {
+		return nil, fmt.Errorf("found data set %s, which has texts, expected one of %q for images", name, Names())
 	}
 	content := make([][]byte, len(p.files))
 	for i, f := range p.files {

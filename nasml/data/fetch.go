@@ -2,10 +2,13 @@ package data
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -214,12 +217,31 @@ func withoutURL(err error) error {
 func check(f File, part *os.File) error {
 	_, err := f.read(part.Name())
 	if err == nil {
+		err = f.checkZipped(part)
+	}
+	if err == nil {
 		return nil
 	}
 	if e := part.Truncate(0); e != nil {
 		return e
 	}
 	return fmt.Errorf("what was downloaded is not the file (%w), and was deleted", err)
+}
+
+// checkZipped compares the sum of the file as it is with the publisher's, if
+// there is one.
+func (f File) checkZipped(part *os.File) error {
+	if f.Zipped == "" {
+		return nil
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(part, 0, math.MaxInt64)); err != nil {
+		return err
+	}
+	if found := hex.EncodeToString(sum.Sum(nil)); found != f.Zipped {
+		return fmt.Errorf("found SHA-256 %s of the file as it is, expected %s", found, f.Zipped)
+	}
+	return nil
 }
 
 var errStalled = errors.New("the server was silent for too long")

@@ -104,8 +104,11 @@ func (f File) read(path string) ([]byte, error) {
 
 // parse reads the uncompressed bytes to their end.
 func (f File) parse(plain io.Reader) (body []byte, err error) {
-	if f.Members != nil {
+	switch {
+	case f.Members != nil:
 		return readArchive(plain, f.Members)
+	case f.Reviews > 0:
+		return readReviews(plain, f.Reviews)
 	}
 	sum, name, want := sha256.New(), "SHA-256", f.SHA256
 	if f.SHA256 == "" {

@@ -111,3 +111,31 @@ func BenchmarkLoadCIFAR10Train(b *testing.B) {
 		}
 	}
 }
+
+// Counts are the publisher's: 12,500 of each label, 1 to 4 and 7 to 10 stars.
+func TestRealIMDb(t *testing.T) {
+	datatest.Dir(t, datatest.IMDb)
+	for _, split := range []data.Split{data.Train, data.Test} {
+		r, err := data.LoadReviews(t.Context(), data.IMDb, split)
+		require.NoError(t, err)
+		require.Equal(t, 25_000, r.Len())
+		sum, stars := 0, 0
+		for i := range r.Len() {
+			sum += 2*int(r.Labels[i]) - 1
+			stars = max(stars, int(r.Ratings[i]))
+			require.NotEmpty(t, r.Texts[i])
+		}
+		require.Zero(t, sum)
+		require.Equal(t, 10, stars)
+		require.Equal(t, []int32{0, 1, 2}, r.IDs[:3])
+	}
+}
+
+func BenchmarkLoadIMDbTrain(b *testing.B) {
+	datatest.Dir(b, datatest.IMDb)
+	for b.Loop() {
+		if _, err := data.LoadReviews(b.Context(), data.IMDb, data.Train); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

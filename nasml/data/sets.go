@@ -13,7 +13,7 @@ import (
 // one is plain JSON.
 type Name string
 
-// The data sets that Load knows.
+// The data sets that there are.
 const (
 	MNIST        Name = "mnist"         // LeCun, Cortes, Burges: 60,000 + 10,000 handwritten digits, 28×28
 	FashionMNIST Name = "fashion-mnist" // Xiao, Rasul, Vollgraf 2017: 60,000 + 10,000 pieces of clothing, 28×28
@@ -22,6 +22,8 @@ const (
 	CIFAR10    Name = "cifar-10"       // Krizhevsky 2009: 50,000 + 10,000 photographs of 10 kinds of things, 32×32×3
 	CIFAR100   Name = "cifar-100"      // the same of 100 kinds (the fine labels)
 	ImageNet16 Name = "imagenet16-120" // Chrabaszcz, Loshchilov, Hutter 2017: the first 120 classes of ImageNet at 16×16×3, 151,700 + 6,000
+
+	IMDb Name = "imdb" // Maas+ 2011: 25,000 + 25,000 reviews of films, positive or negative; LoadReviews has it
 )
 
 // Split names a part of a data set as its publisher divides it.
@@ -42,9 +44,11 @@ type File struct {
 	ByHand  string   // where it has no URL: how a person gets it
 	SHA256  string   // of the uncompressed bytes, in hex
 	MD5     string   // the same where nobody has published a SHA-256
+	Zipped  string   // SHA-256 of the publisher's file as it is, which a download has to have; if empty, any
 	Size    int64    // bytes of the publisher's file, zipped where he zips it; 0 where it is not known
 	Shape   []int    // of an IDX file: N, or N×H×W
 	Members []Member // of a tar archive, which has no sum of its own: what is read of it
+	Reviews int      // of an archive of texts: so many in each of its four folders
 	Classes int      // of pickled images: only those of the first so many classes are kept
 }
 
@@ -54,6 +58,7 @@ type part struct {
 	files    []File
 	from, to int
 	images   func(content [][]byte) (Images, error) // without Name and Split
+	reviews  bool                                   // texts, and no images
 }
 
 // cut returns what the split has of the content of a file. Where all of it is
@@ -124,6 +129,7 @@ var publishers = registry{
 	CIFAR10:    cifar10,
 	CIFAR100:   cifar100,
 	ImageNet16: imagenet16,
+	IMDb:       imdb,
 }
 
 // idxSet lays out a set that has MNIST's four files. Sums and sizes come in
@@ -149,8 +155,11 @@ func idxPart(images, labels File) part {
 	}}
 }
 
-// Names returns the sets that have files, in alphabetical order.
-func Names() []Name { return publishers.names() }
+// Names returns the sets of images that have files, in alphabetical order: what
+// Load can load.
+func Names() []Name {
+	return slices.DeleteFunc(publishers.names(), func(n Name) bool { return publishers[n][Train].reviews })
+}
 
 func (r registry) names() []Name {
 	var names []Name

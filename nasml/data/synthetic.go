@@ -24,6 +24,7 @@ const (
 	ofPrototype
 	ofSample
 	ofBatch
+	ofReview
 )
 
 // ImageSpec says what SyntheticImages draws. The zero value means ten classes

@@ -9,10 +9,11 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// MNIST and CIFAR10 are files that a folder of data sets has which has the set.
+// MNIST, CIFAR10 and IMDb are files that a folder of data sets has which has the set.
 const (
 	MNIST   = "mnist/train-images-idx3-ubyte.gz"
 	CIFAR10 = "cifar-10-binary.tar.gz"
+	IMDb    = "aclImdb_v1.tar.gz"
 )
 
 // Dir sets NASML_DATA for a test to a folder that has the given files, MNIST

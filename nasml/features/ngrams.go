@@ -1,0 +1,343 @@
+package features
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// NGramConfig is one configuration of the search space of Khodak+ (App.
+// B.2.2): how a text becomes a bag of hashed n-grams.
+type NGramConfig struct {
+	Tokenizer  string  // one of Tokenizers
+	StopWords  bool    // stop words are removed, before letters become small
+	Lower      bool    // letters become small
+	Order      int     // n-grams of 1…Order tokens, all in one bag
+	Binary     bool    // a bin is 1 where something fell into it, else how much did
+	Weighting  string  // "none", "nb" (Wang and Manning 2012), "sif" (Arora+ 2017)
+	Alpha      float64 // α of the weighting, > 0; the paper's range is 10⁻⁵…10
+	Preprocess string  // "none", "normalize" (rows to ‖·‖₂ = 1), "average" (divided by what is in the bag)
+	HashSeed   uint32  // of MurmurHash3
+}
+
+// Weightings and Preprocessings are what the two fields can be.
+var (
+	Weightings     = []string{"none", "nb", "sif"}
+	Preprocessings = []string{"none", "normalize", "average"}
+)
+
+// Check returns an error where a configuration makes no sense: what was found
+// and what was expected.
+func (c NGramConfig) Check() error {
+	_, err := tokenizer(c.Tokenizer)
+	switch {
+	case err != nil:
+		return err
+	case c.Order < 1:
+		return fmt.Errorf("found n-grams up to order %d, expected at least 1", c.Order)
+	case !slices.Contains(Weightings, c.Weighting):
+		return fmt.Errorf("found weighting %q, expected one of %q", c.Weighting, Weightings)
+	case !slices.Contains(Preprocessings, c.Preprocess):
+		return fmt.Errorf("found preprocessing %q, expected one of %q", c.Preprocess, Preprocessings)
+	case c.Weighting != "none" && !(c.Alpha > 0 && !math.IsInf(c.Alpha, 1)):
+		return fmt.Errorf("found α = %g for the weighting %q, expected a positive number", c.Alpha, c.Weighting)
+	}
+	return nil
+}
+
+// bag is the part of a configuration that raw counts depend on.
+func (c NGramConfig) bag() NGramConfig {
+	c.Weighting, c.Alpha, c.Preprocess = "none", 0, "none"
+	return c
+}
+
+// Texts are texts that many configurations look at. A text is cut into tokens
+// once for each tokenizer, when that is first asked for; this is where the time
+// goes. Several goroutines may use it at once.
+type Texts struct {
+	raw []string
+	mu  sync.Mutex
+	cut map[string]func() []tokens
+}
+
+// NewTexts keeps the texts as they are, but for bytes that are not UTF-8: each
+// run of them becomes one U+FFFD.
+func NewTexts(texts []string) *Texts {
+	valid := texts
+	for i, text := range texts {
+		if utf8.ValidString(text) {
+			continue
+		}
+		if &valid[0] == &texts[0] {
+			valid = slices.Clone(texts)
+		}
+		valid[i] = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return &Texts{raw: valid, cut: map[string]func() []tokens{}}
+}
+
+// Len returns the number of texts.
+func (t *Texts) Len() int { return len(t.raw) }
+
+// Tokens returns the tokens of text i, with stop words and capital letters as
+// c wants them. It is an error where there is no such text or tokenizer.
+func (t *Texts) Tokens(i int, c NGramConfig) ([]string, error) {
+	all, err := t.tokens(c.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 || i >= len(all) {
+		return nil, fmt.Errorf("found text %d, expected 0…%d", i, len(all)-1)
+	}
+	var words []string
+	v := all[i].view(c.StopWords, c.Lower, nil)
+	for n := range v.ends {
+		words = append(words, string(v.gram(n, 1)))
+	}
+	return words, nil
+}
+
+// tokens returns all texts cut by a tokenizer.
+func (t *Texts) tokens(name string) ([]tokens, error) {
+	cut, err := tokenizer(name)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	all, ok := t.cut[name]
+	if !ok {
+		all = sync.OnceValue(func() []tokens { return tokenizeAll(t.raw, cut) })
+		t.cut[name] = all
+	}
+	t.mu.Unlock()
+	return all(), nil
+}
+
+func tokenizeAll(texts []string, cut Tokenizer) []tokens {
+	all := make([]tokens, len(texts))
+	inBlocks(len(texts), 64, func(from, to int) {
+		var words []string
+		for i := from; i < to; i++ {
+			words = cut(words[:0], texts[i])
+			all[i] = join(words)
+		}
+		clear(words[:cap(words)])
+	})
+	return all
+}
+
+// tokens is a text in tokens, joined by single spaces, so that an n-gram is a
+// piece of it.
+type tokens struct {
+	text    string
+	ends    []uint32 // where each token ends; the first bit says that it is a stop word
+	content int      // tokens that are not stop words
+}
+
+const stopBit = 1 << 31
+
+func join(words []string) tokens {
+	t := tokens{text: strings.Join(words, " "), ends: make([]uint32, len(words))}
+	at := -1
+	for i, w := range words {
+		at += 1 + len(w)
+		t.ends[i] = uint32(at)
+		if stopWords[w] {
+			t.ends[i] |= stopBit
+		} else {
+			t.content++
+		}
+	}
+	return t
+}
+
+// view is a text in tokens as a configuration sees it.
+type view struct {
+	text []byte
+	ends []uint32
+}
+
+// gram returns the n-gram that begins with token i.
+func (v *view) gram(i, n int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = v.ends[i-1] + 1
+	}
+	return v.text[start:v.ends[i+n-1]]
+}
+
+// view uses the memory of an earlier one, if there is one.
+func (t tokens) view(noStops, small bool, old *view) *view {
+	if old == nil {
+		old = &view{}
+	}
+	v := view{text: old.text[:0], ends: old.ends[:0]}
+	start := uint32(0)
+	for _, end := range t.ends {
+		stop := end&stopBit != 0
+		end &^= stopBit
+		word := t.text[start:end]
+		start = end + 1
+		if stop && noStops {
+			continue
+		}
+		if len(v.ends) > 0 {
+			v.text = append(v.text, ' ')
+		}
+		if small {
+			v.text = lower(v.text, word)
+		} else {
+			v.text = append(v.text, word...)
+		}
+		v.ends = append(v.ends, uint32(len(v.text)))
+	}
+	*old = v
+	return old
+}
+
+// grams returns how many n-grams of 1…order tokens a view has.
+func (t tokens) grams(c NGramConfig) int {
+	n, sum := len(t.ends), 0
+	if c.StopWords {
+		n = t.content
+	}
+	for k := 1; k <= c.Order && k <= n; k++ {
+		sum += n - k + 1
+	}
+	return sum
+}
+
+// Bags returns the raw hashed bags of n-grams: row i is text rows[i] under
+// configuration configs[of[i]], and column j counts its n-grams of which
+// Hash mod d is j, or says whether there are any. rows nil means all texts, of
+// nil the first configuration for all. A text without tokens is an empty row.
+//
+// Weighting and preprocessing are not applied: FitNGrams does.
+func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of []int, d int) (*Sparse, error) {
+	rows, of, err := t.assign(rows, configs, of, d)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := t.cutFor(configs, of)
+	if err != nil {
+		return nil, err
+	}
+	room := make([]int, len(rows)+1) // row i has room from room[i] on
+	for i, r := range rows {
+		c := configs[of[i]]
+		room[i+1] = room[i] + cut[c.Tokenizer][r].grams(c)
+	}
+	b := &Sparse{Rows: len(rows), Cols: d, RowPtr: make([]int, len(rows)+1), Col: make([]int32, room[len(rows)]), Val: make([]float32, room[len(rows)])}
+	inBlocks(len(rows), 64, func(from, to int) {
+		var w bagger
+		for i := from; i < to && ctx.Err() == nil; i++ {
+			c := configs[of[i]]
+			hashes := w.hash(cut[c.Tokenizer][rows[i]], c, uint32(d))
+			b.RowPtr[i+1] = w.count(hashes, c.Binary, b.Col[room[i]:], b.Val[room[i]:])
+		}
+	})
+	b.closeGaps(room)
+	return b, ctx.Err()
+}
+
+// closeGaps moves the rows together: row i begins at room[i], and RowPtr[i+1]
+// says how long it is.
+func (s *Sparse) closeGaps(room []int) {
+	for i := range s.Rows {
+		to, n := s.RowPtr[i], s.RowPtr[i+1]
+		copy(s.Col[to:], s.Col[room[i]:room[i]+n])
+		copy(s.Val[to:], s.Val[room[i]:room[i]+n])
+		s.RowPtr[i+1] = to + n
+	}
+	n := s.RowPtr[s.Rows]
+	s.Col, s.Val = s.Col[:n], s.Val[:n]
+}
+
+// assign fills in what nil stands for and checks that all fits together.
+func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]int, []int, error) {
+	if rows == nil {
+		rows = make([]int, t.Len())
+		for i := range rows {
+			rows[i] = i
+		}
+	}
+	if of == nil {
+		of = make([]int, len(rows))
+	}
+	if d < 1 || d > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
+	}
+	if len(configs) == 0 || len(of) != len(rows) {
+		return nil, nil, fmt.Errorf("found %d configurations, %d texts and a configuration for %d of them, expected some configurations and one for every text", len(configs), len(rows), len(of))
+	}
+	for k, c := range configs {
+		if err := c.Check(); err != nil {
+			return nil, nil, fmt.Errorf("configuration %d: %w", k, err)
+		}
+	}
+	for i, r := range rows {
+		if r < 0 || r >= t.Len() || of[i] < 0 || of[i] >= len(configs) {
+			return nil, nil, fmt.Errorf("found text %d with configuration %d, expected 0…%d and 0…%d", r, of[i], t.Len()-1, len(configs)-1)
+		}
+	}
+	return rows, of, nil
+}
+
+// cutFor returns the texts as the tokenizers of those configurations cut them
+// that have a text.
+func (t *Texts) cutFor(configs []NGramConfig, of []int) (map[string][]tokens, error) {
+	used := map[string]bool{}
+	for _, k := range of {
+		used[configs[k].Tokenizer] = true
+	}
+	cut := map[string][]tokens{}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		all, err := t.tokens(name)
+		if err != nil {
+			return nil, err
+		}
+		cut[name] = all
+	}
+	return cut, nil
+}
+
+// bagger has the memory that goes from text to text.
+type bagger struct {
+	view          view
+	hashes, other []uint32
+}
+
+// hash returns the bins of all n-grams of a text, in ascending order.
+func (w *bagger) hash(t tokens, c NGramConfig, d uint32) []uint32 {
+	v := t.view(c.StopWords, c.Lower, &w.view)
+	w.hashes = w.hashes[:0]
+	for n := 1; n <= c.Order; n++ {
+		for i := 0; i+n <= len(v.ends); i++ {
+			w.hashes = append(w.hashes, Hash(v.gram(i, n), c.HashSeed)%d)
+		}
+	}
+	slices.Sort(w.hashes)
+	return w.hashes
+}
+
+// count writes each bin once, with how often it occurs, and returns how many
+// there are.
+func (w *bagger) count(hashes []uint32, binary bool, col []int32, val []float32) int {
+	n := 0
+	for i := 0; i < len(hashes); n++ {
+		first := i
+		for i < len(hashes) && hashes[i] == hashes[first] {
+			i++
+		}
+		col[n], val[n] = int32(hashes[first]), float32(i-first)
+		if binary {
+			val[n] = 1
+		}
+	}
+	return n
+}
