@@ -34,32 +34,36 @@ func reviewSet(archive File) set {
 	return set{Train: both, Test: both}
 }
 
-// loadReviews is to reviews what load is to images.
-func (l *library) loadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) {
+// loadReviews is to reviews what load is to images, for several splits at once.
+func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	set, ok := l.sets[name]
 	if !ok {
 		return nil, l.sets.unknown(name)
 	}
-	p, ok := set[split]
-	if !ok {
-		return nil, unknownSplit(name, split, Train, Test)
+	for _, split := range splits {
+		if p, ok := set[split]; !ok {
+			return nil, unknownSplit(name, split, Train, Test)
+		} else if !p.reviews {
+			return nil, fmt.Errorf("found data set %s, which has images, expected %s or %s", name, IMDb, Synthetic)
+		}
 	}
-	if !p.reviews {
-		return nil, fmt.Errorf("found data set %s, which has images, expected %s or %s", name, IMDb, Synthetic)
-	}
-	body, err := l.obtain(ctx, name, p.files[0])
+	body, err := l.obtain(ctx, name, set[Train].files[0])
 	if err != nil {
 		return nil, err
 	}
-	r := Reviews{Name: name, Split: split}
+	parts := map[Split]*Reviews{Train: {Name: name, Split: Train}, Test: {Name: name, Split: Test}}
 	for len(body) > 0 {
 		var v review
-		if v, body = unpackReview(body); v.split == split {
-			r.Texts, r.Labels = append(r.Texts, string(v.text)), append(r.Labels, v.label)
-			r.Ratings, r.IDs = append(r.Ratings, v.rating), append(r.IDs, v.id)
-		}
+		v, body = unpackReview(body)
+		r := parts[v.split]
+		r.Texts, r.Labels = append(r.Texts, string(v.text)), append(r.Labels, v.label)
+		r.Ratings, r.IDs = append(r.Ratings, v.rating), append(r.IDs, v.id)
 	}
-	return newReviews(r), nil
+	var all []*Reviews
+	for _, split := range splits {
+		all = append(all, newReviews(*parts[split]))
+	}
+	return all, nil
 }
 
 // review is a file of the archive.

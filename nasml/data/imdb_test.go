@@ -47,8 +47,9 @@ func reviewLibrary(t *testing.T, n int, archive []byte) *library {
 
 func TestLoadReviews(t *testing.T) {
 	l := reviewLibrary(t, 12, gz(tarball(reviewEntries(12)...)))
-	test, err := l.loadReviews(t.Context(), IMDb, Test)
+	parts, err := l.loadReviews(t.Context(), IMDb, Test, Train)
 	require.NoError(t, err)
+	test, train := parts[0], parts[1]
 	require.Equal(t, 24, test.Len())
 	for i, text := range test.Texts {
 		label, id := i/12, i%12
@@ -60,8 +61,6 @@ func TestLoadReviews(t *testing.T) {
 	require.Equal(t, int8(-1), test.Signs()[0])
 	require.Equal(t, int8(1), test.Signs()[23])
 
-	train, err := l.loadReviews(t.Context(), IMDb, Train)
-	require.NoError(t, err)
 	require.Equal(t, "train neg 0: a filme, né?", train.Texts[0])
 	require.NotEqual(t, train.Fingerprint, test.Fingerprint)
 
@@ -81,7 +80,7 @@ func TestReviewsKeepAnyText(t *testing.T) {
 	l := reviewLibrary(t, 1, tarball(entries...)) // not zipped, under the same name
 	train, err := l.loadReviews(t.Context(), IMDb, Train)
 	require.NoError(t, err)
-	require.Equal(t, []string{"\xff not UTF-8 \x00", ""}, train.Texts)
+	require.Equal(t, []string{"\xff not UTF-8 \x00", ""}, train[0].Texts)
 }
 
 func TestReviewArchivesThatAreWrong(t *testing.T) {
@@ -157,7 +156,7 @@ func TestDownloadedReviewsHaveThePublishersSum(t *testing.T) {
 			train, err := l.loadReviews(context.Background(), IMDb, Train)
 			if c.says == "" {
 				require.NoError(t, err)
-				require.Equal(t, 4, train.Len())
+				require.Equal(t, 4, train[0].Len())
 				return
 			}
 			require.ErrorContains(t, err, c.says)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mathext/prng"
@@ -78,14 +77,23 @@ func (r *Reviews) Select(rows []int) (*Reviews, error) {
 // Synthetic, 2,000 each. It is to texts what Load is to images, with the same
 // errors.
 func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) {
+	all, err := loadReviews(ctx, name, split)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// loadReviews reads the archive once for all splits.
+func loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	if name == Synthetic {
-		return reviewStandIn(split)
+		return reviewStandIn(splits)
 	}
 	l, err := open()
 	if err != nil {
 		return nil, err
 	}
-	return l.loadReviews(ctx, name, split)
+	return l.loadReviews(ctx, name, splits...)
 }
 
 // LoadReviewSplits returns the split of Khodak+ (App. B.2.2): all of Train, and
@@ -98,12 +106,11 @@ func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) 
 // which their publisher's archive does not tell. Here they are in the order of
 // LoadReviews before they are shuffled, so that the halves are other ones.
 func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Reviews, err error) {
-	var parts [2]*Reviews
-	for i, split := range []Split{Train, Test} {
-		all, err := LoadReviews(ctx, name, split)
-		if err != nil {
-			return nil, nil, nil, err
-		}
+	parts, err := loadReviews(ctx, name, Train, Test)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for i, all := range parts {
 		if parts[i], err = all.Select(PythonShuffle(all.Len(), 0)); err != nil {
 			return nil, nil, nil, err
 		}
@@ -231,22 +238,31 @@ func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 
 const standInReviews = 2_000 // in each part
 
-// reviewStandIn returns a split of the default synthetic set.
-func reviewStandIn(split Split) (*Reviews, error) {
-	if split != Train && split != Test {
-		return nil, unknownSplit(Synthetic, split, Train, Test)
-	}
+// reviewStandIn returns splits of the default synthetic set.
+func reviewStandIn(splits []Split) ([]*Reviews, error) {
 	all, err := SyntheticReviews(standInSeed, 2*standInReviews, ReviewSpec{})
 	if err != nil {
 		return nil, err
 	}
-	all.Split = split
-	rows := make([]int, standInReviews)
-	for i := range rows {
-		rows[i] = i
-		if split == Test {
-			rows[i] += standInReviews
+	var parts []*Reviews
+	for _, split := range splits {
+		if split != Train && split != Test {
+			return nil, unknownSplit(Synthetic, split, Train, Test)
 		}
+		rows := make([]int, standInReviews)
+		for i := range rows {
+			rows[i] = i
+			if split == Test {
+				rows[i] += standInReviews
+			}
+		}
+		part := *all
+		part.Split = split
+		selected, err := part.Select(rows)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, selected)
 	}
-	return all.Select(slices.Clip(rows))
+	return parts, nil
 }

@@ -49,18 +49,27 @@ func tokenizer(name string) (Tokenizer, error) {
 }
 
 // isSpace reports whether Python's str.split cuts at r.
-func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
+func isSpace(r rune) bool {
+	if r > ' ' && r < utf8.RuneSelf {
+		return false
+	}
+	return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r)
+}
 
 // isSign reports whether r is a mark, punctuation or a symbol.
 func isSign(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r > ' ' && r < 0x7f && !isLetter(byte(r)) && !isDigit(byte(r))
+		return asciiSign[r]
 	}
 	return unicode.In(r, unicode.M, unicode.P, unicode.S)
 }
 
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+var asciiSign = func() (is [utf8.RuneSelf]bool) {
+	for r := range is {
+		is[r] = unicode.In(rune(r), unicode.P, unicode.S)
+	}
+	return is
+}()
 
 func appendFields(dst []string, text string) []string {
 	start := -1
@@ -139,6 +148,10 @@ var stopWords = func() map[string]bool {
 	}
 	return set
 }()
+
+const longestStop = len("themselves")
+
+func isStop(word string) bool { return len(word) <= longestStop && stopWords[word] }
 
 // lower appends a token in lower case, as Python's str.lower has it.
 func lower(dst []byte, token string) []byte {

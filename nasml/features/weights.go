@@ -28,11 +28,15 @@ const (
 // Counts are how much of each bin the training texts of either class have,
 // which is what Naive Bayes and SIF weights are made of.
 type Counts struct {
-	Pos, Neg       []int32 // [d]: p and q without α
+	Bins           []Bin   // [d]
 	PosSum, NegSum float64 // Σ p, Σ q
 	PosRows        int     // texts of each class
 	NegRows        int
 }
+
+// Bin is how much of one bin the positive and the negative texts have: p and q
+// of Wang and Manning without α.
+type Bin struct{ Pos, Neg int32 }
 
 // Count adds up raw bags by class, labels ±1, a row each. Bags have whole
 // numbers. It is an error where labels are missing or others than ±1, or a bin
@@ -41,25 +45,29 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 	if len(labels) != b.Rows {
 		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
 	}
-	c := &Counts{Pos: make([]int32, b.Cols), Neg: make([]int32, b.Cols)}
+	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
-		bins, sum, rows := c.Pos, &c.PosSum, &c.PosRows
+		sum, rows := &c.PosSum, &c.PosRows
 		switch y {
 		case 1:
 		case -1:
-			bins, sum, rows = c.Neg, &c.NegSum, &c.NegRows
+			sum, rows = &c.NegSum, &c.NegRows
 		default:
 			return nil, fmt.Errorf("found label %d of bag %d, expected −1 or 1", y, i)
 		}
+		*rows++
 		cols, vals := b.Row(i)
 		for n, col := range cols {
-			if float64(bins[col])+float64(vals[n]) > math.MaxInt32 {
+			count := &c.Bins[col].Pos
+			if y < 0 {
+				count = &c.Bins[col].Neg
+			}
+			if float64(*count)+float64(vals[n]) > math.MaxInt32 {
 				return nil, fmt.Errorf("found more than %d n-grams in bin %d of %d, expected more bins or fewer texts", math.MaxInt32, col, b.Cols)
 			}
-			bins[col] += int32(vals[n])
+			*count += int32(vals[n])
 			*sum += float64(vals[n])
 		}
-		*rows++
 	}
 	return c, nil
 }
@@ -73,7 +81,7 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 // A class that has no text makes nb meaningless, which is an error. Where
 // nothing was counted, sif is 1.
 func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) float64, error) {
-	alpha, d := config.Alpha, float64(len(c.Pos))
+	alpha, d := config.Alpha, float64(len(c.Bins))
 	switch config.Weighting {
 	case "nb":
 		if c.PosRows == 0 || c.NegRows == 0 {
@@ -124,11 +132,11 @@ func newWeigher(c *Counts, config NGramConfig, reading Reading) (*weigher, error
 }
 
 func (w *weigher) of(bin int32) float64 {
-	p, q := w.counts.Pos[bin], w.counts.Neg[bin]
-	if p < fewGrams && q < fewGrams {
-		return w.small[fewGrams*p+q]
+	b := w.counts.Bins[bin]
+	if b.Pos < fewGrams && b.Neg < fewGrams {
+		return w.small[fewGrams*b.Pos+b.Neg]
 	}
-	return w.weight(p, q)
+	return w.weight(b.Pos, b.Neg)
 }
 
 // row weighs and preprocesses a bag in place. "average" divides by what was in

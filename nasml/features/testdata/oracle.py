@@ -1,10 +1,14 @@
-"""Answers for the tests of package features, from NLTK, mmh3 and scikit-learn.
+"""Answers for the tests of package features: NLTK, mmh3 and scikit-learn.
 
-Reads a JSON list of texts from standard input and writes, for each text, the
-tokens of every tokenizer, the hashes of their n-grams, and the columns that
-scikit-learn's HashingVectorizer has for its words:
+Reads a question from standard input and writes the answers:
 
-    python oracle.py < texts.json > answers.json
+    python oracle.py < question.json > answers.json
+
+A question has texts with labels (-1 or 1), configurations, the number of each
+text's configuration, the number of bins and the list of stop words. The answers
+are, for each text, its tokens, small letters, the hashes of its n-grams and the
+row that scikit-learn's HashingVectorizer makes, and the weighted features of
+all texts, as the code of Khodak+ 2020 defines them.
 """
 
 import json
@@ -12,11 +16,13 @@ import sys
 from unicodedata import category
 
 import mmh3
+import numpy as np
 from nltk.tokenize import TreebankWordTokenizer
 from nltk.util import ngrams
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import normalize
 
-SEED, BINS, ORDER = 20200715, 2**20, 3
+SEED, ORDER = 20200715, 3
 
 
 def sign(char):
@@ -47,34 +53,74 @@ TOKENIZERS = {
 }
 
 
-def hashes(tokens):
-    return [
-        mmh3.hash(" ".join(gram), SEED, signed=False)
-        for n in range(1, ORDER + 1)
-        for gram in ngrams(tokens, n)
-    ]
+def grams(tokens, order):
+    return [" ".join(g) for n in range(1, order + 1) for g in ngrams(tokens, n)]
 
 
-def answer(text):
-    tokens = {name: list(cut(text)) for name, cut in TOKENIZERS.items()}
-    return {
-        "tokens": tokens,
-        "lower": [t.lower() for t in tokens["whitespace"]],
-        "hashes": hashes(tokens["custom"]),
-        "columns": columns(text),
-    }
+def stop_words(words):
+    """Each word, capitalised, and without its punctuation."""
+    stops = set(words) | {word.capitalize() for word in words}
+    return stops | {"".join(c for c in word if not sign(c)) for word in words}
 
 
-def columns(text):
-    """HashingVectorizer's columns and values, unigrams to trigrams, seed 0."""
+def bag(text, config, bins, stops):
+    tokens = list(TOKENIZERS[config["Tokenizer"]](text))
+    if config["StopWords"]:
+        tokens = [t for t in tokens if t not in stops]
+    if config["Lower"]:
+        tokens = [t.lower() for t in tokens]
+    row = np.zeros(bins)
+    for gram in grams(tokens, config["Order"]):
+        row[mmh3.hash(gram, config["HashSeed"], signed=False) % bins] += 1
+    return np.sign(row) if config["Binary"] else row
+
+
+def weighted(raw, config, p, q):
+    alpha, row = config["Alpha"], raw.copy()
+    if config["Weighting"] == "nb":
+        row *= np.log2((p + alpha) / (p + alpha).sum() / ((q + alpha) / (q + alpha).sum()))
+    elif config["Weighting"] == "sif":
+        total = (p + q).sum()
+        row *= total * alpha / (total * alpha + p + q)
+    if config["Preprocess"] == "average":
+        row /= raw.sum() or 1
+    elif config["Preprocess"] == "normalize":
+        row = normalize(row[None])[0]
+    return row
+
+
+def features(question):
+    """All texts, the first `train` of which are counted, mixed as they are."""
+    configs = [question["configs"][k] for k in question["of"]]
+    stops, bins = stop_words(question["stops"]), question["bins"]
+    raw = np.array([bag(t, c, bins, stops) for t, c in zip(question["texts"], configs)])
+    y, n = np.array(question["labels"]), question["train"]
+    p, q = (raw[:n][y[:n] == label].sum(0) for label in (1, -1))
+    rows = [weighted(r, c, p, q) for r, c in zip(raw, configs)]
+    return [[np.flatnonzero(r).tolist(), r[r != 0].tolist()] for r in rows]
+
+
+def columns(text, bins):
+    """scikit-learn's columns and values, n-grams of words, seed 0."""
     vectorizer = HashingVectorizer(
         tokenizer=str.split, token_pattern=None, lowercase=False, norm=None,
-        alternate_sign=False, ngram_range=(1, ORDER), n_features=BINS)
+        alternate_sign=False, ngram_range=(1, ORDER), n_features=bins)
     row = vectorizer.transform([text])
     row.sort_indices()
     return [row.indices.tolist(), row.data.tolist()]
 
 
+def answer(text, bins):
+    tokens = {name: list(cut(text)) for name, cut in TOKENIZERS.items()}
+    return {
+        "tokens": tokens,
+        "small": [t.lower() for t in tokens["whitespace"]],
+        "hashes": [mmh3.hash(g, SEED, signed=False) for g in grams(tokens["custom"], ORDER)],
+        "columns": columns(text, bins),
+    }
+
+
 if __name__ == "__main__":
-    texts = json.load(sys.stdin)
-    json.dump([answer(text) for text in texts], sys.stdout)
+    question = json.load(sys.stdin)
+    answers = [answer(text, question["bins"]) for text in question["texts"]]
+    json.dump({"texts": answers, "features": features(question)}, sys.stdout)
