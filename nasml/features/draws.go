@@ -1,0 +1,120 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// The random numbers of the features are functions of a key and of their place,
+// two counters of 32 bits, so that they are the same however a matrix is cut
+// into blocks, on every device, and as a graph makes them they need never be
+// kept. The function is Threefry-2x32 with 20 rounds (Salmon+ 2011, "Parallel
+// random numbers: as easy as 1, 2, 3").
+
+var (
+	threefryTurns = [2][4]int{{13, 15, 26, 6}, {17, 29, 16, 24}}
+	threefryMark  = uint32(0x1BD11BDA)
+)
+
+// threefry is the host's version.
+func threefry(key, counter [2]uint32) [2]uint32 {
+	keys := [3]uint32{key[0], key[1], key[0] ^ key[1] ^ threefryMark}
+	a, b := counter[0]+keys[0], counter[1]+keys[1]
+	for round := range uint32(5) {
+		for _, turn := range threefryTurns[round%2] {
+			a += b
+			b = bits.RotateLeft32(b, turn) ^ a
+		}
+		a += keys[(round+1)%3]
+		b += keys[(round+2)%3] + round + 1
+	}
+	return [2]uint32{a, b}
+}
+
+// threefryGraph is the graph's version: key has shape [2], a and b are the
+// counters, all are uint32.
+func threefryGraph(key, a, b *Node) (*Node, *Node) {
+	at := func(i int) *Node { return Reshape(Slice(key, AxisElem(i))) }
+	keys := [3]*Node{at(0), at(1), BitwiseXor(BitwiseXor(at(0), at(1)), Scalar(key.Graph(), dtypes.Uint32, threefryMark))}
+	a, b = Add(a, keys[0]), Add(b, keys[1])
+	for round := range 5 {
+		for _, turn := range threefryTurns[round%2] {
+			a = Add(a, b)
+			b = BitwiseOr(BitwiseShiftLeftScalar(b, uint32(turn)), BitwiseShiftRightLogicalScalar(b, uint32(32-turn)))
+			b = BitwiseXor(b, a)
+		}
+		a = Add(a, keys[(round+1)%3])
+		b = Add(b, AddScalar(keys[(round+2)%3], float64(round+1)))
+	}
+	return a, b
+}
+
+// draw is a distribution of independent numbers.
+type draw string
+
+const (
+	normal  draw = "normal"
+	cauchy  draw = "cauchy"
+	uniform draw = "uniform" // on [0, 2π]
+)
+
+// drawKey is the key of a stream of numbers.
+func drawKey(seed uint64, parts ...string) [2]uint32 {
+	k := runs.Source(seed, append([]string{"random Fourier features"}, parts...)...).Uint64()
+	return [2]uint32{uint32(k), uint32(k >> 32)}
+}
+
+// drawGraph is a matrix of float32 numbers, of which the one in row i and
+// column j depends on (key, i, j) alone. It is a graph function.
+func drawGraph(key *Node, rows, cols int, of draw) *Node {
+	key.AssertDims(2)
+	g := key.Graph()
+	shape := shapes.Make(dtypes.Uint32, rows, cols)
+	a, b := threefryGraph(key, Iota(g, shape, 0), Iota(g, shape, 1))
+	u := unitGraph(a)
+	switch of {
+	case normal: // Box and Muller
+		return Mul(Sqrt(MulScalar(Log(u), -2)), Cos(MulScalar(unitGraph(b), 2*math.Pi)))
+	case cauchy: // ± cot(πu/2), exact in the tail, which is at small u
+		angle := MulScalar(u, math.Pi/2)
+		size := Div(Cos(angle), Sin(angle))
+		sign := BitwiseAnd(b, Scalar(g, dtypes.Uint32, uint32(1)))
+		return Where(Equal(sign, ScalarZero(g, dtypes.Uint32)), size, Neg(size))
+	case uniform:
+		return MulScalar(u, 2*math.Pi)
+	}
+	panic(fmt.Errorf("features: unknown distribution %q", of))
+}
+
+// unitGraph makes bits uniform numbers on (0, 1): odd multiples of 2⁻²⁴, which
+// float32 has exactly, so that neither 0 nor 1 comes out.
+func unitGraph(random *Node) *Node {
+	n := ConvertDType(BitwiseShiftRightLogicalScalar(random, uint32(9)), dtypes.Float32)
+	return MulScalar(AddScalar(n, 0.5), 0x1p-23)
+}
+
+// drawAt is the host's version of one number of [drawGraph], in float64.
+func drawAt(key [2]uint32, row, col uint32, of draw) float64 {
+	random := threefry(key, [2]uint32{row, col})
+	unit := func(n uint32) float64 { return (float64(n>>9) + 0.5) * 0x1p-23 }
+	u, v := unit(random[0]), unit(random[1])
+	switch of {
+	case normal:
+		return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*v)
+	case cauchy:
+		size := 1 / math.Tan(math.Pi/2*u)
+		if random[1]&1 == 1 {
+			size = -size
+		}
+		return size
+	default:
+		return 2 * math.Pi * u
+	}
+}

@@ -1,0 +1,390 @@
+package features
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/gomlx/gomlx/core/tensors"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Kernel is a shift-invariant kernel.
+type Kernel string
+
+const (
+	Gaussian  Kernel = "gaussian"  // exp(−γ‖x − x′‖₂²)
+	Laplacian Kernel = "laplacian" // exp(−γ‖x − x′‖₁)
+)
+
+// FourierConfig is a configuration of Khodak+ 2020 for images (Appendix B.2.1).
+type FourierConfig struct {
+	Kernel     Kernel
+	Gamma      float64 // bandwidth γ > 0
+	Preprocess Preprocess
+}
+
+// Check returns an error where a field makes no sense.
+func (c FourierConfig) Check() error {
+	switch {
+	case c.Kernel != Gaussian && c.Kernel != Laplacian:
+		return fmt.Errorf("found kernel %q, expected %s or %s", c.Kernel, Gaussian, Laplacian)
+	case c.Preprocess != Raw && c.Preprocess != MinMax && c.Preprocess != Standard && c.Preprocess != UnitRows:
+		return fmt.Errorf("found preprocessing %q, expected %s, %s, %s or %s", c.Preprocess, Raw, MinMax, Standard, UnitRows)
+	case !(c.Gamma > 0 && c.Gamma <= math.MaxFloat32):
+		return fmt.Errorf("found bandwidth γ = %v, expected a positive number", c.Gamma)
+	}
+	return nil
+}
+
+// factor is what the preprocessed inputs are multiplied by, so that W is the
+// same for all bandwidths: the spectral measure of the Gaussian kernel is
+// normal with variance 2γ, that of the Laplacian one is Cauchy with scale γ.
+func (c FourierConfig) factor() float64 {
+	if c.Kernel == Gaussian {
+		return math.Sqrt(2 * c.Gamma)
+	}
+	return c.Gamma
+}
+
+// Fourier is a draw of d random Fourier features (Rahimi and Recht 2007),
+//
+//	φ(x) = √(2/d)·cos(√(2γ)·Wx + b),   W ~ N(0, I),   b ~ U[0, 2π],
+//
+// for the Gaussian kernel, and with γ·W, W standard Cauchy, for the Laplacian.
+// Feature j is the same whatever d is.
+type Fourier struct {
+	Dim  int // d
+	Seed uint64
+	// Fresh gives every configuration a draw of its own. Otherwise all share
+	// the two matrices and the offsets, as in the code of Khodak+ 2020.
+	Fresh bool
+}
+
+// Rows are examples, each with its configuration.
+type Rows struct {
+	X       Table
+	Scaling *Scaling // of the training examples; may be nil where no configuration needs it
+	Configs []FourierConfig
+	Config  []int // of each row, an index of Configs; if nil, all have Configs[0]
+}
+
+// Features is the matrix Φ of the features of some rows, [n, d]. It is a
+// [Stepper]. It is not for use by two goroutines at once.
+type Features struct {
+	e       *Engine
+	f       Fourier
+	rows    Rows
+	groups  []featureGroup
+	keep    bool
+	kept    map[int]*tensors.Tensor // features of a block, by its first row in the order of the groups
+	weights *tensors.Tensor         // where there is one group only
+	offsets *tensors.Tensor
+}
+
+// featureGroup are the rows that have W in common.
+type featureGroup struct {
+	kernel Kernel
+	draw   string // names the stream of a fresh draw
+	rows   []int  // of the table
+	first  int    // place of the first one, all groups' rows in order
+}
+
+// Features makes the features of the rows on the device, where n·d numbers
+// have room in keepBytes; otherwise every product makes them anew, block by
+// block, and W at the beginning of each.
+//
+// It is an error where a configuration makes no sense, the sizes differ, or an
+// input is not finite.
+func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes int64) (*Features, error) {
+	if err := rows.check(); err != nil {
+		return nil, fmt.Errorf("random Fourier features: %w", err)
+	}
+	if f.Dim < 1 || f.Dim > math.MaxInt32 {
+		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
+	}
+	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
+	m.keep = int64(rows.X.Rows)*int64(f.Dim)*int64(e.dtype.Size()) <= keepBytes
+	m.group()
+	if !m.keep {
+		return m, nil
+	}
+	err := m.each(ctx, func(b block) error { m.kept[b.first] = b.phi; return nil })
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (r *Rows) check() error {
+	if err := r.X.check(); err != nil {
+		return err
+	}
+	if len(r.Configs) == 0 {
+		return fmt.Errorf("found no configuration")
+	}
+	for i, c := range r.Configs {
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("configuration %d: %w", i, err)
+		}
+		if c.Preprocess != MinMax && c.Preprocess != Standard {
+			continue
+		}
+		if r.Scaling == nil || len(r.Scaling.mean) != r.X.Cols {
+			return fmt.Errorf("configuration %d preprocesses by %s: expected a Scaling of %d columns, from FitScaling", i, c.Preprocess, r.X.Cols)
+		}
+	}
+	if r.Config != nil && len(r.Config) != r.X.Rows {
+		return fmt.Errorf("found the configurations of %d rows, expected %d", len(r.Config), r.X.Rows)
+	}
+	for i, c := range r.Config {
+		if c < 0 || c >= len(r.Configs) {
+			return fmt.Errorf("row %d has configuration %d of %d", i, c, len(r.Configs))
+		}
+	}
+	return nil
+}
+
+// config is that of row i.
+func (r *Rows) config(i int) (index int, c FourierConfig) {
+	if r.Config != nil {
+		index = r.Config[i]
+	}
+	return index, r.Configs[index]
+}
+
+// group sorts the rows by what they have in common.
+func (m *Features) group() {
+	places := map[featureKey]int{}
+	for i := range m.rows.X.Rows {
+		index, c := m.rows.config(i)
+		key := featureKey{c.Kernel, ""}
+		if m.f.Fresh {
+			key.draw = strconv.Itoa(index)
+		}
+		at, ok := places[key]
+		if !ok {
+			at = len(m.groups)
+			places[key] = at
+			m.groups = append(m.groups, featureGroup{kernel: c.Kernel, draw: key.draw})
+		}
+		m.groups[at].rows = append(m.groups[at].rows, i)
+	}
+	first := 0
+	for i := range m.groups {
+		m.groups[i].first = first
+		first += len(m.groups[i].rows)
+	}
+}
+
+type featureKey struct {
+	kernel Kernel
+	draw   string
+}
+
+// Dims are n and d.
+func (m *Features) Dims() (rows, cols int) { return m.rows.X.Rows, m.f.Dim }
+
+// Kept reports whether the features stay on the device.
+func (m *Features) Kept() bool { return m.keep }
+
+// Close frees the memory of the device.
+func (m *Features) Close() {
+	for _, t := range m.kept {
+		_ = t.FinalizeAll() // nothing to be done where that fails
+	}
+	for _, t := range []*tensors.Tensor{m.weights, m.offsets} {
+		if t != nil {
+			_ = t.FinalizeAll()
+		}
+	}
+	m.kept, m.weights, m.offsets = nil, nil, nil
+}
+
+// block is some rows of one group with their features. Behind the last row it
+// has others, up to the size of a compiled shape: all zero as inputs, so that
+// their features are not.
+type block struct {
+	rows  []int // of the table
+	first int   // key of Features.kept
+	size  int   // with those that only fill up
+	phi   *tensors.Tensor
+}
+
+// each calls do with every block in turn. Where features are not kept, they
+// are freed after it.
+func (m *Features) each(ctx context.Context, do func(block) error) error {
+	for g := range m.groups {
+		if err := m.eachOf(ctx, &m.groups[g], do); err != nil {
+			return fmt.Errorf("random Fourier features of shape [%d, %d]: %w", m.rows.X.Rows, m.f.Dim, err)
+		}
+	}
+	return nil
+}
+
+func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) error) error {
+	var weights *tensors.Tensor
+	defer func() {
+		if weights != nil && weights != m.weights {
+			_ = weights.FinalizeAll()
+		}
+	}()
+	for at := 0; at < len(g.rows); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		size := m.e.blockSize(m.f.Dim, len(g.rows)-at)
+		b := block{rows: g.rows[at:min(at+size, len(g.rows))], first: g.first + at, size: size, phi: m.kept[g.first+at]}
+		at += size
+		if b.phi != nil {
+			if err := do(b); err != nil {
+				return err
+			}
+			continue
+		}
+		var err error
+		if weights == nil {
+			if weights, err = m.drawWeights(g); err != nil {
+				return err
+			}
+		}
+		if b.phi, err = m.e.features(m.inputs(b), weights, m.offsets, b.size, m.f.Dim); err != nil {
+			return err
+		}
+		err = do(b)
+		if m.kept[b.first] != b.phi {
+			_ = b.phi.FinalizeAll()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawWeights draws W, [p, d], and the offsets, [d]. A W that all rows share
+// is kept, because its next use is sure.
+func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
+	if m.weights != nil {
+		return m.weights, nil
+	}
+	of := normal
+	if g.kernel == Laplacian {
+		of = cauchy
+	}
+	weights, err := m.e.draw(drawKey(m.f.Seed, string(of), g.draw), m.rows.X.Cols, m.f.Dim, of)
+	if err != nil {
+		return nil, err
+	}
+	if m.offsets == nil || m.f.Fresh {
+		if m.offsets != nil {
+			_ = m.offsets.FinalizeAll()
+		}
+		if m.offsets, err = m.e.draw(drawKey(m.f.Seed, "offsets", g.draw), 1, m.f.Dim, uniform); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.groups) == 1 && !m.keep {
+		m.weights = weights
+	}
+	return weights, nil
+}
+
+// inputs are the preprocessed inputs of a block times the bandwidth's factor.
+func (m *Features) inputs(b block) []float32 {
+	p := m.rows.X.Cols
+	x := make([]float32, b.size*p)
+	for i, row := range b.rows {
+		_, c := m.rows.config(row)
+		m.rows.Scaling.applyTo(x[i*p:(i+1)*p], m.rows.X.Row(row), c.Preprocess, c.factor())
+	}
+	return x
+}
+
+// MulTo is dst = ΦX.
+func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
+	if err := fits(m, dst, x); err != nil {
+		return err
+	}
+	right, err := m.e.upload(x)
+	if err != nil {
+		return err
+	}
+	defer right.finalize()
+	return m.each(ctx, func(b block) error {
+		y, err := m.e.mul(b.phi, right.tensor)
+		if err != nil {
+			return err
+		}
+		b.scatter(dst, y)
+		return nil
+	})
+}
+
+// MulTransTo is dst = ΦᵀY.
+func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
+	if err := fits(m, y, dst); err != nil {
+		return err
+	}
+	dst.Zero()
+	return m.each(ctx, func(b block) error {
+		z, err := m.e.mulTrans(b.phi, b.gather(y))
+		if err != nil {
+			return err
+		}
+		addTransposed(dst, z)
+		return nil
+	})
+}
+
+// StepTo is [Stepper.StepTo] with A = Φ.
+func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error {
+	if err := fits(m, y, x); err != nil {
+		return err
+	}
+	right, err := m.e.upload(x)
+	if err != nil {
+		return err
+	}
+	defer right.finalize()
+	dst.Zero()
+	return m.each(ctx, func(b block) error {
+		yNew, z, err := m.e.step(b.phi, right.tensor, b.gather(y), shift, scale, len(b.rows))
+		if err != nil {
+			return err
+		}
+		b.scatter(y, yNew)
+		addTransposed(dst, z)
+		return nil
+	})
+}
+
+// gather are the block's rows of Y, then zeros.
+func (b block) gather(y *mat.Dense) *mat.Dense {
+	_, k := y.Dims()
+	out := mat.NewDense(b.size, k, nil)
+	for i, row := range b.rows {
+		copy(out.RawRowView(i), y.RawRowView(row))
+	}
+	return out
+}
+
+// scatter stores the block's rows in Y.
+func (b block) scatter(y *mat.Dense, rows []float64) {
+	_, k := y.Dims()
+	for i, row := range b.rows {
+		copy(y.RawRowView(row), rows[i*k:(i+1)*k])
+	}
+}
+
+// addTransposed adds zᵀ, where z has shape [k, d], to m, [d, k].
+func addTransposed(m *mat.Dense, z []float64) {
+	d, k := m.Dims()
+	for j := range k {
+		for i, v := range z[j*d : (j+1)*d] {
+			m.RawRowView(i)[j] += v
+		}
+	}
+}
