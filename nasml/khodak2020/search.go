@@ -35,7 +35,8 @@ type search struct {
 	step    func(note string)
 
 	spent   cost            // of the search itself
-	looking float64         // seconds of looking at test examples and oracles
+	tested  float64         // seconds of the baselines' looking at test examples
+	looking float64         // seconds of looking at oracles, and at test examples otherwise
 	oracles map[int]float64 // by configuration
 	series  map[string][]float64
 }
@@ -59,7 +60,7 @@ func (s *search) run(ctx context.Context) (runs.Result, error) {
 		err = s.alone(ctx)
 	}
 	return runs.Result{Series: s.series, Values: map[string]float64{
-		"calls": float64(len(s.series["best"])), "seconds": s.spent.seconds, "madds": s.spent.madds, "looking": s.looking,
+		"calls": float64(len(s.series["best"])), "seconds": s.spent.seconds, "madds": s.spent.madds, "looking": s.tested + s.looking,
 	}}, err
 }
 
@@ -70,10 +71,11 @@ func (s *search) drawSeed(parts ...string) uint64 {
 
 // moment is what is known when a solver call has been judged.
 type moment struct {
-	dim   int
-	best  int
-	score float64
-	spent cost
+	dim    int
+	best   int
+	score  float64
+	spent  cost
+	tested float64
 }
 
 // record looks at the test examples and the oracle and appends a call.
@@ -92,7 +94,7 @@ func (s *search) record(ctx context.Context, m moment, observed func() (float64,
 	s.looking += time.Since(begun).Seconds()
 	for name, v := range map[string]float64{
 		"best": float64(m.best), "score": m.score, "dim": float64(m.dim), "observed": seen, "oracle": oracle,
-		"seconds": m.spent.seconds, "madds": m.spent.madds, "seconds_total": m.spent.seconds + s.looking,
+		"seconds": m.spent.seconds, "madds": m.spent.madds, "seconds_total": m.spent.seconds + m.tested + s.looking,
 	} {
 		s.series[name] = append(s.series[name], v)
 	}
@@ -140,7 +142,7 @@ func (s *search) share(ctx context.Context) error {
 		return err
 	}
 	for t, o := range trace.Rounds {
-		m := moment{o.Dim, o.Best, o.Scores[slices.Index(o.Index, o.Best)], spent[t]}
+		m := moment{dim: o.Dim, best: o.Best, score: o.Scores[slices.Index(o.Index, o.Best)], spent: spent[t]}
 		if err := s.record(ctx, m, func() (float64, error) { return s.testError(ctx, models[t], o.Best) }); err != nil {
 			return err
 		}
@@ -163,10 +165,15 @@ func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []
 	losses, errs, err := m.values(ctx, validSplit, configsOf(round, round.Valid))
 	spent.seconds += time.Since(begun).Seconds()
 	s.spent.add(spent)
+	return m, s.scores(losses, errs), err
+}
+
+// scores are what validation examples are judged by.
+func (s *search) scores(losses, errs []float64) []float64 {
 	if s.rules.Score == "error" {
-		return m, errs, err
+		return errs
 	}
-	return m, losses, err
+	return losses
 }
 
 // configsOf are the configurations of examples, by their place in the pool.
@@ -192,11 +199,11 @@ func (s *search) retrain(ctx context.Context, winner int) error {
 		return err
 	}
 	s.spent.add(spent)
-	_, errs, err := m.values(ctx, validSplit, []int{winner})
+	losses, errs, err := m.values(ctx, validSplit, []int{winner})
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, moment{s.d, winner, mean(errs), s.spent}, func() (float64, error) { return s.testError(ctx, m, winner) })
+	return s.record(ctx, moment{dim: s.d, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}, func() (float64, error) { return s.testError(ctx, m, winner) })
 }
 
 // alone is random search, successive halving or Hyperband.
@@ -213,22 +220,21 @@ func (s *search) alone(ctx context.Context) error {
 	for i := range pool {
 		pool[i] = i % s.n
 	}
-	var spent []cost
-	var tested []float64
+	var after []moment
+	var errs []float64 // test error of every try
 	tries, err := halving.Hyperband(ctx, pool, ladders, s.rules, func(ctx context.Context, config, d int) (float64, error) {
 		defer s.step(fmt.Sprintf("%s, %d features, seed %d", s.method, d, s.seed))
-		score, test, err := s.try(ctx, config, d, len(spent))
-		spent, tested = append(spent, s.spent), append(tested, test)
+		score, test, err := s.try(ctx, config, d, len(after))
+		after, errs = append(after, moment{dim: d, best: -1, score: 1, spent: s.spent, tested: s.tested}), append(errs, test)
 		return score, err
 	})
 	if err != nil {
 		return err
 	}
 	for i, try := range tries {
-		m := moment{dim: try.Resource, best: -1, score: 1, spent: spent[i]}
-		observed := 1.0
+		m, observed := after[i], 1.0
 		if try.Best >= 0 {
-			m.best, m.score, observed = pool[tries[try.Best].Arm], tries[try.Best].Score, tested[try.Best]
+			m.best, m.score, observed = pool[tries[try.Best].Arm], tries[try.Best].Score, errs[try.Best]
 		}
 		if s.method == randomSearch && m.best >= 0 {
 			s.oracles[m.best] = observed // its own training is one with all d features
@@ -256,11 +262,8 @@ func (s *search) try(ctx context.Context, config, d, number int) (score, test fl
 	s.spent.add(spent)
 	begun = time.Now()
 	test, err = s.testError(ctx, m, config)
-	s.looking += time.Since(begun).Seconds()
-	if s.rules.Score == "error" {
-		return mean(errs), test, err
-	}
-	return mean(losses), test, err
+	s.tested += time.Since(begun).Seconds()
+	return mean(s.scores(losses, errs)), test, err
 }
 
 // signal is Figure 1: the accuracy of every configuration with the shared

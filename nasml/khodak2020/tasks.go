@@ -27,7 +27,7 @@ var taskTitles = map[string]string{imageTask: "CIFAR-10", reviewTask: "IMDb"}
 
 // TaskParams are the parameters of the two problems.
 type TaskParams struct {
-	Tasks   []string // "cifar-10": ridge regression on random Fourier features; "imdb": a linear SVM on hashed n-grams
+	Tasks   []string  // "cifar-10": ridge regression on random Fourier features; "imdb": a linear SVM on hashed n-grams
 	Images  data.Name // cifar-10, or the synthetic stand-in
 	Reviews data.Name // imdb, or the synthetic stand-in
 	Reading string    // "paper" or "code": see halving.Rules, and reviewConfigs
@@ -56,11 +56,11 @@ var paperTasks = TaskParams{
 	Lambda: 0.5, Tol: 1e-3, SVMTol: 1e-5, Epochs: 1000, KeepGB: 4, Seeds: 10, Confidence: 0.95,
 }
 
-// quickTasks are a tenth of the examples.
+// quickTasks have about a tenth of the examples and a looser SVM.
 var quickTasks = func() TaskParams {
 	p := paperTasks
 	p.ImageTrain, p.ImageValid, p.ImageTest = 4096, 2048, 1000
-	p.ReviewTrain, p.ReviewValid, p.ReviewTest = 4000, 2000, 4000
+	p.ReviewTrain, p.ReviewValid, p.ReviewTest = 3000, 1500, 2000
 	p.SVMTol, p.Epochs, p.Seeds, p.KeepGB = 1e-3, 100, 5, 1
 	return p
 }()
@@ -126,8 +126,9 @@ type opened struct {
 	fingerprint string
 	sizes       [3]int
 	synthetic   bool
-	images      *imageProblem  // with everything but configurations
-	reviews     *reviewProblem // likewise
+	engine      *features.Engine // of all trials, so that each shape is compiled once
+	images      *imageProblem    // with everything but configurations
+	reviews     *reviewProblem   // likewise
 }
 
 // open loads the examples of a task.
@@ -260,12 +261,12 @@ func spread(n, of int) []int {
 }
 
 // problem is a task with the pool of configurations of a seed.
-func (o *opened) problem(configs int, seed uint64, engine *features.Engine) problem {
+func (o *opened) problem(configs int, seed uint64) problem {
 	p := o.params
 	fresh := slices.Contains(p.Fresh, o.task)
 	if o.task == imageTask {
 		q := *o.images
-		q.engine, q.configs, q.fresh = engine, imageConfigs(configs, seed), fresh
+		q.engine, q.configs, q.fresh = o.engine, imageConfigs(configs, seed), fresh
 		return &q
 	}
 	q := *o.reviews
@@ -280,32 +281,32 @@ func (o *opened) problem(configs int, seed uint64, engine *features.Engine) prob
 
 // device opens what the task computes on: XLA for images, this machine's Go
 // for reviews.
-func (o *opened) device() (engine *features.Engine, name, device string, err error) {
+func (o *opened) device() (name, device string, err error) {
 	if o.task == reviewTask {
-		return nil, "go", "cpu", nil
+		return "go", "cpu", nil
 	}
 	b, err := backend.Open()
 	if err != nil {
-		return nil, "", "", err
+		return "", "", err
+	}
+	if o.engine == nil {
+		o.engine = features.NewEngine(b)
 	}
 	name, device = backend.Describe(b)
-	return features.NewEngine(b), name, device, nil
+	return name, device, nil
+}
+
+// close frees what the trials were computed with.
+func (o *opened) close() {
+	if o.engine != nil {
+		o.engine.Close()
+	}
 }
 
 // sweepOf runs trials of a task one after the other, so that their times can
 // be compared.
-func (o *opened) sweepOf(title string, trials []runs.Trial, units int, run func(ctx context.Context, engine *features.Engine, t runs.Trial, step func(string)) (runs.Result, error)) sweep {
-	var engine *features.Engine
-	return sweep{
-		title: title, trials: trials, workers: 1, storedOnly: o.params.StoredOnly, units: units,
-		backend: func() (name, device string, err error) {
-			engine, name, device, err = o.device()
-			return name, device, err
-		},
-		run: func(ctx context.Context, t runs.Trial, step func(string)) (runs.Result, error) {
-			return run(ctx, engine, t, step)
-		},
-	}
+func (o *opened) sweepOf(title string, trials []runs.Trial, units int, run func(ctx context.Context, t runs.Trial, step func(string)) (runs.Result, error)) sweep {
+	return sweep{title: title, trials: trials, workers: 1, storedOnly: o.params.StoredOnly, units: units, backend: o.device, run: run}
 }
 
 // sizesText says which examples a task had.
@@ -315,4 +316,10 @@ func (o *opened) sizesText() string {
 		text += ", SYNTHETIC DATA, not the paper's"
 	}
 	return text
+}
+
+// reviewParts are the training, validation and test reviews.
+func (p TaskParams) reviewParts(ctx context.Context) ([3]*data.Reviews, error) {
+	train, valid, test, err := data.LoadReviewSplits(ctx, p.Reviews)
+	return [3]*data.Reviews{train, valid, test}, err
 }
