@@ -115,7 +115,7 @@ var imageCode = sync.OnceValues(func() (string, error) {
 })
 
 var reviewCode = sync.OnceValues(func() (string, error) {
-	return runs.CodeVersion(searchSources, halving.Sources, features.TextSources)
+	return runs.CodeVersion(searchSources, halving.Sources, features.TextSources, features.LinearSources)
 })
 
 // opened is a task with its examples, of which every trial makes a problem

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -307,8 +308,9 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 	return nil
 }
 
-// libraries are the import paths of the checkout's packages but for commands
-// and for packages that only tests use.
+// libraries are the import paths of the checkout's packages but for commands,
+// for packages that only tests use, and for internal ones, which another module
+// may not import.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, "./...")
 	cmd.Dir, cmd.Env = s.Root, s.env()
@@ -316,7 +318,8 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
 	}
-	return strings.Fields(string(out)), nil
+	internal := func(path string) bool { return strings.Contains(path, "/internal/") }
+	return slices.DeleteFunc(strings.Fields(string(out)), internal), nil
 }
 
 // setupCUDA installs the CUDA plugin, where there is a GPU or where forced.
