@@ -250,12 +250,16 @@ func (o *opened) openReviews(ctx context.Context) error {
 	return nil
 }
 
-// spread are n of so many places, evenly spaced: the reviews of a class stand
-// together.
+// spread are n of so many places, evenly spaced but for every second one, which
+// is the next place where there is room: so classes that stand together keep
+// their shares, and classes that stand in turns do too.
 func spread(n, of int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i * of / n
+		if i%2 == 1 && (i+1)*of/n > out[i]+1 {
+			out[i]++
+		}
 	}
 	return out
 }
