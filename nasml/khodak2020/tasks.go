@@ -236,10 +236,13 @@ func (o *opened) openReviews(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if part, err = part.Select(spread(n, part.Len())); err != nil {
+			return err
+		}
 		o.sizes[s] = n
-		for _, i := range spread(n, part.Len()) {
+		for i, text := range part.Texts {
 			o.reviews.rows[s] = append(o.reviews.rows[s], len(texts))
-			texts = append(texts, part.Texts[i])
+			texts = append(texts, text)
 			o.reviews.labels = append(o.reviews.labels, 2*int8(part.Labels[i])-1)
 		}
 		o.fingerprint += part.Fingerprint + " "
@@ -250,14 +253,14 @@ func (o *opened) openReviews(ctx context.Context) error {
 	return nil
 }
 
-// spread are n of so many places, evenly spaced but for every second one, which
-// is the next place where there is room: so classes that stand together keep
-// their shares, and classes that stand in turns do too.
+// spread are n of so many places, evenly spaced, even and odd ones in turns
+// where there is room: so classes that stand together keep their shares, and
+// classes that stand in turns do too.
 func spread(n, of int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i * of / n
-		if i%2 == 1 && (i+1)*of/n > out[i]+1 {
+		if out[i]%2 != i%2 && out[i]+1 < (i+1)*of/n {
 			out[i]++
 		}
 	}
