@@ -237,7 +237,7 @@ func (r *Corollary31Result) checkValid() runs.Claim {
 	c := claim31("corA2: slope of the choice's excess over the best trained c in |V| at most −1/2", "Corollaries 3.1 and A.2")
 	c.Paper, c.Tolerance = -0.5, slopeTolerance
 	c.Note = fmt.Sprintf("|C| = %d, |T| = %d, jackknife interval over seeds", r.Params.Counts[len(r.Params.Counts)-1], r.Params.At)
-	s, err := jackknife(r.validColumns("sum", "selection"), r.Params.Confidence, slope(floats(r.Params.Valid)))
+	s, err := jackknife(r.validColumns("selection"), r.Params.Confidence, slope(floats(r.Params.Valid)))
 	holds, fails := atMost(-0.5 + slopeTolerance)
 	return judged(c, s, err, holds, fails)
 }

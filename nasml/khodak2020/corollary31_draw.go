@@ -126,11 +126,12 @@ func reference(label string, xs []float64, f func(float64) float64) plots.Series
 	return s
 }
 
-// validColumns is a series of the selection at p.At and the largest |C|, by |V|.
-func (r *Corollary31Result) validColumns(reading, series string) [][]float64 {
+// validColumns is a series of the selection at p.At and the largest |C|, by
+// |V|, with λ of the summed loss.
+func (r *Corollary31Result) validColumns(series string) [][]float64 {
 	var columns [][]float64
 	for v := range r.Params.Valid {
-		columns = append(columns, r.column(selectionName(reading, r.Params.At), series, r.at(v, len(r.Params.Counts)-1)))
+		columns = append(columns, r.column(selectionName("sum", r.Params.At), series, r.at(v, len(r.Params.Counts)-1)))
 	}
 	return columns
 }
@@ -143,10 +144,10 @@ func (r *Corollary31Result) validPanel() plots.Panel {
 	}
 	xs := floats(r.Params.Valid)
 	p.Series = append(p.Series,
-		r.curve("excess over the best trained $c$", xs, r.validColumns("sum", "selection"), true),
-		r.curve(`$\ell_D − \ell_V$ of the choice`, xs, r.validColumns("sum", "gap"), true))
+		r.curve("excess over the best trained $c$", xs, r.validColumns("selection"), true),
+		r.curve(`$\ell_D − \ell_V$ of the choice`, xs, r.validColumns("gap"), true))
 	bound := plots.Series{Label: "bound of Theorem A.2", Reference: true}
-	for i, column := range r.validColumns("sum", "bound") {
+	for i, column := range r.validColumns("bound") {
 		if len(column) > 0 {
 			bound.X, bound.Y = append(bound.X, xs[i]), append(bound.Y, stat.Mean(column, nil))
 		}
