@@ -63,23 +63,47 @@ func (e *Engine) run(name string, fn func(in []*Node) []*Node, in ...any) ([]*te
 		e.execs[name] = exec.WithName(name).SetMaxCache(-1)
 		exec = e.execs[name]
 	}
-	out, err := exec.Exec(in...)
+	out, err := exec.Call(in...)
 	if err != nil {
 		return nil, fmt.Errorf("running the graph %q: %w", name, err)
 	}
 	return out, nil
 }
 
-// draw is a matrix of random numbers.
-func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, error) {
-	name := fmt.Sprintf("draw %s [%d, %d]", of, rows, cols)
-	out, err := e.run(name, func(in []*Node) []*Node {
-		return []*Node{ConvertDType(drawGraph(in[0], rows, cols, of), e.dtype)}
-	}, key[:])
+// finish waits until a graph has run, by taking one number that it computed.
+// Calls return before, and the memory of inputs that the device shares with
+// the host must not be freed until then.
+func finish(out []*tensors.Tensor, err error) (*tensors.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := download(out[1]); err != nil {
+		finalize(out[0])
+		return nil, err
+	}
 	return out[0], nil
+}
+
+// withOne is a result for [finish], flat.
+func withOne(x *Node) []*Node {
+	x = Reshape(x, x.Shape().Size())
+	return []*Node{x, Slice(x, AxisElem(0))}
+}
+
+// matrix makes a flat input one of so many columns. Matrices go to and from the
+// device flat because XLA on a CPU packs the right side of a product for the
+// processor and keeps that packed form by the address of the memory, where it
+// is an input as it stands: another matrix at the same address would be taken
+// for the old one. A reshaped input is not kept, and costs nothing.
+func matrix(flat *Node, cols int) *Node { return Reshape(flat, -1, cols) }
+
+// draw is a matrix of random numbers.
+func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, error) {
+	in := tensors.FromFlatDataAndDimensions(key[:], 2)
+	defer finalize(in)
+	return finish(e.run(fmt.Sprintf("draw %s [%d, %d]", of, rows, cols), func(in []*Node) []*Node {
+		return withOne(ConvertDType(drawGraph(in[0], rows, cols, of), e.dtype))
+	}, in))
 }
 
 // FourierGraph is √(2/d)·cos(XW + b): x has shape [n, p] and holds inputs times
@@ -93,22 +117,23 @@ func FourierGraph(x, w, b *Node) *Node {
 	return MulScalar(Cos(phase), math.Sqrt(2/float64(d)))
 }
 
-// features are those of a block, [size, d], of its inputs, [size, p].
-func (e *Engine) features(x []float32, w, b *tensors.Tensor, size, d int) (*tensors.Tensor, error) {
-	in := tensors.FromFlatDataAndDimensions(x, size, len(x)/size)
+// features are those of a block, [size, d], of its inputs, [size, p]; all flat.
+func (e *Engine) features(x []float32, w, b *tensors.Tensor, size int) (*tensors.Tensor, error) {
+	in := tensors.FromFlatDataAndDimensions(x, len(x))
 	defer finalize(in)
-	out, err := e.run("features", func(in []*Node) []*Node {
-		return []*Node{FourierGraph(ConvertDType(in[0], e.dtype), in[1], in[2])}
-	}, in, w, b)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
+	p := len(x) / size
+	return finish(e.run(fmt.Sprintf("features of %d inputs", p), func(in []*Node) []*Node {
+		d := in[2].Shape().Size()
+		x := ConvertDType(in[0], e.dtype)
+		return withOne(FourierGraph(matrix(x, p), matrix(in[1], d), matrix(in[2], d)))
+	}, in, w, b))
 }
 
 // mul is ΦX, [n, k] row-major, on the host.
-func (e *Engine) mul(phi, x *tensors.Tensor) ([]float64, error) {
-	out, err := e.run("mul", func(in []*Node) []*Node { return []*Node{Dot(in[0], in[1]).Product()} }, phi, x)
+func (e *Engine) mul(phi *tensors.Tensor, x uploaded) ([]float64, error) {
+	out, err := e.run(x.name("mul"), func(in []*Node) []*Node {
+		return []*Node{Dot(matrix(in[0], x.rows), matrix(in[1], x.cols)).Product()}
+	}, phi, x.tensor)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +148,9 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 		return nil, err
 	}
 	defer right.finalize()
-	out, err := e.run("mulTrans", func(in []*Node) []*Node {
-		return []*Node{Dot(Transpose(in[1], 0, 1), in[0]).Product()}
+	out, err := e.run(right.name("mulTrans"), func(in []*Node) []*Node {
+		d := in[0].Shape().Size() / right.rows
+		return []*Node{Dot(Transpose(matrix(in[1], right.cols), 0, 1), matrix(in[0], d)).Product()}
 	}, phi, right.tensor)
 	if err != nil {
 		return nil, err
@@ -134,7 +160,7 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 
 // step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in
 // the others, and YᵀΦ with it.
-func (e *Engine) step(phi, x *tensors.Tensor, y *mat.Dense, shift, scale []float64, rows int) (newY, z []float64, err error) {
+func (e *Engine) step(phi *tensors.Tensor, x uploaded, y *mat.Dense, shift, scale []float64, rows int) (newY, z []float64, err error) {
 	size, k := y.Dims()
 	add := mat.NewDense(size, k, nil) // −1·shiftᵀ − Y·diag(scale)
 	mask := mat.NewDense(size, 1, nil)
@@ -152,11 +178,11 @@ func (e *Engine) step(phi, x *tensors.Tensor, y *mat.Dense, shift, scale []float
 		}
 		defer onDevice[i].finalize()
 	}
-	out, err := e.run("step", func(in []*Node) []*Node {
-		phi, x, add, mask := in[0], in[1], in[2], in[3]
+	out, err := e.run(x.name("step"), func(in []*Node) []*Node {
+		phi, x, add, mask := matrix(in[0], x.rows), matrix(in[1], x.cols), matrix(in[2], x.cols), matrix(in[3], 1)
 		y := Mul(Add(Dot(phi, x).Product(), add), mask)
 		return []*Node{y, Dot(Transpose(y, 0, 1), phi).Product()}
-	}, phi, x, onDevice[0].tensor, onDevice[1].tensor)
+	}, phi, x.tensor, onDevice[0].tensor, onDevice[1].tensor)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,8 +193,16 @@ func (e *Engine) step(phi, x *tensors.Tensor, y *mat.Dense, shift, scale []float
 	return newY, z, err
 }
 
-// uploaded is a matrix for the device.
-type uploaded struct{ tensor *tensors.Tensor }
+// uploaded is a matrix for the device, flat there.
+type uploaded struct {
+	tensor     *tensors.Tensor
+	rows, cols int
+}
+
+// name is that of a graph that takes the shape from here.
+func (u uploaded) name(product string) string {
+	return fmt.Sprintf("%s [%d, %d]", product, u.rows, u.cols)
+}
 
 func (u uploaded) finalize() { finalize(u.tensor) }
 
@@ -178,7 +212,7 @@ func finalize(t *tensors.Tensor) { _ = t.FinalizeAll() } // nothing to be done w
 func (e *Engine) upload(m *mat.Dense) (uploaded, error) {
 	rows, cols := m.Dims()
 	if e.dtype == dtypes.Float64 {
-		return uploaded{tensors.FromFlatDataAndDimensions(flat(m), rows, cols)}, nil
+		return uploaded{tensors.FromFlatDataAndDimensions(flat(m), rows*cols), rows, cols}, nil
 	}
 	if e.dtype != dtypes.Float32 {
 		return uploaded{}, fmt.Errorf("random Fourier features: found products of type %s, expected float32 or float64", e.dtype)
@@ -187,7 +221,7 @@ func (e *Engine) upload(m *mat.Dense) (uploaded, error) {
 	for _, v := range flat(m) {
 		data = append(data, float32(v))
 	}
-	return uploaded{tensors.FromFlatDataAndDimensions(data, rows, cols)}, nil
+	return uploaded{tensors.FromFlatDataAndDimensions(data, rows*cols), rows, cols}, nil
 }
 
 // flat are the entries of a matrix, row by row.
@@ -206,6 +240,9 @@ func flat(m *mat.Dense) []float64 {
 // download takes a result from the device and frees it there.
 func download(t *tensors.Tensor) ([]float64, error) {
 	defer finalize(t)
+	if err := t.ToLocal(); err != nil { // unlike ConstFlatData alone, it waits until the device is done
+		return nil, fmt.Errorf("reading a result: %w", err)
+	}
 	out := make([]float64, t.Shape().Size())
 	err := t.ConstFlatData(func(flat any) {
 		switch data := flat.(type) {
@@ -219,6 +256,25 @@ func download(t *tensors.Tensor) ([]float64, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading a result: %w", err)
+	}
+	return out, nil
+}
+
+// numbers are drawn numbers, which are float32 whatever the engine's type is.
+func numbers(t *tensors.Tensor) ([]float32, error) {
+	out := make([]float32, 0, t.Shape().Size())
+	err := t.ConstFlatData(func(flat any) {
+		switch data := flat.(type) {
+		case []float32:
+			out = append(out, data...)
+		case []float64:
+			for _, v := range data {
+				out = append(out, float32(v))
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading drawn numbers: %w", err)
 	}
 	return out, nil
 }

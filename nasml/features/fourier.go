@@ -13,6 +13,7 @@ import (
 // Kernel is a shift-invariant kernel.
 type Kernel string
 
+// The two of Khodak+ 2020.
 const (
 	Gaussian  Kernel = "gaussian"  // exp(−γ‖x − x′‖₂²)
 	Laplacian Kernel = "laplacian" // exp(−γ‖x − x′‖₁)
@@ -250,7 +251,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 				return err
 			}
 		}
-		if b.phi, err = m.e.features(m.inputs(b), weights, m.offsets, b.size, m.f.Dim); err != nil {
+		if b.phi, err = m.e.features(m.inputs(b), weights, m.offsets, b.size); err != nil {
 			return err
 		}
 		err = do(b)
@@ -292,6 +293,23 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 	return weights, nil
 }
 
+// Draws are W, [p, d] row-major, and the offsets b, [d], of a draw that all
+// configurations share, for p inputs: what [Engine.Features] multiplies by.
+func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, err error) {
+	m := &Features{e: e, f: f, rows: Rows{X: Table{Cols: inputs}}, keep: true}
+	weights, err := m.drawWeights(&featureGroup{kernel: kernel})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer finalize(weights)
+	defer m.Close()
+	if w, err = numbers(weights); err != nil {
+		return nil, nil, err
+	}
+	b, err = numbers(m.offsets)
+	return w, b, err
+}
+
 // inputs are the preprocessed inputs of a block times the bandwidth's factor.
 func (m *Features) inputs(b block) []float32 {
 	p := m.rows.X.Cols
@@ -314,7 +332,7 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 	}
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
-		y, err := m.e.mul(b.phi, right.tensor)
+		y, err := m.e.mul(b.phi, right)
 		if err != nil {
 			return err
 		}
@@ -351,7 +369,7 @@ func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scal
 	defer right.finalize()
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
-		yNew, z, err := m.e.step(b.phi, right.tensor, b.gather(y), shift, scale, len(b.rows))
+		yNew, z, err := m.e.step(b.phi, right, b.gather(y), shift, scale, len(b.rows))
 		if err != nil {
 			return err
 		}

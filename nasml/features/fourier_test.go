@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/nasml/lab/nasml/backend"
 )
 
 func goEngine(t *testing.T, dtype dtypes.DType) *Engine {
@@ -90,7 +92,18 @@ func meanCos(x []float64, t float64) float64 {
 // hostFeatures are the features, straight from the formula.
 func hostFeatures(f Fourier, rows Rows) *mat.Dense {
 	n, p := rows.X.Rows, rows.X.Cols
-	out := mat.NewDense(n, f.Dim, nil)
+	drawn := map[string]*mat.Dense{} // of [rows, d]
+	drawAll := func(of draw, size int, parts ...string) *mat.Dense {
+		name := fmt.Sprint(of, parts)
+		if drawn[name] == nil {
+			key := drawKey(f.Seed, parts...)
+			m := mat.NewDense(size, f.Dim, nil)
+			m.Apply(func(i, j int, _ float64) float64 { return float64(float32(drawAt(key, uint32(i), uint32(j), of))) }, m)
+			drawn[name] = m
+		}
+		return drawn[name]
+	}
+	out, scaled, wide := mat.NewDense(n, f.Dim, nil), make([]float32, p), make([]float64, p)
 	for i := range n {
 		index, c := rows.config(i)
 		name := ""
@@ -98,14 +111,15 @@ func hostFeatures(f Fourier, rows Rows) *mat.Dense {
 			name = fmt.Sprint(index)
 		}
 		of := map[Kernel]draw{Gaussian: normal, Laplacian: cauchy}[c.Kernel]
-		scaled := make([]float32, p)
+		w, b := drawAll(of, p, string(of), name), drawAll(uniform, 1, "offsets", name)
 		rows.Scaling.applyTo(scaled, rows.X.Row(i), c.Preprocess, c.factor())
+		for l, v := range scaled {
+			wide[l] = float64(v)
+		}
+		var phase mat.VecDense
+		phase.MulVec(w.T(), mat.NewVecDense(p, wide))
 		for j := range f.Dim {
-			phase := float64(float32(drawAt(drawKey(f.Seed, "offsets", name), 0, uint32(j), uniform)))
-			for l, v := range scaled {
-				phase += float64(v) * float64(float32(drawAt(drawKey(f.Seed, string(of), name), uint32(l), uint32(j), of)))
-			}
-			out.Set(i, j, math.Sqrt(2/float64(f.Dim))*math.Cos(phase))
+			out.Set(i, j, math.Sqrt(2/float64(f.Dim))*math.Cos(phase.AtVec(j)+b.At(0, j)))
 		}
 	}
 	return out
@@ -302,4 +316,44 @@ func TestFeaturesRefuse(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, m.MulTo(t.Context(), mat.NewDense(5, 1, nil), mat.NewDense(3, 1, nil)), "[5, 2]")
 	require.ErrorIs(t, m.MulTo(ctx, mat.NewDense(5, 1, nil), mat.NewDense(2, 1, nil)), context.Canceled)
+}
+
+// XLA on a CPU may keep the packed right side of a product by its address, so
+// the matrices of a search, which come and go, have to be right every time.
+func TestXLASeesNewMatricesAtOldAddresses(t *testing.T) {
+	b, err := backend.Open()
+	if err != nil {
+		t.Skipf("no XLA: %v", err)
+	}
+	e := NewEngine(b)
+	defer e.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	n, p, d := 600, 300, 512
+	x := Table{Rows: n, Cols: p, Data: make([]float32, n*p)}
+	for i := range x.Data {
+		x.Data[i] = rng.Float32()
+	}
+	rows := Rows{X: x, Configs: []FourierConfig{{Gaussian, 0.1, Raw}, {Laplacian, 0.01, Raw}}, Config: make([]int, n)}
+	for i := range rows.Config {
+		rows.Config[i] = i % 2
+	}
+	right, wants := randomMatrix(rng, d, 3), map[uint64]*mat.Dense{}
+	for round := range 8 {
+		f := Fourier{Dim: d, Seed: uint64(round % 2)}
+		want, ok := wants[f.Seed]
+		if !ok {
+			want = mat.NewDense(n, 3, nil)
+			want.Mul(hostFeatures(f, rows), right)
+			wants[f.Seed] = want
+		}
+		m, err := e.Features(t.Context(), f, rows, 0)
+		require.NoError(t, err)
+		got, z := mat.NewDense(n, 3, nil), mat.NewDense(d, 3, nil)
+		require.NoError(t, m.MulTo(t.Context(), got, right))
+		require.True(t, mat.EqualApprox(want, got, 5e-3), "round %d", round)
+		got.Zero()
+		require.NoError(t, m.StepTo(t.Context(), z, got, right, make([]float64, 3), make([]float64, 3)))
+		require.True(t, mat.EqualApprox(want, got, 5e-3), "round %d", round)
+		m.Close()
+	}
 }

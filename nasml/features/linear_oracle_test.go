@@ -134,11 +134,11 @@ func checkOracle(t *testing.T, text []byte) {
 	}
 	for _, c := range o.SVM {
 		rows, labels := oracleRows(c.N, c.D)
-		m, err := FitSVM(ctx, rows, labels, SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-7, MaxEpochs: 1e6, NoIntercept: !c.Intercept, Seed: 3})
+		m, err := FitSVM(ctx, rows, labels, SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-6, MaxEpochs: 1e6, NoIntercept: !c.Intercept, Seed: 3})
 		require.NoError(t, err)
 		require.True(t, m.Converged)
-		require.InEpsilon(t, c.Objective, m.Primal, 1e-5)
-		require.InEpsilon(t, c.Objective, m.Dual, 1e-5)
+		require.InEpsilon(t, c.Objective, m.Primal, 1e-4)
+		require.InEpsilon(t, c.Objective, m.Dual, 1e-4)
 		require.InDeltaSlice(t, c.W, m.Weights, 1e-3)
 		require.InDelta(t, c.B, m.Intercept, 1e-3)
 	}

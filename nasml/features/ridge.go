@@ -37,21 +37,11 @@ type LinearModel struct {
 // It is an error where shapes differ, a parameter makes no sense, a number is
 // not finite, and where ctx ends. Not to converge is none: Solve.Stop says so.
 func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*LinearModel, error) {
+	if err := p.check(a, y); err != nil {
+		return nil, fmt.Errorf("ridge: %w", err)
+	}
 	n, d := a.Dims()
-	rows, k := y.Dims()
-	switch {
-	case rows != n || n == 0:
-		return nil, fmt.Errorf("ridge: found %d rows of features and %d of targets, expected as many and one at least", n, rows)
-	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
-		return nil, fmt.Errorf("ridge: found λ = %v, expected 0 or more", p.Lambda)
-	case p.Solver != "" && p.Solver != "lsqr" && p.Solver != "cg":
-		return nil, fmt.Errorf("ridge: found solver %q, expected lsqr or cg", p.Solver)
-	}
-	for _, norm := range columnNorms(y) {
-		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return nil, fmt.Errorf("ridge: found a target that is not finite")
-		}
-	}
+	_, k := y.Dims()
 	centred, yMeans, y, atb, err := centreProblem(ctx, a, y, !p.NoIntercept)
 	if err != nil {
 		return nil, fmt.Errorf("ridge: %w", err)
@@ -72,6 +62,25 @@ func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*Li
 		}
 	}
 	return m, nil
+}
+
+func (p *RidgeParams) check(a Operator, y *mat.Dense) error {
+	n, _ := a.Dims()
+	rows, _ := y.Dims()
+	switch {
+	case rows != n || n == 0:
+		return fmt.Errorf("found %d rows of features and %d of targets, expected as many and one at least", n, rows)
+	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
+		return fmt.Errorf("found λ = %v, expected 0 or more", p.Lambda)
+	case p.Solver != "" && p.Solver != "lsqr" && p.Solver != "cg":
+		return fmt.Errorf("found solver %q, expected lsqr or cg", p.Solver)
+	}
+	for j, norm := range columnNorms(y) {
+		if math.IsNaN(norm) || math.IsInf(norm, 0) {
+			return fmt.Errorf("found a number of target %d that is not finite", j)
+		}
+	}
+	return nil
 }
 
 // centreProblem returns the centred operator and targets, the means of the

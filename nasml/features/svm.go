@@ -220,10 +220,10 @@ func bounds(high, low float64) (float64, float64) {
 // the row can be shrunk: its variable is at a bound and its gradient holds it
 // there more strongly than any other's did in the epoch before.
 func (s *dualDescent) project(alpha, g float64) (projected float64, shrink bool) {
-	switch {
-	case alpha == 0:
+	switch alpha {
+	case 0:
 		return min(g, 0), g > s.high
-	case alpha == s.upper:
+	case s.upper:
 		return max(g, 0), g < s.low
 	}
 	return g, false

@@ -75,7 +75,7 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 // weight returns the weight of a bin as a function of its two counts p and q,
 // in which N is all that was counted and d the number of bins:
 //
-//	nb    log (p+α)/(Σp+αd) − log (q+α)/(Σq+αd)   (Wang and Manning 2012)
+//	nb    log ((p+α)/(Σp+αd) / ((q+α)/(Σq+αd)))   (Wang and Manning 2012)
 //	sif   Nα / (Nα + p + q)                       (Arora+ 2017: a/(a + frequency))
 //
 // A class that has no text makes nb meaningless, which is an error. Where
@@ -87,13 +87,13 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 		if c.PosRows == 0 || c.NegRows == 0 {
 			return nil, fmt.Errorf("found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"", c.PosRows, c.NegRows)
 		}
-		shift := math.Log(c.NegSum+alpha*d) - math.Log(c.PosSum+alpha*d)
+		pNorm, qNorm := c.PosSum+alpha*d, c.NegSum+alpha*d
 		unit := 1.0
 		if reading == AsCode {
 			unit = math.Log2E
 		}
 		return func(p, q int32) float64 {
-			return unit * (math.Log((float64(p)+alpha)/(float64(q)+alpha)) + shift)
+			return unit * math.Log((float64(p)+alpha)/pNorm/((float64(q)+alpha)/qNorm))
 		}, nil
 	case "sif":
 		a := (c.PosSum + c.NegSum) * alpha
@@ -151,7 +151,7 @@ func (w *weigher) row(cols []int32, vals []float32) {
 		}
 		squares += float64(vals[n]) * float64(vals[n])
 	}
-	scale := 1.0
+	var scale float64
 	switch {
 	case w.preprocess == "average" && raw > 0:
 		scale = 1 / raw

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/gomlx/compute"
@@ -16,7 +17,7 @@ import (
 type benchCmd struct {
 	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
 	Quick bool   `help:"A small benchmark that only shows that everything works."`
-	Only  string `enum:"figure2,supernet,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. Default: both."`
+	Only  string `enum:"figure2,supernet,text,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. text: hashed n-grams of the reviews of Khodak+ 2020. Default: all."`
 	JSON  bool   `name:"json" help:"Print one JSON object a case, each on a line."`
 }
 
@@ -26,36 +27,49 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
-	sweep, supernet := bench.Full, bench.SupernetFull
+	sweep, supernet, text := bench.Full, bench.SupernetFull, bench.TextFull
 	if v.Quick {
-		sweep, supernet = bench.Quick, bench.SupernetQuick
+		sweep, supernet, text = bench.Quick, bench.SupernetQuick, bench.TextQuick
 	}
 	sweep.Log = func(line string) { c.logf("%s", line) }
-	supernet.Log = sweep.Log
+	supernet.Log, text.Log = sweep.Log, sweep.Log
 	if v.Peers {
 		python, err := setupPeers(ctx, c)
 		if err != nil {
 			return err
 		}
-		sweep.Python, supernet.Python = python, python
+		sweep.Python, supernet.Python, text.Python = python, python, python
 	}
 	b, err := backend.Open()
 	if err != nil {
 		return err
 	}
-	if v.Only != "supernet" {
+	if v.wants("figure2") {
 		if err := v.figure2(ctx, c, b, sweep); err != nil {
 			return err
 		}
 	}
-	if v.Only == "figure2" {
-		return nil
+	if v.wants("supernet") {
+		r, err := bench.Supernet(ctx, b, supernet)
+		if err := v.print(c, r, err); err != nil {
+			return err
+		}
 	}
-	r, err := bench.Supernet(ctx, b, supernet)
-	if err != nil {
+	if v.wants("text") {
+		r, err := bench.Text(ctx, text)
+		return v.print(c, r, err)
+	}
+	return nil
+}
+
+func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }
+
+// print prints a result unless there was an error, which it returns.
+func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, err error) error {
+	switch {
+	case err != nil:
 		return err
-	}
-	if v.JSON {
+	case v.JSON:
 		return printJSON(c, "", r)
 	}
 	return r.WriteTable(c.Out)
