@@ -173,9 +173,9 @@ func (r *Corollary31Result) tightPanel() plots.Panel {
 	xs := floats(r.Params.TightCounts)
 	p := plots.Panel{
 		Title: "(c) tight case",
-		X:     plots.Axis{Label: "$|C|$", Scale: plots.Log2}, Y: plots.Axis{Label: `gap / $√(log(2|C|)/2|V|)$`, Min: 0, Max: 1.1},
+		X:     plots.Axis{Label: "$|C|$", Scale: plots.Log2}, Y: plots.Axis{Label: "gap over its bound", Min: 0, Max: 1.1},
 	}
-	p.Series = append(p.Series, r.curve("independent losses", xs, r.tightRatios(), false), plots.HLine("the root of $log(2|C|)$", 1))
+	p.Series = append(p.Series, r.curve("independent losses", xs, r.tightRatios(), false), plots.HLine(`$√(log(2|C|)/2|V|)$`, 1))
 	return below(p)
 }
 

@@ -63,10 +63,28 @@ func (r *Figure2Result) Figure() plots.Figure {
 			}
 			p.Series = append(p.Series, band(method, x, means))
 		}
+		p.Y.Min, p.Y.Max = aroundMeans(p.Series)
 		row = append(row, p)
 	}
 	f.Panels = [][]plots.Panel{row}
 	return f
+}
+
+// aroundMeans are the ends of an error axis: the means, with a fifth of their
+// range around them. Bands of few trials, which may reach beyond every
+// possible error, are cut off there.
+func aroundMeans(series []plots.Series) (low, high float64) {
+	low, high = 1, 0
+	for _, s := range series {
+		for _, y := range s.Y {
+			low, high = min(low, y), max(high, y)
+		}
+	}
+	if low > high {
+		return 0, 0 // nothing was run
+	}
+	margin := max(0.2*(high-low), 0.01)
+	return max(0, low-margin), min(1.02, high+margin)
 }
 
 func band(method string, x []float64, means []runs.Summary) plots.Series {
@@ -145,6 +163,7 @@ func (r *Figure3Result) Figure() plots.Figure {
 			s.Marker = plots.NoMarker
 			p.Series = append(p.Series, s)
 		}
+		p.Y.Min, p.Y.Max = aroundMeans(p.Series)
 		row = append(row, p)
 	}
 	f.Panels = [][]plots.Panel{row}
@@ -179,7 +198,7 @@ func (r *Figure2Result) Check() []runs.Claim {
 		if !r.has(weightSharing, randomSearch) {
 			continue
 		}
-		rounds := halving.Rounds(r.Params.Configs)
+		rounds := max(1, halving.Rounds(r.Params.Configs)) // one configuration has no round
 		half := r.claim(o.task, fmt.Sprintf("figure2-better: weight sharing's oracle error after %d calls below random search's after %d", (rounds+1)/2, rounds), "Figure 2 and Sec. 2")
 		half.Note = "fewer calls; ours is random search's error less weight sharing's, paired by seed"
 		claims = append(claims, r.difference(half, r.atCall(o.task, randomSearch, "oracle", rounds), r.atCall(o.task, weightSharing, "oracle", (rounds+1)/2)))

@@ -276,6 +276,47 @@ func TestSmallFiguresOnGeneratedData(t *testing.T) {
 	}
 }
 
+// One configuration, one feature, one seed: no round, no interval, no panic.
+func TestFigure2AtTheEdges(t *testing.T) {
+	p := Figure2Quick
+	p.TaskParams, p.Configs, p.ImageDim, p.ReviewDim = small(t), 1, 1, 1
+	p.Seeds = 1
+	r, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	for _, c := range r.Check() {
+		require.NotEqual(t, runs.Fails, c.Holds, c.Name)
+	}
+	p.StoredOnly = true
+	empty, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, empty.Figure().Validate())
+	require.NotEmpty(t, empty.Check())
+}
+
+// With nothing in the store the figures say so and judge nothing.
+func TestNothingStoredIsNothingJudged(t *testing.T) {
+	ctx := isolated(t)
+	p := Figure3Quick
+	p.TaskParams = small(t)
+	p.StoredOnly, p.Methods = true, append(slices.Clone(p.Methods), hyperband)
+	three, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	one, err := Figure1(ctx, Figure1Params{p.TaskParams, 8, []int{16}})
+	require.NoError(t, err)
+	q := tiny31()
+	q.StoredOnly = true
+	theorem, err := Corollary31(ctx, q)
+	require.NoError(t, err)
+	for _, r := range []catalog.Result{three, one, theorem} {
+		require.NoError(t, r.Figure().Validate())
+		require.Empty(t, r.Records())
+		for _, c := range r.Check() {
+			require.True(t, c.Holds == runs.NotKnown || c.Name == checkNASCount().Name, c.Name)
+		}
+	}
+}
+
 func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 	var usage *catalog.UsageError
 	for name, change := range map[string]func(*Figure3Params){
