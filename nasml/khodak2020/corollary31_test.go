@@ -150,6 +150,52 @@ func TestTheorem31IsNoStrongerThanA2(t *testing.T) {
 	require.InDelta(t, 0.5+4*math.Sqrt(math.Log(10)/200)+4*math.Sqrt(0.02*(math.Log(16)+math.Log(10))), b.theoremA2(100, 16), 1e-12)
 }
 
+// Algorithm 1's solve with random assignments approaches the minimiser of the
+// expected objective λ‖w‖² + Σ (1/|C|) Σ_c ℓ (Section 1.1): their distance falls
+// as n^−1/2, λ in proportion to n.
+func TestRandomAssignmentApproachesTheExpectedObjective(t *testing.T) {
+	const d, configs, repeats = 6, 4, 12
+	w := newWorld(worldParams{Inputs: 3, Support: 100, Dim: d, Gamma: 0.3, Centers: 3, Top: 0.9}, 8)
+	var maps []*mat.Dense
+	for _, gamma := range []float64{0.01, 0.1, 1, 5} {
+		maps = append(maps, w.features(w.x, gamma))
+	}
+	solve := func(rows *mat.Dense, y *mat.VecDense, lambda float64) *mat.VecDense {
+		var b mat.VecDense
+		b.MulVec(rows.T(), y)
+		out := mat.NewVecDense(d, nil)
+		require.NoError(t, solveShifted(out, rows.T(), lambda, &b))
+		return out
+	}
+	var sizes, distances []float64
+	for n := 200; n <= 12800; n *= 4 {
+		distance := 0.0
+		for repeat := range repeats {
+			rng := runs.RNG(uint64(repeat), "assignments")
+			s := w.sample(n, rng)
+			all, mixed := mat.NewDense(n*configs, d, nil), mat.NewDense(n, d, nil)
+			targets := mat.NewVecDense(n*configs, nil)
+			for i, x := range s.at {
+				for c, phi := range maps { // every map, each with weight 1/|C|
+					row := all.RawRowView(i*configs + c)
+					for j, v := range phi.RawRowView(x) {
+						row[j] = v / math.Sqrt(configs)
+					}
+					targets.SetVec(i*configs+c, s.y[i]/math.Sqrt(configs))
+				}
+				mixed.SetRow(i, maps[rng.IntN(configs)].RawRowView(x))
+			}
+			lambda := 0.05 * float64(n)
+			expected := solve(all, targets, lambda)
+			shared := solve(mixed, mat.NewVecDense(n, s.y), lambda)
+			shared.SubVec(shared, expected)
+			distance += mat.Norm(shared, 2) / mat.Norm(expected, 2) / repeats
+		}
+		sizes, distances = append(sizes, float64(n)), append(distances, distance)
+	}
+	require.InDelta(t, -0.5, slope(sizes)(distances), 0.08, "%v", distances)
+}
+
 // Covers by sets of bounded diameter, against all partitions of few points.
 func TestCoverAndPackingBracketTheCoveringNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -32,7 +32,7 @@ var Figure1Paper = func() Figure1Params {
 
 // Figure1Quick has a twentieth of the images and smaller dimensions.
 var Figure1Quick = func() Figure1Params {
-	p := Figure1Params{quickTasks, 32, []int{64, 128, 256, 512, 1024, 2048}}
+	p := Figure1Params{quickTasks, 32, []int{32, 64, 128, 256, 512, 1024}}
 	p.Tasks = []string{imageTask}
 	p.ImageTrain, p.ImageValid, p.Seeds = 2048, 1024, 4
 	return p
