@@ -347,6 +347,30 @@ func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 }
 
+// As the code has it, the last rung counts where it keeps arms, and random
+// search always has an incumbent.
+func TestRulesOfTheBaselines(t *testing.T) {
+	p := Figure3Paper
+	p.Reading = "code"
+	for _, want := range []struct{ task, method, incumbent string }{
+		{imageTask, successiveHalving, "promoted"}, // ends with one arm, η = 4
+		{reviewTask, successiveHalving, "any"},     // ends with two, η = 2
+		{imageTask, randomSearch, "any"},
+	} {
+		rules, err := p.rules(want.task, want.method)
+		require.NoError(t, err)
+		require.Equal(t, want.incumbent, rules.Incumbent, want)
+	}
+	q := Figure2Quick
+	q.TaskParams, q.Configs, q.ReviewDim = small(t), 4, 256
+	q.Tasks, q.Reading, q.Methods = []string{reviewTask}, "code", []string{randomSearch}
+	r, err := Figure2(isolated(t), q)
+	require.NoError(t, err)
+	for _, v := range r.atCall(reviewTask, randomSearch, "best", 1) {
+		require.GreaterOrEqual(t, v, 0.0)
+	}
+}
+
 // Hyperband's brackets at the authors' settings begin with what they ran.
 func TestLaddersAreTheAuthors(t *testing.T) {
 	p := Figure3Paper
