@@ -261,6 +261,10 @@ func (p Figure2Params) rules(task, method string) (halving.Rules, error) {
 	if err != nil || method == weightSharing || method == fastWeightSharing {
 		return rules, err
 	}
+	if method == randomSearch {
+		rules.Incumbent = "any"
+		return rules, nil
+	}
 	eta := p.ImageEta
 	if task == reviewTask {
 		eta = p.ReviewEta
@@ -270,7 +274,7 @@ func (p Figure2Params) rules(task, method string) (halving.Rules, error) {
 		return rules, err
 	}
 	last := ladders[len(ladders)-1]
-	if method == randomSearch || last[len(last)-1].Arms >= eta {
+	if last[len(last)-1].Arms >= eta {
 		rules.Incumbent = "any"
 	}
 	return rules, nil
