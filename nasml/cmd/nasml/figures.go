@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
-	_ "github.com/nasml/lab/nasml/li2021"    // register their figures
-	_ "github.com/nasml/lab/nasml/oymak2021" // likewise
-	_ "github.com/nasml/lab/nasml/roberts"   // likewise
+	_ "github.com/nasml/lab/nasml/khodak2020" // register their figures
+	_ "github.com/nasml/lab/nasml/li2021"     // likewise
+	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
+	_ "github.com/nasml/lab/nasml/roberts"    // likewise
 	"github.com/nasml/lab/nasml/runs"
 	_ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets
 	"github.com/nasml/lab/plots"
