@@ -13,20 +13,25 @@
 // A package is made when its first figure needs it. There are, from the ground
 // up:
 //
-//	data        MNIST, CIFAR, ImageNet16-120, the table of NAS-Bench-201, augmentation, synthetic generators
+//	data        MNIST, CIFAR, ImageNet16-120, IMDb, the table of NAS-Bench-201, augmentation, synthetic generators
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
 //	runs/bucket a run store in a bucket that many machines share
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201
 //	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on a table (RS, REA, REINFORCE, BOHB)
+//	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
+//	halving     successive halving, Hyperband, weight-sharing rounds; generic over what an arm is
+//	spectral    rank-one estimators, neural tangent kernels, covering numbers and effective dimension
 //	trace       search steps of other frameworks in a file, replayed
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
-//	oymak2021   the figures of Oymak+
-//	li2021      the figures and tables of Li+ (GAEA)
+//	khodak2020  the figures and the corollary of Khodak+
+//	oymak2021   the figures and theorems of Oymak+
+//	roberts     the figure and theorems of Roberts+, and a checker of their conditions
+//	li2021      the figures, tables and theorems of Li+ (GAEA)
 //	notebook    what the cells of the notebooks call
-//	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch
+//	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
 //	cmd/nasml   the command
 //	internal/steady   property tests draw the same cases in every run
 //
@@ -62,6 +67,14 @@
 //	Δ_λ             simplex.Stationarity   scalar                    GAEA eq. 7
 //	τ               TauFirst, TauLast      scalar                    GDAS: temperature
 //	C, N            Channels, Cells                                  NAS-Bench-201: of the first stage, of each stage
+//
+//	p̄, h̄            PBar, HBar             p/n, h/n                  Oymak+ Sec. 5
+//	M̂, ρ²            spectral.Moment, Correlation2                    Oymak+ (8)–(11): rank-one estimate and its squared correlation
+//	K_α, λ₀          K, λ_min               [n, n]                    Oymak+ Definition 3, Assumption 3
+//	φ_α              features.Mixture       Σ α_i φ_i                 Oymak+ Definition 2
+//	L_i, A_i, D_ij   Loss, Far, Between     of roberts.Report         Roberts+ Sec. 3: loss of operation i, of the rest, between two
+//	γ                Gamma                  > 0, joint weak convexity GAEA Assumption 1
+//	T, V, 𝒞          Train, Valid, Arms                               Khodak+ Sec. 2: training and validation set, configurations
 //
 // The papers disagree in one letter that matters: θ is the weights in Oymak+
 // and the architecture parameters in GAEA.
