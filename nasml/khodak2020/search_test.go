@@ -305,7 +305,7 @@ func TestNothingStoredIsNothingJudged(t *testing.T) {
 	one, err := Figure1(ctx, Figure1Params{p.TaskParams, 8, []int{16}})
 	require.NoError(t, err)
 	q := tiny31()
-	q.StoredOnly = true
+	q.StoredOnly, q.Lipschitz = true, []float64{1, 5} // otherwise that part is the shipped one
 	theorem, err := Corollary31(ctx, q)
 	require.NoError(t, err)
 	for _, r := range []catalog.Result{three, one, theorem} {
