@@ -45,7 +45,7 @@ var Figure2Paper = Figure2Params{
 var Figure2Quick = func() Figure2Params {
 	p := Figure2Paper
 	p.TaskParams = quickTasks
-	p.Configs, p.ImageDim, p.ReviewDim, p.Clock = 32, 2048, 1<<16, "madds"
+	p.Configs, p.ImageDim, p.ReviewDim, p.Clock, p.Seeds = 32, 2048, 1<<16, "madds", 10
 	p.ImageTrain, p.ImageValid = 2048, 1024
 	p.ImageArms, p.ReviewArms = 32, 8
 	return p
