@@ -34,8 +34,17 @@ const (
 // Forecast is the cost of one search on so many images (all of them, both
 // halves).
 func (s Settings) Forecast(images int) Forecast {
+	_, elements := s.size()
+	return Forecast{
+		Work:  probe() * s.probes(images),
+		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) + 3*float64(s.Image*s.Image*images),
+	}
+}
+
+// probes is the work of a search in runs of the probe.
+func (s Settings) probes(images int) float64 {
 	products, elements := s.size()
-	pass := probe() * (probesPerProduct*products + probesPerElement*elements)
+	pass := probesPerProduct*products + probesPerElement*elements
 	m := Methods[s.Method]
 	split := images / 2 // images that pass once or twice a step
 	if s.Bilevel.Level == bilevel.ERM {
@@ -56,10 +65,7 @@ func (s Settings) Forecast(images int) Forecast {
 		evaluations += float64(s.Epochs / s.EvaluateEvery)
 	}
 	forward := 2 * float64(images/2) / 3 // θ as it is, and one operation an edge: without gradients
-	return Forecast{
-		Work:  pass * (float64(s.Epochs)*passes*float64(split) + evaluations*forward),
-		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) + 3*float64(s.Image*s.Image*images),
-	}
+	return pass * (float64(s.Epochs)*passes*float64(split) + evaluations*forward)
 }
 
 // size counts the multiply-adds of an image's forward pass and the elements of

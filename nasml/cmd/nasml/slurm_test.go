@@ -139,7 +139,7 @@ func TestSlurm(t *testing.T) {
 	store := filepath.Join(c.dir, "store")
 	t.Setenv("NASML_STORE", store)
 	figure := []string{"oymak2021/figure2", "--scale", "quick"}
-	for _, set := range []string{"Panels=a", "Widths=64,96", "Seeds=4", "Epochs=3", "Data=synthetic", "Examples=1000", "Together=1"} {
+	for _, set := range []string{"Panels=a", "Widths=64,96", "Seeds=4", "Epochs=3", "Data=synthetic", "Examples=1000", "Together=1", "Precision=float64"} {
 		figure = append(figure, "--set", set)
 	}
 	call := func(verb string, more ...string) string {
@@ -182,8 +182,8 @@ func TestSlurm(t *testing.T) {
 	alone := recordsOf(t, filepath.Join(c.dir, "alone"))
 	require.Len(t, shared, 40)
 	for key, values := range alone {
-		for name, value := range values { // parts cut the trials into other graphs, whose float32 sums round otherwise
-			require.InEpsilon(t, value, shared[key][name], 1e-6, name)
+		for name, value := range values { // parts cut the trials into other graphs, whose sums round otherwise
+			require.InEpsilon(t, value, shared[key][name], 1e-9, name)
 		}
 	}
 }

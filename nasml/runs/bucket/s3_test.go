@@ -69,7 +69,7 @@ func server(t *testing.T) *url.URL {
 	t.Helper()
 	program := findServer()
 	if program == "" {
-		t.Skip("not run: no S3 server; build one with `go build -modfile=.ci/s3/go.mod -o .nasml/bin/versitygw github.com/versity/versitygw/cmd/versitygw`")
+		t.Skip("not run: no S3 server; build one with `go build -modfile=.ci/s3/go.mod -o .nasml/s3/versitygw github.com/versity/versitygw/cmd/versitygw`")
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "tester")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "tester-secret")
@@ -98,14 +98,14 @@ func server(t *testing.T) *url.URL {
 	return nil
 }
 
-// findServer looks for the server in PATH and in the checkout's .nasml/bin.
+// findServer looks for the server in PATH and in the checkout's .nasml/s3.
 func findServer() string {
 	if path, err := exec.LookPath("versitygw"); err == nil {
 		return path
 	}
 	dir, err := os.Getwd()
 	for err == nil && dir != filepath.Dir(dir) {
-		path := filepath.Join(dir, ".nasml", "bin", "versitygw")
+		path := filepath.Join(dir, ".nasml", "s3", "versitygw")
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
