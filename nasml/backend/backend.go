@@ -28,6 +28,9 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 	if config == "" {
 		config = defaultConfig
 	}
+	if err := avoidXNNPACK(); err != nil {
+		return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
+	}
 	b, err := compute.NewWithConfig(withPlugin(config))
 	if err != nil {
 		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %s; %s",
@@ -35,6 +38,21 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 	}
 	return b, nil
 })
+
+// flagsEnv holds options that XLA reads when its plugin is loaded.
+const flagsEnv = "XLA_FLAGS"
+
+// avoidXNNPACK keeps XLA:CPU from multiplying matrices by XNNPACK, which goes
+// on using the right side of a product after other numbers have come to its
+// address (xla-cpu-pjrt 0.0.1): a search would be trained on stale matrices. It
+// costs no time that could be measured. Who names the option keeps it.
+func avoidXNNPACK() error {
+	flags := os.Getenv(flagsEnv)
+	if strings.Contains(flags, "xnnpack") {
+		return nil
+	}
+	return os.Setenv(flagsEnv, strings.TrimSpace(flags+" --xla_cpu_use_xnnpack=false"))
+}
 
 // Open returns the process's backend. The first call opens it (about half a
 // second for XLA), every later call returns the same one, or the same error.
