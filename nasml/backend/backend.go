@@ -28,10 +28,13 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 	if config == "" {
 		config = defaultConfig
 	}
-	if err := avoidXNNPACK(); err != nil {
-		return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
+	config = withPlugin(config)
+	if !strings.Contains(config, "cuda") { // which has its own products
+		if err := avoidXNNPACK(); err != nil {
+			return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
+		}
 	}
-	b, err := compute.NewWithConfig(withPlugin(config))
+	b, err := compute.NewWithConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %s; %s",
 			config, compute.ConfigEnvVar, defaultConfig, firstText(err.Error()), advice)
