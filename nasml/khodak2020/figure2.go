@@ -74,7 +74,7 @@ const (
 
 func init() {
 	cost := catalog.Cost{
-		Quick: "about 3 minutes on two cores; the project ships its trials",
+		Quick: "3 to 5 minutes on two cores; the project ships its trials",
 		Paper: "at 100,000 features 25 TFLOP a pass over the features of CIFAR-10, weeks on two cores: a GPU; ImageDim, ReviewDim and the splits make it smaller",
 	}
 	catalog.Register(catalog.Entry{
