@@ -322,7 +322,7 @@ func (r *Corollary1Result) Figure() plots.Figure {
 	}
 	return plots.Figure{
 		Name: "li2021-corollary1", Style: plots.ICML.Text(), Panels: [][]plots.Panel{row},
-		Caption: fmt.Sprintf("$b$ = %d, the printed step, %d seeds of %d runs, geometric mean over the seeds with %v %% intervals; $F = f^1 − f^*$. %s",
+		Caption: fmt.Sprintf("$b$ = %d, the printed step, %d seeds of %d runs, geometric mean over the seeds with %v %% intervals; $F = f^1 − f^*$.%s",
 			r.Params.Blocks[0], r.Params.Seeds, r.Params.Runs, 100*r.Params.Confidence, scaleNote(r.Scale)),
 		Meta: meta(corollary1Title, r.Scale, r.Params),
 	}

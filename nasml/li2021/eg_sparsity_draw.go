@@ -77,7 +77,7 @@ func (r *SparsityResult) Figure() plots.Figure {
 	}
 	return plots.Figure{
 		Name: "li2021-sparsity", Style: plots.ICML.Text(), Panels: panels,
-		Caption: fmt.Sprintf("Step sizes of $θ$: EG %v, SGD %v, Adam %v. Entropy: the same gradients for all, %d edges × %d operations, mean over %d seeds with %v %% bands. Search: %d units, %d steps, a point a seed; arg max without retraining, test MSE. %s",
+		Caption: fmt.Sprintf("Step sizes of $θ$: EG %v, SGD %v, Adam %v. Entropy: the same gradients for all, %d edges × %d operations, mean over %d seeds with %v %% bands. Search: %d units, %d steps, a point a seed; arg max without retraining, test MSE.%s",
 			r.Params.RateEG, r.Params.RateSGD, r.Params.RateAdam, r.Params.Edges, r.Params.Options, r.Params.Seeds, 100*r.Params.Confidence,
 			r.Params.Units, r.Params.Steps, scaleNote(r.Scale)),
 		Meta: meta(sparsityTitle, r.Scale, r.Params),

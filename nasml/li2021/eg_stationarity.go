@@ -289,7 +289,7 @@ func (r *StationarityResult) Figure() plots.Figure {
 	}
 	return plots.Figure{
 		Name: "li2021-stationarity", Style: plots.ICML.Text(), Panels: [][]plots.Panel{{left, right}},
-		Caption: "Left: one random $f = ⟨c, θ⟩$. Right: $f = θ_1$ at $θ = (1−δ, δ)$: every vertex is a fixed point of the entropic proximal map, also the worst. " + scaleNote(r.Scale),
+		Caption: "Left: one random $f = ⟨c, θ⟩$. Right: $f = θ_1$ at $θ = (1−δ, δ)$: every vertex is a fixed point of the entropic proximal map, also the worst." + scaleNote(r.Scale),
 		Meta:    meta(stationarityTitle, r.Scale, r.Params),
 	}
 }

@@ -107,7 +107,7 @@ func (r *Theorem1Result) steps() plots.Panel {
 
 func (r *Theorem1Result) caption() string {
 	p := r.Params
-	return fmt.Sprintf("%d problems, %d runs each: a supernet of %d edges × %d smooth operations, weights in $R^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the problems with %v %% intervals. %s",
+	return fmt.Sprintf("%d problems, %d runs each: a supernet of %d edges × %d smooth operations, weights in $R^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the problems with %v %% intervals.%s",
 		p.Seeds, p.Runs, p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, 100*p.Confidence, scaleNote(r.Scale))
 }
 

@@ -102,7 +102,7 @@ func mean(x []float64) float64 { return means([][]float64{x})[0] }
 
 func (r *Theorem2Result) caption() string {
 	p := r.Params
-	return fmt.Sprintf("Left: geometric mean over %d problems, step schedules and $γ̂$ (%d runs each), %v %% intervals. Right: Algorithm 2 from (0, 0); each block of $f$ is linear, so that Setting 1 allows any $γ$ > 0, but only $γ$ ≥ 1 makes $f + γφ$ convex; there $Δ$ is 0 without noise, and not drawn. The bound is drawn for $γ$ = %v, $σ$ = %v. %s",
+	return fmt.Sprintf("Left: geometric mean over %d problems, step schedules and $γ̂$ (%d runs each), %v %% intervals. Right: Algorithm 2 from (0, 0); each block of $f$ is linear, so that Setting 1 allows any $γ$ > 0, but only $γ$ ≥ 1 makes $f + γφ$ convex; there $Δ$ is 0 without noise, and not drawn. The bound is drawn for $γ$ = %v, $σ$ = %v.%s",
 		p.Seeds, p.Runs, 100*p.Confidence, p.Gammas[0], p.Sigmas[0], scaleNote(r.Scale))
 }
 

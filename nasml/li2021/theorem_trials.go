@@ -220,13 +220,14 @@ func exactly(c runs.Claim, paper, ours, tolerance float64) runs.Claim {
 	return c
 }
 
-// scaleNote says at which scale a theorem was computed.
+// scaleNote says at which scale a theorem was computed, where that is known: a
+// notebook hands over parameters.
 func scaleNote(scale string) string {
 	switch scale {
 	case catalog.Quick:
-		return "Quick scale."
+		return " Quick scale."
 	case catalog.Paper:
-		return "Paper scale."
+		return " Paper scale."
 	}
-	return "Own parameters."
+	return ""
 }
