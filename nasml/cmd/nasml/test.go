@@ -10,9 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/nasml/lab/nasml/data"
 )
@@ -75,6 +79,7 @@ type testRun struct {
 	notes   []string // what a reader of the summary has to know
 	failed  []string // the parts that failed
 
+	mu                        sync.Mutex // guards what the parts count, and their lines
 	passed, failures, skipped int
 }
 
@@ -114,7 +119,10 @@ func (t *testRun) part(ctx context.Context, name string, run func() error) {
 	t.logf("%s …", name)
 	begin := time.Now()
 	var skip skipped
-	switch err := run(); {
+	err := run()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
 	case errors.As(err, &skip):
 		t.skipped++
 		t.notes = append(t.notes, fmt.Sprintf("%s: not run: %s", name, skip))
@@ -239,18 +247,33 @@ func (t *testRun) notebooks(ctx context.Context) {
 		t.part(ctx, "notebooks", func() error { return err })
 		return
 	}
+	var group errgroup.Group
+	group.SetLimit(notebooksTogether)
 	for _, file := range files {
-		name := t.relative(file)
-		t.part(ctx, name, func() error {
-			if err := t.lacks(file); err != nil {
-				return err
-			}
-			err := t.runNotebook(ctx, t.console, filepath.Join(t.scratch, name),
-				notebookRun{timeout: 15 * time.Minute, env: append(t.env, "NASML_SCALE=quick")})
-			t.tally(err)
-			return err
+		group.Go(func() error {
+			t.notebook(ctx, file)
+			return nil
 		})
 	}
+	_ = group.Wait() // each part has told its own
+}
+
+// notebooksTogether is how many notebooks are executed at a time: building a
+// cell keeps one processor busy.
+const notebooksTogether = 2
+
+// notebook executes the copy of a notebook.
+func (t *testRun) notebook(ctx context.Context, file string) {
+	name := t.relative(file)
+	t.part(ctx, name, func() error {
+		if err := t.lacks(file); err != nil {
+			return err
+		}
+		err := t.runNotebook(ctx, t.console, filepath.Join(t.scratch, name),
+			notebookRun{timeout: 15 * time.Minute, env: append(slices.Clone(t.env), "NASML_SCALE=quick")})
+		t.tally(err)
+		return err
+	})
 }
 
 // lacks is a reason to skip a notebook: data that it needs, as its metadata
@@ -323,6 +346,8 @@ func restore(value string, was bool) {
 
 // tally counts a notebook or the browser as a test.
 func (t *testRun) tally(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err != nil {
 		t.failures++
 	} else {
