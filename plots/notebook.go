@@ -42,6 +42,7 @@ func (f Figure) show(displayID string) error {
 	}
 	data.DisplayID = displayID
 	gonbui.SendData(data)
+	gonbui.Sync() // a cell that ends at once would take its last output along
 	return gonbui.Error()
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/gob"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -12,7 +13,46 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernel is played by two files, as GoNB hands two pipes to a cell.
+// kernel plays GoNB, which hands two pipes to a cell: it keeps what is shown and
+// acknowledges every request to wait for it.
+type kernel struct {
+	t     *testing.T
+	shown chan protocol.DisplayData
+}
+
+func startKernel(t *testing.T) *kernel {
+	dir := t.TempDir()
+	var pipes [2]*os.File
+	for i, name := range []string{protocol.GONB_PIPE_ENV, protocol.GONB_PIPE_BACK_ENV} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		pipe, err := os.OpenFile(path, os.O_RDWR, 0) // which waits for nobody
+		require.NoError(t, err)
+		t.Setenv(name, path)
+		pipes[i] = pipe
+	}
+	k := &kernel{t, make(chan protocol.DisplayData, 10)}
+	go k.serve(gob.NewDecoder(pipes[0]), gob.NewEncoder(pipes[1]))
+	return k
+}
+
+func (k *kernel) serve(from *gob.Decoder, to *gob.Encoder) {
+	for {
+		var message protocol.DisplayData
+		if from.Decode(&message) != nil {
+			return
+		}
+		ask, ok := message.Data[protocol.MIMECommValue].(protocol.CommValue)
+		if !ok {
+			k.shown <- message
+			continue
+		}
+		if to.Encode(&protocol.CommValue{Address: protocol.GonbuiSyncAckAddress, Value: ask.Value}) != nil {
+			return
+		}
+	}
+}
+
 func TestShowSendsBothForms(t *testing.T) {
 	f := figure2(ICML, Bands)
 	before := gonbui.IsNotebook
@@ -20,11 +60,7 @@ func TestShowSendsBothForms(t *testing.T) {
 	gonbui.IsNotebook = false
 	require.ErrorIs(t, f.Show(), ErrNoNotebook)
 
-	out, back := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "back")
-	require.NoError(t, os.WriteFile(out, nil, 0o600))
-	require.NoError(t, os.WriteFile(back, nil, 0o600))
-	t.Setenv(protocol.GONB_PIPE_ENV, out)
-	t.Setenv(protocol.GONB_PIPE_BACK_ENV, back)
+	k := startKernel(t)
 	gonbui.IsNotebook = true
 	require.NoError(t, f.Show())
 	var live Display
@@ -32,13 +68,13 @@ func TestShowSendsBothForms(t *testing.T) {
 	require.NoError(t, live.Show(f))
 	require.NoError(t, live.Show(liveFigure())) // curves, a cell and a table
 
-	sent, err := os.Open(out)
-	require.NoError(t, err)
-	defer sent.Close()
-	decoder := gob.NewDecoder(sent)
 	var messages [4]protocol.DisplayData
 	for i := range messages {
-		require.NoError(t, decoder.Decode(&messages[i]))
+		select { // each Show has waited for its own
+		case messages[i] = <-k.shown:
+		default:
+			require.Fail(t, "Show did not wait until it was shown", "message %d", i)
+		}
 	}
 	svg, err := f.Render("svg")
 	require.NoError(t, err)

@@ -75,6 +75,7 @@ func Show(r catalog.Result) {
 func Claims(r catalog.Result) {
 	if gonbui.IsNotebook {
 		gonbui.DisplayHTML(runs.ClaimHTML(r.Check()))
+		gonbui.Sync() // a cell that ends at once would take its last output along
 		return
 	}
 	fmt.Print(runs.ClaimTable(r.Check()))
