@@ -35,6 +35,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -57,6 +58,8 @@ const (
 	leaseTime = time.Minute     // after which a worker that renews nothing is dead; it renews four times as often
 	patience  = 5 * time.Minute // how long an operation is tried again
 	attempt   = time.Minute     // how long one try may take, and a second more for each megabyte
+
+	firstPatience = 20 * time.Second // patience until the service has answered once
 )
 
 // Bucket is a [runs.Medium] in a bucket.
@@ -66,7 +69,8 @@ type Bucket struct {
 	worker  string
 	times
 
-	first    sync.Once // begins the lease
+	reached  atomic.Bool // the service has answered
+	first    sync.Once   // begins the lease
 	firstErr error
 	mu       sync.Mutex
 	own      lease

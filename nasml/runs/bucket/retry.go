@@ -20,9 +20,14 @@ func (b *Bucket) retry(verb, name string, bytes int, do func(context.Context) er
 		err := do(ctx)
 		cancel()
 		if err == nil || isMissing(err) || verb == "write" && isTaken(err) {
+			b.reached.Store(true)
 			return err
 		}
-		if !mayPass(err) || time.Since(begin)+wait > b.patience {
+		patience := b.patience
+		if !b.reached.Load() { // more likely a wrong address, or no credentials
+			patience = min(patience, firstPatience)
+		}
+		if !mayPass(err) || time.Since(begin)+wait > patience {
 			return b.explain(err, verb, name, time.Since(begin))
 		}
 		time.Sleep(wait/2 + rand.N(wait))
@@ -46,7 +51,7 @@ func mayPass(err error) bool {
 
 // explain says what to do about an error of the service.
 func (b *Bucket) explain(err error, verb, name string, tried time.Duration) error {
-	advice := fmt.Sprintf("; tried for %s: is the service up and the network there? Finished trials are kept, run again to go on", tried.Round(time.Second))
+	advice := fmt.Sprintf("; tried for %s: are the address and the credentials right, the service up, the network there? Finished trials are kept, run again to go on", tried.Round(time.Second))
 	switch gcerrors.Code(err) {
 	case gcerrors.PermissionDenied:
 		advice = "; the credentials of this machine may not do that: it needs to list, read, write and delete below " + b.address
