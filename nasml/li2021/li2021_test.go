@@ -103,6 +103,7 @@ func TestArchitecturesOfASpaceWithoutNone(t *testing.T) {
 // paper's mean ± standard deviation.
 func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 	datatest.NASBench201(t)
+	datatest.Dir(t, datatest.CIFAR10) // Table 2 names its images, also where none is searched on
 	p := Table2Quick
 	p.Rows, p.Direct = nil, nil
 	r, err := Table2(isolated(t), p)
@@ -121,6 +122,7 @@ func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 
 func TestStoredOnlyComputesNothing(t *testing.T) {
 	datatest.NASBench201(t)
+	datatest.Dir(t, datatest.CIFAR10) // Table 2 names its images, also where none is searched on
 	p := Table2Quick
 	p.Rows, p.Direct, p.StoredOnly, p.Runs = nil, nil, true, 7
 	r, err := Table2(isolated(t), p)

@@ -9,7 +9,8 @@ import (
 )
 
 // NASBench201 returns the real table of NAS-Bench-201 from the folders that
-// Dir looks in. Where there is none, it skips the test and says so.
+// Dir looks in, to which it sets NASML_DATA for the test. Where there is none,
+// it skips the test and says so.
 func NASBench201(t testing.TB) *data.NASBench201 {
 	t.Helper()
 	folders := []string{""} // what NASML_DATA says, or the user's
@@ -19,6 +20,9 @@ func NASBench201(t testing.TB) *data.NASBench201 {
 	for _, dir := range folders {
 		table, err := data.LoadNASBench201(dir)
 		if err == nil {
+			if dir != "" { // what is tested reads it from there, too
+				t.Setenv("NASML_DATA", dir)
+			}
 			return table
 		}
 		if !errors.Is(err, data.ErrMissing) {
