@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"runtime"
@@ -57,7 +56,7 @@ func (s sweep) compute(ctx context.Context) ([]*runs.Record, error) {
 		return nil, err
 	}
 	if s.storedOnly {
-		return stored(store, s.trials)
+		return store.Stored(s.trials)
 	}
 	progress := runs.ProgressFrom(ctx)
 	total := len(s.trials) * max(1, s.units)
@@ -121,22 +120,6 @@ func (s sweep) work(ctx context.Context, job *runs.Job, progress runs.Progress) 
 	}
 	group.Wait()
 	return context.Cause(ctx)
-}
-
-// stored reads trials and leaves nil where the store has none.
-func stored(store *runs.Store, trials []runs.Trial) ([]*runs.Record, error) {
-	records := make([]*runs.Record, len(trials))
-	for i, t := range trials {
-		key, err := t.Key()
-		if err != nil {
-			return nil, err
-		}
-		records[i], err = store.Get(key)
-		if err != nil && !errors.Is(err, runs.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return records, nil
 }
 
 // keysOf are the keys of the records that there are.

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -283,7 +282,7 @@ func (s *searches) run(ctx context.Context, title string, rows []row) ([]found, 
 func (s *searches) forecast(all []found) (string, error) {
 	var work, memory float64
 	for _, f := range all {
-		records, err := storedOf(s.store, s.trials(f.settings))
+		records, err := s.store.Stored(s.trials(f.settings))
 		if err != nil || s.StoredOnly {
 			return "", err
 		}
@@ -333,7 +332,7 @@ func (s *searches) compute(ctx context.Context, f *found) error {
 	trials := s.trials(f.settings)
 	if s.StoredOnly {
 		var err error
-		f.records, err = storedOf(s.store, trials)
+		f.records, err = s.store.Stored(trials)
 		s.progress.Skip(s.Seeds * s.units(f.settings))
 		return err
 	}
@@ -367,22 +366,6 @@ func (s *searches) compute(ctx context.Context, f *found) error {
 	}
 	s.progress.Skip((s.Seeds - ran) * s.units(f.settings))
 	return nil
-}
-
-// storedOf reads trials and leaves nil where the store has none.
-func storedOf(store *runs.Store, trials []runs.Trial) ([]*runs.Record, error) {
-	records := make([]*runs.Record, len(trials))
-	for i, t := range trials {
-		key, err := t.Key()
-		if err != nil {
-			return nil, err
-		}
-		records[i], err = store.Get(key)
-		if err != nil && !errors.Is(err, runs.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return records, nil
 }
 
 // search runs the one search of a job and stores it.

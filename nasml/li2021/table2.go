@@ -266,7 +266,7 @@ func (r *Table2Result) runTabular(ctx context.Context, table *data.NASBench201, 
 func (r *Table2Result) tabularRecord(ctx context.Context, store *runs.Store, table *data.NASBench201, trial runs.Trial, progress runs.Progress) (*runs.Record, error) {
 	if r.Params.StoredOnly {
 		progress.Skip(r.Params.Runs)
-		records, err := storedOf(store, []runs.Trial{trial})
+		records, err := store.Stored([]runs.Trial{trial})
 		if err != nil {
 			return nil, err
 		}

@@ -140,13 +140,13 @@ func (p Assumption3Params) run(ctx context.Context, images *thm3ImageSet) (*Assu
 		Params: p, Scale: runs.Scale(ctx), synthetic: images.synthetic,
 		widths: map[string][]*runs.Record{}, lambdas: map[string][]*runs.Record{},
 	}
-	var samples []thm3Sample
+	var samples []theoremTrial
 	var files []func([]*runs.Record)
 	for _, part := range p.parts(r) {
 		samples = append(samples, part.part.samples(p, images)...)
 		files = append(files, part.file)
 	}
-	if r.all, err = thm3Compute(ctx, assumption3ID, code, samples); err != nil {
+	if r.all, err = computeTrials(ctx, assumption3ID, code, samples); err != nil {
 		return nil, err
 	}
 	for i, file := range files {
@@ -223,11 +223,11 @@ func (p Assumption3Params) check() error {
 }
 
 // samples are the seeds of a part.
-func (t asm3Part) samples(p Assumption3Params, images *thm3ImageSet) []thm3Sample {
-	var samples []thm3Sample
+func (t asm3Part) samples(p Assumption3Params, images *thm3ImageSet) []theoremTrial {
+	var samples []theoremTrial
 	for _, seed := range runs.Seeds(p.Seeds) {
 		seed += uint64(p.Seed)
-		s := thm3Sample{params: t, seed: seed, label: fmt.Sprintf("%s, %s", t.Part, thm3Names[t.World.Data]),
+		s := theoremTrial{params: t, seed: seed, label: fmt.Sprintf("%s, %s", t.Part, thm3Names[t.World.Data]),
 			run: func(ctx context.Context) (runs.Result, error) { return t.run(ctx, seed, images) }}
 		if t.World.Data == thm3Images {
 			s.data = images.fingerprint

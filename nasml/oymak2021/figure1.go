@@ -105,13 +105,13 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []thm1Trial
+	var list []theoremTrial
 	for _, c := range []fig1Case{p.sweep(p.Line[:], p.LineSteps), p.sweep(p.Plane[:], p.PlaneSteps)} {
 		for _, seed := range runs.Seeds(p.Seeds) {
-			list = append(list, thm1Trial{c, seed, images.Fingerprint, func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed, images) }})
+			list = append(list, theoremTrial{params: c, seed: seed, data: images.Fingerprint, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed, images) }})
 		}
 	}
-	records, err := thm1Compute(ctx, figure1ID, code, list)
+	records, err := computeTrials(ctx, figure1ID, code, list)
 	if err != nil {
 		return nil, err
 	}

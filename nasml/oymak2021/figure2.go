@@ -318,7 +318,7 @@ func (r *figure2Run) compute(ctx context.Context, g group, out map[pointID][]*ru
 	var found []*runs.Record
 	if r.params.StoredOnly {
 		var err error
-		if found, err = r.stored(trials); err != nil {
+		if found, err = r.store.Stored(trials); err != nil {
 			return err
 		}
 	} else {
@@ -354,22 +354,6 @@ func (r *figure2Run) trials(g group) []runs.Trial {
 		}
 	}
 	return trials
-}
-
-// stored reads trials and leaves nil where the store has none.
-func (r *figure2Run) stored(trials []runs.Trial) ([]*runs.Record, error) {
-	records := make([]*runs.Record, len(trials))
-	for i, t := range trials {
-		key, err := t.Key()
-		if err != nil {
-			return nil, err
-		}
-		records[i], err = r.store.Get(key)
-		if err != nil && !errors.Is(err, runs.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return records, nil
 }
 
 // checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes,

@@ -104,14 +104,14 @@ func Lemma1(ctx context.Context, p Lemma1Params) (*Lemma1Result, error) {
 		return nil, err
 	}
 	r := &Lemma1Result{Params: p, Scale: runs.Scale(ctx), points: p.points()}
-	var list []thm1Trial
+	var list []theoremTrial
 	for _, point := range r.points {
 		c := point.lem1Case
 		for _, seed := range runs.Seeds(p.Seeds) {
-			list = append(list, thm1Trial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
+			list = append(list, theoremTrial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
 		}
 	}
-	records, err := thm1Compute(ctx, lemma1ID, code, list)
+	records, err := computeTrials(ctx, lemma1ID, code, list)
 	if err != nil {
 		return nil, err
 	}

@@ -93,12 +93,12 @@ func Lemma2(ctx context.Context, p Lemma2Params) (*Lemma2Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []thm1Trial
+	var list []theoremTrial
 	var cases []lem2Case
 	add := func(c lem2Case) {
 		for _, seed := range runs.Seeds(p.Seeds) {
 			cases = append(cases, c)
-			list = append(list, thm1Trial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
+			list = append(list, theoremTrial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
 		}
 	}
 	for _, kind := range lem2Kinds {
@@ -109,7 +109,7 @@ func Lemma2(ctx context.Context, p Lemma2Params) (*Lemma2Result, error) {
 			World: &thm1World{p.Inputs, p.Features, p.RidgeMaps, p.Decay, 0}})
 	}
 	r := &Lemma2Result{Params: p, Scale: runs.Scale(ctx), kinds: map[string][]*runs.Record{}, ridge: map[float64][]*runs.Record{}}
-	if r.records, err = thm1Compute(ctx, lemma2ID, code, list); err != nil {
+	if r.records, err = computeTrials(ctx, lemma2ID, code, list); err != nil {
 		return nil, err
 	}
 	for i, c := range cases {

@@ -143,10 +143,10 @@ func Theorem1(ctx context.Context, p Theorem1Params) (*Theorem1Result, error) {
 		}
 	}
 	result := &Theorem1Result{Params: p, Scale: runs.Scale(ctx)}
-	var list []thm1Trial
+	var list []theoremTrial
 	for _, c := range p.cases() {
 		for _, seed := range runs.Seeds(p.Seeds) {
-			t := thm1Trial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed, images) }}
+			t := theoremTrial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed, images) }}
 			if c.Part == "net" {
 				t.data = images.Fingerprint
 			}
@@ -154,7 +154,7 @@ func Theorem1(ctx context.Context, p Theorem1Params) (*Theorem1Result, error) {
 		}
 		result.Curves = append(result.Curves, thm1Curve{thm1Case: c})
 	}
-	records, err := thm1Compute(ctx, theorem1ID, code, list)
+	records, err := computeTrials(ctx, theorem1ID, code, list)
 	if err != nil {
 		return nil, err
 	}

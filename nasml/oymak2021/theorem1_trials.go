@@ -2,69 +2,18 @@ package oymak2021
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/runs"
 )
-
-// thm1Trial is one trial of a theorem: what it depends on and how it is
-// computed.
-type thm1Trial struct {
-	params any
-	seed   uint64
-	data   string // fingerprint, empty where there is none
-	run    func(ctx context.Context) (runs.Result, error)
-}
-
-// thm1Compute reads or computes trials, as many at a time as there are cores,
-// and returns their records in order. A cancelled run keeps what is finished.
-func thm1Compute(ctx context.Context, id, code string, list []thm1Trial) ([]*runs.Record, error) {
-	store, err := runs.FromContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	trials := make([]runs.Trial, len(list))
-	for i, t := range list {
-		trials[i] = runs.Trial{Figure: id, Params: t.params, Seed: t.seed, Code: code, Data: t.data}
-	}
-	progress := runs.ProgressFrom(ctx)
-	progress.Start(len(list), id)
-	defer progress.Done()
-	computed := 0
-	records, err := store.Compute(ctx, trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
-		job.Backend, job.Device = "gonum", "cpu"
-		computed += len(job.Trials)
-		progress.Skip(len(list) - computed)
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(runtime.GOMAXPROCS(0))
-		for i, at := range job.Index {
-			group.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				result, err := list[at].run(ctx)
-				if err != nil {
-					return fmt.Errorf("%s, seed %d: %w", id, list[at].seed, err)
-				}
-				progress.Step(1, "")
-				return job.Done(i, result)
-			})
-		}
-		return group.Wait()
-	})
-	return records, err
-}
 
 // thm1Slope is the slope of log y over log x by least squares; NaN where there
 // are fewer than two x or a y is not positive.

@@ -108,14 +108,14 @@ func Theorem2(ctx context.Context, p Theorem2Params) (*Theorem2Result, error) {
 		return nil, err
 	}
 	r := &Theorem2Result{Params: p, Scale: runs.Scale(ctx), points: p.points()}
-	var list []thm1Trial
+	var list []theoremTrial
 	for _, point := range r.points {
 		c := point.thm2Case
 		for _, seed := range runs.Seeds(p.Seeds) {
-			list = append(list, thm1Trial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
+			list = append(list, theoremTrial{params: c, seed: seed, run: func(ctx context.Context) (runs.Result, error) { return c.run(ctx, seed) }})
 		}
 	}
-	records, err := thm1Compute(ctx, theorem2ID, code, list)
+	records, err := computeTrials(ctx, theorem2ID, code, list)
 	if err != nil {
 		return nil, err
 	}

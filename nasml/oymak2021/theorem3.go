@@ -156,11 +156,11 @@ func (p Theorem3Params) run(ctx context.Context, images *thm3ImageSet) (*Theorem
 		return nil, err
 	}
 	plan := p.plan(images)
-	var samples []thm3Sample
+	var samples []theoremTrial
 	for _, step := range plan {
 		samples = append(samples, step.samples...)
 	}
-	records, err := thm3Compute(ctx, theorem3ID, code, samples)
+	records, err := computeTrials(ctx, theorem3ID, code, samples)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (p Theorem3Params) run(ctx context.Context, images *thm3ImageSet) (*Theorem
 
 // thm3Step is the samples of one point of a figure, a seed each.
 type thm3Step struct {
-	samples []thm3Sample
+	samples []theoremTrial
 	file    func(r *Theorem3Result, records []*runs.Record)
 }
 
@@ -214,7 +214,7 @@ func (p Theorem3Params) plan(images *thm3ImageSet) []thm3Step {
 	add := func(t thm3Part, label string, file func(*Theorem3Result, []*runs.Record)) {
 		step := thm3Step{file: file}
 		for _, seed := range p.seeds() {
-			s := thm3Sample{params: t, seed: seed, label: label, run: func(ctx context.Context) (runs.Result, error) {
+			s := theoremTrial{params: t, seed: seed, label: label, run: func(ctx context.Context) (runs.Result, error) {
 				return t.run(ctx, seed, images)
 			}}
 			if t.World.Data == thm3Images {

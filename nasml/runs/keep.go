@@ -45,6 +45,22 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 	return slices.SortedFunc(maps.Values(found), compareRecords), broken, err
 }
 
+// Stored returns the record of every trial that the store has, and nil for the
+// others. It computes nothing.
+func (s *Store) Stored(trials []Trial) ([]*Record, error) {
+	records := make([]*Record, len(trials))
+	for i, t := range trials {
+		key, err := t.Key()
+		if err != nil {
+			return nil, err
+		}
+		if records[i], err = s.Get(key); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
 // lookup is what read found.
 type lookup struct {
 	record *Record
