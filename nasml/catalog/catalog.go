@@ -46,7 +46,8 @@ type Entry struct {
 	Notebook string `json:"notebook"` // path below the checkout
 	Cost     Cost   `json:"cost"`
 
-	run func(ctx context.Context, scale string, set []string) (Result, error)
+	run   func(ctx context.Context, scale string, set []string) (Result, error)
+	check func(scale string, set []string) error
 }
 
 // UsageError is a mistake in the call, such as an unknown figure or parameter;
@@ -75,15 +76,23 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		}
 	}
 	presets := map[string]P{Quick: quick, Paper: paper}
-	e.run = func(ctx context.Context, scale string, set []string) (Result, error) {
+	params := func(scale string, set []string) (P, error) {
 		p, err := preset(presets, scale)
+		for _, assignment := range set {
+			if err == nil {
+				err = assign(&p, assignment)
+			}
+		}
+		return p, err
+	}
+	e.check = func(scale string, set []string) error {
+		_, err := params(scale, set)
+		return err
+	}
+	e.run = func(ctx context.Context, scale string, set []string) (Result, error) {
+		p, err := params(scale, set)
 		if err != nil {
 			return nil, err
-		}
-		for _, assignment := range set {
-			if err := assign(&p, assignment); err != nil {
-				return nil, err
-			}
 		}
 		// A nil *R in a Result would not be nil, so the error decides.
 		r, err := run(runs.WithScale(ctx, scale), p)
@@ -135,6 +144,15 @@ func alikeIDs(a, b string) bool {
 	paperA, nameA, _ := strings.Cut(strings.ToLower(a), "/")
 	paperB, nameB, _ := strings.Cut(strings.ToLower(b), "/")
 	return paperA == paperB || (nameA != "" && nameA == nameB)
+}
+
+// Check is the *UsageError of an unknown scale or field, or a value of the wrong
+// type, that [Entry.Run] would return. It runs nothing.
+func (e Entry) Check(scale string, set []string) error {
+	if e.check == nil {
+		return fmt.Errorf("catalog: the entry %q was not registered", e.ID)
+	}
+	return e.check(scale, set)
 }
 
 // Run runs the entry at a scale with single parameters set by "Field=value".

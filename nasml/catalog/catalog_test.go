@@ -86,7 +86,9 @@ func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 		for _, part := range parts {
 			require.ErrorContains(t, err, part, set)
 		}
+		require.Equal(t, err, e.Check(Quick, []string{set}), "the same without running anything")
 	}
+	require.NoError(t, e.Check(Paper, []string{"Widths=64"}))
 	_, err := e.Run(t.Context(), "large", nil)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage)
@@ -104,6 +106,7 @@ func TestRunCarriesScaleAndErrors(t *testing.T) {
 	require.True(t, r == nil, "a nil *result in a Result would not be nil")
 	_, err = Entry{ID: "made/by-hand"}.Run(t.Context(), Quick, nil)
 	require.ErrorContains(t, err, "made/by-hand")
+	require.ErrorContains(t, Entry{ID: "made/by-hand"}.Check(Quick, nil), "made/by-hand")
 }
 
 func TestLookup(t *testing.T) {

@@ -154,7 +154,7 @@ type batch struct {
 	Scale string   `help:"quick or paper." default:"paper" env:"NASML_SCALE"`
 	Set   []string `help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
 	Array int      `help:"Number of parts." default:"8"`
-	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes seconds)." placeholder:"TIME"`
+	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`
 	Gpus  int      `help:"GPUs of a part."`
 	Cpus  int      `help:"Processors of a part." default:"2"`
 	Mem   string   `help:"Memory of a part, such as 8G (Kubernetes: 8Gi)." placeholder:"SIZE"`

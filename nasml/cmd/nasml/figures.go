@@ -91,6 +91,9 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 	var entries []catalog.Entry
 	for _, id := range v.ID {
 		e, err := catalog.Lookup(id)
+		if err == nil {
+			err = e.Check(v.Scale, v.Set)
+		}
 		if err != nil {
 			return nil, err
 		}

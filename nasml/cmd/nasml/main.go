@@ -31,18 +31,19 @@ const (
 
 // cli is the command line: a field a verb.
 type cli struct {
-	Lab       labCmd       `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
-	Test      testCmd      `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
-	Setup     setupCmd     `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
-	List      listCmd      `cmd:"" help:"List every figure, table and theorem with its cost."`
-	Run       runCmd       `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
-	Status    statusCmd    `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
-	Slurm     slurmCmd     `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
-	Notebooks notebooksCmd `cmd:"" help:"Execute notebooks headless, in place."`
-	Data      dataCmd      `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
-	Store     storeCmd     `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
-	Bench     benchCmd     `cmd:"" help:"Run the benchmark suite."`
-	Trace     traceCmd     `cmd:"" help:"Replay search steps that another program computed, and compare."`
+	Lab        labCmd        `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
+	Test       testCmd       `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
+	Setup      setupCmd      `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
+	List       listCmd       `cmd:"" help:"List every figure, table and theorem with its cost."`
+	Run        runCmd        `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Status     statusCmd     `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
+	Slurm      slurmCmd      `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
+	Kubernetes kubernetesCmd `cmd:"" help:"Print the manifest of an Indexed Job that computes figures in parts."`
+	Notebooks  notebooksCmd  `cmd:"" help:"Execute notebooks headless, in place."`
+	Data       dataCmd       `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
+	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
+	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
+	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 
 const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural architecture search.
