@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 	}
 	records := make([]*Record, len(trials))
 	part := partFrom(ctx)
+	idle := s.now() // since when there is nothing to do but wait
 	for {
 		missing, err := s.fill(records, keys)
 		if err != nil {
@@ -55,8 +57,10 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 			return records, part.fill(s, trials, keys, records)
 		}
 		ran, err := s.jobs(ctx, trials, keys, missing, o.MaxBatch, fn)
-		if err == nil && !ran {
-			err = waitForOthers(ctx, o.Wait, len(missing))
+		if ran {
+			idle = s.now()
+		} else if err == nil {
+			err = waitForOthers(ctx, o.Wait, s.now().Sub(idle), len(missing))
 		}
 		if err != nil {
 			return nil, err
@@ -123,12 +127,15 @@ func (s *Store) fill(records []*Record, keys []string) (missing []int, err error
 func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, missing []int, most int) (_ *Job, rest []int, err error) {
 	job := &Job{store: s, scale: Scale(ctx), begun: s.now()}
 	for len(missing) > 0 && (most <= 0 || len(job.Trials) < most) {
-		i := missing[0]
-		missing = missing[1:]
-		if err := job.take(i, trials[i], keys[i]); err != nil {
+		n := len(missing)
+		if most > 0 {
+			n = min(n, most-len(job.Trials))
+		}
+		if err := job.take(missing[:n], trials, keys); err != nil {
 			job.release()
 			return nil, nil, err
 		}
+		missing = missing[n:]
 	}
 	if len(job.Trials) == 0 {
 		return nil, missing, nil
@@ -137,30 +144,50 @@ func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, miss
 	return job, missing, nil
 }
 
-// take adds a trial to the job unless another process computes it or, since we
-// looked, has finished it.
-func (j *Job) take(i int, t Trial, key string) error {
-	if _, err := j.store.read(key); err == nil { // cheaper than a lock
-		return nil
-	}
-	lock, err := j.store.medium.Lock(lockName(key))
-	if lock == nil {
+// take adds those of the trials at some positions that no other process
+// computes or, since we looked, has finished.
+func (j *Job) take(at []int, trials []Trial, keys []string) error {
+	locks := make([]Lock, len(at))
+	err := sideBySide(len(at), func(n int) (err error) {
+		locks[n], err = j.store.lockMissing(keys[at[n]])
 		return err
+	})
+	for n, i := range at {
+		if locks[n] != nil {
+			j.locks = append(j.locks, locks[n])
+			j.Trials, j.Index, j.keys = append(j.Trials, trials[i]), append(j.Index, i), append(j.keys, keys[i])
+		}
 	}
-	if _, err := j.store.readLocked(key); !errors.Is(err, ErrNotFound) {
-		lock.Unlock()
-		return err
-	}
-	j.locks = append(j.locks, lock)
-	j.Trials, j.Index, j.keys = append(j.Trials, t), append(j.Index, i), append(j.keys, key)
-	return nil
+	return err
 }
 
-// waitForOthers pauses before the next look at trials that others compute.
-func waitForOthers(ctx context.Context, wait time.Duration, missing int) error {
+// lockMissing locks a key that has no record. It returns nil where another
+// process has it or a record is there.
+func (s *Store) lockMissing(key string) (Lock, error) {
+	if _, err := s.read(key); err == nil { // cheaper than a lock
+		return nil, nil
+	}
+	lock, err := s.medium.Lock(lockName(key))
+	if lock == nil {
+		return nil, err
+	}
+	if _, err := s.readLocked(key); !errors.Is(err, ErrNotFound) {
+		lock.Unlock()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// waitForOthers pauses before the next look at trials that others compute: for
+// at least the time given, and longer the longer it has waited, so that a look
+// comes at most a twentieth too late and many who wait do not wear a bucket
+// out. Chance keeps those apart who began together.
+func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int) error {
 	if wait <= 0 {
 		wait = 200 * time.Millisecond
 	}
+	wait = max(wait, waited/20)
+	wait += rand.N(wait/4 + 1)
 	ProgressFrom(ctx).Step(0, fmt.Sprintf("waiting for another process with %d trials", missing))
 	select {
 	case <-ctx.Done():
@@ -196,10 +223,9 @@ type Job struct {
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
-	for _, key := range j.keys {
-		if err := j.store.medium.Remove(failedName(key)); err != nil {
-			return err
-		}
+	err := sideBySide(len(j.keys), func(i int) error { return j.store.medium.Remove(failedName(j.keys[i])) })
+	if err != nil {
+		return err
 	}
 	if err := fn(ctx, j); err != nil {
 		if ctx.Err() == nil {
@@ -217,9 +243,10 @@ func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) err
 }
 
 func (j *Job) release() {
-	for _, lock := range j.locks {
-		lock.Unlock()
-	}
+	_ = sideBySide(len(j.locks), func(i int) error {
+		j.locks[i].Unlock()
+		return nil
+	})
 }
 
 func ignoreMissing(err error) error {
@@ -248,7 +275,7 @@ func (j *Job) Done(i int, result Result) error {
 
 // DoneAll stores the results of all trials, in their order: all of them or none
 // in a folder, whose trials nobody sees one by one; in a bucket a crash may leave
-// the first ones.
+// some.
 func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))

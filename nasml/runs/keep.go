@@ -67,23 +67,27 @@ type lookup struct {
 	err    error
 }
 
-// readMany reads keys side by side: a bucket answers each after a while, and
-// many at a time.
+// readMany reads keys side by side.
 func (s *Store) readMany(keys []string) []lookup {
 	found := make([]lookup, len(keys))
-	var group errgroup.Group
-	group.SetLimit(readers)
-	for i, key := range keys {
-		group.Go(func() error {
-			found[i].record, found[i].err = s.read(key)
-			return nil
-		})
-	}
-	_ = group.Wait() // each has its own error
+	_ = sideBySide(len(keys), func(i int) error {
+		found[i].record, found[i].err = s.read(keys[i])
+		return nil // each has its own error
+	})
 	return found
 }
 
-const readers = 32
+// sideBySide calls do with 0 to n−1, many at a time, because a bucket answers
+// each after a while. It returns the error that came first.
+func sideBySide(n int, do func(i int) error) error {
+	const most = 32
+	var group errgroup.Group
+	group.SetLimit(most)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
 
 // eachKey visits the key of every record in the medium.
 func (s *Store) eachKey(visit func(key string) error) error {

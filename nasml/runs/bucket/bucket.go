@@ -43,6 +43,7 @@ import (
 	_ "gocloud.dev/blob/fileblob"  // file://
 	_ "gocloud.dev/blob/gcsblob"   // gs://
 	_ "gocloud.dev/blob/s3blob"    // s3://
+	"golang.org/x/sync/errgroup"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -154,23 +155,33 @@ func (b *Bucket) Stage(name string, write func(io.Writer) error) (runs.Staged, e
 	return runs.Staged{Temp: f.Name(), Name: name}, nil
 }
 
-// Commit puts staged objects into the bucket, one after the other. With keep
-// it puts what is not there and returns runs.ErrTaken where one was.
+// Commit puts staged objects into the bucket, many at a time. With keep it puts
+// what is not there and returns runs.ErrTaken where one was.
 func (b *Bucket) Commit(keep bool, objects ...runs.Staged) error {
 	defer b.Discard(objects...)
-	var taken error
+	var taken atomic.Pointer[error]
+	var group errgroup.Group
+	group.SetLimit(writers)
 	for _, o := range objects {
-		err := b.put(o, keep)
-		if errors.Is(err, runs.ErrTaken) {
-			taken = err
-			continue
-		}
-		if err != nil {
+		group.Go(func() error {
+			err := b.put(o, keep)
+			if errors.Is(err, runs.ErrTaken) {
+				taken.Store(&err)
+				return nil
+			}
 			return err
-		}
+		})
 	}
-	return taken
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := taken.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
+
+const writers = 32
 
 // put puts one object. A try whose answer was lost may have put it: the next
 // one finds it taken, by us.

@@ -65,7 +65,7 @@ func work(address, diary string) error {
 }
 
 // server starts a real S3 server on an empty folder and returns its address.
-func server(t *testing.T) *url.URL {
+func server(t testing.TB) *url.URL {
 	t.Helper()
 	program := findServer()
 	if program == "" {
