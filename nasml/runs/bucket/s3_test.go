@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,8 @@ import (
 const (
 	addressEnv = "NASML_TEST_BUCKET" // where a worker of these tests computes
 	diaryEnv   = "NASML_TEST_DIARY"  // file in which it notes what it computes
-	workTrials = 30
+	trialsEnv  = "NASML_TEST_TRIALS" // how many
+	killsEnv   = "NASML_TEST_KILLS"  // how often a worker is killed, if not a few times
 )
 
 // TestMain makes the test program a worker where a test started it as one.
@@ -55,7 +57,11 @@ func work(address, diary string) error {
 		return err
 	}
 	defer note.Close()
-	_, err = compute(context.Background(), s, workTrials, func(j *runs.Job) error {
+	n, err := strconv.Atoi(os.Getenv(trialsEnv))
+	if err != nil {
+		return err
+	}
+	_, err = compute(context.Background(), s, n, func(j *runs.Job) error {
 		begin := time.Now().UnixMilli()
 		time.Sleep(40 * time.Millisecond)
 		_, err := fmt.Fprintf(note, "%d %d %d\n", j.Trials[0].Seed, begin, time.Now().UnixMilli())
@@ -178,8 +184,8 @@ func TestAStoreOnS3(t *testing.T) {
 }
 
 // Four workers on a store whose connection breaks, and one of them killed
-// again and again: every trial ends with its number, none is computed by two
-// at a time.
+// again and again (NASML_TEST_KILLS times): every trial ends with its number,
+// none is computed by two at a time.
 func TestKilledWorkersAndABadConnection(t *testing.T) {
 	at := server(t)
 	address := addressAt(faulty(t, at))
@@ -188,6 +194,12 @@ func TestKilledWorkersAndABadConnection(t *testing.T) {
 	if testing.Short() {
 		kills = 3
 	}
+	if text := os.Getenv(killsEnv); text != "" {
+		var err error
+		kills, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	workTrials := max(30, 2*kills)
 	begun, done := time.Now(), atomic.Bool{}
 	var workers sync.WaitGroup
 	draw := rand.New(rand.NewPCG(3, 4))
@@ -203,7 +215,7 @@ func TestKilledWorkersAndABadConnection(t *testing.T) {
 		workers.Go(func() {
 			for !done.Load() {
 				cmd := exec.Command(os.Args[0])
-				cmd.Env = append(os.Environ(), addressEnv+"="+address, diaryEnv+"="+diary)
+				cmd.Env = append(os.Environ(), addressEnv+"="+address, diaryEnv+"="+diary, trialsEnv+"="+strconv.Itoa(workTrials))
 				cmd.Stderr = os.Stderr
 				if err := cmd.Start(); err != nil {
 					t.Error(err)
@@ -219,7 +231,7 @@ func TestKilledWorkersAndABadConnection(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d kills, %s", kills, time.Since(begun).Round(time.Second))
+	t.Logf("%d kills, %d trials, %s", kills-max(left, 0), workTrials, time.Since(begun).Round(time.Second))
 
 	s, err := runs.Open(addressAt(at))
 	require.NoError(t, err)
@@ -232,11 +244,11 @@ func TestKilledWorkersAndABadConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, broken)
 	require.Len(t, kept, workTrials)
-	requireApart(t, diary)
+	requireApart(t, diary, workTrials)
 }
 
 // requireApart checks that no two computations of one trial overlap.
-func requireApart(t *testing.T, diary string) {
+func requireApart(t *testing.T, diary string, n int) {
 	t.Helper()
 	f, err := os.Open(diary)
 	require.NoError(t, err)
@@ -253,7 +265,7 @@ func requireApart(t *testing.T, diary string) {
 		}
 		spans[seed] = append(spans[seed], s)
 	}
-	require.Len(t, spans, workTrials)
+	require.Len(t, spans, n)
 }
 
 // Listing 10,000 records: about the number that a large sweep has.
