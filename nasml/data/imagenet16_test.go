@@ -129,7 +129,7 @@ func TestPickledRecordsNamesWhatIsWrong(t *testing.T) {
 		pickle []byte
 		want   string
 	}{
-		"runs a command":      {[]byte("\x80\x03cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), `found "os.system" in the pickle, expected numpy arrays only; nothing of it was run`},
+		"runs a command":      {[]byte("\x80\x03cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), `found "os.system" in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of it was run`},
 		"evaluates":           {with(func(p *batchPickle) { p.call = "builtins\neval\n" }), `found "builtins.eval"`},
 		"calls an array":      {with(func(p *batchPickle) { p.call = "numpy\nndarray\n" }), "found a call of something else"},
 		"protocol 0":          {[]byte("(dp0\nVdata\np1\n"), "found instruction 0x64 in the pickle"},
@@ -146,7 +146,7 @@ func TestPickledRecordsNamesWhatIsWrong(t *testing.T) {
 		"an empty dictionary": {[]byte("\x80\x03}."), "data: found nothing, expected a numpy array"},
 		"nothing":             {nil, "found a pickle that is cut off"},
 		"values without list": {[]byte("\x80\x03K\x01K\x02a."), "without the list"},
-		"a number as a key":   {[]byte("\x80\x03}K\x01K\x02s."), "found a key that is no string"},
+		"a list as a key":     {[]byte("\x80\x03}]K\x02s."), "found a list of 0 for a key"},
 		"pop of nothing":      {[]byte("\x80\x03\x85"), "found an instruction without its values"},
 		"mark after values":   {[]byte("\x80\x03K\x01(\x85"), "found an instruction without its values"},
 		"no mark":             {[]byte("\x80\x03t"), "found an end without its beginning"},

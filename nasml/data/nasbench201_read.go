@@ -80,9 +80,8 @@ const maxTrials201 = 3
 // has index, trial (0, 1, 2) and any of c10valid_val, c100_valtest and
 // in16_valtest, all of 200 epochs of NATS-Bench.
 //
-// There is no address to download the CSV from. The benchmark's own files are
-// pickles; loading those means running the program that they are, and this
-// never happens here.
+// There is no address to download the CSV from; ImportNASBench201 makes it of
+// the benchmark's own files.
 //
 // An error names the file and, in a broken one, line and column, what was
 // found and what was expected; it wraps ErrMissing or ErrBroken. An unknown
@@ -126,7 +125,7 @@ func withPickles(err error, dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, "nasbench")} {
 		for _, pattern := range []string{"NAS-Bench-201*", "NATS-tss*"} {
 			if found, _ := filepath.Glob(filepath.Join(folder, pattern)); len(found) > 0 { // the pattern is well-formed
-				return fmt.Errorf("%w. Found %s: pickles, which are programs and are never run here. Read them with the benchmark's own Python package and write the CSV, one row an architecture, with the columns that the documentation of data.LoadNASBench201 lists", err, found[0])
+				return fmt.Errorf("%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it", err, found[0], folder)
 			}
 		}
 	}

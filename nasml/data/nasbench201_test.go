@@ -267,7 +267,7 @@ func TestLoadNASBench201Missing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "NAS-Bench-201-v1_1-096897.pth"), []byte("\x80\x02."), 0o644))
 	_, err = LoadNASBench201(dir)
 	require.ErrorIs(t, err, ErrMissing)
-	require.ErrorContains(t, err, "pickles")
+	require.ErrorContains(t, err, `run "go tool nasml data nasbench201 --from `+dir+`"`)
 }
 
 func TestLoadNASBench201Unzipped(t *testing.T) {

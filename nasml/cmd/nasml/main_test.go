@@ -35,6 +35,8 @@ func TestMistakesInTheCall(t *testing.T) {
 		"no value": {[]string{"run", "oymak2021/figure2", "--set"}, "--set"},
 		"notebook": {[]string{"notebooks", "nowhere.ipynb"}, "nowhere.ipynb"},
 		"data set": {[]string{"data", "minst"}, "minst"},
+		"a table":  {[]string{"data", "nasbench201"}, "expected --from DIR"},
+		"and more": {[]string{"data", "nasbench201", "mnist", "--from", "."}, "expected nasbench201 alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, err := call(t, test.args...)
@@ -98,6 +100,16 @@ func TestDataVerb(t *testing.T) {
 	require.Equal(t, exitFailed, status)
 	require.Contains(t, out, "broken")
 	require.Contains(t, err, "train-images")
+}
+
+// The table of NAS-Bench-201 is made of all its architectures or not at all.
+func TestDataMakesTheTable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("NASML_DATA", dir)
+	status, _, err := call(t, "data", "nasbench201", "--from", "../../data/testdata/nasbench201")
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, err, "NATS-tss-v1_0-tiny-simple: found 3 architectures: the file is broken, expected 15625")
+	require.NoDirExists(t, filepath.Join(dir, "nasbench"))
 }
 
 func TestFindRoot(t *testing.T) {

@@ -1,0 +1,311 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// accuracies201 are the columns that the table gets, in this order.
+var accuracies201 = []string{
+	"e200_c10valid_val", "e200_c10valid_test", "e200_c100_val", "e200_c100_test", "e200_in16_val", "e200_in16_test",
+	"nats_e200_c10_test", "nats_e200_c100_test", "nats_e200_in16_test",
+	"e12_c10valid_val", "e12_c10_test", "e12_c100_val", "e12_c100_test", "e12_in16_val", "e12_in16_test",
+}
+
+// ImportNASBench201 makes the two files of LoadNASBench201 of the benchmark's
+// own, which a user has in the folder from:
+//
+//	NATS-tss-v1_0-3ffb9-simple/            of NATS-Bench, one zipped pickle an architecture (or the
+//	NATS-tss-v1_0-3ffb9.pickle.pbz2        same in one file)
+//	NAS-Bench-201-v1_1-096897.pth          of NAS-Bench-201 (or v1_0-e61699)
+//
+// from may also be that folder or file itself. The columns are those that the
+// files have numbers for: e200_… of NAS-Bench-201, nats_e200_… and the single
+// trials (by seed) of NATS-Bench, e12_… of NAS-Bench-201 and where it is not
+// there of NATS-Bench, and the mean training time and the number of weights of
+// either. Columns of one release are never filled from the other. There is no
+// column iso_class.
+//
+// Pickles are read as data and never executed: anything but numbers, texts and
+// containers is an error. All of a file passes through once, and what the
+// columns do not need is dropped as it passes.
+//
+// An error says what was found where and what was expected; it wraps ErrMissing
+// or ErrBroken. A table that is there already is not touched. advance, which
+// may be nil, hears of every file how much of it was read.
+func ImportNASBench201(ctx context.Context, from string, advance func(path string, done, total int64)) error {
+	dir, err := Dir()
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{table201File, unzipped(table201File), trials201File, unzipped(trials201File)} {
+		if at := filepath.Join(dir, filepath.FromSlash(file)); exists(at) {
+			return fmt.Errorf("%s is there already; move it away to make it anew", at)
+		}
+	}
+	paths, err := originals201(from)
+	if err != nil {
+		return err
+	}
+	var sources []*original201
+	for _, path := range paths {
+		var hear func(done, total int64)
+		if advance != nil {
+			hear = func(done, total int64) { advance(path, done, total) }
+		}
+		o, err := readOriginal201(ctx, path, hear)
+		if err != nil {
+			return err
+		}
+		if err := o.complete(); err != nil {
+			return err
+		}
+		if len(sources) > 0 && !slices.Equal(o.archs, sources[0].archs) {
+			return fmt.Errorf("%s: found architectures in another order than in %s: %w, expected the same", path, sources[0].path, ErrBroken)
+		}
+		sources = append(sources, o)
+	}
+	return install201(dir, sources)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// originals201 returns the files to read, NAS-Bench-201's before NATS-Bench's.
+func originals201(from string) ([]string, error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, fmt.Errorf("found no folder to import from: %w", err)
+	}
+	if !info.IsDir() || exists(filepath.Join(from, "meta.pickle.pbz2")) {
+		return []string{from}, nil
+	}
+	var paths []string
+	for _, patterns := range [][]string{
+		{"NAS-Bench-201-*.pth"}, // the last one: the later version
+		{"NATS-tss-*.pickle.pbz2", "NATS-tss-*-simple"},
+	} {
+		var found []string
+		for _, pattern := range patterns {
+			for _, folder := range []string{from, filepath.Join(from, "nasbench")} {
+				at, _ := filepath.Glob(filepath.Join(folder, pattern)) // the pattern is well-formed
+				found = append(found, at...)
+			}
+		}
+		if len(found) > 0 {
+			paths = append(paths, found[len(found)-1])
+		}
+	}
+	if paths == nil {
+		return nil, fmt.Errorf("%s: %w: found neither NATS-tss-*-simple nor NATS-tss-*.pickle.pbz2 nor NAS-Bench-201-*.pth, expected one that its authors publish, unpacked where it is a .tar", from, ErrMissing)
+	}
+	return paths, nil
+}
+
+// complete says which architecture has no results.
+func (o *original201) complete() error {
+	if len(o.archs) == Archs201 && len(o.results) == Archs201 {
+		return nil
+	}
+	if len(o.archs) != Archs201 {
+		return fmt.Errorf("%s: found %d architectures: %w, expected %d; put the whole benchmark in its place", o.path, len(o.archs), ErrBroken, Archs201)
+	}
+	first := 0
+	for ; o.results[first] != nil; first++ {
+	}
+	return fmt.Errorf("%s: found results of %d architectures, and none of architecture %d: %w, expected those of all %d; put the whole benchmark in its place", o.path, len(o.results), first, ErrBroken, Archs201)
+}
+
+// install201 writes the files beside their places, reads them as everyone
+// does, and only then gives them their names.
+func install201(dir string, sources []*original201) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return explain(err, File{})
+	}
+	made, err := os.MkdirTemp(dir, ".nasbench201-*")
+	if err != nil {
+		return explain(err, File{})
+	}
+	defer os.RemoveAll(made)
+	means, err := means201CSV(sources)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{table201File: means}
+	if last := sources[len(sources)-1]; last.release == ReleaseNATS {
+		files[trials201File] = last.trialsCSV()
+	}
+	for file, text := range files {
+		if err := writeZipped(filepath.Join(made, filepath.FromSlash(file)), text); err != nil {
+			return explain(err, File{})
+		}
+	}
+	if _, err := LoadNASBench201(made); err != nil {
+		return fmt.Errorf("what was made of %s: %w", sources[0].path, err)
+	}
+	for _, file := range []string{trials201File, table201File} { // the table last: it says that all is there
+		if files[file] == nil {
+			continue
+		}
+		to := filepath.Join(dir, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return explain(err, File{})
+		}
+		if err := os.Rename(filepath.Join(made, filepath.FromSlash(file)), to); err != nil {
+			return explain(err, File{})
+		}
+	}
+	return nil
+}
+
+func writeZipped(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z := gzip.NewWriter(f)
+	if _, err := io.Copy(z, bytes.NewReader(text)); err != nil {
+		return err
+	}
+	return errors.Join(z.Close(), f.Sync())
+}
+
+// means201CSV writes the table of means over trials.
+func means201CSV(sources []*original201) ([]byte, error) {
+	names := []string{indexColumn, archColumn}
+	columns := [][]float64{nil, nil}
+	for _, name := range append(slices.Clone(accuracies201), paramsColumn, secondsColumn) {
+		column, err := column201(sources, name)
+		if err != nil {
+			return nil, err
+		}
+		if column != nil {
+			names, columns = append(names, name), append(columns, column)
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString(strings.Join(names, ",") + "\n")
+	for i, arch := range sources[0].archs {
+		out.WriteString(strconv.Itoa(i) + "," + arch)
+		for _, column := range columns[2:] {
+			out.WriteString("," + strconv.FormatFloat(column[i], 'g', -1, 64))
+		}
+		out.WriteByte('\n')
+	}
+	return out.Bytes(), nil
+}
+
+// column201 returns a column by the original's index, of the first source that
+// has numbers for it, and nil where none has any.
+func column201(sources []*original201, name string) ([]float64, error) {
+	for _, o := range sources {
+		column, has := make([]float64, len(o.archs)), 0
+		missing := 0
+		for i := range column {
+			x, ok := o.number(i, name)
+			if column[i] = x; ok {
+				has++
+			} else if missing == 0 {
+				missing = i
+			}
+		}
+		switch {
+		case has == len(column):
+			return column, nil
+		case has > 0 && name != secondsColumn: // times were not measured in every training
+			return nil, fmt.Errorf("%s: found numbers for column %s for %d architectures and none for architecture %d: %w, expected them for all or none", o.path, name, has, missing, ErrBroken)
+		}
+	}
+	return nil, nil
+}
+
+// number returns what a column says of an architecture.
+func (o *original201) number(index int, name string) (float64, bool) {
+	q, isAccuracy := means201[name]
+	half := func(t trial201) bool { return t.task == TaskCIFAR10Valid }
+	switch {
+	case name == paramsColumn:
+		return mean201(o.results[index][200], func(t trial201) (float64, bool) { return t.params, half(t) })
+	case name == secondsColumn:
+		return mean201(o.results[index][200], func(t trial201) (float64, bool) { return t.seconds, half(t) && t.seconds > 0 })
+	case !isAccuracy || q.Epochs == 200 && q.Release != o.release:
+		return 0, false
+	}
+	return mean201(o.results[index][q.Epochs], func(t trial201) (float64, bool) {
+		x, ok := t.accuracy[set201(q)]
+		return x, ok && t.task == q.Task
+	})
+}
+
+// set201 is the original's name of what a query asks for.
+func set201(q Query201) string {
+	switch {
+	case q.Split == Valid:
+		return xValid
+	case q.Split == Test && (q.Task == TaskCIFAR100 || q.Task == TaskImageNet16):
+		return xTest
+	}
+	return oriTest
+}
+
+// mean201 is the mean over the trials that have the number.
+func mean201(trials []trial201, number func(trial201) (float64, bool)) (float64, bool) {
+	sum, n := 0.0, 0
+	for _, t := range trials {
+		if x, ok := number(t); ok {
+			sum, n = sum+x, n+1
+		}
+	}
+	return sum / float64(max(n, 1)), n > 0
+}
+
+// trialsCSV writes the table of single trials, by seed: those that the
+// architecture has of all three trainings.
+func (o *original201) trialsCSV() []byte {
+	names := []string{"c10valid_val", "c100_valtest", "in16_valtest"}
+	var out bytes.Buffer
+	out.WriteString(indexColumn + "," + trialColumn + "," + strings.Join(names, ",") + "\n")
+	for i := range o.archs {
+		bySeed := map[int]map[string]float64{}
+		var seeds []int
+		for _, t := range o.results[i][200] {
+			for _, name := range names {
+				q := ofTrials201[name]
+				x, ok := t.accuracy[set201(q)]
+				if !ok || t.task != q.Task {
+					continue
+				}
+				if bySeed[t.seed] == nil {
+					bySeed[t.seed] = map[string]float64{}
+				}
+				if bySeed[t.seed][name] = x; len(bySeed[t.seed]) == len(names) {
+					seeds = append(seeds, t.seed)
+				}
+			}
+		}
+		slices.Sort(seeds)
+		for trial, seed := range seeds[:min(len(seeds), maxTrials201)] {
+			fmt.Fprintf(&out, "%d,%d", i, trial)
+			for _, name := range names {
+				out.WriteString("," + strconv.FormatFloat(bySeed[seed][name], 'g', -1, 64))
+			}
+			out.WriteByte('\n')
+		}
+	}
+	return out.Bytes()
+}
