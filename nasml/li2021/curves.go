@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -85,13 +87,31 @@ func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 	return data.NewArch201(all)
 }
 
-// final is the architecture that a search has found.
+// final is the architecture that a search has found: that of the epoch which
+// the row's rule names, where the method reads it off θ and has validation
+// images.
 func (f found) final(r *runs.Record) (data.Arch201, error) {
+	if f.picks() {
+		epoch, err := search.Picks[f.pick](&search.Curve{
+			TrainLoss: make([]float64, epochs(r)), ValidAccuracy: r.Series["valid_accuracy"],
+			Evaluated: r.Series["evaluated"], Supernet: r.Series["supernet"],
+		})
+		if err != nil {
+			return data.Arch201{}, fmt.Errorf("search %s: %w", r.Key, err)
+		}
+		return arch(f.space, f.space.Argmax(f.theta(r, epoch)))
+	}
 	var choice []int
 	for _, o := range r.Series["final"] {
 		choice = append(choice, int(o))
 	}
 	return arch(f.space, choice)
+}
+
+// picks says whether the rule has a choice: else the search's own end counts.
+func (f found) picks() bool {
+	return f.pick != "" && f.pick != search.LastEpoch &&
+		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
 }
 
 // lookups are the table's accuracies of the current architecture of a search

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
@@ -187,6 +189,88 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, table.Figure().Validate())
 	require.Equal(t, "no data", table.bottom[0].missing[1])
 	require.Len(t, table.find("darts").accuracy[0], 2)
+}
+
+// A search by hand: θ moves from skip_connect to nor_conv_3x3 on every edge, and
+// the supernet is best after epochs 1 and 2 of 3.
+func TestFinalByRule(t *testing.T) {
+	space := supernet.Spaces["nasbench201"].Without("none")
+	settings, err := search.AsQuick("gaea-darts")
+	require.NoError(t, err)
+	theta := append(slices.Repeat([]float64{0.25}, 24), slices.Repeat([]float64{0.7, 0.1, 0.1, 0.1}, 6)...)
+	theta = append(theta, slices.Repeat([]float64{0.1, 0.7, 0.1, 0.1}, 6)...)
+	theta = append(theta, slices.Repeat([]float64{0.1, 0.1, 0.7, 0.1}, 6)...)
+	record := &runs.Record{Values: map[string]float64{"epochs": 3}, Series: map[string][]float64{
+		"theta": theta, "final": {2, 2, 2, 2, 2, 2},
+		"evaluated": {1, 2, 3}, "supernet": {0.4, 0.4, 0.3}, "valid_accuracy": {0.1, 0.3, 0.2},
+	}}
+	f := found{row: "gaea-darts", settings: settings, space: space}
+	for rule, op := range map[search.Pick]int{"": 3, search.LastEpoch: 3, search.BestEpoch: 1, search.BestBatches: 2} {
+		f.pick = rule
+		a, err := f.final(record)
+		require.NoError(t, err)
+		require.Equal(t, slices.Repeat([]int{op}, 6), a.Choice(), rule)
+	}
+	f.pick, f.settings.Bilevel.Level = search.BestEpoch, bilevel.ERM
+	a, err := f.final(record)
+	require.NoError(t, err)
+	require.Equal(t, 3, a.Choice()[0], "one level has no validation images")
+	f.settings.Bilevel.Level = settings.Bilevel.Level
+	record.Series["supernet"] = nil
+	_, err = f.final(record)
+	require.ErrorContains(t, err, "search with EvaluateEvery")
+}
+
+// Of the shipped searches, the architecture of the best epoch is one that the
+// search went through, and lines of both rules stand in the table.
+func TestShippedSearchesByBothRules(t *testing.T) {
+	datatest.NASBench201(t)
+	datatest.Dir(t, datatest.CIFAR10)
+	p := Table2Quick
+	p.StoredOnly, p.Tabular, p.AlsoPick = true, nil, "best"
+	r, err := Table2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	require.Len(t, r.middle, 7+3, "gdas, darts and gaea-darts have a second line: the others have no choice")
+	different := 0
+	for i, l := range r.middle {
+		if l.title != "DARTS (bilevel), best validation epoch" && l.title != "GAEA DARTS (bilevel), best validation epoch" {
+			continue
+		}
+		require.Equal(t, r.middle[i-1].name, l.name)
+		require.Len(t, l.accuracy[0], p.Seeds)
+		for seed, x := range l.accuracy[0] {
+			if x != r.middle[i-1].accuracy[0][seed] {
+				different++
+			}
+		}
+	}
+	require.Positive(t, different, "or the rule changes nothing in any of ten searches")
+	for _, f := range r.all {
+		f.pick = search.BestEpoch
+		if !f.picks() {
+			continue
+		}
+		for _, record := range f.ran() {
+			a, err := f.final(record)
+			require.NoError(t, err)
+			at := record.Series["supernet"]
+			e := int(record.Series["evaluated"][slices.Index(at, slices.Max(at))])
+			want, err := arch(f.space, f.space.Argmax(f.theta(record, e)))
+			require.NoError(t, err)
+			require.Equal(t, want, a)
+		}
+	}
+	p.AlsoPick, p.Pick = "", "best"
+	best, err := Table2(isolated(t), p)
+	require.NoError(t, err)
+	require.Equal(t, r.middle[slices.IndexFunc(r.middle, func(l line) bool { return l.name == "darts" })+1].accuracy, best.find("darts").accuracy)
+	require.Contains(t, best.Figure().Caption, "best validation epoch")
+	require.NotContains(t, r.Figure().Caption, "best validation epoch.")
+	require.Contains(t, r.Differences(), "gaea-darts architecture: last epoch, best validation epoch")
+	p.Pick = "first"
+	_, err = Table2(isolated(t), p)
+	require.ErrorContains(t, err, `found the rule "first"`)
 }
 
 func TestShippedSearchesAreOfThisCode(t *testing.T) {

@@ -248,6 +248,7 @@ type found struct {
 	settings search.Settings
 	space    supernet.Space
 	records  []*runs.Record
+	pick     search.Pick // which epoch's architecture counts; empty: the last
 }
 
 // run reads or runs the searches of all rows.

@@ -23,6 +23,8 @@ type Table2Params struct {
 	Variant  []string // names of search.TabularVariants, which take the place of their method's settings
 	Runs     int      // of each method of the top block
 	Budget   float64  // simulated seconds of a run; 0: as the settings say
+	Pick     string   // after which epoch the architecture of a search is taken: a name of search.Picks; empty: "last", and with Preset "code" what the authors' code does
+	AlsoPick string   // a second line for each search, by this rule; empty: none
 }
 
 // Table2Quick has the top block at the paper's scale, and the others at quick
@@ -113,6 +115,11 @@ func Table2(ctx context.Context, p Table2Params) (*Table2Result, error) {
 	if err := r.runDirect(ctx); err != nil {
 		return nil, err
 	}
+	for _, all := range append([][]found{r.all}, slices.Collect(maps.Values(r.direct))...) {
+		for i := range all {
+			all[i].pick = p.pick(all[i].row)
+		}
+	}
 	return r, r.lookUp(columns)
 }
 
@@ -188,10 +195,25 @@ func (p Table2Params) check() error {
 		_, ok := search.TabularVariants[v]
 		expect(ok, "Variant has %q, want some of %v", v, slices.Sorted(maps.Keys(search.TabularVariants)))
 	}
+	for _, rule := range []string{p.Pick, p.AlsoPick} {
+		err := search.Pick(rule).Check()
+		expect(rule == "" || err == nil, "Pick, AlsoPick: %v", err)
+	}
 	if len(wrong) > 0 {
 		return catalog.Usagef("parameters of Table 2: %s", strings.Join(wrong, "; "))
 	}
 	return p.SearchParams.check(rowsOf(p.searched()))
+}
+
+// pick is the rule of a row.
+func (p Table2Params) pick(w row) search.Pick {
+	switch {
+	case p.Pick != "":
+		return search.Pick(p.Pick)
+	case p.Preset == "code" && w.variant() != "benchmark":
+		return search.PickAsCode(w.method())
+	}
+	return search.LastEpoch
 }
 
 // tabularSettings are those of a method of the top block.
@@ -319,31 +341,50 @@ func (r *Table2Result) lookUp(columns [3][]float64) error {
 	for _, w := range r.Params.Rows {
 		l := line{name: w, title: row(w).title()}
 		l.paper, l.printed = publishedTransfer[row(w)], publishedTransfer[row(w)] != table2Row{}
-		for i, column := range columns {
-			if err := l.fill(i, r.all, column); err != nil {
-				return err
-			}
+		lines, err := r.fillAll(l, [3][]found{r.all, r.all, r.all}, columns)
+		if err != nil {
+			return err
 		}
-		r.middle = append(r.middle, l)
+		r.middle = append(r.middle, lines...)
 	}
 	for _, w := range r.Params.Direct {
 		l := line{name: w, title: row(w).title()}
 		l.paper, l.printed = publishedDirect[row(w)], publishedDirect[row(w)] != table2Row{}
-		for i, column := range columns {
-			all := r.all
-			if i > 0 {
-				all = r.direct[i]
-			}
-			if err := l.fill(i, all, column); err != nil {
-				return err
-			}
-			if i > 0 && all == nil {
-				l.missing[i] = "no data"
-			}
+		lines, err := r.fillAll(l, [3][]found{r.all, r.direct[1], r.direct[2]}, columns)
+		if err != nil {
+			return err
 		}
-		r.bottom = append(r.bottom, l)
+		r.bottom = append(r.bottom, lines...)
 	}
 	return nil
+}
+
+// fillAll fills a line from the searches of each column and, where AlsoPick
+// asks for it and the method leaves a choice, a second one below it.
+func (r *Table2Result) fillAll(l line, searched [3][]found, columns [3][]float64) ([]line, error) {
+	second := line{name: l.name, title: l.title + ", " + search.PickTitles[search.Pick(r.Params.AlsoPick)]}
+	lines := []line{l, second}
+	for i, column := range columns {
+		also := slices.Clone(searched[i])
+		for j := range also {
+			also[j].pick = search.Pick(r.Params.AlsoPick)
+		}
+		for j, all := range [][]found{searched[i], also} {
+			if err := lines[j].fill(i, all, column); err != nil {
+				return nil, err
+			}
+			if searched[i] == nil {
+				lines[j].missing[i] = "no data"
+			}
+		}
+	}
+	if !slices.ContainsFunc(r.all, func(f found) bool {
+		f.pick = search.Pick(r.Params.AlsoPick)
+		return string(f.row) == l.name && (f.picks() || r.Params.AlsoPick == string(search.LastEpoch))
+	}) {
+		return lines[:1], nil
+	}
+	return lines, nil
 }
 
 // fill looks the architectures of a line's searches up in one column.
@@ -390,6 +431,9 @@ func (p Table2Params) settingsNote() []string {
 		}
 		for _, d := range search.Differences(paper, code) {
 			out = append(out, w+" "+d)
+		}
+		if rule := search.PickAsCode(row(w).method()); rule != search.LastEpoch && row(w).variant() == "" {
+			out = append(out, fmt.Sprintf("%s architecture: %s, %s", w, search.PickTitles[search.LastEpoch], search.PickTitles[rule]))
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/plots"
 )
 
@@ -36,9 +37,19 @@ func (r *Table2Result) Figure() plots.Figure {
 func (r *Table2Result) caption() string {
 	parts := []string{"Accuracy in percent from the table (NATS-Bench, 200 epochs, mean over its trials); mean ± standard deviation (divisor n−1) over runs."}
 	if len(r.all) > 0 {
-		parts = append(parts, searchCaption(r.Params.SearchParams, r.all))
+		parts = append(parts, searchCaption(r.Params.SearchParams, r.all), r.pickNote())
 	}
-	return strings.Join(parts, " ")
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
+
+// pickNote says of which epoch the architectures are, where it is not the last.
+func (r *Table2Result) pickNote() string {
+	for _, f := range r.all {
+		if f.picks() {
+			return fmt.Sprintf("Architectures that are read off $θ$ are of the %s.", search.PickTitles[f.pick])
+		}
+	}
+	return ""
 }
 
 func (r *Table2Result) block(title string, lines []line, best [3]float64) plots.Block {

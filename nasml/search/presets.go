@@ -131,6 +131,7 @@ var codeSettings = map[string]func() Settings{
 		return with(paperSettings["gaea-gdas"](), func(s *Settings) {
 			s.Bilevel = bilevel.AsCode["gaea-nasbench201-gdas"]
 			s.Update, s.ArchRate, s.EntropyWeight, s.TauFrom = "eg-normalize-clamp", 0.01, 0.01, 50
+			s.EvaluateEvery = 1
 		})
 	},
 	"gdas": paperSettings["gdas"],
@@ -140,10 +141,11 @@ var codeSettings = map[string]func() Settings{
 }
 
 // gaeaCode turns the paper's settings of GAEA into those of its code: 24
-// channels, a cosine over 50 epochs of which 25 are run, and a clamp.
+// channels, a cosine over 50 epochs of which 25 are run, a clamp, and the
+// supernet evaluated after every epoch, for PickAsCode.
 func gaeaCode(s *Settings) {
 	s.Bilevel = bilevel.AsCode["gaea-nasbench201"]
-	s.Channels, s.ScheduleEpochs = 24, 50
+	s.Channels, s.ScheduleEpochs, s.EvaluateEvery = 24, 50, 1
 	if s.Method == "gaea-darts" {
 		s.Update = "eg-clamp-normalize"
 	}

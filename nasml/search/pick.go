@@ -1,0 +1,76 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Pick says after which epoch of a recorded search its architecture is taken,
+// for the methods that read it off θ (ByArgmax). It is applied to the record
+// and is no part of the search: one search serves all rules.
+type Pick string
+
+// The rules, which Picks has.
+const (
+	LastEpoch   Pick = "last"         // as the search ended
+	BestEpoch   Pick = "best"         // of the best supernet on the validation images, among the epochs it was evaluated after
+	BestBatches Pick = "best-batches" // of the best accuracy on the architecture's own batches, which every epoch has
+)
+
+// PickTitles are the rules in words.
+var PickTitles = map[Pick]string{
+	LastEpoch:   "last epoch",
+	BestEpoch:   "best validation epoch",
+	BestBatches: "best epoch by validation batches",
+}
+
+// Picks are the rules by name: the epoch, counted from 1, after which the
+// architecture of a search is taken. It is an error where the curve lacks what
+// the rule reads. Of equal epochs it is the first, as in the authors' code,
+// which keeps an architecture until another is strictly better.
+var Picks = map[Pick]func(c *Curve) (int, error){
+	LastEpoch: func(c *Curve) (int, error) { return len(c.TrainLoss), nil },
+	BestEpoch: func(c *Curve) (int, error) {
+		if len(c.Supernet) == 0 || len(c.Supernet) != len(c.Evaluated) {
+			return 0, fmt.Errorf("found %d evaluations of the supernet after %d epochs, expected one each: search with EvaluateEvery", len(c.Supernet), len(c.Evaluated))
+		}
+		return int(c.Evaluated[firstBest(c.Supernet)]), nil
+	},
+	BestBatches: func(c *Curve) (int, error) {
+		if len(c.ValidAccuracy) == 0 {
+			return 0, fmt.Errorf("found no accuracy on validation batches, expected one an epoch: the method takes no architecture gradient")
+		}
+		return firstBest(c.ValidAccuracy) + 1, nil
+	},
+}
+
+// firstBest is the place of the largest value, the first of equals.
+func firstBest(values []float64) int { return slices.Index(values, slices.Max(values)) }
+
+// PickAsCode is the rule of the authors' code for a method: that of Li+ 2021
+// evaluates the supernet after every epoch and keeps the architecture of the
+// best (liamcli/gaea_release, cnn/train_search.py), that of the benchmark's
+// authors returns the last one. It differs from BestEpoch here in that it
+// augments the validation images, and evaluates twice after the last epoch.
+// A search on one level has no validation images and ends with its last
+// architecture.
+func PickAsCode(method string) Pick {
+	if slices.Contains([]string{"darts", "gaea-darts", "gaea-gdas"}, method) {
+		return BestEpoch
+	}
+	return LastEpoch
+}
+
+// Check says which rules there are, where the name is of none.
+func (p Pick) Check() error {
+	if Picks[p] != nil {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(Picks)) {
+		names = append(names, string(name))
+	}
+	return fmt.Errorf("found the rule %q, expected one of %s", string(p), strings.Join(names, ", "))
+}
