@@ -167,12 +167,21 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	require.Len(t, r.Check(), 4)
 
-	curve := &search.Curve{Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3}}
 	table201, err := loadTable()
 	require.NoError(t, err)
-	view := liveFigure(&r.all[0], 0, search.Moment{Epoch: 1, Epochs: 2, Steps: 2, Curve: curve, Theta: uniform(24)}, table201)
-	require.NoError(t, view.Validate())
-	require.Len(t, view.Panels[1], 2, "the cell, and the table's accuracy")
+	for _, m := range []search.Moment{
+		{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: uniform(24)}, // before the first step
+		{Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24)}}, Theta: uniform(24), Loss: 2.3},
+		{Epoch: 1, Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3}}, Theta: uniform(24)},
+	} {
+		view := liveFigure(&r.all[0], m, table201)
+		require.NoError(t, view.Validate())
+		require.Len(t, view.Panels[1], 2, "the cell, and the table's accuracy from the beginning on: nothing jumps")
+		x := view.Panels[0][1].Series[0].X
+		require.Equal(t, now(m), x[len(x)-1], "the entropy is that of now")
+		_, err := view.Render("svg")
+		require.NoError(t, err)
+	}
 
 	q := Figure4Quick
 	q.SearchParams = p.SearchParams

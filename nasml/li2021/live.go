@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type live struct {
 	display plots.Display
 	last    time.Time
 	off     bool
+	begun   *found            // whose supernet is compiled
 	table   *data.NASBench201 // nil: there is none
 }
 
@@ -30,9 +32,28 @@ func newLive() *live {
 	return &live{}
 }
 
+// begin shows the view before the first step of a row, which comes after the
+// supernet has been compiled.
+func (l *live) begin(f *found, seed uint64) {
+	if l.begun == f {
+		return
+	}
+	l.begun = f
+	theta := slices.Repeat(uniform(len(f.space.Ops)), len(f.space.Edges))
+	l.draw(f, seed, search.Moment{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}, "compiling the supernet")
+}
+
 // show draws a moment of a search, now and then.
 func (l *live) show(f *found, seed uint64, m search.Moment) {
-	if l.off || time.Since(l.last) < every && m.Epoch < m.Epochs {
+	if time.Since(l.last) < every && m.Epoch < m.Epochs {
+		return
+	}
+	theta := slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))
+	l.draw(f, seed, m, fmt.Sprintf("epoch %d of %d, %.2f of %.2f nats", m.Epoch, m.Epochs, simplex.EntropyOf(theta), mostEntropy(f)))
+}
+
+func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
+	if l.off {
 		return
 	}
 	if l.last.IsZero() {
@@ -41,37 +62,88 @@ func (l *live) show(f *found, seed uint64, m search.Moment) {
 		}
 	}
 	l.last = time.Now()
-	if err := l.display.Show(liveFigure(f, seed, m, l.table)); err != nil {
+	figure := liveFigure(f, m, l.table)
+	figure.Title = fmt.Sprintf("%s, seed %d: %s", f.row.title(), seed, state)
+	if err := l.display.Show(figure); err != nil {
 		l.off = true // no notebook, or one that has gone: the search goes on
 	}
 }
 
-// liveFigure is a search as it stands.
-func liveFigure(f *found, seed uint64, m search.Moment, table *data.NASBench201) plots.Figure {
-	done := make([]float64, len(m.Curve.TrainLoss))
-	for i := range done {
-		done[i] = float64(i + 1)
-	}
-	axis := plots.Axis{Label: "epochs", Max: float64(m.Epochs)}
-	loss := plots.Panel{X: axis, Y: plots.Axis{Label: "loss"}, Series: []plots.Series{{Label: "training", X: done, Y: m.Curve.TrainLoss}}}
-	if len(m.Curve.ValidLoss) > 0 {
-		loss.Series = append(loss.Series, plots.Series{Label: "validation", X: done, Y: m.Curve.ValidLoss})
-	}
-	entropies := m.Curve.Entropy(len(f.space.Ops))
-	from0 := append([]float64{0}, done...)
-	most := simplex.EntropyOf([][]float64{uniform(len(f.space.Ops))})
-	entropy := plots.Panel{X: axis, Y: plots.Axis{Label: "entropy of $θ$ (nats)", Max: 1.05 * most}, Series: []plots.Series{{Label: "entropy", X: from0[:len(entropies)], Y: entropies}}, Legend: plots.Legend{Position: plots.LegendNone}}
+// mostEntropy is that of the uniform point, ln |O|.
+func mostEntropy(f *found) float64 {
+	return simplex.EntropyOf([][]float64{uniform(len(f.space.Ops))})
+}
+
+// liveFigure is a search as it stands: curves of the epochs that are done, and
+// where there is more to know, where it is now.
+func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
 	theta := slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))
-	choice := f.space.Argmax(theta)
-	title := fmt.Sprintf("%s, seed %d: epoch %d of %d, %.2f of %.2f nats", f.row.title(), seed, m.Epoch, m.Epochs,
-		simplex.EntropyOf(theta), most)
 	cell := cellOf(*f, theta)
-	cell.Note = strings.ReplaceAll(f.space.Arch(choice), "+", " + ")
-	second := []plots.Panel{{Cell: cell}}
-	if p, ok := accuracyPanel(f, m, table); ok {
-		second = append(second, p)
+	cell.Note = "$θ$ is at its start: no architecture yet"
+	if now(m) > 0 {
+		cell.Note = strings.ReplaceAll(f.space.Arch(f.space.Argmax(theta)), "+", " + ")
 	}
-	return plots.Figure{Name: "li2021-live", Title: title, Style: plots.ICLR, Panels: [][]plots.Panel{{loss, entropy}, second}}
+	second := []plots.Panel{{Cell: cell}}
+	if table != nil {
+		second = append(second, accuracyPanel(f, m, table))
+	}
+	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: [][]plots.Panel{{lossPanel(m), entropyPanel(f, m)}, second}}
+}
+
+// liveAxis goes to the end of the search from its beginning on.
+func liveAxis(m search.Moment) plots.Axis {
+	return plots.Axis{Label: "epochs", Max: float64(m.Epochs)}
+}
+
+// now is how many epochs are done, the one under way in part.
+func now(m search.Moment) float64 {
+	return float64(m.Epoch) + float64(m.Step)/float64(m.Steps)
+}
+
+// lossPanel has the mean losses of each epoch and, until there is one, the
+// loss of the batch that was trained on last.
+func lossPanel(m search.Moment) plots.Panel {
+	var done []float64
+	for i := range m.Curve.TrainLoss {
+		done = append(done, float64(i+1))
+	}
+	training := plots.Series{Label: "training", X: done, Y: m.Curve.TrainLoss}
+	if len(done) == 0 && m.Step > 0 {
+		training.X, training.Y = []float64{now(m)}, []float64{m.Loss}
+	}
+	p := plots.Panel{X: liveAxis(m), Y: plots.Axis{Label: "loss"}}
+	if len(training.X) > 0 {
+		p.Series = append(p.Series, training)
+	}
+	if len(m.Curve.ValidLoss) > 0 {
+		p.Series = append(p.Series, plots.Series{Label: "validation", X: done, Y: m.Curve.ValidLoss})
+	}
+	return p
+}
+
+// liveCurve is the one curve of a panel, always of the same look.
+func liveCurve(x, y []float64) []plots.Series {
+	return []plots.Series{{X: x, Y: y, Color: "#0072B2", Line: plots.Solid, Marker: plots.Circle}}
+}
+
+// entropyPanel has the entropy from the start to now.
+func entropyPanel(f *found, m search.Moment) plots.Panel {
+	y := m.Curve.Entropy(len(f.space.Ops))
+	var x []float64
+	for i := range y {
+		x = append(x, float64(i))
+	}
+	if at := now(m); len(x) == 0 || at > x[len(x)-1] {
+		x, y = append(x, at), append(y, simplex.EntropyOf(slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))))
+	}
+	most := mostEntropy(f)
+	// Down to the next fifth of the range, so that a slow fall shows and a
+	// fast one does not move the axis at every step.
+	lowest := most / 5 * math.Floor(5*slices.Min(y)/most-0.25)
+	return plots.Panel{
+		X: liveAxis(m), Y: plots.Axis{Label: "entropy of $θ$ (nats)", Min: max(0, lowest), Max: 1.02 * most},
+		Series: liveCurve(x, y), Legend: plots.Legend{Position: plots.LegendNone},
+	}
 }
 
 func uniform(n int) []float64 {
@@ -82,27 +154,35 @@ func uniform(n int) []float64 {
 	return row
 }
 
-// accuracyPanel is the table's accuracy of the architecture after each epoch.
-func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) (plots.Panel, bool) {
-	if table == nil || len(m.Curve.Theta) < 2 {
-		return plots.Panel{}, false
+// accuracyPanel is the table's accuracy of the architecture after each epoch,
+// and now. A start that ties has none.
+func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Panel {
+	p := plots.Panel{
+		X: liveAxis(m), Y: plots.Axis{Label: "CIFAR-10 test (%)"}, Legend: plots.Legend{Position: plots.LegendNone},
 	}
 	column, err := table.Column(data.Reported201[0])
 	if err != nil {
-		return plots.Panel{}, false
+		return p // a table without it
 	}
 	var x, y []float64
-	for e, flat := range m.Curve.Theta[1:] {
+	look := func(at float64, flat []float64) {
 		a, err := arch(f.space, f.space.Argmax(slices.Collect(slices.Chunk(flat, len(f.space.Ops)))))
-		if err != nil {
-			return plots.Panel{}, false
+		if err == nil && at > 0 {
+			x, y = append(x, at), append(y, column[a.Number()])
 		}
-		x, y = append(x, float64(e+1)), append(y, column[a.Number()])
 	}
-	return plots.Panel{
-		X: plots.Axis{Label: "epochs", Max: float64(m.Epochs)}, Y: plots.Axis{Label: "table: CIFAR-10 test (%)"},
-		Series: []plots.Series{{Label: "architecture", X: x, Y: y}}, Legend: plots.Legend{Position: plots.LegendNone},
-	}, true
+	for e, flat := range m.Curve.Theta {
+		look(float64(e), flat)
+	}
+	if at := now(m); at > float64(len(m.Curve.Theta)-1) {
+		look(at, m.Theta)
+	}
+	p.Series = liveCurve(x, y)
+	p.Y.Max = 100
+	if len(y) > 0 { // a point more on both sides: an architecture often stays for epochs
+		p.Y.Min, p.Y.Max = max(0, math.Floor(slices.Min(y))-1), min(100, math.Ceil(slices.Max(y))+1)
+	}
+	return p
 }
 
 // cellOf is a cell with edges as wide as θ.

@@ -393,6 +393,7 @@ func (s *searches) search(ctx context.Context, f *found, searcher *search.Search
 		booked = max(booked, now)
 		s.live.show(f, seed, m)
 	}
+	s.live.begin(f, seed)
 	curve, err := searcher.Search(ctx, seed, search.Options{Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/janpfeifer/gonb/gonbui"
 
@@ -23,6 +24,10 @@ const (
 	ScaleEnv = "NASML_SCALE"        // "quick" (default) or "paper"
 	DataEnv  = "NASML_OFFLINE_DATA" // "synthetic": the stand-in data where real ones cannot be had
 )
+
+// patience is how long the step under way has to end and to keep its
+// checkpoint. GoNB kills the cell five seconds after Stop, without a word.
+const patience = 3500 * time.Millisecond
 
 // Preset is the quick parameters, or the paper's where $NASML_SCALE says
 // "paper". Any other value ends the cell with an error.
@@ -48,12 +53,23 @@ func Data(name data.Name) data.Name {
 }
 
 // Run computes what the run store lacks of a figure and returns the result.
-// Stop in JupyterLab (SIGINT) ends it after the step under way; finished
-// trials stay stored. An error ends the cell with one line on standard error.
+// Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
+// takes long, as compiling does, in the middle of it; finished trials stay
+// stored. An error ends the cell with one line on standard error.
 func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	returned := make(chan struct{})
+	go func() {
+		<-ctx.Done()
+		select {
+		case <-returned:
+		case <-time.After(patience):
+			fail(errors.New("stopped within a step that cannot be interrupted, such as compiling; what was finished is stored, run the cell again to go on"))
+		}
+	}()
 	r, err := figure(ctx, p)
+	close(returned)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("stopped; what was finished is stored, run the cell again to go on")
 	}

@@ -1,12 +1,15 @@
 package notebook
 
 import (
+	"context"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 )
 
@@ -29,6 +32,23 @@ func TestWrongScaleEndsTheCell(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Equal(t, "$NASML_SCALE is \"large\": set it to quick or paper\n", string(out))
+}
+
+// Stop ends a cell whose step does not look at it, as while compiling, with a
+// word on what is left, before GoNB would kill it without one.
+func TestStopWithinAStepThatDoesNotEnd(t *testing.T) {
+	if os.Getenv("NASML_TEST_STOP") != "" {
+		Run(func(context.Context, int) (catalog.Result, error) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+			select {}
+		}, 0)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=TestStopWithinAStepThatDoesNotEnd")
+	cmd.Env = append(os.Environ(), "NASML_TEST_STOP=1")
+	out, err := cmd.CombinedOutput()
+	require.ErrorContains(t, err, "exit status 1")
+	require.Contains(t, string(out), "stopped within a step that cannot be interrupted")
 }
 
 func TestStandInOnlyWhereAskedFor(t *testing.T) {

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data/datatest"
 )
 
-// TestBrowser does what a reader does: open the notebook in JupyterLab, Run
-// All, look at the figure.
+// TestBrowser does what a reader does: open a notebook in JupyterLab, Run All,
+// look at the figure; and watch a search, and press Stop.
 func TestBrowser(t *testing.T) {
 	if os.Getenv(browserVar) == "" {
 		t.Skip("drives a browser: `go tool nasml test` runs it, with $" + browserVar)
@@ -29,28 +31,57 @@ func TestBrowser(t *testing.T) {
 	}
 	folder := t.TempDir() // a copy, because JupyterLab saves the notebook
 	require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(s.Root, "notebooks"))))
-	address := startLab(t, s, folder, "oymak2021/figure2_lipschitz.ipynb")
+	live, err := os.ReadFile("testdata/live.ipynb")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "live.ipynb"), live, 0o644))
+	address := startLab(t, s, folder)
 
-	screenshot := s.path("test", "browser.png")
-	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), "testdata/browser.py", browser, address, screenshot)
+	t.Run("run all", func(t *testing.T) {
+		var seen struct {
+			Figures       int
+			Errors        []string
+			Width, Height float64 // of the last figure, in the browser's pixels
+		}
+		screenshot := drive(t, s, browser, "browser.py", address("oymak2021/figure2_lipschitz.ipynb"), &seen)
+		require.Empty(t, seen.Errors)
+		require.Positive(t, seen.Figures)
+		require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
+		require.Greater(t, seen.Height, 150.0, "see %s", screenshot)
+	})
+	t.Run("live view and stop", func(t *testing.T) {
+		datatest.Dir(t, datatest.CIFAR10)
+		var seen struct {
+			Pictures, Places int
+			Text             string
+			Width, Height    float64
+		}
+		screenshot := drive(t, s, browser, "live.py", address("live.ipynb"), &seen)
+		require.Contains(t, seen.Text, "stopped; what was finished is stored", "see %s", screenshot)
+		require.Equal(t, 1, seen.Places, "one picture in place of the other")
+		require.Greater(t, seen.Pictures, 1)
+		require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
+		records, err := filepath.Glob(filepath.Join(folder, "store", "records", "*", "*.json"))
+		require.NoError(t, err)
+		require.NotEmpty(t, records, "the first search was finished before Stop")
+	})
+}
+
+// drive runs a script of testdata in the browser, decodes what it has seen, and
+// returns where its screenshot is.
+func drive(t *testing.T, s *site, browser, script, address string, seen any) string {
+	t.Helper()
+	screenshot := s.path("test", strings.TrimSuffix(script, ".py")+".png")
+	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), filepath.Join("testdata", script), browser, address, screenshot)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	require.NoError(t, err, "the browser's script failed")
-	var seen struct {
-		Figures       int
-		Errors        []string
-		Width, Height float64 // of the last figure, in the browser's pixels
-	}
-	require.NoError(t, json.Unmarshal(out, &seen), "%s", out)
-	require.Empty(t, seen.Errors)
-	require.Positive(t, seen.Figures)
-	require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
-	require.Greater(t, seen.Height, 150.0, "see %s", screenshot)
+	require.NoError(t, json.Unmarshal(out, seen), "%s", out)
+	return screenshot
 }
 
-// startLab starts JupyterLab for the time of the test and returns the address
-// of a notebook in it, token included.
-func startLab(t *testing.T, s *site, folder, notebook string) string {
+// startLab starts JupyterLab for the time of the test and returns what makes
+// the address of a notebook in it, token included.
+func startLab(t *testing.T, s *site, folder string) func(notebook string) string {
 	t.Helper()
 	port, err := choosePort(0)
 	require.NoError(t, err)
@@ -65,7 +96,9 @@ func startLab(t *testing.T, s *site, folder, notebook string) string {
 	})
 	for range 600 {
 		if token, ok := labToken(t, s, port); ok {
-			return fmt.Sprintf("http://127.0.0.1:%d/lab/tree/%s?token=%s", port, notebook, url.QueryEscape(token))
+			return func(notebook string) string {
+				return fmt.Sprintf("http://127.0.0.1:%d/lab/tree/%s?token=%s", port, notebook, url.QueryEscape(token))
+			}
 		}
 		select {
 		case err := <-ended:
@@ -75,7 +108,7 @@ func startLab(t *testing.T, s *site, folder, notebook string) string {
 		}
 	}
 	t.Fatal("JupyterLab was not up after a minute")
-	return ""
+	return nil
 }
 
 // labToken reads the token from the file that a running server leaves.
