@@ -156,6 +156,9 @@ func (o *original201) readWhole(ctx context.Context, open func(io.Reader) (io.Re
 	}
 	source := &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}
 	v, err := o.loadWhole(source, open)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w; put an intact file in its place", o.path, ErrBroken, err)
 	}
@@ -188,7 +191,7 @@ func (o *original201) loadWhole(source *watched, open func(io.Reader) (io.Reader
 	u.onSet = u.keep201
 	v, err := u.load()
 	if err != nil {
-		return nil, errors.Join(err, source.ctx.Err())
+		return nil, err
 	}
 	d, ok := v.(*dict)
 	if !ok {

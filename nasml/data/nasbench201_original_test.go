@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -178,6 +179,16 @@ func TestOriginal201CutOff(t *testing.T) {
 	o, err := readOriginal201(t.Context(), folder, nil)
 	require.NoError(t, err, "one that is missing is counted at the end")
 	require.Len(t, o.results, 2)
+}
+
+func TestReadOriginal201Cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{unzipTo(t, "legacy.pth.gz", filepath.Join(t.TempDir(), "NAS-Bench-201-v1_0-tiny.pth")), tiny201 + "NATS-tss-v1_0-tiny-simple"} {
+		_, err := readOriginal201(ctx, path, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, ErrBroken)
+	}
 }
 
 // torchHead is what torch.save wrote before its pickle until PyTorch 1.6.

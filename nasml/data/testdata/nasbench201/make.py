@@ -147,7 +147,7 @@ def main():
                   {"meta_archs": ARCHS, "total_archs": 3, "arch2infos": {a: nats(a) for a in everything}, "evaluated_indexes": set(everything)})
     zipped_pickle(os.path.join(HERE, "evil.pickle.pbz2"), {"meta_archs": Evil()})
 
-    benchmark = {"meta_archs": ARCHS, "total_archs": 3, "arch2infos": {a: nb201(a) for a in everything}, "evaluated_indexes": everything}
+    benchmark = {"meta_archs": ARCHS, "total_archs": 3, "arch2infos": {a: nb201(a) for a in everything}, "evaluated_indexes": set(everything)}
     legacy = io.BytesIO()
     for head in (0x1950A86A20F9469CFC6C, 1001, {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}):
         pickle.dump(head, legacy, protocol=2)
