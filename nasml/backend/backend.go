@@ -24,11 +24,7 @@ import (
 const pluginPathEnv = "PJRT_PLUGIN_LIBRARY_PATH"
 
 var open = sync.OnceValues(func() (compute.Backend, error) {
-	config := os.Getenv(compute.ConfigEnvVar)
-	if config == "" {
-		config = defaultConfig
-	}
-	config = withPlugin(config)
+	config := pluginConfig()
 	if !strings.Contains(config, "cuda") { // which has its own products
 		if err := avoidXNNPACK(); err != nil {
 			return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)

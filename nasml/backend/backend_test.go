@@ -67,3 +67,20 @@ func TestOpenGivesOneBackendForTheProcess(t *testing.T) {
 	require.NotEmpty(t, device)
 	require.NotContains(t, device, "/", "a record must not name a path of the machine")
 }
+
+func TestDevicesThatAreNotThereAreAnError(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	own, err := Open()
+	require.NoError(t, err)
+	for _, n := range []int{0, 1, own.NumDevices()} {
+		b, err := OpenDevices(n)
+		require.NoError(t, err)
+		require.Equal(t, own, b, "%d devices", n)
+	}
+	wide, err := openHostDevices(own, pluginConfig(), 2)
+	if own.Name() != "Go Backend" || err != nil || wide != nil {
+		t.Skipf("the process has opened %q before", own.Name())
+	}
+	_, err = OpenDevices(2)
+	require.ErrorContains(t, err, `2 devices are asked for, the backend "Go Backend" has 1: take at most as many, or XLA on a CPU`)
+}
