@@ -68,7 +68,7 @@ func BenchmarkForecast(b *testing.B) {
 			require.NoError(b, err)
 			defer searcher.Close()
 			for b.Loop() {
-				work := stepWork(b, searcher, 3, 9)
+				work, _ := stepWork(b, searcher, 3, 9)
 				model := s.Forecast(images.Len())
 				evaluation := 2 * float64(images.Len()/2) / 3 // in passes of one image, as a step has 2·Batch
 				steps := (2*float64(images.Len()/2) + evaluation) / float64(2*s.Batch)
@@ -81,24 +81,25 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// stepWork is the processor time of a step, s: the mean of those from first to
-// last, after compiling.
-func stepWork(b *testing.B, searcher *Searcher, first, last int) float64 {
+// stepWork are the processor time and the time of a step, s: the means of those
+// from first to last, after compiling.
+func stepWork(b *testing.B, searcher Runner, first, last int) (work, wall float64) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	var begin, end float64
+	var began, ended time.Time
 	_, err := searcher.Search(ctx, 1, Options{Observe: func(m Moment) {
 		switch m.Step {
 		case first:
-			begin = processorTime(b)
+			begin, began = processorTime(b), time.Now()
 		case last:
-			end = processorTime(b)
+			end, ended = processorTime(b), time.Now()
 			cancel()
 		}
 	}})
 	require.ErrorIs(b, err, context.Canceled)
 	require.NotZero(b, end)
-	return (end - begin) / float64(last-first)
+	return (end - begin) / float64(last-first), ended.Sub(began).Seconds() / float64(last-first)
 }
 
 func processorTime(b *testing.B) float64 {

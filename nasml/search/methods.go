@@ -10,6 +10,33 @@
 //	search.Methods["mine"] = search.Method{Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture, Update: "mine", Final: search.ByArgmax}
 //
 // with Update the name of an entry of simplex.Updates.
+//
+// # Several devices
+//
+// With Settings.Devices = N the steps of a search run on N devices of one host
+// (New, Parallel): every device has the N-th part of each batch and a copy of
+// weights, momentum and architecture. Two ways, by Settings.Statistics:
+//
+// Synchronised: GoMLX's AutoSharding. The program of a step is the one of one
+// device with its batches marked as divided; XLA's partitioner cuts it up.
+// Weights, θ and losses are those of one device to rounding.
+//
+// PerDevice: GoMLX's SPMD. Batch norm sees a device's share only, and losses,
+// gradients and running statistics are means over the devices, also inside
+// unrolled and other hypergradients. XNAS, which takes a gradient of every
+// example, has no such form.
+//
+// What a device needs besides a step's inputs and outputs falls to 1/N, because
+// it holds maps of examples (BenchmarkDevices); with TrackStats and Synchronised
+// statistics only to about 1.5/N: XLA finds that batch norm and its running
+// statistics need the same variance where it is computed on one device, and
+// computes it twice where there is a sum over devices in it. Weights and their
+// momentum are not divided, and neither is the evaluation of the supernet, which
+// is without gradients, on the first device.
+//
+// XLA's CPU plugin has four devices, or as many as backend.OpenDevices asks for.
+// They share the cores, so that nothing gets faster: they are there to try a
+// search out that is meant for several GPUs.
 package search
 
 import (

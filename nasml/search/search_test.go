@@ -88,7 +88,7 @@ func TestEveryMethodSearches(t *testing.T) {
 
 // interrupted is a search that is stopped after so many steps and goes on from
 // what it saved.
-func interrupted(t *testing.T, x *Searcher, steps int) *Curve {
+func interrupted(t *testing.T, x Runner, steps int) *Curve {
 	t.Helper()
 	var saved []byte
 	ctx, stop := context.WithCancel(t.Context())

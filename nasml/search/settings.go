@@ -63,6 +63,10 @@ type Settings struct {
 	EvaluateEvery  int `json:"evaluate_every"`            // epochs between evaluations of the supernet and its discretisation; 0: at the end only
 
 	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
+
+	// The machine. One device gives the keys that settings had before these.
+	Devices    int        `json:"devices,omitempty"`    // of one host that share each batch equally; 0 or 1: one
+	Statistics Statistics `json:"statistics,omitempty"` // of batch norm, over several devices
 }
 
 // ControllerSettings are those of ENAS's controller.
@@ -90,7 +94,7 @@ func (s Settings) Check() error {
 	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0, "ScheduleEpochs is %d and EvaluateEvery %d, want at least 0", s.ScheduleEpochs, s.EvaluateEvery)
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0, "Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
-	e = append(e, s.Augment.Check())
+	e = append(e, s.Augment.Check(), s.checkDevices(m))
 	return errors.Join(append(e, s.checkArchitecture(m))...)
 }
 
@@ -101,6 +105,20 @@ func (e *expectation) that(ok bool, format string, args ...any) {
 	if !ok {
 		*e = append(*e, fmt.Errorf(format, args...))
 	}
+}
+
+// checkDevices looks at whether several devices can share a search.
+func (s Settings) checkDevices(m Method) error {
+	var e expectation
+	e.that(s.Devices >= 0, "Devices is %d, want 0 or 1 (one device) or more", s.Devices)
+	e.that(s.Statistics == Synchronised || s.Statistics == PerDevice, "Statistics is %q, want %q (synchronised) or %q", s.Statistics, Synchronised, PerDevice)
+	e.that(s.Statistics == Synchronised || s.Devices > 1, "Statistics is %q with one device: leave it empty, or set Devices to 2 or more", s.Statistics)
+	if s.Devices > 1 {
+		e.that(s.Batch%s.Devices == 0, "Batch is %d, which %d devices cannot share equally: take a multiple of %d, or other Devices", s.Batch, s.Devices, s.Devices)
+		e.that(s.Statistics != PerDevice || s.Batch/s.Devices >= 2, "Batch is %d, %d for each of %d devices: batch norm over each device's share needs two", s.Batch, s.Batch/s.Devices, s.Devices)
+		e.that(s.Statistics != PerDevice || m.Architecture != PerExample, "Statistics is %q: %s takes a gradient of every example of the batch, which no device has; leave it empty", s.Statistics, m.Title)
+	}
+	return errors.Join(e...)
 }
 
 // checkArchitecture looks at how θ is held and moved, and how one architecture

@@ -8,6 +8,11 @@ import "embed"
 //go:embed enas.go feed.go final.go graph.go methods.go search.go state.go
 var Sources embed.FS
 
+// DeviceSources is what a search on several devices runs besides.
+//
+//go:embed devices.go
+var DeviceSources embed.FS
+
 // TabularSources is the code of the tabular methods, for the code version of
 // their runs.
 //
