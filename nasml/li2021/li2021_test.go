@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"slices"
@@ -62,6 +63,9 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 		"image":  func(p *Figure1Params) { p.Image = 9 },
 		"update": func(p *Figure1Params) { p.Update = "adam" },
 		"data":   func(p *Figure1Params) { p.Data = "cifar" },
+		"share":  func(p *Figure1Params) { p.Devices = 3 },
+		"bn":     func(p *Figure1Params) { p.Devices, p.Statistics = 2, "local" },
+		"one":    func(p *Figure1Params) { p.Statistics = "device" },
 	} {
 		p := Figure1Quick
 		change(&p)
@@ -77,6 +81,31 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 	_, err = Figure4(isolated(t), Figure4Params{SearchParams: quickSearch, Accuracy: "train"})
 	require.ErrorAs(t, err, &usage)
+}
+
+// What is stored was computed on one device, and is asked for by its settings.
+func TestOneDeviceIsNoSetting(t *testing.T) {
+	p := quickSearch
+	before, err := p.settings("darts")
+	require.NoError(t, err)
+	raw, err := json.Marshal(p)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "Devices")
+	require.NotContains(t, string(raw), "Statistics")
+
+	p.Devices = 1
+	one, err := p.settings("darts")
+	require.NoError(t, err)
+	require.Equal(t, before, one)
+
+	p.Devices, p.Statistics = 2, "synchronised"
+	two, err := p.settings("darts")
+	require.NoError(t, err)
+	require.Equal(t, []string{"devices: not set, 2"}, search.Differences(before, two))
+	p.Statistics = "device"
+	two, err = p.settings("darts")
+	require.NoError(t, err)
+	require.Equal(t, search.PerDevice, two.Statistics)
 }
 
 func TestSettingsOfARow(t *testing.T) {

@@ -45,6 +45,12 @@ type SearchParams struct {
 	Hypergradient string   // of the mixture methods: a name of bilevel.Hypergradients
 	ArchRate      float64  // step size of the GAEA methods
 
+	// Several devices of one host, each with its share of every batch. A search
+	// on several is a trial of its own, whose numbers are those of one device
+	// to rounding, unless Statistics is "device": see package search.
+	Devices    int    `json:",omitempty"` // 0 or 1: one
+	Statistics string `json:",omitempty"` // of batch norm: "synchronised" (or empty) or "device"
+
 	Data       data.Name // the images that are searched on
 	Examples   int       // the first so many training images; 0: all
 	Seeds      int
@@ -141,6 +147,12 @@ func (p SearchParams) vary(s *search.Settings) {
 	if len(p.Without) > 0 {
 		s.Without = slices.DeleteFunc(slices.Clone(p.Without), func(op string) bool { return op == "" })
 	}
+	if p.Devices > 1 { // one device keeps the key that it always had
+		s.Devices = p.Devices
+		if p.Statistics != "synchronised" {
+			s.Statistics = search.Statistics(p.Statistics)
+		}
+	}
 	method := search.Methods[s.Method]
 	if _, moves := simplex.Updates[method.Update]; moves {
 		s.Update, s.ArchRate = cmp.Or(p.Update, s.Update), cmp.Or(p.ArchRate, s.ArchRate)
@@ -161,6 +173,8 @@ func (p SearchParams) check(rows []row) error {
 	expect(slices.Contains(append(data.Names(), data.Synthetic), p.Data), "Data is %q, want one of %v", p.Data, append(data.Names(), data.Synthetic))
 	expect(p.Seeds >= 1, "Seeds is %d, want at least 1", p.Seeds)
 	expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
+	expect(p.Devices >= 0, "Devices is %d, want 1 or more", p.Devices)
+	expect(p.Statistics == "" || p.Devices > 1, "Statistics is %q with one device: leave it empty, or set Devices to 2 or more", p.Statistics)
 	expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want between 0 and 1, such as 0.95", p.Confidence)
 	for i, w := range rows {
 		err := w.check()
@@ -195,6 +209,11 @@ var searchCode = sync.OnceValues(func() (string, error) {
 	return runs.CodeVersion(search.Sources, supernet.NetSources, bilevel.Sources, simplex.Sources, data.AugmentSources)
 })
 
+// devicesCode is the same of a search on several devices.
+var devicesCode = sync.OnceValues(func() (string, error) {
+	return runs.CodeVersion(search.Sources, search.DeviceSources, supernet.NetSources, bilevel.Sources, simplex.Sources, data.AugmentSources)
+})
+
 // searches runs searches and keeps them.
 type searches struct {
 	SearchParams
@@ -215,7 +234,11 @@ func (p SearchParams) searches(ctx context.Context) (*searches, error) {
 	if err != nil {
 		return nil, err
 	}
-	code, err := searchCode()
+	version := searchCode
+	if p.Devices > 1 {
+		version = devicesCode
+	}
+	code, err := version()
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +360,7 @@ func (s *searches) compute(ctx context.Context, f *found) error {
 		s.progress.Skip(s.Seeds * s.units(f.settings))
 		return err
 	}
-	var searcher *search.Searcher
+	var searcher search.Runner
 	ran := 0
 	defer func() {
 		if searcher != nil {
@@ -350,11 +373,11 @@ func (s *searches) compute(ctx context.Context, f *found) error {
 		records, err = s.store.Compute(ctx, []runs.Trial{trial}, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
 			ran++
 			if searcher == nil {
-				b, err := backend.Open()
+				b, err := backend.OpenDevices(f.settings.Devices)
 				if err != nil {
 					return err
 				}
-				if searcher, err = search.NewSearcher(b, f.settings, s.images); err != nil {
+				if searcher, err = search.New(b, f.settings, s.images); err != nil {
 					return err
 				}
 			}
@@ -370,8 +393,8 @@ func (s *searches) compute(ctx context.Context, f *found) error {
 }
 
 // search runs the one search of a job and stores it.
-func (s *searches) search(ctx context.Context, f *found, searcher *search.Searcher, job *runs.Job) error {
-	b, err := backend.Open()
+func (s *searches) search(ctx context.Context, f *found, searcher search.Runner, job *runs.Job) error {
+	b, err := backend.OpenDevices(f.settings.Devices)
 	if err != nil {
 		return err
 	}
