@@ -23,6 +23,9 @@ import (
 // reads it when the program starts, too early to be set here.
 const pluginPathEnv = "PJRT_PLUGIN_LIBRARY_PATH"
 
+// setupEnv names the folder of the set-up, where it is not .nasml.
+const setupEnv = "NASML_SETUP"
+
 var open = sync.OnceValues(func() (compute.Backend, error) {
 	config := pluginConfig()
 	if !strings.Contains(config, "cuda") { // which has its own products
@@ -73,8 +76,8 @@ var (
 )
 
 // withPlugin completes an XLA configuration with the path of the plugin that
-// `go tool nasml setup` put into the checkout around the working directory,
-// unless the environment says where the plugins are:
+// `go tool nasml setup` made, in $NASML_SETUP or in the checkout around the
+// working directory, unless the environment says where the plugins are:
 //
 //	xla:cpu,OPTIONS → xla:CHECKOUT/.nasml/pjrt/pjrt_c_api_cpu_plugin.so,OPTIONS
 func withPlugin(config string) string {
@@ -95,8 +98,16 @@ func withPlugin(config string) string {
 	return config
 }
 
-// findPlugin looks for .nasml/pjrt/file in the working directory and above it.
+// findPlugin looks for pjrt/file in the set-up's folder: $NASML_SETUP where it
+// is set, else .nasml in the working directory and above it.
 func findPlugin(file string) string {
+	if made := os.Getenv(setupEnv); made != "" {
+		path := filepath.Join(made, "pjrt", file)
+		if _, err := os.Stat(path); err != nil {
+			return ""
+		}
+		return path
+	}
 	dir, err := os.Getwd()
 	for err == nil {
 		path := filepath.Join(dir, ".nasml", "pjrt", file)

@@ -20,6 +20,7 @@ func TestPluginOfTheCheckoutIsTaken(t *testing.T) {
 	require.NoError(t, os.WriteFile(cpu, nil, 0o644))
 	t.Chdir(deep)
 	t.Setenv(pluginPathEnv, "")
+	t.Setenv(setupEnv, "")
 
 	require.Equal(t, "xla:"+cpu, withPlugin("xla"))
 	require.Equal(t, "xla:"+cpu, withPlugin("xla:cpu"))
@@ -31,6 +32,14 @@ func TestPluginOfTheCheckoutIsTaken(t *testing.T) {
 	cuda := filepath.Join(plugins, "pjrt_c_api_cuda_plugin.so")
 	require.NoError(t, os.WriteFile(cuda, nil, 0o644))
 	require.Equal(t, "xla:"+cuda, withPlugin("xla"), "the GPU first")
+
+	made := filepath.Join(root, "made")
+	require.NoError(t, os.MkdirAll(filepath.Join(made, "pjrt"), 0o755))
+	t.Setenv(setupEnv, made)
+	require.Equal(t, "xla", withPlugin("xla"), "the set-up's folder is named, and holds none")
+	other := filepath.Join(made, "pjrt", "pjrt_c_api_cpu_plugin.so")
+	require.NoError(t, os.WriteFile(other, nil, 0o644))
+	require.Equal(t, "xla:"+other, withPlugin("xla"))
 
 	t.Setenv(pluginPathEnv, "/somewhere/else")
 	require.Equal(t, "xla", withPlugin("xla"), "the environment comes first")

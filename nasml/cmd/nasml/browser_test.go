@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -79,16 +80,18 @@ func drive(t *testing.T, s *site, browser, script, address string, seen any) str
 	return screenshot
 }
 
+var localhost = netip.MustParseAddr("127.0.0.1")
+
 // startLab starts JupyterLab for the time of the test and returns what makes
 // the address of a notebook in it, token included.
 func startLab(t *testing.T, s *site, folder string) func(notebook string) string {
 	t.Helper()
-	port, err := choosePort(0)
+	port, err := choosePort(localhost, 0)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serveLab(ctx, console{t.Output(), t.Output()}, folder, port, "--no-browser", "--expose-app-in-browser")
+		ended <- s.serveLab(ctx, console{t.Output(), t.Output()}, folder, netip.AddrPortFrom(localhost, uint16(port)), "--no-browser", "--expose-app-in-browser")
 	}()
 	t.Cleanup(func() {
 		stop()

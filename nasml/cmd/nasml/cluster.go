@@ -312,7 +312,7 @@ func environment(s *site, store string) []string {
 	env := []string{"NASML_STORE=" + quote(store), "GOMLX_NO_AUTO_INSTALL=1"}
 	plugins := os.Getenv(pluginPathVar)
 	if plugins == "" {
-		plugins = filepath.Join(s.Root, ".nasml", "pjrt")
+		plugins = s.path("pjrt")
 	}
 	env = append(env, pluginPathVar+"="+quote(plugins))
 	for _, name := range []string{"NASML_DATA", "GOMLX_BACKEND"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,17 +13,22 @@ import (
 )
 
 type labCmd struct {
-	Port      int  `help:"Port to listen on. Without it: 8888, or the next that is free."`
-	NoBrowser bool `help:"Do not open a browser; the address is printed in any case."`
+	IP        string `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
+	Port      int    `env:"NASML_PORT" help:"Port to listen on. Without it: 8888, or the next that is free."`
+	NoBrowser bool   `help:"Do not open a browser; the address is printed in any case."`
 }
 
 // Run serves the notebooks until it is interrupted.
 func (v *labCmd) Run(ctx context.Context, c console) error {
+	ip, err := netip.ParseAddr(v.IP)
+	if err != nil {
+		return usageError{fmt.Errorf("--ip %q is no address: take 127.0.0.1, or 0.0.0.0 in a container", v.IP)}
+	}
 	s, err := openSite(ctx)
 	if err != nil {
 		return err
 	}
-	port, err := choosePort(v.Port)
+	port, err := choosePort(ip, v.Port)
 	if err != nil {
 		return err
 	}
@@ -34,28 +40,28 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 		options = append(options, "--no-browser")
 	}
 	c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
-	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), port, options...)
+	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), netip.AddrPortFrom(ip, uint16(port)), options...)
 }
 
 // choosePort returns a free port of this machine: the wanted one, or without
 // one the first from 8888 on.
-func choosePort(wanted int) (int, error) {
+func choosePort(ip netip.Addr, wanted int) (int, error) {
 	if wanted != 0 {
-		if err := tryPort(wanted); err != nil {
+		if err := tryPort(ip, wanted); err != nil {
 			return 0, fmt.Errorf("port %d cannot be used (%w): stop what listens there, or take another with --port", wanted, err)
 		}
 		return wanted, nil
 	}
 	for port := 8888; port < 8988; port++ {
-		if tryPort(port) == nil {
+		if tryPort(ip, port) == nil {
 			return port, nil
 		}
 	}
 	return 0, errors.New("no free port from 8888 to 8987: take another with --port")
 }
 
-func tryPort(port int) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+func tryPort(ip netip.Addr, port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), strconv.Itoa(port)))
 	if err != nil {
 		var call *os.SyscallError
 		if errors.As(err, &call) {
@@ -67,16 +73,17 @@ func tryPort(port int) error {
 }
 
 // serveLab runs JupyterLab on a folder until ctx ends, and then stops it with
-// its kernels. Jupyter makes a random token and prints the address with it.
-func (s *site) serveLab(ctx context.Context, c console, folder string, port int, options ...string) error {
+// its kernels. Jupyter takes the token of $JUPYTER_TOKEN, or makes a random one
+// and prints the address with it.
+func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.AddrPort, options ...string) error {
 	args := append([]string{
-		"-m", "jupyterlab", "--ServerApp.ip=127.0.0.1",
-		"--ServerApp.port=" + strconv.Itoa(port), "--ServerApp.port_retries=0",
+		"-m", "jupyterlab", "--ServerApp.ip=" + at.Addr().String(),
+		"--ServerApp.port=" + strconv.Itoa(int(at.Port())), "--ServerApp.port_retries=0",
 		"--ServerApp.root_dir=" + folder,
 		"--MultiKernelManager.default_kernel_name=gonb",
 		"--LabApp.extension_manager=readonly", "--Application.log_level=WARN",
 	}, options...)
-	if os.Geteuid() == 0 { // in containers; the server listens to this machine only
+	if os.Geteuid() == 0 { // in containers; the token is asked for all the same
 		args = append(args, "--allow-root")
 	}
 	cmd := exec.CommandContext(ctx, s.python("venv"), args...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,7 @@ func TestMistakesInTheCall(t *testing.T) {
 		"data set": {[]string{"data", "minst"}, "minst"},
 		"a table":  {[]string{"data", "nasbench201"}, "expected --from DIR"},
 		"and more": {[]string{"data", "nasbench201", "mnist", "--from", "."}, "expected nasbench201 alone"},
+		"address":  {[]string{"lab", "--ip", "localhost"}, "--ip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, err := call(t, test.args...)
@@ -136,9 +138,11 @@ func TestChoosePort(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	taken := listener.Addr().(*net.TCPAddr).Port
-	_, err = choosePort(taken)
-	require.ErrorContains(t, err, "take another with --port")
-	require.NotContains(t, err.Error(), "\n")
+	for _, ip := range []string{"127.0.0.1", "0.0.0.0"} {
+		_, err = choosePort(netip.MustParseAddr(ip), taken)
+		require.ErrorContains(t, err, "take another with --port")
+		require.NotContains(t, err.Error(), "\n")
+	}
 }
 
 func TestCountReadsTest2JSON(t *testing.T) {

@@ -71,17 +71,17 @@ func (s *site) setup(ctx context.Context, c console) error {
 	return s.bring(ctx, c, s.steps())
 }
 
-// steps lists the set-up in order. A step's inputs name the checkout's path,
-// because virtual environments and the kernel hold absolute paths.
+// steps lists the set-up in order. A step's inputs name the places of checkout
+// and set-up, because virtual environments and the kernel hold absolute paths.
 func (s *site) steps() []step {
 	sums, _ := os.ReadFile(filepath.Join(s.Root, "go.sum")) // a broken go.sum fails in the build
-	goInputs := []string{s.Root, string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED}
+	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
 	kernelspec := s.kernelspec()
 	return []step{
 		s.venvStep("venv", "JupyterLab and XLA's CPU plugin into .nasml/venv (one to three minutes, downloads 130 MB)", requirements, 10, 700),
 		{
 			name:    "plugin",
-			inputs:  []string{s.Root, requirements},
+			inputs:  append(s.places(), requirements),
 			outputs: []string{s.cpuPlugin()},
 			run:     s.linkCPUPlugin,
 		}, {
@@ -191,8 +191,10 @@ func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
 		return fmt.Errorf("no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend", s.Go.CC)
 	}
-	if strings.ContainsAny(s.Root, ",:") {
-		return fmt.Errorf("the path of the checkout, %s, has a comma or a colon, which stands between paths for GoNB and Python: move it to another folder", s.Root)
+	for _, place := range s.places() {
+		if strings.ContainsAny(place, ",:") {
+			return fmt.Errorf("the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths for GoNB and Python: move it to another folder", place)
+		}
 	}
 	return nil
 }
@@ -202,7 +204,7 @@ func (s *site) check() error {
 func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) step {
 	return step{
 		name: name, what: what, needMB: needMB,
-		inputs:  []string{s.Root, locked},
+		inputs:  append(s.places(), locked),
 		outputs: []string{s.python(name)},
 		run: func(ctx context.Context, j *job) error {
 			python, err := findPython(ctx, minor)
@@ -335,7 +337,7 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 		s.venvStep("venv-cuda", "the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)", requirementsCUDA, 11, 4500),
 		{
 			name:    "plugin-cuda",
-			inputs:  []string{s.Root, requirementsCUDA},
+			inputs:  append(s.places(), requirementsCUDA),
 			outputs: []string{s.path("pjrt", "pjrt_c_api_cuda_plugin.so"), s.path("nvidia", "cu13")},
 			run:     s.linkCUDAPlugin,
 		},

@@ -163,6 +163,36 @@ func TestFindPythonSaysWhatItLacks(t *testing.T) {
 	require.ErrorContains(t, err, "no python3 found")
 }
 
+func TestSetupInAFolderOfItsOwn(t *testing.T) {
+	root, made := t.TempDir(), filepath.Join(t.TempDir(), "made")
+	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module "+modulePath+"\n"), 0o644))
+	t.Chdir(root)
+	t.Setenv(setupVar, made)
+	s, err := openSite(t.Context())
+	require.NoError(t, err)
+	var runs atomic.Int64
+	st := counted(s, &runs, s.places()...)
+	require.NoError(t, s.bring(t.Context(), quiet, []step{st}))
+	require.FileExists(t, filepath.Join(made, "made"))
+	require.NoDirExists(t, filepath.Join(root, ".nasml"))
+	require.Contains(t, s.kernelspec(), filepath.Join(made, "bin", "gonb"))
+	require.Contains(t, s.env(), "JUPYTER_PATH="+filepath.Join(made, "share", "jupyter"))
+
+	t.Setenv(setupVar, made+"2")
+	other, err := openSite(t.Context())
+	require.NoError(t, err)
+	for i, st := range other.steps() {
+		if st.name != "kernel" { // whose input is all that it makes
+			require.NotEqual(t, s.steps()[i].hash(), st.hash(), "%s holds the set-up's path", st.name)
+		}
+	}
+
+	t.Setenv(setupVar, "")
+	usual, err := openSite(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(usual.Root, ".nasml", "venv"), usual.path("venv"))
+}
+
 func TestKernelspecKeepsDollars(t *testing.T) {
 	s := &site{Root: "/home/a$b", Go: goFacts{GOROOT: "/usr/local/go"}}
 	require.Contains(t, s.kernelspec(), `"PATH": "/home/a$$b/.nasml/bin:/usr/local/go/bin:${PATH}"`)

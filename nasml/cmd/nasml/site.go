@@ -14,12 +14,17 @@ import (
 
 const modulePath = "github.com/nasml/lab"
 
-// site is a checkout and the folder .nasml in it, which holds all that the
-// set-up makes and which git ignores.
+// site is a checkout and the folder that holds all that the set-up makes:
+// .nasml in the checkout, which git ignores, or another one, so that a
+// container's set-up is not hidden under a checkout that is mounted into it.
 type site struct {
 	Root string  // absolute path of the checkout
+	Made string  // absolute path of the set-up's folder; empty: .nasml in Root
 	Go   goFacts // the Go that builds it
 }
+
+// setupVar names the folder of the set-up, where it is not .nasml.
+const setupVar = "NASML_SETUP"
 
 // goFacts are the answers of `go env`.
 type goFacts struct{ GOROOT, GOVERSION, CGO_ENABLED, CC string } //nolint:revive // names of go env
@@ -32,6 +37,11 @@ func openSite(ctx context.Context) (*site, error) {
 		return nil, err
 	}
 	s := &site{Root: root}
+	if made := os.Getenv(setupVar); made != "" {
+		if s.Made, err = filepath.Abs(made); err != nil {
+			return nil, fmt.Errorf("finding the set-up's folder $%s: %w", setupVar, err)
+		}
+	}
 	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOROOT", "GOVERSION", "CGO_ENABLED", "CC")
 	cmd.Dir = root
 	out, err := cmd.Output()
@@ -75,9 +85,21 @@ func declares(file, module string) bool {
 	return false
 }
 
-// path names a file or folder in .nasml.
+// path names a file or folder of the set-up.
 func (s *site) path(parts ...string) string {
-	return filepath.Join(append([]string{s.Root, ".nasml"}, parts...)...)
+	made := s.Made
+	if made == "" {
+		made = filepath.Join(s.Root, ".nasml")
+	}
+	return filepath.Join(append([]string{made}, parts...)...)
+}
+
+// places are the folders whose paths stand in what the set-up makes.
+func (s *site) places() []string {
+	if s.Made == "" {
+		return []string{s.Root}
+	}
+	return []string{s.Root, s.Made}
 }
 
 // relative shortens a path inside the checkout for a message.
