@@ -39,9 +39,16 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 	if v.NoBrowser {
 		options = append(options, "--no-browser")
 	}
-	c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
+	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
+		c.logf("JupyterLab on notebooks/: http://127.0.0.1:%d/lab with the token of $%s; Ctrl-C stops it", port, tokenVar)
+	} else {
+		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
+	}
 	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), netip.AddrPortFrom(ip, uint16(port)), options...)
 }
+
+// tokenVar is Jupyter's own: the token that lets a reader in.
+const tokenVar = "JUPYTER_TOKEN"
 
 // choosePort returns a free port of this machine: the wanted one, or without
 // one the first from 8888 on.
