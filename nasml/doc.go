@@ -19,12 +19,12 @@
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201
-//	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on a table (RS, REA, REINFORCE, BOHB)
+//	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), also on several devices; on a table (RS, REA, REINFORCE, BOHB)
 //	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
 //	halving     successive halving, Hyperband, weight-sharing rounds; generic over what an arm is
 //	spectral    rank-one estimators, neural tangent kernels, covering numbers and effective dimension
 //	trace       search steps of other frameworks in a file, replayed
-//	backend     opens XLA/PJRT or the pure-Go backend, once a process
+//	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+

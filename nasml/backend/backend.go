@@ -26,8 +26,9 @@ const pluginPathEnv = "PJRT_PLUGIN_LIBRARY_PATH"
 // setupEnv names the folder of the set-up, where it is not .nasml.
 const setupEnv = "NASML_SETUP"
 
-var open = sync.OnceValues(func() (compute.Backend, error) {
-	config := pluginConfig()
+var open = sync.OnceValues(func() (compute.Backend, error) { return openWith(pluginConfig()) })
+
+func openWith(config string) (compute.Backend, error) {
 	if !strings.Contains(config, "cuda") { // which has its own products
 		if err := avoidXNNPACK(); err != nil {
 			return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
@@ -39,7 +40,7 @@ var open = sync.OnceValues(func() (compute.Backend, error) {
 			config, compute.ConfigEnvVar, defaultConfig, firstText(err.Error()), advice)
 	}
 	return b, nil
-})
+}
 
 // flagsEnv holds options that XLA reads when its plugin is loaded.
 const flagsEnv = "XLA_FLAGS"

@@ -9,15 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheCPUPluginHasAsManyDevicesAsAreAskedFor(t *testing.T) {
-	t.Setenv(compute.ConfigEnvVar, "xla:cpu")
-	b, err := compute.NewWithConfig(pluginConfig())
+// openCPU opens XLA on a CPU as Open does, whatever the process has opened
+// before.
+func openCPU(t *testing.T) compute.Backend {
+	b, err := openWith(withPlugin("xla:cpu"))
 	if err != nil {
 		t.Skipf("no XLA: %v", err)
 	}
-	defer b.Finalize()
+	t.Cleanup(b.Finalize)
+	return b
+}
+
+func TestTheCPUPluginHasAsManyDevicesAsAreAskedFor(t *testing.T) {
+	b := openCPU(t)
 	for _, n := range []int{1, 6} {
-		wide, err := openHostDevices(b, pluginConfig(), n)
+		wide, err := openHostDevices(b, withPlugin("xla:cpu"), n)
 		require.NoError(t, err)
 		require.Equal(t, n, wide.NumDevices())
 		_, device := Describe(wide)

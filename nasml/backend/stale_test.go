@@ -14,10 +14,7 @@ import (
 // A product whose right side is an input sees what that input is now, also
 // where its memory held another matrix before.
 func TestProductsSeeNewMatricesAtOldAddresses(t *testing.T) {
-	b, err := Open()
-	if err != nil {
-		t.Skipf("no XLA: %v", err)
-	}
+	b := openCPU(t)
 	const n, p, d = 256, 300, 512
 	exec, err := NewExec(b, func(x, w *Node) *Node { return Dot(x, w).Product() })
 	require.NoError(t, err)
