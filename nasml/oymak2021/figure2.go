@@ -105,7 +105,7 @@ func init() {
 		Title:    figure2Title,
 		Kind:     "figure",
 		Notebook: "notebooks/oymak2021/figure2_lipschitz.ipynb",
-		Cost:     catalog.Cost{Quick: "about a minute on two cores", Paper: "(a) about 5 hours on two cores; (b) a day or more: a GPU"},
+		Cost:     catalog.Cost{Quick: "about a minute on two cores", Paper: "(a) two to five hours on two cores; (b) a day or more: a GPU"},
 	}, Figure2Quick, Figure2Paper, Figure2)
 }
 
