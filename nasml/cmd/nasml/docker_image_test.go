@@ -26,7 +26,7 @@ const dockerVar = "NASML_TEST_DOCKER"
 
 // The container is in a network of its own, which leads nowhere. There it has
 // an address besides 127.0.0.1, as it has where a port of it is published.
-const containerAddress = "192.0.2.2"
+const containerAddress = "198.51.100.2"
 
 // engine builds and runs images without a daemon: buildah in folders of its
 // own, which are removed with the test.
