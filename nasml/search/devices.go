@@ -50,10 +50,17 @@ type Runner interface {
 // New prepares searches as the settings say; its errors are those of
 // NewSearcher and NewParallel.
 func New(b compute.Backend, s Settings, images *data.Images) (Runner, error) {
+	var r Runner
+	var err error
 	if s.Devices > 1 {
-		return NewParallel(b, s, images)
+		r, err = NewParallel(b, s, images)
+	} else {
+		r, err = NewSearcher(b, s, images)
 	}
-	return NewSearcher(b, s, images)
+	if err != nil { // r would not be nil: it holds a nil pointer
+		return nil, err
+	}
+	return r, nil
 }
 
 // Parallel is a Searcher whose steps run on several devices.

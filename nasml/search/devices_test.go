@@ -358,7 +358,8 @@ func TestDevicesThatCannotShareAreRefused(t *testing.T) {
 				b = manyDevices{b}
 			}
 			images := pictures(t, 20)
-			_, err := New(b, s, images)
+			r, err := New(b, s, images)
+			require.Equal(t, err != nil, r == nil, "not an interface that holds a nil pointer")
 			if s.Devices < 2 {
 				err = s.Check()
 			}

@@ -30,14 +30,17 @@ func TestBrowser(t *testing.T) {
 	if browser == "" || !exists(s.python("venv-browser")) {
 		t.Skip("needs Chromium (Debian: apt install chromium), and Playwright from `go tool nasml test`")
 	}
-	folder := t.TempDir() // a copy, because JupyterLab saves the notebook
-	require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(s.Root, "notebooks"))))
-	live, err := os.ReadFile("testdata/live.ipynb")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "live.ipynb"), live, 0o644))
-	address := startLab(t, s, folder)
-
+	// start opens JupyterLab on a copy of the notebooks, which it saves.
+	start := func(t *testing.T) (folder string, address func(notebook string) string) {
+		folder = t.TempDir()
+		require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(s.Root, "notebooks"))))
+		live, err := os.ReadFile("testdata/live.ipynb")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "live.ipynb"), live, 0o644))
+		return folder, startLab(t, s, folder)
+	}
 	t.Run("run all", func(t *testing.T) {
+		_, address := start(t)
 		var seen struct {
 			Figures       int
 			Errors        []string
@@ -50,7 +53,8 @@ func TestBrowser(t *testing.T) {
 		require.Greater(t, seen.Height, 150.0, "see %s", screenshot)
 	})
 	t.Run("live view and stop", func(t *testing.T) {
-		datatest.Dir(t, datatest.CIFAR10)
+		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is
+		folder, address := start(t)
 		var seen struct {
 			Pictures, Places int
 			Text             string
@@ -99,8 +103,8 @@ func startLab(t *testing.T, s *site, folder string) func(notebook string) string
 	})
 	for range 600 {
 		if token, ok := labToken(t, s, port); ok {
-			return func(notebook string) string {
-				return fmt.Sprintf("http://127.0.0.1:%d/lab/tree/%s?token=%s", port, notebook, url.QueryEscape(token))
+			return func(notebook string) string { // reset: without the notebooks that were open before
+				return fmt.Sprintf("http://127.0.0.1:%d/lab/tree/%s?reset&token=%s", port, notebook, url.QueryEscape(token))
 			}
 		}
 		select {

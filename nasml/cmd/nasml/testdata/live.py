@@ -56,6 +56,8 @@ def main(chromium, url, screenshot):
         page.wait_for_function(CONNECTED, timeout=120_000)
         page.evaluate(RUN_ALL)
         page.wait_for_function(WATCH, timeout=180_000, polling=200)
+        if page.evaluate(ENDED):
+            sys.exit("the search failed: " + page.evaluate(REPORT)["text"])
         page.evaluate(SHOW)
         image = page.locator(".jp-mod-active .jp-OutputArea-output img:visible").last
         image.wait_for(state="visible", timeout=30_000)
