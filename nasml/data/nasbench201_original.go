@@ -129,17 +129,7 @@ func (o *original201) readPickle(base string) (*dict, error) {
 		return nil, err
 	}
 	defer f.Close()
-	u := newUnpickler(bzip2.NewReader(f))
-	u.onSet = u.keep201
-	v, err := u.load()
-	if err != nil {
-		return nil, err
-	}
-	d, ok := v.(*dict)
-	if !ok {
-		return nil, fmt.Errorf("found %s, expected a dictionary", describe(v))
-	}
-	return d, nil
+	return load201(bzip2.NewReader(f))
 }
 
 // readWhole reads all architectures from one file, which open makes a stream
@@ -155,7 +145,7 @@ func (o *original201) readWhole(ctx context.Context, open func(io.Reader) (io.Re
 		return err
 	}
 	source := &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}
-	v, err := o.loadWhole(source, open)
+	v, err := loadWhole(source, open)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -182,11 +172,16 @@ func (o *original201) readWhole(ctx context.Context, open func(io.Reader) (io.Re
 	return nil
 }
 
-func (o *original201) loadWhole(source *watched, open func(io.Reader) (io.Reader, error)) (*dict, error) {
+func loadWhole(source *watched, open func(io.Reader) (io.Reader, error)) (*dict, error) {
 	in, err := open(source)
 	if err != nil {
 		return nil, err
 	}
+	return load201(in)
+}
+
+// load201 reads a pickled dictionary and drops what the columns do not need.
+func load201(in io.Reader) (*dict, error) {
 	u := newUnpickler(in)
 	u.onSet = u.keep201
 	v, err := u.load()
