@@ -40,7 +40,11 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 		options = append(options, "--no-browser")
 	}
 	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
-		c.logf("JupyterLab on notebooks/: http://127.0.0.1:%d/lab with the token of $%s; Ctrl-C stops it", port, tokenVar)
+		shown := ip
+		if ip.IsUnspecified() { // every address, this one, too
+			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		c.logf("JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it", netip.AddrPortFrom(shown, uint16(port)), tokenVar)
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
