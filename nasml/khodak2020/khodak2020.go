@@ -10,7 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io/fs"
+	"path"
 	"runtime"
 	"sync"
 
@@ -23,24 +23,11 @@ import (
 //go:embed records
 var shippedRecords embed.FS
 
-// openStore is the run store of ctx with the shipped records behind it.
-func openStore(ctx context.Context) (*runs.Store, error) {
-	store, err := runs.FromContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	records, err := fs.Sub(shippedRecords, "records")
-	if err != nil {
-		return nil, err
-	}
-	return store.With(records), nil
-}
-
 // sweep is a list of independent trials and how one is computed.
 type sweep struct {
 	title      string
-	trials     []runs.Trial
-	workers    int // trials at a time; 0: one a core
+	trials     []runs.Trial // of one figure
+	workers    int          // trials at a time; 0: one a core
 	storedOnly bool
 	backend    func() (backend, device string, err error)
 	run        func(ctx context.Context, t runs.Trial, step func(note string)) (runs.Result, error)
@@ -51,7 +38,10 @@ type sweep struct {
 // it lacks is run, some trials at a time, each stored as it ends; where
 // storedOnly asks for that, nil stands for what it lacks.
 func (s sweep) compute(ctx context.Context) ([]*runs.Record, error) {
-	store, err := openStore(ctx)
+	if len(s.trials) == 0 {
+		return nil, nil
+	}
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(s.trials[0].Figure))
 	if err != nil {
 		return nil, err
 	}

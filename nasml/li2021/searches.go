@@ -11,9 +11,9 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -226,11 +226,7 @@ type searches struct {
 
 // searches opens what the searches need.
 func (p SearchParams) searches(ctx context.Context) (*searches, error) {
-	store, err := runs.FromContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	records, err := fs.Sub(shippedRecords, "records")
+	store, err := runs.FromContextWith(ctx, shippedRecords, "search")
 	if err != nil {
 		return nil, err
 	}
@@ -250,8 +246,12 @@ func (p SearchParams) searches(ctx context.Context) (*searches, error) {
 		if images, err = images.Head(p.Examples); err != nil {
 			return nil, err
 		}
+		images.Pixels = slices.Clone(images.Pixels) // so that the other images can go
 	}
-	return &searches{p, images, store.With(records), runs.ProgressFrom(ctx), code, newLive()}, nil
+	// What reading the images took would lie beside what compiling takes, which
+	// is the peak of a search.
+	debug.FreeOSMemory()
+	return &searches{p, images, store, runs.ProgressFrom(ctx), code, newLive()}, nil
 }
 
 // trials of a row, one a seed.

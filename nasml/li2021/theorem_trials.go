@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ type trialOf[P any] struct {
 // result depends on its parameters and seed only. Cancelling ctx ends it; what
 // is finished stays stored.
 func runTheory[P any](ctx context.Context, th theory, trials []trialOf[P], compute func(ctx context.Context, p P, seed uint64) (runs.Result, error)) ([]*runs.Record, error) {
-	store, err := runs.FromContext(ctx)
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(th.id))
 	if err != nil {
 		return nil, err
 	}

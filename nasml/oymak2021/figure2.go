@@ -8,7 +8,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -145,11 +144,11 @@ func (r *Figure2Result) Records() []string {
 //go:embed figure2_train.go figure2_data.go
 var figure2Sources embed.FS
 
-// figure2Records are the trials that the project ships: long runs that nobody
+// shippedRecords are the trials that the project ships: long runs that nobody
 // should have to repeat to see the figure.
 //
 //go:embed records
-var figure2Records embed.FS
+var shippedRecords embed.FS
 
 var figure2Code = sync.OnceValues(func() (string, error) {
 	return runs.CodeVersion(figure2Sources, supernet.Sources)
@@ -210,11 +209,7 @@ type figure2Run struct {
 }
 
 func (p Figure2Params) prepare(ctx context.Context) (*figure2Run, error) {
-	store, err := runs.FromContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	records, err := fs.Sub(figure2Records, "records")
+	store, err := runs.FromContextWith(ctx, shippedRecords, "figure2")
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +222,7 @@ func (p Figure2Params) prepare(ctx context.Context) (*figure2Run, error) {
 		return nil, err
 	}
 	progress := runs.ProgressFrom(ctx)
-	return &figure2Run{p, images, store.With(records), progress, code}, nil
+	return &figure2Run{p, images, store, progress, code}, nil
 }
 
 // images are the training examples of the two classes.

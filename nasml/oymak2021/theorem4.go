@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -169,7 +170,7 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	store, err := runs.FromContext(ctx)
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(theorem4ID))
 	if err != nil {
 		return nil, err
 	}

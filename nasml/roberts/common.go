@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +145,12 @@ func (p ProblemParams) violated(h int) []problems {
 	return all
 }
 
+// shippedRecords are the trials that the project ships, so that nobody has to
+// repeat them to see the results at the paper's scale.
+//
+//go:embed records
+var shippedRecords embed.FS
+
 //go:embed roberts.go factor.go check.go problems.go
 var problemSources embed.FS
 
@@ -159,7 +166,7 @@ type group struct {
 
 // simulateAll reads or computes the records of all kinds, a record a seed.
 func simulateAll(ctx context.Context, id string, kinds []problems, seeds int) ([]group, error) {
-	store, err := runs.FromContext(ctx)
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(id))
 	if err != nil {
 		return nil, err
 	}

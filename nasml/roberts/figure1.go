@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"sync"
 
@@ -87,7 +88,7 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 		return nil, err
 	}
 	r := &Figure1Result{Params: p, Scale: runs.Scale(ctx), space: space, theta: drawTheta(space, uint64(p.Seed), p.Concentration)}
-	store, err := runs.FromContext(ctx)
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(figure1ID))
 	if err != nil {
 		return nil, err
 	}

@@ -132,6 +132,10 @@ func dirichlet(rng *rand.Rand, h int, concentration float64) []float64 {
 // together is how many problems are evaluated in one call of the device.
 const together = 25
 
+// kept are the pairs of a record that are kept as points: pictures show some
+// hundred, of all records together.
+const kept = 30
+
 // evaluators keeps the compiled graphs of a run: compiling one takes longer than
 // a record.
 type evaluators struct {
@@ -334,7 +338,7 @@ func (t *tally) addPair(r *Report, p Pair) {
 	t.count("compared", true)
 	t.count("criterion_wrong", (far > losses) != p.Right)
 	t.count("threshold_wrong", ai-aj <= float64(p.Threshold))
-	if len(t.series["far"]) < 300 && far > 0 && losses > 0 && aj > 0 {
+	if len(t.series["far"]) < kept && far > 0 && losses > 0 && aj > 0 {
 		t.series["far"] = append(t.series["far"], far)
 		t.series["losses"] = append(t.series["losses"], losses)
 		t.series["alphas"] = append(t.series["alphas"], ai/aj)

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ func Search(ctx context.Context, p SearchParams) (*SearchResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := runs.FromContext(ctx)
+	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(searchID))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ package runs
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func (s *Store) Dir() string { return s.medium.Where("") }
 
 // With returns the same store with more records to read, such as those that a
 // package ships: every .json or .jsonl file holds one record a line, as
-// [WriteBundle] writes them.
+// [WriteBundle] writes them; .jsonl.gz is the same compressed by gzip.
 func (s *Store) With(readOnly ...fs.FS) *Store {
 	with := *s
 	with.bundles = s.bundles[:len(s.bundles):len(s.bundles)]
@@ -257,20 +258,37 @@ func (b *bundle) load() (map[string]*Record, []*Broken) {
 	b.once.Do(func() {
 		b.records = map[string]*Record{}
 		err := fs.WalkDir(b.fsys, ".", func(path string, entry fs.DirEntry, err error) error {
-			if ext := filepath.Ext(path); err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
+			name, zipped := strings.CutSuffix(path, ".gz")
+			if ext := filepath.Ext(name); err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
 				return err
 			}
 			data, err := fs.ReadFile(b.fsys, path)
-			if err == nil {
-				b.loadFile(path, data)
+			if err != nil {
+				return err
 			}
-			return err
+			if zipped {
+				data, err = unzip(data)
+			}
+			if err != nil { // what comes after this file can be read all the same
+				b.broken = append(b.broken, &Broken{Path: path, Reason: err.Error()})
+				return nil
+			}
+			b.loadFile(path, data)
+			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a package may ship nothing
 			b.broken = append(b.broken, &Broken{Path: ".", Reason: err.Error()})
 		}
 	})
 	return b.records, b.broken
+}
+
+func unzip(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 func (b *bundle) loadFile(path string, data []byte) {
@@ -309,6 +327,20 @@ func FromContext(ctx context.Context) (*Store, error) {
 		return s, nil
 	}
 	return Default()
+}
+
+// FromContextWith returns [FromContext]'s store, and behind it the records that
+// a package ships in the folder records/NAME of its embedded files.
+func FromContextWith(ctx context.Context, shipped fs.FS, name string) (*Store, error) {
+	store, err := FromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := fs.Sub(shipped, path.Join("records", name))
+	if err != nil {
+		return nil, fmt.Errorf("records that are shipped with %q: %w", name, err)
+	}
+	return store.With(folder), nil
 }
 
 // WithScale returns a context that carries the name of a scale, which records

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -179,6 +180,37 @@ func TestShippedRecords(t *testing.T) {
 	_, err = s.Compute(ctx, toyTrials(0, 3), Options{}, mustNotCompute)
 	require.NoError(t, err)
 	require.NoFileExists(t, s.recordPath(key))
+}
+
+func TestShippedRecordsOfOneFolderCompressed(t *testing.T) {
+	s, _ := testStore(t)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	require.NoError(t, WriteBundle(w, fillStore(t, s, toyTrials(0, 2))))
+	require.NoError(t, w.Close())
+	shipped := fstest.MapFS{
+		"records/one/a.jsonl.gz":   {Data: zipped.Bytes()[:zipped.Len()/2]}, // is named and hides nothing
+		"records/one/b.jsonl.gz":   {Data: zipped.Bytes()},
+		"records/other/a.jsonl.gz": {Data: []byte("not gzip")},
+	}
+	empty, err := Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := WithProgress(WithStore(t.Context(), empty), Silent)
+	one, err := FromContextWith(ctx, shipped, "one")
+	require.NoError(t, err)
+	_, err = one.Compute(ctx, toyTrials(0, 2), Options{}, mustNotCompute)
+	require.NoError(t, err)
+	_, broken, err := one.List()
+	require.NoError(t, err)
+	require.Len(t, broken, 1)
+	require.ErrorContains(t, broken[0], "a.jsonl.gz is broken: unexpected EOF")
+
+	none, err := FromContextWith(ctx, shipped, "none")
+	require.NoError(t, err)
+	records, broken, err := none.List()
+	require.NoError(t, err)
+	require.Empty(t, records)
+	require.Empty(t, broken, "a package may ship nothing")
 }
 
 func TestWriteBundleRefusesWhatWasChanged(t *testing.T) {
