@@ -126,16 +126,50 @@ func Lookup(id string) (Entry, error) {
 		return e, nil
 	}
 	known := slices.Sorted(maps.Keys(entries))
-	var alike []string
-	for _, k := range known {
-		if alikeIDs(id, k) {
-			alike = append(alike, k)
-		}
+	alike := misspelt(id, known)
+	if len(alike) == 0 {
+		alike = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !alikeIDs(id, k) })
 	}
 	if len(alike) > 0 {
 		return Entry{}, Usagef("unknown figure %q: did you mean %s?", id, strings.Join(alike, " or "))
 	}
 	return Entry{}, Usagef("unknown figure %q: known are %s", id, strings.Join(known, ", "))
+}
+
+// misspelt are the known names that fewest letters change into id, two at most.
+func misspelt(id string, known []string) []string {
+	var nearest []string
+	least := 2
+	for _, k := range known {
+		switch d := edits(strings.ToLower(id), k); {
+		case d < least:
+			nearest, least = []string{k}, d
+		case d == least:
+			nearest = append(nearest, k)
+		}
+	}
+	return nearest
+}
+
+// edits is the number of letters to add, leave out or change to make b of a.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // alikeIDs says whether the part before or after the slash is the same but for

@@ -132,3 +132,18 @@ func TestRegisterRefusesWhatIsIncomplete(t *testing.T) {
 	e := register(t, echo)
 	require.Panics(t, func() { Register(e, params{}, params{}, echo) })
 }
+
+// A letter or two wrong name what is nearest, not all of the paper's.
+func TestMisspelt(t *testing.T) {
+	known := []string{"li2021/figure1", "li2021/figure4", "li2021/table2", "oymak2021/theorem1"}
+	for id, want := range map[string][]string{
+		"li2021/tabel2":      {"li2021/table2"},
+		"Li2021/figur4":      {"li2021/figure4"},
+		"li2021/figure9":     {"li2021/figure1", "li2021/figure4"},
+		"oymak21/theorem1":   {"oymak2021/theorem1"},
+		"li2021/stationaryt": nil,
+		"":                   nil,
+	} {
+		require.Equal(t, want, misspelt(id, known), id)
+	}
+}

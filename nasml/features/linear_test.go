@@ -257,6 +257,28 @@ func TestSVMGapClosesWithTolerance(t *testing.T) {
 	})
 }
 
+// The weights are those of the caller's columns, also where some have no entry
+// and one comes twice in a row.
+func TestSVMWeightsKeepTheirColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	rows, labels := randomRows(rng, 60, 40)
+	rows.cols = 50 // ten without an entry
+	rows.append([]int32{7, 7, 39}, []float32{1, 2, -1})
+	labels = append(labels, 1)
+	m, err := FitSVM(t.Context(), rows, labels, SVMParams{C: 0.3, Loss: "hinge", Tol: 1e-9})
+	require.NoError(t, err)
+	require.Len(t, m.Weights, 50)
+	require.Equal(t, make([]float64, 10), m.Weights[40:])
+	primal := m.Intercept * m.Intercept / 2
+	for _, w := range m.Weights {
+		primal += w * w / 2
+	}
+	for i, score := range m.Scores(rows) {
+		primal += 0.3 * max(0, 1-float64(labels[i])*score)
+	}
+	require.InEpsilon(t, m.Primal, primal, 1e-12)
+}
+
 // randomRows are sparse rows, some of them empty, with labels of both classes.
 func randomRows(rng *rand.Rand, n, d int) (csr, []int8) {
 	rows, labels := csr{cols: d}, make([]int8, n)

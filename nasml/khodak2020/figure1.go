@@ -143,7 +143,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 	f.Caption = fmt.Sprintf("Each point is one of %d configurations, seed 0; grey: equal. Correlations over %d seeds, with %v %% intervals.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
 	var panels []plots.Panel
 	for _, o := range r.tasks {
-		f.Caption += " " + o.sizesText() + "."
+		f.Caption += " " + o.sizesText() + "." + r.Params.paperText(o, slices.Max(r.Params.Dims), slices.Max(Figure1Paper.Dims))
 		for i, d := range r.Params.Dims {
 			if len(r.found[o.task][i]) > 0 {
 				panels = append(panels, r.scatter(o.task, d, r.found[o.task][i][0], i%3 == 0))

@@ -324,7 +324,10 @@ func (r *searchResult) Records() []string { return keysOf(r.all) }
 func (r *searchResult) sourceText() string {
 	text := ""
 	for _, o := range r.tasks {
-		text += fmt.Sprintf(" %s, $d = %d$.", o.sizesText(), r.Params.dim(o.task))
+		text += fmt.Sprintf(" %s, $d = %d$.", o.sizesText(), r.Params.dim(o.task)) + r.Params.paperText(o, r.Params.dim(o.task), Figure2Paper.dim(o.task))
+	}
+	if r.Params.Configs != Figure2Paper.Configs {
+		text += fmt.Sprintf(" The paper has %d configurations.", Figure2Paper.Configs)
 	}
 	if r.Params.Images == data.Synthetic || r.Params.Reviews == data.Synthetic {
 		text += " Synthetic data where it says so."

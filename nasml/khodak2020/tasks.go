@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -323,6 +324,34 @@ func (o *opened) sizesText() string {
 		text += ", SYNTHETIC DATA, not the paper's"
 	}
 	return text
+}
+
+// paperSizes are the splits of Appendix B.2.
+var paperSizes = map[string][3]int{imageTask: {40000, 10000, 10000}, reviewTask: {25000, 12500, 12500}}
+
+// paperText says what the paper has where a setting has less: examples and
+// the largest d.
+func (p TaskParams) paperText(o *opened, d, paperD int) string {
+	var other []string
+	for s, n := range paperSizes[o.task] {
+		if o.sizes[s] < n {
+			other = append(other, fmt.Sprintf("%d %s", n, splitNames[s]))
+		}
+	}
+	text := ""
+	if len(other) > 0 {
+		text = strings.Join(other, ", ") + " examples"
+	}
+	if d < paperD {
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("$d$ up to %d", paperD)
+	}
+	if text == "" {
+		return ""
+	}
+	return " The paper has " + text + "."
 }
 
 // reviewParts are the training, validation and test reviews.
