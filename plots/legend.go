@@ -216,6 +216,6 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 			l.stroke(line, pen{e.look.color, vg.Length(l.style.Hairline), Solid})
 		}
 	}
-	l.stroke([]vg.Point{at, right}, l.pen(e.look))
+	l.strokeCentred([]vg.Point{at, right}, sampleWidth, l.pen(e.look))
 	l.mark(e.look.marker, middle, vg.Length(l.style.Marker), e.look.color, e.note)
 }

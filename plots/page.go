@@ -22,6 +22,7 @@ type op struct {
 	color color.RGBA
 	width vg.Length
 	dash  []vg.Length
+	phase vg.Length // how far into the pattern the line begins
 }
 
 // canvas is what a page needs of a vg.Canvas. All text is paths.
@@ -45,7 +46,7 @@ func (p *page) paint(c canvas) {
 			continue
 		}
 		c.SetLineWidth(o.width)
-		c.SetLineDash(o.dash, 0)
+		c.SetLineDash(o.dash, o.phase)
 		c.Stroke(path)
 	}
 }
@@ -69,6 +70,25 @@ func (p *page) stroke(points []vg.Point, with pen) {
 		return
 	}
 	p.ops = append(p.ops, op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)})
+}
+
+// strokeCentred is stroke with the middle of the first dash of the pattern in
+// the middle of a line of that length: a gap there would be behind a marker,
+// and a short piece of a dashed line look solid.
+func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
+	before := len(p.ops)
+	p.stroke(points, with)
+	for i := range p.ops[before:] {
+		o := &p.ops[before+i]
+		if len(o.dash) == 0 {
+			continue
+		}
+		period := vg.Length(0)
+		for _, d := range o.dash {
+			period += d
+		}
+		o.phase = vg.Length(math.Mod(float64(o.dash[0]/2-length/2), float64(period))) + period // between 0 and two periods
+	}
 }
 
 func polyline(points []vg.Point) vg.Path {

@@ -34,6 +34,7 @@ type FeaturesParams struct {
 	Texts   int // reviews
 	Bins    int // hashed n-grams
 
+	Only   string // "ridge" or "svm"; empty: both
 	Rounds int
 	Python string            // interpreter with Requirements installed; empty: no peers
 	Log    func(line string) // progress; nil: none
@@ -85,8 +86,14 @@ type fitter struct {
 func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*FeaturesResult, error) {
 	r := &FeaturesResult{Threads: runtime.GOMAXPROCS(0)}
 	r.Backend, r.Device = backend.Describe(b)
-	for _, prepare := range []func(context.Context, compute.Backend) (*fitter, func(), error){p.ridge, p.svm} {
-		c, err := p.run(ctx, b, prepare)
+	for _, one := range []struct {
+		name    string
+		prepare func(context.Context, compute.Backend) (*fitter, func(), error)
+	}{{"ridge", p.ridge}, {"svm", p.svm}} {
+		if p.Only != "" && p.Only != one.name {
+			continue
+		}
+		c, err := p.run(ctx, b, one.prepare)
 		if err != nil {
 			return r, err
 		}

@@ -57,22 +57,30 @@ func slope(xs []float64) func([]float64) float64 {
 // lies: holds and fails say when the interval decides; else it is undecided.
 func judged(c runs.Claim, s runs.Summary, err error, holds, fails func(lo, hi float64) bool) runs.Claim {
 	if err != nil {
-		c.Note = "not run: " + err.Error() + "; " + c.Note
+		c.Note = joined("not run: "+err.Error(), c.Note)
 		return c
 	}
 	c.Ours, c.Lo, c.Hi = runs.Number(s.Mean), s.Lo, s.Hi
 	lo, hi := float64(s.Lo), float64(s.Hi)
 	switch {
 	case !s.Lo.Valid() || !s.Hi.Valid():
-		c.Note += "; undecided: too few seeds for an interval"
+		c.Note = joined(c.Note, "undecided: too few seeds for an interval")
 	case holds(lo, hi):
 		c.Holds = runs.Holds
 	case fails(lo, hi):
 		c.Holds = runs.Fails
 	default:
-		c.Note += "; undecided: the interval holds the border"
+		c.Note = joined(c.Note, "undecided: the interval holds the border")
 	}
 	return c
+}
+
+// joined are two notes, of which one may be empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // atMost and atLeast judge an interval against a border.
