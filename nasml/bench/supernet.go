@@ -119,9 +119,10 @@ var oracles = []oracle{
 	{"PyTorch", "supernet_torch.py", []string{"channels-last", "contiguous"}},
 }
 
-// Supernet compares search steps with those of JAX and PyTorch, from the same
-// weights on the same batches, and then times one search on b beside theirs, in
-// turn. A peer that cannot run is reported as such. It is an error where ctx
+// Supernet times one search on b beside those of JAX and PyTorch, in turn, and
+// compares search steps with theirs, from the same weights on the same batches.
+// The comparison comes last, for what it leaves in our process would count as
+// our memory, while the peers compare in processes of their own. A peer that cannot run is reported as such. It is an error where ctx
 // ends and where a peer computes something else: times would mean nothing.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
@@ -134,13 +135,17 @@ func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*Supern
 	}
 	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Threads: runtime.NumCPU()}
 	r.Backend, r.Device = backend.Describe(b)
+	times, err := p.time(ctx, b, dir)
+	if err != nil {
+		return r, err
+	}
 	if p.Python != "" {
 		if r.Oracles, err = p.compare(ctx, b, dir, oracles); err != nil {
 			return r, err
 		}
 	}
-	r.Entries, err = p.time(ctx, b, dir)
-	return r, err
+	r.Entries = times
+	return r, nil
 }
 
 func (p SupernetParams) timer() Params { return Params{Rounds: p.Rounds, Log: p.Log} }

@@ -48,7 +48,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: figure1ID, Paper: "Khodak+ 2020", Title: figure1Title, Kind: "figure",
 		Notebook: "notebooks/khodak2020/figure1_signal.ipynb",
-		Cost:     catalog.Cost{Quick: "about 2 minutes on two quiet cores; the project ships its trials", Paper: "weeks on two cores at 100,000 features: a GPU; to 12,500 features about a day"},
+		Cost:     catalog.Cost{Quick: "about a minute on two quiet cores; the project ships its trials", Paper: "weeks on two cores at 100,000 features: a GPU; to 12,500 features about a day"},
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 
