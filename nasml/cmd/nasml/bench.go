@@ -55,14 +55,8 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
-	if v.Only == "ridge" || v.Only == "svm" {
-		linear.Only = v.Only
-	}
-	if v.wants("features") || linear.Only != "" {
-		r, err := bench.Features(ctx, b, linear)
-		if err := v.print(c, r, err); err != nil {
-			return err
-		}
+	if err := v.features(ctx, c, b, linear); err != nil {
+		return err
 	}
 	if v.wants("text") {
 		r, err := bench.Text(ctx, text)
@@ -82,6 +76,18 @@ func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, 
 		return printJSON(c, "", r)
 	}
 	return r.WriteTable(c.Out)
+}
+
+// features times the linear models of Khodak+ 2020 that are asked for.
+func (v *benchCmd) features(ctx context.Context, c console, b compute.Backend, p bench.FeaturesParams) error {
+	switch {
+	case v.Only == "ridge" || v.Only == "svm":
+		p.Only = v.Only
+	case !v.wants("features"):
+		return nil
+	}
+	r, err := bench.Features(ctx, b, p)
+	return v.print(c, r, err)
 }
 
 // figure2 times the sweep of Oymak+ 2021, Figure 2, and prints the cases that
