@@ -122,8 +122,9 @@ var oracles = []oracle{
 // Supernet times one search on b beside those of JAX and PyTorch, in turn, and
 // compares search steps with theirs, from the same weights on the same batches.
 // The comparison comes last, for what it leaves in our process would count as
-// our memory, while the peers compare in processes of their own. A peer that cannot run is reported as such. It is an error where ctx
-// ends and where a peer computes something else: times would mean nothing.
+// our memory, while the peers compare in processes of their own. A peer that
+// cannot run is reported as such. It is an error where ctx ends, and where a peer
+// computes something else: no times are reported then, for they mean nothing.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
