@@ -76,19 +76,16 @@ func (p *page) stroke(points []vg.Point, with pen) {
 // the middle of a line of that length: a gap there would be behind a marker,
 // and a short piece of a dashed line look solid.
 func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
-	before := len(p.ops)
+	at := len(p.ops)
 	p.stroke(points, with)
-	for i := range p.ops[before:] {
-		o := &p.ops[before+i]
-		if len(o.dash) == 0 {
-			continue
-		}
-		period := vg.Length(0)
-		for _, d := range o.dash {
-			period += d
-		}
-		o.phase = vg.Length(math.Mod(float64(o.dash[0]/2-length/2), float64(period))) + period // between 0 and two periods
+	if at == len(p.ops) || len(p.ops[at].dash) == 0 { // no line, or one without dashes
+		return
 	}
+	dash, period := p.ops[at].dash, vg.Length(0)
+	for _, d := range dash {
+		period += d
+	}
+	p.ops[at].phase = vg.Length(math.Mod(float64(dash[0]/2-length/2), float64(period))) + period // between 0 and two periods
 }
 
 func polyline(points []vg.Point) vg.Path {

@@ -145,7 +145,7 @@ func (r *Figure2Result) Records() []string {
 var figure2Sources embed.FS
 
 // shippedRecords are the trials that the project ships: long runs that nobody
-// should have to repeat to see the figure.
+// should have to repeat to see a figure or a theorem.
 //
 //go:embed records
 var shippedRecords embed.FS

@@ -50,7 +50,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: mapID, Paper: "Roberts+", Title: mapTitle, Kind: "theorem",
 		Notebook: "notebooks/roberts/map_conditions.ipynb",
-		Cost:     catalog.Cost{Quick: "about ten seconds", Paper: "some ten minutes on two cores"},
+		Cost:     catalog.Cost{Quick: "about ten seconds", Paper: "about five minutes on two cores; the project ships its trials"},
 	}, MapQuick, MapPaper, Map)
 }
 

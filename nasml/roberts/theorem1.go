@@ -28,7 +28,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem1ID, Paper: "Roberts+", Title: theorem1Title, Kind: "theorem",
 		Notebook: "notebooks/roberts/theorem1_two.ipynb",
-		Cost:     catalog.Cost{Quick: "seconds", Paper: "some minutes on two cores"},
+		Cost:     catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; the project ships its trials"},
 	}, Theorem1Quick, Theorem1Paper, Theorem1)
 }
 

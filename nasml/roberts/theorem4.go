@@ -36,7 +36,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem4ID, Paper: "Roberts+", Title: theorem4Title, Kind: "theorem",
 		Notebook: "notebooks/roberts/theorem4_three.ipynb",
-		Cost:     catalog.Cost{Quick: "seconds", Paper: "some minutes on two cores"},
+		Cost:     catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; the project ships its trials"},
 	}, Theorem4Quick, Theorem4Paper, Theorem4)
 }
 

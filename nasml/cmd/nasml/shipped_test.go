@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/runs"
 )
 
@@ -37,8 +37,8 @@ func TestPaperScaleIsDrawnFromWhatIsShipped(t *testing.T) {
 		}
 		found++
 		t.Run(e.ID, func(t *testing.T) {
-			if ofImages[e.ID] && os.Getenv("NASML_DATA") == "" {
-				t.Skip("its trials are of MNIST: set NASML_DATA")
+			if ofImages[e.ID] {
+				datatest.Dir(t)
 			}
 			store, err := runs.Open(t.TempDir())
 			require.NoError(t, err)
@@ -56,5 +56,5 @@ func TestPaperScaleIsDrawnFromWhatIsShipped(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// ofImages are those whose paper scale needs images.
+// ofImages are those whose paper scale needs images, MNIST's.
 var ofImages = map[string]bool{"oymak2021/figure1": true, "oymak2021/theorem1": true, "oymak2021/theorem3": true, "oymak2021/assumption3": true}
