@@ -171,6 +171,11 @@ func TestLooksGoByLabel(t *testing.T) {
 		seen[l.of(Series{}, fmt.Sprint("unnamed", i))] = true
 	}
 	require.Len(t, seen, 35, "35 curves differ")
+	points := map[look]bool{}
+	for v := range seen {
+		points[look{color: v.color, marker: v.marker}] = true
+	}
+	require.Len(t, points, 35, "and their points do, too")
 }
 
 // Curves that stand next to each other in a legend must differ in grey.

@@ -95,7 +95,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem1ID, Paper: "Oymak+ 2021", Title: theorem1Title, Kind: "theorem",
 		Notebook: "notebooks/oymak2021/theorem1_uniform_convergence.ipynb",
-		Cost:     catalog.Cost{Quick: "half a minute on two cores", Paper: "half an hour to an hour on two cores"},
+		Cost:     catalog.Cost{Quick: "half a minute on two cores", Paper: "half an hour to an hour on two cores; the project ships its trials"},
 	}, Theorem1Quick, Theorem1Paper, Theorem1)
 }
 

@@ -102,7 +102,7 @@ func init() {
 		Title:    theorem3Title,
 		Kind:     "theorem",
 		Notebook: "notebooks/oymak2021/theorem3_activation.ipynb",
-		Cost:     catalog.Cost{Quick: "about 20 seconds on two cores", Paper: "about an hour on two cores"},
+		Cost:     catalog.Cost{Quick: "about 20 seconds on two cores", Paper: "about an hour on two cores; the project ships its trials"},
 	}, Theorem3Quick, Theorem3Paper, Theorem3)
 }
 
