@@ -386,7 +386,7 @@ func TestCorollary31AtTheEdges(t *testing.T) {
 
 func TestShippedRecordsAreOfThisCode(t *testing.T) {
 	current := map[string]bool{}
-	for _, version := range []func() (string, error){corollary31Code, imageCode, reviewCode} {
+	for _, version := range []func() (string, error){corollary31Code, imageCode, reviewCode, lambdaCode} {
 		code, err := version()
 		require.NoError(t, err)
 		current[code] = true

@@ -16,12 +16,16 @@ import (
 // searches.
 type Figure2Params struct {
 	TaskParams
-	Methods   []string // "ws", "fast-ws", "rs", "sha", "hyperband"
+	Methods   []string // "ws", "fast-ws", "rs", "rs-lambda", "sha", "hyperband"
 	Configs   int      // |C|
 	ImageDim  int      // d of CIFAR-10
 	ReviewDim int      // d of IMDb
 	Growth    float64  // factor a round of Fast Weight-Sharing's dimension
 	Solves    int      // of random search; 0: as many as Algorithm 1 has with the training of its winner
+
+	// Random search that tunes λ, too: the ends of its range. The paper prints
+	// none; ours are three decades to both sides.
+	LambdaMin, LambdaMax float64
 
 	// Successive halving: arms at the first rung, factor, rungs up to all
 	// features. Hyperband has this bracket and the shallower ones.
@@ -37,7 +41,7 @@ type Figure3Params = Figure2Params
 // Figure2Paper is the setting of Appendix B.1: 256 configurations, 100,000
 // features, ten trials.
 var Figure2Paper = Figure2Params{
-	TaskParams: paperTasks, Methods: []string{randomSearch, weightSharing}, Configs: 256, ImageDim: 100000, ReviewDim: 100000, Growth: math.Sqrt2,
+	TaskParams: paperTasks, Methods: []string{randomSearch, weightSharing}, Configs: 256, ImageDim: 100000, ReviewDim: 100000, Growth: math.Sqrt2, LambdaMin: 1e-3, LambdaMax: 1e3,
 	ImageArms: 64, ImageEta: 4, ImageRungs: 4, ReviewArms: 18, ReviewEta: 2, ReviewRungs: 4, Clock: "seconds",
 }
 
@@ -58,6 +62,18 @@ var Figure3Paper = withMethods(Figure2Paper, randomSearch, successiveHalving, we
 // compare (compilation, other work of the machine), so that the axis counts
 // multiply-adds.
 var Figure3Quick = withMethods(Figure2Quick, randomSearch, successiveHalving, weightSharing, fastWeightSharing)
+
+// Figure3Large is what two cores manage on CIFAR-10 in about two hours: all
+// images and configurations of the paper, fewer features. It was computed
+// beside other work, so that the axis counts multiply-adds.
+var Figure3Large = func() Figure3Params {
+	p := Figure3Paper
+	p.Tasks, p.ImageDim, p.Clock = []string{imageTask}, 6250, "madds"
+	return p
+}()
+
+// Figure2Large is Figure3Large with the methods of Figure 2.
+var Figure2Large = withMethods(Figure3Large, Figure2Paper.Methods...)
 
 func withMethods(p Figure2Params, methods ...string) Figure2Params {
 	p.Methods = methods
@@ -145,7 +161,7 @@ func searches(ctx context.Context, id string, p Figure2Params) (*searchResult, e
 func (p Figure2Params) check() error {
 	c := &checker{}
 	p.TaskParams.check(c)
-	known := []string{weightSharing, fastWeightSharing, randomSearch, successiveHalving, hyperband}
+	known := []string{weightSharing, fastWeightSharing, randomSearch, randomSearchLambda, successiveHalving, hyperband}
 	c.expect(len(p.Methods) > 0, "Methods is empty, want some of %v", known)
 	for i, m := range p.Methods {
 		c.expect(slices.Contains(known, m) && !slices.Contains(p.Methods[:i], m), "Methods has %q, want each of %v at most once", m, known)
@@ -154,6 +170,7 @@ func (p Figure2Params) check() error {
 	c.expect(p.ImageDim >= 1 && p.ReviewDim >= 1, "ImageDim is %d and ReviewDim %d, want at least 1", p.ImageDim, p.ReviewDim)
 	c.expect(p.Growth >= 1 && !math.IsInf(p.Growth, 1), "Growth is %v, want 1 or more, such as √2", p.Growth)
 	c.expect(p.Solves >= 0, "Solves is %d, want 0 (as many as Algorithm 1) or more", p.Solves)
+	c.expect(p.LambdaMin > 0 && p.LambdaMin <= p.LambdaMax && !math.IsInf(p.LambdaMax, 1), "LambdaMin is %v and LambdaMax %v, want 0 < LambdaMin ≤ LambdaMax", p.LambdaMin, p.LambdaMax)
 	c.expect(slices.Contains([]string{"seconds", "seconds_total", "madds"}, p.Clock), "Clock is %q, want seconds, seconds_total or madds", p.Clock)
 	for _, task := range p.Tasks {
 		for _, method := range p.Methods {
@@ -222,6 +239,7 @@ type searchTrial struct {
 	Growth  float64          `json:"growth,omitempty"`
 	Solves  int              `json:"solves,omitempty"`
 	Ladders [][]halving.Rung `json:"ladders,omitempty"`
+	Lambdas []float64        `json:"lambdas,omitempty"` // ends of the range
 }
 
 func (p Figure2Params) searchTrial(task, method string) (searchTrial, error) {
@@ -232,6 +250,8 @@ func (p Figure2Params) searchTrial(task, method string) (searchTrial, error) {
 		t.Growth = p.Growth
 	case randomSearch:
 		t.Solves = p.solves()
+	case randomSearchLambda:
+		t.Solves, t.Lambda, t.Lambdas = p.solves(), 0, []float64{p.LambdaMin, p.LambdaMax}
 	case successiveHalving, hyperband:
 		t.Ladders, err = p.ladders(task, method)
 	}
@@ -261,7 +281,7 @@ func (p Figure2Params) rules(task, method string) (halving.Rules, error) {
 	if err != nil || method == weightSharing || method == fastWeightSharing {
 		return rules, err
 	}
-	if method == randomSearch {
+	if method == randomSearch || method == randomSearchLambda {
 		rules.Incumbent = "any"
 		return rules, nil
 	}
@@ -282,11 +302,15 @@ func (p Figure2Params) rules(task, method string) (halving.Rules, error) {
 
 // compute reads or runs the searches of a task.
 func (r *searchResult) compute(ctx context.Context, id string, o *opened) error {
-	code, err := o.code()
-	if err != nil {
-		return err
-	}
 	for _, method := range r.Params.Methods {
+		version := o.code
+		if method == randomSearchLambda {
+			version = lambdaCode
+		}
+		code, err := version()
+		if err != nil {
+			return err
+		}
 		params, err := r.Params.searchTrial(o.task, method)
 		if err != nil {
 			return err
@@ -301,11 +325,7 @@ func (r *searchResult) compute(ctx context.Context, id string, o *opened) error 
 		}
 		records, err := o.sweepOf(id+" "+o.task, trials, params.calls(),
 			func(ctx context.Context, t runs.Trial, step func(string)) (runs.Result, error) {
-				s := &search{
-					p: o.problem(params.Configs, t.Seed), method: params.Method, n: params.Configs, d: params.Dim, rules: rules,
-					growth: params.Growth, solves: params.Solves, ladders: params.Ladders, seed: t.Seed, step: step,
-				}
-				return s.run(ctx)
+				return r.search(o, params, rules, t.Seed, step).run(ctx)
 			}).compute(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", methodTitles[method], err)
@@ -315,6 +335,19 @@ func (r *searchResult) compute(ctx context.Context, id string, o *opened) error 
 	}
 	r.tasks = append(r.tasks, o)
 	return nil
+}
+
+// search is that of a trial.
+func (r *searchResult) search(o *opened, t searchTrial, rules halving.Rules, seed uint64, step func(string)) *search {
+	s := &search{
+		p: o.problem(t.Configs, seed), method: t.Method, n: t.Configs, d: t.Dim, rules: rules,
+		growth: t.Growth, solves: t.Solves, ladders: t.Ladders, seed: seed, step: step,
+	}
+	if t.Method == randomSearchLambda {
+		s.method, s.step = randomSearch, func(note string) { step("λ too: " + note) }
+		s.p = withLambdas(func(lambda float64) problem { return o.withLambda(lambda).problem(t.Configs, seed) }, t.Configs, r.Params.LambdaMin, r.Params.LambdaMax, seed)
+	}
+	return s
 }
 
 // Records are the keys of the searches.

@@ -276,6 +276,39 @@ func TestSmallFiguresOnGeneratedData(t *testing.T) {
 	}
 }
 
+// Random search that tunes λ is random search where the range is one number,
+// and another search where it is not.
+func TestRandomSearchTunesLambda(t *testing.T) {
+	ctx := isolated(t)
+	p := Figure2Quick
+	p.TaskParams, p.Configs, p.ImageDim, p.ReviewDim = small(t), 4, 16, 256
+	p.Methods = []string{randomSearch, randomSearchLambda}
+	found := map[float64]*Figure2Result{}
+	for _, highest := range []float64{p.Lambda, 1e4} {
+		p.LambdaMin, p.LambdaMax = p.Lambda, highest
+		r, err := Figure2(ctx, p)
+		require.NoError(t, err)
+		require.NoError(t, r.Figure().Validate())
+		require.Len(t, r.Check(), 2)
+		for _, c := range r.Check() {
+			require.Contains(t, c.Name, "lambda-search")
+			require.NotContains(t, c.Note, "not run")
+		}
+		found[highest] = r
+	}
+	for _, task := range p.Tasks {
+		for seed, plain := range found[p.Lambda].found[searchKey{task, randomSearch}] {
+			of := func(highest float64) *runs.Record {
+				return found[highest].found[searchKey{task, randomSearchLambda}][seed]
+			}
+			for _, series := range []string{"observed", "oracle", "score", "best"} {
+				require.Equal(t, plain.Series[series], of(p.Lambda).Series[series], "%s, %s", task, series)
+			}
+			require.NotEqual(t, plain.Series["score"], of(1e4).Series["score"], task)
+		}
+	}
+}
+
 // One configuration, one feature, one seed: no round, no interval, no panic.
 func TestFigure2AtTheEdges(t *testing.T) {
 	p := Figure2Quick
@@ -333,6 +366,7 @@ func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 		"clock":   func(p *Figure3Params) { p.Clock = "days" },
 		"reading": func(p *Figure3Params) { p.Reading = "slides" },
 		"lambda":  func(p *Figure3Params) { p.Lambda = 0 },
+		"lambdas": func(p *Figure3Params) { p.LambdaMin, p.LambdaMax = 1, 0.1 },
 		"seeds":   func(p *Figure3Params) { p.Seeds = 0 },
 		"train":   func(p *Figure3Params) { p.Images, p.Tasks, p.ImageTrain = data.Synthetic, []string{imageTask}, 1<<30 },
 	} {

@@ -268,6 +268,13 @@ func spread(n, of int) []int {
 	return out
 }
 
+// withLambda is the task with another λ.
+func (o *opened) withLambda(lambda float64) *opened {
+	q := *o
+	q.params.Lambda = lambda
+	return &q
+}
+
 // problem is a task with the pool of configurations of a seed.
 func (o *opened) problem(configs int, seed uint64) problem {
 	p := o.params
@@ -275,6 +282,7 @@ func (o *opened) problem(configs int, seed uint64) problem {
 	if o.task == imageTask {
 		q := *o.images
 		q.engine, q.configs, q.fresh = o.engine, imageConfigs(configs, seed), fresh
+		q.ridge.Lambda = p.Lambda
 		return &q
 	}
 	q := *o.reviews
