@@ -92,7 +92,7 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: corollary31ID, Paper: "Khodak+ 2020", Title: corollary31Title, Kind: "theorem",
 		Notebook: "notebooks/khodak2020/corollary31_bilevel.ipynb",
-		Cost:     catalog.Cost{Quick: "about 20 seconds on two cores; the project ships its trials", Paper: "about 40 minutes on two cores"},
+		Cost:     catalog.Cost{Quick: "about 20 seconds on two cores; the project ships its trials", Paper: "about 40 minutes on two cores; the project ships its trials"},
 	}, Corollary31Quick, Corollary31Paper, Corollary31)
 }
 

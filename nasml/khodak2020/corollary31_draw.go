@@ -175,7 +175,7 @@ func (r *Corollary31Result) tightPanel() plots.Panel {
 		Title: "(c) tight case",
 		X:     plots.Axis{Label: "$|C|$", Scale: plots.Log2}, Y: plots.Axis{Label: "gap over its bound", Min: 0, Max: 1.1},
 	}
-	p.Series = append(p.Series, r.curve("independent losses", xs, r.tightRatios(), false), plots.HLine(`$√(log(2|C|)/2|V|)$`, 1))
+	p.Series = append(p.Series, r.curve("independent losses", xs, r.tightRatios(), false), plots.HLine(`$√(\log(2|C|)/2|V|)$`, 1))
 	return below(p)
 }
 
@@ -251,6 +251,6 @@ func (r *Corollary31Result) coverPanel() plots.Panel {
 		}
 		p.Series = append(p.Series, r.curve(s.label, r.Params.Scales, columns, false))
 	}
-	p.Series = append(p.Series, plots.HLine("$log|C|$", math.Log(float64(slices.Max(r.Params.Counts)))))
+	p.Series = append(p.Series, plots.HLine(`$\log|C|$`, math.Log(float64(slices.Max(r.Params.Counts)))))
 	return below(p)
 }

@@ -56,7 +56,7 @@ func (r *Assumption3Result) lambdaPanel() plots.Panel {
 	sphere := r.lambdas[asm3Sphere]
 	return plots.Panel{
 		Title: "(b) Assumption 3", X: plots.Axis{Label: "training inputs $n_T$", Scale: plots.Log10},
-		Y: plots.Axis{Label: "smallest $λ_{min}(K_α)/c_0$", Scale: plots.Log10},
+		Y: plots.Axis{Label: `smallest $λ_{\min}(K_α)/c_0$`, Scale: plots.Log10},
 		Series: []plots.Series{
 			r.curve("over the simplex", ns, sphere, "simplex"), r.curve("over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
 			r.curve("no $α$ is below", ns, sphere, "certified"), r.curve("simplex, digits", ns, r.lambdas[thm3Images], "simplex"),
@@ -65,10 +65,10 @@ func (r *Assumption3Result) lambdaPanel() plots.Panel {
 }
 
 func (r *Assumption3Result) scalePanel() plots.Panel {
-	largest := r.curve(`$λ_{max}(K_α)$`, r.Params.C0s, r.features, "largest")
+	largest := r.curve(`$λ_{\max}(K_α)$`, r.Params.C0s, r.features, "largest")
 	return plots.Panel{
 		Title: "(c) initialization", X: plots.Axis{Label: "$c_0$", Scale: plots.Log10}, Y: plots.Axis{Label: "eigenvalue", Scale: plots.Log10},
-		Series: []plots.Series{largest, r.curve(`$λ_{min}(K_α)$`, r.Params.C0s, r.features, "smallest"), thm3Power("slope 1", largest, 1)},
+		Series: []plots.Series{largest, r.curve(`$λ_{\min}(K_α)$`, r.Params.C0s, r.features, "smallest"), thm3Power("slope 1", largest, 1)},
 	}
 }
 

@@ -195,14 +195,14 @@ func (r *Lemma1Result) of(vary string) []lem1Point {
 // Figure draws the Lipschitz constant with its bounds, the gap and the excess
 // risk of choosing α and λ together.
 func (r *Lemma1Result) Figure() plots.Figure {
-	a := r.constants("(a) over $λ_0$", "$λ_0 = λ_{min} + \\inf σ^2_{min}$", r.of("lambda"), func(p lem1Point) float64 { return thm1Mean(thm1Values(p.records, "lambda0")) })
+	a := r.constants("(a) over $λ_0$", `$λ_0 = λ_{\min} + \inf σ^2_{\min}$`, r.of("lambda"), func(p lem1Point) float64 { return thm1Mean(thm1Values(p.records, "lambda0")) })
 	b := r.constants("(b) over $n_T$", "training samples $n_T$", r.of("train"), func(p lem1Point) float64 { return float64(p.Train) })
 	c := plots.Panel{Title: "(c) uniform gap", X: plots.Axis{Label: "validation samples $n_V$", Scale: plots.Log10}, Y: plots.Axis{Label: "sup of risk gap", Scale: plots.Log10}}
 	d := plots.Panel{Title: "(d) $α$ and $λ$ chosen together", X: plots.Axis{Label: "validation samples $n_V$", Scale: plots.Log10}, Y: plots.Axis{Label: "excess risk"}}
 	lambdas := r.of("lambda")
 	for i := 0; i < len(lambdas); i += (len(lambdas) + 3) / 4 { // at most four curves
 		p := lambdas[i]
-		label := fmt.Sprintf("$λ_{min} = %v$", p.Lambda)
+		label := fmt.Sprintf(`$λ_{\min} = %v$`, p.Lambda)
 		c.Series = append(c.Series, thm1Band(label, thm1Floats(p.Validation), r.means(p, "gap")))
 		d.Series = append(d.Series, plots.Band(label, thm1Floats(p.Validation), r.means(p, "excess")))
 	}

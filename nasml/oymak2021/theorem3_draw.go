@@ -117,7 +117,7 @@ func (r *Theorem3Result) overWidths(series string) [][]float64 {
 
 func (r *Theorem3Result) widthPanel() plots.Panel {
 	p := r.Params
-	gap := thm3Curve("largest $|f − f_{lin}|$", thm3Floats(p.Widths), r.overWidths("gap"), plots.Log10, p.Confidence)
+	gap := thm3Curve(`largest $|f − f_{\mathrm{lin}}|$`, thm3Floats(p.Widths), r.overWidths("gap"), plots.Log10, p.Confidence)
 	moved := thm3Curve(`largest $\|W_T − W_0\|/\|W_0\|$`, thm3Floats(p.Widths), r.overWidths("movement"), plots.Log10, p.Confidence)
 	return plots.Panel{
 		Title: "(a) network and kernel", X: plots.Axis{Label: "width $k$", Scale: plots.Log10}, Y: plots.Axis{Label: "worst $α$", Scale: plots.Log10},
