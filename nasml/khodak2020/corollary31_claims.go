@@ -31,6 +31,9 @@ func jackknife(columns [][]float64, confidence float64, f func(means []float64) 
 		means[i] = stat.Mean(column, nil)
 	}
 	whole := f(means)
+	if math.IsNaN(whole) { // a slope over one point
+		return runs.Summary{}, errors.New("a slope needs two different sizes or more")
+	}
 	pseudo, without := make([]float64, n), make([]float64, len(columns))
 	for j := range n {
 		for i, column := range columns {

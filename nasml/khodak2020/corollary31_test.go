@@ -381,6 +381,7 @@ func TestCorollary31AtTheEdges(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	for _, c := range r.Check() {
 		require.False(t, math.IsInf(float64(c.Ours), 0), c.Name)
+		require.NotContains(t, c.Note, "NaN", c.Name)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -509,6 +510,12 @@ func TestLemma1Run(t *testing.T) {
 	require.Equal(t, runs.Holds, byName["own: Lipschitz constant ≤ our bound"].Holds)
 	require.InDelta(t, 1, float64(byName["own: c·L is the same for Δ and cΔ at λ = 0"].Ours), 1e-9)
 	p := tinyLemma1()
+	p.Maps = []int{1}
+	one, err := Lemma1(thm1Context(t), p)
+	require.NoError(t, err)
+	at := slices.IndexFunc(one.Check(), func(c runs.Claim) bool { return strings.HasPrefix(c.Name, "own: c·L") })
+	require.Contains(t, one.Check()[at].Note, "not decidable with h = 1")
+	p = tinyLemma1()
 	p.Trains = []int{9}
 	_, err = Lemma1(t.Context(), p)
 	require.ErrorContains(t, err, "n_T ≤ min(d, p) = 8")
