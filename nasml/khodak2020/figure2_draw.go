@@ -70,7 +70,15 @@ func (r *Figure2Result) Figure() plots.Figure {
 		p.Y.Min, p.Y.Max = aroundMeans(p.Series)
 		row = append(row, p)
 	}
+	return inRow(f, row)
+}
+
+// inRow gives a figure its panels, one a task; one alone takes a column.
+func inRow(f plots.Figure, row []plots.Panel) plots.Figure {
 	f.Panels = [][]plots.Panel{row}
+	if len(row) == 1 {
+		f.Style = f.Style.Column()
+	}
 	return f
 }
 
@@ -170,8 +178,7 @@ func (r *Figure3Result) Figure() plots.Figure {
 		p.Y.Min, p.Y.Max = aroundMeans(p.Series)
 		row = append(row, p)
 	}
-	f.Panels = [][]plots.Panel{row}
-	return f
+	return inRow(f, row)
 }
 
 // difference judges whether a is above b on average, paired by seed.
