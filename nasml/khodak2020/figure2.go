@@ -68,7 +68,7 @@ var Figure3Quick = withMethods(Figure2Quick, randomSearch, successiveHalving, we
 // beside other work, so that the axis counts multiply-adds.
 var Figure3Large = func() Figure3Params {
 	p := Figure3Paper
-	p.Tasks, p.ImageDim, p.Clock, p.Seeds = []string{imageTask}, 6250, "madds", 6
+	p.Tasks, p.ImageDim, p.Clock, p.Seeds = []string{imageTask}, 6250, "madds", 7
 	return p
 }()
 
@@ -325,7 +325,7 @@ func (r *searchResult) compute(ctx context.Context, id string, o *opened) error 
 		}
 		records, err := o.sweepOf(id+" "+o.task, trials, params.calls(),
 			func(ctx context.Context, t runs.Trial, step func(string)) (runs.Result, error) {
-				return r.search(o, params, rules, t.Seed, step).run(ctx)
+				return o.search(params, rules, t.Seed, step).run(ctx)
 			}).compute(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", methodTitles[method], err)
@@ -338,14 +338,14 @@ func (r *searchResult) compute(ctx context.Context, id string, o *opened) error 
 }
 
 // search is that of a trial.
-func (r *searchResult) search(o *opened, t searchTrial, rules halving.Rules, seed uint64, step func(string)) *search {
+func (o *opened) search(t searchTrial, rules halving.Rules, seed uint64, step func(string)) *search {
 	s := &search{
 		p: o.problem(t.Configs, seed), method: t.Method, n: t.Configs, d: t.Dim, rules: rules,
 		growth: t.Growth, solves: t.Solves, ladders: t.Ladders, seed: seed, step: step,
 	}
 	if t.Method == randomSearchLambda {
 		s.method, s.step = randomSearch, func(note string) { step("λ too: " + note) }
-		s.p = withLambdas(func(lambda float64) problem { return o.withLambda(lambda).problem(t.Configs, seed) }, t.Configs, r.Params.LambdaMin, r.Params.LambdaMax, seed)
+		s.p = withLambdas(func(lambda float64) problem { return o.withLambda(lambda).problem(t.Configs, seed) }, t.Configs, t.Lambdas[0], t.Lambdas[1], seed)
 	}
 	return s
 }

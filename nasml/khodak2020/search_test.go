@@ -2,7 +2,9 @@ package khodak2020
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -418,4 +420,42 @@ func TestLaddersAreTheAuthors(t *testing.T) {
 	require.Equal(t, []halving.Rung{{Arms: 18, Resource: 1 << 21}, {Arms: 9, Resource: 1 << 22}, {Arms: 4, Resource: 1 << 23}, {Arms: 2, Resource: 1 << 24}}, reviews[0])
 	require.Equal(t, []halving.Rung{{Arms: 4, Resource: 1 << 24}}, reviews[3])
 	require.Equal(t, 9, p.solves())
+}
+
+// What the notebooks show with StoredOnly is there, all of it.
+func TestLargeScalesAreShipped(t *testing.T) {
+	canonical := func(params any, seed uint64) string {
+		var plain any
+		raw, err := json.Marshal(params)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(raw, &plain))
+		raw, err = json.Marshal(plain) // sorts the keys
+		require.NoError(t, err)
+		return fmt.Sprint(string(raw), seed)
+	}
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	all, _, err := store.With(shippedRecords).List()
+	require.NoError(t, err)
+	shipped := map[string]bool{}
+	for _, r := range all {
+		shipped[canonical(r.Trial.Params, r.Trial.Seed)] = true
+	}
+	one := Figure1Large
+	for _, seed := range runs.Seeds(one.Seeds) {
+		for _, d := range one.Dims {
+			require.True(t, shipped[canonical(signalTrial{one.trial(imageTask), one.Configs, d}, seed)], "Figure 1, d = %d, seed %d", d, seed)
+		}
+	}
+	reviews := Figure3Paper
+	reviews.Tasks = []string{reviewTask}
+	for _, p := range []Figure2Params{Figure2Large, Figure3Large, reviews} {
+		for _, method := range p.Methods {
+			trial, err := p.searchTrial(p.Tasks[0], method)
+			require.NoError(t, err)
+			for _, seed := range runs.Seeds(p.Seeds) {
+				require.True(t, shipped[canonical(trial, seed)], "%s, %s, seed %d", p.Tasks, method, seed)
+			}
+		}
+	}
 }
