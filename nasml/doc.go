@@ -1,9 +1,10 @@
-// Package nasml is the map of the library; it has no code of its own.
+// Package nasml is the map of the library, and holds its sources.
 //
 // nasml reproduces, varies and extends the figures, tables and theorems of four
 // papers on weight-sharing neural architecture search:
 //
-//	Khodak+   Khodak, Li, Roberts, Balcan, Talwalkar 2020, "A Simple Setting for Understanding NAS with Weight-Sharing"
+//	Khodak+   Khodak, Li, Roberts, Balcan, Talwalkar 2020,
+//	          "A Simple Setting for Understanding NAS with Weight-Sharing"
 //	Oymak+    Oymak, Li, Soltanolkotabi, ICML 2021, "Generalization Guarantees for NAS with Train-Validation Split"
 //	Roberts+  Roberts, Liang, Sala, "Understanding NAS by its Architecture Parameters"
 //	GAEA      Li, Khodak, Balcan, Talwalkar, ICLR 2021, "Geometry-Aware Gradient Algorithms for NAS"
@@ -13,18 +14,28 @@
 // A package is made when its first figure needs it. There are, from the ground
 // up:
 //
-//	data        MNIST, CIFAR, ImageNet16-120, IMDb, the table of NAS-Bench-201, augmentation, synthetic generators
+//	images      labelled images in memory, and the augmented batches that they become
+//	data        MNIST, CIFAR, ImageNet16-120, IMDb, the tables of NAS-Bench-101 and 201, synthetic generators
+//	trial       what the arithmetic of a trial knows of the house: random streams, results
+//	code        which version of the code computes a trial
+//	study       cases, trials, records: one pool, one progress, checks of parameters
+//	verdict     claims judged by slopes, shares, differences and bounds
+//	accept      shows that changed source computes what it did
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
 //	runs/bucket a run store in a bucket that many machines share
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
-//	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201
-//	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), also on several devices; on a table (RS, REA, REINFORCE, BOHB)
+//	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,
+//	            DARTS and NAS-Bench-1Shot1; genotypes and their networks
+//	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on one device or several,
+//	            with updates of θ that keep a state; on a table (RS, REA, REINFORCE, BOHB)
 //	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
 //	halving     successive halving, Hyperband, weight-sharing rounds; generic over what an arm is
 //	spectral    rank-one estimators, neural tangent kernels, covering numbers and effective dimension
 //	trace       search steps of other frameworks in a file, replayed
+//	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
+//	backend/programs  keeps compiled programs on disk
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+
@@ -36,7 +47,7 @@
 //	internal/steady   property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing
-// of it. data, runs, simplex and bilevel know no other package of ours, and the
+// of it. images, runs, simplex and bilevel know no other package of ours, and the
 // packages of two papers do not know each other; the linter holds this.
 //
 // # Data flow
@@ -69,12 +80,15 @@
 //	C, N            Channels, Cells                                  NAS-Bench-201: of the first stage, of each stage
 //
 //	p̄, h̄            PBar, HBar             p/n, h/n                  Oymak+ Sec. 5
-//	M̂, ρ²            spectral.Moment, Correlation2                    Oymak+ (8)–(11): rank-one estimate and its squared correlation
+//	M̂, ρ²            spectral.Moment, Correlation2                    Oymak+ (8)–(11): rank-one estimate
+//	                                                                  and its squared correlation
 //	K_α, λ₀          K, λ_min               [n, n]                    Oymak+ Definition 3, Assumption 3
 //	φ_α              features.Mixture       Σ α_i φ_i                 Oymak+ Definition 2
-//	L_i, A_i, D_ij   Loss, Far, Between     of roberts.Report         Roberts+ Sec. 3: loss of operation i, of the rest, between two
+//	L_i, A_i, D_ij   Loss, Far, Between     of roberts.Report         Roberts+ Sec. 3: loss of operation i,
+//	                                                                  of the rest, between two
 //	γ                Gamma                  > 0, joint weak convexity GAEA Assumption 1
-//	T, V, 𝒞          Train, Valid, Arms                               Khodak+ Sec. 2: training and validation set, configurations
+//	T, V, 𝒞          Train, Valid, Arms                               Khodak+ Sec. 2: training and validation set,
+//	                                                                  configurations
 //
 // The papers disagree in one letter that matters: θ is the weights in Oymak+
 // and the architecture parameters in GAEA.

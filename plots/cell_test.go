@@ -15,9 +15,23 @@ import (
 // Cells of the tests: that of NAS-Bench-201 and that of DARTS, with a mixture
 // on every edge or with one labelled operation on each.
 var (
-	ops201 = []Op{{Label: "none", None: true}, {Label: "skip_connect"}, {Label: "nor_conv_1x1"}, {Label: "nor_conv_3x3"}, {Label: "avg_pool_3x3"}}
-	opsOf  = []Op{{Label: "none", None: true}, {Label: "max_pool_3x3"}, {Label: "avg_pool_3x3"}, {Label: "skip_connect"},
-		{Label: "sep_conv_3x3"}, {Label: "sep_conv_5x5"}, {Label: "dil_conv_3x3"}, {Label: "dil_conv_5x5"}}
+	ops201 = []Op{
+		{Label: "none", None: true},
+		{Label: "skip_connect"},
+		{Label: "nor_conv_1x1"},
+		{Label: "nor_conv_3x3"},
+		{Label: "avg_pool_3x3"},
+	}
+	opsOf = []Op{
+		{Label: "none", None: true},
+		{Label: "max_pool_3x3"},
+		{Label: "avg_pool_3x3"},
+		{Label: "skip_connect"},
+		{Label: "sep_conv_3x3"},
+		{Label: "sep_conv_5x5"},
+		{Label: "dil_conv_3x3"},
+		{Label: "dil_conv_5x5"},
+	}
 )
 
 func cell201() *Cell { return fullCell(ops201, "0", "1", "2", "3") }
@@ -113,20 +127,25 @@ func TestValidateOfCells(t *testing.T) {
 		spoil func(*Panel)
 		wants []string
 	}{
-		"no nodes":       {func(p *Panel) { p.Cell.Nodes = nil }, []string{"cell", "no nodes"}},
-		"node":           {func(p *Panel) { p.Cell.Nodes[1] = "$x_$" }, []string{"node 1", "expected a symbol"}},
-		"op":             {func(p *Panel) { p.Cell.Ops = []Op{{Label: "a", Color: "red"}} }, []string{"op 0", "#RRGGBB"}},
-		"op's name":      {func(p *Panel) { p.Cell.Ops = []Op{{}} }, []string{"op 0", "no label"}},
-		"width":          {func(p *Panel) { p.Cell.Width = math.NaN() }, []string{"Width is NaN", "0.1 to 40"}},
-		"note":           {func(p *Panel) { p.Cell.Note = "漢" }, []string{"note", "no font"}},
-		"backwards":      {func(p *Panel) { p.Cell.Edges[2].To = 0 }, []string{"edge 2 (1→0)", "From < To < 4"}},
-		"beyond":         {func(p *Panel) { p.Cell.Edges[2].To = 4 }, []string{"edge 2 (1→4)", "From < To < 4"}},
-		"twice":          {func(p *Panel) { p.Cell.Edges[2].From = 0 }, []string{"edge 2 (0→2)", "edge 1", "weights of all"}},
-		"weights":        {func(p *Panel) { p.Cell.Edges[0].Weights = make([]float64, 9) }, []string{"edge 0 (0→1)", "9 weights", "5 ops"}},
-		"weight":         {func(p *Panel) { p.Cell.Edges[5].Weights[3] = 1.5 }, []string{"edge 5 (2→3)", `weight 3 ("nor_conv_3x3") is 1.5`, "0 to 1"}},
-		"NaN":            {func(p *Panel) { p.Cell.Edges[5].Weights[0] = math.NaN() }, []string{"edge 5", "is NaN"}},
-		"label":          {func(p *Panel) { p.Cell.Edges[0].Label = "$" }, []string{"edge 0", "the end"}},
-		"emphasis":       {func(p *Panel) { p.Cell.Edges[0].Emphasis = "loud" }, []string{"edge 0", `"loud"`, "dimmed"}},
+		"no nodes": {func(p *Panel) { p.Cell.Nodes = nil }, []string{"cell", "no nodes"}},
+		"node":     {func(p *Panel) { p.Cell.Nodes[1] = "$x_$" }, []string{"node 1", "expected a symbol"}},
+		"op": {func(p *Panel) { p.Cell.Ops = []Op{{Label: "a", Color: "red"}} },
+			[]string{"op 0", "#RRGGBB"}},
+		"op's name": {func(p *Panel) { p.Cell.Ops = []Op{{}} }, []string{"op 0", "no label"}},
+		"width":     {func(p *Panel) { p.Cell.Width = math.NaN() }, []string{"Width is NaN", "0.1 to 40"}},
+		"note":      {func(p *Panel) { p.Cell.Note = "漢" }, []string{"note", "no font"}},
+		"backwards": {func(p *Panel) { p.Cell.Edges[2].To = 0 }, []string{"edge 2 (1→0)", "From < To < 4"}},
+		"beyond":    {func(p *Panel) { p.Cell.Edges[2].To = 4 }, []string{"edge 2 (1→4)", "From < To < 4"}},
+		"twice": {func(p *Panel) { p.Cell.Edges[2].From = 0 },
+			[]string{"edge 2 (0→2)", "edge 1", "weights of all"}},
+		"weights": {func(p *Panel) { p.Cell.Edges[0].Weights = make([]float64, 9) },
+			[]string{"edge 0 (0→1)", "9 weights", "5 ops"}},
+		"weight": {func(p *Panel) { p.Cell.Edges[5].Weights[3] = 1.5 },
+			[]string{"edge 5 (2→3)", `weight 3 ("nor_conv_3x3") is 1.5`, "0 to 1"}},
+		"NaN":   {func(p *Panel) { p.Cell.Edges[5].Weights[0] = math.NaN() }, []string{"edge 5", "is NaN"}},
+		"label": {func(p *Panel) { p.Cell.Edges[0].Label = "$" }, []string{"edge 0", "the end"}},
+		"emphasis": {func(p *Panel) { p.Cell.Edges[0].Emphasis = "loud" },
+			[]string{"edge 0", `"loud"`, "dimmed"}},
 		"and a table":    {func(p *Panel) { p.Table = &Table{} }, []string{"Cell and a Table", "one of them"}},
 		"and a series":   {func(p *Panel) { p.Series = []Series{HLine("x", 1)} }, []string{"series", "one of them"}},
 		"and axis label": {func(p *Panel) { p.X.Label = "epoch" }, []string{"axis labels", "one of them"}},
@@ -253,7 +272,13 @@ func TestEdgesAreOnThePage(t *testing.T) {
 
 func TestColoursGoByOperation(t *testing.T) {
 	other := cell201()
-	other.Ops = []Op{{Label: "nor_conv_3x3"}, {Label: "own", Color: "#123456"}, {Label: "a"}, {Label: "b"}, {Label: "none", None: true}}
+	other.Ops = []Op{
+		{Label: "nor_conv_3x3"},
+		{Label: "own", Color: "#123456"},
+		{Label: "a"},
+		{Label: "b"},
+		{Label: "none", None: true},
+	}
 	l, err := newLayout(cellFigure(ICML, cell201(), other))
 	require.NoError(t, err)
 	a, b := l.panels[0][0].box.(*cellBox), l.panels[0][1].box.(*cellBox)
@@ -295,7 +320,12 @@ func requireClear(t require.TestingT, f Figure) {
 		all := onPath(o.path)
 		for i, q := range all[1:] {
 			d := q.Sub(all[i])
-			across := vg.Point{X: -d.Y, Y: d.X}.Scale(o.width / 2 / max(1e-9, vg.Length(math.Hypot(float64(d.X), float64(d.Y)))))
+			across := vg.Point{
+				X: -d.Y,
+				Y: d.X,
+			}.Scale(
+				o.width / 2 / max(1e-9, vg.Length(math.Hypot(float64(d.X), float64(d.Y)))),
+			)
 			for _, text := range l.texts {
 				for _, p := range []vg.Point{q.Sub(across), q, q.Add(across)} {
 					require.False(t, overlap(text, vg.Rectangle{Min: p, Max: p}), "text at %v, a line at %v", text, p)
@@ -317,7 +347,13 @@ func onPath(p vg.Path) []vg.Point {
 		case vg.CurveComp:
 			for s := vg.Length(0); s <= 1; s += 1. / 64 {
 				u := 1 - s
-				all = append(all, p[i-1].Pos.Scale(u*u*u).Add(part.Control[0].Scale(3*u*u*s)).Add(part.Control[1].Scale(3*u*s*s)).Add(part.Pos.Scale(s*s*s)))
+				all = append(
+					all,
+					p[i-1].Pos.Scale(u*u*u).
+						Add(part.Control[0].Scale(3*u*u*s)).
+						Add(part.Control[1].Scale(3*u*s*s)).
+						Add(part.Pos.Scale(s*s*s)),
+				)
 			}
 		}
 	}
@@ -415,9 +451,18 @@ cell 0,1,1,2,,
 	require.NoError(t, err)
 	require.Equal(t, cells, string(got))
 	f.Panels = append(f.Panels, []Panel{
-		{Title: "table", Table: &Table{Columns: []Column{{Header: "x", Group: "all"}}, Blocks: []Block{{Title: "top", Rows: [][]Entry{{{Text: "1 ± 2"}}}}}}},
+		{
+			Title: "table",
+			Table: &Table{
+				Columns: []Column{{Header: "x", Group: "all"}},
+				Blocks:  []Block{{Title: "top", Rows: [][]Entry{{{Text: "1 ± 2"}}}}},
+			},
+		},
 		{Title: "curve", Series: []Series{
-			{Label: "EG", X: []float64{1}, Y: []float64{2}, Faint: true}, {Label: "EG", X: []float64{1}, Y: []float64{4}, Faint: true}, {Label: "EG", X: []float64{1}, Y: []float64{3}}}},
+			{Label: "EG", X: []float64{1}, Y: []float64{2}, Faint: true},
+			{Label: "EG", X: []float64{1}, Y: []float64{4}, Faint: true},
+			{Label: "EG", X: []float64{1}, Y: []float64{3}},
+		}},
 	})
 	got, err = f.CSV()
 	require.NoError(t, err)
@@ -436,7 +481,10 @@ table,top,1 ± 2
 func TestAnyCell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "nodes")
-		c := &Cell{Ops: opsOf[:rapid.IntRange(1, 8).Draw(t, "ops")], Width: rapid.SampledFrom([]float64{0, 0.5, 12}).Draw(t, "width")}
+		c := &Cell{
+			Ops:   opsOf[:rapid.IntRange(1, 8).Draw(t, "ops")],
+			Width: rapid.SampledFrom([]float64{0, 0.5, 12}).Draw(t, "width"),
+		}
 		for i := range n {
 			c.Nodes = append(c.Nodes, fmt.Sprintf("$x_%d$", i))
 			for from := range i {

@@ -116,7 +116,9 @@ func crosses(a, b Edge) bool {
 // makes no difference, on the emptier side: the longest first, and then each
 // again where it is better off on the other side.
 func (b *cellBox) chooseSides() {
-	order := b.arches(func(x, y Edge) int { return cmp.Or(cmp.Compare(y.To-y.From, x.To-x.From), cmp.Compare(x.From, y.From)) })
+	order := b.arches(
+		func(x, y Edge) int { return cmp.Or(cmp.Compare(y.To-y.From, x.To-x.From), cmp.Compare(x.From, y.From)) },
+	)
 	cost := func(i int, side vg.Length) int {
 		n := 0
 		for _, k := range order {
@@ -158,7 +160,9 @@ func (b *cellBox) arches(order func(a, b Edge) int) []int {
 
 // chooseLevels puts the shortest arches lowest.
 func (b *cellBox) chooseLevels() {
-	order := b.arches(func(x, y Edge) int { return cmp.Or(cmp.Compare(x.To-x.From, y.To-y.From), cmp.Compare(x.From, y.From)) })
+	order := b.arches(
+		func(x, y Edge) int { return cmp.Or(cmp.Compare(x.To-x.From, y.To-y.From), cmp.Compare(x.From, y.From)) },
+	)
 	for n, i := range order {
 		level := 1
 		for _, k := range order[:n] {
@@ -216,7 +220,8 @@ func (b *cellBox) placed(width vg.Length) (*cellBox, error) {
 				len(p.nodes), float64(sum+between*nodesNear), float64(width))
 		}
 	} else if sum > width {
-		return nil, fmt.Errorf("cell: its node needs %.0f pt: found %.0f; use a shorter label", float64(sum), float64(width))
+		return nil, fmt.Errorf("cell: its node needs %.0f pt: found %.0f; use a shorter label",
+			float64(sum), float64(width))
 	}
 	p.placeNodes(gap)
 	p.chooseRises()
@@ -311,8 +316,15 @@ func (b *cellBox) placeLabels() error {
 		low, high := b.labelRoom(i, wide)
 		if by := (high - low) / wide; by < 1 {
 			if by*b.size < legible {
-				return fmt.Errorf("cell: label %q of edge %d→%d needs %.0f pt: found %.0f; use a shorter label, a line end in it, or a wider style",
-					b.Edges[i].Label, b.Edges[i].From, b.Edges[i].To, float64(wide*legible/b.size), float64(high-low))
+				return fmt.Errorf(
+					"cell: label %q of edge %d→%d needs %.0f pt: found %.0f; use a shorter label, a line end in it, "+
+						"or a wider style",
+					b.Edges[i].Label,
+					b.Edges[i].From,
+					b.Edges[i].To,
+					float64(wide*legible/b.size),
+					float64(high-low),
+				)
 			}
 			label := make([]textLine, len(e.label))
 			for k, line := range e.label {

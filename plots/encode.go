@@ -28,7 +28,12 @@ import (
 )
 
 // encoders write a page in the formats that Render knows.
-var encoders = map[string]func(*layout) ([]byte, error){"pdf": encodePDF, "svg": encodeSVG, "eps": encodeEPS, "png": encodePNG}
+var encoders = map[string]func(*layout) ([]byte, error){
+	"pdf": encodePDF,
+	"svg": encodeSVG,
+	"eps": encodeEPS,
+	"png": encodePNG,
+}
 
 // Formats returns the names of the formats that Save knows: the pictures'
 // and "csv".
@@ -218,7 +223,9 @@ func (f Figure) meta() []string {
 // encodePDF writes by fpdf itself: gonum/plot's canvas for it sets no metadata
 // and writes the time of day.
 func encodePDF(l *layout) ([]byte, error) {
-	doc := fpdf.NewCustom(&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: float64(l.width), Ht: float64(l.height)}})
+	doc := fpdf.NewCustom(
+		&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: float64(l.width), Ht: float64(l.height)}},
+	)
 	doc.SetTitle(l.figure.title(), true)
 	doc.SetSubject(plain(l.figure.Caption), true)
 	doc.SetKeywords(strings.Join(l.figure.meta(), " "), true)
@@ -294,8 +301,13 @@ func encodeSVG(l *layout) ([]byte, error) {
 	end := start + bytes.IndexByte(body.Bytes()[start:], '>')
 	var out bytes.Buffer
 	out.Write(body.Bytes()[:end])
-	fmt.Fprintf(&out, ` role="img" stroke-linejoin="round">`+"\n<title>%s</title>\n<desc>%s</desc>\n<metadata>%s</metadata>",
-		escape(l.figure.title()), escape(plain(l.figure.Caption)), escape(strings.Join(l.figure.meta(), " ")))
+	fmt.Fprintf(
+		&out,
+		` role="img" stroke-linejoin="round">`+"\n<title>%s</title>\n<desc>%s</desc>\n<metadata>%s</metadata>",
+		escape(l.figure.title()),
+		escape(plain(l.figure.Caption)),
+		escape(strings.Join(l.figure.meta(), " ")),
+	)
 	// White is what a figure is drawn for, also where the page is dark.
 	fmt.Fprintf(&out, "\n"+`<rect width="100%%" height="100%%" fill="#FFFFFF"/>`)
 	out.Write(body.Bytes()[end+1:])
@@ -324,8 +336,14 @@ func encodeEPS(l *layout) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%%!PS-Adobe-3.0 EPSF-3.0\n%%%%Creator: nasml plots\n%%%%Title: %s\n%%%%Keywords: %s\n",
 		ascii(l.figure.title()), ascii(strings.Join(l.figure.meta(), " ")))
-	fmt.Fprintf(&out, "%%%%BoundingBox: 0 0 %.0f %.0f\n%%%%HiResBoundingBox: 0 0 %.3f %.3f\n%%%%EndComments\n1 setlinejoin\n",
-		math.Ceil(float64(l.width)), math.Ceil(float64(l.height)), float64(l.width), float64(l.height))
+	fmt.Fprintf(
+		&out,
+		"%%%%BoundingBox: 0 0 %.0f %.0f\n%%%%HiResBoundingBox: 0 0 %.3f %.3f\n%%%%EndComments\n1 setlinejoin\n",
+		math.Ceil(float64(l.width)),
+		math.Ceil(float64(l.height)),
+		float64(l.width),
+		float64(l.height),
+	)
 	out.Write(bytes.TrimSuffix(drawing, []byte("showpage\n")))
 	out.WriteString("showpage\n%%EOF\n")
 	return out.Bytes(), nil

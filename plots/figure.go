@@ -277,7 +277,9 @@ func (p Panel) validateBox() error {
 	case p.Cell != nil && p.Table != nil:
 		return errors.New("it has a Cell and a Table: expected one of them; use two panels")
 	case p.Heat != nil || len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
-		return errors.New("it has a Cell or a Table and also a heat map, series or axis labels: expected one of them; use two panels")
+		return errors.New(
+			"it has a Cell or a Table and also a heat map, series or axis labels: expected one of them; use two panels",
+		)
 	case p.Cell != nil:
 		return p.Cell.validate()
 	}
@@ -307,12 +309,28 @@ func (a Axis) validate() error {
 
 func (s Series) validate(x, y Scale) error {
 	return cmp.Or(
-		checkText(s.Label), checkColor(s.Color),
+		checkText(s.Label),
+		checkColor(s.Color),
 		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
-		known("marker", s.Marker, AutoMarker, Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon, NoMarker),
+		known(
+			"marker",
+			s.Marker,
+			AutoMarker,
+			Circle,
+			Square,
+			TriangleUp,
+			Diamond,
+			TriangleDown,
+			Pentagon,
+			Hexagon,
+			NoMarker,
+		),
 		known("interval", s.Interval, Bands, ErrorBars),
 		s.validateLengths(),
-		finite("X", s.X, x), finite("Y", s.Y, y), finite("Lo", s.Lo, y), finite("Hi", s.Hi, y),
+		finite("X", s.X, x),
+		finite("Y", s.Y, y),
+		finite("Lo", s.Lo, y),
+		finite("Hi", s.Hi, y),
 		s.validateIntervals(),
 	)
 }
@@ -353,7 +371,12 @@ func finite(name string, values []float64, scale Scale) error {
 	for i, v := range values {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
-			return fmt.Errorf("%s[%d] is %g: expected a finite number; leave out points that were not computed", name, i, v)
+			return fmt.Errorf(
+				"%s[%d] is %g: expected a finite number; leave out points that were not computed",
+				name,
+				i,
+				v,
+			)
 		case scale != Linear && v < 1e-300: // below, logarithms lose their digits
 			return fmt.Errorf("%s[%d] is %g: expected a positive number on a %s axis", name, i, v, scale)
 		}

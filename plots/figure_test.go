@@ -17,9 +17,15 @@ import (
 func figure2(style Style, interval Interval) Figure {
 	return Figure{
 		Name: "oymak2021-figure2", Style: style,
-		Caption: "Numbers of a test. Hollow points stand for a smaller scale; mean over 20 random $α ∈ [0, 1]$ with 95 % confidence interval (Student’s t), SGD with rate $0.003$, batch 128.",
-		Panels:  [][]Panel{{figure2Panel("(a) one hidden layer", 0.8, 1.4, interval), figure2Panel("(b) four layers", 1.8, 3, interval)}},
-		Meta:    map[string]string{"params": "sha256:0123abcd", "scale": "quick"},
+		Caption: "Numbers of a test. Hollow points stand for a smaller scale; mean over 20 random $α ∈ [0, 1]$ with " +
+			"95 % confidence interval (Student’s t), SGD with rate $0.003$, batch 128.",
+		Panels: [][]Panel{
+			{
+				figure2Panel("(a) one hidden layer", 0.8, 1.4, interval),
+				figure2Panel("(b) four layers", 1.8, 3, interval),
+			},
+		},
+		Meta: map[string]string{"params": "sha256:0123abcd", "scale": "quick"},
 	}
 }
 
@@ -56,25 +62,31 @@ func TestValidateSaysWhereAndWhat(t *testing.T) {
 		"no panels": {func(f *Figure) { f.Panels = [][]Panel{{}} }, []string{"no panels"}},
 		"length of Y": {func(f *Figure) { series(f).Y = series(f).Y[:3] },
 			[]string{"panel [0][1]", "(b) four layers", "series 2", "Δα = 0.03", "Y has 3 values and X has 7"}},
-		"length of Hi":     {func(f *Figure) { series(f).Hi = nil }, []string{"series 2", "Hi has 0 values and X has 7"}},
+		"length of Hi": {func(f *Figure) { series(f).Hi = nil },
+			[]string{"series 2", "Hi has 0 values and X has 7"}},
 		"length of Hollow": {func(f *Figure) { series(f).Hollow = []bool{true} }, []string{"Hollow has 1 values"}},
-		"NaN":              {func(f *Figure) { series(f).Y[3] = math.NaN() }, []string{"series 2", "Y[3] is NaN", "leave out"}},
-		"infinite bound":   {func(f *Figure) { series(f).Hi[0] = math.Inf(1) }, []string{"Hi[0] is +Inf"}},
-		"log of 0":         {func(f *Figure) { series(f).X[0] = 0 }, []string{"X[0] is 0", "positive", "log2"}},
+		"NaN": {func(f *Figure) { series(f).Y[3] = math.NaN() },
+			[]string{"series 2", "Y[3] is NaN", "leave out"}},
+		"infinite bound": {func(f *Figure) { series(f).Hi[0] = math.Inf(1) }, []string{"Hi[0] is +Inf"}},
+		"log of 0":       {func(f *Figure) { series(f).X[0] = 0 }, []string{"X[0] is 0", "positive", "log2"}},
 		"bounds swapped": {func(f *Figure) { series(f).Lo, series(f).Hi = series(f).Hi, series(f).Lo },
 			[]string{"interval 0", "Lo ≤ Hi"}},
-		"ends swapped":    {func(f *Figure) { f.Panels[0][0].Y.Min = 2 }, []string{"panel [0][0]", "y axis", "2 … 0", "Min < Max"}},
-		"end of log axis": {func(f *Figure) { f.Panels[0][0].X.Max = 2 }, []string{"x axis", "ends[0] is 0", "positive"}},
-		"tick":            {func(f *Figure) { f.Panels[0][0].X.Ticks = []Tick{{Value: -1}} }, []string{"x axis", "tick 0", "-1"}},
-		"unknown scale":   {func(f *Figure) { f.Panels[0][0].X.Scale = "log3" }, []string{`scale "log3"`, "log10"}},
-		"unknown line":    {func(f *Figure) { series(f).Line = "wavy" }, []string{`line "wavy"`, "dashdot"}},
-		"colour":          {func(f *Figure) { series(f).Color = "red" }, []string{`"red"`, "#RRGGBB"}},
-		"palette":         {func(f *Figure) { f.Style.Palette = []string{""} }, []string{"palette", "#RRGGBB"}},
-		"width":           {func(f *Figure) { f.Style.Width = -1 }, []string{"Width is -1"}},
-		"formula":         {func(f *Figure) { f.Panels[0][0].Y.Label = "$θ_" }, []string{"y axis", `"$θ_"`, "expected"}},
-		"command":         {func(f *Figure) { f.Title = `$\thета$` }, []string{`\th`, "unknown command"}},
-		"meta key":        {func(f *Figure) { f.Meta = map[string]string{"": "x"} }, []string{`key ""`, "79"}},
-		"symbol":          {func(f *Figure) { f.Caption = "漢" }, []string{"no font", "漢"}},
+		"ends swapped": {func(f *Figure) { f.Panels[0][0].Y.Min = 2 },
+			[]string{"panel [0][0]", "y axis", "2 … 0", "Min < Max"}},
+		"end of log axis": {func(f *Figure) { f.Panels[0][0].X.Max = 2 },
+			[]string{"x axis", "ends[0] is 0", "positive"}},
+		"tick": {func(f *Figure) { f.Panels[0][0].X.Ticks = []Tick{{Value: -1}} },
+			[]string{"x axis", "tick 0", "-1"}},
+		"unknown scale": {func(f *Figure) { f.Panels[0][0].X.Scale = "log3" }, []string{`scale "log3"`, "log10"}},
+		"unknown line":  {func(f *Figure) { series(f).Line = "wavy" }, []string{`line "wavy"`, "dashdot"}},
+		"colour":        {func(f *Figure) { series(f).Color = "red" }, []string{`"red"`, "#RRGGBB"}},
+		"palette":       {func(f *Figure) { f.Style.Palette = []string{""} }, []string{"palette", "#RRGGBB"}},
+		"width":         {func(f *Figure) { f.Style.Width = -1 }, []string{"Width is -1"}},
+		"formula": {func(f *Figure) { f.Panels[0][0].Y.Label = "$θ_" },
+			[]string{"y axis", `"$θ_"`, "expected"}},
+		"command":  {func(f *Figure) { f.Title = `$\thета$` }, []string{`\th`, "unknown command"}},
+		"meta key": {func(f *Figure) { f.Meta = map[string]string{"": "x"} }, []string{`key ""`, "79"}},
+		"symbol":   {func(f *Figure) { f.Caption = "漢" }, []string{"no font", "漢"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := figure2(ICML, Bands)
@@ -96,13 +108,31 @@ func (e estimate) Bounds() (y, lo, hi float64) { return e.y, e.lo, e.hi }
 
 func TestBandTakesBounds(t *testing.T) {
 	s := Bars("x", []float64{1, 2}, []estimate{{1, 0.5, 1.5}, {2, math.NaN(), math.NaN()}})
-	require.Equal(t, Series{Label: "x", X: []float64{1, 2}, Y: []float64{1, 2}, Lo: []float64{0.5, 2}, Hi: []float64{1.5, 2}, Interval: ErrorBars}, s)
+	require.Equal(
+		t,
+		Series{
+			Label:    "x",
+			X:        []float64{1, 2},
+			Y:        []float64{1, 2},
+			Lo:       []float64{0.5, 2},
+			Hi:       []float64{1.5, 2},
+			Interval: ErrorBars,
+		},
+		s,
+	)
 }
 
 func TestCSVHoldsWhatIsDrawn(t *testing.T) {
 	f := Figure{Name: "x", Panels: [][]Panel{{
 		{Series: []Series{
-			{Label: "$Δα = 0.1$", X: []float64{1, 2}, Y: []float64{0.1, 1e-30}, Lo: []float64{0, 0}, Hi: []float64{1, 1}, Hollow: []bool{false, true}},
+			{
+				Label:  "$Δα = 0.1$",
+				X:      []float64{1, 2},
+				Y:      []float64{0.1, 1e-30},
+				Lo:     []float64{0, 0},
+				Hi:     []float64{1, 1},
+				Hollow: []bool{false, true},
+			},
 			HLine("bound", 3)}},
 		{Title: "b, c", Series: []Series{{X: []float64{5}, Y: []float64{6}}}},
 	}}}
@@ -121,7 +151,8 @@ func TestSaveWritesWholeFiles(t *testing.T) {
 	f := figure2(ICML, Bands)
 	paths, err := f.Save(dir, "svg", "csv")
 	require.NoError(t, err)
-	require.Equal(t, []string{filepath.Join(dir, "oymak2021-figure2.svg"), filepath.Join(dir, "oymak2021-figure2.csv")}, paths)
+	require.Equal(t, []string{filepath.Join(dir, "oymak2021-figure2.svg"), filepath.Join(dir, "oymak2021-figure2.csv")},
+		paths)
 	want, err := f.Render("svg")
 	require.NoError(t, err)
 	got, err := os.ReadFile(paths[0])
@@ -185,7 +216,8 @@ func TestPaletteSurvivesGrey(t *testing.T) {
 		return 0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B)
 	}
 	for i := range palette[1:] {
-		require.Greater(t, math.Abs(luminance(palette[i])-luminance(palette[i+1])), 30.0, "%s and %s", palette[i], palette[i+1])
+		require.Greater(t, math.Abs(luminance(palette[i])-luminance(palette[i+1])), 30.0,
+			"%s and %s", palette[i], palette[i+1])
 	}
 }
 

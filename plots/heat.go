@@ -42,7 +42,13 @@ func (h *Heat) validate(x, y Scale) error {
 		}
 		for i := 1; i < len(edges.values); i++ {
 			if edges.values[i] <= edges.values[i-1] {
-				return fmt.Errorf("%s[%d] is %g after %g: expected increasing edges", edges.name, i, edges.values[i], edges.values[i-1])
+				return fmt.Errorf(
+					"%s[%d] is %g after %g: expected increasing edges",
+					edges.name,
+					i,
+					edges.values[i],
+					edges.values[i-1],
+				)
 			}
 		}
 	}
@@ -51,11 +57,20 @@ func (h *Heat) validate(x, y Scale) error {
 
 func (h *Heat) validateValues() error {
 	if len(h.Values) != len(h.Y)-1 {
-		return fmt.Errorf("there are %d rows of values and %d edges in Y: expected one row less than edges", len(h.Values), len(h.Y))
+		return fmt.Errorf(
+			"there are %d rows of values and %d edges in Y: expected one row less than edges",
+			len(h.Values),
+			len(h.Y),
+		)
 	}
 	for i, row := range h.Values {
 		if len(row) != len(h.X)-1 {
-			return fmt.Errorf("row %d has %d values and X has %d edges: expected one value less than edges", i, len(row), len(h.X))
+			return fmt.Errorf(
+				"row %d has %d values and X has %d edges: expected one value less than edges",
+				i,
+				len(row),
+				len(h.X),
+			)
 		}
 		if err := finite(fmt.Sprintf("Values[%d]", i), row, Linear); err != nil {
 			return err
@@ -173,10 +188,20 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 	x, height := frame.Max.X+barGap, frame.Size().Y
 	for i := range barSteps {
 		bottom := frame.Min.Y + height*vg.Length(i)/barSteps
-		l.fill(rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}), heatColor((float64(i)+0.5)/barSteps))
+		l.fill(
+			rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
+			heatColor((float64(i)+0.5)/barSteps),
+		)
 	}
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	l.ops = append(l.ops, op{path: rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}), color: line.color, width: line.width})
+	l.ops = append(
+		l.ops,
+		op{
+			path:  rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
+			color: line.color,
+			width: line.width,
+		},
+	)
 	for _, t := range h.bar.ticks {
 		y := frame.Min.Y + vg.Length(h.bar.norm(t.value))*height
 		l.stroke([]vg.Point{{X: x + barWidth, Y: y}, {X: x + barWidth + t.length(), Y: y}}, line)
@@ -184,7 +209,11 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 	}
 	x += barWidth + tickMark + tickGap + h.tickWidth() + labelGap + ascent*l.label
 	for i, text := range h.label {
-		l.turnedText(text, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2}, true)
+		l.turnedText(
+			text,
+			vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2},
+			true,
+		)
 	}
 }
 
@@ -206,7 +235,10 @@ func (h *Heat) lines(panel string) [][]string {
 	var lines [][]string
 	for row := range h.Values {
 		for column, v := range h.Values[row] {
-			lines = append(lines, []string{panel, write(h.X[column]), write(h.X[column+1]), write(h.Y[row]), write(h.Y[row+1]), write(v)})
+			lines = append(
+				lines,
+				[]string{panel, write(h.X[column]), write(h.X[column+1]), write(h.Y[row]), write(h.Y[row+1]), write(v)},
+			)
 		}
 	}
 	return lines

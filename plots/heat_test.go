@@ -13,7 +13,12 @@ import (
 func heatFigure() Figure {
 	return Figure{Name: "heat", Style: ICML.Column(), Panels: [][]Panel{{{
 		X: Axis{Label: "$p/n$", Scale: Log10}, Y: Axis{Label: "$h/n$"},
-		Heat:   &Heat{X: []float64{1, 10, 100}, Y: []float64{0, 1, 2, 4}, Values: [][]float64{{0, 1}, {2, 3}, {4, 5}}, Label: "$ρ^2$"},
+		Heat: &Heat{
+			X:      []float64{1, 10, 100},
+			Y:      []float64{0, 1, 2, 4},
+			Values: [][]float64{{0, 1}, {2, 3}, {4, 5}},
+			Label:  "$ρ^2$",
+		},
 		Series: []Series{{Label: "boundary", X: []float64{1, 100}, Y: []float64{4, 0}, Line: Solid, Marker: NoMarker}},
 	}}}}
 }
@@ -61,7 +66,14 @@ func TestHeatCellsStandWhereTheAxesSay(t *testing.T) {
 	for row, y := range []float64{0.5, 1.5, 3} {
 		for column, x := range []float64{math.Sqrt(10), math.Sqrt(1000)} {
 			want := heatColor(f.Panels[0][0].Heat.Values[row][column] / 5)
-			require.Equal(t, [3]uint32{uint32(want.R), uint32(want.G), uint32(want.B)}, at(x, y), "row %d, column %d", row, column)
+			require.Equal(
+				t,
+				[3]uint32{uint32(want.R), uint32(want.G), uint32(want.B)},
+				at(x, y),
+				"row %d, column %d",
+				row,
+				column,
+			)
 		}
 	}
 	q := p.frame.Max

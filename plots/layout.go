@@ -72,8 +72,11 @@ func (l *layout) arrange() error {
 		l.panels = reflow(l.panels, perRow)
 	}
 	if l.hasAxes() && l.frame.X < least {
-		return fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a wider style",
-			float64(l.frame.X), least)
+		return fmt.Errorf(
+			"labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a wider style",
+			float64(l.frame.X),
+			least,
+		)
 	}
 	return l.boxError()
 }
@@ -173,7 +176,11 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	for c, p := range row {
 		if p.box != nil {
 			width := l.boxWidth(row, c)
-			l.drawBox(p, vg.Rectangle{Min: vg.Point{X: x, Y: y - top - frame - bottom}, Max: vg.Point{X: x + width, Y: y - top}}, frame)
+			l.drawBox(
+				p,
+				vg.Rectangle{Min: vg.Point{X: x, Y: y - top - frame - bottom}, Max: vg.Point{X: x + width, Y: y - top}},
+				frame,
+			)
 			l.legend(p, below)
 			x += width + columns
 			continue

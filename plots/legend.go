@@ -45,7 +45,10 @@ func (p *panel) entries() []entry {
 		}
 	}
 	if p.Legend.Hollow != "" {
-		all = append(all, entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true})
+		all = append(
+			all,
+			entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true},
+		)
 	}
 	return all
 }
@@ -70,7 +73,8 @@ func (l *layout) legend(p *panel, below *[]entry) {
 		return
 	}
 	single := len(l.panels) == 1 && len(l.panels[0]) == 1
-	if p.box == nil && p.heat == nil && (p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
+	if p.box == nil && p.heat == nil &&
+		(p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
 		l.setNames(entries, l.width)
 		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
 			l.blank(at, l.legendSize(entries)) // no grid lines behind it
@@ -87,7 +91,10 @@ func (l *layout) legend(p *panel, below *[]entry) {
 // hollow points stays last. A series that has points in one panel is not
 // marked as not run for another's sake.
 func addEntry(shared []entry, e entry) []entry {
-	i := slices.IndexFunc(shared, func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note && s.op == e.op })
+	i := slices.IndexFunc(
+		shared,
+		func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note && s.op == e.op },
+	)
 	n := len(shared)
 	switch {
 	case i >= 0:
@@ -142,10 +149,14 @@ func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) 
 	if room.X < 0 || room.Y < 0 {
 		return vg.Point{}, false
 	}
-	for _, share := range []vg.Point{{X: 1}, {X: 0}, {X: 1, Y: 1}, {X: 0, Y: 1}, {X: 0.5}, {X: 0.5, Y: 1}, {X: 1, Y: 0.5}, {X: 0, Y: 0.5}, {X: 0.5, Y: 0.5}} {
+	for _, share := range []vg.Point{
+		{X: 1}, {X: 0}, {X: 1, Y: 1}, {X: 0, Y: 1}, {X: 0.5}, {X: 0.5, Y: 1}, {X: 1, Y: 0.5}, {X: 0, Y: 0.5},
+		{X: 0.5, Y: 0.5},
+	} {
 		at := vg.Point{X: p.frame.Min.X + insideGap + share.X*room.X, Y: p.frame.Max.Y - insideGap - share.Y*room.Y}
 		if !slices.ContainsFunc(obstacles, func(q vg.Point) bool {
-			return at.X-insideGap < q.X && q.X < at.X+size.X+insideGap && at.Y-size.Y-insideGap < q.Y && q.Y < at.Y+insideGap
+			return at.X-insideGap < q.X && q.X < at.X+size.X+insideGap && at.Y-size.Y-insideGap < q.Y &&
+				q.Y < at.Y+insideGap
 		}) {
 			return at, true
 		}
@@ -155,7 +166,17 @@ func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) 
 
 // blank makes a rectangle white.
 func (l *layout) blank(at, size vg.Point) {
-	l.fill(polygon([]vg.Point{at, {X: at.X + size.X, Y: at.Y}, {X: at.X + size.X, Y: at.Y - size.Y}, {X: at.X, Y: at.Y - size.Y}}), tint(ink, 0))
+	l.fill(
+		polygon(
+			[]vg.Point{
+				at,
+				{X: at.X + size.X, Y: at.Y},
+				{X: at.X + size.X, Y: at.Y - size.Y},
+				{X: at.X, Y: at.Y - size.Y},
+			},
+		),
+		tint(ink, 0),
+	)
 }
 
 // legendBelow draws the shared legend below y, in as many columns as the width
@@ -208,7 +229,17 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 		return
 	}
 	if e.band {
-		l.fill(polygon([]vg.Point{{X: at.X, Y: at.Y + half}, {X: right.X, Y: at.Y + half}, {X: right.X, Y: at.Y - half}, {X: at.X, Y: at.Y - half}}), tint(e.look.color, bandTint))
+		l.fill(
+			polygon(
+				[]vg.Point{
+					{X: at.X, Y: at.Y + half},
+					{X: right.X, Y: at.Y + half},
+					{X: right.X, Y: at.Y - half},
+					{X: at.X, Y: at.Y - half},
+				},
+			),
+			tint(e.look.color, bandTint),
+		)
 	}
 	if e.bars {
 		low, high := vg.Point{X: middle.X, Y: at.Y - half}, vg.Point{X: middle.X, Y: at.Y + half}

@@ -224,21 +224,43 @@ var signs = map[rune]atom{
 	',': {space: 3. / 18}, ':': {space: 4. / 18}, ';': {space: 5. / 18}, ' ': {space: 6. / 18}, '!': {space: -3. / 18},
 }
 
-var functions = []string{"log", "ln", "exp", "min", "max", "sup", "inf", "lim", "arg", "argmin", "argmax", "det", "dim", "Pr", "tr", "sin", "cos", "tanh"}
+var functions = []string{
+	"log",
+	"ln",
+	"exp",
+	"min",
+	"max",
+	"sup",
+	"inf",
+	"lim",
+	"arg",
+	"argmin",
+	"argmax",
+	"det",
+	"dim",
+	"Pr",
+	"tr",
+	"sin",
+	"cos",
+	"tanh",
+}
 
 // symbols are the commands that stand for one symbol.
 var symbols = map[string]rune{
 	"alpha": 'α', "beta": 'β', "gamma": 'γ', "delta": 'δ', "epsilon": 'ϵ', "varepsilon": 'ε', "zeta": 'ζ', "eta": 'η',
 	"theta": 'θ', "vartheta": 'ϑ', "iota": 'ι', "kappa": 'κ', "lambda": 'λ', "mu": 'μ', "nu": 'ν', "xi": 'ξ', "pi": 'π',
-	"rho": 'ρ', "sigma": 'σ', "tau": 'τ', "upsilon": 'υ', "phi": 'ϕ', "varphi": 'φ', "chi": 'χ', "psi": 'ψ', "omega": 'ω',
+	"rho": 'ρ', "sigma": 'σ', "tau": 'τ', "upsilon": 'υ', "phi": 'ϕ', "varphi": 'φ',
+	"chi": 'χ', "psi": 'ψ', "omega": 'ω',
 	"Gamma": 'Γ', "Delta": 'Δ', "Theta": 'Θ', "Lambda": 'Λ', "Xi": 'Ξ', "Pi": 'Π', "Sigma": 'Σ', "Upsilon": 'Υ',
-	"Phi": 'Φ', "Psi": 'Ψ', "Omega": 'Ω', "nabla": '∇', "partial": '∂', "ell": 'ℓ', "hbar": 'ℏ', "infty": '∞', "top": '⊤',
-	"sum": '∑', "prod": '∏', "int": '∫', "sqrt": '√', "in": '∈', "notin": '∉', "subset": '⊂', "subseteq": '⊆', "cup": '∪', "cap": '∩',
-	"le": '≤', "leq": '≤', "ge": '≥', "geq": '≥', "ne": '≠', "neq": '≠', "ll": '≪', "gg": '≫', "approx": '≈', "sim": '∼',
-	"simeq": '≃', "equiv": '≡', "propto": '∝', "to": '→', "rightarrow": '→', "leftarrow": '←', "mapsto": '↦', "forall": '∀', "exists": '∃',
-	"pm": '±', "mp": '∓', "times": '×', "cdot": '·', "odot": '⊙', "oplus": '⊕', "otimes": '⊗', "circ": '∘', "ast": '∗', "star": '⋆',
-	"ldots": '…', "dots": '…', "cdots": '⋯', "langle": '⟨', "rangle": '⟩', "lfloor": '⌊', "rfloor": '⌋', "lceil": '⌈', "rceil": '⌉',
-	"mid": '∣', "Vert": '‖', "prime": '′', "dagger": '†', "emptyset": '∅',
+	"Phi": 'Φ', "Psi": 'Ψ', "Omega": 'Ω',
+	"nabla": '∇', "partial": '∂', "ell": 'ℓ', "hbar": 'ℏ', "infty": '∞', "top": '⊤', "sum": '∑', "prod": '∏',
+	"int": '∫', "sqrt": '√', "in": '∈', "notin": '∉', "subset": '⊂', "subseteq": '⊆', "cup": '∪', "cap": '∩',
+	"le": '≤', "leq": '≤', "ge": '≥', "geq": '≥', "ne": '≠', "neq": '≠', "ll": '≪', "gg": '≫', "approx": '≈',
+	"sim": '∼', "simeq": '≃', "equiv": '≡', "propto": '∝', "to": '→', "rightarrow": '→', "leftarrow": '←',
+	"mapsto": '↦', "forall": '∀', "exists": '∃', "pm": '±', "mp": '∓', "times": '×', "cdot": '·', "odot": '⊙',
+	"oplus": '⊕', "otimes": '⊗', "circ": '∘', "ast": '∗', "star": '⋆', "ldots": '…', "dots": '…', "cdots": '⋯',
+	"langle": '⟨', "rangle": '⟩', "lfloor": '⌊', "rfloor": '⌋', "lceil": '⌈', "rceil": '⌉', "mid": '∣',
+	"Vert": '‖', "prime": '′', "dagger": '†', "emptyset": '∅',
 }
 
 // symbol returns the atom of a rune that stands in a formula.

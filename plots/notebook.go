@@ -9,7 +9,9 @@ import (
 )
 
 // ErrNoNotebook is returned by Show outside a GoNB notebook.
-var ErrNoNotebook = errors.New("plots: this program was not started by a GoNB notebook: nothing to show the figure in; use Save")
+var ErrNoNotebook = errors.New(
+	"plots: this program was not started by a GoNB notebook: nothing to show the figure in; use Save",
+)
 
 // Show shows the figure as the output of a notebook's cell: as SVG, which is
 // sharp at every zoom, and as PNG for what shows no SVG. Outside a notebook it

@@ -69,7 +69,10 @@ func (p *page) stroke(points []vg.Point, with pen) {
 	if len(points) < 2 || with.line == NoLine {
 		return
 	}
-	p.ops = append(p.ops, op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)})
+	p.ops = append(
+		p.ops,
+		op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)},
+	)
 }
 
 // strokeCentred is stroke with the middle of the first dash of the pattern in
@@ -85,7 +88,9 @@ func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
 	for _, d := range dash {
 		period += d
 	}
-	p.ops[at].phase = vg.Length(math.Mod(float64(dash[0]/2-length/2), float64(period))) + period // between 0 and two periods
+	p.ops[at].phase = vg.Length(
+		math.Mod(float64(dash[0]/2-length/2), float64(period)),
+	) + period // between 0 and two periods
 }
 
 func polyline(points []vg.Point) vg.Path {

@@ -284,7 +284,8 @@ func (s Series) hollow(i int) bool { return i < len(s.Hollow) && s.Hollow[i] }
 // inside allows for rounding: a point on the frame is inside.
 func (p *panel) inside(q vg.Point) bool {
 	const slop = 1e-6
-	return p.frame.Min.X-slop <= q.X && q.X <= p.frame.Max.X+slop && p.frame.Min.Y-slop <= q.Y && q.Y <= p.frame.Max.Y+slop
+	return p.frame.Min.X-slop <= q.X && q.X <= p.frame.Max.X+slop && p.frame.Min.Y-slop <= q.Y &&
+		q.Y <= p.frame.Max.Y+slop
 }
 
 func (l *layout) pen(look look) pen {
@@ -299,7 +300,14 @@ func (l *layout) pen(look look) pen {
 
 func (p *panel) drawFrame(l *layout) {
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	path := polygon([]vg.Point{p.frame.Min, {X: p.frame.Max.X, Y: p.frame.Min.Y}, p.frame.Max, {X: p.frame.Min.X, Y: p.frame.Max.Y}})
+	path := polygon(
+		[]vg.Point{
+			p.frame.Min,
+			{X: p.frame.Max.X, Y: p.frame.Min.Y},
+			p.frame.Max,
+			{X: p.frame.Min.X, Y: p.frame.Max.Y},
+		},
+	)
 	l.ops = append(l.ops, op{path: path, color: line.color, width: line.width})
 	for _, t := range p.x.ticks {
 		q := p.at(t.value, p.y.min)
@@ -331,7 +339,14 @@ func (t tick) length() vg.Length {
 // drawLabels centres title and labels on the frame, whatever the scale.
 func (p *panel) drawLabels(l *layout) {
 	l.block(p.title, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Max.Y+titleGap+blockHeight(p.title, l.label), 0.5)
-	l.block(p.xLabel, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap, 0.5)
+	l.block(
+		p.xLabel,
+		l.label,
+		p.frame.Min.X,
+		p.frame.Max.X,
+		p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap,
+		0.5,
+	)
 	if len(p.yLabel) == 0 {
 		return
 	}
@@ -379,7 +394,10 @@ func (p *panel) intervals(n int) [][]vg.Point {
 		low0, high0 := p.point(n, i-1, s.Lo[i-1]), p.point(n, i-1, s.Hi[i-1])
 		const between = 32
 		for k := vg.Length(1); k < between; k++ {
-			lines = append(lines, []vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))})
+			lines = append(
+				lines,
+				[]vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))},
+			)
 		}
 	}
 	return lines

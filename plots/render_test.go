@@ -138,7 +138,11 @@ func TestStructureOfSVG(t *testing.T) {
 			count[e.Name.Local]++
 		}
 	}
-	require.Equal(t, map[string]int{"svg": 1, "g": 1, "title": 1, "desc": 1, "metadata": 1, "rect": 1, "path": len(l.ops)}, count)
+	require.Equal(
+		t,
+		map[string]int{"svg": 1, "g": 1, "title": 1, "desc": 1, "metadata": 1, "rect": 1, "path": len(l.ops)},
+		count,
+	)
 	require.NotContains(t, string(data), "opacity")
 }
 
@@ -167,7 +171,8 @@ func TestNothingCutNothingOverlaps(t *testing.T) {
 	}
 	long := figure2(ICML, Bands)
 	long.Title = "a title above all panels"
-	long.Panels[0][0].Y.Label = "a label that is much too long to stand beside a panel of this height in one line $θ_{a_b}$"
+	long.Panels[0][0].Y.Label = "a label that is much too long to stand beside a panel of this height in one line " +
+		"$θ_{a_b}$"
 	long.Panels[0][1].Title = "a title that is much too long to stand above a panel of this width in one line"
 	long.Panels[0][1].X.Label = strings.Repeat("unbreakable", 9)
 	long.Panels[0][1].Series[0].Label = strings.Repeat("a long name ", 20)
@@ -282,9 +287,12 @@ func drawFigure(t *rapid.T) Figure {
 func drawPanel(t *rapid.T) Panel {
 	scales := rapid.SampledFrom([]Scale{Linear, Log2, Log10})
 	p := Panel{
-		X:      Axis{Label: rapid.SampledFrom([]string{"", "step $t$"}).Draw(t, "label"), Scale: scales.Draw(t, "x")},
-		Y:      Axis{Label: "y", Scale: scales.Draw(t, "y")},
-		Legend: Legend{Position: rapid.SampledFrom([]LegendPosition{LegendAuto, LegendInside, LegendBelow, LegendNone}).Draw(t, "legend")},
+		X: Axis{Label: rapid.SampledFrom([]string{"", "step $t$"}).Draw(t, "label"), Scale: scales.Draw(t, "x")},
+		Y: Axis{Label: "y", Scale: scales.Draw(t, "y")},
+		Legend: Legend{
+			Position: rapid.SampledFrom([]LegendPosition{LegendAuto, LegendInside, LegendBelow, LegendNone}).
+				Draw(t, "legend"),
+		},
 	}
 	if rapid.Bool().Draw(t, "fixed") {
 		p.Y.Min, p.Y.Max = 1, 2

@@ -167,7 +167,11 @@ func (l *looks) of(s Series, place string) look {
 	n := l.index(s, place)
 	// A colour that comes again has another marker.
 	again := n / len(l.palette)
-	v := look{color: rgb(l.palette[n%len(l.palette)]), line: autoLines[n%len(autoLines)], marker: autoMarkers[(n+again)%len(autoMarkers)]}
+	v := look{
+		color:  rgb(l.palette[n%len(l.palette)]),
+		line:   autoLines[n%len(autoLines)],
+		marker: autoMarkers[(n+again)%len(autoMarkers)],
+	}
 	if s.Reference {
 		v = look{color: grey, line: referenceLines[n%len(referenceLines)], marker: NoMarker, thin: true}
 		if len(s.X) == 1 && !s.spans() { // a single point has no line to be seen by

@@ -64,7 +64,8 @@ func (t *Table) validate() error {
 		return fmt.Errorf("table: note: %w", err)
 	}
 	for i, c := range t.Columns {
-		for _, err := range []error{checkText(c.Header), checkText(c.Group), known("align", c.Align, AlignAuto, Left, Center, Right)} {
+		align := known("align", c.Align, AlignAuto, Left, Center, Right)
+		for _, err := range []error{checkText(c.Header), checkText(c.Group), align} {
 			if err != nil {
 				return fmt.Errorf("table: column %d %q: %w", i, c.Header, err)
 			}
@@ -151,8 +152,14 @@ func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 			return s, s.checkTitles()
 		}
 		if size <= tableLeast {
-			return nil, fmt.Errorf("table: its %d columns need %.0f pt in %g pt text: found %.0f; use fewer columns, shorter texts or a wider style",
-				len(t.Columns), float64(s.width()), float64(size), float64(width))
+			return nil, fmt.Errorf(
+				"table: its %d columns need %.0f pt in %g pt text: found %.0f; use fewer columns, shorter texts or a "+
+					"wider style",
+				len(t.Columns),
+				float64(s.width()),
+				float64(size),
+				float64(width),
+			)
 		}
 	}
 }
@@ -222,7 +229,19 @@ func (s *tableSet) parts(e Entry) parts {
 	p := parts{number: s.entry(e, number)}
 	if ok {
 		whole, _, _ := strings.Cut(spread, ".")
-		p.sign, p.spread, p.space, p.whole = s.entry(e, "±"), s.entry(e, spread), s.entry(e, " ").width, s.entry(e, whole).width
+		p.sign, p.spread, p.space, p.whole = s.entry(
+			e,
+			"±",
+		), s.entry(
+			e,
+			spread,
+		), s.entry(
+			e,
+			" ",
+		).width, s.entry(
+			e,
+			whole,
+		).width
 	}
 	return p
 }
@@ -311,8 +330,13 @@ func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {
 			if len(line.glyphs) > 0 && line.glyphs[0].size < min(legible, s.size) {
-				return fmt.Errorf("table: block %d: title %q is too long to stand beside its %d rows; use a shorter one, or no Rotated",
-					b, s.Blocks[b].Title, len(s.Blocks[b].Rows))
+				return fmt.Errorf(
+					"table: block %d: title %q is too long to stand beside its %d rows; use a shorter one, or "+
+						"no Rotated",
+					b,
+					s.Blocks[b].Title,
+					len(s.Blocks[b].Rows),
+				)
 			}
 		}
 	}

@@ -14,16 +14,25 @@ import (
 // table2 is shaped like Table 2 of Li+ 2021: twenty rows, ours and the paper's
 // numbers on three data sets. Its numbers are made up.
 func table2() *Table {
-	t := &Table{Columns: []Column{{Header: "method"}}, Note: "Grey: the paper's numbers, and what was not run. $^†$ made up."}
+	t := &Table{
+		Columns: []Column{{Header: "method"}},
+		Note:    "Grey: the paper's numbers, and what was not run. $^†$ made up.",
+	}
 	for _, d := range []string{"CIFAR-10 (test)", "CIFAR-100 (test)", "ImageNet16-120 (test)"} {
 		t.Columns = append(t.Columns, Column{Group: d, Header: "ours"}, Column{Group: d, Header: "paper"})
 	}
-	for b, title := range []string{"Regular HO, search on CIFAR-10", "Weight sharing, search on CIFAR-10", "Weight sharing, direct search", ""} {
+	for b, title := range []string{
+		"Regular HO, search on CIFAR-10", "Weight sharing, search on CIFAR-10", "Weight sharing, direct search", "",
+	} {
 		block := Block{Title: title}
 		for i := range []int{4, 8, 6, 2}[b] {
 			row := []Entry{{Text: []string{"REINFORCE", "GAEA DARTS (bilevel)", "DARTS$^†$ (ERM)"}[i%3]}}
 			for c := range 6 {
-				e := Entry{Text: fmt.Sprintf("%d.30 ± %d.%02d", 93-10*c, c/5*10*(i%2), 7*i), Grey: c%2 == 1, Bold: b == 1 && i == 7 && c%2 == 0}
+				e := Entry{
+					Text: fmt.Sprintf("%d.30 ± %d.%02d", 93-10*c, c/5*10*(i%2), 7*i),
+					Grey: c%2 == 1,
+					Bold: b == 1 && i == 7 && c%2 == 0,
+				}
 				switch {
 				case b == 2 && c == 2:
 					e = Entry{Text: "no data", Grey: true}
@@ -55,8 +64,10 @@ func TestValidateOfTables(t *testing.T) {
 		"group":      {func(t *Table) { t.Columns[1].Group = "$" }, []string{`column 1 "ours"`, "the end"}},
 		"align":      {func(t *Table) { t.Columns[1].Align = "top" }, []string{"column 1", `align "top"`, "center"}},
 		"title":      {func(t *Table) { t.Blocks[2].Title = "$" }, []string{"block 2", "the end"}},
-		"row":        {func(t *Table) { t.Blocks[1].Rows[3] = nil }, []string{"block 1", "Weight sharing", "row 3", "0 entries", "7 columns"}},
-		"entry":      {func(t *Table) { t.Blocks[1].Rows[3][2].Text = "$" }, []string{"row 3", `column 2 "paper"`, "the end"}},
+		"row": {func(t *Table) { t.Blocks[1].Rows[3] = nil },
+			[]string{"block 1", "Weight sharing", "row 3", "0 entries", "7 columns"}},
+		"entry": {func(t *Table) { t.Blocks[1].Rows[3][2].Text = "$" },
+			[]string{"row 3", `column 2 "paper"`, "the end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := tableFigure(ICLR, table2())
@@ -81,7 +92,8 @@ func TestTableFitsThePage(t *testing.T) {
 			require.NoError(t, err)
 			s, err := l.panels[0][0].box.(*tableBox).set(l, l.boxWidth(l.panels[0], 0))
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, float64(s.size), map[bool]float64{false: 7, true: 6.75}[rotated], "legible at %s's width", style.Name)
+			require.GreaterOrEqual(t, float64(s.size), map[bool]float64{false: 7, true: 6.75}[rotated],
+				"legible at %s's width", style.Name)
 			require.LessOrEqual(t, s.width(), l.width)
 		}
 	}
@@ -127,7 +139,8 @@ func entryBoxes(t *testing.T, entries ...Entry) [][]float64 {
 
 // Numbers stand with their signs, and their decimal points, below each other.
 func TestNumbersAreAligned(t *testing.T) {
-	rows := entryBoxes(t, Entry{Text: "93.92 ± 0.30"}, Entry{Text: "5.10 ± 10.22"}, Entry{Text: "94.37"}, Entry{Text: "no data"}, Entry{Text: "93.92 ± 0.30", Bold: true})
+	rows := entryBoxes(t, Entry{Text: "93.92 ± 0.30"}, Entry{Text: "5.10 ± 10.22"}, Entry{Text: "94.37"},
+		Entry{Text: "no data"}, Entry{Text: "93.92 ± 0.30", Bold: true})
 	first, second, alone, text, bold := rows[0], rows[1], rows[2], rows[3], rows[4]
 	const number, sign, spread = 0, 2, 4 // indices of their left ends
 	require.InDelta(t, first[number+1], second[number+1], 1e-9, "numbers end at the sign")
@@ -154,8 +167,13 @@ func TestBoldIsAnotherFont(t *testing.T) {
 // a long one.
 func TestHeaderOfAGroup(t *testing.T) {
 	table := &Table{
-		Columns: []Column{{Header: "m"}, {Header: "a", Group: strings.Repeat("long ", 9) + "header"}, {Header: "b", Group: strings.Repeat("long ", 9) + "header"}, {Header: "c"}},
-		Blocks:  []Block{{Rows: [][]Entry{{{Text: "x"}, {Text: "1"}, {Text: "2"}, {Text: "3"}}}}},
+		Columns: []Column{
+			{Header: "m"},
+			{Header: "a", Group: strings.Repeat("long ", 9) + "header"},
+			{Header: "b", Group: strings.Repeat("long ", 9) + "header"},
+			{Header: "c"},
+		},
+		Blocks: []Block{{Rows: [][]Entry{{{Text: "x"}, {Text: "1"}, {Text: "2"}, {Text: "3"}}}}},
 	}
 	l := layout{small: 8}
 	s, err := table.set(&l, 396)
@@ -163,15 +181,33 @@ func TestHeaderOfAGroup(t *testing.T) {
 	require.Len(t, s.groups(), 1)
 	left, right := s.span(1, 2)
 	require.GreaterOrEqual(t, float64(right-left), float64(s.groups()[0].header.width))
-	require.InDelta(t, float64(setLine("b", s.size).width-setLine("a", s.size).width), float64(s.columns[2].width-s.columns[1].width), 1e-9, "both by as much")
+	require.InDelta(t, float64(setLine("b", s.size).width-setLine("a", s.size).width),
+		float64(s.columns[2].width-s.columns[1].width), 1e-9, "both by as much")
 	requireTidy(t, tableFigure(ICLR, table))
 }
 
 // Any table is drawn tidily, or refused with a reason.
 func TestAnyTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SampledFrom([]string{"", "x", "93.92 ± 0.30", "1 ± 10", "5", "−1.5", "not run", "$θ_t$ ± $1$", "±", "a ± b ± c", "a longer text"})
-		table := &Table{Rotated: rapid.Bool().Draw(t, "rotated"), Note: rapid.SampledFrom([]string{"", "a note"}).Draw(t, "note")}
+		texts := rapid.SampledFrom(
+			[]string{
+				"",
+				"x",
+				"93.92 ± 0.30",
+				"1 ± 10",
+				"5",
+				"−1.5",
+				"not run",
+				"$θ_t$ ± $1$",
+				"±",
+				"a ± b ± c",
+				"a longer text",
+			},
+		)
+		table := &Table{
+			Rotated: rapid.Bool().Draw(t, "rotated"),
+			Note:    rapid.SampledFrom([]string{"", "a note"}).Draw(t, "note"),
+		}
 		for range rapid.IntRange(1, 6).Draw(t, "columns") {
 			table.Columns = append(table.Columns, Column{
 				Header: rapid.SampledFrom([]string{"", "x", "two\nlines"}).Draw(t, "header"),
@@ -184,7 +220,14 @@ func TestAnyTable(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "rows") {
 				var row []Entry
 				for range table.Columns {
-					row = append(row, Entry{Text: texts.Draw(t, "text"), Bold: rapid.Bool().Draw(t, "bold"), Grey: rapid.Bool().Draw(t, "grey")})
+					row = append(
+						row,
+						Entry{
+							Text: texts.Draw(t, "text"),
+							Bold: rapid.Bool().Draw(t, "bold"),
+							Grey: rapid.Bool().Draw(t, "grey"),
+						},
+					)
 				}
 				block.Rows = append(block.Rows, row)
 			}

@@ -34,6 +34,9 @@ func openWith(config string) (compute.Backend, error) {
 			return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
 		}
 	}
+	if path := pluginPathOf(config); path != "" {
+		hookPlugin(path)
+	}
 	b, err := compute.NewWithConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("opening the backend %q (from $%s, default %q): %s; %s",
@@ -62,13 +65,13 @@ func avoidXNNPACK() error {
 // The error names the configuration asked for and what to do.
 func Open() (compute.Backend, error) { return open() }
 
-// Describe names a backend and its device for a record, "xla" and "xla:cpu -
-// PJRT \"cpu\" plugin v0.81". Paths and what is in parentheses or brackets
+// Describe names a backend and its device for a record, "xla:cpu", "xla:cuda" or
+// "go", and "xla:cpu - PJRT \"cpu\" plugin v0.81". Paths and what is in parentheses or brackets
 // (XLA's virtual devices) say nothing about the numbers and are left out.
 func Describe(b compute.Backend) (name, device string) {
 	text := pluginPath.ReplaceAllString(firstText(b.Description()), "$1")
 	text = aside.ReplaceAllString(text, "")
-	return b.Name(), strings.Join(strings.Fields(text), " ")
+	return platform(b), strings.Join(strings.Fields(text), " ")
 }
 
 var (
@@ -76,20 +79,20 @@ var (
 	aside      = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 )
 
-// withPlugin completes an XLA configuration with the path of the plugin that
-// `go tool nasml setup` made, in $NASML_SETUP or in the checkout around the
-// working directory, unless the environment says where the plugins are:
+// withPlugin completes an XLA configuration with the path of the plugin: in the
+// folders that the environment names, else the one that `go tool nasml setup`
+// made, in $NASML_SETUP or in the checkout around the working directory:
 //
 //	xla:cpu,OPTIONS → xla:CHECKOUT/.nasml/pjrt/pjrt_c_api_cpu_plugin.so,OPTIONS
 func withPlugin(config string) string {
 	kind, rest, _ := strings.Cut(config, ":")
 	plugin, options, _ := strings.Cut(rest, ",")
-	if kind != "xla" || os.Getenv(pluginPathEnv) != "" || strings.Contains(plugin, "/") {
+	if kind != "xla" || strings.Contains(plugin, "/") {
 		return config
 	}
 	names := []string{plugin}
 	if plugin == "" {
-		names = []string{"cuda", "cpu"}
+		names = defaultPlugins()
 	}
 	for _, name := range names {
 		if path := findPlugin("pjrt_c_api_" + name + "_plugin.so"); path != "" {
@@ -99,9 +102,29 @@ func withPlugin(config string) string {
 	return config
 }
 
-// findPlugin looks for pjrt/file in the set-up's folder: $NASML_SETUP where it
-// is set, else .nasml in the working directory and above it.
+// pluginPathOf is the path of the plugin in an XLA configuration, if it has one.
+func pluginPathOf(config string) string {
+	kind, rest, _ := strings.Cut(config, ":")
+	plugin, _, _ := strings.Cut(rest, ",")
+	if kind != "xla" || !filepath.IsAbs(plugin) {
+		return ""
+	}
+	return plugin
+}
+
+// findPlugin looks for a file in the folders that the environment names. Where it
+// names none, it looks for pjrt/file in the set-up's folder: $NASML_SETUP where
+// it is set, else .nasml in the working directory and above it.
 func findPlugin(file string) string {
+	if folders := os.Getenv(pluginPathEnv); folders != "" {
+		for _, dir := range filepath.SplitList(folders) {
+			path := filepath.Join(dir, file)
+			if _, err := os.Stat(path); err == nil && filepath.IsAbs(path) {
+				return path
+			}
+		}
+		return ""
+	}
 	if made := os.Getenv(setupEnv); made != "" {
 		path := filepath.Join(made, "pjrt", file)
 		if _, err := os.Stat(path); err != nil {

@@ -57,7 +57,9 @@ func (d described) Description() string { return d.text }
 func TestDescribeNamesNoPath(t *testing.T) {
 	for _, text := range []string{
 		`xla:cpu - PJRT "cpu" plugin (/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so) v0.81 [StableHLO] [4 device(s)]`,
-		`xla:/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so - PJRT "/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so" plugin (/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so) v0.81 [StableHLO] [4 device(s)]`,
+		`xla:/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so - ` +
+			`PJRT "/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so" plugin ` +
+			`(/home/me/.nasml/pjrt/pjrt_c_api_cpu_plugin.so) v0.81 [StableHLO] [4 device(s)]`,
 	} {
 		_, device := Describe(described{text: text})
 		require.Equal(t, `xla:cpu - PJRT "cpu" plugin v0.81`, device)
@@ -91,5 +93,6 @@ func TestDevicesThatAreNotThereAreAnError(t *testing.T) {
 		t.Skipf("the process has opened %q before", own.Name())
 	}
 	_, err = OpenDevices(2)
-	require.ErrorContains(t, err, `2 devices are asked for, the backend "Go Backend" has 1: take at most as many, or XLA on a CPU`)
+	require.ErrorContains(t, err,
+		`2 devices are asked for, the backend "Go Backend" has 1: take at most as many, or XLA on a CPU`)
 }

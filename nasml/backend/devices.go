@@ -31,7 +31,8 @@ func OpenDevices(n int) (compute.Backend, error) {
 		return nil, fmt.Errorf("opening a backend with %d devices: %s", n, firstText(err.Error()))
 	}
 	if wide == nil {
-		return nil, fmt.Errorf("%d devices are asked for, the backend %q has %d: take at most as many, or XLA on a CPU ($%s=xla:cpu), which has any number",
+		return nil, fmt.Errorf("%d devices are asked for, the backend %q has %d: take at most as many, or "+
+			"XLA on a CPU ($%s=xla:cpu), which has any number",
 			n, b.Name(), b.NumDevices(), compute.ConfigEnvVar)
 	}
 	more.opened[n] = wide

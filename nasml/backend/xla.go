@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"os"
 	"strings"
 
 	"github.com/gomlx/compute"
@@ -12,12 +13,22 @@ import (
 
 const (
 	defaultConfig = "xla"
-	advice        = "run `go tool nasml setup` to install the XLA plugin, or set GOMLX_BACKEND=go for the slow pure-Go backend"
+	advice        = "run `go tool nasml setup` to install the XLA plugin, or set GOMLX_BACKEND=go for the slow pure-Go backend" //nolint:lll // one sentence
 )
 
 // GoMLX would download a plugin by itself where it finds none. A user of this
 // project gets the pinned, hash-checked one of the set-up, or an error.
 func init() { xla.EnableAutoInstall(false) }
+
+// defaultPlugins are the plugins to try where none is named: those that go-xla
+// found in the folders of the environment, which leaves out CUDA where there is
+// no GPU, else those that the set-up may have made.
+func defaultPlugins() []string {
+	if os.Getenv(pluginPathEnv) != "" {
+		return xla.GetAvailablePlugins()
+	}
+	return []string{"cuda", "cpu"}
+}
 
 // openHostDevices opens the CPU plugin once more, with n devices; nil where b
 // is not XLA on a CPU. XLA's flag --xla_force_host_platform_device_count is for
@@ -28,4 +39,16 @@ func openHostDevices(b compute.Backend, config string, n int) (compute.Backend, 
 	}
 	_, options, _ := strings.Cut(config, ":")
 	return xla.NewWithOptions(options, pjrt.NamedValuesMap{"cpu_device_count": int64(n)})
+}
+
+// platform is "xla:cpu" or "xla:cuda", or the name of another backend.
+func platform(b compute.Backend) string {
+	own, ok := b.(*xla.Backend)
+	switch {
+	case !ok:
+		return b.Name()
+	case own.IsCPU():
+		return "xla:cpu"
+	}
+	return "xla:cuda"
 }

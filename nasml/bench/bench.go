@@ -153,7 +153,14 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 		defer stop()
 		runners = append(runners, peers...)
 	}
-	r := &Result{Case: c, Models: work.Models(), Steps: work.Steps(), Batch: p.Sweep.Batch, Data: string(p.Sweep.Data), Threads: runtime.NumCPU()}
+	r := &Result{
+		Case:    c,
+		Models:  work.Models(),
+		Steps:   work.Steps(),
+		Batch:   p.Sweep.Batch,
+		Data:    string(p.Sweep.Data),
+		Threads: runtime.NumCPU(),
+	}
 	r.Backend, r.Device = backend.Describe(b)
 	if err := p.warmUp(ctx, runners); err != nil {
 		return nil, err
@@ -201,13 +208,24 @@ func (p Params) warmUp(ctx context.Context, runners []*runner) error {
 // an error where that is beyond the tolerance or not a number.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
-		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks", len(theirs), len(ours))
+		return 0, fmt.Errorf(
+			"found %d losses, expected %d as ours: the programs do not train the same networks",
+			len(theirs),
+			len(ours),
+		)
 	}
 	worst := 0.0
 	for i := range ours {
 		d := math.Abs(theirs[i]-ours[i]) / math.Abs(ours[i])
 		if !(d <= tolerance) { // also where it is NaN
-			return d, fmt.Errorf("loss %d is %v, ours %v, at most a part %v apart expected: the programs do not compute the same, so they are not timed", i, theirs[i], ours[i], tolerance)
+			return d, fmt.Errorf(
+				"loss %d is %v, ours %v, at most a part %v apart expected: the programs do not compute the same, so "+
+					"they are not timed",
+				i,
+				theirs[i],
+				ours[i],
+				tolerance,
+			)
 		}
 		worst = max(worst, d)
 	}

@@ -111,7 +111,10 @@ func TestEntriesMarkTheFasterForm(t *testing.T) {
 	}
 	failed := timed("PyTorch", "vmap", 0)
 	failed.entry.NotRun = "no PyTorch"
-	out := entries([]*runner{timed("nasml", "", 3, 1, 2), timed("JAX", "x", 9, 4, 4), timed("JAX", "y", 9, 2, 2), failed}, 10)
+	out := entries(
+		[]*runner{timed("nasml", "", 3, 1, 2), timed("JAX", "x", 9, 4, 4), timed("JAX", "y", 9, 2, 2), failed},
+		10,
+	)
 	require.Equal(t, []bool{true, false, true, false}, []bool{out[0].Best, out[1].Best, out[2].Best, out[3].Best})
 	require.Equal(t, Spread{1.5, 1, 2}, out[2].Ratio, "2/1 and 2/2")
 	require.Equal(t, 0.2, out[2].StepSeconds)

@@ -102,7 +102,11 @@ func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*Featur
 	return r, nil
 }
 
-func (p FeaturesParams) run(ctx context.Context, b compute.Backend, prepare func(context.Context, compute.Backend) (*fitter, func(), error)) (*FeaturesCase, error) {
+func (p FeaturesParams) run(
+	ctx context.Context,
+	b compute.Backend,
+	prepare func(context.Context, compute.Backend) (*fitter, func(), error),
+) (*FeaturesCase, error) {
 	f, done, err := prepare(ctx, b)
 	if err != nil {
 		return nil, err
@@ -216,14 +220,22 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 	draw := features.Fourier{Dim: p.Dim, Seed: 1}
 	config := []features.FourierConfig{{Kernel: features.Gaussian, Gamma: 2, Preprocess: features.UnitRows}}
 	f := &fitter{
-		title:    fmt.Sprintf("ridge regression (LSQR, tol %v, λ = ½) on %d random Fourier features of %d images (%s)", p.Tol, p.Dim, n, p.Images),
-		program:  "NumPy and scikit-learn",
-		forms:    []string{"float64", "float32"},
-		settings: map[string]any{"case": "ridge", "gamma": config[0].Gamma, "compare_tol": compareTol, "tol": p.Tol, "classes": classes},
+		title: fmt.Sprintf("ridge regression (LSQR, tol %v, λ = ½) on %d random Fourier features of %d images (%s)",
+			p.Tol, p.Dim, n, p.Images),
+		program: "NumPy and scikit-learn",
+		forms:   []string{"float64", "float32"},
+		settings: map[string]any{
+			"case":        "ridge",
+			"gamma":       config[0].Gamma,
+			"compare_tol": compareTol,
+			"tol":         p.Tol,
+			"classes":     classes,
+		},
 	}
 	tol := compareTol
 	f.fit = func(ctx context.Context) (training, error) {
-		t, err := fitRidge(ctx, engine, draw, features.Rows{X: x, Configs: config}, features.Rows{X: held, Configs: config}, y, heldY, tol)
+		train, test := features.Rows{X: x, Configs: config}, features.Rows{X: held, Configs: config}
+		t, err := fitRidge(ctx, engine, draw, train, test, y, heldY, tol)
 		tol = p.Tol
 		return t, err
 	}
@@ -232,17 +244,32 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 		if err != nil {
 			return nil, nil, err
 		}
-		f.inputs = map[string]*tensors.Tensor{
-			"x": tensors.FromFlatDataAndDimensions(x.Data, x.Rows, x.Cols), "labels": tensors.FromFlatDataAndDimensions(int32s(labels), n),
-			"held": tensors.FromFlatDataAndDimensions(held.Data, held.Rows, held.Cols), "held_labels": tensors.FromFlatDataAndDimensions(int32s(heldLabels), heldOut),
-			"w": tensors.FromFlatDataAndDimensions(w, x.Cols, p.Dim), "offsets": tensors.FromFlatDataAndDimensions(offsets, p.Dim),
-		}
+		f.inputs = ridgeInputs(x, held, labels, heldLabels)
+		f.inputs["w"] = tensors.FromFlatDataAndDimensions(w, x.Cols, p.Dim)
+		f.inputs["offsets"] = tensors.FromFlatDataAndDimensions(offsets, p.Dim)
 	}
 	return f, engine.Close, nil
 }
 
+// ridgeInputs are the images of both parts for the peers.
+func ridgeInputs(x, held features.Table, labels, heldLabels []int) map[string]*tensors.Tensor {
+	return map[string]*tensors.Tensor{
+		"x":           tensors.FromFlatDataAndDimensions(x.Data, x.Rows, x.Cols),
+		"labels":      tensors.FromFlatDataAndDimensions(int32s(labels), len(labels)),
+		"held":        tensors.FromFlatDataAndDimensions(held.Data, held.Rows, held.Cols),
+		"held_labels": tensors.FromFlatDataAndDimensions(int32s(heldLabels), len(heldLabels)),
+	}
+}
+
 // fitRidge is our fit, from pixels to errors on held-out images.
-func fitRidge(ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense, tol float64) (training, error) {
+func fitRidge(
+	ctx context.Context,
+	e *features.Engine,
+	f features.Fourier,
+	rows, held features.Rows,
+	y, heldY *mat.Dense,
+	tol float64,
+) (training, error) {
 	begin := time.Now()
 	phi, err := e.Features(ctx, f, rows, 4<<30)
 	if err != nil {
@@ -307,7 +334,13 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, fu
 	if reviews, err = reviews.Select(order[:min(p.Texts, len(order))]); err != nil {
 		return nil, nil, err
 	}
-	config := features.NGramConfig{Tokenizer: "custom", Lower: true, Order: 2, Weighting: "none", Preprocess: "normalize"}
+	config := features.NGramConfig{
+		Tokenizer:  "custom",
+		Lower:      true,
+		Order:      2,
+		Weighting:  "none",
+		Preprocess: "normalize",
+	}
 	rows, err := features.Bags(ctx, features.NewTexts(reviews.Texts), nil, []features.NGramConfig{config}, nil, p.Bins)
 	if err != nil {
 		return nil, nil, err
@@ -315,7 +348,13 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, fu
 	unitRows(rows)
 	labels := reviews.Signs()
 	f := &fitter{
-		title:   fmt.Sprintf("linear SVM (hinge, C = 1, tol 1e-5) on the n-grams of %d reviews (%s) in %d bins, %d of them not 0", reviews.Len(), p.Reviews, p.Bins, rows.NNZ()),
+		title: fmt.Sprintf(
+			"linear SVM (hinge, C = 1, tol 1e-5) on the n-grams of %d reviews (%s) in %d bins, %d of them not 0",
+			reviews.Len(),
+			p.Reviews,
+			p.Bins,
+			rows.NNZ(),
+		),
 		program: "scikit-learn", forms: []string{"LinearSVC"},
 		settings: map[string]any{"case": "svm", "bins": p.Bins},
 		fit: func(ctx context.Context) (training, error) {
@@ -333,8 +372,14 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, fu
 			wide[i] = int(y)
 		}
 		f.inputs = map[string]*tensors.Tensor{
-			"starts": tensors.FromFlatDataAndDimensions(int32s(rows.RowPtr), len(rows.RowPtr)), "columns": tensors.FromFlatDataAndDimensions(rows.Col, len(rows.Col)),
-			"values": tensors.FromFlatDataAndDimensions(rows.Val, len(rows.Val)), "labels": tensors.FromFlatDataAndDimensions(int32s(wide), len(wide)),
+			"starts": tensors.FromFlatDataAndDimensions(
+				int32s(rows.RowPtr),
+				len(rows.RowPtr),
+			), "columns": tensors.FromFlatDataAndDimensions(rows.Col, len(rows.Col)),
+			"values": tensors.FromFlatDataAndDimensions(
+				rows.Val,
+				len(rows.Val),
+			), "labels": tensors.FromFlatDataAndDimensions(int32s(wide), len(wide)),
 		}
 	}
 	return f, func() {}, nil

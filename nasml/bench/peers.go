@@ -46,7 +46,11 @@ type settings struct {
 
 // startPeers writes the work to a folder and starts every peer on it. stop
 // ends them and removes the folder.
-func (p Params) startPeers(ctx context.Context, c Case, work *oymak2021.Figure2Work) (_ []*runner, stop func(), err error) {
+func (p Params) startPeers(
+	ctx context.Context,
+	c Case,
+	work *oymak2021.Figure2Work,
+) (_ []*runner, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
@@ -109,7 +113,13 @@ type peer struct {
 
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer)}
-	s.cmd.Env = append(os.Environ(), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0", "CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1")
+	s.cmd.Env = append(
+		os.Environ(),
+		"JAX_PLATFORMS=cpu",
+		"JAX_ENABLE_X64=0",
+		"CUDA_VISIBLE_DEVICES=",
+		"PYTHONDONTWRITEBYTECODE=1",
+	)
 	s.cmd.Stderr, s.cmd.WaitDelay = s.problem, 5*time.Second
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

@@ -53,7 +53,11 @@ func TestSettingsOfTheSupernetBenchmark(t *testing.T) {
 		}
 	}
 	require.Equal(t, 10, SupernetFull.Compared[1].Steps)
-	require.Equal(t, []int{16, 1, 32, 64}, []int{SupernetFull.Timed.Channels, SupernetFull.Timed.Cells, SupernetFull.Timed.Image, SupernetFull.Batch})
+	require.Equal(
+		t,
+		[]int{16, 1, 32, 64},
+		[]int{SupernetFull.Timed.Channels, SupernetFull.Timed.Cells, SupernetFull.Timed.Image, SupernetFull.Batch},
+	)
 }
 
 func TestOraclesThatCannotRunAreReported(t *testing.T) {

@@ -84,19 +84,42 @@ func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	if err := timer.time(ctx, runners); err != nil {
 		return nil, err
 	}
-	return &TextResult{Data: p.Data, Texts: reviews.Len(), Bins: p.Bins, Order: p.Order, Threads: runtime.GOMAXPROCS(0), Entries: entries(runners, 1)}, nil
+	return &TextResult{
+		Data:    p.Data,
+		Texts:   reviews.Len(),
+		Bins:    p.Bins,
+		Order:   p.Order,
+		Threads: runtime.GOMAXPROCS(0),
+		Entries: entries(runners, 1),
+	}, nil
 }
 
 // ours is the runner of this process.
 func (p TextParams) ours(reviews *data.Reviews) *runner {
-	c := features.NGramConfig{Tokenizer: "custom", Lower: true, Order: p.Order, Weighting: "nb", Alpha: p.Alpha, Preprocess: "normalize"}
+	c := features.NGramConfig{
+		Tokenizer:  "custom",
+		Lower:      true,
+		Order:      p.Order,
+		Weighting:  "nb",
+		Alpha:      p.Alpha,
+		Preprocess: "normalize",
+	}
 	return &runner{
 		entry: Entry{Program: oursName},
 		peak:  func() float64 { return peakMB("self") },
 		train: func(ctx context.Context) (training, error) {
 			begin := time.Now()
 			texts := features.NewTexts(reviews.Texts)
-			_, _, err := features.FitNGrams(ctx, texts, reviews.Signs(), nil, []features.NGramConfig{c}, nil, p.Bins, features.AsCode)
+			_, _, err := features.FitNGrams(
+				ctx,
+				texts,
+				reviews.Signs(),
+				nil,
+				[]features.NGramConfig{c},
+				nil,
+				p.Bins,
+				features.AsCode,
+			)
 			took := time.Since(begin)
 			if err != nil {
 				return training{}, err
@@ -131,7 +154,15 @@ func (p TextParams) startPeers(ctx context.Context, reviews *data.Reviews) (runn
 		}
 		_ = os.RemoveAll(dir)
 	}
-	inputs, err := json.Marshal(map[string]any{"texts": reviews.Texts, "labels": reviews.Signs(), "order": p.Order, "bins": p.Bins, "alpha": p.Alpha})
+	inputs, err := json.Marshal(
+		map[string]any{
+			"texts":  reviews.Texts,
+			"labels": reviews.Signs(),
+			"order":  p.Order,
+			"bins":   p.Bins,
+			"alpha":  p.Alpha,
+		},
+	)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "reviews.json"), inputs, 0o644)
 	}
@@ -158,6 +189,14 @@ func (p TextParams) startPeers(ctx context.Context, reviews *data.Reviews) (runn
 
 // WriteTable writes the result for people.
 func (r *TextResult) WriteTable(w io.Writer) error {
-	_, _ = fmt.Fprintf(w, "Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n", r.Order, r.Texts, r.Data, r.Bins, r.Threads)
+	_, _ = fmt.Fprintf(
+		w,
+		"Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
+		r.Order,
+		r.Texts,
+		r.Data,
+		r.Bins,
+		r.Threads,
+	)
 	return writeEntries(w, r.Entries)
 }

@@ -29,7 +29,8 @@ func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validat
 	}
 	k := int(fraction * float64(len(all)))
 	if !(fraction > 0 && fraction < 1) || k < 1 {
-		return nil, nil, fmt.Errorf("a training part of %v out of %d examples: want both it and the validation part to have examples", fraction, n)
+		return nil, nil, fmt.Errorf("a training part of %v out of %d examples: want both it and the validation "+
+			"part to have examples", fraction, n)
 	}
 	return all[:k:k], all[k:], nil
 }
@@ -128,7 +129,8 @@ func (s Settings) batches(examples []int, size int, rng *rand.Rand) [][]int {
 }
 
 func tooFew(part string, have, batch int) error {
-	return fmt.Errorf("the %s part has %d examples, which do not fill one batch of %d: want more examples, a smaller batch, or KeepLast", part, have, batch)
+	return fmt.Errorf("the %s part has %d examples, which do not fill one batch of %d: want more examples, a "+
+		"smaller batch, or KeepLast", part, have, batch)
 }
 
 func shuffled(x []int, rng *rand.Rand) []int {

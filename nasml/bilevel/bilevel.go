@@ -6,27 +6,21 @@
 // examples it is empirical risk minimization (ERM, Li+ 2021, eq. 3).
 //
 // Five [Hypergradients] approximate ∇_θ F(w*(θ), θ). [SGD] and [Adam] step as
-// PyTorch's do, [ClipGlobalNorm] and [ClipJointly] bound gradients, [Search]
-// composes one step of weights and architecture in the order that [Settings]
-// name. On the host, [Settings.Split] and [Settings.Epoch] draw the examples, and
-// [Cosine] and [CosinePower] are learning rates.
+// PyTorch's do, [ClipGlobalNorm] bounds gradients, [Search] composes one step of
+// weights and architecture in the order that [Settings] name. On the host,
+// [Settings.Split] and [Settings.Epoch] draw the examples, and [Cosine] and
+// [CosinePower] are learning rates.
 //
 // Weights w and architecture θ are lists of nodes of any shapes and one float
 // type. Graph functions panic where shapes or lengths differ, and say both.
 package bilevel
 
 import (
-	"embed"
 	"fmt"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
-
-// Sources is the code that computes, for the code version of a trial.
-//
-//go:embed bilevel.go hypergradients.go optimizers.go batches.go search.go
-var Sources embed.FS
 
 // Loss is a scalar loss of weights and architecture on the examples that its
 // closure holds. aux is state that the forward pass changes, such as the
@@ -37,13 +31,13 @@ type Loss func(w, theta []*Node) (loss *Node, aux []*Node)
 // the validation loss F(w, θ).
 type Problem struct{ Inner, Outer Loss }
 
-// Detach returns nodes of the same values whose past no gradient enters: in
+// detach returns nodes of the same values whose past no gradient enters: in
 // what is built on them, they are inputs to differentiate by.
 //
 // It matters where one step is built on another. New weights are a function of
 // θ in the graph, and a plain Gradient by θ of a loss at them would be an
 // unrolled hypergradient without anyone asking for it.
-func Detach(x []*Node) []*Node {
+func detach(x []*Node) []*Node {
 	return each(x, func(x *Node) *Node { return Identity(StopGradient(x)) })
 }
 

@@ -29,7 +29,8 @@ import (
 // the operation. finite-difference needs first gradients only.
 type Hypergradient func(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node)
 
-// Hypergradients by name. A reader adds his own.
+// Hypergradients by name. A reader adds one with
+// Hypergradients["mine"] = func(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad, aux []*Node) {…}.
 var Hypergradients = map[string]Hypergradient{
 	"first-order":       FirstOrder,
 	"unrolled":          Unrolled,
@@ -55,7 +56,7 @@ type Options struct {
 // FirstOrder is ∇_θ F(w, θ), which takes w for w*(θ) and does not look at how
 // w* moves with θ (Liu+ 2019, Sec. 2.3, ξ = 0). It calls Outer once.
 func FirstOrder(p Problem, _ Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
-	w, theta = Detach(w), Detach(theta)
+	w, theta = detach(w), detach(theta)
 	loss, aux = p.Outer(w, theta)
 	return result(loss, Gradient(loss, theta...), aux)
 }
@@ -69,10 +70,10 @@ func FirstOrder(p Problem, _ Options, w, theta, _ []*Node) (loss *Node, grad []*
 // with an exact Hessian–vector product. w′ is neither clipped nor Nesterov's,
 // as in DARTS. It calls Inner and Outer once each.
 func Unrolled(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
-	w, theta = Detach(w), Detach(theta)
+	w, theta = detach(w), detach(theta)
 	inside, _ := p.Inner(w, theta)
 	dw := Gradient(inside, w...)
-	ahead := Detach(o.lookAhead(w, dw, velocity))
+	ahead := detach(o.lookAhead(w, dw, velocity))
 	loss, aux = p.Outer(ahead, theta)
 	direct, v := gradients(loss, theta, ahead)
 	mixed := Gradient(inner("Unrolled", dw, constant(v)), theta...) // ∇²_θw G v
@@ -89,9 +90,9 @@ func Unrolled(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, gra
 // correction is 0. It calls Inner three times and Outer once.
 func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "FiniteDifference"
-	w, theta = Detach(w), Detach(theta)
+	w, theta = detach(w), detach(theta)
 	inside, _ := p.Inner(w, theta)
-	ahead := Detach(o.lookAhead(w, Gradient(inside, w...), velocity))
+	ahead := detach(o.lookAhead(w, Gradient(inside, w...), velocity))
 	loss, aux = p.Outer(ahead, theta)
 	direct, v := gradients(loss, theta, ahead)
 
@@ -102,7 +103,7 @@ func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *N
 	norm := Sqrt(inner(name, v, v))
 	epsilonOverNorm := Div(Scalar(norm.Graph(), norm.DType(), epsilon), Where(IsZero(norm), OnesLike(norm), norm))
 	side := func(step *Node) []*Node {
-		inside, _ := p.Inner(Detach(addScaled(name, w, step, v)), theta)
+		inside, _ := p.Inner(detach(addScaled(name, w, step, v)), theta)
 		return Gradient(inside, theta...)
 	}
 	plus, minus := side(epsilonOverNorm), side(Neg(epsilonOverNorm))
@@ -115,7 +116,8 @@ func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *N
 // lookAhead is w′ = w − η(μ·velocity + ∇_w G + wd·w).
 func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
 	if o.Eta == nil || !o.Eta.IsScalar() {
-		panic(fmt.Errorf("unrolled hypergradient: Options.Eta is %v, want the scalar learning rate of the weights", o.Eta))
+		panic(fmt.Errorf("unrolled hypergradient: Options.Eta is %v, want the scalar learning rate of the weights",
+			o.Eta))
 	}
 	const name = "unrolled weights"
 	move := each2(name, dw, w, func(dw, w *Node) *Node { return Add(dw, MulScalar(w, o.WeightDecay)) })
@@ -148,7 +150,8 @@ func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, 
 			r = addScaled(name, r, Neg(step), hd)
 			next := inner(name, r, r)
 			d = addScaled(name, r, Div(next, rr), d)
-			d = each(d, func(d *Node) *Node { return Where(stop, ZerosLike(d), d) }) // from here on x stays, and r = 0 stops too
+			// from here on x stays, and r = 0 stops too
+			d = each(d, func(d *Node) *Node { return Where(stop, ZerosLike(d), d) })
 			rr = next
 		}
 		return x
@@ -172,7 +175,8 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 	return o.implicit(name, p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
 		term, sum := v, v
 		for range o.Terms - 1 {
-			term = each2(name, term, hessian(term), func(t, ht *Node) *Node { return Sub(t, MulScalar(ht, o.StepSize)) })
+			term = each2(name, term, hessian(term),
+				func(t, ht *Node) *Node { return Sub(t, MulScalar(ht, o.StepSize)) })
 			sum = each2(name, sum, term, Add)
 		}
 		return each(sum, func(x *Node) *Node { return MulScalar(x, o.StepSize) })
@@ -181,11 +185,12 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 
 // implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with
 // the Hessian.
-func (o Options) implicit(name string, p Problem, w, theta []*Node, solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
+func (o Options) implicit(name string, p Problem, w, theta []*Node,
+	solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	if o.Terms < 1 {
 		panic(fmt.Errorf("%s: Options.Terms is %d, want at least 1", name, o.Terms))
 	}
-	w, theta = Detach(w), Detach(theta)
+	w, theta = detach(w), detach(theta)
 	inside, _ := p.Inner(w, theta)
 	dw := Gradient(inside, w...)
 	hessian := func(x []*Node) []*Node {

@@ -151,7 +151,8 @@ func (r *ridge) hypergradient(t *testing.T, name string, w []float64) (loss floa
 	t.Helper()
 	in := slices.Concat(parts(w, "w"), parts(r.theta, "theta"), parts(r.v, "w"), []any{r.eta})
 	out := run(t, func(in []*Node) []*Node {
-		o := Options{Eta: in[6], Momentum: r.mu, WeightDecay: r.wd, Terms: r.terms, Damping: r.damping, StepSize: r.step, Epsilon: r.eps}
+		o := Options{Eta: in[6], Momentum: r.mu, WeightDecay: r.wd, Terms: r.terms, Damping: r.damping,
+			StepSize: r.step, Epsilon: r.eps}
 		loss, grad, aux := Hypergradients[name](r.problem(in[0].Graph()), o, in[0:2], in[2:4], in[4:6])
 		for i := range grad {
 			grad[i].AssertDims(in[2+i].Shape().Dimensions...)
@@ -199,7 +200,8 @@ func TestUnrolledWithoutVelocityTakesItForZero(t *testing.T) {
 	for _, name := range []string{"unrolled", "finite-difference"} {
 		in := append(append(parts(r.w, "w"), parts(r.theta, "theta")...), r.eta)
 		out := run(t, func(in []*Node) []*Node {
-			_, grad, _ := Hypergradients[name](r.problem(in[0].Graph()), Options{Eta: in[4], Momentum: r.mu, WeightDecay: r.wd}, in[0:2], in[2:4], nil)
+			_, grad, _ := Hypergradients[name](r.problem(in[0].Graph()),
+				Options{Eta: in[4], Momentum: r.mu, WeightDecay: r.wd}, in[0:2], in[2:4], nil)
 			return grad
 		}, in...)
 		zero := *r
@@ -318,7 +320,8 @@ func saddle(t *testing.T, c []float64, terms int) []float64 {
 // has a negative one, and q must stay.
 func TestConjugateGradientsStopAtNegativeCurvature(t *testing.T) {
 	for _, terms := range []int{1, 2, 3, 6} {
-		requireClose(t, []float64{-10 * 2 / 9.9, 0.1 * 2 / 9.9}, saddle(t, []float64{1, 1}, terms), 1e-14, "K = %d", terms)
+		requireClose(t, []float64{-10 * 2 / 9.9, 0.1 * 2 / 9.9}, saddle(t, []float64{1, 1}, terms), 1e-14, "K = %d",
+			terms)
 		require.Equal(t, []float64{0, 0}, saddle(t, []float64{0, 1}, terms), "negative from the start")
 		require.Equal(t, []float64{0, 0}, saddle(t, []float64{0, 0}, terms), "nothing to solve")
 		requireClose(t, []float64{-1, 0}, saddle(t, []float64{1, 0}, terms), 1e-14, "solved after one step")
@@ -414,7 +417,8 @@ func TestHypergradientsRefuseWhatDoesNotFit(t *testing.T) {
 		}, in...)
 	}
 	require.ErrorContains(t, try("unrolled", Options{StepSize: 7}, parts(r.v, "w")), "Options.Eta is")
-	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "theta")), "tensor 0 has shapes (Float64)[2, 2] and (Float64)[3]")
+	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "theta")),
+		"tensor 0 has shapes (Float64)[2, 2] and (Float64)[3]")
 	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "w")[:1]), "lists of 2 and 1 tensors")
 	require.ErrorContains(t, try("cg", Options{}, nil), "Options.Terms is 0")
 	require.ErrorContains(t, try("neumann", Options{Terms: 1}, nil), "Options.StepSize is 0")

@@ -64,9 +64,15 @@ func TestZeroSGDIsPlainDescent(t *testing.T) {
 func TestAdamAgainstPyTorch(t *testing.T) {
 	for adam, want := range map[Adam][][]float64{
 		{Beta1: 0.5, Beta2: 0.999, WeightDecay: 1e-3}: {
-			{0.970000000149925, -1.97000000099338}, {0.940000075151274, -1.95567008306975}, {0.935035606332567, -1.98469725730047}},
+			{0.970000000149925, -1.97000000099338},
+			{0.940000075151274, -1.95567008306975},
+			{0.935035606332567, -1.98469725730047},
+		},
 		{Beta2: 0.9, Epsilon: 1e-3}: {
-			{0.970014992503748, -1.97009966777409}, {0.940029985007496, -1.97009966777409}, {0.95765756152398, -2.01935355115904}},
+			{0.970014992503748, -1.97009966777409},
+			{0.940029985007496, -1.97009966777409},
+			{0.95765756152398, -2.01935355115904},
+		},
 	} {
 		requireSteps(t, want, func(g *Graph, x []*Node) (all [][]*Node) {
 			m, v := each(x, ZerosLike), each(x, ZerosLike)
@@ -84,7 +90,8 @@ func TestAdamAgainstPyTorch(t *testing.T) {
 func TestAdamInSinglePrecision(t *testing.T) {
 	out, err := ExecOnce(goBackend(t), func(x *Node) *Node {
 		zero := ZerosLike(x)
-		x2, _, _ := DARTSAdam.Step([]*Node{zero}, []*Node{x}, []*Node{zero}, []*Node{zero}, Const(x.Graph(), int32(0)), 1)
+		none := []*Node{zero}
+		x2, _, _ := DARTSAdam.Step(none, []*Node{x}, none, none, Const(x.Graph(), int32(0)), 1)
 		return x2[0]
 	}, []float32{0.37, 0})
 	require.NoError(t, err)
@@ -93,23 +100,48 @@ func TestAdamInSinglePrecision(t *testing.T) {
 	require.Zero(t, got[1])
 }
 
+// In float32, late and early: one step from moments as float64 has them moves as
+// far as in float64. 1 − exp(t log β) in place of expm1 would be off by 7e-6.
+func TestAdamsCorrectionsInSinglePrecision(t *testing.T) {
+	adam, g := Adam{Beta1: 0.9, Beta2: 0.999}, []float32{0.37, -2, 1e-3}
+	for _, done := range []float64{0, 1, 4, 9, 99, 999, 9999} {
+		m, v := make([]float32, len(g)), make([]float32, len(g))
+		for i, x := range g { // of a constant gradient, so that m̂ = g and v̂ = g²
+			m[i] = x * float32(-math.Expm1(done*math.Log(adam.Beta1)))
+			v[i] = x * x * float32(-math.Expm1(done*math.Log(adam.Beta2)))
+		}
+		out, err := ExecOnce(goBackend(t), func(g, m, v *Node) *Node {
+			x2, _, _ := adam.Step([]*Node{ZerosLike(g)}, []*Node{g}, []*Node{m}, []*Node{v}, Const(g.Graph(), done), 1)
+			return x2[0]
+		}, g, m, v)
+		require.NoError(t, err)
+		for i, x := range out.Value().([]float32) {
+			size := math.Abs(float64(g[i]))
+			require.InDelta(t, -float64(g[i])/(size+1e-8), float64(x), 4e-7, "t = %v, gradient %v", done+1, g[i])
+		}
+	}
+}
+
 func TestClipGlobalNorm(t *testing.T) {
 	clip := func(most float64, x, y []float64) []float64 {
 		return concat(run(t, func(in []*Node) []*Node { return ClipGlobalNorm(in, most) }, x, y)...)
 	}
-	require.InDeltaSlice(t, []float64{3 * 2.5 / (5 + 1e-6), 0, 4 * 2.5 / (5 + 1e-6)}, clip(2.5, []float64{3, 0}, []float64{4}), 1e-15)
+	require.InDeltaSlice(t, []float64{3 * 2.5 / (5 + 1e-6), 0, 4 * 2.5 / (5 + 1e-6)},
+		clip(2.5, []float64{3, 0}, []float64{4}), 1e-15)
 	require.Equal(t, []float64{3, 0, 4}, clip(5.1, []float64{3, 0}, []float64{4}))
 	require.Equal(t, []float64{0, 0, 0}, clip(1, []float64{0, 0}, []float64{0}))
 	for _, x := range clip(5, []float64{1, math.NaN()}, []float64{1}) {
 		require.True(t, math.IsNaN(x), "as in PyTorch, one NaN makes all of them NaN")
 	}
-	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in, 0)[0] }, []float64{1}), "the largest norm is 0")
-	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in[:0], 1)[0] }, []float64{1}), "an empty list")
+	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in, 0)[0] }, []float64{1}),
+		"the largest norm is 0")
+	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in[:0], 1)[0] }, []float64{1}),
+		"an empty list")
 }
 
 func TestClipJointlyCountsTheArchitecture(t *testing.T) {
 	out := run(t, func(in []*Node) []*Node {
-		w, theta := ClipJointly(in[:1], in[1:], 1)
+		w, theta := clipJointly(in[:1], in[1:], 1)
 		return append(w, theta...)
 	}, []float64{3}, []float64{4})
 	require.InDeltaSlice(t, []float64{3 / (5 + 1e-6), 4 / (5 + 1e-6)}, concat(out...), 1e-15)
@@ -126,7 +158,8 @@ func TestClippedNormIsAtMostTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		y := out.Value().([]float64)
 		require.LessOrEqual(t, floats.Norm(y, 2), most)
-		require.InDelta(t, floats.Norm(x, 2)*floats.Norm(y, 2), floats.Dot(x, y), 1e-9*(1+floats.Dot(x, y)), "the direction stays")
+		require.InDelta(t, floats.Norm(x, 2)*floats.Norm(y, 2), floats.Dot(x, y), 1e-9*(1+floats.Dot(x, y)),
+			"the direction stays")
 	})
 }
 
@@ -140,7 +173,8 @@ func TestCosine(t *testing.T) {
 
 func TestCosinePower(t *testing.T) {
 	require.Equal(t, 0.025, CosinePower(0.025, 0.001, 1, 0, 50))
-	require.InDelta(t, 0.0138, CosinePower(0.025, 0.001, 1, 24, 50), 5e-5, "25 epochs of GAEA on NAS-Bench-201 stop at .0138")
+	require.InDelta(t, 0.0138, CosinePower(0.025, 0.001, 1, 24, 50), 5e-5,
+		"25 epochs of GAEA on NAS-Bench-201 stop at .0138")
 	require.Equal(t, 0.0125, CosinePower(0.025, 0.001, 1, 50, 50), "the base is halved at the restart")
 	require.Equal(t, 0.00625, CosinePower(0.025, 0.001, 1, 100, 50))
 	require.InDelta(t, 1.0/3, CosinePower(1, 0, 4, 5, 10), 1e-15, "half way c = ½: (4^½ − 1)/3")

@@ -43,59 +43,67 @@ type State struct {
 // to leave the architecture as it is (and Slots, Stale and Aux as if its batch
 // had not been seen), 0 to move it; nil is 0.
 //
-// It returns the new state and both losses, each before its own update;
-// validation is nil where the architecture is not trained. It panics where
-// Settings name a hypergradient that is not there.
-func (s Search) Step(state State, eta, warmup *Node) (next State, train, validation *Node) {
+// It returns the new state and what the step has seen. It panics where Settings
+// name a hypergradient that is not there.
+func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 	next = state
 	if s.Settings.Order == WeightsFirst {
-		next, train = s.weights(next, eta)
+		next = s.weights(next, eta, &seen)
 	}
 	if s.Update != nil {
-		var moved State
-		moved, validation = s.architecture(next, eta)
-		next = unless(warmup, next, moved)
+		next = unless(warmup, next, s.architecture(next, eta, &seen))
 	}
 	if s.Settings.Order != WeightsFirst {
-		next, train = s.weights(next, eta)
+		next = s.weights(next, eta, &seen)
 	}
-	return next, train, validation
+	return next, seen
+}
+
+// Seen are the losses of a step, each before its own update, and their
+// gradients. Those of the architecture are nil where it is not trained.
+type Seen struct {
+	Train, Validation *Node
+	GradW             []*Node // of Train by the weights, before clipping and L2
+	GradTheta         []*Node // the hypergradient, as Update was given it
 }
 
 // weights is one step of SGD on the training loss.
-func (s Search) weights(state State, eta *Node) (State, *Node) {
-	w, theta := Detach(state.W), Detach(state.Theta)
+func (s Search) weights(state State, eta *Node, seen *Seen) State {
+	w, theta := detach(state.W), detach(state.Theta)
 	loss, aux := s.Problem(state.Aux).Inner(w, theta)
 	grad, gradTheta := gradients(loss, w, theta)
+	seen.Train, seen.GradW = loss, grad
 	switch {
 	case s.Settings.Clip == 0:
 	case s.Settings.ClipCovers == ClipWeightsAndArchitecture:
-		grad, _ = ClipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
+		grad, _ = clipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
 	default:
 		grad = ClipGlobalNorm(grad, s.Settings.Clip)
 	}
 	state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
 	state.Aux = aux
-	return state, loss
+	return state
 }
 
 // architecture is one update by the hypergradient of the validation loss.
-func (s Search) architecture(state State, eta *Node) (State, *Node) {
+func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	hypergradient, ok := Hypergradients[s.Settings.Hypergradient]
 	if s.Hypergradient != nil {
 		hypergradient, ok = s.Hypergradient, true
 	}
 	if !ok {
-		panic(fmt.Errorf("no hypergradient is called %q, there are %v", s.Settings.Hypergradient, slices.Sorted(maps.Keys(Hypergradients))))
+		known := slices.Sorted(maps.Keys(Hypergradients))
+		panic(fmt.Errorf("no hypergradient is called %q, there are %v", s.Settings.Hypergradient, known))
 	}
-	w, theta := Detach(state.W), Detach(state.Theta)
+	w, theta := detach(state.W), detach(state.Theta)
 	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	seen.Validation, seen.GradTheta = loss, grad
 	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
 	state.Aux = aux
 	if s.Settings.ClipCovers == ClipWeightsAndArchitecture {
 		state.Stale = grad
 	}
-	return state, loss
+	return state
 }
 
 // unless is old while warmup is 1, else moved.

@@ -89,11 +89,13 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 	Hypergradients["bare"] = bare
 	defer delete(Hypergradients, "bare")
 	for _, order := range []string{ArchitectureFirst, WeightsFirst} {
-		for covers, name := range map[string]string{"": "first-order", ClipWeights: "bare", ClipWeightsAndArchitecture: "bare"} {
+		covered := map[string]string{"": "first-order", ClipWeights: "bare", ClipWeightsAndArchitecture: "bare"}
+		for covers, name := range covered {
 			s := Search{
 				Settings: Settings{Order: order, ClipCovers: covers, Hypergradient: name},
 				SGD:      SGD{Momentum: mu}, Problem: bowl,
-				Update: func(theta, grad, slots []*Node) (theta2, slots2 []*Node) { // a step size that grows with a slot
+				// a step size that grows with a slot
+				Update: func(theta, grad, slots []*Node) (theta2, slots2 []*Node) {
 					n := AddScalar(slots[0], 1)
 					return []*Node{Mul(theta[0], Exp(Neg(Mul(MulScalar(n, 0.01), grad[0]))))}, []*Node{n}
 				},
@@ -110,18 +112,21 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 				}
 				var out []*Node
 				for i := range total {
-					var train, validation *Node
+					var seen Seen
 					warmup := Const(in[0].Graph(), float32(0))
 					if i < 2 {
 						warmup = Const(in[0].Graph(), float32(1))
 					}
-					state, train, validation = s.Step(state, Const(in[0].Graph(), eta), warmup)
-					out = append(out, slices.Concat(state.W, state.Velocity, state.Theta, state.Aux, []*Node{train, validation})...)
+					state, seen = s.Step(state, Const(in[0].Graph(), eta), warmup)
+					out = append(out, slices.Concat(state.W, state.Velocity, state.Theta, state.Aux,
+						[]*Node{seen.Train, seen.Validation})...)
 				}
 				return out
 			}, []float64{0.5, -2}, []float64{0.1, 0}, []float64{0.3, 0.7}, 0.0, 4.0)
 
-			k := walk{w: []float64{0.5, -2}, v: []float64{0.1, 0}, theta: []float64{0.3, 0.7}, stale: []float64{0, 0}, aux: 4}
+			k := walk{
+				w: []float64{0.5, -2}, v: []float64{0.1, 0}, theta: []float64{0.3, 0.7}, stale: []float64{0, 0}, aux: 4,
+			}
 			for i := range total {
 				var train, validation float64
 				if order == WeightsFirst {
@@ -132,7 +137,8 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 					train = k.weights(s.Settings, eta, mu)
 				}
 				want := concat(k.w, k.v, k.theta, []float64{k.aux, train, validation})
-				requireClose(t, want, concat(got[6*i:6*i+6]...), 1e-13, fmt.Sprintf("%s, clip %q, step %d", order, covers, i))
+				requireClose(t, want, concat(got[6*i:6*i+6]...), 1e-13,
+					fmt.Sprintf("%s, clip %q, step %d", order, covers, i))
 			}
 		}
 	}
@@ -142,11 +148,14 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 func TestStepUnrolls(t *testing.T) {
 	w, theta, v := []float64{0.5, -2}, []float64{0.3, 0.7}, []float64{0.1, 0}
 	s := Search{
-		Settings: Settings{Order: WeightsFirst, Hypergradient: "unrolled"}, SGD: SGD{Momentum: 0.9, WeightDecay: 0.01}, Problem: bowl,
-		Update: func(_, grad, slots []*Node) ([]*Node, []*Node) { return grad, slots },
+		Settings: Settings{Order: WeightsFirst, Hypergradient: "unrolled"},
+		SGD:      SGD{Momentum: 0.9, WeightDecay: 0.01},
+		Problem:  bowl,
+		Update:   func(_, grad, slots []*Node) ([]*Node, []*Node) { return grad, slots },
 	}
 	got := run(t, func(in []*Node) []*Node {
-		next, _, _ := s.Step(State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}, Const(in[0].Graph(), 0.1), nil)
+		start := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}
+		next, _ := s.Step(start, Const(in[0].Graph(), 0.1), nil)
 		return append(next.Theta, next.W...)
 	}, w, v, theta, 0.0)
 	for j := range w {
@@ -166,8 +175,10 @@ func TestStepUnrolls(t *testing.T) {
 func TestStepWithoutArchitecture(t *testing.T) {
 	s := Search{Problem: func(aux []*Node) Problem { return Problem{Inner: bowl(aux).Inner} }}
 	got := run(t, func(in []*Node) []*Node {
-		next, _, validation := s.Step(State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}, Const(in[0].Graph(), 0.1), nil)
-		require.Nil(t, validation)
+		start := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}
+		next, seen := s.Step(start, Const(in[0].Graph(), 0.1), nil)
+		require.Nil(t, seen.Validation)
+		require.Nil(t, seen.GradTheta)
 		return append(next.W, next.Theta...)
 	}, []float64{1}, []float64{0}, []float64{0.5}, 0.0)
 	require.InDelta(t, 1.1, got[0][0], 1e-15)
@@ -180,12 +191,15 @@ func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 			return theta, make([]*Node, slots2)
 		}}
 		return fails(t, func(in []*Node) *Node {
-			next, _, _ := s.Step(State{W: in[:1], Velocity: in[:1], Theta: in[:1], Aux: in[1:]}, in[1], in[1])
+			next, _ := s.Step(State{W: in[:1], Velocity: in[:1], Theta: in[:1], Aux: in[1:]}, in[1], in[1])
 			return next.W[0]
 		}, []float64{1}, 0.0)
 	}
-	require.ErrorContains(t, try(Settings{Hypergradient: "x"}, 0), `no hypergradient is called "x", there are [cg finite-difference first-order neumann unrolled]`)
-	require.ErrorContains(t, try(Settings{Hypergradient: "first-order"}, 1), "slots of the architecture's update: lists of 0 and 1 tensors")
-	err := try(Settings{Hypergradient: "first-order", Order: WeightsFirst, Clip: 1, ClipCovers: ClipWeightsAndArchitecture}, 0)
+	require.ErrorContains(t, try(Settings{Hypergradient: "x"}, 0),
+		`no hypergradient is called "x", there are [cg finite-difference first-order neumann unrolled]`)
+	require.ErrorContains(t, try(Settings{Hypergradient: "first-order"}, 1),
+		"slots of the architecture's update: lists of 0 and 1 tensors")
+	err := try(Settings{Hypergradient: "first-order", Order: WeightsFirst, Clip: 1,
+		ClipCovers: ClipWeightsAndArchitecture}, 0)
 	require.ErrorContains(t, err, "stale gradient: lists of 0 and 1 tensors")
 }

@@ -26,7 +26,7 @@ const (
 
 // Values of [Settings].Pairing: how the architecture's batches are drawn.
 const (
-	FreshShuffle       = "fresh-shuffle"       // each step anew: distinct examples, like the first batch of a new shuffle
+	FreshShuffle       = "fresh-shuffle"       // each step anew: distinct examples, as the head of a new shuffle
 	WithoutReplacement = "without-replacement" // one shuffle in turn, and a new one when it is used up
 	WithReplacement    = "with-replacement"    // every example by itself, all equally likely
 	Same               = "same"                // the weights' batch
@@ -35,7 +35,7 @@ const (
 // Values of [Settings].ClipCovers.
 const (
 	ClipWeights                = "weights"
-	ClipWeightsAndArchitecture = "weights+architecture" // see [ClipJointly]
+	ClipWeightsAndArchitecture = "weights+architecture" // one norm over the gradients of both
 )
 
 // Settings say how weights and architecture take turns. They are JSON and part
@@ -44,7 +44,7 @@ type Settings struct {
 	Level         string  `json:"level"`
 	Order         string  `json:"order"`
 	Pairing       string  `json:"pairing"`
-	KeepLast      bool    `json:"keep_last,omitempty"` // an epoch's last batch is used though it is smaller, which compiles the step a second time
+	KeepLast      bool    `json:"keep_last,omitempty"` // use an epoch's last, smaller batch: compiles the step twice
 	Warmup        int     `json:"warmup"`              // epochs at the start that leave the architecture as it is
 	Clip          float64 `json:"clip"`                // largest global norm of a gradient of the weights; 0: any
 	ClipCovers    string  `json:"clip_covers,omitempty"`
@@ -63,24 +63,38 @@ type Settings struct {
 // examples, 782 for 50,000). Set KeepLast to false to save the compilation of a
 // second graph.
 var AsCode = map[string]Settings{
-	"darts":              {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"darts-second-order": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "finite-difference"},
-	"pc-darts":           {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Warmup: 15, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"1shot1":             {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"darts": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"darts-second-order": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeights, Hypergradient: "finite-difference"},
+	"pc-darts": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Warmup: 15,
+		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
+		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
 
 	// GAEA. On the DARTS space its batches are drawn as DARTS' are; on
 	// NAS-Bench-201 they come from AutoDL-Projects' loader unless it is ERM.
-	"gaea":                  {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201":      {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201-erm":  {Level: ERM, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201-gdas": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Warmup: 50, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-1shot1":           {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true, Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"}, // the published curves have no warm-up
+	"gaea": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true,
+		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201-erm": {Level: ERM, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea-nasbench201-gdas": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true,
+		Warmup: 50, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	// the published curves have no warm-up
+	"gaea-1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
+		Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
 
 	// AutoDL-Projects, on NAS-Bench-201.
-	"autodl-darts-v1": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
-	"autodl-darts-v2": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "finite-difference"},
-	"autodl-gdas":     {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5, ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
-	"autodl-setn":     {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Hypergradient: "first-order"},
+	"autodl-darts-v1": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
+	"autodl-darts-v2": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "finite-difference"},
+	"autodl-gdas": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
+		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
+	"autodl-setn": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true,
+		Hypergradient: "first-order"},
 }
 
 // Options of the hypergradient for weights that sgd moves at learning rate eta.
@@ -125,7 +139,9 @@ func (s Settings) Check() error {
 	atLeast0("StepSize", s.StepSize)
 	atLeast0("Epsilon", s.Epsilon)
 	implicit := s.Hypergradient == "cg" || s.Hypergradient == "neumann"
-	expect(s.Terms > 0 || s.Terms == 0 && !implicit, "Terms", s.Terms, "at least 1 for cg and neumann, 0 for the others")
-	expect(s.StepSize != 0 || s.Hypergradient != "neumann", "StepSize", s.StepSize, "more than 0 for neumann, at most 1/(largest eigenvalue of the Hessian)")
+	expect(s.Terms > 0 || s.Terms == 0 && !implicit, "Terms", s.Terms,
+		"at least 1 for cg and neumann, 0 for the others")
+	expect(s.StepSize != 0 || s.Hypergradient != "neumann", "StepSize", s.StepSize,
+		"more than 0 for neumann, at most 1/(largest eigenvalue of the Hessian)")
 	return errors.Join(errs...)
 }

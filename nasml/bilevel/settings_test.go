@@ -24,21 +24,29 @@ func TestTheCodesPassTheirCheck(t *testing.T) {
 
 func TestCheckNamesTheFieldWhatItIsAndWhatItMayBe(t *testing.T) {
 	for want, change := range map[string]func(s *Settings){
-		`Level is "", want one of bilevel, erm`:                                        func(s *Settings) { s.Level = "" },
-		`Order is "both", want one of architecture-first, weights-first`:               func(s *Settings) { s.Order = "both" },
-		`Pairing is "same", want one of fresh-shuffle, without-replacement, with-repl`: func(s *Settings) { s.Pairing = Same },
-		`Pairing is "x", want one of fresh-shuffle, without-replacement, with-repl`:    func(s *Settings) { s.Level, s.Pairing = ERM, "x" },
-		`Hypergradient is "second", want one of cg, finite-difference, first-order`:    func(s *Settings) { s.Hypergradient = "second" },
-		`ClipCovers is "", want one of weights, weights+architecture`:                  func(s *Settings) { s.ClipCovers = "" },
-		`ClipCovers without Clip is "weights+architecture", want`:                      func(s *Settings) { s.Clip, s.ClipCovers = 0, ClipWeightsAndArchitecture },
-		`Warmup is -1, want a finite number, at least 0`:                               func(s *Settings) { s.Warmup = -1 },
-		`Clip is NaN, want a finite number, at least 0`:                                func(s *Settings) { s.Clip = math.NaN() },
-		`Clip is -5, want a finite number, at least 0`:                                 func(s *Settings) { s.Clip = -5 },
-		`Damping is +Inf, want`:                       func(s *Settings) { s.Damping = math.Inf(1) },
-		`Epsilon is -1, want`:                         func(s *Settings) { s.Epsilon = -1 },
-		`Terms is 0, want at least 1`:                 func(s *Settings) { s.Hypergradient = "cg" },
-		`Terms is -2, want at least 1`:                func(s *Settings) { s.Terms = -2 },
-		`StepSize is 0, want more than 0 for neumann`: func(s *Settings) { s.Hypergradient, s.Terms = "neumann", 3 },
+		`Level is "", want one of bilevel, erm`:                          func(s *Settings) { s.Level = "" },
+		`Order is "both", want one of architecture-first, weights-first`: func(s *Settings) { s.Order = "both" },
+		`Pairing is "same", want one of fresh-shuffle, without-replacement, with-repl`: func(s *Settings) {
+			s.Pairing = Same
+		},
+		`Pairing is "x", want one of fresh-shuffle, without-replacement, with-repl`: func(s *Settings) {
+			s.Level, s.Pairing = ERM, "x"
+		},
+		`Hypergradient is "second", want one of cg, finite-difference, first-order`: func(s *Settings) {
+			s.Hypergradient = "second"
+		},
+		`ClipCovers is "", want one of weights, weights+architecture`: func(s *Settings) { s.ClipCovers = "" },
+		`ClipCovers without Clip is "weights+architecture", want`: func(s *Settings) {
+			s.Clip, s.ClipCovers = 0, ClipWeightsAndArchitecture
+		},
+		`Warmup is -1, want a finite number, at least 0`: func(s *Settings) { s.Warmup = -1 },
+		`Clip is NaN, want a finite number, at least 0`:  func(s *Settings) { s.Clip = math.NaN() },
+		`Clip is -5, want a finite number, at least 0`:   func(s *Settings) { s.Clip = -5 },
+		`Damping is +Inf, want`:                          func(s *Settings) { s.Damping = math.Inf(1) },
+		`Epsilon is -1, want`:                            func(s *Settings) { s.Epsilon = -1 },
+		`Terms is 0, want at least 1`:                    func(s *Settings) { s.Hypergradient = "cg" },
+		`Terms is -2, want at least 1`:                   func(s *Settings) { s.Terms = -2 },
+		`StepSize is 0, want more than 0 for neumann`:    func(s *Settings) { s.Hypergradient, s.Terms = "neumann", 3 },
 	} {
 		s := AsCode["darts"]
 		change(&s)
@@ -91,7 +99,9 @@ func TestSplit(t *testing.T) {
 
 func TestEpochDrawsWhatTheSettingsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Settings{Level: ERM, Pairing: rapid.SampledFrom([]string{FreshShuffle, WithoutReplacement, WithReplacement, Same}).Draw(t, "pairing"), KeepLast: rapid.Bool().Draw(t, "keep last")}
+		pairings := []string{FreshShuffle, WithoutReplacement, WithReplacement, Same}
+		s := Settings{Level: ERM, Pairing: rapid.SampledFrom(pairings).Draw(t, "pairing")}
+		s.KeepLast = rapid.Bool().Draw(t, "keep last")
 		batch := rapid.IntRange(1, 8).Draw(t, "batch")
 		train := index(0, rapid.IntRange(batch, 40).Draw(t, "training examples"))
 		validation := index(1000, rapid.IntRange(batch, 40).Draw(t, "validation examples"))
@@ -107,7 +117,8 @@ func TestEpochDrawsWhatTheSettingsSay(t *testing.T) {
 		require.Len(t, e.Weights, steps)
 		require.Len(t, e.Architecture, steps)
 		seen := slices.Concat(e.Weights...)
-		require.Equal(t, min(len(train), full*batch+(steps-full)*(len(train)%batch)), distinct(seen), "every example at most once")
+		require.Equal(t, min(len(train), full*batch+(steps-full)*(len(train)%batch)), distinct(seen),
+			"every example at most once")
 		require.Len(t, seen, distinct(seen))
 		for i, a := range e.Architecture {
 			if i < full {

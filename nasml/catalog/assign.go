@@ -33,7 +33,13 @@ func assign(params any, assignment string) error {
 	v := reflect.ValueOf(params).Elem()
 	field, ok := fieldByName(v, name)
 	if !ok {
-		return Usagef("--set %s: %s has no field %q; it has %s", assignment, v.Type().Name(), name, fieldNames(v.Type()))
+		return Usagef(
+			"--set %s: %s has no field %q; it has %s",
+			assignment,
+			v.Type().Name(),
+			name,
+			fieldNames(v.Type()),
+		)
 	}
 	target := reflect.New(field.Type())
 	for _, form := range forms(text, field.Type()) {

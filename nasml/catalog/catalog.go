@@ -15,11 +15,19 @@ import (
 )
 
 // Scales at which every entry can be run: minutes on two cores, or the
-// paper's own setting.
+// paper's own setting. Large is one between them, where the paper's own is out
+// of reach: not every entry has it.
 const (
 	Quick = "quick"
 	Paper = "paper"
+	Large = "large"
 )
+
+// Preset are the parameters of one more scale.
+type Preset[P any] struct {
+	Scale  string
+	Params P
+}
 
 // Result is what running an entry gives: numbers that can be drawn and judged.
 type Result interface {
@@ -29,6 +37,21 @@ type Result interface {
 	Check() []runs.Claim
 	// Records are the keys of the trials that it is made of.
 	Records() []string
+}
+
+// Setting is a scale with single parameters set by "Field=value".
+type Setting struct {
+	Scale string
+	Set   []string
+}
+
+// String is the setting as the command's flags say it.
+func (s Setting) String() string {
+	text := "--scale " + s.Scale
+	for _, assignment := range s.Set {
+		text += " --set " + assignment
+	}
+	return text
 }
 
 // Cost says what an entry costs at each scale, in words with units.
@@ -45,6 +68,10 @@ type Entry struct {
 	Kind     string `json:"kind"`     // "figure", "table" or "theorem"
 	Notebook string `json:"notebook"` // path below the checkout
 	Cost     Cost   `json:"cost"`
+
+	// Shipped are the settings of which the project ships all trials: what is
+	// drawn at once on any machine.
+	Shipped []Setting `json:"-"`
 
 	run   func(ctx context.Context, scale string, set []string) (Result, error)
 	check func(scale string, set []string) error
@@ -64,18 +91,21 @@ func Usagef(format string, args ...any) error {
 var entries = map[string]Entry{}
 
 // Register adds an entry with its parameters at each scale and the function
-// that runs it. It panics where the ID is taken or a field is missing, which
-// a test of the paper's package sees at once.
-func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context, P) (R, error)) {
+// that runs it; also are scales that not every entry has. It panics where the ID
+// is taken or a field is missing, which a test of the paper's package sees at once.
+func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context, P) (R, error), also ...Preset[P]) {
 	if _, taken := entries[e.ID]; taken {
 		panic(fmt.Sprintf("catalog: %q is registered twice", e.ID))
 	}
-	for field, value := range map[string]string{"ID": e.ID, "Paper": e.Paper, "Title": e.Title, "Kind": e.Kind, "Notebook": e.Notebook, "Cost.Quick": e.Cost.Quick, "Cost.Paper": e.Cost.Paper} {
+	for field, value := range map[string]string{
+		"ID": e.ID, "Paper": e.Paper, "Title": e.Title, "Kind": e.Kind, "Notebook": e.Notebook,
+		"Cost.Quick": e.Cost.Quick, "Cost.Paper": e.Cost.Paper,
+	} {
 		if value == "" {
 			panic(fmt.Sprintf("catalog: %q lacks %s", e.ID, field))
 		}
 	}
-	presets := map[string]P{Quick: quick, Paper: paper}
+	presets := append([]Preset[P]{{Quick, quick}, {Paper, paper}}, also...)
 	params := func(scale string, set []string) (P, error) {
 		p, err := preset(presets, scale)
 		for _, assignment := range set {
@@ -106,12 +136,17 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 
 // preset is a deep copy of a scale's parameters, so that an assignment to a
 // slice of it does not change the preset.
-func preset[P any](presets map[string]P, scale string) (P, error) {
-	p, ok := presets[scale]
-	if !ok {
-		return p, Usagef("unknown scale %q: take %s or %s", scale, Quick, Paper)
+func preset[P any](presets []Preset[P], scale string) (P, error) {
+	var known []string
+	for _, p := range presets {
+		if p.Scale == scale {
+			return clone(p.Params)
+		}
+		known = append(known, p.Scale)
 	}
-	return clone(p)
+	last := len(known) - 1
+	return *new(P), Usagef("unknown scale %q (--scale or NASML_SCALE): take %s or %s",
+		scale, strings.Join(known[:last], ", "), known[last])
 }
 
 // All returns every entry, sorted by ID.
@@ -196,4 +231,17 @@ func (e Entry) Run(ctx context.Context, scale string, set []string) (Result, err
 		return nil, fmt.Errorf("catalog: the entry %q was not registered", e.ID)
 	}
 	return e.run(ctx, scale, set)
+}
+
+// RunPart is [Entry.Run] under a part, of which only the trials count. What the
+// entry makes of trials that are elsewhere is worth nothing, be it a result, an
+// error or a panic, which becomes an error; that of the trials is p.Err.
+func (e Entry) RunPart(ctx context.Context, p *runs.Part, scale string, set []string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s stumbled over trials that are elsewhere: %v", e.ID, cause)
+		}
+	}()
+	_, err = e.Run(runs.WithPart(ctx, p), scale, set)
+	return err
 }

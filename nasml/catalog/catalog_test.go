@@ -29,7 +29,10 @@ func (result) Records() []string    { return nil }
 // register adds an entry for one test and takes it away again.
 func register(t *testing.T, run func(context.Context, params) (*result, error)) Entry {
 	t.Helper()
-	e := Entry{ID: "test2000/figure1", Paper: "Test 2000", Title: "title", Kind: "figure", Notebook: "n.ipynb", Cost: Cost{"s", "h"}}
+	e := Entry{
+		ID: "test2000/figure1", Paper: "Test 2000", Title: "title", Kind: "figure", Notebook: "n.ipynb",
+		Cost: Cost{"s", "h"},
+	}
 	Register(e, params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}, params{Widths: []int{4096}}, run)
 	t.Cleanup(func() { delete(entries, e.ID) })
 	found, err := Lookup(e.ID)
@@ -95,6 +98,21 @@ func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 	require.ErrorContains(t, err, "quick or paper")
 }
 
+func TestAnEntryMayHaveMoreScales(t *testing.T) {
+	e := register(t, echo)
+	e.ID = "test2000/figure2"
+	Register(e, params{Rate: 1}, params{Rate: 2}, echo, Preset[params]{Large, params{Rate: 3}})
+	t.Cleanup(func() { delete(entries, e.ID) })
+	e, err := Lookup(e.ID)
+	require.NoError(t, err)
+	for scale, rate := range map[string]float64{Quick: 1, Paper: 2, Large: 3} {
+		r, err := e.Run(t.Context(), scale, nil)
+		require.NoError(t, err)
+		require.Equal(t, rate, r.(*result).p.Rate)
+	}
+	require.ErrorContains(t, e.Check("huge", nil), `unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
+}
+
 func TestRunCarriesScaleAndErrors(t *testing.T) {
 	broken := errors.New("broken")
 	e := register(t, func(ctx context.Context, _ params) (*result, error) {
@@ -127,7 +145,8 @@ func TestLookup(t *testing.T) {
 
 func TestRegisterRefusesWhatIsIncomplete(t *testing.T) {
 	require.PanicsWithValue(t, `catalog: "x" lacks Paper`, func() {
-		Register(Entry{ID: "x", Title: "t", Kind: "figure", Notebook: "n", Cost: Cost{"s", "h"}}, params{}, params{}, echo)
+		Register(Entry{ID: "x", Title: "t", Kind: "figure", Notebook: "n", Cost: Cost{"s", "h"}}, params{}, params{},
+			echo)
 	})
 	e := register(t, echo)
 	require.Panics(t, func() { Register(e, params{}, params{}, echo) })

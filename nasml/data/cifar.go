@@ -17,21 +17,62 @@ import (
 // that of the whole test batch was not; all six are those that torchvision-ruby
 // pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
 // That of the head is computed from a copy that has no more of the test batch.
-var cifar10 = cifar("cifar-10-binary.tar.gz", 170052171, recordFormat{labels: []int{10}, side: 32},
-	Member{Path: "cifar-10-batches-bin/data_batch_1.bin", Images: 10_000, SHA256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
-	Member{Path: "cifar-10-batches-bin/data_batch_2.bin", Images: 10_000, SHA256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
-	Member{Path: "cifar-10-batches-bin/data_batch_3.bin", Images: 10_000, SHA256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
-	Member{Path: "cifar-10-batches-bin/data_batch_4.bin", Images: 10_000, SHA256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
-	Member{Path: "cifar-10-batches-bin/data_batch_5.bin", Images: 10_000, SHA256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
-	Member{Path: "cifar-10-batches-bin/test_batch.bin", Images: 10_000, SHA256: "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-		Head: 1_000, HeadSHA256: "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"})
+var cifar10 = cifar(
+	"cifar-10-binary.tar.gz",
+	170052171,
+	recordFormat{labels: []int{10}, side: 32},
+	Member{
+		Path:   "cifar-10-batches-bin/data_batch_1.bin",
+		Images: 10_000,
+		SHA256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+	},
+	Member{
+		Path:   "cifar-10-batches-bin/data_batch_2.bin",
+		Images: 10_000,
+		SHA256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+	},
+	Member{
+		Path:   "cifar-10-batches-bin/data_batch_3.bin",
+		Images: 10_000,
+		SHA256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+	},
+	Member{
+		Path:   "cifar-10-batches-bin/data_batch_4.bin",
+		Images: 10_000,
+		SHA256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+	},
+	Member{
+		Path:   "cifar-10-batches-bin/data_batch_5.bin",
+		Images: 10_000,
+		SHA256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+	},
+	Member{
+		Path:       "cifar-10-batches-bin/test_batch.bin",
+		Images:     10_000,
+		SHA256:     "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+		Head:       1_000,
+		HeadSHA256: "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
+	},
+)
 
 // cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
 // They were not checked against files of our own. The first label of a record
 // is the coarse one of 20, which is passed over.
-var cifar100 = cifar("cifar-100-binary.tar.gz", 168513733, recordFormat{labels: []int{20, 100}, side: 32},
-	Member{Path: "cifar-100-binary/train.bin", Images: 50_000, SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
-	Member{Path: "cifar-100-binary/test.bin", Images: 10_000, SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"})
+var cifar100 = cifar(
+	"cifar-100-binary.tar.gz",
+	168513733,
+	recordFormat{labels: []int{20, 100}, side: 32},
+	Member{
+		Path:   "cifar-100-binary/train.bin",
+		Images: 50_000,
+		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
+	},
+	Member{
+		Path:   "cifar-100-binary/test.bin",
+		Images: 10_000,
+		SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
+	},
+)
 
 // cifar lays out an archive of which the last member is the test set, and its
 // head, if it has one, a split of its own.
@@ -78,7 +119,13 @@ func (r recordFormat) images(content [][]byte) (Images, error) {
 		for record := range slices.Chunk(body, r.size()) {
 			for k, n := range r.labels {
 				if label := int(record[k]); label >= n {
-					return im, fmt.Errorf("%w: found label %d of image %d, expected 0 to %d", ErrBroken, label, im.Len(), n-1)
+					return im, fmt.Errorf(
+						"%w: found label %d of image %d, expected 0 to %d",
+						ErrBroken,
+						label,
+						im.Len(),
+						n-1,
+					)
 				}
 			}
 			interleave(im.Image(im.Len()), record[len(r.labels):])
@@ -122,7 +169,12 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("found %d of %d files and then no more of a tar archive: %w", len(found), len(members), err)
+			return nil, fmt.Errorf(
+				"found %d of %d files and then no more of a tar archive: %w",
+				len(found),
+				len(members),
+				err,
+			)
 		}
 		name, err := entryName(entry)
 		if err != nil {
@@ -138,7 +190,8 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 		if body == nil { // not before the archive has been seen to be one
 			body = make([]byte, sizeOf(members))
 		}
-		if found[name], err = members[k].read(archive, entry.Size, body[sizeOf(members[:k]):sizeOf(members[:k+1])]); err != nil {
+		if found[name], err = members[k].read(archive, entry.Size,
+			body[sizeOf(members[:k]):sizeOf(members[:k+1])]); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +203,13 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 		case !ok:
 			return nil, fmt.Errorf("found no %s in the archive", m.Path)
 		case images < m.Images: // the last one
-			return body[:len(body)-(m.Images-images)*m.Record], fmt.Errorf("%w: found the first %d of %d images in %s", ErrIncomplete, images, m.Images, m.Path)
+			return body[:len(body)-(m.Images-images)*m.Record], fmt.Errorf(
+				"%w: found the first %d of %d images in %s",
+				ErrIncomplete,
+				images,
+				m.Images,
+				m.Path,
+			)
 		}
 	}
 	return body, nil
@@ -172,7 +231,11 @@ func entryName(entry *tar.Header) (string, error) {
 	switch entry.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
 	default:
-		return "", fmt.Errorf("found %q in the archive, which is neither a file nor a folder (type %q)", entry.Name, entry.Typeflag)
+		return "", fmt.Errorf(
+			"found %q in the archive, which is neither a file nor a folder (type %q)",
+			entry.Name,
+			entry.Typeflag,
+		)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(entry.Name)) {
 		return "", fmt.Errorf("found %q in the archive, a name that leads out of it", entry.Name)

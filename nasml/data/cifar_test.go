@@ -77,13 +77,25 @@ func tinySet(first, second, test []byte) set {
 }
 
 func tinyEntries() []entry {
-	return []entry{{"bin/", nil, tar.TypeDir}, {"bin/readme.html", []byte("<html>"), 0}, {"bin/1", tinyFirst, 0}, {"bin/2", tinySecond, 0}, {"bin/test", tinyTest, 0}}
+	return []entry{
+		{"bin/", nil, tar.TypeDir},
+		{"bin/readme.html", []byte("<html>"), 0},
+		{"bin/1", tinyFirst, 0},
+		{"bin/2", tinySecond, 0},
+		{"bin/test", tinyTest, 0},
+	}
 }
 
 // tiny is a library with an archive in its folder.
 func tiny(t *testing.T, archive []byte) *library {
 	t.Helper()
-	l := &library{dir: t.TempDir(), sets: registry{CIFAR10: tinySet(tinyFirst, tinySecond, tinyTest)}, client: http.DefaultClient, pause: time.Millisecond, stall: 10 * time.Second}
+	l := &library{
+		dir:    t.TempDir(),
+		sets:   registry{CIFAR10: tinySet(tinyFirst, tinySecond, tinyTest)},
+		client: http.DefaultClient,
+		pause:  time.Millisecond,
+		stall:  10 * time.Second,
+	}
 	l.sets[CIFAR10][Train].files[0].URLs[0] = "http://127.0.0.1:1/tiny.tar.gz" // nobody is there
 	if archive != nil {
 		put(t, l.dir, "tiny.tar.gz", archive)
@@ -131,7 +143,8 @@ func TestLoadIncompleteArchive(t *testing.T) {
 	}
 	_, err := l.load(t.Context(), CIFAR10, Test)
 	require.ErrorIs(t, err, ErrIncomplete)
-	require.ErrorContains(t, err, `tiny.tar.gz: the file is incomplete: found the first 2 of 4 images in bin/test, which is enough for the splits ["train" "test-1000"]; for all, run "go tool nasml data cifar-10"`)
+	require.ErrorContains(t, err, `tiny.tar.gz: the file is incomplete: found the first 2 of 4 images in bin/test, `+
+		`which is enough for the splits ["train" "test-1000"]; for all, run "go tool nasml data cifar-10"`)
 	all, err := l.status(nil)
 	require.NoError(t, err)
 	require.Equal(t, Incomplete, all[0].State)
@@ -182,22 +195,27 @@ func TestReadArchiveNamesWhatIsWrong(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"no training batch":   {with(func(e []entry) []entry { return append(e[:3:3], e[4]) }), "found no bin/2 in the archive"},
-		"no test batch":       {with(func(e []entry) []entry { return e[:4] }), "found no bin/test in the archive"},
-		"empty":               {with(func([]entry) []entry { return nil }), "found no bin/1 in the archive"},
-		"short batch":         {body(2, tinyFirst[:26]), "found 26 bytes in bin/1, expected 39"},
-		"long test batch":     {body(4, append(bytes.Clone(tinyTest), 0)), "found 53 bytes in bin/test, expected 52"},
-		"another head":        {body(4, tinyTest[26:]), "of bin/test, expected " + sumOf(tinyHead)},
-		"one bit":             {body(2, flipped), "found SHA-256 " + sumOf(flipped) + " of bin/1, expected " + sumOf(tinyFirst)},
-		"twice":               {add(entry{"bin/1", tinyFirst, 0}), "found bin/1 twice"},
-		"path traversal":      {add(entry{"bin/../../x", nil, 0}), `found "bin/../../x" in the archive, a name that leads out of it`},
+		"no training batch": {with(func(e []entry) []entry { return append(e[:3:3], e[4]) }),
+			"found no bin/2 in the archive"},
+		"no test batch":   {with(func(e []entry) []entry { return e[:4] }), "found no bin/test in the archive"},
+		"empty":           {with(func([]entry) []entry { return nil }), "found no bin/1 in the archive"},
+		"short batch":     {body(2, tinyFirst[:26]), "found 26 bytes in bin/1, expected 39"},
+		"long test batch": {body(4, append(bytes.Clone(tinyTest), 0)), "found 53 bytes in bin/test, expected 52"},
+		"another head":    {body(4, tinyTest[26:]), "of bin/test, expected " + sumOf(tinyHead)},
+		"one bit": {body(2, flipped),
+			"found SHA-256 " + sumOf(flipped) + " of bin/1, expected " + sumOf(tinyFirst)},
+		"twice": {add(entry{"bin/1", tinyFirst, 0}), "found bin/1 twice"},
+		"path traversal": {add(entry{"bin/../../x", nil, 0}),
+			`found "bin/../../x" in the archive, a name that leads out of it`},
 		"absolute path":       {add(entry{"/bin/1", nil, 0}), "a name that leads out of it"},
 		"symbolic link":       {add(entry{"bin/x", nil, tar.TypeSymlink}), "neither a file nor a folder"},
 		"truncated in a file": {good[:len(good)-30], "is cut off after"},
 		"no gzip trailer":     {good[:len(good)-4], "after the last file of the archive: unexpected EOF"},
-		"damaged gzip":        {append(bytes.Clone(good[:len(good)-8]), 1, 2, 3, 4, 5, 6, 7, 8), "gzip: invalid checksum"},
-		"a web page":          {[]byte("<!doctype html>" + string(make([]byte, 2000))), "found 0 of 3 files and then no more of a tar archive"},
-		"nothing":             {nil, "found a file of 0 bytes"},
+		"damaged gzip": {append(bytes.Clone(good[:len(good)-8]), 1, 2, 3, 4, 5, 6, 7, 8),
+			"gzip: invalid checksum"},
+		"a web page": {[]byte("<!doctype html>" + string(make([]byte, 2000))),
+			"found 0 of 3 files and then no more of a tar archive"},
+		"nothing": {nil, "found a file of 0 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := tiny(t, nil)
@@ -242,37 +260,5 @@ func TestInterleave(t *testing.T) {
 				require.Equal(t, channels[c*area+p], pixels[3*p+c])
 			}
 		}
-	})
-}
-
-func TestHalf(t *testing.T) {
-	im, err := newImages(Images{Name: CIFAR10, Height: 2, Width: 4, Channels: 2, Labels: []uint8{7, 8},
-		Pixels: []uint8{
-			0, 255, 1, 255, 9, 1, 9, 1,
-			0, 255, 0, 255, 9, 1, 9, 2,
-			0, 10, 1, 20, 2, 3, 2, 3,
-			1, 30, 1, 40, 2, 3, 3, 4,
-		}})
-	require.NoError(t, err)
-	half, err := im.Half()
-	require.NoError(t, err)
-	require.Equal(t, []int{2, 1, 2, 2}, []int{half.Len(), half.Height, half.Width, half.Channels})
-	require.Equal(t, []uint8{0, 255, 9, 1, 1, 25, 2, 3}, half.Pixels, "¼ and ¼ down, ¾ up")
-	require.Equal(t, im.Labels, half.Labels)
-	require.NotEqual(t, im.Fingerprint, half.Fingerprint)
-	_, err = half.Half()
-	require.ErrorContains(t, err, "found images of 1×2 pixels, expected even numbers")
-}
-
-func TestHalfIsTheNearestToTheMean(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "pixels")
-		im, err := newImages(Images{Height: 2, Width: 2, Channels: 1, Pixels: p, Labels: []uint8{0}})
-		require.NoError(t, err)
-		half, err := im.Half()
-		require.NoError(t, err)
-		mean := float64(int(p[0])+int(p[1])+int(p[2])+int(p[3])) / 4
-		require.InDelta(t, mean, float64(half.Pixels[0]), 0.5)
-		require.GreaterOrEqual(t, float64(half.Pixels[0]), mean-0.25, "a half goes up")
 	})
 }

@@ -37,6 +37,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nasml/lab/nasml/images"
 )
 
 // What can be wrong with a file; errors.Is tells them apart.
@@ -103,7 +105,13 @@ func open() (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &library{dir: dir, sets: publishers, client: http.DefaultClient, pause: time.Second / 2, stall: 30 * time.Second}, nil
+	return &library{
+		dir:    dir,
+		sets:   publishers,
+		client: http.DefaultClient,
+		pause:  time.Second / 2,
+		stall:  30 * time.Second,
+	}, nil
 }
 
 func (l *library) load(ctx context.Context, name Name, split Split) (*Images, error) {
@@ -130,7 +138,7 @@ func (l *library) load(ctx context.Context, name Name, split Split) (*Images, er
 		return nil, fmt.Errorf("%s %s: %w", name, split, err)
 	}
 	im.Name, im.Split = name, split
-	return newImages(im)
+	return images.New(im)
 }
 
 func unknownSplit(name Name, split Split, known ...Split) error {
@@ -181,7 +189,11 @@ func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 			body, at, err = b, p, e
 		}
 	}
-	todo := fmt.Sprintf("run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in its place", name)
+	todo := fmt.Sprintf(
+		"run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in "+
+			"its place",
+		name,
+	)
 	if f.ByHand != "" {
 		todo = f.ByHand
 	}
@@ -189,7 +201,13 @@ func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	case errors.Is(err, ErrMissing):
 		return nil, l.path(f), fmt.Errorf("%s: %w; %s", l.path(f), err, f.howToGet(name))
 	case errors.Is(err, ErrIncomplete):
-		return body, at, fmt.Errorf("%s: %w, which is enough for the splits %q; for all, %s", at, err, l.sets[name].splits(len(body)), todo)
+		return body, at, fmt.Errorf(
+			"%s: %w, which is enough for the splits %q; for all, %s",
+			at,
+			err,
+			l.sets[name].splits(len(body)),
+			todo,
+		)
 	case errors.Is(err, ErrBroken):
 		return nil, at, fmt.Errorf("%s: %w; %s", at, err, todo)
 	default: // the operating system's own words, with the path
@@ -202,7 +220,12 @@ func (f File) howToGet(name Name) string {
 	if f.ByHand != "" {
 		return fmt.Sprintf("%s, and put it there, %s", f.ByHand, fromFolder(name))
 	}
-	return fmt.Sprintf("run \"go tool nasml data %s\", or get it from %s and put it there, %s", name, strings.Join(f.URLs, " or "), fromFolder(name))
+	return fmt.Sprintf(
+		"run \"go tool nasml data %s\", or get it from %s and put it there, %s",
+		name,
+		strings.Join(f.URLs, " or "),
+		fromFolder(name),
+	)
 }
 
 func fromFolder(name Name) string {
@@ -316,8 +339,14 @@ func (l *library) takeOver(from string, names []Name) error {
 		taken++
 	}
 	if taken == 0 {
-		return fmt.Errorf("%s: %w: found none of the sets %v, expected a folder such as %s with the publisher's files in it, or the name of the set whose files lie here",
-			from, ErrMissing, all, filepath.Join(from, string(all[0])))
+		return fmt.Errorf(
+			"%s: %w: found none of the sets %v, expected a folder such as %s with the publisher's files in it, or "+
+				"the name of the set whose files lie here",
+			from,
+			ErrMissing,
+			all,
+			filepath.Join(from, string(all[0])),
+		)
 	}
 	return nil
 }
@@ -437,7 +466,11 @@ func install(file *os.File, to string) error {
 func explain(err error, f File) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w; free at least %d MB there, or set NASML_DATA to a folder on another disk", err, f.Size/1_000_000+1)
+		return fmt.Errorf(
+			"%w; free at least %d MB there, or set NASML_DATA to a folder on another disk",
+			err,
+			f.Size/1_000_000+1,
+		)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w; make the folder writable, or set NASML_DATA to one that is", err)
 	}

@@ -61,7 +61,13 @@ func small(t *testing.T) (*library, map[string][]byte) {
 			Test:  idxPart(file(2, "t10k-images-idx3-ubyte.gz", 10, 6, 5), file(3, "t10k-labels-idx1-ubyte.gz", 10)),
 		}
 	}
-	return &library{dir: t.TempDir(), sets: sets, client: http.DefaultClient, pause: time.Millisecond, stall: 10 * time.Second}, content
+	return &library{
+		dir:    t.TempDir(),
+		sets:   sets,
+		client: http.DefaultClient,
+		pause:  time.Millisecond,
+		stall:  10 * time.Second,
+	}, content
 }
 
 func put(t *testing.T, dir, path string, content []byte) {
@@ -95,7 +101,12 @@ func TestLoadErrorsSayWhatToDo(t *testing.T) {
 	put(t, l.dir, path, gz(content["mnist/t10k-images-idx3-ubyte.gz"]))
 	_, err = l.load(t.Context(), MNIST, Train)
 	require.ErrorIs(t, err, ErrBroken)
-	require.ErrorContains(t, err, path+": the file is broken: found 10×6×5 images, expected 20×6×5; run \"go tool nasml data mnist\", which sets it aside")
+	require.ErrorContains(
+		t,
+		err,
+		path+": the file is broken: found 10×6×5 images, expected 20×6×5; run \"go tool nasml data mnist\", which "+
+			"sets it aside",
+	)
 
 	_, err = l.load(t.Context(), "minst", Train)
 	require.EqualError(t, err, `found data set "minst", expected one of synthetic, fashion-mnist, mnist`)
@@ -107,7 +118,10 @@ func TestLoadWhereAFileCannotBeRead(t *testing.T) {
 	l, _ := small(t)
 	path := filepath.Join(l.dir, "mnist")
 	require.NoError(t, os.MkdirAll(path, 0o755))
-	require.NoError(t, os.Symlink("train-images-idx3-ubyte.gz", filepath.Join(path, "train-images-idx3-ubyte.gz"))) // a loop, which not even root can read
+	require.NoError(
+		t,
+		os.Symlink("train-images-idx3-ubyte.gz", filepath.Join(path, "train-images-idx3-ubyte.gz")),
+	) // a loop, which not even root can read
 	_, err := l.load(t.Context(), MNIST, Train)
 	require.ErrorContains(t, err, "make it a file that can be read, or set NASML_DATA to another folder")
 	require.NotErrorIs(t, err, ErrMissing)
@@ -141,47 +155,6 @@ func TestDir(t *testing.T) {
 	t.Setenv("HOME", "")
 	_, err = Dir()
 	require.ErrorContains(t, err, "set NASML_DATA")
-}
-
-func TestClassesAndHead(t *testing.T) {
-	all, err := newImages(Images{Name: MNIST, Split: Train, Height: 1, Width: 2, Channels: 1,
-		Pixels: []uint8{0, 1, 10, 11, 20, 21, 30, 31}, Labels: []uint8{3, 0, 1, 3}})
-	require.NoError(t, err)
-	some, err := all.Classes(1, 3, 1)
-	require.NoError(t, err)
-	require.Equal(t, []uint8{3, 1, 3}, some.Labels)
-	require.Equal(t, []uint8{0, 1, 20, 21, 30, 31}, some.Pixels)
-	require.Equal(t, map[uint8]int{1: 1, 3: 2}, some.Counts())
-	require.NotEqual(t, all.Fingerprint, some.Fingerprint)
-
-	whole, err := all.Classes(0, 1, 3)
-	require.NoError(t, err)
-	require.Equal(t, all.Fingerprint, whole.Fingerprint, "the same content has the same fingerprint")
-	head, err := all.Head(2)
-	require.NoError(t, err)
-	require.Equal(t, []uint8{0, 1, 10, 11}, head.Pixels)
-	require.Equal(t, []uint8{3, 0}, head.Labels)
-	require.NotEqual(t, all.Fingerprint, head.Fingerprint)
-
-	_, err = all.Classes(1, 2)
-	require.EqualError(t, err, "mnist train: found no image of class 2, expected one of [0 1 3]")
-	_, err = all.Classes()
-	require.ErrorContains(t, err, "found no class to keep")
-	for _, n := range []int{-1, 0, 5} {
-		_, err = all.Head(n)
-		require.ErrorContains(t, err, "expected 1 to 4")
-	}
-}
-
-func TestFingerprintTellsShapesApart(t *testing.T) {
-	pixels, labels := make([]uint8, 8), make([]uint8, 2)
-	seen := map[string]bool{}
-	for _, shape := range [][3]int{{4, 1, 1}, {1, 4, 1}, {1, 1, 4}, {2, 2, 1}} {
-		im, err := newImages(Images{Height: shape[0], Width: shape[1], Channels: shape[2], Pixels: pixels, Labels: labels})
-		require.NoError(t, err)
-		seen[im.Fingerprint] = true
-	}
-	require.Len(t, seen, 4)
 }
 
 func TestStatus(t *testing.T) {
@@ -277,7 +250,12 @@ func TestImportErrors(t *testing.T) {
 	at := filepath.Join(from, "mnist", "t10k-labels-idx1-ubyte.gz")
 	require.NoError(t, os.Remove(at))
 	err = l.takeOver(from, nil)
-	require.ErrorContains(t, err, "t10k-labels-idx1-ubyte.gz: the file is missing: found none of "+at, "three of four files")
+	require.ErrorContains(
+		t,
+		err,
+		"t10k-labels-idx1-ubyte.gz: the file is missing: found none of "+at,
+		"three of four files",
+	)
 	put(t, from, "mnist/t10k-labels-idx1-ubyte.gz", gz(content["fashion-mnist/t10k-labels-idx1-ubyte.gz"]))
 	err = l.takeOver(from, nil)
 	require.ErrorIs(t, err, ErrBroken)
@@ -300,7 +278,8 @@ func TestWhereNothingCanBeWritten(t *testing.T) {
 
 func TestExplainSaysWhatToDo(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
-		syscall.ENOSPC: "no space left on device; free at least 10 MB there, or set NASML_DATA to a folder on another disk",
+		syscall.ENOSPC: "no space left on device; free at least 10 MB there, or set NASML_DATA to a folder on " +
+			"another disk",
 		syscall.EROFS:  "read-only file system; make the folder writable, or set NASML_DATA to one that is",
 		syscall.EACCES: "permission denied; make the folder writable",
 	} {

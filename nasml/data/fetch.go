@@ -200,7 +200,8 @@ func final(err error) bool {
 	var local *fs.PathError
 	var status *statusError
 	var name *net.DNSError
-	return errors.As(err, &local) || errors.As(err, &status) && !status.passing() || errors.As(err, &name) && name.IsNotFound
+	return errors.As(err, &local) || errors.As(err, &status) && !status.passing() ||
+		errors.As(err, &name) && name.IsNotFound
 }
 
 // withoutURL takes off what http.Client puts before an error: the address
@@ -248,7 +249,12 @@ var errStalled = errors.New("the server was silent for too long")
 
 // request asks for what part lacks and appends it. It returns whether the
 // server resumed, and the size that part has then.
-func (l *library) request(ctx context.Context, address string, part *os.File, progress func(int64)) (resumed bool, size int64, err error) {
+func (l *library) request(
+	ctx context.Context,
+	address string,
+	part *os.File,
+	progress func(int64),
+) (resumed bool, size int64, err error) {
 	offset, err := part.Seek(0, io.SeekEnd)
 	if err != nil {
 		return false, 0, err

@@ -23,7 +23,12 @@ import (
 
 // publisher serves content, zipped, through handle, which may misbehave
 // before or instead of calling serve, and counts the requests.
-func publisher(t *testing.T, l *library, content map[string][]byte, handle func(w http.ResponseWriter, r *http.Request, zipped []byte)) *atomic.Int64 {
+func publisher(
+	t *testing.T,
+	l *library,
+	content map[string][]byte,
+	handle func(w http.ResponseWriter, r *http.Request, zipped []byte),
+) *atomic.Int64 {
 	t.Helper()
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +68,10 @@ func ignoreRange(w http.ResponseWriter, r *http.Request, zipped []byte) {
 }
 
 // breakOff lets handle answer, but cuts the connection after n bytes.
-func breakOff(handle func(http.ResponseWriter, *http.Request, []byte), n int) func(http.ResponseWriter, *http.Request, []byte) {
+func breakOff(
+	handle func(http.ResponseWriter, *http.Request, []byte),
+	n int,
+) func(http.ResponseWriter, *http.Request, []byte) {
 	return func(w http.ResponseWriter, r *http.Request, zipped []byte) {
 		handle(&cutter{ResponseWriter: w, left: n}, r, zipped)
 	}
@@ -156,7 +164,10 @@ func TestFetchResumesInALaterRun(t *testing.T) {
 	require.Equal(t, "bytes=50-", <-first)
 	whole(t, l, MNIST)
 
-	require.NoError(t, os.Rename(filepath.Join(l.dir, path), filepath.Join(l.dir, path+".part"))) // killed just before the rename
+	require.NoError(
+		t,
+		os.Rename(filepath.Join(l.dir, path), filepath.Join(l.dir, path+".part")),
+	) // killed just before the rename
 	require.NoError(t, l.fetch(t.Context(), MNIST, nil))
 	whole(t, l, MNIST)
 }
@@ -202,7 +213,9 @@ func TestFetchTriesAgainAndNotForever(t *testing.T) {
 	whole(t, l, MNIST)
 
 	for name, handle := range map[string]func(http.ResponseWriter, *http.Request, []byte){
-		"unavailable":                        func(w http.ResponseWriter, _ *http.Request, _ []byte) { w.WriteHeader(503) },
+		"unavailable": func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			w.WriteHeader(503)
+		},
 		"breaks off where it was, no resume": breakOff(ignoreRange, 50),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +242,8 @@ func TestFetchGoesToTheNextAddress(t *testing.T) {
 
 func TestFetchErrorSaysAllThatWentWrong(t *testing.T) {
 	l, content := small(t)
-	publisher(t, l, map[string][]byte{"mnist/train-images-idx3-ubyte.gz": content["mnist/t10k-images-idx3-ubyte.gz"]}, serve)
+	publisher(t, l, map[string][]byte{"mnist/train-images-idx3-ubyte.gz": content["mnist/t10k-images-idx3-ubyte.gz"]},
+		serve)
 	publisher(t, l, nil, nil)
 	dead := httptest.NewServer(nil)
 	dead.Close()

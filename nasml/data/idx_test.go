@@ -87,16 +87,19 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"labels for images": {gz(encodeIDX([]int{20}, make([]byte, 20))), "found magic number 0x00000801, expected 0x00000803 (images)"},
-		"wrong count":       {gz(encodeIDX([]int{19, 6, 5}, make([]byte, 19*30))), "found 19×6×5 images, expected 20×6×5"},
-		"truncated gzip":    {zipped[:len(zipped)-9], "is cut off after"},
-		"no gzip trailer":   {zipped[:len(zipped)-8], "is cut off after 616 bytes"},
-		"only a beginning":  {zipped[:5], "found the beginning of a gzip file, and then: unexpected EOF"},
-		"damaged gzip":      {append(bytes.Clone(zipped[:len(zipped)-8]), 1, 2, 3, 4, 5, 6, 7, 8), "gzip: invalid checksum"},
-		"one bit flipped":   {gz(flipped), "expected " + f.SHA256},
-		"a web page":        {[]byte("<!doctype html>"), "found magic number 0x3c21646f"},
-		"short file":        {plain[:100], "cut off after 100 bytes (uncompressed), expected all of 616"},
-		"empty file":        {nil, "found a file of 0 bytes"},
+		"labels for images": {gz(encodeIDX([]int{20}, make([]byte, 20))),
+			"found magic number 0x00000801, expected 0x00000803 (images)"},
+		"wrong count": {gz(encodeIDX([]int{19, 6, 5}, make([]byte, 19*30))),
+			"found 19×6×5 images, expected 20×6×5"},
+		"truncated gzip":   {zipped[:len(zipped)-9], "is cut off after"},
+		"no gzip trailer":  {zipped[:len(zipped)-8], "is cut off after 616 bytes"},
+		"only a beginning": {zipped[:5], "found the beginning of a gzip file, and then: unexpected EOF"},
+		"damaged gzip": {append(bytes.Clone(zipped[:len(zipped)-8]), 1, 2, 3, 4, 5, 6, 7, 8),
+			"gzip: invalid checksum"},
+		"one bit flipped": {gz(flipped), "expected " + f.SHA256},
+		"a web page":      {[]byte("<!doctype html>"), "found magic number 0x3c21646f"},
+		"short file":      {plain[:100], "cut off after 100 bytes (uncompressed), expected all of 616"},
+		"empty file":      {nil, "found a file of 0 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file.gz")

@@ -34,7 +34,8 @@ var imagenet16 = func() set {
 
 func imagenetFile(base, sum string) File {
 	return File{Path: path.Join(string(ImageNet16), base), MD5: sum, Classes: imagenetKept,
-		ByHand: "get Imagenet16_train.zip and Imagenet16_val.zip (the pickled batches, not the npz files) from https://image-net.org/download-images.php, which asks for an account, unzip them"}
+		ByHand: "get Imagenet16_train.zip and Imagenet16_val.zip (the pickled batches, not the npz files) from " +
+			"https://image-net.org/download-images.php, which asks for an account, unzip them"}
 }
 
 // pickledRecords returns the images of the first classes of a pickled batch as
@@ -53,13 +54,22 @@ func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	}
 	labels, ok := batch.get("labels").(*[]any)
 	if !ok || len(*labels)*size != len(pixels) {
-		return nil, fmt.Errorf("found %s for labels, expected a list of %d", describe(batch.get("labels")), len(pixels)/size)
+		return nil, fmt.Errorf(
+			"found %s for labels, expected a list of %d",
+			describe(batch.get("labels")),
+			len(pixels)/size,
+		)
 	}
 	var records []byte
 	for i, l := range *labels {
 		label, ok := l.(int)
 		if !ok || label < 1 || label > imagenetClasses {
-			return nil, fmt.Errorf("found %s for the label of image %d, expected 1 to %d", describe(l), i, imagenetClasses)
+			return nil, fmt.Errorf(
+				"found %s for the label of image %d, expected 1 to %d",
+				describe(l),
+				i,
+				imagenetClasses,
+			)
 		}
 		if label <= classes {
 			records = append(records, byte(label-1))

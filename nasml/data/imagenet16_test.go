@@ -41,14 +41,24 @@ type batchPickle struct {
 }
 
 func goodPickle() batchPickle {
-	return batchPickle{rows: 2, columns: 3, call: "numpy.core.multiarray\n_reconstruct\n", dtype: "u1", fortran: 0x89, labels: []byte{'K', 3, 'M', 0xe8, 3}, bytes: 2 * 768}
+	return batchPickle{
+		rows:    2,
+		columns: 3,
+		call:    "numpy.core.multiarray\n_reconstruct\n",
+		dtype:   "u1",
+		fortran: 0x89,
+		labels:  []byte{'K', 3, 'M', 0xe8, 3},
+		bytes:   2 * 768,
+	}
 }
 
 func (p batchPickle) encode() []byte {
 	var b bytes.Buffer
-	b.WriteString("\x80\x03}q\x00(X\x04\x00\x00\x00dataq\x01c" + p.call + "q\x02cnumpy\nndarray\nq\x03K\x00\x85q\x04C\x01bq\x05\x87q\x06Rq\x07(K\x01")
+	b.WriteString("\x80\x03}q\x00(X\x04\x00\x00\x00dataq\x01c" + p.call +
+		"q\x02cnumpy\nndarray\nq\x03K\x00\x85q\x04C\x01bq\x05\x87q\x06Rq\x07(K\x01")
 	b.Write([]byte{'K', p.rows, 'M', 0, p.columns, 0x86})
-	b.WriteString("cnumpy\ndtype\nX\x02\x00\x00\x00" + p.dtype + "K\x00K\x01\x87R(K\x03X\x01\x00\x00\x00|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb")
+	b.WriteString("cnumpy\ndtype\nX\x02\x00\x00\x00" + p.dtype +
+		"K\x00K\x01\x87R(K\x03X\x01\x00\x00\x00|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb")
 	b.Write([]byte{p.fortran, 'B', byte(p.bytes), byte(p.bytes >> 8), 0, 0})
 	for i := range p.bytes {
 		b.WriteByte(byte(i / 768 * 100))
@@ -86,7 +96,10 @@ func TestLoadImageNet16(t *testing.T) {
 		return f
 	}
 	one, two := numpyPickle(t, "imagenet16-protocol3.gz"), goodPickle().encode()
-	l.sets[ImageNet16][Train] = part{files: []File{file("train_data_batch_1", one), file("train_data_batch_2", two)}, images: images}
+	l.sets[ImageNet16][Train] = part{
+		files:  []File{file("train_data_batch_1", one), file("train_data_batch_2", two)},
+		images: images,
+	}
 	l.sets[ImageNet16][Test] = part{files: []File{file("val_data", append(bytes.Clone(two), 0))}, images: images}
 
 	im, err := l.load(t.Context(), ImageNet16, Train)
@@ -102,10 +115,12 @@ func TestLoadImageNet16(t *testing.T) {
 	_, err = l.load(t.Context(), ImageNet16, Test)
 	require.ErrorContains(t, err, "found MD5 ")
 	require.NoError(t, os.Remove(l.path(l.sets[ImageNet16][Test].files[0])))
-	for _, err := range []error{func() error { _, err := l.load(t.Context(), ImageNet16, Test); return err }(), l.fetch(t.Context(), ImageNet16, nil)} {
+	_, loaded := l.load(t.Context(), ImageNet16, Test)
+	for _, err := range []error{loaded, l.fetch(t.Context(), ImageNet16, nil)} {
 		require.ErrorIs(t, err, ErrMissing)
 		require.ErrorContains(t, err, "imagenet16-120/val_data: the file is missing")
-		require.ErrorContains(t, err, "https://image-net.org/download-images.php, which asks for an account, unzip them, and put it there")
+		require.ErrorContains(t, err,
+			"https://image-net.org/download-images.php, which asks for an account, unzip them, and put it there")
 	}
 
 	from := t.TempDir()
@@ -129,19 +144,29 @@ func TestPickledRecordsNamesWhatIsWrong(t *testing.T) {
 		pickle []byte
 		want   string
 	}{
-		"runs a command":      {[]byte("\x80\x03cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), `found "os.system" in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of it was run`},
-		"evaluates":           {with(func(p *batchPickle) { p.call = "builtins\neval\n" }), `found "builtins.eval"`},
-		"calls an array":      {with(func(p *batchPickle) { p.call = "numpy\nndarray\n" }), "found a call of something else"},
-		"protocol 0":          {[]byte("(dp0\nVdata\np1\n"), "found instruction 0x64 in the pickle"},
-		"floats":              {with(func(p *batchPickle) { p.dtype = "f4" }), "data: found another numpy array, expected one of bytes"},
-		"Fortran order":       {with(func(p *batchPickle) { p.fortran = 0x88 }), "data: found another numpy array"},
-		"images of 32×32":     {with(func(p *batchPickle) { p.columns = 12 }), "data: found a numpy array of 1536 bytes, expected one of N×768 of them"},
-		"too few bytes":       {with(func(p *batchPickle) { p.bytes-- }), "data: found a numpy array of 1535 bytes"},
-		"too few labels":      {with(func(p *batchPickle) { p.labels = []byte{'K', 1} }), "found a list of 1 for labels, expected a list of 2"},
-		"label 0":             {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'K', 0} }), "found 0 for the label of image 1, expected 1 to 1000"},
-		"label 1001":          {with(func(p *batchPickle) { p.labels = []byte{'M', 0xe9, 3, 'K', 0} }), "found 1001 for the label of image 0"},
-		"label −1":            {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'J', 255, 255, 255, 255} }), "found -1 for the label of image 1"},
-		"label None":          {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'N'} }), "found nothing for the label of image 1"},
+		"runs a command": {[]byte("\x80\x03cos\nsystem\nX\x02\x00\x00\x00ls\x85R."),
+			`found "os.system" in the pickle, ` +
+				`expected only numpy arrays, numbers, texts and containers; nothing of it was run`},
+		"evaluates": {with(func(p *batchPickle) { p.call = "builtins\neval\n" }), `found "builtins.eval"`},
+		"calls an array": {with(func(p *batchPickle) { p.call = "numpy\nndarray\n" }),
+			"found a call of something else"},
+		"protocol 0": {[]byte("(dp0\nVdata\np1\n"), "found instruction 0x64 in the pickle"},
+		"floats": {with(func(p *batchPickle) { p.dtype = "f4" }),
+			"data: found another numpy array, expected one of bytes"},
+		"Fortran order": {with(func(p *batchPickle) { p.fortran = 0x88 }), "data: found another numpy array"},
+		"images of 32×32": {with(func(p *batchPickle) { p.columns = 12 }),
+			"data: found a numpy array of 1536 bytes, expected one of N×768 of them"},
+		"too few bytes": {with(func(p *batchPickle) { p.bytes-- }), "data: found a numpy array of 1535 bytes"},
+		"too few labels": {with(func(p *batchPickle) { p.labels = []byte{'K', 1} }),
+			"found a list of 1 for labels, expected a list of 2"},
+		"label 0": {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'K', 0} }),
+			"found 0 for the label of image 1, expected 1 to 1000"},
+		"label 1001": {with(func(p *batchPickle) { p.labels = []byte{'M', 0xe9, 3, 'K', 0} }),
+			"found 1001 for the label of image 0"},
+		"label −1": {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'J', 255, 255, 255, 255} }),
+			"found -1 for the label of image 1"},
+		"label None": {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'N'} }),
+			"found nothing for the label of image 1"},
 		"a number":            {[]byte("\x80\x03K\x01."), "found something else than one dictionary"},
 		"an empty dictionary": {[]byte("\x80\x03}."), "data: found nothing, expected a numpy array"},
 		"nothing":             {nil, "found a pickle that is cut off"},
@@ -151,7 +176,8 @@ func TestPickledRecordsNamesWhatIsWrong(t *testing.T) {
 		"mark after values":   {[]byte("\x80\x03K\x01(\x85"), "found an instruction without its values"},
 		"no mark":             {[]byte("\x80\x03t"), "found an end without its beginning"},
 		"endless name":        {[]byte("\x80\x03cnumpy"), "cut off in a name"},
-		"2 GB of text":        {[]byte("\x80\x03X\xff\xff\xff\x7fabc"), "cut off: 3 bytes are left, expected 2147483647"},
+		"2 GB of text": {[]byte("\x80\x03X\xff\xff\xff\x7fabc"),
+			"cut off: 3 bytes are left, expected 2147483647"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := pickledRecords(c.pickle, 120)

@@ -93,20 +93,32 @@ func TestReviewArchivesThatAreWrong(t *testing.T) {
 		archive []byte
 		says    string
 	}{
-		"cut off":        {whole[:len(whole)/2], "of 12 reviews and then no more of a tar archive"},
-		"wrong sum":      {flipped, "gzip: invalid checksum"},
-		"not a tar":      {[]byte("<html>404</html>"), "found 0 of 12 reviews and then no more of a tar archive"},
-		"empty":          {nil, "found a file of 0 bytes"},
-		"climbs out":     {add(entry{"aclImdb/../../home/.profile", nil, 0}), `found "aclImdb/../../home/.profile" in the archive, a name that leads out of it`},
-		"absolute":       {add(entry{"/etc/cron.d/x", nil, 0}), "a name that leads out of it"},
-		"link":           {add(entry{"aclImdb/train/pos/link", nil, tar.TypeSymlink}), "which is neither a file nor a folder"},
-		"hard link":      {add(entry{"aclImdb/train/pos/9_9.txt", nil, tar.TypeLink}), "which is neither a file nor a folder"},
-		"one more":       {add(entry{"aclImdb/train/pos/3_9.txt", nil, 0}), "found 3, 4, 3 and 3 reviews in train/neg, train/pos, test/neg and test/pos of the archive, expected 3 in each"},
-		"one less":       {with(func(all []entry) []entry { return all[:len(all)-1] }), "found 3, 2, 3 and 3 reviews"},
-		"twice":          {add(entry{"aclImdb/./train/pos/1_9.txt", nil, 0}), "found the train review 1 of label 1 twice in the archive, expected it once"},
-		"number missing": {with(func(all []entry) []entry { all[len(all)-1].name = "aclImdb/train/pos/5_9.txt"; return all }), "found no train review 0 of label 1 in the archive, expected the numbers 0 to 2"},
-		"stars":          {with(func(all []entry) []entry { all[len(all)-1].name = "aclImdb/train/pos/0_4.txt"; return all }), "with 4 stars, expected 7 to 10 for pos"},
-		"name":           {add(entry{"aclImdb/test/neg/first.txt", nil, 0}), "expected a name like 17_9.txt"},
+		"cut off":   {whole[:len(whole)/2], "of 12 reviews and then no more of a tar archive"},
+		"wrong sum": {flipped, "gzip: invalid checksum"},
+		"not a tar": {[]byte("<html>404</html>"), "found 0 of 12 reviews and then no more of a tar archive"},
+		"empty":     {nil, "found a file of 0 bytes"},
+		"climbs out": {add(entry{"aclImdb/../../home/.profile", nil, 0}),
+			`found "aclImdb/../../home/.profile" in the archive, a name that leads out of it`},
+		"absolute": {add(entry{"/etc/cron.d/x", nil, 0}), "a name that leads out of it"},
+		"link": {add(entry{"aclImdb/train/pos/link", nil, tar.TypeSymlink}),
+			"which is neither a file nor a folder"},
+		"hard link": {add(entry{"aclImdb/train/pos/9_9.txt", nil, tar.TypeLink}),
+			"which is neither a file nor a folder"},
+		"one more": {add(entry{"aclImdb/train/pos/3_9.txt", nil, 0}),
+			"found 3, 4, 3 and 3 reviews in train/neg, train/pos, test/neg and test/pos of the archive, " +
+				"expected 3 in each"},
+		"one less": {with(func(all []entry) []entry { return all[:len(all)-1] }), "found 3, 2, 3 and 3 reviews"},
+		"twice": {add(entry{"aclImdb/./train/pos/1_9.txt", nil, 0}),
+			"found the train review 1 of label 1 twice in the archive, expected it once"},
+		"number missing": {with(func(all []entry) []entry {
+			all[len(all)-1].name = "aclImdb/train/pos/5_9.txt"
+			return all
+		}), "found no train review 0 of label 1 in the archive, expected the numbers 0 to 2"},
+		"stars": {with(func(all []entry) []entry {
+			all[len(all)-1].name = "aclImdb/train/pos/0_4.txt"
+			return all
+		}), "with 4 stars, expected 7 to 10 for pos"},
+		"name": {add(entry{"aclImdb/test/neg/first.txt", nil, 0}), "expected a name like 17_9.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := reviewLibrary(t, 3, c.archive)
@@ -134,7 +146,10 @@ func TestReviewArchiveMissing(t *testing.T) {
 func TestReviewThatIsTooLarge(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	require.NoError(t, w.WriteHeader(&tar.Header{Name: "aclImdb/test/neg/0_1.txt", Typeflag: tar.TypeReg, Size: 1 << 40}))
+	require.NoError(
+		t,
+		w.WriteHeader(&tar.Header{Name: "aclImdb/test/neg/0_1.txt", Typeflag: tar.TypeReg, Size: 1 << 40}),
+	)
 	_, err := readReviews(&b, 1)
 	require.ErrorContains(t, err, "found 1099511627776 bytes in aclImdb/test/neg/0_1.txt")
 }
@@ -142,7 +157,9 @@ func TestReviewThatIsTooLarge(t *testing.T) {
 // What is downloaded has to be the publisher's file, byte for byte.
 func TestDownloadedReviewsHaveThePublishersSum(t *testing.T) {
 	archive := gz(tarball(reviewEntries(2)...))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }),
+	)
 	defer server.Close()
 	for name, c := range map[string]struct{ sum, says string }{
 		"right": {sumOf(archive), ""},

@@ -33,11 +33,22 @@ const Archs201 = 15625
 func NewArch201(choice []int) (Arch201, error) {
 	var a Arch201
 	if len(choice) != len(a) {
-		return a, fmt.Errorf("found %d operations %v, expected one for each of the %d edges of NAS-Bench-201", len(choice), choice, len(a))
+		return a, fmt.Errorf(
+			"found %d operations %v, expected one for each of the %d edges of NAS-Bench-201",
+			len(choice),
+			choice,
+			len(a),
+		)
 	}
 	for e, op := range choice {
 		if op < 0 || op >= len(Ops201) {
-			return a, fmt.Errorf("found operation %d on edge %s, expected 0 to %d: %s", op, edges201[e].name, len(Ops201)-1, strings.Join(Ops201[:], ", "))
+			return a, fmt.Errorf(
+				"found operation %d on edge %s, expected 0 to %d: %s",
+				op,
+				edges201[e].name,
+				len(Ops201)-1,
+				strings.Join(Ops201[:], ", "),
+			)
 		}
 		a[e] = uint8(op)
 	}
@@ -108,7 +119,11 @@ func ParseArch201(s string) (Arch201, error) {
 		a[e], rest = op, tail
 	}
 	if rest != "" {
-		return Arch201{}, fmt.Errorf("found architecture %q, expected nothing after its six edges, where %q stands", s, rest)
+		return Arch201{}, fmt.Errorf(
+			"found architecture %q, expected nothing after its six edges, where %q stands",
+			s,
+			rest,
+		)
 	}
 	return a, nil
 }
@@ -131,7 +146,8 @@ type Task201 string
 // TaskCIFAR10Valid and TaskCIFAR10 have the same test images and are several
 // points of accuracy apart.
 const (
-	TaskCIFAR10Valid Task201 = "cifar10-valid"  // 25,000 training images of CIFAR-10; Valid: the other 25,000; Test: the 10,000
+	// 25,000 training images of CIFAR-10; Valid: the other 25,000; Test: the 10,000
+	TaskCIFAR10Valid Task201 = "cifar10-valid"
 	TaskCIFAR10      Task201 = "cifar10"        // all 50,000 training images; Test: the 10,000; no validation set
 	TaskCIFAR100     Task201 = "cifar100"       // all 50,000; Valid and Test: 5,000 each of the test images
 	TaskImageNet16   Task201 = "ImageNet16-120" // 151,700 images of 16×16; Valid and Test: 3,000 each
@@ -232,7 +248,12 @@ func (b *NASBench201) Accuracy(a Arch201, q Query201) (float64, error) {
 	if x := column[a.Number()]; !math.IsNaN(x) {
 		return x, nil
 	}
-	return 0, fmt.Errorf("%s: found no %s of %s, expected fewer trials: ask for trial 1 or 2, or for the mean", b.path, q, a)
+	return 0, fmt.Errorf(
+		"%s: found no %s of %s, expected fewer trials: ask for trial 1 or 2, or for the mean",
+		b.path,
+		q,
+		a,
+	)
 }
 
 // Column returns an accuracy of every architecture, at its Number, as a copy.
@@ -265,7 +286,15 @@ func (b *NASBench201) find(q Query201) ([]float64, error) {
 		}
 	}
 	if has == nil {
-		return nil, fmt.Errorf("%s: found no task %q, expected one of %s, %s, %s, %s with numbers in this table", b.path, q.Task, TaskCIFAR10Valid, TaskCIFAR10, TaskCIFAR100, TaskImageNet16)
+		return nil, fmt.Errorf(
+			"%s: found no task %q, expected one of %s, %s, %s, %s with numbers in this table",
+			b.path,
+			q.Task,
+			TaskCIFAR10Valid,
+			TaskCIFAR10,
+			TaskCIFAR100,
+			TaskImageNet16,
+		)
 	}
 	return nil, fmt.Errorf("%s: found no %s, expected one of: %s", b.path, q, strings.Join(has, "; "))
 }
@@ -276,6 +305,30 @@ func (b *NASBench201) find(q Query201) ([]float64, error) {
 func (b *NASBench201) EpochSeconds(a Arch201) (float64, error) {
 	seconds, err := b.cost(a, b.table.Seconds, secondsColumn)
 	return seconds / 200, err
+}
+
+// Searched returns what a search on TaskCIFAR10Valid asks of the architectures,
+// at their Numbers: the accuracy on the validation images after so many epochs,
+// mean over trials, and the seconds of an epoch. Its errors are those of Column
+// and EpochSeconds.
+func (b *NASBench201) Searched(epochs int) (accuracy, epochSeconds []float64, err error) {
+	q := Query201{Task: TaskCIFAR10Valid, Split: Valid, Epochs: epochs, Release: ReleaseNB201, Trial: Mean}
+	if accuracy, err = b.Column(q); err != nil {
+		return nil, nil, err
+	}
+	epochSeconds = make([]float64, Archs201)
+	for n := range epochSeconds {
+		if epochSeconds[n], err = b.EpochSeconds(Arch201At(n)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return accuracy, epochSeconds, nil
+}
+
+// Number is that of an architecture, given by its operations (NewArch201).
+func (b *NASBench201) Number(arch []int) (int, error) {
+	a, err := NewArch201(arch)
+	return a.Number(), err
 }
 
 // Params returns the number of weights of the network for CIFAR-10 (C = 16,

@@ -106,7 +106,12 @@ func (o *original201) readFolder(ctx context.Context, advance func(done, total i
 				results[i], err = o.takeResult(i, d)
 			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: %w: %w; put an intact file in its place", filepath.Join(o.path, base), ErrBroken, err)
+				return fmt.Errorf(
+					"%s: %w: %w; put an intact file in its place",
+					filepath.Join(o.path, base),
+					ErrBroken,
+					err,
+				)
 			}
 			return nil // that one is missing is said once, with how many are
 		})
@@ -134,7 +139,11 @@ func (o *original201) readPickle(base string) (*dict, error) {
 
 // readWhole reads all architectures from one file, which open makes a stream
 // of pickles.
-func (o *original201) readWhole(ctx context.Context, open func(io.Reader) (io.Reader, error), advance func(done, total int64)) error {
+func (o *original201) readWhole(
+	ctx context.Context,
+	open func(io.Reader) (io.Reader, error),
+	advance func(done, total int64),
+) error {
 	f, err := os.Open(o.path)
 	if err != nil {
 		return err
@@ -157,13 +166,25 @@ func (o *original201) readWhole(ctx context.Context, open func(io.Reader) (io.Re
 	}
 	infos, ok := v.get("arch2infos").(*dict)
 	if !ok {
-		return fmt.Errorf("%s: found %s for arch2infos: %w, expected a dictionary", o.path, describe(v.get("arch2infos")), ErrBroken)
+		return fmt.Errorf(
+			"%s: found %s for arch2infos: %w, expected a dictionary",
+			o.path,
+			describe(v.get("arch2infos")),
+			ErrBroken,
+		)
 	}
 	for _, e := range infos.entries {
 		i, ok := e.key.(int)
 		d, isDict := e.value.(*dict)
 		if !ok || !isDict || i < 0 || i >= len(o.archs) {
-			return fmt.Errorf("%s: found architecture %s with %s: %w, expected 0 to %d with a dictionary", o.path, describe(e.key), describe(e.value), ErrBroken, len(o.archs)-1)
+			return fmt.Errorf(
+				"%s: found architecture %s with %s: %w, expected 0 to %d with a dictionary",
+				o.path,
+				describe(e.key),
+				describe(e.value),
+				ErrBroken,
+				len(o.archs)-1,
+			)
 		}
 		if o.results[i], err = o.takeResult(i, d); err != nil {
 			return fmt.Errorf("%s: %w: %w; put an intact file in its place", o.path, ErrBroken, err)
@@ -250,7 +271,11 @@ func skipTorchHead(r io.Reader) (io.Reader, error) {
 			return nil, err
 		}
 		if !want(v) {
-			return nil, fmt.Errorf("found %s as pickle %d of the file, expected the head that torch.save writes", describe(v), i+1)
+			return nil, fmt.Errorf(
+				"found %s as pickle %d of the file, expected the head that torch.save writes",
+				describe(v),
+				i+1,
+			)
 		}
 	}
 	return u.in, nil
@@ -358,7 +383,11 @@ func takeTrials(d *dict) ([]trial201, error) {
 		key, ok := e.key.(tuple)
 		result, isDict := e.value.(*dict)
 		if !ok || len(key) != 2 || !isDict {
-			return nil, fmt.Errorf("found %s under %s in all_results, expected a dictionary under (data set, seed)", describe(e.value), describe(e.key))
+			return nil, fmt.Errorf(
+				"found %s under %s in all_results, expected a dictionary under (data set, seed)",
+				describe(e.value),
+				describe(e.key),
+			)
 		}
 		t, err := takeTrial(key, result)
 		if err != nil {
@@ -388,13 +417,22 @@ func takeTrial(key tuple, d *dict) (trial201, error) {
 	ok[3] = isDict
 	if i := slices.Index(ok[:], false); i >= 0 {
 		field := []string{"seed", "epochs", "params", "eval_acc1es"}[i]
-		return t, fmt.Errorf("found %s for %s, expected a number, or a dictionary for eval_acc1es", describe(d.get(field)), field)
+		return t, fmt.Errorf(
+			"found %s for %s, expected a number, or a dictionary for eval_acc1es",
+			describe(d.get(field)),
+			field,
+		)
 	}
 	for _, e := range evaluated.entries {
 		set, epoch, _ := cutEpoch(e.key)
 		x, ok := float201(e.value)
 		if !ok || x < 0 || x > 100 || epoch != t.epochs-1 {
-			return t, fmt.Errorf("found %s for %v, expected an accuracy from 0 to 100 percent after epoch %d", describe(e.value), e.key, t.epochs-1)
+			return t, fmt.Errorf(
+				"found %s for %v, expected an accuracy from 0 to 100 percent after epoch %d",
+				describe(e.value),
+				e.key,
+				t.epochs-1,
+			)
 		}
 		t.accuracy[set] = x
 	}
@@ -418,7 +456,11 @@ func (d *dict) get201() any {
 func (o *original201) takeArchs(d *dict) error {
 	list, ok := d.get("meta_archs").(*[]any)
 	if !ok {
-		return fmt.Errorf("found %s for meta_archs: %w, expected a list of architectures", describe(d.get("meta_archs")), ErrBroken)
+		return fmt.Errorf(
+			"found %s for meta_archs: %w, expected a list of architectures",
+			describe(d.get("meta_archs")),
+			ErrBroken,
+		)
 	}
 	for i, v := range *list {
 		text, _ := v.(string)
@@ -441,24 +483,47 @@ func (o *original201) takeResult(index int, d *dict) (result201, error) {
 			continue
 		}
 		if !isDict {
-			return nil, fmt.Errorf("architecture %d: found %s for %s, expected a dictionary", index, describe(e.value), name)
+			return nil, fmt.Errorf(
+				"architecture %d: found %s for %s, expected a dictionary",
+				index,
+				describe(e.value),
+				name,
+			)
 		}
 		if arch := state.get("arch_str"); arch != o.archs[index] {
-			return nil, fmt.Errorf("architecture %d: found results of %s, expected those of %s, as in meta_archs", index, describe(arch), o.archs[index])
+			return nil, fmt.Errorf(
+				"architecture %d: found results of %s, expected those of %s, as in meta_archs",
+				index,
+				describe(arch),
+				o.archs[index],
+			)
 		}
 		trials, ok := state.get("all_results").([]trial201)
 		if !ok {
-			return nil, fmt.Errorf("architecture %d: found %s for all_results, expected a dictionary", index, describe(state.get("all_results")))
+			return nil, fmt.Errorf(
+				"architecture %d: found %s for all_results, expected a dictionary",
+				index,
+				describe(state.get("all_results")),
+			)
 		}
 		for _, t := range trials {
 			if t.epochs != epochs {
-				return nil, fmt.Errorf("architecture %d, schedule %s: found a training of %d epochs, expected %d", index, name, t.epochs, epochs)
+				return nil, fmt.Errorf(
+					"architecture %d, schedule %s: found a training of %d epochs, expected %d",
+					index,
+					name,
+					t.epochs,
+					epochs,
+				)
 			}
 		}
 		r[epochs] = trials
 	}
 	if len(r) == 0 {
-		return nil, fmt.Errorf("architecture %d: found none of the schedules 12 and 200 (less and full), expected both", index)
+		return nil, fmt.Errorf(
+			"architecture %d: found none of the schedules 12 and 200 (less and full), expected both",
+			index,
+		)
 	}
 	return r, nil
 }

@@ -61,7 +61,8 @@ func TestReadOriginal201(t *testing.T) {
 		"params_m_c10": 0.802426, "train_time_s_e200_c10valid": 2169.641375541687,
 	}
 	nb201 := map[string]float64{
-		"e200_c10valid_val": 90.76933332438152, "e200_c10valid_test": 90.51333333333332, "e200_c100_val": 69.82666660970052, "e200_in16_test": 44.033333248562286,
+		"e200_c10valid_val": 90.76933332438152, "e200_c10valid_test": 90.51333333333332,
+		"e200_c100_val": 69.82666660970052, "e200_in16_test": 44.033333248562286,
 		"e12_c10valid_val": 82.83399999389648, "e12_c100_val": 57.79999996948242,
 		"params_m_c10": 0.802426, "train_time_s_e200_c10valid": 2169.641375541687,
 	}
@@ -184,7 +185,8 @@ func TestOriginal201CutOff(t *testing.T) {
 func TestReadOriginal201Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, path := range []string{unzipTo(t, "legacy.pth.gz", filepath.Join(t.TempDir(), "NAS-Bench-201-v1_0-tiny.pth")), tiny201 + "NATS-tss-v1_0-tiny-simple"} {
+	legacy := unzipTo(t, "legacy.pth.gz", filepath.Join(t.TempDir(), "NAS-Bench-201-v1_0-tiny.pth"))
+	for _, path := range []string{legacy, tiny201 + "NATS-tss-v1_0-tiny-simple"} {
 		_, err := readOriginal201(ctx, path, nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, ErrBroken)
@@ -193,7 +195,8 @@ func TestReadOriginal201Cancelled(t *testing.T) {
 
 // torchHead is what torch.save wrote before its pickle until PyTorch 1.6.
 func torchHead() []byte {
-	return []byte("\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + "\x80\x02M\xe9\x03." + "\x80\x02}q\x00(X\x0d\x00\x00\x00little_endianq\x01\x88u.")
+	return []byte("\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + "\x80\x02M\xe9\x03." +
+		"\x80\x02}q\x00(X\x0d\x00\x00\x00little_endianq\x01\x88u.")
 }
 
 // encode writes a value as protocol 2 does, without places.
@@ -258,7 +261,10 @@ func made201(n int, change func(arch int, trial *dict)) *dict {
 			for k, task := range tasks {
 				accuracies := &dict{}
 				for s, set := range []string{xValid, xTest, oriTest} {
-					accuracies.entries = append(accuracies.entries, keyed{fmt.Sprintf("%s@%d", set, epochs-1), made201Number(i, epochs, k, s)})
+					accuracies.entries = append(
+						accuracies.entries,
+						keyed{fmt.Sprintf("%s@%d", set, epochs-1), made201Number(i, epochs, k, s)},
+					)
 				}
 				trial := dictOf("epochs", epochs, "params", 0.5+float64(i), "eval_acc1es", accuracies,
 					"train_times", dictOf(0, 1+float64(i), 1, 2.0), "train_losses", dictOf(0, 0.25))
@@ -323,7 +329,8 @@ func TestImportNASBench201(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, (1+4711+2.0)/200, seconds, 1e-12)
 	_, err = table.Accuracy(Arch201{}, Reported201[0])
-	require.ErrorContains(t, err, "found no cifar10 test after 200 epochs (NATS-Bench", "a column of the other release is not made up")
+	require.ErrorContains(t, err, "found no cifar10 test after 200 epochs (NATS-Bench",
+		"a column of the other release is not made up")
 
 	err = ImportNASBench201(t.Context(), from, nil)
 	require.ErrorContains(t, err, "nasbench201.csv.gz is there already; move it away")
@@ -344,7 +351,16 @@ func TestInstall201OfBothReleases(t *testing.T) {
 				for _, task := range []Task201{TaskCIFAR10Valid, TaskCIFAR10, TaskCIFAR100, TaskImageNet16} {
 					for _, seed := range seeds {
 						x := shift + float64(seed-777)/111
-						r[epochs] = append(r[epochs], trial201{task: task, seed: seed, params: 1, seconds: 2, accuracy: map[string]float64{xValid: x, xTest: x + 10, oriTest: x + 20}})
+						r[epochs] = append(
+							r[epochs],
+							trial201{
+								task:     task,
+								seed:     seed,
+								params:   1,
+								seconds:  2,
+								accuracy: map[string]float64{xValid: x, xTest: x + 10, oriTest: x + 20},
+							},
+						)
 					}
 				}
 			}
@@ -353,7 +369,10 @@ func TestInstall201OfBothReleases(t *testing.T) {
 		return o
 	}
 	dir := t.TempDir()
-	require.NoError(t, install201(dir, []*original201{made(ReleaseNB201, 20, 777), made(ReleaseNATS, 50, 999, 777, 888)}))
+	require.NoError(
+		t,
+		install201(dir, []*original201{made(ReleaseNB201, 20, 777), made(ReleaseNATS, 50, 999, 777, 888)}),
+	)
 	table, err := LoadNASBench201(dir)
 	require.NoError(t, err)
 	require.Len(t, table.Queries(), 15+9)
@@ -392,17 +411,22 @@ func TestImportNASBench201NamesWhatIsWrong(t *testing.T) {
 		want      string
 	}{
 		"three architectures": {made201(3, nil), "found 3 architectures: the file is broken, expected 15625"},
-		"unknown data set":    {renamed, `found data set "svhn", expected one of [cifar10-valid cifar10 cifar100 ImageNet16-120]`},
-		"other architecture":  {swapped, "found results of "},
-		"no architecture":     {unknown, `architecture 1 of meta_archs: the file is broken: found architecture "|conv~0|"`},
-		"no architectures":    {dictOf("arch2infos", dictOf()), "found nothing for meta_archs"},
-		"no results":          {dictOf("meta_archs", []any{}), "found nothing for arch2infos"},
+		"unknown data set": {renamed,
+			`found data set "svhn", expected one of [cifar10-valid cifar10 cifar100 ImageNet16-120]`},
+		"other architecture": {swapped, "found results of "},
+		"no architecture": {unknown,
+			`architecture 1 of meta_archs: the file is broken: found architecture "|conv~0|"`},
+		"no architectures": {dictOf("arch2infos", dictOf()), "found nothing for meta_archs"},
+		"no results":       {dictOf("meta_archs", []any{}), "found nothing for arch2infos"},
 		"accuracy of 101 %": {spoil(func(d *dict) {
 			d.get("eval_acc1es").(*dict).entries[0].value = 101.0
 		}), "expected an accuracy from 0 to 100 percent"},
-		"half a training": {spoil(func(d *dict) { d.entries[0].value = 100 }), "expected an accuracy from 0 to 100 percent after epoch 99"},
-		"a text as time":  {spoil(func(d *dict) { d.entries[3].value = dictOf(0, "long") }), `found "long" in train_times, expected seconds`},
-		"no weights":      {spoil(func(d *dict) { d.entries[1].key = "other" }), "found nothing for params, expected a number"},
+		"half a training": {spoil(func(d *dict) { d.entries[0].value = 100 }),
+			"expected an accuracy from 0 to 100 percent after epoch 99"},
+		"a text as time": {spoil(func(d *dict) { d.entries[3].value = dictOf(0, "long") }),
+			`found "long" in train_times, expected seconds`},
+		"no weights": {spoil(func(d *dict) { d.entries[1].key = "other" }),
+			"found nothing for params, expected a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := ImportNASBench201(t.Context(), put201(t, c.benchmark), nil)
@@ -414,12 +438,16 @@ func TestImportNASBench201NamesWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, ErrMissing)
 	require.ErrorContains(t, err, "found neither NATS-tss-*-simple nor ")
 	require.Error(t, ImportNASBench201(t.Context(), "no such folder", nil))
-	require.ErrorContains(t, ImportNASBench201(t.Context(), tiny201+"NATS-tss-v1_0-tiny-simple", nil), "found 3 architectures")
+	require.ErrorContains(t, ImportNASBench201(t.Context(), tiny201+"NATS-tss-v1_0-tiny-simple", nil),
+		"found 3 architectures")
 }
 
 func TestOriginals201Found(t *testing.T) {
 	dir := t.TempDir()
-	for _, path := range []string{"NAS-Bench-201-v1_0-e61699.pth", "NAS-Bench-201-v1_1-096897.pth", "NATS-tss-v1_0-3ffb9.pickle.pbz2", "nasbench/NATS-tss-v1_0-3ffb9-simple/meta.pickle.pbz2"} {
+	for _, path := range []string{
+		"NAS-Bench-201-v1_0-e61699.pth", "NAS-Bench-201-v1_1-096897.pth", "NATS-tss-v1_0-3ffb9.pickle.pbz2",
+		"nasbench/NATS-tss-v1_0-3ffb9-simple/meta.pickle.pbz2",
+	} {
 		put(t, dir, path, nil)
 	}
 	paths, err := originals201(dir)
@@ -428,7 +456,8 @@ func TestOriginals201Found(t *testing.T) {
 		paths[i], err = filepath.Rel(dir, paths[i])
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"NAS-Bench-201-v1_1-096897.pth", filepath.Join("nasbench", "NATS-tss-v1_0-3ffb9-simple")}, paths)
+	require.Equal(t, []string{"NAS-Bench-201-v1_1-096897.pth", filepath.Join("nasbench", "NATS-tss-v1_0-3ffb9-simple")},
+		paths)
 }
 
 // Curves pass through: what is kept of a training does not grow with them.

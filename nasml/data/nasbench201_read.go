@@ -109,7 +109,13 @@ func LoadNASBench201(dir string) (*NASBench201, error) {
 		}
 		saved.toCache(means, trials)
 	}
-	b := &NASBench201{Fingerprint: saved.Fingerprint, path: means.path, table: saved.Table, archs: make([]Arch201, Archs201), noTrials: noTrials}
+	b := &NASBench201{
+		Fingerprint: saved.Fingerprint,
+		path:        means.path,
+		table:       saved.Table,
+		archs:       make([]Arch201, Archs201),
+		noTrials:    noTrials,
+	}
 	for n, index := range saved.Table.Index {
 		b.archs[int(index)] = Arch201At(n)
 	}
@@ -125,7 +131,12 @@ func withPickles(err error, dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, "nasbench")} {
 		for _, pattern := range []string{"NAS-Bench-201*", "NATS-tss*"} {
 			if found, _ := filepath.Glob(filepath.Join(folder, pattern)); len(found) > 0 { // the pattern is well-formed
-				return fmt.Errorf("%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it", err, found[0], folder)
+				return fmt.Errorf(
+					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it",
+					err,
+					found[0],
+					folder,
+				)
 			}
 		}
 	}
@@ -187,7 +198,14 @@ func (t *table201) readMeans(f *csvFile) error {
 		return err
 	}
 	if rows != Archs201 {
-		return fmt.Errorf("%s: found %d rows after the first line: %w, expected %d, one an architecture; put the whole file in its place", f.path, rows, ErrBroken, Archs201)
+		return fmt.Errorf(
+			"%s: found %d rows after the first line: %w, expected %d, one an architecture; put the whole file in "+
+				"its place",
+			f.path,
+			rows,
+			ErrBroken,
+			Archs201,
+		)
 	}
 	if t.Index == nil {
 		t.Index = order
@@ -233,7 +251,15 @@ func (t *table201) checkIndex(f *csvFile) error {
 	for n, index := range t.Index {
 		i := int(index)
 		if i >= Archs201 || taken[i] {
-			return fmt.Errorf("%s, column %s: found %d for %s: %w, expected each of 0 to %d once; put an intact file in its place", f.path, indexColumn, i, Arch201At(n), ErrBroken, Archs201-1)
+			return fmt.Errorf(
+				"%s, column %s: found %d for %s: %w, expected each of 0 to %d once; put an intact file in its place",
+				f.path,
+				indexColumn,
+				i,
+				Arch201At(n),
+				ErrBroken,
+				Archs201-1,
+			)
 		}
 		taken[i] = true
 	}
@@ -262,7 +288,12 @@ func (t *table201) readTrials(f *csvFile) error {
 		}
 		at := seen[i]
 		if at == maxTrials201 || fields[trial] != strconv.Itoa(at) {
-			return f.wrong(row+2, trialColumn, "found "+strconv.Quote(fields[trial]), fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at))
+			return f.wrong(
+				row+2,
+				trialColumn,
+				"found "+strconv.Quote(fields[trial]),
+				fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at),
+			)
 		}
 		seen[i]++
 		for c, column := range columns {
@@ -306,8 +337,9 @@ type csvFile struct {
 	body  string   // what comes after the first line
 }
 
-// maxCSV bounds what is unzipped: the real files have 6 and 2 MB.
-const maxCSV = 64 << 20
+// maxCSV bounds what is unzipped: the largest file is that of NAS-Bench-101
+// with four lengths of training, of some 130 MB.
+const maxCSV = 256 << 20
 
 // openCSV reads a file of dir, zipped or, where that one is not there,
 // unzipped.
@@ -322,7 +354,12 @@ func openCSV(dir, file string) (*csvFile, error) {
 			return nil, fmt.Errorf("%w; make it a file that can be read", err)
 		}
 	}
-	return nil, fmt.Errorf("%s: %w; there is no address to download it from: put the file there, or set NASML_DATA to a folder that has %s", zipped, ErrMissing, file)
+	return nil, fmt.Errorf(
+		"%s: %w; there is no address to download it from: put the file there, or set NASML_DATA to a folder that has %s", //nolint:lll // one sentence
+		zipped,
+		ErrMissing,
+		file,
+	)
 }
 
 // open unzips the file, reads its first line and returns the whole text.
@@ -354,9 +391,14 @@ func gunzip(raw []byte) ([]byte, error) {
 	out.Grow(min(5*len(raw), maxCSV))
 	switch n, err := io.Copy(&out, io.LimitReader(z, maxCSV+1)); {
 	case err != nil:
-		return nil, fmt.Errorf("found %d good lines (%d bytes) before the file breaks off or is damaged, expected its end: %w", bytes.Count(out.Bytes(), []byte("\n")), n, err)
+		return nil, fmt.Errorf(
+			"found %d good lines (%d bytes) before the file breaks off or is damaged, expected its end: %w",
+			bytes.Count(out.Bytes(), []byte("\n")),
+			n,
+			err,
+		)
 	case n > maxCSV:
-		return nil, fmt.Errorf("found more than %d MB unzipped, expected 6", maxCSV>>20)
+		return nil, fmt.Errorf("found more than %d MB unzipped, expected less than half of that", maxCSV>>20)
 	}
 	return out.Bytes(), nil
 }
@@ -372,7 +414,12 @@ func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) 
 		line, body, _ = strings.Cut(body, "\n")
 		line = strings.TrimSuffix(line, "\r")
 		if n := strings.Count(line, ",") + 1; n != len(fields) {
-			return row, f.wrong(row+2, f.names[min(n, len(f.names))-1], fmt.Sprintf("found %d fields", n), fmt.Sprintf("%d, as in the first line", len(fields)))
+			return row, f.wrong(
+				row+2,
+				f.names[min(n, len(f.names))-1],
+				fmt.Sprintf("found %d fields", n),
+				fmt.Sprintf("%d, as in the first line", len(fields)),
+			)
 		}
 		for i := range fields {
 			fields[i], line, _ = strings.Cut(line, ",")
@@ -403,11 +450,24 @@ func (f *csvFile) number(line int, name, text string) (float64, error) {
 
 // wrong is the error of a line and column.
 func (f *csvFile) wrong(line int, column, found, expected string) error {
-	return fmt.Errorf("%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place", f.path, line, column, found, ErrBroken, expected)
+	return fmt.Errorf(
+		"%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place",
+		f.path,
+		line,
+		column,
+		found,
+		ErrBroken,
+		expected,
+	)
 }
 
 func (f *csvFile) unknown(column string) error {
-	return f.wrong(1, column, "found an unknown column", "only those that the documentation of data.LoadNASBench201 lists")
+	return f.wrong(
+		1,
+		column,
+		"found an unknown column",
+		"only those that the documentation of data.LoadNASBench201 lists",
+	)
 }
 
 // saved201 is a parsed table as it is kept in the user's cache folder.

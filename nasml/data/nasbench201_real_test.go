@@ -15,14 +15,19 @@ import (
 // of CIFAR-10, and on test images 94.373, 73.51 and 47.31.
 func TestRealNASBench201Best(t *testing.T) {
 	table := datatest.NASBench201(t)
-	queries := append([]data.Query201{{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}}, data.Reported201[:]...)
+	queries := append(
+		[]data.Query201{{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}},
+		data.Reported201[:]...)
 	for i, want := range []float64{91.607, 94.373, 73.51, 47.31} {
 		column, err := table.Column(queries[i])
 		require.NoError(t, err)
 		require.InDelta(t, want, slices.Max(column), 0.0051, "%s", queries[i])
 	}
 	require.Len(t, table.Queries(), 15+9)
-	require.Equal(t, "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|", table.Arch(0).String())
+	require.Equal(t, data.NASBench201Fingerprint, table.Fingerprint, "that of the shipped trials")
+	require.Equal(t,
+		"|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|",
+		table.Arch(0).String())
 	params, err := table.Params(table.Arch(0))
 	require.NoError(t, err)
 	require.Equal(t, 0.129306, params)
@@ -69,14 +74,26 @@ func TestRealNASBench201Trials(t *testing.T) {
 	for n := range data.Archs201 {
 		a, sum, trials := data.Arch201At(n), 0.0, 0.0
 		for trial := 1; trial <= 3; trial++ {
-			x, err := table.Accuracy(a, data.Query201{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: 200, Release: data.ReleaseNATS, Trial: trial})
+			x, err := table.Accuracy(
+				a,
+				data.Query201{
+					Task:    data.TaskCIFAR10Valid,
+					Split:   data.Valid,
+					Epochs:  200,
+					Release: data.ReleaseNATS,
+					Trial:   trial,
+				},
+			)
 			if err != nil {
 				require.Equal(t, 3, trial, "every architecture has two")
 				continue
 			}
 			sum, trials = sum+x, trials+1
 		}
-		mean, err := table.Accuracy(a, data.Query201{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201})
+		mean, err := table.Accuracy(
+			a,
+			data.Query201{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201},
+		)
 		require.NoError(t, err)
 		if math.Abs(sum/trials-mean) > 1e-3 {
 			different++

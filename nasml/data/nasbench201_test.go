@@ -61,7 +61,9 @@ func TestParseArch201TakesOnlyWhatIsPrinted(t *testing.T) {
 }
 
 func TestNewArch201Errors(t *testing.T) {
-	for _, choice := range [][]int{nil, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, {0, 0, 5, 0, 0, 0}, {0, 0, -1, 0, 0, 0}} {
+	for _, choice := range [][]int{
+		nil, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, {0, 0, 5, 0, 0, 0}, {0, 0, -1, 0, 0, 0},
+	} {
 		_, err := NewArch201(choice)
 		require.ErrorContains(t, err, "expected", "%v", choice)
 	}
@@ -169,7 +171,8 @@ func TestNASBench201Errors(t *testing.T) {
 		want  string
 	}{
 		{Query201{}, `no task ""`},
-		{Query201{TaskCIFAR10Valid, Test, 12, ReleaseNB201, Mean}, "cifar10-valid valid after 12 epochs (NAS-Bench-201, mean over trials)"},
+		{Query201{TaskCIFAR10Valid, Test, 12, ReleaseNB201, Mean},
+			"cifar10-valid valid after 12 epochs (NAS-Bench-201, mean over trials)"},
 		{Query201{TaskCIFAR10Valid, Valid, 200, ReleaseNATS, Mean}, "trial 1"},
 		{Query201{TaskCIFAR10, Test, 200, ReleaseNB201, Mean}, "NATS-Bench"},
 		{Query201{TaskCIFAR10Valid, Valid, 200, ReleaseNATS, 3}, "expected fewer trials"},
@@ -297,7 +300,9 @@ func TestLoadNASBench201Cache(t *testing.T) {
 	require.Len(t, kept, 1)
 	whole, err := os.ReadFile(kept[0])
 	require.NoError(t, err)
-	for _, damaged := range [][]byte{nil, whole[:len(whole)/2], append(append([]byte{}, whole[:5000]...), append([]byte{whole[5000] ^ 1}, whole[5001:]...)...)} {
+	flipped := append([]byte{}, whole...)
+	flipped[5000] ^= 1
+	for _, damaged := range [][]byte{nil, whole[:len(whole)/2], flipped} {
 		require.NoError(t, os.WriteFile(kept[0], damaged, 0o644))
 		b, err := LoadNASBench201(dir)
 		require.NoError(t, err)

@@ -119,7 +119,11 @@ func (u *unpickler) load() (any, error) {
 		}
 		do := opcodes[byte(code)]
 		if do == nil {
-			u.fail("found instruction 0x%02x in the pickle, expected only those of numbers, texts, containers and numpy arrays (protocols 2 to 4); nothing of it was run", code)
+			u.fail(
+				"found instruction 0x%02x in the pickle, expected only those of numbers, texts, containers and numpy "+
+					"arrays (protocols 2 to 4); nothing of it was run",
+				code,
+			)
 			break
 		}
 		do(u)
@@ -180,7 +184,10 @@ var opcodes = [256]func(*unpickler){
 		what, isGlobal := u.pop().(global)
 		call := pickledCalls[string(what)]
 		if !ok || !isGlobal || call == nil {
-			u.fail("found a call of something else than a container or numpy's _reconstruct, dtype and scalar in the pickle; it was not run")
+			u.fail(
+				"found a call of something else than a container or numpy's _reconstruct, dtype and scalar in the " +
+					"pickle; it was not run",
+			)
 			return
 		}
 		v, err := call(args)
@@ -390,7 +397,11 @@ func (u *unpickler) line() string {
 func (u *unpickler) global(module, name string) {
 	known, ok := pickledNames[module+"."+name]
 	if !ok {
-		u.fail("found %.100q in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of it was run", module+"."+name)
+		u.fail(
+			"found %.100q in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of "+
+				"it was run",
+			module+"."+name,
+		)
 		return
 	}
 	u.push(known)

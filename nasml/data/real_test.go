@@ -38,7 +38,8 @@ func TestRealMNISTZerosAndOnes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 12665, pair.Len())
 	require.Equal(t, train.Image(1), pair.Image(0), "the first zero is the second image")
-	require.Equal(t, "1e3031a9d767374b1f6227dd00722c57d2aa1d382414e09366d13b470b9b6848", pair.Fingerprint, "stored results depend on it")
+	require.Equal(t, "1e3031a9d767374b1f6227dd00722c57d2aa1d382414e09366d13b470b9b6848", pair.Fingerprint,
+		"stored results depend on it")
 
 	ink := 0
 	for _, p := range train.Pixels {
@@ -65,7 +66,8 @@ func TestRealCIFAR10(t *testing.T) {
 	train, err := data.Load(t.Context(), data.CIFAR10, data.Train)
 	require.NoError(t, err)
 	require.Equal(t, [4]int{50_000, 32, 32, 3}, [4]int{train.Len(), train.Height, train.Width, train.Channels})
-	require.Equal(t, []uint8{6, 9, 9, 4, 1, 1, 2, 7, 8, 3}, train.Labels[:10], "frog, truck, truck, deer, …: the publisher's order")
+	require.Equal(t, []uint8{6, 9, 9, 4, 1, 1, 2, 7, 8, 3}, train.Labels[:10],
+		"frog, truck, truck, deer, …: the publisher's order")
 	require.Equal(t, []uint8{59, 62, 63, 43, 46, 45}, train.Image(0)[:6], "red, green, blue of the frog's first pixels")
 	require.Len(t, train.Counts(), 10)
 	for class, n := range train.Counts() {
@@ -78,11 +80,13 @@ func TestRealCIFAR10(t *testing.T) {
 	for c, want := range data.Augments["darts"].Mean {
 		require.InDelta(t, want, sums[c]/255/float64(len(train.Pixels)/3), 1e-6)
 	}
-	require.Equal(t, "3ca63dc2270e708eb5bc776433c93c4c62e2bf6e9ff0728d6910e852b5bfb014", train.Fingerprint, "stored results depend on it")
+	require.Equal(t, "3ca63dc2270e708eb5bc776433c93c4c62e2bf6e9ff0728d6910e852b5bfb014", train.Fingerprint,
+		"stored results depend on it")
 
 	half, err := train.Half()
 	require.NoError(t, err)
-	require.Equal(t, "ee4336a1dfb30c8409fa7d26506c7bdcc0daa20e29d533174c6600949f635a5b", half.Fingerprint, "stored results depend on it")
+	require.Equal(t, "ee4336a1dfb30c8409fa7d26506c7bdcc0daa20e29d533174c6600949f635a5b", half.Fingerprint,
+		"stored results depend on it")
 }
 
 // A copy of which the test set is incomplete gives these images and no others.
@@ -94,7 +98,8 @@ func TestRealCIFAR10Test(t *testing.T) {
 	require.Equal(t, []uint8{3, 8, 8, 0, 6, 6, 1, 6, 3, 1}, head.Labels[:10], "cat, ship, ship, airplane, …")
 	test, err := data.Load(t.Context(), data.CIFAR10, data.Test)
 	if errors.Is(err, data.ErrIncomplete) {
-		require.ErrorContains(t, err, `found the first 1000 of 10000 images in cifar-10-batches-bin/test_batch.bin, which is enough for the splits ["train" "test-1000"]`)
+		require.ErrorContains(t, err, `found the first 1000 of 10000 images in cifar-10-batches-bin/test_batch.bin, `+
+			`which is enough for the splits ["train" "test-1000"]`)
 		return
 	}
 	require.NoError(t, err)

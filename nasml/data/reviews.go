@@ -64,7 +64,13 @@ func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	}
 	for _, i := range rows {
 		if i < 0 || i >= r.Len() {
-			return nil, fmt.Errorf("%s %s: found a request for review %d, expected 0 to %d", r.Name, r.Split, i, r.Len()-1)
+			return nil, fmt.Errorf(
+				"%s %s: found a request for review %d, expected 0 to %d",
+				r.Name,
+				r.Split,
+				i,
+				r.Len()-1,
+			)
 		}
 		part.Texts, part.Labels = append(part.Texts, r.Texts[i]), append(part.Labels, r.Labels[i])
 		part.Ratings, part.IDs = append(part.Ratings, r.Ratings[i]), append(part.IDs, r.IDs[i])
@@ -173,10 +179,39 @@ func (s ReviewSpec) withDefaults() (ReviewSpec, error) {
 // and tell nothing; and syllables of names and rare words.
 var (
 	telling = [2][]string{
-		{"dull", "clumsy", "boring", "waste", "awful", "tiresome", "flat", "worst", "badly", "lifeless", "isn't", "mess"},
-		{"lovely", "gripping", "moving", "superb", "clever", "warm", "brilliant", "best", "finely", "wonderful", "must-see", "gem"},
+		{
+			"dull",
+			"clumsy",
+			"boring",
+			"waste",
+			"awful",
+			"tiresome",
+			"flat",
+			"worst",
+			"badly",
+			"lifeless",
+			"isn't",
+			"mess",
+		},
+		{
+			"lovely",
+			"gripping",
+			"moving",
+			"superb",
+			"clever",
+			"warm",
+			"brilliant",
+			"best",
+			"finely",
+			"wonderful",
+			"must-see",
+			"gem",
+		},
 	}
-	common    = strings.Fields("the a of and to is in it this that was film story as with for but on you are not I he she they have at by from one an who so scene plot actor music camera don't can't it's cannot there's")
+	common = strings.Fields(
+		"the a of and to is in it this that was film story as with for but on you are not I he she they have at by " +
+			"from one an who so scene plot actor music camera don't can't it's cannot there's",
+	)
 	syllables = strings.Fields("ba der fin gol hem ka lor mi nes por qui ras sto tam ul vei wo xan yl zo")
 	marks     = []string{". ", ". ", ", ", ", ", "! ", "... ", " -- ", "; ", ".<br /><br />"}
 )
@@ -221,7 +256,8 @@ func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 			}
 			word = telling[side][rng.IntN(len(telling[side]))]
 		case u < spec.Signal+0.3:
-			word = syllables[rng.IntN(len(syllables))] + syllables[rng.IntN(len(syllables))] + syllables[min(rng.IntN(len(syllables)), rng.IntN(len(syllables)))]
+			word = syllables[rng.IntN(len(syllables))] + syllables[rng.IntN(len(syllables))] +
+				syllables[min(rng.IntN(len(syllables)), rng.IntN(len(syllables)))]
 		}
 		if capital || rng.IntN(20) == 0 {
 			word = strings.ToUpper(word[:1]) + word[1:]

@@ -7,11 +7,24 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nasml/lab/nasml/images"
 )
 
-// Name names a data set. It is a string, so that a parameter struct that has
-// one is plain JSON.
-type Name string
+// Images is a set of images in memory.
+type Images = images.Images
+
+// Name names a set of images or texts.
+type Name = images.Name
+
+// Split names a part of a set.
+type Split = images.Split
+
+// Augment is how images become batches for training.
+type Augment = images.Augment
+
+// Augments are those of package images.
+var Augments = images.Augments
 
 // The data sets that there are.
 const (
@@ -19,15 +32,13 @@ const (
 	FashionMNIST Name = "fashion-mnist" // Xiao, Rasul, Vollgraf 2017: 60,000 + 10,000 pieces of clothing, 28×28
 	Synthetic    Name = "synthetic"     // made by SyntheticImages: needs no file and no network
 
-	CIFAR10    Name = "cifar-10"       // Krizhevsky 2009: 50,000 + 10,000 photographs of 10 kinds of things, 32×32×3
-	CIFAR100   Name = "cifar-100"      // the same of 100 kinds (the fine labels)
-	ImageNet16 Name = "imagenet16-120" // Chrabaszcz, Loshchilov, Hutter 2017: the first 120 classes of ImageNet at 16×16×3, 151,700 + 6,000
+	CIFAR10  Name = "cifar-10"  // Krizhevsky 2009: 50,000 + 10,000 photographs of 10 kinds of things, 32×32×3
+	CIFAR100 Name = "cifar-100" // the same of 100 kinds (the fine labels)
+	// Chrabaszcz, Loshchilov, Hutter 2017: the first 120 classes of ImageNet at 16×16×3, 151,700 + 6,000
+	ImageNet16 Name = "imagenet16-120"
 
 	IMDb Name = "imdb" // Maas+ 2011: 25,000 + 25,000 reviews of films, positive or negative; LoadReviews has it
 )
-
-// Split names a part of a data set as its publisher divides it.
-type Split string
 
 // The two parts of every set, and one that CIFAR10 has besides.
 const (
@@ -143,15 +154,27 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) se
 		return f
 	}
 	return set{
-		Train: idxPart(file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28), file(1, "train-labels-idx1-ubyte.gz", 60000)),
-		Test:  idxPart(file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28), file(3, "t10k-labels-idx1-ubyte.gz", 10000)),
+		Train: idxPart(
+			file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28),
+			file(1, "train-labels-idx1-ubyte.gz", 60000),
+		),
+		Test: idxPart(
+			file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28),
+			file(3, "t10k-labels-idx1-ubyte.gz", 10000),
+		),
 	}
 }
 
 // idxPart is a split that is one file of grey images and one of labels.
 func idxPart(images, labels File) part {
 	return part{files: []File{images, labels}, images: func(content [][]byte) (Images, error) {
-		return Images{Height: images.Shape[1], Width: images.Shape[2], Channels: 1, Pixels: content[0], Labels: content[1]}, nil
+		return Images{
+			Height:   images.Shape[1],
+			Width:    images.Shape[2],
+			Channels: 1,
+			Pixels:   content[0],
+			Labels:   content[1],
+		}, nil
 	}}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/nasml/lab/nasml/images"
 )
 
 // stream returns the random numbers of the i-th thing of a kind: they depend
@@ -23,7 +25,7 @@ const (
 	ofTeacher uint32 = iota
 	ofPrototype
 	ofSample
-	ofBatch
+	_ // was of batches
 	ofReview
 )
 
@@ -89,7 +91,7 @@ func SyntheticImages(seed uint64, n int, spec ImageSpec) (*Images, error) {
 		im.Labels[i] = uint8(c)
 		redraw(rng, prototypes[c], im.Pixels[i*size:(i+1)*size], spec)
 	}
-	return newImages(im)
+	return images.New(im)
 }
 
 // stroke walks a brush of 2×2 pixels at random until it has inked its share.
@@ -102,7 +104,8 @@ func stroke(rng *rand.Rand, spec ImageSpec) []uint8 {
 	dy, dx := 0, 1
 	ink := int(math.Round(spec.Ink * float64(len(pixels))))
 	for ink > 0 {
-		for _, at := range []int{y*spec.Width + x, y*spec.Width + x + 1, (y+1)*spec.Width + x, (y+1)*spec.Width + x + 1} {
+		for _, at := range []int{y*spec.Width + x, y*spec.Width + x + 1, (y+1)*spec.Width + x,
+			(y+1)*spec.Width + x + 1} {
 			if pixels[at] == 0 && ink > 0 {
 				pixels[at] = uint8(128 + rng.IntN(128))
 				ink--
@@ -151,7 +154,7 @@ func standIn(split Split) (*Images, error) {
 		return nil, err
 	}
 	all.Split = split
-	return all.slice(from, to)
+	return all.Slice(from, to)
 }
 
 // Linear is a sample of a linear teacher.

@@ -157,7 +157,12 @@ func TestLinearTeacherIsTheModel(t *testing.T) {
 
 func TestLowRankTeacherIsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, h, p := rapid.IntRange(1, 5).Draw(t, "n"), rapid.IntRange(1, 8).Draw(t, "h"), rapid.IntRange(1, 8).Draw(t, "p")
+		n, h, p := rapid.IntRange(1, 5).
+			Draw(t, "n"),
+			rapid.IntRange(1, 8).
+				Draw(t, "h"),
+			rapid.IntRange(1, 8).
+				Draw(t, "p")
 		rank := rapid.IntRange(1, min(h, p)).Draw(t, "rank")
 		s, err := LowRankTeacher(rapid.Uint64().Draw(t, "seed"), n, h, p, rank, 0)
 		require.NoError(t, err)

@@ -35,9 +35,19 @@ func CG(ctx context.Context, a Operator, b *mat.Dense, lambda float64, o CGOptio
 }
 
 // cgFrom is CG where Aᵀb is known.
-func cgFrom(ctx context.Context, a Operator, b, atb *mat.Dense, lambda float64, o CGOptions) (*mat.Dense, Solve, error) {
+func cgFrom(
+	ctx context.Context,
+	a Operator,
+	b, atb *mat.Dense,
+	lambda float64,
+	o CGOptions,
+) (*mat.Dense, Solve, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) || !(o.Tol >= 0) {
-		return nil, Solve{}, fmt.Errorf("conjugate gradients: found λ = %v and tolerance %v, expected 0 or more", lambda, o.Tol)
+		return nil, Solve{}, fmt.Errorf(
+			"conjugate gradients: found λ = %v and tolerance %v, expected 0 or more",
+			lambda,
+			o.Tol,
+		)
 	}
 	n, k := b.Dims()
 	_, d := a.Dims()
@@ -45,9 +55,15 @@ func cgFrom(ctx context.Context, a Operator, b, atb *mat.Dense, lambda float64, 
 		o.MaxIter = 2 * d
 	}
 	c := &cgState{
-		lambda: lambda, CGOptions: o, x: mat.NewDense(d, k, nil), p: mat.DenseCopyOf(atb), s: mat.DenseCopyOf(atb), r: mat.DenseCopyOf(b),
+		lambda: lambda, CGOptions: o, x: mat.NewDense(d, k,
+			nil), p: mat.DenseCopyOf(atb), s: mat.DenseCopyOf(atb), r: mat.DenseCopyOf(b),
 		first: columnNorms(atb),
-		Solve: Solve{Iterations: make([]int, k), Stop: make([]Stop, k), Residual: columnNorms(b), Gradient: columnNorms(atb)},
+		Solve: Solve{
+			Iterations: make([]int, k),
+			Stop:       make([]Stop, k),
+			Residual:   columnNorms(b),
+			Gradient:   columnNorms(atb),
+		},
 	}
 	for j, g := range c.Gradient {
 		if g == 0 {
@@ -108,7 +124,13 @@ func (c *cgState) advance(q, atq *mat.Dense) error {
 			continue
 		}
 		if math.IsNaN(g) || math.IsInf(g, 0) {
-			return fmt.Errorf("conjugate gradients: found %v as the gradient of target %d after %d iterations: the matrix or the right side has a number that is not finite", g, j, c.Iterations[j])
+			return fmt.Errorf(
+				"conjugate gradients: found %v as the gradient of target %d after %d iterations: the matrix or the "+
+					"right side has a number that is not finite",
+				g,
+				j,
+				c.Iterations[j],
+			)
 		}
 		ratio[j] = g * g / (c.Gradient[j] * c.Gradient[j])
 		c.Iterations[j]++

@@ -10,11 +10,3 @@
 //
 // Everything but graph functions returns errors. NaN in an input is one.
 package features
-
-import "embed"
-
-// LinearSources is the code of Fourier features, of the solvers and of the
-// support vector machine, for the code version of a trial that uses them.
-//
-//go:embed cg.go draws.go engine.go fourier.go lsqr.go operator.go ridge.go scaling.go svm.go
-var LinearSources embed.FS

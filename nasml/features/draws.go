@@ -9,7 +9,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // The random numbers of the features are functions of a key and of their place,
@@ -42,7 +42,11 @@ func threefry(key, counter [2]uint32) [2]uint32 {
 // counters, all are uint32.
 func threefryGraph(key, a, b *Node) (*Node, *Node) {
 	at := func(i int) *Node { return Reshape(Slice(key, AxisElem(i))) }
-	keys := [3]*Node{at(0), at(1), BitwiseXor(BitwiseXor(at(0), at(1)), Scalar(key.Graph(), dtypes.Uint32, threefryMark))}
+	keys := [3]*Node{
+		at(0),
+		at(1),
+		BitwiseXor(BitwiseXor(at(0), at(1)), Scalar(key.Graph(), dtypes.Uint32, threefryMark)),
+	}
 	a, b = Add(a, keys[0]), Add(b, keys[1])
 	for round := range 5 {
 		for _, turn := range threefryTurns[round%2] {
@@ -67,7 +71,7 @@ const (
 
 // drawKey is the key of a stream of numbers.
 func drawKey(seed uint64, parts ...string) [2]uint32 {
-	k := runs.Source(seed, append([]string{"random Fourier features"}, parts...)...).Uint64()
+	k := trial.Source(seed, append([]string{"random Fourier features"}, parts...)...).Uint64()
 	return [2]uint32{uint32(k), uint32(k >> 32)}
 }
 

@@ -160,7 +160,13 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 
 // step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in
 // the others, and YᵀΦ with it.
-func (e *Engine) step(phi *tensors.Tensor, x uploaded, y *mat.Dense, shift, scale []float64, rows int) (newY, z []float64, err error) {
+func (e *Engine) step(
+	phi *tensors.Tensor,
+	x uploaded,
+	y *mat.Dense,
+	shift, scale []float64,
+	rows int,
+) (newY, z []float64, err error) {
 	size, k := y.Dims()
 	add := mat.NewDense(size, k, nil) // −1·shiftᵀ − Y·diag(scale)
 	mask := mat.NewDense(size, 1, nil)
@@ -215,7 +221,10 @@ func (e *Engine) upload(m *mat.Dense) (uploaded, error) {
 		return uploaded{tensors.FromFlatDataAndDimensions(flat(m), rows*cols), rows, cols}, nil
 	}
 	if e.dtype != dtypes.Float32 {
-		return uploaded{}, fmt.Errorf("random Fourier features: found products of type %s, expected float32 or float64", e.dtype)
+		return uploaded{}, fmt.Errorf(
+			"random Fourier features: found products of type %s, expected float32 or float64",
+			e.dtype,
+		)
 	}
 	data := make([]float32, 0, rows*cols)
 	for _, v := range flat(m) {

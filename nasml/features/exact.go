@@ -2,18 +2,11 @@
 package features
 
 import (
-	"embed"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 )
-
-// ExactSources are the sources of the exact solvers, for the code version of a
-// trial that uses them.
-//
-//go:embed exact.go mixture.go
-var ExactSources embed.FS
 
 // ExactRidge is ridge regression solved to rounding, by Cholesky in float64,
 //
@@ -148,8 +141,14 @@ func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
 	}
 	var chol mat.Cholesky
 	if ok := chol.Factorize(&gram); !ok || !(chol.Cond() < maxCondition) {
-		return nil, fmt.Errorf("the %d×%d system with λ = %v is singular to rounding (condition number over %.0e): expected features of full rank, or a larger λ",
-			n, n, lambda, maxCondition)
+		return nil, fmt.Errorf(
+			"the %d×%d system with λ = %v is singular to rounding (condition number over %.0e): expected features of "+
+				"full rank, or a larger λ",
+			n,
+			n,
+			lambda,
+			maxCondition,
+		)
 	}
 	return &chol, nil
 }

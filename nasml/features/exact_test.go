@@ -23,7 +23,12 @@ func gaussian(rng *rand.Rand, n, d int) *mat.Dense {
 // Xᵀ(Y − XΘ − 1bᵀ) = λΘ and, with an intercept, 1ᵀ(Y − XΘ − 1bᵀ) = 0.
 func TestExactRidgeIsStationary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, d, k := rapid.IntRange(1, 12).Draw(t, "n"), rapid.IntRange(1, 12).Draw(t, "d"), rapid.IntRange(1, 3).Draw(t, "k")
+		n, d, k := rapid.IntRange(1, 12).
+			Draw(t, "n"),
+			rapid.IntRange(1, 12).
+				Draw(t, "d"),
+			rapid.IntRange(1, 3).
+				Draw(t, "k")
 		lambda := rapid.SampledFrom([]float64{0, 1e-3, 0.5, 100}).Draw(t, "λ")
 		intercept := rapid.Bool().Draw(t, "intercept")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -108,7 +113,9 @@ func TestExactRidgeRefuses(t *testing.T) {
 		"expected as many": func() (*ExactFit, error) { return ExactRidge{}.Fit(x, mat.NewDense(3, 1, nil)) },
 		"expected 0":       func() (*ExactFit, error) { return ExactRidge{Lambda: -1}.Fit(x, y) },
 		"λ = NaN":          func() (*ExactFit, error) { return ExactRidge{Lambda: math.NaN()}.Fit(x, y) },
-		"not finite":       func() (*ExactFit, error) { return ExactRidge{}.Fit(mat.NewDense(2, 1, []float64{1, math.NaN()}), y) },
+		"not finite": func() (*ExactFit, error) {
+			return ExactRidge{}.Fit(mat.NewDense(2, 1, []float64{1, math.NaN()}), y)
+		},
 		"singular": func() (*ExactFit, error) {
 			return ExactRidge{Lambda: 1e-30}.Fit(mat.NewDense(2, 2, []float64{1, 1, 1, 1}), y)
 		},

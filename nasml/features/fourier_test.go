@@ -31,7 +31,8 @@ func TestThreefryKnownAnswers(t *testing.T) {
 	require.Equal(t, [2]uint32{0x6b200159, 0x99ba4efe}, threefry([2]uint32{}, [2]uint32{}))
 	ones := [2]uint32{math.MaxUint32, math.MaxUint32}
 	require.Equal(t, [2]uint32{0x1cb996fc, 0xbb002be7}, threefry(ones, ones))
-	require.Equal(t, [2]uint32{0xc4923a9c, 0x483df7a0}, threefry([2]uint32{0x13198a2e, 0x03707344}, [2]uint32{0x243f6a88, 0x85a308d3}))
+	require.Equal(t, [2]uint32{0xc4923a9c, 0x483df7a0},
+		threefry([2]uint32{0x13198a2e, 0x03707344}, [2]uint32{0x243f6a88, 0x85a308d3}))
 }
 
 func TestGraphDrawsAsTheHost(t *testing.T) {
@@ -98,7 +99,10 @@ func hostFeatures(f Fourier, rows Rows) *mat.Dense {
 		if drawn[name] == nil {
 			key := drawKey(f.Seed, parts...)
 			m := mat.NewDense(size, f.Dim, nil)
-			m.Apply(func(i, j int, _ float64) float64 { return float64(float32(drawAt(key, uint32(i), uint32(j), of))) }, m)
+			m.Apply(
+				func(i, j int, _ float64) float64 { return float64(float32(drawAt(key, uint32(i), uint32(j), of))) },
+				m,
+			)
 			drawn[name] = m
 		}
 		return drawn[name]
@@ -269,12 +273,15 @@ func TestPreprocessing(t *testing.T) {
 
 func TestFeaturesOfEdgeCases(t *testing.T) {
 	e := goEngine(t, dtypes.Float32)
-	for _, c := range []FourierConfig{{Gaussian, 1e-5, Raw}, {Gaussian, 10, Standard}, {Laplacian, 1e-5, UnitRows}, {Laplacian, 10, MinMax}} {
+	for _, c := range []FourierConfig{
+		{Gaussian, 1e-5, Raw}, {Gaussian, 10, Standard}, {Laplacian, 1e-5, UnitRows}, {Laplacian, 10, MinMax},
+	} {
 		for _, n := range []int{1, 3} {
 			x := Table{Rows: n, Cols: 2, Data: make([]float32, 2*n)} // zeros: constant columns
 			s, err := FitScaling(x)
 			require.NoError(t, err)
-			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1}, Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
+			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1},
+				Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
 			require.NoError(t, err)
 			fit, err := FitRidge(t.Context(), m, mat.NewDense(n, 1, repeat(2, n)), RidgeParams{Lambda: 0.5, Tol: 1e-4})
 			require.NoError(t, err)

@@ -104,7 +104,16 @@ func checkOracle(t *testing.T, text []byte) {
 	require.NotEmpty(t, o.Ridge)
 	require.NotEmpty(t, o.SVM)
 	ctx := context.Background()
-	stops := []Stop{StopZero, StopResidual, StopLeastSquares, StopCondition, StopExact, StopFlat, StopSingular, StopLimit}
+	stops := []Stop{
+		StopZero,
+		StopResidual,
+		StopLeastSquares,
+		StopCondition,
+		StopExact,
+		StopFlat,
+		StopSingular,
+		StopLimit,
+	}
 	for _, c := range o.LSQR {
 		a, b := oracleMatrix(c.N, c.D, c.Decay, 0), oracleTargets(c.N, 3)
 		x, s, err := LSQR(ctx, OfDense(a), b, c.Damp, LSQROptions{ATol: c.Tol, BTol: c.Tol})
@@ -115,7 +124,17 @@ func checkOracle(t *testing.T, text []byte) {
 			if c.Tol < 1e-4 {
 				continue // at this precision rounding decides when it ends
 			}
-			require.Equal(t, want, s.Iterations[j], "n = %d, d = %d, damp = %v, tol = %v, target %d", c.N, c.D, c.Damp, c.Tol, j)
+			require.Equal(
+				t,
+				want,
+				s.Iterations[j],
+				"n = %d, d = %d, damp = %v, tol = %v, target %d",
+				c.N,
+				c.D,
+				c.Damp,
+				c.Tol,
+				j,
+			)
 			require.Equal(t, stops[c.Stop[j]], s.Stop[j])
 			require.InEpsilon(t, c.Gradient[j], s.Gradient[j], 1e-6)
 		}
@@ -134,7 +153,12 @@ func checkOracle(t *testing.T, text []byte) {
 	}
 	for _, c := range o.SVM {
 		rows, labels := oracleRows(c.N, c.D)
-		m, err := FitSVM(ctx, rows, labels, SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-6, MaxEpochs: 1e6, NoIntercept: !c.Intercept, Seed: 3})
+		m, err := FitSVM(
+			ctx,
+			rows,
+			labels,
+			SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-6, MaxEpochs: 1e6, NoIntercept: !c.Intercept, Seed: 3},
+		)
 		require.NoError(t, err)
 		require.True(t, m.Converged)
 		require.InEpsilon(t, c.Objective, m.Primal, 1e-4)

@@ -41,12 +41,22 @@ func exactRidge(a, y *mat.Dense, lambda float64) (w *mat.Dense, b []float64) {
 func TestSolversFindTheExactSolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		n, d, k := rapid.IntRange(2, 30).Draw(t, "n"), rapid.IntRange(1, 30).Draw(t, "d"), rapid.IntRange(1, 4).Draw(t, "k")
+		n, d, k := rapid.IntRange(2, 30).
+			Draw(t, "n"),
+			rapid.IntRange(1, 30).
+				Draw(t, "d"),
+			rapid.IntRange(1, 4).
+				Draw(t, "k")
 		lambda := rapid.SampledFrom([]float64{0.01, 0.5, 20}).Draw(t, "lambda")
 		a, y := randomMatrix(rng, n, d), randomMatrix(rng, n, k)
 		w, b := exactRidge(a, y, lambda)
 		for _, solver := range []string{"lsqr", "cg"} {
-			m, err := FitRidge(t.Context(), OfDense(a), y, RidgeParams{Lambda: lambda, Solver: solver, Tol: 1e-12, MaxIter: 1000})
+			m, err := FitRidge(
+				t.Context(),
+				OfDense(a),
+				y,
+				RidgeParams{Lambda: lambda, Solver: solver, Tol: 1e-12, MaxIter: 1000},
+			)
 			require.NoError(t, err)
 			require.True(t, mat.EqualApprox(w, m.Weights, 1e-7), "%s: %v", solver, mat.Formatted(m.Weights))
 			require.InDeltaSlice(t, b, m.Intercept, 1e-7)
@@ -156,18 +166,33 @@ func TestRidgeOfDegenerateProblems(t *testing.T) {
 	for _, solver := range []string{"lsqr", "cg"} {
 		p := RidgeParams{Lambda: 0.5, Solver: solver, Tol: 1e-10}
 		// One row: nothing varies, so the weights are 0 and the intercept is the target.
-		m, err := FitRidge(t.Context(), OfDense(mat.NewDense(1, 3, []float64{1, 2, 3})), mat.NewDense(1, 2, []float64{4, -5}), p)
+		m, err := FitRidge(
+			t.Context(),
+			OfDense(mat.NewDense(1, 3, []float64{1, 2, 3})),
+			mat.NewDense(1, 2, []float64{4, -5}),
+			p,
+		)
 		require.NoError(t, err)
 		require.Zero(t, mat.Norm(m.Weights, 2))
 		require.Equal(t, []float64{4, -5}, m.Intercept)
 		require.Equal(t, []Stop{StopZero, StopZero}, m.Solve.Stop)
 		// One feature, which is constant.
-		m, err = FitRidge(t.Context(), OfDense(mat.NewDense(3, 1, []float64{2, 2, 2})), mat.NewDense(3, 1, []float64{1, 2, 6}), p)
+		m, err = FitRidge(
+			t.Context(),
+			OfDense(mat.NewDense(3, 1, []float64{2, 2, 2})),
+			mat.NewDense(3, 1, []float64{1, 2, 6}),
+			p,
+		)
 		require.NoError(t, err)
 		require.Zero(t, m.Weights.At(0, 0))
 		require.InDelta(t, 3, m.Intercept[0], 1e-15)
 		// One feature: w = Σxy/(Σx² + λ).
-		m, err = FitRidge(t.Context(), OfDense(mat.NewDense(3, 1, []float64{-1, 0, 1})), mat.NewDense(3, 1, []float64{1, 2, 6}), p)
+		m, err = FitRidge(
+			t.Context(),
+			OfDense(mat.NewDense(3, 1, []float64{-1, 0, 1})),
+			mat.NewDense(3, 1, []float64{1, 2, 6}),
+			p,
+		)
 		require.NoError(t, err)
 		require.InDelta(t, 2, m.Weights.At(0, 0), 1e-12)
 		require.InDelta(t, 3, m.Intercept[0], 1e-12)
@@ -190,7 +215,12 @@ func TestRidgeRefuses(t *testing.T) {
 	_, err = FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
 	require.ErrorContains(t, err, "not finite")
 	for _, solver := range []string{"lsqr", "cg"} {
-		_, err = FitRidge(t.Context(), OfDense(mat.NewDense(2, 1, []float64{1, math.NaN()})), y, RidgeParams{Solver: solver})
+		_, err = FitRidge(
+			t.Context(),
+			OfDense(mat.NewDense(2, 1, []float64{1, math.NaN()})),
+			y,
+			RidgeParams{Solver: solver},
+		)
 		require.ErrorContains(t, err, "not finite", solver)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -236,8 +266,15 @@ func TestSVMGapClosesWithTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		rows, labels := randomRows(rng, rapid.IntRange(2, 40).Draw(t, "n"), rapid.IntRange(1, 30).Draw(t, "d"))
-		p := SVMParams{C: rapid.SampledFrom([]float64{0.01, 1, 30}).Draw(t, "C"), Tol: 1e-2, MaxEpochs: 100_000, Seed: 1,
-			Loss: rapid.SampledFrom([]string{"hinge", "squared-hinge"}).Draw(t, "loss"), NoIntercept: rapid.Bool().Draw(t, "none")}
+		p := SVMParams{
+			C:         rapid.SampledFrom([]float64{0.01, 1, 30}).Draw(t, "C"),
+			Tol:       1e-2,
+			MaxEpochs: 100_000,
+			Seed:      1,
+			Loss: rapid.SampledFrom([]string{"hinge", "squared-hinge"}).
+				Draw(t, "loss"),
+			NoIntercept: rapid.Bool().Draw(t, "none"),
+		}
 		rough, err := FitSVM(t.Context(), rows, labels, p)
 		require.NoError(t, err)
 		p.Tol = 1e-9

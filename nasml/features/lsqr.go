@@ -65,13 +65,29 @@ func LSQR(ctx context.Context, a Operator, b *mat.Dense, damp float64, o LSQROpt
 }
 
 // lsqrFrom is LSQR where Aᵀb is known.
-func lsqrFrom(ctx context.Context, a Operator, b, atb *mat.Dense, damp float64, o LSQROptions) (*mat.Dense, Solve, error) {
+func lsqrFrom(
+	ctx context.Context,
+	a Operator,
+	b, atb *mat.Dense,
+	damp float64,
+	o LSQROptions,
+) (*mat.Dense, Solve, error) {
 	if !(damp >= 0) || math.IsInf(damp, 1) || !(o.ATol >= 0) || !(o.BTol >= 0) {
-		return nil, Solve{}, fmt.Errorf("LSQR: found damp = %v and tolerances %v and %v, expected 0 or more", damp, o.ATol, o.BTol)
+		return nil, Solve{}, fmt.Errorf(
+			"LSQR: found damp = %v and tolerances %v and %v, expected 0 or more",
+			damp,
+			o.ATol,
+			o.BTol,
+		)
 	}
 	_, d := a.Dims()
 	_, k := b.Dims()
-	s := Solve{Iterations: make([]int, k), Stop: make([]Stop, k), Residual: make([]float64, k), Gradient: make([]float64, k)}
+	s := Solve{
+		Iterations: make([]int, k),
+		Stop:       make([]Stop, k),
+		Residual:   make([]float64, k),
+		Gradient:   make([]float64, k),
+	}
 	r := bidiagonalize(b, atb)
 	targets := make([]*lsqrTarget, k)
 	for j := range targets {
@@ -84,7 +100,13 @@ func lsqrFrom(ctx context.Context, a Operator, b, atb *mat.Dense, damp float64, 
 			active = active || t.stop == ""
 			s.Iterations[j], s.Stop[j], s.Residual[j], s.Gradient[j] = t.iterations, t.stop, t.residual(), t.gradient
 			if math.IsNaN(t.gradient) || math.IsInf(t.gradient, 0) {
-				return nil, s, fmt.Errorf("LSQR: found %v as the gradient of target %d after %d iterations: the matrix or the right side has a number that is not finite", t.gradient, j, t.iterations)
+				return nil, s, fmt.Errorf(
+					"LSQR: found %v as the gradient of target %d after %d iterations: the matrix or the right side "+
+						"has a number that is not finite",
+					t.gradient,
+					j,
+					t.iterations,
+				)
 			}
 		}
 		if !active {

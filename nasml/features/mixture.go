@@ -27,7 +27,14 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	}
 	for i, m := range maps {
 		if rows, cols := m.Dims(); rows != n || cols != p {
-			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i, rows, cols, n, p)
+			return nil, fmt.Errorf(
+				"mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same",
+				i,
+				rows,
+				cols,
+				n,
+				p,
+			)
 		}
 		if !allFinite(m) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)
@@ -170,8 +177,14 @@ type OutputLoss struct {
 
 // OutputLosses are the losses by name; "logistic" and "hinge" expect y = ±1.
 var OutputLosses = map[string]OutputLoss{
-	"squared":  {func(y, f float64) float64 { return (y - f) * (y - f) }, func(y, f float64) float64 { return 2 * (f - y) }},
-	"absolute": {func(y, f float64) float64 { return math.Abs(y - f) }, func(y, f float64) float64 { return sign(f - y) }},
+	"squared": {
+		func(y, f float64) float64 { return (y - f) * (y - f) },
+		func(y, f float64) float64 { return 2 * (f - y) },
+	},
+	"absolute": {
+		func(y, f float64) float64 { return math.Abs(y - f) },
+		func(y, f float64) float64 { return sign(f - y) },
+	},
 	"hinge":    {func(y, f float64) float64 { return max(0, 1-y*f) }, hingeSlope},
 	"logistic": {logistic, func(y, f float64) float64 { return -y / (1 + math.Exp(y*f)) }},
 }

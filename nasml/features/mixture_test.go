@@ -50,8 +50,12 @@ func TestHyperGradientAgainstFiniteDifferences(t *testing.T) {
 				want := fd.Gradient(nil, func(a []float64) float64 { return risk(append(slices.Clone(a), 0)) }, alpha,
 					&fd.Settings{Formula: fd.Central, Step: 1e-5})
 				require.InDeltaSlice(t, want, got[:3], 1e-6*(1+floats.Norm(want, 2)))
-				want = fd.Gradient(nil, func(l []float64) float64 { return risk(append(slices.Clone(alpha), l...)) }, []float64{0},
-					&fd.Settings{Formula: fd.Forward, Step: 1e-7})
+				want = fd.Gradient(
+					nil,
+					func(l []float64) float64 { return risk(append(slices.Clone(alpha), l...)) },
+					[]float64{0},
+					&fd.Settings{Formula: fd.Forward, Step: 1e-7},
+				)
 				require.InDelta(t, want[0], got[3], 1e-4*(1+math.Abs(want[0])))
 				continue
 			}
@@ -97,7 +101,11 @@ func TestScaleInvariance(t *testing.T) {
 		g, err := f.HyperGradient(val, OutputLosses["logistic"])
 		require.NoError(t, err)
 		require.InDelta(t, 0, floats.Dot(alpha, g[:4])+2*lambda*g[4], 1e-13)
-		require.Greater(t, floats.Distance(g[:4], f.FrozenGradient(val, OutputLosses["logistic"]), 2), 0.1*floats.Norm(g, 2))
+		require.Greater(
+			t,
+			floats.Distance(g[:4], f.FrozenGradient(val, OutputLosses["logistic"]), 2),
+			0.1*floats.Norm(g, 2),
+		)
 	}
 }
 

@@ -2,7 +2,6 @@ package features
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"maps"
 	"math"
@@ -16,7 +15,7 @@ import (
 // NGramConfig is one configuration of the search space of Khodak+ (App.
 // B.2.2): how a text becomes a bag of hashed n-grams.
 type NGramConfig struct {
-	Tokenizer  string  // one of Tokenizers
+	Tokenizer  string  // one of "treebank", "nltk" and the others in tokens.go
 	StopWords  bool    // stop words are removed, before letters become small
 	Lower      bool    // letters become small
 	Order      int     // n-grams of 1…Order tokens, all in one bag
@@ -234,7 +233,13 @@ func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of [
 		c := configs[of[i]]
 		room[i+1] = room[i] + cut[c.Tokenizer][r].grams(c)
 	}
-	b := &Sparse{Rows: len(rows), Cols: d, RowPtr: make([]int, len(rows)+1), Col: make([]int32, room[len(rows)]), Val: make([]float32, room[len(rows)])}
+	b := &Sparse{
+		Rows:   len(rows),
+		Cols:   d,
+		RowPtr: make([]int, len(rows)+1),
+		Col:    make([]int32, room[len(rows)]),
+		Val:    make([]float32, room[len(rows)]),
+	}
 	inBlocks(len(rows), 64, func(from, to int) {
 		var w bagger
 		for i := from; i < to && ctx.Err() == nil; i++ {
@@ -275,7 +280,13 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
 	}
 	if len(configs) == 0 || len(of) != len(rows) {
-		return nil, nil, fmt.Errorf("found %d configurations, %d texts and a configuration for %d of them, expected some configurations and one for every text", len(configs), len(rows), len(of))
+		return nil, nil, fmt.Errorf(
+			"found %d configurations, %d texts and a configuration for %d of them, expected some configurations and "+
+				"one for every text",
+			len(configs),
+			len(rows),
+			len(of),
+		)
 	}
 	for k, c := range configs {
 		if err := c.Check(); err != nil {
@@ -284,7 +295,13 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 	}
 	for i, r := range rows {
 		if r < 0 || r >= t.Len() || of[i] < 0 || of[i] >= len(configs) {
-			return nil, nil, fmt.Errorf("found text %d with configuration %d, expected 0…%d and 0…%d", r, of[i], t.Len()-1, len(configs)-1)
+			return nil, nil, fmt.Errorf(
+				"found text %d with configuration %d, expected 0…%d and 0…%d",
+				r,
+				of[i],
+				t.Len()-1,
+				len(configs)-1,
+			)
 		}
 	}
 	return rows, of, nil
@@ -372,9 +389,3 @@ func (w *bagger) count(hashes []uint32, binary bool, col []int32, val []float32)
 	}
 	return n
 }
-
-// TextSources is the code that makes features of texts, for the code version of
-// a trial that uses them.
-//
-//go:embed tokens.go treebank.go hash.go ngrams.go weights.go sparse.go
-var TextSources embed.FS

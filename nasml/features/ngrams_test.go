@@ -30,18 +30,22 @@ func someTexts(t testing.TB, n int) []string {
 
 func drawConfig(t *rapid.T) NGramConfig {
 	return NGramConfig{
-		Tokenizer: rapid.SampledFrom(slices.Sorted(maps.Keys(Tokenizers))).Draw(t, "tokenizer"),
-		StopWords: rapid.Bool().Draw(t, "stop"), Lower: rapid.Bool().Draw(t, "lower"), Binary: rapid.Bool().Draw(t, "binary"),
+		Tokenizer: rapid.SampledFrom(slices.Sorted(maps.Keys(tokenizers))).Draw(t, "tokenizer"),
+		StopWords: rapid.Bool().
+			Draw(t, "stop"),
+		Lower: rapid.Bool().Draw(t, "lower"), Binary: rapid.Bool().Draw(t, "binary"),
 		Order: rapid.IntRange(1, 4).Draw(t, "order"), HashSeed: rapid.Uint32().Draw(t, "seed"),
-		Weighting: rapid.SampledFrom(Weightings).Draw(t, "weighting"), Preprocess: rapid.SampledFrom(Preprocessings).Draw(t, "preprocess"),
-		Alpha: math.Pow(10, rapid.Float64Range(-5, 1).Draw(t, "log alpha")),
+		Weighting: rapid.SampledFrom(Weightings).
+			Draw(t, "weighting"),
+		Preprocess: rapid.SampledFrom(Preprocessings).Draw(t, "preprocess"),
+		Alpha:      math.Pow(10, rapid.Float64Range(-5, 1).Draw(t, "log alpha")),
 	}
 }
 
 // slowBag counts n-grams word by word in a map.
 func slowBag(text string, c NGramConfig, d int) map[int32]float32 {
 	var words []string
-	for _, w := range Tokenizers[c.Tokenizer](nil, text) {
+	for _, w := range tokenizers[c.Tokenizer](nil, text) {
 		if c.StopWords && stopWords[w] {
 			continue
 		}
@@ -103,7 +107,10 @@ func TestLongTextsAreSortedAsShortOnes(t *testing.T) {
 
 func TestBagsDoNotDependOnProcessors(t *testing.T) {
 	raw := someTexts(t, 500)
-	configs := []NGramConfig{plain, with(plain, func(c *NGramConfig) { c.Tokenizer, c.Order, c.Lower = "treebank", 3, true })}
+	configs := []NGramConfig{
+		plain,
+		with(plain, func(c *NGramConfig) { c.Tokenizer, c.Order, c.Lower = "treebank", 3, true }),
+	}
 	of := make([]int, len(raw))
 	for i := range of {
 		of[i] = i % 2
@@ -123,7 +130,7 @@ func TestBagsDoNotDependOnProcessors(t *testing.T) {
 
 func TestStrangeTexts(t *testing.T) {
 	texts := NewTexts([]string{"", " \n\t", "?!", "a \xff\xfe b\xc3", "\x00", "The the"})
-	for name := range Tokenizers {
+	for name := range tokenizers {
 		c := with(plain, func(c *NGramConfig) { c.Tokenizer, c.Order = name, 3 })
 		b, err := Bags(t.Context(), texts, nil, []NGramConfig{c}, nil, 1<<16)
 		require.NoError(t, err)
@@ -163,7 +170,8 @@ func TestLongText(t *testing.T) {
 	for name, tokens := range map[string]float64{"custom": 4*words + 1, "treebank": 4*words + 1, "nltk": 4*words + 1} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		b, err := Bags(t.Context(), texts, nil, []NGramConfig{with(plain, func(c *NGramConfig) { c.Tokenizer = name })}, nil, 1<<10)
+		b, err := Bags(t.Context(), texts, nil, []NGramConfig{with(plain, func(c *NGramConfig) { c.Tokenizer = name })},
+			nil, 1<<10)
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)
 		require.InDelta(t, tokens, b.RowSums()[0], words, name)
@@ -176,12 +184,24 @@ func TestBagsRefuse(t *testing.T) {
 	good := []NGramConfig{plain}
 	bad := func(change func(*NGramConfig)) []NGramConfig { return []NGramConfig{with(plain, change)} }
 	for says, call := range map[string]func() (*Sparse, error){
-		"found d = 0 features":                      func() (*Sparse, error) { return Bags(t.Context(), texts, nil, good, nil, 0) },
-		"found d = 2147483648 features":             func() (*Sparse, error) { return Bags(t.Context(), texts, nil, good, nil, 1<<31) },
-		"found 0 configurations":                    func() (*Sparse, error) { return Bags(t.Context(), texts, nil, nil, nil, 4) },
-		"2 texts and a configuration for 1 of them": func() (*Sparse, error) { return Bags(t.Context(), texts, nil, good, []int{0}, 4) },
-		"found text 2 with configuration 0":         func() (*Sparse, error) { return Bags(t.Context(), texts, []int{2}, good, nil, 4) },
-		"found text 0 with configuration 1":         func() (*Sparse, error) { return Bags(t.Context(), texts, []int{0}, good, []int{1}, 4) },
+		"found d = 0 features": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, good, nil, 0)
+		},
+		"found d = 2147483648 features": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, good, nil, 1<<31)
+		},
+		"found 0 configurations": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, nil, nil, 4)
+		},
+		"2 texts and a configuration for 1 of them": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, good, []int{0}, 4)
+		},
+		"found text 2 with configuration 0": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, []int{2}, good, nil, 4)
+		},
+		"found text 0 with configuration 1": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, []int{0}, good, []int{1}, 4)
+		},
 		`configuration 0: found tokenizer "words"`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Tokenizer = "words" }), nil, 4)
 		},
@@ -198,10 +218,12 @@ func TestBagsRefuse(t *testing.T) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Weighting = "nb" }), nil, 4)
 		},
 		`found α = NaN for the weighting "sif"`: func() (*Sparse, error) {
-			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.NaN() }), nil, 4)
+			unknown := bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.NaN() })
+			return Bags(t.Context(), texts, nil, unknown, nil, 4)
 		},
 		`found α = +Inf for the weighting "sif"`: func() (*Sparse, error) {
-			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.Inf(1) }), nil, 4)
+			infinite := bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.Inf(1) })
+			return Bags(t.Context(), texts, nil, infinite, nil, 4)
 		},
 	} {
 		_, err := call()

@@ -2,22 +2,15 @@ package features
 
 import (
 	"bytes"
-	"embed"
 	"strings"
 	"unicode/utf8"
 )
-
-// NLTKSources is the code of the tokenizer "nltk" where it is not in
-// TextSources, for the code version of a trial that uses it.
-//
-//go:embed nltk.go punkt.go
-var NLTKSources embed.FS
 
 // The tokenizer that the authors' code uses: NLTK's word_tokenize. It cuts a
 // text into sentences first, so that each loses its full stop, and knows more
 // quotation marks, dashes and stars than "treebank". On reviews one token in
 // sixteen differs between the two, nearly all of them a word before a full stop.
-func init() { Tokenizers["nltk"] = nltkTokens }
+func init() { tokenizers["nltk"] = nltkTokens }
 
 func nltkTokens(dst []string, text string) []string {
 	for _, sentence := range english().sentences(text) {

@@ -50,7 +50,8 @@ func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*Li
 	if p.Solver == "cg" {
 		m.Weights, m.Solve, err = cgFrom(ctx, centred, y, atb, p.Lambda, CGOptions{Tol: p.Tol, MaxIter: p.MaxIter})
 	} else {
-		m.Weights, m.Solve, err = lsqrFrom(ctx, centred, y, atb, math.Sqrt(p.Lambda), LSQROptions{ATol: p.Tol, BTol: p.Tol, MaxIter: p.MaxIter})
+		m.Weights, m.Solve, err = lsqrFrom(ctx, centred, y, atb, math.Sqrt(p.Lambda),
+			LSQROptions{ATol: p.Tol, BTol: p.Tol, MaxIter: p.MaxIter})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ridge on features of shape [%d, %d]: %w", n, d, err)
@@ -86,7 +87,12 @@ func (p *RidgeParams) check(a Operator, y *mat.Dense) error {
 // centreProblem returns the centred operator and targets, the means of the
 // targets, and the product Aᵀy of the centred ones. The product with a column
 // of ones gives the means of the features in the same pass.
-func centreProblem(ctx context.Context, a Operator, y *mat.Dense, intercept bool) (_ Operator, yMeans []float64, yc, atb *mat.Dense, err error) {
+func centreProblem(
+	ctx context.Context,
+	a Operator,
+	y *mat.Dense,
+	intercept bool,
+) (_ Operator, yMeans []float64, yc, atb *mat.Dense, err error) {
 	n, d := a.Dims()
 	_, k := y.Dims()
 	yMeans = make([]float64, k)

@@ -18,11 +18,22 @@ func (t Table) Row(i int) []float32 { return t.Data[i*t.Cols : (i+1)*t.Cols] }
 // number at all, or one that is not finite.
 func (t Table) check() error {
 	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {
-		return fmt.Errorf("found a table of %d rows and %d columns with %d numbers, expected one row and column at least and their product", t.Rows, t.Cols, len(t.Data))
+		return fmt.Errorf(
+			"found a table of %d rows and %d columns with %d numbers, expected one row and column at least and "+
+				"their product",
+			t.Rows,
+			t.Cols,
+			len(t.Data),
+		)
 	}
 	for i, v := range t.Data {
 		if v-v != 0 { // NaN or infinite
-			return fmt.Errorf("found %v in row %d, column %d of a table, expected finite numbers", v, i/t.Cols, i%t.Cols)
+			return fmt.Errorf(
+				"found %v in row %d, column %d of a table, expected finite numbers",
+				v,
+				i/t.Cols,
+				i%t.Cols,
+			)
 		}
 	}
 	return nil
@@ -53,7 +64,12 @@ func FitScaling(train Table) (*Scaling, error) {
 		return nil, fmt.Errorf("preprocessing: %w", err)
 	}
 	p := train.Cols
-	s := &Scaling{least: repeat(math.Inf(1), p), span: repeat(math.Inf(-1), p), mean: make([]float64, p), deviation: make([]float64, p)}
+	s := &Scaling{
+		least:     repeat(math.Inf(1), p),
+		span:      repeat(math.Inf(-1), p),
+		mean:      make([]float64, p),
+		deviation: make([]float64, p),
+	}
 	for i := range train.Rows {
 		for j, v := range train.Row(i) {
 			x := float64(v)

@@ -26,9 +26,18 @@ type Sparse struct {
 // NewSparse puts a matrix together and checks it: the counts, rows in order
 // and columns ascending in each and within 0…cols−1. It keeps the slices.
 func NewSparse(rows, cols int, rowPtr []int, col []int32, val []float32) (*Sparse, error) {
-	if rows < 0 || cols < 0 || len(rowPtr) != rows+1 || rowPtr[0] != 0 || rowPtr[rows] != len(col) || len(col) != len(val) {
-		return nil, fmt.Errorf("found %d×%d with %d row pointers, %d columns and %d values, expected row pointers for %d rows from 0 to the number of columns and values",
-			rows, cols, len(rowPtr), len(col), len(val), rows)
+	if rows < 0 || cols < 0 || len(rowPtr) != rows+1 || rowPtr[0] != 0 || rowPtr[rows] != len(col) ||
+		len(col) != len(val) {
+		return nil, fmt.Errorf(
+			"found %d×%d with %d row pointers, %d columns and %d values, expected row pointers for %d rows from 0 to "+
+				"the number of columns and values",
+			rows,
+			cols,
+			len(rowPtr),
+			len(col),
+			len(val),
+			rows,
+		)
 	}
 	for i := range rows {
 		from, to := rowPtr[i], rowPtr[i+1]
@@ -37,7 +46,13 @@ func NewSparse(rows, cols int, rowPtr []int, col []int32, val []float32) (*Spars
 		}
 		for k := from; k < to; k++ {
 			if col[k] < 0 || int(col[k]) >= cols || k > from && col[k] <= col[k-1] {
-				return nil, fmt.Errorf("found column %d as number %d of row %d, expected ascending ones in 0…%d", col[k], k-from, i, cols-1)
+				return nil, fmt.Errorf(
+					"found column %d as number %d of row %d, expected ascending ones in 0…%d",
+					col[k],
+					k-from,
+					i,
+					cols-1,
+				)
 			}
 		}
 	}
@@ -141,7 +156,20 @@ func addScaled(dst []float64, a float64, x []float64) {
 func (s *Sparse) mustFit(name string, dst, x *mat.Dense, out, in int) {
 	rows, k := x.Dims()
 	if r, c := dst.Dims(); rows != in || r != out || c != k {
-		panic(fmt.Sprintf("%s: found %d×%d times %d×%d as %d×%d, expected %d×k as %d×k", name, s.Rows, s.Cols, rows, k, r, c, in, out))
+		panic(
+			fmt.Sprintf(
+				"%s: found %d×%d times %d×%d as %d×%d, expected %d×k as %d×k",
+				name,
+				s.Rows,
+				s.Cols,
+				rows,
+				k,
+				r,
+				c,
+				in,
+				out,
+			),
+		)
 	}
 }
 

@@ -108,13 +108,17 @@ func TestProductsDoNotDependOnProcessors(t *testing.T) {
 
 func TestNewSparseRefuses(t *testing.T) {
 	for says, s := range map[string]*Sparse{
-		"row pointers for 2 rows":        {Rows: 2, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{0}, Val: []float32{1}},
-		"2 columns and 1 values":         {Rows: 1, Cols: 3, RowPtr: []int{0, 2}, Col: []int32{0, 1}, Val: []float32{1}},
-		"found row 0 from 0 to 2 of 1":   {Rows: 2, Cols: 3, RowPtr: []int{0, 2, 1}, Col: []int32{0}, Val: []float32{1}},
-		"found column 3 as number 0":     {Rows: 1, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{3}, Val: []float32{1}},
-		"found column -1 as number 0":    {Rows: 1, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{-1}, Val: []float32{1}},
-		"found column 1 as number 1":     {Rows: 1, Cols: 3, RowPtr: []int{0, 2}, Col: []int32{1, 1}, Val: []float32{1, 1}},
-		"expected ascending ones in 0…2": {Rows: 1, Cols: 3, RowPtr: []int{0, 2}, Col: []int32{2, 1}, Val: []float32{1, 1}},
+		"row pointers for 2 rows": {Rows: 2, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{0}, Val: []float32{1}},
+		"2 columns and 1 values": {Rows: 1, Cols: 3, RowPtr: []int{0, 2},
+			Col: []int32{0, 1}, Val: []float32{1}},
+		"found row 0 from 0 to 2 of 1": {Rows: 2, Cols: 3, RowPtr: []int{0, 2, 1},
+			Col: []int32{0}, Val: []float32{1}},
+		"found column 3 as number 0":  {Rows: 1, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{3}, Val: []float32{1}},
+		"found column -1 as number 0": {Rows: 1, Cols: 3, RowPtr: []int{0, 1}, Col: []int32{-1}, Val: []float32{1}},
+		"found column 1 as number 1": {Rows: 1, Cols: 3, RowPtr: []int{0, 2},
+			Col: []int32{1, 1}, Val: []float32{1, 1}},
+		"expected ascending ones in 0…2": {Rows: 1, Cols: 3, RowPtr: []int{0, 2},
+			Col: []int32{2, 1}, Val: []float32{1, 1}},
 	} {
 		_, err := NewSparse(s.Rows, s.Cols, s.RowPtr, s.Col, s.Val)
 		require.ErrorContains(t, err, says)
@@ -124,8 +128,10 @@ func TestNewSparseRefuses(t *testing.T) {
 func TestProductsPanicWithBothShapes(t *testing.T) {
 	s, err := NewSparse(2, 3, []int{0, 1, 2}, []int32{0, 2}, []float32{1, 2})
 	require.NoError(t, err)
-	require.PanicsWithValue(t, "MulTo: found 2×3 times 2×1 as 2×1, expected 3×k as 2×k", func() { s.MulTo(mat.NewDense(2, 1, nil), mat.NewDense(2, 1, nil)) })
-	require.PanicsWithValue(t, "MulTransTo: found 2×3 times 2×1 as 3×2, expected 2×k as 3×k", func() { s.MulTransTo(mat.NewDense(3, 2, nil), mat.NewDense(2, 1, nil)) })
+	require.PanicsWithValue(t, "MulTo: found 2×3 times 2×1 as 2×1, expected 3×k as 2×k",
+		func() { s.MulTo(mat.NewDense(2, 1, nil), mat.NewDense(2, 1, nil)) })
+	require.PanicsWithValue(t, "MulTransTo: found 2×3 times 2×1 as 3×2, expected 2×k as 3×k",
+		func() { s.MulTransTo(mat.NewDense(3, 2, nil), mat.NewDense(2, 1, nil)) })
 	require.Panics(t, func() { s.ScaleRows(nil) })
 }
 

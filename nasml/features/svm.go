@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // SparseRows are the rows of a sparse matrix, of which [Sparse] is one.
@@ -86,7 +86,11 @@ func (p *SVMParams) check(x SparseRows, labels []int8) error {
 	case len(labels) != rows:
 		return fmt.Errorf("found %d labels of %d rows", len(labels), rows)
 	case plus == 0 || minus == 0:
-		return fmt.Errorf("found %d rows of class +1 and %d of class −1, expected both classes: with one there is nothing to separate", plus, minus)
+		return fmt.Errorf(
+			"found %d rows of class +1 and %d of class −1, expected both classes: with one there is nothing to separate", //nolint:lll // one sentence
+			plus,
+			minus,
+		)
 	case !(p.C > 0) || math.IsInf(p.C, 1):
 		return fmt.Errorf("found C = %v, expected a positive number", p.C)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":
@@ -126,7 +130,7 @@ type dualDescent struct {
 func newDualDescent(x SparseRows, y []int8, p SVMParams) (*dualDescent, error) {
 	rows, _ := x.Dims()
 	s := &dualDescent{
-		rows: packRows(x), y: y, p: p, rng: runs.RNG(p.Seed, "linear SVM"), upper: p.C, bias: 1,
+		rows: packRows(x), y: y, p: p, rng: trial.RNG(p.Seed, "linear SVM"), upper: p.C, bias: 1,
 		square: make([]float64, rows), alpha: make([]float64, rows), active: make([]int32, rows),
 	}
 	s.w = make([]float64, len(s.rows.columns))
@@ -259,7 +263,13 @@ func (s *dualDescent) model() *SVMModel {
 	for _, v := range s.w {
 		norm += v * v
 	}
-	m := &SVMModel{Weights: s.rows.unpack(s.w), Intercept: s.bias * s.b, Epochs: s.epochs, Violation: s.violation, Converged: s.converged}
+	m := &SVMModel{
+		Weights:   s.rows.unpack(s.w),
+		Intercept: s.bias * s.b,
+		Epochs:    s.epochs,
+		Violation: s.violation,
+		Converged: s.converged,
+	}
 	m.Primal, m.Dual = norm/2, -norm/2
 	for i, a := range s.alpha {
 		loss := max(0, 1-float64(s.y[i])*s.margin(int32(i)))

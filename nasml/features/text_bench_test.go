@@ -18,7 +18,7 @@ func benchReviews(b *testing.B) *data.Reviews {
 
 func BenchmarkTokenize(b *testing.B) {
 	train := benchReviews(b)
-	for name := range Tokenizers {
+	for name := range tokenizers {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := NewTexts(train.Texts).tokens(name); err != nil {
@@ -33,7 +33,18 @@ func BenchmarkTokenize(b *testing.B) {
 // 25,000 reviews at d = 2²⁰; "cut" has the tokens already.
 func BenchmarkFeaturize(b *testing.B) {
 	train := benchReviews(b)
-	c := []NGramConfig{{Tokenizer: "custom", StopWords: false, Lower: true, Order: 3, Binary: true, Weighting: "nb", Alpha: 1, Preprocess: "normalize"}}
+	c := []NGramConfig{
+		{
+			Tokenizer:  "custom",
+			StopWords:  false,
+			Lower:      true,
+			Order:      3,
+			Binary:     true,
+			Weighting:  "nb",
+			Alpha:      1,
+			Preprocess: "normalize",
+		},
+	}
 	texts := NewTexts(train.Texts)
 	featurize := func(b *testing.B) {
 		if _, _, err := FitNGrams(b.Context(), texts, train.Signs(), nil, c, nil, 1<<20, AsCode); err != nil {

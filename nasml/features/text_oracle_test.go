@@ -57,13 +57,31 @@ const (
 // ask makes a question of texts, with the configurations that differ in each
 // field, one after the other.
 func ask(texts []string, bins int) question {
-	q := question{Texts: texts, Train: (len(texts)*2 + 2) / 3, Bins: bins, Stops: strings.Fields(stopList), Punkt: english()}
+	q := question{
+		Texts: texts,
+		Train: (len(texts)*2 + 2) / 3,
+		Bins:  bins,
+		Stops: strings.Fields(stopList),
+		Punkt: english(),
+	}
 	k := 0
 	for _, tokenizer := range []string{"whitespace", "simple", "custom", "treebank", "nltk"} {
 		for _, weighting := range Weightings {
 			for _, preprocess := range Preprocessings {
-				q.Configs = append(q.Configs, NGramConfig{Tokenizer: tokenizer, StopWords: k%2 == 0, Lower: k%3 == 0, Order: 1 + k%oracleOrder, Binary: k%5 < 2,
-					Weighting: weighting, Alpha: []float64{1e-5, 0.3, 10}[k%3], Preprocess: preprocess, HashSeed: uint32(7 * k)})
+				q.Configs = append(
+					q.Configs,
+					NGramConfig{
+						Tokenizer:  tokenizer,
+						StopWords:  k%2 == 0,
+						Lower:      k%3 == 0,
+						Order:      1 + k%oracleOrder,
+						Binary:     k%5 < 2,
+						Weighting:  weighting,
+						Alpha:      []float64{1e-5, 0.3, 10}[k%3],
+						Preprocess: preprocess,
+						HashSeed:   uint32(7 * k),
+					},
+				)
 				k++
 			}
 		}
@@ -81,7 +99,15 @@ func compare(t *testing.T, q question, a answers) {
 	for i, text := range q.Texts {
 		want := a.Texts[i]
 		for name, tokens := range want.Tokens {
-			require.Equal(t, append([]string{}, tokens...), Tokenizers[name]([]string{}, text), "%s on text %d, %q", name, i, text)
+			require.Equal(
+				t,
+				append([]string{}, tokens...),
+				tokenizers[name]([]string{}, text),
+				"%s on text %d, %q",
+				name,
+				i,
+				text,
+			)
 		}
 		for k, token := range want.Tokens["whitespace"] {
 			require.Equal(t, want.Small[k], string(lower(nil, token)))
@@ -90,7 +116,14 @@ func compare(t *testing.T, q question, a answers) {
 		n := 0
 		for order := 1; order <= oracleOrder; order++ {
 			for k := 0; k+order <= len(custom.ends); k++ {
-				require.Equal(t, want.Hashes[n], Hash(custom.gram(k, order), oracleSeed), "text %d, n-gram %q", i, custom.gram(k, order))
+				require.Equal(
+					t,
+					want.Hashes[n],
+					Hash(custom.gram(k, order), oracleSeed),
+					"text %d, n-gram %q",
+					i,
+					custom.gram(k, order),
+				)
 				n++
 			}
 		}
@@ -114,7 +147,16 @@ func compare(t *testing.T, q question, a answers) {
 		cols, vals := withoutZeros(from.Row(k))
 		require.Equal(t, append([]int32{}, want.Cols...), cols, "text %d with %+v", i, q.Configs[q.Of[i]])
 		for n, v := range want.Vals {
-			require.InDelta(t, v, vals[n], 1e-6*(math.Abs(v)+1e-3), "text %d, column %d with %+v", i, cols[n], q.Configs[q.Of[i]])
+			require.InDelta(
+				t,
+				v,
+				vals[n],
+				1e-6*(math.Abs(v)+1e-3),
+				"text %d, column %d with %+v",
+				i,
+				cols[n],
+				q.Configs[q.Of[i]],
+			)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // been replaced by U+FFFD, which counts as a symbol.
 type Tokenizer func(dst []string, text string) []string
 
-// Tokenizers are the ways to cut a text into tokens, by the name that
+// tokenizers are the ways to cut a text into tokens, by the name that
 // NGramConfig.Tokenizer has. White space is what Python takes for it: that of
 // Unicode, and the four separators U+001C to U+001F.
 //
@@ -32,7 +32,7 @@ type Tokenizer func(dst []string, text string) []string
 // into sentences first, with parameters learned from a corpus, and knows some
 // quotation marks more. The last word of a sentence inside of a text loses its
 // full stop there and keeps it here.
-var Tokenizers = map[string]Tokenizer{
+var tokenizers = map[string]Tokenizer{
 	"whitespace": appendFields,
 	"simple":     simpleTokens,
 	"custom":     customTokens,
@@ -41,9 +41,9 @@ var Tokenizers = map[string]Tokenizer{
 
 // tokenizer returns the one of that name.
 func tokenizer(name string) (Tokenizer, error) {
-	t, ok := Tokenizers[name]
+	t, ok := tokenizers[name]
 	if !ok {
-		return nil, fmt.Errorf("found tokenizer %q, expected one of %q", name, slices.Sorted(maps.Keys(Tokenizers)))
+		return nil, fmt.Errorf("found tokenizer %q, expected one of %q", name, slices.Sorted(maps.Keys(tokenizers)))
 	}
 	return t, nil
 }

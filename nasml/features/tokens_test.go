@@ -12,8 +12,66 @@ import (
 )
 
 // pieces are what texts are drawn of: all that a rule looks at, and letters.
-var pieces = []string{`"`, "''", "'", "`", "``", ",", ":", ".", "...", "..", "?", "!", "-", "--", " ", " ", " ", "\n", "\t", "\u00a0", "\x1c", "(", "]", "<", ">", "{",
-	"cannot", "d'ye", "Gimme", "more'n", "wanna", "'tis", "'Twas", "n't", "'s", "'LL", "'ve", "'d", "can", "x", "Y", "1", "23", "٣", "é", "İ", "Σ", "_", "…", "“", "’", "$", "%", "&", ";", "\u0301", "😀", "<br />"}
+var pieces = []string{
+	`"`,
+	"''",
+	"'",
+	"`",
+	"``",
+	",",
+	":",
+	".",
+	"...",
+	"..",
+	"?",
+	"!",
+	"-",
+	"--",
+	" ",
+	" ",
+	" ",
+	"\n",
+	"\t",
+	"\u00a0",
+	"\x1c",
+	"(",
+	"]",
+	"<",
+	">",
+	"{",
+	"cannot",
+	"d'ye",
+	"Gimme",
+	"more'n",
+	"wanna",
+	"'tis",
+	"'Twas",
+	"n't",
+	"'s",
+	"'LL",
+	"'ve",
+	"'d",
+	"can",
+	"x",
+	"Y",
+	"1",
+	"23",
+	"٣",
+	"é",
+	"İ",
+	"Σ",
+	"_",
+	"…",
+	"“",
+	"’",
+	"$",
+	"%",
+	"&",
+	";",
+	"\u0301",
+	"😀",
+	"<br />",
+}
 
 func drawText(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 20).Draw(t, "pieces"), "")
@@ -22,13 +80,14 @@ func drawText(t *rapid.T) string {
 func TestTokensAreWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawText(t)
-		for name, cut := range Tokenizers {
+		for name, cut := range tokenizers {
 			for _, token := range cut(nil, text) {
 				require.NotEmpty(t, token, name)
 				require.NotContains(t, token, " ", name)
 				require.False(t, strings.ContainsFunc(token, isSpace), "%s: %q", name, token)
 			}
-			require.Equal(t, append([]string{"before"}, cut(nil, text)...), cut([]string{"before"}, text), "%s appends", name)
+			require.Equal(t, append([]string{"before"}, cut(nil, text)...), cut([]string{"before"}, text),
+				"%s appends", name)
 		}
 	})
 }
@@ -39,23 +98,24 @@ func TestTokensKeepTheText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawText(t)
 		words := strings.FieldsFunc(text, isSpace)
-		require.Equal(t, append([]string{}, words...), append([]string{}, Tokenizers["whitespace"](nil, text)...))
+		require.Equal(t, append([]string{}, words...), append([]string{}, tokenizers["whitespace"](nil, text)...))
 
 		all := strings.Join(words, "")
-		custom := Tokenizers["custom"](nil, text)
+		custom := tokenizers["custom"](nil, text)
 		require.Equal(t, all, strings.Join(custom, ""))
 		var letters strings.Builder
 		for _, token := range custom {
 			sign := strings.IndexFunc(token, isSign) >= 0
-			require.Equal(t, sign, strings.IndexFunc(token, func(r rune) bool { return !isSign(r) }) < 0, "%q is of one kind", token)
+			require.Equal(t, sign, strings.IndexFunc(token, func(r rune) bool { return !isSign(r) }) < 0,
+				"%q is of one kind", token)
 			if !sign {
 				letters.WriteString(token)
 			}
 		}
-		require.Equal(t, letters.String(), strings.Join(Tokenizers["simple"](nil, text), ""))
+		require.Equal(t, letters.String(), strings.Join(tokenizers["simple"](nil, text), ""))
 
 		unquoted := strings.NewReplacer(`"`, "", "`", "", "'", "")
-		require.Equal(t, unquoted.Replace(all), unquoted.Replace(strings.Join(Tokenizers["treebank"](nil, text), "")))
+		require.Equal(t, unquoted.Replace(all), unquoted.Replace(strings.Join(tokenizers["treebank"](nil, text), "")))
 	})
 }
 
@@ -68,17 +128,20 @@ func TestTreebank(t *testing.T) {
 		"Gimme--I'm gonna WANNA go!":         "Gim me -- I 'm gon na WAN NA go !",
 		"End of one. End of two.":            "End of one. End of two .",
 	} {
-		require.Equal(t, want, strings.Join(Tokenizers["treebank"](nil, text), " "))
+		require.Equal(t, want, strings.Join(tokenizers["treebank"](nil, text), " "))
 	}
 }
 
 func TestNLTK(t *testing.T) {
 	for text, want := range map[string]string{
-		"Mr. Fox came late. He didn't see J. Bach, etc. But then...":              "Mr. Fox came late . He did n't see J. Bach , etc . But then ...",
-		"The U.S. army. “Why?” he asked—twice. (It ended.) 'Fine'.":               "The U.S. army . “ Why ? ” he asked — twice . ( It ended . ) ' Fine ' .",
-		"It was No. 1. in 1999. The 2. of May, it's *great*!! Isn't it?? yes....": "It was No . 1. in 1999 . The 2. of May , it 's * great * ! ! Is n't it ? ? yes ....",
+		"Mr. Fox came late. He didn't see J. Bach, etc. But then...": "Mr. Fox came late . He did n't " +
+			"see J. Bach , etc . But then ...",
+		"The U.S. army. “Why?” he asked—twice. (It ended.) 'Fine'.": "The U.S. army . “ Why ? ” he " +
+			"asked — twice . ( It ended . ) ' Fine ' .",
+		"It was No. 1. in 1999. The 2. of May, it's *great*!! Isn't it?? yes....": "It was No . 1. in 1999 . The 2. " +
+			"of May , it 's * great * ! ! Is n't it ? ? yes ....",
 	} {
-		require.Equal(t, want, strings.Join(Tokenizers["nltk"](nil, text), " "))
+		require.Equal(t, want, strings.Join(tokenizers["nltk"](nil, text), " "))
 	}
 }
 
@@ -108,7 +171,9 @@ func TestStopWords(t *testing.T) {
 }
 
 func TestSmallLetters(t *testing.T) {
-	for word, want := range map[string]string{"DON'T": "don't", "ÉTÉ": "été", "İzmir": "i̇zmir", "ΟΔΟΣ": "οδος", "ΣΑΣ!": "σας!", "STRASSE": "strasse", "": ""} {
+	for word, want := range map[string]string{
+		"DON'T": "don't", "ÉTÉ": "été", "İzmir": "i̇zmir", "ΟΔΟΣ": "οδος", "ΣΑΣ!": "σας!", "STRASSE": "strasse", "": "",
+	} {
 		require.Equal(t, want, string(lower(nil, word)))
 	}
 	require.Equal(t, "was a", string(lower([]byte("was "), "A")))
@@ -127,14 +192,19 @@ func TestHash(t *testing.T) {
 		text string
 		seed uint32
 		want uint32
-	}{{"", 0, 0}, {"", 1, 0x514e28b7}, {"", 0xffffffff, 0x81f16f39}, {"hello", 0, 0x248bfa47}, {"hello, world", 0, 0x149bbb7f},
-		{"The quick brown fox jumps over the lazy dog", 0, 0x2e4ff723}, {"Hello, world!", 0x9747b28c, 0x24884cba}} {
+	}{
+		{"", 0, 0}, {"", 1, 0x514e28b7}, {"", 0xffffffff, 0x81f16f39},
+		{"hello", 0, 0x248bfa47}, {"hello, world", 0, 0x149bbb7f},
+		{"The quick brown fox jumps over the lazy dog", 0, 0x2e4ff723}, {"Hello, world!", 0x9747b28c, 0x24884cba},
+	} {
 		require.Equal(t, c.want, Hash([]byte(c.text), c.seed), "%q", c.text)
 	}
 }
 
 func TestTokenizerNames(t *testing.T) {
-	require.Equal(t, []string{"custom", "nltk", "simple", "treebank", "whitespace"}, slices.Sorted(maps.Keys(Tokenizers)))
+	require.Equal(t, []string{"custom", "nltk", "simple", "treebank", "whitespace"},
+		slices.Sorted(maps.Keys(tokenizers)))
 	_, err := tokenizer("words")
-	require.ErrorContains(t, err, `found tokenizer "words", expected one of ["custom" "nltk" "simple" "treebank" "whitespace"]`)
+	require.ErrorContains(t, err,
+		`found tokenizer "words", expected one of ["custom" "nltk" "simple" "treebank" "whitespace"]`)
 }

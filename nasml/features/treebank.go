@@ -188,7 +188,8 @@ func splitContractions(dst []string, chunk string) []string {
 
 func splitTis(dst []string, chunk string) []string {
 	for _, word := range []string{"'tis", "'twas"} {
-		if len(chunk) >= len(word) && chunk[0] == '\'' && strings.EqualFold(chunk[:len(word)], word) && !wordStarts(chunk[len(word):]) {
+		if len(chunk) >= len(word) && chunk[0] == '\'' && strings.EqualFold(chunk[:len(word)], word) &&
+			!wordStarts(chunk[len(word):]) {
 			dst, chunk = append(dst, chunk[:2], chunk[2:len(word)]), chunk[len(word):]
 		}
 	}

@@ -63,7 +63,12 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 				count = &c.Bins[col].Neg
 			}
 			if float64(*count)+float64(vals[n]) > math.MaxInt32 {
-				return nil, fmt.Errorf("found more than %d n-grams in bin %d of %d, expected more bins or fewer texts", math.MaxInt32, col, b.Cols)
+				return nil, fmt.Errorf(
+					"found more than %d n-grams in bin %d of %d, expected more bins or fewer texts",
+					math.MaxInt32,
+					col,
+					b.Cols,
+				)
 			}
 			*count += int32(vals[n])
 			*sum += float64(vals[n])
@@ -85,7 +90,11 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 	switch config.Weighting {
 	case "nb":
 		if c.PosRows == 0 || c.NegRows == 0 {
-			return nil, fmt.Errorf("found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"", c.PosRows, c.NegRows)
+			return nil, fmt.Errorf(
+				"found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"",
+				c.PosRows,
+				c.NegRows,
+			)
 		}
 		pNorm, qNorm := c.PosSum+alpha*d, c.NegSum+alpha*d
 		unit := 1.0
@@ -186,7 +195,16 @@ type NGramMap struct {
 // AsPaper featurizes all training texts once for every configuration that has
 // texts and weights, other than in weighting and preprocessing, and keeps 8·d
 // bytes of each; AsCode needs one pass and keeps 8·d bytes in all.
-func FitNGrams(ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading) (*NGramMap, *Sparse, error) {
+func FitNGrams(
+	ctx context.Context,
+	t *Texts,
+	labels []int8,
+	train []int,
+	configs []NGramConfig,
+	of []int,
+	d int,
+	reading Reading,
+) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
 		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
 	}

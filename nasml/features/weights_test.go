@@ -48,7 +48,13 @@ func TestSIFByHand(t *testing.T) {
 	c := with(plain, func(c *NGramConfig) { c.Weighting, c.Alpha, c.Preprocess = "sif", alpha, "average" })
 	for _, reading := range []Reading{AsPaper, AsCode} {
 		got := asMap(fitTiny(t, c, reading).Row(0))
-		require.InDelta(t, 2.0/3*alpha/(alpha+3.0/7), got[binOf("a")], 1e-7, "α/(α + frequency), a third for each of three tokens")
+		require.InDelta(
+			t,
+			2.0/3*alpha/(alpha+3.0/7),
+			got[binOf("a")],
+			1e-7,
+			"α/(α + frequency), a third for each of three tokens",
+		)
 		require.InDelta(t, 1.0/3*alpha/(alpha+2.0/7), got[binOf("b")], 1e-7)
 	}
 }
@@ -65,7 +71,16 @@ func TestTextPreprocessing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawConfig(rt)
 		texts := []string{"good film", "bad film", drawText(rt), drawText(rt), ""}
-		_, s, err := FitNGrams(t.Context(), NewTexts(texts), []int8{1, -1, 1, -1, 1}, nil, []NGramConfig{c}, nil, 997, AsCode)
+		_, s, err := FitNGrams(
+			t.Context(),
+			NewTexts(texts),
+			[]int8{1, -1, 1, -1, 1},
+			nil,
+			[]NGramConfig{c},
+			nil,
+			997,
+			AsCode,
+		)
 		require.NoError(rt, err)
 		raw, err := Bags(t.Context(), NewTexts(texts), nil, []NGramConfig{c}, nil, 997)
 		require.NoError(rt, err)
@@ -119,7 +134,11 @@ func TestReadings(t *testing.T) {
 	}
 	other[0] = one[0]
 	nb := with(plain, func(c *NGramConfig) { c.Weighting, c.Alpha, c.HashSeed = "nb", 0.3, 9 })
-	configs := []NGramConfig{nb, with(nb, func(c *NGramConfig) { c.Lower, c.Order = true, 2 }), with(nb, func(c *NGramConfig) { c.Weighting = "sif" })}
+	configs := []NGramConfig{
+		nb,
+		with(nb, func(c *NGramConfig) { c.Lower, c.Order = true, 2 }),
+		with(nb, func(c *NGramConfig) { c.Weighting = "sif" }),
+	}
 
 	first := map[Reading][2]*Sparse{}
 	for _, reading := range []Reading{AsPaper, AsCode} {
@@ -185,7 +204,11 @@ func TestFitRefuses(t *testing.T) {
 		return err
 	}
 	for _, reading := range []Reading{AsPaper, AsCode} {
-		require.ErrorContains(t, fit([]int8{1, 1, 1, 1}, nb, reading), `found 4 positive and 0 negative training texts, expected some of both for the weighting "nb"`)
+		require.ErrorContains(
+			t,
+			fit([]int8{1, 1, 1, 1}, nb, reading),
+			`found 4 positive and 0 negative training texts, expected some of both for the weighting "nb"`,
+		)
 		require.ErrorContains(t, fit([]int8{1, 1, 0, 1}, nb, reading), "found label 0 of bag 2, expected −1 or 1")
 		require.ErrorContains(t, fit([]int8{1}, nb, reading), "found 1 labels for 4 texts")
 		sif := []NGramConfig{with(nb[0], func(c *NGramConfig) { c.Weighting = "sif" })}
@@ -202,7 +225,16 @@ func TestFitRefuses(t *testing.T) {
 func TestNothingToCount(t *testing.T) {
 	for _, weighting := range Weightings {
 		c := with(plain, func(c *NGramConfig) { c.Weighting, c.Alpha = weighting, 1e-5 })
-		m, _, err := FitNGrams(t.Context(), NewTexts([]string{"", "", "word"}), []int8{1, -1, 1}, []int{0, 1}, []NGramConfig{c}, nil, 4, AsCode)
+		m, _, err := FitNGrams(
+			t.Context(),
+			NewTexts([]string{"", "", "word"}),
+			[]int8{1, -1, 1},
+			[]int{0, 1},
+			[]NGramConfig{c},
+			nil,
+			4,
+			AsCode,
+		)
 		require.NoError(t, err)
 		s, err := m.Rows(t.Context(), []int{2}, nil)
 		require.NoError(t, err)

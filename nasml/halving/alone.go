@@ -23,7 +23,13 @@ type Rung struct {
 // while there are arms and resource is left to grow.
 func Ladder(n int, r float64, eta, largest int) ([]Rung, error) {
 	if n < 1 || !(r >= 1) || eta < 2 || float64(largest) < r {
-		return nil, fmt.Errorf("%d arms with %v of %d, factor %d: expected at least one arm, 1 ≤ resource ≤ largest, factor at least 2", n, r, largest, eta)
+		return nil, fmt.Errorf(
+			"%d arms with %v of %d, factor %d: expected at least one arm, 1 ≤ resource ≤ largest, factor at least 2",
+			n,
+			r,
+			largest,
+			eta,
+		)
 	}
 	var rungs []Rung
 	const rounding = 1e-9 // of r·ηⁱ
@@ -55,7 +61,12 @@ func Bracket(s, smallest, largest, eta int) ([]Rung, error) {
 // Brackets is s_max, the number of Hyperband's brackets less one.
 func Brackets(smallest, largest, eta int) (int, error) {
 	if smallest < 1 || largest < smallest || eta < 2 {
-		return 0, fmt.Errorf("resources %d to %d, factor %d: expected 1 ≤ smallest ≤ largest, factor at least 2", smallest, largest, eta)
+		return 0, fmt.Errorf(
+			"resources %d to %d, factor %d: expected 1 ≤ smallest ≤ largest, factor at least 2",
+			smallest,
+			largest,
+			eta,
+		)
 	}
 	most := 0
 	for at := largest / eta; at >= smallest; at /= eta {
@@ -82,13 +93,25 @@ func RandomSearch[A any](ctx context.Context, arms []A, resource int, evaluate E
 // best of each rung to the next one. It is an error where the rungs want more
 // arms than there are or than the one before has, where a score is NaN, and
 // where evaluate fails; the tries before it are returned.
-func SuccessiveHalving[A any](ctx context.Context, arms []A, rungs []Rung, rules Rules, evaluate Evaluate[A]) ([]Try, error) {
+func SuccessiveHalving[A any](
+	ctx context.Context,
+	arms []A,
+	rungs []Rung,
+	rules Rules,
+	evaluate Evaluate[A],
+) ([]Try, error) {
 	return climb(ctx, nil, arms, 0, rungs, rules, evaluate)
 }
 
 // Hyperband runs the ladders one after the other, each with arms of its own
 // from the front of those that are left.
-func Hyperband[A any](ctx context.Context, arms []A, ladders [][]Rung, rules Rules, evaluate Evaluate[A]) ([]Try, error) {
+func Hyperband[A any](
+	ctx context.Context,
+	arms []A,
+	ladders [][]Rung,
+	rules Rules,
+	evaluate Evaluate[A],
+) ([]Try, error) {
 	var tries []Try
 	first := 0
 	for s, rungs := range ladders {
@@ -102,7 +125,15 @@ func Hyperband[A any](ctx context.Context, arms []A, ladders [][]Rung, rules Rul
 }
 
 // climb goes up one ladder with the arms from first on and appends its tries.
-func climb[A any](ctx context.Context, tries []Try, arms []A, first int, rungs []Rung, rules Rules, evaluate Evaluate[A]) ([]Try, error) {
+func climb[A any](
+	ctx context.Context,
+	tries []Try,
+	arms []A,
+	first int,
+	rungs []Rung,
+	rules Rules,
+	evaluate Evaluate[A],
+) ([]Try, error) {
 	if err := checkLadder(len(arms)-first, rungs, rules); err != nil {
 		return tries, err
 	}
@@ -176,7 +207,13 @@ func checkLadder(arms int, rungs []Rung, rules Rules) error {
 	have := arms
 	for i, rung := range rungs {
 		if rung.Arms < 1 || rung.Arms > have || rung.Resource < 1 {
-			return fmt.Errorf("rung %d has %d arms with %d each, expected 1 to %d arms with at least 1", i+1, rung.Arms, rung.Resource, have)
+			return fmt.Errorf(
+				"rung %d has %d arms with %d each, expected 1 to %d arms with at least 1",
+				i+1,
+				rung.Arms,
+				rung.Resource,
+				have,
+			)
 		}
 		have = rung.Arms
 	}

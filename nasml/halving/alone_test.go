@@ -68,7 +68,26 @@ func TestSuccessiveHalvingByHand(t *testing.T) {
 	}
 	tries, err := SuccessiveHalving(context.Background(), arms, rungs, AsPaper(), evaluate)
 	require.NoError(t, err)
-	assert.Equal(t, [][2]int{{5, 10}, {2, 10}, {7, 10}, {0, 10}, {3, 10}, {6, 10}, {1, 10}, {4, 10}, {0, 20}, {1, 20}, {2, 20}, {3, 20}, {0, 40}, {1, 40}}, asked)
+	assert.Equal(
+		t,
+		[][2]int{
+			{5, 10},
+			{2, 10},
+			{7, 10},
+			{0, 10},
+			{3, 10},
+			{6, 10},
+			{1, 10},
+			{4, 10},
+			{0, 20},
+			{1, 20},
+			{2, 20},
+			{3, 20},
+			{0, 40},
+			{1, 40},
+		},
+		asked,
+	)
 	var best []int
 	for _, try := range tries {
 		best = append(best, tries[try.Best].Arm)
@@ -109,7 +128,13 @@ func TestRandomSearchAndHyperband(t *testing.T) {
 		}
 	})
 	evaluate := func(_ context.Context, arm, _ int) (float64, error) { return float64(arm), nil }
-	tries, err := Hyperband(context.Background(), numbered(7), [][]Rung{{{4, 1}, {2, 2}}, {{3, 2}}}, AsPaper(), evaluate)
+	tries, err := Hyperband(
+		context.Background(),
+		numbered(7),
+		[][]Rung{{{4, 1}, {2, 2}}, {{3, 2}}},
+		AsPaper(),
+		evaluate,
+	)
 	require.NoError(t, err)
 	var arms []int
 	for _, try := range tries {
@@ -139,7 +164,13 @@ func TestAloneErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "rung 2")
 	_, err = SuccessiveHalving(ctx, numbered(2), nil, AsPaper(), nan)
 	assert.Error(t, err)
-	_, err = Hyperband(ctx, numbered(2), [][]Rung{{{2, 1}}, {{1, 1}}}, AsPaper(), func(context.Context, int, int) (float64, error) { return 0, nil })
+	_, err = Hyperband(
+		ctx,
+		numbered(2),
+		[][]Rung{{{2, 1}}, {{1, 1}}},
+		AsPaper(),
+		func(context.Context, int, int) (float64, error) { return 0, nil },
+	)
 	assert.ErrorContains(t, err, "ladder 2 of 2")
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()

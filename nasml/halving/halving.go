@@ -9,18 +9,12 @@
 package halving
 
 import (
-	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 )
-
-// Sources is the code that decides, for the code version of a trial.
-//
-//go:embed halving.go shared.go alone.go
-var Sources embed.FS
 
 // Rules are the readings of Algorithm 1, of Fast Weight-Sharing and of the
 // baselines in which the paper and its authors' code differ, or which the
@@ -63,7 +57,14 @@ func AsPaper() Rules {
 
 // AsCode are the rules of the authors' code.
 func AsCode() Rules {
-	return Rules{Score: "error", Ties: "first-round", Empty: "wrong", Full: "retraining", Incumbent: "promoted", Tied: "last"}
+	return Rules{
+		Score:     "error",
+		Ties:      "first-round",
+		Empty:     "wrong",
+		Full:      "retraining",
+		Incumbent: "promoted",
+		Tied:      "last",
+	}
 }
 
 // RulesNamed are the rules of a reading, "paper" or "code".

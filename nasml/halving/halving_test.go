@@ -58,7 +58,10 @@ func TestDimsAreThoseOfPaperAndCode(t *testing.T) {
 		d, rounds int
 		growth    float64
 		full      string
-	}{{0, 1, 2, "last-round"}, {1, -1, 2, "last-round"}, {1, 1, 0.5, "last-round"}, {1, 1, math.NaN(), "last-round"}, {1, 1, 2, "never"}} {
+	}{
+		{0, 1, 2, "last-round"}, {1, -1, 2, "last-round"}, {1, 1, 0.5, "last-round"},
+		{1, 1, math.NaN(), "last-round"}, {1, 1, 2, "never"},
+	} {
 		_, err := Dims(bad.d, bad.rounds, bad.growth, bad.full)
 		assert.Error(t, err, "%v", bad)
 	}
@@ -86,7 +89,13 @@ func TestFourArmsByHand(t *testing.T) {
 	for _, rules := range []Rules{AsPaper(), AsCode()} {
 		dims, err := Dims(8, 2, 2, rules.Full)
 		require.NoError(t, err)
-		trace, err := WeightSharing(context.Background(), []string{"a", "b", "c", "d"}, Points{Train: 5, Valid: 400}, dims, rules, random(1),
+		trace, err := WeightSharing(
+			context.Background(),
+			[]string{"a", "b", "c", "d"},
+			Points{Train: 5, Valid: 400},
+			dims,
+			rules,
+			random(1),
 			func(_ context.Context, round Round[string]) ([]float64, error) {
 				assert.Len(t, round.Train, 5)
 				var out []float64
@@ -95,7 +104,8 @@ func TestFourArmsByHand(t *testing.T) {
 					out = append(out, losses[round.Index[c]])
 				}
 				return out, nil
-			})
+			},
+		)
 		require.NoError(t, err)
 		require.Len(t, trace.Rounds, 2)
 		assert.Equal(t, losses, trace.Rounds[0].Scores)
@@ -115,8 +125,8 @@ func TestDistinctScoresHalveEverySetAndKeepTheBest(t *testing.T) {
 		losses := random(seed).Perm(n)
 		dims, err := Dims(10, Rounds(n), 1, rules.Full)
 		require.NoError(t, err)
-		trace, err := WeightSharing(context.Background(), numbered(n), Points{Train: 1, Valid: 60 * n}, dims, rules, random(seed+1),
-			byArm(func(arm int) float64 { return float64(losses[arm]) }))
+		trace, err := WeightSharing(context.Background(), numbered(n), Points{Train: 1, Valid: 60 * n}, dims, rules,
+			random(seed+1), byArm(func(arm int) float64 { return float64(losses[arm]) }))
 		require.NoError(t, err)
 		left := n
 		for _, o := range trace.Rounds {
@@ -136,7 +146,8 @@ func TestTies(t *testing.T) {
 	sizes := func(ties string) (kept []int) {
 		rules := AsPaper()
 		rules.Ties = ties
-		trace, err := WeightSharing(context.Background(), numbered(8), Points{Train: 1, Valid: 800}, []int{1, 1, 1}, rules, random(3), byArm(func(int) float64 { return 0.5 }))
+		trace, err := WeightSharing(context.Background(), numbered(8), Points{Train: 1, Valid: 800}, []int{1, 1, 1},
+			rules, random(3), byArm(func(int) float64 { return 0.5 }))
 		require.NoError(t, err)
 		for _, o := range trace.Rounds {
 			kept = append(kept, len(o.Kept))
@@ -153,7 +164,8 @@ func TestTiesAreBrokenAtRandom(t *testing.T) {
 	won := make([]float64, 4)
 	const runs = 2000
 	for seed := range uint64(runs) {
-		trace, err := WeightSharing(context.Background(), numbered(4), Points{Train: 1, Valid: 40}, []int{1, 1}, AsPaper(), random(seed), byArm(func(int) float64 { return 0 }))
+		trace, err := WeightSharing(context.Background(), numbered(4), Points{Train: 1, Valid: 40}, []int{1, 1},
+			AsPaper(), random(seed), byArm(func(int) float64 { return 0 }))
 		require.NoError(t, err)
 		won[trace.Winner]++
 	}
@@ -175,7 +187,8 @@ func TestEmptyCells(t *testing.T) {
 	_, _, err = Means([]int{3}, []float64{1}, 1, "worst")
 	assert.Error(t, err)
 	// One validation point for 64 arms: its arm is the only one that was seen.
-	trace, err := WeightSharing(context.Background(), numbered(64), Points{Train: 1, Valid: 1}, make([]int, 6), AsPaper(), random(5), byArm(func(int) float64 { return 9 }))
+	trace, err := WeightSharing(context.Background(), numbered(64), Points{Train: 1, Valid: 1}, make([]int, 6),
+		AsPaper(), random(5), byArm(func(int) float64 { return 9 }))
 	require.NoError(t, err)
 	first := trace.Rounds[0]
 	assert.Equal(t, 9.0, first.Scores[first.Best])
@@ -195,7 +208,13 @@ func TestOneArmWinsWithoutASolve(t *testing.T) {
 // validation examples.
 func TestAssignmentIsUniform(t *testing.T) {
 	const arms, n = 4, 40000
-	_, err := WeightSharing(context.Background(), numbered(arms), Points{Train: n, Valid: n}, []int{1, 1}, AsPaper(), random(11),
+	_, err := WeightSharing(
+		context.Background(),
+		numbered(arms),
+		Points{Train: n, Valid: n},
+		[]int{1, 1},
+		AsPaper(),
+		random(11),
 		func(_ context.Context, round Round[int]) ([]float64, error) {
 			k := len(round.Arms)
 			pairs := make([]float64, k*k)
@@ -208,7 +227,8 @@ func TestAssignmentIsUniform(t *testing.T) {
 			}
 			assert.Less(t, chi2, 45.0, "χ² with %d degrees of freedom", k*k-1) // 1 − 1e-4 quantile for 15: 44.3
 			return make([]float64, n), nil
-		})
+		},
+	)
 	require.NoError(t, err)
 }
 
@@ -225,15 +245,27 @@ func TestWeightSharingErrors(t *testing.T) {
 	bad := rules
 	bad.Ties = "coin"
 	assert.ErrorContains(t, run(2, points, []int{1}, bad, ok), "coin")
-	assert.ErrorContains(t, run(2, points, []int{1}, rules, func(context.Context, Round[int]) ([]float64, error) { return nil, nil }), "0 values for 1")
+	assert.ErrorContains(
+		t,
+		run(2, points, []int{1}, rules, func(context.Context, Round[int]) ([]float64, error) { return nil, nil }),
+		"0 values for 1",
+	)
 	assert.ErrorContains(t, run(2, points, []int{1}, rules, func(context.Context, Round[int]) ([]float64, error) {
 		return nil, errors.New("singular")
 	}), "round 1, 2 arms: singular")
 	stopped, cancel := context.WithCancel(ctx)
-	trace, err := WeightSharing(stopped, numbered(4), Points{Train: 1, Valid: 9}, []int{1, 1}, rules, random(0), func(c context.Context, r Round[int]) ([]float64, error) {
-		cancel()
-		return ok(c, r)
-	})
+	trace, err := WeightSharing(
+		stopped,
+		numbered(4),
+		Points{Train: 1, Valid: 9},
+		[]int{1, 1},
+		rules,
+		random(0),
+		func(c context.Context, r Round[int]) ([]float64, error) {
+			cancel()
+			return ok(c, r)
+		},
+	)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Len(t, trace.Rounds, 1, "the round before stays")
 }

@@ -59,7 +59,15 @@ type Trace struct {
 // It is an error where there is no arm or no validation example, a rule is not
 // known, dims has not one dimension a round, a score is NaN, and where solve
 // fails; then, and where ctx ends, the trace has the rounds before.
-func WeightSharing[A any](ctx context.Context, arms []A, points Points, dims []int, rules Rules, rng *rand.Rand, solve Solve[A]) (*Trace, error) {
+func WeightSharing[A any](
+	ctx context.Context,
+	arms []A,
+	points Points,
+	dims []int,
+	rules Rules,
+	rng *rand.Rand,
+	solve Solve[A],
+) (*Trace, error) {
 	if err := checkSharing(len(arms), points, dims, rules); err != nil {
 		return nil, err
 	}
@@ -98,7 +106,11 @@ func checkSharing(arms int, points Points, dims []int, rules Rules) error {
 	case arms < 1:
 		return fmt.Errorf("there are no arms, expected at least one")
 	case points.Train < 1 || points.Valid < 1:
-		return fmt.Errorf("%d training and %d validation examples, expected at least one of each", points.Train, points.Valid)
+		return fmt.Errorf(
+			"%d training and %d validation examples, expected at least one of each",
+			points.Train,
+			points.Valid,
+		)
 	case len(dims) != Rounds(arms):
 		return fmt.Errorf("%d dimensions for %d arms, expected one a round: %d", len(dims), arms, Rounds(arms))
 	}
@@ -115,7 +127,15 @@ func assign(n, arms int, rng *rand.Rand) []int {
 }
 
 // judge scores the arms of a round and says who stays.
-func judge(index []int, dim int, cells []int, values []float64, rules Rules, initial int, rng *rand.Rand) (Outcome, error) {
+func judge(
+	index []int,
+	dim int,
+	cells []int,
+	values []float64,
+	rules Rules,
+	initial int,
+	rng *rand.Rand,
+) (Outcome, error) {
 	if len(values) != len(cells) {
 		return Outcome{}, fmt.Errorf("%d values for %d validation examples", len(values), len(cells))
 	}

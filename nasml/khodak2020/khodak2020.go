@@ -4,15 +4,8 @@
 package khodak2020
 
 import (
-	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"path"
-	"runtime"
-	"sync"
+	"math"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -23,124 +16,46 @@ import (
 //go:embed records
 var shippedRecords embed.FS
 
-// sweep is a list of independent trials and how one is computed.
-type sweep struct {
-	title      string
-	trials     []runs.Trial // of one figure
-	workers    int          // trials at a time; 0: one a core
-	storedOnly bool
-	backend    func() (backend, device string, err error)
-	run        func(ctx context.Context, t runs.Trial, step func(note string)) (runs.Result, error)
-	units      int // calls of step a trial
-}
-
-// compute returns the record of every trial. What the store has is read, what
-// it lacks is run, some trials at a time, each stored as it ends; where
-// storedOnly asks for that, nil stands for what it lacks.
-func (s sweep) compute(ctx context.Context) ([]*runs.Record, error) {
-	if len(s.trials) == 0 {
-		return nil, nil
-	}
-	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(s.trials[0].Figure))
-	if err != nil {
-		return nil, err
-	}
-	if s.storedOnly {
-		return store.Stored(s.trials)
-	}
-	progress := runs.ProgressFrom(ctx)
-	total := len(s.trials) * max(1, s.units)
-	progress.Start(total, s.title)
-	defer progress.Done()
-	ran := 0
-	records, err := store.Compute(ctx, s.trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
-		ran = len(job.Trials)
-		progress.Skip((len(s.trials) - ran) * max(1, s.units))
-		if s.backend != nil {
-			var err error
-			if job.Backend, job.Device, err = s.backend(); err != nil {
-				return err
-			}
-		} else {
-			job.Backend, job.Device = "gonum", "cpu"
-		}
-		return s.work(ctx, job, progress)
-	})
-	if ran == 0 {
-		progress.Skip(total)
-	}
-	return records, err
-}
-
-// work runs the trials of a job.
-func (s sweep) work(ctx context.Context, job *runs.Job, progress runs.Progress) error {
-	workers := s.workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next, reporting sync.Mutex
-	at := 0
-	take := func() int {
-		next.Lock()
-		defer next.Unlock()
-		at++
-		return at - 1
-	}
-	step := func(note string) {
-		reporting.Lock()
-		defer reporting.Unlock()
-		progress.Step(1, note)
-	}
-	var group sync.WaitGroup
-	for range min(workers, len(job.Trials)) {
-		group.Go(func() {
-			for i := take(); i < len(job.Trials) && ctx.Err() == nil; i = take() {
-				result, err := s.run(ctx, job.Trials[i], step)
-				if err == nil {
-					err = job.Done(i, result)
-				}
-				if err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
-}
-
-// keysOf are the keys of the records that there are.
-func keysOf(records []*runs.Record) []string {
-	var keys []string
-	for _, r := range records {
+// bySeed is a number of every record, NaN where there is none.
+func bySeed(records []*runs.Record, of func(*runs.Record) float64) []float64 {
+	out := make([]float64, len(records))
+	for i, r := range records {
+		out[i] = math.NaN()
 		if r != nil {
-			keys = append(keys, r.Key)
+			out[i] = of(r)
 		}
 	}
-	return keys
+	return out
 }
 
-// meta names a picture's parameters and scale.
-func meta(title, scale string, params any) map[string]string {
-	raw, err := json.Marshal(params)
-	if err != nil {
-		panic(err) // a struct of numbers and strings always marshals
+// complete are the rows, a seed each, of columns that bySeed made: of the seeds
+// that have a number in every column, so that seeds are compared with themselves.
+func complete(columns ...[]float64) [][]float64 {
+	var rows [][]float64
+	for seed := range columns[0] {
+		row := make([]float64, len(columns))
+		known := true
+		for i, column := range columns {
+			row[i] = column[seed]
+			known = known && !math.IsNaN(row[i])
+		}
+		if known {
+			rows = append(rows, row)
+		}
 	}
-	sum := sha256.Sum256(raw)
-	if scale == "" {
-		scale = "own"
-	}
-	return map[string]string{"title": title, "scale": scale, "params": hex.EncodeToString(sum[:8])}
+	return rows
 }
 
-// checker collects the first mistake in the parameters.
-type checker struct{ err error }
-
-func (c *checker) expect(ok bool, format string, args ...any) {
-	if !ok && c.err == nil {
-		c.err = fmt.Errorf(format, args...)
+// pairs are two columns at the seeds that both have.
+func pairs(a, b []float64) (x, y []float64) {
+	for _, row := range complete(a, b) {
+		x, y = append(x, row[0]), append(y, row[1])
 	}
+	return x, y
+}
+
+// known are the numbers of a column that are there.
+func known(column []float64) []float64 {
+	out, _ := pairs(column, column)
+	return out
 }

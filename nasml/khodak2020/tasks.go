@@ -2,7 +2,6 @@ package khodak2020
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"math"
@@ -12,26 +11,30 @@ import (
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/halving"
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
+	"github.com/nasml/lab/nasml/study"
 )
 
-// The two problems of the paper.
-const (
-	imageTask  = "cifar-10"
-	reviewTask = "imdb"
-)
+var taskTitles = map[string]string{mapsearch.ImageTask: "CIFAR-10", mapsearch.ReviewTask: "IMDb"}
 
-var taskTitles = map[string]string{imageTask: "CIFAR-10", reviewTask: "IMDb"}
+// What computes the trials of the two tasks.
+var taskKinds = map[string]*code.Kind{
+	mapsearch.ImageTask:  code.Define("khodak2020/images", "khodak2020/internal/mapsearch"),
+	mapsearch.ReviewTask: code.Define("khodak2020/reviews", "khodak2020/internal/mapsearch"),
+}
 
-// TaskParams are the parameters of the two problems.
+// TaskParams are the parameters of the two tasks.
 type TaskParams struct {
 	Tasks   []string  // "cifar-10": ridge regression on random Fourier features; "imdb": a linear SVM on hashed n-grams
 	Images  data.Name // cifar-10, or the synthetic stand-in
 	Reviews data.Name // imdb, or the synthetic stand-in
-	Reading string    // "paper" or "code": see halving.Rules, and reviewConfigs
+	// Reading is "paper" or "code": what a search does where the two differ (see
+	// halving.Rules), and of reviews the feature map, the tokenizers (the code has
+	// NLTK's) and the loss of the baselines.
+	Reading string
 
 	// Examples of each split; 0: all there are. Training images are the first
 	// ones, validation images those from 40,000 on.
@@ -53,11 +56,11 @@ type TaskParams struct {
 // paperTasks are the settings of Appendix B.2; those of the solvers are the
 // authors' code's, where the paper only names them.
 var paperTasks = TaskParams{
-	Tasks: []string{imageTask, reviewTask}, Images: data.CIFAR10, Reviews: data.IMDb, Reading: "paper",
-	Lambda: 0.5, Tol: 1e-3, SVMTol: 1e-5, Epochs: 1000, KeepGB: 4, Seeds: 10, Confidence: 0.95,
+	Tasks: []string{mapsearch.ImageTask, mapsearch.ReviewTask}, Images: data.CIFAR10, Reviews: data.IMDb,
+	Reading: "paper", Lambda: 0.5, Tol: 1e-3, SVMTol: 1e-5, Epochs: 1000, KeepGB: 4, Seeds: 10, Confidence: 0.95,
 }
 
-// quickTasks have about a tenth of the examples and a looser SVM.
+// quickTasks have a tenth of the examples and a looser SVM.
 var quickTasks = func() TaskParams {
 	p := paperTasks
 	p.ImageTrain, p.ImageValid, p.ImageTest = 4096, 2048, 1000
@@ -66,304 +69,233 @@ var quickTasks = func() TaskParams {
 	return p
 }()
 
-// check is an error for the first parameter that makes no sense.
-func (p TaskParams) check(c *checker) {
-	known := []string{imageTask, reviewTask}
-	c.expect(len(p.Tasks) > 0, "Tasks is empty, want some of %v", known)
-	for name, list := range map[string][]string{"Tasks": p.Tasks, "Fresh": p.Fresh} {
-		for i, task := range list {
-			c.expect(slices.Contains(known, task) && !slices.Contains(list[:i], task), "%s has %q, want each of %v at most once", name, task, known)
+// check notes what makes no sense.
+func (p TaskParams) check(c *study.Checks) {
+	study.Distinct(c, "Tasks", p.Tasks, 1)
+	study.Distinct(c, "Fresh", p.Fresh, 0)
+	for field, list := range map[string][]string{"Tasks": p.Tasks, "Fresh": p.Fresh} {
+		for _, task := range list {
+			c.OneOf(field, task, mapsearch.ImageTask, mapsearch.ReviewTask)
 		}
 	}
-	c.expect(p.Images == data.CIFAR10 || p.Images == data.Synthetic, "Images is %q, want %s or %s", p.Images, data.CIFAR10, data.Synthetic)
-	c.expect(p.Reviews == data.IMDb || p.Reviews == data.Synthetic, "Reviews is %q, want %s or %s", p.Reviews, data.IMDb, data.Synthetic)
-	c.expect(p.Reading == "paper" || p.Reading == "code", "Reading is %q, want paper or code", p.Reading)
-	for name, v := range map[string]int{"ImageTrain": p.ImageTrain, "ImageValid": p.ImageValid, "ImageTest": p.ImageTest,
-		"ReviewTrain": p.ReviewTrain, "ReviewValid": p.ReviewValid, "ReviewTest": p.ReviewTest} {
-		c.expect(v >= 0, "%s is %d, want 0 (all) or more", name, v)
+	c.OneOf("Images", string(p.Images), string(data.CIFAR10), string(data.Synthetic))
+	c.OneOf("Reviews", string(p.Reviews), string(data.IMDb), string(data.Synthetic))
+	c.OneOf("Reading", p.Reading, "paper", "code")
+	for field, v := range map[string]int{
+		"ImageTrain": p.ImageTrain, "ImageValid": p.ImageValid, "ImageTest": p.ImageTest,
+		"ReviewTrain": p.ReviewTrain, "ReviewValid": p.ReviewValid, "ReviewTest": p.ReviewTest,
+	} {
+		c.Expect(v >= 0, "%s is %d, want 0 (all) or more", field, v)
 	}
-	c.expect(p.Lambda > 0 && !math.IsInf(p.Lambda, 1), "Lambda is %v, want more than 0: the SVM has C = 1/(2λ)", p.Lambda)
-	c.expect(p.Tol >= 0 && p.SVMTol > 0, "Tol is %v and SVMTol %v, want at least 0 and more than 0", p.Tol, p.SVMTol)
-	c.expect(p.Epochs >= 1, "Epochs is %d, want at least 1", p.Epochs)
-	c.expect(p.KeepGB >= 0, "KeepGB is %v, want at least 0", p.KeepGB)
-	c.expect(p.Seeds >= 1, "Seeds is %d, want at least 1", p.Seeds)
-	c.expect(p.Confidence > 0.5 && p.Confidence < 1, "Confidence is %v, want between 0.5 and 1, such as 0.95", p.Confidence)
+	c.Expect(p.ImageTest <= testImages, "ImageTest is %d, there are %d test images: take fewer, or 0 for all",
+		p.ImageTest, testImages)
+	c.Expect(p.Lambda > 0 && !math.IsInf(p.Lambda, 1),
+		"Lambda is %v, want more than 0: the SVM has C = 1/(2λ)", p.Lambda)
+	c.Expect(p.Tol >= 0, "Tol is %v, want at least 0", p.Tol)
+	c.Positive("SVMTol", p.SVMTol)
+	c.AtLeast("Epochs", p.Epochs, 1)
+	c.Expect(p.KeepGB >= 0, "KeepGB is %v, want at least 0", p.KeepGB)
+	c.AtLeast("Seeds", p.Seeds, 1)
+	c.Confidence(p.Confidence)
 }
 
-// taskTrial is the part of the parameters that a trial of a task depends on.
-type taskTrial struct {
-	Task    string  `json:"task"`
-	Reading string  `json:"reading"`
-	Fresh   bool    `json:"fresh"`
-	Lambda  float64 `json:"lambda"`
-	Tol     float64 `json:"tol"`
-	Epochs  int     `json:"epochs,omitempty"`
-}
-
-func (p TaskParams) trial(task string) taskTrial {
-	t := taskTrial{Task: task, Reading: p.Reading, Fresh: slices.Contains(p.Fresh, task), Lambda: p.Lambda, Tol: p.Tol}
-	if task == reviewTask {
-		t.Tol, t.Epochs = p.SVMTol, p.Epochs
+// setting is what a trial of a task depends on.
+func (p TaskParams) setting(task string) mapsearch.Setting {
+	s := mapsearch.Setting{
+		Task: task, Reading: p.Reading, Fresh: slices.Contains(p.Fresh, task), Lambda: p.Lambda, Tol: p.Tol,
 	}
-	return t
+	if task == mapsearch.ReviewTask {
+		s.Tol, s.Epochs = p.SVMTol, p.Epochs
+		if p.Reading == "code" {
+			s.Tokenizer = "nltk"
+		}
+	}
+	return s
 }
 
-//go:embed problem.go search.go
-var searchSources embed.FS
-
-var imageCode = sync.OnceValues(func() (string, error) {
-	return runs.CodeVersion(searchSources, halving.Sources, features.LinearSources)
-})
-
-var reviewCode = sync.OnceValues(func() (string, error) {
-	return runs.CodeVersion(searchSources, halving.Sources, features.TextSources, features.LinearSources)
-})
-
-// opened is a task with its examples, of which every trial makes a problem
-// with its own pool of configurations.
-type opened struct {
+// examples are those of a task, of which only the facts need be there until a
+// trial is computed.
+type examples struct {
 	params      TaskParams
 	task        string
-	fingerprint string
+	fingerprint string // of training and test images, or of all reviews, and how many are used
 	sizes       [3]int
 	synthetic   bool
 	engine      *features.Engine // of all trials, so that each shape is compiled once
-	images      *imageProblem    // with everything but configurations
-	reviews     *reviewProblem   // likewise
+	load        func() (mapsearch.Data, error)
 }
 
-// open loads the examples of a task.
-func (p TaskParams) open(ctx context.Context, task string) (*opened, error) {
-	o := &opened{params: p, task: task}
-	var err error
-	if task == imageTask {
-		err = o.openImages(ctx)
-	} else {
-		err = o.openReviews(ctx)
+// open finds out about the examples of a task.
+func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
+	e := &examples{params: p, task: task}
+	open := e.openReviews
+	if task == mapsearch.ImageTask {
+		open = e.openImages
 	}
+	load, err := open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", taskTitles[task], err)
 	}
-	return o, nil
-}
-
-// code is the version of what computes the task.
-func (o *opened) code() (string, error) {
-	if o.task == imageTask {
-		return imageCode()
-	}
-	return reviewCode()
-}
-
-// validFrom is where the validation images begin (Appendix B.2.1).
-const validFrom = 40000
-
-// openImages cuts the splits: training images from the front, validation
-// images from the last 10,000 of the training part, test images of what there
-// is of the test part.
-func (o *opened) openImages(ctx context.Context) error {
-	p := o.params
-	all, err := data.Load(ctx, p.Images, data.Train)
-	if err != nil {
-		return err
-	}
-	test, err := data.Load(ctx, p.Images, data.Test)
-	if errors.Is(err, data.ErrIncomplete) {
-		test, err = data.Load(ctx, p.Images, data.Test1000)
-	}
-	if err != nil {
-		return err
-	}
-	from := min(validFrom, all.Len()*4/5)
-	o.images = &imageProblem{ridge: features.RidgeParams{Lambda: p.Lambda, Solver: "lsqr", Tol: p.Tol}, keep: int64(p.KeepGB * (1 << 30))}
-	for s, cut := range []struct {
-		of             *data.Images
-		from, to, most int
-	}{{all, 0, from, p.ImageTrain}, {all, from, all.Len(), p.ImageValid}, {test, 0, test.Len(), p.ImageTest}} {
-		n, err := howMany(split(s), cut.most, cut.to-cut.from)
-		if err != nil {
-			return err
-		}
-		o.sizes[s] = n
-		o.images.tables[s], o.images.labels[s] = pixels(cut.of, cut.from, n)
-	}
-	o.synthetic = all.Synthetic
-	o.fingerprint = fmt.Sprintf("%s+%s %v", all.Fingerprint, test.Fingerprint, o.sizes)
-	o.images.targets = features.Targets(o.images.labels[trainSplit], 10)
-	o.images.scaling, err = features.FitScaling(o.images.tables[trainSplit])
-	return err
+	e.load = sync.OnceValues(load)
+	return e, nil
 }
 
 var splitNames = [3]string{"training", "validation", "test"}
 
-// howMany is a number of examples of a split, 0 standing for all.
-func howMany(s split, want, have int) (int, error) {
-	if want > have {
-		return 0, catalog.Usagef("%d %s examples were asked for, there are %d: take fewer, or 0 for all", want, splitNames[s], have)
-	}
-	if want == 0 {
-		return have, nil
-	}
-	return want, nil
-}
-
-// pixels are n images in [0, 1], a row each, and their labels.
-func pixels(im *data.Images, from, n int) (features.Table, []int) {
-	size := im.Height * im.Width * im.Channels
-	t := features.Table{Rows: n, Cols: size, Data: make([]float32, n*size)}
-	labels := make([]int, n)
-	for i := range n {
-		labels[i] = int(im.Labels[from+i])
-		for j, v := range im.Image(from + i) {
-			t.Data[i*size+j] = float32(v) / 255
+// take says how many examples of each split are used, of so many. 0 stands for all.
+func (e *examples) take(want, have [3]int) error {
+	for s, n := range want {
+		if n > have[s] {
+			return catalog.Usagef("%d %s examples were asked for, there are %d: take fewer, or 0 for all",
+				n, splitNames[s], have[s])
+		}
+		if e.sizes[s] = n; n == 0 {
+			e.sizes[s] = have[s]
 		}
 	}
-	return t, labels
-}
-
-// openReviews cuts the splits: training reviews of the training part, the
-// first half of the shuffled test part for tests and the last for validation.
-func (o *opened) openReviews(ctx context.Context) error {
-	p := o.params
-	parts, err := p.reviewParts(ctx)
-	if err != nil {
-		return err
-	}
-	o.reviews = &reviewProblem{reading: features.Reading(p.Reading)}
-	var texts []string
-	for s, want := range []int{p.ReviewTrain, p.ReviewValid, p.ReviewTest} {
-		part := parts[s]
-		n, err := howMany(split(s), want, part.Len())
-		if err != nil {
-			return err
-		}
-		if part, err = part.Select(spread(n, part.Len())); err != nil {
-			return err
-		}
-		o.sizes[s] = n
-		for i, text := range part.Texts {
-			o.reviews.rows[s] = append(o.reviews.rows[s], len(texts))
-			texts = append(texts, text)
-			o.reviews.labels = append(o.reviews.labels, 2*int8(part.Labels[i])-1)
-		}
-		o.fingerprint += part.Fingerprint + " "
-		o.synthetic = o.synthetic || part.Synthetic
-	}
-	o.fingerprint += fmt.Sprint(o.sizes)
-	o.reviews.texts = features.NewTexts(texts)
 	return nil
 }
 
-// spread are n of so many places, evenly spaced, even and odd ones in turns
-// where there is room: so classes that stand together keep their shares, and
-// classes that stand in turns do too.
-func spread(n, of int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i * of / n
-		if out[i]%2 != i%2 && out[i]+1 < (i+1)*of/n {
-			out[i]++
+// testImages is how many there are in CIFAR-10's whole archive, and in the
+// stand-in.
+const testImages = 10000
+
+// openTest finds the test images that are used: the first ones, so that trials
+// are the same with the publisher's archive and with one that has the first
+// 1,000 only. Where all were asked for, these are all that such an archive has.
+func (p TaskParams) openTest(ctx context.Context) (*data.Opened, error) {
+	view := data.View{Name: p.Images, Split: data.Test, First: p.ImageTest}
+	test, err := view.Open(ctx)
+	if errors.Is(err, data.ErrIncomplete) && p.ImageTest == 0 {
+		view.First = 1000
+		return view.Open(ctx)
+	}
+	return test, err
+}
+
+// openImages cuts the splits: training images from the front, validation images
+// from the last fifth of the training part, and test images.
+func (e *examples) openImages(ctx context.Context) (load func() (mapsearch.Data, error), err error) {
+	p := e.params
+	all, err := data.View{Name: p.Images, Split: data.Train}.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	test, err := p.openTest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := mapsearch.ValidFrom(all.Len)
+	err = e.take([3]int{p.ImageTrain, p.ImageValid, p.ImageTest}, [3]int{from, all.Len - from, test.Len})
+	if err != nil {
+		return nil, err
+	}
+	e.synthetic = all.Synthetic
+	e.fingerprint = fmt.Sprintf("%s+%s %v", all.Fingerprint, test.Fingerprint, e.sizes)
+	return func() (mapsearch.Data, error) {
+		var splits [3]mapsearch.Images
+		for s, part := range []struct {
+			of   *data.Opened
+			from int
+		}{{all, 0}, {all, from}, {test, 0}} {
+			im, err := part.of.Images(ctx)
+			if err != nil {
+				return nil, err
+			}
+			splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
+			splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }
 		}
-	}
-	return out
+		return mapsearch.NewImages(e.engine, splits, int64(p.KeepGB*(1<<30)))
+	}, nil
 }
 
-// withLambda is the task with another λ.
-func (o *opened) withLambda(lambda float64) *opened {
-	q := *o
-	q.params.Lambda = lambda
-	return &q
+// openReviews takes training reviews of the training part, the first half of the
+// shuffled test part for tests and the last for validation.
+func (e *examples) openReviews(ctx context.Context) (load func() (mapsearch.Data, error), err error) {
+	p := e.params
+	view := data.ReviewView{Name: p.Reviews, Train: p.ReviewTrain, Valid: p.ReviewValid, Test: p.ReviewTest}
+	opened, err := view.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for s, part := range opened.Parts {
+		e.sizes[s] = part.Len
+		e.synthetic = e.synthetic || part.Synthetic
+		e.fingerprint += part.Fingerprint + " "
+	}
+	e.fingerprint += fmt.Sprint(e.sizes)
+	return func() (mapsearch.Data, error) {
+		parts, err := opened.Reviews(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var splits [3]mapsearch.Reviews
+		for s, part := range parts {
+			splits[s] = mapsearch.Reviews{Texts: part.Texts, Signs: part.Signs()}
+		}
+		return mapsearch.NewReviews(splits), nil
+	}, nil
 }
 
-// problem is a task with the pool of configurations of a seed.
-func (o *opened) problem(configs int, seed uint64) problem {
-	p := o.params
-	fresh := slices.Contains(p.Fresh, o.task)
-	if o.task == imageTask {
-		q := *o.images
-		q.engine, q.configs, q.fresh = o.engine, imageConfigs(configs, seed), fresh
-		q.ridge.Lambda = p.Lambda
-		return &q
+// study computes trials of the task one after the other, so that their times can
+// be compared: images on XLA, reviews in this machine's Go.
+func (e *examples) study(id string) study.Study {
+	s := study.Study{ID: id, Code: taskKinds[e.task],
+		Shipped: shippedRecords, StoredOnly: e.params.StoredOnly, Workers: 1}
+	if e.task == mapsearch.ImageTask {
+		s.Device = e.device
 	}
-	q := *o.reviews
-	q.configs = reviewConfigs(configs, seed, p.Reading, fresh)
-	q.svm = features.SVMParams{C: 1 / (2 * p.Lambda), Loss: "hinge", Tol: p.SVMTol, MaxEpochs: p.Epochs}
-	q.alone = q.svm
-	if p.Reading == "code" { // what the baselines' LinearSVC defaults to
-		q.alone.Loss, q.alone.Tol = "squared-hinge", max(1e-4, p.SVMTol)
-	}
-	return &q
+	return s
 }
 
-// device opens what the task computes on: XLA for images, this machine's Go
-// for reviews.
-func (o *opened) device() (name, device string, err error) {
-	if o.task == reviewTask {
-		return "go", "cpu", nil
-	}
+// device opens XLA.
+func (e *examples) device() (name, device string, err error) {
 	b, err := backend.Open()
 	if err != nil {
 		return "", "", err
 	}
-	if o.engine == nil {
-		o.engine = features.NewEngine(b)
+	if e.engine == nil {
+		e.engine = features.NewEngine(b)
 	}
 	name, device = backend.Describe(b)
 	return name, device, nil
 }
 
 // close frees what the trials were computed with.
-func (o *opened) close() {
-	if o.engine != nil {
-		o.engine.Close()
+func (e *examples) close() {
+	if e.engine != nil {
+		e.engine.Close()
 	}
-}
-
-// sweepOf runs trials of a task one after the other, so that their times can
-// be compared.
-func (o *opened) sweepOf(title string, trials []runs.Trial, units int, run func(ctx context.Context, t runs.Trial, step func(string)) (runs.Result, error)) sweep {
-	return sweep{title: title, trials: trials, workers: 1, storedOnly: o.params.StoredOnly, units: units, backend: o.device, run: run}
-}
-
-// sizesText says which examples a task had.
-func (o *opened) sizesText() string {
-	text := fmt.Sprintf("%s: %d training, %d validation, %d test examples", taskTitles[o.task], o.sizes[0], o.sizes[1], o.sizes[2])
-	if o.synthetic {
-		text += ", SYNTHETIC DATA, not the paper's"
-	}
-	return text
 }
 
 // paperSizes are the splits of Appendix B.2.
-var paperSizes = map[string][3]int{imageTask: {40000, 10000, 10000}, reviewTask: {25000, 12500, 12500}}
-
-// paperText says what the paper has where a setting has less: examples and
-// the largest d.
-func (p TaskParams) paperText(o *opened, d, paperD int) string {
-	var other []string
-	for s, n := range paperSizes[o.task] {
-		if o.sizes[s] < n {
-			other = append(other, fmt.Sprintf("%d %s", n, splitNames[s]))
-		}
-	}
-	text := ""
-	if len(other) > 0 {
-		text = strings.Join(other, ", ") + " examples"
-	}
-	if d < paperD {
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("$d$ up to %d", paperD)
-	}
-	if text == "" {
-		return ""
-	}
-	return " The paper has " + text + "."
+var paperSizes = map[string][3]int{
+	mapsearch.ImageTask: {40000, 10000, 10000}, mapsearch.ReviewTask: {25000, 12500, 12500},
 }
 
-// reviewParts are the training, validation and test reviews.
-func (p TaskParams) reviewParts(ctx context.Context) ([3]*data.Reviews, error) {
-	train, valid, test, err := data.LoadReviewSplits(ctx, p.Reviews)
-	return [3]*data.Reviews{train, valid, test}, err
+// caption says which examples a task has, and d where about says so, and what
+// the paper has where that is more: examples, and the largest d.
+func (e *examples) caption(about string, d, paperD int) string {
+	text := fmt.Sprintf(" %s: %d training, %d validation, %d test examples",
+		taskTitles[e.task], e.sizes[0], e.sizes[1], e.sizes[2])
+	if e.synthetic {
+		text += ", SYNTHETIC DATA, not the paper's"
+	}
+	text += about + "."
+	var more []string
+	for s, n := range paperSizes[e.task] {
+		if e.sizes[s] < n {
+			more = append(more, fmt.Sprintf("%d %s", n, splitNames[s]))
+		}
+	}
+	if len(more) > 0 {
+		more = []string{strings.Join(more, ", ") + " examples"}
+	}
+	if d < paperD {
+		more = append(more, fmt.Sprintf("$d$ up to %d", paperD))
+	}
+	if len(more) > 0 {
+		text += " The paper has " + strings.Join(more, ", ") + "."
+	}
+	return text
 }

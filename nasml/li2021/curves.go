@@ -1,32 +1,34 @@
 package li2021
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/verdict"
 )
 
-// ran lists the searches of a row that there are.
+// ran lists the searches of a row that there are; of those that another process of
+// a cluster runs the record has no values yet.
 func (f found) ran() []*runs.Record {
-	return slices.DeleteFunc(slices.Clone(f.records), func(r *runs.Record) bool { return r == nil })
+	return slices.DeleteFunc(slices.Clone(f.records), func(r *runs.Record) bool {
+		return r == nil || len(r.Values) == 0
+	})
 }
 
 // keys are the records of all rows.
 func keys(all []found) []string {
 	var out []string
 	for _, f := range all {
-		for _, r := range f.ran() {
-			out = append(out, r.Key)
-		}
+		out = append(out, study.Keys(f.records)...)
 	}
 	return out
 }
@@ -138,7 +140,8 @@ func searchCaption(p SearchParams, all []found) string {
 	var parts []string
 	if len(all) > 0 {
 		s := all[0].settings
-		parts = append(parts, fmt.Sprintf("Searches on %s of %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
+		parts = append(parts, fmt.Sprintf(
+			"Searches on %s of %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
 			images, strings.ToUpper(string(p.Data)), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds))
 	}
 	if p.Data == data.Synthetic {
@@ -158,45 +161,60 @@ func searchCaption(p SearchParams, all []found) string {
 	return strings.Join(parts, " ")
 }
 
-// meta is the metadata of a picture.
-func meta(title, scale string, params any) map[string]string {
-	raw, err := json.Marshal(params)
-	if err != nil { // a struct of numbers and strings always marshals
-		panic(err)
+// judged is a claim on differences of two rows, values of the same seeds. Both must
+// have all seeds: with some missing, values at the same place would be of different
+// ones.
+func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim) runs.Claim) runs.Claim {
+	if len(a) != p.Seeds || len(b) != p.Seeds {
+		return verdict.NotRun(c, fmt.Sprintf("%d and %d of %d seeds", len(a), len(b), p.Seeds))
 	}
-	sum := sha256.Sum256(raw)
-	if scale == "" {
-		scale = "own"
-	}
-	return map[string]string{"title": title, "params": hex.EncodeToString(sum[:8]), "scale": scale}
+	return judge(c)
 }
 
-// judgeDifference fills in a claim that a − b is below 0 (sign −1) or above it
-// (sign 1) on average over pairs of the same seed; it is undecided where the
-// interval holds 0. Both must have all seeds: with some missing, values at the
-// same place would be of different ones.
-func (p SearchParams) judgeDifference(c runs.Claim, a, b []float64, sign float64) runs.Claim {
-	switch {
-	case len(a) != p.Seeds || len(b) != p.Seeds:
-		c.Note = fmt.Sprintf("not run: %d and %d of %d seeds", len(a), len(b), p.Seeds)
-		return c
-	case p.Seeds < 2:
-		c.Note = "not run: needs at least two seeds"
-		return c
+// above judges that a is above b on average over seeds.
+func (p SearchParams) above(c runs.Claim, a, b []float64) runs.Claim {
+	return p.judged(c, a, b, func(c runs.Claim) runs.Claim { return verdict.Greater(c, a, b, p.Confidence) })
+}
+
+// below judges that a is below b on average over seeds.
+func (p SearchParams) below(c runs.Claim, a, b []float64) runs.Claim {
+	return p.judged(c, a, b, func(c runs.Claim) runs.Claim {
+		s, err := runs.MeanDiff(a, b, p.Confidence)
+		return verdict.Below(c, s, err, 0)
+	})
+}
+
+// table201 reads the table from the folder of the data sets. Where it is not there
+// it is nil: what has been searched is drawn without it.
+func table201() (*data.NASBench201, error) {
+	table, err := data.LoadNASBench201("")
+	if errors.Is(err, data.ErrMissing) {
+		return nil, nil
 	}
-	diff, err := runs.MeanDiff(a, b, p.Confidence)
-	if err != nil {
-		c.Note = "not run: " + err.Error()
-		return c
+	return table, err
+}
+
+// noTable says why a number is missing.
+const noTable = "the table of NAS-Bench-201 is not there: put nasbench/nasbench201.csv.gz into the folder of the " +
+	"data sets, or set NASML_DATA to one that has it"
+
+// noTableCaption is a note of a picture that lacks what the table has.
+const noTableCaption = " The table of NAS-Bench-201 is not there: " +
+	"accuracies of the searches' architectures are left out."
+
+// tabulated says whether the table has the architectures of a space.
+func tabulated(name string) error {
+	benchmark := supernet.Spaces["nasbench201"]
+	space, ok := supernet.Spaces[name]
+	if name == "" || !ok { // that it is unknown is said elsewhere
+		return nil
 	}
-	c.Ours, c.Lo, c.Hi = runs.Number(diff.Mean), diff.Lo, diff.Hi
-	switch {
-	case !diff.Lo.Valid() || diff.Lo <= 0 && diff.Hi >= 0:
-		c.Note += "; undecided: the interval holds 0"
-	case sign < 0:
-		c.Holds = runs.Judge(diff.Hi < 0)
-	default:
-		c.Holds = runs.Judge(diff.Lo > 0)
+	for _, op := range space.Ops {
+		ok = ok && slices.Contains(benchmark.Ops, op)
 	}
-	return c
+	if !ok || !slices.Equal(space.Edges, benchmark.Edges) {
+		return catalog.Usagef("Space is %q, whose architectures the table of NAS-Bench-201 does not have: "+
+			"take its own space, or Figure 1", name)
+	}
+	return nil
 }

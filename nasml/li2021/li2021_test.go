@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/verdict"
 )
 
 // isolated is a context with an empty store and no progress.
@@ -125,7 +127,8 @@ func TestArchitecturesOfASpaceWithoutNone(t *testing.T) {
 	space := supernet.NASBench201.Without("none")
 	a, err := arch(space, []int{0, 1, 2, 3, 0, 1})
 	require.NoError(t, err)
-	require.Equal(t, "|skip_connect~0|+|nor_conv_1x1~0|nor_conv_3x3~1|+|avg_pool_3x3~0|skip_connect~1|nor_conv_1x1~2|", a.String())
+	require.Equal(t, "|skip_connect~0|+|nor_conv_1x1~0|nor_conv_3x3~1|+|avg_pool_3x3~0|skip_connect~1|nor_conv_1x1~2|",
+		a.String())
 	require.Equal(t, 2, skips(a))
 }
 
@@ -165,18 +168,58 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 // Values at the same place are of the same seed only where none is missing.
 func TestPairsNeedAllSeeds(t *testing.T) {
 	p := SearchParams{Seeds: 3, Confidence: 0.95}
-	c := p.judgeDifference(runs.NewClaim("a above b", "nowhere"), []float64{2, 3, 4}, []float64{1, 2}, 1)
+	claim := verdict.Claim("a above b", "nowhere")
+	c := p.above(claim, []float64{2, 3, 4}, []float64{1, 2})
 	require.Equal(t, runs.NotKnown, c.Holds)
 	require.Contains(t, c.Note, "3 and 2 of 3 seeds")
-	c = p.judgeDifference(runs.NewClaim("a above b", "nowhere"), []float64{2, 3, 4.1}, []float64{1, 2, 3}, 1)
-	require.Equal(t, runs.Holds, c.Holds)
+	require.Equal(t, runs.Holds, p.above(claim, []float64{2, 3, 4.1}, []float64{1, 2, 3}).Holds)
+	c = p.below(claim, []float64{2, 3, 4.1}, []float64{1, 2, 3})
+	require.Equal(t, runs.Fails, c.Holds)
+	require.InDelta(t, 1.033, float64(c.Ours), 1e-3, "the difference is a − b")
+	require.Equal(t, runs.Fails, p.below(claim, []float64{1, 2, 3}, []float64{1, 2, 3}).Holds, "equal is not below")
 }
 
-func TestAMissingTableIsOneClearError(t *testing.T) {
+// Where the table is not there, what does not need it is drawn, and what does says so.
+func TestAMissingTableIsSaidAndNoError(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())
+	table, err := Table2(isolated(t), Table2Quick)
+	require.NoError(t, err)
+	require.NoError(t, table.Figure().Validate())
+	require.Contains(t, table.Figure().Caption, "table of NAS-Bench-201 is not there")
+	for i, c := range table.Check() {
+		require.Equal(t, i < 12, c.Ours.Valid(), c.Name)
+		if !c.Ours.Valid() {
+			require.Contains(t, c.Note, "not run: the table of NAS-Bench-201 is not there", c.Name)
+		}
+	}
+	require.Equal(t, "no table", table.middle[0].missing[0])
+	require.Equal(t, "no table", table.optimal.missing[2])
+
+	curves, err := Figure4(isolated(t), Figure4Quick)
+	require.NoError(t, err)
+	require.NoError(t, curves.Figure().Validate())
+	require.Contains(t, curves.Figure().Caption, "table of NAS-Bench-201 is not there")
+	claims := curves.Check()
+	require.True(t, claims[0].Ours.Valid(), "skip connections are counted without the table")
+	require.Contains(t, claims[2].Note, "the table of NAS-Bench-201 is not there")
+
+	p := Table2Quick
+	p.Rows, p.Direct, p.Runs = nil, nil, 7 // of which nothing is shipped
+	table, err = Table2(isolated(t), p)
+	require.NoError(t, err)
+	require.Equal(t, "no table", table.tabular[0].missing[0])
+}
+
+// What is there and cannot be read is an error.
+func TestABrokenTableIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("NASML_DATA", dir)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "nasbench"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nasbench", "nasbench201.csv.gz"), []byte("no table"), 0o644))
 	_, err := Table2(isolated(t), Table2Quick)
-	require.ErrorIs(t, err, data.ErrMissing)
-	require.ErrorContains(t, err, "nasbench201.csv.gz")
+	require.ErrorIs(t, err, data.ErrBroken)
+	_, err = Figure4(isolated(t), Figure4Quick)
+	require.ErrorIs(t, err, data.ErrBroken)
 }
 
 // Small searches on real images, on the pure Go backend.
@@ -195,14 +238,17 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	require.Len(t, r.Check(), 4)
 
-	table201, err := loadTable()
+	benchmark, err := table201()
 	require.NoError(t, err)
 	for _, m := range []search.Moment{
 		{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: uniform(24)}, // before the first step
-		{Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24)}}, Theta: uniform(24), Loss: 2.3},
-		{Epoch: 1, Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3}}, Theta: uniform(24)},
+		{Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24)}},
+			Theta: uniform(24), Loss: 2.3},
+		{Epoch: 1, Epochs: 2, Step: 1, Steps: 2, Theta: uniform(24), Curve: &search.Curve{
+			Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3},
+		}},
 	} {
-		view := liveFigure(&r.all[0], m, table201)
+		view := liveFigure(&r.all[0], m, benchmark)
 		require.NoError(t, view.Validate())
 		require.Len(t, view.Panels[1], 2, "the cell, and the table's accuracy from the beginning on: nothing jumps")
 		x := view.Panels[0][1].Series[0].X
@@ -271,7 +317,8 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	require.Len(t, r.middle, 7+3, "gdas, darts and gaea-darts have a second line: the others have no choice")
 	different := 0
 	for i, l := range r.middle {
-		if l.title != "DARTS (bilevel), best validation epoch" && l.title != "GAEA DARTS (bilevel), best validation epoch" {
+		if l.title != "DARTS (bilevel), best validation epoch" && l.title != "GAEA DARTS (bilevel), best "+
+			"validation epoch" {
 			continue
 		}
 		require.Equal(t, r.middle[i-1].name, l.name)
@@ -301,7 +348,8 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	p.AlsoPick, p.Pick = "", "best"
 	best, err := Table2(isolated(t), p)
 	require.NoError(t, err)
-	require.Equal(t, r.middle[slices.IndexFunc(r.middle, func(l line) bool { return l.name == "darts" })+1].accuracy, best.find("darts").accuracy)
+	at := slices.IndexFunc(r.middle, func(l line) bool { return l.name == "darts" })
+	require.Equal(t, r.middle[at+1].accuracy, best.find("darts").accuracy)
 	require.Contains(t, best.Figure().Caption, "best validation epoch")
 	require.NotContains(t, r.Figure().Caption, "best validation epoch.")
 	require.Contains(t, r.Differences(), "gaea-darts architecture: last epoch, best validation epoch")
@@ -311,7 +359,7 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 }
 
 func TestShippedSearchesAreOfThisCode(t *testing.T) {
-	code, err := searchCode()
+	code, err := searchKind.Version()
 	require.NoError(t, err)
 	store, err := runs.FromContextWith(isolated(t), shippedRecords, "search")
 	require.NoError(t, err)
@@ -319,6 +367,6 @@ func TestShippedSearchesAreOfThisCode(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, broken)
 	for _, record := range all {
-		require.Equal(t, code, record.Trial.Code, "search.Sources or what it stands on has changed: the records have to be computed again")
+		require.Equal(t, code, record.Trial.Code, "the code has changed: accept it, or compute the records again")
 	}
 }

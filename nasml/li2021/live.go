@@ -40,7 +40,8 @@ func (l *live) begin(f *found, seed uint64) {
 	}
 	l.begun = f
 	theta := slices.Repeat(uniform(len(f.space.Ops)), len(f.space.Edges))
-	l.draw(f, seed, search.Moment{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}, "compiling the supernet")
+	start := search.Moment{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}
+	l.draw(f, seed, start, "compiling the supernet")
 }
 
 // show draws a moment of a search, now and then.
@@ -49,7 +50,8 @@ func (l *live) show(f *found, seed uint64, m search.Moment) {
 		return
 	}
 	theta := slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))
-	l.draw(f, seed, m, fmt.Sprintf("epoch %d of %d, %.2f of %.2f nats", m.Epoch, m.Epochs, simplex.EntropyOf(theta), mostEntropy(f)))
+	l.draw(f, seed, m, fmt.Sprintf("epoch %d of %d, %.2f of %.2f nats",
+		m.Epoch, m.Epochs, simplex.EntropyOf(theta), mostEntropy(f)))
 }
 
 func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
@@ -87,7 +89,8 @@ func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure
 	if table != nil {
 		second = append(second, accuracyPanel(f, m, table))
 	}
-	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: [][]plots.Panel{{lossPanel(m), entropyPanel(f, m)}, second}}
+	first := []plots.Panel{lossPanel(m), entropyPanel(f, m)}
+	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: [][]plots.Panel{first, second}}
 }
 
 // liveAxis goes to the end of the search from its beginning on.

@@ -65,7 +65,12 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 		select {
 		case <-returned:
 		case <-time.After(patience):
-			fail(errors.New("stopped within a step that cannot be interrupted, such as compiling; what was finished is stored, run the cell again to go on"))
+			fail(
+				errors.New(
+					"stopped within a step that cannot be interrupted, such as compiling; what was finished is " +
+						"stored, run the cell again to go on",
+				),
+			)
 		}
 	}()
 	r, err := figure(ctx, p)

@@ -12,8 +12,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// asm3Tiny runs in a second.
-func asm3Tiny() Assumption3Params {
+// tinyAssumption3 runs in a second.
+func tinyAssumption3() Assumption3Params {
 	p := Assumption3Quick
 	p.Images = data.Synthetic
 	p.Seeds, p.Alphas, p.Train = 3, 2, 6
@@ -25,10 +25,10 @@ func asm3Tiny() Assumption3Params {
 }
 
 func TestAssumption3IsReadBackAndHolds(t *testing.T) {
-	ctx, p := thm3Context(t), asm3Tiny()
-	first, err := p.run(ctx, thm3Stand(t))
+	ctx, p := hostContext(t), tinyAssumption3()
+	first, err := Assumption3(ctx, p)
 	require.NoError(t, err)
-	again, err := p.run(ctx, thm3Stand(t))
+	again, err := Assumption3(ctx, p)
 	require.NoError(t, err)
 	require.Equal(t, first.Records(), again.Records())
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(again.Check()))
@@ -36,7 +36,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 	for _, c := range first.Check() {
 		require.NotEqual(t, runs.Fails, c.Holds, c.Name)
 	}
-	for _, record := range first.lambdas[asm3Sphere] {
+	for _, record := range first.lambdas[onSphere] {
 		for i, found := range record.Series["simplex"] {
 			require.LessOrEqual(t, record.Series["certified"][i], record.Series["sphere"][i])
 			require.LessOrEqual(t, record.Series["sphere"][i], found)
@@ -45,7 +45,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 }
 
 func TestAssumption3ClaimsFollowTheNumbers(t *testing.T) {
-	r, err := asm3Tiny().run(thm3Context(t), thm3Stand(t))
+	r, err := Assumption3(hostContext(t), tinyAssumption3())
 	require.NoError(t, err)
 	for _, record := range r.all {
 		for name, values := range record.Series {
@@ -88,14 +88,14 @@ func TestAssumption3WrongParameters(t *testing.T) {
 	_, err := Assumption3(t.Context(), p)
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
-	for _, part := range []string{"repeat", "unknown activation", "Ridge", "Gains", "C0s", "Depths"} {
+	for _, part := range []string{"none twice", "unknown activation", "Ridge", "Gains", "C0s", "Depths"} {
 		require.ErrorContains(t, err, part)
 	}
 }
 
 func TestAssumption3StopsWhenCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(thm3Context(t))
+	ctx, cancel := context.WithCancel(hostContext(t))
 	cancel()
-	_, err := asm3Tiny().run(ctx, thm3Stand(t))
+	_, err := Assumption3(ctx, tinyAssumption3())
 	require.ErrorIs(t, err, context.Canceled)
 }

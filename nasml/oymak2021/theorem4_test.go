@@ -2,18 +2,15 @@ package oymak2021
 
 import (
 	"context"
-	"errors"
 	"math"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/spectral"
 )
@@ -35,13 +32,6 @@ func tinyTheorem4() Theorem4Params {
 		p.Cases = append(p.Cases, c)
 	}
 	return p
-}
-
-func theorem4Context(t *testing.T) context.Context {
-	t.Helper()
-	store, err := runs.Open(t.TempDir())
-	require.NoError(t, err)
-	return runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
 }
 
 func TestTheorem4Presets(t *testing.T) {
@@ -66,13 +56,16 @@ func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	_, err := Theorem4(t.Context(), p)
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
-	for _, part := range []string{"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2", "σ ≥ 0", "increasing", "GB", "pink", "rademacher"} {
+	for _, part := range []string{
+		"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2", "σ ≥ 0", "ascending", "GB", "pink",
+		"rademacher",
+	} {
 		require.ErrorContains(t, err, part)
 	}
 }
 
 func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
-	ctx, p := theorem4Context(t), tinyTheorem4()
+	ctx, p := hostContext(t), tinyTheorem4()
 	first, err := Theorem4(ctx, p)
 	require.NoError(t, err)
 	again, err := Theorem4(ctx, p)
@@ -81,9 +74,10 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	for i, g := range first.groups {
 		require.Equal(t, g.records, again.groups[i].records, "an unchanged call reads everything")
 	}
-	other, err := Theorem4(theorem4Context(t), p)
+	other, err := Theorem4(hostContext(t), p)
 	require.NoError(t, err)
-	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()), "the same numbers, whatever ran beside what")
+	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()),
+		"the same numbers, whatever ran beside what")
 	_, err = first.Figure().Render("svg")
 	require.NoError(t, err)
 
@@ -91,7 +85,10 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	for _, c := range first.Check() {
 		byID[strings.SplitN(c.Name, ":", 2)[0]] = true
 	}
-	for _, id := range []string{"thm4-cond", "thm4-eq11", "thm4-eq12", "thm4-oracle", "thm4-err-scale", "thm4-risk-scale", "thm4-refined", "thm4-necessary", "sec5-merged", "sec5-recon", "intro-ph-bound"} {
+	for _, id := range []string{
+		"thm4-cond", "thm4-eq11", "thm4-eq12", "thm4-oracle", "thm4-err-scale", "thm4-risk-scale", "thm4-refined",
+		"thm4-necessary", "sec5-merged", "sec5-recon", "intro-ph-bound",
+	} {
 		require.True(t, byID[id], id)
 	}
 }
@@ -103,7 +100,7 @@ func TestTheorem4AtTheEdges(t *testing.T) {
 	p.MapSeeds, p.BoundarySeeds, p.SizeExamples, p.SizeLevels, p.SizeSeeds = 1, 1, []int{2}, nil, 1
 	p.SearchOperations, p.SearchSeeds, p.SearchSteps = []int{1}, 1, 0
 	p.FitExamples, p.FitOperations, p.FitSeeds, p.Cases = 4, 1, 1, nil
-	r, err := Theorem4(theorem4Context(t), p)
+	r, err := Theorem4(hostContext(t), p)
 	require.NoError(t, err)
 	for _, c := range r.Check() {
 		require.NotEqual(t, runs.Fails, c.Holds, "%s: one seed cannot refute", c.Name)
@@ -117,7 +114,7 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	p := tinyTheorem4()
 	p.MapSide, p.FitExamples, p.Cases = 0, 0, nil
 	p.Operations, p.LawOperations, p.BoundaryOperations, p.SizeExamples = nil, nil, nil, nil
-	r, err := Theorem4(theorem4Context(t), p)
+	r, err := Theorem4(hostContext(t), p)
 	require.NoError(t, err)
 	for _, c := range r.Check() {
 		require.Equal(t, runs.NotKnown, c.Holds, c.Name)
@@ -127,95 +124,31 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	_, err = f.Render("svg")
 	require.NoError(t, err)
 	p.SearchOperations = nil
-	_, err = Theorem4(theorem4Context(t), p)
+	_, err = Theorem4(hostContext(t), p)
 	require.ErrorContains(t, err, "every part")
 	p.BoundaryOperations = Theorem4Quick.BoundaryOperations[:3]
-	r, err = Theorem4(theorem4Context(t), p)
+	r, err = Theorem4(hostContext(t), p)
 	require.NoError(t, err)
 	_, err = r.Figure().Render("svg")
 	require.NoError(t, err, "a boundary without a map")
 }
 
 func TestTheorem4Cancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(theorem4Context(t))
+	ctx, cancel := context.WithCancel(hostContext(t))
 	cancel()
 	_, err := Theorem4(ctx, tinyTheorem4())
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-func TestThm4EachStopsAtAnError(t *testing.T) {
-	broken := errors.New("broken")
-	require.ErrorIs(t, thm4Each(50, func(i int) error {
-		if i == 3 {
-			return broken
-		}
-		return nil
-	}), broken)
-	var hit [20]int
-	require.NoError(t, thm4Each(20, func(i int) error { hit[i]++; return nil }))
-	for _, n := range hit {
-		require.Equal(t, 1, n)
-	}
-}
-
-// Every kind of feature has mean 0 and variance 1, and correlated rows have the
-// covariance that the model says.
-func TestTheorem4Features(t *testing.T) {
-	for name, fill := range thm4Features {
-		x := make([]float64, 200000)
-		rng := runs.RNG(1, name)
-		for chunk := range len(x) / 20 { // a heavy factor is shared by a matrix
-			fill(rng, x[chunk*20:(chunk+1)*20])
-		}
-		mean, variance := stat.MeanVariance(x, nil)
-		require.InDelta(t, 0, mean, 0.02, name)
-		require.InDelta(t, 1, variance, 0.1, name)
-	}
-	m := thm4Data{H: 4, P: 3, Features: "correlated"}.model(5)
-	var square mat.Dense
-	square.Mul(m.root, m.root)
-	require.True(t, mat.EqualApprox(m.cov, &square, 1e-12))
-	require.Equal(t, thm4Correlation, m.cov.At(0, 3))
-}
-
-// On the expectation of M̂ the whitened direction is α* and the plain one is A·α*.
-func TestTheorem4Whitening(t *testing.T) {
-	m := thm4Data{H: 4, P: 6, Features: "correlated"}.model(5)
-	var mean mat.Dense
-	mean.Product(m.cov, mat.NewDense(4, 1, m.alpha), mat.NewDense(1, 6, m.theta))
-	white, err := m.direction(&mean, true)
-	require.NoError(t, err)
-	require.InDelta(t, 1, spectral.Correlation2(white, m.alpha), 1e-12)
-	plain, err := m.direction(&mean, false)
-	require.NoError(t, err)
-	require.InDelta(t, 1/(1+3*thm4Correlation*thm4Correlation), spectral.Correlation2(plain, m.alpha), 1e-12)
-}
-
-// At 2n = p there is a direction whose Z_α is singular, found by its equation.
-func TestTheorem4ExceptionalDirection(t *testing.T) {
-	found := 0.0
-	for seed := range uint64(8) {
-		r, err := thm4Fit{"fit", 8, 2, 3}.run(t.Context(), seed)
-		require.NoError(t, err)
-		require.Less(t, max(r.Values["residual_at"], r.Values["residual_above"], r.Values["residual_double"]), 1e-6)
-		require.Greater(t, r.Values["residual_below"], 1e-3)
-		require.Less(t, r.Values["error_below"], 1e-15)
-		if r.Values["found_at"] == 1 {
-			found++
-			require.Less(t, r.Values["smallest_at"], 1e-10)
-			require.Greater(t, r.Values["exceptional_at"], 1e-6)
-		}
-	}
-	require.Positive(t, found)
 }
 
 // Judging can fail: bounds that numbers cross fail, those in an interval are
 // undecided.
 func TestTheorem4Judging(t *testing.T) {
 	r := &Theorem4Result{Params: Theorem4Quick}
-	point := thm4Point{n: 1000, p: 2000, h: 1, rho2: []float64{0.80, 0.82, 0.84}} // (11): 0.872
+	point := theorem4Point{n: 1000, p: 2000, h: 1, rho2: []float64{0.80, 0.82, 0.84}} // (11): 0.872
 	of := func(bound, sign float64) runs.Verdict {
-		return r.checkBound(runs.Claim{}, []thm4Point{point}, func(q thm4Point) ([]float64, float64, float64) { return q.rho2, bound, sign }).Holds
+		return r.checkBound(runs.Claim{}, []theorem4Point{point}, func(q theorem4Point) ([]float64, float64, float64) {
+			return q.rho2, bound, sign
+		}).Holds
 	}
 	require.Equal(t, runs.Fails, of(point.bound11(), 1))
 	require.Equal(t, runs.NotKnown, of(0.81, 1))
@@ -225,7 +158,7 @@ func TestTheorem4Judging(t *testing.T) {
 	require.Equal(t, runs.NotKnown, r.checkBound(runs.Claim{}, nil, nil).Holds)
 
 	equal := func(values ...float64) runs.Verdict {
-		return r.checkEqual(runs.Claim{Paper: 1, Tolerance: 0.1}, thm4One(values), "").Holds
+		return r.checkMean(runs.Claim{}, values, 1, 0.1).Holds
 	}
 	require.Equal(t, runs.Holds, equal(1.01, 1.02, 1.03))
 	require.Equal(t, runs.Fails, equal(1.21, 1.22, 1.23))
@@ -234,31 +167,19 @@ func TestTheorem4Judging(t *testing.T) {
 	require.Equal(t, runs.NotKnown, equal())
 }
 
-// The jackknife of a mean gives the values back.
-func TestThm4Jackknife(t *testing.T) {
-	x := []float64{3, 1, 4, 1, 5}
-	pseudo := thm4Jackknife(len(x), func(without int) (float64, bool) {
-		q := thm4Point{rho2: x}
-		return q.meanWithout(without), true
-	})
-	require.True(t, floats.EqualApprox(x, pseudo, 1e-12))
-	require.Empty(t, thm4Jackknife(1, func(int) (float64, bool) { return 1, true }))
-	require.Empty(t, thm4Jackknife(3, func(int) (float64, bool) { return 1, false }))
-}
-
 // The exponents of the exact limits, put in place of draws, come out.
 func TestTheorem4SlopesOfTheLimit(t *testing.T) {
 	p := Theorem4Quick
 	r := &Theorem4Result{Params: p, groups: p.groups()}
 	for _, g := range r.groups {
-		law, ok := g.trial.(thm4Law)
+		law, ok := g.trial.(lowrank.Law)
 		if !ok {
 			continue
 		}
 		var rho2 []float64
 		for _, p := range law.P {
 			for _, h := range law.H {
-				rho2 = append(rho2, thm4Point{n: law.N, p: p, h: h}.limit())
+				rho2 = append(rho2, theorem4Point{n: law.N, p: p, h: h}.limit())
 			}
 		}
 		for range g.seeds {

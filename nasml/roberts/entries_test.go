@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -39,7 +38,9 @@ func tinySearch() SearchParams {
 
 func entries() map[string]func(context.Context) (catalog.Result, error) {
 	return map[string]func(context.Context) (catalog.Result, error){
-		theorem1ID: func(ctx context.Context) (catalog.Result, error) { return Theorem1(ctx, Theorem1Params{tinyParams()}) },
+		theorem1ID: func(ctx context.Context) (catalog.Result, error) {
+			return Theorem1(ctx, Theorem1Params{tinyParams()})
+		},
 		theorem4ID: func(ctx context.Context) (catalog.Result, error) {
 			return Theorem4(ctx, Theorem4Params{tinyParams(), Theorem4Quick.Spaces, 8})
 		},
@@ -209,72 +210,31 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// Where W stays at W*, α is found: the loss in α is a convex quadratic with its
-// minimum 0 at α*.
-func TestSearchFindsAlphaAtTheTeachersWeights(t *testing.T) {
-	b, err := backend.Open()
-	require.NoError(t, err)
-	es := &evaluators{b, map[string]*evaluator{}}
-	defer es.close()
-	p := teaching{
-		Activations: []string{"relu", "tanh", "sin"}, Teacher: []float64{0.5, 0.3, 0.2}, Inputs: 3, Width: 4, Student: 4,
-		Spread: 2, Train: 30, Valid: 30, Start: "near", Update: "eg", Eta: 3, LearningRate: 1e-12, Steps: 400,
-	}
-	l, err := p.lesson(es, 5)
-	require.NoError(t, err)
-	_, l.w, _ = p.inputs(5)
-	c := &class{p, []lesson{l}}
-	w, alpha, err := c.train(t.Context(), b, func() {})
-	require.NoError(t, err)
-	require.InDeltaSlice(t, p.Teacher, alpha.Value().([][]float64)[0], 1e-3)
-	results, err := c.results(b, []teaching{p}, w, alpha)
-	require.NoError(t, err)
-	require.Less(t, results[0].Values["mixture"], 1e-6*results[0].Values["best_loss"])
-	require.Zero(t, results[0].Values["bound_wrong"])
-}
-
-// W moves by the training loss, and lowers it.
-func TestSearchTrainsWeights(t *testing.T) {
-	b, err := backend.Open()
-	require.NoError(t, err)
-	es := &evaluators{b, map[string]*evaluator{}}
-	defer es.close()
-	p := teaching{
-		Activations: []string{"relu", "tanh"}, Teacher: []float64{0.6, 0.4}, Inputs: 3, Width: 4, Student: 6,
-		Spread: 1.5, Train: 40, Valid: 40, Start: "random", Update: "softmax", Eta: 0.1, LearningRate: 0.03, Steps: 200,
-	}
-	l, err := p.lesson(es, 2)
-	require.NoError(t, err)
-	require.Len(t, l.w, 3*6, "a wider student has weights and a head of its own")
-	before := &class{p, []lesson{l}}
-	mixture := func(w, alpha *tensors.Tensor) float64 {
-		results, err := before.results(b, []teaching{p}, w, alpha)
+// The classes of the simplex from D alone are those of the checker.
+func TestSimplexMapAgainstChecker(t *testing.T) {
+	g := [][]float64{{10, 20, -10}, {1, 2, -1}, {0, 0, 0}}
+	check := func(alpha []float64, outputs [][]float64, y []float64) *Report {
+		r, err := Check(alpha, outputs, y)
 		require.NoError(t, err)
-		return results[0].Values["mixture"]
+		return r
 	}
-	state := before.state()
-	start := mixture(state[0], state[3])
-	w, alpha, err := before.train(t.Context(), b, func() {})
-	require.NoError(t, err)
-	require.Less(t, mixture(w, alpha), start/3)
-}
-
-// Two edges in a row multiply their matrices; an edge past them adds.
-func TestGraphByHand(t *testing.T) {
-	space := supernet.Space{Name: "by hand", Nodes: 3, Edges: []supernet.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 2}}, Ops: []string{"skip_connect", "avg_pool_3x3"}}
-	d := newDAG(space, 1, runs.RNG(1))
-	d.maps[0][1][0][0], d.maps[1][1][0][0], d.maps[2][1][0][0] = -2, 3, 5
-	theta := [][]float64{{0.25, 0.75}, {0.5, 0.5}, {0.2, 0.8}}
-	x := []float64{2}
-	node := 2 * (0.25 - 0.75*2)                                                      // −2.5
-	require.InDelta(t, node*(0.2+0.8*5)+2*(0.5+0.5*3), d.output(x, theta)[0], 1e-13) // −6.5
-	sum, mode, err := d.sum(t.Context(), x, theta)
-	require.NoError(t, err)
-	require.InDelta(t, -6.5, sum[0], 1e-13)
-	require.Equal(t, []int{1, 0, 1}, mode)
-	d.relu = true
-	require.InDelta(t, 4, d.output(x, theta)[0], 1e-13, "node 1 is negative")
-	sum, _, err = d.sum(t.Context(), x, theta)
-	require.NoError(t, err)
-	require.InDelta(t, 4+0.25*2*4.2, sum[0], 1e-13, "where node 1 skips it is 2")
+	d := check([]float64{1. / 3, 1. / 3, 1. / 3}, g, g[0]).Between
+	seen := map[int]int{}
+	for class, points := range newSimplexMap([]string{"a", "b", "c"}, d, 15).points {
+		for _, alpha := range points {
+			r := check(alpha, g, mixture.Combine(alpha, g))
+			first, _ := r.Conditions()
+			want := 2
+			if r.ArgMaxRight() {
+				want = 1
+			}
+			if first == 2 {
+				want = 0
+			}
+			require.Equal(t, want, class, "α = %v", alpha)
+			seen[class]++
+		}
+	}
+	require.Len(t, seen, 3, "each class has points")
+	require.Equal(t, 15*16/2, seen[0]+seen[1]+seen[2])
 }

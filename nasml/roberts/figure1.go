@@ -2,21 +2,23 @@ package roberts
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"maps"
 	"math"
-	"path"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/roberts/internal/graph"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -60,12 +62,7 @@ func init() {
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 
-//go:embed figure1_graph.go
-var figure1Sources embed.FS
-
-var figure1Code = sync.OnceValues(func() (string, error) {
-	return runs.CodeVersion(figure1Sources, supernet.NetSources)
-})
+var figure1Kind = code.Define("roberts/figure1", "roberts/internal/graph")
 
 // Figure1Result holds the α that is drawn and the records of the graphs.
 type Figure1Result struct {
@@ -87,50 +84,54 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Figure1Result{Params: p, Scale: runs.Scale(ctx), space: space, theta: drawTheta(space, uint64(p.Seed), p.Concentration)}
-	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(figure1ID))
-	if err != nil {
-		return nil, err
+	r := &Figure1Result{
+		Params: p,
+		Scale:  runs.Scale(ctx),
+		space:  space,
+		theta:  graph.DrawTheta(space, uint64(p.Seed), p.Concentration),
 	}
-	code, err := figure1Code()
-	if err != nil {
-		return nil, err
-	}
-	var trials []runs.Trial
-	for _, seed := range runs.Seeds(p.Seeds) {
-		trials = append(trials, runs.Trial{Figure: figure1ID, Params: graphTrial{space, p.Concentration, p.Channels, p.Samples}, Seed: seed, Code: code})
-	}
-	progress := runs.ProgressFrom(ctx)
-	progress.Start(len(trials), figure1ID)
-	defer progress.Done()
 	b, err := backend.Open()
 	if err != nil {
 		return nil, err
 	}
-	scaled, err := newScaler(b)
+	scaled, err := graph.NewScaler(b)
 	if err != nil {
 		return nil, err
 	}
-	defer scaled.exec.Finalize()
-	left := len(trials)
-	r.records, err = store.Compute(ctx, trials, runs.Options{MaxBatch: 1}, func(ctx context.Context, job *runs.Job) error {
-		job.Backend, job.Device = backend.Describe(b)
-		result, err := job.Trials[0].Params.(graphTrial).run(ctx, scaled, job.Trials[0].Seed)
-		if err != nil {
-			return err
+	defer scaled.Close()
+	t := graph.Trial{Space: space, Concentration: p.Concentration, Channels: p.Channels, Samples: p.Samples}
+	key, err := supernet.SpaceKey(p.Space)
+	if err != nil {
+		return nil, err
+	}
+	keyed := t
+	if key != p.Space { // a reader's space goes by its content, not by its name
+		keyed.Space.Name = ""
+	}
+	cases := study.Each(p.Seeds, func(seed uint64) study.Case {
+		return study.Case{
+			Params: keyed,
+			Label:  "graph",
+			Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
+				return t.Run(ctx, scaled, seed)
+			},
 		}
-		left--
-		progress.Step(1, "graph")
-		return job.Done(0, result)
 	})
-	progress.Skip(left)
+	r.records, err = study.Study{
+		ID: figure1ID, Code: figure1Kind, Shipped: shippedRecords, Workers: 1,
+		Device: func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
+	}.Run(ctx, cases)
 	return r, err
 }
 
 func (p Figure1Params) check() (supernet.Space, error) {
 	space, ok := supernet.Spaces[p.Space]
 	if !ok {
-		return space, catalog.Usagef("Space is %q, want a name of supernet.Spaces, such as %s", p.Space, supernet.NASBench201.Name)
+		return space, catalog.Usagef(
+			"Space is %q, want a name of supernet.Spaces, such as %s",
+			p.Space,
+			supernet.NASBench201.Name,
+		)
 	}
 	for _, op := range p.Without {
 		if op != "" && !slices.Contains(space.Ops, op) {
@@ -142,10 +143,23 @@ func (p Figure1Params) check() (supernet.Space, error) {
 		return space, catalog.Usagef("%v", err)
 	}
 	if !(p.Concentration > 0) || p.Seed < 0 || p.Channels < 1 || p.Seeds < 1 || p.Samples < 1 {
-		return space, catalog.Usagef("Concentration = %v, Seed = %d, Channels = %d, Seeds = %d, Samples = %d: Seed must be at least 0, the others positive", p.Concentration, p.Seed, p.Channels, p.Seeds, p.Samples)
+		return space, catalog.Usagef(
+			"Concentration = %v, Seed = %d, Channels = %d, Seeds = %d, Samples = %d: Seed must be at least 0, the "+
+				"others positive",
+			p.Concentration,
+			p.Seed,
+			p.Channels,
+			p.Seeds,
+			p.Samples,
+		)
 	}
-	if n := math.Pow(float64(len(space.Ops)), float64(len(space.Edges))); n > mostArchitectures {
-		return space, catalog.Usagef("the space has %v architectures, all of which are summed over: leave operations out until there are at most %d", n, mostArchitectures)
+	if n := math.Pow(float64(len(space.Ops)), float64(len(space.Edges))); n > graph.MostArchitectures {
+		return space, catalog.Usagef(
+			"the space has %v architectures, all of which are summed over: leave operations out until there are "+
+				"at most %d",
+			n,
+			graph.MostArchitectures,
+		)
 	}
 	if !(p.Confidence > 0 && p.Confidence < 1) {
 		return space, catalog.Usagef("Confidence is %v, want a number between 0 and 1", p.Confidence)
@@ -155,11 +169,7 @@ func (p Figure1Params) check() (supernet.Space, error) {
 
 // Records are the keys of the graphs that were checked.
 func (r *Figure1Result) Records() []string {
-	var keys []string
-	for _, record := range r.records {
-		keys = append(keys, record.Key)
-	}
-	return keys
+	return study.Keys(r.records)
 }
 
 // Figure draws the mixture, every edge with its operations as wide as their
@@ -168,12 +178,18 @@ func (r *Figure1Result) Figure() plots.Figure {
 	style := plots.ICLR
 	return plots.Figure{
 		Name: "roberts-figure1", Style: style,
-		Caption: fmt.Sprintf("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a Dirichlet distribution (%v). The paper's caption says three operations an edge and names none.", r.space.Name, len(r.space.Ops), r.Params.Concentration),
+		Caption: fmt.Sprintf(
+			"The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from "+
+				"a Dirichlet distribution (%v). The paper's caption says three operations an edge and names none.",
+			r.space.Name,
+			len(r.space.Ops),
+			r.Params.Concentration,
+		),
 		Panels: [][]plots.Panel{{
 			{Title: "mixture, $α_e ∈ Δ^{" + fmt.Sprint(len(r.space.Ops)-1) + "}$", Cell: r.cell(r.theta)},
 			{Title: "arg max on each edge", Cell: r.cell(r.space.OneHot(r.space.Argmax(r.theta)))},
 		}},
-		Meta: meta(figure1Title, r.Scale, r.Params),
+		Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
 }
 
@@ -202,17 +218,38 @@ func (r *Figure1Result) Check() []runs.Claim {
 	}
 	all := group{records: r.records}
 	claims := []runs.Claim{caption}
-	for _, op := range slices.Sorted(maps.Keys(standardOps)) {
-		claims = append(claims, identity(all.most("scale "+op), true, "RO020: "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"))
+	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
+		claims = append(
+			claims,
+			identity(all.most("scale "+op), true, "RO020: "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"),
+		)
 	}
-	claims = append(claims,
-		identity(all.most("linear"), true, "RO021: linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a", "Roberts+, Section 5, note"),
-		r.beyond("relu", "RO021: with ReLU nodes the factorization fails (relative difference)", "Roberts+, Section 5, note"),
+	claims = append(
+		claims,
+		identity(
+			all.most("linear"),
+			true,
+			"RO021: linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a",
+			"Roberts+, Section 5, note",
+		),
+		r.beyond(
+			"relu",
+			"RO021: with ReLU nodes the factorization fails (relative difference)",
+			"Roberts+, Section 5, note",
+		),
 		r.sampled(all),
-		identity(all.most("mode"), true, "RO021: the most probable architecture is the arg max on each edge", "Roberts+, Section 5, note"),
+		identity(
+			all.most("mode"),
+			true,
+			"RO021: the most probable architecture is the arg max on each edge",
+			"Roberts+, Section 5, note",
+		),
 	)
-	for _, op := range slices.Sorted(maps.Keys(otherOps)) {
-		claims = append(claims, r.beyond("scale "+op, "own: "+op+" is not 1-positively homogeneous (relative difference)", own))
+	for _, op := range slices.Sorted(maps.Keys(graph.OtherOps)) {
+		claims = append(
+			claims,
+			r.beyond("scale "+op, "own: "+op+" is not 1-positively homogeneous (relative difference)", own),
+		)
 	}
 	return claims
 }
@@ -229,10 +266,10 @@ func (r *Figure1Result) beyond(name, claim, source string) runs.Claim {
 		c.Note = "not run: " + err.Error()
 		return c
 	}
-	c.Paper, c.Ours, c.Lo, c.Hi, c.Tolerance = 0, runs.Number(s.Mean), s.Lo, s.Hi, Tolerance
-	if smallest := slices.Min(xs); smallest > Tolerance {
+	c.Paper, c.Ours, c.Lo, c.Hi, c.Tolerance = 0, runs.Number(s.Mean), s.Lo, s.Hi, mixture.Tolerance
+	if smallest := slices.Min(xs); smallest > mixture.Tolerance {
 		c.Holds = runs.Holds
-	} else if slices.Max(xs) <= Tolerance {
+	} else if slices.Max(xs) <= mixture.Tolerance {
 		c.Holds = runs.Fails
 	}
 	c.Note = fmt.Sprintf("over %d graphs; it takes a difference in each", len(xs))
@@ -246,11 +283,18 @@ func (r *Figure1Result) beyond(name, claim, source string) runs.Claim {
 // from the sum over all, in standard errors; so many distances are looked at that
 // the largest may well be 3.
 func (r *Figure1Result) sampled(all group) runs.Claim {
-	c := runs.NewClaim("RO021: sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} (largest z)", "Roberts+, Section 5, note")
+	c := runs.NewClaim(
+		"RO021: sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} (largest z)",
+		"Roberts+, Section 5, note",
+	)
 	looks := float64(r.Params.Channels * len(r.records))
 	bound := distuv.UnitNormal.Quantile(1 - (1-r.Params.Confidence)/2/looks)
 	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(all.most("sampled")), runs.Number(bound)
 	c.Holds = runs.Judge(c.Ours <= c.Tolerance)
-	c.Note = fmt.Sprintf("of %v outputs with ReLU nodes, each the mean over %d samples; the tolerance is Bonferroni's", looks, r.Params.Samples)
+	c.Note = fmt.Sprintf(
+		"of %v outputs with ReLU nodes, each the mean over %d samples; the tolerance is Bonferroni's",
+		looks,
+		r.Params.Samples,
+	)
 	return c
 }

@@ -12,7 +12,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -50,7 +53,10 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: mapID, Paper: "Roberts+", Title: mapTitle, Kind: "theorem",
 		Notebook: "notebooks/roberts/map_conditions.ipynb",
-		Cost:     catalog.Cost{Quick: "about ten seconds", Paper: "about five minutes on two cores; the project ships its trials"},
+		Cost: catalog.Cost{
+			Quick: "about ten seconds",
+			Paper: "about five minutes on two cores; the project ships its trials",
+		},
 	}, MapQuick, MapPaper, Map)
 }
 
@@ -70,7 +76,7 @@ func Map(ctx context.Context, p MapParams) (*MapResult, error) {
 	if err := p.checkMap(); err != nil {
 		return nil, err
 	}
-	var kinds []problems
+	var kinds []mixture.Problems
 	for names := range subsets(p.Activations, p.Size) {
 		kinds = append(kinds, p.only(names))
 	}
@@ -84,7 +90,7 @@ func Map(ctx context.Context, p MapParams) (*MapResult, error) {
 	for _, n := range p.NoisePoints {
 		for _, level := range append([]float64{0}, p.Noise...) {
 			q := p.base(p.Size)
-			q.Points, q.Level, q.Violation = n, level, NoisyLabels
+			q.Points, q.Level, q.Violation = n, level, mixture.NoisyLabels
 			kinds = append(kinds, q)
 		}
 	}
@@ -108,7 +114,9 @@ func (p MapParams) checkMap() error {
 		}
 	}
 	if len(p.WeightErrors)+len(p.AlphaErrors) > 0 || p.Sign {
-		return catalog.Usagef("WeightErrors, AlphaErrors and Sign do nothing here: leave them empty; the theorems have them")
+		return catalog.Usagef(
+			"WeightErrors, AlphaErrors and Sign do nothing here: leave them empty; the theorems have them",
+		)
 	}
 	return nil
 }
@@ -145,9 +153,10 @@ func (g group) ratio() float64 { return math.Exp(g.sum("unequal") / g.sum("probl
 // both ends as a table.
 func (r *MapResult) Figure() plots.Figure {
 	return plots.Figure{
-		Name: "roberts-map", Style: plots.ICML.Text(), Caption: r.Params.caption() + " Where a panel varies the width or the points, they are as it says.",
+		Name: "roberts-map", Style: plots.ICML.Text(), Caption: r.Params.caption() + " Where a panel varies the " +
+			"width or the points, they are as it says.",
 		Panels: [][]plots.Panel{{r.spacesPanel(), r.widthPanel(), r.noisePanel()}, {{Table: r.table()}}},
-		Meta:   meta(mapTitle, r.Scale, r.Params),
+		Meta:   study.Meta(mapTitle, r.Scale, r.Params),
 	}
 }
 
@@ -178,10 +187,14 @@ func (r *MapResult) spacesPanel() plots.Panel {
 }
 
 func (r *MapResult) widthPanel() plots.Panel {
-	p := plots.Panel{Title: "width", X: plots.Axis{Label: "hidden units $d$", Scale: plots.Log2}, Y: plots.Axis{Max: 1.05}}
+	p := plots.Panel{
+		Title: "width",
+		X:     plots.Axis{Label: "hidden units $d$", Scale: plots.Log2},
+		Y:     plots.Axis{Max: 1.05},
+	}
 	for i, curve := range []struct{ label, name string }{{labelRight, "argmax"}, {labelCondition, "first"}} {
 		var x []float64
-		var y []proportion
+		var y []verdict.Share
 		for _, g := range r.widths {
 			x, y = append(x, float64(g.Width)), append(y, g.share(curve.name, "problems", r.Params.Confidence))
 		}
@@ -195,10 +208,14 @@ func (r *MapResult) widthPanel() plots.Panel {
 // noisePanel has a curve a number of points: how often arg max is right beside
 // the level of the noise.
 func (r *MapResult) noisePanel() plots.Panel {
-	p := plots.Panel{Title: "label noise", X: plots.Axis{Label: "noise, sd of the signal", Scale: plots.Log10}, Y: plots.Axis{Max: 1.05}}
+	p := plots.Panel{
+		Title: "label noise",
+		X:     plots.Axis{Label: "noise, sd of the signal", Scale: plots.Log10},
+		Y:     plots.Axis{Max: 1.05},
+	}
 	for _, n := range r.Params.NoisePoints {
 		var x []float64
-		var y []proportion
+		var y []verdict.Share
 		for _, g := range r.noise {
 			if g.Points == n && g.Level > 0 {
 				x, y = append(x, g.Level), append(y, g.share("argmax", "problems", r.Params.Confidence))
@@ -220,7 +237,8 @@ func (r *MapResult) table() *plots.Table {
 		return cmp.Compare(b.sum("argmax")/b.sum("problems"), a.sum("argmax")/a.sum("problems"))
 	})
 	t := &plots.Table{Columns: []plots.Column{
-		{Header: "operations"}, {Header: "distances: largest/smallest"}, {Header: "arg max right"}, {Header: "Condition 6 for all (1, j)"}, {Header: "whole ranking right"},
+		{Header: "operations"}, {Header: "distances: largest/smallest"}, {Header: "arg max right"},
+		{Header: "Condition 6 for all (1, j)"}, {Header: "whole ranking right"},
 	}}
 	rows := func(groups []group) (rows [][]plots.Entry) {
 		for _, g := range groups {
@@ -250,8 +268,11 @@ func (r *MapResult) Check() []runs.Claim {
 	c := r.Params.Confidence
 	all := pool7(slices.Concat(r.spaces, r.widths))
 	return []runs.Claim{
-		all.share("condition_right", "condition", c).always("RO013: on all spaces and widths, Condition 6 ⇒ α_j < α_i", theorem7Source),
-		all.share("first_argmax", "first", c).always("RO015: on all spaces and widths, Condition 6 for all (1, j) ⇒ arg max α is the best", "Roberts+, Section 4"),
+		all.share("condition_right", "condition", c).
+			Always(runs.NewClaim("RO013: on all spaces and widths, Condition 6 ⇒ α_j < α_i", theorem7Source)),
+		all.share("first_argmax", "first", c).
+			Always(runs.NewClaim("RO015: on all spaces and widths, Condition 6 for all (1, j) ⇒ arg max α is the best",
+				"Roberts+, Section 4")),
 		r.correlation(), r.noiseClaim(),
 	}
 }
@@ -259,7 +280,11 @@ func (r *MapResult) Check() []runs.Claim {
 // correlation is between how unequal the distances of a space are and how often
 // arg max is right there, with Fisher's interval.
 func (r *MapResult) correlation() runs.Claim {
-	claim := runs.NewClaim("own: the more equal the distances between the operations, the more often arg max is right (correlation over the spaces)", own)
+	claim := runs.NewClaim(
+		"own: the more equal the distances between the operations, the more often arg max is right (correlation over "+
+			"the spaces)",
+		own,
+	)
 	if len(r.spaces) < 4 {
 		claim.Note = "not run: needs at least 4 spaces"
 		return claim
@@ -271,7 +296,8 @@ func (r *MapResult) correlation() runs.Claim {
 	rho := stat.Correlation(x, y, nil)
 	half := distuv.UnitNormal.Quantile((1+r.Params.Confidence)/2) / math.Sqrt(float64(len(x)-3))
 	claim.Ours = runs.Number(rho)
-	claim.Note = "of the logarithm of the ratio of distances; spaces share operations, so that the interval is too narrow"
+	claim.Note = "of the logarithm of the ratio of distances; spaces share operations, so that the interval is " +
+		"too narrow"
 	if math.Abs(rho) < 1 {
 		claim.Lo, claim.Hi = runs.Number(math.Tanh(math.Atanh(rho)-half)), runs.Number(math.Tanh(math.Atanh(rho)+half))
 		switch {
@@ -288,7 +314,10 @@ func (r *MapResult) correlation() runs.Claim {
 // points at the highest noise, seed by seed: noise that is independent of x adds
 // the same to all losses of the population, σ²/2, and misleads a sample only.
 func (r *MapResult) noiseClaim() runs.Claim {
-	claim := runs.NewClaim("own: independent label noise misleads samples, not the population: arg max is right more often on more points", own)
+	claim := runs.NewClaim(
+		"own: independent label noise misleads samples, not the population: arg max is right more often on more points",
+		own,
+	)
 	if len(r.Params.NoisePoints) < 2 || len(r.Params.Noise) == 0 {
 		claim.Note = "not run: needs two numbers of points and a level of noise"
 		return claim
@@ -325,6 +354,11 @@ func (r *MapResult) noiseClaim() runs.Claim {
 	case d.Hi < 0:
 		claim.Holds = runs.Fails
 	}
-	claim.Note = fmt.Sprintf("ours is how much less the share falls by noise of level %v with %d points than with %d, over seeds", level, many, few)
+	claim.Note = fmt.Sprintf(
+		"ours is how much less the share falls by noise of level %v with %d points than with %d, over seeds",
+		level,
+		many,
+		few,
+	)
 	return claim
 }

@@ -2,23 +2,26 @@ package roberts
 
 import (
 	"context"
-	"embed"
+	"encoding/json"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/gomlx/compute"
+
 	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
+	"github.com/nasml/lab/nasml/roberts/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/simplex"
-	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -68,16 +71,14 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: searchID, Paper: "Roberts+", Title: searchTitle, Kind: "theorem",
 		Notebook: "notebooks/roberts/search_trained.ipynb",
-		Cost:     catalog.Cost{Quick: "about 20 seconds on two cores", Paper: "about ten minutes on two cores; the project ships its trials"},
+		Cost: catalog.Cost{
+			Quick: "about 20 seconds on two cores",
+			Paper: "about ten minutes on two cores; the project ships its trials",
+		},
 	}, SearchQuick, SearchPaper, Search)
 }
 
-//go:embed train.go roberts.go factor.go check.go problems.go
-var searchSources embed.FS
-
-var searchCode = sync.OnceValues(func() (string, error) {
-	return runs.CodeVersion(searchSources, supernet.Sources, bilevel.Sources, simplex.Sources)
-})
+var searchKind = code.Define("roberts/search", "roberts/internal/searching")
 
 // SearchResult holds a record a search.
 type SearchResult struct {
@@ -87,7 +88,7 @@ type SearchResult struct {
 }
 
 type searched struct {
-	teaching
+	searching.Teaching
 	space  string
 	record *runs.Record
 }
@@ -101,61 +102,77 @@ func Search(ctx context.Context, p SearchParams) (*SearchResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := runs.FromContextWith(ctx, shippedRecords, path.Base(searchID))
+	b, err := backend.Open()
 	if err != nil {
 		return nil, err
 	}
 	r := &SearchResult{Params: p, Scale: runs.Scale(ctx)}
-	progress := runs.ProgressFrom(ctx)
-	progress.Start(len(spaces)*p.Steps, searchID)
-	defer progress.Done()
-	for s, names := range spaces {
-		trials, err := p.trials(names)
-		if err != nil {
+	groups := make([][]study.Case, len(spaces))
+	for i, names := range spaces {
+		if groups[i], err = p.cases(b, names); err != nil {
 			return nil, err
 		}
-		left := p.Steps
-		records, err := store.Compute(ctx, trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
-			return trainJob(ctx, job, func() {
-				left--
-				progress.Step(1, p.Spaces[s])
-			})
+	}
+	records, err := p.study(b).Batches(ctx, groups, runs.Options{},
+		func(ctx context.Context, group int, job *runs.Job, progress runs.Progress) error {
+			err := trainJob(ctx, b, job, func() { progress.Step(len(job.Trials), p.Spaces[group]) })
+			if err != nil {
+				return fmt.Errorf("space %s: %w", p.Spaces[group], err)
+			}
+			return nil
 		})
-		if err != nil {
-			return nil, fmt.Errorf("space %s: %w", p.Spaces[s], err)
-		}
-		progress.Skip(left)
-		for i, record := range records {
-			r.records = append(r.records, searched{trials[i].Params.(teaching), p.Spaces[s], record})
+	if err != nil {
+		return nil, err
+	}
+	for i, group := range groups {
+		for j, c := range group {
+			r.records = append(r.records, searched{c.Params.(keyed).Teaching, p.Spaces[i], records[i][j]})
 		}
 	}
 	return r, nil
 }
 
-// trainJob trains the searches of a job together.
-func trainJob(ctx context.Context, job *runs.Job, step func()) error {
-	b, err := backend.Open()
-	if err != nil {
-		return err
+func (p SearchParams) study(b compute.Backend) study.Study {
+	return study.Study{
+		ID: searchID, Code: searchKind, Shipped: shippedRecords,
+		Device: func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
 	}
-	job.Backend, job.Device = backend.Describe(b)
-	es := &evaluators{b, map[string]*evaluator{}}
-	defer es.close()
-	c := &class{teaching: job.Trials[0].Params.(teaching)}
-	var teachings []teaching
+}
+
+// keyed is a search as its key has it: a reader's update goes by what it
+// computes, as activations do by their probe.
+type keyed struct{ searching.Teaching }
+
+// MarshalJSON writes the search with the key of its update.
+func (k keyed) MarshalJSON() ([]byte, error) {
+	t := k.Teaching
+	var err error
+	if t.Update, err = simplex.UpdateKey(t.Update); err != nil {
+		return nil, err
+	}
+	return json.Marshal(t)
+}
+
+// trainJob trains the searches of a job together.
+func trainJob(ctx context.Context, b compute.Backend, job *runs.Job, step func()) error {
+	es := mixture.NewEvaluators(b)
+	defer es.Close()
+	c := &searching.Class{Teaching: job.Trials[0].Params.(keyed).Teaching}
+	var teachings []searching.Teaching
 	for _, t := range job.Trials {
-		teachings = append(teachings, t.Params.(teaching))
-		l, err := t.Params.(teaching).lesson(es, t.Seed)
+		teaching := t.Params.(keyed).Teaching
+		teachings = append(teachings, teaching)
+		l, err := teaching.Draw(es, t.Seed)
 		if err != nil {
 			return err
 		}
-		c.lessons = append(c.lessons, l)
+		c.Lessons = append(c.Lessons, l)
 	}
-	w, alpha, err := c.train(ctx, b, step)
+	w, alpha, err := c.Fit(ctx, b, step)
 	if err != nil {
 		return err
 	}
-	results, err := c.results(b, teachings, w, alpha)
+	results, err := c.Results(b, teachings, w, alpha)
 	if err != nil {
 		return err
 	}
@@ -166,7 +183,9 @@ func trainJob(ctx context.Context, job *runs.Job, step func()) error {
 func (p SearchParams) check() ([][]string, error) {
 	for name, n := range map[string]int{
 		"Inputs": p.Inputs, "Width": p.Width, "Student": p.Student, "Train": p.Train, "Valid": p.Valid,
-		"Steps": p.Steps, "Seeds": p.Seeds, "the number of Starts": len(p.Starts), "the number of Spaces": len(p.Spaces), "the number of levels of Noise": len(p.Noise),
+		"Steps": p.Steps, "Seeds": p.Seeds,
+		"the number of Starts": len(p.Starts), "the number of Spaces": len(p.Spaces),
+		"the number of levels of Noise": len(p.Noise),
 	} {
 		if n < 1 {
 			return nil, catalog.Usagef("%s is %d, want at least 1", name, n)
@@ -198,11 +217,16 @@ func (p SearchParams) spaces() ([][]string, error) {
 	var spaces [][]string
 	for _, space := range p.Spaces {
 		names := splitSpace(space)
-		if _, err := activations(names); err != nil {
+		if _, err := mixture.ActivationsOf(names); err != nil {
 			return nil, catalog.Usagef("space %q: %v", space, err)
 		}
 		if len(names) < 2 || len(names) > len(p.Teacher) {
-			return nil, catalog.Usagef("space %q has %d operations and Teacher %d weights: want at least 2 operations and a weight for each", space, len(names), len(p.Teacher))
+			return nil, catalog.Usagef(
+				"space %q has %d operations and Teacher %d weights: want at least 2 operations and a weight for each",
+				space,
+				len(names),
+				len(p.Teacher),
+			)
 		}
 		spaces = append(spaces, names)
 	}
@@ -214,32 +238,27 @@ func (p SearchParams) spaces() ([][]string, error) {
 	return spaces, nil
 }
 
-// trials are the searches of a space.
-func (p SearchParams) trials(names []string) ([]runs.Trial, error) {
-	code, err := searchCode()
-	if err != nil {
+// cases are the searches of a space.
+func (p SearchParams) cases(b compute.Backend, names []string) ([]study.Case, error) {
+	t := searching.Teaching{
+		Activations: names, Teacher: normalized(p.Teacher[:len(names)]),
+		Inputs: p.Inputs, Width: p.Width, Student: p.Student,
+		Spread: p.Spread, Train: p.Train, Valid: p.Valid,
+		Update: p.Update, Eta: p.Eta, LearningRate: p.LearningRate, Steps: p.Steps,
+	}
+	var err error
+	if t.Probe, err = mixture.Probe(b, names); err != nil {
 		return nil, err
 	}
-	b, err := backend.Open()
-	if err != nil {
-		return nil, err
-	}
-	t := teaching{
-		Activations: names, Teacher: normalized(p.Teacher[:len(names)]), Inputs: p.Inputs, Width: p.Width, Student: p.Student,
-		Spread: p.Spread, Train: p.Train, Valid: p.Valid, Update: p.Update, Eta: p.Eta, LearningRate: p.LearningRate, Steps: p.Steps,
-	}
-	if t.Probe, err = probe(b, names); err != nil {
-		return nil, err
-	}
-	var trials []runs.Trial
+	var cases []study.Case
 	for _, t.Start = range p.Starts {
 		for _, t.Noise = range p.Noise {
-			for _, seed := range runs.Seeds(p.Seeds) {
-				trials = append(trials, runs.Trial{Figure: searchID, Params: t, Seed: seed, Code: code})
-			}
+			cases = append(
+				cases,
+				study.Each(p.Seeds, func(uint64) study.Case { return study.Case{Params: keyed{t}, Units: p.Steps} })...)
 		}
 	}
-	return trials, nil
+	return cases, nil
 }
 
 // Records are the keys of the searches.
@@ -269,16 +288,39 @@ func (r *SearchResult) Figure() plots.Figure {
 	p := r.Params
 	return plots.Figure{
 		Name: "roberts-search", Style: plots.ICML.Text(),
-		Caption: fmt.Sprintf("%d searches a point: $α$ by %s on %d validation examples, $W$ by Adam on %d training examples, %d steps; teacher $α^*$ ∝ %v, $k = %d$, $d = %d$, student $d = %d$; %v %% intervals. The paper has no search; all settings are ours.",
-			p.Seeds*len(p.Starts), p.Update, p.Valid, p.Train, p.Steps, p.Teacher, p.Inputs, p.Width, p.Student, 100*p.Confidence),
+		Caption: fmt.Sprintf(
+			"%d searches a point: $α$ by %s on %d validation examples, $W$ by Adam on %d training examples, %d "+
+				"steps; teacher $α^*$ ∝ %v, $k = %d$, $d = %d$, student $d = %d$; %v %% intervals. The paper has no "+
+				"search; all settings are ours.",
+			p.Seeds*len(
+				p.Starts,
+			),
+			p.Update,
+			p.Valid,
+			p.Train,
+			p.Steps,
+			p.Teacher,
+			p.Inputs,
+			p.Width,
+			p.Student,
+			100*p.Confidence,
+		),
 		Panels: [][]plots.Panel{{r.identityPanel(), r.recoveryPanel(), r.argmaxPanel()}},
-		Meta:   meta(searchTitle, r.Scale, p),
+		Meta:   study.Meta(searchTitle, r.Scale, p),
 	}
 }
 
 // markers tell spaces apart. A marker of its own also keeps a cloud of points
 // from being thinned out.
-var markers = []plots.Marker{plots.Circle, plots.Square, plots.TriangleUp, plots.Diamond, plots.TriangleDown, plots.Pentagon, plots.Hexagon}
+var markers = []plots.Marker{
+	plots.Circle,
+	plots.Square,
+	plots.TriangleUp,
+	plots.Diamond,
+	plots.TriangleDown,
+	plots.Pentagon,
+	plots.Hexagon,
+}
 
 // spaceLabel is a space in a legend.
 func spaceLabel(space string) string {
@@ -302,7 +344,11 @@ func (r *SearchResult) identityPanel() plots.Panel {
 	low, high := math.Inf(1), 0.0
 	for i, space := range r.Params.Spaces {
 		// Without a label: the other panels explain the same signs.
-		s := plots.Series{Line: plots.NoLine, Marker: markers[i%len(markers)], Color: plots.ICML.Palette[i%len(plots.ICML.Palette)]}
+		s := plots.Series{
+			Line:   plots.NoLine,
+			Marker: markers[i%len(markers)],
+			Color:  plots.ICML.Palette[i%len(plots.ICML.Palette)],
+		}
 		for _, q := range r.records {
 			v := q.record.Values
 			x, y := math.Sqrt(v["mixture"]/v["best_loss"]), v["root_error"]
@@ -314,7 +360,10 @@ func (r *SearchResult) identityPanel() plots.Panel {
 		p.Series = append(p.Series, s)
 	}
 	if low < high {
-		p.Series = append(p.Series, plots.Series{Label: "our bound", Reference: true, X: []float64{low, high}, Y: []float64{low, high}})
+		p.Series = append(
+			p.Series,
+			plots.Series{Label: "our bound", Reference: true, X: []float64{low, high}, Y: []float64{low, high}},
+		)
 	}
 	return p
 }
@@ -362,7 +411,8 @@ func (r *SearchResult) recoveryPanel() plots.Panel {
 
 func (r *SearchResult) argmaxPanel() plots.Panel {
 	return plots.Panel{
-		Title: "arg max $α$ is the best", X: r.noiseAxis(), Y: plots.Axis{Label: "share of searches", Min: -0.02, Max: 1.05},
+		Title: "arg max $α$ is the best", X: r.noiseAxis(),
+		Y:      plots.Axis{Label: "share of searches", Min: -0.02, Max: 1.05},
 		Series: r.over(func(g group) plottable { return g.share("argmax", "problems", r.Params.Confidence) }),
 	}
 }
@@ -382,28 +432,81 @@ func (r *SearchResult) Check() []runs.Claim {
 	all := r.where(func(searched) bool { return true })
 	total := all.sum("problems")
 	claims := []runs.Claim{
-		all.share("interior", "problems", c).always("RO005: Assumption 2 (realistic): a search leaves all α_i > 0", "Roberts+, Assumption 2"),
-		proportion{total - all.sum("realized"), total, c, 1}.above(0.5, "RO006: Assumption 3 (unrealistic): most searches do not find y = f_σα exactly", "Roberts+, Assumption 3"),
-		all.share("guaranteed_right", "guaranteed", c).always("own: after a search, Condition 6 and L_j − L_i > 2√(D_ij R) ⇒ α_j < α_i", own),
-		all.share("sparse_argmax", "sparse", c).always("own: after a search, 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best", own),
-		proportion{all.sum("bounds") - all.sum("bound_wrong"), all.sum("bounds"), c, float64(all.Operations)}.
-			always("own: |√L_i − (1−α_i)√A_i| ≤ √R", own),
+		all.share("interior", "problems", c).
+			Always(runs.NewClaim("RO005: Assumption 2 (realistic): a search leaves all α_i > 0",
+				"Roberts+, Assumption 2")),
+		verdict.Share{
+			Yes:        total - all.sum("realized"),
+			Of:         total,
+			Confidence: c,
+		}.Above(runs.NewClaim("RO006: Assumption 3 (unrealistic): most searches do not find y = f_σα exactly",
+			"Roberts+, Assumption 3"), 0.5),
+		all.share("guaranteed_right", "guaranteed", c).
+			Always(runs.NewClaim("own: after a search, Condition 6 and L_j − L_i > 2√(D_ij R) ⇒ α_j < α_i", own)),
+		all.share("sparse_argmax", "sparse", c).
+			Always(runs.NewClaim("own: after a search, 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best",
+				own)),
+		verdict.Share{
+			Yes:        all.sum("bounds") - all.sum("bound_wrong"),
+			Of:         all.sum("bounds"),
+			Confidence: c,
+			Alike:      float64(all.Operations),
+		}.
+			Always(
+				runs.NewClaim("own: |√L_i − (1−α_i)√A_i| ≤ √R", own),
+			),
 	}
+	return append(claims, r.checkReached()...)
+}
+
+// checkReached judges searches that reach the teacher.
+func (r *SearchResult) checkReached() []runs.Claim {
+	c := r.Params.Confidence
+	var claims []runs.Claim
 	for _, space := range r.Params.Spaces {
 		if len(splitSpace(space)) == 2 {
 			g := r.where(func(s searched) bool { return s.space == space && s.reached() })
-			claims = append(claims, g.share("argmax", "problems", c).always("RO001: "+spaceLabel(space)+": a search that reaches the teacher has the better operation at arg max", theorem1Source))
+			claims = append(
+				claims,
+				g.share("argmax", "problems", c).
+					Always(runs.NewClaim("RO001: "+spaceLabel(space)+": a search that reaches the teacher has the "+
+						"better operation at arg max", theorem1Source)),
+			)
 		}
 	}
 	many := r.where(func(s searched) bool { return len(s.Activations) > 2 && s.reached() })
-	claims = append(claims, proportion{many.sum("problems") - many.sum("argmax"), many.sum("problems"), c, 1}.
-		above(0, "RO016: h > 2: a search that reaches the teacher may have another operation at arg max (share)", "Roberts+, Section 4"))
+	claims = append(
+		claims,
+		verdict.Share{Yes: many.sum("problems") - many.sum("argmax"), Of: many.sum("problems"), Confidence: c}.
+			Above(
+				runs.NewClaim(
+					"RO016: h > 2: a search that reaches the teacher may have another operation at arg max (share)",
+					"Roberts+, Section 4",
+				),
+				0,
+			),
+	)
 	hull := r.where(func(s searched) bool { return s.dependent() && s.reached() })
-	missed := proportion{0, hull.sum("problems"), c, 1}
+	missed := verdict.Share{Yes: 0, Of: hull.sum("problems"), Confidence: c}
 	for _, record := range hull.records {
-		missed.yes += b2f(record.Values["alpha_error"] > far)
+		if record.Values["alpha_error"] > far {
+			missed.Yes++
+		}
 	}
-	return append(claims, missed.above(0.5, fmt.Sprintf("own: linearly dependent operations: a search that reaches the teacher is mostly off its α by more than %v", far), own))
+	return append(
+		claims,
+		missed.Above(
+			runs.NewClaim(
+				fmt.Sprintf(
+					"own: linearly dependent operations: a search that reaches the teacher is mostly off its α by "+
+						"more than %v",
+					far,
+				),
+				own,
+			),
+			0.5,
+		),
+	)
 }
 
 // far is from where on α counts as another than α*.

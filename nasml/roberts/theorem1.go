@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -52,7 +54,7 @@ func Theorem1(ctx context.Context, p Theorem1Params) (*Theorem1Result, error) {
 	if err := p.check(2); err != nil {
 		return nil, err
 	}
-	groups, err := simulateAll(ctx, theorem1ID, append([]problems{p.base(2)}, p.violated(2)...), p.Seeds)
+	groups, err := simulateAll(ctx, theorem1ID, append([]mixture.Problems{p.base(2)}, p.violated(2)...), p.Seeds)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +74,11 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	}
 	for _, g := range r.groups {
 		switch {
-		case g.Violation == None:
+		case g.Violation == mixture.None:
 			p.Series = append(p.Series, cloud("Assumption 3", plots.Circle, g))
-		case g.Violation == NoisyLabels && g.Level == 1:
+		case g.Violation == mixture.NoisyLabels && g.Level == 1:
 			p.Series = append(p.Series, cloud("noise, level 1", plots.Square, g))
-		case g.Violation == SignLabels:
+		case g.Violation == mixture.SignLabels:
 			p.Series = append(p.Series, cloud("labels $±1$", plots.TriangleUp, g))
 		}
 	}
@@ -87,9 +89,10 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.1, 100, 0.7, 1e4
 	p.Series = append(p.Series, square, plots.VLine("$α_1 = α_2$", 1))
 	return plots.Figure{
-		Name: "roberts-theorem1", Style: plots.ICLR, Caption: r.Params.caption() + " Left of the vertical line the better operation has the smaller weight.",
+		Name: "roberts-theorem1", Style: plots.ICLR, Caption: r.Params.caption() + " Left of the vertical line the " +
+			"better operation has the smaller weight.",
 		Panels: [][]plots.Panel{{p, violationPanel(r.groups[1:], r.Params.Confidence)}},
-		Meta:   meta(theorem1Title, r.Scale, r.Params),
+		Meta:   study.Meta(theorem1Title, r.Scale, r.Params),
 	}
 }
 
@@ -109,10 +112,12 @@ func (r *Theorem1Result) Check() []runs.Claim {
 	base, c := r.groups[0], r.Params.Confidence
 	ran := base.sum("pairs") > 0
 	claims := []runs.Claim{
-		base.share("right", "pairs", c).always("RO001: h = 2, L_1 < L_2 ⇒ α_2 < α_1", theorem1Source),
+		base.share("right", "pairs", c).Always(runs.NewClaim("RO001: h = 2, L_1 < L_2 ⇒ α_2 < α_1", theorem1Source)),
 		lossIdentity(base.most("identity1"), ran, "RO002: L_1 = α_2² 𝓛(f_1, f_2)", theorem1Source+", proof"),
 		lossIdentity(base.most("identity2"), ran, "RO003: L_2 = α_1² 𝓛(f_1, f_2)", theorem1Source+", proof"),
-		base.share("ordered", "problems", c).above(0.5, "RO004: Assumption 1 (mostly realistic): a strict order of the losses", "Roberts+, Assumption 1"),
+		base.share("ordered", "problems", c).
+			Above(runs.NewClaim("RO004: Assumption 1 (mostly realistic): a strict order of the losses",
+				"Roberts+, Assumption 1"), 0.5),
 	}
 	return append(claims, violationClaims(r.groups[1:], c)...)
 }

@@ -6,7 +6,10 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -64,7 +67,7 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 	if p.Grid < 2 || p.Grid > 200 {
 		return nil, catalog.Usagef("Grid is %d, want 2 to 200", p.Grid)
 	}
-	kinds := []problems{p.base(3)}
+	kinds := []mixture.Problems{p.base(3)}
 	for _, space := range p.Spaces {
 		names, err := p.operationsOf(space)
 		if err != nil {
@@ -82,7 +85,13 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 	r := &Theorem4Result{Params: p, Scale: runs.Scale(ctx), groups: groups}
 	for _, g := range groups[1 : 1+len(p.Spaces)] {
 		d := g.records[0].Series["between"]
-		r.maps = append(r.maps, newSimplexMap(g.Only, [][]float64{{0, d[0], d[1]}, {d[0], 0, d[2]}, {d[1], d[2], 0}}, p.Grid))
+		if len(d) != 3 { // the record is elsewhere, see runs.Part
+			continue
+		}
+		r.maps = append(
+			r.maps,
+			newSimplexMap(g.Only, [][]float64{{0, d[0], d[1]}, {d[0], 0, d[2]}, {d[1], d[2], 0}}, p.Grid),
+		)
 	}
 	return r, nil
 }
@@ -120,7 +129,7 @@ func classOf(d [][]float64, alpha []float64) int {
 	best, most := 0, 0
 	for i := range alpha {
 		losses[i] = distanceLoss(d, alpha, i)
-		far[i] = losses[i] / math.Pow(rest(alpha, i), 2)
+		far[i] = losses[i] / math.Pow(mixture.Rest(alpha, i), 2)
 		if losses[i] < losses[best] {
 			best = i
 		}
@@ -132,7 +141,7 @@ func classOf(d [][]float64, alpha []float64) int {
 		return 2
 	}
 	for j := range alpha {
-		if j != best && far[best] < far[j]*(1-Tolerance) {
+		if j != best && far[best] < far[j]*(1-mixture.Tolerance) {
 			return 1
 		}
 	}
@@ -166,8 +175,9 @@ func (r *Theorem4Result) Figure() plots.Figure {
 	row = append(row, violationPanel(r.groups[1+len(r.maps):], r.Params.Confidence))
 	return plots.Figure{
 		Name: "roberts-theorem4", Style: style, Panels: [][]plots.Panel{row},
-		Caption: "Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one operation. Right: " + r.Params.caption(),
-		Meta:    meta(theorem4Title, r.Scale, r.Params),
+		Caption: "Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one " +
+			"operation. Right: " + r.Params.caption(),
+		Meta: study.Meta(theorem4Title, r.Scale, r.Params),
 	}
 }
 
@@ -175,11 +185,22 @@ func (m simplexMap) panel() plots.Panel {
 	height := math.Sqrt(3) / 2
 	p := plots.Panel{
 		Title: "top: " + shortName(m.names[2]),
-		X:     plots.Axis{Min: -0.05, Max: 1.05, Ticks: []plots.Tick{{Value: 0.06, Label: shortName(m.names[0])}, {Value: 0.94, Label: shortName(m.names[1])}}},
-		Y:     plots.Axis{Min: -0.05, Max: 0.95, Ticks: []plots.Tick{{Value: 0, Label: " "}}},
+		X: plots.Axis{
+			Min: -0.05,
+			Max: 1.05,
+			Ticks: []plots.Tick{
+				{Value: 0.06, Label: shortName(m.names[0])},
+				{Value: 0.94, Label: shortName(m.names[1])},
+			},
+		},
+		Y: plots.Axis{Min: -0.05, Max: 0.95, Ticks: []plots.Tick{{Value: 0, Label: " "}}},
 	}
 	for class, label := range simplexLabels {
-		s := plots.Series{Label: label, Line: plots.NoLine, Marker: [...]plots.Marker{plots.Circle, plots.Square, plots.TriangleUp}[class]}
+		s := plots.Series{
+			Label:  label,
+			Line:   plots.NoLine,
+			Marker: [...]plots.Marker{plots.Circle, plots.Square, plots.TriangleUp}[class],
+		}
 		s.Color = [...]string{"#0072B2", "#A6CEE3", "#D55E00"}[class]
 		for _, alpha := range m.points[class] {
 			s.X, s.Y = append(s.X, alpha[1]+alpha[2]/2), append(s.Y, height*alpha[2])
@@ -201,17 +222,29 @@ func shortName(name string) string {
 func (r *Theorem4Result) Check() []runs.Claim {
 	base, c := r.groups[0], r.Params.Confidence
 	ran := base.sum("pairs") > 0
-	lemma := identity(base.most("factor"), ran, "RO007: α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)", "Roberts+, Lemma 2")
+	lemma := identity(
+		base.most("factor"),
+		ran,
+		"RO007: α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)",
+		"Roberts+, Lemma 2",
+	)
 	if base.sum("inside") != base.sum("gammas") {
 		lemma.Holds = runs.Fails
 		lemma.Note = "some β is 0 or 1"
 	}
-	condition := base.share("condition", "pairs", c).above(0, "RO008: Condition 3 can be true (share of pairs)", "Roberts+, Condition 3")
+	condition := base.share("condition", "pairs", c).
+		Above(runs.NewClaim("RO008: Condition 3 can be true (share of pairs)", "Roberts+, Condition 3"), 0)
 	claims := []runs.Claim{
 		lemma, condition,
-		base.share("condition_right", "condition", c).always("RO009: h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source),
-		lossIdentity(base.most("identity"), ran, "RO010: L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})", theorem4Source+", proof"),
-		unforeseen(base, c).above(0.5, "own: most pairs with α_2 < α_1 are without Condition 3", own),
+		base.share("condition_right", "condition", c).
+			Always(runs.NewClaim("RO009: h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source)),
+		lossIdentity(
+			base.most("identity"),
+			ran,
+			"RO010: L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})",
+			theorem4Source+", proof",
+		),
+		unforeseen(base, c).Above(runs.NewClaim("own: most pairs with α_2 < α_1 are without Condition 3", own), 0.5),
 	}
 	for _, m := range r.maps {
 		claims = append(claims, m.claim())
@@ -220,8 +253,13 @@ func (r *Theorem4Result) Check() []runs.Claim {
 }
 
 // unforeseen is the share without the condition among the pairs in order.
-func unforeseen(g group, confidence float64) proportion {
-	return proportion{g.sum("right") - g.sum("condition_right"), g.sum("right"), confidence, g.pairs()}
+func unforeseen(g group, confidence float64) verdict.Share {
+	return verdict.Share{
+		Yes:        g.sum("right") - g.sum("condition_right"),
+		Of:         g.sum("right"),
+		Confidence: confidence,
+		Alike:      g.pairs(),
+	}
 }
 
 // claim is the share of the simplex where arg max discretization is wrong, for
@@ -231,6 +269,9 @@ func (m simplexMap) claim() runs.Claim {
 	c := runs.NewClaim(fmt.Sprintf("own: arg max is wrong on a part of the simplex of %v", m.names), own)
 	c.Ours = runs.Number(float64(len(m.points[2])) / float64(total))
 	c.Holds = runs.Judge(len(m.points[2]) > 0)
-	c.Note = fmt.Sprintf("one network; the condition guarantees arg max on %.3g of the simplex", float64(len(m.points[0]))/float64(total))
+	c.Note = fmt.Sprintf(
+		"one network; the condition guarantees arg max on %.3g of the simplex",
+		float64(len(m.points[0]))/float64(total),
+	)
 	return c
 }

@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -35,7 +38,10 @@ func init() {
 	catalog.Register(catalog.Entry{
 		ID: theorem7ID, Paper: "Roberts+", Title: theorem7Title, Kind: "theorem",
 		Notebook: "notebooks/roberts/theorem7_ranking.ipynb",
-		Cost:     catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; the project ships its trials"},
+		Cost: catalog.Cost{
+			Quick: "seconds",
+			Paper: "about three minutes on two cores; the project ships its trials",
+		},
 	}, Theorem7Quick, Theorem7Paper, Theorem7)
 }
 
@@ -60,7 +66,8 @@ type Theorem7Result struct {
 // cancelling and errors.
 func Theorem7(ctx context.Context, p Theorem7Params) (*Theorem7Result, error) {
 	if len(p.Sizes) == 0 || slices.Min(p.Sizes) < 2 || p.Violated < 2 {
-		return nil, catalog.Usagef("Sizes are %v and Violated is %d: a theorem about pairs needs at least 2 operations", p.Sizes, p.Violated)
+		return nil, catalog.Usagef("Sizes are %v and Violated is %d: a theorem about pairs needs at least 2 operations",
+			p.Sizes, p.Violated)
 	}
 	if err := p.check(max(slices.Max(p.Sizes), p.Violated)); err != nil {
 		return nil, err
@@ -72,7 +79,7 @@ func Theorem7(ctx context.Context, p Theorem7Params) (*Theorem7Result, error) {
 	if len(names) < 2 {
 		return nil, catalog.Usagef("space %q has one operation, want at least 2", p.Space)
 	}
-	var kinds []problems
+	var kinds []mixture.Problems
 	for _, h := range p.Sizes {
 		kinds = append(kinds, p.base(h))
 	}
@@ -80,7 +87,7 @@ func Theorem7(ctx context.Context, p Theorem7Params) (*Theorem7Result, error) {
 	for _, h := range p.Sizes {
 		if h > 2 {
 			zero := p.base(h)
-			zero.Violation = NotInterior
+			zero.Violation = mixture.NotInterior
 			kinds = append(kinds, zero)
 		}
 	}
@@ -107,15 +114,19 @@ func (r *Theorem7Result) Figure() plots.Figure {
 			{r.sharesPanel(), r.criterionPanel()},
 			{r.sparsityPanel(), violationPanel(r.violated, r.Params.Confidence)},
 		},
-		Meta: meta(theorem7Title, r.Scale, r.Params),
+		Meta: study.Meta(theorem7Title, r.Scale, r.Params),
 	}
 }
 
 func (r *Theorem7Result) sharesPanel() plots.Panel {
 	p := plots.Panel{
 		Title: "Condition 6 and what it is for",
-		X:     plots.Axis{Label: "operations $h$", Min: float64(slices.Min(r.Params.Sizes)) - 0.5, Max: float64(slices.Max(r.Params.Sizes)) + 0.5},
-		Y:     plots.Axis{Label: "share of problems or pairs", Max: 1.05},
+		X: plots.Axis{
+			Label: "operations $h$",
+			Min:   float64(slices.Min(r.Params.Sizes)) - 0.5,
+			Max:   float64(slices.Max(r.Params.Sizes)) + 0.5,
+		},
+		Y: plots.Axis{Label: "share of problems or pairs", Max: 1.05},
 	}
 	for _, h := range r.Params.Sizes {
 		p.X.Ticks = append(p.X.Ticks, plots.Tick{Value: float64(h), Label: fmt.Sprint(h)})
@@ -129,7 +140,7 @@ func (r *Theorem7Result) sharesPanel() plots.Panel {
 		{"whole ranking right", "ranking", "problems"},
 	} {
 		var x []float64
-		var y []proportion
+		var y []verdict.Share
 		for _, g := range r.sizes {
 			x, y = append(x, float64(g.Operations)), append(y, g.share(curve.yes, curve.all, r.Params.Confidence))
 		}
@@ -158,7 +169,12 @@ func (r *Theorem7Result) criterionPanel() plots.Panel {
 		}
 		s.X, s.Y = append(s.X, x[k]), append(s.Y, y[k])
 	}
-	diagonal := plots.Series{Label: "$A_i/A_j = L_i/L_j$", Reference: true, X: []float64{1e-3, 1}, Y: []float64{1e-3, 1}}
+	diagonal := plots.Series{
+		Label:     "$A_i/A_j = L_i/L_j$",
+		Reference: true,
+		X:         []float64{1e-3, 1},
+		Y:         []float64{1e-3, 1},
+	}
 	p.Series = []plots.Series{right, wrong, diagonal, plots.HLine("Condition 6: above", 1)}
 	p.Legend.Position = plots.LegendInside
 	return p
@@ -177,10 +193,10 @@ func (r *Theorem7Result) sparsityPanel() plots.Panel {
 		{"so sparse that it must be", "bin_sparse"},
 	} {
 		var x []float64
-		var y []proportion
+		var y []verdict.Share
 		for bin, yes := range r.space.sumSeries(curve.name) {
-			x = append(x, (float64(bin)+0.5)/bins)
-			y = append(y, proportion{yes, all[bin], r.Params.Confidence, 1})
+			x = append(x, (float64(bin)+0.5)/mixture.Bins)
+			y = append(y, verdict.Share{Yes: yes, Of: all[bin], Confidence: r.Params.Confidence})
 		}
 		s := shares(curve.label, x, y)
 		if curve.name == "bin_sparse" { // the only curve that the panel above does not have
@@ -197,23 +213,35 @@ func (r *Theorem7Result) Check() []runs.Claim {
 	c := r.Params.Confidence
 	all := pool7(r.sizes)
 	ran := all.sum("pairs") > 0
-	lemma := identity(max(all.most("factor"), all.most("sticks")), ran, "RO011: α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5")
+	lemma := identity(max(all.most("factor"), all.most("sticks")), ran,
+		"RO011: α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5")
 	if all.sum("inside") != all.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some γ_i is 0 or 1"
 	}
 	claims := []runs.Claim{
 		lemma,
-		all.share("condition", "pairs", c).above(0, "RO012: Condition 6 can be true (share of pairs)", "Roberts+, Condition 6"),
+		all.share("condition", "pairs", c).
+			Above(runs.NewClaim("RO012: Condition 6 can be true (share of pairs)", "Roberts+, Condition 6"), 0),
 	}
 	for _, g := range r.sizes {
-		claims = append(claims, g.share("condition_right", "condition", c).always(fmt.Sprintf("RO013: h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations), theorem7Source))
+		name := fmt.Sprintf("RO013: h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations)
+		claims = append(claims, g.share("condition_right", "condition", c).
+			Always(runs.NewClaim(name, theorem7Source)))
 	}
-	claims = append(claims,
+	claims = append(
+		claims,
 		lossIdentity(all.most("identity"), ran, "RO014: L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
-		all.share("every_ranking", "every", c).always("RO015: Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4"),
-		all.share("first_argmax", "first", c).always("RO015: Condition 6 for all pairs (1, j) ⇒ arg max α is the best", "Roberts+, Section 4"),
-		proportion{all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"), all.sum("problems") - all.sum("first"), c, 1}.
-			above(0, "RO016: where the condition fails, arg max α may not be the best (share)", "Roberts+, Section 4"),
+		all.share("every_ranking", "every", c).
+			Always(runs.NewClaim("RO015: Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4")),
+		all.share("first_argmax", "first", c).
+			Always(runs.NewClaim("RO015: Condition 6 for all pairs (1, j) ⇒ arg max α is the best",
+				"Roberts+, Section 4")),
+		verdict.Share{
+			Yes:        all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"),
+			Of:         all.sum("problems") - all.sum("first"),
+			Confidence: c,
+		}.Above(runs.NewClaim("RO016: where the condition fails, arg max α may not be the best (share)",
+			"Roberts+, Section 4"), 0),
 	)
 	return append(append(claims, r.ownClaims(all)...), violationClaims(r.violated, c)...)
 }
@@ -222,19 +250,29 @@ func (r *Theorem7Result) Check() []runs.Claim {
 func (r *Theorem7Result) ownClaims(all group) []runs.Claim {
 	c := r.Params.Confidence
 	boundary := pool7(r.boundary)
-	criterion := func(wrong string) proportion {
-		return proportion{all.sum("compared") - all.sum(wrong), all.sum("compared"), c, all.pairs()}
+	criterion := func(wrong string) verdict.Share {
+		return verdict.Share{
+			Yes:        all.sum("compared") - all.sum(wrong),
+			Of:         all.sum("compared"),
+			Confidence: c,
+			Alike:      all.pairs(),
+		}
 	}
 	claims := []runs.Claim{
-		criterion("criterion_wrong").always("own: α_j < α_i ⇔ A_i/A_j > L_i/L_j", own),
-		criterion("threshold_wrong").always("own: L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij", own),
-		all.share("prior_right", "prior", c).always("own: D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α", own),
-		boundary.share("condition_right", "condition", c).always("own: Assumption 2 is not needed: some α_k = 0, Condition 6 ⇒ α_j < α_i", own),
-		all.share("sparse_argmax", "sparse", c).always("own: 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best", own),
+		criterion("criterion_wrong").Always(runs.NewClaim("own: α_j < α_i ⇔ A_i/A_j > L_i/L_j", own)),
+		criterion("threshold_wrong").
+			Always(runs.NewClaim("own: L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij", own)),
+		all.share("prior_right", "prior", c).
+			Always(runs.NewClaim("own: D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α", own)),
+		boundary.share("condition_right", "condition", c).
+			Always(runs.NewClaim("own: Assumption 2 is not needed: some α_k = 0, Condition 6 ⇒ α_j < α_i", own)),
+		all.share("sparse_argmax", "sparse", c).
+			Always(runs.NewClaim("own: 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best", own)),
 	}
 	for _, g := range r.sizes {
 		if g.Operations > 2 {
-			claims = append(claims, unforeseen(g, c).above(0.5, fmt.Sprintf("own: h = %d, most pairs with α_j < α_i are without Condition 6", g.Operations), own))
+			name := fmt.Sprintf("own: h = %d, most pairs with α_j < α_i are without Condition 6", g.Operations)
+			claims = append(claims, unforeseen(g, c).Above(runs.NewClaim(name, own), 0.5))
 		}
 	}
 	return claims

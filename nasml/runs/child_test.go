@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Tests of what happens to real processes start this test binary again as a
@@ -109,7 +111,7 @@ type lane struct {
 
 // advance is one step of a lane.
 func (l *lane) advance(seed uint64) error {
-	source := Source(seed, "walk")
+	source := trial.Source(seed, "walk")
 	if l.rng != nil {
 		if err := source.UnmarshalBinary(l.rng); err != nil {
 			return err
@@ -247,18 +249,23 @@ func workChild(dir, arg string) error {
 		return err
 	}
 	ctx := WithProgress(context.Background(), Silent)
-	records, err := s.Compute(ctx, toyTrials(from, 20), Options{MaxBatch: 3, Wait: time.Millisecond}, func(_ context.Context, job *Job) error {
-		for i, t := range job.Trials {
-			if err := childLog(dir, fmt.Sprint("computed ", t.Seed)); err != nil {
-				return err
+	records, err := s.Compute(
+		ctx,
+		toyTrials(from, 20),
+		Options{MaxBatch: 3, Wait: time.Millisecond},
+		func(_ context.Context, job *Job) error {
+			for i, t := range job.Trials {
+				if err := childLog(dir, fmt.Sprint("computed ", t.Seed)); err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Millisecond) // so that the processes do meet
+				if err := job.Done(i, Result{Values: map[string]float64{"seed": float64(t.Seed)}}); err != nil {
+					return err
+				}
 			}
-			time.Sleep(2 * time.Millisecond) // so that the processes do meet
-			if err := job.Done(i, Result{Values: map[string]float64{"seed": float64(t.Seed)}}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		},
+	)
 	if err != nil {
 		return err
 	}

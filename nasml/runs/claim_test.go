@@ -13,16 +13,45 @@ import (
 )
 
 var someClaims = []Claim{
-	{Name: "stable over Δα", Source: "Oymak+ 2021, Fig. 2(a)", Paper: 1.4, Ours: 0.71234, Lo: 0.6, Hi: 0.8, Tolerance: None, Holds: Holds},
-	{Name: "grows", Source: "p. 3", Paper: None, Ours: 2, Lo: None, Hi: None, Tolerance: 0.1, Holds: Fails, Note: "a < b & c"},
-	{Name: "k = 4096", Source: "p. 3", Paper: 3, Ours: None, Lo: None, Hi: None, Tolerance: None, Note: "not run: too wide"},
+	{
+		Name:      "stable over Δα",
+		Source:    "Oymak+ 2021, Fig. 2(a)",
+		Paper:     1.4,
+		Ours:      0.71234,
+		Lo:        0.6,
+		Hi:        0.8,
+		Tolerance: None,
+		Holds:     Holds,
+	},
+	{
+		Name:      "grows",
+		Source:    "p. 3",
+		Paper:     None,
+		Ours:      2,
+		Lo:        None,
+		Hi:        None,
+		Tolerance: 0.1,
+		Holds:     Fails,
+		Note:      "a < b & c",
+	},
+	{
+		Name:      "k = 4096",
+		Source:    "p. 3",
+		Paper:     3,
+		Ours:      None,
+		Lo:        None,
+		Hi:        None,
+		Tolerance: None,
+		Note:      "not run: too wide",
+	},
 	{Name: "slope", Source: "p. 4", Paper: 0, Ours: 0.1, Lo: -1, Hi: 1, Tolerance: None},
 }
 
 func TestClaimJSON(t *testing.T) {
 	data, err := json.Marshal(someClaims)
 	require.NoError(t, err)
-	require.Contains(t, string(data), `{"name":"grows","source":"p. 3","paper":null,"ours":2,"lo":null,"hi":null,"tolerance":0.1,"holds":false,"note":`)
+	require.Contains(t, string(data), `{"name":"grows","source":"p. 3","paper":null,"ours":2,"lo":null,"hi":null,`+
+		`"tolerance":0.1,"holds":false,"note":`)
 	require.Contains(t, string(data), `"holds":true}`)
 	require.Contains(t, string(data), `"holds":null,"note":"not run: too wide"`)
 	var back []Claim

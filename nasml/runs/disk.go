@@ -32,7 +32,10 @@ func openFolder(dir string) (Medium, error) {
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder", dir)
+		return nil, fmt.Errorf(
+			"run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder",
+			dir,
+		)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, explain(err, "open", dir)
@@ -195,13 +198,15 @@ func explain(err error, verb, path string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		advice = ": the disk or the quota is full; free some space and run again (finished trials are kept), or set NASML_STORE to a folder elsewhere"
+		advice = ": the disk or the quota is full; free some space and run again (finished trials are kept), or set " +
+			"NASML_STORE to a folder elsewhere"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		advice = "; make the folder writable or set NASML_STORE to one that is"
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST):
 		advice = "; a file is where the store needs a folder: move it away or set NASML_STORE to another folder"
 	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS):
-		advice = "; this file system has no locks (some network file systems): set NASML_STORE to a folder on a local disk"
+		advice = "; this file system has no locks (some network file systems): set NASML_STORE to a folder on a " +
+			"local disk"
 	case errors.Is(err, syscall.EMFILE):
 		advice = "; too many trials at once: raise the limit (ulimit -n) or set Options.MaxBatch"
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -35,7 +36,12 @@ type Options struct {
 // crash loses none of them. It is an error where a trial has no key, where fn
 // fails or returns without a result for each of its trials, and where the
 // store cannot be written.
-func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error) (_ []*Record, err error) {
+func (s *Store) Compute(
+	ctx context.Context,
+	trials []Trial,
+	o Options,
+	fn func(context.Context, *Job) error,
+) (_ []*Record, err error) {
 	defer func() { partFrom(ctx).note(err) }()
 	keys := make([]string, len(trials))
 	for i, t := range trials {
@@ -52,7 +58,7 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 		if err != nil {
 			return nil, err
 		}
-		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials)) })
+		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials), keys[i]) })
 		if len(missing) == 0 {
 			return records, part.fill(s, trials, keys, records)
 		}
@@ -71,7 +77,14 @@ func (s *Store) Compute(ctx context.Context, trials []Trial, o Options, fn func(
 // jobs computes what nobody else computes of the missing trials, job by job,
 // and says whether there was anything. What it passes over, because another has
 // it, it does not look at again.
-func (s *Store) jobs(ctx context.Context, trials []Trial, keys []string, missing []int, most int, fn func(context.Context, *Job) error) (ran bool, err error) {
+func (s *Store) jobs(
+	ctx context.Context,
+	trials []Trial,
+	keys []string,
+	missing []int,
+	most int,
+	fn func(context.Context, *Job) error,
+) (ran bool, err error) {
 	for len(missing) > 0 {
 		if err := ctx.Err(); err != nil {
 			return ran, err
@@ -124,7 +137,13 @@ func (s *Store) fill(records []*Record, keys []string) (missing []int, err error
 // overlapping trials cannot wait for each other. It returns no job where all
 // are taken, or finished by now, and those of the missing that it did not come
 // to.
-func (s *Store) lockJob(ctx context.Context, trials []Trial, keys []string, missing []int, most int) (_ *Job, rest []int, err error) {
+func (s *Store) lockJob(
+	ctx context.Context,
+	trials []Trial,
+	keys []string,
+	missing []int,
+	most int,
+) (_ *Job, rest []int, err error) {
 	job := &Job{store: s, scale: Scale(ctx), begun: s.now()}
 	for len(missing) > 0 && (most <= 0 || len(job.Trials) < most) {
 		n := len(missing)
@@ -207,6 +226,8 @@ type Job struct {
 	Index   []int   // position of each in the trials given to Compute
 	Backend string  // to be set by the computation for the records: "xla:cpu"
 	Device  string  // likewise
+	// Modules are versions of what computes besides this module, for the records.
+	Modules map[string]string
 
 	store *Store
 	scale string
@@ -237,7 +258,12 @@ func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fmt.Errorf("computation of %s ended without a result for trial %d of %d", j.Trials[i].Figure, i, len(j.done))
+		return fmt.Errorf(
+			"computation of %s ended without a result for trial %d of %d",
+			j.Trials[i].Figure,
+			i,
+			len(j.done),
+		)
 	}
 	return j.store.medium.Remove(j.checkpointName())
 }
@@ -301,9 +327,13 @@ func (j *Job) DoneAll(results []Result) error {
 // stage writes the record of trial i beside its place.
 func (j *Job) stage(i int, result Result) (Staged, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
-		return Staged{}, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i, len(j.Trials))
+		return Staged{}, fmt.Errorf(
+			"result for trial %d of %d: there is no such trial, or it has its result",
+			i,
+			len(j.Trials),
+		)
 	}
-	if err := result.check(); err != nil {
+	if err := result.Check(); err != nil {
 		return Staged{}, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
 	}
 	return j.store.stage(&Record{
@@ -311,10 +341,16 @@ func (j *Job) stage(i int, result Result) (Staged, error) {
 		Values: result.Values, Series: result.Series,
 		Backend: j.Backend, Device: j.Device,
 		Host:     Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Versions: versions(),
+		Versions: j.versions(),
 		Started:  j.started(), Seconds: j.seconds(),
 		Batch: len(j.Trials), Resumed: j.before.Resumed,
 	})
+}
+
+func (j *Job) versions() map[string]string {
+	all := maps.Clone(versions())
+	maps.Copy(all, j.Modules)
+	return all
 }
 
 func (j *Job) started() time.Time {
@@ -349,7 +385,12 @@ func (j *Job) checkpointName() string {
 func (j *Job) Save(write func(io.Writer) error) error {
 	begun := j.store.now()
 	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
-		return fmt.Errorf("the run store %s could not be reached for so long that another machine may compute these %d trials now: run again to read or continue them", j.store.Dir(), len(j.Trials))
+		return fmt.Errorf(
+			"the run store %s could not be reached for so long that another machine may compute these %d trials now: "+
+				"run again to read or continue them",
+			j.store.Dir(),
+			len(j.Trials),
+		)
 	}
 	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -27,15 +28,20 @@ func testStore(t *testing.T) (*Store, context.Context) {
 // fillStore computes trials whose value x is their seed, and returns the records.
 func fillStore(t *testing.T, s *Store, trials []Trial) []*Record {
 	t.Helper()
-	records, err := s.Compute(WithProgress(t.Context(), Silent), trials, Options{}, func(_ context.Context, job *Job) error {
-		job.Backend, job.Device = "test", "none"
-		for i, trial := range job.Trials {
-			if err := job.Done(i, seedResult(trial)); err != nil {
-				return err
+	records, err := s.Compute(
+		WithProgress(t.Context(), Silent),
+		trials,
+		Options{},
+		func(_ context.Context, job *Job) error {
+			job.Backend, job.Device = "test", "none"
+			for i, trial := range job.Trials {
+				if err := job.Done(i, seedResult(trial)); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		},
+	)
 	require.NoError(t, err)
 	return records
 }
@@ -131,10 +137,11 @@ func TestDoneRefusesWhatIsNotANumber(t *testing.T) {
 		result Result
 		says   string
 	}{
-		"nan value":  {Result{Values: map[string]float64{"a": 1, "loss": math.NaN()}}, `value "loss" is NaN`},
-		"inf value":  {Result{Values: map[string]float64{"a": math.Inf(-1)}}, `value "a" is -Inf`},
-		"inf series": {Result{Series: map[string][]float64{"curve": {1, math.Inf(1)}}}, `series "curve" is +Inf at position 1`},
-		"nothing":    {Result{}, "neither values nor series"},
+		"nan value": {Result{Values: map[string]float64{"a": 1, "loss": math.NaN()}}, `value "loss" is NaN`},
+		"inf value": {Result{Values: map[string]float64{"a": math.Inf(-1)}}, `value "a" is -Inf`},
+		"inf series": {Result{Series: map[string][]float64{"curve": {1, math.Inf(1)}}},
+			`series "curve" is +Inf at position 1`},
+		"nothing": {Result{}, "neither values nor series"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := testStore(t)
@@ -174,6 +181,7 @@ func TestCheckpoint(t *testing.T) {
 	job1 := func(_ context.Context, job *Job) error {
 		_, err := job.Load()
 		require.ErrorIs(t, err, ErrNotFound)
+		require.ErrorIs(t, err, fs.ErrNotExist, "package search knows no store")
 		now = now.Add(10 * time.Second)
 		saved, err := job.SaveEvery(time.Minute, writeString("too early"))
 		require.NoError(t, err)
@@ -247,6 +255,7 @@ func TestBrokenCheckpointIsSetAside(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, change(data), 0o644))
 				_, err = job.Load()
 				require.ErrorIs(t, err, ErrNotFound)
+				require.ErrorIs(t, err, fs.ErrNotExist)
 				require.ErrorContains(t, err, "set aside")
 				require.NoFileExists(t, path)
 				return job.DoneAll([]Result{seedResult(job.Trials[0]), seedResult(job.Trials[1])})

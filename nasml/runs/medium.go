@@ -99,7 +99,13 @@ func openMedium(address string) (Medium, error) {
 		if len(media) > 0 {
 			known = strings.Join(slices.Sorted(maps.Keys(media)), ", ")
 		}
-		return nil, fmt.Errorf("run store %s: this program knows no stores at %s://, only %s; import _ %q in a notebook, or take a folder", redact(address), scheme, known, thisModule+"/nasml/runs/bucket")
+		return nil, fmt.Errorf(
+			"run store %s: this program knows no stores at %s://, only %s; import _ %q in a notebook, or take a folder",
+			redact(address),
+			scheme,
+			known,
+			thisModule+"/nasml/runs/bucket",
+		)
 	}
 	m, err := open(address)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,9 +23,12 @@ import (
 // one in common.
 type Part struct {
 	Index, Of int // 1 ≤ Index ≤ Of; the zero value looks and computes nothing
+	// Keys, where there are some, are the trials of the part instead.
+	Keys map[string]bool
 
 	mu     sync.Mutex
 	trials map[string]State
+	stored map[string]*Record
 	done   []time.Time // when the stored ones ended
 	failed map[string]string
 	err    error // of Compute
@@ -63,14 +67,20 @@ func partFrom(ctx context.Context) *Part {
 // ParsePart reads "2/4".
 func ParsePart(text string) (*Part, error) {
 	p := new(Part)
-	if _, err := fmt.Sscanf(text, "%d/%d", &p.Index, &p.Of); err != nil || fmt.Sprintf("%d/%d", p.Index, p.Of) != text || p.Index < 1 || p.Of < p.Index {
+	if _, err := fmt.Sscanf(text, "%d/%d", &p.Index, &p.Of); err != nil ||
+		fmt.Sprintf("%d/%d", p.Index, p.Of) != text ||
+		p.Index < 1 ||
+		p.Of < p.Index {
 		return nil, fmt.Errorf("%q is no part: want I/N with 1 ≤ I ≤ N, such as 2/4", text)
 	}
 	return p, nil
 }
 
-// has says whether trial i of n is in the part.
-func (p *Part) has(i, n int) bool {
+// has says whether trial i of n, which has a key, is in the part.
+func (p *Part) has(i, n int, key string) bool {
+	if p != nil && len(p.Keys) > 0 {
+		return p.Keys[key]
+	}
 	return p == nil || p.Of > 0 && i*p.Of/n == p.Index-1
 }
 
@@ -82,7 +92,7 @@ func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.trials == nil {
-		p.trials, p.failed = map[string]State{}, map[string]string{}
+		p.trials, p.failed, p.stored = map[string]State{}, map[string]string{}, map[string]*Record{}
 	}
 	missing := false
 	for i, r := range records {
@@ -90,10 +100,14 @@ func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) 
 			p.done = append(p.done, r.Started.Add(time.Duration(r.Seconds*float64(time.Second))))
 		}
 		p.trials[keys[i]] = TrialDone
-		if r == nil {
+		if r != nil {
+			p.stored[keys[i]] = r
+		} else {
 			missing = true
 			p.trials[keys[i]] = TrialOpen
-			records[i] = &Record{Key: keys[i], Trial: trials[i], Values: map[string]float64{}, Series: map[string][]float64{}}
+			records[i] = &Record{
+				Key: keys[i], Trial: trials[i], Values: map[string]float64{}, Series: map[string][]float64{},
+			}
 		}
 	}
 	if !missing {
@@ -151,6 +165,14 @@ func (p *Part) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// Stored are the records that the calls of Compute under this part found or
+// made, by their keys.
+func (p *Part) Stored() map[string]*Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.stored)
 }
 
 // Summary is what the calls of Compute under this part found, at their ends.

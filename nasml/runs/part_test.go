@@ -18,7 +18,7 @@ func TestPartsAreAllTrialsAndShareNone(t *testing.T) {
 			p := &Part{Index: index, Of: of}
 			size := 0
 			for i := range n {
-				if p.has(i, n) {
+				if p.has(i, n, "") {
 					owners[i]++
 					size++
 				}
@@ -63,18 +63,30 @@ func TestLookingComputesNothingAndTellsTheStates(t *testing.T) {
 	_, err := s.Compute(ctx, toyTrials(2, 1), Options{}, func(context.Context, *Job) error { return cause })
 	require.ErrorIs(t, err, cause)
 	stopped, stop := context.WithCancel(ctx)
-	_, err = s.Compute(stopped, toyTrials(3, 1), Options{}, func(context.Context, *Job) error { stop(); return stopped.Err() })
+	_, err = s.Compute(
+		stopped,
+		toyTrials(3, 1),
+		Options{},
+		func(context.Context, *Job) error { stop(); return stopped.Err() },
+	)
 	require.ErrorIs(t, err, context.Canceled, "which is no failure")
 	held, err := s.medium.Lock(lockName(keyOf(t, toyTrials(4, 1)[0])))
 	require.NoError(t, err)
 	defer held.Unlock()
-	require.NoError(t, s.write(lockName(keyOf(t, toyTrials(5, 1)[0])), writeString(""))) // as a killed process leaves it
+	require.NoError(
+		t,
+		s.write(lockName(keyOf(t, toyTrials(5, 1)[0])), writeString("")),
+	) // as a killed process leaves it
 
 	p := new(Part)
 	_, err = s.Compute(WithPart(ctx, p), toyTrials(0, 7), Options{}, mustNotCompute)
 	require.NoError(t, err)
 	sum := p.Summary()
-	require.Equal(t, map[State]int{TrialDone: 2, TrialFailed: 1, TrialOpen: 2, TrialRunning: 1, TrialLost: 1}, sum.Count)
+	require.Equal(
+		t,
+		map[State]int{TrialDone: 2, TrialFailed: 1, TrialOpen: 2, TrialRunning: 1, TrialLost: 1},
+		sum.Count,
+	)
 	require.Equal(t, map[string]string{keyOf(t, toyTrials(2, 1)[0]): "the trial diverged"}, sum.Failures)
 
 	// A success forgets the failure.

@@ -212,10 +212,17 @@ func terminalDrawer(w io.Writer) func(state) {
 	var bar *progressbar.ProgressBar
 	return func(s state) {
 		if s.first {
-			bar = progressbar.NewOptions(s.total,
-				progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
-				progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), // our own knows what was resumed
-				progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionClearOnFinish())
+			bar = progressbar.NewOptions(
+				s.total,
+				progressbar.OptionSetWriter(w),
+				progressbar.OptionSetWidth(20),
+				progressbar.OptionSetPredictTime(
+					false,
+				),
+				progressbar.OptionSetElapsedTime(false), // our own knows what was resumed
+				progressbar.OptionShowDescriptionAtLineEnd(),
+				progressbar.OptionClearOnFinish(),
+			)
 		}
 		if s.last {
 			_ = bar.Clear()

@@ -151,7 +151,12 @@ func fakeKernel(t *testing.T, cell *exec.Cmd) (shown []protocol.DisplayData) {
 	there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 	require.NoError(t, syscall.Mkfifo(there, 0o600))
 	require.NoError(t, syscall.Mkfifo(back, 0o600))
-	cell.Env = append(os.Environ(), childMode+"=cell", protocol.GONB_PIPE_ENV+"="+there, protocol.GONB_PIPE_BACK_ENV+"="+back)
+	cell.Env = append(
+		os.Environ(),
+		childMode+"=cell",
+		protocol.GONB_PIPE_ENV+"="+there,
+		protocol.GONB_PIPE_BACK_ENV+"="+back,
+	)
 	cell.Stderr = os.Stderr
 	require.NoError(t, cell.Start())
 	from, err := os.Open(there)
@@ -168,7 +173,10 @@ func fakeKernel(t *testing.T, cell *exec.Cmd) (shown []protocol.DisplayData) {
 		}
 		require.NoError(t, err)
 		if sync, ok := data.Data[protocol.MIMECommValue].(protocol.CommValue); ok {
-			require.NoError(t, encode.Encode(protocol.CommValue{Address: protocol.GonbuiSyncAckAddress, Value: sync.Value}))
+			require.NoError(
+				t,
+				encode.Encode(protocol.CommValue{Address: protocol.GonbuiSyncAckAddress, Value: sync.Value}),
+			)
 			continue
 		}
 		shown = append(shown, data)
@@ -184,7 +192,10 @@ func TestNotebookProgress(t *testing.T) {
 		require.NotEmpty(t, data.DisplayID)
 		require.Equal(t, shown[0].DisplayID, data.DisplayID, "one output that changes")
 	}
-	require.Equal(t, `<progress value="100" max="1000"></progress> <small>figure &lt;2&gt; k = 64: 10 %, 00:09 left</small>`,
-		shown[0].Data[protocol.MIMETextHTML])
+	require.Equal(
+		t,
+		`<progress value="100" max="1000"></progress> <small>figure &lt;2&gt; k = 64: 10 %, 00:09 left</small>`,
+		shown[0].Data[protocol.MIMETextHTML],
+	)
 	require.Equal(t, `<small>figure &lt;2&gt;: done in 00:10</small>`, shown[10].Data[protocol.MIMETextHTML])
 }

@@ -2,62 +2,41 @@ package runs
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
-// Result is what the computation of one trial found. All numbers are finite.
-type Result struct {
-	Values map[string]float64   // numbers by name, "distance"
-	Series map[string][]float64 // optional curves by name, "loss" (one value an epoch)
-}
-
-// check is an error that names the first number that is not finite: a NaN in a
-// mean would make the whole figure silently wrong.
-func (r Result) check() error {
-	if len(r.Values) == 0 && len(r.Series) == 0 {
-		return errors.New("result has neither values nor series")
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
-		if !finite(r.Values[name]) {
-			return fmt.Errorf("value %q is %v, expected a finite number: the trial diverged or divides by zero", name, r.Values[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Series)) {
-		if i := slices.IndexFunc(r.Series[name], func(x float64) bool { return !finite(x) }); i >= 0 {
-			return fmt.Errorf("series %q is %v at position %d, expected finite numbers: the trial diverged or divides by zero", name, r.Series[name][i], i)
-		}
-	}
-	return nil
-}
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// Result is what the computation of one trial found, see [trial.Result].
+type Result = trial.Result
 
 // Record is a finished trial with all that is needed to believe it.
 type Record struct {
-	Key      string               `json:"key"`              // key of the trial
-	Trial    Trial                `json:"trial"`            // what was computed
-	Scale    string               `json:"scale,omitempty"`  // scale it was computed for, "quick" or "paper"
-	Values   map[string]float64   `json:"values"`           // see [Result]
-	Series   map[string][]float64 `json:"series,omitempty"` // see [Result]
-	Backend  string               `json:"backend"`          // "xla:cpu"
-	Device   string               `json:"device"`           // device as the backend names it
-	Host     Host                 `json:"host"`             // kind of machine, never its name
-	Versions map[string]string    `json:"versions"`         // versions of Go and of the modules that compute
-	Started  time.Time            `json:"started"`          // when the first part of it began, UTC
-	Seconds  float64              `json:"seconds"`          // from the start of its batch to its result, resumed parts included, s
-	Batch    int                  `json:"batch"`            // trials computed together, in one graph
-	Resumed  int                  `json:"resumed"`          // how often it went on from a checkpoint
-	Sum      string               `json:"sum"`              // SHA-256 over all the rest
+	Key    string               `json:"key"`              // key of the trial
+	Trial  Trial                `json:"trial"`            // what was computed
+	Scale  string               `json:"scale,omitempty"`  // scale it was computed for, "quick" or "paper"
+	Values map[string]float64   `json:"values"`           // see [Result]
+	Series map[string][]float64 `json:"series,omitempty"` // see [Result]
+	// "xla:cpu", "xla:cuda", "go" (GoMLX's) or "host" (float64 of Go itself)
+	Backend  string            `json:"backend"`
+	Device   string            `json:"device"`   // device as the backend names it
+	Host     Host              `json:"host"`     // kind of machine, never its name
+	Versions map[string]string `json:"versions"` // of Go, this module (its commit) and what else computes
+	Started  time.Time         `json:"started"`  // when the first part of it began, UTC
+	// from the start of its batch to its result, resumed parts included, s
+	Seconds float64 `json:"seconds"`
+	Batch   int     `json:"batch"`   // trials computed together, in one graph
+	Resumed int     `json:"resumed"` // how often it went on from a checkpoint
+	Sum     string  `json:"sum"`     // SHA-256 over all the rest
 }
 
 // Host is the kind of machine that computed a record.
@@ -148,30 +127,53 @@ func compareRecords(a, b *Record) int {
 	return strings.Compare(a.Key, b.Key)
 }
 
-// thisModule is the module of this package; its version in a record is the
-// revision of the checkout where the build knows it.
+// thisModule is the module of this package.
 const thisModule = "github.com/nasml/lab"
 
-// versions names Go and the modules that compute, as built into this program.
+// versions names Go and the revision of this module, as far as this program
+// knows it.
 var versions = sync.OnceValue(func() map[string]string {
-	v := map[string]string{"go": runtime.Version()}
+	return map[string]string{"go": runtime.Version(), thisModule: revision()}
+})
+
+// revision is the commit of the checkout that this program was built from, with
+// "modified" where it was, or the version of the module where another module
+// imports it. Only "go build" stamps a program with the commit; tests, "go tool"
+// and the cells of notebooks are built otherwise, and ask git about the folder
+// of the sources.
+func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return v
+		return "unknown"
+	}
+	if commit := setting(info, "vcs.revision"); info.Main.Path == thisModule && commit != "" {
+		return joined(commit, setting(info, "vcs.modified") == "true")
 	}
 	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == thisModule || strings.HasPrefix(m.Path, "github.com/gomlx/") {
-			v[m.Path] = m.Version
+		if m.Path == thisModule && m.Version != "" && m.Version != "(devel)" {
+			return m.Version
 		}
 	}
-	if revision := setting(info, "vcs.revision"); info.Main.Path == thisModule && revision != "" {
-		if setting(info, "vcs.modified") == "true" {
-			revision += "+dirty"
-		}
-		v[thisModule] = revision
+	_, file, _, _ := runtime.Caller(0)
+	return revisionOf(filepath.Dir(file))
+}
+
+// revisionOf asks git about the checkout around a folder.
+func revisionOf(dir string) string {
+	commit, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
+	if err != nil {
+		return "unknown"
 	}
-	return v
-})
+	changed, err := exec.Command("git", "-C", dir, "status", "--porcelain", "--untracked-files=no").Output()
+	return joined(strings.TrimSpace(string(commit)), err != nil || len(changed) > 0)
+}
+
+func joined(commit string, modified bool) string {
+	if modified {
+		commit += " modified"
+	}
+	return commit
+}
 
 func setting(info *debug.BuildInfo, key string) string {
 	for _, s := range info.Settings {

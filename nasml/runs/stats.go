@@ -65,10 +65,16 @@ func summarize(xs []float64, confidence float64, of string, assume benchmath.Ass
 		s.Warnings = append(s.Warnings, w.Error())
 	}
 	if !s.Lo.Valid() && len(s.Warnings) == 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("need >= 2 samples for a confidence interval of the mean, have %d", s.N))
+		s.Warnings = append(
+			s.Warnings,
+			fmt.Sprintf("need >= 2 samples for a confidence interval of the mean, have %d", s.N),
+		)
 	}
 	if s.N > 1 && s.Std == 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("all %d samples are equal: do the seeds reach the computation?", s.N))
+		s.Warnings = append(
+			s.Warnings,
+			fmt.Sprintf("all %d samples are equal: do the seeds reach the computation?", s.N),
+		)
 	}
 	return s, nil
 }
@@ -130,7 +136,11 @@ func (s Summary) String() string {
 // differ.
 func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	if len(a) != len(b) {
-		return Summary{}, fmt.Errorf("paired difference of %d and %d values, expected one of each for every seed", len(a), len(b))
+		return Summary{}, fmt.Errorf(
+			"paired difference of %d and %d values, expected one of each for every seed",
+			len(a),
+			len(b),
+		)
 	}
 	d := make([]float64, len(a))
 	for i := range d {
@@ -146,7 +156,10 @@ func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 // Lo is that lower end.
 func Greater(a, b []float64, confidence float64) (Verdict, Summary, error) {
 	if !(confidence > 0.5 && confidence < 1) {
-		return NotKnown, Summary{}, fmt.Errorf("one-sided confidence is %v, expected a number between 0.5 and 1 such as 0.95", confidence)
+		return NotKnown, Summary{}, fmt.Errorf(
+			"one-sided confidence is %v, expected a number between 0.5 and 1 such as 0.95",
+			confidence,
+		)
 	}
 	d, err := MeanDiff(a, b, 2*confidence-1)
 	if err != nil || !d.Lo.Valid() {
@@ -164,3 +177,5 @@ func (s Summary) Bounds() (y, lo, hi float64) {
 	}
 	return y, float64(s.Lo), float64(s.Hi)
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

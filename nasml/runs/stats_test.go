@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 func summary(t require.TestingT, xs []float64, confidence float64) Summary {
@@ -126,7 +128,7 @@ func TestSummarizeIsEquivariant(t *testing.T) {
 
 // Theory against simulation: a 95 % interval holds the mean in 95 % of samples.
 func TestIntervalCovers(t *testing.T) {
-	rng := RNG(1, "coverage")
+	rng := trial.RNG(1, "coverage")
 	const samples = 4000
 	covered := 0
 	for range samples {

@@ -29,8 +29,15 @@ import (
 	"time"
 )
 
-// ErrNotFound says that the store has no such record or checkpoint.
-var ErrNotFound = errors.New("not in the run store")
+// ErrNotFound says that the store has no such record or checkpoint. It is an
+// [fs.ErrNotExist], for who asks without knowing this package.
+var ErrNotFound error = notFound{}
+
+type notFound struct{}
+
+func (notFound) Error() string { return "not in the run store" }
+
+func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Store is a folder or a bucket of records:
 //
@@ -110,7 +117,7 @@ func (b *Broken) Error() string {
 }
 
 // Is makes a broken file one that is not there.
-func (b *Broken) Is(target error) bool { return target == ErrNotFound }
+func (b *Broken) Is(target error) bool { return target == ErrNotFound || target == fs.ErrNotExist }
 
 // Get returns the record of a key, or an error that is [ErrNotFound]. A broken
 // record is never believed: it is moved to STORE/broken with its reason.
@@ -314,6 +321,7 @@ const (
 	scaleKey
 	progressKey
 	partKey
+	bareKey
 )
 
 // WithStore returns a context that carries a store.
@@ -333,14 +341,20 @@ func FromContext(ctx context.Context) (*Store, error) {
 // a package ships in the folder records/NAME of its embedded files.
 func FromContextWith(ctx context.Context, shipped fs.FS, name string) (*Store, error) {
 	store, err := FromContext(ctx)
-	if err != nil {
-		return nil, err
+	if bare, _ := ctx.Value(bareKey).(bool); bare || err != nil {
+		return store, err
 	}
 	folder, err := fs.Sub(shipped, path.Join("records", name))
 	if err != nil {
 		return nil, fmt.Errorf("records that are shipped with %q: %w", name, err)
 	}
 	return store.With(folder), nil
+}
+
+// WithoutShipped returns a context under which FromContextWith finds the store
+// alone, so that what packages ship can be computed anew.
+func WithoutShipped(ctx context.Context) context.Context {
+	return context.WithValue(ctx, bareKey, true)
 }
 
 // WithScale returns a context that carries the name of a scale, which records

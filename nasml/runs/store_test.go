@@ -65,10 +65,12 @@ func TestBrokenRecordIsSetAsideAndComputedAgain(t *testing.T) {
 		change func(string) string
 		reason string
 	}{
-		"empty":         {func(string) string { return "" }, "not a record"},
-		"truncated":     {func(s string) string { return s[:len(s)/2] }, "not a record"},
-		"changed value": {func(s string) string { return strings.Replace(s, `"x":3`, `"x":4`, 1) }, "changed after it was written"},
-		"added field":   {func(s string) string { return strings.Replace(s, `{"key"`, `{"more":1,"key"`, 1) }, "changed after it was written"},
+		"empty":     {func(string) string { return "" }, "not a record"},
+		"truncated": {func(s string) string { return s[:len(s)/2] }, "not a record"},
+		"changed value": {func(s string) string { return strings.Replace(s, `"x":3`, `"x":4`, 1) },
+			"changed after it was written"},
+		"added field": {func(s string) string { return strings.Replace(s, `{"key"`, `{"more":1,"key"`, 1) },
+			"changed after it was written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := testStore(t)

@@ -7,13 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/scanner"
-	"go/token"
 	"io"
-	"io/fs"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // Trial is what a number depends on: two trials with the same fields give the
@@ -23,10 +19,11 @@ import (
 // a picture) stays out of it.
 type Trial struct {
 	Figure string `json:"figure"` // id of the figure that computes it, "oymak2021/figure2"
-	Params any    `json:"params"` // what determines the numbers, marshals to a JSON object; a json.RawMessage once read back
-	Seed   uint64 `json:"seed"`   // seed of all its random streams
-	Code   string `json:"code"`   // version of the code that computes it, see [CodeVersion]
-	Data   string `json:"data"`   // fingerprint of the data, empty where there is none
+	// what determines the numbers, marshals to a JSON object; a json.RawMessage once read back
+	Params any    `json:"params"`
+	Seed   uint64 `json:"seed"` // seed of all its random streams
+	Code   string `json:"code"` // version of the code that computes it, see package code
+	Data   string `json:"data"` // fingerprint of the data, empty where there is none
 }
 
 // UnmarshalJSON reads a trial and leaves Params as it was written, a
@@ -51,7 +48,11 @@ func (t *Trial) UnmarshalJSON(data []byte) error {
 // JSON object (NaN and ±Inf have no JSON).
 func (t Trial) Key() (string, error) {
 	if t.Figure == "" || t.Code == "" {
-		return "", fmt.Errorf("trial has figure %q and code %q: both must be set, or a changed figure would be taken for an old one", t.Figure, t.Code)
+		return "", fmt.Errorf(
+			"trial has figure %q and code %q: both must be set, or a changed figure would be taken for an old one",
+			t.Figure,
+			t.Code,
+		)
 	}
 	params, err := json.Marshal(t.Params)
 	if err != nil {
@@ -133,64 +134,4 @@ func normalNumber(n json.Number) (any, error) {
 		return int64(x), nil
 	}
 	return x, nil
-}
-
-// CodeVersion is the version of the code in the given file systems, usually
-// the //go:embed'ed sources of the packages that compute a trial: the SHA-256
-// over the tokens of every .go file, in the order of their paths. Comments,
-// layout and tests do not count, so that mending a comment keeps the results;
-// compiler directives (//go:…) and the bytes of all other files do.
-//
-// It is an error where a file cannot be read or is not Go.
-func CodeVersion(sources ...fs.FS) (string, error) {
-	h := sha256.New()
-	for _, source := range sources {
-		err := fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			text, err := fs.ReadFile(source, path)
-			if err == nil && strings.HasSuffix(path, ".go") {
-				text, err = goTokens(path, text)
-			}
-			_, _ = fmt.Fprintf(h, "file %d\n%s", len(text), text)
-			return err
-		})
-		if err != nil {
-			return "", fmt.Errorf("version of the code: %w", err)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// goTokens returns the tokens of a Go file, one a line. A comma or semicolon
-// before a closing bracket says nothing in Go and is left out: where lines are
-// broken decides whether there is one.
-func goTokens(path string, text []byte) ([]byte, error) {
-	var s scanner.Scanner
-	var errs scanner.ErrorList
-	files := token.NewFileSet()
-	s.Init(files.AddFile(path, -1, len(text)), text, errs.Add, scanner.ScanComments)
-	var out bytes.Buffer
-	held := "" // a comma or semicolon that waits for what follows it
-	for {
-		_, tok, literal := s.Scan()
-		switch tok {
-		case token.EOF:
-			return out.Bytes(), errs.Err()
-		case token.COMMENT:
-			if strings.HasPrefix(literal, "//go:") {
-				fmt.Fprintf(&out, "%s\n", literal)
-			}
-			continue
-		case token.COMMA, token.SEMICOLON:
-			out.WriteString(held)
-			held = tok.String() + "\n"
-			continue
-		case token.RPAREN, token.RBRACE, token.RBRACK:
-			held = ""
-		}
-		fmt.Fprintf(&out, "%s%s %s\n", held, tok, literal)
-		held = ""
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -22,7 +21,8 @@ func TestKeyIsTheHashOfCanonicalJSON(t *testing.T) {
 		Figure: "p/f", Params: map[string]any{"width": 64, "delta": 0.01, "init": "he"},
 		Seed: math.MaxUint64, Code: "c", Data: "d",
 	}
-	text := `{"code":"c","data":"d","figure":"p/f","params":{"delta":0.01,"init":"he","width":64},"seed":18446744073709551615}`
+	text := `{"code":"c","data":"d","figure":"p/f",` +
+		`"params":{"delta":0.01,"init":"he","width":64},"seed":18446744073709551615}`
 	require.Equal(t, digest([]byte(text)), keyOf(t, trial))
 	// printf '%s' TEXT | sha256sum
 	require.Equal(t, "86019870f527fe68dc6630784e68b4c5cdb31b1d3b313079d34acd7fffd54749", keyOf(t, trial))
@@ -105,60 +105,4 @@ func TestKeySurvivesJSON(t *testing.T) {
 		require.NoError(r, err)
 		require.Equal(r, want, got)
 	})
-}
-
-func codeOf(t *testing.T, files map[string]string) string {
-	t.Helper()
-	fsys := fstest.MapFS{}
-	for name, text := range files {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	version, err := CodeVersion(fsys)
-	require.NoError(t, err)
-	return version
-}
-
-const someCode = `// Package p.
-package p
-
-// F adds.
-func F(a, b int) int {
-	return add(a, b) // one line
-}
-`
-
-func TestCodeVersionIgnoresCommentsAndLayout(t *testing.T) {
-	want := codeOf(t, map[string]string{"a.go": someCode})
-	for _, same := range []map[string]string{
-		{"a.go": "package p; func F(a,b int) int { return add(a,b) }"},
-		{"a.go": "package p\n\n/* much\nchanged */\nfunc F(\n\ta, b int,\n) int {\n\treturn add(\n\t\ta,\n\t\tb,\n\t)\n}\n"},
-		{"a.go": someCode, "a_test.go": "package p"},
-	} {
-		require.Equal(t, want, codeOf(t, same))
-	}
-}
-
-func TestCodeVersionSeesChanges(t *testing.T) {
-	seen := map[string]int{codeOf(t, map[string]string{"a.go": someCode}): -1}
-	for i, other := range []map[string]string{
-		{"a.go": "package p\nfunc F(a, b int) int { return add(b, a) }"},
-		{"a.go": "package p\nfunc F(a, b int) int { return add(a, b) + 0 }"},
-		{"a.go": "package p\nfunc F(a, b int) int { return add(a, `b`) }"},
-		{"a.go": "package p\nfunc F(a, b int) int { return add(a, \"b\") }"},
-		{"a.go": "package p\nfunc F(a, b int) int { return add(a; b) }"},
-		{"a.go": "//go:embed x\n" + someCode},
-		{"a.go": someCode, "b.go": "package p"},
-		{"a.go": someCode, "table.csv": "1"},
-		{"a.go": someCode, "table.csv": "2"},
-		{},
-	} {
-		version := codeOf(t, other)
-		require.NotContains(t, seen, version, "case %d", i)
-		seen[version] = i
-	}
-}
-
-func TestCodeVersionErrors(t *testing.T) {
-	_, err := CodeVersion(fstest.MapFS{"a.go": {Data: []byte("package p\nvar s = \"open\n")}})
-	require.ErrorContains(t, err, "a.go:2")
 }

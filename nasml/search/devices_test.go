@@ -35,10 +35,10 @@ func hosts(t *testing.T, n int) compute.Backend {
 }
 
 // parallel prepares a search on several devices.
-func parallel(t *testing.T, s Settings, n int, statistics Statistics) *Parallel {
+func parallel(t *testing.T, s Settings, n int, statistics Statistics) *searcher {
 	t.Helper()
 	s.Devices, s.Statistics = n, statistics
-	p, err := NewParallel(hosts(t, n), s, pictures(t, 3*s.Batch))
+	p, err := newSearcher(hosts(t, n), s, pictures(t, 3*s.Batch))
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -65,54 +65,35 @@ func wide(t *testing.T, x any) any {
 	return nil
 }
 
-// begin is a search at its first step, in float64: what the step is given and
-// the state.
-func begin(t *testing.T, s *Searcher) (r *run, feed []any, state []*tensors.Tensor) {
+// begin is a search at its first step, in float64, and what the step is given.
+func begin(t *testing.T, s *searcher) (r *run, feed []any) {
 	t.Helper()
 	r, err := s.start(3, Options{})
 	require.NoError(t, err)
-	r.batches, err = s.drawEpoch(3, 0)
+	r.batches, err = s.drawEpoch(s.images.Len(), 3, 0)
 	require.NoError(t, err)
 	given, err := r.feed()
 	require.NoError(t, err)
 	for _, x := range given {
 		feed = append(feed, wide(t, x))
 	}
-	for _, x := range r.state {
-		state = append(state, wide(t, x).(*tensors.Tensor))
+	for _, copy := range r.copies {
+		for i, x := range copy {
+			copy[i] = wide(t, x).(*tensors.Tensor)
+		}
 	}
-	return r, feed, state
+	return r, feed
 }
 
-// stepped are the state, the report and θ after two steps on one device.
-func stepped(t *testing.T, s *Searcher, step *Exec) [][]float64 {
+// stepped are the state, the report and θ after two steps, on every device the
+// same.
+func stepped(t *testing.T, s *searcher, step *Exec) [][]float64 {
 	t.Helper()
-	_, feed, state := begin(t, s)
+	r, feed := begin(t, s)
 	for i := 0; ; i++ {
-		args := append([]any{}, feed...)
-		for _, x := range state {
-			args = append(args, x)
-		}
+		args, err := r.arguments(feed)
+		require.NoError(t, err)
 		out, err := step.Call(args...)
-		require.NoError(t, err)
-		if i == 1 {
-			return flat(t, out)
-		}
-		state = out[:len(out)-2]
-	}
-}
-
-// steppedOn are the same of a search on several devices.
-func steppedOn(t *testing.T, p *Parallel) [][]float64 {
-	t.Helper()
-	own, feed, state := begin(t, p.Searcher)
-	own.state = state
-	r := &spread{run: own, mesh: p.mesh}
-	require.NoError(t, r.copy())
-	for i := 0; ; i++ {
-		args, err := r.args(feed)
-		require.NoError(t, err)
-		out, err := p.trainer.Call(args...)
 		require.NoError(t, err)
 		each := len(out) / len(r.copies)
 		if i == 1 {
@@ -122,9 +103,8 @@ func steppedOn(t *testing.T, p *Parallel) [][]float64 {
 			}
 			return first
 		}
-		for d := range r.copies {
-			r.copies[d] = out[d*each : (d+1)*each-2]
-		}
+		_, err = r.take(out)
+		require.NoError(t, err)
 	}
 }
 
@@ -156,34 +136,20 @@ func apart(t *testing.T, a, b [][]float64) float64 {
 
 // inParts is a step on one device whose losses are the sum of weight times the
 // loss of each of n parts of the batch, each with batch statistics of its own.
-func inParts(t *testing.T, s *Searcher, n int, weight float64) *Exec {
+func inParts(t *testing.T, s *searcher, n int, weight float64) *Exec {
 	t.Helper()
-	step, err := NewExec(pure(t), func(in []*Node) []*Node {
-		f, state := feedOf(in), s.state(in[feeds:])
-		zero := ScalarZero(f.rate.Graph(), f.rate.DType())
-		stats := len(state.Aux)
-		state.Aux = append(append([]*Node{}, state.Aux...), zero, zero)
-		search := bilevel.Search{
-			Settings: s.Bilevel,
-			SGD:      bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay, Nesterov: s.Nesterov},
-			Problem: func(aux []*Node) bilevel.Problem {
-				var inner, outer []bilevel.Loss
-				for k := range n {
-					of := s.problem(part(f, k, n), aux)
-					inner, outer = append(inner, of.Inner), append(outer, of.Outer)
-				}
-				return bilevel.Problem{Inner: together(inner, stats, stats, weight), Outer: together(outer, stats, stats+1, weight)}
-			},
-			Update: func(theta, grad, slots []*Node) (theta2, slots2 []*Node) {
-				next, slots2 := s.updateArchitecture(f, theta[0], grad[0], slots)
-				return []*Node{next}, slots2
-			},
+	p, stats := *s.Step, len(s.net.Stats())
+	p.losses = func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
+		var inner, outer []bilevel.Loss
+		for k := range n {
+			of := s.problem(part(f, k, n), aux, seen)
+			inner, outer = append(inner, of.Inner), append(outer, of.Outer)
 		}
-		next, train, valid := search.Step(state, f.rate, f.warmup)
-		report := Stack([]*Node{train, next.Aux[stats], valid, next.Aux[stats+1]}, 0)
-		next.Aux = next.Aux[:stats]
-		return append(nodes(next), report, s.relaxed(next.Theta[0]))
-	})
+		return bilevel.Problem{
+			Inner: together(inner, stats, stats, weight), Outer: together(outer, stats, stats+1, weight),
+		}
+	}
+	step, err := NewExec(s.backend, p.reported)
 	require.NoError(t, err)
 	t.Cleanup(step.Finalize)
 	return step
@@ -214,13 +180,13 @@ func together(parts []bilevel.Loss, stats, counts int, weight float64) bilevel.L
 }
 
 // part is the k-th of n parts of the batches of a feed.
-func part(f feed, k, n int) feed {
+func part(f Feed[*Node], k, n int) Feed[*Node] {
 	cut := func(x *Node) *Node {
 		size := x.Shape().Dim(0) / n
 		return SliceAxis(x, 0, AxisRange(k*size, (k+1)*size))
 	}
-	f.train = batch{cut(f.train.images), cut(f.train.labels)}
-	f.valid = batch{cut(f.valid.images), cut(f.valid.labels)}
+	f.TrainImages, f.TrainLabels = cut(f.TrainImages), cut(f.TrainLabels)
+	f.ValidImages, f.ValidLabels = cut(f.ValidImages), cut(f.ValidLabels)
 	return f
 }
 
@@ -230,7 +196,8 @@ func shared(t *testing.T, method string, ops ...string) Settings {
 	t.Helper()
 	s := tiny(t, method)
 	s.Batch, s.TrackStats = 8, true
-	s.Without = slices.DeleteFunc(slices.Clone(supernet.NASBench201.Ops), func(op string) bool { return slices.Contains(ops, op) })
+	s.Without = slices.DeleteFunc(slices.Clone(supernet.NASBench201.Ops),
+		func(op string) bool { return slices.Contains(ops, op) })
 	return s
 }
 
@@ -258,19 +225,20 @@ func TestSeveralDevicesMakeTheStepOfOneInLessMemory(t *testing.T) {
 		track  bool
 		excess float64 // over the n-th part of the memory
 	}{
-		"darts":      {[]string{"nor_conv_3x3", "avg_pool_3x3"}, true, 1.6}, // running statistics cost more: see package search
+		// running statistics cost more: see package search
+		"darts":      {[]string{"nor_conv_3x3", "avg_pool_3x3"}, true, 1.6},
 		"gaea-darts": {few, false, 1.1},
 	} {
 		t.Run(method, func(t *testing.T) {
 			s := shared(t, method, c.ops...)
 			s.Batch, s.TrackStats = 32, c.track // maps outweigh what every device has a copy of
-			single, err := NewSearcher(hosts(t, 1), s, pictures(t, 3*s.Batch))
+			single, err := newSearcher(hosts(t, 1), s, pictures(t, 3*s.Batch))
 			require.NoError(t, err)
 			defer single.Close()
 			want := stepped(t, single, single.trainer)
 			for _, n := range []int{2, 4} {
 				p := parallel(t, s, n, Synchronised)
-				require.Less(t, apart(t, want, steppedOn(t, p)), 1e-12, "%d devices", n)
+				require.Less(t, apart(t, want, stepped(t, p, p.trainer)), 1e-12, "%d devices", n)
 				share := float64(temporaries(p.trainer)) / float64(temporaries(single.trainer))
 				t.Logf("%d devices: %.2f of the memory", n, share)
 				require.Less(t, share, c.excess/float64(n), "%d devices", n)
@@ -294,16 +262,18 @@ func TestStatisticsOfEachDeviceAreThoseOfItsShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shared(t, c.method, c.ops...)
 			s.Bilevel.Hypergradient = c.hypergradient
-			single, err := NewSearcher(pure(t), s, pictures(t, 3*s.Batch))
+			single, err := newSearcher(pure(t), s, pictures(t, 3*s.Batch))
 			require.NoError(t, err)
 			defer single.Close()
-			got := steppedOn(t, parallel(t, s, c.devices, PerDevice))
+			several := parallel(t, s, c.devices, PerDevice)
+			got := stepped(t, several, several.trainer)
 			mean := stepped(t, single, inParts(t, single, c.devices, 1/float64(c.devices)))
 			require.Less(t, apart(t, mean, got), 1e-12)
 
 			state := len(got) - 2 // without losses, which differ in any case
 			whole := stepped(t, single, single.trainer)
-			require.Greater(t, apart(t, whole[:state], got[:state]), 1e-4, "the statistics are those of the whole batch")
+			require.Greater(t, apart(t, whole[:state], got[:state]), 1e-4,
+				"the statistics are those of the whole batch")
 			sum := stepped(t, single, inParts(t, single, c.devices, 1))
 			require.Greater(t, apart(t, sum[:state], got[:state]), 1e-4, "a sum over devices passes for their mean")
 		})
@@ -313,7 +283,7 @@ func TestStatisticsOfEachDeviceAreThoseOfItsShare(t *testing.T) {
 func TestASearchOnTwoDevicesIsThatOnOne(t *testing.T) {
 	skipIfShort(t)
 	s := shared(t, "gaea-darts", few...)
-	single, err := NewSearcher(pure(t), s, pictures(t, 3*s.Batch))
+	single, err := newSearcher(pure(t), s, pictures(t, 3*s.Batch))
 	require.NoError(t, err)
 	defer single.Close()
 	want, err := single.Search(t.Context(), 3, Options{})
@@ -341,14 +311,20 @@ func TestDevicesThatCannotShareAreRefused(t *testing.T) {
 		change func(*Settings)
 		want   string
 	}{
-		"batch":      {"darts", func(s *Settings) { s.Devices = 3 }, "Batch is 8, which 3 devices cannot share equally: take a multiple of 3"},
-		"negative":   {"darts", func(s *Settings) { s.Devices = -1 }, "Devices is -1"},
-		"unknown":    {"darts", func(s *Settings) { s.Devices, s.Statistics = 2, "local" }, `Statistics is "local", want ""`},
-		"one":        {"darts", func(s *Settings) { s.Statistics = PerDevice }, "with one device: leave it empty"},
-		"one each":   {"darts", func(s *Settings) { s.Devices, s.Statistics = 8, PerDevice }, "Batch is 8, 1 for each of 8 devices"},
-		"an example": {"xnas", func(s *Settings) { s.Devices, s.Statistics = 2, PerDevice }, "XNAS takes a gradient of every example"},
-		"too many":   {"darts", func(s *Settings) { s.Devices = 2 }, "Devices is 2, and the backend \"Go Backend\" has 1: take at most 1"},
-		"rest":       {"darts", func(s *Settings) { s.Devices, s.Bilevel.KeepLast = 4, true }, "batch 2 of 2 has 2 examples, which 4 devices cannot share equally"},
+		"batch": {"darts", func(s *Settings) { s.Devices = 3 },
+			"Batch is 8, which 3 devices cannot share equally: take a multiple of 3"},
+		"negative": {"darts", func(s *Settings) { s.Devices = -1 }, "Devices is -1"},
+		"unknown": {"darts", func(s *Settings) { s.Devices, s.Statistics = 2, "local" },
+			`Statistics is "local", want ""`},
+		"one": {"darts", func(s *Settings) { s.Statistics = PerDevice }, "with one device: leave it empty"},
+		"one each": {"darts", func(s *Settings) { s.Devices, s.Statistics = 8, PerDevice },
+			"Batch is 8, 1 for each of 8 devices"},
+		"an example": {"xnas", func(s *Settings) { s.Devices, s.Statistics = 2, PerDevice },
+			"XNAS takes a gradient of every example"},
+		"too many": {"darts", func(s *Settings) { s.Devices = 2 },
+			"Devices is 2, and the backend \"Go Backend\" has 1: take at most 1"},
+		"rest": {"darts", func(s *Settings) { s.Devices, s.Bilevel.KeepLast = 4, true },
+			"batch 2 of 2 has 2 examples, which 4 devices cannot share equally"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shared(t, c.method, few...)
@@ -366,8 +342,6 @@ func TestDevicesThatCannotShareAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := NewParallel(pure(t), shared(t, "darts", few...), pictures(t, 24))
-	require.ErrorContains(t, err, "Devices is 0, want at least 2")
 }
 
 // manyDevices is a backend that says it has many.
@@ -409,21 +383,14 @@ func BenchmarkDevices(b *testing.B) {
 			require.NoError(b, err)
 			images.Channels, images.Pixels = 3, slices.Concat(images.Pixels, images.Pixels, images.Pixels)
 			for b.Loop() {
-				searcher, err := New(x, s, images)
+				r, err := New(x, s, images)
 				require.NoError(b, err)
-				work, wall := stepWork(b, searcher, 3, 9)
+				work, wall := stepWork(b, r, 3, 9)
 				b.ReportMetric(work*1e3, "cpu-ms/step")
 				b.ReportMetric(wall*1e3, "ms/step")
-				b.ReportMetric(float64(temporaries(trainerOf(searcher)))/1e6, "MB/device")
-				searcher.Close()
+				b.ReportMetric(float64(temporaries(r.(*searcher).trainer))/1e6, "MB/device")
+				r.Close()
 			}
 		})
 	}
-}
-
-func trainerOf(x Runner) *Exec {
-	if p, ok := x.(*Parallel); ok {
-		return p.trainer
-	}
-	return x.(*Searcher).trainer
 }

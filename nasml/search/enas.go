@@ -11,7 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // controller is the policy of ENAS (Pham+ 2018, Section 2.4): an LSTM of two
@@ -22,7 +22,7 @@ import (
 // The papers do not say how an operation is embedded: here one vector for each
 // operation, shared by the edges.
 type controller struct {
-	*Searcher
+	*searcher
 	state           []*tensors.Tensor // parameters, Adam's moments, Adam's step
 	sampler, update *Exec
 }
@@ -41,16 +41,16 @@ const (
 	controlParameters
 )
 
-func newController(s *Searcher) (*controller, error) {
-	c := &controller{Searcher: s}
+func newController(s *searcher) (*controller, error) {
+	c := &controller{searcher: s}
 	var err error
 	c.sampler, err = NewExec(s.backend, func(in []*Node) []*Node { return c.draw(in[1:], in[0]) })
 	if err != nil {
-		return nil, fmt.Errorf("search: building the controller: %w", err)
+		return nil, fmt.Errorf("building the controller: %w", err)
 	}
 	c.update, err = NewExec(s.backend, func(in []*Node) []*Node { return c.reinforce(in[0], in[1], in[2:]) })
 	if err != nil {
-		return nil, fmt.Errorf("search: building the controller's update: %w", err)
+		return nil, fmt.Errorf("building the controller's update: %w", err)
 	}
 	return c, nil
 }
@@ -62,8 +62,9 @@ func (c *controller) close() {
 
 // reset draws new parameters, uniform in ±0.1 as in ENAS.
 func (c *controller) reset(seed uint64) {
-	rng, h, ops := runs.RNG(seed, "controller"), c.Control.Hidden, len(c.space.Ops)
-	dims := [controlParameters][]int{{1, h}, {ops, h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, ops}}
+	rng, h, ops := trial.RNG(seed, "controller"), c.Control.Hidden, len(c.space.Ops)
+	dims := [controlParameters][]int{{1, h}, {ops, h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, 4 * h}, {h, 4 * h},
+		{1, 4 * h}, {h, ops}}
 	var moments []*tensors.Tensor
 	c.state = nil
 	for _, d := range dims {
@@ -148,7 +149,8 @@ func upper(g *Graph, dtype dtypes.DType, n int) *Node {
 // reinforce is one step of Adam, after clipping at 5, on the mean over samples
 // of −A·log P(decisions), A being the advantage [S].
 func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Node {
-	params, moments, t := state[:controlParameters], state[controlParameters:3*controlParameters], state[3*controlParameters]
+	params, t := state[:controlParameters], state[3*controlParameters]
+	moments := state[controlParameters : 3*controlParameters]
 	samples, ops := decisions.Shape().Dim(0), len(c.space.Ops)
 	var logP *Node
 	c.policy(params, samples, func(edge int, logits *Node) *Node {
@@ -207,7 +209,7 @@ func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []flo
 // baseline is the rewards' moving average, begun with the first accuracy and
 // updated before the advantage.
 func (c *controller) train(ctx context.Context, r *run, at *position) error {
-	rng := runs.RNG(r.seed, "controller", fmt.Sprint(r.at.Epoch))
+	rng := trial.RNG(r.seed, "controller", fmt.Sprint(r.at.Epoch))
 	for range c.Control.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -242,7 +244,8 @@ func (c *controller) train(ctx context.Context, r *run, at *position) error {
 
 func (c *controller) step(decisions []int32, advantage []float32) error {
 	n := len(advantage)
-	args := []any{tensors.FromFlatDataAndDimensions(decisions, n, len(decisions)/n), tensors.FromFlatDataAndDimensions(advantage, n)}
+	args := []any{tensors.FromFlatDataAndDimensions(decisions, n, len(decisions)/n),
+		tensors.FromFlatDataAndDimensions(advantage, n)}
 	for _, t := range c.state {
 		donated, err := DonateTensorBuffer(t, c.backend, 0)
 		if err != nil {

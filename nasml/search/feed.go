@@ -8,33 +8,57 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/trial"
 )
 
-// divide splits the images into those that train the weights and those that
+// fit halves the images by 2×2 means until they have the wanted side.
+func fit(set *images.Images, side int) (*images.Images, error) {
+	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
+		var err error
+		if set, err = set.Half(); err != nil {
+			return nil, err
+		}
+	}
+	if set.Height != side || set.Width != side || set.Channels != 3 {
+		return nil, fmt.Errorf("search: images of %s are %d×%d×%d, want %d×%d×3 or a power of two larger: change Image",
+			set.Name, set.Height, set.Width, set.Channels, side, side)
+	}
+	return set, nil
+}
+
+func classes(set *images.Images) int {
+	most := 0
+	for label := range set.Counts() {
+		most = max(most, int(label))
+	}
+	return most + 1
+}
+
+// divide splits so many images into those that train the weights and those that
 // move the architecture.
-func (s *Searcher) divide(seed uint64) (train, validation []int, err error) {
+func (s Settings) divide(images int, seed uint64) (train, validation []int, err error) {
 	var rng *rand.Rand
 	if s.Split == "random" {
-		rng = runs.RNG(seed, "split")
+		rng = trial.RNG(seed, "split")
 	}
-	return s.Bilevel.Split(s.images.Len(), 0.5, rng)
+	return s.Bilevel.Split(images, 0.5, rng)
 }
 
 // drawEpoch draws the batches of an epoch. Like all that is random in a search,
 // it is a function of the seed and of where the search stands, so that a
 // resumed search has no generator to restore.
-func (s *Searcher) drawEpoch(seed uint64, epoch int) (bilevel.Epoch, error) {
-	train, validation, err := s.divide(seed)
+func (s Settings) drawEpoch(images int, seed uint64, epoch int) (bilevel.Epoch, error) {
+	train, validation, err := s.divide(images, seed)
 	if err != nil {
 		return bilevel.Epoch{}, err
 	}
-	return s.Bilevel.Epoch(train, validation, s.Batch, runs.RNG(seed, "batches", fmt.Sprint(epoch)))
+	return s.Bilevel.Epoch(train, validation, s.Batch, trial.RNG(seed, "batches", fmt.Sprint(epoch)))
 }
 
-// feed is what the step under way is given; see feedOf.
+// feed is what the step under way is given.
 func (r *run) feed() ([]any, error) {
-	rng := runs.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
+	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	train, trainLabels, err := r.batch(r.batches.Weights[r.at.Step], rng)
 	if err != nil {
 		return nil, err
@@ -52,14 +76,14 @@ func (r *run) feed() ([]any, error) {
 		warmup = 1
 	}
 	before := max(0, r.at.Epoch-r.Bilevel.Warmup)*r.steps + r.at.Step
-	return []any{
-		train, trainLabels, valid, validLabels, draws,
-		float32(r.rate(r.at.Epoch)), float32(r.tau(r.at.Epoch)), float32(before), warmup,
-	}, nil
+	return Feed[any]{
+		TrainImages: train, TrainLabels: trainLabels, ValidImages: valid, ValidLabels: validLabels, Draws: []any{draws},
+		Rate: float32(r.rate(r.at.Epoch)), Tau: float32(r.tau(r.at.Epoch)), Done: float32(before), Warmup: warmup,
+	}.List(), nil
 }
 
 // batch makes tensors of images, augmented where there is a generator.
-func (s *Searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
+func (s *searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
 	side := s.images.Height
 	pixels, classes := make([]float32, len(indices)*side*side*3), make([]int32, len(indices))
 	augment := s.Augment
@@ -72,7 +96,8 @@ func (s *Searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors
 	for i, j := range indices {
 		classes[i] = int32(s.images.Labels[j])
 	}
-	return tensors.FromFlatDataAndDimensions(pixels, len(indices), side, side, 3), tensors.FromFlatDataAndDimensions(classes, len(indices)), nil
+	images = tensors.FromFlatDataAndDimensions(pixels, len(indices), side, side, 3)
+	return images, tensors.FromFlatDataAndDimensions(classes, len(indices)), nil
 }
 
 // draws are the random parts of both passes, [2, |E|, |O|].

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // accuracy is the share of right answers of the shared weights on the
@@ -40,11 +40,8 @@ func (r *run) rightOn(indices []int, ops [][]float64) (int, error) {
 		return 0, err
 	}
 	args := []any{images, labels, r.matrix(ops)}
-	n := len(r.net.Weights())
-	for _, t := range r.state[:n] {
-		args = append(args, t)
-	}
-	for _, t := range r.state[2*n : 2*n+len(r.net.Stats())] {
+	state := Cut(r.Step, r.state())
+	for _, t := range slices.Concat(state.Weights, state.Stats) {
 		args = append(args, t)
 	}
 	out, err := r.evaluate.Call(args...)
@@ -68,7 +65,7 @@ func (r *run) matrix(ops [][]float64) *tensors.Tensor {
 
 // final picks the architecture at the end.
 func (r *run) final(ctx context.Context) ([]int, error) {
-	rng := runs.RNG(r.seed, "final")
+	rng := trial.RNG(r.seed, "final")
 	switch r.method.Final {
 	case ByArgmax:
 		return r.space.Argmax(rows(r.theta, len(r.space.Ops))), nil
@@ -90,10 +87,10 @@ func (r *run) final(ctx context.Context) ([]int, error) {
 }
 
 // random draws an operation for each edge, uniformly.
-func (p *program) random(rng *rand.Rand) []int {
-	choice := make([]int, len(p.space.Edges))
+func (s *searcher) random(rng *rand.Rand) []int {
+	choice := make([]int, len(s.space.Edges))
 	for e := range choice {
-		choice[e] = rng.IntN(len(p.space.Ops))
+		choice[e] = rng.IntN(len(s.space.Ops))
 	}
 	return choice
 }

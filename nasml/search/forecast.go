@@ -36,8 +36,9 @@ const (
 func (s Settings) Forecast(images int) Forecast {
 	_, elements := s.size()
 	return Forecast{
-		Work:  probe() * s.probes(images),
-		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) + 3*float64(s.Image*s.Image*images),
+		Work: probe() * s.probes(images),
+		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
+			3*float64(s.Image*s.Image*images),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,17 +55,22 @@ func TestForecastGrowsWithTheWork(t *testing.T) {
 // the model is from them: 1 is right. Memory is the peak of the whole process,
 // so run one size at a time: -bench 'Forecast/C=16,32x32,N=1$' -benchtime 1x.
 func BenchmarkForecast(b *testing.B) {
-	for _, size := range []struct{ channels, image, cells, batch int }{{8, 16, 1, 64}, {16, 16, 1, 64}, {8, 32, 1, 64}, {16, 32, 1, 64}, {16, 32, 1, 32}, {8, 16, 2, 64}} {
-		b.Run(fmt.Sprintf("C=%d,%dx%d,N=%d,B=%d", size.channels, size.image, size.image, size.cells, size.batch), func(b *testing.B) {
+	for _, size := range []struct{ channels, image, cells, batch int }{
+		{8, 16, 1, 64}, {16, 16, 1, 64}, {8, 32, 1, 64}, {16, 32, 1, 64}, {16, 32, 1, 32}, {8, 16, 2, 64},
+	} {
+		name := fmt.Sprintf("C=%d,%dx%d,N=%d,B=%d", size.channels, size.image, size.image, size.cells, size.batch)
+		b.Run(name, func(b *testing.B) {
 			s, err := AsQuick("gaea-darts")
 			require.NoError(b, err)
-			s.Channels, s.Image, s.Cells, s.Batch, s.Epochs, s.EvaluateEvery = size.channels, size.image, size.cells, size.batch, 1, 0
+			s.Channels, s.Image, s.Cells, s.Batch = size.channels, size.image, size.cells, size.batch
+			s.Epochs, s.EvaluateEvery = 1, 0
 			x, err := backend.Open()
 			require.NoError(b, err)
-			images, err := data.SyntheticImages(1, 2048, data.ImageSpec{Classes: 10, Height: size.image, Width: size.image})
+			images, err := data.SyntheticImages(1, 2048,
+				data.ImageSpec{Classes: 10, Height: size.image, Width: size.image})
 			require.NoError(b, err)
-			images.Channels, images.Pixels = 3, append(append(append([]byte{}, images.Pixels...), images.Pixels...), images.Pixels...)
-			searcher, err := NewSearcher(x, s, images)
+			images.Channels, images.Pixels = 3, slices.Concat(images.Pixels, images.Pixels, images.Pixels)
+			searcher, err := New(x, s, images)
 			require.NoError(b, err)
 			defer searcher.Close()
 			for b.Loop() {

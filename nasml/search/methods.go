@@ -1,20 +1,24 @@
 // Package search holds the methods of neural architecture search: those that
-// share weights in a supernet (Searcher) and those that query a table
-// (TabularMethods).
+// share weights in a supernet (New) and those that query a table
+// (TabularMethods). One step of the first is Step, whatever it runs on.
 //
 // A weight-sharing method is data: how the architecture parameters are held,
 // under which architecture the weights are trained, under which the
 // architecture's own gradient is taken, and how one architecture is picked in
 // the end. A reader's own is one line,
 //
-//	search.Methods["mine"] = search.Method{Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture, Update: "mine", Final: search.ByArgmax}
+//	search.Methods["mine"] = search.Method{
+//		Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture,
+//		Update: "mine", Final: search.ByArgmax,
+//	}
 //
-// with Update the name of an entry of simplex.Updates.
+// with Update the name of an update: of simplex.Updates where it has no state, of
+// Updates where it has one.
 //
 // # Several devices
 //
-// With Settings.Devices = N the steps of a search run on N devices of one host
-// (New, Parallel): every device has the N-th part of each batch and a copy of
+// With Settings.Devices = N the steps of a search run on N devices of one host:
+// every device has the N-th part of each batch and a copy of
 // weights, momentum and architecture. Two ways, by Settings.Statistics:
 //
 // Synchronised: GoMLX's AutoSharding. The program of a step is the one of one
@@ -63,7 +67,7 @@ type Pass string
 // The passes. With θ̃ = softmax(α) or θ:
 //
 //	Mixture     every edge is Σ_o θ̃_o·o(x)
-//	PerExample  the same, with one copy of θ̃ for each example, so that each has an architecture gradient of its own (XNAS)
+//	PerExample  the same with one copy of θ̃ an example, so that each has an architecture gradient of its own (XNAS)
 //	Gumbel      one operation an edge by the hard Gumbel-softmax trick (GDAS)
 //	Uniform     one operation an edge, drawn uniformly
 //	Controller  one operation an edge, drawn by the LSTM controller of ENAS
@@ -98,11 +102,12 @@ type Method struct {
 	Hold         Hold
 	Weights      Pass   // under which the weights are trained
 	Architecture Pass   // under which the gradient of θ is taken
-	Update       string // of θ: "adam" or "sgd" (on α), "xnas", or a name of simplex.Updates
+	Update       string // of θ: a name of Updates or simplex.Updates
 	Final        Final
 }
 
-// Methods are the weight-sharing methods by name. Add an own one.
+// Methods are the weight-sharing methods by name. A reader adds one as the
+// comment of the package shows.
 var Methods = map[string]Method{
 	"darts":      {"DARTS", "Liu+ 2019", Logits, Mixture, Mixture, "adam", ByArgmax},
 	"gaea-darts": {"GAEA DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},
@@ -120,5 +125,6 @@ func lookup(name string) (Method, error) {
 		return m, nil
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(Methods)), ", ")
-	return Method{}, fmt.Errorf("unknown search method %q: take one of %s, or add your own to search.Methods", name, known)
+	return Method{}, fmt.Errorf("unknown search method %q: take one of %s, or add your own to search.Methods", name,
+		known)
 }

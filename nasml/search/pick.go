@@ -14,8 +14,9 @@ type Pick string
 
 // The rules, which Picks has.
 const (
-	LastEpoch   Pick = "last"         // as the search ended
-	BestEpoch   Pick = "best"         // of the best supernet on the validation images, among the epochs it was evaluated after
+	LastEpoch Pick = "last" // as the search ended
+	// of the best supernet on the validation images, among the epochs that it was evaluated after
+	BestEpoch   Pick = "best"
 	BestBatches Pick = "best-batches" // of the best accuracy on the architecture's own batches, which every epoch has
 )
 
@@ -34,13 +35,15 @@ var Picks = map[Pick]func(c *Curve) (int, error){
 	LastEpoch: func(c *Curve) (int, error) { return len(c.TrainLoss), nil },
 	BestEpoch: func(c *Curve) (int, error) {
 		if len(c.Supernet) == 0 || len(c.Supernet) != len(c.Evaluated) {
-			return 0, fmt.Errorf("found %d evaluations of the supernet after %d epochs, expected one each: search with EvaluateEvery", len(c.Supernet), len(c.Evaluated))
+			return 0, fmt.Errorf("found %d evaluations of the supernet after %d epochs, expected one each: search "+
+				"with EvaluateEvery", len(c.Supernet), len(c.Evaluated))
 		}
 		return int(c.Evaluated[firstBest(c.Supernet)]), nil
 	},
 	BestBatches: func(c *Curve) (int, error) {
 		if len(c.ValidAccuracy) == 0 {
-			return 0, fmt.Errorf("found no accuracy on validation batches, expected one an epoch: the method takes no architecture gradient")
+			return 0, fmt.Errorf("found no accuracy on validation batches, expected one an epoch: the method " +
+				"takes no architecture gradient")
 		}
 		return firstBest(c.ValidAccuracy) + 1, nil
 	},

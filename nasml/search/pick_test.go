@@ -34,10 +34,13 @@ func TestPicks(t *testing.T) {
 }
 
 func TestPickAsCode(t *testing.T) {
-	for method, want := range map[string]Pick{"darts": BestEpoch, "gaea-darts": BestEpoch, "gaea-gdas": BestEpoch, "gdas": LastEpoch, "setn": LastEpoch} {
+	for method, want := range map[string]Pick{
+		"darts": BestEpoch, "gaea-darts": BestEpoch, "gaea-gdas": BestEpoch, "gdas": LastEpoch, "setn": LastEpoch,
+	} {
 		require.Equal(t, want, PickAsCode(method), method)
 		s, err := AsCode(method)
 		require.NoError(t, err)
-		require.Equal(t, want == BestEpoch, s.EvaluateEvery == 1, "%s: what the rule reads is there after every epoch", method)
+		require.Equal(t, want == BestEpoch, s.EvaluateEvery == 1, "%s: what the rule reads is there after every epoch",
+			method)
 	}
 }

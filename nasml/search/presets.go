@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/images"
 )
 
 // AsPaper returns the settings of a method on NAS-Bench-201 and CIFAR-10 as the
@@ -30,7 +30,8 @@ func AsQuick(method string) (Settings, error) { return preset(method, quickSetti
 func preset(method string, of map[string]func() Settings) (Settings, error) {
 	make, ok := of[method]
 	if !ok {
-		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
+		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
+			"search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}
 	return make(), nil
 }
@@ -44,14 +45,15 @@ func gaea(method string) Settings {
 		Epochs: 25, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, WeightDecay: 3e-4,
 		Bilevel: bilevel.AsCode["gaea"],
 		Start:   "uniform", ArchRate: 0.1,
-		Split: "ordered", Augment: data.Augments["darts"], EvaluateEvery: 5,
+		Split: "ordered", Augment: images.Augments["darts"], EvaluateEvery: 5,
 	}
 }
 
 // adam gives settings the architecture's optimizer of DARTS (Liu+ 2019).
 func adam(s Settings) Settings {
 	s.Start, s.ArchRate = "normal", 3e-4
-	s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = bilevel.DARTSAdam.Beta1, bilevel.DARTSAdam.Beta2, bilevel.DARTSAdam.WeightDecay
+	darts := bilevel.DARTSAdam
+	s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = darts.Beta1, darts.Beta2, darts.WeightDecay
 	return s
 }
 
@@ -62,9 +64,10 @@ func autoDL(method, program string) Settings {
 	return adam(Settings{
 		Method: method, Space: "nasbench201",
 		Channels: 16, Cells: 5, Image: 32,
-		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
+		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001,
+		Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
 		Bilevel: bilevel.AsCode[program],
-		Split:   "random", Augment: data.Augments["autodl"], EvaluateEvery: 25,
+		Split:   "random", Augment: images.Augments["autodl"], EvaluateEvery: 25,
 	})
 }
 
@@ -76,7 +79,8 @@ func with(s Settings, change func(*Settings)) Settings {
 
 var paperSettings = map[string]func() Settings{
 	"gaea-darts": func() Settings { return gaea("gaea-darts") },
-	"darts":      func() Settings { return adam(gaea("darts")) }, // "first-order DARTS with this modification": without none
+	// "first-order DARTS with this modification": without none
+	"darts": func() Settings { return adam(gaea("darts")) },
 	"gaea-gdas": func() Settings {
 		return with(gaea("gaea-gdas"), func(s *Settings) {
 			s.Without, s.Epochs, s.TauFirst, s.TauLast = nil, 150, 10, 0.1
@@ -104,7 +108,8 @@ var paperSettings = map[string]func() Settings{
 			noArchitecture(s)
 			s.Batch, s.LearningRate, s.LearningRateMin, s.ScheduleEpochs = 128, 0.05, 0.0005, 10
 			s.Candidates, s.CandidateBatch = 100, 512
-			s.Control = ControllerSettings{Hidden: 32, Rate: 0.001, Steps: 50, Samples: 20, EntropyWeight: 1e-4, BaselineDecay: 0.99, Temperature: 5, Tanh: 2.5}
+			s.Control = ControllerSettings{Hidden: 32, Rate: 0.001, Steps: 50, Samples: 20, EntropyWeight: 1e-4,
+				BaselineDecay: 0.99, Temperature: 5, Tanh: 2.5}
 		})
 	},
 }

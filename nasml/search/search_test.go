@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"slices"
@@ -12,10 +13,11 @@ import (
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
 	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/simplex"
 )
 
@@ -62,7 +64,7 @@ func TestEveryMethodSearches(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			s := tiny(t, method)
-			x, err := NewSearcher(pure(t), s, images)
+			x, err := New(pure(t), s, images)
 			require.NoError(t, err)
 			defer x.Close()
 			c, err := x.Search(t.Context(), 3, Options{})
@@ -96,7 +98,7 @@ func interrupted(t *testing.T, x Runner, steps int) *Curve {
 	o := Options{
 		Load: func() (io.ReadCloser, error) {
 			if saved == nil {
-				return nil, runs.ErrNotFound
+				return nil, fs.ErrNotExist
 			}
 			return io.NopCloser(bytes.NewReader(saved)), nil
 		},
@@ -125,7 +127,7 @@ func TestAnInterruptedSearchGivesTheSameCurve(t *testing.T) {
 	for _, method := range []string{"gaea-darts", "enas", "gdas"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			x, err := NewSearcher(pure(t), tiny(t, method), pictures(t, 24))
+			x, err := New(pure(t), tiny(t, method), pictures(t, 24))
 			require.NoError(t, err)
 			defer x.Close()
 			whole, err := x.Search(t.Context(), 3, Options{})
@@ -137,6 +139,43 @@ func TestAnInterruptedSearchGivesTheSameCurve(t *testing.T) {
 	}
 }
 
+// A checkpoint of another layout, or of other tensors, is not misread: the
+// search begins anew.
+func TestAnotherCheckpointBeginsAnew(t *testing.T) {
+	x, err := newSearcher(pure(t), tiny(t, "enas"), pictures(t, 24))
+	require.NoError(t, err)
+	defer x.Close()
+	whole, err := x.Search(t.Context(), 3, Options{})
+	require.NoError(t, err)
+
+	other, err := x.start(4, Options{})
+	require.NoError(t, err)
+	defer other.free()
+	other.at.Epoch, other.at.Step = 1, 1
+	write := func(head any, state ...*tensors.Tensor) []byte {
+		var b bytes.Buffer
+		require.NoError(t, checkpoint.Write(&b, head, state...))
+		return b.Bytes()
+	}
+	right := write(place{other.at, other.theta, other.shapes()}, other.tensors()...)
+	shapes := other.shapes()
+	shapes[0], shapes[1] = shapes[1], shapes[0]
+	for name, content := range map[string][]byte{
+		"without shapes":         write(map[string]any{"position": other.at, "theta": other.theta}, other.tensors()...),
+		"shapes in other order":  write(place{other.at, other.theta, shapes}, other.tensors()...),
+		"without the controller": write(place{other.at, other.theta, other.shapes()}, other.state()...),
+		"cut":                    right[:len(right)-1],
+		"something else":         []byte("no checkpoint at all"),
+	} {
+		load := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+		c, err := x.Search(t.Context(), 3, Options{Load: load})
+		require.NoError(t, err, name)
+		require.Equal(t, whole, c, name)
+	}
+	_, err = x.Search(t.Context(), 3, Options{Load: func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }})
+	require.ErrorIs(t, err, io.ErrClosedPipe, "what cannot be read may be there")
+}
+
 func TestNaNInThetaIsAnError(t *testing.T) {
 	simplex.Updates["broken"] = func(theta, grad *Node, _ float64) *Node {
 		return Add(theta, Log(Neg(Abs(grad)))) // NaN
@@ -144,7 +183,7 @@ func TestNaNInThetaIsAnError(t *testing.T) {
 	defer delete(simplex.Updates, "broken")
 	s := tiny(t, "gaea-darts")
 	s.Update = "broken"
-	x, err := NewSearcher(pure(t), s, pictures(t, 24))
+	x, err := New(pure(t), s, pictures(t, 24))
 	require.NoError(t, err)
 	defer x.Close()
 	_, err = x.Search(t.Context(), 0, Options{})
@@ -169,13 +208,15 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		c.change(&s)
 		require.ErrorContains(t, s.Check(), c.want, name)
 	}
-	_, err := NewSearcher(nil, tiny(t, "darts"), pictures(t, 4))
+	_, err := New(nil, tiny(t, "darts"), pictures(t, 4))
 	require.ErrorContains(t, err, "4")
 }
 
 func TestPresetsAreWhole(t *testing.T) {
 	for method := range Methods {
-		for name, preset := range map[string]func(string) (Settings, error){"paper": AsPaper, "quick": AsQuick, "code": AsCode} {
+		for name, preset := range map[string]func(string) (Settings, error){
+			"paper": AsPaper, "quick": AsQuick, "code": AsCode,
+		} {
 			s, err := preset(method)
 			if name == "code" && method == "xnas" {
 				require.ErrorContains(t, err, "no settings are listed", "its authors published no code")

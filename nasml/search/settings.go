@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // Settings are all that a weight-sharing search depends on besides data and
@@ -46,21 +46,22 @@ type Settings struct {
 	ArchRate        float64 `json:"arch_rate"`
 	ArchBeta1       float64 `json:"arch_beta1,omitempty"`        // of Adam
 	ArchBeta2       float64 `json:"arch_beta2,omitempty"`        // of Adam
+	ArchEpsilon     float64 `json:"arch_epsilon,omitempty"`      // of Adam; 0: 1e-8
 	ArchWeightDecay float64 `json:"arch_weight_decay,omitempty"` // L2 of α, added to its gradient
-	EntropyWeight   float64 `json:"entropy_weight,omitempty"`    // of Σθ log(θ|O|), the divergence from the uniform point
+	EntropyWeight   float64 `json:"entropy_weight,omitempty"`    // of Σθ log(θ|O|), the distance to the uniform point
 	TauFirst        float64 `json:"tau_first,omitempty"`         // temperature of the Gumbel-softmax
 	TauLast         float64 `json:"tau_last,omitempty"`
 	TauFrom         int     `json:"tau_from,omitempty"`      // epoch at which it begins to fall
 	GradientClip    float64 `json:"gradient_clip,omitempty"` // XNAS: bound of an example's gradient
 
 	// The images.
-	Split   string       `json:"split"` // "ordered": first half for weights, second for the architecture; or "random"
-	Augment data.Augment `json:"augment"`
+	Split   string         `json:"split"` // "ordered": first half for weights, second for the architecture; or "random"
+	Augment images.Augment `json:"augment"`
 
 	// The end.
 	Candidates     int `json:"candidates,omitempty"`      // ranked by shared weights
 	CandidateBatch int `json:"candidate_batch,omitempty"` // images that each is ranked on
-	EvaluateEvery  int `json:"evaluate_every"`            // epochs between evaluations of the supernet and its discretisation; 0: at the end only
+	EvaluateEvery  int `json:"evaluate_every"`            // epochs between two evaluations; 0: one at the end
 
 	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
 
@@ -89,10 +90,15 @@ func (s Settings) Check() error {
 	e = append(e, err, s.Bilevel.Check())
 	e.that(s.Channels >= 1 && s.Cells >= 1, "Channels is %d and Cells %d, want at least 1", s.Channels, s.Cells)
 	e.that(s.Image >= 4 && s.Image%4 == 0, "Image is %d, want a multiple of 4: two stages halve it", s.Image)
-	e.that(s.Epochs >= 1 && s.Batch >= 2, "Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
-	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0, "LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0", s.LearningRate, s.LearningRateMin)
-	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0, "ScheduleEpochs is %d and EvaluateEvery %d, want at least 0", s.ScheduleEpochs, s.EvaluateEvery)
-	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0, "Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
+	e.that(s.Epochs >= 1 && s.Batch >= 2,
+		"Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
+	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
+		"LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0",
+		s.LearningRate, s.LearningRateMin)
+	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0, "ScheduleEpochs is %d and EvaluateEvery %d, want at least 0",
+		s.ScheduleEpochs, s.EvaluateEvery)
+	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
+		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
 	e = append(e, s.Augment.Check(), s.checkDevices(m))
 	return errors.Join(append(e, s.checkArchitecture(m))...)
@@ -111,12 +117,19 @@ func (e *expectation) that(ok bool, format string, args ...any) {
 func (s Settings) checkDevices(m Method) error {
 	var e expectation
 	e.that(s.Devices >= 0, "Devices is %d, want 0 or 1 (one device) or more", s.Devices)
-	e.that(s.Statistics == Synchronised || s.Statistics == PerDevice, "Statistics is %q, want %q (synchronised) or %q", s.Statistics, Synchronised, PerDevice)
-	e.that(s.Statistics == Synchronised || s.Devices > 1, "Statistics is %q with one device: leave it empty, or set Devices to 2 or more", s.Statistics)
+	e.that(s.Statistics == Synchronised || s.Statistics == PerDevice, "Statistics is %q, want %q (synchronised) or %q",
+		s.Statistics, Synchronised, PerDevice)
+	e.that(s.Statistics == Synchronised || s.Devices > 1,
+		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", s.Statistics)
 	if s.Devices > 1 {
-		e.that(s.Batch%s.Devices == 0, "Batch is %d, which %d devices cannot share equally: take a multiple of %d, or other Devices", s.Batch, s.Devices, s.Devices)
-		e.that(s.Statistics != PerDevice || s.Batch/s.Devices >= 2, "Batch is %d, %d for each of %d devices: batch norm over each device's share needs two", s.Batch, s.Batch/s.Devices, s.Devices)
-		e.that(s.Statistics != PerDevice || m.Architecture != PerExample, "Statistics is %q: %s takes a gradient of every example of the batch, which no device has; leave it empty", s.Statistics, m.Title)
+		e.that(s.Batch%s.Devices == 0, "Batch is %d, which %d devices cannot share equally: take a multiple of "+
+			"%d, or other Devices", s.Batch, s.Devices, s.Devices)
+		e.that(s.Statistics != PerDevice || s.Batch/s.Devices >= 2,
+			"Batch is %d, %d for each of %d devices: batch norm over each device's share needs two",
+			s.Batch, s.Batch/s.Devices, s.Devices)
+		e.that(s.Statistics != PerDevice || m.Architecture != PerExample,
+			"Statistics is %q: %s takes a gradient of every example of the batch, which no device has; leave it empty",
+			s.Statistics, m.Title)
 	}
 	return errors.Join(e...)
 }
@@ -129,32 +142,59 @@ func (s Settings) checkArchitecture(m Method) error {
 		s.checkUpdate(m, &e)
 	}
 	if m.Weights == Gumbel || m.Architecture == Gumbel {
-		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst, s.TauLast)
+		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst,
+			s.TauLast)
 	}
 	if m.Final != ByArgmax {
-		e.that(s.Candidates >= 1 && s.CandidateBatch >= 2, "Candidates is %d, want at least 1, and CandidateBatch %d, want at least 2", s.Candidates, s.CandidateBatch)
+		e.that(s.Candidates >= 1 && s.CandidateBatch >= 2,
+			"Candidates is %d, want at least 1, and CandidateBatch %d, want at least 2", s.Candidates, s.CandidateBatch)
 	}
 	if c := s.Control; m.Weights == Controller {
-		e.that(c.Hidden >= 1 && c.Steps >= 1 && c.Samples >= 1 && c.Rate > 0 && c.Temperature > 0, "Control is %+v, want positive Hidden, Steps, Samples, Rate and Temperature", c)
+		e.that(c.Hidden >= 1 && c.Steps >= 1 && c.Samples >= 1 && c.Rate > 0 && c.Temperature > 0,
+			"Control is %+v, want positive Hidden, Steps, Samples, Rate and Temperature", c)
 	}
 	return errors.Join(e...)
 }
 
 // checkUpdate looks at whether the update fits what it moves.
 func (s Settings) checkUpdate(m Method, e *expectation) {
-	update := s.update(m)
-	_, geometric := simplex.Updates[update]
-	switch m.Hold {
-	case Logits:
-		e.that(update == "adam" || update == "sgd", "Update is %q: %s holds logits, which adam or sgd moves", update, m.Title)
-	case OnSimplex:
-		e.that(geometric || update == "xnas", "Update is %q: %s holds points of a simplex, which xnas or one of simplex.Updates moves: %v", update, m.Title, slices.Sorted(maps.Keys(simplex.Updates)))
-		e.that(s.Start == "uniform", "Start is %q: on the simplex it is uniform", s.Start)
-	case Nothing:
+	name := s.updateName(m)
+	update, err := lookupUpdate(name)
+	if err != nil {
+		*e = append(*e, fmt.Errorf("Update: %w", err))
+		return
 	}
-	e.that((update == "xnas") == (m.Architecture == PerExample), "Update is %q: xnas goes with a method that takes a gradient for each example, and only it does", update)
-	e.that(s.ArchRate > 0 || update == "xnas", "ArchRate is %v, want more than 0", s.ArchRate)
+	e.that(update.Moves == m.Hold, "Update is %q, which moves %s: %s holds %s, which one of these moves: %v",
+		name, held[update.Moves], m.Title, held[m.Hold], updateNames(m.Hold))
+	e.that(update.PerExample == (m.Architecture == PerExample),
+		"Update is %q: an update that takes a gradient for each example goes with a method that has one, and only "+
+			"with it", name)
+	e.that(s.ArchRate > 0 || s.ArchRate == 0 && update.OwnRate, "ArchRate is %v, want more than 0", s.ArchRate)
 	e.that(s.Start == "uniform" || s.Start == "normal", "Start is %q, want uniform or normal", s.Start)
+	e.that(s.Start == "uniform" || m.Hold != OnSimplex, "Start is %q: on the simplex it is uniform", s.Start)
+}
+
+// held is what the architecture is held as, in words.
+var held = map[Hold]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
+
+// space is the search space of the settings.
+func (s Settings) space() (supernet.Space, error) {
+	space, ok := supernet.Spaces[s.Space]
+	if !ok {
+		return space, fmt.Errorf("unknown search space %q: take one of %v", s.Space,
+			slices.Sorted(maps.Keys(supernet.Spaces)))
+	}
+	for _, op := range s.Without {
+		if !slices.Contains(space.Ops, op) {
+			return space, fmt.Errorf("the space %s has no operation %q to leave out, it has %v", s.Space, op, space.Ops)
+		}
+	}
+	space = space.Without(s.Without...)
+	if len(space.Ops) < 2 {
+		return space, fmt.Errorf("the space %s without %v has %d operations, want at least 2", s.Space, s.Without,
+			len(space.Ops))
+	}
+	return space, nil
 }
 
 // Differences lists the fields in which two settings differ, such as those of

@@ -1,37 +1,25 @@
 package search
 
 import (
-	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"slices"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/trial"
 )
 
-// initial is the state before the search: weights, momentum 0, running
-// statistics, α or θ, slots 0.
-func (s *Searcher) initial(seed uint64) []*tensors.Tensor {
-	state := s.net.InitWeights(runs.RNG(seed, "weights"))
-	for _, w := range s.net.Weights() {
-		state = append(state, zeros(w.Dims...))
-	}
-	state = append(state, s.net.InitStats()...)
-	edges, ops := len(s.space.Edges), len(s.space.Ops)
-	state = append(state, tensors.FromFlatDataAndDimensions(s.initialArchitecture(seed), edges, ops))
-	extra := s.slots()
-	if s.clipsBoth() {
-		extra++ // the gradient that was left over
-	}
-	for range extra {
-		state = append(state, zeros(edges, ops))
-	}
-	return state
+// initial is the state before the search.
+func (s *searcher) initial(seed uint64) []*tensors.Tensor {
+	theta := tensors.FromFlatDataAndDimensions(s.initialArchitecture(seed), len(s.space.Edges), len(s.space.Ops))
+	return s.State(s.net.InitWeights(trial.RNG(seed, "weights")), s.net.InitStats(), []*tensors.Tensor{theta})
 }
 
 func zeros(dims ...int) *tensors.Tensor {
@@ -39,9 +27,9 @@ func zeros(dims ...int) *tensors.Tensor {
 }
 
 // initialArchitecture is α, 0 or 10⁻³·N(0, 1), or the uniform θ.
-func (s *Searcher) initialArchitecture(seed uint64) []float32 {
+func (s *searcher) initialArchitecture(seed uint64) []float32 {
 	flat := make([]float32, len(s.space.Edges)*len(s.space.Ops))
-	rng := runs.RNG(seed, "architecture")
+	rng := trial.RNG(seed, "architecture")
 	for i := range flat {
 		switch {
 		case s.method.Hold == OnSimplex:
@@ -54,7 +42,7 @@ func (s *Searcher) initialArchitecture(seed uint64) []float32 {
 }
 
 // initialTheta is softmax(α) or θ at the start.
-func (s *Searcher) initialTheta(seed uint64) []float64 {
+func (s *searcher) initialTheta(seed uint64) []float64 {
 	columns := len(s.space.Ops)
 	flat := make([]float64, 0, len(s.space.Edges)*columns)
 	for _, x := range s.initialArchitecture(seed) {
@@ -75,20 +63,45 @@ func (s *Searcher) initialTheta(seed uint64) []float64 {
 	return flat
 }
 
-// float64s reads a float32 tensor and frees it.
-func float64s(t *tensors.Tensor) ([]float64, error) {
-	single, err := tensors.CopyFlatData[float32](t)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.FinalizeAll(); err != nil {
-		return nil, err
-	}
-	out := make([]float64, len(single))
-	for i, v := range single {
-		out[i] = float64(v)
+// float64s reads float32 tensors, one after the other, and frees them.
+func float64s(all ...*tensors.Tensor) ([]float64, error) {
+	var out []float64
+	for _, t := range all {
+		single, err := tensors.CopyFlatData[float32](t)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.FinalizeAll(); err != nil {
+			return nil, err
+		}
+		for _, v := range single {
+			out = append(out, float64(v))
+		}
 	}
 	return out, nil
+}
+
+// resume goes on from a checkpoint where there is one of this search. One of
+// another layout is not misread: the search begins anew.
+func (r *run) resume(o Options) error {
+	if o.Load == nil {
+		return nil
+	}
+	saved, err := o.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	err = r.load(saved)
+	if errors.Is(err, checkpoint.ErrOther) {
+		r.free()
+		r.reset()
+		return nil
+	}
+	return err
 }
 
 // keep saves a run, where there is something to save to.
@@ -102,70 +115,41 @@ func (r *run) keep(o Options) error {
 // tensors are all that a checkpoint holds besides the position.
 func (r *run) tensors() []*tensors.Tensor {
 	if r.control == nil {
-		return r.state
+		return r.state()
 	}
-	return append(append([]*tensors.Tensor{}, r.state...), r.control.state...)
+	return slices.Concat(r.state(), r.control.state)
 }
 
-// save writes the position as JSON with its length before it, θ, and the bytes
-// of every tensor of the state. What is random is a function of seed, epoch and
-// step, so that a generator has no state to keep.
-func (r *run) save(w io.Writer) error {
-	head, err := json.Marshal(checkpoint{r.at, r.theta})
-	if err != nil {
-		return err
-	}
-	if err := binary.Write(w, binary.LittleEndian, uint64(len(head))); err != nil {
-		return err
-	}
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-	for _, t := range r.tensors() {
-		var writeErr error
-		if err := t.ConstBytes(func(data []byte) { _, writeErr = w.Write(data) }); err != nil {
-			return err
-		}
-		if writeErr != nil {
-			return writeErr
-		}
-	}
-	return nil
-}
-
-type checkpoint struct {
+// place is the head of a checkpoint. What is random is a function of seed, epoch
+// and step, so that a generator has no state to keep.
+type place struct {
 	Position position  `json:"position"`
 	Theta    []float64 `json:"theta"`
+	Shapes   []string  `json:"shapes"` // of the tensors behind it
+}
+
+func (r *run) shapes() []string {
+	var all []string
+	for _, t := range r.tensors() {
+		all = append(all, t.Shape().String())
+	}
+	return all
+}
+
+func (r *run) save(w io.Writer) error {
+	return checkpoint.Write(w, place{r.at, r.theta, r.shapes()}, r.tensors()...)
 }
 
 // load reads what save wrote.
 func (r *run) load(from io.Reader) error {
-	wrap := func(err error) error { return fmt.Errorf("reading the checkpoint: %w", err) }
-	var length uint64
-	if err := binary.Read(from, binary.LittleEndian, &length); err != nil {
-		return wrap(err)
+	var p place
+	if err := checkpoint.Read(from, &p, r.tensors()...); err != nil {
+		return err
 	}
-	const limit = 1 << 28
-	if length > limit {
-		return wrap(fmt.Errorf("a head of %d bytes, at most %d expected", length, limit))
+	if !slices.Equal(p.Shapes, r.shapes()) || len(p.Theta) != len(r.theta) {
+		return fmt.Errorf("the checkpoint has %d tensors and θ of %d numbers: %w", len(p.Shapes), len(p.Theta),
+			checkpoint.ErrOther)
 	}
-	head := make([]byte, length)
-	if _, err := io.ReadFull(from, head); err != nil {
-		return wrap(err)
-	}
-	var c checkpoint
-	if err := json.Unmarshal(head, &c); err != nil {
-		return wrap(err)
-	}
-	for _, t := range r.tensors() {
-		var readErr error
-		if err := t.MutableBytes(func(data []byte) { _, readErr = io.ReadFull(from, data) }); err != nil {
-			return wrap(err)
-		}
-		if readErr != nil {
-			return wrap(readErr)
-		}
-	}
-	r.at, r.theta = c.Position, c.Theta
+	r.at, r.theta = p.Position, p.Theta
 	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/nasml/lab/nasml/data"
 )
 
 // Bench is what a tabular method searches on: decisions with a number of
@@ -31,12 +29,12 @@ type Bench interface {
 // error where ctx ends.
 type Tabular func(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error)
 
-// TabularMethods are the tabular methods by name. Add an own one.
+// TabularMethods are the tabular methods by name, to which a reader may add.
 var TabularMethods = map[string]Tabular{
-	"rs":        RandomSearch,
-	"rea":       RegularizedEvolution,
-	"reinforce": Reinforce,
-	"bohb":      BOHB,
+	"rs":        randomSearch,
+	"rea":       regularizedEvolution,
+	"reinforce": reinforce,
+	"bohb":      bohb,
 }
 
 // TabularStep is one query of a run.
@@ -60,8 +58,9 @@ type TabularSettings struct {
 	Method string  `json:"method"`         // a name of TabularMethods
 	Budget float64 `json:"budget_seconds"` // simulated time
 
-	Epochs     int     `json:"epochs"`               // of training behind a query's accuracy and time: 12 or 200
-	EvalEpochs float64 `json:"eval_epochs"`          // time of one evaluation of the validation images, in epochs of training
+	Epochs int `json:"epochs"` // of training behind a query's accuracy and time: 12 or 200
+	// time of one evaluation of the validation images, in epochs of training
+	EvalEpochs float64 `json:"eval_epochs"`
 	SeedNoise  float64 `json:"seed_noise,omitempty"` // deviation of a normal error added to every accuracy, in points
 
 	// REA.
@@ -75,7 +74,8 @@ type TabularSettings struct {
 	Pick     string  `json:"pick,omitempty"`     // what is returned: PickBest or PickPolicy
 
 	// BOHB.
-	Samples        int     `json:"samples,omitempty"`         // candidates of which the one with the highest ratio of densities is tried
+	// candidates of which the one with the highest ratio of densities is tried
+	Samples        int     `json:"samples,omitempty"`
 	RandomFraction float64 `json:"random_fraction,omitempty"` // of architectures that are drawn uniformly
 	MinBandwidth   float64 `json:"min_bandwidth,omitempty"`
 	TopPercent     int     `json:"top_percent,omitempty"` // of what was seen that counts as good
@@ -110,9 +110,11 @@ const evalEpochs = 0.35
 // the scripts (docs/NAS-Bench-201.md: "R-EA.sh cifar10 3", "REINFORCE.sh
 // 0.5"). Its BOHB asks for the accuracy, and pays the time, of 200 epochs.
 var TabularAsCode = map[string]TabularSettings{
-	"rs":        {Method: "rs", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs},
-	"rea":       {Method: "rea", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs, Population: 10, Sample: 3, Mutate: MutateNode},
-	"reinforce": {Method: "reinforce", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs, Rate: 0.5, Baseline: 0.9, Pick: PickBest},
+	"rs": {Method: "rs", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs},
+	"rea": {Method: "rea", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs, Population: 10, Sample: 3,
+		Mutate: MutateNode},
+	"reinforce": {Method: "reinforce", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs, Rate: 0.5, Baseline: 0.9,
+		Pick: PickBest},
 	"bohb": {Method: "bohb", Budget: 12000, Epochs: 200, EvalEpochs: evalEpochs,
 		Samples: 4, MinBandwidth: 0.3, TopPercent: 15, Rungs: 3, Eta: 3, Brackets: 50},
 }
@@ -154,11 +156,13 @@ func tabularVariants() map[string]TabularSettings {
 		out[method+"/evaluation-free"] = variant(s, func(s *TabularSettings) { s.EvalEpochs = 0 })
 	}
 	for _, sample := range []int{3, 5} {
-		out[fmt.Sprintf("rea/sample-%d", sample)] = variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Sample = sample })
+		out[fmt.Sprintf("rea/sample-%d", sample)] = variant(TabularAsPaper["rea"],
+			func(s *TabularSettings) { s.Sample = sample })
 	}
 	out["rea/every-edge"] = variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = MutateEdge })
 	for _, rate := range []float64{0.001, 0.01, 0.02, 0.05, 0.1, 0.5} {
-		out[fmt.Sprintf("reinforce/rate-%g", rate)] = variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Rate = rate })
+		out[fmt.Sprintf("reinforce/rate-%g", rate)] = variant(TabularAsPaper["reinforce"],
+			func(s *TabularSettings) { s.Rate = rate })
 	}
 	out["reinforce/mode"] = variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Pick = PickPolicy })
 	out["bohb/defaults"] = variant(TabularAsPaper["bohb"], func(s *TabularSettings) {
@@ -192,18 +196,23 @@ func TabularDifferences() []string {
 // Check returns what makes no sense, all of it.
 func (s TabularSettings) Check() error {
 	var wrong complaints
-	wrong.unless(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method, slices.Sorted(maps.Keys(TabularMethods)))
+	wrong.unless(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method,
+		slices.Sorted(maps.Keys(TabularMethods)))
 	wrong.unless(s.Budget > 0 && s.Budget < 1e12, "Budget is %v s, want more than 0", s.Budget)
 	wrong.unless(s.Epochs > 0, "Epochs is %d, want 12 or 200", s.Epochs)
-	wrong.unless(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs is %v and SeedNoise %v, want at least 0", s.EvalEpochs, s.SeedNoise)
+	wrong.unless(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs is %v and SeedNoise %v, want at least 0",
+		s.EvalEpochs, s.SeedNoise)
 	switch s.Method {
 	case "rea":
-		wrong.unless(s.Population >= 1 && s.Sample >= 1, "Population is %d and Sample %d, want at least 1", s.Population, s.Sample)
-		wrong.unless(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate is %q, want %q or %q", s.Mutate, MutateNode, MutateEdge)
+		wrong.unless(s.Population >= 1 && s.Sample >= 1, "Population is %d and Sample %d, want at least 1",
+			s.Population, s.Sample)
+		wrong.unless(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate is %q, want %q or %q", s.Mutate,
+			MutateNode, MutateEdge)
 	case "reinforce":
 		wrong.unless(s.Rate > 0, "Rate is %v, want more than 0", s.Rate)
 		wrong.unless(s.Baseline >= 0 && s.Baseline < 1, "Baseline is %v, want 0 ≤ momentum < 1", s.Baseline)
-		wrong.unless(s.Pick == PickBest || s.Pick == PickPolicy, "Pick is %q, want %q or %q", s.Pick, PickBest, PickPolicy)
+		wrong.unless(s.Pick == PickBest || s.Pick == PickPolicy, "Pick is %q, want %q or %q", s.Pick, PickBest,
+			PickPolicy)
 	case "bohb":
 		s.checkBOHB(&wrong)
 	}
@@ -211,10 +220,12 @@ func (s TabularSettings) Check() error {
 }
 
 func (s TabularSettings) checkBOHB(wrong *complaints) {
-	wrong.unless(s.Samples >= 1 && s.TopPercent >= 1 && s.TopPercent <= 99, "Samples is %d, want at least 1, and TopPercent %d, want 1 to 99", s.Samples, s.TopPercent)
+	wrong.unless(s.Samples >= 1 && s.TopPercent >= 1 && s.TopPercent <= 99,
+		"Samples is %d, want at least 1, and TopPercent %d, want 1 to 99", s.Samples, s.TopPercent)
 	wrong.unless(s.RandomFraction >= 0 && s.RandomFraction <= 1, "RandomFraction is %v, want 0 to 1", s.RandomFraction)
 	wrong.unless(s.MinBandwidth > 0 && s.MinBandwidth < 1, "MinBandwidth is %v, want 0 < h < 1", s.MinBandwidth)
-	wrong.unless(s.Rungs >= 1 && s.Rungs <= 8 && s.Eta >= 2 && s.Eta <= 8 && s.Brackets >= 1, "Rungs is %d, Eta %d, Brackets %d: want 1 to 8, 2 to 8, at least 1", s.Rungs, s.Eta, s.Brackets)
+	wrong.unless(s.Rungs >= 1 && s.Rungs <= 8 && s.Eta >= 2 && s.Eta <= 8 && s.Brackets >= 1,
+		"Rungs is %d, Eta %d, Brackets %d: want 1 to 8, 2 to 8, at least 1", s.Rungs, s.Eta, s.Brackets)
 }
 
 // complaints are what is wrong with settings.
@@ -236,33 +247,39 @@ func RunTabular(ctx context.Context, bench Bench, s TabularSettings, rng *rand.R
 	return TabularMethods[s.Method](ctx, bench, s, rng)
 }
 
+// Table is a benchmark whose architectures are numbered.
+type Table interface {
+	// Searched returns, by number, the validation accuracy in percent of each
+	// architecture after so many epochs on half of CIFAR-10's training images,
+	// and the seconds that an epoch takes.
+	Searched(epochs int) (accuracy, epochSeconds []float64, err error)
+	// Number is that of an architecture, the operations of its edges.
+	Number(arch []int) (int, error)
+}
+
 // NASBench201 is a Bench on the real table: validation accuracy on CIFAR-10,
 // trained on half of the training images for some epochs, and the simulated
 // time of that training and one evaluation.
 type NASBench201 struct {
-	accuracy []float64 // by data.Arch201.Number
+	table    Table
+	accuracy []float64 // by number
 	seconds  []float64
 }
 
-// NewNASBench201 prepares the table for the settings. Accuracies are means
-// over trials: over two at 12 epochs, where the authors' code draws one of two
-// trials at every query; the table does not have them singly. SeedNoise
-// imitates that. It is an error where the table has no accuracy for the
-// settings' Epochs, or no times.
-func NewNASBench201(table *data.NASBench201, s TabularSettings) (*NASBench201, error) {
-	accuracy, err := table.Column(data.Query201{Task: data.TaskCIFAR10Valid, Split: data.Valid, Epochs: s.Epochs, Release: data.ReleaseNB201, Trial: data.Mean})
+// NewNASBench201 prepares the table, data.NASBench201, for the settings.
+// Accuracies are means over trials: over two at 12 epochs, where the authors'
+// code draws one of two trials at every query; the table does not have them
+// singly. SeedNoise imitates that. It is an error where the table has no
+// accuracy for the settings' Epochs, or no times.
+func NewNASBench201(table Table, s TabularSettings) (*NASBench201, error) {
+	accuracy, seconds, err := table.Searched(s.Epochs)
 	if err != nil {
 		return nil, fmt.Errorf("a search with %d epochs a query: %w", s.Epochs, err)
 	}
-	seconds := make([]float64, data.Archs201)
-	for n := range seconds {
-		epoch, err := table.EpochSeconds(data.Arch201At(n))
-		if err != nil {
-			return nil, err
-		}
+	for n, epoch := range seconds {
 		seconds[n] = epoch * (float64(s.Epochs) + s.EvalEpochs)
 	}
-	return &NASBench201{accuracy, seconds}, nil
+	return &NASBench201{table, accuracy, seconds}, nil
 }
 
 // Groups returns one, two and three edges with five operations each.
@@ -270,9 +287,9 @@ func (b *NASBench201) Groups() [][]int { return [][]int{{5}, {5, 5}, {5, 5, 5}} 
 
 // Query looks an architecture up.
 func (b *NASBench201) Query(arch []int) (accuracy, seconds float64, err error) {
-	a, err := data.NewArch201(arch)
+	n, err := b.table.Number(arch)
 	if err != nil {
 		return 0, 0, err
 	}
-	return b.accuracy[a.Number()], b.seconds[a.Number()], nil
+	return b.accuracy[n], b.seconds[n], nil
 }

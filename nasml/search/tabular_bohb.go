@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// BOHB is Hyperband with architectures drawn from a kernel density model of
+// bohb is Hyperband with architectures drawn from a kernel density model of
 // good ones (Falkner+ 2018, https://arxiv.org/abs/1807.01774), as HpBandSter
 // has it and AutoDL-Projects calls it. Brackets of Rungs, Rungs−1, …, 1 rungs
 // take turns; from rung to rung one of Eta architectures is kept, and the
@@ -17,7 +17,7 @@ import (
 // query: an architecture that is kept is queried, and paid for, again. What
 // does not fit into the budget counts as accuracy 0, and so does everything
 // after it. It returns the best architecture of the last rung.
-func BOHB(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+func bohb(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
 	r, err := startTabular(bench, s, rng)
 	if err != nil {
 		return Trajectory{}, err

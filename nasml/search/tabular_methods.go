@@ -23,8 +23,10 @@ func startTabular(bench Bench, s TabularSettings, rng *rand.Rand) (*tabularRun, 
 	for _, group := range r.groups {
 		r.counts = append(r.counts, group...)
 	}
-	if len(r.counts) == 0 || slices.Min(r.counts) < 2 || slices.ContainsFunc(r.groups, func(g []int) bool { return len(g) == 0 }) {
-		return nil, fmt.Errorf("found a benchmark with the decisions %v, expected at least one in every group and at least two choices in each", r.groups)
+	if len(r.counts) == 0 || slices.Min(r.counts) < 2 ||
+		slices.ContainsFunc(r.groups, func(g []int) bool { return len(g) == 0 }) {
+		return nil, fmt.Errorf("found a benchmark with the decisions %v, expected at least one in every group and "+
+			"at least two choices in each", r.groups)
 	}
 	return r, nil
 }
@@ -50,7 +52,8 @@ func (r *tabularRun) query(ctx context.Context, arch []int) (accuracy, seconds f
 	case math.IsNaN(accuracy) || math.IsInf(accuracy, 0):
 		return 0, 0, fmt.Errorf("the benchmark says that %v has accuracy %v, expected a number", arch, accuracy)
 	case !(seconds > 0) || math.IsInf(seconds, 0):
-		return 0, 0, fmt.Errorf("the benchmark says that trying %v takes %v s, expected a time greater than 0: else no budget is ever used up", arch, seconds)
+		return 0, 0, fmt.Errorf("the benchmark says that trying %v takes %v s, expected a time greater than 0: "+
+			"else no budget is ever used up", arch, seconds)
 	}
 	if r.SeedNoise > 0 {
 		accuracy += r.SeedNoise * r.rng.NormFloat64()
@@ -81,7 +84,8 @@ func (r *tabularRun) note(arch []int, accuracy, seconds float64) {
 // method that has not chosen another.
 func (r *tabularRun) finish() (Trajectory, error) {
 	if len(r.Steps) == 0 {
-		return Trajectory{}, fmt.Errorf("found no query within the budget of %v simulated seconds, expected room for one: raise Budget or lower Epochs (%d)", r.Budget, r.Epochs)
+		return Trajectory{}, fmt.Errorf("found no query within the budget of %v simulated seconds, expected room "+
+			"for one: raise Budget or lower Epochs (%d)", r.Budget, r.Epochs)
 	}
 	if r.Final == nil {
 		r.Final = r.Steps[r.Steps[len(r.Steps)-1].Best].Arch
@@ -89,9 +93,9 @@ func (r *tabularRun) finish() (Trajectory, error) {
 	return r.Trajectory, nil
 }
 
-// RandomSearch draws architectures uniformly, with replacement, until one does
+// randomSearch draws architectures uniformly, with replacement, until one does
 // not fit into the budget, and returns the best of the others.
-func RandomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+func randomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
 	r, err := startTabular(bench, s, rng)
 	if err != nil {
 		return Trajectory{}, err
@@ -110,13 +114,13 @@ func RandomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand
 	return r.finish()
 }
 
-// RegularizedEvolution is aging evolution (Real+ 2019, algorithm 1): of Sample
+// regularizedEvolution is aging evolution (Real+ 2019, algorithm 1): of Sample
 // members of the population, drawn with replacement, the best gets a child
 // with one operation changed, which takes the place of the oldest member. The
 // first population is drawn uniformly and paid for whatever the budget; the
 // child that does not fit into it is dropped. It returns the best architecture
 // of the whole history.
-func RegularizedEvolution(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+func regularizedEvolution(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
 	r, err := startTabular(bench, s, rng)
 	if err != nil {
 		return Trajectory{}, err
@@ -172,7 +176,7 @@ func (r *tabularRun) mutate(arch []int) []int {
 	return child
 }
 
-// Reinforce draws every decision from a softmax of its own and moves the
+// reinforce draws every decision from a softmax of its own and moves the
 // logits by Adam along the policy gradient (Williams 1992),
 //
 //	∇ = −(R − b) ∇ Σₑ log πₑ(aₑ) ,
@@ -181,7 +185,7 @@ func (r *tabularRun) mutate(arch []int) []int {
 // of all rewards with this one. It ends with the query that does not fit into
 // the budget; as in the authors' code that one still counts for the best,
 // which Pick returns.
-func Reinforce(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+func reinforce(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
 	r, err := startTabular(bench, s, rng)
 	if err != nil {
 		return Trajectory{}, err

@@ -96,7 +96,8 @@ func TestTabularMethodsLearn(t *testing.T) {
 	for _, method := range []string{"rea", "reinforce", "bohb"} {
 		late := 0.0
 		for seed := range uint64(20) {
-			run, err := RunTabular(t.Context(), &toy{groups: [][]int{{5}, {5, 5}, {5, 5, 5}}}, TabularAsPaper[method], seeded(seed))
+			run, err := RunTabular(t.Context(), &toy{groups: [][]int{{5}, {5, 5}, {5, 5, 5}}}, TabularAsPaper[method],
+				seeded(seed))
 			require.NoError(t, err)
 			for _, step := range run.Steps[len(run.Steps)-20:] {
 				late += step.Accuracy / 20 / 20
@@ -135,7 +136,8 @@ func TestMutateFrequencies(t *testing.T) {
 		MutateNode: {1. / 3, 1. / 6, 1. / 6, 1. / 9, 1. / 9, 1. / 9},
 		MutateEdge: {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6},
 	} {
-		r, err := startTabular(&toy{groups: [][]int{{5}, {5, 5}, {5, 5, 5}}}, TabularSettings{Mutate: mutate}, seeded(1))
+		r, err := startTabular(&toy{groups: [][]int{{5}, {5, 5}, {5, 5, 5}}}, TabularSettings{Mutate: mutate},
+			seeded(1))
 		require.NoError(t, err)
 		const n = 20000
 		var edges [6]float64
@@ -165,7 +167,8 @@ func TestPolicyGradient(t *testing.T) {
 			}
 		}
 		arch := []int{1, 3, rapid.IntRange(0, 2).Draw(t, "choice")}
-		advantage := rapid.Float64Range(-5, 5).Filter(func(x float64) bool { return math.Abs(x) > 0.1 }).Draw(t, "advantage")
+		advantage := rapid.Float64Range(-5, 5).Filter(func(x float64) bool { return math.Abs(x) > 0.1 }).Draw(t,
+			"advantage")
 		loss := func() (sum float64) {
 			for e, c := range arch {
 				sum -= advantage * math.Log(p.probabilities(e)[c])
@@ -280,7 +283,8 @@ func TestBOHBBudgetBelowABracket(t *testing.T) {
 	run, err := RunTabular(t.Context(), &toy{}, s, seeded(9))
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(run.Steps), 5)
-	require.True(t, slices.ContainsFunc(run.Steps, func(step TabularStep) bool { return slices.Equal(step.Arch, run.Final) }))
+	require.True(t, slices.ContainsFunc(run.Steps,
+		func(step TabularStep) bool { return slices.Equal(step.Arch, run.Final) }))
 }
 
 func TestTabularErrors(t *testing.T) {
@@ -290,18 +294,25 @@ func TestTabularErrors(t *testing.T) {
 		s     TabularSettings
 		want  string
 	}{
-		"method":      {&toy{}, TabularSettings{Method: "sr", Budget: 1, Epochs: 12}, `Method is "sr", want one of [bohb rea reinforce rs]`},
-		"budget":      {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = math.NaN() }), "Budget is NaN"},
-		"small":       {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = 50 }), "raise Budget"},
-		"sample":      {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Sample = 0 }), "Sample 0"},
-		"mutate":      {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = "" }), `Mutate is ""`},
-		"rate":        {&toy{}, variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Rate = -1 }), "Rate is -1"},
-		"bandwidth":   {&toy{}, variant(TabularAsPaper["bohb"], func(s *TabularSettings) { s.MinBandwidth = 1 }), "MinBandwidth is 1"},
+		"method": {&toy{}, TabularSettings{Method: "sr", Budget: 1, Epochs: 12},
+			`Method is "sr", want one of [bohb rea reinforce rs]`},
+		"budget": {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = math.NaN() }), "Budget is NaN"},
+		"small":  {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = 50 }), "raise Budget"},
+		"sample": {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Sample = 0 }), "Sample 0"},
+		"mutate": {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = "" }),
+			`Mutate is ""`},
+		"rate": {&toy{}, variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Rate = -1 }),
+			"Rate is -1"},
+		"bandwidth": {&toy{}, variant(TabularAsPaper["bohb"], func(s *TabularSettings) { s.MinBandwidth = 1 }),
+			"MinBandwidth is 1"},
 		"no decision": {&toy{groups: [][]int{{}}}, good, "at least one in every group"},
 		"no choice":   {&toy{groups: [][]int{{1}}}, good, "at least two choices"},
-		"NaN":         {&toy{answer: func([]int) (float64, float64, error) { return math.NaN(), 1, nil }}, good, "accuracy NaN"},
-		"no time":     {&toy{answer: func([]int) (float64, float64, error) { return 1, 0, nil }}, good, "no budget is ever used up"},
-		"its own":     {&toy{answer: func([]int) (float64, float64, error) { return 0, 0, fmt.Errorf("out of order") }}, good, "out of order"},
+		"NaN": {&toy{answer: func([]int) (float64, float64, error) { return math.NaN(), 1, nil }}, good,
+			"accuracy NaN"},
+		"no time": {&toy{answer: func([]int) (float64, float64, error) { return 1, 0, nil }}, good,
+			"no budget is ever used up"},
+		"its own": {&toy{answer: func([]int) (float64, float64, error) { return 0, 0, fmt.Errorf("out of order") }},
+			good, "out of order"},
 	} {
 		_, err := RunTabular(t.Context(), c.bench, c.s, seeded(1))
 		require.ErrorContains(t, err, c.want, name)

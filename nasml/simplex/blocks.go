@@ -1,18 +1,10 @@
 package simplex
 
 import (
-	"embed"
 	"fmt"
 	"math"
 	"math/rand/v2"
 )
-
-// HostSources is the code of block-wise mirror descent and of what measures
-// it, without the graph functions, for the code version of a trial that uses
-// only these.
-//
-//go:embed blocks.go geometry.go stationarity.go
-var HostSources embed.FS
 
 // Space is one part of a product domain: a closed convex set with a mirror map
 // φ that is 1-strongly convex with respect to Norm (Li+ 2021, Appendix B).
@@ -124,7 +116,7 @@ func (FlatSimplex) Step(theta, grad []float64, eta float64) {
 	for o := range theta {
 		theta[o] -= eta * grad[o]
 	}
-	ProjectOf(theta)
+	project(theta)
 }
 
 // Divergence is ½‖u−x‖₂².
@@ -136,14 +128,14 @@ func (FlatSimplex) Norm(x []float64) float64 { return norm2(x) }
 // DualNorm is ‖g‖₂.
 func (FlatSimplex) DualNorm(g []float64) float64 { return norm2(g) }
 
-// ProjectOf moves y, in place, to the nearest point of the simplex,
+// project moves y, in place, to the nearest point of the simplex,
 //
 //	max(y − τ, 0)   with τ such that it sums to 1,
 //
 // by Michelot's algorithm: the support of the result lies in that of each trial
 // τ, so that options are only ever dropped. A NaN makes all of y NaN; y must
 // not be empty.
-func ProjectOf(y []float64) {
+func project(y []float64) {
 	most := math.Inf(-1)
 	for _, v := range y {
 		most = math.Max(most, v)
@@ -249,7 +241,8 @@ func (d BlockDescent) Run(x [][]float64, steps int, eta func(t int) float64, rng
 // blocks are the blocks of n spaces, each space in one of them.
 func (d BlockDescent) blocks(n int) ([][]int, error) {
 	if n != len(d.Spaces) || n == 0 {
-		return nil, fmt.Errorf("block descent: the point has %d parts and the domain %d spaces: they must be as many, and at least one", n, len(d.Spaces))
+		return nil, fmt.Errorf("block descent: the point has %d parts and the domain %d spaces: they must be as "+
+			"many, and at least one", n, len(d.Spaces))
 	}
 	if d.Blocks == nil {
 		each := make([][]int, n)

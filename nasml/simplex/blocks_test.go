@@ -34,7 +34,9 @@ func drawn(rng *rand.Rand, s Space, n int) []float64 {
 	return x
 }
 
-var spaces = map[string]Space{"euclidean": Euclidean{}, "box": Box{-1, 1}, "entropic": Entropic{}, "flat simplex": FlatSimplex{}}
+var spaces = map[string]Space{
+	"euclidean": Euclidean{}, "box": Box{-1, 1}, "entropic": Entropic{}, "flat simplex": FlatSimplex{},
+}
 
 // The step is the proximal step: no other point of the space is better.
 func TestStepOfASpaceIsProximal(t *testing.T) {
@@ -118,7 +120,7 @@ func TestProjectOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-2, 2), rapid.Float64Range(-1e9, 1e9)), 1, 12).Draw(t, "y")
 		p := slices.Clone(y)
-		ProjectOf(p)
+		project(p)
 		scale := 1 + largest(y)*1e-15
 		require.InDelta(t, 1, sum(p), 1e-12*scale*float64(len(y)))
 		tau := math.Inf(1)
@@ -142,11 +144,11 @@ func TestProjectOf(t *testing.T) {
 		{[]float64{3, 3, -1}, []float64{0.5, 0.5, 0}},
 		{[]float64{1e300, 0}, []float64{1, 0}},
 	} {
-		ProjectOf(c.y)
+		project(c.y)
 		require.InDeltaSlice(t, c.want, c.y, 1e-15)
 	}
 	broken := []float64{math.NaN(), 1, 2}
-	ProjectOf(broken)
+	project(broken)
 	require.True(t, math.IsNaN(sum(broken)))
 }
 
@@ -167,11 +169,12 @@ func TestBlockDescentIsAlgorithm1(t *testing.T) {
 		moved[block[0]]++
 		return nil
 	}
-	require.NoError(t, d.Run(x, steps, func(int) float64 { return eta }, rand.New(rand.NewPCG(5, 6)), oracle, func(step int, x [][]float64) error {
-		require.Len(t, visited, step)
-		visited = append(visited, x[0][0])
-		return nil
-	}))
+	require.NoError(t, d.Run(x, steps, func(int) float64 { return eta }, rand.New(rand.NewPCG(5, 6)), oracle,
+		func(step int, x [][]float64) error {
+			require.Len(t, visited, step)
+			visited = append(visited, x[0][0])
+			return nil
+		}))
 
 	rng := rand.New(rand.NewPCG(5, 6))
 	w, theta := []float64{1, 0.5}, [][]float64{{0.2, 0.3, 0.5}}
@@ -203,7 +206,8 @@ func TestBlockDescentTakesBlocksInTurnOrTogether(t *testing.T) {
 	require.NoError(t, BlockDescent{Spaces: three, Cyclic: true}.Run(x, 4, unit, nil, ones, nil))
 	require.Equal(t, [][]float64{{-2}, {-1}, {-1}}, x)
 	x = [][]float64{{0}, {0}, {0}}
-	require.NoError(t, BlockDescent{Spaces: three, Blocks: [][]int{{0, 2}, {1}}, Cyclic: true}.Run(x, 3, func(t int) float64 { return float64(t + 1) }, nil, ones, nil))
+	require.NoError(t, BlockDescent{Spaces: three, Blocks: [][]int{{0, 2}, {1}}, Cyclic: true}.Run(x, 3,
+		func(t int) float64 { return float64(t + 1) }, nil, ones, nil))
 	require.Equal(t, [][]float64{{-4}, {-2}, {-4}}, x)
 }
 
@@ -247,7 +251,7 @@ func TestProjectOfEndsOnNearTies(t *testing.T) {
 			for i := range y {
 				y[i] += 0.003 * float64(2*rng.IntN(2)-1)
 			}
-			ProjectOf(y)
+			project(y)
 		}
 		require.InDelta(t, 1, sum(y), 1e-12)
 	}

@@ -40,26 +40,6 @@ func Bregman(u, theta *Node) *Node {
 // where there is no row.
 func EntropyOf(theta [][]float64) float64 { return (0 - Phi(theta)) / float64(len(theta)) }
 
-// EffectiveOperations is exp(H(θ)), the number of operations that uniform rows
-// of the same mean entropy would have: |O| at the start of a search, 1 when
-// every row has decided. It is the geometric mean over the rows.
-func EffectiveOperations(theta [][]float64) float64 { return math.Exp(EntropyOf(theta)) }
-
-// Sparsity is the share of the entries of θ below a threshold, in [0, 1]. It
-// is NaN where there is no entry.
-func Sparsity(theta [][]float64, below float64) float64 {
-	var few, all float64
-	for _, row := range theta {
-		for _, x := range row {
-			all++
-			if x < below {
-				few++
-			}
-		}
-	}
-	return few / all
-}
-
 // Phi is the entropic mirror map φ(θ) = Σ_e Σ_o θ_eo log θ_eo in nats, with
 // 0·log 0 = 0 (Li+ 2021, Section 3.3). It is 1-strongly convex with respect to
 // Norm on the product of simplices.
@@ -71,26 +51,6 @@ func Phi(theta [][]float64) float64 {
 				sum += x * math.Log(x)
 			}
 		}
-	}
-	return sum
-}
-
-// PhiGradient is ∇φ(θ) = log θ + 1, −∞ where θ is 0.
-func PhiGradient(theta [][]float64) [][]float64 {
-	return mapRows(theta, func(_ int, row, out []float64) {
-		for o, x := range row {
-			out[o] = math.Log(x) + 1
-		}
-	})
-}
-
-// PhiConjugate is the convex conjugate of φ on the product of simplices,
-//
-//	φ*(y) = sup_{θ ∈ Θ} ⟨y, θ⟩ − φ(θ) = Σ_e log Σ_o exp y_eo .
-func PhiConjugate(y [][]float64) float64 {
-	var sum float64
-	for _, row := range y {
-		sum += logSumExp(row)
 	}
 	return sum
 }
@@ -182,11 +142,11 @@ func DualNorm(g [][]float64) float64 {
 	return math.Sqrt(float64(len(g))) * most
 }
 
-// Gap is the Frank–Wolfe gap max_{u ∈ Θ} ⟨g, θ−u⟩ = Σ_e ⟨g_e, θ_e⟩ − min g_e
+// gap is the Frank–Wolfe gap max_{u ∈ Θ} ⟨g, θ−u⟩ = Σ_e ⟨g_e, θ_e⟩ − min g_e
 // for the gradient g at θ: 0 where no direction within Θ descends. Unlike
 // Bregman stationarity it does not vanish near every vertex.
-func Gap(theta, grad [][]float64) float64 {
-	mustSameRows("Gap", theta, grad)
+func gap(theta, grad [][]float64) float64 {
+	mustSameRows("gap", theta, grad)
 	var sum float64
 	for e, row := range theta {
 		least := math.Inf(1)
@@ -208,7 +168,8 @@ func Check(theta [][]float64, tolerance float64) error {
 		var sum float64
 		for o, x := range row {
 			if !(x >= 0) || math.IsInf(x, 0) {
-				return fmt.Errorf("θ[%d][%d] is %v: weights must be finite and not negative; look for a NaN in the gradient or a step size too large", e, o, x)
+				return fmt.Errorf("θ[%d][%d] is %v: weights must be finite and not negative; look for a NaN in "+
+					"the gradient or a step size too large", e, o, x)
 			}
 			sum += x
 		}
@@ -255,7 +216,8 @@ func sameRows(a, b [][]float64) error {
 	}
 	for e := range a {
 		if len(a[e]) != len(b[e]) {
-			return fmt.Errorf("row %d has %d entries in one argument and %d in the other: they must agree", e, len(a[e]), len(b[e]))
+			return fmt.Errorf("row %d has %d entries in one argument and %d in the other: they must agree", e,
+				len(a[e]), len(b[e]))
 		}
 	}
 	return nil

@@ -17,7 +17,10 @@ type Block struct {
 // Product is a product of simplices of mixed sizes: a list of blocks, each a
 // matrix of its own, so that no row is padded or masked. The cell of PC-DARTS:
 //
-//	Product{{"operations", 14, 8}, {"edges into 2", 1, 2}, {"edges into 3", 1, 3}, {"edges into 4", 1, 4}, {"edges into 5", 1, 5}}
+//	Product{
+//		{"operations", 14, 8},
+//		{"edges into 2", 1, 2}, {"edges into 3", 1, 3}, {"edges into 4", 1, 4}, {"edges into 5", 1, 5},
+//	}
 //
 // The host functions of this package work on all rows of a product at once:
 // EntropyOf(slices.Concat(theta...)).
@@ -39,7 +42,8 @@ func (p Product) Uniform() [][][]float64 {
 // or a gradient does not fit.
 func (p Product) Update(update Update, theta, grad []*Node, eta float64) []*Node {
 	if len(theta) != len(p) || len(grad) != len(p) {
-		panic(fmt.Errorf("simplex.Product: %d matrices of θ and %d of gradients for %d blocks", len(theta), len(grad), len(p)))
+		panic(fmt.Errorf("simplex.Product: %d matrices of θ and %d of gradients for %d blocks", len(theta), len(grad),
+			len(p)))
 	}
 	next := make([]*Node, len(p))
 	for b, block := range p {

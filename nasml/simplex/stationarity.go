@@ -34,7 +34,7 @@ type Stationarity struct {
 // Measured is what Stationarity.At returns.
 type Measured struct {
 	Delta     float64 // Δ_λ(w, θ)
-	Gap       float64 // Frank–Wolfe gap of θ at the point itself, see Gap
+	Gap       float64 // Frank–Wolfe gap of θ at the point itself
 	Prox      Point   // prox_λ(w, θ)
 	Gradients int     // calls of the oracle
 }
@@ -73,7 +73,7 @@ func (s Stationarity) At(f Oracle, x Point) (*Measured, error) {
 	_, _, both := divergences(p.start, end)
 	return &Measured{
 		Delta:     both / (p.lambda * p.lambda),
-		Gap:       Gap(p.start.point().Theta, p.start.grad.Theta),
+		Gap:       gap(p.start.point().Theta, p.start.grad.Theta),
 		Prox:      end.point(),
 		Gradients: p.calls,
 	}, nil
@@ -123,7 +123,8 @@ func (p *prox) solve() (place, error) {
 	here, best, step := p.start, p.start.norm, 1.0
 	for !p.done(here) {
 		if p.calls >= p.Gradients {
-			return place{}, fmt.Errorf("not solved to a relative tolerance of %g in %d gradients (the residual is %g): allow more Gradients, or a larger Tolerance if the gradient is not exact",
+			return place{}, fmt.Errorf("not solved to a relative tolerance of %g in %d gradients (the residual is "+
+				"%g): allow more Gradients, or a larger Tolerance if the gradient is not exact",
 				p.Tolerance, p.calls, here.norm)
 		}
 		next := here.move(step)
@@ -158,7 +159,8 @@ func (p *prox) descends(u, next place, step float64) (bool, error) {
 	forward, back, both := divergences(next, u)
 	inner, size := innerProduct(u, next)
 	if inner < -p.Gamma*both-1e-6*size {
-		return false, fmt.Errorf("f is not convex relative to γ = %g: two points have ⟨∇f(u)−∇f(v), u−v⟩ = %g at a symmetric divergence of %g; take Gamma at least %g",
+		return false, fmt.Errorf("f is not convex relative to γ = %g: two points have ⟨∇f(u)−∇f(v), u−v⟩ = %g at "+
+			"a symmetric divergence of %g; take Gamma at least %g",
 			p.Gamma, inner, both, -inner/both)
 	}
 	return p.lambda*inner+both-back/2 <= forward/step, nil
@@ -172,7 +174,8 @@ func (p *prox) evaluate(u *place) error {
 	if err != nil {
 		return fmt.Errorf("the oracle: %w", err)
 	}
-	if err := errors.Join(sameRows([][]float64{at.W}, [][]float64{grad.W}), sameRows(at.Theta, grad.Theta)); err != nil {
+	if err := errors.Join(sameRows([][]float64{at.W}, [][]float64{grad.W}),
+		sameRows(at.Theta, grad.Theta)); err != nil {
 		return fmt.Errorf("the oracle's gradient does not fit its point: %w", err)
 	}
 	if total := largest(grad.W) + largest(grad.Theta...); math.IsNaN(total) || math.IsInf(total, 0) {

@@ -53,7 +53,7 @@ func TestStationarityOfALinearFunction(t *testing.T) {
 		require.InEpsilon(t, want, got.Delta, 1e-9, "λ = %v", lambda)
 		require.InEpsilon(t, (BregmanOf(theta, p)+BregmanOf(p, theta))/lambda/lambda, got.Delta, 1e-3)
 		require.LessOrEqual(t, got.Gradients, 3, "a linear function is solved in one step")
-		require.InDelta(t, Gap(theta, c), got.Gap, 1e-12)
+		require.InDelta(t, gap(theta, c), got.Gap, 1e-12)
 	}
 	// λ → 0: the variance of the gradient under θ.
 	got, err := Stationarity{Gamma: 1e7}.At(linear(c), Point{Theta: theta})
@@ -167,7 +167,9 @@ func TestStationarityOfAStiffFunction(t *testing.T) {
 // vertex Δ vanishes and the Frank–Wolfe gap does not.
 func TestStationarityVanishesNearEveryVertex(t *testing.T) {
 	c := [][]float64{{1, 0}}
-	for _, near := range []struct{ delta, want float64 }{{1e-1, 1.1e-1}, {1e-3, 1.3e-3}, {1e-6, 1.3e-6}, {1e-9, 1.3e-9}} {
+	for _, near := range []struct{ delta, want float64 }{
+		{1e-1, 1.1e-1}, {1e-3, 1.3e-3}, {1e-6, 1.3e-6}, {1e-9, 1.3e-9},
+	} {
 		got, err := Stationarity{Gamma: 1}.At(linear(c), Point{Theta: [][]float64{{1 - near.delta, near.delta}}})
 		require.NoError(t, err)
 		require.InEpsilon(t, near.want, got.Delta, 0.05, "δ = %v", near.delta)
@@ -205,11 +207,13 @@ func TestStationarityReportsWhatFails(t *testing.T) {
 	// f = w₁w₂ is linear in each block but has joint γ = 1: a smaller one is
 	// found out, the right one is not complained of.
 	product := mat.NewSymDense(2, []float64{0, 1, 1, 0})
-	require.ErrorContains(t, refuse(Stationarity{Gamma: 0.1}, quadratic(product), Point{W: []float64{1, -0.9}}), "γ = 0.1")
+	require.ErrorContains(t, refuse(Stationarity{Gamma: 0.1}, quadratic(product), Point{W: []float64{1, -0.9}}),
+		"γ = 0.1")
 	require.NoError(t, refuse(Stationarity{Gamma: 1}, quadratic(product), Point{W: []float64{1, -0.9}}))
 
 	stiff := mat.NewSymDense(2, []float64{1000, 0, 0, 1})
-	require.ErrorContains(t, refuse(Stationarity{Gamma: 0.1, Gradients: 20}, quadratic(stiff), Point{W: []float64{1, 1}}), "20 gradients")
+	require.ErrorContains(t, refuse(Stationarity{Gamma: 0.1, Gradients: 20}, quadratic(stiff),
+		Point{W: []float64{1, 1}}), "20 gradients")
 }
 
 // A gradient in float32 allows a tolerance of 1e-4, and is an error at 1e-8.

@@ -13,7 +13,6 @@
 package simplex
 
 import (
-	"embed"
 	"fmt"
 	"maps"
 	"math"
@@ -24,18 +23,13 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// Sources is the code of this package, for the code version of a trial that
-// uses it.
-//
-//go:embed geometry.go product.go stationarity.go update.go xnas.go
-var Sources embed.FS
-
 // Update is one step on θ against its gradient with step size η. It is a graph
 // function: θ and grad have shape [..., |O|], and so has the result.
 type Update func(theta, grad *Node, eta float64) *Node
 
-// Updates are the known updates by name. Add an own one with
-// Updates["mine"] = func(theta, grad *Node, eta float64) *Node {…}.
+// Updates are the updates without a state, by name. A reader adds one with
+// Updates["mine"] = func(theta, grad *Node, eta float64) *Node {…}; search.Updates
+// has those that keep a state.
 //
 // Those of this package are finite for every finite gradient up to 1e38, and
 // for θ with exact zeros; an operation whose weight is zero keeps it, except
@@ -150,7 +144,8 @@ func SoftmaxSGD(theta, grad *Node, eta float64) *Node {
 // shift, and nothing overflows upwards.
 func descend(theta, step *Node, eta float64) *Node {
 	zero := ScalarZero(theta.Graph(), theta.DType())
-	least := ReduceAndKeep(Where(GreaterThan(theta, zero), step, Infinity(theta.Graph(), theta.DType(), 1)), ReduceMin, -1)
+	among := Where(GreaterThan(theta, zero), step, Infinity(theta.Graph(), theta.DType(), 1))
+	least := ReduceAndKeep(among, ReduceMin, -1)
 	// Below 0 only where θ is 0, where the step means nothing.
 	down := atLeast(Sub(step, least), 0)
 	return Sub(Log(theta), MulScalar(down, eta))
@@ -184,7 +179,8 @@ func atLeast(x *Node, least float64) *Node {
 func mustFit(name string, theta, grad *Node, eta float64) {
 	mustSameShape(name, theta, grad)
 	if !theta.DType().IsFloat() || theta.Rank() == 0 {
-		panic(fmt.Errorf("simplex.%s: theta has shape %s: it must be a float of shape [..., options]", name, theta.Shape()))
+		panic(fmt.Errorf("simplex.%s: theta has shape %s: it must be a float of shape [..., options]", name,
+			theta.Shape()))
 	}
 	if !(eta >= 0 && eta <= math.MaxFloat32) {
 		panic(fmt.Errorf("simplex.%s: the step size is %v: it must be finite and not negative", name, eta))
@@ -193,6 +189,7 @@ func mustFit(name string, theta, grad *Node, eta float64) {
 
 func mustSameShape(name string, theta, other *Node) {
 	if !theta.Shape().Equal(other.Shape()) {
-		panic(fmt.Errorf("simplex.%s: theta has shape %s and its companion %s: they must be equal", name, theta.Shape(), other.Shape()))
+		panic(fmt.Errorf("simplex.%s: theta has shape %s and its companion %s: they must be equal", name, theta.Shape(),
+			other.Shape()))
 	}
 }

@@ -113,7 +113,8 @@ func TestUpdatesAreFiniteInFloat32(t *testing.T) {
 	grads := [][]float32{{1e38, -1e38, 0, 1}, {-1e38, 1e38, -1e38, 3}, {1e38, -1e38, 1e38, -1}}
 	for name, update := range Updates {
 		for _, eta := range []float64{0, 0.1, 1e30} {
-			out, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, eta) }, thetas, grads)
+			out, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, eta) },
+				thetas, grads)
 			require.NoError(t, err)
 			for _, row := range out.Value().([][]float32) {
 				total := float32(0)
@@ -144,11 +145,13 @@ func TestUpdatesTakeAnyLeadingAxes(t *testing.T) {
 	for name, update := range Updates {
 		flat := step(t, update, 0.3)([][]float64{{0.2, 0.8}, {0.5, 0.5}}, [][]float64{{1, -1}, {0, 2}})
 		exec := func(theta, grad any) any {
-			out, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, 0.3) }, theta, grad)
+			out, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, 0.3) }, theta,
+				grad)
 			require.NoError(t, err)
 			return out.Value()
 		}
-		require.Equal(t, [][][]float64{{flat[0]}, {flat[1]}}, exec([][][]float64{{{0.2, 0.8}}, {{0.5, 0.5}}}, [][][]float64{{{1, -1}}, {{0, 2}}}), name)
+		require.Equal(t, [][][]float64{{flat[0]}, {flat[1]}},
+			exec([][][]float64{{{0.2, 0.8}}, {{0.5, 0.5}}}, [][][]float64{{{1, -1}}, {{0, 2}}}), name)
 		require.Equal(t, flat[0], exec([]float64{0.2, 0.8}, []float64{1, -1}), name)
 	}
 }
@@ -156,7 +159,8 @@ func TestUpdatesTakeAnyLeadingAxes(t *testing.T) {
 func TestUpdatesRefuseWhatDoesNotFit(t *testing.T) {
 	for name, update := range Updates {
 		refuse := func(theta, grad any, eta float64) error {
-			_, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, eta) }, theta, grad)
+			_, err := ExecOnce(goBackend(t), func(theta, grad *Node) *Node { return update(theta, grad, eta) }, theta,
+				grad)
 			return err
 		}
 		err := refuse([]float64{0.5, 0.5}, []float64{1, 2, 3}, 0.1)
@@ -179,7 +183,9 @@ func TestEGOnALinearFunction(t *testing.T) {
 	for range steps {
 		theta = take(theta, [][]float64{c})
 	}
-	want := PhiConjugateGradient([][]float64{{-steps * eta * c[0], -steps * eta * c[1], -steps * eta * c[2], -steps * eta * c[3]}})
+	want := PhiConjugateGradient([][]float64{
+		{-steps * eta * c[0], -steps * eta * c[1], -steps * eta * c[2], -steps * eta * c[3]},
+	})
 	require.InDeltaSlice(t, want[0], theta[0], 1e-12)
 }
 
@@ -250,7 +256,8 @@ func TestProjectedAgainstSorting(t *testing.T) {
 	take := step(t, Projected, 0.5)
 	rapid.Check(t, func(rt *rapid.T) {
 		theta := drawRow(7).Draw(rt, "theta")
-		grad := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-2, 2), rapid.SampledFrom([]float64{-1, 0, 1})), 7, 7).Draw(rt, "grad")
+		grad := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-2, 2), rapid.SampledFrom([]float64{-1, 0, 1})), 7, 7).
+			Draw(rt, "grad")
 		y := make([]float64, 7)
 		for i := range y {
 			y[i] = theta[i] - 0.5*grad[i]

@@ -81,9 +81,11 @@ func (x XNAS) Step(theta, grads, t *Node) *Node {
 	if err := x.Check(); err != nil {
 		panic(err)
 	}
-	if theta.Rank() != 2 || grads.Rank() != 3 || !slices.Equal(grads.Shape().Dimensions[1:], theta.Shape().Dimensions) ||
+	if theta.Rank() != 2 || grads.Rank() != 3 ||
+		!slices.Equal(grads.Shape().Dimensions[1:], theta.Shape().Dimensions) ||
 		grads.DType() != theta.DType() || !theta.DType().IsFloat() || !t.IsScalar() {
-		panic(fmt.Errorf("XNAS: theta has shape %s, grads %s and t %s: they must be [edges, options], [batch, edges, options] and a scalar",
+		panic(fmt.Errorf("XNAS: theta has shape %s, grads %s and t %s: they must be [edges, options], [batch, "+
+			"edges, options] and a scalar",
 			theta.Shape(), grads.Shape(), t.Shape()))
 	}
 	batch, bound := grads.Shape().Dim(0), x.bound()

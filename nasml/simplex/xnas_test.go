@@ -77,7 +77,8 @@ func TestXNASWipesOutByHand(t *testing.T) {
 	require.Equal(t, []float64{1, 0, 0, 0}, next[0])
 
 	// What is out stays out, whatever its gradient.
-	next = xnasStep(t, XNAS{Steps: 4000, Eta: 0.5})([][]float64{{1, 0, 0, 0}, {0.5, 0.5, 0, 0}}, [][][]float64{{{9, -9, 0, 0}, {0, 0, -9, -9}}}, 0)
+	next = xnasStep(t, XNAS{Steps: 4000, Eta: 0.5})([][]float64{{1, 0, 0, 0}, {0.5, 0.5, 0, 0}},
+		[][][]float64{{{9, -9, 0, 0}, {0, 0, -9, -9}}}, 0)
 	require.Equal(t, [][]float64{{1, 0, 0, 0}, {0.5, 0.5, 0, 0}}, next)
 }
 
@@ -102,16 +103,17 @@ func TestXNASWipeOutNeverChangesTheWinner(t *testing.T) {
 			}
 			a, b = with(a, grads, done), without(b, grads, done)
 			if done == steps-2 {
-				early = Sparsity(a, 1e-300)
+				early = sparsity(a, 1e-300)
 			}
 		}
 		for e := range a {
 			best := slices.Max(b[e])
-			require.Equal(t, slices.Index(b[e], best), slices.Index(a[e], slices.Max(a[e])), "edge %d: %v and %v", e, a[e], b[e])
+			require.Equal(t, slices.Index(b[e], best), slices.Index(a[e], slices.Max(a[e])), "edge %d: %v and %v", e,
+				a[e], b[e])
 		}
 		require.Greater(t, early, 0.02, "nothing was wiped out before the last step")
-		require.InDelta(t, 5.0/6, Sparsity(a, 1e-300), 1e-9, "only the best are left")
-		require.Zero(t, Sparsity(b, 1e-300))
+		require.InDelta(t, 5.0/6, sparsity(a, 1e-300), 1e-9, "only the best are left")
+		require.Zero(t, sparsity(b, 1e-300))
 	}
 }
 
@@ -142,7 +144,23 @@ func TestXNASRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestXNASDoesNotHideNaN(t *testing.T) {
-	next := xnasStep(t, XNAS{Steps: 5})([][]float64{{0.5, 0.5, 0}, {0.5, 0.5, 0}}, [][][]float64{{{1, 2, math.NaN()}, {1, 2, 3}}}, 0)
+	next := xnasStep(t, XNAS{Steps: 5})([][]float64{{0.5, 0.5, 0}, {0.5, 0.5, 0}},
+		[][][]float64{{{1, 2, math.NaN()}, {1, 2, 3}}}, 0)
 	require.True(t, math.IsNaN(sum(next[0])))
 	require.InDelta(t, 1, sum(next[1]), 1e-15)
+}
+
+// sparsity is the share of the entries of θ below a threshold, in [0, 1]. It
+// is NaN where there is no entry.
+func sparsity(theta [][]float64, below float64) float64 {
+	var few, all float64
+	for _, row := range theta {
+		for _, x := range row {
+			all++
+			if x < below {
+				few++
+			}
+		}
+	}
+	return few / all
 }

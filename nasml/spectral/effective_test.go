@@ -16,7 +16,16 @@ func TestEffectiveDimensionOfABall(t *testing.T) {
 	for _, h := range []int{1, 3, 40} {
 		var eps, upper, lower []float64
 		for e := float64(radius); e > 1e-6; e /= 2 {
-			eps, upper, lower = append(eps, e), append(upper, BallCover(h, radius, e)), append(lower, BallPacking(h, radius, e))
+			eps, upper, lower = append(
+				eps,
+				e,
+			), append(
+				upper,
+				BallCover(h, radius, e),
+			), append(
+				lower,
+				BallPacking(h, radius, e),
+			)
 			require.LessOrEqual(t, upper[len(upper)-1], math.Pow(3*radius/e, float64(h)))
 		}
 		most, err := EffectiveDimension(eps, upper, 3*radius)

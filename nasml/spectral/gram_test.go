@@ -67,7 +67,12 @@ func TestSmallestEigenvalueOverTheSimplex(t *testing.T) {
 		require.NoError(t, err)
 		certified, err := b.CertifiedSmallest()
 		require.NoError(t, err)
-		found, alpha, err := b.SmallestOverSimplex([]float64{1, 0, 0}, []float64{0, 1, 0}, []float64{0, 0, 1}, []float64{1. / 3, 1. / 3, 1. / 3})
+		found, alpha, err := b.SmallestOverSimplex(
+			[]float64{1, 0, 0},
+			[]float64{0, 1, 0},
+			[]float64{0, 0, 1},
+			[]float64{1. / 3, 1. / 3, 1. / 3},
+		)
 		require.NoError(t, err)
 		require.Greater(t, certified, 0.0)
 		require.GreaterOrEqual(t, found, certified)

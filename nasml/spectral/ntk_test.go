@@ -29,7 +29,9 @@ func tangent(t *testing.T, names ...string) *Tangent {
 
 func TestSlopesAreDerivativesWithinTheirBounds(t *testing.T) {
 	const step = 1e-5
-	for _, name := range []string{"erf", "identity", "relu", "sigmoid", "sin", "softplus", "square", "tanh", "tanh*2", "sin*-3"} {
+	for _, name := range []string{
+		"erf", "identity", "relu", "sigmoid", "sin", "softplus", "square", "tanh", "tanh*2", "sin*-3",
+	} {
 		a := named(t, name)[0]
 		var slope, curvature float64
 		for z := -6.0005; z < 6; z += 0.01 {
@@ -50,7 +52,9 @@ func TestSlopesAreDerivativesWithinTheirBounds(t *testing.T) {
 }
 
 func TestUnknownActivationsAreNamed(t *testing.T) {
-	for name, part := range map[string]string{"tann": "tanh", "tanh*": "factor", "tanh*0": "factor", "tanh*2x": "factor"} {
+	for name, part := range map[string]string{
+		"tann": "tanh", "tanh*": "factor", "tanh*0": "factor", "tanh*2x": "factor",
+	} {
 		_, err := NamedActivation(name)
 		require.ErrorContains(t, err, part)
 	}

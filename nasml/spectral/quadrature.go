@@ -59,7 +59,13 @@ func (r Rule) Mean2(f func(u, v float64) float64, rho float64) float64 {
 // panics where the rule cannot tell the degree's polynomial from lower ones.
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
-		panic(fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes", degree, len(r.X)))
+		panic(
+			fmt.Sprintf(
+				"Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
+				degree,
+				len(r.X),
+			),
+		)
 	}
 	c := make([]float64, degree+1)
 	for i, x := range r.X {

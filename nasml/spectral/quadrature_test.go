@@ -20,17 +20,34 @@ func TestRuleHasTheMomentsOfTheNormal(t *testing.T) {
 	r := mustRule(t, 12)
 	moment := 1.0
 	for p := 0; p <= 20; p += 2 { // exact to degree 23
-		require.InEpsilon(t, moment, r.Mean(func(x float64) float64 { return math.Pow(x, float64(p)) }), 1e-11, "E g^%d", p)
+		require.InEpsilon(
+			t,
+			moment,
+			r.Mean(func(x float64) float64 { return math.Pow(x, float64(p)) }),
+			1e-11,
+			"E g^%d",
+			p,
+		)
 		moment *= float64(p + 1)
 	}
-	require.Greater(t, math.Abs(r.Mean(func(x float64) float64 { return math.Pow(x, 24) })/316234143225-1), 1e-9, "and not beyond its degree")
+	require.Greater(
+		t,
+		math.Abs(r.Mean(func(x float64) float64 { return math.Pow(x, 24) })/316234143225-1),
+		1e-9,
+		"and not beyond its degree",
+	)
 }
 
 func TestMean2HasClosedForms(t *testing.T) {
 	r := mustRule(t, 60)
 	for _, rho := range []float64{-1, -0.4, 0, 0.7, 1} {
 		require.InDelta(t, rho, r.Mean2(func(u, v float64) float64 { return u * v }, rho), 1e-12)
-		require.InDelta(t, math.Cosh(rho)/math.E, r.Mean2(func(u, v float64) float64 { return math.Cos(u) * math.Cos(v) }, rho), 1e-12)
+		require.InDelta(
+			t,
+			math.Cosh(rho)/math.E,
+			r.Mean2(func(u, v float64) float64 { return math.Cos(u) * math.Cos(v) }, rho),
+			1e-12,
+		)
 	}
 	require.InDelta(t, 1, r.Mean2(func(u, v float64) float64 { return u * v }, 1+1e-9), 1e-12)
 }

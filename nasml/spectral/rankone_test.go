@@ -50,7 +50,20 @@ func twoStage(t *testing.T, seed uint64, n, p, h int, noise float64) (rho2, risk
 	require.NoError(t, err)
 	theta, err := MinNorm(z[0], y)
 	require.NoError(t, err)
-	return Correlation2(alpha, alphaStar), RankOneRisk(alpha, theta, alphaStar, thetaStar, nil) + noise*noise, Residual(z[0], theta, y)
+	return Correlation2(
+			alpha,
+			alphaStar,
+		), RankOneRisk(
+			alpha,
+			theta,
+			alphaStar,
+			thetaStar,
+			nil,
+		) + noise*noise, Residual(
+			z[0],
+			theta,
+			y,
+		)
 }
 
 func TestMomentAndProjectionsAgainstTheFullTensor(t *testing.T) {
@@ -96,7 +109,10 @@ func TestTopLeftAgainstSVD(t *testing.T) {
 		}
 		require.InDelta(t, 1, Correlation2(u, mat.Col(nil, 0, &left)), 1e-9)
 		require.InDelta(t, 1, floats.Norm(u, 2), 1e-12)
-		require.Positive(t, slices.MaxFunc(u, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) }))
+		require.Positive(
+			t,
+			slices.MaxFunc(u, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) }),
+		)
 	})
 }
 
@@ -247,7 +263,9 @@ func TestExpectedRiskIsTheMeanOfTheLaw(t *testing.T) {
 // The distance between the law's mean and its limit falls with n, and the limit
 // is 0 from ph = n² on.
 func TestCorrelationLimit(t *testing.T) {
-	for _, c := range []struct{ pBar, hBar, noise float64 }{{2, 0.1, 0}, {5, 0.05, 0}, {1.5, 0.4, 0}, {3, 0.05, 1}, {0.5, 0.5, 0}} {
+	for _, c := range []struct{ pBar, hBar, noise float64 }{
+		{2, 0.1, 0}, {5, 0.05, 0}, {1.5, 0.4, 0}, {3, 0.05, 1}, {0.5, 0.5, 0},
+	} {
 		rng := rand.New(rand.NewPCG(17, 0))
 		var errors []float64
 		for _, n := range []int{50, 800} {
@@ -266,7 +284,8 @@ func TestCorrelationLimit(t *testing.T) {
 		require.Less(t, errors[1], max(errors[0], 0.01), "%+v", c)
 	}
 	require.Equal(t, 0.0, CorrelationLimit(4, 0.25, 0))
-	require.Equal(t, 0.0, CorrelationLimit(2, 0.25, 1), "noise of the signal's size needs twice the examples: ph = (n/2)²")
+	require.Equal(t, 0.0, CorrelationLimit(2, 0.25, 1),
+		"noise of the signal's size needs twice the examples: ph = (n/2)²")
 	require.Equal(t, 1.0, CorrelationLimit(7, 0, 0))
 }
 

@@ -184,7 +184,8 @@ func (f *pass) normalized(paths []bnPath, z, s *Node) []*Node {
 // mustVary panics where BN would divide 0 by 0.
 func mustVary(path string, z *Node) {
 	if z.Shape().Size() == z.Shape().Dim(-1) {
-		panic(fmt.Errorf("supernet: %s normalises shape %s, one value a channel: take more examples or larger images", path, z.Shape()))
+		panic(fmt.Errorf("supernet: %s normalises shape %s, one value a channel: take more examples or larger images",
+			path, z.Shape()))
 	}
 }
 

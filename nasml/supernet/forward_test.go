@@ -276,7 +276,9 @@ var shared = sync.OnceValue(func() compute.Backend {
 // compile builds a graph on (images, labels, θ, weights, statistics and, where
 // chosen, the chosen operations); what it returns evaluates it on a setup of the
 // same network.
-func (s *setup) compile(t *testing.T, chosen bool, build func(in Input, labels *Node) []*Node) func(s *setup, theta any, chosen ...any) [][]float64 {
+func (s *setup) compile(
+	t *testing.T, chosen bool, build func(in Input, labels *Node) []*Node,
+) func(s *setup, theta any, chosen ...any) [][]float64 {
 	t.Helper()
 	exec, err := NewExec(shared(), func(all []*Node) []*Node {
 		in := Input{Images: all[0], Theta: all[2], Train: true}
@@ -305,7 +307,9 @@ func (s *setup) compile(t *testing.T, chosen bool, build func(in Input, labels *
 }
 
 // run compiles and evaluates once.
-func (s *setup) run(t *testing.T, theta any, chosen [][]float64, build func(in Input, labels *Node) []*Node) [][]float64 {
+func (s *setup) run(
+	t *testing.T, theta any, chosen [][]float64, build func(in Input, labels *Node) []*Node,
+) [][]float64 {
 	t.Helper()
 	if chosen != nil {
 		return s.compile(t, true, build)(s, theta, chosen)
@@ -314,7 +318,10 @@ func (s *setup) run(t *testing.T, theta any, chosen [][]float64, build func(in I
 }
 
 func (s *setup) reference(theta [][][]float64, chosen [][]float64, training bool) *reference {
-	r := &reference{net: s.net, values: s.values, next: map[string][]float64{}, theta: theta, chosen: chosen, training: training}
+	r := &reference{
+		net: s.net, values: s.values, next: map[string][]float64{},
+		theta: theta, chosen: chosen, training: training,
+	}
 	for _, w := range s.net.Stats() {
 		r.next[w.Path] = append([]float64(nil), s.values[w.Path]...)
 	}
@@ -382,7 +389,8 @@ func TestForwardIsThePlainLoops(t *testing.T) {
 						logits, stats := s.net.Forward(in)
 						return append([]*Node{logits}, stats...)
 					}))
-					require.InDeltaSlice(t, want, got, 1e-9, "%s, training %v, chosen %v, per example %v", name, training, chosen != nil, perExample)
+					require.InDeltaSlice(t, want, got, 1e-9,
+						"%s, training %v, chosen %v, per example %v", name, training, chosen != nil, perExample)
 				}
 			}
 		}
@@ -440,7 +448,8 @@ func (s *setup) checkGradients(t *testing.T, nth int, f func(in Input, labels *N
 	for i, w := range s.net.Weights() {
 		if i%nth == 0 {
 			d := normal(rng, len(grads[i+1]))
-			close(evaluate(s.moved(i, h, d), theta), evaluate(s.moved(i, -h, d), theta), floats.Dot(d, grads[i+1]), w.Path)
+			close(evaluate(s.moved(i, h, d), theta), evaluate(s.moved(i, -h, d), theta),
+				floats.Dot(d, grads[i+1]), w.Path)
 		}
 	}
 }
@@ -629,13 +638,23 @@ func TestScore(t *testing.T) {
 func TestForwardRefusesWhatDoesNotFit(t *testing.T) {
 	s := newSetup(t, Config{TrackStats: true}, 2)
 	for want, change := range map[string]func(in *Input){
-		"the images: got shape (Float64)[2, 4, 8, 3], want [2 8 8 3]": func(in *Input) { in.Images = SliceAxis(in.Images, 1, AxisRange(0, 4)) },
-		"θ: got shape (Float64)[6, 4], want [6 5]":                    func(in *Input) { in.Theta = SliceAxis(in.Theta, 1, AxisRange(0, 4)) },
-		"θ: got shape (Float64)[1, 6, 5], want [2 6 5]":               func(in *Input) { in.Theta = ExpandAxes(in.Theta, 0) },
-		"the chosen operations: got shape (Float64)[2, 6, 5]":         func(in *Input) { in.Chosen = BroadcastToDims(ExpandAxes(in.Theta, 0), 2, 6, 5) },
-		"got 56 weights, the network has 57":                          func(in *Input) { in.Weights = in.Weights[1:] },
-		"got 0 running statistics, the network has 84":                func(in *Input) { in.Stats = nil },
-		"stem/conv: got shape (Float64)[2], want [3 3 3 2]":           func(in *Input) { in.Weights = append(in.Weights[1:2:2], in.Weights[1:]...) },
+		"the images: got shape (Float64)[2, 4, 8, 3], want [2 8 8 3]": func(in *Input) {
+			in.Images = SliceAxis(in.Images, 1, AxisRange(0, 4))
+		},
+		"θ: got shape (Float64)[6, 4], want [6 5]": func(in *Input) {
+			in.Theta = SliceAxis(in.Theta, 1, AxisRange(0, 4))
+		},
+		"θ: got shape (Float64)[1, 6, 5], want [2 6 5]": func(in *Input) {
+			in.Theta = ExpandAxes(in.Theta, 0)
+		},
+		"the chosen operations: got shape (Float64)[2, 6, 5]": func(in *Input) {
+			in.Chosen = BroadcastToDims(ExpandAxes(in.Theta, 0), 2, 6, 5)
+		},
+		"got 56 weights, the network has 57":           func(in *Input) { in.Weights = in.Weights[1:] },
+		"got 0 running statistics, the network has 84": func(in *Input) { in.Stats = nil },
+		"stem/conv: got shape (Float64)[2], want [3 3 3 2]": func(in *Input) {
+			in.Weights = append(in.Weights[1:2:2], in.Weights[1:]...)
+		},
 	} {
 		err := exceptions.TryCatch[error](func() {
 			s.run(t, s.theta[0], nil, func(in Input, _ *Node) []*Node {

@@ -42,10 +42,12 @@ func (c Config) withDefaults() Config {
 
 func (c Config) check() error {
 	if c.Channels < 1 || c.Cells < 1 || c.Classes < 1 {
-		return fmt.Errorf("channels %d, cells per stage %d, classes %d: all must be at least 1", c.Channels, c.Cells, c.Classes)
+		return fmt.Errorf("channels %d, cells per stage %d, classes %d: all must be at least 1", c.Channels, c.Cells,
+			c.Classes)
 	}
 	if c.Image < 4 || c.Image%4 != 0 {
-		return fmt.Errorf("image size %d: it must be a positive multiple of 4, because two reductions halve it", c.Image)
+		return fmt.Errorf("image size %d: it must be a positive multiple of 4, because two reductions halve it",
+			c.Image)
 	}
 	return c.Space.Check()
 }

@@ -32,7 +32,8 @@ func TestWeightsOfTheSkeleton(t *testing.T) {
 		"cells/1/conv_b", "cells/1/conv_b/bn/scale", "cells/1/conv_b/bn/bias",
 		"cells/1/downsample", "cells/2/1<-0/nor_conv_1x1/conv",
 	}, got[15:23])
-	require.Equal(t, []string{"last/bn/scale", "last/bn/bias", "classifier/weight", "classifier/bias"}, got[len(got)-4:])
+	require.Equal(t, []string{"last/bn/scale", "last/bn/bias", "classifier/weight", "classifier/bias"},
+		got[len(got)-4:])
 	require.Empty(t, net.Stats())
 
 	dims := map[string][]int{}

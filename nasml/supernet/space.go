@@ -49,12 +49,14 @@ func (s Space) Without(ops ...string) Space {
 // that no edge enters, an operation unknown or twice.
 func (s Space) Check() error {
 	if s.Nodes < 2 || len(s.Ops) == 0 {
-		return fmt.Errorf("space %q has %d nodes and %d operations: a cell needs at least 2 nodes and 1 operation", s.Name, s.Nodes, len(s.Ops))
+		return fmt.Errorf("space %q has %d nodes and %d operations: a cell needs at least 2 nodes and 1 operation",
+			s.Name, s.Nodes, len(s.Ops))
 	}
 	seen, entered := map[Edge]bool{}, map[int]bool{}
 	for _, e := range s.Edges {
 		if e.From < 0 || e.From >= e.To || e.To >= s.Nodes || seen[e] {
-			return fmt.Errorf("space %q: edge %s must go once from an earlier node to a later one, 0 ≤ from < to < %d", s.Name, e, s.Nodes)
+			return fmt.Errorf("space %q: edge %s must go once from an earlier node to a later one, 0 ≤ from < to < %d",
+				s.Name, e, s.Nodes)
 		}
 		seen[e], entered[e.To] = true, true
 	}
@@ -66,7 +68,8 @@ func (s Space) Check() error {
 	for i, op := range s.Ops {
 		if _, ok := operations[op]; !ok || slices.Contains(s.Ops[:i], op) {
 			known := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
-			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once", s.Name, op, known)
+			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once", s.Name,
+				op, known)
 		}
 	}
 	return nil
@@ -111,7 +114,8 @@ func (s Space) Arch(choice []int) string {
 func (s Space) Parse(arch string) ([]int, error) {
 	nodes := strings.Split(arch, "+")
 	if len(nodes) != s.Nodes-1 {
-		return nil, fmt.Errorf("architecture %q has %d nodes after the input, the space %q has %d", arch, len(nodes), s.Name, s.Nodes-1)
+		return nil, fmt.Errorf("architecture %q has %d nodes after the input, the space %q has %d", arch, len(nodes),
+			s.Name, s.Nodes-1)
 	}
 	choice := make([]int, len(s.Edges))
 	for e, edge := range s.Edges {

@@ -19,7 +19,7 @@ import (
 
 // Array is an array of a trace.
 type Array struct {
-	Type   string    // NumPy's: "<f4", "<f8", "<i4", "<i8" or "|u1"
+	Type   string    // NumPy's: "<f4", "<f8", "<i4", "<i8", "|u1" or "|b1"
 	Dims   []int     // [] for a scalar
 	Values []float64 // row-major; every type but large int64 fits
 }
@@ -81,7 +81,7 @@ func (a Array) permuted(axes ...int) Array {
 }
 
 // itemSizes are the bytes of an element of the types that are read.
-var itemSizes = map[string]int{"<f4": 4, "<f8": 8, "<i4": 4, "<i8": 8, "|u1": 1}
+var itemSizes = map[string]int{"<f4": 4, "<f8": 8, "<i4": 4, "<i8": 8, "|u1": 1, "|b1": 1}
 
 // largest is the most bytes that an array may have.
 const largest = 1 << 31
@@ -118,7 +118,8 @@ func readNPZ(file string) (arrays map[string]Array, settings string, err error) 
 		}
 	}
 	if !seen[settingsName] {
-		return nil, "", errors.New("the array settings is missing: expected the JSON that the comment of package trace describes")
+		return nil, "", errors.New("the array settings is missing: expected the JSON that the comment of package " +
+			"trace describes")
 	}
 	return arrays, settings, nil
 }
@@ -163,7 +164,8 @@ func readEntry(entry *zip.File) (*npy, error) {
 	if _, err := io.ReadFull(r, a.data); err != nil {
 		return nil, fmt.Errorf("reading %d bytes: %w", want, err)
 	}
-	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); n != 0 || err != nil { // to the end, where zip compares the checksum
+	// to the end, where zip compares the checksum
+	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); n != 0 || err != nil {
 		return nil, fmt.Errorf("found more than the %d bytes of shape %v of type %s (%w)", want, a.dims, a.kind, err)
 	}
 	return a, nil
@@ -172,7 +174,8 @@ func readEntry(entry *zip.File) (*npy, error) {
 // readHeader reads NumPy's format 1, 2 or 3 up to the elements.
 func readHeader(r io.Reader) (*npy, error) {
 	var start [8]byte
-	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:6]) != "\x93NUMPY" || start[6] < 1 || start[6] > 3 {
+	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:6]) != "\x93NUMPY" || start[6] < 1 ||
+		start[6] > 3 {
 		return nil, fmt.Errorf("expected an .npy array of version 1, 2 or 3, found the start %q", start)
 	}
 	length := make([]byte, 4)
@@ -197,7 +200,8 @@ func parseHeader(header []byte) (*npy, error) {
 	}
 	a := &npy{kind: string(kind[1]), fortran: string(order[1]) == "True"}
 	if itemSize(a.kind) == 0 {
-		return nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64 or uint8, little-endian; arrays of objects are pickles, which are never read", a.kind)
+		return nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or bool, "+
+			"little-endian; arrays of objects are pickles, which are never read", a.kind)
 	}
 	for _, d := range strings.FieldsFunc(string(dims[1]), func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.Atoi(d)
@@ -229,7 +233,8 @@ func itemSize(kind string) int {
 // text is a string of NumPy's or the bytes of one.
 func (a *npy) text() (string, error) {
 	unicode := strings.HasPrefix(a.kind, "<U")
-	if isText := unicode || strings.HasPrefix(a.kind, "|S"); isText != (len(a.dims) == 0) || !isText && (a.kind != "|u1" || len(a.dims) != 1) {
+	isText := unicode || strings.HasPrefix(a.kind, "|S")
+	if isText != (len(a.dims) == 0) || !isText && (a.kind != "|u1" || len(a.dims) != 1) {
 		return "", fmt.Errorf("found shape %v of type %s, expected one string or a vector of uint8", a.dims, a.kind)
 	}
 	if !unicode {
@@ -260,7 +265,7 @@ func (a *npy) array() (Array, error) {
 			out.Values[i] = float64(int32(binary.LittleEndian.Uint32(b)))
 		case "<i8":
 			out.Values[i] = float64(int64(binary.LittleEndian.Uint64(b)))
-		case "|u1":
+		case "|u1", "|b1":
 			out.Values[i] = float64(b[0])
 		}
 	}
@@ -319,7 +324,8 @@ func (a Array) encode() ([]byte, error) {
 	for _, d := range a.Dims {
 		dims += strconv.Itoa(d) + ", "
 	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", a.Type, strings.TrimSuffix(dims, " "))
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", a.Type,
+		strings.TrimSuffix(dims, " "))
 	const prefix = 10
 	header += strings.Repeat(" ", 63-(prefix+len(header))%64) + "\n"
 	out := bytes.NewBufferString("\x93NUMPY\x01\x00")
@@ -336,7 +342,7 @@ func (a Array) encode() ([]byte, error) {
 			b = binary.LittleEndian.AppendUint32(b, uint32(int32(x)))
 		case "<i8":
 			b = binary.LittleEndian.AppendUint64(b, uint64(int64(x)))
-		case "|u1":
+		case "|u1", "|b1":
 			b = append(b, byte(x))
 		default:
 			return nil, fmt.Errorf("found type %q, expected one of those that are read", a.Type)

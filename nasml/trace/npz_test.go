@@ -20,7 +20,8 @@ import (
 // format.
 func npyBytes(header string, data ...byte) string {
 	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	return "\x93NUMPY\x01\x00" + string(binary.LittleEndian.AppendUint16(nil, uint16(len(header)))) + header + string(data)
+	return "\x93NUMPY\x01\x00" + string(binary.LittleEndian.AppendUint16(nil, uint16(len(header)))) + header +
+		string(data)
 }
 
 // archive writes a zip of entries, which are name, content, name, content, ….
@@ -67,11 +68,13 @@ func TestOrdersTypesAndTexts(t *testing.T) {
 		}
 		return b
 	}
-	unicode := npyBytes("{'descr': '<U3', 'fortran_order': False, 'shape': (), }", '{', 0, 0, 0, 0xB8, 3, 0, 0, '}', 0, 0, 0)
+	unicode := npyBytes("{'descr': '<U3', 'fortran_order': False, 'shape': (), }", '{', 0, 0, 0, 0xB8, 3, 0, 0, '}', 0,
+		0, 0)
 	arrays, settings, err := readNPZ(archive(t, "settings.npy", unicode,
 		"c.npy", npyBytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", f4(1, 2, 3, 4, 5, 6)...),
 		"f.npy", npyBytes("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", f4(1, 4, 2, 5, 3, 6)...),
-		"i.npy", npyBytes("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF)))
+		"i.npy", npyBytes("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", 0xFE, 0xFF, 0xFF, 0xFF, 0xFF,
+			0xFF, 0xFF, 0xFF)))
 	require.NoError(t, err)
 	require.Equal(t, "{θ}", settings)
 	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, arrays["c"].Values)
@@ -132,6 +135,7 @@ func TestPermuted(t *testing.T) {
 		require.Equal(t, a, a.permuted(toForeign(dims)...).permuted(toOurs(dims)...))
 		kernel := a.permuted(3, 2, 0, 1) // [h, w, in, out] → [out, in, h, w]
 		o, i, h, w := dims[3]-1, dims[2]-1, dims[0]-1, dims[1]-1
-		require.Equal(t, a.Values[((h*dims[1]+w)*dims[2]+i)*dims[3]+o], kernel.Values[((o*dims[2]+i)*dims[0]+h)*dims[1]+w])
+		require.Equal(t, a.Values[((h*dims[1]+w)*dims[2]+i)*dims[3]+o],
+			kernel.Values[((o*dims[2]+i)*dims[0]+h)*dims[1]+w])
 	})
 }

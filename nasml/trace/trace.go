@@ -7,6 +7,9 @@
 // the same steps and compares. Any framework can write one; what it has to know
 // stands here, and nasml/bench/supernet_torch.py is a program that does.
 //
+// [Open] reads two formats more, in which the authors' own programs' steps on the
+// DARTS space stand, and their genotypes: [Authors], [Genotypes].
+//
 // # Arrays
 //
 // Floats are float32 or float64, labels int32, int64 or uint8, little-endian, in
@@ -23,7 +26,7 @@
 //	valid_images, valid_labels      the same for the architecture's pass
 //	noise/train      [|E|, |O|]     or [S, |E|, |O|]: Gumbel noise of the weights' pass, where the method samples
 //	noise/valid                     the same for the architecture's pass
-//	stats/PATH                      running statistics before the first step, where they are tracked; if missing, 0 and 1
+//	stats/PATH                      running statistics before the first step, where tracked; if missing, 0 and 1
 //
 // These are compared. At least one is there; a trace need not hold all:
 //
@@ -53,7 +56,8 @@
 //	cells/1/conv_a, conv_b          3×3 with stride 2, 3×3: ReLU, convolution, BN
 //	cells/1/downsample              1×1, after a 2×2 mean
 //	classifier/weight, classifier/bias
-//	BN/scale, BN/bias               BN is stem/bn, last/bn, cells/1/conv_a/bn, conv_b/bn, and, if affine, cells/0/2<-0/op/bn
+//	BN/scale, BN/bias               BN is stem/bn, last/bn, cells/1/conv_a/bn, conv_b/bn,
+//	                                and, if affine, cells/0/2<-0/op/bn
 //	BN/mean, BN/variance            as stats; of every BN
 //
 // # Settings
@@ -66,7 +70,7 @@
 //	 "image": 32, "classes": 10,
 //	 "affine": false,                    // BN in cells has scale and bias
 //	 "conv_bias": false,                 // convolutions in cells have a bias
-//	 "track_stats": false,               // BN keeps running statistics (training normalises by the batch all the same)
+//	 "track_stats": false,               // BN keeps running statistics (training normalises by the batch anyway)
 //	 "method": "darts",                  // see below
 //	 "order": "architecture-first",      // default; or "weights-first"
 //	 "hypergradient": "first-order",     // default; or "unrolled", "finite-difference" (package bilevel)
@@ -74,8 +78,10 @@
 //	 "learning_rate": 0.025,             // of the weights, the same in all steps: SGD as PyTorch's
 //	 "momentum": 0.9, "weight_decay": 5e-4, "nesterov": false,
 //	 "clip": 5,                          // largest norm of all weights' gradients; 0: any
-//	 "clip_covers": "weights",           // default; or "weights+architecture", with the norm of the architecture's last gradient plus that of loss
-//	 "unused": "zero",                   // weights of operations that were not sampled: "zero" gradient, as PyTorch before 2.0 and the default, or "skip" them
+//	 "clip_covers": "weights",           // default; or "weights+architecture", with the norm of the architecture's
+//	                                     // last gradient plus that of loss
+//	 "unused": "zero",                   // weights of operations that were not sampled: "zero" gradient, as PyTorch
+//	                                     // before 2.0 and the default, or "skip" them
 //	 "update": "adam",                   // of the architecture: "adam" or "sgd" on α; on θ a name of simplex.Updates
 //	 "arch_rate": 3e-4, "arch_beta1": 0.5, "arch_beta2": 0.999, "arch_epsilon": 1e-8,
 //	 "arch_weight_decay": 1e-3,          // L2, added to the gradient; of adam and sgd
@@ -135,131 +141,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
 )
-
-// Settings say what a trace's steps compute; the package comment says how.
-type Settings struct {
-	Source string `json:"source,omitempty"`
-
-	Space      string   `json:"space"`
-	Ops        []string `json:"ops"`
-	Channels   int      `json:"channels"`
-	Cells      int      `json:"cells"`
-	Image      int      `json:"image"`
-	Classes    int      `json:"classes"`
-	Affine     bool     `json:"affine"`
-	ConvBias   bool     `json:"conv_bias"`
-	TrackStats bool     `json:"track_stats"`
-
-	Method        string  `json:"method"`
-	Order         string  `json:"order"`
-	Hypergradient string  `json:"hypergradient"`
-	Steps         int     `json:"steps"`
-	LearningRate  float64 `json:"learning_rate"`
-	Momentum      float64 `json:"momentum"`
-	WeightDecay   float64 `json:"weight_decay"`
-	Nesterov      bool    `json:"nesterov"`
-	Clip          float64 `json:"clip"`
-	ClipCovers    string  `json:"clip_covers"`
-	Unused        string  `json:"unused"`
-
-	Update          string  `json:"update"`
-	ArchRate        float64 `json:"arch_rate"`
-	ArchBeta1       float64 `json:"arch_beta1"`
-	ArchBeta2       float64 `json:"arch_beta2"`
-	ArchEpsilon     float64 `json:"arch_epsilon"`
-	ArchWeightDecay float64 `json:"arch_weight_decay"`
-	Tau             float64 `json:"tau"`
-}
-
-// standard are the settings that a trace need not name.
-func standard() Settings {
-	return Settings{
-		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedZero,
-		Order: bilevel.ArchitectureFirst, Hypergradient: "first-order", ClipCovers: bilevel.ClipWeights,
-	}
-}
-
-// Values of Settings.Unused.
-const (
-	unusedZero = "zero"
-	unusedSkip = "skip"
-)
-
-// method is what tells the methods apart.
-type method struct {
-	parameter string // "alpha": a softmax makes it θ
-	sampled   bool
-}
-
-var methods = map[string]method{
-	"darts":      {"alpha", false},
-	"gaea-darts": {"theta", false},
-	"gdas":       {"alpha", true},
-	"gaea-gdas":  {"theta", true},
-}
-
-// hypergradients are those whose options a trace names.
-var hypergradients = []string{"first-order", "unrolled", "finite-difference"}
-
-// parse reads the JSON of a trace.
-func parse(text string) (Settings, error) {
-	s := standard()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return s, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of package trace: %w", text, err)
-	}
-	if s.Ops == nil {
-		s.Ops = supernet.Spaces[s.Space].Ops
-	}
-	return s, s.Check()
-}
-
-// Check returns all that makes no sense: the field, what it is, what it may be.
-func (s Settings) Check() error {
-	var errs []error
-	expect := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("settings: "+format, args...))
-		}
-	}
-	oneOf := func(name, value string, allowed ...string) {
-		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", name, value, strings.Join(allowed, ", "))
-	}
-	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
-	oneOf("method", s.Method, slices.Sorted(maps.Keys(methods))...)
-	oneOf("order", s.Order, bilevel.ArchitectureFirst, bilevel.WeightsFirst)
-	oneOf("hypergradient", s.Hypergradient, hypergradients...)
-	oneOf("clip_covers", s.ClipCovers, bilevel.ClipWeights, bilevel.ClipWeightsAndArchitecture)
-	oneOf("unused", s.Unused, unusedZero, unusedSkip)
-	if methods[s.Method].parameter == "theta" {
-		oneOf("update", s.Update, slices.Sorted(maps.Keys(simplex.Updates))...)
-	} else {
-		oneOf("update", s.Update, "adam", "sgd")
-	}
-	expect(s.Steps >= 1 && s.Channels >= 1 && s.Cells >= 1 && s.Classes >= 1, "steps is %d, channels %d, cells %d, classes %d, want at least 1", s.Steps, s.Channels, s.Cells, s.Classes)
-	expect(s.Image >= 4, "image is %d, want at least 4", s.Image)
-	expect(s.LearningRate > 0 && s.ArchRate > 0, "learning_rate is %v and arch_rate %v, want more than 0", s.LearningRate, s.ArchRate)
-	expect(s.Momentum >= 0 && s.WeightDecay >= 0 && s.Clip >= 0 && s.ArchWeightDecay >= 0, "momentum is %v, weight_decay %v, clip %v, arch_weight_decay %v, want at least 0", s.Momentum, s.WeightDecay, s.Clip, s.ArchWeightDecay)
-	expect(0 <= s.ArchBeta1 && s.ArchBeta1 < 1 && 0 <= s.ArchBeta2 && s.ArchBeta2 < 1 && s.ArchEpsilon > 0, "arch_beta1 is %v, arch_beta2 %v, arch_epsilon %v, want 0 ≤ β < 1 and ε > 0", s.ArchBeta1, s.ArchBeta2, s.ArchEpsilon)
-	expect(s.Tau > 0, "tau is %v, want more than 0", s.Tau)
-	expect(!s.TrackStats || s.Hypergradient == "first-order", "track_stats with hypergradient %q: which of its passes move the running statistics is not agreed on", s.Hypergradient)
-	return firstFew(errs)
-}
-
-// net is the supernet of the settings.
-func (s Settings) net() (*supernet.Net, error) {
-	space := supernet.Spaces[s.Space]
-	space.Ops = s.Ops
-	return supernet.New(supernet.Config{
-		Space: space, Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: s.Classes,
-		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats,
-	})
-}
 
 // Trace is the content of a file that has passed [Trace.Check].
 type Trace struct {
@@ -392,11 +275,13 @@ func (w wanted) check(name string, arrays map[string]Array) error {
 	}
 	isLabel := w.classes > 0
 	if isFloat := strings.HasPrefix(a.Type, "<f"); isFloat == isLabel {
-		return fmt.Errorf("%s: found elements of type %s, expected %s", name, a.Type, map[bool]string{true: "integers", false: "floats"}[isLabel])
+		return fmt.Errorf("%s: found elements of type %s, expected %s", name, a.Type,
+			map[bool]string{true: "integers", false: "floats"}[isLabel])
 	}
 	for i, x := range a.Values {
 		if math.IsNaN(x) || math.IsInf(x, 0) || isLabel && (x < 0 || x >= float64(w.classes)) {
-			return fmt.Errorf("%s: element %d is %v, expected a finite number, and of labels one from 0 to classes−1", name, i, x)
+			return fmt.Errorf("%s: element %d is %v, expected a finite number, and of labels one from 0 to classes−1",
+				name, i, x)
 		}
 	}
 	return nil
@@ -474,7 +359,8 @@ func (s Settings) split(name string) (step int, plain string, err error) {
 	number, plain, _ := strings.Cut(rest, "/")
 	step, err = strconv.Atoi(number)
 	if err != nil || step < 1 || step > s.Steps || strconv.Itoa(step) != number {
-		return 0, "", fmt.Errorf("%s: found step %q, expected a number from 1 to %d as the settings say", name, number, s.Steps)
+		return 0, "", fmt.Errorf("%s: found step %q, expected a number from 1 to %d as the settings say", name, number,
+			s.Steps)
 	}
 	return step, plain, nil
 }

@@ -83,7 +83,8 @@ func TestWrongOptimizersDiffer(t *testing.T) {
 	names := wrong(t, trace)
 	require.Contains(t, names, "after/weights/stem/bn/scale")
 	require.Contains(t, names, "after/alpha")
-	require.False(t, slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "grad/") }), "gradients are before L2: %v", names)
+	require.False(t, slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "grad/") }),
+		"gradients are before L2: %v", names)
 }
 
 func TestOperationsInAnotherOrderDiffer(t *testing.T) {
@@ -129,7 +130,8 @@ func TestUnusedWeights(t *testing.T) {
 		before := start.Arrays[strings.TrimPrefix(name, "after/")]
 		path := strings.TrimPrefix(name, "after/weights/")
 		gradient := after[unusedZero]["grad/"+path]
-		if path == name || !strings.Contains(path, "<-") || farthest(gradient.Values, make([]float64, len(gradient.Values))) > 0 {
+		if path == name || !strings.Contains(path, "<-") ||
+			farthest(gradient.Values, make([]float64, len(gradient.Values))) > 0 {
 			require.Equal(t, after[unusedZero][name], a, name)
 			continue
 		}
@@ -210,30 +212,45 @@ func TestWrongContent(t *testing.T) {
 	drop := func(name string) func(*Trace) { return func(t *Trace) { delete(t.Arrays, name) } }
 	change := func(f func(*Settings)) func(*Trace) { return func(t *Trace) { f(&t.Settings) } }
 	for want, spoil := range map[string]func(*Trace){
-		"weights/stem/conv is missing: expected shape [2 3 3 3]":                 drop("weights/stem/conv"),
-		"alpha is missing: expected shape [6 5]":                                 drop("alpha"),
-		"train_images is missing":                                                drop("train_images"),
-		"valid_labels is missing: expected shape [4]":                            drop("valid_labels"),
-		"grad/stem/conv: found shape [54], expected [2 3 3 3]":                   set("grad/stem/conv", Float32(make([]float32, 54), 54)),
-		"train_labels: found shape [3], expected [4] or [1 4]":                   set("train_labels", Int32(make([]int32, 3), 3)),
-		"train_labels: found elements of type <f4, expected integers":            set("train_labels", Float32(make([]float32, 4), 4)),
-		"train_labels: element 0 is 10, expected":                                set("train_labels", Int32([]int32{10, 0, 0, 0}, 4)),
-		"alpha: found elements of type <i4, expected floats":                     set("alpha", Int32(make([]int32, 30), 6, 5)),
-		"loss: element 0 is NaN, expected a finite number":                       set("loss", Float32([]float32{float32(math.NaN())})),
-		"theta: no array is called this":                                         set("theta", Float32(make([]float32, 30), 6, 5)),
-		"noise/train: no array is called this":                                   set("noise/train", Float32(make([]float32, 30), 6, 5)),
-		"grad/stem/cnv: no array is called this":                                 set("grad/stem/cnv", Float32(make([]float32, 1))),
-		`steps/2/loss: found step "2", expected a number from 1 to 1`:            set("steps/2/loss", Float32(make([]float32, 1))),
-		`steps/01/loss: found step "01"`:                                         set("steps/01/loss", Float32(make([]float32, 1))),
-		"train_images: found shape [1 4 3 8 8], expected [4 3 16 16] or [1 4 3 ": change(func(s *Settings) { s.Image = 16 }),
-		"image is 2, want at least 4":                                            change(func(s *Settings) { s.Image = 2 }),
-		"image size 10":                                                          change(func(s *Settings) { s.Image = 10 }),
-		`method is "dart", want one of darts, gaea-darts`:                        change(func(s *Settings) { s.Method = "dart" }),
-		`update is "eg", want one of adam, sgd`:                                  change(func(s *Settings) { s.Update = "eg" }),
-		"learning_rate is 0":                                                     change(func(s *Settings) { s.LearningRate = 0 }),
-		`operation "max_pool" is unknown`:                                        change(func(s *Settings) { s.Ops[0] = "max_pool" }),
-		"track_stats with hypergradient":                                         change(func(s *Settings) { s.TrackStats, s.Hypergradient = true, "unrolled" }),
-		"and ":                                                                   change(func(s *Settings) { s.Affine = true }),
+		"weights/stem/conv is missing: expected shape [2 3 3 3]": drop("weights/stem/conv"),
+		"alpha is missing: expected shape [6 5]":                 drop("alpha"),
+		"train_images is missing":                                drop("train_images"),
+		"valid_labels is missing: expected shape [4]":            drop("valid_labels"),
+		"grad/stem/conv: found shape [54], expected [2 3 3 3]": set("grad/stem/conv",
+			Float32(make([]float32, 54), 54)),
+		"train_labels: found shape [3], expected [4] or [1 4]": set("train_labels",
+			Int32(make([]int32, 3), 3)),
+		"train_labels: found elements of type <f4, expected integers": set("train_labels",
+			Float32(make([]float32, 4), 4)),
+		"train_labels: element 0 is 10, expected": set("train_labels",
+			Int32([]int32{10, 0, 0, 0}, 4)),
+		"alpha: found elements of type <i4, expected floats": set("alpha",
+			Int32(make([]int32, 30), 6, 5)),
+		"loss: element 0 is NaN, expected a finite number": set("loss",
+			Float32([]float32{float32(math.NaN())})),
+		"theta: no array is called this": set("theta",
+			Float32(make([]float32, 30), 6, 5)),
+		"noise/train: no array is called this": set("noise/train",
+			Float32(make([]float32, 30), 6, 5)),
+		"grad/stem/cnv: no array is called this": set("grad/stem/cnv",
+			Float32(make([]float32, 1))),
+		`steps/2/loss: found step "2", expected a number from 1 to 1`: set("steps/2/loss",
+			Float32(make([]float32, 1))),
+		`steps/01/loss: found step "01"`: set("steps/01/loss",
+			Float32(make([]float32, 1))),
+		"train_images: found shape [1 4 3 8 8], expected [4 3 16 16] or [1 4 3 ": change(
+			func(s *Settings) { s.Image = 16 }),
+
+		"image is 2, want at least 4":                     change(func(s *Settings) { s.Image = 2 }),
+		"image size 10":                                   change(func(s *Settings) { s.Image = 10 }),
+		`method is "dart", want one of darts, gaea-darts`: change(func(s *Settings) { s.Method = "dart" }),
+		`update is "eg", want one of adam, sgd`:           change(func(s *Settings) { s.Update = "eg" }),
+		"learning_rate is 0":                              change(func(s *Settings) { s.LearningRate = 0 }),
+		`operation "max_pool" is unknown`:                 change(func(s *Settings) { s.Ops[0] = "max_pool" }),
+		"track_stats with hypergradient": change(func(s *Settings) {
+			s.TrackStats, s.Hypergradient = true, "unrolled"
+		}),
+		"and ": change(func(s *Settings) { s.Affine = true }),
 	} {
 		trace := darts(t)
 		spoil(trace)
@@ -243,7 +260,8 @@ func TestWrongContent(t *testing.T) {
 }
 
 func TestSettingsFromJSON(t *testing.T) {
-	least := `{"channels": 2, "cells": 1, "image": 8, "classes": 10, "method": "darts", "learning_rate": 0.1, "update": "sgd", "arch_rate": 0.1`
+	least := `{"channels": 2, "cells": 1, "image": 8, "classes": 10, "method": "darts", ` +
+		`"learning_rate": 0.1, "update": "sgd", "arch_rate": 0.1`
 	s, err := parse(least + "}")
 	require.NoError(t, err)
 	require.Equal(t, "nasbench201", s.Space)

@@ -17,8 +17,8 @@ import (
 type benchCmd struct {
 	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
 	Quick bool   `help:"A small benchmark that only shows that everything works."`
-	Only  string `enum:"figure2,supernet,features,ridge,svm,text,all" default:"all" help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all."`
-	JSON  bool   `name:"json" help:"Print one JSON object a case, each on a line."`
+	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,features,ridge,svm,text,all" default:"all"`
+	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
 }
 
 // Run times the figures' arithmetic. Where the peers cannot be installed, it
@@ -123,8 +123,9 @@ func setupPeers(ctx context.Context, c console) (python string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = s.bring(ctx, c, []step{s.venvStep("venv-peers",
-		"JAX, PyTorch and scikit-learn into .nasml/venv-peers (several minutes, downloads 3 GB, takes 6 GB on the disk)", bench.Requirements, 11, 7000)})
+	const what = "JAX, PyTorch and scikit-learn into .nasml/venv-peers (several minutes, downloads 3 GB, takes " +
+		"6 GB on the disk)"
+	err = s.bring(ctx, c, []step{s.venvStep("venv-peers", what, bench.Requirements, 11, 7000)})
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}

@@ -76,7 +76,8 @@ func TestBrowser(t *testing.T) {
 func drive(t *testing.T, s *site, browser, script, address string, seen any) string {
 	t.Helper()
 	screenshot := s.path("test", strings.TrimSuffix(script, ".py")+".png")
-	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), filepath.Join("testdata", script), browser, address, screenshot)
+	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), filepath.Join("testdata", script), browser,
+		address, screenshot)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	require.NoError(t, err, "the browser's script failed")
@@ -95,7 +96,9 @@ func startLab(t *testing.T, s *site, folder string) func(notebook string) string
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serveLab(ctx, console{t.Output(), t.Output()}, folder, netip.AddrPortFrom(localhost, uint16(port)), "--no-browser", "--expose-app-in-browser")
+		address := netip.AddrPortFrom(localhost, uint16(port))
+		ended <- s.serveLab(ctx, console{t.Output(), t.Output()}, folder, address,
+			"--no-browser", "--expose-app-in-browser")
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -104,7 +107,12 @@ func startLab(t *testing.T, s *site, folder string) func(notebook string) string
 	for range 600 {
 		if token, ok := labToken(t, s, port); ok {
 			return func(notebook string) string { // reset: without the notebooks that were open before
-				return fmt.Sprintf("http://127.0.0.1:%d/lab/tree/%s?reset&token=%s", port, notebook, url.QueryEscape(token))
+				return fmt.Sprintf(
+					"http://127.0.0.1:%d/lab/tree/%s?reset&token=%s",
+					port,
+					notebook,
+					url.QueryEscape(token),
+				)
 			}
 		}
 		select {

@@ -21,16 +21,12 @@ import (
 
 // part computes or looks at a part of a figure's trials. What the figure makes
 // of trials that are elsewhere is worth nothing, be it an error or a panic.
-func (v *runCmd) part(ctx context.Context, e catalog.Entry, p *runs.Part) (sum runs.PartSummary, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-		if sum = p.Summary(); sum.Elsewhere > 0 {
-			err = p.Err()
-		}
-	}()
-	_, err = e.Run(runs.WithPart(ctx, p), v.Scale, v.Set)
+func (v *runCmd) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.PartSummary, error) {
+	err := e.RunPart(ctx, p, v.Scale, v.Set)
+	sum := p.Summary()
+	if sum.Elsewhere > 0 {
+		err = p.Err()
+	}
 	return sum, err
 }
 
@@ -106,7 +102,8 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 			}
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left())
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n",
+			s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left())
 		for _, key := range slices.Sorted(maps.Keys(sum.Failures)) {
 			why = append(why, fmt.Sprintf("failed %s: %s", key[:12], sum.Failures[key]))
 		}
@@ -167,7 +164,9 @@ func (b batch) check() error {
 		return err
 	}
 	if b.Array < 1 || b.Cpus < 1 || b.Gpus < 0 {
-		return usageError{fmt.Errorf("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus, b.Gpus)}
+		return usageError{
+			fmt.Errorf("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus, b.Gpus),
+		}
 	}
 	return nil
 }
@@ -190,7 +189,7 @@ func (b batch) name() string {
 type slurmCmd struct {
 	batch
 	Partition string `help:"Partition." placeholder:"NAME"`
-	Dir       string `help:"Folder for the program, the script and the logs; all nodes must see it." default:"slurm" type:"path" placeholder:"DIR"`
+	Dir       string `help:"Folder for the program, the script and the logs; all nodes must see it." placeholder:"DIR" default:"slurm" type:"path"`
 	Submit    bool   `help:"Hand the script to sbatch."`
 }
 
@@ -252,7 +251,8 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 	}
 	var script bytes.Buffer
 	err = slurmScript.Execute(&script, map[string]any{
-		"Name": v.name(), "Array": v.Array, "Cpus": v.Cpus, "Time": v.Time, "Mem": v.Mem, "Gpus": v.Gpus, "Partition": v.Partition,
+		"Name": v.name(), "Array": v.Array, "Cpus": v.Cpus, "Time": v.Time, "Mem": v.Mem,
+		"Gpus": v.Gpus, "Partition": v.Partition,
 		"Dir": dir, "Root": s.Root, "Program": program, "Args": v.args(), "Store": store, "Env": environment(s, store),
 	})
 	if err != nil {
@@ -264,7 +264,8 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 	}
 	_, _ = fmt.Fprintln(c.Out, file)
 	if !v.Submit {
-		c.logf("submit it with `sbatch %s`; `go tool nasml status %s --scale %s` shows how far it is", file, strings.Join(v.ID, " "), v.Scale)
+		c.logf("submit it with `sbatch %s`; `go tool nasml status %s --scale %s` shows how far it is",
+			file, strings.Join(v.ID, " "), v.Scale)
 		return nil
 	}
 	return submit(ctx, c, file)
@@ -325,7 +326,8 @@ func environment(s *site, store string) []string {
 
 // quote makes one word of a shell of a text.
 func quote(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-") == "" {
+	if text != "" &&
+		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-") == "" {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -14,18 +15,56 @@ import (
 )
 
 type dataCmd struct {
-	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100; or nasbench201, with --from. Without any: list all."`
-	From string   `help:"Take the files from this folder instead of the network; they are checked and copied. For nasbench201: the folder that has NATS-tss-…-simple, NAS-Bench-201-….pth or both, of which the table is made." placeholder:"DIR"`
+	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100; or nasbench101 or nasbench201, with --from. Without any: list all."`
+	From string   `help:"Take the files from this folder instead of the network; they are checked and copied. For nasbench201: the folder that has NATS-tss-…-simple, NAS-Bench-201-….pth or both, of which the table is made; for nasbench101: the one that has nasbench_full.tfrecord or nasbench_only108.tfrecord." placeholder:"DIR"`
 }
 
-// nasbench201 is the name by which the table of NAS-Bench-201 is made: it is no
-// set of images.
-const nasbench201 = "nasbench201"
+// table is the table of a benchmark: no set of images, and not downloaded but
+// made of its authors' files.
+type table struct {
+	file    string // that is made
+	authors string // what it is made of
+	make    func(ctx context.Context, c console, from string, advance func(path string, done, total int64)) error
+	load    func() error
+}
+
+// tables are the tables by name.
+var tables = map[string]table{
+	"nasbench101": {
+		"nasbench/nasbench101.csv.gz", "nasbench_full.tfrecord or nasbench_only108.tfrecord", makeNASBench101,
+		func() error { _, err := data.LoadNASBench101(""); return err },
+	},
+	"nasbench201": {
+		"nasbench/nasbench201.csv.gz", "NATS-tss-…-simple, NAS-Bench-201-….pth or both",
+		func(ctx context.Context, _ console, from string, advance func(path string, done, total int64)) error {
+			return data.ImportNASBench201(ctx, from, advance)
+		},
+		func() error { _, err := data.LoadNASBench201(""); return err },
+	},
+}
+
+// makeNASBench101 says how much of the benchmark the table has: a part of it
+// is a table, too.
+func makeNASBench101(ctx context.Context, c console, from string, advance func(path string, done, total int64)) error {
+	made, err := data.ImportNASBench101(ctx, from, advance)
+	if err != nil {
+		return err
+	}
+	c.logf(
+		"nasbench101: %d of the benchmark's %d cells, trainings of %v epochs",
+		made.Len(),
+		data.Cells101,
+		made.Epochs(),
+	)
+	return nil
+}
 
 // Run lists, takes over or downloads data sets.
 func (v *dataCmd) Run(ctx context.Context, c console) error {
-	if slices.Contains(v.Name, nasbench201) {
-		return v.makeTable(ctx, c)
+	for _, name := range v.Name {
+		if _, ok := tables[name]; ok {
+			return v.makeTable(ctx, c, name)
+		}
 	}
 	names, err := v.names()
 	if err != nil {
@@ -46,17 +85,23 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 	return listData(c, names)
 }
 
-// makeTable makes the table of NAS-Bench-201 of its authors' files, and lists
-// all.
-func (v *dataCmd) makeTable(ctx context.Context, c console) error {
+// makeTable makes a table of its authors' files, and lists all.
+func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
+	t := tables[name]
 	switch {
 	case len(v.Name) > 1:
-		return usageError{fmt.Errorf("found %v, expected %s alone: it is not downloaded but made", v.Name, nasbench201)}
+		return usageError{fmt.Errorf("found %v, expected %s alone: it is not downloaded but made", v.Name, name)}
 	case v.From == "":
-		return usageError{fmt.Errorf("%s has no address to download it from, expected --from DIR with its authors' NATS-tss-…-simple, NAS-Bench-201-….pth or both", nasbench201)}
+		return usageError{
+			fmt.Errorf(
+				"%s has no address to download it from, expected --from DIR with its authors' %s",
+				name,
+				t.authors,
+			),
+		}
 	}
 	bar := progress{c: c}
-	err := data.ImportNASBench201(ctx, v.From, bar.set)
+	err := t.make(ctx, c, v.From, bar.set)
 	bar.finish()
 	if err != nil {
 		return err
@@ -97,8 +142,17 @@ func (p *progress) set(what string, done, total int64) {
 	if p.bar == nil || what != p.what {
 		p.finish()
 		p.what = what
-		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.c.Err), progressbar.OptionSetVisibility(isTerminal(p.c.Err)),
-			progressbar.OptionShowBytes(p.bytes), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription(filepath.Base(what)), progressbar.OptionClearOnFinish())
+		p.bar = progressbar.NewOptions64(
+			total,
+			progressbar.OptionSetWriter(p.c.Err),
+			progressbar.OptionSetVisibility(isTerminal(p.c.Err)),
+			progressbar.OptionShowBytes(
+				p.bytes,
+			),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetDescription(filepath.Base(what)),
+			progressbar.OptionClearOnFinish(),
+		)
 	}
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
@@ -121,15 +175,15 @@ func listData(c console, names []data.Name) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(c.Out, "data in %s\n", dir)
-	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "SET\tFILE\tSIZE\tSTATE")
+	out := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(out, "SET\tFILE\tSIZE\tSTATE")
 	var broken []error
 	for _, f := range files {
 		size := "?"
 		if f.File.Size > 0 {
 			size = fmt.Sprintf("%.2f MB", float64(f.File.Size)/1e6)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.Name, f.File.Path, size, f.State)
+		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", f.Name, f.File.Path, size, f.State)
 		switch f.State {
 		case data.Broken:
 			broken = append(broken, f.Problem)
@@ -138,22 +192,23 @@ func listData(c console, names []data.Name) error {
 		}
 	}
 	if len(names) == 0 {
-		state, err := tableState()
-		_, _ = fmt.Fprintf(table, "%s\tnasbench/nasbench201.csv.gz\t?\t%s\n", nasbench, state)
-		broken = append(broken, err)
+		for _, name := range slices.Sorted(maps.Keys(tables)) {
+			state, err := tableState(tables[name].load())
+			_, _ = fmt.Fprintf(out, "%s\t%s\t?\t%s\n", name, tables[name].file, state)
+			broken = append(broken, err)
+		}
 	}
-	return errors.Join(append([]error{table.Flush()}, broken...)...)
+	return errors.Join(append([]error{out.Flush()}, broken...)...)
 }
 
-// tableState is the state of the table of NAS-Bench-201, which no publisher
-// has as this file, with what is wrong where it is broken.
-func tableState() (data.State, error) {
-	switch _, err := data.LoadNASBench201(""); {
+// tableState is the state of a table by the error of loading it, with what is
+// wrong where it is broken.
+func tableState(err error) (data.State, error) {
+	switch {
 	case err == nil:
 		return data.Present, nil
 	case errors.Is(err, data.ErrMissing):
 		return data.Missing, nil
-	default:
-		return data.Broken, err
 	}
+	return data.Broken, err
 }

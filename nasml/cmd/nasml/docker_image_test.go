@@ -84,7 +84,14 @@ func (e *engine) buildah(args ...string) *exec.Cmd {
 }
 
 func (e *engine) folders() []string {
-	return []string{"--storage-driver", e.driver, "--root", filepath.Join(e.dir, "storage"), "--runroot", filepath.Join(e.dir, "run")}
+	return []string{
+		"--storage-driver",
+		e.driver,
+		"--root",
+		filepath.Join(e.dir, "storage"),
+		"--runroot",
+		filepath.Join(e.dir, "run"),
+	}
 }
 
 func (e *engine) program(name string, args ...string) *exec.Cmd {
@@ -122,8 +129,22 @@ func (e *engine) makeBase(t *testing.T) {
 func (e *engine) build(t *testing.T, target string) {
 	root, err := findRoot()
 	require.NoError(t, err)
-	args := []string{"build", "--layers", "--target", target, "--tag", "nasml:" + target, "--file", filepath.Join(root, "docker", "Dockerfile"),
-		"--build-arg", "BASE=" + e.base, "--build-arg", "UID=4321", "--build-arg", "GID=4322"}
+	args := []string{
+		"build",
+		"--layers",
+		"--target",
+		target,
+		"--tag",
+		"nasml:" + target,
+		"--file",
+		filepath.Join(root, "docker", "Dockerfile"),
+		"--build-arg",
+		"BASE=" + e.base,
+		"--build-arg",
+		"UID=4321",
+		"--build-arg",
+		"GID=4322",
+	}
 	for _, name := range []string{"GOPROXY", "PIP_INDEX_URL"} {
 		if value := os.Getenv(name); value != "" {
 			args = append(args, "--build-arg", name+"="+value)
@@ -160,7 +181,12 @@ type container struct {
 
 // container makes one with nothing from outside.
 func (e *engine) container(t *testing.T, image string, user int) *container {
-	return &container{engine: e, name: must(t, e.buildah("from", image)), user: user, marker: "NASML_TEST_CONTAINER=" + filepath.Base(e.dir)}
+	return &container{
+		engine: e,
+		name:   must(t, e.buildah("from", image)),
+		user:   user,
+		marker: "NASML_TEST_CONTAINER=" + filepath.Base(e.dir),
+	}
 }
 
 // mount gives it a copy of the checkout, a store, and the data read-only.
@@ -244,10 +270,23 @@ func TestImage(t *testing.T) {
 // imageContents looks at the image itself, as its own user.
 func imageContents(t *testing.T, e *engine) {
 	look := e.container(t, "nasml:cpu", 4321)
-	require.Equal(t, "4321 4322 nasml", look.sh(t, `stat -c '%u %g %U' /lab/notebooks`), "the ids of the build's arguments")
+	require.Equal(
+		t,
+		"4321 4322 nasml",
+		look.sh(t, `stat -c '%u %g %U' /lab/notebooks`),
+		"the ids of the build's arguments",
+	)
 	require.Empty(t, look.sh(t, `find /lab -name '.*' -o -name figures -o -name docker`), "history, settings, results")
-	require.Empty(t, look.sh(t, `for p in curl unzip git make g++ cmake; do command -v $p; done; ls /var/lib/apt/lists`), "what only a build needs")
-	require.Empty(t, look.sh(t, `find "$GOCACHE" ! -newermt 2037-01-01 -type f ! -name trim.txt | head -n 3`), "the go command would throw it away after five days")
+	require.Empty(
+		t,
+		look.sh(t, `for p in curl unzip git make g++ cmake; do command -v $p; done; ls /var/lib/apt/lists`),
+		"what only a build needs",
+	)
+	require.Empty(
+		t,
+		look.sh(t, `find "$GOCACHE" ! -newermt 2037-01-01 -type f ! -name trim.txt | head -n 3`),
+		"the go command would throw it away after five days",
+	)
 	require.NotEmpty(t, look.sh(t, `find "$GOCACHE" -name '*-d' | head -n 3`))
 	version := look.sh(t, "go version")
 	require.Contains(t, version, "go"+readDockerfile(t).arguments["GO_VERSION"]+" linux/")
@@ -301,9 +340,16 @@ type lab struct {
 // serve starts the image's own command and waits until it answers.
 func (c *container) serve(t *testing.T, command []string, settings ...string) *lab {
 	const port = "8899"
-	l := &lab{container: c, beside: c.container(t, "nasml:cpu", c.user), address: "http://" + containerAddress + ":" + port, ended: make(chan error, 1)}
+	l := &lab{
+		container: c,
+		beside:    c.container(t, "nasml:cpu", c.user),
+		address:   "http://" + containerAddress + ":" + port,
+		ended:     make(chan error, 1),
+	}
 	cmd := c.command(append(settings, "NASML_PORT="+port), command...)
-	log, err := os.Create(filepath.Join(c.dir, "lab.log")) // a file, which does not keep Wait until all that write to it have ended
+	log, err := os.Create(
+		filepath.Join(c.dir, "lab.log"),
+	) // a file, which does not keep Wait until all that write to it have ended
 	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
 	begin := time.Now()
@@ -317,7 +363,13 @@ func (c *container) serve(t *testing.T, command []string, settings ...string) *l
 			t.Log(l.output(t))
 		}
 	})
-	require.Eventually(t, func() bool { return l.ask("GET", "/api", "") == http.StatusOK }, 3*time.Minute, 100*time.Millisecond, "JupyterLab does not come up")
+	require.Eventually(
+		t,
+		func() bool { return l.ask("GET", "/api", "") == http.StatusOK },
+		3*time.Minute,
+		100*time.Millisecond,
+		"JupyterLab does not come up",
+	)
 	t.Logf("JupyterLab answers %.1f s after its start", time.Since(begin).Seconds())
 	return l
 }
@@ -336,7 +388,8 @@ except e.HTTPError as answer:
 // ask returns the status of a path's answer, 0 where there is none. The body is
 // that of a POST.
 func (l *lab) ask(method, path, token string, body ...string) int {
-	out, err := l.beside.command(nil, "python3", "-c", asking, method, l.address+path, token, strings.Join(body, "")).Output()
+	out, err := l.beside.command(nil, "python3", "-c", asking, method, l.address+path, token, strings.Join(body, "")).
+		Output()
 	if err != nil {
 		return 0
 	}
@@ -420,8 +473,24 @@ func imageCUDA(t *testing.T, e *engine) {
 	require.Equal(t, "nasml", config.User)
 	require.Contains(t, config.Env, "GOMLX_BACKEND=xla:cuda")
 	c := e.container(t, "nasml:cuda", 2345)
-	out, err := c.command(nil, append(config.Entrypoint, "run", "oymak2021/figure2", "--set", "Panels=a", "--set", "Widths=64",
-		"--set", "Data=synthetic", "--set", "Examples=500", "--set", "Epochs=1", "--out", "/tmp/figures")...).CombinedOutput()
+	out, err := c.command(nil, append(
+		config.Entrypoint,
+		"run",
+		"oymak2021/figure2",
+		"--set",
+		"Panels=a",
+		"--set",
+		"Widths=64",
+		"--set",
+		"Data=synthetic",
+		"--set",
+		"Examples=500",
+		"--set",
+		"Epochs=1",
+		"--out",
+		"/tmp/figures",
+	)...).
+		CombinedOutput()
 	require.Error(t, err, "there is no GPU in this container, and the processor must not be taken in silence")
 	require.Contains(t, string(out), "No visible GPU devices")
 }

@@ -62,7 +62,12 @@ func TestDockerfilePinsWhatItTakes(t *testing.T) {
 	require.Regexp(t, `^debian:[a-z]+-\d{8}-slim@sha256:[0-9a-f]{64}$`, d.arguments["BASE"])
 	require.Regexp(t, `^[0-9a-f]{64}$`, d.arguments["GO_SHA256_AMD64"])
 	require.Regexp(t, `^[0-9a-f]{64}$`, d.arguments["GO_SHA256_ARM64"])
-	require.Contains(t, dockerText(t, "../go.mod"), "\ngo "+d.arguments["GO_VERSION"]+"\n", "the image has the Go of go.mod")
+	require.Contains(
+		t,
+		dockerText(t, "../go.mod"),
+		"\ngo "+d.arguments["GO_VERSION"]+"\n",
+		"the image has the Go of go.mod",
+	)
 	require.Equal(t, "nasml", d.users["cpu"])
 	require.Equal(t, "nasml", d.users["cuda"])
 	for _, word := range []string{"TOKEN", "PIP_", "GOPROXY", "PROXY="} {
@@ -77,8 +82,12 @@ func TestDockerignoreNamesWhatGoesIn(t *testing.T) {
 			rules = append(rules, line)
 		}
 	}
-	require.Equal(t, []string{"*", "!go.mod", "!go.sum", "!LICENSE", "!nasml", "!notebooks", "!plots", "**/.*", "**/figures"}, rules,
-		"nothing but what is named, and the hidden files last")
+	require.Equal(
+		t,
+		[]string{"*", "!go.mod", "!go.sum", "!LICENSE", "!nasml", "!notebooks", "!plots", "**/.*", "**/figures"},
+		rules,
+		"nothing but what is named, and the hidden files last",
+	)
 }
 
 // composeService is what the tests ask of a service of docker/compose.yaml.
@@ -116,7 +125,15 @@ func TestComposeIsForThisMachineOnly(t *testing.T) {
 		}
 		require.Equal(t, "${JUPYTER_TOKEN:-}", s.Environment["JUPYTER_TOKEN"], "no token of its own")
 		require.Equal(t, "${NASML_UID:-1000}:${NASML_GID:-1000}", s.User)
-		require.Equal(t, []string{"..:/lab", "${NASML_DATA_VOLUME:-data}:/data:${NASML_DATA_MODE:-rw}", "${NASML_STORE_VOLUME:-store}:/store"}, s.Volumes)
+		require.Equal(
+			t,
+			[]string{
+				"..:/lab",
+				"${NASML_DATA_VOLUME:-data}:/data:${NASML_DATA_MODE:-rw}",
+				"${NASML_STORE_VOLUME:-store}:/store",
+			},
+			s.Volumes,
+		)
 	}
 	require.Empty(t, file.Services["cpu"].Deploy.Resources.Reservations.Devices)
 	devices := file.Services["cuda"].Deploy.Resources.Reservations.Devices

@@ -148,7 +148,8 @@ func (e *commandError) Error() string {
 }
 
 // room says what the set-up takes, for a message about a full disk.
-const room = "the set-up takes about 1 GB in .nasml, 2 GB in Go's caches (go env GOCACHE GOMODCACHE) and 0.5 GB in pip's cache and the temporary folder"
+const room = "the set-up takes about 1 GB in .nasml, 2 GB in Go's caches (go env GOCACHE GOMODCACHE) and 0.5 GB in " +
+	"pip's cache and the temporary folder"
 
 // diagnoses are the failures that a user can mend, each known by what pip, go
 // or the C compiler print about it. The first that matches is taken.
@@ -159,16 +160,23 @@ var diagnoses = []struct {
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`),
 		"the disk is full (%s): " + room + "; make room and run the command again"},
 	{regexp.MustCompile(`DO NOT MATCH THE HASHES`),
-		"a downloaded package is not the pinned one (%s): run `.nasml/venv/bin/python -m pip cache purge` and the command again; if it stays so, the package index is not to be trusted"},
-	{regexp.MustCompile(`(?i)failed to establish a new connection|name resolution|network is unreachable|no such host|connection refused|connection timed out|ProxyError|read timed out|i/o timeout|ConnectionResetError|Max retries exceeded`),
-		"no network (%s): the set-up downloads packages from PyPI and Go's module proxy; connect, or set HTTPS_PROXY, PIP_INDEX_URL or GOPROXY, and run the command again"},
+		"a downloaded package is not the pinned one (%s): run `.nasml/venv/bin/python -m pip cache purge` and the " +
+			"command again; if it stays so, the package index is not to be trusted"},
+	{regexp.MustCompile(`(?i)failed to establish a new connection|name resolution|network is unreachable|` +
+		`no such host|connection refused|connection timed out|ProxyError|read timed out|i/o timeout|` +
+		`ConnectionResetError|Max retries exceeded`),
+		"no network (%s): the set-up downloads packages from PyPI and Go's module proxy; connect, or set " +
+			"HTTPS_PROXY, PIP_INDEX_URL or GOPROXY, and run the command again"},
 	{regexp.MustCompile(`(?i)CERTIFICATE_VERIFY_FAILED|certificate signed by unknown authority`),
-		"a server's certificate is not known here (%s): set PIP_CERT and SSL_CERT_FILE to your network's certificates and run the command again"},
+		"a server's certificate is not known here (%s): set PIP_CERT and SSL_CERT_FILE to your network's " +
+			"certificates and run the command again"},
 	{regexp.MustCompile(`(?i)ensurepip is not|No module named '?(venv|ensurepip)`), noVenv + " (%s)"},
 	{regexp.MustCompile(`(?i)no matching distribution found.*|is not a supported wheel.*`),
-		"a package has no build for this Python or machine (%s): the set-up is tried with CPython 3.10 to 3.13 on Linux with glibc"},
+		"a package has no build for this Python or machine (%s): the set-up is tried with CPython 3.10 to 3.13 on " +
+			"Linux with glibc"},
 	{regexp.MustCompile(`(?i)C compiler .* not found|stdlib\.h: No such file|cannot find -lc\b`),
-		"no C compiler with its headers (%s): install one (Debian: apt install gcc libc6-dev) and run the command again"},
+		"no C compiler with its headers (%s): install one (Debian: apt install gcc libc6-dev) and " +
+			"run the command again"},
 	{regexp.MustCompile(`go\.mod requires go >= .*`),
 		"Go is too old (%s): install the version that go.mod names from https://go.dev/dl, or unset GOTOOLCHAIN"},
 }
@@ -209,9 +217,16 @@ func (j *job) checkRoom(needMB uint64) error {
 	if needMB == 0 || syscall.Statfs(j.site.path(), &disk) != nil {
 		return nil
 	}
-	if free := uint64(disk.Bavail) * uint64(disk.Bsize) >> 20; free < needMB { //nolint:unconvert // their types differ between systems
-		return fmt.Errorf("the disk that holds %s has %d MB free, and this step takes %d MB there: %s; make room and run the command again",
-			j.site.path(), free, needMB, room)
+	free := uint64(disk.Bavail) * uint64(disk.Bsize) >> 20 //nolint:unconvert // their types differ between systems
+	if free < needMB {
+		return fmt.Errorf(
+			"the disk that holds %s has %d MB free, and this step takes %d MB there: %s; make room and run the "+
+				"command again",
+			j.site.path(),
+			free,
+			needMB,
+			room,
+		)
 	}
 	return nil
 }

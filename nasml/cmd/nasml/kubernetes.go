@@ -17,8 +17,8 @@ type kubernetesCmd struct {
 	Image      string `help:"Image of docker/, as the cluster pulls it." required:"" placeholder:"NAME:TAG"`
 	Parallel   int    `help:"Parts that run at the same time; 0: all." placeholder:"N"`
 	Namespace  string `help:"Namespace." placeholder:"NAME"`
-	StoreClaim string `name:"store-claim" help:"PersistentVolumeClaim (ReadWriteMany, with file locks) for the store, instead of a bucket in NASML_STORE." placeholder:"CLAIM"`
-	DataClaim  string `name:"data-claim" help:"PersistentVolumeClaim with the data sets; without one every part downloads them." placeholder:"CLAIM"`
+	StoreClaim string `help:"PersistentVolumeClaim (ReadWriteMany, with file locks) for the store, instead of a bucket in NASML_STORE." placeholder:"CLAIM" name:"store-claim"`
+	DataClaim  string `help:"PersistentVolumeClaim with the data sets; without one every part downloads them." placeholder:"CLAIM" name:"data-claim"`
 	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
 }
 
@@ -27,7 +27,10 @@ type kubernetesCmd struct {
 // count; a mistake in the call (exit status 2) ends its part at once. Names are
 // generated, so that the same manifest can be created again for what is
 // missing.
-var jobManifest = template.Must(template.New("job").Funcs(template.FuncMap{"yaml": yamlText}).Parse(`# Every pod computes a part of the trials that the store lacks.
+var jobManifest = template.Must(
+	template.New("job").
+		Funcs(template.FuncMap{"yaml": yamlText}).
+		Parse(`# Every pod computes a part of the trials that the store lacks.
 # kubectl create -f - (not apply: the name is generated); create it again to
 # compute what is still missing.
 apiVersion: batch/v1
@@ -86,7 +89,8 @@ spec:
           resources:
             requests: {{"{"}}cpu: "{{.Cpus}}"{{if .Mem}}, memory: {{yaml .Mem}}{{end}}{{"}"}}
 {{- if or .Mem .Gpus}}
-            limits: {{"{"}}{{if .Mem}}memory: {{yaml .Mem}}{{end}}{{if and .Mem .Gpus}}, {{end}}{{if .Gpus}}nvidia.com/gpu: {{.Gpus}}{{end}}{{"}"}}
+            limits: {{"{"}}{{if .Mem}}memory: {{yaml .Mem}}{{end}}{{if and .Mem .Gpus}}, {{end}}` +
+			`{{if .Gpus}}nvidia.com/gpu: {{.Gpus}}{{end}}{{"}"}}
 {{- end}}
 {{- if .Volumes}}
           volumeMounts:
@@ -99,7 +103,8 @@ spec:
           persistentVolumeClaim: {claimName: {{yaml .Claim}}}
 {{- end}}
 {{- end}}
-`))
+`),
+)
 
 // volume is a claim that a pod mounts, variable an environment variable.
 type (
@@ -135,9 +140,9 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	}
 	// A name has at most 63 characters, of which the cluster adds some.
 	return jobManifest.Execute(c.Out, map[string]any{
-		"GenerateName": fmt.Sprintf("%.40s", v.name()) + "-", "Namespace": v.Namespace, "Array": v.Array, "Parallel": parallel,
-		"Seconds": seconds, "Image": v.Image, "Command": v.command(), "Env": env, "Volumes": volumes, "Group": imageGroup,
-		"Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
+		"GenerateName": fmt.Sprintf("%.40s", v.name()) + "-", "Namespace": v.Namespace, "Array": v.Array,
+		"Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(), "Env": env,
+		"Volumes": volumes, "Group": imageGroup, "Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
 	})
 }
 
@@ -152,7 +157,10 @@ func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	case isBucket:
 		env = append(env, variable{"NASML_STORE", bucket})
 	default:
-		return nil, nil, errors.New("pods share no folder with this machine: set NASML_STORE to a bucket (s3://bucket/prefix), or name a volume by --store-claim")
+		return nil, nil, errors.New(
+			"pods share no folder with this machine: set NASML_STORE to a bucket (s3://bucket/prefix), or name a " +
+				"volume by --store-claim",
+		)
 	}
 	if v.DataClaim != "" {
 		volumes = append(volumes, volume{"data", "/data", v.DataClaim})

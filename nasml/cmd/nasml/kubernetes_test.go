@@ -65,7 +65,11 @@ type indexedJob struct {
 // manifest is what the command prints.
 func manifest(t *testing.T, args ...string) (job indexedJob) {
 	var out, said bytes.Buffer
-	code := execute(context.Background(), append([]string{"kubernetes", "oymak2021/figure2"}, args...), console{&out, &said})
+	code := execute(
+		context.Background(),
+		append([]string{"kubernetes", "oymak2021/figure2"}, args...),
+		console{&out, &said},
+	)
 	require.Zero(t, code, said.String())
 	strict := yaml.NewDecoder(&out)
 	strict.KnownFields(true)
@@ -76,18 +80,49 @@ func manifest(t *testing.T, args ...string) (job indexedJob) {
 func TestKubernetesManifest(t *testing.T) {
 	const bucket = "s3://lab/store?region=eu-central-1"
 	t.Setenv("NASML_STORE", bucket)
-	job := manifest(t, "--image", "lab/nasml:1", "--array", "16", "--parallel", "4", "--time", "1h30m", "--gpus", "1", "--mem", "8Gi",
-		"--namespace", "lab", "--secret", "keys", "--data-claim", "sets", "--set", "Widths=64,128", "--set", "Data=it's")
+	job := manifest(
+		t,
+		"--image",
+		"lab/nasml:1",
+		"--array",
+		"16",
+		"--parallel",
+		"4",
+		"--time",
+		"1h30m",
+		"--gpus",
+		"1",
+		"--mem",
+		"8Gi",
+		"--namespace",
+		"lab",
+		"--secret",
+		"keys",
+		"--data-claim",
+		"sets",
+		"--set",
+		"Widths=64,128",
+		"--set",
+		"Data=it's",
+	)
 	require.Equal(t, "batch/v1 Job", job.APIVersion+" "+job.Kind)
 	require.Equal(t, "lab", job.Metadata.Namespace)
 	require.Equal(t, "Indexed", job.Spec.CompletionMode)
-	require.Equal(t, []int{16, 4, 5400}, []int{job.Spec.Completions, job.Spec.Parallelism, job.Spec.Template.Spec.ActiveDeadlineSeconds})
+	require.Equal(
+		t,
+		[]int{16, 4, 5400},
+		[]int{job.Spec.Completions, job.Spec.Parallelism, job.Spec.Template.Spec.ActiveDeadlineSeconds},
+	)
 	pod := job.Spec.Template.Spec
 	require.Len(t, pod.Containers, 1)
 	require.Equal(t, "Never", pod.RestartPolicy) // which a failure policy needs
 	require.Equal(t, pod.Containers[0].Name, job.Spec.PodFailurePolicy.Rules[1].OnExitCodes.ContainerName)
 	require.Equal(t, []int{exitUsage}, job.Spec.PodFailurePolicy.Rules[1].OnExitCodes.Values)
-	require.Equal(t, []variable{{"NASML_STORE", bucket}, {"NASML_DATA", "/data"}, {"GOMLX_BACKEND", "xla:cuda"}}, pod.Containers[0].Env)
+	require.Equal(
+		t,
+		[]variable{{"NASML_STORE", bucket}, {"NASML_DATA", "/data"}, {"GOMLX_BACKEND", "xla:cuda"}},
+		pod.Containers[0].Env,
+	)
 	require.Equal(t, "1", pod.Containers[0].Resources["limits"]["nvidia.com/gpu"])
 	require.Equal(t, "sets", pod.Volumes[0].PersistentVolumeClaim["claimName"])
 	require.Equal(t, pod.Volumes[0].Name, pod.Containers[0].VolumeMounts[0]["name"])
@@ -109,7 +144,11 @@ func TestKubernetesCommand(t *testing.T) {
 		cmd.Env = []string{"JOB_COMPLETION_INDEX=" + string(rune('0'+index))}
 		out, err := cmd.Output()
 		require.NoError(t, err)
-		require.Equal(t, "tool|nasml|run|oymak2021/figure2|--scale|paper|--set|Data=a b'c|--shard|"+part+"|", string(out))
+		require.Equal(
+			t,
+			"tool|nasml|run|oymak2021/figure2|--scale|paper|--set|Data=a b'c|--shard|"+part+"|",
+			string(out),
+		)
 	}
 }
 
@@ -130,7 +169,11 @@ func TestKubernetesMistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("NASML_STORE", c.store)
 			var out, said bytes.Buffer
-			code := execute(context.Background(), append([]string{"kubernetes", "oymak2021/figure2"}, c.args...), console{&out, &said})
+			code := execute(
+				context.Background(),
+				append([]string{"kubernetes", "oymak2021/figure2"}, c.args...),
+				console{&out, &said},
+			)
 			require.Equal(t, exitUsage, code)
 			require.Contains(t, said.String(), c.want)
 			require.Empty(t, out.String())

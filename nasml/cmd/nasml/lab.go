@@ -14,7 +14,7 @@ import (
 
 type labCmd struct {
 	IP        string `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
-	Port      int    `env:"NASML_PORT" help:"Port to listen on. Without it: 8888, or the next that is free."`
+	Port      int    `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
 	NoBrowser bool   `help:"Do not open a browser; the address is printed in any case."`
 }
 
@@ -44,7 +44,11 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 		if ip.IsUnspecified() { // every address, this one, too
 			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
-		c.logf("JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it", netip.AddrPortFrom(shown, uint16(port)), tokenVar)
+		c.logf(
+			"JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it",
+			netip.AddrPortFrom(shown, uint16(port)),
+			tokenVar,
+		)
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
@@ -59,7 +63,11 @@ const tokenVar = "JUPYTER_TOKEN"
 func choosePort(ip netip.Addr, wanted int) (int, error) {
 	if wanted != 0 {
 		if err := tryPort(ip, wanted); err != nil {
-			return 0, fmt.Errorf("port %d cannot be used (%w): stop what listens there, or take another with --port", wanted, err)
+			return 0, fmt.Errorf(
+				"port %d cannot be used (%w): stop what listens there, or take another with --port",
+				wanted,
+				err,
+			)
 		}
 		return wanted, nil
 	}

@@ -42,11 +42,13 @@ type cli struct {
 	Notebooks  notebooksCmd  `cmd:"" help:"Execute notebooks headless, in place."`
 	Data       dataCmd       `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
 	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
+	Cache      cacheCmd      `cmd:"" help:"Look at the cache of compiled programs, or clear it."`
 	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
 	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 
-const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural architecture search.
+const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural ` +
+	`architecture search.
 
 Settings come from a flag, then from the environment, then a default:
   NASML_DATA     folder of the data sets (default: the user's cache folder)

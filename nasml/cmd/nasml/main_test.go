@@ -37,6 +37,7 @@ func TestMistakesInTheCall(t *testing.T) {
 		"notebook": {[]string{"notebooks", "nowhere.ipynb"}, "nowhere.ipynb"},
 		"data set": {[]string{"data", "minst"}, "minst"},
 		"a table":  {[]string{"data", "nasbench201"}, "expected --from DIR"},
+		"other":    {[]string{"data", "nasbench101"}, "expected --from DIR with its authors' nasbench_full.tfrecord"},
 		"and more": {[]string{"data", "nasbench201", "mnist", "--from", "."}, "expected nasbench201 alone"},
 		"address":  {[]string{"lab", "--ip", "localhost"}, "--ip"},
 	} {
@@ -114,6 +115,18 @@ func TestDataMakesTheTable(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "nasbench"))
 }
 
+// A file with a part of NAS-Bench-101 is a table, which says what it lacks.
+func TestDataMakesAPartOfATable(t *testing.T) {
+	t.Setenv("NASML_DATA", t.TempDir())
+	status, out, err := call(t, "data", "nasbench101", "--from", "../../data/testdata/nasbench101")
+	require.Equal(t, exitOK, status, err)
+	require.Contains(t, err, "3 of the benchmark's 423624 cells, trainings of [108] epochs")
+	require.Regexp(t, `nasbench101 +nasbench/nasbench101.csv.gz +\S+ +present`, out)
+	status, _, err = call(t, "data", "nasbench101", "--from", "../../data/testdata/nasbench101")
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, err, "is there already")
+}
+
 func TestFindRoot(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "a", "b")
@@ -123,7 +136,10 @@ func TestFindRoot(t *testing.T) {
 	require.ErrorContains(t, err, "no checkout of "+modulePath)
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, "a", "go.mod"), []byte("module example.org/other\n"), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("// comment\nmodule "+modulePath+" // lab\n"), 0o644))
+	require.NoError(
+		t,
+		os.WriteFile(filepath.Join(root, "go.mod"), []byte("// comment\nmodule "+modulePath+" // lab\n"), 0o644),
+	)
 	found, err := findRoot()
 	require.NoError(t, err)
 	wantInfo, err := os.Stat(root)

@@ -68,7 +68,8 @@ func TestRunNotebookFailsWithItsCells(t *testing.T) {
 			if name == "too slow" {
 				limit = time.Second
 			}
-			err = s.runNotebook(t.Context(), console{t.Output(), t.Output()}, file, notebookRun{write: true, timeout: limit})
+			err = s.runNotebook(t.Context(), console{t.Output(), t.Output()}, file,
+				notebookRun{write: true, timeout: limit})
 			require.Error(t, err)
 			for _, want := range append(test.want, "tiny.ipynb") {
 				require.Contains(t, strings.ToLower(err.Error()), want)
@@ -82,9 +83,12 @@ func TestRunNotebookFailsWithItsCells(t *testing.T) {
 
 func TestRunNotebookWritesOutputs(t *testing.T) {
 	s := readySite(t)
-	file := writeNotebook(t,
+	file := writeNotebook(
+		t,
 		"import (\n\t\"fmt\"\n\t\"os\"\n\n\t\"github.com/nasml/lab/nasml/data\"\n)",
-		"%%\nfmt.Println(\"scale\", os.Getenv(\"NASML_SCALE\"), data.MNIST)\nfmt.Fprintln(os.Stderr, \"exit status 3\")")
+		"%%\nfmt.Println(\"scale\", os.Getenv(\"NASML_SCALE\"), data.MNIST)\n"+
+			"fmt.Fprintln(os.Stderr, \"exit status 3\")",
+	)
 	var log bytes.Buffer
 	r := notebookRun{timeout: 5 * time.Minute, env: []string{"NASML_SCALE=quick"}}
 	require.NoError(t, s.runNotebook(t.Context(), console{&log, &log}, file, r), log.String())

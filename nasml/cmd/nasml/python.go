@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-const noVenv = "Python's venv module is missing: install it (Debian and Ubuntu: apt install python3-venv) and run the command again"
+const noVenv = "Python's venv module is missing: install it (Debian and Ubuntu: apt install python3-venv) and run " +
+	"the command again"
 
 // probe prints what a Python is: its version, its own path without links, and
 // which modules of a virtual environment it lacks.
@@ -38,7 +39,11 @@ func findPython(ctx context.Context, minor int) (string, error) {
 		}
 	}
 	if problem == nil {
-		problem = fmt.Errorf("no python3 found: install Python 3.%d or newer (Debian: apt install python3 python3-venv) and run the command again", minor)
+		problem = fmt.Errorf(
+			"no python3 found: install Python 3.%d or newer (Debian: apt install python3 python3-venv) and run the "+
+				"command again",
+			minor,
+		)
 	}
 	return "", problem
 }
@@ -55,7 +60,12 @@ func checkPython(ctx context.Context, name string, minor int) (string, error) {
 	}
 	version := strings.ReplaceAll(lines[0], " ", ".")
 	if n, err := strconv.Atoi(strings.TrimPrefix(version, "3.")); err != nil || n < minor {
-		return "", fmt.Errorf("%s is Python %s, and 3.%d or newer is needed: install one, or name it with NASML_PYTHON", lines[1], version, minor)
+		return "", fmt.Errorf(
+			"%s is Python %s, and 3.%d or newer is needed: install one, or name it with NASML_PYTHON",
+			lines[1],
+			version,
+			minor,
+		)
 	}
 	if lines[2] != "" {
 		return "", fmt.Errorf("%s (%s lacks %s)", noVenv, lines[1], strings.ReplaceAll(lines[2], " ", ", "))

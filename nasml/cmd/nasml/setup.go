@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 //go:embed requirements.txt
@@ -78,7 +80,8 @@ func (s *site) steps() []step {
 	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
 	kernelspec := s.kernelspec()
 	return []step{
-		s.venvStep("venv", "JupyterLab and XLA's CPU plugin into .nasml/venv (one to three minutes, downloads 130 MB)", requirements, 10, 700),
+		s.venvStep("venv", "JupyterLab and XLA's CPU plugin into .nasml/venv (one to three minutes, downloads 130 MB)",
+			requirements, 10, 700),
 		{
 			name:    "plugin",
 			inputs:  append(s.places(), requirements),
@@ -98,6 +101,10 @@ func (s *site) steps() []step {
 				return errors.Join(writeFile(s.kernelFile(), kernelspec),
 					writeFile(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
 			},
+		}, {
+			name: "c-kernels", what: "building the C kernels into .nasml/kernels (half a minute)",
+			inputs: append(s.places(), kernels.FileName(), s.Go.CGO_ENABLED, s.Go.CC),
+			run:    s.buildKernels,
 		}, {
 			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
 			inputs: goInputs,
@@ -189,11 +196,19 @@ func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
 // itself builds without a C compiler, XLA does not.
 func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
-		return fmt.Errorf("no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend", s.Go.CC)
+		return fmt.Errorf(
+			"no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc "+
+				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend",
+			s.Go.CC,
+		)
 	}
 	for _, place := range s.places() {
 		if strings.ContainsAny(place, ",:") {
-			return fmt.Errorf("the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths for GoNB and Python: move it to another folder", place)
+			return fmt.Errorf(
+				"the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths "+
+					"for GoNB and Python: move it to another folder",
+				place,
+			)
 		}
 	}
 	return nil
@@ -244,8 +259,12 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 		return fmt.Errorf("making the plugin folder: %w", err)
 	}
 	if runtime.GOOS != "linux" {
-		j.logf("PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder that holds one",
-			runtime.GOOS, pluginPathVar)
+		j.logf(
+			"PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder "+
+				"that holds one",
+			runtime.GOOS,
+			pluginPathVar,
+		)
 		return nil
 	}
 	packages, err := s.sitePackages("venv")
@@ -259,7 +278,12 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 func (s *site) sitePackages(venv string) (string, error) {
 	entries, err := os.ReadDir(s.path(venv, "lib"))
 	if err != nil || len(entries) != 1 {
-		return "", fmt.Errorf("%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml setup` again", s.path(venv), len(entries))
+		return "", fmt.Errorf(
+			"%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml "+
+				"setup` again",
+			s.path(venv),
+			len(entries),
+		)
 	}
 	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
 }
@@ -278,6 +302,24 @@ func (s *site) buildTools(ctx context.Context, j *job) error {
 		return fmt.Errorf("removing the old tools: %w", err)
 	}
 	return os.Rename(fresh, s.path("bin"))
+}
+
+// buildKernels builds the C kernels. Where that does not work, the set-up is
+// complete all the same: XLA's own operations compute the same, and take longer.
+func (s *site) buildKernels(ctx context.Context, j *job) error {
+	if s.Go.CGO_ENABLED != "1" || runtime.GOOS != "linux" { // no XLA, no kernels
+		return nil
+	}
+	if err := os.RemoveAll(s.path("kernels")); err != nil {
+		return fmt.Errorf("removing the old kernels: %w", err)
+	}
+	if err := kernels.Build(ctx, s.path("kernels", kernels.FileName())); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		j.logf("no kernels, XLA's own operations are used: %v", err)
+	}
+	return nil
 }
 
 // warmCache builds what a cell builds, where a cell builds it: a module of its
@@ -313,28 +355,49 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 // libraries are the import paths of the checkout's packages but for commands
 // and for what only tests and the checkout itself may use.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, "./...")
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
+		"./...")
 	cmd.Dir, cmd.Env = s.Root, s.env()
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool { return strings.Contains(path, "/internal/") }), nil
+	return slices.DeleteFunc(
+		strings.Fields(string(out)),
+		func(path string) bool { return strings.Contains(path, "/internal/") },
+	), nil
 }
 
 // setupCUDA installs the CUDA plugin, where there is a GPU or where forced.
 func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return fmt.Errorf("no CUDA on %s/%s: go-xla loads the CUDA plugin on linux/amd64 only; the CPU plugin is set up", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf(
+			"no CUDA on %s/%s: go-xla loads the CUDA plugin on linux/amd64 only; the CPU plugin is set up",
+			runtime.GOOS,
+			runtime.GOARCH,
+		)
 	}
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		if !force {
-			return errors.New("no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA plugin all the same")
+			return errors.New(
+				"no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a " +
+					"container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA " +
+					"plugin all the same",
+			)
 		}
-		c.logf("no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because of --force")
+		c.logf(
+			"no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
+				"of --force",
+		)
 	}
 	return s.bring(ctx, c, []step{
-		s.venvStep("venv-cuda", "the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)", requirementsCUDA, 11, 4500),
+		s.venvStep(
+			"venv-cuda",
+			"the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)",
+			requirementsCUDA,
+			11,
+			4500,
+		),
 		{
 			name:    "plugin-cuda",
 			inputs:  append(s.places(), requirementsCUDA),
@@ -359,7 +422,8 @@ func (s *site) linkCUDAPlugin(context.Context, *job) error {
 		return fmt.Errorf("looking for NVIDIA's libraries: %w", err)
 	}
 	for _, library := range libraries {
-		if err := link(filepath.Join(packages, "nvidia", library.Name()), s.path("nvidia", library.Name())); err != nil {
+		name := library.Name()
+		if err := link(filepath.Join(packages, "nvidia", name), s.path("nvidia", name)); err != nil {
 			return err
 		}
 	}

@@ -1,18 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 var quiet = console{io.Discard, io.Discard}
@@ -102,22 +106,34 @@ func TestLockLastsAsLongAsTheProgramsThatHaveIt(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for name, test := range map[string]struct{ output, want string }{
-		"disk":        {"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n", "the disk is full"},
-		"network":     {"WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(': Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/anyio/\nERROR: No matching distribution found for anyio==4.16.0\n", "no network"},
-		"go proxy":    {"main.go:4:2: example.org/x@v1.0.0: Get \"https://proxy.example.org/x\": dial tcp: lookup proxy.example.org: no such host\n", "no network"},
-		"hash":        {"ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n", "not the pinned one"},
-		"platform":    {"ERROR: No matching distribution found for pyzmq==27.3.0\n", "no build for this Python or machine"},
-		"venv":        {"The virtual environment was not created successfully because ensurepip is not\navailable.\n", "apt install python3-venv"},
-		"C library":   {"_cgo_export.c:3:10: fatal error: stdlib.h: No such file or directory\n", "apt install gcc libc6-dev"},
-		"certificate": {"SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed'))\n", "PIP_CERT"},
+		"disk": {"ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
+			"the disk is full"},
+		"network": {"WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(': Failed " +
+			"to establish a new connection: [Errno -3] Temporary failure in name resolution')': " +
+			"/simple/anyio/\nERROR: No matching distribution found for anyio==4.16.0\n", "no network"},
+		"go proxy": {"main.go:4:2: example.org/x@v1.0.0: Get \"https://proxy.example.org/x\": dial tcp: lookup " +
+			"proxy.example.org: no such host\n", "no network"},
+		"hash": {"ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n", "not the pinned one"},
+		"platform": {"ERROR: No matching distribution found for pyzmq==27.3.0\n",
+			"no build for this Python or machine"},
+		"venv": {"The virtual environment was not created successfully because ensurepip is not\navailable.\n",
+			"apt install python3-venv"},
+		"C library": {"_cgo_export.c:3:10: fatal error: stdlib.h: No such file or directory\n",
+			"apt install gcc libc6-dev"},
+		"certificate": {"SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify " +
+			"failed'))\n", "PIP_CERT"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := explain(&commandError{err: errors.New("exit status 1"), output: "first\n" + test.output, log: "setup.log"})
+			err := explain(
+				&commandError{err: errors.New("exit status 1"), output: "first\n" + test.output, log: "setup.log"},
+			)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n", "one line")
 		})
 	}
-	unknown := explain(&commandError{err: errors.New("exit status 1"), line: "pip install", output: "a\nwonder\n", log: "setup.log"})
+	unknown := explain(
+		&commandError{err: errors.New("exit status 1"), line: "pip install", output: "a\nwonder\n", log: "setup.log"},
+	)
 	require.ErrorContains(t, unknown, "wonder", "what cannot be explained is shown")
 	require.ErrorContains(t, explain(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}), "the disk is full")
 }
@@ -196,4 +212,28 @@ func TestSetupInAFolderOfItsOwn(t *testing.T) {
 func TestKernelspecKeepsDollars(t *testing.T) {
 	s := &site{Root: "/home/a$b", Go: goFacts{GOROOT: "/usr/local/go"}}
 	require.Contains(t, s.kernelspec(), `"PATH": "/home/a$$b/.nasml/bin:/usr/local/go/bin:${PATH}"`)
+}
+
+func TestSetupBuildsTheKernels(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is a CPU plugin for Linux only")
+	}
+	s := &site{Root: t.TempDir(), Go: goFacts{CGO_ENABLED: "1"}}
+	var said bytes.Buffer
+	j := &job{site: s, console: console{io.Discard, &said}}
+	compiler := func(script string) {
+		file := filepath.Join(t.TempDir(), "cc")
+		require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
+		t.Setenv("CC", file)
+	}
+	compiler(`while [ $# -gt 0 ]; do if [ "$1" = -o ]; then : > "$2"; fi; shift; done`)
+	require.NoError(t, s.buildKernels(t.Context(), j))
+	require.FileExists(t, s.path("kernels", kernels.FileName()))
+	require.Empty(t, said.String())
+
+	compiler("echo no such vectors; exit 1")
+	require.NoError(t, s.buildKernels(t.Context(), j), "XLA's own operations do")
+	require.Contains(t, said.String(), "no kernels, XLA's own operations are used")
+	require.Contains(t, said.String(), "no such vectors")
+	require.NoFileExists(t, s.path("kernels", kernels.FileName()), "old ones are gone")
 }

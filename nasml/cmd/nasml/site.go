@@ -46,7 +46,10 @@ func openSite(ctx context.Context) (*site, error) {
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking go for its settings: %s; install the Go version that go.mod names from https://go.dev/dl", reason(err))
+		return nil, fmt.Errorf(
+			"asking go for its settings: %s; install the Go version that go.mod names from https://go.dev/dl",
+			reason(err),
+		)
 	}
 	if err := json.Unmarshal(out, &s.Go); err != nil {
 		return nil, fmt.Errorf("reading the answer of `go env -json`: %w", err)
@@ -65,7 +68,11 @@ func findRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no checkout of %s in %s or above it: change into the checkout and run the command again", modulePath, start)
+			return "", fmt.Errorf(
+				"no checkout of %s in %s or above it: change into the checkout and run the command again",
+				modulePath,
+				start,
+			)
 		}
 	}
 }

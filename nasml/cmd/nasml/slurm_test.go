@@ -57,11 +57,25 @@ func startCluster(t *testing.T) *cluster {
 	c := &cluster{dir: dir}
 	c.configure(t, filepath.Join(m, "socket"))
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
-	daemon := exec.Command("munged", "--foreground", "--force", "--key-file", filepath.Join(m, "key"), "--socket", filepath.Join(m, "socket"),
-		"--pid-file", filepath.Join(m, "pid"), "--log-file", filepath.Join(m, "log"), "--seed-file", filepath.Join(m, "seed"))
+	daemon := exec.Command(
+		"munged",
+		"--foreground",
+		"--force",
+		"--key-file",
+		filepath.Join(m, "key"),
+		"--socket",
+		filepath.Join(m, "socket"),
+		"--pid-file",
+		filepath.Join(m, "pid"),
+		"--log-file",
+		filepath.Join(m, "log"),
+		"--seed-file",
+		filepath.Join(m, "seed"),
+	)
 	daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	c.start(t, daemon)
-	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(m, "socket")); return err == nil }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(m, "socket")); return err == nil },
+		20*time.Second, 50*time.Millisecond)
 	c.start(t, exec.Command("slurmctld", "-D"))
 	c.startNode(t)
 	require.Eventually(t, func() bool {
@@ -139,7 +153,10 @@ func TestSlurm(t *testing.T) {
 	store := filepath.Join(c.dir, "store")
 	t.Setenv("NASML_STORE", store)
 	figure := []string{"oymak2021/figure2", "--scale", "quick"}
-	for _, set := range []string{"Panels=a", "Widths=64,96", "Seeds=4", "Epochs=3", "Data=synthetic", "Examples=1000", "Together=1", "Precision=float64"} {
+	for _, set := range []string{
+		"Panels=a", "Widths=64,96", "Seeds=4", "Epochs=3", "Data=synthetic", "Examples=1000", "Together=1",
+		"Precision=float64",
+	} {
 		figure = append(figure, "--set", set)
 	}
 	call := func(verb string, more ...string) string {
@@ -159,9 +176,12 @@ func TestSlurm(t *testing.T) {
 	}
 	submit()
 
-	require.Eventually(t, func() bool { return look().Done > 0 }, 3*time.Minute, 100*time.Millisecond, "no task gets anywhere")
+	require.Eventually(t, func() bool { return look().Done > 0 }, 3*time.Minute, 100*time.Millisecond,
+		"no task gets anywhere")
 	require.NoError(t, c.node.Process.Kill())
-	_ = exec.Command("pkill", "-9", "-o", "-f", filepath.Join(c.dir, "job", "nasml")+" run").Run() // one may have ended by now
+	_ = exec.Command("pkill", "-9", "-o", "-f", filepath.Join(c.dir, "job", "nasml")+" run").
+		Run()
+		// one may have ended by now
 	time.Sleep(time.Second)
 	c.startNode(t)
 

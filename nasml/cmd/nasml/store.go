@@ -17,6 +17,7 @@ type storeCmd struct {
 	Export storeExport `cmd:"" help:"Print records as JSON lines, to keep them in a repository or to hand them on."`
 	Gc     storeGC     `cmd:"" help:"Remove what is of no use: set-aside files, dead locks, old checkpoints. Never a record."`
 	Verify storeVerify `cmd:"" help:"Read everything; set aside what is broken, so that it is computed again."`
+	Accept storeAccept `cmd:"" help:"Recompute shipped trials whose source has changed, and accept the source where the numbers are the same."`
 }
 
 type storeLs struct{}
@@ -34,7 +35,16 @@ func (*storeLs) Run(c console) error {
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "KEY\tFIGURE\tSCALE\tSEED\tBACKEND\tSTARTED")
 	for _, r := range records {
-		_, _ = fmt.Fprintf(table, "%.12s\t%s\t%s\t%d\t%s\t%s\n", r.Key, r.Trial.Figure, r.Scale, r.Trial.Seed, r.Backend, r.Started.Format(time.DateTime))
+		_, _ = fmt.Fprintf(
+			table,
+			"%.12s\t%s\t%s\t%d\t%s\t%s\n",
+			r.Key,
+			r.Trial.Figure,
+			r.Scale,
+			r.Trial.Seed,
+			r.Backend,
+			r.Started.Format(time.DateTime),
+		)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -108,7 +118,14 @@ func (v *storeGC) Run(c console) error {
 	if v.DryRun {
 		verb = "would remove"
 	}
-	_, _ = fmt.Fprintf(c.Out, "%s %d files, %.1f MB, from %s\n", verb, removed.Files, float64(removed.Bytes)/1e6, store.Dir())
+	_, _ = fmt.Fprintf(
+		c.Out,
+		"%s %d files, %.1f MB, from %s\n",
+		verb,
+		removed.Files,
+		float64(removed.Bytes)/1e6,
+		store.Dir(),
+	)
 	return err
 }
 

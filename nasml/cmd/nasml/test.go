@@ -23,8 +23,8 @@ import (
 
 type testCmd struct {
 	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only    string   `name:"run" placeholder:"REGEXP" help:"Only the Go tests of that name, and no notebooks."`
-	Package []string `arg:"" optional:"" help:"Only the Go tests of these packages, such as ./plots, and no notebooks."`
+	Only    string   `help:"Only the Go tests of that name, and no notebooks." name:"run" placeholder:"REGEXP"`
+	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
 }
 
 // Run runs vet, the Go tests, the notebooks and the browser, in this order
@@ -217,7 +217,13 @@ func (t *testRun) end(e testEvent, output string) {
 		_, _ = fmt.Fprint(t.Out, output)
 	case "skip":
 		t.skipped++
-		_, _ = fmt.Fprintf(t.Out, "skip  %s.%s: %s\n", strings.TrimPrefix(e.Package, modulePath+"/"), e.Test, skipReason(output))
+		_, _ = fmt.Fprintf(
+			t.Out,
+			"skip  %s.%s: %s\n",
+			strings.TrimPrefix(e.Package, modulePath+"/"),
+			e.Test,
+			skipReason(output),
+		)
 	}
 }
 
@@ -373,7 +379,13 @@ func (t *testRun) browser(ctx context.Context) error {
 const browserVar = "NASML_TEST_BROWSER"
 
 func (s *site) browserStep() step {
-	return s.venvStep("venv-browser", "Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)", requirementsBrowser, 10, 200)
+	return s.venvStep(
+		"venv-browser",
+		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
+		requirementsBrowser,
+		10,
+		200,
+	)
 }
 
 // chromium is the path of an installed Chromium or Chrome, or empty.
@@ -409,7 +421,10 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 		if ctx.Err() != nil {
 			return "", "", ctx.Err()
 		}
-		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf("the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v", err), nil
+		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
+			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v",
+			err,
+		), nil
 	}
 	return "", "", nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/gomlx/compute"
@@ -12,9 +14,9 @@ import (
 )
 
 type traceCmd struct {
-	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them."`
-	Tolerance float64  `default:"1e-4" help:"Largest relative difference of an array of the first step; ten times that after it."`
-	JSON      bool     `name:"json" help:"Print one JSON object a trace, each on a line."`
+	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them, or of the authors' own programs (its type Authors)."`
+	Tolerance float64  `help:"Largest relative difference of an array of the first step; ten times that after it." default:"1e-4"`
+	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
 }
 
 // replayed is a trace with its differences.
@@ -22,6 +24,7 @@ type replayed struct {
 	File      string     `json:"file"`
 	Source    string     `json:"source"`
 	Method    string     `json:"method"`
+	Backend   string     `json:"backend"`
 	Steps     int        `json:"steps"`
 	Tolerance float64    `json:"tolerance"` // of the first step
 	Agrees    bool       `json:"agrees"`
@@ -39,26 +42,37 @@ func (v *traceCmd) Run(ctx context.Context, c console) error {
 	if !(v.Tolerance > 0) {
 		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", v.Tolerance)}
 	}
-	traces := make([]*trace.Trace, len(v.File))
+	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {
-		t, err := trace.Read(file)
+		t, err := trace.Open(file)
 		if err != nil {
 			return usageError{err}
 		}
 		traces[i] = t
 	}
-	if err := ensurePlugin(ctx, c); err != nil {
-		return err
-	}
-	b, err := backend.Open()
+	b, err := v.open(ctx, c, traces)
 	if err != nil {
 		return err
 	}
 	return v.compare(ctx, c, b, traces)
 }
 
+// open is the process's backend, or, where there are only the authors' traces
+// and none was asked for, GoMLX's pure-Go one: it computes their few small steps
+// in a fraction of the time in which XLA compiles one.
+func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayable) (compute.Backend, error) {
+	small := !slices.ContainsFunc(traces, func(t trace.Replayable) bool { _, big := t.(*trace.Trace); return big })
+	if small && os.Getenv(compute.ConfigEnvVar) == "" {
+		return compute.NewWithConfig("go")
+	}
+	if err := ensurePlugin(ctx, c); err != nil {
+		return nil, err
+	}
+	return backend.Open()
+}
+
 // compare replays and prints all traces; it is an error where one differs.
-func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []*trace.Trace) error {
+func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []trace.Replayable) error {
 	differ := 0
 	for i, file := range v.File {
 		r, err := v.replay(ctx, b, file, traces[i])
@@ -78,8 +92,17 @@ func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, tr
 	return nil
 }
 
-func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t *trace.Trace) (replayed, error) {
-	r := replayed{File: file, Source: t.Settings.Source, Method: t.Settings.Method, Steps: t.Settings.Steps, Tolerance: v.Tolerance, Agrees: true}
+func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t trace.Replayable) (replayed, error) {
+	about := t.About()
+	r := replayed{
+		File:      file,
+		Source:    about.Source,
+		Method:    about.Method,
+		Backend:   b.Name(),
+		Steps:     about.Steps,
+		Tolerance: v.Tolerance,
+		Agrees:    true,
+	}
 	differences, err := t.Replay(ctx, b)
 	for _, d := range differences {
 		agrees := d.Within(v.Tolerance)
@@ -93,7 +116,7 @@ func (v *traceCmd) print(c console, r replayed) error {
 	if v.JSON {
 		return printJSON(c, "", r)
 	}
-	_, _ = fmt.Fprintf(c.Out, "%s: %s, %d steps, %s\n", r.File, r.Method, r.Steps, r.Source)
+	_, _ = fmt.Fprintf(c.Out, "%s: %s, %d steps, %s; computed on %s\n", r.File, r.Method, r.Steps, r.Source, r.Backend)
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "array\tabsolute\trelative\tof\t")
 	worst := 0.0
@@ -108,7 +131,14 @@ func (v *traceCmd) print(c console, r replayed) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.Out, "%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
-		len(r.Arrays), worst, v.Tolerance, 10*v.Tolerance, map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees])
+	_, err := fmt.Fprintf(
+		c.Out,
+		"%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
+		len(r.Arrays),
+		worst,
+		v.Tolerance,
+		10*v.Tolerance,
+		map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees],
+	)
 	return err
 }

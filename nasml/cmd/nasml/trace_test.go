@@ -48,7 +48,7 @@ func TestTamperedTraceFails(t *testing.T) {
 	var out, progress bytes.Buffer
 	c := console{&out, &progress}
 	v := &traceCmd{File: []string{"right.npz"}, Tolerance: 1e-4, JSON: true}
-	require.Equal(t, exitOK, status(t.Context(), c, v.compare(t.Context(), c, b, []*trace.Trace{right})))
+	require.Equal(t, exitOK, status(t.Context(), c, v.compare(t.Context(), c, b, []trace.Replayable{right})))
 	var object map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &object))
 	require.Equal(t, "right.npz", object["file"])
@@ -61,7 +61,7 @@ func TestTamperedTraceFails(t *testing.T) {
 
 	out.Reset()
 	v = &traceCmd{File: []string{"wrong.npz"}, Tolerance: 1e-4}
-	require.Equal(t, exitFailed, status(t.Context(), c, v.compare(t.Context(), c, b, []*trace.Trace{wrong})))
+	require.Equal(t, exitFailed, status(t.Context(), c, v.compare(t.Context(), c, b, []trace.Replayable{wrong})))
 	require.Regexp(t, `grad/stem/conv +1\.0e-02 .*DIFFERS`, out.String())
 	require.Contains(t, progress.String(), "1 of 1 traces differ")
 }

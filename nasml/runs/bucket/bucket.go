@@ -131,7 +131,14 @@ var standard = map[string]map[string]string{
 }
 
 func newBucket(b *blob.Bucket, shown string, t times) *Bucket {
-	return &Bucket{address: shown, bucket: b, worker: workerName(), times: t, mine: map[string]bool{}, others: map[string]seen{}}
+	return &Bucket{
+		address: shown,
+		bucket:  b,
+		worker:  workerName(),
+		times:   t,
+		mine:    map[string]bool{},
+		others:  map[string]seen{},
+	}
 }
 
 // workerName is a name that no other worker has.
@@ -207,7 +214,11 @@ func (b *Bucket) put(o runs.Staged, keep bool) error {
 // write puts bytes under a name, whole or not at all.
 func (b *Bucket) write(name string, data []byte, keep bool) error {
 	return b.retry("write", name, len(data), func(ctx context.Context) error {
-		w, err := b.bucket.NewWriter(ctx, name, &blob.WriterOptions{IfNotExist: keep, ContentType: "application/octet-stream"})
+		w, err := b.bucket.NewWriter(
+			ctx,
+			name,
+			&blob.WriterOptions{IfNotExist: keep, ContentType: "application/octet-stream"},
+		)
 		if err != nil {
 			return err
 		}

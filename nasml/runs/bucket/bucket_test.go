@@ -19,7 +19,12 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-var short = times{lease: 2 * time.Second, renew: 200 * time.Millisecond, patience: 2 * time.Second, attempt: time.Second}
+var short = times{
+	lease:    2 * time.Second,
+	renew:    200 * time.Millisecond,
+	patience: 2 * time.Second,
+	attempt:  time.Second,
+}
 
 // trial i of a toy figure, whose value is 10·i.
 func trial(i int) runs.Trial {
@@ -39,14 +44,19 @@ func resultOf(t runs.Trial) runs.Result {
 
 // compute computes trials one at a time.
 func compute(ctx context.Context, s *runs.Store, n int, each func(*runs.Job) error) ([]*runs.Record, error) {
-	return s.Compute(runs.WithProgress(ctx, runs.Silent), trials(n), runs.Options{MaxBatch: 1, Wait: 20 * time.Millisecond}, func(_ context.Context, j *runs.Job) error {
-		if each != nil {
-			if err := each(j); err != nil {
-				return err
+	return s.Compute(
+		runs.WithProgress(ctx, runs.Silent),
+		trials(n),
+		runs.Options{MaxBatch: 1, Wait: 20 * time.Millisecond},
+		func(_ context.Context, j *runs.Job) error {
+			if each != nil {
+				if err := each(j); err != nil {
+					return err
+				}
 			}
-		}
-		return j.Done(0, resultOf(j.Trials[0]))
-	})
+			return j.Done(0, resultOf(j.Trials[0]))
+		},
+	)
 }
 
 // folderStore is a store in the bucket of a folder.
@@ -104,18 +114,28 @@ func TestABrokenRecordInABucketIsComputedAgain(t *testing.T) {
 	// Bytes that do not change, through checkpoints.
 	stop := errors.New("stop")
 	state := strings.Repeat("state ", 1000)
-	_, err = s.Compute(runs.WithProgress(t.Context(), runs.Silent), []runs.Trial{trial(9)}, runs.Options{}, func(_ context.Context, j *runs.Job) error {
-		return errors.Join(j.Save(func(w io.Writer) error { _, err := io.WriteString(w, state); return err }), stop)
-	})
+	_, err = s.Compute(
+		runs.WithProgress(t.Context(), runs.Silent),
+		[]runs.Trial{trial(9)},
+		runs.Options{},
+		func(_ context.Context, j *runs.Job) error {
+			return errors.Join(j.Save(func(w io.Writer) error { _, err := io.WriteString(w, state); return err }), stop)
+		},
+	)
 	require.ErrorIs(t, err, stop)
-	_, err = s.Compute(runs.WithProgress(t.Context(), runs.Silent), []runs.Trial{trial(9)}, runs.Options{}, func(_ context.Context, j *runs.Job) error {
-		saved, err := j.Load()
-		require.NoError(t, err)
-		back, err := io.ReadAll(saved)
-		require.NoError(t, err)
-		require.Equal(t, state, string(back))
-		return j.Done(0, resultOf(j.Trials[0]))
-	})
+	_, err = s.Compute(
+		runs.WithProgress(t.Context(), runs.Silent),
+		[]runs.Trial{trial(9)},
+		runs.Options{},
+		func(_ context.Context, j *runs.Job) error {
+			saved, err := j.Load()
+			require.NoError(t, err)
+			back, err := io.ReadAll(saved)
+			require.NoError(t, err)
+			require.Equal(t, state, string(back))
+			return j.Done(0, resultOf(j.Trials[0]))
+		},
+	)
 	require.NoError(t, err)
 	checkpoints, err := b.list("checkpoints/")
 	require.NoError(t, err)
@@ -162,11 +182,19 @@ func TestWorkersShareABucket(t *testing.T) {
 // only slept finds that it has lost them.
 func TestALeaseRunsOut(t *testing.T) {
 	shared := memblob.OpenBucket(nil)
-	asleep := newBucket(shared, "mem://z", times{lease: 500 * time.Millisecond, renew: time.Hour, patience: time.Second, attempt: time.Second})
+	asleep := newBucket(
+		shared,
+		"mem://z",
+		times{lease: 500 * time.Millisecond, renew: time.Hour, patience: time.Second, attempt: time.Second},
+	)
 	held, err := asleep.Lock("locks/a")
 	require.NoError(t, err)
 	require.NotNil(t, held)
-	other := newBucket(shared, "mem://z", times{lease: 500 * time.Millisecond, renew: 50 * time.Millisecond, patience: time.Second, attempt: time.Second})
+	other := newBucket(
+		shared,
+		"mem://z",
+		times{lease: 500 * time.Millisecond, renew: 50 * time.Millisecond, patience: time.Second, attempt: time.Second},
+	)
 	taken, err := other.Lock("locks/a")
 	require.NoError(t, err)
 	require.Nil(t, taken, "it lives")

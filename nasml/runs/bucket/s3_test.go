@@ -75,7 +75,10 @@ func server(t testing.TB) *url.URL {
 	t.Helper()
 	program := findServer()
 	if program == "" {
-		t.Skip("not run: no S3 server; build one with `go build -modfile=.ci/s3/go.mod -o .nasml/s3/versitygw github.com/versity/versitygw/cmd/versitygw`")
+		t.Skip(
+			"not run: no S3 server; build one with `go build -modfile=.ci/s3/go.mod -o .nasml/s3/versitygw " +
+				"github.com/versity/versitygw/cmd/versitygw`",
+		)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "tester")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "tester-secret")
@@ -87,7 +90,19 @@ func server(t testing.TB) *url.URL {
 	require.NoError(t, err)
 	address := free.Addr().String()
 	require.NoError(t, free.Close())
-	cmd := exec.Command(program, "--quiet", "--access", "tester", "--secret", "tester-secret", "--port", address, "posix", "--nometa", filepath.Join(dir, "data"))
+	cmd := exec.Command(
+		program,
+		"--quiet",
+		"--access",
+		"tester",
+		"--secret",
+		"tester-secret",
+		"--port",
+		address,
+		"posix",
+		"--nometa",
+		filepath.Join(dir, "data"),
+	)
 	cmd.Dir = dir
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -122,7 +137,10 @@ func findServer() string {
 
 // addressAt is the address of the store at a server.
 func addressAt(at *url.URL) string {
-	return fmt.Sprintf("s3://lab/shared/store?endpoint=%s&use_path_style=true&region=us-east-1&lease=2s", url.QueryEscape(at.String()))
+	return fmt.Sprintf(
+		"s3://lab/shared/store?endpoint=%s&use_path_style=true&region=us-east-1&lease=2s",
+		url.QueryEscape(at.String()),
+	)
 }
 
 // faulty is a way to a server that loses requests, loses answers, answers with
@@ -215,7 +233,12 @@ func TestKilledWorkersAndABadConnection(t *testing.T) {
 		workers.Go(func() {
 			for !done.Load() {
 				cmd := exec.Command(os.Args[0])
-				cmd.Env = append(os.Environ(), addressEnv+"="+address, diaryEnv+"="+diary, trialsEnv+"="+strconv.Itoa(workTrials))
+				cmd.Env = append(
+					os.Environ(),
+					addressEnv+"="+address,
+					diaryEnv+"="+diary,
+					trialsEnv+"="+strconv.Itoa(workTrials),
+				)
 				cmd.Stderr = os.Stderr
 				if err := cmd.Start(); err != nil {
 					t.Error(err)
@@ -261,7 +284,14 @@ func requireApart(t *testing.T, diary string, n int) {
 		_, err := fmt.Sscan(lines.Text(), &seed, &s.begin, &s.end)
 		require.NoError(t, err)
 		for _, other := range spans[seed] {
-			require.False(t, s.begin < other.end && other.begin < s.end, "trial %s was computed twice at the same time: %v and %v", seed, s, other)
+			require.False(
+				t,
+				s.begin < other.end && other.begin < s.end,
+				"trial %s was computed twice at the same time: %v and %v",
+				seed,
+				s,
+				other,
+			)
 		}
 		spans[seed] = append(spans[seed], s)
 	}

@@ -1,0 +1,377 @@
+// Package accept shows that changed source computes what it did: it recomputes
+// trials that the project ships and compares them. It needs the packages of the
+// papers to be imported, which register their entries.
+package accept
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Tolerance is how far a value that was computed in float32 through XLA may be
+// from the shipped one, relative to the largest of its series: another order of
+// sums moves the last digits, and training magnifies them. Host arithmetic has
+// to agree bit for bit.
+const Tolerance = 1e-2
+
+// rounding is the size below which a number through XLA is not compared by its
+// own.
+const rounding = 1e-9
+
+// Trial is a trial that the project ships, with how to compute it.
+type Trial struct {
+	record  *runs.Record
+	entry   catalog.Entry
+	setting catalog.Setting
+}
+
+// seconds is what the trial took when it was computed, s.
+func (t Trial) seconds() float64 { return t.record.Seconds / float64(max(1, t.record.Batch)) }
+
+// ByVersion has trials by the version of their code.
+type ByVersion map[string][]Trial
+
+// Seconds is what trials took when they were computed, s.
+func Seconds(trials []Trial) float64 {
+	sum := 0.0
+	for _, t := range trials {
+		sum += t.seconds()
+	}
+	return sum
+}
+
+// Shipped lists the trials that the project ships, by the version of their
+// code. Entries that cannot be looked at, because they need data that are not
+// there, are noted.
+func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err error) {
+	byVersion = ByVersion{}
+	seen := map[string]bool{}
+	for _, entry := range catalog.All() {
+		settings := append([]catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}}, entry.Shipped...)
+		for _, setting := range settings {
+			records, err := look(ctx, entry, setting)
+			if err != nil {
+				notes = append(notes, fmt.Sprintf("%s %s is not looked at: %v", entry.ID, setting, err))
+				continue
+			}
+			for _, key := range slices.Sorted(maps.Keys(records)) {
+				if r := records[key]; !seen[key] {
+					seen[key] = true
+					byVersion[r.Trial.Code] = append(byVersion[r.Trial.Code], Trial{r, entry, setting})
+				}
+			}
+		}
+	}
+	return byVersion, notes, nil
+}
+
+// look finds the shipped records of an entry and computes nothing.
+func look(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (map[string]*runs.Record, error) {
+	ctx, clean, err := apart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
+	part := new(runs.Part)
+	err = entry.RunPart(ctx, part, setting.Scale, setting.Set)
+	if part.Err() != nil {
+		return nil, part.Err()
+	}
+	if len(part.Stored()) == 0 && err != nil { // else it comes from records without values
+		return nil, err
+	}
+	return part.Stored(), nil
+}
+
+// apart is a context with an empty store of its own.
+func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
+	dir, err := os.MkdirTemp("", "nasml-accept-*")
+	if err != nil {
+		return nil, nil, fmt.Errorf("a place to recompute trials: %w", err)
+	}
+	clean = func() { _ = os.RemoveAll(dir) }
+	store, err := runs.Open(dir)
+	if err != nil {
+		clean()
+		return nil, nil, err
+	}
+	return runs.WithProgress(runs.WithStore(ctx, store), runs.Silent), clean, nil
+}
+
+// Pick chooses trials that show whether source computes what it did: the
+// cheapest of every branch, and one that the hash of the source draws, so that
+// nobody can know it before. A trial that took longer than most seconds is not
+// taken; those branches are named.
+func Pick(trials []Trial, source string, most float64) (picked []Trial, left []string) {
+	cheapest := map[string]Trial{}
+	var affordable []Trial
+	for _, t := range trials {
+		b := branch(t.record.Trial)
+		if old, ok := cheapest[b]; !ok || t.seconds() < old.seconds() ||
+			t.seconds() == old.seconds() && t.record.Key < old.record.Key {
+			cheapest[b] = t
+		}
+		if t.seconds() <= most {
+			affordable = append(affordable, t)
+		}
+	}
+	for _, b := range slices.Sorted(maps.Keys(cheapest)) {
+		if t := cheapest[b]; t.seconds() <= most {
+			picked = append(picked, t)
+		} else {
+			left = append(left, fmt.Sprintf("%s (its cheapest trial took %.0f s)", b, t.seconds()))
+		}
+	}
+	if len(affordable) > 0 {
+		slices.SortFunc(affordable, func(a, b Trial) int { return strings.Compare(a.record.Key, b.record.Key) })
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(source)) // never fails
+		drawn := affordable[h.Sum64()%uint64(len(affordable))]
+		if !slices.ContainsFunc(picked, func(t Trial) bool { return t.record.Key == drawn.record.Key }) {
+			picked = append(picked, drawn)
+		}
+	}
+	return picked, left
+}
+
+// Cheapest is the trial that took the least time; false where there is none.
+func Cheapest(trials []Trial) (Trial, bool) {
+	if len(trials) == 0 {
+		return Trial{}, false
+	}
+	return slices.MinFunc(trials, func(a, b Trial) int {
+		return cmp.Or(cmp.Compare(a.seconds(), b.seconds()), strings.Compare(a.record.Key, b.record.Key))
+	}), true
+}
+
+// branch names the way through the code that a trial takes: its figure and all
+// words and switches in its parameters, but for lists and numbers.
+func branch(t runs.Trial) string {
+	text, err := json.Marshal(t.Params)
+	if err != nil {
+		return t.Figure
+	}
+	var params any
+	if err := json.Unmarshal(text, &params); err != nil {
+		return t.Figure
+	}
+	var words []string
+	collect("", params, &words)
+	slices.Sort(words)
+	return strings.Join(append([]string{t.Figure}, words...), " ")
+}
+
+func collect(name string, v any, words *[]string) {
+	const most = 40 // longer text is data, such as a probe
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			collect(key, value, words)
+		}
+	case string:
+		if len(v) <= most {
+			*words = append(*words, name+"="+v)
+		}
+	case bool:
+		*words = append(*words, fmt.Sprintf("%s=%v", name, v))
+	}
+}
+
+// Difference is a number of a recomputed trial that is not the shipped one.
+type Difference struct {
+	Trial    runs.Trial
+	Name     string // of the value or series, with the position
+	Old, New float64
+	Relative float64 // |new − old| by the largest of the series
+	Host     bool    // computed in float64 on the host
+	Missing  string  // why there is no new number; empty where there is one
+}
+
+func (d Difference) String() string {
+	what := fmt.Sprintf("%s, seed %d, %s", d.Trial.Figure, d.Trial.Seed, branch(d.Trial))
+	if d.Missing != "" {
+		return what + ": " + d.Missing
+	}
+	return fmt.Sprintf("%s: %s was %v and is %v (relative difference %.2g)", what, d.Name, d.Old, d.New, d.Relative)
+}
+
+// Recompute computes trials anew and returns what moved, and the largest
+// relative difference of the numbers that are within the tolerance. progress is
+// told what is computed.
+func Recompute(
+	ctx context.Context,
+	trials []Trial,
+	progress func(text string),
+) (moved []Difference, largest float64, err error) {
+	type call struct{ id, setting string }
+	groups := map[call][]Trial{}
+	for _, t := range trials {
+		at := call{t.entry.ID, t.setting.String()}
+		groups[at] = append(groups[at], t)
+	}
+	order := slices.SortedFunc(maps.Keys(groups), func(a, b call) int {
+		return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.setting, b.setting))
+	})
+	for _, at := range order {
+		group := groups[at]
+		progress(fmt.Sprintf("%s %s: %d trials", at.id, at.setting, len(group)))
+		found, err := recompute(ctx, group)
+		if err != nil {
+			return moved, largest, fmt.Errorf("%s %s: %w", at.id, at.setting, err)
+		}
+		for _, t := range group {
+			differences, most := compare(t.record, found[t.record.Key])
+			moved, largest = append(moved, differences...), max(largest, most)
+		}
+	}
+	return moved, largest, nil
+}
+
+// recompute computes trials of one entry and setting without what is shipped.
+func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, error) {
+	ctx, clean, err := apart(runs.WithoutShipped(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
+	part := &runs.Part{Keys: map[string]bool{}}
+	for _, t := range group {
+		part.Keys[t.record.Key] = true
+	}
+	first := group[0]
+	err = first.entry.RunPart(ctx, part, first.setting.Scale, first.setting.Set)
+	if part.Err() != nil {
+		return nil, part.Err()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	found := part.Stored()
+	if len(found) == 0 && err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// compare lists the numbers in which two records of a trial differ by more than
+// they may.
+//
+// Beside the tolerance, numbers through XLA may differ by rounding: many are
+// errors of identities, about 10⁻¹⁶.
+func compare(old, now *runs.Record) (moved []Difference, largest float64) {
+	d := Difference{Trial: old.Trial, Host: onHost(old)}
+	if now == nil {
+		d.Missing = "it was not computed: its entry did not ask for it"
+		return []Difference{d}, 0
+	}
+	for _, name := range names(old, now) {
+		if measured(name) {
+			continue
+		}
+		a, b := numbers(old, name), numbers(now, name)
+		if len(a) != len(b) {
+			d.Missing = fmt.Sprintf("%s had %d numbers and has %d", name, len(a), len(b))
+			moved = append(moved, d)
+			continue
+		}
+		scale := 0.0
+		for _, x := range a {
+			scale = max(scale, math.Abs(x))
+		}
+		worst := -1
+		if !d.Host {
+			scale = max(scale, rounding)
+		}
+		relative := func(i int) float64 { return math.Abs(b[i]-a[i]) / max(scale, math.SmallestNonzeroFloat64) }
+		for i := range a {
+			if a[i] != b[i] && (worst < 0 || relative(i) > relative(worst)) {
+				worst = i
+			}
+		}
+		if worst < 0 {
+			continue
+		}
+		largest = max(largest, relative(worst))
+		if d.Host || relative(worst) > Tolerance {
+			d.Missing, d.Name = "", fmt.Sprintf("%s[%d]", name, worst)
+			d.Old, d.New, d.Relative = a[worst], b[worst], relative(worst)
+			moved = append(moved, d)
+		}
+	}
+	return moved, largest
+}
+
+// onHost says whether a record was computed in float64 by Go itself, under any
+// of the names that records have had for it.
+func onHost(r *runs.Record) bool {
+	return r.Device == "cpu" && slices.Contains([]string{"host", "gonum", "go"}, r.Backend)
+}
+
+// measured says whether a number is a time that was measured, which never comes
+// out again: "seconds…", and "looking" of Khodak+'s searches.
+func measured(name string) bool { return strings.HasPrefix(name, "seconds") || name == "looking" }
+
+func names(a, b *runs.Record) []string {
+	all := map[string]bool{}
+	for _, r := range []*runs.Record{a, b} {
+		for name := range r.Values {
+			all[name] = true
+		}
+		for name := range r.Series {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// numbers are a value or a series of a record.
+func numbers(r *runs.Record, name string) []float64 {
+	if series, ok := r.Series[name]; ok {
+		return series
+	}
+	if value, ok := r.Values[name]; ok {
+		return []float64{value}
+	}
+	return nil
+}
+
+// Open are the kinds whose source was not accepted yet, of those named, or of
+// all.
+func Open(names []string) (open []*code.Kind, err error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(code.Kinds(), func(k *code.Kind) bool { return k.Name() == name }) {
+			return nil, fmt.Errorf("no kind of trials is called %q: there are %s",
+				name, strings.Join(kindNames(), ", "))
+		}
+	}
+	for _, k := range code.Kinds() {
+		accepted, err := k.Accepted()
+		if err != nil {
+			return nil, err
+		}
+		if !accepted && (len(names) == 0 || slices.Contains(names, k.Name())) {
+			open = append(open, k)
+		}
+	}
+	return open, nil
+}
+
+func kindNames() []string {
+	var all []string
+	for _, k := range code.Kinds() {
+		all = append(all, k.Name())
+	}
+	return all
+}

@@ -1,0 +1,338 @@
+// Package programs keeps compiled programs on disk, so that another process
+// need not compile them again.
+//
+// A program is machine code: it is loaded only where its key, its length and
+// its SHA-256 are what they were when it was written. Whatever else lies in the
+// folder is not there.
+package programs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Env names the variable that holds the folder of the compiled programs, or
+// "off". LimitEnv holds the most megabytes (10⁶ bytes) that they may take.
+const (
+	Env      = "NASML_XLA_CACHE"
+	LimitEnv = "NASML_XLA_CACHE_MB"
+)
+
+// DefaultLimit is what the programs may take where $NASML_XLA_CACHE_MB does not
+// say it, in bytes.
+const DefaultLimit = 2_000_000_000
+
+// Cache is a folder of compiled programs:
+//
+//	KEY.program   one program: a head of magic, key, length and SHA-256, then its bytes
+//	KEY.lock      is being compiled
+//	KEY.sum       the SHA-256 of a file that was read before
+//	new-*         is being written
+//
+// Any number of processes may use one folder at the same time.
+type Cache struct {
+	Dir   string
+	Limit int64 // bytes; beyond them the programs that were not used for longest go
+
+	mu   sync.Mutex
+	room int64 // bytes that may be written before the folder is counted again
+}
+
+// Default is the user's cache: the folder named by $NASML_XLA_CACHE, else
+// nasml/xla in the user's cache folder. It is nil where the variable is "off".
+// The folder need not exist.
+func Default() (*Cache, error) {
+	c := &Cache{Dir: os.Getenv(Env), Limit: DefaultLimit}
+	if c.Dir == "off" {
+		return nil, nil
+	}
+	if text := os.Getenv(LimitEnv); text != "" {
+		mb, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || mb <= 0 {
+			return nil, fmt.Errorf("$%s is %q, expected a number of megabytes above 0", LimitEnv, text)
+		}
+		c.Limit = mb * 1_000_000
+	}
+	if c.Dir != "" {
+		dir, err := filepath.Abs(c.Dir)
+		c.Dir = dir
+		return c, err
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("no folder for compiled programs: %w: set %s to one, or to off", err, Env)
+	}
+	c.Dir = filepath.Join(user, "nasml", "xla")
+	return c, nil
+}
+
+// Key is the SHA-256 of all that a program depends on.
+type Key [sha256.Size]byte
+
+// KeyOf is the key of parts, whose order and borders count.
+func KeyOf(parts ...[]byte) Key {
+	h := sha256.New()
+	for _, part := range parts {
+		_ = binary.Write(h, binary.LittleEndian, int64(len(part))) // a hash takes all
+		h.Write(part)
+	}
+	return Key(h.Sum(nil))
+}
+
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// The suffixes of the files.
+const (
+	programSuffix = ".program"
+	lockSuffix    = ".lock"
+	sumSuffix     = ".sum"
+	newPrefix     = "new-"
+)
+
+func (c *Cache) path(k Key, suffix string) string { return filepath.Join(c.Dir, k.String()+suffix) }
+
+// magic begins every program; the number counts the formats.
+const magic = "nasml program 1\n"
+
+// head is what stands before a program's bytes.
+func head(k Key, program []byte) []byte {
+	sum := sha256.Sum256(program)
+	h := append([]byte(magic), k[:]...)
+	h = binary.LittleEndian.AppendUint64(h, uint64(len(program)))
+	return append(h, sum[:]...)
+}
+
+// Get returns the program of a key, nil where there is none. A file that is not
+// wholly what was written is removed.
+func (c *Cache) Get(k Key) []byte {
+	file := c.path(k, programSuffix)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	size := len(head(k, nil))
+	if len(data) < size || !bytes.Equal(data[:size], head(k, data[size:])) {
+		os.Remove(file)
+		return nil
+	}
+	now := time.Now()
+	_ = os.Chtimes(file, now, now) // used last; where it cannot be said, it goes the sooner
+	return data[size:]
+}
+
+// Drop removes the program of a key.
+func (c *Cache) Drop(k Key) { os.Remove(c.path(k, programSuffix)) }
+
+// Put keeps a program, whole or not at all, and makes room for it. A program
+// larger than the limit is not kept.
+func (c *Cache) Put(k Key, program []byte) error {
+	if int64(len(program)) > c.Limit {
+		return nil
+	}
+	data := append(head(k, program), program...)
+	if err := c.write(c.path(k, programSuffix), data); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.room -= int64(len(data)); c.room > 0 {
+		return nil
+	}
+	return c.trim()
+}
+
+// write writes a file at one stroke.
+func (c *Cache) write(name string, data []byte) error {
+	if err := c.Prepare(); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.Dir, newPrefix+"*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// Prepare makes the folder. A folder in which everybody may write is refused:
+// what lies there is run.
+func (c *Cache) Prepare() error {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(c.Dir)
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf(
+			"everybody may write in %s, and programs from there are run: chmod o-w it, or set %s to another folder", //nolint:lll // one sentence
+			c.Dir, Env)
+	}
+	return err
+}
+
+// entries lists the files with a suffix, of which some may be gone already.
+func (c *Cache) entries(suffix string) ([]fs.FileInfo, error) {
+	list, err := os.ReadDir(c.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []fs.FileInfo
+	for _, e := range list {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
+			out = append(out, info)
+		}
+	}
+	return out, nil
+}
+
+// abandoned is the age at which a file that is being written, or a lock, was
+// left by a process that died.
+const abandoned = 24 * time.Hour
+
+// trim removes the programs that were not used for longest, until the rest is
+// within the limit, and what dead processes left. It counts the folder, and
+// then not again before a sixteenth of the limit, or all that is free, was
+// written: other processes write, too.
+func (c *Cache) trim() error {
+	all, err := c.entries("")
+	if err != nil {
+		return fmt.Errorf("making room for compiled programs: %w", err)
+	}
+	slices.SortFunc(all, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	total := int64(0)
+	for _, info := range all {
+		switch name := info.Name(); {
+		case strings.HasSuffix(name, programSuffix):
+			if total+info.Size() > c.Limit {
+				os.Remove(filepath.Join(c.Dir, name))
+			} else {
+				total += info.Size()
+			}
+		case time.Since(info.ModTime()) < abandoned:
+		case strings.HasPrefix(name, newPrefix), strings.HasSuffix(name, lockSuffix):
+			os.Remove(filepath.Join(c.Dir, name))
+		}
+	}
+	c.room = min(c.Limit/16, c.Limit-total)
+	return nil
+}
+
+// patience is how long a process waits for another that compiles the same
+// program, before it compiles it, too.
+const patience = 10 * time.Minute
+
+// Lock waits until no other process, and no other goroutine, compiles the
+// program of a key. Where there is no lock to be had, it does without: then two
+// compile the same, and both are right. release has to be called.
+func (c *Cache) Lock(k Key) (release func()) {
+	name := c.path(k, lockSuffix)
+	for start := time.Now(); c.Prepare() == nil && time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			break
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && isStill(name, f) {
+			return func() { os.Remove(name); f.Close() }
+		}
+		f.Close()
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+	}
+	return func() {}
+}
+
+// isStill says whether a file is the one of that name: who releases a lock
+// removes its file, which another may have opened already.
+func isStill(name string, f *os.File) bool {
+	there, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	own, err := f.Stat()
+	return err == nil && os.SameFile(there, own)
+}
+
+// FileSum is the SHA-256 of a file. It is kept in the cache under the file's
+// path, size and time, so that a plugin of 260 MB is read once and not once a
+// process.
+func (c *Cache) FileSum(path string) (Key, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Key{}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Key{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Key{}, err
+	}
+	of := KeyOf([]byte(path), fmt.Appendf(nil, "%d %d", info.Size(), info.ModTime().UnixNano()))
+	if data, err := os.ReadFile(c.path(of, sumSuffix)); err == nil && len(data) == 2*sha256.Size {
+		if sum := Key(data[:sha256.Size]); KeyOf(sum[:]) == Key(data[sha256.Size:]) {
+			return sum, nil
+		}
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return Key{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	sum := Key(h.Sum(nil))
+	check := KeyOf(sum[:])
+	_ = c.write(c.path(of, sumSuffix), append(sum[:], check[:]...)) // else it is read again
+	return sum, nil
+}
+
+// Usage counts the programs and their bytes.
+func (c *Cache) Usage() (n int, bytes int64, err error) {
+	all, err := c.entries(programSuffix)
+	for _, info := range all {
+		bytes += info.Size()
+	}
+	return len(all), bytes, err
+}
+
+// Clear removes all programs, and nothing that the cache did not write.
+func (c *Cache) Clear() error {
+	all, err := c.entries("")
+	if err != nil {
+		return err
+	}
+	for _, info := range all {
+		name := info.Name()
+		ours := strings.HasPrefix(name, newPrefix)
+		for _, suffix := range []string{programSuffix, lockSuffix, sumSuffix} {
+			ours = ours || strings.HasSuffix(name, suffix)
+		}
+		if !ours {
+			continue
+		}
+		if err := os.Remove(filepath.Join(c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

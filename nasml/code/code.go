@@ -1,0 +1,199 @@
+// Package code tells which version of the library computes a trial.
+//
+// A version speaks of numbers, not of wording. It begins as the hash of the
+// source that computed the first record of a kind, and stays when the source
+// changes in a way that was shown to give the same numbers: the committed file
+// versions.json says which sources belong to which version, and
+// "go tool nasml store accept" adds one to it, after it has recomputed shipped
+// trials. Source that the file does not know is a version of its own, so that
+// nobody is shown the numbers of other code.
+package code
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/nasml/lab/nasml"
+)
+
+// Kind is a kind of trials, those that one piece of arithmetic computes.
+type Kind struct {
+	name  string
+	rooms []string
+
+	once    sync.Once
+	source  string
+	version string
+	err     error
+}
+
+var (
+	kindsLock sync.Mutex
+	kinds     = map[string]*Kind{}
+)
+
+// Define names a kind of trials and the packages that compute it, by their
+// paths below nasml, "search". All that these import of this module counts
+// too. It panics where the name is taken.
+func Define(name string, rooms ...string) *Kind {
+	kindsLock.Lock()
+	defer kindsLock.Unlock()
+	if kinds[name] != nil {
+		panic(fmt.Sprintf("code: %q is defined twice", name))
+	}
+	k := &Kind{name: name, rooms: rooms}
+	kinds[name] = k
+	return k
+}
+
+// Kinds are all kinds that were defined, by name.
+func Kinds() []*Kind {
+	kindsLock.Lock()
+	defer kindsLock.Unlock()
+	var all []*Kind
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, kinds[name])
+	}
+	return all
+}
+
+// Name is the name of the kind.
+func (k *Kind) Name() string { return k.name }
+
+// Version is the version of the source in this program: the accepted one, or,
+// where the source was never accepted, the source's own hash. It is an error
+// where a package of the kind cannot be read.
+func (k *Kind) Version() (string, error) {
+	k.once.Do(k.find)
+	return k.version, k.err
+}
+
+// Accepted says whether the source in this program is one of those of which
+// was shown that they compute the same.
+func (k *Kind) Accepted() (bool, error) {
+	k.once.Do(k.find)
+	return k.version != k.source, k.err
+}
+
+// Source is the hash of the source in this program.
+func (k *Kind) Source() (string, error) {
+	k.once.Do(k.find)
+	return k.source, k.err
+}
+
+func (k *Kind) find() {
+	if k.source, k.err = sourceOf(nasml.Sources, modules(), k.rooms); k.err != nil {
+		k.err = fmt.Errorf("version of %s: %w", k.name, k.err)
+		return
+	}
+	k.version = k.source
+	for _, known := range ledger().Kinds[k.name] {
+		if slices.Contains(known.Sources, k.source) {
+			k.version = known.Version
+		}
+	}
+}
+
+// Assume makes this process take the kind's source for its newest version,
+// whatever it is. It is for finding out whether it is that, and returns false
+// where the kind has no version.
+func (k *Kind) Assume() bool {
+	known := ledger().Kinds[k.name]
+	k.once.Do(k.find)
+	if len(known) == 0 || k.err != nil {
+		return false
+	}
+	k.version = known[len(known)-1].Version
+	return true
+}
+
+// Versions is a version of a kind with the sources that compute it.
+type Versions struct {
+	Version string   `json:"version"` // the hash in the keys of trials
+	Sources []string `json:"sources"` // hashes of source that computes the same
+}
+
+// Ledger is the content of versions.json.
+type Ledger struct {
+	// Modules are the versions of what computes besides this module. A test
+	// holds them to go.mod and to the requirements of the set-up.
+	Modules map[string]string     `json:"modules"`
+	Kinds   map[string][]Versions `json:"kinds"` // the newest version last
+}
+
+// LedgerFile is where the ledger lies below the checkout.
+const LedgerFile = "nasml/code/versions.json"
+
+//go:embed versions.json
+var ledgerFile embed.FS
+
+var ledger = sync.OnceValue(func() *Ledger {
+	text, err := ledgerFile.ReadFile("versions.json")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	l, err := ParseLedger(text)
+	if err != nil {
+		panic(fmt.Errorf("%s, as built into this program: %w", LedgerFile, err))
+	}
+	return l
+})
+
+// ParseLedger reads the text of versions.json.
+func ParseLedger(text []byte) (*Ledger, error) {
+	l := new(Ledger)
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, fmt.Errorf("not a ledger of versions: %w", err)
+	}
+	if l.Kinds == nil {
+		l.Kinds = map[string][]Versions{}
+	}
+	return l, nil
+}
+
+// Accept adds a source to the newest version of a kind, or makes it the first
+// version where the kind has none.
+func (l *Ledger) Accept(kind, source string) {
+	known := l.Kinds[kind]
+	if len(known) == 0 {
+		known = []Versions{{Version: source}}
+	}
+	last := &known[len(known)-1]
+	if !slices.Contains(last.Sources, source) {
+		last.Sources = append(last.Sources, source)
+	}
+	l.Kinds[kind] = known
+}
+
+// Text is the ledger as versions.json has it.
+func (l *Ledger) Text() ([]byte, error) {
+	text, err := json.MarshalIndent(l, "", "\t")
+	return append(text, '\n'), err
+}
+
+// Modules are the versions of GoMLX, go-xla, XLA's plugin and gonum that
+// compute: the pinned ones, or those that this program was built with where
+// they are others.
+func Modules() map[string]string { return maps.Clone(modules()) }
+
+var modules = sync.OnceValue(func() map[string]string {
+	found := maps.Clone(ledger().Modules)
+	info, ok := debug.ReadBuildInfo()
+	if !ok { // tests have none either
+		return found
+	}
+	for _, m := range info.Deps {
+		if _, counts := found[m.Path]; counts {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			found[m.Path] = m.Version
+		}
+	}
+	return found
+})

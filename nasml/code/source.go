@@ -1,0 +1,172 @@
+package code
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// here is the path of the packages below nasml.
+const here = "github.com/nasml/lab/nasml/"
+
+// sourceOf is the hash of some packages: of themselves, of all that they
+// import of this module, and of the versions of the modules that compute, as
+// far as one of them imports such a module. Files count by their tokens, not by
+// their names, so that neither a comment nor a new name of a file makes
+// another source.
+func sourceOf(source fs.FS, modules map[string]string, rooms []string) (string, error) {
+	packages := map[string]*room{}
+	for _, path := range rooms {
+		if err := gather(source, path, packages); err != nil {
+			return "", err
+		}
+	}
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(packages)) {
+		fmt.Fprintf(h, "package %s\n%s\n", path, strings.Join(packages[path].files, "\n"))
+	}
+	for _, module := range slices.Sorted(maps.Keys(modules)) {
+		if uses(packages, module) {
+			fmt.Fprintf(h, "module %s %s\n", module, modules[module])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// room is a package: the hashes of its files, sorted, and what it imports.
+type room struct {
+	files   []string
+	imports map[string]bool
+}
+
+// gather reads a package and what it imports of this module.
+func gather(source fs.FS, at string, found map[string]*room) error {
+	if found[at] != nil {
+		return nil
+	}
+	r, err := readRoom(source, at)
+	if err != nil {
+		return err
+	}
+	found[at] = r
+	for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+		if below, ok := strings.CutPrefix(imported, here); ok {
+			if err := gather(source, below, found); err != nil {
+				return fmt.Errorf("%s imports %w", at, err)
+			}
+		} else if strings.HasPrefix(imported+"/", "github.com/nasml/lab/") {
+			return fmt.Errorf("%s imports %s, which cannot compute: a picture would be part of the version",
+				at, imported)
+		}
+	}
+	return nil
+}
+
+// readRoom reads the Go and C files of a package, those of all platforms, without
+// its tests. C that Go's own build is not to see lies in a folder named c.
+func readRoom(source fs.FS, at string) (*room, error) {
+	r := &room{imports: map[string]bool{}}
+	if err := r.read(source, at); err != nil {
+		return nil, err
+	}
+	if len(r.files) == 0 {
+		return nil, fmt.Errorf("package %s: there is no Go file", at)
+	}
+	if err := r.read(source, path.Join(at, "c")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	slices.Sort(r.files)
+	return r, nil
+}
+
+// read adds the files of a folder.
+func (r *room) read(source fs.FS, at string) error {
+	entries, err := fs.ReadDir(source, at)
+	if err != nil {
+		return fmt.Errorf("package %s: %w", at, err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() || !isCode(name) {
+			continue
+		}
+		text, err := fs.ReadFile(source, path.Join(at, name))
+		if err != nil {
+			return fmt.Errorf("package %s: %w", at, err)
+		}
+		if err := r.add(path.Join(at, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isCode says whether a file is source that is built into a program: Go
+// without tests, or C.
+func isCode(name string) bool {
+	switch path.Ext(name) {
+	case ".go":
+		return !strings.HasSuffix(name, "_test.go")
+	case ".c", ".h":
+		return true
+	}
+	return false
+}
+
+func (r *room) add(name string, text []byte) error {
+	if path.Ext(name) != ".go" {
+		r.files = append(r.files, digest(text))
+		return nil
+	}
+	tokens, err := goTokens(name, text)
+	if err != nil {
+		return fmt.Errorf("version of the code: %w", err)
+	}
+	r.files = append(r.files, digest(tokens))
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		return fmt.Errorf("version of the code: %w", err)
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
+		}
+		r.imports[imported] = true
+	}
+	return nil
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// plugin is the distribution of XLA's CPU plugin, which is loaded by go-xla and
+// imported by nobody.
+const plugin, loader = "xla-cpu-pjrt", "github.com/gomlx/go-xla"
+
+// uses says whether a package imports something of a module. GoMLX may run on
+// XLA wherever it is used.
+func uses(packages map[string]*room, module string) bool {
+	if module == plugin || module == loader {
+		module = "github.com/gomlx"
+	}
+	for _, r := range packages {
+		for imported := range r.imports {
+			if imported == module || strings.HasPrefix(imported, module+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}

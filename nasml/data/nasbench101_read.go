@@ -1,0 +1,212 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// The files of the table, below the folder of the data sets: what
+// ImportNASBench101 makes, and a published part of the benchmark.
+const (
+	table101File  = "nasbench/nasbench101.csv.gz"
+	subset101File = "nasbench/nb101_108_subset151644.csv.gz"
+)
+
+// Names of the columns that are no measurement.
+const (
+	idColumn     = "id"
+	edgesColumn  = "adj_upper"
+	opsColumn    = "ops"
+	weightColumn = "params"
+)
+
+// measured101 are the names of measurements: val9984_1 is of 108 epochs,
+// e4_val9984_1 of 4.
+var measured101 = regexp.MustCompile(`^(?:e([1-9]\d{0,4})_)?(val9984|test9984|time_s)_([123])$`)
+
+// LoadNASBench101 reads the table from a folder of data sets, Dir's where dir
+// is empty: nasbench/nasbench101.csv.gz, which ImportNASBench101 makes of the
+// publisher's file, or else nasbench/nb101_108_subset151644.csv.gz, which has
+// a third of the cells. Either may lie there unzipped.
+//
+// The table has a row a cell and the columns id (a whole number, each once),
+// adj_upper and ops (as ParseCell101 reads them), params, and for each length
+// of training and each of three trainings val9984_N and test9984_N, the number
+// of 9,984 images that were right, and time_s_N, the seconds it took: N is 1,
+// 2, 3. Names with eN_ before them are of N epochs, the others of 108.
+//
+// An error names the file and, in a broken one, line and column, what was
+// found and what was expected; it wraps ErrMissing or ErrBroken. A cell twice,
+// in whatever order of its vertices, is an error; cells that are missing are
+// not, see NASBench101.Complete.
+func LoadNASBench101(dir string) (*NASBench101, error) {
+	if dir == "" {
+		var err error
+		if dir, err = Dir(); err != nil {
+			return nil, err
+		}
+	}
+	f, err := openCSV(dir, table101File)
+	if errors.Is(err, ErrMissing) {
+		if part, notThere := openCSV(dir, subset101File); notThere == nil || !errors.Is(notThere, ErrMissing) {
+			f, err = part, notThere
+		}
+	}
+	if err != nil {
+		return nil, withRecords(err, dir)
+	}
+	b, _, err := parse101(f)
+	return b, err
+}
+
+// withRecords adds to the error of a missing table what makes it.
+func withRecords(err error, dir string) error {
+	if !errors.Is(err, ErrMissing) {
+		return err
+	}
+	if from, notThere := original101(dir); notThere == nil {
+		return fmt.Errorf("%w. Found %s: run \"go tool nasml data nasbench101 --from %s\", which makes the table "+
+			"of it", err, from, dir)
+	}
+	return fmt.Errorf("%w; or run \"go tool nasml data nasbench101 --from DIR\" with a folder that has the "+
+		"publisher's nasbench_full.tfrecord or nasbench_only108.tfrecord", err)
+}
+
+// columns101 says what the columns of a file are.
+type columns101 struct {
+	id, edges, ops, params int
+	hits                   []column101[uint16]
+	seconds                []column101[float32]
+}
+
+// column101 is a column of measurements in the file and in the table.
+type column101[T any] struct {
+	at     int
+	values *[]T
+}
+
+// parse101 parses a file and returns the table and its rows by their ids.
+func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
+	text, err := f.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256(text)
+	b := &NASBench101{Fingerprint: hex.EncodeToString(sum[:]), path: f.path, rows: map[Cell101]int{}}
+	columns, err := b.layOut(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := map[int]int{}
+	_, err = f.rows(func(row int, fields []string) error {
+		id, err := strconv.ParseUint(fields[columns.id], 10, 31)
+		if _, twice := ids[int(id)]; err != nil || twice {
+			return f.wrong(row+2, idColumn, "found "+strconv.Quote(fields[columns.id]), "a whole number, each once")
+		}
+		ids[int(id)] = row
+		return b.addRow(f, columns, row, fields)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(b.cells) == 0 {
+		return nil, nil, f.wrong(2, opsColumn, "found no row", "one a cell")
+	}
+	return b, ids, nil
+}
+
+// layOut makes the table's columns of the first line: all measurements of a
+// length or none.
+func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
+	c := &columns101{}
+	for name, at := range map[string]*int{
+		idColumn: &c.id, edgesColumn: &c.edges, opsColumn: &c.ops, weightColumn: &c.params,
+	} {
+		if *at = slices.Index(f.names, name); *at < 0 {
+			return nil, f.wrong(1, name, "found no such column", "id, adj_upper, ops and params")
+		}
+	}
+	for at, name := range f.names {
+		if slices.Contains([]int{c.id, c.edges, c.ops, c.params}, at) {
+			continue
+		}
+		m := measured101.FindStringSubmatch(name)
+		if m == nil || m[1] == "108" { // which has one name, without it
+			return nil, f.wrong(1, name, "found an unknown column",
+				"only those that the documentation of data.LoadNASBench101 lists")
+		}
+		epochs := 108
+		if m[1] != "" {
+			epochs, _ = strconv.Atoi(m[1]) // the pattern has digits, and few
+		}
+		c.add(b.lengthOf(epochs), m[2], int(m[3][0]-'1'), at)
+	}
+	if n := len(b.lengths); n == 0 || len(c.hits) != 2*Trials101*n || len(c.seconds) != Trials101*n {
+		return nil, f.wrong(1, f.names[len(f.names)-1], fmt.Sprintf("found %d columns of accuracies and %d of "+
+			"times for %d lengths of training", len(c.hits), len(c.seconds), n),
+			"val9984_N, test9984_N and time_s_N with N = 1, 2, 3 for each length")
+	}
+	return c, nil
+}
+
+// lengthOf returns the trainings of a length, made where they are new.
+func (b *NASBench101) lengthOf(epochs int) *length101 {
+	l, err := b.length(epochs)
+	if err != nil {
+		l = newLength101(epochs)
+		b.lengths = append(b.lengths, l)
+	}
+	return l
+}
+
+func (c *columns101) add(l *length101, what string, trial, at int) {
+	switch what {
+	case "val9984":
+		c.hits = append(c.hits, column101[uint16]{at, &l.hits[Valid][trial]})
+	case "test9984":
+		c.hits = append(c.hits, column101[uint16]{at, &l.hits[Test][trial]})
+	default:
+		c.seconds = append(c.seconds, column101[float32]{at, &l.seconds[trial]})
+	}
+}
+
+func (b *NASBench101) addRow(f *csvFile, c *columns101, row int, fields []string) error {
+	cell, err := parseShort101(fields[c.ops], fields[c.edges])
+	if err != nil {
+		return f.wrong(row+2, opsColumn, err.Error(), "a cell of NAS-Bench-101")
+	}
+	key := cell.Canonical()
+	if before, twice := b.rows[key]; twice {
+		return f.wrong(row+2, opsColumn, fmt.Sprintf("found %s, which is the cell of line %d", cell, before+2),
+			"every cell once")
+	}
+	b.rows[key] = row
+	b.cells = append(b.cells, cell)
+	params, err := strconv.ParseInt(fields[c.params], 10, 32)
+	if err != nil || params <= 0 {
+		return f.wrong(row+2, weightColumn, "found "+strconv.Quote(fields[c.params]), "a whole number greater than 0")
+	}
+	b.params = append(b.params, int32(params))
+	for _, column := range c.hits {
+		n, err := strconv.ParseUint(fields[column.at], 10, 16)
+		if err != nil || n > images101 {
+			return f.wrong(row+2, f.names[column.at], "found "+strconv.Quote(fields[column.at]),
+				fmt.Sprintf("a whole number from 0 to %d", images101))
+		}
+		*column.values = append(*column.values, uint16(n))
+	}
+	for _, column := range c.seconds {
+		s, err := strconv.ParseFloat(fields[column.at], 32)
+		if err != nil || !(s > 0) || math.IsInf(s, 0) {
+			return f.wrong(row+2, f.names[column.at], "found "+strconv.Quote(fields[column.at]), "seconds, more than 0")
+		}
+		*column.values = append(*column.values, float32(s))
+	}
+	return nil
+}

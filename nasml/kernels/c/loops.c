@@ -1,0 +1,100 @@
+// The kernels for one kind of processor: the compiler is called with ISA, the
+// name of the kind, and WIDTH, the bytes of its vectors. Channels are taken in
+// groups of as many lanes as there are, then of fewer, down to one.
+#include "task.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define ALWAYS inline __attribute__((always_inline))
+#define MAX_K 7
+#define PASTE2(a, b, c) a##_##b##_##c
+#define PASTE(a, b, c) PASTE2(a, b, c)
+#define N(name) PASTE(name, T, L)
+
+#define T float
+#define I int32_t
+#define L 1
+#include "lanes.h"
+#undef L
+#define L 4
+#include "lanes.h"
+#undef L
+#if WIDTH >= 32
+#define L 8
+#include "lanes.h"
+#undef L
+#endif
+#if WIDTH >= 64
+#define L 16
+#include "lanes.h"
+#undef L
+#endif
+#undef T
+#undef I
+
+#define T double
+#define I int64_t
+#define L 1
+#include "lanes.h"
+#undef L
+#define L 2
+#include "lanes.h"
+#undef L
+#if WIDTH >= 32
+#define L 4
+#include "lanes.h"
+#undef L
+#endif
+#if WIDTH >= 64
+#define L 8
+#include "lanes.h"
+#undef L
+#endif
+#undef T
+#undef I
+
+// In groups of lanes, the widest first.
+#define GROUPS(kernel, type, lanes) \
+  for (; c + (lanes) <= t->channels; c += (lanes)) kernel##_##type##_##lanes(t, part, c);
+#if WIDTH >= 64
+#define FLOATS(kernel) GROUPS(kernel, float, 16) GROUPS(kernel, float, 8)
+#define DOUBLES(kernel) GROUPS(kernel, double, 8) GROUPS(kernel, double, 4)
+#elif WIDTH >= 32
+#define FLOATS(kernel) GROUPS(kernel, float, 8)
+#define DOUBLES(kernel) GROUPS(kernel, double, 4)
+#else
+#define FLOATS(kernel)
+#define DOUBLES(kernel)
+#endif
+#define KERNEL(kernel)                                      \
+  static void kernel##_floats(const task* t, int part) {    \
+    int c = 0;                                              \
+    FLOATS(kernel)                                          \
+    GROUPS(kernel, float, 4) GROUPS(kernel, float, 1)       \
+  }                                                         \
+  static void kernel##_doubles(const task* t, int part) {   \
+    int c = 0;                                              \
+    DOUBLES(kernel)                                         \
+    GROUPS(kernel, double, 2) GROUPS(kernel, double, 1)     \
+  }
+KERNEL(depthwise)
+KERNEL(depthwise_input)
+KERNEL(depthwise_kernel)
+KERNEL(max_pool)
+KERNEL(max_pool_input)
+KERNEL(mean_pool)
+KERNEL(mean_pool_input)
+KERNEL(batch_sum)
+KERNEL(batch_moments)
+KERNEL(batch_affine)
+
+#define BOTH(kernel) .kernel = {kernel##_floats, kernel##_doubles}
+#define LOOPS2(isa) loops_##isa
+#define LOOPS(isa) LOOPS2(isa)
+const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
+                          BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(batch_sum), BOTH(batch_moments),
+                          BOTH(batch_affine)};

@@ -1,0 +1,29 @@
+// What a kernel works on: NHWC arrays of float or double.
+#ifndef NASML_TASK_H
+#define NASML_TASK_H
+
+typedef struct {
+  int images, height, width, channels;  // of x, the large side
+  int rows, columns;                    // of y, the small side, ⌈height/stride⌉ × ⌈width/stride⌉
+  int k, stride, dilation, pad;         // pad = dilation (k − 1)/2
+  const void *x, *kernel, *v;           // input, kernel [k, k, channels], gradient of y
+  void* out;
+  int parts;                        // of sums: each part has its own
+  void* sums;                       // [parts, k, k, channels] of a kernel's gradient, [parts, 3, channels] of batch norm
+  void *mean, *slope, *scale, *shift;  // [channels], of batch norm
+  // The row of y that sees row h of x as its tap u, or −1: above[h k + u]; left
+  // is the same for columns. Of gradients in x.
+  const int *above, *left;
+} task;
+
+// One part of a task: an image, or a part of the kernel's gradient.
+typedef void (*part_of_task)(const task*, int part);
+
+// The kernels for float (0) and double (1).
+typedef struct {
+  part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
+  part_of_task batch_sum[2], batch_moments[2], batch_affine[2];
+  part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
+} loops;
+
+#endif

@@ -1,0 +1,153 @@
+package kernels
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+//go:embed c
+var sources embed.FS
+
+// Env turns the kernels off where it is "off": every function is compiled as it
+// is written.
+const Env = "NASML_KERNELS"
+
+// variant is one kind of processor for which the loops are compiled.
+type variant struct {
+	isa   string
+	width int // bytes of a vector
+	flags []string
+}
+
+// variants are the kinds of processors of this architecture. NEON's vectors are
+// the plain ones on arm64, as SSE2's are on amd64.
+func variants() []variant {
+	plain := variant{"plain", 16, nil}
+	if runtime.GOARCH != "amd64" {
+		return []variant{plain}
+	}
+	return []variant{plain,
+		{"avx2", 32, []string{"-mavx2", "-mfma"}},
+		{"avx512", 64, []string{"-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma"}},
+	}
+}
+
+// FileName is the name of the library of this source on this architecture. Of
+// changed source it is another.
+func FileName() string {
+	h := sha256.New()
+	_ = fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error { // what is embedded can be read
+		if err == nil && !d.IsDir() {
+			data, _ := sources.ReadFile(path)
+			_, _ = fmt.Fprintf(h, "%s %d\n%s", path, len(data), data)
+		}
+		return nil
+	})
+	_, _ = fmt.Fprint(h, variants())
+	return fmt.Sprintf("nasml_kernels-%s-%s.so", runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16])
+}
+
+// Library is the path of the kernels' library: in one of the folders, else in
+// the user's cache folder, where it is built first if it is not there, which
+// takes a quarter of a minute. It is an error where it cannot be built.
+func Library(folders ...string) (string, error) {
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the kernels: %w", err)
+	}
+	own := filepath.Join(user, "nasml", "kernels", FileName())
+	for _, dir := range folders {
+		path := filepath.Join(dir, FileName())
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	if _, err := os.Stat(own); err == nil {
+		return own, nil
+	}
+	return own, Build(context.Background(), own)
+}
+
+// Build compiles the library to a path, whole or not at all, by the C compiler
+// $CC, or cc.
+func Build(ctx context.Context, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("building the kernels: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "new-")
+	if err != nil {
+		return fmt.Errorf("building the kernels: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, sources); err != nil {
+		return fmt.Errorf("building the kernels: %w", err)
+	}
+	objects, err := compile(ctx, dir)
+	if err == nil {
+		err = cc(ctx, dir, append(append([]string{"-shared", "-o", "library.so"}, objects...), "-lm")...)
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(dir, "library.so"), path)
+	}
+	return err
+}
+
+// compile makes the objects, side by side.
+func compile(ctx context.Context, dir string) ([]string, error) {
+	common := []string{"-std=gnu11", "-O3", "-fPIC", "-Wno-psabi", "-c"}
+	calls := [][]string{append(common[:len(common):len(common)], "-o", "kernels.o", "c/kernels.c")}
+	objects := []string{"kernels.o"}
+	for _, v := range variants() {
+		object := v.isa + ".o"
+		args := append(common[:len(common):len(common)], v.flags...)
+		args = append(args, "-DISA="+v.isa, fmt.Sprintf("-DWIDTH=%d", v.width), "-o", object, "c/loops.c")
+		calls, objects = append(calls, args), append(objects, object)
+	}
+	failed := make([]error, len(calls))
+	var wait sync.WaitGroup
+	for i, args := range calls {
+		wait.Go(func() { failed[i] = cc(ctx, dir, args...) })
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil { // the others say the same
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// compiler is $CC, or the C compiler that is installed.
+func compiler() []string {
+	if set := strings.Fields(os.Getenv("CC")); len(set) > 0 {
+		return set
+	}
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return []string{name}
+		}
+	}
+	return []string{"cc"}
+}
+
+// cc calls the C compiler in a folder.
+func cc(ctx context.Context, dir string, args ...string) error {
+	compiler := compiler()
+	cmd := exec.CommandContext(ctx, compiler[0], append(compiler[1:], args...)...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		return fmt.Errorf("building the kernels by %s: %w: %s", compiler[0], err, line)
+	}
+	return nil
+}

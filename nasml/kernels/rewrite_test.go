@@ -1,0 +1,76 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a program with one function in StableHLO's text.
+func program(name, parameters, result string) string {
+	return fmt.Sprintf(`module @m {
+  func.func private @%s(%s) -> %s {
+    %%0 = "stablehlo.all_reduce"(%%a) ({
+    ^bb0(%%x: tensor<f32>):
+      "stablehlo.return"(%%x) : (tensor<f32>) -> ()
+    }) {groups = {}} : (tensor<2x5x4x3xf32>) -> tensor<2x5x4x3xf32>
+    "stablehlo.return"(%%0) : (tensor<2x5x4x3xf32>) -> ()
+  }
+
+  func.func @main(%%0: tensor<2x5x4x3xf32>) -> (tensor<2x5x4x3xf32>) {
+    %%1 = "func.call"(%%0) {callee = @%s} : (tensor<2x5x4x3xf32>) -> tensor<2x5x4x3xf32>
+    "stablehlo.return"(%%1) : (tensor<2x5x4x3xf32>) -> ()
+  }
+}
+`, name, parameters, result, name)
+}
+
+func all(string) bool { return true }
+
+func TestRewriteReplacesTheBody(t *testing.T) {
+	p := program("nasml_depthwise__stride2_dilation1_3", "%a: tensor<2x5x4x3xf32>, %b: tensor<3x3x3xf32>",
+		"(tensor<2x3x2x3xf32>)")
+	got := Rewrite(p, all)
+	require.Contains(t, got, `%k = "stablehlo.custom_call"(%a, %b) {call_target_name = "nasml_depthwise", `+
+		`api_version = 4 : i32, has_side_effect = false, backend_config = {dilation = 1 : i64, stride = 2 : i64}} : `+
+		`(tensor<2x5x4x3xf32>, tensor<3x3x3xf32>) -> tensor<2x3x2x3xf32>`)
+	require.NotContains(t, got, "all_reduce")
+	require.Equal(t, p[strings.Index(p, "  func.func @main"):], got[strings.Index(got, "  func.func @main"):],
+		"the rest stays")
+	require.Equal(t, strings.Count(got, "{"), strings.Count(got, "}"))
+	require.Equal(t, p, Rewrite(p, func(string) bool { return false }), "there is no such kernel")
+	require.Equal(t, got, Rewrite(got, all), "once is enough")
+}
+
+// A function of an agreed name with another signature stays as it is written.
+func TestRewriteLeavesOtherSignatures(t *testing.T) {
+	const x, k, y = "%a: tensor<2x5x4x3xf32>", "%b: tensor<3x3x3xf32>", "tensor<2x5x4x3xf32>"
+	for what, p := range map[string]string{
+		"another kernel":         program("nasml_other__stride1_dilation1", x+", "+k, y),
+		"a name without numbers": program("nasml_depthwise", x+", "+k, y),
+		"too few":                program("nasml_depthwise__stride1_dilation1", x, y),
+		"too many":               program("nasml_depthwise__stride1_dilation1", x+", "+k+", %c: tensor<f32>", y),
+		"two results":            program("nasml_depthwise__stride1_dilation1", x+", "+k, "("+y+", "+y+")"),
+		"two types":              program("nasml_depthwise__stride1_dilation1", x+", %b: tensor<3x3x3xf64>", y),
+		"bfloat16": strings.ReplaceAll(program("nasml_depthwise__stride1_dilation1", x+", "+k, y),
+			"f32", "bf16"),
+		"other channels": program("nasml_depthwise__stride1_dilation1", x+", %b: tensor<3x3x4xf32>", y),
+		"k = 9":          program("nasml_depthwise__stride1_dilation1", x+", %b: tensor<9x9x3xf32>", y),
+		"k = 4":          program("nasml_depthwise__stride1_dilation1", x+", %b: tensor<4x4x3xf32>", y),
+		"another stride": program("nasml_depthwise__stride2_dilation1", x+", "+k, y),
+		"stride 0":       program("nasml_depthwise__stride0_dilation1", x+", "+k, y),
+		"no map": program("nasml_max_pool__stride1_dilation1", "%a: tensor<5x4x3xf32>",
+			"tensor<5x4x3xf32>"),
+		"a dilated pool": program("nasml_max_pool__stride1_dilation2", x, y),
+		"an unknown size": program("nasml_max_pool__stride1_dilation1", "%a: tensor<?x5x4x3xf32>",
+			"tensor<?x5x4x3xf32>"),
+		"divided by XLA":  "sdy.mesh @m\n" + program("nasml_max_pool__stride1_dilation1", x, y),
+		"nothing of ours": program("main2", x, y),
+	} {
+		require.Equal(t, p, Rewrite(p, all), what)
+	}
+	p := program("nasml_max_pool__stride1_dilation1", x, y)
+	require.NotEqual(t, p, Rewrite(p, all), "this one is replaced")
+}

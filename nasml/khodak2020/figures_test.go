@@ -1,0 +1,244 @@
+package khodak2020
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+func TestSpearman(t *testing.T) {
+	require.Equal(t, []float64{0, 2.5, 1, 2.5}, ranks([]float64{1, 7, 2, 7}))
+	require.InDelta(t, -1, spearman([]float64{1, 2, 3}, []float64{9, 4, 1}), 1e-12)
+	require.True(t, math.IsNaN(spearman([]float64{1, 1}, []float64{1, 2})), "a constant has no rank")
+	rapid.Check(t, func(t *rapid.T) {
+		draw := rapid.SliceOfNDistinct(rapid.IntRange(-50, 50), 3, 20, rapid.ID).Draw(t, "x")
+		x, y := make([]float64, len(draw)), make([]float64, len(draw))
+		for i, v := range draw {
+			x[i], y[i] = float64(v), math.Exp(float64(v)/10)
+		}
+		require.InDelta(t, 1, spearman(x, y), 1e-9, "a monotone map changes no rank")
+	})
+}
+
+// small are the problems on generated data, on the pure Go backend.
+func small(t *testing.T) TaskParams {
+	t.Helper()
+	if os.Getenv("GOMLX_BACKEND") == "" {
+		t.Setenv("GOMLX_BACKEND", "go")
+	}
+	p := quickTasks
+	p.Images, p.Reviews = data.Synthetic, data.Synthetic
+	p.ImageTrain, p.ImageValid, p.ImageTest = 96, 64, 64
+	p.ReviewTrain, p.ReviewValid, p.ReviewTest = 96, 64, 64
+	p.Seeds = 2
+	return p
+}
+
+func TestSmallFiguresOnGeneratedData(t *testing.T) {
+	ctx := isolated(t)
+	p1 := Figure1Quick
+	p1.TaskParams, p1.Configs, p1.Dims = small(t), 4, []int{8, 16}
+	one, err := Figure1(ctx, p1)
+	require.NoError(t, err)
+	require.NoError(t, one.Figure().Validate())
+	require.Contains(t, one.Figure().Caption, "SYNTHETIC")
+	require.Len(t, one.Records(), 2*2*2)
+	require.NotEmpty(t, one.Check())
+
+	p3 := Figure3Quick
+	p3.TaskParams, p3.Configs, p3.ImageDim, p3.ReviewDim = p1.TaskParams, 4, 16, 256
+	p3.ImageArms, p3.ImageRungs, p3.ImageEta, p3.ReviewArms, p3.ReviewRungs = 4, 2, 2, 4, 2
+	p3.Methods = append(slices.Clone(p3.Methods), mapsearch.Hyperband)
+	three, err := Figure3(ctx, p3)
+	require.NoError(t, err)
+	require.NoError(t, three.Figure().Validate())
+	for _, c := range three.Check() {
+		require.NotContains(t, c.Note, "not run", c.Name)
+	}
+	p2 := p3
+	p2.Methods, p2.StoredOnly = Figure2Quick.Methods, true
+	two, err := Figure2(ctx, p2)
+	require.NoError(t, err)
+	require.NoError(t, two.Figure().Validate())
+	require.Subset(t, three.Records(), two.Records(), "the searches are shared")
+	require.Len(t, two.Records(), 2*2*2)
+	for _, c := range two.Check() {
+		if c.Paper == 2 { // log₂ 4 rounds
+			require.Equal(t, runs.Holds, c.Holds)
+		}
+	}
+}
+
+// Random search that tunes λ is random search where the range is one number,
+// and another search where it is not.
+func TestRandomSearchTunesLambda(t *testing.T) {
+	ctx := isolated(t)
+	p := Figure2Quick
+	p.TaskParams, p.Configs, p.ImageDim, p.ReviewDim = small(t), 4, 16, 256
+	p.Methods = []string{mapsearch.RandomSearch, mapsearch.RandomSearchLambda}
+	found := map[float64]*Figure2Result{}
+	for _, highest := range []float64{p.Lambda, 1e4} {
+		p.LambdaMin, p.LambdaMax = p.Lambda, highest
+		r, err := Figure2(ctx, p)
+		require.NoError(t, err)
+		require.NoError(t, r.Figure().Validate())
+		require.Len(t, r.Check(), 2)
+		for _, c := range r.Check() {
+			require.Contains(t, c.Name, "lambda-search")
+			require.NotContains(t, c.Note, "not run")
+		}
+		found[highest] = r
+	}
+	for _, task := range p.Tasks {
+		for seed, plain := range found[p.Lambda].found[searchKey{task, mapsearch.RandomSearch}] {
+			of := func(highest float64) *runs.Record {
+				return found[highest].found[searchKey{task, mapsearch.RandomSearchLambda}][seed]
+			}
+			for _, series := range []string{"observed", "oracle", "score", "best"} {
+				require.Equal(t, plain.Series[series], of(p.Lambda).Series[series], "%s, %s", task, series)
+			}
+			require.NotEqual(t, plain.Series["score"], of(1e4).Series["score"], task)
+		}
+	}
+}
+
+// One configuration, one feature, one seed: no round, no interval, no panic.
+func TestFigure2AtTheEdges(t *testing.T) {
+	p := Figure2Quick
+	p.TaskParams, p.Configs, p.ImageDim, p.ReviewDim = small(t), 1, 1, 1
+	p.Seeds = 1
+	r, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	for _, c := range r.Check() {
+		require.NotEqual(t, runs.Fails, c.Holds, c.Name)
+	}
+	p.StoredOnly = true
+	empty, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, empty.Figure().Validate())
+	require.NotEmpty(t, empty.Check())
+}
+
+// With nothing in the store the figures say so and judge nothing.
+func TestNothingStoredIsNothingJudged(t *testing.T) {
+	ctx := isolated(t)
+	p := Figure3Quick
+	p.TaskParams = small(t)
+	p.StoredOnly, p.Methods = true, append(slices.Clone(p.Methods), mapsearch.Hyperband)
+	three, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	one, err := Figure1(ctx, Figure1Params{p.TaskParams, 8, []int{16}})
+	require.NoError(t, err)
+	q := tiny31()
+	q.StoredOnly, q.Lipschitz = true, []float64{1, 5} // otherwise that part is the shipped one
+	theorem, err := Corollary31(ctx, q)
+	require.NoError(t, err)
+	for _, r := range []catalog.Result{three, one, theorem} {
+		require.NoError(t, r.Figure().Validate())
+		require.Empty(t, r.Records())
+		for _, c := range r.Check() {
+			require.True(t, c.Holds == runs.NotKnown || c.Name == checkNASCount().Name, c.Name)
+		}
+	}
+}
+
+func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
+	var usage *catalog.UsageError
+	for name, change := range map[string]func(*Figure3Params){
+		"task":    func(p *Figure3Params) { p.Tasks = []string{"mnist"} },
+		"none":    func(p *Figure3Params) { p.Tasks = nil },
+		"fresh":   func(p *Figure3Params) { p.Fresh = []string{"hash"} },
+		"method":  func(p *Figure3Params) { p.Methods = []string{"grid"} },
+		"twice":   func(p *Figure3Params) { p.Methods = []string{"rs", "rs"} },
+		"configs": func(p *Figure3Params) { p.Configs = 0 },
+		"dim":     func(p *Figure3Params) { p.ReviewDim = 0 },
+		"growth":  func(p *Figure3Params) { p.Growth = 0.5 },
+		"ladder":  func(p *Figure3Params) { p.ImageRungs = 0 },
+		"steep":   func(p *Figure3Params) { p.ImageDim, p.ImageRungs = 3, 5 },
+		"clock":   func(p *Figure3Params) { p.Clock = "days" },
+		"reading": func(p *Figure3Params) { p.Reading = "slides" },
+		"lambda":  func(p *Figure3Params) { p.Lambda = 0 },
+		"lambdas": func(p *Figure3Params) { p.LambdaMin, p.LambdaMax = 1, 0.1 },
+		"seeds":   func(p *Figure3Params) { p.Seeds = 0 },
+		"train": func(p *Figure3Params) {
+			p.Images, p.Tasks, p.ImageTrain = data.Synthetic, []string{mapsearch.ImageTask}, 1<<30
+		},
+	} {
+		p := Figure3Quick
+		change(&p)
+		_, err := Figure3(isolated(t), p)
+		require.ErrorAs(t, err, &usage, name)
+	}
+	_, err := Figure1(isolated(t), Figure1Params{quickTasks, 1, []int{8}})
+	require.ErrorAs(t, err, &usage)
+	_, err = Figure1(isolated(t), Figure1Params{quickTasks, 4, []int{8, 8}})
+	require.ErrorAs(t, err, &usage)
+}
+
+// The code's reading has NLTK's tokenizer and says the factor of its ladders;
+// the paper's has what it had, or its trials would not be found.
+func TestReadingsHaveTheirOwnTrials(t *testing.T) {
+	p := Figure3Paper
+	text := func(task, method string) string {
+		search, err := p.search(task, method)
+		require.NoError(t, err)
+		return marshal(t, search)
+	}
+	for _, method := range []string{mapsearch.SuccessiveHalving, mapsearch.RandomSearch} {
+		require.NotContains(t, text(mapsearch.ReviewTask, method), "tokenizer")
+		require.NotContains(t, text(mapsearch.ReviewTask, method), `"eta"`)
+	}
+	p.Reading = "code"
+	require.Contains(t, text(mapsearch.ReviewTask, mapsearch.SuccessiveHalving), `"tokenizer":"nltk"`)
+	require.Contains(t, text(mapsearch.ReviewTask, mapsearch.SuccessiveHalving), `"eta":2`)
+	require.Contains(t, text(mapsearch.ImageTask, mapsearch.SuccessiveHalving), `"eta":4`)
+	require.NotContains(t, text(mapsearch.ImageTask, mapsearch.RandomSearch), "tokenizer")
+
+	q := Figure2Quick
+	q.TaskParams, q.Configs, q.ReviewDim = small(t), 4, 256
+	q.Tasks, q.Reading, q.Methods = []string{mapsearch.ReviewTask}, "code", []string{mapsearch.RandomSearch}
+	r, err := Figure2(isolated(t), q)
+	require.NoError(t, err)
+	for _, v := range r.atCall(mapsearch.ReviewTask, mapsearch.RandomSearch, "best", 1) {
+		require.GreaterOrEqual(t, v, 0.0)
+	}
+}
+
+func marshal(t *testing.T, params any) string {
+	t.Helper()
+	text, err := json.Marshal(params)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Hyperband's brackets at the authors' settings begin with what they ran.
+func TestLaddersAreTheAuthors(t *testing.T) {
+	p := Figure3Paper
+	p.ReviewDim = 1 << 24
+	images, err := p.ladders(mapsearch.ImageTask, mapsearch.SuccessiveHalving)
+	require.NoError(t, err)
+	require.Equal(t, [][]halving.Rung{{
+		{Arms: 64, Resource: 1562}, {Arms: 16, Resource: 6250}, {Arms: 4, Resource: 25000}, {Arms: 1, Resource: 100000},
+	}}, images)
+	reviews, err := p.ladders(mapsearch.ReviewTask, mapsearch.Hyperband)
+	require.NoError(t, err)
+	require.Len(t, reviews, 4)
+	require.Equal(t, []halving.Rung{
+		{Arms: 18, Resource: 1 << 21}, {Arms: 9, Resource: 1 << 22},
+		{Arms: 4, Resource: 1 << 23}, {Arms: 2, Resource: 1 << 24},
+	}, reviews[0])
+	require.Equal(t, []halving.Rung{{Arms: 4, Resource: 1 << 24}}, reviews[3])
+	require.Equal(t, 9, p.solves())
+}

@@ -1,0 +1,160 @@
+package excessrisk
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Cover measures version entropies.
+type Cover struct {
+	Part    string      `json:"part"` // "cover"
+	World   WorldParams `json:"world"`
+	Range   [2]float64  `json:"range"`
+	Count   int         `json:"count"`
+	Train   int         `json:"train"`
+	Lambda  float64     `json:"lambda"` // of the strongly convex objective; the other one has none
+	Scales  []float64   `json:"scales"` // ε
+	Members int         `json:"members"`
+}
+
+// Run gives, for every ε, an upper and a lower bound of Λ for the regularised
+// problem, of which every version space is one function, and a lower bound of
+// Λ without regularisation, from so many members of one version space: the
+// solution of least norm plus random steps of the same length in the null
+// space of the training features.
+func (t Cover) Run(seed uint64) (trial.Result, error) {
+	w := newWorld(t.World, seed)
+	rng := trial.RNG(seed, "cover")
+	grid := gammas(t.Count, t.Range[0], t.Range[1], t.World.Gamma, nil)
+	train := w.sample(t.Train, rng)
+	var single [][]float64
+	for _, gamma := range grid {
+		f, _, err := fit(w.features(w.x, gamma), train, t.Lambda)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		single = append(single, f)
+	}
+	space, err := versionSpace(w.features(w.x, t.World.Gamma), train, t.Members, rng)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	near, far := supDistances(single), supDistances(space)
+	series := map[string][]float64{}
+	for _, eps := range t.Scales {
+		series["upper"] = append(series["upper"], math.Log(float64(cliqueCover(near, 2*eps))))
+		series["lower"] = append(series["lower"], math.Log(float64(packing(near, 2*eps))))
+		series["unregularised"] = append(series["unregularised"], math.Log(float64(packing(far, 2*eps))))
+	}
+	return trial.Result{Series: series}, nil
+}
+
+// versionSpace are members of argmin_w Σ_T(⟨w, φ(x)⟩ − y)², at all atoms.
+func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]float64, error) {
+	atoms, d := phi.Dims()
+	least, _, err := fit(phi, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	rows := mat.NewDense(len(s.at), d, nil)
+	for i, x := range s.at {
+		rows.SetRow(i, phi.RawRowView(x))
+	}
+	out := [][]float64{least}
+	for len(out) < members {
+		step := mat.NewVecDense(d, nil)
+		for j := range d {
+			step.SetVec(j, rng.NormFloat64())
+		}
+		// step − Φ⁺Φ·step is in the null space of Φ.
+		var image, dual, back mat.VecDense
+		image.MulVec(rows, step)
+		dual = *mat.NewVecDense(len(s.at), nil)
+		if err := solveShifted(&dual, rows, 0, &image); err != nil {
+			return nil, err
+		}
+		back.MulVec(rows.T(), &dual)
+		step.SubVec(step, &back)
+		values := mat.NewVecDense(atoms, nil)
+		values.MulVec(phi, step)
+		f := slices.Clone(least)
+		for x := range f {
+			f[x] += values.AtVec(x)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// supDistances are max_x |f(x) − g(x)| of all pairs.
+func supDistances(functions [][]float64) [][]float64 {
+	d := make([][]float64, len(functions))
+	for i := range d {
+		d[i] = make([]float64, len(functions))
+		for j := range i {
+			for x, v := range functions[i] {
+				d[i][j] = max(d[i][j], math.Abs(v-functions[j][x]))
+			}
+			d[j][i] = d[i][j]
+		}
+	}
+	return d
+}
+
+// cliqueCover covers all points by sets of diameter at most the given one,
+// greedily. In the sup norm a set lies in a ball of radius ε exactly where its
+// diameter is at most 2ε (its midrange is a centre), so that this is an upper
+// bound of N(·, ε).
+func cliqueCover(d [][]float64, diameter float64) int {
+	left := make([]int, len(d))
+	for i := range left {
+		left[i] = i
+	}
+	sets := 0
+	for len(left) > 0 {
+		// Start with the point that has most neighbours among those left.
+		start := slices.MaxFunc(left, func(a, b int) int {
+			return cmp.Compare(neighbours(d, a, left, diameter), neighbours(d, b, left, diameter))
+		})
+		set := []int{start}
+		byDistance := slices.Clone(left)
+		slices.SortStableFunc(byDistance, func(a, b int) int { return cmp.Compare(d[start][a], d[start][b]) })
+		for _, i := range byDistance {
+			if i != start && !slices.ContainsFunc(set, func(j int) bool { return d[i][j] > diameter }) {
+				set = append(set, i)
+			}
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return slices.Contains(set, i) })
+		sets++
+	}
+	return sets
+}
+
+func neighbours(d [][]float64, i int, among []int, within float64) int {
+	n := 0
+	for _, j := range among {
+		if d[i][j] <= within {
+			n++
+		}
+	}
+	return n
+}
+
+// packing is the size of a greedy set of points farther apart than the given
+// distance. No two of them fit into one ball of half of it, so that this is a
+// lower bound of the covering number.
+func packing(d [][]float64, apart float64) int {
+	var set []int
+	for i := range d {
+		if !slices.ContainsFunc(set, func(j int) bool { return d[i][j] <= apart }) {
+			set = append(set, i)
+		}
+	}
+	return len(set)
+}

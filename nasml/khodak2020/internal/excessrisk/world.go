@@ -1,0 +1,274 @@
+// Package excessrisk tries the theorems of Khodak+ 2020, Section 3 and Appendix A,
+// where every population risk is known exactly.
+package excessrisk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// world is a feature-map selection problem of which every population risk is
+// known exactly: 𝒟 has finitely many atoms x of equal probability, labels
+// y = ±1 with E[y|x] = f*(x), and the configurations are bandwidths of random
+// Fourier features φ_c(x) = √(2/d)·cos(√(2γ_c)·Wx + b).
+type world struct {
+	x      *mat.Dense // [N, inputs] atoms
+	target []float64  // f*(x) in [−top, top], top < 1
+	w, b   *mat.Dense // [d, inputs] and [1, d], shared by all configurations
+	norm   float64    // ‖w*‖² where f* is ⟨w*, φ_{c*}⟩, or its norm in the RKHS
+}
+
+// WorldParams say how a problem is drawn.
+type WorldParams struct {
+	Inputs  int     `json:"inputs"`  // dimension of x ~ N(0, I)
+	Support int     `json:"support"` // atoms of 𝒟
+	Dim     int     `json:"dim"`     // d
+	Gamma   float64 `json:"gamma"`   // γ of the best configuration c*
+	Centers int     `json:"centers"` // f* is a sum of so many kernel functions with random signs
+	Top     float64 `json:"top"`     // max |f*|
+	Exact   bool    `json:"exact"`   // f* of the kernel itself, and not of its random features
+}
+
+// newWorld draws a world. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
+// Gaussian kernel, else ⟨w*, φ_{c*}(x)⟩ with w* = Σⱼ ±φ_{c*}(zⱼ), so that w*
+// is the population's minimiser; both are scaled to max |f*| = Top.
+func newWorld(p WorldParams, seed uint64) *world {
+	rng := trial.RNG(seed, "world")
+	w := &world{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
+		b: mat.NewDense(1, p.Dim, nil)}
+	for j := range p.Dim {
+		w.b.Set(0, j, 2*math.Pi*rng.Float64())
+	}
+	z := gaussian(rng, p.Centers, p.Inputs)
+	signs := make([]float64, p.Centers)
+	for j := range signs {
+		signs[j] = float64(2*rng.IntN(2) - 1)
+	}
+	var f, gram mat.Dense
+	if p.Exact {
+		f.CloneFrom(gaussKernel(w.x, z, p.Gamma))
+		gram.CloneFrom(gaussKernel(z, z, p.Gamma))
+	} else {
+		phi, at := w.features(w.x, p.Gamma), w.features(z, p.Gamma)
+		f.Mul(phi, at.T())
+		gram.Mul(at, at.T())
+	}
+	a := mat.NewVecDense(p.Centers, signs)
+	values := mat.NewVecDense(p.Support, nil)
+	values.MulVec(&f, a)
+	w.target = values.RawVector().Data
+	scale := 0.0
+	for _, v := range w.target {
+		scale = max(scale, math.Abs(v))
+	}
+	scale = p.Top / scale
+	for i := range w.target {
+		w.target[i] *= scale
+	}
+	w.norm = scale * scale * mat.Inner(a, &gram, a)
+	return w
+}
+
+func gaussian(rng *rand.Rand, rows, cols int) *mat.Dense {
+	m := mat.NewDense(rows, cols, nil)
+	raw := m.RawMatrix().Data
+	for i := range raw {
+		raw[i] = rng.NormFloat64()
+	}
+	return m
+}
+
+// gaussKernel is exp(−γ‖x−z‖²), [rows of x, rows of z].
+func gaussKernel(x, z *mat.Dense, gamma float64) *mat.Dense {
+	n, _ := x.Dims()
+	m, _ := z.Dims()
+	k := mat.NewDense(n, m, nil)
+	for i := range n {
+		for j := range m {
+			d2 := 0.0
+			for l, v := range x.RawRowView(i) {
+				d2 += (v - z.At(j, l)) * (v - z.At(j, l))
+			}
+			k.Set(i, j, math.Exp(-gamma*d2))
+		}
+	}
+	return k
+}
+
+// features are √(2/d)·cos(√(2γ)·Wx + b) of the rows of x.
+func (w *world) features(x *mat.Dense, gamma float64) *mat.Dense {
+	n, _ := x.Dims()
+	d, _ := w.w.Dims()
+	phi := mat.NewDense(n, d, nil)
+	phi.Mul(x, w.w.T())
+	scale, width, offsets := math.Sqrt(2/float64(d)), math.Sqrt(2*gamma), w.b.RawRowView(0)
+	for i := range n {
+		row := phi.RawRowView(i)
+		for j, v := range row {
+			row[j] = scale * math.Cos(width*v+offsets[j])
+		}
+	}
+	return phi
+}
+
+// sample is a drawn training or validation set: atoms and labels.
+type sample struct {
+	at []int
+	y  []float64
+}
+
+func (w *world) sample(n int, rng *rand.Rand) sample {
+	s := sample{make([]int, n), make([]float64, n)}
+	for i := range n {
+		x := rng.IntN(len(w.target))
+		s.at[i], s.y[i] = x, -1
+		if rng.Float64() < (1+w.target[x])/2 {
+			s.y[i] = 1
+		}
+	}
+	return s
+}
+
+func (s sample) join(t sample) sample {
+	return sample{append(slices.Clone(s.at), t.at...), append(slices.Clone(s.y), t.y...)}
+}
+
+// fit is argmin_w λ‖w‖² + Σ(⟨w, φ(x)⟩ − y)² over a sample, evaluated at all
+// atoms, and its objective. It solves with the smaller of ΦᵀΦ + λI and
+// ΦΦᵀ + λI; λ = 0 takes the solution of least norm.
+func fit(phi *mat.Dense, s sample, lambda float64) (f []float64, objective float64, err error) {
+	atoms, d := phi.Dims()
+	n := len(s.at)
+	rows := mat.NewDense(n, d, nil)
+	for i, x := range s.at {
+		rows.SetRow(i, phi.RawRowView(x))
+	}
+	y := mat.NewVecDense(n, s.y)
+	w := mat.NewVecDense(d, nil)
+	if d <= n {
+		var b mat.VecDense
+		b.MulVec(rows.T(), y)
+		err = solveShifted(w, rows.T(), lambda, &b)
+	} else {
+		dual := mat.NewVecDense(n, nil)
+		if err = solveShifted(dual, rows, lambda, y); err == nil {
+			w.MulVec(rows.T(), dual)
+		}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	values := mat.NewVecDense(atoms, nil)
+	values.MulVec(phi, w)
+	f = values.RawVector().Data
+	objective = lambda * mat.Dot(w, w)
+	for i, x := range s.at {
+		objective += (f[x] - s.y[i]) * (f[x] - s.y[i])
+	}
+	return f, objective, nil
+}
+
+// solveShifted solves (AAᵀ + λI)·out = b, by the pseudoinverse where λ = 0.
+func solveShifted(out *mat.VecDense, a mat.Matrix, lambda float64, b *mat.VecDense) error {
+	n, _ := a.Dims()
+	gram := mat.NewSymDense(n, nil)
+	gram.SymOuterK(1, a)
+	if lambda > 0 {
+		for i := range n {
+			gram.SetSym(i, i, gram.At(i, i)+lambda)
+		}
+		var chol mat.Cholesky
+		if !chol.Factorize(gram) {
+			return fmt.Errorf("the %d×%d ridge system with λ = %v is not positive definite: "+
+				"take a larger λ, or λ = 0 for the solution of least norm", n, n, lambda)
+		}
+		return chol.SolveVecTo(out, b)
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(gram, true) {
+		return errors.New("the eigenvalues of the Gram matrix were not found: are all features finite?")
+	}
+	values := eig.Values(nil)
+	var q mat.Dense
+	eig.VectorsTo(&q)
+	var c mat.VecDense
+	c.MulVec(q.T(), b)
+	smallest := 1e-12 * float64(n) * values[n-1]
+	for i, v := range values {
+		if v > smallest {
+			c.SetVec(i, c.AtVec(i)/v)
+		} else {
+			c.SetVec(i, 0)
+		}
+	}
+	out.MulVec(&q, &c)
+	return nil
+}
+
+// clip bounds a prediction by the range of the labels, so that the squared
+// loss is at most B = 4.
+func clip(v float64) float64 { return max(-1, min(1, v)) }
+
+const lossBound = 4 // B of the squared loss of predictions in [−1, 1] and labels ±1
+
+// excess is ℓ_𝒟(f) − ℓ_𝒟(f*) = E(f(x) − f*(x))² of clipped predictions, exact:
+// the noise of the labels is the same in both.
+func (w *world) excess(f []float64) float64 {
+	sum := 0.0
+	for x, v := range f {
+		d := clip(v) - w.target[x]
+		sum += d * d
+	}
+	return sum / float64(len(f))
+}
+
+// noise is ℓ_𝒟(f*) = E(1 − f*(x)²).
+func (w *world) noise() float64 {
+	sum := 0.0
+	for _, v := range w.target {
+		sum += 1 - v*v
+	}
+	return sum / float64(len(w.target))
+}
+
+// empirical is the mean clipped squared loss over a sample.
+func empirical(f []float64, s sample) float64 {
+	sum := 0.0
+	for i, x := range s.at {
+		d := clip(f[x]) - s.y[i]
+		sum += d * d
+	}
+	return sum / float64(len(s.at))
+}
+
+// gammas is a logarithmic grid from lo to hi that has best in the place of its
+// nearest point, which is moved to the front; the others follow in an order
+// drawn from rng, so that the first k are |C| = k configurations with c*.
+func gammas(n int, lo, hi, best float64, rng *rand.Rand) []float64 {
+	g := make([]float64, n)
+	for i := range g {
+		g[i] = lo
+		if n > 1 {
+			g[i] = lo * math.Pow(hi/lo, float64(i)/float64(n-1))
+		}
+	}
+	near := 0
+	for i, v := range g {
+		if math.Abs(math.Log(v/best)) < math.Abs(math.Log(g[near]/best)) {
+			near = i
+		}
+	}
+	g[near] = best
+	g[0], g[near] = g[near], g[0]
+	if rng != nil {
+		rng.Shuffle(n-1, func(i, j int) { g[i+1], g[j+1] = g[j+1], g[i+1] })
+	}
+	return g
+}

@@ -1,0 +1,22 @@
+package li2021
+
+import (
+	"testing"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/study/studytest"
+)
+
+// Every shipped scale, drawn without a store, without data and without the table of
+// NAS-Bench-201; what Figure 4 and Table 2 look up in it is seen by
+// TestShippedSearchesByBothRules.
+func TestShippedClaims(t *testing.T) {
+	var shipped []studytest.Shipped
+	for _, id := range []string{theorem1ID, theorem2ID, corollary1ID, mirrorID, sparsityID, stationarityID} {
+		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
+	}
+	for _, id := range []string{figure1ID, figure4ID, figure5ID, table2ID} {
+		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
+	}
+	studytest.Golden(t, "testdata/claims.json", shipped...)
+}

@@ -1,0 +1,95 @@
+// Package algorithm1 runs Algorithm 1 of Li+ 2021 on small supernets, with the
+// number of steps and the step size of Theorem 1.
+package algorithm1
+
+import (
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/nasml/lab/nasml/li2021/internal/descent"
+	"github.com/nasml/lab/nasml/li2021/internal/smoothnet"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Trial is what the runs on one problem depend on.
+type Trial struct {
+	smoothnet.Params
+	Target   float64 `json:"target"`   // ε over Δ at the start
+	Order    string  `json:"order"`    // "random" or "cyclic"
+	Constant float64 `json:"constant"` // of T
+	Runs     int     `json:"runs"`
+	Iterates int     `json:"iterates"` // random ones of each run at which Δ is measured
+}
+
+// Run runs one problem at one ε, with
+//
+//	T = ⌈cγF(G_w²+G_θ²)/ε²⌉ ,   η = √(4F/(γ(G_w²+G_θ²)T)) .
+func (t Trial) Run(ctx context.Context, s *smoothnet.Problem, seed uint64) (trial.Result, error) {
+	epsilon, g2 := t.Target*s.Delta, s.Gw+s.Gt
+	steps := int(math.Ceil(t.Constant * s.Gamma * s.AtStart * g2 / (epsilon * epsilon)))
+	eta := math.Sqrt(4 * s.AtStart / (s.Gamma * g2 * float64(steps)))
+	out := trial.Result{
+		Values: map[string]float64{
+			"steps": float64(steps), "eta": eta, "epsilon": epsilon, "delta_start": s.Delta, "f_start": s.AtStart,
+			"gamma": s.Gamma, "gw": s.Gw, "gt": s.Gt, "gt_flat": s.Flat, "weakness": s.Weakness, "one": 1,
+		},
+		Series: map[string][]float64{},
+	}
+	for i := range t.Runs {
+		m, err := t.run(ctx, s, steps, eta, seed, strconv.Itoa(i))
+		if err != nil {
+			return trial.Result{}, err
+		}
+		for name, value := range m {
+			out.Series[name] = append(out.Series[name], value)
+		}
+	}
+	return out, nil
+}
+
+// run is one run: Δ and the gap at random iterates (means over them) and at
+// the end, and the largest second moments of the gradients on the way.
+func (t Trial) run(
+	ctx context.Context, s *smoothnet.Problem, steps int, eta float64, seed uint64, name string,
+) (map[string]float64, error) {
+	blocks, err := s.Blocks(2)
+	if err != nil {
+		return nil, err
+	}
+	d := simplex.BlockDescent{Spaces: s.Spaces(), Blocks: blocks, Cyclic: t.Order == "cyclic"}
+	at, examples := descent.Clone(s.At), trial.RNG(seed, "examples", name)
+	sum := map[string]float64{"gw": 0, "gt": 0}
+	take := smoothnet.DrawTimes(trial.RNG(seed, "iterates", name), steps, t.Iterates, nil)
+	err = d.Run(at, steps, func(int) float64 { return eta }, trial.RNG(seed, "blocks", name),
+		func(_ int, _ []int, x, grad [][]float64) error {
+			s.Minibatch(x, grad, examples)
+			return nil
+		}, func(step int, x [][]float64) error {
+			for ; len(take) > 0 && take[0].Step == step; take = take[1:] {
+				if err := measure(s, sum, "random", x, take[0].Weight); err != nil {
+					return err
+				}
+			}
+			return descent.EverySo(ctx, step)
+		})
+	if err == nil {
+		err = measure(s, sum, "last", at, 1)
+	}
+	return sum, err
+}
+
+// measure adds Δ and the gap at a point, times a weight, and notes the second
+// moments there.
+func measure(s *smoothnet.Problem, sum map[string]float64, name string, at [][]float64, weight float64) error {
+	m, err := s.Stationarity(at, s.Gamma)
+	if err != nil {
+		return err
+	}
+	sum[name] += weight * m.Delta
+	sum[name+"_gap"] += weight * m.Gap
+	gw, gt := s.Moments(at)
+	sum["gw"], sum["gt"] = math.Max(sum["gw"], gw), math.Max(sum["gt"], gt)
+	return nil
+}

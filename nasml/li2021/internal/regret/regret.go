@@ -1,0 +1,118 @@
+// Package regret looks up what architectures of NAS-Bench-1Shot1 lose to the best
+// in the table of NAS-Bench-101.
+package regret
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// OneShotCell is the cell of NAS-Bench-101 that an architecture of
+// NAS-Bench-1Shot1 is, pruned by that benchmark's rule.
+func OneShotCell(s supernet.OneShot, a supernet.OneShotArch) (data.Cell101, error) {
+	matrix, ops, err := s.Spec(a)
+	if err != nil {
+		return data.Cell101{}, err
+	}
+	return data.NewCell101(matrix, ops)
+}
+
+// OneShotCells are the cells of all architectures of a space, each once, in
+// canonical form: 2,685, 7,773 and 55,854 of the three spaces. It panics where
+// the space does not pass Check.
+func OneShotCells(s supernet.OneShot) iter.Seq[data.Cell101] {
+	if err := s.Check(); err != nil {
+		panic(err)
+	}
+	return func(yield func(data.Cell101) bool) {
+		seen := map[data.Cell101]bool{}
+		for a := range s.Archs(false) {
+			c, err := OneShotCell(s, a)
+			if err != nil { // a space that passes Check has only cells of the benchmark
+				panic(err)
+			}
+			if c = c.Canonical(); seen[c] {
+				continue
+			}
+			seen[c] = true
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// What a regret is measured against.
+const (
+	AgainstTable     = "table"     // the best single training of the space's cells in the table
+	AgainstPublished = "published" // the lowest error that the space's authors print, as in Li+ 2021, Figure 2
+)
+
+// OneShotRegrets looks up what architectures of a space of NAS-Bench-1Shot1
+// lose to the best.
+type OneShotRegrets struct {
+	Space supernet.OneShot
+	Query data.Query101 // of an architecture's accuracy
+	Best  data.Best101  // what it is compared with; without a cell where it is published
+
+	table *data.NASBench101
+}
+
+// NewOneShotRegrets prepares look-ups. It is an error where the table does not
+// have the query, where against is neither AgainstTable nor AgainstPublished, or
+// where nothing is published of the space and split.
+func NewOneShotRegrets(
+	table *data.NASBench101, s supernet.OneShot, q data.Query101, against string,
+) (*OneShotRegrets, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	r := &OneShotRegrets{Space: s, Query: q, table: table}
+	best := data.Query101{Split: q.Split, Epochs: q.Epochs, Trial: data.BestTrial}
+	var err error
+	switch against {
+	case AgainstTable:
+		r.Best, err = table.BestOf(OneShotCells(s), best)
+	case AgainstPublished:
+		known := map[data.Split]float64{data.Test: s.Known.TestError, data.Valid: s.Known.ValidError}[q.Split]
+		if known == 0 || q.Epochs != 108 {
+			return nil, fmt.Errorf("found no published error of the best cell of %q for %s, expected %q against "+
+				"the table", s.Name, q, AgainstTable)
+		}
+		r.Best = data.Best101{Accuracy: 100 * (1 - known), Found: 1, Asked: 1}
+		_, err = table.BestOf(slices.Values(table.Cells()[:1]), q) // that the table has the query
+	default:
+		err = fmt.Errorf("found %q to measure a regret against, expected %q or %q", against, AgainstTable,
+			AgainstPublished)
+	}
+	return r, err
+}
+
+// OneShotRegret is what an architecture loses, in points of accuracy.
+type OneShotRegret struct {
+	Known   bool    // the table has the cell; else the numbers are 0 and mean nothing: a gap in a curve
+	Regret  float64 // accuracy of the best less that of the architecture
+	IsBound bool    // the table does not have all cells: the regret is at least this
+}
+
+// Of is the regret of an architecture. It is an error where it is not of the
+// space; a cell that the table does not have is none.
+func (r *OneShotRegrets) Of(a supernet.OneShotArch) (OneShotRegret, error) {
+	c, err := OneShotCell(r.Space, a)
+	if err != nil {
+		return OneShotRegret{}, err
+	}
+	switch x, err := r.table.Accuracy(c, r.Query); {
+	case errors.Is(err, data.ErrNotInTable):
+		return OneShotRegret{}, nil
+	case err != nil:
+		return OneShotRegret{}, err
+	default:
+		return OneShotRegret{Known: true, Regret: r.Best.Accuracy - x, IsBound: r.Best.IsBound()}, nil
+	}
+}

@@ -1,0 +1,77 @@
+package regret
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/data/datatest"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Over all architectures of the second space, whose best cell the table has:
+// no regret is negative against the table, the best's is 0, gaps are as many as
+// the cells that are missing, and the two references agree.
+func TestOneShotRegrets(t *testing.T) {
+	table := datatest.NASBench101(t)
+	s := supernet.OneShot2
+	q := data.Query101{Split: data.Test, Epochs: 108, Trial: data.BestTrial}
+	ours, err := NewOneShotRegrets(table, s, q, AgainstTable)
+	require.NoError(t, err)
+	theirs, err := NewOneShotRegrets(table, s, q, AgainstPublished)
+	require.NoError(t, err)
+	require.InDelta(t, theirs.Best.Accuracy, ours.Best.Accuracy, 1e-5, "single precision")
+	require.Equal(t, !table.Complete(), ours.Best.IsBound())
+	require.Equal(t, 7773, ours.Best.Asked)
+	known, gaps, least := map[data.Cell101]bool{}, map[data.Cell101]bool{}, 1.0
+	for a := range s.Archs(false) {
+		r, err := ours.Of(a)
+		require.NoError(t, err)
+		c, err := OneShotCell(s, a)
+		require.NoError(t, err)
+		if !r.Known {
+			gaps[c.Canonical()] = true
+			require.Zero(t, r)
+			continue
+		}
+		known[c.Canonical()] = true
+		least = min(least, r.Regret)
+		p, err := theirs.Of(a)
+		require.NoError(t, err)
+		require.InDelta(t, r.Regret, p.Regret, 1e-5)
+		require.False(t, p.IsBound)
+	}
+	require.Len(t, known, ours.Best.Found)
+	require.Len(t, gaps, ours.Best.Asked-ours.Best.Found)
+	require.Zero(t, least)
+}
+
+func TestOneShotRegretsRefuse(t *testing.T) {
+	table := datatest.NASBench101(t)
+	mine := supernet.OneShot1
+	mine.Known = supernet.OneShotKnown{}
+	for want, attempt := range map[string]func() (*OneShotRegrets, error){
+		`found "best" to measure a regret against, expected "table" or "published"`: func() (*OneShotRegrets, error) {
+			return NewOneShotRegrets(table, mine, data.Query101{Split: data.Test, Epochs: 108}, "best")
+		},
+		"found no published error of the best cell": func() (*OneShotRegrets, error) {
+			return NewOneShotRegrets(table, mine, data.Query101{Split: data.Test, Epochs: 108}, AgainstPublished)
+		},
+		"expected one of the lengths": func() (*OneShotRegrets, error) {
+			return NewOneShotRegrets(table, supernet.OneShot1, data.Query101{Split: data.Test, Epochs: 7}, AgainstTable)
+		},
+		"expected split": func() (*OneShotRegrets, error) {
+			return NewOneShotRegrets(table, supernet.OneShot1,
+				data.Query101{Split: data.Test, Epochs: 108, Trial: 4}, AgainstPublished)
+		},
+	} {
+		_, err := attempt()
+		require.ErrorContains(t, err, want)
+	}
+	r, err := NewOneShotRegrets(table, supernet.OneShot1,
+		data.Query101{Split: data.Valid, Epochs: 108, Trial: 2}, AgainstPublished)
+	require.NoError(t, err)
+	_, err = r.Of(supernet.OneShotArch{})
+	require.ErrorContains(t, err, "found 0 operations")
+}

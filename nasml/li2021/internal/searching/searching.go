@@ -1,0 +1,51 @@
+// Package searching runs weight-sharing searches of Li+ 2021 and turns them into
+// results of trials.
+package searching
+
+import (
+	"context"
+
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Trial is what a search depends on besides seed, code and images.
+type Trial struct {
+	Settings search.Settings `json:"settings"` // as their Key has them
+	Examples int             `json:"examples"`
+}
+
+// Run runs one search on a space with the operations that are left.
+func Run(
+	ctx context.Context, searcher search.Runner, space supernet.Space, seed uint64, o search.Options,
+) (trial.Result, error) {
+	curve, err := searcher.Search(ctx, seed, o)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	return result(curve, space), nil
+}
+
+// result is a search as a record has it: curves that there are, and θ after every
+// epoch in one row.
+func result(c *search.Curve, space supernet.Space) trial.Result {
+	var theta, final []float64
+	for _, t := range c.Theta {
+		theta = append(theta, t...)
+	}
+	for _, o := range c.Final {
+		final = append(final, float64(o))
+	}
+	series := map[string][]float64{"theta": theta, "final": final, "entropy": c.Entropy(len(space.Ops))}
+	for name, curve := range map[string][]float64{
+		"train_loss": c.TrainLoss, "train_accuracy": c.TrainAccuracy,
+		"valid_loss": c.ValidLoss, "valid_accuracy": c.ValidAccuracy,
+		"evaluated": c.Evaluated, "supernet": c.Supernet, "discrete": c.Discrete,
+	} {
+		if len(curve) > 0 {
+			series[name] = curve
+		}
+	}
+	return trial.Result{Values: map[string]float64{"epochs": float64(len(c.TrainLoss))}, Series: series}
+}

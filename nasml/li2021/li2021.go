@@ -1,0 +1,94 @@
+// Package li2021 reproduces the figures, tables and theorems of Li, Khodak,
+// Balcan, Talwalkar, "Geometry-Aware Gradient Algorithms for Neural
+// Architecture Search", ICLR 2021 (GAEA, Li+ 2021).
+//
+// Its figures on NAS-Bench-201 are drawn from the same searches: a search that
+// one of them has run is read by the others.
+package li2021
+
+import (
+	"embed"
+	"math"
+	"slices"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/plots"
+)
+
+// paper is its name in the catalog.
+const paper = "Li+ 2021"
+
+//go:embed records
+var shippedRecords embed.FS
+
+// rowsOf cuts records into rows of one a seed.
+func rowsOf(records []*runs.Record, seeds int) [][]*runs.Record {
+	return slices.Collect(slices.Chunk(records, seeds))
+}
+
+// checkCommon looks at what all theorems have.
+func checkCommon(c *study.Checks, seeds int, confidence float64) {
+	c.Expect(seeds >= 2, "Seeds is %d, want at least 2: intervals are over seeds", seeds)
+	c.Confidence(confidence)
+}
+
+// checkChoice wants one or more of the known names, none twice.
+func checkChoice(c *study.Checks, field string, values []string, known ...string) {
+	study.Distinct(c, field, values, 1)
+	for _, value := range values {
+		c.OneOf(field, value, known...)
+	}
+}
+
+// means are the means of lists.
+func means(lists [][]float64) []float64 {
+	var out []float64
+	for _, list := range lists {
+		sum := 0.0
+		for _, v := range list {
+			sum += v / float64(len(list))
+		}
+		out = append(out, sum)
+	}
+	return out
+}
+
+func mean(x []float64) float64 { return means([][]float64{x})[0] }
+
+func logs(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = math.Log(v)
+	}
+	return out
+}
+
+// addGeometric adds a point of a curve on a log axis: the geometric mean of
+// values and its interval. Without a value, or with one that is not positive,
+// there is no point.
+func addGeometric(s *plots.Series, x float64, values []float64, confidence float64) {
+	m, err := runs.Summarize(logs(values), confidence)
+	if err != nil {
+		return
+	}
+	lo, hi := m.Lo, m.Hi
+	if !lo.Valid() || !hi.Valid() {
+		lo, hi = runs.Number(m.Mean), runs.Number(m.Mean)
+	}
+	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
+	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
+}
+
+// scaleNote says at which scale a theorem was computed, where that is known: a
+// notebook hands over parameters.
+func scaleNote(scale string) string {
+	switch scale {
+	case catalog.Quick:
+		return " Quick scale."
+	case catalog.Paper:
+		return " Paper scale."
+	}
+	return ""
+}

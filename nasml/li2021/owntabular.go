@@ -1,0 +1,86 @@
+package li2021
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/nasml/lab/nasml/internal/own"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// shippedTabular are the tabular methods that are the project's own.
+var shippedTabular = maps.Clone(search.TabularMethods)
+
+// keyedTabular are settings whose method a trial may be known by: a method of the
+// project goes by its name, a reader's by what it does on a small benchmark, and
+// is added to the methods under that name, so that its random stream does not
+// change when it is renamed. A reader's method has random search's budget where
+// no settings are listed for it. It is an error where it is random beyond the
+// stream that it is given, or has a state.
+func keyedTabular(method string, s search.TabularSettings) (search.TabularSettings, error) {
+	f := search.TabularMethods[method]
+	if own.Same(f, shippedTabular[method]) {
+		return s, nil
+	}
+	if s.Method == "" {
+		s = search.TabularAsPaper["rs"]
+	}
+	s.Method = method
+	name, err := probeTabular(f, s)
+	if err != nil {
+		return s, err
+	}
+	again, err := probeTabular(f, s)
+	if err != nil {
+		return s, err
+	}
+	if name != again {
+		return s, fmt.Errorf("search.TabularMethods[%q] searches in another way when it is called again with the same "+
+			"random stream: a trial with it could never be known by what it computes", method)
+	}
+	search.TabularMethods[name] = f
+	s.Method = name
+	return s, nil
+}
+
+// probeTabular is the name of what a method does with two random streams on a
+// benchmark of six edges with five operations.
+func probeTabular(f search.Tabular, s search.TabularSettings) (string, error) {
+	method := s.Method
+	s.Budget, s.Method = probeQueries, "" // a second a query
+	var runs []search.Trajectory
+	for seed := range uint64(2) {
+		found, err := f(context.Background(), smallBench{}, s, trial.RNG(seed, "probe"))
+		if err != nil {
+			return "", fmt.Errorf("search.TabularMethods[%q] cannot be run to find out what it does: %w", method, err)
+		}
+		runs = append(runs, found)
+	}
+	text, err := json.Marshal(runs)
+	if err != nil {
+		return "", fmt.Errorf("search.TabularMethods[%q]: %w", method, err)
+	}
+	return own.Text(string(text)), nil
+}
+
+// probeQueries is how many queries a probe has.
+const probeQueries = 60
+
+// smallBench answers a query after a second with a number that depends on every
+// edge.
+type smallBench struct{}
+
+func (smallBench) Groups() [][]int {
+	edges := []int{5, 5, 5}
+	return [][]int{edges[:1], edges[:2], edges}
+}
+
+func (smallBench) Query(arch []int) (accuracy, seconds float64, err error) {
+	for edge, op := range arch {
+		accuracy += float64((op*(edge+2)+3*edge)%7) * (1 + float64(edge)/10)
+	}
+	return accuracy, 1, nil
+}

@@ -1,0 +1,262 @@
+package li2021
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// SearchParams are the parameters of the weight-sharing searches behind a
+// figure. A field at 0 leaves what the preset says.
+type SearchParams struct {
+	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode
+
+	Channels int // C of the first stage
+	Cells    int // N of each stage
+	Image    int // side of the images, pixels
+	Epochs   int
+	Batch    int
+
+	Space         string   `json:",omitempty"` // of cells: a name of supernet.Spaces; empty: NAS-Bench-201's
+	Without       []string // operations left out; "" alone: none; empty: the preset's
+	Update        string   // of the GAEA methods: a name of simplex.Updates
+	Hypergradient string   // of the mixture methods: a name of bilevel.Hypergradients
+	ArchRate      float64  // step size of the GAEA methods
+
+	// Several devices of one host, each with its share of every batch. A search
+	// on several is a trial of its own, whose numbers are those of one device
+	// to rounding, unless Statistics is "device": see package search.
+	Devices    int    `json:",omitempty"` // 0 or 1: one
+	Statistics string `json:",omitempty"` // of batch norm: "synchronised" (or empty) or "device"
+
+	Data       data.Name // the images that are searched on
+	Examples   int       // the first so many training images; 0: all
+	Seeds      int
+	Confidence float64 // of the intervals
+	StoredOnly bool    // show what the run store has and compute nothing
+}
+
+// quickSearch is what two cores can show: 4,000 images of CIFAR-10 at 16×16, a
+// minute or two a search.
+var quickSearch = SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 5, Confidence: 0.95}
+
+// paperSearch is the paper's setting: four runs, all images. It was not run: it
+// takes hours a search on a GPU and days on two cores.
+var paperSearch = SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95}
+
+// searchCost says what the searches of a figure cost.
+var searchCost = catalog.Cost{
+	Quick: "about 1 to 2 minutes a search on two cores; the project ships those of the presets",
+	Paper: "hours a search on a GPU, days on two cores",
+}
+
+// row names a search: a method of search.Methods, with "/erm" where weights and
+// architecture share all images, or "darts/benchmark" for DARTS as Dong & Yang
+// 2020 ran it.
+type row string
+
+func (w row) method() string {
+	method, _, _ := strings.Cut(string(w), "/")
+	return method
+}
+
+func (w row) variant() string {
+	_, variant, _ := strings.Cut(string(w), "/")
+	return variant
+}
+
+func rowsNamed(names []string) []row {
+	rows := make([]row, len(names))
+	for i, name := range names {
+		rows[i] = row(name)
+	}
+	return rows
+}
+
+// title is how tables and legends call a row.
+func (w row) title() string {
+	title := cmp.Or(search.Methods[w.method()].Title, w.method())
+	switch {
+	case w.variant() == "erm":
+		return title + " (ERM)"
+	case w.variant() == "benchmark":
+		return title + " (with none)"
+	case strings.HasSuffix(w.method(), "darts"):
+		return title + " (bilevel)"
+	}
+	return title
+}
+
+// check says what is wrong with a row.
+func (w row) check() error {
+	if _, ok := search.Methods[w.method()]; !ok {
+		return fmt.Errorf("row %q: no search method is called %q", w, w.method())
+	}
+	if v := w.variant(); v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark") {
+		return fmt.Errorf("row %q: want METHOD, METHOD/erm or darts/benchmark", w)
+	}
+	return nil
+}
+
+// presets are the settings of the methods that the project ships.
+var presets = map[string]func(method string) (search.Settings, error){
+	"quick": search.AsQuick, "paper": search.AsPaper, "code": search.AsCode,
+}
+
+// preset are the settings of a method, without a row's variant.
+//
+// A reader's own method has those of the shipped one that it resembles most, see
+// resembling, with its own update; with the paper's instead of the code's, since no
+// authors' code has it. Where it ranks candidates in the end and the other does not,
+// it ranks as many as SETN.
+func (p SearchParams) preset(method string) (search.Settings, error) {
+	of, ok := presets[p.Preset]
+	if !ok {
+		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
+	}
+	if _, err := search.AsPaper(method); err == nil {
+		return of(method)
+	}
+	if p.Preset == "code" {
+		of = search.AsPaper
+	}
+	own := search.Methods[method]
+	s, err := of(resembling(own))
+	if err != nil {
+		return s, err
+	}
+	s.Method, s.Update = method, ""
+	if own.Final != search.ByArgmax && s.Candidates == 0 {
+		setn, err := of("setn")
+		if err != nil {
+			return s, err
+		}
+		s.Candidates, s.CandidateBatch = setn.Candidates, setn.CandidateBatch
+	}
+	return s, nil
+}
+
+// resembling is the shipped method that holds θ as m does and, among those, has
+// the same pass for the weights, then for the architecture, then the same final
+// rule and update; the first by name of equals.
+func resembling(m search.Method) string {
+	best, most := "", -1
+	for _, name := range slices.Sorted(maps.Keys(search.Methods)) {
+		if _, err := search.AsPaper(name); err != nil {
+			continue // an own one, too
+		}
+		like, score := search.Methods[name], 0
+		for _, same := range []bool{
+			like.Hold == m.Hold, like.Weights == m.Weights, like.Architecture == m.Architecture,
+			like.Final == m.Final, like.Update == m.Update,
+		} {
+			score *= 2
+			if same {
+				score++
+			}
+		}
+		if score > most {
+			best, most = name, score
+		}
+	}
+	return best
+}
+
+// settings are those of a row.
+func (p SearchParams) settings(w row) (search.Settings, error) {
+	s, err := p.preset(w.method())
+	if err != nil {
+		return s, err
+	}
+	switch w.variant() {
+	case "erm":
+		s.Bilevel.Level = bilevel.ERM
+	case "benchmark":
+		if p.Preset != "quick" {
+			s = search.AsBenchmark()
+		}
+		s.Without = nil
+	}
+	// Each set is normalised by its own mean.
+	if own, ok := data.Augments["autodl-"+string(p.Data)]; ok {
+		s.Augment.Mean, s.Augment.Std = own.Mean, own.Std
+	}
+	p.vary(&s)
+	if err := s.Check(); err != nil {
+		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return s, nil
+}
+
+// vary sets what the parameters say.
+func (p SearchParams) vary(s *search.Settings) {
+	for _, f := range []struct {
+		value int
+		field *int
+	}{
+		{p.Channels, &s.Channels}, {p.Cells, &s.Cells}, {p.Image, &s.Image}, {p.Epochs, &s.Epochs}, {p.Batch, &s.Batch},
+	} {
+		if f.value != 0 {
+			*f.field = f.value
+		}
+	}
+	if space, ok := supernet.Spaces[p.Space]; ok || p.Space != "" {
+		s.Space = p.Space
+		s.Without = slices.DeleteFunc(slices.Clone(s.Without), func(op string) bool {
+			return !slices.Contains(space.Ops, op) // it lacks it anyway
+		})
+	}
+	if len(p.Without) > 0 {
+		s.Without = slices.DeleteFunc(slices.Clone(p.Without), func(op string) bool { return op == "" })
+	}
+	if p.Devices > 1 { // one device keeps the key that it always had
+		s.Devices = p.Devices
+		if p.Statistics != "synchronised" {
+			s.Statistics = search.Statistics(p.Statistics)
+		}
+	}
+	method := search.Methods[s.Method]
+	if _, moves := simplex.Updates[method.Update]; moves {
+		s.Update, s.ArchRate = cmp.Or(p.Update, s.Update), cmp.Or(p.ArchRate, s.ArchRate)
+	}
+	if method.Architecture == search.Mixture && method.Weights == search.Mixture {
+		s.Bilevel.Hypergradient = cmp.Or(p.Hypergradient, s.Bilevel.Hypergradient)
+	}
+}
+
+// check looks at what the settings of a row do not.
+func (p SearchParams) check(rows []row) error {
+	var c study.Checks
+	known := append(data.Names(), data.Synthetic)
+	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
+	c.AtLeast("Seeds", p.Seeds, 1)
+	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
+	c.Expect(p.Devices >= 0, "Devices is %d, want 1 or more", p.Devices)
+	c.Expect(p.Statistics == "" || p.Devices > 1,
+		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", p.Statistics)
+	c.Confidence(p.Confidence)
+	for i, w := range rows {
+		err := w.check()
+		c.Expect(err == nil, "%v", err)
+		c.Expect(!slices.Contains(rows[:i], w), "the row %q is there twice", w)
+	}
+	if err := c.Err("the searches"); err != nil {
+		return err
+	}
+	for _, w := range rows {
+		if _, err := p.settings(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package li2021
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nasml/lab/nasml/li2021/internal/smoothnet"
+	"github.com/nasml/lab/nasml/study"
+)
+
+// NetParams describe the small supernet of Theorems 1 and 2, a regression
+//
+//	f(w, θ) = (1/N) Σₙ ½ rₙ² ,   rₙ = (1/|E|) Σ_e Σ_o θ_eo σ_o(⟨w_e, xₙ⟩) − yₙ ,
+//
+// with ‖xₙ‖ = 1 and targets of a discrete teacher plus a sign of size Noise.
+type NetParams = smoothnet.Params
+
+// smallNet is the supernet of the theorems: two edges of three operations.
+var smallNet = NetParams{
+	Edges: 2, Inputs: 3, Ops: []string{"tanh", "sin", "bump"}, Examples: 24, Noise: 0.3, Batch: 1,
+}
+
+func checkNet(c *study.Checks, p NetParams) {
+	c.AtLeast("Edges", p.Edges, 1)
+	c.AtLeast("Inputs", p.Inputs, 1)
+	c.AtLeast("Examples", p.Examples, 1)
+	c.AtLeast("Batch", p.Batch, 1)
+	c.Expect(p.Noise >= 0 && !math.IsInf(p.Noise, 0), "Noise is %v, want 0 or more", p.Noise)
+	c.Expect(len(p.Ops) >= 2, "Ops is %v, want at least two: on one operation there is nothing to search", p.Ops)
+	c.Expect(slices.ContainsFunc(p.Ops, func(op string) bool { return op != "zero" }),
+		"Ops is %v: f would be constant, want an operation other than zero", p.Ops)
+	for _, op := range p.Ops {
+		c.OneOf("Ops", op, smoothnet.Operations()...)
+	}
+}

@@ -1,0 +1,16 @@
+package oymak2021
+
+import (
+	"testing"
+
+	"github.com/nasml/lab/nasml/study/studytest"
+)
+
+func TestClaimsOfShippedTrialsStayAsTheyAre(t *testing.T) {
+	studytest.Golden(t, "testdata/claims.json",
+		studytest.Shipped{ID: assumption3ID, Scale: "paper"},
+		studytest.Shipped{ID: figure2ID, Scale: "paper", Set: []string{"StoredOnly=true"}},
+		studytest.Shipped{ID: theorem3ID, Scale: "paper"},
+		studytest.Shipped{ID: theorem4ID, Scale: "paper"},
+	)
+}

@@ -1,0 +1,193 @@
+// Package selection measures both sides of Oymak+ 2021, Theorem 2, the excess
+// risk of feature-map selection, and of Proposition 1.
+package selection
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
+	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Case is what a trial depends on but its seed. Part "select" is Theorem 2,
+// "prop1" is Proposition 1.
+type Case struct {
+	Part       string      `json:"part"`
+	World      world.World `json:"world"`
+	Train      int         `json:"train,omitempty"`
+	Noise      float64     `json:"noise,omitempty"`
+	Validation []int       `json:"validation"` // prop1: n_T = n_V
+	Fixed      int         `json:"fixed,omitempty"`
+	Candidates int         `json:"candidates"`
+	Pool       int         `json:"pool,omitempty"`
+	Repeats    int         `json:"repeats"`
+}
+
+// Run computes one seed, see runSelection and runProposition. It is an error
+// where ctx is cancelled or some Φ_α is singular, so that (8) does not hold.
+func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
+	if c.Part == "prop1" {
+		return c.runProposition(ctx, seed)
+	}
+	return c.runSelection(ctx, seed)
+}
+
+// clipped is the loss min(1, |y − f|): 1-Lipschitz, bounded, 0 where y = f.
+func clipped(y, f float64) float64 { return min(1, math.Abs(y-f)) }
+
+// runSelection fits every candidate α, α* among them, by the interpolant of
+// minimum norm. Its values are the parts of the bound: "term", yᵀK_α⁻¹y at its
+// least and at α*; its series over n_V the risk of α̂ and the uniform gap.
+func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, error) {
+	t := world.NewTeacher(seed, c.World)
+	x, y := t.LinearSample(trial.RNG(seed, "train"), c.Train, c.Noise)
+	train, err := t.Mixture(x, y)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	pool, labels := t.LinearSample(trial.RNG(seed, "pool"), c.Pool, c.Noise)
+	random := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)
+	candidates := append([][]float64{t.Best}, random...)
+	complexity, sigma, residual := math.Inf(1), math.Inf(1), 0.0
+	var each [][]float64
+	var risks []float64
+	values := map[string]float64{}
+	for i, alpha := range candidates {
+		if err := ctx.Err(); err != nil {
+			return trial.Result{}, err
+		}
+		fit, err := train.Fit(alpha, 0)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		norm := floats.Dot(fit.Theta, fit.Theta) // yᵀK⁻¹y = ‖θ_α‖², θ_α of minimum norm
+		if i == 0 {
+			values["star"] = norm
+		}
+		complexity, residual = min(complexity, norm), max(residual, floats.Norm(fit.Residual, 2))
+		least, err := train.MinSingular(alpha)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		sigma = min(sigma, least)
+		losses := validation.Losses(pool, labels, t.Weights(fit), clipped)
+		each, risks = append(each, losses), append(risks, floats.Sum(losses)/float64(c.Pool))
+	}
+	result := c.choose(seed, each, risks)
+	n := float64(c.Train)
+	values["complexity"], values["term"] = complexity, 2*math.Sqrt(complexity/n)
+	values["residual"], values["lambda0"] = residual, sigma*sigma
+	values["labels"] = floats.Norm(y, 2)
+	values["best"], values["average"] = slices.Min(risks), floats.Sum(risks)/float64(len(risks))
+	result.Values = values
+	return result, nil
+}
+
+// choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean
+// uniform gap ("gap") and the largest risk ("worst").
+func (c Case) choose(seed uint64, each [][]float64, risks []float64) trial.Result {
+	series := map[string][]float64{}
+	for _, n := range c.Validation {
+		var risk, gap float64
+		worst := 0.0
+		for rep := range c.Repeats {
+			index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
+			sup, chosen := validation.Choose(each, risks, index)
+			risk, gap, worst = risk+chosen, gap+sup, max(worst, chosen)
+		}
+		series["risk"] = append(series["risk"], risk/float64(c.Repeats))
+		series["gap"] = append(series["gap"], gap/float64(c.Repeats))
+		series["worst"] = append(series["worst"], worst)
+	}
+	return trial.Result{Series: series}
+}
+
+// runProposition has means over repeats: for n = n_T = n_V "end" is
+// L(f_α̂^𝒯) − min L(f_α^𝒟), "train" is L(f_α^𝒯) − L(f_α^𝒟) at the centre (eq. 5),
+// "gap" is the uniform gap; and for a fixed n_T "extra" is
+// L(f_α̂^𝒯) − min L(f_α^𝒯) over n_V. "violations" counts
+// L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest C_α^𝒯 ≥ 0 that
+// (5) allows.
+func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, error) {
+	t := world.NewTeacher(seed, c.World)
+	candidates := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)
+	var limits []float64
+	for _, alpha := range candidates {
+		w, err := t.Limit(alpha)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		limits = append(limits, t.Risk(w))
+	}
+	centre := min(c.World.Maps, len(candidates)-1)
+	series, violations := map[string][]float64{}, 0.0
+	for _, n := range c.Validation {
+		var end, train, gap, extra float64
+		for rep := range c.Repeats {
+			if err := ctx.Err(); err != nil {
+				return trial.Result{}, err
+			}
+			one, err := c.propose(t, candidates, trial.RNG(seed, "prop1", fmt.Sprint(n, rep)), n, n)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			end, gap = end+one.chosen-slices.Min(limits), gap+one.gap
+			train += one.risks[centre] - limits[centre]
+			bound := math.Inf(1)
+			for i, limit := range limits {
+				bound = min(bound, limit+max(0, one.risks[i]-limit))
+			}
+			if one.chosen > (bound+2*one.gap)*(1+1e-12) {
+				violations++
+			}
+			fixed, err := c.propose(t, candidates, trial.RNG(seed, "fixed", fmt.Sprint(n, rep)), c.Fixed, n)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			extra += fixed.chosen - slices.Min(fixed.risks)
+		}
+		for name, sum := range map[string]float64{"end": end, "train": train, "gap": gap, "extra": extra} {
+			series[name] = append(series[name], sum/float64(c.Repeats))
+		}
+	}
+	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, nil
+}
+
+// choice is one train-validation run.
+type choice struct {
+	risks       []float64 // L(f_α^𝒯) of every candidate
+	chosen, gap float64
+}
+
+// propose fits every candidate on one training sample and chooses by one
+// validation sample.
+func (c Case) propose(t *world.Teacher, candidates [][]float64, rng *rand.Rand, nTrain, nVal int) (choice, error) {
+	x, y := t.Sample(rng, nTrain)
+	train, err := t.Mixture(x, y)
+	if err != nil {
+		return choice{}, err
+	}
+	dev := t.Deviation(rng, nVal)
+	out, least := choice{}, math.Inf(1)
+	for _, alpha := range candidates {
+		fit, err := train.Fit(alpha, 0)
+		if err != nil {
+			return choice{}, err
+		}
+		w := t.Weights(fit)
+		gap, _ := dev.Gap(w)
+		risk := t.Risk(w)
+		out.risks, out.gap = append(out.risks, risk), max(out.gap, math.Abs(gap))
+		if risk+gap < least {
+			least, out.chosen = risk+gap, risk
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,598 @@
+// Package sgdsweep trains the networks of Oymak+ 2021, Figure 2, by stochastic
+// gradient descent: a sweep of seeds and of perturbed architecture parameters,
+// all in one graph, and measures how far the weights of θ_α and θ_{α+Δα} end
+// apart.
+package sgdsweep
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Network says what is trained and how.
+type Network struct {
+	Panel        string    `json:"panel"` // "a": input layer of a shallow net, "b": four layers
+	Width        int       `json:"width"` // k
+	Activations  [2]string `json:"activations"`
+	Output       bool      `json:"output_activation"` // panel b: σ_α also after the last layer
+	C0           float64   `json:"c0"`                // panel a: v = ±√(c₀/k)
+	Optimizer    string    `json:"optimizer"`
+	LearningRate float64   `json:"learning_rate"`
+	Momentum     float64   `json:"momentum"`
+	Batch        int       `json:"batch"`
+	Epochs       int       `json:"epochs"`
+	Classes      []int     `json:"classes"`
+	Examples     int       `json:"examples"`
+	Labels       string    `json:"labels"`
+	Inputs       string    `json:"inputs"`
+	Loss         string    `json:"loss"`
+	BeyondOne    string    `json:"beyond_one"`
+	Precision    string    `json:"precision"`
+}
+
+// layers returns (output, input) sizes of the trained matrices for inputs of d
+// features: k×d for panel (a), k×d, k/2×k, k/4×k/2, 1×k/4 for panel (b).
+func (n Network) layers(d int) [][2]int {
+	k := n.Width
+	if n.Panel == "a" {
+		return [][2]int{{k, d}}
+	}
+	return [][2]int{{k, d}, {k / 2, k}, {k / 4, k / 2}, {1, k / 4}}
+}
+
+// Weights is the number of trained weights for inputs of d features.
+func (n Network) Weights(d int) int {
+	sum := 0
+	for _, l := range n.layers(d) {
+		sum += l[0] * l[1]
+	}
+	return sum
+}
+
+// batch is a mini-batch for S seeds: x [S, B, d], y [S, B], and weight [B],
+// 1/|batch| for an example and 0 for the padding of an epoch's last batch.
+type batch struct{ x, y, weight *Node }
+
+// forward is the network's output [S, V, B] for S seeds with V values of the
+// architecture parameter each: inputs x [S, B, d], alpha [S, V, 1, 1], weights
+// W_l [S, V, d_{l+1}, d_l].
+//
+//	(a)  f_α(x) = vᵀσ_α(Wx),  v = √(c₀/k)·(1,…,1,−1,…,−1)   (Oymak+ 2021, Sec. 7a)
+//	(b)  f_α(x) = σ_α(W₄σ_α(W₃σ_α(W₂σ_α(W₁x))))
+//
+// The examples stand on the last axis, so that neither a product nor its
+// gradient has to move weights in memory, and the V variants of a seed are one
+// product in the first layer.
+func (n Network) forward(x, alpha *Node, w []*Node) *Node {
+	sigma := func(z *Node) *Node {
+		return supernet.MixActivations(n.Activations[0], n.Activations[1], alpha, z)
+	}
+	z := Einsum("svkd,sbd->svkb", w[0], x)
+	if n.Panel == "a" {
+		v := ConvertDType(Const(x.Graph(), headWeights(n.Width, n.C0)), x.DType())
+		return Einsum("svkb,k->svb", sigma(z), v)
+	}
+	for _, wl := range w[1:] {
+		z = Einsum("svlk,svkb->svlb", wl, sigma(z))
+	}
+	if n.Output {
+		z = sigma(z)
+	}
+	return Squeeze(z, 2)
+}
+
+// headWeights is the fixed head v of panel (a): +√(c₀/k) for the first half of
+// the units, −√(c₀/k) for the second (the units are exchangeable at a random
+// initialization, so which half is which does not matter).
+func headWeights(k int, c0 float64) []float64 {
+	v := make([]float64, k)
+	for i := range v {
+		v[i] = math.Sqrt(c0 / float64(k))
+		if i >= k/2 {
+			v[i] = -v[i]
+		}
+	}
+	return v
+}
+
+// losses is the weighted squared error of every model, [S, V]:
+// Σ_b weight_b (f_b − y_b)², halved for the loss "half-mse".
+func (n Network) losses(b batch, alpha *Node, w []*Node) *Node {
+	f := n.forward(b.x, alpha, w)
+	e := Sub(f, BroadcastToShape(ExpandAxes(b.y, 1), f.Shape()))
+	loss := Einsum("svb,b->sv", Mul(e, e), b.weight)
+	if n.Loss == "half-mse" {
+		loss = MulScalar(loss, 0.5)
+	}
+	return loss
+}
+
+// gradients returns every model's loss [S, V] and the gradients of each
+// model's own loss: the models share no weight, so the gradient of the sum of
+// the losses holds them all.
+func (n Network) gradients(b batch, alpha *Node, w []*Node) (loss *Node, grads []*Node) {
+	loss = n.losses(b, alpha, w)
+	ones := OnesLike(loss)
+	total := Einsum("sv,sv->", loss, ones) // a dot: go-xla cannot reduce inside a loop
+	return loss, Gradient(total, w...)
+}
+
+// An optimizer turns weights, slots and gradients into new weights and slots;
+// step counts from 0.
+type optimizer struct {
+	slots  int // state tensors a weight
+	update func(n Network, step, w, grad *Node, slots []*Node) (*Node, []*Node)
+}
+
+// optimizers by name. sgd: w ← w − η∇. momentum: m ← μm + ∇, w ← w − ηm (as
+// torch.optim.SGD). adam: Kingma & Ba 2015, Algorithm 1, β = (0.9, 0.999),
+// ε = 1e-8.
+var optimizers = map[string]optimizer{
+	"sgd": {0, func(n Network, _, w, grad *Node, _ []*Node) (*Node, []*Node) {
+		return Sub(w, MulScalar(grad, n.LearningRate)), nil
+	}},
+	"momentum": {1, func(n Network, _, w, grad *Node, slots []*Node) (*Node, []*Node) {
+		m := Add(MulScalar(slots[0], n.Momentum), grad)
+		return Sub(w, MulScalar(m, n.LearningRate)), []*Node{m}
+	}},
+	"adam": {2, func(n Network, step, w, grad *Node, slots []*Node) (*Node, []*Node) {
+		adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999}
+		next, m, v := adam.Step([]*Node{w}, []*Node{grad}, slots[:1], slots[1:], step, n.LearningRate)
+		return next[0], []*Node{m[0], v[0]}
+	}},
+}
+
+// pass is what a stretch of training works on: all examples, the batches of an
+// epoch, and the number of updates before it.
+type pass struct {
+	x, y, alpha   *Node // [n, d], [n], [S, V, 1, 1]
+	order, weight *Node // [steps, S, B] int32 picks the examples, [steps, B] is batch.weight
+	before        *Node // int32
+}
+
+func (p pass) nodes() []*Node { return []*Node{p.x, p.y, p.alpha, p.order, p.weight, p.before} }
+
+// stretch trains on the batches from ≤ i < to of an epoch inside one loop of
+// the device. state holds the weights, then the slots; sum [S, V] adds up the
+// losses. It returns the new state, and sum behind it.
+func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
+	g := p.x.Graph()
+	loop := slices.Concat([]*Node{from, to, sum}, p.nodes(), state)
+	parameters := func(g *Graph) []*Node {
+		all := make([]*Node, len(loop))
+		for j, node := range loop {
+			all[j] = Parameter(g, fmt.Sprintf("p%d", j), node.Shape())
+		}
+		return all
+	}
+	cond := NewClosure(g, func(g *Graph) []*Node {
+		all := parameters(g)
+		return []*Node{LessThan(all[0], all[1])}
+	})
+	body := NewClosure(g, func(g *Graph) []*Node {
+		all := parameters(g)
+		i, p, state := all[0], pass{all[3], all[4], all[5], all[6], all[7], all[8]}, all[9:]
+		loss, state := n.step(p.pick(i), p.alpha, Add(p.before, i), state)
+		return slices.Concat([]*Node{AddScalar(i, 1), all[1], Add(all[2], loss)}, p.nodes(), state)
+	})
+	out := While(cond, body, loop...)
+	return append(out[9:], out[2])
+}
+
+// pick gathers batch i.
+func (p pass) pick(i *Node) batch {
+	at := Reshape(i, 1)
+	rows := ExpandAxes(Gather(p.order, at), -1) // [S, B, 1]
+	return batch{x: Gather(p.x, rows), y: Gather(p.y, rows), weight: Gather(p.weight, at)}
+}
+
+// step is one update of every model. state holds all weights, then their slots.
+func (n Network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, next []*Node) {
+	opt := optimizers[n.Optimizer]
+	layers := len(state) / (1 + opt.slots)
+	loss, grads := n.gradients(b, alpha, state[:layers])
+	next = make([]*Node, len(state))
+	for l := range layers {
+		first := layers + l*opt.slots
+		w, slots := opt.update(n, step, state[l], grads[l], state[first:first+opt.slots])
+		next[l] = w
+		copy(next[first:], slots)
+	}
+	return loss, next
+}
+
+// Sweep is one batched training: S seeds with V architecture parameters each,
+// all of one network, trained together in one graph.
+type Sweep struct {
+	net    Network
+	seeds  []uint64
+	deltas []float64 // variants 1…V−1 are α + deltas; variant 0 is α
+	x, y   *tensors.Tensor
+	n, d   int // examples, input features that are not always 0
+	fanIn  int // input features as He's initialization counts them
+	active []int
+}
+
+// Pair are two trainings of a sweep: with the α of a seed and with α + Δα.
+type Pair struct {
+	Seed       uint64
+	DeltaAlpha float64
+}
+
+// New is the smallest rectangle of seeds × Δα that holds the pairs. It is an
+// error where the images leave nothing to learn from.
+func New(net Network, im *pixels.Images, pairs []Pair) (*Sweep, error) {
+	s := &Sweep{net: net}
+	for _, p := range pairs {
+		if !slices.Contains(s.seeds, p.Seed) {
+			s.seeds = append(s.seeds, p.Seed)
+		}
+		if !slices.Contains(s.deltas, p.DeltaAlpha) {
+			s.deltas = append(s.deltas, p.DeltaAlpha)
+		}
+	}
+	return s, s.setExamples(im)
+}
+
+// Results are the finished numbers of each pair: its α, the normalized distance
+// ‖θ_α − θ_{α+Δα}‖₂/Δα, and both training losses in the last epoch.
+func (s *Sweep) Results(pairs []Pair, p *Progress) ([]trial.Result, error) {
+	distances, err := s.distances(p)
+	if err != nil {
+		return nil, err
+	}
+	variants := 1 + len(s.deltas)
+	last := p.Losses[len(p.Losses)-1]
+	results := make([]trial.Result, len(pairs))
+	for i, pair := range pairs {
+		j, v := slices.Index(s.seeds, pair.Seed), slices.Index(s.deltas, pair.DeltaAlpha)
+		results[i] = trial.Result{Values: map[string]float64{
+			"alpha":          alphaOf(pair.Seed),
+			"distance":       distances[j][v] / pair.DeltaAlpha,
+			"loss":           last[j*variants],
+			"loss_perturbed": last[j*variants+v+1],
+		}}
+	}
+	return results, nil
+}
+
+// alphaOf draws the architecture parameter of a seed, uniform in [0, 1].
+func alphaOf(seed uint64) float64 { return trial.RNG(seed, "alpha").Float64() }
+
+// perturbed is α + Δα; where that leaves [0, 1] and BeyondOne is "reflect", it
+// is α − Δα instead, at the same distance.
+func (n Network) perturbed(alpha, delta float64) float64 {
+	if n.BeyondOne == "reflect" && alpha+delta > 1 {
+		return alpha - delta
+	}
+	return alpha + delta
+}
+
+// alphas are the architecture parameters [S, V]: α and α + Δα of each seed.
+func (s *Sweep) alphas() []float64 {
+	var out []float64
+	for _, seed := range s.seeds {
+		alpha := alphaOf(seed)
+		out = append(out, alpha)
+		for _, delta := range s.deltas {
+			out = append(out, s.net.perturbed(alpha, delta))
+		}
+	}
+	return out
+}
+
+// heWeights draws W_l of a seed, [d_{l+1}, d_l], from N(0, 2/d_l) (He+ 2015).
+// A row of the first layer is drawn in full and then restricted to the active
+// inputs, so that leaving out inputs that are always 0 changes no number.
+func (s *Sweep) heWeights(seed uint64, layer, out, in int) []float64 {
+	rng := trial.RNG(seed, "init", fmt.Sprint(layer))
+	if layer > 0 {
+		w, std := make([]float64, out*in), math.Sqrt(2/float64(in))
+		for i := range w {
+			w[i] = std * rng.NormFloat64()
+		}
+		return w
+	}
+	w, row, std := make([]float64, 0, out*in), make([]float64, s.fanIn), math.Sqrt(2/float64(s.fanIn))
+	for range out {
+		for i := range row {
+			row[i] = std * rng.NormFloat64()
+		}
+		for _, i := range s.active {
+			w = append(w, row[i])
+		}
+	}
+	return w
+}
+
+// Start is where a sweep begins.
+func (s *Sweep) Start() *Progress { return &Progress{state: s.initialState()} }
+
+// initialState is the state before training: He weights, equal for the V
+// variants of a seed, and slots of zeros.
+func (s *Sweep) initialState() []*tensors.Tensor {
+	variants := 1 + len(s.deltas)
+	var state, slots []*tensors.Tensor
+	for l, size := range s.net.layers(s.d) {
+		out, in := size[0], size[1]
+		dims := []int{len(s.seeds), variants, out, in}
+		flat := make([]float64, 0, len(s.seeds)*variants*out*in)
+		for _, seed := range s.seeds {
+			w := s.heWeights(seed, l, out, in)
+			for range variants {
+				flat = append(flat, w...)
+			}
+		}
+		state = append(state, s.tensor(flat, dims...))
+		for range optimizers[s.net.Optimizer].slots {
+			slots = append(slots, tensors.FromShape(shapes.Make(s.dtype(), dims...)))
+		}
+	}
+	return append(state, slots...)
+}
+
+func (s *Sweep) dtype() dtypes.DType {
+	if s.net.Precision == "float64" {
+		return dtypes.Float64
+	}
+	return dtypes.Float32
+}
+
+// tensor converts float64 values to a tensor of the sweep's precision.
+func (s *Sweep) tensor(flat []float64, dims ...int) *tensors.Tensor {
+	if s.dtype() == dtypes.Float64 {
+		return tensors.FromFlatDataAndDimensions(flat, dims...)
+	}
+	single := make([]float32, len(flat))
+	for i, v := range flat {
+		single[i] = float32(v)
+	}
+	return tensors.FromFlatDataAndDimensions(single, dims...)
+}
+
+// steps is the number of batches of an epoch; the last one may be smaller.
+func (s *Sweep) steps() int { return (s.n + s.net.Batch - 1) / s.net.Batch }
+
+// Batches is the number of batches from the start to the last epoch.
+func (s *Sweep) Batches() int { return s.net.Epochs * s.steps() }
+
+// Done is the number of batches that were trained on up to p.
+func (s *Sweep) Done(p *Progress) int { return p.Epoch*s.steps() + p.Step }
+
+// order draws the examples of every batch of an epoch, [steps, S, B], by one
+// permutation a seed. It is a function of seed and epoch alone: a resumed run
+// needs no generator state, and α and α+Δα see the same batches.
+func (s *Sweep) order(epoch int) *tensors.Tensor {
+	steps, size := s.steps(), s.net.Batch
+	flat := make([]int32, steps*len(s.seeds)*size)
+	for j, seed := range s.seeds {
+		for i, row := range trial.RNG(seed, "order", fmt.Sprint(epoch)).Perm(s.n) {
+			flat[(i/size*len(s.seeds)+j)*size+i%size] = int32(row)
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, steps, len(s.seeds), size)
+}
+
+// weights are batch.weight of every batch, [steps, B].
+func (s *Sweep) weights() *tensors.Tensor {
+	steps, size := s.steps(), s.net.Batch
+	flat := make([]float64, steps*size)
+	for i := range s.n {
+		flat[i] = 1 / float64(min(size, s.n-i/size*size))
+	}
+	return s.tensor(flat, steps, size)
+}
+
+// Progress is where a sweep stands: epochs done, with their mean losses
+// [epoch][s·V + v], batches done of the epoch under way, with the sums of their
+// losses, and the state after them.
+type Progress struct {
+	Epoch  int         `json:"epoch"`
+	Losses [][]float64 `json:"losses"`
+	Step   int         `json:"step"`
+	Sum    []float64   `json:"sum"`
+	state  []*tensors.Tensor
+}
+
+// trainer holds what the device needs for a sweep.
+type trainer struct {
+	*Sweep
+	backend        compute.Backend
+	exec           *Exec
+	alpha, weights *tensors.Tensor
+	order          *tensors.Tensor // of epoch orderOf
+	orderOf        int
+	loops          bool // a call may take more than one batch
+	stretch        int  // batches in one call
+}
+
+func (s *Sweep) trainer(backend compute.Backend) (*trainer, error) {
+	loops := backend.Name() == "xla" // GoMLX's Go backend (compute v0.1.2) fails on this loop: there a batch is a call
+	exec, err := NewExec(backend, func(in []*Node) []*Node {
+		p := pass{in[0], in[1], in[2], in[3], in[4], in[5]}
+		if loops {
+			return s.net.stretch(p, in[6], in[7], in[8], in[9:])
+		}
+		loss, state := s.net.step(p.pick(in[6]), p.alpha, Add(p.before, in[6]), in[9:])
+		return append(state, Add(in[8], loss))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the training graph: %w", err)
+	}
+	alpha := s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas), 1, 1)
+	return &trainer{
+		Sweep: s, backend: backend, exec: exec, alpha: alpha,
+		weights: s.weights(), orderOf: -1, loops: loops, stretch: 1,
+	}, nil
+}
+
+func (t *trainer) close() { t.exec.Finalize() }
+
+// Train runs the sweep from p to its last epoch. After every stretch it calls
+// after, which may save p; an error of it, or of ctx, ends the training.
+func (s *Sweep) Train(ctx context.Context, backend compute.Backend, p *Progress, after func() error) error {
+	t, err := s.trainer(backend)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	for p.Epoch < s.net.Epochs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.advance(p); err != nil {
+			return fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
+		}
+		if err := after(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A call of the device cannot be interrupted, and each copies the weights
+// once, so a stretch takes between these times: whole epochs for small
+// networks, a few batches for the largest. How an epoch is cut changes no bit.
+const shortest, longest = time.Second, 3 * time.Second
+
+// advance trains the next stretch of the epoch under way.
+func (t *trainer) advance(p *Progress) error {
+	begin, to := time.Now(), min(p.Step+t.stretch, t.steps())
+	if err := t.call(p, to); err != nil {
+		return err
+	}
+	switch took := time.Since(begin); {
+	case took < shortest && t.loops:
+		t.stretch = min(2*t.stretch, t.steps())
+	case took > longest:
+		t.stretch = max(1, t.stretch/2)
+	}
+	if p.Step = to; p.Step < t.steps() {
+		return nil
+	}
+	floats.Scale(1/float64(t.steps()), p.Sum)
+	p.Epoch, p.Losses, p.Step, p.Sum = p.Epoch+1, append(p.Losses, p.Sum), 0, nil
+	return t.checkFinite(p.Losses[p.Epoch-1])
+}
+
+// call trains up to the batch to. The state is donated: the device may write
+// the new weights over the old ones.
+func (t *trainer) call(p *Progress, to int) error {
+	t.setOrder(p.Epoch)
+	if p.Sum == nil {
+		p.Sum = make([]float64, len(t.seeds)*(1+len(t.deltas)))
+	}
+	sum := t.tensor(p.Sum, len(t.seeds), 1+len(t.deltas))
+	args := []any{t.x, t.y, t.alpha, t.order, t.weights, int32(p.Epoch * t.steps()), int32(p.Step), int32(to), sum}
+	for _, w := range p.state {
+		donated, err := DonateTensorBuffer(w, t.backend, 0)
+		if err != nil {
+			return fmt.Errorf("donating the weights: %w", err)
+		}
+		args = append(args, donated)
+	}
+	out, err := t.exec.Call(args...)
+	if err != nil {
+		return err
+	}
+	p.state = out[:len(out)-1]
+	p.Sum, err = float64s(out[len(out)-1])
+	return err
+}
+
+// setOrder draws the batches of an epoch once.
+func (t *trainer) setOrder(epoch int) {
+	if t.orderOf == epoch {
+		return
+	}
+	if t.order != nil {
+		t.order.MustFinalizeAll()
+	}
+	t.order, t.orderOf = t.Sweep.order(epoch), epoch
+}
+
+// checkFinite refuses a diverged training: a NaN must not reach a figure.
+func (s *Sweep) checkFinite(losses []float64) error {
+	variants := 1 + len(s.deltas)
+	for i, loss := range losses {
+		if math.IsNaN(loss) || math.IsInf(loss, 0) {
+			return fmt.Errorf("the training of seed %d (α = %.4g, k = %d) diverged: loss %v; lower LearningRate "+
+				"(now %v)",
+				s.seeds[i/variants], s.alphas()[i], s.net.Width, loss, s.net.LearningRate)
+		}
+	}
+	return nil
+}
+
+// distances are ‖θ_α − θ_{α+Δα}‖₂ over all trained weights, [S][V−1], summed in
+// float64.
+func (s *Sweep) distances(p *Progress) ([][]float64, error) {
+	distances := make([][]float64, len(s.seeds))
+	for j := range distances {
+		distances[j] = make([]float64, len(s.deltas))
+	}
+	for l, size := range s.net.layers(s.d) {
+		flat, err := float64s(p.state[l])
+		if err != nil {
+			return nil, err
+		}
+		models := slices.Collect(slices.Chunk(flat, size[0]*size[1])) // [S·V][weights]
+		for j, row := range distances {
+			base := models[j*(1+len(row))]
+			for v := range row {
+				row[v] = math.Hypot(row[v], floats.Distance(base, models[j*(1+len(row))+v+1], 2))
+			}
+		}
+	}
+	return distances, nil
+}
+
+// float64s reads a tensor of either precision.
+func float64s(t *tensors.Tensor) ([]float64, error) {
+	if t.DType() == dtypes.Float64 {
+		return tensors.CopyFlatData[float64](t)
+	}
+	single, err := tensors.CopyFlatData[float32](t)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(single))
+	for i, v := range single {
+		out[i] = float64(v)
+	}
+	return out, nil
+}
+
+// Save writes p to a checkpoint.
+func (p *Progress) Save(w io.Writer) error { return checkpoint.Write(w, p, p.state...) }
+
+// Load reads what Save wrote into p, which is at the start of the same sweep.
+// The error is checkpoint.ErrOther where it is another's.
+func (p *Progress) Load(r io.Reader) error { return checkpoint.Read(r, p, p.state...) }
+
+// Bytes is the size of a checkpoint but for a few kilobytes.
+func (p *Progress) Bytes() int64 {
+	var size int64
+	for _, t := range p.state {
+		size += t.ByteSize()
+	}
+	return size
+}

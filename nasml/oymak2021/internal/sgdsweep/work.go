@@ -1,0 +1,93 @@
+package sgdsweep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/gomlx/core/tensors"
+)
+
+// Work is a sweep that is run again and again from the same start: what a
+// benchmark times. It is the code that trains for the figure.
+type Work struct {
+	t     *trainer
+	start []*tensors.Tensor
+}
+
+// Work prepares a sweep for a benchmark.
+func (s *Sweep) Work(b compute.Backend) (*Work, error) {
+	t, err := s.trainer(b)
+	if err != nil {
+		return nil, err
+	}
+	return &Work{t: t, start: s.initialState()}, nil
+}
+
+// Close frees the compiled program.
+func (w *Work) Close() { w.t.close() }
+
+// Models is the number of networks that are trained together.
+func (w *Work) Models() int { return len(w.t.seeds) * (1 + len(w.t.deltas)) }
+
+// Steps is the number of updates of each network in all epochs.
+func (w *Work) Steps() int { return w.t.Batches() }
+
+// Train trains all networks from the start to the last epoch. It returns the
+// mean loss of each in every epoch, [epoch][s·V + v], and the time from weights
+// that stand on the device to losses that stand in memory. The first call
+// compiles. Cancelling ctx ends it after the stretch under way.
+func (w *Work) Train(ctx context.Context) (losses [][]float64, took time.Duration, err error) {
+	for _, x := range w.start {
+		if err := x.MaterializeOnDevice(w.t.backend, false, 0); err != nil {
+			return nil, 0, fmt.Errorf("copying the weights to the device: %w", err)
+		}
+	}
+	p := &Progress{state: w.start}
+	begin := time.Now()
+	for p.Epoch < w.t.net.Epochs {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		if err := w.t.advance(p); err != nil {
+			return nil, 0, fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
+		}
+	}
+	took = time.Since(begin)
+	for _, x := range p.state {
+		if err := x.FinalizeAll(); err != nil {
+			return nil, 0, fmt.Errorf("freeing the weights: %w", err)
+		}
+	}
+	return p.Losses, took, nil
+}
+
+// Inputs are the arrays that the training works on, for a program that is to
+// compute the same: x [n, d], y [n], the head v [k] of panel (a), alpha [S, V],
+// order [epochs, steps, S, B], weight [steps, B] and the initial weights
+// w0, w1, … [S, V, out, in].
+func (w *Work) Inputs() map[string]*tensors.Tensor {
+	s := w.t.Sweep
+	in := map[string]*tensors.Tensor{
+		"x": s.x, "y": s.y, "weight": w.t.weights, "order": w.orders(),
+		"alpha": s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas)),
+		"v":     s.tensor(headWeights(s.net.Width, s.net.C0), s.net.Width),
+	}
+	for l := range s.net.layers(s.d) {
+		in[fmt.Sprintf("w%d", l)] = w.start[l]
+	}
+	return in
+}
+
+// orders joins the orders of all epochs.
+func (w *Work) orders() *tensors.Tensor {
+	s := w.t.Sweep
+	var flat []int32
+	for epoch := range s.net.Epochs {
+		order := s.order(epoch)
+		flat = append(flat, tensors.MustCopyFlatData[int32](order)...)
+		order.MustFinalizeAll()
+	}
+	return tensors.FromFlatDataAndDimensions(flat, s.net.Epochs, s.steps(), len(s.seeds), s.net.Batch)
+}

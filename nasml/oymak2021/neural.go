@@ -1,0 +1,211 @@
+package oymak2021
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/own"
+	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/spectral"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+// This file is what Theorem 3 and Assumption 3 have in common: activations,
+// images, and how their curves are drawn.
+
+// shippedActivations are spectral's own.
+var shippedActivations = maps.Clone(spectral.Activations)
+
+// activationKeys name entries of spectral.Activations, with a factor or
+// without, in the keys of trials: shipped ones by their names, a reader's by what
+// they compute. It is an error where a name is not known, and where a function
+// gives other numbers when it is called again.
+func activationKeys(names []string) ([]string, error) {
+	keys := make([]string, len(names))
+	for i, name := range names {
+		base, _, _ := strings.Cut(name, "*")
+		found, ours := spectral.Activations[base], shippedActivations[base]
+		if own.Same(found.Eval, ours.Eval) && found.Slope == ours.Slope && found.Curvature == ours.Curvature {
+			keys[i] = name
+			continue
+		}
+		a, err := spectral.NamedActivation(name)
+		if err != nil {
+			return nil, err
+		}
+		text := probed(a)
+		if probed(a) != text {
+			return nil, fmt.Errorf("spectral.Activations[%q] gives other numbers when it is called again: "+
+				"no key could speak of it; draw random numbers outside", base)
+		}
+		keys[i] = own.Text(text)
+	}
+	return keys, nil
+}
+
+// probed are an activation's bounds, values and slopes at fixed points in nine
+// digits, which tell sin(5z) from 5 sin z.
+func probed(a spectral.Activation) string {
+	text := fmt.Sprintf("%.9g %.9g", a.Slope, a.Curvature)
+	points := []float64{0, 1e-9, -1e-9, 1e-3, -1e-3, 12, -12, 40, -40, 1000, -1000}
+	for i := range 66 {
+		points = append(points, -6.5+float64(i)/5.03)
+	}
+	for _, z := range points {
+		value, slope := a.Eval(z)
+		text += " " + strconv.FormatFloat(value, 'g', 9, 64) + " " + strconv.FormatFloat(slope, 'g', 9, 64)
+	}
+	return text
+}
+
+// checkActivations wants known names, none twice.
+func checkActivations(c *study.Checks, field string, names []string) []spectral.Activation {
+	activations, err := spectral.NamedActivations(names...)
+	c.Expect(err == nil, "%s: %v", field, err)
+	study.Distinct(c, field, names, 1)
+	return activations
+}
+
+// digits are two classes of both splits of images, of which only the facts need
+// be there.
+type digits struct {
+	train, test *data.Opened
+	first       uint8
+}
+
+func openDigits(ctx context.Context, name data.Name, classes [2]int) (*digits, error) {
+	d := &digits{first: uint8(classes[0])}
+	view := data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
+	var err error
+	if d.train, err = view.Open(ctx); err != nil {
+		return nil, err
+	}
+	view.Split = data.Test
+	d.test, err = view.Open(ctx)
+	return d, err
+}
+
+func (d *digits) synthetic() bool { return d.train.Synthetic || d.test.Synthetic }
+
+// of is the fingerprint of what a world needs of the images.
+func (d *digits) of(w neural.World) string {
+	if w.Data != neural.Digits {
+		return ""
+	}
+	return d.train.Fingerprint + d.test.Fingerprint
+}
+
+// load is what a world needs of the images.
+func (d *digits) load(ctx context.Context, w neural.World) (*neural.Images, error) {
+	if w.Data != neural.Digits {
+		return nil, nil
+	}
+	train, err := d.train.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	test, err := d.test.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &neural.Images{Train: pixelsOf(train), Test: pixelsOf(test), First: d.first}, nil
+}
+
+// seedsFrom are n seeds from the first on.
+func seedsFrom(first, n int) []uint64 {
+	seeds := trial.Seeds(n)
+	for i := range seeds {
+		seeds[i] += uint64(first)
+	}
+	return seeds
+}
+
+// sourceNames are the sources' names in pictures.
+var sourceNames = map[string]string{
+	neural.Cap: "margin", neural.Flipped: "margin, flipped labels", neural.Product: "product", neural.Digits: "digits",
+}
+
+// noted begins a claim with a note.
+func noted(name, source, note string) runs.Claim {
+	c := verdict.Claim(name, source)
+	c.Note = note
+	return c
+}
+
+// logMean is a mean of logarithms with its interval, as a value on a log axis.
+type logMean struct{ y, lo, hi float64 }
+
+// Bounds are the value and the ends of its interval.
+func (m logMean) Bounds() (y, lo, hi float64) { return m.y, m.lo, m.hi }
+
+// logMeanOf is an error where a value is not positive.
+func logMeanOf(values []float64, confidence float64) (logMean, error) {
+	logs := make([]float64, len(values))
+	for i, v := range values {
+		logs[i] = math.Log(v)
+	}
+	s, err := runs.Summarize(logs, confidence)
+	if err != nil {
+		return logMean{}, err
+	}
+	m := logMean{math.Exp(s.Mean), math.NaN(), math.NaN()}
+	if s.Lo.Valid() && s.Hi.Valid() {
+		m.lo, m.hi = math.Exp(float64(s.Lo)), math.Exp(float64(s.Hi))
+	}
+	return m, nil
+}
+
+// curve is a series of means over seeds, values[i] those at xs[i]. What has no
+// place on a log axis is left out.
+func curve(label string, xs []float64, values [][]float64, scale plots.Scale, confidence float64) plots.Series {
+	var at []float64
+	var means []logMean
+	for i, x := range xs {
+		m, err := logMeanOf(values[i], confidence)
+		if scale == plots.Linear {
+			var s runs.Summary
+			s, err = runs.Summarize(values[i], confidence)
+			m.y, m.lo, m.hi = s.Bounds()
+		}
+		if err == nil {
+			at, means = append(at, x), append(means, m)
+		}
+	}
+	return plots.Bars(label, at, means)
+}
+
+// powerLaw is the line through the first point of a series with a slope.
+func powerLaw(label string, s plots.Series, slope float64) plots.Series {
+	ref := plots.Series{Label: label, Reference: true}
+	for _, x := range s.X {
+		ref.X = append(ref.X, x)
+		ref.Y = append(ref.Y, s.Y[0]*math.Pow(x/s.X[0], slope))
+	}
+	return ref
+}
+
+// columns are the values of a series, [place][seed].
+func columns(records []*runs.Record, series string) [][]float64 {
+	return transposed(study.Rows(records, series))
+}
+
+// transposed swaps rows and columns.
+func transposed(rows [][]float64) [][]float64 {
+	if len(rows) == 0 {
+		return nil
+	}
+	out := make([][]float64, len(rows[0]))
+	for j := range out {
+		out[j] = study.Column(rows, j)
+	}
+	return out
+}

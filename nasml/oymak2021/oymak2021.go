@@ -1,0 +1,26 @@
+// Package oymak2021 reproduces the figures, tables and theorems of Oymak, Li,
+// Soltanolkotabi, "Generalization Guarantees for Neural Architecture Search
+// with Train-Validation Split", ICML 2021 (Oymak+).
+package oymak2021
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
+)
+
+// shippedRecords are the trials that the project ships: long runs that nobody
+// should have to repeat to see a figure or a theorem.
+//
+//go:embed records
+var shippedRecords embed.FS
+
+// pixelsOf is what trials know of images.
+func pixelsOf(im *data.Images) *pixels.Images {
+	return &pixels.Images{
+		Name: fmt.Sprintf("%s %s", im.Name, im.Split), Size: im.Height * im.Width * im.Channels,
+		Pixels: im.Pixels, Labels: im.Labels,
+	}
+}

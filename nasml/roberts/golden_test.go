@@ -1,0 +1,18 @@
+package roberts
+
+import (
+	"testing"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/study/studytest"
+)
+
+// All claims of the paper's scale, from what is shipped.
+func TestClaimsOfShippedTrials(t *testing.T) {
+	var all []studytest.Shipped
+	for _, id := range []string{figure1ID, mapID, searchID, theorem1ID, theorem4ID, theorem7ID} {
+		all = append(all, studytest.Shipped{ID: id, Scale: catalog.Paper})
+	}
+	all = append(all, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick})
+	studytest.Golden(t, "testdata/claims.json", all...)
+}

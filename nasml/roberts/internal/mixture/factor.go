@@ -1,0 +1,119 @@
+package mixture
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
+const onSimplex = 1e-5
+
+// checkAlpha returns an error where α is not on the simplex.
+func checkAlpha(alpha []float64) error {
+	if len(alpha) == 0 {
+		return fmt.Errorf("α is empty, expected the weights of at least one operation")
+	}
+	for i, a := range alpha {
+		if math.IsNaN(a) || a < 0 || a > 1+onSimplex {
+			return fmt.Errorf("α[%d] is %v, expected a number in [0, 1]", i, a)
+		}
+	}
+	if sum := floats.Sum(alpha); math.Abs(sum-1) > onSimplex {
+		return fmt.Errorf("α sums to %v, expected 1: a softmax makes it so, or divide by the sum", sum)
+	}
+	return nil
+}
+
+// Rest is 1 − αᵢ as the sum of the others, which loses no digits where αᵢ is
+// near 1.
+func Rest(alpha []float64, i int) float64 {
+	var sum float64
+	for k, a := range alpha {
+		if k != i {
+			sum += a
+		}
+	}
+	return sum
+}
+
+// Factor writes α as seen from operation i (Roberts+, Lemma 5):
+//
+//	α_k = (1 − αᵢ)γ_k,  γ_k = α_k / Σ_{l≠i} α_l,  k ≠ i .
+//
+// γ is on the simplex of the other operations; γ[i] is 0, so that it has the
+// length of α, as the paper's [0, γ]. Where all αs are positive so are all other
+// γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
+// it is an error where αᵢ is 1, or where α is not on the simplex.
+func Factor(alpha []float64, i int) (gamma []float64, err error) {
+	if err := checkAlpha(alpha); err != nil {
+		return nil, err
+	}
+	if i < 0 || i >= len(alpha) {
+		return nil, fmt.Errorf("operation %d of %d: there is none", i, len(alpha))
+	}
+	others := Rest(alpha, i)
+	if others == 0 {
+		return nil, fmt.Errorf("α[%d] is 1: the others have no weights to factor; take αᵢ < 1", i)
+	}
+	gamma = make([]float64, len(alpha))
+	for k, a := range alpha {
+		if k != i {
+			gamma[k] = a / others
+		}
+	}
+	return gamma, nil
+}
+
+// Beta is the factorization of three operations (Roberts+, Lemma 2): with
+// β = α₂/(α₂ + α₃),
+//
+//	α₂ = (1 − α₁)β,  α₃ = (1 − α₁)(1 − β) .
+//
+// It is [Factor] at operation 1. Errors are as there, and where there are not
+// three weights.
+func Beta(alpha []float64) (float64, error) {
+	if len(alpha) != 3 {
+		return 0, fmt.Errorf("lemma 2 is about 3 operations, α has %d", len(alpha))
+	}
+	gamma, err := Factor(alpha, 0)
+	if err != nil {
+		return 0, err
+	}
+	return gamma[1], nil
+}
+
+// StickBreaking applies [Factor] to γ again and again (Roberts+, after Lemma 5):
+//
+//	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
+//
+// Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero
+// its b are 1, which gives the zeros back. It is an error where α is not on the
+// simplex.
+func StickBreaking(alpha []float64) ([]float64, error) {
+	if err := checkAlpha(alpha); err != nil {
+		return nil, err
+	}
+	b := make([]float64, len(alpha))
+	tail := 0.0
+	for i := len(alpha) - 1; i >= 0; i-- {
+		tail += alpha[i]
+		b[i] = 1
+		if tail > 0 {
+			b[i] = alpha[i] / tail
+		}
+	}
+	return b, nil
+}
+
+// Sticks is the inverse of [StickBreaking].
+func Sticks(b []float64) []float64 {
+	alpha := make([]float64, len(b))
+	left := 1.0
+	for i, x := range b {
+		alpha[i] = left * x
+		left *= 1 - x
+	}
+	return alpha
+}

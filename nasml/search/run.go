@@ -1,0 +1,246 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/bilevel"
+)
+
+// run is one search under way.
+type run struct {
+	*searcher
+	seed              uint64
+	train, validation []int // images
+	at                position
+	copies            [][]*tensors.Tensor // of the state, by device
+	theta             []float64           // relaxed, now
+	batches           bilevel.Epoch       // of the epoch under way
+}
+
+// position is where a search stands, with what it has recorded.
+type position struct {
+	Epoch int        `json:"epoch"` // epochs done
+	Step  int        `json:"step"`  // steps done of the epoch under way
+	Sums  [4]float64 `json:"sums"`  // over those: losses times images, and right answers
+	Seen  [2]int     `json:"seen"`  // images of both batches
+	Curve Curve      `json:"curve"`
+	Bias  float64    `json:"bias"`  // ENAS: moving average of the rewards
+	Known bool       `json:"known"` // whether there is one
+}
+
+func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, error) {
+	r, err := s.start(seed, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.free()
+	saved := time.Now()
+	for r.at.Epoch < s.Epochs {
+		if err := r.epoch(ctx, o, &saved); err != nil {
+			return nil, fmt.Errorf("%s, seed %d, epoch %d: %w", s, seed, r.at.Epoch+1, err)
+		}
+	}
+	if r.at.Curve.Final, err = r.final(ctx); err != nil {
+		return nil, fmt.Errorf("%s, seed %d, picking an architecture: %w", s, seed, err)
+	}
+	return &r.at.Curve, nil
+}
+
+// start is a run at its beginning, or at its checkpoint.
+func (s *searcher) start(seed uint64, o Options) (*run, error) {
+	r := &run{searcher: s, seed: seed}
+	var err error
+	if r.train, r.validation, err = s.divide(s.images.Len(), seed); err != nil {
+		return nil, err
+	}
+	r.reset()
+	if err := r.resume(o); err != nil {
+		return nil, err
+	}
+	return r, r.spread()
+}
+
+// reset goes to the beginning.
+func (r *run) reset() {
+	if r.control != nil {
+		r.control.reset(r.seed)
+	}
+	r.copies, r.theta = [][]*tensors.Tensor{r.initial(r.seed)}, r.initialTheta(r.seed)
+	r.at = position{Curve: Curve{Theta: [][]float64{r.theta}}}
+}
+
+// state is that of the first device.
+func (r *run) state() []*tensors.Tensor { return r.copies[0] }
+
+func (r *run) free() {
+	for _, state := range r.copies {
+		for _, t := range state {
+			_ = t.FinalizeAll()
+		}
+	}
+}
+
+// epoch finishes the epoch under way.
+func (r *run) epoch(ctx context.Context, o Options, saved *time.Time) error {
+	var err error
+	if r.batches, err = r.drawEpoch(r.images.Len(), r.seed, r.at.Epoch); err != nil {
+		return err
+	}
+	for r.at.Step < r.steps {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(err, r.keep(o))
+		}
+		loss, err := r.advance()
+		if err != nil {
+			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
+		}
+		if o.Save != nil && time.Since(*saved) > o.every() {
+			*saved = time.Now()
+			if err := r.keep(o); err != nil {
+				return err
+			}
+		}
+		r.observe(o, loss)
+	}
+	if err := r.close(ctx, o); err != nil {
+		return err
+	}
+	r.observe(o, last(r.at.Curve.TrainLoss))
+	return nil
+}
+
+// every is the time between two saves.
+func (o Options) every() time.Duration {
+	if o.SaveEvery == 0 {
+		return time.Minute
+	}
+	return o.SaveEvery
+}
+
+func last(x []float64) float64 { return x[len(x)-1] }
+
+func (r *run) observe(o Options, loss float64) {
+	if o.Observe != nil {
+		o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, r.steps, &r.at.Curve, r.theta, loss})
+	}
+}
+
+// close books an epoch whose steps are done. What is interrupted here changes
+// nothing and is done again, for which ENAS' controller has to be saved first.
+func (r *run) close(ctx context.Context, o Options) error {
+	next := r.at
+	if due := next.Epoch + 1; due == r.Epochs || r.EvaluateEvery > 0 && due%r.EvaluateEvery == 0 {
+		if err := r.compare(ctx, &next.Curve, due); err != nil {
+			return errors.Join(err, r.keep(o))
+		}
+	}
+	if r.control != nil {
+		if err := r.keep(o); err != nil {
+			return err
+		}
+		if err := r.control.train(ctx, r, &next); err != nil {
+			return err
+		}
+	}
+	c, train, valid := &next.Curve, float64(r.at.Seen[0]), float64(r.at.Seen[1])
+	c.TrainLoss = append(c.TrainLoss, r.at.Sums[0]/train)
+	c.TrainAccuracy = append(c.TrainAccuracy, r.at.Sums[1]/train)
+	if r.method.Architecture != NoPass {
+		c.ValidLoss = append(c.ValidLoss, r.at.Sums[2]/valid)
+		c.ValidAccuracy = append(c.ValidAccuracy, r.at.Sums[3]/valid)
+	}
+	c.Theta = append(c.Theta, r.theta)
+	next.Epoch, next.Step, next.Sums, next.Seen = next.Epoch+1, 0, [4]float64{}, [2]int{}
+	r.at = next
+	return nil
+}
+
+// compare evaluates the supernet and its discretisation after an epoch.
+func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
+	if r.method.Hold == Nothing {
+		return nil
+	}
+	matrix := rows(r.theta, len(r.space.Ops))
+	before, err := r.accuracy(ctx, matrix)
+	if err != nil {
+		return err
+	}
+	after, err := r.accuracy(ctx, r.space.OneHot(r.space.Argmax(matrix)))
+	if err != nil {
+		return err
+	}
+	c.Evaluated = append(c.Evaluated, float64(epoch))
+	c.Supernet, c.Discrete = append(c.Supernet, before), append(c.Discrete, after)
+	return nil
+}
+
+// advance makes one step on all devices and returns the loss of its weight
+// pass.
+func (r *run) advance() (float64, error) {
+	feed, err := r.feed()
+	if err != nil {
+		return 0, err
+	}
+	args, err := r.arguments(feed)
+	if err != nil {
+		return 0, err
+	}
+	out, err := r.trainer.Call(args...)
+	if err != nil {
+		return 0, err
+	}
+	reports, err := r.take(out)
+	if err != nil {
+		return 0, err
+	}
+	report, err := float64s(reports[0])
+	if err != nil {
+		return 0, err
+	}
+	if r.theta, err = float64s(reports[1:]...); err != nil {
+		return 0, err
+	}
+	if err := r.finite(report); err != nil {
+		return 0, err
+	}
+	r.book(report)
+	return report[0], nil
+}
+
+// book adds up what a step reported.
+func (r *run) book(report []float64) {
+	images := [2]int{len(r.batches.Weights[r.at.Step]), len(r.batches.Architecture[r.at.Step])}
+	for i, n := range images {
+		r.at.Seen[i] += n
+		r.at.Sums[2*i] += report[2*i] * float64(n)
+		r.at.Sums[2*i+1] += report[2*i+1]
+	}
+	r.at.Step++
+}
+
+// finite refuses what has diverged: a NaN must not reach a figure.
+func (r *run) finite(report []float64) error {
+	for i, name := range []string{"training loss", "", "validation loss", ""} {
+		if bad(report[i]) {
+			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v)", name, report[i],
+				r.LearningRate)
+		}
+	}
+	columns := len(r.space.Ops)
+	for i, x := range r.theta {
+		if bad(x) {
+			return fmt.Errorf("θ of %s on edge %s is %v: its gradient or its update %q gave what is not a number; "+
+				"lower ArchRate (now %v)",
+				r.space.Ops[i%columns], r.space.Edges[i/columns], x, r.updateName(r.method), r.ArchRate)
+		}
+	}
+	return nil
+}
+
+func bad(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }

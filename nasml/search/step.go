@@ -1,0 +1,329 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Step is one step of a search as a graph function. A search on one device, a
+// search on several, and the replay of a trace compile the same one.
+type Step struct {
+	Settings
+	method Method
+	net    Network
+	update Update // of the architecture; zero where it is not trained
+	steps  int    // of an epoch
+
+	// losses are those of the batches in a feed, as this program sees them.
+	// counts are the numbers of right answers on the whole batches.
+	losses func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem
+	counts func(right []*Node) []*Node
+}
+
+// NewStep is the step of a search on a network, one of so many in an epoch. It
+// reads those of the settings that say how weights and architecture move, and
+// returns an error where they name a method or an update that is not there.
+func NewStep(s Settings, net Network, steps int) (*Step, error) {
+	m, err := lookup(s.Method)
+	if err != nil {
+		return nil, err
+	}
+	p := &Step{Settings: s, method: m, net: net, steps: steps}
+	if m.Architecture != NoPass {
+		if p.update, err = lookupUpdate(s.updateName(m)); err != nil {
+			return nil, err
+		}
+	}
+	p.losses, p.counts = p.problem, func(right []*Node) []*Node { return right }
+	if s.Statistics == PerDevice {
+		p.overDevices()
+	}
+	return p, nil
+}
+
+// Feed is what a step is given besides the state: nodes inside of a graph,
+// tensors and numbers outside.
+type Feed[T any] struct {
+	TrainImages, TrainLabels T
+	ValidImages, ValidLabels T
+	Draws                    []T // one a block, [2, rows, options]: Gumbel noise or one-hot rows of both passes
+	Rate                     T   // η of the weights
+	Tau                      T   // temperature of the Gumbel-softmax
+	Done                     T   // moves of the architecture made before, as a float
+	Warmup                   T   // 1 while the architecture rests
+}
+
+// divided is the number of inputs, at the head of List, that devices divide.
+const divided = 4
+
+// List is the feed as the head of the step's arguments.
+func (f Feed[T]) List() []T {
+	list := append([]T{f.TrainImages, f.TrainLabels, f.ValidImages, f.ValidLabels}, f.Draws...)
+	return append(list, f.Rate, f.Tau, f.Done, f.Warmup)
+}
+
+// feedOf takes the feed off the step's arguments; blocks are those of θ.
+func feedOf(in []*Node, blocks int) (f Feed[*Node], state []*Node) {
+	f.TrainImages, f.TrainLabels, f.ValidImages, f.ValidLabels = in[0], in[1], in[2], in[3]
+	f.Draws = in[divided : divided+blocks]
+	in = in[divided+blocks:]
+	f.Rate, f.Tau, f.Done, f.Warmup = in[0], in[1], in[2], in[3]
+	return f, in[4:]
+}
+
+// Parts are the parts of a state, in the order in which they stand in it.
+type Parts[T any] struct {
+	Weights, Velocity []T // of the network
+	Stats             []T // running statistics
+	Theta             []T // α or θ, one a block
+	Slots             []T // of the architecture's update, those of a block together
+	Stale             []T // the last gradients of the architecture, for bilevel.ClipWeightsAndArchitecture only
+}
+
+// Cut takes a state apart.
+func Cut[T any](p *Step, all []T) Parts[T] {
+	take := func(n int) []T {
+		part := all[:n:n]
+		all = all[n:]
+		return part
+	}
+	weights, blocks := len(p.net.Weights()), p.blocks()
+	s := Parts[T]{
+		Weights: take(weights), Velocity: take(weights), Stats: take(len(p.net.Stats())),
+		Theta: take(blocks), Slots: take(p.update.Slots * blocks),
+	}
+	if p.clipsBoth() {
+		s.Stale = take(blocks)
+	}
+	return s
+}
+
+// list puts the parts together.
+func (s Parts[T]) list() []T {
+	return slices.Concat(s.Weights, s.Velocity, s.Stats, s.Theta, s.Slots, s.Stale)
+}
+
+// State is the state before the first step: velocity, slots and stale gradients
+// are 0, in the type of what they belong to.
+func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor {
+	zeros := func(like []*tensors.Tensor, times int) (out []*tensors.Tensor) {
+		for _, t := range like {
+			for range times {
+				out = append(out, tensors.FromShape(t.Shape()))
+			}
+		}
+		return out
+	}
+	s := Parts[*tensors.Tensor]{
+		Weights: weights, Velocity: zeros(weights, 1), Stats: stats, Theta: theta, Slots: zeros(theta, p.update.Slots),
+	}
+	if p.clipsBoth() {
+		s.Stale = zeros(theta, 1)
+	}
+	return s.list()
+}
+
+// blocks is the number of tensors of θ.
+func (p *Step) blocks() int { return len(p.net.Architecture()) }
+
+func (p *Step) clipsBoth() bool {
+	return p.Bilevel.ClipCovers == bilevel.ClipWeightsAndArchitecture && p.method.Architecture != NoPass
+}
+
+// Outcome is what a step reports besides the new state. Without an architecture
+// pass, ValidLoss and ValidRight are 0, and what else is of it is nil.
+type Outcome struct {
+	TrainLoss, TrainRight *Node // mean cross entropy and number of right answers, before the update
+	ValidLoss, ValidRight *Node
+
+	// Of one device, in a search whose devices have the same program.
+	TrainLogits, ValidLogits *Node
+	Chosen                   []*Node // operations of the weights' pass, 0 or 1, where it samples
+	GradW                    []*Node // of TrainLoss by the weights, before clipping and L2
+	GradTheta                []*Node // the hypergradient, before L2
+}
+
+// Graph is the step: in are the arguments, a feed and a state behind it, next is
+// the state after the step. The numbers of right answers travel as the last two
+// of what passes hand on to each other.
+func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
+	f, all := feedOf(in, p.blocks())
+	parts := Cut(p, all)
+	zero := ScalarZero(f.Rate.Graph(), f.Rate.DType())
+	seen := &views{}
+	search := bilevel.Search{
+		Settings: p.Bilevel,
+		SGD:      bilevel.SGD{Momentum: p.Momentum, WeightDecay: p.WeightDecay, Nesterov: p.Nesterov},
+		Problem:  func(aux []*Node) bilevel.Problem { return p.losses(f, aux, seen) },
+	}
+	if p.method.Architecture != NoPass {
+		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
+	}
+	if p.method.Architecture == PerExample {
+		search.Hypergradient = perExample(f.ValidImages.Shape().Dim(0))
+	}
+	after, report := search.Step(bilevel.State{
+		W: parts.Weights, Velocity: parts.Velocity, Aux: append(slices.Clone(parts.Stats), zero, zero),
+		Theta: parts.Theta, Slots: parts.Slots, Stale: parts.Stale,
+	}, f.Rate, f.Warmup)
+	stats := len(parts.Stats)
+	right := p.counts(after.Aux[stats:])
+	parts = Parts[*Node]{after.W, after.Velocity, after.Aux[:stats], after.Theta, after.Slots, after.Stale}
+	o = Outcome{TrainLoss: report.Train, TrainRight: right[0], ValidLoss: report.Validation, ValidRight: right[1]}
+	if o.ValidLoss == nil {
+		o.ValidLoss = zero
+	}
+	o.GradW, o.GradTheta = report.GradW, report.GradTheta
+	seen.complete(&o)
+	return parts.list(), o
+}
+
+// view is a forward pass as it stands in the graph.
+type view struct {
+	loss, logits *Node
+	chosen       []*Node
+}
+
+// views are the passes of a step, of the weights' loss and the architecture's.
+// Unrolled hypergradients make more than one of the first.
+type views [2][]view
+
+// complete adds what the passes behind the losses have seen.
+func (v *views) complete(o *Outcome) {
+	if i := slices.IndexFunc(v[0], func(x view) bool { return x.loss == o.TrainLoss }); i >= 0 {
+		o.TrainLogits, o.Chosen = v[0][i].logits, v[0][i].chosen
+	}
+	if len(v[1]) > 0 {
+		o.ValidLogits = v[1][0].logits
+	}
+}
+
+// problem is the pair of losses of a step whose passes start from aux.
+func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
+	stats := aux[:len(aux)-2]
+	loss := func(pass Pass, which int, images, labels *Node) bilevel.Loss {
+		return func(w, theta []*Node) (*Node, []*Node) {
+			ops, chosen := p.operations(pass, theta, drawn(f.Draws, which), f.Tau)
+			logits, after := p.net.Evaluate(Evaluation{
+				Images: images, Theta: ops, Chosen: chosen, Weights: w, Stats: stats, Train: true,
+			})
+			right, loss := supernet.Score(logits, labels)
+			next := append(slices.Clone(after), aux[len(aux)-2:]...)
+			next[len(stats)+which] = ConvertDType(right, loss.DType())
+			seen[which] = append(seen[which], view{loss, logits, chosen})
+			return loss, next
+		}
+	}
+	return bilevel.Problem{
+		Inner: loss(p.method.Weights, 0, f.TrainImages, f.TrainLabels),
+		Outer: loss(p.method.Architecture, 1, f.ValidImages, f.ValidLabels),
+	}
+}
+
+// drawn picks the draws of a pass: 0 is the weights', 1 the architecture's.
+func drawn(draws []*Node, which int) []*Node {
+	return each(draws, func(x *Node) *Node { return Squeeze(Slice(x, AxisElem(which)), 0) })
+}
+
+func each(x []*Node, f func(*Node) *Node) []*Node {
+	y := make([]*Node, len(x))
+	for i := range x {
+		y[i] = f(x[i])
+	}
+	return y
+}
+
+// operations are the weights of the operations in a pass, shaped as theta, with
+// those that are chosen where the pass samples.
+func (p *Step) operations(pass Pass, theta, draws []*Node, tau *Node) (ops, chosen []*Node) {
+	switch pass {
+	case Mixture, PerExample:
+		return p.relaxed(theta), nil
+	case Uniform, Controller:
+		return draws, nil
+	case Gumbel:
+		for i := range theta {
+			op, hard := gumbel(p.logarithm(theta[i]), draws[i], tau)
+			ops, chosen = append(ops, op), append(chosen, hard)
+		}
+		return ops, chosen
+	}
+	panic(fmt.Errorf("no forward pass is called %q", pass))
+}
+
+// gumbel is the hard Gumbel-softmax (Dong & Yang 2019, eq. 5): with noise g and
+// l = log softmax(α) or log θ, p = softmax((l + g)/τ), of which the largest is
+// chosen; its value is 1 and its gradient that of p.
+func gumbel(logarithm, noise, tau *Node) (op, chosen *Node) {
+	logits := Div(Add(logarithm, noise), tau)
+	soft := Softmax(logits, -1)
+	hard := StopGradient(OneHot(ArgMax(logits, -1), logarithm.Shape().Dim(-1), logarithm.DType()))
+	return Add(Sub(hard, StopGradient(soft)), soft), hard
+}
+
+// relaxed is softmax(α), or θ itself; without architecture parameters α is 0.
+func (p *Step) relaxed(theta []*Node) []*Node {
+	if p.method.Hold == OnSimplex {
+		return theta
+	}
+	return each(theta, func(x *Node) *Node { return Softmax(x, -1) })
+}
+
+// logarithm is log softmax(α), or log θ.
+func (p *Step) logarithm(theta *Node) *Node {
+	if p.method.Hold == OnSimplex {
+		return Log(theta)
+	}
+	return LogSoftmax(theta, -1)
+}
+
+// perExample is ∇_θ ℓ_b of every example b of the validation batch, [B, rows,
+// options] for each block. Batch statistics couple the examples: then it is the
+// share of each example in the batch's gradient, times B.
+func perExample(examples int) bilevel.Hypergradient {
+	return func(p bilevel.Problem, _ bilevel.Options, w, theta, _ []*Node) (*Node, []*Node, []*Node) {
+		copies := each(theta, func(x *Node) *Node { return BroadcastPrefix(x, examples) })
+		loss, aux := p.Outer(w, copies)
+		// the loss is a mean
+		grad := each(Gradient(loss, copies...), func(g *Node) *Node { return MulScalar(g, float64(examples)) })
+		return loss, grad, aux
+	}
+}
+
+// move moves every block of α or θ by its gradient.
+func (p *Step) move(f Feed[*Node], theta, grad, slots []*Node) (theta2, slots2 []*Node) {
+	n := p.update.Slots
+	for i, x := range theta {
+		g := grad[i]
+		if p.EntropyWeight > 0 { // ∇ Σ θ log(θ|O|), but for a constant that no update on a simplex sees
+			g = Add(g, MulScalar(p.logarithm(x), p.EntropyWeight))
+		}
+		next, kept := p.update.Step(Move{
+			Theta: x, Grad: g, Slots: slots[i*n : (i+1)*n], Done: f.Done, Rate: p.ArchRate,
+			Total: (p.Epochs - p.Bilevel.Warmup) * p.steps, Settings: p.Settings,
+		})
+		p.mustKeep(next, x, kept)
+		theta2, slots2 = append(theta2, next), append(slots2, kept...)
+	}
+	return theta2, slots2
+}
+
+// mustKeep panics where an update returns other shapes than it was given.
+func (p *Step) mustKeep(next, theta *Node, slots []*Node) {
+	if len(slots) != p.update.Slots {
+		panic(fmt.Errorf("the update %q returns %d slots, want %d as it says", p.updateName(p.method), len(slots),
+			p.update.Slots))
+	}
+	for _, x := range append(slots[:len(slots):len(slots)], next) {
+		if !x.Shape().Equal(theta.Shape()) {
+			panic(fmt.Errorf("the update %q returns shape %s for a block of shape %s, want the same",
+				p.updateName(p.method), x.Shape(), theta.Shape()))
+		}
+	}
+}

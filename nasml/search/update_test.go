@@ -1,0 +1,143 @@
+package search
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/simplex"
+)
+
+// momentum is a reader's update with a state: EG by a moving sum of gradients.
+func momentum(mu float64) Update {
+	return Update{Moves: OnSimplex, Slots: 1, Step: func(m Move) (*Node, []*Node) {
+		v := Add(MulScalar(m.Slots[0], mu), m.Grad)
+		return simplex.EG(m.Theta, v, m.Rate), []*Node{v}
+	}}
+}
+
+// walked are θ after each of some moves along the same gradients.
+func walked(t *testing.T, u Update, theta [][]float64, grads ...[][]float64) [][][]float64 {
+	t.Helper()
+	in := []any{theta}
+	for _, g := range grads {
+		in = append(in, g)
+	}
+	out, err := ExecOnceN(pure(t), threeMoves(u, Settings{ArchRate: 0.3, Epochs: 10}), in...)
+	require.NoError(t, err)
+	var all [][][]float64
+	for i := 0; i < len(out); i += 1 + u.Slots {
+		all = append(all, out[i].Value().([][]float64))
+	}
+	return all
+}
+
+// Along a constant gradient c the sum after n moves is c·(1 − μⁿ)/(1 − μ), so
+// that θ is softmax(−η c Σₙ (1 − μⁿ)/(1 − μ)).
+func TestAnUpdateKeepsItsState(t *testing.T) {
+	const mu, eta = 0.9, 0.3
+	c := [][]float64{{1, -0.5, 0.2}}
+	start := [][]float64{{1. / 3, 1. / 3, 1. / 3}}
+	far := 0.0
+	for n, theta := range walked(t, momentum(mu), start, c, c, c, c) {
+		far += (1 - math.Pow(mu, float64(n+1))) / (1 - mu)
+		want, sum := make([]float64, 3), 0.0
+		for o := range want {
+			want[o] = math.Exp(-eta * far * c[0][o])
+			sum += want[o]
+		}
+		for o := range want {
+			require.InDelta(t, want[o]/sum, theta[0][o], 1e-14, "move %d", n+1)
+		}
+	}
+}
+
+// An update without a state is the same as an entry of either map.
+func TestAnUpdateOfPackageSimplexIsOneWithoutAState(t *testing.T) {
+	theta, rng := [][]float64{{0.2, 0.3, 0.5}}, rand.New(rand.NewPCG(1, 2))
+	var grads [][][]float64
+	for range 3 {
+		grads = append(grads, [][]float64{{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}})
+	}
+	for name := range maps.Clone(simplex.Updates) {
+		found, err := lookupUpdate(name)
+		require.NoError(t, err)
+		require.Zero(t, found.Slots)
+		require.Equal(t, OnSimplex, found.Moves)
+		own := Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) {
+			return simplex.Updates[name](m.Theta, m.Grad, 0.3), nil
+		}}
+		require.Equal(t, walked(t, own, theta, grads...), walked(t, found, theta, grads...), name)
+	}
+	require.Equal(t, walked(t, momentum(0), theta, grads...), walked(t, stateless(simplex.EG), theta, grads...))
+}
+
+func TestASearchWithAnUpdateOfAReader(t *testing.T) {
+	Updates["momentum"] = momentum(0.9)
+	defer delete(Updates, "momentum")
+	s := tiny(t, "gaea-darts")
+	plain := curve(t, s)
+	s.Update = "momentum"
+	require.NoError(t, s.Check())
+	kept := curve(t, s)
+	require.NotEqual(t, plain.Theta, kept.Theta)
+	x, err := New(pure(t), s, pictures(t, 24))
+	require.NoError(t, err)
+	defer x.Close()
+	for _, steps := range []int{2, 4} {
+		require.Equal(t, kept, interrupted(t, x, steps), "the state is part of the checkpoint")
+	}
+
+	Updates["momentum"] = momentum(0) // is EG
+	require.Equal(t, plain.Theta, curve(t, s).Theta)
+}
+
+func curve(t *testing.T, s Settings) *Curve {
+	t.Helper()
+	x, err := New(pure(t), s, pictures(t, 24))
+	require.NoError(t, err)
+	defer x.Close()
+	c, err := x.Search(t.Context(), 3, Options{})
+	require.NoError(t, err)
+	return c
+}
+
+func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
+	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
+	Updates["logits"] = Update{Moves: Logits, Step: func(m Move) (*Node, []*Node) { return m.Theta, nil }}
+	Updates["examples"] = Update{Moves: OnSimplex, PerExample: true,
+		Step: func(m Move) (*Node, []*Node) { return m.Theta, nil }}
+	Updates["eg"] = momentum(0)
+	for update, want := range map[string]string{
+		"logits":   `Update is "logits", which moves logits: GAEA DARTS holds points of a simplex`,
+		"examples": "an update that takes a gradient for each example goes with a method that has one",
+		"eg":       `two updates are called "eg"`,
+		"unknown":  `unknown update "unknown": take one of [adam eg`,
+	} {
+		s := tiny(t, "gaea-darts")
+		s.Update = update
+		require.ErrorContains(t, s.Check(), want)
+	}
+	delete(Updates, "eg")
+	for want, step := range map[string]func(m Move) (*Node, []*Node){
+		`the update "mine" returns 2 slots, want 1`: func(m Move) (*Node, []*Node) {
+			return m.Theta, []*Node{m.Grad, m.Grad}
+		},
+		`the update "mine" returns shape`: func(m Move) (*Node, []*Node) {
+			return m.Theta, []*Node{ReduceAllSum(m.Grad)}
+		},
+	} {
+		Updates["mine"] = Update{Moves: OnSimplex, Slots: 1, Step: step}
+		s := tiny(t, "gaea-darts")
+		s.Update = "mine"
+		x, err := New(pure(t), s, pictures(t, 24))
+		require.NoError(t, err)
+		_, err = x.Search(t.Context(), 3, Options{})
+		require.ErrorContains(t, err, want)
+		x.Close()
+	}
+}

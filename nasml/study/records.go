@@ -1,0 +1,98 @@
+package study
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Keys are the keys of the records that there are; nil stands for none.
+func Keys(records []*runs.Record) []string {
+	var keys []string
+	for _, r := range records {
+		if r != nil {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+// Values are a value of the records that have it, in their order.
+func Values(records []*runs.Record, name string) []float64 {
+	var values []float64
+	for _, r := range records {
+		if r == nil {
+			continue
+		}
+		if v, ok := r.Values[name]; ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// Rows are a series of the records that have it: a row a record.
+func Rows(records []*runs.Record, name string) [][]float64 {
+	var rows [][]float64
+	for _, r := range records {
+		if r == nil {
+			continue
+		}
+		if row, ok := r.Series[name]; ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// Column is entry j of the rows that are long enough.
+func Column(rows [][]float64, j int) []float64 {
+	var column []float64
+	for _, row := range rows {
+		if j < len(row) {
+			column = append(column, row[j])
+		}
+	}
+	return column
+}
+
+// Means summarizes every entry of a series over the records that have it. It is
+// an error where one cannot be summarized.
+func Means(records []*runs.Record, name string, confidence float64) ([]runs.Summary, error) {
+	rows := Rows(records, name)
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	means := make([]runs.Summary, len(rows[0]))
+	for j := range means {
+		var err error
+		if means[j], err = runs.Summarize(Column(rows, j), confidence); err != nil {
+			return nil, fmt.Errorf("series %q, entry %d: %w", name, j, err)
+		}
+	}
+	return means, nil
+}
+
+// Floats are whole numbers as an axis wants them.
+func Floats[T ~int | ~uint64](xs []T) []float64 {
+	out := make([]float64, len(xs))
+	for i, x := range xs {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+// Meta is the metadata of a picture: its title, the scale ("own" where scale is
+// empty) and a hash of the parameters that tells pictures apart.
+func Meta(title, scale string, params any) map[string]string {
+	text, err := json.Marshal(params)
+	if err != nil { // parameters are numbers and strings, and were the key of trials
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return map[string]string{"title": title, "scale": cmp.Or(scale, "own"), "params": hex.EncodeToString(sum[:8])}
+}

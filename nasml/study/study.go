@@ -1,0 +1,237 @@
+// Package study runs studies: a figure or theorem splits its work into cases,
+// a case is one trial, and a trial has a record in the run store. Here is the
+// one pool of workers, the one progress, the one place that knows of records
+// that a package ships, and what the results of all figures do with records and
+// parameters.
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Study is a list of cases of one kind.
+type Study struct {
+	ID         string     // of its trials, part of their keys: "oymak2021/theorem1"
+	Code       *code.Kind // what computes them
+	Title      string     // what the progress calls it; empty: ID
+	Shipped    fs.FS      // files with records in records/NAME, NAME being the last part of ID; may be nil
+	StoredOnly bool       // nil stands for a record that the store lacks, and nothing is computed
+	Workers    int        // cases at a time; 0: one a core
+	// Device opens what the cases are computed on, before the first that the
+	// store lacks; nil: this machine's Go, in float64.
+	Device func() (backend, device string, err error)
+}
+
+// Case is one trial and how it is computed.
+type Case struct {
+	Params any        // what the numbers depend on besides seed and data; marshals to a JSON object
+	Seed   uint64     // of all random streams
+	Data   string     // fingerprint of the data; empty where there are none
+	Code   *code.Kind // nil: the study's
+	Label  string     // for the progress and for errors: "h = 8, seed 3"; may be empty
+	Units  int        // of work, of about equal time all over the study; 0: 1
+	// Run computes the case. It may call step with units that are done, which
+	// are Units in all; what it does not count is counted when it returns.
+	Run func(ctx context.Context, step Step) (trial.Result, error)
+}
+
+// Step counts units of work that are done and says what is going on.
+type Step func(units int, note string)
+
+// Each makes a case for every seed 0, …, n−1.
+func Each(n int, of func(seed uint64) Case) []Case {
+	var cases []Case
+	for _, seed := range trial.Seeds(n) {
+		c := of(seed)
+		c.Seed = seed
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// Host names this machine's Go in a record: float64 on its processors.
+const Host = "host"
+
+// Run reads or computes the record of every case, in their order: what the
+// store lacks is computed, as many cases at a time as Workers says, each stored
+// as it ends. Cancelling ctx ends it with the finished cases stored. An error of
+// a case ends the study and names the case.
+func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
+	return s.Batch(ctx, cases, runs.Options{}, func(ctx context.Context, job *runs.Job, progress runs.Progress) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(s.workers())
+		for i, at := range job.Index {
+			group.Go(func() error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				return runCase(ctx, cases[at], job, i, progress)
+			})
+		}
+		return group.Wait()
+	})
+}
+
+func (s Study) workers() int {
+	if s.Workers > 0 {
+		return s.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// runCase computes one case of a job and stores it.
+func runCase(ctx context.Context, c Case, job *runs.Job, i int, progress runs.Progress) error {
+	counted := 0
+	var lock sync.Mutex
+	result, err := c.Run(ctx, func(units int, note string) {
+		lock.Lock()
+		defer lock.Unlock()
+		counted += units
+		progress.Step(units, note)
+	})
+	if err == nil {
+		err = job.Done(i, result)
+	}
+	if err != nil {
+		return c.wrap(err)
+	}
+	progress.Step(max(0, c.units()-counted), c.Label)
+	return nil
+}
+
+func (c Case) wrap(err error) error {
+	if c.Label == "" {
+		return fmt.Errorf("seed %d: %w", c.Seed, err)
+	}
+	return fmt.Errorf("%s, seed %d: %w", c.Label, c.Seed, err)
+}
+
+func (c Case) units() int { return max(1, c.Units) }
+
+// Batch is [Study.Run] for cases that are computed together, as those of one
+// graph: fn gets a job of all that the store lacks, as runs.Store.Compute makes
+// it, counts the units of its cases and reports each of its trials. Run of a
+// case is not called.
+func (s Study) Batch(ctx context.Context, cases []Case, o runs.Options,
+	fn func(ctx context.Context, job *runs.Job, progress runs.Progress) error) ([]*runs.Record, error) {
+	records, err := s.Batches(ctx, [][]Case{cases}, o,
+		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
+			return fn(ctx, job, progress)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return records[0], nil
+}
+
+// Batches is [Study.Batch] for groups of cases, one after another, under one
+// progress: what the store lacks of a group is a job with a checkpoint of its
+// own. fn is told which group it computes.
+func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
+	fn func(ctx context.Context, group int, job *runs.Job, progress runs.Progress) error) ([][]*runs.Record, error) {
+	records := make([][]*runs.Record, len(groups))
+	if len(slices.Concat(groups...)) == 0 {
+		return records, nil
+	}
+	store, err := s.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress := runs.Silent
+	if !s.StoredOnly {
+		progress = runs.ProgressFrom(ctx)
+		progress.Start(units(slices.Concat(groups...)), cmp.Or(s.Title, s.ID))
+		defer progress.Done()
+	}
+	for i, cases := range groups {
+		records[i], err = s.group(ctx, store, cases, o, progress, func(ctx context.Context, job *runs.Job) error {
+			return fn(ctx, i, job, progress)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// group reads or computes the cases of a group. Units of cases that were stored
+// before are done, but say nothing about the pace.
+func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o runs.Options, progress runs.Progress,
+	fn func(ctx context.Context, job *runs.Job) error) ([]*runs.Record, error) {
+	trials, err := s.Trials(cases)
+	if err != nil {
+		return nil, err
+	}
+	if s.StoredOnly {
+		return store.Stored(trials)
+	}
+	left := units(cases) // of cases that nobody has begun
+	defer func() { progress.Skip(max(0, left)) }()
+	records, err := store.Compute(ctx, trials, o, func(ctx context.Context, job *runs.Job) error {
+		var err error
+		job.Backend, job.Device, job.Modules = Host, "cpu", code.Modules()
+		if s.Device != nil {
+			if job.Backend, job.Device, err = s.Device(); err != nil {
+				return err
+			}
+		}
+		for _, at := range job.Index {
+			left -= cases[at].units()
+		}
+		if o.MaxBatch == 0 { // this is all that the store lacks, so the others were read
+			progress.Skip(max(0, left))
+			left = 0
+		}
+		return fn(ctx, job)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.ID, err)
+	}
+	return records, nil
+}
+
+func units(cases []Case) int {
+	sum := 0
+	for _, c := range cases {
+		sum += c.units()
+	}
+	return sum
+}
+
+// Store is the run store that ctx carries, with the shipped records behind it.
+func (s Study) Store(ctx context.Context) (*runs.Store, error) {
+	if s.Shipped == nil {
+		return runs.FromContext(ctx)
+	}
+	return runs.FromContextWith(ctx, s.Shipped, path.Base(s.ID))
+}
+
+// Trials are the trials of cases.
+func (s Study) Trials(cases []Case) ([]runs.Trial, error) {
+	trials := make([]runs.Trial, len(cases))
+	for i, c := range cases {
+		kind := s.Code
+		if c.Code != nil {
+			kind = c.Code
+		}
+		version, err := kind.Version()
+		if err != nil {
+			return nil, err
+		}
+		trials[i] = runs.Trial{Figure: s.ID, Params: c.Params, Seed: c.Seed, Code: version, Data: c.Data}
+	}
+	return trials, nil
+}

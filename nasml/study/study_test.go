@@ -1,0 +1,234 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+var toy = code.Define("test/study", "trial")
+
+// counting is a progress that adds up.
+type counting struct {
+	total, steps, skips atomic.Int64
+	ended               atomic.Bool
+}
+
+func (c *counting) Start(total int, _ string) { c.total.Store(int64(total)) }
+func (c *counting) Skip(n int)                { c.skips.Add(int64(n)) }
+func (c *counting) Step(n int, _ string)      { c.steps.Add(int64(n)) }
+func (c *counting) Done()                     { c.ended.Store(true) }
+
+func isolated(t *testing.T) (context.Context, *counting) {
+	t.Helper()
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	p := new(counting)
+	return runs.WithProgress(runs.WithStore(t.Context(), store), p), p
+}
+
+type params struct {
+	H int `json:"h"`
+}
+
+// squares are cases whose value is h²+seed, and how many were computed.
+func squares(n int) ([]Case, *atomic.Int64) {
+	ran := new(atomic.Int64)
+	var cases []Case
+	for h := range n {
+		cases = append(cases, Each(3, func(seed uint64) Case {
+			return Case{
+				Params: params{h},
+				Label:  fmt.Sprintf("h = %d", h),
+				Units:  2,
+				Run: func(_ context.Context, step Step) (trial.Result, error) {
+					ran.Add(1)
+					step(1, "half")
+					return trial.Result{Values: map[string]float64{"y": float64(h*h) + float64(seed)}}, nil
+				},
+			}
+		})...)
+	}
+	return cases, ran
+}
+
+func TestRunComputesWhatIsMissingInOrder(t *testing.T) {
+	ctx, progress := isolated(t)
+	cases, ran := squares(4)
+	records, err := Study{ID: "test/study", Code: toy}.Run(ctx, cases)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 1, 2, 1, 2, 3, 4, 5, 6, 9, 10, 11}, Values(records, "y"))
+	require.EqualValues(t, 12, ran.Load())
+	require.EqualValues(t, 24, progress.steps.Load(), "what a case does not count itself is counted for it")
+	require.Equal(t, Host, records[0].Backend)
+
+	cases, ran = squares(5)
+	records, err = Study{ID: "test/study", Code: toy}.Run(ctx, cases)
+	require.NoError(t, err)
+	require.Len(t, records, 15)
+	require.EqualValues(t, 3, ran.Load(), "only what is new")
+	require.EqualValues(t, 24, progress.skips.Load())
+	require.EqualValues(t, 30, progress.total.Load())
+	require.True(t, progress.ended.Load())
+	require.Len(t, Keys(records), 15)
+}
+
+func TestAnErrorNamesTheCaseAndKeepsTheOthers(t *testing.T) {
+	ctx, _ := isolated(t)
+	cases, _ := squares(2)
+	cases[4].Run = func(context.Context, Step) (trial.Result, error) {
+		return trial.Result{}, errors.New("it diverged")
+	}
+	s := Study{ID: "test/study", Code: toy, Workers: 1}
+	_, err := s.Run(ctx, cases)
+	require.EqualError(t, err, "test/study: h = 1, seed 1: it diverged")
+	s.StoredOnly = true
+	records, err := s.Run(ctx, cases)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 1, 2, 1}, Values(records, "y"))
+	require.Nil(t, records[4])
+}
+
+func TestShippedRecordsAreFoundBehindTheStore(t *testing.T) {
+	ctx, _ := isolated(t)
+	cases, _ := squares(1)
+	records, err := Study{ID: "test/study", Code: toy}.Run(ctx, cases)
+	require.NoError(t, err)
+	var bundle sink
+	require.NoError(t, runs.WriteBundle(&bundle, records))
+
+	ctx, _ = isolated(t)
+	cases, ran := squares(1)
+	shipped := fstest.MapFS{"records/study/quick.jsonl": {Data: bundle}}
+	again, err := Study{ID: "test/study", Code: toy, Shipped: shipped}.Run(ctx, cases)
+	require.NoError(t, err)
+	require.Zero(t, ran.Load())
+	require.Equal(t, Keys(records), Keys(again))
+}
+
+type sink []byte
+
+func (s *sink) Write(p []byte) (int, error) { *s = append(*s, p...); return len(p), nil }
+
+func TestBatchComputesCasesTogether(t *testing.T) {
+	ctx, progress := isolated(t)
+	cases, _ := squares(2)
+	s := Study{
+		ID:     "test/study",
+		Code:   toy,
+		Device: func() (string, string, error) { return "xla:cpu", "a device", nil },
+	}
+	records, err := s.Batch(ctx, cases, runs.Options{}, func(_ context.Context, job *runs.Job, p runs.Progress) error {
+		var results []trial.Result
+		for _, t := range job.Trials {
+			results = append(results, trial.Result{Values: map[string]float64{"h": float64(t.Params.(params).H)}})
+			p.Step(2, "")
+		}
+		return job.DoneAll(results)
+	})
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 0, 0, 1, 1, 1}, Values(records, "h"))
+	require.Equal(t, "xla:cpu", records[0].Backend)
+	require.EqualValues(t, 12, progress.steps.Load())
+	_, err = Study{ID: "test/study", Code: toy}.Run(ctx, nil)
+	require.NoError(t, err)
+}
+
+// Groups are jobs of their own, read or computed one after another under one
+// progress.
+func TestBatchesComputeGroupByGroup(t *testing.T) {
+	ctx, progress := isolated(t)
+	cases, _ := squares(3)
+	s := Study{ID: "test/study", Code: toy}
+	_, err := s.Batch(ctx, cases[3:4], runs.Options{}, func(_ context.Context, job *runs.Job, p runs.Progress) error {
+		return job.Done(0, trial.Result{Values: map[string]float64{"group": -1}})
+	})
+	require.NoError(t, err)
+	*progress = counting{}
+	groups := [][]Case{cases[:3], nil, cases[3:6], cases[6:]}
+	compute := func(_ context.Context, group int, job *runs.Job, p runs.Progress) error {
+		for i := range job.Trials {
+			require.Equal(t, groups[group][job.Index[i]].Params, job.Trials[i].Params)
+			if err := job.Done(i, trial.Result{Values: map[string]float64{"group": float64(group)}}); err != nil {
+				return err
+			}
+			p.Step(2, "")
+		}
+		if group == 3 {
+			return errors.New("it diverged")
+		}
+		return nil
+	}
+	_, err = s.Batches(ctx, groups, runs.Options{}, compute)
+	require.EqualError(t, err, "test/study: it diverged")
+	records, err := s.Batches(ctx, groups, runs.Options{}, compute)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 0, 0}, Values(records[0], "group"))
+	require.Empty(t, records[1])
+	require.Equal(t, []float64{-1, 2, 2}, Values(records[2], "group"))
+	require.Equal(t, []float64{3, 3, 3}, Values(records[3], "group"), "what was reported before the error is kept")
+	require.EqualValues(t, 2*8, progress.steps.Load())
+	require.EqualValues(t, 2+2*9, progress.skips.Load(), "what was read is skipped")
+
+	s.StoredOnly = true
+	stored, err := s.Batches(ctx, groups, runs.Options{}, compute)
+	require.NoError(t, err)
+	require.Equal(t, Keys(records[2]), Keys(stored[2]))
+}
+
+func TestChecksNameAllMistakes(t *testing.T) {
+	var c Checks
+	require.NoError(t, c.Err("figure"))
+	c.AtLeast("Seeds", 0, 1)
+	c.Confidence(2)
+	c.Positive("Rate", -1)
+	c.OneOf("Kind", "x", "a", "b")
+	Ascending(&c, "Widths", []int{3, 2}, 2, 0)
+	Distinct(&c, "Levels", []float64{1, 1}, 1)
+	err := c.Err("figure")
+	var usage *catalog.UsageError
+	require.ErrorAs(t, err, &usage)
+	for _, field := range []string{
+		"Seeds is 0", "Confidence is 2", "Rate is -1", `Kind is "x", want one of a, b`, "Widths is [3 2]",
+		"Levels is [1 1]",
+	} {
+		require.ErrorContains(t, err, field)
+	}
+	c = nil
+	c.AtLeast("Seeds", 1, 1)
+	Ascending(&c, "Widths", []int{2, 3}, 2, 0)
+	Distinct(&c, "Levels", []float64{1, 2}, 1)
+	require.NoError(t, c.Err("figure"))
+}
+
+func TestMeansOfASeries(t *testing.T) {
+	record := func(series ...float64) *runs.Record {
+		return &runs.Record{Series: map[string][]float64{"loss": series}}
+	}
+	means, err := Means([]*runs.Record{record(1, 5), nil, record(3, 9), {}}, "loss", 0.95)
+	require.NoError(t, err)
+	require.Len(t, means, 2)
+	require.InDelta(t, 2, means[0].Mean, 0)
+	require.InDelta(t, 7, means[1].Mean, 0)
+	means, err = Means(nil, "loss", 0.95)
+	require.NoError(t, err)
+	require.Empty(t, means)
+	_, err = Means([]*runs.Record{record(1)}, "loss", 2)
+	require.ErrorContains(t, err, `series "loss", entry 0`)
+}
+
+func TestMetaTellsParametersApart(t *testing.T) {
+	a, b := Meta("t", "", params{1}), Meta("t", "quick", params{2})
+	require.Equal(t, "own", a["scale"])
+	require.NotEqual(t, a["params"], b["params"])
+}

@@ -1,0 +1,333 @@
+package supernet
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Gene is an edge of a discrete cell: an operation and the state that it reads.
+type Gene struct {
+	Op   string
+	From int
+}
+
+// Cell is a discrete cell: the genes of its nodes one after the other, as many
+// for each, and the states whose concatenation is the cell's output.
+type Cell struct {
+	Genes  []Gene
+	Concat []int
+}
+
+// Genotype is a discrete architecture of a CellSpace.
+type Genotype struct{ Normal, Reduce Cell }
+
+// Cell is the cell of a type.
+func (g Genotype) Cell(t CellType) Cell {
+	if t == Reduce {
+		return g.Reduce
+	}
+	return g.Normal
+}
+
+// none is the operation that no genotype chooses.
+const none = "none"
+
+// Mixture are operation weights of a search: for each type of cell softmax(α),
+// or θ, [|E|, |O|], and the weights of the edges [|E|], nil where all are 1.
+type Mixture struct {
+	Operations map[CellType][][]float64
+	Edges      map[CellType][]float64
+}
+
+// Discretize is the genotype of a mixture by the rule of DARTS
+// (quark0/darts@f276dd3, model_search.py:133-152), which PC-DARTS and GAEA
+// apply to operation times edge weight: into every node the two edges of the
+// largest weight of an operation but none, the stronger first; on each its
+// largest operation but none. Equal weights keep the order of edges and of
+// operations. It returns an error for other shapes than the space's, a weight
+// that is not finite, and an edge that has no operation but none.
+func (s CellSpace) Discretize(m Mixture) (Genotype, error) {
+	var cells []Cell
+	for _, t := range CellTypes {
+		genes, err := s.discretize(t, m.Operations[t], m.Edges[t])
+		if err != nil {
+			return Genotype{}, fmt.Errorf("genotype of the %s cell: %w", t, err)
+		}
+		concat := make([]int, s.Nodes)
+		for i := range concat {
+			concat[i] = inputs + i
+		}
+		cells = append(cells, Cell{genes, concat})
+	}
+	return Genotype{cells[0], cells[1]}, nil
+}
+
+// choice is the best operation of an edge.
+type choice struct {
+	gene   Gene
+	weight float64
+}
+
+func (s CellSpace) discretize(t CellType, theta [][]float64, edges []float64) ([]Gene, error) {
+	all := s.Edges()
+	if len(theta) != len(all) || edges != nil && len(edges) != len(all) {
+		return nil, fmt.Errorf("weights of operations on %d edges and %d weights of edges, the space %q has %d edges",
+			len(theta), len(edges), s.Name, len(all))
+	}
+	into := make([][]choice, s.Nodes)
+	for e, edge := range all {
+		best, err := strongest(s.Candidates(t, e), theta[e])
+		if err != nil {
+			return nil, fmt.Errorf("edge %s: %w", edge, err)
+		}
+		best.gene.From = edge.From
+		if edges != nil {
+			if best.weight *= edges[e]; !finite(edges[e]) {
+				return nil, fmt.Errorf("edge %s: its weight is %v", edge, edges[e])
+			}
+		}
+		into[edge.To-inputs] = append(into[edge.To-inputs], best)
+	}
+	var genes []Gene
+	for _, choices := range into {
+		slices.SortStableFunc(choices, func(a, b choice) int { return -compare(a.weight, b.weight) })
+		for _, c := range choices[:edgesInto] {
+			genes = append(genes, c.gene)
+		}
+	}
+	return genes, nil
+}
+
+func compare(x, y float64) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// strongest is the first of the largest weights but that of none.
+func strongest(ops []string, weights []float64) (choice, error) {
+	if len(weights) != len(ops) {
+		return choice{}, fmt.Errorf("%d weights for %d operations", len(weights), len(ops))
+	}
+	best := choice{weight: math.Inf(-1)}
+	for o, w := range weights {
+		if !finite(w) {
+			return choice{}, fmt.Errorf("the weight of %s is %v", ops[o], w)
+		}
+		if ops[o] != none && w > best.weight {
+			best = choice{Gene{Op: ops[o]}, w}
+		}
+	}
+	if best.gene.Op == "" {
+		return choice{}, fmt.Errorf("no operation but %s, of %v", none, ops)
+	}
+	return best, nil
+}
+
+// Check returns an error where the genotype is no network: an operation that
+// is unknown, a node without its edges, an edge that does not come from a state
+// before its node, a concatenation that is empty or names something that is no
+// node, or twice the same.
+func (g Genotype) Check() error {
+	for _, t := range CellTypes {
+		if err := g.Cell(t).check(); err != nil {
+			return fmt.Errorf("%s cell: %w", t, err)
+		}
+	}
+	return nil
+}
+
+func (c Cell) nodes() int { return len(c.Genes) / edgesInto }
+
+func (c Cell) check() error {
+	if len(c.Genes) == 0 || len(c.Genes)%edgesInto != 0 {
+		return fmt.Errorf("%d edges: every node has %d, so that one is missing or too many", len(c.Genes), edgesInto)
+	}
+	for i, gene := range c.Genes {
+		node := inputs + i/edgesInto
+		if err := knownOperation(gene.Op); err != nil {
+			return fmt.Errorf("edge %d, into node %d: %w", i, node, err)
+		}
+		if gene.From < 0 || gene.From >= node {
+			return fmt.Errorf("edge %d, %s into node %d, comes from %d: want a state before the node, 0 to %d",
+				i, gene.Op, node, gene.From, node-1)
+		}
+	}
+	if len(c.Concat) == 0 {
+		return fmt.Errorf("the concatenation is empty: want some of the nodes %d to %d", inputs, inputs+c.nodes()-1)
+	}
+	for i, node := range c.Concat {
+		if node < inputs || node >= inputs+c.nodes() || slices.Contains(c.Concat[:i], node) {
+			return fmt.Errorf("the concatenation %v names %d: want each of the nodes %d to %d at most once",
+				c.Concat, node, inputs, inputs+c.nodes()-1)
+		}
+	}
+	return nil
+}
+
+// String prints the genotype as the authors' programs do, in one line:
+//
+//	Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), reduce=[…], reduce_concat=range(2, 6))
+func (g Genotype) String() string {
+	return fmt.Sprintf("Genotype(normal=%s, normal_concat=%s, reduce=%s, reduce_concat=%s)",
+		genesText(g.Normal.Genes), concatText(g.Normal.Concat), genesText(g.Reduce.Genes), concatText(g.Reduce.Concat))
+}
+
+func genesText(genes []Gene) string {
+	parts := make([]string, len(genes))
+	for i, gene := range genes {
+		parts[i] = fmt.Sprintf("('%s', %d)", gene.Op, gene.From)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// concatText is a range where the numbers follow one another.
+func concatText(concat []int) string {
+	parts := make([]string, len(concat))
+	follow := len(concat) > 0
+	for i, n := range concat {
+		parts[i] = strconv.Itoa(n)
+		follow = follow && n == concat[0]+i
+	}
+	if follow {
+		return fmt.Sprintf("range(%d, %d)", concat[0], concat[0]+len(concat))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// A genotype as text: the fields in any order and spacing, lists or tuples.
+var (
+	fieldText = regexp.MustCompile(`(\w+)=(range\([^()]*\)|\[[^\[\]]*\]|\((?:[^()]|\([^()]*\))*\))`)
+	geneText  = regexp.MustCompile(`^\(['"](\w+)['"],(\d+)\),?`)
+	rangeText = regexp.MustCompile(`^range\((\d+),(\d+)\)$`)
+	spaceText = regexp.MustCompile(`\s+`)
+)
+
+// ParseGenotype reads a name of Published or the text that the authors'
+// programs print, as [Genotype.String] does. It returns an error for anything
+// else, and where [Genotype.Check] does.
+func ParseGenotype(text string) (Genotype, error) {
+	if p, ok := Published[text]; ok {
+		return p.Genotype, nil
+	}
+	tight := spaceText.ReplaceAllString(text, "")
+	inside, opened := strings.CutPrefix(tight, "Genotype(")
+	inside, closed := strings.CutSuffix(inside, ")")
+	if !opened || !closed {
+		return Genotype{}, fmt.Errorf("genotype %.60q: expected a published name or "+
+			"Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), reduce=[…], "+
+			"reduce_concat=range(2, 6))", text)
+	}
+	fields, err := genotypeFields(inside)
+	if err != nil {
+		return Genotype{}, fmt.Errorf("genotype %.60q: %w", text, err)
+	}
+	var g Genotype
+	for _, t := range CellTypes {
+		cell, err := parseCell(fields[string(t)], fields[string(t)+"_concat"])
+		if err == nil {
+			err = cell.check()
+		}
+		if err != nil {
+			return Genotype{}, fmt.Errorf("genotype %.60q: %s cell: %w", text, t, err)
+		}
+		*map[CellType]*Cell{Normal: &g.Normal, Reduce: &g.Reduce}[t] = cell
+	}
+	return g, nil
+}
+
+// genotypeFields takes name=value, name=value apart.
+func genotypeFields(inside string) (map[string]string, error) {
+	fields := map[string]string{}
+	rest := fieldText.ReplaceAllStringFunc(inside, func(field string) string {
+		name, value, _ := strings.Cut(field, "=")
+		if _, ok := fields[name]; ok {
+			return "a second " + name
+		}
+		fields[name] = value
+		return ""
+	})
+	want := []string{"normal", "normal_concat", "reduce", "reduce_concat"}
+	for _, name := range want {
+		if _, ok := fields[name]; !ok {
+			return nil, fmt.Errorf("it has no %s, want %s", name, strings.Join(want, ", "))
+		}
+	}
+	if strings.Trim(rest, ",") != "" || len(fields) != len(want) {
+		return nil, fmt.Errorf("besides %s it has %q", strings.Join(want, ", "), rest)
+	}
+	return fields, nil
+}
+
+func parseCell(genes, concat string) (c Cell, err error) {
+	for rest := genes[1 : len(genes)-1]; rest != ""; {
+		found := geneText.FindStringSubmatch(rest)
+		if found == nil {
+			return c, fmt.Errorf("found %.40q, expected ('operation', state)", rest)
+		}
+		from, err := strconv.Atoi(found[2])
+		if err != nil {
+			return c, fmt.Errorf("state of %s: %w", found[0], err)
+		}
+		c.Genes = append(c.Genes, Gene{found[1], from})
+		rest = rest[len(found[0]):]
+	}
+	c.Concat, err = parseConcat(concat)
+	return c, err
+}
+
+// mostNodes bounds what a range may ask for.
+const mostNodes = 1000
+
+func parseConcat(text string) (nodes []int, err error) {
+	if found := rangeText.FindStringSubmatch(text); found != nil {
+		from, err1 := strconv.Atoi(found[1])
+		to, err2 := strconv.Atoi(found[2])
+		if err1 != nil || err2 != nil || to > mostNodes {
+			return nil, fmt.Errorf("found %s, expected a range of node numbers", text)
+		}
+		for n := from; n < to; n++ {
+			nodes = append(nodes, n)
+		}
+		return nodes, nil
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(text[1:len(text)-1], ","), ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("found %q in the concatenation %s, expected numbers of nodes", part, text)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// MarshalText writes [Genotype.String].
+func (g Genotype) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText is [ParseGenotype].
+func (g *Genotype) UnmarshalText(text []byte) (err error) {
+	*g, err = ParseGenotype(string(text))
+	return err
+}
+
+// Share is the share of an operation among a cell's edges, what an alarm on
+// collapse looks at with skip_connect (Zela+ 2020).
+func (c Cell) Share(op string) float64 {
+	n := 0
+	for _, gene := range c.Genes {
+		if gene.Op == op {
+			n++
+		}
+	}
+	return float64(n) / float64(len(c.Genes))
+}

@@ -1,0 +1,336 @@
+package supernet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Map is a feature map [B, H, W, C] on the way through a network. While the
+// network is planned there are no numbers yet, only sizes.
+type Map struct {
+	H, W, C int
+	node    *Node
+}
+
+// Layers walks through a network, twice by the same code: once it plans which
+// weights there are, in which order, and counts; in a graph it computes with
+// them. What it declares stands below its path.
+type Layers struct {
+	walk *walk
+	path string
+}
+
+// walk is what all Layers of one walk share.
+type walk struct {
+	// of the plan
+	weights, stats []Weight
+	index          map[string]int // of a path in weights, or in stats
+	multiplyAdds   int64          // of an example
+	err            error          // the first
+
+	affine  bool // BN has scale and shift
+	dropped int  // places of drop path passed
+
+	// of a graph, else nil
+	net    *CellNet
+	pass   Pass
+	next   []*Node // running statistics after the batch
+	memo   map[memory]*Node
+	normal map[*Node][]*Node // mean and unbiased variance of what was normalised
+}
+
+// memory is a result that is used again: what was done to which node.
+type memory struct {
+	what   string
+	x      *Node
+	stride int
+}
+
+// In is the walk with a name added to its path.
+func (l Layers) In(name string) Layers {
+	if l.path != "" {
+		name = l.path + "/" + name
+	}
+	return Layers{l.walk, name}
+}
+
+// planning says whether there are no numbers yet.
+func (l Layers) planning() bool { return l.walk.net == nil }
+
+// fail notes the first error of a plan.
+func (l Layers) fail(format string, args ...any) {
+	if l.walk.err == nil {
+		l.walk.err = fmt.Errorf(l.path+": "+format, args...)
+	}
+}
+
+// weight declares a weight, and gives it in a graph.
+func (l Layers) weight(w Weight) *Node {
+	w.Path = l.path + "/" + w.Path
+	if l.planning() {
+		l.walk.index[w.Path] = len(l.walk.weights)
+		l.walk.weights = append(l.walk.weights, w)
+		return nil
+	}
+	return l.walk.pass.Weights[l.walk.net.plan.index[w.Path]]
+}
+
+// stat declares a running statistic, and gives its place.
+func (l Layers) stat(w Weight) int {
+	w.Path = l.path + "/" + w.Path
+	if l.planning() {
+		l.walk.index[w.Path] = len(l.walk.stats)
+		l.walk.stats = append(l.walk.stats, w)
+		return 0
+	}
+	return l.walk.net.plan.index[w.Path]
+}
+
+// Apply is an own layer: compute gets the node of x and the weights, whose
+// paths are taken below l's, and returns one of the size out; multiplyAdds are
+// those of an example.
+func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute func(x *Node, w []*Node) *Node) Map {
+	l.walk.multiplyAdds += multiplyAdds
+	nodes := make([]*Node, len(weights))
+	for i, w := range weights {
+		nodes[i] = l.weight(w)
+	}
+	if !l.planning() {
+		out.node = compute(x.node, nodes)
+		mustBe(l.path, out.node, x.node.Shape().Dim(0), out.H, out.W, out.C)
+	}
+	return out
+}
+
+// once is a layer without weights. What it makes of the same map is computed
+// once.
+func (l Layers) once(what string, x, out Map, stride int, compute func(x *Node) *Node) Map {
+	if l.planning() {
+		return out
+	}
+	key := memory{what, x.node, stride}
+	if l.walk.memo[key] == nil {
+		l.walk.memo[key] = compute(x.node)
+	}
+	out.node = l.walk.memo[key]
+	return out
+}
+
+// zero is 0 in the size of x after a stride.
+func (l Layers) zero(x Map, stride int) Map {
+	y := x.strided(stride)
+	if !l.planning() {
+		y.node = Zeros(x.node.Graph(), shapes.Make(x.node.DType(), x.node.Shape().Dim(0), y.H, y.W, y.C))
+	}
+	return y
+}
+
+// ReLU is max(x, 0).
+func (l Layers) ReLU(x Map) Map { return l.once("relu", x, x, 1, relu) }
+
+// strided is the size of a map after a stride, with padding that keeps it else.
+func (x Map) strided(stride int) Map {
+	return Map{H: (x.H + stride - 1) / stride, W: (x.W + stride - 1) / stride, C: x.C}
+}
+
+// MaxPool is [MaxPool3x3].
+func (l Layers) MaxPool(x Map, stride int) Map {
+	return l.once("max", x, x.strided(stride), stride, func(x *Node) *Node { return MaxPool3x3(x, stride) })
+}
+
+// AvgPool is [AvgPool3x3].
+func (l Layers) AvgPool(x Map, stride int) Map {
+	return l.once("mean", x, x.strided(stride), stride, func(x *Node) *Node { return AvgPool3x3(x, stride) })
+}
+
+// Conv is a convolution with a k×k kernel, k odd, to out channels, without
+// bias, padded by ⌊k/2⌋.
+func (l Layers) Conv(name string, x Map, k, stride, out int) Map {
+	y := x.strided(stride)
+	y.C = out
+	kernel := Weight{name, []int{k, k, x.C, out}, k * k * x.C, InitUniform}
+	return l.Apply(x, y, []Weight{kernel}, int64(y.H*y.W*out)*int64(k*k*x.C), func(x *Node, w []*Node) *Node {
+		if stride == 1 {
+			return convolution(x, w[0])
+		}
+		return window{k / 2, stride}.conv(x, w[0])
+	})
+}
+
+// Depthwise is [DepthwiseConv] with a k×k kernel.
+func (l Layers) Depthwise(name string, x Map, k, stride, dilation int) Map {
+	y := x.strided(stride)
+	kernel := Weight{name, []int{k, k, 1, x.C}, k * k, InitUniform}
+	return l.Apply(x, y, []Weight{kernel}, int64(y.H*y.W*x.C)*int64(k*k), func(x *Node, w []*Node) *Node {
+		return DepthwiseConv(x, Reshape(w[0], k, k, -1), stride, dilation)
+	})
+}
+
+// BN is batch normalisation, with scale and shift where the network's cells
+// have them: in a derived network, not in a search.
+func (l Layers) BN(name string, x Map) Map { return l.In(name).bn(x, l.walk.affine) }
+
+func (l Layers) bn(x Map, affine bool) Map {
+	var scale, bias *Node
+	if affine {
+		scale = l.weight(Weight{"scale", []int{x.C}, 0, InitOnes})
+		bias = l.weight(Weight{"bias", []int{x.C}, 0, InitZeros})
+	}
+	mean := l.stat(Weight{"mean", []int{x.C}, 0, InitZeros})
+	variance := l.stat(Weight{"variance", []int{x.C}, 0, InitOnes})
+	if l.planning() {
+		return x
+	}
+	if l.walk.pass.Train {
+		x.node = l.normalize(x.node, mean, variance)
+	} else {
+		row := func(i int) *Node { return StopGradient(ExpandAxes(l.walk.pass.Stats[i], 0)) }
+		x.node = Sub(x.node, everywhere(row(mean), x.node.Shape()))
+		x.node = Mul(x.node, everywhere(inverseRoot(row(variance)), x.node.Shape()))
+	}
+	if affine {
+		x.node = Mul(x.node, everywhere(ExpandAxes(scale, 0), x.node.Shape()))
+		x.node = Add(x.node, everywhere(ExpandAxes(bias, 0), x.node.Shape()))
+	}
+	return x
+}
+
+// normalize is BN by the batch, which is mixed into the running statistics:
+// 0.9·old + 0.1·new, with the unbiased variance.
+func (l Layers) normalize(x *Node, mean, variance int) *Node {
+	mustVary(l.path, x)
+	key := memory{"normalized", x, 1}
+	if l.walk.normal[x] == nil {
+		hat, m, v := batchNormalized(x)
+		n := float64(pixels(x))
+		l.walk.memo[key] = hat
+		l.walk.normal[x] = []*Node{m, MulScalar(v, n/(n-1))}
+	}
+	for k, i := range []int{mean, variance} {
+		old, value := l.walk.pass.Stats[i], Squeeze(l.walk.normal[x][k], 0)
+		l.walk.next[i] = StopGradient(Add(MulScalar(old, 1-momentum), MulScalar(value, momentum)))
+	}
+	return l.walk.memo[key]
+}
+
+// FactorizedReduce halves the size of a map: ReLU, two 1×1 convolutions of
+// stride 2, the second of the map without its first row and column, beside each
+// other, BN. Sizes and the number of channels out must be even.
+func (l Layers) FactorizedReduce(x Map, out int) Map {
+	if x.H%2 != 0 || x.W%2 != 0 || out%2 != 0 {
+		l.fail("halves a map of %d×%d pixels to %d channels: all three must be even; take larger images or more "+
+			"channels",
+			x.H, x.W, out)
+	}
+	x = l.ReLU(x)
+	halves := []Map{l.corner("conv_1", x, out/2, 0), l.corner("conv_2", x, out/2, 1)}
+	return l.BN("bn", l.concat(halves))
+}
+
+// corner is a 1×1 convolution of stride 2 that starts at a pixel (at, at).
+func (l Layers) corner(name string, x Map, out, at int) Map {
+	y := Map{H: x.H / 2, W: x.W / 2, C: out}
+	kernel := Weight{name, []int{1, 1, x.C, out}, x.C, InitUniform}
+	part := l.once(fmt.Sprint("corner ", at), x, Map{H: y.H, W: y.W, C: x.C}, 2, func(x *Node) *Node {
+		return strided(x, along(1, at, 2, y.H), along(2, at, 2, y.W))
+	})
+	return l.Apply(part, y, []Weight{kernel}, int64(y.H*y.W*out)*int64(x.C), func(x *Node, w []*Node) *Node {
+		return convolution(x, w[0])
+	})
+}
+
+// concat puts maps of one width beside each other.
+func (l Layers) concat(maps []Map) Map {
+	y := maps[0]
+	nodes := make([]*Node, len(maps))
+	for i, m := range maps {
+		nodes[i] = m.node
+	}
+	y.C *= len(maps)
+	if !l.planning() {
+		y.node = join(nodes)
+	}
+	return y
+}
+
+// add is the sum of maps; it is kept.
+func (l Layers) add(maps []Map) Map {
+	y := maps[0]
+	if l.planning() {
+		return y
+	}
+	nodes := make([]*Node, len(maps))
+	for i, m := range maps {
+		nodes[i] = m.node
+	}
+	y.node = sum(y.node, nodes)
+	return y
+}
+
+// drop is a place of drop path: it takes the path x from the examples that
+// Pass.Drop says, and scales it for the others.
+func (l Layers) drop(x Map) Map {
+	place := l.walk.dropped
+	l.walk.dropped++
+	if l.planning() || !l.walk.pass.Train || l.walk.pass.Drop == nil {
+		return x
+	}
+	ones := Ones(x.node.Graph(), shapes.Make(x.node.DType(), 1, x.C))
+	factors := Dot(picked(l.walk.pass.Drop, []int{place}), ones).Product()
+	x.node = Mul(x.node, everywhere(factors, x.node.Shape()))
+	return x
+}
+
+// classify is the mean over the pixels and a linear layer.
+func (l Layers) classify(x Map, classes int) *Node {
+	weights := []Weight{
+		{"weight", []int{x.C, classes}, x.C, InitUniform}, {"bias", []int{classes}, x.C, InitUniform},
+	}
+	y := l.Apply(x, Map{H: 1, W: 1, C: classes}, weights, int64(x.C*classes), func(x *Node, w []*Node) *Node {
+		batch := x.Shape().Dim(0)
+		mean := DivScalar(sums(x, batch), float64(pixels(x)/batch))
+		y := Dot(mean, w[0]).Product()
+		y = Add(y, BroadcastToShape(ExpandAxes(w[1], 0), y.Shape()))
+		return Reshape(y, -1, 1, 1, classes)
+	})
+	if l.planning() {
+		return nil
+	}
+	return Reshape(y.node, -1, classes)
+}
+
+// check panics where a pass does not fit the network.
+func (n *CellNet) check(p Pass) {
+	batch := p.Images.Shape().Dim(0)
+	mustBe("the images", p.Images, batch, n.skeleton.Image, n.skeleton.Image, 3)
+	blocks := n.Architecture()
+	if len(p.Theta) != len(blocks) || p.Chosen != nil {
+		panic(fmt.Errorf("supernet: got %d matrices of θ, chosen operations %v; the network has %d and does not sample",
+			len(p.Theta), p.Chosen != nil, len(blocks)))
+	}
+	for i, b := range blocks {
+		if x := p.Theta[i]; x.Rank() == 3 {
+			mustBe("θ, "+b.Name, x, batch, b.Rows, b.Options)
+		} else {
+			mustBe("θ, "+b.Name, x, b.Rows, b.Options)
+		}
+	}
+	mustFit("weights", p.Weights, n.plan.weights)
+	mustFit("running statistics", p.Stats, n.plan.stats)
+	if p.Drop != nil {
+		mustBe("drop path", p.Drop, batch, n.plan.dropped)
+	}
+}
+
+// Evaluate computes the network; see Network.
+func (n *CellNet) Evaluate(p Pass) Outcome {
+	n.check(p)
+	w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
+	w.memo, w.normal = map[memory]*Node{}, map[*Node][]*Node{}
+	o := n.run(Layers{walk: w})
+	o.Stats = w.next
+	return o
+}

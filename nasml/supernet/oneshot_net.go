@@ -1,0 +1,336 @@
+package supernet
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/simplex"
+)
+
+// OneShotConfig is a supernet of NAS-Bench-1Shot1 (Zela+ 2020, Section 3.2).
+// Its zero values are GAEA's search on the first space: 9 cells, 16 channels in
+// the first third of them.
+type OneShotConfig struct {
+	Skeleton         // Cells: 0 is 9; Stem is this network's own
+	Space    OneShot // no operations: OneShot1
+
+	// AddInput tells the two supernets apart. A cell projects its input to its
+	// output, too: with AddInput, to the width of all nodes together, and adds it
+	// to them, as the benchmark's authors do since their issue 2
+	// (automl/nasbench-1shot1@cb0f0ec); without, to the width of one node, and
+	// puts it beside them, as in the program of Li+ 2021
+	// (liamcli/nasbench-1shot1@e369bd7).
+	AddInput bool
+
+	// Partial is K of PC-DARTS: the first 1/K of the channels of a node go
+	// through the operations, the rest passes by, and the channels are shuffled.
+	// 0 or 1: all of them. There are no weights of edges beside those of inputs.
+	Partial int
+}
+
+// OneShotNet is the network of a OneShotConfig. Its architecture has a block of
+// operation weights, a row a node, a block of one row for the output, and one
+// for each of the nodes OneShot.Choosing.
+//
+// Its weights stand in the order of the authors' named_parameters: stem; of a
+// cell the operations by node, then the projections of its input to the nodes
+// and to the output; postprocess; classifier. Paths read
+// cells/2/node_3/conv3x3-bn-relu/conv, cells/2/input_to_3/conv,
+// cells/2/input_to_output/bn/scale.
+type OneShotNet struct {
+	*CellNet
+	Space OneShot
+}
+
+// oneShotMomentum is the weight of the new value in a running statistic of
+// every BN but the last: the benchmark's .997 for the old value in TensorFlow
+// is taken over for PyTorch, which means the new one.
+const oneShotMomentum = 0.997
+
+// NewOneShot is the supernet of a configuration. It returns an error for sizes
+// below 1, channels that K does not divide and a space that is none.
+func NewOneShot(c OneShotConfig) (*OneShotNet, error) {
+	if c.Cells == 0 {
+		c.Cells = 9
+	}
+	c.Skeleton = c.withDefaults()
+	if c.Space.Ops == nil && c.Space.Parents == nil {
+		c.Space = OneShot1
+	}
+	c.Partial = max(c.Partial, 1)
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("supernet: %w", err)
+	}
+	n := &CellNet{skeleton: c.Skeleton, product: c.Space.Product(), run: c.run}
+	n.plan = &walk{affine: true, index: map[string]int{}}
+	c.run(Layers{walk: n.plan})
+	if n.plan.err != nil {
+		return nil, fmt.Errorf("supernet: %w", n.plan.err)
+	}
+	return &OneShotNet{n, c.Space}, nil
+}
+
+func (c OneShotConfig) check() error {
+	if err := c.Skeleton.check(); err != nil {
+		return err
+	}
+	if c.Channels%c.Partial != 0 {
+		return fmt.Errorf("%d channels of which 1/K, K = %d, go through the operations: K must divide them",
+			c.Channels, c.Partial)
+	}
+	return c.Space.Check()
+}
+
+// Product is the space of θ: operations [N, |O|], output [1, N+1], and the
+// inputs of each node Choosing, [1, i].
+func (s OneShot) Product() simplex.Product {
+	n := len(s.Parents)
+	p := simplex.Product{{Name: "operations", Rows: n, Options: len(s.Ops)}, {Name: "output", Rows: 1, Options: n + 1}}
+	for _, node := range s.Choosing() {
+		p = append(p, simplex.Block{Name: fmt.Sprintf("inputs of node %d", node), Rows: 1, Options: node})
+	}
+	return p
+}
+
+// ThetaOf are the blocks of Product as the parameters that Discretize reads. It
+// is an error where they are not of Product's shapes.
+func (s OneShot) ThetaOf(blocks [][][]float64) (OneShotTheta, error) {
+	if want := len(s.Product()); len(blocks) != want || len(blocks[1]) != 1 {
+		return OneShotTheta{}, fmt.Errorf("found %d blocks of weights, expected %d in the space %q, with one row "+
+			"for the output", len(blocks), want, s.Name)
+	}
+	theta := OneShotTheta{Ops: blocks[0], Output: blocks[1][0]}
+	for i, block := range blocks[2:] {
+		if len(block) != 1 {
+			return OneShotTheta{}, fmt.Errorf("found %d rows of weights of the inputs of node %d, expected 1",
+				len(block), s.Choosing()[i])
+		}
+		theta.Inputs = append(theta.Inputs, block[0])
+	}
+	return theta, s.CheckTheta(theta)
+}
+
+// Weights01 are the blocks of Product that have 1 for what an architecture has
+// and 0 for all else, as random search with weight sharing evaluates it: the
+// rows of parents do not add up to 1. Discretize is its inverse by either rule.
+// It is an error where the architecture is not of the space.
+func (s OneShot) Weights01(a OneShotArch) ([][][]float64, error) {
+	if err := s.CheckArch(a); err != nil {
+		return nil, err
+	}
+	row := func(n int, ones ...int) []float64 {
+		w := make([]float64, n)
+		for _, i := range ones {
+			w[i] = 1
+		}
+		return w
+	}
+	var ops [][]float64
+	for _, op := range a.Ops {
+		ops = append(ops, row(len(s.Ops), op))
+	}
+	n := len(s.Parents)
+	blocks := [][][]float64{ops, {row(n+1, a.Parents[n]...)}}
+	for _, node := range s.Choosing() {
+		blocks = append(blocks, [][]float64{row(node, a.Parents[node-1]...)})
+	}
+	return blocks, nil
+}
+
+// Discretize is the architecture of the blocks of Architecture by a rule for
+// ties; see OneShot.Discretize.
+func (n *OneShotNet) Discretize(theta [][][]float64, ties Ties) (OneShotArch, error) {
+	t, err := n.Space.ThetaOf(theta)
+	if err != nil {
+		return OneShotArch{}, err
+	}
+	return n.Space.Discretize(t, ties)
+}
+
+func (c OneShotConfig) run(l Layers) Outcome {
+	x := l.In("stem").convBNReLU(Map{H: c.Image, W: c.Image, C: 3, node: l.walk.pass.Images}, 3, c.Channels)
+	width := c.Channels
+	for i := range c.Cells {
+		if c.reduces(i) {
+			width *= 2
+			x = l.maxPool2Padded(x)
+		}
+		x = c.cell(l.In(fmt.Sprintf("cells/%d", i)), x, width)
+	}
+	post := l.In("postprocess")
+	x = post.In("bn").bnOf(post.Conv("conv", post.ReLU(x), 1, 1, width), false, momentum)
+	return Outcome{Logits: l.In("classifier").classify(x, c.Classes)}
+}
+
+// cell is a mixed cell. Node i is
+//
+//	sᵢ = Σₒ θᵢₒ · opₒ( Σⱼ aᵢⱼ·uⱼ ) , u₀ = projᵢ(x), uⱼ = sⱼ ,
+//
+// without the weights aᵢ where it does not choose; the output has the weights
+// b of u₀ = proj(x) and of all nodes.
+func (c OneShotConfig) cell(l Layers, x Map, width int) Map {
+	n := len(c.Space.Parents)
+	if l.planning() { // in the order of the authors' parameters
+		for i := range n {
+			c.node(l, i+1, Map{H: x.H, W: x.W, C: width})
+		}
+		for i := range n {
+			l.In(fmt.Sprintf("input_to_%d", i+1)).convBNReLU(x, 1, width)
+		}
+		return c.output(l, x, make([]Map, n), width)
+	}
+	var states []Map
+	inputs := l.walk.pass.Theta[2:]
+	for i := range n {
+		u := append([]Map{l.In(fmt.Sprintf("input_to_%d", i+1)).convBNReLU(x, 1, width)}, states...)
+		into := u[0]
+		if c.Space.Parents[i] > i { // it reads all
+			into = l.add(u)
+		} else {
+			into.node = MixedSum(nodesOf(u), rowOf(inputs[0]))
+			inputs = inputs[1:]
+		}
+		states = append(states, c.node(l, i+1, into))
+	}
+	return c.output(l, x, states, width)
+}
+
+// nodesOf are the numbers of maps.
+func nodesOf(maps []Map) []*Node {
+	nodes := make([]*Node, len(maps))
+	for i, m := range maps {
+		nodes[i] = m.node
+	}
+	return nodes
+}
+
+// rowOf is a block of one row, [1, n] or [B, 1, n], as MixedSum takes weights.
+func rowOf(block *Node) *Node { return Reshape(block, -1, block.Shape().Dim(-1)) }
+
+// node is the mixed operation of a node, from 1.
+func (c OneShotConfig) node(l Layers, node int, x Map) Map {
+	l = l.In(fmt.Sprintf("node_%d", node))
+	through, rest := x, Map{}
+	if c.Partial > 1 {
+		through, rest = l.apart(x, c.Partial)
+	}
+	var terms []Map
+	for _, op := range c.Space.Ops {
+		terms = append(terms, oneShotOps[op](l.In(op), through))
+	}
+	if l.planning() {
+		return x
+	}
+	o := len(c.Space.Ops)
+	weights := Reshape(l.walk.pass.Theta[0], -1, len(c.Space.Parents)*o)
+	y := MixedSum(nodesOf(terms), picked(weights, count(node * o)[(node-1)*o:]))
+	if c.Partial > 1 {
+		y = Shuffled(beside(y, rest.node), c.Partial)
+	}
+	x.node = y
+	return x
+}
+
+// oneShotOps are the operations by name.
+var oneShotOps = map[string]func(l Layers, x Map) Map{
+	"maxpool3x3":      func(l Layers, x Map) Map { return l.MaxPool(x, 1) },
+	"conv3x3-bn-relu": func(l Layers, x Map) Map { return l.convBNReLU(x, 3, x.C) },
+	"conv1x1-bn-relu": func(l Layers, x Map) Map { return l.convBNReLU(x, 1, x.C) },
+}
+
+// output joins the input, projected, and the nodes.
+func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
+	n := len(states)
+	wide := width
+	if c.AddInput {
+		wide = n * width
+	}
+	u := l.In("input_to_output").convBNReLU(x, 1, wide)
+	out := Map{H: x.H, W: x.W, C: wide}
+	if !c.AddInput {
+		out.C = (n + 1) * width
+	}
+	if l.planning() {
+		return out
+	}
+	weights := &table{entries: rowOf(l.walk.pass.Theta[1])}
+	maps := []*Node{scaled(u.node, weights.row(u.node, 0))}
+	for i, s := range states {
+		maps = append(maps, scaled(s.node, weights.row(s.node, i+1)))
+	}
+	if c.AddInput {
+		out.node = kept(Add(maps[0], join(maps[1:])))
+	} else {
+		out.node = join(maps)
+	}
+	return out
+}
+
+// convBNReLU is a convolution, BN with scale and shift, and ReLU, in this
+// order.
+func (l Layers) convBNReLU(x Map, k, out int) Map {
+	return l.ReLU(l.In("bn").bnOf(l.Conv("conv", x, k, 1, out), true, oneShotMomentum))
+}
+
+// bnOf is BN with or without scale and shift and with its own momentum, the
+// weight of the new value in its running statistics.
+func (l Layers) bnOf(x Map, affine bool, momentum float64) Map {
+	var scale, bias *Node
+	if affine {
+		scale = l.weight(Weight{"scale", []int{x.C}, 0, InitOnes})
+		bias = l.weight(Weight{"bias", []int{x.C}, 0, InitZeros})
+	}
+	mean := l.stat(Weight{"mean", []int{x.C}, 0, InitZeros})
+	variance := l.stat(Weight{"variance", []int{x.C}, 0, InitOnes})
+	if l.planning() {
+		return x
+	}
+	s := Ones(x.node.Graph(), shapes.Make(x.node.DType(), 1, x.C))
+	if affine {
+		s = ExpandAxes(scale, 0)
+	}
+	if l.walk.pass.Train {
+		mustVary(l.path, x.node)
+		l.mix(x, mean, variance, momentum)
+		x.node = normalized(x.node, s, 1)[0]
+	} else {
+		row := func(i int) *Node { return StopGradient(ExpandAxes(l.walk.pass.Stats[i], 0)) }
+		x.node = scaled(Sub(x.node, spread(row(mean), x.node.Shape())), Mul(s, inverseRoot(row(variance))))
+	}
+	if affine {
+		x.node = Add(x.node, spread(ExpandAxes(bias, 0), x.node.Shape()))
+	}
+	return x
+}
+
+// mix moves the running statistics: (1−m)·old + m·new, with the unbiased
+// variance.
+func (l Layers) mix(x Map, mean, variance int, m float64) {
+	n := float64(pixels(x.node))
+	mu, sigma2 := moments(StopGradient(x.node))
+	move := func(i int, value *Node) {
+		next := Add(MulScalar(l.walk.pass.Stats[i], 1-m), MulScalar(Squeeze(value, 0), m))
+		l.walk.next[i] = StopGradient(next)
+	}
+	move(mean, mu)
+	move(variance, MulScalar(sigma2, n/(n-1)))
+}
+
+// maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row
+// and column of padding at every side: 32 pixels become 17, and these 9.
+func (l Layers) maxPool2Padded(x Map) Map {
+	out := Map{H: x.H/2 + 1, W: x.W/2 + 1, C: x.C}
+	return l.once("padded max2", x, out, 2, func(x *Node) *Node {
+		for _, axis := range []int{2, 1} {
+			n := x.Shape().Dim(axis)
+			at := func(offset int) *Node {
+				y := strided(x, along(axis, offset, 2, n/2+1))
+				return Where(insideAxis(y, axis, offset, 2, n), y, BroadcastToShape(lowest(x), y.Shape()))
+			}
+			x = larger(at(-1), at(0))
+		}
+		return x
+	})
+}

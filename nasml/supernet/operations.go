@@ -1,0 +1,66 @@
+package supernet
+
+// Operation is a candidate operation of a cell with two inputs: it makes of a
+// map of C channels one of C channels at a stride, 1 or 2. It declares its
+// weights through l as it goes, and computes with them; nothing else says what
+// it consists of. search tells whether it stands in a search, where pools end
+// in a BN, or in a derived network.
+//
+// An own operation is one entry:
+//
+//	supernet.Operations["conv_3x3"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
+//		return l.BN("bn", l.Conv("conv", l.ReLU(x), 3, stride, x.C))
+//	}
+type Operation func(l Layers, x Map, stride int, search bool) Map
+
+// Operations are the known operations by name, those of DARTS
+// (quark0/darts@f276dd3, operations.py). none, which is 0, has no function.
+var Operations = map[string]Operation{
+	none: nil,
+	"max_pool_3x3": func(l Layers, x Map, stride int, search bool) Map {
+		return pooled(l, l.MaxPool(x, stride),
+			search)
+	},
+	"avg_pool_3x3": func(l Layers, x Map, stride int, search bool) Map {
+		return pooled(l, l.AvgPool(x, stride),
+			search)
+	},
+	"skip_connect": skip,
+	"sep_conv_3x3": separable(3),
+	"sep_conv_5x5": separable(5),
+	"sep_conv_7x7": separable(7),
+	"dil_conv_3x3": dilated(3),
+	"dil_conv_5x5": dilated(5),
+}
+
+func pooled(l Layers, x Map, search bool) Map {
+	if search {
+		return l.BN("bn", x)
+	}
+	return x
+}
+
+func skip(l Layers, x Map, stride int, _ bool) Map {
+	if stride == 1 {
+		return x
+	}
+	return l.FactorizedReduce(x, x.C)
+}
+
+// separable is ReLU, depthwise k×k with the stride, 1×1, BN, and the same again
+// without a stride.
+func separable(k int) Operation {
+	return func(l Layers, x Map, stride int, _ bool) Map {
+		x = l.Conv("pointwise_1", l.Depthwise("depthwise_1", l.ReLU(x), k, stride, 1), 1, 1, x.C)
+		x = l.BN("bn_1", x)
+		x = l.Conv("pointwise_2", l.Depthwise("depthwise_2", l.ReLU(x), k, 1, 1), 1, 1, x.C)
+		return l.BN("bn_2", x)
+	}
+}
+
+// dilated is ReLU, depthwise k×k of dilation 2 with the stride, 1×1, BN.
+func dilated(k int) Operation {
+	return func(l Layers, x Map, stride int, _ bool) Map {
+		return l.BN("bn", l.Conv("pointwise", l.Depthwise("depthwise", l.ReLU(x), k, stride, 2), 1, 1, x.C))
+	}
+}

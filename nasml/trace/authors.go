@@ -1,0 +1,600 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Replayable is a trace in one of the formats.
+type Replayable interface {
+	About() About
+	// Replay computes the steps and compares all that the trace holds of them.
+	Replay(ctx context.Context, b compute.Backend) ([]Difference, error)
+}
+
+// About says what a trace is of.
+type About struct {
+	Source, Method string
+	Steps          int
+}
+
+// About is from the settings.
+func (t *Trace) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
+
+// Open reads a trace of any format: that of the package comment, that of
+// [Authors], whose settings have "state" and "parameters", or that of
+// [Genotypes], whose settings have "genotypes".
+func Open(file string) (Replayable, error) {
+	arrays, text, err := readNPZ(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var kind struct{ State, Parameters, Genotypes []json.RawMessage }
+	var t Replayable
+	switch isJSON := json.Unmarshal([]byte(text), &kind) == nil; {
+	case isJSON && kind.State != nil && kind.Parameters != nil:
+		t, err = newAuthors(arrays, text)
+	case isJSON && kind.Genotypes != nil:
+		t, err = newGenotypes(arrays, text)
+	default:
+		return Read(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// Authors is a trace that the authors' own programs left, of networks of cells
+// with two inputs or of NAS-Bench-1Shot1's: a search by DARTS, PC-DARTS or GAEA,
+// or the training of a genotype's network. Weights have the names of their PyTorch modules; what they
+// are follows from the order, which is that of [supernet.CellNet].
+//
+//	settings            JSON: see AuthorsSettings; other fields are passed over
+//	start               all of settings.state before the first step, one after the other
+//	start/alphas_normal, alphas_reduce    α, or θ where the method begins with gaea
+//	start/alphas_mixed_op, alphas_output, alphas_inputs.I    the same of NAS-Bench-1Shot1, whose settings have space
+//	start/betas_…, edges_…                weights of edges [|E|]: β, or a simplex a node; 1: they stay
+//	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]
+//	NAME with mask, drop or bernoulli in it    what drop path keeps, 0 or 1, of all places in all steps
+//
+// Compared are, with steps/S/ before them from the second step on,
+//
+//	valid_loss, valid_logits, grad/alphas_…, after/alphas_…   of the architecture, where it moves
+//	loss, logits, main_loss, loss_aux, logits_aux, grad_norm, grad/NAME, after/NAME
+//	grad_prints [P, 3], after_prints [N, 3]   Σx, ‖x‖₂, Σ xₖ cos k of every parameter, of all of state
+//	eval_logits                               of the training images in evaluation after all steps
+//	genotype                                  in the settings: after all steps
+//
+// A step without valid_loss leaves the architecture as it is (warm-up). In a
+// search of second order running statistics see the three training passes of
+// the architecture's step, not the validation pass, as in DARTS' code; on
+// ImageNet (state has stem0) the architecture's gradient is clipped, and GAEA's
+// weights go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their
+// gradient in the architecture's (see staleness).
+//
+// Differences are defined as in the package comment; of prints, a row's scale is
+// its largest element, or its largest change, but at least a thousandth of the
+// largest row's.
+type Authors struct {
+	Settings AuthorsSettings
+	Arrays   map[string]Array
+
+	net   supernet.Network
+	kind  authorsKind
+	fixed []string // parameters of the architecture that nothing moves
+}
+
+// AuthorsSettings are what is read of the settings.
+type AuthorsSettings struct {
+	Source          string  `json:"source"`
+	Method          string  `json:"method"`
+	Genotype        string  `json:"genotype"`
+	Channels        int     `json:"channels"`
+	Layers          int     `json:"layers"`
+	Image           int     `json:"image"`
+	Classes         int     `json:"classes"`
+	Steps           int     `json:"steps"`
+	LearningRate    float64 `json:"learning_rate"`
+	Momentum        float64 `json:"momentum"`
+	WeightDecay     float64 `json:"weight_decay"`
+	Clip            float64 `json:"clip"`
+	ArchRate        float64 `json:"arch_rate"`
+	EdgeRate        float64 `json:"edge_rate"` // of EG on operations and edges; 0: ArchRate
+	ArchWeightDecay float64 `json:"arch_weight_decay"`
+	Unrolled        bool    `json:"unrolled"` // second order
+	AuxiliaryWeight float64 `json:"auxiliary_weight"`
+	DropPath        float64 `json:"drop_path"`
+	DropPathProb    float64 `json:"drop_path_prob"`
+
+	Space json.RawMessage `json:"space"` // 1, 2 or 3 of NAS-Bench-1Shot1; others have a name
+
+	State      []namedShape `json:"state"`
+	Parameters []namedShape `json:"parameters"`
+}
+
+// namedShape is ["NAME", [dims…]] in JSON.
+type namedShape struct {
+	Name string
+	Dims []int
+}
+
+// UnmarshalJSON reads the pair.
+func (n *namedShape) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&n.Name, &n.Dims})
+}
+
+// authorsKind is what tells the programs apart.
+type authorsKind struct {
+	evaluation bool // of a genotype
+	simplex    bool // the architecture is θ, moved by EG; else α, by Adam
+	edges      string
+	imageNet   bool
+	imageNetEG bool // GAEA on ImageNet
+	oneShot    bool // a supernet of NAS-Bench-1Shot1
+	oneShotEG  bool // GAEA there
+}
+
+func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
+	t := &Authors{Arrays: arrays}
+	if err := json.Unmarshal([]byte(text), &t.Settings); err != nil {
+		return nil, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of trace.Authors: %w", text, err)
+	}
+	if err := t.unpack(); err != nil {
+		return nil, err
+	}
+	k := &t.kind
+	k.simplex = strings.HasPrefix(t.Settings.Method, "gaea")
+	k.imageNet = t.has("stem0.0.weight")
+	k.imageNetEG = k.imageNet && k.simplex
+	for _, name := range []string{"betas", "edges"} {
+		edges, ok := arrays["start/"+name+"_normal"]
+		if ok && slices.ContainsFunc(edges.Values, func(x float64) bool { return x != 1 }) {
+			k.edges = name
+		} else if ok { // they weigh 1 and stay so: GAEA's baseline
+			t.fixed = []string{name + "_normal", name + "_reduce"}
+		}
+	}
+	_, searched := arrays["start/alphas_normal"]
+	_, k.oneShot = arrays["start/alphas_mixed_op"]
+	k.evaluation = !searched && !k.oneShot
+	k.oneShotEG = k.oneShot && k.simplex
+	var err error
+	if t.net, err = t.build(); err == nil {
+		err = t.check()
+	}
+	return t, err
+}
+
+// About is from the settings.
+func (t *Authors) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
+
+// unpack cuts start into start/NAME.
+func (t *Authors) unpack() error {
+	all, ok := t.Arrays["start"]
+	if !ok {
+		return errors.New("start is missing: expected all of settings.state in one array")
+	}
+	delete(t.Arrays, "start")
+	at := 0
+	for _, s := range t.Settings.State {
+		n := size(s.Dims)
+		if at+n > len(all.Values) {
+			return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more",
+				len(all.Values))
+		}
+		t.Arrays["start/"+s.Name] = Array{Type: all.Type, Dims: s.Dims, Values: all.Values[at : at+n]}
+		at += n
+	}
+	if at != len(all.Values) {
+		return fmt.Errorf("start: found %d elements, expected the %d of settings.state", len(all.Values), at)
+	}
+	return nil
+}
+
+// has says whether the state has a name.
+func (t *Authors) has(name string) bool {
+	return slices.ContainsFunc(t.Settings.State, func(s namedShape) bool { return s.Name == name })
+}
+
+// build is the network of the settings.
+func (t *Authors) build() (supernet.Network, error) {
+	if t.kind.oneShot {
+		return t.oneShot()
+	}
+	s := t.Settings
+	skeleton := supernet.Skeleton{
+		Stem: "cifar", Channels: s.Channels, Cells: s.Layers, Image: s.Image, Classes: s.Classes,
+	}
+	if !t.kind.evaluation {
+		return t.search(skeleton)
+	}
+	if t.kind.imageNet {
+		skeleton.Stem = "imagenet"
+	}
+	text := s.Genotype
+	if full, ok := map[string]string{"PCDARTS": "PC_DARTS_cifar", "DARTS": "DARTS_V2"}[text]; ok {
+		text = full
+	}
+	genotype, err := supernet.ParseGenotype(text)
+	if err != nil {
+		return nil, err
+	}
+	return supernet.NewDerived(supernet.DerivedConfig{
+		Skeleton: skeleton, Genotype: genotype,
+		Auxiliary:   t.has("auxiliary_head.classifier.weight"),
+		AuxiliaryBN: t.has("auxiliary_head.features.6.running_var"),
+	})
+}
+
+func (t *Authors) search(skeleton supernet.Skeleton) (supernet.Network, error) {
+	if t.kind.imageNet {
+		skeleton.Stem = "imagenet-search"
+	}
+	c := supernet.SearchConfig{Skeleton: skeleton, Space: supernet.DARTS, Edges: t.kind.edges != ""}
+	if alphas := t.Arrays["start/alphas_normal"].Dims; len(alphas) == 2 {
+		for c.Space.Nodes = 1; len(c.Space.Edges()) < alphas[0]; {
+			c.Space.Nodes++
+		}
+		if alphas[1] == c.Space.Options()-1 {
+			c.Space = c.Space.Without("none")
+		}
+	}
+	width := t.channels("cells.0.preprocess1.", func([]int) bool { return true })
+	depthwise := t.channels("cells.0._ops.0._ops.", func(d []int) bool { return d[1] == 1 && d[2] > 1 })
+	if depthwise > 0 {
+		c.Partial = width / depthwise
+	}
+	return supernet.NewSearch(c)
+}
+
+// channels are those that come out of the first convolution of such a name and
+// shape, 0 where there is none.
+func (t *Authors) channels(prefix string, like func(dims []int) bool) int {
+	for _, s := range t.Settings.State {
+		if strings.HasPrefix(s.Name, prefix) && len(s.Dims) == 4 && like(s.Dims) {
+			return s.Dims[0]
+		}
+	}
+	return 0
+}
+
+// stats are the names of the running statistics in the state's order.
+func (t *Authors) stats() []namedShape {
+	return slices.DeleteFunc(slices.Clone(t.Settings.State), func(s namedShape) bool {
+		return !strings.HasSuffix(s.Name, ".running_mean") && !strings.HasSuffix(s.Name, ".running_var")
+	})
+}
+
+// authorsParameter is one of the authors' parameters of the architecture.
+type authorsParameter struct {
+	name   string
+	blocks []int // of Network.Architecture, that it holds one after the other
+	flat   bool  // it is a vector, a weight an edge
+}
+
+// architecture are the authors' parameters of the architecture.
+func (t *Authors) architecture() []authorsParameter {
+	blocks := t.net.Architecture()
+	switch {
+	case len(blocks) == 0:
+		return nil
+	case t.kind.oneShot:
+		return oneShotArchitecture(len(blocks))
+	}
+	types := []string{"normal", "reduce"}
+	out := []authorsParameter{{name: "alphas_normal", blocks: []int{0}}, {name: "alphas_reduce", blocks: []int{1}}}
+	per := (len(blocks) - len(types)) / len(types) // blocks of edges of one type
+	for i, kind := range types {
+		edges := authorsParameter{name: t.kind.edges + "_" + kind, flat: true}
+		for j := range per {
+			edges.blocks = append(edges.blocks, len(types)+i*per+j)
+		}
+		if per > 0 {
+			out = append(out, edges)
+		}
+	}
+	return out
+}
+
+// check compares names and shapes with the network, and looks for elements that
+// are not finite.
+func (t *Authors) check() error {
+	s := t.Settings
+	var errs []error
+	match := func(what string, theirs []namedShape, ours []supernet.Weight) {
+		if len(theirs) != len(ours) {
+			errs = append(errs, fmt.Errorf("settings: found %d %s, the network has %d", len(theirs), what, len(ours)))
+			return
+		}
+		for i, w := range ours {
+			if !slices.Equal(theirs[i].Dims, foreign(w.Dims)) {
+				errs = append(errs, fmt.Errorf("%s: found shape %v, expected %v, of %s",
+					theirs[i].Name, theirs[i].Dims, foreign(w.Dims), w.Path))
+			}
+		}
+	}
+	match("parameters", s.Parameters, t.net.Weights())
+	match("running statistics", t.stats(), t.net.Stats())
+	if s.Steps < 1 || !(s.LearningRate > 0) {
+		errs = append(errs, fmt.Errorf("settings: steps is %d and learning_rate %v, want at least 1 and more than 0",
+			s.Steps, s.LearningRate))
+	}
+	for name, want := range t.inputs() {
+		errs = append(errs, want.check(name, t.Arrays))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Arrays)) {
+		values := t.Arrays[name].Values
+		if i := slices.IndexFunc(values, notFinite); i >= 0 {
+			errs = append(errs, fmt.Errorf("%s: element %d is %v, expected a finite number", name, i, values[i]))
+		}
+	}
+	return firstFew(errs)
+}
+
+func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+
+// inputs are the arrays besides the weights.
+func (t *Authors) inputs() map[string]wanted {
+	s := t.Settings
+	images := t.Arrays["train_images"].Dims
+	if len(images) != 5 {
+		return map[string]wanted{"train_images": {dims: []int{s.Steps, 0, 3, s.Image, s.Image}}}
+	}
+	want := map[string]wanted{}
+	for _, part := range []string{"train", "valid"} {
+		optional := part == "valid"
+		want[part+"_images"] = wanted{dims: []int{s.Steps, images[1], 3, s.Image, s.Image}, optional: optional}
+		want[part+"_labels"] = wanted{dims: []int{s.Steps, images[1]}, classes: s.Classes, optional: optional}
+	}
+	blocks := t.net.Architecture()
+	for _, a := range t.architecture() {
+		dims := []int{blocks[a.blocks[0]].Rows, blocks[a.blocks[0]].Options}
+		if a.flat {
+			dims = []int{edgesOf(blocks, a.blocks)}
+		}
+		want["start/"+a.name] = wanted{dims: dims}
+	}
+	return want
+}
+
+func edgesOf(blocks simplex.Product, list []int) int {
+	n := 0
+	for _, b := range list {
+		n += blocks[b].Options
+	}
+	return n
+}
+
+// maskName is a name of what drop path keeps.
+var maskName = regexp.MustCompile(`(?i)mask|drop|bernoulli`)
+
+// masks are the values of drop path of all places in all steps, in the order in
+// which the network comes to them; nil where the trace has none.
+func (t *Authors) masks() []float64 {
+	var names []string
+	for name := range t.Arrays {
+		if maskName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, compareNumbered)
+	var all []float64
+	for _, name := range names {
+		all = append(all, t.Arrays[name].Values...)
+	}
+	return all
+}
+
+var numberText = regexp.MustCompile(`\d+|\D+`)
+
+// compareNumbered orders names by the numbers in them.
+func compareNumbered(a, b string) int {
+	return slices.CompareFunc(numberText.FindAllString(a, -1), numberText.FindAllString(b, -1), func(a, b string) int {
+		m, errA := strconv.Atoi(a)
+		n, errB := strconv.Atoi(b)
+		if errA == nil && errB == nil {
+			return cmp.Compare(m, n)
+		}
+		return cmp.Compare(a, b)
+	})
+}
+
+// compared are the names of the arrays that a replay compares, by step.
+func (t *Authors) compared() []string {
+	var names []string
+	for name := range t.Arrays {
+		if !strings.HasPrefix(name, "start/") && !strings.HasPrefix(name, "train_") &&
+			name != "valid_images" && name != "valid_labels" && !maskName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		stepA, plainA := t.split(a)
+		stepB, plainB := t.split(b)
+		return cmp.Or(cmp.Compare(stepA, stepB), cmp.Compare(plainA, plainB))
+	})
+	return names
+}
+
+// split takes the step, from 1, off a name.
+func (t *Authors) split(name string) (step int, plain string) {
+	rest, ok := strings.CutPrefix(name, "steps/")
+	number, plain, _ := strings.Cut(rest, "/")
+	if step, err := strconv.Atoi(number); ok && err == nil {
+		return step, plain
+	}
+	return 1, name
+}
+
+// Replay computes the trace's steps on b and compares all arrays that it holds
+// of them. It is an error where it holds an array that is none of those of the
+// comment, where b cannot compute the steps, where one gives a number that is
+// not finite, where the genotype is another one, and where ctx ends.
+func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
+	run, err := newAuthorsRun(b, t)
+	if err != nil {
+		return nil, err
+	}
+	defer run.close()
+	ours := map[string]Array{}
+	for step := range t.Settings.Steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := run.observe(step)
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", step+1, err)
+		}
+		for plain, a := range found {
+			ours[stepName(step+1, plain)] = a
+		}
+	}
+	if ours["eval_logits"], err = run.evaluate(); err != nil {
+		return nil, fmt.Errorf("evaluation: %w", err)
+	}
+	if err := run.checkGenotype(); err != nil {
+		return nil, err
+	}
+	return t.compare(ours)
+}
+
+func (t *Authors) compare(ours map[string]Array) ([]Difference, error) {
+	before := map[string]Array{}
+	for name, a := range t.Arrays {
+		if rest, ok := strings.CutPrefix(name, "start/"); ok {
+			before["after/"+rest] = a
+		}
+	}
+	least := make([]map[string]float64, t.Settings.Steps+1)
+	for name, a := range ours {
+		step, plain := t.split(name)
+		if least[step] == nil {
+			least[step] = map[string]float64{}
+		}
+		raise(least[step], authorsName(plain), a, renamed(before, plain))
+	}
+	var all []Difference
+	for _, name := range t.compared() {
+		step, plain := t.split(name)
+		theirs, mine := t.Arrays[name], ours[name]
+		if step < 1 || step > t.Settings.Steps || len(mine.Values) != len(theirs.Values) {
+			return nil, fmt.Errorf("%s: found shape %v, here it has %v: no array is called this with these settings, "+
+				"or it is of another shape (see the comment of trace.Authors)", name, theirs.Dims, mine.Dims)
+		}
+		d := Difference{}
+		switch plain {
+		case "grad_prints":
+			d = printsDifference(mine, theirs, nil, 0)
+		case "after_prints":
+			d = printsDifference(mine, theirs, t.printsBefore(), 0x1p-52)
+		default:
+			d = difference(authorsName(plain), mine, theirs, renamed(before, plain), least[step])
+		}
+		d.Name, d.Step = name, step
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// authorsName gives an array the name of its family in the package's own format.
+func authorsName(plain string) string {
+	rest, ok := strings.CutPrefix(plain, "after/")
+	switch {
+	case !ok:
+		if strings.HasPrefix(plain, "grad/") && architectureName.MatchString(plain) {
+			return plain[len("grad/"):] // a family of its own
+		}
+		return plain
+	case architectureName.MatchString(plain):
+		return plain
+	case strings.Contains(rest, ".running_"):
+		return "after/stats/" + rest
+	}
+	return "after/weights/" + rest
+}
+
+var architectureName = regexp.MustCompile(`/(alphas|betas|edges)_`)
+
+// renamed is the one entry of before for an array, under the name of its family.
+func renamed(before map[string]Array, plain string) map[string]Array {
+	if a, ok := before[plain]; ok {
+		return map[string]Array{authorsName(plain): a}
+	}
+	return nil
+}
+
+// prints are Σx, ‖x‖₂ and Σ xₖ cos k.
+func prints(x []float64) []float64 {
+	p := make([]float64, 3)
+	for k, v := range x {
+		p[0] += v
+		p[1] += v * v
+		p[2] += v * math.Cos(float64(k))
+	}
+	p[1] = math.Sqrt(p[1])
+	return p
+}
+
+// printsOf are the prints of arrays, a row each.
+func printsOf(arrays []Array) Array {
+	all := Array{Type: "<f8", Dims: []int{len(arrays), 3}}
+	for _, a := range arrays {
+		all.Values = append(all.Values, prints(a.Values)...)
+	}
+	return all
+}
+
+func (t *Authors) printsBefore() []float64 {
+	var arrays []Array
+	for _, s := range t.Settings.State {
+		arrays = append(arrays, t.Arrays["start/"+s.Name])
+	}
+	return printsOf(arrays).Values
+}
+
+// printsDifference is the worst row: before is what changes are measured from,
+// nil for none, and epsilon·‖x‖ what storing the elements may round.
+func printsDifference(ours, theirs Array, before []float64, epsilon float64) Difference {
+	rows := len(theirs.Values) / 3
+	scales := make([]float64, rows)
+	for r := range scales {
+		for k := 3 * r; k < 3*r+3; k++ {
+			x := theirs.Values[k]
+			if before != nil {
+				x -= before[k]
+			}
+			scales[r] = max(scales[r], math.Abs(x))
+		}
+	}
+	least := slices.Max(scales) / 1000
+	var worst Difference
+	for r, s := range scales {
+		row := slice3(ours.Values, r)
+		d := Difference{Absolute: farthest(row, slice3(theirs.Values, r)), Scale: max(s, least)}
+		if d.Scale == 0 {
+			d.Scale = 1
+		}
+		rounding := epsilon * math.Abs(row[1])
+		if d.Relative = max(0, d.Absolute-rounding) / d.Scale; d.Relative >= worst.Relative {
+			worst = d
+		}
+	}
+	return worst
+}
+
+func slice3(x []float64, r int) []float64 { return x[3*r : 3*r+3] }

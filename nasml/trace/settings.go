@@ -1,0 +1,155 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Settings say what a trace's steps compute; the package comment says how.
+type Settings struct {
+	Source string `json:"source,omitempty"`
+
+	Space      string   `json:"space"`
+	Ops        []string `json:"ops"`
+	Channels   int      `json:"channels"`
+	Cells      int      `json:"cells"`
+	Image      int      `json:"image"`
+	Classes    int      `json:"classes"`
+	Affine     bool     `json:"affine"`
+	ConvBias   bool     `json:"conv_bias"`
+	TrackStats bool     `json:"track_stats"`
+
+	Method        string  `json:"method"`
+	Order         string  `json:"order"`
+	Hypergradient string  `json:"hypergradient"`
+	Steps         int     `json:"steps"`
+	LearningRate  float64 `json:"learning_rate"`
+	Momentum      float64 `json:"momentum"`
+	WeightDecay   float64 `json:"weight_decay"`
+	Nesterov      bool    `json:"nesterov"`
+	Clip          float64 `json:"clip"`
+	ClipCovers    string  `json:"clip_covers"`
+	Unused        string  `json:"unused"`
+
+	Update          string  `json:"update"`
+	ArchRate        float64 `json:"arch_rate"`
+	ArchBeta1       float64 `json:"arch_beta1"`
+	ArchBeta2       float64 `json:"arch_beta2"`
+	ArchEpsilon     float64 `json:"arch_epsilon"`
+	ArchWeightDecay float64 `json:"arch_weight_decay"`
+	Tau             float64 `json:"tau"`
+}
+
+// standard are the settings that a trace need not name.
+func standard() Settings {
+	return Settings{
+		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedZero,
+		Order: bilevel.ArchitectureFirst, Hypergradient: "first-order", ClipCovers: bilevel.ClipWeights,
+	}
+}
+
+// Values of Settings.Unused.
+const (
+	unusedZero = "zero"
+	unusedSkip = "skip"
+)
+
+// method is what tells the methods apart.
+type method struct {
+	parameter string // "alpha": a softmax makes it θ
+	sampled   bool
+}
+
+var methods = map[string]method{
+	"darts":      {"alpha", false},
+	"gaea-darts": {"theta", false},
+	"gdas":       {"alpha", true},
+	"gaea-gdas":  {"theta", true},
+}
+
+// hypergradients are those whose options a trace names.
+var hypergradients = []string{"first-order", "unrolled", "finite-difference"}
+
+// parse reads the JSON of a trace.
+func parse(text string) (Settings, error) {
+	s := standard()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of package trace: %w", text, err)
+	}
+	if s.Ops == nil {
+		s.Ops = supernet.Spaces[s.Space].Ops
+	}
+	return s, s.Check()
+}
+
+// Check returns all that makes no sense: the field, what it is, what it may be.
+func (s Settings) Check() error {
+	var errs []error
+	expect := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("settings: "+format, args...))
+		}
+	}
+	oneOf := func(name, value string, allowed ...string) {
+		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", name, value, strings.Join(allowed, ", "))
+	}
+	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
+	oneOf("method", s.Method, slices.Sorted(maps.Keys(methods))...)
+	oneOf("order", s.Order, bilevel.ArchitectureFirst, bilevel.WeightsFirst)
+	oneOf("hypergradient", s.Hypergradient, hypergradients...)
+	oneOf("clip_covers", s.ClipCovers, bilevel.ClipWeights, bilevel.ClipWeightsAndArchitecture)
+	oneOf("unused", s.Unused, unusedZero, unusedSkip)
+	if methods[s.Method].parameter == "theta" {
+		oneOf("update", s.Update, slices.Sorted(maps.Keys(simplex.Updates))...)
+	} else {
+		oneOf("update", s.Update, "adam", "sgd")
+	}
+	expect(s.Steps >= 1 && s.Channels >= 1 && s.Cells >= 1 && s.Classes >= 1,
+		"steps is %d, channels %d, cells %d, classes %d, want at least 1", s.Steps, s.Channels, s.Cells, s.Classes)
+	expect(s.Image >= 4, "image is %d, want at least 4", s.Image)
+	expect(s.LearningRate > 0 && s.ArchRate > 0, "learning_rate is %v and arch_rate %v, want more than 0",
+		s.LearningRate, s.ArchRate)
+	expect(s.Momentum >= 0 && s.WeightDecay >= 0 && s.Clip >= 0 && s.ArchWeightDecay >= 0,
+		"momentum is %v, weight_decay %v, clip %v, arch_weight_decay %v, want at least 0",
+		s.Momentum, s.WeightDecay, s.Clip, s.ArchWeightDecay)
+	expect(0 <= s.ArchBeta1 && s.ArchBeta1 < 1 && 0 <= s.ArchBeta2 && s.ArchBeta2 < 1 && s.ArchEpsilon > 0,
+		"arch_beta1 is %v, arch_beta2 %v, arch_epsilon %v, want 0 ≤ β < 1 and ε > 0",
+		s.ArchBeta1, s.ArchBeta2, s.ArchEpsilon)
+	expect(s.Tau > 0, "tau is %v, want more than 0", s.Tau)
+	expect(!s.TrackStats || s.Hypergradient == "first-order",
+		"track_stats with hypergradient %q: which of its passes move the running statistics is not agreed on",
+		s.Hypergradient)
+	return firstFew(errs)
+}
+
+// net is the supernet of the settings.
+func (s Settings) net() (*supernet.Net, error) {
+	space := supernet.Spaces[s.Space]
+	space.Ops = s.Ops
+	return supernet.New(supernet.Config{
+		Space: space, Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: s.Classes,
+		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats,
+	})
+}
+
+// search are the settings of a trace as those of a search of one epoch.
+func (s Settings) search() search.Settings {
+	return search.Settings{
+		Method: s.Method, Epochs: 1, Momentum: s.Momentum, WeightDecay: s.WeightDecay, Nesterov: s.Nesterov,
+		Bilevel: bilevel.Settings{
+			Order: s.Order, Clip: s.Clip, ClipCovers: s.ClipCovers, Hypergradient: s.Hypergradient,
+		},
+		Update: s.Update, ArchRate: s.ArchRate, ArchBeta1: s.ArchBeta1, ArchBeta2: s.ArchBeta2,
+		ArchEpsilon: s.ArchEpsilon, ArchWeightDecay: s.ArchWeightDecay,
+	}
+}

@@ -1,0 +1,99 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Slope is the exponent of a power law, the slope of log y over log x by least
+// squares. It is an error where there are fewer than two different x, and where
+// a number is not positive and has no logarithm.
+func Slope(x, y []float64) (float64, error) {
+	if len(x) < 2 || len(x) != len(y) {
+		return 0, fmt.Errorf("a slope needs two points or more, there are %d x and %d y", len(x), len(y))
+	}
+	lx, ly := make([]float64, len(x)), make([]float64, len(y))
+	for i := range x {
+		if !(x[i] > 0 && y[i] > 0) || math.IsInf(x[i]+y[i], 1) {
+			return 0, fmt.Errorf("the point (%v, %v) has no logarithm, so there is no slope", x[i], y[i])
+		}
+		lx[i], ly[i] = math.Log(x[i]), math.Log(y[i])
+	}
+	_, slope := stat.LinearRegression(lx, ly, nil, false)
+	if math.IsNaN(slope) {
+		return 0, errors.New("all points have the same x, so there is no slope")
+	}
+	return slope, nil
+}
+
+// Slopes summarizes the slopes of curves over x, one curve a seed: Student's
+// interval over seeds. It is an error where a curve has no slope.
+func Slopes(x []float64, curves [][]float64, confidence float64) (runs.Summary, error) {
+	each := make([]float64, len(curves))
+	for i, y := range curves {
+		var err error
+		if each[i], err = Slope(x, y); err != nil {
+			return runs.Summary{}, fmt.Errorf("curve %d of %d: %w", i+1, len(curves), err)
+		}
+	}
+	return runs.Summarize(each, confidence)
+}
+
+// SlopeOfMeans summarizes the slope of means over x: curves[seed][point] are
+// averaged over seeds, which a rate of expectations speaks of, and the interval
+// is the jackknife's.
+func SlopeOfMeans(x []float64, curves [][]float64, confidence float64) (runs.Summary, error) {
+	return Jackknife(curves, confidence, func(means []float64) (float64, error) { return Slope(x, means) })
+}
+
+// Jackknife summarizes a statistic f of means over seeds, rows[seed][point]: its
+// mean and interval are those of the pseudovalues
+//
+//	n·f(all) − (n−1)·f(all but seed j),   j = 1, …, n
+//
+// (Tukey 1958). It is an error where there are fewer than two seeds, where the
+// rows differ in length, and where f returns one.
+func Jackknife(rows [][]float64, confidence float64, f func(means []float64) (float64, error)) (runs.Summary, error) {
+	n := len(rows)
+	if n < 2 {
+		return runs.Summary{}, errFew
+	}
+	sums := make([]float64, len(rows[0]))
+	for j, row := range rows {
+		if len(row) != len(sums) {
+			return runs.Summary{}, fmt.Errorf("seed %d has %d points, the first has %d", j, len(row), len(sums))
+		}
+		for i, v := range row {
+			sums[i] += v
+		}
+	}
+	meansWithout := func(row []float64, count int) []float64 {
+		means := make([]float64, len(sums))
+		for i := range sums {
+			means[i] = sums[i]
+			if row != nil {
+				means[i] -= row[i]
+			}
+			means[i] /= float64(count)
+		}
+		return means
+	}
+	whole, err := f(meansWithout(nil, n))
+	if err != nil {
+		return runs.Summary{}, err
+	}
+	pseudo := make([]float64, n)
+	for j, row := range rows {
+		part, err := f(meansWithout(row, n-1))
+		if err != nil {
+			return runs.Summary{}, fmt.Errorf("without seed %d: %w", j, err)
+		}
+		pseudo[j] = float64(n)*whole - float64(n-1)*part
+	}
+	return runs.Summarize(pseudo, confidence)
+}

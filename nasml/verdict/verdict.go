@@ -1,0 +1,168 @@
+// Package verdict judges claims of papers by numbers: whether a mean, a slope, a
+// share or a difference is where a paper says it is. Each question has one
+// statistic, and each answer one of three verdicts: a claim holds where the
+// whole interval is where the paper says, fails where none of it is, and is
+// undecided in between. A claim without numbers says why it was not run.
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Claim begins a claim of which nothing is known yet. A name that begins with
+// "own:" is a claim of ours about what the source says.
+func Claim(name, source string) runs.Claim {
+	if strings.HasPrefix(name, "own:") {
+		source = "ours, on " + source
+	}
+	return runs.NewClaim(name, source)
+}
+
+// NotRun says why a claim has no numbers.
+func NotRun(c runs.Claim, why string) runs.Claim {
+	c.Note = joined("not run: "+why, c.Note)
+	return c
+}
+
+// joined are two notes, of which one may be empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// Within judges that a mean lies in [lo, hi], one end of which may be infinite:
+// the claim holds where the summary's interval lies in it, fails where it lies
+// outside, and is else undecided. A number without noise, equal for every seed,
+// is judged as it is. err is that of the summary.
+func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim {
+	if err != nil {
+		return NotRun(c, err.Error())
+	}
+	c.Ours, c.Lo, c.Hi = runs.Number(s.Mean), s.Lo, s.Hi
+	if s.N > 1 && s.Std == 0 {
+		c.Lo, c.Hi = c.Ours, c.Ours
+	}
+	if !c.Lo.Valid() || !c.Hi.Valid() {
+		c.Note = joined("undecided: one value has no interval", c.Note)
+		return c
+	}
+	return Interval(c, lo, hi)
+}
+
+// Interval judges the interval that a claim has against [lo, hi].
+func Interval(c runs.Claim, lo, hi float64) runs.Claim {
+	switch from, to := float64(c.Lo), float64(c.Hi); {
+	case from >= lo && to <= hi:
+		c.Holds = runs.Holds
+	case to < lo || from > hi:
+		c.Holds = runs.Fails
+	default:
+		c.Note = joined("undecided: the interval holds an end of what is allowed", c.Note)
+	}
+	return c
+}
+
+// AtMost is [Within] (−∞, bound].
+func AtMost(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
+	return Within(c, s, err, math.Inf(-1), bound)
+}
+
+// AtLeast is [Within] [bound, ∞).
+func AtLeast(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
+	return Within(c, s, err, bound, math.Inf(1))
+}
+
+// Near is [Within] paper ± tolerance, and says both in the claim.
+func Near(c runs.Claim, s runs.Summary, err error, paper, tolerance float64) runs.Claim {
+	c.Paper, c.Tolerance = runs.Number(paper), runs.Number(tolerance)
+	return Within(c, s, err, paper-tolerance, paper+tolerance)
+}
+
+// Between is [Within] for a number of the paper's: the claim says the number
+// and, as its tolerance, how far away from it the farther of the finite ends is.
+func Between(c runs.Claim, s runs.Summary, err error, paper, lo, hi float64) runs.Claim {
+	c.Paper = runs.Number(paper)
+	for _, far := range []float64{paper - lo, hi - paper} {
+		if !math.IsInf(far, 1) && !(float64(c.Tolerance) > far) {
+			c.Tolerance = runs.Number(far)
+		}
+	}
+	return Within(c, s, err, lo, hi)
+}
+
+// OverSeeds summarizes a statistic that every seed 0, …, n−1 has one of. It is
+// an error where a seed has none.
+func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (runs.Summary, error) {
+	values := make([]float64, n)
+	for seed := range values {
+		var err error
+		if values[seed], err = of(seed); err != nil {
+			return runs.Summary{}, fmt.Errorf("seed %d: %w", seed, err)
+		}
+	}
+	return runs.Summarize(values, confidence)
+}
+
+// Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed:
+// by Student's interval of the mean difference, which holds above 0 and fails
+// below.
+func Greater(c runs.Claim, a, b []float64, confidence float64) runs.Claim {
+	if len(a) == 0 {
+		return NotRun(c, "there is no pair")
+	}
+	s, err := runs.MeanDiff(a, b, confidence)
+	if !c.Paper.Valid() {
+		c.Paper = 0
+	}
+	c = Within(c, s, err, 0, math.Inf(1))
+	if c.Holds == runs.Holds && c.Lo <= 0 { // equal is not greater
+		c.Holds = runs.Fails
+	}
+	return c
+}
+
+// None judges a statement without exception by its violations in so many cases:
+// one refutes it.
+func None(c runs.Claim, violations, cases int) runs.Claim {
+	c.Paper, c.Tolerance = 0, 0
+	if cases == 0 {
+		return NotRun(c, "there is no case")
+	}
+	c.Note = joined(fmt.Sprintf("violations in %d cases", cases), c.Note)
+	c.Ours, c.Holds = runs.Number(violations), runs.Judge(violations == 0)
+	return c
+}
+
+// Every judges a bound on every case by the largest value.
+func Every(c runs.Claim, values []float64, most float64) runs.Claim {
+	c.Paper, c.Tolerance = runs.Number(most), 0
+	if len(values) == 0 {
+		return NotRun(c, "there is no case")
+	}
+	worst := slices.Max(values)
+	if slices.ContainsFunc(values, math.IsNaN) {
+		return NotRun(c, "a value is NaN")
+	}
+	c.Note = joined(fmt.Sprintf("ours is the largest of %d cases", len(values)), c.Note)
+	c.Ours, c.Holds = runs.Number(worst), runs.Judge(worst <= most)
+	return c
+}
+
+// Exactly judges a number without noise: ours is the paper's within a
+// tolerance, which is rounding.
+func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
+	c.Paper, c.Ours, c.Tolerance = runs.Number(paper), runs.Number(ours), runs.Number(tolerance)
+	c.Holds = runs.Judge(math.Abs(ours-paper) <= tolerance)
+	return c
+}
+
+// errFew says that a statistic needs more values.
+var errFew = errors.New("needs two seeds or more")
