@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
+	"github.com/nasml/lab/plots"
 )
 
 // TrainParams are the parameters of the trainings from scratch behind a table. A
@@ -42,7 +43,10 @@ type TrainParams struct {
 	StoredOnly   bool // show what the run store has and compute nothing
 }
 
-// trainCost says what the trainings of a table cost.
+// quickTrainingCost is what the quick trainings of a table cost.
+const quickTrainingCost = "TODO"
+
+// quickTraining is what two cores can show: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
 	Preset: "quick", Epochs: 6, Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
@@ -374,4 +378,36 @@ func (e evaluation) caption(data string) string {
 		text += " Settings of the authors' code."
 	}
 	return text
+}
+
+// keysOf are the records of all rows.
+func keysOf(rows [][]*runs.Record) []string { return study.Keys(slices.Concat(rows...)) }
+
+// missing stands for an error that was not computed.
+var missing = plots.Entry{Text: "not run", Grey: true}
+
+// errorEntries are mean and best of the test errors of a cell, in percent.
+func errorEntries(records []*runs.Record, value string) (mean, best plots.Entry) {
+	values := errorsOf(records, value)
+	if len(values) == 0 {
+		return missing, missing
+	}
+	m, std := moments(values)
+	return plots.Entry{Text: plusMinus(m, std)}, plots.Entry{Text: fmt.Sprintf("%.2f", slices.Min(values))}
+}
+
+// printed is a number of the paper's, empty where it is 0.
+func printed(format string, x float64) plots.Entry {
+	if x == 0 {
+		return plots.Entry{Text: "–", Grey: true}
+	}
+	return plots.Entry{Text: fmt.Sprintf(format, x), Grey: true}
+}
+
+// printedError is a mean of the paper's with its deviation.
+func printedError(n number) plots.Entry {
+	if n.mean == 0 {
+		return printed("", 0)
+	}
+	return plots.Entry{Text: plusMinus(n.mean, n.std), Grey: true}
 }
