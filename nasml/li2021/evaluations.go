@@ -172,11 +172,15 @@ func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, e
 	}, nil
 }
 
-// photographs are those of a folder with train and val in it; nil where there is
-// no such folder.
+// photographs are those of a folder with train and val in it; nil where none is
+// named.
 func (p TrainParams) photographs(dir string) (*examples, error) {
-	if _, err := os.Stat(dir); dir == "" || os.IsNotExist(err) {
+	if dir == "" {
 		return nil, nil
+	}
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return nil, catalog.Usagef("Folder: %s is not there: want a folder with ILSVRC-2012's photographs in train and "+
+			"val, each with a folder a class", dir)
 	}
 	var parts [2]*data.PhotoFolder
 	for i, part := range []struct {
@@ -359,15 +363,20 @@ func errorsOf(records []*runs.Record, value string) []float64 {
 	return out
 }
 
-// caption says at which scale trainings were run.
-func (e evaluation) caption(data string) string {
-	s := e.settings
+// imagesOf says what of a set is trained on.
+func (e evaluation) imagesOf(set data.Name) string {
 	images := "all training images"
 	if e.Examples > 0 {
 		images = fmt.Sprintf("%d images", e.Examples)
 	}
-	text := fmt.Sprintf("Trainings on %s of %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-		images, data, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
+	return images + " of " + strings.ToUpper(string(set))
+}
+
+// caption says at which scale trainings were run, on which images.
+func (e evaluation) caption(images string) string {
+	s := e.settings
+	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, seeds: %d.",
+		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
 	if e.examples != nil && e.examples.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}

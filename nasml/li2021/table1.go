@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
@@ -163,7 +162,7 @@ func (r *Table1Result) caption() string {
 	p := r.Params
 	counted := fmt.Sprintf("Parameters of the network with $C$ = %d, $L$ = %d and %d classes, without the auxiliary head.",
 		p.CountedChannels, p.CountedCells, p.CountedClasses)
-	return counted + " " + r.evaluation.caption(strings.ToUpper(string(p.Data))) +
+	return counted + " " + r.evaluation.caption(r.evaluation.imagesOf(p.Data)) +
 		" Mean ± standard deviation over seeds. The paper's numbers are those of its Tables 1 and 4."
 }
 

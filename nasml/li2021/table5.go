@@ -174,7 +174,8 @@ func (r *Table5Result) caption() string {
 	if r.records == nil {
 		return text + " Errors need the photographs of ILSVRC-2012, which are not there."
 	}
-	return text + " " + r.evaluation.caption("photographs a class, "+fmt.Sprint(r.evaluation.examples.classes)+" classes")
+	of := r.evaluation.examples
+	return text + " " + r.evaluation.caption(fmt.Sprintf("%d photographs of %d classes", of.train, of.classes))
 }
 
 // mobileMultiplyAdds bounds the mobile setting (Liu+ 2019, Section 3.3).
