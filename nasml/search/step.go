@@ -85,7 +85,7 @@ type Parts[T any] struct {
 	Stats             []T // running statistics
 	Theta             []T // α or θ, one a block
 	Slots             []T // of the architecture's update, those of a block together
-	Stale             []T // the last gradients of the architecture, for bilevel.ClipWeightsAndArchitecture only
+	Stale             []T // gradients of the architecture, as bilevel.State has them
 }
 
 // Cut takes a state apart.
@@ -100,7 +100,7 @@ func Cut[T any](p *Step, all []T) Parts[T] {
 		Weights: take(weights), Velocity: take(weights), Stats: take(len(p.net.Stats())),
 		Theta: take(blocks), Slots: take(p.slots()),
 	}
-	if p.clipsBoth() {
+	if p.keepsGradient() {
 		s.Stale = take(blocks)
 	}
 	return s
@@ -124,7 +124,7 @@ func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor 
 	for i, r := range p.rules {
 		s.Slots = append(s.Slots, zeros(slices.Repeat(theta[i:i+1], r.update.Slots))...)
 	}
-	if p.clipsBoth() {
+	if p.keepsGradient() {
 		s.Stale = zeros(theta)
 	}
 	return s.list()
@@ -141,8 +141,9 @@ func (p *Step) slots() (n int) {
 	return n
 }
 
-func (p *Step) clipsBoth() bool {
-	return p.Bilevel.ClipCovers == bilevel.ClipWeightsAndArchitecture && p.method.Architecture != NoPass
+// keepsGradient says whether a step hands a gradient of the architecture on.
+func (p *Step) keepsGradient() bool {
+	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
 }
 
 // Outcome is what a step reports besides the new state. Without an architecture
@@ -174,8 +175,9 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	if p.method.Architecture != NoPass {
 		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
 	}
-	if p.method.Architecture == PerExample {
-		search.Hypergradient = perExample(f.ValidImages.Shape().Dim(0))
+	search.Hypergradient = p.hypergradient(f)
+	if p.Running != "" {
+		p.chain(&search)
 	}
 	after, report := search.Step(bilevel.State{
 		W: parts.Weights, Velocity: parts.Velocity, Aux: append(slices.Clone(parts.Stats), zero, zero),
@@ -191,6 +193,46 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	o.GradW, o.GradTheta = report.GradW, report.GradTheta
 	seen.complete(&o)
 	return parts.list(), o
+}
+
+// hypergradient is the one that the settings name where it is nil.
+func (p *Step) hypergradient(f Feed[*Node]) bilevel.Hypergradient {
+	if p.method.Architecture == PerExample {
+		return perExample(f.ValidImages.Shape().Dim(0))
+	}
+	return nil
+}
+
+// chain makes the passes of an architecture's step change the running statistics
+// one after the other as Running says. What passes hand on besides is the outer
+// pass's.
+func (p *Step) chain(search *bilevel.Search) {
+	problem, hypergradient, stats := search.Problem, search.Hypergradient, len(p.net.Stats())
+	if hypergradient == nil {
+		hypergradient = bilevel.Hypergradients[p.Bilevel.Hypergradient]
+	}
+	var before []*Node // what the passes under way start from
+	search.Problem = func(aux []*Node) bilevel.Problem {
+		before = aux
+		return problem(aux)
+	}
+	search.Hypergradient = func(
+		own bilevel.Problem, o bilevel.Options, w, theta, velocity []*Node,
+	) (*Node, []*Node, []*Node) {
+		if p.Running == OuterTwice {
+			loss, grad, aux := hypergradient(own, o, w, theta, velocity)
+			_, again := problem(aux).Outer(w, theta)
+			return loss, grad, each(again, StopGradient)
+		}
+		running := before
+		inner := func(w, theta []*Node) (*Node, []*Node) {
+			loss, aux := problem(running).Inner(w, theta)
+			running = aux
+			return loss, aux
+		}
+		loss, grad, aux := hypergradient(bilevel.Problem{Inner: inner, Outer: own.Outer}, o, w, theta, velocity)
+		return loss, grad, append(each(running[:stats], StopGradient), aux[stats:]...)
+	}
 }
 
 // view is a forward pass as it stands in the graph.
