@@ -98,8 +98,8 @@ func (p TrainParams) check(c *study.Checks) {
 // reduced says whether trainings are not the paper's.
 func (p TrainParams) reduced(set string) bool {
 	s, err := p.settings(set)
-	return err != nil || p.Examples > 0 || p.TestExamples > 0 ||
-		len(training.Differences(s, training.AsPaper[set])) > 0 && len(training.Differences(s, training.AsCode[set])) > 0
+	as := func(preset map[string]training.Settings) bool { return len(training.Differences(s, preset[set])) == 0 }
+	return err != nil || p.Examples > 0 || p.TestExamples > 0 || !as(training.AsPaper) && !as(training.AsCode)
 }
 
 // named is a genotype with what it is called.
@@ -110,7 +110,7 @@ type named struct {
 
 // parseGenotypes reads names of supernet.Published and genotypes as the authors'
 // programs print them, which are called own 1, own 2, ….
-func parseGenotypes(field string, texts []string) ([]named, error) {
+func parseGenotypes(texts []string) ([]named, error) {
 	var all []named
 	own := 0
 	for _, text := range texts {
@@ -119,7 +119,7 @@ func parseGenotypes(field string, texts []string) ([]named, error) {
 			err = g.Check()
 		}
 		if err != nil {
-			return nil, catalog.Usagef("%s: %v", field, err)
+			return nil, catalog.Usagef("Genotypes: %v", err)
 		}
 		name := text
 		if _, published := supernet.Published[text]; !published {
@@ -179,8 +179,8 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil, catalog.Usagef("Folder: %s is not there: want a folder with ILSVRC-2012's photographs in train and "+
-			"val, each with a folder a class", dir)
+		return nil, catalog.Usagef("Folder: %s is not there: want a folder with ILSVRC-2012's photographs in train "+
+			"and val, each with a folder a class", dir)
 	}
 	var parts [2]*data.PhotoFolder
 	for i, part := range []struct {

@@ -68,7 +68,7 @@ func Figure3(ctx context.Context, p Figure3Params) (*Figure3Result, error) {
 	if err := c.Err("Figure 3"); err != nil {
 		return nil, err
 	}
-	genotypes, err := parseGenotypes("Genotypes", p.Genotypes)
+	genotypes, err := parseGenotypes(p.Genotypes)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,10 @@ type cellRow struct {
 
 	// Test errors in percent, 0 where none is printed: on CIFAR-10 the best and
 	// the average with its deviation, on ImageNet top-1 and top-5.
-	best          float64
-	average       number
-	top1, top5    float64
-	direct, extra bool // of ImageNet: searched there; not in the paper's table
+	best       float64
+	average    number
+	top1, top5 float64
+	extra      bool // it is not in the paper's table
 }
 
 // publishedCIFAR are the lines of Table 4, whose errors are Table 1's.

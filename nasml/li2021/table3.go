@@ -141,7 +141,7 @@ func (p Table3Params) check() ([]named, error) {
 	if err := c.Err("Table 3"); err != nil {
 		return nil, err
 	}
-	genotypes, err := parseGenotypes("Genotypes", p.Genotypes)
+	genotypes, err := parseGenotypes(p.Genotypes)
 	for i := range p.Random {
 		rng := trial.RNG(uint64(i), "a genotype of the DARTS space")
 		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), randomGenotype(supernet.DARTS, rng)})
@@ -190,7 +190,9 @@ func (r *Table3Result) choose() {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.candidates[a].short, r.candidates[b].short) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(r.candidates[a].short, r.candidates[b].short)
+	})
 	for _, i := range order[:r.Params.Kept] {
 		r.candidates[i].kept = true
 		if r.best < 0 || r.candidates[i].final < r.candidates[r.best].final {
@@ -249,7 +251,7 @@ func (r *Table3Result) table() *plots.Table {
 	last := plots.Block{Rows: [][]plots.Entry{{{Text: "the best, from other seeds"}, {}, mean}}}
 	for i, set := range publishedSets {
 		last.Rows = append(last.Rows, []plots.Entry{
-			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, {Text: plusMinus(set.mean, set.std), Grey: true},
+			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, printedError(set),
 		})
 	}
 	t.Blocks = append(t.Blocks, last)
@@ -267,8 +269,8 @@ func candidateTitle(name string) string {
 func (r *Table3Result) caption() string {
 	text := r.evaluation.caption(r.evaluation.imagesOf(r.Params.Data))
 	if r.best >= 0 {
-		text += fmt.Sprintf(" One seed a candidate; bold: the %d best after %d epochs, and of these the best at the end. "+
-			"Random candidates are drawn from the space.", r.Params.Kept, r.Params.Short)
+		text += fmt.Sprintf(" Bold: the %d best after %d epochs, and of these the best at the end. Random candidates "+
+			"are drawn from the space.", r.Params.Kept, r.Params.Short)
 	}
 	return text
 }
@@ -285,7 +287,7 @@ const (
 func (r *Table3Result) Check() []runs.Claim {
 	claims := []runs.Claim{r.checkRanks("spearman"), r.checkRanks("kendall"), r.checkKept(), checkSaved()}
 	for i, set := range publishedSets {
-		c := verdict.Claim(fmt.Sprintf("average test error on CIFAR-10 from other seeds, set %d, %%", i+1), table3Source)
+		c := verdict.Claim(fmt.Sprintf("average test error on CIFAR-10 of the best, set %d, %%", i+1), table3Source)
 		c.Paper, c.Tolerance = runs.Number(set.mean), runs.Number(set.std)
 		claims = append(claims, r.checkSet(c, set))
 	}
@@ -375,6 +377,6 @@ func checkEvaluationSettings() runs.Claim {
 			differ++
 		}
 	}
-	c.Note = "the authors' code has other ones, " + strings.Join(training.Differences(s, training.AsCode["cifar-10"]), "; ")
+	c.Note = "paper and authors' code: " + strings.Join(training.Differences(s, training.AsCode["cifar-10"]), "; ")
 	return verdict.None(c, differ, len(printed))
 }

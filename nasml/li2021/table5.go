@@ -57,7 +57,7 @@ func init() {
 		Notebook: "notebooks/li2021/table5_imagenet.ipynb",
 		Cost: catalog.Cost{
 			Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
-			Paper: "parameters a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
+			Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
 		},
 	}, Table5Quick, Table5Paper, Table5)
 }
@@ -119,7 +119,7 @@ func (p Table5Params) check() ([]named, error) {
 	if err := c.Err("Table 5"); err != nil {
 		return nil, err
 	}
-	return parseGenotypes("Genotypes", p.Genotypes)
+	return parseGenotypes(p.Genotypes)
 }
 
 // Records are the keys of the trainings.
@@ -224,8 +224,7 @@ func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
 	c.Holds = runs.Judge(count < mobileMultiplyAdds*1e6)
 	c.Note = "multiplications of an example in convolutions and the classifier, without the auxiliary head"
 	if row.genotype == "GAEA_PC_DARTS_image" {
-		c.Note += "; this is the cell that the first author gave away with a later port, whose 5.6 M parameters are the " +
-			"paper's"
+		c.Note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
 	}
 	return c
 }

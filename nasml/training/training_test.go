@@ -48,7 +48,8 @@ func pictures(t *testing.T, n, side int) *images.Images {
 // small is a genotype of two nodes, of operations that are quick in pure Go.
 var small = supernet.Genotype{
 	Normal: supernet.Cell{Genes: []supernet.Gene{
-		{Op: "skip_connect", From: 0}, {Op: "sep_conv_3x3", From: 1}, {Op: "avg_pool_3x3", From: 0}, {Op: "none", From: 2},
+		{Op: "skip_connect", From: 0}, {Op: "sep_conv_3x3", From: 1}, {Op: "avg_pool_3x3", From: 0},
+		{Op: "none", From: 2},
 	}, Concat: []int{2, 3}},
 	Reduce: supernet.Cell{Genes: []supernet.Gene{
 		{Op: "max_pool_3x3", From: 0}, {Op: "skip_connect", From: 1}, {Op: "dil_conv_3x3", From: 1},
@@ -348,12 +349,12 @@ func TestSettingsAreJSON(t *testing.T) {
 
 func TestSettingsThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(s *Settings){
-		`Schedule is "steps", want one of [cosine exponential linear]`: func(s *Settings) { s.Schedule = "steps" },
-		"Epochs is 5, want more than 5":                                func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
-		"Decay is 0":                                                   func(s *Settings) { s.Schedule = "exponential" },
-		"DropPath is 1 and":                                            func(s *Settings) { s.DropPath = 1 },
-		"Batch 1, want at least 2":                                     func(s *Settings) { s.Batch = 1 },
-		"Jitter":                                                       func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
+		`Schedule is "steps", want one of [`:  func(s *Settings) { s.Schedule = "steps" },
+		"more than 5 for the linear schedule": func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
+		"Decay is 0":                          func(s *Settings) { s.Schedule = "exponential" },
+		"DropPath is 1 and":                   func(s *Settings) { s.DropPath = 1 },
+		"Batch 1, want at least 2":            func(s *Settings) { s.Batch = 1 },
+		"Jitter":                              func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
 	} {
 		s := tiny()
 		change(&s)
