@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -142,12 +143,22 @@ type examples struct {
 	open        func(ctx context.Context, s training.Settings) (train, test training.Examples, err error)
 }
 
-// inMemory are the images of a set.
+// inMemory are the images of a set; nil where they are not there and nothing is to
+// be computed.
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
 	known := append(data.Names(), data.Synthetic)
 	if !slices.Contains(known, name) {
 		return nil, catalog.Usagef("Data is %q, want one of %v", name, known)
 	}
+	x, err := p.opened(ctx, name)
+	if p.StoredOnly && (errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)) {
+		return nil, nil
+	}
+	return x, err
+}
+
+// opened are the images of a set, of which only the facts need be there.
+func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, error) {
 	train, err := data.View{Name: name, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -221,6 +232,9 @@ type evaluation struct {
 // run reads or runs the trainings of all genotypes: rows of one a seed, nil where
 // one was not run.
 func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
+	if e.examples == nil {
+		return rowsOf(make([]*runs.Record, len(e.genotypes)*e.Seeds), e.Seeds), nil
+	}
 	var cases []study.Case
 	for _, g := range e.genotypes {
 		of, err := e.cases(g)
@@ -397,10 +411,13 @@ func (e evaluation) imagesOf(set data.Name) string {
 
 // caption says at which scale trainings were run, on which images.
 func (e evaluation) caption(images string) string {
+	if e.examples == nil {
+		return "Nothing was trained: the images are not there."
+	}
 	s := e.settings
 	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, seeds: %d.",
 		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
-	if e.examples != nil && e.examples.synthetic {
+	if e.examples.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
 	switch e.Preset {
