@@ -17,7 +17,6 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/trial"
 )
 
 // cheap is a genotype that compiles in seconds.
@@ -154,40 +153,6 @@ func TestDrawnCell(t *testing.T) {
 	_, err = r.Figure().Render("svg")
 	require.NoError(t, err)
 	require.Equal(t, runs.Fails, r.Check()[4].Holds, "its nodes are not DARTS'")
-}
-
-// Random genotypes lie in the space, and every pair of edges and operation is
-// equally likely: χ² over the pairs into the last node and over operations.
-func TestRandomGenotypes(t *testing.T) {
-	rng := trial.RNG(1, "genotypes")
-	pairs, ops := map[[2]int]float64{}, map[string]float64{}
-	const n = 2000
-	for range n {
-		g := randomGenotype(supernet.DARTS, rng)
-		require.NoError(t, supernet.DARTS.CheckGenotype(g))
-		pairs[[2]int{g.Normal.Genes[6].From, g.Normal.Genes[7].From}]++
-		ops[g.Reduce.Genes[3].Op]++
-	}
-	require.Len(t, pairs, 10)
-	require.Len(t, ops, 7)
-	chi := func(counts []float64) (sum float64) {
-		want := float64(n) / float64(len(counts))
-		for _, c := range counts {
-			sum += (c - want) * (c - want) / want
-		}
-		return sum
-	}
-	var a, b []float64
-	for _, c := range pairs {
-		a = append(a, c)
-	}
-	for _, c := range ops {
-		b = append(b, c)
-	}
-	require.Less(t, chi(a), 27.9, "χ² of 9 degrees of freedom, 0.1 %")
-	require.Less(t, chi(b), 22.5, "of 6")
-	restricted := randomGenotype(supernet.CellSpaces["darts-s1"], rng)
-	require.NoError(t, supernet.CellSpaces["darts-s1"].CheckGenotype(restricted))
 }
 
 // The protocol: of five candidates the three that are best after two epochs go on,

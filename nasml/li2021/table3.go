@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -144,35 +143,10 @@ func (p Table3Params) check() ([]named, error) {
 	genotypes, err := parseGenotypes(p.Genotypes)
 	for i := range p.Random {
 		rng := trial.RNG(uint64(i), "a genotype of the DARTS space")
-		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), randomGenotype(supernet.DARTS, rng)})
+		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), supernet.DARTS.Random(rng)})
 	}
 	return genotypes, err
 }
-
-// randomGenotype draws two edges into each node, any pair equally likely, and an
-// operation for each, so that all of space's architectures are equally likely
-// where its edges have the same operations.
-func randomGenotype(space supernet.CellSpace, rng *rand.Rand) supernet.Genotype {
-	var cells []supernet.Cell
-	for _, t := range supernet.CellTypes {
-		var cell supernet.Cell
-		at := 0
-		for node := 2; node < 2+space.Nodes; node++ {
-			pair := rng.Perm(node)[:2]
-			slices.Sort(pair)
-			for _, from := range pair {
-				ops := slices.DeleteFunc(slices.Clone(space.Candidates(t, at+from)), isNone)
-				cell.Genes = append(cell.Genes, supernet.Gene{Op: ops[rng.IntN(len(ops))], From: from})
-			}
-			at += node
-			cell.Concat = append(cell.Concat, node)
-		}
-		cells = append(cells, cell)
-	}
-	return supernet.Genotype{Normal: cells[0], Reduce: cells[1]}
-}
-
-func isNone(op string) bool { return op == "none" }
 
 // choose reads the candidates' errors, and takes of those that are kept after the
 // short part the one that is best at the end, and of equals the one that was ahead.
