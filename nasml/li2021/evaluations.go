@@ -133,6 +133,35 @@ func parseGenotypes(texts []string) ([]named, error) {
 	return all, nil
 }
 
+// foundBy are the genotypes that searches have found, of rows such as
+// "gaea-pc-darts@darts", of those that the run store has. Nothing is searched.
+func foundBy(ctx context.Context, p SearchParams, rows []string) (genotypes []named, err error) {
+	p.StoredOnly = true
+	all, err := p.run(ctx, "", rows)
+	for _, f := range all {
+		space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range f.ran() {
+			var code []int
+			for _, x := range r.Series["final"] {
+				code = append(code, int(x))
+			}
+			arch, err := space.Arch(code)
+			if err != nil {
+				return nil, fmt.Errorf("search %s: %w", r.Key, err)
+			}
+			g, err := supernet.ParseGenotype(arch.Text)
+			if err != nil {
+				return nil, catalog.Usagef("Searches: %s finds no cells with two inputs: %v", f.row, err)
+			}
+			genotypes = append(genotypes, named{fmt.Sprintf("%s, ours, seed %d", f.row.title(), r.Trial.Seed), g})
+		}
+	}
+	return genotypes, err
+}
+
 // examples are what trainings learn from and are tested on, of which only the
 // facts need be there.
 type examples struct {

@@ -28,6 +28,11 @@ type Table3Params struct {
 	Genotypes []string
 	Random    int
 
+	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
+	// Search says: what they found are candidates, too, where the run store has it.
+	Searches []string
+	Search   SearchParams
+
 	Short int // epochs after which candidates are first compared
 	Kept  int // candidates that then go on
 
@@ -39,7 +44,8 @@ type Table3Params struct {
 // reduced scale. The project ships these trainings.
 var Table3Quick = func() Table3Params {
 	p := Table3Params{
-		Genotypes: Table1Quick.Genotypes, Random: 5, Short: 2, Kept: 3, TrainParams: quickTraining, Data: data.CIFAR10,
+		Genotypes: Table1Quick.Genotypes, Random: 5, Search: quickSearch, Short: 2, Kept: 3,
+		TrainParams: quickTraining, Data: data.CIFAR10,
 	}
 	return p
 }()
@@ -94,6 +100,11 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ours, err := foundBy(ctx, p.Search, p.Searches)
+	if err != nil {
+		return nil, err
+	}
+	genotypes = append(genotypes, ours...)
 	settings, err := p.settings("cifar-10")
 	if err != nil {
 		return nil, err
@@ -132,7 +143,7 @@ func (p Table3Params) check() ([]named, error) {
 	study.Distinct(&c, "Genotypes", p.Genotypes, 0)
 	c.AtLeast("Random", p.Random, 0)
 	c.AtLeast("Short", p.Short, 1)
-	candidates := p.Random + len(p.Genotypes)
+	candidates := p.Random + len(p.Genotypes) // without those of Searches, which may not be there
 	c.Expect(candidates >= 2, "Genotypes and Random are %d candidates, want at least 2", candidates)
 	c.Expect(1 <= p.Kept && p.Kept < candidates, "Kept is %d, want 1 to %d, fewer than the candidates", p.Kept,
 		candidates-1)
