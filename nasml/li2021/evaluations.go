@@ -136,6 +136,9 @@ func parseGenotypes(texts []string) ([]named, error) {
 // foundBy are the genotypes that searches have found, of rows such as
 // "gaea-pc-darts@darts", of those that the run store has. Nothing is searched.
 func foundBy(ctx context.Context, p SearchParams, rows []string) (genotypes []named, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
 	p.StoredOnly = true
 	all, err := p.run(ctx, "", rows)
 	for _, f := range all {

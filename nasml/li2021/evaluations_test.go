@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"context"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -16,7 +17,9 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // cheap is a genotype that compiles in seconds.
@@ -217,4 +220,55 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	for _, c := range small.Check()[:6] {
 		require.Equal(t, runs.NotKnown, c.Holds)
 	}
+}
+
+// Cells of searches of ours are drawn where the run store has them, and nothing is
+// searched.
+func TestCellsOfOurSearches(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+	p := Figure3Params{Genotypes: []string{"PDARTS"}, Searches: []string{"gaea-pc-darts@darts"}, Search: quickSearch}
+	p.Search.Examples, p.Search.Seeds = 1000, 2 // of which the facts are known
+	none, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, none.Genotypes, 1)
+
+	want := supernet.Published["PC_DARTS_cifar"].Genotype
+	f, err := p.Search.find(row(p.Searches[0]))
+	require.NoError(t, err)
+	images, err := data.View{Name: data.CIFAR10, Split: data.Train, First: 1000}.Open(ctx)
+	require.NoError(t, err)
+	cases, err := p.Search.cases(f, images.Facts)
+	require.NoError(t, err)
+	for i := range cases {
+		cases[i].Run = func(context.Context, study.Step) (trial.Result, error) {
+			return trial.Result{
+				Values: map[string]float64{"epochs": 1}, Series: map[string][]float64{"final": codeOf(want)},
+			}, nil
+		}
+	}
+	_, err = study.Study{ID: searchFigure, Code: searchKind}.Run(ctx, cases[1:])
+	require.NoError(t, err)
+	r, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, r.Genotypes, 2)
+	require.Equal(t, want.String(), r.Genotypes[1].String())
+	require.Contains(t, r.title(1), "ours, seed 1")
+	require.NoError(t, r.Figure().Validate())
+
+	p.Search.Preset = "slow"
+	_, err = Figure3(ctx, p)
+	require.ErrorContains(t, err, "Preset is \"slow\"")
+}
+
+// codeOf is a genotype of the DARTS space as a search's record has it: operation
+// and state of every gene.
+func codeOf(g supernet.Genotype) (code []float64) {
+	for _, t := range supernet.CellTypes {
+		for _, gene := range g.Cell(t).Genes {
+			code = append(code, float64(slices.Index(supernet.DARTS.Ops, gene.Op)), float64(gene.From))
+		}
+	}
+	return code
 }
