@@ -119,7 +119,7 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 	ctx := runs.WithProgress(t.Context(), runs.Silent)
 	for want, change := range map[string]func(p *Table3Params){
-		"Kept is 10, want 1 to 9":                func(p *Table3Params) { p.Kept = 10 },
+		"Kept is 10, want 1 to 7":                func(p *Table3Params) { p.Kept = 10 },
 		"Short is 6, want less than Epochs, 6":   func(p *Table3Params) { p.Short = 6 },
 		"are 1 candidates, want at least 2":      func(p *Table3Params) { p.Genotypes, p.Random = nil, 1 },
 		"Preset is \"slow\"":                     func(p *Table3Params) { p.Preset = "slow" },
