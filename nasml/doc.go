@@ -15,7 +15,8 @@
 // up:
 //
 //	images      labelled images in memory and photographs, and the augmented batches that they become
-//	data        MNIST, CIFAR, ImageNet16-120, folders of photographs, IMDb, the tables of NAS-Bench-101 and 201, synthetic generators
+//	data        MNIST, CIFAR, ImageNet16-120, folders of photographs, IMDb, the tables of NAS-Bench-101 and 201,
+//	            synthetic generators
 //	trial       what the arithmetic of a trial knows of the house: random streams, results
 //	code        which version of the code computes a trial
 //	study       cases, trials, records: one pool, one progress, checks of parameters
