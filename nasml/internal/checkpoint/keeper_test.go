@@ -25,11 +25,13 @@ func TestKeeperResumes(t *testing.T) {
 		resets int
 		err    error
 	}{
-		"nothing is kept":     {keeper: Keeper{}},
-		"nothing was saved":   {keeper: from("", fs.ErrNotExist)},
-		"cannot be opened":    {keeper: from("", broken), err: broken},
-		"a state":             {keeper: from("state", nil), got: "state"},
-		"of something else":   {keeper: from("other", nil), got: "other", read: fmt.Errorf("no: %w", ErrOther), resets: 1},
+		"nothing is kept":   {keeper: Keeper{}},
+		"nothing was saved": {keeper: from("", fs.ErrNotExist)},
+		"cannot be opened":  {keeper: from("", broken), err: broken},
+		"a state":           {keeper: from("state", nil), got: "state"},
+		"of something else": {
+			keeper: from("other", nil), got: "other", read: fmt.Errorf("no: %w", ErrOther), resets: 1,
+		},
 		"that cannot be read": {keeper: from("state", nil), got: "state", read: broken, err: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
