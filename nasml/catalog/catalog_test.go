@@ -110,7 +110,8 @@ func TestAnEntryMayHaveMoreScales(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, rate, r.(*result).p.Rate)
 	}
-	require.ErrorContains(t, e.Check("huge", nil), `unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
+	require.ErrorContains(t, e.Check("huge", nil),
+		`unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
 }
 
 func TestRunCarriesScaleAndErrors(t *testing.T) {
