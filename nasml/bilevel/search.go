@@ -64,7 +64,7 @@ func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 type Seen struct {
 	Train, Validation *Node
 	GradW             []*Node // of Train by the weights, before clipping and L2
-	GradTheta         []*Node // the hypergradient, as Update was given it
+	GradTheta         []*Node // the hypergradient with what is stale, clipped: as Update was given it
 }
 
 // weights is one step of SGD on the training loss.
@@ -97,6 +97,9 @@ func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	}
 	w, theta := detach(state.W), detach(state.Theta)
 	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	if s.Settings.ArchClip > 0 {
+		grad = ClipGlobalNorm(grad, s.Settings.ArchClip)
+	}
 	seen.Validation, seen.GradTheta = loss, grad
 	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
 	state.Aux = aux

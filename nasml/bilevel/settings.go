@@ -48,6 +48,7 @@ type Settings struct {
 	Warmup        int     `json:"warmup"`              // epochs at the start that leave the architecture as it is
 	Clip          float64 `json:"clip"`                // largest global norm of a gradient of the weights; 0: any
 	ClipCovers    string  `json:"clip_covers,omitempty"`
+	ArchClip      float64 `json:"arch_clip,omitempty"` // largest global norm of the architecture's gradient; 0: any
 	Hypergradient string  `json:"hypergradient"` // a name of [Hypergradients]
 
 	// See [Options].
@@ -135,6 +136,7 @@ func (s Settings) Check() error {
 	}
 	atLeast0("Warmup", float64(s.Warmup))
 	atLeast0("Clip", s.Clip)
+	atLeast0("ArchClip", s.ArchClip)
 	atLeast0("Damping", s.Damping)
 	atLeast0("StepSize", s.StepSize)
 	atLeast0("Epsilon", s.Epsilon)
