@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,14 +142,19 @@ func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 	p.Rows, p.Direct = nil, nil
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
-	judged := 0
+	// What holds and what does not, to the standard error of the difference: without the
+	// noise of one trial REA is too good, and its reading with that noise is not.
+	verdicts := map[runs.Verdict][]string{}
 	for _, c := range r.Check() {
 		if c.Ours.Valid() {
-			judged++
-			require.Equal(t, runs.Holds, c.Holds, "%s: %v against %v ± %v", c.Name, c.Ours, c.Paper, c.Tolerance)
+			verdicts[c.Holds] = append(verdicts[c.Holds], c.Name)
 		}
 	}
-	require.Equal(t, 12, judged)
+	require.Equal(t, []string{
+		"CIFAR-10: REA, test accuracy in percent", "CIFAR-100: REA, test accuracy in percent",
+	}, verdicts[runs.Fails])
+	require.Equal(t, []string{"CIFAR-10: REA > REINFORCE > RS > BOHB, percentage points"}, verdicts[runs.NotKnown])
+	require.Len(t, verdicts[runs.Holds], 10+2+len(p.Tabular))
 	require.NoError(t, r.Figure().Validate())
 	require.NotEmpty(t, r.Differences())
 }
@@ -186,8 +192,8 @@ func TestAMissingTableIsSaidAndNoError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
 	require.Contains(t, table.Figure().Caption, "table of NAS-Bench-201 is not there")
-	for i, c := range table.Check() {
-		require.Equal(t, i < 12, c.Ours.Valid(), c.Name)
+	for _, c := range table.Check() {
+		require.Equal(t, !strings.Contains(c.Name, " above "), c.Ours.Valid(), c.Name)
 		if !c.Ours.Valid() {
 			require.Contains(t, c.Note, "not run: the table of NAS-Bench-201 is not there", c.Name)
 		}
