@@ -130,7 +130,7 @@ func (r *Figure1Result) Check() []runs.Claim {
 // checkStart compares the first entropy with ln |O|, on the seed furthest from it.
 func (r *Figure1Result) checkStart(f found) runs.Claim {
 	want := math.Log(float64(len(f.space.Ops)))
-	c := verdict.Claim(fmt.Sprintf("%s: entropy starts at ln %d", f.row.title(), len(f.space.Ops)), figure1Source)
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy starts at ln %d", f.row.title(), len(f.space.Ops)), figure1Source)
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)
 	if len(starts) == 0 {
@@ -146,7 +146,7 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c := verdict.Claim(
-		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.title(), base.row.title()), figure1Source)
+		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.title(), base.row.title()), figure1Source)
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
 	var worst *runs.Claim
@@ -171,7 +171,7 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 
 // checkDrop compares the loss of accuracy by discretisation at the last epoch.
 func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s loses less accuracy by discretisation than %s, percentage points",
+	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
 		gaea.row.title(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
 	c.Paper = 41.84 - 56.90
 	c.Note = "ours is the difference of the drops at the last epoch, another space and scale than the paper's; " +

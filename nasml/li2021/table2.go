@@ -70,6 +70,7 @@ func init() {
 			Quick: "top block, at the paper's scale: a second; searches: " + searchCost.Quick,
 			Paper: searchCost.Paper,
 		},
+		Settings: table2Settings,
 	}, Table2Quick, Table2Paper, Table2)
 }
 
@@ -329,22 +330,26 @@ func (r *Table2Result) Check() []runs.Claim {
 			claims = append(claims, r.checkNumber(l, i, set.title))
 		}
 	}
-	for _, pair := range [][2]string{
-		{"darts/erm", "darts"}, {"gaea-darts/erm", "gaea-darts"},
-		{"gaea-darts", "darts"}, {"gaea-darts/erm", "darts/erm"},
+	for _, pair := range [][3]string{
+		{"darts/erm", "darts", "LI062"}, {"gaea-darts/erm", "gaea-darts", "LI250"},
+		{"gaea-darts", "darts", "RO019"}, {"gaea-darts/erm", "darts/erm", "RO019"},
 	} {
 		for i, set := range lookupSets {
-			claims = append(claims, r.checkPair(pair[0], pair[1], i, set.title))
+			c := r.checkPair(pair[0], pair[1], i, set.title)
+			c.Rows = pair[2:]
+			claims = append(claims, c)
 		}
 	}
+	claims = append(append(claims, r.checkOptimal()...), r.checkOrder()...)
 	if r.Params.Preset != "quick" {
-		for _, l := range r.middle {
+		for _, l := range append(slices.Clone(r.middle), directly(r.bottom)...) {
 			for i, set := range lookupSets {
 				if l.printed {
 					claims = append(claims, r.checkNumber(l, i, set.title))
 				}
 			}
 		}
+		claims = append(claims, r.checkTimes()...)
 	}
 	return claims
 }
@@ -353,6 +358,7 @@ func (r *Table2Result) Check() []runs.Claim {
 // the paper's mean.
 func (r *Table2Result) checkNumber(l line, i int, title string) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("%s: %s, test accuracy in percent", title, l.title), table2Source)
+	c.Rows = []string{l.paper.row(i)}
 	paper := l.paper.accuracy[i]
 	c.Paper, c.Tolerance = runs.Number(paper.mean), runs.Number(paper.std)
 	if len(l.accuracy[i]) == 0 {
