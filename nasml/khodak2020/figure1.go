@@ -72,7 +72,7 @@ func init() {
 			Paper: "weeks on two cores at 100,000 features: a GPU; --scale large, all images with up to 6,250 " +
 				"features, 25 minutes on two cores; the project ships its trials",
 		},
-		Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Large}},
+		Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Large}}, Settings: figure1Settings,
 	}, Figure1Quick, Figure1Paper, Figure1, catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: Figure1Large})
 }
 
@@ -307,7 +307,7 @@ func (r *Figure1Result) Check() []runs.Claim {
 }
 
 func (r *Figure1Result) claim(task, name string) runs.Claim {
-	return verdict.Claim(taskTitles[task]+": "+name, figure1Source)
+	return ofTask(task, verdict.Claim(name, figure1Source))
 }
 
 // last is the number of the last dimension, and its records.
@@ -318,7 +318,7 @@ func (r *Figure1Result) last(task string) (dim int, records []*runs.Record) {
 
 func (r *Figure1Result) checkSignal(e *examples, series, which string) runs.Claim {
 	last, _ := r.last(e.task)
-	c := r.claim(e.task, fmt.Sprintf("figure1-correlation: strong rank correlation, at least %v, at d = %d%s",
+	c := r.claim(e.task, fmt.Sprintf("[figure1-correlation abstract-signal] strong rank correlation, at least %v, at d = %d%s",
 		strong, r.Params.Dims[last], which))
 	c.Paper = strong
 	c.Note = "the paper prints no number: the border is ours; ours is Spearman's ρ on the whole validation set, with " +
@@ -346,7 +346,7 @@ func (r *Figure1Result) guessing(e *examples, dim int, series string) string {
 
 func (r *Figure1Result) checkDims(e *examples, series, which string) runs.Claim {
 	last, _ := r.last(e.task)
-	c := r.claim(e.task, fmt.Sprintf("figure1-dims: stronger correlation at d = %d than at d = %d%s",
+	c := r.claim(e.task, fmt.Sprintf("own: stronger correlation at d = %d than at d = %d%s",
 		r.Params.Dims[last], r.Params.Dims[0], which))
 	more, fewer := pairs(r.correlations(e, last, series), r.correlations(e, 0, series))
 	c.Note = "ours is the difference of atanh ρ, Fisher's scale, paired by seed"
@@ -365,7 +365,7 @@ func (r *Figure1Result) checkDims(e *examples, series, which string) runs.Claim 
 // lower half by standalone accuracy.
 func (r *Figure1Result) checkBest(task string) runs.Claim {
 	_, records := r.last(task)
-	c := r.claim(task, "alg1-best-maps: shared weights classify better under the better half of the maps")
+	c := r.claim(task, "[alg1-best-maps] shared weights classify better under the better half of the maps")
 	c.Note = "ours is the difference of the mean accuracies with shared weights of the halves by standalone accuracy"
 	half := func(upper bool) []float64 {
 		return known(bySeed(records, func(record *runs.Record) float64 {
@@ -386,7 +386,7 @@ func (r *Figure1Result) checkBest(task string) runs.Claim {
 // checkCost compares a shared solve with the mean standalone one.
 func (r *Figure1Result) checkCost(task, value, unit string) runs.Claim {
 	_, records := r.last(task)
-	c := r.claim(task, "wallclock: a shared solve is slower than the average standalone solve, ratio of "+unit)
+	c := r.claim(task, "[wallclock] a shared solve is slower than the average standalone solve, ratio of "+unit)
 	c.Paper, c.Note = 1, "times of the machine that computed the trials"
 	ratios := bySeed(records, func(r *runs.Record) float64 {
 		return r.Values[value+"_shared"] / r.Values[value+"_alone"]

@@ -272,7 +272,7 @@ func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Cla
 // checkStart compares the first entropy with ln |O|, on the seed furthest from it.
 func (r *Figure1Result) checkStart(f found) runs.Claim {
 	want := math.Log(float64(f.blocks[0].Options))
-	c := verdict.Claim(fmt.Sprintf("%s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
 		figure1Source(f.row))
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)
@@ -289,7 +289,7 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c := verdict.Claim(
-		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
+		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
 		figure1Source(base.row))
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
@@ -315,7 +315,7 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 
 // checkDrop compares the loss of accuracy by discretisation at the last epoch.
 func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s loses less accuracy by discretisation than %s, percentage points",
+	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
 		gaea.row.named(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
 	c.Paper = 41.84 - 56.90
 	other := "another space and scale than the paper's"

@@ -81,6 +81,7 @@ func init() {
 			Quick: "top block, at the paper's scale: a second; searches: " + searchCost.Quick,
 			Paper: searchCost.Paper,
 		},
+		Settings: table2Settings,
 	}, Table2Quick, Table2Paper, Table2)
 }
 
@@ -368,16 +369,20 @@ func (r *Table2Result) Check() []runs.Claim {
 	claims := r.checkNumbers(r.tabular, tabularRuns)
 	claims = append(claims, r.checkOrder()...)
 	claims = append(claims, r.checkReadings()...)
-	for _, pair := range [][2]string{
-		{"darts/erm", "darts"}, {"gaea-darts/erm", "gaea-darts"},
-		{"gaea-darts", "darts"}, {"gaea-darts/erm", "darts/erm"},
+	for _, pair := range [][3]string{
+		{"darts/erm", "darts", "LI062"}, {"gaea-darts/erm", "gaea-darts", "LI250"},
+		{"gaea-darts", "darts", "RO019"}, {"gaea-darts/erm", "darts/erm", "RO019"},
 	} {
 		for i, set := range lookupSets {
-			claims = append(claims, r.checkPair(pair[0], pair[1], i, set.title))
+			c := r.checkPair(pair[0], pair[1], i, set.title)
+			c.Rows = pair[2:]
+			claims = append(claims, c)
 		}
 	}
+	claims = append(append(claims, r.checkOptimal()...), r.checkComparisons()...)
 	if r.Params.Preset != "quick" {
-		claims = append(claims, r.checkNumbers(r.middle, searchRuns)...)
+		searched := append(slices.Clone(r.middle), directly(r.bottom)...)
+		claims = append(append(claims, r.checkNumbers(searched, searchRuns)...), r.checkTimes()...)
 	}
 	return claims
 }

@@ -93,7 +93,7 @@ func (r *Table2Result) checkNumbers(lines []line, paperRuns int) []runs.Claim {
 // checkNumber judges one number of a line.
 func (r *Table2Result) checkNumber(l line, i int, title string, paperRuns int, confidence float64) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("%s: %s, test accuracy in percent", title, l.title), table2Source)
-	c.Paper = runs.Number(l.paper.accuracy[i].mean)
+	c.Paper, c.Rows = runs.Number(l.paper.accuracy[i].mean), []string{l.paper.row(i)}
 	if len(l.accuracy[i]) == 0 {
 		return verdict.NotRun(c, whyMissing(l.missing[i]))
 	}

@@ -276,7 +276,7 @@ func (r *Theorem1Result) caption() string {
 func (r *Theorem1Result) Check() []runs.Claim {
 	claims := r.checkAssumption()
 	for _, c := range r.find("random", false) {
-		name := fmt.Sprintf("LI016: E Δ ≤ ε after T(ε) steps, ε = %v Δ(start)", c.Target)
+		name := fmt.Sprintf("[LI016] E Δ ≤ ε after T(ε) steps, ε = %v Δ(start)", c.Target)
 		claims = append(claims, r.checkReached(c, "random", name, theorem1Source))
 	}
 	claims = append(claims, r.checkRate()...)
@@ -305,16 +305,32 @@ func (r *Theorem1Result) checkAssumption() []runs.Claim {
 		return verdict.Every(c, values, 1)
 	}
 	const visited = "at the points at which Δ was measured"
+	step := verdict.Claim("[LI017] the step size is √(4F/(γ(G_w²+G_θ²)T)), relative error", theorem1Source)
+	step.Note = "the step that the runs took, whose T is Theorem 1's"
 	return []runs.Claim{
-		largest("LI015: γ needed by the Hessian over the proved γ",
+		verdict.Every(step, r.stepErrors(), 1e-12),
+		largest("[LI015] γ needed by the Hessian over the proved γ",
 			"the largest need of 100 random points of each problem, jointly in w and θ, with γ(½‖w‖² + φ(θ)); "+
 				"γφ(θ) alone, as printed, would ask for a convex f(·, θ)",
 			func(x *runs.Record) float64 { return x.Values["weakness"] / x.Values["gamma"] }),
-		largest("LI015: E‖∇_w‖² over the proved G_w²", visited,
+		largest("[LI015] E‖∇_w‖² over the proved G_w²", visited,
 			func(x *runs.Record) float64 { return slices.Max(x.Series["gw"]) / x.Values["gw"] }),
-		largest("LI015: E‖∇_θ‖_*² over the proved G_θ²", visited,
+		largest("[LI015] E‖∇_θ‖_*² over the proved G_θ²", visited,
 			func(x *runs.Record) float64 { return slices.Max(x.Series["gt"]) / x.Values["gt"] }),
 	}
+}
+
+// stepErrors are how far the steps that were taken are from Theorem 1's.
+func (r *Theorem1Result) stepErrors() []float64 {
+	var errors []float64
+	for _, c := range r.find("random", false) {
+		for _, record := range c.records {
+			v := record.Values
+			want := math.Sqrt(4 * v["f_start"] / (v["gamma"] * (v["gw"] + v["gt"]) * v["steps"]))
+			errors = append(errors, math.Abs(v["eta"]/want-1))
+		}
+	}
+	return errors
 }
 
 // checkReached judges Δ/ε ≤ 1 on the problem with the largest mean.
@@ -345,10 +361,10 @@ func (r *Theorem1Result) checkRate() []runs.Claim {
 	}
 	const note = "slope on log–log axes over %d ε, mean over the problems"
 	claims := []runs.Claim{
-		judge("LI016: E Δ falls as T^−½: O(1/ε²) steps, all ε", fmt.Sprintf(note, all), all),
+		judge("[LI016] E Δ falls as T^−½: O(1/ε²) steps, all ε", fmt.Sprintf(note, all), all),
 	}
 	if half := max(2, (all+1)/2); half < all {
-		claims = append(claims, judge("LI016: E Δ falls as T^−½: O(1/ε²) steps, the smaller half of the ε",
+		claims = append(claims, judge("[LI016] E Δ falls as T^−½: O(1/ε²) steps, the smaller half of the ε",
 			fmt.Sprintf(note+": the start no longer helps there", half), half))
 	}
 	return claims

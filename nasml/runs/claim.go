@@ -87,11 +87,29 @@ type Claim struct {
 	Allowed string  `json:"allowed,omitempty"`
 	Holds   Verdict `json:"holds"`
 	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not
+
+	// Rows are those of the list of the papers' claims that it judges, by their
+	// ids; a claim of ours judges none. A reader does not see them in a table.
+	Rows []string `json:"rows,omitempty"`
 }
 
-// NewClaim is a claim of which nothing is known yet: its numbers are None.
+// NewClaim is a claim of which nothing is known yet: its numbers are None. The
+// name may begin with the rows of the list of the papers' claims that it judges,
+// in brackets, which are no part of it: "[RO001 RO015] α ranks the operations".
 func NewClaim(name, source string) Claim {
-	return Claim{Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None}
+	rows, name := cutRows(name)
+	return Claim{
+		Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None, Rows: rows,
+	}
+}
+
+// cutRows parts a name from the rows before it.
+func cutRows(text string) (rows []string, name string) {
+	inside, name, closed := strings.Cut(strings.TrimPrefix(text, "["), "] ")
+	if !closed || !strings.HasPrefix(text, "[") {
+		return nil, text
+	}
+	return strings.Fields(inside), name
 }
 
 // ClaimTable lists claims as aligned plain text, notes below.

@@ -97,3 +97,20 @@ func TestClaimHTML(t *testing.T) {
 	require.Contains(t, table, "DOES NOT HOLD")
 	require.Equal(t, table, ClaimHTML(someClaims))
 }
+
+func TestRowsStandBeforeTheName(t *testing.T) {
+	for text, want := range map[string]Claim{
+		"[LI024 LI025] the constant": {Name: "the constant", Rows: []string{"LI024", "LI025"}},
+		"[0, 1] is the range":        {Name: "is the range", Rows: []string{"0,", "1"}},
+		"x in [0, 1] always":         {Name: "x in [0, 1] always"},
+		"[unclosed":                  {Name: "[unclosed"},
+		"plain":                      {Name: "plain"},
+	} {
+		c := NewClaim(text, "p. 1")
+		require.Equal(t, want.Name, c.Name, text)
+		require.Equal(t, want.Rows, c.Rows, text)
+	}
+	data, err := json.Marshal(NewClaim("plain", "p. 1"))
+	require.NoError(t, err)
+	require.NotContains(t, string(data), "rows")
+}

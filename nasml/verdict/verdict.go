@@ -15,14 +15,20 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Claim begins a claim of which nothing is known yet. A name that begins with
-// "own:" is a claim of ours about what the source says.
+// Claim begins a claim of which nothing is known yet; its name may begin with the
+// rows of the papers' claims that it judges, see [runs.NewClaim]. A name that begins
+// with one of ownMarks is a claim of ours about what the source says.
 func Claim(name, source string) runs.Claim {
-	if strings.HasPrefix(name, "own:") {
+	mark, _, _ := strings.Cut(name, ":")
+	if slices.Contains(ownMarks, mark) && !strings.HasPrefix(source, "ours") {
 		source = "ours, on " + source
 	}
 	return runs.NewClaim(name, source)
 }
+
+// ownMarks are the beginnings of names, before a colon, of what no paper says: what
+// follows from a paper's words, or what should come out the other way.
+var ownMarks = []string{"own", "own check", "own finding", "ours", "control", "violation", "practice"}
 
 // NotRun says why a claim has no numbers.
 func NotRun(c runs.Claim, why string) runs.Claim {

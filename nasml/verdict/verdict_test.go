@@ -25,6 +25,7 @@ func claim() runs.Claim { return Claim("name", "source") }
 func TestOwnClaimsSaySo(t *testing.T) {
 	require.Equal(t, "ours, on Theorem 1", Claim("own: more", "Theorem 1").Source)
 	require.Equal(t, "Theorem 1", Claim("more", "Theorem 1").Source)
+	require.Equal(t, "ours, not in the paper", Claim("control: more", "ours, not in the paper").Source)
 }
 
 func TestWithinHasThreeVerdicts(t *testing.T) {
