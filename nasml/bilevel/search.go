@@ -33,8 +33,10 @@ type State struct {
 	Slots       []*Node // of Update
 	Aux         []*Node // of the losses, such as running statistics
 
-	// Stale is the last architecture gradient, at first 0, shaped like Theta. It
-	// is there for [ClipWeightsAndArchitecture] only, else nil.
+	// Stale, at first 0 and shaped like Theta, is the last architecture gradient
+	// with [ClipWeightsAndArchitecture], and with Settings.Uncleared the sum of
+	// ∇_θ of the training losses since the architecture's last move. Without
+	// either it is nil.
 	Stale []*Node
 }
 
@@ -80,6 +82,9 @@ func (s Search) weights(state State, eta *Node, seen *Seen) State {
 	default:
 		grad = ClipGlobalNorm(grad, s.Settings.Clip)
 	}
+	if s.Settings.Uncleared {
+		state.Stale = each2("uncleared gradient", state.Stale, gradTheta, Add)
+	}
 	state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
 	state.Aux = aux
 	return state
@@ -97,6 +102,10 @@ func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	}
 	w, theta := detach(state.W), detach(state.Theta)
 	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	if s.Settings.Uncleared {
+		grad = each2("uncleared gradient", state.Stale, grad, Add)
+		state.Stale = each(state.Stale, ZerosLike)
+	}
 	seen.Validation, seen.GradTheta = loss, grad
 	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
 	state.Aux = aux

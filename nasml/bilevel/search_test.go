@@ -203,3 +203,56 @@ func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 		ClipCovers: ClipWeightsAndArchitecture}, 0)
 	require.ErrorContains(t, err, "stale gradient: lists of 0 and 1 tensors")
 }
+
+// With Uncleared, θ moves by the gradient of its own batch and the sum of the
+// training gradients since its last move: one of them, all of the warm-up before
+// the first, and with the weights first that of the same step.
+func TestStepAddsUpWhatIsNotCleared(t *testing.T) {
+	const eta, rate, warm, total = 0.1, 0.05, 3, 6
+	for _, order := range []string{ArchitectureFirst, WeightsFirst} {
+		s := Search{
+			Settings: Settings{Order: order, Hypergradient: "first-order", Uncleared: true}, Problem: bowl,
+			Update: func(theta, grad, slots []*Node) ([]*Node, []*Node) {
+				return []*Node{Sub(theta[0], MulScalar(grad[0], rate))}, slots
+			},
+		}
+		got := run(t, func(in []*Node) []*Node {
+			state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4], Stale: []*Node{ZerosLike(in[2])}}
+			var out []*Node
+			for i := range total {
+				var warmup float64
+				if i < warm {
+					warmup = 1
+				}
+				state, _ = s.Step(state, Const(in[0].Graph(), eta), Const(in[0].Graph(), warmup))
+				out = append(out, state.W[0], state.Theta[0], state.Stale[0])
+			}
+			return out
+		}, []float64{0.5, -2}, []float64{0, 0}, []float64{0.3, 0.7}, 0.0)
+
+		w, theta, left := []float64{0.5, -2}, []float64{0.3, 0.7}, []float64{0, 0}
+		weights := func() {
+			for j := range w {
+				left[j] += (w[j] - 3) * (w[j] - 3) / 2
+				w[j] -= eta * theta[j] * (w[j] - 3)
+			}
+		}
+		for i := range total {
+			if order == WeightsFirst {
+				weights()
+			}
+			if i >= warm {
+				for j := range theta {
+					theta[j] -= rate * ((w[j]+1)*(w[j]+1)/2 + left[j])
+					left[j] = 0
+				}
+			}
+			if order == ArchitectureFirst {
+				weights()
+			}
+			for k, want := range [][]float64{w, theta, left} {
+				requireClose(t, want, got[3*i+k], 1e-13, fmt.Sprintf("%s, step %d, %d", order, i, k))
+			}
+		}
+	}
+}
