@@ -116,10 +116,10 @@ func TestCurveRefuses(t *testing.T) {
 		`found "4" as training of a cell, expected one of`: func(l *Lookup) { l.Training = "4" },
 		`found the rule "last" for ties`:                   func(l *Lookup) { l.Ties = "last" },
 		`found "x" to measure a regret against`:            func(l *Lookup) { l.Against = "x" },
-		`expected split "valid" or "test"`:                 func(l *Lookup) {
+		`expected split "valid" or "test"`: func(l *Lookup) {
 			l.Split, l.Against = data.Train, AgainstTable
 		},
-		`found 26 weights, expected 28 in the space "1shot1-s3"`: func(l *Lookup) {
+		`found 26 weights, expected 35 in the space "1shot1-s3"`: func(l *Lookup) {
 			l.Space = supernet.OneShot3
 		},
 	} {
