@@ -131,7 +131,7 @@ func liveCurve(x, y []float64) []plots.Series {
 
 // entropyPanel has the entropy from the start to now.
 func entropyPanel(f *found, m search.Moment) plots.Panel {
-	y := m.Curve.Entropy(len(f.space.Ops))
+	y := m.Curve.Entropy(f.space.Product())[0]
 	var x []float64
 	for i := range y {
 		x = append(x, float64(i))

@@ -244,7 +244,7 @@ func (l *searchLab) search(
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
-	result, err := searching.Run(ctx, l.runner, f.space, seed, search.Options{
+	result, err := searching.Run(ctx, l.runner, f.space.Product(), seed, search.Options{
 		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // pure is GoMLX's own backend, which compiles nothing: XLA takes longer to
@@ -72,7 +73,7 @@ func TestEveryMethodSearches(t *testing.T) {
 			require.Len(t, c.Theta, 3)
 			require.Len(t, c.TrainLoss, 2)
 			require.Len(t, c.Final, 6)
-			entropy := c.Entropy(4)
+			entropy := c.Entropy(supernet.NASBench201.Without("none").Product())[0]
 			require.InDelta(t, math.Log(4), entropy[0], 1e-5)
 			if Methods[method].Hold == Nothing {
 				require.InDelta(t, math.Log(4), entropy[2], 1e-5)
