@@ -69,8 +69,8 @@ func oneShotPreset(search, space string, change func(*Settings)) (Settings, erro
 	return s, nil
 }
 
-// oneShot are the weights' settings of Zela+ 2020, and the images'.
-func oneShot(method string) Settings {
+// oneShotOf are the weights' settings of Zela+ 2020, and the images'.
+func oneShotOf(method string) Settings {
 	return Settings{
 		Method: method, Channels: 16, Cells: 9, Image: 32,
 		Epochs: 50, Batch: 96, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, WeightDecay: 3e-4,
@@ -91,22 +91,22 @@ func partial(s Settings) Settings {
 }
 
 var oneShotSettings = map[string]func() Settings{
-	"darts":         func() Settings { return adam(oneShot("darts")) },
-	"gaea-darts":    func() Settings { return eg(oneShot("gaea-darts")) },
-	"pc-darts":      func() Settings { return partial(adam(oneShot("darts"))) },
-	"gaea-pc-darts": func() Settings { return partial(eg(oneShot("gaea-darts"))) },
+	"darts":         func() Settings { return adam(oneShotOf("darts")) },
+	"gaea-darts":    func() Settings { return eg(oneShotOf("gaea-darts")) },
+	"pc-darts":      func() Settings { return partial(adam(oneShotOf("darts"))) },
+	"gaea-pc-darts": func() Settings { return partial(eg(oneShotOf("gaea-darts"))) },
 	"darts-second-order": func() Settings {
-		return with(adam(oneShot("darts")), func(s *Settings) { s.Bilevel.Hypergradient = "unrolled" })
+		return with(adam(oneShotOf("darts")), func(s *Settings) { s.Bilevel.Hypergradient = "unrolled" })
 	},
 	// Every row of θ is sampled, and for a whole pass; their program samples
 	// operations only, each cell by itself.
 	"gdas": func() Settings {
-		return with(adam(oneShot("gdas")), func(s *Settings) { s.TauFirst, s.TauLast = 10, 1 })
+		return with(adam(oneShotOf("gdas")), func(s *Settings) { s.TauFirst, s.TauLast = 10, 1 })
 	},
 	// Their program ranks 1,000 architectures on ten batches after every epoch, and
 	// the best five on all images.
 	"rsps": func() Settings {
-		return with(oneShot("rsps"), func(s *Settings) {
+		return with(oneShotOf("rsps"), func(s *Settings) {
 			noArchitecture(s)
 			s.Batch, s.Bilevel.Clip = 64, 0.25
 			s.Candidates, s.CandidateBatch = 1000, 640

@@ -85,7 +85,7 @@ type Parts[T any] struct {
 	Stats             []T // running statistics
 	Theta             []T // α or θ, one a block
 	Slots             []T // of the architecture's update, those of a block together
-	Stale             []T // the last gradients of the architecture, for bilevel.ClipWeightsAndArchitecture only
+	Stale             []T // gradients of the architecture, as bilevel.State has them
 }
 
 // Cut takes a state apart.
@@ -100,7 +100,7 @@ func Cut[T any](p *Step, all []T) Parts[T] {
 		Weights: take(weights), Velocity: take(weights), Stats: take(len(p.net.Stats())),
 		Theta: take(blocks), Slots: take(p.slots()),
 	}
-	if p.clipsBoth() {
+	if p.keepsGradient() {
 		s.Stale = take(blocks)
 	}
 	return s
@@ -124,7 +124,7 @@ func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor 
 	for i, r := range p.rules {
 		s.Slots = append(s.Slots, zeros(slices.Repeat(theta[i:i+1], r.update.Slots))...)
 	}
-	if p.clipsBoth() {
+	if p.keepsGradient() {
 		s.Stale = zeros(theta)
 	}
 	return s.list()
@@ -141,9 +141,8 @@ func (p *Step) slots() (n int) {
 	return n
 }
 
-func (p *Step) clipsBoth() bool {
-	return p.Bilevel.ClipCovers == bilevel.ClipWeightsAndArchitecture && p.method.Architecture != NoPass
-}
+// keepsGradient says whether a step hands a gradient of the architecture on.
+func (p *Step) keepsGradient() bool { return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass }
 
 // Outcome is what a step reports besides the new state. Without an architecture
 // pass, ValidLoss and ValidRight are 0, and what else is of it is nil.
