@@ -19,9 +19,9 @@ import (
 )
 
 // OneShotParams are the parameters of searches on NAS-Bench-1Shot1. Rows are
-// searches of search.OneShotAsPaper, "pc-darts" for instance; with "/uncleared"
-// the architecture moves by the training gradients since its last move, too, and
-// with "/cleared" it never does, whatever the preset says.
+// methods, "pc-darts" for instance; with "/uncleared" the architecture moves by
+// the training gradients since its last move, too, and with "/cleared" it never
+// does, whatever the preset says; "darts/second-order" is DARTS of second order.
 type OneShotParams struct {
 	SearchParams          // whose Space is empty: see Spaces
 	Spaces       []string // names of supernet.OneShots
@@ -33,7 +33,7 @@ type OneShotParams struct {
 // CIFAR-10 at 8×8, 24 searches of 25 epochs.
 var quickOneShot = OneShotParams{
 	SearchParams: SearchParams{
-		Preset: "quick", Image: 8, Data: data.CIFAR10, Examples: 2000, Seeds: 4, Confidence: 0.95,
+		Preset: "quick", Data: data.CIFAR10, Examples: 2000, Seeds: 4, Confidence: 0.95,
 	},
 	Spaces: []string{"1shot1-s1", "1shot1-s2", "1shot1-s3"},
 }
@@ -52,26 +52,28 @@ var oneShotCost = catalog.Cost{
 }
 
 // oneShotPresets are the settings of the searches that the project ships.
-var oneShotPresets = map[string]func(search, space string) (search.Settings, error){
-	"quick": search.OneShotAsQuick, "paper": search.OneShotAsPaper, "code": search.OneShotAsCode,
+var oneShotPresets = map[string]func(space, method string) (search.Settings, error){
+	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
 }
 
-// oneShotTitles are how legends call the searches.
-var oneShotTitles = map[string]string{
-	"darts": "DARTS", "gaea-darts": "GAEA DARTS", "pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS",
-	"darts-second-order": "DARTS (second order)", "gdas": "GDAS", "rsps": "Random search, shared weights",
+// oneShotVariants are what a row may have behind its method.
+var oneShotVariants = map[string]struct {
+	title  string
+	change func(s *search.Settings, preset string)
+}{
+	"second-order": {" (second order)", func(s *search.Settings, preset string) {
+		s.Bilevel.Hypergradient = map[string]string{"code": "finite-difference"}[preset]
+		if s.Bilevel.Hypergradient == "" {
+			s.Bilevel.Hypergradient = "unrolled"
+		}
+	}},
+	"uncleared": {", gradients not cleared", func(s *search.Settings, _ string) { s.Bilevel.Uncleared = true }},
+	"cleared":   {", gradients cleared", func(s *search.Settings, _ string) { s.Bilevel.Uncleared = false }},
 }
 
 func oneShotTitle(name string) string {
-	base, variant, _ := strings.Cut(name, "/")
-	title := base
-	if t, ok := oneShotTitles[base]; ok {
-		title = t
-	}
-	if variant != "" {
-		title += ", gradients " + map[string]string{"uncleared": "not cleared", "cleared": "cleared"}[variant]
-	}
-	return title
+	method, variant, _ := strings.Cut(name, "/")
+	return search.Methods[method].Title + oneShotVariants[variant].title
 }
 
 // settingsOn are those of a search on a space.
@@ -80,17 +82,16 @@ func (p OneShotParams) settingsOn(name, space string) (search.Settings, error) {
 	if !ok {
 		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
 	}
-	base, variant, _ := strings.Cut(name, "/")
-	s, err := of(base, space)
+	method, variant, varied := strings.Cut(name, "/")
+	s, err := of(space, method)
 	if err != nil {
 		return s, catalog.Usagef("row %q: %v", name, err)
 	}
-	switch variant {
-	case "":
-	case "uncleared", "cleared":
-		s.Bilevel.Uncleared = variant == "uncleared"
-	default:
-		return s, catalog.Usagef("row %q: want SEARCH, SEARCH/uncleared or SEARCH/cleared", name)
+	if v, ok := oneShotVariants[variant]; ok {
+		v.change(&s, p.Preset)
+	} else if varied {
+		return s, catalog.Usagef("row %q: want METHOD, or METHOD/ and one of %s", name,
+			strings.Join(slices.Sorted(maps.Keys(oneShotVariants)), ", "))
 	}
 	p.vary(&s)
 	if p.Partial != 0 && s.Partial != 0 {
@@ -135,7 +136,7 @@ func (p OneShotParams) checkOneShot(rows []string) error {
 // oneShotFound is a search on a space, with its records.
 type oneShotFound struct {
 	found
-	name    string // of the row
+	search  string // of Rows
 	space   supernet.OneShot
 	lookups []*runs.Record // what the table says of each seed's search; nil where it does not
 }
@@ -164,7 +165,7 @@ func (p OneShotParams) runOneShot(ctx context.Context, title string, rows []stri
 				return nil, err
 			}
 			all, cases = append(all, f), append(cases, more...)
-			of = append(of, oneShotFound{name: name, space: supernet.OneShots[space]})
+			of = append(of, oneShotFound{search: name, space: supernet.OneShots[space]})
 		}
 	}
 	records, err := p.searches(ctx, title, all, cases, images.Len, images.Images)
@@ -284,9 +285,9 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 				Against: l.Against,
 			}
 			cases = append(cases, study.Case{
-				Params: t, Seed: record.Seed, Data: fingerprint, Label: f.called,
+				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.called,
 				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
-					return t.Run(ctx, table, theta, record.Seed)
+					return t.Run(ctx, table, theta, uint64(j))
 				},
 			})
 			places = append(places, [2]int{i, j})
@@ -303,15 +304,15 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 }
 
 // regretAt are the regrets after an epoch that are known, by seed.
-func (f oneShotFound) regretAt(epoch int) map[uint64]float64 {
-	known := map[uint64]float64{}
-	for _, r := range f.lookups {
+func (f oneShotFound) regretAt(epoch int) map[int]float64 {
+	known := map[int]float64{}
+	for seed, r := range f.lookups {
 		i := epoch - f.firstLookup()
 		if r == nil || i < 0 || i >= len(r.Series[regret.SeriesKnown]) {
 			continue
 		}
 		if r.Series[regret.SeriesKnown][i] == 1 {
-			known[r.Seed] = r.Series[regret.SeriesRegret][i]
+			known[seed] = r.Series[regret.SeriesRegret][i]
 		}
 	}
 	return known
@@ -420,7 +421,7 @@ func oneShotKeys(all []oneShotFound) []string {
 // findOneShot is a search on a space; false where it was not asked for.
 func findOneShot(all []oneShotFound, space, name string) (oneShotFound, bool) {
 	for _, f := range all {
-		if f.space.Name == supernet.OneShots[space].Name && f.name == name {
+		if f.space.Name == supernet.OneShots[space].Name && f.search == name {
 			return f, true
 		}
 	}

@@ -142,7 +142,9 @@ func (p *Step) slots() (n int) {
 }
 
 // keepsGradient says whether a step hands a gradient of the architecture on.
-func (p *Step) keepsGradient() bool { return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass }
+func (p *Step) keepsGradient() bool {
+	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
+}
 
 // Outcome is what a step reports besides the new state. Without an architecture
 // pass, ValidLoss and ValidRight are 0, and what else is of it is nil.
