@@ -66,7 +66,7 @@ func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 type Seen struct {
 	Train, Validation *Node
 	GradW             []*Node // of Train by the weights, before clipping and L2
-	GradTheta         []*Node // the hypergradient, as Update was given it
+	GradTheta         []*Node // the hypergradient with what is stale, clipped: as Update was given it
 }
 
 // weights is one step of SGD on the training loss.
@@ -105,6 +105,9 @@ func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	if s.Settings.Uncleared {
 		grad = each2("uncleared gradient", state.Stale, grad, Add)
 		state.Stale = each(state.Stale, ZerosLike)
+	}
+	if s.Settings.ArchClip > 0 {
+		grad = ClipGlobalNorm(grad, s.Settings.ArchClip)
 	}
 	seen.Validation, seen.GradTheta = loss, grad
 	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)

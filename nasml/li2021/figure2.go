@@ -117,7 +117,7 @@ func (r *Figure2Result) split() string { return string(r.Params.Split) }
 
 // curve is the mean regret of a search with its band.
 func (r *Figure2Result) curve(f oneShotFound) plots.Series {
-	s := plots.Series{Label: oneShotTitle(f.search)}
+	s := plots.Series{Label: f.row.title()}
 	if f.isBound() {
 		s.Label += " (at least: the table may lack the best)"
 		s.Line = plots.Dashed
@@ -165,7 +165,7 @@ func (r *Figure2Result) published(space string, last int) []plots.Series {
 	var out []plots.Series
 	for _, name := range r.Params.Rows {
 		if c, ok := p.Regret[space][name]; ok {
-			out = append(out, referenceFrom("the paper's "+oneShotTitle(name), c.Mean, 1, last))
+			out = append(out, referenceFrom("the paper's "+row(name).title(), c.Mean, 1, last))
 		}
 	}
 	if y, ok := p.Before[space]; ok {
@@ -187,7 +187,7 @@ func (r *Figure2Result) caption() string {
 		r.known())
 	for _, f := range r.all {
 		if d, ok := r.deviation(f); ok {
-			text += fmt.Sprintf(" %s, distance from the published mean: %s.", f.called, d)
+			text += fmt.Sprintf(" %s, distance from the published mean: %s.", f.row.named(), d)
 		}
 	}
 	if r.noTable() {
@@ -269,7 +269,7 @@ func (r *Figure2Result) Check() []runs.Claim {
 // checkBetter compares two searches over pairs of seeds.
 func (r *Figure2Result) checkBetter(base, gaea oneShotFound) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("%s: %s finds better architectures on average than %s, test regret",
-		spaceTitle(base.settings.Space), oneShotTitle(gaea.search), oneShotTitle(base.search)), figure2Source)
+		spaceTitle(base.settings.Space), gaea.row.title(), base.row.title()), figure2Source)
 	p := publishedOneShotCurves().Regret[base.space.Name]
 	c.Paper = runs.Number(mean(p[gaea.search].Mean) - mean(p[base.search].Mean))
 	c.Note = "ours is the difference of the means over the epochs whose cell the table has; only its sign is judged"
@@ -301,7 +301,7 @@ func (r *Figure2Result) checkDeviation(f oneShotFound, d deviation) []runs.Claim
 	for i := range c.Mean {
 		spread += (c.Hi[i] - c.Lo[i]) / 2 / float64(len(c.Mean))
 	}
-	return deviationClaims(f.called+", test regret", figure2Source, d, spread, r.Params.Preset != "quick")
+	return deviationClaims(f.row.named()+", test regret", figure2Source, d, spread, r.Params.Preset != "quick")
 }
 
 // deviationClaims are the mean and the largest distance from a published curve,

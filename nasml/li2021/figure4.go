@@ -132,7 +132,7 @@ func (p Figure4Params) check() error {
 	if err := c.Err("learning curves"); err != nil {
 		return err
 	}
-	return tabulated(p.Space)
+	return p.tabulated(rowsNamed(p.Rows))
 }
 
 // query is what is read of the table. Accuracies on validation images are of

@@ -18,15 +18,10 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// OneShotParams are the parameters of searches on NAS-Bench-1Shot1. Rows are
-// methods, "pc-darts" for instance; with "/uncleared" the architecture moves by
-// the training gradients since its last move, too, and with "/cleared" it never
-// does, whatever the preset says; "darts/second-order" is DARTS of second order.
+// OneShotParams are the parameters of searches on NAS-Bench-1Shot1.
 type OneShotParams struct {
 	SearchParams          // whose Space is empty: see Spaces
 	Spaces       []string // names of supernet.OneShots
-	Partial      int      // K: operations of PC-DARTS see 1/K of the channels; 0: what the preset says
-	NoWarmup     bool     // the architecture moves from the first epoch on, as in the published curves
 }
 
 // quickOneShot is what two cores can show in a quarter of an hour: 2,000 images of
@@ -51,92 +46,30 @@ var oneShotCost = catalog.Cost{
 	Paper: "hours a search on a GPU, days on two cores",
 }
 
-// oneShotPresets are the settings of the searches that the project ships.
-var oneShotPresets = map[string]func(space, method string) (search.Settings, error){
-	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
-}
-
-// oneShotVariants are what a row may have behind its method.
-var oneShotVariants = map[string]struct {
-	title  string
-	change func(s *search.Settings, preset string)
-}{
-	"second-order": {" (second order)", func(s *search.Settings, preset string) {
-		s.Bilevel.Hypergradient = map[string]string{"code": "finite-difference"}[preset]
-		if s.Bilevel.Hypergradient == "" {
-			s.Bilevel.Hypergradient = "unrolled"
-		}
-	}},
-	"uncleared": {", gradients not cleared", func(s *search.Settings, _ string) { s.Bilevel.Uncleared = true }},
-	"cleared":   {", gradients cleared", func(s *search.Settings, _ string) { s.Bilevel.Uncleared = false }},
-}
-
-func oneShotTitle(name string) string {
-	method, variant, _ := strings.Cut(name, "/")
-	return search.Methods[method].Title + oneShotVariants[variant].title
-}
+// oneShotRow is a search of a figure on a space as a row.
+func oneShotRow(name, space string) row { return row(name + "@" + space) }
 
 // settingsOn are those of a search on a space.
 func (p OneShotParams) settingsOn(name, space string) (search.Settings, error) {
-	of, ok := oneShotPresets[p.Preset]
-	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
-	}
-	method, variant, varied := strings.Cut(name, "/")
-	s, err := of(space, method)
-	if err != nil {
-		return s, catalog.Usagef("row %q: %v", name, err)
-	}
-	if v, ok := oneShotVariants[variant]; ok {
-		v.change(&s, p.Preset)
-	} else if varied {
-		return s, catalog.Usagef("row %q: want METHOD, or METHOD/ and one of %s", name,
-			strings.Join(slices.Sorted(maps.Keys(oneShotVariants)), ", "))
-	}
-	p.vary(&s)
-	if p.Partial != 0 && s.Partial != 0 {
-		s.Partial = p.Partial
-	}
-	if p.NoWarmup {
-		s.Bilevel.Warmup = 0
-	}
-	if err := s.Check(); err != nil {
-		return s, catalog.Usagef("settings of %s on %s: %v", name, space, strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	return s, nil
+	return p.settings(oneShotRow(name, space))
 }
 
 // checkOneShot looks at what the settings do not.
 func (p OneShotParams) checkOneShot(rows []string) error {
 	var c study.Checks
-	known := append(data.Names(), data.Synthetic)
-	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
 	c.Expect(p.Space == "", "Space is %q, want none: Spaces are the spaces of NAS-Bench-1Shot1", p.Space)
-	c.AtLeast("Seeds", p.Seeds, 1)
-	c.Expect(p.Examples >= 0 && p.Partial >= 0, "Examples is %d and Partial %d, want 0 or more", p.Examples, p.Partial)
-	c.Confidence(p.Confidence)
 	study.Distinct(&c, "Rows", rows, 1)
 	study.Distinct(&c, "Spaces", p.Spaces, 1)
 	for _, space := range p.Spaces {
 		c.OneOf("Spaces", space, slices.Sorted(maps.Keys(supernet.OneShots))...)
 	}
-	if err := c.Err("the searches"); err != nil {
-		return err
-	}
-	for _, space := range p.Spaces {
-		for _, name := range rows {
-			if _, err := p.settingsOn(name, space); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.Err("the searches")
 }
 
 // oneShotFound is a search on a space, with its records.
 type oneShotFound struct {
 	found
-	search  string // of Rows
+	search  string // of the figure's rows
 	space   supernet.OneShot
 	lookups []*runs.Record // what the table says of each seed's search; nil where it does not
 }
@@ -146,35 +79,19 @@ func (p OneShotParams) runOneShot(ctx context.Context, title string, rows []stri
 	if err := p.checkOneShot(rows); err != nil {
 		return nil, err
 	}
-	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
+	var names []string
+	for _, space := range p.Spaces {
+		for _, name := range rows {
+			names = append(names, string(oneShotRow(name, space)))
+		}
+	}
+	all, err := p.SearchParams.run(ctx, title, names)
 	if err != nil {
 		return nil, err
 	}
 	var of []oneShotFound
-	var all []found
-	var cases []study.Case
-	for _, space := range p.Spaces {
-		for _, name := range rows {
-			s, err := p.settingsOn(name, space)
-			if err != nil {
-				return nil, err
-			}
-			f := found{row: row(name), settings: s, called: oneShotTitle(name) + " on " + spaceTitle(space)}
-			more, err := p.cases(f, images.Facts)
-			if err != nil {
-				return nil, err
-			}
-			all, cases = append(all, f), append(cases, more...)
-			of = append(of, oneShotFound{search: name, space: supernet.OneShots[space]})
-		}
-	}
-	records, err := p.searches(ctx, title, all, cases, images.Len, images.Images)
-	if err != nil {
-		return nil, err
-	}
-	for i, row := range rowsOf(records, p.Seeds) {
-		of[i].found = all[i]
-		of[i].records = row
+	for _, f := range all {
+		of = append(of, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
 	}
 	return of, nil
 }
@@ -278,14 +195,14 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 			}
 			theta, err := f.thetas(record)
 			if err != nil {
-				return fmt.Errorf("%s: %w", f.called, err)
+				return fmt.Errorf("%s: %w", f.row.named(), err)
 			}
 			t := regret.Lookup{
 				Search: record.Key, Space: f.space, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
 			}
 			cases = append(cases, study.Case{
-				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.called,
+				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.row.named(),
 				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
 					return t.Run(ctx, table, theta, uint64(j))
 				},
@@ -403,7 +320,7 @@ func oneShotCaption(p OneShotParams, all []oneShotFound) string {
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.called, n, p.Seeds))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.named(), n, p.Seeds))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -33,7 +34,8 @@ var (
 type found struct {
 	row      row
 	settings search.Settings
-	space    supernet.Space
+	space    supernet.Space  // of NAS-Bench-201's kind, else zero
+	blocks   simplex.Product // of θ
 	records  []*runs.Record
 	pick     search.Pick // which epoch's architecture counts; empty: the last
 }
@@ -85,19 +87,29 @@ func (p SearchParams) runOn(
 // find is a row before its searches are looked for.
 func (p SearchParams) find(w row) (found, error) {
 	s, err := p.settings(w)
-	return found{row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...)}, err
+	if err != nil {
+		return found{}, err
+	}
+	space, err := s.Open(10)
+	if err != nil {
+		return found{}, err
+	}
+	return found{
+		row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...),
+		blocks: space.Network().Architecture(),
+	}, nil
 }
 
 // cases of a row, one a seed. What a reader added goes by what it computes.
 func (p SearchParams) cases(f found, images data.Facts) ([]study.Case, error) {
 	key, err := f.settings.Key()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.row.title(), err)
+		return nil, fmt.Errorf("%s: %w", f.row.named(), err)
 	}
 	return study.Each(p.Seeds, func(uint64) study.Case {
 		return study.Case{
 			Params: searching.Trial{Settings: key, Examples: p.Examples}, Data: images.Fingerprint,
-			Label: f.row.title(), Units: units(f.settings, images.Len),
+			Label: f.row.named(), Units: units(f.settings, images.Len),
 		}
 	}), nil
 }
@@ -222,7 +234,7 @@ func (l *searchLab) search(
 	ctx context.Context, f *found, job *runs.Job, progress runs.Progress, total int,
 ) error {
 	seed := job.Trials[0].Seed
-	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.title(), seed, err) }
+	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.named(), seed, err) }
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}
@@ -238,13 +250,13 @@ func (l *searchLab) search(
 			memory = peakMemory()
 		}
 		note := fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
-			f.row.title(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
+			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
 		progress.Step(max(0, now-booked), note)
 		booked = max(booked, now)
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
-	result, err := searching.Run(ctx, l.runner, f.space.Product(), seed, search.Options{
+	result, err := searching.Run(ctx, l.runner, f.blocks, seed, search.Options{
 		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {

@@ -158,7 +158,7 @@ func (p Table2Params) check() error {
 	if err := c.Err("Table 2"); err != nil {
 		return err
 	}
-	if err := tabulated(p.Space); err != nil {
+	if err := p.tabulated(rowsNamed(p.searched())); err != nil {
 		return err
 	}
 	return p.SearchParams.check(rowsNamed(p.searched()))

@@ -58,6 +58,9 @@ var cellsPaper = map[string]func() Settings{
 // θ of operations but not that of edges, and evaluates the supernet after every
 // epoch, for PickAsCode. Its PC-DARTS has edges that weigh 1 and stay so
 // (architect_darts.py:53-56); the curve of Figure 1, left, is of that one.
+//
+// DARTS of second order as its code has it is bilevel.AsCode["darts-second-order"]
+// with Running "inner".
 var cellsCode = map[string]func() Settings{
 	"darts": dartsCells,
 	"gaea-darts": func() Settings {

@@ -54,7 +54,8 @@ var oneShotPaper = map[string]func() Settings{
 // oneShotCode are the authors' programs: liamcli/nasbench-1shot1@e369bd7 for
 // GAEA and the PC-DARTS beside it, automl/nasbench-1shot1@cb0f0ec for the others,
 // whose cells add their input. GAEA's clamps θ and moves it by gradients that
-// nobody has cleared; that of GAEA PC-DARTS warms up for ten epochs.
+// nobody has cleared, and makes the validation pass twice; that of GAEA PC-DARTS
+// warms up for ten epochs.
 var oneShotCode = map[string]func() Settings{
 	"darts":    func() Settings { return with(oneShotPaper["darts"](), addInput) },
 	"pc-darts": oneShotPaper["pc-darts"],
@@ -62,12 +63,13 @@ var oneShotCode = map[string]func() Settings{
 	"rsps":     func() Settings { return with(oneShotPaper["rsps"](), addInput) },
 	"gaea-darts": func() Settings {
 		return with(oneShotPaper["gaea-darts"](), func(s *Settings) {
-			s.Update, s.Bilevel, s.Bilevel.Warmup = "eg-clamp-normalize", bilevel.AsCode["gaea-1shot1"], 0
+			s.Update, s.Bilevel, s.Running = "eg-clamp-normalize", bilevel.AsCode["gaea-1shot1"], OuterTwice
+			s.Bilevel.Warmup = 0
 		})
 	},
 	"gaea-pc-darts": func() Settings {
 		return with(oneShotPaper["gaea-pc-darts"](), func(s *Settings) {
-			s.Update, s.Bilevel = "eg-clamp-normalize", bilevel.AsCode["gaea-1shot1"]
+			s.Update, s.Bilevel, s.Running = "eg-clamp-normalize", bilevel.AsCode["gaea-1shot1"], OuterTwice
 		})
 	},
 }

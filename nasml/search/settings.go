@@ -47,6 +47,10 @@ type Settings struct {
 	// How weights and architecture take turns.
 	Bilevel bilevel.Settings `json:"bilevel"`
 
+	// Running says which passes of the architecture's step move the running
+	// statistics of batch norm.
+	Running Running `json:"running,omitempty"`
+
 	// The architecture.
 	Start           string  `json:"start"`  // "uniform", or "normal": α = 10⁻³·N(0, 1)
 	Update          string  `json:"update"` // empty: the method's own
@@ -78,6 +82,21 @@ type Settings struct {
 	Devices    int        `json:"devices,omitempty"`    // of one host that share each batch equally; 0 or 1: one
 	Statistics Statistics `json:"statistics,omitempty"` // of batch norm, over several devices
 }
+
+// Running says which passes of the architecture's step move running statistics.
+type Running string
+
+// OuterPass is the validation pass that the gradient is taken of. InnerPasses are
+// the training passes of an unrolled step, one after the other, and not the
+// validation pass, which DARTS' code makes on a copy of the network
+// (quark0/darts@f276dd3, architect.py). OuterTwice is the validation pass, made
+// twice, as GAEA's code on NAS-Bench-1Shot1 does (liamcli/nasbench-1shot1@e369bd7,
+// optimizers/edarts/architect.py:117-118).
+const (
+	OuterPass   Running = ""
+	InnerPasses Running = "inner"
+	OuterTwice  Running = "twice"
+)
 
 // ControllerSettings are those of ENAS's controller.
 type ControllerSettings struct {
@@ -153,6 +172,11 @@ func (s Settings) checkArchitecture(m Method) error {
 	if m.Hold != Nothing && m.Hold != "" {
 		s.checkUpdate(m, &e)
 	}
+	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running), "Running is %q, want %q, %q or %q",
+		s.Running, OuterPass, InnerPasses, OuterTwice)
+	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
+		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
+		OuterPass)
 	if m.Weights == Gumbel || m.Architecture == Gumbel {
 		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst,
 			s.TauLast)

@@ -175,8 +175,9 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	if p.method.Architecture != NoPass {
 		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
 	}
-	if p.method.Architecture == PerExample {
-		search.Hypergradient = perExample(f.ValidImages.Shape().Dim(0))
+	search.Hypergradient = p.hypergradient(f)
+	if p.Running != "" {
+		p.chain(&search)
 	}
 	after, report := search.Step(bilevel.State{
 		W: parts.Weights, Velocity: parts.Velocity, Aux: append(slices.Clone(parts.Stats), zero, zero),
@@ -192,6 +193,46 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	o.GradW, o.GradTheta = report.GradW, report.GradTheta
 	seen.complete(&o)
 	return parts.list(), o
+}
+
+// hypergradient is the one that the settings name where it is nil.
+func (p *Step) hypergradient(f Feed[*Node]) bilevel.Hypergradient {
+	if p.method.Architecture == PerExample {
+		return perExample(f.ValidImages.Shape().Dim(0))
+	}
+	return nil
+}
+
+// chain makes the passes of an architecture's step change the running statistics
+// one after the other as Running says. What passes hand on besides is the outer
+// pass's.
+func (p *Step) chain(search *bilevel.Search) {
+	problem, hypergradient, stats := search.Problem, search.Hypergradient, len(p.net.Stats())
+	if hypergradient == nil {
+		hypergradient = bilevel.Hypergradients[p.Bilevel.Hypergradient]
+	}
+	var before []*Node // what the passes under way start from
+	search.Problem = func(aux []*Node) bilevel.Problem {
+		before = aux
+		return problem(aux)
+	}
+	search.Hypergradient = func(
+		own bilevel.Problem, o bilevel.Options, w, theta, velocity []*Node,
+	) (*Node, []*Node, []*Node) {
+		if p.Running == OuterTwice {
+			loss, grad, aux := hypergradient(own, o, w, theta, velocity)
+			_, again := problem(aux).Outer(w, theta)
+			return loss, grad, each(again, StopGradient)
+		}
+		running := before
+		inner := func(w, theta []*Node) (*Node, []*Node) {
+			loss, aux := problem(running).Inner(w, theta)
+			running = aux
+			return loss, aux
+		}
+		loss, grad, aux := hypergradient(bilevel.Problem{Inner: inner, Outer: own.Outer}, o, w, theta, velocity)
+		return loss, grad, append(each(running[:stats], StopGradient), aux[stats:]...)
+	}
 }
 
 // view is a forward pass as it stands in the graph.
