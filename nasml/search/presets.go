@@ -43,6 +43,7 @@ func AsQuickOn(space, method string) (Settings, error) { return preset(space, me
 var Presets = map[string]map[string]map[string]func() Settings{
 	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
 	"cells":       {"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick},
+	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
 func preset(space, method, scale string) (Settings, error) {
