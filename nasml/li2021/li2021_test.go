@@ -18,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 )
@@ -439,4 +440,45 @@ func TestShippedSearchesAreOfThisCode(t *testing.T) {
 	for _, record := range all {
 		require.Equal(t, code, record.Trial.Code, "the code has changed: accept it, or compute the records again")
 	}
+}
+
+// Table 2 at the paper's scale is days of searches beside a second of queries: what
+// `nasml status` says is left is what a run forecasts, row by row.
+func TestOneForecastOfSearches(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "")
+	p := Table2Paper.SearchParams
+	p.Data, p.Seeds = data.Synthetic, 2
+	facts := data.Facts{Len: 50000, Fingerprint: "images"}
+	var all []found
+	var cases []study.Case
+	for _, name := range []string{"gaea-darts", "gdas"} {
+		f, err := p.find(row(name))
+		require.NoError(t, err)
+		of, err := p.cases(f, facts)
+		require.NoError(t, err)
+		all, cases = append(all, f), append(cases, of...)
+	}
+	sum := 0.0
+	for i, c := range cases {
+		require.Greater(t, c.Seconds(), 600.0, "no machine searches at the paper's scale in minutes")
+		require.InDelta(t, cases[i/2*2].Seconds(), c.Seconds(), 0, "all seeds of a row take the same")
+		if i > 0 {
+			sum += c.Seconds()
+		}
+	}
+	stored := make([]*runs.Record, len(cases))
+	stored[0] = new(runs.Record)
+	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+roughly(sum)+" and ")
+
+	part := new(runs.Part)
+	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
+	_, err := s.Run(runs.WithPart(isolated(t), part), cases[1:])
+	require.NoError(t, err)
+	require.InEpsilon(t, sum, float64(part.Summary().Seconds), 1e-12)
+	t.Setenv("GOMLX_BACKEND", "xla:cuda")
+	f, err := p.find("gdas")
+	require.NoError(t, err)
+	of, err := p.cases(f, facts)
+	require.NoError(t, err)
+	require.Zero(t, of[0].Seconds(), "nothing is known of a GPU")
 }
