@@ -92,9 +92,34 @@ func (r *Figure1Result) Figure() plots.Figure {
 	return plots.Figure{
 		Name: "li2021-figure1", Style: plots.ICLR, Panels: [][]plots.Panel{{panel}},
 		Caption: searchCaption(r.Params.SearchParams, r.all) +
-			" The paper's curves are its authors' PDF of March 2020, 50 epochs, one seed.",
+			" The paper's curves are its authors' PDF of March 2020, 50 epochs, one seed." + r.apartNote(),
 		Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
+}
+
+// apart is how far the mean entropy of a row is from the published curve, whose first
+// point is the state after one epoch.
+func (r *Figure1Result) apart(f found) verdict.Distance {
+	x, means, err := f.mean("entropy", 1, r.Params.Confidence)
+	if err != nil {
+		panic(err) // the records hold finite numbers
+	}
+	y := make([]float64, len(means))
+	for i, m := range means {
+		y[i] = m.Mean
+	}
+	return verdict.Apart(x, y, publishedCurves().Entropy[string(f.row)])
+}
+
+// apartNote says it in a number a curve.
+func (r *Figure1Result) apartNote() string {
+	text := ""
+	for _, f := range r.all {
+		if d := r.apart(f); d.Points > 0 {
+			text += fmt.Sprintf(" %s: %.2g nats from the paper's curve on average.", f.row.title(), d.Mean)
+		}
+	}
+	return text
 }
 
 // longest is the number of epochs of the longest search that was run.
@@ -122,6 +147,13 @@ func (r *Figure1Result) Check() []runs.Claim {
 			if "gaea-"+string(f.row) == string(g.row) {
 				claims = append(claims, r.checkBelow(f, g), r.checkDrop(f, g))
 			}
+		}
+	}
+	for _, f := range r.all {
+		if publishedCurves().Entropy[string(f.row)] != nil {
+			claims = append(claims, r.apart(f).Claim(verdict.Claim(
+				fmt.Sprintf("own: %s: distance of our mean entropy from the paper's curve, nats", f.row.title()),
+				figure1Source), "epoch"))
 		}
 	}
 	return claims
