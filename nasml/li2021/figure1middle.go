@@ -96,7 +96,7 @@ func (r *Figure1MiddleResult) Figure() plots.Figure {
 
 func (r *Figure1MiddleResult) panel(part, space string) plots.Panel {
 	panel := plots.Panel{
-		Title: spaceTitle(space) + ", " + part, X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy (nats)"},
+		Title: spaceTitle(space), X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of " + part + " (nats)"},
 	}
 	var published []plots.Series
 	for _, name := range r.Params.Rows {
@@ -119,8 +119,8 @@ func (r *Figure1MiddleResult) caption() string {
 		" Bands: interval of the mean over seeds. The paper's curves are its authors' PDF of March 2020, 50 epochs, " +
 		"one seed, of operations."
 	for _, f := range r.all {
-		if d, ok := r.deviation(f); ok {
-			text += fmt.Sprintf(" %s, distance from the paper's: %s.", f.row.named(), d)
+		if d, ok := r.deviation(f); ok && d.Epochs > 0 {
+			text += fmt.Sprintf(" %s, distance from the paper's: %s.", f.short(), d)
 		}
 	}
 	return text
@@ -160,7 +160,7 @@ func (r *Figure1MiddleResult) Check() []runs.Claim {
 	}
 	for _, f := range r.all {
 		if d, ok := r.deviation(f); ok {
-			claims = append(claims, deviationClaims(f.row.named()+", entropy of operations", figure1MiddleSource, d, 0.05,
+			claims = append(claims, deviationClaims(f.short()+", entropy of operations", figure1MiddleSource, d, 0.05,
 				r.Params.Preset != "quick")...)
 		}
 	}
@@ -171,7 +171,7 @@ func (r *Figure1MiddleResult) Check() []runs.Claim {
 // furthest from it.
 func (r *Figure1MiddleResult) checkStart(f oneShotFound) runs.Claim {
 	n := len(f.space.Ops)
-	c := verdict.Claim(fmt.Sprintf("%s: entropy of operations starts at ln %d", f.row.named(), n), figure1MiddleSource)
+	c := verdict.Claim(fmt.Sprintf("%s: entropy of operations starts at ln %d", f.short(), n), figure1MiddleSource)
 	want := math.Log(float64(n))
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)

@@ -104,6 +104,9 @@ func spaceTitle(name string) string {
 	return name
 }
 
+// short names a search, "GAEA PC-DARTS on S1".
+func (f oneShotFound) short() string { return f.row.title() + " on " + spaceTitle(f.row.space()) }
+
 // thetas are the weights after each epoch as a table is asked for them, from the
 // given epoch on: of a search without θ the architecture that it found in the end.
 func (f oneShotFound) thetas(r *runs.Record) (theta [][]float64, err error) {
@@ -195,14 +198,14 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 			}
 			theta, err := f.thetas(record)
 			if err != nil {
-				return fmt.Errorf("%s: %w", f.row.named(), err)
+				return fmt.Errorf("%s: %w", f.short(), err)
 			}
 			t := regret.Lookup{
 				Search: record.Key, Space: f.space, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
 			}
 			cases = append(cases, study.Case{
-				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.row.named(),
+				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.short(),
 				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
 					return t.Run(ctx, table, theta, uint64(j))
 				},
@@ -323,7 +326,7 @@ func oneShotCaption(p OneShotParams, all []oneShotFound) string {
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.named(), n, p.Seeds))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))
 		}
 	}
 	return strings.Join(parts, " ")
