@@ -43,6 +43,7 @@ func AsQuickOn(space, method string) (Settings, error) { return preset(space, me
 var Presets = map[string]map[string]map[string]func() Settings{
 	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
 	"cells":       {"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick},
+	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
 func preset(space, method, scale string) (Settings, error) {
@@ -53,6 +54,12 @@ func preset(space, method, scale string) (Settings, error) {
 	of := Presets[kind][scale]
 	make, ok := of[method]
 	if !ok {
+		if like, known := of["darts"], Methods[method]; like != nil && known.Title != "" {
+			s := like()
+			if s.Space = space; s.checkSpace(known) != nil { // no settings would help
+				return Settings{}, s.checkSpace(known)
+			}
+		}
 		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
 			"search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}
