@@ -54,6 +54,12 @@ func preset(space, method, scale string) (Settings, error) {
 	of := Presets[kind][scale]
 	make, ok := of[method]
 	if !ok {
+		if like, known := of["darts"], Methods[method]; like != nil && known.Title != "" {
+			s := like()
+			if s.Space = space; s.checkSpace(known) != nil { // no settings would help
+				return Settings{}, s.checkSpace(known)
+			}
+		}
 		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
 			"search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}
