@@ -66,7 +66,7 @@ func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 type Seen struct {
 	Train, Validation *Node
 	GradW             []*Node // of Train by the weights, before clipping and L2
-	GradTheta         []*Node // the hypergradient with what is stale, clipped: as Update was given it
+	GradTheta         []*Node // the hypergradient with what was not cleared, clipped: as Update was given it
 }
 
 // weights is one step of SGD on the training loss.

@@ -63,7 +63,7 @@ func (k *walk) weights(s Settings, eta, mu float64) float64 {
 	return loss
 }
 
-func (k *walk) architecture(warm bool) float64 {
+func (k *walk) architecture(s Settings, warm bool) float64 {
 	before := k.aux
 	loss := k.loss(-1)
 	if warm {
@@ -73,6 +73,11 @@ func (k *walk) architecture(warm bool) float64 {
 	k.updates++
 	for j := range k.theta {
 		k.stale[j] = (k.w[j] + 1) * (k.w[j] + 1) / 2
+	}
+	if s.ArchClip > 0 {
+		floats.Scale(math.Min(1, s.ArchClip/(floats.Norm(k.stale, 2)+1e-6)), k.stale)
+	}
+	for j := range k.theta {
 		k.theta[j] *= math.Exp(-0.01 * k.updates * k.stale[j])
 	}
 	return loss
@@ -103,7 +108,7 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 			if covers == "" { // one that is not in the map
 				s.Settings.Hypergradient, s.Hypergradient = "", FirstOrder
 			} else {
-				s.Settings.Clip = 2.5
+				s.Settings.Clip, s.Settings.ArchClip = 2.5, 0.7
 			}
 			got := run(t, func(in []*Node) []*Node {
 				state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Slots: in[3:4], Aux: in[4:5]}
@@ -132,7 +137,7 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 				if order == WeightsFirst {
 					train = k.weights(s.Settings, eta, mu)
 				}
-				validation = k.architecture(i < 2)
+				validation = k.architecture(s.Settings, i < 2)
 				if order == ArchitectureFirst {
 					train = k.weights(s.Settings, eta, mu)
 				}

@@ -52,6 +52,70 @@ func TestRows(t *testing.T) {
 	require.NoError(t, row("darts/benchmark").check())
 	require.ErrorContains(t, row("gdas/benchmark").check(), "want METHOD")
 	require.ErrorContains(t, row("dart").check(), `"dart"`)
+
+	w := row("darts/erm@darts")
+	require.Equal(t, []string{"darts", "erm", "darts"}, []string{w.method(), w.variant(), w.space()})
+	require.Equal(t, "DARTS (ERM), DARTS' space", w.named())
+	require.Equal(t, row("gaea-darts/erm@darts"), w.on("gaea-darts/erm"))
+	require.NoError(t, w.check())
+	require.ErrorContains(t, row("darts/benchmark@darts").check(), "want METHOD")
+	require.Equal(t, "PC-DARTS", row("pc-darts@darts").title())
+}
+
+// A panel a search space, with the paper's curves; numbers of the paper's scale are
+// judged at that scale only.
+func TestFigure1OnTwoSpaces(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := tiny()
+	p.Channels, p.Cells, p.Seeds, p.Epochs = 4, 1, 2, 2
+	p.Rows = []string{"gaea-darts", "pc-darts@darts", "gaea-pc-darts@darts"}
+	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
+		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	require.NoError(t, err)
+	r := &Figure1Result{Params: p, all: all}
+	f := r.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels[0], 2)
+	require.Equal(t, "DARTS' space", f.Panels[0][1].Title)
+	reference := f.Panels[0][1].Series[2]
+	require.Equal(t, "the paper's PC-DARTS", reference.Label)
+	require.Equal(t, []float64{1, 2}, reference.X)
+	require.Equal(t, []float64{2.0794, 2.0793}, reference.Y)
+	require.Contains(t, f.Caption, "nats from the paper's curve")
+	judged := map[string]runs.Claim{}
+	for _, c := range r.Check() {
+		judged[c.Name] = c
+	}
+	require.Equal(t, runs.Holds, judged["GAEA PC-DARTS, DARTS' space: entropy starts at ln 8"].Holds)
+	audit := judged["PC-DARTS, DARTS' space: accuracy of the supernet before discretisation, percent"]
+	require.Equal(t, runs.NotKnown, audit.Holds)
+	require.Equal(t, runs.Number(72.17), audit.Paper)
+	require.True(t, audit.Ours.Valid())
+	require.Contains(t, judged, "GAEA PC-DARTS, DARTS' space loses less accuracy by discretisation than PC-DARTS, "+
+		"percentage points")
+	r.Params.Preset = "code"
+	for _, c := range r.Check() {
+		if c.Name == audit.Name {
+			require.NotEqual(t, ownScale, c.Note)
+		}
+	}
+	for i := range all[1:] {
+		m := search.Moment{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: all[1+i].records[0].Series["theta"]}
+		view := liveFigure(&all[1+i], m, nil)
+		require.NoError(t, view.Validate())
+		require.Len(t, view.Panels[1], 2, "both cells")
+		_, err := view.Render("svg")
+		require.NoError(t, err)
+	}
+
+	// The table of NAS-Bench-201 has no such cells.
+	table := Table2Quick
+	table.Rows = []string{"gaea-pc-darts@darts"}
+	_, err = Table2(isolated(t), table)
+	require.ErrorContains(t, err, `the space is "darts", whose architectures the table`)
+	p.Rows = []string{"pc-darts"}
+	_, err = Figure1(isolated(t), p)
+	require.ErrorContains(t, err, "no settings are listed")
 }
 
 func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {

@@ -126,7 +126,7 @@ func OperationKey(name string) (string, error) {
 	}
 	what := "supernet.Operations[\"" + name + "\"]"
 	var probes []own.Probe
-	begin := ""
+	weights := ""
 	for _, stride := range []int{1, 2} {
 		for _, search := range []bool{true, false} {
 			n := &CellNet{plan: &walk{affine: !search, index: map[string]int{}}}
@@ -138,13 +138,13 @@ func OperationKey(name string) (string, error) {
 				return "", fmt.Errorf("%s: %w", what, n.plan.err)
 			}
 			for _, w := range append(slices.Clone(n.plan.weights), n.plan.stats...) {
-				begin += fmt.Sprintln(w.Dims, w.FanIn, w.Init)
+				weights += fmt.Sprintln(w.Dims, w.FanIn, w.Init)
 			}
 			probes = append(probes, n.probe())
 		}
 	}
 	key, err := own.Name(what, probes...)
-	return own.Text(key + begin), err
+	return own.Text(key + weights), err
 }
 
 // probe evaluates a network of one operation in training.
@@ -164,7 +164,11 @@ func (n *CellNet) probe() own.Probe {
 	return own.Probe{Inputs: inputs, Of: func(in []*Node) []*Node {
 		p := Pass{Images: in[0], Weights: in[1 : 1+weights], Stats: in[1+weights:], Train: true}
 		w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
-		w.memo, w.normal = map[memory]*Node{}, map[*Node][]*Node{}
+		begin(&w.memo)
+		begin(&w.normal)
 		return []*Node{n.run(Layers{walk: w}).Logits}
 	}}
 }
+
+// begin makes a map empty.
+func begin[K comparable, V any](m *map[K]V) { *m = map[K]V{} }
