@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/li2021/internal/regret"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -36,6 +38,14 @@ var Figure2Paper = Figure2Params{
 	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
 
+// Figure2Night fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
+// four searches. It was not run.
+var Figure2Night = func() Figure2Params {
+	p := Figure2Quick
+	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
+	return p
+}()
+
 const (
 	figure2ID     = "li2021/figure2"
 	figure2Title  = "NAS-Bench-1Shot1: test regret of PC-DARTS and GAEA PC-DARTS during the search"
@@ -55,6 +65,8 @@ type Figure2Result struct {
 	Params Figure2Params
 	Scale  string // "quick", "paper" or empty for own parameters
 	all    []oneShotFound
+
+	spreads []*runs.Record // of the best cell, by space; nil where there is none
 }
 
 // Figure2 runs what the run store lacks of the searches, and looks each
@@ -79,11 +91,31 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	if err := p.lookUp(ctx, all, p.StoredOnly); err != nil {
 		return nil, err
 	}
-	return &Figure2Result{p, runs.Scale(ctx), all}, nil
+	spreads, err := p.spreads(ctx)
+	return &Figure2Result{p, runs.Scale(ctx), all, spreads}, err
+}
+
+// spreads are those of the best cells over their trainings.
+func (p Figure2Params) spreads(ctx context.Context) ([]*runs.Record, error) {
+	table, s, fingerprint, err := openLookups(p.StoredOnly)
+	if err != nil {
+		return nil, err
+	}
+	var cases []study.Case
+	for _, space := range p.Spaces {
+		t := regret.Spread{Space: supernet.OneShots[space], Of: "spread of the best", Split: p.Split}
+		cases = append(cases, study.Case{
+			Params: t, Data: fingerprint, Label: "the best of " + spaceTitle(space),
+			Run: func(context.Context, study.Step) (trial.Result, error) { return t.Run(table) },
+		})
+	}
+	return s.Run(ctx, cases)
 }
 
 // Records are the keys of the searches and of their look-ups.
-func (r *Figure2Result) Records() []string { return oneShotKeys(r.all) }
+func (r *Figure2Result) Records() []string {
+	return append(oneShotKeys(r.all), study.Keys(r.spreads)...)
+}
 
 // regretFloor is the lowest regret that the log axis shows.
 const regretFloor = 5e-4
@@ -290,7 +322,37 @@ func (r *Figure2Result) Check() []runs.Claim {
 			claims = append(claims, r.checkDeviation(f, d)...)
 		}
 	}
+	for i, space := range r.Params.Spaces {
+		if paper, ok := publishedSpreads[space]; ok && r.split() == "test" {
+			claims = append(claims, checkSpread(space, paper, r.spreads[i]))
+		}
+	}
 	return append(append(claims, checkPublishedRegrets()...), checkAppendixC2()...)
+}
+
+// publishedSpreads are those of the best network's test error over trainings, in
+// points, without a word on which kind of spread it is.
+var publishedSpreads = map[string]float64{"1shot1-s1": 0.37, "1shot1-s2": 0.23}
+
+// checkSpread compares the spread of the best cell, the population's standard
+// deviation, where the table has the best training that the space's authors print.
+func checkSpread(space string, paper float64, r *runs.Record) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("%s: spread over trainings of the best network's test error, points",
+		spaceTitle(space)), "Li+ 2021, Section 4.3")
+	if r == nil {
+		c.Paper = runs.Number(paper)
+		return verdict.NotRun(c, noTable101)
+	}
+	best := 100 * supernet.OneShots[space].Known.TestError
+	if math.Abs(r.Values[regret.ValueSingle]-best) > 1e-5 {
+		c.Paper = runs.Number(paper)
+		return verdict.NotRun(c, fmt.Sprintf("the table has %v of %v cells, and not the best training, of %.4g %% error",
+			r.Values[regret.ValueFound], r.Values[regret.ValueAsked], best))
+	}
+	c = verdict.Exactly(c, r.Values[regret.ValueStd], paper, 0.005)
+	c.Note = fmt.Sprintf("standard deviation of three trainings with divisor n; %.2f with n−1; of the best mean among %v "+
+		"of %v cells", r.Values[regret.ValueSample], r.Values[regret.ValueFound], r.Values[regret.ValueAsked])
+	return c
 }
 
 // checkBetter compares two searches over pairs of seeds.

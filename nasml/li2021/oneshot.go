@@ -176,17 +176,23 @@ func (l Lookups) check(c *study.Checks) {
 	c.OneOf("Split", string(l.Split), string(data.Valid), string(data.Test))
 }
 
-// lookUp looks up what the run store lacks. Without a table it reads what the
-// project ships, which has its own.
-func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
-	table, err := table101()
-	if err != nil {
-		return err
-	}
+// openLookups is the table with the study of look-ups in it. Without a table the
+// study reads what the project ships, which has its own.
+func openLookups(storedOnly bool) (*data.NASBench101, study.Study, string, error) {
 	s, fingerprint := lookupsStudy, data.NASBench101Fingerprint
-	s.StoredOnly = storedOnly || table == nil
+	table, err := table101()
 	if table != nil {
 		fingerprint = table.Fingerprint
+	}
+	s.StoredOnly = storedOnly || table == nil
+	return table, s, fingerprint, err
+}
+
+// lookUp looks up what the run store lacks.
+func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
+	table, s, fingerprint, err := openLookups(storedOnly)
+	if err != nil {
+		return err
 	}
 	var cases []study.Case
 	var places [][2]int

@@ -39,7 +39,7 @@ func TestSmallOneShotSearches(t *testing.T) {
 	p.Rows = append(p.Rows, "rsps", "gdas", "darts/second-order")
 	r, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, r.Records(), 2*2*len(p.Rows), "a search and its look-ups a seed")
+	require.Len(t, r.Records(), 2*2*len(p.Rows)+1, "a search and its look-ups a seed, and the best cell")
 	require.NoError(t, r.Figure().Validate())
 	for _, f := range r.all {
 		for _, record := range f.lookups {
