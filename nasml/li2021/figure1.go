@@ -46,6 +46,7 @@ func init() {
 		ID: figure1ID, Paper: paper, Title: figure1Title, Kind: "figure",
 		Notebook: "notebooks/li2021/figure1_entropy.ipynb",
 		Cost:     catalog.Cost{Quick: searchCost.Quick, Paper: searchCost.Paper},
+		Shipped:  []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 
@@ -124,7 +125,7 @@ func (r *Figure1Result) Check() []runs.Claim {
 			}
 		}
 	}
-	return claims
+	return append(claims, r.checkSecondOrder()...)
 }
 
 // checkStart compares the first entropy with ln |O|, on the seed furthest from it.

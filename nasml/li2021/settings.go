@@ -62,7 +62,8 @@ var searchCost = catalog.Cost{
 
 // row names a search: a method of search.Methods, with "/erm" where weights and
 // architecture share all images, or "darts/benchmark" for DARTS as Dong & Yang
-// 2020 ran it.
+// 2020 ran it. Of the methods with a mixture in both passes there are three of second
+// order, see secondOrder.
 type row string
 
 func (w row) method() string {
@@ -73,6 +74,18 @@ func (w row) method() string {
 func (w row) variant() string {
 	_, variant, _ := strings.Cut(string(w), "/")
 	return variant
+}
+
+// secondOrder are variants of a row whose hypergradient is of second order: as Liu+
+// 2019 and their code have it, a central difference with ε = 0.01/‖v‖; with an ε so
+// small that it crosses no kink of ReLU; and the exact gradient that both stand for.
+var secondOrder = map[string]struct {
+	title, hypergradient string
+	epsilon              float64
+}{
+	"second-order":       {"second order", "finite-difference", 0},
+	"second-order-small": {"second order, $ε$ = 0.0001", "finite-difference", 1e-4},
+	"unrolled":           {"second order, exact", "unrolled", 0},
 }
 
 func rowsNamed(names []string) []row {
@@ -91,6 +104,8 @@ func (w row) title() string {
 		return title + " (ERM)"
 	case w.variant() == "benchmark":
 		return title + " (with none)"
+	case secondOrder[w.variant()].title != "":
+		return title + " (" + secondOrder[w.variant()].title + ")"
 	case strings.HasSuffix(w.method(), "darts"):
 		return title + " (bilevel)"
 	}
@@ -102,8 +117,12 @@ func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: no search method is called %q", w, w.method())
 	}
-	if v := w.variant(); v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark") {
-		return fmt.Errorf("row %q: want METHOD, METHOD/erm or darts/benchmark", w)
+	method, v := search.Methods[w.method()], w.variant()
+	_, second := secondOrder[v]
+	second = second && method.Architecture == search.Mixture && method.Weights == search.Mixture
+	if v != "" && v != "erm" && !second && (w.method() != "darts" || v != "benchmark") {
+		return fmt.Errorf("row %q: want METHOD, METHOD/erm, darts/benchmark or, where the network is a mixture, METHOD/%s",
+			w, strings.Join(slices.Sorted(maps.Keys(secondOrder)), ", METHOD/"))
 	}
 	return nil
 }
@@ -186,6 +205,9 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 			s = search.AsBenchmark()
 		}
 		s.Without = nil
+	}
+	if second, ok := secondOrder[w.variant()]; ok {
+		s.Bilevel.Hypergradient, s.Bilevel.Epsilon = second.hypergradient, second.epsilon
 	}
 	// Each set is normalised by its own mean.
 	if own, ok := data.Augments["autodl-"+string(p.Data)]; ok {
