@@ -95,6 +95,9 @@ func execute(ctx context.Context, args []string, c console) int {
 		c.logf("%v (see `go tool nasml --help`)", err)
 		return exitUsage
 	}
+	if handOver(call.Command()) {
+		return status(ctx, c, runWithBuckets(ctx, c, args))
+	}
 	return status(ctx, c, call.Run())
 }
 
