@@ -126,7 +126,8 @@ func (p SearchParams) searches(
 	if err != nil || p.StoredOnly {
 		return stored, err
 	}
-	s.StoredOnly, s.Title = false, title+p.forecast(all, stored, examples)
+	text, expected := p.forecast(all, stored, examples)
+	s.StoredOnly, s.Title = false, title+text
 	s.Device = func() (string, string, error) {
 		b, err := backend.OpenDevices(p.Devices)
 		if err != nil {
@@ -141,14 +142,18 @@ func (p SearchParams) searches(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
 	) error {
 		at := job.Index[0]
+		if expected > 0 {
+			runs.Expect(progress, expected)
+			expected = 0 // from here on the pace is known
+		}
 		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
 }
 
 // forecast says what the searches that the store lacks will cost, where that is
 // more than some minutes: ", about 31 h and 2.7 GB (forecast)". Of a GPU nothing
-// is known before its first step.
-func (p SearchParams) forecast(all []found, stored []*runs.Record, images int) string {
+// is known before its first step, and the time is 0.
+func (p SearchParams) forecast(all []found, stored []*runs.Record, images int) (text string, left time.Duration) {
 	var work, memory float64
 	for i, r := range stored {
 		if r == nil {
@@ -157,10 +162,14 @@ func (p SearchParams) forecast(all []found, stored []*runs.Record, images int) s
 			memory = max(memory, one.Bytes)
 		}
 	}
-	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
-		return ""
+	if strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
+		return "", 0
 	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(work), memory/1e9)
+	left = time.Duration(work * float64(time.Second))
+	if work < 300 {
+		return "", left
+	}
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(work), memory/1e9), left
 }
 
 // roughly is a time with as many digits as a forecast has.
@@ -223,6 +232,9 @@ func (l *searchLab) search(
 ) error {
 	seed := job.Trials[0].Seed
 	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.title(), seed, err) }
+	if l.of != f {
+		progress.Step(0, f.row.title()+", compiling")
+	}
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}

@@ -187,6 +187,7 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 			if job.Backend, job.Device, err = s.Device(); err != nil {
 				return err
 			}
+			progress.Step(0, "compiling") // comes first, and takes longer than many a step
 		}
 		for _, at := range job.Index {
 			left -= cases[at].units()
