@@ -23,6 +23,7 @@
 //	accept      shows that changed source computes what it did
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
 //	runs/bucket a run store in a bucket that many machines share
+//	rank        rank correlations with intervals
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,

@@ -33,8 +33,10 @@ type State struct {
 	Slots       []*Node // of Update
 	Aux         []*Node // of the losses, such as running statistics
 
-	// Stale is the last architecture gradient, at first 0, shaped like Theta. It
-	// is there for [ClipWeightsAndArchitecture] only, else nil.
+	// Stale, at first 0 and shaped like Theta, is the last architecture gradient
+	// with [ClipWeightsAndArchitecture], and with Settings.Uncleared the sum of
+	// ∇_θ of the training losses since the architecture's last move. Without
+	// either it is nil.
 	Stale []*Node
 }
 
@@ -64,7 +66,7 @@ func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 type Seen struct {
 	Train, Validation *Node
 	GradW             []*Node // of Train by the weights, before clipping and L2
-	GradTheta         []*Node // the hypergradient, as Update was given it
+	GradTheta         []*Node // the hypergradient with what was not cleared, clipped: as Update was given it
 }
 
 // weights is one step of SGD on the training loss.
@@ -79,6 +81,9 @@ func (s Search) weights(state State, eta *Node, seen *Seen) State {
 		grad, _ = clipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
 	default:
 		grad = ClipGlobalNorm(grad, s.Settings.Clip)
+	}
+	if s.Settings.Uncleared {
+		state.Stale = each2("uncleared gradient", state.Stale, gradTheta, Add)
 	}
 	state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
 	state.Aux = aux
@@ -97,6 +102,13 @@ func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	}
 	w, theta := detach(state.W), detach(state.Theta)
 	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	if s.Settings.Uncleared {
+		grad = each2("uncleared gradient", state.Stale, grad, Add)
+		state.Stale = each(state.Stale, ZerosLike)
+	}
+	if s.Settings.ArchClip > 0 {
+		grad = ClipGlobalNorm(grad, s.Settings.ArchClip)
+	}
 	seen.Validation, seen.GradTheta = loss, grad
 	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
 	state.Aux = aux

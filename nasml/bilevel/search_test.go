@@ -63,7 +63,7 @@ func (k *walk) weights(s Settings, eta, mu float64) float64 {
 	return loss
 }
 
-func (k *walk) architecture(warm bool) float64 {
+func (k *walk) architecture(s Settings, warm bool) float64 {
 	before := k.aux
 	loss := k.loss(-1)
 	if warm {
@@ -73,6 +73,11 @@ func (k *walk) architecture(warm bool) float64 {
 	k.updates++
 	for j := range k.theta {
 		k.stale[j] = (k.w[j] + 1) * (k.w[j] + 1) / 2
+	}
+	if s.ArchClip > 0 {
+		floats.Scale(math.Min(1, s.ArchClip/(floats.Norm(k.stale, 2)+1e-6)), k.stale)
+	}
+	for j := range k.theta {
 		k.theta[j] *= math.Exp(-0.01 * k.updates * k.stale[j])
 	}
 	return loss
@@ -103,7 +108,7 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 			if covers == "" { // one that is not in the map
 				s.Settings.Hypergradient, s.Hypergradient = "", FirstOrder
 			} else {
-				s.Settings.Clip = 2.5
+				s.Settings.Clip, s.Settings.ArchClip = 2.5, 0.7
 			}
 			got := run(t, func(in []*Node) []*Node {
 				state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Slots: in[3:4], Aux: in[4:5]}
@@ -132,7 +137,7 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 				if order == WeightsFirst {
 					train = k.weights(s.Settings, eta, mu)
 				}
-				validation = k.architecture(i < 2)
+				validation = k.architecture(s.Settings, i < 2)
 				if order == ArchitectureFirst {
 					train = k.weights(s.Settings, eta, mu)
 				}
@@ -202,4 +207,57 @@ func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 	err := try(Settings{Hypergradient: "first-order", Order: WeightsFirst, Clip: 1,
 		ClipCovers: ClipWeightsAndArchitecture}, 0)
 	require.ErrorContains(t, err, "stale gradient: lists of 0 and 1 tensors")
+}
+
+// With Uncleared, θ moves by the gradient of its own batch and the sum of the
+// training gradients since its last move: one of them, all of the warm-up before
+// the first, and with the weights first that of the same step.
+func TestStepAddsUpWhatIsNotCleared(t *testing.T) {
+	const eta, rate, warm, total = 0.1, 0.05, 3, 6
+	for _, order := range []string{ArchitectureFirst, WeightsFirst} {
+		s := Search{
+			Settings: Settings{Order: order, Hypergradient: "first-order", Uncleared: true}, Problem: bowl,
+			Update: func(theta, grad, slots []*Node) ([]*Node, []*Node) {
+				return []*Node{Sub(theta[0], MulScalar(grad[0], rate))}, slots
+			},
+		}
+		got := run(t, func(in []*Node) []*Node {
+			state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4], Stale: []*Node{ZerosLike(in[2])}}
+			var out []*Node
+			for i := range total {
+				var warmup float64
+				if i < warm {
+					warmup = 1
+				}
+				state, _ = s.Step(state, Const(in[0].Graph(), eta), Const(in[0].Graph(), warmup))
+				out = append(out, state.W[0], state.Theta[0], state.Stale[0])
+			}
+			return out
+		}, []float64{0.5, -2}, []float64{0, 0}, []float64{0.3, 0.7}, 0.0)
+
+		w, theta, left := []float64{0.5, -2}, []float64{0.3, 0.7}, []float64{0, 0}
+		weights := func() {
+			for j := range w {
+				left[j] += (w[j] - 3) * (w[j] - 3) / 2
+				w[j] -= eta * theta[j] * (w[j] - 3)
+			}
+		}
+		for i := range total {
+			if order == WeightsFirst {
+				weights()
+			}
+			if i >= warm {
+				for j := range theta {
+					theta[j] -= rate * ((w[j]+1)*(w[j]+1)/2 + left[j])
+					left[j] = 0
+				}
+			}
+			if order == ArchitectureFirst {
+				weights()
+			}
+			for k, want := range [][]float64{w, theta, left} {
+				requireClose(t, want, got[3*i+k], 1e-13, fmt.Sprintf("%s, step %d, %d", order, i, k))
+			}
+		}
+	}
 }

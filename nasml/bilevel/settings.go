@@ -50,6 +50,17 @@ type Settings struct {
 	ClipCovers    string  `json:"clip_covers,omitempty"`
 	Hypergradient string  `json:"hypergradient"` // a name of [Hypergradients]
 
+	// Uncleared moves the architecture by more than its own gradient: by that and
+	// the sum of ∇_θ G of all training batches since its last move, those of the
+	// whole warm-up before the first. PyTorch adds gradients up until they are
+	// cleared, and the programs of GAEA for NAS-Bench-1Shot1 and ImageNet clear
+	// the weights' only before the weights' pass:
+	//
+	//	∇ₜ = ∇_θ F(wₜ, θₜ) + ∇_θ G(wₜ₋₁, θₜ)    (architecture first, no warm-up).
+	Uncleared bool `json:"uncleared,omitempty"`
+
+	ArchClip float64 `json:"arch_clip,omitempty"` // largest global norm of the architecture's gradient; 0: any
+
 	// See [Options].
 	Terms    int     `json:"terms,omitempty"`
 	Damping  float64 `json:"damping,omitempty"`
@@ -84,7 +95,7 @@ var AsCode = map[string]Settings{
 		Warmup: 50, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
 	// the published curves have no warm-up
 	"gaea-1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
-		Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+		Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order", Uncleared: true},
 
 	// AutoDL-Projects, on NAS-Bench-201.
 	"autodl-darts-v1": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
@@ -95,6 +106,12 @@ var AsCode = map[string]Settings{
 		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
 	"autodl-setn": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true,
 		Hypergradient: "first-order"},
+}
+
+// KeepsGradient says whether a step hands a gradient of the architecture on to
+// the next, as [State].Stale.
+func (s Settings) KeepsGradient() bool {
+	return s.Uncleared || s.ClipCovers == ClipWeightsAndArchitecture
 }
 
 // Options of the hypergradient for weights that sgd moves at learning rate eta.
@@ -133,8 +150,11 @@ func (s Settings) Check() error {
 	} else {
 		oneOf("ClipCovers", s.ClipCovers, ClipWeights, ClipWeightsAndArchitecture)
 	}
+	expect(!s.Uncleared || s.ClipCovers != ClipWeightsAndArchitecture, "Uncleared", s.Uncleared,
+		"false with ClipCovers "+ClipWeightsAndArchitecture+", which keeps another gradient")
 	atLeast0("Warmup", float64(s.Warmup))
 	atLeast0("Clip", s.Clip)
+	atLeast0("ArchClip", s.ArchClip)
 	atLeast0("Damping", s.Damping)
 	atLeast0("StepSize", s.StepSize)
 	atLeast0("Epsilon", s.Epsilon)

@@ -39,6 +39,9 @@ func TestCheckNamesTheFieldWhatItIsAndWhatItMayBe(t *testing.T) {
 		`ClipCovers without Clip is "weights+architecture", want`: func(s *Settings) {
 			s.Clip, s.ClipCovers = 0, ClipWeightsAndArchitecture
 		},
+		`Uncleared is true, want false with ClipCovers weights+architecture`: func(s *Settings) {
+			s.Uncleared, s.ClipCovers = true, ClipWeightsAndArchitecture
+		},
 		`Warmup is -1, want a finite number, at least 0`: func(s *Settings) { s.Warmup = -1 },
 		`Clip is NaN, want a finite number, at least 0`:  func(s *Settings) { s.Clip = math.NaN() },
 		`Clip is -5, want a finite number, at least 0`:   func(s *Settings) { s.Clip = -5 },

@@ -73,6 +73,10 @@ type Entry struct {
 	// drawn at once on any machine.
 	Shipped []Setting `json:"-"`
 
+	// Settings judges, without a run, that the paper's scale has the settings that
+	// the paper prints; nil: the paper's list of claims has none of this entry.
+	Settings func() []runs.Claim `json:"-"`
+
 	run    func(ctx context.Context, scale string, set []string) (Result, error)
 	check  func(scale string, set []string) error
 	params func(scale string, set []string) (any, error)

@@ -150,3 +150,21 @@ func (im *Images) Half() (*Images, error) {
 	}
 	return New(half)
 }
+
+// Fit halves square colour images by [Images.Half] until they have the wanted
+// side. It is an error where that does not lead there, or where they are no
+// square ones of three colours.
+func (im *Images) Fit(side int) (*Images, error) {
+	set := im
+	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
+		var err error
+		if set, err = set.Half(); err != nil {
+			return nil, err
+		}
+	}
+	if set.Height != side || set.Width != side || set.Channels != 3 {
+		return nil, fmt.Errorf("images of %s are %d×%d×%d, want %d×%d×3 or a power of two larger", im.Name,
+			im.Height, im.Width, im.Channels, side, side)
+	}
+	return set, nil
+}

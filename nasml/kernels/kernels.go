@@ -21,8 +21,9 @@ import (
 	"math"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
 // DepthwiseConv filters every channel of x with a k × k kernel [k, k, channels]
@@ -35,13 +36,18 @@ import (
 // where stride or dilation is below 1.
 func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	w := windowOf("DepthwiseConv", x, stride, dilation)
-	if d := kernel.Shape().Dimensions; len(d) != 3 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels ||
-		kernel.DType() != x.DType() {
-		panic(fmt.Errorf("DepthwiseConv: the kernel is %s and x %s, expected [k, k, %d] of the same type with k odd",
-			kernel.Shape(), x.Shape(), w.channels))
-	}
+	w.mustFilter("DepthwiseConv", x, kernel)
 	w.k = kernel.Shape().Dim(0)
 	return w.depthwise(x, kernel)
+}
+
+// mustFilter panics where a kernel is none of a depthwise convolution of x.
+func (w window) mustFilter(name string, x, kernel *Node) {
+	if d := kernel.Shape().Dimensions; len(d) != 3 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels ||
+		kernel.DType() != x.DType() {
+		panic(fmt.Errorf("%s: the kernel is %s and x %s, expected [k, k, %d] of the same type with k odd",
+			name, kernel.Shape(), x.Shape(), w.channels))
+	}
 }
 
 // MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that
@@ -62,19 +68,11 @@ func AvgPool3x3(x *Node, stride int) *Node {
 	return w.meanPool(x)
 }
 
-// Epsilon is what BatchNorm adds to the variance.
-const Epsilon = 1e-5
-
-// BatchNorm is x with mean 0 and variance 1 in every channel of the batch, without
-// weights:
-//
-//	(x − mean)/√(var + ε), var = mean (x − mean)².
-func BatchNorm(x *Node) *Node { return windowOf("BatchNorm", x, 1, 1).batchNorm(x) }
-
 // window is the geometry of a convolution or pool.
 type window struct {
 	images, height, width, channels int // of x
 	k, stride, dilation             int
+	wide                            int // channels behind a stage
 }
 
 func windowOf(name string, x *Node, stride, dilation int) window {
@@ -96,21 +94,21 @@ func (w window) columns() int { return (w.width + w.stride - 1) / w.stride }
 // depthwise, depthwiseInput and depthwiseKernel are the derivatives of one
 // trilinear form, ⟨depthwise(x, kernel), v⟩, and so the derivatives of each other.
 func (w window) depthwise(x, kernel *Node) *Node {
-	y := w.call("depthwise", func(in []*Node) *Node { return w.depthwiseForm(in[0], in[1]) }, x, kernel)
+	y := w.call1("depthwise", func(in []*Node) *Node { return w.depthwiseForm(in[0], in[1]) }, x, kernel)
 	return custom(y, func(v *Node) []*Node {
 		return []*Node{w.depthwiseInput(v, kernel), w.depthwiseKernel(x, v)}
 	}, x, kernel)
 }
 
 func (w window) depthwiseInput(v, kernel *Node) *Node {
-	dx := w.call("depthwise_input", func(in []*Node) *Node { return w.depthwiseInputForm(in[0], in[1]) }, v, kernel)
+	dx := w.call1("depthwise_input", func(in []*Node) *Node { return w.depthwiseInputForm(in[0], in[1]) }, v, kernel)
 	return custom(dx, func(u *Node) []*Node {
 		return []*Node{w.depthwise(u, kernel), w.depthwiseKernel(u, v)}
 	}, v, kernel)
 }
 
 func (w window) depthwiseKernel(x, v *Node) *Node {
-	dk := w.call("depthwise_kernel", func(in []*Node) *Node { return w.depthwiseKernelForm(in[0], in[1]) }, x, v)
+	dk := w.call1("depthwise_kernel", func(in []*Node) *Node { return w.depthwiseKernelForm(in[0], in[1]) }, x, v)
 	return custom(dk, func(u *Node) []*Node {
 		return []*Node{w.depthwiseInput(v, u), w.depthwise(x, u)}
 	}, x, v)
@@ -120,12 +118,12 @@ func (w window) depthwiseKernel(x, v *Node) *Node {
 // u where x is largest. The last two are linear and each other's transposes;
 // their derivative in x is 0 almost everywhere.
 func (w window) maxPool(x *Node) *Node {
-	y := w.call("max_pool", func(in []*Node) *Node { return w.maxPoolForm(in[0]) }, x)
+	y := w.call1("max_pool", func(in []*Node) *Node { return w.maxPoolForm(in[0]) }, x)
 	return custom(y, func(v *Node) []*Node { return []*Node{w.maxPoolInput(x, v)} }, x)
 }
 
 func (w window) maxPoolInput(x, v *Node) *Node {
-	dx := w.call("max_pool_input", func(in []*Node) *Node { return w.maxPoolInputForm(in[0], in[1]) }, x, v)
+	dx := w.call1("max_pool_input", func(in []*Node) *Node { return w.maxPoolInputForm(in[0], in[1]) }, x, v)
 	return custom(dx, func(u *Node) []*Node { return []*Node{ZerosLike(x), w.maxPoolPicked(x, u)} }, x, v)
 }
 
@@ -136,28 +134,18 @@ func (w window) maxPoolPicked(x, u *Node) *Node {
 
 // meanPool and meanPoolInput are linear and each other's transposes.
 func (w window) meanPool(x *Node) *Node {
-	y := w.call("mean_pool", func(in []*Node) *Node { return w.meanPoolForm(in[0]) }, x)
+	y := w.call1("mean_pool", func(in []*Node) *Node { return w.meanPoolForm(in[0]) }, x)
 	return custom(y, func(v *Node) []*Node { return []*Node{w.meanPoolInput(v)} }, x)
 }
 
 func (w window) meanPoolInput(v *Node) *Node {
-	dx := w.call("mean_pool_input", func(in []*Node) *Node { return w.meanPoolInputForm(in[0]) }, v)
+	dx := w.call1("mean_pool_input", func(in []*Node) *Node { return w.meanPoolInputForm(in[0]) }, v)
 	return custom(dx, func(u *Node) []*Node { return []*Node{w.meanPool(u)} }, v)
 }
 
-// batchNorm and its gradient in x, where v is that of y; the gradient of the
-// latter is that of its form.
-func (w window) batchNorm(x *Node) *Node {
-	y := w.call("batch_norm", func(in []*Node) *Node { return batchNormForm(in[0]) }, x)
-	return custom(y, func(v *Node) []*Node { return []*Node{w.batchNormInput(x, v)} }, x)
-}
-
-func (w window) batchNormInput(x, v *Node) *Node {
-	dx := w.call("batch_norm_input", func(in []*Node) *Node { return batchNormInputForm(in[0], in[1]) }, x, v)
-	return custom(dx, func(u *Node) []*Node {
-		x, v := Identity(x), Identity(v) // v depends on x: partial derivatives are meant
-		return Gradient(ReduceAllSum(Mul(batchNormInputForm(x, v), u)), x, v)
-	}, x, v)
+// call1 is call of a form with one result.
+func (w window) call1(name string, form func(in []*Node) *Node, in ...*Node) *Node {
+	return w.call(name, func(in []*Node) []*Node { return []*Node{form(in)} }, in...)[0]
 }
 
 // call is form of the inputs as a function of the program, named so that a
@@ -165,7 +153,7 @@ func (w window) batchNormInput(x, v *Node) *Node {
 // name with the same shapes share one function. Only XLA has kernels; another
 // backend computes the form where it stands (calls of functions stop GoMLX's
 // pure-Go backend v0.1.2 for ever where they are many).
-func (w window) call(name string, form func(in []*Node) *Node, in ...*Node) *Node {
+func (w window) call(name string, form func(in []*Node) []*Node, in ...*Node) []*Node {
 	g := in[0].Graph()
 	if g.Backend().Name() != "xla" {
 		return form(in)
@@ -184,12 +172,12 @@ func (w window) call(name string, form func(in []*Node) *Node, in ...*Node) *Nod
 		made[key] = NewFunction(g, g.UniqueName(name), func(g *Graph) []*Node {
 			parameters := make([]*Node, len(in))
 			for i, x := range in {
-				parameters[i] = Parameter(g, string(rune('a'+i)), x.Shape())
+				parameters[i] = Parameter(g, fmt.Sprint("a", i), x.Shape())
 			}
-			return []*Node{form(parameters)}
+			return form(parameters)
 		})
 	}
-	return made[key].Call(in...)[0]
+	return made[key].Call(in...)
 }
 
 // functionsKey is where a graph keeps its functions by what they compute.
@@ -198,45 +186,9 @@ type functionsKey struct{}
 // prefix begins the names of all functions that may have a kernel.
 const prefix = "nasml_"
 
-// custom returns y, computed from x, with a gradient of its own: vjp(v) are the
-// gradients of x where v is that of y.
-//
-// GoMLX has custom gradients for the identity only. So no gradient passes
-// through y itself, and a branch that is never taken carries v to x; nothing of
-// it is left in a compiled program.
+// custom is a value with a gradient of its own: see gradient.Custom.
 func custom(y *Node, vjp func(v *Node) []*Node, x ...*Node) *Node {
-	var v *Node // of the call of Gradient under way, which visits y before x
-	var grads []*Node
-	var branch *Node // a number that depends on all of x
-	for i := range x {
-		number := first(IdentityWithCustomGradient(x[i], func(_, _ *Node) *Node {
-			if grads == nil {
-				grads = vjp(v)
-			}
-			return grads[i]
-		}))
-		if branch != nil {
-			number = Add(branch, number)
-		}
-		branch = number
-	}
-	never := Const(y.Graph(), false)
-	carrier := Where(never, fill(branch, y.Shape()), StopGradient(y))
-	return IdentityWithCustomGradient(carrier, func(_, vy *Node) *Node {
-		v, grads = vy, nil
-		return vy
-	})
-}
-
-// first is the first element of x, [1, 1].
-func first(x *Node) *Node {
-	return Slice(Reshape(x, 1, x.Shape().Size()), AxisRange(), AxisRange(0, 1))
-}
-
-// fill is the number x [1, 1] in every place of a shape.
-func fill(x *Node, shape shapes.Shape) *Node {
-	ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, shape.Size()))
-	return Reshape(Dot(x, ones).Product(), shape.Dimensions...)
+	return gradient.Custom([]*Node{y}, func(v []*Node, _ int) []*Node { return vjp(v[0]) }, x...)[0]
 }
 
 // The forms in XLA's operations.
@@ -428,33 +380,4 @@ func (w window) meanPoolInputForm(v *Node) *Node {
 		taps[i] = scaled
 	}
 	return w.back(taps)
-}
-
-// number is a constant of the type of x.
-func number(x *Node, value float64) *Node { return ConstAsDType(x.Graph(), x.DType(), value) }
-
-// channelMean is the mean of every channel of x [n, channels], in its shape.
-func channelMean(x *Node) *Node {
-	n := x.Shape().Dim(0)
-	share := BroadcastToDims(number(x, 1/float64(n)), 1, n)
-	return BroadcastToShape(Dot(share, x).Product(), x.Shape())
-}
-
-// standard returns (x − mean)/σ and 1/σ, σ = √(var + ε), both [n, channels].
-func standard(x *Node) (z, inverse *Node) {
-	d := Sub(x, channelMean(x))
-	inverse = Div(number(x, 1), Sqrt(Add(channelMean(Mul(d, d)), number(x, Epsilon))))
-	return Mul(d, inverse), inverse
-}
-
-func batchNormForm(x *Node) *Node {
-	z, _ := standard(Reshape(x, -1, x.Shape().Dim(-1)))
-	return Reshape(z, x.Shape().Dimensions...)
-}
-
-func batchNormInputForm(x, v *Node) *Node {
-	z, inverse := standard(Reshape(x, -1, x.Shape().Dim(-1)))
-	v = Reshape(v, -1, x.Shape().Dim(-1))
-	dx := Mul(inverse, Sub(Sub(v, channelMean(v)), Mul(z, channelMean(Mul(v, z)))))
-	return Reshape(dx, x.Shape().Dimensions...)
 }

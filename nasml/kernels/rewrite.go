@@ -8,30 +8,46 @@ import (
 	"strings"
 )
 
-// signatures are the kernels by name: what arguments they take and, last, what
-// they return. x is an array of the large side of a window, y one of the small
-// side, k a kernel.
+// signatures are the kernels by name: what arrays they take, and what they
+// return. Those in parentheses come in any number.
 var signatures = map[string]string{
-	prefix + "depthwise":        "xky",
-	prefix + "depthwise_input":  "ykx",
-	prefix + "depthwise_kernel": "xyk",
-	prefix + "max_pool":         "xy",
-	prefix + "max_pool_input":   "xyx",
-	prefix + "mean_pool":        "xy",
-	prefix + "mean_pool_input":  "yx",
-	prefix + "batch_norm":       "xx",
-	prefix + "batch_norm_input": "xxx",
+	prefix + "depthwise":         "xk>y",
+	prefix + "depthwise_input":   "yk>x",
+	prefix + "depthwise_kernel":  "xy>k",
+	prefix + "max_pool":          "x>y",
+	prefix + "max_pool_input":    "xy>x",
+	prefix + "mean_pool":         "x>y",
+	prefix + "mean_pool_input":   "y>x",
+	prefix + "normal":            "x>cc",
+	prefix + "normal_input":      "xcc>x",
+	prefix + "weighted":          "w(xc)>x",
+	prefix + "weighted_gradient": "wx(xc)>w(c)",
+	prefix + "stage":             "xckp>zdd",
+	prefix + "stage_gradient":    "xckpzzdd>xckp",
+	prefix + "stage_input":       "xckpzzdd>xc",
 }
 
-// shape is the shape of an array of a signature.
-func (w window) shape(side rune) []int {
-	switch side {
+// shape is the shape of an array of a signature: x on the large side of a window,
+// y on the small one, z there behind a pointwise kernel p; k a depthwise kernel;
+// c and d scales and shifts before and behind p; w weights of maps.
+func (w window) shape(kind rune, maps int) []int {
+	switch kind {
 	case 'x':
 		return []int{w.images, w.height, w.width, w.channels}
 	case 'y':
 		return []int{w.images, w.rows(), w.columns(), w.channels}
+	case 'z':
+		return []int{w.images, w.rows(), w.columns(), w.wide}
+	case 'k':
+		return []int{w.k, w.k, w.channels}
+	case 'p':
+		return []int{w.channels, w.wide}
+	case 'c':
+		return []int{2, w.channels}
+	case 'd':
+		return []int{2, w.wide}
 	}
-	return []int{w.k, w.k, w.channels}
+	return []int{1, maps}
 }
 
 // head is the head of a function that may have a kernel, in StableHLO's text.
@@ -92,58 +108,97 @@ var array = regexp.MustCompile(`^tensor<((?:\d+x)+)(f32|f64)>$`)
 
 // customCall is the body of a function that calls a kernel; empty where the
 // kernel is for other arrays.
-func customCall(kernel, stride, dilation, parameters, result string) string {
+func customCall(kernel, stride, dilation, parameters, results string) string {
 	var names, types []string
 	for _, p := range strings.Split(parameters, ",") {
 		name, t, _ := strings.Cut(p, ":")
 		names, types = append(names, strings.TrimSpace(name)), append(types, strings.TrimSpace(t))
 	}
-	out := strings.Trim(strings.TrimSpace(result), "()")
+	var out, values []string
+	for i, t := range strings.Split(strings.Trim(strings.TrimSpace(results), "()"), ",") {
+		out, values = append(out, strings.TrimSpace(t)), append(values, fmt.Sprintf("%%k#%d", i))
+	}
 	var w window
 	w.stride, _ = strconv.Atoi(stride)
 	w.dilation, _ = strconv.Atoi(dilation)
-	if !w.fits(signatures[kernel], append(types, out)) {
+	if !w.fits(signatures[kernel], types, out) {
 		return ""
 	}
-	return fmt.Sprintf("\n    %%k = \"stablehlo.custom_call\"(%s) {call_target_name = %q, api_version = 4 : i32, has_side_effect = false, "+ //nolint:lll // a line of the program
-		"backend_config = {dilation = %d : i64, stride = %d : i64}} : (%s) -> %s\n    \"stablehlo.return\"(%%k) : (%s) -> ()\n  ", //nolint:lll // a line of the program
-		strings.Join(names, ", "), kernel, w.dilation, w.stride, strings.Join(types, ", "), out, out)
+	list := strings.Join(out, ", ")
+	return fmt.Sprintf("\n    %%k:%d = \"stablehlo.custom_call\"(%s) {call_target_name = %q, api_version = 4 : i32, has_side_effect = false, "+ //nolint:lll // a line of the program
+		"backend_config = {dilation = %d : i64, stride = %d : i64}} : (%s) -> (%s)\n    \"stablehlo.return\"(%s) : (%s) -> ()\n  ", //nolint:lll // a line of the program
+		len(out), strings.Join(names, ", "), kernel, w.dilation, w.stride, strings.Join(types, ", "), list,
+		strings.Join(values, ", "), list)
 }
 
 // fits says whether arrays of these types are those of a signature: numbers of
 // one type, in shapes that belong together.
-func (w window) fits(signature string, types []string) bool {
-	if len(types) != len(signature) || signature == "" || w.stride < 1 || w.dilation < 1 {
+func (w window) fits(signature string, types, results []string) bool {
+	kinds, maps := expanded(signature, len(types))
+	all := append(slices.Clone(types), results...)
+	if kinds == "" || len(kinds) != len(all) || w.stride < 1 || w.dilation < 1 {
 		return false
 	}
-	shapes := shapesOf(types)
+	shapes := shapesOf(all)
 	if shapes == nil {
 		return false
 	}
-	for i, side := range signature {
-		switch s := shapes[i]; {
-		case side == 'x' && len(s) == 4:
-			w.images, w.height, w.width, w.channels = s[0], s[1], s[2], s[3]
-		case side == 'k':
-			w.k = s[0]
-		}
+	for i, kind := range kinds {
+		w.take(kind, shapes[i])
 	}
-	for i, side := range signature {
-		if !slices.Equal(shapes[i], w.shape(side)) {
+	for i, kind := range kinds {
+		if !slices.Equal(shapes[i], w.shape(kind, maps)) {
 			return false
 		}
 	}
-	return w.known(signature)
+	return w.known(kinds)
+}
+
+// take learns of an array what the shapes of others follow from.
+func (w *window) take(kind rune, s []int) {
+	switch {
+	case kind == 'x' && len(s) == 4:
+		w.images, w.height, w.width, w.channels = s[0], s[1], s[2], s[3]
+	case kind == 'k':
+		w.k = s[0]
+	case kind == 'p' && len(s) == 2:
+		w.wide = s[1]
+	}
+}
+
+// expanded is a signature with as many of what stands in parentheses as make so
+// many parameters, without its arrow; empty where none do.
+func expanded(signature string, parameters int) (kinds string, maps int) {
+	in, out, _ := strings.Cut(signature, ">")
+	repeat := func(s string) string {
+		before, rest, ok := strings.Cut(s, "(")
+		if !ok {
+			return s
+		}
+		each, after, _ := strings.Cut(rest, ")")
+		return before + strings.Repeat(each, maps) + after
+	}
+	if before, rest, ok := strings.Cut(in, "("); ok {
+		each, _, _ := strings.Cut(rest, ")")
+		maps = (parameters - len(before)) / len(each)
+		if maps < 1 {
+			return "", 0
+		}
+	}
+	if in = repeat(in); len(in) != parameters {
+		return "", 0
+	}
+	return in + repeat(out), maps
 }
 
 // known says whether the kernel of a signature is for this window: convolutions
 // of some sizes, pools without dilation, and what has no small side without
 // stride.
-func (w window) known(signature string) bool {
-	if strings.Contains(signature, "k") {
+func (w window) known(kinds string) bool {
+	if strings.Contains(kinds, "k") {
 		return w.k == 3 || w.k == 5 || w.k == 7
 	}
-	return w.dilation == 1 && (w.stride == 1 || strings.Contains(signature, "y"))
+	return w.dilation == 1 && (w.stride == 1 || strings.Contains(kinds, "y"))
 }
 
 // shapesOf reads types of arrays of one type of numbers; nil where they are

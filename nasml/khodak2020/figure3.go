@@ -59,6 +59,7 @@ func init() {
 			Paper: "IMDb an hour on two cores, shipped; CIFAR-10 has 25 TFLOP a pass over its 100,000 features, " +
 				"weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, 100 minutes on two cores, shipped",
 		},
+		Settings: figure3Settings,
 		Shipped: []catalog.Setting{ // on IMDb seconds are those of a machine with other work
 			{Scale: catalog.Quick}, {Scale: catalog.Large},
 			{Scale: catalog.Paper, Set: []string{"Tasks=imdb", "Clock=madds"}},
@@ -176,7 +177,7 @@ func (r *Figure3Result) Check() []runs.Claim {
 // checkMoment compares errors when Fast Weight-Sharing ends. A baseline
 // without a result by then counts as always wrong, and the note says how often.
 func (r *Figure3Result) checkMoment(task, baseline string) runs.Claim {
-	c := r.claim(task, fmt.Sprintf("figure3-fast: when fast weight sharing ends its test error is below that of "+
+	c := r.claim(task, fmt.Sprintf("[figure3-fast] when fast weight sharing ends its test error is below that of "+
 		"%s (%s)", methodTitles[baseline], clockTitles[r.Params.Clock]), "Figure 3 and App. B.1")
 	if baseline == mapsearch.WeightSharing {
 		c.Source = "Khodak+ 2020, Figure 3 (not claimed in words)"
@@ -201,7 +202,7 @@ func (r *Figure3Result) checkMoment(task, baseline string) runs.Claim {
 
 // checkEnd compares errors when all have ended.
 func (r *Figure3Result) checkEnd(task, baseline string) runs.Claim {
-	c := r.claim(task, "sec2-beats-hb: fast weight sharing's final test error below that of "+methodTitles[baseline],
+	c := r.claim(task, "[sec2-beats-hb] fast weight sharing's final test error below that of "+methodTitles[baseline],
 		"Sec. 2 and Figure 3")
 	c.Note = "ours is the baseline's error less that of fast weight sharing, paired by seed; each has ended by its " +
 		"own time"
@@ -210,7 +211,7 @@ func (r *Figure3Result) checkEnd(task, baseline string) runs.Claim {
 
 // checkSpeed compares what the two weight-sharing searches cost.
 func (r *Figure3Result) checkSpeed(task string) runs.Claim {
-	c := r.claim(task, "fastws-growth: fast weight sharing costs less than weight sharing, ratio of "+
+	c := r.claim(task, "own: fast weight sharing costs less than weight sharing, ratio of "+
 		clockTitles[r.Params.Clock], "App. B.1")
 	c.Paper = 1
 	var ratios []float64

@@ -95,7 +95,7 @@ func TestRandomSearchTunesLambda(t *testing.T) {
 		require.NoError(t, r.Figure().Validate())
 		require.Len(t, r.Check(), 2)
 		for _, c := range r.Check() {
-			require.Contains(t, c.Name, "lambda-search")
+			require.Contains(t, c.Rows, "lambda-search")
 			require.NotContains(t, c.Note, "not run")
 		}
 		found[highest] = r

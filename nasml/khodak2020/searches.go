@@ -240,7 +240,13 @@ func (r *searchResult) atEnd(task, method string) []float64 {
 
 // claim begins a claim about a task.
 func (r *searchResult) claim(task, name, place string) runs.Claim {
-	return verdict.Claim(taskTitles[task]+": "+name, "Khodak+ 2020, "+place)
+	return ofTask(task, verdict.Claim(name, "Khodak+ 2020, "+place))
+}
+
+// ofTask says in a claim's name which task it is about.
+func ofTask(task string, c runs.Claim) runs.Claim {
+	c.Name = taskTitles[task] + ": " + c.Name
+	return c
 }
 
 // greater judges whether column a is above b, paired by seed.

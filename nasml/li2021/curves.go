@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,18 +203,32 @@ const noTable = "the table of NAS-Bench-201 is not there: put nasbench/nasbench2
 const noTableCaption = " The table of NAS-Bench-201 is not there: " +
 	"accuracies of the searches' architectures are left out."
 
+// tabulated says whether the table has the architectures of the searches' spaces.
+func (p SearchParams) tabulated(rows []row) error {
+	for _, w := range rows {
+		if err := tabulated(cmp.Or(w.space(), p.Space)); err != nil {
+			return err
+		}
+	}
+	return tabulated(p.Space)
+}
+
 // tabulated says whether the table has the architectures of a space.
 func tabulated(name string) error {
 	benchmark := supernet.Spaces["nasbench201"]
 	space, ok := supernet.Spaces[name]
-	if name == "" || !ok { // that it is unknown is said elsewhere
+	known := false
+	for _, kind := range search.Kinds {
+		known = known || slices.Contains(kind.Names(), name)
+	}
+	if !known { // that it is unknown is said elsewhere
 		return nil
 	}
 	for _, op := range space.Ops {
 		ok = ok && slices.Contains(benchmark.Ops, op)
 	}
 	if !ok || !slices.Equal(space.Edges, benchmark.Edges) {
-		return catalog.Usagef("Space is %q, whose architectures the table of NAS-Bench-201 does not have: "+
+		return catalog.Usagef("the space is %q, whose architectures the table of NAS-Bench-201 does not have: "+
 			"take its own space, or Figure 1", name)
 	}
 	return nil

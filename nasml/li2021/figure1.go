@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1Params are the parameters of Figure 1, right: the searches whose
-// entropy is drawn. The left and middle panels are of other search spaces.
+// Figure1Params are the parameters of Figure 1: the searches whose entropy is
+// drawn, in a panel for each search space.
 type Figure1Params struct {
 	SearchParams
-	Rows []string // searches by method, "gaea-darts", with "/erm" for the single level
+	Rows []string // searches by method, "gaea-darts", with "/erm" for the single level, "@darts" for another space
 }
 
 // Figure1Quick has ten searches of 25 epochs on 4,000 images, about ten minutes on
@@ -36,10 +38,18 @@ var Figure1Paper = func() Figure1Params {
 }()
 
 const (
-	figure1ID     = "li2021/figure1"
-	figure1Title  = "Sparsity: entropy of the operation weights during a search, NAS-Bench-201 on CIFAR-10"
-	figure1Source = "Li+ 2021, Section 4.1 and Figure 1 (right)"
+	figure1ID    = "li2021/figure1"
+	figure1Title = "Sparsity: entropy of the operation weights during a search on CIFAR-10"
 )
+
+// figure1Source is where the paper says what a row is about.
+func figure1Source(w row) string {
+	panel := map[string]string{"": "right", "nasbench201": "right", "darts": "left", "1shot1-s1": "middle"}[w.space()]
+	if panel == "" {
+		return "Li+ 2021, Section 4.1"
+	}
+	return fmt.Sprintf("Li+ 2021, Section 4.1 and Figure 1 (%s)", panel)
+}
 
 func init() {
 	catalog.Register(catalog.Entry{
@@ -49,14 +59,14 @@ func init() {
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 
-// Figure1Result is Figure 1, right.
+// Figure1Result is Figure 1.
 type Figure1Result struct {
 	Params Figure1Params
 	Scale  string // "quick", "paper" or empty for own parameters
 	all    []found
 }
 
-// Figure1 runs what the run store lacks of the searches of Figure 1, right.
+// Figure1 runs what the run store lacks of the searches of Figure 1.
 // Cancelling ctx ends it after the step under way, with finished searches
 // stored and the one under way at its checkpoint.
 //
@@ -73,34 +83,110 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 // Records are the keys of the searches.
 func (r *Figure1Result) Records() []string { return keys(r.all) }
 
-// Figure draws the mean entropy over the edges after each epoch, with the
-// interval of its mean over seeds, and the published curve of one seed.
+// Figure draws the mean entropy over the edges after each epoch, of the normal
+// cell where there are two, with the interval of its mean over seeds, and the
+// published curve of one seed: a panel a search space.
 func (r *Figure1Result) Figure() plots.Figure {
-	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
-	for _, f := range r.all {
-		x, means, err := f.mean("entropy", 0, r.Params.Confidence)
-		if err != nil {
-			panic(err) // the records hold finite numbers
+	var panels []plots.Panel
+	for _, space := range r.spaces() {
+		panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
+		if len(r.spaces()) > 1 {
+			panel.Title = cmp.Or(spaceTitles[space], space)
 		}
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
-	}
-	for _, f := range r.all {
-		if y, ok := publishedCurves().Entropy[string(f.row)]; ok {
-			panel.Series = append(panel.Series, reference("the paper's "+f.row.title(), y[:min(len(y), r.longest())]))
+		rows := r.of(space)
+		for _, f := range rows {
+			x, means, err := f.mean("entropy", 0, r.Params.Confidence)
+			if err != nil {
+				panic(err) // the records hold finite numbers
+			}
+			panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
 		}
+		for _, f := range rows {
+			if x, y := f.publishedEntropy(longest(rows)); len(x) > 0 {
+				panel.Series = append(panel.Series, plots.Series{
+					Label: "the paper's " + f.row.title(), X: x, Y: y, Reference: true,
+				})
+			}
+		}
+		panels = append(panels, panel)
 	}
 	return plots.Figure{
-		Name: "li2021-figure1", Style: plots.ICLR, Panels: [][]plots.Panel{{panel}},
-		Caption: searchCaption(r.Params.SearchParams, r.all) +
-			" The paper's curves are its authors' PDF of March 2020, 50 epochs, one seed.",
-		Meta: study.Meta(figure1Title, r.Scale, r.Params),
+		Name: "li2021-figure1", Style: plots.ICLR, Panels: [][]plots.Panel{panels},
+		Caption: r.caption(), Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
 }
 
-// longest is the number of epochs of the longest search that was run.
-func (r *Figure1Result) longest() int {
-	most := 0
+// spaces are the search spaces of the rows in their order.
+func (r *Figure1Result) spaces() []string {
+	var all []string
 	for _, f := range r.all {
+		if !slices.Contains(all, f.settings.Space) {
+			all = append(all, f.settings.Space)
+		}
+	}
+	return all
+}
+
+// of are the rows of a space.
+func (r *Figure1Result) of(space string) []found {
+	return slices.DeleteFunc(slices.Clone(r.all), func(f found) bool { return f.settings.Space != space })
+}
+
+// caption says at which scale searches were run on each space, and how far they
+// are from the paper's curves.
+func (r *Figure1Result) caption() string {
+	var parts []string
+	for _, space := range r.spaces() {
+		text := searchCaption(r.Params.SearchParams, r.of(space))
+		if len(r.spaces()) > 1 {
+			text = cmp.Or(spaceTitles[space], space) + ": " + text
+		}
+		parts = append(parts, text)
+	}
+	parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
+	for _, f := range r.all {
+		if far, ok := r.deviation(f); ok {
+			parts = append(parts, fmt.Sprintf("%s is at most %.2g nats from the paper's curve.", f.row.named(), far))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// publishedEntropy is the paper's curve of a row up to so many epochs, with the
+// number of epochs after which its points are.
+func (f found) publishedEntropy(epochs int) (x, y []float64) {
+	key := f.row
+	if key.space() == supernet.NASBench201.Name {
+		key = row(f.row.search())
+	}
+	before := 0 // epochs before the first point
+	if _, ok := supernet.OneShots[f.settings.Space]; !ok {
+		before = 1
+	}
+	for i, value := range publishedCurves().Entropy[string(key)] {
+		if i+before <= epochs {
+			x, y = append(x, float64(i+before)), append(y, value)
+		}
+	}
+	return x, y
+}
+
+// deviation is how far the mean entropy of a row is from the paper's curve, at
+// most, where both are.
+func (r *Figure1Result) deviation(f found) (far float64, ok bool) {
+	x, y := f.publishedEntropy(longest([]found{f}))
+	for i, epoch := range x {
+		if ours := f.column("entropy", int(epoch)); len(ours) > 0 {
+			far, ok = max(far, math.Abs(mean(ours)-y[i])), true
+		}
+	}
+	return far, ok
+}
+
+// longest is the number of epochs of the longest search that was run.
+func longest(rows []found) int {
+	most := 0
+	for _, f := range rows {
 		for _, record := range f.ran() {
 			most = max(most, epochs(record))
 		}
@@ -111,7 +197,9 @@ func (r *Figure1Result) longest() int {
 // Check judges the claims about entropy and discretisation: that entropy
 // starts at ln |O|, that GAEA's is below its base method's from the second
 // epoch on, and that the supernet loses less accuracy by discretisation. The
-// last stands in Section 4.1 for the DARTS space.
+// last stands in Section 4.1 for the DARTS space, with the accuracies, which
+// are judged at the paper's scale only; so is how far entropies are from the
+// paper's curves.
 func (r *Figure1Result) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, f := range r.all {
@@ -119,18 +207,73 @@ func (r *Figure1Result) Check() []runs.Claim {
 	}
 	for _, f := range r.all {
 		for _, g := range r.all {
-			if "gaea-"+string(f.row) == string(g.row) {
+			if f.row.on("gaea-"+f.row.search()) == g.row {
 				claims = append(claims, r.checkBelow(f, g), r.checkDrop(f, g))
+			}
+		}
+	}
+	for _, f := range r.all {
+		if f.row.space() == "" {
+			continue
+		}
+		claims = append(claims, r.checkDeviation(f))
+		for i, what := range []string{"before", "after"} {
+			if paper, ok := publishedAudit[f.row]; ok {
+				claims = append(claims, r.checkAudit(f, what, paper[i]))
 			}
 		}
 	}
 	return claims
 }
 
+// publishedAudit are the accuracies of supernets on validation images before and
+// after discretisation, in percent (Section 4.1).
+var publishedAudit = map[row][2]float64{
+	"pc-darts@darts": {72.17, 15.27}, "gaea-pc-darts@darts": {75.07, 33.23},
+}
+
+// ownScale says why a number of the paper's is not judged at another scale.
+const ownScale = "another scale than the paper's: not judged"
+
+// atScale judges where searches have the paper's settings, or its code's.
+func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Claim) runs.Claim {
+	judged := judge(c)
+	if r.Params.Preset == "quick" {
+		judged.Holds, judged.Note = runs.NotKnown, ownScale
+	}
+	return judged
+}
+
+// checkDeviation says how far an entropy is from the paper's curve.
+func (r *Figure1Result) checkDeviation(f found) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("entropy of %s: largest distance from the paper's curve, nats", f.row.named()),
+		figure1Source(f.row))
+	far, ok := r.deviation(f)
+	if !ok {
+		return verdict.NotRun(c, "no epoch of both")
+	}
+	return r.atScale(c, func(c runs.Claim) runs.Claim { return verdict.Exactly(c, far, 0, 0.05) })
+}
+
+// checkAudit compares the accuracy of the supernet at the last epoch, before or
+// after discretisation.
+func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("%s: accuracy of the supernet %s discretisation, percent", f.row.named(), what),
+		"Li+ 2021, Section 4.1")
+	series := map[string]string{"before": "supernet", "after": "discrete"}[what]
+	values := f.column(series, -1)
+	for i := range values {
+		values[i] *= 100
+	}
+	s, err := runs.Summarize(values, r.Params.Confidence)
+	return r.atScale(c, func(c runs.Claim) runs.Claim { return verdict.Near(c, s, err, paper, 5) })
+}
+
 // checkStart compares the first entropy with ln |O|, on the seed furthest from it.
 func (r *Figure1Result) checkStart(f found) runs.Claim {
-	want := math.Log(float64(len(f.space.Ops)))
-	c := verdict.Claim(fmt.Sprintf("%s: entropy starts at ln %d", f.row.title(), len(f.space.Ops)), figure1Source)
+	want := math.Log(float64(f.blocks[0].Options))
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
+		figure1Source(f.row))
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)
 	if len(starts) == 0 {
@@ -146,7 +289,8 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c := verdict.Claim(
-		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.title(), base.row.title()), figure1Source)
+		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
+		figure1Source(base.row))
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
 	var worst *runs.Claim
@@ -171,11 +315,14 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 
 // checkDrop compares the loss of accuracy by discretisation at the last epoch.
 func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s loses less accuracy by discretisation than %s, percentage points",
-		gaea.row.title(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
+	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
+		gaea.row.named(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
 	c.Paper = 41.84 - 56.90
-	c.Note = "ours is the difference of the drops at the last epoch, another space and scale than the paper's; " +
-		"only its sign is judged"
+	other := "another space and scale than the paper's"
+	if base.row.space() == "darts" {
+		other = "at the scale of the parameters"
+	}
+	c.Note = "ours is the difference of the drops at the last epoch, " + other + "; only its sign is judged"
 	return r.Params.below(c, gaea.drops(), base.drops())
 }
 

@@ -77,6 +77,7 @@ type Figure4Result struct {
 // learningEntry is what tells Figure 5 from Figure 4.
 type learningEntry struct {
 	id, title, source, reference string
+	skips                        string                        // row of the claim about skip connections
 	published                    func() map[string][][]float64 // by data set
 }
 
@@ -86,7 +87,7 @@ type curveID struct {
 }
 
 var figure4Entry = learningEntry{
-	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)",
+	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)", "LI249",
 	func() map[string][][]float64 { return publishedCurves().GAEA },
 }
 
@@ -132,7 +133,7 @@ func (p Figure4Params) check() error {
 	if err := c.Err("learning curves"); err != nil {
 		return err
 	}
-	return tabulated(p.Space)
+	return p.tabulated(rowsNamed(p.Rows))
 }
 
 // query is what is read of the table. Accuracies on validation images are of
@@ -288,7 +289,7 @@ func (r *Figure4Result) checkSkips(f found) runs.Claim {
 	if gaea {
 		name = f.row.title() + " does not end at nearly all skip connections"
 	}
-	c := verdict.Claim(name, r.entry.source)
+	c := verdict.Claim("["+r.entry.skips+"] "+name, r.entry.source)
 	c.Paper = nearlyAll
 	var counts []float64
 	for _, a := range r.finals[f.row] {
@@ -322,7 +323,7 @@ func skips(a data.Arch201) int {
 
 // checkLead compares the final accuracies of two rows.
 func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: %s above %s at the end, percentage points", title, gaea.title(), base.title()),
+	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points", title, gaea.title(), base.title()),
 		figure4Source)
 	c.Paper = 0
 	if r.noTable {

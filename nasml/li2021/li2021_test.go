@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 )
@@ -52,6 +54,70 @@ func TestRows(t *testing.T) {
 	require.NoError(t, row("darts/benchmark").check())
 	require.ErrorContains(t, row("gdas/benchmark").check(), "want METHOD")
 	require.ErrorContains(t, row("dart").check(), `"dart"`)
+
+	w := row("darts/erm@darts")
+	require.Equal(t, []string{"darts", "erm", "darts"}, []string{w.method(), w.variant(), w.space()})
+	require.Equal(t, "DARTS (ERM), DARTS' space", w.named())
+	require.Equal(t, row("gaea-darts/erm@darts"), w.on("gaea-darts/erm"))
+	require.NoError(t, w.check())
+	require.ErrorContains(t, row("darts/benchmark@darts").check(), "want METHOD")
+	require.Equal(t, "PC-DARTS", row("pc-darts@darts").title())
+}
+
+// A panel a search space, with the paper's curves; numbers of the paper's scale are
+// judged at that scale only.
+func TestFigure1OnTwoSpaces(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := tiny()
+	p.Channels, p.Cells, p.Seeds, p.Epochs = 4, 1, 2, 2
+	p.Rows = []string{"gaea-darts", "pc-darts@darts", "gaea-pc-darts@darts"}
+	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
+		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	require.NoError(t, err)
+	r := &Figure1Result{Params: p, all: all}
+	f := r.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels[0], 2)
+	require.Equal(t, "DARTS' space", f.Panels[0][1].Title)
+	reference := f.Panels[0][1].Series[2]
+	require.Equal(t, "the paper's PC-DARTS", reference.Label)
+	require.Equal(t, []float64{1, 2}, reference.X)
+	require.Equal(t, []float64{2.0794, 2.0793}, reference.Y)
+	require.Contains(t, f.Caption, "nats from the paper's curve")
+	judged := map[string]runs.Claim{}
+	for _, c := range r.Check() {
+		judged[c.Name] = c
+	}
+	require.Equal(t, runs.Holds, judged["GAEA PC-DARTS, DARTS' space: entropy starts at ln 8"].Holds)
+	audit := judged["PC-DARTS, DARTS' space: accuracy of the supernet before discretisation, percent"]
+	require.Equal(t, runs.NotKnown, audit.Holds)
+	require.Equal(t, runs.Number(72.17), audit.Paper)
+	require.True(t, audit.Ours.Valid())
+	require.Contains(t, judged, "GAEA PC-DARTS, DARTS' space loses less accuracy by discretisation than PC-DARTS, "+
+		"percentage points")
+	r.Params.Preset = "code"
+	for _, c := range r.Check() {
+		if c.Name == audit.Name {
+			require.NotEqual(t, ownScale, c.Note)
+		}
+	}
+	for i := range all[1:] {
+		m := search.Moment{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: all[1+i].records[0].Series["theta"]}
+		view := liveFigure(&all[1+i], m, nil)
+		require.NoError(t, view.Validate())
+		require.Len(t, view.Panels[1], 2, "both cells")
+		_, err := view.Render("svg")
+		require.NoError(t, err)
+	}
+
+	// The table of NAS-Bench-201 has no such cells.
+	table := Table2Quick
+	table.Rows = []string{"gaea-pc-darts@darts"}
+	_, err = Table2(isolated(t), table)
+	require.ErrorContains(t, err, `the space is "darts", whose architectures the table`)
+	p.Rows = []string{"pc-darts"}
+	_, err = Figure1(isolated(t), p)
+	require.ErrorContains(t, err, "no settings are listed")
 }
 
 func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
@@ -141,14 +207,19 @@ func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 	p.Rows, p.Direct = nil, nil
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
-	judged := 0
+	// What holds and what does not, to the standard error of the difference: without the
+	// noise of one trial REA is too good, and its reading with that noise is not.
+	verdicts := map[runs.Verdict][]string{}
 	for _, c := range r.Check() {
 		if c.Ours.Valid() {
-			judged++
-			require.Equal(t, runs.Holds, c.Holds, "%s: %v against %v ± %v", c.Name, c.Ours, c.Paper, c.Tolerance)
+			verdicts[c.Holds] = append(verdicts[c.Holds], c.Name)
 		}
 	}
-	require.Equal(t, 12, judged)
+	require.Equal(t, []string{
+		"CIFAR-10: REA, test accuracy in percent", "CIFAR-100: REA, test accuracy in percent",
+	}, verdicts[runs.Fails])
+	require.Equal(t, []string{"CIFAR-10: REA > REINFORCE > RS > BOHB, percentage points"}, verdicts[runs.NotKnown])
+	require.Len(t, verdicts[runs.Holds], 10+2+len(p.Tabular))
 	require.NoError(t, r.Figure().Validate())
 	require.NotEmpty(t, r.Differences())
 }
@@ -186,8 +257,8 @@ func TestAMissingTableIsSaidAndNoError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
 	require.Contains(t, table.Figure().Caption, "table of NAS-Bench-201 is not there")
-	for i, c := range table.Check() {
-		require.Equal(t, i < 12, c.Ours.Valid(), c.Name)
+	for _, c := range table.Check() {
+		require.Equal(t, !strings.Contains(c.Name, " above "), c.Ours.Valid(), c.Name)
 		if !c.Ours.Valid() {
 			require.Contains(t, c.Note, "not run: the table of NAS-Bench-201 is not there", c.Name)
 		}
@@ -369,4 +440,45 @@ func TestShippedSearchesAreOfThisCode(t *testing.T) {
 	for _, record := range all {
 		require.Equal(t, code, record.Trial.Code, "the code has changed: accept it, or compute the records again")
 	}
+}
+
+// Table 2 at the paper's scale is days of searches beside a second of queries: what
+// `nasml status` says is left is what a run forecasts, row by row.
+func TestOneForecastOfSearches(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "")
+	p := Table2Paper.SearchParams
+	p.Data, p.Seeds = data.Synthetic, 2
+	facts := data.Facts{Len: 50000, Fingerprint: "images"}
+	var all []found
+	var cases []study.Case
+	for _, name := range []string{"gaea-darts", "gdas"} {
+		f, err := p.find(row(name))
+		require.NoError(t, err)
+		of, err := p.cases(f, facts)
+		require.NoError(t, err)
+		all, cases = append(all, f), append(cases, of...)
+	}
+	sum := 0.0
+	for i, c := range cases {
+		require.Greater(t, c.Seconds(), 600.0, "no machine searches at the paper's scale in minutes")
+		require.InDelta(t, cases[i/2*2].Seconds(), c.Seconds(), 0, "all seeds of a row take the same")
+		if i > 0 {
+			sum += c.Seconds()
+		}
+	}
+	stored := make([]*runs.Record, len(cases))
+	stored[0] = new(runs.Record)
+	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+roughly(sum)+" and ")
+
+	part := new(runs.Part)
+	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
+	_, err := s.Run(runs.WithPart(isolated(t), part), cases[1:])
+	require.NoError(t, err)
+	require.InEpsilon(t, sum, float64(part.Summary().Seconds), 1e-12)
+	t.Setenv("GOMLX_BACKEND", "xla:cuda")
+	f, err := p.find("gdas")
+	require.NoError(t, err)
+	of, err := p.cases(f, facts)
+	require.NoError(t, err)
+	require.Zero(t, of[0].Seconds(), "nothing is known of a GPU")
 }

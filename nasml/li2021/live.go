@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
 
@@ -39,7 +40,10 @@ func (l *live) begin(f *found, seed uint64) {
 		return
 	}
 	l.begun = f
-	theta := slices.Repeat(uniform(len(f.space.Ops)), len(f.space.Edges))
+	var theta []float64
+	for _, b := range f.blocks {
+		theta = append(theta, slices.Repeat(uniform(b.Options), b.Rows)...)
+	}
 	start := search.Moment{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}
 	l.draw(f, seed, start, "compiling the supernet")
 }
@@ -49,9 +53,9 @@ func (l *live) show(f *found, seed uint64, m search.Moment) {
 	if time.Since(l.last) < every && m.Epoch < m.Epochs {
 		return
 	}
-	theta := slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))
+	theta := search.Blocks(f.blocks, m.Theta)
 	l.draw(f, seed, m, fmt.Sprintf("epoch %d of %d, %.2f of %.2f nats",
-		m.Epoch, m.Epochs, simplex.EntropyOf(theta), mostEntropy(f)))
+		m.Epoch, m.Epochs, simplex.EntropyOf(theta[0]), mostEntropy(f)))
 }
 
 func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
@@ -65,7 +69,7 @@ func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
 	}
 	l.last = time.Now()
 	figure := liveFigure(f, m, l.table)
-	figure.Title = fmt.Sprintf("%s, seed %d: %s", f.row.title(), seed, state)
+	figure.Title = fmt.Sprintf("%s, seed %d: %s", f.row.named(), seed, state)
 	if err := l.display.Show(figure); err != nil {
 		l.off = true // no notebook, or one that has gone: the search goes on
 	}
@@ -73,24 +77,29 @@ func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
 
 // mostEntropy is that of the uniform point, ln |O|.
 func mostEntropy(f *found) float64 {
-	return simplex.EntropyOf([][]float64{uniform(len(f.space.Ops))})
+	return simplex.EntropyOf([][]float64{uniform(f.blocks[0].Options)})
 }
 
 // liveFigure is a search as it stands: curves of the epochs that are done, and
 // where there is more to know, where it is now.
 func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
-	theta := slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))
-	cell := cellOf(*f, theta)
-	cell.Note = "$θ$ is at its start: no architecture yet"
-	if now(m) > 0 {
-		cell.Note = strings.ReplaceAll(f.space.Arch(f.space.Argmax(theta)), "+", " + ")
+	cells := cellsOf(*f, search.Blocks(f.blocks, m.Theta))
+	var second []plots.Panel
+	for _, cell := range cells {
+		if now(m) == 0 {
+			cell.Note = "$θ$ is at its start: no architecture yet"
+		}
+		second = append(second, plots.Panel{Cell: cell})
 	}
-	second := []plots.Panel{{Cell: cell}}
-	if table != nil {
+	if table != nil && f.space.Ops != nil {
 		second = append(second, accuracyPanel(f, m, table))
 	}
 	first := []plots.Panel{lossPanel(m), entropyPanel(f, m)}
-	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: [][]plots.Panel{first, second}}
+	panels := [][]plots.Panel{first}
+	if len(second) > 0 {
+		panels = append(panels, second)
+	}
+	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: panels}
 }
 
 // liveAxis goes to the end of the search from its beginning on.
@@ -131,13 +140,13 @@ func liveCurve(x, y []float64) []plots.Series {
 
 // entropyPanel has the entropy from the start to now.
 func entropyPanel(f *found, m search.Moment) plots.Panel {
-	y := m.Curve.Entropy(len(f.space.Ops))
+	y := m.Curve.Entropy(f.blocks)[0]
 	var x []float64
 	for i := range y {
 		x = append(x, float64(i))
 	}
 	if at := now(m); len(x) == 0 || at > x[len(x)-1] {
-		x, y = append(x, at), append(y, simplex.EntropyOf(slices.Collect(slices.Chunk(m.Theta, len(f.space.Ops)))))
+		x, y = append(x, at), append(y, simplex.EntropyOf(search.Blocks(f.blocks, m.Theta)[0]))
 	}
 	most := mostEntropy(f)
 	// Down to the next fifth of the range, so that a slow fall shows and a
@@ -188,8 +197,20 @@ func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Pan
 	return p
 }
 
-// cellOf is a cell with edges as wide as θ.
-func cellOf(f found, theta [][]float64) *plots.Cell {
+// cellsOf are the cells of a search with edges as wide as θ: one of
+// NAS-Bench-201, two of the spaces with a cell that halves, where weights of
+// edges, if there are any, multiply those of operations. Other spaces have none.
+func cellsOf(f found, theta [][][]float64) []*plots.Cell {
+	if space, ok := supernet.CellSpaces[f.settings.Space]; ok {
+		var cells []*plots.Cell
+		for i, t := range supernet.CellTypes {
+			cells = append(cells, mixedCell(space.Without(f.settings.Without...), t, theta, i))
+		}
+		return cells
+	}
+	if f.space.Ops == nil {
+		return nil
+	}
 	cell := &plots.Cell{Width: 7} // fixed, so that a cell that decides keeps its shape
 	for i := range f.space.Nodes {
 		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
@@ -198,7 +219,38 @@ func cellOf(f found, theta [][]float64) *plots.Cell {
 		cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
 	}
 	for e, edge := range f.space.Edges {
-		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[e]})
+		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[0][e]})
+	}
+	cell.Note = strings.ReplaceAll(f.space.Arch(f.space.Argmax(theta[0])), "+", " + ")
+	return []*plots.Cell{cell}
+}
+
+// mixedCell is one type of cell, the i-th, with two inputs.
+func mixedCell(space supernet.CellSpace, t supernet.CellType, theta [][][]float64, i int) *plots.Cell {
+	cell := &plots.Cell{Width: 7, Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Note: string(t) + " cell"}
+	for node := range space.Nodes {
+		cell.Nodes = append(cell.Nodes, fmt.Sprint(node))
+	}
+	var ops []string // of any edge
+	edges := space.Edges()
+	for e := range edges {
+		for _, op := range space.Candidates(t, e) {
+			if !slices.Contains(ops, op) {
+				ops = append(ops, op)
+				cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
+			}
+		}
+	}
+	for e, edge := range edges {
+		weight := 1.0
+		if len(theta) > len(supernet.CellTypes) {
+			weight = theta[len(supernet.CellTypes)+i*space.Nodes+edge.To-2][0][edge.From]
+		}
+		weights := make([]float64, len(ops))
+		for o, op := range space.Candidates(t, e) {
+			weights[slices.Index(ops, op)] = weight * theta[i][e][o]
+		}
+		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: weights})
 	}
 	return cell
 }

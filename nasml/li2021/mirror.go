@@ -276,11 +276,11 @@ func (r *MirrorResult) Check() []runs.Claim {
 	for _, oracle := range r.Params.Oracles {
 		if oracle == "dense" {
 			claims = append(claims,
-				r.checkBounded("eg", "LI013: EG's steps over 2 ln|O|/ε², the O(log k)/ε² of the paper"),
-				r.checkGrowth("eg", "LI013: EG's steps grow with ln|O| at most as", math.Log),
-				r.checkBounded("projected", "LI014: projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of "+
+				r.checkBounded("eg", "[LI013] EG's steps over 2 ln|O|/ε², the O(log k)/ε² of the paper"),
+				r.checkGrowth("eg", "[LI013] EG's steps grow with ln|O| at most as", math.Log),
+				r.checkBounded("projected", "[LI014] projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of "+
 					"the paper"),
-				r.checkGrowth("projected", "LI014: projected SGD's steps grow with |O|−1 at most as",
+				r.checkGrowth("projected", "[LI014] projected SGD's steps grow with |O|−1 at most as",
 					func(k float64) float64 { return k - 1 }),
 				r.checkFactor("projected", false, "dense"), r.checkFactor("projected", true, "dense"),
 				r.checkFactor("softmax", true, "dense"))
@@ -317,30 +317,30 @@ func (r *MirrorResult) checkIdentities() []runs.Claim {
 	}
 	const note = "the error of the objective at the step against its closed form, at random points and gradients"
 	return []runs.Claim{
-		identity("LI011: the SGD step minimizes eq. 4, value −η²‖g‖²/2", "Li+ 2021, eq. 4", "step", note),
-		identity("LI012: the EG step minimizes eq. 5, value −Σ log Z", "Li+ 2021, eq. 5", "eg_step", note),
-		identity("LI012: no random feasible point is better than the EG step", "Li+ 2021, eq. 5", "better",
+		identity("[LI011] the SGD step minimizes eq. 4, value −η²‖g‖²/2", "Li+ 2021, eq. 4", "step", note),
+		identity("[LI012] the EG step minimizes eq. 5, value −Σ log Z", "Li+ 2021, eq. 5", "eg_step", note),
+		identity("[LI012] no random feasible point is better than the EG step", "Li+ 2021, eq. 5", "better",
 			"the amount by which one is"),
 	}
 }
 
 func (r *MirrorResult) checkNorms() []runs.Claim {
 	const source = "Li+ 2021, Section 3.3"
-	convex := verdict.Claim("LI020: D_φ(x‖y) over ‖x−y‖₁²/|E| is at least ½", source)
+	convex := verdict.Claim("[LI020] D_φ(x‖y) over ‖x−y‖₁²/|E| is at least ½", source)
 	convex.Paper, convex.Ours = 0.5, runs.Number(slices.Min(r.norms("convex")))
 	convex.Holds = runs.Judge(float64(convex.Ours) >= 0.5*(1-1e-9))
 	convex.Note = "the least over random pairs"
-	dual := verdict.Claim("LI020: ⟨g, x⟩ over √|E|‖g‖_∞·‖x‖₁/√|E| is at most 1", source)
+	dual := verdict.Claim("[LI020] ⟨g, x⟩ over √|E|‖g‖_∞·‖x‖₁/√|E| is at most 1", source)
 	dual.Note = "random pairs"
-	attained := verdict.Claim("LI020: and 1 is attained", source)
+	attained := verdict.Claim("[LI020] ⟨g, x⟩ = √|E|‖g‖_∞·‖x‖₁/√|E| is attained", source)
 	c := r.largest()
 	k, of := float64(c.Options), func(value string) float64 { return mean(study.Values(c.records, value)) }
 	factor := verdict.Exactly(verdict.Claim(
-		fmt.Sprintf("LI019: ‖g‖₂/‖g‖_∞ of a gradient with entries ±1, |O| = %d", c.Options), "Li+ 2021, Section 3.2"),
+		fmt.Sprintf("[LI019] ‖g‖₂/‖g‖_∞ of a gradient with entries ±1, |O| = %d", c.Options), "Li+ 2021, Section 3.2"),
 		math.Sqrt(of("ratio_dense")), math.Sqrt(k), 1e-9)
 	factor.Note = "up to √k: attained"
 	bounds := verdict.Exactly(verdict.Claim(
-		fmt.Sprintf("LI021, LI022: the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d", c.Options), source),
+		fmt.Sprintf("[LI021 LI022] the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d", c.Options), source),
 		of("ratio_dense"), k, 1e-9)
 	bounds.Note = fmt.Sprintf("up to |O|: attained, |E||O| against |E|; for entries of a sine it is %.4g, and %.4g "+
 		"where one entry is not 0", of("ratio_sine"), of("ratio_sparse"))
@@ -408,7 +408,7 @@ func (r *MirrorResult) checkFactor(method string, tuned bool, oracle string) run
 	if tuned {
 		how = "tuned"
 	}
-	name := fmt.Sprintf("LI022: %s over EG, %s, grows like |O|: exponent", methodName(method), how)
+	name := fmt.Sprintf("[LI022] %s over EG, %s, grows like |O|: exponent", methodName(method), how)
 	if oracle == "sparse" {
 		name = fmt.Sprintf("control: %s over EG on gradients with one entry, %s: no growth, exponent",
 			methodName(method), how)
@@ -443,12 +443,12 @@ func (r *MirrorResult) checkENAS() []runs.Claim {
 	const source = "Li+ 2021, Appendix B.3"
 	h, edges, options := float64(r.Params.CellENAS[0]), float64(r.Params.CellENAS[1]), float64(r.Params.CellENAS[2])
 	enas := verdict.Exactly(
-		verdict.Claim("LI029: G² of ENAS with entries bounded by 1: the dimension h²", source), h*h, 1e4, 0)
+		verdict.Claim("[LI029] G² of ENAS with entries bounded by 1: the dimension h²", source), h*h, 1e4, 0)
 	enas.Note = "arithmetic: ‖g‖₂² ≤ dimension·‖g‖_∞²; O(·) leaves the constant open"
 	darts := verdict.Exactly(
-		verdict.Claim("LI030: G² of DARTS with entries bounded by 1: |E||O|", source), edges*options, 98, 0)
+		verdict.Claim("[LI030] G² of DARTS with entries bounded by 1: |E||O|", source), edges*options, 98, 0)
 	darts.Note = "arithmetic; |O| = 7 leaves the zero operation out, and one of the two cells is counted"
-	ordinal := verdict.Claim("LI031: Monte-Carlo gradients have a larger second moment than exact ones", source)
+	ordinal := verdict.Claim("[LI031] Monte-Carlo gradients have a larger second moment than exact ones", source)
 	ordinal.Paper = 1
 	c := r.largest()
 	s, err := runs.Summarize(study.Values(c.records, "monte_carlo"), r.Params.Confidence)

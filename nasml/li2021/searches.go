@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -17,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -33,7 +35,8 @@ var (
 type found struct {
 	row      row
 	settings search.Settings
-	space    supernet.Space
+	space    supernet.Space  // of NAS-Bench-201's kind, else zero
+	blocks   simplex.Product // of θ
 	records  []*runs.Record
 	pick     search.Pick // which epoch's architecture counts; empty: the last
 }
@@ -85,22 +88,41 @@ func (p SearchParams) runOn(
 // find is a row before its searches are looked for.
 func (p SearchParams) find(w row) (found, error) {
 	s, err := p.settings(w)
-	return found{row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...)}, err
+	if err != nil {
+		return found{}, err
+	}
+	space, err := s.Open(10)
+	if err != nil {
+		return found{}, err
+	}
+	return found{
+		row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...),
+		blocks: space.Network().Architecture(),
+	}, nil
 }
 
 // cases of a row, one a seed. What a reader added goes by what it computes.
 func (p SearchParams) cases(f found, images data.Facts) ([]study.Case, error) {
 	key, err := f.settings.Key()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.row.title(), err)
+		return nil, fmt.Errorf("%s: %w", f.row.named(), err)
 	}
+	forecast := sync.OnceValue(func() float64 { // of all seeds
+		if onGPU() {
+			return 0
+		}
+		return f.settings.Forecast(images.Len).Wall(runtime.NumCPU())
+	})
 	return study.Each(p.Seeds, func(uint64) study.Case {
 		return study.Case{
 			Params: searching.Trial{Settings: key, Examples: p.Examples}, Data: images.Fingerprint,
-			Label: f.row.title(), Units: units(f.settings, images.Len),
+			Label: f.row.named(), Units: units(f.settings, images.Len), Forecast: forecast,
 		}
 	}), nil
 }
+
+// onGPU says whether searches run on a GPU, of which no forecast knows anything.
+func onGPU() bool { return strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") }
 
 // units is the cost of a search in image passes.
 func units(s search.Settings, images int) int {
@@ -126,8 +148,7 @@ func (p SearchParams) searches(
 	if err != nil || p.StoredOnly {
 		return stored, err
 	}
-	text, expected := p.forecast(all, stored, examples)
-	s.StoredOnly, s.Title = false, title+text
+	s.StoredOnly, s.Title = false, title+p.forecast(all, cases, stored, examples)
 	s.Device = func() (string, string, error) {
 		b, err := backend.OpenDevices(p.Devices)
 		if err != nil {
@@ -142,34 +163,26 @@ func (p SearchParams) searches(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
 	) error {
 		at := job.Index[0]
-		if expected > 0 {
-			runs.Expect(progress, expected)
-			expected = 0 // from here on the pace is known
-		}
 		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
 }
 
 // forecast says what the searches that the store lacks will cost, where that is
-// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Of a GPU nothing
-// is known before its first step, and the time is 0.
-func (p SearchParams) forecast(all []found, stored []*runs.Record, images int) (text string, left time.Duration) {
-	var work, memory float64
+// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is the sum of
+// the cases' own, which `nasml status` shows too. Of a GPU nothing is known before its
+// first step.
+func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
+	var seconds, memory float64
 	for i, r := range stored {
 		if r == nil {
-			one := all[i/p.Seeds].settings.Forecast(images)
-			work += one.Wall(runtime.NumCPU())
-			memory = max(memory, one.Bytes)
+			seconds += cases[i].Seconds()
+			memory = max(memory, all[i/p.Seeds].settings.Forecast(images).Bytes)
 		}
 	}
-	if strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
-		return "", 0
+	if seconds < 300 {
+		return ""
 	}
-	left = time.Duration(work * float64(time.Second))
-	if work < 300 {
-		return "", left
-	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(work), memory/1e9), left
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(seconds), memory/1e9)
 }
 
 // roughly is a time with as many digits as a forecast has.
@@ -231,7 +244,7 @@ func (l *searchLab) search(
 	ctx context.Context, f *found, job *runs.Job, progress runs.Progress, total int,
 ) error {
 	seed := job.Trials[0].Seed
-	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.title(), seed, err) }
+	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.named(), seed, err) }
 	if l.of != f {
 		progress.Step(0, f.row.title()+", compiling")
 	}
@@ -250,13 +263,13 @@ func (l *searchLab) search(
 			memory = peakMemory()
 		}
 		note := fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
-			f.row.title(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
+			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
 		progress.Step(max(0, now-booked), note)
 		booked = max(booked, now)
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
-	result, err := searching.Run(ctx, l.runner, f.space, seed, search.Options{
+	result, err := searching.Run(ctx, l.runner, f.blocks, seed, search.Options{
 		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {

@@ -27,7 +27,7 @@ type SearchParams struct {
 	Epochs   int
 	Batch    int
 
-	Space         string   `json:",omitempty"` // of cells: a name of supernet.Spaces; empty: NAS-Bench-201's
+	Space         string   `json:",omitempty"` // of rows that name none: see search.Settings; empty: NAS-Bench-201's
 	Without       []string // operations left out; "" alone: none; empty: the preset's
 	Update        string   // of the GAEA methods: a name of simplex.Updates
 	Hypergradient string   // of the mixture methods: a name of bilevel.Hypergradients
@@ -62,17 +62,64 @@ var searchCost = catalog.Cost{
 
 // row names a search: a method of search.Methods, with "/erm" where weights and
 // architecture share all images, or "darts/benchmark" for DARTS as Dong & Yang
-// 2020 ran it.
+// 2020 ran it, or with one of stepVariants. Behind an "@" it names its search
+// space, "gaea-pc-darts@darts".
 type row string
 
+// stepVariants are what a row of any space may have behind its method: how a step
+// moves the architecture, whatever the preset says.
+var stepVariants = map[string]struct {
+	title  string
+	change func(s *search.Settings)
+}{
+	"second-order": {"second order", func(s *search.Settings) { s.Bilevel.Hypergradient = "unrolled" }},
+	// the program of DARTS has differences, and running statistics of its own
+	"second-order-code": {"second order by differences", func(s *search.Settings) {
+		s.Bilevel.Hypergradient, s.Running = "finite-difference", search.InnerPasses
+	}},
+	"cleared": {"gradients cleared", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, 0
+	}},
+	"uncleared": {"gradients not cleared", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, 0
+	}},
+	// ten epochs of fifty, as in the program of GAEA PC-DARTS
+	"warmup": {"gradients cleared, warm-up", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, s.Epochs/5
+	}},
+	"uncleared-warmup": {"not cleared, warm-up", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, s.Epochs/5
+	}},
+}
+
 func (w row) method() string {
-	method, _, _ := strings.Cut(string(w), "/")
+	method, _, _ := strings.Cut(w.search(), "/")
 	return method
 }
 
 func (w row) variant() string {
-	_, variant, _ := strings.Cut(string(w), "/")
+	_, variant, _ := strings.Cut(w.search(), "/")
 	return variant
+}
+
+// search is the row without its space.
+func (w row) search() string {
+	of, _, _ := strings.Cut(string(w), "@")
+	return of
+}
+
+// space is the one that the row names, or empty.
+func (w row) space() string {
+	_, space, _ := strings.Cut(string(w), "@")
+	return space
+}
+
+// on is a row of the same space.
+func (w row) on(search string) row {
+	if w.space() == "" {
+		return row(search)
+	}
+	return row(search + "@" + w.space())
 }
 
 func rowsNamed(names []string) []row {
@@ -86,15 +133,32 @@ func rowsNamed(names []string) []row {
 // title is how tables and legends call a row.
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
+	step, varied := stepVariants[w.variant()]
 	switch {
+	case varied:
+		return title + " (" + step.title + ")"
 	case w.variant() == "erm":
 		return title + " (ERM)"
 	case w.variant() == "benchmark":
 		return title + " (with none)"
-	case strings.HasSuffix(w.method(), "darts"):
+	case strings.HasSuffix(w.method(), "darts") && !strings.HasSuffix(w.method(), "pc-darts"):
 		return title + " (bilevel)"
 	}
 	return title
+}
+
+// spaceTitles are search spaces in words.
+var spaceTitles = map[string]string{
+	"nasbench201": "NAS-Bench-201", "darts": "DARTS' space", "1shot1-s1": "NAS-Bench-1Shot1, space 1",
+	"1shot1-s2": "NAS-Bench-1Shot1, space 2", "1shot1-s3": "NAS-Bench-1Shot1, space 3",
+}
+
+// named is the title with the space that the row names.
+func (w row) named() string {
+	if w.space() == "" {
+		return w.title()
+	}
+	return w.title() + ", " + cmp.Or(spaceTitles[w.space()], w.space())
 }
 
 // check says what is wrong with a row.
@@ -102,42 +166,47 @@ func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: no search method is called %q", w, w.method())
 	}
-	if v := w.variant(); v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark") {
-		return fmt.Errorf("row %q: want METHOD, METHOD/erm or darts/benchmark", w)
+	if _, ok := stepVariants[w.variant()]; ok {
+		return nil
+	}
+	v, own := w.variant(), supernet.Spaces[w.space()].Ops == nil && w.space() != ""
+	if v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark" || own) {
+		return fmt.Errorf("row %q: want METHOD, METHOD/erm, METHOD/ and one of %s, or darts/benchmark, with @SPACE "+
+			"behind all but the last", w, strings.Join(slices.Sorted(maps.Keys(stepVariants)), ", "))
 	}
 	return nil
 }
 
 // presets are the settings of the methods that the project ships.
-var presets = map[string]func(method string) (search.Settings, error){
-	"quick": search.AsQuick, "paper": search.AsPaper, "code": search.AsCode,
+var presets = map[string]func(space, method string) (search.Settings, error){
+	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
 }
 
-// preset are the settings of a method, without a row's variant.
+// preset are the settings of a method on a space, without a row's variant.
 //
 // A reader's own method has those of the shipped one that it resembles most, see
 // resembling, with its own update; with the paper's instead of the code's, since no
 // authors' code has it. Where it ranks candidates in the end and the other does not,
 // it ranks as many as SETN.
-func (p SearchParams) preset(method string) (search.Settings, error) {
+func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
 		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
 	}
-	if _, err := search.AsPaper(method); err == nil {
-		return of(method)
+	if _, err := search.AsPaperOn(space, method); err == nil || shipped(method) {
+		return of(space, method)
 	}
 	if p.Preset == "code" {
-		of = search.AsPaper
+		of = search.AsPaperOn
 	}
 	own := search.Methods[method]
-	s, err := of(resembling(own))
+	s, err := of(space, resembling(space, own))
 	if err != nil {
 		return s, err
 	}
 	s.Method, s.Update = method, ""
 	if own.Final != search.ByArgmax && s.Candidates == 0 {
-		setn, err := of("setn")
+		setn, err := of(supernet.NASBench201.Name, "setn")
 		if err != nil {
 			return s, err
 		}
@@ -146,13 +215,23 @@ func (p SearchParams) preset(method string) (search.Settings, error) {
 	return s, nil
 }
 
-// resembling is the shipped method that holds θ as m does and, among those, has
+// shipped says whether the project has settings of a method on some space.
+func shipped(method string) bool {
+	for _, scales := range search.Presets {
+		if scales["paper"][method] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// resembling is the shipped method of a space that holds θ as m does and, among those, has
 // the same pass for the weights, then for the architecture, then the same final
 // rule and update; the first by name of equals.
-func resembling(m search.Method) string {
+func resembling(space string, m search.Method) string {
 	best, most := "", -1
 	for _, name := range slices.Sorted(maps.Keys(search.Methods)) {
-		if _, err := search.AsPaper(name); err != nil {
+		if _, err := search.AsPaperOn(space, name); err != nil {
 			continue // an own one, too
 		}
 		like, score := search.Methods[name], 0
@@ -174,9 +253,10 @@ func resembling(m search.Method) string {
 
 // settings are those of a row.
 func (p SearchParams) settings(w row) (search.Settings, error) {
-	s, err := p.preset(w.method())
+	space := cmp.Or(w.space(), p.Space, supernet.NASBench201.Name)
+	s, err := p.preset(space, w.method())
 	if err != nil {
-		return s, err
+		return s, catalog.Usagef("settings of %s: %v", w, err)
 	}
 	switch w.variant() {
 	case "erm":
@@ -184,6 +264,7 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	case "benchmark":
 		if p.Preset != "quick" {
 			s = search.AsBenchmark()
+			s.Space = space
 		}
 		s.Without = nil
 	}
@@ -192,6 +273,9 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 		s.Augment.Mean, s.Augment.Std = own.Mean, own.Std
 	}
 	p.vary(&s)
+	if step, ok := stepVariants[w.variant()]; ok {
+		step.change(&s)
+	}
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -210,8 +294,7 @@ func (p SearchParams) vary(s *search.Settings) {
 			*f.field = f.value
 		}
 	}
-	if space, ok := supernet.Spaces[p.Space]; ok || p.Space != "" {
-		s.Space = p.Space
+	if space, ok := supernet.Spaces[s.Space]; ok {
 		s.Without = slices.DeleteFunc(slices.Clone(s.Without), func(op string) bool {
 			return !slices.Contains(space.Ops, op) // it lacks it anyway
 		})
@@ -227,7 +310,9 @@ func (p SearchParams) vary(s *search.Settings) {
 	}
 	method := search.Methods[s.Method]
 	if _, moves := simplex.Updates[method.Update]; moves {
-		s.Update, s.ArchRate = cmp.Or(p.Update, s.Update), cmp.Or(p.ArchRate, s.ArchRate)
+		if s.ArchRate = cmp.Or(p.ArchRate, s.ArchRate); p.Update != "" {
+			s.Update, s.EdgeUpdate = p.Update, ""
+		}
 	}
 	if method.Architecture == search.Mixture && method.Weights == search.Mixture {
 		s.Bilevel.Hypergradient = cmp.Or(p.Hypergradient, s.Bilevel.Hypergradient)

@@ -124,6 +124,8 @@ func init() {
 			Paper: "(a) 3 h 40 min on two cores; (b) 9 minutes for k = 64 and 128, a day or more for all: a GPU; " +
 				"the project ships the trials of (a) and of these two",
 		},
+		Shipped:  []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
+		Settings: figure2Settings,
 	}, Figure2Quick, Figure2Paper, Figure2)
 }
 
@@ -703,17 +705,18 @@ func (r *Figure2Result) fewestSeeds(panel string, k int) int {
 func (r *Figure2Result) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, panel := range []string{"a", "b"} {
-		claim := func(name string) runs.Claim {
-			c := verdict.Claim(fmt.Sprintf("(%s) %s", panel, name), "Oymak+ 2021, Section 7a and Figure 2("+panel+")")
+		claim := func(row, name string) runs.Claim {
+			c := verdict.Claim(fmt.Sprintf("[%s] (%s) %s", row, panel, name),
+				"Oymak+ 2021, Section 7a and Figure 2("+panel+")")
 			c.Note = r.partial(panel)
 			return c
 		}
 		ran := r.run(panel)
 		claims = append(claims,
-			checkRange(claim("means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
-			checkSpread(claim("stable over Δα"), ran, func(p figure2Point) float64 { return float64(p.width) }),
-			checkSpread(claim("only mildly changing with k"), ran, func(p figure2Point) float64 { return p.delta }),
-			checkSmallDelta(claim("Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.Params.Confidence))
+			checkRange(claim("figure2"+panel+"-range", "means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
+			checkSpread(claim("figure2-stable", "stable over Δα"), ran, func(p figure2Point) float64 { return float64(p.width) }),
+			checkSpread(claim("figure2-stable", "only mildly changing with k"), ran, func(p figure2Point) float64 { return p.delta }),
+			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.Params.Confidence))
 	}
 	return claims
 }

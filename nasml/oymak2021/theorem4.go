@@ -138,7 +138,7 @@ const (
 	theorem4Title  = "Low-rank learning with p > n: the spectral estimate of the architecture and its risk"
 	theorem4Source = "Oymak+ 2021, Theorem 4"
 	section5       = "Oymak+ 2021, Section 5"
-	notInPaper     = "not in the paper"
+	notInPaper     = "ours, not in the paper"
 )
 
 var theorem4Kind = code.Define(theorem4ID, "oymak2021/internal/lowrank")
@@ -858,16 +858,16 @@ func (r *Theorem4Result) checkBounds() []runs.Claim {
 	high := func(q theorem4Point) ([]float64, float64, float64) { return q.risk, q.bound12(), -1 }
 	const eq11, eq12 = theorem4Source + " (11)", theorem4Source + " (12)"
 	return []runs.Claim{
-		r.checkBound(noted("thm4-cond: ρ² ≥ 1 − 64p̄h̄ wherever p̄h̄ ≤ 1/6", eq11,
+		r.checkBound(noted("[thm4-cond] ρ² ≥ 1 − 64p̄h̄ wherever p̄h̄ ≤ 1/6", eq11,
 			"for p̄h̄ ≥ 1/64 the bound is not above 0 and says nothing"), both, low),
-		r.checkBound(noted("thm4-eq11: ρ² ≥ 1 − 64p̄h̄ where it says something, p̄h̄ < 1/64", eq11, ""), telling, low),
+		r.checkBound(noted("[thm4-eq11] ρ² ≥ 1 − 64p̄h̄ where it says something, p̄h̄ < 1/64", eq11, ""), telling, low),
 		r.checkConstant(noted("ours: the constant that (11) needs, max (1 − ρ²)/p̄h̄", notInPaper+"; the exact "+
 			"limit gives 2",
 			"the paper's constant holds with a factor 32 to spare in the limit"), both, 64,
 			func(q theorem4Point, rho2 float64) float64 { return (1 - rho2) / q.product() }),
-		r.checkBound(noted("thm4-eq12: risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), on features", eq12,
+		r.checkBound(noted("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), on features", eq12,
 			"the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken"), features, high),
-		r.checkBound(noted("thm4-eq12: risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n", eq12, ""), law, high),
+		r.checkBound(noted("[thm4-eq12] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n", eq12, ""), law, high),
 		r.checkConstant(noted("ours: the constant that (12) needs, max excess·(1 − 1/p̄)/h̄",
 			notInPaper+"; the exact limit gives 2.25",
 			"the paper's constant holds with a factor 89 to spare in the limit"),
@@ -958,7 +958,7 @@ func (r *Theorem4Result) checkOracle() runs.Claim {
 			differences = append(differences, risk-spectral.ExpectedRisk(q.n, q.p, 1, q.noise))
 		}
 	}
-	return r.checkMean(noted("thm4-oracle: ERM that knows α* has risk 1 − n/p", section5,
+	return r.checkMean(noted("[thm4-oracle] ERM that knows α* has risk 1 − n/p", section5,
 		"ours is the mean difference from 1 − n/p (with label noise: from its exact mean) over seeds and sizes"),
 		differences, 0, 0.02)
 }
@@ -983,16 +983,16 @@ func (r *Theorem4Result) checkSlopes() []runs.Claim {
 	inH, errH := r.slope(points, p, theorem4Point.hBar, lost)
 	inP, errP := r.slope(wide, func(q theorem4Point) int { return q.h }, theorem4Point.pBar, lost)
 	risk, errRisk := r.slope(points, p, theorem4Point.hBar, theorem4Point.excess)
-	refined := noted("thm4-refined: the rate h/n is better than √(h/n): the exponent is above 1/2", section5, "")
+	refined := noted("[thm4-refined] the rate h/n is better than √(h/n): the exponent is above 1/2", section5, "")
 	refined.Paper = 0.5
 	return []runs.Claim{
-		verdict.Near(noted("thm4-err-scale: 1 − ρ² grows like ph/n², exponent in h", section5,
+		verdict.Near(noted("[thm4-err-scale] 1 − ρ² grows like ph/n², exponent in h", section5,
 			"slope in h, h ≥ 16, pooled over p/n, interval by the jackknife over seeds; "+
 				"1/(1+h̄), and h−1 for h, bend it by less than the tolerance"), inH, errH, 1, 0.05),
-		verdict.Near(noted("thm4-err-scale: 1 − ρ² grows like ph/n², exponent in p for p ≥ 20n", section5,
+		verdict.Near(noted("[thm4-err-scale] 1 − ρ² grows like ph/n², exponent in p for p ≥ 20n", section5,
 			"the exact limit is h̄(1+p̄)/(1+h̄): proportional to p only for p ≫ n, hence p ≥ 20n and the tolerance"),
 			inP, errP, 1, 0.1),
-		verdict.Near(noted("thm4-risk-scale: the risk of searching α* is proportional to h/n, exponent", section5,
+		verdict.Near(noted("[thm4-risk-scale] the risk of searching α* is proportional to h/n, exponent", section5,
 			"of the exact mean risk given ρ², less 1 − n/p"), risk, errRisk, 1, 0.05),
 		verdict.AtLeast(refined, risk, errRisk, 0.5),
 	}
@@ -1050,7 +1050,7 @@ func (r *Theorem4Result) checkBoundary() runs.Claim {
 		}
 		return verdict.Slope(x, y)
 	})
-	return verdict.Near(noted("intro-ph-bound: the algorithm works as long as hp ≲ (n_T+n_V)²: "+
+	return verdict.Near(noted("[intro-ph-bound] the algorithm works as long as hp ≲ (n_T+n_V)²: "+
 		"exponent of h̄ = h/n over p̄ = p/n at ρ² = 1/2", "Oymak+ 2021, Sections 1 and 5",
 		"p/n ≥ 4 with the same h for every p; the limit of ρ² is 0 from ph = n² = (n_T+n_V)²/4 on"), s, err, -1, 0.1)
 }
@@ -1085,7 +1085,7 @@ func (r *Theorem4Result) levels(points []theorem4Point, means []float64) (pBar, 
 // checkNecessary looks beyond the boundary: there ρ² has to vanish as n grows.
 func (r *Theorem4Result) checkNecessary() runs.Claim {
 	const most = 0.1
-	c := verdict.Claim("thm4-necessary: ph ≲ n² is necessary: ρ² vanishes beyond, at the largest ph/n²",
+	c := verdict.Claim("[thm4-necessary] ph ≲ n² is necessary: ρ² vanishes beyond, at the largest ph/n²",
 		section5+" (experiments of an appendix that is not available)")
 	c.Paper, c.Tolerance = 0, most
 	levels, sizes := r.Params.SizeLevels, r.Params.SizeExamples
@@ -1103,11 +1103,11 @@ func (r *Theorem4Result) checkNecessary() runs.Claim {
 
 // checkFit judges what is said of merged sets and of reconstruction.
 func (r *Theorem4Result) checkFit() []runs.Claim {
-	merged := verdict.Claim("sec5-merged: with both sets merged and 2n ≤ p, drawn α fit all labels exactly: "+
+	merged := verdict.Claim("[sec5-merged] with both sets merged and 2n ≤ p, drawn α fit all labels exactly: "+
 		"largest residual", section5)
-	every := verdict.Claim("sec5-merged: at 2n = p this is so for every α, as the paper says: "+
+	every := verdict.Claim("[sec5-merged] at 2n = p this is so for every α, as the paper says: "+
 		"share of the labels that no θ fits", section5)
-	left := verdict.Claim("sec5-recon: no algorithm reconstructs M* from fewer than about p+h examples: "+
+	left := verdict.Claim("[sec5-recon] no algorithm reconstructs M* from fewer than about p+h examples: "+
 		"squared error left to who knows α*, at p = 4n", section5)
 	merged.Paper, every.Paper, left.Paper = 0, 0, 0.5
 	i := slices.IndexFunc(r.groups, func(g *theorem4Group) bool { return g.kind == "fit" })

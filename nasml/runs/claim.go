@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -74,20 +75,41 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 // Claim is one claim of a paper with our finding beside it. A number that does
 // not apply is [None].
 type Claim struct {
-	Name      string  `json:"name"`
-	Source    string  `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
-	Paper     Number  `json:"paper"`     // the paper's number
-	Ours      Number  `json:"ours"`      // ours
-	Lo        Number  `json:"lo"`        // confidence interval of ours, from
-	Hi        Number  `json:"hi"`        // to
-	Tolerance Number  `json:"tolerance"` // how far ours may be from the paper's
-	Holds     Verdict `json:"holds"`
-	Note      string  `json:"note,omitempty"` // how it was judged, or why it was not
+	Name      string `json:"name"`
+	Source    string `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
+	Paper     Number `json:"paper"`     // the paper's number
+	Ours      Number `json:"ours"`      // ours
+	Lo        Number `json:"lo"`        // confidence interval of ours, from
+	Hi        Number `json:"hi"`        // to
+	Tolerance Number `json:"tolerance"` // how far ours may be from the paper's, in its unit
+	// Allowed says in words where ours has to be: "-0.5 ± 0.1", "at most 1", "above 0",
+	// "every case at most 1". A tolerance alone does not say whether it has two sides.
+	Allowed string  `json:"allowed,omitempty"`
+	Holds   Verdict `json:"holds"`
+	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not
+
+	// Rows are those of the list of the papers' claims that it judges, by their
+	// ids; a claim of ours judges none. A reader does not see them in a table.
+	Rows []string `json:"rows,omitempty"`
 }
 
-// NewClaim is a claim of which nothing is known yet: its numbers are None.
+// NewClaim is a claim of which nothing is known yet: its numbers are None. The
+// name may begin with the rows of the list of the papers' claims that it judges,
+// in brackets, which are no part of it: "[RO001 RO015] α ranks the operations".
 func NewClaim(name, source string) Claim {
-	return Claim{Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None}
+	rows, name := cutRows(name)
+	return Claim{
+		Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None, Rows: rows,
+	}
+}
+
+// cutRows parts a name from the rows before it.
+func cutRows(text string) (rows []string, name string) {
+	inside, name, closed := strings.Cut(strings.TrimPrefix(text, "["), "] ")
+	if !closed || !strings.HasPrefix(text, "[") {
+		return nil, text
+	}
+	return strings.Fields(inside), name
 }
 
 // ClaimTable lists claims as aligned plain text, notes below.
@@ -126,7 +148,7 @@ func ClaimHTML(claims []Claim) string {
 	return out.String()
 }
 
-var claimHeader = []string{"claim", "paper", "ours", "interval", "tolerance", "verdict", "source"}
+var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
 // cells are the columns of claimHeader.
 func (c Claim) cells() []string {
@@ -134,7 +156,7 @@ func (c Claim) cells() []string {
 	if c.Lo.Valid() || c.Hi.Valid() {
 		interval = fmt.Sprintf("[%v, %v]", c.Lo, c.Hi)
 	}
-	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.Tolerance.String(), c.verdict(), c.Source}
+	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.allowed(), c.verdict(), c.Source}
 }
 
 // verdict tells a claim that was not run from one that was, but whose numbers
@@ -144,4 +166,12 @@ func (c Claim) verdict() string {
 		return "undecided"
 	}
 	return c.Holds.String()
+}
+
+// allowed is where ours has to be; of a claim that does not say so, its tolerance.
+func (c Claim) allowed() string {
+	if c.Allowed == "" && c.Tolerance.Valid() {
+		return "± " + c.Tolerance.String()
+	}
+	return cmp.Or(c.Allowed, "–")
 }

@@ -41,11 +41,11 @@ func NewProgress() Progress {
 	return newMeter(5*time.Second, time.Now, lineDrawer(os.Stderr)).beating(30 * time.Second)
 }
 
-// Expect tells a progress how long all that is left will take, before there is
-// a pace. What cannot be told so stays as it is.
-func Expect(p Progress, left time.Duration) {
+// Expect tells a progress how long a unit of work will take by a forecast, for
+// as long as there is no pace. A progress that shows no time stays as it is.
+func Expect(p Progress, unit time.Duration) {
 	if m, ok := p.(*meter); ok {
-		m.expect(left)
+		m.expect(unit)
 	}
 }
 
@@ -130,10 +130,10 @@ func (m *meter) keepBeating(quit <-chan struct{}) {
 	}
 }
 
-func (m *meter) expect(left time.Duration) {
+func (m *meter) expect(unit time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pace.expected = left / time.Duration(max(1, m.state.total-m.state.done))
+	m.pace.expected = unit
 }
 
 func (m *meter) Start(total int, what string) {

@@ -114,7 +114,7 @@ func TestTimeLeftIsForecastFirst(t *testing.T) {
 	p := newClocked(0)
 	p.Start(100, "f")
 	p.Skip(20)
-	Expect(p.meter, 800*time.Second)
+	Expect(p.meter, 10*time.Second)
 	p.step(40, 0, "compiling")
 	p.step(60, 1, "")
 	p.step(70, 1, "")

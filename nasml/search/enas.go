@@ -62,7 +62,7 @@ func (c *controller) close() {
 
 // reset draws new parameters, uniform in ±0.1 as in ENAS.
 func (c *controller) reset(seed uint64) {
-	rng, h, ops := trial.RNG(seed, "controller"), c.Control.Hidden, len(c.space.Ops)
+	rng, h, ops := trial.RNG(seed, "controller"), c.Control.Hidden, c.options()
 	dims := [controlParameters][]int{{1, h}, {ops, h}, {h, 4 * h}, {h, 4 * h}, {1, 4 * h}, {h, 4 * h}, {h, 4 * h},
 		{1, 4 * h}, {h, ops}}
 	var moments []*tensors.Tensor
@@ -89,7 +89,7 @@ func (c *controller) policy(params []*Node, samples int, next func(edge int, log
 		hidden[l], cell[l] = Zeros(g, shapes.Make(dtype, samples, h)), Zeros(g, shapes.Make(dtype, samples, h))
 	}
 	x := BroadcastToDims(params[controlStart], samples, h)
-	for edge := range c.space.Edges {
+	for edge := range c.edges() {
 		for l := range hidden {
 			p := params[controlInput1+3*l:]
 			hidden[l], cell[l] = lstm(x, hidden[l], cell[l], p[0], p[1], p[2])
@@ -119,7 +119,7 @@ func lstm(x, h, cell, input, hidden, bias *Node) (*Node, *Node) {
 // inverse of each edge's distribution function, and the entropy [S] of the
 // distributions that each was drawn from, summed over the edges, in nats.
 func (c *controller) draw(params []*Node, uniform *Node) []*Node {
-	samples, ops := uniform.Shape().Dim(0), len(c.space.Ops)
+	samples, ops := uniform.Shape().Dim(0), c.options()
 	var decisions []*Node
 	entropy := Zeros(uniform.Graph(), shapes.Make(uniform.DType(), samples))
 	c.policy(params, samples, func(edge int, logits *Node) *Node {
@@ -151,7 +151,7 @@ func upper(g *Graph, dtype dtypes.DType, n int) *Node {
 func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Node {
 	params, t := state[:controlParameters], state[3*controlParameters]
 	moments := state[controlParameters : 3*controlParameters]
-	samples, ops := decisions.Shape().Dim(0), len(c.space.Ops)
+	samples, ops := decisions.Shape().Dim(0), c.options()
 	var logP *Node
 	c.policy(params, samples, func(edge int, logits *Node) *Node {
 		hot := OneHot(Squeeze(Slice(decisions, AxisRange(), AxisElem(edge)), 1), ops, logits.DType())
@@ -179,11 +179,11 @@ func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Nod
 // sample draws n architectures and returns the entropy that each was drawn
 // with.
 func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []float64, err error) {
-	uniform := make([]float32, n*len(c.space.Edges))
+	uniform := make([]float32, n*c.edges())
 	for i := range uniform {
 		uniform[i] = rng.Float32()
 	}
-	args := []any{tensors.FromFlatDataAndDimensions(uniform, n, len(c.space.Edges))}
+	args := []any{tensors.FromFlatDataAndDimensions(uniform, n, c.edges())}
 	for _, t := range c.state[:controlParameters] {
 		args = append(args, t)
 	}
@@ -198,11 +198,24 @@ func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []flo
 	}
 	archs = make([][]int, n)
 	for i, o := range flat {
-		archs[i/len(c.space.Edges)] = append(archs[i/len(c.space.Edges)], int(o))
+		archs[i/c.edges()] = append(archs[i/c.edges()], int(o))
 	}
 	entropy, err = float64s(out[1])
 	return archs, entropy, err
 }
+
+// one draws an architecture.
+func (c *controller) one(rng *rand.Rand) (Arch, error) {
+	sampled, _, err := c.sample(1, rng)
+	if err != nil {
+		return Arch{}, err
+	}
+	return c.space.(rowwise).rowwise(sampled[0]), nil // Check wants it to be one
+}
+
+// edges and options are those of the one block of θ.
+func (c *controller) edges() int   { return c.product[0].Rows }
+func (c *controller) options() int { return c.product[0].Options }
 
 // train makes the controller's updates after an epoch. The reward of a sample
 // is its accuracy on one validation batch and a little of its entropy; the
@@ -220,7 +233,7 @@ func (c *controller) train(ctx context.Context, r *run, at *position) error {
 		}
 		advantage, decisions := make([]float32, len(archs)), []int32{}
 		for i, choice := range archs {
-			right, err := r.rightOn(pick(rng, r.validation, r.Batch), r.space.OneHot(choice))
+			right, err := r.rightOn(pick(rng, r.validation, r.Batch), r.space.(rowwise).rowwise(choice).Theta)
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ func (r *run) feed() ([]any, error) {
 	}
 	before := max(0, r.at.Epoch-r.Bilevel.Warmup)*r.steps + r.at.Step
 	return Feed[any]{
-		TrainImages: train, TrainLabels: trainLabels, ValidImages: valid, ValidLabels: validLabels, Draws: []any{draws},
+		TrainImages: train, TrainLabels: trainLabels, ValidImages: valid, ValidLabels: validLabels, Draws: draws,
 		Rate: float32(r.rate(r.at.Epoch)), Tau: float32(r.tau(r.at.Epoch)), Done: float32(before), Warmup: warmup,
 	}.List(), nil
 }
@@ -100,36 +100,54 @@ func (s *searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors
 	return images, tensors.FromFlatDataAndDimensions(classes, len(indices)), nil
 }
 
-// draws are the random parts of both passes, [2, |E|, |O|].
-func (r *run) draws(rng *rand.Rand) (*tensors.Tensor, error) {
-	edges, ops := len(r.space.Edges), len(r.space.Ops)
-	flat := make([]float32, 2*edges*ops)
+// draws are the random parts of both passes, [2, rows, options] for every block.
+func (r *run) draws(rng *rand.Rand) ([]any, error) {
+	flat := make([][]float32, len(r.product))
 	for i, pass := range []Pass{r.method.Weights, r.method.Architecture} {
-		part := flat[i*edges*ops : (i+1)*edges*ops]
-		switch pass {
-		case Gumbel:
+		parts := make([][]float32, len(r.product))
+		for b, block := range r.product {
+			n := block.Rows * block.Options
+			flat[b] = append(flat[b], make([]float32, n)...)
+			parts[b] = flat[b][i*n:]
+		}
+		if err := r.draw(pass, parts, rng); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]any, len(flat))
+	for b, block := range r.product {
+		out[b] = tensors.FromFlatDataAndDimensions(flat[b], 2, block.Rows, block.Options)
+	}
+	return out, nil
+}
+
+// draw writes what is random of a pass, block by block.
+func (r *run) draw(pass Pass, parts [][]float32, rng *rand.Rand) error {
+	var arch Arch
+	var err error
+	switch pass {
+	case Gumbel:
+		for _, part := range parts {
 			for j := range part {
 				part[j] = float32(-math.Log(rng.ExpFloat64()))
 			}
-		case Uniform:
-			hot(part, r.random(rng), ops)
-		case Controller:
-			sampled, _, err := r.control.sample(1, rng)
-			if err != nil {
-				return nil, err
+		}
+		return nil
+	case Uniform:
+		arch, err = r.space.Random(rng)
+	case Controller:
+		arch, err = r.control.one(rng)
+	case Mixture, PerExample, NoPass: // nothing is random
+		return nil
+	}
+	for b, block := range arch.Theta {
+		for i, row := range block {
+			for j, x := range row {
+				parts[b][i*len(row)+j] = float32(x)
 			}
-			hot(part, sampled[0], ops)
-		case Mixture, PerExample, NoPass: // nothing is random
 		}
 	}
-	return tensors.FromFlatDataAndDimensions(flat, 2, edges, ops), nil
-}
-
-// hot writes one-hot rows.
-func hot(part []float32, choice []int, ops int) {
-	for e, o := range choice {
-		part[e*ops+o] = 1
-	}
+	return err
 }
 
 // rate is η of the weights in an epoch.

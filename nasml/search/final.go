@@ -9,19 +9,20 @@ import (
 
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // accuracy is the share of right answers of the shared weights on the
 // validation images under operation weights. It takes whole batches, because
 // batch statistics depend on their size; what is left over is not counted.
-func (r *run) accuracy(ctx context.Context, ops [][]float64) (float64, error) {
+func (r *run) accuracy(ctx context.Context, theta [][][]float64) (float64, error) {
 	right, seen := 0, 0
 	for from := 0; from+r.Batch <= len(r.validation); from += r.Batch {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		n, err := r.rightOn(r.validation[from:from+r.Batch], ops)
+		n, err := r.rightOn(r.validation[from:from+r.Batch], theta)
 		if err != nil {
 			return 0, err
 		}
@@ -34,12 +35,15 @@ func (r *run) accuracy(ctx context.Context, ops [][]float64) (float64, error) {
 }
 
 // rightOn is the number of right answers on some images, without augmentation.
-func (r *run) rightOn(indices []int, ops [][]float64) (int, error) {
+func (r *run) rightOn(indices []int, theta [][][]float64) (int, error) {
 	images, labels, err := r.batch(indices, nil)
 	if err != nil {
 		return 0, err
 	}
-	args := []any{images, labels, r.matrix(ops)}
+	args := []any{images, labels}
+	for b, block := range r.product {
+		args = append(args, matrix(block, theta[b]))
+	}
 	state := Cut(r.Step, r.state())
 	for _, t := range slices.Concat(state.Weights, state.Stats) {
 		args = append(args, t)
@@ -52,68 +56,55 @@ func (r *run) rightOn(indices []int, ops [][]float64) (int, error) {
 	return int(tensors.ToScalar[int32](out[0])), nil
 }
 
-// matrix is an operation matrix as a float32 tensor.
-func (r *run) matrix(ops [][]float64) *tensors.Tensor {
+// matrix is a block of θ as a float32 tensor.
+func matrix(b simplex.Block, theta [][]float64) *tensors.Tensor {
 	var flat []float32
-	for _, row := range ops {
+	for _, row := range theta {
 		for _, x := range row {
 			flat = append(flat, float32(x))
 		}
 	}
-	return tensors.FromFlatDataAndDimensions(flat, len(r.space.Edges), len(r.space.Ops))
+	return tensors.FromFlatDataAndDimensions(flat, b.Rows, b.Options)
 }
 
 // final picks the architecture at the end.
-func (r *run) final(ctx context.Context) ([]int, error) {
-	rng := trial.RNG(r.seed, "final")
+func (r *run) final(ctx context.Context) (Arch, error) {
+	rng, theta := trial.RNG(r.seed, "final"), Blocks(r.product, r.theta)
 	switch r.method.Final {
 	case ByArgmax:
-		return r.space.Argmax(rows(r.theta, len(r.space.Ops))), nil
+		return r.space.Discretize(theta)
 	case ByRandom:
-		return r.best(ctx, rng, func(int) ([]int, error) { return r.random(rng), nil })
+		return r.best(ctx, rng, func(int) (Arch, error) { return r.space.Random(rng) })
 	case ByLikelihood:
-		ranked := likeliest(rows(r.theta, len(r.space.Ops)), r.Candidates)
-		return r.best(ctx, rng, func(i int) ([]int, error) { return ranked[i%len(ranked)], nil })
-	case ByController:
-		return r.best(ctx, rng, func(int) ([]int, error) {
-			sampled, _, err := r.control.sample(1, rng)
-			if err != nil {
-				return nil, err
-			}
-			return sampled[0], nil
+		ranked := likeliest(theta[0], r.Candidates)
+		return r.best(ctx, rng, func(i int) (Arch, error) {
+			return r.space.(rowwise).rowwise(ranked[i%len(ranked)]), nil // Check wants it to be one
 		})
+	case ByController:
+		return r.best(ctx, rng, func(int) (Arch, error) { return r.control.one(rng) })
 	}
-	return nil, fmt.Errorf("no rule is called %q", r.method.Final)
-}
-
-// random draws an operation for each edge, uniformly.
-func (s *searcher) random(rng *rand.Rand) []int {
-	choice := make([]int, len(s.space.Edges))
-	for e := range choice {
-		choice[e] = rng.IntN(len(s.space.Ops))
-	}
-	return choice
+	return Arch{}, fmt.Errorf("no rule is called %q", r.method.Final)
 }
 
 // best is the candidate with the most right answers, each on a validation batch
 // of its own; the first of equals.
-func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) ([]int, error)) ([]int, error) {
-	var best []int
+func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) (Arch, error)) (Arch, error) {
+	var best Arch
 	size, most := min(r.CandidateBatch, len(r.validation)), -1
 	for i := range r.Candidates {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return Arch{}, err
 		}
-		choice, err := candidate(i)
+		arch, err := candidate(i)
 		if err != nil {
-			return nil, err
+			return Arch{}, err
 		}
-		right, err := r.rightOn(pick(rng, r.validation, size), r.space.OneHot(choice))
+		right, err := r.rightOn(pick(rng, r.validation, size), arch.Theta)
 		if err != nil {
-			return nil, err
+			return Arch{}, err
 		}
 		if right > most {
-			best, most = choice, right
+			best, most = arch, right
 		}
 	}
 	return best, nil

@@ -69,23 +69,13 @@ func (s Settings) probes(images int) float64 {
 	return pass * (float64(s.Epochs)*passes*float64(split) + evaluations*forward)
 }
 
-// size counts the multiply-adds of an image's forward pass and the elements of
-// all candidate operations' maps.
+// size is Space.Size, and 0 where there is none.
 func (s Settings) size() (products, elements float64) {
-	space, err := s.space()
+	space, err := s.Open(10)
 	if err != nil { // Check tells
 		return 0, 0
 	}
-	side, channels := float64(s.Image), float64(s.Channels)
-	for range 3 { // stages; each halves the side and doubles the channels
-		maps := float64(s.Cells * len(space.Edges))
-		for _, op := range space.Ops {
-			elements += maps * side * side * channels
-			products += maps * side * side * channels * channels * kernelArea[op]
-		}
-		side, channels = side/2, channels*2
-	}
-	return products, elements
+	return space.Size()
 }
 
 var kernelArea = map[string]float64{"nor_conv_1x1": 1, "nor_conv_3x3": 9}

@@ -10,7 +10,6 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/own"
 	"github.com/nasml/lab/nasml/simplex"
-	"github.com/nasml/lab/nasml/supernet"
 )
 
 // The entries that are this package's own.
@@ -20,7 +19,7 @@ var (
 )
 
 // Key is the settings as the key of a trial has them: what a reader put into
-// Methods, Updates, simplex.Updates, bilevel.Hypergradients or supernet.Spaces
+// Methods, Updates, simplex.Updates, bilevel.Hypergradients or a map of spaces
 // goes by what it computes and not by its name. Settings of the project's own entries
 // are their own key. It is an error where an entry is not there, or cannot be
 // known by what it computes because it is random or has a state.
@@ -37,7 +36,14 @@ func (s Settings) Key() (Settings, error) {
 			return s, err
 		}
 	}
-	s.Space, err = supernet.SpaceKey(s.Space)
+	if s.EdgeUpdate, err = updateKey(s.EdgeUpdate); err != nil {
+		return s, err
+	}
+	_, kind, err := s.kind()
+	if err != nil {
+		return s, err
+	}
+	s.Space, err = kind.Key(s.Space)
 	return s, err
 }
 

@@ -21,7 +21,7 @@ func settingsKey(t *testing.T, s Settings) Settings {
 }
 
 func TestSettingsOfShippedEntriesAreTheirOwnKey(t *testing.T) {
-	for name := range Methods {
+	for name := range quickSettings {
 		s, err := AsQuick(name)
 		require.NoError(t, err)
 		require.Equal(t, s, settingsKey(t, s), name)

@@ -106,17 +106,20 @@ type Method struct {
 	Final        Final
 }
 
-// Methods are the weight-sharing methods by name. A reader adds one as the
+// Methods are the weight-sharing methods by name. PC-DARTS is DARTS on a supernet
+// with Settings.Partial and Settings.EdgeWeights, which its presets set. A reader adds one as the
 // comment of the package shows.
 var Methods = map[string]Method{
-	"darts":      {"DARTS", "Liu+ 2019", Logits, Mixture, Mixture, "adam", ByArgmax},
-	"gaea-darts": {"GAEA DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},
-	"xnas":       {"XNAS", "Nayman+ 2019", OnSimplex, Mixture, PerExample, "xnas", ByArgmax},
-	"gdas":       {"GDAS", "Dong & Yang 2019", Logits, Gumbel, Gumbel, "adam", ByArgmax},
-	"gaea-gdas":  {"GAEA GDAS", "Li+ 2021", OnSimplex, Gumbel, Gumbel, "eg", ByArgmax},
-	"setn":       {"SETN", "Dong & Yang 2019b", Logits, Uniform, Mixture, "adam", ByLikelihood},
-	"rsps":       {"RSPS", "Li & Talwalkar 2019", Nothing, Uniform, NoPass, "", ByRandom},
-	"enas":       {"ENAS", "Pham+ 2018", Nothing, Controller, NoPass, "", ByController},
+	"darts":         {"DARTS", "Liu+ 2019", Logits, Mixture, Mixture, "adam", ByArgmax},
+	"gaea-darts":    {"GAEA DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},
+	"xnas":          {"XNAS", "Nayman+ 2019", OnSimplex, Mixture, PerExample, "xnas", ByArgmax},
+	"gdas":          {"GDAS", "Dong & Yang 2019", Logits, Gumbel, Gumbel, "adam", ByArgmax},
+	"pc-darts":      {"PC-DARTS", "Xu+ 2020", Logits, Mixture, Mixture, "adam", ByArgmax},
+	"gaea-pc-darts": {"GAEA PC-DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},
+	"gaea-gdas":     {"GAEA GDAS", "Li+ 2021", OnSimplex, Gumbel, Gumbel, "eg", ByArgmax},
+	"setn":          {"SETN", "Dong & Yang 2019b", Logits, Uniform, Mixture, "adam", ByLikelihood},
+	"rsps":          {"RSPS", "Li & Talwalkar 2019", Nothing, Uniform, NoPass, "", ByRandom},
+	"enas":          {"ENAS", "Pham+ 2018", Nothing, Controller, NoPass, "", ByController},
 }
 
 // lookup finds a method.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // AsPaper returns the settings of a method on NAS-Bench-201 and CIFAR-10 as the
@@ -15,25 +16,50 @@ import (
 // gaea-darts, gaea-gdas and xnas; Dong & Yang 2020 for the others. For ERM set
 // Bilevel.Level to "erm"; for DARTS of second order, Bilevel.Hypergradient to
 // "unrolled".
-func AsPaper(method string) (Settings, error) { return preset(method, paperSettings) }
+func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBench201.Name, method) }
 
 // AsCode returns the settings that the authors' code has (liamcli/gaea_release
 // at 1604615 and D-X-Y/AutoDL-Projects at f46486e). Differences prints where
 // they are not the paper's.
-func AsCode(method string) (Settings, error) { return preset(method, codeSettings) }
+func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
 // AsQuick returns settings that two cores can run in about a minute: the
 // paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
 // and no operation "none".
-func AsQuick(method string) (Settings, error) { return preset(method, quickSettings) }
+func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
-func preset(method string, of map[string]func() Settings) (Settings, error) {
+// AsPaperOn is AsPaper on any space of a kind that Presets has.
+func AsPaperOn(space, method string) (Settings, error) { return preset(space, method, "paper") }
+
+// AsCodeOn is AsCode on any space of a kind that Presets has.
+func AsCodeOn(space, method string) (Settings, error) { return preset(space, method, "code") }
+
+// AsQuickOn is AsQuick on any space of a kind that Presets has: settings that two
+// cores can run in minutes.
+func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
+
+// Presets are settings by kind of space (a name of Kinds), scale ("paper", "code"
+// or "quick") and method. The space itself is filled in.
+var Presets = map[string]map[string]map[string]func() Settings{
+	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
+	"cells":       {"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick},
+	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
+}
+
+func preset(space, method, scale string) (Settings, error) {
+	kind, _, err := Settings{Space: space}.kind()
+	if err != nil {
+		return Settings{}, err
+	}
+	of := Presets[kind][scale]
 	make, ok := of[method]
 	if !ok {
 		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
 			"search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}
-	return make(), nil
+	s := make()
+	s.Space = space
+	return s, nil
 }
 
 // gaea is Li+ 2021, Appendix C.3. Momentum without Nesterov, the split and the

@@ -46,9 +46,11 @@ func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, 
 			return nil, fmt.Errorf("%s, seed %d, epoch %d: %w", s, seed, r.at.Epoch+1, err)
 		}
 	}
-	if r.at.Curve.Final, err = r.final(ctx); err != nil {
+	found, err := r.final(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("%s, seed %d, picking an architecture: %w", s, seed, err)
 	}
+	r.at.Curve.Final, r.at.Curve.Found = found.Code, found.Text
 	return &r.at.Curve, nil
 }
 
@@ -166,12 +168,16 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	if r.method.Hold == Nothing {
 		return nil
 	}
-	matrix := rows(r.theta, len(r.space.Ops))
-	before, err := r.accuracy(ctx, matrix)
+	theta := Blocks(r.product, r.theta)
+	before, err := r.accuracy(ctx, theta)
 	if err != nil {
 		return err
 	}
-	after, err := r.accuracy(ctx, r.space.OneHot(r.space.Argmax(matrix)))
+	arch, err := r.space.Discretize(theta)
+	if err != nil {
+		return err
+	}
+	after, err := r.accuracy(ctx, arch.Theta)
 	if err != nil {
 		return err
 	}
@@ -232,12 +238,14 @@ func (r *run) finite(report []float64) error {
 				r.LearningRate)
 		}
 	}
-	columns := len(r.space.Ops)
-	for i, x := range r.theta {
-		if bad(x) {
-			return fmt.Errorf("θ of %s on edge %s is %v: its gradient or its update %q gave what is not a number; "+
-				"lower ArchRate (now %v)",
-				r.space.Ops[i%columns], r.space.Edges[i/columns], x, r.updateName(r.method), r.ArchRate)
+	for b, block := range Blocks(r.product, r.theta) {
+		for i, row := range block {
+			for j, x := range row {
+				if bad(x) {
+					return fmt.Errorf("θ of %s is %v: its gradient or its update %q gave what is not a number; "+
+						"lower its rate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name, r.rules[b].rate)
+				}
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gomlx/compute"
@@ -19,7 +20,7 @@ import (
 // Curve is what a search records. Index e of a curve over epochs is the state
 // after e epochs; index 0 is the start.
 type Curve struct {
-	Theta [][]float64 `json:"theta"` // softmax(α) or θ, row by row: [Epochs+1][|E|·|O|]
+	Theta [][]float64 `json:"theta"` // softmax(α) or θ, block by block, row by row: [Epochs+1][numbers of θ]
 
 	// Of the passes of epoch e+1 themselves, in training mode: [Epochs].
 	TrainLoss     []float64 `json:"train_loss"`
@@ -33,23 +34,31 @@ type Curve struct {
 	Supernet  []float64 `json:"supernet"`
 	Discrete  []float64 `json:"discrete"`
 
-	Final []int `json:"final"` // operation of each edge; empty until the search has ended
+	// The architecture that was picked, see Arch. Empty until the search has ended.
+	Final []int  `json:"final"`
+	Found string `json:"found,omitempty"`
 }
 
-// Entropy is the mean entropy of the rows of θ after every epoch, in nats.
-func (c *Curve) Entropy(operations int) []float64 {
-	out := make([]float64, len(c.Theta))
-	for e, theta := range c.Theta {
-		out[e] = simplex.EntropyOf(rows(theta, operations))
+// Entropy is the mean entropy of the rows of θ after every epoch, in nats, of
+// every block by itself: [blocks][Epochs+1].
+func (c *Curve) Entropy(blocks simplex.Product) [][]float64 {
+	out := make([][]float64, len(blocks))
+	for _, flat := range c.Theta {
+		for i, block := range Blocks(blocks, flat) {
+			out[i] = append(out[i], simplex.EntropyOf(block))
+		}
 	}
 	return out
 }
 
-// rows cuts a flat matrix.
-func rows(flat []float64, columns int) [][]float64 {
-	var out [][]float64
-	for i := 0; i < len(flat); i += columns {
-		out = append(out, flat[i:i+columns])
+// Blocks cuts flat numbers, such as those of Curve.Theta, into the matrices of
+// all blocks.
+func Blocks(blocks simplex.Product, flat []float64) [][][]float64 {
+	out := make([][][]float64, len(blocks))
+	for i, b := range blocks {
+		n := b.Rows * b.Options
+		out[i] = slices.Collect(slices.Chunk(flat[:n:n], b.Options))
+		flat = flat[n:]
 	}
 	return out
 }
@@ -110,7 +119,8 @@ func New(b compute.Backend, s Settings, set *images.Images) (Runner, error) {
 // searcher runs searches on one device or several.
 type searcher struct {
 	*Step
-	space    supernet.Space
+	space    Space
+	product  simplex.Product // of its network
 	backend  compute.Backend
 	mesh     *distributed.DeviceMesh // nil: one device
 	images   *images.Images
@@ -123,26 +133,20 @@ func newSearcher(b compute.Backend, s Settings, set *images.Images) (*searcher, 
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	space, err := s.space()
+	set, err := fit(set, s.Image)
 	if err != nil {
 		return nil, err
 	}
-	if set, err = fit(set, s.Image); err != nil {
-		return nil, err
-	}
-	net, err := supernet.New(supernet.Config{
-		Space: space, Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes(set),
-		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats,
-	})
+	space, err := s.Open(classes(set))
 	if err != nil {
 		return nil, err
 	}
-	out := &searcher{space: space, backend: b, images: set}
+	out := &searcher{space: space, product: space.Network().Architecture(), backend: b, images: set}
 	epoch, err := s.drawEpoch(set.Len(), 0, 0)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	if out.Step, err = NewStep(s, Cells(net), len(epoch.Weights)); err != nil {
+	if out.Step, err = NewStep(s, space.Network(), len(epoch.Weights)); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	if err := out.build(epoch); err != nil {
@@ -186,10 +190,10 @@ func (p *Step) reported(in []*Node) []*Node {
 // right is the number of right answers in a batch under operation weights.
 func (s *searcher) right(images, labels *Node, in []*Node) *Node {
 	ops, weights := s.blocks(), len(s.net.Weights())
-	logits, _ := s.net.Evaluate(Evaluation{
+	made := s.net.Evaluate(supernet.Pass{
 		Images: images, Theta: in[:ops], Weights: in[ops : ops+weights], Stats: in[ops+weights:],
 	})
-	right, _ := supernet.Score(logits, labels)
+	right, _ := supernet.Score(made.Logits, labels)
 	return right
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // pure is GoMLX's own backend, which compiles nothing: XLA takes longer to
@@ -60,7 +61,7 @@ func tiny(t *testing.T, method string) Settings {
 
 func TestEveryMethodSearches(t *testing.T) {
 	images := pictures(t, 24)
-	for _, method := range slices.Sorted(maps.Keys(Methods)) {
+	for _, method := range slices.Sorted(maps.Keys(quickSettings)) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			s := tiny(t, method)
@@ -72,7 +73,7 @@ func TestEveryMethodSearches(t *testing.T) {
 			require.Len(t, c.Theta, 3)
 			require.Len(t, c.TrainLoss, 2)
 			require.Len(t, c.Final, 6)
-			entropy := c.Entropy(4)
+			entropy := c.Entropy(supernet.NASBench201.Without("none").Product())[0]
 			require.InDelta(t, math.Log(4), entropy[0], 1e-5)
 			if Methods[method].Hold == Nothing {
 				require.InDelta(t, math.Log(4), entropy[2], 1e-5)
@@ -213,19 +214,27 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 func TestPresetsAreWhole(t *testing.T) {
-	for method := range Methods {
-		for name, preset := range map[string]func(string) (Settings, error){
-			"paper": AsPaper, "quick": AsQuick, "code": AsCode,
-		} {
-			s, err := preset(method)
-			if name == "code" && method == "xnas" {
-				require.ErrorContains(t, err, "no settings are listed", "its authors published no code")
-				continue
+	listed := map[string]bool{}
+	for kind, scales := range Presets {
+		space := Kinds[kind].Names()[0]
+		for scale, methods := range scales {
+			for method := range methods {
+				s, err := preset(space, method, scale)
+				require.NoError(t, err)
+				require.NoError(t, s.Check(), "%s %s %s", kind, scale, method)
+				require.Equal(t, space, s.Space)
+				require.Equal(t, s, settingsKey(t, s))
+				listed[method] = true
 			}
-			require.NoError(t, err)
-			require.NoError(t, s.Check(), "%s %s", name, method)
 		}
 	}
+	for method := range Methods {
+		require.True(t, listed[method], method)
+	}
+	_, err := AsCode("xnas")
+	require.ErrorContains(t, err, "no settings are listed", "its authors published no code")
+	_, err = AsPaperOn("dart", "darts")
+	require.ErrorContains(t, err, `unknown search space "dart"`)
 }
 
 func TestWherePaperAndCodeDiffer(t *testing.T) {
@@ -236,6 +245,22 @@ func TestWherePaperAndCodeDiffer(t *testing.T) {
 	require.Contains(t, Differences(paper, code), "channels: 16, 24")
 	require.Contains(t, Differences(paper, code), `update: "", "eg-clamp-normalize"`)
 	require.Empty(t, Differences(paper, paper))
+
+	for method, want := range map[string][]string{
+		"darts":      nil,
+		"gaea-darts": {"evaluate_every: 5, 1", `update: "", "eg-clamp-normalize"`},
+		"pc-darts":   {"bilevel.warmup: 15, 0", "edge_weights: true, not set", "evaluate_every: 5, 1"},
+		"gaea-pc-darts": {
+			"bilevel.warmup: 10, 0", `edge_update: not set, "eg"`, "evaluate_every: 5, 1",
+			`update: "", "eg-clamp-normalize"`,
+		},
+	} {
+		paper, err := AsPaperOn("darts", method)
+		require.NoError(t, err)
+		code, err := AsCodeOn("darts", method)
+		require.NoError(t, err)
+		require.Equal(t, want, Differences(paper, code), method)
+	}
 }
 
 func TestTheCodeOfGAEAStopsItsScheduleHalfWay(t *testing.T) {

@@ -9,23 +9,30 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/images"
-	"github.com/nasml/lab/nasml/supernet"
 )
 
 // Settings are all that a weight-sharing search depends on besides data and
 // seed. They are JSON and part of a trial's key.
 type Settings struct {
 	Method  string   `json:"method"`            // a name of Methods
-	Space   string   `json:"space"`             // a name of supernet.Spaces
+	Space   string   `json:"space"`             // a name of supernet.Spaces, CellSpaces or OneShots
 	Without []string `json:"without,omitempty"` // operations that are left out
 
 	// The supernet.
 	Channels   int  `json:"channels"`  // C of the first stage
-	Cells      int  `json:"cells"`     // N of each stage
+	Cells      int  `json:"cells"`     // NAS-Bench-201: N of each stage; others: all, L
 	Image      int  `json:"image"`     // side of the images, pixels; smaller than the data's: 2×2 means
 	Affine     bool `json:"affine"`    // batch norm in cells has scale and shift
 	ConvBias   bool `json:"conv_bias"` // convolutions in cells have a bias
 	TrackStats bool `json:"track_stats"`
+
+	// The supernet in other spaces than NAS-Bench-201, where BN always keeps
+	// running statistics.
+	Partial     int    `json:"partial,omitempty"`      // K of PC-DARTS: operations see 1/K of the channels; 0: all
+	EdgeWeights bool   `json:"edge_weights,omitempty"` // edges of cells with two inputs have weights in θ, else 1
+	Stem        string `json:"stem,omitempty"`         // of supernet.Stems; empty: that for CIFAR-10
+	AddInput    bool   `json:"add_input,omitempty"`    // NAS-Bench-1Shot1: see supernet.OneShotConfig
+	Ties        string `json:"ties,omitempty"`         // NAS-Bench-1Shot1: of supernet.TieRules; empty: the first
 
 	// The weights.
 	Epochs          int     `json:"epochs"`
@@ -40,10 +47,16 @@ type Settings struct {
 	// How weights and architecture take turns.
 	Bilevel bilevel.Settings `json:"bilevel"`
 
+	// Running says which passes of the architecture's step move the running
+	// statistics of batch norm.
+	Running Running `json:"running,omitempty"`
+
 	// The architecture.
 	Start           string  `json:"start"`  // "uniform", or "normal": α = 10⁻³·N(0, 1)
 	Update          string  `json:"update"` // empty: the method's own
 	ArchRate        float64 `json:"arch_rate"`
+	EdgeUpdate      string  `json:"edge_update,omitempty"`       // of blocks of θ that weigh edges; empty: as all
+	EdgeRate        float64 `json:"edge_rate,omitempty"`         // likewise; 0: ArchRate
 	ArchBeta1       float64 `json:"arch_beta1,omitempty"`        // of Adam
 	ArchBeta2       float64 `json:"arch_beta2,omitempty"`        // of Adam
 	ArchEpsilon     float64 `json:"arch_epsilon,omitempty"`      // of Adam; 0: 1e-8
@@ -70,6 +83,21 @@ type Settings struct {
 	Statistics Statistics `json:"statistics,omitempty"` // of batch norm, over several devices
 }
 
+// Running says which passes of the architecture's step move running statistics.
+type Running string
+
+// OuterPass is the validation pass that the gradient is taken of. InnerPasses are
+// the training passes of an unrolled step, one after the other, and not the
+// validation pass, which DARTS' code makes on a copy of the network
+// (quark0/darts@f276dd3, architect.py). OuterTwice is the validation pass, made
+// twice, as GAEA's code on NAS-Bench-1Shot1 does (liamcli/nasbench-1shot1@e369bd7,
+// optimizers/edarts/architect.py:117-118).
+const (
+	OuterPass   Running = ""
+	InnerPasses Running = "inner"
+	OuterTwice  Running = "twice"
+)
+
 // ControllerSettings are those of ENAS's controller.
 type ControllerSettings struct {
 	Hidden        int     `json:"hidden"`         // units of a layer of the LSTM, which has two
@@ -86,10 +114,13 @@ type ControllerSettings struct {
 func (s Settings) Check() error {
 	m, err := lookup(s.Method)
 	e := expectation{err}
-	_, err = s.space()
-	e = append(e, err, s.Bilevel.Check())
-	e.that(s.Channels >= 1 && s.Cells >= 1, "Channels is %d and Cells %d, want at least 1", s.Channels, s.Cells)
-	e.that(s.Image >= 4 && s.Image%4 == 0, "Image is %d, want a multiple of 4: two stages halve it", s.Image)
+	e = append(e, s.Bilevel.Check())
+	sizes := s.Channels >= 1 && s.Cells >= 1 && s.Image >= 1 && s.Partial >= 0
+	e.that(sizes, "Channels is %d, Cells %d and Image %d, want at least 1, and Partial %d, want at least 0",
+		s.Channels, s.Cells, s.Image, s.Partial)
+	if sizes { // zeros would be read as the standard ones
+		e = append(e, s.checkSpace(m))
+	}
 	e.that(s.Epochs >= 1 && s.Batch >= 2,
 		"Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
 	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
@@ -141,6 +172,11 @@ func (s Settings) checkArchitecture(m Method) error {
 	if m.Hold != Nothing && m.Hold != "" {
 		s.checkUpdate(m, &e)
 	}
+	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running), "Running is %q, want %q, %q or %q",
+		s.Running, OuterPass, InnerPasses, OuterTwice)
+	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
+		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
+		OuterPass)
 	if m.Weights == Gumbel || m.Architecture == Gumbel {
 		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst,
 			s.TauLast)
@@ -158,44 +194,33 @@ func (s Settings) checkArchitecture(m Method) error {
 
 // checkUpdate looks at whether the update fits what it moves.
 func (s Settings) checkUpdate(m Method, e *expectation) {
-	name := s.updateName(m)
-	update, err := lookupUpdate(name)
-	if err != nil {
-		*e = append(*e, fmt.Errorf("Update: %w", err))
-		return
+	update := s.checkMoves("Update", s.updateName(m), m, e)
+	if s.EdgeUpdate != "" {
+		s.checkMoves("EdgeUpdate", s.EdgeUpdate, m, e)
 	}
-	e.that(update.Moves == m.Hold, "Update is %q, which moves %s: %s holds %s, which one of these moves: %v",
-		name, held[update.Moves], m.Title, held[m.Hold], updateNames(m.Hold))
-	e.that(update.PerExample == (m.Architecture == PerExample),
-		"Update is %q: an update that takes a gradient for each example goes with a method that has one, and only "+
-			"with it", name)
 	e.that(s.ArchRate > 0 || s.ArchRate == 0 && update.OwnRate, "ArchRate is %v, want more than 0", s.ArchRate)
+	e.that(s.EdgeRate >= 0, "EdgeRate is %v, want 0 (as ArchRate) or more", s.EdgeRate)
 	e.that(s.Start == "uniform" || s.Start == "normal", "Start is %q, want uniform or normal", s.Start)
 	e.that(s.Start == "uniform" || m.Hold != OnSimplex, "Start is %q: on the simplex it is uniform", s.Start)
 }
 
+// checkMoves looks at whether an update moves what a method holds.
+func (s Settings) checkMoves(field, name string, m Method, e *expectation) Update {
+	update, err := lookupUpdate(name)
+	if err != nil {
+		*e = append(*e, fmt.Errorf("%s: %w", field, err))
+		return update
+	}
+	e.that(update.Moves == m.Hold, "%s is %q, which moves %s: %s holds %s, which one of these moves: %v",
+		field, name, held[update.Moves], m.Title, held[m.Hold], updateNames(m.Hold))
+	e.that(update.PerExample == (m.Architecture == PerExample),
+		"%s is %q: an update that takes a gradient for each example goes with a method that has one, and only "+
+			"with it", field, name)
+	return update
+}
+
 // held is what the architecture is held as, in words.
 var held = map[Hold]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
-
-// space is the search space of the settings.
-func (s Settings) space() (supernet.Space, error) {
-	space, ok := supernet.Spaces[s.Space]
-	if !ok {
-		return space, fmt.Errorf("unknown search space %q: take one of %v", s.Space,
-			slices.Sorted(maps.Keys(supernet.Spaces)))
-	}
-	for _, op := range s.Without {
-		if !slices.Contains(space.Ops, op) {
-			return space, fmt.Errorf("the space %s has no operation %q to leave out, it has %v", s.Space, op, space.Ops)
-		}
-	}
-	space = space.Without(s.Without...)
-	if len(space.Ops) < 2 {
-		return space, fmt.Errorf("the space %s without %v has %d operations, want at least 2", s.Space, s.Without,
-			len(space.Ops))
-	}
-	return space, nil
-}
 
 // Differences lists the fields in which two settings differ, such as those of
 // the paper and of the authors' code: "epochs: 25, 50".

@@ -18,24 +18,34 @@ import (
 
 // initial is the state before the search.
 func (s *searcher) initial(seed uint64) []*tensors.Tensor {
-	theta := tensors.FromFlatDataAndDimensions(s.initialArchitecture(seed), len(s.space.Edges), len(s.space.Ops))
-	return s.State(s.net.InitWeights(trial.RNG(seed, "weights")), s.net.InitStats(), []*tensors.Tensor{theta})
+	var theta []*tensors.Tensor
+	flat := s.initialArchitecture(seed)
+	for _, b := range s.product {
+		n := b.Rows * b.Options
+		theta = append(theta, tensors.FromFlatDataAndDimensions(flat[:n:n], b.Rows, b.Options))
+		flat = flat[n:]
+	}
+	return s.State(s.net.InitWeights(trial.RNG(seed, "weights")), s.net.InitStats(), theta)
 }
 
 func zeros(dims ...int) *tensors.Tensor {
 	return tensors.FromShape(shapes.Make(dtypes.Float32, dims...))
 }
 
-// initialArchitecture is α, 0 or 10⁻³·N(0, 1), or the uniform θ.
+// initialArchitecture is α, 0 or 10⁻³·N(0, 1), or the uniform θ, block by block.
 func (s *searcher) initialArchitecture(seed uint64) []float32 {
-	flat := make([]float32, len(s.space.Edges)*len(s.space.Ops))
+	var flat []float32
 	rng := trial.RNG(seed, "architecture")
-	for i := range flat {
-		switch {
-		case s.method.Hold == OnSimplex:
-			flat[i] = 1 / float32(len(s.space.Ops))
-		case s.Start == "normal":
-			flat[i] = float32(1e-3 * rng.NormFloat64())
+	for _, b := range s.product {
+		for range b.Rows * b.Options {
+			x := float32(0)
+			switch {
+			case s.method.Hold == OnSimplex:
+				x = 1 / float32(b.Options)
+			case s.Start == "normal":
+				x = float32(1e-3 * rng.NormFloat64())
+			}
+			flat = append(flat, x)
 		}
 	}
 	return flat
@@ -43,21 +53,22 @@ func (s *searcher) initialArchitecture(seed uint64) []float32 {
 
 // initialTheta is softmax(α) or θ at the start.
 func (s *searcher) initialTheta(seed uint64) []float64 {
-	columns := len(s.space.Ops)
-	flat := make([]float64, 0, len(s.space.Edges)*columns)
+	var flat []float64
 	for _, x := range s.initialArchitecture(seed) {
 		flat = append(flat, float64(x))
 	}
 	if s.method.Hold == OnSimplex {
 		return flat
 	}
-	for _, row := range rows(flat, columns) {
-		sum := 0.0
-		for _, x := range row {
-			sum += math.Exp(x)
-		}
-		for i, x := range row {
-			row[i] = math.Exp(x) / sum
+	for _, block := range Blocks(s.product, flat) {
+		for _, row := range block { // a part of flat
+			sum := 0.0
+			for _, x := range row {
+				sum += math.Exp(x)
+			}
+			for i, x := range row {
+				row[i] = math.Exp(x) / sum
+			}
 		}
 	}
 	return flat

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -16,8 +18,8 @@ import (
 type Step struct {
 	Settings
 	method Method
-	net    Network
-	update Update // of the architecture; zero where it is not trained
+	net    supernet.Network
+	rules  []rule // of the architecture, one a block; empty where it is not trained
 	steps  int    // of an epoch
 
 	// losses are those of the batches in a feed, as this program sees them.
@@ -29,14 +31,14 @@ type Step struct {
 // NewStep is the step of a search on a network, one of so many in an epoch. It
 // reads those of the settings that say how weights and architecture move, and
 // returns an error where they name a method or an update that is not there.
-func NewStep(s Settings, net Network, steps int) (*Step, error) {
+func NewStep(s Settings, net supernet.Network, steps int) (*Step, error) {
 	m, err := lookup(s.Method)
 	if err != nil {
 		return nil, err
 	}
 	p := &Step{Settings: s, method: m, net: net, steps: steps}
 	if m.Architecture != NoPass {
-		if p.update, err = lookupUpdate(s.updateName(m)); err != nil {
+		if p.rules, err = s.rulesOf(m, net.Architecture()); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +85,7 @@ type Parts[T any] struct {
 	Stats             []T // running statistics
 	Theta             []T // α or θ, one a block
 	Slots             []T // of the architecture's update, those of a block together
-	Stale             []T // the last gradients of the architecture, for bilevel.ClipWeightsAndArchitecture only
+	Stale             []T // gradients of the architecture, as bilevel.State has them
 }
 
 // Cut takes a state apart.
@@ -96,9 +98,9 @@ func Cut[T any](p *Step, all []T) Parts[T] {
 	weights, blocks := len(p.net.Weights()), p.blocks()
 	s := Parts[T]{
 		Weights: take(weights), Velocity: take(weights), Stats: take(len(p.net.Stats())),
-		Theta: take(blocks), Slots: take(p.update.Slots * blocks),
+		Theta: take(blocks), Slots: take(p.slots()),
 	}
-	if p.clipsBoth() {
+	if p.keepsGradient() {
 		s.Stale = take(blocks)
 	}
 	return s
@@ -112,19 +114,18 @@ func (s Parts[T]) list() []T {
 // State is the state before the first step: velocity, slots and stale gradients
 // are 0, in the type of what they belong to.
 func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor {
-	zeros := func(like []*tensors.Tensor, times int) (out []*tensors.Tensor) {
+	zeros := func(like []*tensors.Tensor) (out []*tensors.Tensor) {
 		for _, t := range like {
-			for range times {
-				out = append(out, tensors.FromShape(t.Shape()))
-			}
+			out = append(out, tensors.FromShape(t.Shape()))
 		}
 		return out
 	}
-	s := Parts[*tensors.Tensor]{
-		Weights: weights, Velocity: zeros(weights, 1), Stats: stats, Theta: theta, Slots: zeros(theta, p.update.Slots),
+	s := Parts[*tensors.Tensor]{Weights: weights, Velocity: zeros(weights), Stats: stats, Theta: theta}
+	for i, r := range p.rules {
+		s.Slots = append(s.Slots, zeros(slices.Repeat(theta[i:i+1], r.update.Slots))...)
 	}
-	if p.clipsBoth() {
-		s.Stale = zeros(theta, 1)
+	if p.keepsGradient() {
+		s.Stale = zeros(theta)
 	}
 	return s.list()
 }
@@ -132,8 +133,17 @@ func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor 
 // blocks is the number of tensors of θ.
 func (p *Step) blocks() int { return len(p.net.Architecture()) }
 
-func (p *Step) clipsBoth() bool {
-	return p.Bilevel.ClipCovers == bilevel.ClipWeightsAndArchitecture && p.method.Architecture != NoPass
+// slots is the number of tensors that all updates keep.
+func (p *Step) slots() (n int) {
+	for _, r := range p.rules {
+		n += r.update.Slots
+	}
+	return n
+}
+
+// keepsGradient says whether a step hands a gradient of the architecture on.
+func (p *Step) keepsGradient() bool {
+	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
 }
 
 // Outcome is what a step reports besides the new state. Without an architecture
@@ -165,8 +175,9 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	if p.method.Architecture != NoPass {
 		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
 	}
-	if p.method.Architecture == PerExample {
-		search.Hypergradient = perExample(f.ValidImages.Shape().Dim(0))
+	search.Hypergradient = p.hypergradient(f)
+	if p.Running != "" {
+		p.chain(&search)
 	}
 	after, report := search.Step(bilevel.State{
 		W: parts.Weights, Velocity: parts.Velocity, Aux: append(slices.Clone(parts.Stats), zero, zero),
@@ -182,6 +193,46 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	o.GradW, o.GradTheta = report.GradW, report.GradTheta
 	seen.complete(&o)
 	return parts.list(), o
+}
+
+// hypergradient is the one that the settings name where it is nil.
+func (p *Step) hypergradient(f Feed[*Node]) bilevel.Hypergradient {
+	if p.method.Architecture == PerExample {
+		return perExample(f.ValidImages.Shape().Dim(0))
+	}
+	return nil
+}
+
+// chain makes the passes of an architecture's step change the running statistics
+// one after the other as Running says. What passes hand on besides is the outer
+// pass's.
+func (p *Step) chain(search *bilevel.Search) {
+	problem, hypergradient, stats := search.Problem, search.Hypergradient, len(p.net.Stats())
+	if hypergradient == nil {
+		hypergradient = bilevel.Hypergradients[p.Bilevel.Hypergradient]
+	}
+	var before []*Node // what the passes under way start from
+	search.Problem = func(aux []*Node) bilevel.Problem {
+		before = aux
+		return problem(aux)
+	}
+	search.Hypergradient = func(
+		own bilevel.Problem, o bilevel.Options, w, theta, velocity []*Node,
+	) (*Node, []*Node, []*Node) {
+		if p.Running == OuterTwice {
+			loss, grad, aux := hypergradient(own, o, w, theta, velocity)
+			_, again := problem(aux).Outer(w, theta)
+			return loss, grad, each(again, StopGradient)
+		}
+		running := before
+		inner := func(w, theta []*Node) (*Node, []*Node) {
+			loss, aux := problem(running).Inner(w, theta)
+			running = aux
+			return loss, aux
+		}
+		loss, grad, aux := hypergradient(bilevel.Problem{Inner: inner, Outer: own.Outer}, o, w, theta, velocity)
+		return loss, grad, append(each(running[:stats], StopGradient), aux[stats:]...)
+	}
 }
 
 // view is a forward pass as it stands in the graph.
@@ -210,13 +261,13 @@ func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem 
 	loss := func(pass Pass, which int, images, labels *Node) bilevel.Loss {
 		return func(w, theta []*Node) (*Node, []*Node) {
 			ops, chosen := p.operations(pass, theta, drawn(f.Draws, which), f.Tau)
-			logits, after := p.net.Evaluate(Evaluation{
-				Images: images, Theta: ops, Chosen: chosen, Weights: w, Stats: stats, Train: true,
+			made := p.net.Evaluate(supernet.Pass{
+				Images: images, Theta: ops, Chosen: p.gated(chosen), Weights: w, Stats: stats, Train: true,
 			})
-			right, loss := supernet.Score(logits, labels)
-			next := append(slices.Clone(after), aux[len(aux)-2:]...)
+			right, loss := supernet.Score(made.Logits, labels)
+			next := append(slices.Clone(made.Stats), aux[len(aux)-2:]...)
 			next[len(stats)+which] = ConvertDType(right, loss.DType())
-			seen[which] = append(seen[which], view{loss, logits, chosen})
+			seen[which] = append(seen[which], view{loss, made.Logits, chosen})
 			return loss, next
 		}
 	}
@@ -239,8 +290,19 @@ func each(x []*Node, f func(*Node) *Node) []*Node {
 	return y
 }
 
+// gated is what was chosen where the network wants to know. NAS-Bench-201's gives
+// an operation that was not chosen the gradient of a scalar, as GDAS' code does;
+// other networks compute all operations, and a straight-through gradient.
+func (p *Step) gated(chosen []*Node) []*Node {
+	if _, ok := p.net.(*supernet.Net); ok {
+		return chosen
+	}
+	return nil
+}
+
 // operations are the weights of the operations in a pass, shaped as theta, with
-// those that are chosen where the pass samples.
+// those that are chosen where the pass samples. Weights of edges are never
+// sampled by the Gumbel-softmax, as in GDAS on NAS-Bench-1Shot1.
 func (p *Step) operations(pass Pass, theta, draws []*Node, tau *Node) (ops, chosen []*Node) {
 	switch pass {
 	case Mixture, PerExample:
@@ -248,7 +310,11 @@ func (p *Step) operations(pass Pass, theta, draws []*Node, tau *Node) (ops, chos
 	case Uniform, Controller:
 		return draws, nil
 	case Gumbel:
-		for i := range theta {
+		for i, b := range p.net.Architecture() {
+			if supernet.OnEdges(b) {
+				ops = append(ops, p.relaxed(theta[i:i+1])...)
+				continue
+			}
 			op, hard := gumbel(p.logarithm(theta[i]), draws[i], tau)
 			ops, chosen = append(ops, op), append(chosen, hard)
 		}
@@ -298,32 +364,56 @@ func perExample(examples int) bilevel.Hypergradient {
 
 // move moves every block of α or θ by its gradient.
 func (p *Step) move(f Feed[*Node], theta, grad, slots []*Node) (theta2, slots2 []*Node) {
-	n := p.update.Slots
 	for i, x := range theta {
-		g := grad[i]
+		g, r := grad[i], p.rules[i]
+		own := slots[:r.update.Slots]
+		slots = slots[r.update.Slots:]
 		if p.EntropyWeight > 0 { // ∇ Σ θ log(θ|O|), but for a constant that no update on a simplex sees
 			g = Add(g, MulScalar(p.logarithm(x), p.EntropyWeight))
 		}
-		next, kept := p.update.Step(Move{
-			Theta: x, Grad: g, Slots: slots[i*n : (i+1)*n], Done: f.Done, Rate: p.ArchRate,
+		next, kept := r.update.Step(Move{
+			Theta: x, Grad: g, Slots: own, Done: f.Done, Rate: r.rate,
 			Total: (p.Epochs - p.Bilevel.Warmup) * p.steps, Settings: p.Settings,
 		})
-		p.mustKeep(next, x, kept)
+		r.mustKeep(next, x, kept)
 		theta2, slots2 = append(theta2, next), append(slots2, kept...)
 	}
 	return theta2, slots2
 }
 
+// rule is how a block of the architecture moves.
+type rule struct {
+	name   string
+	update Update
+	rate   float64
+}
+
+// rulesOf are the rules of all blocks.
+func (s Settings) rulesOf(m Method, blocks simplex.Product) ([]rule, error) {
+	var rules []rule
+	for _, b := range blocks {
+		r := rule{name: s.updateName(m), rate: s.ArchRate}
+		if supernet.OnEdges(b) {
+			r.name, r.rate = cmp.Or(s.EdgeUpdate, r.name), cmp.Or(s.EdgeRate, r.rate)
+		}
+		var err error
+		if r.update, err = lookupUpdate(r.name); err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
 // mustKeep panics where an update returns other shapes than it was given.
-func (p *Step) mustKeep(next, theta *Node, slots []*Node) {
-	if len(slots) != p.update.Slots {
-		panic(fmt.Errorf("the update %q returns %d slots, want %d as it says", p.updateName(p.method), len(slots),
-			p.update.Slots))
+func (r rule) mustKeep(next, theta *Node, slots []*Node) {
+	if len(slots) != r.update.Slots {
+		panic(fmt.Errorf("the update %q returns %d slots, want %d as it says", r.name, len(slots), r.update.Slots))
 	}
 	for _, x := range append(slots[:len(slots):len(slots)], next) {
 		if !x.Shape().Equal(theta.Shape()) {
 			panic(fmt.Errorf("the update %q returns shape %s for a block of shape %s, want the same",
-				p.updateName(p.method), x.Shape(), theta.Shape()))
+				r.name, x.Shape(), theta.Shape()))
 		}
 	}
 }

@@ -65,7 +65,7 @@ var Stems = map[string]Stem{"cifar": stemCIFAR, "imagenet": stemImageNet, "image
 
 // stemCIFAR is a 3×3 convolution to 3C channels and BN.
 func stemCIFAR(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
-	x := l.In("bn").bn(l.Conv("conv", images, 3, 1, 3*channels), true)
+	x := l.In("bn").bn(l.Conv("conv", images, 3, 1, 3*channels), true, momentum)
 	return x, x, false
 }
 
@@ -82,9 +82,9 @@ func stemImageNetSearch(l Layers, images Map, channels int) (s0, s1 Map, halved 
 }
 
 func threeHalvings(l Layers, images Map, out int) (s0, s1 Map, halved bool) {
-	x := l.In("bn_0").bn(l.Conv("conv_0", images, 3, 2, out/2), true)
-	s0 = l.In("bn_1").bn(l.Conv("conv_1", l.ReLU(x), 3, 2, out), true)
-	s1 = l.In("bn_2").bn(l.Conv("conv_2", l.ReLU(s0), 3, 2, out), true)
+	x := l.In("bn_0").bn(l.Conv("conv_0", images, 3, 2, out/2), true, momentum)
+	s0 = l.In("bn_1").bn(l.Conv("conv_1", l.ReLU(x), 3, 2, out), true, momentum)
+	s1 = l.In("bn_2").bn(l.Conv("conv_2", l.ReLU(s0), 3, 2, out), true, momentum)
 	return s0, s1, true
 }
 
@@ -453,9 +453,12 @@ func (l Layers) mixed(out Map, maps []Map, weights *Node, places []int) *Node {
 		images := l.walk.pass.Images
 		return Zeros(images.Graph(), shapes.Make(images.DType(), images.Shape().Dim(0), out.H, out.W, out.C))
 	}
-	nodes := make([]*Node, len(maps))
-	for i, m := range maps {
-		nodes[i] = m.node
+	weights = picked(weights, places)
+	if weights.Shape().Dim(0) == 1 {
+		return l.weighted(maps, weights)
 	}
-	return MixedSum(nodes, picked(weights, places))
+	for i, m := range maps { // every example has its own
+		maps[i] = l.plain(m)
+	}
+	return MixedSum(nodesOf(maps), weights)
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
+	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/internal/own"
 )
@@ -15,6 +18,9 @@ import (
 var (
 	shippedActivations = maps.Clone(Activations)
 	shippedSpaces      = maps.Clone(Spaces)
+	shippedCellSpaces  = maps.Clone(CellSpaces)
+	shippedOneShots    = maps.Clone(OneShots)
+	shippedOperations  = maps.Clone(Operations)
 )
 
 // ActivationKey names an entry of [Activations] in the key of a trial: one of
@@ -47,17 +53,118 @@ func probePoints() [][]float64 {
 // by its name, a reader's by its content. It is an error where there is no such
 // entry.
 func SpaceKey(name string) (string, error) {
-	space, ok := Spaces[name]
+	space := Spaces[name]
+	space.Name = ""
+	return contentKey(name, Spaces, shippedSpaces, space)
+}
+
+// OneShotKey is the same for [OneShots]. What is only known about a space is no
+// part of it.
+func OneShotKey(name string) (string, error) {
+	space := OneShots[name]
+	space.Name, space.Known = "", OneShotKnown{}
+	return contentKey(name, OneShots, shippedOneShots, space)
+}
+
+// CellSpaceKey is the same for [CellSpaces], where an operation that a reader
+// added goes by what it computes, too: see [OperationKey].
+func CellSpaceKey(name string) (string, error) {
+	space := CellSpaces[name]
+	space.Name = ""
+	own := map[string]string{}
+	for _, t := range CellTypes {
+		for e := range space.Edges() {
+			for _, op := range space.Candidates(t, e) {
+				key, err := OperationKey(op)
+				if err != nil {
+					return "", fmt.Errorf("space %q: %w", name, err)
+				}
+				if key != op {
+					own[op] = key
+				}
+			}
+		}
+	}
+	if len(own) == 0 {
+		return contentKey(name, CellSpaces, shippedCellSpaces, space)
+	}
+	return contentKey(name, CellSpaces, nil, struct {
+		Space      CellSpace
+		Operations map[string]string
+	}{space, own})
+}
+
+// contentKey is the name of an entry that is as it was shipped, else what tells
+// its content.
+func contentKey[S any](name string, all, shipped map[string]S, content any) (string, error) {
+	space, ok := all[name]
 	if !ok {
 		return "", fmt.Errorf("unknown space %q", name)
 	}
-	if ours, ok := shippedSpaces[name]; ok && reflect.DeepEqual(space, ours) {
+	if ours, ok := shipped[name]; ok && reflect.DeepEqual(space, ours) {
 		return name, nil
 	}
-	space.Name = ""
-	text, err := json.Marshal(space)
+	text, err := json.Marshal(content)
 	if err != nil {
 		return "", fmt.Errorf("space %q: %w", name, err)
 	}
 	return own.Text(string(text)), nil
+}
+
+// OperationKey names an entry of [Operations] in the key of a trial: one of this
+// package by its name, a reader's by what it computes and how its weights begin.
+// It is an error where there is no such entry, where it makes no map of one, and
+// where it cannot be known by what it computes because it is random or has a
+// state.
+func OperationKey(name string) (string, error) {
+	if err := knownOperation(name); err != nil {
+		return "", err
+	}
+	op := Operations[name]
+	if ours, ok := shippedOperations[name]; ok && own.Same(op, ours) {
+		return name, nil
+	}
+	what := "supernet.Operations[\"" + name + "\"]"
+	var probes []own.Probe
+	begin := ""
+	for _, stride := range []int{1, 2} {
+		for _, search := range []bool{true, false} {
+			n := &CellNet{plan: &walk{affine: !search, index: map[string]int{}}}
+			n.run = func(l Layers) Outcome {
+				return Outcome{Logits: op(l.In(name), Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}, stride, search).node}
+			}
+			n.run(Layers{walk: n.plan})
+			if n.plan.err != nil {
+				return "", fmt.Errorf("%s: %w", what, n.plan.err)
+			}
+			for _, w := range append(slices.Clone(n.plan.weights), n.plan.stats...) {
+				begin += fmt.Sprintln(w.Dims, w.FanIn, w.Init)
+			}
+			probes = append(probes, n.probe())
+		}
+	}
+	key, err := own.Name(what, probes...)
+	return own.Text(key + begin), err
+}
+
+// probe evaluates a network of one operation in training.
+func (n *CellNet) probe() own.Probe {
+	wave := func(at float64, dims ...int) *tensors.Tensor {
+		flat := make([]float64, size(dims))
+		for i := range flat {
+			flat[i] = math.Sin(at + 1.7*float64(i))
+		}
+		return tensors.FromFlatDataAndDimensions(flat, dims...)
+	}
+	inputs := []any{wave(0.3, 2, 6, 6, 4)}
+	for i, w := range append(slices.Clone(n.plan.weights), n.plan.stats...) {
+		inputs = append(inputs, wave(float64(i), w.Dims...))
+	}
+	weights := len(n.plan.weights)
+	return own.Probe{Inputs: inputs, Of: func(in []*Node) []*Node {
+		p := Pass{Images: in[0], Weights: in[1 : 1+weights], Stats: in[1+weights:], Train: true}
+		w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
+		w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
+		return []*Node{n.run(Layers{walk: w}).Logits}
+	}}
 }

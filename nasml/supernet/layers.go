@@ -6,13 +6,61 @@ import (
 
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 // Map is a feature map [B, H, W, C] on the way through a network. While the
 // network is planned there are no numbers yet, only sizes.
+//
+// What a BN normalised is not written down: the map is node·scale + shift, which
+// whoever reads it takes into account. Those that cannot take [Layers.plain].
 type Map struct {
 	H, W, C int
 	node    *Node
+	affine  *Node // scale and shift [2, C], nil: 1 and 0
+}
+
+// plain is a map of which the node is all.
+func (l Layers) plain(x Map) Map {
+	if x.affine == nil || l.planning() {
+		return x
+	}
+	key := memory{"plain", x.affine, 1}
+	if l.walk.memo[key] == nil {
+		l.walk.memo[key] = l.weighted([]Map{x}, nil)
+	}
+	return Map{H: x.H, W: x.W, C: x.C, node: l.walk.memo[key]}
+}
+
+// scales are the scale and shift of a map.
+func (l Layers) scales(x Map) *Node {
+	if x.affine != nil {
+		return x.affine
+	}
+	key := memory{what: fmt.Sprint("unit ", x.C)}
+	if l.walk.memo[key] == nil {
+		row := func(value float64) *Node { return constantRow(x.node, x.C, value) }
+		l.walk.memo[key] = kernels.Affine(row(1), row(0))
+	}
+	return l.walk.memo[key]
+}
+
+// weighted is the sum of maps with weights [1, n], nil: 1.
+func (l Layers) weighted(maps []Map, weights *Node) *Node {
+	nodes, affine := nodesOf(maps), make([]*Node, len(maps))
+	for i, m := range maps {
+		affine[i] = l.scales(m)
+	}
+	if weights == nil {
+		weights = constantRow(nodes[0], len(maps), 1)
+	}
+	return kernels.Weighted(weights, nodes, affine)
+}
+
+// constantRow is a number n times, [1, n].
+func constantRow(like *Node, n int, value float64) *Node {
+	return BroadcastToDims(Reshape(ConstAsDType(like.Graph(), like.DType(), value), 1, 1), 1, n)
 }
 
 // Layers walks through a network, twice by the same code: once it plans which
@@ -39,7 +87,7 @@ type walk struct {
 	pass   Pass
 	next   []*Node // running statistics after the batch
 	memo   map[memory]*Node
-	normal map[*Node][]*Node // mean and unbiased variance of what was normalised
+	normal map[*Node]batchNorm // of what was normalised
 }
 
 // memory is a result that is used again: what was done to which node.
@@ -98,8 +146,8 @@ func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute 
 	for i, w := range weights {
 		nodes[i] = l.weight(w)
 	}
-	if !l.planning() {
-		out.node = compute(x.node, nodes)
+	if x = l.plain(x); !l.planning() {
+		out.node, out.affine = compute(x.node, nodes), nil
 		mustBe(l.path, out.node, x.node.Shape().Dim(0), out.H, out.W, out.C)
 	}
 	return out
@@ -111,11 +159,12 @@ func (l Layers) once(what string, x, out Map, stride int, compute func(x *Node) 
 	if l.planning() {
 		return out
 	}
+	x = l.plain(x)
 	key := memory{what, x.node, stride}
 	if l.walk.memo[key] == nil {
 		l.walk.memo[key] = compute(x.node)
 	}
-	out.node = l.walk.memo[key]
+	out.node, out.affine = l.walk.memo[key], nil
 	return out
 }
 
@@ -136,14 +185,14 @@ func (x Map) strided(stride int) Map {
 	return Map{H: (x.H + stride - 1) / stride, W: (x.W + stride - 1) / stride, C: x.C}
 }
 
-// MaxPool is [MaxPool3x3].
+// MaxPool is [kernels.MaxPool3x3].
 func (l Layers) MaxPool(x Map, stride int) Map {
-	return l.once("max", x, x.strided(stride), stride, func(x *Node) *Node { return MaxPool3x3(x, stride) })
+	return l.once("max", x, x.strided(stride), stride, func(x *Node) *Node { return kernels.MaxPool3x3(x, stride) })
 }
 
-// AvgPool is [AvgPool3x3].
+// AvgPool is [kernels.AvgPool3x3].
 func (l Layers) AvgPool(x Map, stride int) Map {
-	return l.once("mean", x, x.strided(stride), stride, func(x *Node) *Node { return AvgPool3x3(x, stride) })
+	return l.once("mean", x, x.strided(stride), stride, func(x *Node) *Node { return kernels.AvgPool3x3(x, stride) })
 }
 
 // Conv is a convolution with a k×k kernel, k odd, to out channels, without
@@ -160,20 +209,45 @@ func (l Layers) Conv(name string, x Map, k, stride, out int) Map {
 	})
 }
 
-// Depthwise is [DepthwiseConv] with a k×k kernel.
+// Depthwise is [kernels.DepthwiseConv] with a k×k kernel.
 func (l Layers) Depthwise(name string, x Map, k, stride, dilation int) Map {
 	y := x.strided(stride)
 	kernel := Weight{name, []int{k, k, 1, x.C}, k * k, InitUniform}
 	return l.Apply(x, y, []Weight{kernel}, int64(y.H*y.W*x.C)*int64(k*k), func(x *Node, w []*Node) *Node {
-		return DepthwiseConv(x, Reshape(w[0], k, k, -1), stride, dilation)
+		return kernels.DepthwiseConv(x, Reshape(w[0], k, k, -1), stride, dilation)
 	})
+}
+
+// filters are the depthwise kernel and the pointwise one, of C channels, of a
+// stage.
+type filters struct {
+	depthwise, pointwise string
+	k, stride, dilation  int
+}
+
+// stage is ReLU, a depthwise k×k convolution, a 1×1 convolution that keeps the
+// number of channels, and BN, at once; see [kernels.Stage].
+func (l Layers) stage(f filters, bn string, x Map) Map {
+	y := x.strided(f.stride)
+	depthwise := l.weight(Weight{f.depthwise, []int{f.k, f.k, 1, x.C}, f.k * f.k, InitUniform})
+	pointwise := l.weight(Weight{f.pointwise, []int{1, 1, x.C, x.C}, x.C, InitUniform})
+	l.walk.multiplyAdds += int64(y.H*y.W*x.C) * int64(f.k*f.k+x.C)
+	if !l.planning() {
+		z, affine, moments := kernels.Stage(x.node, l.scales(x), Reshape(depthwise, f.k, f.k, x.C),
+			Reshape(pointwise, x.C, x.C), f.stride, f.dilation)
+		y.node = z
+		l.walk.normal[z] = batchNorm{affine, moments}
+	}
+	return l.BN(bn, y)
 }
 
 // BN is batch normalisation, with scale and shift where the network's cells
 // have them: in a derived network, not in a search.
-func (l Layers) BN(name string, x Map) Map { return l.In(name).bn(x, l.walk.affine) }
+func (l Layers) BN(name string, x Map) Map { return l.In(name).bn(x, l.walk.affine, momentum) }
 
-func (l Layers) bn(x Map, affine bool) Map {
+// bn is BN with or without scale and shift; momentum is the weight of the new
+// value in its running statistics.
+func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 	var scale, bias *Node
 	if affine {
 		scale = l.weight(Weight{"scale", []int{x.C}, 0, InitOnes})
@@ -184,36 +258,44 @@ func (l Layers) bn(x Map, affine bool) Map {
 	if l.planning() {
 		return x
 	}
-	if l.walk.pass.Train {
-		x.node = l.normalize(x.node, mean, variance)
+	if x = l.plain(x); l.walk.pass.Train {
+		x.affine = l.normalize(x.node, mean, variance, momentum)
 	} else {
 		row := func(i int) *Node { return StopGradient(ExpandAxes(l.walk.pass.Stats[i], 0)) }
-		x.node = Sub(x.node, everywhere(row(mean), x.node.Shape()))
-		x.node = Mul(x.node, everywhere(inverseRoot(row(variance)), x.node.Shape()))
+		root := inverseRoot(row(variance))
+		x.affine = kernels.Affine(root, Neg(Mul(row(mean), root)))
 	}
 	if affine {
-		x.node = Mul(x.node, everywhere(ExpandAxes(scale, 0), x.node.Shape()))
-		x.node = Add(x.node, everywhere(ExpandAxes(bias, 0), x.node.Shape()))
+		ones := Ones(scale.Graph(), shapes.Make(scale.DType(), 2, 1))
+		both := Dot(ones, ExpandAxes(scale, 0)).Product()
+		x.affine = Add(Mul(x.affine, both), kernels.Affine(constantRow(x.node, x.C, 0), ExpandAxes(bias, 0)))
 	}
 	return x
 }
 
-// normalize is BN by the batch, which is mixed into the running statistics:
-// 0.9·old + 0.1·new, with the unbiased variance.
-func (l Layers) normalize(x *Node, mean, variance int) *Node {
+// batchNorm is what [kernels.Normal] says of a map.
+type batchNorm struct{ affine, moments *Node }
+
+// normalize is BN by the batch, as a scale and shift. The batch is mixed into the
+// running statistics: (1 − momentum)·old + momentum·new, with the unbiased
+// variance.
+func (l Layers) normalize(x *Node, mean, variance int, momentum float64) *Node {
 	mustVary(l.path, x)
-	key := memory{"normalized", x, 1}
-	if l.walk.normal[x] == nil {
-		hat, m, v := batchNormalized(x)
-		n := float64(pixels(x))
-		l.walk.memo[key] = hat
-		l.walk.normal[x] = []*Node{m, MulScalar(v, n/(n-1))}
+	found, ok := l.walk.normal[x]
+	if !ok {
+		found.affine, found.moments = kernels.Normal(x)
+		l.walk.normal[x] = found
 	}
-	for k, i := range []int{mean, variance} {
-		old, value := l.walk.pass.Stats[i], Squeeze(l.walk.normal[x][k], 0)
-		l.walk.next[i] = StopGradient(Add(MulScalar(old, 1-momentum), MulScalar(value, momentum)))
+	n := float64(pixels(x))
+	for row, i := range []int{mean, variance} {
+		value := Squeeze(Slice(found.moments, AxisElem(row)), 0)
+		if i == variance {
+			value = MulScalar(value, n/(n-1))
+		}
+		old := MulScalar(l.walk.pass.Stats[i], 1-momentum)
+		l.walk.next[i] = StopGradient(Add(old, MulScalar(value, momentum)))
 	}
-	return l.walk.memo[key]
+	return found.affine
 }
 
 // FactorizedReduce halves the size of a map: ReLU, two 1×1 convolutions of
@@ -244,29 +326,23 @@ func (l Layers) corner(name string, x Map, out, at int) Map {
 
 // concat puts maps of one width beside each other.
 func (l Layers) concat(maps []Map) Map {
-	y := maps[0]
+	y := Map{H: maps[0].H, W: maps[0].W, C: len(maps) * maps[0].C}
 	nodes := make([]*Node, len(maps))
 	for i, m := range maps {
-		nodes[i] = m.node
+		nodes[i] = l.plain(m).node
 	}
-	y.C *= len(maps)
 	if !l.planning() {
 		y.node = join(nodes)
 	}
 	return y
 }
 
-// add is the sum of maps; it is kept.
+// add is the sum of maps.
 func (l Layers) add(maps []Map) Map {
-	y := maps[0]
-	if l.planning() {
-		return y
+	y := Map{H: maps[0].H, W: maps[0].W, C: maps[0].C}
+	if !l.planning() {
+		y.node = l.weighted(maps, nil)
 	}
-	nodes := make([]*Node, len(maps))
-	for i, m := range maps {
-		nodes[i] = m.node
-	}
-	y.node = sum(y.node, nodes)
 	return y
 }
 
@@ -278,6 +354,7 @@ func (l Layers) drop(x Map) Map {
 	if l.planning() || !l.walk.pass.Train || l.walk.pass.Drop == nil {
 		return x
 	}
+	x = l.plain(x)
 	ones := Ones(x.node.Graph(), shapes.Make(x.node.DType(), 1, x.C))
 	factors := Dot(picked(l.walk.pass.Drop, []int{place}), ones).Product()
 	x.node = Mul(x.node, everywhere(factors, x.node.Shape()))
@@ -329,7 +406,7 @@ func (n *CellNet) check(p Pass) {
 func (n *CellNet) Evaluate(p Pass) Outcome {
 	n.check(p)
 	w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
-	w.memo, w.normal = map[memory]*Node{}, map[*Node][]*Node{}
+	w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
 	o := n.run(Layers{walk: w})
 	o.Stats = w.next
 	return o

@@ -9,6 +9,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 // refWindow folds the k×k pixels around every pixel of the stride that lie
@@ -70,7 +72,7 @@ func mapOperations() []mapOperation {
 				all = append(all, mapOperation{
 					fmt.Sprintf("depthwise %d, stride %d, dilation %d", k, stride, dilation),
 					func(c int) []int { return []int{k, k, c} },
-					func(x, w *Node) *Node { return DepthwiseConv(x, w, stride, dilation) },
+					func(x, w *Node) *Node { return kernels.DepthwiseConv(x, w, stride, dilation) },
 					func(x fmap, w []float64) fmap {
 						return refWindow(x, k, dilation*(k/2), stride, dilation,
 							func(sum, pixel float64, di, dj, c int) float64 {
@@ -84,10 +86,10 @@ func mapOperations() []mapOperation {
 	for _, stride := range []int{1, 2} {
 		all = append(all,
 			mapOperation{fmt.Sprint("max, stride ", stride), nil,
-				func(x, _ *Node) *Node { return MaxPool3x3(x, stride) },
+				func(x, _ *Node) *Node { return kernels.MaxPool3x3(x, stride) },
 				func(x fmap, _ []float64) fmap { return refMax(x, 3, 1, stride) }},
 			mapOperation{fmt.Sprint("mean, stride ", stride), nil,
-				func(x, _ *Node) *Node { return AvgPool3x3(x, stride) },
+				func(x, _ *Node) *Node { return kernels.AvgPool3x3(x, stride) },
 				func(x fmap, _ []float64) fmap { return refPool(x, 3, 1, stride) }},
 			mapOperation{fmt.Sprint("mean of 2×2, stride ", stride), nil,
 				func(x, _ *Node) *Node { return AvgPoolValid(x, 2, stride) },
@@ -195,7 +197,7 @@ func reshaped(v []float64, like fmap) [][][][]float64 {
 // PyTorch, and a NaN is not lost.
 func TestMaxPoolOfEqualPixels(t *testing.T) {
 	shapes := [][]int{{1, 3, 3, 1}}
-	sum := func(in []*Node) []*Node { return Gradient(ReduceAllSum(MaxPool3x3(in[0], 1)), in[0]) }
+	sum := func(in []*Node) []*Node { return Gradient(ReduceAllSum(kernels.MaxPool3x3(in[0], 1)), in[0]) }
 	equal := onMaps(t, sum, shapes, make([]float64, 9))
 	require.Equal(t, []float64{4, 2, 0, 2, 1, 0, 0, 0, 0}, equal[0])
 	halves := onMaps(t, func(in []*Node) []*Node { return Gradient(ReduceAllSum(MaxPool2x2(in[0])), in[0]) },
@@ -204,11 +206,11 @@ func TestMaxPoolOfEqualPixels(t *testing.T) {
 	for place := range 9 {
 		x := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
 		x[place] = math.NaN()
-		y := onMaps(t, func(in []*Node) []*Node { return []*Node{MaxPool3x3(in[0], 1)} }, shapes, x)[0]
+		y := onMaps(t, func(in []*Node) []*Node { return []*Node{kernels.MaxPool3x3(in[0], 1)} }, shapes, x)[0]
 		require.True(t, math.IsNaN(y[4]), "%d: %v", place, y)
 		infinite := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
 		infinite[place] = math.Inf(1)
-		pool := func(in []*Node) []*Node { return []*Node{MaxPool3x3(in[0], 1)} }
+		pool := func(in []*Node) []*Node { return []*Node{kernels.MaxPool3x3(in[0], 1)} }
 		require.Equal(t, math.Inf(1), onMaps(t, pool, shapes, infinite)[0][4])
 	}
 }

@@ -51,10 +51,7 @@ var (
 )
 
 // Architecture is the one block of operation weights.
-func (n *Net) Architecture() simplex.Product {
-	s := n.Config.Space
-	return simplex.Product{{Name: "operations", Rows: len(s.Edges), Options: len(s.Ops)}}
-}
+func (n *Net) Architecture() simplex.Product { return n.Config.Space.Product() }
 
 // Evaluate is Forward as a Network does it.
 func (n *Net) Evaluate(p Pass) Outcome {

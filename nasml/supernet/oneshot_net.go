@@ -3,7 +3,6 @@ package supernet
 import (
 	"fmt"
 
-	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
 	"github.com/nasml/lab/nasml/simplex"
@@ -160,7 +159,7 @@ func (c OneShotConfig) run(l Layers) Outcome {
 		x = c.cell(l.In(fmt.Sprintf("cells/%d", i)), x, width)
 	}
 	post := l.In("postprocess")
-	x = post.In("bn").bnOf(post.Conv("conv", post.ReLU(x), 1, 1, width), false, momentum)
+	x = post.In("bn").bn(post.Conv("conv", post.ReLU(x), 1, 1, width), false, momentum)
 	return Outcome{Logits: l.In("classifier").classify(x, c.Classes)}
 }
 
@@ -271,51 +270,7 @@ func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
 // convBNReLU is a convolution, BN with scale and shift, and ReLU, in this
 // order.
 func (l Layers) convBNReLU(x Map, k, out int) Map {
-	return l.ReLU(l.In("bn").bnOf(l.Conv("conv", x, k, 1, out), true, oneShotMomentum))
-}
-
-// bnOf is BN with or without scale and shift and with its own momentum, the
-// weight of the new value in its running statistics.
-func (l Layers) bnOf(x Map, affine bool, momentum float64) Map {
-	var scale, bias *Node
-	if affine {
-		scale = l.weight(Weight{"scale", []int{x.C}, 0, InitOnes})
-		bias = l.weight(Weight{"bias", []int{x.C}, 0, InitZeros})
-	}
-	mean := l.stat(Weight{"mean", []int{x.C}, 0, InitZeros})
-	variance := l.stat(Weight{"variance", []int{x.C}, 0, InitOnes})
-	if l.planning() {
-		return x
-	}
-	s := Ones(x.node.Graph(), shapes.Make(x.node.DType(), 1, x.C))
-	if affine {
-		s = ExpandAxes(scale, 0)
-	}
-	if l.walk.pass.Train {
-		mustVary(l.path, x.node)
-		l.mix(x, mean, variance, momentum)
-		x.node = normalized(x.node, s, 1)[0]
-	} else {
-		row := func(i int) *Node { return StopGradient(ExpandAxes(l.walk.pass.Stats[i], 0)) }
-		x.node = scaled(Sub(x.node, spread(row(mean), x.node.Shape())), Mul(s, inverseRoot(row(variance))))
-	}
-	if affine {
-		x.node = Add(x.node, spread(ExpandAxes(bias, 0), x.node.Shape()))
-	}
-	return x
-}
-
-// mix moves the running statistics: (1−m)·old + m·new, with the unbiased
-// variance.
-func (l Layers) mix(x Map, mean, variance int, m float64) {
-	n := float64(pixels(x.node))
-	mu, sigma2 := moments(StopGradient(x.node))
-	move := func(i int, value *Node) {
-		next := Add(MulScalar(l.walk.pass.Stats[i], 1-m), MulScalar(Squeeze(value, 0), m))
-		l.walk.next[i] = StopGradient(next)
-	}
-	move(mean, mu)
-	move(variance, MulScalar(sigma2, n/(n-1)))
+	return l.ReLU(l.In("bn").bn(l.Conv("conv", x, k, 1, out), true, oneShotMomentum))
 }
 
 // maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row

@@ -51,16 +51,14 @@ func skip(l Layers, x Map, stride int, _ bool) Map {
 // without a stride.
 func separable(k int) Operation {
 	return func(l Layers, x Map, stride int, _ bool) Map {
-		x = l.Conv("pointwise_1", l.Depthwise("depthwise_1", l.ReLU(x), k, stride, 1), 1, 1, x.C)
-		x = l.BN("bn_1", x)
-		x = l.Conv("pointwise_2", l.Depthwise("depthwise_2", l.ReLU(x), k, 1, 1), 1, 1, x.C)
-		return l.BN("bn_2", x)
+		x = l.stage(filters{"depthwise_1", "pointwise_1", k, stride, 1}, "bn_1", x)
+		return l.stage(filters{"depthwise_2", "pointwise_2", k, 1, 1}, "bn_2", x)
 	}
 }
 
 // dilated is ReLU, depthwise k×k of dilation 2 with the stride, 1×1, BN.
 func dilated(k int) Operation {
 	return func(l Layers, x Map, stride int, _ bool) Map {
-		return l.BN("bn", l.Conv("pointwise", l.Depthwise("depthwise", l.ReLU(x), k, stride, 2), 1, 1, x.C))
+		return l.stage(filters{"depthwise", "pointwise", k, stride, 2}, "bn", x)
 	}
 }

@@ -3,6 +3,8 @@ package supernet
 import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
 // This file holds the operations on feature maps [B, H, W, C], with gradients
@@ -14,62 +16,13 @@ import (
 
 // custom returns the values y, computed from x, with gradients of their own:
 // vjp(v) are those of x where v are those of y.
-//
-// GoMLX has custom gradients for the identity only. So no gradient passes
-// through y itself, and a branch that is never taken carries v to x; nothing of
-// it is left in a compiled program.
 func custom(y []*Node, vjp func(v []*Node) []*Node, x ...*Node) []*Node {
-	var v, grads []*Node // of the call of Gradient under way, which visits y before x
-	var branch *Node     // a number that depends on all of x
-	for i := range x {
-		number := first(IdentityWithCustomGradient(x[i], func(_, _ *Node) *Node {
-			if grads == nil {
-				grads = vjp(v)
-			}
-			return grads[i]
-		}))
-		if branch != nil {
-			number = Add(branch, number)
-		}
-		branch = number
-	}
-	out := make([]*Node, len(y))
-	never := Const(branch.Graph(), false)
-	for k := range y {
-		carrier := Where(never, fill(branch, y[k].Shape()), StopGradient(y[k]))
-		out[k] = IdentityWithCustomGradient(carrier, func(_, vk *Node) *Node {
-			if v == nil || grads != nil { // a new call of Gradient
-				v, grads = zerosLike(y), nil
-			}
-			v[k] = vk
-			return vk
-		})
-	}
-	return out
+	return gradient.Custom(y, func(v []*Node, _ int) []*Node { return vjp(v) }, x...)
 }
 
 // custom1 is custom for one value.
 func custom1(y *Node, vjp func(v *Node) []*Node, x ...*Node) *Node {
 	return custom([]*Node{y}, func(v []*Node) []*Node { return vjp(v[0]) }, x...)[0]
-}
-
-func zerosLike(y []*Node) []*Node {
-	zeros := make([]*Node, len(y))
-	for k := range y {
-		zeros[k] = ZerosLike(y[k])
-	}
-	return zeros
-}
-
-// first is the first element of x, [1, 1].
-func first(x *Node) *Node {
-	return Slice(Reshape(x, 1, x.Shape().Size()), AxisRange(), AxisRange(0, 1))
-}
-
-// fill is the number x [1, 1] in every place of a shape.
-func fill(x *Node, shape shapes.Shape) *Node {
-	ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, shape.Size()))
-	return Reshape(Dot(x, ones).Product(), shape.Dimensions...)
 }
 
 // pixels is the number of values of a channel, over all examples.

@@ -85,7 +85,7 @@ func Open(file string) (Replayable, error) {
 // the architecture's step, not the validation pass, as in DARTS' code; on
 // ImageNet (state has stem0) the architecture's gradient is clipped, and GAEA's
 // weights go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their
-// gradient in the architecture's (see staleness).
+// gradient in the architecture's (bilevel.Settings.Uncleared).
 //
 // Differences are defined as in the package comment; of prints, a row's scale is
 // its largest element, or its largest change, but at least a thousandth of the

@@ -295,7 +295,7 @@ func (r *authorsRun) step(feed, all []*Node, moves bool) []*Node {
 	}
 	state := bilevel.State{W: take(weights), Velocity: take(weights), Aux: take(stats)}
 	state.Theta, state.Slots = take(blocks), take(2*blocks)
-	left := staleness{on: t.kind.imageNetEG || t.kind.oneShotEG, weightsFirst: t.kind.imageNetEG, before: take(blocks)}
+	state.Stale = take(blocks)
 	var inner, outer *authorsPass
 	var grad []*Node
 	search := bilevel.Search{
@@ -322,7 +322,7 @@ func (r *authorsRun) step(feed, all []*Node, moves bool) []*Node {
 	}
 	if moves {
 		search.Update = func(theta, gradient, slots []*Node) ([]*Node, []*Node) {
-			if grad = left.add(gradient, inner); t.kind.imageNet {
+			if grad = gradient; t.kind.imageNet {
 				grad = bilevel.ClipGlobalNorm(grad, s.Clip)
 			}
 			return r.update(theta, grad, slots, feed[0])
@@ -338,12 +338,19 @@ func (r *authorsRun) step(feed, all []*Node, moves bool) []*Node {
 		}
 	}
 	next, _ := search.Step(state, Scalar(feed[1].Graph(), r.dtype, s.LearningRate), nil)
-	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, left.after(inner, moves))
+	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, next.Stale)
 	return append(out, r.report(inner, outer, grad, moves)...)
 }
 
+// bilevelSettings are those of the authors' program. Those of GAEA for ImageNet
+// (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62) and NAS-Bench-1Shot1
+// (liamcli/nasbench-1shot1@e369bd7, optimizers/edarts/architect.py:80,95,111) do
+// not clear the architecture's gradient before its step.
 func (t *Authors) bilevelSettings() bilevel.Settings {
-	s := bilevel.Settings{Order: bilevel.ArchitectureFirst, Clip: t.Settings.Clip, Hypergradient: "first-order"}
+	s := bilevel.Settings{
+		Order: bilevel.ArchitectureFirst, Clip: t.Settings.Clip, Hypergradient: "first-order",
+		Uncleared: t.kind.imageNetEG || t.kind.oneShotEG,
+	}
 	if t.kind.imageNetEG {
 		s.Order = bilevel.WeightsFirst
 	}
@@ -411,52 +418,6 @@ func (r *authorsRun) update(theta, grad, slots []*Node, stepsBefore *Node) (thet
 		theta2 = append(theta2, update(theta[i], grad[i], rate))
 	}
 	return theta2, slots
-}
-
-// staleness is what the weights' passes leave in the gradient of GAEA's
-// architecture: nobody sets it to 0 before a step of the architecture, so that
-// this moves by its own gradient and the sum of the training gradients since
-// the last one. On ImageNet the weights go first
-// (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62), on NAS-Bench-1Shot1 the
-// architecture does (liamcli/nasbench-1shot1@e369bd7,
-// optimizers/edarts/architect.py:80,95,111).
-type staleness struct {
-	on           bool
-	weightsFirst bool
-	before       []*Node
-}
-
-// add is the gradient of a step of the architecture; inner is that of the
-// weights where it came before.
-func (l staleness) add(gradient []*Node, inner *authorsPass) []*Node {
-	if !l.on {
-		return gradient
-	}
-	sum := make([]*Node, len(gradient))
-	for i, g := range gradient {
-		if sum[i] = Add(g, l.before[i]); l.weightsFirst {
-			sum[i] = Add(sum[i], inner.dtheta[i])
-		}
-	}
-	return sum
-}
-
-// after is what is left when the step is over.
-func (l staleness) after(inner *authorsPass, moved bool) []*Node {
-	out := make([]*Node, len(l.before))
-	for i, x := range l.before {
-		switch {
-		case !l.on:
-			out[i] = x
-		case moved && l.weightsFirst:
-			out[i] = ZerosLike(x)
-		case moved:
-			out[i] = inner.dtheta[i]
-		default:
-			out[i] = Add(x, inner.dtheta[i])
-		}
-	}
-	return out
 }
 
 // evaluate gives the logits of the last step's training images by running

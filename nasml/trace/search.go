@@ -43,7 +43,7 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 		return nil, err
 	}
 	s := &Search{trace: t, net: net, backend: b, outputs: outputs, dtype: dtypes.Float32}
-	if s.program, err = search.NewStep(t.Settings.search(), search.Cells(net), t.Settings.Steps); err != nil {
+	if s.program, err = search.NewStep(t.Settings.search(), net, t.Settings.Steps); err != nil {
 		return nil, err
 	}
 	if t.Arrays["weights/stem/conv"].Type == "<f8" {

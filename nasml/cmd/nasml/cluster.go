@@ -73,7 +73,7 @@ type standing struct {
 	Failed   int               `json:"failed"`
 	Lost     int               `json:"lost"`
 	Open     int               `json:"open"`
-	Seconds  *float64          `json:"seconds_left"` // at the pace of late; null where that is not known
+	Seconds  *float64          `json:"seconds_left"` // forecast, see runs.PartSummary; null where that is not known
 	Failures map[string]string `json:"failures"`
 }
 
@@ -128,11 +128,8 @@ func stand(id, scale string, sum runs.PartSummary) standing {
 	if s.Failures == nil {
 		s.Failures = map[string]string{}
 	}
-	if sum.Rate > 0 || sum.Elsewhere == 0 {
-		seconds := 0.0
-		if sum.Elsewhere > 0 {
-			seconds = float64(sum.Elsewhere) / sum.Rate
-		}
+	if sum.Seconds.Valid() {
+		seconds := float64(sum.Seconds)
 		s.Seconds = &seconds
 	}
 	return s

@@ -151,7 +151,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 func (v *runCmd) print(c console, o outcome) error {
 	if v.JSON {
 		for i := range o.Claims {
-			o.Claims[i].Note = "" // the fields of the contract, and no others
+			o.Claims[i].Note, o.Claims[i].Rows = "", nil // the fields of the contract, and no others
 		}
 		return printJSON(c, "", o)
 	}

@@ -308,50 +308,271 @@ static void set_number(void* a, int is_double, size_t i, double value) {
   else ((float*)a)[i] = (float)value;
 }
 
-// mean_of is the mean over all pixels of the k-th sum of a channel.
-static double mean_of(const task* t, int is_double, int k, int c) {
-  double sum = 0;
-  for (int part = 0; part < t->parts; part++) sum += number(t->sums, is_double, ((size_t)part * 3 + k) * t->channels + c);
-  return sum / ((double)t->images * t->height * t->width);
+// is says whether an array has these dimensions.
+static int is(const ffi_buffer* a, int rank, int d0, int d1, int d2, int d3) {
+  const int64_t want[] = {d0, d1, d2, d3};
+  return a->rank == rank && !memcmp(a->dims, want, rank * sizeof *want);
 }
 
-static const double epsilon = 1e-5; // as kernels.go has it
+static int is_small(const ffi_buffer* a, const task* t, int channels) {
+  return is(a, 4, t->images, t->rows, t->columns, channels);
+}
 
-// batch_norm: x → (x − mean)/√(var + ε); batch_norm_input: x, v → its gradient,
-//
-//	v/σ − mean(v)/σ − (x − mean) mean(v (x − mean))/σ³, σ = √(var + ε).
-static void* normalize(ffi_call* call, int inputs) {
+static int is_large(const ffi_buffer* a, const task* t) { return is(a, 4, t->images, t->height, t->width, t->channels); }
+
+// opened looks at the numbers of arrays and at their types, and takes the first
+// map, which is array number first, as x.
+static int opened(const ffi_call* call, task* t, int inputs, int outputs, int first) {
+  *t = (task){.stride = attribute(call, "stride", 1), .dilation = attribute(call, "dilation", 1), .parts = MOST_PARTS};
+  if (!chosen || call->in.size != inputs || call->out.size != outputs || t->stride < 1 || t->dilation < 1) return 0;
+  const int dtype = call->out.values[0]->dtype;
+  if (dtype != FFI_F32 && dtype != FFI_F64) return 0;
+  for (int i = 0; i < inputs + outputs; i++) {
+    const ffi_buffer* a = i < inputs ? call->in.values[i] : call->out.values[i - inputs];
+    if (a->dtype != dtype) return 0;
+    for (int64_t axis = 0; axis < a->rank; axis++)
+      if (a->dims[axis] < 1 || a->dims[axis] > 1 << 30) return 0;
+  }
+  if (call->in.values[first]->rank != 4) return 0;
+  large(t, call->in.values[first]);
+  t->rows = (t->height + t->stride - 1) / t->stride, t->columns = (t->width + t->stride - 1) / t->stride;
+  t->x = call->in.values[first]->data;
+  return 1;
+}
+
+static void* no_memory(const ffi_call* call) { return fail(call, "nasml: no memory for a kernel"); }
+
+static const double epsilon = 1e-5; // as stages.go has it
+
+// before is where a part of n images or pixels begins.
+static int64_t before(int64_t n, int part, int parts) { return n * part / parts; }
+
+// normalizers merges the sums of the parts, Σ (z − z₀) and Σ (z − z₀)², of so many
+// units of so many pixels, into scale = 1/√(var + ε),
+// shift = −mean·scale, and mean and var.
+static void normalizers(const task* t, int d, const void* z, int C, int64_t units, int64_t pixels, void* affine,
+                        void* moments) {
+  for (int c = 0; c < C; c++) {
+    double n = 0, mean = 0, squares = 0;
+    for (int part = 0; part < t->parts; part++) {
+      const int64_t from = before(units, part, t->parts) * pixels, to = before(units, part + 1, t->parts) * pixels;
+      if (from == to) continue;
+      const double m = (double)(to - from), *sum = t->moments + (size_t)part * 2 * C;
+      const double own = sum[c] / m, step = number(z, d, (size_t)from * C + c) + own - mean;
+      squares += sum[C + c] - sum[c] * own + step * step * n * m / (n + m);
+      mean += step * m / (n + m), n += m;
+    }
+    const double variance = squares / n > 0 || squares != squares ? squares / n : 0;
+    const double scale = 1 / sqrt(variance + epsilon);
+    set_number(affine, d, c, scale);
+    set_number(affine, d, C + c, -mean * scale);
+    set_number(moments, d, c, mean);
+    set_number(moments, d, C + c, variance);
+  }
+}
+
+// bends is what the gradients of scale and shift, in given, add to that of z:
+// bend₀ z + bend₁, of n pixels.
+static void bends(int d, int C, double n, const void* affine, const void* given, void* bend) {
+  for (int c = 0; c < C; c++) {
+    const double scale = number(affine, d, c), mean = -number(affine, d, C + c) / scale;
+    const double of_scale = number(given, d, c), of_shift = number(given, d, C + c);
+    const double slope = -scale * scale * scale * (of_scale - mean * of_shift) / n;
+    set_number(bend, d, c, slope);
+    set_number(bend, d, C + c, -scale * of_shift / n - slope * mean);
+  }
+}
+
+// normal: x → scale and shift, mean and variance
+static void* normal(ffi_call* call) {
   if (answered(call)) return NULL;
   task t;
-  if (!prepared(call, &t, inputs, "444")) return fail(call, wrong);
-  const ffi_buffer *x = call->in.values[0], *v = call->in.values[inputs - 1], *out = call->out.values[0];
-  large(&t, x);
-  if (memcmp(x->dims, out->dims, 4 * sizeof *x->dims) || memcmp(v->dims, out->dims, 4 * sizeof *x->dims))
-    return fail(call, wrong);
-  const int d = is_double(call), C = t.channels;
-  const size_t size = d ? sizeof(double) : sizeof(float);
-  t.parts = MOST_PARTS;
-  t.sums = calloc((3 * MOST_PARTS + 4) * (size_t)C, size);
-  if (!t.sums) return fail(call, "nasml: no memory for a kernel");
-  t.mean = (char*)t.sums + 3 * MOST_PARTS * C * size;
-  t.slope = (char*)t.mean + C * size, t.scale = (char*)t.slope + C * size, t.shift = (char*)t.scale + C * size;
-  t.x = x->data, t.v = inputs == 2 ? v->data : NULL, t.out = out->data;
-  run(call, chosen->batch_sum[d], &t, t.parts);
-  for (int c = 0; c < C; c++) set_number(t.mean, d, c, mean_of(&t, d, 0, c));
-  run(call, chosen->batch_moments[d], &t, t.parts);
-  for (int c = 0; c < C; c++) {
-    const double inverse = 1 / sqrt(mean_of(&t, d, 0, c) + epsilon);
-    set_number(t.slope, d, c, t.v ? -mean_of(&t, d, 2, c) * inverse * inverse * inverse : inverse);
-    set_number(t.scale, d, c, inverse);
-    set_number(t.shift, d, c, -mean_of(&t, d, 1, c) * inverse);
-  }
-  run(call, chosen->batch_affine[d], &t, t.parts);
-  free(t.sums);
+  if (!opened(call, &t, 1, 2, 0)) return fail(call, wrong);
+  ffi_buffer *affine = call->out.values[0], *moments = call->out.values[1];
+  const int C = t.channels, d = is_double(call);
+  if (!is(affine, 2, 2, C, 0, 0) || !is(moments, 2, 2, C, 0, 0)) return fail(call, wrong);
+  t.moments = malloc(sizeof(double) * t.parts * 2 * C);
+  if (!t.moments) return no_memory(call);
+  run(call, chosen->moments[d], &t, t.parts);
+  normalizers(&t, d, t.x, C, (int64_t)t.images * t.height * t.width, 1, affine->data, moments->data);
+  free(t.moments);
   return NULL;
 }
 
-static void* batch_norm(ffi_call* call) { return normalize(call, 1); }
-static void* batch_norm_input(ffi_call* call) { return normalize(call, 2); }
+// normal_input: x, its scale and shift, their gradients → dx
+static void* normal_input(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  if (!opened(call, &t, 3, 1, 0)) return fail(call, wrong);
+  const ffi_buffer *affine = call->in.values[1], *given = call->in.values[2], *dx = call->out.values[0];
+  const int C = t.channels, d = is_double(call);
+  if (!is_large(dx, &t) || !is(affine, 2, 2, C, 0, 0) || !is(given, 2, 2, C, 0, 0)) return fail(call, wrong);
+  void* bend = malloc(sizeof(double) * 2 * C);
+  if (!bend) return no_memory(call);
+  bends(d, C, (double)t.images * t.height * t.width, affine->data, given->data, bend);
+  t.maps = 1, t.map = &t.x, t.weights = bend, t.out = dx->data;
+  run(call, chosen->weighted[d], &t, t.parts);
+  free(bend);
+  return NULL;
+}
+
+// pairs_fit looks at maps and their scales and shifts from input first on, and
+// takes the maps.
+static int pairs_fit(const ffi_call* call, const task* t, int first, int n, const void** map) {
+  for (int k = 0; k < n; k++) {
+    const ffi_buffer *x = call->in.values[first + 2 * k], *affine = call->in.values[first + 2 * k + 1];
+    if (!is_large(x, t) || !is(affine, 2, 2, t->channels, 0, 0)) return 0;
+    map[k] = x->data;
+  }
+  return 1;
+}
+
+// weighted: w, and of every k a map and its scale and shift
+// → Σₖ wₖ (scaleₖ xₖ + shiftₖ)
+static void* weighted(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 1) / 2;
+  if (n < 1 || !opened(call, &t, 1 + 2 * n, 1, 1)) return fail(call, wrong);
+  const int C = t.channels, d = is_double(call);
+  const ffi_buffer *w = call->in.values[0], *y = call->out.values[0];
+  const void** map = malloc(sizeof *map * n + sizeof(double) * (n + 1) * C);
+  if (!map) return no_memory(call);
+  if (!is(w, 2, 1, n, 0, 0) || !is_large(y, &t) || !pairs_fit(call, &t, 1, n, map)) {
+    free(map);
+    return fail(call, wrong);
+  }
+  void* weights = map + n;
+  for (int c = 0; c < C; c++) {
+    double shift = 0;
+    for (int k = 0; k < n; k++) {
+      const void* affine = call->in.values[2 + 2 * k]->data;
+      const double own = number(w->data, d, k);
+      set_number(weights, d, (size_t)k * C + c, own * number(affine, d, c));
+      shift += own * number(affine, d, C + c);
+    }
+    set_number(weights, d, (size_t)n * C + c, shift);
+  }
+  t.maps = n, t.map = map, t.weights = weights, t.out = y->data;
+  run(call, chosen->weighted[d], &t, t.parts);
+  free(map);
+  return NULL;
+}
+
+// weighted_gradient: w, v, and of every k a map and its scale and shift
+// → dw, and of every k the gradient of scale and shift
+static void* weighted_gradient(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 2) / 2;
+  if (n < 1 || !opened(call, &t, 2 + 2 * n, 1 + n, 1)) return fail(call, wrong);
+  const int C = t.channels, d = is_double(call);
+  const ffi_buffer *w = call->in.values[0], *dw = call->out.values[0];
+  const void** map = malloc(sizeof *map * n + sizeof(double) * t.parts * n * 2 * C);
+  if (!map) return no_memory(call);
+  int fits = is(w, 2, 1, n, 0, 0) && is(dw, 2, 1, n, 0, 0) && pairs_fit(call, &t, 2, n, map);
+  for (int k = 0; k < n; k++) fits = fits && is(call->out.values[1 + k], 2, 2, C, 0, 0);
+  if (!fits) {
+    free(map);
+    return fail(call, wrong);
+  }
+  t.maps = n, t.map = map, t.v = t.x, t.moments = (double*)(map + n);
+  run(call, chosen->products[d], &t, t.parts);
+  for (int k = 0; k < n; k++) {
+    const void* affine = call->in.values[3 + 2 * k]->data;
+    void* out = call->out.values[1 + k]->data;
+    const double own = number(w->data, d, k);
+    double total = 0;
+    for (int c = 0; c < C; c++) {
+      double sum = 0, product = 0;
+      for (int part = 0; part < t.parts; part++) {
+        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
+        sum += sums[c], product += sums[C + c];
+      }
+      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
+      set_number(out, d, c, own * product);
+      set_number(out, d, C + c, own * sum);
+    }
+    set_number(dw->data, d, k, total);
+  }
+  free(map);
+  return NULL;
+}
+
+// stage_fits looks at the inputs of a stage: x, affine, kernel, pointwise.
+static int stage_fits(const ffi_call* call, task* t) {
+  ffi_buffer** in = call->in.values;
+  if (in[2]->rank != 3 || in[3]->rank != 2) return 0;
+  t->wide = (int)in[3]->dims[1];
+  t->affine = in[1]->data, t->kernel = in[2]->data, t->pointwise = in[3]->data;
+  return kernel_size(t, in[2]) && kernel_fits(t, in[2]) && is(in[1], 2, 2, t->channels, 0, 0) &&
+         is(in[3], 2, t->channels, t->wide, 0, 0);
+}
+
+// stage: x, its scale and shift, the kernels → z, its scale and shift, mean and
+// variance
+static void* stage(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  if (!opened(call, &t, 4, 3, 0) || !stage_fits(call, &t)) return fail(call, wrong);
+  const ffi_buffer *z = call->out.values[0], *affine = call->out.values[1], *moments = call->out.values[2];
+  const int W = t.wide, d = is_double(call);
+  if (!is_small(z, &t, W) || !is(affine, 2, 2, W, 0, 0) || !is(moments, 2, 2, W, 0, 0)) return fail(call, wrong);
+  t.out = z->data, t.moments = malloc(sizeof(double) * t.parts * 2 * W);
+  if (!t.moments) return no_memory(call);
+  run(call, chosen->stage[d], &t, t.parts);
+  normalizers(&t, d, z->data, W, t.images, (int64_t)t.rows * t.columns, affine->data, moments->data);
+  free(t.moments);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+// added writes the sums of the parts, n numbers of a part side by side.
+static void added(const task* t, int d, const void* sums, size_t n, void* out) {
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (int part = 0; part < t->parts; part++) sum += number(sums, d, part * n + i);
+    set_number(out, d, i, sum);
+  }
+}
+
+// backward: x, its scale and shift, the kernels, v, z, its scale and shift, their
+// gradients → dx, the gradients of scale and shift and, of stage_gradient, those
+// of the kernels.
+static void* backward(ffi_call* call, int weights) {
+  if (answered(call)) return NULL;
+  task t;
+  if (!opened(call, &t, 8, weights ? 4 : 2, 0) || !stage_fits(call, &t)) return fail(call, wrong);
+  ffi_buffer **in = call->in.values, **out = call->out.values;
+  const int C = t.channels, W = t.wide, d = is_double(call);
+  if (!is_small(in[4], &t, W) || !is_small(in[5], &t, W) || !is(in[6], 2, 2, W, 0, 0) || !is(in[7], 2, 2, W, 0, 0) ||
+      !is_large(out[0], &t) || !is(out[1], 2, 2, C, 0, 0) ||
+      (weights && (!is(out[2], 3, t.k, t.k, C, 0) || !is(out[3], 2, C, W, 0, 0))))
+    return fail(call, wrong);
+  const size_t taps = (size_t)t.k * t.k * C, products = (size_t)C * W, size = d ? sizeof(double) : sizeof(float);
+  t.moments = malloc(sizeof(double) * (t.parts * 2 * C + 2 * W) + size * t.parts * (taps + products));
+  if (!t.moments) return no_memory(call);
+  void* bend = t.moments + t.parts * 2 * C;
+  t.sums = (double*)bend + 2 * W, t.sums2 = weights ? (char*)t.sums + size * t.parts * taps : NULL;
+  bends(d, W, (double)t.images * t.rows * t.columns, in[6]->data, in[7]->data, bend);
+  t.v = in[4]->data, t.z = in[5]->data, t.bend = bend, t.out = out[0]->data;
+  run(call, chosen->stage_gradient[d], &t, t.parts);
+  for (int c = 0; c < C; c++) {
+    double sum = 0, product = 0;
+    for (int part = 0; part < t.parts; part++)
+      sum += t.moments[(size_t)part * 2 * C + c], product += t.moments[(size_t)part * 2 * C + C + c];
+    set_number(out[1]->data, d, c, product);
+    set_number(out[1]->data, d, C + c, sum);
+  }
+  if (weights) {
+    added(&t, d, t.sums, taps, out[2]->data);
+    added(&t, d, t.sums2, products, out[3]->data);
+  }
+  free(t.moments);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+static void* stage_gradient(ffi_call* call) { return backward(call, 1); }
+static void* stage_input(ffi_call* call) { return backward(call, 0); }
 
 // nasml_handlers are the handlers by name; the last has none.
 const struct {
@@ -363,9 +584,14 @@ const struct {
     {"nasml_depthwise_kernel", depthwise_kernel},
     {"nasml_max_pool", max_pool},
     {"nasml_max_pool_input", max_pool_input},
-    {"nasml_batch_norm", batch_norm},
-    {"nasml_batch_norm_input", batch_norm_input},
     {"nasml_mean_pool", mean_pool},
     {"nasml_mean_pool_input", mean_pool_input},
+    {"nasml_normal", normal},
+    {"nasml_normal_input", normal_input},
+    {"nasml_weighted", weighted},
+    {"nasml_weighted_gradient", weighted_gradient},
+    {"nasml_stage", stage},
+    {"nasml_stage_gradient", stage_gradient},
+    {"nasml_stage_input", stage_input},
     {NULL, NULL},
 };

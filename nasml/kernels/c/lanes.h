@@ -290,67 +290,214 @@ static void N(mean_pool_input)(const task* t, int b, int c) {
   }
 }
 
-// ---------------------------------------------------------------- batch norm
+// ---------------------------------------------------------------- sums over pixels
 
 // BLOCK pixels are summed up before their sum is added to the others: sums of
 // many numbers lose less.
 #define BLOCK 64
 
-// FOR_PIXELS goes through the pixels of a part in blocks; q counts numbers up to
-// the pixel's channel c.
-#define FOR_PIXELS(inside, after)                                                                                  \
-  const int64_t pixels = (int64_t)t->images * t->height * t->width;                                                \
-  const int64_t from = pixels * part / t->parts, to = pixels * (part + 1) / t->parts;                              \
-  for (int64_t first = from; first < to; first += BLOCK) {                                                         \
-    const int64_t last = MIN(to, first + BLOCK);                                                                   \
-    for (int64_t pixel = first; pixel < last; pixel++) {                                                           \
-      const size_t q = (size_t)pixel * C + c;                                                                      \
-      inside                                                                                                       \
-    }                                                                                                              \
-    after                                                                                                          \
-  }
-
-// Σ x of a part.
-static void N(batch_sum)(const task* t, int part, int c) {
-  const int C = t->channels;
-  V sum = {0}, block = {0};
-  FOR_PIXELS(block += N(load)((const T*)t->x + q);, sum += block; block = (V){0};)
-  N(store)((T*)t->sums + (size_t)part * 3 * C + c, sum);
+static ALWAYS void N(add_lanes)(double* sum, V a) {
+  for (int i = 0; i < L; i++) sum[i] += (double)a[i];
 }
 
-// Σ (x − mean)² of a part, and with v also Σ v and Σ v (x − mean).
-static void N(batch_moments)(const task* t, int part, int c) {
-  const int C = t->channels;
-  const V mean = N(load)((const T*)t->mean + c);
-  V s0 = {0}, s1 = {0}, s2 = {0}, b0 = {0}, b1 = {0}, b2 = {0};
-  if (t->v) {
-    FOR_PIXELS(const V d = N(load)((const T*)t->x + q) - mean; const V v = N(load)((const T*)t->v + q); b0 += d * d;
-               b1 += v; b2 += v * d;
-               , s0 += b0; s1 += b1; s2 += b2; b0 = b1 = b2 = (V){0};)
-  } else {
-    FOR_PIXELS(const V d = N(load)((const T*)t->x + q) - mean; b0 += d * d;, s0 += b0; b0 = (V){0};)
+// Σ (x − x₀) and Σ (x − x₀)² over n pixels, of C channels each, are added to
+// sum[0] and sum[C].
+static void N(spread_of)(const T* x, const T* origin, double* sum, int64_t n, int C, int c) {
+  const V x0 = N(load)(origin + c);
+  for (int64_t first = 0; first < n; first += BLOCK) {
+    const int64_t last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int64_t w = first; w < last; w++) {
+      const V d = N(load)(x + (size_t)w * C + c) - x0;
+      s1 += d, s2 += d * d;
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
   }
-  T* out = (T*)t->sums + (size_t)part * 3 * C + c;
-  N(store)(out, s0);
-  N(store)(out + C, s1);
-  N(store)(out + 2 * C, s2);
 }
 
-// slope (x − mean), and with v also + scale v + shift, for a part.
-static void N(batch_affine)(const task* t, int part, int c) {
-  const int C = t->channels;
-  const V mean = N(load)((const T*)t->mean + c), slope = N(load)((const T*)t->slope + c);
-  if (t->v) {
-    const V scale = N(load)((const T*)t->scale + c), shift = N(load)((const T*)t->shift + c);
-    FOR_PIXELS(N(store)((T*)t->out + q, slope * (N(load)((const T*)t->x + q) - mean) +
-                                            (scale * N(load)((const T*)t->v + q) + shift));, )
-  } else {
-    FOR_PIXELS(N(store)((T*)t->out + q, slope * (N(load)((const T*)t->x + q) - mean));, )
+// Σ x and Σ x y, likewise.
+static void N(pair_of)(const T* x, const T* y, double* sum, int64_t n, int C, int c) {
+  for (int64_t first = 0; first < n; first += BLOCK) {
+    const int64_t last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int64_t w = first; w < last; w++) {
+      const V a = N(load)(x + (size_t)w * C + c);
+      s1 += a, s2 += a * N(load)(y + (size_t)w * C + c);
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
   }
+}
+
+// Σₖ weightₖ xₖ + weight_n of the pixels [from, to), a block at a time.
+static void N(weighted_of)(const task* t, int64_t from, int64_t to, int c) {
+  const int C = t->channels;
+  const T* weight = (const T*)t->weights + c;
+  T* out = (T*)t->out + c;
+  const V last = N(load)(weight + (size_t)t->maps * C);
+  int k = 0;
+  for (; k == 0 || k < t->maps; k += 4) { // four maps at once
+    const int n = MIN(4, t->maps - k);
+    const T* x[4];
+    V a[4] = {{0}};
+    for (int i = 0; i < n; i++) x[i] = (const T*)t->map[k + i] + c, a[i] = N(load)(weight + (size_t)(k + i) * C);
+    for (int64_t w = from; w < to; w++) {
+      const size_t at = (size_t)w * C;
+      V sum = k == 0 ? last : N(load)(out + at);
+      if (n == 4) {
+        sum += a[0] * N(load)(x[0] + at) + a[1] * N(load)(x[1] + at);
+        sum += a[2] * N(load)(x[2] + at) + a[3] * N(load)(x[3] + at);
+      } else {
+        for (int i = 0; i < n; i++) sum += a[i] * N(load)(x[i] + at);
+      }
+      N(store)(out + at, sum);
+    }
+  }
+}
+
+// ---------------------------------------------------------------- rows of a stage
+
+// max(0, scale x + shift) of n pixels.
+static void N(rectified)(const T* x, const T* affine, T* y, int n, int C, int c) {
+  const V scale = N(load)(affine + c), shift = N(load)(affine + C + c);
+  for (int w = 0; w < n; w++) {
+    const V a = scale * N(load)(x + (size_t)w * C + c) + shift;
+    N(store)(y + (size_t)w * C + c, (V)((M)a & (M)(a > (V){0})));
+  }
+}
+
+// The gradient in x of max(0, scale x + shift) = r, where up is that of r; and up
+// itself, where r > 0.
+static void N(through)(const T* r, const T* affine, T* up, T* dx, int n, int C, int c) {
+  const V scale = N(load)(affine + c);
+  for (int w = 0; w < n; w++) {
+    const size_t at = (size_t)w * C + c;
+    const V v = (V)((M)N(load)(up + at) & (M)(N(load)(r + at) > (V){0}));
+    N(store)(up + at, v);
+    N(store)(dx + at, scale * v);
+  }
+}
+
+// v + bend₀ z + bend₁ of n pixels.
+static void N(bent)(const T* v, const T* z, const T* bend, T* out, int n, int C, int c) {
+  const V b0 = N(load)(bend + c), b1 = N(load)(bend + C + c);
+  for (int w = 0; w < n; w++) {
+    const size_t at = (size_t)w * C + c;
+    N(store)(out + at, N(load)(v + at) + b0 * N(load)(z + at) + b1);
+  }
+}
+
+// n outputs side by side from the taps of a padded image, four at a time: up to
+// three places behind them are written, too.
+static ALWAYS void N(taps_k)(const T* x, const T* kernel, T* y, int n, int K, size_t row, size_t tap, size_t step,
+                             int C, int c, int turned) {
+  x += c, y += c;
+  kernel += c + (turned ? (size_t)(K * K - 1) * C : 0);
+  const ptrdiff_t next = turned ? -(ptrdiff_t)C : C;
+  for (int w = 0; w < n; w += 4) {
+    V a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};
+    const T* p = kernel;
+    for (int i = 0; i < K; i++) {
+      const T* q = x + i * row;
+#pragma GCC unroll 7
+      for (int j = 0; j < K; j++, q += tap, p += next) {
+        const V weight = N(load)(p);
+        a0 += weight * N(load)(q);
+        a1 += weight * N(load)(q + step);
+        a2 += weight * N(load)(q + 2 * step);
+        a3 += weight * N(load)(q + 3 * step);
+      }
+    }
+    N(store)(y, a0);
+    N(store)(y + C, a1);
+    N(store)(y + 2 * C, a2);
+    N(store)(y + 3 * C, a3);
+    x += 4 * step, y += 4 * C;
+  }
+}
+
+static void N(taps)(const T* x, const T* kernel, T* y, int n, int K, size_t row, size_t tap, size_t step, int turned,
+                    int C, int c) {
+  if (K == 3) N(taps_k)(x, kernel, y, n, 3, row, tap, step, C, c, turned);
+  else if (K == 5) N(taps_k)(x, kernel, y, n, 5, row, tap, step, C, c, turned);
+  else N(taps_k)(x, kernel, y, n, 7, row, tap, step, C, c, turned);
+}
+
+// The transpose: y is added to where its taps came from.
+static void N(scattered)(const T* y, const T* kernel, T* x, int n, int K, size_t row, size_t tap, size_t step, int C,
+                         int c) {
+  for (int i = 0; i < K; i++)
+    for (int j = 0; j < K; j++) {
+      const V weight = N(load)(kernel + (size_t)(i * K + j) * C + c);
+      T* q = x + i * row + j * tap + c;
+      for (int w = 0; w < n; w++, q += step) N(store)(q, N(load)(q) + weight * N(load)(y + (size_t)w * C + c));
+    }
+}
+
+// The kernel's gradient of n outputs, of one row of taps, is added to sum.
+static ALWAYS void N(kernel_taps_k)(const T* x, const T* v, T* sum, int n, int K, size_t tap, size_t step, int C,
+                                    int c) {
+  V a[MAX_K];
+  x += c, v += c, sum += c;
+#pragma GCC unroll 7
+  for (int j = 0; j < K; j++) a[j] = N(load)(sum + (size_t)j * C);
+  for (int w = 0; w < n; w++, x += step, v += C) {
+    const V up = N(load)(v);
+#pragma GCC unroll 7
+    for (int j = 0; j < K; j++) a[j] += up * N(load)(x + j * tap);
+  }
+#pragma GCC unroll 7
+  for (int j = 0; j < K; j++) N(store)(sum + (size_t)j * C, a[j]);
+}
+
+static void N(kernel_taps)(const T* x, const T* v, T* sum, int n, int K, size_t tap, size_t step, int C, int c) {
+  if (K == 3) N(kernel_taps_k)(x, v, sum, n, 3, tap, step, C, c);
+  else if (K == 5) N(kernel_taps_k)(x, v, sum, n, 5, tap, step, C, c);
+  else N(kernel_taps_k)(x, v, sum, n, 7, tap, step, C, c);
+}
+
+// z [n, M] = u [n, C] p [C, M], columns from m on.
+static ALWAYS void N(product_rows)(const T* u, const T* p, T* z, int rows, int C, int M_, int m) {
+  V a[8];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) a[r] = (V){0};
+  for (int k = 0; k < C; k++) {
+    const V weight = N(load)(p + (size_t)k * M_ + m);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) a[r] += u[(size_t)r * C + k] * weight;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) N(store)(z + (size_t)r * M_ + m, a[r]);
+}
+
+static void N(product)(const T* u, const T* p, T* z, int n, int C, int M_, int m) {
+  int w = 0;
+  for (; w + 8 <= n; w += 8) N(product_rows)(u + (size_t)w * C, p, z + (size_t)w * M_, 8, C, M_, m);
+  for (; w < n; w++) N(product_rows)(u + (size_t)w * C, p, z + (size_t)w * M_, 1, C, M_, m);
+}
+
+// d [C, M] += uᵀ [C, n] z [n, M], columns from m on.
+static ALWAYS void N(outer_rows)(const T* u, const T* z, T* d, int rows, int n, int C, int M_, int m) {
+  V a[8];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) a[r] = N(load)(d + (size_t)r * M_ + m);
+  for (int w = 0; w < n; w++) {
+    const V up = N(load)(z + (size_t)w * M_ + m);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) a[r] += u[(size_t)w * C + r] * up;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) N(store)(d + (size_t)r * M_ + m, a[r]);
+}
+
+static void N(outer)(const T* u, const T* z, T* d, int n, int C, int M_, int m) {
+  int k = 0;
+  for (; k + 8 <= C; k += 8) N(outer_rows)(u + k, z, d + (size_t)k * M_, 8, n, C, M_, m);
+  for (; k < C; k++) N(outer_rows)(u + k, z, d + (size_t)k * M_, 1, n, C, M_, m);
 }
 
 #undef BLOCK
-#undef FOR_PIXELS
 #undef AT
 #undef V
 #undef M

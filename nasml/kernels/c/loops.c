@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -88,13 +89,66 @@ KERNEL(max_pool)
 KERNEL(max_pool_input)
 KERNEL(mean_pool)
 KERNEL(mean_pool_input)
-KERNEL(batch_sum)
-KERNEL(batch_moments)
-KERNEL(batch_affine)
+
+// EACH_OF calls a row's function for all channels.
+#define ROW_GROUPS(f, type, lanes, n, ...) \
+  for (; c_ + (lanes) <= (n); c_ += (lanes)) f##_##type##_##lanes(__VA_ARGS__, c_);
+#if WIDTH >= 64
+#define EACH_float(f, n, ...)                                             \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, float, 16, n, __VA_ARGS__) ROW_GROUPS(f, float, 8, n, __VA_ARGS__) \
+    ROW_GROUPS(f, float, 4, n, __VA_ARGS__) ROW_GROUPS(f, float, 1, n, __VA_ARGS__)  \
+  } while (0)
+#define EACH_double(f, n, ...)                                            \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, double, 8, n, __VA_ARGS__) ROW_GROUPS(f, double, 4, n, __VA_ARGS__) \
+    ROW_GROUPS(f, double, 2, n, __VA_ARGS__) ROW_GROUPS(f, double, 1, n, __VA_ARGS__) \
+  } while (0)
+#elif WIDTH >= 32
+#define EACH_float(f, n, ...)                                             \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, float, 8, n, __VA_ARGS__)                               \
+    ROW_GROUPS(f, float, 4, n, __VA_ARGS__) ROW_GROUPS(f, float, 1, n, __VA_ARGS__) \
+  } while (0)
+#define EACH_double(f, n, ...)                                            \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, double, 4, n, __VA_ARGS__)                              \
+    ROW_GROUPS(f, double, 2, n, __VA_ARGS__) ROW_GROUPS(f, double, 1, n, __VA_ARGS__) \
+  } while (0)
+#else
+#define EACH_float(f, n, ...)                                             \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, float, 4, n, __VA_ARGS__) ROW_GROUPS(f, float, 1, n, __VA_ARGS__) \
+  } while (0)
+#define EACH_double(f, n, ...)                                            \
+  do {                                                                    \
+    int c_ = 0;                                                           \
+    ROW_GROUPS(f, double, 2, n, __VA_ARGS__) ROW_GROUPS(f, double, 1, n, __VA_ARGS__) \
+  } while (0)
+#endif
+
+#define R(name) PASTE_TYPE(name, T)
+#define PASTE_TYPE(name, type) PASTE_TYPE2(name, type)
+#define PASTE_TYPE2(name, type) name##_##type##s
+#define T float
+#define EACH EACH_float
+#include "stage.h"
+#undef T
+#undef EACH
+#define T double
+#define EACH EACH_double
+#include "stage.h"
+#undef T
+#undef EACH
 
 #define BOTH(kernel) .kernel = {kernel##_floats, kernel##_doubles}
 #define LOOPS2(isa) loops_##isa
 #define LOOPS(isa) LOOPS2(isa)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
-                          BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(batch_sum), BOTH(batch_moments),
-                          BOTH(batch_affine)};
+                          BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(stage),
+                          BOTH(stage_gradient)};

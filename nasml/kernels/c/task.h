@@ -8,12 +8,24 @@ typedef struct {
   int k, stride, dilation, pad;         // pad = dilation (k − 1)/2
   const void *x, *kernel, *v;           // input, kernel [k, k, channels], gradient of y
   void* out;
-  int parts;                        // of sums: each part has its own
-  void* sums;                       // [parts, k, k, channels] of a kernel's gradient, [parts, 3, channels] of batch norm
-  void *mean, *slope, *scale, *shift;  // [channels], of batch norm
+  int parts;         // of sums: each part has its own
+  void* sums;        // [parts, k, k, channels] of a kernel's gradient, of type T
+  double* moments;   // [parts, 2, channels or width] of other sums
+  int failed;        // there was no memory for a part
   // The row of y that sees row h of x as its tap u, or −1: above[h k + u]; left
   // is the same for columns. Of gradients in x.
   const int *above, *left;
+
+  // Of a stage: y[., m] = Σ_c depthwise(max(0, scale x + shift))[., c] pointwise[c, m].
+  int wide;                        // channels of y
+  const void *affine, *pointwise;  // [2, channels], [channels, wide]
+  const void *z, *bend;            // y itself; [2, wide]: v is v + bend₀ y + bend₁
+  void* sums2;                     // [parts, channels, wide]; NULL: without the kernels' gradients
+
+  // Of sums of maps of the pixels' channels.
+  int maps;
+  const void* const* map;
+  const void* weights;             // [maps + 1, channels]
 } task;
 
 // One part of a task: an image, or a part of the kernel's gradient.
@@ -22,8 +34,8 @@ typedef void (*part_of_task)(const task*, int part);
 // The kernels for float (0) and double (1).
 typedef struct {
   part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
-  part_of_task batch_sum[2], batch_moments[2], batch_affine[2];
   part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
+  part_of_task moments[2], weighted[2], products[2], stage[2], stage_gradient[2];
 } loops;
 
 #endif

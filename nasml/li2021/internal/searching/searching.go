@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/nasml/lab/nasml/search"
-	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -16,20 +16,21 @@ type Trial struct {
 	Examples int             `json:"examples"`
 }
 
-// Run runs one search on a space with the operations that are left.
+// Run runs one search in whose space θ has these blocks.
 func Run(
-	ctx context.Context, searcher search.Runner, space supernet.Space, seed uint64, o search.Options,
+	ctx context.Context, searcher search.Runner, blocks simplex.Product, seed uint64, o search.Options,
 ) (trial.Result, error) {
 	curve, err := searcher.Search(ctx, seed, o)
 	if err != nil {
 		return trial.Result{}, err
 	}
-	return result(curve, space), nil
+	return result(curve, blocks), nil
 }
 
 // result is a search as a record has it: curves that there are, and θ after every
-// epoch in one row.
-func result(c *search.Curve, space supernet.Space) trial.Result {
+// epoch in one row. The entropy of the first block goes by "entropy", of another
+// by "entropy of normal edges into 2".
+func result(c *search.Curve, blocks simplex.Product) trial.Result {
 	var theta, final []float64
 	for _, t := range c.Theta {
 		theta = append(theta, t...)
@@ -37,7 +38,14 @@ func result(c *search.Curve, space supernet.Space) trial.Result {
 	for _, o := range c.Final {
 		final = append(final, float64(o))
 	}
-	series := map[string][]float64{"theta": theta, "final": final, "entropy": c.Entropy(len(space.Ops))}
+	series := map[string][]float64{"theta": theta, "final": final}
+	for i, entropy := range c.Entropy(blocks) {
+		if i == 0 {
+			series["entropy"] = entropy
+			continue
+		}
+		series["entropy of "+blocks[i].Name] = entropy
+	}
 	for name, curve := range map[string][]float64{
 		"train_loss": c.TrainLoss, "train_accuracy": c.TrainAccuracy,
 		"valid_loss": c.ValidLoss, "valid_accuracy": c.ValidAccuracy,

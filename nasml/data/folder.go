@@ -1,0 +1,201 @@
+package data
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // ILSVRC's files
+	_ "image/png"  // one of them is a PNG by another name
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nasml/lab/nasml/images"
+)
+
+// PhotoFolder are photographs in folders, one a class, as ILSVRC's training
+// archive has them once it is unpacked: n01440764/n01440764_10026.JPEG. They are
+// read when they are needed.
+type PhotoFolder struct {
+	Dir         string
+	ClassNames  []string // of the folders, in order: label i is the i-th
+	Fingerprint string   // SHA-256 of all names and sizes; what is in the files is not read for it
+	files       []photo
+}
+
+type photo struct {
+	path  string // below Dir
+	label int32
+}
+
+// photoEndings are those of files that are photographs.
+var photoEndings = []string{".jpeg", ".jpg", ".png"}
+
+// OpenPhotoFolder lists the photographs of a folder. It is an error where it
+// cannot be read, has no folders, or has one without photographs.
+func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("photographs in %s: %w: expected a folder with one folder a class, as ILSVRC's "+
+			"training archive has them", dir, pathless(err))
+	}
+	f, sum := &PhotoFolder{Dir: dir}, sha256.New()
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		label := int32(len(f.ClassNames))
+		f.ClassNames = append(f.ClassNames, entry.Name())
+		before := len(f.files)
+		err := f.list(entry.Name(), func(path string, size int64) {
+			f.files = append(f.files, photo{path, label})
+			fmt.Fprintf(sum, "%s %d\n", path, size)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("photographs in %s: class %s: %w", dir, entry.Name(), pathless(err))
+		}
+		if len(f.files) == before {
+			return nil, fmt.Errorf("photographs in %s: class %s has no file that ends in %s: unpack its archive, or "+
+				"remove the folder", dir, entry.Name(), strings.Join(photoEndings, ", "))
+		}
+	}
+	if len(f.ClassNames) == 0 {
+		return nil, fmt.Errorf("photographs in %s: found no folders, expected one a class, as ILSVRC's training "+
+			"archive has them", dir)
+	}
+	f.Fingerprint = hex.EncodeToString(sum.Sum(nil))
+	return f, nil
+}
+
+// list names the photographs of a class in order.
+func (f *PhotoFolder) list(class string, add func(path string, size int64)) error {
+	entries, err := os.ReadDir(filepath.Join(f.Dir, class))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains(photoEndings, strings.ToLower(filepath.Ext(entry.Name()))) {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		add(filepath.ToSlash(filepath.Join(class, entry.Name())), info.Size())
+	}
+	return nil
+}
+
+// pathless is an error without the path, which stands before it.
+func pathless(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// First are the first n photographs of each class, all where n is 0.
+func (f *PhotoFolder) First(n int) *PhotoFolder {
+	if n <= 0 {
+		return f
+	}
+	part, seen := *f, map[int32]int{}
+	part.files = nil
+	for _, p := range f.files {
+		if seen[p.label]++; seen[p.label] <= n {
+			part.files = append(part.files, p)
+		}
+	}
+	part.Fingerprint = fmt.Sprintf("%s, first %d of a class", f.Fingerprint, n)
+	return &part
+}
+
+// Len is the number of photographs.
+func (f *PhotoFolder) Len() int { return len(f.files) }
+
+// read decodes a photograph.
+func (f *PhotoFolder) read(i int) (image.Image, error) {
+	path := filepath.Join(f.Dir, filepath.FromSlash(f.files[i].path))
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("photograph %s: %w", path, pathless(err))
+	}
+	defer file.Close()
+	photo, _, err := image.Decode(file)
+	if err == nil && photo.Bounds().Empty() {
+		err = errors.New("it has no pixels")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("photograph %s is broken: %w: copy it from the publisher's archive again", path, err)
+	}
+	return photo, nil
+}
+
+// Photographs are a folder's as they are trained on, or tested.
+type Photographs struct {
+	*PhotoFolder
+	Side  int         // pixels of what becomes of them
+	Crop  images.Crop // how
+	Train bool        // random parts; else the middle
+}
+
+// Classes is the number of classes.
+func (p Photographs) Classes() int { return len(p.ClassNames) }
+
+// Batch writes photographs to pixels [len(indices), Side, Side, 3], and their
+// labels, as many at a time as there are processors. It draws one number for each
+// from rng, nil where Train is false. It is an error where a file is broken.
+func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error {
+	size := p.Side * p.Side * 3
+	if len(pixels) != len(indices)*size || len(labels) != len(indices) {
+		return fmt.Errorf("found room for %d numbers and %d labels, expected %d×%d×%d×3 and %d", len(pixels),
+			len(labels), len(indices), p.Side, p.Side, len(indices))
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	errs := make([]error, len(indices)) // the first in order, whoever is faster
+	for k, i := range indices {
+		var seed uint64
+		if p.Train {
+			seed = rng.Uint64()
+		}
+		group.Go(func() error {
+			errs[k] = p.write(pixels[k*size:(k+1)*size], i, seed)
+			return nil
+		})
+		labels[k] = p.files[i].label
+	}
+	return cmp.Or(group.Wait(), firstOf(errs))
+}
+
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Photographs) write(out []float32, i int, seed uint64) error {
+	photo, err := p.read(i)
+	if err != nil {
+		return err
+	}
+	if p.Train {
+		p.Crop.Train(out, photo, p.Side, rand.New(rand.NewPCG(seed, 0)))
+	} else {
+		p.Crop.Test(out, photo, p.Side)
+	}
+	return nil
+}

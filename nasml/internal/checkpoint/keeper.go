@@ -1,0 +1,63 @@
+package checkpoint
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Keeper keeps where a long computation stands, and finds it again. The zero
+// value keeps nothing.
+type Keeper struct {
+	// Load and Save are those of a runs.Job: the state that was saved last, or
+	// an error that is fs.ErrNotExist, and a function that keeps one.
+	Load func() (io.ReadCloser, error)
+	Save func(write func(io.Writer) error) error
+
+	Every time.Duration // between two saves that Tick makes; 0: a minute
+	saved time.Time
+}
+
+// Resume reads the state that was saved last, if there is one. One of another
+// layout is not misread: reset is called, which goes to the beginning.
+func (k *Keeper) Resume(read func(io.Reader) error, reset func()) error {
+	k.saved = time.Now()
+	if k.Load == nil {
+		return nil
+	}
+	from, err := k.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err = read(from); errors.Is(err, ErrOther) {
+		reset()
+		return nil
+	}
+	return err
+}
+
+// Tick saves where the last save is long ago.
+func (k *Keeper) Tick(write func(io.Writer) error) error {
+	every := k.Every
+	if every == 0 {
+		every = time.Minute
+	}
+	if time.Since(k.saved) <= every {
+		return nil
+	}
+	return k.Keep(write)
+}
+
+// Keep saves.
+func (k *Keeper) Keep(write func(io.Writer) error) error {
+	if k.Save == nil {
+		return nil
+	}
+	k.saved = time.Now()
+	return k.Save(write)
+}

@@ -1,0 +1,87 @@
+// Package gradient gives functions of graphs a gradient of their own.
+package gradient
+
+import (
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+)
+
+// Backward gives the gradients of inputs x₀ … x_last, where v are those of the
+// outputs. Nobody asks for the others. What it returns may be longer.
+type Backward func(v []*Node, last int) []*Node
+
+// Custom returns the values y, computed from x, with gradients of their own. x
+// are of one type of numbers.
+//
+// GoMLX has custom gradients for the identity only. So no gradient passes
+// through y itself, and a branch that is never taken carries v to x; nothing of
+// it is left in a compiled program. As Gradient goes through the nodes from the
+// last to the first, the first x that it comes to is the last that is wanted.
+func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
+	var v, grads []*Node // of the call of Gradient under way, which visits y before x
+	var branch *Node     // a number that depends on all of x
+	for i := range x {
+		number := first(IdentityWithCustomGradient(x[i], func(_, _ *Node) *Node {
+			if grads == nil {
+				grads = vjp(v, i)
+			}
+			return grads[i]
+		}))
+		if branch != nil {
+			number = Add(branch, number)
+		}
+		branch = number
+	}
+	out := make([]*Node, len(y))
+	never := Const(branch.Graph(), false)
+	for k := range y {
+		carrier := Where(never, fill(branch, y[k].Shape()), StopGradient(y[k]))
+		out[k] = IdentityWithCustomGradient(carrier, func(_, vk *Node) *Node {
+			if v == nil || grads != nil { // a new call of Gradient
+				v, grads = zerosLike(y), nil
+			}
+			v[k] = vk
+			return vk
+		})
+	}
+	return out
+}
+
+// OfForm returns the values y with the gradients of a function of x that
+// computes them in GoMLX's operations.
+func OfForm(y []*Node, form func(x []*Node) []*Node, x ...*Node) []*Node {
+	return Custom(y, func(v []*Node, _ int) []*Node {
+		own := make([]*Node, len(x))
+		for i := range x {
+			own[i] = Identity(x[i]) // one of x may depend on another: partial derivatives are meant
+		}
+		var sum *Node
+		for k, value := range form(own) {
+			if term := ReduceAllSum(Mul(value, v[k])); sum == nil {
+				sum = term
+			} else {
+				sum = Add(sum, term)
+			}
+		}
+		return Gradient(sum, own...)
+	}, x...)
+}
+
+func zerosLike(y []*Node) []*Node {
+	zeros := make([]*Node, len(y))
+	for k := range y {
+		zeros[k] = ZerosLike(y[k])
+	}
+	return zeros
+}
+
+// first is the first element of x, [1, 1].
+func first(x *Node) *Node {
+	return Slice(Reshape(x, 1, x.Shape().Size()), AxisRange(), AxisRange(0, 1))
+}
+
+// fill is the number x [1, 1] in every place of a shape.
+func fill(x *Node, shape shapes.Shape) *Node {
+	ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, shape.Size()))
+	return Reshape(Dot(x, ones).Product(), shape.Dimensions...)
+}

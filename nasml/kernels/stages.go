@@ -1,0 +1,286 @@
+package kernels
+
+import (
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/gradient"
+)
+
+// This file has what stands between two batch normalisations of a cell, made so
+// that no normalised map is ever written down: a map is handed on with its
+// scales and shifts [2, channels], as which it stands for scale·x + shift, and
+// what reads it does the rest.
+
+// Epsilon is what is added to a variance.
+const Epsilon = 1e-5
+
+// Normal is how batch norm scales and shifts x [images, height, width, channels]:
+// scale = 1/√(var + ε) and shift = −mean·scale [2, channels], with which
+// scale·x + shift has mean 0 and variance 1 in every channel; and mean and
+// var = mean (x − mean)² themselves, [2, channels], which pass no gradient.
+func Normal(x *Node) (affine, moments *Node) {
+	w := windowOf("Normal", x, 1, 1)
+	out := w.call("normal", func(in []*Node) []*Node { return normalForm(in[0]) }, x)
+	affine = gradient.Custom(out[:1], func(v []*Node, _ int) []*Node {
+		return []*Node{w.normalInput(x, affine, v[0])}
+	}, x)[0]
+	return affine, StopGradient(out[1])
+}
+
+// normalInput is the gradient in x where v is that of scale and shift.
+func (w window) normalInput(x, affine, v *Node) *Node {
+	form := func(in []*Node) []*Node { return []*Node{bent(nil, in[0], in[1], in[2])} }
+	return gradient.OfForm(w.call("normal_input", form, x, affine, v), form, x, affine, v)[0]
+}
+
+// BatchNorm is x with mean 0 and variance 1 in every channel of the batch, without
+// weights:
+//
+//	(x − mean)/√(var + ε), var = mean (x − mean)².
+func BatchNorm(x *Node) *Node {
+	affine, _ := Normal(x)
+	return Weighted(number(x, 1), []*Node{x}, []*Node{affine})
+}
+
+// Affine are a scale and a shift, [1, channels] each, as [2, channels].
+func Affine(scale, shift *Node) *Node { return stacked(scale, shift) }
+
+// Weighted is the sum of maps with their scales and shifts,
+//
+//	Σₖ wₖ (scaleₖ xₖ + shiftₖ),
+//
+// for weights [1, n], maps xₖ [images, height, width, channels] and affineₖ
+// [2, channels]. It panics where their numbers or shapes differ.
+func Weighted(weights *Node, x, affine []*Node) *Node {
+	w := windowOf("Weighted", x[0], 1, 1)
+	mustBe("Weighted: the weights are", weights, x[0], 1, len(x))
+	in := []*Node{weights}
+	for k := range x {
+		mustBe("Weighted: a map is", x[k], x[0], x[0].Shape().Dimensions...)
+		mustBe("Weighted: scales and shifts are", affine[k], x[0], 2, w.channels)
+		in = append(in, x[k], affine[k])
+	}
+	return gradient.Custom(w.call("weighted", weightedForm, in...), func(v []*Node, _ int) []*Node {
+		sums := w.weightedGradient(v[0], in)
+		out := []*Node{sums[0]}
+		for k := range x {
+			own := Mul(wide(entry(weights, k), 1, w.channels), rowOf(affine[k], 0)) // of scale·x
+			out = append(out, Mul(v[0], everywhere(own, v[0])), sums[1+k])
+		}
+		return out
+	}, in...)[0]
+}
+
+// weightedGradient are the gradients in the weights and in all scales and shifts
+// where v is that of the sum.
+func (w window) weightedGradient(v *Node, in []*Node) []*Node {
+	all := append([]*Node{in[0], v}, in[1:]...)
+	return gradient.OfForm(w.call("weighted_gradient", weightedGradientForm, all...), weightedGradientForm, all...)
+}
+
+// Stage is ReLU, a depthwise convolution with the kernel [k, k, channels], and a
+// pointwise one [channels, wide], of a map with its scales and shifts:
+//
+//	z = depthwise(max(0, scale x + shift)) pointwise, [images, ⌈height/s⌉, ⌈width/s⌉, wide].
+//
+// With z come its own scales and shifts and its moments, as [Normal] has them. It
+// panics where shapes differ.
+func Stage(x, affine, kernel, pointwise *Node, stride, dilation int) (z, normal, moments *Node) {
+	w := windowOf("Stage", x, stride, dilation)
+	w.mustFilter("Stage", x, kernel)
+	w.k, w.wide = kernel.Shape().Dim(0), pointwise.Shape().Dim(-1)
+	mustBe("Stage: scales and shifts are", affine, x, 2, w.channels)
+	mustBe("Stage: the pointwise kernel is", pointwise, x, w.channels, w.wide)
+	out := w.call("stage", w.stageForm, x, affine, kernel, pointwise)
+	var y []*Node
+	y = gradient.Custom(out[:2], func(v []*Node, last int) []*Node {
+		name := "stage_gradient"
+		if last < 2 { // none of the kernels
+			name = "stage_input"
+		}
+		return w.stageGradient(name, x, affine, kernel, pointwise, v[0], y[0], y[1], v[1])
+	}, x, affine, kernel, pointwise)
+	return y[0], y[1], StopGradient(out[2])
+}
+
+// stageGradient are the gradients of a stage in x, in its scales and shifts and,
+// but for stage_input, in the kernels. Their own gradients are those of the form
+// in the operations of this package, which have gradients.
+func (w window) stageGradient(name string, in ...*Node) []*Node {
+	results := 4
+	if name == "stage_input" {
+		results = 2
+	}
+	of := func(c convolutions) func(in []*Node) []*Node {
+		return func(in []*Node) []*Node { return w.stageGradientForm(c, in)[:results] }
+	}
+	return gradient.OfForm(w.call(name, of(w.forms()), in...), of(w.kernels()), in...)
+}
+
+// mustBe panics where x has not these dimensions, or is not of the type of like.
+func mustBe(what string, x, like *Node, dims ...int) {
+	want := like.Shape().Clone()
+	want.Dimensions = dims
+	if !x.Shape().Equal(want) {
+		panic(fmt.Errorf("%s %s, expected %s", what, x.Shape(), want))
+	}
+}
+
+// The forms.
+
+// number is a constant [1, 1] of the type of x.
+func number(x *Node, value float64) *Node {
+	return Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1)
+}
+
+// entry is number k of a row [1, n], [1, 1]; rowOf is row i of [2, n], [1, n]; and
+// stacked puts two rows above each other. Products with parts of the identity
+// have gradients of gradients, slices have not.
+func entry(row *Node, k int) *Node {
+	unit := make([][]float64, row.Shape().Dim(1))
+	for i := range unit {
+		unit[i] = []float64{0}
+	}
+	unit[k][0] = 1
+	return Dot(row, ConstAsDType(row.Graph(), row.DType(), unit)).Product()
+}
+
+func rowOf(x *Node, i int) *Node {
+	unit := [][]float64{{0, 0}}
+	unit[0][i] = 1
+	return Dot(ConstAsDType(x.Graph(), x.DType(), unit), x).Product()
+}
+
+func stacked(above, below *Node) *Node {
+	place := func(x *Node, unit [][]float64) *Node {
+		return Dot(ConstAsDType(x.Graph(), x.DType(), unit), x).Product()
+	}
+	return Add(place(above, [][]float64{{1}, {0}}), place(below, [][]float64{{0}, {1}}))
+}
+
+// wide is a number or row [1, 1] or [1, n] in every place of [rows, n].
+func wide(x *Node, rows, n int) *Node { return BroadcastToDims(x, rows, n) }
+
+// everywhere is a row [1, channels] at every pixel of a map like another.
+func everywhere(row, like *Node) *Node {
+	return BroadcastToShape(Reshape(row, 1, 1, 1, -1), like.Shape())
+}
+
+// sum adds up all pixels of a channel, [1, channels], as a product with ones:
+// functions of a program have no reductions in go-xla v0.4.
+func sum(x *Node) *Node {
+	ones := BroadcastToDims(number(x, 1), 1, x.Shape().Size()/x.Shape().Dim(-1))
+	return Dot(ones, Reshape(x, -1, x.Shape().Dim(-1))).Product()
+}
+
+func pixels(x *Node) float64 { return float64(x.Shape().Size() / x.Shape().Dim(-1)) }
+
+func average(x *Node) *Node {
+	y := sum(x)
+	return Mul(y, wide(number(x, 1/pixels(x)), 1, y.Shape().Dim(1)))
+}
+
+func normalForm(x *Node) []*Node {
+	mean := average(x)
+	d := Sub(x, everywhere(mean, x))
+	variance := average(Mul(d, d))
+	one := func(value float64) *Node { return wide(number(x, value), 1, x.Shape().Dim(-1)) }
+	scale := Div(one(1), Sqrt(Add(variance, one(Epsilon))))
+	return []*Node{stacked(scale, Neg(Mul(mean, scale))), stacked(mean, variance)}
+}
+
+// bent is the gradient of z where v is the one that comes to z itself, nil for
+// none, and given that of its scale s and shift t:
+//
+//	v − (t′ s + s³ (s′ − mean t′) (z − mean))/n, mean = −t/s.
+func bent(v, z, affine, given *Node) *Node {
+	scale, ofScale, ofShift := rowOf(affine, 0), rowOf(given, 0), rowOf(given, 1)
+	mean := Neg(Div(rowOf(affine, 1), scale))
+	share := wide(number(z, -1/pixels(z)), 1, z.Shape().Dim(-1))
+	slope := Mul(share, Mul(Mul(scale, Mul(scale, scale)), Sub(ofScale, Mul(mean, ofShift))))
+	constant := Sub(Mul(share, Mul(scale, ofShift)), Mul(slope, mean))
+	y := Add(Mul(everywhere(slope, z), z), everywhere(constant, z))
+	if v == nil {
+		return y
+	}
+	return Add(v, y)
+}
+
+// applied is scale·x + shift.
+func applied(x, affine *Node) *Node {
+	return Add(Mul(x, everywhere(rowOf(affine, 0), x)), everywhere(rowOf(affine, 1), x))
+}
+
+func weightedForm(in []*Node) []*Node {
+	var y *Node
+	for k := range (len(in) - 1) / 2 {
+		c := in[1].Shape().Dim(-1)
+		y = plus(y, applied(in[1+2*k], Mul(wide(entry(in[0], k), 2, c), in[2+2*k])))
+	}
+	return []*Node{y}
+}
+
+func weightedGradientForm(in []*Node) []*Node {
+	weights, v, c := in[0], in[1], in[1].Shape().Dim(-1)
+	var dw *Node
+	out := []*Node{nil}
+	for k := range (len(in) - 2) / 2 {
+		x, affine := in[2+2*k], in[3+2*k]
+		sums := stacked(sum(Mul(v, x)), sum(v))
+		place := make([][]float64, 1)
+		place[0] = make([]float64, weights.Shape().Dim(1))
+		place[0][k] = 1
+		total := Dot(Reshape(affine, 1, -1), Reshape(sums, -1, 1)).Product()
+		dw = plus(dw, Dot(total, ConstAsDType(v.Graph(), v.DType(), place)).Product())
+		out = append(out, Mul(wide(entry(weights, k), 2, c), sums))
+	}
+	out[0] = dw
+	return out
+}
+
+// convolutions are a depthwise convolution and its derivatives: as forms, or as
+// what has a kernel and a gradient.
+type convolutions struct{ forward, input, kernel func(a, b *Node) *Node }
+
+func (w window) forms() convolutions {
+	return convolutions{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
+}
+
+func (w window) kernels() convolutions {
+	return convolutions{w.depthwise, w.depthwiseInput, w.depthwiseKernel}
+}
+
+// product is x [images, height, width, n] times a matrix [n, m], at every pixel.
+func product(x, matrix *Node) *Node {
+	d := x.Shape().Dimensions
+	return Reshape(Dot(Reshape(x, -1, d[3]), matrix).Product(), d[0], d[1], d[2], matrix.Shape().Dim(1))
+}
+
+// rectified is max(0, scale·x + shift), and where it is above 0.
+func rectified(x, affine *Node) (r, on *Node) {
+	r = applied(x, affine)
+	on = GreaterThan(r, zeros(r))
+	return Where(on, r, zeros(r)), on
+}
+
+func (w window) stageForm(in []*Node) []*Node {
+	r, _ := rectified(in[0], in[1])
+	z := product(w.depthwiseForm(r, in[2]), in[3])
+	return append([]*Node{z}, normalForm(z)...)
+}
+
+func (w window) stageGradientForm(c convolutions, in []*Node) []*Node {
+	x, affine, kernel, pointwise := in[0], in[1], in[2], in[3]
+	dz := bent(in[4], in[5], in[6], in[7])
+	r, on := rectified(x, affine)
+	du := product(dz, TransposeAllAxes(pointwise, 1, 0))
+	up := c.input(du, kernel)
+	up = Where(on, up, zeros(up))
+	rows := func(y *Node) *Node { return Reshape(y, -1, y.Shape().Dim(-1)) }
+	return []*Node{
+		Mul(up, everywhere(rowOf(affine, 0), x)), stacked(sum(Mul(up, x)), sum(up)),
+		c.kernel(r, du), Dot(TransposeAllAxes(rows(c.forward(r, kernel)), 1, 0), rows(dz)).Product(),
+	}
+}

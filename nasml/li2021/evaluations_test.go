@@ -1,0 +1,254 @@
+package li2021
+
+import (
+	"image"
+	"image/color"
+	"image/jpeg"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// cheap is a genotype that compiles in seconds.
+const cheap = "Genotype(normal=[('skip_connect', 0), ('skip_connect', 1)], normal_concat=[2], " +
+	"reduce=[('max_pool_3x3', 0), ('avg_pool_3x3', 1)], reduce_concat=[2])"
+
+// photoFolder makes a folder of photographs in two classes, red and blue.
+func photoFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, part := range []string{"train", "val"} {
+		for class, shade := range map[string]color.RGBA{"n01": {R: 250, A: 255}, "n02": {B: 250, A: 255}} {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, part, class), 0o755))
+			for i := range 8 {
+				photo := image.NewRGBA(image.Rect(0, 0, 50+i, 60))
+				for at := range photo.Pix {
+					photo.Pix[at] = []uint8{shade.R, shade.G, shade.B, 255}[at%4]
+				}
+				file, err := os.Create(filepath.Join(dir, part, class, string(rune('a'+i))+".JPEG"))
+				require.NoError(t, err)
+				require.NoError(t, jpeg.Encode(file, photo, nil))
+				require.NoError(t, file.Close())
+			}
+		}
+	}
+	return dir
+}
+
+// Table 5 trains on a folder of photographs, and reads what it has trained.
+func TestTable5OfAFolder(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+	p := Table5Quick
+	p.Genotypes, p.Folder = []string{cheap}, photoFolder(t)
+	p.Channels, p.Cells, p.Image, p.Epochs, p.Batch = 4, 3, 32, 8, 8
+	r, err := Table5(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, r.Records(), 1)
+	require.Less(t, r.records[0][0].Values["test_error"], 0.3, "red is not blue")
+	require.NoError(t, r.Figure().Validate())
+	require.Contains(t, r.Figure().Caption, "16 photographs of 2 classes")
+	p.StoredOnly = true
+	again, err := Table5(ctx, p)
+	require.NoError(t, err)
+	require.Equal(t, r.records[0][0].Series, again.records[0][0].Series)
+}
+
+func TestTable5OfAFolderThatIsWrong(t *testing.T) {
+	ctx := runs.WithProgress(t.Context(), runs.Silent)
+	p := Table5Quick
+	p.Folder = photoFolder(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(p.Folder, "val", "n02")))
+	_, err := Table5(ctx, p)
+	require.ErrorContains(t, err, "train has 2 classes and val 1")
+	require.NoError(t, os.RemoveAll(filepath.Join(p.Folder, "val")))
+	_, err = Table5(ctx, p)
+	require.ErrorContains(t, err, "val: no such file or directory")
+	p.Folder = filepath.Join(p.Folder, "missing")
+	_, err = Table5(ctx, p)
+	require.ErrorContains(t, err, "missing is not there")
+}
+
+func TestGenotypesThatAreWrong(t *testing.T) {
+	ctx := runs.WithProgress(t.Context(), runs.Silent)
+	var usage *catalog.UsageError
+	for genotype, want := range map[string]string{
+		"DARTS_V3": "expected a published name or Genotype(",
+		strings.Replace(cheap, "max_pool_3x3", "max_9x9", 1):                             "max_9x9\" is unknown",
+		strings.Replace(cheap, "('skip_connect', 1)", "('skip_connect', 2)", 1):          "comes from 2",
+		strings.Replace(cheap, "('skip_connect', 0), ", "", 1):                           "one is missing or too many",
+		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "besides",
+	} {
+		for _, run := range []func() error{
+			func() error { _, err := Figure3(ctx, Figure3Params{Genotypes: []string{genotype}}); return err },
+			func() error {
+				p := Table1Quick
+				p.Genotypes = []string{genotype}
+				_, err := Table1(ctx, p)
+				return err
+			},
+			func() error {
+				p := Table5Quick
+				p.Genotypes = []string{genotype}
+				_, err := Table5(ctx, p)
+				return err
+			},
+		} {
+			err := run()
+			require.ErrorContains(t, err, want)
+			require.ErrorAs(t, err, &usage)
+			require.NotContains(t, err.Error(), "\n")
+		}
+	}
+}
+
+func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
+	ctx := runs.WithProgress(t.Context(), runs.Silent)
+	for want, change := range map[string]func(p *Table3Params){
+		"Kept is 10, want 1 to 9":                func(p *Table3Params) { p.Kept = 10 },
+		"Short is 6, want less than Epochs, 6":   func(p *Table3Params) { p.Short = 6 },
+		"are 1 candidates, want at least 2":      func(p *Table3Params) { p.Genotypes, p.Random = nil, 1 },
+		"Preset is \"slow\"":                     func(p *Table3Params) { p.Preset = "slow" },
+		"DropPath is 1 and":                      func(p *Table3Params) { p.DropPath = 1 },
+		"Data is \"cifar\", want one of":         func(p *Table3Params) { p.Data = "cifar" },
+		"Genotypes is [PDARTS PDARTS], want at ": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
+	} {
+		p := Table3Quick
+		change(&p)
+		_, err := Table3(ctx, p)
+		require.ErrorContains(t, err, want)
+		var usage *catalog.UsageError
+		require.ErrorAs(t, err, &usage)
+	}
+}
+
+// A cell is drawn with its states, an edge an operation, and its concatenation.
+func TestDrawnCell(t *testing.T) {
+	g, err := supernet.ParseGenotype("Genotype(normal=[('skip_connect', 0), ('sep_conv_3x3', 0)], normal_concat=[2], " +
+		"reduce=[('none', 0), ('avg_pool_3x3', 1)], reduce_concat=[2])")
+	require.NoError(t, err)
+	ops := []string{"skip_connect", "sep_conv_3x3"}
+	cell := drawnCell(g.Normal, ops, true)
+	require.Equal(t, []string{"$c_{k-2}$", "$c_{k-1}$", "0", "$c_k$"}, cell.Nodes)
+	require.Len(t, cell.Edges, 2, "two operations between the same states are one edge")
+	require.Equal(t, []float64{1, 1}, cell.Edges[0].Weights)
+	require.Equal(t, "skip\nsep 3×3", cell.Edges[0].Label)
+	require.Equal(t, [2]int{2, 3}, [2]int{cell.Edges[1].From, cell.Edges[1].To})
+	require.Empty(t, cell.Edges[1].Weights)
+
+	r, err := Figure3(t.Context(), Figure3Params{Genotypes: []string{g.String(), "PDARTS"}})
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	_, err = r.Figure().Render("svg")
+	require.NoError(t, err)
+	require.Equal(t, runs.Fails, r.Check()[4].Holds, "its nodes are not DARTS'")
+}
+
+// Random genotypes lie in the space, and every pair of edges and operation is
+// equally likely: χ² over the pairs into the last node and over operations.
+func TestRandomGenotypes(t *testing.T) {
+	rng := trial.RNG(1, "genotypes")
+	pairs, ops := map[[2]int]float64{}, map[string]float64{}
+	const n = 2000
+	for range n {
+		g := randomGenotype(supernet.DARTS, rng)
+		require.NoError(t, supernet.DARTS.CheckGenotype(g))
+		pairs[[2]int{g.Normal.Genes[6].From, g.Normal.Genes[7].From}]++
+		ops[g.Reduce.Genes[3].Op]++
+	}
+	require.Len(t, pairs, 10)
+	require.Len(t, ops, 7)
+	chi := func(counts []float64) (sum float64) {
+		want := float64(n) / float64(len(counts))
+		for _, c := range counts {
+			sum += (c - want) * (c - want) / want
+		}
+		return sum
+	}
+	var a, b []float64
+	for _, c := range pairs {
+		a = append(a, c)
+	}
+	for _, c := range ops {
+		b = append(b, c)
+	}
+	require.Less(t, chi(a), 27.9, "χ² of 9 degrees of freedom, 0.1 %")
+	require.Less(t, chi(b), 22.5, "of 6")
+	restricted := randomGenotype(supernet.CellSpaces["darts-s1"], rng)
+	require.NoError(t, supernet.CellSpaces["darts-s1"].CheckGenotype(restricted))
+}
+
+// The protocol: of five candidates the three that are best after two epochs go on,
+// and the best of these at the end is taken, though another would be better.
+func TestProtocolChooses(t *testing.T) {
+	short, final := []float64{0.5, 0.2, 0.9, 0.4, 0.3}, []float64{0.3, 0.25, 0.1, 0.2, 0.2}
+	r := Table3Result{Params: Table3Params{Short: 2, Kept: 3}, best: -1}
+	r.Params.Confidence = 0.95
+	for i := range short {
+		r.evaluation.genotypes = append(r.evaluation.genotypes, named{name: "x"})
+		r.first = append(r.first, &runs.Record{})
+		r.first[i].Series = map[string][]float64{"test_error": {0.9, short[i], final[i]}}
+	}
+	r.choose()
+	require.Equal(t, 4, r.best, "of equals the one that was ahead")
+	kept := slices.Collect(func(yield func(bool) bool) {
+		for _, c := range r.candidates {
+			yield(c.kept)
+		}
+	})
+	require.Equal(t, []bool{false, true, false, true, true}, kept)
+	require.Equal(t, runs.Fails, r.checkKept().Holds)
+	ranks := r.checkRanks("spearman")
+	require.InDelta(t, -3.5/math.Sqrt(95), float64(ranks.Ours), 1e-9, "by hand: ranks 4 1 5 3 2 and 5 4 1 2.5 2.5")
+	r.first[2] = nil
+	r.best = -1
+	r.choose()
+	require.Equal(t, -1, r.best)
+	require.Equal(t, runs.NotKnown, r.checkKept().Holds)
+}
+
+// The paper's own numbers do not make "over 75 %".
+func TestSavedShare(t *testing.T) {
+	c := checkSaved()
+	require.InDelta(t, 100*(1-(3.*600+7*20)/6000), float64(c.Ours), 1e-9)
+	require.Equal(t, runs.Fails, c.Holds)
+	require.Equal(t, runs.Holds, checkEvaluationSettings().Holds)
+}
+
+// Table 1 at the paper's scale counts, and says what it would train.
+func TestTable1WithoutTrainings(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+	p := Table1Paper
+	p.StoredOnly, p.Data = true, data.CIFAR10
+	p.Examples, p.TestExamples = 1000, 1000 // of which the facts are known
+	p.Genotypes = append(slices.Clone(p.Genotypes), cheap)
+	r, err := Table1(ctx, p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+	require.Empty(t, r.Records())
+	require.Equal(t, "own 1", r.rows[len(r.rows)-1].method)
+	forecast := r.evaluation.settings.Forecast(supernet.Published["DARTS_V2"].Genotype, 50000, 10000)
+	require.Greater(t, forecast.Hours(), 24., "600 epochs take days")
+	require.False(t, math.IsInf(forecast.Hours(), 0))
+	p.CountedChannels = 8
+	small, err := Table1(ctx, p)
+	require.NoError(t, err)
+	require.Less(t, small.counts[0], r.counts[0]/10)
+	for _, c := range small.Check()[:6] {
+		require.Equal(t, runs.NotKnown, c.Holds)
+	}
+}

@@ -1,0 +1,383 @@
+package li2021
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/rank"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
+	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+// Table3Params are the parameters of the protocol of Appendix C.1 and its
+// repetition, Table 3: several candidates, one training each, of which the poor
+// ones are known after a few epochs, and the best again from other seeds.
+type Table3Params struct {
+	// Candidates, the architectures that searches have found, and so many that are
+	// drawn from the DARTS space, uniformly over Genotypes.
+	Genotypes []string
+	Random    int
+
+	Short int // epochs after which candidates are first compared
+	Kept  int // candidates that then go on
+
+	TrainParams           // Seeds: of the best, besides the one that it was chosen by
+	Data        data.Name // the images that are trained on
+}
+
+// Table3Quick has the five published cells of Table 1 and as many random ones at a
+// reduced scale. The project ships these trainings.
+var Table3Quick = func() Table3Params {
+	p := Table3Params{
+		Genotypes: Table1Quick.Genotypes, Random: 5, Short: 2, Kept: 3, TrainParams: quickTraining, Data: data.CIFAR10,
+	}
+	return p
+}()
+
+// Table3Paper has the paper's 20 epochs of 600, and ten seeds. It was not run.
+var Table3Paper = func() Table3Params {
+	p := Table3Quick
+	p.Short, p.TrainParams = 20, paperTraining
+	return p
+}()
+
+const (
+	table3ID     = "li2021/table3"
+	table3Title  = "DARTS space, CIFAR-10: candidates after a few epochs, and the best of them again"
+	table3Source = "Li+ 2021, Table 3"
+	stage2Source = "Li+ 2021, Appendix C.1.3"
+)
+
+func init() {
+	catalog.Register(catalog.Entry{
+		ID: table3ID, Paper: paper, Title: table3Title, Kind: "table",
+		Notebook: "notebooks/li2021/table3_protocol.ipynb",
+		Cost: catalog.Cost{
+			Quick: "twelve trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
+			Paper: "20 trainings, each 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A); months on two cores",
+		},
+	}, Table3Quick, Table3Paper, Table3)
+}
+
+// Table3Result is the protocol with what it has found.
+type Table3Result struct {
+	Params     Table3Params
+	Scale      string // "quick", "paper" or empty for own parameters
+	evaluation evaluation
+	candidates []candidate
+	best       int            // candidate that is trained again, −1 where not all candidates were trained
+	again      []*runs.Record // its further trainings
+	first      []*runs.Record // one of each candidate
+}
+
+// candidate is an architecture with the test errors of one training, in percent.
+type candidate struct {
+	named
+	short, final float64
+	kept         bool // it is among the best after the short part
+}
+
+// Table3 runs what the run store lacks of the trainings. See [Table1] for
+// cancelling and errors.
+func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
+	genotypes, err := p.check()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := p.settings("cifar-10")
+	if err != nil {
+		return nil, err
+	}
+	if p.Short >= settings.Epochs || settings.EvaluateEvery != 1 {
+		return nil, catalog.Usagef("parameters of Table 3: Short is %d, want less than Epochs, %d", p.Short,
+			settings.Epochs)
+	}
+	r := &Table3Result{Params: p, Scale: runs.Scale(ctx), best: -1}
+	once := p.TrainParams
+	once.Seeds = 1
+	r.evaluation = evaluation{once, table3ID, settings, genotypes, nil}
+	if r.evaluation.examples, err = p.inMemory(ctx, p.Data); err != nil {
+		return nil, err
+	}
+	rows, err := r.evaluation.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.first = slices.Concat(rows...)
+	if r.choose(); r.best < 0 {
+		return r, nil
+	}
+	more := r.evaluation
+	more.Seeds, more.genotypes = p.Seeds+1, []named{r.candidates[r.best].named}
+	if rows, err = more.run(ctx); err != nil {
+		return nil, err
+	}
+	r.again = rows[0][1:] // the first is the one that it was chosen by
+	return r, nil
+}
+
+// check looks at the parameters, reads the genotypes and draws others.
+func (p Table3Params) check() ([]named, error) {
+	var c study.Checks
+	study.Distinct(&c, "Genotypes", p.Genotypes, 0)
+	c.AtLeast("Random", p.Random, 0)
+	c.AtLeast("Short", p.Short, 1)
+	candidates := p.Random + len(p.Genotypes)
+	c.Expect(candidates >= 2, "Genotypes and Random are %d candidates, want at least 2", candidates)
+	c.Expect(1 <= p.Kept && p.Kept < candidates, "Kept is %d, want 1 to %d, fewer than the candidates", p.Kept,
+		candidates-1)
+	p.TrainParams.check(&c)
+	if err := c.Err("Table 3"); err != nil {
+		return nil, err
+	}
+	genotypes, err := parseGenotypes(p.Genotypes)
+	for i := range p.Random {
+		rng := trial.RNG(uint64(i), "a genotype of the DARTS space")
+		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), randomGenotype(supernet.DARTS, rng)})
+	}
+	return genotypes, err
+}
+
+// randomGenotype draws two edges into each node, any pair equally likely, and an
+// operation for each, so that all of space's architectures are equally likely
+// where its edges have the same operations.
+func randomGenotype(space supernet.CellSpace, rng *rand.Rand) supernet.Genotype {
+	var cells []supernet.Cell
+	for _, t := range supernet.CellTypes {
+		var cell supernet.Cell
+		at := 0
+		for node := 2; node < 2+space.Nodes; node++ {
+			pair := rng.Perm(node)[:2]
+			slices.Sort(pair)
+			for _, from := range pair {
+				ops := slices.DeleteFunc(slices.Clone(space.Candidates(t, at+from)), isNone)
+				cell.Genes = append(cell.Genes, supernet.Gene{Op: ops[rng.IntN(len(ops))], From: from})
+			}
+			at += node
+			cell.Concat = append(cell.Concat, node)
+		}
+		cells = append(cells, cell)
+	}
+	return supernet.Genotype{Normal: cells[0], Reduce: cells[1]}
+}
+
+func isNone(op string) bool { return op == "none" }
+
+// choose reads the candidates' errors, and takes of those that are kept after the
+// short part the one that is best at the end, and of equals the one that was ahead.
+func (r *Table3Result) choose() {
+	for i, g := range r.evaluation.genotypes {
+		if r.first[i] == nil {
+			r.candidates = nil
+			return
+		}
+		errs := r.first[i].Series["test_error"]
+		r.candidates = append(r.candidates, candidate{named: g, short: 100 * errs[r.Params.Short-1],
+			final: 100 * errs[len(errs)-1]})
+	}
+	order := make([]int, len(r.candidates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(r.candidates[a].short, r.candidates[b].short)
+	})
+	for _, i := range order[:r.Params.Kept] {
+		r.candidates[i].kept = true
+		if r.best < 0 || r.candidates[i].final < r.candidates[r.best].final {
+			r.best = i
+		}
+	}
+}
+
+// Records are the keys of the trainings.
+func (r *Table3Result) Records() []string {
+	return append(study.Keys(r.first), study.Keys(r.again)...)
+}
+
+// Figure draws the candidates' errors after the short part and at the end, and the
+// protocol as a table.
+func (r *Table3Result) Figure() plots.Figure {
+	panel := plots.Panel{
+		X: plots.Axis{Label: fmt.Sprintf("test error after %d epochs (%%)", r.Params.Short)},
+		Y: plots.Axis{Label: fmt.Sprintf("after %d epochs (%%)", r.evaluation.settings.Epochs)},
+	}
+	for _, kept := range []bool{true, false} {
+		s := plots.Series{Label: map[bool]string{true: "goes on", false: "given up"}[kept], Line: plots.NoLine}
+		for _, c := range r.candidates {
+			if c.kept == kept {
+				s.X, s.Y = append(s.X, c.short), append(s.Y, c.final)
+			}
+		}
+		panel.Series = append(panel.Series, s)
+	}
+	return plots.Figure{
+		Name: "li2021-table3", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{panel}, {{Table: r.table()}}},
+		Caption: r.caption(), Meta: study.Meta(table3Title, r.Scale, r.Params),
+	}
+}
+
+// publishedSets are the means of Table 3.
+var publishedSets = []number{{2.50, 0.07}, {2.50, 0.09}, {2.60, 0.09}}
+
+// table has a row a candidate, and the best again.
+func (r *Table3Result) table() *plots.Table {
+	t := &plots.Table{Columns: []plots.Column{
+		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
+		{Header: fmt.Sprintf("epoch %d", r.evaluation.settings.Epochs), Group: "test error (%)"},
+	}}
+	var rows plots.Block
+	for i, c := range r.candidates {
+		rows.Rows = append(rows.Rows, []plots.Entry{
+			{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
+			{Text: fmt.Sprintf("%.1f", c.final), Bold: i == r.best},
+		})
+	}
+	if len(rows.Rows) > 0 {
+		t.Blocks = append(t.Blocks, rows)
+	}
+	mean, _ := errorEntries(r.again, "test_error")
+	last := plots.Block{Rows: [][]plots.Entry{{{Text: "the best, from other seeds"}, {}, mean}}}
+	for i, set := range publishedSets {
+		last.Rows = append(last.Rows, []plots.Entry{
+			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, printedError(set),
+		})
+	}
+	t.Blocks = append(t.Blocks, last)
+	return t
+}
+
+// candidateTitle is how a table calls a candidate.
+func candidateTitle(name string) string {
+	if p, ok := supernet.Published[name]; ok {
+		return fmt.Sprintf("%s (%s)", p.Method, p.Searched)
+	}
+	return name
+}
+
+func (r *Table3Result) caption() string {
+	text := r.evaluation.caption(r.evaluation.imagesOf(r.Params.Data))
+	if r.best >= 0 {
+		text += fmt.Sprintf(" Bold: the %d best after %d epochs, and of these the best at the end. Random candidates "+
+			"are drawn from the space.", r.Params.Kept, r.Params.Short)
+	}
+	return text
+}
+
+// The protocol of Appendix C.1.3.
+const (
+	protocolCandidates, protocolFull = 10, 3
+	protocolEpochs, protocolShort    = 600, 20
+	protocolSaved, protocolSeeds     = 75, 10 // percent; of stage 3
+)
+
+// Check judges whether poor candidates are known after a few epochs, what that
+// saves, and the errors of Table 3 at the paper's scale.
+func (r *Table3Result) Check() []runs.Claim {
+	claims := []runs.Claim{r.checkRanks("spearman"), r.checkRanks("kendall"), r.checkKept(), checkSaved()}
+	for i, set := range publishedSets {
+		c := verdict.Claim(fmt.Sprintf("average test error on CIFAR-10 of the best, set %d, %%", i+1), table3Source)
+		c.Paper, c.Tolerance = runs.Number(set.mean), runs.Number(set.std)
+		claims = append(claims, r.checkSet(c, set))
+	}
+	return append(claims, checkEvaluationSettings())
+}
+
+// checkRanks judges that errors after the short part rank candidates as those at
+// the end do.
+func (r *Table3Result) checkRanks(name string) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("poor candidates are known after a few epochs: %s's rank correlation above 0",
+		strings.ToUpper(name[:1])+name[1:]), stage2Source)
+	c.Paper = 0
+	var short, final []float64
+	for _, x := range r.candidates {
+		short, final = append(short, x.short), append(final, x.final)
+	}
+	a, err := rank.Correlate(name, short, final, r.Params.Confidence)
+	if err != nil {
+		return verdict.NotRun(c, err.Error())
+	}
+	c.Ours, c.Lo, c.Hi = runs.Number(a.Estimate), a.Lo, a.Hi
+	c.Note = strings.Join(append([]string{fmt.Sprintf("errors after %d epochs against those after %d, %d candidates",
+		r.Params.Short, r.evaluation.settings.Epochs, a.N)}, a.Warnings...), "; ")
+	if !a.Lo.Valid() || !a.Hi.Valid() {
+		return c
+	}
+	return verdict.Interval(c, 0, 1)
+}
+
+// checkKept judges that the best candidate at the end is not given up early.
+func (r *Table3Result) checkKept() runs.Claim {
+	c := verdict.Claim("the best candidate at the end is among those that go on", stage2Source)
+	if len(r.candidates) == 0 {
+		return verdict.NotRun(c, "not all candidates were trained")
+	}
+	best := slices.MinFunc(r.candidates, func(a, b candidate) int { return cmp.Compare(a.final, b.final) })
+	lost := 0
+	if !best.kept {
+		lost = 1
+	}
+	c.Note = fmt.Sprintf("%d of %d go on after %d epochs; one run of the protocol", r.Params.Kept, len(r.candidates),
+		r.Params.Short)
+	return verdict.None(c, lost, 1)
+}
+
+// checkSaved judges the share of the cost that the paper says is saved, by its own
+// numbers: three of ten candidates are trained for all of 600 epochs, the others
+// for 20.
+func checkSaved() runs.Claim {
+	c := verdict.Claim("share of the cost of stage 2 that is saved, %", stage2Source)
+	c.Paper, c.Tolerance = protocolSaved, 0
+	used := protocolFull*protocolEpochs + (protocolCandidates-protocolFull)*protocolShort
+	c.Ours = runs.Number(100 * (1 - float64(used)/float64(protocolCandidates*protocolEpochs)))
+	c.Note = "by the paper's own numbers: 3 of 10 candidates for 600 epochs, the others for 20"
+	c.Holds = runs.Judge(c.Ours > protocolSaved)
+	return c
+}
+
+// checkSet judges a mean of Table 3.
+func (r *Table3Result) checkSet(c runs.Claim, set number) runs.Claim {
+	ours := errorsOf(r.again, "test_error")
+	switch {
+	case r.Params.reduced("cifar-10") || r.Params.Data != data.CIFAR10:
+		return verdict.NotRun(c, "errors at a reduced scale are not the paper's; --scale paper has its 600 epochs")
+	case len(ours) < r.Params.Seeds:
+		return verdict.NotRun(c, fmt.Sprintf("%d of %d trainings of the best candidate", len(ours), r.Params.Seeds))
+	}
+	s, err := runs.Summarize(ours, r.Params.Confidence)
+	return verdict.Near(c, s, err, set.mean, set.std)
+}
+
+// checkEvaluationSettings holds the settings at the paper's scale to what Appendix
+// C.1.2 prints.
+func checkEvaluationSettings() runs.Claim {
+	c := verdict.Claim("settings of stages 2 and 3 that are not those printed", "Li+ 2021, Appendix C.1.2")
+	s := training.AsPaper["cifar-10"]
+	printed := []struct{ ours, paper float64 }{
+		{float64(s.Epochs), protocolEpochs}, {float64(s.Batch), 128}, {s.LearningRate, 0.025}, {s.LearningRateMin, 0},
+		{s.Rate(s.Epochs / 2), 0.0125}, // the cosine
+		{s.Momentum, 0.9}, {s.WeightDecay, 3e-4}, {float64(s.Channels), 36}, {float64(s.Cells), 20},
+		{float64(s.Augment.Cutout), 16}, {s.Auxiliary, 0.4}, {s.DropPath, 0.3}, {s.Clip, 5}, {s.Smoothing, 0},
+		{float64(Table3Paper.Seeds), protocolSeeds}, {float64(Table3Paper.Short), protocolShort},
+	}
+	differ := 0
+	for _, f := range printed {
+		if math.Abs(f.ours-f.paper) > 1e-9 {
+			differ++
+		}
+	}
+	c.Note = "paper and authors' code: " + strings.Join(training.Differences(s, training.AsCode["cifar-10"]), "; ")
+	return verdict.None(c, differ, len(printed))
+}

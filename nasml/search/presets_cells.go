@@ -1,0 +1,95 @@
+package search
+
+import (
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/images"
+)
+
+// This file has the settings on spaces of cells with two inputs, of DARTS' own
+// first of all, and CIFAR-10.
+
+// dartsCells is Liu+ 2019, Section 3.1.1 and Appendix A.1.1.
+func dartsCells() Settings {
+	return adam(Settings{
+		Method:   "darts",
+		Channels: 16, Cells: 8, Image: 32,
+		Epochs: 50, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001, Momentum: 0.9, WeightDecay: 3e-4,
+		Bilevel: bilevel.AsCode["darts"],
+		Split:   "ordered", Augment: images.Augments["darts"], EvaluateEvery: 5,
+	})
+}
+
+// partial gives settings the supernet and the training of PC-DARTS (Xu+ 2020,
+// Section 4.2): a larger batch and rate, and a warm-up of 15 epochs.
+func partial(s Settings) Settings {
+	s.Partial, s.EdgeWeights = 4, true
+	s.Batch, s.LearningRate, s.LearningRateMin = 256, 0.1, 0
+	s.Bilevel = bilevel.AsCode["pc-darts"]
+	return s
+}
+
+// simplices gives settings GAEA's architecture (Li+ 2021, Appendix C.1.1): θ on
+// simplices, moved by EG with η = 0.1 on operations and edges, without weight
+// decay.
+func simplices(method string, s Settings) Settings {
+	s.Method, s.Start, s.ArchRate = method, "uniform", 0.1
+	s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = 0, 0, 0
+	return s
+}
+
+// cellsPaper: the second order of DARTS is Bilevel.Hypergradient "unrolled", and
+// ERM is Bilevel.Level "erm". Li+ 2021 have no GAEA DARTS on this space: it is
+// DARTS with their architecture.
+var cellsPaper = map[string]func() Settings{
+	"darts":      dartsCells,
+	"gaea-darts": func() Settings { return simplices("gaea-darts", dartsCells()) },
+	"pc-darts": func() Settings {
+		return with(partial(dartsCells()), func(s *Settings) { s.Method, s.ArchRate = "pc-darts", 6e-4 })
+	},
+	// "we train the shared-weights network for 10 epochs without performing any
+	// architecture updates"
+	"gaea-pc-darts": func() Settings {
+		return with(simplices("gaea-pc-darts", partial(dartsCells())), func(s *Settings) { s.Bilevel.Warmup = 10 })
+	},
+}
+
+// cellsCode are the authors' programs: quark0/darts@f276dd3 for darts,
+// liamcli/gaea_release@1604615 for the others. The second has no warm-up, clamps
+// θ of operations but not that of edges, and evaluates the supernet after every
+// epoch, for PickAsCode. Its PC-DARTS has edges that weigh 1 and stay so
+// (architect_darts.py:53-56); the curve of Figure 1, left, is of that one.
+//
+// DARTS of second order as its code has it is bilevel.AsCode["darts-second-order"]
+// with Running "inner".
+var cellsCode = map[string]func() Settings{
+	"darts": dartsCells,
+	"gaea-darts": func() Settings {
+		return with(cellsPaper["gaea-darts"](), func(s *Settings) { s.Update, s.EvaluateEvery = "eg-clamp-normalize", 1 })
+	},
+	"pc-darts": func() Settings {
+		return with(cellsPaper["pc-darts"](), func(s *Settings) {
+			s.EdgeWeights, s.Bilevel.Warmup, s.EvaluateEvery = false, 0, 1
+		})
+	},
+	"gaea-pc-darts": func() Settings {
+		return with(cellsPaper["gaea-pc-darts"](), func(s *Settings) {
+			s.Update, s.EdgeUpdate, s.Bilevel.Warmup, s.EvaluateEvery = "eg-clamp-normalize", "eg", 0, 1
+		})
+	},
+}
+
+// cellsQuick are the paper's with 8 channels, 5 cells, 16×16 images, batches of 64
+// and no warm-up, which would be all of a short search.
+var cellsQuick = func() map[string]func() Settings {
+	quick := map[string]func() Settings{}
+	for name, paper := range cellsPaper {
+		quick[name] = func() Settings {
+			return with(paper(), func(s *Settings) {
+				s.Channels, s.Cells, s.Image = 8, 5, 16
+				s.Epochs, s.Batch, s.EvaluateEvery = 10, 64, 5
+				s.Bilevel.KeepLast, s.Bilevel.Warmup = false, 0
+			})
+		}
+	}
+	return quick
+}()

@@ -1,0 +1,294 @@
+package training
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// run is one training under way.
+type run struct {
+	*Trainer
+	seed    uint64
+	at      position
+	state   []*tensors.Tensor // as Parts lists it
+	order   []int             // of the training examples in the epoch under way
+	keeper  checkpoint.Keeper
+	observe func(Moment)
+}
+
+// position is where a training stands, with what it has recorded. What is random
+// is a function of seed, epoch and step, so that there is nothing else to keep.
+type position struct {
+	Epoch int     `json:"epoch"` // epochs done
+	Step  int     `json:"step"`  // steps done of the epoch under way
+	Loss  float64 `json:"loss"`  // over those: losses times examples
+	Right float64 `json:"right"`
+	Seen  int     `json:"seen"`
+	Curve Curve   `json:"curve"`
+}
+
+// start is a training at its beginning.
+func (t *Trainer) start(seed uint64, o Options) *run {
+	r := &run{
+		Trainer: t, seed: seed, observe: o.Observe,
+		keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
+	}
+	r.initialise()
+	return r
+}
+
+func (r *run) initialise() {
+	r.at = position{}
+	weights := r.Net.InitWeights(trial.RNG(r.seed, "weights"))
+	var velocity []*tensors.Tensor
+	for _, w := range weights {
+		velocity = append(velocity, tensors.FromShape(w.Shape()))
+	}
+	r.state = slices.Concat(weights, velocity, r.Net.InitStats())
+}
+
+// restart goes back to the beginning.
+func (r *run) restart() {
+	r.free()
+	r.initialise()
+}
+
+func (r *run) free() {
+	for _, t := range r.state {
+		_ = t.FinalizeAll()
+	}
+}
+
+// head is that of a checkpoint.
+type head struct {
+	Position position `json:"position"`
+	Shapes   []string `json:"shapes"` // of the tensors behind it
+}
+
+func (r *run) shapes() []string {
+	var all []string
+	for _, t := range r.state {
+		all = append(all, t.Shape().String())
+	}
+	return all
+}
+
+func (r *run) save(w io.Writer) error {
+	return checkpoint.Write(w, head{r.at, r.shapes()}, r.state...)
+}
+
+func (r *run) load(from io.Reader) error {
+	var h head
+	if err := checkpoint.Read(from, &h, r.state...); err != nil {
+		return err
+	}
+	if !slices.Equal(h.Shapes, r.shapes()) {
+		return fmt.Errorf("the checkpoint has other tensors: %w", checkpoint.ErrOther)
+	}
+	r.at = h.Position
+	return nil
+}
+
+// epoch finishes the epoch under way.
+func (r *run) epoch(ctx context.Context) error {
+	r.order = trial.RNG(r.seed, "batches", fmt.Sprint(r.at.Epoch)).Perm(r.train.Len())
+	for r.at.Step < r.steps {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(err, r.keeper.Keep(r.save))
+		}
+		loss, err := r.advance()
+		if err != nil {
+			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
+		}
+		if err := r.keeper.Tick(r.save); err != nil {
+			return err
+		}
+		r.tell(loss)
+	}
+	return r.close(ctx)
+}
+
+func (r *run) tell(loss float64) {
+	if r.observe != nil {
+		r.observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, r.steps, &r.at.Curve, loss})
+	}
+}
+
+// close books an epoch whose steps are done. What is interrupted here changes
+// nothing and is done again.
+func (r *run) close(ctx context.Context) error {
+	next := r.at
+	next.Epoch, next.Step, next.Loss, next.Right, next.Seen = r.at.Epoch+1, 0, 0, 0, 0
+	c, seen := &next.Curve, float64(r.at.Seen)
+	c.TrainLoss = append(slices.Clone(c.TrainLoss), r.at.Loss/seen)
+	c.TrainError = append(slices.Clone(c.TrainError), 1-r.at.Right/seen)
+	if next.Epoch == r.Epochs || r.EvaluateEvery > 0 && next.Epoch%r.EvaluateEvery == 0 {
+		if err := r.evaluate(ctx, c, next.Epoch); err != nil {
+			return errors.Join(err, r.keeper.Keep(r.save))
+		}
+	}
+	r.at = next
+	r.tell(c.TrainLoss[len(c.TrainLoss)-1])
+	return nil
+}
+
+// indices are the examples of the step under way.
+func (r *run) indices() []int {
+	from := r.at.Step * r.Batch
+	return r.order[from:min(from+r.Batch, len(r.order))]
+}
+
+// advance makes one step and returns the loss before it.
+func (r *run) advance() (float64, error) {
+	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
+	indices := r.indices()
+	images, labels, err := r.batch(r.train, indices, len(indices), rng)
+	if err != nil {
+		return 0, err
+	}
+	args := Feed[any]{
+		Images: images, Labels: labels, Drop: r.drop(len(indices), rng), Rate: float32(r.Rate(r.at.Epoch)),
+	}.list()
+	for _, t := range r.state {
+		donated, err := DonateTensorBuffer(t, r.backend, compute.DeviceNum(0))
+		if err != nil {
+			return 0, fmt.Errorf("donating the state: %w", err)
+		}
+		args = append(args, donated)
+	}
+	out, err := r.trainer.Call(args...)
+	if err != nil {
+		return 0, err
+	}
+	r.state = out[:len(out)-1]
+	report, err := numbers(out[len(out)-1])
+	if err != nil {
+		return 0, err
+	}
+	if err := r.finite(report); err != nil {
+		return 0, err
+	}
+	r.at.Loss += report[0] * float64(len(indices))
+	r.at.Right += report[1]
+	r.at.Seen += len(indices)
+	r.at.Step++
+	return report[0], nil
+}
+
+// finite refuses what has diverged, before it is saved.
+func (r *run) finite(report []float64) error {
+	for i, name := range []string{"loss", "", "squared norm of weights, momentum and statistics"} {
+		if x := report[i]; math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v)", name, x,
+				r.LearningRate)
+		}
+	}
+	return nil
+}
+
+// batch makes tensors of n examples, the last of them without label where there
+// are fewer indices.
+func (r *run) batch(from Examples, indices []int, n int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
+	pixels, classes := make([]float32, n*r.Image*r.Image*3), make([]int32, n)
+	size := len(indices) * r.Image * r.Image * 3
+	if err := from.Batch(pixels[:size], classes[:len(indices)], indices, rng); err != nil {
+		return nil, nil, err
+	}
+	for i := len(indices); i < n; i++ {
+		classes[i] = -1
+	}
+	images = tensors.FromFlatDataAndDimensions(pixels, n, r.Image, r.Image, 3)
+	return images, tensors.FromFlatDataAndDimensions(classes, n), nil
+}
+
+// drop draws the drop path of a step: for every example and place 0 with
+// probability p, else 1/(1 − p).
+func (r *run) drop(examples int, rng *rand.Rand) *tensors.Tensor {
+	if r.DropPath == 0 {
+		return tensors.FromShape(shapes.Make(dtypes.Float32, 1, 1)) // nobody looks at it
+	}
+	p, places := r.Drop(r.at.Epoch), r.Net.DropPlaces()
+	flat := make([]float32, examples*places)
+	for i := range flat {
+		if rng.Float64() >= p {
+			flat[i] = float32(1 / (1 - p))
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, examples, places)
+}
+
+// evaluate tests the network as it is.
+func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
+	parts := cut(r.Net, r.state)
+	sums := make([]float64, 3)
+	for from := 0; from < r.test.Len(); from += r.Batch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		report, err := r.tested(parts, from)
+		if err != nil {
+			return fmt.Errorf("test image %d and following: %w", from, err)
+		}
+		for i := range sums {
+			sums[i] += report[i]
+		}
+	}
+	n := float64(r.test.Len())
+	if math.IsNaN(sums[0]) || math.IsInf(sums[0], 0) {
+		return fmt.Errorf("the test loss is %v: the running statistics do not fit the weights; lower LearningRate "+
+			"(now %v)", sums[0], r.LearningRate)
+	}
+	c.Evaluated = append(slices.Clone(c.Evaluated), float64(epoch))
+	c.TestLoss = append(slices.Clone(c.TestLoss), sums[0]/n)
+	c.TestError = append(slices.Clone(c.TestError), 1-sums[1]/n)
+	c.TestTop5 = append(slices.Clone(c.TestTop5), 1-sums[2]/n)
+	return nil
+}
+
+// tested are the sums of a test batch from an example on.
+func (r *run) tested(parts Parts[*tensors.Tensor], from int) ([]float64, error) {
+	var indices []int
+	for i := from; i < min(from+r.Batch, r.test.Len()); i++ {
+		indices = append(indices, i)
+	}
+	images, labels, err := r.batch(r.test, indices, r.Batch, nil)
+	if err != nil {
+		return nil, err
+	}
+	args := []any{images, labels}
+	for _, t := range slices.Concat(parts.Weights, parts.Stats) {
+		args = append(args, t)
+	}
+	out, err := r.tester.Call(args...)
+	if err != nil {
+		return nil, err
+	}
+	return numbers(out[0])
+}
+
+// numbers reads a float32 tensor and frees it.
+func numbers(t *tensors.Tensor) ([]float64, error) {
+	single, err := tensors.CopyFlatData[float32](t)
+	if err != nil {
+		return nil, err
+	}
+	var out []float64
+	for _, v := range single {
+		out = append(out, float64(v))
+	}
+	return out, t.FinalizeAll()
+}
