@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -65,10 +66,14 @@ var svgSize = regexp.MustCompile(`<svg width="([0-9.]+)pt" height="([0-9.]+)pt"`
 // onScreen is a picture at the size of the screen.
 func onScreen(svg []byte) string {
 	return string(svgSize.ReplaceAllFunc(svg, func(head []byte) []byte {
-		var width, height float64
-		_, _ = fmt.Sscanf(string(head), `<svg width="%fpt" height="%fpt"`, &width, &height) // which it matches
-		return fmt.Appendf(nil, `<svg width="%.0fpt" height="%.0fpt"`, screenZoom*width, screenZoom*height)
+		size := svgSize.FindSubmatch(head)
+		return fmt.Appendf(nil, `<svg width="%.0fpt" height="%.0fpt"`, zoomed(size[1]), zoomed(size[2]))
 	}))
+}
+
+func zoomed(points []byte) float64 {
+	v, _ := strconv.ParseFloat(string(points), 64) // it consists of digits
+	return screenZoom * v
 }
 
 // Alt is the figure in words, for who does not see it: title and caption.
