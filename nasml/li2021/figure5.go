@@ -35,7 +35,7 @@ func init() {
 }
 
 var figure5Entry = learningEntry{
-	figure5ID, figure5Title, figure5Source, "the paper's searches", "LI253",
+	figure5ID, figure5Title, figure5Source, "the paper's searches", "LI253", "xnas",
 	func() map[string][][]float64 { return publishedCurves().XNAS },
 }
 

@@ -385,7 +385,7 @@ func (r *SparsityResult) checkWipeout() []runs.Claim {
 		c.Holds = runs.Judge(changed > 0) // one example shows it
 		claims = append(claims, c)
 	}
-	clip := verdict.Claim("[LI254] clipping each example can turn the sign of the mean gradient", source)
+	clip := verdict.Claim("[LI254 LI255] clipping each example can turn the sign of the mean gradient", source)
 	clip.Paper = 0
 	clip.Note = fmt.Sprintf("ours is the mean of clipped gradients, of 0.2 in nine cases of ten and −5 in one, "+
 		"clipped at ±0.25; unclipped it is %.3g: an example of the paper's hypothesis, no test of it on "+

@@ -242,7 +242,12 @@ func (r *Table2Result) checkTimes() []runs.Claim {
 				[]string{"", ", direct search"}[b]), table2Source)
 			c.Paper = runs.Number(l.paper.seconds)
 			c.Note = "no longer than on the paper's P100"
-			s, err := runs.Summarize(r.seconds(l.name), r.Params.Confidence)
+			seconds := r.seconds(l.name)
+			if len(seconds) == 0 {
+				claims = append(claims, verdict.NotRun(c, whyMissing("not run")))
+				continue
+			}
+			s, err := runs.Summarize(seconds, r.Params.Confidence)
 			claims = append(claims, verdict.AtMost(c, s, err, l.paper.seconds))
 		}
 	}

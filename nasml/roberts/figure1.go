@@ -210,7 +210,7 @@ func (r *Figure1Result) cell(theta [][]float64) *plots.Cell {
 
 // Check judges the caption and what Section 5 says of computation graphs.
 func (r *Figure1Result) Check() []runs.Claim {
-	caption := runs.NewClaim("own: α of every edge is on the simplex", "Roberts+, Figure 1")
+	caption := runs.NewClaim("own: α of every edge is on the simplex", "ours, on Roberts+, Figure 1")
 	err := simplex.Check(r.theta, 1e-12)
 	caption.Holds = runs.Judge(err == nil)
 	if err != nil {

@@ -40,6 +40,7 @@ type cli struct {
 	List       listCmd       `cmd:"" help:"List every figure, table and theorem with its cost."`
 	Show       showCmd       `cmd:"" help:"Show all of a figure: its parameters with defaults and meaning, its claims and its records."`
 	Run        runCmd        `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Claims     claimsCmd     `cmd:"" help:"Print the ledger: every claim of the papers with its check, ours and the verdict."`
 	Status     statusCmd     `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
 	Slurm      slurmCmd      `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
 	Kubernetes kubernetesCmd `cmd:"" help:"Print the manifest of an Indexed Job that computes figures in parts."`
