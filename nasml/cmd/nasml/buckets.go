@@ -24,7 +24,7 @@ const bucketTag = "buckets"
 func inBucket() bool { return strings.Contains(os.Getenv("NASML_STORE"), "://") }
 
 // withStore are the verbs that open the store.
-var withStore = []string{"run", "status", "slurm", "list", "show", "store"}
+var withStore = []string{"run", "status", "slurm", "list", "show", "store", "claims", "gallery"}
 
 // handOver says whether a call needs the program that knows buckets.
 func handOver(verb string) bool {
