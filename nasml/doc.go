@@ -22,6 +22,7 @@
 //	verdict     claims judged by slopes, shares, differences and bounds
 //	accept      shows that changed source computes what it did
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
+//	gallery     what is shipped as static pages, and as the first notebook
 //	runs/bucket a run store in a bucket that many machines share
 //	rank        rank correlations with intervals
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity

@@ -245,6 +245,9 @@ func (l *searchLab) search(
 ) error {
 	seed := job.Trials[0].Seed
 	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.named(), seed, err) }
+	if l.of != f {
+		progress.Step(0, f.row.title()+", compiling")
+	}
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"os/signal"
 	"syscall"
@@ -82,14 +83,19 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 	return r
 }
 
-// Show displays a result's picture below the cell.
+// Show displays a result's picture below the cell, and what it shows in words,
+// which a reader opens: JupyterLab gives a picture no text of its own.
 func Show(r catalog.Result) {
-	err := r.Figure().Show()
+	f := r.Figure()
+	err := f.Show()
 	if errors.Is(err, plots.ErrNoNotebook) {
 		fmt.Println("(not in a notebook: no picture is shown)")
 		return
 	}
 	fail(err)
+	gonbui.DisplayHTML("<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
+		"</small></details>")
+	gonbui.Sync()
 }
 
 // Claims displays the table of the paper's claims with ours beside them.

@@ -129,24 +129,59 @@ func ClaimTable(claims []Claim) string {
 	return out.String()
 }
 
-// ClaimHTML lists claims as an HTML table, for a notebook.
+// ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and
+// a sign for the verdict, a source once for all claims below it, and notes that
+// open.
 func ClaimHTML(claims []Claim) string {
 	var out strings.Builder
-	row := func(tag string, cells []string) {
+	out.WriteString("<table>\n<thead><tr>")
+	for _, head := range claimHeader[:len(claimHeader)-1] {
+		fmt.Fprintf(&out, `<th style="text-align:left">%s</th>`, head)
+	}
+	out.WriteString("</tr></thead>\n<tbody>\n")
+	source := ""
+	for _, c := range claims {
+		if c.Source != source {
+			source = c.Source
+			fmt.Fprintf(&out, "<tr><th colspan=\"%d\" style=\"text-align:left\">%s</th></tr>\n",
+				len(claimHeader)-1, html.EscapeString(source))
+		}
 		out.WriteString("<tr>")
-		for _, cell := range cells {
-			fmt.Fprintf(&out, "<%s style=\"text-align:left\">%s</%s>", tag, html.EscapeString(cell), tag)
+		for i, cell := range c.cells()[:len(claimHeader)-1] {
+			cell = html.EscapeString(cell)
+			switch claimHeader[i] {
+			case "claim":
+				cell = c.opened(cell)
+			case "verdict":
+				look := verdictLooks[c.verdict()]
+				cell = fmt.Sprintf(`<span style="color:%s">%s %s</span>`, look.color, look.sign, cell)
+			}
+			fmt.Fprintf(&out, `<td style="text-align:left">%s</td>`, cell)
 		}
 		out.WriteString("</tr>\n")
 	}
-	out.WriteString("<table>\n")
-	row("th", append(claimHeader, "note"))
-	for _, c := range claims {
-		row("td", append(c.cells(), c.Note))
-	}
-	out.WriteString("</table>\n")
+	out.WriteString("</tbody>\n</table>\n")
 	return out.String()
 }
+
+// opened is the name with the note behind it, which a reader opens.
+func (c Claim) opened(name string) string {
+	if c.Note == "" {
+		return name
+	}
+	return fmt.Sprintf("<details><summary>%s</summary><small>%s</small></details>", name, html.EscapeString(c.Note))
+}
+
+// verdictLooks are how verdicts look. Each colour can be read on white (4.5 : 1)
+// and on JupyterLab's black.
+var verdictLooks = map[string]struct{ sign, color string }{
+	Holds.String():    {"✓", "#1f8a4c"},
+	Fails.String():    {"✗", "#d73a35"},
+	undecided:         {"?", "#a86e00"},
+	NotKnown.String(): {"–", "#767676"},
+}
+
+const undecided = "undecided"
 
 var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
@@ -163,7 +198,7 @@ func (c Claim) cells() []string {
 // say neither yes nor no.
 func (c Claim) verdict() string {
 	if c.Holds == NotKnown && c.Ours.Valid() {
-		return "undecided"
+		return undecided
 	}
 	return c.Holds.String()
 }

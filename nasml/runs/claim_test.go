@@ -3,6 +3,7 @@ package runs
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,9 +93,12 @@ slope           0      0.1     [-1, 1]     above 0  undecided      p. 4
 
 func TestClaimHTML(t *testing.T) {
 	table := ClaimHTML(someClaims)
-	require.Equal(t, 5, strings.Count(table, "<tr>"))
-	require.Contains(t, table, "a &lt; b &amp; c")
-	require.Contains(t, table, "DOES NOT HOLD")
+	require.Equal(t, 1+4+3, strings.Count(table, "<tr>"), "a head, four claims, and three sources of which p. 3 has two")
+	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
+	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
+	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {
+		require.Regexp(t, `<span style="color:#[0-9a-f]{6}">`+regexp.QuoteMeta(verdict)+"</span>", table)
+	}
 	require.Equal(t, table, ClaimHTML(someClaims))
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -199,10 +200,15 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 			if job.Backend, job.Device, err = s.Device(); err != nil {
 				return err
 			}
+			progress.Step(0, "compiling") // comes first, and takes longer than many a step
 		}
+		seconds, begun := 0.0, 0
 		for _, at := range job.Index {
-			left -= cases[at].units()
+			seconds += cases[at].Seconds()
+			begun += cases[at].units()
 		}
+		left -= begun
+		runs.Expect(progress, time.Duration(seconds/float64(begun)*float64(time.Second)))
 		if o.MaxBatch == 0 { // this is all that the store lacks, so the others were read
 			progress.Skip(max(0, left))
 			left = 0

@@ -243,7 +243,7 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 		return fmt.Errorf("making the folder for the script: %w", err)
 	}
 	program := filepath.Join(dir, "nasml")
-	if err := buildProgram(ctx, s.Root, program); err != nil {
+	if err := buildProgram(ctx, s.Root, program, inBucket()); err != nil {
 		return err
 	}
 	var script bytes.Buffer
@@ -283,23 +283,13 @@ func submit(ctx context.Context, c console, file string) error {
 	return nil
 }
 
-// buildProgram builds this command once, for every task.
-func buildProgram(ctx context.Context, root, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program+".new", "./nasml/cmd/nasml")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the program: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return os.Rename(program+".new", program) // a task may run the old one
-}
-
 // sharedStore is the store's folder or address with all that belongs to it.
 func sharedStore() (string, error) {
 	store, err := runs.Default()
 	if err != nil {
 		return "", err
 	}
-	if address := os.Getenv("NASML_STORE"); strings.Contains(address, "://") {
+	if address := os.Getenv("NASML_STORE"); inBucket() {
 		return address, nil
 	}
 	return store.Dir(), nil

@@ -16,7 +16,6 @@ import (
 	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
 	_ "github.com/nasml/lab/nasml/roberts"    // likewise
 	"github.com/nasml/lab/nasml/runs"
-	_ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets
 	"github.com/nasml/lab/plots"
 )
 

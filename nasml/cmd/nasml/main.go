@@ -44,6 +44,7 @@ type cli struct {
 	Status     statusCmd     `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
 	Slurm      slurmCmd      `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
 	Kubernetes kubernetesCmd `cmd:"" help:"Print the manifest of an Indexed Job that computes figures in parts."`
+	Gallery    galleryCmd    `cmd:"" help:"Write static pages of every figure, table and theorem from the shipped trials."`
 	Notebooks  notebooksCmd  `cmd:"" help:"Execute notebooks headless, in place."`
 	Data       dataCmd       `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
 	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
@@ -95,6 +96,9 @@ func execute(ctx context.Context, args []string, c console) int {
 	if err != nil {
 		c.logf("%v (see `go tool nasml --help`)", err)
 		return exitUsage
+	}
+	if handOver(call.Command()) {
+		return status(ctx, c, runWithBuckets(ctx, c, args))
 	}
 	return status(ctx, c, call.Run())
 }

@@ -30,8 +30,9 @@ var requirementsCUDA string
 var requirementsBrowser string
 
 type setupCmd struct {
-	CUDA  bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
-	Force bool `help:"With --cuda: install the plugin where no GPU is found, too."`
+	CUDA    bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
+	Buckets bool `help:"Build the program for stores in buckets, too, which else the first call with such a store builds."`
+	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
 // Run sets up, and ends in an error that says what is missing.
@@ -45,6 +46,11 @@ func (v *setupCmd) Run(ctx context.Context, c console) error {
 	}
 	if v.CUDA {
 		if err := s.setupCUDA(ctx, c, v.Force); err != nil {
+			return err
+		}
+	}
+	if v.Buckets {
+		if _, err := s.buildBuckets(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -390,8 +396,9 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 	return nil
 }
 
-// libraries are the import paths of the checkout's packages but for commands
-// and for what only tests and the checkout itself may use.
+// libraries are the import paths of the checkout's packages but for commands,
+// for what only tests and the checkout itself may use, and for buckets, whose
+// services' libraries take longer than all the rest and which few cells import.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
 		"./...")
@@ -402,7 +409,9 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	}
 	return slices.DeleteFunc(
 		strings.Fields(string(out)),
-		func(path string) bool { return strings.Contains(path, "/internal/") },
+		func(path string) bool {
+			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket")
+		},
 	), nil
 }
 
