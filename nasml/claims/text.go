@@ -188,7 +188,9 @@ func (l *Ledger) WriteCSV(w io.Writer) error {
 	for _, line := range l.Lines {
 		row := []string{line.ID, line.Paper, line.Where, line.Claim, line.Value, line.Word()}
 		for _, c := range line.Checks {
-			cells := []string{c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason}
+			cells := []string{
+				c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason,
+			}
 			if err := out.Write(append(slices.Clone(row), cells...)); err != nil {
 				return err
 			}

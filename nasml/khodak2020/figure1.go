@@ -282,7 +282,8 @@ func (r *Figure1Result) last(task string) (dim int, records []*runs.Record) {
 
 func (r *Figure1Result) checkSignal(task string) runs.Claim {
 	last, _ := r.last(task)
-	c := r.claim(task, fmt.Sprintf("[figure1-correlation abstract-signal] strong rank correlation, at least %v, at d = %d",
+	c := r.claim(task, fmt.Sprintf("[figure1-correlation abstract-signal] strong rank correlation, at least %v, "+
+		"at d = %d",
 		strong, r.Params.Dims[last]))
 	c.Paper = strong
 	c.Note = "the paper prints no number: the border is ours; ours is Spearman's ρ on the whole validation set"

@@ -178,7 +178,8 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c := verdict.Claim(
-		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.title(), base.row.title()), figure1Source)
+		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.title(), base.row.title()),
+		figure1Source)
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
 	var worst *runs.Claim

@@ -714,9 +714,12 @@ func (r *Figure2Result) Check() []runs.Claim {
 		ran := r.run(panel)
 		claims = append(claims,
 			checkRange(claim("figure2"+panel+"-range", "means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
-			checkSpread(claim("figure2-stable", "stable over Δα"), ran, func(p figure2Point) float64 { return float64(p.width) }),
-			checkSpread(claim("figure2-stable", "only mildly changing with k"), ran, func(p figure2Point) float64 { return p.delta }),
-			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.Params.Confidence))
+			checkSpread(claim("figure2-stable", "stable over Δα"), ran,
+				func(p figure2Point) float64 { return float64(p.width) }),
+			checkSpread(claim("figure2-stable", "only mildly changing with k"), ran,
+				func(p figure2Point) float64 { return p.delta }),
+			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran,
+				r.Params.Confidence))
 	}
 	return claims
 }
