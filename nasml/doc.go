@@ -40,6 +40,7 @@
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
 //	backend/programs  keeps compiled programs on disk
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
+//	claims      the ledger: a row for every claim of the papers, and what is known about it
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions

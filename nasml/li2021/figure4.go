@@ -202,7 +202,8 @@ func (r *Figure4Result) Figure() plots.Figure {
 	}
 	for _, set := range lookupSets {
 		if d := r.apart(set.task); d.Points > 0 {
-			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.", set.title, d.Mean)
+			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
+				set.title, d.Mean)
 		}
 	}
 	f := plots.Figure{
@@ -349,7 +350,8 @@ func skips(a data.Arch201) int {
 
 // checkLead compares the final accuracies of two rows.
 func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points", title, gaea.title(), base.title()),
+	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points",
+		title, gaea.title(), base.title()),
 		figure4Source)
 	c.Paper = 0
 	if r.noTable {

@@ -326,7 +326,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 4)
 	require.NoError(t, r.Figure().Validate())
-	require.Len(t, r.Check(), 4)
+	require.Len(t, r.Check(), 6)
 
 	benchmark, err := table201()
 	require.NoError(t, err)

@@ -757,7 +757,8 @@ func (r *Figure2Result) Check() []runs.Claim {
 				func(p figure2Point) (fixed, over float64) { return float64(p.width), p.delta }),
 			r.checkSlope(claim("figure2-stable", "only mildly changing with k, exponent"), ran,
 				func(p figure2Point) (fixed, over float64) { return p.delta, float64(p.width) }),
-			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.Params.Confidence))
+			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran,
+				r.Params.Confidence))
 	}
 	return claims
 }

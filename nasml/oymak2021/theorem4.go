@@ -887,7 +887,8 @@ func (r *Theorem4Result) checkBounds() []runs.Claim {
 			"limit gives 2",
 			"the paper's constant holds with a factor 32 to spare in the limit"), both, 64,
 			func(q theorem4Point, rho2 float64) float64 { return (1 - rho2) / q.product() }),
-		r.checkBound(noted("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), on features", eq12,
+		r.checkBound(noted("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), "+
+			"on features", eq12,
 			"the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken"), features, high),
 		r.checkBound(noted("[thm4-eq12] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n", eq12, ""), law, high),
 		r.checkConstant(noted("ours: the constant that (12) needs, max excess·(1 − 1/p̄)/h̄",
