@@ -23,7 +23,9 @@
 //	verdict     claims judged by slopes, shares, differences and bounds
 //	accept      shows that changed source computes what it did
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
+//	gallery     what is shipped as static pages, and as the first notebook
 //	runs/bucket a run store in a bucket that many machines share
+//	rank        rank correlations with intervals
 //	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,
@@ -39,6 +41,7 @@
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
 //	backend/programs  keeps compiled programs on disk
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
+//	claims      the ledger: a row for every claim of the papers, and what is known about it
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions

@@ -2,6 +2,10 @@ package plots
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
@@ -52,6 +56,34 @@ func (f Figure) show(displayID string) error {
 // that it is sharp on screens of high resolution.
 const screenDPI = 192
 
+// screenZoom is how much wider than on paper a figure is on the screen: a
+// notebook's text is 14 px where a paper's is 10 pt.
+const screenZoom = 1.4
+
+// svgSize is the size of a picture, which is not that of its coordinates.
+var svgSize = regexp.MustCompile(`<svg width="([0-9.]+)pt" height="([0-9.]+)pt"`)
+
+// onScreen is a picture at the size of the screen.
+func onScreen(svg []byte) string {
+	return string(svgSize.ReplaceAllFunc(svg, func(head []byte) []byte {
+		size := svgSize.FindSubmatch(head)
+		return fmt.Appendf(nil, `<svg width="%.0fpt" height="%.0fpt"`, zoomed(size[1]), zoomed(size[2]))
+	}))
+}
+
+func zoomed(points []byte) float64 {
+	v, _ := strconv.ParseFloat(string(points), 64) // it consists of digits
+	return screenZoom * v
+}
+
+// Alt is the figure in words, for who does not see it: title and caption.
+func (f Figure) Alt() string {
+	if f.Caption == "" {
+		return f.title()
+	}
+	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.Caption)
+}
+
 // bundle returns the figure in both forms, with its width on the screen.
 func (f Figure) bundle() (*protocol.DisplayData, error) {
 	f.Style.DPI = screenDPI
@@ -63,12 +95,12 @@ func (f Figure) bundle() (*protocol.DisplayData, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := int(vg.Length(f.Style.filled().Width) * 96)
+	width := int(vg.Length(f.Style.filled().Width) * 96 * screenZoom)
 	return &protocol.DisplayData{
 		Data: map[protocol.MIMEType]any{
 			protocol.MIMEImagePNG:  png,
-			protocol.MIMEImageSVG:  string(svg),
-			protocol.MIMETextPlain: f.title(),
+			protocol.MIMEImageSVG:  onScreen(svg),
+			protocol.MIMETextPlain: f.Alt(),
 		},
 		Metadata: map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": width}},
 	}, nil

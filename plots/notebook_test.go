@@ -5,6 +5,7 @@ import (
 	"encoding/gob"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -78,16 +79,24 @@ func TestShowSendsBothForms(t *testing.T) {
 	}
 	svg, err := f.Render("svg")
 	require.NoError(t, err)
-	require.Equal(t, string(svg), messages[0].Data[protocol.MIMEImageSVG])
+	shown := messages[0].Data[protocol.MIMEImageSVG].(string)
+	require.Equal(t, onScreen(svg), shown)
+	require.Contains(t, string(svg), `<svg width="486pt"`)
+	require.Contains(t, shown, `<svg width="680pt"`)
+	_, drawn, _ := strings.Cut(string(svg), "viewBox")
+	require.True(t, strings.HasSuffix(shown, drawn), "nothing else is changed")
 	png, ok := messages[0].Data[protocol.MIMEImagePNG].([]byte)
 	require.True(t, ok)
 	require.True(t, bytes.HasPrefix(png, []byte("\x89PNG")))
-	require.Equal(t, map[string]int{"width": 648}, messages[0].Metadata["image/png"])
+	words := f.title() + ". " + plain(f.Caption)
+	require.Equal(t, words, f.Alt())
+	require.Equal(t, map[string]int{"width": 907}, messages[0].Metadata["image/png"])
+	require.Equal(t, words, messages[0].Data[protocol.MIMETextPlain])
 	require.Empty(t, messages[0].DisplayID, "Show makes a new output each time")
 	require.NotEmpty(t, messages[1].DisplayID)
 	require.Equal(t, messages[1].DisplayID, messages[2].DisplayID, "a Display keeps its place")
 	require.Equal(t, messages[1].DisplayID, messages[3].DisplayID)
 	svg, err = liveFigure().Render("svg")
 	require.NoError(t, err)
-	require.Equal(t, string(svg), messages[3].Data[protocol.MIMEImageSVG])
+	require.Equal(t, onScreen(svg), messages[3].Data[protocol.MIMEImageSVG])
 }

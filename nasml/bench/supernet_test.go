@@ -91,7 +91,7 @@ func TestOraclesThatDifferStopTheBenchmark(t *testing.T) {
 	start.Arrays["loss"] = trace.Float32([]float32{1})
 	wrong := filepath.Join(t.TempDir(), "wrong.npz")
 	require.NoError(t, start.Write(wrong))
-	p.Python = fakePython(t, `cp "`+wrong+`" "$4"`) // SCRIPT fill IN OUT
+	p.Python = fakePython(t, `[ "$2" = fill ] && cp "`+wrong+`" "$4"`) // SCRIPT fill IN OUT
 	_, err = Supernet(t.Context(), goBackend(t), p)
 	require.ErrorContains(t, err, "gaea-darts in JAX: loss differs by a part")
 }

@@ -73,8 +73,14 @@ type Entry struct {
 	// drawn at once on any machine.
 	Shipped []Setting `json:"-"`
 
-	run   func(ctx context.Context, scale string, set []string) (Result, error)
-	check func(scale string, set []string) error
+	// Settings judges, without a run, that the paper's scale has the settings that
+	// the paper prints; nil: the paper's list of claims has none of this entry.
+	Settings func() []runs.Claim `json:"-"`
+
+	run    func(ctx context.Context, scale string, set []string) (Result, error)
+	check  func(scale string, set []string) error
+	params func(scale string, set []string) (any, error)
+	scales []string
 }
 
 // UsageError is a mistake in the call, such as an unknown figure or parameter;
@@ -118,6 +124,11 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 	e.check = func(scale string, set []string) error {
 		_, err := params(scale, set)
 		return err
+	}
+	e.params = func(scale string, set []string) (any, error) { return params(scale, set) }
+	e.scales = nil
+	for _, p := range presets {
+		e.scales = append(e.scales, p.Scale)
 	}
 	e.run = func(ctx context.Context, scale string, set []string) (Result, error) {
 		p, err := params(scale, set)

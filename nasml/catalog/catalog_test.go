@@ -110,7 +110,8 @@ func TestAnEntryMayHaveMoreScales(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, rate, r.(*result).p.Rate)
 	}
-	require.ErrorContains(t, e.Check("huge", nil), `unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
+	require.ErrorContains(t, e.Check("huge", nil),
+		`unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
 }
 
 func TestRunCarriesScaleAndErrors(t *testing.T) {
@@ -165,4 +166,69 @@ func TestMisspelt(t *testing.T) {
 	} {
 		require.Equal(t, want, misspelt(id, known), id)
 	}
+}
+
+type own struct{ Depth int }
+
+type embedding struct {
+	own
+	params
+	Extra string
+}
+
+func TestFieldsOfAnEntry(t *testing.T) {
+	e := register(t, echo)
+	e.ID = "test2000/figure3"
+	Register(e, embedding{Extra: "a"}, embedding{Extra: "b", params: params{Rate: 2}},
+		func(context.Context, embedding) (*result, error) { return nil, nil })
+	t.Cleanup(func() { delete(entries, e.ID) })
+	e, err := Lookup(e.ID)
+	require.NoError(t, err)
+	require.Equal(t, []string{Quick, Paper}, e.Scales())
+	fields, err := e.Fields()
+	require.NoError(t, err)
+	found := map[string]Field{}
+	for _, f := range fields {
+		found[f.Name] = f
+	}
+	require.Len(t, found, 7)
+	require.NotContains(t, found, "private")
+	require.Equal(t, "a list of 2, each a word", found["Pair"].Type)
+	require.JSONEq(t, `"a"`, string(found["Extra"].Values[Quick]))
+	require.JSONEq(t, `"b"`, string(found["Extra"].Values[Paper]))
+	require.JSONEq(t, `2`, string(found["Rate"].Values[Paper]))
+}
+
+// What is stored is returned, what is open is counted, and nothing is computed.
+func TestStoredComputesNothing(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := runs.WithStore(t.Context(), store)
+	trials := []runs.Trial{
+		{Figure: "f", Params: map[string]int{"a": 1}, Code: "c"}, {Figure: "f", Params: map[string]int{"a": 2}, Code: "c"},
+	}
+	n := 1
+	e := register(t, func(ctx context.Context, p params) (*result, error) {
+		store, err := runs.FromContext(ctx)
+		require.NoError(t, err)
+		records, err := store.Compute(ctx, trials[:n], runs.Options{}, func(_ context.Context, job *runs.Job) error {
+			return job.Done(0, runs.Result{Values: map[string]float64{"x": 1}})
+		})
+		if err == nil && records[n-1].Values["x"] != 1 {
+			panic("made of nothing")
+		}
+		return &result{p}, err
+	})
+	var open *OpenError
+	_, err = e.Stored(ctx, Setting{Scale: Quick})
+	require.ErrorAs(t, err, &open, "and no panic")
+	require.Equal(t, OpenError{Open: 1}, *open)
+	_, err = e.Run(ctx, Quick, nil)
+	require.NoError(t, err)
+	r, err := e.Stored(ctx, Setting{Scale: Quick})
+	require.NoError(t, err)
+	require.NotNil(t, r)
+	n = 2
+	_, err = e.Stored(ctx, Setting{Scale: Quick})
+	require.EqualError(t, err, "1 of 2 trials are not computed yet")
 }

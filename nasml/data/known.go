@@ -56,6 +56,14 @@ var knownViews = map[string]Facts{
 // NAS-Bench-201 were computed: nasbench201.csv and nats_per_trial_e200.csv.
 const NASBench201Fingerprint = "5a4329bc38400ae25aadb62378e6ba455e6355e23a4137e0dd9bbf840e250c71"
 
+// NASBench101Fingerprint is that of the part of NAS-Bench-101's table with which
+// the project's trials were computed, nb101_108_subset151644.csv, and
+// Shared101Fingerprint that of weightsharing_proxy.csv, whose cells it names.
+const (
+	NASBench101Fingerprint = "115037c49ca280b317023c8b245681d75bbbbfc16d54b323dd5d080cc672aa4d"
+	Shared101Fingerprint   = "d94f41b3ca929445e93262fa7fb439190099f5cfa4db87e59022539f16d6bf53"
+)
+
 var knownReviews = map[string]Facts{
 	"imdb train, 3000": {"16578b79f006c8ad2f8aa8a7706f3d738a0a0673f3c5b479baa93fc593169ee6", 3000, false},
 	"imdb valid, 1500": {"2b4bcc8b6009cb83d5e3ae16f6e427a87e2d91c92f58f349f262bb4e7975faf1", 1500, false},

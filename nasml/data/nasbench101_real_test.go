@@ -99,6 +99,10 @@ func TestRealShared101(t *testing.T) {
 	all, err := data.LoadShared101(dir)
 	require.NoError(t, err)
 	require.Len(t, all, 210)
+	require.Equal(t, data.Shared101Fingerprint, all[0].Fingerprint)
+	if !table.Complete() {
+		require.Equal(t, data.NASBench101Fingerprint, table.Fingerprint)
+	}
 	for _, s := range all {
 		require.Len(t, s.Cells, 1000)
 		require.Len(t, s.Accuracy, 1000)

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strconv"
 )
@@ -18,6 +20,8 @@ type Shared101 struct {
 	Seed     int
 	Cells    []Cell101
 	Accuracy []float64 // of validation, in percent, by cell
+
+	Fingerprint string // SHA-256 of the uncompressed file
 }
 
 // LoadShared101 reads nasbench/weightsharing_proxy.csv.gz from a folder of data
@@ -49,9 +53,12 @@ func LoadShared101(dir string) ([]Shared101, error) {
 }
 
 func parseShared101(f *csvFile, table *NASBench101, rows map[int]int) ([]Shared101, error) {
-	if _, err := f.open(); err != nil {
+	text, err := f.open()
+	if err != nil {
 		return nil, err
 	}
+	sum := sha256.Sum256(text)
+	fingerprint := hex.EncodeToString(sum[:])
 	var at [5]int
 	for i, name := range []string{"variant", "space", "seed", idColumn, "proxy_val_acc"} {
 		if at[i] = slices.Index(f.names, name); at[i] < 0 {
@@ -61,7 +68,7 @@ func parseShared101(f *csvFile, table *NASBench101, rows map[int]int) ([]Shared1
 	type group struct{ variant, space, seed string }
 	var all []Shared101
 	places := map[group]int{}
-	_, err := f.rows(func(row int, fields []string) error {
+	_, err = f.rows(func(row int, fields []string) error {
 		g := group{fields[at[0]], fields[at[1]], fields[at[2]]}
 		place, seen := places[g]
 		if !seen {
@@ -71,7 +78,7 @@ func parseShared101(f *csvFile, table *NASBench101, rows map[int]int) ([]Shared1
 			}
 			place = len(all)
 			places[g] = place
-			all = append(all, Shared101{Variant: g.variant, Space: g.space, Seed: seed})
+			all = append(all, Shared101{Variant: g.variant, Space: g.space, Seed: seed, Fingerprint: fingerprint})
 		}
 		id, err := strconv.Atoi(fields[at[3]])
 		cell, known := rows[id]

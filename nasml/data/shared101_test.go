@@ -17,11 +17,10 @@ func TestLoadShared101(t *testing.T) {
 	all, err := load(head, "base,full,0,7,0.5", "base,full,1,7,0.25", "base,full,0,0,0.75")
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	require.Equal(
-		t,
-		Shared101{"base", "full", 0, []Cell101{all[1].Cells[0], all[0].Cells[1]}, []float64{50, 75}},
-		all[0],
-	)
+	require.Equal(t, Shared101{
+		"base", "full", 0, []Cell101{all[1].Cells[0], all[0].Cells[1]}, []float64{50, 75}, all[1].Fingerprint,
+	}, all[0])
+	require.Len(t, all[0].Fingerprint, 64)
 	require.Equal(t, "I1O 111", all[0].Cells[1].String(), "by id, not by row")
 	require.Equal(t, []float64{25}, all[1].Accuracy)
 	for row, want := range map[string]string{

@@ -85,6 +85,7 @@ func init() {
 			Paper: "IMDb half an hour on two cores, shipped; CIFAR-10 has 25 TFLOP a pass over its 100,000 features, " +
 				"weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, an hour on two cores, shipped",
 		},
+		Settings: figure2Settings,
 		Shipped: []catalog.Setting{
 			{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: []string{"Methods=rs,rs-lambda"}},
 			{Scale: catalog.Large}, {Scale: catalog.Paper, Set: []string{"Tasks=imdb"}},
@@ -169,14 +170,14 @@ func (r *Figure2Result) Check() []runs.Claim {
 // calls, after as many, and at its end.
 func (r *Figure2Result) checkErrors(task string) []runs.Claim {
 	rounds := max(1, halving.Rounds(r.Params.Configs)) // one configuration has no round
-	half := r.claim(task, fmt.Sprintf("figure2-better: weight sharing's oracle error after %d calls below random "+
+	half := r.claim(task, fmt.Sprintf("[figure2-better] weight sharing's oracle error after %d calls below random "+
 		"search's after %d", (rounds+1)/2, rounds), "Figure 2 and Sec. 2")
 	half.Note = "fewer calls; ours is random search's error less weight sharing's, paired by seed"
-	same := r.claim(task, fmt.Sprintf("figure2-better: weight sharing's oracle error below random search's after "+
+	same := r.claim(task, fmt.Sprintf("[figure2-better] weight sharing's oracle error below random search's after "+
 		"%d calls",
 		rounds), "Figure 2 and Sec. 2")
 	same.Note = "ours is random search's error less weight sharing's, paired by seed"
-	end := r.claim(task, fmt.Sprintf("abstract-outperforms: the winner of weight sharing below random search's best "+
+	end := r.claim(task, fmt.Sprintf("[abstract-outperforms] the winner of weight sharing below random search's best "+
 		"after %d calls, test error", rounds+1), "Abstract and Sec. 2")
 	less := func(c runs.Claim, series string, random, sharing int) runs.Claim {
 		return r.greater(c,
@@ -193,7 +194,7 @@ func (r *Figure2Result) checkErrors(task string) []runs.Claim {
 // checkLambda is the paper's remark that λ in the space did not help random
 // search.
 func (r *Figure2Result) checkLambda(task string) runs.Claim {
-	c := r.claim(task, fmt.Sprintf("lambda-search: λ in the space does not help random search after %d calls, "+
+	c := r.claim(task, fmt.Sprintf("[lambda-search] λ in the space does not help random search after %d calls, "+
 		"test error",
 		r.Params.solves()), "App. B.2")
 	c.Paper = 0
@@ -208,7 +209,8 @@ func (r *Figure2Result) checkLambda(task string) runs.Claim {
 
 // checkRounds counts Algorithm 1's solves.
 func (r *Figure2Result) checkRounds(task string) runs.Claim {
-	c := r.claim(task, "alg1-rounds: shared solves until one configuration is left", "Algorithm 1")
+	c := r.claim(task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
+		"is left", "Algorithm 1")
 	rounds := math.Log2(float64(r.Params.Configs))
 	c.Paper, c.Tolerance = runs.Number(rounds), 0
 	calls := r.calls(task, mapsearch.WeightSharing)

@@ -24,7 +24,9 @@ type line struct {
 	accuracy [3][]float64
 	missing  [3]string
 	paper    table2Row
-	printed  bool // the paper has this line
+	printed  bool    // the paper has this line
+	seconds  float64 // mean time of a search on Data; 0: unknown
+	mark     string  // behind its numbers: "*" where they are of a reduced scale
 }
 
 // tabularSettings are those of a method of the top block.
@@ -68,9 +70,14 @@ func (r *Table2Result) runTabular(ctx context.Context, table *data.NASBench201, 
 	if table != nil {
 		fingerprint = table.Fingerprint
 	}
+	all, err := r.Params.tabularLines()
+	if err != nil {
+		return err
+	}
 	var cases []study.Case
-	for _, method := range r.Params.Tabular {
-		settings, err := keyedTabular(method, r.Params.tabularSettings(method))
+	for _, one := range all {
+		method := one.method
+		settings, err := keyedTabular(method, one.settings)
 		if err != nil {
 			return err
 		}
@@ -87,8 +94,14 @@ func (r *Table2Result) runTabular(ctx context.Context, table *data.NASBench201, 
 		return err
 	}
 	r.records = records
-	for i, method := range r.Params.Tabular {
-		r.tabular = append(r.tabular, tabularLine(method, records[i], columns))
+	for i, one := range all {
+		l := tabularLine(one.method, records[i], columns)
+		if one.reading == "" {
+			r.tabular = append(r.tabular, l)
+			continue
+		}
+		l.title += ", " + readingTitle(one.reading)
+		r.readings = append(r.readings, l)
 	}
 	return nil
 }
@@ -120,6 +133,7 @@ func (r *Table2Result) lookUp(columns [3][]float64) error {
 	for _, w := range r.Params.Rows {
 		l := line{name: w, title: row(w).title()}
 		l.paper, l.printed = publishedTransfer[row(w)], publishedTransfer[row(w)] != table2Row{}
+		l.seconds, l.mark = r.cost(w)
 		lines, err := r.fillAll(l, [3][]found{r.all, r.all, r.all}, columns)
 		if err != nil {
 			return err
@@ -129,6 +143,7 @@ func (r *Table2Result) lookUp(columns [3][]float64) error {
 	for _, w := range r.Params.Direct {
 		l := line{name: w, title: row(w).title()}
 		l.paper, l.printed = publishedDirect[row(w)], publishedDirect[row(w)] != table2Row{}
+		l.seconds, l.mark = r.cost(w)
 		lines, err := r.fillAll(l, [3][]found{r.all, r.direct[1], r.direct[2]}, columns)
 		if err != nil {
 			return err
@@ -138,10 +153,25 @@ func (r *Table2Result) lookUp(columns [3][]float64) error {
 	return nil
 }
 
+// cost is the mean time of a row's searches on Data, and the mark of its scale.
+func (r *Table2Result) cost(name string) (seconds float64, mark string) {
+	if r.reduced() {
+		mark = "*"
+	}
+	for _, f := range r.all {
+		if ran := f.ran(); string(f.row) == name && len(ran) > 0 {
+			for _, record := range ran {
+				seconds += record.Seconds / float64(len(ran))
+			}
+		}
+	}
+	return seconds, mark
+}
+
 // fillAll fills a line from the searches of each column and, where AlsoPick
 // asks for it and the method leaves a choice, a second one below it.
 func (r *Table2Result) fillAll(l line, searched [3][]found, columns [3][]float64) ([]line, error) {
-	second := line{name: l.name, title: l.title + ", " + search.PickTitles[search.Pick(r.Params.AlsoPick)]}
+	second := line{name: l.name, title: l.title + ", " + search.PickTitles[search.Pick(r.Params.AlsoPick)], mark: l.mark}
 	lines := []line{l, second}
 	for i, column := range columns {
 		also := slices.Clone(searched[i])

@@ -203,16 +203,17 @@ func (r *Corollary1Result) curve(shape string, slope float64) plots.Series {
 // whether any of the functions needs more.
 func (r *Corollary1Result) Check() []runs.Claim {
 	times, best := bestStep()
-	derived := verdict.Exactly(verdict.Claim("LI024, LI025: the constant 2 of the bound follows from Theorem 2",
+	derived := verdict.Exactly(verdict.Claim("[LI024 LI025] the constant 2 of the bound follows from Theorem 2",
 		corollary1Source), follows(1), 2, 1e-9)
 	derived.Note = fmt.Sprintf("our finding: Theorem 2 with γ̂ = 2γ at the printed step gives 3; the printed 2 would "+
 		"need γ in place of γ̂ in the term with L²; the least that it gives is %.4f = 2√2, "+
 		"at %.4f = 1/√2 of the printed step", best, times)
-	calls := verdict.Exactly(verdict.Claim("LI026: T at which the printed bound is ε, over γbL²(f¹−f*)/ε²",
+	calls := verdict.Exactly(verdict.Claim("[LI026] T at which the printed bound is ε, over γbL²(f¹−f*)/ε²",
 		corollary1Source), callsFor(2), 8, 1e-9)
 	calls.Note = fmt.Sprintf("with the constants that follow from Theorem 2 it is %.4g at the printed step and "+
 		"%.4g at the best one", callsFor(follows(1)), callsFor(best))
-	theorem := verdict.Exactly(verdict.Claim("LI016: the constant of Theorem 1's T is Corollary 1's with b = 2, f* ≥ 0",
+	theorem := verdict.Exactly(verdict.Claim("[LI016] the constant of Theorem 1's T is Corollary 1's with b = 2, "+
+		"f* ≥ 0",
 		theorem1Source), 2*callsFor(2), theorem1Constant, 1e-9)
 	theorem.Note = fmt.Sprintf("with the constants that follow it would be %.4g and %.4g",
 		2*callsFor(follows(1)), 2*callsFor(best))
@@ -221,7 +222,7 @@ func (r *Corollary1Result) Check() []runs.Claim {
 
 // checkNeeded judges the printed bound itself on all functions.
 func (r *Corollary1Result) checkNeeded() runs.Claim {
-	c := verdict.Claim("LI025: the constant of the bound that the worst function needs", corollary1Source)
+	c := verdict.Claim("[LI025] the constant of the bound that the worst function needs", corollary1Source)
 	c.Paper = 2
 	var lists [][]float64
 	for _, one := range r.cases {
@@ -240,7 +241,7 @@ func (r *Corollary1Result) checkNeeded() runs.Claim {
 // falls as T^−½ where the bound is tightest.
 func (r *Corollary1Result) checkGrowth() runs.Claim {
 	const tolerance = 0.1 // the slopes s are a grid
-	c := verdict.Claim("LI025: E Δ of the worst function falls as T^−½", corollary1Source)
+	c := verdict.Claim("[LI025] E Δ of the worst function falls as T^−½", corollary1Source)
 	c.Paper, c.Tolerance = -0.5, tolerance
 	curves := make([][]float64, r.Params.Seeds)
 	for _, steps := range r.Params.Steps {

@@ -56,6 +56,7 @@ func init() {
 		ID: figure1ID, Paper: paper, Title: figure1Title, Kind: "figure",
 		Notebook: "notebooks/li2021/figure1_entropy.ipynb",
 		Cost:     catalog.Cost{Quick: searchCost.Quick, Paper: searchCost.Paper},
+		Shipped:  []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 
@@ -145,8 +146,8 @@ func (r *Figure1Result) caption() string {
 	}
 	parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
 	for _, f := range r.all {
-		if far, ok := r.deviation(f); ok {
-			parts = append(parts, fmt.Sprintf("%s is at most %.2g nats from the paper's curve.", f.row.named(), far))
+		if d := r.apart(f); d.Points > 0 {
+			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(), d.Mean))
 		}
 	}
 	return strings.Join(parts, " ")
@@ -171,16 +172,17 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
-// deviation is how far the mean entropy of a row is from the paper's curve, at
-// most, where both are.
-func (r *Figure1Result) deviation(f found) (far float64, ok bool) {
-	x, y := f.publishedEntropy(longest([]found{f}))
-	for i, epoch := range x {
-		if ours := f.column("entropy", int(epoch)); len(ours) > 0 {
-			far, ok = max(far, math.Abs(mean(ours)-y[i])), true
+// apart is how far the mean entropy of a row is from the published curve, at the
+// epochs that both have.
+func (r *Figure1Result) apart(f found) verdict.Distance {
+	var x, ours, theirs []float64
+	epochs, published := f.publishedEntropy(longest([]found{f}))
+	for i, epoch := range epochs {
+		if values := f.column("entropy", int(epoch)); len(values) > 0 {
+			x, ours, theirs = append(x, epoch), append(ours, mean(values)), append(theirs, published[i])
 		}
 	}
-	return far, ok
+	return verdict.CurveDistance(x, ours, theirs)
 }
 
 // longest is the number of epochs of the longest search that was run.
@@ -213,17 +215,19 @@ func (r *Figure1Result) Check() []runs.Claim {
 		}
 	}
 	for _, f := range r.all {
-		if f.row.space() == "" {
+		if x, _ := f.publishedEntropy(1); len(x) == 0 {
 			continue
 		}
-		claims = append(claims, r.checkDeviation(f))
+		claims = append(claims, r.apart(f).Claim(verdict.Claim(
+			fmt.Sprintf("own: %s: distance of our mean entropy from the paper's curve, nats", f.row.named()),
+			figure1Source(f.row)), "epoch"))
 		for i, what := range []string{"before", "after"} {
 			if paper, ok := publishedAudit[f.row]; ok {
 				claims = append(claims, r.checkAudit(f, what, paper[i]))
 			}
 		}
 	}
-	return claims
+	return append(claims, r.checkSecondOrder()...)
 }
 
 // publishedAudit are the accuracies of supernets on validation images before and
@@ -244,17 +248,6 @@ func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Clai
 	return judged
 }
 
-// checkDeviation says how far an entropy is from the paper's curve.
-func (r *Figure1Result) checkDeviation(f found) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("entropy of %s: largest distance from the paper's curve, nats", f.row.named()),
-		figure1Source(f.row))
-	far, ok := r.deviation(f)
-	if !ok {
-		return verdict.NotRun(c, "no epoch of both")
-	}
-	return r.atScale(c, func(c runs.Claim) runs.Claim { return verdict.Exactly(c, far, 0, 0.05) })
-}
-
 // checkAudit compares the accuracy of the supernet at the last epoch, before or
 // after discretisation.
 func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Claim {
@@ -272,7 +265,7 @@ func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Cla
 // checkStart compares the first entropy with ln |O|, on the seed furthest from it.
 func (r *Figure1Result) checkStart(f found) runs.Claim {
 	want := math.Log(float64(f.blocks[0].Options))
-	c := verdict.Claim(fmt.Sprintf("%s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
 		figure1Source(f.row))
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)
@@ -289,7 +282,7 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c := verdict.Claim(
-		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
+		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
 		figure1Source(base.row))
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
@@ -315,7 +308,7 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 
 // checkDrop compares the loss of accuracy by discretisation at the last epoch.
 func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s loses less accuracy by discretisation than %s, percentage points",
+	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
 		gaea.row.named(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
 	c.Paper = 41.84 - 56.90
 	other := "another space and scale than the paper's"

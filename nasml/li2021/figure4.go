@@ -77,6 +77,9 @@ type Figure4Result struct {
 // learningEntry is what tells Figure 5 from Figure 4.
 type learningEntry struct {
 	id, title, source, reference string
+	note                         string                        // of the published curves; empty: none
+	skips                        string                        // row of the claim about skip connections
+	drawn                        row                           // whose curves the paper draws
 	published                    func() map[string][][]float64 // by data set
 }
 
@@ -86,7 +89,7 @@ type curveID struct {
 }
 
 var figure4Entry = learningEntry{
-	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)",
+	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)", "", "LI249", "gaea-darts",
 	func() map[string][][]float64 { return publishedCurves().GAEA },
 }
 
@@ -193,9 +196,15 @@ func (r *Figure4Result) Records() []string { return keys(r.all) }
 func (r *Figure4Result) Figure() plots.Figure {
 	caption := searchCaption(r.Params.SearchParams, r.all) +
 		" Accuracy is the table's, after 200 epochs of training, mean over its trials." +
-		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)."
+		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
 	if r.noTable {
 		caption += noTableCaption
+	}
+	for _, set := range lookupSets {
+		if d := r.apart(set.task); d.Points > 0 {
+			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
+				set.title, d.Mean)
+		}
 	}
 	f := plots.Figure{
 		Name: strings.ReplaceAll(r.entry.id, "/", "-"), Style: plots.ICML.Text(), Caption: caption,
@@ -216,7 +225,8 @@ func (r *Figure4Result) Figure() plots.Figure {
 }
 
 func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
-	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs"}}
+	// Ours may go on for longer than the paper's 25 epochs, where all happens at first.
+	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs", Scale: plots.Log2}}
 	for _, f := range r.all {
 		curves := r.curves[curveID{f.row, task}]
 		x, mean := meanCurve(curves)
@@ -236,21 +246,11 @@ func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
 	return p
 }
 
-// meanCurve is the mean of curves over their common length.
+// meanCurve is the mean of curves over their common length, from epoch 1 on.
 func meanCurve(curves [][]float64) (x, mean []float64) {
-	if len(curves) == 0 {
-		return nil, nil
-	}
-	n := len(curves[0])
-	for _, y := range curves {
-		n = min(n, len(y))
-	}
-	x, mean = make([]float64, n), make([]float64, n)
-	for e := range n {
-		x[e] = float64(e + 1)
-		for _, y := range curves {
-			mean[e] += y[e] / float64(len(curves))
-		}
+	mean = verdict.MeanCurve(curves)
+	for e := range mean {
+		x = append(x, float64(e+1))
 	}
 	return x, mean
 }
@@ -272,6 +272,34 @@ func (r *Figure4Result) Check() []runs.Claim {
 			}
 		}
 	}
+	return append(claims, r.checkApart()...)
+}
+
+// apart is how far the mean curve of the row that the paper draws is from the mean of
+// the paper's, whose searches are on the data set itself.
+func (r *Figure4Result) apart(task data.Task201) verdict.Distance {
+	if r.Params.Accuracy != "test" { // the paper has no others
+		return verdict.Distance{}
+	}
+	x, mean := meanCurve(r.curves[curveID{r.entry.drawn, task}])
+	return verdict.CurveDistance(x, mean, verdict.MeanCurve(r.entry.published()[string(task)]))
+}
+
+// checkApart says how far our curves are from the published ones.
+func (r *Figure4Result) checkApart() []runs.Claim {
+	var claims []runs.Claim
+	for _, set := range lookupSets {
+		if len(r.entry.published()[string(set.task)]) == 0 || !slices.Contains(r.Params.LookUp, string(set.task)) {
+			continue
+		}
+		c := verdict.Claim(fmt.Sprintf("own: %s: distance of our mean curve of %s from the mean of the paper's, "+
+			"percentage points", set.title, r.entry.drawn.title()), r.entry.source)
+		if r.noTable {
+			claims = append(claims, verdict.NotRun(c, noTable))
+			continue
+		}
+		claims = append(claims, r.apart(set.task).Claim(c, "epoch"))
+	}
 	return claims
 }
 
@@ -288,7 +316,7 @@ func (r *Figure4Result) checkSkips(f found) runs.Claim {
 	if gaea {
 		name = f.row.title() + " does not end at nearly all skip connections"
 	}
-	c := verdict.Claim(name, r.entry.source)
+	c := verdict.Claim("["+r.entry.skips+"] "+name, r.entry.source)
 	c.Paper = nearlyAll
 	var counts []float64
 	for _, a := range r.finals[f.row] {
@@ -322,7 +350,8 @@ func skips(a data.Arch201) int {
 
 // checkLead compares the final accuracies of two rows.
 func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: %s above %s at the end, percentage points", title, gaea.title(), base.title()),
+	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points",
+		title, gaea.title(), base.title()),
 		figure4Source)
 	c.Paper = 0
 	if r.noTable {

@@ -3,9 +3,11 @@ package li2021
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 )
@@ -107,6 +110,24 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 		_, err := view.Render("svg")
 		require.NoError(t, err)
 	}
+
+	left := &Figure1LeftResult{&Figure1Result{Params: p, all: all[1:]}}
+	f = left.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels, 2)
+	require.Equal(t, []int{4, 2, 4, 2}, []int{
+		len(f.Panels[0][0].Series), len(f.Panels[0][1].Series), len(f.Panels[1][0].Series), len(f.Panels[1][1].Series),
+	})
+	edges := f.Panels[0][1].Series[1].Y // ln 2 to ln 5 at first
+	require.InDelta(t, (math.Log(2)+math.Log(3)+math.Log(4)+math.Log(5))/4, edges[0], 1e-6)
+	require.Len(t, edges, 3)
+	require.Equal(t, []float64{1, 2}, f.Panels[1][0].Series[0].X)
+	require.InDelta(t, 100*mean(all[1].column("supernet", 0)), f.Panels[1][0].Series[0].Y[0], 1e-9)
+	_, of := left.collapsed()
+	require.Equal(t, 4, of)
+	require.Contains(t, left.Check()[len(left.Check())-1].Name, "own: no search ends with skip connections")
+	_, err = Figure1Left(isolated(t), p)
+	require.ErrorContains(t, err, `row "gaea-darts" is on the space ""`)
 
 	// The table of NAS-Bench-201 has no such cells.
 	table := Table2Quick
@@ -205,14 +226,19 @@ func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 	p.Rows, p.Direct = nil, nil
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
-	judged := 0
+	// What holds and what does not, to the standard error of the difference: without the
+	// noise of one trial REA is too good, and its reading with that noise is not.
+	verdicts := map[runs.Verdict][]string{}
 	for _, c := range r.Check() {
 		if c.Ours.Valid() {
-			judged++
-			require.Equal(t, runs.Holds, c.Holds, "%s: %v against %v ± %v", c.Name, c.Ours, c.Paper, c.Tolerance)
+			verdicts[c.Holds] = append(verdicts[c.Holds], c.Name)
 		}
 	}
-	require.Equal(t, 12, judged)
+	require.Equal(t, []string{
+		"CIFAR-10: REA, test accuracy in percent", "CIFAR-100: REA, test accuracy in percent",
+	}, verdicts[runs.Fails])
+	require.Equal(t, []string{"CIFAR-10: REA > REINFORCE > RS > BOHB, percentage points"}, verdicts[runs.NotKnown])
+	require.Len(t, verdicts[runs.Holds], 10+2+len(p.Tabular))
 	require.NoError(t, r.Figure().Validate())
 	require.NotEmpty(t, r.Differences())
 }
@@ -250,8 +276,8 @@ func TestAMissingTableIsSaidAndNoError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
 	require.Contains(t, table.Figure().Caption, "table of NAS-Bench-201 is not there")
-	for i, c := range table.Check() {
-		require.Equal(t, i < 12, c.Ours.Valid(), c.Name)
+	for _, c := range table.Check() {
+		require.Equal(t, !strings.Contains(c.Name, " above "), c.Ours.Valid(), c.Name)
 		if !c.Ours.Valid() {
 			require.Contains(t, c.Note, "not run: the table of NAS-Bench-201 is not there", c.Name)
 		}
@@ -300,7 +326,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 4)
 	require.NoError(t, r.Figure().Validate())
-	require.Len(t, r.Check(), 4)
+	require.Len(t, r.Check(), 6)
 
 	benchmark, err := table201()
 	require.NoError(t, err)
@@ -433,4 +459,45 @@ func TestShippedSearchesAreOfThisCode(t *testing.T) {
 	for _, record := range all {
 		require.Equal(t, code, record.Trial.Code, "the code has changed: accept it, or compute the records again")
 	}
+}
+
+// Table 2 at the paper's scale is days of searches beside a second of queries: what
+// `nasml status` says is left is what a run forecasts, row by row.
+func TestOneForecastOfSearches(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "")
+	p := Table2Paper.SearchParams
+	p.Data, p.Seeds = data.Synthetic, 2
+	facts := data.Facts{Len: 50000, Fingerprint: "images"}
+	var all []found
+	var cases []study.Case
+	for _, name := range []string{"gaea-darts", "gdas"} {
+		f, err := p.find(row(name))
+		require.NoError(t, err)
+		of, err := p.cases(f, facts)
+		require.NoError(t, err)
+		all, cases = append(all, f), append(cases, of...)
+	}
+	sum := 0.0
+	for i, c := range cases {
+		require.Greater(t, c.Seconds(), 600.0, "no machine searches at the paper's scale in minutes")
+		require.InDelta(t, cases[i/2*2].Seconds(), c.Seconds(), 0, "all seeds of a row take the same")
+		if i > 0 {
+			sum += c.Seconds()
+		}
+	}
+	stored := make([]*runs.Record, len(cases))
+	stored[0] = new(runs.Record)
+	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+roughly(sum)+" and ")
+
+	part := new(runs.Part)
+	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
+	_, err := s.Run(runs.WithPart(isolated(t), part), cases[1:])
+	require.NoError(t, err)
+	require.InEpsilon(t, sum, float64(part.Summary().Seconds), 1e-12)
+	t.Setenv("GOMLX_BACKEND", "xla:cuda")
+	f, err := p.find("gdas")
+	require.NoError(t, err)
+	of, err := p.cases(f, facts)
+	require.NoError(t, err)
+	require.Zero(t, of[0].Seconds(), "nothing is known of a GPU")
 }

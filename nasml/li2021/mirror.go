@@ -21,15 +21,18 @@ import (
 // 3.1 to 3.3: on each edge one operation has a mean loss of −Margin, all others
 // 0, and the oracle sees entries of ±1.
 type MirrorParams struct {
-	Edges    int
-	Options  []int     // |O|
-	Oracles  []string  // "dense": every entry of the gradient is ±1; "sparse": that of the best operation, all others 0
-	Gap      float64   // mean gap of a run, per edge, that counts as reached
-	Margin   float64   // of the best operation
-	Rates    []float64 // step sizes that tuned runs choose from
-	Draws    int       // random points for the identities and norms
-	Seeds    int
-	CellENAS [3]int // h of ENAS' controller, |E| and |O| of DARTS' cell
+	Edges   int
+	Options []int     // |O|
+	Oracles []string  // "dense": every entry of the gradient is ±1; "sparse": that of the best operation, all others 0
+	Gap     float64   // mean gap of a run, per edge, that counts as reached
+	Margin  float64   // of the best operation
+	Rates   []float64 // step sizes that tuned runs choose from
+	// Further ones, below those, for projected SGD on the dense oracle, whose best step
+	// falls like 1/|O|.
+	SmallRates []float64
+	Draws      int // random points for the identities and norms
+	Seeds      int
+	CellENAS   [3]int // h of ENAS' controller, |E| and |O| of DARTS' cell
 
 	Confidence float64 // of the intervals
 }
@@ -43,11 +46,12 @@ var (
 	// norms are among the shipped trials of MirrorPaper.
 	MirrorQuick = MirrorParams{
 		Edges: 4, Options: []int{4, 16, 64}, Oracles: []string{"dense", "sparse"}, Gap: 0.1, Margin: 0.5,
-		Rates: []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}, Draws: 2000, Seeds: 6,
+		Rates: []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}, SmallRates: []float64{1e-4, 3e-4, 1e-3},
+		Draws: 2000, Seeds: 6,
 		CellENAS: [3]int{100, 14, 7}, Confidence: 0.95,
 	}
 	// MirrorPaper goes to |O| = 256, in about 8 minutes on two cores; its trials are
-	// shipped. No rate in the list brings projected SGD to the gap at |O| = 256.
+	// shipped.
 	MirrorPaper = func() MirrorParams {
 		p := MirrorQuick
 		p.Options, p.Draws, p.Seeds = []int{4, 16, 64, 256}, 20000, 8
@@ -136,6 +140,10 @@ func (p MirrorParams) trials() []geometry.Trial {
 				}
 				t.Kind, t.Rates = "tuned", p.Rates
 				trials = append(trials, t)
+				if method == "projected" && oracle == "dense" && len(p.SmallRates) > 0 {
+					t.Rates = p.SmallRates
+					trials = append(trials, t)
+				}
 			}
 		}
 	}
@@ -147,6 +155,7 @@ func (p MirrorParams) check() error {
 	c.AtLeast("Edges", p.Edges, 1)
 	study.Ascending(&c, "Options", p.Options, 2, 1)
 	study.Ascending(&c, "Rates", p.Rates, 1, 0)
+	study.Ascending(&c, "SmallRates", append(slices.Clone(p.SmallRates), p.Rates...), 1, 0)
 	checkChoice(&c, "Oracles", p.Oracles, "dense", "sparse")
 	c.Expect(p.Margin > 0 && p.Margin <= 1, "Margin is %v, want between 0 and 1: it is a mean of ±1", p.Margin)
 	c.Expect(p.Gap > 0 && p.Gap < p.Margin/2,
@@ -199,14 +208,32 @@ func (r *MirrorResult) steps(method, oracle string, options int, tuned bool) []f
 	if !tuned {
 		return study.Values(found[0].records, "steps")
 	}
-	var best []float64
-	for i := range r.Params.Rates {
-		steps := study.Column(study.Rows(found[0].records, "steps"), i)
-		if slices.Max(steps) < float64(found[0].Cap()) && (best == nil || mean(steps) < mean(best)) {
-			best = steps
+	best, _ := bestRate(found)
+	return best
+}
+
+// bestRate are the numbers of steps at the rate with the least mean among the rates
+// of all cases, one a seed, and that rate; nil where none reaches the gap in every
+// seed.
+func bestRate(cases []mirrorCase) (best []float64, rate float64) {
+	for _, c := range cases {
+		for i, eta := range c.Rates {
+			steps := study.Column(study.Rows(c.records, "steps"), i)
+			if slices.Max(steps) < float64(c.Cap()) && (best == nil || mean(steps) < mean(best)) {
+				best, rate = steps, eta
+			}
 		}
 	}
-	return best
+	return best, rate
+}
+
+// lowest is the least rate of cases, below which nobody has looked.
+func lowest(cases []mirrorCase) float64 {
+	least := math.Inf(1)
+	for _, c := range cases {
+		least = min(least, slices.Min(c.Rates))
+	}
+	return least
 }
 
 // Figure draws the numbers of steps over |O|, a panel an oracle, with the
@@ -237,7 +264,7 @@ func (r *MirrorResult) Figure() plots.Figure {
 		Name: "li2021-mirror", Style: plots.ICML.Text(), Panels: [][]plots.Panel{row},
 		Caption: fmt.Sprintf("%d edges, the best operation's mean loss %v below the others', geometric mean over "+
 			"%d seeds with %v %% intervals. Tuned: the best of %d step sizes.%s", r.Params.Edges, r.Params.Margin,
-			r.Params.Seeds, 100*r.Params.Confidence, len(r.Params.Rates), scaleNote(r.Scale)),
+			r.Params.Seeds, 100*r.Params.Confidence, len(r.Params.SmallRates)+len(r.Params.Rates), scaleNote(r.Scale)),
 		Meta: study.Meta(mirrorTitle, r.Scale, r.Params),
 	}
 }
@@ -276,11 +303,11 @@ func (r *MirrorResult) Check() []runs.Claim {
 	for _, oracle := range r.Params.Oracles {
 		if oracle == "dense" {
 			claims = append(claims,
-				r.checkBounded("eg", "LI013: EG's steps over 2 ln|O|/ε², the O(log k)/ε² of the paper"),
-				r.checkGrowth("eg", "LI013: EG's steps grow with ln|O| at most as", math.Log),
-				r.checkBounded("projected", "LI014: projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of "+
+				r.checkBounded("eg", "[LI013] EG's steps over 2 ln|O|/ε², the O(log k)/ε² of the paper"),
+				r.checkGrowth("eg", "[LI013] EG's steps grow with ln|O| at most as", math.Log),
+				r.checkBounded("projected", "[LI014] projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of "+
 					"the paper"),
-				r.checkGrowth("projected", "LI014: projected SGD's steps grow with |O|−1 at most as",
+				r.checkGrowth("projected", "[LI014] projected SGD's steps grow with |O|−1 at most as",
 					func(k float64) float64 { return k - 1 }),
 				r.checkFactor("projected", false, "dense"), r.checkFactor("projected", true, "dense"),
 				r.checkFactor("softmax", true, "dense"))
@@ -317,30 +344,30 @@ func (r *MirrorResult) checkIdentities() []runs.Claim {
 	}
 	const note = "the error of the objective at the step against its closed form, at random points and gradients"
 	return []runs.Claim{
-		identity("LI011: the SGD step minimizes eq. 4, value −η²‖g‖²/2", "Li+ 2021, eq. 4", "step", note),
-		identity("LI012: the EG step minimizes eq. 5, value −Σ log Z", "Li+ 2021, eq. 5", "eg_step", note),
-		identity("LI012: no random feasible point is better than the EG step", "Li+ 2021, eq. 5", "better",
+		identity("[LI011] the SGD step minimizes eq. 4, value −η²‖g‖²/2", "Li+ 2021, eq. 4", "step", note),
+		identity("[LI012] the EG step minimizes eq. 5, value −Σ log Z", "Li+ 2021, eq. 5", "eg_step", note),
+		identity("[LI012] no random feasible point is better than the EG step", "Li+ 2021, eq. 5", "better",
 			"the amount by which one is"),
 	}
 }
 
 func (r *MirrorResult) checkNorms() []runs.Claim {
 	const source = "Li+ 2021, Section 3.3"
-	convex := verdict.Claim("LI020: D_φ(x‖y) over ‖x−y‖₁²/|E| is at least ½", source)
+	convex := verdict.Claim("[LI020] D_φ(x‖y) over ‖x−y‖₁²/|E| is at least ½", source)
 	convex.Paper, convex.Ours = 0.5, runs.Number(slices.Min(r.norms("convex")))
 	convex.Holds = runs.Judge(float64(convex.Ours) >= 0.5*(1-1e-9))
 	convex.Note = "the least over random pairs"
-	dual := verdict.Claim("LI020: ⟨g, x⟩ over √|E|‖g‖_∞·‖x‖₁/√|E| is at most 1", source)
+	dual := verdict.Claim("[LI020] ⟨g, x⟩ over √|E|‖g‖_∞·‖x‖₁/√|E| is at most 1", source)
 	dual.Note = "random pairs"
-	attained := verdict.Claim("LI020: and 1 is attained", source)
+	attained := verdict.Claim("[LI020] ⟨g, x⟩ = √|E|‖g‖_∞·‖x‖₁/√|E| is attained", source)
 	c := r.largest()
 	k, of := float64(c.Options), func(value string) float64 { return mean(study.Values(c.records, value)) }
 	factor := verdict.Exactly(verdict.Claim(
-		fmt.Sprintf("LI019: ‖g‖₂/‖g‖_∞ of a gradient with entries ±1, |O| = %d", c.Options), "Li+ 2021, Section 3.2"),
+		fmt.Sprintf("[LI019] ‖g‖₂/‖g‖_∞ of a gradient with entries ±1, |O| = %d", c.Options), "Li+ 2021, Section 3.2"),
 		math.Sqrt(of("ratio_dense")), math.Sqrt(k), 1e-9)
 	factor.Note = "up to √k: attained"
 	bounds := verdict.Exactly(verdict.Claim(
-		fmt.Sprintf("LI021, LI022: the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d", c.Options), source),
+		fmt.Sprintf("[LI021 LI022] the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d", c.Options), source),
 		of("ratio_dense"), k, 1e-9)
 	bounds.Note = fmt.Sprintf("up to |O|: attained, |E||O| against |E|; for entries of a sine it is %.4g, and %.4g "+
 		"where one entry is not 0", of("ratio_sine"), of("ratio_sparse"))
@@ -408,7 +435,7 @@ func (r *MirrorResult) checkFactor(method string, tuned bool, oracle string) run
 	if tuned {
 		how = "tuned"
 	}
-	name := fmt.Sprintf("LI022: %s over EG, %s, grows like |O|: exponent", methodName(method), how)
+	name := fmt.Sprintf("[LI022] %s over EG, %s, grows like |O|: exponent", methodName(method), how)
 	if oracle == "sparse" {
 		name = fmt.Sprintf("control: %s over EG on gradients with one entry, %s: no growth, exponent",
 			methodName(method), how)
@@ -430,7 +457,7 @@ func (r *MirrorResult) checkFactor(method string, tuned bool, oracle string) run
 		return verdict.NotRun(c, err.Error())
 	}
 	largest := r.Params.Options[len(r.Params.Options)-1]
-	note := fmt.Sprintf("the ratio is %.3g at |O| = %d", mean(values(largest)), largest)
+	note := fmt.Sprintf("the ratio is %.3g at |O| = %d", mean(values(largest)), largest) + r.tuning(method, tuned, oracle)
 	if oracle == "sparse" {
 		c.Paper, c.Note = 0, note+"; EG is then the slower one by its ln|O|"
 		return verdict.AtMost(c, s, nil, 0)
@@ -439,16 +466,36 @@ func (r *MirrorResult) checkFactor(method string, tuned bool, oracle string) run
 	return verdict.Above(c, s, nil, 0.5)
 }
 
+// tuning says at which rates a tuned method was, from the fewest operations to the
+// most, and where that is the least of all that were tried.
+func (r *MirrorResult) tuning(method string, tuned bool, oracle string) string {
+	if !tuned {
+		return ""
+	}
+	note, edge := "; its best steps are", ""
+	for _, options := range r.Params.Options {
+		found := r.find(func(t geometry.Trial) bool {
+			return t.Kind == "tuned" && t.Method == method && t.Oracle == oracle && t.Options == options
+		})
+		_, rate := bestRate(found)
+		note += fmt.Sprintf(" %g", rate)
+		if rate == lowest(found) {
+			edge = ", of which the least is the end of what was tried"
+		}
+	}
+	return note + edge
+}
+
 func (r *MirrorResult) checkENAS() []runs.Claim {
 	const source = "Li+ 2021, Appendix B.3"
 	h, edges, options := float64(r.Params.CellENAS[0]), float64(r.Params.CellENAS[1]), float64(r.Params.CellENAS[2])
 	enas := verdict.Exactly(
-		verdict.Claim("LI029: G² of ENAS with entries bounded by 1: the dimension h²", source), h*h, 1e4, 0)
+		verdict.Claim("[LI029] G² of ENAS with entries bounded by 1: the dimension h²", source), h*h, 1e4, 0)
 	enas.Note = "arithmetic: ‖g‖₂² ≤ dimension·‖g‖_∞²; O(·) leaves the constant open"
 	darts := verdict.Exactly(
-		verdict.Claim("LI030: G² of DARTS with entries bounded by 1: |E||O|", source), edges*options, 98, 0)
+		verdict.Claim("[LI030] G² of DARTS with entries bounded by 1: |E||O|", source), edges*options, 98, 0)
 	darts.Note = "arithmetic; |O| = 7 leaves the zero operation out, and one of the two cells is counted"
-	ordinal := verdict.Claim("LI031: Monte-Carlo gradients have a larger second moment than exact ones", source)
+	ordinal := verdict.Claim("[LI031] Monte-Carlo gradients have a larger second moment than exact ones", source)
 	ordinal.Paper = 1
 	c := r.largest()
 	s, err := runs.Summarize(study.Values(c.records, "monte_carlo"), r.Params.Confidence)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -106,13 +107,22 @@ func (p SearchParams) cases(f found, images data.Facts) ([]study.Case, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.row.named(), err)
 	}
+	forecast := sync.OnceValue(func() float64 { // of all seeds
+		if onGPU() {
+			return 0
+		}
+		return f.settings.Forecast(images.Len).Wall(runtime.NumCPU())
+	})
 	return study.Each(p.Seeds, func(uint64) study.Case {
 		return study.Case{
 			Params: searching.Trial{Settings: key, Examples: p.Examples}, Data: images.Fingerprint,
-			Label: f.row.named(), Units: units(f.settings, images.Len),
+			Label: f.row.named(), Units: units(f.settings, images.Len), Forecast: forecast,
 		}
 	}), nil
 }
+
+// onGPU says whether searches run on a GPU, of which no forecast knows anything.
+func onGPU() bool { return strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") }
 
 // units is the cost of a search in image passes.
 func units(s search.Settings, images int) int {
@@ -138,7 +148,7 @@ func (p SearchParams) searches(
 	if err != nil || p.StoredOnly {
 		return stored, err
 	}
-	s.StoredOnly, s.Title = false, title+p.forecast(all, stored, examples)
+	s.StoredOnly, s.Title = false, title+p.forecast(all, cases, stored, examples)
 	s.Device = func() (string, string, error) {
 		b, err := backend.OpenDevices(p.Devices)
 		if err != nil {
@@ -158,21 +168,21 @@ func (p SearchParams) searches(
 }
 
 // forecast says what the searches that the store lacks will cost, where that is
-// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Of a GPU nothing
-// is known before its first step.
-func (p SearchParams) forecast(all []found, stored []*runs.Record, images int) string {
-	var work, memory float64
+// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is the sum of
+// the cases' own, which `nasml status` shows too. Of a GPU nothing is known before its
+// first step.
+func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
+	var seconds, memory float64
 	for i, r := range stored {
 		if r == nil {
-			one := all[i/p.Seeds].settings.Forecast(images)
-			work += one.Wall(runtime.NumCPU())
-			memory = max(memory, one.Bytes)
+			seconds += cases[i].Seconds()
+			memory = max(memory, all[i/p.Seeds].settings.Forecast(images).Bytes)
 		}
 	}
-	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
+	if seconds < 300 {
 		return ""
 	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(work), memory/1e9)
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(seconds), memory/1e9)
 }
 
 // roughly is a time with as many digits as a forecast has.
@@ -235,6 +245,9 @@ func (l *searchLab) search(
 ) error {
 	seed := job.Trials[0].Seed
 	named := func(err error) error { return fmt.Errorf("%s, seed %d: %w", f.row.named(), seed, err) }
+	if l.of != f {
+		progress.Step(0, f.row.title()+", compiling")
+	}
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}

@@ -62,8 +62,44 @@ var searchCost = catalog.Cost{
 
 // row names a search: a method of search.Methods, with "/erm" where weights and
 // architecture share all images, or "darts/benchmark" for DARTS as Dong & Yang
-// 2020 ran it. Behind an "@" it names its search space, "gaea-pc-darts@darts".
+// 2020 ran it, or with one of stepVariants. Behind an "@" it names its search
+// space, "gaea-pc-darts@darts".
 type row string
+
+// stepVariants are what a row of any space may have behind its method: how a step
+// moves the architecture, whatever the preset says.
+var stepVariants = map[string]struct {
+	title  string
+	change func(s *search.Settings)
+}{
+	// Of second order there is what Liu+ 2019 and their code have, a central difference
+	// with ε = 0.01/‖v‖; one with an ε so small that it crosses no kink of ReLU; and the
+	// exact gradient that both stand for.
+	"second-order": {"second order", func(s *search.Settings) {
+		s.Bilevel.Hypergradient = "finite-difference"
+	}},
+	"second-order-small": {"second order, $ε$ = 0.0001", func(s *search.Settings) {
+		s.Bilevel.Hypergradient, s.Bilevel.Epsilon = "finite-difference", 1e-4
+	}},
+	"unrolled": {"second order, exact", func(s *search.Settings) { s.Bilevel.Hypergradient = "unrolled" }},
+	// the program of DARTS has running statistics of its own
+	"second-order-code": {"second order by differences", func(s *search.Settings) {
+		s.Bilevel.Hypergradient, s.Running = "finite-difference", search.InnerPasses
+	}},
+	"cleared": {"gradients cleared", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, 0
+	}},
+	"uncleared": {"gradients not cleared", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, 0
+	}},
+	// ten epochs of fifty, as in the program of GAEA PC-DARTS
+	"warmup": {"gradients cleared, warm-up", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, s.Epochs/5
+	}},
+	"uncleared-warmup": {"not cleared, warm-up", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, s.Epochs/5
+	}},
+}
 
 func (w row) method() string {
 	method, _, _ := strings.Cut(w.search(), "/")
@@ -106,7 +142,10 @@ func rowsNamed(names []string) []row {
 // title is how tables and legends call a row.
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
+	step, varied := stepVariants[w.variant()]
 	switch {
+	case varied:
+		return title + " (" + step.title + ")"
 	case w.variant() == "erm":
 		return title + " (ERM)"
 	case w.variant() == "benchmark":
@@ -136,9 +175,13 @@ func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: no search method is called %q", w, w.method())
 	}
+	if _, ok := stepVariants[w.variant()]; ok {
+		return nil
+	}
 	v, own := w.variant(), supernet.Spaces[w.space()].Ops == nil && w.space() != ""
 	if v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark" || own) {
-		return fmt.Errorf("row %q: want METHOD, METHOD/erm or darts/benchmark, with @SPACE behind the first two", w)
+		return fmt.Errorf("row %q: want METHOD, METHOD/erm, METHOD/ and one of %s, or darts/benchmark, with @SPACE "+
+			"behind all but the last", w, strings.Join(slices.Sorted(maps.Keys(stepVariants)), ", "))
 	}
 	return nil
 }
@@ -239,6 +282,9 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 		s.Augment.Mean, s.Augment.Std = own.Mean, own.Std
 	}
 	p.vary(&s)
+	if step, ok := stepVariants[w.variant()]; ok {
+		step.change(&s)
+	}
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

@@ -309,7 +309,8 @@ func (r *SparsityResult) Check() []runs.Claim {
 		closed = append(closed, r.stream("eg", margin, 0).of("closed")...)
 	}
 	form := verdict.Exactly(
-		verdict.Claim("EG's closed form: odds e^{ηct} for a margin c", sparsitySource), slices.Max(closed), 0, 1e-10)
+		verdict.Claim("own: EG's closed form: odds e^{ηct} for a margin c", sparsitySource),
+		slices.Max(closed), 0, 1e-10)
 	form.Note = "the largest error of θ over all steps"
 	claims := []runs.Claim{form}
 	for _, margin := range r.Params.Margins {
@@ -327,7 +328,7 @@ func (r *SparsityResult) Check() []runs.Claim {
 
 // checkSooner compares the first steps below the entropy, in logarithms.
 func (r *SparsityResult) checkSooner(margin float64, other string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("margin %v: %s needs more steps than EG to an entropy of %v, factor",
+	c := verdict.Claim(fmt.Sprintf("[RO019] margin %v: %s needs more steps than EG to an entropy of %v, factor",
 		margin, sparsityNames[other], r.Params.Below), sparsitySource)
 	c.Paper = 1
 	a, b := r.stream(other, margin, r.Params.Noise).of("first"), r.stream("eg", margin, r.Params.Noise).of("first")
@@ -349,7 +350,7 @@ func (r *SparsityResult) checkSooner(margin float64, other string) runs.Claim {
 // checkLess compares a loss of the small search.
 func (r *SparsityResult) checkLess(value, level, other string) runs.Claim {
 	id := map[string]string{
-		"increase": "LI036, LI038 on a small problem:", "mixture": "LI035, LI037 on a small problem:",
+		"increase": "[LI036 LI038 LI039] on a small problem:", "mixture": "[LI035 LI037] on a small problem:",
 	}[value]
 	what := map[string]string{
 		"increase": "the arg max adds more loss than EG's", "mixture": "the mixture's loss is above EG's",
@@ -371,7 +372,7 @@ func (r *SparsityResult) checkWipeout() []runs.Claim {
 	}
 	sequences := r.Params.Sequences * r.Params.Seeds
 	keep := verdict.Exactly(
-		verdict.Claim("LI254: XNAS' wipe-out takes out what cannot win: share of changed winners", source),
+		verdict.Claim("[LI254] XNAS' wipe-out takes out what cannot win: share of changed winners", source),
 		mean(at(1).of("changed")), 0, 0)
 	keep.Note = fmt.Sprintf("%d sequences; after three quarters of the steps %.3g of the operations are out",
 		sequences, mean(at(1).of("wiped")))
@@ -385,7 +386,7 @@ func (r *SparsityResult) checkWipeout() []runs.Claim {
 		c.Holds = runs.Judge(changed > 0) // one example shows it
 		claims = append(claims, c)
 	}
-	clip := verdict.Claim("LI254: clipping each example can turn the sign of the mean gradient", source)
+	clip := verdict.Claim("[LI254 LI255] clipping each example can turn the sign of the mean gradient", source)
 	clip.Paper = 0
 	clip.Note = fmt.Sprintf("ours is the mean of clipped gradients, of 0.2 in nine cases of ten and −5 in one, "+
 		"clipped at ±0.25; unclipped it is %.3g: an example of the paper's hypothesis, no test of it on "+

@@ -153,13 +153,13 @@ func (r *StationarityResult) Check() []runs.Claim {
 		return c
 	}
 	smallest := r.Params.Lambdas[0]
-	smooth := verdict.Claim("LI018: ‖∇f‖² over Δ, smooth, Euclidean, unconstrained", "Li+ 2021, Section 3.2")
+	smooth := verdict.Claim("[LI018] ‖∇f‖² over Δ, smooth, Euclidean, unconstrained", "Li+ 2021, Section 3.2")
 	smooth.Note = "the paper says O(ε); (1+λγ)² = 9/4 at λ = 1/(2γ) is ours; random quadratics"
 	return []runs.Claim{
-		identity("eq. 7: Δ of a linear function is ⟨c, θ−p⟩/λ, relative error", stationaritySource,
+		identity("own: eq. 7: Δ of a linear function is ⟨c, θ−p⟩/λ, relative error", stationaritySource,
 			"the proximal map solved numerically against its closed form, the largest of all λ",
 			r.each(numericError), 1e-6),
-		identity("eq. 7: the two forms of Δ agree at the proximal point of a non-convex f, relative error",
+		identity("own: eq. 7: the two forms of Δ agree at the proximal point of a non-convex f, relative error",
 			stationaritySource, "", study.Values(r.records, "two_forms"), 1e-5),
 		identity("ours: Δ_λ → Var_{o∼θ}(∇_o f) as λ → 0, relative error", "ours, from eq. 7",
 			fmt.Sprintf("at λ = %v; the error is of the order of λ", smallest), r.each(func(x *runs.Record) float64 {
@@ -183,7 +183,8 @@ func numericError(x *runs.Record) float64 {
 // checkFixed judges the gap at the worst vertex; all seeds have the same one.
 func (r *StationarityResult) checkFixed() runs.Claim {
 	first := r.records[0]
-	c := verdict.Claim("fixed points of prox have no feasible descent direction: the gap at the vertex where Δ = 0",
+	c := verdict.Claim("own: fixed points of prox have no feasible descent direction: the gap at the vertex "+
+		"where Δ = 0",
 		"Li+ 2021, Section 3.2")
 	c.Paper, c.Ours = 0, runs.Number(first.Values["vertex_gap"])
 	c.Holds = runs.Judge(first.Values["vertex_delta"] > 0 || c.Ours <= 0)

@@ -25,8 +25,12 @@ type Table2Params struct {
 	Tabular  []string // top block: names of search.TabularMethods
 	Settings string   // of the top block: "paper" or "code"
 	Variant  []string // names of search.TabularVariants, which take the place of their method's settings
-	Runs     int      // of each method of the top block
-	Budget   float64  // simulated seconds of a run; 0: as the settings say
+	// Further lines of the top block, with settings that the sources leave open or choose
+	// from: names of search.TabularVariants, with "+one-trial" for a query that also has
+	// the noise of a single trial.
+	Readings []string
+	Runs     int     // of each method of the top block
+	Budget   float64 // simulated seconds of a run; 0: as the settings say
 	// After which epoch the architecture of a search is taken: a name of
 	// search.Picks; empty: "last", and with Preset "code" what the authors' code does.
 	Pick     string
@@ -35,15 +39,22 @@ type Table2Params struct {
 
 // Table2Quick has the top block at the paper's scale, 2,000 runs in a second, and
 // the others at quick scale, 35 searches in about an hour on two cores; all are
-// shipped. The top block's twelve means lie within the paper's deviations; of the
-// searches none of the paper's comparisons is seen at this scale.
+// shipped. Ten of the top block's twelve means are the paper's to their standard
+// error; REA with a sample size of 10 is 0.16 points above on CIFAR-10. With the
+// noise of one trial a query, which the authors' code has and the table of means
+// lacks, all twelve are, REINFORCE at a rate of 0.1. Of the searches none of the
+// paper's comparisons is seen at this scale.
 var Table2Quick = Table2Params{
 	SearchParams: quickSearch,
 	Rows:         []string{"rsps", "setn", "gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"},
 	Direct:       []string{"gdas", "gaea-gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"},
 	Tabular:      []string{"rea", "rs", "reinforce", "bohb"},
 	Settings:     "paper",
-	Runs:         500,
+	Readings: []string{
+		"rea/sample-3", "rea/one-trial", "rs/one-trial", "bohb/one-trial", "reinforce/rate-0.05", "reinforce/rate-0.1",
+		"reinforce/rate-0.1+one-trial", "reinforce/rate-0.5",
+	},
+	Runs: 500,
 }
 
 // Table2Paper has all rows of the paper at its scale. Its searches were not run.
@@ -70,6 +81,7 @@ func init() {
 			Quick: "top block, at the paper's scale: a second; searches: " + searchCost.Quick,
 			Paper: searchCost.Paper,
 		},
+		Settings: table2Settings,
 	}, Table2Quick, Table2Paper, Table2)
 }
 
@@ -79,12 +91,14 @@ type Table2Result struct {
 	Scale   string // "quick", "paper" or empty for own parameters
 	noTable bool   // there is none: the searches have no accuracies
 	tabular []line
-	middle  []line
-	bottom  []line
-	direct  map[int][]found // by column: the searches on data sets that are there
-	optimal line            // of all architectures of the table, each data set by itself
-	all     []found
-	records []*runs.Record // of the top block
+	// the top block with other readings of its settings
+	readings []line
+	middle   []line
+	bottom   []line
+	direct   map[int][]found // by column: the searches on data sets that are there
+	optimal  line            // of all architectures of the table, each data set by itself
+	all      []found
+	records  []*runs.Record // of the top block
 }
 
 // Table2 runs what the run store lacks of Table 2. See Figure1 for cancelling.
@@ -151,6 +165,11 @@ func (p Table2Params) check() error {
 	for _, v := range p.Variant {
 		c.OneOf("Variant", v, slices.Sorted(maps.Keys(search.TabularVariants))...)
 	}
+	for i, name := range p.Readings {
+		_, err := reading(name)
+		c.Expect(err == nil && !slices.Contains(p.Readings[:i], name), "Readings has %q, want each of %s at most once, "+
+			"with or without %s", name, slices.Sorted(maps.Keys(search.TabularVariants)), plusNoise)
+	}
 	for _, rule := range []string{p.Pick, p.AlsoPick} {
 		err := search.Pick(rule).Check()
 		c.Expect(rule == "" || err == nil, "Pick, AlsoPick: %v", err)
@@ -211,8 +230,9 @@ func (r *Table2Result) Differences() []string {
 }
 
 // Figure is the table, with the paper's numbers in grey beside ours: mean ±
-// standard deviation over runs. The best of ours in the top two blocks and in
-// the bottom one is bold.
+// standard deviation over runs, and the time of a search. The best of ours in the top
+// two blocks and in the bottom one is bold; searches at a reduced scale are marked
+// and not among them.
 func (r *Table2Result) Figure() plots.Figure {
 	t := &plots.Table{Columns: []plots.Column{{Header: "method"}}}
 	for _, set := range lookupSets {
@@ -220,12 +240,19 @@ func (r *Table2Result) Figure() plots.Figure {
 		t.Columns = append(t.Columns,
 			plots.Column{Header: "ours", Group: group}, plots.Column{Header: "paper", Group: group})
 	}
-	top := best(append(slices.Clone(r.tabular), r.middle...))
+	t.Columns = append(t.Columns,
+		plots.Column{Header: "ours", Group: "search time (s)"}, plots.Column{Header: "paper", Group: "search time (s)"})
+	top, direct, reduced := best(append(slices.Clone(r.tabular), r.middle...)), best(r.bottom), ""
+	if r.reduced() { // what is not comparable is not crowned
+		top, direct, reduced = best(r.tabular), [3]float64{}, ", * reduced scale: not to be compared"
+	}
 	t.Blocks = []plots.Block{
 		r.block(fmt.Sprintf("Hyperparameter optimisation on the table (%d runs, simulated time)", r.Params.Runs),
 			r.tabular, top),
-		r.block(fmt.Sprintf("Weight sharing, search on %s", strings.ToUpper(string(r.Params.Data))), r.middle, top),
-		r.block("Weight sharing, direct search on each data set", r.bottom, best(r.bottom)),
+		r.block("The same, with settings that the sources leave open", r.readings, [3]float64{}),
+		r.block(fmt.Sprintf("Weight sharing, search on %s%s", strings.ToUpper(string(r.Params.Data)), reduced),
+			r.middle, top),
+		r.block("Weight sharing, direct search on each data set"+reduced, r.bottom, direct),
 	}
 	t.Blocks = slices.DeleteFunc(t.Blocks, func(b plots.Block) bool { return len(b.Rows) == 0 })
 	resNet := line{title: "ResNet", paper: publishedReference["ResNet"], printed: true}
@@ -243,6 +270,9 @@ func (r *Table2Result) caption() string {
 		parts = append(parts, searchCaption(r.Params.SearchParams, r.all), r.pickNote())
 	}
 	text := strings.TrimSpace(strings.Join(parts, " "))
+	if len(r.all) > 0 {
+		text += " Search times: ours are of the machine that computed the shipped searches, the paper's of a GPU."
+	}
 	if r.noTable {
 		text += noTableCaption
 	}
@@ -274,7 +304,7 @@ func (r *Table2Result) entries(l line, best [3]float64) []plots.Entry {
 		ours := plots.Entry{Text: l.missing[i], Grey: true}
 		if values := l.accuracy[i]; len(values) > 0 {
 			mean, std := moments(values)
-			ours = plots.Entry{Text: plusMinus(mean, std), Bold: mean == best[i]}
+			ours = plots.Entry{Text: plusMinus(mean, std) + l.mark, Bold: mean == best[i]}
 		}
 		paper := plots.Entry{Grey: true}
 		if l.printed {
@@ -285,8 +315,20 @@ func (r *Table2Result) entries(l line, best [3]float64) []plots.Entry {
 		}
 		out = append(out, ours, paper)
 	}
-	return out
+	return append(out, plots.Entry{Text: thousands(l.seconds, l.mark)},
+		plots.Entry{Text: thousands(l.paper.seconds, ""), Grey: true})
 }
+
+// thousands is a time in whole seconds with a mark; none is empty.
+func thousands(seconds float64, mark string) string {
+	if !(seconds > 0) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%s", seconds, mark)
+}
+
+// reduced says whether the searches are smaller than the paper's.
+func (r *Table2Result) reduced() bool { return r.Params.Preset == "quick" || r.Params.Examples > 0 }
 
 func plusMinus(mean, std float64) string {
 	if math.IsNaN(std) {
@@ -318,54 +360,31 @@ func best(lines []line) [3]float64 {
 	return out
 }
 
-// Check judges Table 2: that each method of the top block lies within the
-// paper's mean ± its deviation; that ERM finds better architectures than the
-// bilevel problem and GAEA better ones than DARTS; and, at the paper's scale
-// only, that each line of searches lies within the paper's interval.
+// Check judges Table 2: that each method of the top block has the paper's mean, by
+// the standard error of the difference, and the paper's order; which readings of
+// the settings have it; that ERM finds better architectures than the bilevel
+// problem and GAEA better ones than DARTS; and, at the paper's scale only, that
+// each line of searches has the paper's mean.
 func (r *Table2Result) Check() []runs.Claim {
-	var claims []runs.Claim
-	for _, l := range r.tabular {
-		for i, set := range lookupSets {
-			claims = append(claims, r.checkNumber(l, i, set.title))
-		}
-	}
-	for _, pair := range [][2]string{
-		{"darts/erm", "darts"}, {"gaea-darts/erm", "gaea-darts"},
-		{"gaea-darts", "darts"}, {"gaea-darts/erm", "darts/erm"},
+	claims := r.checkNumbers(r.tabular, tabularRuns)
+	claims = append(claims, r.checkOrder()...)
+	claims = append(claims, r.checkReadings()...)
+	for _, pair := range [][3]string{
+		{"darts/erm", "darts", "LI062"}, {"gaea-darts/erm", "gaea-darts", "LI250"},
+		{"gaea-darts", "darts", "RO019"}, {"gaea-darts/erm", "darts/erm", "RO019"},
 	} {
 		for i, set := range lookupSets {
-			claims = append(claims, r.checkPair(pair[0], pair[1], i, set.title))
+			c := r.checkPair(pair[0], pair[1], i, set.title)
+			c.Rows = pair[2:]
+			claims = append(claims, c)
 		}
 	}
+	claims = append(append(claims, r.checkOptimal()...), r.checkComparisons()...)
 	if r.Params.Preset != "quick" {
-		for _, l := range r.middle {
-			for i, set := range lookupSets {
-				if l.printed {
-					claims = append(claims, r.checkNumber(l, i, set.title))
-				}
-			}
-		}
+		searched := append(slices.Clone(r.middle), directly(r.bottom)...)
+		claims = append(append(claims, r.checkNumbers(searched, searchRuns)...), r.checkTimes()...)
 	}
 	return claims
-}
-
-// checkNumber judges whether a mean lies within the paper's standard deviation of
-// the paper's mean.
-func (r *Table2Result) checkNumber(l line, i int, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: %s, test accuracy in percent", title, l.title), table2Source)
-	paper := l.paper.accuracy[i]
-	c.Paper, c.Tolerance = runs.Number(paper.mean), runs.Number(paper.std)
-	if len(l.accuracy[i]) == 0 {
-		return verdict.NotRun(c, whyMissing(l.missing[i]))
-	}
-	s, err := runs.Summarize(l.accuracy[i], r.Params.Confidence)
-	if err != nil {
-		return verdict.NotRun(c, err.Error())
-	}
-	c.Note = fmt.Sprintf("%d runs, standard deviation %v; the tolerance is the paper's standard deviation", s.N, s.Std)
-	c = verdict.Exactly(c, s.Mean, paper.mean, paper.std)
-	c.Lo, c.Hi = s.Lo, s.Hi
-	return c
 }
 
 // whyMissing says in full what the table's cell says in two words.

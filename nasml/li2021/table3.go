@@ -10,6 +10,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
@@ -293,7 +294,7 @@ func (r *Table3Result) checkRanks(name string) runs.Claim {
 	for _, x := range r.candidates {
 		short, final = append(short, x.short), append(final, x.final)
 	}
-	a, err := runs.Correlate(name, short, final, r.Params.Confidence)
+	a, err := rank.Correlate(name, short, final, r.Params.Confidence)
 	if err != nil {
 		return verdict.NotRun(c, err.Error())
 	}

@@ -2,7 +2,6 @@ package li2021
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -270,17 +269,17 @@ func (r *Theorem1Result) caption() string {
 //   - Assumption 1 with the proved constants, at the points that were visited;
 //   - at every ε, E Δ ≤ ε after T(ε) steps; judged on the worst problem, at a
 //     confidence that allows for their number;
-//   - E Δ falls at least as T^{−1/2}, which is O(1/ε²) steps;
+//   - E Δ falls as T^{−1/2} within 0.1 of the exponent, which is O(1/ε²) steps;
 //   - the same for what is done in practice, which the theorem does not cover;
 //   - as a control, that the conclusion fails after far fewer steps: a check
 //     that can only pass shows nothing.
 func (r *Theorem1Result) Check() []runs.Claim {
 	claims := r.checkAssumption()
 	for _, c := range r.find("random", false) {
-		name := fmt.Sprintf("LI016: E Δ ≤ ε after T(ε) steps, ε = %v Δ(start)", c.Target)
+		name := fmt.Sprintf("[LI016] E Δ ≤ ε after T(ε) steps, ε = %v Δ(start)", c.Target)
 		claims = append(claims, r.checkReached(c, "random", name, theorem1Source))
 	}
-	claims = append(claims, r.checkRate())
+	claims = append(claims, r.checkRate()...)
 	for _, c := range r.find("cyclic", false) {
 		name := fmt.Sprintf("practice: blocks in turn, last iterate: Δ ≤ ε = %v Δ(start)", c.Target)
 		claims = append(claims, r.checkReached(c, "last", name, "Li+ 2021, Section 3.2 (not covered by Theorem 1)"))
@@ -306,16 +305,32 @@ func (r *Theorem1Result) checkAssumption() []runs.Claim {
 		return verdict.Every(c, values, 1)
 	}
 	const visited = "at the points at which Δ was measured"
+	step := verdict.Claim("[LI017] the step size is √(4F/(γ(G_w²+G_θ²)T)), relative error", theorem1Source)
+	step.Note = "the step that the runs took, whose T is Theorem 1's"
 	return []runs.Claim{
-		largest("LI015: γ needed by the Hessian over the proved γ",
+		verdict.Every(step, r.stepErrors(), 1e-12),
+		largest("[LI015] γ needed by the Hessian over the proved γ",
 			"the largest need of 100 random points of each problem, jointly in w and θ, with γ(½‖w‖² + φ(θ)); "+
 				"γφ(θ) alone, as printed, would ask for a convex f(·, θ)",
 			func(x *runs.Record) float64 { return x.Values["weakness"] / x.Values["gamma"] }),
-		largest("LI015: E‖∇_w‖² over the proved G_w²", visited,
+		largest("[LI015] E‖∇_w‖² over the proved G_w²", visited,
 			func(x *runs.Record) float64 { return slices.Max(x.Series["gw"]) / x.Values["gw"] }),
-		largest("LI015: E‖∇_θ‖_*² over the proved G_θ²", visited,
+		largest("[LI015] E‖∇_θ‖_*² over the proved G_θ²", visited,
 			func(x *runs.Record) float64 { return slices.Max(x.Series["gt"]) / x.Values["gt"] }),
 	}
+}
+
+// stepErrors are how far the steps that were taken are from Theorem 1's.
+func (r *Theorem1Result) stepErrors() []float64 {
+	var errors []float64
+	for _, c := range r.find("random", false) {
+		for _, record := range c.records {
+			v := record.Values
+			want := math.Sqrt(4 * v["f_start"] / (v["gamma"] * (v["gw"] + v["gt"]) * v["steps"]))
+			errors = append(errors, math.Abs(v["eta"]/want-1))
+		}
+	}
+	return errors
 }
 
 // checkReached judges Δ/ε ≤ 1 on the problem with the largest mean.
@@ -328,23 +343,31 @@ func (r *Theorem1Result) checkReached(c theorem1Case, series, name, source strin
 	return verdict.AtMost(claim, s, err, 1)
 }
 
-// checkRate judges the slope of E Δ over T, a line for each problem, over the
-// smaller half of the ε: O(1/ε²) speaks of ε → 0, and at large ε the start still
-// helps, so that E Δ/ε rises before it is constant.
-func (r *Theorem1Result) checkRate() runs.Claim {
-	claim := verdict.Claim("LI016: E Δ falls at least as T^−½: O(1/ε²) steps", theorem1Source)
-	claim.Paper = -0.5
+// rateTolerance is how far a measured rate may be from the theorem's −½.
+const rateTolerance = 0.1
+
+// checkRate judges the slope of E Δ over T, a line for each problem: over all ε, and
+// over the smaller half of them, because O(1/ε²) speaks of ε → 0 and the start still
+// helps at large ε. The bound's own rate is exactly −½, so that a run at that rate is
+// what the theorem predicts and cannot be asked to be faster: the slope is to be −½
+// within 0.1, in both.
+func (r *Theorem1Result) checkRate() []runs.Claim {
 	all := len(r.Params.Targets)
-	small := max(2, (all+1)/2)
-	s, err := r.slopes(small)
-	whole, err2 := r.slopes(all)
-	if err == nil && err2 == nil {
-		claim.Note = fmt.Sprintf("slope on log–log axes over the %d smallest ε, mean over the problems; the "+
-			"theorem's own "+
-			"rate is exactly −½, so that where the problems are at that rate the interval holds it; "+
-			"over all %d ε it is %.3f [%.3f, %.3f]", small, all, whole.Mean, whole.Lo, whole.Hi)
+	judge := func(name, note string, smallest int) runs.Claim {
+		claim := verdict.Claim(name, theorem1Source)
+		claim.Note = note
+		s, err := r.slopes(smallest)
+		return verdict.Near(claim, s, err, -0.5, rateTolerance)
 	}
-	return verdict.AtMost(claim, s, errors.Join(err, err2), -0.5)
+	const note = "slope on log–log axes over %d ε, mean over the problems"
+	claims := []runs.Claim{
+		judge("[LI016] E Δ falls as T^−½: O(1/ε²) steps, all ε", fmt.Sprintf(note, all), all),
+	}
+	if half := max(2, (all+1)/2); half < all {
+		claims = append(claims, judge("[LI016] E Δ falls as T^−½: O(1/ε²) steps, the smaller half of the ε",
+			fmt.Sprintf(note+": the start no longer helps there", half), half))
+	}
+	return claims
 }
 
 // slopes summarizes the slopes of E Δ over T at so many of the ε, the smallest

@@ -296,7 +296,7 @@ func (r *Theorem2Result) Check() []runs.Claim {
 }
 
 func (r *Theorem2Result) checkBound(b int) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("LI023: E Δ over Theorem 2's bound, b = %d", b), theorem2Source)
+	c := verdict.Claim(fmt.Sprintf("[LI023] E Δ over Theorem 2's bound, b = %d", b), theorem2Source)
 	c.Paper = 1
 	var lists [][]float64
 	for _, one := range r.find(func(t algorithm2.Trial) bool { return t.Kind == "net" && t.Blocks == b }) {
@@ -323,11 +323,11 @@ func (r *Theorem2Result) checkNorms() []runs.Claim {
 		return c
 	}
 	return []runs.Claim{
-		largest("LI027: ‖x+y‖ − ‖x‖ − ‖y‖, relative, at most 0", "Li+ 2021, Claim 1", "triangle",
+		largest("[LI027] ‖x+y‖ − ‖x‖ − ‖y‖, relative, at most 0", "Li+ 2021, Claim 1", "triangle",
 			"over random x, y in a product of ‖·‖₂ and ‖·‖₁"),
-		largest("LI028: ⟨u, x⟩ − ½‖x‖² above ½‖u‖_*², relative, at most 0", "Li+ 2021, Claim 2", "above",
+		largest("[LI028] ⟨u, x⟩ − ½‖x‖² above ½‖u‖_*², relative, at most 0", "Li+ 2021, Claim 2", "above",
 			"over random u, x"),
-		largest("LI028: ½‖u‖_*² is attained, relative error", "Li+ 2021, Claim 2", "attained",
+		largest("[LI028] ½‖u‖_*² is attained, relative error", "Li+ 2021, Claim 2", "attained",
 			"at the x that the proof names"),
 	}
 }
@@ -343,7 +343,7 @@ func (r *Theorem2Result) checkSetting(gamma float64) runs.Claim {
 		return t.Kind == "xy" && t.Gamma == gamma && t.Sigma == r.Params.Sigmas[0]
 	})
 	last := cases[len(cases)-1]
-	c := verdict.Claim(fmt.Sprintf("Setting 1 with γ = %v (%s) on f = xy: E Δ over the bound", gamma, kind),
+	c := verdict.Claim(fmt.Sprintf("[LI023] Setting 1 with γ = %v (%s) on f = xy: E Δ over the bound", gamma, kind),
 		"Li+ 2021, Setting 1 and proof of Theorem 2")
 	c.Paper = 1
 	ratio := mean(means(last.over("unit"))) / safe

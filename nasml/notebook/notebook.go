@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
@@ -82,14 +84,19 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 	return r
 }
 
-// Show displays a result's picture below the cell.
+// Show displays a result's picture below the cell, and what it shows in words,
+// which a reader opens: JupyterLab gives a picture no text of its own.
 func Show(r catalog.Result) {
-	err := r.Figure().Show()
+	f := r.Figure()
+	err := f.Show()
 	if errors.Is(err, plots.ErrNoNotebook) {
 		fmt.Println("(not in a notebook: no picture is shown)")
 		return
 	}
 	fail(err)
+	gonbui.DisplayHTML("<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
+		"</small></details>")
+	gonbui.Sync()
 }
 
 // Claims displays the table of the paper's claims with ours beside them.
@@ -100,6 +107,24 @@ func Claims(r catalog.Result) {
 		return
 	}
 	fmt.Print(runs.ClaimTable(r.Check()))
+}
+
+// Ledger displays every claim of a paper, such as "li2021", or of all where it is
+// empty, with what the run store and the shipped records say about it. The cell has to
+// import the packages of the papers. It computes nothing.
+func Ledger(paper string) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	l, err := claims.Read(ctx, claims.Options{Paper: paper})
+	fail(err)
+	if gonbui.IsNotebook {
+		part, err := l.HTML()
+		fail(err)
+		gonbui.DisplayHTML(part)
+		gonbui.Sync() // a cell that ends at once would take its last output along
+		return
+	}
+	fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 }
 
 // Export writes a result's picture into the folder dir, beside the notebook,

@@ -347,18 +347,19 @@ func (r *Assumption3Result) depthPanel() plots.Panel {
 func (r *Assumption3Result) Check() []runs.Claim {
 	p := r.Params
 	claims := []runs.Claim{
-		verdict.Every(noted("def3-additive: φ_α = Σⱼ αⱼφⱼ, an identity", "Oymak+ 2021, Definition 3",
+		verdict.Every(noted("[def3-additive] φ_α = Σⱼ αⱼφⱼ, an identity", "Oymak+ 2021, Definition 3",
 			"the difference of an entry; rounding allows about 1e-16"), study.Values(r.features, "additive"), 1e-14),
-		verdict.Every(noted("def3: φ_α is the derivative of the network by W", "Oymak+ 2021, Definition 3 (10)",
+		verdict.Every(noted("[def3-additive] φ_α is the derivative of the network by W",
+			"Oymak+ 2021, Definition 3 (10)",
 			"the difference from a central difference of step 1e-5"), study.Values(r.features, "derivative"), 1e-8),
-		r.rate("asm3-scaling: λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
+		r.rate("[asm3-scaling] λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
 			p.C0s, r.features, "smallest", 1, 1e-6),
-		r.rate("asm3-scaling: K_α scales linearly with c₀", "ours is the exponent of λ_max(K̂_α) in c₀",
+		r.rate("[asm3-scaling] K_α scales linearly with c₀", "ours is the exponent of λ_max(K̂_α) in c₀",
 			p.C0s, r.features, "largest", 1, 1e-6),
-		r.rate("thm3-width: sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
+		r.rate("[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
 			"inputs on the sphere; the rate is that of a mean of k neurons",
 			study.Floats(p.Widths), r.widths[onSphere], "sup", -0.5, 0.1),
-		r.rate("thm3-width: likewise on digits", "unit-norm images",
+		r.rate("[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
 			study.Floats(p.Widths), r.widths[neural.Digits], "sup", -0.5, 0.1),
 	}
 	for _, source := range []string{onSphere, neural.Digits} {
@@ -382,9 +383,9 @@ func (r *Assumption3Result) checkPositive(source string) []runs.Claim {
 	var claims []runs.Claim
 	for _, kind := range []struct{ series, words string }{
 		{"simplex", "smallest λ_min(K̄_α) found on the simplex"},
-		{"certified", "own finding: λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
+		{"certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
 	} {
-		name := fmt.Sprintf("asm3: %s is positive, %s inputs", kind.words, where)
+		name := fmt.Sprintf("own: %s is positive, %s inputs", kind.words, where)
 		claims = append(claims, r.positive(verdict.Claim(name, assumption3Source), r.lambdas[source], kind.series))
 	}
 	return claims
@@ -420,12 +421,12 @@ func (r *Assumption3Result) checkSingular() []runs.Claim {
 	}
 	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{
-		verdict.Every(noted("asm3: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial",
+		verdict.Every(noted("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial",
 			assumption3Source, "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
 			values("fine", negative), -zero),
 		verdict.Every(noted(
 			"own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a constant",
-			"not in the paper",
+			"ours, not in the paper",
 			"the number is −λ_min/λ_max; tanh and softplus with x and −x: 'not parallel' is more than is needed",
 		), values("opposite_mixed", negative), -zero),
 	}
@@ -452,13 +453,13 @@ func (r *Assumption3Result) checkDeep() []runs.Claim {
 	for i, gain := range p.Gains {
 		costs, rises, factors := p.growth(study.Rows(r.depths[i], "lipschitz"))
 		claims = append(claims, verdict.Every(noted(
-			fmt.Sprintf("deep-L: depth costs at most a factor D of validation examples, gain %v", gain), source,
+			fmt.Sprintf("[deep-L] depth costs at most a factor D of validation examples, gain %v", gain), source,
 			fmt.Sprintf("the number is log(cL_D)/(D log(cL₁)) for D above the first; "+
 				"L changes by a factor of %.3g to %.3g a layer",
 				slices.Min(factors), slices.Max(factors))), costs, 1))
 		s, err := runs.Summarize(rises, p.Confidence)
 		trend := noted(fmt.Sprintf("own check: growth of log L a layer does not rise with the depth, gain %v", gain),
-			"not in the paper",
+			"ours, not in the paper",
 			"ours is the growth over the later half of the depths less that over the earlier half, "+
 				"positive for anything faster than an exponential, but also where a slow start comes first; "+
 				"the margin of 0.1 is ours")
@@ -466,7 +467,7 @@ func (r *Assumption3Result) checkDeep() []runs.Claim {
 		claims = append(claims, verdict.AtMost(trend, s, err, margin))
 	}
 	s, err := verdict.Slopes(study.Floats(p.DeepWidths), study.Rows(r.deep, "sup"), p.Confidence)
-	width := noted("deep-width: sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", assumption3Source,
+	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", assumption3Source,
 		fmt.Sprintf("D = %d; the paper says that it concentrates and gives no rate; -1/2 is that of one layer",
 			p.DeepDepth))
 	width.Paper, width.Tolerance = -0.5, 0.5

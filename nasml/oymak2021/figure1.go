@@ -230,7 +230,11 @@ func (r *Figure1Result) cloud(label, name string) plots.Series {
 func (r *Figure1Result) Check() []runs.Claim {
 	claims := append(r.checkPart("one-dimensional Δ", r.line), r.checkPart("two-dimensional Δ", r.plane)...)
 	for _, name := range []string{
-		"figure1c-h", "figure1c-train-zero", "figure1c-val-tracks", "figure1c-overfit", "figure1c-train-fast",
+		"[figure1c-h] hyperparameters of the supernet",
+		"[figure1c-train-zero] training error zero after 30 epochs",
+		"[figure1c-val-tracks] validation error tracks test error from about 250 samples on",
+		"[figure1c-overfit] with 100 validation samples or fewer the search overfits them",
+		"[figure1c-train-fast] training error falls to zero quickly, validation is hard to overfit",
 	} {
 		claims = append(claims, verdict.NotRun(verdict.Claim(name, figure1Source+"(c)"),
 			"the search with a DARTS supernet is not part of this entry"))
@@ -275,17 +279,17 @@ func (r *Figure1Result) checkPart(part string, records []*runs.Record) []runs.Cl
 	}
 	inf := math.Inf(1)
 	claims := []runs.Claim{
-		claim("figure1a: training loss near zero for all α", "(a)", 0, -inf, 0.05, figure1Losses.trainRange,
+		claim("[figure1a] training loss near zero for all α", "(a)", 0, -inf, 0.05, figure1Losses.trainRange,
 			"largest training loss of any α over the range of the test loss"),
-		judged("figure1a: largest training 0-1 error, "+part, figure1Source+"(a)", 0, 0, 0,
+		judged("[figure1a] largest training 0-1 error, "+part, figure1Source+"(a)", 0, 0, 0,
 			overValues(study.Values(records, "train_error"), r.Params.Confidence), "of any α"),
-		claim("figure1a: choosing by the training loss is no better than at random", "(a)", 0.5, 0.1, inf,
+		claim("[figure1a] choosing by the training loss is no better than at random", "(a)", 0.5, 0.1, inf,
 			func(l figure1Losses) float64 { return l.excess(l.train) },
 			"excess test loss of the α with the least training loss, over the range of the test loss"),
-		claim("figure1b: validation follows test, correlation over α", "(b)", 1, 0.9, inf,
+		claim("[figure1b] validation follows test, correlation over α", "(b)", 1, 0.9, inf,
 			func(l figure1Losses) float64 { return stat.Correlation(l.validation, l.test, nil) },
 			fmt.Sprintf("n_V = %d", last)),
-		claim("figure1b: choosing by the validation loss", "(b)", 0, -inf, 0.1,
+		claim("[figure1b] choosing by the validation loss", "(b)", 0, -inf, 0.1,
 			func(l figure1Losses) float64 { return l.excess(l.validation) },
 			"excess test loss of α̂ over the range of the test loss"),
 	}

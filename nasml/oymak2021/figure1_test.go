@@ -24,7 +24,7 @@ func TestFigure1FromNetworks(t *testing.T) {
 	for _, c := range r.Check() {
 		byName[c.Name] = c.Holds
 	}
-	require.Equal(t, runs.NotKnown, byName["figure1c-train-zero"])
+	require.Equal(t, runs.NotKnown, byName["training error zero after 30 epochs"])
 	p.Plane[2] = "tanhh"
 	_, err = Figure1(ctx, p)
 	require.ErrorContains(t, err, "tanhh")

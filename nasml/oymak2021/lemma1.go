@@ -255,10 +255,10 @@ func (r *Lemma1Result) Check() []runs.Claim {
 	fixed := slices.DeleteFunc(slices.Clone(r.points), func(p lemma1Point) bool { return p.vary == "scale" })
 	derived := func(_ lemma1Point, record *runs.Record) float64 { return record.Values["derived"] }
 	return append([]runs.Claim{
-		bounded("lemma1: Lipschitz constant ≤ argument of the logarithm / 3R", fixed, perRadius("argument"),
+		bounded("[lemma1] Lipschitz constant ≤ argument of the logarithm / 3R", fixed, perRadius("argument"),
 			"Theorem 1 has C̄L in its logarithm, with C̄ = 3R; α in the simplex, λ in [λ_min, λ_max]; "+loose(fixed)),
 		bounded("own: Lipschitz constant ≤ our bound", r.points, derived, "term by term from f = φᵀΦᵀK⁻¹y"),
-		bounded("lemma1 as printed for every R ≥ 1: Δ → cΔ at λ = 0", r.of("scale"), perRadius("argument"),
+		bounded("[lemma1] as printed for every R ≥ 1: Δ → cΔ at λ = 0", r.of("scale"), perRadius("argument"),
 			"f_α does not change under α → cα, so that C̄L stays, while R³λ₀⁻² falls like 1/c"),
 		bounded("own: with R⁴ in place of R³", r.of("scale"), perRadius("repaired"),
 			"R⁴λ₀⁻² does not change under α → cα, and is what Theorem 2 has in M"),
@@ -324,17 +324,17 @@ func (r *Lemma1Result) checkGaps() []runs.Claim {
 		return overSeeds(r.Params.Seeds, r.Params.Confidence, of)
 	}
 	return []runs.Claim{
-		judged("lemma1: gap over n_V", lemma1Source, -0.5, -inf, -0.4, over(r.decay),
+		judged("[lemma1] gap over n_V", lemma1Source, -0.5, -inf, -0.4, over(r.decay),
 			"log–log slope for n_V > h+1, mean over λ_min; ramp loss, bounded and 1-Lipschitz"),
-		judged("lemma1-lambda0: gap over 1/λ₀", lemma1Source+", Section 4.1", 0, -inf, 0.1, over(r.growth),
+		judged("[lemma1-lambda0] gap over 1/λ₀", lemma1Source+", Section 4.1", 0, -inf, 0.1, over(r.growth),
 			growthNote(over(r.boundsGrowth), over(r.wholeGrowth))),
-		judged("lemma1-joint: excess risk of choosing α and λ together", lemma1Source+", Section 4.1",
+		judged("[lemma1-joint] excess risk of choosing α and λ together", lemma1Source+", Section 4.1",
 			0, -inf, 0.05, over(func(seed int) (float64, error) { return r.excess(seed, len(sizes)-1), nil }),
 			fmt.Sprintf("at n_V = %d", last)),
-		judged(fmt.Sprintf("lemma1-joint: it was larger at n_V = %d", first), lemma1Source+", Section 4.1", 0, 0, inf,
+		judged(fmt.Sprintf("[lemma1-joint] it was larger at n_V = %d", first), lemma1Source+", Section 4.1", 0, 0, inf,
 			over(func(seed int) (float64, error) { return r.excess(seed, 0) - r.excess(seed, len(sizes)-1), nil }),
 			"difference of the excess risks; h + 1 hyperparameters need n_V > h + 1"),
-		judged("lemma1-ridge-order: smaller ridge, larger gap", lemma1Source+", Section 7b", 0, 0, inf,
+		judged("[lemma1-ridge-order] smaller ridge, larger gap", lemma1Source+", Section 7b", 0, 0, inf,
 			over(r.order), "gap at the smallest λ_min minus that at the largest, largest n_V"),
 	}
 }

@@ -197,14 +197,15 @@ func (r *Lemma2Result) Figure() plots.Figure {
 func (r *Lemma2Result) Check() []runs.Claim {
 	tight := overValues(study.Values(r.kinds["joint"], "largest"), r.Params.Confidence)
 	return append([]runs.Claim{
-		r.without("lemma2: jointly convex quadratics", "joint", "over_smooth",
+		r.without("[lemma2] jointly convex quadratics", "joint", "over_smooth",
 			"Lipschitz constant above √(L̄/μ) with L̄ = ‖H_αα‖; by the Schur complement there can be none"),
-		r.without("lemma2: jointly convex log-sum-exp", "log-sum-exp", "over_smooth", "on random pairs, L̄ = ‖A_α‖²/2"),
-		judged("lemma2: the bound is tight where jointly convex", lemma2Source, 1, 0.9, 1+1e-9, tight,
+		r.without("[lemma2] jointly convex log-sum-exp", "log-sum-exp", "over_smooth",
+			"on random pairs, L̄ = ‖A_α‖²/2"),
+		judged("[lemma2] the bound is tight where jointly convex", lemma2Source, 1, 0.9, 1+1e-9, tight,
 			"largest ratio of a seed"),
-		r.without("lemma2 as printed: convex in θ only, L̄ of α", "separate", "over_smooth",
+		r.without("[lemma2] as printed: convex in θ only, L̄ of α", "separate", "over_smooth",
 			"the lemma lacks an assumption: joint convexity"),
-		r.without("lemma2 as printed: convex in θ only, L̄ of (α, θ)", "separate", "over_joint",
+		r.without("[lemma2] as printed: convex in θ only, L̄ of (α, θ)", "separate", "over_joint",
 			"the more generous reading of smooth, L̄ = ‖H‖"),
 		counterexample(),
 		r.without("own: ‖H_θα‖/μ without joint convexity", "separate", "over_cross",
@@ -225,7 +226,7 @@ func (r *Lemma2Result) without(name, kind, over, note string) runs.Claim {
 // counterexample is a function that is convex in θ only and violates the lemma.
 func counterexample() runs.Claim {
 	example := minimizer.Example(3, 2)
-	c := verdict.Claim("lemma2 as printed: L̄ = (μ/2)θ² − kμαθ", lemma2Source)
+	c := verdict.Claim("[lemma2] as printed: L̄ = (μ/2)θ² − kμαθ", lemma2Source)
 	c.Paper, c.Ours = runs.Number(example.Smooth), runs.Number(example.Lipschitz)
 	c.Holds = runs.Judge(example.Lipschitz <= example.Smooth)
 	c.Note = "with k = 3, μ = 2: H_αα = 0, so that the bound √(L̄/μ) is 0, while θ_α = kα"
@@ -248,7 +249,7 @@ func (r *Lemma2Result) checkRidge() []runs.Claim {
 		}
 	}
 	return []runs.Claim{
-		none("lemma2 applied to ridge regression (6)", lemma2Source, over["smooth"], cases,
+		none("[lemma2] applied to ridge regression (6)", lemma2Source, over["smooth"], cases,
 			"θ_α of Definition 2 against √(L̄/μ), L̄ = sup ‖H_αα‖ over Δ at the minimizers, "+
 				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex"),
 		none("own: ridge regression (6) against sup ‖H_θα‖/μ", lemma2Source, over["cross"], cases, "always valid"),

@@ -469,18 +469,18 @@ func (r *Theorem1Result) checkTight() []runs.Claim {
 	}
 	const of = "slope on log–log axes where n_V ≥ 8h; exact suprema over the unit ball"
 	return []runs.Claim{
-		r.claim("thm1-eq2: exact family, gap over n_V", " (2)",
+		r.claim("[thm1-eq2 oymak2021ext/abstract-near-minimal] exact family, gap over n_V", " (2)",
 			-0.5, -0.6, -0.4, r.slopes(larger, stored("gap"), 8), of+", h ≥ 8"),
-		r.claim("thm1-eq2-h: exact family, gap over h", " (2)",
+		r.claim("[thm1-eq2-h] exact family, gap over h", " (2)",
 			0.5, 0.4, 0.6, r.growth(curves, stored("gap"), 8), of),
-		r.claim("thm1-eq4: exact family, gradient gap over n_V", " (4)",
+		r.claim("[thm1-eq4 oymak2021ext/abstract-near-minimal] exact family, gradient gap over n_V", " (4)",
 			-0.5, -0.6, -0.4, r.slopes(larger, stored("gradient"), 8), of+", h ≥ 8"),
-		r.claim("thm1-eq4: exact family, gradient gap over h", " (4)",
+		r.claim("[thm1-eq4] exact family, gradient gap over h", " (4)",
 			0.5, math.Inf(-1), 0.7, r.growth(curves, stored("gradient"), 8), of+"; at most √(h + h̄_eff), with a "+
 				"logarithm"),
-		r.claim("thm1-heff: Δ of dimension 2 in R^h, gap over h", " (2)",
+		r.claim("[thm1-heff] Δ of dimension 2 in R^h, gap over h", " (2)",
 			0, -0.1, 0.1, r.growth(curves, stored("gap2"), 8), "h_eff = 2 whatever h: the gap must not grow"),
-		r.claim("thm1-grad-ambient: Δ of dimension 2 in R^h, gradient gap over h", ", Section 3.1",
+		r.claim("[thm1-grad-ambient] Δ of dimension 2 in R^h, gradient gap over h", ", Section 3.1",
 			0.5, 0.3, 0.7, r.growth(curves, stored("gradient2"), 8),
 			"the gradient needs the ambient dimension: it grows although h_eff = 2"),
 		r.claim("own: cost of the supremum, sup / one fixed α, over h", "",
@@ -540,10 +540,10 @@ func (r *Theorem1Result) checkRidge() []runs.Claim {
 	}
 	if bad := r.bad(); len(bad) > 0 {
 		claims = append(claims,
-			r.claim("thm1-upper-always: training labels are coin flips, excess risk over n_V", ", Section 3.1",
+			r.claim("[thm1-upper-always] training labels are coin flips, excess risk over n_V", ", Section 3.1",
 				-0.5, math.Inf(-1), -0.4, r.excess(bad),
 				"log–log slope of L(f_α̂) − min L: the validation phase still finds the best of bad models"),
-			r.checkSelection("thm1-upper-always: risk of α̂ ≤ min L + 2 sup gap", bad))
+			r.checkSelection("[thm1-upper-always] risk of α̂ ≤ min L + 2 sup gap", bad))
 	}
 	return claims
 }
@@ -553,18 +553,18 @@ func (r *Theorem1Result) checkMaps(curves []theorem1Curve, with string) []runs.C
 	inf := math.Inf(-1)
 	const of = "log–log slope; sup over candidates and uphill steps in the simplex"
 	return []runs.Claim{
-		r.claim("thm1-eq2: gap over n_V"+with, " (2)",
+		r.claim("[thm1-eq2] gap over n_V"+with, " (2)",
 			-0.5, inf, -0.4, r.slopes(curves, stored("gap"), 1), of),
-		r.claim("thm1-eq2-h: scaled gap over h"+with, " (2)",
+		r.claim("[thm1-eq2-h] scaled gap over h"+with, " (2)",
 			0.5, inf, 0.7, r.growth(curves, scaled("gap"), 1), r.scaledNote(curves, "gap")),
-		r.claim("thm1-eq4: hypergradient gap over n_V"+with, " (4)",
+		r.claim("[thm1-eq4] hypergradient gap over n_V"+with, " (4)",
 			-0.5, inf, -0.4, r.slopes(curves, stored("gradient"), 1), of),
-		r.claim("thm1-eq4: scaled hypergradient gap over h"+with, " (4)",
+		r.claim("[thm1-eq4] scaled hypergradient gap over h"+with, " (4)",
 			0.5, inf, 0.7, r.growth(curves, scaled("gradient"), 1), r.scaledNote(curves, "gradient")),
-		r.checkSelection("thm1-eq3: risk of α̂ ≤ min L + 2 sup gap"+with, curves),
-		r.claim("thm1-eq3: excess risk of α̂ over n_V"+with, " (3)",
+		r.checkSelection("[thm1-eq3] risk of α̂ ≤ min L + 2 sup gap"+with, curves),
+		r.claim("[thm1-eq3] excess risk of α̂ over n_V"+with, " (3)",
 			-0.5, inf, -0.4, r.excess(curves), "log–log slope of L(f_α̂) − min L, mean over h"),
-		r.checkConstant("thm1-heff: constant C"+with+" does not grow with n_V", curves),
+		r.checkConstant("[thm1-heff] constant C"+with+" does not grow with n_V", curves),
 	}
 }
 
@@ -631,7 +631,8 @@ func (r *Theorem1Result) checkInterpolation(curves []theorem1Curve) runs.Claim {
 		train = max(train, slices.Max(study.Values(c.records, "train")))
 		smallest = min(smallest, slices.Min(slices.Concat(study.Rows(c.records, "gap")...)))
 	}
-	claim := zero("thm1: the gap stays although the training error is zero (feature maps, λ = 0)",
+	claim := zero("[oymak2021ext/abstract-best-pair figure1a] the gap stays although the training error is zero "+
+		"(feature maps, λ = 0)",
 		theorem1Source+" and Figure 1(a)", train, 1e-12, fmt.Sprintf("ours is the largest mean squared training "+
 			"residual of any α; the smallest gap of any n_V is %.3g", smallest))
 	if smallest <= 1e6*train {
@@ -653,12 +654,13 @@ func (r *Theorem1Result) checkNet() []runs.Claim {
 	inf := math.Inf(-1)
 	const of = "log–log slope; sup over trained candidates; 𝒟 is the empirical distribution of the pool"
 	return []runs.Claim{
-		r.claim("thm1-eq2: gap over n_V (activation search)", " (2)",
+		r.claim("[thm1-eq2] gap over n_V (activation search)", " (2)",
 			-0.5, inf, -0.4, r.slopes(curves, stored("gap"), 1), of),
-		r.claim("thm1-eq2-h: gap over h (activation search)", " (2)",
+		r.claim("[thm1-eq2-h] gap over h (activation search)", " (2)",
 			0.5, inf, 0.7, r.growth(curves, stored("gap"), 1), of),
-		r.checkSelection("thm1-eq3: risk of α̂ ≤ min L + 2 sup gap (activation search)", curves),
-		zero("thm1: training 0-1 error is zero at every α (activation search)", theorem1Source+" and Figure 1(a)",
+		r.checkSelection("[thm1-eq3] risk of α̂ ≤ min L + 2 sup gap (activation search)", curves),
+		zero("[oymak2021ext/abstract-best-pair figure1a] training 0-1 error is zero at every α (activation "+
+			"search)", theorem1Source+" and Figure 1(a)",
 			train, 0, fmt.Sprintf("the largest of all networks; the largest mean squared training loss is %.2g", loss)),
 	}
 }
@@ -681,10 +683,10 @@ func (r *Theorem1Result) checkLipschitz() []runs.Claim {
 	}
 	few := study.Column(study.Rows(c.records, "few"), len(c.Lipschitz)-1)
 	return []runs.Claim{
-		r.claim("intro-log-L: gap over the Lipschitz constant", ", Section 1",
+		r.claim("[intro-log-L] gap over the Lipschitz constant", ", Section 1",
 			0, math.Inf(-1), 0.2, r.overSeeds(upper), fmt.Sprintf("log–log slope for L from %v on; "+
 				"√log L has (1/2)/log L, about 0.1 here, and √L would have 1/2", c.Lipschitz[middle])),
-		r.claim("intro-log-L: that slope falls as L grows", ", Section 1",
+		r.claim("[intro-log-L] slope of the gap over the Lipschitz constant falls as it grows", ", Section 1",
 			0, 0, math.Inf(1), r.overSeeds(falls), "slope at small L minus slope at large L: a power of L would "+
 				"have none"),
 		r.claim("own: condition violated on purpose, n_V = 3 < h̄_eff", "",
@@ -716,12 +718,12 @@ func (r *Theorem1Result) checkCover() []runs.Claim {
 				}
 			}
 		}
-		balls = append(balls, judged(fmt.Sprintf("def1-ball: h_eff of the ball of R^%d", h), source,
+		balls = append(balls, judged(fmt.Sprintf("[def1-ball] h_eff of the ball of R^%d", h), source,
 			float64(h), float64(h)-0.6, float64(h)+0.05, slope(ball),
 			"log–log slope of the greedy cover; it reaches h for small ε only"))
 	}
-	claims := []runs.Claim{none("def1-ball: size of a cover ≤ (3R/ε)^h", source, violations, cases,
+	claims := []runs.Claim{none("[def1-ball] size of a cover ≤ (3R/ε)^h", source, violations, cases,
 		"unit balls of R¹, R², R³ and ε ≤ R; for ε > 3R the bound is below 1, so that ε ≤ R has to be read")}
-	return append(append(claims, balls...), judged("def1-ball: h_eff of a circle in R^10", source,
+	return append(append(claims, balls...), judged("[def1-ball] h_eff of a circle in R^10", source,
 		1, 0.85, 1.1, slope("circle"), "h_eff is smaller than the number of hyperparameters"))
 }

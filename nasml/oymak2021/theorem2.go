@@ -379,21 +379,21 @@ func (b *theorem2Bound) add(p theorem2Point, record *runs.Record, n int, worst, 
 
 func (r *Theorem2Result) checkBound() []runs.Claim {
 	b := r.bound()
-	constant := verdict.Claim("thm2: constant C that the data need", theorem2Source)
+	constant := verdict.Claim("[thm2] constant C that the data need", theorem2Source)
 	constant.Ours, constant.Tolerance, constant.Holds = runs.Number(b.constant), 1, runs.Judge(b.constant <= 1)
 	constant.Note = fmt.Sprintf("largest (L(f_α̂) − first term)/√((h log M + τ)/n_V) of %d cases, with and without "+
 		"noise; C is unknown in the paper, 1 is ours; h log M + τ is up to %.3g, so that the theorem asks for n_V of "+
 		"that size",
 		b.selections, b.need)
 	return []runs.Claim{
-		none("thm2: risk of α̂ ≤ first term alone (labels without noise)", theorem2Source, b.over, b.clean,
+		none("[thm2] risk of α̂ ≤ first term alone (labels without noise)", theorem2Source, b.over, b.clean,
 			"worst of the validation samples; the theorem adds C√((h log M + τ)/n_V)"),
 		constant,
-		zero("thm2: every α interpolates the training labels", theorem2Source, b.residual, 1e-8,
+		zero("[thm2] every α interpolates the training labels", theorem2Source, b.residual, 1e-8,
 			"largest ‖y − Φ_αθ_α‖/‖y‖ of any α"),
-		none("thm2: yᵀK⁻¹y at α* ≤ ‖θ*‖² = 1", theorem2Source, b.stars, b.trainings, "labels without noise; K_α "+
+		none("[thm2] yᵀK⁻¹y at α* ≤ ‖θ*‖² = 1", theorem2Source, b.stars, b.trainings, "labels without noise; K_α "+
 			"= Φ_αΦ_αᵀ"),
-		judged("thm2-M: log M in one reading over the other", theorem2Source, 1, 0.5, 2, r.overValues(b.readings),
+		judged("[thm2-M] log M in one reading over the other", theorem2Source, 1, 0.5, 2, r.overValues(b.readings),
 			"(n_T² + n_V²)‖y‖ against (n_T + n_V)‖y‖²: the print is ambiguous"),
 	}
 }
@@ -412,15 +412,15 @@ func (r *Theorem2Result) checkPar() []runs.Claim {
 	const source = theorem2Source + ", Section 4.1"
 	inf := math.Inf(1)
 	return []runs.Claim{
-		judged("thm2: excess of the chosen α times √n_V does not grow", theorem2Source,
+		judged("[thm2] excess of the chosen α times √n_V does not grow", theorem2Source,
 			0, -inf, 0, r.overSeeds(r.scaledExcess), "(L(f_α̂) − min L)·√n_V at the largest n_V minus that at the "+
 				"smallest, "+
 				"mean over h: the second term falls like n_V^(−1/2)"),
-		judged("thm2-par: risk of α̂ above the least risk, relative", source, 0, -inf, 0.05, r.overValues(par),
+		judged("[thm2-par] risk of α̂ above the least risk, relative", source, 0, -inf, 0.05, r.overValues(par),
 			fmt.Sprintf("n_V = n_T = %d > h", r.Params.Trains[len(r.Params.Trains)-1])),
-		judged("thm2-par: an average α has more risk than α̂", source, 0, 0, inf, r.overValues(random),
+		judged("[thm2-par] an average α has more risk than α̂", source, 0, 0, inf, r.overValues(random),
 			"difference over the least risk: the choice matters"),
-		judged("thm2-par: α̂ of the fewest validation samples has more risk", source, 0, 0, inf, r.overValues(few),
+		judged("[thm2-par] α̂ of the fewest validation samples has more risk", source, 0, 0, inf, r.overValues(few),
 			fmt.Sprintf("n_V = %d against the most, over the least risk", r.Params.Validation[0])),
 	}
 }
@@ -492,17 +492,17 @@ func (r *Theorem2Result) checkProposition() []runs.Claim {
 	const extra = prop1Source + ", Section 3.2"
 	inf := math.Inf(-1)
 	return []runs.Claim{
-		judged("eq5: L(f_α^T) − L(f_α^D) over n_T, one α", "Oymak+ 2021, eq. (5)", -0.5, inf, -0.4,
+		judged("[eq5] L(f_α^T) − L(f_α^D) over n_T, one α", "Oymak+ 2021, eq. (5)", -0.5, inf, -0.4,
 			r.slopes(curves, "train"), "log–log slope; squared loss is faster than the bound, about −1"),
-		judged("prop1: risk of α̂ − min L(f_α^D) over n_T = n_V", prop1Source, -0.5, inf, -0.4,
+		judged("[prop1] risk of α̂ − min L(f_α^D) over n_T = n_V", prop1Source, -0.5, inf, -0.4,
 			r.slopes(curves, "end"), "log–log slope; squared loss is faster than the bound"),
-		judged("prop1: uniform gap over n_V", prop1Source, -0.5, inf, -0.4,
+		judged("[prop1] uniform gap over n_V", prop1Source, -0.5, inf, -0.4,
 			r.slopes(curves, "gap"), "log–log slope; n_T grows with n_V, and f_α settles"),
-		none("prop1: risk of α̂ ≤ min (L(f_α^D) + C_α/√n_T) + 2 sup gap", prop1Source, int(violations), cases,
+		none("[prop1] risk of α̂ ≤ min (L(f_α^D) + C_α/√n_T) + 2 sup gap", prop1Source, int(violations), cases,
 			"C_α the smallest that (5) allows; follows from (3), so that one violation is an error of ours"),
-		judged("prop1-extra: loss by choosing α over n_V", extra, -0.5, inf, -0.4, r.slopes(curves, "extra"),
+		judged("[prop1-extra] loss by choosing α over n_V", extra, -0.5, inf, -0.4, r.slopes(curves, "extra"),
 			fmt.Sprintf("log–log slope of L(f_α̂^T) − min L(f_α^T) at n_T = %d", r.Params.FixedTrain)),
-		judged("prop1-extra: loss by choosing α over h", extra, 0.5, inf, 0.7, growth,
+		judged("[prop1-extra] loss by choosing α over h", extra, 0.5, inf, 0.7, growth,
 			"log–log slope of the mean over n_V"),
 	}
 }

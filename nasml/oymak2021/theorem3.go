@@ -582,10 +582,10 @@ func (r *Theorem3Result) checkWidth() []runs.Claim {
 	moved, movedErr := slopes("movement")
 	note := fmt.Sprintf("ours is the exponent of the largest value over Δ in k, over k = %v", ks)
 	return []runs.Claim{
-		verdict.AtMost(noted("thm3-width: distance of network and kernel vanishes with k", theorem3Source,
+		verdict.AtMost(noted("[thm3-width] distance of network and kernel vanishes with k", theorem3Source,
 			note+"; the theorem asks for k ≳ poly(n_T, 1/λ̄₀, 1/ε), so that any negative exponent fits"),
 			gap, gapErr, 0),
-		verdict.Near(noted("thm3-width: ‖W_T − W₀‖/‖W₀‖ falls as k^(−1/2)", theorem3Source,
+		verdict.Near(noted("[thm3-width] ‖W_T − W₀‖/‖W₀‖ falls as k^(−1/2)", theorem3Source,
 			note+"; the rate is our reading of the kernel regime"), moved, movedErr, -0.5, 0.1),
 	}
 }
@@ -600,11 +600,13 @@ func (r *Theorem3Result) checkTraining() []runs.Claim {
 	ratios, unknown := stepRatios(append(all, r.widths[last]...), p.Steps)
 	learnt := slices.Concat(r.trains[neural.Cap], r.trains[neural.Digits], r.trains[neural.Product])
 	return []runs.Claim{
-		r.trained(fmt.Sprintf("thm3-train: training 0-1 error at most ε for all α, k = %d", p.Widths[last]),
+		r.trained(fmt.Sprintf("[thm3-train oymak2021ext/abstract-best-pair RO018] training 0-1 error at most ε for "+
+			"all α, k = %d", p.Widths[last]),
 			fmt.Sprintf("n_T = %d product examples", p.WidthTrain), r.widths[last]),
-		r.trained(fmt.Sprintf("thm3-train: likewise, k = %d", p.Width), "margin, digits and product data",
+		r.trained(fmt.Sprintf("[thm3-train] training 0-1 error at most ε for all α, all data, k = %d", p.Width),
+			"margin, digits and product data",
 			slices.Concat(learnt...)),
-		verdict.Every(noted("thm3-iters: steps to ε over those that suffice for the kernel", theorem3Source,
+		verdict.Every(noted("[thm3-iters] steps to ε over those that suffice for the kernel", theorem3Source,
 			fmt.Sprintf("log(‖r₀‖²/(εn_T))/(2ηλ_min(K̂_α)) with η = 1/λ_max, of order (n_T/λ̄₀)log(1/ε); "+
 				"%d further runs ended before as many steps and before ε: no evidence", unknown)), ratios, 1),
 	}
@@ -673,9 +675,9 @@ func (r *Theorem3Result) checkValidation() []runs.Claim {
 	}
 	inV, errV := verdict.Slopes(study.Floats(p.Validations), overV, p.Confidence)
 	inH, errH := verdict.Slopes(study.Floats(p.Sizes), transposed(r.overSizes(last)), p.Confidence)
-	nv := noted("thm3-nv: sup |L − L̂_V| falls as n_V^(−1/2)", theorem3Source,
+	nv := noted("[thm3-nv] sup |L − L̂_V| falls as n_V^(−1/2)", theorem3Source,
 		"ours is the exponent in n_V, mean over h; an upper bound, so that only a flatter one contradicts it")
-	h := noted("thm3-nv: and grows at most as √h", theorem3Source,
+	h := noted("[thm3-nv] sup |L − L̂_V| grows at most as √h", theorem3Source,
 		fmt.Sprintf("ours is the exponent in h at n_V = %d; a uniform bound needs n_V ≳ h where it is 1/2; "+
 			"largest sup·√(n_V/h) of all cells: %.3g", p.Validations[last], constant))
 	nv.Paper, nv.Tolerance, h.Paper, h.Tolerance = -0.5, 0.1, 0.5, 0.1
@@ -690,11 +692,11 @@ func (r *Theorem3Result) checkSelected() []runs.Claim {
 	excess := columns(r.sizes[len(r.sizes)-1], "excess")
 	product := r.trains[neural.Product][len(p.Trains)-1]
 	return []runs.Claim{
-		verdict.Greater(noted("thm3-bound: L(f_α̂) approaches min_α L with n_V", theorem3Source,
+		verdict.Greater(noted("[thm3-bound] L(f_α̂) approaches min_α L with n_V", theorem3Source,
 			fmt.Sprintf("ours is the excess hinge loss of α̂ at n_V = %d less that at %d, h = %d",
 				p.Validations[0], p.Validations[last], p.Sizes[len(p.Sizes)-1])),
 			excess[0], excess[last], p.Confidence),
-		verdict.Greater(noted("thm3-bound: α̂ beats the worst α", theorem3Source,
+		verdict.Greater(noted("[thm3-bound] α̂ beats the worst α", theorem3Source,
 			fmt.Sprintf("ours is the difference of 0-1 risks on product data, n_V = %d", p.Validations[last])),
 			study.Values(product, "worst"), selectedRisk(product), p.Confidence),
 	}
@@ -732,14 +734,14 @@ func (r *Theorem3Result) checkBound() []runs.Claim {
 			}
 		}
 	}
-	bound := verdict.Every(noted("thm3-bound: 0-1 risk of α̂ within the bound, C = 1", theorem3Source,
+	bound := verdict.Every(noted("[thm3-bound] 0-1 risk of α̂ within the bound, C = 1", theorem3Source,
 		fmt.Sprintf("ours is the C that the largest risk over all validation sets needs (0: the first term suffices); "+
 			"the first term says something, < 1, in %d of %d runs; C is not given in the paper",
 			telling, len(constants))), constants, 1)
 	n := float64(p.Trains[0])
 	allowed := 4 * (math.Exp(-tailT) + math.Pow(n, -3) + math.Exp(-10*float64(len(p.Activations))))
 	outside := verdict.Share{Yes: float64(len(violated)), Of: float64(p.Seeds), Confidence: p.Confidence}
-	probability := outside.AtMost(noted("thm3-prob: share of seeds outside the bound, C = 1, t = 3", theorem3Source,
+	probability := outside.AtMost(noted("[thm3-prob] share of seeds outside the bound, C = 1, t = 3", theorem3Source,
 		"seeds of which any validation set of any run is outside"), allowed)
 	return []runs.Claim{bound, probability, r.checkTerm(), r.checkCap()}
 }
@@ -747,7 +749,7 @@ func (r *Theorem3Result) checkBound() []runs.Claim {
 func (r *Theorem3Result) checkTerm() runs.Claim {
 	terms := transposed(r.overTrains(neural.Cap, bestTerm))
 	s, err := verdict.Slopes(study.Floats(r.Params.Trains), terms, r.Params.Confidence)
-	return verdict.Near(noted("thm3-bound: first term falls as n_T^(−1/2) on aligned labels", theorem3Source,
+	return verdict.Near(noted("[thm3-bound] first term falls as n_T^(−1/2) on aligned labels", theorem3Source,
 		"ours is the exponent of min_α 2B√(yᵀK̄_α⁻¹y/n_T) in n_T for labels with a margin"), s, err, -0.5, 0.1)
 }
 
@@ -759,7 +761,7 @@ func (r *Theorem3Result) checkCap() runs.Claim {
 		}
 	}
 	return verdict.Every(noted("own finding: first term at most 2B/(cos φ |Σαⱼ Eσⱼ′| √n_T) on labels with a margin",
-		"not in the paper", "ours is the ratio; K̄_α ⪰ (Σαⱼ Eσⱼ′)²XXᵀ, and y = Xe₁/cos φ"), ratios, 1)
+		"ours, not in the paper", "ours is the ratio; K̄_α ⪰ (Σαⱼ Eσⱼ′)²XXᵀ, and y = Xe₁/cos φ"), ratios, 1)
 }
 
 func (r *Theorem3Result) checkAlignment() []runs.Claim {
@@ -768,7 +770,7 @@ func (r *Theorem3Result) checkAlignment() []runs.Claim {
 	for _, source := range p.RankWorld {
 		records := r.ranks[source]
 		for _, series := range []string{"term", "error"} {
-			c := noted(fmt.Sprintf("thm3-align: %s smaller for the principal eigenvector than for random labels, "+
+			c := noted(fmt.Sprintf("[thm3-align] %s smaller for the principal eigenvector than for random labels, "+
 				"%s inputs",
 				series, sourceNames[source]), "Oymak+ 2021, Section 4.2",
 				fmt.Sprintf("ours is random less eigenvector %d", p.Ranks[0]))
@@ -789,11 +791,11 @@ func (r *Theorem3Result) checkViolations() []runs.Claim {
 	}
 	errors := r.overWidths("train_error")
 	return []runs.Claim{
-		verdict.Greater(noted("violation: flipped labels make the first term grow with n_T", "not in the paper",
+		verdict.Greater(noted("violation: flipped labels make the first term grow with n_T", "ours, not in the paper",
 			fmt.Sprintf("ours is the term at n_T = %d less that at %d; above 1 it says nothing",
 				p.Trains[len(p.Trains)-1], p.Trains[0])), flipped[len(flipped)-1], flipped[0], p.Confidence),
 		verdict.Every(noted("violation: inputs x, −x with one label, odd activations: "+
-			"training error at least 1/2 for every α", "not in the paper",
+			"training error at least 1/2 for every α", "ours, not in the paper",
 			fmt.Sprintf("the number is 1/2 less the training error, k = %d; an odd network has f(−x) = −f(x), "+
 				"K_α is singular and Assumption 3 fails", p.Width)), below, 0),
 		verdict.Greater(noted(fmt.Sprintf("violation: too narrow, k = %d: training error above that at k = %d",

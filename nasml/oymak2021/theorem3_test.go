@@ -99,9 +99,9 @@ func changed3(t *testing.T, change func(r *Theorem3Result)) map[string]runs.Clai
 }
 
 func TestTheorem3ClaimsFollowTheNumbers(t *testing.T) {
-	const slope = "thm3-nv: sup |L − L̂_V| falls as n_V^(−1/2)"
-	const iters = "thm3-iters: steps to ε over those that suffice for the kernel"
-	const bound = "thm3-bound: 0-1 risk of α̂ within the bound, C = 1"
+	const slope = "sup |L − L̂_V| falls as n_V^(−1/2)"
+	const iters = "steps to ε over those that suffice for the kernel"
+	const bound = "0-1 risk of α̂ within the bound, C = 1"
 	set := func(sup func(n int) float64, steps, selected float64) func(r *Theorem3Result) {
 		return func(r *Theorem3Result) {
 			for _, records := range r.sizes {

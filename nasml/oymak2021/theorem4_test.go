@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,12 +77,26 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()),
 		"the same numbers, whatever ran beside what")
-	_, err = first.Figure().Render("svg")
-	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, view := range Theorem4Views { // a figure answers one question
+		first.Params.View = view
+		f := first.Figure()
+		names[f.Name] = true
+		require.Len(t, f.Panels, 1, view)
+		require.LessOrEqual(t, len(f.Panels[0]), 2, view)
+		_, err = f.Render("svg")
+		require.NoError(t, err, view)
+	}
+	require.Len(t, names, len(Theorem4Views))
+	p.View = "everything"
+	_, err = Theorem4(ctx, p)
+	require.ErrorContains(t, err, `View is "everything"`)
 
 	byID := map[string]bool{}
 	for _, c := range first.Check() {
-		byID[strings.SplitN(c.Name, ":", 2)[0]] = true
+		for _, row := range c.Rows {
+			byID[row] = true
+		}
 	}
 	for _, id := range []string{
 		"thm4-cond", "thm4-eq11", "thm4-eq12", "thm4-oracle", "thm4-err-scale", "thm4-risk-scale", "thm4-refined",

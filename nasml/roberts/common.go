@@ -291,7 +291,7 @@ func lossIdentity(err float64, ran bool, name, source string) runs.Claim {
 }
 
 // own is the source of what the paper does not say.
-const own = "not in the paper; derived in the notebook"
+const own = "ours, not in the paper; derived in the notebook"
 
 // shares is a curve of proportions; where there is nothing to share, there is no
 // point.

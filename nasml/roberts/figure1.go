@@ -210,7 +210,7 @@ func (r *Figure1Result) cell(theta [][]float64) *plots.Cell {
 
 // Check judges the caption and what Section 5 says of computation graphs.
 func (r *Figure1Result) Check() []runs.Claim {
-	caption := runs.NewClaim("Figure 1: α of every edge is on the simplex", "Roberts+, Figure 1")
+	caption := runs.NewClaim("own: α of every edge is on the simplex", "ours, on Roberts+, Figure 1")
 	err := simplex.Check(r.theta, 1e-12)
 	caption.Holds = runs.Judge(err == nil)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *Figure1Result) Check() []runs.Claim {
 	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
 		claims = append(
 			claims,
-			identity(all.most("scale "+op), true, "RO020: "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"),
+			identity(all.most("scale "+op), true, "[RO020] "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"),
 		)
 	}
 	claims = append(
@@ -229,19 +229,19 @@ func (r *Figure1Result) Check() []runs.Claim {
 		identity(
 			all.most("linear"),
 			true,
-			"RO021: linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a",
+			"[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a",
 			"Roberts+, Section 5, note",
 		),
 		r.beyond(
 			"relu",
-			"RO021: with ReLU nodes the factorization fails (relative difference)",
+			"[RO021] with ReLU nodes the factorization fails (relative difference)",
 			"Roberts+, Section 5, note",
 		),
 		r.sampled(all),
 		identity(
 			all.most("mode"),
 			true,
-			"RO021: the most probable architecture is the arg max on each edge",
+			"[RO021] the most probable architecture is the arg max on each edge",
 			"Roberts+, Section 5, note",
 		),
 	)
@@ -284,7 +284,7 @@ func (r *Figure1Result) beyond(name, claim, source string) runs.Claim {
 // the largest may well be 3.
 func (r *Figure1Result) sampled(all group) runs.Claim {
 	c := runs.NewClaim(
-		"RO021: sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} (largest z)",
+		"[RO021] sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} (largest z)",
 		"Roberts+, Section 5, note",
 	)
 	looks := float64(r.Params.Channels * len(r.records))

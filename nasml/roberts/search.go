@@ -433,13 +433,13 @@ func (r *SearchResult) Check() []runs.Claim {
 	total := all.sum("problems")
 	claims := []runs.Claim{
 		all.share("interior", "problems", c).
-			Always(runs.NewClaim("RO005: Assumption 2 (realistic): a search leaves all α_i > 0",
+			Always(runs.NewClaim("[RO005] Assumption 2 (realistic): a search leaves all α_i > 0",
 				"Roberts+, Assumption 2")),
 		verdict.Share{
 			Yes:        total - all.sum("realized"),
 			Of:         total,
 			Confidence: c,
-		}.Above(runs.NewClaim("RO006: Assumption 3 (unrealistic): most searches do not find y = f_σα exactly",
+		}.Above(runs.NewClaim("[RO006] Assumption 3 (unrealistic): most searches do not find y = f_σα exactly",
 			"Roberts+, Assumption 3"), 0.5),
 		all.share("guaranteed_right", "guaranteed", c).
 			Always(runs.NewClaim("own: after a search, Condition 6 and L_j − L_i > 2√(D_ij R) ⇒ α_j < α_i", own)),
@@ -469,7 +469,7 @@ func (r *SearchResult) checkReached() []runs.Claim {
 			claims = append(
 				claims,
 				g.share("argmax", "problems", c).
-					Always(runs.NewClaim("RO001: "+spaceLabel(space)+": a search that reaches the teacher has the "+
+					Always(runs.NewClaim("[RO001] "+spaceLabel(space)+": a search that reaches the teacher has the "+
 						"better operation at arg max", theorem1Source)),
 			)
 		}
@@ -480,7 +480,7 @@ func (r *SearchResult) checkReached() []runs.Claim {
 		verdict.Share{Yes: many.sum("problems") - many.sum("argmax"), Of: many.sum("problems"), Confidence: c}.
 			Above(
 				runs.NewClaim(
-					"RO016: h > 2: a search that reaches the teacher may have another operation at arg max (share)",
+					"[RO016] h > 2: a search that reaches the teacher may have another operation at arg max (share)",
 					"Roberts+, Section 4",
 				),
 				0,

@@ -112,11 +112,11 @@ func (r *Theorem1Result) Check() []runs.Claim {
 	base, c := r.groups[0], r.Params.Confidence
 	ran := base.sum("pairs") > 0
 	claims := []runs.Claim{
-		base.share("right", "pairs", c).Always(runs.NewClaim("RO001: h = 2, L_1 < L_2 ⇒ α_2 < α_1", theorem1Source)),
-		lossIdentity(base.most("identity1"), ran, "RO002: L_1 = α_2² 𝓛(f_1, f_2)", theorem1Source+", proof"),
-		lossIdentity(base.most("identity2"), ran, "RO003: L_2 = α_1² 𝓛(f_1, f_2)", theorem1Source+", proof"),
+		base.share("right", "pairs", c).Always(runs.NewClaim("[RO001] h = 2, L_1 < L_2 ⇒ α_2 < α_1", theorem1Source)),
+		lossIdentity(base.most("identity1"), ran, "[RO002] L_1 = α_2² 𝓛(f_1, f_2)", theorem1Source+", proof"),
+		lossIdentity(base.most("identity2"), ran, "[RO003] L_2 = α_1² 𝓛(f_1, f_2)", theorem1Source+", proof"),
 		base.share("ordered", "problems", c).
-			Above(runs.NewClaim("RO004: Assumption 1 (mostly realistic): a strict order of the losses",
+			Above(runs.NewClaim("[RO004] Assumption 1 (mostly realistic): a strict order of the losses",
 				"Roberts+, Assumption 1"), 0.5),
 	}
 	return append(claims, violationClaims(r.groups[1:], c)...)

@@ -225,7 +225,7 @@ func (r *Theorem4Result) Check() []runs.Claim {
 	lemma := identity(
 		base.most("factor"),
 		ran,
-		"RO007: α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)",
+		"[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)",
 		"Roberts+, Lemma 2",
 	)
 	if base.sum("inside") != base.sum("gammas") {
@@ -233,15 +233,15 @@ func (r *Theorem4Result) Check() []runs.Claim {
 		lemma.Note = "some β is 0 or 1"
 	}
 	condition := base.share("condition", "pairs", c).
-		Above(runs.NewClaim("RO008: Condition 3 can be true (share of pairs)", "Roberts+, Condition 3"), 0)
+		Above(runs.NewClaim("[RO008] Condition 3 can be true (share of pairs)", "Roberts+, Condition 3"), 0)
 	claims := []runs.Claim{
 		lemma, condition,
 		base.share("condition_right", "condition", c).
-			Always(runs.NewClaim("RO009: h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source)),
+			Always(runs.NewClaim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source)),
 		lossIdentity(
 			base.most("identity"),
 			ran,
-			"RO010: L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})",
+			"[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})",
 			theorem4Source+", proof",
 		),
 		unforeseen(base, c).Above(runs.NewClaim("own: most pairs with α_2 < α_1 are without Condition 3", own), 0.5),

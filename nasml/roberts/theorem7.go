@@ -214,33 +214,33 @@ func (r *Theorem7Result) Check() []runs.Claim {
 	all := pool7(r.sizes)
 	ran := all.sum("pairs") > 0
 	lemma := identity(max(all.most("factor"), all.most("sticks")), ran,
-		"RO011: α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5")
+		"[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5")
 	if all.sum("inside") != all.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some γ_i is 0 or 1"
 	}
 	claims := []runs.Claim{
 		lemma,
 		all.share("condition", "pairs", c).
-			Above(runs.NewClaim("RO012: Condition 6 can be true (share of pairs)", "Roberts+, Condition 6"), 0),
+			Above(runs.NewClaim("[RO012] Condition 6 can be true (share of pairs)", "Roberts+, Condition 6"), 0),
 	}
 	for _, g := range r.sizes {
-		name := fmt.Sprintf("RO013: h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations)
+		name := fmt.Sprintf("[RO013] h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations)
 		claims = append(claims, g.share("condition_right", "condition", c).
 			Always(runs.NewClaim(name, theorem7Source)))
 	}
 	claims = append(
 		claims,
-		lossIdentity(all.most("identity"), ran, "RO014: L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
+		lossIdentity(all.most("identity"), ran, "[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
 		all.share("every_ranking", "every", c).
-			Always(runs.NewClaim("RO015: Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4")),
+			Always(runs.NewClaim("[RO015] Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4")),
 		all.share("first_argmax", "first", c).
-			Always(runs.NewClaim("RO015: Condition 6 for all pairs (1, j) ⇒ arg max α is the best",
+			Always(runs.NewClaim("[RO015] Condition 6 for all pairs (1, j) ⇒ arg max α is the best",
 				"Roberts+, Section 4")),
 		verdict.Share{
 			Yes:        all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"),
 			Of:         all.sum("problems") - all.sum("first"),
 			Confidence: c,
-		}.Above(runs.NewClaim("RO016: where the condition fails, arg max α may not be the best (share)",
+		}.Above(runs.NewClaim("[RO016] where the condition fails, arg max α may not be the best (share)",
 			"Roberts+, Section 4"), 0),
 	)
 	return append(append(claims, r.ownClaims(all)...), violationClaims(r.violated, c)...)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -74,20 +75,41 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 // Claim is one claim of a paper with our finding beside it. A number that does
 // not apply is [None].
 type Claim struct {
-	Name      string  `json:"name"`
-	Source    string  `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
-	Paper     Number  `json:"paper"`     // the paper's number
-	Ours      Number  `json:"ours"`      // ours
-	Lo        Number  `json:"lo"`        // confidence interval of ours, from
-	Hi        Number  `json:"hi"`        // to
-	Tolerance Number  `json:"tolerance"` // how far ours may be from the paper's
-	Holds     Verdict `json:"holds"`
-	Note      string  `json:"note,omitempty"` // how it was judged, or why it was not
+	Name      string `json:"name"`
+	Source    string `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
+	Paper     Number `json:"paper"`     // the paper's number
+	Ours      Number `json:"ours"`      // ours
+	Lo        Number `json:"lo"`        // confidence interval of ours, from
+	Hi        Number `json:"hi"`        // to
+	Tolerance Number `json:"tolerance"` // how far ours may be from the paper's, in its unit
+	// Allowed says in words where ours has to be: "-0.5 ± 0.1", "at most 1", "above 0",
+	// "every case at most 1". A tolerance alone does not say whether it has two sides.
+	Allowed string  `json:"allowed,omitempty"`
+	Holds   Verdict `json:"holds"`
+	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not
+
+	// Rows are those of the list of the papers' claims that it judges, by their
+	// ids; a claim of ours judges none. A reader does not see them in a table.
+	Rows []string `json:"rows,omitempty"`
 }
 
-// NewClaim is a claim of which nothing is known yet: its numbers are None.
+// NewClaim is a claim of which nothing is known yet: its numbers are None. The
+// name may begin with the rows of the list of the papers' claims that it judges,
+// in brackets, which are no part of it: "[RO001 RO015] α ranks the operations".
 func NewClaim(name, source string) Claim {
-	return Claim{Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None}
+	rows, name := cutRows(name)
+	return Claim{
+		Name: name, Source: source, Paper: None, Ours: None, Lo: None, Hi: None, Tolerance: None, Rows: rows,
+	}
+}
+
+// cutRows parts a name from the rows before it.
+func cutRows(text string) (rows []string, name string) {
+	inside, name, closed := strings.Cut(strings.TrimPrefix(text, "["), "] ")
+	if !closed || !strings.HasPrefix(text, "[") {
+		return nil, text
+	}
+	return strings.Fields(inside), name
 }
 
 // ClaimTable lists claims as aligned plain text, notes below.
@@ -107,26 +129,61 @@ func ClaimTable(claims []Claim) string {
 	return out.String()
 }
 
-// ClaimHTML lists claims as an HTML table, for a notebook.
+// ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and
+// a sign for the verdict, a source once for all claims below it, and notes that
+// open.
 func ClaimHTML(claims []Claim) string {
 	var out strings.Builder
-	row := func(tag string, cells []string) {
+	out.WriteString("<table>\n<thead><tr>")
+	for _, head := range claimHeader[:len(claimHeader)-1] {
+		fmt.Fprintf(&out, `<th style="text-align:left">%s</th>`, head)
+	}
+	out.WriteString("</tr></thead>\n<tbody>\n")
+	source := ""
+	for _, c := range claims {
+		if c.Source != source {
+			source = c.Source
+			fmt.Fprintf(&out, "<tr><th colspan=\"%d\" style=\"text-align:left\">%s</th></tr>\n",
+				len(claimHeader)-1, html.EscapeString(source))
+		}
 		out.WriteString("<tr>")
-		for _, cell := range cells {
-			fmt.Fprintf(&out, "<%s style=\"text-align:left\">%s</%s>", tag, html.EscapeString(cell), tag)
+		for i, cell := range c.cells()[:len(claimHeader)-1] {
+			cell = html.EscapeString(cell)
+			switch claimHeader[i] {
+			case "claim":
+				cell = c.opened(cell)
+			case "verdict":
+				look := verdictLooks[c.verdict()]
+				cell = fmt.Sprintf(`<span style="color:%s">%s %s</span>`, look.color, look.sign, cell)
+			}
+			fmt.Fprintf(&out, `<td style="text-align:left">%s</td>`, cell)
 		}
 		out.WriteString("</tr>\n")
 	}
-	out.WriteString("<table>\n")
-	row("th", append(claimHeader, "note"))
-	for _, c := range claims {
-		row("td", append(c.cells(), c.Note))
-	}
-	out.WriteString("</table>\n")
+	out.WriteString("</tbody>\n</table>\n")
 	return out.String()
 }
 
-var claimHeader = []string{"claim", "paper", "ours", "interval", "tolerance", "verdict", "source"}
+// opened is the name with the note behind it, which a reader opens.
+func (c Claim) opened(name string) string {
+	if c.Note == "" {
+		return name
+	}
+	return fmt.Sprintf("<details><summary>%s</summary><small>%s</small></details>", name, html.EscapeString(c.Note))
+}
+
+// verdictLooks are how verdicts look. Each colour can be read on white (4.5 : 1)
+// and on JupyterLab's black.
+var verdictLooks = map[string]struct{ sign, color string }{
+	Holds.String():    {"✓", "#1f8a4c"},
+	Fails.String():    {"✗", "#d73a35"},
+	undecided:         {"?", "#a86e00"},
+	NotKnown.String(): {"–", "#767676"},
+}
+
+const undecided = "undecided"
+
+var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
 // cells are the columns of claimHeader.
 func (c Claim) cells() []string {
@@ -134,14 +191,22 @@ func (c Claim) cells() []string {
 	if c.Lo.Valid() || c.Hi.Valid() {
 		interval = fmt.Sprintf("[%v, %v]", c.Lo, c.Hi)
 	}
-	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.Tolerance.String(), c.verdict(), c.Source}
+	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.allowed(), c.verdict(), c.Source}
 }
 
 // verdict tells a claim that was not run from one that was, but whose numbers
 // say neither yes nor no.
 func (c Claim) verdict() string {
 	if c.Holds == NotKnown && c.Ours.Valid() {
-		return "undecided"
+		return undecided
 	}
 	return c.Holds.String()
+}
+
+// allowed is where ours has to be; of a claim that does not say so, its tolerance.
+func (c Claim) allowed() string {
+	if c.Allowed == "" && c.Tolerance.Valid() {
+		return "± " + c.Tolerance.String()
+	}
+	return cmp.Or(c.Allowed, "–")
 }

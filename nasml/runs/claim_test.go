@@ -3,6 +3,7 @@ package runs
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ var someClaims = []Claim{
 		Tolerance: None,
 		Note:      "not run: too wide",
 	},
-	{Name: "slope", Source: "p. 4", Paper: 0, Ours: 0.1, Lo: -1, Hi: 1, Tolerance: None},
+	{Name: "slope", Source: "p. 4", Paper: 0, Ours: 0.1, Lo: -1, Hi: 1, Tolerance: None, Allowed: "above 0"},
 }
 
 func TestClaimJSON(t *testing.T) {
@@ -80,11 +81,11 @@ func TestNumberRoundTrip(t *testing.T) {
 
 func TestClaimTable(t *testing.T) {
 	require.Equal(t, strings.TrimPrefix(`
-claim           paper  ours    interval    tolerance  verdict        source
-stable over Δα  1.4    0.7123  [0.6, 0.8]  –          holds          Oymak+ 2021, Fig. 2(a)
-grows           –      2       –           0.1        DOES NOT HOLD  p. 3
-k = 4096        3      –       –           –          not run        p. 3
-slope           0      0.1     [-1, 1]     –          undecided      p. 4
+claim           paper  ours    interval    allowed  verdict        source
+stable over Δα  1.4    0.7123  [0.6, 0.8]  –        holds          Oymak+ 2021, Fig. 2(a)
+grows           –      2       –           ± 0.1    DOES NOT HOLD  p. 3
+k = 4096        3      –       –           –        not run        p. 3
+slope           0      0.1     [-1, 1]     above 0  undecided      p. 4
   grows: a < b & c
   k = 4096: not run: too wide
 `, "\n"), ClaimTable(someClaims))
@@ -92,8 +93,28 @@ slope           0      0.1     [-1, 1]     –          undecided      p. 4
 
 func TestClaimHTML(t *testing.T) {
 	table := ClaimHTML(someClaims)
-	require.Equal(t, 5, strings.Count(table, "<tr>"))
-	require.Contains(t, table, "a &lt; b &amp; c")
-	require.Contains(t, table, "DOES NOT HOLD")
+	require.Equal(t, 1+4+3, strings.Count(table, "<tr>"), "a head, four claims, and three sources of which p. 3 has two")
+	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
+	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
+	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {
+		require.Regexp(t, `<span style="color:#[0-9a-f]{6}">`+regexp.QuoteMeta(verdict)+"</span>", table)
+	}
 	require.Equal(t, table, ClaimHTML(someClaims))
+}
+
+func TestRowsStandBeforeTheName(t *testing.T) {
+	for text, want := range map[string]Claim{
+		"[LI024 LI025] the constant": {Name: "the constant", Rows: []string{"LI024", "LI025"}},
+		"[0, 1] is the range":        {Name: "is the range", Rows: []string{"0,", "1"}},
+		"x in [0, 1] always":         {Name: "x in [0, 1] always"},
+		"[unclosed":                  {Name: "[unclosed"},
+		"plain":                      {Name: "plain"},
+	} {
+		c := NewClaim(text, "p. 1")
+		require.Equal(t, want.Name, c.Name, text)
+		require.Equal(t, want.Rows, c.Rows, text)
+	}
+	data, err := json.Marshal(NewClaim("plain", "p. 1"))
+	require.NoError(t, err)
+	require.NotContains(t, string(data), "rows")
 }

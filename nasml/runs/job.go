@@ -22,6 +22,9 @@ import (
 type Options struct {
 	MaxBatch int           // at most so many trials in one job, so that a graph fits into memory; 0: no limit
 	Wait     time.Duration // how often to look after a trial that another process computes; 0: 200 ms
+	// Forecast is how many seconds trial i will take on this machine; 0: not known. It is
+	// asked of trials that are not stored, where a [Part] looks; nil: of none.
+	Forecast func(i int) float64
 }
 
 // Compute returns the record of every trial, in order. What the store has is
@@ -60,7 +63,7 @@ func (s *Store) Compute(
 		}
 		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials), keys[i]) })
 		if len(missing) == 0 {
-			return records, part.fill(s, trials, keys, records)
+			return records, part.fill(s, trials, keys, records, o.Forecast)
 		}
 		ran, err := s.jobs(ctx, trials, keys, missing, o.MaxBatch, fn)
 		if ran {

@@ -61,6 +61,33 @@ func (s *Store) Stored(trials []Trial) ([]*Record, error) {
 	return records, nil
 }
 
+// Remove removes the records of keys, so that their trials are computed again;
+// what is shipped stays. A trial that another process has at this moment is an
+// error, and the rest is removed.
+func (s *Store) Remove(keys ...string) error {
+	errs := make([]error, len(keys))
+	_ = sideBySide(len(keys), func(i int) error {
+		errs[i] = s.remove(keys[i])
+		return nil // each has its own error
+	})
+	return errors.Join(errs...)
+}
+
+func (s *Store) remove(key string) error {
+	if !isKey(key) {
+		return fmt.Errorf("%.80q is not a key, expected 64 hexadecimal digits: %w", key, ErrNotFound)
+	}
+	lock, err := s.medium.Lock(lockName(key))
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return fmt.Errorf("record %.12s is in use by another process: try again when that has ended", key)
+	}
+	defer lock.Unlock()
+	return s.medium.Remove(recordName(key))
+}
+
 // lookup is what read found.
 type lookup struct {
 	record *Record

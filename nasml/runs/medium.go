@@ -87,6 +87,9 @@ func RegisterMedium(scheme string, open func(address string) (Medium, error)) {
 	media[scheme] = open
 }
 
+// KnowsMedium says whether [Open] takes addresses of a scheme.
+func KnowsMedium(scheme string) bool { return media[scheme] != nil }
+
 // openMedium opens the store at a folder or address.
 func openMedium(address string) (Medium, error) {
 	scheme, _, found := strings.Cut(address, "://")

@@ -29,7 +29,9 @@ type Part struct {
 	mu     sync.Mutex
 	trials map[string]State
 	stored map[string]*Record
-	done   []time.Time // when the stored ones ended
+	kinds  map[string]string      // of trials that are not stored, by key
+	left   map[string]float64     // forecast of those for which there is one, s
+	done   map[string][]time.Time // when stored ones ended, by kind
 	failed map[string]string
 	err    error // of Compute
 }
@@ -48,8 +50,11 @@ const (
 
 // PartSummary counts the trials of a part that looked or computed.
 type PartSummary struct {
-	Count     map[State]int
-	Rate      float64           // trials a second that were stored lately; 0 where that is not known
+	Count map[State]int
+	// Seconds are what the trials take that are not stored: by their own forecast, and
+	// else at the pace at which trials of the same kind were stored lately. None where
+	// that is not known of all.
+	Seconds   Number
 	Failures  map[string]string // message by key
 	Elsewhere int               // trials that are not stored
 }
@@ -84,8 +89,13 @@ func (p *Part) has(i, n int, key string) bool {
 	return p == nil || p.Of > 0 && i*p.Of/n == p.Index-1
 }
 
+// kindOf says which trials are alike in what they take: those of one figure and code.
+func kindOf(t Trial) string { return t.Figure + " " + t.Code }
+
 // fill notes what is stored and puts records without values for the rest.
-func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) error {
+func (p *Part) fill(
+	s *Store, trials []Trial, keys []string, records []*Record, forecast func(i int) float64,
+) error {
 	if p == nil {
 		return nil
 	}
@@ -93,11 +103,13 @@ func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) 
 	defer p.mu.Unlock()
 	if p.trials == nil {
 		p.trials, p.failed, p.stored = map[string]State{}, map[string]string{}, map[string]*Record{}
+		p.kinds, p.left, p.done = map[string]string{}, map[string]float64{}, map[string][]time.Time{}
 	}
 	missing := false
 	for i, r := range records {
 		if _, known := p.trials[keys[i]]; r != nil && !known {
-			p.done = append(p.done, r.Started.Add(time.Duration(r.Seconds*float64(time.Second))))
+			kind := kindOf(trials[i])
+			p.done[kind] = append(p.done[kind], r.Started.Add(time.Duration(r.Seconds*float64(time.Second))))
 		}
 		p.trials[keys[i]] = TrialDone
 		if r != nil {
@@ -105,6 +117,10 @@ func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record) 
 		} else {
 			missing = true
 			p.trials[keys[i]] = TrialOpen
+			p.kinds[keys[i]] = kindOf(trials[i])
+			if forecast != nil {
+				p.left[keys[i]] = forecast(i)
+			}
 			records[i] = &Record{
 				Key: keys[i], Trial: trials[i], Values: map[string]float64{}, Series: map[string][]float64{},
 			}
@@ -179,7 +195,7 @@ func (p *Part) Stored() map[string]*Record {
 func (p *Part) Summary() PartSummary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sum := PartSummary{Count: map[State]int{}, Failures: p.failed, Rate: rate(p.done)}
+	sum := PartSummary{Count: map[State]int{}, Failures: p.failed, Seconds: p.seconds()}
 	for _, state := range p.trials {
 		sum.Count[state]++
 		if state != TrialDone {
@@ -187,6 +203,25 @@ func (p *Part) Summary() PartSummary {
 		}
 	}
 	return sum
+}
+
+// seconds is what is left to do, None where it is not known.
+func (p *Part) seconds() Number {
+	sum := 0.0
+	for _, key := range slices.Sorted(maps.Keys(p.trials)) {
+		if p.trials[key] == TrialDone {
+			continue
+		}
+		one := p.left[key]
+		if !(one > 0) {
+			one = 1 / rate(p.done[p.kinds[key]]) // of its own kind: others say nothing about it
+		}
+		sum += one
+	}
+	if !finite(sum) {
+		return None
+	}
+	return Number(sum)
 }
 
 // rate is how many trials a second ended lately: over the last so many ends,

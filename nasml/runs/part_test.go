@@ -99,6 +99,39 @@ func TestLookingComputesNothingAndTellsTheStates(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Two hundred runs of a table that end in a second say nothing about ten searches of
+// a day each: those go by their own forecast, or by searches that are stored.
+func TestTimeLeftIsOfTheTrialsOwnKind(t *testing.T) {
+	s, ctx := testStore(t)
+	cheap, dear := toyTrials(0, 3), toyTrials(3, 2)
+	for i := range dear {
+		dear[i].Figure = "toy/searches"
+	}
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := begin
+	s.now = func() time.Time { at = at.Add(time.Second); return at }
+	for i := range cheap { // one after another: a pace needs ends that differ
+		fillStore(t, s, cheap[i:i+1])
+	}
+	look := func(trials []Trial, forecast func(int) float64) PartSummary {
+		p := new(Part)
+		_, err := s.Compute(WithPart(ctx, p), trials, Options{Forecast: forecast}, mustNotCompute)
+		require.NoError(t, err)
+		return p.Summary()
+	}
+	all := append(append([]Trial{}, cheap...), dear...)
+	require.Zero(t, float64(look(cheap, nil).Seconds), "nothing is left")
+	require.False(t, look(all, nil).Seconds.Valid(), "cheap trials say nothing about dear ones")
+	sum := look(all, func(i int) float64 { return 86400 * float64(i) })
+	require.InDelta(t, 86400*(3+4), float64(sum.Seconds), 1e-6)
+	require.Equal(t, 2, sum.Elsewhere)
+
+	more := toyTrials(0, 5) // two more of the cheap kind
+	pace := float64(look(more, nil).Seconds)
+	require.Positive(t, pace)
+	require.InDelta(t, pace, float64(look(more, func(int) float64 { return 0 }).Seconds), 1e-9, "0: not known")
+}
+
 func TestRate(t *testing.T) {
 	at := func(seconds ...int) (all []time.Time) {
 		for _, s := range seconds {

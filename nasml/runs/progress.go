@@ -34,11 +34,19 @@ type Progress interface {
 func NewProgress() Progress {
 	switch {
 	case gonbui.IsNotebook:
-		return newMeter(time.Second, time.Now, notebookDrawer())
+		return newMeter(time.Second, time.Now, notebookDrawer()).beating(2 * time.Second)
 	case term.IsTerminal(int(os.Stderr.Fd())):
-		return newMeter(100*time.Millisecond, time.Now, terminalDrawer(os.Stderr))
+		return newMeter(100*time.Millisecond, time.Now, terminalDrawer(os.Stderr)).beating(time.Second)
 	}
-	return newMeter(5*time.Second, time.Now, lineDrawer(os.Stderr))
+	return newMeter(5*time.Second, time.Now, lineDrawer(os.Stderr)).beating(30 * time.Second)
+}
+
+// Expect tells a progress how long a unit of work will take by a forecast, for
+// as long as there is no pace. A progress that shows no time stays as it is.
+func Expect(p Progress, unit time.Duration) {
+	if m, ok := p.(*meter); ok {
+		m.expect(unit)
+	}
 }
 
 // Silent is a progress that shows nothing.
@@ -72,12 +80,14 @@ type meter struct {
 	every time.Duration // between two drawings
 	now   func() time.Time
 	draw  func(s state)
+	beat  time.Duration // after which a state is drawn again, so that one sees that time passes; 0: never
 
 	mu      sync.Mutex
 	state   state
 	started time.Time
 	drawn   time.Time
 	pace    pace
+	quit    chan struct{} // ends the beat
 }
 
 // state is what a drawer draws.
@@ -85,7 +95,9 @@ type state struct {
 	what, note  string
 	done, total int
 	elapsed     time.Duration
-	left        time.Duration // negative: not known yet
+	begun       bool          // a unit was counted
+	since       time.Duration // the last unit
+	left        time.Duration // not positive: not known, or longer than thought
 	first, last bool          // first and last drawing of a piece of work
 }
 
@@ -93,13 +105,56 @@ func newMeter(every time.Duration, now func() time.Time, draw func(state)) *mete
 	return &meter{every: every, now: now, draw: draw}
 }
 
+// beating makes the meter draw by itself where nothing is counted for long, as
+// while a graph is compiled.
+func (m *meter) beating(beat time.Duration) *meter {
+	m.beat = beat
+	return m
+}
+
+// keepBeating draws until quit is closed.
+func (m *meter) keepBeating(quit <-chan struct{}) {
+	tick := time.NewTicker(m.beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		case <-tick.C:
+			m.mu.Lock()
+			if now := m.now(); m.state.total > 0 && now.Sub(m.drawn) >= m.beat {
+				m.show(now)
+			}
+			m.mu.Unlock()
+		}
+	}
+}
+
+func (m *meter) expect(unit time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pace.expected = unit
+}
+
 func (m *meter) Start(total int, what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stopBeating()
+	if m.beat > 0 {
+		m.quit = make(chan struct{})
+		go m.keepBeating(m.quit)
+	}
 	m.started = m.now()
 	m.drawn = m.started
 	m.state = state{what: what, total: max(total, 0), first: true}
 	m.pace = pace{}
+}
+
+func (m *meter) stopBeating() {
+	if m.quit != nil {
+		close(m.quit)
+		m.quit = nil
+	}
 }
 
 func (m *meter) Skip(n int) {
@@ -123,6 +178,7 @@ func (m *meter) Step(n int, note string) {
 func (m *meter) Done() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stopBeating()
 	if m.state.total == 0 {
 		return // nothing was started
 	}
@@ -133,6 +189,7 @@ func (m *meter) Done() {
 
 func (m *meter) show(now time.Time) {
 	m.state.elapsed = now.Sub(m.started)
+	m.state.begun, m.state.since = m.pace.units > 0, m.state.elapsed-m.pace.lastAt
 	m.state.left = m.pace.left(m.state.elapsed, m.state.total-m.state.done)
 	m.draw(m.state)
 	m.state.first = false
@@ -140,10 +197,12 @@ func (m *meter) show(now time.Time) {
 }
 
 // pace is how long one unit takes. The first step holds what happens once
-// (loading a plugin, compiling), so it counts only until there is a second.
+// (loading a plugin, compiling), so it says nothing: until there is a second,
+// only what was expected is known.
 type pace struct {
-	firstAt, lastAt time.Duration // since the start
 	firstN, units   int           // units of the first step, and of all
+	firstAt, lastAt time.Duration // since the start
+	expected        time.Duration // of a unit, by a forecast; 0: there is none
 }
 
 func (p *pace) add(at time.Duration, n int) {
@@ -158,17 +217,18 @@ func (p *pace) add(at time.Duration, n int) {
 }
 
 // left is the time for so many more units, less what passed since the last
-// step; negative where nothing is known yet.
+// step; 0 where nothing is known.
 func (p *pace) left(elapsed time.Duration, units int) time.Duration {
-	if p.units == 0 {
-		return -1
-	}
-	span, n := p.lastAt, p.units
+	one := p.expected
 	if p.units > p.firstN {
-		span, n = p.lastAt-p.firstAt, p.units-p.firstN
+		one = (p.lastAt - p.firstAt) / time.Duration(p.units-p.firstN)
 	}
-	left := time.Duration(float64(span)/float64(n)*float64(units)) - (elapsed - p.lastAt)
-	return max(left, 0)
+	if p.units > 0 {
+		elapsed -= p.lastAt
+	} else {
+		elapsed = 0 // of what happens once, which no forecast has
+	}
+	return max(0, one*time.Duration(units)-elapsed)
 }
 
 // text is the state in one line, "figure2 (a) k=256: 42 %, 00:37 left".
@@ -178,10 +238,25 @@ func (s state) text() string {
 		return fmt.Sprintf("%s: stopped at %d %% after %s", s.title(), s.percent(), clock(s.elapsed))
 	case s.last:
 		return fmt.Sprintf("%s: done in %s", s.what, clock(s.elapsed))
-	case s.left < 0:
-		return fmt.Sprintf("%s: %d %%", s.title(), s.percent())
+	case s.done >= s.total || !s.begun && s.done == 0:
+		return fmt.Sprintf("%s: %s", s.title(), s.time())
 	}
-	return fmt.Sprintf("%s: %d %%, %s left", s.title(), s.percent(), clock(s.left))
+	return fmt.Sprintf("%s: %d %%, %s", s.title(), s.percent(), s.time())
+}
+
+// time says how long it takes yet, or where that is not known, how long it has
+// taken: while compiling, after a first step, and where the last units take
+// longer than those before.
+func (s state) time() string {
+	switch {
+	case s.done >= s.total:
+		return "finishing, " + clock(s.since)
+	case s.left <= 0:
+		return clock(s.elapsed) + " so far"
+	case !s.begun:
+		return fmt.Sprintf("%s so far, about %s to come", clock(s.elapsed), clock(s.left))
+	}
+	return clock(s.left) + " left"
 }
 
 // title is what is computed, and where in it we are.
@@ -229,11 +304,7 @@ func terminalDrawer(w io.Writer) func(state) {
 			_, _ = fmt.Fprintln(w, s.text())
 			return
 		}
-		text := s.title()
-		if s.left >= 0 {
-			text += ", " + clock(s.left) + " left"
-		}
-		bar.Describe(text)
+		bar.Describe(s.title() + ", " + s.time())
 		_ = bar.Set(min(s.done, s.total-1)) // a full bar would end itself
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,8 +94,8 @@ func TestTimeLeftForgetsTheFirstStep(t *testing.T) {
 	p.step(31, 1, "")
 	p.step(34, 0, "a long step")
 	require.Equal(t, []string{
-		"f compiling: 0 %",
-		"f: 10 %, 04:30 left",
+		"f compiling: 00:00 so far",
+		"f: 10 %, 00:30 so far",
 		"f: 20 %, 00:08 left",
 		"f a long step: 20 %, 00:05 left",
 	}, strings.Split(strings.TrimSpace(p.out.String()), "\n"))
@@ -104,7 +105,60 @@ func TestProgressNeverPassesItsEnd(t *testing.T) {
 	p := newClocked(0)
 	p.Start(2, "f")
 	p.step(1, 5, "")
-	require.Equal(t, "f: 100 %, 00:00 left\n", p.out.String())
+	require.Equal(t, "f: finishing, 00:00\n", p.out.String())
+}
+
+// A forecast stands in until there is a pace, and what takes longer than
+// thought is not "00:00 left".
+func TestTimeLeftIsForecastFirst(t *testing.T) {
+	p := newClocked(0)
+	p.Start(100, "f")
+	p.Skip(20)
+	Expect(p.meter, 10*time.Second)
+	p.step(40, 0, "compiling")
+	p.step(60, 1, "")
+	p.step(70, 1, "")
+	p.step(80, 77, "")
+	p.step(82, 0, "")
+	p.step(83, 1, "")
+	p.step(95, 0, "evaluating")
+	require.Equal(t, []string{
+		"f compiling: 20 %, 00:40 so far, about 13:20 to come",
+		"f: 21 %, 13:10 left",
+		"f: 22 %, 13:00 left",
+		"f: 99 %, 01:22 so far",
+		"f: finishing, 00:00",
+		"f evaluating: finishing, 00:12",
+	}, slices.DeleteFunc(strings.Split(strings.TrimSpace(p.out.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "f: 99 %, 00:00")
+	}))
+}
+
+// Time passes on the screen while nothing is counted.
+func TestProgressBeats(t *testing.T) {
+	drawn := make(chan state)
+	p := newMeter(time.Hour, time.Now, func(s state) { drawn <- s }).beating(time.Millisecond)
+	p.Start(10, "f")
+	for range 3 {
+		s := <-drawn
+		require.False(t, s.begun)
+		require.Positive(t, s.elapsed)
+	}
+	go p.Done()
+	for s := range drawn {
+		if s.last {
+			break
+		}
+	}
+	require.Nil(t, p.quit)
+	p.Start(10, "g")
+	require.Equal(t, "g", (<-drawn).what, "another piece of work beats, too")
+	go p.Done()
+	for s := range drawn {
+		if s.last {
+			break
+		}
+	}
 }
 
 func TestProgressFromSeveralGoroutines(t *testing.T) {
@@ -125,7 +179,7 @@ func TestProgressFromSeveralGoroutines(t *testing.T) {
 func TestTerminalBar(t *testing.T) {
 	var out bytes.Buffer
 	draw := terminalDrawer(&out)
-	draw(state{what: "f", total: 10, done: 4, left: time.Minute, first: true})
+	draw(state{what: "f", total: 10, done: 4, begun: true, left: time.Minute, first: true})
 	require.Contains(t, out.String(), "01:00 left")
 	draw(state{what: "f", total: 10, done: 10, left: 0})
 	draw(state{what: "f", total: 10, done: 10, elapsed: time.Minute, last: true})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -135,6 +136,10 @@ const thisModule = "github.com/nasml/lab"
 var versions = sync.OnceValue(func() map[string]string {
 	return map[string]string{"go": runtime.Version(), thisModule: revision()}
 })
+
+// Versions are those of Go and of this module, its commit, as records name
+// them. The map is the caller's own.
+func Versions() map[string]string { return maps.Clone(versions()) }
 
 // revision is the commit of the checkout that this program was built from, with
 // "modified" where it was, or the version of the module where another module

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Divisors of a standard deviation; papers differ, so a number says its own.
@@ -149,23 +150,49 @@ func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	return Summarize(d, confidence)
 }
 
-// Greater tests one-sided whether a is greater than b on average over pairs:
-// it holds where the lower end of the one-sided interval of aᵢ − bᵢ at this
-// confidence (above 0.5) lies above 0, and is not known where there are too
-// few pairs. The summary's two-sided interval has confidence 2c − 1, so that
-// Lo is that lower end.
-func Greater(a, b []float64, confidence float64) (Verdict, Summary, error) {
-	if !(confidence > 0.5 && confidence < 1) {
-		return NotKnown, Summary{}, fmt.Errorf(
-			"one-sided confidence is %v, expected a number between 0.5 and 1 such as 0.95",
-			confidence,
-		)
+// WelchDiff summarizes the difference of the means of independent samples, a's
+// less b's: Mean is x̄ − ȳ, Std its standard error √(s²/n + S²/N), and the interval
+// Student's with the degrees of freedom of Welch and Satterthwaite,
+//
+//	ν = (s²/n + S²/N)² / ((s²/n)²/(n−1) + (S²/N)²/(N−1)) .
+//
+// N is the number of all values. It is an error where either has fewer than two.
+func WelchDiff(a, b []float64, confidence float64) (Summary, error) {
+	first, err := Summarize(a, confidence)
+	if err != nil {
+		return first, err
 	}
-	d, err := MeanDiff(a, b, 2*confidence-1)
-	if err != nil || !d.Lo.Valid() {
-		return NotKnown, d, err
+	second, err := Summarize(b, confidence)
+	if err != nil {
+		return second, err
 	}
-	return Judge(d.Lo > 0), d, nil
+	return first.Minus(second, confidence)
+}
+
+// Minus is [WelchDiff] of samples of which only number, mean and deviation are
+// known, as of those in a paper.
+func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
+	if s.N < 2 || other.N < 2 {
+		return Summary{}, fmt.Errorf("a difference of the means of %d and %d values has no interval, expected two or "+
+			"more of each", s.N, other.N)
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return Summary{}, fmt.Errorf("confidence is %v, expected a number between 0 and 1 such as 0.95", confidence)
+	}
+	u := math.Pow(float64(s.Std), 2) / float64(s.N)
+	v := math.Pow(float64(other.Std), 2) / float64(other.N)
+	d := Summary{
+		N: s.N + other.N, Mean: s.Mean - other.Mean, Std: Number(math.Sqrt(u + v)), Divisor: DivisorSample,
+		Of: "mean", Confidence: confidence,
+	}
+	d.Median = d.Mean
+	half := 0.0
+	if u+v > 0 {
+		nu := (u + v) * (u + v) / (u*u/float64(s.N-1) + v*v/float64(other.N-1))
+		half = distuv.StudentsT{Sigma: 1, Nu: nu}.Quantile((1+confidence)/2) * float64(d.Std)
+	}
+	d.Lo, d.Hi = Number(d.Mean-half), Number(d.Mean+half)
+	return d, nil
 }
 
 // Bounds returns the mean (or median, see Of) and the ends of the interval,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -103,8 +104,6 @@ func TestSummarizeErrors(t *testing.T) {
 	}
 	_, err = MeanDiff([]float64{1}, []float64{1, 2}, 0.95)
 	require.ErrorContains(t, err, "1 and 2 values")
-	_, _, err = Greater([]float64{1, 2}, []float64{1, 2}, 0.5)
-	require.ErrorContains(t, err, "between 0.5 and 1")
 }
 
 // Shifting and scaling the values shifts and scales what describes them.
@@ -151,14 +150,48 @@ func TestPairedComparison(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 0.14, d.Mean, 1e-12)
 
-	verdict, d, err := Greater(a, b, 0.95)
+}
+
+// Worked by hand: variances 20/3 and 1, so 5/3 and 1/3 of the means.
+func TestDifferenceOfIndependentMeans(t *testing.T) {
+	d, err := WelchDiff([]float64{2, 4, 6, 8}, []float64{1, 2, 3}, 0.95)
 	require.NoError(t, err)
-	require.Equal(t, Holds, verdict)
-	require.InDelta(t, 0.14-2.132*math.Sqrt(0.003)/math.Sqrt(5), float64(d.Lo), 1e-5) // t₄ at 0.95
-	verdict, _, err = Greater(b, a, 0.95)
+	require.InDelta(t, 3, d.Mean, 1e-12)
+	require.InDelta(t, math.Sqrt(20./12+1./3), float64(d.Std), 1e-12)
+	const nu = 4 / (25./27 + 1./18) // (5/3 + 1/3)² / ((5/3)²/3 + (1/3)²/2)
+	half := float64(d.Hi) - d.Mean
+	require.InDelta(t, (1+0.95)/2, distuv.StudentsT{Sigma: 1, Nu: nu}.CDF(half/float64(d.Std)), 1e-12)
+	require.InDelta(t, d.Mean-half, float64(d.Lo), 1e-12)
+
+	printed := Summary{N: 500, Mean: 93.92, Std: 0.30}
+	same, err := printed.Minus(printed, 0.95)
 	require.NoError(t, err)
-	require.Equal(t, Fails, verdict)
-	verdict, _, err = Greater(a[:1], b[:1], 0.95)
-	require.NoError(t, err)
-	require.Equal(t, NotKnown, verdict, "one pair says nothing")
+	require.InDelta(t, 0.30*math.Sqrt(2./500), float64(same.Std), 1e-12)
+	_, err = printed.Minus(Summary{N: 1, Mean: 93}, 0.95)
+	require.ErrorContains(t, err, "500 and 1 values")
+	_, err = printed.Minus(printed, 1)
+	require.ErrorContains(t, err, "confidence is 1")
+}
+
+// Theory against simulation: with unequal deviations and numbers the interval holds
+// the difference in 95 % of samples, where one of equal deviations would not.
+func TestWelchsIntervalCovers(t *testing.T) {
+	rng := trial.RNG(7, "welch")
+	const samples = 4000
+	holds := 0
+	for range samples {
+		a, b := make([]float64, 5), make([]float64, 40)
+		for i := range a {
+			a[i] = 3 + 4*rng.NormFloat64()
+		}
+		for i := range b {
+			b[i] = 1 + rng.NormFloat64()
+		}
+		d, err := WelchDiff(a, b, 0.95)
+		require.NoError(t, err)
+		if d.Lo <= 2 && d.Hi >= 2 {
+			holds++
+		}
+	}
+	require.InDelta(t, 0.95, float64(holds)/samples, 0.015)
 }

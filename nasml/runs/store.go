@@ -24,6 +24,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -322,6 +323,7 @@ const (
 	progressKey
 	partKey
 	bareKey
+	keptKey
 )
 
 // WithStore returns a context that carries a store.
@@ -348,7 +350,45 @@ func FromContextWith(ctx context.Context, shipped fs.FS, name string) (*Store, e
 	if err != nil {
 		return nil, fmt.Errorf("records that are shipped with %q: %w", name, err)
 	}
-	return store.With(folder), nil
+	with := *store
+	with.bundles = append(store.bundles[:len(store.bundles):len(store.bundles)],
+		keptFrom(ctx).bundle(shipped, name, folder))
+	return &with, nil
+}
+
+// KeepShipped returns a context under which FromContextWith reads what a package
+// ships once, however often it is asked: for who looks at many figures.
+func KeepShipped(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keptKey, &kept{bundles: map[keptName]*bundle{}})
+}
+
+// kept are bundles that were read; nil keeps none.
+type kept struct {
+	mu      sync.Mutex
+	bundles map[keptName]*bundle
+}
+
+type keptName struct {
+	shipped fs.FS
+	name    string
+}
+
+func keptFrom(ctx context.Context) *kept {
+	k, _ := ctx.Value(keptKey).(*kept)
+	return k
+}
+
+func (k *kept) bundle(shipped fs.FS, name string, folder fs.FS) *bundle {
+	if k == nil || !reflect.TypeOf(shipped).Comparable() {
+		return &bundle{fsys: folder}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := keptName{shipped, name}
+	if k.bundles[at] == nil {
+		k.bundles[at] = &bundle{fsys: folder}
+	}
+	return k.bundles[at]
 }
 
 // WithoutShipped returns a context under which FromContextWith finds the store

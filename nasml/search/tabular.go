@@ -122,7 +122,10 @@ var TabularAsCode = map[string]TabularSettings{
 // TabularAsPaper are the settings of Dong & Yang 2020 by method, and those of
 // their code where the paper is silent. Their appendix chooses REA's sample
 // size among 3, 5, 10 and REINFORCE's learning rate among 0.01, 0.02, 0.05,
-// 0.1, 0.2, 0.5; which ones (10 and 0.2) was not checked against its text again.
+// 0.1, 0.2, 0.5; which ones (10 and 0.2) could not be checked against its text. By
+// what comes out, means over trials do not give the paper's numbers with 10, nor
+// does a rate of 0.5 with anything: with the noise of one trial a query REA with 10
+// does, and REINFORCE with 0.1 (Table 2 of package li2021 shows it).
 // TabularVariants has all of them.
 var TabularAsPaper = map[string]TabularSettings{
 	"rs":        TabularAsCode["rs"],

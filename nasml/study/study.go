@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,6 +44,9 @@ type Case struct {
 	Code   *code.Kind // nil: the study's
 	Label  string     // for the progress and for errors: "h = 8, seed 3"; may be empty
 	Units  int        // of work, of about equal time all over the study; 0: 1
+	// Forecast is how many seconds the case will take on this machine, before anything of
+	// it has run; 0 or nil: not known.
+	Forecast func() float64
 	// Run computes the case. It may call step with units that are done, which
 	// are Units in all; what it does not count is counted when it returns.
 	Run func(ctx context.Context, step Step) (trial.Result, error)
@@ -121,6 +125,14 @@ func (c Case) wrap(err error) error {
 
 func (c Case) units() int { return max(1, c.Units) }
 
+// Seconds is the case's forecast, 0 where it has none.
+func (c Case) Seconds() float64 {
+	if c.Forecast == nil {
+		return 0
+	}
+	return c.Forecast()
+}
+
 // Batch is [Study.Run] for cases that are computed together, as those of one
 // graph: fn gets a job of all that the store lacks, as runs.Store.Compute makes
 // it, counts the units of its cases and reports each of its trials. Run of a
@@ -180,6 +192,7 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 	}
 	left := units(cases) // of cases that nobody has begun
 	defer func() { progress.Skip(max(0, left)) }()
+	o.Forecast = func(i int) float64 { return cases[i].Seconds() }
 	records, err := store.Compute(ctx, trials, o, func(ctx context.Context, job *runs.Job) error {
 		var err error
 		job.Backend, job.Device, job.Modules = Host, "cpu", code.Modules()
@@ -187,10 +200,15 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 			if job.Backend, job.Device, err = s.Device(); err != nil {
 				return err
 			}
+			progress.Step(0, "compiling") // comes first, and takes longer than many a step
 		}
+		seconds, begun := 0.0, 0
 		for _, at := range job.Index {
-			left -= cases[at].units()
+			seconds += cases[at].Seconds()
+			begun += cases[at].units()
 		}
+		left -= begun
+		runs.Expect(progress, time.Duration(seconds/float64(begun)*float64(time.Second)))
 		if o.MaxBatch == 0 { // this is all that the store lacks, so the others were read
 			progress.Skip(max(0, left))
 			left = 0

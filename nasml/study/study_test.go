@@ -232,3 +232,19 @@ func TestMetaTellsParametersApart(t *testing.T) {
 	require.Equal(t, "own", a["scale"])
 	require.NotEqual(t, a["params"], b["params"])
 }
+
+// What a part says is left is what the cases forecast, which is what a run says too.
+func TestAForecastReachesThePart(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	part := new(runs.Part)
+	ctx := runs.WithPart(runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent), part)
+	cases := Each(3, func(seed uint64) Case {
+		return Case{Params: map[string]int{"n": 1}, Forecast: func() float64 { return 100 }}
+	})
+	cases[2].Forecast = func() float64 { return 1e6 }
+	_, err = Study{ID: "toy/forecast", Code: toy}.Run(ctx, cases)
+	require.NoError(t, err)
+	require.InDelta(t, 1000200, float64(part.Summary().Seconds), 1e-9)
+	require.Zero(t, Case{}.Seconds())
+}

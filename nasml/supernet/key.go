@@ -165,11 +165,7 @@ func (n *CellNet) probe() own.Probe {
 	return own.Probe{Inputs: inputs, Of: func(in []*Node) []*Node {
 		p := Pass{Images: in[0], Weights: in[1 : 1+weights], Stats: in[1+weights:], Train: true}
 		w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
-		begin(&w.memo)
-		begin(&w.normal)
+		w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
 		return []*Node{n.run(Layers{walk: w}).Logits}
 	}}
 }
-
-// begin makes a map empty.
-func begin[K comparable, V any](m *map[K]V) { *m = map[K]V{} }

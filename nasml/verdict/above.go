@@ -1,18 +1,26 @@
 package verdict
 
 import (
+	"fmt"
+
 	"github.com/nasml/lab/nasml/runs"
 )
 
 // Above judges that a mean is larger than a bound: the opposite of [AtMost], so
-// that a mean that equals the bound is not above it.
+// that a mean that equals the bound is not above it, and one whose interval only
+// ends there is undecided.
 func Above(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
-	return opposite(AtMost(c, s, err, bound))
+	return opposite(AtMost(allowed(c, "above", bound), s, err, bound))
 }
 
 // Below judges that a mean is smaller than a bound, the opposite of [AtLeast].
 func Below(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
-	return opposite(AtLeast(c, s, err, bound))
+	return opposite(AtLeast(allowed(c, "below", bound), s, err, bound))
+}
+
+func allowed(c runs.Claim, side string, bound float64) runs.Claim {
+	c.Allowed = fmt.Sprintf("%s %.6g", side, bound)
+	return c
 }
 
 func opposite(c runs.Claim) runs.Claim {
@@ -34,7 +42,7 @@ func Worst(lists [][]float64, confidence float64) (runs.Summary, error) {
 	if len(lists) == 0 {
 		return runs.Summary{}, errFew
 	}
-	each := 1 - (1-confidence)/float64(len(lists))
+	each := Family(confidence, len(lists))
 	var most runs.Summary
 	for i, list := range lists {
 		s, err := runs.Summarize(list, each)

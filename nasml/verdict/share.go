@@ -61,7 +61,7 @@ func (s Share) Claim(c runs.Claim) runs.Claim {
 
 // Always judges a statement without exception: one counterexample refutes it.
 func (s Share) Always(c runs.Claim) runs.Claim {
-	c.Paper, c.Tolerance = 1, 0
+	c.Paper, c.Tolerance, c.Allowed = 1, 0, "exactly 1"
 	c = s.Claim(c)
 	if s.Of > 0 {
 		c.Holds = runs.Judge(s.Yes == s.Of)
@@ -75,11 +75,7 @@ func (s Share) Above(c runs.Claim, bound float64) runs.Claim {
 	if s.Of == 0 {
 		return c
 	}
-	c = Interval(c, bound, math.Inf(1))
-	if c.Holds == runs.Holds && float64(c.Lo) <= bound { // equal is not larger
-		c.Holds = runs.NotKnown
-	}
-	return c
+	return opposite(Interval(allowed(c, "above", bound), math.Inf(-1), bound))
 }
 
 // AtMost judges that the share is at most a bound, such as the probability that

@@ -15,14 +15,20 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Claim begins a claim of which nothing is known yet. A name that begins with
-// "own:" is a claim of ours about what the source says.
+// Claim begins a claim of which nothing is known yet; its name may begin with the
+// rows of the papers' claims that it judges, see [runs.NewClaim]. A name that begins
+// with one of ownMarks is a claim of ours about what the source says.
 func Claim(name, source string) runs.Claim {
-	if strings.HasPrefix(name, "own:") {
+	mark, _, _ := strings.Cut(name, ":")
+	if slices.Contains(ownMarks, mark) && !strings.HasPrefix(source, "ours") {
 		source = "ours, on " + source
 	}
 	return runs.NewClaim(name, source)
 }
+
+// ownMarks are the beginnings of names, before a colon, of what no paper says: what
+// follows from a paper's words, or what should come out the other way.
+var ownMarks = []string{"own", "own check", "own finding", "ours", "control", "violation", "practice"}
 
 // NotRun says why a claim has no numbers.
 func NotRun(c runs.Claim, why string) runs.Claim {
@@ -44,21 +50,48 @@ func joined(a, b string) string {
 // is judged as it is. err is that of the summary.
 func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim {
 	if err != nil {
-		return NotRun(c, err.Error())
+		return NotRun(allow(c, lo, hi), err.Error())
 	}
-	c.Ours, c.Lo, c.Hi = runs.Number(s.Mean), s.Lo, s.Hi
+	c = Measured(c, s)
 	if s.N > 1 && s.Std == 0 {
 		c.Lo, c.Hi = c.Ours, c.Ours
 	}
 	if !c.Lo.Valid() || !c.Hi.Valid() {
 		c.Note = joined("undecided: one value has no interval", c.Note)
-		return c
+		return allow(c, lo, hi)
 	}
 	return Interval(c, lo, hi)
 }
 
+// Measured puts a summary's mean and interval into a claim, and what the summary
+// warns of into its note, without a verdict.
+func Measured(c runs.Claim, s runs.Summary) runs.Claim {
+	c.Ours, c.Lo, c.Hi = runs.Number(s.Mean), s.Lo, s.Hi
+	for _, warning := range s.Warnings {
+		c.Note = joined(c.Note, "warning: "+warning)
+	}
+	return c
+}
+
+// allow says in a claim where the number has to be, unless that is said already:
+// on one side or on both, in the number's own unit.
+func allow(c runs.Claim, lo, hi float64) runs.Claim {
+	below, above := math.IsInf(lo, -1), math.IsInf(hi, 1)
+	switch {
+	case c.Allowed != "" || below && above:
+	case below:
+		c.Allowed = fmt.Sprintf("at most %.6g", hi)
+	case above:
+		c.Allowed = fmt.Sprintf("at least %.6g", lo)
+	default:
+		c.Allowed = fmt.Sprintf("%.6g to %.6g", lo, hi)
+	}
+	return c
+}
+
 // Interval judges the interval that a claim has against [lo, hi].
 func Interval(c runs.Claim, lo, hi float64) runs.Claim {
+	c = allow(c, lo, hi)
 	switch from, to := float64(c.Lo), float64(c.Hi); {
 	case from >= lo && to <= hi:
 		c.Holds = runs.Holds
@@ -83,6 +116,7 @@ func AtLeast(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim 
 // Near is [Within] paper ± tolerance, and says both in the claim.
 func Near(c runs.Claim, s runs.Summary, err error, paper, tolerance float64) runs.Claim {
 	c.Paper, c.Tolerance = runs.Number(paper), runs.Number(tolerance)
+	c.Allowed = fmt.Sprintf("%.6g ± %.3g", paper, tolerance)
 	return Within(c, s, err, paper-tolerance, paper+tolerance)
 }
 
@@ -111,28 +145,30 @@ func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (r
 	return runs.Summarize(values, confidence)
 }
 
-// Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed:
-// by Student's interval of the mean difference, which holds above 0 and fails
-// below.
+// Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed, by
+// Student's interval of the mean difference: the claim holds where all of it lies
+// above 0 and fails where none of it does; what is not significantly greater is
+// undecided. Pairs without any difference are not greater.
 func Greater(c runs.Claim, a, b []float64, confidence float64) runs.Claim {
 	if len(a) == 0 {
 		return NotRun(c, "there is no pair")
 	}
-	s, err := runs.MeanDiff(a, b, confidence)
 	if !c.Paper.Valid() {
 		c.Paper = 0
 	}
-	c = Within(c, s, err, 0, math.Inf(1))
-	if c.Holds == runs.Holds && c.Lo <= 0 { // equal is not greater
-		c.Holds = runs.Fails
-	}
-	return c
+	s, err := runs.MeanDiff(a, b, confidence)
+	return Above(c, s, err, 0)
 }
+
+// Family is the confidence of each of n claims that one statement or one figure
+// makes, so that all n intervals cover together at the confidence asked for:
+// 1 − (1−c)/n (Bonferroni).
+func Family(confidence float64, n int) float64 { return 1 - (1-confidence)/float64(max(n, 1)) }
 
 // None judges a statement without exception by its violations in so many cases:
 // one refutes it.
 func None(c runs.Claim, violations, cases int) runs.Claim {
-	c.Paper, c.Tolerance = 0, 0
+	c.Paper, c.Tolerance, c.Allowed = 0, 0, "exactly 0"
 	if cases == 0 {
 		return NotRun(c, "there is no case")
 	}
@@ -143,7 +179,7 @@ func None(c runs.Claim, violations, cases int) runs.Claim {
 
 // Every judges a bound on every case by the largest value.
 func Every(c runs.Claim, values []float64, most float64) runs.Claim {
-	c.Paper, c.Tolerance = runs.Number(most), 0
+	c.Paper, c.Tolerance, c.Allowed = runs.Number(most), 0, fmt.Sprintf("every case at most %.6g", most)
 	if len(values) == 0 {
 		return NotRun(c, "there is no case")
 	}
@@ -160,6 +196,9 @@ func Every(c runs.Claim, values []float64, most float64) runs.Claim {
 // tolerance, which is rounding.
 func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
 	c.Paper, c.Ours, c.Tolerance = runs.Number(paper), runs.Number(ours), runs.Number(tolerance)
+	if c.Allowed == "" {
+		c.Allowed = fmt.Sprintf("%.6g ± %.3g", paper, tolerance)
+	}
 	c.Holds = runs.Judge(math.Abs(ours-paper) <= tolerance)
 	return c
 }

@@ -25,6 +25,7 @@ func claim() runs.Claim { return Claim("name", "source") }
 func TestOwnClaimsSaySo(t *testing.T) {
 	require.Equal(t, "ours, on Theorem 1", Claim("own: more", "Theorem 1").Source)
 	require.Equal(t, "Theorem 1", Claim("more", "Theorem 1").Source)
+	require.Equal(t, "ours, not in the paper", Claim("control: more", "ours, not in the paper").Source)
 }
 
 func TestWithinHasThreeVerdicts(t *testing.T) {
@@ -98,6 +99,9 @@ func TestGreater(t *testing.T) {
 	require.Equal(t, runs.NotKnown, Greater(claim(), a, shift(1, -1, 0.5, -0.4), 0.95).Holds,
 		"not significantly greater is not a failure")
 	require.Equal(t, runs.Fails, Greater(claim(), a, a, 0.95).Holds, "equal is not greater")
+	ends := Greater(claim(), []float64{0, 1}, []float64{0, 0}, 0.5) // mean 1/2, half-width exactly 1/2
+	require.Zero(t, float64(ends.Lo))
+	require.Equal(t, runs.NotKnown, ends.Holds, "an interval that ends at 0 refutes nothing")
 	require.Contains(t, Greater(claim(), nil, nil, 0.95).Note, "not run")
 	require.Contains(t, Greater(claim(), a, a[:2], 0.95).Note, "not run")
 }
@@ -222,4 +226,31 @@ func TestVerdictsOfShares(t *testing.T) {
 	require.Equal(t, runs.Holds, Share{Yes: 0, Of: 1000, Confidence: 0.95}.AtMost(claim(), 0.05).Holds)
 	require.Contains(t, none.AtMost(claim(), 1).Note, "not run")
 	require.Equal(t, Share{Yes: 45, Of: 60, Confidence: 0.95}, most.Add(5, 10))
+}
+
+func TestAClaimSaysWhatIsAllowed(t *testing.T) {
+	s := summary(t, 0.9, 1, 1.1)
+	for want, c := range map[string]runs.Claim{
+		"at most 2": AtMost(claim(), s, nil, 2), "at least 0.5": AtLeast(claim(), s, nil, 0.5),
+		"above 0.5": Above(claim(), s, nil, 0.5), "below 2": Below(claim(), s, nil, 2),
+		"above 0": Greater(claim(), []float64{1, 2}, []float64{0, 2}, 0.95),
+		"1 ± 0.5": Near(claim(), s, nil, 1, 0.5), "0.5 to 2": Between(claim(), s, nil, 1, 0.5, 2),
+		"1 ± 1e-09": Exactly(claim(), 1, 1, 1e-9), "exactly 0": None(claim(), 0, 1),
+		"every case at most 2": Every(claim(), []float64{1}, 2),
+		"exactly 1":            Share{Yes: 1, Of: 1, Confidence: 0.95}.Always(claim()),
+		"at most 0":            AtMost(claim(), runs.Summary{}, errors.New("no seeds"), 0),
+	} {
+		require.Equal(t, want, c.Allowed)
+	}
+}
+
+func TestWarningsOfASummaryAreShown(t *testing.T) {
+	require.Contains(t, AtMost(claim(), summary(t, 2, 2), nil, 3).Note, "do the seeds reach the computation?")
+	require.Contains(t, AtMost(claim(), summary(t, 2), nil, 3).Note, "need >= 2 samples")
+	require.Empty(t, AtMost(claim(), summary(t, 2, 2.1), nil, 3).Note)
+}
+
+func TestConfidenceOfAFamily(t *testing.T) {
+	require.InDelta(t, 0.99, Family(0.95, 5), 1e-12)
+	require.InDelta(t, 0.95, Family(0.95, 0), 1e-12)
 }

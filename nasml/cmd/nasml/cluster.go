@@ -73,7 +73,7 @@ type standing struct {
 	Failed   int               `json:"failed"`
 	Lost     int               `json:"lost"`
 	Open     int               `json:"open"`
-	Seconds  *float64          `json:"seconds_left"` // at the pace of late; null where that is not known
+	Seconds  *float64          `json:"seconds_left"` // forecast, see runs.PartSummary; null where that is not known
 	Failures map[string]string `json:"failures"`
 }
 
@@ -128,11 +128,8 @@ func stand(id, scale string, sum runs.PartSummary) standing {
 	if s.Failures == nil {
 		s.Failures = map[string]string{}
 	}
-	if sum.Rate > 0 || sum.Elsewhere == 0 {
-		seconds := 0.0
-		if sum.Elsewhere > 0 {
-			seconds = float64(sum.Elsewhere) / sum.Rate
-		}
+	if sum.Seconds.Valid() {
+		seconds := float64(sum.Seconds)
 		s.Seconds = &seconds
 	}
 	return s
@@ -246,7 +243,7 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 		return fmt.Errorf("making the folder for the script: %w", err)
 	}
 	program := filepath.Join(dir, "nasml")
-	if err := buildProgram(ctx, s.Root, program); err != nil {
+	if err := buildProgram(ctx, s.Root, program, inBucket()); err != nil {
 		return err
 	}
 	var script bytes.Buffer
@@ -286,23 +283,13 @@ func submit(ctx context.Context, c console, file string) error {
 	return nil
 }
 
-// buildProgram builds this command once, for every task.
-func buildProgram(ctx context.Context, root, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program+".new", "./nasml/cmd/nasml")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the program: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return os.Rename(program+".new", program) // a task may run the old one
-}
-
 // sharedStore is the store's folder or address with all that belongs to it.
 func sharedStore() (string, error) {
 	store, err := runs.Default()
 	if err != nil {
 		return "", err
 	}
-	if address := os.Getenv("NASML_STORE"); strings.Contains(address, "://") {
+	if address := os.Getenv("NASML_STORE"); inBucket() {
 		return address, nil
 	}
 	return store.Dir(), nil

@@ -17,6 +17,7 @@ import (
 type dataCmd struct {
 	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100; or nasbench101 or nasbench201, with --from. Without any: list all."`
 	From string   `help:"Take the files from this folder instead of the network; they are checked and copied. For nasbench201: the folder that has NATS-tss-…-simple, NAS-Bench-201-….pth or both, of which the table is made; for nasbench101: the one that has nasbench_full.tfrecord or nasbench_only108.tfrecord." placeholder:"DIR"`
+	JSON bool     `name:"json" help:"Print JSON."`
 }
 
 // table is the table of a benchmark: no set of images, and not downloaded but
@@ -82,7 +83,7 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 			}
 		}
 	}
-	return listData(c, names)
+	return listData(c, v.JSON, names)
 }
 
 // makeTable makes a table of its authors' files, and lists all.
@@ -106,7 +107,7 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	if err != nil {
 		return err
 	}
-	return listData(c, nil)
+	return listData(c, v.JSON, nil)
 }
 
 // names are the named sets; an unknown one is a mistake in the call.
@@ -164,8 +165,17 @@ func (p *progress) finish() {
 	}
 }
 
+// listedFile is what is listed of a file.
+type listedFile struct {
+	Set   string     `json:"set"`
+	File  string     `json:"file"`  // below the folder of the data
+	Bytes *int64     `json:"bytes"` // of the publisher's file; null where that is not known
+	State data.State `json:"state"`
+	What  string     `json:"problem"` // and what to do; empty where it is present
+}
+
 // listData prints the state of every file, and fails where one is broken.
-func listData(c console, names []data.Name) error {
+func listData(c console, asJSON bool, names []data.Name) error {
 	files, err := data.Status(names...)
 	if err != nil {
 		return err
@@ -174,16 +184,17 @@ func listData(c console, names []data.Name) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(c.Out, "data in %s\n", dir)
-	out := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(out, "SET\tFILE\tSIZE\tSTATE")
+	list := []listedFile{}
 	var broken []error
 	for _, f := range files {
-		size := "?"
+		one := listedFile{Set: string(f.Name), File: f.File.Path, State: f.State}
 		if f.File.Size > 0 {
-			size = fmt.Sprintf("%.2f MB", float64(f.File.Size)/1e6)
+			one.Bytes = &f.File.Size
 		}
-		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", f.Name, f.File.Path, size, f.State)
+		if f.Problem != nil {
+			one.What = f.Problem.Error()
+		}
+		list = append(list, one)
 		switch f.State {
 		case data.Broken:
 			broken = append(broken, f.Problem)
@@ -193,12 +204,34 @@ func listData(c console, names []data.Name) error {
 	}
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
-			state, err := tableState(tables[name].load())
-			_, _ = fmt.Fprintf(out, "%s\t%s\t?\t%s\n", name, tables[name].file, state)
+			problem := tables[name].load()
+			state, err := tableState(problem)
+			one := listedFile{Set: name, File: tables[name].file, State: state}
+			if problem != nil {
+				one.What = problem.Error()
+			}
+			list = append(list, one)
 			broken = append(broken, err)
 		}
 	}
-	return errors.Join(append([]error{out.Flush()}, broken...)...)
+	return errors.Join(append([]error{printData(c, asJSON, dir, list)}, broken...)...)
+}
+
+func printData(c console, asJSON bool, dir string, list []listedFile) error {
+	if asJSON {
+		return printJSON(c, "  ", map[string]any{"folder": dir, "files": list})
+	}
+	_, _ = fmt.Fprintf(c.Out, "data in %s\n", dir)
+	out := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(out, "SET\tFILE\tSIZE\tSTATE")
+	for _, f := range list {
+		size := "?"
+		if f.Bytes != nil {
+			size = fmt.Sprintf("%.2f MB", float64(*f.Bytes)/1e6)
+		}
+		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", f.Set, f.File, size, f.State)
+	}
+	return out.Flush()
 }
 
 // tableState is the state of a table by the error of loading it, with what is

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -17,36 +16,8 @@ import (
 	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
 	_ "github.com/nasml/lab/nasml/roberts"    // likewise
 	"github.com/nasml/lab/nasml/runs"
-	_ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets
 	"github.com/nasml/lab/plots"
 )
-
-type listCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
-
-// Run prints the catalog.
-func (v *listCmd) Run(c console) error {
-	entries := catalog.All()
-	if v.JSON {
-		return printJSON(c, "  ", append([]catalog.Entry{}, entries...)) // [] and not null where empty
-	}
-	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tPAPER\tTITLE\tQUICK\tPAPER SCALE\tNOTEBOOK")
-	for _, e := range entries {
-		_, _ = fmt.Fprintf(
-			table,
-			"%s\t%s\t%s\t%s\t%s\t%s\n",
-			e.ID,
-			e.Paper,
-			e.Title,
-			e.Cost.Quick,
-			e.Cost.Paper,
-			e.Notebook,
-		)
-	}
-	return table.Flush()
-}
 
 type runCmd struct {
 	ID     []string `arg:"" name:"id" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
@@ -56,10 +27,15 @@ type runCmd struct {
 	Format []string `help:"Any of pdf, svg, eps, png, csv (default: the first four)." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
 	JSON   bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
 	Shard  string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Strict bool     `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
 
-// errClaims is the end of a run in which a claim of the paper did not hold.
+// errClaims is the end of a figure of which a claim does not hold.
 var errClaims = errors.New("a claim does not hold")
+
+// claimsError is the end of a call in which all ran and only claims failed: exit
+// status 3.
+type claimsError struct{ error }
 
 // Run computes the figures in turn. A figure that fails does not keep the
 // others from being computed.
@@ -68,10 +44,16 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	if v.Shard == "" { // a part draws nothing
+		if err := tryFolder(v.Out); err != nil {
+			return err
+		}
+	}
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
 	var failed []error
+	onlyClaims := true
 	for _, e := range entries {
 		err := v.one(ctx, c, e)
 		if ctx.Err() != nil {
@@ -79,7 +61,11 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", e.ID, err))
+			onlyClaims = onlyClaims && errors.Is(err, errClaims)
 		}
+	}
+	if len(failed) > 0 && onlyClaims && !v.Strict {
+		return claimsError{errors.Join(failed...)}
 	}
 	return errors.Join(failed...)
 }
@@ -108,6 +94,19 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// tryFolder writes into a folder, so that one that cannot be written to is
+// found before anything is computed.
+func tryFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("the folder for the files: %w; take another with --out", err)
+	}
+	f, err := os.CreateTemp(dir, ".nasml-*")
+	if err != nil {
+		return fmt.Errorf("the folder for the files cannot be written to: %w; take another with --out", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // outcome is what is printed of a figure.
@@ -152,7 +151,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 func (v *runCmd) print(c console, o outcome) error {
 	if v.JSON {
 		for i := range o.Claims {
-			o.Claims[i].Note = "" // the fields of the contract, and no others
+			o.Claims[i].Note, o.Claims[i].Rows = "", nil // the fields of the contract, and no others
 		}
 		return printJSON(c, "", o)
 	}
@@ -174,7 +173,8 @@ func isCatalogUsage(err error) bool {
 	return errors.As(err, &usage)
 }
 
-// ensurePlugin sees to it that XLA's plugin is set up.
+// ensurePlugin sees to it that what computes is set up, XLA's plugin and the
+// kernels, and nothing of what only notebooks need.
 func ensurePlugin(ctx context.Context, c console) error {
 	if os.Getenv(pluginPathVar) != "" || os.Getenv("GOMLX_BACKEND") == "go" {
 		return nil
@@ -183,5 +183,8 @@ func ensurePlugin(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	return s.setup(ctx, c)
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.bring(ctx, c, s.computing())
 }

@@ -39,6 +39,9 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 	if v.NoBrowser {
 		options = append(options, "--no-browser")
 	}
+	if exists(filepath.Join(s.Root, "notebooks", "index.ipynb")) { // and no launcher
+		options = append(options, "--LabApp.default_url=/lab/tree/index.ipynb")
+	}
 	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
 		shown := ip
 		if ip.IsUnspecified() { // every address, this one, too

@@ -6,8 +6,8 @@
 //	go tool nasml run oymak2021/figure2 --scale quick
 //
 // Results go to stdout, progress to stderr. The exit status is 0 where all
-// went well, 1 where something failed or a claim does not hold, and 2 for a
-// mistake in the call.
+// went well, 1 where something failed, 2 for a mistake in the call, and 3 where
+// all ran and a claim of a paper does not hold.
 package main
 
 import (
@@ -27,18 +27,24 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitClaims = 3 // all ran, and a claim of a paper does not hold
 )
 
 // cli is the command line: a field a verb.
 type cli struct {
+	Version versionFlag `help:"Print the versions of this program and of what computes with it, as records name them."`
+
 	Lab        labCmd        `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
 	Test       testCmd       `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
 	Setup      setupCmd      `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
 	List       listCmd       `cmd:"" help:"List every figure, table and theorem with its cost."`
+	Show       showCmd       `cmd:"" help:"Show all of a figure: its parameters with defaults and meaning, its claims and its records."`
 	Run        runCmd        `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Claims     claimsCmd     `cmd:"" help:"Print the ledger: every claim of the papers with its check, ours and the verdict."`
 	Status     statusCmd     `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
 	Slurm      slurmCmd      `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
 	Kubernetes kubernetesCmd `cmd:"" help:"Print the manifest of an Indexed Job that computes figures in parts."`
+	Gallery    galleryCmd    `cmd:"" help:"Write static pages of every figure, table and theorem from the shipped trials."`
 	Notebooks  notebooksCmd  `cmd:"" help:"Execute notebooks headless, in place."`
 	Data       dataCmd       `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
 	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
@@ -83,9 +89,16 @@ func execute(ctx context.Context, args []string, c console) int {
 		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c))
 	call, err := parser.Parse(args)
+	if errors.Is(err, errVersion) {
+		_, _ = fmt.Fprint(c.Out, versionText())
+		return exitOK
+	}
 	if err != nil {
 		c.logf("%v (see `go tool nasml --help`)", err)
 		return exitUsage
+	}
+	if handOver(call.Command()) {
+		return status(ctx, c, runWithBuckets(ctx, c, args))
 	}
 	return status(ctx, c, call.Run())
 }
@@ -93,6 +106,7 @@ func execute(ctx context.Context, args []string, c console) int {
 // status prints err as one line and says which exit status it means.
 func status(ctx context.Context, c console, err error) int {
 	var usage usageError
+	var claims claimsError
 	switch {
 	case err == nil:
 		return exitOK
@@ -102,6 +116,9 @@ func status(ctx context.Context, c console, err error) int {
 	case errors.As(err, &usage) || isCatalogUsage(err):
 		c.logf("%v", err)
 		return exitUsage
+	case errors.As(err, &claims):
+		c.logf("%v", err)
+		return exitClaims
 	}
 	c.logf("%v", err)
 	return exitFailed

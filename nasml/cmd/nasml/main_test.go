@@ -3,14 +3,21 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
 )
 
 // call runs one command line.
@@ -39,6 +46,9 @@ func TestMistakesInTheCall(t *testing.T) {
 		"a table":  {[]string{"data", "nasbench201"}, "expected --from DIR"},
 		"other":    {[]string{"data", "nasbench101"}, "expected --from DIR with its authors' nasbench_full.tfrecord"},
 		"and more": {[]string{"data", "nasbench201", "mnist", "--from", "."}, "expected nasbench201 alone"},
+		"rm all":   {[]string{"store", "rm"}, "which records?"},
+		"shown":    {[]string{"show", "li2021/figur1"}, "did you mean li2021/figure1"},
+		"kind":     {[]string{"list", "--kind", "picture"}, "--kind"},
 		"address":  {[]string{"lab", "--ip", "localhost"}, "--ip"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +82,174 @@ func TestListJSON(t *testing.T) {
 		require.NoError(t, err)
 		require.FileExists(t, filepath.Join(root, e["notebook"].(string)))
 	}
+}
+
+func TestListFilters(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	ids := func(args ...string) (ids, states []string) {
+		status, out, err := call(t, append([]string{"list", "--json"}, args...)...)
+		require.Equal(t, exitOK, status, err)
+		var entries []struct{ ID, State string }
+		require.NoError(t, json.Unmarshal([]byte(out), &entries))
+		for _, e := range entries {
+			ids, states = append(ids, e.ID), append(states, e.State)
+		}
+		return ids, states
+	}
+	tables, _ := ids("--kind", "table")
+	require.Contains(t, tables, "li2021/table2")
+	for _, paper := range []string{"roberts", "Roberts+"} {
+		found, states := ids("--paper", paper, "--state", "open")
+		require.Contains(t, found, "roberts/theorem1", "its quick trials are computed in seconds, and not shipped")
+		require.NotContains(t, found, "li2021/theorem1")
+		require.Equal(t, slices.Repeat([]string{"open"}, len(found)), states)
+	}
+	found, states := ids("--paper", "roberts", "--state", "any", "--scale", "paper")
+	require.Contains(t, found, "roberts/theorem1")
+	require.NotContains(t, states, "open", "the paper's scale is shipped")
+	none, _ := ids("--paper", "nobody")
+	require.Empty(t, none)
+}
+
+func TestVersionIsThatOfTheRecords(t *testing.T) {
+	status, out, err := call(t, "--version")
+	require.Equal(t, exitOK, status, err)
+	require.Contains(t, out, modulePath+" "+runs.Versions()[modulePath]+"\n")
+	for module, version := range code.Modules() {
+		require.Contains(t, out, module+" "+version+"\n")
+	}
+}
+
+func TestShow(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	status, out, err := call(t, "show", "roberts/theorem1")
+	require.Equal(t, exitOK, status, err)
+	require.Contains(t, out, "\n  Confidence: a number\n")
+	require.Contains(t, out, "--scale quick: ")
+	require.Contains(t, out, "trials to compute")
+	require.Regexp(t, `--scale paper: \d+ records, (holds|fails|undecided)`, out)
+
+	status, out, err = call(t, "show", "li2021/figure1", "--json")
+	require.Equal(t, exitOK, status, err)
+	var s shown
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Equal(t, "li2021/figure1", s.ID)
+	found := map[string]catalog.Field{}
+	for _, f := range s.Parameters {
+		require.NotEmpty(t, f.Type, f.Name)
+		require.NotEmpty(t, f.Values["quick"], f.Name)
+		require.NotEmpty(t, f.Values["paper"], f.Name)
+		found[f.Name] = f
+	}
+	require.Contains(t, found["Rows"].Meaning, "searches by method", "its own")
+	require.NotEmpty(t, found["Channels"].Meaning, "of an embedded struct")
+	require.NotEmpty(t, s.Results[0].Claims)
+	require.NotEmpty(t, s.Results[0].Records)
+}
+
+// A script can tell claims that do not hold from a run that failed.
+func TestExitStatusOfClaims(t *testing.T) {
+	var said bytes.Buffer
+	c := console{&said, &said}
+	e := fmt.Errorf("x: %w", errClaims)
+	require.Equal(t, exitClaims, status(t.Context(), c, claimsError{e}))
+	require.Equal(t, exitFailed, status(t.Context(), c, e), "--strict")
+
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("GOMLX_BACKEND", "go") // needs no plugin
+	args := []string{"run", "li2021/stationarity", "--format", "csv", "--out", t.TempDir()}
+	status, _, said1 := call(t, args...)
+	require.Equal(t, exitClaims, status, said1)
+	status, _, said1 = call(t, append(args, "--strict")...)
+	require.Equal(t, exitFailed, status, said1)
+}
+
+// A folder that cannot be written to is found before anything is computed.
+func TestOutIsTriedFirst(t *testing.T) {
+	store := t.TempDir()
+	t.Setenv("NASML_STORE", store)
+	t.Setenv("GOMLX_BACKEND", "go")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	status, _, err := call(t, "run", "roberts/theorem1", "--out", file)
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, err, "take another with --out")
+	left, readErr := os.ReadDir(store)
+	require.NoError(t, readErr)
+	require.Empty(t, left)
+}
+
+func TestStoreRemovesAndLists(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("GOMLX_BACKEND", "go")
+	status, _, err := call(t, "run", "roberts/theorem1", "--set", "Seeds=2", "--set", "Points=32",
+		"--set", "Problems=4", "--format", "csv", "--out", t.TempDir())
+	require.NotEqual(t, exitFailed, status, err)
+	list := func(args ...string) (list []storedRecord) {
+		status, out, err := call(t, append([]string{"store", "ls", "--json"}, args...)...)
+		require.Equal(t, exitOK, status, err)
+		require.NoError(t, json.Unmarshal([]byte(out), &list))
+		return list
+	}
+	all := list()
+	require.Greater(t, len(all), 2)
+	require.Equal(t, all, list("--figure", "roberts"))
+	require.Empty(t, list("--figure", "rob"))
+	require.Empty(t, list("--scale", "paper"))
+
+	status, out, err := call(t, "store", "rm", all[0].Key[:20], "--dry-run")
+	require.Equal(t, exitOK, status, err)
+	require.Contains(t, out, "would remove 1 records")
+	require.Equal(t, all, list())
+	status, _, err = call(t, "store", "rm", all[0].Key[:20], "--scale", "paper")
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, err, "leaves out")
+	status, _, err = call(t, "store", "rm", all[0].Key[:20])
+	require.Equal(t, exitOK, status, err)
+	require.Equal(t, all[1:], list())
+	status, _, err = call(t, "store", "rm", "--figure", all[0].Figure)
+	require.Equal(t, exitOK, status, err)
+	require.Empty(t, list())
+}
+
+func TestVerbsThatPrintJSON(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("NASML_DATA", t.TempDir())
+	status, out, err := call(t, "store", "verify", "--json")
+	require.Equal(t, exitOK, status, err)
+	require.JSONEq(t, `{"store": "`+os.Getenv("NASML_STORE")+`", "records": 0, "checkpoints": 0, "broken": []}`, out)
+	status, out, err = call(t, "data", "--json")
+	require.Equal(t, exitOK, status, err)
+	var found struct {
+		Folder string
+		Files  []listedFile
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	require.Equal(t, os.Getenv("NASML_DATA"), found.Folder)
+	for _, f := range found.Files {
+		require.Equal(t, data.Missing, f.State, f.File)
+		require.NotEmpty(t, f.What, f.File)
+	}
+}
+
+func TestGridFitsItsWidth(t *testing.T) {
+	g := grid{
+		rows: [][]string{{"ID", "TITLE", "NOTE"}, {"a", strings.Repeat("θ", 60), "more"}, {"bb", "short", ""}},
+		drop: []string{"NOTE"}, shorten: []string{"TITLE"},
+	}
+	for width, want := range map[int]string{
+		0:  "a   " + strings.Repeat("θ", 60) + "  more",
+		80: "a   " + strings.Repeat("θ", 60) + "  more",
+		50: "a   " + strings.Repeat("θ", 39) + "…  more",
+		30: "a   " + strings.Repeat("θ", 25) + "…",
+		5:  "a   " + strings.Repeat("θ", 23) + "…",
+	} {
+		lines := strings.Split(g.String(width), "\n")
+		require.Equal(t, want, lines[1], "width %d", width)
+		require.Equal(t, "bb  short", lines[2])
+	}
+	require.Equal(t, []string{"one two", "three"}, wrap("one two  three", 8))
+	require.Equal(t, []string{""}, wrap("", 8))
 }
 
 func TestStoreVerbs(t *testing.T) {

@@ -90,7 +90,7 @@ func (s *site) chooseNotebooks(named []string) ([]string, error) {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), "."): // .ipynb_checkpoints
 			return fs.SkipDir
-		case filepath.Ext(path) == ".ipynb":
+		case filepath.Ext(path) == ".ipynb" && d.Name() != "index.ipynb": // which has no code
 			found = append(found, path)
 		}
 		return nil

@@ -30,8 +30,9 @@ var requirementsCUDA string
 var requirementsBrowser string
 
 type setupCmd struct {
-	CUDA  bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
-	Force bool `help:"With --cuda: install the plugin where no GPU is found, too."`
+	CUDA    bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
+	Buckets bool `help:"Build the program for stores in buckets, too, which else the first call with such a store builds."`
+	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
 // Run sets up, and ends in an error that says what is missing.
@@ -45,6 +46,11 @@ func (v *setupCmd) Run(ctx context.Context, c console) error {
 	}
 	if v.CUDA {
 		if err := s.setupCUDA(ctx, c, v.Force); err != nil {
+			return err
+		}
+	}
+	if v.Buckets {
+		if _, err := s.buildBuckets(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -79,14 +85,14 @@ func (s *site) steps() []step {
 	sums, _ := os.ReadFile(filepath.Join(s.Root, "go.sum")) // a broken go.sum fails in the build
 	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
 	kernelspec := s.kernelspec()
-	return []step{
-		s.venvStep("venv", "JupyterLab and XLA's CPU plugin into .nasml/venv (one to three minutes, downloads 130 MB)",
-			requirements, 10, 700),
+	return append(s.computing(), []step{
 		{
-			name:    "plugin",
+			name: "venv", what: "JupyterLab into .nasml/venv (one to two minutes, downloads 50 MB)", needMB: 350,
 			inputs:  append(s.places(), requirements),
-			outputs: []string{s.cpuPlugin()},
-			run:     s.linkCPUPlugin,
+			outputs: []string{s.path("venv", "bin", "jupyter-lab")},
+			run: func(ctx context.Context, j *job) error {
+				return j.install(ctx, "venv", "requirements.txt", requirements)
+			},
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
 			inputs:  goInputs,
@@ -102,15 +108,48 @@ func (s *site) steps() []step {
 					writeFile(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
 			},
 		}, {
-			name: "c-kernels", what: "building the C kernels into .nasml/kernels (half a minute)",
-			inputs: append(s.places(), kernels.FileName(), s.Go.CGO_ENABLED, s.Go.CC),
-			run:    s.buildKernels,
-		}, {
 			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
 			inputs: goInputs,
 			run:    s.warmCache,
 		},
+	}...)
+}
+
+// computing are the steps that make what computes, without notebooks: all that
+// a node needs that only runs figures. The virtual environment is the one that
+// JupyterLab comes into, so that nothing is downloaded twice.
+func (s *site) computing() []step {
+	xla := pinned(requirements, "xla-cpu-pjrt")
+	xlaStep := s.venvStep("venv", "XLA's CPU plugin into .nasml/venv (a minute, downloads 80 MB)", xla, 10, 350)
+	xlaStep.name = "xla"
+	xlaStep.inputs = append(s.places(), requirements) // changed ones begin with an empty environment
+	return []step{
+		xlaStep, {
+			name:    "plugin",
+			inputs:  append(s.places(), requirements),
+			outputs: []string{s.cpuPlugin()},
+			run:     s.linkCPUPlugin,
+		}, {
+			name: "c-kernels", what: "building the C kernels into .nasml/kernels (half a minute)",
+			inputs: append(s.places(), kernels.FileName(), s.Go.CGO_ENABLED, s.Go.CC),
+			run:    s.buildKernels,
+		},
 	}
+}
+
+// pinned are the lines of a lock file that pin one package, with its hashes.
+func pinned(locked, name string) string {
+	var out strings.Builder
+	within := false
+	for line := range strings.Lines(locked) {
+		if !strings.HasPrefix(line, " ") {
+			within = strings.HasPrefix(line, name+"==")
+		}
+		if within {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // bring runs the steps that are not done. Two processes that set up one
@@ -232,15 +271,20 @@ func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) ste
 			if err := j.command(ctx, s.Root, s.env(), python, "-m", "venv", s.path(name)); err != nil {
 				return err
 			}
-			file := s.path(name, "requirements.txt")
-			if err := writeFile(file, locked); err != nil {
-				return err
-			}
-			return j.command(ctx, s.Root, s.env(), s.python(name), "-m", "pip", "install",
-				"--require-hashes", "--only-binary=:all:", "--no-input", "--disable-pip-version-check",
-				"--progress-bar=off", "--retries=2", "--requirement", file)
+			return j.install(ctx, name, "requirements.txt", locked)
 		},
 	}
+}
+
+// install puts exactly the locked packages into a virtual environment.
+func (j *job) install(ctx context.Context, venv, name, locked string) error {
+	file := j.site.path(venv, name)
+	if err := writeFile(file, locked); err != nil {
+		return err
+	}
+	return j.command(ctx, j.site.Root, j.site.env(), j.site.python(venv), "-m", "pip", "install",
+		"--require-hashes", "--only-binary=:all:", "--no-input", "--disable-pip-version-check",
+		"--progress-bar=off", "--retries=2", "--requirement", file)
 }
 
 // cpuPlugin is where go-xla finds the CPU plugin, or would find it: PyPI has
@@ -352,8 +396,9 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 	return nil
 }
 
-// libraries are the import paths of the checkout's packages but for commands
-// and for what only tests and the checkout itself may use.
+// libraries are the import paths of the checkout's packages but for commands,
+// for what only tests and the checkout itself may use, and for buckets, whose
+// services' libraries take longer than all the rest and which few cells import.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
 		"./...")
@@ -364,7 +409,9 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	}
 	return slices.DeleteFunc(
 		strings.Fields(string(out)),
-		func(path string) bool { return strings.Contains(path, "/internal/") },
+		func(path string) bool {
+			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket")
+		},
 	), nil
 }
 

@@ -203,6 +203,13 @@ func TestSetupInAFolderOfItsOwn(t *testing.T) {
 		}
 	}
 
+	for _, spelled := range []string{filepath.Join(root, ".nasml"), ".nasml", root + "/./.nasml/"} {
+		t.Setenv(setupVar, spelled)
+		same, err := openSite(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{same.Root}, same.places(), "the default, spelled out, is no other place")
+	}
+
 	t.Setenv(setupVar, "")
 	usual, err := openSite(t.Context())
 	require.NoError(t, err)
@@ -236,4 +243,25 @@ func TestSetupBuildsTheKernels(t *testing.T) {
 	require.Contains(t, said.String(), "no kernels, XLA's own operations are used")
 	require.Contains(t, said.String(), "no such vectors")
 	require.NoFileExists(t, s.path("kernels", kernels.FileName()), "old ones are gone")
+}
+
+// What a figure needs to be computed has neither JupyterLab nor GoNB, and what
+// the notebooks need comes into the same environment.
+func TestComputingNeedsNoNotebooks(t *testing.T) {
+	s := &site{Root: t.TempDir(), Go: goFacts{CGO_ENABLED: "1"}}
+	xla := pinned(requirements, "xla-cpu-pjrt")
+	require.Regexp(t, `^xla-cpu-pjrt==\S+ ;[^\n]*\\\n(    --hash=sha256:[0-9a-f]{64}( \\)?\n)+$`, xla)
+	require.Contains(t, requirements, xla)
+	require.Empty(t, pinned(requirements, "xla-cpu"), "a whole name")
+	var names []string
+	for _, st := range s.computing() {
+		names = append(names, st.name)
+		for _, path := range st.outputs {
+			require.NotContains(t, path, "jupyter")
+		}
+	}
+	require.Equal(t, []string{"xla", "plugin", "c-kernels"}, names)
+	for i, st := range s.steps()[:len(names)] {
+		require.Equal(t, s.computing()[i].hash(), st.hash(), "the set-up of all does no step twice")
+	}
 }

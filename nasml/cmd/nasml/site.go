@@ -41,6 +41,9 @@ func openSite(ctx context.Context) (*site, error) {
 		if s.Made, err = filepath.Abs(made); err != nil {
 			return nil, fmt.Errorf("finding the set-up's folder $%s: %w", setupVar, err)
 		}
+		if resolved(s.Made) == resolved(filepath.Join(root, ".nasml")) {
+			s.Made = "" // the default, spelled out
+		}
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOROOT", "GOVERSION", "CGO_ENABLED", "CC")
 	cmd.Dir = root
@@ -55,6 +58,17 @@ func openSite(ctx context.Context) (*site, error) {
 		return nil, fmt.Errorf("reading the answer of `go env -json`: %w", err)
 	}
 	return s, nil
+}
+
+// resolved is a path without links, as far as it is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // findRoot walks up from the working directory to the go.mod of this module.

@@ -102,7 +102,22 @@ func (t *testRun) prepare(ctx context.Context) (err error) {
 	if setting != "" {
 		t.env = append(t.env, setting)
 	}
+	if lacking := t.lacking(); len(lacking) > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("tests that need %s are skipped: `go tool nasml data` says what is "+
+			"missing and fetches it, and makes the run whole", strings.Join(lacking, ", ")))
+	}
 	return nil
+}
+
+// lacking are the data sets and tables that are not all there.
+func (t *testRun) lacking() []string {
+	var names []string
+	for _, set := range []data.Name{data.MNIST, data.CIFAR10, data.IMDb, nasbench} {
+		if t.has(set) != nil {
+			names = append(names, string(set))
+		}
+	}
+	return names
 }
 
 func (t *testRun) cleanUp() {

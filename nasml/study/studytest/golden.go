@@ -84,6 +84,7 @@ func (e Shipped) claims(t *testing.T) []runs.Claim {
 // pinned is what of a claim may not change unseen.
 type pinned struct {
 	Name  string       `json:"name"`
+	Rows  []string     `json:"rows"` // of the papers' claims; null: a claim of ours
 	Holds runs.Verdict `json:"holds"`
 	Ours  string       `json:"ours"`
 	Lo    string       `json:"lo"`
@@ -93,7 +94,7 @@ type pinned struct {
 func pin(claims []runs.Claim) []pinned {
 	var all []pinned
 	for _, c := range claims {
-		all = append(all, pinned{c.Name, c.Holds, six(c.Ours), six(c.Lo), six(c.Hi)})
+		all = append(all, pinned{c.Name, c.Rows, c.Holds, six(c.Ours), six(c.Lo), six(c.Hi)})
 	}
 	return all
 }

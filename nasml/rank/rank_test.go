@@ -1,4 +1,4 @@
-package runs
+package rank
 
 import (
 	"math"
@@ -164,7 +164,7 @@ func TestCorrelateBootstrapIsItsSeeds(t *testing.T) {
 	require.InDelta(t, 1-2*4./28, a.Estimate, 1e-15)
 	other, err := CorrelateBootstrap("kendall", x, y, 0.9, 200, 8)
 	require.NoError(t, err)
-	require.NotEqual(t, [2]Number{a.Lo, a.Hi}, [2]Number{other.Lo, other.Hi})
+	require.NotEqual(t, [2]trial.Number{a.Lo, a.Hi}, [2]trial.Number{other.Lo, other.Hi})
 	wide, err := CorrelateBootstrap("kendall", x, y, 0.99, 200, 7)
 	require.NoError(t, err)
 	require.Less(t, wide.Lo, a.Lo)

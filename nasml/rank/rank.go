@@ -1,4 +1,5 @@
-package runs
+// Package rank correlates the ranks of pairs, with intervals.
+package rank
 
 import (
 	"cmp"
@@ -40,14 +41,14 @@ const (
 
 // Association is a rank correlation with its interval.
 type Association struct {
-	Of         string   `json:"of"` // a name of Correlations
-	N          int      `json:"n"`
-	Estimate   float64  `json:"estimate"`
-	Lo         Number   `json:"lo"` // interval from Lo, at least −1
-	Hi         Number   `json:"hi"` // to Hi, at most 1
-	Confidence float64  `json:"confidence"`
-	Interval   string   `json:"interval"` // IntervalFisher or IntervalBootstrap
-	Warnings   []string `json:"warnings,omitempty"`
+	Of         string       `json:"of"` // a name of Correlations
+	N          int          `json:"n"`
+	Estimate   float64      `json:"estimate"`
+	Lo         trial.Number `json:"lo"` // interval from Lo, at least −1
+	Hi         trial.Number `json:"hi"` // to Hi, at most 1
+	Confidence float64      `json:"confidence"`
+	Interval   string       `json:"interval"` // IntervalFisher or IntervalBootstrap
+	Warnings   []string     `json:"warnings,omitempty"`
 }
 
 // Correlate is a rank correlation with Fisher's interval,
@@ -60,24 +61,36 @@ type Association struct {
 // an error where there are not two pairs, a value is not finite or all values of
 // one side are equal.
 func Correlate(name string, x, y []float64, confidence float64) (Association, error) {
-	a, c, err := associate(name, x, y, confidence)
+	a, _, err := associate(name, x, y, confidence)
 	if err != nil {
 		return a, err
 	}
-	a.Interval = IntervalFisher
+	return Fisher(name, a.Estimate, a.N, confidence)
+}
+
+// Fisher is a correlation that was seen in n pairs with the interval that
+// Correlate gives it. It is an error where there is no such correlation.
+func Fisher(name string, estimate float64, n int, confidence float64) (Association, error) {
+	c, err := lookup(name, confidence)
+	a := Association{
+		Of: name, N: n, Estimate: estimate, Lo: trial.None, Hi: trial.None, Confidence: confidence,
+		Interval: IntervalFisher,
+	}
 	switch {
-	case a.N <= c.Pairs:
+	case err != nil:
+		return a, err
+	case n <= c.Pairs:
 		a.Warnings = append(a.Warnings, fmt.Sprintf("need > %d pairs for Fisher's interval of %s's correlation, "+
-			"have %d", c.Pairs, name, a.N))
+			"have %d", c.Pairs, name, n))
 		return a, nil
-	case math.Abs(a.Estimate) > 1-1e-12: // but for rounding
+	case math.Abs(estimate) > 1-1e-12: // but for rounding
 		a.Warnings = append(a.Warnings, fmt.Sprintf("all %d pairs are ordered alike: Fisher's interval would be a "+
-			"point", a.N))
+			"point", n))
 		return a, nil
 	}
-	half := distuv.UnitNormal.Quantile((1+confidence)/2) * math.Sqrt(c.Variance(a.Estimate, a.N))
-	z := math.Atanh(a.Estimate)
-	a.Lo, a.Hi = Number(math.Tanh(z-half)), Number(math.Tanh(z+half))
+	half := distuv.UnitNormal.Quantile((1+confidence)/2) * math.Sqrt(c.Variance(estimate, n))
+	z := math.Atanh(estimate)
+	a.Lo, a.Hi = trial.Number(math.Tanh(z-half)), trial.Number(math.Tanh(z+half))
 	return a, nil
 }
 
@@ -118,24 +131,34 @@ func CorrelateBootstrap(
 		return a, nil
 	}
 	slices.Sort(drawn)
-	a.Lo = Number(stat.Quantile((1-confidence)/2, stat.LinInterp, drawn, nil))
-	a.Hi = Number(stat.Quantile((1+confidence)/2, stat.LinInterp, drawn, nil))
+	a.Lo = trial.Number(stat.Quantile((1-confidence)/2, stat.LinInterp, drawn, nil))
+	a.Hi = trial.Number(stat.Quantile((1+confidence)/2, stat.LinInterp, drawn, nil))
 	return a, nil
+}
+
+// lookup finds a correlation, and looks at a confidence.
+func lookup(name string, confidence float64) (Correlation, error) {
+	c, ok := Correlations[name]
+	if !ok {
+		return c, fmt.Errorf("found the correlation %q, expected one of %q", name,
+			slices.Sorted(maps.Keys(Correlations)))
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return c, fmt.Errorf("confidence is %v, expected a number between 0 and 1 such as 0.95", confidence)
+	}
+	return c, nil
 }
 
 // associate is the correlation without an interval.
 func associate(name string, x, y []float64, confidence float64) (Association, Correlation, error) {
-	c, ok := Correlations[name]
-	if !ok {
-		return Association{}, c, fmt.Errorf("found the correlation %q, expected one of %q", name,
-			slices.Sorted(maps.Keys(Correlations)))
-	}
-	if !(confidence > 0 && confidence < 1) {
-		return Association{}, c, fmt.Errorf("confidence is %v, expected a number between 0 and 1 such as 0.95",
-			confidence)
+	c, err := lookup(name, confidence)
+	if err != nil {
+		return Association{}, c, err
 	}
 	r, err := c.Estimate(x, y)
-	return Association{Of: name, N: len(x), Estimate: r, Lo: None, Hi: None, Confidence: confidence}, c, err
+	return Association{
+		Of: name, N: len(x), Estimate: r, Lo: trial.None, Hi: trial.None, Confidence: confidence,
+	}, c, err
 }
 
 // KendallTauB is Kendall's τ_b, the excess of concordant over discordant pairs
@@ -253,3 +276,5 @@ func checkPairs(x, y []float64) error {
 	}
 	return nil
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

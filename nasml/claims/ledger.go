@@ -1,0 +1,221 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Check is a claim of an entry at a scale, as one row's.
+type Check struct {
+	Entry string       `json:"entry"`
+	Name  string       `json:"name"`
+	Scale string       `json:"scale"`
+	Ours  runs.Number  `json:"ours"`
+	Lo    runs.Number  `json:"lo"`
+	Hi    runs.Number  `json:"hi"`
+	Holds runs.Verdict `json:"holds"`
+	Note  string       `json:"-"`
+}
+
+// Verdict is what all checks of a row say together.
+type Verdict string
+
+// The verdicts of a row.
+const (
+	Holds     Verdict = "holds"
+	Fails     Verdict = "does not hold"
+	Undecided Verdict = "undecided"     // the numbers leave it open, or some of its parts were not run
+	Reduced   Verdict = "reduced scale" // judged, but not, or not in every part, at the paper's
+	NotRun    Verdict = "not run"       // a check is written, and its trials are missing
+	NotJudged Verdict = "not judged"    // there is no check: Line.Reason says why
+)
+
+// Verdicts are all of them, in the order of totals.
+var Verdicts = []Verdict{Holds, Fails, Undecided, Reduced, NotRun, NotJudged}
+
+// Line is a row with what is known about it today.
+type Line struct {
+	Row
+	Checks  []Check // of every scale that was looked at
+	Verdict Verdict
+	At      runs.Verdict // of a reduced scale: what it says there
+	Best    *Check       // the check that decides; nil where there is none
+	Reason  string       // why nothing is judged; else empty
+}
+
+// Ledger is all rows that were asked for.
+type Ledger struct {
+	Lines []Line
+	Own   int // claims of ours, which judge no row
+}
+
+// Options choose what is looked at.
+type Options struct {
+	Paper string // beginning of a paper's name or of its folder, whatever the case: "li2021"; empty: all
+	Scale string // only checks of this scale; empty: all
+}
+
+// settingScale is the scale of settings, which are those of the paper's.
+const settingScale = catalog.Paper
+
+// Read makes the ledger from the run store and the shipped records. It computes no
+// trial. Looking at an entry that lacks some of its trials is no error: its claims
+// are not run.
+func Read(ctx context.Context, o Options) (*Ledger, error) {
+	rows, err := Rows()
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return !o.has(r) })
+	if len(rows) == 0 {
+		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(paperNames(), ", "))
+	}
+	found, err := readEntries(ctx, o, needed(rows))
+	if err != nil {
+		return nil, err
+	}
+	byRow := map[string][]Check{}
+	l := new(Ledger)
+	for _, of := range found {
+		for _, c := range of.Claims {
+			check := Check{of.Entry, c.Name, of.Scale, c.Ours, c.Lo, c.Hi, c.Holds, c.Note}
+			for _, row := range c.Rows {
+				id := RowOf(of.Entry, row)
+				byRow[id] = append(byRow[id], check)
+			}
+			if len(c.Rows) == 0 {
+				l.Own++
+			}
+		}
+	}
+	for _, r := range rows {
+		l.Lines = append(l.Lines, judge(r, byRow[r.ID]))
+	}
+	return l, nil
+}
+
+// has says whether a row is of the paper that was asked for.
+func (o Options) has(r Row) bool {
+	return strings.HasPrefix(plain(r.Paper), plain(o.Paper))
+}
+
+// plain is a name in small letters and digits, as folders are: "Li+ 2021" is li2021.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
+
+func paperNames() []string {
+	rows, err := Rows()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, r := range rows {
+		if !slices.Contains(names, r.Paper) {
+			names = append(names, r.Paper)
+		}
+	}
+	return names
+}
+
+// needed are the registered entries that judge rows.
+func needed(rows []Row) []catalog.Entry {
+	return slices.DeleteFunc(catalog.All(), func(e catalog.Entry) bool {
+		return !slices.ContainsFunc(rows, func(r Row) bool { return slices.Contains(r.Entries, e.ID) })
+	})
+}
+
+// Found are the claims of an entry at a scale.
+type Found struct {
+	Entry, Scale string
+	Claims       []runs.Claim
+}
+
+// Find lists the claims of every entry at every scale of which something is stored
+// or shipped, and the settings of the paper's.
+func Find(ctx context.Context) ([]Found, error) { return readEntries(ctx, Options{}, catalog.All()) }
+
+// readEntries looks at every entry at every scale, as many at a time as there are
+// cores, in an order that does not depend on which ends first.
+func readEntries(ctx context.Context, o Options, entries []catalog.Entry) ([]Found, error) {
+	found := make([][]Found, len(entries))
+	group, ctx := errgroup.WithContext(runs.KeepShipped(runs.WithProgress(ctx, runs.Silent)))
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, e := range entries {
+		group.Go(func() error {
+			found[i] = readEntry(ctx, o, e)
+			return ctx.Err()
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(found...), err
+}
+
+func readEntry(ctx context.Context, o Options, e catalog.Entry) []Found {
+	var all []Found
+	if e.Settings != nil && (o.Scale == "" || o.Scale == settingScale) {
+		all = append(all, Found{e.ID, settingScale, e.Settings()})
+	}
+	for _, s := range settings(e) {
+		if o.Scale != "" && o.Scale != s.Scale {
+			continue
+		}
+		if r, err := stored(ctx, e, s); err == nil {
+			all = append(all, Found{e.ID, s.Scale, r.Check()})
+		}
+	}
+	return all
+}
+
+// settings are those that an entry is looked at: what is shipped, and the two scales
+// that every entry has.
+func settings(e catalog.Entry) []catalog.Setting {
+	all := slices.Clone(e.Shipped)
+	for _, scale := range []string{catalog.Quick, catalog.Paper} {
+		if !slices.ContainsFunc(all, func(s catalog.Setting) bool { return s.Scale == scale && len(s.Set) == 0 }) {
+			all = append(all, catalog.Setting{Scale: scale})
+		}
+	}
+	return all
+}
+
+var errMissing = errors.New("trials are missing")
+
+// stored runs an entry where nothing has to be computed: with StoredOnly where it
+// has that, so that a part of its trials is enough, and else where all are there. A
+// figure that stumbles over what is missing is not there.
+func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (r catalog.Result, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s stumbled over trials that are missing: %v", e.ID, cause)
+		}
+	}()
+	only := append(slices.Clone(s.Set), "StoredOnly=true")
+	if e.Check(s.Scale, only) == nil {
+		return e.Run(ctx, s.Scale, only)
+	}
+	part := new(runs.Part)
+	result, err := e.Run(runs.WithPart(ctx, part), s.Scale, s.Set)
+	switch {
+	case part.Err() != nil:
+		return nil, part.Err()
+	case part.Summary().Elsewhere > 0:
+		return nil, errMissing
+	}
+	return result, err
+}

@@ -1,0 +1,226 @@
+package claims
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Text is how WriteText sets the ledger.
+type Text struct {
+	Width  int  // columns, at least 60
+	Colour bool // verdicts in the terminal's colours
+}
+
+// colours of verdicts, as SGR numbers.
+var colours = map[Verdict]string{
+	Holds: "32", Fails: "31;1", Undecided: "33", Reduced: "36", NotRun: "35", NotJudged: "2",
+}
+
+// WriteText lists the rows paper by paper, each with its id, its verdict, the claim,
+// and below it the paper's value, ours, and the check that decides; totals come
+// last.
+func (l *Ledger) WriteText(w io.Writer, t Text) error {
+	out := bufio.NewWriter(w)
+	width := max(60, t.Width)
+	for _, p := range l.Papers() {
+		_, _ = fmt.Fprintf(out, "%s\n\n", t.paint("1", p.Name))
+		indent := 0
+		for _, line := range p.Lines {
+			indent = max(indent, utf8.RuneCountInString(line.Short())+2)
+		}
+		for _, line := range p.Lines {
+			t.line(out, line, indent, width)
+		}
+		_, _ = fmt.Fprintln(out)
+	}
+	l.writeTotals(out)
+	return out.Flush()
+}
+
+// verdictWidth has room for the words of a verdict; "reduced scale: holds" takes two
+// lines.
+const verdictWidth = 14
+
+// line sets one row: id and verdict have columns of their own, and long texts hang.
+func (t Text) line(w io.Writer, l Line, indent, width int) {
+	left := indent + verdictWidth + 2
+	var verdict []string
+	for _, part := range strings.SplitAfter(l.Word(), ": ") {
+		verdict = append(verdict, strings.TrimSpace(part))
+	}
+	text := wrap(l.Claim, width-left)
+	claims := len(text)
+	text = append(text, wrap(l.detail(), width-left)...)
+	for i := range max(len(text), len(verdict)) {
+		first, second, third := "", at(verdict, i), at(text, i)
+		if i == 0 {
+			first = l.Short()
+		}
+		if i >= claims {
+			third = t.paint("2", third)
+		}
+		row := pad(first, indent) + t.paint(colours[l.Verdict], second) +
+			strings.Repeat(" ", max(0, verdictWidth-utf8.RuneCountInString(second))) + "  " + third
+		_, _ = fmt.Fprintln(w, strings.TrimRight(row, " "))
+	}
+}
+
+// Short is the id without the folder that all ids of a paper have.
+func (r Row) Short() string { return r.ID[strings.LastIndex(r.ID, "/")+1:] }
+
+// detail is the second part of a row: numbers, scale, check and reason.
+func (l Line) detail() string {
+	parts := []string{l.Where}
+	if l.Value != "" {
+		parts = append(parts, "paper "+l.Value)
+	}
+	if ours := l.Ours(); ours != "" {
+		parts = append(parts, "ours "+ours)
+	}
+	for _, part := range []string{l.Check(), l.Reason} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// distinct is how many checks count.
+func (l Line) distinct() int { return len(largest(l.Checks)) }
+
+func at(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return ""
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+}
+
+func (t Text) paint(colour, text string) string {
+	if !t.Colour || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// wrap breaks a text between words into lines of at most width columns; a longer
+// word has a line of its own.
+func wrap(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		last := len(lines) - 1
+		if last < 0 || utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) > width {
+			lines = append(lines, word)
+			continue
+		}
+		lines[last] += " " + word
+	}
+	return lines
+}
+
+// writeTotals is a table of the rows by paper and verdict.
+func (l *Ledger) writeTotals(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	heads := [2][]string{{"rows", ""}, {"", ""}} // two lines: the verdicts have two words
+	for _, v := range append(slices.Clone(Verdicts), "with a check", "all") {
+		cut := strings.LastIndex(string(v), " ")
+		heads[0] = append(heads[0], string(v)[:max(0, cut)])
+		heads[1] = append(heads[1], string(v)[cut+1:])
+	}
+	for _, head := range heads {
+		_, _ = fmt.Fprintln(table, strings.Join(append(head, ""), "\t"))
+	}
+	for _, t := range l.Totals() {
+		cells := []string{"", t.Paper}
+		for _, v := range Verdicts {
+			cells = append(cells, fmt.Sprint(t.Count[v]))
+		}
+		_, _ = fmt.Fprintln(table, strings.Join(append(cells, fmt.Sprint(t.Checked), fmt.Sprint(t.All), ""), "\t"))
+	}
+	_ = table.Flush() // into a buffer
+}
+
+// jsonLine is a row as the command's contract has it.
+type jsonLine struct {
+	ID     string  `json:"id"`
+	Paper  string  `json:"paper"`
+	Where  string  `json:"where"`
+	Claim  string  `json:"claim"`
+	Value  string  `json:"value"`
+	Checks []Check `json:"checks"`
+	Reason string  `json:"reason"`
+}
+
+// WriteJSON writes a list of all rows with all their checks.
+func (l *Ledger) WriteJSON(w io.Writer) error {
+	all := []jsonLine{}
+	for _, line := range l.Lines {
+		all = append(all, jsonLine{
+			line.ID, line.Paper, line.Where, line.Claim, line.Value, append([]Check{}, line.Checks...), line.Reason,
+		})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(all)
+}
+
+// WriteCSV writes a line for every check, and one for every row without any.
+func (l *Ledger) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	head := []string{"id", "paper", "where", "claim", "value", "verdict", "entry", "name", "scale", "ours", "lo", "hi",
+		"holds", "reason"}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	for _, line := range l.Lines {
+		row := []string{line.ID, line.Paper, line.Where, line.Claim, line.Value, line.Word()}
+		for _, c := range line.Checks {
+			cells := []string{
+				c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason,
+			}
+			if err := out.Write(append(slices.Clone(row), cells...)); err != nil {
+				return err
+			}
+		}
+		if len(line.Checks) == 0 {
+			if err := out.Write(append(row, "", "", "", "", "", "", "", line.Reason)); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func number(x runs.Number) string {
+	if !x.Valid() {
+		return ""
+	}
+	return fmt.Sprintf("%.6g", float64(x))
+}
+
+// word is the verdict of one check.
+func (c Check) word() string {
+	switch {
+	case c.Holds == runs.Holds:
+		return string(Holds)
+	case c.Holds == runs.Fails:
+		return string(Fails)
+	case c.ran():
+		return string(Undecided)
+	}
+	return string(NotRun)
+}

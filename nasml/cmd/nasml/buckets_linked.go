@@ -1,0 +1,5 @@
+//go:build buckets
+
+package main
+
+import _ "github.com/nasml/lab/nasml/runs/bucket" // stores in buckets

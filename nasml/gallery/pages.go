@@ -1,0 +1,100 @@
+package gallery
+
+import (
+	"bytes"
+	_ "embed" // the pages
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+//go:embed page.html
+var pageHTML string
+
+var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+	"claims": func(c []runs.Claim) template.HTML { return template.HTML(runs.ClaimHTML(c)) }, // escaped there
+	"sign":   func(it Item) string { sign, _ := it.Sign(); return sign },
+	"class":  func(it Item) string { _, class := it.Sign(); return class },
+}).Parse(pageHTML))
+
+// formats are the files of a picture, the one on the page first.
+var formats = []string{"svg", "pdf", "eps", "csv"}
+
+// Paper is the entries of one paper.
+type Paper struct {
+	Name  string
+	Items []Item
+}
+
+// ByPaper keeps the order of the items.
+func ByPaper(items []Item) []Paper {
+	var papers []Paper
+	for _, it := range items {
+		if len(papers) == 0 || papers[len(papers)-1].Name != it.Paper {
+			papers = append(papers, Paper{Name: it.Paper})
+		}
+		last := &papers[len(papers)-1]
+		last.Items = append(last.Items, it)
+	}
+	return papers
+}
+
+// pageOf is what a page shows of an item.
+type pageOf struct {
+	Item
+	Alt   string
+	Files []string // all but the picture on the page
+}
+
+// Write writes a page for every item and an index into a folder, which need
+// nothing else and no network: links are the pages beside the index, by what
+// they are called.
+func Write(dir string, items []Item, links map[string]string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("the gallery's folder: %w", err)
+	}
+	for _, it := range items {
+		page := pageOf{Item: it}
+		if it.Drawn() {
+			it.Figure.Name = it.Name() // its files are found by the entry
+			files, err := it.Figure.Save(dir, formats...)
+			if err != nil {
+				return err
+			}
+			for _, file := range files[1:] {
+				page.Files = append(page.Files, filepath.Base(file))
+			}
+			page.Alt = it.Figure.Alt()
+		}
+		if err := write(filepath.Join(dir, it.Name()+".html"), "entry", page); err != nil {
+			return err
+		}
+	}
+	return write(filepath.Join(dir, "index.html"), "index", map[string]any{"Papers": ByPaper(items), "Links": links})
+}
+
+// write fills in a template.
+func write(file, name string, data any) error {
+	var out bytes.Buffer
+	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, out.Bytes(), 0o666)
+}
+
+// Values are the defaults of a parameter at the scales of an entry, in their
+// order.
+func (it Item) Values(field int) []string {
+	var values []string
+	for _, scale := range it.Scales() {
+		values = append(values, string(it.Fields[field].Values[scale]))
+	}
+	if len(slices.Compact(slices.Clone(values))) == 1 {
+		return values[:1]
+	}
+	return values
+}

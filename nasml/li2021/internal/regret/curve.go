@@ -1,0 +1,160 @@
+package regret
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Which of a cell's trainings an accuracy is.
+const (
+	MeanTraining = "mean" // of the three, as Zela+ 2020 report
+	OneTraining  = "one"  // one of the three, drawn for every look-up, as in Li+ 2021's code; or "1", "2", "3"
+)
+
+// Trainings are the values of Lookup.Training.
+var Trainings = []string{MeanTraining, OneTraining, "1", "2", "3"}
+
+// Lookup is what the look-ups of one search depend on besides the table: its
+// architecture after every epoch, read off θ, in the table of trainings of 108
+// epochs. A space goes by what it is, because a reader's may have any name.
+type Lookup struct {
+	Search   string           `json:"search"` // key of the search's record
+	Space    supernet.OneShot `json:"space"`
+	Ties     supernet.Ties    `json:"ties"`
+	Split    data.Split       `json:"split"`
+	Training string           `json:"training"`
+	Against  string           `json:"against"`
+}
+
+// Series of a curve of look-ups, by epoch from 0, the state before the first.
+const (
+	SeriesRegret = "regret" // a fraction, 0 where the cell is not in the table
+	SeriesKnown  = "known"  // 1 where it is
+)
+
+// Values of a curve of look-ups.
+const (
+	ValueBest  = "best"  // accuracy that regrets are against, in percent
+	ValueFound = "found" // cells of the space that the table has
+	ValueAsked = "asked" // cells of the space; where there are more, every regret is a lower bound
+)
+
+// Run looks the architectures up of weights of a search after each epoch, the
+// blocks of the space's Product one after the other, each row on a simplex. An
+// architecture whose cell the table lacks is a gap. The draws of one training
+// of three depend on the seed.
+//
+// It is an error where the table does not have what is asked for, and where
+// weights are not of the space.
+func (l Lookup) Run(
+	ctx context.Context, table *data.NASBench101, theta [][]float64, seed uint64,
+) (trial.Result, error) {
+	regrets, err := l.regrets(table)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	out := trial.Result{
+		Values: map[string]float64{ValueBest: regrets[0].Best.Accuracy, ValueFound: float64(regrets[0].Best.Found),
+			ValueAsked: float64(regrets[0].Best.Asked)},
+		Series: map[string][]float64{},
+	}
+	rng := trial.RNG(seed, "training of a look-up")
+	for epoch, flat := range theta {
+		if err := ctx.Err(); err != nil {
+			return trial.Result{}, err
+		}
+		arch, err := l.arch(flat)
+		if err != nil {
+			return trial.Result{}, fmt.Errorf("after epoch %d: %w", epoch, err)
+		}
+		x, err := regrets[rng.IntN(len(regrets))].Of(arch)
+		if err != nil {
+			return trial.Result{}, fmt.Errorf("after epoch %d: %w", epoch, err)
+		}
+		known := 0.
+		if x.Known {
+			known = 1
+		}
+		out.Series[SeriesRegret] = append(out.Series[SeriesRegret], x.Regret/100)
+		out.Series[SeriesKnown] = append(out.Series[SeriesKnown], known)
+	}
+	return out, nil
+}
+
+// regrets are the look-ups of each training that may be drawn.
+func (l Lookup) regrets(table *data.NASBench101) ([]*OneShotRegrets, error) {
+	var trainings []int
+	switch {
+	case !slices.Contains(Trainings, l.Training):
+		return nil, fmt.Errorf("found %q as training of a cell, expected one of %q", l.Training, Trainings)
+	case l.Training == MeanTraining:
+		trainings = []int{data.Mean}
+	case l.Training == OneTraining:
+		trainings = []int{1, 2, 3}
+	default:
+		training, err := strconv.Atoi(l.Training)
+		if err != nil {
+			return nil, err
+		}
+		trainings = []int{training}
+	}
+	var out []*OneShotRegrets
+	for _, training := range trainings {
+		q := data.Query101{Split: l.Split, Epochs: 108, Trial: training}
+		r, err := NewOneShotRegrets(table, l.Space, q, l.Against)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// arch reads an architecture off weights on simplices. The rules for ties may
+// take a softmax before they compare, so they are given logarithms, of which it
+// makes the weights again.
+func (l Lookup) arch(flat []float64) (supernet.OneShotArch, error) {
+	blocks, err := Blocks(l.Space, flat)
+	if err != nil {
+		return supernet.OneShotArch{}, err
+	}
+	for _, block := range blocks {
+		for _, row := range block {
+			for i, x := range row {
+				row[i] = math.Log(max(x, math.SmallestNonzeroFloat32))
+			}
+		}
+	}
+	theta, err := l.Space.ThetaOf(blocks)
+	if err != nil {
+		return supernet.OneShotArch{}, err
+	}
+	return l.Space.Discretize(theta, l.Ties)
+}
+
+// Blocks cuts weights that stand in one row into copies of the blocks of a
+// space's Product. It is an error where there are not as many.
+func Blocks(s supernet.OneShot, flat []float64) ([][][]float64, error) {
+	product, want := s.Product(), 0
+	for _, b := range product {
+		want += b.Rows * b.Options
+	}
+	if len(flat) != want {
+		return nil, fmt.Errorf("found %d weights, expected %d in the space %q", len(flat), want, s.Name)
+	}
+	flat = slices.Clone(flat)
+	var blocks [][][]float64
+	for _, b := range product {
+		n := b.Rows * b.Options
+		blocks = append(blocks, slices.Collect(slices.Chunk(flat[:n], b.Options)))
+		flat = flat[n:]
+	}
+	return blocks, nil
+}

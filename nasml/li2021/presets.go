@@ -1,0 +1,56 @@
+package li2021
+
+import (
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/verdict"
+)
+
+// table2Settings judges the settings of the searches on NAS-Bench-201 as
+// [Table2Paper] has them.
+func table2Settings() []runs.Claim {
+	const c3, section44 = "Li+ 2021, Appendix C.3", "Li+ 2021, Section 4.4"
+	of := func(w row) search.Settings {
+		s, err := Table2Paper.settings(w)
+		if err != nil {
+			panic(err) // of a preset that a test runs
+		}
+		return s
+	}
+	gaea, gdas, published := of("gaea-darts"), of("gaea-gdas"), of("gdas")
+	claims := []runs.Claim{
+		verdict.Setting("[LI057] NAS-Bench-201: architectures", section44, data.Archs201, 15625),
+		verdict.Setting("[LI239] GAEA DARTS: step size of the architecture", "Li+ 2021, Section 4", gaea.ArchRate, 0.1),
+		verdict.Setting("[LI239] GAEA DARTS: weight decay of the architecture", "Li+ 2021, Section 4",
+			gaea.ArchWeightDecay, 0.),
+		verdict.Setting("[LI243] GAEA GDAS: step size of the architecture", c3, gdas.ArchRate, 0.1),
+		verdict.Setting("[LI244] GAEA GDAS: epochs", c3, gdas.Epochs, 150),
+		verdict.Setting("[LI244] GDAS: epochs", c3, published.Epochs, 250),
+		verdict.Setting("[LI246] GAEA DARTS: step size of the architecture", c3, gaea.ArchRate, 0.1),
+		verdict.Setting("[LI246] GAEA DARTS: epochs", c3, gaea.Epochs, 25),
+	}
+	for _, w := range []row{"gaea-darts", "gaea-darts/erm", "darts", "darts/erm"} {
+		claims = append(claims, verdict.Setting("[LI247] "+w.title()+": operations of an edge", c3,
+			len(supernet.Spaces[of(w).Space].Without(of(w).Without...).Ops), 4))
+	}
+	claims = append(claims, weightSettings(gaea, c3)...)
+	return append(claims,
+		verdict.Setting("[LI009] RSPS holds an architecture that it moves", "Li+ 2021, Section 2.2",
+			search.Methods["rsps"].Hold != search.Nothing, false))
+}
+
+// weightSettings judges those of the supernet and of its weights.
+func weightSettings(s search.Settings, source string) []runs.Claim {
+	return []runs.Claim{
+		verdict.Setting("[LI248] batch", source, s.Batch, 64),
+		verdict.Setting("[LI248] learning rate at the start", source, s.LearningRate, 0.025),
+		verdict.Setting("[LI248] learning rate at the end of the cosine", source, s.LearningRateMin, 0.001),
+		verdict.Setting("[LI248] momentum", source, s.Momentum, 0.9),
+		verdict.Setting("[LI248] weight decay", source, s.WeightDecay, 3e-4),
+		verdict.Setting("[LI248] initial channels", source, s.Channels, 16),
+		verdict.Setting("[LI248] cells of each stage", source, s.Cells, 5),
+		verdict.Setting("[LI248] largest gradient norm", source, s.Bilevel.Clip, 5),
+	}
+}

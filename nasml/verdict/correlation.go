@@ -1,0 +1,47 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// Correlations summarizes correlations of independent seeds on Fisher's scale
+// z = atanh ρ, where their distribution is nearly normal, and gives mean and
+// interval back as correlations,
+//
+//	tanh(z̄ ± t_{n−1,(1+c)/2} · s_z/√n) ,
+//
+// which never leave (−1, 1). The deviation is that of the correlations. It is an
+// error where one is not within (−1, 1).
+func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
+	z, err := Fisher(rho)
+	if err != nil {
+		return runs.Summary{}, err
+	}
+	plain, err := runs.Summarize(rho, confidence)
+	if err != nil {
+		return plain, err
+	}
+	s, err := runs.Summarize(z, confidence)
+	if err != nil {
+		return s, err
+	}
+	s.Std, s.Mean, s.Median = plain.Std, math.Tanh(s.Mean), plain.Median
+	s.Lo, s.Hi = runs.Number(math.Tanh(float64(s.Lo))), runs.Number(math.Tanh(float64(s.Hi)))
+	return s, nil
+}
+
+// Fisher is atanh ρ of correlations, in which differences are judged.
+func Fisher(rho []float64) ([]float64, error) {
+	z := make([]float64, len(rho))
+	for i, r := range rho {
+		if !(math.Abs(r) < 1) {
+			return nil, fmt.Errorf("correlation %d of %d is %v, which has no Fisher transform: it takes more pairs", i+1,
+				len(rho), r)
+		}
+		z[i] = math.Atanh(r)
+	}
+	return z, nil
+}
