@@ -15,11 +15,14 @@ import (
 
 // accuracy is the share of right answers of the shared weights on some images
 // under operation weights. It takes whole batches, because batch statistics
-// depend on their size; what is left over is not counted.
+// depend on their size; what is left over is not counted. With Parts, of any size,
+// batches are as large as divides the images, so that all are.
 func (r *run) accuracy(ctx context.Context, images []int, theta [][][]float64) (float64, error) {
 	right, seen, size := 0, 0, r.Batch
 	if r.Parts != (Shares{}) {
-		size = min(size, len(images))
+		for size = min(size, len(images)); size > 1 && len(images)%size != 0; {
+			size--
+		}
 	}
 	for from := 0; from+size <= len(images); from += size {
 		if err := ctx.Err(); err != nil {
