@@ -142,9 +142,10 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 		c.change(&s)
 		require.ErrorContains(t, s.Check(), c.want, name)
 	}
+	s := small(t, "darts", "nasbench201")
 	supernet.CellSpaces["nasbench201"] = supernet.DARTS
 	defer delete(supernet.CellSpaces, "nasbench201")
-	require.ErrorContains(t, small(t, "darts", "nasbench201").Check(), "rename one")
+	require.ErrorContains(t, s.Check(), "rename one")
 }
 
 // What a reader put into a space goes by its content, an own operation by what it
