@@ -288,8 +288,8 @@ func (r *Figure3Result) overEpochs(label string, of func(epoch int) []float64) p
 
 func (r *Figure3Result) caption() string {
 	p := r.Params
-	text := fmt.Sprintf("Searches by %s on the space %s, %d training images of %s, %d seeds; the test error is that on %d "+
-		"further images of the training split. Bands: interval of the mean over seeds.",
+	text := fmt.Sprintf("Searches by %s on the space %s, %d training images of %s, %d seeds; the test error is that on "+
+		"%d further images of the training split. Bands: interval of the mean over seeds.",
 		search.Methods[p.Method].Title, p.Space, p.Train, strings.ToUpper(string(p.Data)), p.Seeds, p.Test)
 	if p.Preset == "quick" {
 		text += " Quick scale, not the paper's setting."
@@ -319,12 +319,12 @@ func (r *Figure3Result) Check() []runs.Claim {
 		h,
 		r.greater("figure3-decrease", fmt.Sprintf("the gap with n_V = %d over that with %d, after %d epochs", few, many,
 			last), absolute(end), absolute(r.gaps(most, last))),
-		r.greater("figure3-overfit", fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few, last),
-			end, make([]float64, len(end))),
+		r.greater("figure3-overfit", fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few,
+			last), end, make([]float64, len(end))),
 		r.greater("figure3-epochs-gap", fmt.Sprintf("the gap with n_V = %d after %d epochs over that after one", few,
 			last), end, r.gaps(0, 1)),
-		r.greater("figure1c-overfit", fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few, many,
-			last), r.at(0, "test", last), r.at(most, "test", last)),
+		r.greater("figure1c-overfit", fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few,
+			many, last), r.at(0, "test", last), r.at(most, "test", last)),
 	}
 	tracks := verdict.Claim("figure1c-val-tracks", figure1CPaper)
 	s, err := runs.Summarize(absolute(r.gaps(most, last)), r.Params.Confidence)

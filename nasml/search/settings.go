@@ -194,8 +194,8 @@ func (s Settings) checkArchitecture(m Method) error {
 	if m.Hold != Nothing && m.Hold != "" {
 		s.checkUpdate(m, &e)
 	}
-	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running), "Running is %q, want %q, %q or %q",
-		s.Running, OuterPass, InnerPasses, OuterTwice)
+	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running),
+		"Running is %q, want %q, %q or %q", s.Running, OuterPass, InnerPasses, OuterTwice)
 	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
 		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
 		OuterPass)

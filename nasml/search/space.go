@@ -192,7 +192,8 @@ func (n nasbench201) Arch(code []int) (Arch, error) {
 	}
 	for e, o := range code {
 		if o < 0 || o >= ops {
-			return Arch{}, fmt.Errorf("found operation %d on edge %s, expected 0 to %d", o, n.Config.Space.Edges[e], ops-1)
+			return Arch{}, fmt.Errorf("found operation %d on edge %s, expected 0 to %d", o, n.Config.Space.Edges[e],
+				ops-1)
 		}
 	}
 	return n.rowwise(code), nil
@@ -397,7 +398,8 @@ func (o oneShot) arch(a supernet.OneShotArch) (Arch, error) {
 	if err != nil {
 		return Arch{}, err
 	}
-	return Arch{Code: slices.Concat(append([][]int{a.Ops}, a.Parents...)...), Text: o.Space.String(a), Theta: theta}, nil
+	code := slices.Concat(append([][]int{a.Ops}, a.Parents...)...)
+	return Arch{Code: code, Text: o.Space.String(a), Theta: theta}, nil
 }
 
 func (o oneShot) Arch(code []int) (Arch, error) {

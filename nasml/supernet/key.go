@@ -131,7 +131,8 @@ func OperationKey(name string) (string, error) {
 		for _, search := range []bool{true, false} {
 			n := &CellNet{plan: &walk{affine: !search, index: map[string]int{}}}
 			n.run = func(l Layers) Outcome {
-				return Outcome{Logits: op(l.In(name), Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}, stride, search).node}
+				x := Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}
+				return Outcome{Logits: op(l.In(name), x, stride, search).node}
 			}
 			n.run(Layers{walk: n.plan})
 			if n.plan.err != nil {

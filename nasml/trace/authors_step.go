@@ -189,7 +189,8 @@ func (r *authorsRun) observe(step int) (map[string]Array, error) {
 		return found, err
 	}
 	maps.DeleteFunc(found, func(name string, _ Array) bool {
-		return strings.HasPrefix(name, "valid_") || architectureName.MatchString(name) && strings.HasPrefix(name, "grad/")
+		ofArchitecture := architectureName.MatchString(name) && strings.HasPrefix(name, "grad/")
+		return ofArchitecture || strings.HasPrefix(name, "valid_")
 	})
 	return found, err
 }

@@ -23,7 +23,8 @@ type Trial struct {
 // entropy of the training batches in "loss". progress is called with the epochs
 // that are done.
 func Run(
-	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64, progress func(epochs int),
+	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64,
+	progress func(epochs int),
 ) (trial.Result, error) {
 	runner, err := search.New(b, s, set)
 	if err != nil {
