@@ -288,8 +288,8 @@ func (r *Figure3Result) overEpochs(label string, of func(epoch int) []float64) p
 
 func (r *Figure3Result) caption() string {
 	p := r.Params
-	text := fmt.Sprintf("Searches by %s on the space %s, %d training images of %s, %d seeds; the test error is that on "+
-		"%d further images of the training split. Bands: interval of the mean over seeds.",
+	text := fmt.Sprintf("Searches by %s on the space %s, %d training images of %s, %d seeds; the test error is that "+
+		"on %d further images of the training split. Bands: interval of the mean over seeds.",
 		search.Methods[p.Method].Title, p.Space, p.Train, strings.ToUpper(string(p.Data)), p.Seeds, p.Test)
 	if p.Preset == "quick" {
 		text += " Quick scale, not the paper's setting."

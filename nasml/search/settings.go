@@ -148,13 +148,17 @@ func (s Settings) Check() error {
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
-	if p := s.Parts; p != (Shares{}) {
-		e.that(p.Train >= 2 && p.Validation >= 2 && p.Test >= 0 && s.Bilevel.Level == bilevel.Bilevel,
-			"Parts are %+v at the level %q, want at least 2 images for training and validation, of two levels",
-			p, s.Bilevel.Level)
-	}
-	e = append(e, s.Augment.Check(), s.checkDevices(m))
+	e = append(e, s.checkParts(), s.Augment.Check(), s.checkDevices(m))
 	return errors.Join(append(e, s.checkArchitecture(m))...)
+}
+
+func (s Settings) checkParts() error {
+	if p := s.Parts; p != (Shares{}) &&
+		(p.Train < 2 || p.Validation < 2 || p.Test < 0 || s.Bilevel.Level != bilevel.Bilevel) {
+		return fmt.Errorf("the setting Parts is %+v at the level %q, want at least 2 images for training and validation, of two "+
+			"levels", p, s.Bilevel.Level)
+	}
+	return nil
 }
 
 // expectation collects what is wrong.

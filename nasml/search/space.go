@@ -357,7 +357,7 @@ func openOneShot(s Settings, classes int) (Space, error) {
 		ties = supernet.Ties(s.Ties)
 	}
 	if _, ok := supernet.TieRules[ties]; !ok {
-		return nil, fmt.Errorf("Ties is %q, want one of %q", s.Ties, slices.Sorted(maps.Keys(supernet.TieRules)))
+		return nil, fmt.Errorf("the setting Ties is %q, want one of %q", s.Ties, slices.Sorted(maps.Keys(supernet.TieRules)))
 	}
 	c := supernet.OneShotConfig{
 		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes},
@@ -373,13 +373,13 @@ func openOneShot(s Settings, classes int) (Space, error) {
 func (o oneShot) Network() supernet.Network { return o.OneShotNet }
 
 func (o oneShot) Entry(block, row, option int) string {
-	switch b := o.Architecture()[block]; {
-	case block == 0:
+	switch block {
+	case 0:
 		return fmt.Sprintf("%s on node %d", o.Space.Ops[option], row+1)
-	case block == 1:
+	case 1:
 		return fmt.Sprintf("node %d as a parent of the output", option)
 	default:
-		return fmt.Sprintf("node %d among the %s", option, b.Name)
+		return fmt.Sprintf("node %d among the %s", option, o.Architecture()[block].Name)
 	}
 }
 
