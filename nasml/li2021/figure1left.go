@@ -70,8 +70,8 @@ func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, erro
 			space = p.Space
 		}
 		if _, ok := supernet.CellSpaces[space]; !ok {
-			return nil, catalog.Usagef("row %q is on the space %q, want one of cells with two inputs, METHOD@SPACE with a "+
-				"SPACE of %v", w, space, search.Kinds["cells"].Names())
+			return nil, catalog.Usagef("row %q is on the space %q, want one of cells with two inputs: METHOD@SPACE "+
+				"with a SPACE of %v", w, space, search.Kinds["cells"].Names())
 		}
 	}
 	all, err := p.run(ctx, figure1LeftID, p.Rows)
@@ -157,7 +157,7 @@ func percent(s runs.Summary) runs.Summary {
 
 // skipPanel has the share of skip connections.
 func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
-	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "skip connections, normal", Min: 0, Max: 1}}
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "skip connections, normal", Max: 1}}
 	for _, f := range rows {
 		panel.Series = append(panel.Series, r.curve(f, f.row.title(), f.skips))
 	}

@@ -131,7 +131,8 @@ func TestSettingsOfAnOwnMethod(t *testing.T) {
 	ours.Title, ours.Update = "", "projected"
 	require.Equal(t, "gaea-darts", resembling("nasbench201", ours))
 	ours.Weights = search.Uniform
-	require.Equal(t, "gaea-darts", resembling("nasbench201", ours), "how θ is held and the architecture's pass are the same")
+	require.Equal(t, "gaea-darts", resembling("nasbench201", ours),
+		"how θ is held and the architecture's pass are the same")
 
 	ours.Final = search.ByLikelihood
 	search.Methods["mine"] = ours

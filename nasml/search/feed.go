@@ -42,7 +42,38 @@ func (s Settings) divide(images int, seed uint64) (train, validation []int, err 
 	if s.Split == "random" {
 		rng = trial.RNG(seed, "split")
 	}
-	return s.Bilevel.Split(images, 0.5, rng)
+	if s.Parts == (Shares{}) {
+		return s.Bilevel.Split(images, 0.5, rng)
+	}
+	train, validation, _, err = s.Parts.of(images, rng)
+	return train, validation, err
+}
+
+// of are the parts of so many images, in order where rng is nil.
+func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, err error) {
+	if want := p.Train + p.Validation + p.Test; images < want {
+		return nil, nil, nil, fmt.Errorf("there are %d images, want %d: %d for the weights, %d for the architecture "+
+			"and %d to test on", images, want, p.Train, p.Validation, p.Test)
+	}
+	all := make([]int, images)
+	for i := range all {
+		all[i] = i
+	}
+	if rng != nil {
+		rng.Shuffle(images, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	a, b, c := p.Train, p.Train+p.Validation, p.Train+p.Validation+p.Test
+	return all[:a:a], all[a:b:b], all[b:c:c], nil
+}
+
+// test are the images that are only evaluated.
+func (s Settings) test(images int, seed uint64) ([]int, error) {
+	var rng *rand.Rand
+	if s.Split == "random" {
+		rng = trial.RNG(seed, "split")
+	}
+	_, _, test, err := s.Parts.of(images, rng)
+	return test, err
 }
 
 // drawEpoch draws the batches of an epoch. Like all that is random in a search,

@@ -13,23 +13,29 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// accuracy is the share of right answers of the shared weights on the
-// validation images under operation weights. It takes whole batches, because
-// batch statistics depend on their size; what is left over is not counted.
-func (r *run) accuracy(ctx context.Context, theta [][][]float64) (float64, error) {
-	right, seen := 0, 0
-	for from := 0; from+r.Batch <= len(r.validation); from += r.Batch {
+// accuracy is the share of right answers of the shared weights on some images
+// under operation weights. It takes whole batches, because batch statistics
+// depend on their size; what is left over is not counted. With Parts, of any size,
+// batches are as large as divides the images, so that all are.
+func (r *run) accuracy(ctx context.Context, images []int, theta [][][]float64) (float64, error) {
+	right, seen, size := 0, 0, r.Batch
+	if r.Parts != (Shares{}) {
+		for size = min(size, len(images)); size > 1 && len(images)%size != 0; {
+			size--
+		}
+	}
+	for from := 0; from+size <= len(images); from += size {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		n, err := r.rightOn(r.validation[from:from+r.Batch], theta)
+		n, err := r.rightOn(images[from:from+size], theta)
 		if err != nil {
 			return 0, err
 		}
-		right, seen = right+n, seen+r.Batch
+		right, seen = right+n, seen+size
 	}
 	if seen == 0 {
-		return 0, fmt.Errorf("%d validation images, want at least a batch of %d", len(r.validation), r.Batch)
+		return 0, fmt.Errorf("%d validation images, want at least a batch of %d", len(images), r.Batch)
 	}
 	return float64(right) / float64(seen), nil
 }

@@ -48,6 +48,9 @@ func (s Settings) probes(images int) float64 {
 	pass := probesPerProduct*products + probesPerElement*elements
 	m := Methods[s.Method]
 	split := images / 2 // images that pass once or twice a step
+	if s.Parts != (Shares{}) {
+		split = s.Parts.Train
+	}
 	if s.Bilevel.Level == bilevel.ERM {
 		split = images
 	}

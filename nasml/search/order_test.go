@@ -47,7 +47,8 @@ func doubleStep(t *testing.T, s Settings) (grad, stem []float64) {
 	f := Feed[*tensors.Tensor]{
 		TrainImages: draw(3, s.Image, s.Image, 3), TrainLabels: tensors.FromFlatDataAndDimensions([]int32{0, 1, 2}, 3),
 		ValidImages: draw(3, s.Image, s.Image, 3), ValidLabels: tensors.FromFlatDataAndDimensions([]int32{2, 1, 1}, 3),
-		Rate: tensors.FromScalar(0.1), Tau: tensors.FromScalar(1.), Done: tensors.FromScalar(0.), Warmup: tensors.FromScalar(0.),
+		Rate: tensors.FromScalar(0.1), Tau: tensors.FromScalar(1.), Done: tensors.FromScalar(0.),
+		Warmup: tensors.FromScalar(0.),
 	}
 	var theta []*tensors.Tensor
 	for _, b := range net.Architecture() {

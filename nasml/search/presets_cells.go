@@ -64,7 +64,9 @@ var cellsPaper = map[string]func() Settings{
 var cellsCode = map[string]func() Settings{
 	"darts": dartsCells,
 	"gaea-darts": func() Settings {
-		return with(cellsPaper["gaea-darts"](), func(s *Settings) { s.Update, s.EvaluateEvery = "eg-clamp-normalize", 1 })
+		return with(cellsPaper["gaea-darts"](), func(s *Settings) {
+			s.Update, s.EvaluateEvery = "eg-clamp-normalize", 1
+		})
 	},
 	"pc-darts": func() Settings {
 		return with(cellsPaper["pc-darts"](), func(s *Settings) {

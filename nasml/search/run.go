@@ -169,7 +169,7 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 		return nil
 	}
 	theta := Blocks(r.product, r.theta)
-	before, err := r.accuracy(ctx, theta)
+	before, err := r.accuracy(ctx, r.validation, theta)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,11 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.accuracy(ctx, arch.Theta)
+	after, err := r.accuracy(ctx, r.validation, arch.Theta)
 	if err != nil {
+		return err
+	}
+	if err := r.compareParts(ctx, c, theta); err != nil {
 		return err
 	}
 	if r.Curvature > 0 {
@@ -190,6 +193,28 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	}
 	c.Evaluated = append(c.Evaluated, float64(epoch))
 	c.Supernet, c.Discrete = append(c.Supernet, before), append(c.Discrete, after)
+	return nil
+}
+
+// compareParts evaluates the supernet on training and test images, where there are
+// some of the latter.
+func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) error {
+	if r.Parts.Test == 0 {
+		return nil
+	}
+	test, err := r.test(r.images.Len(), r.seed)
+	if err != nil {
+		return err
+	}
+	fitted, err := r.accuracy(ctx, r.train, theta)
+	if err != nil {
+		return err
+	}
+	tested, err := r.accuracy(ctx, test, theta)
+	if err != nil {
+		return err
+	}
+	c.Fitted, c.Tested = append(c.Fitted, fitted), append(c.Tested, tested)
 	return nil
 }
 

@@ -34,6 +34,11 @@ type Curve struct {
 	Supernet  []float64 `json:"supernet"`
 	Discrete  []float64 `json:"discrete"`
 
+	// Accuracy of the supernet on training images and on images that it was neither
+	// trained nor searched on, likewise; empty without Settings.Parts.Test.
+	Fitted []float64 `json:"fitted,omitempty"`
+	Tested []float64 `json:"tested,omitempty"`
+
 	// The largest eigenvalue of the Hessian of the validation loss in the
 	// architecture's logits, likewise; empty without Settings.Curvature.
 	Curvature []float64 `json:"curvature,omitempty"`

@@ -71,6 +71,9 @@ type Settings struct {
 	Split   string         `json:"split"` // "ordered": first half for weights, second for the architecture; or "random"
 	Augment images.Augment `json:"augment"`
 
+	// Parts, where it is set, takes the place of the two halves.
+	Parts Shares `json:"parts,omitzero"`
+
 	// The end.
 	Candidates     int `json:"candidates,omitempty"`      // ranked by shared weights
 	CandidateBatch int `json:"candidate_batch,omitempty"` // images that each is ranked on
@@ -86,6 +89,14 @@ type Settings struct {
 	// The machine. One device gives the keys that settings had before these.
 	Devices    int        `json:"devices,omitempty"`    // of one host that share each batch equally; 0 or 1: one
 	Statistics Statistics `json:"statistics,omitempty"` // of batch norm, over several devices
+}
+
+// Shares are numbers of images, one part after the other: those that train the
+// weights, those that move the architecture, and those that are only evaluated.
+type Shares struct {
+	Train      int `json:"train"`
+	Validation int `json:"validation"`
+	Test       int `json:"test,omitempty"` // 0: there are none, and accuracies on training images are not recorded
 }
 
 // Running says which passes of the architecture's step move running statistics.
@@ -137,8 +148,17 @@ func (s Settings) Check() error {
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
-	e = append(e, s.Augment.Check(), s.checkDevices(m))
+	e = append(e, s.checkParts(), s.Augment.Check(), s.checkDevices(m))
 	return errors.Join(append(e, s.checkArchitecture(m))...)
+}
+
+func (s Settings) checkParts() error {
+	if p := s.Parts; p != (Shares{}) &&
+		(p.Train < 2 || p.Validation < 2 || p.Test < 0 || s.Bilevel.Level != bilevel.Bilevel) {
+		return fmt.Errorf("the setting Parts is %+v at the level %q, want at least 2 images for training and validation, of two "+
+			"levels", p, s.Bilevel.Level)
+	}
+	return nil
 }
 
 // expectation collects what is wrong.
@@ -178,8 +198,8 @@ func (s Settings) checkArchitecture(m Method) error {
 	if m.Hold != Nothing && m.Hold != "" {
 		s.checkUpdate(m, &e)
 	}
-	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running), "Running is %q, want %q, %q or %q",
-		s.Running, OuterPass, InnerPasses, OuterTwice)
+	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running),
+		"Running is %q, want %q, %q or %q", s.Running, OuterPass, InnerPasses, OuterTwice)
 	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
 		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
 		OuterPass)

@@ -192,7 +192,8 @@ func (n nasbench201) Arch(code []int) (Arch, error) {
 	}
 	for e, o := range code {
 		if o < 0 || o >= ops {
-			return Arch{}, fmt.Errorf("found operation %d on edge %s, expected 0 to %d", o, n.Config.Space.Edges[e], ops-1)
+			return Arch{}, fmt.Errorf("found operation %d on edge %s, expected 0 to %d", o, n.Config.Space.Edges[e],
+				ops-1)
 		}
 	}
 	return n.rowwise(code), nil
@@ -356,7 +357,7 @@ func openOneShot(s Settings, classes int) (Space, error) {
 		ties = supernet.Ties(s.Ties)
 	}
 	if _, ok := supernet.TieRules[ties]; !ok {
-		return nil, fmt.Errorf("Ties is %q, want one of %q", s.Ties, slices.Sorted(maps.Keys(supernet.TieRules)))
+		return nil, fmt.Errorf("the setting Ties is %q, want one of %q", s.Ties, slices.Sorted(maps.Keys(supernet.TieRules)))
 	}
 	c := supernet.OneShotConfig{
 		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes},
@@ -372,13 +373,13 @@ func openOneShot(s Settings, classes int) (Space, error) {
 func (o oneShot) Network() supernet.Network { return o.OneShotNet }
 
 func (o oneShot) Entry(block, row, option int) string {
-	switch b := o.Architecture()[block]; {
-	case block == 0:
+	switch block {
+	case 0:
 		return fmt.Sprintf("%s on node %d", o.Space.Ops[option], row+1)
-	case block == 1:
+	case 1:
 		return fmt.Sprintf("node %d as a parent of the output", option)
 	default:
-		return fmt.Sprintf("node %d among the %s", option, b.Name)
+		return fmt.Sprintf("node %d among the %s", option, o.Architecture()[block].Name)
 	}
 }
 
@@ -397,7 +398,8 @@ func (o oneShot) arch(a supernet.OneShotArch) (Arch, error) {
 	if err != nil {
 		return Arch{}, err
 	}
-	return Arch{Code: slices.Concat(append([][]int{a.Ops}, a.Parents...)...), Text: o.Space.String(a), Theta: theta}, nil
+	code := slices.Concat(append([][]int{a.Ops}, a.Parents...)...)
+	return Arch{Code: code, Text: o.Space.String(a), Theta: theta}, nil
 }
 
 func (o oneShot) Arch(code []int) (Arch, error) {

@@ -75,7 +75,7 @@ func TestArchitecturesOfAllSpaces(t *testing.T) {
 	for _, space := range slices.Concat(names(supernet.Spaces), names(supernet.CellSpaces), names(supernet.OneShots)) {
 		s := small(t, "rsps", space)
 		for _, edges := range []bool{false, true} {
-			if s.EdgeWeights = edges; edges && Kinds["cells"].Open == nil || edges && supernet.CellSpaces[space].Nodes == 0 {
+			if s.EdgeWeights = edges; edges && supernet.CellSpaces[space].Nodes == 0 {
 				continue
 			}
 			opened, err := s.Open(10)
@@ -125,7 +125,7 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 		change        func(*Settings)
 		want          string
 	}{
-		"partial channels":    {"darts", "nasbench201", func(s *Settings) { s.Cells, s.Partial = 1, 2 }, "Partial is set"},
+		"partial channels":    {"darts", "nasbench201", func(s *Settings) { s.Partial = 2 }, "Partial is set"},
 		"K":                   {"darts", "darts", func(s *Settings) { s.Partial = 3 }, "K must divide them"},
 		"bias":                {"darts", "darts", func(s *Settings) { s.ConvBias = true }, "ConvBias is set"},
 		"edges":               {"darts", "1shot1-s1", func(s *Settings) { s.EdgeWeights = true }, "EdgeWeights is set"},
@@ -134,17 +134,18 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 		"small images":        {"darts", "darts", func(s *Settings) { s.Image = 7 }, "must be even"},
 		"likelihood":          {"setn", "darts", func(*Settings) {}, "SETN is not defined on the space darts"},
 		"controller":          {"enas", "1shot1-s1", func(*Settings) {}, "ENAS is not defined on the space 1shot1-s1"},
-		"operations of S1":    {"darts", "darts-s1", func(s *Settings) { s.Without = []string{"none"} }, "operations of its own"},
-		"update of edges":     {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "eg" }, "EdgeUpdate is \"eg\", which moves"},
+		"operations of S1":    {"darts", "darts-s1", func(s *Settings) { s.Without = []string{"none"} }, "of its own"},
+		"update of edges":     {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "eg" }, `EdgeUpdate is "eg"`},
 		"no such edge update": {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "ge" }, `"ge"`},
 	} {
 		s := small(t, c.method, c.space)
 		c.change(&s)
 		require.ErrorContains(t, s.Check(), c.want, name)
 	}
+	s := small(t, "darts", "nasbench201")
 	supernet.CellSpaces["nasbench201"] = supernet.DARTS
 	defer delete(supernet.CellSpaces, "nasbench201")
-	require.ErrorContains(t, small(t, "darts", "nasbench201").Check(), "rename one")
+	require.ErrorContains(t, s.Check(), "rename one")
 }
 
 // What a reader put into a space goes by its content, an own operation by what it

@@ -189,7 +189,8 @@ func (r *authorsRun) observe(step int) (map[string]Array, error) {
 		return found, err
 	}
 	maps.DeleteFunc(found, func(name string, _ Array) bool {
-		return strings.HasPrefix(name, "valid_") || architectureName.MatchString(name) && strings.HasPrefix(name, "grad/")
+		ofArchitecture := architectureName.MatchString(name) && strings.HasPrefix(name, "grad/")
+		return ofArchitecture || strings.HasPrefix(name, "valid_")
 	})
 	return found, err
 }
@@ -204,7 +205,7 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 		errs = append(errs, err)
 	}
 	t := r.trace
-	weights, stats := len(r.net.Weights()), len(r.net.Stats())
+	weights := len(r.net.Weights())
 	var grads, states []Array
 	for i, s := range t.Settings.Parameters {
 		g, errG := arrayOf(out[len(names)+i])
@@ -229,21 +230,7 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 		square += norm * norm
 	}
 	found["grad_norm"] = Array{Type: grads[0].Type, Values: []float64{math.Sqrt(square)}}
-	blocks := len(r.net.Architecture())
-	theta := r.state[2*weights+stats : 2*weights+stats+blocks]
-	for _, a := range t.architecture() {
-		joined, err := r.joined(theta, a)
-		found["after/"+a.name] = joined
-		errs = append(errs, err)
-		if len(out) > len(names)+weights {
-			joined, err = r.joined(out[len(names)+weights:], a)
-			found["grad/"+a.name] = joined
-			errs = append(errs, err)
-		}
-	}
-	for _, name := range t.fixed {
-		found["after/"+name] = t.Arrays["start/"+name]
-	}
+	errs = append(errs, r.foundArchitecture(found, out[len(names)+weights:]))
 	for name, a := range found {
 		if i := slices.IndexFunc(a.Values, notFinite); i >= 0 {
 			errs = append(errs, fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts",
@@ -251,6 +238,29 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 		}
 	}
 	return found, errors.Join(errs...)
+}
+
+// foundArchitecture adds the parameters of the architecture, and their gradients
+// where there are some.
+func (r *authorsRun) foundArchitecture(found map[string]Array, grad []*tensors.Tensor) error {
+	t, weights, stats := r.trace, len(r.net.Weights()), len(r.net.Stats())
+	blocks := len(r.net.Architecture())
+	var errs []error
+	theta := r.state[2*weights+stats : 2*weights+stats+blocks]
+	for _, a := range t.architecture() {
+		joined, err := r.joined(theta, a)
+		found["after/"+a.name] = joined
+		errs = append(errs, err)
+		if len(grad) > 0 {
+			joined, err = r.joined(grad, a)
+			found["grad/"+a.name] = joined
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range t.fixed {
+		found["after/"+name] = t.Arrays["start/"+name]
+	}
+	return errors.Join(errs...)
 }
 
 // joined is one of the authors' parameters, of the blocks that it holds.

@@ -1,0 +1,76 @@
+package oymak2021
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// coloured are 40 synthetic images with three channels.
+func coloured(context.Context) (*data.Images, error) {
+	grey, err := data.SyntheticImages(1, 40, data.ImageSpec{Classes: 3, Height: 8, Width: 8})
+	if err != nil {
+		return nil, err
+	}
+	im := *grey
+	im.Channels, im.Pixels = 3, nil
+	for _, v := range grey.Pixels {
+		im.Pixels = append(im.Pixels, v, v/2, 255-v)
+	}
+	return &im, nil
+}
+
+func TestFigure3FromSearches(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := Figure3Quick
+	p.Space, p.Channels, p.Batch, p.Epochs, p.At = "darts-s2", 2, 4, 2, []int{2}
+	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
+	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
+	r, err := p.run(emptyStore(t), facts, coloured)
+	require.NoError(t, err)
+	require.Len(t, r.Records(), 4)
+	f := r.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels, 2)
+	require.Len(t, f.Panels[0][0].Series, 3)
+	require.Equal(t, []float64{1, 2}, f.Panels[1][0].Series[0].X)
+	require.Equal(t, []float64{2, 8}, f.Panels[1][1].Series[0].X)
+	gap := r.at(0, "test", 2)[1] - r.at(0, "validation", 2)[1]
+	require.Equal(t, gap, r.gaps(0, 2)[1])
+	require.Contains(t, f.Caption, "Quick scale")
+
+	judged := map[string]runs.Claim{}
+	for _, c := range r.Check() {
+		judged[c.Name] = c
+	}
+	require.Equal(t, runs.Fails, judged["figure1c-h"].Holds, "another space than the paper's")
+	require.Equal(t, runs.Number(56), judged["figure1c-h"].Ours)
+	require.Equal(t, runs.NotKnown, judged["figure1c-train-zero"].Holds)
+	r.Params.Space = "darts"
+	require.Equal(t, runs.Holds, r.Check()[0].Holds)
+	require.True(t, judged["figure3-overfit"].Ours.Valid())
+
+	var usage *catalog.UsageError
+	for _, change := range []func(p *Figure3Params){
+		func(p *Figure3Params) { p.Validation = []int{8, 2} },
+		func(p *Figure3Params) { p.Curves = []int{3} },
+		func(p *Figure3Params) { p.At = []int{3} },
+		func(p *Figure3Params) { p.Preset = "fast" },
+		func(p *Figure3Params) { p.Method = "dart" },
+		func(p *Figure3Params) { p.Space = "dart" },
+		func(p *Figure3Params) { p.Image = 7 },
+	} {
+		wrong := p
+		change(&wrong)
+		err := wrong.check()
+		if err == nil {
+			_, err = wrong.run(emptyStore(t), facts, coloured)
+		}
+		require.ErrorAs(t, err, &usage)
+	}
+}

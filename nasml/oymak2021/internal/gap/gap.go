@@ -1,0 +1,54 @@
+// Package gap measures how far the validation error of a supernet is from its
+// test error during a search, Oymak+ 2021, Section 7b.
+package gap
+
+import (
+	"context"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Trial is what a search depends on besides seed, code and images.
+type Trial struct {
+	Settings search.Settings `json:"settings"` // as their Key has them, with Parts and EvaluateEvery
+}
+
+// Run runs one search and returns the errors of the supernet, with θ as it is, after
+// the epochs that it was evaluated after: "train" on the images of the weights,
+// "validation" on those of the architecture, "test" on others, and the mean cross
+// entropy of the training batches in "loss". progress is called with the epochs
+// that are done.
+func Run(
+	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64,
+	progress func(epochs int),
+) (trial.Result, error) {
+	runner, err := search.New(b, s, set)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	defer runner.Close()
+	c, err := runner.Search(ctx, seed, search.Options{Observe: func(m search.Moment) { progress(m.Epoch) }})
+	if err != nil {
+		return trial.Result{}, err
+	}
+	return trial.Result{
+		Values: map[string]float64{"epochs": float64(len(c.TrainLoss))},
+		Series: map[string][]float64{
+			"evaluated": c.Evaluated, "train": errorOf(c.Fitted), "validation": errorOf(c.Supernet),
+			"test": errorOf(c.Tested), "loss": c.TrainLoss,
+		},
+	}, nil
+}
+
+// errorOf are the shares of wrong answers.
+func errorOf(accuracy []float64) []float64 {
+	out := make([]float64, len(accuracy))
+	for i, a := range accuracy {
+		out[i] = 1 - a
+	}
+	return out
+}
