@@ -127,7 +127,7 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 			break
 		}
 		p.timer().log("darts: losses and gradients of %s in all programs", c.Name)
-		found, err := p.compare(ctx, b, c, uint64(i))
+		found, err := p.compareWith(ctx, b, c, uint64(i), dartsPeers)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -442,8 +442,10 @@ func numbers(t *tensors.Tensor) ([]float64, error) {
 	return out, err
 }
 
-// compare computes a small case in all programs.
-func (p DartsParams) compare(ctx context.Context, b compute.Backend, c DartsCase, seed uint64) ([]Agreement, error) {
+// compareWith computes a small case in our program and in peers.
+func (p DartsParams) compareWith(
+	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []oracle,
+) ([]Agreement, error) {
 	work, dir, err := p.prepare(c, seed)
 	if err != nil {
 		return nil, err
@@ -467,7 +469,7 @@ func (p DartsParams) compare(ctx context.Context, b compute.Backend, c DartsCase
 		ours = append(ours, values)
 	}
 	var out []Agreement
-	for _, o := range dartsPeers {
+	for _, o := range peers {
 		for _, form := range o.forms {
 			a := Agreement{Case: c.Name, Program: o.program, Form: form}
 			file := filepath.Join(dir, o.program+"-"+form)
