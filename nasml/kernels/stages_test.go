@@ -92,8 +92,10 @@ func (s stageCase) cell(in []*Node) []*Node {
 
 func (s stageCase) inputs(seed uint64) (values [][]float64, dims [][]int) {
 	nx, _, nk := s.size()
-	return [][]float64{smooth(seed, nx), affineOf(seed+1, s.c), smooth(seed+2, nk), smooth(seed+3, s.c*s.wide), {0.3, 0.7}},
-		[][]int{s.large(), {2, s.c}, {s.k, s.k, s.c}, {s.c, s.wide}, {1, 2}}
+	values = [][]float64{
+		smooth(seed, nx), affineOf(seed+1, s.c), smooth(seed+2, nk), smooth(seed+3, s.c*s.wide), {0.3, 0.7},
+	}
+	return values, [][]int{s.large(), {2, s.c}, {s.k, s.k, s.c}, {s.c, s.wide}, {1, 2}}
 }
 
 // checkStages compares stages, their sums and their gradients with the
