@@ -94,8 +94,8 @@ func TestRewriteLeavesOtherSignatures(t *testing.T) {
 			strings.Replace(sumIn, "1x2", "1x3", 1), y),
 		"a map without scales": program("nasml_weighted__stride1_dilation1",
 			sumIn+", "+"%f: tensor<2x5x4x3xf32>", y),
-		"divided by XLA":       "sdy.mesh @m\n" + program("nasml_max_pool__stride1_dilation1", x, y),
-		"nothing of ours":      program("main2", x, y),
+		"divided by XLA":  "sdy.mesh @m\n" + program("nasml_max_pool__stride1_dilation1", x, y),
+		"nothing of ours": program("main2", x, y),
 	} {
 		require.Equal(t, p, Rewrite(p, all), what)
 	}
