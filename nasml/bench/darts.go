@@ -58,7 +58,8 @@ type DartsParams struct {
 var dartsCompared = []DartsCase{
 	{Name: "DARTS", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2, Double: true},
 	{Name: "PC-DARTS", Partial: 2, Cells: 3, Channels: 8, Image: 8, Batch: 4, Steps: 2, Double: true},
-	{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2, Double: true},
+	{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
+		Double: true},
 }
 
 // The cases that are timed. JAX with shifted maps compiles for many minutes and
@@ -127,7 +128,7 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 			break
 		}
 		p.timer().log("darts: losses and gradients of %s in all programs", c.Name)
-		found, err := p.compare(ctx, b, c, uint64(i))
+		found, err := p.compareWith(ctx, b, c, uint64(i), dartsPeers)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -442,8 +443,10 @@ func numbers(t *tensors.Tensor) ([]float64, error) {
 	return out, err
 }
 
-// compare computes a small case in all programs.
-func (p DartsParams) compare(ctx context.Context, b compute.Backend, c DartsCase, seed uint64) ([]Agreement, error) {
+// compareWith computes a small case in our program and in peers.
+func (p DartsParams) compareWith(
+	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []oracle,
+) ([]Agreement, error) {
 	work, dir, err := p.prepare(c, seed)
 	if err != nil {
 		return nil, err
@@ -467,7 +470,7 @@ func (p DartsParams) compare(ctx context.Context, b compute.Backend, c DartsCase
 		ours = append(ours, values)
 	}
 	var out []Agreement
-	for _, o := range dartsPeers {
+	for _, o := range peers {
 		for _, form := range o.forms {
 			a := Agreement{Case: c.Name, Program: o.program, Form: form}
 			file := filepath.Join(dir, o.program+"-"+form)

@@ -97,7 +97,7 @@ class Search:
         found = []
         if self.a:
             valid = self.loss(self.batches[i]["valid"])
-            of_a = torch.autograd.grad(valid, list(self.a.values()))
+            of_a = torch.autograd.grad(valid, list(self.a.values()), materialize_grads=True)
             for a, g in zip(self.a.values(), of_a):
                 a.grad = g
             self.adam.step()

@@ -302,7 +302,7 @@ func TestEveryKindOfProcessor(t *testing.T) {
 			continue
 		}
 		t.Run(isa, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestKernelsAgainstTheDefinition$")
+			cmd := exec.Command(os.Args[0], "-test.run=^Test(Kernels|Stages)AgainstTheDefinition$")
 			cmd.Env = append(os.Environ(), formEnv+"=1", kernels.Env+"="+isa)
 			said, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", said)
@@ -402,6 +402,11 @@ func TestTheSameBitsForAnyNumberOfThreads(t *testing.T) {
 	nx, ny, nk := g.size()
 	e, err := NewExec(b, func(in []*Node) []*Node {
 		y := kernels.DepthwiseConv(in[0], in[1], 1, 1)
+		affine, _ := kernels.Normal(y)
+		kernel := SliceAxis(Reshape(in[0], -1, g.c), 0, AxisRange(0, g.c))
+		z, own, _ := kernels.Stage(y, affine, in[1], StopGradient(kernel), 1, 2)
+		weights := ConstAsDType(y.Graph(), y.DType(), [][]float64{{0.4, 0.6}})
+		y = kernels.Weighted(weights, []*Node{y, z}, []*Node{affine, own})
 		return append([]*Node{y}, Gradient(ReduceAllSum(Mul(Square(y), in[2])), in[0], in[1])...)
 	})
 	require.NoError(t, err)

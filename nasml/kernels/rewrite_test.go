@@ -33,15 +33,33 @@ func TestRewriteReplacesTheBody(t *testing.T) {
 	p := program("nasml_depthwise__stride2_dilation1_3", "%a: tensor<2x5x4x3xf32>, %b: tensor<3x3x3xf32>",
 		"(tensor<2x3x2x3xf32>)")
 	got := Rewrite(p, all)
-	require.Contains(t, got, `%k = "stablehlo.custom_call"(%a, %b) {call_target_name = "nasml_depthwise", `+
+	require.Contains(t, got, `%k:1 = "stablehlo.custom_call"(%a, %b) {call_target_name = "nasml_depthwise", `+
 		`api_version = 4 : i32, has_side_effect = false, backend_config = {dilation = 1 : i64, stride = 2 : i64}} : `+
-		`(tensor<2x5x4x3xf32>, tensor<3x3x3xf32>) -> tensor<2x3x2x3xf32>`)
+		`(tensor<2x5x4x3xf32>, tensor<3x3x3xf32>) -> (tensor<2x3x2x3xf32>)`)
+	require.Contains(t, got, `"stablehlo.return"(%k#0) : (tensor<2x3x2x3xf32>) -> ()`)
 	require.NotContains(t, got, "all_reduce")
 	require.Equal(t, p[strings.Index(p, "  func.func @main"):], got[strings.Index(got, "  func.func @main"):],
 		"the rest stays")
 	require.Equal(t, strings.Count(got, "{"), strings.Count(got, "}"))
 	require.Equal(t, p, Rewrite(p, func(string) bool { return false }), "there is no such kernel")
 	require.Equal(t, got, Rewrite(got, all), "once is enough")
+}
+
+const (
+	stageIn = "%a: tensor<2x5x4x3xf32>, %b: tensor<2x3xf32>, %c: tensor<3x3x3xf32>, %d: tensor<3x7xf32>"
+	sumIn   = "%a: tensor<1x2xf32>, %b: tensor<2x5x4x3xf32>, %c: tensor<2x3xf32>, %d: tensor<2x5x4x3xf32>, " +
+		"%e: tensor<2x3xf32>"
+)
+
+// Kernels with several results, and those of any number of maps.
+func TestRewriteOfSeveralResultsAndMaps(t *testing.T) {
+	got := Rewrite(program("nasml_stage__stride2_dilation1", stageIn,
+		"(tensor<2x3x2x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>)"), all)
+	require.Contains(t, got, `%k:3 = "stablehlo.custom_call"(%a, %b, %c, %d) {call_target_name = "nasml_stage"`)
+	require.Contains(t, got, `"stablehlo.return"(%k#0, %k#1, %k#2) : (tensor<2x3x2x7xf32>, tensor<2x7xf32>, `+
+		`tensor<2x7xf32>) -> ()`)
+	got = Rewrite(program("nasml_weighted__stride1_dilation1", sumIn, "tensor<2x5x4x3xf32>"), all)
+	require.Contains(t, got, `%k:1 = "stablehlo.custom_call"(%a, %b, %c, %d, %e)`)
 }
 
 // A function of an agreed name with another signature stays as it is written.
@@ -66,6 +84,16 @@ func TestRewriteLeavesOtherSignatures(t *testing.T) {
 		"a dilated pool": program("nasml_max_pool__stride1_dilation2", x, y),
 		"an unknown size": program("nasml_max_pool__stride1_dilation1", "%a: tensor<?x5x4x3xf32>",
 			"tensor<?x5x4x3xf32>"),
+		"a result less": program("nasml_stage__stride2_dilation1", stageIn,
+			"(tensor<2x3x2x7xf32>, tensor<2x7xf32>)"),
+		"scales of others": program("nasml_stage__stride2_dilation1", stageIn,
+			"(tensor<2x3x2x7xf32>, tensor<2x3xf32>, tensor<2x7xf32>)"),
+		"no map at all": program("nasml_weighted__stride1_dilation1", "%a: tensor<1x2xf32>",
+			"tensor<2x5x4x3xf32>"),
+		"weights for three": program("nasml_weighted__stride1_dilation1",
+			strings.Replace(sumIn, "1x2", "1x3", 1), y),
+		"a map without scales": program("nasml_weighted__stride1_dilation1",
+			sumIn+", "+"%f: tensor<2x5x4x3xf32>", y),
 		"divided by XLA":  "sdy.mesh @m\n" + program("nasml_max_pool__stride1_dilation1", x, y),
 		"nothing of ours": program("main2", x, y),
 	} {
