@@ -37,20 +37,20 @@ func (r *Figure1Result) checkSecondOrder() []runs.Claim {
 		}
 		base := row(f.row.method())
 		if authors, ok := rows[base+"/second-order"]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact "+
-				"gradient, distance over its way", base.title()), secondOrderSource)
+			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the "+
+				"exact gradient, distance over its way", base.title()), secondOrderSource)
 			s, err := r.apart(authors, f)
 			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
 		}
 		if small, ok := rows[base+"/second-order-small"]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way", base.title()),
-				secondOrderSource)
+			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way",
+				base.title()), secondOrderSource)
 			s, err := r.apart(small, f)
 			claims = append(claims, verdict.Below(partedNote(c), s, err, parted))
 		}
 		if first, ok := rows[base]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way", base.title()),
-				secondOrderSource)
+			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way",
+				base.title()), secondOrderSource)
 			s, err := r.apart(first, f)
 			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
 		}
@@ -59,8 +59,8 @@ func (r *Figure1Result) checkSecondOrder() []runs.Claim {
 }
 
 func partedNote(c runs.Claim) runs.Claim {
-	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches with "+
-		"the same start and batches; what is below %v we call the same", parted)
+	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches "+
+		"with the same start and batches; what is below %v we call the same", parted)
 	return c
 }
 

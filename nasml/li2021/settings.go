@@ -121,7 +121,8 @@ func (w row) check() error {
 	_, second := secondOrder[v]
 	second = second && method.Architecture == search.Mixture && method.Weights == search.Mixture
 	if v != "" && v != "erm" && !second && (w.method() != "darts" || v != "benchmark") {
-		return fmt.Errorf("row %q: want METHOD, METHOD/erm, darts/benchmark or, where the network is a mixture, METHOD/%s",
+		return fmt.Errorf("row %q: want METHOD, METHOD/erm, darts/benchmark or, where the network is a mixture, "+
+			"METHOD/%s",
 			w, strings.Join(slices.Sorted(maps.Keys(secondOrder)), ", METHOD/"))
 	}
 	return nil

@@ -166,8 +166,8 @@ func (p Table2Params) check() error {
 	}
 	for i, name := range p.Readings {
 		_, err := reading(name)
-		c.Expect(err == nil && !slices.Contains(p.Readings[:i], name), "Readings has %q, want each of %s at most once, "+
-			"with or without %s", name, slices.Sorted(maps.Keys(search.TabularVariants)), plusNoise)
+		c.Expect(err == nil && !slices.Contains(p.Readings[:i], name), "Readings has %q, want each of %s at most "+
+			"once, with or without %s", name, slices.Sorted(maps.Keys(search.TabularVariants)), plusNoise)
 	}
 	for _, rule := range []string{p.Pick, p.AlsoPick} {
 		err := search.Pick(rule).Check()

@@ -323,7 +323,8 @@ func (r *Theorem1Result) checkReached(c theorem1Case, series, name, source strin
 	claim.Paper = 1
 	s, err := verdict.Worst(c.of(series, "epsilon"), verdict.Family(r.Params.Confidence, len(r.Params.Targets)))
 	claim.Note = fmt.Sprintf("ours is the mean of Δ/ε on the worst of %d problems, over %d runs; the interval is at "+
-		"%.4g %% for that choice and for all %d ε together", len(c.records), s.N, 100*s.Confidence, len(r.Params.Targets))
+		"%.4g %% for that choice and for all %d ε together", len(c.records), s.N, 100*s.Confidence,
+		len(r.Params.Targets))
 	return verdict.AtMost(claim, s, err, 1)
 }
 
