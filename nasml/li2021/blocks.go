@@ -171,7 +171,8 @@ func (r *Table2Result) cost(name string) (seconds float64, mark string) {
 // fillAll fills a line from the searches of each column and, where AlsoPick
 // asks for it and the method leaves a choice, a second one below it.
 func (r *Table2Result) fillAll(l line, searched [3][]found, columns [3][]float64) ([]line, error) {
-	second := line{name: l.name, title: l.title + ", " + search.PickTitles[search.Pick(r.Params.AlsoPick)], mark: l.mark}
+	second := line{name: l.name, mark: l.mark}
+	second.title = l.title + ", " + search.PickTitles[search.Pick(r.Params.AlsoPick)]
 	lines := []line{l, second}
 	for i, column := range columns {
 		also := slices.Clone(searched[i])

@@ -457,7 +457,8 @@ func (r *MirrorResult) checkFactor(method string, tuned bool, oracle string) run
 		return verdict.NotRun(c, err.Error())
 	}
 	largest := r.Params.Options[len(r.Params.Options)-1]
-	note := fmt.Sprintf("the ratio is %.3g at |O| = %d", mean(values(largest)), largest) + r.tuning(method, tuned, oracle)
+	note := fmt.Sprintf("the ratio is %.3g at |O| = %d", mean(values(largest)), largest) +
+		r.tuning(method, tuned, oracle)
 	if oracle == "sparse" {
 		c.Paper, c.Note = 0, note+"; EG is then the slower one by its ln|O|"
 		return verdict.AtMost(c, s, nil, 0)

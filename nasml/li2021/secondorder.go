@@ -37,19 +37,21 @@ func (r *Figure1Result) checkSecondOrder() []runs.Claim {
 		}
 		base := f.row.on(f.row.method())
 		if authors, ok := rows[f.row.on(f.row.method()+"/second-order")]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact "+
-				"gradient, distance over its way", base.title()), secondOrderSource)
+			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the "+
+				"exact gradient, distance over its way", base.title()), secondOrderSource)
 			s, err := r.parting(authors, f)
 			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
 		}
 		if small, ok := rows[f.row.on(f.row.method()+"/second-order-small")]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way", base.title()),
+			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way",
+				base.title()),
 				secondOrderSource)
 			s, err := r.parting(small, f)
 			claims = append(claims, verdict.Below(partedNote(c), s, err, parted))
 		}
 		if first, ok := rows[base]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way", base.title()),
+			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way",
+				base.title()),
 				secondOrderSource)
 			s, err := r.parting(first, f)
 			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
@@ -59,8 +61,8 @@ func (r *Figure1Result) checkSecondOrder() []runs.Claim {
 }
 
 func partedNote(c runs.Claim) runs.Claim {
-	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches with "+
-		"the same start and batches; what is below %v we call the same", parted)
+	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches "+
+		"with the same start and batches; what is below %v we call the same", parted)
 	return c
 }
 

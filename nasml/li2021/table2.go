@@ -167,8 +167,8 @@ func (p Table2Params) check() error {
 	}
 	for i, name := range p.Readings {
 		_, err := reading(name)
-		c.Expect(err == nil && !slices.Contains(p.Readings[:i], name), "Readings has %q, want each of %s at most once, "+
-			"with or without %s", name, slices.Sorted(maps.Keys(search.TabularVariants)), plusNoise)
+		c.Expect(err == nil && !slices.Contains(p.Readings[:i], name), "Readings has %q, want each of %s at most "+
+			"once, with or without %s", name, slices.Sorted(maps.Keys(search.TabularVariants)), plusNoise)
 	}
 	for _, rule := range []string{p.Pick, p.AlsoPick} {
 		err := search.Pick(rule).Check()
@@ -409,7 +409,9 @@ func (r *Table2Result) checkPair(better, worse string, i int, title string) runs
 		return verdict.NotRun(c, noTable)
 	}
 	c.Note = "ours is the difference of the looked-up accuracies over seeds; only its sign is judged"
-	c = r.Params.above(c, r.find(better).accuracy[i], r.find(worse).accuracy[i])
+	family := r.Params.SearchParams // four pairs in three columns
+	family.Confidence = verdict.Family(family.Confidence, 4*len(lookupSets))
+	c = family.above(c, r.find(better).accuracy[i], r.find(worse).accuracy[i])
 	if r.Params.Preset == "quick" && c.Ours.Valid() && c.Holds != runs.Holds {
 		c.Note += "; not shown at quick scale"
 	}

@@ -658,8 +658,8 @@ func (r *Figure2Result) caption() string {
 	if p.Examples > 0 {
 		examples = fmt.Sprintf("%d examples", p.Examples)
 	}
-	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals of the differences between points, the spread that "+
-		"an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
+	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals of the differences between points, the spread "+
+		"that an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
 		100*p.Confidence, p.Seeds, p.Epochs, examples, p.Data, p.Classes[0], p.Classes[1])
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
@@ -866,8 +866,8 @@ func checkSmallDelta(c runs.Claim, points []figure2Point, confidence float64) ru
 	if len(small) < 2 {
 		return verdict.NotRun(c, "needs Δα on both sides and at least two pairs")
 	}
-	c.Note = joined(fmt.Sprintf("ours is the mean difference over %d α, of each the mean over the widths; larger means "+
-		"above 0", len(small)), c.Note)
+	c.Note = joined(fmt.Sprintf("ours is the mean difference over %d α, of each the mean over the widths; larger "+
+		"means above 0", len(small)), c.Note)
 	return verdict.Greater(c, small, large, confidence)
 }
 

@@ -500,8 +500,8 @@ func (r *Theorem4Result) views() map[string]theorem4View {
 		"Risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the bound "+
 			"for the first $p/n$.", p.LawExamples)
 	if p.MapSide > 0 || len(p.BoundaryOperations) > 0 {
-		boundary.add(true, r.mapPanel, "Map in law, $n$ = %d, %d seeds; circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted "+
-			"line.", p.MapExamples, p.MapSeeds, p.BoundaryExamples)
+		boundary.add(true, r.mapPanel, "Map in law, $n$ = %d, %d seeds; circles: $ρ^2 = 1/2$ at $n$ = %d, with a "+
+			"fitted line.", p.MapExamples, p.MapSeeds, p.BoundaryExamples)
 	}
 	boundary.add(len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0, r.sizesPanel,
 		"Over $n$: in law, $p = %v n$; dotted: the limits.", p.Ratios[0])

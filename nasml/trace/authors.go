@@ -53,7 +53,8 @@ func Open(file string) (Replayable, error) {
 		case kind.State == nil:
 			return nil
 		case kind.Layers > len(kind.State):
-			return fmt.Errorf("settings: layers is %d, more than the %d arrays of the state", kind.Layers, len(kind.State))
+			return fmt.Errorf("settings: layers is %d, more than the %d arrays of the state", kind.Layers,
+				len(kind.State))
 		}
 		return fits(kind.State, shapes["start"])
 	})

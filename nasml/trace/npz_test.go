@@ -98,9 +98,10 @@ func TestBrokenFiles(t *testing.T) {
 		"expected an .npy array of version":         {"a.npy", "hello"},
 		"found shape [0], expected":                 {"a.npy", npyBytes(header("'<f4'", "0,"))},
 		"found shape [99999999 99999999], expected": {"a.npy", npyBytes(header("'<f4'", "99999999, 99999999"))},
-		"found more than the 1 bytes":               {"settings.npy", text, "a.npy", npyBytes(header("'|u1'", "1,"), 1, 2)},
-		"settings: found shape [1] of type <f4":     {"settings.npy", npyBytes(header("'<f4'", "1,"), 0, 0, 0, 0)},
-		"a: found a text of type |S2":               {"a.npy", text},
+		"found more than the 1 bytes": {"settings.npy", text, "a.npy",
+			npyBytes(header("'|u1'", "1,"), 1, 2)},
+		"settings: found shape [1] of type <f4": {"settings.npy", npyBytes(header("'<f4'", "1,"), 0, 0, 0, 0)},
+		"a: found a text of type |S2":           {"a.npy", text},
 	} {
 		_, _, err := readNPZ(archive(t, entries...), nil)
 		require.ErrorContains(t, err, want)
@@ -154,7 +155,8 @@ func TestALotOfZerosIsRefusedUnread(t *testing.T) {
 	for i := range 12 {
 		e, err := w.Create(fmt.Sprintf("grad/%d.npy", i))
 		require.NoError(t, err)
-		_, err = e.Write([]byte(npyBytes(fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }", rows))))
+		head := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }", rows)
+		_, err = e.Write([]byte(npyBytes(head)))
 		require.NoError(t, err)
 		_, err = e.Write(make([]byte, rows))
 		require.NoError(t, err)

@@ -192,7 +192,8 @@ func TestWeightsFirstLeavesTheUnusedAlone(t *testing.T) {
 		different[unused] = observe(trace, 8)
 	}
 	differ := func(step int) bool {
-		return different[unusedZero][step]["valid_loss"].Values[0] != different[unusedSkip][step]["valid_loss"].Values[0]
+		zero, skip := different[unusedZero][step]["valid_loss"], different[unusedSkip][step]["valid_loss"]
+		return zero.Values[0] != skip.Values[0]
 	}
 	require.False(t, differ(0), "momentum is 0 at first")
 	require.True(t, slices.ContainsFunc([]int{1, 2, 3, 4, 5, 6, 7}, differ))

@@ -38,8 +38,8 @@ func Fisher(rho []float64) ([]float64, error) {
 	z := make([]float64, len(rho))
 	for i, r := range rho {
 		if !(math.Abs(r) < 1) {
-			return nil, fmt.Errorf("correlation %d of %d is %v, which has no Fisher transform: it takes more pairs", i+1,
-				len(rho), r)
+			return nil, fmt.Errorf("correlation %d of %d is %v, which has no Fisher transform: it takes more pairs",
+				i+1, len(rho), r)
 		}
 		z[i] = math.Atanh(r)
 	}
