@@ -9,8 +9,12 @@ import (
 func TestTablesAsLaTeX(t *testing.T) {
 	f := Figure{
 		Name: "t", Caption: "50 % of $θ_t$; a_b ≤ 1.", Panels: [][]Panel{{{Table: &Table{
-			Columns: []Column{{Header: "method"}, {Header: "valid", Group: "CIFAR-10"}, {Header: "test", Group: "CIFAR-10"}},
-			Blocks:  []Block{{Title: "top", Rows: [][]Entry{{{Text: "R&D"}, {Text: "93.9 ± 0.3", Bold: true}, {Text: "–"}}}}},
+			Columns: []Column{
+				{Header: "method"}, {Header: "valid", Group: "CIFAR-10"}, {Header: "test", Group: "CIFAR-10"},
+			},
+			Blocks: []Block{{Title: "top", Rows: [][]Entry{
+				{{Text: "R&D"}, {Text: "93.9 ± 0.3", Bold: true}, {Text: "–"}},
+			}}},
 		}}}},
 	}
 	text, err := f.LaTeX()
@@ -61,7 +65,7 @@ func TestStylesByName(t *testing.T) {
 
 func TestCaptionBesideTheFigure(t *testing.T) {
 	dir := t.TempDir()
-	f := Figure{Name: "f", Caption: "Of $θ$.", Panels: [][]Panel{{{Series: []Series{{X: []float64{1}, Y: []float64{1}}}}}}}
+	f := Figure{Name: "f", Caption: "Of $θ$."}
 	files, err := f.SaveCaption(dir)
 	require.NoError(t, err)
 	require.Equal(t, []string{dir + "/f.txt", dir + "/f.caption.tex"}, files)

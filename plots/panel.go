@@ -46,7 +46,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 // beside its x a point would say another number.
 func (p *panel) setAside(l *layout) {
 	p.aside = make([]vg.Length, len(p.Series))
-	if !p.Panel.X.categorical() {
+	if !p.X.categorical() {
 		return
 	}
 	var barred []int
