@@ -14,8 +14,8 @@
 // A package is made when its first figure needs it. There are, from the ground
 // up:
 //
-//	images      labelled images in memory, and the augmented batches that they become
-//	data        MNIST, CIFAR, ImageNet16-120, IMDb, the tables of NAS-Bench-101 and 201, synthetic generators
+//	images      labelled images in memory and photographs, and the augmented batches that they become
+//	data        MNIST, CIFAR, ImageNet16-120, folders of photographs, IMDb, the tables of NAS-Bench-101 and 201, synthetic generators
 //	trial       what the arithmetic of a trial knows of the house: random streams, results
 //	code        which version of the code computes a trial
 //	study       cases, trials, records: one pool, one progress, checks of parameters
@@ -29,6 +29,7 @@
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,
 //	            DARTS and NAS-Bench-1Shot1; genotypes and their networks
+//	training    networks of genotypes trained from scratch, as searches' architectures are evaluated
 //	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on one device or several,
 //	            with updates of θ that keep a state; on a table (RS, REA, REINFORCE, BOHB)
 //	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
@@ -39,6 +40,7 @@
 //	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
 //	backend/programs  keeps compiled programs on disk
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
+//	claims      the ledger: a row for every claim of the papers, and what is known about it
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions

@@ -79,13 +79,14 @@ type Entry struct {
 	Version string `json:"version,omitempty"`
 	NotRun  string `json:"not_run,omitempty"` // why there are no times
 
-	Best           bool      `json:"best"`                    // the program's fastest form in this case
-	Seconds        []float64 `json:"seconds"`                 // of each round's training
-	StepSeconds    float64   `json:"step_seconds"`            // median over the rounds, a step of all networks
-	CompileSeconds float64   `json:"compile_seconds"`         // the first training less the median one
-	PeakMB         float64   `json:"peak_mb"`                 // largest resident memory of the process; 0: not known
-	LossDifference float64   `json:"largest_loss_difference"` // largest relative difference of a loss to ours
-	Ratio          Spread    `json:"ratio"`                   // its time by ours of the same round; > 1: ours is faster
+	Best           bool      `json:"best"`                     // the program's fastest form in this case
+	Seconds        []float64 `json:"seconds"`                  // of each round's training
+	StepSeconds    float64   `json:"step_seconds"`             // median over the rounds, a step of all networks
+	CompileSeconds float64   `json:"compile_seconds"`          // the first training less the median one
+	CachedSeconds  float64   `json:"cached_seconds,omitempty"` // the same, where the program was compiled before
+	PeakMB         float64   `json:"peak_mb"`                  // largest resident memory of the process; 0: not known
+	LossDifference float64   `json:"largest_loss_difference"`  // largest relative difference of a loss to ours
+	Ratio          Spread    `json:"ratio"`                    // its time by ours of the same round; > 1: ours is faster
 }
 
 // Spread is a median with its range.

@@ -48,7 +48,8 @@ type Settings struct {
 	Warmup        int     `json:"warmup"`              // epochs at the start that leave the architecture as it is
 	Clip          float64 `json:"clip"`                // largest global norm of a gradient of the weights; 0: any
 	ClipCovers    string  `json:"clip_covers,omitempty"`
-	Hypergradient string  `json:"hypergradient"` // a name of [Hypergradients]
+	ArchClip      float64 `json:"arch_clip,omitempty"` // largest global norm of the architecture's gradient; 0: any
+	Hypergradient string  `json:"hypergradient"`       // a name of [Hypergradients]
 
 	// Uncleared moves the architecture by more than its own gradient: by that and
 	// the sum of ∇_θ G of all training batches since its last move, those of the
@@ -58,8 +59,6 @@ type Settings struct {
 	//
 	//	∇ₜ = ∇_θ F(wₜ, θₜ) + ∇_θ G(wₜ₋₁, θₜ)    (architecture first, no warm-up).
 	Uncleared bool `json:"uncleared,omitempty"`
-
-	ArchClip float64 `json:"arch_clip,omitempty"` // largest global norm of the architecture's gradient; 0: any
 
 	// See [Options].
 	Terms    int     `json:"terms,omitempty"`

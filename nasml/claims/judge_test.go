@@ -48,7 +48,9 @@ func TestVerdictsOfRows(t *testing.T) {
 		"large and small parts": {
 			[]Check{yes, check("v", "large").with(runs.Holds, 5)}, Reduced, "reduced scale: holds", 1,
 		},
-		"a verdict without a number": {[]Check{check("x", "paper").with(runs.Holds, runs.None)}, Holds, "holds", runs.None},
+		"a verdict without a number": {
+			[]Check{check("x", "paper").with(runs.Holds, runs.None)}, Holds, "holds", runs.None,
+		},
 	} {
 		l := judge(row, c.checks)
 		require.Equal(t, c.want, l.Verdict, name)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -60,7 +61,7 @@ type Ledger struct {
 
 // Options choose what is looked at.
 type Options struct {
-	Paper string // part of a paper's name or of its ids' folder, whatever the case; empty: all
+	Paper string // beginning of a paper's name or of its folder, whatever the case: "li2021"; empty: all
 	Scale string // only checks of this scale; empty: all
 }
 
@@ -105,14 +106,17 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 
 // has says whether a row is of the paper that was asked for.
 func (o Options) has(r Row) bool {
-	want := strings.ToLower(o.Paper)
-	for _, name := range append([]string{r.Paper, r.ID}, r.Entries...) {
-		folder, _, _ := strings.Cut(strings.ToLower(name), "/")
-		if strings.HasPrefix(folder, want) {
-			return true
+	return strings.HasPrefix(plain(r.Paper), plain(o.Paper))
+}
+
+// plain is a name in small letters and digits, as folders are: "Li+ 2021" is li2021.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
 		}
-	}
-	return want == ""
+		return -1
+	}, name)
 }
 
 func paperNames() []string {

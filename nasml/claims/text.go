@@ -35,7 +35,7 @@ func (l *Ledger) WriteText(w io.Writer, t Text) error {
 		_, _ = fmt.Fprintf(out, "%s\n\n", t.paint("1", p.Name))
 		indent := 0
 		for _, line := range p.Lines {
-			indent = max(indent, utf8.RuneCountInString(line.shortID())+2)
+			indent = max(indent, utf8.RuneCountInString(line.Short())+2)
 		}
 		for _, line := range p.Lines {
 			t.line(out, line, indent, width)
@@ -63,7 +63,7 @@ func (t Text) line(w io.Writer, l Line, indent, width int) {
 	for i := range max(len(text), len(verdict)) {
 		first, second, third := "", at(verdict, i), at(text, i)
 		if i == 0 {
-			first = l.shortID()
+			first = l.Short()
 		}
 		if i >= claims {
 			third = t.paint("2", third)
@@ -74,8 +74,8 @@ func (t Text) line(w io.Writer, l Line, indent, width int) {
 	}
 }
 
-// shortID leaves out the folder that all ids of a paper have.
-func (r Row) shortID() string { return r.ID[strings.LastIndex(r.ID, "/")+1:] }
+// Short is the id without the folder that all ids of a paper have.
+func (r Row) Short() string { return r.ID[strings.LastIndex(r.ID, "/")+1:] }
 
 // detail is the second part of a row: numbers, scale, check and reason.
 func (l Line) detail() string {
@@ -188,7 +188,9 @@ func (l *Ledger) WriteCSV(w io.Writer) error {
 	for _, line := range l.Lines {
 		row := []string{line.ID, line.Paper, line.Where, line.Claim, line.Value, line.Word()}
 		for _, c := range line.Checks {
-			cells := []string{c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason}
+			cells := []string{
+				c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason,
+			}
 			if err := out.Write(append(slices.Clone(row), cells...)); err != nil {
 				return err
 			}

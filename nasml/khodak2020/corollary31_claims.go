@@ -22,9 +22,11 @@ func (r *Corollary31Result) Check() []runs.Claim {
 	claims := []runs.Claim{r.checkEntropy(), r.checkBrokenEntropy()}
 	claims = append(claims, r.checkBall()...)
 	claims = append(claims,
-		r.checkCoverage(claim31("[thmA2] excess risk beyond Theorem A.2's bound, share of validation sets", "Theorem A.2"),
+		r.checkCoverage(claim31("[thmA2] excess risk beyond Theorem A.2's bound, share of validation sets",
+			"Theorem A.2"),
 			"sum", "broken_a2", 3),
-		r.checkCoverage(claim31("[thm31] excess risk beyond Theorem 3.1's bound, share of validation sets", "Theorem 3.1"),
+		r.checkCoverage(claim31("[thm31] excess risk beyond Theorem 3.1's bound, share of validation sets",
+			"Theorem 3.1"),
 			"sum", "broken_31", 3),
 		r.checkCoverage(claim31("[corA4] excess risk beyond the bound without regularisation, share", "Corollary A.4"),
 			"none", "broken_a4", 4),
@@ -227,7 +229,8 @@ func (r *Corollary31Result) checkDeviation() runs.Claim {
 
 // checkKernelRate judges Corollary A.3's slope with enough features.
 func (r *Corollary31Result) checkKernelRate() runs.Claim {
-	c := claim31("[corA3 corA3-lambda] slope of the excess risk over the best RKHS in |T| = |V| at most −1/2, d = √|T|·log(√|T|/δ)",
+	c := claim31("[corA3 corA3-lambda] slope of the excess risk over the best RKHS in |T| = |V| at most −1/2, "+
+		"d = √|T|·log(√|T|/δ)",
 		"Corollaries 3.2 and A.3")
 	full := slices.Index(r.Params.KernelFactor, 1)
 	if full < 0 {

@@ -318,7 +318,8 @@ func (r *Figure1Result) last(task string) (dim int, records []*runs.Record) {
 
 func (r *Figure1Result) checkSignal(e *examples, series, which string) runs.Claim {
 	last, _ := r.last(e.task)
-	c := r.claim(e.task, fmt.Sprintf("[figure1-correlation abstract-signal] strong rank correlation, at least %v, at d = %d%s",
+	c := r.claim(e.task, fmt.Sprintf("[figure1-correlation abstract-signal] strong rank correlation, "+
+		"at least %v, at d = %d%s",
 		strong, r.Params.Dims[last], which))
 	c.Paper = strong
 	c.Note = "the paper prints no number: the border is ours; ours is Spearman's ρ on the whole validation set, with " +

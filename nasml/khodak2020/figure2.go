@@ -209,7 +209,8 @@ func (r *Figure2Result) checkLambda(task string) runs.Claim {
 
 // checkRounds counts Algorithm 1's solves.
 func (r *Figure2Result) checkRounds(task string) runs.Claim {
-	c := r.claim(task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration is left", "Algorithm 1")
+	c := r.claim(task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
+		"is left", "Algorithm 1")
 	rounds := math.Log2(float64(r.Params.Configs))
 	c.Paper, c.Tolerance = runs.Number(rounds), 0
 	calls := r.calls(task, mapsearch.WeightSharing)

@@ -242,3 +242,20 @@ func TestLaddersAreTheAuthors(t *testing.T) {
 	require.Equal(t, []halving.Rung{{Arms: 4, Resource: 1 << 24}}, reviews[3])
 	require.Equal(t, 9, p.solves())
 }
+
+// Worked by hand: ours falls to 0.2 at 2 and ends at 4, the other is at 0.4 from 1 on
+// and ends at 0.1 at 8; before a first result both guess, 0.5.
+func TestLeadOverTheWholeAxis(t *testing.T) {
+	record := func(clock, observed []float64) *runs.Record {
+		return &runs.Record{Series: map[string][]float64{"madds": clock, "observed": observed}}
+	}
+	ours := record([]float64{2, 4}, []float64{0.2, 0.2})
+	other := record([]float64{1, 8}, []float64{0.4, 0.1})
+	area, share := lead(ours, other, "madds", 0.5)
+	// [0, 1): equal; [1, 2): 0.4 − 0.5; [2, 8): 0.4 − 0.2
+	require.InDelta(t, (-0.1+6*0.2)/8, area, 1e-12)
+	require.InDelta(t, (0.5+6)/8, share, 1e-12)
+	back, rest := lead(other, ours, "madds", 0.5)
+	require.InDelta(t, -area, back, 1e-12)
+	require.InDelta(t, 1-share, rest, 1e-12)
+}

@@ -35,7 +35,8 @@ func figure2Settings() []runs.Claim {
 		verdict.Setting("[start-configs] configurations at the start", appendixB1, p.Configs, 256),
 		verdict.Setting("[start-rounds] rounds from 256 configurations to one", appendixB1,
 			halving.Rounds(p.Configs), 8),
-		verdict.Setting("[alg1-halve] who stays in a round", "Khodak+ 2020, Algorithm 1", halving.AsPaper().Ties, "half"),
+		verdict.Setting("[alg1-halve] who stays in a round", "Khodak+ 2020, Algorithm 1",
+			halving.AsPaper().Ties, "half"),
 		verdict.Setting("[lambda] λ of ridge regression and SVM", appendixB2, p.Lambda, 0.5),
 		p.imageSplit(), p.reviewSplit(),
 	}

@@ -255,28 +255,38 @@ func (r *searchResult) greater(c runs.Claim, a, b []float64) runs.Claim {
 	return verdict.Greater(c, a, b, r.Params.Confidence)
 }
 
-// draw makes a figure of panels, one a task, of which one alone takes a column.
-func (r *searchResult) draw(name, title, caption, label string, panel func(e *examples) plots.Panel) plots.Figure {
+// draw makes a figure of a row of panels for each function, one panel a task; a
+// single panel takes a column.
+func (r *searchResult) draw(
+	name, title, caption, label string, panels ...func(e *examples) plots.Panel,
+) plots.Figure {
 	f := plots.Figure{
 		Name: name, Style: plots.ICML.Text(), Meta: study.Meta(title, r.Scale, r.Params), Caption: caption,
 	}
-	var row []plots.Panel
-	for _, e := range r.tasks {
-		p := panel(e)
-		p.Title = taskTitles[e.task]
-		if len(row) == 0 {
-			p.Y.Label = label
+	for _, panel := range panels {
+		var row []plots.Panel
+		for _, e := range r.tasks {
+			p := panel(e)
+			p.Title = taskTitles[e.task]
+			if len(row) == 0 {
+				p.Y.Label = label
+			}
+			p.Y.Min, p.Y.Max = aroundMeans(p.Series)
+			row = append(row, p)
 		}
-		p.Y.Min, p.Y.Max = aroundMeans(p.Series)
-		row = append(row, p)
+		f.Panels = append(f.Panels, row)
+	}
+	for _, e := range r.tasks {
 		d := r.Params.dim(e.task)
 		f.Caption += e.caption(fmt.Sprintf(", $d = %d$", d), d, Figure2Paper.dim(e.task))
 	}
 	if r.Params.Configs != Figure2Paper.Configs {
 		f.Caption += fmt.Sprintf(" The paper has %d configurations.", Figure2Paper.Configs)
 	}
-	f.Panels = [][]plots.Panel{row}
-	if len(row) == 1 {
+	if len(r.tasks) == 1 && len(panels) > 1 { // one task: what is compared stands side by side
+		f.Panels = [][]plots.Panel{slices.Concat(f.Panels...)}
+	}
+	if len(r.tasks) == 1 && len(panels) == 1 {
 		f.Style = f.Style.Column()
 	}
 	return f

@@ -212,7 +212,8 @@ func (r *Corollary1Result) Check() []runs.Claim {
 		corollary1Source), callsFor(2), 8, 1e-9)
 	calls.Note = fmt.Sprintf("with the constants that follow from Theorem 2 it is %.4g at the printed step and "+
 		"%.4g at the best one", callsFor(follows(1)), callsFor(best))
-	theorem := verdict.Exactly(verdict.Claim("[LI016] the constant of Theorem 1's T is Corollary 1's with b = 2, f* ≥ 0",
+	theorem := verdict.Exactly(verdict.Claim("[LI016] the constant of Theorem 1's T is Corollary 1's with b = 2, "+
+		"f* ≥ 0",
 		theorem1Source), 2*callsFor(2), theorem1Constant, 1e-9)
 	theorem.Note = fmt.Sprintf("with the constants that follow it would be %.4g and %.4g",
 		2*callsFor(follows(1)), 2*callsFor(best))

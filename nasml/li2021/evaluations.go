@@ -3,12 +3,14 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
@@ -131,6 +133,38 @@ func parseGenotypes(texts []string) ([]named, error) {
 	return all, nil
 }
 
+// foundBy are the genotypes that searches have found, of rows such as
+// "gaea-pc-darts@darts", of those that the run store has. Nothing is searched.
+func foundBy(ctx context.Context, p SearchParams, rows []string) (genotypes []named, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	p.StoredOnly = true
+	all, err := p.run(ctx, "", rows)
+	for _, f := range all {
+		space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range f.ran() {
+			var code []int
+			for _, x := range r.Series["final"] {
+				code = append(code, int(x))
+			}
+			arch, err := space.Arch(code)
+			if err != nil {
+				return nil, fmt.Errorf("search %s: %w", r.Key, err)
+			}
+			g, err := supernet.ParseGenotype(arch.Text)
+			if err != nil {
+				return nil, catalog.Usagef("Searches: %s finds no cells with two inputs: %v", f.row, err)
+			}
+			genotypes = append(genotypes, named{fmt.Sprintf("%s, ours, seed %d", f.row.title(), r.Trial.Seed), g})
+		}
+	}
+	return genotypes, err
+}
+
 // examples are what trainings learn from and are tested on, of which only the
 // facts need be there.
 type examples struct {
@@ -141,12 +175,22 @@ type examples struct {
 	open        func(ctx context.Context, s training.Settings) (train, test training.Examples, err error)
 }
 
-// inMemory are the images of a set.
+// inMemory are the images of a set; nil where they are not there and nothing is to
+// be computed.
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
 	known := append(data.Names(), data.Synthetic)
 	if !slices.Contains(known, name) {
 		return nil, catalog.Usagef("Data is %q, want one of %v", name, known)
 	}
+	x, err := p.opened(ctx, name)
+	if p.StoredOnly && (errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)) {
+		return nil, nil
+	}
+	return x, err
+}
+
+// opened are the images of a set, of which only the facts need be there.
+func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, error) {
 	train, err := data.View{Name: name, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -220,6 +264,9 @@ type evaluation struct {
 // run reads or runs the trainings of all genotypes: rows of one a seed, nil where
 // one was not run.
 func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
+	if e.examples == nil {
+		return rowsOf(make([]*runs.Record, len(e.genotypes)*e.Seeds), e.Seeds), nil
+	}
 	var cases []study.Case
 	for _, g := range e.genotypes {
 		of, err := e.cases(g)
@@ -342,16 +389,38 @@ func (l *trainLab) train(
 // forecast says what the trainings that the store lacks will cost on this
 // machine's processors, where that is more than some minutes.
 func (e evaluation) forecast(stored []*runs.Record) string {
-	var work time.Duration
+	work := 0.0
 	for i, r := range stored {
 		if r == nil {
-			work += e.settings.Forecast(e.genotypes[i/e.Seeds].genotype, e.examples.train, e.examples.test)
+			work += e.seconds(e.genotypes[i/e.Seeds])
 		}
 	}
-	if work < 5*time.Minute || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
+	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
 		return ""
 	}
-	return fmt.Sprintf(", about %s on this machine's processors (forecast)", roughly(work.Seconds()))
+	return fmt.Sprintf(", about %s on this machine's processors (forecast)", roughly(work))
+}
+
+// secondsPerProduct is the time of one core for a multiply-add of an example's
+// forward pass when it is trained, s. Maps take more of it than products. It was
+// measured on steps of the quick setting.
+const secondsPerProduct = 1.1e-8
+
+// seconds is about how long one training of a genotype takes on this machine's
+// processors, good to a factor of three, 0 where there is no such network. It says
+// nothing about a GPU.
+func (e evaluation) seconds(g named) float64 {
+	s := e.settings
+	net, err := s.Network(g.genotype, max(10, e.examples.classes))
+	if err != nil {
+		return 0
+	}
+	tests := 1
+	if s.EvaluateEvery > 0 {
+		tests += (s.Epochs - 1) / s.EvaluateEvery
+	}
+	passes := float64(s.Epochs)*float64(e.examples.train) + float64(tests)*float64(e.examples.test)/3
+	return passes * float64(net.MultiplyAdds()) * secondsPerProduct / math.Pow(float64(runtime.NumCPU()), 0.85)
 }
 
 // errorsOf are the test errors of trainings that were run, in percent.
@@ -374,10 +443,13 @@ func (e evaluation) imagesOf(set data.Name) string {
 
 // caption says at which scale trainings were run, on which images.
 func (e evaluation) caption(images string) string {
+	if e.examples == nil {
+		return "Nothing was trained: the images are not there."
+	}
 	s := e.settings
 	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, seeds: %d.",
 		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
-	if e.examples != nil && e.examples.synthetic {
+	if e.examples.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
 	switch e.Preset {

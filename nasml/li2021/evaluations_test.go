@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"context"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -16,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -156,40 +158,6 @@ func TestDrawnCell(t *testing.T) {
 	require.Equal(t, runs.Fails, r.Check()[4].Holds, "its nodes are not DARTS'")
 }
 
-// Random genotypes lie in the space, and every pair of edges and operation is
-// equally likely: χ² over the pairs into the last node and over operations.
-func TestRandomGenotypes(t *testing.T) {
-	rng := trial.RNG(1, "genotypes")
-	pairs, ops := map[[2]int]float64{}, map[string]float64{}
-	const n = 2000
-	for range n {
-		g := randomGenotype(supernet.DARTS, rng)
-		require.NoError(t, supernet.DARTS.CheckGenotype(g))
-		pairs[[2]int{g.Normal.Genes[6].From, g.Normal.Genes[7].From}]++
-		ops[g.Reduce.Genes[3].Op]++
-	}
-	require.Len(t, pairs, 10)
-	require.Len(t, ops, 7)
-	chi := func(counts []float64) (sum float64) {
-		want := float64(n) / float64(len(counts))
-		for _, c := range counts {
-			sum += (c - want) * (c - want) / want
-		}
-		return sum
-	}
-	var a, b []float64
-	for _, c := range pairs {
-		a = append(a, c)
-	}
-	for _, c := range ops {
-		b = append(b, c)
-	}
-	require.Less(t, chi(a), 27.9, "χ² of 9 degrees of freedom, 0.1 %")
-	require.Less(t, chi(b), 22.5, "of 6")
-	restricted := randomGenotype(supernet.CellSpaces["darts-s1"], rng)
-	require.NoError(t, supernet.CellSpaces["darts-s1"].CheckGenotype(restricted))
-}
-
 // The protocol: of five candidates the three that are best after two epochs go on,
 // and the best of these at the end is taken, though another would be better.
 func TestProtocolChooses(t *testing.T) {
@@ -241,9 +209,10 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	require.Empty(t, r.Records())
 	require.Equal(t, "own 1", r.rows[len(r.rows)-1].method)
-	forecast := r.evaluation.settings.Forecast(supernet.Published["DARTS_V2"].Genotype, 50000, 10000)
-	require.Greater(t, forecast.Hours(), 24., "600 epochs take days")
-	require.False(t, math.IsInf(forecast.Hours(), 0))
+	all := r.evaluation
+	all.examples = &examples{train: 50000, test: 10000}
+	require.Contains(t, all.forecast([]*runs.Record{nil, nil}), " days on this machine's processors (forecast)")
+	require.Empty(t, all.forecast([]*runs.Record{{}, {}}), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
 	require.NoError(t, err)
@@ -251,4 +220,55 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	for _, c := range small.Check()[:6] {
 		require.Equal(t, runs.NotKnown, c.Holds)
 	}
+}
+
+// Cells of searches of ours are drawn where the run store has them, and nothing is
+// searched.
+func TestCellsOfOurSearches(t *testing.T) {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+	p := Figure3Params{Genotypes: []string{"PDARTS"}, Searches: []string{"gaea-pc-darts@darts"}, Search: quickSearch}
+	p.Search.Examples, p.Search.Seeds = 1000, 2 // of which the facts are known
+	none, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, none.Genotypes, 1)
+
+	want := supernet.Published["PC_DARTS_cifar"].Genotype
+	f, err := p.Search.find(row(p.Searches[0]))
+	require.NoError(t, err)
+	images, err := data.View{Name: data.CIFAR10, Split: data.Train, First: 1000}.Open(ctx)
+	require.NoError(t, err)
+	cases, err := p.Search.cases(f, images.Facts)
+	require.NoError(t, err)
+	for i := range cases {
+		cases[i].Run = func(context.Context, study.Step) (trial.Result, error) {
+			return trial.Result{
+				Values: map[string]float64{"epochs": 1}, Series: map[string][]float64{"final": codeOf(want)},
+			}, nil
+		}
+	}
+	_, err = study.Study{ID: searchFigure, Code: searchKind}.Run(ctx, cases[1:])
+	require.NoError(t, err)
+	r, err := Figure3(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, r.Genotypes, 2)
+	require.Equal(t, want.String(), r.Genotypes[1].String())
+	require.Contains(t, r.title(1), "ours, seed 1")
+	require.NoError(t, r.Figure().Validate())
+
+	p.Search.Preset = "slow"
+	_, err = Figure3(ctx, p)
+	require.ErrorContains(t, err, "Preset is \"slow\"")
+}
+
+// codeOf is a genotype of the DARTS space as a search's record has it: operation
+// and state of every gene.
+func codeOf(g supernet.Genotype) (code []float64) {
+	for _, t := range supernet.CellTypes {
+		for _, gene := range g.Cell(t).Genes {
+			code = append(code, float64(slices.Index(supernet.DARTS.Ops, gene.Op)), float64(gene.From))
+		}
+	}
+	return code
 }

@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/li2021/internal/regret"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -24,7 +26,7 @@ type Figure2Params struct {
 	Band string   // "std": one standard deviation (divisor n), as in the paper, or "interval": of the mean
 }
 
-// Figure2Quick has 24 searches of 25 epochs on 2,000 images at 8×8, in about a
+// Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, in about a
 // quarter of an hour on two cores; they are shipped.
 var Figure2Quick = Figure2Params{
 	OneShotParams: quickOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
@@ -35,6 +37,14 @@ var Figure2Quick = Figure2Params{
 var Figure2Paper = Figure2Params{
 	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
+
+// Figure2Night fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
+// four searches. It was not run.
+var Figure2Night = func() Figure2Params {
+	p := Figure2Quick
+	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
+	return p
+}()
 
 const (
 	figure2ID     = "li2021/figure2"
@@ -55,6 +65,8 @@ type Figure2Result struct {
 	Params Figure2Params
 	Scale  string // "quick", "paper" or empty for own parameters
 	all    []oneShotFound
+
+	spreads []*runs.Record // of the best cell, by space; nil where there is none
 }
 
 // Figure2 runs what the run store lacks of the searches, and looks each
@@ -79,11 +91,31 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	if err := p.lookUp(ctx, all, p.StoredOnly); err != nil {
 		return nil, err
 	}
-	return &Figure2Result{p, runs.Scale(ctx), all}, nil
+	spreads, err := p.spreads(ctx)
+	return &Figure2Result{p, runs.Scale(ctx), all, spreads}, err
+}
+
+// spreads are those of the best cells over their trainings.
+func (p Figure2Params) spreads(ctx context.Context) ([]*runs.Record, error) {
+	table, s, fingerprint, err := openLookups(p.StoredOnly)
+	if err != nil {
+		return nil, err
+	}
+	var cases []study.Case
+	for _, space := range p.Spaces {
+		t := regret.Spread{Space: supernet.OneShots[space], Of: "spread of the best", Split: p.Split}
+		cases = append(cases, study.Case{
+			Params: t, Data: fingerprint, Label: "the best of " + spaceTitle(space),
+			Run: func(context.Context, study.Step) (trial.Result, error) { return t.Run(table) },
+		})
+	}
+	return s.Run(ctx, cases)
 }
 
 // Records are the keys of the searches and of their look-ups.
-func (r *Figure2Result) Records() []string { return oneShotKeys(r.all) }
+func (r *Figure2Result) Records() []string {
+	return append(oneShotKeys(r.all), study.Keys(r.spreads)...)
+}
 
 // regretFloor is the lowest regret that the log axis shows.
 const regretFloor = 5e-4
@@ -93,19 +125,7 @@ const regretFloor = 5e-4
 func (r *Figure2Result) Figure() plots.Figure {
 	var panels []plots.Panel
 	for _, space := range r.Params.Spaces {
-		panel := plots.Panel{
-			Title: spaceTitle(space), X: plots.Axis{Label: "epochs"},
-			Y:      plots.Axis{Label: r.split() + " regret", Scale: plots.Log10},
-			Legend: plots.Legend{Hollow: "the table lacks some seeds' cells"},
-		}
-		last := 0
-		for _, name := range r.Params.Rows {
-			f, _ := findOneShot(r.all, space, name)
-			panel.Series = append(panel.Series, r.curve(f))
-			last = max(last, f.settings.Epochs)
-		}
-		panel.Series = append(panel.Series, r.published(space, last)...)
-		panels = append(panels, panel)
+		panels = append(panels, r.panel(space, r.Params.Rows))
 	}
 	return plots.Figure{
 		Name: "li2021-figure2", Style: plots.ICLR, Panels: [][]plots.Panel{panels},
@@ -113,30 +133,56 @@ func (r *Figure2Result) Figure() plots.Figure {
 	}
 }
 
+// panel has the searches of a space.
+func (r *Figure2Result) panel(space string, rows []string) plots.Panel {
+	panel := plots.Panel{
+		Title: spaceTitle(space), X: plots.Axis{Label: "epochs"},
+		Y:      plots.Axis{Label: r.split() + " regret", Scale: plots.Log10},
+		Legend: plots.Legend{Hollow: "the table lacks some seeds' cells"},
+	}
+	last := 0
+	for _, name := range rows {
+		f, _ := findOneShot(r.all, space, name)
+		panel.Series = append(panel.Series, r.curve(f)...)
+		last = max(last, f.settings.Epochs)
+	}
+	panel.Series = append(panel.Series, r.published(space, last)...)
+	return panel
+}
+
 func (r *Figure2Result) split() string { return string(r.Params.Split) }
 
-// curve is the mean regret of a search with its band.
-func (r *Figure2Result) curve(f oneShotFound) plots.Series {
-	s := plots.Series{Label: f.row.title()}
+// curve is the mean regret of a search with its band, in pieces between the gaps.
+func (r *Figure2Result) curve(f oneShotFound) []plots.Series {
+	whole := plots.Series{Label: f.row.title()}
 	if f.isBound() {
-		s.Label += " (at least: the table may lack the best)"
-		s.Line = plots.Dashed
+		whole.Label += ", at least" // the table may lack the best
+		whole.Line = plots.Dotted
 	}
+	var pieces []plots.Series
+	piece := whole
 	for epoch := f.firstLookup(); epoch <= f.settings.Epochs; epoch++ {
 		known := f.regretAt(epoch)
 		if len(known) == 0 {
-			continue // a gap
+			if len(piece.X) > 0 {
+				pieces = append(pieces, piece)
+			}
+			piece = whole
+			continue
 		}
 		values := make([]float64, 0, len(known))
 		for _, seed := range slices.Sorted(maps.Keys(known)) {
 			values = append(values, known[seed])
 		}
 		y, lo, hi := r.band(values)
-		s.X, s.Y = append(s.X, float64(epoch)), append(s.Y, max(y, regretFloor))
-		s.Lo, s.Hi = append(s.Lo, max(lo, regretFloor)), append(s.Hi, max(hi, regretFloor))
-		s.Hollow = append(s.Hollow, len(known) < r.Params.Seeds)
+		piece.X, piece.Y = append(piece.X, float64(epoch)), append(piece.Y, max(y, regretFloor))
+		piece.Lo, piece.Hi = append(piece.Lo, max(lo, regretFloor)), append(piece.Hi, max(hi, regretFloor))
+		piece.Hollow = append(piece.Hollow, len(known) < r.Params.Seeds)
 	}
-	return s
+	if len(piece.X) > 0 || len(pieces) == 0 { // an empty one is listed as not run
+		pieces = append(pieces, piece)
+	}
+	return pieces
 }
 
 // band is a mean, and what lies around it.
@@ -186,8 +232,8 @@ func (r *Figure2Result) caption() string {
 		map[string]string{"std": "one standard deviation (divisor n)", "interval": "interval of the mean"}[p.Band], p.Ties,
 		r.known())
 	for _, f := range r.all {
-		if d, ok := r.deviation(f); ok {
-			text += fmt.Sprintf(" %s, distance from the published mean: %s.", f.row.named(), d)
+		if d, ok := r.deviation(f); ok && d.Epochs > 0 {
+			text += fmt.Sprintf(" %s, distance from the published mean: %s.", f.short(), d)
 		}
 	}
 	if r.noTable() {
@@ -227,8 +273,11 @@ func (r *Figure2Result) deviation(f oneShotFound) (deviation, bool) {
 	if !ok || r.split() != "test" || f.isBound() {
 		return deviation{}, false
 	}
-	ours := r.curve(f)
-	return deviate(ours.X, ours.Y, c.Mean, 1), true
+	var x, y []float64
+	for _, piece := range r.curve(f) {
+		x, y = append(x, piece.X...), append(y, piece.Y...)
+	}
+	return deviate(x, y, c.Mean, 1), true
 }
 
 // meanRegrets are the mean regrets of each search over the epochs from the first
@@ -247,6 +296,16 @@ func (f oneShotFound) meanRegrets() map[int]float64 {
 	return sum
 }
 
+// pairsOf are the values of the seeds that both have.
+func pairsOf(a, b map[int]float64) (x, y []float64) {
+	for _, seed := range slices.Sorted(maps.Keys(a)) {
+		if other, ok := b[seed]; ok {
+			x, y = append(x, a[seed]), append(y, other)
+		}
+	}
+	return x, y
+}
+
 // Check judges the claims about regret, those about our searches and those about
 // the paper's own curves, and Appendix C.2's settings.
 func (r *Figure2Result) Check() []runs.Claim {
@@ -263,7 +322,37 @@ func (r *Figure2Result) Check() []runs.Claim {
 			claims = append(claims, r.checkDeviation(f, d)...)
 		}
 	}
+	for i, space := range r.Params.Spaces {
+		if paper, ok := publishedSpreads[space]; ok && r.split() == "test" {
+			claims = append(claims, checkSpread(space, paper, r.spreads[i]))
+		}
+	}
 	return append(append(claims, checkPublishedRegrets()...), checkAppendixC2()...)
+}
+
+// publishedSpreads are those of the best network's test error over trainings, in
+// points, without a word on which kind of spread it is.
+var publishedSpreads = map[string]float64{"1shot1-s1": 0.37, "1shot1-s2": 0.23}
+
+// checkSpread compares the spread of the best cell, the population's standard
+// deviation, where the table has the best training that the space's authors print.
+func checkSpread(space string, paper float64, r *runs.Record) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("%s: spread over trainings of the best network's test error, points",
+		spaceTitle(space)), "Li+ 2021, Section 4.3")
+	if r == nil {
+		c.Paper = runs.Number(paper)
+		return verdict.NotRun(c, noTable101)
+	}
+	best := 100 * supernet.OneShots[space].Known.TestError
+	if math.Abs(r.Values[regret.ValueSingle]-best) > 1e-5 {
+		c.Paper = runs.Number(paper)
+		return verdict.NotRun(c, fmt.Sprintf("the table has %v of %v cells, and not the best training, of %.4g %% error",
+			r.Values[regret.ValueFound], r.Values[regret.ValueAsked], best))
+	}
+	c = verdict.Exactly(c, r.Values[regret.ValueStd], paper, 0.005)
+	c.Note = fmt.Sprintf("standard deviation of three trainings with divisor n; %.2f with n−1; of the best mean among %v "+
+		"of %v cells", r.Values[regret.ValueSample], r.Values[regret.ValueFound], r.Values[regret.ValueAsked])
+	return c
 }
 
 // checkBetter compares two searches over pairs of seeds.
@@ -276,16 +365,7 @@ func (r *Figure2Result) checkBetter(base, gaea oneShotFound) runs.Claim {
 	if r.noTable() {
 		return verdict.NotRun(c, noTable101)
 	}
-	a, b := gaea.meanRegrets(), base.meanRegrets()
-	var x, y []float64
-	for seed := range r.Params.Seeds {
-		if _, ok := a[seed]; !ok {
-			continue
-		}
-		if _, ok := b[seed]; ok {
-			x, y = append(x, a[seed]), append(y, b[seed])
-		}
-	}
+	x, y := pairsOf(gaea.meanRegrets(), base.meanRegrets())
 	if len(x) == 0 {
 		return verdict.NotRun(c, "the table has no cell of a pair of searches")
 	}
@@ -301,7 +381,7 @@ func (r *Figure2Result) checkDeviation(f oneShotFound, d deviation) []runs.Claim
 	for i := range c.Mean {
 		spread += (c.Hi[i] - c.Lo[i]) / 2 / float64(len(c.Mean))
 	}
-	return deviationClaims(f.row.named()+", test regret", figure2Source, d, spread, r.Params.Preset != "quick")
+	return deviationClaims(f.short()+", test regret", figure2Source, d, spread, r.Params.Preset != "quick")
 }
 
 // deviationClaims are the mean and the largest distance from a published curve,

@@ -19,6 +19,11 @@ type Figure3Params struct {
 	Genotypes []string // names of supernet.Published, or genotypes as the authors' programs print them
 	Labels    bool     // operations stand at their edges, too, and not in the legend only
 
+	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
+	// Search says: their cells are drawn, too, where the run store has them.
+	Searches []string
+	Search   SearchParams
+
 	// The network whose size stands below: "cifar" or "imagenet" (the stem), and
 	// C, L, classes. A field at 0 (or empty) is the paper's: of CIFAR-10, or of
 	// ImageNet where the genotype was searched there.
@@ -27,7 +32,9 @@ type Figure3Params struct {
 }
 
 // Figure3Quick are the paper's two pairs of cells.
-var Figure3Quick = Figure3Params{Genotypes: []string{"GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image"}, Labels: true}
+var Figure3Quick = Figure3Params{
+	Genotypes: []string{"GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image"}, Labels: true, Search: quickSearch,
+}
 
 // Figure3Paper is the same: nothing is computed but sizes.
 var Figure3Paper = Figure3Quick
@@ -72,6 +79,11 @@ func Figure3(ctx context.Context, p Figure3Params) (*Figure3Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ours, err := foundBy(ctx, p.Search, p.Searches)
+	if err != nil {
+		return nil, err
+	}
+	genotypes = append(genotypes, ours...)
 	r := &Figure3Result{Params: p, Scale: runs.Scale(ctx)}
 	for _, g := range genotypes {
 		skeleton := p.skeleton(g.name)

@@ -77,6 +77,7 @@ type Figure4Result struct {
 // learningEntry is what tells Figure 5 from Figure 4.
 type learningEntry struct {
 	id, title, source, reference string
+	note                         string                        // of the published curves; empty: none
 	skips                        string                        // row of the claim about skip connections
 	drawn                        row                           // whose curves the paper draws
 	published                    func() map[string][][]float64 // by data set
@@ -88,7 +89,7 @@ type curveID struct {
 }
 
 var figure4Entry = learningEntry{
-	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)", "LI249", "gaea-darts",
+	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)", "", "LI249", "gaea-darts",
 	func() map[string][][]float64 { return publishedCurves().GAEA },
 }
 
@@ -195,13 +196,14 @@ func (r *Figure4Result) Records() []string { return keys(r.all) }
 func (r *Figure4Result) Figure() plots.Figure {
 	caption := searchCaption(r.Params.SearchParams, r.all) +
 		" Accuracy is the table's, after 200 epochs of training, mean over its trials." +
-		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)."
+		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
 	if r.noTable {
 		caption += noTableCaption
 	}
 	for _, set := range lookupSets {
 		if d := r.apart(set.task); d.Points > 0 {
-			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.", set.title, d.Mean)
+			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
+				set.title, d.Mean)
 		}
 	}
 	f := plots.Figure{
@@ -223,7 +225,8 @@ func (r *Figure4Result) Figure() plots.Figure {
 }
 
 func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
-	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs"}}
+	// Ours may go on for longer than the paper's 25 epochs, where all happens at first.
+	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs", Scale: plots.Log2}}
 	for _, f := range r.all {
 		curves := r.curves[curveID{f.row, task}]
 		x, mean := meanCurve(curves)
@@ -347,7 +350,8 @@ func skips(a data.Arch201) int {
 
 // checkLead compares the final accuracies of two rows.
 func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points", title, gaea.title(), base.title()),
+	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points",
+		title, gaea.title(), base.title()),
 		figure4Source)
 	c.Paper = 0
 	if r.noTable {

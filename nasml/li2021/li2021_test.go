@@ -3,6 +3,7 @@ package li2021
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,6 +110,24 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 		_, err := view.Render("svg")
 		require.NoError(t, err)
 	}
+
+	left := &Figure1LeftResult{&Figure1Result{Params: p, all: all[1:]}}
+	f = left.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels, 2)
+	require.Equal(t, []int{4, 2, 4, 2}, []int{
+		len(f.Panels[0][0].Series), len(f.Panels[0][1].Series), len(f.Panels[1][0].Series), len(f.Panels[1][1].Series),
+	})
+	edges := f.Panels[0][1].Series[1].Y // ln 2 to ln 5 at first
+	require.InDelta(t, (math.Log(2)+math.Log(3)+math.Log(4)+math.Log(5))/4, edges[0], 1e-6)
+	require.Len(t, edges, 3)
+	require.Equal(t, []float64{1, 2}, f.Panels[1][0].Series[0].X)
+	require.InDelta(t, 100*mean(all[1].column("supernet", 0)), f.Panels[1][0].Series[0].Y[0], 1e-9)
+	_, of := left.collapsed()
+	require.Equal(t, 4, of)
+	require.Contains(t, left.Check()[len(left.Check())-1].Name, "own: no search ends with skip connections")
+	_, err = Figure1Left(isolated(t), p)
+	require.ErrorContains(t, err, `row "gaea-darts" is on the space ""`)
 
 	// The table of NAS-Bench-201 has no such cells.
 	table := Table2Quick
@@ -307,7 +326,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 4)
 	require.NoError(t, r.Figure().Validate())
-	require.Len(t, r.Check(), 4)
+	require.Len(t, r.Check(), 6)
 
 	benchmark, err := table201()
 	require.NoError(t, err)

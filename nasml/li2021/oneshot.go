@@ -25,10 +25,10 @@ type OneShotParams struct {
 }
 
 // quickOneShot is what two cores can show in a quarter of an hour: 2,000 images of
-// CIFAR-10 at 8×8, 24 searches of 25 epochs.
+// CIFAR-10 at 8×8, 18 searches of 25 epochs.
 var quickOneShot = OneShotParams{
 	SearchParams: SearchParams{
-		Preset: "quick", Data: data.CIFAR10, Examples: 2000, Seeds: 4, Confidence: 0.95,
+		Preset: "quick", Data: data.CIFAR10, Examples: 2000, Seeds: 3, Confidence: 0.95,
 	},
 	Spaces: []string{"1shot1-s1", "1shot1-s2", "1shot1-s3"},
 }
@@ -104,6 +104,9 @@ func spaceTitle(name string) string {
 	return name
 }
 
+// short names a search, "GAEA PC-DARTS on S1".
+func (f oneShotFound) short() string { return f.row.title() + " on " + spaceTitle(f.row.space()) }
+
 // thetas are the weights after each epoch as a table is asked for them, from the
 // given epoch on: of a search without θ the architecture that it found in the end.
 func (f oneShotFound) thetas(r *runs.Record) (theta [][]float64, err error) {
@@ -173,17 +176,23 @@ func (l Lookups) check(c *study.Checks) {
 	c.OneOf("Split", string(l.Split), string(data.Valid), string(data.Test))
 }
 
-// lookUp looks up what the run store lacks. Without a table it reads what the
-// project ships, which has its own.
-func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
-	table, err := table101()
-	if err != nil {
-		return err
-	}
+// openLookups is the table with the study of look-ups in it. Without a table the
+// study reads what the project ships, which has its own.
+func openLookups(storedOnly bool) (*data.NASBench101, study.Study, string, error) {
 	s, fingerprint := lookupsStudy, data.NASBench101Fingerprint
-	s.StoredOnly = storedOnly || table == nil
+	table, err := table101()
 	if table != nil {
 		fingerprint = table.Fingerprint
+	}
+	s.StoredOnly = storedOnly || table == nil
+	return table, s, fingerprint, err
+}
+
+// lookUp looks up what the run store lacks.
+func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
+	table, s, fingerprint, err := openLookups(storedOnly)
+	if err != nil {
+		return err
 	}
 	var cases []study.Case
 	var places [][2]int
@@ -195,14 +204,14 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 			}
 			theta, err := f.thetas(record)
 			if err != nil {
-				return fmt.Errorf("%s: %w", f.row.named(), err)
+				return fmt.Errorf("%s: %w", f.short(), err)
 			}
 			t := regret.Lookup{
 				Search: record.Key, Space: f.space, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
 			}
 			cases = append(cases, study.Case{
-				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.row.named(),
+				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.short(),
 				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
 					return t.Run(ctx, table, theta, uint64(j))
 				},
@@ -242,18 +251,31 @@ func (f oneShotFound) isBound() bool {
 	})
 }
 
-// entropyOf is the mean entropy, over rows and blocks, of the blocks of a search
-// that want takes, after every epoch.
-func (f oneShotFound) entropyOf(r *runs.Record, want func(block int) bool) []float64 {
+// oneShotParts are the parts of θ whose entropy is drawn.
+var oneShotParts = []string{"operations", "inputs", "output"}
+
+// partOf is the part of θ that a block of OneShot.Product is of.
+func partOf(block int) string {
+	switch block {
+	case 0:
+		return "operations"
+	case 1:
+		return "output"
+	}
+	return "inputs"
+}
+
+// entropyOf is the mean entropy of the rows of a part of θ after every epoch.
+func (f oneShotFound) entropyOf(r *runs.Record, part string) []float64 {
 	var sum []float64
-	rows := 0
-	for i, b := range f.space.Product() {
+	rows := 0.
+	for i, b := range f.blocks {
+		if partOf(i) != part {
+			continue
+		}
 		series := "entropy"
 		if i > 0 {
 			series = "entropy of " + b.Name
-		}
-		if !want(i) {
-			continue
 		}
 		if sum == nil {
 			sum = make([]float64, len(r.Series[series]))
@@ -261,30 +283,20 @@ func (f oneShotFound) entropyOf(r *runs.Record, want func(block int) bool) []flo
 		for e, x := range r.Series[series] {
 			sum[e] += float64(b.Rows) * x
 		}
-		rows += b.Rows
+		rows += float64(b.Rows)
 	}
 	for e := range sum {
-		sum[e] /= float64(rows)
+		sum[e] /= rows
 	}
 	return sum
 }
 
-// The parts of θ whose entropy is drawn.
-var oneShotParts = []struct {
-	name string
-	has  func(block int) bool
-}{
-	{"operations", func(block int) bool { return block == 0 }},
-	{"inputs", func(block int) bool { return block > 1 }},
-	{"output", func(block int) bool { return block == 1 }},
-}
-
 // entropies are the mean entropies of a part of θ over the searches, from the
 // start on.
-func (f oneShotFound) entropies(part int, confidence float64) (x []float64, means []runs.Summary, err error) {
+func (f oneShotFound) entropies(part string, confidence float64) (x []float64, means []runs.Summary, err error) {
 	var curves [][]float64
 	for _, r := range f.ran() {
-		curves = append(curves, f.entropyOf(r, oneShotParts[part].has))
+		curves = append(curves, f.entropyOf(r, part))
 	}
 	if len(curves) == 0 {
 		return nil, nil, nil
@@ -320,7 +332,7 @@ func oneShotCaption(p OneShotParams, all []oneShotFound) string {
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.named(), n, p.Seeds))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))
 		}
 	}
 	return strings.Join(parts, " ")

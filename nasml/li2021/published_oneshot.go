@@ -10,14 +10,12 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// publishedOneShot are the curves of Figure 1 (middle) and Figure 2 of the paper as
-// numbers, by space and search: see its field source. They were not compared with
-// the printed figures.
+// publishedOneShot are the curves of Figure 2 of the paper as numbers, by space and
+// search: see its field source. They were not compared with the printed figure.
 type publishedOneShot struct {
-	Source  string                            `json:"source"`
-	Before  map[string]float64                `json:"before"`  // dashed: regret of the best search of Zela+ 2020
-	Entropy map[string]map[string][]float64   `json:"entropy"` // of operations, nats, from epoch 0 on
-	Regret  map[string]map[string]regretCurve `json:"regret"`
+	Source string                            `json:"source"`
+	Before map[string]float64                `json:"before"` // dashed: regret of the best search of Zela+ 2020
+	Regret map[string]map[string]regretCurve `json:"regret"`
 }
 
 // regretCurve is a test regret, as a fraction, from epoch 1 on: the mean of four

@@ -11,14 +11,14 @@ import (
 // regrets are between the deviations, and the means of four trials end as printed
 // in that table.
 func TestPublishedOneShotCurves(t *testing.T) {
-	p := publishedOneShotCurves()
+	p, entropy := publishedOneShotCurves(), publishedCurves().Entropy
 	require.Len(t, p.Before, 3)
 	for space, ends := range map[string][4]float64{
 		"1shot1-s1": {1.0307, .6930, .01001, .00876},
 		"1shot1-s2": {1.0563, .8351, .01066, .00916},
 		"1shot1-s3": {1.0675, .7837, .01061, .00886},
 	} {
-		base, gaea := p.Entropy[space]["pc-darts"], p.Entropy[space]["gaea-pc-darts"]
+		base, gaea := entropy["pc-darts@"+space], entropy["gaea-pc-darts@"+space]
 		require.Len(t, base, 50)
 		require.Len(t, gaea, 50)
 		require.InDelta(t, 1.0986, base[0], 1e-4)

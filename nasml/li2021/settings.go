@@ -72,8 +72,17 @@ var stepVariants = map[string]struct {
 	title  string
 	change func(s *search.Settings)
 }{
-	"second-order": {"second order", func(s *search.Settings) { s.Bilevel.Hypergradient = "unrolled" }},
-	// the program of DARTS has differences, and running statistics of its own
+	// Of second order there is what Liu+ 2019 and their code have, a central difference
+	// with ε = 0.01/‖v‖; one with an ε so small that it crosses no kink of ReLU; and the
+	// exact gradient that both stand for.
+	"second-order": {"second order", func(s *search.Settings) {
+		s.Bilevel.Hypergradient = "finite-difference"
+	}},
+	"second-order-small": {"second order, $ε$ = 0.0001", func(s *search.Settings) {
+		s.Bilevel.Hypergradient, s.Bilevel.Epsilon = "finite-difference", 1e-4
+	}},
+	"unrolled": {"second order, exact", func(s *search.Settings) { s.Bilevel.Hypergradient = "unrolled" }},
+	// the program of DARTS has running statistics of its own
 	"second-order-code": {"second order by differences", func(s *search.Settings) {
 		s.Bilevel.Hypergradient, s.Running = "finite-difference", search.InnerPasses
 	}},

@@ -309,7 +309,8 @@ func (r *SparsityResult) Check() []runs.Claim {
 		closed = append(closed, r.stream("eg", margin, 0).of("closed")...)
 	}
 	form := verdict.Exactly(
-		verdict.Claim("own: EG's closed form: odds e^{ηct} for a margin c", sparsitySource), slices.Max(closed), 0, 1e-10)
+		verdict.Claim("own: EG's closed form: odds e^{ηct} for a margin c", sparsitySource),
+		slices.Max(closed), 0, 1e-10)
 	form.Note = "the largest error of θ over all steps"
 	claims := []runs.Claim{form}
 	for _, margin := range r.Params.Margins {

@@ -183,7 +183,8 @@ func numericError(x *runs.Record) float64 {
 // checkFixed judges the gap at the worst vertex; all seeds have the same one.
 func (r *StationarityResult) checkFixed() runs.Claim {
 	first := r.records[0]
-	c := verdict.Claim("own: fixed points of prox have no feasible descent direction: the gap at the vertex where Δ = 0",
+	c := verdict.Claim("own: fixed points of prox have no feasible descent direction: the gap at the vertex "+
+		"where Δ = 0",
 		"Li+ 2021, Section 3.2")
 	c.Paper, c.Ours = 0, runs.Number(first.Values["vertex_gap"])
 	c.Holds = runs.Judge(first.Values["vertex_delta"] > 0 || c.Ours <= 0)

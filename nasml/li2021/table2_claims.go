@@ -22,6 +22,9 @@ var earlier = []string{"rsps", "darts/benchmark", "setn", "gdas"}
 // be; the paper gives no number.
 const similar = 1
 
+// small is why searches of the quick preset are compared with each other only.
+const small = "searches at quick scale are not comparable with runs at the paper's"
+
 // lineOf is the line of a name in a block; an empty one where there is none.
 func lineOf(block []line, name string) line {
 	if i := slices.IndexFunc(block, func(l line) bool { return l.name == name }); i >= 0 {
@@ -112,8 +115,12 @@ func (r *Table2Result) checkGDAS() []runs.Claim {
 				lookupSets[i].title, gaea.title), -2*similar, 0
 		}
 		c.Note = fmt.Sprintf("ours less the published %v; what comparable and slightly mean is ours", published)
-		s, err := runs.Summarize(less(gaea.accuracy[i], published), r.Params.Confidence)
 		c.Paper = runs.Number(gaea.paper.accuracy[i].mean - published)
+		if r.Params.Preset == "quick" {
+			claims = append(claims, verdict.NotRun(c, small))
+			continue
+		}
+		s, err := runs.Summarize(less(gaea.accuracy[i], published), r.Params.Confidence)
 		claims = append(claims, verdict.Within(c, s, err, lo, hi))
 	}
 	return claims
@@ -133,8 +140,13 @@ func (r *Table2Result) checkOracle(i int) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("[LI006] %s: %s near the best architecture, percentage points below it",
 		lookupSets[i].title, best.title), "Li+ 2021, Abstract")
 	c.Paper, c.Tolerance = runs.Number(top-best.paper.accuracy[i].mean), similar
-	if len(r.optimal.accuracy[i]) == 0 {
+	switch {
+	case r.Params.Preset == "quick":
+		return verdict.NotRun(c, small)
+	case len(r.optimal.accuracy[i]) == 0:
 		return verdict.NotRun(c, noTable)
+	case len(best.accuracy[i]) == 0:
+		return verdict.NotRun(c, whyMissing(orNotRun(best.missing[i])))
 	}
 	c.Note = "near is within one percentage point, which is ours"
 	s, err := runs.Summarize(less(best.accuracy[i], r.optimal.accuracy[i][0]), r.Params.Confidence)
@@ -142,8 +154,9 @@ func (r *Table2Result) checkOracle(i int) runs.Claim {
 	return verdict.AtMost(c, s, err, similar)
 }
 
-// leads judges that a line is above every one of others on a data set, by the one
-// that it is least clearly above, at a confidence that allows for their number.
+// leads judges that a line is above every one of others on a data set: by one that it
+// is below, else by the one that it is least clearly above, at a confidence that
+// allows for their number.
 func (r *Table2Result) leads(name string, i int, first line, others ...line) runs.Claim {
 	var worst *runs.Claim
 	for _, other := range others {
@@ -153,7 +166,7 @@ func (r *Table2Result) leads(name string, i int, first line, others ...line) run
 		if !c.Lo.Valid() {
 			return c
 		}
-		if worst == nil || c.Lo < worst.Lo {
+		if worst == nil || worse(c, *worst) {
 			worst = &c
 		}
 	}
@@ -164,6 +177,14 @@ func (r *Table2Result) leads(name string, i int, first line, others ...line) run
 		worst.Note += fmt.Sprintf("; the least clear of %d", len(others))
 	}
 	return *worst
+}
+
+// worse says whether a comparison speaks more against its claim than another.
+func worse(a, b runs.Claim) bool {
+	if fails := a.Holds == runs.Fails; fails != (b.Holds == runs.Fails) {
+		return fails
+	}
+	return a.Lo < b.Lo
 }
 
 // order begins a claim about lines on a data set.
@@ -180,6 +201,9 @@ func (r *Table2Result) differ(name string, i int, a, b line,
 	c := r.order(name, i)
 	if a.paper.first > 0 && b.paper.first > 0 {
 		c.Paper = runs.Number(a.paper.accuracy[i].mean - b.paper.accuracy[i].mean)
+	}
+	if r.Params.Preset == "quick" && isTabular(a) != isTabular(b) {
+		return verdict.NotRun(c, small)
 	}
 	for _, l := range []line{a, b} {
 		if len(l.accuracy[i]) == 0 {

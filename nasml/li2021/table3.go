@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -30,6 +29,11 @@ type Table3Params struct {
 	Genotypes []string
 	Random    int
 
+	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
+	// Search says: what they found are candidates, too, where the run store has it.
+	Searches []string
+	Search   SearchParams
+
 	Short int // epochs after which candidates are first compared
 	Kept  int // candidates that then go on
 
@@ -41,7 +45,8 @@ type Table3Params struct {
 // reduced scale. The project ships these trainings.
 var Table3Quick = func() Table3Params {
 	p := Table3Params{
-		Genotypes: Table1Quick.Genotypes, Random: 5, Short: 2, Kept: 3, TrainParams: quickTraining, Data: data.CIFAR10,
+		Genotypes: Table1Quick.Genotypes, Random: 5, Search: quickSearch, Short: 2, Kept: 3,
+		TrainParams: quickTraining, Data: data.CIFAR10,
 	}
 	return p
 }()
@@ -96,6 +101,11 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ours, err := foundBy(ctx, p.Search, p.Searches)
+	if err != nil {
+		return nil, err
+	}
+	genotypes = append(genotypes, ours...)
 	settings, err := p.settings("cifar-10")
 	if err != nil {
 		return nil, err
@@ -134,7 +144,7 @@ func (p Table3Params) check() ([]named, error) {
 	study.Distinct(&c, "Genotypes", p.Genotypes, 0)
 	c.AtLeast("Random", p.Random, 0)
 	c.AtLeast("Short", p.Short, 1)
-	candidates := p.Random + len(p.Genotypes)
+	candidates := p.Random + len(p.Genotypes) // without those of Searches, which may not be there
 	c.Expect(candidates >= 2, "Genotypes and Random are %d candidates, want at least 2", candidates)
 	c.Expect(1 <= p.Kept && p.Kept < candidates, "Kept is %d, want 1 to %d, fewer than the candidates", p.Kept,
 		candidates-1)
@@ -145,35 +155,10 @@ func (p Table3Params) check() ([]named, error) {
 	genotypes, err := parseGenotypes(p.Genotypes)
 	for i := range p.Random {
 		rng := trial.RNG(uint64(i), "a genotype of the DARTS space")
-		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), randomGenotype(supernet.DARTS, rng)})
+		genotypes = append(genotypes, named{fmt.Sprintf("random %d", i+1), supernet.DARTS.Random(rng)})
 	}
 	return genotypes, err
 }
-
-// randomGenotype draws two edges into each node, any pair equally likely, and an
-// operation for each, so that all of space's architectures are equally likely
-// where its edges have the same operations.
-func randomGenotype(space supernet.CellSpace, rng *rand.Rand) supernet.Genotype {
-	var cells []supernet.Cell
-	for _, t := range supernet.CellTypes {
-		var cell supernet.Cell
-		at := 0
-		for node := 2; node < 2+space.Nodes; node++ {
-			pair := rng.Perm(node)[:2]
-			slices.Sort(pair)
-			for _, from := range pair {
-				ops := slices.DeleteFunc(slices.Clone(space.Candidates(t, at+from)), isNone)
-				cell.Genes = append(cell.Genes, supernet.Gene{Op: ops[rng.IntN(len(ops))], From: from})
-			}
-			at += node
-			cell.Concat = append(cell.Concat, node)
-		}
-		cells = append(cells, cell)
-	}
-	return supernet.Genotype{Normal: cells[0], Reduce: cells[1]}
-}
-
-func isNone(op string) bool { return op == "none" }
 
 // choose reads the candidates' errors, and takes of those that are kept after the
 // short part the one that is best at the end, and of equals the one that was ahead.

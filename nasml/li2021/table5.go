@@ -71,7 +71,7 @@ type Table5Result struct {
 	counts       []int   // parameters of each genotype
 	multiplyAdds []int64 // likewise
 	evaluation   evaluation
-	records      [][]*runs.Record // by genotype; empty without Folder
+	records      [][]*runs.Record // by genotype
 }
 
 // Table5 counts, and where there is a folder runs what the run store lacks of the
@@ -100,8 +100,8 @@ func Table5(ctx context.Context, p Table5Params) (*Table5Result, error) {
 		return nil, err
 	}
 	r.evaluation = evaluation{p.TrainParams, table5ID, settings, genotypes, nil}
-	if r.evaluation.examples, err = p.photographs(p.Folder); err != nil || r.evaluation.examples == nil {
-		return r, err
+	if r.evaluation.examples, err = p.photographs(p.Folder); err != nil {
+		return nil, err
 	}
 	r.records, err = r.evaluation.run(ctx)
 	return r, err
@@ -143,8 +143,8 @@ func (r *Table5Result) Figure() plots.Figure {
 	var block plots.Block
 	for i, row := range r.rows {
 		g := r.of[i]
-		top1, _ := errorEntries(r.recordsOf(g), "test_error")
-		top5, _ := errorEntries(r.recordsOf(g), "test_top5")
+		top1, _ := errorEntries(r.records[g], "test_error")
+		top5, _ := errorEntries(r.records[g], "test_top5")
 		block.Rows = append(block.Rows, []plots.Entry{
 			{Text: row.method}, {Text: fmt.Sprintf("%.2f", millions(r.counts[g]))}, printed("%.1f", row.params),
 			{Text: fmt.Sprintf("%.0f", float64(r.multiplyAdds[g])/1e6)},
@@ -158,20 +158,12 @@ func (r *Table5Result) Figure() plots.Figure {
 	}
 }
 
-// recordsOf are the trainings of a genotype.
-func (r *Table5Result) recordsOf(genotype int) []*runs.Record {
-	if r.records == nil {
-		return nil
-	}
-	return r.records[genotype]
-}
-
 func (r *Table5Result) caption() string {
 	p := r.Params
 	text := fmt.Sprintf("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d "+
 		"pixels, without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
 		p.CountedImage)
-	if r.records == nil {
+	if r.evaluation.examples == nil {
 		return text + " Errors need the photographs of ILSVRC-2012, which are not there."
 	}
 	of := r.evaluation.examples
@@ -233,9 +225,9 @@ func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
 func (r *Table5Result) checkError(row cellRow, genotype int, what string, paper float64, value string) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("%s: ImageNet %s test error, %%", row.method, what), table5Source)
 	c.Paper, c.Tolerance = runs.Number(paper), 0.05
-	ours := errorsOf(r.recordsOf(genotype), value)
+	ours := errorsOf(r.records[genotype], value)
 	switch {
-	case r.records == nil:
+	case r.evaluation.examples == nil:
 		return verdict.NotRun(c, "the photographs of ILSVRC-2012 are not there: set Folder")
 	case r.Params.reduced("imagenet"):
 		return verdict.NotRun(c, "errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")

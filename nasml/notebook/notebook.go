@@ -15,6 +15,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
@@ -106,6 +107,24 @@ func Claims(r catalog.Result) {
 		return
 	}
 	fmt.Print(runs.ClaimTable(r.Check()))
+}
+
+// Ledger displays every claim of a paper, such as "li2021", or of all where it is
+// empty, with what the run store and the shipped records say about it. The cell has to
+// import the packages of the papers. It computes nothing.
+func Ledger(paper string) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	l, err := claims.Read(ctx, claims.Options{Paper: paper})
+	fail(err)
+	if gonbui.IsNotebook {
+		part, err := l.HTML()
+		fail(err)
+		gonbui.DisplayHTML(part)
+		gonbui.Sync() // a cell that ends at once would take its last output along
+		return
+	}
+	fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 }
 
 // Export writes a result's picture into the folder dir, beside the notebook,

@@ -349,7 +349,8 @@ func (r *Assumption3Result) Check() []runs.Claim {
 	claims := []runs.Claim{
 		verdict.Every(noted("[def3-additive] φ_α = Σⱼ αⱼφⱼ, an identity", "Oymak+ 2021, Definition 3",
 			"the difference of an entry; rounding allows about 1e-16"), study.Values(r.features, "additive"), 1e-14),
-		verdict.Every(noted("[def3-additive] φ_α is the derivative of the network by W", "Oymak+ 2021, Definition 3 (10)",
+		verdict.Every(noted("[def3-additive] φ_α is the derivative of the network by W",
+			"Oymak+ 2021, Definition 3 (10)",
 			"the difference from a central difference of step 1e-5"), study.Values(r.features, "derivative"), 1e-8),
 		r.rate("[asm3-scaling] λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
 			p.C0s, r.features, "smallest", 1, 1e-6),

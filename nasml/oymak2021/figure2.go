@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,8 +70,9 @@ type Figure2Params struct {
 // All of panel (a) takes 3 h 40 min on two cores, half of it for k ≥ 2048; of
 // panel (b), k = 64 and 128 take nine minutes and the widest ones want a GPU.
 // These trials are shipped. Means end at 1.06 in (a), on the paper's axis to 1.4,
-// and at 4.0 in (b), beyond its 3.0; they differ by less than 5 % (a) and 12 % (b)
-// over Δα and over k, and small Δα do not have the larger ones.
+// and at 4.0 in (b), beyond its 3.0; over Δα they go like a power of 0.010 ± 0.005 (a)
+// and −0.03 ± 0.03 (b), over k of −0.021 ± 0.008 (a), and in (a) small Δα do not have
+// the larger ones.
 var Figure2Paper = Figure2Params{
 	Panels:       []string{"a", "b"},
 	Widths:       []int{64, 128, 256, 512, 1024, 2048, 4096},
@@ -575,7 +577,7 @@ func (r *Figure2Result) series(panel string, delta float64) plots.Series {
 	var widths []float64
 	var means []runs.Summary
 	var partial []bool
-	for _, p := range r.run(panel) {
+	for _, p := range r.paired(panel) {
 		if p.delta == delta {
 			widths, means = append(widths, float64(p.width)), append(means, p.summary)
 			partial = append(partial, len(p.values) < r.Params.Seeds)
@@ -586,11 +588,48 @@ func (r *Figure2Result) series(panel string, delta float64) plots.Series {
 	return s
 }
 
+// paired are the points of a panel with intervals of their differences: a seed's α
+// moves its distances at all points alike, and what it moves them by, its mean over
+// the points less that of all seeds, is taken off first (Cousineau 2005, with Morey's
+// factor √(J/(J−1)) for J points). Means stay. Points that lack seeds keep their own.
+func (r *Figure2Result) paired(panel string) []figure2Point {
+	points := r.run(panel)
+	offset := map[uint64]float64{}
+	whole, total := 0, 0.0
+	for _, p := range points {
+		if len(p.values) == r.Params.Seeds {
+			whole++
+			for i, seed := range p.seeds {
+				offset[seed] += p.values[i]
+				total += p.values[i] / float64(r.Params.Seeds)
+			}
+		}
+	}
+	if whole < 2 {
+		return points
+	}
+	morey := math.Sqrt(float64(whole) / float64(whole-1))
+	for j, p := range points {
+		if len(p.values) < r.Params.Seeds {
+			continue
+		}
+		moved := make([]float64, len(p.values))
+		for i, seed := range p.seeds {
+			own := p.values[i] - (offset[seed]-total)/float64(whole)
+			moved[i] = p.summary.Mean + morey*(own-p.summary.Mean)
+		}
+		if s, err := runs.Summarize(moved, r.Params.Confidence); err == nil {
+			points[j].summary = s
+		}
+	}
+	return points
+}
+
 // top is the highest end of an interval, or the end of the paper's axis where
 // that is higher. Distances start at 0, and so does the axis.
 func (r *Figure2Result) top(panel string) float64 {
 	top := figure2Panels[panel].axisEnd
-	for _, p := range r.run(panel) {
+	for _, p := range r.paired(panel) {
 		top = max(top, p.summary.Mean)
 		if p.summary.Hi.Valid() {
 			top = max(top, float64(p.summary.Hi))
@@ -619,7 +658,8 @@ func (r *Figure2Result) caption() string {
 	if p.Examples > 0 {
 		examples = fmt.Sprintf("%d examples", p.Examples)
 	}
-	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals: %d $α$, %d epochs, %s of %s, classes %d and %d.",
+	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals of the differences between points, the spread that "+
+		"an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
 		100*p.Confidence, p.Seeds, p.Epochs, examples, p.Data, p.Classes[0], p.Classes[1])
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
@@ -692,16 +732,15 @@ func (r *Figure2Result) fewestSeeds(panel string, k int) int {
 // Check judges the claims of Section 7a, panel by panel:
 //
 //   - range: every mean lies on the paper's axis, from 0 to 1.4 (a) or 3.0 (b);
-//   - stable over Δα: at every width the largest mean is at most twice the
-//     smallest one;
-//   - mild over k: for every Δα, likewise over the widths;
-//   - small Δα: the mean over Δα ≤ 0.01 exceeds that over Δα ≥ 0.03, paired
-//     over seeds and widths; undecided where the interval of the difference
-//     holds 0.
+//   - stable over Δα: the distance goes like Δα to a power within ±0.1;
+//   - mild over k: likewise over the width;
+//   - small Δα: the mean over Δα ≤ 0.01 exceeds that over Δα ≥ 0.03.
 //
-// The paper says "stable", "only mildly changes" and "slightly larger" without
-// numbers; the factor of two is ours, and Ours says how large the ratio is. A
-// claim is known only where points were run that it speaks of.
+// The α are what is drawn independently: a seed's distances share its α and its
+// start, so that each statistic is one number a seed, a mean over all that the seed
+// was run at, and its interval is over seeds. The paper says "stable", "only mildly
+// changes" and "slightly larger" without numbers; the 0.1 is ours. A claim is known
+// only where points were run that it speaks of.
 func (r *Figure2Result) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, panel := range []string{"a", "b"} {
@@ -714,9 +753,12 @@ func (r *Figure2Result) Check() []runs.Claim {
 		ran := r.run(panel)
 		claims = append(claims,
 			checkRange(claim("figure2"+panel+"-range", "means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
-			checkSpread(claim("figure2-stable", "stable over Δα"), ran, func(p figure2Point) float64 { return float64(p.width) }),
-			checkSpread(claim("figure2-stable", "only mildly changing with k"), ran, func(p figure2Point) float64 { return p.delta }),
-			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.Params.Confidence))
+			r.checkSlope(claim("figure2-stable", "stable over Δα, exponent"), ran,
+				func(p figure2Point) (fixed, over float64) { return float64(p.width), p.delta }),
+			r.checkSlope(claim("figure2-stable", "only mildly changing with k, exponent"), ran,
+				func(p figure2Point) (fixed, over float64) { return p.delta, float64(p.width) }),
+			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran,
+				r.Params.Confidence))
 	}
 	return claims
 }
@@ -745,7 +787,7 @@ func (r *Figure2Result) run(panel string) []figure2Point {
 
 // checkRange judges the largest mean.
 func checkRange(c runs.Claim, points []figure2Point, end float64) runs.Claim {
-	c.Paper, c.Tolerance = runs.Number(end), 0
+	c.Paper, c.Tolerance, c.Allowed = runs.Number(end), 0, fmt.Sprintf("every mean at most %v", end)
 	if len(points) == 0 {
 		return verdict.NotRun(c, "no point of this panel")
 	}
@@ -765,75 +807,74 @@ func joined(note, limits string) string {
 	return note + "; " + limits
 }
 
-// checkSpread judges the largest ratio of two means that share the value of
-// fixed: those that differ in Δα only, or in the width only. The means are over
-// the seeds that all of them have, because the distance depends on α.
-func checkSpread(c runs.Claim, points []figure2Point, fixed func(figure2Point) float64) runs.Claim {
-	const most = 2
-	c.Tolerance = most
-	groups := map[float64][]figure2Point{}
-	for _, p := range points {
-		groups[fixed(p)] = append(groups[fixed(p)], p)
-	}
-	ratio := 0.0
-	for _, group := range groups {
-		if means := meansOverCommonSeeds(group); len(means) > 1 {
-			ratio = max(ratio, slices.Max(means)/slices.Min(means))
-		}
-	}
-	if ratio == 0 {
-		return verdict.NotRun(c, "needs at least two points to compare")
-	}
-	c.Ours, c.Holds = runs.Number(ratio), runs.Judge(ratio <= most)
-	c.Note = joined("ours is the largest ratio of two means; the paper gives no number, the bound of 2 is ours", c.Note)
-	return c
-}
+// mildSlope is the largest exponent that we call stable: over the paper's Δα, from
+// 0.005 to 0.07, and over its widths, from 64 to 4096, the distance then changes by a
+// factor of 1.3 and of 1.5.
+const mildSlope = 0.1
 
-// meansOverCommonSeeds is the mean of every point over the seeds that all the
-// points have; none where there is no such seed.
-func meansOverCommonSeeds(points []figure2Point) []float64 {
-	count := map[uint64]int{}
+// checkSlope judges the exponent of the distance over Δα or the width: of every seed
+// the mean, over what is fixed, of its slopes on log–log axes, with an interval over
+// seeds.
+func (r *Figure2Result) checkSlope(
+	c runs.Claim, points []figure2Point, of func(figure2Point) (fixed, over float64),
+) runs.Claim {
+	type curve struct{ x, y []float64 }
+	curves := map[uint64]map[float64]*curve{}
 	for _, p := range points {
-		for _, seed := range p.seeds {
-			count[seed]++
+		fixed, over := of(p)
+		for i, seed := range p.seeds {
+			if curves[seed] == nil {
+				curves[seed] = map[float64]*curve{}
+			}
+			if curves[seed][fixed] == nil {
+				curves[seed][fixed] = new(curve)
+			}
+			at := curves[seed][fixed]
+			at.x, at.y = append(at.x, over), append(at.y, p.values[i])
 		}
 	}
-	var means []float64
-	for _, p := range points {
-		var common []float64
-		for i, seed := range p.seeds {
-			if count[seed] == len(points) {
-				common = append(common, p.values[i])
+	var slopes []float64
+	for _, seed := range slices.Sorted(maps.Keys(curves)) {
+		var own []float64
+		for _, fixed := range slices.Sorted(maps.Keys(curves[seed])) {
+			if at := curves[seed][fixed]; len(at.x) > 1 {
+				slope, err := verdict.Slope(at.x, at.y)
+				if err != nil {
+					return verdict.NotRun(c, err.Error())
+				}
+				own = append(own, slope)
 			}
 		}
-		if len(common) > 0 {
-			means = append(means, stat.Mean(common, nil))
+		if len(own) > 0 {
+			slopes = append(slopes, stat.Mean(own, nil))
 		}
 	}
-	return means
+	if len(slopes) == 0 {
+		return verdict.NotRun(c, "needs at least two points to compare")
+	}
+	c.Note = joined(fmt.Sprintf("the paper gives no number, the ±%v is ours; the interval is over %d α", mildSlope,
+		len(slopes)), c.Note)
+	s, err := runs.Summarize(slopes, r.Params.Confidence)
+	return verdict.Near(c, s, err, 0, mildSlope)
 }
 
-// checkSmallDelta compares small and larger Δα, paired over (width, seed).
+// checkSmallDelta compares small and larger Δα, paired over seeds: of every seed the
+// mean over the widths.
 func checkSmallDelta(c runs.Claim, points []figure2Point, confidence float64) runs.Claim {
 	c.Paper = 0
 	small, large := pairedMeans(points)
 	if len(small) < 2 {
 		return verdict.NotRun(c, "needs Δα on both sides and at least two pairs")
 	}
-	c.Note = joined(fmt.Sprintf("ours is the mean difference over %d pairs of (width, seed); larger means above 0",
-		len(small)), c.Note)
+	c.Note = joined(fmt.Sprintf("ours is the mean difference over %d α, of each the mean over the widths; larger means "+
+		"above 0", len(small)), c.Note)
 	return verdict.Greater(c, small, large, confidence)
 }
 
-// pairedMeans are, for every (width, seed), the mean distances over the small
-// and over the larger Δα.
+// pairedMeans are, for every seed, the mean distances over the small and over the
+// larger Δα: the mean over the widths of the mean over the Δα.
 func pairedMeans(points []figure2Point) (small, large []float64) {
-	type pair struct {
-		width int
-		seed  uint64
-	}
-	sums := map[pair]*[2][]float64{}
-	var order []pair
+	sides := map[uint64]map[int]*[2][]float64{} // by seed and width
 	for _, p := range points {
 		side := 0
 		switch {
@@ -843,17 +884,24 @@ func pairedMeans(points []figure2Point) (small, large []float64) {
 			continue
 		}
 		for i, seed := range p.seeds {
-			id := pair{p.width, seed}
-			if sums[id] == nil {
-				sums[id] = &[2][]float64{}
-				order = append(order, id)
+			if sides[seed] == nil {
+				sides[seed] = map[int]*[2][]float64{}
 			}
-			sums[id][side] = append(sums[id][side], p.values[i])
+			if sides[seed][p.width] == nil {
+				sides[seed][p.width] = new([2][]float64)
+			}
+			sides[seed][p.width][side] = append(sides[seed][p.width][side], p.values[i])
 		}
 	}
-	for _, id := range order {
-		if s := sums[id]; len(s[0]) > 0 && len(s[1]) > 0 {
-			small, large = append(small, stat.Mean(s[0], nil)), append(large, stat.Mean(s[1], nil))
+	for _, seed := range slices.Sorted(maps.Keys(sides)) {
+		var a, b []float64
+		for _, width := range slices.Sorted(maps.Keys(sides[seed])) {
+			if s := sides[seed][width]; len(s[0]) > 0 && len(s[1]) > 0 {
+				a, b = append(a, stat.Mean(s[0], nil)), append(b, stat.Mean(s[1], nil))
+			}
+		}
+		if len(a) > 0 {
+			small, large = append(small, stat.Mean(a, nil)), append(large, stat.Mean(b, nil))
 		}
 	}
 	return small, large

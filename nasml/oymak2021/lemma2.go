@@ -199,7 +199,8 @@ func (r *Lemma2Result) Check() []runs.Claim {
 	return append([]runs.Claim{
 		r.without("[lemma2] jointly convex quadratics", "joint", "over_smooth",
 			"Lipschitz constant above √(L̄/μ) with L̄ = ‖H_αα‖; by the Schur complement there can be none"),
-		r.without("[lemma2] jointly convex log-sum-exp", "log-sum-exp", "over_smooth", "on random pairs, L̄ = ‖A_α‖²/2"),
+		r.without("[lemma2] jointly convex log-sum-exp", "log-sum-exp", "over_smooth",
+			"on random pairs, L̄ = ‖A_α‖²/2"),
 		judged("[lemma2] the bound is tight where jointly convex", lemma2Source, 1, 0.9, 1+1e-9, tight,
 			"largest ratio of a seed"),
 		r.without("[lemma2] as printed: convex in θ only, L̄ of α", "separate", "over_smooth",

@@ -659,7 +659,8 @@ func (r *Theorem1Result) checkNet() []runs.Claim {
 		r.claim("[thm1-eq2-h] gap over h (activation search)", " (2)",
 			0.5, inf, 0.7, r.growth(curves, stored("gap"), 1), of),
 		r.checkSelection("[thm1-eq3] risk of α̂ ≤ min L + 2 sup gap (activation search)", curves),
-		zero("[oymak2021ext/abstract-best-pair figure1a] training 0-1 error is zero at every α (activation search)", theorem1Source+" and Figure 1(a)",
+		zero("[oymak2021ext/abstract-best-pair figure1a] training 0-1 error is zero at every α (activation "+
+			"search)", theorem1Source+" and Figure 1(a)",
 			train, 0, fmt.Sprintf("the largest of all networks; the largest mean squared training loss is %.2g", loss)),
 	}
 }

@@ -600,8 +600,8 @@ func (r *Theorem3Result) checkTraining() []runs.Claim {
 	ratios, unknown := stepRatios(append(all, r.widths[last]...), p.Steps)
 	learnt := slices.Concat(r.trains[neural.Cap], r.trains[neural.Digits], r.trains[neural.Product])
 	return []runs.Claim{
-		r.trained(fmt.Sprintf("[thm3-train oymak2021ext/abstract-best-pair RO018] training 0-1 error at most ε for all "+
-			"α, k = %d", p.Widths[last]),
+		r.trained(fmt.Sprintf("[thm3-train oymak2021ext/abstract-best-pair RO018] training 0-1 error at most ε for "+
+			"all α, k = %d", p.Widths[last]),
 			fmt.Sprintf("n_T = %d product examples", p.WidthTrain), r.widths[last]),
 		r.trained(fmt.Sprintf("[thm3-train] training 0-1 error at most ε for all α, all data, k = %d", p.Width),
 			"margin, digits and product data",

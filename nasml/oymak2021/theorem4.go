@@ -1,6 +1,7 @@
 package oymak2021
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,16 @@ type Theorem4Params struct {
 	Cases      []Theorem4Case
 	CaseSeeds  int
 	Confidence float64 // of the intervals
+
+	// View is the question that the figure answers: "bounds" (or empty), "boundary",
+	// "searches" or "assumptions", see Theorem4Views. It changes no trial.
+	View string `json:",omitempty"`
 }
+
+// Theorem4Views are the questions to which Theorem 4 has a figure each: how close do
+// ρ² and the risk come to the bounds (11) and (12); where does the estimate stop to
+// find α*; do other searches find it; and what becomes of it outside the assumptions.
+var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
 
 // Theorem4Case is a run with an assumption changed.
 type Theorem4Case struct {
@@ -312,6 +322,7 @@ func (p Theorem4Params) mapCentres() (ratios, shares []float64) {
 // check returns a *catalog.UsageError that names all that makes no sense.
 func (p Theorem4Params) check() error {
 	var c study.Checks
+	c.OneOf("View", cmp.Or(p.View, Theorem4Views[0]), Theorem4Views...)
 	p.checkCounts(&c)
 	p.checkLists(&c)
 	for _, k := range p.Cases {
@@ -445,73 +456,84 @@ func (r *Theorem4Result) mean(values []float64) runs.Summary {
 	return s
 }
 
-// Figure draws ρ² over the sizes as a map and along curves, the risk of searching
-// with the bounds, the competing searches, what happens at the boundary as n
-// grows, and a table of runs with an assumption changed.
+// Figure draws what answers the question of Params.View; where the parts that it is
+// about were left out, what answers the first question that has some.
 func (r *Theorem4Result) Figure() plots.Figure {
-	f := plots.Figure{
-		Name: "oymak2021-theorem4", Style: plots.ICML.Text(), Caption: r.caption(),
-		Meta: study.Meta(theorem4Title, r.Scale, r.Params),
-	}
-	for row := range slices.Chunk(r.panels(), 2) {
-		f.Panels = append(f.Panels, row)
-	}
-	if len(r.Params.Cases) > 0 {
-		f.Panels = append(f.Panels, []plots.Panel{r.casesPanel()})
-	}
-	return f
-}
-
-// panels are the panels with axes, but for those of parts that were left out.
-func (r *Theorem4Result) panels() []plots.Panel {
-	p := r.Params
-	var all []plots.Panel
-	if p.MapSide > 0 || len(p.BoundaryOperations) > 0 {
-		all = append(all, r.mapPanel())
-	}
-	if len(p.Operations) > 0 {
-		all = append(all, r.correlationPanel())
-	}
-	if len(p.Operations)+len(p.LawOperations) > 0 {
-		all = append(all, r.excessPanel())
-	}
-	if len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0 {
-		all = append(all, r.sizesPanel())
-	}
-	if len(p.SearchOperations) > 0 {
-		all = append(all, r.searchPanel("rho2", `(e) $ρ^2$ of the searches`, "squared correlation with $α^*$"),
-			r.searchPanel("risk", "(f) their risk", "population risk"))
-	}
-	return all
-}
-
-// caption says what each panel shows, but for those that were left out.
-func (r *Theorem4Result) caption() string {
-	p := r.Params
-	parts := []string{fmt.Sprintf("Means with %v %% intervals.", 100*p.Confidence)}
-	add := func(there bool, format string, args ...any) {
-		if there {
-			parts = append(parts, fmt.Sprintf(format, args...))
+	views := r.views()
+	view := r.Params.View
+	if len(views[view].panels) == 0 {
+		for _, view = range Theorem4Views {
+			if len(views[view].panels) > 0 {
+				break
+			}
 		}
 	}
-	add(p.MapSide > 0, "(a) in law, $n$ = %d, %d seeds.", p.MapExamples, p.MapSeeds)
-	add(len(p.BoundaryOperations) > 0, "(a) circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted line.", p.BoundaryExamples)
-	add(len(p.Operations) > 0, "(b) on features, $n$ = %d, %d seeds; lines: the exact limit.", p.Examples, p.Seeds)
-	add(len(p.Operations)+len(p.LawOperations) > 0, "(c) risk above $1 − n/p$: full markers on features, "+
-		"less the oracle's risk; hollow in law, $n$ = %d; the bound for the first $p/n$.", p.LawExamples)
-	add(len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0, "(d) in law, $p = %v n$; dotted: the limits.", p.Ratios[0])
-	add(len(p.SearchOperations) > 0, "(e), (f) $n$ = %d, $p$ = %d, %d seeds.",
-		p.SearchExamples, sizeOf(p.SearchExamples, p.SearchRatio), p.SearchSeeds)
-	add(len(p.Cases) > 0, "(g) %d seeds.", p.CaseSeeds)
-	add(p.Noise > 0, "Label noise $σ$ = %v.", p.Noise)
-	add(r.Scale == "quick", "Quick scale.")
-	return strings.Join(parts, " ")
+	name := "oymak2021-theorem4"
+	if view != Theorem4Views[0] {
+		name += "-" + view
+	}
+	return plots.Figure{
+		Name: name, Style: plots.ICML.Text(), Caption: r.caption(views[view].caption),
+		Panels: [][]plots.Panel{views[view].panels}, Meta: study.Meta(theorem4Title, r.Scale, r.Params),
+	}
+}
+
+// theorem4View are the panels that answer a question, and what is said of them.
+type theorem4View struct {
+	panels  []plots.Panel
+	caption []string
+}
+
+func (v *theorem4View) add(there bool, panel func() plots.Panel, format string, args ...any) {
+	if there {
+		v.panels, v.caption = append(v.panels, panel()), append(v.caption, fmt.Sprintf(format, args...))
+	}
+}
+
+// views are the panels of all questions, but for those of parts that were left out.
+func (r *Theorem4Result) views() map[string]theorem4View {
+	p := r.Params
+	var bounds, boundary, searches, assumptions theorem4View
+	bounds.add(len(p.Operations) > 0, r.correlationPanel,
+		"Left: on features, $n$ = %d, %d seeds; lines: the exact limit.", p.Examples, p.Seeds)
+	bounds.add(len(p.Operations)+len(p.LawOperations) > 0, r.excessPanel,
+		"Risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the bound "+
+			"for the first $p/n$.", p.LawExamples)
+	if p.MapSide > 0 || len(p.BoundaryOperations) > 0 {
+		boundary.add(true, r.mapPanel, "Map in law, $n$ = %d, %d seeds; circles: $ρ^2 = 1/2$ at $n$ = %d, with a fitted "+
+			"line.", p.MapExamples, p.MapSeeds, p.BoundaryExamples)
+	}
+	boundary.add(len(p.SizeExamples) > 0 && len(p.SizeLevels) > 0, r.sizesPanel,
+		"Over $n$: in law, $p = %v n$; dotted: the limits.", p.Ratios[0])
+	searched := len(p.SearchOperations) > 0
+	searches.add(searched, func() plots.Panel {
+		return r.searchPanel("rho2", "what the searches find", "squared correlation with $α^*$")
+	}, "$n$ = %d, $p$ = %d, %d seeds.", p.SearchExamples, sizeOf(p.SearchExamples, p.SearchRatio), p.SearchSeeds)
+	searches.add(searched, func() plots.Panel { return r.searchPanel("risk", "their risk", "population risk") }, "")
+	assumptions.add(len(p.Cases) > 0, r.casesPanel, "%d seeds; the first row breaks no assumption.", p.CaseSeeds)
+	return map[string]theorem4View{
+		Theorem4Views[0]: bounds, "": bounds, Theorem4Views[1]: boundary, Theorem4Views[2]: searches,
+		Theorem4Views[3]: assumptions,
+	}
+}
+
+// caption is that of a view with what is common to all.
+func (r *Theorem4Result) caption(of []string) string {
+	p := r.Params
+	parts := append([]string{fmt.Sprintf("Means with %v %% intervals.", 100*p.Confidence)}, of...)
+	if p.Noise > 0 {
+		parts = append(parts, fmt.Sprintf("Label noise $σ$ = %v.", p.Noise))
+	}
+	if r.Scale == "quick" {
+		parts = append(parts, "Quick scale.")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
 // mapPanel is the map of ρ² with the exact boundary.
 func (r *Theorem4Result) mapPanel() plots.Panel {
 	panel := plots.Panel{
-		Title: "(a) what the spectral estimate finds",
+		Title: "what the spectral estimate finds",
 		X:     plots.Axis{Label: "$p/n$", Scale: plots.Log10}, Y: plots.Axis{Label: "$h/n$", Scale: plots.Log10},
 	}
 	if r.Params.MapSide > 0 {
@@ -593,9 +615,9 @@ func (r *Theorem4Result) look(s plots.Series, ratio float64) plots.Series {
 // correlationPanel is ρ² over ph/n² on features, with the limit and (11).
 func (r *Theorem4Result) correlationPanel() plots.Panel {
 	panel := plots.Panel{
-		Title: "(b) correlation on features", Legend: plots.Legend{Position: plots.LegendInside},
-		X: plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10},
-		Y: plots.Axis{Label: "$ρ^2$", Min: -0.02, Max: 1.05},
+		Title: "correlation on features",
+		X:     plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10},
+		Y:     plots.Axis{Label: "$ρ^2$", Min: -0.02, Max: 1.05},
 	}
 	points := r.points("data")
 	low, high := math.Inf(1), 1.5
@@ -619,7 +641,7 @@ func (r *Theorem4Result) correlationPanel() plots.Panel {
 		}
 		panel.Series = append(panel.Series, limit, bars)
 	}
-	bound := plots.Series{Reference: true, Line: plots.Dashed} // named in (c)
+	bound := plots.Series{Reference: true, Line: plots.Dashed} // named beside it
 	for _, at := range logGrid(low, 1.0/64) {
 		bound.X, bound.Y = append(bound.X, at), append(bound.Y, 1-64*at)
 	}
@@ -643,7 +665,7 @@ func logGrid(low, high float64) []float64 {
 // excessPanel is what searching costs in risk, over h/n.
 func (r *Theorem4Result) excessPanel() plots.Panel {
 	panel := plots.Panel{
-		Title: "(c) risk of searching",
+		Title: "risk of searching",
 		X:     plots.Axis{Label: "$h/n$", Scale: plots.Log10},
 		Y:     plots.Axis{Label: "risk above $1 − n/p$", Scale: plots.Log10},
 	}
@@ -678,7 +700,7 @@ func (r *Theorem4Result) excessPanel() plots.Panel {
 // lawExcess is the exact mean risk given each drawn ρ², at large n.
 func (r *Theorem4Result) lawExcess(law []theorem4Point, ratio float64) plots.Series {
 	s := plots.Series{Line: plots.NoLine}
-	if len(r.Params.Operations) == 0 { // there is no (b) with the legend
+	if len(r.Params.Operations) == 0 { // there is no left panel with the legend
 		s.Label = fmt.Sprintf("$p/n = %v$", ratio)
 	}
 	s = r.look(s, ratio)
@@ -699,7 +721,7 @@ func (r *Theorem4Result) lawExcess(law []theorem4Point, ratio float64) plots.Ser
 // log axis only means above 0 have a place, and intervals end at a tenth of
 // them.
 func (r *Theorem4Result) featureExcess(points []theorem4Point, ratio float64) plots.Series {
-	s := plots.Series{Line: plots.NoLine, Interval: plots.ErrorBars} // (b) has the legend
+	s := plots.Series{Line: plots.NoLine, Interval: plots.ErrorBars} // the left panel has the legend
 	s = r.look(s, ratio)
 	for _, q := range points {
 		d, err := runs.MeanDiff(q.risk, q.oracle, r.Params.Confidence)
@@ -718,7 +740,7 @@ func (r *Theorem4Result) featureExcess(points []theorem4Point, ratio float64) pl
 // sizesPanel is ρ² over n below, at and beyond the boundary.
 func (r *Theorem4Result) sizesPanel() plots.Panel {
 	panel := plots.Panel{
-		Title: "(d) sharper with size", Legend: plots.Legend{Position: plots.LegendInside},
+		Title: "sharper with size", Legend: plots.Legend{Position: plots.LegendInside},
 		X: plots.Axis{Label: "$n$", Scale: plots.Log2},
 		Y: plots.Axis{Label: "$ρ^2$", Min: -0.02, Max: 1.05},
 	}
@@ -755,7 +777,7 @@ func (r *Theorem4Result) searchPanel(value, title, label string) plots.Panel {
 	panel := plots.Panel{
 		Title: title, X: plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10}, Y: plots.Axis{Label: label},
 	}
-	named := value == "rho2" // (e) has the legend
+	named := value == "rho2" // the left panel has the legend
 	const margin = 1.5       // curves with bars stand beside each other
 	unit := float64(sizeOf(r.Params.SearchExamples, r.Params.SearchRatio)) /
 		math.Pow(float64(r.Params.SearchExamples), 2)
@@ -795,7 +817,7 @@ func (r *Theorem4Result) searchPanel(value, title, label string) plots.Panel {
 // casesPanel is the table of runs with an assumption changed.
 func (r *Theorem4Result) casesPanel() plots.Panel {
 	t := &plots.Table{Columns: []plots.Column{
-		{Header: "(g) assumption changed"}, {Header: "$n, p, h$"}, {Header: "$ph/n^2$"},
+		{Header: "assumption changed"}, {Header: "$n, p, h$"}, {Header: "$ph/n^2$"},
 		{Header: "$ρ^2$"}, {Header: "limit"}, {Header: "(11)"}, {Header: "risk"}, {Header: "oracle"}, {Header: "(12)"},
 	}}
 	var rows [][]plots.Entry
@@ -865,7 +887,8 @@ func (r *Theorem4Result) checkBounds() []runs.Claim {
 			"limit gives 2",
 			"the paper's constant holds with a factor 32 to spare in the limit"), both, 64,
 			func(q theorem4Point, rho2 float64) float64 { return (1 - rho2) / q.product() }),
-		r.checkBound(noted("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), on features", eq12,
+		r.checkBound(noted("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), "+
+			"on features", eq12,
 			"the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken"), features, high),
 		r.checkBound(noted("[thm4-eq12] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n", eq12, ""), law, high),
 		r.checkConstant(noted("ours: the constant that (12) needs, max excess·(1 − 1/p̄)/h̄",

@@ -77,8 +77,20 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()),
 		"the same numbers, whatever ran beside what")
-	_, err = first.Figure().Render("svg")
-	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, view := range Theorem4Views { // a figure answers one question
+		first.Params.View = view
+		f := first.Figure()
+		names[f.Name] = true
+		require.Len(t, f.Panels, 1, view)
+		require.LessOrEqual(t, len(f.Panels[0]), 2, view)
+		_, err = f.Render("svg")
+		require.NoError(t, err, view)
+	}
+	require.Len(t, names, len(Theorem4Views))
+	p.View = "everything"
+	_, err = Theorem4(ctx, p)
+	require.ErrorContains(t, err, `View is "everything"`)
 
 	byID := map[string]bool{}
 	for _, c := range first.Check() {

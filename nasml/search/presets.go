@@ -15,7 +15,10 @@ import (
 // paper that reports it has them: Li+ 2021, Appendix C.3 and C.4, for darts,
 // gaea-darts, gaea-gdas and xnas; Dong & Yang 2020 for the others. For ERM set
 // Bilevel.Level to "erm"; for DARTS of second order, Bilevel.Hypergradient to
-// "unrolled".
+// "finite-difference", which is what Liu+ 2019 (eq. 8) and their code compute:
+// bilevel.AsCode["darts-second-order"]. It is not the exact gradient, "unrolled": its
+// step of 0.01 along v/‖v‖ crosses kinks of ReLU, where the two differ by more than
+// half of the gradient. With Bilevel.Epsilon = 1e-4 they agree.
 func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBench201.Name, method) }
 
 // AsCode returns the settings that the authors' code has (liamcli/gaea_release
@@ -54,6 +57,12 @@ func preset(space, method, scale string) (Settings, error) {
 	of := Presets[kind][scale]
 	make, ok := of[method]
 	if !ok {
+		if like, known := of["darts"], Methods[method]; like != nil && known.Title != "" {
+			s := like()
+			if s.Space = space; s.checkSpace(known) != nil { // no settings would help
+				return Settings{}, s.checkSpace(known)
+			}
+		}
 		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
 			"search.Settings", method, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}

@@ -181,6 +181,13 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	if err != nil {
 		return err
 	}
+	if r.Curvature > 0 {
+		largest, err := r.curvature(ctx, epoch)
+		if err != nil {
+			return err
+		}
+		c.Curvature = append(c.Curvature, largest)
+	}
 	c.Evaluated = append(c.Evaluated, float64(epoch))
 	c.Supernet, c.Discrete = append(c.Supernet, before), append(c.Discrete, after)
 	return nil

@@ -34,6 +34,10 @@ type Curve struct {
 	Supernet  []float64 `json:"supernet"`
 	Discrete  []float64 `json:"discrete"`
 
+	// The largest eigenvalue of the Hessian of the validation loss in the
+	// architecture's logits, likewise; empty without Settings.Curvature.
+	Curvature []float64 `json:"curvature,omitempty"`
+
 	// The architecture that was picked, see Arch. Empty until the search has ended.
 	Final []int  `json:"final"`
 	Found string `json:"found,omitempty"`
@@ -126,6 +130,7 @@ type searcher struct {
 	images   *images.Images
 	trainer  *Exec
 	evaluate *Exec
+	hessian  *Exec       // with Settings.Curvature only
 	control  *controller // ENAS only
 }
 
@@ -173,6 +178,11 @@ func (s *searcher) build(epoch bilevel.Epoch) error {
 	if err != nil {
 		return fmt.Errorf("building the evaluation graph: %w", err)
 	}
+	if s.Curvature > 0 {
+		if s.hessian, err = NewExec(s.backend, s.hessianProduct); err != nil {
+			return fmt.Errorf("building the graph of the curvature: %w", err)
+		}
+	}
 	if s.method.Weights == Controller {
 		s.control, err = newController(s)
 	}
@@ -198,7 +208,7 @@ func (s *searcher) right(images, labels *Node, in []*Node) *Node {
 }
 
 func (s *searcher) Close() {
-	for _, exec := range []*Exec{s.trainer, s.evaluate} {
+	for _, exec := range []*Exec{s.trainer, s.evaluate, s.hessian} {
 		if exec != nil {
 			exec.Finalize()
 		}

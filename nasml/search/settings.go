@@ -76,6 +76,11 @@ type Settings struct {
 	CandidateBatch int `json:"candidate_batch,omitempty"` // images that each is ranked on
 	EvaluateEvery  int `json:"evaluate_every"`            // epochs between two evaluations; 0: one at the end
 
+	// Curvature is the number of products with the Hessian of the validation loss
+	// in the architecture from which its largest eigenvalue is found at every
+	// evaluation; 0: it is not.
+	Curvature int `json:"curvature,omitempty"`
+
 	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
 
 	// The machine. One device gives the keys that settings had before these.
@@ -126,8 +131,9 @@ func (s Settings) Check() error {
 	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
 		"LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0",
 		s.LearningRate, s.LearningRateMin)
-	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0, "ScheduleEpochs is %d and EvaluateEvery %d, want at least 0",
-		s.ScheduleEpochs, s.EvaluateEvery)
+	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0,
+		"ScheduleEpochs is %d, EvaluateEvery %d and Curvature %d, want at least 0",
+		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature)
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)

@@ -126,25 +126,26 @@ func OperationKey(name string) (string, error) {
 	}
 	what := "supernet.Operations[\"" + name + "\"]"
 	var probes []own.Probe
-	begin := ""
+	weights := ""
 	for _, stride := range []int{1, 2} {
 		for _, search := range []bool{true, false} {
 			n := &CellNet{plan: &walk{affine: !search, index: map[string]int{}}}
 			n.run = func(l Layers) Outcome {
-				return Outcome{Logits: op(l.In(name), Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}, stride, search).node}
+				y := op(l.In(name), Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}, stride, search)
+				return Outcome{Logits: l.plain(y).node}
 			}
 			n.run(Layers{walk: n.plan})
 			if n.plan.err != nil {
 				return "", fmt.Errorf("%s: %w", what, n.plan.err)
 			}
 			for _, w := range append(slices.Clone(n.plan.weights), n.plan.stats...) {
-				begin += fmt.Sprintln(w.Dims, w.FanIn, w.Init)
+				weights += fmt.Sprintln(w.Dims, w.FanIn, w.Init)
 			}
 			probes = append(probes, n.probe())
 		}
 	}
 	key, err := own.Name(what, probes...)
-	return own.Text(key + begin), err
+	return own.Text(key + weights), err
 }
 
 // probe evaluates a network of one operation in training.

@@ -39,24 +39,63 @@ func (t *Trace) About() About { return About{t.Settings.Source, t.Settings.Metho
 // [Authors], whose settings have "state" and "parameters", or that of
 // [Genotypes], whose settings have "genotypes".
 func Open(file string) (Replayable, error) {
-	arrays, text, err := readNPZ(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	var kind struct {
+		State, Parameters []namedShape
+		Genotypes         []json.RawMessage
+		Layers            int
 	}
-	var kind struct{ State, Parameters, Genotypes []json.RawMessage }
-	var t Replayable
-	switch isJSON := json.Unmarshal([]byte(text), &kind) == nil; {
-	case isJSON && kind.State != nil && kind.Parameters != nil:
-		t, err = newAuthors(arrays, text)
-	case isJSON && kind.Genotypes != nil:
-		t, err = newGenotypes(arrays, text)
-	default:
+	ours := errors.New("of the package's own format")
+	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) error {
+		err := json.Unmarshal([]byte(text), &kind)
+		switch {
+		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil:
+			return ours
+		case kind.State == nil:
+			return nil
+		case kind.Layers > len(kind.State):
+			return fmt.Errorf("settings: layers is %d, more than the %d arrays of the state", kind.Layers, len(kind.State))
+		}
+		return fits(kind.State, shapes["start"])
+	})
+	if errors.Is(err, ours) {
 		return Read(file)
+	}
+	var t Replayable
+	switch {
+	case err != nil:
+	case kind.State != nil && kind.Parameters != nil:
+		t, err = newAuthors(arrays, text)
+	default:
+		t, err = newGenotypes(arrays, text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return t, nil
+}
+
+// fits compares the number of elements of the state with those of start.
+func fits(state []namedShape, start Array) error {
+	left := size(start.Dims)
+	if start.Dims == nil {
+		return errors.New("start is missing: expected all of settings.state in one array")
+	}
+	for _, s := range state {
+		n := 1
+		for _, d := range s.Dims {
+			if d < 1 || d > left/n {
+				return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more, at %s %v",
+					size(start.Dims), s.Name, s.Dims)
+			}
+			n *= d
+		}
+		left -= n
+	}
+	if left != 0 {
+		return fmt.Errorf("start: found %d elements, expected the %d of settings.state", size(start.Dims),
+			size(start.Dims)-left)
+	}
+	return nil
 }
 
 // Authors is a trace that the authors' own programs left, of networks of cells

@@ -129,7 +129,7 @@ func trainingGradient(
 ) [][]float64 {
 	t.Helper()
 	nw, ns := len(trace.net.Weights()), len(trace.net.Stats())
-	args := []any{run.feed(0)[1], run.feed(0)[2]}
+	args := []any{run.feed(0)[0], run.feed(0)[1]}
 	for i := range nw {
 		args = append(args, start[i])
 	}

@@ -1,8 +1,11 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,7 +15,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -20,18 +23,18 @@ import (
 type authorsRun struct {
 	trace   *Authors
 	net     supernet.Network
+	program *search.Step // nil: the training of a genotype's network
 	backend compute.Backend
 	dtype   dtypes.DType
 	state   []*tensors.Tensor
-	moved   int            // steps of the architecture done
-	execs   map[bool]*Exec // with and without a step of the architecture
-	names   map[bool][]string
+	moved   int // steps of the architecture done
+	exec    *Exec
+	names   []string  // of what a step gives besides gradients
 	drop    []float64 // factors of drop path, [S, places, B]
 }
 
 func newAuthorsRun(b compute.Backend, t *Authors) (*authorsRun, error) {
 	r := &authorsRun{trace: t, net: t.net, backend: b, dtype: dtypes.Float32}
-	r.execs, r.names = map[bool]*Exec{}, map[bool][]string{}
 	if first := t.Settings.State[0]; t.Arrays["start/"+first.Name].Type == "<f8" {
 		r.dtype = dtypes.Float64
 	}
@@ -45,26 +48,36 @@ func newAuthorsRun(b compute.Backend, t *Authors) (*authorsRun, error) {
 			}
 		}
 	}
-	zeros := func(dims []int) *tensors.Tensor {
-		return Array{Dims: dims, Values: make([]float64, size(dims))}.tensor(r.dtype)
+	var weights, stats []*tensors.Tensor
+	for _, p := range t.Settings.Parameters {
+		a := t.Arrays["start/"+p.Name]
+		weights = append(weights, a.permuted(toOurs(a.Dims)...).tensor(r.dtype))
 	}
-	var velocity []*tensors.Tensor
-	for i, w := range t.net.Weights() {
-		a := t.Arrays["start/"+t.Settings.Parameters[i].Name]
-		r.state = append(r.state, a.permuted(toOurs(a.Dims)...).tensor(r.dtype))
-		velocity = append(velocity, zeros(w.Dims))
-	}
-	r.state = append(r.state, velocity...)
 	for _, s := range t.stats() {
-		r.state = append(r.state, t.Arrays["start/"+s.Name].tensor(r.dtype))
+		stats = append(stats, t.Arrays["start/"+s.Name].tensor(r.dtype))
 	}
-	r.state = append(r.state, r.startOfArchitecture()...)
-	for range 3 { // Adam's moments, the gradient that is left over
-		for _, b := range t.net.Architecture() {
-			r.state = append(r.state, zeros([]int{b.Rows, b.Options}))
+	return r, r.prepare(weights, stats)
+}
+
+// prepare makes the first state and the program of a step.
+func (r *authorsRun) prepare(weights, stats []*tensors.Tensor) (err error) {
+	step := r.train
+	if r.trace.kind.evaluation {
+		for _, w := range weights {
+			r.state = append(r.state, tensors.FromShape(w.Shape()))
 		}
+		r.state = slices.Concat(weights, r.state, stats)
+	} else {
+		settings := r.trace.searchSettings()
+		if r.program, err = search.NewStep(settings, r.net, r.trace.Settings.Steps); err != nil {
+			return err
+		}
+		r.state, step = r.program.State(weights, stats, r.startOfArchitecture()), r.search
 	}
-	return r, nil
+	if r.exec, err = NewExec(r.backend, step); err != nil {
+		return fmt.Errorf("building the step: %w", err)
+	}
+	return nil
 }
 
 // startOfArchitecture cuts the authors' parameters into blocks.
@@ -109,11 +122,7 @@ func (r *authorsRun) dropFactors() error {
 	return nil
 }
 
-func (r *authorsRun) close() {
-	for _, e := range r.execs {
-		e.Finalize()
-	}
-}
+func (r *authorsRun) close() { r.exec.Finalize() }
 
 // moves says whether the architecture moves in a step, from 0.
 func (r *authorsRun) moves(step int) bool {
@@ -122,56 +131,72 @@ func (r *authorsRun) moves(step int) bool {
 }
 
 // feed is what a step, from 0, is given.
-func (r *authorsRun) feed(step int) []any {
+func (r *authorsRun) feed(step int) []*tensors.Tensor {
 	t := r.trace
 	at := func(name string) Array {
 		a := t.Arrays[name]
 		n := size(a.Dims[1:])
 		return Array{Type: a.Type, Dims: a.Dims[1:], Values: a.Values[step*n : (step+1)*n]}
 	}
-	out := []any{float64(r.moved)}
-	for _, part := range []string{"train", "valid"} {
-		if _, ok := t.Arrays[part+"_images"]; ok {
-			out = append(out, at(part+"_images").permuted(0, 2, 3, 1).tensor(r.dtype), at(part+"_labels").labels())
+	part := func(name string) (images, labels *tensors.Tensor) {
+		return at(name+"_images").permuted(0, 2, 3, 1).tensor(r.dtype), at(name + "_labels").labels()
+	}
+	images, labels := part("train")
+	number := func(x float64) *tensors.Tensor { return Array{Values: []float64{x}}.tensor(r.dtype) }
+	if t.kind.evaluation {
+		out := []*tensors.Tensor{images, labels, number(t.Settings.LearningRate)}
+		if r.drop != nil {
+			n := len(r.drop) / t.Settings.Steps
+			batch := t.Arrays["train_images"].Dims[1]
+			factors := Array{Dims: []int{n / batch, batch}, Values: r.drop[step*n : (step+1)*n]}
+			out = append(out, factors.permuted(1, 0).tensor(r.dtype))
+		}
+		return out
+	}
+	f := search.Feed[*tensors.Tensor]{
+		TrainImages: images, TrainLabels: labels, Rate: number(t.Settings.LearningRate), Tau: number(1),
+		Done: number(float64(r.moved)), Warmup: number(0),
+	}
+	valid := "valid"
+	if !r.moves(step) {
+		f.Warmup = number(1)
+		if _, ok := t.Arrays["valid_images"]; !ok {
+			valid = "train" // nothing is made of it
 		}
 	}
-	if r.drop != nil {
-		n := len(r.drop) / t.Settings.Steps
-		batch := t.Arrays["train_images"].Dims[1]
-		factors := Array{Dims: []int{n / batch, batch}, Values: r.drop[step*n : (step+1)*n]}
-		out = append(out, factors.permuted(1, 0).tensor(r.dtype))
+	f.ValidImages, f.ValidLabels = part(valid)
+	for _, b := range r.net.Architecture() {
+		dims := []int{2, b.Rows, b.Options}
+		f.Draws = append(f.Draws, Array{Dims: dims, Values: make([]float64, size(dims))}.tensor(r.dtype))
 	}
-	return out
+	return f.List()
 }
 
 // observe computes a step, from 0, and returns all that a trace may hold of it.
 func (r *authorsRun) observe(step int) (map[string]Array, error) {
-	moves, args := r.moves(step), r.feed(step)
-	feeds := len(args)
-	if r.execs[moves] == nil {
-		exec, err := NewExec(r.backend, func(in []*Node) []*Node { return r.step(in[:feeds], in[feeds:], moves) })
-		if err != nil {
-			return nil, fmt.Errorf("building the step: %w", err)
-		}
-		r.execs[moves] = exec
-	}
-	for _, t := range r.state {
+	var args []any
+	for _, t := range slices.Concat(r.feed(step), r.state) {
 		args = append(args, t)
 	}
-	out, err := r.execs[moves].Call(args...)
+	out, err := r.exec.Call(args...)
 	if err != nil {
 		return nil, err
 	}
-	if moves {
-		r.moved++
-	}
 	r.state = out[:len(r.state)]
-	return r.found(out[len(r.state):], r.names[moves])
+	found, err := r.found(out[len(r.state):])
+	if r.moves(step) {
+		r.moved++
+		return found, err
+	}
+	maps.DeleteFunc(found, func(name string, _ Array) bool {
+		return strings.HasPrefix(name, "valid_") || architectureName.MatchString(name) && strings.HasPrefix(name, "grad/")
+	})
+	return found, err
 }
 
 // found reads what a step gave, by the authors' names and in their layout.
-func (r *authorsRun) found(out []*tensors.Tensor, names []string) (map[string]Array, error) {
-	found := map[string]Array{}
+func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
+	found, names := map[string]Array{}, r.names
 	var errs []error
 	for i, name := range names {
 		a, err := arrayOf(out[i])
@@ -198,6 +223,12 @@ func (r *authorsRun) found(out []*tensors.Tensor, names []string) (map[string]Ar
 		states = append(states, found["after/"+s.Name])
 	}
 	found["grad_prints"], found["after_prints"] = printsOf(grads), printsOf(states)
+	square := 0.0
+	for i := range grads {
+		norm := found["grad_prints"].Values[3*i+1]
+		square += norm * norm
+	}
+	found["grad_norm"] = Array{Type: grads[0].Type, Values: []float64{math.Sqrt(square)}}
 	blocks := len(r.net.Architecture())
 	theta := r.state[2*weights+stats : 2*weights+stats+blocks]
 	for _, a := range t.architecture() {
@@ -239,185 +270,90 @@ func (r *authorsRun) joined(blocks []*tensors.Tensor, p authorsParameter) (Array
 	return all, nil
 }
 
-// authorsPass is a forward pass as it stands in the graph.
-type authorsPass struct {
-	out               supernet.Outcome
-	loss, main, aside *Node   // the second and third where there is an auxiliary head
-	dw, dtheta        []*Node // gradients, once they have been taken
+// search is a step of a search as a graph: the new state, what r.names lists, the
+// weights' gradients and the architecture's.
+func (r *authorsRun) search(in []*Node) []*Node {
+	next, o := r.program.Graph(in)
+	r.names = []string{"loss", "logits", "valid_loss", "valid_logits"}
+	out := append(next, o.TrainLoss, o.TrainLogits, o.ValidLoss, o.ValidLogits)
+	return slices.Concat(out, o.GradW, o.GradTheta)
 }
 
-// watched are nodes that say what gradient arrived at them.
-func watched(x []*Node, gradients *[]*Node) []*Node {
-	*gradients = make([]*Node, len(x))
-	out := make([]*Node, len(x))
-	for i := range x {
-		(*gradients)[i] = ZerosLike(x[i]) // none arrives where the network does not look at it
-		out[i] = IdentityWithCustomGradient(x[i], func(_, v *Node) *Node {
-			(*gradients)[i] = v
-			return v
-		})
+// searchSettings are those of the authors' program as a step reads them. GAEA's
+// programs for ImageNet (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62) and
+// NAS-Bench-1Shot1 (liamcli/nasbench-1shot1@e369bd7,
+// optimizers/edarts/architect.py:80,95,111) do not clear the architecture's
+// gradient before its step; the first takes the weights' step before it, the
+// second evaluates twice and takes no second order.
+func (t *Authors) searchSettings() search.Settings {
+	s, k := t.Settings, t.kind
+	adam := bilevel.DARTSAdam
+	out := search.Settings{
+		Method: "darts", Momentum: s.Momentum, WeightDecay: s.WeightDecay, Epochs: 1,
+		ArchRate: s.ArchRate, ArchBeta1: adam.Beta1, ArchBeta2: adam.Beta2, ArchEpsilon: adam.Epsilon,
+		ArchWeightDecay: s.ArchWeightDecay,
+		Bilevel: bilevel.Settings{
+			Order: bilevel.ArchitectureFirst, Clip: s.Clip, Hypergradient: "first-order",
+			Uncleared: k.imageNetEG || k.oneShotEG,
+		},
+	}
+	if k.imageNetEG {
+		out.Bilevel.Order = bilevel.WeightsFirst
+	}
+	if k.imageNet {
+		out.Bilevel.ArchClip = s.Clip
+	}
+	switch {
+	case k.oneShotEG:
+		out.Running = search.OuterTwice
+	case s.Unrolled:
+		out.Running, out.Bilevel.Hypergradient = search.InnerPasses, "finite-difference"
+	}
+	if k.simplex { // of operations; edges of cells with two inputs are normalised only
+		out.Method, out.Update, out.ArchRate = "gaea-darts", "eg-clamp-normalize", cmp.Or(s.EdgeRate, s.ArchRate)
+		if !k.oneShot {
+			out.EdgeUpdate = "eg"
+		}
 	}
 	return out
 }
 
-// pass evaluates the network in training.
-func (r *authorsRun) pass(images, labels, drop *Node, w, theta, stats []*Node) *authorsPass {
-	p := &authorsPass{}
-	theta = watched(theta, &p.dtheta)
-	if !r.trace.kind.simplex {
-		relaxed := make([]*Node, len(theta))
-		for i := range theta {
-			relaxed[i] = Softmax(theta[i], -1)
-		}
-		theta = relaxed
-	}
-	p.out = r.net.Evaluate(supernet.Pass{
-		Images: images, Theta: theta, Weights: watched(w, &p.dw), Stats: stats, Train: true, Drop: drop,
-	})
-	_, p.loss = supernet.Score(p.out.Logits, labels)
-	if p.out.Auxiliary != nil {
-		p.main = p.loss
-		_, p.aside = supernet.Score(p.out.Auxiliary, labels)
-		p.loss = Add(p.main, MulScalar(p.aside, r.trace.Settings.AuxiliaryWeight))
-	}
-	return p
-}
-
-// step is a step as a graph: the new state, what r.names lists, the weights'
-// gradients and the architecture's.
-func (r *authorsRun) step(feed, all []*Node, moves bool) []*Node {
-	t, s := r.trace, r.trace.Settings
-	weights, stats, blocks := len(r.net.Weights()), len(r.net.Stats()), len(r.net.Architecture())
-	take := func(n int) []*Node {
-		part := all[:n:n]
-		all = all[n:]
-		return part
-	}
-	state := bilevel.State{W: take(weights), Velocity: take(weights), Aux: take(stats)}
-	state.Theta, state.Slots = take(blocks), take(2*blocks)
-	state.Stale = take(blocks)
-	var inner, outer *authorsPass
-	var grad []*Node
-	search := bilevel.Search{
-		Settings: t.bilevelSettings(), SGD: bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay},
-	}
-	var running []*Node // statistics, as the passes of a step change them one after the other
-	search.Problem = func(aux []*Node) bilevel.Problem {
-		running = aux
-		return bilevel.Problem{
-			Inner: func(w, theta []*Node) (*Node, []*Node) {
-				inner = r.pass(feed[1], feed[2], dropOf(feed), w, theta, running)
-				running = inner.out.Stats
-				return inner.loss, running
-			},
-			Outer: func(w, theta []*Node) (*Node, []*Node) {
-				outer = r.pass(feed[3], feed[4], nil, w, theta, running)
-				stats := outer.out.Stats
-				if t.kind.oneShotEG { // which evaluates twice: the statistics see it
-					stats = r.pass(feed[3], feed[4], nil, w, theta, stats).out.Stats
-				}
-				return outer.loss, stats
-			},
-		}
-	}
-	if moves {
-		search.Update = func(theta, gradient, slots []*Node) ([]*Node, []*Node) {
-			if grad = gradient; t.kind.imageNet {
-				grad = bilevel.ClipGlobalNorm(grad, s.Clip)
-			}
-			return r.update(theta, grad, slots, feed[0])
-		}
-	}
-	// whose program does not look at it; the outer pass runs on a copy of the network whose statistics are thrown away
-	if s.Unrolled && !t.kind.oneShotEG {
-		search.Hypergradient = func(
-			p bilevel.Problem, o bilevel.Options, w, theta, v []*Node,
-		) (*Node, []*Node, []*Node) {
-			loss, grad, _ := bilevel.FiniteDifference(p, o, w, theta, v)
-			return loss, grad, running
-		}
-	}
-	next, _ := search.Step(state, Scalar(feed[1].Graph(), r.dtype, s.LearningRate), nil)
-	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, next.Stale)
-	return append(out, r.report(inner, outer, grad, moves)...)
-}
-
-// bilevelSettings are those of the authors' program. Those of GAEA for ImageNet
-// (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62) and NAS-Bench-1Shot1
-// (liamcli/nasbench-1shot1@e369bd7, optimizers/edarts/architect.py:80,95,111) do
-// not clear the architecture's gradient before its step.
-func (t *Authors) bilevelSettings() bilevel.Settings {
-	s := bilevel.Settings{
-		Order: bilevel.ArchitectureFirst, Clip: t.Settings.Clip, Hypergradient: "first-order",
-		Uncleared: t.kind.imageNetEG || t.kind.oneShotEG,
-	}
-	if t.kind.imageNetEG {
-		s.Order = bilevel.WeightsFirst
-	}
-	return s
-}
-
-// dropOf is the part of the feed with drop path, nil where there is none.
-func dropOf(feed []*Node) *Node {
-	if last := feed[len(feed)-1]; len(feed)%2 == 0 && last.Rank() == 2 {
-		return last
-	}
-	return nil
-}
-
-// report notes the names of what it returns.
-func (r *authorsRun) report(inner, outer *authorsPass, grad []*Node, moves bool) []*Node {
-	var out []*Node
-	r.names[moves] = nil
-	note := func(name string, x *Node) {
-		r.names[moves] = append(r.names[moves], name)
-		out = append(out, x)
-	}
-	note("loss", inner.loss)
-	note("logits", inner.out.Logits)
-	if inner.aside != nil {
-		note("main_loss", inner.main)
-		note("loss_aux", inner.aside)
-		note("logits_aux", inner.out.Auxiliary)
-	}
-	var square *Node
-	for _, g := range inner.dw {
-		if s := ReduceAllSum(Mul(g, g)); square == nil {
-			square = s
-		} else {
-			square = Add(square, s)
-		}
-	}
-	note("grad_norm", Sqrt(square))
-	if moves {
-		note("valid_loss", outer.loss)
-		note("valid_logits", outer.out.Logits)
-	}
-	return slices.Concat(out, inner.dw, grad)
-}
-
-// update moves the architecture; its slots are Adam's moments.
-func (r *authorsRun) update(theta, grad, slots []*Node, stepsBefore *Node) (theta2, slots2 []*Node) {
+// train is a step of the training of a genotype's network as a graph: the new
+// state, what r.names lists and the weights' gradients.
+func (r *authorsRun) train(in []*Node) []*Node {
 	s := r.trace.Settings
-	if !r.trace.kind.simplex {
-		adam := bilevel.DARTSAdam
-		adam.WeightDecay = s.ArchWeightDecay
-		n := len(theta)
-		theta2, m, v := adam.Step(theta, grad, slots[:n], slots[n:], stepsBefore, s.ArchRate)
-		return theta2, slices.Concat(m, v)
+	weights, feed := len(r.net.Weights()), len(in)-len(r.state)
+	images, labels, rate, all := in[0], in[1], in[2], in[feed:]
+	pass := supernet.Pass{Images: images, Stats: all[2*weights:], Train: true}
+	if feed > 3 {
+		pass.Drop = in[3]
 	}
-	rate := s.ArchRate
-	if s.EdgeRate > 0 {
-		rate = s.EdgeRate
+	var made supernet.Outcome
+	var main, aside *Node
+	step := bilevel.Search{
+		Settings: bilevel.Settings{Clip: s.Clip}, SGD: bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay},
+		Problem: func([]*Node) bilevel.Problem {
+			return bilevel.Problem{Inner: func(w, _ []*Node) (*Node, []*Node) {
+				pass.Weights = w
+				made = r.net.Evaluate(pass)
+				_, main = supernet.Score(made.Logits, labels)
+				loss := main
+				if made.Auxiliary != nil {
+					_, aside = supernet.Score(made.Auxiliary, labels)
+					loss = Add(main, MulScalar(aside, s.AuxiliaryWeight))
+				}
+				return loss, made.Stats
+			}}
+		},
 	}
-	for i, b := range r.net.Architecture() {
-		update := simplex.EGClampNormalize // of operations; edges are normalised only
-		if strings.Contains(b.Name, "edges") {
-			update = simplex.EG
-		}
-		theta2 = append(theta2, update(theta[i], grad[i], rate))
+	start := bilevel.State{W: all[:weights], Velocity: all[weights : 2*weights], Aux: pass.Stats}
+	next, seen := step.Step(start, rate, nil)
+	out := append(slices.Concat(next.W, next.Velocity, next.Aux), seen.Train, made.Logits)
+	if r.names = []string{"loss", "logits"}; made.Auxiliary != nil {
+		r.names = append(r.names, "main_loss", "loss_aux", "logits_aux")
+		out = append(out, main, aside, made.Auxiliary)
 	}
-	return theta2, slots
+	return append(out, seen.GradW...)
 }
 
 // evaluate gives the logits of the last step's training images by running
@@ -427,7 +363,7 @@ func (r *authorsRun) evaluate() (Array, error) {
 		return Array{}, nil
 	}
 	weights, stats, blocks := len(r.net.Weights()), len(r.net.Stats()), len(r.net.Architecture())
-	args := []any{r.feed(r.trace.Settings.Steps - 1)[1]}
+	args := []any{r.feed(r.trace.Settings.Steps - 1)[0]}
 	for _, t := range slices.Concat(r.state[:weights], r.state[2*weights:2*weights+stats+blocks]) {
 		args = append(args, t)
 	}

@@ -89,8 +89,32 @@ const largest = 1 << 31
 // settingsName is the array that holds a text.
 const settingsName = "settings"
 
-// readNPZ reads all arrays of an archive and its settings.
-func readNPZ(file string) (arrays map[string]Array, settings string, err error) {
+// Limits of a file, which are checked in its headers before anything is read.
+const (
+	mostMemory   = 1 << 30 // of all arrays together, as float64
+	mostSettings = 1 << 20 // of the settings' text
+)
+
+// heads are the arrays of an archive by name, without elements.
+type heads map[string]*npy
+
+// shapes are the arrays without elements, for who checks names and shapes.
+func (h heads) shapes() map[string]Array {
+	out := map[string]Array{}
+	for name, a := range h {
+		if name != settingsName {
+			out[name] = Array{Type: a.kind, Dims: a.dims}
+		}
+	}
+	return out
+}
+
+// readNPZ reads all arrays of an archive and its settings. The headers come first:
+// check is given the settings and the arrays without elements, and nothing of a file
+// that it refuses is read. nil checks nothing more than sizes.
+func readNPZ(file string, check func(settings string, shapes map[string]Array) error) (
+	arrays map[string]Array, settings string, err error,
+) {
 	archive, err := zip.OpenReader(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, "", errors.New("there is no such file")
@@ -99,29 +123,69 @@ func readNPZ(file string) (arrays map[string]Array, settings string, err error) 
 		return nil, "", fmt.Errorf("expected an .npz file, which is a zip archive: %w", err)
 	}
 	defer func() { err = errors.Join(err, archive.Close()) }()
-	arrays = map[string]Array{}
-	seen := map[string]bool{}
-	for _, entry := range archive.File {
-		name, ok := strings.CutSuffix(entry.Name, ".npy")
-		if !ok || seen[name] {
-			return nil, "", fmt.Errorf("entry %q: expected arrays NAME.npy, each once", entry.Name)
+	all, err := readHeads(archive.File)
+	if err != nil {
+		return nil, "", err
+	}
+	text, ok := all[settingsName]
+	if !ok {
+		return nil, "", errors.New("the array settings is missing: expected the JSON that the comment of package " +
+			"trace describes")
+	}
+	if err = text.read(); err == nil {
+		settings, err = text.text()
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", settingsName, err)
+	}
+	if check != nil {
+		if err := check(settings, all.shapes()); err != nil {
+			return nil, "", err
 		}
-		seen[name] = true
-		raw, err := readEntry(entry)
-		if err == nil && name == settingsName {
-			settings, err = raw.text()
-		} else if err == nil {
-			arrays[name], err = raw.array()
+	}
+	delete(all, settingsName)
+	arrays = map[string]Array{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err = all[name].read(); err == nil {
+			arrays[name], err = all[name].array()
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", name, err)
 		}
-	}
-	if !seen[settingsName] {
-		return nil, "", errors.New("the array settings is missing: expected the JSON that the comment of package " +
-			"trace describes")
+		all[name].data = nil
 	}
 	return arrays, settings, nil
+}
+
+// readHeads reads the headers of all entries and adds up what they ask for.
+func readHeads(entries []*zip.File) (heads, error) {
+	all := heads{}
+	memory := 0
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name, ".npy")
+		if !ok || all[name] != nil {
+			return nil, fmt.Errorf("entry %q: expected arrays NAME.npy, each once", entry.Name)
+		}
+		a, err := readHead(entry)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[name] = a
+		if name == settingsName {
+			if a.bytes > mostSettings {
+				return nil, fmt.Errorf("%s: found %d bytes, expected at most %d", name, a.bytes, mostSettings)
+			}
+			continue
+		}
+		if itemSizes[a.kind] == 0 {
+			return nil, fmt.Errorf("%s: found a text of type %s, expected numbers", name, a.kind)
+		}
+		if memory += 8 * (a.bytes / itemSizes[a.kind]); memory > mostMemory {
+			return nil, fmt.Errorf("%s: with this array all elements take more than %d bytes: write fewer or smaller "+
+				"steps", name, mostMemory)
+		}
+	}
+	return all, nil
 }
 
 // npy is an array as it stands in the file.
@@ -129,7 +193,9 @@ type npy struct {
 	kind    string // of the elements
 	fortran bool
 	dims    []int
+	bytes   int // of the elements
 	data    []byte
+	entry   *zip.File
 }
 
 // The header is a Python dictionary of these three; a structured type has no
@@ -140,7 +206,8 @@ var (
 	shape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9, ]*)\)`)
 )
 
-func readEntry(entry *zip.File) (*npy, error) {
+// readHead reads the header of an entry and compares it with the entry's size.
+func readHead(entry *zip.File) (*npy, error) {
 	r, err := entry.Open()
 	if err != nil {
 		return nil, err
@@ -150,25 +217,40 @@ func readEntry(entry *zip.File) (*npy, error) {
 	if err != nil {
 		return nil, err
 	}
-	want := itemSize(a.kind)
+	a.entry, a.bytes = entry, itemSize(a.kind)
 	for _, d := range a.dims {
-		if d == 0 || d > largest/want {
+		if d == 0 || d > largest/a.bytes {
 			return nil, fmt.Errorf("found shape %v, expected 1 to %d bytes in all", a.dims, largest)
 		}
-		want *= d
+		a.bytes *= d
 	}
-	if have := entry.UncompressedSize64; have < uint64(want) { // before memory is asked for
-		return nil, fmt.Errorf("found %d bytes, expected %d for shape %v of type %s", have, want, a.dims, a.kind)
-	}
-	a.data = make([]byte, want)
-	if _, err := io.ReadFull(r, a.data); err != nil {
-		return nil, fmt.Errorf("reading %d bytes: %w", want, err)
-	}
-	// to the end, where zip compares the checksum
-	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); n != 0 || err != nil {
-		return nil, fmt.Errorf("found more than the %d bytes of shape %v of type %s (%w)", want, a.dims, a.kind, err)
+	if have := entry.UncompressedSize64; have < uint64(a.bytes) { // before memory is asked for
+		return nil, fmt.Errorf("found %d bytes, expected %d for shape %v of type %s", have, a.bytes, a.dims, a.kind)
 	}
 	return a, nil
+}
+
+// read reads the elements.
+func (a *npy) read() error {
+	r, err := a.entry.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := readHeader(r); err != nil {
+		return err
+	}
+	a.data = make([]byte, a.bytes)
+	if _, err := io.ReadFull(r, a.data); err != nil {
+		return fmt.Errorf("reading %d bytes: %w", a.bytes, err)
+	}
+	// to the end, where zip compares the checksum
+	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); err != nil {
+		return fmt.Errorf("after the %d bytes of shape %v of type %s: %w", a.bytes, a.dims, a.kind, err)
+	} else if n != 0 {
+		return fmt.Errorf("found more than the %d bytes of shape %v of type %s", a.bytes, a.dims, a.kind)
+	}
+	return nil
 }
 
 // readHeader reads NumPy's format 1, 2 or 3 up to the elements.
@@ -249,10 +331,7 @@ func (a *npy) text() (string, error) {
 
 // array is the elements as numbers, row-major.
 func (a *npy) array() (Array, error) {
-	width, ok := itemSizes[a.kind]
-	if !ok {
-		return Array{}, fmt.Errorf("found a text of type %s, expected numbers", a.kind)
-	}
+	width := itemSizes[a.kind] // readHeads has refused texts
 	out := Array{Type: a.kind, Dims: append([]int{}, a.dims...), Values: make([]float64, len(a.data)/width)}
 	for i := range out.Values {
 		b := a.data[i*width:]

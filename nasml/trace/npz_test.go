@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestNPZRoundTrip(t *testing.T) {
 		}
 		want := map[string]Array{"a/b<-c": a}
 		require.NoError(t, writeNPZ(file, want, []byte(`{"π": 1}`)))
-		got, settings, err := readNPZ(file)
+		got, settings, err := readNPZ(file, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.Equal(t, `{"π": 1}`, settings)
@@ -74,7 +75,7 @@ func TestOrdersTypesAndTexts(t *testing.T) {
 		"c.npy", npyBytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", f4(1, 2, 3, 4, 5, 6)...),
 		"f.npy", npyBytes("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", f4(1, 4, 2, 5, 3, 6)...),
 		"i.npy", npyBytes("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", 0xFE, 0xFF, 0xFF, 0xFF, 0xFF,
-			0xFF, 0xFF, 0xFF)))
+			0xFF, 0xFF, 0xFF)), nil)
 	require.NoError(t, err)
 	require.Equal(t, "{θ}", settings)
 	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, arrays["c"].Values)
@@ -97,16 +98,17 @@ func TestBrokenFiles(t *testing.T) {
 		"expected an .npy array of version":         {"a.npy", "hello"},
 		"found shape [0], expected":                 {"a.npy", npyBytes(header("'<f4'", "0,"))},
 		"found shape [99999999 99999999], expected": {"a.npy", npyBytes(header("'<f4'", "99999999, 99999999"))},
-		"found more than the 1 bytes":               {"a.npy", npyBytes(header("'|u1'", "1,"), 1, 2)},
+		"found more than the 1 bytes":               {"settings.npy", text, "a.npy", npyBytes(header("'|u1'", "1,"), 1, 2)},
 		"settings: found shape [1] of type <f4":     {"settings.npy", npyBytes(header("'<f4'", "1,"), 0, 0, 0, 0)},
 		"a: found a text of type |S2":               {"a.npy", text},
 	} {
-		_, _, err := readNPZ(archive(t, entries...))
+		_, _, err := readNPZ(archive(t, entries...), nil)
 		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "%!")
 	}
 
 	// 400 MB are promised, 4 bytes are there: nothing of that size is made.
-	_, _, err := readNPZ(archive(t, "a.npy", npyBytes(header("'<f4'", "100000000,"), 0, 0, 0, 0)))
+	_, _, err := readNPZ(archive(t, "a.npy", npyBytes(header("'<f4'", "100000000,"), 0, 0, 0, 0)), nil)
 	require.ErrorContains(t, err, "expected 400000000 for shape [100000000]")
 
 	whole, err := os.ReadFile("testdata/darts.npz")
@@ -138,4 +140,47 @@ func TestPermuted(t *testing.T) {
 		require.Equal(t, a.Values[((h*dims[1]+w)*dims[2]+i)*dims[3]+o],
 			kernel.Values[((o*dims[2]+i)*dims[0]+h)*dims[1]+w])
 	})
+}
+
+// A zip of zeros is a thousand times smaller than what it unpacks to: what all arrays
+// together ask for is seen in their headers, and nothing is unpacked.
+func TestALotOfZerosIsRefusedUnread(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zeros.npz")
+	f, err := os.Create(file)
+	require.NoError(t, err)
+	defer f.Close()
+	w := zip.NewWriter(f)
+	const rows = 1 << 24 // bytes, each a float64 once it is read: 128 MB an array
+	for i := range 12 {
+		e, err := w.Create(fmt.Sprintf("grad/%d.npy", i))
+		require.NoError(t, err)
+		_, err = e.Write([]byte(npyBytes(fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }", rows))))
+		require.NoError(t, err)
+		_, err = e.Write(make([]byte, rows))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err = readNPZ(file, nil)
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, "all elements take more than 1073741824 bytes")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(rows), "no array was unpacked")
+
+	settings := npyBytes(fmt.Sprintf("{'descr': '|S%d', 'fortran_order': False, 'shape': (), }", 2<<20),
+		make([]byte, 2<<20)...)
+	_, _, err = readNPZ(archive(t, "settings.npy", settings), nil)
+	require.ErrorContains(t, err, "settings: found 2097152 bytes, expected at most 1048576")
+}
+
+// Names and shapes are checked before elements are read.
+func TestWhatCheckRefusesIsNotRead(t *testing.T) {
+	refused := fmt.Errorf("refused")
+	a := npyBytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", 0, 0, 0x80, 0x3F)
+	_, _, err := readNPZ(archive(t, "settings.npy", text, "a.npy", a), func(s string, shapes map[string]Array) error {
+		require.Equal(t, "{}", s)
+		require.Equal(t, map[string]Array{"a": {Type: "<f4", Dims: []int{1}}}, shapes)
+		return refused
+	})
+	require.ErrorIs(t, err, refused)
 }

@@ -141,9 +141,14 @@ func (t *Trace) stat(w supernet.Weight) Array {
 // families are the arrays that share a least scale, by the start of the names.
 var families = []string{"after/weights/", "after/stats/", "grad/"}
 
+// ofArchitecture is the least scale of the architecture's gradient.
+const ofArchitecture = "architecture"
+
+func isArchitecture(name string) bool { return name == "grad/alpha" || name == "grad/theta" }
+
 func family(name string) string {
-	if name == "grad/alpha" || name == "grad/theta" {
-		return ""
+	if isArchitecture(name) {
+		return ofArchitecture
 	}
 	for _, f := range families {
 		if strings.HasPrefix(name, f) {
@@ -156,8 +161,14 @@ func family(name string) string {
 // raise makes the least scale of an array's family at least a tenth of its
 // scale.
 func raise(least map[string]float64, name string, a Array, before map[string]Array) {
-	if f := family(name); f != "" {
-		least[f] = max(least[f], scale(name, a, before)/10)
+	f := family(name)
+	if f == "" || f == ofArchitecture {
+		return
+	}
+	size := scale(name, a, before)
+	least[f] = max(least[f], size/10)
+	if f == "grad/" { // both are derivatives of a mean cross entropy
+		least[ofArchitecture] = max(least[ofArchitecture], size/1000)
 	}
 }
 

@@ -26,8 +26,8 @@ type Search struct {
 	backend compute.Backend
 	exec    *Exec
 	dtype   dtypes.DType
-	batches [][]*tensors.Tensor // of each step, see feed
-	outputs bool                // the step gives gradients and logits too
+	outputs bool            // the step gives gradients and logits too
+	sampled map[string]bool // operations "2<-0/nor_conv_1x1" that were sampled since the start
 }
 
 // NewSearch prepares the steps of a trace, which need not hold any output. It
@@ -49,9 +49,6 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 	if t.Arrays["weights/stem/conv"].Type == "<f8" {
 		s.dtype = dtypes.Float64
 	}
-	for step := range t.Settings.Steps {
-		s.batches = append(s.batches, s.feed(step))
-	}
 	s.exec, err = NewExec(b, func(in []*Node) []*Node { return s.step(in) })
 	if err != nil {
 		return nil, fmt.Errorf("building the search step: %w", err)
@@ -71,18 +68,22 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, t := range slices.Concat(append(s.batches, state)...) {
+	batches := make([][]*tensors.Tensor, s.trace.Settings.Steps)
+	for step := range batches {
+		batches[step] = s.feed(step).List()
+	}
+	for _, t := range slices.Concat(append(batches, state)...) {
 		if err := t.MaterializeOnDevice(s.backend, false, 0); err != nil {
 			return nil, 0, fmt.Errorf("copying to the device: %w", err)
 		}
 	}
 	begin := time.Now()
-	for step := range s.batches {
+	for step, batch := range batches {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
 		var out []*tensors.Tensor
-		if state, out, err = s.call(state, step); err != nil {
+		if state, out, err = s.call(state, batch); err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
 		loss, err := s.array(out[0])
@@ -101,7 +102,7 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 }
 
 // feed is what step, from 0, is given.
-func (s *Search) feed(step int) []*tensors.Tensor {
+func (s *Search) feed(step int) search.Feed[*tensors.Tensor] {
 	t := s.trace
 	theta := []int{len(s.net.Config.Space.Edges), len(t.Settings.Ops)}
 	pick := func(name string, rank int) Array {
@@ -125,7 +126,7 @@ func (s *Search) feed(step int) []*tensors.Tensor {
 		Draws: []*tensors.Tensor{s.tensor(Array{Dims: append([]int{2}, theta...), Values: noise})},
 		Rate:  number(t.Settings.LearningRate), Tau: number(t.Settings.Tau),
 		Done: number(float64(step)), Warmup: number(0),
-	}.List()
+	}
 }
 
 // tensor is an array in the type of the computation.
@@ -192,14 +193,15 @@ func (s *Search) start() ([]*tensors.Tensor, error) {
 	for _, w := range s.net.Stats() {
 		stats = append(stats, s.tensor(s.trace.stat(w)))
 	}
+	s.sampled = map[string]bool{}
 	theta := s.tensor(s.trace.Arrays[methods[s.trace.Settings.Method].parameter])
 	return s.program.State(weights, stats, []*tensors.Tensor{theta}), nil
 }
 
-// call computes a step, from 0. The old state is used up.
-func (s *Search) call(state []*tensors.Tensor, step int) (next, rest []*tensors.Tensor, err error) {
-	args := make([]any, 0, len(s.batches[step])+len(state))
-	for _, t := range s.batches[step] {
+// call computes a step of a batch. The old state is used up.
+func (s *Search) call(state, batch []*tensors.Tensor) (next, rest []*tensors.Tensor, err error) {
+	args := make([]any, 0, len(batch)+len(state))
+	for _, t := range batch {
 		args = append(args, t)
 	}
 	for _, t := range state {
@@ -225,21 +227,16 @@ func (s *Search) observe(state []*tensors.Tensor, step int) (
 	next []*tensors.Tensor, found map[string]Array, err error,
 ) {
 	m := methods[s.trace.Settings.Method]
-	var old []*tensors.Tensor
-	if m.sampled && s.trace.Settings.Unused == unusedSkip {
-		before := search.Cut(s.program, state)
-		if old, err = s.copied(slices.Concat(before.Weights, before.Velocity)); err != nil {
-			return nil, nil, err
-		}
+	advance := s.whole
+	switch {
+	case s.trace.Settings.leavesBetween():
+		advance = s.halves
+	case s.trace.Settings.leaves():
+		advance = s.leaving
 	}
-	next, rest, err := s.call(state, step)
+	next, rest, err := advance(state, s.feed(step))
 	if err != nil {
 		return nil, nil, err
-	}
-	if old != nil {
-		if err := s.putBack(next, old, rest[len(rest)-1]); err != nil {
-			return nil, nil, err
-		}
 	}
 	found = map[string]Array{}
 	take := func(name string, t *tensors.Tensor, isWeight bool) {
@@ -270,6 +267,95 @@ func (s *Search) observe(state []*tensors.Tensor, step int) (
 	return next, found, err
 }
 
+// whole computes a step at once.
+func (s *Search) whole(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+	next, rest []*tensors.Tensor, err error,
+) {
+	return s.call(state, f.List())
+}
+
+// leaving computes a step at once, and leaves weights alone that nobody sampled: the
+// architecture came first.
+func (s *Search) leaving(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+	next, rest []*tensors.Tensor, err error,
+) {
+	if err := s.notePass(search.Cut(s.program, state).Theta[0], f, 1); err != nil {
+		return nil, nil, err
+	}
+	old, err := s.copied(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	if next, rest, err = s.call(state, f.List()); err != nil {
+		return nil, nil, err
+	}
+	return next, rest, s.putBack(next, old, rest[len(rest)-1])
+}
+
+// halves computes a step whose weights go first and leaves those alone that nobody
+// sampled, before the architecture's pass sees them. The same program does it in
+// three parts: a step while the architecture rests, which moves the weights; one at
+// learning rate 0 with the validation batch in both places, which moves the
+// architecture; and one more of these while it rests, which moves the running
+// statistics as the architecture's pass does.
+func (s *Search) halves(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+	next, rest []*tensors.Tensor, err error,
+) {
+	old, err := s.copied(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	one, zero := s.tensor(Array{Values: []float64{1}}), s.tensor(Array{Values: []float64{0}})
+	weights := f
+	weights.Warmup = one
+	moved, rest, err := s.call(state, weights.List())
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.putBack(moved, old, rest[len(rest)-1]); err != nil {
+		return nil, nil, err
+	}
+	if err := s.notePass(search.Cut(s.program, old).Theta[0], f, 1); err != nil {
+		return nil, nil, err
+	}
+	again := f
+	again.TrainImages, again.TrainLabels, again.Rate, again.Warmup = f.ValidImages, f.ValidLabels, zero, zero
+	valid, err := s.draws(f, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	again.Draws = []*tensors.Tensor{s.tensor(Array{
+		Dims: append([]int{2}, valid.Dims...), Values: slices.Concat(valid.Values, valid.Values),
+	})}
+	after, outcome, err := s.callCopy(moved, again)
+	if err != nil {
+		return nil, nil, err
+	}
+	again.Warmup = one
+	rested, _, err := s.callCopy(moved, again)
+	if err != nil {
+		return nil, nil, err
+	}
+	const validLoss, validLogits, gradTheta = 1, 3, 4 // of rest, see step
+	for _, i := range []int{validLoss, validLogits, gradTheta} {
+		rest[i] = outcome[i]
+	}
+	n := 2 * len(s.net.Weights()) // weights and velocity, then statistics, then the architecture
+	stats := n + len(s.net.Stats())
+	return slices.Concat(moved[:n], rested[n:stats], after[stats:]), rest, nil
+}
+
+// callCopy is call without using the state up.
+func (s *Search) callCopy(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+	next, rest []*tensors.Tensor, err error,
+) {
+	own, err := s.copied(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.call(own, f.List())
+}
+
 // copied are tensors of their own with the same elements.
 func (s *Search) copied(tensors []*tensors.Tensor) ([]*tensors.Tensor, error) {
 	out := slices.Clone(tensors)
@@ -283,8 +369,46 @@ func (s *Search) copied(tensors []*tensors.Tensor) ([]*tensors.Tensor, error) {
 	return out, nil
 }
 
-// putBack undoes what momentum and weight decay did to the weights of
-// operations that were not chosen in the weights' pass.
+// draws are the noise of a pass, 0 the weights' and 1 the architecture's.
+func (s *Search) draws(f search.Feed[*tensors.Tensor], which int) (Array, error) {
+	a, err := s.array(f.Draws[0])
+	if err != nil {
+		return a, err
+	}
+	n := len(a.Values) / 2
+	return Array{Type: a.Type, Dims: a.Dims[1:], Values: a.Values[which*n : (which+1)*n]}, nil
+}
+
+// notePass notes which operations a pass samples at α or θ: on each edge that with
+// the largest log θ + noise, the first of equals.
+func (s *Search) notePass(theta *tensors.Tensor, f search.Feed[*tensors.Tensor], which int) error {
+	logits, err := s.array(theta)
+	if err != nil {
+		return err
+	}
+	noise, err := s.draws(f, which)
+	if err != nil {
+		return err
+	}
+	ops := s.trace.Settings.Ops
+	for e, edge := range s.net.Config.Space.Edges {
+		best, most := 0, math.Inf(-1)
+		for o := range ops {
+			x := logits.Values[e*len(ops)+o] // α: its softmax differs by a number for the whole edge
+			if methods[s.trace.Settings.Method].parameter == "theta" {
+				x = math.Log(x)
+			}
+			if x += noise.Values[e*len(ops)+o]; x > most {
+				best, most = o, x
+			}
+		}
+		s.sampled[edge.String()+"/"+ops[best]] = true
+	}
+	return nil
+}
+
+// putBack undoes what momentum and weight decay did to the weights of operations
+// without a gradient, see Settings.Unused. chosen are those of the weights' pass.
 func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) error {
 	hot, err := s.array(chosen)
 	if err != nil {
@@ -294,13 +418,19 @@ func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) er
 	ops := s.trace.Settings.Ops
 	for e, edge := range s.net.Config.Space.Edges {
 		for o, op := range ops {
-			unused[edge.String()+"/"+op] = hot.Values[e*len(ops)+o] == 0
+			name := edge.String() + "/" + op
+			if hot.Values[e*len(ops)+o] != 0 {
+				s.sampled[name] = true
+				continue
+			}
+			unused[name] = s.trace.Settings.Unused == unusedSkip || !s.sampled[name]
 		}
 	}
+	n := len(s.net.Weights())
 	for i, w := range s.net.Weights() {
 		parts := strings.Split(w.Path, "/") // cells/0/2<-0/nor_conv_1x1/conv
 		if len(parts) > 4 && unused[parts[2]+"/"+parts[3]] {
-			next[i], next[len(old)/2+i] = old[i], old[len(old)/2+i]
+			next[i], next[n+i] = old[i], old[n+i]
 		}
 	}
 	return nil

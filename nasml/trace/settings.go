@@ -2,7 +2,9 @@ package trace
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -45,19 +47,21 @@ type Settings struct {
 	ArchBeta2       float64 `json:"arch_beta2"`
 	ArchEpsilon     float64 `json:"arch_epsilon"`
 	ArchWeightDecay float64 `json:"arch_weight_decay"`
+	EntropyWeight   float64 `json:"entropy_weight"`
 	Tau             float64 `json:"tau"`
 }
 
 // standard are the settings that a trace need not name.
 func standard() Settings {
 	return Settings{
-		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedZero,
+		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedOnce,
 		Order: bilevel.ArchitectureFirst, Hypergradient: "first-order", ClipCovers: bilevel.ClipWeights,
 	}
 }
 
 // Values of Settings.Unused.
 const (
+	unusedOnce = "zero-once-sampled"
 	unusedZero = "zero"
 	unusedSkip = "skip"
 )
@@ -86,6 +90,9 @@ func parse(text string) (Settings, error) {
 	if err := d.Decode(&s); err != nil {
 		return s, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of package trace: %w", text, err)
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return s, fmt.Errorf("settings: found %.60q after the JSON, expected nothing more", text[d.InputOffset():])
+	}
 	if s.Ops == nil {
 		s.Ops = supernet.Spaces[s.Space].Ops
 	}
@@ -108,7 +115,7 @@ func (s Settings) Check() error {
 	oneOf("order", s.Order, bilevel.ArchitectureFirst, bilevel.WeightsFirst)
 	oneOf("hypergradient", s.Hypergradient, hypergradients...)
 	oneOf("clip_covers", s.ClipCovers, bilevel.ClipWeights, bilevel.ClipWeightsAndArchitecture)
-	oneOf("unused", s.Unused, unusedZero, unusedSkip)
+	oneOf("unused", s.Unused, unusedOnce, unusedZero, unusedSkip)
 	if methods[s.Method].parameter == "theta" {
 		oneOf("update", s.Update, slices.Sorted(maps.Keys(simplex.Updates))...)
 	} else {
@@ -126,10 +133,27 @@ func (s Settings) Check() error {
 		"arch_beta1 is %v, arch_beta2 %v, arch_epsilon %v, want 0 ≤ β < 1 and ε > 0",
 		s.ArchBeta1, s.ArchBeta2, s.ArchEpsilon)
 	expect(s.Tau > 0, "tau is %v, want more than 0", s.Tau)
+	expect(s.EntropyWeight >= 0 && (s.EntropyWeight == 0 || methods[s.Method].parameter == "theta"),
+		"entropy_weight is %v with method %s, want at least 0, and 0 where the architecture is α", s.EntropyWeight,
+		s.Method)
+	expect(!s.leavesBetween() || s.Hypergradient == "first-order",
+		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
+			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
 	expect(!s.TrackStats || s.Hypergradient == "first-order",
 		"track_stats with hypergradient %q: which of its passes move the running statistics is not agreed on",
 		s.Hypergradient)
 	return firstFew(errs)
+}
+
+// leavesBetween says whether weights that nobody sampled have to be put back before
+// the architecture's pass, which sees them.
+func (s Settings) leavesBetween() bool {
+	return s.leaves() && s.Order == bilevel.WeightsFirst
+}
+
+// leaves says whether some weights are left alone by a step.
+func (s Settings) leaves() bool {
+	return methods[s.Method].sampled && s.Unused != unusedZero
 }
 
 // net is the supernet of the settings.
@@ -150,6 +174,6 @@ func (s Settings) search() search.Settings {
 			Order: s.Order, Clip: s.Clip, ClipCovers: s.ClipCovers, Hypergradient: s.Hypergradient,
 		},
 		Update: s.Update, ArchRate: s.ArchRate, ArchBeta1: s.ArchBeta1, ArchBeta2: s.ArchBeta2,
-		ArchEpsilon: s.ArchEpsilon, ArchWeightDecay: s.ArchWeightDecay,
+		ArchEpsilon: s.ArchEpsilon, ArchWeightDecay: s.ArchWeightDecay, EntropyWeight: s.EntropyWeight,
 	}
 }

@@ -80,11 +80,16 @@
 //	 "clip": 5,                          // largest norm of all weights' gradients; 0: any
 //	 "clip_covers": "weights",           // default; or "weights+architecture", with the norm of the architecture's
 //	                                     // last gradient plus that of loss
-//	 "unused": "zero",                   // weights of operations that were not sampled: "zero" gradient, as PyTorch
-//	                                     // before 2.0 and the default, or "skip" them
+//	 "unused": "zero-once-sampled",      // weights of operations that were not sampled in the weights' pass. The
+//	                                     // default is as PyTorch before 2.0: left alone until an operation is
+//	                                     // sampled for the first time, in either pass, then of gradient 0, so that
+//	                                     // momentum and decay act. "zero": of gradient 0 from the start, as where
+//	                                     // one program computes all choices; "skip": always left alone
 //	 "update": "adam",                   // of the architecture: "adam" or "sgd" on α; on θ a name of simplex.Updates
 //	 "arch_rate": 3e-4, "arch_beta1": 0.5, "arch_beta2": 0.999, "arch_epsilon": 1e-8,
 //	 "arch_weight_decay": 1e-3,          // L2, added to the gradient; of adam and sgd
+//	 "entropy_weight": 0.01,             // c of the regulariser c·Σ θ log(θ|O|), whose gradient c·log θ is added
+//	                                     // to grad/theta in the move; of methods with θ
 //	 "tau": 10                           // temperature, where the method samples; default 1
 //	}
 //
@@ -114,6 +119,8 @@
 //	grad/PATH, after/weights/PATH   but at least a tenth of the largest such scale among all weights, and
 //	after/stats/PATH                among all statistics: behind batch norm some gradients are 0 but for
 //	                                rounding, such as that of conv_bias
+//	grad/alpha, grad/theta          but at least a thousandth of the largest grad/PATH: where what an edge gives
+//	                                has no effect, such as behind "none", it is 0 but for rounding
 //
 // Where it is 0, the scale is 1.
 //
@@ -153,16 +160,23 @@ type Trace struct {
 // Read reads a trace. The error says which array is missing, too many, of
 // another shape or not finite, and what was expected.
 func Read(file string) (*Trace, error) {
-	arrays, text, err := readNPZ(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	t := &Trace{Arrays: arrays}
-	if t.Settings, err = parse(text); err == nil {
+	t := new(Trace)
+	arrays, _, err := readNPZ(file, func(text string, shapes map[string]Array) (err error) {
+		if t.Settings, err = parse(text); err != nil {
+			return err
+		}
+		t.Arrays = shapes
+		if err := t.Check(); err != nil { // all but the elements
+			return err
+		}
+		if len(t.compared()) == 0 {
+			return errors.New("there is nothing to compare: expected at least one of logits, loss, grad/…, after/…")
+		}
+		return nil
+	})
+	if err == nil {
+		t.Arrays = arrays
 		err = t.Check()
-	}
-	if err == nil && len(t.compared()) == 0 {
-		err = errors.New("there is nothing to compare: expected at least one of logits, loss, grad/…, after/…")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -187,13 +201,16 @@ func (t *Trace) Check() error {
 	if err := t.Settings.Check(); err != nil {
 		return err
 	}
-	net, err := t.Settings.net()
-	if err != nil {
-		return fmt.Errorf("settings: %w", err)
-	}
 	batch, err := t.batch()
 	if err != nil {
 		return err
+	}
+	if cells := t.Settings.Cells; cells > len(t.Arrays) { // each has weights: no such network is built
+		return fmt.Errorf("settings: cells is %d, more than the %d arrays of the trace", cells, len(t.Arrays))
+	}
+	net, err := t.Settings.net()
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
 	}
 	want := t.Settings.inputs(net, batch)
 	var errs []error

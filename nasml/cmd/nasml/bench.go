@@ -10,6 +10,7 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/bench"
 	"github.com/nasml/lab/nasml/data"
 )
@@ -17,7 +18,7 @@ import (
 type benchCmd struct {
 	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
 	Quick bool   `help:"A small benchmark that only shows that everything works."`
-	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,features,ridge,svm,text,all" default:"all"`
+	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. darts: steps of DARTS, PC-DARTS and of training on the DARTS space. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,darts,features,ridge,svm,text,all" default:"all"`
 	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
 }
 
@@ -28,18 +29,26 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
+	nets := bench.DartsFull
 	if v.Quick {
 		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
+		nets = bench.DartsQuick
 	}
 	sweep.Log = func(line string) { c.logf("%s", line) }
-	supernet.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log
+	supernet.Log, nets.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log, sweep.Log
 	if v.Peers {
 		python, err := setupPeers(ctx, c)
 		if err != nil {
 			return err
 		}
 		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
+		nets.Python = python
 	}
+	restore, err := v.ownCache()
+	if err != nil {
+		return err
+	}
+	defer restore()
 	b, err := backend.Open()
 	if err != nil {
 		return err
@@ -55,6 +64,11 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
+	if v.wants("darts") {
+		if err := v.darts(ctx, c, b, nets); err != nil {
+			return err
+		}
+	}
 	if err := v.features(ctx, c, b, linear); err != nil {
 		return err
 	}
@@ -63,6 +77,24 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 		return v.print(c, r, err)
 	}
 	return nil
+}
+
+// ownCache lets programs be compiled, and kept, in a folder of this run: how long
+// that takes is part of what is timed. Where the user set a folder, it stays.
+func (v *benchCmd) ownCache() (restore func(), err error) {
+	if os.Getenv(programs.Env) != "" || !v.wants("darts") {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "nasml-programs-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for compiled programs: %w", err)
+	}
+	return func() { _ = errors.Join(os.Unsetenv(programs.Env), os.RemoveAll(dir)) }, os.Setenv(programs.Env, dir)
+}
+
+// darts times the networks of the DARTS space, and prints a case when it is done.
+func (v *benchCmd) darts(ctx context.Context, c console, b compute.Backend, p bench.DartsParams) error {
+	return bench.Darts(ctx, b, p, func(r *bench.DartsResult) error { return v.print(c, r, nil) })
 }
 
 func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }

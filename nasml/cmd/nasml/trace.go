@@ -44,9 +44,9 @@ func (v *traceCmd) Run(ctx context.Context, c console) error {
 	}
 	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {
-		t, err := trace.Open(file)
+		t, err := openTrace(ctx, file)
 		if err != nil {
-			return usageError{err}
+			return err
 		}
 		traces[i] = t
 	}
@@ -55,6 +55,28 @@ func (v *traceCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	return v.compare(ctx, c, b, traces)
+}
+
+// openTrace reads a trace until ctx ends. A file that is none is a mistake in the call.
+func openTrace(ctx context.Context, file string) (trace.Replayable, error) {
+	type opened struct {
+		trace trace.Replayable
+		err   error
+	}
+	read := make(chan opened, 1)
+	go func() {
+		t, err := trace.Open(file)
+		read <- opened{t, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case o := <-read:
+		if o.err != nil {
+			return nil, usageError{o.err}
+		}
+		return o.trace, nil
+	}
 }
 
 // open is the process's backend, or, where there are only the authors' traces

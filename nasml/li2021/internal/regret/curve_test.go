@@ -132,3 +132,18 @@ func TestCurveRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 }
+
+// Of the second space, whose best training the table has; the numbers are of the
+// table's integers, taken by another program.
+func TestSpread(t *testing.T) {
+	table := datatest.NASBench101(t)
+	r, err := Spread{Space: supernet.OneShot2, Split: data.Test}.Run(table)
+	require.NoError(t, err)
+	require.InDelta(t, 100*supernet.OneShot2.Known.TestError, r.Values[ValueSingle], 1e-5, "single precision")
+	if !table.Complete() {
+		require.InDelta(t, .23265560083045175, r.Values[ValueStd], 1e-12)
+		require.InDelta(t, .2849437539176245, r.Values[ValueSample], 1e-12)
+	}
+	_, err = Spread{Space: supernet.OneShot2, Split: data.Train}.Run(table)
+	require.ErrorContains(t, err, `expected split "valid" or "test"`)
+}

@@ -49,7 +49,7 @@ func result(c *search.Curve, blocks simplex.Product) trial.Result {
 	for name, curve := range map[string][]float64{
 		"train_loss": c.TrainLoss, "train_accuracy": c.TrainAccuracy,
 		"valid_loss": c.ValidLoss, "valid_accuracy": c.ValidAccuracy,
-		"evaluated": c.Evaluated, "supernet": c.Supernet, "discrete": c.Discrete,
+		"evaluated": c.Evaluated, "supernet": c.Supernet, "discrete": c.Discrete, "curvature": c.Curvature,
 	} {
 		if len(curve) > 0 {
 			series[name] = curve

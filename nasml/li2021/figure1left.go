@@ -1,0 +1,232 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+// Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250
+// steps each. It was not run.
+var Figure1LeftQuick = Figure1Params{
+	SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
+	[]string{"pc-darts@darts", "gaea-pc-darts@darts"},
+}
+
+// Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels,
+// for a night on two cores. It was not run.
+var Figure1LeftLarge = func() Figure1Params {
+	p := Figure1LeftQuick
+	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 16, 5, 16, 64, 25, 10000
+	return p
+}()
+
+// Figure1LeftPaper has the settings of Appendix C.1.1, one seed, as the published
+// curves have. These are of the authors' program, Preset "code": without warm-up,
+// and with a PC-DARTS whose edges weigh 1. It was not run.
+var Figure1LeftPaper = func() Figure1Params {
+	p := Figure1LeftQuick
+	p.Preset, p.Examples, p.Seeds = "paper", 0, 1
+	return p
+}()
+
+const (
+	figure1LeftID    = "li2021/figure1-left"
+	figure1LeftTitle = "Sparsity on DARTS' space: entropy of operations and edges, discretisation and skip connections"
+)
+
+func init() {
+	catalog.Register(catalog.Entry{
+		ID: figure1LeftID, Paper: paper, Title: figure1LeftTitle, Kind: "figure",
+		Notebook: "notebooks/li2021/figure1_left_entropy.ipynb",
+		Cost: catalog.Cost{
+			Quick: "not measured; made for about 15 minutes on two cores",
+			Paper: "hours a search on a GPU, weeks on two cores",
+		},
+	}, Figure1LeftQuick, Figure1LeftPaper, Figure1Left,
+		catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: Figure1LeftLarge})
+}
+
+// Figure1LeftResult is Figure 1, left, with what a search on cells with two inputs
+// can be watched by.
+type Figure1LeftResult struct{ *Figure1Result }
+
+// Figure1Left runs what the run store lacks of the searches of Figure 1, left. See
+// Figure1 for cancelling and errors; it is one where a row's space has no two
+// inputs.
+func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, error) {
+	for _, w := range rowsNamed(p.Rows) {
+		space := w.space()
+		if space == "" {
+			space = p.Space
+		}
+		if _, ok := supernet.CellSpaces[space]; !ok {
+			return nil, catalog.Usagef("row %q is on the space %q, want one of cells with two inputs, METHOD@SPACE with a "+
+				"SPACE of %v", w, space, search.Kinds["cells"].Names())
+		}
+	}
+	all, err := p.run(ctx, figure1LeftID, p.Rows)
+	if err != nil {
+		return nil, err
+	}
+	return &Figure1LeftResult{&Figure1Result{p, runs.Scale(ctx), all}}, nil
+}
+
+// Figure draws four panels for every space: the entropies of operations and of
+// edges of the normal cell, the accuracy of the supernet on validation images with
+// θ and discretised, and the share of skip connections in the normal cell's
+// discretisation.
+func (r *Figure1LeftResult) Figure() plots.Figure {
+	f := r.Figure1Result.Figure()
+	f.Name, f.Meta = "li2021-figure1-left", study.Meta(figure1LeftTitle, r.Scale, r.Params)
+	entropies := f.Panels[0]
+	f.Panels = nil
+	for i, space := range r.spaces() {
+		rows := r.of(space)
+		f.Panels = append(f.Panels,
+			[]plots.Panel{entropies[i], r.edgePanel(rows)},
+			[]plots.Panel{r.auditPanel(rows), r.skipPanel(rows)})
+	}
+	f.Caption += " The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
+		"(Preset=code)."
+	if collapsed, of := r.collapsed(); collapsed > 0 {
+		f.Caption += fmt.Sprintf(" ALARM: %d of %d searches ended with skip connections on half or more of the normal "+
+			"cell's edges.", collapsed, of)
+	}
+	return f
+}
+
+// edgePanel has the mean entropy of the weights of edges over the nodes of the
+// normal cell, where the searches have these.
+func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of edges (nats)"}}
+	for _, f := range rows {
+		var series []string
+		for _, b := range f.blocks {
+			if supernet.OnEdges(b) && strings.HasPrefix(b.Name, string(supernet.Normal)) {
+				series = append(series, "entropy of "+b.Name)
+			}
+		}
+		if len(series) == 0 {
+			continue
+		}
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), func(record *runs.Record, e int) float64 {
+			var all []float64
+			for _, name := range series {
+				all = append(all, record.Series[name][e])
+			}
+			return mean(all)
+		}))
+	}
+	return panel
+}
+
+// auditPanel has the accuracy of the supernet before and after discretisation.
+func (r *Figure1LeftResult) auditPanel(rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "supernet, validation (%)", Min: 0}}
+	for _, f := range rows {
+		for _, of := range []struct{ series, label string }{{"supernet", ""}, {"discrete", ", discretised"}} {
+			_, means, err := f.mean(of.series, 0, r.Params.Confidence)
+			if err != nil {
+				panic(err) // the records hold finite numbers
+			}
+			var x []float64
+			for i := range means {
+				x, means[i] = append(x, f.column("evaluated", i)[0]), percent(means[i])
+			}
+			panel.Series = append(panel.Series, plots.Band(f.row.title()+of.label, x, means))
+		}
+	}
+	return panel
+}
+
+// percent is a summary of shares in percent.
+func percent(s runs.Summary) runs.Summary {
+	s.Mean, s.Std, s.Lo, s.Hi = 100*s.Mean, 100*s.Std, 100*s.Lo, 100*s.Hi
+	return s
+}
+
+// skipPanel has the share of skip connections.
+func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "skip connections, normal", Min: 0, Max: 1}}
+	for _, f := range rows {
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), f.skips))
+	}
+	return panel
+}
+
+// curve is a number of every search after every epoch, as the mean over seeds with
+// its interval.
+func (r *Figure1LeftResult) curve(f found, label string, of func(record *runs.Record, epoch int) float64) plots.Series {
+	var x []float64
+	var means []runs.Summary
+	for e := 0; ; e++ {
+		var values []float64
+		for _, record := range f.ran() {
+			if e <= epochs(record) {
+				values = append(values, of(record, e))
+			}
+		}
+		if len(values) == 0 || len(values) < len(f.ran()) {
+			return plots.Band(label, x, means)
+		}
+		s, err := runs.Summarize(values, r.Params.Confidence)
+		if err != nil {
+			panic(err) // θ is finite
+		}
+		x, means = append(x, float64(e)), append(means, s)
+	}
+}
+
+// skips is the share of skip connections in the discretised normal cell after an
+// epoch.
+func (f found) skips(record *runs.Record, epoch int) float64 {
+	size := 0
+	for _, b := range f.blocks {
+		size += b.Rows * b.Options
+	}
+	space, err := f.settings.Open(10)
+	if err != nil {
+		panic(err) // it was searched
+	}
+	theta := search.Blocks(f.blocks, record.Series["theta"][epoch*size:(epoch+1)*size])
+	genotype, err := space.Network().(*supernet.CellNet).Discretize(theta)
+	if err != nil {
+		panic(err) // θ is finite and of the space
+	}
+	return genotype.Normal.Share("skip_connect")
+}
+
+// collapsed counts the searches that ended with skip connections on half or more
+// of the normal cell's edges, the collapse of Zela+ 2020.
+func (r *Figure1LeftResult) collapsed() (searches, of int) {
+	for _, f := range r.all {
+		for _, record := range f.ran() {
+			if of++; f.skips(record, epochs(record)) >= 0.5 {
+				searches++
+			}
+		}
+	}
+	return searches, of
+}
+
+// Check judges the claims of Figure 1 and, as one of ours, that no search
+// collapses.
+func (r *Figure1LeftResult) Check() []runs.Claim {
+	c := verdict.Claim("own: no search ends with skip connections on half or more of the normal cell's edges",
+		"Zela+ 2020, Section 3")
+	collapsed, of := r.collapsed()
+	if of == 0 {
+		return append(r.Figure1Result.Check(), verdict.NotRun(c, "no search was run"))
+	}
+	return append(r.Figure1Result.Check(), verdict.None(c, collapsed, of))
+}

@@ -1,0 +1,84 @@
+package li2021
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/verdict"
+)
+
+// secondOrderSearch is a real search that is small enough to be run by all gradients
+// of second order, a few minutes on two cores in all: it shows that they part.
+var secondOrderSearch = []string{
+	"Rows=darts,darts/second-order,darts/second-order-small,darts/unrolled", "Examples=1000", "Epochs=3", "Seeds=3",
+}
+
+const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
+
+// parted is how far apart, relative to the border of what we call the same, the ways
+// of θ may end.
+const parted = 0.1
+
+// checkSecondOrder compares where the gradients of second order lead from one start
+// on the same batches. The central difference of Liu+ 2019 stands for the exact
+// gradient, and with a small ε it is: both are claims of ours.
+func (r *Figure1Result) checkSecondOrder() []runs.Claim {
+	rows := map[row]found{}
+	for _, f := range r.all {
+		rows[f.row] = f
+	}
+	var claims []runs.Claim
+	for _, f := range r.all {
+		if f.row.variant() != "unrolled" {
+			continue
+		}
+		base := f.row.on(f.row.method())
+		if authors, ok := rows[f.row.on(f.row.method()+"/second-order")]; ok {
+			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact "+
+				"gradient, distance over its way", base.title()), secondOrderSource)
+			s, err := r.parting(authors, f)
+			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
+		}
+		if small, ok := rows[f.row.on(f.row.method()+"/second-order-small")]; ok {
+			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way", base.title()),
+				secondOrderSource)
+			s, err := r.parting(small, f)
+			claims = append(claims, verdict.Below(partedNote(c), s, err, parted))
+		}
+		if first, ok := rows[base]; ok {
+			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way", base.title()),
+				secondOrderSource)
+			s, err := r.parting(first, f)
+			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
+		}
+	}
+	return claims
+}
+
+func partedNote(c runs.Claim) runs.Claim {
+	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches with "+
+		"the same start and batches; what is below %v we call the same", parted)
+	return c
+}
+
+// parting summarizes over seeds how far from the end of exact searches others end, over
+// the way that the exact ones went.
+func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
+	if len(other.ran()) != r.Params.Seeds || len(exact.ran()) != r.Params.Seeds {
+		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), r.Params.Seeds)
+	}
+	return verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
+		a, b := other.records[seed], exact.records[seed]
+		start, last := slices.Concat(exact.theta(b, 0)...), epochs(b)
+		end := slices.Concat(exact.theta(b, last)...)
+		there := slices.Concat(other.theta(a, last)...)
+		way := floats.Distance(end, start, 2)
+		if way == 0 {
+			return 0, fmt.Errorf("θ has not moved")
+		}
+		return floats.Distance(there, end, 2) / way, nil
+	})
+}

@@ -1,0 +1,145 @@
+package li2021
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// around are n values about a mean, with a small spread.
+func around(mean float64, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = mean + 0.001*float64(i%3-1)
+	}
+	return out
+}
+
+// asPrinted is a Table 2 that has the paper's means in every line.
+func asPrinted() *Table2Result {
+	r := &Table2Result{Params: Table2Paper}
+	r.Params.Confidence = 0.95
+	fill := func(name, title string, of table2Row, n int) line {
+		l := line{name: name, title: title, paper: of, printed: true}
+		for i := range l.accuracy {
+			l.accuracy[i] = around(of.accuracy[i].mean, n)
+		}
+		return l
+	}
+	for _, name := range r.Params.Tabular {
+		title := strings.ToUpper(name)
+		r.tabular = append(r.tabular, fill(name, title, publishedTabular[title], 50))
+	}
+	for _, w := range rowsNamed(r.Params.Rows) {
+		r.middle = append(r.middle, fill(string(w), w.title(), publishedTransfer[w], r.Params.Seeds))
+	}
+	for _, w := range rowsNamed(r.Params.Direct) {
+		r.bottom = append(r.bottom, fill(string(w), w.title(), publishedDirect[w], r.Params.Seeds))
+	}
+	r.optimal = fill("", "Optimal", publishedReference["Optimal"], 1)
+	for i := range r.optimal.accuracy {
+		r.optimal.accuracy[i] = []float64{r.optimal.paper.accuracy[i].mean}
+	}
+	return r
+}
+
+func byRow(claims []runs.Claim) map[string]runs.Verdict {
+	out := map[string]runs.Verdict{}
+	for _, c := range claims {
+		for _, row := range c.Rows {
+			if before, ok := out[row]; !ok || before == runs.Holds {
+				out[row] = c.Holds
+			}
+		}
+	}
+	return out
+}
+
+// With the paper's own means and little noise, what the paper says of its lines holds.
+func TestOrdersHoldOnThePapersOwnMeans(t *testing.T) {
+	r := asPrinted()
+	found := byRow(append(r.checkOrder(), r.checkOptimal()...))
+	for _, row := range []string{
+		"LI001", "LI002", "LI003", "LI006", "LI010", "LI058", "LI059", "LI060", "LI061", "LI176", "LI177", "LI178",
+		"LI245", "LI251", "LI252",
+	} {
+		require.Equal(t, runs.Holds, found[row], row)
+	}
+	for _, c := range r.checkOrder() {
+		require.True(t, c.Paper.Valid(), c.Name)
+	}
+}
+
+func TestOrdersFailWhereALineIsAbove(t *testing.T) {
+	r := asPrinted()
+	for b, block := range [][]line{r.middle, r.bottom} {
+		for l := range block {
+			if block[l].name == better {
+				for i := range lookupSets {
+					block[l].accuracy[i] = around([]float64{90, 91}[b], r.Params.Seeds)
+				}
+			}
+		}
+	}
+	found := byRow(r.checkOrder())
+	for _, row := range []string{"LI001", "LI060", "LI252"} {
+		require.Equal(t, runs.Fails, found[row], row)
+	}
+}
+
+// A line that is missing leaves what speaks of it open, and says so.
+func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
+	r := asPrinted()
+	r.tabular[0].accuracy, r.tabular[0].missing = [3][]float64{}, [3]string{"not run", "not run", "not run"}
+	for _, c := range r.checkOrder() {
+		if c.Rows[0] == "LI001" {
+			require.Equal(t, runs.NotKnown, c.Holds)
+			require.Contains(t, c.Note, "not run: REA: the run store lacks it")
+		}
+	}
+	r = asPrinted()
+	r.Params.Preset = "quick"
+	found := byRow(r.checkOrder())
+	require.Equal(t, runs.NotKnown, found["LI060"], "small searches against full runs on the table")
+	require.Equal(t, runs.Holds, found["LI058"], "small searches against each other")
+}
+
+func TestSearchTimesAndTheirRatios(t *testing.T) {
+	r := asPrinted()
+	searched := func(w row, seconds float64) found {
+		f := found{row: w}
+		for seed := range r.Params.Seeds {
+			f.records = append(f.records, &runs.Record{
+				Seconds: seconds * (1 + 0.01*float64(seed%2)), Values: map[string]float64{"epochs": 1},
+			})
+		}
+		return f
+	}
+	r.all = []found{searched("gaea-darts", 742), searched("darts", 1000), searched("gdas", 1e6)}
+	claims := r.checkTimes()
+	found := byRow(claims)
+	require.Equal(t, runs.Holds, found["LI131"], "1,000 s are no longer than the paper's 10,683")
+	require.Equal(t, runs.Fails, found["LI127"])
+	require.Equal(t, runs.Holds, found["LI179"])
+	require.Equal(t, runs.NotKnown, found["LI180"])
+	for _, c := range claims {
+		if c.Rows[0] == "LI179" {
+			require.InDelta(t, 0.742, float64(c.Ours), 1e-9)
+			require.InDelta(t, 0.742, float64(c.Paper), 5e-4)
+		}
+	}
+}
+
+// All settings of the paper's presets are the paper's.
+func TestSettingsAreThePapers(t *testing.T) {
+	entry, err := catalog.Lookup(table2ID)
+	require.NoError(t, err)
+	for _, c := range entry.Settings() {
+		require.Equal(t, runs.Holds, c.Holds, "%s: %v, the paper has %v", c.Name, c.Ours, c.Paper)
+		require.NotEmpty(t, c.Rows)
+	}
+}

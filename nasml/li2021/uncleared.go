@@ -1,0 +1,181 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+// UnclearedParams are the parameters of what a gradient changes that nobody
+// clears: in the program behind Figure 2 and the middle of Figure 1
+// (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
+//
+//	∇_θ L_valid(wₜ, θₜ) + ∇_θ L_train(wₜ₋₁, θₜ) ,
+//
+// because the training pass leaves its gradient behind, and after a warm-up by all
+// training gradients of the warm-up at once. Rows are the same method with the
+// gradient cleared, as the paper has it, and not.
+type UnclearedParams struct {
+	OneShotParams
+	Lookups
+	Cleared   string   // the row that others are compared with
+	Uncleared []string // rows: see OneShotParams
+}
+
+// UnclearedQuick has GAEA PC-DARTS on the first space at quick scale; its first
+// row's searches are those of Figure2Quick.
+var UnclearedQuick = UnclearedParams{
+	OneShotParams: func() OneShotParams {
+		p := quickOneShot
+		p.Spaces = p.Spaces[:1]
+		return p
+	}(),
+	Lookups: codeLookups, Cleared: "gaea-pc-darts/cleared",
+	Uncleared: []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup"},
+}
+
+// UnclearedPaper has the paper's searches on all spaces. It was not run.
+var UnclearedPaper = UnclearedParams{
+	OneShotParams: paperOneShot, Lookups: codeLookups, Cleared: UnclearedQuick.Cleared,
+	Uncleared: UnclearedQuick.Uncleared,
+}
+
+const (
+	unclearedID     = "li2021/uncleared"
+	unclearedTitle  = "GAEA on NAS-Bench-1Shot1: what a training gradient changes that nobody clears"
+	unclearedSource = "liamcli/nasbench-1shot1@e369bd7, which Li+ 2021, Section 4.3 and Figures 1 and 2 are from"
+)
+
+func init() {
+	catalog.Register(catalog.Entry{
+		ID: unclearedID, Paper: paper, Title: unclearedTitle, Kind: "figure",
+		Notebook: "notebooks/li2021/uncleared_gradients.ipynb",
+		Cost: catalog.Cost{
+			Quick: "about 6 minutes on two cores; the project ships the searches of the preset", Paper: oneShotCost.Paper,
+		},
+	}, UnclearedQuick, UnclearedPaper, Uncleared)
+}
+
+// UnclearedResult holds the searches of both ways.
+type UnclearedResult struct {
+	Params UnclearedParams
+	Scale  string // "quick", "paper" or empty for own parameters
+	all    []oneShotFound
+}
+
+// Uncleared runs what the run store lacks of the searches and looks them up.
+// Cancelling ctx ends it after the step under way, with finished searches stored
+// and the one under way at its checkpoint. It has Figure2's errors.
+func Uncleared(ctx context.Context, p UnclearedParams) (*UnclearedResult, error) {
+	var c study.Checks
+	p.Lookups.check(&c)
+	if err := c.Err("uncleared gradients"); err != nil {
+		return nil, err
+	}
+	all, err := p.runOneShot(ctx, unclearedID, p.rows())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.lookUp(ctx, all, p.StoredOnly); err != nil {
+		return nil, err
+	}
+	return &UnclearedResult{p, runs.Scale(ctx), all}, nil
+}
+
+func (p UnclearedParams) rows() []string { return append([]string{p.Cleared}, p.Uncleared...) }
+
+// Records are the keys of the searches and of their look-ups.
+func (r *UnclearedResult) Records() []string { return oneShotKeys(r.all) }
+
+// Figure draws entropies of operations and of inputs, and regrets: a row of panels
+// a space.
+func (r *UnclearedResult) Figure() plots.Figure {
+	var panels [][]plots.Panel
+	for _, space := range r.Params.Spaces {
+		row := []plots.Panel{r.entropies("operations", space), r.entropies("inputs", space)}
+		panels = append(panels, append(row, r.regrets(space)))
+	}
+	return plots.Figure{
+		Name: "li2021-uncleared", Style: plots.ICLR, Panels: panels,
+		Caption: oneShotCaption(r.Params.OneShotParams, r.all) + " Bands: interval of the mean over seeds.",
+		Meta:    study.Meta(unclearedTitle, r.Scale, r.Params),
+	}
+}
+
+func (r *UnclearedResult) entropies(part, space string) plots.Panel {
+	panel := plots.Panel{
+		Title: spaceTitle(space) + ", " + part, X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy (nats)"},
+	}
+	for _, name := range r.Params.rows() {
+		f, _ := findOneShot(r.all, space, name)
+		x, means, err := f.entropies(part, r.Params.Confidence)
+		if err != nil {
+			panic(err) // the records hold finite numbers
+		}
+		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+	}
+	return panel
+}
+
+// regrets are drawn as Figure 2 does.
+func (r *UnclearedResult) regrets(space string) plots.Panel {
+	p := Figure2Params{OneShotParams: r.Params.OneShotParams, Lookups: r.Params.Lookups, Band: "interval"}
+	panel := (&Figure2Result{Params: p, all: r.all}).panel(space, r.Params.rows())
+	panel.Title += ", " + string(r.Params.Split) + " regret"
+	return panel
+}
+
+// Check says what it changes, search by search of the same seed: in the entropy of
+// operations, inputs and output at the end, and in the mean regret. No claim of the
+// paper's is about it, so that what is judged is whether there is a difference at
+// all.
+func (r *UnclearedResult) Check() []runs.Claim {
+	var claims []runs.Claim
+	for _, space := range r.Params.Spaces {
+		base, _ := findOneShot(r.all, space, r.Params.Cleared)
+		for _, name := range r.Params.Uncleared {
+			f, _ := findOneShot(r.all, space, name)
+			for _, part := range oneShotParts {
+				claims = append(claims, r.checkEntropy(base, f, part))
+			}
+			claims = append(claims, r.checkRegret(base, f))
+		}
+	}
+	return claims
+}
+
+// checkEntropy judges that the entropy at the end is another.
+func (r *UnclearedResult) checkEntropy(base, f oneShotFound, part string) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy of %s at the end is lower, %s", spaceTitle(base.row.space()), part,
+		f.row.title()), unclearedSource)
+	c.Paper = 0
+	c.Note = "ours is the difference from cleared gradients over seeds, nats"
+	end := func(f oneShotFound) []float64 {
+		var out []float64
+		for _, record := range f.ran() {
+			x := f.entropyOf(record, part)
+			out = append(out, x[len(x)-1])
+		}
+		return out
+	}
+	return r.Params.below(c, end(f), end(base))
+}
+
+// checkRegret judges that the regret is another.
+func (r *UnclearedResult) checkRegret(base, f oneShotFound) runs.Claim {
+	c := verdict.Claim(fmt.Sprintf("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()),
+		unclearedSource)
+	c.Paper = 0
+	c.Note = "ours is the difference from cleared gradients over seeds, of the means over the epochs whose cell the " +
+		"table has"
+	x, y := pairsOf(f.meanRegrets(), base.meanRegrets())
+	if len(x) == 0 {
+		return verdict.NotRun(c, "no pair of searches has a cell in a table that is there")
+	}
+	return verdict.Greater(c, x, y, r.Params.Confidence)
+}

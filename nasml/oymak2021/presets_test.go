@@ -1,0 +1,20 @@
+package oymak2021
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// All settings of the paper's preset are the paper's.
+func TestSettingsAreThePapers(t *testing.T) {
+	entry, err := catalog.Lookup(figure2ID)
+	require.NoError(t, err)
+	for _, c := range entry.Settings() {
+		require.Equal(t, runs.Holds, c.Holds, "%s: %s", c.Name, c.Note)
+		require.NotEmpty(t, c.Rows)
+	}
+}
