@@ -47,6 +47,14 @@ func newAxis(a Axis, values []float64, size vg.Length) axis {
 	return x
 }
 
+// categorical says whether an axis has names in place of numbers.
+func (a Axis) categorical() bool {
+	return slices.ContainsFunc(a.Ticks, func(t Tick) bool {
+		_, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSuffix(t.Label, " %"), "−", "-"), 64)
+		return t.Label != "" && err != nil && !strings.HasPrefix(t.Label, "$")
+	})
+}
+
 // transform maps a value to where the axis is even: log v on a log axis.
 func (s Scale) transform(v float64) float64 {
 	switch s {
@@ -122,6 +130,9 @@ func clampFinite(v float64, scale Scale) float64 {
 
 func autoTicks(a axis) []Tick {
 	if a.scale != Linear {
+		if ticks := fineTicks(a); ticks != nil {
+			return ticks
+		}
 		if ticks := powerTicks(a); ticks != nil {
 			return ticks
 		}
@@ -170,6 +181,37 @@ func formatTick(v, step float64) string {
 }
 
 func floorLog10(v float64) int { return int(math.Floor(math.Log10(v) + 1e-9)) }
+
+// fineTicks are 1, 2 and 5 times powers of ten, with minor ticks between them,
+// for an axis of less than two decades, of which powers of ten alone would
+// leave most without a number. It returns nil for other axes, and where fewer
+// than three of them lie on the axis.
+func fineTicks(a axis) []Tick {
+	low, high := a.scale.transform(a.min), a.scale.transform(a.max)
+	if a.scale != Log10 || high-low >= 2-1e-9 {
+		return nil
+	}
+	var ticks []Tick
+	labelled := 0
+	for k := math.Floor(low + 1e-9); k <= math.Floor(high+1e-9); k++ {
+		power := math.Pow(10, k)
+		for m := 1.0; m < 10; m++ {
+			t := Tick{Value: m * power}
+			if n := a.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
+				continue
+			}
+			if m == 1 || m == 2 || m == 5 {
+				t.Label = formatTick(t.Value, power)
+				labelled++
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	if labelled < 3 {
+		return nil
+	}
+	return ticks
+}
 
 // powerTicks are powers of the base, every n-th of them where there are many,
 // with minor ticks between neighbouring powers of ten. It returns nil where

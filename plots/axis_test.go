@@ -32,6 +32,12 @@ func TestAutomaticTicks(t *testing.T) {
 		{axis{scale: Log2, min: 0.25, max: 1}, []string{"$2^{-2}$", "$2^{-1}$", "1"}},
 		{axis{scale: Log10, min: 0.9, max: 110}, []string{"$10^{0}$", "$10^{1}$", "$10^{2}$"}},
 		{axis{scale: Log10, min: 2, max: 8}, []string{"2", "3", "4", "5", "6", "7", "8"}},
+		{axis{scale: Log10, min: 1.2, max: 95}, []string{"2", "5", "10", "20", "50"}},
+		{axis{scale: Log10, min: 0.008, max: 0.12}, []string{"0.01", "0.02", "0.05", "0.1"}},
+		{axis{scale: Log10, min: 1e-7, max: 5e-6},
+			[]string{"$1{·}10^{-7}$", "$2{·}10^{-7}$", "$5{·}10^{-7}$",
+				"$1{·}10^{-6}$", "$2{·}10^{-6}$", "$5{·}10^{-6}$"}},
+		{axis{scale: Log10, min: 1, max: 100}, []string{"$10^{0}$", "$10^{1}$", "$10^{2}$"}},
 	} {
 		require.Equal(t, c.want, labels(autoTicks(c.axis)), "%+v", c.axis)
 	}

@@ -35,9 +35,9 @@ var encoders = map[string]func(*layout) ([]byte, error){
 	"png": encodePNG,
 }
 
-// Formats returns the names of the formats that Save knows: the pictures'
-// and "csv".
-func Formats() []string { return append(slices.Sorted(maps.Keys(encoders)), "csv") }
+// Formats returns the names of the formats that Save knows: the pictures',
+// "csv", and "tex" (see LaTeX).
+func Formats() []string { return append(slices.Sorted(maps.Keys(encoders)), "csv", "tex") }
 
 // Render returns the figure as the bytes of a file: "pdf", "svg", "eps" or
 // "png". The same figure gives the same bytes. It returns an error where the
@@ -90,9 +90,32 @@ func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 	return paths, nil
 }
 
+// SaveCaption writes the caption beside a figure that is saved without it, as
+// Name.txt and, for a paper's source, Name.caption.tex, and returns the paths;
+// none where there is no caption.
+func (f Figure) SaveCaption(dir string) ([]string, error) {
+	if f.Caption == "" {
+		return nil, nil
+	}
+	var paths []string
+	for _, file := range []struct{ end, text string }{
+		{".txt", plain(f.Caption)}, {".caption.tex", latexText(f.Caption)},
+	} {
+		path := filepath.Join(dir, f.Name+file.end)
+		if err := writeWhole(path, []byte(file.text+"\n")); err != nil {
+			return paths, fmt.Errorf("plots: saving the caption of figure %q: %w", f.Name, err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
 func (f Figure) encode(format string) ([]byte, error) {
-	if format == "csv" {
+	switch format {
+	case "csv":
 		return f.CSV()
+	case "tex":
+		return f.LaTeX()
 	}
 	return f.Render(format)
 }

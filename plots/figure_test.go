@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
 )
 
 // figure2 is shaped like Figure 2 of Oymak+ 2021: two panels side by side, five
@@ -226,12 +227,17 @@ func TestBarsStandBesideEachOther(t *testing.T) {
 	plain := Series{X: []float64{1}, Y: []float64{1}}
 	p := &panel{Panel: Panel{Series: []Series{bars, plain, bars, bars}}}
 	p.setAside(&layout{style: ICML})
+	require.Equal(t, make([]vg.Length, 4), p.aside, "beside its x a point would say another number")
+	p.X.Ticks = []Tick{{0, "0"}, {1, "50 %"}, {2, "−1.5"}, {3, "$10^{2}$"}, {4, ""}}
+	require.False(t, p.X.categorical())
+	p.X.Ticks = []Tick{{1, "linear"}}
+	p.setAside(&layout{style: ICML})
 	require.Zero(t, p.aside[1], "a curve without bars stays where it is")
 	require.Zero(t, p.aside[2], "the middle one of three stays, too")
 	require.Positive(t, p.aside[3])
 	require.Equal(t, p.aside[3], -p.aside[0])
 
-	alone := &panel{Panel: Panel{Series: []Series{bars}}}
+	alone := &panel{Panel: Panel{X: p.X, Series: []Series{bars}}}
 	alone.setAside(&layout{style: ICML})
 	require.Zero(t, alone.aside[0])
 }

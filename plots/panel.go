@@ -42,15 +42,19 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 }
 
 // setAside moves curves with error bars a little sideways from each other, so
-// that no bar hides another one at the same x. The numbers stay what they are.
+// that no bar hides another one at the same x. On an axis of numbers they stay:
+// beside its x a point would say another number.
 func (p *panel) setAside(l *layout) {
+	p.aside = make([]vg.Length, len(p.Series))
+	if !p.X.categorical() {
+		return
+	}
 	var barred []int
 	for i, s := range p.Series {
 		if len(s.Lo) > 0 && !s.asBand() {
 			barred = append(barred, i)
 		}
 	}
-	p.aside = make([]vg.Length, len(p.Series))
 	for n, i := range barred {
 		p.aside[i] = (vg.Length(n) - vg.Length(len(barred)-1)/2) * 1.5 * vg.Length(l.style.Marker)
 	}

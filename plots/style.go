@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Style is how a venue wants a figure, as data. Widths are in inches, all
@@ -65,6 +66,22 @@ func (s Style) Text() Style {
 	s = s.filled()
 	s.Width = s.TextWidth
 	return s
+}
+
+// StyleNamed is a venue's style by name and width: "icml", "icml/column",
+// "neurips/text". It is an error where there is no such venue.
+func StyleNamed(name string) (Style, error) {
+	venue, width, found := strings.Cut(strings.ToLower(name), "/")
+	style, ok := map[string]Style{"icml": ICML, "iclr": ICLR, "neurips": NeurIPS}[venue]
+	switch {
+	case ok && !found:
+		return style, nil
+	case ok && width == "column":
+		return style.Column(), nil
+	case ok && width == "text":
+		return style.Text(), nil
+	}
+	return Style{}, fmt.Errorf("plots: style %q: expected icml, iclr or neurips, with /column or /text", name)
 }
 
 // filled returns the style with a number for every 0.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,6 +37,10 @@ func openWith(config string) (compute.Backend, error) {
 	}
 	if path := pluginPathOf(config); path != "" {
 		hookPlugin(path)
+	}
+	name, _, _ := strings.Cut(config, ":")
+	if !slices.Contains(compute.List(), name) { // which NewWithConfig takes for a bug
+		return nil, fmt.Errorf("$%s is %q: take %s", compute.ConfigEnvVar, config, configs)
 	}
 	b, err := compute.NewWithConfig(config)
 	if err != nil {

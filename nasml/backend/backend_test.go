@@ -96,3 +96,10 @@ func TestDevicesThatAreNotThereAreAnError(t *testing.T) {
 	require.ErrorContains(t, err,
 		`2 devices are asked for, the backend "Go Backend" has 1: take at most as many, or XLA on a CPU`)
 }
+
+func TestAnUnknownBackendIsAnError(t *testing.T) {
+	for _, config := range []string{"cuda", "cuda:0", "XLA"} {
+		_, err := openWith(config)
+		require.ErrorContains(t, err, `$GOMLX_BACKEND is "`+config+`": take xla:cpu, xla:cuda or go`)
+	}
+}

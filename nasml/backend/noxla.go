@@ -5,6 +5,7 @@ package backend
 import "github.com/gomlx/compute"
 
 const (
+	configs       = "go; " + advice
 	defaultConfig = "go"
 	advice        = "this program was built without XLA: install a C compiler (Debian: apt install gcc libc6-dev), set CGO_ENABLED=1 and build again" //nolint:lll // one sentence
 )

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	configs       = "xla:cpu, xla:cuda or go"
 	defaultConfig = "xla"
 	advice        = "run `go tool nasml setup` to install the XLA plugin, or set GOMLX_BACKEND=go for the slow pure-Go backend" //nolint:lll // one sentence
 )

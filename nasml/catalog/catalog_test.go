@@ -205,7 +205,8 @@ func TestStoredComputesNothing(t *testing.T) {
 	require.NoError(t, err)
 	ctx := runs.WithStore(t.Context(), store)
 	trials := []runs.Trial{
-		{Figure: "f", Params: map[string]int{"a": 1}, Code: "c"}, {Figure: "f", Params: map[string]int{"a": 2}, Code: "c"},
+		{Figure: "f", Params: map[string]int{"a": 1}, Code: "c"},
+		{Figure: "f", Params: map[string]int{"a": 2}, Code: "c"},
 	}
 	n := 1
 	e := register(t, func(ctx context.Context, p params) (*result, error) {

@@ -75,6 +75,9 @@ func Load(ctx context.Context, name Name, split Split) (*Images, error) {
 	if name == Synthetic {
 		return standIn(split)
 	}
+	if im, known, err := ownSet(name, split); known {
+		return im, err
+	}
 	l, err := open()
 	if err != nil {
 		return nil, err

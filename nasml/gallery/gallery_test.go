@@ -20,13 +20,15 @@ func items() []Item {
 	claim.Holds, fails.Holds = runs.Holds, runs.Fails
 	entry := func(id, paper string) catalog.Entry {
 		return catalog.Entry{
-			ID: id, Paper: paper, Title: "Costs | in $ and <more>", Kind: "figure", Notebook: "notebooks/" + id + ".ipynb",
-			Cost: catalog.Cost{Quick: "a second", Paper: "a day"},
+			ID: id, Paper: paper, Title: "Costs | in $ and <more>", Kind: "figure",
+			Notebook: "notebooks/" + id + ".ipynb",
+			Cost:     catalog.Cost{Quick: "a second", Paper: "a day"},
 		}
 	}
-	figure := plots.Figure{Name: "x", Meta: map[string]string{"title": "Costs"}, Caption: "Numbers of a test.", Panels: [][]plots.Panel{{{
-		Series: []plots.Series{{X: []float64{1, 2}, Y: []float64{1, 2}}},
-	}}}}
+	figure := plots.Figure{
+		Name: "x", Meta: map[string]string{"title": "Costs"}, Caption: "Numbers of a test.",
+		Panels: [][]plots.Panel{{{Series: []plots.Series{{X: []float64{1, 2}, Y: []float64{1, 2}}}}}},
+	}
 	paper := catalog.Setting{Scale: catalog.Paper}
 	return []Item{
 		{Entry: entry("a2000/figure1", "A 2000"), Setting: paper, Figure: figure, Claims: []runs.Claim{claim}},
@@ -91,8 +93,9 @@ func TestIndexIsANotebook(t *testing.T) {
 	require.Len(t, notebook.Cells, 3, "a head, and a cell a paper")
 	require.Equal(t, "markdown", notebook.Cells[1].Type)
 	row := notebook.Cells[1].Source[4]
-	require.Equal(t, `| <a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" alt="" width="180"></a> | `+
-		"[Costs &#124; in &#36; and &lt;more&gt;](a2000/figure1.ipynb) | ✓ 1 of 1 claims hold | a second | a day |\n", row)
+	picture := `<a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" alt="" width="180"></a>`
+	require.Equal(t, "| "+picture+" | [Costs &#124; in &#36; and &lt;more&gt;](a2000/figure1.ipynb) | "+
+		"✓ 1 of 1 claims hold | a second | a day |\n", row)
 	require.FileExists(t, filepath.Join(dir, Thumbnails, "a2000-figure1.png"))
 	require.NoFileExists(t, filepath.Join(dir, Thumbnails, "b2000-figure1.png"))
 }

@@ -93,7 +93,7 @@ slope           0      0.1     [-1, 1]     above 0  undecided      p. 4
 
 func TestClaimHTML(t *testing.T) {
 	table := ClaimHTML(someClaims)
-	require.Equal(t, 1+4+3, strings.Count(table, "<tr>"), "a head, four claims, and three sources of which p. 3 has two")
+	require.Equal(t, 1+4+3, strings.Count(table, "<tr>"), "a head, four claims, three sources")
 	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
 	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
 	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {

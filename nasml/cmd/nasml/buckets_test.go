@@ -23,7 +23,9 @@ func TestServicesAreLinkedWhereTheStoreIsABucket(t *testing.T) {
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		for path := range strings.Lines(string(out)) {
-			for _, service := range []string{"gocloud.dev/", "cloud.google.com/", "github.com/aws/", "github.com/Azure/"} {
+			for _, service := range []string{
+				"gocloud.dev/", "cloud.google.com/", "github.com/aws/", "github.com/Azure/",
+			} {
 				if strings.HasPrefix(path, service) {
 					return true
 				}

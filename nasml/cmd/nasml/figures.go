@@ -20,14 +20,16 @@ import (
 )
 
 type runCmd struct {
-	ID     []string `arg:"" name:"id" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
-	Scale  string   `help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
-	Set    []string `help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
-	Out    string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
-	Format []string `help:"Any of pdf, svg, eps, png, csv (default: the first four)." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
-	JSON   bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
-	Shard  string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
-	Strict bool     `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
+	ID      []string `arg:"" name:"id" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
+	Scale   string   `help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
+	Set     []string `help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+	Out     string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
+	Format  []string `help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
+	Style   string   `help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
+	Caption bool     `help:"Set the caption below the picture; --no-caption writes it beside, as .txt and .caption.tex." default:"true" negatable:""`
+	JSON    bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
+	Shard   string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Strict  bool     `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
 
 // errClaims is the end of a figure of which a claim does not hold.
@@ -79,6 +81,9 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 			}
 		}
 	}
+	if _, err := plots.StyleNamed(v.Style); v.Style != "" && err != nil {
+		return nil, usageError{fmt.Errorf("--style: %w", err)}
+	}
 	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
 		return nil, usageError{fmt.Errorf("--shard: %w", err)}
 	}
@@ -129,7 +134,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	if err != nil {
 		return err
 	}
-	files, err := result.Figure().Save(v.Out, v.Format...)
+	files, err := v.draw(result.Figure())
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
@@ -146,6 +151,24 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 		return errClaims
 	}
 	return nil
+}
+
+// draw writes a figure's files.
+func (v *runCmd) draw(f plots.Figure) (files []string, err error) {
+	if v.Style != "" {
+		if f.Style, err = plots.StyleNamed(v.Style); err != nil {
+			return nil, err
+		}
+	}
+	var beside []string
+	if !v.Caption {
+		if beside, err = f.SaveCaption(v.Out); err != nil {
+			return nil, err
+		}
+		f.Caption = ""
+	}
+	files, err = f.Save(v.Out, v.Format...)
+	return append(files, beside...), err
 }
 
 func (v *runCmd) print(c console, o outcome) error {

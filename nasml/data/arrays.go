@@ -1,0 +1,81 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/nasml/lab/nasml/images"
+)
+
+// own are the sets of FromArrays, by name and split.
+var (
+	ownLock sync.Mutex
+	own     = map[Name]map[Split]*Images{}
+)
+
+// FromArrays makes a split of a data set of a reader's own arrays, which Load and
+// with it every parameter Data knows by its name for as long as the program runs.
+// pixels are [N, height, width, channels], row-major, as bytes or as numbers from
+// 0 to 1, which are rounded to bytes; labels are N classes from 0 to 255. Trials
+// are kept by what is in the arrays, not by the name. It is an error where the
+// counts differ, where a number is outside its range, and where the name is one
+// of a set that there is; the same name again takes the place of the arrays before.
+func FromArrays[P uint8 | float32 | float64](name Name, split Split, height, width, channels int, pixels []P,
+	labels []int) (*Images, error) {
+	if taken := append(publishers.names(), Synthetic, ""); slices.Contains(taken, name) {
+		return nil, fmt.Errorf("%q is no name for own data, expected none of %q", name, taken)
+	}
+	im := Images{Name: name, Split: split, Height: height, Width: width, Channels: channels}
+	for i, p := range pixels {
+		v, err := asByte(p)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: pixel %d: %w", name, split, i, err)
+		}
+		im.Pixels = append(im.Pixels, v)
+	}
+	for i, label := range labels {
+		if label < 0 || label > math.MaxUint8 {
+			return nil, fmt.Errorf("%s %s: label %d is %d, expected a class from 0 to 255", name, split, i, label)
+		}
+		im.Labels = append(im.Labels, uint8(label))
+	}
+	made, err := images.New(im)
+	if err != nil {
+		return nil, err
+	}
+	ownLock.Lock()
+	defer ownLock.Unlock()
+	if own[name] == nil {
+		own[name] = map[Split]*Images{}
+	}
+	own[name][split] = made
+	return made, nil
+}
+
+// asByte is a pixel as images have it.
+func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
+	if v, ok := any(p).(uint8); ok {
+		return v, nil
+	}
+	v := float64(p)
+	if !(v >= 0 && v <= 1) { // NaN too
+		return 0, fmt.Errorf("found %v, expected a number from 0 to 1, or bytes", v)
+	}
+	return uint8(math.Round(255 * v)), nil
+}
+
+// ownSet finds a split of FromArrays; false where the name is none of them.
+func ownSet(name Name, split Split) (*Images, bool, error) {
+	ownLock.Lock()
+	defer ownLock.Unlock()
+	splits, ok := own[name]
+	if !ok {
+		return nil, false, nil
+	}
+	if splits[split] == nil {
+		return nil, true, fmt.Errorf("own data %s have no split %q: give it by data.FromArrays, too", name, split)
+	}
+	return splits[split], true, nil
+}
