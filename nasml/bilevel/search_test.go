@@ -222,7 +222,8 @@ func TestStepAddsUpWhatIsNotCleared(t *testing.T) {
 			},
 		}
 		got := run(t, func(in []*Node) []*Node {
-			state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4], Stale: []*Node{ZerosLike(in[2])}}
+			state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}
+			state.Stale = []*Node{ZerosLike(in[2])}
 			var out []*Node
 			for i := range total {
 				var warmup float64

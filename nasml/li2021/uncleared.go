@@ -58,7 +58,8 @@ func init() {
 		ID: unclearedID, Paper: paper, Title: unclearedTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/uncleared_gradients.ipynb",
 		Cost: catalog.Cost{
-			Quick: "about 6 minutes on two cores; the project ships the searches of the preset", Paper: oneShotCost.Paper,
+			Quick: "about 6 minutes on two cores; the project ships the searches of the preset",
+			Paper: oneShotCost.Paper,
 		},
 	}, UnclearedQuick, UnclearedPaper, Uncleared)
 }
@@ -75,7 +76,7 @@ type UnclearedResult struct {
 // and the one under way at its checkpoint. It has Figure2's errors.
 func Uncleared(ctx context.Context, p UnclearedParams) (*UnclearedResult, error) {
 	var c study.Checks
-	p.Lookups.check(&c)
+	p.checkLookups(&c)
 	if err := c.Err("uncleared gradients"); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (r *UnclearedResult) Figure() plots.Figure {
 		panels = append(panels, append(row, r.regrets(space)))
 	}
 	return plots.Figure{
-		Name: "li2021-uncleared", Style: plots.ICLR, Panels: panels,
+		Name: "li2021-uncleared", Style: wide, Panels: panels,
 		Caption: oneShotCaption(r.Params.OneShotParams, r.all) + " Bands: interval of the mean over seeds.",
 		Meta:    study.Meta(unclearedTitle, r.Scale, r.Params),
 	}
