@@ -15,7 +15,9 @@ func TestShippedClaims(t *testing.T) {
 	for _, id := range []string{theorem1ID, theorem2ID, corollary1ID, mirrorID, sparsityID, stationarityID} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
-	for _, id := range []string{figure1ID, figure1MiddleID, figure2ID, unclearedID, ranksID, figure4ID, figure5ID, table2ID} {
+	for _, id := range []string{
+		figure1ID, figure1MiddleID, figure2ID, unclearedID, ranksID, figure4ID, figure5ID, table2ID,
+	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
 	studytest.Golden(t, "testdata/claims.json", shipped...)
