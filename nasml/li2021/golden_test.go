@@ -17,6 +17,7 @@ func TestShippedClaims(t *testing.T) {
 	}
 	for _, id := range []string{
 		figure1ID, figure3ID, figure4ID, figure5ID, table1ID, table2ID, table3ID, table5ID,
+		figure1ID, figure1MiddleID, figure2ID, unclearedID, ranksID, figure4ID, figure5ID, table2ID,
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}

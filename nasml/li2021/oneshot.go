@@ -16,6 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/plots"
 )
 
 // OneShotParams are the parameters of searches on NAS-Bench-1Shot1.
@@ -45,6 +46,9 @@ var oneShotCost = catalog.Cost{
 	Quick: "about 15 minutes on two cores for all three spaces; the project ships those of the presets",
 	Paper: "hours a search on a GPU, days on two cores",
 }
+
+// wide is a style in which three panels fit beside each other, a space each.
+var wide = plots.ICML
 
 // oneShotRow is a search of a figure on a space as a row.
 func oneShotRow(name, space string) row { return row(name + "@" + space) }
@@ -85,7 +89,7 @@ func (p OneShotParams) runOneShot(ctx context.Context, title string, rows []stri
 			names = append(names, string(oneShotRow(name, space)))
 		}
 	}
-	all, err := p.SearchParams.run(ctx, title, names)
+	all, err := p.run(ctx, title, names)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +151,7 @@ func (f oneShotFound) firstLookup() int {
 // Lookups are how the architecture of a search is looked up after every epoch.
 type Lookups struct {
 	Ties     string // which of equally weighted parents: "numpy", as the authors' code, or "first"
-	Training string // accuracy of a cell: "mean" of three trainings, "one" of them by chance (the paper's code), "1", "2", "3"
+	Training string // of a cell: "mean" of three, "one" of them by chance (the paper's code), or "1", "2", "3"
 	Against  string // the best: "published" by the space's authors, or the best that the "table" has
 	Split    data.Split
 }
@@ -164,7 +168,7 @@ var lookupsStudy = study.Study{
 	Code: code.Define(lookupsID, "li2021/internal/regret"),
 }
 
-func (l Lookups) check(c *study.Checks) {
+func (l Lookups) checkLookups(c *study.Checks) {
 	var ties []string
 	for name := range supernet.TieRules {
 		ties = append(ties, string(name))

@@ -186,7 +186,8 @@ func TestOneShotPresets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{0.1, 0.025, 0.001, 3e-4, 0.9, 5},
 		[]float64{s.ArchRate, s.LearningRate, s.LearningRateMin, s.WeightDecay, s.Momentum, s.Bilevel.Clip})
-	require.Equal(t, []int{16, 9, 32, 50, 96, 0}, []int{s.Channels, s.Cells, s.Image, s.Epochs, s.Batch, s.Bilevel.Warmup})
+	require.Equal(t, []int{16, 9, 32, 50, 96, 0},
+		[]int{s.Channels, s.Cells, s.Image, s.Epochs, s.Batch, s.Bilevel.Warmup})
 	require.Equal(t, bilevel.WithoutReplacement, s.Bilevel.Pairing)
 	code, err := search.AsCodeOn("1shot1-s1", "gaea-pc-darts")
 	require.NoError(t, err)

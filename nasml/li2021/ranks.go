@@ -24,7 +24,7 @@ import (
 // NAS-Bench-101 in each of the supernets of Pourchot+ 2020.
 type RanksParams struct {
 	Variants    []string   // of training and evaluation of the shared weights
-	Spaces      []string   // of cells that shared them: "full", or a part of the benchmark, of which "1" to "4" is smaller
+	Spaces      []string   // of cells that shared them: "full", or a part of the benchmark
 	Correlation string     // a name of rank.Correlations
 	Split       data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
 	Confidence  float64    // of the intervals
@@ -93,7 +93,9 @@ func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
 			t := ranking.Trial{Variant: variant, Space: space, Split: p.Split}
 			cases = append(cases, study.Case{
 				Params: t, Data: files.fingerprint, Label: variant + " on " + space,
-				Run: func(context.Context, study.Step) (trial.Result, error) { return t.Run(files.table, files.shared) },
+				Run: func(context.Context, study.Step) (trial.Result, error) {
+					return t.Run(files.table, files.shared)
+				},
 			})
 		}
 	}
@@ -152,9 +154,10 @@ func (r *RanksResult) Figure() plots.Figure {
 		block.Rows = append(block.Rows, row)
 	}
 	t.Blocks = []plots.Block{block}
-	caption := fmt.Sprintf("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of three "+
-		"trainings of 108 epochs: mean over supernets ± half of Student's interval at %v. %s",
-		strings.ToUpper(r.Params.Correlation[:1])+r.Params.Correlation[1:], r.Params.Split, r.Params.Confidence, r.single())
+	name := strings.ToUpper(r.Params.Correlation[:1]) + r.Params.Correlation[1:]
+	caption := fmt.Sprintf("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of "+
+		"three trainings of 108 epochs: mean over supernets ± half of Student's interval at %v. %s",
+		name, r.Params.Split, r.Params.Confidence, r.single())
 	if n := r.constant(); n > 0 {
 		caption += fmt.Sprintf(" Left out: %v supernets that give all cells the same accuracy.", n)
 	}

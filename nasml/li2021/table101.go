@@ -18,8 +18,8 @@ func table101() (*data.NASBench101, error) {
 }
 
 // noTable101 says why a number is missing.
-const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" with a " +
-	"folder that has the publisher's nasbench_only108.tfrecord, or set NASML_DATA to a folder that has " +
+const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +
+	"with a folder that has the publisher's nasbench_only108.tfrecord, or set NASML_DATA to a folder that has " +
 	"nasbench/nb101_108_subset151644.csv.gz"
 
 // noTable101Caption is a note of a picture that lacks what the table has.
