@@ -18,5 +18,6 @@ func TestShippedClaims(t *testing.T) {
 	for _, id := range []string{figure1ID, figure4ID, figure5ID, table2ID} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
+	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch})
 	studytest.Golden(t, "testdata/claims.json", shipped...)
 }
