@@ -56,7 +56,7 @@ func init() {
 		ID: figure1ID, Paper: paper, Title: figure1Title, Kind: "figure",
 		Notebook: "notebooks/li2021/figure1_entropy.ipynb",
 		Cost:     catalog.Cost{Quick: searchCost.Quick, Paper: searchCost.Paper},
-		Shipped:  []catalog.Setting{{Scale: catalog.Quick}},
+		Shipped:  []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
 	}, Figure1Quick, Figure1Paper, Figure1)
 }
 

@@ -21,5 +21,6 @@ func TestShippedClaims(t *testing.T) {
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
+	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch})
 	studytest.Golden(t, "testdata/claims.json", shipped...)
 }

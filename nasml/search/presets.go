@@ -18,7 +18,7 @@ import (
 // "finite-difference", which is what Liu+ 2019 (eq. 8) and their code compute:
 // bilevel.AsCode["darts-second-order"]. It is not the exact gradient, "unrolled": its
 // step of 0.01 along v/‖v‖ crosses kinks of ReLU, where the two differ by more than
-// half of the gradient. With Bilevel.Epsilon = 1e-4 they agree.
+// half of the gradient on a small network in float64.
 func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBench201.Name, method) }
 
 // AsCode returns the settings that the authors' code has (liamcli/gaea_release
