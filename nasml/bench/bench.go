@@ -86,7 +86,7 @@ type Entry struct {
 	CachedSeconds  float64   `json:"cached_seconds,omitempty"` // the same, where the program was compiled before
 	PeakMB         float64   `json:"peak_mb"`                  // largest resident memory of the process; 0: not known
 	LossDifference float64   `json:"largest_loss_difference"`  // largest relative difference of a loss to ours
-	Ratio          Spread    `json:"ratio"`                    // its time by ours of the same round; > 1: ours is faster
+	Ratio          Spread    `json:"ratio"`                    // its time by ours in a round; > 1: ours is faster
 }
 
 // Spread is a median with its range.

@@ -298,7 +298,9 @@ func (r *dartsRun) step(in []*Node) []*Node {
 				for i := range alpha {
 					theta[i] = Softmax(alpha[i], -1)
 				}
-				o := w.net.Evaluate(supernet.Pass{Images: images, Theta: theta, Weights: weights, Stats: aux, Train: true})
+				o := w.net.Evaluate(supernet.Pass{
+					Images: images, Theta: theta, Weights: weights, Stats: aux, Train: true,
+				})
 				_, loss := supernet.Score(o.Logits, labels)
 				return loss, o.Stats
 			}
@@ -637,7 +639,8 @@ func (c DartsCase) String() string {
 // WriteTable writes the result for people.
 func (r *DartsResult) WriteTable(w io.Writer) error {
 	if len(r.Agree) > 0 {
-		_, _ = fmt.Fprintln(w, "Networks of the DARTS space: largest relative differences of losses and gradients, float64")
+		_, _ = fmt.Fprintln(w,
+			"Networks of the DARTS space: largest relative differences of losses and gradients, float64")
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		_, _ = fmt.Fprintln(t, "program\tcase\tnumbers\tdiffer by\t")
 		for _, a := range r.Agree {
@@ -652,12 +655,14 @@ func (r *DartsResult) WriteTable(w io.Writer) error {
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	head := r.DartsCase.String()
-	_, _ = fmt.Fprintf(w, "%s%s, %s (%s), %d threads\n", strings.ToUpper(head[:1]), head[1:], r.Backend, r.Device, r.Threads)
+	head := r.String()
+	_, _ = fmt.Fprintf(w, "%s%s, %s (%s), %d threads\n", strings.ToUpper(head[:1]), head[1:], r.Backend, r.Device,
+		r.Threads)
 	if err := writeEntries(w, r.Entries); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "From the cache of compiled programs the first call takes %.1f s more than another one.\n\n",
+	_, err := fmt.Fprintf(w,
+		"From the cache of compiled programs the first call takes %.1f s more than another one.\n\n",
 		r.Entries[0].CachedSeconds)
 	return err
 }

@@ -33,7 +33,9 @@ func TestOurDartsTimes(t *testing.T) {
 
 func TestDartsPeersThatCannotRunAreReported(t *testing.T) {
 	p := tinyDarts()
-	p.Compared = []DartsCase{{Name: "DARTS", Partial: 1, Cells: 1, Channels: 2, Image: 4, Batch: 2, Steps: 1, Double: true}}
+	p.Compared = []DartsCase{{
+		Name: "DARTS", Partial: 1, Cells: 1, Channels: 2, Image: 4, Batch: 2, Steps: 1, Double: true,
+	}}
 	p.Python = filepath.Join(t.TempDir(), "missing")
 	var found []*DartsResult
 	keep := func(r *DartsResult) error { found = append(found, r); return nil }
@@ -49,7 +51,9 @@ func TestDartsPeersThatCannotRunAreReported(t *testing.T) {
 // A peer whose numbers are others stops the benchmark.
 func TestDartsPeersThatDifferStopTheBenchmark(t *testing.T) {
 	p := tinyDarts()
-	p.Compared = []DartsCase{{Name: "DARTS", Partial: 1, Cells: 1, Channels: 2, Image: 4, Batch: 2, Steps: 1, Double: true}}
+	p.Compared = []DartsCase{{
+		Name: "DARTS", Partial: 1, Cells: 1, Channels: 2, Image: 4, Batch: 2, Steps: 1, Double: true,
+	}}
 	p.Python = fakePython(t, `head -c 8 /dev/zero > "$5"`) // SCRIPT fill FOLDER FORM OUT
 	err := Darts(t.Context(), goBackend(t), p, func(*DartsResult) error { return nil })
 	require.ErrorContains(t, err, "DARTS: JAX stock: array 0 differs by a part 1.0e+00")

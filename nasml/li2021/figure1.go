@@ -147,7 +147,8 @@ func (r *Figure1Result) caption() string {
 	parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
 	for _, f := range r.all {
 		if d := r.apart(f); d.Points > 0 {
-			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(), d.Mean))
+			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(),
+				d.Mean))
 		}
 	}
 	return strings.Join(parts, " ")

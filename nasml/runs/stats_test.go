@@ -149,7 +149,6 @@ func TestPairedComparison(t *testing.T) {
 	d, err := MeanDiff(a, b, 0.95)
 	require.NoError(t, err)
 	require.InDelta(t, 0.14, d.Mean, 1e-12)
-
 }
 
 // Worked by hand: variances 20/3 and 1, so 5/3 and 1/3 of the means.

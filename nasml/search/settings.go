@@ -155,8 +155,8 @@ func (s Settings) Check() error {
 func (s Settings) checkParts() error {
 	if p := s.Parts; p != (Shares{}) &&
 		(p.Train < 2 || p.Validation < 2 || p.Test < 0 || s.Bilevel.Level != bilevel.Bilevel) {
-		return fmt.Errorf("the setting Parts is %+v at the level %q, want at least 2 images for training and validation, of two "+
-			"levels", p, s.Bilevel.Level)
+		return fmt.Errorf("the setting Parts is %+v at the level %q, want at least 2 images for training and "+
+			"validation, of two levels", p, s.Bilevel.Level)
 	}
 	return nil
 }

@@ -357,7 +357,8 @@ func openOneShot(s Settings, classes int) (Space, error) {
 		ties = supernet.Ties(s.Ties)
 	}
 	if _, ok := supernet.TieRules[ties]; !ok {
-		return nil, fmt.Errorf("the setting Ties is %q, want one of %q", s.Ties, slices.Sorted(maps.Keys(supernet.TieRules)))
+		return nil, fmt.Errorf("the setting Ties is %q, want one of %q", s.Ties,
+			slices.Sorted(maps.Keys(supernet.TieRules)))
 	}
 	c := supernet.OneShotConfig{
 		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes},

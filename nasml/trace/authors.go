@@ -85,8 +85,8 @@ func fits(state []namedShape, start Array) error {
 		n := 1
 		for _, d := range s.Dims {
 			if d < 1 || d > left/n {
-				return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more, at %s %v",
-					size(start.Dims), s.Name, s.Dims)
+				return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more, at "+
+					"%s %v", size(start.Dims), s.Name, s.Dims)
 			}
 			n *= d
 		}

@@ -147,7 +147,7 @@ func readNPZ(file string, check func(settings string, shapes map[string]Array) e
 	arrays = map[string]Array{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if err = all[name].read(); err == nil {
-			arrays[name], err = all[name].array()
+			arrays[name] = all[name].array()
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", name, err)
@@ -330,7 +330,7 @@ func (a *npy) text() (string, error) {
 }
 
 // array is the elements as numbers, row-major.
-func (a *npy) array() (Array, error) {
+func (a *npy) array() Array {
 	width := itemSizes[a.kind] // readHeads has refused texts
 	out := Array{Type: a.kind, Dims: append([]int{}, a.dims...), Values: make([]float64, len(a.data)/width)}
 	for i := range out.Values {
@@ -356,7 +356,7 @@ func (a *npy) array() (Array, error) {
 		slices.Reverse(out.Dims)
 		out = out.permuted(axes...)
 	}
-	return out, nil
+	return out
 }
 
 // writeNPZ writes an archive that NumPy reads; the same arrays give the same

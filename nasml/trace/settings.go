@@ -133,6 +133,17 @@ func (s Settings) Check() error {
 		"arch_beta1 is %v, arch_beta2 %v, arch_epsilon %v, want 0 ≤ β < 1 and ε > 0",
 		s.ArchBeta1, s.ArchBeta2, s.ArchEpsilon)
 	expect(s.Tau > 0, "tau is %v, want more than 0", s.Tau)
+	errs = append(errs, s.checkReplay()...)
+	return firstFew(errs)
+}
+
+// checkReplay returns what makes no sense of settings that only a replay has.
+func (s Settings) checkReplay() (errs []error) {
+	expect := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("settings: "+format, args...))
+		}
+	}
 	expect(s.EntropyWeight >= 0 && (s.EntropyWeight == 0 || methods[s.Method].parameter == "theta"),
 		"entropy_weight is %v with method %s, want at least 0, and 0 where the architecture is α", s.EntropyWeight,
 		s.Method)
@@ -142,7 +153,7 @@ func (s Settings) Check() error {
 	expect(!s.TrackStats || s.Hypergradient == "first-order",
 		"track_stats with hypergradient %q: which of its passes move the running statistics is not agreed on",
 		s.Hypergradient)
-	return firstFew(errs)
+	return errs
 }
 
 // leavesBetween says whether weights that nobody sampled have to be put back before
