@@ -26,10 +26,11 @@ type Kind struct {
 	name  string
 	rooms []string
 
-	once    sync.Once
-	source  string
-	version string
-	err     error
+	once     sync.Once
+	source   string
+	version  string
+	accepted bool
+	err      error
 }
 
 var (
@@ -77,7 +78,7 @@ func (k *Kind) Version() (string, error) {
 // was shown that they compute the same.
 func (k *Kind) Accepted() (bool, error) {
 	k.once.Do(k.find)
-	return k.version != k.source, k.err
+	return k.accepted, k.err
 }
 
 // Source is the hash of the source in this program.
@@ -94,7 +95,7 @@ func (k *Kind) find() {
 	k.version = k.source
 	for _, known := range ledger().Kinds[k.name] {
 		if slices.Contains(known.Sources, k.source) {
-			k.version = known.Version
+			k.version, k.accepted = known.Version, true
 		}
 	}
 }

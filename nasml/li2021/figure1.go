@@ -237,6 +237,11 @@ var publishedAudit = map[row][2]float64{
 	"pc-darts@darts": {72.17, 15.27}, "gaea-pc-darts@darts": {75.07, 33.23},
 }
 
+var publishedAuditIDs = map[row]map[string]string{
+	"pc-darts@darts":      {"before": "LI035", "after": "LI036"},
+	"gaea-pc-darts@darts": {"before": "LI037", "after": "LI038"},
+}
+
 // ownScale says why a number of the paper's is not judged at another scale.
 const ownScale = "another scale than the paper's: not judged"
 
@@ -252,7 +257,8 @@ func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Clai
 // checkAudit compares the accuracy of the supernet at the last epoch, before or
 // after discretisation.
 func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: accuracy of the supernet %s discretisation, percent", f.row.named(), what),
+	c := verdict.Claim(fmt.Sprintf("[%s] %s: accuracy of the supernet %s discretisation, percent", publishedAuditIDs[f.row][what],
+		f.row.named(), what),
 		"Li+ 2021, Section 4.1")
 	series := map[string]string{"before": "supernet", "after": "discrete"}[what]
 	values := f.column(series, -1)
@@ -282,8 +288,12 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // checkBelow compares entropies epoch by epoch: the claim is as good as its
 // worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
+	ids := "LI034 RO019"
+	if base.row.space() != "" {
+		ids = "LI032"
+	}
 	c := verdict.Claim(
-		fmt.Sprintf("[LI034 RO019] entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title()),
+		fmt.Sprintf("[%s] entropy of %s below %s from epoch 2 on", ids, gaea.row.named(), base.row.title()),
 		figure1Source(base.row))
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"

@@ -176,7 +176,7 @@ func (r *Figure1MiddleResult) Check() []runs.Claim {
 // furthest from it.
 func (r *Figure1MiddleResult) checkStart(f oneShotFound) runs.Claim {
 	n := len(f.space.Ops)
-	c := verdict.Claim(fmt.Sprintf("%s: entropy of operations starts at ln %d", f.short(), n), figure1MiddleSource)
+	c := verdict.Claim(fmt.Sprintf("own: %s: entropy of operations starts at ln %d", f.short(), n), figure1MiddleSource)
 	want := math.Log(float64(n))
 	c.Paper, c.Tolerance = runs.Number(want), 1e-4
 	starts := f.column("entropy", 0)
@@ -200,10 +200,11 @@ func furthest(x []float64, from float64) int {
 func (r *Figure1MiddleResult) checkFaster(base, gaea oneShotFound, part string) runs.Claim {
 	name := fmt.Sprintf("%s: entropy of %s falls faster with %s than with %s", spaceTitle(base.settings.Space), part,
 		gaea.row.title(), base.row.title())
-	if part != "operations" {
-		name = "own: " + name
+	ids := ""
+	if part == "operations" {
+		ids = "LI033"
 	}
-	c := verdict.Claim(name, figure1MiddleSource)
+	c := verdict.Claim(listed(ids, name), figure1MiddleSource)
 	c.Paper = 0
 	a, b := base.publishedEntropyMean(), gaea.publishedEntropyMean()
 	if part == "operations" && a > 0 && b > 0 {

@@ -338,11 +338,13 @@ func (r *Figure2Result) Check() []runs.Claim {
 // points, without a word on which kind of spread it is.
 var publishedSpreads = map[string]float64{"1shot1-s1": 0.37, "1shot1-s2": 0.23}
 
+var publishedSpreadIDs = map[string]string{"1shot1-s1": "LI054", "1shot1-s2": "LI055"}
+
 // checkSpread compares the spread of the best cell, the population's standard
 // deviation, where the table has the best training that the space's authors print.
 func checkSpread(space string, paper float64, r *runs.Record) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: spread over trainings of the best network's test error, points",
-		spaceTitle(space)), "Li+ 2021, Section 4.3")
+	c := verdict.Claim(fmt.Sprintf("[%s] %s: spread over trainings of the best network's test error, points",
+		publishedSpreadIDs[space], spaceTitle(space)), "Li+ 2021, Section 4.3")
 	if r == nil {
 		c.Paper = runs.Number(paper)
 		return verdict.NotRun(c, noTable101)
@@ -361,7 +363,7 @@ func checkSpread(space string, paper float64, r *runs.Record) runs.Claim {
 
 // checkBetter compares two searches over pairs of seeds.
 func (r *Figure2Result) checkBetter(base, gaea oneShotFound) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: %s finds better architectures on average than %s, test regret",
+	c := verdict.Claim(fmt.Sprintf("[LI049] %s: %s finds better architectures on average than %s, test regret",
 		spaceTitle(base.settings.Space), gaea.row.title(), base.row.title()), figure2Source)
 	p := publishedOneShotCurves().Regret[base.space.Name]
 	c.Paper = runs.Number(mean(p[gaea.search].Mean) - mean(p[base.search].Mean))
@@ -426,7 +428,7 @@ func checkPublishedRegrets() []runs.Claim {
 		c.Holds = runs.Judge(last(gaea) < last(base))
 		claims = append(claims, c)
 		if space != supernet.OneShot2.Name {
-			c = verdict.Claim(fmt.Sprintf("own: the published curves: PC-DARTS ends below the best of Zela+ 2020, %s",
+			c = verdict.Claim(fmt.Sprintf("[LI050] the published curves: PC-DARTS ends below the best of Zela+ 2020, %s",
 				spaceTitle(space)), figure2Source)
 			c.Paper, c.Ours = 0, runs.Number(last(base)-before)
 			c.Holds = runs.Judge(last(base) < before)
@@ -437,10 +439,10 @@ func checkPublishedRegrets() []runs.Claim {
 		}
 		worst = max(worst, 100*before)
 	}
-	c := verdict.Claim("own: the published curves: spaces on which GAEA PC-DARTS ends below the best of Zela+ 2020",
+	c := verdict.Claim("[LI051] the published curves: spaces on which GAEA PC-DARTS ends below the best of Zela+ 2020",
 		figure2Source)
 	claims = append(claims, verdict.Exactly(c, float64(beaten), 2, 0))
-	c = verdict.Claim("own: the published curves: the best of Zela+ 2020 within 1 % test error of the best network, "+
+	c = verdict.Claim("[LI053] the published curves: the best of Zela+ 2020 within 1 % test error of the best network, "+
 		"worst space", figure2Source)
 	c.Paper, c.Ours, c.Holds = 1, runs.Number(worst), runs.Judge(worst <= 1)
 	return append(claims, c)
@@ -452,14 +454,14 @@ func last(x []float64) float64 { return x[len(x)-1] }
 // them.
 func checkAppendixC2() []runs.Claim {
 	const source = "Li+ 2021, Appendix C.2"
-	c := verdict.Claim("step size of EG on NAS-Bench-1Shot1", source)
+	c := verdict.Claim("[LI240] step size of EG on NAS-Bench-1Shot1", source)
 	s, err := paperOneShot.settingsOn("gaea-pc-darts", supernet.OneShot1.Name)
 	if err != nil {
 		return []runs.Claim{verdict.NotRun(c, err.Error())}
 	}
 	claims := []runs.Claim{verdict.Exactly(c, s.ArchRate, 0.1, 0)}
 	for _, space := range paperOneShot.Spaces {
-		c := verdict.Claim(fmt.Sprintf("operations of a cell grow with nodes, not edges: candidates in a cell of %s",
+		c := verdict.Claim(fmt.Sprintf("[LI241] operations of a cell grow with nodes, not edges: candidates in a cell of %s",
 			spaceTitle(space)), source)
 		claims = append(claims, checkCandidates(c, supernet.OneShots[space]))
 	}

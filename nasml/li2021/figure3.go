@@ -262,7 +262,7 @@ func (r *Figure3Result) Check() []runs.Claim {
 // checkNodes judges that every one of four nodes has two edges, and that all of
 // them are concatenated.
 func checkNodes(title string, g supernet.Genotype) runs.Claim {
-	c := verdict.Claim(title+": nodes of both cells with two edges, concatenated", "Li+ 2021, Appendix C.1")
+	c := verdict.Claim("own: "+title+": nodes of both cells with two edges, concatenated", "Li+ 2021, Appendix C.1")
 	nodes := 0
 	for _, t := range supernet.CellTypes {
 		cell := g.Cell(t)

@@ -5,6 +5,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/verdict"
 )
 
@@ -53,4 +54,42 @@ func weightSettings(s search.Settings, source string) []runs.Claim {
 		verdict.Setting("[LI248] cells of each stage", source, s.Cells, 5),
 		verdict.Setting("[LI248] largest gradient norm", source, s.Bilevel.Clip, 5),
 	}
+}
+
+// table1Settings judges those of the search on the DARTS space at the paper's scale.
+func table1Settings() []runs.Claim {
+	const source = "Li+ 2021, Appendix C.1.1"
+	s, err := search.AsPaperOn(supernet.DARTS.Name, "gaea-pc-darts")
+	if err != nil {
+		panic(err) // of a preset that is shipped
+	}
+	return []runs.Claim{
+		verdict.Setting("[LI229] cells of the search", source, s.Cells, 8),
+		verdict.Setting("[LI229] initial channels of the search", source, s.Channels, 16),
+		verdict.Setting("[LI230] batch of the search", source, s.Batch, 256),
+		verdict.Setting("[LI230] learning rate at the start", source, s.LearningRate, 0.1),
+		verdict.Setting("[LI230] learning rate at the end of the cosine", source, s.LearningRateMin, 0.),
+		verdict.Setting("[LI230] momentum", source, s.Momentum, 0.9),
+		verdict.Setting("[LI230] weight decay", source, s.WeightDecay, 3e-4),
+		verdict.Setting("[LI230] largest gradient norm", source, s.Bilevel.Clip, 5),
+		verdict.Setting("[LI230] side of the cutout", source, s.Augment.Cutout, 0),
+		verdict.Setting("[LI231] epochs before the architecture moves", source, s.Bilevel.Warmup, 10),
+		verdict.Setting("[LI232] step size of EG", source, s.ArchRate, 0.1),
+		verdict.Setting("[LI233] the architecture begins", source, s.Start, "uniform"),
+	}
+}
+
+// table3Settings judges the numbers of the protocol at the paper's scale.
+func table3Settings() []runs.Claim {
+	const source = "Li+ 2021, Appendix C.1.3"
+	return []runs.Claim{
+		verdict.Setting("[LI236] epochs after which bad candidates are known", source, Table3Paper.Short, 20),
+		verdict.Setting("[LI238] candidates that are trained to the end", source, Table3Paper.Kept, 3),
+	}
+}
+
+// table5Settings judges the training on ImageNet at the paper's scale.
+func table5Settings() []runs.Claim {
+	return []runs.Claim{verdict.Setting("[LI045] epochs of the evaluation on ImageNet", "Li+ 2021, Section 4.2",
+		training.AsPaper["imagenet"].Epochs, 250)}
 }

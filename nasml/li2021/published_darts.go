@@ -19,29 +19,51 @@ type cellRow struct {
 	average    number
 	top1, top5 float64
 	extra      bool // it is not in the paper's table
+
+	ids rowIDs
+}
+
+// rowIDs are the rows of the list of the papers' claims that judge a line, by
+// number, each as verdict.Claim wants them. The list leaves P-DARTS out.
+type rowIDs struct{ params, best, average, top1, top5 string }
+
+// listed puts rows before the name of a claim; one without is marked as ours.
+func listed(ids, name string) string {
+	if ids == "" {
+		return "own: " + name
+	}
+	return "[" + ids + "] " + name
 }
 
 // publishedCIFAR are the lines of Table 4, whose errors are Table 1's.
 var publishedCIFAR = []cellRow{
-	{method: "RS-WS", params: 3.8, cost: "0.7", best: 2.71, average: number{2.85, 0.08}},
-	{method: "DARTS (1st order)", genotype: "DARTS_V1", params: 3.3, cost: "0.4", average: number{3.00, 0.14}},
-	{method: "DARTS (2nd order)", genotype: "DARTS_V2", params: 3.3, cost: "1", average: number{2.76, 0.09}},
+	{method: "RS-WS", params: 3.8, cost: "0.7", best: 2.71, average: number{2.85, 0.08},
+		ids: rowIDs{params: "LI187", best: "LI063 LI185", average: "LI064 LI186"}},
+	{method: "DARTS (1st order)", genotype: "DARTS_V1", params: 3.3, cost: "0.4", average: number{3.00, 0.14},
+		ids: rowIDs{params: "LI191", average: "LI070 LI190"}},
+	{method: "DARTS (2nd order)", genotype: "DARTS_V2", params: 3.3, cost: "1", average: number{2.76, 0.09},
+		ids: rowIDs{params: "LI195", average: "LI076 LI194"}},
 	{method: "PDARTS", genotype: "PDARTS", params: 3.4, cost: "0.3", best: 2.50},
-	{method: "PC-DARTS", genotype: "PC_DARTS_cifar", params: 3.6, cost: "0.1", average: number{2.57, 0.07}},
+	{method: "PC-DARTS", genotype: "PC_DARTS_cifar", params: 3.6, cost: "0.1", average: number{2.57, 0.07},
+		ids: rowIDs{params: "LI199", average: "LI082 LI198"}},
 	{method: "GAEA PC-DARTS", genotype: "GAEA_PC_DARTS_cifar", params: 3.7, cost: "0.1", best: 2.39,
-		average: number{2.50, 0.06}},
+		average: number{2.50, 0.06},
+		ids:     rowIDs{params: "LI203", best: "LI087 LI201", average: "LI008 LI088 LI202"}},
 }
 
 // publishedImageNet are the lines of Table 5, whose errors are Table 1's.
 var publishedImageNet = []cellRow{
-	{method: "DARTS (2nd order)", genotype: "DARTS_V2", params: 4.7, cost: "4.0", top1: 26.7, top5: 8.7},
+	{method: "DARTS (2nd order)", genotype: "DARTS_V2", params: 4.7, cost: "4.0", top1: 26.7, top5: 8.7,
+		ids: rowIDs{params: "LI207", top1: "LI078 LI205", top5: "LI079 LI206"}},
 	{method: "PDARTS", genotype: "PDARTS", params: 4.9, cost: "0.3", top1: 24.4, top5: 7.4},
-	{method: "PC-DARTS (CIFAR-10)", genotype: "PC_DARTS_cifar", params: 5.3, cost: "0.1", top1: 25.1, top5: 7.8},
-	{method: "PC-DARTS (ImageNet)", genotype: "PC_DARTS_image", params: 5.3, cost: "3.8", top1: 24.2, top5: 7.3},
+	{method: "PC-DARTS (CIFAR-10)", genotype: "PC_DARTS_cifar", params: 5.3, cost: "0.1", top1: 25.1, top5: 7.8,
+		ids: rowIDs{params: "LI211", top1: "LI093 LI209", top5: "LI094 LI210"}},
+	{method: "PC-DARTS (ImageNet)", genotype: "PC_DARTS_image", params: 5.3, cost: "3.8", top1: 24.2, top5: 7.3,
+		ids: rowIDs{params: "LI215", top1: "LI048 LI084 LI213", top5: "LI085 LI214"}},
 	{method: "GAEA PC-DARTS (CIFAR-10)", genotype: "GAEA_PC_DARTS_cifar", params: 5.3, cost: "0.1", top1: 24.3,
-		top5: 7.3},
+		top5: 7.3, ids: rowIDs{params: "LI219", top1: "LI047 LI096 LI217", top5: "LI097 LI218"}},
 	{method: "GAEA PC-DARTS (ImageNet)", genotype: "GAEA_PC_DARTS_image", params: 5.6, cost: "3.8", top1: 24.0,
-		top5: 7.3},
+		top5: 7.3, ids: rowIDs{params: "LI223", top1: "LI046 LI090 LI221", top5: "LI091 LI222"}},
 }
 
 // lines are the rows of a table: the published ones of the given genotypes, in the
@@ -51,17 +73,17 @@ func lines(table []cellRow, genotypes []named) (rows []cellRow, of []int) {
 	for i, g := range genotypes {
 		at[g.name] = i
 	}
-	listed := map[string]bool{}
+	known := map[string]bool{}
 	for _, row := range table {
 		if i, chosen := at[row.genotype]; chosen {
 			rows, of = append(rows, row), append(of, i)
-			listed[row.genotype] = true
+			known[row.genotype] = true
 		} else if row.genotype == "" {
 			rows, of = append(rows, row), append(of, -1)
 		}
 	}
 	for i, g := range genotypes {
-		if !listed[g.name] {
+		if !known[g.name] {
 			row := cellRow{method: g.name, genotype: g.name, extra: true}
 			if p, ok := supernet.Published[g.name]; ok {
 				row.method = p.Method + " (" + p.Searched + ")"

@@ -67,6 +67,7 @@ func init() {
 			Quick: "parameters a second; ten trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
 			Paper: "50 trainings, each 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
 		},
+		Settings: table1Settings,
 	}, Table1Quick, Table1Paper, Table1, catalog.Preset[Table1Params]{Scale: catalog.Large, Params: Table1Large})
 }
 
@@ -224,7 +225,7 @@ func (r *Table1Result) standard() string {
 
 // checkParams judges a number of parameters to the printed digit.
 func checkParams(row cellRow, count int, source, why string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: parameters, M", row.method), source)
+	c := verdict.Claim(listed(row.ids.params, row.method+": parameters, M"), source)
 	c.Paper, c.Tolerance = runs.Number(row.params), 0.05
 	if count == 0 {
 		why = "the paper does not say which cell it is"
@@ -253,12 +254,12 @@ func checkSpace(genotypes []named) []runs.Claim {
 	space := supernet.DARTS
 	count, _ := new(big.Float).SetInt(space.Architectures()).Float64()
 	claims := []runs.Claim{
-		verdict.Exactly(verdict.Claim("edges of a cell of the space", "Li+ 2021, Appendix C.1"),
+		verdict.Exactly(verdict.Claim("[LI225] edges of a cell of the space", "Li+ 2021, Appendix C.1"),
 			float64(len(space.Edges())), dartsEdges, 0),
-		verdict.Exactly(verdict.Claim("operations of an edge, with zero", "Li+ 2021, Appendix C.1"),
+		verdict.Exactly(verdict.Claim("[LI226] operations of an edge, with zero", "Li+ 2021, Appendix C.1"),
 			float64(space.Options()), dartsOperations, 0),
 	}
-	size := verdict.Claim("architectures of the space, power of ten", "Liu+ 2019, Section 2.3")
+	size := verdict.Claim("own: architectures of the space, power of ten", "Liu+ 2019, Section 2.3")
 	size.Note = "the logarithm, with tolerance ½"
 	claims = append(claims, verdict.Exactly(size, math.Log10(count), dartsMagnitude, 0.5))
 	outside := 0
@@ -267,15 +268,15 @@ func checkSpace(genotypes []named) []runs.Claim {
 			outside++
 		}
 	}
-	return append(claims, verdict.None(verdict.Claim("cells that lie outside of the space", "Li+ 2021, Appendix C.1"),
+	return append(claims, verdict.None(verdict.Claim("own: cells that lie outside of the space", "Li+ 2021, Appendix C.1"),
 		outside, len(genotypes)))
 }
 
 // checkErrors judges the average and the best test error of a row.
 func (r *Table1Result) checkErrors(row cellRow, records []*runs.Record) []runs.Claim {
-	average := verdict.Claim(row.method+": average test error on CIFAR-10, %", table1Source)
+	average := verdict.Claim(listed(row.ids.average, row.method+": average test error on CIFAR-10, %"), table1Source)
 	average.Paper, average.Tolerance = paperNumber(row.average.mean), paperNumber(row.average.std)
-	best := verdict.Claim(row.method+": best test error on CIFAR-10, %", table1Source)
+	best := verdict.Claim(listed(row.ids.best, row.method+": best test error on CIFAR-10, %"), table1Source)
 	best.Paper, best.Tolerance = paperNumber(row.best), paperNumber(row.average.std)
 	why := r.whyNotJudged(len(records))
 	ours := errorsOf(records, "test_error")
@@ -323,7 +324,7 @@ func (r *Table1Result) whyNotJudged(trainings int) string {
 
 // checkBetter judges that one cell has a lower error than another, seed by seed.
 func (r *Table1Result) checkBetter(better, worse string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: lower average test error than %s", better, worse), table1Source)
+	c := verdict.Claim(fmt.Sprintf("[LI004] %s: lower average test error than %s", better, worse), table1Source)
 	find := func(method string) (cellRow, []float64) {
 		for i, row := range r.rows {
 			if row.method == method && r.of[i] >= 0 {

@@ -73,6 +73,7 @@ func init() {
 			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
 			Paper: "18 trainings, each 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
 		},
+		Settings: table3Settings,
 	}, Table3Quick, Table3Paper, Table3)
 }
 
@@ -277,7 +278,7 @@ const (
 func (r *Table3Result) Check() []runs.Claim {
 	claims := []runs.Claim{r.checkRanks("spearman"), r.checkRanks("kendall"), r.checkKept(), checkSaved()}
 	for i, set := range publishedSets {
-		c := verdict.Claim(fmt.Sprintf("average test error on CIFAR-10 of the best, set %d, %%", i+1), table3Source)
+		c := verdict.Claim(fmt.Sprintf("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+i, i+1), table3Source)
 		c.Paper, c.Tolerance = runs.Number(set.mean), runs.Number(set.std)
 		claims = append(claims, r.checkSet(c, set))
 	}
@@ -287,7 +288,7 @@ func (r *Table3Result) Check() []runs.Claim {
 // checkRanks judges that errors after the short part rank candidates as those at
 // the end do.
 func (r *Table3Result) checkRanks(name string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("poor candidates are known after a few epochs: %s's rank correlation above 0",
+	c := verdict.Claim(fmt.Sprintf("own: poor candidates are known after a few epochs: %s's rank correlation above 0",
 		strings.ToUpper(name[:1])+name[1:]), stage2Source)
 	c.Paper = 0
 	var short, final []float64
@@ -327,7 +328,7 @@ func (r *Table3Result) checkKept() runs.Claim {
 // numbers: three of ten candidates are trained for all of 600 epochs, the others
 // for 20.
 func checkSaved() runs.Claim {
-	c := verdict.Claim("share of the cost of stage 2 that is saved, %", stage2Source)
+	c := verdict.Claim("[LI237] share of the cost of stage 2 that is saved, %", stage2Source)
 	c.Paper, c.Tolerance = protocolSaved, 0
 	used := protocolFull*protocolEpochs + (protocolCandidates-protocolFull)*protocolShort
 	c.Ours = runs.Number(100 * (1 - float64(used)/float64(protocolCandidates*protocolEpochs)))
@@ -352,7 +353,7 @@ func (r *Table3Result) checkSet(c runs.Claim, set number) runs.Claim {
 // checkEvaluationSettings holds the settings at the paper's scale to what Appendix
 // C.1.2 prints.
 func checkEvaluationSettings() runs.Claim {
-	c := verdict.Claim("settings of stages 2 and 3 that are not those printed", "Li+ 2021, Appendix C.1.2")
+	c := verdict.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed", "Li+ 2021, Appendix C.1.2")
 	s := training.AsPaper["cifar-10"]
 	printed := []struct{ ours, paper float64 }{
 		{float64(s.Epochs), protocolEpochs}, {float64(s.Batch), 128}, {s.LearningRate, 0.025}, {s.LearningRateMin, 0},

@@ -59,6 +59,7 @@ func init() {
 			Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
 			Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
 		},
+		Settings: table5Settings,
 	}, Table5Quick, Table5Paper, Table5)
 }
 
@@ -188,8 +189,8 @@ func (r *Table5Result) Check() []runs.Claim {
 	for i, row := range r.rows {
 		if !row.extra {
 			claims = append(claims,
-				r.checkError(row, r.of[i], "top-1", row.top1, "test_error"),
-				r.checkError(row, r.of[i], "top-5", row.top5, "test_top5"))
+				r.checkError(row.ids.top1, row, r.of[i], "top-1", row.top1, "test_error"),
+				r.checkError(row.ids.top5, row, r.of[i], "top-5", row.top5, "test_top5"))
 		}
 	}
 	return claims
@@ -207,7 +208,7 @@ func (r *Table5Result) standard() string {
 
 // checkMobile judges that a network is in the mobile setting.
 func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
-	c := verdict.Claim(row.method+": multiply-adds in the mobile setting, M",
+	c := verdict.Claim("own: "+row.method+": multiply-adds in the mobile setting, M",
 		"Li+ 2021, Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
 	if why := r.standard(); why != "" {
 		return verdict.NotRun(c, why)
@@ -222,8 +223,9 @@ func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
 }
 
 // checkError judges a test error at the paper's scale.
-func (r *Table5Result) checkError(row cellRow, genotype int, what string, paper float64, value string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("%s: ImageNet %s test error, %%", row.method, what), table5Source)
+func (r *Table5Result) checkError(ids string, row cellRow, genotype int, what string, paper float64,
+	value string) runs.Claim {
+	c := verdict.Claim(listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", row.method, what)), table5Source)
 	c.Paper, c.Tolerance = runs.Number(paper), 0.05
 	ours := errorsOf(r.records[genotype], value)
 	switch {

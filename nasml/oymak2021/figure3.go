@@ -43,7 +43,8 @@ type Figure3Params struct {
 
 // Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels.
 // Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs;
-// batch and rates, which it does not say, are DARTS'. Neither was run.
+// batch and rates, which it does not say, are DARTS'; it was not
+// run.
 var (
 	Figure3Quick = Figure3Params{
 		Method: "darts", Space: "darts", Preset: "quick", Epochs: 6, Batch: 10,
@@ -76,6 +77,7 @@ func init() {
 			Quick: "not measured; made for about 15 minutes on two cores",
 			Paper: "not measured; hours a search on a GPU",
 		},
+		Settings: figure3Settings,
 	}, Figure3Quick, Figure3Paper, Figure3)
 }
 
@@ -305,7 +307,7 @@ func (r *Figure3Result) Check() []runs.Claim {
 	last, most := r.epochs(), len(r.Params.Validation)-1
 	few, many := r.Params.Validation[0], r.Params.Validation[most]
 	end := r.gaps(0, last)
-	h := verdict.Claim("figure1c-h", figure1CPaper)
+	h := verdict.Claim("[figure1c-h] hyperparameters of the supernet", figure1CPaper)
 	if s, err := r.Params.settings(few); err == nil {
 		if space, err := s.Open(10); err == nil {
 			numbers := 0
@@ -317,21 +319,21 @@ func (r *Figure3Result) Check() []runs.Claim {
 	}
 	claims := []runs.Claim{
 		h,
-		r.greater("figure3-decrease", fmt.Sprintf("the gap with n_V = %d over that with %d, after %d epochs", few, many,
+		r.greater("[figure3-decrease] the gap falls with the number of validation images", fmt.Sprintf("the gap with n_V = %d over that with %d, after %d epochs", few, many,
 			last), absolute(end), absolute(r.gaps(most, last))),
-		r.greater("figure3-overfit", fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few,
+		r.greater("[figure3-overfit] the search overfits few validation images", fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few,
 			last), end, make([]float64, len(end))),
-		r.greater("figure3-epochs-gap", fmt.Sprintf("the gap with n_V = %d after %d epochs over that after one", few,
+		r.greater("[figure3-epochs-gap] the gap grows with the epochs", fmt.Sprintf("the gap with n_V = %d after %d epochs over that after one", few,
 			last), end, r.gaps(0, 1)),
-		r.greater("figure1c-overfit", fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few,
+		r.greater("[figure1c-overfit] the test risk is worse with few validation images", fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few,
 			many, last), r.at(0, "test", last), r.at(most, "test", last)),
 	}
-	tracks := verdict.Claim("figure1c-val-tracks", figure1CPaper)
+	tracks := verdict.Claim("[figure1c-val-tracks] validation error tracks test error with the most samples", figure1CPaper)
 	s, err := runs.Summarize(absolute(r.gaps(most, last)), r.Params.Confidence)
 	tracks.Note = fmt.Sprintf("largest distance of test and validation error allowed with n_V = %d: 0.03", many)
 	claims = append(claims, verdict.AtMost(tracks, s, err, 0.03))
 
-	c := verdict.Claim("figure1c-train-zero", figure1CPaper)
+	c := verdict.Claim("[figure1c-train-zero] training error zero after 30 epochs", figure1CPaper)
 	if last < 30 {
 		return append(claims, verdict.NotRun(c, fmt.Sprintf("the searches have %d epochs, want 30", last)))
 	}
@@ -342,7 +344,7 @@ func (r *Figure3Result) Check() []runs.Claim {
 // greater judges that a is above b over the seeds, where both have all.
 func (r *Figure3Result) greater(name, note string, a, b []float64) runs.Claim {
 	c := verdict.Claim(name, figure3Source)
-	if strings.HasPrefix(name, "figure1c") {
+	if strings.HasPrefix(name, "[figure1c") {
 		c.Source = figure1CPaper
 	}
 	c.Paper, c.Note = 0, note

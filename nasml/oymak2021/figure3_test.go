@@ -48,9 +48,9 @@ func TestFigure3FromSearches(t *testing.T) {
 	for _, c := range r.Check() {
 		judged[c.Name] = c
 	}
-	require.Equal(t, runs.Fails, judged["figure1c-h"].Holds, "another space than the paper's")
-	require.Equal(t, runs.Number(56), judged["figure1c-h"].Ours)
-	require.Equal(t, runs.NotKnown, judged["figure1c-train-zero"].Holds)
+	require.Equal(t, runs.Fails, judged["hyperparameters of the supernet"].Holds, "another space than the paper's")
+	require.Equal(t, runs.Number(56), judged["hyperparameters of the supernet"].Ours)
+	require.Equal(t, runs.NotKnown, judged["training error zero after 30 epochs"].Holds)
 	r.Params.Space = "darts"
 	require.Equal(t, runs.Holds, r.Check()[0].Holds)
 	require.True(t, judged["figure3-overfit"].Ours.Valid())

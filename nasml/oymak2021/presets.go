@@ -1,10 +1,13 @@
 package oymak2021
 
 import (
+	"slices"
+
 	"fmt"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 )
 
@@ -39,4 +42,17 @@ func figure2Settings() []runs.Claim {
 				source, deep.Weights(inputs), k*784+k/2*k+k/4*(k/2)+k/4))
 	}
 	return claims
+}
+
+// figure3Settings judges the settings of [Figure3Paper].
+func figure3Settings() []runs.Claim {
+	p := Figure3Paper
+	return []runs.Claim{
+		verdict.Setting("[figure3-setup] training images", figure3Source, p.Train, 10000),
+		verdict.Setting("[figure3-epochs] epochs", figure3Source, p.Epochs, 50),
+		verdict.Setting("[figure3-ops] operations of an edge", figure3Source, supernet.CellSpaces[p.Space].Options(), 8),
+		verdict.Setting("[figure3-runs] runs", figure3Source, p.Seeds, 5),
+		verdict.Setting("[figure3-nv-range] fewest validation images", figure3Source, slices.Min(p.Validation), 20),
+		verdict.Setting("[figure3-nv-range] most validation images", figure3Source, slices.Max(p.Validation), 1000),
+	}
 }
