@@ -239,12 +239,8 @@ func (r *Figure3Result) checkMoment(task, baseline string) runs.Claim {
 func (r *Figure3Result) checkAxis(task, baseline string) []runs.Claim {
 	what := fmt.Sprintf(" fast weight sharing's test error is below that of %s (%s)", methodTitles[baseline],
 		clockTitles[r.Params.Clock])
-	area := r.claim(task, "figure3-axis: on average over the axis"+what, "Figure 3 and App. B.1")
-	share := r.claim(task, "figure3-axis: on more than half of the axis"+what, "Figure 3 and App. B.1")
-	if baseline == mapsearch.WeightSharing {
-		area.Source = "Khodak+ 2020, Figure 3 (not claimed in words)"
-		share.Source = area.Source
-	}
+	area := r.claim(task, "own: on average over the axis"+what, "Figure 3 and App. B.1")
+	share := r.claim(task, "own: on more than half of the axis"+what, "Figure 3 and App. B.1")
 	var areas, shares []float64
 	fast := r.found[searchKey{task, mapsearch.FastWeightSharing}]
 	for seed, other := range r.found[searchKey{task, baseline}] {

@@ -115,7 +115,7 @@ func (r *Table2Result) checkOrder() []runs.Claim {
 	}
 	var claims []runs.Claim
 	for i, set := range lookupSets {
-		c := verdict.Claim(set.title+": "+strings.Join(tabularOrder, " > ")+", percentage points", table2Source)
+		c := verdict.Claim("own: "+set.title+": "+strings.Join(tabularOrder, " > ")+", percentage points", table2Source)
 		var names []string
 		var samples [][]float64
 		for _, name := range tabularOrder {

@@ -471,7 +471,8 @@ func TestIntervalsOfIndependentPointsStay(t *testing.T) {
 // makes the records another code's, and they must be computed again.
 func TestShippedRecordsAreOfThisCode(t *testing.T) {
 	kinds := map[string]*code.Kind{
-		figure1ID: figure1Kind, figure2ID: figure2Kind, assumption3ID: assumption3Kind, lemma1ID: lemma1Kind,
+		figure1ID: figure1Kind, figure2ID: figure2Kind, figure3ID: figure3Kind,
+		assumption3ID: assumption3Kind, lemma1ID: lemma1Kind,
 		lemma2ID: lemma2Kind, theorem1ID: theorem1Kind, theorem2ID: theorem2Kind, theorem3ID: theorem3Kind,
 		theorem4ID: theorem4Kind,
 	}

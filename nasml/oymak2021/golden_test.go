@@ -10,6 +10,7 @@ func TestClaimsOfShippedTrialsStayAsTheyAre(t *testing.T) {
 	studytest.Golden(t, "testdata/claims.json",
 		studytest.Shipped{ID: assumption3ID, Scale: "paper"},
 		studytest.Shipped{ID: figure2ID, Scale: "paper", Set: []string{"StoredOnly=true"}},
+		studytest.Shipped{ID: figure3ID, Scale: "quick"},
 		studytest.Shipped{ID: theorem3ID, Scale: "paper"},
 		studytest.Shipped{ID: theorem4ID, Scale: "paper"},
 	)

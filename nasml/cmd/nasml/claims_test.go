@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -39,12 +40,12 @@ func TestClaimsAndRowsNameEachOther(t *testing.T) {
 	for _, of := range found {
 		for _, c := range of.Claims {
 			if len(c.Rows) == 0 {
-				require.True(t, strings.HasPrefix(c.Source, "ours"),
+				assert.True(t, strings.HasPrefix(c.Source, "ours"),
 					"%s: %q names no row, so its name begins with own: or another mark", of.Entry, c.Name)
 			}
 			for _, row := range c.Rows {
 				id := claims.RowOf(of.Entry, row)
-				require.Contains(t, rows[id].Entries, of.Entry, "%s: %q names the row %q", of.Entry, c.Name, id)
+				assert.Contains(t, rows[id].Entries, of.Entry, "%s: %q names the row %q", of.Entry, c.Name, id)
 				named[id+" "+of.Entry] = true
 			}
 		}
@@ -53,7 +54,7 @@ func TestClaimsAndRowsNameEachOther(t *testing.T) {
 		for _, entry := range r.Entries {
 			_, err := catalog.Lookup(entry)
 			require.NoError(t, err, "%s is to judge %s", entry, id)
-			require.True(t, named[id+" "+entry], "no claim of %s names the row %s", entry, id)
+			assert.True(t, named[id+" "+entry], "no claim of %s names the row %s", entry, id)
 		}
 	}
 }
