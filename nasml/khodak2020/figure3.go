@@ -68,7 +68,8 @@ func init() {
 		Cost: catalog.Cost{
 			Quick: "5 minutes on two cores; the project ships its trials",
 			Paper: "IMDb an hour on two cores without Hyperband, shipped; CIFAR-10 has 25 TFLOP a pass over its " +
-				"100,000 features, weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, 100 minutes on two cores, shipped",
+				"100,000 features, weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, 100 minutes on two " +
+				"cores, shipped",
 		},
 		Settings: figure3Settings,
 		Shipped: []catalog.Setting{ // on IMDb seconds are those of a machine with other work

@@ -257,8 +257,8 @@ func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Clai
 // checkAudit compares the accuracy of the supernet at the last epoch, before or
 // after discretisation.
 func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[%s] %s: accuracy of the supernet %s discretisation, percent", publishedAuditIDs[f.row][what],
-		f.row.named(), what),
+	c := verdict.Claim(fmt.Sprintf("[%s] %s: accuracy of the supernet %s discretisation, percent",
+		publishedAuditIDs[f.row][what], f.row.named(), what),
 		"Li+ 2021, Section 4.1")
 	series := map[string]string{"before": "supernet", "after": "discrete"}[what]
 	values := f.column(series, -1)

@@ -428,7 +428,8 @@ func checkPublishedRegrets() []runs.Claim {
 		c.Holds = runs.Judge(last(gaea) < last(base))
 		claims = append(claims, c)
 		if space != supernet.OneShot2.Name {
-			c = verdict.Claim(fmt.Sprintf("[LI050] the published curves: PC-DARTS ends below the best of Zela+ 2020, %s",
+			c = verdict.Claim(fmt.Sprintf("[LI050] the published curves: PC-DARTS ends below the best of "+
+				"Zela+ 2020, %s",
 				spaceTitle(space)), figure2Source)
 			c.Paper, c.Ours = 0, runs.Number(last(base)-before)
 			c.Holds = runs.Judge(last(base) < before)
@@ -442,8 +443,8 @@ func checkPublishedRegrets() []runs.Claim {
 	c := verdict.Claim("[LI051] the published curves: spaces on which GAEA PC-DARTS ends below the best of Zela+ 2020",
 		figure2Source)
 	claims = append(claims, verdict.Exactly(c, float64(beaten), 2, 0))
-	c = verdict.Claim("[LI053] the published curves: the best of Zela+ 2020 within 1 % test error of the best network, "+
-		"worst space", figure2Source)
+	c = verdict.Claim("[LI053] the published curves: the best of Zela+ 2020 within 1 % test error of the best "+
+		"network, worst space", figure2Source)
 	c.Paper, c.Ours, c.Holds = 1, runs.Number(worst), runs.Judge(worst <= 1)
 	return append(claims, c)
 }
@@ -461,7 +462,8 @@ func checkAppendixC2() []runs.Claim {
 	}
 	claims := []runs.Claim{verdict.Exactly(c, s.ArchRate, 0.1, 0)}
 	for _, space := range paperOneShot.Spaces {
-		c := verdict.Claim(fmt.Sprintf("[LI241] operations of a cell grow with nodes, not edges: candidates in a cell of %s",
+		c := verdict.Claim(fmt.Sprintf("[LI241] operations of a cell grow with nodes, not edges: candidates in a "+
+			"cell of %s",
 			spaceTitle(space)), source)
 		claims = append(claims, checkCandidates(c, supernet.OneShots[space]))
 	}

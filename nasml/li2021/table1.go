@@ -268,8 +268,8 @@ func checkSpace(genotypes []named) []runs.Claim {
 			outside++
 		}
 	}
-	return append(claims, verdict.None(verdict.Claim("own: cells that lie outside of the space", "Li+ 2021, Appendix C.1"),
-		outside, len(genotypes)))
+	inside := verdict.Claim("own: cells that lie outside of the space", "Li+ 2021, Appendix C.1")
+	return append(claims, verdict.None(inside, outside, len(genotypes)))
 }
 
 // checkErrors judges the average and the best test error of a row.

@@ -278,7 +278,8 @@ const (
 func (r *Table3Result) Check() []runs.Claim {
 	claims := []runs.Claim{r.checkRanks("spearman"), r.checkRanks("kendall"), r.checkKept(), checkSaved()}
 	for i, set := range publishedSets {
-		c := verdict.Claim(fmt.Sprintf("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+i, i+1), table3Source)
+		c := verdict.Claim(fmt.Sprintf("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+i, i+1),
+			table3Source)
 		c.Paper, c.Tolerance = runs.Number(set.mean), runs.Number(set.std)
 		claims = append(claims, r.checkSet(c, set))
 	}
@@ -353,7 +354,8 @@ func (r *Table3Result) checkSet(c runs.Claim, set number) runs.Claim {
 // checkEvaluationSettings holds the settings at the paper's scale to what Appendix
 // C.1.2 prints.
 func checkEvaluationSettings() runs.Claim {
-	c := verdict.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed", "Li+ 2021, Appendix C.1.2")
+	c := verdict.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed",
+		"Li+ 2021, Appendix C.1.2")
 	s := training.AsPaper["cifar-10"]
 	printed := []struct{ ours, paper float64 }{
 		{float64(s.Epochs), protocolEpochs}, {float64(s.Batch), 128}, {s.LearningRate, 0.025}, {s.LearningRateMin, 0},

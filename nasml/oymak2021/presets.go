@@ -50,7 +50,8 @@ func figure3Settings() []runs.Claim {
 	return []runs.Claim{
 		verdict.Setting("[figure3-setup] training images", figure3Source, p.Train, 10000),
 		verdict.Setting("[figure3-epochs] epochs", figure3Source, p.Epochs, 50),
-		verdict.Setting("[figure3-ops] operations of an edge", figure3Source, supernet.CellSpaces[p.Space].Options(), 8),
+		verdict.Setting("[figure3-ops] operations of an edge", figure3Source,
+			supernet.CellSpaces[p.Space].Options(), 8),
 		verdict.Setting("[figure3-runs] runs", figure3Source, p.Seeds, 5),
 		verdict.Setting("[figure3-nv-range] fewest validation images", figure3Source, slices.Min(p.Validation), 20),
 		verdict.Setting("[figure3-nv-range] most validation images", figure3Source, slices.Max(p.Validation), 1000),
