@@ -67,6 +67,7 @@ func TestSmallOneShotSearches(t *testing.T) {
 
 	u := UnclearedQuick
 	u.OneShotParams = p.OneShotParams
+	u.Cleared, u.Uncleared = u.Cleared[:1], u.Uncleared[:1]
 	x, err := Uncleared(ctx, u)
 	require.NoError(t, err)
 	require.NoError(t, x.Figure().Validate())
@@ -76,7 +77,10 @@ func TestSmallOneShotSearches(t *testing.T) {
 		require.Equal(t, cleared.records[seed].Series["theta"][:26], uncleared.records[seed].Series["theta"][:26])
 		require.NotEqual(t, cleared.records[seed].Series["theta"], uncleared.records[seed].Series["theta"])
 	}
-	require.Len(t, x.Check(), 8)
+	require.Len(t, x.Check(), 4)
+	u.Cleared = nil
+	_, err = Uncleared(ctx, u)
+	require.ErrorContains(t, err, "Cleared has 0 rows and Uncleared 1")
 }
 
 // Without a table searches are drawn, regrets are gaps, and one line says what is

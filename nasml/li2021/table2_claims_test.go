@@ -62,14 +62,14 @@ func byRow(claims []runs.Claim) map[string]runs.Verdict {
 // With the paper's own means and little noise, what the paper says of its lines holds.
 func TestOrdersHoldOnThePapersOwnMeans(t *testing.T) {
 	r := asPrinted()
-	found := byRow(append(r.checkOrder(), r.checkOptimal()...))
+	found := byRow(append(r.checkComparisons(), r.checkOptimal()...))
 	for _, row := range []string{
 		"LI001", "LI002", "LI003", "LI006", "LI010", "LI058", "LI059", "LI060", "LI061", "LI176", "LI177", "LI178",
 		"LI245", "LI251", "LI252",
 	} {
 		require.Equal(t, runs.Holds, found[row], row)
 	}
-	for _, c := range r.checkOrder() {
+	for _, c := range r.checkComparisons() {
 		require.True(t, c.Paper.Valid(), c.Name)
 	}
 }
@@ -85,7 +85,7 @@ func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 			}
 		}
 	}
-	found := byRow(r.checkOrder())
+	found := byRow(r.checkComparisons())
 	for _, row := range []string{"LI001", "LI060", "LI252"} {
 		require.Equal(t, runs.Fails, found[row], row)
 	}
@@ -95,7 +95,7 @@ func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
 	r := asPrinted()
 	r.tabular[0].accuracy, r.tabular[0].missing = [3][]float64{}, [3]string{"not run", "not run", "not run"}
-	for _, c := range r.checkOrder() {
+	for _, c := range r.checkComparisons() {
 		if c.Rows[0] == "LI001" {
 			require.Equal(t, runs.NotKnown, c.Holds)
 			require.Contains(t, c.Note, "not run: REA: the run store lacks it")
@@ -103,7 +103,7 @@ func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
 	}
 	r = asPrinted()
 	r.Params.Preset = "quick"
-	found := byRow(r.checkOrder())
+	found := byRow(r.checkComparisons())
 	require.Equal(t, runs.NotKnown, found["LI060"], "small searches against full runs on the table")
 	require.Equal(t, runs.Holds, found["LI058"], "small searches against each other")
 }

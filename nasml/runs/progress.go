@@ -251,7 +251,7 @@ func (s state) time() string {
 	switch {
 	case s.done >= s.total:
 		return "finishing, " + clock(s.since)
-	case s.left < time.Second/2: // what would read 00:00
+	case s.left <= 0, !s.begun && s.left < time.Second/2: // what would read 00:00
 		return clock(s.elapsed) + " so far"
 	case !s.begun:
 		return fmt.Sprintf("%s so far, about %s to come", clock(s.elapsed), clock(s.left))
