@@ -320,13 +320,16 @@ func (r *Figure3Result) Check() []runs.Claim {
 	claims := []runs.Claim{
 		h,
 		r.greater("[figure3-decrease] the gap falls with the number of validation images",
-			fmt.Sprintf("the gap with n_V = %d over that with %d, after %d epochs", few, many, last), absolute(end), absolute(r.gaps(most, last))),
+			fmt.Sprintf("the gap with n_V = %d over that with %d, after %d epochs", few, many, last),
+			absolute(end), absolute(r.gaps(most, last))),
 		r.greater("[figure3-overfit] the search overfits few validation images",
-			fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few, last), end, make([]float64, len(end))),
+			fmt.Sprintf("test minus validation error with n_V = %d, after %d epochs", few, last),
+			end, make([]float64, len(end))),
 		r.greater("[figure3-epochs-gap] the gap grows with the epochs",
 			fmt.Sprintf("the gap with n_V = %d after %d epochs over that after one", few, last), end, r.gaps(0, 1)),
 		r.greater("[figure1c-overfit] the test risk is worse with few validation images",
-			fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few, many, last), r.at(0, "test", last), r.at(most, "test", last)),
+			fmt.Sprintf("test error with n_V = %d over that with %d, after %d epochs", few, many, last),
+			r.at(0, "test", last), r.at(most, "test", last)),
 	}
 	tracks := verdict.Claim("[figure1c-val-tracks] validation error tracks test error with the most samples",
 		figure1CPaper)
