@@ -27,8 +27,8 @@ func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBen
 func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
 // AsQuick returns settings that two cores can run in about a minute: the
-// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
-// and no operation "none".
+// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics in
+// cells and no operation "none".
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
@@ -94,11 +94,12 @@ func adam(s Settings) Settings {
 
 // autoDL is how the benchmark's authors ran weight-sharing methods. Their
 // split is a fixed random one whose file is not public with the paper; here it
-// depends on the seed. Batch norm uses batch statistics (their BN=0).
+// depends on the seed. Batch norm in cells evaluates by the batch, all other by
+// running statistics (their BN=0).
 func autoDL(method, program string) Settings {
 	return adam(Settings{
 		Method: method, Space: "nasbench201",
-		Channels: 16, Cells: 5, Image: 32,
+		Channels: 16, Cells: 5, Image: 32, TrackOutside: true,
 		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001,
 		Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
 		Bilevel: bilevel.AsCode[program],

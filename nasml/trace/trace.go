@@ -58,7 +58,7 @@
 //	classifier/weight, classifier/bias
 //	BN/scale, BN/bias               BN is stem/bn, last/bn, cells/1/conv_a/bn, conv_b/bn,
 //	                                and, if affine, cells/0/2<-0/op/bn
-//	BN/mean, BN/variance            as stats; of every BN
+//	BN/mean, BN/variance            as stats; of every BN, or of those outside of cells
 //
 // # Settings
 //
@@ -71,6 +71,7 @@
 //	 "affine": false,                    // BN in cells has scale and bias
 //	 "conv_bias": false,                 // convolutions in cells have a bias
 //	 "track_stats": false,               // BN keeps running statistics (training normalises by the batch anyway)
+//	 "track_outside": false,             // likewise, but BN in cells: BN=0 of AutoDL-Projects
 //	 "method": "darts",                  // see below
 //	 "order": "architecture-first",      // default; or "weights-first"
 //	 "hypergradient": "first-order",     // default; or "unrolled", "finite-difference" (package bilevel)
