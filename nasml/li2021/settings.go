@@ -19,7 +19,7 @@ import (
 // SearchParams are the parameters of the weight-sharing searches behind a
 // figure. A field at 0 leaves what the preset says.
 type SearchParams struct {
-	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode
+	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
 	Channels int // C of the first stage
 	Cells    int // N of each stage
@@ -189,6 +189,7 @@ func (w row) check() error {
 // presets are the settings of the methods that the project ships.
 var presets = map[string]func(space, method string) (search.Settings, error){
 	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
+	"imagenet": search.AsImageNetOn, "imagenet-code": search.AsImageNetCodeOn,
 }
 
 // preset are the settings of a method on a space, without a row's variant.
@@ -200,7 +201,8 @@ var presets = map[string]func(space, method string) (search.Settings, error){
 func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
+		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or imagenet-code",
+			p.Preset)
 	}
 	if _, err := search.AsPaperOn(space, method); err == nil || shipped(method) {
 		return of(space, method)
@@ -316,6 +318,10 @@ func (p SearchParams) vary(s *search.Settings) {
 		if p.Statistics != "synchronised" {
 			s.Statistics = search.Statistics(p.Statistics)
 		}
+	}
+	if s.Parts != (search.Shares{}) && p.Examples > 0 { // as many to one as there
+		valid := p.Examples * s.Parts.Validation / (s.Parts.Train + s.Parts.Validation)
+		s.Parts.Train, s.Parts.Validation = p.Examples-valid, valid
 	}
 	method := search.Methods[s.Method]
 	if _, moves := simplex.Updates[method.Update]; moves {

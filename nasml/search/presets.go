@@ -41,11 +41,24 @@ func AsCodeOn(space, method string) (Settings, error) { return preset(space, met
 // cores can run in minutes.
 func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
 
+// AsImageNetOn are the settings of a search on ImageNet as the papers have them, on
+// a space of cells with two inputs.
+func AsImageNetOn(space, method string) (Settings, error) { return preset(space, method, "imagenet") }
+
+// AsImageNetCodeOn is the same as the authors' programs have it.
+func AsImageNetCodeOn(space, method string) (Settings, error) {
+	return preset(space, method, "imagenet-code")
+}
+
 // Presets are settings by kind of space (a name of Kinds), scale ("paper", "code"
-// or "quick") and method. The space itself is filled in.
+// or "quick"; of cells also "imagenet" and "imagenet-code") and method. The space
+// itself is filled in.
 var Presets = map[string]map[string]map[string]func() Settings{
 	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
-	"cells":       {"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick},
+	"cells": {
+		"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick,
+		"imagenet": cellsImageNet, "imagenet-code": cellsImageNetCode,
+	},
 	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
