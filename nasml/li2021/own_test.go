@@ -87,6 +87,15 @@ func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 			supernet.Spaces[name] = space
 			p.Space = name
 		},
+		"operation": func(name string, c float64, p *Figure1Params) {
+			supernet.Operations["scaled"] = func(l supernet.Layers, x supernet.Map, _ int, _ bool) supernet.Map {
+				return l.Apply(x, x, nil, 0, func(x *Node, _ []*Node) *Node { return MulScalar(Tanh(x), c) })
+			}
+			space := supernet.NASBench201.Without("none").With("scaled")
+			space.Name = name
+			supernet.Spaces[name] = space
+			p.Space = name
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Cleanup(func() {
@@ -96,6 +105,7 @@ func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 					delete(search.Methods, name)
 					delete(supernet.Spaces, name)
 				}
+				delete(supernet.Operations, "scaled")
 			})
 			ctx := isolated(t)
 			run := func(name string, c float64) (keys []string, computed bool) {

@@ -75,6 +75,7 @@ func TestFigure3FromSearches(t *testing.T) {
 		require.ErrorAs(t, err, &usage)
 	}
 }
+
 // A reader's method and any setting of a search are a line each, and in the key.
 func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
