@@ -232,6 +232,10 @@ func tabulated(name string) error {
 	}
 	for _, op := range space.Ops {
 		ok = ok && slices.Contains(benchmark.Ops, op)
+		if _, named := supernet.Operations[op]; named && ok { // it may be a reader's by now
+			key, err := supernet.OperationKey(op)
+			ok = err == nil && key == op
+		}
 	}
 	if !ok || !slices.Equal(space.Edges, benchmark.Edges) {
 		return catalog.Usagef("the space is %q, whose architectures the table of NAS-Bench-201 does not have: "+

@@ -239,6 +239,41 @@ func TestPresetsAreWhole(t *testing.T) {
 	require.ErrorContains(t, err, `unknown search space "dart"`)
 }
 
+// A reader's method has the settings of the listed one that it resembles most, on any
+// space on which that is.
+func TestSettingsOfAnOwnMethod(t *testing.T) {
+	of := Presets["nasbench201"]["quick"]
+	for name := range of {
+		require.Equal(t, name, resembling(of, Methods[name]))
+	}
+	ours := Methods["gaea-darts"]
+	ours.Title, ours.Update = "", "projected"
+	require.Equal(t, "gaea-darts", resembling(of, ours))
+	ours.Weights = Uniform
+	require.Equal(t, "gaea-darts", resembling(of, ours), "how θ is held and the architecture's pass are the same")
+
+	t.Cleanup(func() { delete(Methods, "mine") })
+	for _, m := range []Method{
+		{Hold: OnSimplex, Weights: Mixture, Architecture: Mixture, Update: "projected", Final: ByArgmax},
+		{Hold: Logits, Weights: Gumbel, Architecture: Gumbel, Update: "adam", Final: ByArgmax},
+		{Hold: OnSimplex, Weights: Uniform, Architecture: Mixture, Update: "eg", Final: ByRandom},
+	} {
+		Methods["mine"] = m
+		for kind := range Presets {
+			if kind != "nasbench201" && m.Weights == Gumbel {
+				continue // these spaces do not sample
+			}
+			for _, scale := range []string{"quick", "paper", "code"} {
+				s, err := preset(Kinds[kind].Names()[0], "mine", scale)
+				require.NoError(t, err)
+				require.NoError(t, s.Check(), "%s %s %+v", kind, scale, m)
+				require.Equal(t, "mine", s.Method)
+				require.Empty(t, s.Update, "its own")
+			}
+		}
+	}
+}
+
 func TestWherePaperAndCodeDiffer(t *testing.T) {
 	paper, err := AsPaper("gaea-darts")
 	require.NoError(t, err)

@@ -222,7 +222,7 @@ func (n nasbench201) Size() (products, elements float64) {
 		}
 		side, channels = side/2, channels*2
 	}
-	return products, elements
+	return products + float64(n.MultiplyAdds()), elements
 }
 
 // cells is a space of supernet.CellSpaces.

@@ -86,16 +86,19 @@ type Net struct {
 	weights []Weight
 	stats   []Weight
 	index   map[string]int // of a path in weights, or in stats
+
+	inserted map[string]insertion // by path: operations that are not computed together with others
 }
 
 // New is the network of a configuration. It returns an error for sizes below 1,
-// an image size that two reductions cannot halve, and a space that is no cell.
+// an image size that two reductions cannot halve, a space that is no cell, and an
+// operation that changes the size of a map.
 func New(c Config) (*Net, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("supernet: %w", err)
 	}
-	n := &Net{Config: c, index: map[string]int{}}
+	n := &Net{Config: c, index: map[string]int{}, inserted: map[string]insertion{}}
 	n.conv("stem/conv", 3, 3, c.Channels)
 	n.bn("stem/bn", c.Channels)
 	width, cell := c.Channels, 0
@@ -105,7 +108,9 @@ func New(c Config) (*Net, error) {
 			width, cell = 2*width, cell+1
 		}
 		for range c.Cells {
-			n.cell(cell, width)
+			if err := n.cell(cell, width); err != nil {
+				return nil, fmt.Errorf("supernet: %w", err)
+			}
 			cell++
 		}
 	}
@@ -191,9 +196,15 @@ func (n *Net) normal(path string, channels int, affine, track bool) {
 }
 
 // cell adds the weights of one search cell.
-func (n *Net) cell(cell, channels int) {
+func (n *Net) cell(cell, channels int) error {
 	for _, edge := range n.Config.Space.Edges {
 		for _, op := range n.Config.Space.Ops {
+			if _, own := inserted(op); own {
+				if err := n.insert(cell, edge, op, channels); err != nil {
+					return err
+				}
+				continue
+			}
 			k := operations[op].kernel
 			if k == 0 {
 				continue
@@ -206,6 +217,7 @@ func (n *Net) cell(cell, channels int) {
 			n.normal(path+"/bn", channels, n.Config.Affine, n.Config.TrackStats)
 		}
 	}
+	return nil
 }
 
 func opPath(cell int, edge Edge, op string) string {
