@@ -124,7 +124,8 @@ class Net:
 
 class OneShot(Net):
     """One forward pass of a supernet of NAS-Bench-1Shot1, whose operations stand on
-    nodes and whose cells put their projected input beside the nodes."""
+    nodes and whose cells put their projected input beside the nodes or, with
+    add_input, add it to them."""
 
     def block(self, x, path):
         return self.ops.relu(self.norm(self.ops.conv(x, self.w[path + "/conv"], 1), path + "/bn"))
@@ -149,8 +150,11 @@ class OneShot(Net):
             if parents < i:  # it chooses
                 maps = [a * u for a, u in zip(theta[f"inputs of node {i}"][0], maps)]
             states.append(self.node(sum(maps), f"{path}/node_{i}", theta["operations"][i - 1]))
-        states.insert(0, self.block(x, path + "/input_to_output"))
-        return self.ops.join([b * s for b, s in zip(theta["output"][0], states)])
+        beside = [self.block(x, path + "/input_to_output"), *states]
+        beside = [b * s for b, s in zip(theta["output"][0], beside)]
+        if self.s.get("add_input"):
+            return beside[0] + self.ops.join(beside[1:])
+        return self.ops.join(beside)
 
     def logits(self, images, theta):
         cells = self.s["cells"]
