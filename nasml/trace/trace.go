@@ -7,8 +7,9 @@
 // the same steps and compares. Any framework can write one; what it has to know
 // stands here, and nasml/bench/supernet_torch.py is a program that does.
 //
-// [Open] reads two formats more, in which the authors' own programs' steps on the
-// DARTS space stand, and their genotypes: [Authors], [Genotypes].
+// [Open] reads three formats more, in which the authors' own programs' steps on the
+// DARTS space and NAS-Bench-1Shot1 stand, their genotypes, and the cells that they
+// looked up: [Authors], [Genotypes], [Lookups].
 //
 // # Arrays
 //
