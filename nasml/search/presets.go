@@ -59,7 +59,7 @@ var Presets = map[string]map[string]map[string]func() Settings{
 		"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick,
 		"imagenet": cellsImageNet, "imagenet-code": cellsImageNetCode,
 	},
-	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
+	"oneshot": {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
 func preset(space, method, scale string) (Settings, error) {
