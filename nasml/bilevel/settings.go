@@ -79,6 +79,12 @@ var AsCode = map[string]Settings{
 		ClipCovers: ClipWeights, Hypergradient: "finite-difference"},
 	"pc-darts": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Warmup: 15,
 		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	// On ImageNet the architecture's gradient is clipped, too, over operations and
+	// edges; GAEA's program lets the weights go first and does not clear it.
+	"pc-darts-imagenet": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
+		Warmup: 35, Clip: 5, ClipCovers: ClipWeights, ArchClip: 5, Hypergradient: "first-order"},
+	"gaea-imagenet": {Level: Bilevel, Order: WeightsFirst, Pairing: WithoutReplacement, KeepLast: true,
+		Warmup: 35, Clip: 5, ClipCovers: ClipWeights, ArchClip: 5, Hypergradient: "first-order", Uncleared: true},
 	"1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
 		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
 

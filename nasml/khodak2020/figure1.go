@@ -306,6 +306,11 @@ func (r *Figure1Result) Check() []runs.Claim {
 	return claims
 }
 
+// confidence is that of each claim: every one is made of every task.
+func (r *Figure1Result) confidence() float64 {
+	return verdict.Family(r.Params.Confidence, len(r.tasks))
+}
+
 func (r *Figure1Result) claim(task, name string) runs.Claim {
 	return ofTask(task, verdict.Claim(name, figure1Source))
 }
@@ -324,7 +329,7 @@ func (r *Figure1Result) checkSignal(e *examples, series, which string) runs.Clai
 	c.Paper = strong
 	c.Note = "the paper prints no number: the border is ours; ours is Spearman's ρ on the whole validation set, with " +
 		"an interval over seeds on Fisher's scale" + r.guessing(e, last, series)
-	s, err := verdict.Correlations(known(r.correlations(e, last, series)), r.Params.Confidence)
+	s, err := verdict.Correlations(known(r.correlations(e, last, series)), r.confidence())
 	return verdict.AtLeast(c, s, err, strong)
 }
 
@@ -359,7 +364,7 @@ func (r *Figure1Result) checkDims(e *examples, series, which string) runs.Claim 
 	if err := errors.Join(err, also); err != nil {
 		return verdict.NotRun(c, err.Error())
 	}
-	return verdict.Greater(c, after, before, r.Params.Confidence)
+	return verdict.Greater(c, after, before, r.confidence())
 }
 
 // checkBest compares, with shared weights, the maps of the upper and of the
@@ -381,7 +386,7 @@ func (r *Figure1Result) checkBest(task string) runs.Claim {
 			return sum
 		}))
 	}
-	return verdict.Greater(c, half(true), half(false), r.Params.Confidence)
+	return verdict.Greater(c, half(true), half(false), r.confidence())
 }
 
 // checkCost compares a shared solve with the mean standalone one.
@@ -392,6 +397,6 @@ func (r *Figure1Result) checkCost(task, value, unit string) runs.Claim {
 	ratios := bySeed(records, func(r *runs.Record) float64 {
 		return r.Values[value+"_shared"] / r.Values[value+"_alone"]
 	})
-	s, err := runs.Summarize(known(ratios), r.Params.Confidence)
+	s, err := runs.Summarize(known(ratios), r.confidence())
 	return verdict.AtLeast(c, s, err, 1)
 }

@@ -172,6 +172,12 @@ func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim
 	return judge(c)
 }
 
+// among are the parameters of a claim that is one of n of its kind.
+func (p SearchParams) among(n int) SearchParams {
+	p.Confidence = verdict.Family(p.Confidence, n)
+	return p
+}
+
 // above judges that a is above b on average over seeds.
 func (p SearchParams) above(c runs.Claim, a, b []float64) runs.Claim {
 	return p.judged(c, a, b, func(c runs.Claim) runs.Claim { return verdict.Greater(c, a, b, p.Confidence) })

@@ -211,7 +211,7 @@ func (r *Figure1MiddleResult) checkFaster(base, gaea oneShotFound, part string) 
 		c.Paper = runs.Number(b - a)
 	}
 	c.Note = "ours is the difference of the means over all epochs, nats; only its sign is judged"
-	return r.Params.below(c, gaea.entropyMeans(part), base.entropyMeans(part))
+	return r.Params.among(len(r.Params.Spaces)).below(c, gaea.entropyMeans(part), base.entropyMeans(part))
 }
 
 // publishedEntropyMean is the mean of the published curve over as many epochs as

@@ -375,7 +375,7 @@ func (r *Figure2Result) checkBetter(base, gaea oneShotFound) runs.Claim {
 	if len(x) == 0 {
 		return verdict.NotRun(c, "the table has no cell of a pair of searches")
 	}
-	s, err := runs.MeanDiff(x, y, r.Params.Confidence)
+	s, err := runs.MeanDiff(x, y, r.Params.among(len(r.Params.Spaces)).Confidence)
 	return verdict.Below(c, s, err, 0)
 }
 

@@ -1,6 +1,8 @@
 package li2021
 
 import (
+	"math"
+
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -88,8 +90,22 @@ func table3Settings() []runs.Claim {
 	}
 }
 
-// table5Settings judges the training on ImageNet at the paper's scale.
+// table5Settings judges the search and the training on ImageNet at the paper's
+// scale.
 func table5Settings() []runs.Claim {
-	return []runs.Claim{verdict.Setting("[LI045] epochs of the evaluation on ImageNet", "Li+ 2021, Section 4.2",
-		training.AsPaper["imagenet"].Epochs, 250)}
+	const source, images = "Li+ 2021, Section 4.2", 1281167. // of ILSVRC-2012, for training
+	s, err := search.AsImageNetOn(supernet.DARTS.Name, "gaea-pc-darts")
+	if err != nil {
+		panic(err) // of a preset that is shipped
+	}
+	share := func(n int) float64 { return math.Round(1000*float64(n)/images) / 10 } // %, as printed
+	return []runs.Claim{
+		verdict.Setting("[LI042] share of the images for the weights of the search on ImageNet, %", source,
+			share(s.Parts.Train), 10.),
+		verdict.Setting("[LI042] share for the architecture, %", source, share(s.Parts.Validation), 2.5),
+		verdict.Setting("[LI043] epochs before the architecture moves on ImageNet", source, s.Bilevel.Warmup, 35),
+		verdict.Setting("[LI044] step size of EG on ImageNet", source, s.ArchRate, 0.1),
+		verdict.Setting("[LI045] epochs of the evaluation on ImageNet", source, training.AsPaper["imagenet"].Epochs,
+			250),
+	}
 }

@@ -26,7 +26,7 @@ import (
 // after those, and Update, ArchRate and Hypergradient are of some methods only:
 // p.Settings.ArchRate is the step size of any.
 type SearchParams struct {
-	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode
+	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
 	search.Settings `json:"SearchSettings,omitzero"`
 	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
@@ -199,13 +199,15 @@ func (w row) check() error {
 // presets are the settings of the methods that the project ships.
 var presets = map[string]func(space, method string) (search.Settings, error){
 	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
+	"imagenet": search.AsImageNetOn, "imagenet-code": search.AsImageNetCodeOn,
 }
 
 // preset are the settings of a method on a space, without a row's variant.
 func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
+		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or imagenet-code",
+			p.Preset)
 	}
 	return of(space, method)
 }
@@ -289,6 +291,10 @@ func (p SearchParams) vary(s *search.Settings) {
 		if p.Statistics != "synchronised" {
 			s.Statistics = search.Statistics(p.Statistics)
 		}
+	}
+	if s.Parts != (search.Shares{}) && p.Examples > 0 { // as many to one as there
+		valid := p.Examples * s.Parts.Validation / (s.Parts.Train + s.Parts.Validation)
+		s.Parts.Train, s.Parts.Validation = p.Examples-valid, valid
 	}
 	method := search.Methods[s.Method]
 	if _, moves := simplex.Updates[method.Update]; moves {

@@ -192,6 +192,9 @@ func (r *run) draw(pass Pass, parts [][]float32, rng *rand.Rand) error {
 
 // rate is η of the weights in an epoch.
 func (s Settings) rate(epoch int) float64 {
+	if epoch < s.RateWarmup {
+		return s.LearningRate * float64(epoch+1) / float64(s.RateWarmup)
+	}
 	length := s.ScheduleEpochs
 	if length == 0 {
 		length = s.Epochs

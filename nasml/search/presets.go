@@ -27,8 +27,8 @@ func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBen
 func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
 // AsQuick returns settings that two cores can run in about a minute: the
-// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
-// and no operation "none".
+// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics in
+// cells and no operation "none".
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
@@ -43,12 +43,25 @@ func AsCodeOn(space, method string) (Settings, error) { return preset(space, met
 // under the same architectures.
 func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
 
+// AsImageNetOn are the settings of a search on ImageNet as the papers have them, on
+// a space of cells with two inputs.
+func AsImageNetOn(space, method string) (Settings, error) { return preset(space, method, "imagenet") }
+
+// AsImageNetCodeOn is the same as the authors' programs have it.
+func AsImageNetCodeOn(space, method string) (Settings, error) {
+	return preset(space, method, "imagenet-code")
+}
+
 // Presets are settings by kind of space (a name of Kinds), scale ("paper", "code"
-// or "quick") and method. The space itself is filled in.
+// or "quick"; of cells also "imagenet" and "imagenet-code") and method. The space
+// itself is filled in.
 var Presets = map[string]map[string]map[string]func() Settings{
 	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
-	"cells":       {"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick},
-	"oneshot":     {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
+	"cells": {
+		"paper": cellsPaper, "code": cellsCode, "quick": cellsQuick,
+		"imagenet": cellsImageNet, "imagenet-code": cellsImageNetCode,
+	},
+	"oneshot": {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
 func preset(space, method, scale string) (Settings, error) {
@@ -153,11 +166,12 @@ func adam(s Settings) Settings {
 
 // autoDL is how the benchmark's authors ran weight-sharing methods. Their
 // split is a fixed random one whose file is not public with the paper; here it
-// depends on the seed. Batch norm uses batch statistics (their BN=0).
+// depends on the seed. Batch norm in cells evaluates by the batch, all other by
+// running statistics (their BN=0).
 func autoDL(method, program string) Settings {
 	return adam(Settings{
 		Method: method, Space: "nasbench201",
-		Channels: 16, Cells: 5, Image: 32,
+		Channels: 16, Cells: 5, Image: 32, TrackOutside: true,
 		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001,
 		Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
 		Bilevel: bilevel.AsCode[program],

@@ -96,3 +96,43 @@ var cellsQuick = func() map[string]func() Settings {
 	}
 	return quick
 }()
+
+// ilsvrc is the number of ILSVRC-2012's training images.
+const ilsvrc = 1281167
+
+// imageNet gives settings of PC-DARTS the supernet and training with which Xu+ 2020
+// search on ImageNet (Section 4.3) and Li+ 2021 do, too (Section 4.2): images that
+// a stem halves three times, half of the channels through the operations, a tenth
+// of the training images for the weights and a fortieth for the architecture, which
+// rests for 35 of 50 epochs. Their images are cropped and jittered photographs; here
+// they are padded, cropped and flipped as CIFAR-10's.
+func imageNet(s Settings) Settings {
+	s.Stem, s.Image, s.Partial = "imagenet-search", 224, 2
+	s.Batch, s.LearningRate, s.LearningRateMin, s.RateWarmup = 1024, 0.5, 0, 5
+	s.Split, s.Parts = "random", Shares{Train: ilsvrc / 10, Validation: ilsvrc / 40}
+	s.Bilevel = bilevel.AsCode["pc-darts-imagenet"]
+	return s
+}
+
+// cellsImageNet are the searches on ImageNet of both papers. The step size of EG is
+// as on CIFAR-10; that of Adam is Xu+'s.
+var cellsImageNet = map[string]func() Settings{
+	"pc-darts": func() Settings {
+		return with(imageNet(cellsPaper["pc-darts"]()), func(s *Settings) { s.ArchRate = 6e-3 })
+	},
+	"gaea-pc-darts": func() Settings { return imageNet(cellsPaper["gaea-pc-darts"]()) },
+}
+
+// cellsImageNetCode are the programs' (yuhuixu1993/PC-DARTS@b74702f,
+// train_search_imagenet.py; liamcli/PC-DARTS@dc3cfe0,
+// train_search_imagenet_edarts.py). The second takes the weights' step first and
+// leaves its gradient in the architecture's, whose first step has the sum of those
+// of 35 epochs in it; it clamps θ of operations, not that of edges.
+var cellsImageNetCode = map[string]func() Settings{
+	"pc-darts": cellsImageNet["pc-darts"],
+	"gaea-pc-darts": func() Settings {
+		return with(cellsImageNet["gaea-pc-darts"](), func(s *Settings) {
+			s.Update, s.EdgeUpdate, s.Bilevel = "eg-clamp-normalize", "eg", bilevel.AsCode["gaea-imagenet"]
+		})
+	},
+}

@@ -26,6 +26,9 @@ type Settings struct {
 	ConvBias   bool `json:"conv_bias"` // convolutions in cells have a bias
 	TrackStats bool `json:"track_stats"`
 
+	// TrackOutside is TrackStats without the cells: see supernet.Config.
+	TrackOutside bool `json:"track_outside,omitempty"`
+
 	// The supernet in other spaces than NAS-Bench-201, where BN always keeps
 	// running statistics.
 	Partial     int    `json:"partial,omitempty"`      // K of PC-DARTS: operations see 1/K of the channels; 0: all
@@ -37,9 +40,10 @@ type Settings struct {
 	// The weights.
 	Epochs          int     `json:"epochs"`
 	Batch           int     `json:"batch"`
-	LearningRate    float64 `json:"learning_rate"`     // at the first epoch
-	LearningRateMin float64 `json:"learning_rate_min"` // at the end of the cosine
-	ScheduleEpochs  int     `json:"schedule_epochs"`   // length of the cosine; 0: Epochs
+	LearningRate    float64 `json:"learning_rate"`         // at the first epoch
+	LearningRateMin float64 `json:"learning_rate_min"`     // at the end of the cosine
+	ScheduleEpochs  int     `json:"schedule_epochs"`       // length of the cosine; 0: Epochs
+	RateWarmup      int     `json:"rate_warmup,omitempty"` // epochs with LearningRate·(e+1)/RateWarmup instead
 	Momentum        float64 `json:"momentum"`
 	Nesterov        bool    `json:"nesterov"`
 	WeightDecay     float64 `json:"weight_decay"`
@@ -142,9 +146,9 @@ func (s Settings) Check() error {
 	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
 		"LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0",
 		s.LearningRate, s.LearningRateMin)
-	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0,
-		"ScheduleEpochs is %d, EvaluateEvery %d and Curvature %d, want at least 0",
-		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature)
+	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0 && s.RateWarmup >= 0,
+		"ScheduleEpochs is %d, EvaluateEvery %d, Curvature %d and RateWarmup %d, want at least 0",
+		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature, s.RateWarmup)
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)

@@ -70,6 +70,38 @@ func TestOtherSpacesAreSearched(t *testing.T) {
 	}
 }
 
+// TestSearchOnImageNetsStem: the settings of ImageNet on images of 32 pixels, which
+// the stem makes 4: warm-ups of the rate and of the architecture, then a step.
+func TestSearchOnImageNetsStem(t *testing.T) {
+	set := pictures(t, 20)
+	side := 32
+	large := *set
+	large.Height, large.Width = side, side
+	large.Pixels = make([]byte, 20*side*side*3)
+	for i := range large.Pixels {
+		large.Pixels[i] = byte(i * i / 7)
+	}
+	for _, of := range []func(space, method string) (Settings, error){AsImageNetOn, AsImageNetCodeOn} {
+		s, err := of("darts-s2", "gaea-pc-darts")
+		require.NoError(t, err)
+		require.NoError(t, s.Check())
+		require.InDelta(t, 0.1, s.rate(0), 1e-12, "a fifth of 0.5")
+		require.InDelta(t, 0.5, s.rate(4), 1e-12)
+		require.InDelta(t, 0.25, s.rate(25), 1e-12, "half of the cosine")
+		s.Image, s.Channels, s.Cells, s.Batch, s.Epochs = side, 4, 3, 4, 2
+		s.Parts, s.Bilevel.Warmup = Shares{Train: 8, Validation: 4}, 1
+		x, err := newSearcher(pure(t), s, &large)
+		require.NoError(t, err)
+		defer x.Close()
+		c, err := x.Search(t.Context(), 3, Options{})
+		require.NoError(t, err)
+		require.Equal(t, c.Theta[0], c.Theta[1], "warm-up")
+		require.NotEqual(t, c.Theta[1], c.Theta[2])
+	}
+	_, err := AsImageNetOn("darts", "darts")
+	require.ErrorContains(t, err, `no settings are listed for the search method "darts"`)
+}
+
 // A random architecture is what its code and its weights 0 and 1 say.
 func TestArchitecturesOfAllSpaces(t *testing.T) {
 	for _, space := range slices.Concat(names(supernet.Spaces), names(supernet.CellSpaces), names(supernet.OneShots)) {

@@ -170,7 +170,7 @@ type bnPath struct {
 // normalized is BN(z)·s without shift, in one part for each of the paths,
 // whose channels stand side by side in z.
 func (f *pass) normalized(paths []bnPath, z, s *Node) []*Node {
-	switch track := f.net.Config.TrackStats; {
+	switch _, track := f.net.index[paths[0].path+"/mean"]; {
 	case track && !f.in.Train:
 		mean, variance := f.running(paths, "/mean"), f.running(paths, "/variance")
 		inverse := BroadcastToShape(inverseRoot(variance), s.Shape())

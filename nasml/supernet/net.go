@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,6 +27,11 @@ type Config struct {
 	Affine     bool  // BN in cells has scale and shift; stem, reductions and last always have
 	ConvBias   bool  // convolutions in cells have a bias
 	TrackStats bool  // BN keeps running statistics and evaluates by them ("BN=1")
+
+	// TrackOutside is TrackStats of the stem, the residual blocks and the last BN
+	// only: cells evaluate by the batch. That is what "BN=0" means in AutoDL-Projects
+	// (D-X-Y/AutoDL-Projects@f46486e, search_model_random.py:23,35,57).
+	TrackOutside bool
 }
 
 func (c Config) withDefaults() Config {
@@ -44,6 +50,10 @@ func (c Config) check() error {
 	if c.Channels < 1 || c.Cells < 1 || c.Classes < 1 {
 		return fmt.Errorf("channels %d, cells per stage %d, classes %d: all must be at least 1", c.Channels, c.Cells,
 			c.Classes)
+	}
+	if c.TrackStats && c.TrackOutside {
+		return errors.New("TrackStats and TrackOutside are both set: the first tracks all running statistics, the " +
+			"second those outside of cells; set one")
 	}
 	if c.Image < 4 || c.Image%4 != 0 {
 		return fmt.Errorf("image size %d: it must be a positive multiple of 4, because two reductions halve it",
@@ -90,7 +100,7 @@ func New(c Config) (*Net, error) {
 	}
 	n := &Net{Config: c, index: map[string]int{}, inserted: map[string]insertion{}}
 	n.conv("stem/conv", 3, 3, c.Channels)
-	n.bn("stem/bn", c.Channels, true)
+	n.bn("stem/bn", c.Channels)
 	width, cell := c.Channels, 0
 	for stage := range stages {
 		if stage > 0 {
@@ -104,7 +114,7 @@ func New(c Config) (*Net, error) {
 			cell++
 		}
 	}
-	n.bn("last/bn", width, true)
+	n.bn("last/bn", width)
 	n.add(Weight{"classifier/weight", []int{width, c.Classes}, width, InitUniform})
 	n.add(Weight{"classifier/bias", []int{c.Classes}, width, InitUniform})
 	return n, nil
@@ -169,12 +179,17 @@ func (n *Net) conv(path string, k, in, out int) {
 	n.add(Weight{path, []int{k, k, in, out}, k * k * in, InitUniform})
 }
 
-func (n *Net) bn(path string, channels int, affine bool) {
+// bn adds the weights of a BN outside of cells.
+func (n *Net) bn(path string, channels int) {
+	n.normal(path, channels, true, n.Config.TrackStats || n.Config.TrackOutside)
+}
+
+func (n *Net) normal(path string, channels int, affine, track bool) {
 	if affine {
 		n.add(Weight{path + "/scale", []int{channels}, 0, InitOnes})
 		n.add(Weight{path + "/bias", []int{channels}, 0, InitZeros})
 	}
-	if n.Config.TrackStats {
+	if track {
 		n.addStat(Weight{path + "/mean", []int{channels}, 0, InitZeros})
 		n.addStat(Weight{path + "/variance", []int{channels}, 0, InitOnes})
 	}
@@ -199,7 +214,7 @@ func (n *Net) cell(cell, channels int) error {
 			if n.Config.ConvBias {
 				n.add(Weight{path + "/conv_bias", []int{channels}, k * k * channels, InitUniform})
 			}
-			n.bn(path+"/bn", channels, n.Config.Affine)
+			n.normal(path+"/bn", channels, n.Config.Affine, n.Config.TrackStats)
 		}
 	}
 	return nil
@@ -213,8 +228,8 @@ func opPath(cell int, edge Edge, op string) string {
 func (n *Net) reduction(cell, channels int) {
 	path := fmt.Sprintf("cells/%d/", cell)
 	n.conv(path+"conv_a", 3, channels, 2*channels)
-	n.bn(path+"conv_a/bn", 2*channels, true)
+	n.bn(path+"conv_a/bn", 2*channels)
 	n.conv(path+"conv_b", 3, 2*channels, 2*channels)
-	n.bn(path+"conv_b/bn", 2*channels, true)
+	n.bn(path+"conv_b/bn", 2*channels)
 	n.conv(path+"downsample", 1, channels, 2*channels)
 }

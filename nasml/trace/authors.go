@@ -36,19 +36,20 @@ type About struct {
 func (t *Trace) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
 
 // Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state" and "parameters", or that of
-// [Genotypes], whose settings have "genotypes".
+// [Authors], whose settings have "state" and "parameters", that of
+// [Genotypes], whose settings have "genotypes", or that of [Lookups], whose
+// settings have "specs".
 func Open(file string) (Replayable, error) {
 	var kind struct {
 		State, Parameters []namedShape
-		Genotypes         []json.RawMessage
+		Genotypes, Specs  json.RawMessage
 		Layers            int
 	}
 	ours := errors.New("of the package's own format")
 	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) error {
 		err := json.Unmarshal([]byte(text), &kind)
 		switch {
-		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil:
+		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil && kind.Specs == nil:
 			return ours
 		case kind.State == nil:
 			return nil
@@ -66,6 +67,8 @@ func Open(file string) (Replayable, error) {
 	case err != nil:
 	case kind.State != nil && kind.Parameters != nil:
 		t, err = newAuthors(arrays, text)
+	case kind.Specs != nil:
+		t, err = newLookups(arrays, text)
 	default:
 		t, err = newGenotypes(arrays, text)
 	}
@@ -110,7 +113,8 @@ func fits(state []namedShape, start Array) error {
 //	start/alphas_mixed_op, alphas_output, alphas_inputs.I    the same of NAS-Bench-1Shot1, whose settings have space
 //	start/betas_…, edges_…                weights of edges [|E|]: β, or a simplex a node; 1: they stay
 //	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]
-//	NAME with mask, drop or bernoulli in it    what drop path keeps, 0 or 1, of all places in all steps
+//	NAME with mask, drop, keep or bernoulli in it    what drop path keeps, 0 or 1, of all places in all steps:
+//	                    [S, places, B], or steps/S/NAME [places, B] or [B, places], or one NAME.i a place
 //
 // Compared are, with steps/S/ before them from the second step on,
 //
@@ -126,6 +130,10 @@ func fits(state []namedShape, start Array) error {
 // ImageNet (state has stem0) the architecture's gradient is clipped, and GAEA's
 // weights go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their
 // gradient in the architecture's (bilevel.Settings.Uncleared).
+//
+// A genotype's network is trained by cross-entropy, with label_smooth (or
+// label_smoothing) ε towards 1/classes. steps/1/ before names of the first step may
+// stand or not.
 //
 // Differences are defined as in the package comment; of prints, a row's scale is
 // its largest element, or its largest change, but at least a thousandth of the
@@ -160,6 +168,8 @@ type AuthorsSettings struct {
 	AuxiliaryWeight float64 `json:"auxiliary_weight"`
 	DropPath        float64 `json:"drop_path"`
 	DropPathProb    float64 `json:"drop_path_prob"`
+	LabelSmooth     float64 `json:"label_smooth"` // ε of the losses that train
+	LabelSmoothing  float64 `json:"label_smoothing"`
 
 	Space json.RawMessage `json:"space"` // 1, 2 or 3 of NAS-Bench-1Shot1; others have a name
 
@@ -190,7 +200,10 @@ type authorsKind struct {
 }
 
 func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
-	t := &Authors{Arrays: arrays}
+	t := &Authors{Arrays: map[string]Array{}}
+	for name, a := range arrays {
+		t.Arrays[strings.TrimPrefix(name, "steps/1/")] = a
+	}
 	if err := json.Unmarshal([]byte(text), &t.Settings); err != nil {
 		return nil, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of trace.Authors: %w", text, err)
 	}
@@ -202,15 +215,15 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 	k.imageNet = t.has("stem0.0.weight")
 	k.imageNetEG = k.imageNet && k.simplex
 	for _, name := range []string{"betas", "edges"} {
-		edges, ok := arrays["start/"+name+"_normal"]
+		edges, ok := t.Arrays["start/"+name+"_normal"]
 		if ok && slices.ContainsFunc(edges.Values, func(x float64) bool { return x != 1 }) {
 			k.edges = name
 		} else if ok { // they weigh 1 and stay so: GAEA's baseline
 			t.fixed = []string{name + "_normal", name + "_reduce"}
 		}
 	}
-	_, searched := arrays["start/alphas_normal"]
-	_, k.oneShot = arrays["start/alphas_mixed_op"]
+	_, searched := t.Arrays["start/alphas_normal"]
+	_, k.oneShot = t.Arrays["start/alphas_mixed_op"]
 	k.evaluation = !searched && !k.oneShot
 	k.oneShotEG = k.oneShot && k.simplex
 	var err error
@@ -421,11 +434,12 @@ func edgesOf(blocks simplex.Product, list []int) int {
 }
 
 // maskName is a name of what drop path keeps.
-var maskName = regexp.MustCompile(`(?i)mask|drop|bernoulli`)
+var maskName = regexp.MustCompile(`(?i)mask|drop|keep|bernoulli`)
 
 // masks are the values of drop path of all places in all steps, in the order in
-// which the network comes to them; nil where the trace has none.
-func (t *Authors) masks() []float64 {
+// which the network comes to them, an example after the other at each; nil where
+// the trace has none.
+func (t *Authors) masks(batch int) []float64 {
 	var names []string
 	for name := range t.Arrays {
 		if maskName.MatchString(name) {
@@ -435,7 +449,12 @@ func (t *Authors) masks() []float64 {
 	slices.SortFunc(names, compareNumbered)
 	var all []float64
 	for _, name := range names {
-		all = append(all, t.Arrays[name].Values...)
+		a := t.Arrays[name]
+		a.Dims = slices.DeleteFunc(slices.Clone(a.Dims), func(n int) bool { return n == 1 })
+		if n := len(a.Dims); n == 2 && a.Dims[0] == batch && a.Dims[1] != batch { // [B, places]
+			a = a.permuted(1, 0)
+		}
+		all = append(all, a.Values...)
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
 )
 
 // authorsRun is a replay under way.
@@ -103,13 +104,13 @@ func (r *authorsRun) dropFactors() error {
 		p = s.DropPath
 	}
 	net, ok := r.net.(*supernet.CellNet)
-	masks := r.trace.masks()
+	batch := r.trace.Arrays["train_images"].Dims[1]
+	masks := r.trace.masks(batch)
 	if !ok || p == 0 && masks == nil {
 		return nil
 	}
-	batch := r.trace.Arrays["train_images"].Dims[1]
 	if want := s.Steps * net.DropPlaces() * batch; len(masks) != want {
-		return fmt.Errorf("drop path: found %d values in arrays with mask, drop or bernoulli in their names, "+
+		return fmt.Errorf("drop path: found %d values in arrays with mask, drop, keep or bernoulli in their names, "+
 			"expected %d: "+
 			"%d steps of %d places of %d examples", len(masks), want, s.Steps, net.DropPlaces(), batch)
 	}
@@ -332,6 +333,7 @@ func (t *Authors) searchSettings() search.Settings {
 // state, what r.names lists and the weights' gradients.
 func (r *authorsRun) train(in []*Node) []*Node {
 	s := r.trace.Settings
+	smoothing := cmp.Or(s.LabelSmooth, s.LabelSmoothing)
 	weights, feed := len(r.net.Weights()), len(in)-len(r.state)
 	images, labels, rate, all := in[0], in[1], in[2], in[feed:]
 	pass := supernet.Pass{Images: images, Stats: all[2*weights:], Train: true}
@@ -346,10 +348,10 @@ func (r *authorsRun) train(in []*Node) []*Node {
 			return bilevel.Problem{Inner: func(w, _ []*Node) (*Node, []*Node) {
 				pass.Weights = w
 				made = r.net.Evaluate(pass)
-				_, main = supernet.Score(made.Logits, labels)
+				main = training.CrossEntropy(made.Logits, labels, smoothing)
 				loss := main
 				if made.Auxiliary != nil {
-					_, aside = supernet.Score(made.Auxiliary, labels)
+					aside = training.CrossEntropy(made.Auxiliary, labels, smoothing)
 					loss = Add(main, MulScalar(aside, s.AuxiliaryWeight))
 				}
 				return loss, made.Stats

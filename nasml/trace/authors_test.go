@@ -185,6 +185,25 @@ func TestOwnTraceInTheAuthorsFormat(t *testing.T) {
 	}
 }
 
+// TestLayoutsOfDropPath: what is kept is read by place, then by example, however
+// it lies in the file; the first step's names may say so.
+func TestLayoutsOfDropPath(t *testing.T) {
+	values := []float64{1, 2, 3, 4, 5, 6} // three places of two examples, of one step
+	for _, arrays := range []map[string]Array{
+		{"masks": {Dims: []int{1, 3, 2}, Values: values}},
+		{"steps/1/keep": {Dims: []int{2, 3, 1, 1}, Values: []float64{1, 3, 5, 2, 4, 6}}},
+		{"drop.0": {Dims: []int{2, 1, 1, 1}, Values: values[:2]}, "drop.2": {Dims: []int{2}, Values: values[4:]},
+			"drop.1": {Dims: []int{2}, Values: values[2:4]}},
+	} {
+		require.Equal(t, values, (&Authors{Arrays: arrays}).masks(2))
+	}
+	arrays, settings := ownSearch(t, func(map[string]any) {}, "betas")
+	arrays["steps/1/valid_loss"] = Array{Type: "<f8", Values: []float64{0}}
+	trace, err := newAuthors(arrays, settings)
+	require.NoError(t, err)
+	require.Contains(t, trace.Arrays, "valid_loss")
+}
+
 // TestStepOfTheAuthorsByHand: what follows from the gradients of a step, in
 // plain arithmetic.
 func TestStepOfTheAuthorsByHand(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,71 @@ func TestGenotypes(t *testing.T) {
 		_, err = open(broken, string(settings))
 		require.ErrorContains(t, err, "misspelt: no array is called this")
 	}
+}
+
+// TestGenotypesInGroups: the same architectures by rule, and each with arrays and
+// a method of its own.
+func TestGenotypesInGroups(t *testing.T) {
+	text := func(op string) string {
+		genes := strings.Repeat("('"+op+"', 0), ('"+op+"', 1), ", 4)
+		return "Genotype(normal=[" + genes + "], normal_concat=range(2, 6), reduce=[" + genes +
+			"], reduce_concat=range(2, 6))"
+	}
+	array := func(best int, dims ...int) Array {
+		a := Array{Type: "<f8", Dims: dims, Values: make([]float64, size(dims))}
+		for i := range a.Values {
+			if a.Values[i] = 0.1; i%8 == best {
+				a.Values[i] = 0.3
+			}
+		}
+		return a
+	}
+	replay := func(arrays map[string]Array, settings map[string]any) (float64, error) {
+		s, err := json.Marshal(settings)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "genotypes.npz")
+		require.NoError(t, writeNPZ(file, arrays, s))
+		trace, err := Open(file)
+		if err != nil {
+			return 0, err
+		}
+		differences, err := trace.Replay(t.Context(), nil)
+		require.NoError(t, err)
+		require.InDelta(t, 2, differences[0].Scale, 0)
+		return differences[0].Absolute, nil
+	}
+	groups := map[string]any{"genotypes": map[string]any{
+		"gaea": []string{text("skip_connect")}, "darts": []string{text("sep_conv_3x3")},
+	}}
+	arrays := map[string]Array{
+		"gaea/alphas_normal": array(3, 1, 14, 8), "gaea/alphas_reduce": array(3, 1, 14, 8),
+		"darts/alphas_normal": array(4, 1, 14, 8), "darts/alphas_reduce": array(4, 1, 14, 8),
+	}
+	off, err := replay(arrays, groups)
+	require.NoError(t, err)
+	require.Zero(t, off)
+	arrays["darts/alphas_normal"].Values[8+5] = 0.4 // of edge 2<-1
+	off, err = replay(arrays, groups)
+	require.NoError(t, err)
+	require.InDelta(t, 1, off, 0)
+
+	list := map[string]any{"genotypes": []any{
+		map[string]string{"genotype": text("skip_connect"), "method": "gaea"}, text("sep_conv_3x3"),
+	}}
+	numbered := map[string]Array{
+		"0/alphas_normal": array(3, 14, 8), "alphas_reduce.0": array(3, 14, 8),
+		"start/1/alphas_normal": array(4, 14, 8), "alphas_reduce/1": array(4, 14, 8),
+	}
+	off, err = replay(numbered, list)
+	require.NoError(t, err)
+	require.Zero(t, off)
+	numbered["2/alphas_normal"] = array(4, 14, 8)
+	_, err = replay(numbered, list)
+	require.ErrorContains(t, err, "2/alphas_normal: the settings have 2 genotypes, counted from 0")
+	delete(numbered, "2/alphas_normal")
+	delete(numbered, "0/alphas_normal")
+	_, err = replay(numbered, list)
+	require.ErrorContains(t, err, "alphas_normal is missing, of genotype 0")
+	_, err = replay(map[string]Array{"pc/alphas_normal": array(4, 1, 14, 8)}, groups)
+	require.ErrorContains(t, err, `no genotypes of the group "pc"`)
 }

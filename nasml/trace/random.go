@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -76,12 +77,13 @@ func rounded(a Array) Array {
 	return a
 }
 
-// softmax makes each row of n sum to 1.
+// softmax makes each row of n sum to 1. The largest is taken off first, as PyTorch
+// does, so that what ties there ties here.
 func softmax(x []float64, n int) {
 	for ; len(x) > 0; x = x[n:] {
-		sum := 0.0
+		sum, largest := 0.0, slices.Max(x[:n])
 		for i := range n {
-			x[i] = math.Exp(x[i])
+			x[i] = math.Exp(x[i] - largest)
 			sum += x[i]
 		}
 		for i := range n {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/accept"
 	"github.com/nasml/lab/nasml/code"
 )
@@ -136,5 +137,5 @@ func addToLedger(file, kind, source string) error {
 	if text, err = l.Text(); err != nil {
 		return err
 	}
-	return writeFile(file, string(text))
+	return files.WriteBytes(file, string(text))
 }

@@ -18,7 +18,7 @@ import (
 type benchCmd struct {
 	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
 	Quick bool   `help:"A small benchmark that only shows that everything works."`
-	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. darts: steps of DARTS, PC-DARTS and of training on the DARTS space. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,darts,features,ridge,svm,text,all" default:"all"`
+	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. darts: steps of DARTS, PC-DARTS and of training on the DARTS space. oneshot: steps of DARTS on the spaces of NAS-Bench-1Shot1. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,darts,oneshot,features,ridge,svm,text,all" default:"all"`
 	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
 }
 
@@ -29,12 +29,13 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
-	nets := bench.DartsFull
+	nets, nodes := bench.DartsFull, bench.OneShotFull
 	if v.Quick {
 		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
-		nets = bench.DartsQuick
+		nets, nodes = bench.DartsQuick, bench.OneShotQuick
 	}
 	sweep.Log = func(line string) { c.logf("%s", line) }
+	nodes.Log = sweep.Log
 	supernet.Log, nets.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log, sweep.Log
 	if v.Peers {
 		python, err := setupPeers(ctx, c)
@@ -42,7 +43,7 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
-		nets.Python = python
+		nets.Python, nodes.Python = python, python
 	}
 	restore, err := v.ownCache()
 	if err != nil {
@@ -69,6 +70,11 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
+	if v.wants("oneshot") {
+		if err := v.darts(ctx, c, b, nodes); err != nil {
+			return err
+		}
+	}
 	if err := v.features(ctx, c, b, linear); err != nil {
 		return err
 	}
@@ -82,7 +88,7 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 // ownCache lets programs be compiled, and kept, in a folder of this run: how long
 // that takes is part of what is timed. Where the user set a folder, it stays.
 func (v *benchCmd) ownCache() (restore func(), err error) {
-	if os.Getenv(programs.Env) != "" || !v.wants("darts") {
+	if os.Getenv(programs.Env) != "" || !v.wants("darts") && !v.wants("oneshot") {
 		return func() {}, nil
 	}
 	dir, err := os.MkdirTemp("", "nasml-programs-")

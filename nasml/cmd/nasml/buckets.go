@@ -20,6 +20,10 @@ import (
 // bucketTag is the build tag of the program that knows buckets.
 const bucketTag = "buckets"
 
+// linked says that this is the program that knows buckets: an address that it
+// does not know is an error then, and nothing to hand over.
+var linked bool
+
 // inBucket says whether the store is a bucket.
 func inBucket() bool { return strings.Contains(os.Getenv("NASML_STORE"), "://") }
 
@@ -30,7 +34,7 @@ var withStore = []string{"run", "status", "slurm", "list", "show", "store", "cla
 func handOver(verb string) bool {
 	verb, _, _ = strings.Cut(verb, " ")
 	scheme, _, _ := strings.Cut(os.Getenv("NASML_STORE"), "://")
-	return inBucket() && slices.Contains(withStore, verb) && !runs.KnowsMedium(scheme)
+	return !linked && inBucket() && slices.Contains(withStore, verb) && !runs.KnowsMedium(scheme)
 }
 
 // runWithBuckets replaces this process by the program that knows buckets, with

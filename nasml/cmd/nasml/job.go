@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // job is a running step of the set-up: it shows that time passes and keeps
@@ -41,7 +43,7 @@ func (j *job) do(ctx context.Context, st step) error {
 	stop := j.show(begin)
 	err := st.run(ctx, j)
 	if err == nil {
-		err = writeFile(j.site.stamp(st), st.hash())
+		err = files.WriteBytes(j.site.stamp(st), st.hash())
 	}
 	stop()
 	if err != nil {

@@ -74,9 +74,14 @@ func (c console) logf(format string, args ...any) {
 type usageError struct{ error }
 
 func main() {
+	os.Exit(execute(untilSignal(), os.Args[1:], console{os.Stdout, os.Stderr}))
+}
+
+// untilSignal ends with Ctrl-C or SIGTERM. A second one ends the program at once.
+func untilSignal() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	os.Exit(execute(ctx, os.Args[1:], console{os.Stdout, os.Stderr}))
+	context.AfterFunc(ctx, stop)
+	return ctx
 }
 
 // execute runs one command line and returns the exit status.

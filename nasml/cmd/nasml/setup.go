@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/kernels"
 )
 
@@ -104,8 +105,8 @@ func (s *site) steps() []step {
 			inputs:  []string{kernelspec, labPageConfig},
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
-				return errors.Join(writeFile(s.kernelFile(), kernelspec),
-					writeFile(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
+				return errors.Join(files.WriteBytes(s.kernelFile(), kernelspec),
+					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
 			},
 		}, {
 			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
@@ -279,7 +280,7 @@ func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) ste
 // install puts exactly the locked packages into a virtual environment.
 func (j *job) install(ctx context.Context, venv, name, locked string) error {
 	file := j.site.path(venv, name)
-	if err := writeFile(file, locked); err != nil {
+	if err := files.WriteBytes(file, locked); err != nil {
 		return err
 	}
 	return j.command(ctx, j.site.Root, j.site.env(), j.site.python(venv), "-m", "pip", "install",
@@ -380,7 +381,7 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 	}
 	defer os.RemoveAll(dir)
 	program := "package main\n\nimport (\n\t_ \"" + strings.Join(list, "\"\n\t_ \"") + "\"\n)\n\nfunc main() {}\n"
-	if err := writeFile(filepath.Join(dir, "main.go"), program); err != nil {
+	if err := files.WriteBytes(filepath.Join(dir, "main.go"), program); err != nil {
 		return err
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
@@ -523,18 +524,6 @@ func (s *site) kernelspec() string {
 // jupyterLiteral protects a path from Jupyter, which expands $NAME in a
 // kernel's environment.
 func jupyterLiteral(path string) string { return strings.ReplaceAll(path, "$", "$$") }
-
-// writeFile writes a file whole or not at all, and makes its folder.
-func writeFile(path, content string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, []byte(content), 0o644); err != nil {
-		return fmt.Errorf("writing a file: %w", err)
-	}
-	return os.Rename(fresh, path)
-}
 
 // link makes or replaces a symbolic link, at one stroke.
 func link(target, name string) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/kernels"
 )
 
@@ -27,7 +28,7 @@ func counted(s *site, runs *atomic.Int64, inputs ...string) step {
 		name: "counted", inputs: inputs, outputs: []string{s.path("made")},
 		run: func(context.Context, *job) error {
 			runs.Add(1)
-			return writeFile(s.path("made"), "made")
+			return files.WriteBytes(s.path("made"), "made")
 		},
 	}
 }

@@ -59,23 +59,34 @@ func (v *traceCmd) Run(ctx context.Context, c console) error {
 
 // openTrace reads a trace until ctx ends. A file that is none is a mistake in the call.
 func openTrace(ctx context.Context, file string) (trace.Replayable, error) {
-	type opened struct {
-		trace trace.Replayable
+	return unless(ctx, func() (trace.Replayable, error) {
+		t, err := trace.Open(file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return t, nil
+	})
+}
+
+// unless is what f returns, or the error of ctx where that ends first: f is then
+// left alone, with what it holds, until the program ends. It is for what cannot be
+// interrupted, such as a file that does not come or XLA's compiler.
+func unless[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
 		err   error
 	}
-	read := make(chan opened, 1)
+	done := make(chan result, 1)
 	go func() {
-		t, err := trace.Open(file)
-		read <- opened{t, err}
+		value, err := f()
+		done <- result{value, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case o := <-read:
-		if o.err != nil {
-			return nil, usageError{o.err}
-		}
-		return o.trace, nil
+		var none T
+		return none, ctx.Err()
+	case r := <-done:
+		return r.value, r.err
 	}
 }
 
@@ -125,7 +136,7 @@ func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t
 		Tolerance: v.Tolerance,
 		Agrees:    true,
 	}
-	differences, err := t.Replay(ctx, b)
+	differences, err := unless(ctx, func() ([]trace.Difference, error) { return t.Replay(ctx, b) })
 	for _, d := range differences {
 		agrees := d.Within(v.Tolerance)
 		r.Agrees = r.Agrees && agrees

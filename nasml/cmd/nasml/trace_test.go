@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -64,4 +67,53 @@ func TestTamperedTraceFails(t *testing.T) {
 	require.Equal(t, exitFailed, status(t.Context(), c, v.compare(t.Context(), c, b, []trace.Replayable{wrong})))
 	require.Regexp(t, `grad/stem/conv +1\.0e-02 .*DIFFERS`, out.String())
 	require.Contains(t, progress.String(), "1 of 1 traces differ")
+}
+
+// A file that never comes, as on a drive that is gone: a pipe that nobody writes to.
+func TestTraceHearsSIGTERMWhileItReads(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe.npz")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	ctx := untilSignal() // from here on the signal ends the context, not the test
+	var out, progress bytes.Buffer
+	ended := make(chan int)
+	go func() { ended <- execute(ctx, []string{"trace", pipe}, console{&out, &progress}) }()
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	require.Equal(t, exitFailed, <-ended)
+	require.Contains(t, progress.String(), "interrupted")
+	require.Empty(t, out.String())
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // lets the reader go
+	require.NoError(t, err)
+	require.NoError(t, writer.Close())
+}
+
+// stuck is a replay that does not look at its context, as while XLA compiles.
+type stuck struct {
+	trace.Replayable
+	begun, leave chan struct{}
+}
+
+func (s stuck) Replay(context.Context, compute.Backend) ([]trace.Difference, error) {
+	close(s.begun)
+	<-s.leave
+	return nil, nil
+}
+
+func TestTraceHearsSIGTERMWhileItWorks(t *testing.T) {
+	right, err := trace.Read(dartsTrace)
+	require.NoError(t, err)
+	b, err := compute.NewWithConfig("go")
+	require.NoError(t, err)
+	ctx, work := untilSignal(), stuck{right, make(chan struct{}), make(chan struct{})}
+	defer close(work.leave)
+	var out, progress bytes.Buffer
+	c := console{&out, &progress}
+	ended := make(chan int)
+	go func() {
+		v := &traceCmd{File: []string{"stuck.npz"}, Tolerance: 1e-4}
+		ended <- status(ctx, c, v.compare(ctx, c, b, []trace.Replayable{work}))
+	}()
+	<-work.begun
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	require.Equal(t, exitFailed, <-ended)
+	require.Contains(t, progress.String(), "interrupted")
 }
