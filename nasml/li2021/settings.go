@@ -318,7 +318,7 @@ func (p SearchParams) vary(s *search.Settings) {
 // check looks at what the settings of a row do not.
 func (p SearchParams) check(rows []row) error {
 	var c study.Checks
-	known := append(data.Names(), data.Synthetic)
+	known := data.Known()
 	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
 	c.AtLeast("Seeds", p.Seeds, 1)
 	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)

@@ -524,7 +524,7 @@ func (p Figure2Params) checkData(c *study.Checks) {
 
 // checkClasses wants a set of images and two of its labels.
 func checkClasses(c *study.Checks, field string, set data.Name, classes [2]int) {
-	sets := append(data.Names(), data.Synthetic)
+	sets := data.Known()
 	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
 	for _, class := range classes {
 		c.Expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
