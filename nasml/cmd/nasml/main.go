@@ -74,6 +74,7 @@ func (c console) logf(format string, args ...any) {
 type usageError struct{ error }
 
 func main() {
+	askForLargePages()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	os.Exit(execute(ctx, os.Args[1:], console{os.Stdout, os.Stderr}))
