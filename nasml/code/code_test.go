@@ -100,39 +100,22 @@ func TestSourceDependsOnTheVersionsOfWhatIsImported(t *testing.T) {
 // draws, judges and stores.
 func TestSourcesOfAnotherModule(t *testing.T) {
 	ours := fstest.MapFS{
-		"trial/t.go": {Data: []byte("package trial
-")}, "runs/r.go": {Data: []byte("package runs
-")},
+		"trial/t.go": {Data: []byte("package trial\n")}, "runs/r.go": {Data: []byte("package runs\n")},
 	}
 	of := func(body string) string {
-		text := "package mine
-
-import (
-	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/trial"
-" +
-			"	"github.com/nasml/lab/plots"
-)
-" + body
+		text := "package mine\n\nimport (\n\t\"github.com/nasml/lab/nasml/runs\"\n\t\"github.com/nasml/lab/nasml/trial\"\n" +
+			"\t\"github.com/nasml/lab/plots\"\n)\n" + body
 		source, err := sourceOf(ours, nil, nil, fstest.MapFS{"a.go": {Data: []byte(text)},
-			"deep/b.go": {Data: []byte("package deep
-")}, "a_test.go": {Data: []byte(body)}})
+			"deep/b.go": {Data: []byte("package deep\n")}, "a_test.go": {Data: []byte(body)}})
 		require.NoError(t, err)
 		return source
 	}
 	before := of("func f() int { return 1 }")
-	require.Equal(t, before, of("// f is one.
-func f() int { return 1 }"))
+	require.Equal(t, before, of("// f is one.\nfunc f() int { return 1 }"))
 	require.NotEqual(t, before, of("func f() int { return 2 }"))
-	ours["runs/r.go"] = &fstest.MapFile{Data: []byte("package runs
-
-var x = 1
-")}
+	ours["runs/r.go"] = &fstest.MapFile{Data: []byte("package runs\n\nvar x = 1\n")}
 	require.Equal(t, before, of("func f() int { return 1 }"))
-	ours["trial/t.go"] = &fstest.MapFile{Data: []byte("package trial
-
-var x = 1
-")}
+	ours["trial/t.go"] = &fstest.MapFile{Data: []byte("package trial\n\nvar x = 1\n")}
 	require.NotEqual(t, before, of("func f() int { return 1 }"))
 	_, err := sourceOf(ours, nil, nil, fstest.MapFS{})
 	require.ErrorContains(t, err, "there is no Go file")

@@ -556,3 +556,13 @@ func TestFigure2TakesOwnArrays(t *testing.T) {
 	pixels[0]++
 	require.NotEqual(t, first, run())
 }
+
+// Without the publisher's files the digits that travel with the project are taken, and the
+// picture says so.
+func TestFigure2SaysOnWhichDigits(t *testing.T) {
+	require.True(t, Figure2Quick.view().OrShipped)
+	r := &Figure2Result{Params: Figure2Quick}
+	require.NotContains(t, r.Figure().Caption, "travels")
+	r.note = "The 4096 images are of the part of mnist that travels with the project."
+	require.Contains(t, r.Figure().Caption, r.note)
+}
