@@ -2,7 +2,6 @@ package supernet
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
