@@ -161,7 +161,8 @@ func (t Trial) check() error {
 	m := search.Methods[s.Method]
 	switch {
 	case m.Weights != search.Mixture || m.Architecture != search.Mixture || m.Hold != search.Logits:
-		return fmt.Errorf("the method %q has no mixture of operations by logits α: compare gradients of DARTS", s.Method)
+		return fmt.Errorf("the method %q has no mixture of operations by logits α: compare gradients of DARTS",
+			s.Method)
 	case s.Split != "ordered" || s.Bilevel.Level != bilevel.Bilevel || s.Bilevel.KeepLast || s.Parts != search.Shares{}:
 		return fmt.Errorf("split %q, level %q, KeepLast %v and Parts %+v: gradients are compared on ordered halves in "+
 			"whole batches", s.Split, s.Bilevel.Level, s.Bilevel.KeepLast, s.Parts)
