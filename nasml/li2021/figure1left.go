@@ -18,8 +18,8 @@ import (
 // Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250
 // steps each.
 var Figure1LeftQuick = Figure1Params{
-	SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
-	[]string{"pc-darts@darts", "gaea-pc-darts@darts"},
+	SearchParams: SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
+	Rows:         []string{"pc-darts@darts", "gaea-pc-darts@darts"},
 }
 
 // Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels,
@@ -74,11 +74,14 @@ func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, erro
 				"with a SPACE of %v", w, space, search.Kinds["cells"].Names())
 		}
 	}
+	if len(p.Gradients) > 0 {
+		return nil, catalog.Usagef("Gradients is %v: gradients are compared by %s", p.Gradients, figure1ID)
+	}
 	all, err := p.run(ctx, figure1LeftID, p.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return &Figure1LeftResult{&Figure1Result{p, runs.Scale(ctx), all}}, nil
+	return &Figure1LeftResult{&Figure1Result{Params: p, Scale: runs.Scale(ctx), all: all}}, nil
 }
 
 // Figure draws four panels for every space: the entropies of operations and of
