@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/janpfeifer/gonb/gonbui"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Animation is a row of figures, such as a cell after every epoch of a search,
@@ -118,15 +120,15 @@ func (a Animation) Save(dir string, formats ...string) (paths []string, err erro
 		page := fmt.Sprintf("<!doctype html>\n<meta charset=\"utf-8\">\n<title>%s</title>\n%s\n",
 			html.EscapeString(a.Name), part)
 		paths = append(paths, filepath.Join(dir, a.Name+".html"))
-		if err := errors.Join(os.MkdirAll(dir, 0o755), writeWhole(paths[0], []byte(page))); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), files.WriteBytes(paths[0], []byte(page))); err != nil {
 			return nil, fmt.Errorf("plots: saving animation %q: %w", a.Name, err)
 		}
 	}
 	pictures := slices.DeleteFunc(slices.Clone(formats), func(f string) bool { return f == "html" })
 	for i, f := range a.Frames {
 		f.Name = fmt.Sprintf("%s-%03d", a.Name, i+1)
-		files, err := f.Save(dir, pictures...)
-		if paths = append(paths, files...); err != nil {
+		saved, err := f.Save(dir, pictures...)
+		if paths = append(paths, saved...); err != nil {
 			return paths, err
 		}
 	}

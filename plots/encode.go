@@ -25,6 +25,8 @@ import (
 	"gonum.org/v1/plot/vg/vgeps"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // encoders write a page in the formats that Render knows.
@@ -82,7 +84,7 @@ func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 			return paths, err
 		}
 		path := filepath.Join(dir, f.Name+"."+format)
-		if err := writeWhole(path, data); err != nil {
+		if err := files.WriteBytes(path, data); err != nil {
 			return paths, fmt.Errorf("plots: saving figure %q: %w", f.Name, err)
 		}
 		paths = append(paths, path)
@@ -102,7 +104,7 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 		{".txt", plain(f.Caption)}, {".caption.tex", latexText(f.Caption)},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
-		if err := writeWhole(path, []byte(file.text+"\n")); err != nil {
+		if err := files.WriteBytes(path, []byte(file.text+"\n")); err != nil {
 			return paths, fmt.Errorf("plots: saving the caption of figure %q: %w", f.Name, err)
 		}
 		paths = append(paths, path)
@@ -118,23 +120,6 @@ func (f Figure) encode(format string) ([]byte, error) {
 		return f.LaTeX()
 	}
 	return f.Render(format)
-}
-
-// writeWhole writes a file under another name and renames it when it is whole.
-func writeWhole(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".plots-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
 }
 
 // CSV returns what the figure draws as a table: of curves a line for each

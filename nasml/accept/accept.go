@@ -239,17 +239,17 @@ func Recompute(
 	return moved, largest, nil
 }
 
-// recompute computes trials of one entry and setting without what is shipped.
+// recompute computes trials of one entry and setting whatever is shipped of them.
 func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, error) {
-	ctx, clean, err := apart(runs.WithoutShipped(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer clean()
 	part := &runs.Part{Keys: map[string]bool{}}
 	for _, t := range group {
 		part.Keys[t.record.Key] = true
 	}
+	ctx, clean, err := apart(runs.WithoutShipped(ctx, part.Keys))
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
 	first := group[0]
 	err = first.entry.RunPart(ctx, part, first.setting.Scale, first.setting.Set)
 	if part.Err() != nil {

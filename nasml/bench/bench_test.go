@@ -127,7 +127,7 @@ func TestEntriesMarkTheFasterForm(t *testing.T) {
 	require.Contains(t, table.String(), "PyTorch vmap was not run: no PyTorch")
 }
 
-// TestNPY checks a file against the description of format 1.0.
+// TestNPY checks a file against the description of format 2.0.
 func TestNPY(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.npy")
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,13 +140,15 @@ func TestNPY(t *testing.T) {
 		require.NoError(t, writeNPY(file, tensors.FromFlatDataAndDimensions(flat, dims...)))
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, "\x93NUMPY\x01\x00", string(raw[:8]))
-		begin := 10 + int(binary.LittleEndian.Uint16(raw[8:]))
-		require.Zero(t, begin%64)
+		require.Equal(t, "\x93NUMPY\x02\x00", string(raw[:8]))
+		begin := 12 + int(binary.LittleEndian.Uint32(raw[8:]))
 		require.Equal(t, byte('\n'), raw[begin-1])
-		require.Contains(t, string(raw[10:begin]), "'descr': '<i4', 'fortran_order': False")
-		shape := strings.NewReplacer("[", "(", "]", ",)", " ", ",").Replace(fmt.Sprint(dims))
-		require.Contains(t, string(raw[10:begin]), "'shape': "+shape)
+		require.Contains(t, string(raw[12:begin]), "'descr': '<i4', 'fortran_order': False")
+		shape := strings.NewReplacer("[", "(", "]", ")", " ", ", ").Replace(fmt.Sprint(dims))
+		if len(dims) == 1 {
+			shape = strings.Replace(shape, ")", ",)", 1)
+		}
+		require.Contains(t, string(raw[12:begin]), "'shape': "+shape)
 		got := make([]int32, size)
 		require.NoError(t, binary.Read(bytes.NewReader(raw[begin:]), binary.LittleEndian, got))
 		require.Equal(t, flat, got)

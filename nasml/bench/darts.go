@@ -28,12 +28,13 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// DartsCase is a network of the DARTS space with one kind of step: a bilevel one
-// of a supernet, or one of training a genotype's network.
+// DartsCase is a network of cells with one kind of step: a bilevel one of a
+// supernet, or one of training a genotype's network.
 type DartsCase struct {
 	Name     string `json:"name"`
+	Space    string `json:"space,omitempty"`    // of NAS-Bench-1Shot1, a name of supernet.OneShots; empty: DARTS'
 	Genotype string `json:"genotype,omitempty"` // a name of supernet.Published; empty: a search
-	Partial  int    `json:"partial"`            // K of PC-DARTS, whose edges have weights; 1: DARTS
+	Partial  int    `json:"partial"`            // K of PC-DARTS, whose edges have weights in DARTS' space; 1: DARTS
 	Cells    int    `json:"cells"`
 	Channels int    `json:"channels"`
 	Image    int    `json:"image"`
@@ -72,6 +73,41 @@ var (
 		Forms: []string{"channels-last", "stock"}}
 	dartsTraining = DartsCase{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 8, Channels: 16, Image: 32,
 		Batch: 96, Steps: 2, Forms: []string{"channels-last", "stock"}}
+)
+
+// oneShotCompared are small cases of every space of NAS-Bench-1Shot1, in float64.
+var oneShotCompared = []DartsCase{
+	{Name: "DARTS on S1", Space: "1shot1-s1", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
+		Double: true},
+	{Name: "DARTS on S2", Space: "1shot1-s2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
+		Double: true},
+	{Name: "PC-DARTS on S3", Space: "1shot1-s3", Partial: 4, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
+		Double: true},
+}
+
+// oneShotTimed is a bilevel step of DARTS on a space, at the paper's size or at
+// that of the figures' quick scale.
+func oneShotTimed(number int, quick bool) DartsCase {
+	c := DartsCase{
+		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,
+		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 2,
+	}
+	if quick {
+		c.Cells, c.Channels, c.Image, c.Batch, c.Steps = 3, 8, 8, 32, 20
+	}
+	return c
+}
+
+// OneShotFull and OneShotQuick are the same for NAS-Bench-1Shot1's supernets.
+var (
+	OneShotFull = DartsParams{
+		Compared: oneShotCompared, Rounds: 5,
+		Timed: []DartsCase{oneShotTimed(1, true), oneShotTimed(1, false), oneShotTimed(2, false),
+			oneShotTimed(3, false)},
+	}
+	OneShotQuick = DartsParams{
+		Compared: oneShotCompared[:1], Rounds: 3, Timed: []DartsCase{oneShotTimed(1, true)},
+	}
 )
 
 // DartsFull is behind the README's claims. DartsQuick only shows that everything
@@ -153,7 +189,8 @@ func (p DartsParams) timer() Params { return Params{Rounds: p.Rounds, Log: p.Log
 type dartsSettings struct {
 	DartsCase
 	Ops             []string          `json:"ops"`
-	Genotype        map[string][2]any `json:"genotype"` // genes [[op, from]…] and the nodes that are joined
+	Parents         []int             `json:"parents,omitempty"` // of nodes, in NAS-Bench-1Shot1
+	Genotype        map[string][2]any `json:"genotype"`          // genes [[op, from]…] and the nodes that are joined
 	Weights         []namedDims       `json:"weights"`
 	Theta           []namedDims       `json:"theta"`
 	LearningRate    float64           `json:"learning_rate"`
@@ -186,22 +223,35 @@ func newDartsWork(c DartsCase, seed uint64) (*dartsWork, error) {
 		ArchRate: 3e-4, ArchWeightDecay: 1e-3,
 	}
 	w := &dartsWork{dartsSettings: s, arrays: map[string]*tensors.Tensor{}}
-	skeleton := supernet.Skeleton{Channels: c.Channels, Cells: c.Cells, Image: c.Image}
-	var err error
-	if c.Genotype != "" {
-		genotype := supernet.Published[c.Genotype].Genotype
-		w.Genotype = map[string][2]any{"normal": cellJSON(genotype.Normal), "reduce": cellJSON(genotype.Reduce)}
-		w.net, err = supernet.NewDerived(supernet.DerivedConfig{Skeleton: skeleton, Genotype: genotype})
-	} else {
-		w.net, err = supernet.NewSearch(supernet.SearchConfig{
-			Skeleton: skeleton, Space: supernet.DARTS, Partial: c.Partial, Edges: c.Partial > 1,
-		})
-	}
-	if err != nil {
+	if err := w.build(supernet.Skeleton{Channels: c.Channels, Cells: c.Cells, Image: c.Image}); err != nil {
 		return nil, err
 	}
 	w.draw(rand.New(rand.NewPCG(seed, 1)))
 	return w, nil
+}
+
+// build makes the network, and says of it what the peers have to know.
+func (w *dartsWork) build(skeleton supernet.Skeleton) (err error) {
+	c := w.DartsCase
+	switch {
+	case c.Space != "":
+		space := supernet.OneShots[c.Space]
+		w.Ops, w.Parents = space.Ops, space.Parents
+		var net *supernet.OneShotNet
+		net, err = supernet.NewOneShot(supernet.OneShotConfig{Skeleton: skeleton, Space: space, Partial: c.Partial})
+		if err == nil {
+			w.net = net.CellNet
+		}
+	case c.Genotype != "":
+		genotype := supernet.Published[c.Genotype].Genotype
+		w.Genotype = map[string][2]any{"normal": cellJSON(genotype.Normal), "reduce": cellJSON(genotype.Reduce)}
+		w.net, err = supernet.NewDerived(supernet.DerivedConfig{Skeleton: skeleton, Genotype: genotype})
+	default:
+		w.net, err = supernet.NewSearch(supernet.SearchConfig{
+			Skeleton: skeleton, Space: supernet.DARTS, Partial: c.Partial, Edges: c.Partial > 1,
+		})
+	}
+	return err
 }
 
 // cellJSON is a cell as the peers read it.
@@ -640,7 +690,7 @@ func (c DartsCase) String() string {
 func (r *DartsResult) WriteTable(w io.Writer) error {
 	if len(r.Agree) > 0 {
 		_, _ = fmt.Fprintln(w,
-			"Networks of the DARTS space: largest relative differences of losses and gradients, float64")
+			"Networks of cells: largest relative differences of losses and gradients, float64")
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		_, _ = fmt.Fprintln(t, "program\tcase\tnumbers\tdiffer by\t")
 		for _, a := range r.Agree {

@@ -1,6 +1,6 @@
-"""What the peers of the networks of the DARTS space have in common: the
-networks, plainly written over a library's own operations, and reading what the
-benchmark wrote.
+"""What the peers of the networks of the DARTS space and of NAS-Bench-1Shot1 have
+in common: the networks, plainly written over a library's own operations, and
+reading what the benchmark wrote.
 
 A peer compares, or is timed as peer.py says:
 
@@ -36,8 +36,9 @@ def read(folder):
 
 class Net:
     """One forward pass. ops are the library's operations: relu, conv, depthwise,
-    norm, max_pool, avg_pool, max2, join, channels (a slice of them), shuffle,
-    later (without the first row and column), mean, linear."""
+    norm, max_pool, avg_pool, max2 (with padding or without), join, channels (a
+    slice of them), shuffle, later (without the first row and column), mean,
+    linear."""
 
     def __init__(self, settings, ops, w):
         self.s, self.ops, self.w = settings, ops, w
@@ -119,6 +120,56 @@ class Net:
             y = self.mixed(states, path, reduce, theta) if theta else self.discrete(states, path, reduce)
             s0, s1, halved = s1, y, reduce
         return self.ops.linear(self.ops.mean(s1), self.w["classifier/weight"], self.w["classifier/bias"])
+
+
+class OneShot(Net):
+    """One forward pass of a supernet of NAS-Bench-1Shot1, whose operations stand on
+    nodes and whose cells put their projected input beside the nodes or, with
+    add_input, add it to them."""
+
+    def block(self, x, path):
+        return self.ops.relu(self.norm(self.ops.conv(x, self.w[path + "/conv"], 1), path + "/bn"))
+
+    def operation(self, x, op, path):
+        return self.ops.max_pool(x, 1) if op == "maxpool3x3" else self.block(x, path)
+
+    def node(self, x, path, theta):
+        """Σ θ_o·o(x), of a part of the channels in PC-DARTS."""
+        k = self.s["partial"]
+        width = x.shape[self.ops.axis] // k
+        inside = x if k == 1 else self.ops.channels(x, 0, width)
+        y = sum(theta[o] * self.operation(inside, op, f"{path}/{op}") for o, op in enumerate(self.s["ops"]))
+        if k == 1:
+            return y
+        return self.ops.shuffle(self.ops.join([y, self.ops.channels(x, width, k * width)]), k)
+
+    def cell(self, x, path, theta):
+        states = []
+        for i, parents in enumerate(self.s["parents"], 1):
+            maps = [self.block(x, f"{path}/input_to_{i}"), *states]
+            if parents < i:  # it chooses
+                maps = [a * u for a, u in zip(theta[f"inputs of node {i}"][0], maps)]
+            states.append(self.node(sum(maps), f"{path}/node_{i}", theta["operations"][i - 1]))
+        beside = [self.block(x, path + "/input_to_output"), *states]
+        beside = [b * s for b, s in zip(theta["output"][0], beside)]
+        if self.s.get("add_input"):
+            return beside[0] + self.ops.join(beside[1:])
+        return self.ops.join(beside)
+
+    def logits(self, images, theta):
+        cells = self.s["cells"]
+        x = self.block(images, "stem")
+        for i in range(cells):
+            if i in (cells // 3, 2 * cells // 3):
+                x = self.ops.max2(x, 1)
+            x = self.cell(x, f"cells/{i}", theta)
+        x = self.norm(self.ops.conv(self.ops.relu(x), self.w["postprocess/conv"], 1), "postprocess/bn")
+        return self.ops.linear(self.ops.mean(x), self.w["classifier/weight"], self.w["classifier/bias"])
+
+
+def network(settings, ops, w):
+    """The network of the settings' space."""
+    return (OneShot if settings.get("parents") else Net)(settings, ops, w)
 
 
 def main(version, fill, timed):

@@ -1,4 +1,4 @@
-"""Networks of the DARTS space in JAX: images [B, H, W, C], a step is one jitted
+"""Networks of the DARTS space and of NAS-Bench-1Shot1 in JAX: images [B, H, W, C], a step is one jitted
 function whose state is donated. Form "stock" has XLA's own operations,
 "shifted" depthwise convolutions and pools as sums and maxima of shifted maps
 with gradients of their own. darts.py says how it is called."""
@@ -52,8 +52,8 @@ class Stock:
         ones = jnp.ones((1, *x.shape[1:3], 1), x.dtype)
         return window(x, 0.0, lax.add, 3, stride, 1) / window(ones, 0.0, lax.add, 3, stride, 1)
 
-    def max2(self, x):
-        return window(x, -jnp.inf, lax.max, 2, 2, 0)
+    def max2(self, x, pad=0):
+        return window(x, -jnp.inf, lax.max, 2, 2, pad)
 
     def join(self, maps):
         return jnp.concatenate(maps, -1)
@@ -147,7 +147,7 @@ class Shifted(Stock):
 def loss(s, kind, w, a, stats, batch):
     theta = {name: jax.nn.softmax(x) for name, x in a.items()}
     ops = kind(stats)
-    logits = darts.Net(s, ops, w).logits(batch[0], theta)
+    logits = darts.network(s, ops, w).logits(batch[0], theta)
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), batch[1][:, None], -1)
     return -chosen.mean(), ops.next
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,13 +69,13 @@ func TestDartsPeersComputeTheSame(t *testing.T) {
 		t.Skip("PyTorch is not installed: `go tool nasml bench --peers --quick` does it")
 	}
 	p := DartsParams{Python: python}
-	for i, c := range dartsCompared {
+	for i, c := range slices.Concat(dartsCompared, oneShotCompared) {
 		c.Image, c.Batch, c.Steps = 4, 3, 1
 		found, err := p.compareWith(t.Context(), goBackend(t), c, uint64(i), dartsPeers[1:])
 		require.NoError(t, err)
 		require.Len(t, found, 2)
 		for _, a := range found {
-			require.Empty(t, a.NotRun)
+			require.Empty(t, a.NotRun, c.Name)
 			require.Greater(t, a.Numbers, 2000)
 		}
 	}
@@ -82,7 +83,8 @@ func TestDartsPeersComputeTheSame(t *testing.T) {
 
 // BenchmarkDarts reports the time of a bilevel step, and of its first call.
 func BenchmarkDarts(b *testing.B) {
-	for _, c := range []DartsCase{dartsQuickSize, dartsPaperSize, dartsPartial, dartsTraining} {
+	for _, c := range []DartsCase{dartsQuickSize, dartsPaperSize, dartsPartial, dartsTraining, oneShotTimed(1, true),
+		oneShotTimed(1, false)} {
 		b.Run(strings.ReplaceAll(c.String(), " ", "-"), func(b *testing.B) {
 			w, err := newDartsWork(c, 0)
 			require.NoError(b, err)

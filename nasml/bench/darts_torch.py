@@ -1,4 +1,4 @@
-"""Networks of the DARTS space in PyTorch: images [B, C, H, W], PyTorch's own
+"""Networks of the DARTS space and of NAS-Bench-1Shot1 in PyTorch: images [B, C, H, W], PyTorch's own
 functions, gradients and optimizers. darts.py says how it is called."""
 
 import os
@@ -35,8 +35,8 @@ class Operations:
     def avg_pool(self, x, stride):
         return F.avg_pool2d(x, 3, stride, 1, count_include_pad=False)
 
-    def max2(self, x):
-        return F.max_pool2d(x, 2)
+    def max2(self, x, pad=0):
+        return F.max_pool2d(x, 2, padding=pad)
 
     def join(self, maps):
         return torch.cat(maps, 1)
@@ -89,7 +89,7 @@ class Search:
 
     def loss(self, batch):
         theta = {name: F.softmax(a, -1) for name, a in self.a.items()}
-        net = darts.Net(self.s, self.ops, self.w)
+        net = darts.network(self.s, self.ops, self.w)
         return F.cross_entropy(net.logits(batch[0], theta), batch[1])
 
     def step(self, i):

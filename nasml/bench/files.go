@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,37 +10,29 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/nasml/lab/nasml/trace"
 )
 
-// writeNPY writes a tensor of float32 or int32 in NumPy's format 1.0: magic,
-// version, the length of the header, the header padded so that the data begins
-// at a multiple of 64 bytes, and the elements, row-major and little-endian.
+// writeNPY writes a tensor of float32 or int32 for NumPy.
 func writeNPY(file string, t *tensors.Tensor) (err error) {
-	kind, ok := map[dtypes.DType]string{dtypes.Float32: "<f4", dtypes.Int32: "<i4"}[t.DType()]
-	if !ok {
-		return fmt.Errorf("%s: found elements of type %s, expected float32 or int32", file, t.DType())
-	}
-	var dims strings.Builder
-	for _, d := range t.Shape().Dimensions {
-		fmt.Fprintf(&dims, "%d,", d)
-	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, dims.String())
-	const prefix = 10 // bytes before the header
-	header += strings.Repeat(" ", 63-(prefix+len(header))%64) + "\n"
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	head := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
-	if _, err := f.Write(append(head, header...)); err != nil {
-		return err
-	}
-	var writeErr error
-	err = t.ConstBytes(func(data []byte) { _, writeErr = f.Write(data) })
-	return errors.Join(err, writeErr)
+	dims := t.Shape().Dimensions
+	err2 := t.ConstFlatData(func(flat any) {
+		switch flat := flat.(type) {
+		case []float32:
+			err = trace.WriteNPY(f, flat, dims...)
+		case []int32:
+			err = trace.WriteNPY(f, flat, dims...)
+		default:
+			err = fmt.Errorf("%s: found elements of type %s, expected float32 or int32", file, t.DType())
+		}
+	})
+	return errors.Join(err, err2)
 }
 
 // resetPeak lets the kernel count this process's peak memory anew.

@@ -24,7 +24,12 @@ func clone[P any](p P) (P, error) {
 
 // assign sets one field of the struct that params points to from
 // "Field=value". The value is JSON; a string needs no quotes, and a list may be
-// written without brackets: Widths=64,128.
+// written without brackets: Widths=64,128. A field of a struct among the fields goes
+// by both names, Bilevel.Clip=3.
+//
+// Parameters for which 0 means something else, such as "as the preset has it", have a
+// method SetZero: it is called with the name of a field that 0, false or nothing was
+// assigned to.
 func assign(params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {
@@ -47,6 +52,9 @@ func assign(params any, assignment string) error {
 		decoder.DisallowUnknownFields()
 		if decoder.Decode(target.Interface()) == nil && !decoder.More() && lengthFits(target.Elem(), form) {
 			field.Set(target.Elem())
+			if z, ok := params.(interface{ SetZero(field string) }); ok && field.IsZero() {
+				z.SetZero(name)
+			}
 			return nil
 		}
 		target.Elem().SetZero()
@@ -102,13 +110,19 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// fieldByName finds an exported field, by its exact name.
-func fieldByName(v reflect.Value, name string) (reflect.Value, bool) {
-	f, ok := v.Type().FieldByName(name)
-	if !ok || !f.IsExported() {
-		return reflect.Value{}, false
+// fieldByName finds an exported field, by its exact name, or by a path of names.
+func fieldByName(v reflect.Value, path string) (reflect.Value, bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		if v.Kind() != reflect.Struct {
+			return reflect.Value{}, false
+		}
+		f, ok := v.Type().FieldByName(name)
+		if !ok || !f.IsExported() {
+			return reflect.Value{}, false
+		}
+		v = v.FieldByIndex(f.Index)
 	}
-	return v.FieldByIndex(f.Index), true
+	return v, true
 }
 
 func fieldNames(t reflect.Type) string {

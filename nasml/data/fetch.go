@@ -15,8 +15,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Fetch downloads the files of a set that are missing, broken or incomplete;
@@ -81,7 +82,7 @@ func (l *library) download(ctx context.Context, name Name, f File, progress func
 	if err != nil {
 		return explain(err, f)
 	}
-	defer release(part)
+	defer part.release()
 	_, problem := f.read(to)
 	switch {
 	case problem == nil:
@@ -91,11 +92,11 @@ func (l *library) download(ctx context.Context, name Name, f File, progress func
 	}
 	var failed []string
 	for _, address := range f.URLs {
-		err := l.fill(ctx, f, address, part, progress)
+		err := l.fill(ctx, f, address, part.File, progress)
 		var local *fs.PathError
 		switch {
 		case err == nil:
-			return explain(install(part, to), f)
+			return explain(install(part.File, to), f)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: the download stopped: %w; what is there is kept and resumed", to, ctx.Err())
 		case errors.As(err, &local):
@@ -107,58 +108,40 @@ func (l *library) download(ctx context.Context, name Name, f File, progress func
 		to, problem, strings.Join(failed, "; "), fromFolder(name))
 }
 
+// partial is the file that a download goes to, which no other process writes to.
+type partial struct {
+	*os.File
+	lock *files.Lock
+}
+
 // lockPart opens the file that a download goes to and waits until no other
 // process writes to it.
-func lockPart(ctx context.Context, path string) (*os.File, error) {
+func lockPart(ctx context.Context, path string) (*partial, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	for {
-		part, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			return nil, err
-		}
-		if err := lock(ctx, part); err != nil {
-			part.Close()
-			return nil, err
-		}
-		ours, err := part.Stat()
-		if err != nil {
-			part.Close()
-			return nil, err
-		}
-		// Who had the lock may have given the file its final name meanwhile.
-		if named, err := os.Stat(path); err == nil && os.SameFile(ours, named) {
-			return part, nil
-		}
-		part.Close()
+	lock, err := files.WaitLock(ctx, path, 0o644, 50*time.Millisecond)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: stopped waiting for the process that downloads it: %w", path, ctx.Err())
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be locked: %w; set NASML_DATA to a folder on a local disk", path, err)
 	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0o644)
+	if err != nil {
+		lock.Unlock()
+		return nil, err
+	}
+	return &partial{file, lock}, nil
 }
 
 // release ends the lock, and leaves no empty file behind.
-func release(part *os.File) {
-	if info, err := part.Stat(); err == nil && info.Size() == 0 {
-		os.Remove(part.Name())
+func (p *partial) release() {
+	if info, err := p.Stat(); err == nil && info.Size() == 0 {
+		os.Remove(p.Name())
 	}
-	part.Close()
-}
-
-// lock takes the advisory lock on a file, which ends with the process.
-func lock(ctx context.Context, file *os.File) error {
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return fmt.Errorf("%s cannot be locked: %w; set NASML_DATA to a folder on a local disk", file.Name(), err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: stopped waiting for the process that downloads it: %w", file.Name(), ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	p.Close()
+	p.lock.Unlock()
 }
 
 const tries = 3 // requests to one address that bring nothing new

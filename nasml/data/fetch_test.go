@@ -335,7 +335,7 @@ func TestWaitingForALockStopsWithItsContext(t *testing.T) {
 	path := filepath.Join(l.dir, "mnist", "x.part")
 	held, err := lockPart(t.Context(), path)
 	require.NoError(t, err)
-	defer held.Close()
+	defer held.release()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = lockPart(ctx, path)

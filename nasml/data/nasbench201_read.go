@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // The two files of the table, below the folder of the data sets. Both may lie
@@ -517,15 +519,10 @@ func (s *saved201) toCache(means, trials *csvFile) {
 	if gob.NewEncoder(&body).Encode(s) != nil || os.MkdirAll(filepath.Dir(path), 0o755) != nil {
 		return
 	}
-	out, err := os.CreateTemp(filepath.Dir(path), ".nasbench201-*")
-	if err != nil {
-		return
-	}
-	defer os.Remove(out.Name()) // does nothing after the renaming
 	sum := sha256.Sum256(body.Bytes())
-	_, err1 := out.Write(sum[:])
-	_, err2 := out.Write(body.Bytes())
-	if errors.Join(err1, err2, out.Close()) == nil {
-		_ = os.Rename(out.Name(), path) // a cache that cannot be kept is no error
-	}
+	_ = files.Write(path, 0o600, func(f *os.File) error { // a cache that cannot be kept is no error
+		_, err1 := f.Write(sum[:])
+		_, err2 := f.Write(body.Bytes())
+		return errors.Join(err1, err2)
+	})
 }

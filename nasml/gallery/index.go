@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Thumbnails is the folder of the index notebook's pictures, below notebooks.
@@ -79,5 +81,5 @@ func WriteIndex(notebooks string, items []Item) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(notebooks, "index.ipynb"), text, 0o666)
+	return files.WriteBytes(filepath.Join(notebooks, "index.ipynb"), text)
 }

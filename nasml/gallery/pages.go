@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/runs"
 )
 
@@ -83,7 +84,7 @@ func write(file, name string, data any) error {
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return os.WriteFile(file, out.Bytes(), 0o666)
+	return files.WriteBytes(file, out.Bytes())
 }
 
 // Values are the defaults of a parameter at the scales of an entry, in their

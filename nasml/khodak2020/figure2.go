@@ -203,7 +203,7 @@ func (r *Figure2Result) checkLambda(task string) runs.Claim {
 		r.Params.LambdaMin, r.Params.LambdaMax, r.Params.Lambda)
 	tuned, fixed := pairs(
 		r.atEnd(task, mapsearch.RandomSearchLambda), r.atEnd(task, mapsearch.RandomSearch))
-	s, err := runs.MeanDiff(tuned, fixed, r.Params.Confidence)
+	s, err := runs.MeanDiff(tuned, fixed, r.overTasks())
 	return verdict.AtLeast(c, s, err, 0)
 }
 

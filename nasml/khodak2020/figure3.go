@@ -309,6 +309,6 @@ func (r *Figure3Result) checkSpeed(task string) runs.Claim {
 	for i := range fast {
 		ratios = append(ratios, fast[i]/plain[i])
 	}
-	s, err := runs.Summarize(ratios, r.Params.Confidence)
+	s, err := runs.Summarize(ratios, r.overTasks())
 	return verdict.AtMost(c, s, err, 1)
 }

@@ -249,10 +249,13 @@ func ofTask(task string, c runs.Claim) runs.Claim {
 	return c
 }
 
-// greater judges whether column a is above b, paired by seed.
+// overTasks is the confidence of a claim that is made of every task.
+func (r *searchResult) overTasks() float64 { return verdict.Family(r.Params.Confidence, len(r.tasks)) }
+
+// greater judges of every task whether column a is above b, paired by seed.
 func (r *searchResult) greater(c runs.Claim, a, b []float64) runs.Claim {
 	a, b = pairs(a, b)
-	return verdict.Greater(c, a, b, r.Params.Confidence)
+	return verdict.Greater(c, a, b, r.overTasks())
 }
 
 // draw makes a figure of a row of panels for each function, one panel a task; a

@@ -172,6 +172,12 @@ func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim
 	return judge(c)
 }
 
+// among are the parameters of a claim that is one of n of its kind.
+func (p SearchParams) among(n int) SearchParams {
+	p.Confidence = verdict.Family(p.Confidence, n)
+	return p
+}
+
 // above judges that a is above b on average over seeds.
 func (p SearchParams) above(c runs.Claim, a, b []float64) runs.Claim {
 	return p.judged(c, a, b, func(c runs.Claim) runs.Claim { return verdict.Greater(c, a, b, p.Confidence) })
@@ -226,6 +232,10 @@ func tabulated(name string) error {
 	}
 	for _, op := range space.Ops {
 		ok = ok && slices.Contains(benchmark.Ops, op)
+		if _, named := supernet.Operations[op]; named && ok { // it may be a reader's by now
+			key, err := supernet.OperationKey(op)
+			ok = err == nil && key == op
+		}
 	}
 	if !ok || !slices.Equal(space.Edges, benchmark.Edges) {
 		return catalog.Usagef("the space is %q, whose architectures the table of NAS-Bench-201 does not have: "+

@@ -181,7 +181,7 @@ type examples struct {
 // inMemory are the images of a set; nil where they are not there and nothing is to
 // be computed.
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
-	known := append(data.Names(), data.Synthetic)
+	known := data.Known()
 	if !slices.Contains(known, name) {
 		return nil, catalog.Usagef("Data is %q, want one of %v", name, known)
 	}

@@ -219,12 +219,9 @@ func (r *Figure1Result) Check() []runs.Claim {
 	for _, f := range r.all {
 		claims = append(claims, r.checkStart(f))
 	}
-	for _, f := range r.all {
-		for _, g := range r.all {
-			if f.row.on("gaea-"+f.row.search()) == g.row {
-				claims = append(claims, r.checkBelow(f, g), r.checkDrop(f, g))
-			}
-		}
+	pairs := r.pairs()
+	for _, p := range pairs {
+		claims = append(claims, r.checkBelow(p[0], p[1], len(pairs)), r.checkDrop(p[0], p[1], len(pairs)))
 	}
 	for _, f := range r.all {
 		if x, _ := f.publishedEntropy(1); len(x) == 0 {
@@ -240,6 +237,18 @@ func (r *Figure1Result) Check() []runs.Claim {
 		}
 	}
 	return append(claims, r.checkSecondOrder()...)
+}
+
+// pairs are the rows that are compared: a method and GAEA with it.
+func (r *Figure1Result) pairs() (all [][2]found) {
+	for _, f := range r.all {
+		for _, g := range r.all {
+			if f.row.on("gaea-"+f.row.search()) == g.row {
+				all = append(all, [2]found{f, g})
+			}
+		}
+	}
+	return all
 }
 
 // publishedAudit are the accuracies of supernets on validation images before and
@@ -276,7 +285,7 @@ func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Cla
 	for i := range values {
 		values[i] *= 100
 	}
-	s, err := runs.Summarize(values, r.Params.Confidence)
+	s, err := runs.Summarize(values, r.Params.among(2*len(publishedAudit)).Confidence)
 	return r.atScale(c, func(c runs.Claim) runs.Claim { return verdict.Near(c, s, err, paper, 5) })
 }
 
@@ -296,9 +305,9 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 	}), want, 1e-4)
 }
 
-// checkBelow compares entropies epoch by epoch: the claim is as good as its
-// worst epoch.
-func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
+// checkBelow compares entropies epoch by epoch, of one pair of many: the claim is as
+// good as its worst epoch.
+func (r *Figure1Result) checkBelow(base, gaea found, pairs int) runs.Claim {
 	ids := "LI034 RO019"
 	if base.row.space() != "" {
 		ids = "LI032"
@@ -309,12 +318,13 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"
 	var worst *runs.Claim
+	compared := r.Params.among(pairs * max(1, min(base.settings.Epochs, gaea.settings.Epochs)-1))
 	for e := 2; ; e++ {
 		a, b := gaea.column("entropy", e), base.column("entropy", e)
 		if len(a) == 0 || len(b) == 0 {
 			break
 		}
-		d := r.Params.below(c, a, b)
+		d := compared.below(c, a, b)
 		if !d.Hi.Valid() {
 			return d
 		}
@@ -329,7 +339,7 @@ func (r *Figure1Result) checkBelow(base, gaea found) runs.Claim {
 }
 
 // checkDrop compares the loss of accuracy by discretisation at the last epoch.
-func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
+func (r *Figure1Result) checkDrop(base, gaea found, pairs int) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
 		gaea.row.named(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
 	c.Paper = 41.84 - 56.90
@@ -338,7 +348,7 @@ func (r *Figure1Result) checkDrop(base, gaea found) runs.Claim {
 		other = "at the scale of the parameters"
 	}
 	c.Note = "ours is the difference of the drops at the last epoch, " + other + "; only its sign is judged"
-	return r.Params.below(c, gaea.drops(), base.drops())
+	return r.Params.among(pairs).below(c, gaea.drops(), base.drops())
 }
 
 // drops are the losses by discretisation at the end of each search, in

@@ -2,6 +2,9 @@ package li2021
 
 import (
 	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -84,6 +88,15 @@ func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 			supernet.Spaces[name] = space
 			p.Space = name
 		},
+		"operation": func(name string, c float64, p *Figure1Params) {
+			supernet.Operations["scaled"] = func(l supernet.Layers, x supernet.Map, _ int, _ bool) supernet.Map {
+				return l.Apply(x, x, nil, 0, func(x *Node, _ []*Node) *Node { return MulScalar(Tanh(x), c) })
+			}
+			space := supernet.NASBench201.Without("none").With("scaled")
+			space.Name = name
+			supernet.Spaces[name] = space
+			p.Space = name
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Cleanup(func() {
@@ -93,6 +106,7 @@ func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 					delete(search.Methods, name)
 					delete(supernet.Spaces, name)
 				}
+				delete(supernet.Operations, "scaled")
 			})
 			ctx := isolated(t)
 			run := func(name string, c float64) (keys []string, computed bool) {
@@ -122,19 +136,84 @@ func scaledEG(c float64) func(theta, grad *Node, eta float64) *Node {
 	return func(theta, grad *Node, eta float64) *Node { return simplex.EG(theta, grad, c*eta) }
 }
 
+// Every field of search.Settings is a parameter, by a line of Go and by --set, and
+// enters the key; parameters that set none are what they were.
+func TestEveryFieldOfSettingsIsAParameter(t *testing.T) {
+	p := quickSearch
+	before, err := p.settings("gaea-darts")
+	require.NoError(t, err)
+	raw, err := json.Marshal(p)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "SearchSettings", "pictures go by the text of their parameters")
+
+	p.LearningRate, p.Nesterov, p.Split, p.EntropyWeight = 0.05, true, "random", 0.01
+	p.Augment.Cutout, p.Bilevel.Warmup, p.Settings.ArchRate = 8, 2, 0.3
+	p.Zero = []string{"WeightDecay", "Augment.Flip"}
+	after, err := p.settings("gaea-darts")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{
+		"arch_rate: 0.1, 0.3", "augment.Cutout: 0, 8", "augment.Flip: true, false", "bilevel.warmup: 0, 2",
+		"entropy_weight: not set, 0.01", "learning_rate: 0.025, 0.05", "nesterov: false, true",
+		`split: "ordered", "random"`, "weight_decay: 0.0003, 0",
+	}, search.Differences(before, after))
+
+	e, err := catalog.Lookup(figure1ID)
+	require.NoError(t, err)
+	set, err := e.Params(catalog.Quick, []string{
+		"LearningRate=0.05", "Nesterov=true", "Split=random", "EntropyWeight=0.01", "Augment.Cutout=8",
+		"Bilevel.Warmup=2", "Settings.ArchRate=0.3", "WeightDecay=0", "Augment.Flip=false", "Epochs=0",
+	})
+	require.NoError(t, err)
+	again, err := set.(Figure1Params).settings("gaea-darts")
+	require.NoError(t, err)
+	require.Equal(t, after, again, "and 0 for a field of the figure leaves the preset's")
+
+	fields, err := e.Fields()
+	require.NoError(t, err)
+	listed := map[string]bool{}
+	for _, f := range fields {
+		listed[f.Name] = true
+	}
+	for f := range reflect.TypeFor[search.Settings]().Fields() {
+		require.True(t, listed[f.Name], f.Name)
+	}
+	for _, wrong := range []func(p *SearchParams){
+		func(p *SearchParams) { p.Zero = []string{"WeightDecays"} },
+		func(p *SearchParams) { p.Zero = []string{"Bilevel.Clips"} },
+		func(p *SearchParams) { p.Method = "darts" },
+		func(p *SearchParams) { p.Settings.Space = "darts" },
+		func(p *SearchParams) { p.Split = "sorted" },
+		func(p *SearchParams) { p.Partial = 4 }, // which NAS-Bench-201 does not read
+	} {
+		p := quickSearch
+		wrong(&p)
+		_, err := p.settings("gaea-darts")
+		var usage *catalog.UsageError
+		require.ErrorAs(t, err, &usage)
+	}
+}
+
+// A changed learning rate is another trial, which is searched.
+func TestAChangedSettingIsSearched(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	ctx := isolated(t)
+	var found []string
+	for _, rate := range []float64{0, 0.1} {
+		p := tiny()
+		p.LearningRate = rate
+		all, err := p.runOn(ctx, "", rowsNamed(p.Rows),
+			data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+		require.NoError(t, err)
+		found = append(found, keys(all)...)
+	}
+	require.Len(t, found, 2)
+	require.NotEqual(t, found[0], found[1])
+}
+
 // A reader's method has the settings of the shipped one that it resembles most.
 func TestSettingsOfAnOwnMethod(t *testing.T) {
-	for name := range search.Presets["nasbench201"]["quick"] {
-		require.Equal(t, name, resembling("nasbench201", search.Methods[name]))
-	}
 	ours := search.Methods["gaea-darts"]
-	ours.Title, ours.Update = "", "projected"
-	require.Equal(t, "gaea-darts", resembling("nasbench201", ours))
-	ours.Weights = search.Uniform
-	require.Equal(t, "gaea-darts", resembling("nasbench201", ours),
-		"how θ is held and the architecture's pass are the same")
-
-	ours.Final = search.ByLikelihood
+	ours.Title, ours.Final = "", search.ByLikelihood
 	search.Methods["mine"] = ours
 	t.Cleanup(func() { delete(search.Methods, "mine") })
 	for preset := range presets {
@@ -166,4 +245,32 @@ func TestOtherSpacesHaveNoTable(t *testing.T) {
 	p.Space = "mine"
 	_, err := Figure4(isolated(t), p)
 	require.ErrorContains(t, err, "does not have")
+}
+
+// A reader's arrays are a data set of a figure: grey, with five classes, known by what
+// is in them.
+func TestFiguresTakeOwnArrays(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	ctx := isolated(t)
+	pixels, labels := make([]float32, 16*8*8), make([]int, 16)
+	for i := range pixels {
+		pixels[i] = float32((7*i)%11) / 11
+	}
+	for i := range labels {
+		labels[i] = i % 5
+	}
+	run := func(name data.Name) []string {
+		_, err := data.FromArrays(name, data.Train, 8, 8, 1, pixels, labels)
+		require.NoError(t, err)
+		p := tiny()
+		p.Data, p.Examples = name, 0
+		r, err := Figure1(ctx, p)
+		require.NoError(t, err)
+		require.Contains(t, r.Figure().Caption, strings.ToUpper(string(name)))
+		return r.Records()
+	}
+	first := run("squares")
+	require.Equal(t, first, run("renamed"), "a new name")
+	pixels[3] = 1
+	require.NotEqual(t, first, run("squares"), "another pixel")
 }

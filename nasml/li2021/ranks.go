@@ -243,13 +243,14 @@ func (r *RanksResult) Check() []runs.Claim {
 			continue
 		}
 		x, y := r.sameSeeds(a, b)
-		claims = append(claims, verdict.Greater(c, x, y, r.Params.Confidence))
+		claims = append(claims, verdict.Greater(c, x, y, verdict.Family(r.Params.Confidence, len(r.Params.Spaces))))
 	}
 	return claims
 }
 
-// checkChance is as good as the worst space.
+// checkChance is as good as the worst space, of one variant of many.
 func (r *RanksResult) checkChance(variant string) runs.Claim {
+	confidence := verdict.Family(r.Params.Confidence, len(r.Params.Variants)*len(r.Params.Spaces))
 	c := verdict.Claim(fmt.Sprintf("own: %s ranks cells better than chance", variant), ranksSource)
 	c.Paper = 0
 	var worst *runs.Claim
@@ -258,7 +259,7 @@ func (r *RanksResult) checkChance(variant string) runs.Claim {
 		if record == nil {
 			return verdict.NotRun(c, noTable101)
 		}
-		s, err := runs.Summarize(record.Series[r.Params.Correlation], r.Params.Confidence)
+		s, err := runs.Summarize(record.Series[r.Params.Correlation], confidence)
 		one := verdict.AtLeast(c, s, err, 0)
 		if err != nil || !one.Lo.Valid() {
 			return one

@@ -18,8 +18,18 @@ import (
 
 // SearchParams are the parameters of the weight-sharing searches behind a
 // figure. A field at 0 leaves what the preset says.
+//
+// Every field of search.Settings is one of them, of all rows: p.LearningRate = 0.05,
+// p.Augment.Cutout = 8, p.Bilevel.Warmup = 2, p.Split = "random". What is to be 0,
+// false or empty is named: p.Zero = []string{"WeightDecay", "Augment.Flip"}; on the
+// command line --set WeightDecay=0 does. Fields that stand here by themselves come
+// after those, and Update, ArchRate and Hypergradient are of some methods only:
+// p.Settings.ArchRate is the step size of any.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
+
+	search.Settings `json:"SearchSettings,omitzero"`
+	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
 
 	Channels int // C of the first stage
 	Cells    int // N of each stage
@@ -198,77 +208,20 @@ var presets = map[string]func(space, method string) (search.Settings, error){
 }
 
 // preset are the settings of a method on a space, without a row's variant.
-//
-// A reader's own method has those of the shipped one that it resembles most, see
-// resembling, with its own update; with the paper's instead of the code's, since no
-// authors' code has it. Where it ranks candidates in the end and the other does not,
-// it ranks as many as SETN.
 func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
 		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or imagenet-code",
 			p.Preset)
 	}
-	if _, err := search.AsPaperOn(space, method); err == nil || shipped(method) {
-		return of(space, method)
-	}
-	if p.Preset == "code" {
-		of = search.AsPaperOn
-	}
-	own := search.Methods[method]
-	s, err := of(space, resembling(space, own))
-	if err != nil {
-		return s, err
-	}
-	s.Method, s.Update = method, ""
-	if own.Final != search.ByArgmax && s.Candidates == 0 {
-		setn, err := of(supernet.NASBench201.Name, "setn")
-		if err != nil {
-			return s, err
-		}
-		s.Candidates, s.CandidateBatch = setn.Candidates, setn.CandidateBatch
-	}
-	return s, nil
-}
-
-// shipped says whether the project has settings of a method on some space.
-func shipped(method string) bool {
-	for _, scales := range search.Presets {
-		if scales["paper"][method] != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// resembling is the shipped method of a space that holds θ as m does and, among those, has
-// the same pass for the weights, then for the architecture, then the same final
-// rule and update; the first by name of equals.
-func resembling(space string, m search.Method) string {
-	best, most := "", -1
-	for _, name := range slices.Sorted(maps.Keys(search.Methods)) {
-		if _, err := search.AsPaperOn(space, name); err != nil {
-			continue // an own one, too
-		}
-		like, score := search.Methods[name], 0
-		for _, same := range []bool{
-			like.Hold == m.Hold, like.Weights == m.Weights, like.Architecture == m.Architecture,
-			like.Final == m.Final, like.Update == m.Update,
-		} {
-			score *= 2
-			if same {
-				score++
-			}
-		}
-		if score > most {
-			best, most = name, score
-		}
-	}
-	return best
+	return of(space, method)
 }
 
 // settings are those of a row.
 func (p SearchParams) settings(w row) (search.Settings, error) {
+	if err := p.checkSettings(); err != nil {
+		return search.Settings{}, err
+	}
 	space := cmp.Or(w.space(), p.Space, supernet.NASBench201.Name)
 	s, err := p.preset(space, w.method())
 	if err != nil {
@@ -288,6 +241,9 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	if own, ok := data.Augments["autodl-"+string(p.Data)]; ok {
 		s.Augment.Mean, s.Augment.Std = own.Mean, own.Std
 	}
+	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+		return s, err
+	}
 	p.vary(&s)
 	if step, ok := stepVariants[w.variant()]; ok {
 		step.change(&s)
@@ -296,6 +252,23 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return s, nil
+}
+
+// SetZero notes that a field of Settings is to be 0, false or empty, which without
+// this means that it is the preset's.
+func (p *SearchParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+
+// checkSettings refuses settings that rows name, or that have another place.
+func (p SearchParams) checkSettings() error {
+	for field, instead := range map[string]string{
+		"Method": "name methods in the rows", "Space": "set SearchParams.Space, or name it in the rows",
+		"Devices": "set SearchParams.Devices", "Statistics": "set SearchParams.Statistics",
+	} {
+		if slices.Contains(append(study.SetFields(p.Settings), p.Zero...), field) {
+			return catalog.Usagef("Settings.%s is set: %s", field, instead)
+		}
+	}
+	return nil
 }
 
 // vary sets what the parameters say.
@@ -345,7 +318,7 @@ func (p SearchParams) vary(s *search.Settings) {
 // check looks at what the settings of a row do not.
 func (p SearchParams) check(rows []row) error {
 	var c study.Checks
-	known := append(data.Names(), data.Synthetic)
+	known := data.Known()
 	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
 	c.AtLeast("Seeds", p.Seeds, 1)
 	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)

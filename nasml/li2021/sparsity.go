@@ -326,6 +326,12 @@ func (r *SparsityResult) Check() []runs.Claim {
 	return append(claims, r.checkWipeout()...)
 }
 
+// against is the confidence of a claim that is made of each of so many cases and of
+// all methods but EG.
+func (r *SparsityResult) against(cases int) float64 {
+	return verdict.Family(r.Params.Confidence, cases*(len(sparsity.Methods)-1))
+}
+
 // checkSooner compares the first steps below the entropy, in logarithms.
 func (r *SparsityResult) checkSooner(margin float64, other string) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("[RO019] margin %v: %s needs more steps than EG to an entropy of %v, factor",
@@ -339,7 +345,7 @@ func (r *SparsityResult) checkSooner(margin float64, other string) runs.Claim {
 	}
 	c.Note = fmt.Sprintf("geometric mean over seeds, the same gradients; not reached in %d steps counts as that many",
 		r.Params.StreamSteps)
-	d, err := runs.MeanDiff(logs(a), logs(b), r.Params.Confidence)
+	d, err := runs.MeanDiff(logs(a), logs(b), r.against(len(r.Params.Margins)))
 	c = verdict.Above(c, d, err, 0)
 	for _, x := range []*runs.Number{&c.Ours, &c.Lo, &c.Hi} {
 		*x = runs.Number(math.Exp(float64(*x)))
@@ -361,7 +367,7 @@ func (r *SparsityResult) checkLess(value, level, other string) runs.Claim {
 	c.Note = fmt.Sprintf("difference of test MSE, pairs of seeds; EG has %.3g, the other %.3g; the paper has "+
 		"validation "+
 		"accuracies of PC-DARTS' supernet, 75.07 → 33.23 %% against 72.17 → 15.27 %%", mean(b), mean(a))
-	d, err := runs.MeanDiff(a, b, r.Params.Confidence)
+	d, err := runs.MeanDiff(a, b, r.against(len(r.Params.Levels)))
 	return verdict.Above(c, d, err, 0)
 }
 

@@ -199,11 +199,14 @@ func (r *Table1Result) Check() []runs.Claim {
 		}
 		claims = append(claims, r.checkErrors(row, records)...)
 	}
-	for _, base := range []string{"PC-DARTS", "DARTS (2nd order)", "DARTS (1st order)"} {
+	for _, base := range table1Rivals {
 		claims = append(claims, r.checkBetter("GAEA PC-DARTS", base))
 	}
 	return claims
 }
+
+// table1Rivals are the cells that GAEA PC-DARTS' is compared with.
+var table1Rivals = []string{"PC-DARTS", "DARTS (2nd order)", "DARTS (1st order)"}
 
 // count is the number of parameters of a row's cell, 0 where that is not known.
 func (r *Table1Result) count(row int) int {
@@ -283,7 +286,7 @@ func (r *Table1Result) checkErrors(row cellRow, records []*runs.Record) []runs.C
 	var claims []runs.Claim
 	if row.average.mean > 0 {
 		if why == "" {
-			s, err := runs.Summarize(ours, r.Params.Confidence)
+			s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, len(r.rows)))
 			average = verdict.Near(average, s, err, row.average.mean, row.average.std)
 		} else {
 			average = verdict.NotRun(average, why)
@@ -345,6 +348,6 @@ func (r *Table1Result) checkBetter(better, worse string) runs.Claim {
 	if r.Params.reduced("cifar-10") {
 		c.Note = "at a reduced scale, of which only the sign is judged"
 	}
-	s, err := runs.MeanDiff(ours, theirs, r.Params.Confidence)
+	s, err := runs.MeanDiff(ours, theirs, verdict.Family(r.Params.Confidence, len(table1Rivals)))
 	return verdict.Below(c, s, err, 0)
 }

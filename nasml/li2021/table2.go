@@ -409,8 +409,7 @@ func (r *Table2Result) checkPair(better, worse string, i int, title string) runs
 		return verdict.NotRun(c, noTable)
 	}
 	c.Note = "ours is the difference of the looked-up accuracies over seeds; only its sign is judged"
-	family := r.Params.SearchParams // four pairs in three columns
-	family.Confidence = verdict.Family(family.Confidence, 4*len(lookupSets))
+	family := r.Params.among(4 * len(lookupSets)) // four pairs in three columns
 	c = family.above(c, r.find(better).accuracy[i], r.find(worse).accuracy[i])
 	if r.Params.Preset == "quick" && c.Ours.Valid() && c.Holds != runs.Holds {
 		c.Note += "; not shown at quick scale"

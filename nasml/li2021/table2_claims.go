@@ -120,7 +120,7 @@ func (r *Table2Result) checkGDAS() []runs.Claim {
 			claims = append(claims, verdict.NotRun(c, small))
 			continue
 		}
-		s, err := runs.Summarize(less(gaea.accuracy[i], published), r.Params.Confidence)
+		s, err := runs.Summarize(less(gaea.accuracy[i], published), r.Params.among(len(lookupSets)).Confidence)
 		claims = append(claims, verdict.Within(c, s, err, lo, hi))
 	}
 	return claims
@@ -149,7 +149,7 @@ func (r *Table2Result) checkOracle(i int) runs.Claim {
 		return verdict.NotRun(c, whyMissing(orNotRun(best.missing[i])))
 	}
 	c.Note = "near is within one percentage point, which is ours"
-	s, err := runs.Summarize(less(best.accuracy[i], r.optimal.accuracy[i][0]), r.Params.Confidence)
+	s, err := runs.Summarize(less(best.accuracy[i], r.optimal.accuracy[i][0]), r.Params.among(2).Confidence)
 	s.Mean, s.Lo, s.Hi = -s.Mean, -s.Hi, -s.Lo
 	return verdict.AtMost(c, s, err, similar)
 }
@@ -195,7 +195,8 @@ func (r *Table2Result) order(name string, i int) runs.Claim {
 }
 
 // differ compares two lines: searches by seed, and runs of methods that query the
-// table as independent samples. Of is how many comparisons share the confidence.
+// table as independent samples. Of is how many comparisons the claim makes; it is made
+// of every column.
 func (r *Table2Result) differ(name string, i int, a, b line,
 	judge func(runs.Claim, runs.Summary, error) runs.Claim, of ...int) runs.Claim {
 	c := r.order(name, i)
@@ -210,10 +211,11 @@ func (r *Table2Result) differ(name string, i int, a, b line,
 			return verdict.NotRun(c, l.title+": "+whyMissing(orNotRun(l.missing[i])))
 		}
 	}
-	confidence := r.Params.Confidence
+	n := len(lookupSets) // columns
 	if len(of) > 0 {
-		confidence = 1 - (1-confidence)/float64(of[0])
+		n *= of[0]
 	}
+	confidence := verdict.Family(r.Params.Confidence, n)
 	c.Note = fmt.Sprintf("ours is %s less %s", a.title, b.title)
 	if isTabular(a) || isTabular(b) {
 		s, err := runs.WelchDiff(a.accuracy[i], b.accuracy[i], confidence)
@@ -271,7 +273,7 @@ func (r *Table2Result) checkTimes() []runs.Claim {
 				claims = append(claims, verdict.NotRun(c, whyMissing("not run")))
 				continue
 			}
-			s, err := runs.Summarize(seconds, r.Params.Confidence)
+			s, err := runs.Summarize(seconds, r.Params.among(len(r.middle)+len(r.bottom)).Confidence)
 			claims = append(claims, verdict.AtMost(c, s, err, l.paper.seconds))
 		}
 	}
@@ -294,6 +296,9 @@ func (r *Table2Result) seconds(name string) []float64 {
 	return out
 }
 
+// ratios is the number of ratios of times that are judged.
+const ratios = 3
+
 // checkRatio judges the ratio of two times by the mean of its logarithm over seeds.
 func (r *Table2Result) checkRatio(id, fast, slow string, published map[row]table2Row) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("[%s] search time of %s over %s", id, row(fast).title(), row(slow).title()),
@@ -303,7 +308,7 @@ func (r *Table2Result) checkRatio(id, fast, slow string, published map[row]table
 	c.Note = "geometric mean over seeds; the paper's ratio is of its two times"
 	a, b := r.seconds(fast), r.seconds(slow)
 	return r.Params.judged(c, a, b, func(c runs.Claim) runs.Claim {
-		s, err := runs.MeanDiff(logarithms(a), logarithms(b), r.Params.Confidence)
+		s, err := runs.MeanDiff(logarithms(a), logarithms(b), r.Params.among(ratios).Confidence)
 		s.Mean, s.Lo, s.Hi = math.Exp(s.Mean), exp(s.Lo), exp(s.Hi)
 		return verdict.Within(c, s, err, ratio-0.1, ratio+0.1)
 	})

@@ -299,6 +299,9 @@ func (r *Table3Result) Check() []runs.Claim {
 	return append(claims, checkEvaluationSettings())
 }
 
+// ranks is the number of rank correlations that are judged.
+const ranks = 2
+
 // checkRanks judges that errors after the short part rank candidates as those at
 // the end do.
 func (r *Table3Result) checkRanks(name string) runs.Claim {
@@ -309,7 +312,7 @@ func (r *Table3Result) checkRanks(name string) runs.Claim {
 	for _, x := range r.candidates {
 		short, final = append(short, x.short), append(final, x.final)
 	}
-	a, err := rank.Correlate(name, short, final, r.Params.Confidence)
+	a, err := rank.Correlate(name, short, final, verdict.Family(r.Params.Confidence, ranks))
 	if err != nil {
 		return verdict.NotRun(c, err.Error())
 	}
@@ -360,7 +363,7 @@ func (r *Table3Result) checkSet(c runs.Claim, set number) runs.Claim {
 	case len(ours) < r.Params.Seeds:
 		return verdict.NotRun(c, fmt.Sprintf("%d of %d trainings of the best candidate", len(ours), r.Params.Seeds))
 	}
-	s, err := runs.Summarize(ours, r.Params.Confidence)
+	s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, len(publishedSets)))
 	return verdict.Near(c, s, err, set.mean, set.std)
 }
 

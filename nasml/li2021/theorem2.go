@@ -302,7 +302,7 @@ func (r *Theorem2Result) checkBound(b int) runs.Claim {
 	for _, one := range r.find(func(t algorithm2.Trial) bool { return t.Kind == "net" && t.Blocks == b }) {
 		lists = append(lists, one.over("bound")...)
 	}
-	s, err := verdict.Worst(lists, r.Params.Confidence)
+	s, err := verdict.Worst(lists, verdict.Family(r.Params.Confidence, len(r.Params.Blocks)))
 	c.Note = fmt.Sprintf("the worst of %d combinations of schedule, γ̂, T and problem, over %d runs each",
 		len(lists), r.Params.Runs)
 	return verdict.AtMost(c, s, err, 1)

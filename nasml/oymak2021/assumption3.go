@@ -369,10 +369,11 @@ func (r *Assumption3Result) Check() []runs.Claim {
 	return append(claims, r.checkDeep()...)
 }
 
-// rate judges the exponent of a series over xs.
+// rate judges the exponent of a series over xs. Each rate is judged twice: of the
+// smallest and of the largest eigenvalue, of inputs on the sphere and of digits.
 func (r *Assumption3Result) rate(name, note string, xs []float64, records []*runs.Record, series string,
 	paper, tolerance float64) runs.Claim {
-	s, err := verdict.Slopes(xs, study.Rows(records, series), r.Params.Confidence)
+	s, err := verdict.Slopes(xs, study.Rows(records, series), verdict.Family(r.Params.Confidence, 2))
 	return verdict.Near(noted(name, assumption3Source, note), s, err, paper, tolerance)
 }
 
@@ -457,7 +458,7 @@ func (r *Assumption3Result) checkDeep() []runs.Claim {
 			fmt.Sprintf("the number is log(cL_D)/(D log(cL₁)) for D above the first; "+
 				"L changes by a factor of %.3g to %.3g a layer",
 				slices.Min(factors), slices.Max(factors))), costs, 1))
-		s, err := runs.Summarize(rises, p.Confidence)
+		s, err := runs.Summarize(rises, verdict.Family(p.Confidence, len(p.Gains)))
 		trend := noted(fmt.Sprintf("own check: growth of log L a layer does not rise with the depth, gain %v", gain),
 			"ours, not in the paper",
 			"ours is the growth over the later half of the depths less that over the earlier half, "+

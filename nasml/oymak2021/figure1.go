@@ -18,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -259,8 +260,9 @@ func (l figure1Losses) trainRange() float64 {
 func (r *Figure1Result) checkPart(part string, records []*runs.Record) []runs.Claim {
 	v := r.Params.Validation
 	first, last := v[0], v[len(v)-1]
+	confidence := verdict.Family(r.Params.Confidence, 2) // of each Δ
 	claim := func(name, panel string, paper, lo, hi float64, of func(l figure1Losses) float64, note string) runs.Claim {
-		e := overSeeds(len(records), r.Params.Confidence, func(seed int) (float64, error) {
+		e := overSeeds(len(records), confidence, func(seed int) (float64, error) {
 			return of(r.losses(records[seed])), nil
 		})
 		return judged(name+", "+part, figure1Source+panel, paper, lo, hi, e, note)
@@ -270,7 +272,7 @@ func (r *Figure1Result) checkPart(part string, records []*runs.Record) []runs.Cl
 		claim("[figure1a] training loss near zero for all α", "(a)", 0, -inf, 0.05, figure1Losses.trainRange,
 			"largest training loss of any α over the range of the test loss"),
 		judged("[figure1a] largest training 0-1 error, "+part, figure1Source+"(a)", 0, 0, 0,
-			overValues(study.Values(records, "train_error"), r.Params.Confidence), "of any α"),
+			overValues(study.Values(records, "train_error"), confidence), "of any α"),
 		claim("[figure1a] choosing by the training loss is no better than at random", "(a)", 0.5, 0.1, inf,
 			func(l figure1Losses) float64 { return l.excess(l.train) },
 			"excess test loss of the α with the least training loss, over the range of the test loss"),

@@ -524,7 +524,7 @@ func (p Figure2Params) checkData(c *study.Checks) {
 
 // checkClasses wants a set of images and two of its labels.
 func checkClasses(c *study.Checks, field string, set data.Name, classes [2]int) {
-	sets := append(data.Names(), data.Synthetic)
+	sets := data.Known()
 	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
 	for _, class := range classes {
 		c.Expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
@@ -758,9 +758,14 @@ func (r *Figure2Result) Check() []runs.Claim {
 			r.checkSlope(claim("figure2-stable", "only mildly changing with k, exponent"), ran,
 				func(p figure2Point) (fixed, over float64) { return p.delta, float64(p.width) }),
 			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran,
-				r.Params.Confidence))
+				r.confidence()))
 	}
 	return claims
+}
+
+// confidence is that of each claim: every one is made of both panels.
+func (r *Figure2Result) confidence() float64 {
+	return verdict.Family(r.Params.Confidence, len(figure2Panels))
 }
 
 // partial says which widths a panel's claims were judged on, where some of
@@ -854,7 +859,7 @@ func (r *Figure2Result) checkSlope(
 	}
 	c.Note = joined(fmt.Sprintf("the paper gives no number, the ±%v is ours; the interval is over %d α", mildSlope,
 		len(slopes)), c.Note)
-	s, err := runs.Summarize(slopes, r.Params.Confidence)
+	s, err := runs.Summarize(slopes, r.confidence())
 	return verdict.Near(c, s, err, 0, mildSlope)
 }
 

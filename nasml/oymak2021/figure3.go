@@ -21,9 +21,14 @@ import (
 )
 
 // Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by
-// DARTS with validation parts of several sizes.
+// DARTS with validation parts of several sizes. Every field of search.Settings is one
+// of them, p.LearningRate = 0.05, p.Bilevel.Warmup = 2; what is to be 0, false or empty
+// is named, p.Zero = []string{"WeightDecay"}.
 type Figure3Params struct {
-	Method string // of search.Methods, with settings on Space
+	search.Settings `json:"SearchSettings,omitzero"`
+	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+
+	Method string // of search.Methods, shipped or own
 	Space  string // a name that search.Settings.Space may have
 	Preset string // "quick", "paper" or "code": search.AsQuickOn, AsPaperOn, AsCodeOn
 
@@ -177,10 +182,13 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 			*field = value
 		}
 	}
-	s.Parts = search.Shares{Train: p.Train, Validation: validation, Test: p.Test}
 	// An architecture's batch may be smaller than the weights'; these have parts
 	// that they divide, or a last batch that is smaller.
 	s.Split, s.EvaluateEvery, s.Bilevel.KeepLast = "random", 1, true
+	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+		return s, err
+	}
+	s.Parts = search.Shares{Train: p.Train, Validation: validation, Test: p.Test}
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("searches with %d validation images: %s", validation,
 			strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -188,8 +196,17 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	return s, nil
 }
 
+// SetZero notes that a field of Settings is to be 0, false or empty, which without
+// this means that it is the preset's.
+func (p *Figure3Params) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+
 func (p Figure3Params) check() error {
 	var c study.Checks
+	for _, field := range append(study.SetFields(p.Settings), p.Zero...) {
+		name, _, _ := strings.Cut(field, ".")
+		c.Expect(!slices.Contains([]string{"Method", "Space", "Parts", "EvaluateEvery"}, name),
+			"Settings.%s is set, which the figure's own parameters say: leave it", field)
+	}
 	study.Ascending(&c, "Validation", p.Validation, 2, 1)
 	c.AtLeast("Train", p.Train, 2)
 	c.AtLeast("Test", p.Test, 2)

@@ -9,6 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
 )
 
 // coloured are 40 synthetic images with three channels.
@@ -73,4 +74,30 @@ func TestFigure3FromSearches(t *testing.T) {
 		}
 		require.ErrorAs(t, err, &usage)
 	}
+}
+
+// A reader's method and any setting of a search are a line each, and in the key.
+func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	t.Cleanup(func() { delete(search.Methods, "mine") })
+	search.Methods["mine"] = search.Method{
+		Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture, Update: "projected",
+		Final: search.ByArgmax,
+	}
+	p := Figure3Quick
+	p.Method, p.Space, p.Channels, p.Batch, p.Epochs, p.At = "mine", "darts-s2", 2, 4, 1, []int{1}
+	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
+	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
+	ctx := emptyStore(t)
+	first, err := p.run(ctx, facts, coloured)
+	require.NoError(t, err)
+	require.NoError(t, first.Figure().Validate())
+	p.LearningRate, p.Zero = 0.1, []string{"WeightDecay"}
+	second, err := p.run(ctx, facts, coloured)
+	require.NoError(t, err)
+	require.NotEqual(t, first.Records(), second.Records())
+
+	p.EvaluateEvery = 2
+	var usage *catalog.UsageError
+	require.ErrorAs(t, p.check(), &usage)
 }

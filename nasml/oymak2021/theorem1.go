@@ -702,28 +702,30 @@ func (r *Theorem1Result) checkCover() []runs.Claim {
 	}
 	const source = "Oymak+ 2021, Definition 1"
 	records, inverse := curves[0].records, inverseRadii()
-	slope := func(name string) estimate {
-		return r.overSeeds(func(seed int) (float64, error) {
+	const balls = 3
+	slope := func(name string, confidence float64) estimate {
+		return overSeeds(r.Params.Seeds, confidence, func(seed int) (float64, error) {
 			return verdict.Slope(inverse, records[seed].Series[name])
 		})
 	}
 	violations, cases := 0, 0
-	var balls []runs.Claim
-	for h := 1; h <= 3; h++ {
+	var sizes []runs.Claim
+	for h := 1; h <= balls; h++ {
 		ball := fmt.Sprintf("ball%d", h)
-		for _, sizes := range study.Rows(records, ball) {
-			for i, n := range sizes {
+		for _, covers := range study.Rows(records, ball) {
+			for i, n := range covers {
 				if cases++; n > math.Pow(3*inverse[i], float64(h)) {
 					violations++
 				}
 			}
 		}
-		balls = append(balls, judged(fmt.Sprintf("[def1-ball] h_eff of the ball of R^%d", h), source,
-			float64(h), float64(h)-0.6, float64(h)+0.05, slope(ball),
+		sizes = append(sizes, judged(fmt.Sprintf("[def1-ball] h_eff of the ball of R^%d", h), source,
+			float64(h), float64(h)-0.6, float64(h)+0.05,
+			slope(ball, verdict.Family(r.Params.Confidence, balls)),
 			"log–log slope of the greedy cover; it reaches h for small ε only"))
 	}
 	claims := []runs.Claim{none("[def1-ball] size of a cover ≤ (3R/ε)^h", source, violations, cases,
 		"unit balls of R¹, R², R³ and ε ≤ R; for ε > 3R the bound is below 1, so that ε ≤ R has to be read")}
-	return append(append(claims, balls...), judged("[def1-ball] h_eff of a circle in R^10", source,
-		1, 0.85, 1.1, slope("circle"), "h_eff is smaller than the number of hyperparameters"))
+	return append(append(claims, sizes...), judged("[def1-ball] h_eff of a circle in R^10", source,
+		1, 0.85, 1.1, slope("circle", r.Params.Confidence), "h_eff is smaller than the number of hyperparameters"))
 }

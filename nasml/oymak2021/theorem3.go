@@ -766,6 +766,7 @@ func (r *Theorem3Result) checkCap() runs.Claim {
 
 func (r *Theorem3Result) checkAlignment() []runs.Claim {
 	p := r.Params
+	confidence := verdict.Family(p.Confidence, len(p.RankWorld))
 	var claims []runs.Claim
 	for _, source := range p.RankWorld {
 		records := r.ranks[source]
@@ -775,7 +776,7 @@ func (r *Theorem3Result) checkAlignment() []runs.Claim {
 				series, sourceNames[source]), "Oymak+ 2021, Section 4.2",
 				fmt.Sprintf("ours is random less eigenvector %d", p.Ranks[0]))
 			random, principal := study.Values(records, "random_"+series), study.Column(study.Rows(records, series), 0)
-			claims = append(claims, verdict.Greater(c, random, principal, p.Confidence))
+			claims = append(claims, verdict.Greater(c, random, principal, confidence))
 		}
 	}
 	return claims

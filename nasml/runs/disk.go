@@ -7,19 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
-// tempPrefix begins the name of a file that is not yet whole. GC removes those
-// that a killed process left: nothing is written for tempAge without a pause.
-const (
-	tempPrefix = ".tmp-"
-	tempAge    = time.Hour
-)
+// tempAge is how long a file that is not yet whole is left alone. GC removes
+// those that a killed process left: nothing is written that long without a pause.
+const tempAge = time.Hour
 
-func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), tempPrefix) }
+func isTemp(path string) bool { return files.IsTemp(path) }
 
 // folder is a store in a folder of a file system. Any number of processes may
 // use it at the same time.
@@ -77,18 +75,10 @@ func (d folder) Stage(name string, write func(io.Writer) error) (_ Staged, err e
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return Staged{}, err
 	}
-	f, err := os.CreateTemp(dir, tempPrefix+"*")
-	if err != nil {
-		return Staged{}, err
-	}
-	err = errors.Join(write(f), f.Chmod(0o644)) // CreateTemp's 0600 would hide it from a group that shares the store
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return Staged{}, errors.Join(err, os.Remove(f.Name()))
-	}
-	return Staged{f.Name(), name}, nil
+	temp, err := files.Stage(dir, 0o644, func(f *os.File) error { // for a group that shares the store
+		return errors.Join(write(f), f.Sync())
+	})
+	return Staged{temp, name}, err
 }
 
 // Commit gives staged files their names, all at once but for a kill in the
@@ -153,33 +143,34 @@ func (d folder) Walk(name string, visit func(Info) error) error {
 
 // Lock takes the advisory lock of a file.
 func (d folder) Lock(name string) (Lock, error) {
-	f, err := tryLock(d.Where(name))
-	if f == nil {
+	lock, err := tryLock(d.Where(name))
+	if lock == nil {
 		return nil, err
 	}
-	return fileLock{f}, nil
+	return fileLock{lock}, nil
 }
 
 // Reclaim removes the file of a lock that no process holds, while it is held
 // here.
 func (d folder) Reclaim(name string, dry bool) (bool, error) {
-	f, err := tryLock(d.Where(name))
-	if f == nil {
+	lock, err := tryLock(d.Where(name))
+	if lock == nil {
 		return false, err
 	}
 	if dry {
-		return true, f.Close()
+		lock.Unlock()
+	} else {
+		lock.Remove()
 	}
-	unlock(f)
 	return true, nil
 }
 
 // fileLock is a lock of the kernel: it is held as long as the process lives.
-type fileLock struct{ *os.File }
+type fileLock struct{ file *files.Lock }
 
 func (f fileLock) Held() bool { return true }
 
-func (f fileLock) Unlock() { unlock(f.File) }
+func (f fileLock) Unlock() { f.file.Remove() }
 
 // syncDir makes the names in a folder survive a power cut.
 func syncDir(dir string) error {
@@ -213,52 +204,14 @@ func explain(err error, verb, path string) error {
 	return fmt.Errorf("run store cannot %s %s: %w%s", verb, path, err, advice)
 }
 
-// tryLock takes the advisory lock of a file, which the kernel frees when the
-// process ends in whatever way. It returns nil where another holder has it.
-func tryLock(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+// tryLock takes the advisory lock of a file. It returns nil where another holder
+// has it. Who has it removes its file and frees it by Remove; where the file
+// stays, GC takes it away.
+func tryLock(path string) (*files.Lock, error) {
+	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	if err != nil {
 		return nil, explain(err, "lock", path)
 	}
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-		if err != nil {
-			return nil, explain(err, "lock", path)
-		}
-		err = flock(f)
-		if err == nil && samePlace(f, path) {
-			return f, nil
-		}
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, explain(err, "lock", path)
-		}
-		// The holder before us removed the file between our open and our lock:
-		// this lock would exclude nobody.
-	}
-}
-
-func flock(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
-
-// samePlace says whether path still names the open file.
-func samePlace(f *os.File, path string) bool {
-	ours, err1 := f.Stat()
-	there, err2 := os.Stat(path)
-	return err1 == nil && err2 == nil && os.SameFile(ours, there)
-}
-
-// unlock removes a lock's file while it is held, then frees the lock. What
-// fails here leaves an empty file that GC takes away.
-func unlock(f *os.File) {
-	_ = os.Remove(f.Name())
-	_ = f.Close()
+	lock, err := files.TryLock(path, 0o666)
+	return lock, explain(err, "lock", path)
 }

@@ -408,7 +408,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	require.NoError(t, err)
 	lock, err := tryLock(s.medium.Where(lockName(key)))
 	require.NoError(t, err)
-	defer unlock(lock)
+	defer lock.Remove()
 	told := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(WithProgress(ctx, waiting{told: told}))
 	go func() {

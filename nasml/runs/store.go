@@ -52,6 +52,7 @@ func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 type Store struct {
 	medium  Medium
 	bundles []*bundle
+	hidden  map[string]bool // keys that bundles are not asked for
 	now     func() time.Time
 }
 
@@ -180,6 +181,9 @@ func (s *Store) broken(name, reason string) *Broken {
 }
 
 func (s *Store) readBundles(key string) (*Record, error) {
+	if s.hidden[key] {
+		return nil, fmt.Errorf("record %s is to be computed anew: %w", key, ErrNotFound)
+	}
 	for _, b := range s.bundles {
 		records, _ := b.load()
 		if r, ok := records[key]; ok {
@@ -322,7 +326,7 @@ const (
 	scaleKey
 	progressKey
 	partKey
-	bareKey
+	hiddenKey
 	keptKey
 )
 
@@ -343,7 +347,7 @@ func FromContext(ctx context.Context) (*Store, error) {
 // a package ships in the folder records/NAME of its embedded files.
 func FromContextWith(ctx context.Context, shipped fs.FS, name string) (*Store, error) {
 	store, err := FromContext(ctx)
-	if bare, _ := ctx.Value(bareKey).(bool); bare || err != nil {
+	if err != nil {
 		return store, err
 	}
 	folder, err := fs.Sub(shipped, path.Join("records", name))
@@ -351,6 +355,7 @@ func FromContextWith(ctx context.Context, shipped fs.FS, name string) (*Store, e
 		return nil, fmt.Errorf("records that are shipped with %q: %w", name, err)
 	}
 	with := *store
+	with.hidden, _ = ctx.Value(hiddenKey).(map[string]bool)
 	with.bundles = append(store.bundles[:len(store.bundles):len(store.bundles)],
 		keptFrom(ctx).bundle(shipped, name, folder))
 	return &with, nil
@@ -391,10 +396,11 @@ func (k *kept) bundle(shipped fs.FS, name string, folder fs.FS) *bundle {
 	return k.bundles[at]
 }
 
-// WithoutShipped returns a context under which FromContextWith finds the store
-// alone, so that what packages ship can be computed anew.
-func WithoutShipped(ctx context.Context) context.Context {
-	return context.WithValue(ctx, bareKey, true)
+// WithoutShipped returns a context under which FromContextWith does not find the
+// records of keys among those that packages ship, so that they can be computed
+// anew. It finds the others: trials may read what earlier ones found.
+func WithoutShipped(ctx context.Context, keys map[string]bool) context.Context {
+	return context.WithValue(ctx, hiddenKey, keys)
 }
 
 // WithScale returns a context that carries the name of a scale, which records

@@ -10,14 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -289,45 +286,6 @@ func tail(path string, n int) string {
 	return filepath.Join(parts[len(parts)-n:]...)
 }
 
-func TestLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks", "a")
-	first, err := tryLock(path)
-	require.NoError(t, err)
-	second, err := tryLock(path)
-	require.NoError(t, err)
-	require.Nil(t, second)
-	unlock(first)
-	require.NoFileExists(t, path)
-	third, err := tryLock(path)
-	require.NoError(t, err)
-	require.NotNil(t, third)
-	unlock(third)
-}
-
-// Holders that remove the lock's file as they leave never let two in.
-func TestLockExcludes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a")
-	var inside, taken atomic.Int32
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 2000 {
-				lock, err := tryLock(path)
-				if lock == nil {
-					assert.NoError(t, err)
-					continue
-				}
-				assert.Equal(t, int32(1), inside.Add(1))
-				taken.Add(1)
-				inside.Add(-1)
-				unlock(lock)
-			}
-		})
-	}
-	all.Wait()
-	require.Positive(t, taken.Load())
-}
-
 func TestFindAndList(t *testing.T) {
 	s, _ := testStore(t)
 	records := fillStore(t, s, toyTrials(0, 40)) // more than 16: two keys share a first digit
@@ -432,9 +390,9 @@ func TestGC(t *testing.T) {
 	}
 	held, err := tryLock(filepath.Join(s.Dir(), "locks", strings.Repeat("b", 64)))
 	require.NoError(t, err)
-	defer unlock(held)
+	defer held.Remove()
 	kept := []string{
-		held.Name(),
+		held.Path(),
 		touch(time.Minute, "records", "ab", ".tmp-3"),
 		touch(6*24*time.Hour, "checkpoints", "young.ckpt"),
 		s.recordPath(records[0].Key),

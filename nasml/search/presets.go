@@ -27,8 +27,8 @@ func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBen
 func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
 // AsQuick returns settings that two cores can run in about a minute: the
-// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
-// and no operation "none".
+// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics in
+// cells and no operation "none".
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
@@ -38,7 +38,9 @@ func AsPaperOn(space, method string) (Settings, error) { return preset(space, me
 func AsCodeOn(space, method string) (Settings, error) { return preset(space, method, "code") }
 
 // AsQuickOn is AsQuick on any space of a kind that Presets has: settings that two
-// cores can run in minutes.
+// cores can run in minutes. A reader's own method has the settings of the listed one
+// that it resembles most: the one that holds θ in the same way and takes its passes
+// under the same architectures.
 func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
 
 // AsImageNetOn are the settings of a search on ImageNet as the papers have them, on
@@ -74,6 +76,9 @@ func preset(space, method, scale string) (Settings, error) {
 	}
 	make, ok := of[method]
 	if !ok {
+		if own, known := Methods[method]; known && !listed(method) {
+			return ownPreset(space, kind, method, own, scale)
+		}
 		if like, known := of["darts"], Methods[method]; like != nil && known.Title != "" {
 			s := like()
 			if s.Space = space; s.checkSpace(known) != nil { // no settings would help
@@ -86,6 +91,60 @@ func preset(space, method, scale string) (Settings, error) {
 	s := make()
 	s.Space = space
 	return s, nil
+}
+
+// listed says whether there are settings of a method on some kind of space.
+func listed(method string) bool {
+	for _, scales := range Presets {
+		if scales["paper"][method] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ownPreset are the settings of a reader's own method: those of the listed one that
+// it resembles most, with its own update; the paper's instead of the code's, since
+// no authors' code has it. Where it ranks candidates in the end and the other does
+// not, it ranks as many as SETN.
+func ownPreset(space, kind, method string, own Method, scale string) (Settings, error) {
+	if scale == "code" {
+		scale = "paper"
+	}
+	of := Presets[kind][scale]
+	s := of[resembling(of, own)]()
+	s.Method, s.Space, s.Update = method, space, ""
+	if own.Final != ByArgmax && s.Candidates == 0 {
+		setn := Presets["nasbench201"][scale]["setn"]()
+		s.Candidates, s.CandidateBatch = setn.Candidates, setn.CandidateBatch
+	}
+	if s.TauFirst == 0 && (own.Weights == Gumbel || own.Architecture == Gumbel) { // as GDAS
+		s.TauFirst, s.TauLast = 10, 0.1
+	}
+	return s, nil
+}
+
+// resembling is the listed method that holds θ as m does and, among those, has the
+// same pass for the weights, then for the architecture, then the same final rule and
+// update; the first by name of equals.
+func resembling(of map[string]func() Settings, m Method) string {
+	best, most := "", -1
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		like, score := Methods[name], 0
+		for _, same := range []bool{
+			like.Hold == m.Hold, like.Weights == m.Weights, like.Architecture == m.Architecture,
+			like.Final == m.Final, like.Update == m.Update,
+		} {
+			score *= 2
+			if same {
+				score++
+			}
+		}
+		if score > most {
+			best, most = name, score
+		}
+	}
+	return best
 }
 
 // gaea is Li+ 2021, Appendix C.3. Momentum without Nesterov, the split and the
@@ -111,11 +170,12 @@ func adam(s Settings) Settings {
 
 // autoDL is how the benchmark's authors ran weight-sharing methods. Their
 // split is a fixed random one whose file is not public with the paper; here it
-// depends on the seed. Batch norm uses batch statistics (their BN=0).
+// depends on the seed. Batch norm in cells evaluates by the batch, all other by
+// running statistics (their BN=0).
 func autoDL(method, program string) Settings {
 	return adam(Settings{
 		Method: method, Space: "nasbench201",
-		Channels: 16, Cells: 5, Image: 32,
+		Channels: 16, Cells: 5, Image: 32, TrackOutside: true,
 		Epochs: 250, Batch: 64, LearningRate: 0.025, LearningRateMin: 0.001,
 		Momentum: 0.9, Nesterov: true, WeightDecay: 5e-4,
 		Bilevel: bilevel.AsCode[program],

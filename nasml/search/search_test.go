@@ -3,12 +3,14 @@ package search
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
@@ -237,6 +239,41 @@ func TestPresetsAreWhole(t *testing.T) {
 	require.ErrorContains(t, err, `unknown search space "dart"`)
 }
 
+// A reader's method has the settings of the listed one that it resembles most, on any
+// space on which that is.
+func TestSettingsOfAnOwnMethod(t *testing.T) {
+	of := Presets["nasbench201"]["quick"]
+	for name := range of {
+		require.Equal(t, name, resembling(of, Methods[name]))
+	}
+	ours := Methods["gaea-darts"]
+	ours.Title, ours.Update = "", "projected"
+	require.Equal(t, "gaea-darts", resembling(of, ours))
+	ours.Weights = Uniform
+	require.Equal(t, "gaea-darts", resembling(of, ours), "how θ is held and the architecture's pass are the same")
+
+	t.Cleanup(func() { delete(Methods, "mine") })
+	for _, m := range []Method{
+		{Hold: OnSimplex, Weights: Mixture, Architecture: Mixture, Update: "projected", Final: ByArgmax},
+		{Hold: Logits, Weights: Gumbel, Architecture: Gumbel, Update: "adam", Final: ByArgmax},
+		{Hold: OnSimplex, Weights: Uniform, Architecture: Mixture, Update: "eg", Final: ByRandom},
+	} {
+		Methods["mine"] = m
+		for kind := range Presets {
+			if kind != "nasbench201" && m.Weights == Gumbel {
+				continue // these spaces do not sample
+			}
+			for _, scale := range []string{"quick", "paper", "code"} {
+				s, err := preset(Kinds[kind].Names()[0], "mine", scale)
+				require.NoError(t, err)
+				require.NoError(t, s.Check(), "%s %s %+v", kind, scale, m)
+				require.Equal(t, "mine", s.Method)
+				require.Empty(t, s.Update, "its own")
+			}
+		}
+	}
+}
+
 func TestWherePaperAndCodeDiffer(t *testing.T) {
 	paper, err := AsPaper("gaea-darts")
 	require.NoError(t, err)
@@ -283,4 +320,59 @@ func TestLikeliestArchitectures(t *testing.T) {
 	theta := [][]float64{{0.6, 0.3, 0.1}, {0.5, 0.5, 0}}
 	require.Equal(t, [][]int{{0, 0}, {0, 1}, {1, 0}}, likeliest(theta, 3))
 	require.Len(t, likeliest(theta, 100), 9)
+}
+
+// With BN=0 the authors of NAS-Bench-201 evaluate by running statistics outside of
+// cells, in training and evaluation; what Li+ ran themselves is not concerned.
+func TestWhoseBatchNormTracksOutsideOfCells(t *testing.T) {
+	outside := []string{"enas", "gdas", "rsps", "setn"}
+	for scale, methods := range Presets["nasbench201"] {
+		var found []string
+		for method, of := range methods {
+			if s := of(); s.TrackOutside {
+				require.False(t, s.TrackStats, "%s, %s", method, scale)
+				found = append(found, method)
+			}
+		}
+		require.ElementsMatch(t, outside, found, scale)
+	}
+	require.True(t, AsBenchmark().TrackOutside)
+	quick, err := AsQuick("gaea-darts")
+	require.NoError(t, err)
+	text, err := json.Marshal(quick)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "track_outside", "the keys of other methods' trials stay")
+}
+
+// A search ranks its candidates by the running statistics that its steps have moved:
+// with those of the start the same weights answer otherwise.
+func TestCandidatesSeeRunningStatistics(t *testing.T) {
+	x, err := newSearcher(pure(t), tiny(t, "rsps"), pictures(t, 24))
+	require.NoError(t, err)
+	defer x.Close()
+	r, err := x.start(3, Options{})
+	require.NoError(t, err)
+	defer r.free()
+	require.Len(t, Cut(r.Step, r.state()).Stats, 12, "six batch norms")
+	now := time.Now()
+	require.NoError(t, r.epoch(t.Context(), Options{}, &now))
+	state := Cut(r.Step, r.state())
+	logits := func(stats []*tensors.Tensor) []float32 {
+		arch, err := r.space.Arch(make([]int, 6))
+		require.NoError(t, err)
+		images, _, err := r.batch(r.validation[:4], nil)
+		require.NoError(t, err)
+		args := []any{images, matrix(r.product[0], arch.Theta[0])}
+		for _, w := range append(slices.Clone(state.Weights), stats...) {
+			args = append(args, w)
+		}
+		weights := len(state.Weights)
+		out := MustExecOnceN(r.backend, func(in []*Node) []*Node {
+			return []*Node{r.net.Evaluate(supernet.Pass{
+				Images: in[0], Theta: in[1:2], Weights: in[2 : 2+weights], Stats: in[2+weights:],
+			}).Logits}
+		}, args...)
+		return tensors.MustCopyFlatData[float32](out[0])
+	}
+	require.NotEqual(t, logits(r.net.InitStats()), logits(state.Stats))
 }

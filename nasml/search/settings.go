@@ -26,6 +26,9 @@ type Settings struct {
 	ConvBias   bool `json:"conv_bias"` // convolutions in cells have a bias
 	TrackStats bool `json:"track_stats"`
 
+	// TrackOutside is TrackStats without the cells: see supernet.Config.
+	TrackOutside bool `json:"track_outside,omitempty"`
+
 	// The supernet in other spaces than NAS-Bench-201, where BN always keeps
 	// running statistics.
 	Partial     int    `json:"partial,omitempty"`      // K of PC-DARTS: operations see 1/K of the channels; 0: all

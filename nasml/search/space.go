@@ -60,7 +60,7 @@ type Kind struct {
 var Kinds = map[string]Kind{
 	"nasbench201": {
 		Names: func() []string { return names(supernet.Spaces) }, Key: supernet.SpaceKey, Open: openNASBench201,
-		Reads: []string{"Affine", "ConvBias", "TrackStats"},
+		Reads: []string{"Affine", "ConvBias", "TrackStats", "TrackOutside"},
 	},
 	"cells": {
 		Names: func() []string { return names(supernet.CellSpaces) }, Key: supernet.CellSpaceKey, Open: openCells,
@@ -111,8 +111,8 @@ func (s Settings) checkSpace(m Method) error {
 		return err
 	}
 	for field, set := range map[string]bool{
-		"Affine": s.Affine, "ConvBias": s.ConvBias, "TrackStats": s.TrackStats, "Partial": s.Partial != 0,
-		"EdgeWeights": s.EdgeWeights, "EdgeUpdate": s.EdgeUpdate != "", "EdgeRate": s.EdgeRate != 0,
+		"Affine": s.Affine, "ConvBias": s.ConvBias, "TrackStats": s.TrackStats, "TrackOutside": s.TrackOutside,
+		"Partial": s.Partial != 0, "EdgeWeights": s.EdgeWeights, "EdgeUpdate": s.EdgeUpdate != "", "EdgeRate": s.EdgeRate != 0,
 		"Stem": s.Stem != "", "AddInput": s.AddInput, "Ties": s.Ties != "",
 	} {
 		if set && !slices.Contains(kind.Reads, field) {
@@ -159,7 +159,7 @@ func openNASBench201(s Settings, classes int) (Space, error) {
 	}
 	net, err := supernet.New(supernet.Config{
 		Space: space, Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes,
-		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats,
+		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats, TrackOutside: s.TrackOutside,
 	})
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (n nasbench201) Size() (products, elements float64) {
 		}
 		side, channels = side/2, channels*2
 	}
-	return products, elements
+	return products + float64(n.MultiplyAdds()), elements
 }
 
 // cells is a space of supernet.CellSpaces.

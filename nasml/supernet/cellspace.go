@@ -87,6 +87,12 @@ func (s CellSpace) Without(ops ...string) CellSpace {
 	return s
 }
 
+// With is the space with more operations, behind those that it has.
+func (s CellSpace) With(ops ...string) CellSpace {
+	s.Ops = append(slices.Clone(s.Ops), ops...)
+	return s
+}
+
 // Edges are the edges of a cell, by node, then by where they come from:
 // 2<-0, 2<-1, 3<-0, …
 func (s CellSpace) Edges() []Edge {

@@ -25,7 +25,8 @@ type operation struct {
 	pool   bool // 3×3 mean
 }
 
-// operations are the known candidate operations by name.
+// operations are those of NAS-Bench-201 by name: what leaves a node is computed
+// together. All others are of Operations.
 var operations = map[string]operation{
 	"none":         {},
 	"skip_connect": {skip: true},
@@ -169,7 +170,7 @@ type bnPath struct {
 // normalized is BN(z)·s without shift, in one part for each of the paths,
 // whose channels stand side by side in z.
 func (f *pass) normalized(paths []bnPath, z, s *Node) []*Node {
-	switch track := f.net.Config.TrackStats; {
+	switch _, track := f.net.index[paths[0].path+"/mean"]; {
 	case track && !f.in.Train:
 		mean, variance := f.running(paths, "/mean"), f.running(paths, "/variance")
 		inverse := BroadcastToShape(inverseRoot(variance), s.Shape())
@@ -295,7 +296,7 @@ func (f *pass) shift(cell, j int, x *Node) *Node {
 			if f.scalars != nil {
 				add(f.scalars.row(x, f.entry(e, o)))
 			}
-			if f.net.Config.Affine && operations[name].kernel > 0 {
+			if _, own := inserted(name); !own && f.net.Config.Affine && operations[name].kernel > 0 {
 				factor := f.factors.row(x, f.entry(e, o))
 				add(Mul(factor, BroadcastToShape(f.vector(opPath(cell, edge, name)+"/bn/bias"), factor.Shape())))
 			}
@@ -318,6 +319,14 @@ func (f *pass) leave(cell, i int, x *Node, terms [][]*Node) {
 		return
 	}
 	for o, name := range s.Ops {
+		if _, own := inserted(name); own {
+			for _, e := range out {
+				y := f.insertion(opPath(cell, s.Edges[e], name), f.entry(e, o), x)
+				j := s.Edges[e].To
+				terms[j] = append(terms[j], scaled(y, f.factors.row(x, f.entry(e, o))))
+			}
+			continue
+		}
 		y := x
 		switch op := operations[name]; {
 		case op.kernel > 0:

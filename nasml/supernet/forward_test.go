@@ -105,7 +105,7 @@ func (r *reference) bn(path string, x fmap, affine, counts bool) fmap {
 				variance += (*v - mean) * (*v - mean) / n
 			}
 		})
-		if r.net.Config.TrackStats {
+		if track := r.net.Config.TrackStats || r.net.Config.TrackOutside && !strings.Contains(path, "<-"); track {
 			oldMean, oldVariance := r.values[path+"/mean"][c], r.values[path+"/variance"][c]
 			switch {
 			case !r.training:
@@ -354,6 +354,7 @@ var variants = map[string]Config{
 	"without none":       {Space: NASBench201.Without("none")},
 	"affine and bias":    {Affine: true, ConvBias: true},
 	"running statistics": {TrackStats: true},
+	"outside of cells":   {TrackOutside: true, Affine: true},
 	"all":                {Affine: true, ConvBias: true, TrackStats: true},
 }
 

@@ -50,12 +50,47 @@ func probePoints() [][]float64 {
 }
 
 // SpaceKey names an entry of [Spaces] in the key of a trial: one of this package
-// by its name, a reader's by its content. It is an error where there is no such
+// by its name, a reader's by its content, where an operation that a reader added goes
+// by what it computes, too: see [OperationKey]. It is an error where there is no such
 // entry.
 func SpaceKey(name string) (string, error) {
 	space := Spaces[name]
 	space.Name = ""
-	return contentKey(name, Spaces, shippedSpaces, space)
+	return spaceKey(name, Spaces, shippedSpaces, space, space.Ops)
+}
+
+// spaceKey is the name of an entry that is as it was shipped, and so are its
+// operations, else what tells its content and theirs.
+func spaceKey[S any](name string, all, shipped map[string]S, content S, ops []string) (string, error) {
+	computed, err := ownOperations(ops)
+	if err != nil {
+		return "", fmt.Errorf("space %q: %w", name, err)
+	}
+	if len(computed) == 0 {
+		return contentKey(name, all, shipped, content)
+	}
+	return contentKey(name, all, nil, struct {
+		Space      S
+		Operations map[string]string
+	}{content, computed})
+}
+
+// ownOperations are what operations compute that are not as they were shipped.
+func ownOperations(ops []string) (map[string]string, error) {
+	computed := map[string]string{}
+	for _, op := range ops {
+		if _, ok := Operations[op]; !ok {
+			continue // one that only its kind of network knows
+		}
+		key, err := OperationKey(op)
+		if err != nil {
+			return nil, err
+		}
+		if key != op {
+			computed[op] = key
+		}
+	}
+	return computed, nil
 }
 
 // OneShotKey is the same for [OneShots]. What is only known about a space is no
@@ -63,35 +98,25 @@ func SpaceKey(name string) (string, error) {
 func OneShotKey(name string) (string, error) {
 	space := OneShots[name]
 	space.Name, space.Known = "", OneShotKnown{}
-	return contentKey(name, OneShots, shippedOneShots, space)
+	return spaceKey(name, OneShots, shippedOneShots, space, space.Ops)
 }
 
-// CellSpaceKey is the same for [CellSpaces], where an operation that a reader
-// added goes by what it computes, too: see [OperationKey].
+// CellSpaceKey is the same for [CellSpaces].
 func CellSpaceKey(name string) (string, error) {
 	space := CellSpaces[name]
 	space.Name = ""
-	own := map[string]string{}
+	var ops []string
 	for _, t := range CellTypes {
 		for e := range space.Edges() {
-			for _, op := range space.Candidates(t, e) {
-				key, err := OperationKey(op)
-				if err != nil {
-					return "", fmt.Errorf("space %q: %w", name, err)
-				}
-				if key != op {
-					own[op] = key
-				}
-			}
+			ops = append(ops, space.Candidates(t, e)...)
 		}
 	}
-	if len(own) == 0 {
-		return contentKey(name, CellSpaces, shippedCellSpaces, space)
+	for _, op := range ops {
+		if err := knownOperation(op); err != nil {
+			return "", fmt.Errorf("space %q: %w", name, err)
+		}
 	}
-	return contentKey(name, CellSpaces, nil, struct {
-		Space      CellSpace
-		Operations map[string]string
-	}{space, own})
+	return spaceKey(name, CellSpaces, shippedCellSpaces, space, ops)
 }
 
 // contentKey is the name of an entry that is as it was shipped, else what tells

@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,6 +27,11 @@ type Config struct {
 	Affine     bool  // BN in cells has scale and shift; stem, reductions and last always have
 	ConvBias   bool  // convolutions in cells have a bias
 	TrackStats bool  // BN keeps running statistics and evaluates by them ("BN=1")
+
+	// TrackOutside is TrackStats of the stem, the residual blocks and the last BN
+	// only: cells evaluate by the batch. That is what "BN=0" means in AutoDL-Projects
+	// (D-X-Y/AutoDL-Projects@f46486e, search_model_random.py:23,35,57).
+	TrackOutside bool
 }
 
 func (c Config) withDefaults() Config {
@@ -44,6 +50,10 @@ func (c Config) check() error {
 	if c.Channels < 1 || c.Cells < 1 || c.Classes < 1 {
 		return fmt.Errorf("channels %d, cells per stage %d, classes %d: all must be at least 1", c.Channels, c.Cells,
 			c.Classes)
+	}
+	if c.TrackStats && c.TrackOutside {
+		return errors.New("TrackStats and TrackOutside are both set: the first tracks all running statistics, the " +
+			"second those outside of cells; set one")
 	}
 	if c.Image < 4 || c.Image%4 != 0 {
 		return fmt.Errorf("image size %d: it must be a positive multiple of 4, because two reductions halve it",
@@ -76,18 +86,21 @@ type Net struct {
 	weights []Weight
 	stats   []Weight
 	index   map[string]int // of a path in weights, or in stats
+
+	inserted map[string]insertion // by path: operations that are not computed together with others
 }
 
 // New is the network of a configuration. It returns an error for sizes below 1,
-// an image size that two reductions cannot halve, and a space that is no cell.
+// an image size that two reductions cannot halve, a space that is no cell, and an
+// operation that changes the size of a map.
 func New(c Config) (*Net, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("supernet: %w", err)
 	}
-	n := &Net{Config: c, index: map[string]int{}}
+	n := &Net{Config: c, index: map[string]int{}, inserted: map[string]insertion{}}
 	n.conv("stem/conv", 3, 3, c.Channels)
-	n.bn("stem/bn", c.Channels, true)
+	n.bn("stem/bn", c.Channels)
 	width, cell := c.Channels, 0
 	for stage := range stages {
 		if stage > 0 {
@@ -95,11 +108,13 @@ func New(c Config) (*Net, error) {
 			width, cell = 2*width, cell+1
 		}
 		for range c.Cells {
-			n.cell(cell, width)
+			if err := n.cell(cell, width); err != nil {
+				return nil, fmt.Errorf("supernet: %w", err)
+			}
 			cell++
 		}
 	}
-	n.bn("last/bn", width, true)
+	n.bn("last/bn", width)
 	n.add(Weight{"classifier/weight", []int{width, c.Classes}, width, InitUniform})
 	n.add(Weight{"classifier/bias", []int{c.Classes}, width, InitUniform})
 	return n, nil
@@ -164,21 +179,32 @@ func (n *Net) conv(path string, k, in, out int) {
 	n.add(Weight{path, []int{k, k, in, out}, k * k * in, InitUniform})
 }
 
-func (n *Net) bn(path string, channels int, affine bool) {
+// bn adds the weights of a BN outside of cells.
+func (n *Net) bn(path string, channels int) {
+	n.normal(path, channels, true, n.Config.TrackStats || n.Config.TrackOutside)
+}
+
+func (n *Net) normal(path string, channels int, affine, track bool) {
 	if affine {
 		n.add(Weight{path + "/scale", []int{channels}, 0, InitOnes})
 		n.add(Weight{path + "/bias", []int{channels}, 0, InitZeros})
 	}
-	if n.Config.TrackStats {
+	if track {
 		n.addStat(Weight{path + "/mean", []int{channels}, 0, InitZeros})
 		n.addStat(Weight{path + "/variance", []int{channels}, 0, InitOnes})
 	}
 }
 
 // cell adds the weights of one search cell.
-func (n *Net) cell(cell, channels int) {
+func (n *Net) cell(cell, channels int) error {
 	for _, edge := range n.Config.Space.Edges {
 		for _, op := range n.Config.Space.Ops {
+			if _, own := inserted(op); own {
+				if err := n.insert(cell, edge, op, channels); err != nil {
+					return err
+				}
+				continue
+			}
 			k := operations[op].kernel
 			if k == 0 {
 				continue
@@ -188,9 +214,10 @@ func (n *Net) cell(cell, channels int) {
 			if n.Config.ConvBias {
 				n.add(Weight{path + "/conv_bias", []int{channels}, k * k * channels, InitUniform})
 			}
-			n.bn(path+"/bn", channels, n.Config.Affine)
+			n.normal(path+"/bn", channels, n.Config.Affine, n.Config.TrackStats)
 		}
 	}
+	return nil
 }
 
 func opPath(cell int, edge Edge, op string) string {
@@ -201,8 +228,8 @@ func opPath(cell int, edge Edge, op string) string {
 func (n *Net) reduction(cell, channels int) {
 	path := fmt.Sprintf("cells/%d/", cell)
 	n.conv(path+"conv_a", 3, channels, 2*channels)
-	n.bn(path+"conv_a/bn", 2*channels, true)
+	n.bn(path+"conv_a/bn", 2*channels)
 	n.conv(path+"conv_b", 3, 2*channels, 2*channels)
-	n.bn(path+"conv_b/bn", 2*channels, true)
+	n.bn(path+"conv_b/bn", 2*channels)
 	n.conv(path+"downsample", 1, channels, 2*channels)
 }

@@ -85,6 +85,19 @@ func TestOptionalWeights(t *testing.T) {
 	require.False(t, slices.Contains(paths(net.Weights()), "cells/1/conv_a/conv_bias"), "reductions have no bias")
 }
 
+// With BN=0 AutoDL-Projects tracks the statistics of what is no search cell.
+func TestStatisticsOutsideOfCells(t *testing.T) {
+	net, err := New(Config{Channels: 2, Cells: 2, TrackOutside: true})
+	require.NoError(t, err)
+	var want []string
+	for _, bn := range []string{
+		"stem/bn", "cells/2/conv_a/bn", "cells/2/conv_b/bn", "cells/5/conv_a/bn", "cells/5/conv_b/bn", "last/bn",
+	} {
+		want = append(want, bn+"/mean", bn+"/variance")
+	}
+	require.Equal(t, want, paths(net.Stats()))
+}
+
 func TestInitialization(t *testing.T) {
 	net, err := New(Config{Channels: 8, Cells: 1, TrackStats: true})
 	require.NoError(t, err)
@@ -135,6 +148,7 @@ func TestConfigurationsThatMakeNoNetwork(t *testing.T) {
 		"channels -1":   {Channels: -1},
 		"stage -2":      {Cells: -2},
 		"classes -3":    {Classes: -3},
+		"both set":      {TrackStats: true, TrackOutside: true},
 	} {
 		_, err := New(c)
 		require.ErrorContains(t, err, want)

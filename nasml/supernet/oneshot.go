@@ -17,7 +17,7 @@ import (
 // them as parents, and the output chooses among all of those.
 type OneShot struct {
 	Name    string
-	Ops     []string // of every node, in the original's order
+	Ops     []string // of every node, in the original's order; others are of Operations, and have no table
 	Parents []int    // how many parents node 1, 2, … N has
 	Output  int      // how many the output has
 
@@ -69,6 +69,12 @@ const (
 	maxOneShotEdges = 9
 )
 
+// With is the space with more operations, behind those that it has.
+func (s OneShot) With(ops ...string) OneShot {
+	s.Ops, s.Known = append(slices.Clone(s.Ops), ops...), OneShotKnown{}
+	return s
+}
+
 // Check returns an error where the space is not one of NAS-Bench-101's cells: a
 // node with no parent or more than there are nodes before it, more than five
 // nodes or nine edges, an operation unknown or twice.
@@ -89,9 +95,9 @@ func (s OneShot) Check() error {
 			s.Name, s.Parents, s.Output, edges, maxOneShotEdges)
 	}
 	for i, op := range s.Ops {
-		if !slices.Contains(opsOneShot, op) || slices.Contains(s.Ops[:i], op) {
-			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once",
-				s.Name, op, strings.Join(opsOneShot, ", "))
+		if !slices.Contains(opsOneShot, op) && Operations[op] == nil || slices.Contains(s.Ops[:i], op) {
+			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once, or one of "+
+				"supernet.Operations", s.Name, op, strings.Join(opsOneShot, ", "))
 		}
 	}
 	if len(s.Ops) == 0 {

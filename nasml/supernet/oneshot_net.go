@@ -217,7 +217,7 @@ func (c OneShotConfig) node(l Layers, node int, x Map) Map {
 	}
 	var terms []Map
 	for _, op := range c.Space.Ops {
-		terms = append(terms, oneShotOps[op](l.In(op), through))
+		terms = append(terms, l.oneShotOp(op, through))
 	}
 	if l.planning() {
 		return x
@@ -232,7 +232,15 @@ func (c OneShotConfig) node(l Layers, node int, x Map) Map {
 	return x
 }
 
-// oneShotOps are the operations by name.
+// oneShotOp is an operation of a node: the space's own, or one of Operations.
+func (l Layers) oneShotOp(name string, x Map) Map {
+	if op, ok := oneShotOps[name]; ok {
+		return op(l.In(name), x)
+	}
+	return l.plain(Operations[name](l.In(name), x, 1, true))
+}
+
+// oneShotOps are the space's own by name.
 var oneShotOps = map[string]func(l Layers, x Map) Map{
 	"maxpool3x3":      func(l Layers, x Map) Map { return l.MaxPool(x, 1) },
 	"conv3x3-bn-relu": func(l Layers, x Map) Map { return l.convBNReLU(x, 3, x.C) },

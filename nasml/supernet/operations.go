@@ -1,20 +1,26 @@
 package supernet
 
-// Operation is a candidate operation of a cell with two inputs: it makes of a
-// map of C channels one of C channels at a stride, 1 or 2. It declares its
-// weights through l as it goes, and computes with them; nothing else says what
-// it consists of. search tells whether it stands in a search, where pools end
-// in a BN, or in a derived network.
+// Operation is a candidate operation of any space's cells: it makes of a map of C
+// channels one of C channels at a stride, 1 or 2; only cells with two inputs, as DARTS
+// has them, ask for 2. It declares its weights through l as it goes, and computes with
+// them; nothing else says what it consists of. search tells whether it stands in a
+// search, where pools end in a BN, or in a derived network.
 //
-// An own operation is one entry:
+// An own operation is one entry, and a space that names it:
 //
-//	supernet.Operations["conv_3x3"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
-//		return l.BN("bn", l.Conv("conv", l.ReLU(x), 3, stride, x.C))
+//	supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
+//		return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C))
 //	}
+//	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5")
+//
+// [Layers.Apply] makes one of a graph function with any weights.
 type Operation func(l Layers, x Map, stride int, search bool) Map
 
-// Operations are the known operations by name, those of DARTS
-// (quark0/darts@f276dd3, operations.py). none, which is 0, has no function.
+// Operations are the known operations by name: those of DARTS (quark0/darts@f276dd3,
+// operations.py), and the convolutions of NAS-Bench-201 at any stride. none, which is 0, has no function.
+//
+// Cells of the kinds of those two benchmarks have pools and skip connections of these
+// names of their own, without the BN that DARTS' pools end in.
 var Operations = map[string]Operation{
 	none: nil,
 	"max_pool_3x3": func(l Layers, x Map, stride int, search bool) Map {
@@ -26,6 +32,8 @@ var Operations = map[string]Operation{
 			search)
 	},
 	"skip_connect": skip,
+	"nor_conv_1x1": convolved(1),
+	"nor_conv_3x3": convolved(3),
 	"sep_conv_3x3": separable(3),
 	"sep_conv_5x5": separable(5),
 	"sep_conv_7x7": separable(7),
@@ -45,6 +53,13 @@ func skip(l Layers, x Map, stride int, _ bool) Map {
 		return x
 	}
 	return l.FactorizedReduce(x, x.C)
+}
+
+// convolved is ReLU, k×k with the stride, BN.
+func convolved(k int) Operation {
+	return func(l Layers, x Map, stride int, _ bool) Map {
+		return l.BN("bn", l.Conv("conv", l.ReLU(x), k, stride, x.C))
+	}
 }
 
 // separable is ReLU, depthwise k×k with the stride, 1×1, BN, and the same again

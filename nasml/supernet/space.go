@@ -20,7 +20,7 @@ type Space struct {
 	Name  string
 	Nodes int      // of a cell, input included
 	Edges []Edge   // in the original's order
-	Ops   []string // candidate operations of every edge, in the original's order
+	Ops   []string // candidate operations of every edge, in the original's order: NAS-Bench-201's, or of Operations
 }
 
 // NASBench201 is the space of Dong & Yang 2020 (https://arxiv.org/abs/2001.00326):
@@ -41,6 +41,12 @@ var Spaces = map[string]Space{NASBench201.Name: NASBench201}
 // Names that the space does not have are passed over.
 func (s Space) Without(ops ...string) Space {
 	s.Ops = slices.DeleteFunc(slices.Clone(s.Ops), func(op string) bool { return slices.Contains(ops, op) })
+	return s
+}
+
+// With is the space with more operations, behind those that it has.
+func (s Space) With(ops ...string) Space {
+	s.Ops = append(slices.Clone(s.Ops), ops...)
 	return s
 }
 
@@ -66,10 +72,17 @@ func (s Space) Check() error {
 		}
 	}
 	for i, op := range s.Ops {
-		if _, ok := operations[op]; !ok || slices.Contains(s.Ops[:i], op) {
-			known := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
-			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once", s.Name,
-				op, known)
+		_, own := inserted(op)
+		if _, ok := operations[op]; !ok && !own || slices.Contains(s.Ops[:i], op) {
+			names := slices.Sorted(maps.Keys(operations))
+			for name := range maps.Keys(Operations) {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+			slices.Sort(names)
+			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once, or add "+
+				"your own to supernet.Operations", s.Name, op, strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -87,13 +87,13 @@ func TestWithoutLeavesTheSpaceItself(t *testing.T) {
 func TestSpacesThatAreNoCells(t *testing.T) {
 	ops := []string{"skip_connect"}
 	for want, s := range map[string]Space{
-		"at least 2 nodes":         {Nodes: 1, Ops: ops},
-		"1 operation":              {Nodes: 2, Edges: []Edge{{0, 1}}},
-		"edge 0<-1":                {Nodes: 2, Edges: []Edge{{1, 0}}, Ops: ops},
-		"edge 2<-0":                {Nodes: 2, Edges: []Edge{{0, 2}}, Ops: ops},
-		"edge 1<-0 must go once":   {Nodes: 2, Edges: []Edge{{0, 1}, {0, 1}}, Ops: ops},
-		"no edge enters node 1":    {Nodes: 3, Edges: []Edge{{0, 2}}, Ops: ops},
-		`operation "max_pool_3x3"`: {Nodes: 2, Edges: []Edge{{0, 1}}, Ops: []string{"max_pool_3x3"}},
+		"at least 2 nodes":       {Nodes: 1, Ops: ops},
+		"1 operation":            {Nodes: 2, Edges: []Edge{{0, 1}}},
+		"edge 0<-1":              {Nodes: 2, Edges: []Edge{{1, 0}}, Ops: ops},
+		"edge 2<-0":              {Nodes: 2, Edges: []Edge{{0, 2}}, Ops: ops},
+		"edge 1<-0 must go once": {Nodes: 2, Edges: []Edge{{0, 1}, {0, 1}}, Ops: ops},
+		"no edge enters node 1":  {Nodes: 3, Edges: []Edge{{0, 2}}, Ops: ops},
+		`operation "conv_9x9"`:   {Nodes: 2, Edges: []Edge{{0, 1}}, Ops: []string{"conv_9x9"}},
 		`operation "skip_connect" is unk`: {Nodes: 2, Edges: []Edge{{0, 1}},
 			Ops: []string{"skip_connect", "skip_connect"}},
 	} {

@@ -36,19 +36,20 @@ type About struct {
 func (t *Trace) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
 
 // Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state" and "parameters", or that of
-// [Genotypes], whose settings have "genotypes".
+// [Authors], whose settings have "state" and "parameters", that of
+// [Genotypes], whose settings have "genotypes", or that of [Lookups], whose
+// settings have "specs".
 func Open(file string) (Replayable, error) {
 	var kind struct {
 		State, Parameters []namedShape
-		Genotypes         json.RawMessage
+		Genotypes, Specs  json.RawMessage
 		Layers            int
 	}
 	ours := errors.New("of the package's own format")
 	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) error {
 		err := json.Unmarshal([]byte(text), &kind)
 		switch {
-		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil:
+		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil && kind.Specs == nil:
 			return ours
 		case kind.State == nil:
 			return nil
@@ -66,6 +67,8 @@ func Open(file string) (Replayable, error) {
 	case err != nil:
 	case kind.State != nil && kind.Parameters != nil:
 		t, err = newAuthors(arrays, text)
+	case kind.Specs != nil:
+		t, err = newLookups(arrays, text)
 	default:
 		t, err = newGenotypes(arrays, text)
 	}

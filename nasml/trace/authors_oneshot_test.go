@@ -3,8 +3,11 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,4 +158,104 @@ func trainingGradient(
 		grads = append(grads, a.Values)
 	}
 	return grads
+}
+
+// TestOneShotTracesOfPyTorch replays what nasml/bench/oneshot_traces.py computed
+// in float64: the spaces that the authors' traces at hand lack, second order,
+// PC-DARTS, and GAEA's uncleared gradient with a warm-up.
+func TestOneShotTracesOfPyTorch(t *testing.T) {
+	b := goBackend(t)
+	files, err := filepath.Glob("testdata/authors/*.npz")
+	require.NoError(t, err)
+	require.Len(t, files, 5)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			trace, err := Open(file)
+			require.NoError(t, err)
+			differences, err := trace.Replay(t.Context(), b)
+			require.NoError(t, err)
+			require.NotEmpty(t, differences)
+			for _, d := range differences {
+				require.LessOrEqual(t, d.Relative, 1e-10, "%+v", d)
+			}
+		})
+	}
+}
+
+// A trace is told from a search of first order, of cleared gradients, and of all
+// channels.
+func TestOneShotTracesOfOtherSearchesDiffer(t *testing.T) {
+	for file, change := range map[string]func(a *Authors){
+		"1shot1-s3-darts-2nd":           func(a *Authors) { a.Settings.Unrolled = false },
+		"1shot1-s3-gaea-pcdarts-warmup": func(a *Authors) { a.kind.oneShotEG = false },
+		"1shot1-s2-darts":               func(a *Authors) { a.Settings.ArchWeightDecay = 0 },
+		"1shot1-s1-pcdarts":             func(a *Authors) { a.Settings.ArchRate *= 1.001 },
+	} {
+		trace, err := Open(filepath.Join("testdata/authors", file+".npz"))
+		require.NoError(t, err)
+		change(trace.(*Authors))
+		differences, err := trace.Replay(t.Context(), goBackend(t))
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(differences, func(d Difference) bool {
+			return strings.Contains(d.Name, "alphas_") && d.Relative > 1e-4
+		}), file)
+	}
+}
+
+// TestLookups: a cell is told whose vertices are in another order, and one that is
+// another; files that are none say what is wrong in one line.
+func TestLookups(t *testing.T) {
+	row := func(x ...float64) Array { return Array{Type: "<f8", Dims: []int{1, len(x)}, Values: x} }
+	arrays := map[string]Array{
+		"start/alphas_mixed_op": {Type: "<f8", Dims: []int{4, 3}, Values: []float64{0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1}},
+		"start/alphas_output":   row(0, 2, 1, 0, 0), // of nodes 1 and 2, which read the input and, node 2, node 1
+		"start/alphas_inputs.0": row(0, 1, 2), "start/alphas_inputs.1": row(0, 1, 2, 0),
+	}
+	const conv = `"conv3x3-bn-relu"`
+	open := func(specs string, arrays map[string]Array) (Replayable, error) {
+		file := filepath.Join(t.TempDir(), "lookups.npz")
+		require.NoError(t, writeNPZ(file, arrays, []byte(`{"method": "darts", "specs": [`+specs+`]}`)))
+		return Open(file)
+	}
+	for specs, share := range map[string]float64{
+		`{"matrix": [[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], "ops": ["input", ` + conv + `, ` + conv +
+			`, "output"], "space": 1}`: 0,
+		`[[[0,0,1,1,0],[0,0,0,0,0],[0,0,0,1,1],[0,0,0,0,1],[0,0,0,0,0]], ["input", "maxpool3x3", ` + conv + `, ` +
+			conv + `, "output"]]`: 0, // a node in front that nothing reaches
+		`[[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, "maxpool3x3", "output"]]`: 1,
+	} {
+		trace, err := open(specs, arrays)
+		require.NoError(t, err)
+		require.Equal(t, 1, trace.About().Steps)
+		differences, err := trace.Replay(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, []Difference{{Name: "specs", Step: 1, Absolute: share, Relative: share, Scale: 1}}, differences)
+	}
+	good := `[[[0,1],[0,0]], ["input", "output"]]`
+	for specs, want := range map[string]string{
+		good + `, ` + good: "found 2 specs in the settings and 1 architectures",
+		`[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]`: "spec 1: found a cycle",
+		`[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]`: "spec 1: found a cycle",
+		`[[[0,1,0],[0,0,1],[0,0,0]], ["input", "conv5x5", "output"]]`:    "conv5x5",
+		`7`: "expected specs as a list of matrices and operations",
+	} {
+		_, err := open(specs, arrays)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	for name, want := range map[string]string{
+		"start/alphas_inputs.1": "alphas_mixed_op: found 4 nodes of which 1 choose",
+		"start/alphas_mixed_op": "alphas_mixed_op: found shape [], expected",
+		"start/alphas_output":   "alphas_output: found shape [], expected [1, 1, 5] in the space 1shot1-s1",
+	} {
+		fewer := maps.Clone(arrays)
+		fewer["alphas_outputs"] = fewer[name]
+		_, err := open(good, fewer)
+		require.ErrorContains(t, err, "alphas_outputs: no array is called this")
+		delete(fewer, "alphas_outputs")
+		delete(fewer, name)
+		_, err = open(good, fewer)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
 }

@@ -2,19 +2,23 @@ package trace
 
 import (
 	"archive/zip"
-	"bytes"
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
+
+	"github.com/sbinet/npyio/npy"
+	"github.com/sbinet/npyio/npz"
 )
 
 // Array is an array of a trace.
@@ -80,8 +84,64 @@ func (a Array) permuted(axes ...int) Array {
 	return b
 }
 
-// itemSizes are the bytes of an element of the types that are read.
-var itemSizes = map[string]int{"<f4": 4, "<f8": 8, "<i4": 4, "<i8": 8, "|u1": 1, "|b1": 1}
+// number is a type of elements.
+type number interface {
+	float32 | float64 | int32 | int64 | uint8
+}
+
+// element is how the elements of a type are read and written.
+type element struct {
+	bytes int
+	read  func(*npy.Reader) ([]float64, error)
+	nest  func([]float64, []int) any
+}
+
+func elementOf[T number]() element {
+	return element{
+		bytes: int(unsafe.Sizeof(T(0))),
+		read: func(r *npy.Reader) ([]float64, error) {
+			var raw []T
+			if err := r.Read(&raw); err != nil {
+				return nil, err
+			}
+			return converted[float64](raw), nil
+		},
+		nest: func(values []float64, dims []int) any { return nested(converted[T](values), dims) },
+	}
+}
+
+// nested is a pointer to the elements as Go's array of these dimensions, which
+// is what npyio writes: they lie in memory as they do in the slice.
+func nested[T number](flat []T, dims []int) any {
+	t := reflect.TypeFor[T]()
+	for _, d := range slices.Backward(dims) {
+		t = reflect.ArrayOf(d, t)
+	}
+	return reflect.NewAt(t, unsafe.Pointer(unsafe.SliceData(flat))).Interface()
+}
+
+// WriteNPY writes an array that NumPy reads, row-major. It panics where there
+// are not as many elements as the dimensions say.
+func WriteNPY[T number](w io.Writer, flat []T, dims ...int) error {
+	if size(dims) != len(flat) || len(flat) == 0 {
+		panic(fmt.Errorf("found %d elements, expected those of shape %v, and at least one", len(flat), dims))
+	}
+	return npy.Write(w, nested(flat, dims))
+}
+
+func converted[To, From number](from []From) []To {
+	to := make([]To, len(from))
+	for i, x := range from {
+		to[i] = To(x)
+	}
+	return to
+}
+
+// elements are the types that are read; a bool is read, and written, as a byte.
+var elements = map[string]element{
+	"<f4": elementOf[float32](), "<f8": elementOf[float64](), "<i4": elementOf[int32](), "<i8": elementOf[int64](),
+	"|u1": elementOf[uint8](), "|b1": elementOf[uint8](),
+}
 
 // largest is the most bytes that an array may have.
 const largest = 1 << 31
@@ -96,7 +156,7 @@ const (
 )
 
 // heads are the arrays of an archive by name, without elements.
-type heads map[string]*npy
+type heads map[string]*item
 
 // shapes are the arrays without elements, for who checks names and shapes.
 func (h heads) shapes() map[string]Array {
@@ -132,10 +192,7 @@ func readNPZ(file string, check func(settings string, shapes map[string]Array) e
 		return nil, "", errors.New("the array settings is missing: expected the JSON that the comment of package " +
 			"trace describes")
 	}
-	if err = text.read(); err == nil {
-		settings, err = text.text()
-	}
-	if err != nil {
+	if settings, err = text.text(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", settingsName, err)
 	}
 	if check != nil {
@@ -146,13 +203,9 @@ func readNPZ(file string, check func(settings string, shapes map[string]Array) e
 	delete(all, settingsName)
 	arrays = map[string]Array{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if err = all[name].read(); err == nil {
-			arrays[name] = all[name].array()
-		}
-		if err != nil {
+		if arrays[name], err = all[name].array(); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", name, err)
 		}
-		all[name].data = nil
 	}
 	return arrays, settings, nil
 }
@@ -177,10 +230,10 @@ func readHeads(entries []*zip.File) (heads, error) {
 			}
 			continue
 		}
-		if itemSizes[a.kind] == 0 {
+		if elements[a.kind].bytes == 0 {
 			return nil, fmt.Errorf("%s: found a text of type %s, expected numbers", name, a.kind)
 		}
-		if memory += 8 * (a.bytes / itemSizes[a.kind]); memory > mostMemory {
+		if memory += 8 * (a.bytes / elements[a.kind].bytes); memory > mostMemory {
 			return nil, fmt.Errorf("%s: with this array all elements take more than %d bytes: write fewer or smaller "+
 				"steps", name, mostMemory)
 		}
@@ -188,36 +241,28 @@ func readHeads(entries []*zip.File) (heads, error) {
 	return all, nil
 }
 
-// npy is an array as it stands in the file.
-type npy struct {
+// item is an array as it stands in the file.
+type item struct {
 	kind    string // of the elements
 	fortran bool
 	dims    []int
 	bytes   int // of the elements
-	data    []byte
 	entry   *zip.File
 }
 
-// The header is a Python dictionary of these three; a structured type has no
-// string after 'descr' and does not match.
-var (
-	descr   = regexp.MustCompile(`'descr'\s*:\s*'([^']*)'`)
-	fortran = regexp.MustCompile(`'fortran_order'\s*:\s*(True|False)`)
-	shape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9, ]*)\)`)
-)
-
 // readHead reads the header of an entry and compares it with the entry's size.
-func readHead(entry *zip.File) (*npy, error) {
-	r, err := entry.Open()
+func readHead(entry *zip.File) (*item, error) {
+	file, err := entry.Open()
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	a, err := readHeader(r)
+	defer file.Close()
+	r, _, err := readHeader(file)
 	if err != nil {
 		return nil, err
 	}
-	a.entry, a.bytes = entry, itemSize(a.kind)
+	head := r.Header.Descr
+	a := &item{kind: head.Type, fortran: head.Fortran, dims: head.Shape, entry: entry, bytes: itemSize(head.Type)}
 	for _, d := range a.dims {
 		if d == 0 || d > largest/a.bytes {
 			return nil, fmt.Errorf("found shape %v, expected 1 to %d bytes in all", a.dims, largest)
@@ -230,22 +275,22 @@ func readHead(entry *zip.File) (*npy, error) {
 	return a, nil
 }
 
-// read reads the elements.
-func (a *npy) read() error {
-	r, err := a.entry.Open()
+// open gives the entry to a function, behind its header, and then reads to the
+// end, where zip compares the checksum.
+func (a *item) open(read func(*npy.Reader, io.Reader) error) error {
+	file, err := a.entry.Open()
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	if _, err := readHeader(r); err != nil {
+	defer file.Close()
+	r, rest, err := readHeader(file)
+	if err != nil {
 		return err
 	}
-	a.data = make([]byte, a.bytes)
-	if _, err := io.ReadFull(r, a.data); err != nil {
+	if err := read(r, rest); err != nil {
 		return fmt.Errorf("reading %d bytes: %w", a.bytes, err)
 	}
-	// to the end, where zip compares the checksum
-	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); err != nil {
+	if n, err := io.Copy(io.Discard, io.LimitReader(rest, 1)); err != nil {
 		return fmt.Errorf("after the %d bytes of shape %v of type %s: %w", a.bytes, a.dims, a.kind, err)
 	} else if n != 0 {
 		return fmt.Errorf("found more than the %d bytes of shape %v of type %s", a.bytes, a.dims, a.kind)
@@ -253,52 +298,49 @@ func (a *npy) read() error {
 	return nil
 }
 
-// readHeader reads NumPy's format 1, 2 or 3 up to the elements.
-func readHeader(r io.Reader) (*npy, error) {
-	var start [8]byte
-	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:6]) != "\x93NUMPY" || start[6] < 1 ||
-		start[6] > 3 {
-		return nil, fmt.Errorf("expected an .npy array of version 1, 2 or 3, found the start %q", start)
-	}
-	length := make([]byte, 4)
-	if _, err := io.ReadFull(r, length[:min(2*start[6], 4)]); err != nil { // 2 bytes in version 1, later 4
-		return nil, fmt.Errorf("reading the header: %w", err)
-	}
-	n := binary.LittleEndian.Uint32(length)
-	if n > 1<<16 {
-		return nil, fmt.Errorf("found a header of %d bytes, expected at most 65,536", n)
-	}
-	header := make([]byte, n)
-	if _, err := io.ReadFull(r, header); err != nil {
-		return nil, fmt.Errorf("reading the header: %w", err)
-	}
-	return parseHeader(header)
-}
+const longestHeader = 1 << 16
 
-func parseHeader(header []byte) (*npy, error) {
-	kind, order, dims := descr.FindSubmatch(header), fortran.FindSubmatch(header), shape.FindSubmatch(header)
-	if kind == nil || order == nil || dims == nil {
-		return nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape", header)
+// numpyHeader is the dictionary as NumPy writes it for a plain type; npyio takes
+// it apart by these words, and does not survive others.
+var numpyHeader = regexp.MustCompile(
+	`^\{'descr': '([^'{}]*)', 'fortran_order': (?:True|False), 'shape': \((?:[0-9]+,? ?)*\), \} *\n$`)
+
+// readHeader reads NumPy's format 1 or 2 up to the elements, which are next in
+// rest. What npyio would allocate or trip over is seen before.
+func readHeader(file io.Reader) (r *npy.Reader, rest io.Reader, err error) {
+	buffer := bufio.NewReaderSize(file, longestHeader+12)
+	start, _ := buffer.Peek(12) // the shortest array is longer
+	if len(start) < 12 || [6]byte(start) != npy.Magic || start[6] < 1 || start[6] > 2 {
+		return nil, nil, fmt.Errorf("expected an .npy array of version 1 or 2, found the start %q", start)
 	}
-	a := &npy{kind: string(kind[1]), fortran: string(order[1]) == "True"}
-	if itemSize(a.kind) == 0 {
-		return nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or bool, "+
-			"little-endian; arrays of objects are pickles, which are never read", a.kind)
+	begin, n := 10, uint32(binary.LittleEndian.Uint16(start[8:]))
+	if start[6] == 2 {
+		begin, n = 12, binary.LittleEndian.Uint32(start[8:])
 	}
-	for _, d := range strings.FieldsFunc(string(dims[1]), func(r rune) bool { return r == ',' || r == ' ' }) {
-		n, err := strconv.Atoi(d)
-		if err != nil {
-			return nil, fmt.Errorf("found the shape (%s): %w", dims[1], err)
-		}
-		a.dims = append(a.dims, n)
+	if n > longestHeader {
+		return nil, nil, fmt.Errorf("found a header of %d bytes, expected at most 65,536", n)
 	}
-	return a, nil
+	header, err := buffer.Peek(begin + int(n))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the header: %w", err)
+	}
+	found := numpyHeader.FindSubmatch(header[begin:])
+	if found == nil {
+		return nil, nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape",
+			header[begin:])
+	}
+	if kind := string(found[1]); itemSize(kind) == 0 {
+		return nil, nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or bool, "+
+			"little-endian; arrays of objects are pickles, which are never read", kind)
+	}
+	r, err = npy.NewReader(buffer)
+	return r, buffer, err
 }
 
 // itemSize is the number of bytes of an element, 0 for a type that is not read.
 func itemSize(kind string) int {
-	if n, ok := itemSizes[kind]; ok {
-		return n
+	if e, ok := elements[kind]; ok {
+		return e.bytes
 	}
 	letters, ok := strings.CutPrefix(kind, "<U") // UTF-32
 	width := 4
@@ -312,41 +354,44 @@ func itemSize(kind string) int {
 	return 0
 }
 
-// text is a string of NumPy's or the bytes of one.
-func (a *npy) text() (string, error) {
+// text is a string of NumPy's or the bytes of one. npyio takes UTF-32 for
+// UTF-8, so that the bytes are read as they are.
+func (a *item) text() (string, error) {
 	unicode := strings.HasPrefix(a.kind, "<U")
 	isText := unicode || strings.HasPrefix(a.kind, "|S")
 	if isText != (len(a.dims) == 0) || !isText && (a.kind != "|u1" || len(a.dims) != 1) {
 		return "", fmt.Errorf("found shape %v of type %s, expected one string or a vector of uint8", a.dims, a.kind)
 	}
-	if !unicode {
-		return strings.TrimRight(string(a.data), "\x00"), nil
+	data := make([]byte, a.bytes)
+	err := a.open(func(_ *npy.Reader, rest io.Reader) error {
+		_, err := io.ReadFull(rest, data)
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
-	var text []byte
-	for b := a.data; len(b) >= 4; b = b[4:] {
-		text = utf8.AppendRune(text, rune(binary.LittleEndian.Uint32(b)))
+	if unicode {
+		var text []byte
+		for b := data; len(b) >= 4; b = b[4:] {
+			text = utf8.AppendRune(text, rune(binary.LittleEndian.Uint32(b)))
+		}
+		data = text
 	}
-	return strings.TrimRight(string(text), "\x00"), nil
+	return strings.TrimRight(string(data), "\x00"), nil
 }
 
 // array is the elements as numbers, row-major.
-func (a *npy) array() Array {
-	width := itemSizes[a.kind] // readHeads has refused texts
-	out := Array{Type: a.kind, Dims: append([]int{}, a.dims...), Values: make([]float64, len(a.data)/width)}
-	for i := range out.Values {
-		b := a.data[i*width:]
-		switch a.kind {
-		case "<f4":
-			out.Values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-		case "<f8":
-			out.Values[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
-		case "<i4":
-			out.Values[i] = float64(int32(binary.LittleEndian.Uint32(b)))
-		case "<i8":
-			out.Values[i] = float64(int64(binary.LittleEndian.Uint64(b)))
-		case "|u1", "|b1":
-			out.Values[i] = float64(b[0])
+func (a *item) array() (Array, error) {
+	out := Array{Type: a.kind, Dims: append([]int{}, a.dims...)}
+	err := a.open(func(r *npy.Reader, _ io.Reader) (err error) {
+		if a.kind == "|b1" {
+			r.Header.Descr.Type = "|u1"
 		}
+		out.Values, err = elements[a.kind].read(r) // readHeads has refused texts
+		return err
+	})
+	if err != nil {
+		return Array{}, err
 	}
 	if a.fortran { // it is row-major with the axes the other way round
 		axes := make([]int, len(out.Dims))
@@ -356,76 +401,22 @@ func (a *npy) array() Array {
 		slices.Reverse(out.Dims)
 		out = out.permuted(axes...)
 	}
-	return out
+	return out, nil
 }
 
 // writeNPZ writes an archive that NumPy reads; the same arrays give the same
 // bytes. settings go into a vector of bytes.
-func writeNPZ(file string, arrays map[string]Array, settings []byte) (err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	archive := zip.NewWriter(f)
-	text := Array{Type: "|u1", Dims: []int{len(settings)}}
-	for _, b := range settings {
-		text.Values = append(text.Values, float64(b))
-	}
-	all := maps.Clone(arrays)
-	if all == nil {
-		all = map[string]Array{}
-	}
-	all[settingsName] = text
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		w, err := archive.Create(name + ".npy")
-		if err != nil {
-			return err
+func writeNPZ(file string, arrays map[string]Array, settings []byte) error {
+	all := map[string]any{settingsName + ".npy": settings}
+	for name, a := range arrays {
+		kind, ok := elements[a.Type]
+		switch {
+		case !ok:
+			return fmt.Errorf("%s: found type %q, expected one of those that are read", name, a.Type)
+		case size(a.Dims) != len(a.Values) || len(a.Values) == 0:
+			return fmt.Errorf("%s: found %d values, expected those of shape %v", name, len(a.Values), a.Dims)
 		}
-		raw, err := all[name].encode()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if _, err := w.Write(raw); err != nil {
-			return err
-		}
+		all[name+".npy"] = kind.nest(a.Values, a.Dims)
 	}
-	return archive.Close()
-}
-
-// encode is the array in format 1.0: magic, version, the length of the header,
-// the header padded to a multiple of 64 bytes, the elements.
-func (a Array) encode() ([]byte, error) {
-	if size(a.Dims) != len(a.Values) {
-		return nil, fmt.Errorf("found %d values, expected those of shape %v", len(a.Values), a.Dims)
-	}
-	dims := ""
-	for _, d := range a.Dims {
-		dims += strconv.Itoa(d) + ", "
-	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", a.Type,
-		strings.TrimSuffix(dims, " "))
-	const prefix = 10
-	header += strings.Repeat(" ", 63-(prefix+len(header))%64) + "\n"
-	out := bytes.NewBufferString("\x93NUMPY\x01\x00")
-	out.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(header))))
-	out.WriteString(header)
-	b := out.Bytes()
-	for _, x := range a.Values {
-		switch a.Type {
-		case "<f4":
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
-		case "<f8":
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		case "<i4":
-			b = binary.LittleEndian.AppendUint32(b, uint32(int32(x)))
-		case "<i8":
-			b = binary.LittleEndian.AppendUint64(b, uint64(int64(x)))
-		case "|u1", "|b1":
-			b = append(b, byte(x))
-		default:
-			return nil, fmt.Errorf("found type %q, expected one of those that are read", a.Type)
-		}
-	}
-	return b, nil
+	return npz.Write(file, all)
 }

@@ -19,15 +19,16 @@ import (
 type Settings struct {
 	Source string `json:"source,omitempty"`
 
-	Space      string   `json:"space"`
-	Ops        []string `json:"ops"`
-	Channels   int      `json:"channels"`
-	Cells      int      `json:"cells"`
-	Image      int      `json:"image"`
-	Classes    int      `json:"classes"`
-	Affine     bool     `json:"affine"`
-	ConvBias   bool     `json:"conv_bias"`
-	TrackStats bool     `json:"track_stats"`
+	Space        string   `json:"space"`
+	Ops          []string `json:"ops"`
+	Channels     int      `json:"channels"`
+	Cells        int      `json:"cells"`
+	Image        int      `json:"image"`
+	Classes      int      `json:"classes"`
+	Affine       bool     `json:"affine"`
+	ConvBias     bool     `json:"conv_bias"`
+	TrackStats   bool     `json:"track_stats"`
+	TrackOutside bool     `json:"track_outside"`
 
 	Method        string  `json:"method"`
 	Order         string  `json:"order"`
@@ -150,8 +151,8 @@ func (s Settings) checkReplay() (errs []error) {
 	expect(!s.leavesBetween() || s.Hypergradient == "first-order",
 		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
 			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
-	expect(!s.TrackStats || s.Hypergradient == "first-order",
-		"track_stats with hypergradient %q: which of its passes move the running statistics is not agreed on",
+	expect(!s.TrackStats && !s.TrackOutside || s.Hypergradient == "first-order",
+		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not agreed on",
 		s.Hypergradient)
 	return errs
 }
@@ -173,7 +174,7 @@ func (s Settings) net() (*supernet.Net, error) {
 	space.Ops = s.Ops
 	return supernet.New(supernet.Config{
 		Space: space, Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: s.Classes,
-		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats,
+		Affine: s.Affine, ConvBias: s.ConvBias, TrackStats: s.TrackStats, TrackOutside: s.TrackOutside,
 	})
 }
 

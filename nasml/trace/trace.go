@@ -7,8 +7,9 @@
 // the same steps and compares. Any framework can write one; what it has to know
 // stands here, and nasml/bench/supernet_torch.py is a program that does.
 //
-// [Open] reads two formats more, in which the authors' own programs' steps on the
-// DARTS space stand, and their genotypes: [Authors], [Genotypes].
+// [Open] reads three formats more, in which the authors' own programs' steps on the
+// DARTS space and NAS-Bench-1Shot1 stand, their genotypes, and the cells that they
+// looked up: [Authors], [Genotypes], [Lookups].
 //
 // # Arrays
 //
@@ -58,7 +59,7 @@
 //	classifier/weight, classifier/bias
 //	BN/scale, BN/bias               BN is stem/bn, last/bn, cells/1/conv_a/bn, conv_b/bn,
 //	                                and, if affine, cells/0/2<-0/op/bn
-//	BN/mean, BN/variance            as stats; of every BN
+//	BN/mean, BN/variance            as stats; of every BN, or of those outside of cells
 //
 // # Settings
 //
@@ -71,6 +72,7 @@
 //	 "affine": false,                    // BN in cells has scale and bias
 //	 "conv_bias": false,                 // convolutions in cells have a bias
 //	 "track_stats": false,               // BN keeps running statistics (training normalises by the batch anyway)
+//	 "track_outside": false,             // likewise, but BN in cells: BN=0 of AutoDL-Projects
 //	 "method": "darts",                  // see below
 //	 "order": "architecture-first",      // default; or "weights-first"
 //	 "hypergradient": "first-order",     // default; or "unrolled", "finite-difference" (package bilevel)

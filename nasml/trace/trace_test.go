@@ -357,7 +357,7 @@ func TestWrongContent(t *testing.T) {
 		`update is "eg", want one of adam, sgd`:           change(func(s *Settings) { s.Update = "eg" }),
 		"learning_rate is 0":                              change(func(s *Settings) { s.LearningRate = 0 }),
 		`operation "max_pool" is unknown`:                 change(func(s *Settings) { s.Ops[0] = "max_pool" }),
-		"track_stats with hypergradient": change(func(s *Settings) {
+		"track_stats or track_outside with hypergradient": change(func(s *Settings) {
 			s.TrackStats, s.Hypergradient = true, "unrolled"
 		}),
 		"and ": change(func(s *Settings) { s.Affine = true }),
@@ -367,6 +367,64 @@ func TestWrongContent(t *testing.T) {
 		require.ErrorContains(t, trace.Check(), want)
 		require.NotContains(t, trace.Check().Error(), "\n")
 	}
+}
+
+// The regulariser c·Σ θ log(θ|O|) has the gradient c·log θ, but for a constant that
+// the normalisation takes out; grad/theta is without it. After a step of exponentiated
+// gradient θ′ ∝ θ·exp(−η(g + c·log θ)).
+func TestEntropyWeight(t *testing.T) {
+	const rate, c = 0.5, 0.3
+	after := func(weight float64) (theta, found map[string]Array) {
+		settings := darts(t).Settings
+		settings.Method, settings.Update, settings.ArchRate, settings.EntropyWeight = "gaea-darts", "eg", rate, weight
+		settings.Channels, settings.Image, settings.Steps = 1, 4, 1
+		trace, err := Random(settings, 2, 7)
+		require.NoError(t, err)
+		trace.Double()
+		found, err = trace.Compute(t.Context(), goBackend(t), 1)
+		require.NoError(t, err)
+		return trace.Arrays, found
+	}
+	start, plain := after(0)
+	_, regular := after(c)
+	require.Equal(t, plain["grad/theta"], regular["grad/theta"])
+	theta, grad := start["theta"], plain["grad/theta"].Values
+	options := theta.Dims[1]
+	for from := 0; from < len(theta.Values); from += options {
+		want, sum := make([]float64, options), 0.
+		for o := range options {
+			x := theta.Values[from+o]
+			want[o] = x * math.Exp(-rate*(grad[from+o]+c*math.Log(x)))
+			sum += want[o]
+		}
+		for o := range options {
+			want[o] /= sum
+		}
+		require.InDeltaSlice(t, want, regular["after/theta"].Values[from:from+options], 1e-12)
+		require.NotEqual(t, plain["after/theta"].Values[from], regular["after/theta"].Values[from])
+	}
+}
+
+// ending is a context that has ended after it was asked so many times.
+type ending struct {
+	context.Context
+	asked, after int
+}
+
+func (e *ending) Err() error {
+	if e.asked++; e.asked > e.after {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A replay ends after the step under way.
+func TestReplayHearsTheEnd(t *testing.T) {
+	trace := sampledSteps(t, unusedZero, 5)
+	ctx := &ending{Context: t.Context(), after: 2}
+	_, err := trace.Compute(ctx, goBackend(t), 5)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 3, ctx.asked, "before each step")
 }
 
 func TestSettingsFromJSON(t *testing.T) {

@@ -3,6 +3,26 @@
 // statistic, and each answer one of three verdicts: a claim holds where the
 // whole interval is where the paper says, fails where none of it is, and is
 // undecided in between. A claim without numbers says why it was not run.
+//
+// # Several claims of one kind
+//
+// A figure that asks one question of several cases - data sets, search spaces,
+// methods, sizes, panels - makes a claim of each, and a reader sees all of them. They
+// are a family: of n claims each is judged at [Family] of the parameters' confidence,
+// so that at that confidence no interval of the family is wrong. The rule is the same
+// everywhere:
+//
+//   - n counts the cases that the parameters ask for, also those that were not run, so
+//     that no verdict depends on what was;
+//   - a claim that is as good as its worst case of n ([Worst], [Descending], an order
+//     of many) has the intervals of a family of n cases, which is one more factor where
+//     the claim is itself one of a family;
+//   - other questions are other families, of one claim where there is one case; the
+//     same question of claims of ours is one, too;
+//   - what is judged without an interval has none to correct: [Setting], [Exactly],
+//     [Every], [None] and [Share.Always], whose interval is shown, not judged;
+//   - what is only drawn or printed, a band or a bar, is at the confidence itself, and
+//     so is the interval of a claim without a verdict.
 package verdict
 
 import (

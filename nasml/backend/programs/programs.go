@@ -21,8 +21,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Env names the variable that holds the folder of the compiled programs, or
@@ -100,7 +101,6 @@ const (
 	programSuffix = ".program"
 	lockSuffix    = ".lock"
 	sumSuffix     = ".sum"
-	newPrefix     = "new-"
 )
 
 func (c *Cache) path(k Key, suffix string) string { return filepath.Join(c.Dir, k.String()+suffix) }
@@ -160,18 +160,10 @@ func (c *Cache) write(name string, data []byte) error {
 	if err := c.Prepare(); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.Dir, newPrefix+"*")
-	if err != nil {
+	return files.Write(name, 0o600, func(f *os.File) error {
+		_, err := f.Write(data)
 		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	})
 }
 
 // Prepare makes the folder. A folder in which everybody may write is refused:
@@ -228,7 +220,7 @@ func (c *Cache) trim() error {
 				total += info.Size()
 			}
 		case time.Since(info.ModTime()) < abandoned:
-		case strings.HasPrefix(name, newPrefix), strings.HasSuffix(name, lockSuffix):
+		case files.IsTemp(name), strings.HasSuffix(name, lockSuffix):
 			os.Remove(filepath.Join(c.Dir, name))
 		}
 	}
@@ -246,31 +238,15 @@ const patience = 10 * time.Minute
 func (c *Cache) Lock(k Key) (release func()) {
 	name := c.path(k, lockSuffix)
 	for start := time.Now(); c.Prepare() == nil && time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		lock, err := files.TryLock(name, 0o600)
+		if lock != nil {
+			return lock.Remove
+		}
 		if err != nil {
-			break
-		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil && isStill(name, f) {
-			return func() { os.Remove(name); f.Close() }
-		}
-		f.Close()
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
 		}
 	}
 	return func() {}
-}
-
-// isStill says whether a file is the one of that name: who releases a lock
-// removes its file, which another may have opened already.
-func isStill(name string, f *os.File) bool {
-	there, err := os.Stat(name)
-	if err != nil {
-		return false
-	}
-	own, err := f.Stat()
-	return err == nil && os.SameFile(there, own)
 }
 
 // FileSum is the SHA-256 of a file. It is kept in the cache under the file's
@@ -323,7 +299,7 @@ func (c *Cache) Clear() error {
 	}
 	for _, info := range all {
 		name := info.Name()
-		ours := strings.HasPrefix(name, newPrefix)
+		ours := files.IsTemp(name)
 		for _, suffix := range []string{programSuffix, lockSuffix, sumSuffix} {
 			ours = ours || strings.HasSuffix(name, suffix)
 		}

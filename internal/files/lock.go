@@ -1,0 +1,71 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Lock is an advisory lock on a file. The kernel frees it when the process ends
+// in whatever way.
+type Lock struct{ file *flock.Flock }
+
+// TryLock locks a file, which it makes where there is none. It returns nil
+// where another holds the lock, in this process or in another.
+func TryLock(path string, mode fs.FileMode) (*Lock, error) {
+	for {
+		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(mode))
+		got, err := file.TryLock()
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil || !got:
+			return nil, err
+		case samePlace(file):
+			return &Lock{file}, nil
+		}
+		// The holder before us removed or renamed the file between our open and
+		// our lock: this lock would exclude nobody.
+		_ = file.Close()
+	}
+}
+
+// WaitLock tries again after every pause until the lock is to be had.
+func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Duration) (*Lock, error) {
+	for {
+		lock, err := TryLock(path, mode)
+		if lock != nil || err != nil {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// samePlace says whether the path still names the open file.
+func samePlace(file *flock.Flock) bool {
+	ours, err1 := file.Stat()
+	there, err2 := os.Stat(file.Path())
+	return err1 == nil && err2 == nil && os.SameFile(ours, there)
+}
+
+// Unlock frees the lock and leaves its file.
+func (l *Lock) Unlock() { _ = l.file.Close() }
+
+// Remove removes the file while it is locked, then frees the lock. What fails
+// here leaves an empty file.
+func (l *Lock) Remove() {
+	_ = os.Remove(l.file.Path())
+	l.Unlock()
+}
+
+// Path is the path of the lock's file.
+func (l *Lock) Path() string { return l.file.Path() }
