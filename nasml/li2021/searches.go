@@ -195,17 +195,19 @@ func (p SearchParams) searchesOf(
 // the cases' own, which `nasml status` shows too. Of a GPU nothing is known before its
 // first step.
 func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
-	var seconds, memory float64
+	var seconds, memory, card float64
 	for i, r := range stored {
 		if r == nil {
 			seconds += cases[i].Seconds()
+			card += gpuSearch(all[i/p.Seeds].settings, images)
 			memory = max(memory, all[i/p.Seeds].settings.Forecast(images).Bytes)
 		}
 	}
 	if seconds < 300 {
 		return ""
 	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(seconds), memory/1e9)
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors%s (forecast)", roughly(seconds),
+		memory/1e9, onThatGPU(card))
 }
 
 // roughly is a time with as many digits as a forecast has.
