@@ -85,6 +85,7 @@ type usageError struct{ error }
 
 // Main runs the command line of the process and ends it with the exit status.
 func Main() {
+	askForLargePages()
 	os.Exit(execute(untilSignal(), os.Args[1:], console{os.Stdout, os.Stderr}))
 }
 

@@ -519,6 +519,7 @@ func (s *site) kernelspec() string {
 			"GOWORK":                "",
 			"GOTOOLCHAIN":           "local",
 			"GOMLX_NO_AUTO_INSTALL": "1",
+			tunables:                largePages,
 			pluginPathVar:           jupyterLiteral(s.path("pjrt")),
 		},
 	}

@@ -121,11 +121,15 @@ func (p Figure1Params) check() error {
 	return c.Err("Figure 1")
 }
 
+func (p Figure1Params) signal(task string, d int) mapsearch.Signal {
+	return mapsearch.Signal{Setting: p.setting(task), Configs: p.Configs, Dim: d}
+}
+
 // cases are the trials of a task: a signal for every dimension and seed.
 func (p Figure1Params) cases(e *examples) []study.Case {
 	var cases []study.Case
 	for _, d := range p.Dims {
-		signal := mapsearch.Signal{Setting: p.setting(e.task), Configs: p.Configs, Dim: d}
+		signal := p.signal(e.task, d)
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			return study.Case{
 				Params: signal, Data: e.fingerprint, Units: signal.Calls(),
@@ -147,20 +151,24 @@ func (p Figure1Params) cases(e *examples) []study.Case {
 func (r *Figure1Result) Records() []string { return study.Keys(r.all) }
 
 // Figure draws a panel a dimension with one point a configuration (the first
-// seed, as the paper's), and one with the rank correlations.
+// seed, as the paper's), its colour the kernel and its marker the bandwidth, and one
+// with the rank correlations.
 func (r *Figure1Result) Figure() plots.Figure {
 	f := plots.Figure{
 		Name: "khodak2020-figure1", Style: plots.ICML.Text(), Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
-	f.Caption = fmt.Sprintf("Each point is one of %d configurations, seed 0; grey: equal. Correlations over %d seeds, "+
-		"with %v %% intervals.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
+	f.Caption = fmt.Sprintf("Each point is one of %d configurations, seed 0; grey: equal. Correlations over %d seeds "+
+		"with %v %% intervals: of all maps on the whole validation set and on each map's own part of it, and of those "+
+		"above chance on the whole.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
 	var panels []plots.Panel
 	for _, e := range r.tasks {
+		f.Caption += " " + lookNotes[e.task] + ", in thirds of its logarithmic range."
 		f.Caption += e.caption("", slices.Max(r.Params.Dims), slices.Max(Figure1Paper.Dims))
 		for i, d := range r.Params.Dims {
 			row := r.found[e.task][i]
 			if first := slices.IndexFunc(row, func(r *runs.Record) bool { return r != nil }); first >= 0 {
-				panels = append(panels, scatter(e.task, d, row[first]))
+				maps := r.Params.signal(e.task, d).Maps(row[first].Trial.Seed)
+				panels = append(panels, scatter(e.task, d, row[first], maps))
 			}
 		}
 	}
@@ -174,18 +182,59 @@ func (r *Figure1Result) Figure() plots.Figure {
 	return f
 }
 
+// kindLooks are the kinds of maps of a task, in the order of the legend, scaleNames
+// what the number of [mapsearch.Map] is, and lookNotes both in words.
+var (
+	kindLooks = map[string][]struct{ kind, label, color string }{
+		mapsearch.ImageTask:  {{"gaussian", "Gaussian", "#0072B2"}, {"laplacian", "Laplacian", "#D55E00"}},
+		mapsearch.ReviewTask: {{"nb", "NB", "#009E73"}, {"sif", "SIF", "#CC79A7"}},
+	}
+	scaleNames = map[string]string{mapsearch.ImageTask: "γ", mapsearch.ReviewTask: "α"}
+	lookNotes  = map[string]string{
+		mapsearch.ImageTask:  "Colour: kernel of the map; marker: its bandwidth $γ$",
+		mapsearch.ReviewTask: "Colour: weighting of the map; marker: its $α$",
+	}
+)
+
+// scaleRanges are equal thirds of the range that the scale is drawn from, on its
+// logarithmic axis: 10⁻⁵ to 10⁻³, to 10⁻¹, to 10.
+var scaleRanges = []struct {
+	label  string // behind the name of the scale
+	below  float64
+	marker plots.Marker
+}{
+	{"< 10^{-3}", 1e-3, plots.TriangleDown}, {"< 10^{-1}", 1e-1, plots.Circle},
+	{"≤ 10", math.Inf(1), plots.TriangleUp},
+}
+
 // scatter is one dimension's configurations.
-func scatter(task string, d int, record *runs.Record) plots.Panel {
+func scatter(task string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{
 		Title: fmt.Sprintf("%s, $d = %d$", taskTitles[task], d),
-		X:     plots.Axis{Label: "shared weights"}, Legend: plots.Legend{Position: plots.LegendNone},
+		X:     plots.Axis{Label: "shared weights"}, Legend: plots.Legend{Position: plots.LegendBelow},
 	}
 	x, y := record.Series["shared"], record.Series["alone"]
-	lo, hi := min(slices.Min(x), slices.Min(y)), max(slices.Max(x), slices.Max(y))
-	p.Series = []plots.Series{
-		{Label: "configurations", X: x, Y: y, Line: plots.NoLine, Marker: plots.Circle},
-		{Label: "equal", X: []float64{lo, hi}, Y: []float64{lo, hi}, Reference: true},
+	for _, look := range kindLooks[task] {
+		from := 0.
+		for _, scale := range scaleRanges {
+			s := plots.Series{
+				Label: fmt.Sprintf("%s, $%s %s$", look.label, scaleNames[task], scale.label), Color: look.color,
+				Line: plots.NoLine, Marker: scale.marker,
+			}
+			for i, m := range maps {
+				if m.Kind == look.kind && from <= m.Scale && m.Scale < scale.below {
+					s.X, s.Y = append(s.X, x[i]), append(s.Y, y[i])
+				}
+			}
+			if from = scale.below; len(s.X) > 0 {
+				p.Series = append(p.Series, s)
+			}
+		}
 	}
+	lo, hi := min(slices.Min(x), slices.Min(y)), max(slices.Max(x), slices.Max(y))
+	p.Series = append(p.Series, plots.Series{
+		X: []float64{lo, hi}, Y: []float64{lo, hi}, Reference: true, Line: plots.Dashed,
+	})
 	return p
 }
 
@@ -193,13 +242,12 @@ func scatter(task string, d int, record *runs.Record) plots.Panel {
 func (r *Figure1Result) correlationPanel() plots.Panel {
 	p := plots.Panel{
 		Title: "rank correlation", X: plots.Axis{Label: "features $d$", Scale: plots.Log2},
-		Y:      plots.Axis{Label: "Spearman's $ρ$", Min: -0.2, Max: 1.05},
-		Legend: plots.Legend{Position: plots.LegendBelow},
+		Y:      plots.Axis{Label: "Spearman's $ρ$", Min: -1, Max: 1}, // with room for a legend
+		Legend: plots.Legend{Position: plots.LegendInside},
 	}
 	for _, e := range r.tasks {
 		for _, kind := range []struct{ label, series string }{
-			{"whole validation set", "shared"}, {"own validation examples", "cell"},
-			{"whole, maps above chance", "above"},
+			{"all maps", "shared"}, {"own part", "cell"}, {"above chance", "above"},
 		} {
 			var x []float64
 			var means []runs.Summary

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +56,17 @@ func TestSmallFiguresOnGeneratedData(t *testing.T) {
 	require.Contains(t, one.Figure().Caption, "SYNTHETIC")
 	require.Len(t, one.Records(), 2*2*2)
 	require.NotEmpty(t, one.Check())
+	for i, task := range p1.Tasks {
+		scattered := slices.Concat(one.Figure().Panels...)[2*i]
+		points := 0
+		for _, s := range scattered.Series {
+			if !s.Reference {
+				points += len(s.X)
+				require.Equal(t, strings.HasPrefix(s.Label, kindLooks[task][0].label), s.Color == kindLooks[task][0].color)
+			}
+		}
+		require.Equal(t, p1.Configs, points, "every configuration has a colour and a marker")
+	}
 
 	p3 := Figure3Quick
 	p3.TaskParams, p3.Configs, p3.ImageDim, p3.ReviewDim = p1.TaskParams, 4, 16, 256

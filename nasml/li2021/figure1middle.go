@@ -35,6 +35,11 @@ var Figure1MiddlePaper = Figure1MiddleParams{
 	OneShotParams: paperOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
 }
 
+// Figure1MiddleLarge, at --scale large, has those of Figure2Large. It was not run.
+var Figure1MiddleLarge = Figure1MiddleParams{
+	OneShotParams: largeOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
+}
+
 const (
 	figure1MiddleID     = "li2021/figure1-middle"
 	figure1MiddleTitle  = "Sparsity on NAS-Bench-1Shot1: entropy of operations, inputs and output during a search"
@@ -46,7 +51,8 @@ func init() {
 		ID: figure1MiddleID, Paper: paper, Title: figure1MiddleTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/figure1_middle_entropy.ipynb",
 		Cost:     catalog.Cost{Quick: oneShotCost.Quick, Paper: oneShotCost.Paper},
-	}, Figure1MiddleQuick, Figure1MiddlePaper, Figure1Middle)
+	}, Figure1MiddleQuick, Figure1MiddlePaper, Figure1Middle,
+		catalog.Preset[Figure1MiddleParams]{Scale: catalog.Large, Params: Figure1MiddleLarge})
 }
 
 // Figure1MiddleResult is Figure 1, middle.

@@ -40,11 +40,11 @@ var Figure2Paper = Figure2Params{
 	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
 
-// Figure2Night fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
-// four searches. It was not run.
-var Figure2Night = func() Figure2Params {
+// Figure2Large, at --scale large, fits into one night on two cores; see
+// largeOneShot. It was not run.
+var Figure2Large = func() Figure2Params {
 	p := Figure2Quick
-	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
+	p.OneShotParams = largeOneShot
 	return p
 }()
 
@@ -59,7 +59,7 @@ func init() {
 		ID: figure2ID, Paper: paper, Title: figure2Title, Kind: "figure",
 		Notebook: "notebooks/li2021/figure2_nasbench1shot1.ipynb",
 		Cost:     catalog.Cost{Quick: oneShotCost.Quick, Paper: oneShotCost.Paper},
-	}, Figure2Quick, Figure2Paper, Figure2)
+	}, Figure2Quick, Figure2Paper, Figure2, catalog.Preset[Figure2Params]{Scale: catalog.Large, Params: Figure2Large})
 }
 
 // Figure2Result is Figure 2.

@@ -41,6 +41,14 @@ var paperOneShot = OneShotParams{
 	Spaces:       quickOneShot.Spaces,
 }
 
+// largeOneShot fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
+// four searches. It was not run.
+var largeOneShot = func() OneShotParams {
+	p := quickOneShot
+	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
+	return p
+}()
+
 // oneShotCost says what the searches of a figure cost.
 var oneShotCost = catalog.Cost{
 	Quick: "about 15 minutes on two cores for all three spaces; the project ships those of the presets",

@@ -47,6 +47,15 @@ var UnclearedPaper = UnclearedParams{
 	Uncleared: UnclearedQuick.Uncleared,
 }
 
+// UnclearedLarge, at --scale large, has all rows on the first space as Figure2Large
+// searches. It was not run.
+var UnclearedLarge = func() UnclearedParams {
+	p := UnclearedQuick
+	p.OneShotParams = largeOneShot
+	p.Spaces = p.Spaces[:1]
+	return p
+}()
+
 const (
 	unclearedID     = "li2021/uncleared"
 	unclearedTitle  = "GAEA on NAS-Bench-1Shot1: what a training gradient changes that nobody clears"
@@ -61,7 +70,8 @@ func init() {
 			Quick: "about 6 minutes on two cores; the project ships the searches of the preset",
 			Paper: oneShotCost.Paper,
 		},
-	}, UnclearedQuick, UnclearedPaper, Uncleared)
+	}, UnclearedQuick, UnclearedPaper, Uncleared,
+		catalog.Preset[UnclearedParams]{Scale: catalog.Large, Params: UnclearedLarge})
 }
 
 // UnclearedResult holds the searches of both ways.

@@ -236,6 +236,23 @@ func smallSetting(task string) Setting {
 	return Setting{Task: task, Reading: "paper", Lambda: 0.5, Tol: 1e-3, Epochs: 100}
 }
 
+// A figure tells apart the configurations that a trial of the seed trains.
+func TestMapsAreThoseThatAreTrained(t *testing.T) {
+	for task, examples := range small(t) {
+		signal := Signal{Setting: smallSetting(task), Configs: 6, Dim: 8}
+		maps := signal.Maps(3)
+		require.Len(t, maps, 6)
+		for i, m := range maps {
+			switch p := examples.problem(signal.Setting, 6, 3).(type) {
+			case *imageProblem:
+				require.Equal(t, Map{string(p.configs[i].Kernel), p.configs[i].Gamma}, m)
+			case *reviewProblem:
+				require.Equal(t, Map{p.configs[i].Weighting, p.configs[i].Alpha}, m)
+			}
+		}
+	}
+}
+
 // Pixels become numbers in [0, 1] in their order, and every split has its own.
 func TestImagesAreRowsOfTheirSplit(t *testing.T) {
 	pixels := [][]uint8{{0, 255}, {51, 102}}

@@ -87,3 +87,29 @@ func signal(ctx context.Context, p problem, n, d int, seed uint64, step func(str
 		"madds_shared": together.madds, "madds_alone": single.madds / float64(n),
 	}}, nil
 }
+
+// Map is what tells configurations apart at a glance: of images the kernel and its
+// bandwidth γ, of reviews the weighting and its α.
+type Map struct {
+	Kind  string
+	Scale float64
+}
+
+// SmallestScale and LargestScale bound what [Map.Scale] is drawn from, evenly on a
+// logarithmic scale (Appendix B.2).
+const SmallestScale, LargestScale = smallestScale, largestScale
+
+// Maps are the configurations that [Signal.Run] trains, in their order.
+func (t Signal) Maps(seed uint64) []Map {
+	var maps []Map
+	if t.Task == ReviewTask {
+		for _, c := range reviewConfigs(t.Configs, seed, t.Setting) {
+			maps = append(maps, Map{c.Weighting, c.Alpha})
+		}
+		return maps
+	}
+	for _, c := range imageConfigs(t.Configs, seed) {
+		maps = append(maps, Map{string(c.Kernel), c.Gamma})
+	}
+	return maps
+}
