@@ -55,7 +55,12 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
-	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), netip.AddrPortFrom(ip, uint16(port)), options...)
+	at := netip.AddrPortFrom(ip, uint16(port))
+	ctx, stop := context.WithCancel(ctx)
+	wait := s.completionWhenUp(ctx, c, at)
+	defer wait()
+	defer stop()
+	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), at, options...)
 }
 
 // tokenVar is Jupyter's own: the token that lets a reader in.

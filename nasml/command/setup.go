@@ -55,6 +55,10 @@ func (v *setupCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
+	s.bringCompletion(ctx, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	c.logf("everything is set up in %s", s.path())
 	return nil
 }
@@ -411,7 +415,8 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(
 		strings.Fields(string(out)),
 		func(path string) bool {
-			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket")
+			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
+				strings.HasSuffix(path, "/nasml/command")
 		},
 	), nil
 }
@@ -503,7 +508,7 @@ func (s *site) kernelspec() string {
 		"display_name": "Go (gonb)",
 		"language":     "go",
 		"argv": []string{s.path("bin", "gonb"), "-raw_error=true", "-go_work=" + s.Root,
-			// Not into the terminal: GoNB reports a missing gopls, which it does not need, as an error.
+			// Not into the terminal: GoNB reports a missing gopls, which comes later, as an error.
 			"-logtostderr=false", "-stderrthreshold=FATAL", "-log_file=" + s.path("jupyter", "gonb.log"),
 			"--kernel", "{connection_file}"},
 		"interrupt_mode": "message",

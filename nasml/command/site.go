@@ -151,10 +151,10 @@ func (s *site) env(more ...string) []string {
 	return append(os.Environ(), set...) // of a name that stands twice, the last holds
 }
 
-// toolPath is what comes first in PATH: GoNB and goimports, and the Go that
-// this checkout is built with.
+// toolPath is what comes first in PATH: GoNB and goimports, gopls once it is there, and
+// the Go that this checkout is built with.
 func (s *site) toolPath() string {
-	return s.path("bin") + ":" + filepath.Join(s.Go.GOROOT, "bin")
+	return s.path("bin") + ":" + s.path("gopls") + ":" + filepath.Join(s.Go.GOROOT, "bin")
 }
 
 // pluginPathVar lists the folders in which go-xla looks for PJRT plugins.
