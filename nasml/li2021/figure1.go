@@ -110,7 +110,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 			if err != nil {
 				panic(err) // the records hold finite numbers
 			}
-			panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+			panel.Series = append(panel.Series, plots.Band(f.row.title(), x, atMostUniform(means)))
 		}
 		for _, f := range rows {
 			if x, y := f.publishedEntropy(longest(rows)); len(x) > 0 {

@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -74,7 +75,7 @@ func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
 	if len(other.ran()) != r.Params.Seeds || len(exact.ran()) != r.Params.Seeds {
 		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), r.Params.Seeds)
 	}
-	return verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
+	s, err := verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
 		a, b := other.records[seed], exact.records[seed]
 		start, last := slices.Concat(exact.theta(b, 0)...), epochs(b)
 		end := slices.Concat(exact.theta(b, last)...)
@@ -85,4 +86,5 @@ func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
 		}
 		return floats.Distance(there, end, 2) / way, nil
 	})
+	return s.Within(0, math.Inf(1)), err
 }

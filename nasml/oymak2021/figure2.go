@@ -717,7 +717,8 @@ func (r *Figure2Result) caption() string {
 	}
 	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals of the differences between points, the spread "+
 		"that an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
-		100*p.Confidence, p.Seeds, p.Epochs, examples, p.Data, p.Classes[0], p.Classes[1])
+		100*p.Confidence, p.Seeds, p.Epochs, examples, strings.ToUpper(string(p.Data)), p.Classes[0],
+		p.Classes[1])
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
