@@ -62,7 +62,8 @@ func TestSmallFiguresOnGeneratedData(t *testing.T) {
 		for _, s := range scattered.Series {
 			if !s.Reference {
 				points += len(s.X)
-				require.Equal(t, strings.HasPrefix(s.Label, kindLooks[task][0].label), s.Color == kindLooks[task][0].color)
+				first := kindLooks[task][0]
+				require.Equal(t, strings.HasPrefix(s.Label, first.label), s.Color == first.color)
 			}
 		}
 		require.Equal(t, p1.Configs, points, "every configuration has a colour and a marker")

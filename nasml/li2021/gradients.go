@@ -68,7 +68,7 @@ func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) 
 	last := p.Gradients[len(p.Gradients)-1]
 	return study.Each(p.Seeds, func(seed uint64) study.Case {
 		return study.Case{
-			Params: t, Data: opened.Facts.Fingerprint, Units: last, Label: "gradients of second order",
+			Params: t, Data: opened.Fingerprint, Units: last, Label: "gradients of second order",
 			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 				set, err := opened.Images(ctx)
 				if err != nil {
@@ -97,7 +97,8 @@ var gradientWays = []struct{ series, label string }{
 func (r *Figure1Result) gradientsPanel() plots.Panel {
 	p := plots.Panel{
 		Title: "gradients of second order", X: plots.Axis{Label: "step of a search"},
-		Y: plots.Axis{Label: `$\|g - g^*\| / \|g^*\|$, $g^*$ exact`, Scale: plots.Log10},
+		Y:      plots.Axis{Label: `$\|g - g^*\| / \|g^*\|$, $g^*$ exact`, Scale: plots.Log10},
+		Legend: plots.Legend{Position: plots.LegendInside},
 	}
 	for _, way := range gradientWays {
 		s := plots.Series{Label: way.label}

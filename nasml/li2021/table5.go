@@ -236,8 +236,9 @@ func (r *Table5Result) checkError(ids string, row cellRow, genotype int, what st
 	case len(ours) < r.Params.Seeds:
 		return verdict.NotRun(c, fmt.Sprintf("%d of %d trainings", len(ours), r.Params.Seeds))
 	}
-	s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, 2*len(r.rows))) // top-1 and top-5
-	if len(ours) == 1 {                                                                // as in the paper, which has one, too
+	// of every row, top-1 and top-5
+	s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, 2*len(r.rows)))
+	if len(ours) == 1 { // as in the paper, which has one, too
 		return verdict.Exactly(c, ours[0], paper, 0.05)
 	}
 	return verdict.Near(c, s, err, paper, 0.05)

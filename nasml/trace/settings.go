@@ -152,7 +152,8 @@ func (s Settings) checkReplay() (errs []error) {
 		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
 			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
 	expect(!s.TrackStats && !s.TrackOutside || s.Hypergradient == "first-order",
-		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not agreed on",
+		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not "+
+			"agreed on",
 		s.Hypergradient)
 	return errs
 }

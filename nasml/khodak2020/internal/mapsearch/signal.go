@@ -95,10 +95,6 @@ type Map struct {
 	Scale float64
 }
 
-// SmallestScale and LargestScale bound what [Map.Scale] is drawn from, evenly on a
-// logarithmic scale (Appendix B.2).
-const SmallestScale, LargestScale = smallestScale, largestScale
-
 // Maps are the configurations that [Signal.Run] trains, in their order.
 func (t Signal) Maps(seed uint64) []Map {
 	var maps []Map
