@@ -90,10 +90,10 @@ var oneShotCompared = []DartsCase{
 func oneShotTimed(number int, quick bool) DartsCase {
 	c := DartsCase{
 		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,
-		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 2,
+		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 1,
 	}
 	if quick {
-		c.Cells, c.Channels, c.Image, c.Batch, c.Steps = 3, 8, 8, 32, 20
+		c.Cells, c.Channels, c.Image, c.Batch, c.Steps = 3, 8, 8, 32, 2
 	}
 	return c
 }

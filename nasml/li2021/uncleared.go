@@ -20,7 +20,10 @@ import (
 //
 // because the training pass leaves its gradient behind, and after a warm-up by all
 // training gradients of the warm-up at once. Rows are the same method with the
-// gradient cleared, as the paper has it, and not.
+// gradient cleared and not, of the same warm-up, and as the paper's text and as
+// that program have it altogether: the first clears, and has no warm-up; the second
+// does not, after a warm-up of a fifth of the epochs, clamps θ, and makes its
+// validation pass twice.
 type UnclearedParams struct {
 	OneShotParams
 	Lookups
@@ -29,7 +32,8 @@ type UnclearedParams struct {
 }
 
 // UnclearedQuick has GAEA PC-DARTS on the first space at quick scale, without and
-// with a warm-up; the searches of its first row are those of Figure2Quick.
+// with a warm-up, and in both presets; the searches of its first row, which are
+// those of the paper's text, are those of Figure2Quick.
 var UnclearedQuick = UnclearedParams{
 	OneShotParams: func() OneShotParams {
 		p := quickOneShot
@@ -67,7 +71,7 @@ func init() {
 		ID: unclearedID, Paper: paper, Title: unclearedTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/uncleared_gradients.ipynb",
 		Cost: catalog.Cost{
-			Quick: "about 6 minutes on two cores; the project ships the searches of the preset",
+			Quick: "about 8 minutes on two cores; the project ships the searches of the preset",
 			Paper: oneShotCost.Paper,
 		},
 	}, UnclearedQuick, UnclearedPaper, Uncleared,
@@ -172,7 +176,7 @@ func (r *UnclearedResult) checkEntropy(base, f oneShotFound, part string) runs.C
 	c := verdict.Claim(fmt.Sprintf("own: %s: entropy of %s at the end is lower, %s", spaceTitle(base.row.space()), part,
 		f.row.title()), unclearedSource)
 	c.Paper = 0
-	c.Note = "ours is the difference from cleared gradients over seeds, nats"
+	c.Note = "ours is the difference from " + base.row.title() + " over seeds, nats"
 	end := func(f oneShotFound) []float64 {
 		var out []float64
 		for _, record := range f.ran() {
@@ -189,8 +193,8 @@ func (r *UnclearedResult) checkRegret(base, f oneShotFound) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()),
 		unclearedSource)
 	c.Paper = 0
-	c.Note = "ours is the difference from cleared gradients over seeds, of the means over the epochs whose cell the " +
-		"table has"
+	c.Note = "ours is the difference from " + base.row.title() + " over seeds, of the means over the epochs whose cell " +
+		"the table has"
 	x, y := pairsOf(f.meanRegrets(), base.meanRegrets())
 	if len(x) == 0 {
 		return verdict.NotRun(c, "no pair of searches has a cell in a table that is there")
