@@ -367,15 +367,21 @@ static void N(rectified)(const T* x, const T* affine, T* y, int n, int C, int c)
   }
 }
 
-// The gradient in x of max(0, scale x + shift) = r, where up is that of r; and up
-// itself, where r > 0.
-static void N(through)(const T* r, const T* affine, T* up, T* dx, int n, int C, int c) {
+// The gradient in x of max(0, scale x + shift) = r, where up is that of r; and Σ up,
+// Σ up x where r > 0, as in pair_of.
+static void N(through)(const T* r, const T* x, const T* affine, const T* up, T* dx, double* sum, int n, int C, int c) {
   const V scale = N(load)(affine + c);
-  for (int w = 0; w < n; w++) {
-    const size_t at = (size_t)w * C + c;
-    const V v = (V)((M)N(load)(up + at) & (M)(N(load)(r + at) > (V){0}));
-    N(store)(up + at, v);
-    N(store)(dx + at, scale * v);
+  for (int first = 0; first < n; first += BLOCK) {
+    const int last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int w = first; w < last; w++) {
+      const size_t at = (size_t)w * C + c;
+      const V v = (V)((M)N(load)(up + at) & (M)(N(load)(r + at) > (V){0}));
+      N(store)(dx + at, scale * v);
+      s1 += v, s2 += v * N(load)(x + at);
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
   }
 }
 

@@ -105,15 +105,6 @@ static void R(turned)(const task* t, T* out) {
     for (int m = 0; m < t->wide; m++) out[(size_t)m * t->channels + c] = ((const T*)t->pointwise)[(size_t)c * t->wide + m];
 }
 
-// finished writes the gradient in x of an image, from that of the rectified one
-// as it stands in rows, and adds to Σ up and Σ up x.
-static void R(finished)(const task* t, int b, int h, const T* r, T* up, double* sum) {
-  const int C = t->channels;
-  const size_t at = ((size_t)b * t->height + h) * t->width * C;
-  EACH(through, C, r, (const T*)t->affine, up, (T*)t->out + at, t->width, C);
-  EACH(pair_of, C, up, (const T*)t->x + at, sum, t->width, C);
-}
-
 // The gradients of a stage in x, and of some images in the depthwise kernel, in
 // the pointwise one, and in shift and scale.
 static void R(stage_gradient)(const task* t, int part) {
@@ -149,12 +140,13 @@ static void R(stage_gradient)(const task* t, int part) {
     }
     for (int h = 0; h < t->height; h++) {
       const T* r = image + ((size_t)(h + p) * wide + p) * C;
-      T* up = back + ((size_t)(h + p) * wide + p) * C;
+      const T* up = back + ((size_t)(h + p) * wide + p) * C;
+      const size_t at = ((size_t)b * t->height + h) * t->width * C;
       if (s == 1) {
+        EACH(taps, C, back + (size_t)h * wide * C, (const T*)t->kernel, u, t->width, t->k, row, tap, (size_t)C, 1, C);
         up = u;
-        EACH(taps, C, back + (size_t)h * wide * C, (const T*)t->kernel, up, t->width, t->k, row, tap, (size_t)C, 1, C);
       }
-      R(finished)(t, b, h, r, up, sum);
+      EACH(through, C, r, (const T*)t->x + at, (const T*)t->affine, up, (T*)t->out + at, sum, t->width, C);
     }
   }
   free(image);
