@@ -62,7 +62,7 @@ var Table3Paper = func() Table3Params {
 	return p
 }()
 
-// Table3Large, at --scale large, is all of the protocol for a night on two cores:
+// Table3Large is all of the protocol for a night on two cores:
 // searches of Figure 1, left, and trainings of Table 1 at that scale. It was not run.
 var Table3Large = func() Table3Params {
 	p := Table3Paper
@@ -84,7 +84,8 @@ func init() {
 		Notebook: "notebooks/li2021/table3_protocol.ipynb",
 		Cost: catalog.Cost{
 			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
-			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
+			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 " +
+				"on two cores",
 		},
 		Settings: table3Settings,
 	}, Table3Quick, Table3Paper, Table3, catalog.Preset[Table3Params]{Scale: catalog.Large, Params: Table3Large})
