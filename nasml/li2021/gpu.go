@@ -22,7 +22,9 @@ var gpuSearches = map[string]struct {
 	settings func() (search.Settings, error)
 }{
 	// four searches of first order in 1.5 days (Liu+ 2019, Table 1)
-	"cells": {1.5 * 86400 / 4, func() (search.Settings, error) { return search.AsPaperOn(supernet.DARTS.Name, "darts") }},
+	"cells": {1.5 * 86400 / 4, func() (search.Settings, error) {
+		return search.AsPaperOn(supernet.DARTS.Name, "darts")
+	}},
 	// DARTS-V1 (Dong & Yang 2020, Table 5)
 	"nasbench201": {10890, func() (search.Settings, error) { return search.AsBenchmark(), nil }},
 }

@@ -83,7 +83,8 @@ func watchPanels(f *found, m search.Moment) []plots.Panel {
 	}
 	if len(x) > 0 {
 		panels = append(panels, plots.Panel{
-			X: liveAxis(m), Y: plots.Axis{Label: "skip connections", Max: 1}, Series: liveCurve(x, skips), Legend: legend,
+			X: liveAxis(m), Y: plots.Axis{Label: "skip connections", Max: 1}, Series: liveCurve(x, skips),
+			Legend: legend,
 		})
 	}
 	for _, of := range []struct {
@@ -191,7 +192,9 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 		}
 		title := f.row.title()
 		curve := func(label string, of func(r *runs.Record) []float64) plots.Series { return f.readings(p, label, of) }
-		eigen.Series = append(eigen.Series, curve(title, func(r *runs.Record) []float64 { return r.Series["curvature"] }))
+		eigen.Series = append(eigen.Series, curve(title, func(r *runs.Record) []float64 {
+			return r.Series["curvature"]
+		}))
 		bound := curve(title+", bound", f.bounds)
 		bound.Line = plots.Dashed
 		delta.Series = append(delta.Series, curve(title, func(r *runs.Record) []float64 {
@@ -287,8 +290,8 @@ func (f found) animation(record *runs.Record) (plots.Animation, error) {
 			f.agree(record, evaluation).emphasize(cells)
 		}
 		title := fmt.Sprintf("epoch %d of %d, %.2f nats", e, epochs(record), simplex.EntropyOf(theta[0]))
-		if why := f.alarm(theta, record.Series["curvature"][:min(evaluation+1, len(record.Series["curvature"]))]); e > 0 &&
-			why != "" {
+		curvature := record.Series["curvature"]
+		if why := f.alarm(theta, curvature[:min(evaluation+1, len(curvature))]); e > 0 && why != "" {
 			title += ". " + why
 		}
 		var row [][]plots.Panel

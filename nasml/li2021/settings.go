@@ -223,8 +223,8 @@ var presets = map[string]func(space, method string) (search.Settings, error){
 func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or imagenet-code",
-			p.Preset)
+		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or "+
+			"imagenet-code", p.Preset)
 	}
 	return of(space, method)
 }

@@ -62,6 +62,15 @@ var Table3Paper = func() Table3Params {
 	return p
 }()
 
+// Table3Large is all of the protocol for a night on two cores:
+// searches of Figure 1, left, and trainings of Table 1 at that scale. It was not run.
+var Table3Large = func() Table3Params {
+	p := Table3Paper
+	p.Search, p.TrainParams = Figure1LeftLarge.SearchParams, Table1Large.TrainParams
+	p.Search.Seeds, p.Short = 5, 3
+	return p
+}()
+
 const (
 	table3ID     = "li2021/table3"
 	table3Title  = "DARTS space, CIFAR-10: candidates after a few epochs, and the best of them again"
@@ -75,10 +84,11 @@ func init() {
 		Notebook: "notebooks/li2021/table3_protocol.ipynb",
 		Cost: catalog.Cost{
 			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
-			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
+			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 " +
+				"on two cores",
 		},
 		Settings: table3Settings,
-	}, Table3Quick, Table3Paper, Table3)
+	}, Table3Quick, Table3Paper, Table3, catalog.Preset[Table3Params]{Scale: catalog.Large, Params: Table3Large})
 }
 
 // Table3Result is the protocol with what it has found.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
@@ -47,6 +50,8 @@ type Figure3Params struct {
 }
 
 // Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels.
+// Figure3Large, at --scale large, fits into a night on two cores: five cells of 16
+// channels on 2,500 images of 16×16 pixels and all of the paper's n_V. It was not run.
 // Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs;
 // batch and rates, which it does not say, are DARTS'; it was not
 // run.
@@ -56,6 +61,12 @@ var (
 		Data: data.CIFAR10, Train: 500, Validation: []int{20, 100, 500}, Test: 1000,
 		Curves: []int{20, 500}, At: []int{1, 6}, Seeds: 3, Confidence: 0.95,
 	}
+	Figure3Large = func() Figure3Params {
+		p := Figure3Quick
+		p.Channels, p.Cells, p.Image, p.Epochs, p.Batch, p.Train = 16, 5, 16, 20, 64, 2500
+		p.Validation, p.Curves, p.At = []int{20, 50, 100, 250, 500, 1000}, []int{20, 100, 250, 1000}, []int{5, 10, 20}
+		return p
+	}()
 	Figure3Paper = func() Figure3Params {
 		p := Figure3Quick
 		p.Preset, p.Epochs, p.Batch, p.Train, p.Test = "paper", 50, 0, 10000, 10000
@@ -83,7 +94,7 @@ func init() {
 			Paper: "not measured; hours a search on a GPU",
 		},
 		Settings: figure3Settings,
-	}, Figure3Quick, Figure3Paper, Figure3)
+	}, Figure3Quick, Figure3Paper, Figure3, catalog.Preset[Figure3Params]{Scale: catalog.Large, Params: Figure3Large})
 }
 
 // Figure3Result holds the searches, n_V by n_V, of each all seeds.
@@ -114,6 +125,7 @@ func (p Figure3Params) run(
 	ctx context.Context, facts data.Facts, images func(context.Context) (*data.Images, error),
 ) (*Figure3Result, error) {
 	var cases []study.Case
+	var err error
 	for _, n := range p.Validation {
 		s, err := p.settings(n)
 		if err != nil {
@@ -123,9 +135,13 @@ func (p Figure3Params) run(
 		if err != nil {
 			return nil, err
 		}
+		forecast := sync.OnceValue(func() float64 {
+			return s.Forecast(p.Train + n + p.Test).Wall(runtime.NumCPU())
+		})
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			return study.Case{
-				Params: gap.Trial{Settings: key}, Data: facts.Fingerprint, Units: s.Epochs,
+				Forecast: forecast,
+				Params:   gap.Trial{Settings: key}, Data: facts.Fingerprint, Units: s.Epochs,
 				Label: fmt.Sprintf("n_V = %d, seed %d", n, seed),
 				Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 					set, err := images(ctx)
@@ -156,11 +172,39 @@ func (p Figure3Params) run(
 		name, device := backend.Describe(b)
 		return name, device, nil
 	}
+	if st.Title, err = p.forecast(ctx, st, cases); err != nil {
+		return nil, err
+	}
 	records, err := st.Run(ctx, cases)
 	if err != nil {
 		return nil, err
 	}
 	return &Figure3Result{p, runs.Scale(ctx), slices.Collect(slices.Chunk(records, p.Seeds))}, nil
+}
+
+// forecast is the title of the searches with what those that the store lacks will
+// cost, where that is more than some minutes.
+func (p Figure3Params) forecast(ctx context.Context, st study.Study, cases []study.Case) (string, error) {
+	st.StoredOnly = true
+	stored, err := st.Run(ctx, cases)
+	if err != nil {
+		return "", err
+	}
+	seconds := 0.0
+	for i, r := range stored {
+		if r == nil && !strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
+			seconds += cases[i].Seconds()
+		}
+	}
+	if seconds < 300 {
+		return figure3ID, nil
+	}
+	most, err := p.settings(slices.Max(p.Validation))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, about %.1f h and %.1f GB on this machine's processors (forecast)", figure3ID, seconds/3600,
+		most.Forecast(p.Train+p.Test).Bytes/1e9), nil
 }
 
 // settings are those of the searches with so many validation images.

@@ -25,7 +25,7 @@ func TestLinearStationarityIsThatOfALinearFunction(t *testing.T) {
 			mean += p * grad[e][o]
 		}
 		for o, p := range row {
-			variance += p * math.Pow(grad[e][o]-mean, 2)
+			variance += p * (grad[e][o] - mean) * (grad[e][o] - mean)
 		}
 	}
 	require.InEpsilon(t, variance, LinearStationarity(theta, grad, 1e-5), 1e-4)

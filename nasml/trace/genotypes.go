@@ -111,7 +111,8 @@ func (t *Genotypes) fill() {
 }
 
 // genotypeName takes a name apart: group, number, what, of which cell, number.
-var genotypeName = regexp.MustCompile(`^(?:start/)?(?:(.*?)/)??(?:(\d+)/)?(alphas|betas|edges)_(normal|reduce)(?:[./](\d+))?$`)
+var genotypeName = regexp.MustCompile(`^(?:start/)?(?:(.*?)/)??(?:(\d+)/)?` +
+	`(alphas|betas|edges)_(normal|reduce)(?:[./](\d+))?$`)
 
 // add takes an array of all architectures of a group, or of one.
 func (t *Genotypes) add(name string, a Array) error {
