@@ -154,7 +154,8 @@ type Legend struct {
 type LegendPosition string
 
 // The positions. LegendAuto is LegendInside for a single panel and LegendBelow
-// for several, which then share one legend under them. LegendInside looks for
+// for several, which then share one legend under them, or have one each where
+// that would have more than six entries. LegendInside looks for
 // a place without data, and falls back to LegendBelow where there is none. The
 // operations of cells are explained below, if at all.
 const (

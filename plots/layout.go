@@ -32,6 +32,7 @@ type layout struct {
 	panels       [][]*panel
 	left, right  []vg.Length // of each column, beside its frames
 	frame        vg.Point    // width and height of every frame
+	own          bool        // every panel has a legend of its own
 }
 
 // newLayout draws the figure on a page.
@@ -150,6 +151,7 @@ func (l *layout) draw() {
 	if title := setLines(l.figure.Title, l.label, l.width-2*edge); len(title) > 0 {
 		y = l.block(title, l.label, edge, l.width-edge, y, 0.5) - titleGap
 	}
+	l.own = l.manyEntries()
 	var below []entry
 	for r, row := range l.panels {
 		if r > 0 {
@@ -169,9 +171,10 @@ func (l *layout) draw() {
 }
 
 // drawRow draws a row of panels below y and returns where it ends. Legends
-// that find no place inside are added to below.
+// that find no place inside are added to below, or stand under their panels.
 func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	top, frame, bottom := l.rowHeights(row)
+	under := vg.Length(0) // of the panels' own legends
 	x := vg.Length(edge)
 	for c, p := range row {
 		if p.box != nil {
@@ -185,13 +188,22 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 			x += width + columns
 			continue
 		}
+		slot := x
 		x += l.left[c]
 		p.frame = vg.Rectangle{Min: vg.Point{X: x, Y: y - top - l.frame.Y}, Max: vg.Point{X: x + l.frame.X, Y: y - top}}
 		p.draw(l)
-		l.legend(p, below)
-		x += l.frame.X + l.right[c] + columns
+		x += l.frame.X + l.right[c]
+		var own []entry
+		if l.legend(p, &own); !l.own {
+			for _, e := range own {
+				*below = addEntry(*below, e)
+			}
+		} else if len(own) > 0 {
+			under = max(under, l.legendUnder(own, slot, x, y-top-frame-bottom-legendGap)+legendGap)
+		}
+		x += columns
 	}
-	return y - top - frame - bottom
+	return y - top - frame - bottom - under
 }
 
 // rowHeights returns what a row takes above its frames, the frames' height (0

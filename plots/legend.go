@@ -27,6 +27,7 @@ const (
 	sampleGap   = 4
 	entryGap    = 12
 	insideGap   = 5
+	legendGap   = 3 // between a panel and its own legend
 )
 
 // entries returns what a panel's legend explains.
@@ -177,6 +178,37 @@ func (l *layout) blank(at, size vg.Point) {
 		),
 		tint(ink, 0),
 	)
+}
+
+// mostShared is how many entries a legend that panels share may have.
+const mostShared = 6
+
+// manyEntries says whether several panels have more entries together than one
+// legend can explain well: then each has its own.
+func (l *layout) manyEntries() bool {
+	var all []entry
+	panels := 0
+	for _, row := range l.panels {
+		for _, p := range row {
+			if p.box != nil || p.Legend.Position == LegendNone {
+				continue
+			}
+			panels++
+			for _, e := range p.entries() {
+				all = addEntry(all, e)
+			}
+		}
+	}
+	return panels > 1 && len(all) > mostShared
+}
+
+// legendUnder draws the legend of a panel under it, between left and right and
+// below y, and returns its height.
+func (l *layout) legendUnder(entries []entry, left, right, y vg.Length) vg.Length {
+	l.setNames(entries, right-left-sampleWidth-sampleGap)
+	perRow := fitting(entries, right-left)
+	l.drawEntries(entries, perRow, vg.Point{X: (left + right - total(columnWidths(entries, perRow))) / 2, Y: y})
+	return vg.Length((len(entries)+perRow-1)/perRow) * l.entryHeight()
 }
 
 // legendBelow draws the shared legend below y, in as many columns as the width

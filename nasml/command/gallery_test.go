@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,13 @@ func TestIndexOfTheNotebooksIsCurrent(t *testing.T) {
 	items, err := gallery.Shipped(t.Context())
 	require.NoError(t, err)
 	notebooks := filepath.Join(root, "notebooks")
+	readme := filepath.Join(root, "README.md")
+	text, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	summary := "<!-- figures -->\n" + gallery.Summary(items) + "<!-- /figures -->"
 	if os.Getenv(studytest.UpdateEnv) != "" {
+		table := regexp.MustCompile(`(?s)<!-- figures -->.*<!-- /figures -->`)
+		require.NoError(t, os.WriteFile(readme, table.ReplaceAllLiteral(text, []byte(summary)), 0o644))
 		require.NoError(t, gallery.WriteIndex(notebooks, items))
 		return
 	}
@@ -33,6 +40,7 @@ func TestIndexOfTheNotebooksIsCurrent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(have), "write it anew with %s=1 go test ./nasml/command -run "+
 		"TestIndexOfTheNotebooks", studytest.UpdateEnv)
+	require.Contains(t, string(text), summary, "the README's table: write it anew as above")
 	for _, it := range items {
 		require.FileExists(t, filepath.Join(root, it.Notebook))
 		if it.Drawn() {

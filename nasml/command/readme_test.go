@@ -15,12 +15,14 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// Every Go snippet of the README is the body of an Example, so that it builds.
+// Every Go snippet of the README and of the guide is the body of an Example, so
+// that it builds, and every link of theirs leads to what is there.
 func TestREADMESnippetsAreExamples(t *testing.T) {
 	root, err := findRoot()
 	require.NoError(t, err)
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "notebooks", "guide", "*.md"))
 	require.NoError(t, err)
+	require.NotEmpty(t, pages)
 	var bodies []string
 	files, err := filepath.Glob(filepath.Join(root, "nasml", "*", "example_test.go"))
 	require.NoError(t, err)
@@ -29,10 +31,26 @@ func TestREADMESnippetsAreExamples(t *testing.T) {
 		bodies = append(bodies, exampleBodies(t, file)...)
 	}
 	all := strings.Join(bodies, "\n")
-	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
-	require.NotEmpty(t, blocks)
-	for _, block := range blocks {
-		require.Contains(t, all, squeezed(block[1]), "a snippet of the README is in no Example")
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, all, squeezed(block[1]), "a snippet of %s is in no Example", page)
+		}
+		linksLead(t, page, string(text))
+	}
+	require.Regexp(t, goBlock, read(t, filepath.Join(root, "README.md")))
+}
+
+var pageLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// linksLead to files that are there.
+func linksLead(t *testing.T, page, text string) {
+	for _, found := range pageLink.FindAllStringSubmatch(text, -1) {
+		if to, _, _ := strings.Cut(found[1], "#"); to != "" && !strings.Contains(to, "://") {
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), to))
+			require.NoError(t, err, "%s links %s", page, found[1])
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/nasml/lab/internal/files"
@@ -49,13 +50,13 @@ func markdown(id, text string) map[string]any {
 // row is a line of the index's table.
 func row(it Item) string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
+	cell := strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace
 	picture := ""
 	if it.Drawn() {
-		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="" width="180"></a>`,
-			link, path.Join(Thumbnails, it.Name()+".png"))
+		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="180"></a>`,
+			link, path.Join(Thumbnails, it.Name()+".png"), cell(html.EscapeString(it.Title)))
 	}
 	sign, _ := it.Sign()
-	cell := strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace
 	return fmt.Sprintf("| %s | [%s](%s) | %s %s | %s | %s |\n", picture, cell(html.EscapeString(it.Title)), link,
 		sign, it.State(), cell(it.Cost.Quick), cell(it.Cost.Paper))
 }
@@ -82,4 +83,38 @@ func WriteIndex(notebooks string, items []Item) error {
 		}
 	}
 	return files.WriteBytes(filepath.Join(notebooks, "index.ipynb"), text)
+}
+
+// Summary is a table for a README: a line for every paper, with the sign, the
+// short name and the notebook of each of its items.
+func Summary(items []Item) string {
+	text := "| paper | figures, tables and theorems |\n|---|---|\n"
+	for _, paper := range ByPaper(items) {
+		var links []string
+		for _, it := range paper.Items {
+			sign, _ := it.Sign()
+			links = append(links, fmt.Sprintf("%s [%s](%s)", sign, it.Short(), it.Notebook))
+		}
+		text += fmt.Sprintf("| %s | %s |\n", paper.Name, strings.Join(links, " · "))
+	}
+	return text
+}
+
+// numbered is the last part of an identifier such as "figure1-left".
+var numbered = regexp.MustCompile(`^([a-z]+?)([0-9]*)(-.*)?$`)
+
+// Short is what an item is called in its paper, "Figure 1 left", or what it is
+// about where the paper has no such figure.
+func (it Item) Short() string {
+	_, name, _ := strings.Cut(it.ID, "/")
+	part := numbered.FindStringSubmatch(name)
+	if part == nil {
+		return name
+	}
+	number := part[2]
+	if len(number) > 1 { // of a section
+		number = number[:1] + "." + number[1:]
+	}
+	words := strings.Fields(strings.ToUpper(part[1][:1]) + part[1][1:] + " " + number + strings.ReplaceAll(part[3], "-", " "))
+	return strings.Join(words, " ")
 }

@@ -441,10 +441,10 @@ func (r *Figure1Result) checkBest(task string) runs.Claim {
 func (r *Figure1Result) checkCost(task, value, unit string) runs.Claim {
 	_, records := r.last(task)
 	c := r.claim(task, "[wallclock] a shared solve is slower than the average standalone solve, ratio of "+unit)
-	c.Paper, c.Note = 1, "times of the machine that computed the trials"
+	c.Paper, c.Note = 1, "geometric mean over the seeds; times of the machine that computed the trials"
 	ratios := bySeed(records, func(r *runs.Record) float64 {
 		return r.Values[value+"_shared"] / r.Values[value+"_alone"]
 	})
-	s, err := runs.Summarize(known(ratios), r.confidence())
+	s, err := verdict.Ratios(known(ratios), r.confidence())
 	return verdict.AtLeast(c, s, err, 1)
 }

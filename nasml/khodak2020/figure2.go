@@ -142,7 +142,7 @@ func (r *Figure2Result) callCurve(task, method string) plots.Series {
 	for call := 1; call <= r.calls(task, method); call++ {
 		s, err := runs.Summarize(known(r.atCall(task, method, "oracle", call)), r.Params.Confidence)
 		if err == nil {
-			x, means = append(x, float64(call)), append(means, s)
+			x, means = append(x, float64(call)), append(means, s.Within(0, 1))
 		}
 	}
 	return band(method, x, means)

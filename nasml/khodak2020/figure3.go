@@ -158,7 +158,7 @@ func (r *Figure3Result) timeCurve(task, method, clock string) (x []float64, mean
 			return v
 		})
 		if s, err := runs.Summarize(known(values), r.Params.Confidence); err == nil {
-			x, means = append(x, t), append(means, s)
+			x, means = append(x, t), append(means, s.Within(0, 1))
 		}
 	}
 	return x, means
@@ -257,7 +257,7 @@ func (r *Figure3Result) checkAxis(task, baseline string) []runs.Claim {
 	share.Note = "ours is the share of the axis, equal errors half; " + note
 	s, err := runs.Summarize(areas, r.confidence())
 	t, also := runs.Summarize(shares, r.confidence())
-	return []runs.Claim{verdict.Above(area, s, err, 0), verdict.Above(share, t, also, 0.5)}
+	return []runs.Claim{verdict.Above(area, s, err, 0), verdict.Above(share, t.Within(0, 1), also, 0.5)}
 }
 
 // lead compares two searches over the clock from 0 until both have ended: the mean
@@ -309,6 +309,6 @@ func (r *Figure3Result) checkSpeed(task string) runs.Claim {
 	for i := range fast {
 		ratios = append(ratios, fast[i]/plain[i])
 	}
-	s, err := runs.Summarize(ratios, r.overTasks())
+	s, err := verdict.Ratios(ratios, r.overTasks())
 	return verdict.AtMost(c, s, err, 1)
 }

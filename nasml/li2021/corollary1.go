@@ -167,11 +167,11 @@ func (r *Corollary1Result) Figure() plots.Figure {
 	var row []plots.Panel
 	for i, shape := range r.Params.Shapes {
 		p := plots.Panel{
-			Title: map[string]string{"sharp": "$f = Σ s|x_i|$", "cosine": "$f = Σ s(1 − cos x_i)$"}[shape],
+			Title: map[string]string{"sharp": "$f = Σ s|x_i|$", "cosine": "$f = Σ s(1 − \\cos x_i)$"}[shape],
 			X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10}, Y: plots.Axis{Scale: plots.Log10},
 		}
 		if i == 0 {
-			p.Y.Label = "$E Δ$ / $L(2bγF/T)^{1/2}$"
+			p.Y.Label = "$𝔼 Δ$ / $L(2bγF/T)^{1/2}$"
 		}
 		for _, slope := range r.Params.Slopes {
 			p.Series = append(p.Series, r.curve(shape, slope))

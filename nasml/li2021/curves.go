@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -65,6 +66,20 @@ func (f found) mean(series string, first int, confidence float64) (x []float64, 
 		}
 		x, means = append(x, float64(e)), append(means, summary)
 	}
+}
+
+// atMostUniform ends the intervals of entropies over epochs where the entropy
+// does: at 0, and at that of the uniform weights, with which a search starts and
+// which no mean of a later epoch exceeds but by rounding.
+func atMostUniform(entropies []runs.Summary) []runs.Summary {
+	most := math.Inf(-1)
+	for _, s := range entropies {
+		most = max(most, s.Mean)
+	}
+	for i := range entropies {
+		entropies[i] = entropies[i].Within(0, most)
+	}
+	return entropies
 }
 
 // theta is θ after epoch e of a search, edge by edge.

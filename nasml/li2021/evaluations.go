@@ -392,16 +392,18 @@ func (l *trainLab) train(
 // forecast says what the trainings that the store lacks will cost on this
 // machine's processors, where that is more than some minutes.
 func (e evaluation) forecast(stored []*runs.Record) string {
-	work := 0.0
+	work, card := 0.0, 0.0
 	for i, r := range stored {
 		if r == nil {
-			work += e.seconds(e.genotypes[i/e.Seeds])
+			g := e.genotypes[i/e.Seeds]
+			work += e.seconds(g)
+			card += gpuTraining(e.settings, g.genotype, e.examples.train, e.examples.classes)
 		}
 	}
 	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
 		return ""
 	}
-	return fmt.Sprintf(", about %s on this machine's processors (forecast)", roughly(work))
+	return fmt.Sprintf(", about %s on this machine's processors%s (forecast)", roughly(work), onThatGPU(card))
 }
 
 // secondsPerProduct is the time of one core for a multiply-add of an example's

@@ -18,8 +18,8 @@ import (
 // Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250
 // steps each.
 var Figure1LeftQuick = Figure1Params{
-	SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
-	[]string{"pc-darts@darts", "gaea-pc-darts@darts"},
+	SearchParams: SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
+	Rows:         []string{"pc-darts@darts", "gaea-pc-darts@darts"},
 }
 
 // Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels,
@@ -74,11 +74,14 @@ func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, erro
 				"with a SPACE of %v", w, space, search.Kinds["cells"].Names())
 		}
 	}
+	if len(p.Gradients) > 0 {
+		return nil, catalog.Usagef("Gradients is %v: gradients are compared by %s", p.Gradients, figure1ID)
+	}
 	all, err := p.run(ctx, figure1LeftID, p.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return &Figure1LeftResult{&Figure1Result{p, runs.Scale(ctx), all}}, nil
+	return &Figure1LeftResult{&Figure1Result{Params: p, Scale: runs.Scale(ctx), all: all}}, nil
 }
 
 // Figure draws four panels for every space: the entropies of operations and of
@@ -122,7 +125,7 @@ func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
 		if len(series) == 0 {
 			continue
 		}
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), func(record *runs.Record, e int) float64 {
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), atMostUniform, func(record *runs.Record, e int) float64 {
 			var all []float64
 			for _, name := range series {
 				all = append(all, record.Series[name][e])
@@ -161,15 +164,23 @@ func percent(s runs.Summary) runs.Summary {
 // skipPanel has the share of skip connections.
 func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "skip connections, normal", Max: 1}}
+	share := func(s []runs.Summary) []runs.Summary {
+		for i := range s {
+			s[i] = s[i].Within(0, 1)
+		}
+		return s
+	}
 	for _, f := range rows {
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), f.skips))
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), share, f.skips))
 	}
 	return panel
 }
 
 // curve is a number of every search after every epoch, as the mean over seeds with
-// its interval.
-func (r *Figure1LeftResult) curve(f found, label string, of func(record *runs.Record, epoch int) float64) plots.Series {
+// its interval, which ends within what the quantity can be.
+func (r *Figure1LeftResult) curve(
+	f found, label string, within func([]runs.Summary) []runs.Summary, of func(record *runs.Record, epoch int) float64,
+) plots.Series {
 	var x []float64
 	var means []runs.Summary
 	for e := 0; ; e++ {
@@ -180,7 +191,7 @@ func (r *Figure1LeftResult) curve(f found, label string, of func(record *runs.Re
 			}
 		}
 		if len(values) == 0 || len(values) < len(f.ran()) {
-			return plots.Band(label, x, means)
+			return plots.Band(label, x, within(means))
 		}
 		s, err := runs.Summarize(values, r.Params.Confidence)
 		if err != nil {

@@ -320,7 +320,7 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 		}
 		x, means = append(x, float64(e)), append(means, s)
 	}
-	return x, means, nil
+	return x, atMostUniform(means), nil
 }
 
 // oneShotCaption says at which scale searches were run.

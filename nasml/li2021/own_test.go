@@ -30,7 +30,7 @@ func (c counting) Step(n int, _ string) { c.steps.Add(int64(n)) }
 
 // tiny is a search of one epoch on images of 8×8.
 func tiny() Figure1Params {
-	p := Figure1Params{quickSearch, []string{"gaea-darts"}}
+	p := Figure1Params{SearchParams: quickSearch, Rows: []string{"gaea-darts"}}
 	p.Seeds, p.Channels, p.Image, p.Batch, p.Epochs = 1, 2, 8, 4, 1
 	return p
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // searchFigure is the name under which all figures of the paper keep searches.
@@ -142,12 +143,32 @@ func units(s search.Settings, images int) int {
 func (p SearchParams) searches(
 	ctx context.Context, title string, all []found, cases []study.Case, examples int, images loader,
 ) ([]*runs.Record, error) {
-	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords, StoredOnly: true}
+	s := study.Study{ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly}
 	if p.Devices > 1 {
 		s.Code = searchDevicesKind
 	}
+	return p.searchesOf(ctx, s, plainSearch, all, cases, examples, images)
+}
+
+// searchRun runs one search of a row.
+type searchRun func(
+	ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
+) (trial.Result, error)
+
+func plainSearch(
+	ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
+) (trial.Result, error) {
+	return searching.Run(ctx, r, f.blocks, seed, o)
+}
+
+// searchesOf reads or runs the searches of a study whose results run makes.
+func (p SearchParams) searchesOf(
+	ctx context.Context, s study.Study, run searchRun, all []found, cases []study.Case, examples int, images loader,
+) ([]*runs.Record, error) {
+	title, storedOnly := s.Title, s.StoredOnly
+	s.Title, s.StoredOnly = "", true
 	stored, err := s.Run(ctx, cases)
-	if err != nil || p.StoredOnly {
+	if err != nil || storedOnly {
 		return stored, err
 	}
 	s.StoredOnly, s.Title = false, title+p.forecast(all, cases, stored, examples)
@@ -159,7 +180,7 @@ func (p SearchParams) searches(
 		name, device := backend.Describe(b)
 		return name, device, nil
 	}
-	lab := &searchLab{images: images, part: p.Examples > 0, live: newLive()}
+	lab := &searchLab{images: images, part: p.Examples > 0, live: newLive(), run: run}
 	defer lab.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
@@ -174,17 +195,19 @@ func (p SearchParams) searches(
 // the cases' own, which `nasml status` shows too. Of a GPU nothing is known before its
 // first step.
 func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
-	var seconds, memory float64
+	var seconds, memory, card float64
 	for i, r := range stored {
 		if r == nil {
 			seconds += cases[i].Seconds()
+			card += gpuSearch(all[i/p.Seeds].settings, images)
 			memory = max(memory, all[i/p.Seeds].settings.Forecast(images).Bytes)
 		}
 	}
 	if seconds < 300 {
 		return ""
 	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors (forecast)", roughly(seconds), memory/1e9)
+	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors%s (forecast)", roughly(seconds),
+		memory/1e9, onThatGPU(card))
 }
 
 // roughly is a time with as many digits as a forecast has.
@@ -205,6 +228,7 @@ type searchLab struct {
 	live   *live
 	of     *found // whose searcher is open; nil: none
 	runner search.Runner
+	run    searchRun
 }
 
 func (l *searchLab) close() {
@@ -271,7 +295,7 @@ func (l *searchLab) search(
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
-	result, err := searching.Run(ctx, l.runner, f.blocks, seed, search.Options{
+	result, err := l.run(ctx, f, l.runner, seed, search.Options{
 		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {

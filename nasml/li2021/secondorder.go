@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -11,7 +12,8 @@ import (
 )
 
 // secondOrderSearch is a real search that is small enough to be run by all gradients
-// of second order, a few minutes on two cores in all: it shows that they part.
+// of second order, a few minutes on two cores in all: it shows that they part. At the
+// steps the gradients themselves are compared, of 7 in each of 3 epochs.
 var secondOrderSearch = []string{
 	"Rows=darts,darts/second-order,darts/second-order-small,darts/unrolled", "Examples=1000", "Epochs=3", "Seeds=3",
 }
@@ -25,8 +27,7 @@ const parted = 0.1
 // checkSecondOrder compares where the gradients of second order lead from one start
 // on the same batches. The central difference of Liu+ 2019 stands for the exact
 // gradient. The claims are ours and were fixed before the searches. The second does
-// not hold in the searches of float32 that are shipped; whether rounding is the reason
-// was not tested.
+// not hold in the searches of float32 that are shipped: see checkGradients for why.
 func (r *Figure1Result) checkSecondOrder() []runs.Claim {
 	rows := map[row]found{}
 	for _, f := range r.all {
@@ -74,7 +75,7 @@ func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
 	if len(other.ran()) != r.Params.Seeds || len(exact.ran()) != r.Params.Seeds {
 		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), r.Params.Seeds)
 	}
-	return verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
+	s, err := verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
 		a, b := other.records[seed], exact.records[seed]
 		start, last := slices.Concat(exact.theta(b, 0)...), epochs(b)
 		end := slices.Concat(exact.theta(b, last)...)
@@ -85,4 +86,5 @@ func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
 		}
 		return floats.Distance(there, end, 2) / way, nil
 	})
+	return s.Within(0, math.Inf(1)), err
 }

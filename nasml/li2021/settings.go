@@ -114,6 +114,18 @@ var stepVariants = map[string]struct {
 	"uncleared-warmup": {"not cleared, warm-up", func(s *search.Settings) {
 		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, s.Epochs/5
 	}},
+	// What the presets "paper" and "code" say of a step of GAEA on NAS-Bench-1Shot1,
+	// at the size of the preset that is searched with.
+	"as-paper": {"as the paper", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, 0
+	}},
+	"as-code": {"as its program", func(s *search.Settings) {
+		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, s.Epochs/5
+		s.Update, s.Running = "eg-clamp-normalize", search.OuterTwice
+		if s.Method == "gaea-darts" {
+			s.Bilevel.Warmup = 0
+		}
+	}},
 }
 
 func (w row) method() string {

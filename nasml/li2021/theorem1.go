@@ -216,7 +216,7 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	left := plots.Panel{
 		Title: "reached against asked for",
 		X:     plots.Axis{Label: "$ε$ / $Δ$ at the start", Scale: plots.Log10},
-		Y:     plots.Axis{Label: "$E Δ_{1/2γ}$ / $Δ$ at the start", Scale: plots.Log10},
+		Y:     plots.Axis{Label: "$𝔼 Δ_{1/2γ}$ / $Δ$ at the start", Scale: plots.Log10},
 	}
 	for _, v := range theorem1Variants {
 		s := plots.Series{Label: v.label, Interval: plots.ErrorBars}
@@ -240,7 +240,7 @@ func (r *Theorem1Result) steps() plots.Panel {
 	p := plots.Panel{
 		Title: "Algorithm 1, each problem",
 		X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10},
-		Y:     plots.Axis{Label: "$E Δ_{1/2γ}$", Scale: plots.Log10},
+		Y:     plots.Axis{Label: "$𝔼 Δ_{1/2γ}$", Scale: plots.Log10},
 	}
 	cases := r.find("random", false)
 	for problem := range r.Params.Seeds {
@@ -259,7 +259,7 @@ func (r *Theorem1Result) steps() plots.Panel {
 func (r *Theorem1Result) caption() string {
 	p := r.Params
 	return fmt.Sprintf("%d problems, %d runs each: a supernet of %d edges × %d smooth operations, "+
-		"weights in $R^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the "+
+		"weights in $ℝ^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the "+
 		"problems with %v %% intervals.%s",
 		p.Seeds, p.Runs, p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, 100*p.Confidence, scaleNote(r.Scale))
 }

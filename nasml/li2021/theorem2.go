@@ -205,7 +205,7 @@ func (r *Theorem2Result) Figure() plots.Figure {
 	left := plots.Panel{
 		Title: "small supernet, cut into $b$ blocks",
 		X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10},
-		Y:     plots.Axis{Label: "$E Δ_{1/γ̂}$ / bound", Scale: plots.Log10},
+		Y:     plots.Axis{Label: "$𝔼 Δ_{1/γ̂}$ / bound", Scale: plots.Log10},
 	}
 	for _, b := range r.Params.Blocks {
 		left.Series = append(left.Series, r.curve(b))
@@ -241,7 +241,7 @@ func (r *Theorem2Result) saddles() plots.Panel {
 	p := plots.Panel{
 		Title: "$f(x, y) = xy$: block-wise $γ$",
 		X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10},
-		Y:     plots.Axis{Label: "$E Δ_{1/2γ}$", Scale: plots.Log10},
+		Y:     plots.Axis{Label: "$𝔼 Δ_{1/2γ}$", Scale: plots.Log10},
 	}
 	for _, sigma := range r.Params.Sigmas {
 		for _, gamma := range r.Params.Gammas {

@@ -37,8 +37,8 @@ var UnclearedQuick = UnclearedParams{
 		return p
 	}(),
 	Lookups:   codeLookups,
-	Cleared:   []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup"},
-	Uncleared: []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup"},
+	Cleared:   []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup", "gaea-pc-darts/as-paper"},
+	Uncleared: []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup", "gaea-pc-darts/as-code"},
 }
 
 // UnclearedPaper has the paper's searches on all spaces. It was not run.

@@ -278,7 +278,7 @@ func (r *Assumption3Result) caption() string {
 	p := r.Params
 	text := fmt.Sprintf("$σ_α$ over %s, in deep networks %s; means over %d seeds with %v %% intervals. "+
 		"(a): $K_{α,k}$ is the kernel of width $k$; $n = %d$, deep $n = %d$; (b) and (c): inputs on the sphere in "+
-		"$R^{%d}$.",
+		"$ℝ^{%d}$.",
 		strings.Join(p.Activations, ", "), strings.Join(p.DeepActivations, ", "), p.Seeds, 100*p.Confidence,
 		p.Train, p.DeepTrain, p.Dim)
 	if r.synthetic {

@@ -199,7 +199,7 @@ func (r *Figure1Result) caption() string {
 	text := fmt.Sprintf("One hidden layer of %d, %d training images of %s %d and %d. Above: mean over %d seeds with "+
 		"%v %% intervals, $σ_0$ = %s, $σ_1$ = %s. Below: every α of the simplex of %s, %d seeds. "+
 		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is not run.",
-		p.Width, p.Train, p.Data, p.Classes[0], p.Classes[1], p.Seeds, 100*p.Confidence,
+		p.Width, p.Train, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1], p.Seeds, 100*p.Confidence,
 		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds)
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA."

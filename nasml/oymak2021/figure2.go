@@ -50,8 +50,14 @@ type Figure2Params struct {
 	Classes  [2]int // labels of the two classes; the first has the lower target
 	Examples int    // the first so many training examples of these classes; 0: all
 
-	Labels    string  // targets "0/1" or "±1"; open in the paper (±1 in its Theorem 3)
-	Inputs    string  // "unit-interval" x/255, "standardized" or "unit-norm" (Theorem 3); open in the paper
+	Labels string // targets "0/1" or "±1"; open in the paper (±1 in its Theorem 3)
+	Inputs string // "unit-interval" x/255, "standardized" or "unit-norm" (Theorem 3); open in the paper
+
+	// Beside are other readings of Inputs, trained at the widths BesideWidths of panel
+	// (a), drawn and judged beside it; empty: none.
+	Beside       []string `json:",omitempty"`
+	BesideWidths []int    `json:",omitempty"`
+
 	Loss      string  // per batch "mse" (1/|B|)Σ(f−y)² or "half-mse"; open in the paper ("squared loss")
 	C0        float64 // panel (a): v = ±√(c₀/k) as in Theorem 3, which leaves c₀ > 0 open
 	Output    bool    // panel (b): σ_α after the last layer too; the paper: "for all layers"
@@ -72,7 +78,8 @@ type Figure2Params struct {
 // These trials are shipped. Means end at 1.06 in (a), on the paper's axis to 1.4,
 // and at 4.0 in (b), beyond its 3.0; over Δα they go like a power of 0.010 ± 0.005 (a)
 // and −0.03 ± 0.03 (b), over k of −0.021 ± 0.008 (a), and in (a) small Δα do not have
-// the larger ones.
+// the larger ones. Inputs of mean 0 and deviation 1 are the other reading, beside it at
+// the widths that two cores can do in a quarter of an hour.
 var Figure2Paper = Figure2Params{
 	Panels:       []string{"a", "b"},
 	Widths:       []int{64, 128, 256, 512, 1024, 2048, 4096},
@@ -89,6 +96,8 @@ var Figure2Paper = Figure2Params{
 	Classes:      [2]int{0, 1},
 	Labels:       "0/1",
 	Inputs:       "unit-interval",
+	Beside:       []string{"standardized"},
+	BesideWidths: []int{64, 128},
 	Loss:         "mse",
 	C0:           1,
 	Output:       true,
@@ -104,6 +113,7 @@ var Figure2Quick = func() Figure2Params {
 	p := Figure2Paper
 	p.Widths = []int{64, 128, 256}
 	p.DeepWidths = []int{64, 128}
+	p.Beside, p.BesideWidths = nil, nil
 	p.Seeds = 4
 	p.Epochs = 20
 	p.Examples = 4096
@@ -150,11 +160,16 @@ type Figure2Result struct {
 	Scale  string // "quick", "paper" or empty for own parameters
 	note   string // about the images
 	points []figure2Point
+	beside []*Figure2Result // one a reading
+	asked  int              // how often each claim is made: of both panels, and of other readings of (a)
 }
 
 // Records are the keys of the trials behind the points.
 func (r *Figure2Result) Records() []string {
 	var keys []string
+	for _, other := range r.beside {
+		keys = append(keys, other.Records()...)
+	}
 	for _, p := range r.points {
 		keys = append(keys, study.Keys(p.records)...)
 	}
@@ -179,6 +194,26 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	r, err := p.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.asked = len(figure2Panels) + len(p.Beside)
+	for _, reading := range p.Beside {
+		q := p
+		q.Panels, q.Widths, q.Inputs, q.Beside = []string{"a"}, p.BesideWidths, reading, nil
+		other, err := q.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		other.asked = r.asked
+		r.beside = append(r.beside, other)
+	}
+	return r, nil
+}
+
+// run is Figure2 by one reading of the inputs.
+func (p Figure2Params) run(ctx context.Context) (*Figure2Result, error) {
 	images, err := p.view().Open(ctx)
 	if err != nil {
 		return nil, err
@@ -485,8 +520,8 @@ func (p Figure2Params) checkSweep(c *study.Checks) {
 		c.Expect(len(p.widths(panel)) > 0, "there is no width for panel %q", panel)
 	}
 	study.Distinct(c, "Widths", p.Widths, 0)
-	for _, k := range p.Widths {
-		c.Expect(k >= 2 && k%2 == 0, "Widths has %d, want even numbers from 2", k)
+	for _, k := range append(slices.Clone(p.Widths), p.BesideWidths...) {
+		c.Expect(k >= 2 && k%2 == 0, "Widths or BesideWidths has %d, want even numbers from 2", k)
 	}
 	study.Distinct(c, "DeepWidths", p.DeepWidths, 0)
 	for _, k := range p.DeepWidths {
@@ -523,7 +558,11 @@ func (p Figure2Params) checkData(c *study.Checks) {
 	checkClasses(c, "Data", p.Data, p.Classes)
 	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
 	c.OneOf("Labels", p.Labels, "0/1", "±1")
-	c.OneOf("Inputs", p.Inputs, "unit-interval", "standardized", "unit-norm")
+	for _, reading := range append([]string{p.Inputs}, p.Beside...) {
+		c.OneOf("Inputs and Beside", reading, slices.Sorted(maps.Keys(inputWords))...)
+	}
+	study.Distinct(c, "Beside", append([]string{p.Inputs}, p.Beside...), 1)
+	c.Expect(len(p.Beside) == 0 || len(p.BesideWidths) > 0, "BesideWidths is empty, want widths of (a) for Beside")
 }
 
 // checkClasses wants a set of images and two of its labels.
@@ -550,13 +589,27 @@ var figure2Panels = map[string]struct {
 // with the interval of the mean over the random α, and the end of the paper's
 // axis as a reference. Points with fewer seeds than asked for are hollow.
 func (r *Figure2Result) Figure() plots.Figure {
-	var row []plots.Panel
+	panels := [][]plots.Panel{nil}
 	for _, panel := range r.Params.Panels {
-		row = append(row, r.panel(panel))
+		row := []plots.Panel{r.panel(panel)}
+		for _, other := range r.beside {
+			if panel == "a" {
+				beside := other.panel(panel)
+				beside.Title, row[0].Title = "(a), "+other.reading(), "(a), "+r.reading()
+				row = append(row, beside)
+			}
+		}
+		if len(row) > 1 { // readings side by side
+			panels = append(panels, row)
+		} else {
+			panels[0] = append(panels[0], row...)
+		}
 	}
+	panels = slices.DeleteFunc(panels, func(row []plots.Panel) bool { return len(row) == 0 })
+	slices.Reverse(panels)
 	return plots.Figure{
 		Name: "oymak2021-figure2", Caption: r.caption(), Style: plots.ICML.Text(),
-		Meta: study.Meta(figure2Title, r.Scale, r.Params), Panels: [][]plots.Panel{row},
+		Meta: study.Meta(figure2Title, r.Scale, r.Params), Panels: panels,
 	}
 }
 
@@ -597,7 +650,7 @@ func (r *Figure2Result) series(panel string, delta float64) plots.Series {
 // the points less that of all seeds, is taken off first (Cousineau 2005, with Morey's
 // factor √(J/(J−1)) for J points). Means stay. Points that lack seeds keep their own.
 func (r *Figure2Result) paired(panel string) []figure2Point {
-	points := r.run(panel)
+	points := r.ran(panel)
 	offset := map[uint64]float64{}
 	whole, total := 0, 0.0
 	for _, p := range points {
@@ -664,7 +717,8 @@ func (r *Figure2Result) caption() string {
 	}
 	text := fmt.Sprintf("Mean over random $α$, with %v %% intervals of the differences between points, the spread "+
 		"that an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
-		100*p.Confidence, p.Seeds, p.Epochs, examples, p.Data, p.Classes[0], p.Classes[1])
+		100*p.Confidence, p.Seeds, p.Epochs, examples, strings.ToUpper(string(p.Data)), p.Classes[0],
+		p.Classes[1])
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
@@ -679,11 +733,22 @@ func (r *Figure2Result) caption() string {
 	default:
 		text += " Varied parameters, not the paper's setting."
 	}
-	if missing := r.missing(); missing != "" {
-		text += " " + missing
+	for _, one := range append([]*Figure2Result{r}, r.beside...) {
+		if missing := one.missing(); missing != "" && one != r {
+			text += " With " + one.reading() + ": " + missing
+		} else if missing != "" {
+			text += " " + missing
+		}
 	}
 	return text
 }
+
+// inputWords are the readings of Inputs in words.
+var inputWords = map[string]string{
+	"unit-interval": "inputs x/255", "standardized": "standardized inputs", "unit-norm": "inputs of norm 1",
+}
+
+func (r *Figure2Result) reading() string { return inputWords[r.Params.Inputs] }
 
 // computes says whether a trial of p is the same number as one of a preset: the
 // widths, Δα and seeds that are run may differ, and an activation of a reader's
@@ -748,39 +813,89 @@ func (r *Figure2Result) fewestSeeds(panel string, k int) int {
 // was run at, and its interval is over seeds. The paper says "stable", "only mildly
 // changes" and "slightly larger" without numbers; the 0.1 is ours. A claim is known
 // only where points were run that it speaks of.
+//
+// Other readings of the inputs are asked the same, as claims of ours, and one claim
+// says whether any reading fits all that is printed of (a).
 func (r *Figure2Result) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, panel := range []string{"a", "b"} {
-		claim := func(row, name string) runs.Claim {
-			c := verdict.Claim(fmt.Sprintf("[%s] (%s) %s", row, panel, name),
-				"Oymak+ 2021, Section 7a and Figure 2("+panel+")")
-			c.Note = r.partial(panel)
-			return c
-		}
-		ran := r.run(panel)
-		claims = append(claims,
-			checkRange(claim("figure2"+panel+"-range", "means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
-			r.checkSlope(claim("figure2-stable", "stable over Δα, exponent"), ran,
-				func(p figure2Point) (fixed, over float64) { return float64(p.width), p.delta }),
-			r.checkSlope(claim("figure2-stable", "only mildly changing with k, exponent"), ran,
-				func(p figure2Point) (fixed, over float64) { return p.delta, float64(p.width) }),
-			checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran,
-				r.confidence()))
+		claims = append(claims, r.checkPanel(panel, func(row, name string) string {
+			return fmt.Sprintf("[%s] (%s) %s", row, panel, name)
+		})...)
+	}
+	for _, other := range r.beside {
+		claims = append(claims, other.checkPanel("a", func(_, name string) string {
+			return fmt.Sprintf("own: (a), %s: %s", other.reading(), name)
+		})...)
+	}
+	if len(r.beside) > 0 {
+		claims = append(claims, r.checkReadings())
 	}
 	return claims
 }
 
-// confidence is that of each claim: every one is made of both panels.
-func (r *Figure2Result) confidence() float64 {
-	return verdict.Family(r.Params.Confidence, len(figure2Panels))
+// checkPanel judges what is printed of a panel; called gives a claim its name.
+func (r *Figure2Result) checkPanel(panel string, called func(row, name string) string) []runs.Claim {
+	claim := func(row, name string) runs.Claim {
+		c := verdict.Claim(called(row, name), "Oymak+ 2021, Section 7a and Figure 2("+panel+")")
+		c.Note = r.partial(panel)
+		return c
+	}
+	ran := r.ran(panel)
+	return []runs.Claim{
+		checkRange(claim("figure2"+panel+"-range", "means on the paper's axis"), ran, figure2Panels[panel].axisEnd),
+		r.checkSlope(claim("figure2-stable", "stable over Δα, exponent"), ran,
+			func(p figure2Point) (fixed, over float64) { return float64(p.width), p.delta }),
+		r.checkSlope(claim("figure2-stable", "only mildly changing with k, exponent"), ran,
+			func(p figure2Point) (fixed, over float64) { return p.delta, float64(p.width) }),
+		checkSmallDelta(claim("figure2-small-da", "Δα ≤ 0.01 slightly larger than Δα ≥ 0.03"), ran, r.confidence()),
+	}
 }
+
+// checkReadings judges whether a reading of the inputs fits all that is printed of
+// panel (a), by the widths that each was run at: it takes one that fits all, and
+// fails where each fails at something.
+func (r *Figure2Result) checkReadings() runs.Claim {
+	c := verdict.Claim("own: (a) statements that the best reading of the inputs fits, of those printed",
+		"Oymak+ 2021, Section 7a and Figure 2(a)")
+	best, printed, open := 0, 0, false
+	for _, one := range append([]*Figure2Result{r}, r.beside...) {
+		fits, fails := 0, 0
+		said := ""
+		claims := one.checkPanel("a", func(_, name string) string { return name })
+		for _, x := range claims {
+			word := "undecided"
+			switch x.Holds {
+			case runs.Holds:
+				word, fits = "holds", fits+1
+			case runs.Fails:
+				word, fails = "does not hold", fails+1
+			case runs.NotKnown:
+			}
+			said += fmt.Sprintf("; %s: %s", x.Name, word)
+		}
+		c.Note = joined(one.reading()+said, c.Note)
+		best, printed, open = max(best, fits), len(claims), open || fails == 0
+	}
+	c.Paper, c.Ours, c.Tolerance = runs.Number(printed), runs.Number(best), 0
+	switch {
+	case best == printed:
+		c.Holds = runs.Holds
+	case !open:
+		c.Holds = runs.Fails
+	}
+	return c
+}
+
+// confidence is that of each claim.
+func (r *Figure2Result) confidence() float64 { return verdict.Family(r.Params.Confidence, r.asked) }
 
 // partial says which widths a panel's claims were judged on, where some of
 // those asked for were not run.
 func (r *Figure2Result) partial(panel string) string {
 	var ran []string
 	for _, k := range r.Params.widths(panel) {
-		if slices.ContainsFunc(r.run(panel), func(p figure2Point) bool { return p.width == k }) {
+		if slices.ContainsFunc(r.ran(panel), func(p figure2Point) bool { return p.width == k }) {
 			ran = append(ran, strconv.Itoa(k))
 		}
 	}
@@ -790,8 +905,8 @@ func (r *Figure2Result) partial(panel string) string {
 	return "judged on k = " + strings.Join(ran, ", ") + " only, the other widths were not run"
 }
 
-// run lists the points of a panel that have values.
-func (r *Figure2Result) run(panel string) []figure2Point {
+// ran lists the points of a panel that have values.
+func (r *Figure2Result) ran(panel string) []figure2Point {
 	return slices.DeleteFunc(slices.Clone(r.points), func(p figure2Point) bool {
 		return p.panel != panel || len(p.values) == 0
 	})

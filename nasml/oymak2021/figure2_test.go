@@ -111,6 +111,50 @@ func TestOnlyNewTrialsAreComputed(t *testing.T) {
 	}
 }
 
+// Another reading of the inputs has trials of its own, those that it has as the only
+// one, is drawn beside and judged by the same statements.
+func TestReadingsSideBySide(t *testing.T) {
+	ctx, p := testContext(t), tinyParams()
+	p.Beside, p.BesideWidths = []string{"standardized"}, p.Widths[:1]
+	both, err := Figure2(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, both.beside, 1)
+	alone := p
+	alone.Panels, alone.Widths, alone.Inputs, alone.Beside = []string{"a"}, p.BesideWidths, "standardized", nil
+	single, err := Figure2(ctx, alone)
+	require.NoError(t, err)
+	require.Equal(t, single.points, both.beside[0].points)
+	require.Subset(t, both.Records(), single.Records())
+	require.NotEqual(t, both.points[0].values, both.beside[0].points[0].values)
+
+	panels := both.Figure().Panels
+	require.NoError(t, both.Figure().Validate())
+	require.Equal(t, []int{2, 1}, []int{len(panels[0]), len(panels[1])})
+	require.Equal(t, "(a), inputs x/255", panels[0][0].Title)
+	require.Equal(t, "(a), standardized inputs", panels[0][1].Title)
+
+	claims := both.Check()
+	require.Len(t, claims, 4+4+4+1)
+	last := claims[len(claims)-1]
+	require.Contains(t, last.Note, "standardized inputs; means on the paper's axis: ")
+	most := 0
+	for _, part := range [][]runs.Claim{claims[:4], claims[8:12]} {
+		fits := 0
+		for _, c := range part {
+			if c.Holds == runs.Holds {
+				fits++
+			}
+		}
+		most = max(most, fits)
+	}
+	require.InDelta(t, most, float64(last.Ours), 0)
+	require.Empty(t, claims[8].Rows, "the paper's rows are judged by one reading")
+
+	p.Beside = []string{p.Inputs}
+	_, err = Figure2(ctx, p)
+	require.ErrorContains(t, err, "Beside")
+}
+
 func TestTogetherChangesNoKeyAndHardlyANumber(t *testing.T) {
 	p := tinyParams()
 	p.Seeds = 3
@@ -433,7 +477,7 @@ func TestIntervalsAreOfDifferences(t *testing.T) {
 	r := made(func(k int, delta float64, seed int) float64 {
 		return 1 + float64(seed) + delta + 1e-3*float64(seed*k%7)
 	})
-	before := r.run("a")
+	before := r.ran("a")
 	for i, p := range r.paired("a") {
 		require.InDelta(t, before[i].summary.Mean, p.summary.Mean, 1e-12)
 		require.Less(t, float64(p.summary.Std), 0.01)
@@ -441,7 +485,7 @@ func TestIntervalsAreOfDifferences(t *testing.T) {
 	}
 	alone := made(func(int, float64, int) float64 { return 1 })
 	alone.points = alone.points[:1]
-	require.Equal(t, alone.run("a"), alone.paired("a"), "one point has no difference")
+	require.Equal(t, alone.ran("a"), alone.paired("a"), "one point has no difference")
 }
 
 // With noise of its own at every point an interval of differences is that of the points.
@@ -463,7 +507,7 @@ func TestIntervalsOfIndependentPointsStay(t *testing.T) {
 		}
 	}
 	for i, p := range r.paired("a") {
-		require.InEpsilon(t, float64(r.run("a")[i].summary.Std), float64(p.summary.Std), 0.15)
+		require.InEpsilon(t, float64(r.ran("a")[i].summary.Std), float64(p.summary.Std), 0.15)
 	}
 }
 

@@ -265,14 +265,14 @@ func (r *Figure3Result) Figure() plots.Figure {
 		}
 		for _, part := range []string{"train", "validation", "test"} {
 			i := slices.Index(r.Params.Validation, n)
-			panel.Series = append(panel.Series, r.overEpochs(part, func(e int) []float64 { return r.at(i, part, e) }))
+			panel.Series = append(panel.Series, r.overEpochs(part, 0, func(e int) []float64 { return r.at(i, part, e) }))
 		}
 		errors = append(errors, panel)
 	}
 	over := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test − validation error"}}
 	for i, n := range r.Params.Validation {
 		over.Series = append(over.Series,
-			r.overEpochs(fmt.Sprintf("$n_V$ = %d", n), func(e int) []float64 { return r.gaps(i, e) }))
+			r.overEpochs(fmt.Sprintf("$n_V$ = %d", n), -1, func(e int) []float64 { return r.gaps(i, e) }))
 	}
 	sizes := plots.Panel{
 		X: plots.Axis{Label: "$n_V$", Scale: plots.Log10}, Y: plots.Axis{Label: "test − validation error"},
@@ -293,13 +293,14 @@ func (r *Figure3Result) Figure() plots.Figure {
 	}
 }
 
-// overEpochs is the mean over the searches after every epoch, with its interval.
-func (r *Figure3Result) overEpochs(label string, of func(epoch int) []float64) plots.Series {
+// overEpochs is the mean over the searches after every epoch, with its interval
+// from least, the end of the quantity, to 1.
+func (r *Figure3Result) overEpochs(label string, least float64, of func(epoch int) []float64) plots.Series {
 	var x []float64
 	var means []runs.Summary
 	for e := 1; e <= r.epochs(); e++ {
 		if s, err := runs.Summarize(of(e), r.Params.Confidence); err == nil {
-			x, means = append(x, float64(e)), append(means, s)
+			x, means = append(x, float64(e)), append(means, s.Within(least, 1))
 		}
 	}
 	return plots.Band(label, x, means)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -313,7 +314,7 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	ridge := r.ridge(p.Lambdas[0])
 	add(ridge, "gap", fmt.Sprintf("(c) feature maps, $λ = %v$", p.Lambdas[0]), "sup of risk gap")
 	add(ridge, "gradient", "(d) their hypergradient", "sup of hypergradient gap")
-	add(r.of("net"), "gap", fmt.Sprintf("(e) activation search, %s", p.Data), "sup of risk gap")
+	add(r.of("net"), "gap", "(e) activation search, "+strings.ToUpper(string(p.Data)), "sup of risk gap")
 	for _, c := range r.of("lipschitz") {
 		panels = append(panels, r.lipschitzPanel(c))
 	}

@@ -58,22 +58,26 @@ func zero(name, source string, ours, rounding float64, note string) runs.Claim {
 	return verdict.Exactly(c, ours, 0, rounding)
 }
 
-// meansOf are the means of a series of stored records, whose numbers are finite.
+// meansOf are the means of a series of stored records, whose numbers are finite
+// and not negative: losses, errors and distances.
 func meansOf(records []*runs.Record, name string, confidence float64) []runs.Summary {
 	means, err := study.Means(records, name, confidence)
 	if err != nil {
 		panic(err)
 	}
+	for i := range means {
+		means[i] = means[i].Within(0, math.Inf(1))
+	}
 	return means
 }
 
-// meanOf is the mean of values of stored records.
+// meanOf is the mean of such values.
 func meanOf(values []float64, confidence float64) runs.Summary {
 	mean, err := runs.Summarize(values, confidence)
 	if err != nil {
 		panic(err)
 	}
-	return mean
+	return mean.Within(0, math.Inf(1))
 }
 
 // logBand is a curve with its interval on a logarithmic axis: a mean that is not

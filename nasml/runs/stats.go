@@ -123,6 +123,16 @@ func (s Summary) StdPopulation() Summary {
 	return s
 }
 
+// Within is the summary with an interval that ends where the quantity does, from
+// lo to hi: errors and shares in [0, 1], distances and losses in [0, ∞). The truth
+// lies there, so that the interval covers it as often as before.
+func (s Summary) Within(lo, hi float64) Summary {
+	if s.Lo.Valid() && s.Hi.Valid() {
+		s.Lo, s.Hi = Number(min(max(float64(s.Lo), lo), hi)), Number(max(min(float64(s.Hi), hi), lo))
+	}
+	return s
+}
+
 // String is the mean with its deviation and interval, for a line of text.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%.4g, std %v (divisor %s), n = %d", s.Mean, s.Std, s.Divisor, s.N)

@@ -125,3 +125,16 @@ func peakBytes(b *testing.B) (peak float64) {
 	b.Fatal("no VmHWM in /proc/self/status")
 	return 0
 }
+
+// Cells with two inputs have a cost an operation of every batch, and compile.
+func TestForecastOfCells(t *testing.T) {
+	s, err := AsQuickOn("darts", "gaea-pc-darts")
+	require.NoError(t, err)
+	base := s.probes(4000)
+	compile := 3. * probesPerCompiling
+	s.Batch *= 2
+	require.InEpsilon(t, (base-compile)/2, s.probes(4000)-compile, 0.1, "half as many operations, and little else")
+	s.Batch /= 2
+	s.Space = "darts-s2"
+	require.InEpsilon(t, (base-compile)/4, s.probes(4000)-compile, 0.1, "two operations in place of eight")
+}

@@ -51,6 +51,11 @@ func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, 
 		return nil, fmt.Errorf("%s, seed %d, picking an architecture: %w", s, seed, err)
 	}
 	r.at.Curve.Final, r.at.Curve.Found = found.Code, found.Text
+	if o.Ended != nil {
+		if err := r.ended(o.Ended); err != nil {
+			return nil, fmt.Errorf("%s, seed %d, after its end: %w", s, seed, err)
+		}
+	}
 	return &r.at.Curve, nil
 }
 

@@ -85,6 +85,9 @@ type Options struct {
 	// Observe is called after every epoch and, with Step > 0, now and then in
 	// between. The curve must not be changed or kept.
 	Observe func(Moment)
+	// Ended looks at a search after its end, before its weights are gone. Nothing
+	// that it does changes the curve.
+	Ended func(e *Ended) error
 }
 
 // Moment is where a search stands.

@@ -112,8 +112,8 @@ func (s Settings) checkSpace(m Method) error {
 	}
 	for field, set := range map[string]bool{
 		"Affine": s.Affine, "ConvBias": s.ConvBias, "TrackStats": s.TrackStats, "TrackOutside": s.TrackOutside,
-		"Partial": s.Partial != 0, "EdgeWeights": s.EdgeWeights, "EdgeUpdate": s.EdgeUpdate != "", "EdgeRate": s.EdgeRate != 0,
-		"Stem": s.Stem != "", "AddInput": s.AddInput, "Ties": s.Ties != "",
+		"Partial": s.Partial != 0, "EdgeWeights": s.EdgeWeights, "EdgeUpdate": s.EdgeUpdate != "",
+		"EdgeRate": s.EdgeRate != 0, "Stem": s.Stem != "", "AddInput": s.AddInput, "Ties": s.Ties != "",
 	} {
 		if set && !slices.Contains(kind.Reads, field) {
 			return fmt.Errorf("%s is set, which the space %s does not read: leave it unset (spaces of its kind, %s, "+

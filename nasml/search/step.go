@@ -167,10 +167,13 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	parts := Cut(p, all)
 	zero := ScalarZero(f.Rate.Graph(), f.Rate.DType())
 	seen := &views{}
+	_, ofCells := p.net.(*supernet.CellNet) // of many hundreds of weights
 	search := bilevel.Search{
 		Settings: p.Bilevel,
-		SGD:      bilevel.SGD{Momentum: p.Momentum, WeightDecay: p.WeightDecay, Nesterov: p.Nesterov},
-		Problem:  func(aux []*Node) bilevel.Problem { return p.losses(f, aux, seen) },
+		SGD: bilevel.SGD{
+			Momentum: p.Momentum, WeightDecay: p.WeightDecay, Nesterov: p.Nesterov, Together: ofCells,
+		},
+		Problem: func(aux []*Node) bilevel.Problem { return p.losses(f, aux, seen) },
 	}
 	if p.method.Architecture != NoPass {
 		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }

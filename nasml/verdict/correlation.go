@@ -33,6 +33,34 @@ func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
 	return s, nil
 }
 
+// Ratios summarizes positive ratios of independent seeds on the logarithm's scale,
+// and gives geometric mean and interval back as ratios,
+//
+//	exp(x̄ ± t_{n−1,(1+c)/2} · s_x/√n),  x = log ratio,
+//
+// which are never negative, and those of the inverse ratios are the inverse ones.
+// The deviation is that of the ratios. It is an error where one is not positive.
+func Ratios(ratios []float64, confidence float64) (runs.Summary, error) {
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		if !(r > 0) {
+			return runs.Summary{}, fmt.Errorf("ratio %d of %d is %v, expected a positive one", i+1, len(ratios), r)
+		}
+		logs[i] = math.Log(r)
+	}
+	plain, err := runs.Summarize(ratios, confidence)
+	if err != nil {
+		return plain, err
+	}
+	s, err := runs.Summarize(logs, confidence)
+	if err != nil {
+		return s, err
+	}
+	s.Std, s.Mean, s.Median = plain.Std, math.Exp(s.Mean), plain.Median
+	s.Lo, s.Hi = runs.Number(math.Exp(float64(s.Lo))), runs.Number(math.Exp(float64(s.Hi)))
+	return s, nil
+}
+
 // Fisher is atanh ρ of correlations, in which differences are judged.
 func Fisher(rho []float64) ([]float64, error) {
 	z := make([]float64, len(rho))

@@ -54,3 +54,17 @@ func TestFishersIntervalCovers(t *testing.T) {
 	}
 	require.InDelta(t, 0.95, float64(holds)/samples, 0.03)
 }
+
+// The interval of ratios is positive, and that of the inverse ratios is the inverse.
+func TestRatios(t *testing.T) {
+	s, err := Ratios([]float64{0.5, 8, 1}, 0.95)
+	require.NoError(t, err)
+	require.InDelta(t, math.Cbrt(4), s.Mean, 1e-12)
+	require.Positive(t, float64(s.Lo))
+	inverse, err := Ratios([]float64{2, 0.125, 1}, 0.95)
+	require.NoError(t, err)
+	require.InEpsilon(t, 1/s.Mean, inverse.Mean, 1e-12)
+	require.InEpsilon(t, 1/float64(s.Hi), float64(inverse.Lo), 1e-12)
+	_, err = Ratios([]float64{1, 0}, 0.95)
+	require.ErrorContains(t, err, "ratio 2 of 2 is 0, expected a positive one")
+}

@@ -1,0 +1,171 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/li2021/internal/parting"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+var gradientsKind = code.Define("li2021/gradients", "li2021/internal/parting")
+
+// gradientsRow is the search along which gradients are compared.
+const gradientsRow = row("darts/second-order")
+
+// gradients computes what the run store lacks of the comparison, a trial a seed.
+func (p Figure1Params) gradients(ctx context.Context) ([]*runs.Record, error) {
+	if len(p.Gradients) == 0 {
+		return nil, nil
+	}
+	cases, err := p.gradientCases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := study.Study{
+		ID: "li2021/gradients", Title: figure1ID + ", gradients", Code: gradientsKind, Shipped: shippedRecords,
+		StoredOnly: p.StoredOnly,
+		Device: func() (string, string, error) {
+			b, err := backend.Open()
+			if err != nil {
+				return "", "", err
+			}
+			name, device := backend.Describe(b)
+			return name, device, nil
+		},
+	}
+	return s.Run(ctx, cases)
+}
+
+// gradientCases are the trials, one a seed.
+func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) {
+	settings, err := p.settings(gradientsRow)
+	if err != nil {
+		return nil, err
+	}
+	key, err := settings.Key()
+	if err != nil {
+		return nil, err
+	}
+	t := parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients}
+	if !slices.IsSorted(p.Gradients) || p.Gradients[0] < 1 {
+		return nil, catalog.Usagef("Gradients is %v, want steps from 1, ascending", p.Gradients)
+	}
+	opened, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := p.Gradients[len(p.Gradients)-1]
+	return study.Each(p.Seeds, func(seed uint64) study.Case {
+		return study.Case{
+			Params: t, Data: opened.Facts.Fingerprint, Units: last, Label: "gradients of second order",
+			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
+				set, err := opened.Images(ctx)
+				if err != nil {
+					return trial.Result{}, err
+				}
+				b, err := backend.Open()
+				if err != nil {
+					return trial.Result{}, err
+				}
+				computed := t
+				computed.Settings = settings // what the key names by what it computes has its own name here
+				return parting.Run(ctx, b, computed, set, seed, func(note string) { step(1, note) })
+			},
+		}
+	}), nil
+}
+
+// gradientWays are the compared gradients as a legend has them.
+var gradientWays = []struct{ series, label string }{
+	{parting.Difference, "difference, $ε = 10^{-2}/\\|v\\|$"}, {parting.Small, "difference, $ε = 10^{-4}/\\|v\\|$"},
+	{parting.Tiny, "difference, $ε = 10^{-6}/\\|v\\|$"}, {parting.FirstOrder, "first order"},
+	{parting.Rounded, "exact, float32"},
+}
+
+// gradientsPanel draws the distances from the exact gradient over the steps.
+func (r *Figure1Result) gradientsPanel() plots.Panel {
+	p := plots.Panel{
+		Title: "gradients of second order", X: plots.Axis{Label: "step of a search"},
+		Y: plots.Axis{Label: `$\|g - g^*\| / \|g^*\|$, $g^*$ exact`, Scale: plots.Log10},
+	}
+	for _, way := range gradientWays {
+		s := plots.Series{Label: way.label}
+		for i, step := range r.Params.Gradients {
+			var off []float64
+			for _, record := range r.gradients {
+				if record != nil {
+					off = append(off, record.Series[way.series][i])
+				}
+			}
+			addGeometric(&s, float64(step), off, r.Params.Confidence)
+		}
+		p.Series = append(p.Series, s)
+	}
+	return p
+}
+
+// checkGradients compares gradients on the same weights and batches, where searches
+// that part in their own ways say little: see checkSecondOrder. What is called the
+// same is the border there.
+func (r *Figure1Result) checkGradients() []runs.Claim {
+	if len(r.Params.Gradients) == 0 {
+		return nil
+	}
+	type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
+	var claims []runs.Claim
+	for _, x := range []struct {
+		series, name string
+		judge        side
+	}{
+		{parting.Difference, "own: the difference with ε = 0.01/‖v‖ is off the exact gradient", verdict.Above},
+		{parting.Tiny, "control: with ε = 10⁻⁶/‖v‖, in float64, it is not", verdict.Below},
+		{parting.Small, "own: with ε = 0.0001/‖v‖, in float64, it is not", verdict.Below},
+		{parting.Rounded, "own: nor is the exact gradient in float32", verdict.Below},
+		{parting.FirstOrder, "control: first order is", verdict.Above},
+	} {
+		c := verdict.Claim(x.name+", relative distance", secondOrderSource)
+		c.Note = fmt.Sprintf("ours is the geometric mean over seeds and steps %v of ‖g − g*‖/‖g*‖, g* the exact "+
+			"gradient on the same weights and batches in float64, along a search by the difference with ε = 0.01/‖v‖; "+
+			"what is below %v we call the same", r.Params.Gradients, parted)
+		s, err := r.gradientDistance(x.series)
+		c = x.judge(c, s, err, math.Log(parted))
+		c.Paper, c.Allowed = runs.Number(parted), allowedSide(c.Allowed)
+		for _, n := range []*runs.Number{&c.Ours, &c.Lo, &c.Hi} {
+			*n = runs.Number(math.Exp(float64(*n)))
+		}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+// allowedSide says on which side of the border a distance has to be, whose logarithm
+// was judged.
+func allowedSide(judged string) string {
+	side := "below"
+	if len(judged) > 5 && judged[:5] == "above" {
+		side = "above"
+	}
+	return fmt.Sprintf("%s %v", side, parted)
+}
+
+// gradientDistance summarizes, over seeds, the mean logarithm of a distance over the
+// steps.
+func (r *Figure1Result) gradientDistance(series string) (runs.Summary, error) {
+	if slices.Contains(r.gradients, nil) || len(r.gradients) != r.Params.Seeds {
+		return runs.Summary{}, fmt.Errorf("not all of %d comparisons were made", r.Params.Seeds)
+	}
+	return verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
+		return mean(logs(r.gradients[seed].Series[series])), nil
+	})
+}

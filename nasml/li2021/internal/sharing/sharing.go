@@ -1,0 +1,179 @@
+// Package sharing looks whether the shared weights of a search on NAS-Bench-1Shot1
+// order architectures as their own trainings do.
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/li2021/internal/regret"
+	"github.com/nasml/lab/nasml/li2021/internal/searching"
+	"github.com/nasml/lab/nasml/rank"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Trial is a search with so many architectures that are judged by its weights when
+// it has ended.
+type Trial struct {
+	Search searching.Trial  `json:"search"`
+	Space  supernet.OneShot `json:"space"`
+	Archs  int              `json:"archs"`
+}
+
+// Statistics of batch norm by which shared weights are evaluated.
+const (
+	Running = "running" // the supernet's, as in the authors' code
+	Batch   = "batch"   // of the architecture, on the batch
+)
+
+// Series of a result, an entry an architecture: accuracies with shared weights by
+// statistics, and after 108 epochs of their own, the mean of three trainings, by
+// split, in parts of 1 and in percent.
+func Shared(statistics string) string { return "shared, " + statistics }
+
+// Own is the series of accuracies in the table.
+func Own(split data.Split) string { return "own, " + string(split) }
+
+// Value is the name of the correlation of a name in rank.Correlations; where all
+// accuracies are equal there is none.
+func Value(correlation, statistics string, split data.Split) string {
+	return correlation + ", " + statistics + ", " + string(split)
+}
+
+// drawsPerArch bounds how many architectures are drawn for one that counts.
+const drawsPerArch = 100
+
+// Run runs the search, draws architectures until so many different cells are in
+// the table, all choices equally likely, and evaluates them on the search's
+// validation images. It is an error where the search fails, or where the table has
+// not so many cells of the space.
+func (t Trial) Run(
+	ctx context.Context, runner search.Runner, blocks simplex.Product, table *data.NASBench101, seed uint64,
+	o search.Options,
+) (trial.Result, error) {
+	series := map[string][]float64{}
+	o.Ended = func(e *search.Ended) error {
+		archs, err := t.draw(e.Space(), table, seed, series)
+		if err != nil {
+			return err
+		}
+		for _, a := range archs {
+			for _, statistics := range []string{Running, Batch} {
+				x, err := e.Accuracy(ctx, a, statistics == Batch)
+				if err != nil {
+					return err
+				}
+				series[Shared(statistics)] = append(series[Shared(statistics)], x)
+			}
+		}
+		return nil
+	}
+	result, err := searching.Run(ctx, runner, blocks, seed, o)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	last := result.Series["train_accuracy"]
+	out := trial.Result{Values: map[string]float64{"train_accuracy": last[len(last)-1]}, Series: series}
+	return out, correlate(out)
+}
+
+// draw draws the architectures, and notes what the table says of them.
+func (t Trial) draw(
+	space search.Space, table *data.NASBench101, seed uint64, series map[string][]float64,
+) (archs []search.Arch, err error) {
+	rng, seen := trial.RNG(seed, "ranked"), map[data.Cell101]bool{}
+	for range drawsPerArch * t.Archs {
+		if len(archs) == t.Archs {
+			return archs, nil
+		}
+		a, err := space.Random(rng)
+		if err != nil {
+			return nil, err
+		}
+		cell, err := t.cell(a)
+		if err != nil {
+			return nil, err
+		}
+		if seen[cell] {
+			continue
+		}
+		seen[cell] = true
+		known, err := lookUp(table, cell, series)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			archs = append(archs, a)
+		}
+	}
+	return nil, fmt.Errorf("found %d cells of the space %s in the table, expected the %d that are asked for: take fewer",
+		len(archs), t.Space.Name, t.Archs)
+}
+
+// cell is that of an architecture, in canonical form.
+func (t Trial) cell(a search.Arch) (data.Cell101, error) {
+	theta, err := t.Space.ThetaOf(a.Theta)
+	if err != nil {
+		return data.Cell101{}, err
+	}
+	arch, err := t.Space.Discretize(theta, supernet.TiesFirst)
+	if err != nil {
+		return data.Cell101{}, err
+	}
+	cell, err := regret.OneShotCell(t.Space, arch)
+	return cell.Canonical(), err
+}
+
+// lookUp adds a cell's accuracies, where the table has it.
+func lookUp(table *data.NASBench101, cell data.Cell101, series map[string][]float64) (known bool, err error) {
+	found := map[string]float64{}
+	for _, split := range []data.Split{data.Valid, data.Test} {
+		x, err := table.Accuracy(cell, data.Query101{Split: split, Epochs: 108, Trial: data.Mean})
+		if errors.Is(err, data.ErrNotInTable) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		found[Own(split)] = x
+	}
+	for name, x := range maps.All(found) {
+		series[name] = append(series[name], x)
+	}
+	return true, nil
+}
+
+// correlate adds the correlations that there are.
+func correlate(out trial.Result) error {
+	for _, statistics := range []string{Running, Batch} {
+		shared := out.Series[Shared(statistics)]
+		if constant(shared) {
+			continue
+		}
+		for _, split := range []data.Split{data.Valid, data.Test} {
+			for name, c := range rank.Correlations {
+				r, err := c.Estimate(shared, out.Series[Own(split)])
+				if err != nil {
+					return err
+				}
+				out.Values[Value(name, statistics, split)] = r
+			}
+		}
+	}
+	return nil
+}
+
+func constant(x []float64) bool {
+	for _, v := range x {
+		if v != x[0] {
+			return false
+		}
+	}
+	return true
+}

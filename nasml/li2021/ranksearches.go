@@ -1,0 +1,270 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/li2021/internal/searching"
+	"github.com/nasml/lab/nasml/li2021/internal/sharing"
+	"github.com/nasml/lab/nasml/rank"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/plots"
+)
+
+// RankSearchesParams are the parameters of the rank correlations between the
+// accuracies of architectures with the weights that a search leaves and after a
+// training of their own.
+type RankSearchesParams struct {
+	OneShotParams
+	Rows         []string   // searches: see Figure2Params
+	Archs        int        // of the space and in the table, that are compared in each search
+	Statistics   []string   // of batch norm with shared weights: "running", the supernet's; "batch", the architecture's
+	Correlations []string   // names of rank.Correlations
+	Split        data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
+}
+
+// RankSearchesQuick has 100 architectures in each of 18 searches as Figure2Quick
+// has them, but of ten epochs, in about six minutes on two cores; they are shipped.
+var RankSearchesQuick = RankSearchesParams{
+	OneShotParams: func() OneShotParams {
+		p := quickOneShot
+		p.Epochs = 10
+		return p
+	}(),
+	Rows: []string{"rsps", "gaea-pc-darts"}, Archs: 100, Statistics: []string{sharing.Running, sharing.Batch},
+	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
+}
+
+// RankSearchesPaper has the paper's searches, and RankSearchesLarge, at --scale
+// large, those of Figure2Large. They were not run.
+var (
+	RankSearchesPaper = RankSearchesQuick.with(paperOneShot)
+	RankSearchesLarge = RankSearchesQuick.with(largeOneShot)
+)
+
+func (p RankSearchesParams) with(searches OneShotParams) RankSearchesParams {
+	p.OneShotParams = searches
+	return p
+}
+
+const (
+	rankSearchesID     = "li2021/ranks-searches"
+	rankSearchesTitle  = "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1"
+	rankSearchesSource = "trainings of Ying+ 2019, spaces of Zela+ 2020; Li+ 2021, Section 1"
+)
+
+var rankSearchesStudy = study.Study{
+	ID: rankSearchesID, Title: rankSearchesTitle, Shipped: shippedRecords,
+	Code: code.Define(rankSearchesID, "li2021/internal/sharing"),
+}
+
+func init() {
+	catalog.Register(catalog.Entry{
+		ID: rankSearchesID, Paper: paper, Title: rankSearchesTitle, Kind: "table",
+		Notebook: "notebooks/li2021/ranks_searches.ipynb",
+		Cost: catalog.Cost{
+			Quick: "about 6 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
+		},
+	}, RankSearchesQuick, RankSearchesPaper, RankSearches,
+		catalog.Preset[RankSearchesParams]{Scale: catalog.Large, Params: RankSearchesLarge})
+}
+
+// RankSearchesResult holds the searches.
+type RankSearchesResult struct {
+	Params RankSearchesParams
+	Scale  string // "quick", "large", "paper" or empty for own parameters
+	all    []oneShotFound
+}
+
+// RankSearches runs what the run store lacks of the searches, each with the
+// comparison at its end. It has Figure2's errors. Without a table it shows what
+// the project ships.
+func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResult, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	table, err := table101()
+	if err != nil {
+		return nil, err
+	}
+	fingerprint := data.NASBench101Fingerprint
+	if table != nil {
+		fingerprint = table.Fingerprint
+	}
+	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	var cases []study.Case
+	for _, space := range p.Spaces {
+		for _, name := range p.Rows {
+			f, err := p.find(oneShotRow(name, space))
+			if err != nil {
+				return nil, err
+			}
+			of, err := p.cases(f, images.Facts)
+			if err != nil {
+				return nil, err
+			}
+			for i := range of {
+				search := of[i].Params.(searching.Trial)
+				of[i].Params = sharing.Trial{Search: search, Space: supernet.OneShots[space], Archs: p.Archs}
+				of[i].Data += " " + fingerprint
+			}
+			all, cases = append(all, f), append(cases, of...)
+		}
+	}
+	s := rankSearchesStudy
+	s.StoredOnly = p.StoredOnly || table == nil
+	run := func(
+		ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
+	) (trial.Result, error) {
+		t := sharing.Trial{Space: supernet.OneShots[f.row.space()], Archs: p.Archs}
+		return t.Run(ctx, r, f.blocks, table, seed, o)
+	}
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Facts.Len, images.Images)
+	if err != nil {
+		return nil, err
+	}
+	out := &RankSearchesResult{Params: p, Scale: runs.Scale(ctx)}
+	for i, row := range rowsOf(records, p.Seeds) {
+		f := all[i]
+		f.records = row
+		out.all = append(out.all, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
+	}
+	return out, nil
+}
+
+func (p RankSearchesParams) check() error {
+	if err := p.checkOneShot(p.Rows); err != nil {
+		return err
+	}
+	var c study.Checks
+	c.AtLeast("Archs", p.Archs, 10)
+	checkChoice(&c, "Statistics", p.Statistics, sharing.Running, sharing.Batch)
+	checkChoice(&c, "Correlations", p.Correlations, "kendall", "spearman")
+	c.OneOf("Split", string(p.Split), string(data.Valid), string(data.Test))
+	if err := c.Err("the rank correlations of searches"); err != nil {
+		return err
+	}
+	var rows []row
+	for _, space := range p.Spaces {
+		for _, name := range p.Rows {
+			rows = append(rows, oneShotRow(name, space))
+		}
+	}
+	return p.OneShotParams.check(rows)
+}
+
+// Records are the keys of the searches.
+func (r *RankSearchesResult) Records() []string { return oneShotKeys(r.all) }
+
+// correlations are those of the searches that rank at all, by seed.
+func (r *RankSearchesResult) correlations(f oneShotFound, name, statistics string) (all []float64) {
+	for _, record := range f.ran() {
+		if x, ok := record.Values[sharing.Value(name, statistics, r.Params.Split)]; ok {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// Figure is the table of means over seeds with Student's intervals, and below it
+// what one search alone leaves open.
+func (r *RankSearchesResult) Figure() plots.Figure {
+	t := &plots.Table{Columns: []plots.Column{{Header: "weights of"}, {Header: "batch norm by"}}}
+	for _, space := range r.Params.Spaces {
+		for _, name := range r.Params.Correlations {
+			t.Columns = append(t.Columns, plots.Column{Header: correlationTitles[name], Group: spaceTitle(space)})
+		}
+	}
+	var block plots.Block
+	for _, name := range r.Params.Rows {
+		for _, statistics := range r.Params.Statistics {
+			row := []plots.Entry{{Text: oneShotRow(name, r.Params.Spaces[0]).title()}, {Text: statistics}}
+			for _, space := range r.Params.Spaces {
+				f, _ := findOneShot(r.all, space, name)
+				for _, correlation := range r.Params.Correlations {
+					row = append(row, r.entry(f, correlation, statistics))
+				}
+			}
+			block.Rows = append(block.Rows, row)
+		}
+	}
+	t.Blocks = []plots.Block{block}
+	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
+		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches ± half "+
+		"of Student's interval at %v. %s %s", r.Params.Split, r.Params.Archs, r.Params.Confidence, r.single(),
+		oneShotCaption(r.Params.OneShotParams, r.all))
+	return plots.Figure{
+		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
+		Meta: study.Meta(rankSearchesTitle, r.Scale, r.Params),
+	}
+}
+
+var correlationTitles = map[string]string{"kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
+
+func (r *RankSearchesResult) entry(f oneShotFound, name, statistics string) plots.Entry {
+	s, err := runs.Summarize(r.correlations(f, name, statistics), r.Params.Confidence)
+	if err != nil {
+		return plots.Entry{Text: "not run", Grey: true}
+	}
+	text := fmt.Sprintf("%.2f", s.Mean)
+	if s.Hi.Valid() {
+		text += fmt.Sprintf(" ± %.2f", float64(s.Hi)-s.Mean)
+	}
+	return plots.Entry{Text: text}
+}
+
+// single says how wide the interval of one search is, of every correlation at the
+// first that there is.
+func (r *RankSearchesResult) single() string {
+	var texts []string
+	for _, name := range r.Params.Correlations {
+		for _, f := range r.all {
+			x := r.correlations(f, name, r.Params.Statistics[0])
+			if len(x) == 0 {
+				continue
+			}
+			a, err := rank.Fisher(name, x[0], r.Params.Archs, r.Params.Confidence)
+			if err == nil && a.Lo.Valid() {
+				texts = append(texts, fmt.Sprintf("%s of %d pairs in one search, %s of %.2f for instance, is from %.2f "+
+					"to %.2f.", a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi)))
+			}
+			break
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// Check judges what a supernet is used for: that it ranks better than a coin.
+func (r *RankSearchesResult) Check() []runs.Claim {
+	var claims []runs.Claim
+	for _, f := range r.all {
+		for _, statistics := range r.Params.Statistics {
+			for _, name := range r.Params.Correlations {
+				c := verdict.Claim(fmt.Sprintf("own: %s, batch norm by %s statistics: %s is above 0", f.short(), statistics,
+					correlationTitles[name]), rankSearchesSource)
+				c.Paper = 0
+				x := r.correlations(f, name, statistics)
+				if len(x) == 0 {
+					claims = append(claims, verdict.NotRun(c, "no search was run, or "+noTable101))
+					continue
+				}
+				s, err := runs.Summarize(x, r.Params.Confidence)
+				claims = append(claims, verdict.AtLeast(c, s, err, 0))
+			}
+		}
+	}
+	return claims
+}

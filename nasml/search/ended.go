@@ -1,0 +1,54 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph"
+
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// Ended is a search that has ended, with its shared weights; see Options.Ended.
+type Ended struct {
+	*run
+	byBatch *run // the same with an evaluation by the statistics of the batch
+}
+
+// Space is the one that was searched.
+func (e *Ended) Space() Space { return e.space }
+
+// Accuracy is the share of right answers of the shared weights on the search's
+// validation images under the operation weights of an architecture. Batch norm
+// takes its running statistics, which are those of the supernet, or, by batch,
+// those of the batch, which are the architecture's own.
+func (e *Ended) Accuracy(ctx context.Context, a Arch, byBatch bool) (float64, error) {
+	if byBatch {
+		return e.byBatch.accuracy(ctx, e.validation, a.Theta)
+	}
+	return e.accuracy(ctx, e.validation, a.Theta)
+}
+
+// ended calls what looks at a search that has ended.
+func (r *run) ended(look func(e *Ended) error) error {
+	exec, err := NewExec(r.backend, func(in []*Node) *Node {
+		ops, weights := r.blocks(), len(r.net.Weights())
+		in, images, labels := in[2:], in[0], in[1]
+		made := r.net.Evaluate(supernet.Pass{
+			Images: images, Theta: in[:ops], Weights: in[ops : ops+weights], Stats: in[ops+weights:], Train: true,
+		})
+		right, _ := supernet.Score(made.Logits, labels)
+		return right
+	})
+	if err != nil {
+		return fmt.Errorf("building the evaluation by batches: %w", err)
+	}
+	defer exec.Finalize()
+	s, other := *r.searcher, *r
+	s.evaluate, other.searcher = exec, &s
+	if len(r.validation) == 0 {
+		return errors.New("the search has no validation images")
+	}
+	return look(&Ended{run: r, byBatch: &other})
+}
