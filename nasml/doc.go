@@ -48,7 +48,8 @@
 //	li2021      the figures, tables and theorems of Li+ (GAEA)
 //	notebook    what the cells of the notebooks call
 //	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
-//	cmd/nasml   the command
+//	command     the command nasml, also for a module of one's own
+//	cmd/nasml   the program
 //	internal/steady   property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing

@@ -14,7 +14,10 @@ import (
 const (
 	configs       = "xla:cpu, xla:cuda or go"
 	defaultConfig = "xla"
-	advice        = "run `go tool nasml setup` to install the XLA plugin, or set GOMLX_BACKEND=go for the slow pure-Go backend" //nolint:lll // one sentence
+	advice        = "in a checkout run `go tool nasml setup`, which installs XLA's plugin; elsewhere set " + setupEnv +
+		" to the .nasml of a checkout that is set up, or " + pluginPathEnv + " to a folder with " +
+		"pjrt_c_api_cpu_plugin.so (in the package xla-cpu-pjrt==0.0.1 of PyPI it is xla_plugins/xla_cpu_pjrt/" +
+		"xla_cpu_pjrt.so); or set GOMLX_BACKEND=go for the pure-Go backend, which needs nothing and is slow"
 )
 
 // GoMLX would download a plugin by itself where it finds none. A user of this

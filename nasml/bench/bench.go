@@ -82,6 +82,7 @@ type Entry struct {
 	Best           bool      `json:"best"`                     // the program's fastest form in this case
 	Seconds        []float64 `json:"seconds"`                  // of each round's training
 	StepSeconds    float64   `json:"step_seconds"`             // median over the rounds, a step of all networks
+	StepProcessor  float64   `json:"step_processor,omitempty"` // the same in seconds of all processors, as if alone on the machine; 0: not known
 	CompileSeconds float64   `json:"compile_seconds"`          // the first training less the median one
 	CachedSeconds  float64   `json:"cached_seconds,omitempty"` // the same, where the program was compiled before
 	PeakMB         float64   `json:"peak_mb"`                  // largest resident memory of the process; 0: not known
@@ -129,13 +130,15 @@ type runner struct {
 	train func(context.Context) (training, error)
 	peak  func() float64 // MB
 	first training       // untimed: it compiles
+	work  []float64      // seconds of all processors, a round
 }
 
 // training is what one training gives.
 type training struct {
-	Version string    `json:"version"`
-	Seconds float64   `json:"seconds"`
-	Losses  []float64 `json:"losses"` // [epoch, seed, variant]
+	Version   string    `json:"version"`
+	Seconds   float64   `json:"seconds"`
+	Processor float64   `json:"processor"` // seconds of all processors; 0: not known
+	Losses    []float64 `json:"losses"`    // [epoch, seed, variant]
 }
 
 func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, error) {
@@ -241,9 +244,13 @@ func (p Params) time(ctx context.Context, runners []*runner) error {
 			if r.entry.NotRun != "" {
 				continue
 			}
+			before := processorSeconds()
 			t, err := r.train(ctx)
+			if i == 0 { // this process
+				t.Processor = processorSeconds() - before
+			}
 			if err == nil {
-				r.entry.Seconds = append(r.entry.Seconds, t.Seconds)
+				r.entry.Seconds, r.work = append(r.entry.Seconds, t.Seconds), append(r.work, t.Processor)
 			} else if i == 0 || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			} else {
@@ -265,6 +272,9 @@ func entries(runners []*runner, steps int) []Entry {
 		if e.NotRun == "" {
 			typical := spread(e.Seconds).Median
 			e.StepSeconds, e.CompileSeconds = typical/float64(steps), max(0, r.first.Seconds-typical)
+			if len(r.work) > 0 {
+				e.StepProcessor = spread(r.work).Median / float64(steps)
+			}
 			e.PeakMB, e.Ratio = r.peak(), ratio(e.Seconds, runners[0].entry.Seconds)
 			if i, ok := fastest[e.Program]; !ok || e.StepSeconds < out[i].StepSeconds {
 				fastest[e.Program] = len(out)

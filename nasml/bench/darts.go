@@ -358,7 +358,7 @@ func (r *dartsRun) step(in []*Node) []*Node {
 	}
 	search := bilevel.Search{
 		Settings: bilevel.Settings{Order: bilevel.ArchitectureFirst, Clip: w.Clip, Hypergradient: "first-order"},
-		SGD:      bilevel.SGD{Momentum: w.Momentum, WeightDecay: w.WeightDecay},
+		SGD:      bilevel.SGD{Momentum: w.Momentum, WeightDecay: w.WeightDecay, Together: true},
 		Problem: func(aux []*Node) bilevel.Problem {
 			return bilevel.Problem{Inner: loss(in[1], in[2])(aux), Outer: loss(in[3], in[4])(aux)}
 		},

@@ -1,13 +1,20 @@
 package bench
 
 import (
+	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 // tinyDarts compares and times the smallest networks that have every kind of
@@ -79,6 +86,86 @@ func TestDartsPeersComputeTheSame(t *testing.T) {
 			require.Greater(t, a.Numbers, 2000)
 		}
 	}
+}
+
+// gradientsOf are the losses and gradients of two steps, array by array.
+func gradientsOf(t *testing.T, b compute.Backend, c DartsCase) (all [][]float64) {
+	t.Helper()
+	w, err := newDartsWork(c, 3)
+	require.NoError(t, err)
+	run, err := newDartsRun(b, w, true)
+	require.NoError(t, err)
+	defer run.exec.Finalize()
+	steps, _, err := run.train(t.Context())
+	require.NoError(t, err)
+	for _, x := range slices.Concat(steps...) {
+		found, err := numbers(x)
+		require.NoError(t, err)
+		all = append(all, found)
+	}
+	return all
+}
+
+// mustBeClose compares arrays, by the largest number of each.
+func mustBeClose(t *testing.T, want, got [][]float64, tolerance float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		largest, apart := 0.0, 0.0
+		for k, x := range want[i] {
+			largest, apart = max(largest, math.Abs(x)), max(apart, math.Abs(x-got[i][k]))
+		}
+		if largest > tolerance { // else a gradient that is 0 but for rounding
+			require.LessOrEqual(t, apart/largest, tolerance, "array %d, of numbers up to %g", i, largest)
+		}
+	}
+}
+
+// networkCases are a search of one cell, in which every operation stands with
+// both strides, PC-DARTS, and training; and how far numbers may be apart: sums of
+// thousands of terms in other orders, through BN of few pixels, the second step
+// behind the first.
+func networkCases(double bool) ([]DartsCase, float64) {
+	cases := []DartsCase{
+		{Name: "DARTS", Partial: 1, Cells: 1, Channels: 3, Image: 8, Batch: 6, Steps: 2, Double: double},
+		{Name: "PC-DARTS", Partial: 2, Cells: 1, Channels: 4, Image: 8, Batch: 6, Steps: 2, Double: double},
+		{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 2, Channels: 4, Image: 8, Batch: 6, Steps: 2,
+			Double: double},
+	}
+	if double {
+		return cases, doubleTolerance
+	}
+	return cases, 2e-3
+}
+
+// A whole network computes the same by the kernels and, on GoMLX's own backend,
+// by what defines them.
+func TestNetworksWithKernelsAndWithout(t *testing.T) {
+	xla := testBackend(t)
+	for _, double := range []bool{true, false} {
+		cases, tolerance := networkCases(double)
+		for _, c := range cases {
+			t.Run(fmt.Sprintf("%s %v", c.Name, double), func(t *testing.T) {
+				mustBeClose(t, gradientsOf(t, goBackend(t), c), gradientsOf(t, xla, c), tolerance)
+			})
+		}
+	}
+	if os.Getenv(kernels.Env) == "off" {
+		require.Empty(t, backend.Kernels())
+		return
+	}
+	require.Subset(t, backend.Kernels(), []string{"nasml_stage_gradient", "nasml_momentum", "nasml_running"})
+}
+
+// The same where XLA compiles the definitions, in a process without kernels:
+// training only, which XLA compiles in seconds.
+func TestNetworksOfXLAWithoutKernels(t *testing.T) {
+	testBackend(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNetworksWithKernelsAndWithout$/^training")
+	cmd.Env = append(os.Environ(), kernels.Env+"=off")
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	require.NotContains(t, string(said), "no tests to run")
 }
 
 // BenchmarkDarts reports the time of a bilevel step, and of its first call.

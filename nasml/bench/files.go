@@ -8,7 +8,9 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/nasml/lab/nasml/trace"
@@ -54,6 +56,14 @@ func peakMB(pid string) float64 {
 	return kB / 1000 * 1.024
 }
 
+// processorSeconds are the seconds that all processors have worked for this
+// process.
+func processorSeconds() float64 {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // 0 where the system does not tell
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+}
+
 // WriteTable writes the results for people, one table a case.
 func WriteTable(w io.Writer, results []Result) error {
 	for _, r := range results {
@@ -80,7 +90,7 @@ func WriteTable(w io.Writer, results []Result) error {
 // writeEntries writes the programs of a case as a table.
 func writeEntries(w io.Writer, entries []Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "program\tms a step\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t")
+	_, _ = fmt.Fprintln(t, "program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t")
 	for _, e := range entries {
 		_, _ = fmt.Fprintln(t, e.row())
 	}
@@ -102,21 +112,25 @@ func (e Entry) name() string {
 
 func (e Entry) row() string {
 	if e.NotRun != "" {
-		return e.name() + "\tnot run\t\t\t\t\t"
+		return e.name() + "\tnot run\t\t\t\t\t\t"
 	}
 	name := e.name()
 	if e.Best && e.Form != "" {
 		name += " *" // the faster form
 	}
-	ratio, difference := "1", ""
+	ratio, difference, processor := "1", "", ""
+	if e.StepProcessor > 0 {
+		processor = fmt.Sprintf("%.1f", e.StepProcessor*1000)
+	}
 	if e.Program != oursName {
 		ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", e.Ratio.Median, e.Ratio.Min, e.Ratio.Max)
 		difference = fmt.Sprintf("%.0e", e.LossDifference)
 	}
 	return fmt.Sprintf(
-		"%s\t%.2f\t%s\t%.1f\t%.0f\t%s\t",
+		"%s\t%.2f\t%s\t%s\t%.1f\t%.0f\t%s\t",
 		name,
 		e.StepSeconds*1000,
+		processor,
 		ratio,
 		e.CompileSeconds,
 		e.PeakMB,

@@ -3,8 +3,8 @@
 A peer is started as `python peer_NAME.py FOLDER FORM` and reads the arrays and
 settings that the benchmark wrote to FOLDER. For every line on its stdin it
 trains all networks once, from the same initial weights, and answers with one
-line of JSON: its version, the seconds that took and the mean losses in the
-order [epoch, seed, variant].
+line of JSON: its version, the seconds that took, by the clock and by all
+processors, and the mean losses in the order [epoch, seed, variant].
 """
 
 import json
@@ -24,11 +24,11 @@ def load(folder):
 
 def serve(version, prepare, train):
     """Answers every line. prepare() makes the weights that train() uses up; the
-    clock runs for train() alone, which returns an array of losses."""
+    clocks run for train() alone, which returns an array of losses."""
     for _ in sys.stdin:
         weights = prepare()
-        begin = time.perf_counter()
+        begin, worked = time.perf_counter(), time.process_time()
         losses = np.asarray(train(weights))
-        seconds = time.perf_counter() - begin
-        answer = {"version": version, "seconds": seconds, "losses": losses.ravel().tolist()}
+        seconds, worked = time.perf_counter() - begin, time.process_time() - worked
+        answer = {"version": version, "seconds": seconds, "processor": worked, "losses": losses.ravel().tolist()}
         print(json.dumps(answer), flush=True)

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 // SGD is stochastic gradient descent with momentum and coupled L2, as
@@ -13,6 +15,11 @@ type SGD struct {
 	Momentum    float64 // μ
 	WeightDecay float64 // wd
 	Nesterov    bool    // look ahead by the new velocity
+
+	// Together lets a [Search] clip and move all weights by one kernel of package
+	// kernels: for networks of hundreds of arrays, which XLA would compile one by
+	// one. The numbers are the same but for rounding.
+	Together bool
 }
 
 // Step is one step at learning rate eta, a scalar:
@@ -30,6 +37,15 @@ func (o SGD) Step(w, grad, velocity []*Node, eta *Node) (w2, velocity2 []*Node) 
 		move = each2(name, grad, velocity2, heavy)
 	}
 	return addScaled(name, w, Neg(eta), move), velocity2
+}
+
+// together is [ClipGlobalNorm] at most, unless that is 0, and then Step, in one.
+func (o SGD) together(w, grad, velocity []*Node, eta *Node, most float64) (w2, velocity2 []*Node) {
+	rates := kernels.Rates{Eta: eta, Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}
+	if most != 0 {
+		rates.Factor = clipFactor(kernels.Squares(grad), most)
+	}
+	return kernels.Momentum(w, grad, velocity, rates)
 }
 
 // Adam is torch.optim.Adam: L2 is added to the gradient (it is not AdamW). Its
@@ -98,18 +114,23 @@ func ClipGlobalNorm(grad []*Node, most float64) []*Node {
 // it: gradTheta should be this sum. Only its norm matters, because α's gradient
 // is zeroed before the next architecture step.
 func clipJointly(gradW, gradTheta []*Node, most float64) (clippedW, clippedTheta []*Node) {
-	if !(most > 0) {
-		panic(fmt.Errorf("ClipGlobalNorm: the largest norm is %v, want more than 0", most))
-	}
 	const name = "ClipGlobalNorm"
 	square := inner(name, gradW, gradW)
 	if len(gradTheta) > 0 {
 		square = Add(square, inner(name, gradTheta, gradTheta))
 	}
-	norm, limit := AddScalar(Sqrt(square), 1e-6), Scalar(square.Graph(), square.DType(), most)
-	factor := Where(LessOrEqual(norm, limit), OnesLike(norm), Div(limit, norm)) // NaN takes the second
+	factor := clipFactor(square, most)
 	scale := func(g *Node) *Node { return Mul(g, ConvertDType(factor, g.DType())) }
 	return each(gradW, scale), each(gradTheta, scale)
+}
+
+// clipFactor is min(1, most/(√square + 1e-6)). It panics where most is not above 0.
+func clipFactor(square *Node, most float64) *Node {
+	if !(most > 0) {
+		panic(fmt.Errorf("ClipGlobalNorm: the largest norm is %v, want more than 0", most))
+	}
+	norm, limit := AddScalar(Sqrt(square), 1e-6), Scalar(square.Graph(), square.DType(), most)
+	return Where(LessOrEqual(norm, limit), OnesLike(norm), Div(limit, norm)) // NaN takes the second
 }
 
 // Cosine is the learning rate of an epoch, counted from 0:

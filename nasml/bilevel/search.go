@@ -85,7 +85,11 @@ func (s Search) weights(state State, eta *Node, seen *Seen) State {
 	if s.Settings.Uncleared {
 		state.Stale = each2("uncleared gradient", state.Stale, gradTheta, Add)
 	}
-	state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
+	if s.SGD.Together && s.Settings.ClipCovers != ClipWeightsAndArchitecture {
+		state.W, state.Velocity = s.SGD.together(w, seen.GradW, state.Velocity, eta, s.Settings.Clip)
+	} else {
+		state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
+	}
 	state.Aux = aux
 	return state
 }

@@ -66,7 +66,7 @@ type Entry struct {
 	Paper    string `json:"paper"` // "Oymak+ 2021"
 	Title    string `json:"title"`
 	Kind     string `json:"kind"`     // "figure", "table" or "theorem"
-	Notebook string `json:"notebook"` // path below the checkout
+	Notebook string `json:"notebook"` // path below the checkout; empty: none, of a figure of another module
 	Cost     Cost   `json:"cost"`
 
 	// Shipped are the settings of which the project ships all trials: what is
@@ -104,7 +104,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		panic(fmt.Sprintf("catalog: %q is registered twice", e.ID))
 	}
 	for field, value := range map[string]string{
-		"ID": e.ID, "Paper": e.Paper, "Title": e.Title, "Kind": e.Kind, "Notebook": e.Notebook,
+		"ID": e.ID, "Paper": e.Paper, "Title": e.Title, "Kind": e.Kind,
 		"Cost.Quick": e.Cost.Quick, "Cost.Paper": e.Cost.Paper,
 	} {
 		if value == "" {

@@ -13,6 +13,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -25,6 +26,7 @@ import (
 type Kind struct {
 	name  string
 	rooms []string
+	own   fs.FS // of another module; nil: none
 
 	once     sync.Once
 	source   string
@@ -49,6 +51,21 @@ func Define(name string, rooms ...string) *Kind {
 	}
 	k := &Kind{name: name, rooms: rooms}
 	kinds[name] = k
+	return k
+}
+
+// DefineOwn is Define for arithmetic of another module, the Go files of a folder of it:
+//
+//	//go:embed *.go
+//	var sources embed.FS
+//
+//	var areas = code.DefineOwn("mypaper/figure1", sources)
+//
+// All that these import of this module counts, too, and so do rooms. What they
+// import of their own module does not: embed that as well.
+func DefineOwn(name string, sources fs.FS, rooms ...string) *Kind {
+	k := Define(name, rooms...)
+	k.own = sources
 	return k
 }
 
@@ -88,7 +105,7 @@ func (k *Kind) Source() (string, error) {
 }
 
 func (k *Kind) find() {
-	if k.source, k.err = sourceOf(nasml.Sources, modules(), k.rooms); k.err != nil {
+	if k.source, k.err = sourceOf(nasml.Sources, modules(), k.rooms, k.own); k.err != nil {
 		k.err = fmt.Errorf("version of %s: %w", k.name, k.err)
 		return
 	}

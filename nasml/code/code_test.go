@@ -18,7 +18,7 @@ func sourceIn(t *testing.T, files map[string]string, rooms ...string) string {
 	for name, text := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	source, err := sourceOf(fsys, map[string]string{"gonum.org/v1/gonum": "v1", "xla-cpu-pjrt": "2"}, rooms)
+	source, err := sourceOf(fsys, map[string]string{"gonum.org/v1/gonum": "v1", "xla-cpu-pjrt": "2"}, rooms, nil)
 	require.NoError(t, err)
 	return source
 }
@@ -85,7 +85,7 @@ func TestSourceDependsOnTheVersionsOfWhatIsImported(t *testing.T) {
 	of := func(imported, gonum, plugin string) string {
 		fsys := fstest.MapFS{"p/a.go": {Data: []byte("package p\nimport _ \"" + imported + "\"\n")}}
 		source, err := sourceOf(fsys, map[string]string{"gonum.org/v1/gonum": gonum, "xla-cpu-pjrt": plugin},
-			[]string{"p"})
+			[]string{"p"}, nil)
 		require.NoError(t, err)
 		return source
 	}
@@ -96,6 +96,31 @@ func TestSourceDependsOnTheVersionsOfWhatIsImported(t *testing.T) {
 	require.Equal(t, of("fmt", "v1", "2"), of("fmt", "v3", "3"))
 }
 
+// Sources of another module count with all that they import of this one, but for what
+// draws, judges and stores.
+func TestSourcesOfAnotherModule(t *testing.T) {
+	ours := fstest.MapFS{
+		"trial/t.go": {Data: []byte("package trial\n")}, "runs/r.go": {Data: []byte("package runs\n")},
+	}
+	of := func(body string) string {
+		text := "package mine\n\nimport (\n\t\"github.com/nasml/lab/nasml/runs\"\n\t\"github.com/nasml/lab/nasml/trial\"\n" +
+			"\t\"github.com/nasml/lab/plots\"\n)\n" + body
+		source, err := sourceOf(ours, nil, nil, fstest.MapFS{"a.go": {Data: []byte(text)},
+			"deep/b.go": {Data: []byte("package deep\n")}, "a_test.go": {Data: []byte(body)}})
+		require.NoError(t, err)
+		return source
+	}
+	before := of("func f() int { return 1 }")
+	require.Equal(t, before, of("// f is one.\nfunc f() int { return 1 }"))
+	require.NotEqual(t, before, of("func f() int { return 2 }"))
+	ours["runs/r.go"] = &fstest.MapFile{Data: []byte("package runs\n\nvar x = 1\n")}
+	require.Equal(t, before, of("func f() int { return 1 }"))
+	ours["trial/t.go"] = &fstest.MapFile{Data: []byte("package trial\n\nvar x = 1\n")}
+	require.NotEqual(t, before, of("func f() int { return 1 }"))
+	_, err := sourceOf(ours, nil, nil, fstest.MapFS{})
+	require.ErrorContains(t, err, "there is no Go file")
+}
+
 func TestSourceErrors(t *testing.T) {
 	file := func(text string) fstest.MapFS { return fstest.MapFS{"p/a.go": {Data: []byte(text)}} }
 	for want, files := range map[string]fstest.MapFS{
@@ -104,7 +129,7 @@ func TestSourceErrors(t *testing.T) {
 		"p imports package q":           file("package p\nimport \"github.com/nasml/lab/nasml/q\"\n"),
 		"a picture would be part of it": file("package p\nimport \"github.com/nasml/lab/plots\"\n"),
 	} {
-		_, err := sourceOf(files, nil, []string{"p"})
+		_, err := sourceOf(files, nil, []string{"p"}, nil)
 		require.ErrorContains(t, err, strings.TrimSuffix(want, " of it"))
 	}
 }
@@ -130,7 +155,7 @@ func TestAVersionStaysWhereItsSourceIsAccepted(t *testing.T) {
 func TestModulesAreThoseOfTheBuild(t *testing.T) {
 	gomod, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)
-	requirements, err := os.ReadFile("../cmd/nasml/requirements.txt")
+	requirements, err := os.ReadFile("../command/requirements.txt")
 	require.NoError(t, err)
 	for module, version := range ledger().Modules {
 		pin := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(module) + `(==| )` + regexp.QuoteMeta(version) + `\b`)

@@ -27,8 +27,17 @@ const here = "github.com/nasml/lab/nasml/"
 // far as one of them imports such a module. Files count by their tokens, not by
 // their names, so that neither a comment nor a new name of a file makes
 // another source.
-func sourceOf(source fs.FS, modules map[string]string, rooms []string) (string, error) {
+//
+// own are files of another module, nil for none: all Go files in it, in any folder.
+func sourceOf(source fs.FS, modules map[string]string, rooms []string, own fs.FS) (string, error) {
 	packages := map[string]*room{}
+	if own != nil {
+		r, err := readOwn(source, own, packages)
+		if err != nil {
+			return "", err
+		}
+		packages["own"] = r
+	}
 	for _, path := range rooms {
 		if err := gather(source, path, packages); err != nil {
 			return "", err
@@ -74,6 +83,43 @@ func gather(source fs.FS, at string, found map[string]*room) error {
 	}
 	return nil
 }
+
+// readOwn reads files of another module, and what they import of this one. A
+// figure of another module may have all in one package, so that packages that draw,
+// judge and store are passed over; those compute nothing.
+func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
+	r := &room{imports: map[string]bool{}}
+	err := fs.WalkDir(own, ".", func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !isCode(at) {
+			return err
+		}
+		text, err := fs.ReadFile(own, at)
+		if err != nil {
+			return err
+		}
+		return r.add(at, text)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the own sources: %w", err)
+	}
+	if len(r.files) == 0 {
+		return nil, errors.New("the own sources: there is no Go file")
+	}
+	slices.Sort(r.files)
+	for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+		below, ours := strings.CutPrefix(imported, here)
+		if !ours || slices.Contains(outside, below) {
+			continue
+		}
+		if err := gather(source, below, found); err != nil {
+			return nil, fmt.Errorf("the own sources import %w", err)
+		}
+	}
+	return r, nil
+}
+
+// outside are the packages that compute no number of a trial.
+var outside = []string{"catalog", "code", "command", "notebook", "runs", "study", "verdict", "backend", "data"}
 
 // readRoom reads the Go and C files of a package, those of all platforms, without
 // its tests. C that Go's own build is not to see lies in a folder named c.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -64,6 +65,13 @@ func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
 		return 0, fmt.Errorf("found %v, expected a number from 0 to 1, or bytes", v)
 	}
 	return uint8(math.Round(255 * v)), nil
+}
+
+// ownNames are the sets of FromArrays, in alphabetical order.
+func ownNames() []Name {
+	ownLock.Lock()
+	defer ownLock.Unlock()
+	return slices.Sorted(maps.Keys(own))
 }
 
 // ownSet finds a split of FromArrays; false where the name is none of them.

@@ -184,6 +184,10 @@ func Names() []Name {
 	return slices.DeleteFunc(publishers.names(), func(n Name) bool { return publishers[n][Train].reviews })
 }
 
+// Known returns every set of images that a parameter may name: those of Names, of
+// FromArrays and Synthetic.
+func Known() []Name { return append(append(Names(), ownNames()...), Synthetic) }
+
 func (r registry) names() []Name {
 	var names []Name
 	for n := range r {

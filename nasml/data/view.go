@@ -13,6 +13,11 @@ type View struct {
 	Split   Split
 	Classes []uint8 // only the images of these; none: of all
 	First   int     // only the first so many; 0: all
+
+	// OrShipped takes what travels with the project of the set where the publisher's
+	// files can neither be found nor downloaded. Opened.Note then says so, which has to
+	// be said beside whatever is made of it.
+	OrShipped bool
 }
 
 // String names the view, "mnist train, classes [0 1], first 500".
@@ -38,6 +43,7 @@ type Facts struct {
 // are all stored is drawn without its data.
 type Opened struct {
 	Facts
+	Note   string // what has to be said about the images, see View.OrShipped; empty: nothing
 	view   View
 	lock   sync.Mutex
 	images *Images // nil until they are asked for
@@ -69,7 +75,8 @@ func (o *Opened) Images(ctx context.Context) (*Images, error) {
 	}
 	im, err := o.view.load(ctx)
 	if err != nil {
-		return nil, err
+		err = o.openShipped(err)
+		return o.images, err
 	}
 	if o.Fingerprint != "" && im.Fingerprint != o.Fingerprint {
 		return nil, fmt.Errorf(

@@ -98,7 +98,7 @@ func parseView(t *testing.T, text string) View {
 		for _, name := range []Name{MNIST, CIFAR10} {
 			for _, classes := range [][]uint8{nil, {0, 1}, {3, 5}} {
 				for _, first := range []int{0, 500, 1000, 2000, 4000} {
-					if v := (View{name, split, classes, first}); v.String() == text {
+					if v := (View{Name: name, Split: split, Classes: classes, First: first}); v.String() == text {
 						return v
 					}
 				}

@@ -42,6 +42,11 @@ func variants() []variant {
 	}
 }
 
+// defines are what loops.c is compiled with.
+func (v variant) defines() []string {
+	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
+}
+
 // FileName is the name of the library of this source on this architecture. Of
 // changed source it is another.
 func FileName() string {
@@ -110,7 +115,7 @@ func compile(ctx context.Context, dir string) ([]string, error) {
 	for _, v := range variants() {
 		object := v.isa + ".o"
 		args := append(common[:len(common):len(common)], v.flags...)
-		args = append(args, "-DISA="+v.isa, fmt.Sprintf("-DWIDTH=%d", v.width), "-o", object, "c/loops.c")
+		args = append(append(args, v.defines()...), "-o", object, "c/loops.c")
 		calls, objects = append(calls, args), append(objects, object)
 	}
 	failed := make([]error, len(calls))

@@ -21,15 +21,20 @@ var signatures = map[string]string{
 	prefix + "normal":            "x>cc",
 	prefix + "normal_input":      "xcc>x",
 	prefix + "weighted":          "w(xc)>x",
-	prefix + "weighted_gradient": "wx(xc)>w(c)",
+	prefix + "weighted_gradient": "wx(xc)>w(cg)",
 	prefix + "stage":             "xckp>zdd",
-	prefix + "stage_gradient":    "xckpzzdd>xckp",
-	prefix + "stage_input":       "xckpzzdd>xc",
+	prefix + "stage_gradient":    "xckpzhzdd>xckp",
+	prefix + "stage_input":       "xckpzhzdd>xc",
+	prefix + "squares":           "a(a)>a",
+	prefix + "momentum":          "a(aaa)>(aa)",
+	prefix + "nesterov":          "a(aaa)>(aa)",
+	prefix + "running":           "a(aaa)>(aa)",
 }
 
 // shape is the shape of an array of a signature: x on the large side of a window,
 // y on the small one, z there behind a pointwise kernel p; k a depthwise kernel;
-// c and d scales and shifts before and behind p; w weights of maps.
+// c and d scales and shifts before and behind p, g and h scales alone; w weights of
+// maps. The kernel itself looks at arrays a of any shape.
 func (w window) shape(kind rune, maps int) []int {
 	switch kind {
 	case 'x':
@@ -46,6 +51,10 @@ func (w window) shape(kind rune, maps int) []int {
 		return []int{2, w.channels}
 	case 'd':
 		return []int{2, w.wide}
+	case 'g':
+		return []int{1, w.channels}
+	case 'h':
+		return []int{1, w.wide}
 	}
 	return []int{1, maps}
 }
@@ -147,7 +156,7 @@ func (w window) fits(signature string, types, results []string) bool {
 		w.take(kind, shapes[i])
 	}
 	for i, kind := range kinds {
-		if !slices.Equal(shapes[i], w.shape(kind, maps)) {
+		if kind != 'a' && !slices.Equal(shapes[i], w.shape(kind, maps)) {
 			return false
 		}
 	}

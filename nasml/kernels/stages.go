@@ -66,15 +66,44 @@ func Weighted(weights *Node, x, affine []*Node) *Node {
 		sums := w.weightedGradient(v[0], in)
 		out := []*Node{sums[0]}
 		for k := range x {
-			own := Mul(wide(entry(weights, k), 1, w.channels), rowOf(affine[k], 0)) // of scale·x
-			out = append(out, Mul(v[0], everywhere(own, v[0])), sums[1+k])
+			out = append(out, scaled(v[0], sums[2+2*k]), sums[1+2*k])
 		}
 		return out
 	}, in...)[0]
 }
 
+// scaledMap is the product of a map and a row [1, channels], as [factors] finds it again.
+type scaledMap struct{ x, row *Node }
+
+// scaledKey is where a graph keeps its scaled maps.
+type scaledKey struct{}
+
+// scaled is a map times a row [1, channels] at every pixel. A stage's gradient
+// takes the two apart, so that the product is never written down.
+func scaled(x, row *Node) *Node {
+	g := x.Graph()
+	known, _ := g.State(scaledKey{}).(map[*Node]scaledMap)
+	if known == nil {
+		known = map[*Node]scaledMap{}
+		g.AttachState(scaledKey{}, known)
+	}
+	y := Mul(x, everywhere(row, x))
+	known[y] = scaledMap{x, row}
+	return y
+}
+
+// factors are a map and a row of which y is the product: ones where it is none.
+func factors(y *Node) (x, row *Node) {
+	known, _ := y.Graph().State(scaledKey{}).(map[*Node]scaledMap)
+	if s, ok := known[y]; ok {
+		return s.x, s.row
+	}
+	return y, wide(number(y, 1), 1, y.Shape().Dim(-1))
+}
+
 // weightedGradient are the gradients in the weights and in all scales and shifts
-// where v is that of the sum.
+// where v is that of the sum; behind each of these stands wₖ scaleₖ [1, channels],
+// v times which is the gradient in xₖ.
 func (w window) weightedGradient(v *Node, in []*Node) []*Node {
 	all := append([]*Node{in[0], v}, in[1:]...)
 	return gradient.OfForm(w.call("weighted_gradient", weightedGradientForm, all...), weightedGradientForm, all...)
@@ -100,7 +129,8 @@ func Stage(x, affine, kernel, pointwise *Node, stride, dilation int) (z, normal,
 		if last < 2 { // none of the kernels
 			name = "stage_input"
 		}
-		return w.stageGradient(name, x, affine, kernel, pointwise, v[0], y[0], y[1], v[1])
+		up, own := factors(v[0])
+		return w.stageGradient(name, x, affine, kernel, pointwise, up, own, y[0], y[1], v[1])
 	}, x, affine, kernel, pointwise)
 	return y[0], y[1], StopGradient(out[2])
 }
@@ -234,7 +264,8 @@ func weightedGradientForm(in []*Node) []*Node {
 		place[0][k] = 1
 		total := Dot(Reshape(affine, 1, -1), Reshape(sums, -1, 1)).Product()
 		dw = plus(dw, Dot(total, ConstAsDType(v.Graph(), v.DType(), place)).Product())
-		out = append(out, Mul(wide(entry(weights, k), 2, c), sums))
+		weight := wide(entry(weights, k), 2, c)
+		out = append(out, Mul(weight, sums), rowOf(Mul(weight, affine), 0))
 	}
 	out[0] = dw
 	return out
@@ -273,7 +304,7 @@ func (w window) stageForm(in []*Node) []*Node {
 
 func (w window) stageGradientForm(c convolutions, in []*Node) []*Node {
 	x, affine, kernel, pointwise := in[0], in[1], in[2], in[3]
-	dz := bent(in[4], in[5], in[6], in[7])
+	dz := bent(Mul(in[4], everywhere(in[5], in[4])), in[6], in[7], in[8])
 	r, on := rectified(x, affine)
 	du := product(dz, TransposeAllAxes(pointwise, 1, 0))
 	up := c.input(du, kernel)

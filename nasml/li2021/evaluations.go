@@ -134,35 +134,38 @@ func parseGenotypes(texts []string) ([]named, error) {
 }
 
 // foundBy are the genotypes that searches have found, of rows such as
-// "gaea-pc-darts@darts", of those that the run store has. Nothing is searched.
-func foundBy(ctx context.Context, p SearchParams, rows []string) (genotypes []named, err error) {
+// "gaea-pc-darts@darts", and the records of these; with StoredOnly of those that the
+// run store has.
+func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
+	genotypes []named, records []*runs.Record, err error,
+) {
 	if len(rows) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	p.StoredOnly = true
-	all, err := p.run(ctx, "", rows)
+	all, err := p.run(ctx, title, rows)
 	for _, f := range all {
 		space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, r := range f.ran() {
+			records = append(records, r)
 			var code []int
 			for _, x := range r.Series["final"] {
 				code = append(code, int(x))
 			}
 			arch, err := space.Arch(code)
 			if err != nil {
-				return nil, fmt.Errorf("search %s: %w", r.Key, err)
+				return nil, nil, fmt.Errorf("search %s: %w", r.Key, err)
 			}
 			g, err := supernet.ParseGenotype(arch.Text)
 			if err != nil {
-				return nil, catalog.Usagef("Searches: %s finds no cells with two inputs: %v", f.row, err)
+				return nil, nil, catalog.Usagef("Searches: %s finds no cells with two inputs: %v", f.row, err)
 			}
 			genotypes = append(genotypes, named{fmt.Sprintf("%s, ours, seed %d", f.row.title(), r.Trial.Seed), g})
 		}
 	}
-	return genotypes, err
+	return genotypes, records, err
 }
 
 // examples are what trainings learn from and are tested on, of which only the
@@ -178,7 +181,7 @@ type examples struct {
 // inMemory are the images of a set; nil where they are not there and nothing is to
 // be computed.
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
-	known := append(data.Names(), data.Synthetic)
+	known := data.Known()
 	if !slices.Contains(known, name) {
 		return nil, catalog.Usagef("Data is %q, want one of %v", name, known)
 	}

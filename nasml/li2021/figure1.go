@@ -111,8 +111,14 @@ func (r *Figure1Result) Figure() plots.Figure {
 		}
 		panels = append(panels, panel)
 	}
+	rows := [][]plots.Panel{panels}
+	for _, space := range r.spaces() {
+		if read := r.Params.instrumentPanels(r.of(space)); len(read) > 0 {
+			rows = append(rows, read)
+		}
+	}
 	return plots.Figure{
-		Name: "li2021-figure1", Style: plots.ICLR, Panels: [][]plots.Panel{panels},
+		Name: "li2021-figure1", Style: plots.ICLR, Panels: rows,
 		Caption: r.caption(), Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
 }
@@ -149,6 +155,11 @@ func (r *Figure1Result) caption() string {
 		if d := r.apart(f); d.Points > 0 {
 			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(),
 				d.Mean))
+		}
+	}
+	for _, f := range r.all {
+		if len(f.column("stationarity", 0)) > 0 {
+			return strings.Join(parts, " ") + instrumentCaption
 		}
 	}
 	return strings.Join(parts, " ")

@@ -95,6 +95,9 @@ func (r *Figure1LeftResult) Figure() plots.Figure {
 		f.Panels = append(f.Panels,
 			[]plots.Panel{entropies[i], r.edgePanel(rows)},
 			[]plots.Panel{r.auditPanel(rows), r.skipPanel(rows)})
+		if read := r.Params.instrumentPanels(rows); len(read) > 0 {
+			f.Panels = append(f.Panels, read)
+		}
 	}
 	f.Caption += " The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
 		"(Preset=code)."
@@ -202,16 +205,11 @@ func (f found) skips(record *runs.Record, epoch int) float64 {
 	for _, b := range f.blocks {
 		size += b.Rows * b.Options
 	}
-	space, err := f.settings.Open(10)
-	if err != nil {
-		panic(err) // it was searched
+	share, ok := f.skipShare(search.Blocks(f.blocks, record.Series["theta"][epoch*size:(epoch+1)*size]))
+	if !ok {
+		panic(fmt.Errorf("%s has no genotype", f.row)) // it was searched: θ is finite and of the space
 	}
-	theta := search.Blocks(f.blocks, record.Series["theta"][epoch*size:(epoch+1)*size])
-	genotype, err := space.Network().(*supernet.CellNet).Discretize(theta)
-	if err != nil {
-		panic(err) // θ is finite and of the space
-	}
-	return genotype.Normal.Share("skip_connect")
+	return share
 }
 
 // collapsed counts the searches that ended with skip connections on half or more
@@ -219,7 +217,7 @@ func (f found) skips(record *runs.Record, epoch int) float64 {
 func (r *Figure1LeftResult) collapsed() (searches, of int) {
 	for _, f := range r.all {
 		for _, record := range f.ran() {
-			if of++; f.skips(record, epochs(record)) >= 0.5 {
+			if of++; f.skips(record, epochs(record)) >= manySkips {
 				searches++
 			}
 		}

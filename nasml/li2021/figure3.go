@@ -31,13 +31,26 @@ type Figure3Params struct {
 	Channels, Cells, Classes int
 }
 
-// Figure3Quick are the paper's two pairs of cells.
+// Figure3Quick are the paper's two pairs of cells, and one pair that each method's
+// first search of Figure 1, left, has found at its quick scale.
 var Figure3Quick = Figure3Params{
-	Genotypes: []string{"GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image"}, Labels: true, Search: quickSearch,
+	Genotypes: []string{"GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image"}, Labels: true,
+	Searches: []string{"gaea-pc-darts@darts", "pc-darts@darts"}, Search: firstSearch,
 }
 
-// Figure3Paper is the same: nothing is computed but sizes.
-var Figure3Paper = Figure3Quick
+// firstSearch is one quick search a row.
+var firstSearch = func() SearchParams {
+	p := quickSearch
+	p.Seeds = 1
+	return p
+}()
+
+// Figure3Paper has the paper's alone.
+var Figure3Paper = func() Figure3Params {
+	p := Figure3Quick
+	p.Searches = nil
+	return p
+}()
 
 const (
 	figure3ID     = "li2021/figure3"
@@ -61,6 +74,7 @@ type Figure3Result struct {
 	names     []string
 	networks  []*supernet.CellNet
 	skeletons []supernet.Skeleton
+	records   []*runs.Record // of the searches whose cells are drawn
 }
 
 // Figure3 reads the genotypes and plans their networks. It is a
@@ -79,12 +93,13 @@ func Figure3(ctx context.Context, p Figure3Params) (*Figure3Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, err := foundBy(ctx, p.Search, p.Searches)
+	p.Search.StoredOnly = true // drawing a cell is no reason to search for it
+	ours, records, err := foundBy(ctx, p.Search, figure3Title, p.Searches)
 	if err != nil {
 		return nil, err
 	}
 	genotypes = append(genotypes, ours...)
-	r := &Figure3Result{Params: p, Scale: runs.Scale(ctx)}
+	r := &Figure3Result{Params: p, Scale: runs.Scale(ctx), records: records}
 	for _, g := range genotypes {
 		skeleton := p.skeleton(g.name)
 		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: skeleton, Genotype: g.genotype})
@@ -111,8 +126,8 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 	return s
 }
 
-// Records are none: nothing is a trial.
-func (r *Figure3Result) Records() []string { return nil }
+// Records are the keys of the searches whose cells are drawn.
+func (r *Figure3Result) Records() []string { return study.Keys(r.records) }
 
 // Figure draws the cells, a row a genotype: the normal cell and the reduction
 // cell.

@@ -70,6 +70,9 @@ func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
 	l.last = time.Now()
 	figure := liveFigure(f, m, l.table)
 	figure.Title = fmt.Sprintf("%s, seed %d: %s", f.row.named(), seed, state)
+	if why := f.alarm(search.Blocks(f.blocks, m.Theta), m.Curve.Curvature); why != "" && m.Epoch > 0 {
+		figure.Title += ". " + why
+	}
 	if err := l.display.Show(figure); err != nil {
 		l.off = true // no notebook, or one that has gone: the search goes on
 	}
@@ -98,6 +101,9 @@ func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure
 	panels := [][]plots.Panel{first}
 	if len(second) > 0 {
 		panels = append(panels, second)
+	}
+	if watch := watchPanels(f, m); len(watch) > 0 {
+		panels = append(panels, watch)
 	}
 	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: panels}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -219,6 +220,10 @@ func TestSettingsOfAnOwnMethod(t *testing.T) {
 		p := quickSearch
 		p.Preset = preset
 		s, err := p.settings("mine")
+		if search.Presets["nasbench201"][preset] == nil {
+			require.ErrorContains(t, err, "there are no settings \""+preset+"\" on the space nasbench201")
+			continue
+		}
 		require.NoError(t, err, preset)
 		require.Equal(t, "mine", s.Method)
 		require.Empty(t, s.Update, "its own")
@@ -240,4 +245,32 @@ func TestOtherSpacesHaveNoTable(t *testing.T) {
 	p.Space = "mine"
 	_, err := Figure4(isolated(t), p)
 	require.ErrorContains(t, err, "does not have")
+}
+
+// A reader's arrays are a data set of a figure: grey, with five classes, known by what
+// is in them.
+func TestFiguresTakeOwnArrays(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	ctx := isolated(t)
+	pixels, labels := make([]float32, 16*8*8), make([]int, 16)
+	for i := range pixels {
+		pixels[i] = float32((7*i)%11) / 11
+	}
+	for i := range labels {
+		labels[i] = i % 5
+	}
+	run := func(name data.Name) []string {
+		_, err := data.FromArrays(name, data.Train, 8, 8, 1, pixels, labels)
+		require.NoError(t, err)
+		p := tiny()
+		p.Data, p.Examples = name, 0
+		r, err := Figure1(ctx, p)
+		require.NoError(t, err)
+		require.Contains(t, r.Figure().Caption, strings.ToUpper(string(name)))
+		return r.Records()
+	}
+	first := run("squares")
+	require.Equal(t, first, run("renamed"), "a new name")
+	pixels[3] = 1
+	require.NotEqual(t, first, run("squares"), "another pixel")
 }

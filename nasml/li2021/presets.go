@@ -85,6 +85,7 @@ func table1Settings() []runs.Claim {
 func table3Settings() []runs.Claim {
 	const source = "Li+ 2021, Appendix C.1.3"
 	return []runs.Claim{
+		verdict.Setting("[LI227] searches of the first stage", "Li+ 2021, Appendix C.1", Table3Paper.Search.Seeds, 5),
 		verdict.Setting("[LI236] epochs after which bad candidates are known", source, Table3Paper.Short, 20),
 		verdict.Setting("[LI238] candidates that are trained to the end", source, Table3Paper.Kept, 3),
 	}

@@ -38,6 +38,7 @@ type found struct {
 	space    supernet.Space  // of NAS-Bench-201's kind, else zero
 	blocks   simplex.Product // of θ
 	records  []*runs.Record
+	images   int         // that are searched on, all of them
 	pick     search.Pick // which epoch's architecture counts; empty: the last
 }
 
@@ -73,6 +74,7 @@ func (p SearchParams) runOn(
 		if err != nil {
 			return nil, err
 		}
+		f.images = facts.Len
 		all, cases = append(all, f), append(cases, of...)
 	}
 	records, err := p.searches(ctx, title, all, cases, facts.Len, images)

@@ -49,6 +49,11 @@ type SearchParams struct {
 	Devices    int    `json:",omitempty"` // 0 or 1: one
 	Statistics string `json:",omitempty"` // of batch norm: "synchronised" (or empty) or "device"
 
+	// Instruments is the number of products with Hessians from which the largest
+	// eigenvalue and the convexity of the validation loss are found after every
+	// evaluation, with what else the instruments read (see search.Readings); 0: none.
+	Instruments int `json:",omitempty"`
+
 	Data       data.Name // the images that are searched on
 	Examples   int       // the first so many training images; 0: all
 	Seeds      int
@@ -286,6 +291,9 @@ func (p SearchParams) vary(s *search.Settings) {
 	if len(p.Without) > 0 {
 		s.Without = slices.DeleteFunc(slices.Clone(p.Without), func(op string) bool { return op == "" })
 	}
+	if p.Instruments > 0 {
+		s.Curvature, s.Instruments = p.Instruments, p.Instruments
+	}
 	if p.Devices > 1 { // one device keeps the key that it always had
 		s.Devices = p.Devices
 		if p.Statistics != "synchronised" {
@@ -310,10 +318,11 @@ func (p SearchParams) vary(s *search.Settings) {
 // check looks at what the settings of a row do not.
 func (p SearchParams) check(rows []row) error {
 	var c study.Checks
-	known := append(data.Names(), data.Synthetic)
+	known := data.Known()
 	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
 	c.AtLeast("Seeds", p.Seeds, 1)
 	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
+	c.AtLeast("Instruments", p.Instruments, 0)
 	c.Expect(p.Devices >= 0, "Devices is %d, want 1 or more", p.Devices)
 	c.Expect(p.Statistics == "" || p.Devices > 1,
 		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", p.Statistics)

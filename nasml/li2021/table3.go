@@ -29,8 +29,9 @@ type Table3Params struct {
 	Genotypes []string
 	Random    int
 
-	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
-	// Search says: what they found are candidates, too, where the run store has it.
+	// Searches are the first stage: rows of Figure 1 such as "gaea-pc-darts@darts", of
+	// which Search.Seeds are run as Search says; what they found are candidates, too.
+	// With Search.StoredOnly those that the run store has.
 	Searches []string
 	Search   SearchParams
 
@@ -51,9 +52,12 @@ var Table3Quick = func() Table3Params {
 	return p
 }()
 
-// Table3Paper has the paper's 20 epochs of 600, and ten seeds. It was not run.
+// Table3Paper is all of the protocol: five searches by GAEA PC-DARTS, which with the
+// published cells are ten candidates, 20 epochs of 600, and ten seeds. It was not run.
 var Table3Paper = func() Table3Params {
 	p := Table3Quick
+	p.Random, p.Searches, p.Search = 0, []string{"gaea-pc-darts@darts"}, paperSearch
+	p.Search.Seeds = 5
 	p.Short, p.TrainParams = 20, paperTraining
 	return p
 }()
@@ -71,7 +75,7 @@ func init() {
 		Notebook: "notebooks/li2021/table3_protocol.ipynb",
 		Cost: catalog.Cost{
 			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
-			Paper: "18 trainings, each 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
+			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 on two cores",
 		},
 		Settings: table3Settings,
 	}, Table3Quick, Table3Paper, Table3)
@@ -86,6 +90,7 @@ type Table3Result struct {
 	best       int            // candidate that is trained again, −1 where not all candidates were trained
 	again      []*runs.Record // its further trainings
 	first      []*runs.Record // one of each candidate
+	searches   []*runs.Record // stage 1
 }
 
 // candidate is an architecture with the test errors of one training, in percent.
@@ -102,7 +107,8 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, err := foundBy(ctx, p.Search, p.Searches)
+	p.Search.StoredOnly = p.Search.StoredOnly || p.StoredOnly
+	ours, searches, err := foundBy(ctx, p.Search, table3ID+", stage 1", p.Searches)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +121,11 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 		return nil, catalog.Usagef("parameters of Table 3: Short is %d, want less than Epochs, %d", p.Short,
 			settings.Epochs)
 	}
-	r := &Table3Result{Params: p, Scale: runs.Scale(ctx), best: -1}
+	if p.Kept >= len(genotypes) && !p.Search.StoredOnly {
+		return nil, catalog.Usagef("parameters of Table 3: Kept is %d, want fewer than the %d candidates", p.Kept,
+			len(genotypes))
+	}
+	r := &Table3Result{Params: p, Scale: runs.Scale(ctx), best: -1, searches: searches}
 	once := p.TrainParams
 	once.Seeds = 1
 	r.evaluation = evaluation{once, table3ID, settings, genotypes, nil}
@@ -145,8 +155,8 @@ func (p Table3Params) check() ([]named, error) {
 	study.Distinct(&c, "Genotypes", p.Genotypes, 0)
 	c.AtLeast("Random", p.Random, 0)
 	c.AtLeast("Short", p.Short, 1)
-	candidates := p.Random + len(p.Genotypes) // without those of Searches, which may not be there
-	c.Expect(candidates >= 2, "Genotypes and Random are %d candidates, want at least 2", candidates)
+	candidates := p.Random + len(p.Genotypes) + len(p.Searches)*max(0, p.Search.Seeds)
+	c.Expect(candidates >= 2, "Genotypes, Random and Searches are %d candidates, want at least 2", candidates)
 	c.Expect(1 <= p.Kept && p.Kept < candidates, "Kept is %d, want 1 to %d, fewer than the candidates", p.Kept,
 		candidates-1)
 	p.TrainParams.check(&c)
@@ -190,7 +200,7 @@ func (r *Table3Result) choose() {
 
 // Records are the keys of the trainings.
 func (r *Table3Result) Records() []string {
-	return append(study.Keys(r.first), study.Keys(r.again)...)
+	return slices.Concat(study.Keys(r.searches), study.Keys(r.first), study.Keys(r.again))
 }
 
 // Figure draws the candidates' errors after the short part and at the end, and the
@@ -259,6 +269,9 @@ func candidateTitle(name string) string {
 
 func (r *Table3Result) caption() string {
 	text := r.evaluation.caption(r.evaluation.imagesOf(r.Params.Data))
+	if n := len(r.searches); n > 0 {
+		text = fmt.Sprintf("Stage 1: %d searches of ours. ", n) + text
+	}
 	if r.best >= 0 {
 		text += fmt.Sprintf(" Bold: the %d best after %d epochs, and of these the best at the end. Random candidates "+
 			"are drawn from the space.", r.Params.Kept, r.Params.Short)

@@ -137,6 +137,28 @@ func Export(r catalog.Result, dir string, formats ...string) {
 	}
 }
 
+// Animate displays an animation below the cell, with a button and a slider. It takes
+// what a result's Animation returns.
+func Animate(a plots.Animation, err error) {
+	fail(err)
+	err = a.Show()
+	if errors.Is(err, plots.ErrNoNotebook) {
+		fmt.Println("(not in a notebook: no picture is shown)")
+		return
+	}
+	fail(err)
+}
+
+// ExportAnimation writes an animation into the folder dir, as a page ("html") and
+// every frame in the other formats, and prints the paths.
+func ExportAnimation(a plots.Animation, dir string, formats ...string) {
+	files, err := a.Save(dir, formats...)
+	fail(err)
+	for _, file := range files {
+		fmt.Println(file)
+	}
+}
+
 // fail ends the cell where there is an error.
 func fail(err error) {
 	if err != nil {

@@ -148,6 +148,7 @@ type figure2Point struct {
 type Figure2Result struct {
 	Params Figure2Params
 	Scale  string // "quick", "paper" or empty for own parameters
+	note   string // about the images
 	points []figure2Point
 }
 
@@ -194,6 +195,9 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	s := study.Study{
 		ID: figure2ID, Code: figure2Kind, Shipped: shippedRecords, StoredOnly: p.StoredOnly, Device: openDevice,
 	}
+	if images.Note != "" {
+		s.Title = figure2ID + ", on the digits that travel with the project"
+	}
 	records, err := s.Batches(ctx, cases, runs.Options{},
 		func(ctx context.Context, i int, job *runs.Job, progress runs.Progress) error {
 			return groups[i].train(ctx, images, job, progress)
@@ -201,7 +205,7 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &Figure2Result{Params: p, Scale: runs.Scale(ctx)}
+	result := &Figure2Result{Params: p, Scale: runs.Scale(ctx), note: images.Note}
 	return result, result.collect(groups, records)
 }
 
@@ -218,7 +222,7 @@ func openDevice() (name, device string, err error) {
 // view are the training examples of the two classes.
 func (p Figure2Params) view() data.View {
 	classes := []uint8{uint8(p.Classes[0]), uint8(p.Classes[1])}
-	return data.View{Name: p.Data, Split: data.Train, Classes: classes, First: p.Examples}
+	return data.View{Name: p.Data, Split: data.Train, Classes: classes, First: p.Examples, OrShipped: true}
 }
 
 // keyed are the parameters with the activations' names in keys of trials in
@@ -524,7 +528,7 @@ func (p Figure2Params) checkData(c *study.Checks) {
 
 // checkClasses wants a set of images and two of its labels.
 func checkClasses(c *study.Checks, field string, set data.Name, classes [2]int) {
-	sets := append(data.Names(), data.Synthetic)
+	sets := data.Known()
 	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
 	for _, class := range classes {
 		c.Expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
@@ -664,6 +668,9 @@ func (r *Figure2Result) caption() string {
 		p.Classes[1])
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
+	}
+	if r.note != "" {
+		text += " " + r.note
 	}
 	switch {
 	case p.computes(Figure2Paper):

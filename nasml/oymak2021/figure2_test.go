@@ -531,3 +531,38 @@ func TestShippedRecordCanBeReproduced(t *testing.T) {
 	require.InEpsilon(t, shipped.points[0].values[0], results[0].Values["distance"], 0.01,
 		"float32 on another processor may round otherwise")
 }
+
+// A reader's arrays are a data set of the figure, known by what is in them.
+func TestFigure2TakesOwnArrays(t *testing.T) {
+	ctx, p := testContext(t), tinyParams()
+	pixels, labels := make([]uint8, 40*6*6), make([]int, 40)
+	for i := range pixels {
+		pixels[i] = uint8((37 * i) % 251)
+	}
+	for i := range labels {
+		labels[i] = 7 + i%2
+	}
+	p.Data, p.Classes, p.Examples = "stripes", [2]int{7, 8}, 0
+	run := func() []string {
+		_, err := data.FromArrays(p.Data, data.Train, 6, 6, 1, pixels, labels)
+		require.NoError(t, err)
+		r, err := Figure2(ctx, p)
+		require.NoError(t, err)
+		require.NoError(t, r.Figure().Validate())
+		return r.Records()
+	}
+	first := run()
+	require.Equal(t, first, run())
+	pixels[0]++
+	require.NotEqual(t, first, run())
+}
+
+// Without the publisher's files the digits that travel with the project are taken, and the
+// picture says so.
+func TestFigure2SaysOnWhichDigits(t *testing.T) {
+	require.True(t, Figure2Quick.view().OrShipped)
+	r := &Figure2Result{Params: Figure2Quick}
+	require.NotContains(t, r.Figure().Caption, "travels")
+	r.note = "The 4096 images are of the part of mnist that travels with the project."
+	require.Contains(t, r.Figure().Caption, r.note)
+}

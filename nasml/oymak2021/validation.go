@@ -147,7 +147,7 @@ func checkNet(c *study.Checks, n activation.Net, loss string, set data.Name) {
 	}
 	c.Expect(n.Classes[0] != n.Classes[1], "Classes is %v, want two different labels", n.Classes)
 	c.OneOf("Loss", loss, activation.LossNames()...)
-	sets := append(data.Names(), data.Synthetic)
+	sets := data.Known()
 	c.Expect(slices.Contains(sets, set), "Data is %q, want one of %v", set, sets)
 }
 

@@ -12,8 +12,17 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// fit halves the images by 2×2 means until they have the wanted side.
+// fit halves the images by 2×2 means until they have the wanted side. Grey ones have
+// the same in all three channels.
 func fit(set *images.Images, side int) (*images.Images, error) {
+	if set.Channels == 1 {
+		coloured := *set
+		coloured.Channels, coloured.Pixels = 3, make([]uint8, 0, 3*len(set.Pixels))
+		for _, v := range set.Pixels {
+			coloured.Pixels = append(coloured.Pixels, v, v, v)
+		}
+		set = &coloured
+	}
 	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
 		var err error
 		if set, err = set.Half(); err != nil {

@@ -69,7 +69,11 @@ func preset(space, method, scale string) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	of := Presets[kind][scale]
+	of, ok := Presets[kind][scale]
+	if !ok {
+		return Settings{}, fmt.Errorf("there are no settings %q on the space %s, of the kind %s: take one of %s", scale,
+			space, kind, strings.Join(slices.Sorted(maps.Keys(Presets[kind])), ", "))
+	}
 	make, ok := of[method]
 	if !ok {
 		if own, known := Methods[method]; known && !listed(method) {

@@ -191,6 +191,11 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 		}
 		c.Curvature = append(c.Curvature, largest)
 	}
+	if r.Instruments > 0 {
+		if err := r.instruments(ctx, c, epoch); err != nil {
+			return err
+		}
+	}
 	c.Evaluated = append(c.Evaluated, float64(epoch))
 	c.Supernet, c.Discrete = append(c.Supernet, before), append(c.Discrete, after)
 	return nil

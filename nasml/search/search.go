@@ -43,6 +43,8 @@ type Curve struct {
 	// architecture's logits, likewise; empty without Settings.Curvature.
 	Curvature []float64 `json:"curvature,omitempty"`
 
+	Readings Readings `json:"readings,omitzero"` // likewise; empty without Settings.Instruments
+
 	// The architecture that was picked, see Arch. Empty until the search has ended.
 	Final []int  `json:"final"`
 	Found string `json:"found,omitempty"`
@@ -136,6 +138,9 @@ type searcher struct {
 	trainer  *Exec
 	evaluate *Exec
 	hessian  *Exec       // with Settings.Curvature only
+	gauge    *Exec       // these with Settings.Instruments only: F and ∇F of θ
+	relative *Exec       // products with ∇²F of θ
+	score    *Exec       // F and logits
 	control  *controller // ENAS only
 }
 
@@ -188,6 +193,11 @@ func (s *searcher) build(epoch bilevel.Epoch) error {
 			return fmt.Errorf("building the graph of the curvature: %w", err)
 		}
 	}
+	if s.Instruments > 0 {
+		if err := s.buildInstruments(); err != nil {
+			return err
+		}
+	}
 	if s.method.Weights == Controller {
 		s.control, err = newController(s)
 	}
@@ -213,7 +223,7 @@ func (s *searcher) right(images, labels *Node, in []*Node) *Node {
 }
 
 func (s *searcher) Close() {
-	for _, exec := range []*Exec{s.trainer, s.evaluate, s.hessian} {
+	for _, exec := range []*Exec{s.trainer, s.evaluate, s.hessian, s.gauge, s.relative, s.score} {
 		if exec != nil {
 			exec.Finalize()
 		}

@@ -88,6 +88,11 @@ type Settings struct {
 	// evaluation; 0: it is not.
 	Curvature int `json:"curvature,omitempty"`
 
+	// Instruments is likewise the number of products from which the convexity of the
+	// validation loss in θ is found, and whether there are [Readings] at all; 0: there
+	// are none.
+	Instruments int `json:"instruments,omitempty"`
+
 	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
 
 	// The machine. One device gives the keys that settings had before these.
@@ -146,9 +151,10 @@ func (s Settings) Check() error {
 	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
 		"LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0",
 		s.LearningRate, s.LearningRateMin)
-	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0 && s.RateWarmup >= 0,
-		"ScheduleEpochs is %d, EvaluateEvery %d, Curvature %d and RateWarmup %d, want at least 0",
-		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature, s.RateWarmup)
+	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0 && s.RateWarmup >= 0 &&
+		s.Instruments >= 0,
+		"ScheduleEpochs is %d, EvaluateEvery %d, Curvature %d, Instruments %d and RateWarmup %d, want at least 0",
+		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature, s.Instruments, s.RateWarmup)
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)

@@ -2,7 +2,6 @@ package supernet
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
@@ -92,11 +91,10 @@ func (f *pass) insertion(path string, entry int, x *Node) *Node {
 			p.Stats = append(p.Stats, Zeros(x.Graph(), shapes.Make(x.DType(), s.Dims...)))
 		}
 	}
-	w := &walk{affine: part.plan.affine, net: part.CellNet, pass: p, next: slices.Clone(p.Stats)}
-	w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
+	w := part.walk(p)
 	y := part.run(Layers{walk: w}).Logits
 	if track && f.in.Train {
-		for i, next := range w.next {
+		for i, next := range w.mixed() {
 			f.stats[part.stats+i] = f.ifChosen(entry, next, p.Stats[i])
 		}
 	}

@@ -189,8 +189,6 @@ func (n *CellNet) probe() own.Probe {
 	weights := len(n.plan.weights)
 	return own.Probe{Inputs: inputs, Of: func(in []*Node) []*Node {
 		p := Pass{Images: in[0], Weights: in[1 : 1+weights], Stats: in[1+weights:], Train: true}
-		w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
-		w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
-		return []*Node{n.run(Layers{walk: w}).Logits}
+		return []*Node{n.run(Layers{walk: n.walk(p)}).Logits}
 	}}
 }

@@ -2,6 +2,7 @@ package supernet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gomlx/compute/shapes"
@@ -83,11 +84,11 @@ type walk struct {
 	dropped int  // places of drop path passed
 
 	// of a graph, else nil
-	net    *CellNet
-	pass   Pass
-	next   []*Node // running statistics after the batch
-	memo   map[memory]*Node
-	normal map[*Node]batchNorm // of what was normalised
+	net     *CellNet
+	pass    Pass
+	batches map[float64][]runningBatch // by momentum: what goes into the running statistics
+	memo    map[memory]*Node
+	normal  map[*Node]batchNorm // of what was normalised
 }
 
 // memory is a result that is used again: what was done to which node.
@@ -273,6 +274,29 @@ func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 	return x
 }
 
+// runningBatch is what a batch adds to the running statistics in two places.
+type runningBatch struct {
+	mean, variance int
+	kernels.Batch
+}
+
+// mixed are the running statistics after the batch.
+func (w *walk) mixed() []*Node {
+	next := slices.Clone(w.pass.Stats)
+	for _, momentum := range slices.Sorted(maps.Keys(w.batches)) {
+		batches := w.batches[momentum]
+		all := make([]kernels.Batch, len(batches))
+		for i, b := range batches {
+			all[i] = b.Batch
+		}
+		mean, variance := kernels.Running(momentum, all)
+		for i, b := range batches {
+			next[b.mean], next[b.variance] = mean[i], variance[i]
+		}
+	}
+	return next
+}
+
 // batchNorm is what [kernels.Normal] says of a map.
 type batchNorm struct{ affine, moments *Node }
 
@@ -286,15 +310,9 @@ func (l Layers) normalize(x *Node, mean, variance int, momentum float64) *Node {
 		found.affine, found.moments = kernels.Normal(x)
 		l.walk.normal[x] = found
 	}
-	n := float64(pixels(x))
-	for row, i := range []int{mean, variance} {
-		value := Squeeze(Slice(found.moments, AxisElem(row)), 0)
-		if i == variance {
-			value = MulScalar(value, n/(n-1))
-		}
-		old := MulScalar(l.walk.pass.Stats[i], 1-momentum)
-		l.walk.next[i] = StopGradient(Add(old, MulScalar(value, momentum)))
-	}
+	l.walk.batches[momentum] = append(l.walk.batches[momentum], runningBatch{mean, variance, kernels.Batch{
+		Moments: found.moments, Mean: l.walk.pass.Stats[mean], Variance: l.walk.pass.Stats[variance], Pixels: pixels(x),
+	}})
 	return found.affine
 }
 
@@ -405,9 +423,16 @@ func (n *CellNet) check(p Pass) {
 // Evaluate computes the network; see Network.
 func (n *CellNet) Evaluate(p Pass) Outcome {
 	n.check(p)
-	w := &walk{affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats)}
-	w.memo, w.normal = map[memory]*Node{}, map[*Node]batchNorm{}
+	w := n.walk(p)
 	o := n.run(Layers{walk: w})
-	o.Stats = w.next
+	o.Stats = w.mixed()
 	return o
+}
+
+// walk is a pass at its start.
+func (n *CellNet) walk(p Pass) *walk {
+	return &walk{
+		affine: n.plan.affine, net: n, pass: p, batches: map[float64][]runningBatch{},
+		memo: map[memory]*Node{}, normal: map[*Node]batchNorm{},
+	}
 }

@@ -51,7 +51,7 @@ func (s Step) Graph(in []*Node) (next []*Node, loss, right *Node) {
 	zero := ScalarZero(f.Rate.Graph(), f.Rate.DType())
 	descent := bilevel.Search{
 		Settings: bilevel.Settings{Clip: s.Clip},
-		SGD:      bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay},
+		SGD:      bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay, Together: true},
 		Problem: func(aux []*Node) bilevel.Problem {
 			return bilevel.Problem{Inner: func(w, _ []*Node) (*Node, []*Node) {
 				loss, right, stats := s.loss(f, w, aux[:len(aux)-1])

@@ -460,18 +460,19 @@ static void* weighted(ffi_call* call) {
 }
 
 // weighted_gradient: w, v, and of every k a map and its scale and shift
-// → dw, and of every k the gradient of scale and shift
+// → dw, and of every k the gradient of scale and shift, and wₖ scaleₖ
 static void* weighted_gradient(ffi_call* call) {
   if (answered(call)) return NULL;
   task t;
   const int n = (int)(call->in.size - 2) / 2;
-  if (n < 1 || !opened(call, &t, 2 + 2 * n, 1 + n, 1)) return fail(call, wrong);
+  if (n < 1 || !opened(call, &t, 2 + 2 * n, 1 + 2 * n, 1)) return fail(call, wrong);
   const int C = t.channels, d = is_double(call);
   const ffi_buffer *w = call->in.values[0], *dw = call->out.values[0];
   const void** map = malloc(sizeof *map * n + sizeof(double) * t.parts * n * 2 * C);
   if (!map) return no_memory(call);
   int fits = is(w, 2, 1, n, 0, 0) && is(dw, 2, 1, n, 0, 0) && pairs_fit(call, &t, 2, n, map);
-  for (int k = 0; k < n; k++) fits = fits && is(call->out.values[1 + k], 2, 2, C, 0, 0);
+  for (int k = 0; k < n; k++)
+    fits = fits && is(call->out.values[1 + 2 * k], 2, 2, C, 0, 0) && is(call->out.values[2 + 2 * k], 2, 1, C, 0, 0);
   if (!fits) {
     free(map);
     return fail(call, wrong);
@@ -480,7 +481,7 @@ static void* weighted_gradient(ffi_call* call) {
   run(call, chosen->products[d], &t, t.parts);
   for (int k = 0; k < n; k++) {
     const void* affine = call->in.values[3 + 2 * k]->data;
-    void* out = call->out.values[1 + k]->data;
+    void *out = call->out.values[1 + 2 * k]->data, *slope = call->out.values[2 + 2 * k]->data;
     const double own = number(w->data, d, k);
     double total = 0;
     for (int c = 0; c < C; c++) {
@@ -492,6 +493,7 @@ static void* weighted_gradient(ffi_call* call) {
       total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
       set_number(out, d, c, own * product);
       set_number(out, d, C + c, own * sum);
+      set_number(slope, d, c, own * number(affine, d, c));
     }
     set_number(dw->data, d, k, total);
   }
@@ -535,17 +537,17 @@ static void added(const task* t, int d, const void* sums, size_t n, void* out) {
   }
 }
 
-// backward: x, its scale and shift, the kernels, v, z, its scale and shift, their
-// gradients → dx, the gradients of scale and shift and, of stage_gradient, those
+// backward: x, its scale and shift, the kernels, v and what it is multiplied by, z,
+// its scale and shift, their gradients → dx, the gradients of scale and shift and, of stage_gradient, those
 // of the kernels.
 static void* backward(ffi_call* call, int weights) {
   if (answered(call)) return NULL;
   task t;
-  if (!opened(call, &t, 8, weights ? 4 : 2, 0) || !stage_fits(call, &t)) return fail(call, wrong);
+  if (!opened(call, &t, 9, weights ? 4 : 2, 0) || !stage_fits(call, &t)) return fail(call, wrong);
   ffi_buffer **in = call->in.values, **out = call->out.values;
   const int C = t.channels, W = t.wide, d = is_double(call);
-  if (!is_small(in[4], &t, W) || !is_small(in[5], &t, W) || !is(in[6], 2, 2, W, 0, 0) || !is(in[7], 2, 2, W, 0, 0) ||
-      !is_large(out[0], &t) || !is(out[1], 2, 2, C, 0, 0) ||
+  if (!is_small(in[4], &t, W) || !is(in[5], 2, 1, W, 0, 0) || !is_small(in[6], &t, W) || !is(in[7], 2, 2, W, 0, 0) ||
+      !is(in[8], 2, 2, W, 0, 0) || !is_large(out[0], &t) || !is(out[1], 2, 2, C, 0, 0) ||
       (weights && (!is(out[2], 3, t.k, t.k, C, 0) || !is(out[3], 2, C, W, 0, 0))))
     return fail(call, wrong);
   const size_t taps = (size_t)t.k * t.k * C, products = (size_t)C * W, size = d ? sizeof(double) : sizeof(float);
@@ -553,8 +555,8 @@ static void* backward(ffi_call* call, int weights) {
   if (!t.moments) return no_memory(call);
   void* bend = t.moments + t.parts * 2 * C;
   t.sums = (double*)bend + 2 * W, t.sums2 = weights ? (char*)t.sums + size * t.parts * taps : NULL;
-  bends(d, W, (double)t.images * t.rows * t.columns, in[6]->data, in[7]->data, bend);
-  t.v = in[4]->data, t.z = in[5]->data, t.bend = bend, t.out = out[0]->data;
+  bends(d, W, (double)t.images * t.rows * t.columns, in[7]->data, in[8]->data, bend);
+  t.v = in[4]->data, t.own = in[5]->data, t.z = in[6]->data, t.bend = bend, t.out = out[0]->data;
   run(call, chosen->stage_gradient[d], &t, t.parts);
   for (int c = 0; c < C; c++) {
     double sum = 0, product = 0;
@@ -573,6 +575,110 @@ static void* backward(ffi_call* call, int weights) {
 
 static void* stage_gradient(ffi_call* call) { return backward(call, 1); }
 static void* stage_input(ffi_call* call) { return backward(call, 0); }
+
+// ---------------------------------------------------------------- steps of many arrays
+
+// same says whether arrays of numbers of one of two types have as many of them,
+// and how many.
+static int same(const ffi_buffer* a, const ffi_buffer* b, int dtype, int64_t* size) {
+  if (a->dtype != dtype || b->dtype != dtype || a->rank != b->rank) return 0;
+  *size = 1;
+  for (int64_t axis = 0; axis < a->rank; axis++) {
+    if (a->dims[axis] != b->dims[axis] || a->dims[axis] < 0) return 0;
+    *size *= a->dims[axis];
+  }
+  return 1;
+}
+
+// of_numbers says whether a call has arrays of float or double alone, the first of
+// which is [n].
+static int of_numbers(const ffi_call* call, int64_t n) {
+  if (!chosen || call->in.size < 1 || call->out.size < 1) return 0;
+  const int dtype = call->out.values[0]->dtype;
+  const ffi_buffer* first = call->in.values[0];
+  return (dtype == FFI_F32 || dtype == FFI_F64) && first->dtype == dtype && first->rank == 1 && first->dims[0] == n;
+}
+
+// squares: a number that is added, and arrays → that and Σ x² over all of them
+static void* squares(ffi_call* call) {
+  if (answered(call)) return NULL;
+  const int64_t n = call->in.size - 1;
+  if (n < 1 || !of_numbers(call, 1) || call->out.size != 1) return fail(call, wrong);
+  ffi_buffer **x = call->in.values + 1, *out = call->out.values[0];
+  if (out->rank != 1 || out->dims[0] != 1) return fail(call, wrong);
+  const int d = is_double(call);
+  double* sums = malloc((sizeof *sums + sizeof(int64_t) + sizeof(void*)) * n);
+  if (!sums) return no_memory(call);
+  int64_t* sizes = (int64_t*)(sums + n);
+  const void** arrays = (const void**)(sizes + n);
+  int fits = 1;
+  for (int64_t i = 0; i < n; i++) fits = fits && same(x[i], x[i], out->dtype, sizes + i), arrays[i] = x[i]->data;
+  if (fits) {
+    const task t = {.sizes = sizes, .w = arrays, .moments = sums};
+    run(call, chosen->squares[d], &t, (int)n);
+    double sum = number(call->in.values[0]->data, d, 0);
+    for (int64_t i = 0; i < n; i++) sum += sums[i];
+    set_number(out->data, d, 0, sum);
+  }
+  free(sums);
+  return fits ? NULL : fail(call, wrong);
+}
+
+// step: rates [4], and of every array its numbers, gradient and velocity
+// → of every array its numbers and velocity
+static void* step(ffi_call* call, int ahead) {
+  if (answered(call)) return NULL;
+  const int64_t n = (call->in.size - 1) / 3;
+  if (n < 1 || !of_numbers(call, 4) || call->in.size != 1 + 3 * n || call->out.size != 2 * n) return fail(call, wrong);
+  ffi_buffer **in = call->in.values + 1, **out = call->out.values;
+  void** lists = malloc((5 * sizeof *lists + sizeof(int64_t)) * n);
+  if (!lists) return no_memory(call);
+  int64_t* sizes = (int64_t*)(lists + 5 * n);
+  int fits = 1;
+  for (int64_t i = 0; i < n; i++) {
+    ffi_buffer* of[] = {in[3 * i], in[3 * i + 1], in[3 * i + 2], out[2 * i], out[2 * i + 1]};
+    for (int k = 0; k < 5; k++) fits = fits && same(of[0], of[k], out[0]->dtype, sizes + i), lists[k * n + i] = of[k]->data;
+  }
+  if (fits) {
+    const task t = {.sizes = sizes, .ahead = ahead, .rates = call->in.values[0]->data,
+                    .w = (const void* const*)lists, .g = (const void* const*)(lists + n),
+                    .velocity = (const void* const*)(lists + 2 * n), .w2 = lists + 3 * n, .velocity2 = lists + 4 * n};
+    run(call, chosen->momentum[is_double(call)], &t, (int)n);
+  }
+  free(lists);
+  return fits ? NULL : fail(call, wrong);
+}
+
+static void* momentum(ffi_call* call) { return step(call, 0); }
+static void* nesterov(ffi_call* call) { return step(call, 1); }
+
+// running: the weights of what is there and of what is new, and of every map
+// n/(n − 1), in [2 + maps];
+// and of every map its moments [2, C], and the mean and variance [C] so far
+// → of every map mean and variance
+static void* running(ffi_call* call) {
+  if (answered(call)) return NULL;
+  const int64_t n = (call->in.size - 1) / 3;
+  if (n < 1 || !of_numbers(call, 2 + n) || call->in.size != 1 + 3 * n || call->out.size != 2 * n) return fail(call, wrong);
+  const int d = is_double(call);
+  const void* rates = call->in.values[0]->data;
+  const double keep = number(rates, d, 0), now = number(rates, d, 1);
+  for (int64_t i = 0; i < n; i++) {
+    ffi_buffer **in = call->in.values + 1 + 3 * i, **out = call->out.values + 2 * i;
+    int64_t C, same_C;
+    const int dtype = out[0]->dtype;
+    if (in[1]->rank != 1 || !same(in[1], in[2], dtype, &C) || !same(in[1], out[0], dtype, &same_C) ||
+        !same(in[1], out[1], dtype, &same_C) || in[0]->dtype != dtype || !is(in[0], 2, 2, (int)C, 0, 0))
+      return fail(call, wrong);
+    for (int row = 0; row < 2; row++) {
+      const double share = row ? now * number(rates, d, 2 + i) : now;
+      for (int64_t c = 0; c < C; c++)
+        set_number(out[row]->data, d, c, keep * number(in[1 + row]->data, d, c) +
+                                             share * number(in[0]->data, d, row * C + c));
+    }
+  }
+  return NULL;
+}
 
 // nasml_handlers are the handlers by name; the last has none.
 const struct {
@@ -593,5 +699,9 @@ const struct {
     {"nasml_stage", stage},
     {"nasml_stage_gradient", stage_gradient},
     {"nasml_stage_input", stage_input},
+    {"nasml_squares", squares},
+    {"nasml_momentum", momentum},
+    {"nasml_nesterov", nesterov},
+    {"nasml_running", running},
     {NULL, NULL},
 };

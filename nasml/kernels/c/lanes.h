@@ -379,12 +379,12 @@ static void N(through)(const T* r, const T* affine, T* up, T* dx, int n, int C, 
   }
 }
 
-// v + bend₀ z + bend₁ of n pixels.
-static void N(bent)(const T* v, const T* z, const T* bend, T* out, int n, int C, int c) {
-  const V b0 = N(load)(bend + c), b1 = N(load)(bend + C + c);
+// own v + bend₀ z + bend₁ of n pixels.
+static void N(bent)(const T* v, const T* own, const T* z, const T* bend, T* out, int n, int C, int c) {
+  const V o = N(load)(own + c), b0 = N(load)(bend + c), b1 = N(load)(bend + C + c);
   for (int w = 0; w < n; w++) {
     const size_t at = (size_t)w * C + c;
-    N(store)(out + at, N(load)(v + at) + b0 * N(load)(z + at) + b1);
+    N(store)(out + at, o * N(load)(v + at) + b0 * N(load)(z + at) + b1);
   }
 }
 

@@ -151,4 +151,4 @@ KERNEL(mean_pool_input)
 #define LOOPS(isa) LOOPS2(isa)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
                           BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(stage),
-                          BOTH(stage_gradient)};
+                          BOTH(stage_gradient), BOTH(squares), BOTH(momentum)};

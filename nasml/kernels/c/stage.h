@@ -137,7 +137,7 @@ static void R(stage_gradient)(const task* t, int part) {
     memset(back, 0, sizeof(T) * size);
     for (int i = 0; i < t->rows; i++) {
       const size_t at = ((size_t)b * t->rows + i) * n * W, top = (size_t)i * s * wide * C;
-      EACH(bent, W, (const T*)t->v + at, (const T*)t->z + at, (const T*)t->bend, dz, n, W);
+      EACH(bent, W, (const T*)t->v + at, (const T*)t->own, (const T*)t->z + at, (const T*)t->bend, dz, n, W);
       T* d = s == 1 ? back + ((size_t)(i + p) * wide + p) * C : du;
       EACH(product, C, dz, transposed, d, n, W, C);
       if (dp) {
@@ -158,4 +158,30 @@ static void R(stage_gradient)(const task* t, int part) {
     }
   }
   free(image);
+}
+
+// Σ x² of array number part, a block at a time.
+static void R(squares)(const task* t, int part) {
+  const T* x = t->w[part];
+  double sum = 0;
+  for (int64_t first = 0; first < t->sizes[part]; first += 64) {
+    const int64_t last = MIN(t->sizes[part], first + 64);
+    T own = 0;
+    for (int64_t i = first; i < last; i++) own += x[i] * x[i];
+    sum += (double)own;
+  }
+  t->moments[part] = sum;
+}
+
+// A step of SGD of array number part: g ← factor g + decay w, v ← μ v + g,
+// w ← w − η v or, Nesterov's, w − η (g + μ v). What it writes may be what it reads.
+static void R(momentum)(const task* t, int part) {
+  const T *w = t->w[part], *g = t->g[part], *v = t->velocity[part], *rate = t->rates;
+  T *w2 = t->w2[part], *v2 = t->velocity2[part];
+  const T eta = rate[0], factor = rate[1], mu = rate[2], decay = rate[3];
+  for (int64_t i = 0; i < t->sizes[part]; i++) {
+    const T slope = factor * g[i] + decay * w[i], speed = mu * v[i] + slope;
+    v2[i] = speed;
+    w2[i] = w[i] - eta * (t->ahead ? slope + mu * speed : speed);
+  }
 }

@@ -2,6 +2,8 @@
 #ifndef NASML_TASK_H
 #define NASML_TASK_H
 
+#include <stdint.h>
+
 typedef struct {
   int images, height, width, channels;  // of x, the large side
   int rows, columns;                    // of y, the small side, ⌈height/stride⌉ × ⌈width/stride⌉
@@ -19,13 +21,20 @@ typedef struct {
   // Of a stage: y[., m] = Σ_c depthwise(max(0, scale x + shift))[., c] pointwise[c, m].
   int wide;                        // channels of y
   const void *affine, *pointwise;  // [2, channels], [channels, wide]
-  const void *z, *bend;            // y itself; [2, wide]: v is v + bend₀ y + bend₁
+  const void *own, *z, *bend;      // [wide]; y itself; [2, wide]: v is own v + bend₀ y + bend₁
   void* sums2;                     // [parts, channels, wide]; NULL: without the kernels' gradients
 
   // Of sums of maps of the pixels' channels.
   int maps;
   const void* const* map;
   const void* weights;             // [maps + 1, channels]
+
+  // Of steps of many arrays: the numbers of array i and where it is.
+  const int64_t* sizes;
+  const void *const *w, *const *g, *const *velocity;
+  void *const *w2, *const *velocity2;
+  const void* rates;  // η, factor, μ, decay
+  int ahead;          // Nesterov's
 } task;
 
 // One part of a task: an image, or a part of the kernel's gradient.
@@ -36,6 +45,7 @@ typedef struct {
   part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
   part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
   part_of_task moments[2], weighted[2], products[2], stage[2], stage_gradient[2];
+  part_of_task squares[2], momentum[2];
 } loops;
 
 #endif

@@ -4,6 +4,7 @@ package searching
 
 import (
 	"context"
+	"slices"
 
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
@@ -50,6 +51,9 @@ func result(c *search.Curve, blocks simplex.Product) trial.Result {
 		"train_loss": c.TrainLoss, "train_accuracy": c.TrainAccuracy,
 		"valid_loss": c.ValidLoss, "valid_accuracy": c.ValidAccuracy,
 		"evaluated": c.Evaluated, "supernet": c.Supernet, "discrete": c.Discrete, "curvature": c.Curvature,
+		"reading_loss": c.Readings.Loss, "convexity": c.Readings.Convexity, "gradient": c.Readings.Gradient,
+		"stationarity": c.Readings.Stationarity, "alone": slices.Concat(c.Readings.Alone...),
+		"apart": slices.Concat(c.Readings.Apart...),
 	} {
 		if len(curve) > 0 {
 			series[name] = curve

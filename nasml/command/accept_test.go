@@ -1,0 +1,93 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/accept"
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
+)
+
+// What computes trials is source of which was shown that it computes what the
+// stored ones were computed with. Where this fails, an edit may move numbers:
+// run "go tool nasml store accept", which finds out.
+func TestSourcesAreAccepted(t *testing.T) {
+	open, err := accept.Open(nil)
+	require.NoError(t, err)
+	for _, k := range open {
+		t.Errorf("the source of %s is not accepted: run \"go tool nasml store accept %s\"", k.Name(), k.Name())
+	}
+}
+
+// The ledger speaks of kinds that there are.
+func TestTheLedgerHasNoKindThatIsGone(t *testing.T) {
+	root, err := findRoot()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(code.LedgerFile)))
+	require.NoError(t, err)
+	ledger, err := code.ParseLedger(text)
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, k := range code.Kinds() {
+		known[k.Name()] = true
+	}
+	for name, versions := range ledger.Kinds {
+		require.True(t, known[name], "no package defines the kind %s", name)
+		require.NotEmpty(t, versions)
+	}
+}
+
+// The cheapest shipped trial of every kind comes out again as it was shipped.
+// It is what CI looks at in every run; "store accept" looks at every branch.
+func TestShippedTrialsComeOutAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	shipped, notes, err := accept.Shipped(t.Context())
+	require.NoError(t, err)
+	for _, note := range notes {
+		t.Log(note)
+	}
+	const longest = 10 // seconds
+	for _, k := range code.Kinds() {
+		t.Run(k.Name(), func(t *testing.T) {
+			version, err := k.Version()
+			require.NoError(t, err)
+			trial, ok := accept.Cheapest(shipped[version])
+			if !ok || accept.Seconds([]accept.Trial{trial}) > longest {
+				t.Skip("no shipped trial of this kind can be computed in ten seconds here")
+			}
+			moved, largest, err := accept.Recompute(
+				t.Context(),
+				[]accept.Trial{trial},
+				func(text string) { t.Log(text) },
+			)
+			if errors.Is(err, data.ErrMissing) {
+				t.Skipf("needs real data: %v", err)
+			}
+			require.NoError(t, err)
+			require.Empty(t, moved)
+			t.Logf("largest relative difference: %v", largest)
+		})
+	}
+}
+
+func TestAddToLedger(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "versions.json")
+	require.NoError(
+		t,
+		os.WriteFile(file, []byte(`{"modules": {}, "kinds": {"k": [{"version": "v", "sources": []}]}}`), 0o644),
+	)
+	require.NoError(t, addToLedger(file, "k", "s"))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var l code.Ledger
+	require.NoError(t, json.Unmarshal(text, &l))
+	require.Equal(t, []string{"s"}, l.Kinds["k"][0].Sources)
+}

@@ -1,0 +1,175 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/backend/programs"
+	"github.com/nasml/lab/nasml/bench"
+	"github.com/nasml/lab/nasml/data"
+)
+
+type benchCmd struct {
+	Peers bool   `help:"The same arithmetic in JAX and PyTorch beside ours, in one run. Installs both into .nasml/venv-peers: downloads 3 GB, takes 6 GB."`
+	Quick bool   `help:"A small benchmark that only shows that everything works."`
+	Only  string `help:"figure2: the sweep of Oymak+ 2021. supernet: the bilevel step of NAS-Bench-201's supernet. darts: steps of DARTS, PC-DARTS and of training on the DARTS space. oneshot: steps of DARTS on the spaces of NAS-Bench-1Shot1. features: ridge regression on random Fourier features and a linear SVM, as in Khodak+ 2020; ridge or svm: one of them. text: hashed n-grams of its reviews. Default: all." enum:"figure2,supernet,darts,oneshot,features,ridge,svm,text,all" default:"all"`
+	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
+}
+
+// Run times the figures' arithmetic. Where the peers cannot be installed, it
+// says why and times ours alone.
+func (v *benchCmd) Run(ctx context.Context, c console) error {
+	if err := ensurePlugin(ctx, c); err != nil {
+		return err
+	}
+	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
+	nets, nodes := bench.DartsFull, bench.OneShotFull
+	if v.Quick {
+		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
+		nets, nodes = bench.DartsQuick, bench.OneShotQuick
+	}
+	sweep.Log = func(line string) { c.logf("%s", line) }
+	nodes.Log = sweep.Log
+	supernet.Log, nets.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log, sweep.Log
+	if v.Peers {
+		python, err := setupPeers(ctx, c)
+		if err != nil {
+			return err
+		}
+		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
+		nets.Python, nodes.Python = python, python
+	}
+	restore, err := v.ownCache()
+	if err != nil {
+		return err
+	}
+	defer restore()
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	if v.wants("figure2") {
+		if err := v.figure2(ctx, c, b, sweep); err != nil {
+			return err
+		}
+	}
+	if v.wants("supernet") {
+		r, err := bench.Supernet(ctx, b, supernet)
+		if err := v.print(c, r, err); err != nil {
+			return err
+		}
+	}
+	if v.wants("darts") {
+		if err := v.darts(ctx, c, b, nets); err != nil {
+			return err
+		}
+	}
+	if v.wants("oneshot") {
+		if err := v.darts(ctx, c, b, nodes); err != nil {
+			return err
+		}
+	}
+	if err := v.features(ctx, c, b, linear); err != nil {
+		return err
+	}
+	if v.wants("text") {
+		r, err := bench.Text(ctx, text)
+		return v.print(c, r, err)
+	}
+	return nil
+}
+
+// ownCache lets programs be compiled, and kept, in a folder of this run: how long
+// that takes is part of what is timed. Where the user set a folder, it stays.
+func (v *benchCmd) ownCache() (restore func(), err error) {
+	if os.Getenv(programs.Env) != "" || !v.wants("darts") && !v.wants("oneshot") {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "nasml-programs-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for compiled programs: %w", err)
+	}
+	return func() { _ = errors.Join(os.Unsetenv(programs.Env), os.RemoveAll(dir)) }, os.Setenv(programs.Env, dir)
+}
+
+// darts times the networks of the DARTS space, and prints a case when it is done.
+func (v *benchCmd) darts(ctx context.Context, c console, b compute.Backend, p bench.DartsParams) error {
+	return bench.Darts(ctx, b, p, func(r *bench.DartsResult) error { return v.print(c, r, nil) })
+}
+
+func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }
+
+// print prints a result unless there was an error, which it returns.
+func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case v.JSON:
+		return printJSON(c, "", r)
+	}
+	return r.WriteTable(c.Out)
+}
+
+// features times the linear models of Khodak+ 2020 that are asked for.
+func (v *benchCmd) features(ctx context.Context, c console, b compute.Backend, p bench.FeaturesParams) error {
+	switch {
+	case v.Only == "ridge" || v.Only == "svm":
+		p.Only = v.Only
+	case !v.wants("features"):
+		return nil
+	}
+	r, err := bench.Features(ctx, b, p)
+	return v.print(c, r, err)
+}
+
+// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints the cases that
+// were finished.
+func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p bench.Params) error {
+	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
+		c.logf("on synthetic images: %v", err)
+		p.Sweep.Data = data.Synthetic
+	} else if err != nil {
+		return err
+	}
+	results, err := bench.Figure2(ctx, b, p)
+	if !v.JSON {
+		return errors.Join(err, bench.WriteTable(c.Out, results))
+	}
+	for _, r := range results {
+		if printErr := printJSON(c, "", r); printErr != nil {
+			return errors.Join(err, printErr)
+		}
+	}
+	return err
+}
+
+// setupPeers installs the peers where they are missing and returns their
+// Python, "" where that failed. They compute on the CPU, and so do we.
+func setupPeers(ctx context.Context, c console) (python string, err error) {
+	if os.Getenv("GOMLX_BACKEND") == "" {
+		if err := os.Setenv("GOMLX_BACKEND", "xla:cpu"); err != nil {
+			return "", fmt.Errorf("choosing the backend: %w", err)
+		}
+	}
+	s, err := openSite(ctx)
+	if err != nil {
+		return "", err
+	}
+	const what = "JAX, PyTorch and scikit-learn into .nasml/venv-peers (several minutes, downloads 3 GB, takes " +
+		"6 GB on the disk)"
+	err = s.bring(ctx, c, []step{s.venvStep("venv-peers", what, bench.Requirements, 11, 7000)})
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		c.logf("the peers are not run: %v", err)
+		return "", nil
+	}
+	return s.python("venv-peers"), nil
+}

@@ -1,0 +1,163 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data/datatest"
+)
+
+// TestBrowser does what a reader does: open a notebook in JupyterLab, Run All,
+// look at the figure; and watch a search, and press Stop.
+func TestBrowser(t *testing.T) {
+	if os.Getenv(browserVar) == "" {
+		t.Skip("drives a browser: `go tool nasml test` runs it, with $" + browserVar)
+	}
+	s := readySite(t)
+	browser := chromium()
+	if browser == "" || !exists(s.python("venv-browser")) {
+		t.Skip("needs Chromium (Debian: apt install chromium), and Playwright from `go tool nasml test`")
+	}
+	// start opens JupyterLab on a copy of the notebooks, which it saves.
+	start := func(t *testing.T) (folder string, address func(notebook string) string) {
+		folder = t.TempDir()
+		require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(s.Root, "notebooks"))))
+		live, err := os.ReadFile("testdata/live.ipynb")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "live.ipynb"), live, 0o644))
+		return folder, startLab(t, s, folder)
+	}
+	t.Run("run all", func(t *testing.T) {
+		_, address := start(t)
+		var seen struct {
+			Figures       int
+			Errors        []string
+			Width, Height float64 // of the last figure, in the browser's pixels
+		}
+		screenshot := drive(t, s, browser, "browser.py", address("oymak2021/figure2_lipschitz.ipynb"), &seen)
+		require.Empty(t, seen.Errors)
+		require.Positive(t, seen.Figures)
+		require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
+		require.Greater(t, seen.Height, 150.0, "see %s", screenshot)
+	})
+	t.Run("live view and stop", func(t *testing.T) {
+		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is
+		folder, address := start(t)
+		var seen struct {
+			Pictures, Places int
+			Text             string
+			Width, Height    float64
+		}
+		screenshot := drive(t, s, browser, "live.py", address("live.ipynb"), &seen)
+		require.Contains(t, seen.Text, "stopped; what was finished is stored", "see %s", screenshot)
+		require.Equal(t, 1, seen.Places, "one picture in place of the other")
+		require.Greater(t, seen.Pictures, 1)
+		require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
+		records, err := filepath.Glob(filepath.Join(folder, "store", "records", "*", "*.json"))
+		require.NoError(t, err)
+		require.NotEmpty(t, records, "the first search was finished before Stop")
+	})
+}
+
+// drive runs a script of testdata in the browser, decodes what it has seen, and
+// returns where its screenshot is.
+func drive(t *testing.T, s *site, browser, script, address string, seen any) string {
+	t.Helper()
+	screenshot := s.path("test", strings.TrimSuffix(script, ".py")+".png")
+	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), filepath.Join("testdata", script), browser,
+		address, screenshot)
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	require.NoError(t, err, "the browser's script failed")
+	require.NoError(t, json.Unmarshal(out, seen), "%s", out)
+	return screenshot
+}
+
+var localhost = netip.MustParseAddr("127.0.0.1")
+
+// startLab starts JupyterLab for the time of the test and returns what makes
+// the address of a notebook in it, token included.
+func startLab(t *testing.T, s *site, folder string) func(notebook string) string {
+	t.Helper()
+	port, err := choosePort(localhost, 0)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		address := netip.AddrPortFrom(localhost, uint16(port))
+		ended <- s.serveLab(ctx, console{t.Output(), t.Output()}, folder, address,
+			"--no-browser", "--expose-app-in-browser")
+	}()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	for range 600 {
+		if token, ok := labToken(t, s, port); ok {
+			return func(notebook string) string { // reset: without the notebooks that were open before
+				return fmt.Sprintf(
+					"http://127.0.0.1:%d/lab/tree/%s?reset&token=%s",
+					port,
+					notebook,
+					url.QueryEscape(token),
+				)
+			}
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("JupyterLab ended before it was up: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	t.Fatal("JupyterLab was not up after a minute")
+	return nil
+}
+
+// labToken reads the token from the file that a running server leaves.
+func labToken(t *testing.T, s *site, port int) (string, bool) {
+	t.Helper()
+	folder := s.path("jupyter", "runtime")
+	entries, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return "", false
+	}
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "jpserver-") || filepath.Ext(entry.Name()) != ".json" {
+			continue
+		}
+		var server struct {
+			Port  int
+			Token string
+		}
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err == nil && json.Unmarshal(text, &server) == nil && server.Port == port && answers(port, server.Token) {
+			return server.Token, true
+		}
+	}
+	return "", false
+}
+
+// answers says whether the server takes the token: a server that was killed
+// leaves its file.
+func answers(port int, token string) bool {
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/api/status?token=%s", port, url.QueryEscape(token)))
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/nasml/lab/nasml/claims"
+)
+
+type claimsCmd struct {
+	Paper string `help:"Only a paper's rows: li2021, roberts, oymak2021, khodak2020, or the beginning of its name." placeholder:"PAPER"`
+	Scale string `help:"Only checks at a scale: quick, large or paper (default: all, of which the largest decides)." enum:",quick,large,paper" default:"" placeholder:"SCALE"`
+	JSON  bool   `name:"json" xor:"form" help:"Print JSON: a list of rows with all their checks."`
+	CSV   bool   `name:"csv" xor:"form" help:"Print CSV: a line for every check of a row."`
+	HTML  string `name:"html" xor:"form" help:"Write one HTML page to a file, - for stdout." placeholder:"FILE"`
+}
+
+// Help says what the words of the table mean.
+func (*claimsCmd) Help() string {
+	return `Prints a row for each claim of the four papers with what the run store and the shipped records say about it.
+Nothing is computed. Verdicts are
+
+  holds, does not hold   at the paper's scale
+  undecided              the interval leaves it open, or a part was not run
+  reduced scale          judged, but not, or not in every part, at the paper's scale
+  not run                a check is written, and its trials are missing
+  not judged             there is no check, and the row says why
+
+  go tool nasml claims --paper li2021 | less
+  go tool nasml claims --json | jq -r '.[] | select(.checks == []) | [.id, .reason] | @tsv'`
+}
+
+// Run reads the ledger and prints it.
+func (v *claimsCmd) Run(ctx context.Context, c console) error {
+	begin := time.Now()
+	ledger, err := claims.Read(ctx, claims.Options{Paper: v.Paper, Scale: v.Scale})
+	if err != nil {
+		return err
+	}
+	if err := v.write(c, ledger); err != nil {
+		return err
+	}
+	c.logf("%d rows, %d claims of ours beside them, read in %.1f s", len(ledger.Lines), ledger.Own,
+		time.Since(begin).Seconds())
+	return nil
+}
+
+func (v *claimsCmd) write(c console, l *claims.Ledger) error {
+	switch {
+	case v.JSON:
+		return l.WriteJSON(c.Out)
+	case v.CSV:
+		return l.WriteCSV(c.Out)
+	case v.HTML == "-":
+		return l.WriteHTML(c.Out)
+	case v.HTML != "":
+		return writePage(v.HTML, l)
+	}
+	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colourful(c.Out)})
+}
+
+func writePage(file string, l *claims.Ledger) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("the page of the claims: %w", err)
+	}
+	if err := l.WriteHTML(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// columns is the width of the terminal, else $COLUMNS, else 120; at most 160, beyond
+// which a line is hard to follow.
+func columns(w io.Writer) int {
+	const usual, most = 120, 160
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return min(width, most)
+		}
+	}
+	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
+		return min(width, most)
+	}
+	return usual
+}
+
+// colourful says whether a writer is a terminal whose user wants colours.
+func colourful(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }

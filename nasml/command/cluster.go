@@ -1,0 +1,321 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"text/template"
+	"time"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// part computes or looks at a part of a figure's trials. What the figure makes
+// of trials that are elsewhere is worth nothing, be it an error or a panic.
+func (v *runCmd) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.PartSummary, error) {
+	err := e.RunPart(ctx, p, v.Scale, v.Set)
+	sum := p.Summary()
+	if sum.Elsewhere > 0 {
+		err = p.Err()
+	}
+	return sum, err
+}
+
+// shard computes the I-th of N parts of each figure. It draws nothing.
+func (v *runCmd) shard(ctx context.Context, c console, e catalog.Entry) error {
+	p, err := runs.ParsePart(v.Shard)
+	if err != nil {
+		return usageError{err}
+	}
+	sum, err := v.part(ctx, e, p)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "%s at %s scale, part %s: %s\n", e.ID, v.Scale, v.Shard, counts(sum))
+	return err
+}
+
+// counts is a summary in words.
+func counts(sum runs.PartSummary) string {
+	total := 0
+	var parts []string
+	for _, state := range states {
+		total += sum.Count[state]
+		parts = append(parts, fmt.Sprintf("%d %s", sum.Count[state], state))
+	}
+	return fmt.Sprintf("%d trials: %s", total, strings.Join(parts, ", "))
+}
+
+var states = []runs.State{runs.TrialDone, runs.TrialRunning, runs.TrialFailed, runs.TrialLost, runs.TrialOpen}
+
+type statusCmd struct {
+	ID    []string `arg:"" name:"id" help:"Figures to look at."`
+	Scale string   `help:"quick or paper." default:"quick" env:"NASML_SCALE"`
+	Set   []string `help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
+	JSON  bool     `name:"json" help:"Print one JSON object a figure."`
+}
+
+// standing is what is printed of a figure's trials.
+type standing struct {
+	ID       string            `json:"id"`
+	Scale    string            `json:"scale"`
+	Done     int               `json:"done"`
+	Running  int               `json:"running"`
+	Failed   int               `json:"failed"`
+	Lost     int               `json:"lost"`
+	Open     int               `json:"open"`
+	Seconds  *float64          `json:"seconds_left"` // forecast, see runs.PartSummary; null where that is not known
+	Failures map[string]string `json:"failures"`
+}
+
+// Run looks at the trials of figures and computes nothing.
+func (v *statusCmd) Run(ctx context.Context, c console) error {
+	run := runCmd{ID: v.ID, Scale: v.Scale, Set: v.Set}
+	entries, err := run.check()
+	if err != nil {
+		return err
+	}
+	ctx = runs.WithProgress(ctx, runs.Silent)
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	if !v.JSON {
+		_, _ = fmt.Fprintln(table, "ID\tDONE\tRUNNING\tFAILED\tLOST\tOPEN\tTIME LEFT")
+	}
+	var why []string
+	for _, e := range entries {
+		sum, err := run.part(ctx, e, new(runs.Part))
+		if err != nil && !allDone(sum) {
+			return fmt.Errorf("%s: %w", e.ID, err)
+		}
+		s := stand(e.ID, v.Scale, sum)
+		if v.JSON {
+			if err := printJSON(c, "", s); err != nil {
+				return err
+			}
+			continue
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n",
+			s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left())
+		for _, key := range slices.Sorted(maps.Keys(sum.Failures)) {
+			why = append(why, fmt.Sprintf("failed %s: %s", key[:12], sum.Failures[key]))
+		}
+	}
+	err = table.Flush()
+	if len(why) > 0 {
+		_, _ = fmt.Fprintln(c.Out, strings.Join(why, "\n"))
+	}
+	return err
+}
+
+// allDone says whether every trial is stored: then an error is the figure's own
+// affair, and run will tell it.
+func allDone(sum runs.PartSummary) bool { return sum.Elsewhere == 0 && sum.Count[runs.TrialDone] > 0 }
+
+func stand(id, scale string, sum runs.PartSummary) standing {
+	s := standing{
+		ID: id, Scale: scale, Failures: sum.Failures,
+		Done: sum.Count[runs.TrialDone], Running: sum.Count[runs.TrialRunning], Failed: sum.Count[runs.TrialFailed],
+		Lost: sum.Count[runs.TrialLost], Open: sum.Count[runs.TrialOpen],
+	}
+	if s.Failures == nil {
+		s.Failures = map[string]string{}
+	}
+	if sum.Seconds.Valid() {
+		seconds := float64(sum.Seconds)
+		s.Seconds = &seconds
+	}
+	return s
+}
+
+func (s standing) left() string {
+	if s.Seconds == nil {
+		return "not known"
+	}
+	return (time.Duration(*s.Seconds) * time.Second).String()
+}
+
+// batch is what Slurm and Kubernetes are told alike.
+type batch struct {
+	ID    []string `arg:"" name:"id" help:"Figures to compute."`
+	Scale string   `help:"quick or paper." default:"paper" env:"NASML_SCALE"`
+	Set   []string `help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
+	Array int      `help:"Number of parts." default:"8"`
+	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`
+	Gpus  int      `help:"GPUs of a part."`
+	Cpus  int      `help:"Processors of a part." default:"2"`
+	Mem   string   `help:"Memory of a part, such as 8G (Kubernetes: 8Gi)." placeholder:"SIZE"`
+}
+
+// check finds mistakes before anything is written.
+func (b batch) check() error {
+	run := runCmd{ID: b.ID, Scale: b.Scale, Set: b.Set}
+	if _, err := run.check(); err != nil {
+		return err
+	}
+	if b.Array < 1 || b.Cpus < 1 || b.Gpus < 0 {
+		return usageError{
+			fmt.Errorf("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus, b.Gpus),
+		}
+	}
+	return nil
+}
+
+// args are the command's own, without the part.
+func (b batch) args() []string {
+	args := append([]string{"run"}, b.ID...)
+	args = append(args, "--scale", b.Scale)
+	for _, set := range b.Set {
+		args = append(args, "--set", set)
+	}
+	return args
+}
+
+// name is a name for the scheduler.
+func (b batch) name() string {
+	return "nasml-" + strings.NewReplacer("/", "-", "_", "-").Replace(strings.Join(b.ID, "-"))
+}
+
+type slurmCmd struct {
+	batch
+	Partition string `help:"Partition." placeholder:"NAME"`
+	Dir       string `help:"Folder for the program, the script and the logs; all nodes must see it." placeholder:"DIR" default:"slurm" type:"path"`
+	Submit    bool   `help:"Hand the script to sbatch."`
+}
+
+// slurmScript runs one part a task. The program is the batch step itself, so
+// that Slurm's signal before the time limit reaches it: it keeps a checkpoint
+// and ends.
+var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote}).Parse(`#!/bin/bash
+#SBATCH --job-name={{.Name}}
+#SBATCH --array=1-{{.Array}}
+#SBATCH --cpus-per-task={{.Cpus}}
+{{- if .Time}}
+#SBATCH --time={{.Time}}
+{{- end}}{{if .Mem}}
+#SBATCH --mem={{.Mem}}
+{{- end}}{{if .Gpus}}
+#SBATCH --gpus={{.Gpus}}
+{{- end}}{{if .Partition}}
+#SBATCH --partition={{.Partition}}
+{{- end}}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output={{.Dir}}/%A_%a.log
+#SBATCH --signal=B:TERM@60
+# Every task computes a part of the trials that {{.Store}} lacks.
+# Submit the same script again to compute what is still missing.
+{{- range .Env}}
+export {{.}}
+{{- end}}
+cd {{quote .Root}}
+exec {{quote .Program}}{{range .Args}} {{quote .}}{{end}} --shard "$SLURM_ARRAY_TASK_ID/{{.Array}}"
+`))
+
+// Run writes the program and the script, and submits it where asked.
+func (v *slurmCmd) Run(ctx context.Context, c console) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	store, err := sharedStore()
+	if err != nil {
+		return err
+	}
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ensurePlugin(ctx, c); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(v.Dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("making the folder for the script: %w", err)
+	}
+	program := filepath.Join(dir, "nasml")
+	if err := buildProgram(ctx, s.Root, program, inBucket()); err != nil {
+		return err
+	}
+	var script bytes.Buffer
+	err = slurmScript.Execute(&script, map[string]any{
+		"Name": v.name(), "Array": v.Array, "Cpus": v.Cpus, "Time": v.Time, "Mem": v.Mem,
+		"Gpus": v.Gpus, "Partition": v.Partition,
+		"Dir": dir, "Root": s.Root, "Program": program, "Args": v.args(), "Store": store, "Env": environment(s, store),
+	})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, v.name()+".sh")
+	if err := os.WriteFile(file, script.Bytes(), 0o755); err != nil {
+		return fmt.Errorf("writing the script: %w", err)
+	}
+	_, _ = fmt.Fprintln(c.Out, file)
+	if !v.Submit {
+		c.logf("submit it with `sbatch %s`; `go tool nasml status %s --scale %s` shows how far it is",
+			file, strings.Join(v.ID, " "), v.Scale)
+		return nil
+	}
+	return submit(ctx, c, file)
+}
+
+// submit hands a script to Slurm.
+func submit(ctx context.Context, c console, file string) error {
+	cmd := exec.CommandContext(ctx, "sbatch", "--parsable", file)
+	cmd.Stderr = c.Err
+	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return errors.New("no sbatch in PATH: run this on a machine that submits to Slurm, or without --submit")
+	}
+	if err != nil {
+		return fmt.Errorf("sbatch did not take %s: %w", file, err)
+	}
+	c.logf("submitted as job %s", strings.TrimSpace(string(out)))
+	return nil
+}
+
+// sharedStore is the store's folder or address with all that belongs to it.
+func sharedStore() (string, error) {
+	store, err := runs.Default()
+	if err != nil {
+		return "", err
+	}
+	if address := os.Getenv("NASML_STORE"); inBucket() {
+		return address, nil
+	}
+	return store.Dir(), nil
+}
+
+// environment are the settings that a task needs, as shell words.
+func environment(s *site, store string) []string {
+	env := []string{"NASML_STORE=" + quote(store), "GOMLX_NO_AUTO_INSTALL=1"}
+	plugins := os.Getenv(pluginPathVar)
+	if plugins == "" {
+		plugins = s.path("pjrt")
+	}
+	env = append(env, pluginPathVar+"="+quote(plugins))
+	for _, name := range []string{"NASML_DATA", "GOMLX_BACKEND"} {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+quote(value))
+		}
+	}
+	return env
+}
+
+// quote makes one word of a shell of a text.
+func quote(text string) string {
+	if text != "" &&
+		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

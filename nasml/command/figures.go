@@ -1,0 +1,216 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nasml/lab/nasml/catalog"
+	_ "github.com/nasml/lab/nasml/khodak2020" // register their figures
+	_ "github.com/nasml/lab/nasml/li2021"     // likewise
+	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
+	_ "github.com/nasml/lab/nasml/roberts"    // likewise
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+type runCmd struct {
+	ID      []string `arg:"" name:"id" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
+	Scale   string   `help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
+	Set     []string `help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+	Out     string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
+	Format  []string `help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
+	Style   string   `help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
+	Caption bool     `help:"Set the caption below the picture; --no-caption writes it beside, as .txt and .caption.tex." default:"true" negatable:""`
+	JSON    bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
+	Shard   string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Strict  bool     `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
+}
+
+// errClaims is the end of a figure of which a claim does not hold.
+var errClaims = errors.New("a claim does not hold")
+
+// claimsError is the end of a call in which all ran and only claims failed: exit
+// status 3.
+type claimsError struct{ error }
+
+// Run computes the figures in turn. A figure that fails does not keep the
+// others from being computed.
+func (v *runCmd) Run(ctx context.Context, c console) error {
+	entries, err := v.check()
+	if err != nil {
+		return err
+	}
+	if v.Shard == "" { // a part draws nothing
+		if err := tryFolder(v.Out); err != nil {
+			return err
+		}
+	}
+	if err := ensurePlugin(ctx, c); err != nil {
+		return err
+	}
+	var failed []error
+	onlyClaims := true
+	for _, e := range entries {
+		err := v.one(ctx, c, e)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.ID, err))
+			onlyClaims = onlyClaims && errors.Is(err, errClaims)
+		}
+	}
+	if len(failed) > 0 && onlyClaims && !v.Strict {
+		return claimsError{errors.Join(failed...)}
+	}
+	return errors.Join(failed...)
+}
+
+// check finds every mistake that can be found before the first trial.
+func (v *runCmd) check() ([]catalog.Entry, error) {
+	for _, format := range v.Format {
+		if !slices.Contains(plots.Formats(), format) {
+			return nil, usageError{
+				fmt.Errorf("unknown format %q: known are %s", format, strings.Join(plots.Formats(), ", ")),
+			}
+		}
+	}
+	if _, err := plots.StyleNamed(v.Style); v.Style != "" && err != nil {
+		return nil, usageError{fmt.Errorf("--style: %w", err)}
+	}
+	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
+		return nil, usageError{fmt.Errorf("--shard: %w", err)}
+	}
+	var entries []catalog.Entry
+	for _, id := range v.ID {
+		e, err := catalog.Lookup(id)
+		if err == nil {
+			err = e.Check(v.Scale, v.Set)
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// tryFolder writes into a folder, so that one that cannot be written to is
+// found before anything is computed.
+func tryFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("the folder for the files: %w; take another with --out", err)
+	}
+	f, err := os.CreateTemp(dir, ".nasml-*")
+	if err != nil {
+		return fmt.Errorf("the folder for the files cannot be written to: %w; take another with --out", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// outcome is what is printed of a figure.
+type outcome struct {
+	ID      string       `json:"id"`
+	Scale   string       `json:"scale"`
+	Seconds float64      `json:"seconds"`
+	Claims  []runs.Claim `json:"claims"`
+	Files   []string     `json:"files"`
+	Records []string     `json:"records"`
+}
+
+// one computes, draws and judges one figure.
+func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
+	if v.Shard != "" {
+		return v.shard(ctx, c, e)
+	}
+	begin := time.Now()
+	result, err := e.Run(ctx, v.Scale, v.Set)
+	if err != nil {
+		return err
+	}
+	files, err := v.draw(result.Figure())
+	if err != nil {
+		return fmt.Errorf("drawing: %w", err)
+	}
+	o := outcome{
+		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
+		Claims:  append([]runs.Claim{}, result.Check()...), // in JSON [] and not null
+		Files:   append([]string{}, files...),
+		Records: append([]string{}, result.Records()...),
+	}
+	if err := v.print(c, o); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(o.Claims, func(claim runs.Claim) bool { return claim.Holds == runs.Fails }) {
+		return errClaims
+	}
+	return nil
+}
+
+// draw writes a figure's files.
+func (v *runCmd) draw(f plots.Figure) (files []string, err error) {
+	if v.Style != "" {
+		if f.Style, err = plots.StyleNamed(v.Style); err != nil {
+			return nil, err
+		}
+	}
+	var beside []string
+	if !v.Caption {
+		if beside, err = f.SaveCaption(v.Out); err != nil {
+			return nil, err
+		}
+		f.Caption = ""
+	}
+	files, err = f.Save(v.Out, v.Format...)
+	return append(files, beside...), err
+}
+
+func (v *runCmd) print(c console, o outcome) error {
+	if v.JSON {
+		for i := range o.Claims {
+			o.Claims[i].Note, o.Claims[i].Rows = "", nil // the fields of the contract, and no others
+		}
+		return printJSON(c, "", o)
+	}
+	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %d trials\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
+		len(o.Records), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
+	return err
+}
+
+func printJSON(c console, indent string, v any) error {
+	encoder := json.NewEncoder(c.Out)
+	encoder.SetIndent("", indent)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// isCatalogUsage says whether the catalog calls err a mistake in the call.
+func isCatalogUsage(err error) bool {
+	var usage *catalog.UsageError
+	return errors.As(err, &usage)
+}
+
+// ensurePlugin sees to it that what computes is set up, XLA's plugin and the
+// kernels, and nothing of what only notebooks need.
+func ensurePlugin(ctx context.Context, c console) error {
+	if os.Getenv(pluginPathVar) != "" || os.Getenv("GOMLX_BACKEND") == "go" {
+		return nil
+	}
+	if _, err := findRoot(); err != nil {
+		return nil // a program of another module: a figure that needs XLA says what to do
+	}
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.bring(ctx, c, s.computing())
+}

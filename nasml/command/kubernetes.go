@@ -1,0 +1,201 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+type kubernetesCmd struct {
+	batch
+	Image      string `help:"Image of docker/, as the cluster pulls it." required:"" placeholder:"NAME:TAG"`
+	Parallel   int    `help:"Parts that run at the same time; 0: all." placeholder:"N"`
+	Namespace  string `help:"Namespace." placeholder:"NAME"`
+	StoreClaim string `help:"PersistentVolumeClaim (ReadWriteMany, with file locks) for the store, instead of a bucket in NASML_STORE." placeholder:"CLAIM" name:"store-claim"`
+	DataClaim  string `help:"PersistentVolumeClaim with the data sets; without one every part downloads them." placeholder:"CLAIM" name:"data-claim"`
+	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
+}
+
+// jobManifest is an Indexed Job. A part that fails is tried again on its own
+// and goes on from its checkpoint; what a node's end or a drain costs does not
+// count; a mistake in the call (exit status 2) ends its part at once. Names are
+// generated, so that the same manifest can be created again for what is
+// missing.
+var jobManifest = template.Must(
+	template.New("job").
+		Funcs(template.FuncMap{"yaml": yamlText}).
+		Parse(`# Every pod computes a part of the trials that the store lacks.
+# kubectl create -f - (not apply: the name is generated); create it again to
+# compute what is still missing.
+apiVersion: batch/v1
+kind: Job
+metadata:
+  generateName: {{yaml .GenerateName}}
+{{- if .Namespace}}
+  namespace: {{yaml .Namespace}}
+{{- end}}
+  labels:
+    app.kubernetes.io/name: nasml
+spec:
+  completionMode: Indexed
+  completions: {{.Array}}
+  parallelism: {{.Parallel}}
+  backoffLimitPerIndex: 5
+  podFailurePolicy:
+    rules:
+      - action: Ignore
+        onPodConditions:
+          - type: DisruptionTarget
+            status: "True"
+      - action: FailIndex
+        onExitCodes:
+          containerName: nasml
+          operator: In
+          values: [2]
+  template:
+    metadata:
+      labels:
+        app.kubernetes.io/name: nasml
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 60
+{{- if .Seconds}}
+      activeDeadlineSeconds: {{.Seconds}}
+{{- end}}
+{{- if .Volumes}}
+      securityContext:
+        fsGroup: {{.Group}}
+{{- end}}
+      containers:
+        - name: nasml
+          image: {{yaml .Image}}
+          command: ["/bin/sh", "-c", {{yaml .Command}}]
+          env:
+{{- range .Env}}
+            - {name: {{yaml .Name}}, value: {{yaml .Value}}}
+{{- end}}
+{{- if .Secret}}
+          envFrom:
+            - secretRef: {name: {{yaml .Secret}}}
+{{- end}}
+          securityContext:
+            allowPrivilegeEscalation: false
+          resources:
+            requests: {{"{"}}cpu: "{{.Cpus}}"{{if .Mem}}, memory: {{yaml .Mem}}{{end}}{{"}"}}
+{{- if or .Mem .Gpus}}
+            limits: {{"{"}}{{if .Mem}}memory: {{yaml .Mem}}{{end}}{{if and .Mem .Gpus}}, {{end}}` +
+			`{{if .Gpus}}nvidia.com/gpu: {{.Gpus}}{{end}}{{"}"}}
+{{- end}}
+{{- if .Volumes}}
+          volumeMounts:
+{{- range .Volumes}}
+            - {name: {{.Name}}, mountPath: {{.Path}}}
+{{- end}}
+      volumes:
+{{- range .Volumes}}
+        - name: {{.Name}}
+          persistentVolumeClaim: {claimName: {{yaml .Claim}}}
+{{- end}}
+{{- end}}
+`),
+)
+
+// volume is a claim that a pod mounts, variable an environment variable.
+type (
+	volume   struct{ Name, Path, Claim string }
+	variable struct{ Name, Value string }
+)
+
+// imageGroup is the group of the user in the image of docker/.
+const imageGroup = 1000
+
+// Run prints the manifest.
+func (v *kubernetesCmd) Run(_ context.Context, c console) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	if v.Parallel < 0 {
+		return usageError{fmt.Errorf("--parallel is %d: want at least 1, or 0 for all", v.Parallel)}
+	}
+	seconds, err := limitSeconds(v.Time)
+	if err != nil {
+		return usageError{err}
+	}
+	env, volumes, err := v.places()
+	if err != nil {
+		return usageError{err}
+	}
+	parallel := v.Parallel
+	if parallel == 0 || parallel > v.Array {
+		parallel = v.Array
+	}
+	if v.Gpus > 0 {
+		env = append(env, variable{"GOMLX_BACKEND", "xla:cuda"})
+	}
+	// A name has at most 63 characters, of which the cluster adds some.
+	return jobManifest.Execute(c.Out, map[string]any{
+		"GenerateName": fmt.Sprintf("%.40s", v.name()) + "-", "Namespace": v.Namespace, "Array": v.Array,
+		"Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(), "Env": env,
+		"Volumes": volumes, "Group": imageGroup, "Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
+	})
+}
+
+// places are the store and the data sets as a pod sees them.
+func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
+	bucket := os.Getenv("NASML_STORE")
+	isBucket := strings.Contains(bucket, "://") && !strings.HasPrefix(bucket, "file://")
+	switch {
+	case v.StoreClaim != "":
+		volumes = append(volumes, volume{"store", "/store", v.StoreClaim})
+		env = append(env, variable{"NASML_STORE", "/store"})
+	case isBucket:
+		env = append(env, variable{"NASML_STORE", bucket})
+	default:
+		return nil, nil, errors.New(
+			"pods share no folder with this machine: set NASML_STORE to a bucket (s3://bucket/prefix), or name a " +
+				"volume by --store-claim",
+		)
+	}
+	if v.DataClaim != "" {
+		volumes = append(volumes, volume{"data", "/data", v.DataClaim})
+		env = append(env, variable{"NASML_DATA", "/data"})
+	}
+	return env, volumes, nil
+}
+
+// command computes the part that a pod's index names, from 0 on. The program
+// takes the shell's place, so that the signal that ends a pod reaches it.
+func (v *kubernetesCmd) command() string {
+	words := []string{"exec", "go", "tool", "nasml"}
+	for _, arg := range v.args() {
+		words = append(words, quote(arg))
+	}
+	return strings.Join(words, " ") + fmt.Sprintf(` --shard "$((JOB_COMPLETION_INDEX + 1))/%d"`, v.Array)
+}
+
+// limitSeconds reads a time limit: seconds, or a duration such as 8h30m.
+func limitSeconds(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if d, other := time.ParseDuration(text); err != nil && other == nil {
+		seconds, err = int(d.Seconds()), nil
+	}
+	if err != nil || seconds < 1 {
+		return 0, fmt.Errorf("--time is %q: want seconds or a duration such as 8h30m", text)
+	}
+	return seconds, nil
+}
+
+// yamlText writes a text so that YAML reads the same text: JSON's strings are YAML's.
+func yamlText(text string) (string, error) {
+	quoted, err := json.Marshal(text)
+	return string(quoted), err
+}

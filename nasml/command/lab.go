@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+type labCmd struct {
+	IP        string `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
+	Port      int    `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
+	NoBrowser bool   `help:"Do not open a browser; the address is printed in any case."`
+}
+
+// Run serves the notebooks until it is interrupted.
+func (v *labCmd) Run(ctx context.Context, c console) error {
+	ip, err := netip.ParseAddr(v.IP)
+	if err != nil {
+		return usageError{fmt.Errorf("--ip %q is no address: take 127.0.0.1, or 0.0.0.0 in a container", v.IP)}
+	}
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	port, err := choosePort(ip, v.Port)
+	if err != nil {
+		return err
+	}
+	if err := s.setup(ctx, c); err != nil {
+		return err
+	}
+	var options []string
+	if v.NoBrowser {
+		options = append(options, "--no-browser")
+	}
+	if exists(filepath.Join(s.Root, "notebooks", "index.ipynb")) { // and no launcher
+		options = append(options, "--LabApp.default_url=/lab/tree/index.ipynb")
+	}
+	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
+		shown := ip
+		if ip.IsUnspecified() { // every address, this one, too
+			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		c.logf(
+			"JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it",
+			netip.AddrPortFrom(shown, uint16(port)),
+			tokenVar,
+		)
+	} else {
+		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
+	}
+	return s.serveLab(ctx, c, filepath.Join(s.Root, "notebooks"), netip.AddrPortFrom(ip, uint16(port)), options...)
+}
+
+// tokenVar is Jupyter's own: the token that lets a reader in.
+const tokenVar = "JUPYTER_TOKEN"
+
+// choosePort returns a free port of this machine: the wanted one, or without
+// one the first from 8888 on.
+func choosePort(ip netip.Addr, wanted int) (int, error) {
+	if wanted != 0 {
+		if err := tryPort(ip, wanted); err != nil {
+			return 0, fmt.Errorf(
+				"port %d cannot be used (%w): stop what listens there, or take another with --port",
+				wanted,
+				err,
+			)
+		}
+		return wanted, nil
+	}
+	for port := 8888; port < 8988; port++ {
+		if tryPort(ip, port) == nil {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no free port from 8888 to 8987: take another with --port")
+}
+
+func tryPort(ip netip.Addr, port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), strconv.Itoa(port)))
+	if err != nil {
+		var call *os.SyscallError
+		if errors.As(err, &call) {
+			return call.Err
+		}
+		return err
+	}
+	return listener.Close()
+}
+
+// serveLab runs JupyterLab on a folder until ctx ends, and then stops it with
+// its kernels. Jupyter takes the token of $JUPYTER_TOKEN, or makes a random one
+// and prints the address with it.
+func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.AddrPort, options ...string) error {
+	args := append([]string{
+		"-m", "jupyterlab", "--ServerApp.ip=" + at.Addr().String(),
+		"--ServerApp.port=" + strconv.Itoa(int(at.Port())), "--ServerApp.port_retries=0",
+		"--ServerApp.root_dir=" + folder,
+		"--MultiKernelManager.default_kernel_name=gonb",
+		"--LabApp.extension_manager=readonly", "--Application.log_level=WARN",
+	}, options...)
+	if os.Geteuid() == 0 { // in containers; the token is asked for all the same
+		args = append(args, "--allow-root")
+	}
+	cmd := exec.CommandContext(ctx, s.python("venv"), args...)
+	cmd.Dir, cmd.Env = folder, s.env()
+	cmd.Stdout, cmd.Stderr = c.Err, c.Err
+	inOwnGroup(cmd) // Jupyter asks for confirmation on Ctrl-C, but not on SIGTERM
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		c.logf("JupyterLab has stopped")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("JupyterLab ended (%w): its last lines say why", err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+type listCmd struct {
+	JSON  bool   `name:"json" help:"Print JSON."`
+	Paper string `help:"Only those of this paper: khodak2020, li2021, oymak2021 or roberts, or a part of its name." placeholder:"PAPER"`
+	Kind  string `help:"Only these: figure, table or theorem." enum:"figure,table,theorem," default:"" placeholder:"KIND"`
+	State string `help:"Only those in this state, from what is shipped and stored: holds, fails (a claim does not hold), undecided (none fails, not all are decided), or open (trials have to be computed). any: all, with a column for it." enum:"holds,fails,undecided,open,any," default:"" placeholder:"STATE"`
+	Scale string `help:"Scale of --state: quick or paper." default:"quick" env:"NASML_SCALE"`
+}
+
+// listed is an entry with its state, where that was asked for.
+type listed struct {
+	catalog.Entry
+	State string `json:"state,omitempty"`
+}
+
+// Run prints the catalog.
+func (v *listCmd) Run(ctx context.Context, c console) error {
+	found := []listed{} // [] and not null where empty
+	for _, e := range catalog.All() {
+		if !v.wants(e) {
+			continue
+		}
+		one := listed{Entry: e}
+		if v.State != "" {
+			var err error
+			if one.State, err = stateOf(ctx, e, catalog.Setting{Scale: v.Scale}); err != nil {
+				return err
+			}
+		}
+		if v.State == "" || v.State == "any" || v.State == one.State {
+			found = append(found, one)
+		}
+	}
+	if v.JSON {
+		return printJSON(c, "  ", found)
+	}
+	_, err := fmt.Fprint(c.Out, v.table(found).String(widthOf(c.Out)))
+	return err
+}
+
+func (v *listCmd) wants(e catalog.Entry) bool {
+	return (v.Kind == "" || v.Kind == e.Kind) && (v.Paper == "" || strings.HasPrefix(e.ID, v.Paper+"/") ||
+		strings.Contains(strings.ToLower(e.Paper), strings.ToLower(v.Paper)))
+}
+
+func (v *listCmd) table(found []listed) grid {
+	g := grid{
+		rows: [][]string{{"ID", "PAPER", "TITLE", "STATE", "QUICK", "PAPER SCALE", "NOTEBOOK"}},
+		drop: []string{"NOTEBOOK", "PAPER", "PAPER SCALE"}, shorten: []string{"PAPER SCALE", "QUICK", "TITLE"},
+	}
+	for _, e := range found {
+		g.rows = append(g.rows, []string{e.ID, e.Paper, e.Title, e.State, e.Cost.Quick, e.Cost.Paper, e.Notebook})
+	}
+	if v.State == "" {
+		g = g.without("STATE")
+	}
+	return g
+}
+
+// stateOf is what finished trials say of an entry: "open" where some are
+// missing, else what its claims are together.
+func stateOf(ctx context.Context, e catalog.Entry, s catalog.Setting) (string, error) {
+	r, err := e.Stored(ctx, s)
+	var open *catalog.OpenError
+	switch {
+	case errors.As(err, &open):
+		return "open", nil
+	case isCatalogUsage(err):
+		return "", err
+	case err != nil: // its data are missing, or it has no such result
+		return "open", nil
+	}
+	return together(r.Check()), nil
+}
+
+// together is what claims are as one.
+func together(claims []runs.Claim) string {
+	has := func(v runs.Verdict) bool {
+		return slices.ContainsFunc(claims, func(claim runs.Claim) bool { return claim.Holds == v })
+	}
+	switch {
+	case has(runs.Fails):
+		return "fails"
+	case has(runs.NotKnown):
+		return "undecided"
+	}
+	return "holds"
+}

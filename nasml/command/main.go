@@ -1,0 +1,152 @@
+// Package command is the command nasml. A module of one's own makes one that has the
+// figures of its own besides, by one import:
+//
+//	package main
+//
+//	import (
+//		_ "example.com/mine/mypaper" // registers its figures, see package catalog
+//		"github.com/nasml/lab/nasml/command"
+//	)
+//
+//	func main() { command.Main() }
+//
+// Results go to stdout, progress to stderr. The exit status is 0 where all
+// went well, 1 where something failed, 2 for a mistake in the call, and 3 where
+// all ran and a claim of a paper does not hold.
+//
+// Outside a checkout, list, show, run, status, claims, gallery, data, store and cache
+// work; run needs XLA's plugin, or GOMLX_BACKEND=go.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses of the command.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitClaims = 3 // all ran, and a claim of a paper does not hold
+)
+
+// cli is the command line: a field a verb.
+type cli struct {
+	Version versionFlag `help:"Print the versions of this program and of what computes with it, as records name them."`
+
+	Lab        labCmd        `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
+	Test       testCmd       `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
+	Setup      setupCmd      `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
+	List       listCmd       `cmd:"" help:"List every figure, table and theorem with its cost."`
+	Show       showCmd       `cmd:"" help:"Show all of a figure: its parameters with defaults and meaning, its claims and its records."`
+	Run        runCmd        `cmd:"" help:"Compute figures, draw them and check the paper's claims."`
+	Claims     claimsCmd     `cmd:"" help:"Print the ledger: every claim of the papers with its check, ours and the verdict."`
+	Status     statusCmd     `cmd:"" help:"Show how many trials of figures are done, running, failed, lost or open, and the time left."`
+	Slurm      slurmCmd      `cmd:"" help:"Write a Slurm array script that computes figures in parts, and submit it where asked."`
+	Kubernetes kubernetesCmd `cmd:"" help:"Print the manifest of an Indexed Job that computes figures in parts."`
+	Gallery    galleryCmd    `cmd:"" help:"Write static pages of every figure, table and theorem from the shipped trials."`
+	Notebooks  notebooksCmd  `cmd:"" help:"Execute notebooks headless, in place."`
+	Data       dataCmd       `cmd:"" help:"List data sets, download them with checksum, or take over local files."`
+	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
+	Cache      cacheCmd      `cmd:"" help:"Look at the cache of compiled programs, or clear it."`
+	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
+	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
+}
+
+const description = `Reproduces, varies and extends the figures of four papers on weight-sharing neural ` +
+	`architecture search.
+
+Settings come from a flag, then from the environment, then a default:
+  NASML_DATA     folder of the data sets (default: the user's cache folder)
+  NASML_STORE    folder of finished trials (default: the user's cache folder)
+  NASML_SCALE    quick or paper
+  GOMLX_BACKEND  xla:cpu, xla:cuda or go`
+
+// console is where the verbs write: results to Out, progress to Err.
+type console struct{ Out, Err io.Writer }
+
+// logf writes one line of progress.
+func (c console) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Err, "nasml: "+format+"\n", args...)
+}
+
+// usageError is a mistake in the call: exit status 2.
+type usageError struct{ error }
+
+// Main runs the command line of the process and ends it with the exit status.
+func Main() {
+	askForLargePages()
+	os.Exit(execute(untilSignal(), os.Args[1:], console{os.Stdout, os.Stderr}))
+}
+
+// untilSignal ends with Ctrl-C or SIGTERM. A second one ends the program at once.
+func untilSignal() context.Context {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx
+}
+
+// programName is how this program is called: go tool nasml, or the name of the program
+// of another module.
+func programName() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Path == modulePath || info.Main.Path == "" {
+		return "go tool nasml"
+	}
+	return filepath.Base(os.Args[0])
+}
+
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, args []string, c console) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	var commands cli
+	parser := kong.Must(&commands, kong.Name(programName()), kong.Description(description),
+		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c))
+	call, err := parser.Parse(args)
+	if errors.Is(err, errVersion) {
+		_, _ = fmt.Fprint(c.Out, versionText())
+		return exitOK
+	}
+	if err != nil {
+		c.logf("%v (see `%s --help`)", err, programName())
+		return exitUsage
+	}
+	if handOver(call.Command()) {
+		return status(ctx, c, runWithBuckets(ctx, c, args))
+	}
+	return status(ctx, c, call.Run())
+}
+
+// status prints err as one line and says which exit status it means.
+func status(ctx context.Context, c console, err error) int {
+	var usage usageError
+	var claims claimsError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		c.logf("interrupted; what was finished is kept, the same command goes on from there")
+		return exitFailed
+	case errors.As(err, &usage) || isCatalogUsage(err):
+		c.logf("%v", err)
+		return exitUsage
+	case errors.As(err, &claims):
+		c.logf("%v", err)
+		return exitClaims
+	}
+	c.logf("%v", err)
+	return exitFailed
+}

@@ -1,0 +1,181 @@
+package command
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed runner.py
+var runner string
+
+type notebooksCmd struct {
+	File    []string      `arg:"" optional:"" help:"Notebooks to execute. Without any: all in notebooks/."`
+	Scale   string        `help:"Scale of the figures, quick or paper, for notebooks that do not set their own." env:"NASML_SCALE"`
+	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
+}
+
+// Run executes the notebooks one after the other, and fails where one does.
+func (v *notebooksCmd) Run(ctx context.Context, c console) error {
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkScale(v.Scale); err != nil {
+		return err
+	}
+	files, err := s.chooseNotebooks(v.File)
+	if err != nil {
+		return err
+	}
+	if err := s.setup(ctx, c); err != nil {
+		return err
+	}
+	failed := 0
+	for _, file := range files {
+		err := s.runNotebook(ctx, c, file, notebookRun{write: true, timeout: v.Timeout, env: scaleVar(v.Scale)})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed++
+			c.logf("%v; the file is left as it was", err)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d notebooks failed", failed, len(files))
+	}
+	return nil
+}
+
+// checkScale accepts the scales of the catalog, and none.
+func checkScale(scale string) error {
+	if scale != "" && scale != "quick" && scale != "paper" {
+		return usageError{fmt.Errorf("unknown scale %q (--scale or NASML_SCALE): take quick or paper", scale)}
+	}
+	return nil
+}
+
+func scaleVar(scale string) []string {
+	if scale == "" {
+		return nil
+	}
+	return []string{"NASML_SCALE=" + scale}
+}
+
+// chooseNotebooks returns the named files, or else all of the checkout.
+func (s *site) chooseNotebooks(named []string) ([]string, error) {
+	for _, file := range named {
+		if info, err := os.Stat(file); err != nil {
+			return nil, usageError{fmt.Errorf("no notebook %s: %w", file, err)}
+		} else if info.IsDir() || filepath.Ext(file) != ".ipynb" {
+			return nil, usageError{fmt.Errorf("%s is not a notebook: want a file that ends in .ipynb", file)}
+		}
+	}
+	if len(named) > 0 {
+		return named, nil
+	}
+	var found []string
+	err := filepath.WalkDir(filepath.Join(s.Root, "notebooks"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), "."): // .ipynb_checkpoints
+			return fs.SkipDir
+		case filepath.Ext(path) == ".ipynb" && d.Name() != "index.ipynb": // which has no code
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for notebooks: %w", err)
+	}
+	return found, nil
+}
+
+// notebookRun says how a notebook is executed.
+type notebookRun struct {
+	write   bool          // outputs into the file
+	timeout time.Duration // for a cell; 0: none
+	env     []string      // settings, besides those of the set-up
+}
+
+// runNotebook executes a notebook with a fresh kernel. A cell that fails, a
+// shell line that exits with another status than 0 and an unknown magic fail
+// it: the error names the notebook, the cell and what was printed.
+func (s *site) runNotebook(ctx context.Context, c console, file string, r notebookRun) error {
+	name := s.relative(file)
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", name, err)
+	}
+	if err := os.MkdirAll(s.path("jupyter"), 0o755); err != nil {
+		return fmt.Errorf("making the folder of the kernel's log: %w", err)
+	}
+	log, err := os.Create(s.path("jupyter", "kernel.log"))
+	if err != nil {
+		return fmt.Errorf("making the kernel's log: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, s.python("venv"), "-c", runner, file,
+		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), flag(r.write))
+	report := &reportWriter{console: c, name: name}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(file), s.env(r.env...), report, log
+	inOwnGroup(cmd) // the runner stops its kernel on SIGTERM
+	begin := time.Now()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s failed: %s (the kernel's log: %s)", name, report.end(err), s.relative(log.Name()))
+	}
+	c.logf("%s: done in %s", name, time.Since(begin).Round(time.Second/10))
+	return nil
+}
+
+// reportWriter takes what the runner prints: it shows which cell runs, and
+// keeps all of it for the end.
+type reportWriter struct {
+	console
+	name string
+	text strings.Builder
+}
+
+func (w *reportWriter) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		if strings.HasPrefix(line, "cell ") && !strings.Contains(line, ":") {
+			w.logf("%s: %s", w.name, strings.TrimSpace(line))
+		}
+	}
+	return w.text.Write(p)
+}
+
+// end is the last line of the report, or err where there is none.
+func (w *reportWriter) end(err error) string {
+	lines := strings.Split(strings.TrimSpace(w.text.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return last
+	}
+	return err.Error()
+}
+
+// inOwnGroup keeps a terminal's Ctrl-C from the command and its children: they
+// get SIGTERM when the context ends, and some seconds to stop cleanly.
+func inOwnGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+}
+
+// flag is a yes or no for the runner.
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}

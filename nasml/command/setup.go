@@ -1,0 +1,537 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nasml/lab/internal/files"
+	"github.com/nasml/lab/nasml/kernels"
+)
+
+//go:embed requirements.txt
+var requirements string
+
+//go:embed requirements-cuda.txt
+var requirementsCUDA string
+
+//go:embed requirements-browser.txt
+var requirementsBrowser string
+
+type setupCmd struct {
+	CUDA    bool `name:"cuda" help:"Add the CUDA 13 plugin and NVIDIA's libraries (downloads 2.5 GB, takes 4 GB); needs an NVIDIA GPU with a driver for CUDA 13."`
+	Buckets bool `help:"Build the program for stores in buckets, too, which else the first call with such a store builds."`
+	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
+}
+
+// Run sets up, and ends in an error that says what is missing.
+func (v *setupCmd) Run(ctx context.Context, c console) error {
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.setup(ctx, c); err != nil {
+		return err
+	}
+	if v.CUDA {
+		if err := s.setupCUDA(ctx, c, v.Force); err != nil {
+			return err
+		}
+	}
+	if v.Buckets {
+		if _, err := s.buildBuckets(ctx, c); err != nil {
+			return err
+		}
+	}
+	c.logf("everything is set up in %s", s.path())
+	return nil
+}
+
+// step is one part of the set-up. It is done when its stamp holds the hash of
+// its inputs and its outputs are there. The stamp is written last, so that a
+// step that broke off is not taken for a finished one and is run again.
+type step struct {
+	name    string
+	what    string   // for the progress line: what is made, how long it takes; empty for a moment's work
+	inputs  []string // all that the outputs depend on
+	outputs []string // files and folders that have to be there
+	needMB  uint64   // room that it takes in .nasml
+	run     func(context.Context, *job) error
+}
+
+// setup brings .nasml up to date. Where nothing is to do it returns within
+// milliseconds. Errors are one line that says what to do.
+func (s *site) setup(ctx context.Context, c console) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.bring(ctx, c, s.steps())
+}
+
+// steps lists the set-up in order. A step's inputs name the places of checkout
+// and set-up, because virtual environments and the kernel hold absolute paths.
+func (s *site) steps() []step {
+	sums, _ := os.ReadFile(filepath.Join(s.Root, "go.sum")) // a broken go.sum fails in the build
+	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
+	kernelspec := s.kernelspec()
+	return append(s.computing(), []step{
+		{
+			name: "venv", what: "JupyterLab into .nasml/venv (one to two minutes, downloads 50 MB)", needMB: 350,
+			inputs:  append(s.places(), requirements),
+			outputs: []string{s.path("venv", "bin", "jupyter-lab")},
+			run: func(ctx context.Context, j *job) error {
+				return j.install(ctx, "venv", "requirements.txt", requirements)
+			},
+		}, {
+			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
+			inputs:  goInputs,
+			outputs: []string{s.path("bin", "gonb"), s.path("bin", "goimports")},
+			needMB:  60,
+			run:     s.buildTools,
+		}, {
+			name:    "kernel",
+			inputs:  []string{kernelspec, labPageConfig},
+			outputs: []string{s.kernelFile()},
+			run: func(context.Context, *job) error {
+				return errors.Join(files.WriteBytes(s.kernelFile(), kernelspec),
+					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
+			},
+		}, {
+			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
+			inputs: goInputs,
+			run:    s.warmCache,
+		},
+	}...)
+}
+
+// computing are the steps that make what computes, without notebooks: all that
+// a node needs that only runs figures. The virtual environment is the one that
+// JupyterLab comes into, so that nothing is downloaded twice.
+func (s *site) computing() []step {
+	xla := pinned(requirements, "xla-cpu-pjrt")
+	xlaStep := s.venvStep("venv", "XLA's CPU plugin into .nasml/venv (a minute, downloads 80 MB)", xla, 10, 350)
+	xlaStep.name = "xla"
+	xlaStep.inputs = append(s.places(), requirements) // changed ones begin with an empty environment
+	return []step{
+		xlaStep, {
+			name:    "plugin",
+			inputs:  append(s.places(), requirements),
+			outputs: []string{s.cpuPlugin()},
+			run:     s.linkCPUPlugin,
+		}, {
+			name: "c-kernels", what: "building the C kernels into .nasml/kernels (half a minute)",
+			inputs: append(s.places(), kernels.FileName(), s.Go.CGO_ENABLED, s.Go.CC),
+			run:    s.buildKernels,
+		},
+	}
+}
+
+// pinned are the lines of a lock file that pin one package, with its hashes.
+func pinned(locked, name string) string {
+	var out strings.Builder
+	within := false
+	for line := range strings.Lines(locked) {
+		if !strings.HasPrefix(line, " ") {
+			within = strings.HasPrefix(line, name+"==")
+		}
+		if within {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// bring runs the steps that are not done. Two processes that set up one
+// checkout take turns.
+func (s *site) bring(ctx context.Context, c console, steps []step) error {
+	missing := func() (out []step) {
+		for _, st := range steps {
+			if !s.done(st) {
+				out = append(out, st)
+			}
+		}
+		return out
+	}
+	if len(missing()) == 0 {
+		return nil
+	}
+	lock, err := s.lock(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	for _, st := range missing() { // again: another process may have done it meanwhile
+		j := &job{site: s, console: c, title: st.what, lock: lock}
+		if err := j.do(ctx, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done says whether the step's outputs are there and made from its inputs.
+func (s *site) done(st step) bool {
+	stamp, err := os.ReadFile(s.stamp(st))
+	if err != nil || string(stamp) != st.hash() {
+		return false
+	}
+	for _, path := range st.outputs {
+		if _, err := os.Stat(path); err != nil { // also a link that leads nowhere
+			return false
+		}
+	}
+	return true
+}
+
+func (s *site) stamp(st step) string { return s.path("stamps", st.name) }
+
+func (st step) hash() string {
+	data, _ := json.Marshal([]any{st.name, st.inputs}) // strings always marshal
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// lock takes the set-up's lock, which lasts until the file is closed by this
+// process and by the programs that got it.
+func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
+	if err := os.MkdirAll(s.path("stamps"), 0o755); err != nil {
+		return nil, fmt.Errorf("making the set-up's folder: %w; the checkout has to be writable", err)
+	}
+	f, err := os.OpenFile(s.path("lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the set-up's lock: %w", err)
+	}
+	for said := false; ; said = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
+		}
+		if !said {
+			c.logf("another set-up of this checkout is running: waiting for it")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// check says what stands in the way of a set-up, if anything. The command
+// itself builds without a C compiler, XLA does not.
+func (s *site) check() error {
+	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
+		return fmt.Errorf(
+			"no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc "+
+				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend",
+			s.Go.CC,
+		)
+	}
+	for _, place := range s.places() {
+		if strings.ContainsAny(place, ",:") {
+			return fmt.Errorf(
+				"the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths "+
+					"for GoNB and Python: move it to another folder",
+				place,
+			)
+		}
+	}
+	return nil
+}
+
+// venvStep makes a virtual environment with exactly the locked packages, which
+// need Python 3.minor or newer.
+func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) step {
+	return step{
+		name: name, what: what, needMB: needMB,
+		inputs:  append(s.places(), locked),
+		outputs: []string{s.python(name)},
+		run: func(ctx context.Context, j *job) error {
+			python, err := findPython(ctx, minor)
+			if err != nil {
+				return err
+			}
+			if err := os.RemoveAll(s.path(name)); err != nil { // half a one, or an old one
+				return fmt.Errorf("removing the old virtual environment: %w", err)
+			}
+			if err := j.command(ctx, s.Root, s.env(), python, "-m", "venv", s.path(name)); err != nil {
+				return err
+			}
+			return j.install(ctx, name, "requirements.txt", locked)
+		},
+	}
+}
+
+// install puts exactly the locked packages into a virtual environment.
+func (j *job) install(ctx context.Context, venv, name, locked string) error {
+	file := j.site.path(venv, name)
+	if err := files.WriteBytes(file, locked); err != nil {
+		return err
+	}
+	return j.command(ctx, j.site.Root, j.site.env(), j.site.python(venv), "-m", "pip", "install",
+		"--require-hashes", "--only-binary=:all:", "--no-input", "--disable-pip-version-check",
+		"--progress-bar=off", "--retries=2", "--requirement", file)
+}
+
+// cpuPlugin is where go-xla finds the CPU plugin, or would find it: PyPI has
+// one for Linux only.
+func (s *site) cpuPlugin() string {
+	if runtime.GOOS != "linux" {
+		return s.path("pjrt")
+	}
+	return s.path("pjrt", "pjrt_c_api_cpu_plugin.so")
+}
+
+// linkCPUPlugin gives the plugin of xla-cpu-pjrt the name and the folder in
+// which go-xla finds it.
+func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
+	if err := os.MkdirAll(s.path("pjrt"), 0o755); err != nil {
+		return fmt.Errorf("making the plugin folder: %w", err)
+	}
+	if runtime.GOOS != "linux" {
+		j.logf(
+			"PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder "+
+				"that holds one",
+			runtime.GOOS,
+			pluginPathVar,
+		)
+		return nil
+	}
+	packages, err := s.sitePackages("venv")
+	if err != nil {
+		return err
+	}
+	return link(filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so"), s.cpuPlugin())
+}
+
+// sitePackages is the folder of a virtual environment's packages.
+func (s *site) sitePackages(venv string) (string, error) {
+	entries, err := os.ReadDir(s.path(venv, "lib"))
+	if err != nil || len(entries) != 1 {
+		return "", fmt.Errorf(
+			"%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml "+
+				"setup` again",
+			s.path(venv),
+			len(entries),
+		)
+	}
+	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
+}
+
+// buildTools builds the kernel and what it needs, at the versions of go.mod.
+func (s *site) buildTools(ctx context.Context, j *job) error {
+	fresh := s.path("bin.new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("removing an unfinished build: %w", err)
+	}
+	if err := j.command(ctx, s.Root, append(s.env(), "GOFLAGS="+kernelGoFlags),
+		"go", "build", "-o", fresh+"/", "github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.path("bin")); err != nil {
+		return fmt.Errorf("removing the old tools: %w", err)
+	}
+	return os.Rename(fresh, s.path("bin"))
+}
+
+// buildKernels builds the C kernels. Where that does not work, the set-up is
+// complete all the same: XLA's own operations compute the same, and take longer.
+func (s *site) buildKernels(ctx context.Context, j *job) error {
+	if s.Go.CGO_ENABLED != "1" || runtime.GOOS != "linux" { // no XLA, no kernels
+		return nil
+	}
+	if err := os.RemoveAll(s.path("kernels")); err != nil {
+		return fmt.Errorf("removing the old kernels: %w", err)
+	}
+	if err := kernels.Build(ctx, s.path("kernels", kernels.FileName())); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		j.logf("no kernels, XLA's own operations are used: %v", err)
+	}
+	return nil
+}
+
+// warmCache builds what a cell builds, where a cell builds it: a module of its
+// own that sees the checkout through a go.work file, with the kernel's flags.
+// That fetches and compiles all that a first cell would wait for.
+func (s *site) warmCache(ctx context.Context, j *job) error {
+	list, err := s.libraries(ctx)
+	if err != nil {
+		return err
+	}
+	dir := s.path("warm")
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("removing an unfinished build: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	program := "package main\n\nimport (\n\t_ \"" + strings.Join(list, "\"\n\t_ \"") + "\"\n)\n\nfunc main() {}\n"
+	if err := files.WriteBytes(filepath.Join(dir, "main.go"), program); err != nil {
+		return err
+	}
+	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
+	for _, args := range [][]string{
+		{"mod", "init", "warm"},
+		{"work", "init", ".", s.Root},
+		{"build", "-o", os.DevNull, "."},
+	} {
+		if err := j.command(ctx, dir, env, "go", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// libraries are the import paths of the checkout's packages but for commands,
+// for what only tests and the checkout itself may use, and for buckets, whose
+// services' libraries take longer than all the rest and which few cells import.
+func (s *site) libraries(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
+		"./...")
+	cmd.Dir, cmd.Env = s.Root, s.env()
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
+	}
+	return slices.DeleteFunc(
+		strings.Fields(string(out)),
+		func(path string) bool {
+			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket")
+		},
+	), nil
+}
+
+// setupCUDA installs the CUDA plugin, where there is a GPU or where forced.
+func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return fmt.Errorf(
+			"no CUDA on %s/%s: go-xla loads the CUDA plugin on linux/amd64 only; the CPU plugin is set up",
+			runtime.GOOS,
+			runtime.GOARCH,
+		)
+	}
+	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
+		if !force {
+			return errors.New(
+				"no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a " +
+					"container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA " +
+					"plugin all the same",
+			)
+		}
+		c.logf(
+			"no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
+				"of --force",
+		)
+	}
+	return s.bring(ctx, c, []step{
+		s.venvStep(
+			"venv-cuda",
+			"the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)",
+			requirementsCUDA,
+			11,
+			4500,
+		),
+		{
+			name:    "plugin-cuda",
+			inputs:  append(s.places(), requirementsCUDA),
+			outputs: []string{s.path("pjrt", "pjrt_c_api_cuda_plugin.so"), s.path("nvidia", "cu13")},
+			run:     s.linkCUDAPlugin,
+		},
+	})
+}
+
+// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin
+// looks for them: ../nvidia beside its folder, with ptxas in nvidia/bin.
+func (s *site) linkCUDAPlugin(context.Context, *job) error {
+	packages, err := s.sitePackages("venv-cuda")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.path("nvidia"), 0o755); err != nil {
+		return fmt.Errorf("making the folder of NVIDIA's libraries: %w", err)
+	}
+	libraries, err := os.ReadDir(filepath.Join(packages, "nvidia"))
+	if err != nil {
+		return fmt.Errorf("looking for NVIDIA's libraries: %w", err)
+	}
+	for _, library := range libraries {
+		name := library.Name()
+		if err := link(filepath.Join(packages, "nvidia", name), s.path("nvidia", name)); err != nil {
+			return err
+		}
+	}
+	if err := link(s.path("nvidia", "cu13", "bin"), s.path("nvidia", "bin")); err != nil {
+		return err
+	}
+	return link(filepath.Join(packages, "jax_plugins", "xla_cuda13", "xla_cuda_plugin.so"),
+		s.path("pjrt", "pjrt_c_api_cuda_plugin.so"))
+}
+
+// labPageConfig turns JupyterLab's question about news off: it would stand
+// over every first notebook, and asks the network.
+const labPageConfig = `{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}
+`
+
+func (s *site) kernelFile() string {
+	return s.path("share", "jupyter", "kernels", "gonb", "kernel.json")
+}
+
+// kernelGoFlags are GoNB's: a stripped cell links in half the time, and a
+// checkout that belongs to another user has no version control to stamp.
+const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
+
+// kernelspec tells Jupyter how to start GoNB. Its cells import the checkout's
+// packages through a go.work file; GOPROXY=off keeps GoNB from asking the
+// network about every import that it does not know.
+func (s *site) kernelspec() string {
+	spec := map[string]any{
+		"display_name": "Go (gonb)",
+		"language":     "go",
+		"argv": []string{s.path("bin", "gonb"), "-raw_error=true", "-go_work=" + s.Root,
+			// Not into the terminal: GoNB reports a missing gopls, which it does not need, as an error.
+			"-logtostderr=false", "-stderrthreshold=FATAL", "-log_file=" + s.path("jupyter", "gonb.log"),
+			"--kernel", "{connection_file}"},
+		"interrupt_mode": "message",
+		"env": map[string]string{
+			"PATH":                  jupyterLiteral(s.toolPath()) + ":${PATH}",
+			"GOFLAGS":               kernelGoFlags,
+			"GOPROXY":               "off",
+			"GOWORK":                "",
+			"GOTOOLCHAIN":           "local",
+			"GOMLX_NO_AUTO_INSTALL": "1",
+			tunables:                largePages,
+			pluginPathVar:           jupyterLiteral(s.path("pjrt")),
+		},
+	}
+	data, _ := json.MarshalIndent(spec, "", "  ") // strings always marshal
+	return string(data) + "\n"
+}
+
+// jupyterLiteral protects a path from Jupyter, which expands $NAME in a
+// kernel's environment.
+func jupyterLiteral(path string) string { return strings.ReplaceAll(path, "$", "$$") }
+
+// link makes or replaces a symbolic link, at one stroke.
+func link(target, name string) error {
+	fresh := name + ".new"
+	_ = os.Remove(fresh) // left by a set-up that broke off, or not there
+	if err := os.Symlink(target, fresh); err != nil {
+		return fmt.Errorf("linking a file: %w", err)
+	}
+	return os.Rename(fresh, name)
+}

@@ -1,0 +1,155 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+)
+
+type showCmd struct {
+	ID   string `arg:"" name:"id" help:"Figure, table or theorem, as the verb list names it."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// shown is all that is known of an entry without computing anything.
+type shown struct {
+	catalog.Entry
+	Parameters []catalog.Field `json:"parameters"`
+	Results    []shownResult   `json:"results"`
+}
+
+// shownResult is what finished trials say at a setting.
+type shownResult struct {
+	Setting string       `json:"setting"` // as the flags of run say it
+	Open    int          `json:"open"`    // trials that have to be computed; −1: not known without its data
+	Claims  []runs.Claim `json:"claims"`  // none where trials are open
+	Records []string     `json:"records"`
+}
+
+// Run prints what is known of an entry.
+func (v *showCmd) Run(ctx context.Context, c console) error {
+	e, err := catalog.Lookup(v.ID)
+	if err != nil {
+		return err
+	}
+	s := shown{Entry: e}
+	if s.Parameters, err = e.Fields(); err != nil {
+		return err
+	}
+	for _, setting := range settingsOf(e) {
+		s.Results = append(s.Results, look(ctx, e, setting))
+	}
+	if v.JSON {
+		return printJSON(c, "  ", s)
+	}
+	return s.print(c)
+}
+
+// settingsOf are the scales of an entry and what else is shipped of it.
+func settingsOf(e catalog.Entry) []catalog.Setting {
+	var settings []catalog.Setting
+	has := map[string]bool{}
+	add := func(s catalog.Setting) {
+		if !has[s.String()] {
+			has[s.String()] = true
+			settings = append(settings, s)
+		}
+	}
+	for _, scale := range e.Scales() {
+		add(catalog.Setting{Scale: scale})
+	}
+	for _, s := range e.Shipped {
+		add(s)
+	}
+	return settings
+}
+
+// look reads what is finished.
+func look(ctx context.Context, e catalog.Entry, s catalog.Setting) shownResult {
+	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
+	r, err := e.Stored(ctx, s)
+	var open *catalog.OpenError
+	switch {
+	case errors.As(err, &open):
+		found.Open = open.Open
+	case err != nil:
+		found.Open = -1
+	default:
+		found.Claims = append(found.Claims, r.Check()...)
+		found.Records = append(found.Records, r.Records()...)
+	}
+	return found
+}
+
+func (s shown) print(c console) error {
+	width := widthOf(c.Out)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s: %s (%s)\n%s, quick: %s, paper: %s, notebook: %s\n\nParameters, for --set NAME=VALUE:\n",
+		s.ID, s.Title, s.Paper, s.Kind, s.Cost.Quick, s.Cost.Paper, s.Notebook)
+	for _, f := range s.Parameters {
+		fmt.Fprintf(&out, "\n  %s: %s\n", f.Name, f.Type)
+		for _, line := range wrap(f.Meaning, max(0, width-6)) {
+			if line != "" {
+				fmt.Fprintf(&out, "      %s\n", line)
+			}
+		}
+		fmt.Fprintf(&out, "      %s\n", defaults(f, s.Scales(), max(0, width-8)))
+	}
+	for _, r := range s.Results {
+		fmt.Fprintf(&out, "\n%s: %s\n", r.Setting, r.standing())
+		if len(r.Claims) > 0 {
+			indented(&out, runs.ClaimTable(r.Claims))
+		}
+	}
+	_, err := c.Out.Write(out.Bytes())
+	return err
+}
+
+// standing is how far a setting is, in words.
+func (r shownResult) standing() string {
+	switch {
+	case r.Open < 0:
+		return "its data are needed to see how far it is"
+	case r.Open > 0:
+		return fmt.Sprintf("%d trials to compute", r.Open)
+	}
+	return fmt.Sprintf("%d records, %s", len(r.Records), together(r.Claims))
+}
+
+// defaults are the values of a parameter at each scale, once where they are all
+// the same.
+func defaults(f catalog.Field, scales []string, width int) string {
+	same := true
+	var parts []string
+	for _, scale := range scales {
+		same = same && bytes.Equal(f.Values[scale], f.Values[scales[0]])
+		parts = append(parts, scale+" "+abridged(f.Values[scale], width))
+	}
+	if same {
+		return "default " + abridged(f.Values[scales[0]], width)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// abridged is a value of at most as many characters; 0: of any.
+func abridged(value json.RawMessage, most int) string {
+	text := string(value)
+	if most < 10 || utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+func indented(w io.Writer, text string) {
+	for line := range strings.Lines(text) {
+		_, _ = fmt.Fprint(w, "  ", line)
+	}
+}

@@ -1,0 +1,173 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const modulePath = "github.com/nasml/lab"
+
+// site is a checkout and the folder that holds all that the set-up makes:
+// .nasml in the checkout, which git ignores, or another one, so that a
+// container's set-up is not hidden under a checkout that is mounted into it.
+type site struct {
+	Root string  // absolute path of the checkout
+	Made string  // absolute path of the set-up's folder; empty: .nasml in Root
+	Go   goFacts // the Go that builds it
+}
+
+// setupVar names the folder of the set-up, where it is not .nasml.
+const setupVar = "NASML_SETUP"
+
+// goFacts are the answers of `go env`.
+type goFacts struct{ GOROOT, GOVERSION, CGO_ENABLED, CC string } //nolint:revive // names of go env
+
+// openSite finds the checkout around the working directory and asks its Go
+// what it is. The error says where it looked.
+func openSite(ctx context.Context) (*site, error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	s := &site{Root: root}
+	if made := os.Getenv(setupVar); made != "" {
+		if s.Made, err = filepath.Abs(made); err != nil {
+			return nil, fmt.Errorf("finding the set-up's folder $%s: %w", setupVar, err)
+		}
+		if resolved(s.Made) == resolved(filepath.Join(root, ".nasml")) {
+			s.Made = "" // the default, spelled out
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOROOT", "GOVERSION", "CGO_ENABLED", "CC")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf(
+			"asking go for its settings: %s; install the Go version that go.mod names from https://go.dev/dl",
+			reason(err),
+		)
+	}
+	if err := json.Unmarshal(out, &s.Go); err != nil {
+		return nil, fmt.Errorf("reading the answer of `go env -json`: %w", err)
+	}
+	return s, nil
+}
+
+// resolved is a path without links, as far as it is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return path
+}
+
+// findRoot walks up from the working directory to the go.mod of this module.
+func findRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the checkout: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if declares(filepath.Join(dir, "go.mod"), modulePath) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf(
+				"no checkout of %s in %s or above it: change into the checkout and run the command again",
+				modulePath,
+				start,
+			)
+		}
+	}
+}
+
+// declares says whether a go.mod file has the given module path.
+func declares(file, module string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) >= 2 && fields[0] == "module" {
+			return fields[1] == module
+		}
+	}
+	return false
+}
+
+// path names a file or folder of the set-up.
+func (s *site) path(parts ...string) string {
+	made := s.Made
+	if made == "" {
+		made = filepath.Join(s.Root, ".nasml")
+	}
+	return filepath.Join(append([]string{made}, parts...)...)
+}
+
+// places are the folders whose paths stand in what the set-up makes.
+func (s *site) places() []string {
+	if s.Made == "" {
+		return []string{s.Root}
+	}
+	return []string{s.Root, s.Made}
+}
+
+// relative shortens a path inside the checkout for a message.
+func (s *site) relative(path string) string {
+	if rel, err := filepath.Rel(s.Root, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// env is the environment of the programs that the command starts: the
+// process's own, with the set-up's tools first, and with Python and Jupyter
+// kept inside the checkout.
+func (s *site) env(more ...string) []string {
+	set := append([]string{
+		"PATH=" + s.toolPath() + ":" + os.Getenv("PATH"),
+		"PYTHONNOUSERSITE=1", "PYTHONPATH=", "PYTHONHOME=", "PIP_USER=0",
+		"JUPYTER_PATH=" + s.path("share", "jupyter"),
+		"JUPYTER_CONFIG_DIR=" + s.path("jupyter", "config"),
+		"JUPYTER_DATA_DIR=" + s.path("jupyter", "data"),
+		"JUPYTER_RUNTIME_DIR=" + s.path("jupyter", "runtime"),
+		"IPYTHONDIR=" + s.path("jupyter", "ipython"),
+		"GOMLX_NO_AUTO_INSTALL=1",
+	}, more...)
+	if os.Getenv(pluginPathVar) == "" { // a folder that the user names comes first
+		set = append(set, pluginPathVar+"="+s.path("pjrt"))
+	}
+	return append(os.Environ(), set...) // of a name that stands twice, the last holds
+}
+
+// toolPath is what comes first in PATH: GoNB and goimports, and the Go that
+// this checkout is built with.
+func (s *site) toolPath() string {
+	return s.path("bin") + ":" + filepath.Join(s.Go.GOROOT, "bin")
+}
+
+// pluginPathVar lists the folders in which go-xla looks for PJRT plugins.
+const pluginPathVar = "PJRT_PLUGIN_LIBRARY_PATH"
+
+// python is the interpreter of one of the set-up's virtual environments.
+func (s *site) python(venv string) string { return s.path(venv, "bin", "python") }
+
+// reason is what a failed command said, or else how it ended.
+func reason(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return strings.TrimSpace(string(exit.Stderr))
+	}
+	return err.Error()
+}

@@ -1,0 +1,270 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+type storeCmd struct {
+	Ls     storeLs     `cmd:"" help:"List the finished trials."`
+	Show   storeShow   `cmd:"" help:"Print a record."`
+	Export storeExport `cmd:"" help:"Print records as JSON lines, to keep them in a repository or to hand them on."`
+	Gc     storeGC     `cmd:"" help:"Remove what is of no use: set-aside files, dead locks, old checkpoints. Never a record."`
+	Verify storeVerify `cmd:"" help:"Read everything; set aside what is broken, so that it is computed again."`
+	Rm     storeRm     `cmd:"" help:"Remove records, so that their trials are computed again. What the project ships stays."`
+	Accept storeAccept `cmd:"" help:"Recompute shipped trials whose source has changed, and accept the source where the numbers are the same."`
+}
+
+// recordFilter chooses records of the store.
+type recordFilter struct {
+	Figure string `help:"Only the trials of this figure, such as oymak2021/figure2, or of this paper, such as oymak2021." placeholder:"ID"`
+	Scale  string `help:"Only those that were computed at this scale." placeholder:"SCALE"`
+}
+
+// none says whether everything passes.
+func (f recordFilter) none() bool { return f == recordFilter{} }
+
+func (f recordFilter) passes(r *runs.Record) bool {
+	of := r.Trial.Figure == f.Figure || strings.HasPrefix(r.Trial.Figure, f.Figure+"/")
+	return (f.Figure == "" || of) && (f.Scale == "" || r.Scale == f.Scale)
+}
+
+// choose returns the records that pass, and how many files are broken.
+func (f recordFilter) choose(store *runs.Store) (records []*runs.Record, broken int, err error) {
+	all, bad, err := store.List()
+	if err != nil {
+		return nil, 0, err
+	}
+	return slices.DeleteFunc(all, func(r *runs.Record) bool { return !f.passes(r) }), len(bad), nil
+}
+
+type storeLs struct {
+	recordFilter
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// storedRecord is what is listed of a record.
+type storedRecord struct {
+	Key     string    `json:"key"`
+	Figure  string    `json:"figure"`
+	Scale   string    `json:"scale"`
+	Seed    uint64    `json:"seed"`
+	Backend string    `json:"backend"`
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+}
+
+// Run lists the records.
+func (v *storeLs) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	records, broken, err := v.choose(store)
+	if err != nil {
+		return err
+	}
+	if v.JSON {
+		list := make([]storedRecord, len(records)) // [] and not null where empty
+		for i, r := range records {
+			list[i] = storedRecord{r.Key, r.Trial.Figure, r.Scale, r.Trial.Seed, r.Backend, r.Started, r.Seconds}
+		}
+		return printJSON(c, "  ", list)
+	}
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "KEY\tFIGURE\tSCALE\tSEED\tBACKEND\tSTARTED")
+	for _, r := range records {
+		_, _ = fmt.Fprintf(
+			table,
+			"%.12s\t%s\t%s\t%d\t%s\t%s\n",
+			r.Key,
+			r.Trial.Figure,
+			r.Scale,
+			r.Trial.Seed,
+			r.Backend,
+			r.Started.Format(time.DateTime),
+		)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	c.logf("%d records in %s", len(records), store.Dir())
+	if broken > 0 {
+		c.logf("%d more are broken: `go tool nasml store verify` sets them aside", broken)
+	}
+	return nil
+}
+
+type storeRm struct {
+	recordFilter
+	Key    []string `arg:"" optional:"" help:"Keys of records, or as much of their beginnings as is needed. Without any: those that the filter chooses."`
+	DryRun bool     `help:"Only count."`
+}
+
+// Run removes the records that are named or chosen; without either it is a
+// mistake in the call, because all would go.
+func (v *storeRm) Run(c console) error {
+	if len(v.Key) == 0 && v.none() {
+		return usageError{errors.New("which records? Name their keys, or choose them by --figure or --scale")}
+	}
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	keys, err := v.keys(store)
+	if err != nil {
+		return err
+	}
+	verb := "would remove"
+	if !v.DryRun {
+		verb = "removed"
+		if err := store.Remove(keys...); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(c.Out, "%s %d records from %s\n", verb, len(keys), store.Dir())
+	return err
+}
+
+// keys are those of the records to remove.
+func (v *storeRm) keys(store *runs.Store) ([]string, error) {
+	var keys []string
+	if len(v.Key) == 0 {
+		records, _, err := v.choose(store)
+		for _, r := range records {
+			keys = append(keys, r.Key)
+		}
+		return keys, err
+	}
+	for _, prefix := range v.Key {
+		r, err := store.Find(prefix)
+		if err != nil {
+			return nil, err
+		}
+		if !v.passes(r) {
+			return nil, fmt.Errorf("%.12s is a trial of %s at scale %q, which the filter leaves out",
+				r.Key, r.Trial.Figure, r.Scale)
+		}
+		keys = append(keys, r.Key)
+	}
+	return keys, nil
+}
+
+type storeShow struct {
+	Key string `arg:"" help:"Key of the trial, or as much of its beginning as is needed."`
+}
+
+// Run prints one record as JSON.
+func (v *storeShow) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	record, err := store.Find(v.Key)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("printing record %s: %w", record.Key, err)
+	}
+	_, err = fmt.Fprintf(c.Out, "%s\n", text)
+	return err
+}
+
+type storeExport struct{ recordFilter }
+
+// Run prints records as a package that ships them reads them.
+func (v *storeExport) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	records, _, err := v.choose(store)
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return fmt.Errorf("no such record in %s: `go tool nasml store ls` lists what is there", store.Dir())
+	}
+	return runs.WriteBundle(c.Out, records)
+}
+
+type storeGC struct {
+	OlderThan time.Duration `help:"Age from which a checkpoint is old." default:"168h"`
+	DryRun    bool          `help:"Only count."`
+}
+
+// Run removes what nobody can use.
+func (v *storeGC) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	removed, err := store.GC(runs.GCOptions{OlderThan: v.OlderThan, DryRun: v.DryRun})
+	verb := "removed"
+	if v.DryRun {
+		verb = "would remove"
+	}
+	_, _ = fmt.Fprintf(
+		c.Out,
+		"%s %d files, %.1f MB, from %s\n",
+		verb,
+		removed.Files,
+		float64(removed.Bytes)/1e6,
+		store.Dir(),
+	)
+	return err
+}
+
+type storeVerify struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// brokenFile is a file of the store that cannot be believed.
+type brokenFile struct {
+	Path    string `json:"path"`
+	Reason  string `json:"reason"`
+	MovedTo string `json:"moved_to"`
+}
+
+// Run reads the whole store, and fails where something in it is broken.
+func (v *storeVerify) Run(c console) error {
+	store, err := runs.Default()
+	if err != nil {
+		return err
+	}
+	report, err := store.Verify()
+	if printErr := v.print(c, store.Dir(), report); err == nil {
+		err = printErr
+	}
+	if err == nil && len(report.Broken) > 0 {
+		err = errors.New("broken files were found; what they held is computed again when it is needed")
+	}
+	return err
+}
+
+func (v *storeVerify) print(c console, dir string, report runs.Report) error {
+	if v.JSON {
+		broken := make([]brokenFile, len(report.Broken)) // [] and not null where empty
+		for i, b := range report.Broken {
+			broken[i] = brokenFile{b.Path, b.Reason, b.MovedTo}
+		}
+		return printJSON(c, "  ", map[string]any{
+			"store": dir, "records": report.Records, "checkpoints": report.Checkpoints, "broken": broken,
+		})
+	}
+	_, err := fmt.Fprintf(c.Out, "%s: %d records and %d checkpoints are whole, %d files are broken\n",
+		dir, report.Records, report.Checkpoints, len(report.Broken))
+	for _, b := range report.Broken {
+		_, _ = fmt.Fprintln(c.Out, b)
+	}
+	return err
+}

@@ -1,0 +1,476 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nasml/lab/nasml/data"
+)
+
+type testCmd struct {
+	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
+	Only    string   `help:"Only the Go tests of that name, and no notebooks." name:"run" placeholder:"REGEXP"`
+	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+}
+
+// Run runs vet, the Go tests, the notebooks and the browser, in this order
+// and each in any case, and says at the end what failed.
+func (v *testCmd) Run(ctx context.Context, c console) error {
+	s, err := openSite(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.setup(ctx, c); err != nil {
+		return err
+	}
+	t := &testRun{site: s, console: c}
+	defer t.cleanUp()
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	packages := v.Package
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	t.part(ctx, "go vet", func() error { return t.vet(ctx, packages) })
+	t.part(ctx, "go test", func() error { return t.goTest(ctx, v.goFlags(packages)) })
+	if v.Only == "" && !v.Short && len(v.Package) == 0 {
+		t.notebooks(ctx)
+		t.part(ctx, "browser", func() error { return t.browser(ctx) })
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return t.summary()
+}
+
+func (v *testCmd) goFlags(packages []string) []string {
+	flags := []string{"-timeout=20m", "-skip=^TestBrowser$"} // which has its own part
+	if v.Short {
+		flags = append(flags, "-short")
+	}
+	if v.Only != "" {
+		flags = append(flags, "-run="+v.Only)
+	}
+	return append(flags, packages...)
+}
+
+// testRun is one run of all tests. It has a store of its own, so that the
+// notebooks compute what they show.
+type testRun struct {
+	*site
+	console
+	scratch string   // folder for the store and the copies of the notebooks
+	env     []string // settings of every test
+	notes   []string // what a reader of the summary has to know
+	failed  []string // the parts that failed
+
+	mu                        sync.Mutex // guards what the parts count, and their lines
+	passed, failures, skipped int
+}
+
+// prepare makes the scratch folder and finds the data.
+func (t *testRun) prepare(ctx context.Context) (err error) {
+	if err := os.MkdirAll(t.path("test"), 0o755); err != nil {
+		return fmt.Errorf("making the tests' folder: %w", err)
+	}
+	if t.scratch, err = os.MkdirTemp(t.path("test"), "run-"); err != nil {
+		return fmt.Errorf("making the tests' folder: %w", err)
+	}
+	t.env = []string{"NASML_STORE=" + filepath.Join(t.scratch, "store")}
+	setting, note, err := t.findData(ctx)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		t.notes = append(t.notes, note)
+	}
+	if setting != "" {
+		t.env = append(t.env, setting)
+	}
+	if lacking := t.lacking(); len(lacking) > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("tests that need %s are skipped: `go tool nasml data` says what is "+
+			"missing and fetches it, and makes the run whole", strings.Join(lacking, ", ")))
+	}
+	return nil
+}
+
+// lacking are the data sets and tables that are not all there.
+func (t *testRun) lacking() []string {
+	var names []string
+	for _, set := range []data.Name{data.MNIST, data.CIFAR10, data.IMDb, nasbench} {
+		if t.has(set) != nil {
+			names = append(names, string(set))
+		}
+	}
+	return names
+}
+
+func (t *testRun) cleanUp() {
+	if err := os.RemoveAll(t.scratch); err != nil {
+		t.logf("the tests' folder could not be removed: %v", err)
+	}
+}
+
+// part runs one part and notes how it ended.
+func (t *testRun) part(ctx context.Context, name string, run func() error) {
+	if ctx.Err() != nil {
+		return
+	}
+	t.logf("%s …", name)
+	begin := time.Now()
+	var skip skipped
+	err := run()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case errors.As(err, &skip):
+		t.skipped++
+		t.notes = append(t.notes, fmt.Sprintf("%s: not run: %s", name, skip))
+		_, _ = fmt.Fprintf(t.Out, "skip  %s: %s\n", name, skip)
+	case err != nil:
+		t.failed = append(t.failed, name)
+		_, _ = fmt.Fprintf(t.Out, "FAIL  %s: %v\n", name, err)
+	default:
+		_, _ = fmt.Fprintf(t.Out, "ok    %s  %.1fs\n", name, time.Since(begin).Seconds())
+	}
+}
+
+// skipped says why a part could not be run.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
+func (t *testRun) vet(ctx context.Context, packages []string) error {
+	cmd := t.command(ctx, "go", append([]string{"vet"}, packages...)...)
+	cmd.Stdout = t.Out
+	return cmd.Run()
+}
+
+// command is a child with the tests' environment. It ends with ctx.
+func (t *testRun) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env, cmd.Stderr = t.Root, t.site.env(t.env...), t.Err
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+	return cmd
+}
+
+// goTest runs go test, prints what it prints without -v, and counts the tests.
+func (t *testRun) goTest(ctx context.Context, args []string) error {
+	cmd := t.command(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("starting go test: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting go test: %w", err)
+	}
+	t.count(events)
+	return cmd.Wait()
+}
+
+// testEvent is a line of `go test -json` (see go doc test2json).
+type testEvent struct{ Action, Package, Test, Output string }
+
+// count reads the events: lines of packages are printed, lines of tests only
+// where the test fails.
+func (t *testRun) count(events io.Reader) {
+	output := map[string]*strings.Builder{} // of a test, until it ends
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 16<<20) // a test may print much on one line
+	for lines.Scan() {
+		var e testEvent
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			_, _ = fmt.Fprintln(t.Out, lines.Text()) // not test2json's
+			continue
+		}
+		name := e.Package + "." + e.Test
+		if output[name] == nil {
+			output[name] = &strings.Builder{}
+		}
+		switch e.Action {
+		case "output":
+			if e.Test != "" {
+				output[name].WriteString(e.Output)
+			} else if e.Output != "PASS\n" { // go test drops it, too, where it is not verbose
+				_, _ = fmt.Fprint(t.Out, e.Output)
+			}
+		case "build-output":
+			_, _ = fmt.Fprint(t.Out, e.Output)
+		case "pass", "fail", "skip":
+			t.end(e, output[name].String())
+			delete(output, name)
+		}
+	}
+}
+
+// end counts a test that has ended.
+func (t *testRun) end(e testEvent, output string) {
+	if e.Test == "" {
+		return // a package: its line has been printed
+	}
+	switch e.Action {
+	case "pass":
+		t.passed++
+	case "fail":
+		t.failures++
+		_, _ = fmt.Fprint(t.Out, output)
+	case "skip":
+		t.skipped++
+		_, _ = fmt.Fprintf(
+			t.Out,
+			"skip  %s.%s: %s\n",
+			strings.TrimPrefix(e.Package, modulePath+"/"),
+			e.Test,
+			skipReason(output),
+		)
+	}
+}
+
+// skipReason is what a test said when it skipped: the last line between the
+// lines of the testing package.
+func skipReason(output string) string {
+	reason := "no reason given"
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			reason = line
+		}
+	}
+	return reason
+}
+
+// notebooks executes copies of all notebooks at quick scale; the files in the
+// checkout stay as they are.
+func (t *testRun) notebooks(ctx context.Context) {
+	copied := filepath.Join(t.scratch, "notebooks")
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(t.Root, "notebooks"))); err != nil {
+		t.part(ctx, "notebooks", func() error { return fmt.Errorf("copying them: %w", err) })
+		return
+	}
+	files, err := t.chooseNotebooks(nil)
+	if err != nil {
+		t.part(ctx, "notebooks", func() error { return err })
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(notebooksTogether)
+	for _, file := range files {
+		group.Go(func() error {
+			t.notebook(ctx, file)
+			return nil
+		})
+	}
+	_ = group.Wait() // each part has told its own
+}
+
+// notebooksTogether is how many notebooks are executed at a time: building a
+// cell keeps one processor busy.
+const notebooksTogether = 2
+
+// notebook executes the copy of a notebook.
+func (t *testRun) notebook(ctx context.Context, file string) {
+	name := t.relative(file)
+	t.part(ctx, name, func() error {
+		if err := t.lacks(file); err != nil {
+			return err
+		}
+		err := t.runNotebook(ctx, t.console, filepath.Join(t.scratch, name),
+			notebookRun{timeout: 15 * time.Minute, env: append(slices.Clone(t.env), "NASML_SCALE=quick")})
+		t.tally(err)
+		return err
+	})
+}
+
+// lacks is a reason to skip a notebook: data that it needs, as its metadata
+// say, and that a test must not download because they are large, or cannot.
+func (t *testRun) lacks(file string) error {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var notebook struct {
+		Metadata struct {
+			NASML struct{ Data []data.Name } `json:"nasml"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &notebook); err != nil {
+		return fmt.Errorf("%s is no notebook: %w", t.relative(file), err)
+	}
+	for _, set := range notebook.Metadata.NASML.Data {
+		if err := t.has(set); err != nil {
+			return skipped(fmt.Sprintf("needs %s: %v", set, err))
+		}
+	}
+	return nil
+}
+
+// nasbench is how notebooks call the table of NAS-Bench-201.
+const nasbench = "nasbench"
+
+// has returns what is wrong with a data set in the folder that the tests use.
+func (t *testRun) has(set data.Name) error {
+	if dir := t.dataDir(); dir != "" {
+		defer restore(os.LookupEnv("NASML_DATA"))
+		if err := os.Setenv("NASML_DATA", dir); err != nil {
+			return err
+		}
+	}
+	if set == nasbench {
+		_, err := data.LoadNASBench201("")
+		return err
+	}
+	files, err := data.Status(set)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.State != data.Present && f.State != data.Incomplete {
+			return f.Problem
+		}
+	}
+	return nil
+}
+
+// dataDir is the folder that findData has chosen, or empty for the default.
+func (t *testRun) dataDir() string {
+	for _, setting := range t.env {
+		if dir, ok := strings.CutPrefix(setting, "NASML_DATA="); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+func restore(value string, was bool) {
+	if was {
+		_ = os.Setenv("NASML_DATA", value) // it was one before
+		return
+	}
+	_ = os.Unsetenv("NASML_DATA")
+}
+
+// tally counts a notebook or the browser as a test.
+func (t *testRun) tally(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failures++
+	} else {
+		t.passed++
+	}
+}
+
+// browser drives JupyterLab in a Chromium, where one is installed. It comes
+// after the notebooks and reads their trials.
+func (t *testRun) browser(ctx context.Context) error {
+	if chromium() == "" {
+		return skipped("no Chromium in PATH (Debian: apt install chromium)")
+	}
+	if err := t.bring(ctx, t.console, []step{t.browserStep()}); err != nil {
+		return err
+	}
+	t.env = append(t.env, browserVar+"=1", "NASML_SCALE=quick")
+	return t.goTest(ctx, []string{"-count=1", "-timeout=20m", "-run=^TestBrowser$", "./nasml/command"})
+}
+
+// browserVar is set where the browser test is to run: it takes long, and needs
+// what only this command sets up.
+const browserVar = "NASML_TEST_BROWSER"
+
+func (s *site) browserStep() step {
+	return s.venvStep(
+		"venv-browser",
+		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
+		requirementsBrowser,
+		10,
+		200,
+	)
+}
+
+// chromium is the path of an installed Chromium or Chrome, or empty.
+func chromium() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// findData sees to real data for the tests: the user's own, else a copy beside
+// the checkout, else a download. Where there is none the figures are computed
+// on synthetic data, and the summary says so.
+func (t *testRun) findData(ctx context.Context) (setting, note string, err error) {
+	if os.Getenv("NASML_DATA") != "" || complete() {
+		return "", "", nil
+	}
+	if unpack := filepath.Join(t.Root, "..", "shared", "data", "unpack.go"); exists(unpack) {
+		dir := t.path("data")
+		err := t.bring(ctx, t.console, []step{{
+			name: "data", what: "unpacking ../shared/data into .nasml/data (10 seconds)",
+			inputs: []string{dir}, outputs: []string{filepath.Join(dir, "mnist")}, needMB: 250,
+			run: func(ctx context.Context, j *job) error {
+				return j.command(ctx, t.Root, t.site.env(), "go", "run", unpack, dir)
+			},
+		}})
+		return "NASML_DATA=" + dir, "", err
+	}
+	t.logf("downloading MNIST (12 MB)")
+	if err := data.Fetch(ctx, data.MNIST, nil); err != nil {
+		if ctx.Err() != nil {
+			return "", "", ctx.Err()
+		}
+		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
+			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v",
+			err,
+		), nil
+	}
+	return "", "", nil
+}
+
+// complete says whether MNIST is in the data folder.
+func complete() bool {
+	files, err := data.Status(data.MNIST)
+	if err != nil {
+		return false
+	}
+	for _, f := range files {
+		if f.State != data.Present {
+			return false
+		}
+	}
+	return true
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// summary prints the notes and the count, and fails where anything failed.
+func (t *testRun) summary() error {
+	for _, note := range t.notes {
+		_, _ = fmt.Fprintf(t.Out, "note: %s\n", note)
+	}
+	_, _ = fmt.Fprintf(t.Out, "%d passed, %d failed, %d skipped\n", t.passed, t.failures, t.skipped)
+	if len(t.failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(t.failed, ", "))
+	}
+	return nil
+}

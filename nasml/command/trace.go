@@ -1,0 +1,177 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/trace"
+)
+
+type traceCmd struct {
+	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them, or of the authors' own programs (its type Authors)."`
+	Tolerance float64  `help:"Largest relative difference of an array of the first step; ten times that after it." default:"1e-4"`
+	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
+}
+
+// replayed is a trace with its differences.
+type replayed struct {
+	File      string     `json:"file"`
+	Source    string     `json:"source"`
+	Method    string     `json:"method"`
+	Backend   string     `json:"backend"`
+	Steps     int        `json:"steps"`
+	Tolerance float64    `json:"tolerance"` // of the first step
+	Agrees    bool       `json:"agrees"`
+	Arrays    []compared `json:"arrays"`
+}
+
+type compared struct {
+	trace.Difference
+	Agrees bool `json:"agrees"`
+}
+
+// Run replays the traces and prints how far each array is off. A file that is no
+// trace is a mistake in the call.
+func (v *traceCmd) Run(ctx context.Context, c console) error {
+	if !(v.Tolerance > 0) {
+		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", v.Tolerance)}
+	}
+	traces := make([]trace.Replayable, len(v.File))
+	for i, file := range v.File {
+		t, err := openTrace(ctx, file)
+		if err != nil {
+			return err
+		}
+		traces[i] = t
+	}
+	b, err := v.open(ctx, c, traces)
+	if err != nil {
+		return err
+	}
+	return v.compare(ctx, c, b, traces)
+}
+
+// openTrace reads a trace until ctx ends. A file that is none is a mistake in the call.
+func openTrace(ctx context.Context, file string) (trace.Replayable, error) {
+	return unless(ctx, func() (trace.Replayable, error) {
+		t, err := trace.Open(file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return t, nil
+	})
+}
+
+// unless is what f returns, or the error of ctx where that ends first: f is then
+// left alone, with what it holds, until the program ends. It is for what cannot be
+// interrupted, such as a file that does not come or XLA's compiler.
+func unless[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	case r := <-done:
+		return r.value, r.err
+	}
+}
+
+// open is the process's backend, or, where there are only the authors' traces
+// and none was asked for, GoMLX's pure-Go one: it computes their few small steps
+// in a fraction of the time in which XLA compiles one.
+func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayable) (compute.Backend, error) {
+	small := !slices.ContainsFunc(traces, func(t trace.Replayable) bool { _, big := t.(*trace.Trace); return big })
+	if small && os.Getenv(compute.ConfigEnvVar) == "" {
+		return compute.NewWithConfig("go")
+	}
+	if err := ensurePlugin(ctx, c); err != nil {
+		return nil, err
+	}
+	return backend.Open()
+}
+
+// compare replays and prints all traces; it is an error where one differs.
+func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []trace.Replayable) error {
+	differ := 0
+	for i, file := range v.File {
+		r, err := v.replay(ctx, b, file, traces[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := v.print(c, r); err != nil {
+			return err
+		}
+		if !r.Agrees {
+			differ++
+		}
+	}
+	if differ > 0 {
+		return fmt.Errorf("%d of %d traces differ from what is computed here", differ, len(v.File))
+	}
+	return nil
+}
+
+func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t trace.Replayable) (replayed, error) {
+	about := t.About()
+	r := replayed{
+		File:      file,
+		Source:    about.Source,
+		Method:    about.Method,
+		Backend:   b.Name(),
+		Steps:     about.Steps,
+		Tolerance: v.Tolerance,
+		Agrees:    true,
+	}
+	differences, err := unless(ctx, func() ([]trace.Difference, error) { return t.Replay(ctx, b) })
+	for _, d := range differences {
+		agrees := d.Within(v.Tolerance)
+		r.Agrees = r.Agrees && agrees
+		r.Arrays = append(r.Arrays, compared{d, agrees})
+	}
+	return r, err
+}
+
+func (v *traceCmd) print(c console, r replayed) error {
+	if v.JSON {
+		return printJSON(c, "", r)
+	}
+	_, _ = fmt.Fprintf(c.Out, "%s: %s, %d steps, %s; computed on %s\n", r.File, r.Method, r.Steps, r.Source, r.Backend)
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "array\tabsolute\trelative\tof\t")
+	worst := 0.0
+	for _, a := range r.Arrays {
+		verdict := ""
+		if !a.Agrees {
+			verdict = "DIFFERS"
+		}
+		worst = max(worst, a.Relative)
+		_, _ = fmt.Fprintf(table, "%s\t%.1e\t%.1e\t%.1e\t%s\n", a.Name, a.Absolute, a.Relative, a.Scale, verdict)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(
+		c.Out,
+		"%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
+		len(r.Arrays),
+		worst,
+		v.Tolerance,
+		10*v.Tolerance,
+		map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees],
+	)
+	return err
+}

@@ -1,0 +1,128 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/nasml/lab/nasml/images"
+)
+
+// A part of MNIST travels with the project: the first 5,000 training images, of the
+// digits 0 and 1 the first 4,096, and the first 1,000 test images, in the order of the
+// whole set. So the first n images of some classes are the same in both, with the same
+// fingerprint, as long as the part has so many. See shipped/README.md.
+//
+//go:embed shipped/*.gz
+var shippedFiles embed.FS
+
+// The sizes of the part.
+const (
+	shippedTrain = 5000 // training images of all classes
+	shippedPairs = 4096 // training images of 0 and 1
+	shippedTest  = 1000 // test images
+)
+
+// shippedIDX names a file of the part.
+func shippedIDX(split Split, what string) string {
+	return fmt.Sprintf("shipped/mnist-%s-%s.gz", split, what)
+}
+
+// loadShipped reads the part that travels with the project. It is an error where there is
+// none of the set.
+func loadShipped(name Name, split Split) (*Images, error) {
+	if name != MNIST || split != Train && split != Test {
+		return nil, fmt.Errorf("no part of %s %s travels with the project, only of %s", name, split, MNIST)
+	}
+	im := Images{Name: name, Split: split, Height: 28, Width: 28, Channels: 1}
+	var err error
+	if im.Labels, err = shippedBytes(shippedIDX(split, "labels"), 1); err != nil {
+		return nil, err
+	}
+	if im.Pixels, err = shippedBytes(shippedIDX(split, "images"), 3); err != nil {
+		return nil, err
+	}
+	return images.New(im)
+}
+
+// shippedBytes reads an IDX file of as many axes.
+func shippedBytes(path string, axes int) ([]byte, error) {
+	zipped, err := shippedFiles.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	shape := make([]int, axes)
+	for i := range shape {
+		shape[i] = int(binary.BigEndian.Uint32(plain[4+4*i:]))
+	}
+	return readIDX(bytes.NewReader(plain), shape)
+}
+
+// shipped is the view of the part that travels with the project, and what has to be
+// said about it.
+func (v View) shipped() (im *Images, note string, err error) {
+	part, err := loadShipped(v.Name, v.Split)
+	if err != nil {
+		return nil, "", err
+	}
+	of := func(first int) (*Images, error) { // of the first so many of the part
+		im, err := part.Head(first)
+		if err == nil && len(v.Classes) > 0 {
+			im, err = im.Classes(v.Classes...)
+		}
+		return im, err
+	}
+	if im, err = of(part.Len()); err != nil {
+		return nil, "", err
+	}
+	if v.First > 0 && v.First < im.Len() {
+		if im, err = im.Head(v.First); err != nil {
+			return nil, "", err
+		}
+	}
+	note = fmt.Sprintf("The %d images are of the part of %s that travels with the project", im.Len(), v.Name)
+	sure, err := of(v.shippedSure(part.Len()))
+	if err != nil || v.First == 0 || v.First > sure.Len() {
+		return im, note + fmt.Sprintf(", which are not all: `go tool nasml data %s` gets the publisher's.", v.Name), nil
+	}
+	return im, note + "; the whole set has the same in their place.", nil
+}
+
+// shippedSure is how many images of the part of so many lack none of the view's classes
+// between them.
+func (v View) shippedSure(all int) int {
+	others := slices.ContainsFunc(v.Classes, func(class uint8) bool { return class > 1 })
+	if v.Split == Train && (others || len(v.Classes) == 0) {
+		return shippedTrain
+	}
+	return all
+}
+
+// openShipped finds out about the part where the publisher's files cannot be had.
+func (o *Opened) openShipped(cause error) error {
+	if !o.view.OrShipped || !errors.Is(cause, ErrMissing) {
+		return cause
+	}
+	im, note, err := o.view.shipped()
+	if err != nil {
+		return cause
+	}
+	if o.Fingerprint != "" && im.Fingerprint != o.Fingerprint {
+		return cause // trials of the whole set are asked for
+	}
+	o.images, o.Note = im, note
+	return nil
+}

@@ -1,0 +1,321 @@
+package li2021
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/plots"
+)
+
+// This file is what a search is watched by, while it runs and in its record: an
+// alarm on collapse, the stationarity of θ beside its bound, Roberts+'s criterion on
+// every edge, and its cells after every epoch.
+
+// Bounds of the alarm on collapse: half of the normal cell's edges are skip
+// connections; or, as Zela+ 2020 (Section 4.3) stop early, the largest eigenvalue of
+// five evaluations ago is less than 0.75 of today's.
+const (
+	manySkips    = 0.5
+	growthWindow = 5
+	leastRatio   = 0.75
+)
+
+// skipShare is the share of skip connections among the edges of the discretised
+// cell, the normal one where there are two; false where the space has none.
+func (f found) skipShare(theta [][][]float64) (share float64, ok bool) {
+	if cells, ok := supernet.CellSpaces[f.settings.Space]; ok {
+		space, err := f.settings.Open(10)
+		if err != nil || cells.Nodes == 0 {
+			return 0, false
+		}
+		genotype, err := space.Network().(*supernet.CellNet).Discretize(theta)
+		return genotype.Normal.Share("skip_connect"), err == nil
+	}
+	skip := slices.Index(f.space.Ops, "skip_connect")
+	if skip < 0 {
+		return 0, false
+	}
+	n := 0
+	for _, o := range f.space.Argmax(theta[0]) {
+		if o == skip {
+			n++
+		}
+	}
+	return float64(n) / float64(len(f.space.Edges)), true
+}
+
+// alarm says in words why a search looks as if it collapsed; empty: it does not.
+func (f found) alarm(theta [][][]float64, curvature []float64) string {
+	var why []string
+	if share, ok := f.skipShare(theta); ok && share >= manySkips {
+		why = append(why, fmt.Sprintf("skip connections on %.0f %% of the edges", 100*share))
+	}
+	if n := len(curvature); n > growthWindow {
+		before, now := curvature[n-1-growthWindow], curvature[n-1]
+		if now > 0 && before < leastRatio*now {
+			why = append(why, fmt.Sprintf("the largest eigenvalue has grown from %.2g to %.2g", before, now))
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return "ALARM: " + strings.Join(why, ", ")
+}
+
+// watchPanels are what a live view has besides losses and entropy: the share of skip
+// connections, and the instruments as far as they have been read.
+func watchPanels(f *found, m search.Moment) []plots.Panel {
+	var panels []plots.Panel
+	legend := plots.Legend{Position: plots.LegendNone}
+	var x, skips []float64
+	for e, flat := range m.Curve.Theta {
+		if share, ok := f.skipShare(search.Blocks(f.blocks, flat)); ok && e > 0 {
+			x, skips = append(x, float64(e)), append(skips, share)
+		}
+	}
+	if len(x) > 0 {
+		panels = append(panels, plots.Panel{
+			X: liveAxis(m), Y: plots.Axis{Label: "skip connections", Max: 1}, Series: liveCurve(x, skips), Legend: legend,
+		})
+	}
+	for _, of := range []struct {
+		label string
+		y     []float64
+	}{
+		{"largest eigenvalue", m.Curve.Curvature}, {"$Δ$ of $θ$", m.Curve.Readings.Stationarity},
+	} {
+		if n := min(len(of.y), len(m.Curve.Evaluated)); n > 0 {
+			panels = append(panels, plots.Panel{
+				X: liveAxis(m), Y: plots.Axis{Label: of.label}, Legend: legend,
+				Series: liveCurve(m.Curve.Evaluated[:n], of.y[:n]),
+			})
+		}
+	}
+	return panels
+}
+
+// moves is the number of steps of θ after an epoch.
+func (f found) moves(epoch float64) float64 {
+	s, train := f.settings, f.images/2
+	switch {
+	case s.Parts != (search.Shares{}):
+		train = s.Parts.Train
+	case s.Bilevel.Level == bilevel.ERM:
+		train = f.images
+	}
+	steps := train / s.Batch
+	if s.Bilevel.KeepLast && train%s.Batch > 0 {
+		steps++
+	}
+	return max(0, epoch-float64(s.Bilevel.Warmup)) * float64(steps)
+}
+
+// bounds are those of Theorem 1 after so many moves T of θ alone, a single block,
+//
+//	Δ ≤ 2·√(γ·F·G_θ²/T) ,
+//
+// with the largest γ, F and G_θ² that were read until then in the place of their
+// suprema.
+func (f found) bounds(r *runs.Record) []float64 {
+	var out []float64
+	var gamma, loss, square float64
+	for i, epoch := range r.Series["evaluated"] {
+		gamma = max(gamma, r.Series["convexity"][i])
+		loss = max(loss, r.Series["reading_loss"][i])
+		square = max(square, r.Series["gradient"][i])
+		out = append(out, 2*math.Sqrt(gamma*loss*square/max(1, f.moves(epoch))))
+	}
+	return out
+}
+
+// agreement is Roberts+'s criterion on every row of operation weights at an
+// evaluation.
+type agreement struct {
+	right []bool // the largest θᵢ is that of the least Lᵢ: discretisation picks what is best alone
+	holds []bool // Condition 6 for the operation i of the least Lᵢ and all others j: Aᵢ ≥ Aⱼ
+}
+
+// agree judges all rows of the blocks that are not of edges, one after the other.
+func (f found) agree(r *runs.Record, evaluation int) agreement {
+	size := 0
+	for _, b := range f.blocks {
+		size += b.Rows * b.Options
+	}
+	epoch := int(r.Series["evaluated"][evaluation])
+	cut := func(series string, at int) [][][]float64 {
+		return search.Blocks(f.blocks, r.Series[series][at*size:(at+1)*size])
+	}
+	theta, alone, apart := cut("theta", epoch), cut("alone", evaluation), cut("apart", evaluation)
+	var a agreement
+	for b, block := range f.blocks {
+		if supernet.OnEdges(block) || block.Options < 2 {
+			continue
+		}
+		for e := range block.Rows {
+			best := slices.Index(alone[b][e], slices.Min(alone[b][e]))
+			a.right = append(a.right, theta[b][e][best] == slices.Max(theta[b][e]))
+			a.holds = append(a.holds, apart[b][e][best] >= (1-1e-9)*slices.Max(apart[b][e]))
+		}
+	}
+	return a
+}
+
+func share(of []bool) float64 {
+	n := 0
+	for _, yes := range of {
+		if yes {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(of)))
+}
+
+// instrumentPanels draw what the instruments have read, where they have: the largest
+// eigenvalue; Δ and its bound; and on which share of the edges Roberts+'s criterion
+// says that discretisation picks right.
+func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
+	eigen := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "largest eigenvalue in $α$"}}
+	delta := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "stationarity $Δ$", Scale: plots.Log10}}
+	edges := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "share of edges", Max: 1}}
+	for _, f := range rows {
+		if len(f.column("stationarity", 0)) == 0 {
+			continue
+		}
+		title := f.row.title()
+		curve := func(label string, of func(r *runs.Record) []float64) plots.Series { return f.readings(p, label, of) }
+		eigen.Series = append(eigen.Series, curve(title, func(r *runs.Record) []float64 { return r.Series["curvature"] }))
+		bound := curve(title+", bound", f.bounds)
+		bound.Line = plots.Dashed
+		delta.Series = append(delta.Series, curve(title, func(r *runs.Record) []float64 {
+			return r.Series["stationarity"]
+		}))
+		delta.Series = append(delta.Series, bound)
+		for label, of := range map[string]func(a agreement) []bool{
+			"largest is best alone": func(a agreement) []bool { return a.right },
+			"Condition 6":           func(a agreement) []bool { return a.holds },
+		} {
+			edges.Series = append(edges.Series, curve(title+", "+label, func(r *runs.Record) (y []float64) {
+				for i := range r.Series["evaluated"] {
+					y = append(y, share(of(f.agree(r, i))))
+				}
+				return y
+			}))
+		}
+	}
+	slices.SortFunc(edges.Series, func(a, b plots.Series) int { return strings.Compare(a.Label, b.Label) })
+	if len(eigen.Series) == 0 {
+		return nil
+	}
+	for _, s := range delta.Series { // a bound is 0 where γ is, and so is the lower end of a wide interval
+		if slices.Min(slices.Concat(s.Y, s.Lo)) <= 0 {
+			delta.Y.Scale = plots.Linear
+		}
+	}
+	return []plots.Panel{eigen, delta, edges}
+}
+
+// readings are a number of every search at every evaluation, as the mean over seeds
+// with its interval; without one where there is one search.
+func (f found) readings(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
+	all := slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
+	x := all[0].Series["evaluated"]
+	var means []runs.Summary
+	for i := range x {
+		var values []float64
+		for _, r := range all {
+			values = append(values, of(r)[i])
+		}
+		s, err := runs.Summarize(values, p.Confidence)
+		if err != nil {
+			panic(err) // readings are finite
+		}
+		means = append(means, s)
+	}
+	return plots.Band(label, x, means)
+}
+
+// instrumentCaption says what the panels of the instruments are.
+const instrumentCaption = " Instruments, on a batch of validation images: the largest eigenvalue of the loss's " +
+	"Hessian in the logits; $Δ$ of the loss linearised in $θ$, with Theorem 1's bound for $θ$ alone (dashed) of the " +
+	"constants read so far; on which share of the edges the largest $θ$ is that of the operation with the least loss " +
+	"alone, and the condition of Roberts+ (Theorem 7) holds for it."
+
+// Animation has the cells of a search of a row after every epoch, edges as wide as
+// θ, with the alarm where it would have been raised. Edges on which the largest
+// weight is that of the operation that is best alone stand out where the instruments
+// have read that. It is an error where no such search was run.
+func (r *Figure1Result) Animation(name string, seed uint64) (plots.Animation, error) {
+	var all []string
+	for _, f := range r.all {
+		for _, record := range f.ran() {
+			if string(f.row) == name && record.Trial.Seed == seed {
+				return f.animation(record)
+			}
+			all = append(all, fmt.Sprintf("%q, %d", f.row, record.Trial.Seed))
+		}
+	}
+	if len(all) == 0 {
+		return plots.Animation{}, errors.New("no search was run: there is nothing to show")
+	}
+	return plots.Animation{}, fmt.Errorf("no search is called %q, %d: take one of %s", name, seed,
+		strings.Join(all, "; "))
+}
+
+func (f found) animation(record *runs.Record) (plots.Animation, error) {
+	name := "li2021-cells-" + strings.NewReplacer("@", "-", "/", "-").Replace(string(f.row))
+	a := plots.Animation{Name: fmt.Sprintf("%s-%d", name, record.Trial.Seed)}
+	size := 0
+	for _, b := range f.blocks {
+		size += b.Rows * b.Options
+	}
+	for e := range epochs(record) + 1 {
+		theta := search.Blocks(f.blocks, record.Series["theta"][e*size:(e+1)*size])
+		cells := cellsOf(f, theta)
+		if len(cells) == 0 {
+			return a, fmt.Errorf("the space %s has no cells that can be drawn", f.settings.Space)
+		}
+		evaluation := slices.Index(record.Series["evaluated"], float64(e))
+		if evaluation >= 0 && len(record.Series["alone"]) > 0 {
+			f.agree(record, evaluation).emphasize(cells)
+		}
+		title := fmt.Sprintf("epoch %d of %d, %.2f nats", e, epochs(record), simplex.EntropyOf(theta[0]))
+		if why := f.alarm(theta, record.Series["curvature"][:min(evaluation+1, len(record.Series["curvature"]))]); e > 0 &&
+			why != "" {
+			title += ". " + why
+		}
+		var row [][]plots.Panel
+		for _, cell := range cells {
+			row = append(row, []plots.Panel{{Cell: cell}})
+		}
+		a.Labels = append(a.Labels, fmt.Sprintf("epoch %d", e))
+		a.Frames = append(a.Frames, plots.Figure{
+			Name: a.Name, Style: plots.ICLR.Text(), Panels: row,
+			Title: fmt.Sprintf("%s, seed %d: %s", f.row.named(), record.Trial.Seed, title),
+		})
+	}
+	return a, nil
+}
+
+// emphasize makes edges stand out where discretisation picks right.
+func (a agreement) emphasize(cells []*plots.Cell) {
+	at := 0
+	for _, cell := range cells {
+		for e := range cell.Edges {
+			if len(cell.Edges[e].Weights) == 0 || at >= len(a.right) {
+				continue
+			}
+			if a.right[at] {
+				cell.Edges[e].Emphasis = plots.Highlighted
+			}
+			at++
+		}
+	}
+}

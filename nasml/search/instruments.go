@@ -1,0 +1,242 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Readings are what the instruments of a search have read after each of
+// Curve.Evaluated epochs, with the shared weights as they are, on one batch of
+// validation images without augmentation: F is its loss.
+type Readings struct {
+	Loss []float64 `json:"loss,omitempty"` // F(w, θ)
+
+	// Convexity is γ, the least number for which F(w, ·) + γφ is convex near θ: the
+	// least eigenvalue of diag(√θ)·∇²F·diag(√θ) below 0, without its sign, from
+	// Settings.Instruments products (Li+ 2021, Assumption 1, for θ alone).
+	Convexity []float64 `json:"convexity,omitempty"`
+
+	// Gradient is Σₑ ‖∇ₑF‖∞², which G_θ² bounds there.
+	Gradient []float64 `json:"gradient,omitempty"`
+
+	// Stationarity is Δ_λ of F linearised at θ, see [simplex.LinearStationarity], at
+	// λ = 1/(2γ): how far θ is from where exponentiated gradient rests.
+	Stationarity []float64 `json:"stationarity,omitempty"`
+
+	// Of every number θᵢ of a row (Roberts+, Sections 2 and 3, on an edge of a real
+	// supernet in the place of the whole network): Alone is F with the operation i
+	// alone on the edge, in the place of Lᵢ, and Apart is
+	//
+	//	Aᵢ = ½·E‖gᵢ − mᵢ‖² ,
+	//
+	// where gᵢ are the logits with i alone and mᵢ those with the other operations, each
+	// with θₖ/(1 − θᵢ). Rows of one option have 0.
+	Alone [][]float64 `json:"alone,omitempty"`
+	Apart [][]float64 `json:"apart,omitempty"`
+}
+
+// instrument is what an evaluation of the supernet is given besides θ.
+type instrument struct {
+	*run
+	images, labels *tensors.Tensor
+	state          []*tensors.Tensor
+}
+
+// instruments reads all of them after an epoch.
+func (r *run) instruments(ctx context.Context, c *Curve, epoch int) error {
+	rng := trial.RNG(r.seed, "instruments", fmt.Sprint(epoch))
+	images, labels, err := r.batch(pick(rng, r.validation, min(r.Batch, len(r.validation))), nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, t := range []*tensors.Tensor{images, labels} {
+			_ = t.FinalizeAll()
+		}
+	}()
+	state := Cut(r.Step, r.state())
+	i := instrument{r, images, labels, slices.Concat(state.Weights, state.Stats)}
+	out, err := i.call(ctx, r.gauge, r.theta)
+	if err != nil {
+		return err
+	}
+	loss, grad := out[0], out[1:]
+	least, err := lanczos(func(v []float64) ([]float64, error) { return i.negative(ctx, v) }, len(grad), r.Instruments,
+		rng)
+	if err != nil {
+		return err
+	}
+	gamma := max(0, least)
+	theta, slopes := Blocks(r.product, r.theta), Blocks(r.product, grad)
+	square, delta := 0.0, 0.0
+	for b := range theta {
+		delta += simplex.LinearStationarity(theta[b], slopes[b], 1/(2*gamma))
+		for _, row := range slopes[b] {
+			most := math.Max(slices.Max(row), -slices.Min(row))
+			square += most * most
+		}
+	}
+	alone, apart, err := i.each(ctx)
+	if err != nil {
+		return err
+	}
+	m := &c.Readings
+	m.Loss, m.Convexity = append(m.Loss, loss), append(m.Convexity, gamma)
+	m.Gradient, m.Stationarity = append(m.Gradient, square), append(m.Stationarity, delta)
+	m.Alone, m.Apart = append(m.Alone, alone), append(m.Apart, apart)
+	return nil
+}
+
+// call evaluates under some θ, with more blocks before it.
+func (i instrument) call(ctx context.Context, exec *Exec, flat ...[]float64) ([]float64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	args := []any{i.images, i.labels}
+	for _, x := range flat {
+		for b, block := range Blocks(i.product, x) {
+			args = append(args, matrix(i.product[b], block))
+		}
+	}
+	for _, t := range i.state {
+		args = append(args, t)
+	}
+	out, err := exec.Call(args...)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := float64s(out...)
+	if err == nil && slices.ContainsFunc(numbers, bad) {
+		err = errors.New("an instrument reads what is not a number: the weights have diverged; lower LearningRate")
+	}
+	return numbers, err
+}
+
+// negative is −diag(√θ)·∇²F·diag(√θ)·v.
+func (i instrument) negative(ctx context.Context, v []float64) ([]float64, error) {
+	scaled := slices.Clone(v)
+	for k, x := range i.theta {
+		scaled[k] *= math.Sqrt(x)
+	}
+	out, err := i.call(ctx, i.relative, scaled, i.theta)
+	if err != nil {
+		return nil, err
+	}
+	for k, x := range i.theta {
+		out[k] *= -math.Sqrt(x)
+	}
+	return out, nil
+}
+
+// each has the loss of every operation alone on its edge, and how far it is apart
+// from the others.
+func (i instrument) each(ctx context.Context) (alone, apart []float64, err error) {
+	alone, apart = make([]float64, len(i.theta)), make([]float64, len(i.theta))
+	at := 0
+	for _, b := range i.product {
+		for range b.Rows {
+			row := i.theta[at : at+b.Options]
+			for o := range row {
+				if b.Options == 1 {
+					continue
+				}
+				if alone[at+o], apart[at+o], err = i.one(ctx, at, row, o); err != nil {
+					return nil, nil, err
+				}
+			}
+			at += b.Options
+		}
+	}
+	return alone, apart, nil
+}
+
+// one is that of an operation of the row that begins at a place of θ.
+func (i instrument) one(ctx context.Context, at int, row []float64, o int) (loss, apart float64, err error) {
+	with := func(weights []float64) ([]float64, error) {
+		theta := slices.Clone(i.theta)
+		copy(theta[at:], weights)
+		return i.call(ctx, i.score, theta)
+	}
+	only, rest := make([]float64, len(row)), slices.Clone(row)
+	only[o], rest[o] = 1, 0
+	own, err := with(only)
+	if err != nil {
+		return 0, 0, err
+	}
+	sum := 0.0
+	for _, x := range rest {
+		sum += x
+	}
+	if sum <= 0 { // nothing else is there
+		return own[0], 0, nil
+	}
+	for k := range rest {
+		rest[k] /= sum
+	}
+	others, err := with(rest)
+	if err != nil {
+		return 0, 0, err
+	}
+	for k, g := range own[1:] {
+		apart += (g - others[1+k]) * (g - others[1+k]) / 2
+	}
+	return own[0], apart / float64(i.labels.Shape().Size()), nil
+}
+
+// buildInstruments makes their executors.
+func (s *searcher) buildInstruments() (err error) {
+	for exec, graph := range map[**Exec]func(in []*Node) []*Node{
+		&s.gauge: s.slope, &s.relative: s.curved, &s.score: s.scored,
+	} {
+		if *exec, err = NewExec(s.backend, graph); err != nil {
+			return fmt.Errorf("building the graphs of the instruments: %w", err)
+		}
+	}
+	return nil
+}
+
+// slope is F and ∇F: see batchLoss.
+func (s *searcher) slope(in []*Node) []*Node {
+	loss, _, theta := s.batchLoss(in, 0)
+	return append([]*Node{loss}, Gradient(loss, theta...)...)
+}
+
+// curved is ∇²F·v, v before θ.
+func (s *searcher) curved(in []*Node) []*Node {
+	loss, _, theta := s.batchLoss(in, s.blocks())
+	inner := ScalarZero(loss.Graph(), loss.DType())
+	for i, g := range Gradient(loss, theta...) {
+		inner = Add(inner, ReduceAllSum(Mul(g, StopGradient(in[2+i]))))
+	}
+	return Gradient(inner, theta...)
+}
+
+// scored is F and the logits.
+func (s *searcher) scored(in []*Node) []*Node {
+	loss, logits, _ := s.batchLoss(in, 0)
+	return []*Node{loss, logits}
+}
+
+// batchLoss is the loss under θ in training mode: in are images, labels, so many
+// nodes that are passed over, θ by blocks, weights and statistics.
+func (s *searcher) batchLoss(in []*Node, skip int) (loss, logits *Node, theta []*Node) {
+	rest := in[2+skip:]
+	theta = rest[:s.blocks()]
+	rest = rest[s.blocks():]
+	weights := len(s.net.Weights())
+	made := s.net.Evaluate(supernet.Pass{
+		Images: in[0], Theta: theta, Weights: rest[:weights], Stats: rest[weights:], Train: true,
+	})
+	_, loss = supernet.Score(made.Logits, in[1])
+	return loss, made.Logits, theta
+}
