@@ -1,8 +1,10 @@
 package plots
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"html"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,7 +20,8 @@ var ErrNoNotebook = errors.New(
 )
 
 // Show shows the figure as the output of a notebook's cell: as SVG, which is
-// sharp at every zoom, and as PNG for what shows no SVG. Outside a notebook it
+// sharp at every zoom, in an image with an alternative text, which Jupyter gives to
+// no SVG or PNG of its own, and as PNG for what shows no HTML. Outside a notebook it
 // does nothing but return ErrNoNotebook.
 func (f Figure) Show() error { return f.show("") }
 
@@ -96,10 +99,12 @@ func (f Figure) bundle() (*protocol.DisplayData, error) {
 		return nil, err
 	}
 	width := int(vg.Length(f.Style.filled().Width) * 96 * screenZoom)
+	picture := fmt.Sprintf(`<img alt="%s" width="%d" style="max-width: 100%%" src="data:image/svg+xml;base64,%s">`,
+		html.EscapeString(f.Alt()), width, base64.StdEncoding.EncodeToString([]byte(onScreen(svg))))
 	return &protocol.DisplayData{
 		Data: map[protocol.MIMEType]any{
 			protocol.MIMEImagePNG:  png,
-			protocol.MIMEImageSVG:  onScreen(svg),
+			protocol.MIMETextHTML:  picture,
 			protocol.MIMETextPlain: f.Alt(),
 		},
 		Metadata: map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": width}},

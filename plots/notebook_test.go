@@ -2,9 +2,12 @@ package plots
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/gob"
+	"html"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,7 +82,8 @@ func TestShowSendsBothForms(t *testing.T) {
 	}
 	svg, err := f.Render("svg")
 	require.NoError(t, err)
-	shown := messages[0].Data[protocol.MIMEImageSVG].(string)
+	shown, alt := picture(t, messages[0])
+	require.Equal(t, f.Alt(), alt)
 	require.Equal(t, onScreen(svg), shown)
 	require.Contains(t, string(svg), `<svg width="486pt"`)
 	require.Contains(t, shown, `<svg width="680pt"`)
@@ -98,5 +102,18 @@ func TestShowSendsBothForms(t *testing.T) {
 	require.Equal(t, messages[1].DisplayID, messages[3].DisplayID)
 	svg, err = liveFigure().Render("svg")
 	require.NoError(t, err)
-	require.Equal(t, onScreen(svg), messages[3].Data[protocol.MIMEImageSVG])
+	shown, _ = picture(t, messages[3])
+	require.Equal(t, onScreen(svg), shown)
+}
+
+var image = regexp.MustCompile(`^<img alt="([^"]*)" width="\d+" style="[^"]*" src="data:image/svg\+xml;base64,([^"]*)">$`)
+
+// picture is the SVG that a message shows, with its alternative text.
+func picture(t *testing.T, m protocol.DisplayData) (svg, alt string) {
+	t.Helper()
+	found := image.FindStringSubmatch(m.Data[protocol.MIMETextHTML].(string))
+	require.NotNil(t, found)
+	text, err := base64.StdEncoding.DecodeString(found[2])
+	require.NoError(t, err)
+	return string(text), html.UnescapeString(found[1])
 }

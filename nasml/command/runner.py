@@ -59,8 +59,8 @@ def save(nb, path):
     for cell in nb.cells:
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):  # the SVG beside it is a quarter of a megabyte
-                output["data"].pop("image/svg+xml", None)
+            if "image/png" in output.get("data", {}):  # the SVG beside it is a third of a megabyte
+                output["data"].pop("text/html", None)
     nbformat.write(nb, path + ".new")
     os.replace(path + ".new", path)
 
