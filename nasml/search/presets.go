@@ -27,8 +27,8 @@ func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBen
 func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
 // AsQuick returns settings that two cores can run in about a minute: the
-// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics
-// and no operation "none".
+// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics in
+// cells and no operation "none".
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
@@ -288,7 +288,7 @@ var quickSettings = func() map[string]func() Settings {
 // makeQuick makes settings small.
 func makeQuick(s *Settings) {
 	s.Without = []string{"none"}
-	s.Channels, s.Cells, s.Image, s.TrackStats, s.TrackOutside = 8, 1, 16, false, false
+	s.Channels, s.Cells, s.Image, s.TrackStats = 8, 1, 16, false
 	s.Epochs, s.ScheduleEpochs, s.EvaluateEvery, s.TauFrom = 25, 0, 5, 0
 	s.Bilevel.KeepLast, s.Bilevel.Warmup = false, 0
 	s.Batch = 64

@@ -325,6 +325,7 @@ func TestLikeliestArchitectures(t *testing.T) {
 // With BN=0 the authors of NAS-Bench-201 evaluate by running statistics outside of
 // cells, in training and evaluation; what Li+ ran themselves is not concerned.
 func TestWhoseBatchNormTracksOutsideOfCells(t *testing.T) {
+	outside := []string{"enas", "gdas", "rsps", "setn"}
 	for scale, methods := range Presets["nasbench201"] {
 		var found []string
 		for method, of := range methods {
@@ -333,11 +334,7 @@ func TestWhoseBatchNormTracksOutsideOfCells(t *testing.T) {
 				found = append(found, method)
 			}
 		}
-		if scale == "quick" { // batch statistics, as for all methods
-			require.Empty(t, found)
-			continue
-		}
-		require.ElementsMatch(t, []string{"enas", "gdas", "rsps", "setn"}, found, scale)
+		require.ElementsMatch(t, outside, found, scale)
 	}
 	require.True(t, AsBenchmark().TrackOutside)
 	quick, err := AsQuick("gaea-darts")
@@ -350,9 +347,7 @@ func TestWhoseBatchNormTracksOutsideOfCells(t *testing.T) {
 // A search ranks its candidates by the running statistics that its steps have moved:
 // with those of the start the same weights answer otherwise.
 func TestCandidatesSeeRunningStatistics(t *testing.T) {
-	s := tiny(t, "rsps")
-	s.TrackOutside = true
-	x, err := newSearcher(pure(t), s, pictures(t, 24))
+	x, err := newSearcher(pure(t), tiny(t, "rsps"), pictures(t, 24))
 	require.NoError(t, err)
 	defer x.Close()
 	r, err := x.start(3, Options{})
