@@ -190,7 +190,7 @@ type dartsSettings struct {
 	DartsCase
 	Ops             []string          `json:"ops"`
 	Parents         []int             `json:"parents,omitempty"` // of nodes, in NAS-Bench-1Shot1
-	Genotype        map[string][2]any `json:"genotype"` // genes [[op, from]…] and the nodes that are joined
+	Genotype        map[string][2]any `json:"genotype"`          // genes [[op, from]…] and the nodes that are joined
 	Weights         []namedDims       `json:"weights"`
 	Theta           []namedDims       `json:"theta"`
 	LearningRate    float64           `json:"learning_rate"`

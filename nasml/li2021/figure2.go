@@ -41,7 +41,7 @@ var Figure2Paper = Figure2Params{
 	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
 
-// Figure2Large, at --scale large, fits into one night on two cores; see
+// Figure2Large is --scale large and fits into one night on two cores; see
 // largeOneShot. It was not run.
 var Figure2Large = func() Figure2Params {
 	p := Figure2Quick

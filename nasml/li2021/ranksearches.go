@@ -134,7 +134,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 		t := sharing.Trial{Space: supernet.OneShots[f.row.space()], Archs: p.Archs}
 		return t.Run(ctx, r, f.blocks, table, seed, o)
 	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Facts.Len, images.Images)
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, images.Images)
 	if err != nil {
 		return nil, err
 	}

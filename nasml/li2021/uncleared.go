@@ -51,7 +51,7 @@ var UnclearedPaper = UnclearedParams{
 	Uncleared: UnclearedQuick.Uncleared,
 }
 
-// UnclearedLarge, at --scale large, has all rows on the first space as Figure2Large
+// UnclearedLarge is --scale large and has all rows on the first space as Figure2Large
 // searches. It was not run.
 var UnclearedLarge = func() UnclearedParams {
 	p := UnclearedQuick

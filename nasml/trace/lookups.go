@@ -143,7 +143,8 @@ func (t *Lookups) add(group string, arrays map[string]Array) error {
 	for i, p := range oneShotArchitecture(len(product)) {
 		a, ok := arrays[p.name]
 		block := product[i]
-		if size := block.Rows * block.Options; !ok || len(a.Values) != n*size || a.Dims[len(a.Dims)-1] != block.Options {
+		size := block.Rows * block.Options
+		if !ok || len(a.Values) != n*size || a.Dims[len(a.Dims)-1] != block.Options {
 			return fmt.Errorf("%s: found shape %v, expected [%d, %d, %d] in the space %s", at(p.name), a.Dims, n,
 				block.Rows, block.Options, space.Name)
 		}
