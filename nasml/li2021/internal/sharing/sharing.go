@@ -112,7 +112,8 @@ func (t Trial) draw(
 			archs = append(archs, a)
 		}
 	}
-	return nil, fmt.Errorf("found %d cells of the space %s in the table, expected the %d that are asked for: take fewer",
+	return nil, fmt.Errorf(
+		"found %d cells of the space %s in the table, expected the %d that are asked for: take fewer",
 		len(archs), t.Space.Name, t.Archs)
 }
 
