@@ -35,7 +35,7 @@ var Figure1MiddlePaper = Figure1MiddleParams{
 	OneShotParams: paperOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
 }
 
-// Figure1MiddleLarge, at --scale large, has those of Figure2Large. It was not run.
+// Figure1MiddleLarge is --scale large and has those of Figure2Large. It was not run.
 var Figure1MiddleLarge = Figure1MiddleParams{
 	OneShotParams: largeOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
 }

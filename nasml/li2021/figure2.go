@@ -41,7 +41,7 @@ var Figure2Paper = Figure2Params{
 	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
 
-// Figure2Large, at --scale large, fits into one night on two cores; see
+// Figure2Large is --scale large and fits into one night on two cores; see
 // largeOneShot. It was not run.
 var Figure2Large = func() Figure2Params {
 	p := Figure2Quick
@@ -414,8 +414,8 @@ func (r *Figure2Result) checkBestBefore(space, best string) runs.Claim {
 		}
 		if m := mean(slices.Sorted(maps.Values(found))); len(found) > 0 && m < least {
 			least, other = m, found
-			c.Note = "ours is the difference from " + f.row.title() + ", the best of the others, over seeds, of the means " +
-				"over the epochs whose cell the table has; only its sign is judged"
+			c.Note = "ours is the difference from " + f.row.title() + ", the best of the others, over seeds, of the " +
+				"means over the epochs whose cell the table has; only its sign is judged"
 		}
 	}
 	x, y := pairsOf(own, other)
@@ -496,8 +496,8 @@ func checkPublishedRegrets() []runs.Claim {
 	c := verdict.Claim("[LI051] the published curves: spaces on which GAEA PC-DARTS ends below the best of Zela+ 2020",
 		figure2Source)
 	claims = append(claims, verdict.Exactly(c, float64(beaten), 2, 0))
-	c = verdict.Claim("[LI005] the published curves: GAEA PC-DARTS ends above the best of all methods by less than its "+
-		"band, worst space, bands", figure2Source)
+	c = verdict.Claim("[LI005] the published curves: GAEA PC-DARTS ends above the best of all methods by less than "+
+		"its band, worst space, bands", figure2Source)
 	c.Paper, c.Ours, c.Holds = 1, runs.Number(behind), runs.Judge(behind <= 1)
 	claims = append(claims, c)
 	c = verdict.Claim("[LI053] the published curves: the best of Zela+ 2020 within 1 % test error of the best "+

@@ -106,25 +106,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	if err != nil {
 		return nil, err
 	}
-	var all []found
-	var cases []study.Case
-	for _, space := range p.Spaces {
-		for _, name := range p.Rows {
-			f, err := p.find(oneShotRow(name, space))
-			if err != nil {
-				return nil, err
-			}
-			of, err := p.cases(f, images.Facts)
-			if err != nil {
-				return nil, err
-			}
-			for i := range of {
-				search := of[i].Params.(searching.Trial)
-				of[i].Params = sharing.Trial{Search: search, Space: supernet.OneShots[space], Archs: p.Archs}
-				of[i].Data += " " + fingerprint
-			}
-			all, cases = append(all, f), append(cases, of...)
-		}
+	all, cases, err := p.searchCases(images.Facts, fingerprint)
+	if err != nil {
+		return nil, err
 	}
 	s := rankSearchesStudy
 	s.StoredOnly = p.StoredOnly || table == nil
@@ -134,7 +118,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 		t := sharing.Trial{Space: supernet.OneShots[f.row.space()], Archs: p.Archs}
 		return t.Run(ctx, r, f.blocks, table, seed, o)
 	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Facts.Len, images.Images)
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, images.Images)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +129,31 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 		out.all = append(out.all, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
 	}
 	return out, nil
+}
+
+// searchCases are the searches of all rows on all spaces, a case a seed.
+func (p RankSearchesParams) searchCases(
+	images data.Facts, table string,
+) (all []found, cases []study.Case, err error) {
+	for _, space := range p.Spaces {
+		for _, name := range p.Rows {
+			f, err := p.find(oneShotRow(name, space))
+			if err != nil {
+				return nil, nil, err
+			}
+			of, err := p.cases(f, images)
+			if err != nil {
+				return nil, nil, err
+			}
+			for i := range of {
+				search := of[i].Params.(searching.Trial)
+				of[i].Params = sharing.Trial{Search: search, Space: supernet.OneShots[space], Archs: p.Archs}
+				of[i].Data += " " + table
+			}
+			all, cases = append(all, f), append(cases, of...)
+		}
+	}
+	return all, cases, nil
 }
 
 func (p RankSearchesParams) check() error {
@@ -205,8 +214,8 @@ func (r *RankSearchesResult) Figure() plots.Figure {
 	}
 	t.Blocks = []plots.Block{block}
 	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
-		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches ± half "+
-		"of Student's interval at %v. %s %s", r.Params.Split, r.Params.Archs, r.Params.Confidence, r.single(),
+		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches ± "+
+		"half of Student's interval at %v. %s %s", r.Params.Split, r.Params.Archs, r.Params.Confidence, r.single(),
 		oneShotCaption(r.Params.OneShotParams, r.all))
 	return plots.Figure{
 		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
@@ -240,8 +249,8 @@ func (r *RankSearchesResult) single() string {
 			}
 			a, err := rank.Fisher(name, x[0], r.Params.Archs, r.Params.Confidence)
 			if err == nil && a.Lo.Valid() {
-				texts = append(texts, fmt.Sprintf("%s of %d pairs in one search, %s of %.2f for instance, is from %.2f "+
-					"to %.2f.", a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi)))
+				texts = append(texts, fmt.Sprintf("%s of %d pairs in one search, %s of %.2f for instance, is from "+
+					"%.2f to %.2f.", a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi)))
 			}
 			break
 		}
@@ -255,8 +264,8 @@ func (r *RankSearchesResult) Check() []runs.Claim {
 	for _, f := range r.all {
 		for _, statistics := range r.Params.Statistics {
 			for _, name := range r.Params.Correlations {
-				c := verdict.Claim(fmt.Sprintf("own: %s, batch norm by %s statistics: %s is above 0", f.short(), statistics,
-					correlationTitles[name]), rankSearchesSource)
+				c := verdict.Claim(fmt.Sprintf("own: %s, batch norm by %s statistics: %s is above 0", f.short(),
+					statistics, correlationTitles[name]), rankSearchesSource)
 				c.Paper = 0
 				x := r.correlations(f, name, statistics)
 				if len(x) == 0 {

@@ -143,7 +143,9 @@ func units(s search.Settings, images int) int {
 func (p SearchParams) searches(
 	ctx context.Context, title string, all []found, cases []study.Case, examples int, images loader,
 ) ([]*runs.Record, error) {
-	s := study.Study{ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly}
+	s := study.Study{
+		ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
+	}
 	if p.Devices > 1 {
 		s.Code = searchDevicesKind
 	}

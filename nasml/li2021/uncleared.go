@@ -51,7 +51,7 @@ var UnclearedPaper = UnclearedParams{
 	Uncleared: UnclearedQuick.Uncleared,
 }
 
-// UnclearedLarge, at --scale large, has all rows on the first space as Figure2Large
+// UnclearedLarge is --scale large and has all rows on the first space as Figure2Large
 // searches. It was not run.
 var UnclearedLarge = func() UnclearedParams {
 	p := UnclearedQuick
@@ -193,8 +193,8 @@ func (r *UnclearedResult) checkRegret(base, f oneShotFound) runs.Claim {
 	c := verdict.Claim(fmt.Sprintf("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()),
 		unclearedSource)
 	c.Paper = 0
-	c.Note = "ours is the difference from " + base.row.title() + " over seeds, of the means over the epochs whose cell " +
-		"the table has"
+	c.Note = "ours is the difference from " + base.row.title() + " over seeds, of the means over the epochs whose " +
+		"cell the table has"
 	x, y := pairsOf(f.meanRegrets(), base.meanRegrets())
 	if len(x) == 0 {
 		return verdict.NotRun(c, "no pair of searches has a cell in a table that is there")

@@ -207,7 +207,9 @@ func TestOneShotTracesOfOtherSearchesDiffer(t *testing.T) {
 func TestLookups(t *testing.T) {
 	row := func(x ...float64) Array { return Array{Type: "<f8", Dims: []int{1, len(x)}, Values: x} }
 	arrays := map[string]Array{
-		"start/alphas_mixed_op": {Type: "<f8", Dims: []int{4, 3}, Values: []float64{0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1}},
+		"start/alphas_mixed_op": {
+			Type: "<f8", Dims: []int{4, 3}, Values: []float64{0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1},
+		},
 		"start/alphas_output":   row(0, 2, 1, 0, 0), // of nodes 1 and 2, which read the input and, node 2, node 1
 		"start/alphas_inputs.0": row(0, 1, 2), "start/alphas_inputs.1": row(0, 1, 2, 0),
 	}
@@ -229,7 +231,8 @@ func TestLookups(t *testing.T) {
 		require.Equal(t, 1, trace.About().Steps)
 		differences, err := trace.Replay(t.Context(), nil)
 		require.NoError(t, err)
-		require.Equal(t, []Difference{{Name: "specs", Step: 1, Absolute: share, Relative: share, Scale: 1}}, differences)
+		want := Difference{Name: "specs", Step: 1, Absolute: share, Relative: share, Scale: 1}
+		require.Equal(t, []Difference{want}, differences)
 	}
 	good := `[[[0,1],[0,0]], ["input", "output"]]`
 	for specs, want := range map[string]string{

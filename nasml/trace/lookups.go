@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -126,13 +127,9 @@ func (t *Lookups) add(group string, arrays map[string]Array) error {
 	if len(ops.Dims) == 3 {
 		n = ops.Dims[0]
 	}
-	choosing := 0
-	for name := range arrays {
-		if strings.HasPrefix(name, "alphas_inputs.") {
-			choosing++
-		} else if name != "alphas_mixed_op" && name != "alphas_output" {
-			return fmt.Errorf("%s: no array is called this (see the comment of trace.Lookups)", at(name))
-		}
+	choosing, err := choosingNodes(arrays)
+	if err != nil {
+		return fmt.Errorf("%s%w", at(""), err)
 	}
 	space, err := oneShotOfShapes(ops.Dims[len(ops.Dims)-2], choosing)
 	if err != nil {
@@ -143,7 +140,8 @@ func (t *Lookups) add(group string, arrays map[string]Array) error {
 	for i, p := range oneShotArchitecture(len(product)) {
 		a, ok := arrays[p.name]
 		block := product[i]
-		if size := block.Rows * block.Options; !ok || len(a.Values) != n*size || a.Dims[len(a.Dims)-1] != block.Options {
+		size := block.Rows * block.Options
+		if !ok || len(a.Values) != n*size || a.Dims[len(a.Dims)-1] != block.Options {
 			return fmt.Errorf("%s: found shape %v, expected [%d, %d, %d] in the space %s", at(p.name), a.Dims, n,
 				block.Rows, block.Options, space.Name)
 		}
@@ -159,6 +157,18 @@ func (t *Lookups) add(group string, arrays map[string]Array) error {
 		t.asked = append(t.asked, lookup{space, theta})
 	}
 	return nil
+}
+
+// choosingNodes counts the nodes that choose their inputs.
+func choosingNodes(arrays map[string]Array) (n int, err error) {
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		if strings.HasPrefix(name, "alphas_inputs.") {
+			n++
+		} else if name != "alphas_mixed_op" && name != "alphas_output" {
+			return 0, fmt.Errorf("%s: no array is called this (see the comment of trace.Lookups)", name)
+		}
+	}
+	return n, nil
 }
 
 // oneShotOfShapes is the space with so many nodes, of which so many choose.

@@ -32,12 +32,12 @@ const (
 	Batch   = "batch"   // of the architecture, on the batch
 )
 
-// Series of a result, an entry an architecture: accuracies with shared weights by
-// statistics, and after 108 epochs of their own, the mean of three trainings, by
-// split, in parts of 1 and in percent.
+// Shared is the series of accuracies with shared weights by statistics, in parts of
+// 1, an entry an architecture.
 func Shared(statistics string) string { return "shared, " + statistics }
 
-// Own is the series of accuracies in the table.
+// Own is the series of accuracies after 108 epochs of their own in percent, the mean
+// of three trainings.
 func Own(split data.Split) string { return "own, " + string(split) }
 
 // Value is the name of the correlation of a name in rank.Correlations; where all
@@ -112,7 +112,8 @@ func (t Trial) draw(
 			archs = append(archs, a)
 		}
 	}
-	return nil, fmt.Errorf("found %d cells of the space %s in the table, expected the %d that are asked for: take fewer",
+	return nil, fmt.Errorf(
+		"found %d cells of the space %s in the table, expected the %d that are asked for: take fewer",
 		len(archs), t.Space.Name, t.Archs)
 }
 

@@ -21,11 +21,11 @@ func searcher(t *testing.T, method string) search.Runner {
 	t.Helper()
 	s, err := search.AsQuickOn(supernet.OneShot2.Name, method)
 	require.NoError(t, err)
-	s.Channels, s.Cells, s.Image, s.Epochs, s.Batch = 4, 1, 4, 1, 8
+	s.Channels, s.Cells, s.Image, s.Epochs, s.Batch = 4, 1, 8, 1, 8
 	if s.Candidates > 0 {
 		s.Candidates, s.CandidateBatch = 3, 8
 	}
-	grey, err := data.SyntheticImages(1, 48, data.ImageSpec{Classes: 3, Height: 4, Width: 4})
+	grey, err := data.SyntheticImages(1, 48, data.ImageSpec{Classes: 3, Height: 8, Width: 8})
 	require.NoError(t, err)
 	images := *grey
 	images.Channels, images.Pixels = 3, nil
