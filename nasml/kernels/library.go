@@ -43,7 +43,9 @@ func variants() []variant {
 }
 
 // defines are what loops.c is compiled with.
-func (v variant) defines() []string { return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)} }
+func (v variant) defines() []string {
+	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
+}
 
 // FileName is the name of the library of this source on this architecture. Of
 // changed source it is another.
