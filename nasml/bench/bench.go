@@ -82,7 +82,7 @@ type Entry struct {
 	Best           bool      `json:"best"`                     // the program's fastest form in this case
 	Seconds        []float64 `json:"seconds"`                  // of each round's training
 	StepSeconds    float64   `json:"step_seconds"`             // median over the rounds, a step of all networks
-	StepProcessor  float64   `json:"step_processor,omitempty"` // the same in seconds of all processors, as if alone on the machine; 0: not known
+	StepProcessor  float64   `json:"step_processor,omitempty"` // the same in seconds of all processors; 0: not known
 	CompileSeconds float64   `json:"compile_seconds"`          // the first training less the median one
 	CachedSeconds  float64   `json:"cached_seconds,omitempty"` // the same, where the program was compiled before
 	PeakMB         float64   `json:"peak_mb"`                  // largest resident memory of the process; 0: not known

@@ -90,7 +90,8 @@ func WriteTable(w io.Writer, results []Result) error {
 // writeEntries writes the programs of a case as a table.
 func writeEntries(w io.Writer, entries []Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t")
+	_, _ = fmt.Fprintln(t, "program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\t"+
+		"losses differ by\t")
 	for _, e := range entries {
 		_, _ = fmt.Fprintln(t, e.row())
 	}
