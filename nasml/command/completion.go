@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
 )
 
 // Tab and Shift+Tab in a cell are answered by gopls, which GoNB starts with a kernel
@@ -81,4 +80,3 @@ func (s *site) completionWhenUp(ctx context.Context, c console, at netip.AddrPor
 	})
 	return building.Wait
 }
-
