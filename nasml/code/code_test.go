@@ -103,8 +103,8 @@ func TestSourcesOfAnotherModule(t *testing.T) {
 		"trial/t.go": {Data: []byte("package trial\n")}, "runs/r.go": {Data: []byte("package runs\n")},
 	}
 	of := func(body string) string {
-		text := "package mine\n\nimport (\n\t\"github.com/nasml/lab/nasml/runs\"\n\t\"github.com/nasml/lab/nasml/trial\"\n" +
-			"\t\"github.com/nasml/lab/plots\"\n)\n" + body
+		text := "package mine\n\nimport (\n\t\"github.com/nasml/lab/nasml/runs\"\n" +
+			"\t\"github.com/nasml/lab/nasml/trial\"\n\t\"github.com/nasml/lab/plots\"\n)\n" + body
 		source, err := sourceOf(ours, nil, nil, fstest.MapFS{"a.go": {Data: []byte(text)},
 			"deep/b.go": {Data: []byte("package deep\n")}, "a_test.go": {Data: []byte(body)}})
 		require.NoError(t, err)

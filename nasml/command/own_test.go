@@ -108,7 +108,9 @@ func TestAFigureOfAnotherModule(t *testing.T) {
 	_, says, status = a.run(t, "GOMLX_BACKEND=xla:cpu", program, "run", "oymak2021/figure2", "--set", "Data=synthetic",
 		"--set", "Epochs=1")
 	require.Equal(t, exitFailed, status)
-	for _, part := range []string{"PJRT_PLUGIN_LIBRARY_PATH", "xla-cpu-pjrt==0.0.1", "GOMLX_BACKEND=go", "NASML_SETUP"} {
+	for _, part := range []string{
+		"PJRT_PLUGIN_LIBRARY_PATH", "xla-cpu-pjrt==0.0.1", "GOMLX_BACKEND=go", "NASML_SETUP",
+	} {
 		require.Contains(t, says, part)
 	}
 	_, says, status = a.run(t, "A=", program, "lab", "--no-browser")

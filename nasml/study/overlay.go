@@ -25,7 +25,8 @@ func Overlay[S any](of *S, changes S, zero []string) error {
 				f = reflect.Value{}
 			}
 			if !f.IsValid() || !f.CanSet() {
-				return catalog.Usagef("Zero has %q, want fields of %T, such as WeightDecay or Bilevel.Clip", path, changes)
+				return catalog.Usagef("Zero has %q, want fields of %T, such as WeightDecay or Bilevel.Clip", path,
+					changes)
 			}
 		}
 		f.SetZero()

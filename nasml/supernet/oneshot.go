@@ -96,8 +96,8 @@ func (s OneShot) Check() error {
 	}
 	for i, op := range s.Ops {
 		if !slices.Contains(opsOneShot, op) && Operations[op] == nil || slices.Contains(s.Ops[:i], op) {
-			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once, or one of "+
-				"supernet.Operations", s.Name, op, strings.Join(opsOneShot, ", "))
+			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once, or one "+
+				"of supernet.Operations", s.Name, op, strings.Join(opsOneShot, ", "))
 		}
 	}
 	if len(s.Ops) == 0 {
