@@ -106,7 +106,8 @@ func TestShowSendsBothForms(t *testing.T) {
 	require.Equal(t, onScreen(svg), shown)
 }
 
-var image = regexp.MustCompile(`^<img alt="([^"]*)" width="\d+" style="[^"]*" src="data:image/svg\+xml;base64,([^"]*)">$`)
+var image = regexp.MustCompile(
+	`^<img alt="([^"]*)" width="\d+" style="[^"]*" src="data:image/svg\+xml;base64,([^"]*)">$`)
 
 // picture is the SVG that a message shows, with its alternative text.
 func picture(t *testing.T, m protocol.DisplayData) (svg, alt string) {

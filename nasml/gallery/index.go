@@ -115,6 +115,7 @@ func (it Item) Short() string {
 	if len(number) > 1 { // of a section
 		number = number[:1] + "." + number[1:]
 	}
-	words := strings.Fields(strings.ToUpper(part[1][:1]) + part[1][1:] + " " + number + strings.ReplaceAll(part[3], "-", " "))
+	words := strings.Fields(strings.ToUpper(part[1][:1]) + part[1][1:] + " " + number +
+		strings.ReplaceAll(part[3], "-", " "))
 	return strings.Join(words, " ")
 }

@@ -211,14 +211,23 @@ func (r *Figure4Result) Figure() plots.Figure {
 		Meta: study.Meta(r.entry.title, r.Scale, r.Params),
 	}
 	var panels []plots.Panel
-	for i, set := range lookupSets {
+	var empty plots.Panel
+	for _, set := range lookupSets {
 		if slices.Contains(r.Params.LookUp, string(set.task)) {
 			p := r.panel(set.task, set.title)
-			if i == 0 {
+			if len(panels) == 0 {
 				p.Y.Label = r.Params.Accuracy + " accuracy (%)"
 			}
-			panels = append(panels, p)
+			if slices.ContainsFunc(p.Series, func(s plots.Series) bool { return len(s.X) > 0 }) {
+				panels = append(panels, p)
+			} else {
+				f.Caption += fmt.Sprintf(" %s: there is neither a search of ours nor one of the paper's.", set.title)
+				empty = p
+			}
 		}
+	}
+	if len(panels) == 0 {
+		panels = []plots.Panel{empty}
 	}
 	f.Panels = [][]plots.Panel{panels}
 	return f

@@ -330,8 +330,8 @@ func readHeader(file io.Reader) (r *npy.Reader, rest io.Reader, err error) {
 			header[begin:])
 	}
 	if kind := string(found[1]); itemSize(kind) == 0 {
-		return nil, nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or bool, "+
-			"little-endian; arrays of objects are pickles, which are never read", kind)
+		return nil, nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or "+
+			"bool, little-endian; arrays of objects are pickles, which are never read", kind)
 	}
 	r, err = npy.NewReader(buffer)
 	return r, buffer, err
