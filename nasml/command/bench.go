@@ -65,15 +65,8 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
-	if v.wants("darts") {
-		if err := v.darts(ctx, c, b, nets); err != nil {
-			return err
-		}
-	}
-	if v.wants("oneshot") {
-		if err := v.darts(ctx, c, b, nodes); err != nil {
-			return err
-		}
+	if err := v.cells(ctx, c, b, nets, nodes); err != nil {
+		return err
 	}
 	if err := v.features(ctx, c, b, linear); err != nil {
 		return err
@@ -98,7 +91,20 @@ func (v *benchCmd) ownCache() (restore func(), err error) {
 	return func() { _ = errors.Join(os.Unsetenv(programs.Env), os.RemoveAll(dir)) }, os.Setenv(programs.Env, dir)
 }
 
-// darts times the networks of the DARTS space, and prints a case when it is done.
+// cells times the networks of cells that are asked for.
+func (v *benchCmd) cells(ctx context.Context, c console, b compute.Backend, darts, oneShot bench.DartsParams) error {
+	if v.wants("darts") {
+		if err := v.darts(ctx, c, b, darts); err != nil {
+			return err
+		}
+	}
+	if v.wants("oneshot") {
+		return v.darts(ctx, c, b, oneShot)
+	}
+	return nil
+}
+
+// darts times networks of cells, and prints a case when it is done.
 func (v *benchCmd) darts(ctx context.Context, c console, b compute.Backend, p bench.DartsParams) error {
 	return bench.Darts(ctx, b, p, func(r *bench.DartsResult) error { return v.print(c, r, nil) })
 }
