@@ -29,21 +29,18 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
-	nets, nodes := bench.DartsFull, bench.OneShotFull
 	if v.Quick {
 		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
-		nets, nodes = bench.DartsQuick, bench.OneShotQuick
 	}
 	sweep.Log = func(line string) { c.logf("%s", line) }
-	nodes.Log = sweep.Log
-	supernet.Log, nets.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log, sweep.Log
+	supernet.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log
+	python := ""
 	if v.Peers {
-		python, err := setupPeers(ctx, c)
-		if err != nil {
+		var err error
+		if python, err = setupPeers(ctx, c); err != nil {
 			return err
 		}
 		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
-		nets.Python, nodes.Python = python, python
 	}
 	restore, err := v.ownCache()
 	if err != nil {
@@ -65,7 +62,7 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 			return err
 		}
 	}
-	if err := v.cells(ctx, c, b, nets, nodes); err != nil {
+	if err := v.cells(ctx, c, b, python, sweep.Log); err != nil {
 		return err
 	}
 	if err := v.features(ctx, c, b, linear); err != nil {
@@ -92,21 +89,27 @@ func (v *benchCmd) ownCache() (restore func(), err error) {
 }
 
 // cells times the networks of cells that are asked for.
-func (v *benchCmd) cells(ctx context.Context, c console, b compute.Backend, darts, oneShot bench.DartsParams) error {
-	if v.wants("darts") {
-		if err := v.darts(ctx, c, b, darts); err != nil {
+func (v *benchCmd) cells(ctx context.Context, c console, b compute.Backend, python string, log func(string)) error {
+	for _, suite := range []struct {
+		name        string
+		full, quick bench.DartsParams
+	}{
+		{"darts", bench.DartsFull, bench.DartsQuick}, {"oneshot", bench.OneShotFull, bench.OneShotQuick},
+	} {
+		if !v.wants(suite.name) {
+			continue
+		}
+		p := suite.full
+		if v.Quick {
+			p = suite.quick
+		}
+		p.Python, p.Log = python, log
+		done := func(r *bench.DartsResult) error { return v.print(c, r, nil) } // a case when it is done
+		if err := bench.Darts(ctx, b, p, done); err != nil {
 			return err
 		}
 	}
-	if v.wants("oneshot") {
-		return v.darts(ctx, c, b, oneShot)
-	}
 	return nil
-}
-
-// darts times networks of cells, and prints a case when it is done.
-func (v *benchCmd) darts(ctx context.Context, c console, b compute.Backend, p bench.DartsParams) error {
-	return bench.Darts(ctx, b, p, func(r *bench.DartsResult) error { return v.print(c, r, nil) })
 }
 
 func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }

@@ -219,7 +219,8 @@ func TestSetupInAFolderOfItsOwn(t *testing.T) {
 
 func TestKernelspecKeepsDollars(t *testing.T) {
 	s := &site{Root: "/home/a$b", Go: goFacts{GOROOT: "/usr/local/go"}}
-	require.Contains(t, s.kernelspec(), `"PATH": "/home/a$$b/.nasml/bin:/home/a$$b/.nasml/gopls:/usr/local/go/bin:${PATH}"`)
+	require.Contains(t, s.kernelspec(),
+		`"PATH": "/home/a$$b/.nasml/bin:/home/a$$b/.nasml/gopls:/usr/local/go/bin:${PATH}"`)
 }
 
 func TestSetupBuildsTheKernels(t *testing.T) {

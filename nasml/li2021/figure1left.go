@@ -125,13 +125,14 @@ func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
 		if len(series) == 0 {
 			continue
 		}
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), atMostUniform, func(record *runs.Record, e int) float64 {
+		ofNormal := func(record *runs.Record, e int) float64 {
 			var all []float64
 			for _, name := range series {
 				all = append(all, record.Series[name][e])
 			}
 			return mean(all)
-		}))
+		}
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), atMostUniform, ofNormal))
 	}
 	return panel
 }

@@ -249,9 +249,9 @@ func (r *RankSearchesResult) single() string {
 			}
 			a, err := rank.Fisher(name, x[0], r.Params.Archs, r.Params.Confidence)
 			if err == nil && a.Lo.Valid() {
-				texts = append(texts, fmt.Sprintf("%s of %d pairs in one search, %s of %.2f for instance, is from "+
-					"%.2f to %.2f.", a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo),
-					float64(a.Hi)))
+				texts = append(texts, fmt.Sprintf(
+					"%s of %d pairs in one search, %s of %.2f for instance, is from %.2f to %.2f.",
+					a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi)))
 			}
 			break
 		}

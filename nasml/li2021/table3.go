@@ -84,8 +84,8 @@ func init() {
 		Notebook: "notebooks/li2021/table3_protocol.ipynb",
 		Cost: catalog.Cost{
 			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
-			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), 80 " +
-				"on two cores",
+			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), " +
+				"80 on two cores",
 		},
 		Settings: table3Settings,
 	}, Table3Quick, Table3Paper, Table3, catalog.Preset[Table3Params]{Scale: catalog.Large, Params: Table3Large})

@@ -309,7 +309,8 @@ func (r *Figure3Result) Figure() plots.Figure {
 		}
 		for _, part := range []string{"train", "validation", "test"} {
 			i := slices.Index(r.Params.Validation, n)
-			panel.Series = append(panel.Series, r.overEpochs(part, 0, func(e int) []float64 { return r.at(i, part, e) }))
+			of := func(e int) []float64 { return r.at(i, part, e) }
+			panel.Series = append(panel.Series, r.overEpochs(part, 0, of))
 		}
 		errors = append(errors, panel)
 	}

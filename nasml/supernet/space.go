@@ -74,18 +74,18 @@ func (s Space) Check() error {
 	for i, op := range s.Ops {
 		_, own := inserted(op)
 		if _, ok := operations[op]; !ok && !own || slices.Contains(s.Ops[:i], op) {
-			names := slices.Sorted(maps.Keys(operations))
-			for name := range maps.Keys(Operations) {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-			slices.Sort(names)
 			return fmt.Errorf("space %q: operation %q is unknown or named twice: take each of %s at most once, or add "+
-				"your own to supernet.Operations", s.Name, op, strings.Join(names, ", "))
+				"your own to supernet.Operations", s.Name, op, strings.Join(operationNames(), ", "))
 		}
 	}
 	return nil
+}
+
+// operationNames are the operations of cells, with those of a reader.
+func operationNames() []string {
+	names := slices.Concat(slices.Collect(maps.Keys(operations)), slices.Collect(maps.Keys(Operations)))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Argmax is the discretisation of θ [|E|, |O|]: the operation of the largest
