@@ -16,6 +16,7 @@ import (
 // steps the gradients themselves are compared, of 7 in each of 3 epochs.
 var secondOrderSearch = []string{
 	"Rows=darts,darts/second-order,darts/second-order-small,darts/unrolled", "Examples=1000", "Epochs=3", "Seeds=3",
+	"Gradients=1,4,8,15,21",
 }
 
 const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
