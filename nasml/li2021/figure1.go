@@ -164,9 +164,9 @@ func (r *Figure1Result) caption() string {
 		parts = append(parts, text)
 	}
 	if len(r.Params.Gradients) > 0 {
-		parts = append(parts, fmt.Sprintf("Gradients of second order are compared on the same weights and batches along "+
-			"a search by the difference with $ε = 0.01/\\|v\\|$ in float64: geometric means over %d seeds with %v %% "+
-			"intervals.", r.Params.Seeds, 100*r.Params.Confidence))
+		parts = append(parts, fmt.Sprintf("Gradients of second order are compared on the same weights and batches "+
+			"along a search by the difference with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their "+
+			"geometric means.", r.Params.Seeds))
 	}
 	parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
 	for _, f := range r.all {
