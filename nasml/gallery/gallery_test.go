@@ -93,7 +93,8 @@ func TestIndexIsANotebook(t *testing.T) {
 	require.Len(t, notebook.Cells, 3, "a head, and a cell a paper")
 	require.Equal(t, "markdown", notebook.Cells[1].Type)
 	row := notebook.Cells[1].Source[4]
-	picture := `<a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" alt="" width="180"></a>`
+	picture := `<a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" ` +
+		`alt="Costs &#124; in &#36; and &lt;more&gt;" width="180"></a>`
 	require.Equal(t, "| "+picture+" | [Costs &#124; in &#36; and &lt;more&gt;](a2000/figure1.ipynb) | "+
 		"✓ 1 of 1 claims hold | a second | a day |\n", row)
 	require.FileExists(t, filepath.Join(dir, Thumbnails, "a2000-figure1.png"))

@@ -554,7 +554,7 @@ func TestShippedRecordCanBeReproduced(t *testing.T) {
 	datatest.Dir(t)
 	p := Figure2Paper
 	p.Panels, p.Widths, p.Seeds, p.DeltaAlphas = []string{"a"}, []int{64}, 1, []float64{0.07}
-	p.StoredOnly = true
+	p.Beside, p.StoredOnly = nil, true
 	shipped, err := Figure2(testContext(t), p)
 	require.NoError(t, err)
 	require.Len(t, shipped.Records(), 1)
