@@ -211,7 +211,8 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	require.Equal(t, "own 1", r.rows[len(r.rows)-1].method)
 	all := r.evaluation
 	all.examples = &examples{train: 50000, test: 10000}
-	require.Contains(t, all.forecast([]*runs.Record{nil, nil}), " days on this machine's processors, or 3 days on a GTX 1080 Ti")
+	require.Contains(t, all.forecast([]*runs.Record{nil, nil}),
+		" days on this machine's processors, or 3 days on a GTX 1080 Ti")
 	require.Empty(t, all.forecast([]*runs.Record{{}, {}}), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
