@@ -234,15 +234,21 @@ func (p SearchParams) tabulated(rows []row) error {
 	return tabulated(p.Space)
 }
 
+// kindOf is the kind of a space, a name of search.Kinds; empty where it is unknown.
+func kindOf(space string) string {
+	for name, kind := range search.Kinds {
+		if slices.Contains(kind.Names(), space) {
+			return name
+		}
+	}
+	return ""
+}
+
 // tabulated says whether the table has the architectures of a space.
 func tabulated(name string) error {
 	benchmark := supernet.Spaces["nasbench201"]
 	space, ok := supernet.Spaces[name]
-	known := false
-	for _, kind := range search.Kinds {
-		known = known || slices.Contains(kind.Names(), name)
-	}
-	if !known { // that it is unknown is said elsewhere
+	if kindOf(name) == "" { // that it is unknown is said elsewhere
 		return nil
 	}
 	for _, op := range space.Ops {

@@ -80,6 +80,12 @@ type Figure1Result struct {
 // It is an error where a parameter makes no sense (a *catalog.UsageError),
 // where the images cannot be had, and where a search diverges.
 func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
+	var c study.Checks
+	c.Expect(slices.IsSorted(p.Gradients) && (len(p.Gradients) == 0 || p.Gradients[0] >= 1),
+		"Gradients is %v, want steps from 1, ascending", p.Gradients)
+	if err := c.Err("figure 1"); err != nil {
+		return nil, err
+	}
 	all, err := p.run(ctx, figure1ID, p.Rows)
 	if err != nil {
 		return nil, err

@@ -32,23 +32,15 @@ var gpuSearches = map[string]struct {
 // gpuSearch is the time of a search on that card, s; 0 where no paper reports one of
 // its kind.
 func gpuSearch(s search.Settings, images int) float64 {
-	for kind, names := range search.Kinds {
-		report, ok := gpuSearches[kind]
-		if _, ours := search.Presets[kind]; !ok || !ours {
-			continue
-		}
-		for _, name := range names.Names() {
-			if name != s.Space {
-				continue
-			}
-			reference, err := report.settings()
-			if err != nil {
-				return 0
-			}
-			return report.seconds * products(s, images) / products(reference, 50000)
-		}
+	report, ok := gpuSearches[kindOf(s.Space)]
+	if !ok {
+		return 0
 	}
-	return 0
+	reference, err := report.settings()
+	if err != nil {
+		return 0
+	}
+	return report.seconds * products(s, images) / products(reference, 50000)
 }
 
 // products are the multiply-adds of all passes of a search.

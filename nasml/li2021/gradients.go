@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021/internal/parting"
@@ -58,9 +57,6 @@ func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) 
 		return nil, err
 	}
 	t := parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients}
-	if !slices.IsSorted(p.Gradients) || p.Gradients[0] < 1 {
-		return nil, catalog.Usagef("Gradients is %v, want steps from 1, ascending", p.Gradients)
-	}
 	opened, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -160,33 +156,20 @@ func (r *Figure1Result) checkGradients() []runs.Claim {
 			"gradient on the same weights and batches in float64, along a search by the difference with ε = 0.01/‖v‖; "+
 			"what is below %v we call the same", r.Params.Gradients, parted)
 		s, err := r.gradientDistance(x.series)
-		c = x.judge(c, s, err, math.Log(parted))
-		c.Paper, c.Allowed = runs.None, allowedSide(c.Allowed)
-		for _, n := range []*runs.Number{&c.Ours, &c.Lo, &c.Hi} {
-			*n = runs.Number(math.Exp(float64(*n)))
-		}
-		claims = append(claims, c)
+		claims = append(claims, x.judge(c, s, err, parted))
 	}
 	return claims
 }
 
-// allowedSide says on which side of the border a distance has to be, whose logarithm
-// was judged.
-func allowedSide(judged string) string {
-	side := "below"
-	if len(judged) > 5 && judged[:5] == "above" {
-		side = "above"
-	}
-	return fmt.Sprintf("%s %v", side, parted)
-}
-
-// gradientDistance summarizes, over seeds, the mean logarithm of a distance over the
+// gradientDistance summarizes, over seeds, the geometric mean of a distance over the
 // steps.
 func (r *Figure1Result) gradientDistance(series string) (runs.Summary, error) {
 	if slices.Contains(r.gradients, nil) || len(r.gradients) != r.Params.Seeds {
 		return runs.Summary{}, fmt.Errorf("not all of %d comparisons were made", r.Params.Seeds)
 	}
-	return verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
-		return mean(logs(r.gradients[seed].Series[series])), nil
-	})
+	var distances []float64
+	for _, record := range r.gradients {
+		distances = append(distances, math.Exp(mean(logs(record.Series[series]))))
+	}
+	return verdict.Ratios(distances, r.Params.Confidence)
 }

@@ -152,6 +152,8 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 		"share":  func(p *Figure1Params) { p.Devices = 3 },
 		"bn":     func(p *Figure1Params) { p.Devices, p.Statistics = 2, "local" },
 		"one":    func(p *Figure1Params) { p.Statistics = "device" },
+		"step":   func(p *Figure1Params) { p.Gradients = []int{0, 4} },
+		"order":  func(p *Figure1Params) { p.Gradients = []int{4, 1} },
 	} {
 		p := Figure1Quick
 		change(&p)

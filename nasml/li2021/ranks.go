@@ -175,13 +175,19 @@ func (r *RanksResult) entry(variant, space string) plots.Entry {
 	if record == nil {
 		return plots.Entry{Text: "not run", Grey: true}
 	}
-	s, err := runs.Summarize(record.Series[r.Params.Correlation], r.Params.Confidence)
+	return correlationEntry(record.Series[r.Params.Correlation], 3, r.Params.Confidence)
+}
+
+// correlationEntry is the mean of correlations with half of its interval, in so many
+// digits.
+func correlationEntry(rho []float64, digits int, confidence float64) plots.Entry {
+	s, err := runs.Summarize(rho, confidence)
 	if err != nil {
 		return plots.Entry{Text: "not run", Grey: true}
 	}
-	text := fmt.Sprintf("%.3f", s.Mean)
+	text := fmt.Sprintf("%.*f", digits, s.Mean)
 	if s.Hi.Valid() {
-		text += fmt.Sprintf(" ± %.3f", float64(s.Hi)-s.Mean)
+		text += fmt.Sprintf(" ± %.*f", digits, float64(s.Hi)-s.Mean)
 	}
 	return plots.Entry{Text: text}
 }

@@ -226,15 +226,7 @@ func (r *RankSearchesResult) Figure() plots.Figure {
 var correlationTitles = map[string]string{"kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
 
 func (r *RankSearchesResult) entry(f oneShotFound, name, statistics string) plots.Entry {
-	s, err := runs.Summarize(r.correlations(f, name, statistics), r.Params.Confidence)
-	if err != nil {
-		return plots.Entry{Text: "not run", Grey: true}
-	}
-	text := fmt.Sprintf("%.2f", s.Mean)
-	if s.Hi.Valid() {
-		text += fmt.Sprintf(" ± %.2f", float64(s.Hi)-s.Mean)
-	}
-	return plots.Entry{Text: text}
+	return correlationEntry(r.correlations(f, name, statistics), 2, r.Params.Confidence)
 }
 
 // single says how wide the interval of one search is, of every correlation at the

@@ -20,17 +20,7 @@ func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
 	if err != nil {
 		return runs.Summary{}, err
 	}
-	plain, err := runs.Summarize(rho, confidence)
-	if err != nil {
-		return plain, err
-	}
-	s, err := runs.Summarize(z, confidence)
-	if err != nil {
-		return s, err
-	}
-	s.Std, s.Mean, s.Median = plain.Std, math.Tanh(s.Mean), plain.Median
-	s.Lo, s.Hi = runs.Number(math.Tanh(float64(s.Lo))), runs.Number(math.Tanh(float64(s.Hi)))
-	return s, nil
+	return onScale(rho, z, math.Tanh, confidence)
 }
 
 // Ratios summarizes positive ratios of independent seeds on the logarithm's scale,
@@ -48,16 +38,22 @@ func Ratios(ratios []float64, confidence float64) (runs.Summary, error) {
 		}
 		logs[i] = math.Log(r)
 	}
-	plain, err := runs.Summarize(ratios, confidence)
+	return onScale(ratios, logs, math.Exp, confidence)
+}
+
+// onScale summarizes values on another scale, where they are scaled, and gives mean
+// and interval back by the way back. Deviation and median are those of the values.
+func onScale(values, scaled []float64, back func(float64) float64, confidence float64) (runs.Summary, error) {
+	plain, err := runs.Summarize(values, confidence)
 	if err != nil {
 		return plain, err
 	}
-	s, err := runs.Summarize(logs, confidence)
+	s, err := runs.Summarize(scaled, confidence)
 	if err != nil {
 		return s, err
 	}
-	s.Std, s.Mean, s.Median = plain.Std, math.Exp(s.Mean), plain.Median
-	s.Lo, s.Hi = runs.Number(math.Exp(float64(s.Lo))), runs.Number(math.Exp(float64(s.Hi)))
+	s.Std, s.Mean, s.Median = plain.Std, back(s.Mean), plain.Median
+	s.Lo, s.Hi = runs.Number(back(float64(s.Lo))), runs.Number(back(float64(s.Hi)))
 	return s, nil
 }
 
