@@ -138,11 +138,13 @@ KERNEL(mean_pool_input)
 #define T float
 #define EACH EACH_float
 #include "stage.h"
+#include "dense.h"
 #undef T
 #undef EACH
 #define T double
 #define EACH EACH_double
 #include "stage.h"
+#include "dense.h"
 #undef T
 #undef EACH
 
@@ -151,4 +153,4 @@ KERNEL(mean_pool_input)
 #define LOOPS(isa) LOOPS2(isa)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
                           BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(stage),
-                          BOTH(stage_gradient), BOTH(squares), BOTH(momentum)};
+                          BOTH(stage_gradient), BOTH(dense_weights), BOTH(dense), BOTH(dense_gradient), BOTH(dense_slopes), BOTH(squares), BOTH(momentum)};

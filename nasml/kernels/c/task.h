@@ -24,6 +24,12 @@ typedef struct {
   const void *own, *z, *bend;      // [wide]; y itself; [2, wide]: v is own v + bend₀ y + bend₁
   void* sums2;                     // [parts, channels, wide]; NULL: without the kernels' gradients
 
+  // Of a convolution with all channels, kernel [k, k, channels, wide]: its sums2 are
+  // [parts, places, channels, wide].
+  int linear;             // of scale x + shift, not of max(0, scale x + shift)
+  void *ready, *turned;   // the weights of every place [places, channels, wide]; [places, wide, channels]
+  void* out2;             // the kernel's gradient
+
   // Of sums of maps of the pixels' channels.
   int maps;
   const void* const* map;
@@ -45,6 +51,7 @@ typedef struct {
   part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
   part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
   part_of_task moments[2], weighted[2], products[2], stage[2], stage_gradient[2];
+  part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2];
   part_of_task squares[2], momentum[2];
 } loops;
 
