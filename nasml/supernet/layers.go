@@ -267,11 +267,16 @@ func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 		x.affine = kernels.Affine(root, Neg(Mul(row(mean), root)))
 	}
 	if affine {
-		ones := Ones(scale.Graph(), shapes.Make(scale.DType(), 2, 1))
-		both := Dot(ones, ExpandAxes(scale, 0)).Product()
-		x.affine = Add(Mul(x.affine, both), kernels.Affine(constantRow(x.node, x.C, 0), ExpandAxes(bias, 0)))
+		x.affine = affinely(x.affine, scale, bias)
 	}
 	return x
+}
+
+// affinely are scales and shifts [2, C] behind which come more of them, [C] each.
+func affinely(affine, scale, bias *Node) *Node {
+	ones := Ones(scale.Graph(), shapes.Make(scale.DType(), 2, 1))
+	both := Dot(ones, ExpandAxes(scale, 0)).Product()
+	return Add(Mul(affine, both), kernels.Affine(constantRow(scale, bias.Shape().Dim(0), 0), ExpandAxes(bias, 0)))
 }
 
 // runningBatch is what a batch adds to the running statistics in two places.
