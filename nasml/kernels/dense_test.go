@@ -150,3 +150,102 @@ func TestGradientsOfGradientsOfDense(t *testing.T) {
 		}
 	}
 }
+
+// rectifiedCase are maps that are added up, some of them cut off at 0.
+type rectifiedCase struct {
+	geometry
+	on []bool
+}
+
+func (s rectifiedCase) sum(weights []float64, x, affine [][]float64) []float64 {
+	y := make([]float64, len(x[0]))
+	for k := range x {
+		for i := range y {
+			a := affine[k][i%s.c]*x[k][i] + affine[k][s.c+i%s.c]
+			if s.on[k] {
+				a = math.Max(0, a)
+			}
+			y[i] += weights[k] * a
+		}
+	}
+	return y
+}
+
+func TestRectifiedAgainstTheDefinition(t *testing.T) {
+	for _, b := range []compute.Backend{xlaBackend(t), goBackend(t)} {
+		for i, s := range []rectifiedCase{
+			{geometry{b: 2, h: 5, w: 3, c: 21}, []bool{true, false, true}},
+			{geometry{b: 9, h: 8, w: 8, c: 16}, []bool{true}},
+			{geometry{b: 1, h: 1, w: 2, c: 3}, []bool{false, false, true, true, false}},
+		} {
+			t.Run(fmt.Sprint(b.Name(), i), func(t *testing.T) {
+				n := len(s.on)
+				e, err := NewExec(b, func(in []*Node) []*Node {
+					x, affine, v := in[1:1+n], in[1+n:1+2*n], in[1+2*n]
+					y := kernels.Rectified(in[0], x, affine, s.on)
+					g := Gradient(ReduceAllSum(Mul(y, v)), in[:1+2*n]...)
+					return append([]*Node{y, y, y, y}, g...)
+				})
+				require.NoError(t, err)
+				defer e.Finalize()
+				weights, size := smooth(uint64(i), n), s.b*s.h*s.w*s.c
+				at, dims := [][]float64{weights}, [][]int{{1, n}}
+				var x, affine [][]float64
+				for k := range n {
+					x, affine = append(x, smooth(uint64(90*i+k), size)), append(affine, affineOf(uint64(70*i+k), s.c))
+				}
+				for range n {
+					dims = append(dims, s.large())
+				}
+				for range n {
+					dims = append(dims, []int{2, s.c})
+				}
+				at = append(append(at, x...), affine...)
+				v := smooth(9, size)
+				args := func(values [][]float64) (all []any) {
+					for i := range values {
+						all = append(all, tensor(dtypes.Float64, values[i], dims[i]...))
+					}
+					return append(all, tensor(dtypes.Float64, v, s.large()...))
+				}
+				got, err := e.Call(args(at)...)
+				require.NoError(t, err)
+				mustAgree(t, dtypes.Float64, 4*n, s.sum(weights, x, affine), got[0], "sum")
+				stageCase{}.checkSlopes(t, e, args, at, v, got[4:])
+			})
+		}
+	}
+	if os.Getenv(kernels.Env) != "off" {
+		require.Subset(t, backend.Kernels(), []string{"nasml_rectified", "nasml_rectified_gradient"})
+	}
+}
+
+// What is no number stays one, cut off or not.
+func TestRectifiedKeepsWhatIsNoNumber(t *testing.T) {
+	for _, b := range []compute.Backend{xlaBackend(t), goBackend(t)} {
+		for _, on := range []bool{true, false} {
+			out, err := ExecOnce(b, func(x *Node) *Node {
+				row := func(value float64) *Node { return Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1) }
+				return kernels.Rectified(row(2), []*Node{x}, []*Node{kernels.Affine(row(1), row(0))}, []bool{on})
+			}, [][][][]float64{{{{math.NaN()}, {-1}}, {{3}, {math.Inf(1)}}}})
+			require.NoError(t, err)
+			got := values(t, out)
+			require.True(t, math.IsNaN(got[0]))
+			require.Equal(t, map[bool]float64{true: 0, false: -2}[on], got[1])
+			require.Equal(t, []float64{6, math.Inf(1)}, got[2:])
+		}
+	}
+}
+
+func TestGradientsOfGradientsOfRectified(t *testing.T) {
+	for _, b := range []compute.Backend{goBackend(t), xlaBackend(t)} {
+		t.Run(b.Name(), func(t *testing.T) {
+			checkSecond(t, b, func(x, k *Node) *Node {
+				rows := func(value any) *Node { return ConstAsDType(x.Graph(), x.DType(), value) }
+				in := Mul(rows([][]float64{{1, 0.7}, {0.1, -0.2}}), BroadcastToDims(Cos(ReduceAllMean(k)), 2, 2))
+				weights := Mul(rows([][]float64{{0.4, 0.6}}), BroadcastToDims(Sin(ReduceAllSum(x)), 1, 2))
+				return kernels.Rectified(weights, []*Node{x, Tanh(x)}, []*Node{in, Sin(in)}, []bool{true, false})
+			})
+		})
+	}
+}

@@ -502,6 +502,79 @@ static void* weighted_gradient(ffi_call* call) {
   return NULL;
 }
 
+// gated_fits looks at weights and floors, and at maps and their scales and shifts from
+// input first on, and takes them. maps has room for two lists.
+static int gated_fits(const ffi_call* call, task* t, int first, int n, const void** maps) {
+  ffi_buffer** in = call->in.values;
+  if (!is(in[0], 2, 1, n, 0, 0) || !is(in[1], 2, 1, n, 0, 0) || !pairs_fit(call, t, first, n, maps)) return 0;
+  for (int k = 0; k < n; k++) maps[n + k] = in[first + 2 * k + 1]->data;
+  t->weights = in[0]->data, t->floors = in[1]->data, t->maps = n, t->map = maps, t->affines = maps + n;
+  return 1;
+}
+
+// rectified: w, the floors, and of every k a map and its scale and shift
+// → Σₖ wₖ max(floorₖ, scaleₖ xₖ + shiftₖ)
+static void* rectified(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 2) / 2;
+  if (n < 1 || !opened(call, &t, 2 + 2 * n, 1, 2)) return fail(call, wrong);
+  const void** maps = malloc(sizeof *maps * 2 * n);
+  if (!maps) return no_memory(call);
+  const int fits = gated_fits(call, &t, 2, n, maps) && is_large(call->out.values[0], &t);
+  if (fits) {
+    t.out = call->out.values[0]->data;
+    run(call, chosen->gated_sum[is_double(call)], &t, t.parts);
+  }
+  free(maps);
+  return fits ? NULL : fail(call, wrong);
+}
+
+// rectified_gradient: w, the floors, v, and of every k a map and its scale and shift
+// → dw, and of every k the gradients in the map and in its scale and shift
+static void* rectified_gradient(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 3) / 2;
+  if (n < 1 || !opened(call, &t, 3 + 2 * n, 1 + 2 * n, 2)) return fail(call, wrong);
+  const int C = t.channels, d = is_double(call);
+  const ffi_buffer* dw = call->out.values[0];
+  const void** maps = malloc(sizeof *maps * 3 * n + sizeof(double) * t.parts * n * 2 * C);
+  if (!maps) return no_memory(call);
+  void** slopes = (void**)(maps + 2 * n);
+  int fits = gated_fits(call, &t, 3, n, maps) && is(dw, 2, 1, n, 0, 0);
+  for (int k = 0; k < n; k++) {
+    const ffi_buffer *dx = call->out.values[1 + 2 * k], *affine = call->out.values[2 + 2 * k];
+    fits = fits && is_large(dx, &t) && is(affine, 2, 2, C, 0, 0);
+    slopes[k] = dx->data;
+  }
+  if (!fits) {
+    free(maps);
+    return fail(call, wrong);
+  }
+  t.v = t.x, t.slopes = slopes, t.moments = (double*)(slopes + n);
+  run(call, chosen->gated[d], &t, t.parts);
+  for (int k = 0; k < n; k++) {
+    const void* affine = t.affines[k];
+    void* out = call->out.values[2 + 2 * k]->data;
+    const double own = number(t.weights, d, k);
+    double total = 0;
+    for (int c = 0; c < C; c++) {
+      double sum = 0, product = 0;
+      for (int part = 0; part < t.parts; part++) {
+        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
+        sum += sums[c], product += sums[C + c];
+      }
+      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
+      set_number(out, d, c, own * product);
+      set_number(out, d, C + c, own * sum);
+    }
+    set_number(dw->data, d, k, total);
+  }
+  free(maps);
+  return NULL;
+}
+
 // stage_fits looks at the inputs of a stage: x, affine, kernel, pointwise.
 static int stage_fits(const ffi_call* call, task* t) {
   ffi_buffer** in = call->in.values;
@@ -610,8 +683,10 @@ static void* dense_forward(ffi_call* call, int linear) {
   if (!t.moments) return no_memory(call);
   t.ready = t.moments + t.parts * 2 * W;
   run(call, chosen->dense_weights[d], &t, t.channels);
-  run(call, chosen->dense[d], &t, t.parts);
-  normalizers(&t, d, z->data, W, t.images, (int64_t)t.rows * t.columns, affine->data, moments->data);
+  run(call, (t.k == 1 ? chosen->pointwise : chosen->dense)[d], &t, t.parts);
+  const int64_t pixels = (int64_t)t.rows * t.columns;
+  const int alone = t.k == 1; // parts are of pixels, not of images
+  normalizers(&t, d, z->data, W, alone ? t.images * pixels : t.images, alone ? 1 : pixels, affine->data, moments->data);
   free(t.moments);
   return t.failed ? no_memory(call) : NULL;
 }
@@ -637,7 +712,7 @@ static void* dense_backward(ffi_call* call, int linear, int weights) {
   bends(d, W, (double)t.images * t.rows * t.columns, in[6]->data, in[7]->data, bend);
   t.v = in[3]->data, t.own = in[4]->data, t.z = in[5]->data, t.bend = bend, t.out = out[0]->data, t.linear = linear;
   run(call, chosen->dense_weights[d], &t, C);
-  run(call, chosen->dense_gradient[d], &t, t.parts);
+  run(call, (t.k == 1 ? chosen->pointwise_gradient : chosen->dense_gradient)[d], &t, t.parts);
   scales_of(&t, d, out[1]->data);
   if (weights) {
     t.out2 = out[2]->data;
@@ -774,6 +849,8 @@ const struct {
     {"nasml_normal_input", normal_input},
     {"nasml_weighted", weighted},
     {"nasml_weighted_gradient", weighted_gradient},
+    {"nasml_rectified", rectified},
+    {"nasml_rectified_gradient", rectified_gradient},
     {"nasml_stage", stage},
     {"nasml_stage_gradient", stage_gradient},
     {"nasml_stage_input", stage_input},

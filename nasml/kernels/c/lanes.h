@@ -356,6 +356,41 @@ static void N(weighted_of)(const task* t, int64_t from, int64_t to, int c) {
   }
 }
 
+// The gradient of v max(floor, a) of n pixels, a = scale x + shift: dx = weight
+// scale v where a is above the floor, and Σ v, Σ v x there, as in pair_of.
+static void N(gated)(const T* x, const T* affine, T floor, T weight, const T* v, T* dx, double* sum, int64_t n, int C,
+                     int c) {
+  const V scale = N(load)(affine + c), shift = N(load)(affine + C + c), slope = weight * scale;
+  for (int64_t first = 0; first < n; first += BLOCK) {
+    const int64_t last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int64_t w = first; w < last; w++) {
+      const size_t at = (size_t)w * C + c;
+      const V y = N(load)(x + at), a = scale * y + shift;
+      const V up = (V)((M)N(load)(v + at) & ~(M)(a <= floor));
+      N(store)(dx + at, slope * up);
+      s1 += up, s2 += up * y;
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
+  }
+}
+
+// Σₖ weightₖ max(floorₖ, scaleₖ xₖ + shiftₖ) of the pixels [from, to).
+static void N(gated_sum)(const task* t, int64_t from, int64_t to, int c) {
+  const int C = t->channels;
+  T* out = (T*)t->out + c;
+  for (int k = 0; k < t->maps; k++) {
+    const T weight = ((const T*)t->weights)[k], floor = ((const T*)t->floors)[k];
+    const T *x = (const T*)t->map[k] + c, *affine = (const T*)t->affines[k] + c;
+    const V scale = N(load)(affine), shift = N(load)(affine + C), least = (V){0} + floor;
+    for (int64_t w = from; w < to; w++) {
+      const V a = N(larger)(scale * N(load)(x + (size_t)w * C) + shift, least), old = k ? N(load)(out + (size_t)w * C) : (V){0};
+      N(store)(out + (size_t)w * C, old + weight * a);
+    }
+  }
+}
+
 // ---------------------------------------------------------------- rows of a stage
 
 // max(0, scale x + shift) of n pixels.

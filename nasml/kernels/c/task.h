@@ -35,6 +35,11 @@ typedef struct {
   const void* const* map;
   const void* weights;             // [maps + 1, channels]
 
+  // Of sums of maps that are cut off: weights and floors are [maps].
+  const void* floors;
+  const void* const* affines;      // [2, channels] each
+  void* const* slopes;             // the gradients in the maps
+
   // Of steps of many arrays: the numbers of array i and where it is.
   const int64_t* sizes;
   const void *const *w, *const *g, *const *velocity;
@@ -50,8 +55,8 @@ typedef void (*part_of_task)(const task*, int part);
 typedef struct {
   part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
   part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
-  part_of_task moments[2], weighted[2], products[2], stage[2], stage_gradient[2];
-  part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2];
+  part_of_task moments[2], weighted[2], products[2], gated_sum[2], gated[2], stage[2], stage_gradient[2];
+  part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2], pointwise[2], pointwise_gradient[2];
   part_of_task squares[2], momentum[2];
 } loops;
 
