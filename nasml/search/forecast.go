@@ -33,10 +33,12 @@ const (
 
 // Constants of cells with two inputs, of which a step has hundreds of small
 // operations: fitted to 12 and 162 steps of GAEA PC-DARTS with three cells, C = 8, on
-// 8×8 images in batches of 16, where all else is less than a tenth of the time.
+// 8×8 images in batches of 16, where all else is less than a tenth of the time. The same
+// hold for cells with operations on nodes, where what is counted is all maps.
 const (
 	probesPerOperation = 0.04 // an operation of a batch's forward and backward pass, however small
 	probesPerCompiling = 4500 // a cell that is compiled
+	compiledNodes      = 0.5  // of such a cell, one of NAS-Bench-1Shot1 compiles
 )
 
 // Forecast is the cost of one search on so many images (all of them, both
@@ -77,21 +79,43 @@ func (s Settings) probes(images int) float64 {
 		evaluations += float64(s.Epochs / s.EvaluateEvery)
 	}
 	forward := 2 * float64(images/2) / 3 // θ as it is, and one operation an edge: without gradients
-	all := float64(s.Epochs)*passes*float64(split) + evaluations*forward
+	forward *= evaluations
+	forward += float64(s.Candidates*s.CandidateBatch) / 3
+	all := float64(s.Epochs)*passes*float64(split) + forward
 	operations, compiled := s.operations()
 	return pass*all + probesPerOperation*operations*all/float64(s.Batch) + probesPerCompiling*compiled
 }
 
-// operations are the candidate operations of all cells with two inputs, and how many
-// cells there are; 0 in other spaces.
-func (s Settings) operations() (operations, cellsOf float64) {
+// ForecastEvaluations is the cost of evaluating so many images by shared weights,
+// batch by batch, without gradients.
+func (s Settings) ForecastEvaluations(images, batch int) Forecast {
+	products, elements := s.size()
+	operations, _ := s.operations()
+	pass := probesPerProduct*products + probesPerElement*elements + probesPerOperation*operations/float64(batch)
+	return Forecast{Work: probe() * pass * float64(images) / 3}
+}
+
+// operations are the candidate operations of all cells with two inputs, or the maps of
+// all cells with operations on nodes, and how many cells there are to compile, in units
+// of the first kind's; 0 in other spaces.
+func (s Settings) operations() (operations, compiled float64) {
 	space, err := s.Open(10)
-	c, ok := space.(cells)
-	if err != nil || !ok {
+	if err != nil {
 		return 0, 0
 	}
-	cellsOf = float64(c.config.Cells)
-	return cellsOf * float64(len(c.space.Edges())*c.space.Options()), cellsOf
+	switch c := space.(type) {
+	case cells:
+		compiled = float64(c.config.Cells)
+		operations = compiled * float64(len(c.space.Edges())*c.space.Options())
+	case oneShot:
+		through, whole := c.maps()
+		operations = float64(c.config.Cells) * (through + whole)
+		compiled = compiledNodes * float64(c.config.Cells)
+		if Methods[s.Method].Architecture == NoPass {
+			compiled /= 2
+		}
+	}
+	return operations, compiled
 }
 
 // size is Space.Size, and 0 where there is none.
