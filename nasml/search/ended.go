@@ -32,6 +32,9 @@ func (e *Ended) Accuracy(ctx context.Context, a Arch, byBatch bool) (float64, er
 
 // ended calls what looks at a search that has ended.
 func (r *run) ended(look func(e *Ended) error) error {
+	if len(r.validation) == 0 {
+		return errors.New("the search has no validation images on which its end could be looked at")
+	}
 	exec, err := NewExec(r.backend, func(in []*Node) *Node {
 		ops, weights := r.blocks(), len(r.net.Weights())
 		in, images, labels := in[2:], in[0], in[1]
@@ -47,8 +50,5 @@ func (r *run) ended(look func(e *Ended) error) error {
 	defer exec.Finalize()
 	s, other := *r.searcher, *r
 	s.evaluate, other.searcher = exec, &s
-	if len(r.validation) == 0 {
-		return errors.New("the search has no validation images")
-	}
 	return look(&Ended{run: r, byBatch: &other})
 }
