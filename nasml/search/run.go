@@ -286,7 +286,8 @@ func (r *run) finite(report []float64) error {
 			for j, x := range row {
 				if bad(x) {
 					return fmt.Errorf("θ of %s is %v: its gradient or its update %q gave what is not a number; "+
-						"lower its rate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name, r.rules[b].rate)
+						"lower its rate (now %v) or LearningRate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name,
+						r.rules[b].rate, r.LearningRate)
 				}
 			}
 		}
