@@ -50,7 +50,7 @@ func init() {
 		Notebook: "notebooks/li2021/figure1_left_entropy.ipynb",
 		Cost: catalog.Cost{
 			Quick: "a quarter of an hour on two cores; the project ships its searches",
-			Paper: "hours a search on a GPU, weeks on two cores",
+			Paper: "hours a search on a GPU, half a day on two cores (forecast)",
 		},
 	}, Figure1LeftQuick, Figure1LeftPaper, Figure1Left,
 		catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: Figure1LeftLarge})
