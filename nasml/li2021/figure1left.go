@@ -64,6 +64,11 @@ type Figure1LeftResult struct{ *Figure1Result }
 // Figure1 for cancelling and errors; it is one where a row's space has no two
 // inputs.
 func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, error) {
+	return p.onCells(ctx, figure1LeftID)
+}
+
+// onCells runs searches on cells with two inputs.
+func (p Figure1Params) onCells(ctx context.Context, title string) (*Figure1LeftResult, error) {
 	for _, w := range rowsNamed(p.Rows) {
 		space := w.space()
 		if space == "" {
@@ -77,7 +82,7 @@ func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, erro
 	if len(p.Gradients) > 0 {
 		return nil, catalog.Usagef("Gradients is %v: gradients are compared by %s", p.Gradients, figure1ID)
 	}
-	all, err := p.run(ctx, figure1LeftID, p.Rows)
+	all, err := p.run(ctx, title, p.Rows)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func Instruments(ctx context.Context, p Figure1Params) (*InstrumentsResult, erro
 		return nil, catalog.Usagef("parameters of the instruments: Instruments is %d, want at least 1: the products "+
 			"with Hessians that they may take", p.Instruments)
 	}
-	r, err := Figure1Left(ctx, p)
+	r, err := p.onCells(ctx, instrumentsID)
 	if err != nil {
 		return nil, err
 	}
