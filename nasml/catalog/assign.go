@@ -89,13 +89,34 @@ func list(text string, quoted bool) string {
 	if text == "" {
 		return "[]"
 	}
-	parts := strings.Split(text, ",")
+	parts := split(text)
 	for i, part := range parts {
 		if parts[i] = strings.TrimSpace(part); quoted {
 			parts[i] = quote(parts[i])
 		}
 	}
 	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// split cuts text at the commas that stand in no brackets, and at all where brackets
+// do not close: a genotype is one value.
+func split(text string) []string {
+	var parts []string
+	depth, from := 0, 0
+	for at, r := range text {
+		switch {
+		case strings.ContainsRune("([{", r):
+			depth++
+		case strings.ContainsRune(")]}", r):
+			depth--
+		case r == ',' && depth == 0:
+			parts, from = append(parts, text[from:at]), at+1
+		}
+	}
+	if depth != 0 {
+		return strings.Split(text, ",")
+	}
+	return append(parts, text[from:])
 }
 
 // quote is text as a JSON string; text that is one already stays.

@@ -233,3 +233,16 @@ func TestStoredComputesNothing(t *testing.T) {
 	_, err = e.Stored(ctx, Setting{Scale: Quick})
 	require.EqualError(t, err, "1 of 2 trials are not computed yet")
 }
+
+// A value in brackets is one of a list, whatever commas are in it; brackets that do
+// not close are letters.
+func TestListsOfValuesInBrackets(t *testing.T) {
+	for text, want := range map[string][]string{
+		"a,b": {"a", "b"}, "": {""}, "a": {"a"}, "a,": {"a", ""},
+		"G(x=[('s', 0), ('t', 1)], y=range(2, 6)),V1": {"G(x=[('s', 0), ('t', 1)], y=range(2, 6))", "V1"},
+		"a(b,c": {"a(b", "c"},
+		"a)b,c": {"a)b", "c"},
+	} {
+		require.Equal(t, want, split(text), text)
+	}
+}

@@ -272,6 +272,9 @@ func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
 	}
 	var cases []study.Case
 	for _, g := range e.genotypes {
+		if _, err := e.settings.Network(g.genotype, max(1, e.examples.classes)); err != nil {
+			return nil, catalog.Usagef("%s: %v", g.name, err)
+		}
 		of, err := e.cases(g)
 		if err != nil {
 			return nil, err

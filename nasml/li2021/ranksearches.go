@@ -109,6 +109,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	if table != nil {
 		fingerprint = table.Fingerprint
 	}
+	if p.Folder != "" {
+		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
+	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -124,7 +127,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	) (trial.Result, error) {
 		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, table, seed, o)
 	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, images.Images)
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
 	if err != nil {
 		return nil, err
 	}
