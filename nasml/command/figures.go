@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	_ "github.com/nasml/lab/nasml/khodak2020" // register their figures
 	_ "github.com/nasml/lab/nasml/li2021"     // likewise
@@ -62,7 +63,7 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", e.ID, err))
+			failed = append(failed, named(e, err))
 			onlyClaims = onlyClaims && errors.Is(err, errClaims)
 		}
 	}
@@ -70,6 +71,14 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 		return claimsError{errors.Join(failed...)}
 	}
 	return errors.Join(failed...)
+}
+
+// named is err with the figure's name before it, where it does not begin with that.
+func named(e catalog.Entry, err error) error {
+	if strings.HasPrefix(err.Error(), e.ID+": ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", e.ID, err)
 }
 
 // check finds every mistake that can be found before the first trial.
@@ -86,6 +95,9 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 	}
 	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
 		return nil, usageError{fmt.Errorf("--shard: %w", err)}
+	}
+	if err := backend.Check(); err != nil {
+		return nil, usageError{err}
 	}
 	var entries []catalog.Entry
 	for _, id := range v.ID {
