@@ -38,7 +38,7 @@ func assign(id string, params any, assignment string) error {
 	v := reflect.ValueOf(params).Elem()
 	field, ok := fieldByName(v, name)
 	if !ok {
-		return Usagef("--set %s: %s has no parameter %q%s (`show %s` lists all)", assignment, id, name,
+		return Usagef("--set %s: %s has no parameter %q%s (`nasml show %s` lists all)", assignment, id, name,
 			didYouMean(nearFields(v.Type(), name)), id)
 	}
 	target := reflect.New(field.Type())
@@ -120,8 +120,8 @@ func fieldByName(v reflect.Value, path string) (reflect.Value, bool) {
 	return v, true
 }
 
-// nearFields are the fields that a path may have meant: those that it changes into by
-// fewest letters, else those that begin like it.
+// nearFields are the fields that a path may have meant: those that a letter changes it
+// into, else those that have it within them, else those that two letters do.
 func nearFields(t reflect.Type, path string) []string {
 	before := ""
 	for {
@@ -139,8 +139,10 @@ func nearFields(t reflect.Type, path string) []string {
 		}
 	}
 	near := misspelt(path, names)
-	if len(near) == 0 {
-		near = alikeNames(path, names)
+	if len(near) == 0 || edits(strings.ToLower(path), strings.ToLower(near[0])) > 1 {
+		if alike := alikeNames(path, names); len(alike) > 0 {
+			near = alike
+		}
 	}
 	for i, name := range near {
 		near[i] = before + name
