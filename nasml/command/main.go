@@ -60,6 +60,8 @@ type cli struct {
 	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
 	Cache      cacheCmd      `cmd:"" help:"Look at the cache of compiled programs, or clear it."`
 	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
+	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete verbs, figures and settings: bash, zsh or fish."`
+	Complete   completeCmd   `cmd:"" hidden:""`
 	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 
