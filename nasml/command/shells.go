@@ -196,7 +196,7 @@ func (l *line) values(v *kong.Value, begun string) []fit {
 		return of(l, begun)
 	}
 	if v.Enum != "" {
-		return plain(v.EnumSlice()...)
+		return plain(slices.Sorted(maps.Keys(v.EnumMap()))...)
 	}
 	if v.Flag == nil || slices.Contains([]string{"DIR", "FILE"}, v.Flag.PlaceHolder) {
 		return plain(filesFit)

@@ -39,7 +39,7 @@ func TestFits(t *testing.T) {
 		"run x --set Seeds":               "", // of no figure
 		"status roberts/map --j":          "--json",
 		"run oymak2021/figure2 --set Wid": "Widths=",
-		"run oymak2021/figure2 roberts/map --set Noise": "Noises=",
+		"run oymak2021/figure2 roberts/map --set Noise": "Noise= NoisePoints=",
 		"run oymak2021/figure2 --set Stored":            "StoredOnly=",
 		"run oymak2021/figure2 --set StoredOnly=":       "StoredOnly=false StoredOnly=true",
 		"run oymak2021/figure2 --set Data=":             "Data=mnist",
