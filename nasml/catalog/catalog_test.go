@@ -71,8 +71,12 @@ func TestRunSetsParameters(t *testing.T) {
 func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 	e := register(t, echo)
 	for set, parts := range map[string][]string{
-		"Width=64":       {`"Width"`, "Widths, Pair, Rate, Name, Stored"},
-		"widths=64":      {`"widths"`},
+		"Width=64":       {`no parameter "Width"; did you mean Widths? (`, "nasml show test2000/figure1"},
+		"Widths.A=64":    {`no parameter "Widths.A"; did you mean Widths? (`},
+		"ate=1":          {"did you mean Rate?"},
+		"StoredOnly=1":   {"did you mean Stored?"},
+		"Figure=1":       {`no parameter "Figure" (`},
+		"widths=64":      {`"widths"; did you mean Widths?`},
 		"private=1":      {`"private"`},
 		"Widths":         {"Field=value"},
 		"Widths=a":       {`"a"`, "a list, each a whole number"},
