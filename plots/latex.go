@@ -31,7 +31,7 @@ func (f Figure) LaTeX() ([]byte, error) {
 	}
 	caption := ""
 	if f.Caption != "" {
-		caption = "\\caption{" + latexText(f.Caption) + "}\n"
+		caption = "\\caption{" + latexText(f.caption()) + "}\n"
 	}
 	return fmt.Appendf(nil, "%% %s; needs \\usepackage{booktabs,graphicx}\n\\begin{%s}\n\\centering\n%s%s\\end{%s}\n",
 		f.title(), float, out.String(), caption, float), nil

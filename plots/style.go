@@ -52,6 +52,7 @@ var palette = []string{"#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#
 var (
 	autoLines   = []Line{Solid, Dashed, DashDot, LongDash, Dotted}
 	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
+	hatches     = []float64{45, 135, 15, 105, 75, 165}
 )
 
 // Column returns the style at the width of one column.
@@ -148,8 +149,7 @@ func rgb(hex string) color.RGBA {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
-// tint mixes c with white: share 1 is c itself, 0 is white. Bands are tints
-// and not transparent: EPS has no transparency.
+// tint mixes c with white: share 1 is c itself, 0 is white.
 func tint(c color.RGBA, share float64) color.RGBA {
 	mix := func(v uint8) uint8 { return uint8(math.Round(255 - share*float64(255-v))) }
 	return color.RGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255}
@@ -169,6 +169,7 @@ type look struct {
 	marker Marker
 	thin   bool
 	faint  bool
+	hatch  float64 // degrees of its band's lines where there is no transparency
 }
 
 // looks gives every label of the figure its look, in order of appearance, so
@@ -188,6 +189,7 @@ func (l *looks) of(s Series, place string) look {
 		color:  rgb(l.palette[n%len(l.palette)]),
 		line:   autoLines[n%len(autoLines)],
 		marker: autoMarkers[(n+again)%len(autoMarkers)],
+		hatch:  hatches[n%len(hatches)],
 	}
 	if s.Reference {
 		v = look{color: grey, line: referenceLines[n%len(referenceLines)], marker: NoMarker, thin: true}

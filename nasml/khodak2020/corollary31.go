@@ -401,7 +401,7 @@ func (r *Corollary31Result) tightPanel() plots.Panel {
 	return panel("(c) tight case",
 		plots.Axis{Label: "$|C|$", Scale: plots.Log2}, plots.Axis{Label: "gap over its bound", Min: 0, Max: 1.1},
 		r.curve("independent losses", study.Floats(r.Params.TightCounts), r.ratios(), false),
-		plots.HLine(`$(\log|C|/2|V|)^{1/2}$`, 1))
+		plots.HLine(`$\sqrt{\log|C|/2|V|}$`, 1))
 }
 
 func (r *Corollary31Result) kernelPanel() plots.Panel {

@@ -171,7 +171,7 @@ func (r *Corollary1Result) Figure() plots.Figure {
 			X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10}, Y: plots.Axis{Scale: plots.Log10},
 		}
 		if i == 0 {
-			p.Y.Label = "$𝔼 Δ$ / $L(2bγF/T)^{1/2}$"
+			p.Y.Label = "$𝔼 Δ$ / $L\\sqrt{2bγF/T}$"
 		}
 		for _, slope := range r.Params.Slopes {
 			p.Series = append(p.Series, r.curve(shape, slope))

@@ -234,7 +234,7 @@ func (r *Theorem2Result) Figure() plots.Figure {
 		Name: "oymak2021-theorem2", Style: plots.ICML.Text(), Panels: panels,
 		Meta: study.Meta(theorem2Title, r.Scale, r.Params),
 		Caption: fmt.Sprintf("Mean over %d seeds with %v %% intervals. First term: "+
-			"$2\\min_α (y^T K_α^{-1} y/n_T)^{1/2}$; noise: standard deviation %v. Dashed: slope −1/2.",
+			"$2\\min_α \\sqrt{y^⊤ K_α^{-1} y/n_T}$; noise: standard deviation %v. Dashed: slope −1/2.",
 			r.Params.Seeds, 100*r.Params.Confidence, r.Params.Noises[len(r.Params.Noises)-1]),
 	}
 }

@@ -337,7 +337,7 @@ func spaceLabel(space string) string {
 func (r *SearchResult) identityPanel() plots.Panel {
 	p := plots.Panel{
 		Title:  "the identity after a search",
-		X:      plots.Axis{Label: "residual, $(R/L_1)^{1/2}$", Scale: plots.Log10},
+		X:      plots.Axis{Label: "residual, $\\sqrt{R/L_1}$", Scale: plots.Log10},
 		Y:      plots.Axis{Label: "relative error", Scale: plots.Log10},
 		Legend: plots.Legend{Position: plots.LegendInside},
 	}
