@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -208,6 +209,23 @@ func TestLooksGoByLabel(t *testing.T) {
 		points[look{color: v.color, marker: v.marker}] = true
 	}
 	require.Len(t, points, 35, "and their points do, too")
+}
+
+// A colour that a series asks for is no other's.
+func TestColorsHaveOneMeaning(t *testing.T) {
+	l := looks{palette: palette, byKey: map[string]int{}}
+	mine := Series{Label: "mine", Color: strings.ToLower(palette[1])}
+	l.take([][]Panel{{{Series: []Series{{Label: "a"}, {Label: "b"}}}, {Series: []Series{mine}}}})
+	seen := map[look]bool{}
+	for i := range len(palette) - 1 {
+		v := l.of(Series{}, fmt.Sprint(i))
+		require.NotEqual(t, rgb(palette[1]), v.color)
+		seen[look{color: v.color}] = true
+	}
+	require.Len(t, seen, len(palette)-1, "and the others are as many")
+	require.Equal(t, rgb(palette[1]), l.of(mine, "x").color)
+	require.Equal(t, l.of(Series{}, "0"), l.of(Series{}, "0"))
+	require.Equal(t, grey, l.of(Series{Reference: true}, "y").color)
 }
 
 // Curves that stand next to each other in a legend must differ in grey.

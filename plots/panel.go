@@ -62,8 +62,8 @@ func (p *panel) setAside(l *layout) {
 // out the ticks' labels.
 func (p *panel) breakLabels(l *layout) {
 	p.title = setLines(p.Title, l.label, l.frame.X)
-	p.xLabel = setLines(p.X.Label, l.label, l.frame.X)
-	p.yLabel = setLines(p.Y.Label, l.label, l.frame.Y)
+	p.xLabel = setLines(p.x.label, l.label, l.frame.X)
+	p.yLabel = setLines(p.y.label, l.label, l.frame.Y)
 	p.x.thin(l.frame.X, 0.5*l.small, func(t textLine) vg.Length { return t.width })
 	p.y.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 	if p.heat != nil {

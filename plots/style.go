@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -179,14 +180,42 @@ type looks struct {
 	palette                []string
 	byKey                  map[string]int
 	curves, reference, ops int
+
+	taken  map[string]bool // colours that some series of the figure asks for
+	colors map[string]int  // of the other palette's, by label
+}
+
+// take notes the colours that series of a figure ask for, so that none of the
+// other curves gets them: in a figure, a colour has one meaning.
+func (l *looks) take(panels [][]Panel) {
+	l.taken, l.colors = map[string]bool{}, map[string]int{}
+	for _, row := range panels {
+		for _, p := range row {
+			for _, s := range p.Series {
+				l.taken[strings.ToUpper(s.Color)] = true
+			}
+		}
+	}
+}
+
+// color is the colour of automatic curve n, which goes by key.
+func (l *looks) color(key string, n int) string {
+	free := slices.DeleteFunc(slices.Clone(l.palette), func(c string) bool { return l.taken[strings.ToUpper(c)] })
+	if len(free) == 0 || len(free) == len(l.palette) {
+		return l.palette[n%len(l.palette)]
+	}
+	if _, ok := l.colors[key]; !ok {
+		l.colors[key] = len(l.colors)
+	}
+	return free[l.colors[key]%len(free)]
 }
 
 func (l *looks) of(s Series, place string) look {
-	n := l.index(s, place)
+	key := s.key(place)
+	n := l.index(s, key)
 	// A colour that comes again has another marker.
 	again := n / len(l.palette)
 	v := look{
-		color:  rgb(l.palette[n%len(l.palette)]),
 		line:   autoLines[n%len(autoLines)],
 		marker: autoMarkers[(n+again)%len(autoMarkers)],
 		hatch:  hatches[n%len(hatches)],
@@ -197,8 +226,11 @@ func (l *looks) of(s Series, place string) look {
 			v.line, v.marker = NoLine, Diamond
 		}
 	}
-	if s.Color != "" {
+	switch {
+	case s.Color != "":
 		v.color = rgb(s.Color)
+	case !s.Reference:
+		v.color = rgb(l.color(key, n))
 	}
 	if s.Faint {
 		v.color, v.line, v.marker, v.faint = tint(v.color, edgeTint), Solid, NoMarker, true
@@ -214,12 +246,18 @@ func (l *looks) of(s Series, place string) look {
 
 var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}
 
-// index counts the labels; place stands in for the label of a series without.
-func (l *looks) index(s Series, place string) int {
+// key is what series that look the same have in common: their label; place stands
+// in for that of a series without.
+func (s Series) key(place string) string {
 	key := fmt.Sprint(s.Reference, " ", s.Label)
 	if s.Label == "" {
 		key += place
 	}
+	return key
+}
+
+// index counts the keys.
+func (l *looks) index(s Series, key string) int {
 	n, ok := l.byKey[key]
 	if ok {
 		return n
