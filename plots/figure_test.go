@@ -1,8 +1,10 @@
 package plots
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
 )
 
 // figure2 is shaped like Figure 2 of Oymak+ 2021: two panels side by side, five
@@ -211,21 +214,43 @@ func TestLooksGoByLabel(t *testing.T) {
 	require.Len(t, points, 35, "and their points do, too")
 }
 
-// A colour that a series asks for is no other's.
+// In a panel no two curves have the same colour where the palette has as many, and
+// in a figure of as few curves no colour has two meanings, whichever of them ask for
+// a colour of their own.
 func TestColorsHaveOneMeaning(t *testing.T) {
-	l := looks{palette: palette, byKey: map[string]int{}}
-	mine := Series{Label: "mine", Color: strings.ToLower(palette[1])}
-	l.take([][]Panel{{{Series: []Series{{Label: "a"}, {Label: "b"}}}, {Series: []Series{mine}}}})
-	seen := map[look]bool{}
-	for i := range len(palette) - 1 {
-		v := l.of(Series{}, fmt.Sprint(i))
-		require.NotEqual(t, rgb(palette[1]), v.color)
-		seen[look{color: v.color}] = true
-	}
-	require.Len(t, seen, len(palette)-1, "and the others are as many")
-	require.Equal(t, rgb(palette[1]), l.of(mine, "x").color)
-	require.Equal(t, l.of(Series{}, "0"), l.of(Series{}, "0"))
-	require.Equal(t, grey, l.of(Series{Reference: true}, "y").color)
+	rapid.Check(t, func(t *rapid.T) {
+		label := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+		asks := map[string]string{"a": palette[1], "b": strings.ToLower(palette[4])}
+		var row []Panel
+		all := map[string]bool{}
+		for range rapid.IntRange(1, 4).Draw(t, "panels") {
+			var p Panel
+			for _, name := range rapid.SliceOfNDistinct(label, 0, 5, rapid.ID).Draw(t, "labels") {
+				p.Series = append(p.Series, Series{Label: name, Color: asks[name], X: []float64{1}, Y: []float64{1}})
+				all[name] = true
+			}
+			row = append(row, p)
+		}
+		l, err := newLayout(Figure{Name: "x", Panels: [][]Panel{row}})
+		require.NoError(t, err)
+		meaning := map[color.RGBA]string{}
+		for _, row := range l.panels {
+			for _, p := range row {
+				inPanel := map[color.RGBA]bool{}
+				for i, s := range p.Series {
+					c := p.looks[i].color
+					if len(all) <= len(palette) {
+						require.Equal(t, s.Label, cmp.Or(meaning[c], s.Label))
+						require.False(t, inPanel[c])
+					}
+					inPanel[c], meaning[c] = true, s.Label
+					if asks[s.Label] != "" {
+						require.Equal(t, rgb(asks[s.Label]), c)
+					}
+				}
+			}
+		}
+	})
 }
 
 // Curves that stand next to each other in a legend must differ in grey.

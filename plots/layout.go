@@ -45,7 +45,7 @@ func newLayout(f Figure) (*layout, error) {
 		small: vg.Length(style.Body - 2), label: vg.Length(style.Body - 1),
 		looks: looks{palette: style.Palette, byKey: map[string]int{}},
 	}
-	l.looks.take(f.Panels)
+	l.looks.assign(f.Panels)
 	for r, row := range f.Panels {
 		l.panels = append(l.panels, nil)
 		for c, p := range row {

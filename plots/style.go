@@ -1,11 +1,11 @@
 package plots
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -181,33 +181,67 @@ type looks struct {
 	byKey                  map[string]int
 	curves, reference, ops int
 
-	taken  map[string]bool // colours that some series of the figure asks for
-	colors map[string]int  // of the other palette's, by label
+	colors map[string]string // by key; see assign
 }
 
-// take notes the colours that series of a figure ask for, so that none of the
-// other curves gets them: in a figure, a colour has one meaning.
-func (l *looks) take(panels [][]Panel) {
-	l.taken, l.colors = map[string]bool{}, map[string]int{}
-	for _, row := range panels {
-		for _, p := range row {
-			for _, s := range p.Series {
-				l.taken[strings.ToUpper(s.Color)] = true
+// assign chooses the colours of a figure's curves: in a panel no two have the same,
+// if there are as many, and in the figure a colour has one meaning for as long as
+// the palette goes. What asks for a colour has it.
+func (l *looks) assign(panels [][]Panel) {
+	l.colors = map[string]string{}
+	var auto []string // keys in their order
+	used := map[string]map[string]bool{}
+	where := map[string][]string{} // the panels of a key
+	for r, row := range panels {
+		for c, p := range row {
+			place := fmt.Sprint(r, c)
+			used[place] = map[string]bool{}
+			for i, s := range p.Series {
+				key := s.key(fmt.Sprint(place, i))
+				switch {
+				case s.Reference:
+					continue
+				case s.Color != "":
+					used[place][strings.ToUpper(s.Color)] = true
+					continue
+				case len(where[key]) == 0:
+					auto = append(auto, key)
+				}
+				where[key] = append(where[key], place)
 			}
+		}
+	}
+	for _, key := range auto {
+		color := l.leastUsed(used, where[key])
+		l.colors[key] = color
+		for _, place := range where[key] {
+			used[place][color] = true
 		}
 	}
 }
 
-// color is the colour of automatic curve n, which goes by key.
-func (l *looks) color(key string, n int) string {
-	free := slices.DeleteFunc(slices.Clone(l.palette), func(c string) bool { return l.taken[strings.ToUpper(c)] })
-	if len(free) == 0 || len(free) == len(l.palette) {
-		return l.palette[n%len(l.palette)]
+// leastUsed is the colour that fewest of some panels have already, of these the one
+// that fewest panels of the figure have, and of these the palette's first.
+func (l *looks) leastUsed(used map[string]map[string]bool, places []string) string {
+	best, least := "", math.MaxInt
+	for _, color := range l.palette {
+		color = strings.ToUpper(color)
+		cost := 0
+		for _, colors := range used {
+			if colors[color] {
+				cost++
+			}
+		}
+		for _, place := range places {
+			if used[place][color] {
+				cost += len(used) + 1
+			}
+		}
+		if cost < least {
+			best, least = color, cost
+		}
 	}
-	if _, ok := l.colors[key]; !ok {
-		l.colors[key] = len(l.colors)
-	}
-	return free[l.colors[key]%len(free)]
+	return best
 }
 
 func (l *looks) of(s Series, place string) look {
@@ -216,6 +250,7 @@ func (l *looks) of(s Series, place string) look {
 	// A colour that comes again has another marker.
 	again := n / len(l.palette)
 	v := look{
+		color:  rgb(l.palette[n%len(l.palette)]),
 		line:   autoLines[n%len(autoLines)],
 		marker: autoMarkers[(n+again)%len(autoMarkers)],
 		hatch:  hatches[n%len(hatches)],
@@ -226,11 +261,8 @@ func (l *looks) of(s Series, place string) look {
 			v.line, v.marker = NoLine, Diamond
 		}
 	}
-	switch {
-	case s.Color != "":
-		v.color = rgb(s.Color)
-	case !s.Reference:
-		v.color = rgb(l.color(key, n))
+	if color := cmp.Or(s.Color, l.colors[key]); color != "" && (s.Color != "" || !s.Reference) {
+		v.color = rgb(color)
 	}
 	if s.Faint {
 		v.color, v.line, v.marker, v.faint = tint(v.color, edgeTint), Solid, NoMarker, true
