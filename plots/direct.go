@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"cmp"
 	"slices"
 
 	"gonum.org/v1/plot/vg"
@@ -33,7 +34,7 @@ func (l *layout) nameCurve(panels []*panel, e entry) bool {
 	var names []name
 	for _, p := range panels {
 		for n, s := range p.Series {
-			if s.Label != e.name || !s.Reference || len(s.X)+len(s.Y) == 0 {
+			if cmp.Or(s.Entry, s.Label) != e.name || !s.Reference || len(s.X)+len(s.Y) == 0 {
 				continue
 			}
 			at, ok := p.nameAt(l, n, setLine(e.name, l.small))

@@ -100,12 +100,19 @@ type Series struct {
 	// others, without markers and not in the legend.
 	Faint bool `json:",omitempty"`
 
+	// Entry is what the legend says instead of Label; NoEntry leaves the series out
+	// of it, where another one, or the caption, explains it.
+	Entry string `json:",omitempty"`
+
 	// What is empty here is chosen so that curves differ in colour, dash and
 	// marker, and can be told apart in grey too. Color is "#RRGGBB".
 	Color  string
 	Line   Line
 	Marker Marker
 }
+
+// NoEntry is the [Series.Entry] of what no legend lists.
+const NoEntry = "-"
 
 // Interval says how Lo and Hi of a series are drawn.
 type Interval string
@@ -323,6 +330,7 @@ func (a Axis) validate() error {
 func (s Series) validate(x, y Scale) error {
 	return cmp.Or(
 		checkText(s.Label),
+		checkText(s.Entry),
 		checkColor(s.Color),
 		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
 		known(

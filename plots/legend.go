@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"cmp"
 	"slices"
 
 	"gonum.org/v1/plot/vg"
@@ -41,8 +42,8 @@ func (p *panel) entries() []entry {
 		return nil
 	}
 	for i, s := range p.Series {
-		if s.Label != "" && !s.Faint {
-			all = append(all, entry{name: s.Label, look: p.looks[i], band: s.asBand(),
+		if s.Label != "" && s.Entry != NoEntry && !s.Faint {
+			all = append(all, entry{name: cmp.Or(s.Entry, s.Label), look: p.looks[i], band: s.asBand(),
 				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0})
 		}
 	}

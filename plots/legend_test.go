@@ -102,6 +102,21 @@ func TestOneEntryForLineAndPoints(t *testing.T) {
 	require.Len(t, merged(l.panels[0]), 3, "another colour is another entry")
 }
 
+func TestEntriesSayWhatTheyAreTold(t *testing.T) {
+	p := family("", "a", "b", "c")
+	p.Series[0].Entry, p.Series[1].Entry = "first", NoEntry
+	l, err := newLayout(Figure{Name: "x", Panels: [][]Panel{{p}}})
+	require.NoError(t, err)
+	var got []string
+	for _, e := range l.panels[0][0].entries() {
+		got = append(got, e.name)
+	}
+	require.Equal(t, []string{"first", "c"}, got)
+	csv, err := Figure{Name: "x", Panels: [][]Panel{{p}}}.CSV()
+	require.NoError(t, err)
+	require.Contains(t, string(csv), "\n1,b,", "the numbers keep their names")
+}
+
 func TestLongerRowsComeFirst(t *testing.T) {
 	row := make([]*panel, 5)
 	var lengths []int

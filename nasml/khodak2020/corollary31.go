@@ -335,7 +335,7 @@ func (r *Corollary31Result) Figure() plots.Figure {
 		Caption: fmt.Sprintf("Means over %d seeds with %v %% intervals. Labels ±1, squared loss of predictions "+
 			"clipped to [−1, 1], population risks exact. (a) to (c): $d = %d$, $δ = %v$. (e), (f): $|T| = |V| = %d$, "+
 			"$d = %d$.",
-			p.Seeds, 100*p.Confidence, p.Dim, p.Delta, p.JointSize, p.JointDim),
+			p.Seeds, 100*p.Confidence, p.Dim, p.Delta, p.JointSize, p.JointDim) + study.ScaleNote(p),
 		Panels: [][]plots.Panel{
 			{r.trainPanel(), r.validPanel(), r.tightPanel()},
 			{r.kernelPanel(), r.jointPanel(), r.coverPanel()},

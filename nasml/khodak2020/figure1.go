@@ -174,6 +174,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 			}
 		}
 	}
+	f.Caption += study.SettingNote(r.Params)
 	panels = append(panels, r.correlationPanel())
 	for row := range slices.Chunk(panels, 3) {
 		if row[0].Y.Label == "" {

@@ -147,8 +147,8 @@ func (f found) lookups(r *runs.Record, column []float64) ([]float64, error) {
 	return out, nil
 }
 
-// searchCaption says at which scale searches were run.
-func searchCaption(p SearchParams, all []found) string {
+// searchCaption says at which scale searches were run; params are the figure's.
+func searchCaption(p SearchParams, all []found, params any) string {
 	images := "all training images"
 	if p.Examples > 0 {
 		images = fmt.Sprintf("%d images", p.Examples)
@@ -163,11 +163,10 @@ func searchCaption(p SearchParams, all []found) string {
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
 	}
-	switch p.Preset {
-	case "quick":
-		parts = append(parts, "Quick scale, not the paper's setting.")
-	case "code":
+	if p.Preset == "code" {
 		parts = append(parts, "Settings of the authors' code.")
+	} else {
+		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {

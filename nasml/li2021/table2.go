@@ -267,7 +267,7 @@ func (r *Table2Result) caption() string {
 	parts := []string{"Accuracy in percent from the table (NATS-Bench, 200 epochs, mean over its trials); " +
 		"mean ± standard deviation (divisor n−1) over runs."}
 	if len(r.all) > 0 {
-		parts = append(parts, searchCaption(r.Params.SearchParams, r.all), r.pickNote())
+		parts = append(parts, searchCaption(r.Params.SearchParams, r.all, r.Params), r.pickNote())
 	}
 	text := strings.TrimSpace(strings.Join(parts, " "))
 	if len(r.all) > 0 {

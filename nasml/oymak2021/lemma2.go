@@ -188,7 +188,7 @@ func (r *Lemma2Result) Figure() plots.Figure {
 		Meta: study.Meta(lemma2Title, r.Scale, r.Params),
 		Caption: fmt.Sprintf("(a) Sorted over %d random functions a seed, mean over %d seeds; above the dashed line "+
 			"Lemma 2's bound is violated. (b) Definition 2, which is not jointly convex.",
-			r.Params.Cases*len(r.Params.Maps)*len(r.Params.Weights), r.Params.Seeds),
+			r.Params.Cases*len(r.Params.Maps)*len(r.Params.Weights), r.Params.Seeds) + study.ScaleNote(r.Params),
 	}
 }
 

@@ -374,7 +374,7 @@ func (r *Theorem3Result) caption() string {
 	if r.synthetic {
 		text += " SYNTHETIC DIGITS, not real ones."
 	}
-	return text
+	return text + study.ScaleNote(p)
 }
 
 // each is a number of every record.

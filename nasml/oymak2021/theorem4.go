@@ -524,9 +524,7 @@ func (r *Theorem4Result) caption(of []string) string {
 	if p.Noise > 0 {
 		parts = append(parts, fmt.Sprintf("Label noise $σ$ = %v.", p.Noise))
 	}
-	if r.Scale == "quick" {
-		parts = append(parts, "Quick scale.")
-	}
+	parts = append(parts, strings.TrimSpace(study.ScaleNote(p)))
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
