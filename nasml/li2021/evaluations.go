@@ -459,7 +459,7 @@ func (e evaluation) caption(images string) string {
 	}
 	switch e.Preset {
 	case "quick":
-		text += " Reduced scale, not the paper's setting: errors are not the paper's."
+		text += " Quick scale, not the paper's setting: errors are not the paper's."
 	case "code":
 		text += " Settings of the authors' code."
 	}

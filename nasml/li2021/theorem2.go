@@ -250,7 +250,7 @@ var (
 func (r *Theorem2Result) lineNote() string {
 	var parts []string
 	for i, sigma := range r.Params.Sigmas {
-		parts = append(parts, fmt.Sprintf("$σ$ = %v %s", sigma, sigmaLines[i%len(sigmaLines)].name))
+		parts = append(parts, fmt.Sprintf("$σ = %v$ %s", sigma, sigmaLines[i%len(sigmaLines)].name))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -304,7 +304,7 @@ func (r *SearchResult) Figure() plots.Figure {
 			p.Width,
 			p.Student,
 			100*p.Confidence,
-		) + study.ScaleNote(p),
+		) + scaleNote(p),
 		Panels: [][]plots.Panel{{r.identityPanel(), r.recoveryPanel(), r.argmaxPanel()}},
 		Meta:   study.Meta(searchTitle, r.Scale, p),
 	}

@@ -178,7 +178,7 @@ func (r *Theorem4Result) Figure() plots.Figure {
 	return plots.Figure{
 		Name: "roberts-theorem4", Style: style, Panels: [][]plots.Panel{row},
 		Caption: "Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one " +
-			"operation. Right: " + r.Params.caption() + study.ScaleNote(r.Params),
+			"operation. Right: " + r.Params.caption() + scaleNote(r.Params),
 		Meta: study.Meta(theorem4Title, r.Scale, r.Params),
 	}
 }
