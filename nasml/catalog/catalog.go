@@ -146,7 +146,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 	}
 	e.is = func(params any) string {
 		for _, preset := range presets {
-			if reflect.DeepEqual(preset.Params, params) {
+			if reflect.DeepEqual(any(preset.Params), params) {
 				return preset.Scale
 			}
 		}
@@ -156,8 +156,17 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 }
 
 // ScaleOf is the scale whose preset the parameters of some entry are, field by
-// field; empty where they are none, because some were set.
+// field but for StoredOnly, which changes no number; empty where they are none,
+// because some were set.
 func ScaleOf(params any) string {
+	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		if f := copied.FieldByName("StoredOnly"); f.IsValid() && f.Kind() == reflect.Bool {
+			f.SetBool(false)
+		}
+		params = copied.Interface()
+	}
 	for _, e := range All() {
 		if scale := e.is(params); scale != "" {
 			return scale

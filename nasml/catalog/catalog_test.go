@@ -233,3 +233,11 @@ func TestStoredComputesNothing(t *testing.T) {
 	_, err = e.Stored(ctx, Setting{Scale: Quick})
 	require.EqualError(t, err, "1 of 2 trials are not computed yet")
 }
+
+func TestScaleOfParameters(t *testing.T) {
+	register(t, echo)
+	require.Equal(t, Quick, ScaleOf(params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}))
+	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}}))
+	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}), "some are set")
+	require.Empty(t, ScaleOf(struct{ Widths []int }{[]int{4096}}), "parameters of another entry")
+}

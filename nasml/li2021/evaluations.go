@@ -283,7 +283,10 @@ func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
 	if err != nil || e.StoredOnly {
 		return rowsOf(stored, e.Seeds), err
 	}
-	s.StoredOnly, s.Title = false, e.title+e.forecast(stored)
+	s.StoredOnly, s.Title = false, e.title
+	if !runs.Looks(ctx) {
+		s.Title += e.forecast(stored)
+	}
 	s.Device = func() (string, string, error) {
 		b, err := backend.Open()
 		if err != nil {
