@@ -250,3 +250,11 @@ func TestListsOfValuesInBrackets(t *testing.T) {
 		require.Equal(t, want, split(text), text)
 	}
 }
+
+func TestScaleOfParameters(t *testing.T) {
+	register(t, echo)
+	require.Equal(t, Quick, ScaleOf(params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}))
+	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}}))
+	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}), "some are set")
+	require.Empty(t, ScaleOf(struct{ Widths []int }{[]int{4096}}), "parameters of another entry")
+}

@@ -160,8 +160,8 @@ func (p SearchParams) searchedOn() string {
 	return images + " of " + of
 }
 
-// searchCaption says at which scale searches were run.
-func searchCaption(p SearchParams, all []found) string {
+// searchCaption says at which scale searches were run; params are the figure's.
+func searchCaption(p SearchParams, all []found, params any) string {
 	var parts []string
 	if len(all) > 0 {
 		s := all[0].settings
@@ -172,11 +172,10 @@ func searchCaption(p SearchParams, all []found) string {
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
 	}
-	switch p.Preset {
-	case "quick":
-		parts = append(parts, "Quick scale, not the paper's setting.")
-	case "code":
+	if p.Preset == "code" {
 		parts = append(parts, "Settings of the authors' code.")
+	} else {
+		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {

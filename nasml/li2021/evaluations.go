@@ -281,7 +281,10 @@ func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
 	if err != nil || e.StoredOnly {
 		return rowsOf(stored, e.Seeds), err
 	}
-	s.StoredOnly, s.Title = false, e.title+e.forecast(stored)
+	s.StoredOnly, s.Title = false, e.title
+	if !runs.Looks(ctx) {
+		s.Title += e.forecast(stored)
+	}
 	s.Device = func() (string, string, error) {
 		b, err := backend.Open()
 		if err != nil {
@@ -457,7 +460,7 @@ func (e evaluation) caption(images string) string {
 	}
 	switch e.Preset {
 	case "quick":
-		text += " Reduced scale, not the paper's setting: errors are not the paper's."
+		text += " Quick scale, not the paper's setting: errors are not the paper's."
 	case "code":
 		text += " Settings of the authors' code."
 	}

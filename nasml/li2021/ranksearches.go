@@ -243,7 +243,7 @@ func (r *RankSearchesResult) Figure() plots.Figure {
 	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
 		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches with "+
 		"Student's interval at %v, both on Fisher's scale. %s %s", splitTitles[r.Params.Split], r.Params.Archs,
-		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all))
+		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all, r.Params))
 	return plots.Figure{
 		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
 		Meta: study.Meta(rankSearchesTitle, r.Scale, r.Params),

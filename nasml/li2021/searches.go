@@ -229,7 +229,10 @@ func (p SearchParams) searchesOf(
 	if err != nil || storedOnly {
 		return stored, err
 	}
-	s.StoredOnly, s.Title = false, title+p.forecast(all, cases, stored, examples)
+	if !runs.Looks(ctx) {
+		title += p.forecast(all, cases, stored, examples)
+	}
+	s.StoredOnly, s.Title = false, title
 	s.Device = func() (string, string, error) {
 		b, err := backend.OpenDevices(p.Devices)
 		if err != nil {

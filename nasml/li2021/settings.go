@@ -190,20 +190,12 @@ func (w row) title() string {
 	return title
 }
 
-// spaceTitles are search spaces in words.
-var spaceTitles = map[string]string{
-	"nasbench201": "NAS-Bench-201", "darts": "DARTS' space", "1shot1-s1": "NAS-Bench-1Shot1, space 1",
-	"1shot1-s2": "NAS-Bench-1Shot1, space 2", "1shot1-s3": "NAS-Bench-1Shot1, space 3",
-	"darts-s1": "RobustDARTS' S1", "darts-s2": "RobustDARTS' S2", "darts-s3": "RobustDARTS' S3",
-	"darts-s4": "RobustDARTS' S4",
-}
-
 // named is the title with the space that the row names.
 func (w row) named() string {
 	if w.space() == "" {
 		return w.title()
 	}
-	return w.title() + ", " + cmp.Or(spaceTitles[w.space()], w.space())
+	return w.title() + ", " + study.SpaceTitle(w.space())
 }
 
 // check says what is wrong with a row.

@@ -357,7 +357,7 @@ func (r *Figure3Result) Figure() plots.Figure {
 				x, means = append(x, float64(n)), append(means, s)
 			}
 		}
-		sizes.Series = append(sizes.Series, plots.Band(fmt.Sprintf("after %d epochs", e), x, means))
+		sizes.Series = append(sizes.Series, plots.Band(fmt.Sprintf("after epoch %d", e), x, means))
 	}
 	return plots.Figure{
 		Name: "oymak2021-figure3", Style: plots.ICML, Panels: [][]plots.Panel{errors, {over, sizes}},
@@ -380,13 +380,10 @@ func (r *Figure3Result) overEpochs(label string, least float64, of func(epoch in
 
 func (r *Figure3Result) caption() string {
 	p := r.Params
-	text := fmt.Sprintf("Searches by %s on the space %s, %d training images of %s, %d seeds; the test error is that "+
+	text := fmt.Sprintf("Searches by %s on %s, %d training images of %s, %d seeds; the test error is that "+
 		"on %d further images of the training split. Bands: interval of the mean over seeds.",
-		search.Methods[p.Method].Title, p.Space, p.Train, strings.ToUpper(string(p.Data)), p.Seeds, p.Test)
-	if p.Preset == "quick" {
-		text += " Quick scale, not the paper's setting."
-	}
-	return text
+		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Seeds, p.Test)
+	return text + study.SettingNote(p)
 }
 
 // Check judges the claims of Section 7b: that the gap between test and validation

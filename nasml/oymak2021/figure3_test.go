@@ -43,7 +43,7 @@ func TestFigure3FromSearches(t *testing.T) {
 	require.Equal(t, []float64{2, 8}, f.Panels[1][1].Series[0].X)
 	gap := r.at(0, "test", 2)[1] - r.at(0, "validation", 2)[1]
 	require.Equal(t, gap, r.gaps(0, 2)[1])
-	require.Contains(t, f.Caption, "Quick scale")
+	require.Contains(t, f.Caption, "Varied parameters, not the paper's setting.")
 
 	judged := map[string]runs.Claim{}
 	for _, c := range r.Check() {
