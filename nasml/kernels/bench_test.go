@@ -189,7 +189,8 @@ func BenchmarkDense(b *testing.B) {
 			}
 		}
 		own := func(x, kernel *Node) *Node {
-			y := Convolve(Max(x, ZerosLike(x)), kernel).PaddingPerDim([][2]int{{c.k / 2, c.k / 2}, {c.k / 2, c.k / 2}}).Done()
+			side := [2]int{c.k / 2, c.k / 2}
+			y := Convolve(Max(x, ZerosLike(x)), kernel).PaddingPerDim([][2]int{side, side}).Done()
 			return kernels.BatchNorm(y)
 		}
 		kernel := func(x, kernel *Node) *Node {

@@ -50,21 +50,6 @@ func spread(s *Node, shape shapes.Shape) *Node {
 	return custom1(y, func(v *Node) []*Node { return []*Node{sums(v, rows)} }, s)
 }
 
-// total adds up the rows of s: [1, C].
-func total(s *Node) *Node {
-	if s.Shape().Dim(0) == 1 {
-		return s
-	}
-	return Dot(Ones(s.Graph(), shapes.Make(s.DType(), 1, s.Shape().Dim(0))), s).Product()
-}
-
-// scaled is x·s, with s [1, C] or [B, C].
-func scaled(x, s *Node) *Node {
-	return custom1(Mul(x, spread(s, x.Shape())), func(v *Node) []*Node {
-		return []*Node{scaled(v, s), sums(Mul(v, x), s.Shape().Dim(0))}
-	}, x, s)
-}
-
 // split deals out the channels into equal parts; join is its inverse and its
 // transpose.
 func split(x *Node, parts int) []*Node {
