@@ -36,6 +36,7 @@ func newAxis(a Axis, values []float64, size vg.Length) axis {
 	ticks := a.Ticks
 	if len(ticks) == 0 {
 		ticks = autoTicks(x)
+		x.label = shiftedLabel(a.Label, offset(ticks))
 	}
 	for _, t := range ticks {
 		if n := x.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
@@ -145,12 +146,59 @@ func autoTicks(a axis) []Tick {
 func linearTicks(low, high float64) []Tick {
 	step := niceStep((high/2 - low/2) / 2.5)
 	first, last := math.Ceil(low/step-1e-9), math.Floor(high/step+1e-9)
+	from := first // what the labels count from, in steps
+	if !tooFine(max(math.Abs(low), math.Abs(high)), step) {
+		from = 0
+	}
 	var ticks []Tick
 	for i := 0.0; i <= min(last-first, 20); i++ {
-		v := (first + i) * step
-		ticks = append(ticks, Tick{v, formatTick(v, step)})
+		ticks = append(ticks, Tick{(first + i) * step, formatTick((first+i-from)*step, step)})
 	}
 	return ticks
+}
+
+// tooFine says whether numbers up to a size would need too many digits to be told
+// apart at a step: then their labels are what they are above the first of them,
+// and the axis' label says how much that is.
+func tooFine(size, step float64) bool {
+	digits := floorLog10(size) - floorLog10(step)
+	return digits >= 7 || digits >= 4 && !plainDigits(size, step)
+}
+
+// plainDigits says whether numbers up to a size are written without a power of
+// ten at a step.
+func plainDigits(size, step float64) bool {
+	last := floorLog10(step) // the power of ten of the last digit
+	return -4 <= last && last <= 4 || -6 <= last && last <= 4 && size >= 0.1
+}
+
+// offset is the value that the ticks' labels count from.
+func offset(ticks []Tick) float64 {
+	if len(ticks) > 1 && ticks[0].Label == "0" {
+		return ticks[0].Value
+	}
+	return 0
+}
+
+// shiftedLabel is the label of an axis whose ticks say how much a value is above
+// an offset.
+func shiftedLabel(label string, offset float64) string {
+	if offset == 0 {
+		return label
+	}
+	text := strconv.FormatFloat(math.Abs(offset), 'g', 12, 64)
+	if m, exponent, ok := strings.Cut(text, "e"); ok {
+		n, _ := strconv.Atoi(exponent) // it is one
+		text = fmt.Sprintf("$%s{·}10^{%d}$", m, n)
+	}
+	sign := " − "
+	if offset < 0 {
+		sign = " + "
+	}
+	if label == "" {
+		label = "value"
+	}
+	return label + sign + text
 }
 
 // niceStep is the largest round number up to raw·√2.
@@ -173,7 +221,7 @@ func formatTick(v, step float64) string {
 	}
 	exponent := floorLog10(math.Abs(v))
 	last := floorLog10(step) // the power of ten of the last digit
-	if last < -4 || last > 4 {
+	if !plainDigits(math.Abs(v), step) {
 		m := strconv.FormatFloat(v/math.Pow(10, float64(exponent)), 'f', max(0, exponent-last), 64)
 		return fmt.Sprintf("$%s{·}10^{%d}$", m, exponent)
 	}

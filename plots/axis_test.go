@@ -1,7 +1,11 @@
 package plots
 
 import (
+	"math"
+	"strconv"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/plot/vg"
@@ -100,4 +104,33 @@ func TestThinKeepsLabelsApart(t *testing.T) {
 	require.Equal(t, []float64{64, 256, 1024, 4096}, shown)
 	a.thin(400, 4, extent)
 	require.False(t, a.ticks[1].hidden, "thinning looks at all labels again")
+}
+
+// Whatever the range, the labels of an axis are short and no two the same, and
+// with what the axis' label says they are the ticks' values.
+func TestLabelsOfNarrowAxes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		middle := rapid.Float64Range(-1e4, 1e4).Draw(t, "middle")
+		half := math.Max(1, math.Abs(middle)) * math.Pow(10, rapid.Float64Range(-10, 2).Draw(t, "half"))
+		ticks := linearTicks(middle-half, middle+half)
+		from, seen := 0.0, map[string]bool{}
+		if tooFine(math.Abs(middle)+half, ticks[1].Value-ticks[0].Value) {
+			from = offset(ticks)
+		}
+		for _, k := range ticks {
+			require.False(t, seen[k.Label], "%q comes twice in %v", k.Label, labels(ticks))
+			seen[k.Label] = true
+			require.LessOrEqual(t, utf8.RuneCountInString(plain(k.Label)), 11, "%v", labels(ticks))
+			v, exponent, _ := strings.Cut(strings.NewReplacer("$", "", "−", "-", "}", "").Replace(k.Label), "{·10^{")
+			if exponent == "" {
+				exponent = "0"
+			}
+			number, err := strconv.ParseFloat(v+"e"+exponent, 64)
+			require.NoError(t, err)
+			require.InDelta(t, k.Value, from+number, 0.05*(ticks[1].Value-ticks[0].Value))
+		}
+	})
+	a := newAxis(Axis{Label: "entropy (nats)", Min: 1.38629412, Max: 1.38629436}, nil, 8)
+	require.Equal(t, "entropy (nats) − 1.38629415", a.label)
+	require.Equal(t, []string{"1.38628", "1.38629", "1.38630", "1.38631"}, labels(linearTicks(1.386275, 1.386312)))
 }

@@ -146,7 +146,7 @@ func TestValidateOfCells(t *testing.T) {
 		"label": {func(p *Panel) { p.Cell.Edges[0].Label = "$" }, []string{"edge 0", "the end"}},
 		"emphasis": {func(p *Panel) { p.Cell.Edges[0].Emphasis = "loud" },
 			[]string{"edge 0", `"loud"`, "dimmed"}},
-		"and a table":    {func(p *Panel) { p.Table = &Table{} }, []string{"Cell and a Table", "one of them"}},
+		"and a table":    {func(p *Panel) { p.Table = &Table{} }, []string{"more than one of Cell", "one of them"}},
 		"and a series":   {func(p *Panel) { p.Series = []Series{HLine("x", 1)} }, []string{"series", "one of them"}},
 		"and axis label": {func(p *Panel) { p.X.Label = "epoch" }, []string{"axis labels", "one of them"}},
 	} {

@@ -15,7 +15,7 @@
 //
 // Behind its curves a panel can have a Heat, a number for every cell of a grid.
 // Beside axes, a panel can be the cell of a network, with edges as wide as
-// their operations' weights, or a table, and a figure can have all of them: in
+// their operations' weights, a simplex, or a table, and a figure can have all of them: in
 // a notebook, Display shows it in place while a search runs.
 //
 //	cell := &plots.Cell{Nodes: []string{"0", "1", "2", "3"}, Ops: ops}
@@ -27,8 +27,8 @@
 // The same figure gives the same bytes in every format, whatever the day and
 // the machine's fonts: text is drawn as outlines of Latin Modern (and of STIX
 // for what it lacks), with formulas between dollar signs, so that it also
-// looks the same in every format. Nothing is transparent, because EPS has no
-// transparency. What a file shows is in its metadata: title, name, and what
+// looks the same in every format. Bands are transparent, and hatched in EPS, which
+// has no transparency. What a file shows is in its metadata: title, name, and what
 // Figure.Meta says, such as the parameters' hash and the scale.
 //
 // SVG, EPS, PNG and the clipping are gonum/plot's, PDF is written by the

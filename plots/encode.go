@@ -101,7 +101,7 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, file := range []struct{ end, text string }{
-		{".txt", plain(f.Caption)}, {".caption.tex", latexText(f.Caption)},
+		{".txt", plain(f.caption())}, {".caption.tex", latexText(f.caption())},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
 		if err := files.WriteBytes(path, []byte(file.text+"\n")); err != nil {
@@ -126,7 +126,7 @@ func (f Figure) encode(format string) ([]byte, error) {
 // point, with the panel (its title, or its number in reading order), series,
 // x, y, lo, hi, and whether it is a reference and hollow; of cells a line for
 // each operation of an edge, with its weight; of heat maps a line for each cell;
-// of a Table its own columns. What
+// of a Simplex one for each point; of a Table its own columns. What
 // does not apply is empty, and faint runs are numbered. Where a figure has
 // panels of several kinds, each kind and each table follows with its own
 // header after an empty line.
@@ -137,6 +137,7 @@ func (f Figure) CSV() ([]byte, error) {
 	curves := [][]string{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}}
 	cells := [][]string{{"panel", "edge", "from", "to", "operation", "weight"}}
 	heats := [][]string{{"panel", "x from", "x to", "y from", "y to", "value"}}
+	areas := [][]string{{"panel", "area", "left", "right", "top"}}
 	hasCurves, hasCells := false, false
 	var tables [][][]string
 	n := 0
@@ -148,6 +149,8 @@ func (f Figure) CSV() ([]byte, error) {
 				heats = append(heats, p.Heat.lines(name)...)
 			}
 			switch {
+			case p.Simplex != nil:
+				areas = append(areas, p.Simplex.lines(name)...)
 			case p.Cell != nil:
 				cells, hasCells = append(cells, p.Cell.lines(name)...), true
 			case p.Table != nil:
@@ -159,6 +162,9 @@ func (f Figure) CSV() ([]byte, error) {
 	}
 	if len(heats) > 1 {
 		tables = slices.Insert(tables, 0, heats)
+	}
+	if len(areas) > 1 {
+		tables = slices.Insert(tables, 0, areas)
 	}
 	if hasCells {
 		tables = slices.Insert(tables, 0, cells)
@@ -235,7 +241,7 @@ func encodePDF(l *layout) ([]byte, error) {
 		&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: float64(l.width), Ht: float64(l.height)}},
 	)
 	doc.SetTitle(l.figure.title(), true)
-	doc.SetSubject(plain(l.figure.Caption), true)
+	doc.SetSubject(plain(l.figure.caption()), true)
 	doc.SetKeywords(strings.Join(l.figure.meta(), " "), true)
 	doc.SetCreator("nasml plots", true)
 	day := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // any; fpdf takes none for now
@@ -259,9 +265,12 @@ type pdfCanvas struct {
 }
 
 func (c pdfCanvas) SetColor(col color.Color) {
-	v := col.(color.RGBA)
+	v := color.NRGBAModel.Convert(col).(color.NRGBA)
 	c.SetFillColor(int(v.R), int(v.G), int(v.B))
 	c.SetDrawColor(int(v.R), int(v.G), int(v.B))
+	if old, _ := c.GetAlpha(); math.Abs(old-float64(v.A)/255) > 1e-9 {
+		c.SetAlpha(float64(v.A)/255, "Normal")
+	}
 }
 
 func (c pdfCanvas) SetLineWidth(w vg.Length) { c.Fpdf.SetLineWidth(float64(w)) }
@@ -313,7 +322,7 @@ func encodeSVG(l *layout) ([]byte, error) {
 		&out,
 		` role="img" stroke-linejoin="round">`+"\n<title>%s</title>\n<desc>%s</desc>\n<metadata>%s</metadata>",
 		escape(l.figure.title()),
-		escape(plain(l.figure.Caption)),
+		escape(plain(l.figure.caption())),
 		escape(strings.Join(l.figure.meta(), " ")),
 	)
 	// White is what a figure is drawn for, also where the page is dark.
@@ -332,7 +341,7 @@ func escape(s string) string {
 // first line that is no EPS, and a bounding box that is not whole.
 func encodeEPS(l *layout) ([]byte, error) {
 	c := vgeps.New(l.width, l.height)
-	l.paint(c)
+	l.hatched().paint(c)
 	var body bytes.Buffer
 	if _, err := c.WriteTo(&body); err != nil {
 		return nil, err
@@ -380,7 +389,7 @@ func encodePNG(l *layout) ([]byte, error) {
 	resolution := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, perMetre), perMetre)
 	writeChunk(&out, "pHYs", append(resolution, 1))
 	writePNGText(&out, "Title", l.figure.title())
-	writePNGText(&out, "Description", plain(l.figure.Caption))
+	writePNGText(&out, "Description", plain(l.figure.caption()))
 	for _, pair := range l.figure.meta() {
 		key, value, _ := strings.Cut(pair, "=")
 		writePNGText(&out, key, value)

@@ -24,8 +24,8 @@ type Figure struct {
 	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "title", "params" (hash), "scale", …
 }
 
-// Panel is one pair of axes and what is drawn between them, or a Cell, or a
-// Table. A row of cells and tables only is shared out evenly over the figure's
+// Panel is one pair of axes and what is drawn between them, or a Cell, a Simplex
+// or a Table. A row of these only is shared out evenly over the figure's
 // width and as high as they need; beside axes they take the place of a frame.
 type Panel struct {
 	Title  string
@@ -35,6 +35,8 @@ type Panel struct {
 	Cell   *Cell  `json:",omitempty"`
 	Table  *Table `json:",omitempty"`
 	Heat   *Heat  `json:",omitempty"` // behind the curves
+
+	Simplex *Simplex `json:",omitempty"`
 }
 
 // Axis describes one side of a panel.
@@ -44,7 +46,8 @@ type Axis struct {
 
 	// Min and Max are the ends of the axis; both 0: from the data, with a
 	// small margin. A linear axis whose data are positive and come near 0
-	// then starts at 0. What lies outside is clipped.
+	// then starts at 0. What lies outside is cut off, with a triangle at the
+	// frame where it is not a reference; the caption then says so.
 	Min, Max float64
 
 	// Ticks are the marks; empty: round numbers, or powers on a log axis. A
@@ -97,6 +100,10 @@ type Series struct {
 	// others, without markers and not in the legend.
 	Faint bool `json:",omitempty"`
 
+	// Entry is what the legend says instead of Label; NoEntry leaves the series out
+	// of it, where another one, or the caption, explains it.
+	Entry string `json:",omitempty"`
+
 	// What is empty here is chosen so that curves differ in colour, dash and
 	// marker, and can be told apart in grey too. Color is "#RRGGBB".
 	Color  string
@@ -104,10 +111,13 @@ type Series struct {
 	Marker Marker
 }
 
+// NoEntry is the [Series.Entry] of what no legend lists.
+const NoEntry = "-"
+
 // Interval says how Lo and Hi of a series are drawn.
 type Interval string
 
-// The intervals: a tinted band behind all lines, or a bar at each point.
+// The intervals: a transparent band behind all lines, or a bar at each point.
 const (
 	Bands     Interval = ""
 	ErrorBars Interval = "bars" // curves with bars stand a little beside each other
@@ -154,10 +164,12 @@ type Legend struct {
 type LegendPosition string
 
 // The positions. LegendAuto is LegendInside for a single panel and LegendBelow
-// for several, which then share one legend under them, or have one each where
-// that would have more than six entries. LegendInside looks for
-// a place without data, and falls back to LegendBelow where there is none. The
-// operations of cells are explained below, if at all.
+// for several, which then share one legend under them. Where that would have more
+// than six entries, rows whose panels explain the same share one, and all other
+// panels have one each, inside where there is a place. LegendInside looks for
+// a place without data, and falls back to LegendBelow where there is none. A
+// shared legend stands beside the last row where that is shorter than the others
+// and leaves the room. The operations of cells are explained below, if at all.
 const (
 	LegendAuto   LegendPosition = ""
 	LegendInside LegendPosition = "inside"
@@ -165,7 +177,7 @@ const (
 	LegendNone   LegendPosition = "none"
 )
 
-// Band is a curve with a tinted band, from values that know their bounds: the
+// Band is a curve with a transparent band, from values that know their bounds: the
 // value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
 // a mean over one seed, say that there is no interval.
 func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
@@ -250,7 +262,7 @@ func (p Panel) validate() error {
 		known("legend position", p.Legend.Position, LegendAuto, LegendInside, LegendBelow, LegendNone)); err != nil {
 		return err
 	}
-	if p.Cell != nil || p.Table != nil {
+	if p.Cell != nil || p.Table != nil || p.Simplex != nil {
 		return p.validateBox()
 	}
 	if err := p.X.validate(); err != nil {
@@ -274,15 +286,22 @@ func (p Panel) validate() error {
 
 // validateBox is validate for a panel without axes.
 func (p Panel) validateBox() error {
+	boxes := 0
+	for _, there := range []bool{p.Cell != nil, p.Table != nil, p.Simplex != nil} {
+		if there {
+			boxes++
+		}
+	}
 	switch {
-	case p.Cell != nil && p.Table != nil:
-		return errors.New("it has a Cell and a Table: expected one of them; use two panels")
+	case boxes > 1:
+		return errors.New("it has more than one of Cell, Table and Simplex: expected one of them; use two panels")
 	case p.Heat != nil || len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
-		return errors.New(
-			"it has a Cell or a Table and also a heat map, series or axis labels: expected one of them; use two panels",
-		)
+		return errors.New("it has a Cell, a Table or a Simplex and also a heat map, series or axis labels: " +
+			"expected one of them; use two panels")
 	case p.Cell != nil:
 		return p.Cell.validate()
+	case p.Simplex != nil:
+		return p.Simplex.validate()
 	}
 	return p.Table.validate()
 }
@@ -311,6 +330,7 @@ func (a Axis) validate() error {
 func (s Series) validate(x, y Scale) error {
 	return cmp.Or(
 		checkText(s.Label),
+		checkText(s.Entry),
 		checkColor(s.Color),
 		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
 		known(

@@ -1,15 +1,19 @@
 package plots
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
 )
 
 // figure2 is shaped like Figure 2 of Oymak+ 2021: two panels side by side, five
@@ -208,6 +212,45 @@ func TestLooksGoByLabel(t *testing.T) {
 		points[look{color: v.color, marker: v.marker}] = true
 	}
 	require.Len(t, points, 35, "and their points do, too")
+}
+
+// In a panel no two curves have the same colour where the palette has as many, and
+// in a figure of as few curves no colour has two meanings, whichever of them ask for
+// a colour of their own.
+func TestColorsHaveOneMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		label := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+		asks := map[string]string{"a": palette[1], "b": strings.ToLower(palette[4])}
+		var row []Panel
+		all := map[string]bool{}
+		for range rapid.IntRange(1, 4).Draw(t, "panels") {
+			var p Panel
+			for _, name := range rapid.SliceOfNDistinct(label, 0, 5, rapid.ID).Draw(t, "labels") {
+				p.Series = append(p.Series, Series{Label: name, Color: asks[name], X: []float64{1}, Y: []float64{1}})
+				all[name] = true
+			}
+			row = append(row, p)
+		}
+		l, err := newLayout(Figure{Name: "x", Panels: [][]Panel{row}})
+		require.NoError(t, err)
+		meaning := map[color.RGBA]string{}
+		for _, row := range l.panels {
+			for _, p := range row {
+				inPanel := map[color.RGBA]bool{}
+				for i, s := range p.Series {
+					c := p.looks[i].color
+					if len(all) <= len(palette) {
+						require.Equal(t, s.Label, cmp.Or(meaning[c], s.Label))
+						require.False(t, inPanel[c])
+					}
+					inPanel[c], meaning[c] = true, s.Label
+					if asks[s.Label] != "" {
+						require.Equal(t, rgb(asks[s.Label]), c)
+					}
+				}
+			}
+		}
+	})
 }
 
 // Curves that stand next to each other in a legend must differ in grey.

@@ -115,15 +115,15 @@ func TestHeatCSV(t *testing.T) {
 
 func TestHeatThatMakesNoSense(t *testing.T) {
 	for want, change := range map[string]func(*Panel){
-		"increasing edges":         func(p *Panel) { p.Heat.X[1] = 1 },
-		"at least 2":               func(p *Panel) { p.Heat.Y = p.Heat.Y[:1] },
-		"one row less":             func(p *Panel) { p.Heat.Values = p.Heat.Values[1:] },
-		"one value less":           func(p *Panel) { p.Heat.Values[0] = []float64{1} },
-		"finite number":            func(p *Panel) { p.Heat.Values[2][1] = math.NaN() },
-		"positive number on a log": func(p *Panel) { p.Heat.X[0] = 0 },
-		"Min < Max":                func(p *Panel) { p.Heat.Min = 7 },
-		"label":                    func(p *Panel) { p.Heat.Label = "$" },
-		"Cell or a Table and also": func(p *Panel) { p.Table = &Table{} },
+		"increasing edges":                    func(p *Panel) { p.Heat.X[1] = 1 },
+		"at least 2":                          func(p *Panel) { p.Heat.Y = p.Heat.Y[:1] },
+		"one row less":                        func(p *Panel) { p.Heat.Values = p.Heat.Values[1:] },
+		"one value less":                      func(p *Panel) { p.Heat.Values[0] = []float64{1} },
+		"finite number":                       func(p *Panel) { p.Heat.Values[2][1] = math.NaN() },
+		"positive number on a log":            func(p *Panel) { p.Heat.X[0] = 0 },
+		"Min < Max":                           func(p *Panel) { p.Heat.Min = 7 },
+		"label":                               func(p *Panel) { p.Heat.Label = "$" },
+		"Cell, a Table or a Simplex and also": func(p *Panel) { p.Table = &Table{} },
 	} {
 		f := heatFigure()
 		change(&f.Panels[0][0])

@@ -31,9 +31,9 @@ func (f Figure) LaTeX() ([]byte, error) {
 	}
 	caption := ""
 	if f.Caption != "" {
-		caption = "\\caption{" + latexText(f.Caption) + "}\n"
+		caption = "\\caption{" + latexText(f.caption()) + "}\n"
 	}
-	return fmt.Appendf(nil, "%% %s; needs \\usepackage{booktabs,graphicx}\n\\begin{%s}\n\\centering\n%s%s\\end{%s}\n",
+	return fmt.Appendf(nil, "%% %s; needs \\usepackage{amsmath,amssymb,booktabs,graphicx}\n\\begin{%s}\n\\centering\n%s%s\\end{%s}\n",
 		f.title(), float, out.String(), caption, float), nil
 }
 
@@ -53,7 +53,7 @@ func (t *Table) latex(out *strings.Builder) {
 	}
 	fmt.Fprintf(out, "\\begin{tabular}{%s}\n\\toprule\n", strings.Join(spec, ""))
 	t.latexGroups(out)
-	fmt.Fprintf(out, "%s \\\\\n", strings.Join(heads, " & "))
+	fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(heads, " & ")))
 	for _, b := range t.Blocks {
 		out.WriteString("\\midrule\n")
 		if b.Title != "" {
@@ -68,13 +68,22 @@ func (t *Table) latex(out *strings.Builder) {
 				}
 				cells = append(cells, cell)
 			}
-			fmt.Fprintf(out, "%s \\\\\n", strings.Join(cells, " & "))
+			fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(cells, " & ")))
 		}
 	}
 	out.WriteString("\\bottomrule\n\\end{tabular}\n")
 	if t.Note != "" {
 		fmt.Fprintf(out, "\\par\\smallskip{\\footnotesize %s}\n", latexText(t.Note))
 	}
+}
+
+// firstCell keeps a row from beginning with what would be an argument of the end of
+// the one before, or of the rule.
+func firstCell(row string) string {
+	if strings.HasPrefix(row, "[") || strings.HasPrefix(row, "*") {
+		return "{}" + row
+	}
+	return row
 }
 
 // latexGroups writes the headers over neighbouring columns, where there are some.
@@ -99,47 +108,108 @@ func (t *Table) latexGroups(out *strings.Builder) {
 	}
 }
 
-// latexText is text as LaTeX wants it, with its formulas.
+// latexText is text as LaTeX wants it, with its formulas. It is ASCII where every
+// sign has a command.
 func latexText(text string) string {
 	var out strings.Builder
-	for i, part := range strings.Split(text, "$") {
-		if i%2 == 1 {
-			out.WriteString("$" + latexSigns(part, "", "") + "$")
-			continue
+	formula := false
+	for _, part := range splitDollars(text) {
+		if formula {
+			out.WriteString("$" + latexSigns(latexFunctions.Replace(part), true) + "$")
+		} else {
+			out.WriteString(latexSigns(latexQuotes(latexEscapes.Replace(part)), false))
 		}
-		out.WriteString(latexSigns(latexEscapes.Replace(part), "$", "$"))
+		formula = !formula
 	}
 	return out.String()
+}
+
+// splitDollars are running text and formulas in turn; "\$" is part of a text.
+func splitDollars(text string) []string {
+	const dollar = "\x00"
+	parts := strings.Split(strings.ReplaceAll(text, `\$`, dollar), "$")
+	for i, part := range parts {
+		parts[i] = strings.ReplaceAll(part, dollar, map[bool]string{true: `\$`, false: "$"}[i%2 == 1])
+	}
+	return parts
 }
 
 var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "#", `\#`, "_", `\_`,
-	"{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`)
+	"{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "$", `\$`,
+	"<", `\textless{}`, ">", `\textgreater{}`, "|", `\textbar{}`, "\n", " ")
 
-// latexSigns writes signs as commands of mathematics, between the given marks.
-func latexSigns(text, open, end string) string {
+// latexFunctions are the functions of formulas that LaTeX does not know.
+var latexFunctions = strings.NewReplacer(`\argmin`, `\operatorname{arg\,min}`, `\argmax`, `\operatorname{arg\,max}`,
+	`\tr`, `\operatorname{tr}`)
+
+// latexQuotes turns straight quotes into opening and closing ones.
+func latexQuotes(text string) string {
 	var out strings.Builder
+	open := true
 	for _, r := range text {
-		if command, ok := latexCommands[r]; ok {
-			out.WriteString(open + command + map[bool]string{true: " ", false: ""}[open == ""] + end)
+		if r != '"' {
+			out.WriteRune(r)
 			continue
 		}
-		if text, ok := latexLetters[r]; ok {
-			out.WriteString(text)
-			continue
-		}
-		out.WriteRune(r)
+		out.WriteString(map[bool]string{true: "``", false: "''"}[open])
+		open = !open
 	}
 	return out.String()
 }
 
-var latexLetters = map[rune]string{'–': "--", '—': "---", '’': "'", '…': `\ldots{}`}
+// combiningHat stands behind the letter that it is over.
+const combiningHat = '\u0302'
+
+// latexSigns writes signs as commands of mathematics, each between dollar signs
+// where the text is not a formula.
+func latexSigns(text string, formula bool) string {
+	var out strings.Builder
+	runes := []rune(text)
+	for i, r := range runes {
+		hat := i+1 < len(runes) && runes[i+1] == combiningHat
+		command, known := latexCommands[r]
+		switch letters, isText := latexLetters[r]; {
+		case r == combiningHat:
+		case isText && !hat:
+			out.WriteString(letters)
+		case !known && !hat:
+			out.WriteRune(r)
+		default:
+			if !known {
+				command = string(r)
+			}
+			if hat {
+				command = `\hat{` + command + `}`
+			}
+			if formula {
+				out.WriteString(command + " ")
+			} else {
+				out.WriteString("$" + command + "$")
+			}
+		}
+	}
+	return out.String()
+}
+
+var latexLetters = map[rune]string{
+	'–': "--", '—': "---", '’': "'", '‘': "`", '“': "``", '”': "''", '…': `\ldots{}`, '†': `\dag{}`,
+	'é': `\'e`, 'ö': `\"o`, 'ü': `\"u`, 'ß': `\ss{}`, '\u00a0': "~",
+}
 
 var latexCommands = map[rune]string{
-	'α': `\alpha`, 'β': `\beta`, 'γ': `\gamma`, 'δ': `\delta`, 'ε': `\varepsilon`, 'ζ': `\zeta`, 'η': `\eta`,
-	'θ': `\theta`, 'κ': `\kappa`, 'λ': `\lambda`, 'μ': `\mu`, 'ν': `\nu`, 'ξ': `\xi`, 'π': `\pi`, 'ρ': `\rho`,
-	'σ': `\sigma`, 'τ': `\tau`, 'φ': `\varphi`, 'χ': `\chi`, 'ψ': `\psi`, 'ω': `\omega`, 'Γ': `\Gamma`,
-	'Δ': `\Delta`, 'Θ': `\Theta`, 'Λ': `\Lambda`, 'Σ': `\Sigma`, 'Φ': `\Phi`, 'Ω': `\Omega`, '∇': `\nabla`,
-	'∂': `\partial`, '±': `\pm`, '×': `\times`, '·': `\cdot`, '≤': `\le`, '≥': `\ge`, '≠': `\ne`, '≈': `\approx`,
-	'∞': `\infty`, '∈': `\in`, '→': `\to`, '−': `-`, '‖': `\|`, '√': `\surd`, '∑': `\sum`, '⟨': `\langle`,
-	'⟩': `\rangle`, '²': `^2`, '³': `^3`, '°': `^\circ`, '★': `\star`, '⊙': `\odot`,
+	'α': `\alpha`, 'β': `\beta`, 'γ': `\gamma`, 'δ': `\delta`, 'ε': `\varepsilon`, 'ϵ': `\epsilon`, 'ζ': `\zeta`,
+	'η': `\eta`, 'θ': `\theta`, 'ϑ': `\vartheta`, 'ι': `\iota`, 'κ': `\kappa`, 'λ': `\lambda`, 'μ': `\mu`, 'ν': `\nu`,
+	'ξ': `\xi`, 'ο': `o`, 'π': `\pi`, 'ρ': `\rho`, 'σ': `\sigma`, 'ς': `\varsigma`, 'τ': `\tau`, 'υ': `\upsilon`,
+	'φ': `\varphi`, 'ϕ': `\phi`, 'χ': `\chi`, 'ψ': `\psi`, 'ω': `\omega`, 'Γ': `\Gamma`, 'Δ': `\Delta`,
+	'Θ': `\Theta`, 'Λ': `\Lambda`, 'Ξ': `\Xi`, 'Π': `\Pi`, 'Σ': `\Sigma`, 'Υ': `\Upsilon`, 'Φ': `\Phi`,
+	'Ψ': `\Psi`, 'Ω': `\Omega`, 'ℓ': `\ell`, 'ℏ': `\hbar`, 'ℝ': `\mathbb{R}`, 'ℕ': `\mathbb{N}`, '𝔼': `\mathbb{E}`,
+	'ℙ': `\mathbb{P}`, 'ℤ': `\mathbb{Z}`, '𝓛': `\mathcal{L}`,
+	'∇': `\nabla`, '∂': `\partial`, '±': `\pm`, '∓': `\mp`, '×': `\times`, '·': `\cdot`, '⋅': `\cdot`, '≤': `\le`,
+	'≥': `\ge`, '≠': `\ne`, '≈': `\approx`, '∼': `\sim`, '≃': `\simeq`, '≡': `\equiv`, '∝': `\propto`, '≪': `\ll`,
+	'≫': `\gg`, '∞': `\infty`, '∈': `\in`, '∉': `\notin`, '⊂': `\subset`, '⊆': `\subseteq`, '∪': `\cup`, '∩': `\cap`,
+	'→': `\to`, '←': `\leftarrow`, '↦': `\mapsto`, '⇒': `\Rightarrow`, '∀': `\forall`, '∃': `\exists`, '−': `-`,
+	'‖': `\|`, '∣': `\mid`, '√': `\surd`, '∑': `\sum`, '∏': `\prod`, '∫': `\int`, '⟨': `\langle`, '⟩': `\rangle`,
+	'⌊': `\lfloor`, '⌋': `\rfloor`, '⌈': `\lceil`, '⌉': `\rceil`, '²': `^2`, '³': `^3`, '¹': `^1`, '°': `^\circ`,
+	'★': `\star`, '⋆': `\star`, '∗': `\ast`, '⊙': `\odot`, '⊕': `\oplus`, '⊗': `\otimes`, '∘': `\circ`, '⊤': `\top`,
+	'⋯': `\cdots`, '′': `{}^\prime`, '∅': `\emptyset`, '✓': `\checkmark`,
 }

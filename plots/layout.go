@@ -32,7 +32,8 @@ type layout struct {
 	panels       [][]*panel
 	left, right  []vg.Length // of each column, beside its frames
 	frame        vg.Point    // width and height of every frame
-	own          bool        // every panel has a legend of its own
+	own          bool        // there are more entries than one legend explains well; see share
+	groups       [][]*panel  // by row: whose shared legend stands under it; nil: none
 }
 
 // newLayout draws the figure on a page.
@@ -44,6 +45,7 @@ func newLayout(f Figure) (*layout, error) {
 		small: vg.Length(style.Body - 2), label: vg.Length(style.Body - 1),
 		looks: looks{palette: style.Palette, byKey: map[string]int{}},
 	}
+	l.looks.assign(f.Panels)
 	for r, row := range f.Panels {
 		l.panels = append(l.panels, nil)
 		for c, p := range row {
@@ -82,13 +84,14 @@ func (l *layout) arrange() error {
 	return l.boxError()
 }
 
-// reflow breaks rows of more than perRow panels into rows of about equal length.
+// reflow breaks rows of more than perRow panels into rows of about equal length,
+// the longer ones first.
 func reflow(panels [][]*panel, perRow int) [][]*panel {
 	var out [][]*panel
 	for _, row := range panels {
 		n := (len(row) + perRow - 1) / perRow
 		for i := range n {
-			out = append(out, row[i*len(row)/n:(i+1)*len(row)/n])
+			out = append(out, row[(i*len(row)+n-1)/n:((i+1)*len(row)+n-1)/n])
 		}
 	}
 	return out
@@ -151,20 +154,35 @@ func (l *layout) draw() {
 	if title := setLines(l.figure.Title, l.label, l.width-2*edge); len(title) > 0 {
 		y = l.block(title, l.label, edge, l.width-edge, y, 0.5) - titleGap
 	}
-	l.own = l.manyEntries()
-	var below []entry
+	l.share()
+	var below, waiting []entry // the legend of all that is not grouped, and one that stands beside the last row
 	for r, row := range l.panels {
 		if r > 0 {
 			y -= rows
 		}
 		y = l.drawRow(row, y, &below)
+		if l.groups[r] == nil {
+			continue
+		}
+		switch entries := l.direct(l.groups[r], merged(l.groups[r])); {
+		case len(entries) == 0:
+		case l.waits(r):
+			waiting = entries
+		default:
+			y = l.legendBelow(entries, y-rows)
+		}
+	}
+	if last := l.panels[len(l.panels)-1]; waiting != nil {
+		l.legendBeside(last, waiting)
+	} else {
+		below = l.legendBeside(last, below)
 	}
 	for _, ops := range []bool{false, true} {
 		if entries := ofKind(below, ops); len(entries) > 0 {
 			y = l.legendBelow(entries, y-rows)
 		}
 	}
-	if caption := setLines(l.figure.Caption, l.small, l.width-2*edge); len(caption) > 0 {
+	if caption := setLines(l.figure.caption(), l.small, l.width-2*edge); len(caption) > 0 {
 		y = l.block(caption, l.small, edge, l.width-edge, y-rows, 0)
 	}
 	l.height = edge - y
@@ -194,7 +212,10 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 		p.draw(l)
 		x += l.frame.X + l.right[c]
 		var own []entry
-		if l.legend(p, &own); !l.own {
+		if !l.grouped(p) {
+			l.legend(p, &own)
+		}
+		if !l.own {
 			for _, e := range own {
 				*below = addEntry(*below, e)
 			}
@@ -237,6 +258,8 @@ func (l *layout) newBox(p Panel) box {
 	switch {
 	case p.Cell != nil:
 		return l.newCell(p.Cell)
+	case p.Simplex != nil:
+		return l.newSimplex(p.Simplex)
 	case p.Table != nil:
 		return &tableBox{Table: p.Table}
 	}

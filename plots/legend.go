@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"cmp"
 	"slices"
 
 	"gonum.org/v1/plot/vg"
@@ -15,6 +16,7 @@ type entry struct {
 	empty bool // the series has no points
 	note  bool // not a curve, but what a hollow point means
 	op    bool // not a curve, but an operation of a cell
+	patch bool // not a curve, but an area of a simplex
 	text  textLine
 
 	hollow bool // the operation stands for no connection
@@ -34,14 +36,14 @@ const (
 func (p *panel) entries() []entry {
 	var all []entry
 	if p.box != nil {
-		if cell, ok := p.box.(*cellBox); ok {
-			return cell.entries()
+		if b, ok := p.box.(interface{ entries() []entry }); ok {
+			return b.entries()
 		}
 		return nil
 	}
 	for i, s := range p.Series {
-		if s.Label != "" && !s.Faint {
-			all = append(all, entry{name: s.Label, look: p.looks[i], band: s.asBand(),
+		if s.Label != "" && s.Entry != NoEntry && !s.Faint {
+			all = append(all, entry{name: cmp.Or(s.Entry, s.Label), look: p.looks[i], band: s.asBand(),
 				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0})
 		}
 	}
@@ -54,8 +56,8 @@ func (p *panel) entries() []entry {
 	return all
 }
 
-// setNames sets the entries' texts, none wider than room.
-func (l *layout) setNames(entries []entry, room vg.Length) {
+// setNames sets the entries' texts, none wider than room, and returns them.
+func (l *layout) setNames(entries []entry, room vg.Length) []entry {
 	for i, e := range entries {
 		if e.empty {
 			e.name += " (not run)"
@@ -65,6 +67,7 @@ func (l *layout) setNames(entries []entry, room vg.Length) {
 		}
 		entries[i].text = e.text
 	}
+	return entries
 }
 
 // legend draws the panel's legend inside the frame, or leaves it to below.
@@ -73,9 +76,9 @@ func (l *layout) legend(p *panel, below *[]entry) {
 	if p.Legend.Position == LegendNone || len(entries) == 0 {
 		return
 	}
-	single := len(l.panels) == 1 && len(l.panels[0]) == 1
+	alone := len(l.panels) == 1 && len(l.panels[0]) == 1 || l.own && !l.grouped(p)
 	if p.box == nil && p.heat == nil &&
-		(p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && single) {
+		(p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && alone) {
 		l.setNames(entries, l.width)
 		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
 			l.blank(at, l.legendSize(entries)) // no grid lines behind it
@@ -90,22 +93,56 @@ func (l *layout) legend(p *panel, below *[]entry) {
 
 // addEntry adds e to a shared legend where it is not there already; the note on
 // hollow points stays last. A series that has points in one panel is not
-// marked as not run for another's sake.
+// marked as not run for another's sake, and one that is a line in one panel and
+// points in another is explained by both together.
 func addEntry(shared []entry, e entry) []entry {
-	i := slices.IndexFunc(
-		shared,
-		func(s entry) bool { return s.name == e.name && s.look == e.look && s.note == e.note && s.op == e.op },
-	)
+	i := slices.IndexFunc(shared, e.sameAs)
 	n := len(shared)
 	switch {
 	case i >= 0:
-		shared[i].empty = shared[i].empty && e.empty
+		shared[i] = shared[i].with(e)
 	case n > 0 && shared[n-1].note && !e.note:
 		shared = slices.Insert(shared, n-1, e)
 	default:
 		shared = append(shared, e)
 	}
 	return shared
+}
+
+// sameAs reports whether one entry can explain both.
+func (e entry) sameAs(o entry) bool {
+	fits := func(a, b, none string) bool { return a == b || a == none || b == none }
+	return e.name == o.name && e.note == o.note && e.op == o.op && e.patch == o.patch &&
+		e.look.color == o.look.color && e.look.thin == o.look.thin &&
+		fits(string(e.look.line), string(o.look.line), string(NoLine)) &&
+		fits(string(e.look.marker), string(o.look.marker), string(NoMarker))
+}
+
+// with is the entry that explains both.
+func (e entry) with(o entry) entry {
+	if e.look.line == NoLine {
+		e.look.line = o.look.line
+	}
+	if e.look.marker == NoMarker {
+		e.look.marker = o.look.marker
+	}
+	e.empty, e.band = e.empty && o.empty, e.band || o.band
+	e.bars = (e.bars || o.bars) && !e.band
+	return e
+}
+
+// merged are the entries of several panels, each once.
+func merged(panels []*panel) []entry {
+	var all []entry
+	for _, p := range panels {
+		if p.Legend.Position == LegendNone {
+			continue
+		}
+		for _, e := range p.entries() {
+			all = addEntry(all, e)
+		}
+	}
+	return all
 }
 
 // ofKind returns the entries of operations, or those of curves.
@@ -184,22 +221,60 @@ func (l *layout) blank(at, size vg.Point) {
 const mostShared = 6
 
 // manyEntries says whether several panels have more entries together than one
-// legend can explain well: then each has its own.
+// legend can explain well.
 func (l *layout) manyEntries() bool {
-	var all []entry
-	panels := 0
+	var axes []*panel
 	for _, row := range l.panels {
 		for _, p := range row {
-			if p.box != nil || p.Legend.Position == LegendNone {
-				continue
-			}
-			panels++
-			for _, e := range p.entries() {
-				all = addEntry(all, e)
+			if p.box == nil && p.Legend.Position != LegendNone {
+				axes = append(axes, p)
 			}
 		}
 	}
-	return panels > 1 && len(all) > mostShared
+	return len(axes) > 1 && len(merged(axes)) > mostShared
+}
+
+// share decides, where there are too many entries for one legend, which rows
+// share one, each under the last of them: neighbours whose panels all have the same
+// entries, or some of them. What is in no such row has a legend of its own.
+func (l *layout) share() {
+	l.own = l.manyEntries()
+	l.groups = make([][]*panel, len(l.panels))
+	if !l.own {
+		return
+	}
+	for from := 0; from < len(l.panels); {
+		group := l.panels[from]
+		to := from + 1
+		for uniform(group) && to < len(l.panels) {
+			longer := append(slices.Clone(group), l.panels[to]...)
+			if !uniform(longer) {
+				break
+			}
+			group, to = longer, to+1
+		}
+		if uniform(group) {
+			l.groups[to-1] = group
+		}
+		from = to
+	}
+}
+
+// uniform reports whether panels explain the same: one of them all that any does.
+func uniform(panels []*panel) bool {
+	if len(panels) < 2 || slices.ContainsFunc(panels, func(p *panel) bool {
+		return p.box != nil || len(p.entries()) == 0 || p.Legend.Position == LegendNone ||
+			p.Legend.Position == LegendInside
+	}) {
+		return false
+	}
+	all := len(merged(panels))
+	return slices.ContainsFunc(panels, func(p *panel) bool { return len(merged([]*panel{p})) == all })
+}
+
+// grouped reports whether a panel shares its legend with others of its group.
+func (l *layout) grouped(p *panel) bool {
+	return slices.ContainsFunc(l.groups, func(group []*panel) bool { return slices.Contains(group, p) })
 }
 
 // legendUnder draws the legend of a panel under it, between left and right and
@@ -220,6 +295,47 @@ func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
 	n := (len(entries) + perRow - 1) / perRow
 	l.drawEntries(entries, perRow, vg.Point{X: (l.width - total(columnWidths(entries, perRow))) / 2, Y: y})
 	return y - vg.Length(n)*l.entryHeight()
+}
+
+// waits reports whether the legend of the group that ends with row r stands beside
+// the last row: where all rows from there to the last have their legends inside
+// or none, so that nothing comes between, and there is room beside it.
+func (l *layout) waits(r int) bool {
+	last := l.panels[len(l.panels)-1]
+	if r != len(l.panels)-2 || l.groups[len(l.panels)-1] != nil || boxesOnly(last) {
+		return false
+	}
+	entries := merged(l.groups[r])
+	_, ok := l.besideSize(last, entries)
+	return ok
+}
+
+// besideSize is the room that is left beside the panels of the last row, and
+// whether a legend of one column fits into it.
+func (l *layout) besideSize(row []*panel, entries []entry) (left vg.Length, ok bool) {
+	if len(l.panels) < 2 || boxesOnly(row) || len(row) >= len(l.left) || len(entries) == 0 {
+		return 0, false
+	}
+	left = edge
+	for c := range row {
+		left += l.left[c] + l.frame.X + l.right[c] + columns
+	}
+	size := l.legendSize(l.setNames(entries, l.width))
+	return left, left+size.X <= l.width-edge && size.Y <= l.frame.Y
+}
+
+// legendBeside draws a shared legend beside the last row, in the middle of what
+// its panels leave, where there is room, and returns what it left over.
+func (l *layout) legendBeside(row []*panel, entries []entry) []entry {
+	left, ok := l.besideSize(row, entries)
+	if !ok || len(ofKind(entries, true)) > 0 {
+		return entries
+	}
+	size, frame := l.legendSize(entries), row[0].frame
+	l.drawEntries(entries, 1, vg.Point{
+		X: (left + l.width - edge - size.X) / 2, Y: (frame.Min.Y + frame.Max.Y + size.Y) / 2,
+	})
+	return nil
 }
 
 // fitting returns how many entries go into a row, in as few rows as the width
@@ -260,18 +376,12 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 		}
 		return
 	}
+	if e.patch {
+		l.fill(rectangle(at.Sub(vg.Point{Y: half}), right.Add(vg.Point{Y: half})), e.look.color)
+		return
+	}
 	if e.band {
-		l.fill(
-			polygon(
-				[]vg.Point{
-					{X: at.X, Y: at.Y + half},
-					{X: right.X, Y: at.Y + half},
-					{X: right.X, Y: at.Y - half},
-					{X: at.X, Y: at.Y - half},
-				},
-			),
-			tint(e.look.color, bandTint),
-		)
+		l.veil(rectangle(vg.Point{X: at.X, Y: at.Y - half}, vg.Point{X: right.X, Y: at.Y + half}), e.look)
 	}
 	if e.bars {
 		low, high := vg.Point{X: middle.X, Y: at.Y - half}, vg.Point{X: middle.X, Y: at.Y + half}

@@ -12,8 +12,9 @@ import (
 // Between dollar signs stands the part of TeX's language that labels need:
 // letters in italics, _ and ^ with braces to any depth, named symbols (\theta,
 // \nabla, \le), named functions (\log), \mathrm{…} for upright words, \| for
-// ‖, and spaces as TeX puts them around operators and relations. Symbols can
-// as well be written as they are: θ, ∇, ≤. Outside, \$ is a dollar sign.
+// ‖, \sqrt{…} with a bar over all of it, and spaces as TeX puts them around
+// operators and relations. Symbols can as well be written as they are: θ, ∇, ≤.
+// Outside, \$ is a dollar sign.
 
 // atom is a symbol, a space or a group, with what is set below and above it.
 type atom struct {
@@ -21,6 +22,7 @@ type atom struct {
 	italic   bool // a letter of a formula
 	bold     bool
 	group    []atom
+	root     bool // a bar and the sign of a root go over the group
 	class    class
 	space    vg.Length // in em, before the atom
 	sub, sup []atom
@@ -166,6 +168,10 @@ func (p *parser) atom(r rune) atom {
 		return atom{group: p.formula('}')}
 	case '\\':
 		return p.command()
+	case '√':
+		if p.take("{") {
+			return atom{group: p.formula('}'), root: true}
+		}
 	}
 	return symbol(r)
 }
@@ -183,6 +189,8 @@ func (p *parser) command() atom {
 	}
 	p.rest = p.rest[len(name):]
 	switch {
+	case name == "sqrt" && p.take("{"):
+		return atom{group: p.formula('}'), root: true}
 	case name == "mathrm" || name == "text":
 		return atom{group: p.upright(name)}
 	case slices.Contains(functions, name):
@@ -369,7 +377,11 @@ func (l *textLine) setAtom(a atom, size, full, y vg.Length) {
 	if g := a.glyph(); g != nil {
 		l.put(g, size, y)
 	}
-	l.set(a.group, size, full, y)
+	if a.root {
+		l.setRoot(a.group, size, full, y)
+	} else {
+		l.set(a.group, size, full, y)
+	}
 	small := max(scriptSize*size, scriptLeast*full)
 	start, end := l.width, l.width
 	for _, s := range []struct {
@@ -381,6 +393,37 @@ func (l *textLine) setAtom(a atom, size, full, y vg.Length) {
 		end = max(end, l.width)
 	}
 	l.width = end
+}
+
+// setRoot sets atoms under the sign of a root, which is as high as they are.
+func (l *textLine) setRoot(atoms []atom, size, full, y vg.Length) {
+	var inside textLine
+	inside.set(atoms, size, full, 0)
+	l.put(rootSign(inside.width/size, inside.height/size, inside.depth/size), size, y)
+	l.set(atoms, size, full, y)
+	l.width += rootPad * size
+}
+
+// Of the sign of a root, in em: its width without the bar, the bar's thickness, its
+// gap to what is under it, and how far it reaches beyond that.
+const (
+	rootWidth = 0.5
+	rootBar   = 0.045
+	rootGap   = 0.1
+	rootPad   = 0.06
+)
+
+// rootSign is the outline of the sign over something of that size, in em.
+func rootSign(width, height, depth vg.Length) *glyph {
+	top, bottom := height+rootGap+rootBar, -depth-0.03
+	knee := bottom + 0.55*(top-bottom)
+	path := polygon([]vg.Point{
+		{X: 0.02, Y: knee - 0.09}, {X: 0.13, Y: knee}, {X: 0.27, Y: bottom + 0.14}, {X: rootWidth - 0.05, Y: top},
+		{X: rootWidth + width + rootPad, Y: top}, {X: rootWidth + width + rootPad, Y: top - rootBar},
+		{X: rootWidth - 0.02, Y: top - rootBar}, {X: 0.275, Y: bottom}, {X: 0.245, Y: bottom},
+		{X: 0.1, Y: knee - 0.07}, {X: 0.04, Y: knee - 0.115},
+	})
+	return &glyph{path: path, advance: rootWidth, height: top, depth: -bottom}
 }
 
 // checkText returns an error where text cannot be set: a formula that does not
@@ -424,7 +467,14 @@ func plainAtoms(atoms []atom) string {
 		if a.char != 0 {
 			b.WriteRune(a.char)
 		}
-		b.WriteString(plainAtoms(a.group))
+		switch inside := plainAtoms(a.group); {
+		case a.root && utf8.RuneCountInString(inside) > 1:
+			b.WriteString("√(" + inside + ")")
+		case a.root:
+			b.WriteString("√" + inside)
+		default:
+			b.WriteString(inside)
+		}
 		if len(a.sub) > 0 {
 			b.WriteString("_" + plainAtoms(a.sub))
 		}

@@ -84,7 +84,7 @@ func (f Figure) Alt() string {
 	if f.Caption == "" {
 		return f.title()
 	}
-	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.Caption)
+	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.caption())
 }
 
 // bundle returns the figure in both forms, with its width on the screen.

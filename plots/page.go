@@ -3,6 +3,7 @@ package plots
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -23,6 +24,9 @@ type op struct {
 	width vg.Length
 	dash  []vg.Length
 	phase vg.Length // how far into the pattern the line begins
+
+	veil  bool    // a fill that what lies under it is seen through
+	hatch float64 // degrees of the lines that take a veil's place in a format without transparency
 }
 
 // canvas is what a page needs of a vg.Canvas. All text is paths.
@@ -39,7 +43,7 @@ func (p *page) paint(c canvas) {
 	round := func(v vg.Length) vg.Length { return vg.Length(math.Round(100*float64(v)) / 100) } // keeps files small
 	up := func(q vg.Point) vg.Point { return vg.Point{X: round(q.X), Y: round(q.Y + p.height)} }
 	for _, o := range p.ops {
-		c.SetColor(o.color)
+		c.SetColor(o.paint())
 		path := mapPath(o.path, up)
 		if o.width == 0 {
 			c.Fill(path)
@@ -49,6 +53,83 @@ func (p *page) paint(c canvas) {
 		c.SetLineDash(o.dash, o.phase)
 		c.Stroke(path)
 	}
+}
+
+// veilShare is how much of its colour a veil has.
+const veilShare = 0.19
+
+// paint is the colour of the path, with how much is seen through it.
+func (o op) paint() color.Color {
+	if !o.veil {
+		return o.color
+	}
+	return color.NRGBA{R: o.color.R, G: o.color.G, B: o.color.B, A: uint8(math.Round(255 * veilShare))}
+}
+
+// veil fills a path so that what is drawn before it is seen through it.
+func (p *page) veil(path vg.Path, with look) {
+	if len(path) > 0 {
+		p.ops = append(p.ops, op{path: path, color: with.color, veil: true, hatch: with.hatch})
+	}
+}
+
+// hatched is the page with every veil as lines, which let through what lies under
+// them in a format that has no transparency.
+func (p *page) hatched() *page {
+	const apart, width = 2.6, 0.3
+	out := &page{width: p.width, height: p.height}
+	for _, o := range p.ops {
+		if !o.veil {
+			out.ops = append(out.ops, o)
+			continue
+		}
+		for _, line := range hatchLines(o.path, o.hatch, apart) {
+			out.ops = append(out.ops, op{path: polyline(line), color: tint(o.color, edgeTint), width: width})
+		}
+	}
+	return out
+}
+
+// hatchLines are parallel lines in a polygon, at an angle in degrees and that far
+// apart, wherever on the page the polygon is: lines of neighbours meet.
+func hatchLines(polygon vg.Path, degrees float64, apart vg.Length) [][]vg.Point {
+	sin, cos := math.Sincos(degrees * math.Pi / 180)
+	along := func(q vg.Point) vg.Point { // turned so that the lines are level
+		return vg.Point{X: q.X*vg.Length(cos) + q.Y*vg.Length(sin), Y: q.Y*vg.Length(cos) - q.X*vg.Length(sin)}
+	}
+	back := func(q vg.Point) vg.Point {
+		return vg.Point{X: q.X*vg.Length(cos) - q.Y*vg.Length(sin), Y: q.Y*vg.Length(cos) + q.X*vg.Length(sin)}
+	}
+	var corners []vg.Point
+	low, high := vg.Length(math.Inf(1)), vg.Length(math.Inf(-1))
+	for _, part := range polygon {
+		if part.Type == vg.MoveComp || part.Type == vg.LineComp {
+			q := along(part.Pos)
+			corners, low, high = append(corners, q), min(low, q.Y), max(high, q.Y)
+		}
+	}
+	var lines [][]vg.Point
+	for k := math.Ceil(float64(low / apart)); vg.Length(k)*apart <= high; k++ {
+		y := vg.Length(k) * apart
+		xs := crossings(corners, y)
+		for i := 0; i+1 < len(xs); i += 2 {
+			lines = append(lines, []vg.Point{back(vg.Point{X: xs[i], Y: y}), back(vg.Point{X: xs[i+1], Y: y})})
+		}
+	}
+	return lines
+}
+
+// crossings are where the edges of a polygon cross a height, from left to right.
+func crossings(corners []vg.Point, y vg.Length) []vg.Length {
+	var xs []vg.Length
+	for i, a := range corners {
+		b := corners[(i+1)%len(corners)]
+		if (a.Y < y) != (b.Y < y) {
+			xs = append(xs, a.X+(b.X-a.X)*(y-a.Y)/(b.Y-a.Y))
+		}
+	}
+	slices.Sort(xs)
+	return xs
 }
 
 func (p *page) fill(path vg.Path, col color.RGBA) {

@@ -33,9 +33,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 		}
 		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
 	}
-	if p.Heat != nil {
-		p.X, p.Y = heatAxis(p.X, p.Heat.X), heatAxis(p.Y, p.Heat.Y)
-	}
+	p.X, p.Y = p.fixedEnds()
 	q.x, q.y = newAxis(p.X, xs, l.small), newAxis(p.Y, ys, l.small)
 	q.setAside(l)
 	return q
@@ -64,8 +62,8 @@ func (p *panel) setAside(l *layout) {
 // out the ticks' labels.
 func (p *panel) breakLabels(l *layout) {
 	p.title = setLines(p.Title, l.label, l.frame.X)
-	p.xLabel = setLines(p.X.Label, l.label, l.frame.X)
-	p.yLabel = setLines(p.Y.Label, l.label, l.frame.Y)
+	p.xLabel = setLines(p.x.label, l.label, l.frame.X)
+	p.yLabel = setLines(p.y.label, l.label, l.frame.Y)
 	p.x.thin(l.frame.X, 0.5*l.small, func(t textLine) vg.Length { return t.width })
 	p.y.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 	if p.heat != nil {
@@ -177,6 +175,9 @@ func (p *panel) draw(l *layout) {
 			}
 		}
 	}
+	for i := range p.Series {
+		p.drawCuts(l, i)
+	}
 	p.drawLabels(l)
 }
 
@@ -202,7 +203,7 @@ func (p *panel) drawBand(l *layout, n int) {
 	for i := range low {
 		outline = append(outline, low[len(low)-1-i])
 	}
-	l.fill(polygon(clipPolygon(p.frame, outline)), tint(look.color, bandTint))
+	l.veil(polygon(clipPolygon(p.frame, outline)), look)
 }
 
 // drawBandEdges shows a band's ends also where another band covers it.
@@ -218,11 +219,8 @@ func (p *panel) drawBandEdges(l *layout, n int) {
 	}
 }
 
-// How much colour a band and its edges have; see tint.
-const (
-	bandTint = 0.22
-	edgeTint = 0.6
-)
+// edgeTint is how much colour a band's edges have; see tint.
+const edgeTint = 0.6
 
 func (p *panel) drawBars(l *layout, n int) {
 	s, look := p.Series[n], p.looks[n]
@@ -374,6 +372,9 @@ func (p *panel) obstacles() []vg.Point {
 			if p.inside(q) {
 				all = append(all, q)
 			}
+		}
+		for _, c := range p.cuts(n, 1) {
+			all = append(all, c.at)
 		}
 		for _, across := range p.intervals(n) {
 			for _, part := range clipLine(p.frame, across) {

@@ -120,7 +120,7 @@ func TestSizesOfFiles(t *testing.T) {
 }
 
 // What the SVG is made of: well-formed XML, every fill and stroke of the page as
-// one path, and no text that would need a font, no transparency.
+// one path, no text that would need a font, and nothing transparent but bands.
 func TestStructureOfSVG(t *testing.T) {
 	f := figure2(ICML, Bands)
 	l, err := newLayout(f)
@@ -143,7 +143,15 @@ func TestStructureOfSVG(t *testing.T) {
 		map[string]int{"svg": 1, "g": 1, "title": 1, "desc": 1, "metadata": 1, "rect": 1, "path": len(l.ops)},
 		count,
 	)
-	require.NotContains(t, string(data), "opacity")
+	veils := 0
+	for _, o := range l.ops {
+		if o.veil {
+			veils++
+		}
+	}
+	require.Equal(t, 15, veils, "five curves in two panels and in the legend")
+	require.Equal(t, veils, bytes.Count(data, []byte("fill-opacity:")))
+	require.NotContains(t, string(data), "stroke-opacity")
 }
 
 // The bands lie under all lines: nothing that is stroked in a band's panel comes
@@ -151,10 +159,9 @@ func TestStructureOfSVG(t *testing.T) {
 func TestBandsLieUnderLines(t *testing.T) {
 	l, err := newLayout(figure2(ICML, Bands))
 	require.NoError(t, err)
-	band := tint(rgb(palette[4]), bandTint) // the last curve's
-	line := rgb(palette[0])                 // the first curve's
-	lastBand := slices.IndexFunc(l.ops, func(o op) bool { return o.color == band })
-	firstLine := slices.IndexFunc(l.ops, func(o op) bool { return o.color == line })
+	band, line := rgb(palette[4]), rgb(palette[0]) // the last curve's, and the first one's
+	lastBand := slices.IndexFunc(l.ops, func(o op) bool { return o.veil && o.color == band })
+	firstLine := slices.IndexFunc(l.ops, func(o op) bool { return !o.veil && o.color == line })
 	require.Positive(t, lastBand)
 	require.Greater(t, firstLine, lastBand)
 }

@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
@@ -52,6 +53,7 @@ var palette = []string{"#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#
 var (
 	autoLines   = []Line{Solid, Dashed, DashDot, LongDash, Dotted}
 	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
+	hatches     = []float64{45, 135, 15, 105, 75, 165}
 )
 
 // Column returns the style at the width of one column.
@@ -148,8 +150,7 @@ func rgb(hex string) color.RGBA {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
-// tint mixes c with white: share 1 is c itself, 0 is white. Bands are tints
-// and not transparent: EPS has no transparency.
+// tint mixes c with white: share 1 is c itself, 0 is white.
 func tint(c color.RGBA, share float64) color.RGBA {
 	mix := func(v uint8) uint8 { return uint8(math.Round(255 - share*float64(255-v))) }
 	return color.RGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255}
@@ -169,6 +170,7 @@ type look struct {
 	marker Marker
 	thin   bool
 	faint  bool
+	hatch  float64 // degrees of its band's lines where there is no transparency
 }
 
 // looks gives every label of the figure its look, in order of appearance, so
@@ -178,16 +180,80 @@ type looks struct {
 	palette                []string
 	byKey                  map[string]int
 	curves, reference, ops int
+
+	colors map[string]string // by key; see assign
+}
+
+// assign chooses the colours of a figure's curves: in a panel no two have the same,
+// if there are as many, and in the figure a colour has one meaning for as long as
+// the palette goes. What asks for a colour has it.
+func (l *looks) assign(panels [][]Panel) {
+	l.colors = map[string]string{}
+	var auto []string // keys in their order
+	used := map[string]map[string]bool{}
+	where := map[string][]string{} // the panels of a key
+	for r, row := range panels {
+		for c, p := range row {
+			place := fmt.Sprint(r, c)
+			used[place] = map[string]bool{}
+			for i, s := range p.Series {
+				key := s.key(fmt.Sprint(place, i))
+				switch {
+				case s.Reference:
+					continue
+				case s.Color != "":
+					used[place][strings.ToUpper(s.Color)] = true
+					continue
+				case len(where[key]) == 0:
+					auto = append(auto, key)
+				}
+				where[key] = append(where[key], place)
+			}
+		}
+	}
+	for _, key := range auto {
+		color := l.leastUsed(used, where[key])
+		l.colors[key] = color
+		for _, place := range where[key] {
+			used[place][color] = true
+		}
+	}
+}
+
+// leastUsed is the colour that fewest of some panels have already, of these the one
+// that fewest panels of the figure have, and of these the palette's first.
+func (l *looks) leastUsed(used map[string]map[string]bool, places []string) string {
+	best, least := "", math.MaxInt
+	for _, color := range l.palette {
+		color = strings.ToUpper(color)
+		cost := 0
+		for _, colors := range used {
+			if colors[color] {
+				cost++
+			}
+		}
+		for _, place := range places {
+			if used[place][color] {
+				cost += len(used) + 1
+			}
+		}
+		if cost < least {
+			best, least = color, cost
+		}
+	}
+	return best
 }
 
 func (l *looks) of(s Series, place string) look {
-	n := l.index(s, place)
+	key := s.key(place)
+	n := l.index(s, key)
 	// A colour that comes again has another marker.
 	again := n / len(l.palette)
 	v := look{
 		color:  rgb(l.palette[n%len(l.palette)]),
 		line:   autoLines[n%len(autoLines)],
 		marker: autoMarkers[(n+again)%len(autoMarkers)],
+		hatch:  hatches[n%len(hatches)],
 	}
 	if s.Reference {
 		v = look{color: grey, line: referenceLines[n%len(referenceLines)], marker: NoMarker, thin: true}
@@ -195,8 +261,8 @@ func (l *looks) of(s Series, place string) look {
 			v.line, v.marker = NoLine, Diamond
 		}
 	}
-	if s.Color != "" {
-		v.color = rgb(s.Color)
+	if color := cmp.Or(s.Color, l.colors[key]); color != "" && (s.Color != "" || !s.Reference) {
+		v.color = rgb(color)
 	}
 	if s.Faint {
 		v.color, v.line, v.marker, v.faint = tint(v.color, edgeTint), Solid, NoMarker, true
@@ -212,12 +278,18 @@ func (l *looks) of(s Series, place string) look {
 
 var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}
 
-// index counts the labels; place stands in for the label of a series without.
-func (l *looks) index(s Series, place string) int {
+// key is what series that look the same have in common: their label; place stands
+// in for that of a series without.
+func (s Series) key(place string) string {
 	key := fmt.Sprint(s.Reference, " ", s.Label)
 	if s.Label == "" {
 		key += place
 	}
+	return key
+}
+
+// index counts the keys.
+func (l *looks) index(s Series, key string) int {
 	n, ok := l.byKey[key]
 	if ok {
 		return n

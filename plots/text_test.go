@@ -68,6 +68,27 @@ func TestCommandsAreTheirSymbols(t *testing.T) {
 	require.Equal(t, setLine("log", 10).glyphs, setLine(`$\log$`, 10).glyphs, "functions are not")
 }
 
+// A root's bar reaches over all of what is under it, whatever its height.
+func TestRootsHaveABar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		formula := rapid.SampledFrom([]string{"x", "L/μ", "y^⊤K_α^{-1}y/n_T", `\sqrt{x}+1`, `\log|C|/2`}).Draw(t, "formula")
+		inside, root := setLine("$"+formula+"$", 10), setLine(`$\sqrt{`+formula+"}$", 10)
+		require.Greater(t, float64(root.height), float64(inside.height))
+		require.Greater(t, float64(root.depth), float64(inside.depth))
+		require.InDelta(t, float64(inside.width)+10*(rootWidth+rootPad), float64(root.width), 1e-9)
+		require.Len(t, root.glyphs, len(inside.glyphs)+1)
+		right := vg.Length(0)
+		for _, part := range root.glyphs[0].path {
+			right = max(right, 10*part.Pos.X)
+		}
+		require.InDelta(t, float64(root.width), float64(right), 1e-9)
+		require.Equal(t, root.glyphs, setLine("$√{"+formula+"}$", 10).glyphs)
+	})
+	require.Equal(t, "√(L/μ) and √x", plain(`$\sqrt{L/μ}$ and $\sqrt{x}$`))
+	require.Equal(t, `$\sqrt{L/\mu }$`, latexText(`$\sqrt{L/μ}$`))
+	require.ErrorContains(t, checkText(`$\sqrt{x$`), "expected '}'")
+}
+
 func TestTextThatCannotBeSet(t *testing.T) {
 	for text, want := range map[string]string{
 		"$x": "the end", "$x_$": "expected a symbol", "$x^{a$": "expected '}'", "$a}$": `"}"`, "$x_a_b$": "two",

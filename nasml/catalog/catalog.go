@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -80,6 +81,7 @@ type Entry struct {
 	run    func(ctx context.Context, scale string, set []string) (Result, error)
 	check  func(scale string, set []string) error
 	params func(scale string, set []string) (any, error)
+	is     func(params any) string
 	scales []string
 }
 
@@ -116,7 +118,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		p, err := preset(presets, scale)
 		for _, assignment := range set {
 			if err == nil {
-				err = assign(&p, assignment)
+				err = assign(e.ID, &p, assignment)
 			}
 		}
 		return p, err
@@ -142,7 +144,35 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		}
 		return r, nil
 	}
+	e.is = func(params any) string {
+		for _, preset := range presets {
+			if reflect.DeepEqual(any(preset.Params), params) {
+				return preset.Scale
+			}
+		}
+		return ""
+	}
 	entries[e.ID] = e
+}
+
+// ScaleOf is the scale whose preset the parameters of some entry are, field by
+// field but for StoredOnly, which changes no number; empty where they are none,
+// because some were set.
+func ScaleOf(params any) string {
+	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		if f := copied.FieldByName("StoredOnly"); f.IsValid() && f.Kind() == reflect.Bool {
+			f.SetBool(false)
+		}
+		params = copied.Interface()
+	}
+	for _, e := range All() {
+		if scale := e.is(params); scale != "" {
+			return scale
+		}
+	}
+	return ""
 }
 
 // preset is a deep copy of a scale's parameters, so that an assignment to a
@@ -187,7 +217,7 @@ func misspelt(id string, known []string) []string {
 	var nearest []string
 	least := 2
 	for _, k := range known {
-		switch d := edits(strings.ToLower(id), k); {
+		switch d := edits(strings.ToLower(id), strings.ToLower(k)); {
 		case d < least:
 			nearest, least = []string{k}, d
 		case d == least:

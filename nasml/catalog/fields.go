@@ -89,8 +89,8 @@ func (e Entry) Stored(ctx context.Context, s Setting) (r Result, err error) {
 	ctx = runs.WithProgress(runs.WithPart(ctx, part), runs.Silent)
 	defer func() {
 		cause := recover()
-		if sum := part.Summary(); sum.Elsewhere > 0 { // what is made of open trials is worth nothing
-			r, err = nil, &OpenError{sum.Elsewhere, sum.Count[runs.TrialDone]}
+		if missing, stored := part.Elsewhere(); missing > 0 { // what is made of open trials is worth nothing
+			r, err = nil, &OpenError{missing, stored}
 		} else if cause != nil {
 			panic(cause)
 		}

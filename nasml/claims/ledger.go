@@ -211,10 +211,11 @@ func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (r catalog.
 	}
 	part := new(runs.Part)
 	result, err := e.Run(runs.WithPart(ctx, part), s.Scale, s.Set)
+	missing, _ := part.Elsewhere()
 	switch {
 	case part.Err() != nil:
 		return nil, part.Err()
-	case part.Summary().Elsewhere > 0:
+	case missing > 0:
 		return nil, errMissing
 	}
 	return result, err

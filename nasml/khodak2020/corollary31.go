@@ -335,7 +335,7 @@ func (r *Corollary31Result) Figure() plots.Figure {
 		Caption: fmt.Sprintf("Means over %d seeds with %v %% intervals. Labels ±1, squared loss of predictions "+
 			"clipped to [−1, 1], population risks exact. (a) to (c): $d = %d$, $δ = %v$. (e), (f): $|T| = |V| = %d$, "+
 			"$d = %d$.",
-			p.Seeds, 100*p.Confidence, p.Dim, p.Delta, p.JointSize, p.JointDim),
+			p.Seeds, 100*p.Confidence, p.Dim, p.Delta, p.JointSize, p.JointDim) + study.ScaleNote(p),
 		Panels: [][]plots.Panel{
 			{r.trainPanel(), r.validPanel(), r.tightPanel()},
 			{r.kernelPanel(), r.jointPanel(), r.coverPanel()},
@@ -401,7 +401,7 @@ func (r *Corollary31Result) tightPanel() plots.Panel {
 	return panel("(c) tight case",
 		plots.Axis{Label: "$|C|$", Scale: plots.Log2}, plots.Axis{Label: "gap over its bound", Min: 0, Max: 1.1},
 		r.curve("independent losses", study.Floats(r.Params.TightCounts), r.ratios(), false),
-		plots.HLine(`$(\log|C|/2|V|)^{1/2}$`, 1))
+		plots.HLine(`$\sqrt{\log|C|/2|V|}$`, 1))
 }
 
 func (r *Corollary31Result) kernelPanel() plots.Panel {

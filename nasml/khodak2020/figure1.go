@@ -154,10 +154,12 @@ func (r *Figure1Result) Records() []string { return study.Keys(r.all) }
 // seed, as the paper's), its colour the kernel and its marker the bandwidth, and one
 // with the rank correlations.
 func (r *Figure1Result) Figure() plots.Figure {
+	style := plots.ICML.Text()
+	style.Aspect = 1 // both axes are accuracies
 	f := plots.Figure{
-		Name: "khodak2020-figure1", Style: plots.ICML.Text(), Meta: study.Meta(figure1Title, r.Scale, r.Params),
+		Name: "khodak2020-figure1", Style: style, Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
-	f.Caption = fmt.Sprintf("Each point is one of %d configurations, seed 0; grey: equal. Correlations over %d seeds "+
+	f.Caption = fmt.Sprintf("Validation accuracy of %d configurations, seed 0; dashed: equal. Correlations over %d seeds "+
 		"with %v %% intervals: of all maps on the whole validation set and on each map's own part of it, and of those "+
 		"above chance on the whole.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
 	var panels []plots.Panel
@@ -172,10 +174,11 @@ func (r *Figure1Result) Figure() plots.Figure {
 			}
 		}
 	}
+	f.Caption += study.SettingNote(r.Params)
 	panels = append(panels, r.correlationPanel())
 	for row := range slices.Chunk(panels, 3) {
 		if row[0].Y.Label == "" {
-			row[0].Y.Label = "standalone"
+			row[0].Y.Label = "accuracy, standalone"
 		}
 		f.Panels = append(f.Panels, row)
 	}
@@ -211,9 +214,11 @@ var scaleRanges = []struct {
 func scatter(task string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{
 		Title: fmt.Sprintf("%s, $d = %d$", taskTitles[task], d),
-		X:     plots.Axis{Label: "shared weights"}, Legend: plots.Legend{Position: plots.LegendBelow},
+		X:     plots.Axis{Label: "accuracy, shared weights"},
 	}
 	x, y := record.Series["shared"], record.Series["alone"]
+	p.X.Max = 1.05 * max(slices.Max(x), slices.Max(y))
+	p.Y.Max = p.X.Max // the same scale on both, so that the diagonal is one
 	for _, look := range kindLooks[task] {
 		from := 0.
 		for _, scale := range scaleRanges {
@@ -231,9 +236,8 @@ func scatter(task string, d int, record *runs.Record, maps []mapsearch.Map) plot
 			}
 		}
 	}
-	lo, hi := min(slices.Min(x), slices.Min(y)), max(slices.Max(x), slices.Max(y))
 	p.Series = append(p.Series, plots.Series{
-		X: []float64{lo, hi}, Y: []float64{lo, hi}, Reference: true, Line: plots.Dashed,
+		X: []float64{0, p.X.Max}, Y: []float64{0, p.X.Max}, Reference: true, Line: plots.Dashed,
 	})
 	return p
 }

@@ -286,6 +286,7 @@ func (r *searchResult) draw(
 	if r.Params.Configs != Figure2Paper.Configs {
 		f.Caption += fmt.Sprintf(" The paper has %d configurations.", Figure2Paper.Configs)
 	}
+	f.Caption += study.SettingNote(r.Params)
 	if len(r.tasks) == 1 && len(panels) > 1 { // one task: what is compared stands side by side
 		f.Panels = [][]plots.Panel{slices.Concat(f.Panels...)}
 	}

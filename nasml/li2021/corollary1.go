@@ -171,7 +171,7 @@ func (r *Corollary1Result) Figure() plots.Figure {
 			X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10}, Y: plots.Axis{Scale: plots.Log10},
 		}
 		if i == 0 {
-			p.Y.Label = "$𝔼 Δ$ / $L(2bγF/T)^{1/2}$"
+			p.Y.Label = "$𝔼 Δ$ / $L\\sqrt{2bγF/T}$"
 		}
 		for _, slope := range r.Params.Slopes {
 			p.Series = append(p.Series, r.curve(shape, slope))
@@ -184,7 +184,7 @@ func (r *Corollary1Result) Figure() plots.Figure {
 		Name: "li2021-corollary1", Style: plots.ICML.Text(), Panels: [][]plots.Panel{row},
 		Caption: fmt.Sprintf("$b$ = %d, the printed step, %d seeds of %d runs, "+
 			"geometric mean over the seeds with %v %% intervals; $F = f^1 − f^*$.%s",
-			r.Params.Blocks[0], r.Params.Seeds, r.Params.Runs, 100*r.Params.Confidence, scaleNote(r.Scale)),
+			r.Params.Blocks[0], r.Params.Seeds, r.Params.Runs, 100*r.Params.Confidence, study.ScaleNote(r.Params)),
 		Meta: study.Meta(corollary1Title, r.Scale, r.Params),
 	}
 }

@@ -108,7 +108,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 	for _, space := range r.spaces() {
 		panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
 		if len(r.spaces()) > 1 {
-			panel.Title = cmp.Or(spaceTitles[space], space)
+			panel.Title = study.SpaceTitle(space)
 		}
 		rows := r.of(space)
 		for _, f := range rows {
@@ -163,9 +163,9 @@ func (r *Figure1Result) of(space string) []found {
 func (r *Figure1Result) caption() string {
 	var parts []string
 	for _, space := range r.spaces() {
-		text := searchCaption(r.Params.SearchParams, r.of(space))
+		text := searchCaption(r.Params.SearchParams, r.of(space), r.Params)
 		if len(r.spaces()) > 1 {
-			text = cmp.Or(spaceTitles[space], space) + ": " + text
+			text = study.SpaceTitle(space) + ": " + text
 		}
 		parts = append(parts, text)
 	}

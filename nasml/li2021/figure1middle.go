@@ -126,7 +126,7 @@ func (r *Figure1MiddleResult) panel(part, space string) plots.Panel {
 }
 
 func (r *Figure1MiddleResult) caption() string {
-	text := oneShotCaption(r.Params.OneShotParams, r.all) +
+	text := oneShotCaption(r.Params.OneShotParams, r.all, r.Params) +
 		" Bands: interval of the mean over seeds. The paper's curves are its authors' PDF of March 2020, 50 epochs, " +
 		"one seed, of operations."
 	for _, f := range r.all {

@@ -194,7 +194,7 @@ func (r *Figure4Result) Records() []string { return keys(r.all) }
 // Figure draws, a panel a data set, the mean over the searches with every
 // search behind it, and the published curves.
 func (r *Figure4Result) Figure() plots.Figure {
-	caption := searchCaption(r.Params.SearchParams, r.all) +
+	caption := searchCaption(r.Params.SearchParams, r.all, r.Params) +
 		" Accuracy is the table's, after 200 epochs of training, mean over its trials." +
 		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
 	if r.noTable {

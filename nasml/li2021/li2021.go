@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -79,16 +78,4 @@ func addGeometric(s *plots.Series, x float64, values []float64, confidence float
 	}
 	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
 	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
-}
-
-// scaleNote says at which scale a theorem was computed, where that is known: a
-// notebook hands over parameters.
-func scaleNote(scale string) string {
-	switch scale {
-	case catalog.Quick:
-		return " Quick scale."
-	case catalog.Paper:
-		return " Paper scale."
-	}
-	return ""
 }

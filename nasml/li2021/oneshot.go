@@ -328,24 +328,19 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 	return x, atMostUniform(means), nil
 }
 
-// oneShotCaption says at which scale searches were run.
-func oneShotCaption(p OneShotParams, all []oneShotFound) string {
-	images := "all training images"
-	if p.Examples > 0 {
-		images = fmt.Sprintf("%d images", p.Examples)
-	}
+// oneShotCaption says at which scale searches were run; params are the figure's.
+func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 	s := all[0].settings
 	parts := []string{fmt.Sprintf(
-		"Searches on %s of %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-		images, strings.ToUpper(string(p.Data)), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)}
+		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %d seeds.",
+		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)}
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
 	}
-	switch p.Preset {
-	case "quick":
-		parts = append(parts, "Quick scale, not the paper's setting.")
-	case "code":
+	if p.Preset == "code" {
 		parts = append(parts, "Settings of the authors' code.")
+	} else {
+		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {

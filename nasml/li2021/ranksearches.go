@@ -109,6 +109,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	if table != nil {
 		fingerprint = table.Fingerprint
 	}
+	if p.Folder != "" {
+		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
+	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -124,7 +127,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	) (trial.Result, error) {
 		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, table, seed, o)
 	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, images.Images)
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +243,7 @@ func (r *RankSearchesResult) Figure() plots.Figure {
 	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
 		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches with "+
 		"Student's interval at %v, both on Fisher's scale. %s %s", splitTitles[r.Params.Split], r.Params.Archs,
-		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all))
+		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all, r.Params))
 	return plots.Figure{
 		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
 		Meta: study.Meta(rankSearchesTitle, r.Scale, r.Params),

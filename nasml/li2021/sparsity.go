@@ -274,7 +274,7 @@ func (r *SparsityResult) Figure() plots.Figure {
 			"%d edges × %d operations, mean over %d seeds with %v %% bands. "+
 			"Search: %d units, %d steps, a point a seed; arg max without retraining, test MSE.%s",
 			r.Params.RateEG, r.Params.RateSGD, r.Params.RateAdam, r.Params.Edges, r.Params.Options, r.Params.Seeds,
-			100*r.Params.Confidence, r.Params.Units, r.Params.Steps, scaleNote(r.Scale)),
+			100*r.Params.Confidence, r.Params.Units, r.Params.Steps, study.ScaleNote(r.Params)),
 		Meta: study.Meta(sparsityTitle, r.Scale, r.Params),
 	}
 }

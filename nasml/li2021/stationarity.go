@@ -130,7 +130,7 @@ func (r *StationarityResult) Figure() plots.Figure {
 	return plots.Figure{
 		Name: "li2021-stationarity", Style: plots.ICML.Text(), Panels: [][]plots.Panel{{left, right}},
 		Caption: "Left: one random $f = ⟨c, θ⟩$. Right: $f = θ_1$ at $θ = (1−δ, δ)$: every vertex is a fixed point " +
-			"of the entropic proximal map, also the worst." + scaleNote(r.Scale),
+			"of the entropic proximal map, also the worst." + study.ScaleNote(r.Params),
 		Meta: study.Meta(stationarityTitle, r.Scale, r.Params),
 	}
 }

@@ -244,7 +244,7 @@ func (r *Table2Result) Figure() plots.Figure {
 		plots.Column{Header: "ours", Group: "search time (s)"}, plots.Column{Header: "paper", Group: "search time (s)"})
 	top, direct, reduced := best(append(slices.Clone(r.tabular), r.middle...)), best(r.bottom), ""
 	if r.reduced() { // what is not comparable is not crowned
-		top, direct, reduced = best(r.tabular), [3]float64{}, ", * reduced scale: not to be compared"
+		top, direct, reduced = best(r.tabular), [3]float64{}, ", * quick scale: not to be compared"
 	}
 	t.Blocks = []plots.Block{
 		r.block(fmt.Sprintf("Hyperparameter optimisation on the table (%d runs, simulated time)", r.Params.Runs),
@@ -267,7 +267,7 @@ func (r *Table2Result) caption() string {
 	parts := []string{"Accuracy in percent from the table (NATS-Bench, 200 epochs, mean over its trials); " +
 		"mean ± standard deviation (divisor n−1) over runs."}
 	if len(r.all) > 0 {
-		parts = append(parts, searchCaption(r.Params.SearchParams, r.all), r.pickNote())
+		parts = append(parts, searchCaption(r.Params.SearchParams, r.all, r.Params), r.pickNote())
 	}
 	text := strings.TrimSpace(strings.Join(parts, " "))
 	if len(r.all) > 0 {

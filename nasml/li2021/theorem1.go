@@ -261,7 +261,7 @@ func (r *Theorem1Result) caption() string {
 	return fmt.Sprintf("%d problems, %d runs each: a supernet of %d edges × %d smooth operations, "+
 		"weights in $ℝ^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the "+
 		"problems with %v %% intervals.%s",
-		p.Seeds, p.Runs, p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, 100*p.Confidence, scaleNote(r.Scale))
+		p.Seeds, p.Runs, p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, 100*p.Confidence, study.ScaleNote(r.Params))
 }
 
 // Check judges Theorem 1, on each problem, because it speaks of each:

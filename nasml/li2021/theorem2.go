@@ -3,6 +3,7 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -236,6 +237,24 @@ func (r *Theorem2Result) curve(b int) plots.Series {
 // the printed step, in place of the printed 2; see Corollary1.
 const safe = 3
 
+// Of the right panel's curves colour and marker are γ, and the line is σ.
+var (
+	gammaMarkers = []plots.Marker{plots.Circle, plots.Square, plots.TriangleUp, plots.Diamond, plots.TriangleDown}
+	sigmaLines   = []struct {
+		line plots.Line
+		name string
+	}{{plots.Solid, "solid"}, {plots.Dashed, "dashed"}, {plots.Dotted, "dotted"}, {plots.DashDot, "dash-dotted"}}
+)
+
+// lineNote says what the lines mean.
+func (r *Theorem2Result) lineNote() string {
+	var parts []string
+	for i, sigma := range r.Params.Sigmas {
+		parts = append(parts, fmt.Sprintf("$σ = %v$ %s", sigma, sigmaLines[i%len(sigmaLines)].name))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // saddles is the right panel: Δ, and the bound that Corollary 1 then claims.
 func (r *Theorem2Result) saddles() plots.Panel {
 	p := plots.Panel{
@@ -243,9 +262,17 @@ func (r *Theorem2Result) saddles() plots.Panel {
 		X:     plots.Axis{Label: "steps $T$", Scale: plots.Log10},
 		Y:     plots.Axis{Label: "$𝔼 Δ_{1/2γ}$", Scale: plots.Log10},
 	}
-	for _, sigma := range r.Params.Sigmas {
-		for _, gamma := range r.Params.Gammas {
-			s := plots.Series{Label: fmt.Sprintf("$γ$ = %v, $σ$ = %v", gamma, sigma)}
+	named := map[float64]bool{}
+	for i, sigma := range r.Params.Sigmas {
+		for j, gamma := range r.Params.Gammas {
+			s := plots.Series{
+				Label: fmt.Sprintf("$γ$ = %v, $σ$ = %v", gamma, sigma), Entry: plots.NoEntry,
+				Color: plots.ICML.Palette[j%len(plots.ICML.Palette)], Line: sigmaLines[i%len(sigmaLines)].line,
+				Marker: gammaMarkers[j%len(gammaMarkers)],
+			}
+			if !named[gamma] {
+				s.Entry = fmt.Sprintf("$γ$ = %v", gamma)
+			}
 			bound := plots.Series{Label: "bound with block-wise $γ$", Reference: true}
 			for _, c := range r.find(func(t algorithm2.Trial) bool {
 				return t.Kind == "xy" && t.Sigma == sigma && t.Gamma == gamma
@@ -256,7 +283,7 @@ func (r *Theorem2Result) saddles() plots.Panel {
 				bound.X, bound.Y = append(bound.X, float64(c.Steps)), append(bound.Y, safe*c.records[0].Values["unit"])
 			}
 			if len(s.X) > 0 {
-				p.Series = append(p.Series, s)
+				p.Series, named[gamma] = append(p.Series, s), true
 			}
 			if sigma == r.Params.Sigmas[0] && gamma == r.Params.Gammas[0] {
 				p.Series = append(p.Series, bound)
@@ -272,8 +299,8 @@ func (r *Theorem2Result) caption() string {
 		"intervals. "+
 		"Right: Algorithm 2 from (0, 0); each block of $f$ is linear, so that Setting 1 allows any $γ$ > 0, "+
 		"but only $γ$ ≥ 1 makes $f + γφ$ convex; there $Δ$ is 0 without noise, and not drawn. "+
-		"The bound is drawn for $γ$ = %v, $σ$ = %v.%s",
-		p.Seeds, p.Runs, 100*p.Confidence, p.Gammas[0], p.Sigmas[0], scaleNote(r.Scale))
+		"Lines: %s. The bound is drawn for $γ$ = %v, $σ$ = %v.%s",
+		p.Seeds, p.Runs, 100*p.Confidence, r.lineNote(), p.Gammas[0], p.Sigmas[0], study.ScaleNote(r.Params))
 }
 
 // Check judges:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
@@ -123,10 +124,26 @@ func (r *UnclearedResult) Figure() plots.Figure {
 		row := []plots.Panel{r.entropies("operations", space), r.entropies("inputs", space)}
 		panels = append(panels, append(row, r.regrets(space)))
 	}
+	shortenEntries(panels)
 	return plots.Figure{
 		Name: "li2021-uncleared", Style: wide, Panels: panels,
-		Caption: oneShotCaption(r.Params.OneShotParams, r.all) + " Bands: interval of the mean over seeds.",
-		Meta:    study.Meta(unclearedTitle, r.Scale, r.Params),
+		Caption: "GAEA PC-DARTS. " + oneShotCaption(r.Params.OneShotParams, r.all, r.Params) +
+			" Bands: interval of the mean over seeds.",
+		Meta: study.Meta(unclearedTitle, r.Scale, r.Params),
+	}
+}
+
+// shortenEntries leaves out of the legend what all searches have in common, which
+// the caption says: "GAEA PC-DARTS (as the paper)" is "as the paper".
+func shortenEntries(panels [][]plots.Panel) {
+	for _, row := range panels {
+		for _, panel := range row {
+			for i, s := range panel.Series {
+				if variant, ok := strings.CutPrefix(s.Label, "GAEA PC-DARTS ("); ok {
+					panel.Series[i].Entry = strings.TrimSuffix(variant, ")")
+				}
+			}
+		}
 	}
 }
 

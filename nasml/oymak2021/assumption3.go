@@ -284,7 +284,7 @@ func (r *Assumption3Result) caption() string {
 	if r.synthetic {
 		text += " SYNTHETIC DIGITS, not real ones."
 	}
-	return text
+	return text + study.ScaleNote(p)
 }
 
 func (r *Assumption3Result) curve(label string, xs []float64, records []*runs.Record, series string) plots.Series {

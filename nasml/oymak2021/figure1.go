@@ -204,7 +204,7 @@ func (r *Figure1Result) caption() string {
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA."
 	}
-	return text
+	return text + study.ScaleNote(p)
 }
 
 // curve is a loss over the one-dimensional Δ.

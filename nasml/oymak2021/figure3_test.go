@@ -43,7 +43,7 @@ func TestFigure3FromSearches(t *testing.T) {
 	require.Equal(t, []float64{2, 8}, f.Panels[1][1].Series[0].X)
 	gap := r.at(0, "test", 2)[1] - r.at(0, "validation", 2)[1]
 	require.Equal(t, gap, r.gaps(0, 2)[1])
-	require.Contains(t, f.Caption, "Quick scale")
+	require.Contains(t, f.Caption, "Varied parameters, not the paper's setting.")
 
 	judged := map[string]runs.Claim{}
 	for _, c := range r.Check() {
@@ -100,4 +100,30 @@ func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
 	p.EvaluateEvery = 2
 	var usage *catalog.UsageError
 	require.ErrorAs(t, p.check(), &usage)
+}
+
+// A search that is stopped goes on from its checkpoint and ends with the same bits.
+func TestAStoppedSearchOfFigure3GoesOn(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := Figure3Quick
+	p.Space, p.Channels, p.Batch, p.Epochs, p.At = "darts-s2", 2, 4, 3, []int{3}
+	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
+	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
+	calm, err := p.run(emptyStore(t), facts, coloured)
+	require.NoError(t, err)
+
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(storeContext(t, dir))
+	defer cancel()
+	stopped := runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 6, cancel: cancel})
+	_, err = p.run(stopped, facts, coloured)
+	require.ErrorIs(t, err, context.Canceled)
+	resumed, err := p.run(storeContext(t, dir), facts, coloured)
+	require.NoError(t, err)
+	require.Positive(t, resumed.records[0][0].Resumed)
+	for i, row := range calm.records {
+		for seed, record := range row {
+			require.Equal(t, record.Series, resumed.records[i][seed].Series)
+		}
+	}
 }

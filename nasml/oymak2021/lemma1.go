@@ -216,7 +216,7 @@ func (r *Lemma1Result) Figure() plots.Figure {
 		Caption: fmt.Sprintf("Feature-map selection with $h = %d$ maps, $B = 1$; mean over %d seeds with %v %% "+
 			"intervals. "+
 			"The argument of the logarithm in Lemma 1 is divided by $3R$.",
-			r.Params.Maps[0], r.Params.Seeds, 100*r.Params.Confidence),
+			r.Params.Maps[0], r.Params.Seeds, 100*r.Params.Confidence) + study.ScaleNote(r.Params),
 	}
 }
 

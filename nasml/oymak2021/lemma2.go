@@ -160,7 +160,7 @@ func (p Lemma2Params) check() error {
 func (r *Lemma2Result) Figure() plots.Figure {
 	a := plots.Panel{
 		Title: "(a) random functions",
-		X:     plots.Axis{Label: "share of the cases"}, Y: logAxis("Lipschitz constant over $(L/μ)^{1/2}$"),
+		X:     plots.Axis{Label: "share of the cases"}, Y: logAxis("Lipschitz constant over $\\sqrt{L/μ}$"),
 	}
 	for _, s := range []struct{ kind, name, label string }{
 		{"joint", "smooth", "jointly convex"},
@@ -175,7 +175,7 @@ func (r *Lemma2Result) Figure() plots.Figure {
 	b := plots.Panel{Title: "(b) ridge regression (6)", X: logAxis("$λ$"), Y: logAxis("Lipschitz constant of $θ_α$")}
 	lambdas := slices.Sorted(slices.Values(r.Params.Lambdas))
 	for _, s := range []struct{ name, label string }{
-		{"lipschitz", "measured"}, {"smooth", "$(L/μ)^{1/2}$, Lemma 2"}, {"cross", "$\\|H_{θα}\\|/μ$"},
+		{"lipschitz", "measured"}, {"smooth", "$\\sqrt{L/μ}$, Lemma 2"}, {"cross", "$\\|H_{θα}\\|/μ$"},
 	} {
 		var means []runs.Summary
 		for _, lambda := range lambdas {
@@ -188,7 +188,7 @@ func (r *Lemma2Result) Figure() plots.Figure {
 		Meta: study.Meta(lemma2Title, r.Scale, r.Params),
 		Caption: fmt.Sprintf("(a) Sorted over %d random functions a seed, mean over %d seeds; above the dashed line "+
 			"Lemma 2's bound is violated. (b) Definition 2, which is not jointly convex.",
-			r.Params.Cases*len(r.Params.Maps)*len(r.Params.Weights), r.Params.Seeds),
+			r.Params.Cases*len(r.Params.Maps)*len(r.Params.Weights), r.Params.Seeds) + study.ScaleNote(r.Params),
 	}
 }
 

@@ -333,10 +333,7 @@ func (r *Theorem1Result) caption() string {
 	if r.Params.Data == data.Synthetic && len(r.of("net")) > 0 {
 		text += " (e) on SYNTHETIC DATA."
 	}
-	if r.Scale == "quick" {
-		text += " Quick scale."
-	}
-	return text
+	return text + study.ScaleNote(r.Params)
 }
 
 func (r *Theorem1Result) panel(curves []theorem1Curve, name, title, label string) plots.Panel {

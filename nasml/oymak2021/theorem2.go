@@ -234,8 +234,9 @@ func (r *Theorem2Result) Figure() plots.Figure {
 		Name: "oymak2021-theorem2", Style: plots.ICML.Text(), Panels: panels,
 		Meta: study.Meta(theorem2Title, r.Scale, r.Params),
 		Caption: fmt.Sprintf("Mean over %d seeds with %v %% intervals. First term: "+
-			"$2\\min_α (y^T K_α^{-1} y/n_T)^{1/2}$; noise: standard deviation %v. Dashed: slope −1/2.",
-			r.Params.Seeds, 100*r.Params.Confidence, r.Params.Noises[len(r.Params.Noises)-1]),
+			"$2\\min_α \\sqrt{y^⊤ K_α^{-1} y/n_T}$; noise: standard deviation %v. Dashed: slope −1/2.",
+			r.Params.Seeds, 100*r.Params.Confidence, r.Params.Noises[len(r.Params.Noises)-1]) +
+			study.ScaleNote(r.Params),
 	}
 }
 
@@ -288,7 +289,7 @@ func (r *Theorem2Result) choicePanel() plots.Panel {
 			for i, record := range p.records {
 				ratios[i] /= record.Values["best"]
 			}
-			means = append(means, meanOf(ratios, r.Params.Confidence))
+			means = append(means, meanOf(ratios, r.Params.Confidence).Within(1, math.Inf(1))) // none is below the least
 		}
 		label := fmt.Sprintf("$h = %d$", p.World.Maps)
 		b.Series = append(b.Series, plots.Band(label, study.Floats(p.Validation), means))

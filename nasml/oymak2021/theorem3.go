@@ -343,7 +343,7 @@ func (p Theorem3Params) checkSizes(c *study.Checks) {
 // the validation gap over n_V; that gap over h, and the term and the test
 // error for labels along the kernel's eigenvectors.
 func (r *Theorem3Result) Figure() plots.Figure {
-	const term = `$2B(y^⊤K_α^{-1}y/n_T)^{1/2}$`
+	const term = `$2B\sqrt{y^⊤K_α^{-1}y/n_T}$`
 	return plots.Figure{
 		Name: "oymak2021-theorem3", Caption: r.caption(), Style: plots.ICML.Text(),
 		Meta: study.Meta(theorem3Title, r.Scale, r.Params),
@@ -374,7 +374,7 @@ func (r *Theorem3Result) caption() string {
 	if r.synthetic {
 		text += " SYNTHETIC DIGITS, not real ones."
 	}
-	return text
+	return text + study.ScaleNote(p)
 }
 
 // each is a number of every record.

@@ -524,9 +524,7 @@ func (r *Theorem4Result) caption(of []string) string {
 	if p.Noise > 0 {
 		parts = append(parts, fmt.Sprintf("Label noise $σ$ = %v.", p.Noise))
 	}
-	if r.Scale == "quick" {
-		parts = append(parts, "Quick scale.")
-	}
+	parts = append(parts, strings.TrimSpace(study.ScaleNote(p)))
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
@@ -688,7 +686,7 @@ func (r *Theorem4Result) excessPanel() plots.Panel {
 	}
 	ratio := r.Params.Ratios[0]
 	bound := plots.Series{Label: "the paper's bounds (11), (12)", Reference: true, Line: plots.Dashed}
-	root := plots.Series{Label: `$(h/n)^{1/2}$, the rate of Theorem 1`, Reference: true, Line: plots.Dotted}
+	root := plots.Series{Label: `$\sqrt{h/n}$, the rate of Theorem 1`, Reference: true, Line: plots.Dotted}
 	for _, at := range []float64{low, high} {
 		bound.X, bound.Y = append(bound.X, at), append(bound.Y, 200*at/(1-1/ratio))
 		root.X, root.Y = append(root.X, at), append(root.Y, math.Sqrt(at))

@@ -99,7 +99,7 @@ func logBand(label string, x []float64, means []runs.Summary) plots.Series {
 }
 
 // halfRate is a dashed line of slope −1/2 through the first or last point of a
-// curve, over its range; nil where the curve has no two points.
+// curve, over its range, which the caption names; nil where the curve has no two points.
 func halfRate(s plots.Series, last bool) []plots.Series {
 	n := len(s.X)
 	if n < 2 {
@@ -110,7 +110,7 @@ func halfRate(s plots.Series, last bool) []plots.Series {
 		y = s.Y[n-1] * math.Sqrt(to/from)
 	}
 	return []plots.Series{{
-		Label: "slope −1/2", X: []float64{from, to}, Y: []float64{y, y * math.Sqrt(from/to)}, Reference: true,
+		X: []float64{from, to}, Y: []float64{y, y * math.Sqrt(from/to)}, Reference: true, Line: plots.Dashed,
 	}}
 }
 

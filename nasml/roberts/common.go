@@ -399,6 +399,15 @@ func keysOf(groups []group) []string {
 	return keys
 }
 
+// scaleNote is study.ScaleNote, and nothing at the larger scale: the paper has none
+// of its own.
+func scaleNote(params any) string {
+	if catalog.ScaleOf(params) == catalog.Paper {
+		return ""
+	}
+	return study.ScaleNote(params)
+}
+
 // caption says what the problems are.
 func (p ProblemParams) caption() string {
 	return fmt.Sprintf(

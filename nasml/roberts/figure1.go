@@ -181,7 +181,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 		Caption: fmt.Sprintf(
 			"The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from "+
 				"a Dirichlet distribution (%v). The paper's caption says three operations an edge and names none.",
-			r.space.Name,
+			study.SpaceTitle(r.space.Name),
 			len(r.space.Ops),
 			r.Params.Concentration,
 		),

@@ -295,16 +295,16 @@ func (r *SearchResult) Figure() plots.Figure {
 			p.Seeds*len(
 				p.Starts,
 			),
-			p.Update,
+			strings.Replace(p.Update, "eg", "EG", 1),
 			p.Valid,
 			p.Train,
 			p.Steps,
-			p.Teacher,
+			strings.NewReplacer("[", "(", "]", ")", " ", ", ").Replace(fmt.Sprint(p.Teacher)),
 			p.Inputs,
 			p.Width,
 			p.Student,
 			100*p.Confidence,
-		),
+		) + scaleNote(p),
 		Panels: [][]plots.Panel{{r.identityPanel(), r.recoveryPanel(), r.argmaxPanel()}},
 		Meta:   study.Meta(searchTitle, r.Scale, p),
 	}
@@ -337,7 +337,7 @@ func spaceLabel(space string) string {
 func (r *SearchResult) identityPanel() plots.Panel {
 	p := plots.Panel{
 		Title:  "the identity after a search",
-		X:      plots.Axis{Label: "residual, $(R/L_1)^{1/2}$", Scale: plots.Log10},
+		X:      plots.Axis{Label: "residual, $\\sqrt{R/L_1}$", Scale: plots.Log10},
 		Y:      plots.Axis{Label: "relative error", Scale: plots.Log10},
 		Legend: plots.Legend{Position: plots.LegendInside},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
@@ -100,6 +101,7 @@ func Theorem4(ctx context.Context, p Theorem4Params) (*Theorem4Result, error) {
 // the order of simplexLabels.
 type simplexMap struct {
 	names  []string
+	grid   int // points along an edge
 	points [3][][]float64
 }
 
@@ -109,7 +111,7 @@ var simplexLabels = [3]string{"Condition 3: arg max is right", "right without th
 //
 //	Lᵢ = Σ_k α_k D_ik − ½ Σ_kl α_k α_l D_kl,  Aᵢ = Lᵢ/(1 − αᵢ)² .
 func newSimplexMap(names []string, d [][]float64, grid int) simplexMap {
-	m := simplexMap{names: names}
+	m := simplexMap{names: names, grid: grid}
 	for a := range grid {
 		for b := range grid - a {
 			// About the middle of a small triangle, and never a tie: no two of the
@@ -176,38 +178,22 @@ func (r *Theorem4Result) Figure() plots.Figure {
 	return plots.Figure{
 		Name: "roberts-theorem4", Style: style, Panels: [][]plots.Panel{row},
 		Caption: "Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one " +
-			"operation. Right: " + r.Params.caption(),
+			"operation. Right: " + r.Params.caption() + scaleNote(r.Params),
 		Meta: study.Meta(theorem4Title, r.Scale, r.Params),
 	}
 }
 
 func (m simplexMap) panel() plots.Panel {
-	height := math.Sqrt(3) / 2
-	p := plots.Panel{
-		Title: "top: " + shortName(m.names[2]),
-		X: plots.Axis{
-			Min: -0.05,
-			Max: 1.05,
-			Ticks: []plots.Tick{
-				{Value: 0.06, Label: shortName(m.names[0])},
-				{Value: 0.94, Label: shortName(m.names[1])},
-			},
-		},
-		Y: plots.Axis{Min: -0.05, Max: 0.95, Ticks: []plots.Tick{{Value: 0, Label: " "}}},
+	triangle := &plots.Simplex{Grid: m.grid}
+	for i, name := range m.names {
+		triangle.Corners[i] = shortName(name)
 	}
 	for class, label := range simplexLabels {
-		s := plots.Series{
-			Label:  label,
-			Line:   plots.NoLine,
-			Marker: [...]plots.Marker{plots.Circle, plots.Square, plots.TriangleUp}[class],
-		}
-		s.Color = [...]string{"#0072B2", "#A6CEE3", "#D55E00"}[class]
-		for _, alpha := range m.points[class] {
-			s.X, s.Y = append(s.X, alpha[1]+alpha[2]/2), append(s.Y, height*alpha[2])
-		}
-		p.Series = append(p.Series, s)
+		triangle.Areas = append(triangle.Areas, plots.Area{
+			Label: label, Color: [...]string{"#332288", "#DDDDDD", "#E69F00"}[class], Points: m.points[class],
+		})
 	}
-	return p
+	return plots.Panel{Title: strings.Join(triangle.Corners[:], ", "), Simplex: triangle}
 }
 
 // shortName is an activation for an axis.

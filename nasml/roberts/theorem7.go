@@ -109,7 +109,7 @@ func (r *Theorem7Result) Records() []string {
 // criterion, the role of sparsity, and what violations do.
 func (r *Theorem7Result) Figure() plots.Figure {
 	return plots.Figure{
-		Name: "roberts-theorem7", Style: plots.ICML.Text(), Caption: r.Params.caption(),
+		Name: "roberts-theorem7", Style: plots.ICML.Text(), Caption: r.Params.caption() + scaleNote(r.Params),
 		Panels: [][]plots.Panel{
 			{r.sharesPanel(), r.criterionPanel()},
 			{r.sparsityPanel(), violationPanel(r.violated, r.Params.Confidence)},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -130,8 +131,9 @@ func ClaimTable(claims []Claim) string {
 }
 
 // ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and
-// a sign for the verdict, a source once for all claims below it, and notes that
-// open.
+// a sign for the verdict, every source once with all of its claims below it, in
+// the order of their first, and notes that open. A page can set its own colours,
+// --holds, --fails, --undecided and --open.
 func ClaimHTML(claims []Claim) string {
 	var out strings.Builder
 	out.WriteString("<table>\n<thead><tr>")
@@ -140,7 +142,7 @@ func ClaimHTML(claims []Claim) string {
 	}
 	out.WriteString("</tr></thead>\n<tbody>\n")
 	source := ""
-	for _, c := range claims {
+	for _, c := range bySource(claims) {
 		if c.Source != source {
 			source = c.Source
 			fmt.Fprintf(&out, "<tr><th colspan=\"%d\" style=\"text-align:left\">%s</th></tr>\n",
@@ -149,19 +151,44 @@ func ClaimHTML(claims []Claim) string {
 		out.WriteString("<tr>")
 		for i, cell := range c.cells()[:len(claimHeader)-1] {
 			cell = html.EscapeString(cell)
+			style := "text-align:left;white-space:nowrap"
 			switch claimHeader[i] {
 			case "claim":
-				cell = c.opened(cell)
+				cell, style = c.opened(html.EscapeString(c.shown())), "text-align:left"
 			case "verdict":
 				look := verdictLooks[c.verdict()]
-				cell = fmt.Sprintf(`<span style="color:%s">%s %s</span>`, look.color, look.sign, cell)
+				cell = fmt.Sprintf(`<span style="color:var(--%s, %s)">%s %s</span>`, look.class, look.color, look.sign,
+					cell)
+			default:
+				cell = strings.ReplaceAll(cell, "-", "−")
 			}
-			fmt.Fprintf(&out, `<td style="text-align:left">%s</td>`, cell)
+			fmt.Fprintf(&out, `<td style="%s">%s</td>`, style, cell)
 		}
 		out.WriteString("</tr>\n")
 	}
 	out.WriteString("</tbody>\n</table>\n")
 	return out.String()
+}
+
+// bySource are the claims with those of a source behind each other.
+func bySource(claims []Claim) []Claim {
+	first := map[string]int{}
+	for i, c := range claims {
+		if _, ok := first[c.Source]; !ok {
+			first[c.Source] = i
+		}
+	}
+	sorted := slices.Clone(claims)
+	slices.SortStableFunc(sorted, func(a, b Claim) int { return cmp.Compare(first[a.Source], first[b.Source]) })
+	return sorted
+}
+
+// shown is the name below its source: whose claim it is says the source.
+func (c Claim) shown() string {
+	if strings.HasPrefix(c.Source, "ours") {
+		return strings.Replace(c.Name, "own: ", "", 1)
+	}
+	return c.Name
 }
 
 // opened is the name with the note behind it, which a reader opens.
@@ -174,11 +201,11 @@ func (c Claim) opened(name string) string {
 
 // verdictLooks are how verdicts look. Each colour can be read on white (4.5 : 1)
 // and on JupyterLab's black.
-var verdictLooks = map[string]struct{ sign, color string }{
-	Holds.String():    {"✓", "#1f8a4c"},
-	Fails.String():    {"✗", "#d73a35"},
-	undecided:         {"?", "#a86e00"},
-	NotKnown.String(): {"–", "#767676"},
+var verdictLooks = map[string]struct{ sign, color, class string }{
+	Holds.String():    {"✓", "#1f8a4c", "holds"},
+	Fails.String():    {"✗", "#d73a35", "fails"},
+	undecided:         {"?", "#a86e00", "undecided"},
+	NotKnown.String(): {"–", "#767676", "open"},
 }
 
 const undecided = "undecided"

@@ -97,9 +97,18 @@ func TestClaimHTML(t *testing.T) {
 	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
 	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
 	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {
-		require.Regexp(t, `<span style="color:#[0-9a-f]{6}">`+regexp.QuoteMeta(verdict)+"</span>", table)
+		require.Regexp(t, `<span style="color:var\(--[a-z]+, #[0-9a-f]{6}\)">`+regexp.QuoteMeta(verdict)+"</span>", table)
 	}
 	require.Equal(t, table, ClaimHTML(someClaims))
+	mixed := ClaimHTML([]Claim{
+		NewClaim("a", "p. 3"), NewClaim("own: b", "ours, on p. 3"), NewClaim("c", "p. 3"),
+		NewClaim("x: own: d", "ours, on p. 3"), {Name: "e", Source: "p. 4", Ours: -0.5},
+	})
+	require.Equal(t, 1+5+3, strings.Count(mixed, "<tr>"), "a source stands once, whatever the order")
+	require.Less(t, strings.Index(mixed, ">c<"), strings.Index(mixed, ">b<"))
+	require.NotContains(t, mixed, "own:")
+	require.Contains(t, mixed, ">x: d<")
+	require.Contains(t, mixed, ">−0.5<")
 }
 
 func TestRowsStandBeforeTheName(t *testing.T) {

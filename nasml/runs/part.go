@@ -29,9 +29,9 @@ type Part struct {
 	mu     sync.Mutex
 	trials map[string]State
 	stored map[string]*Record
-	kinds  map[string]string      // of trials that are not stored, by key
-	left   map[string]float64     // forecast of those for which there is one, s
-	done   map[string][]time.Time // when stored ones ended, by kind
+	kinds  map[string]string         // of trials that are not stored, by key
+	left   map[string]func() float64 // forecast of those for which there is one, s
+	done   map[string][]time.Time    // when stored ones ended, by kind
 	failed map[string]string
 	err    error // of Compute
 }
@@ -103,7 +103,7 @@ func (p *Part) fill(
 	defer p.mu.Unlock()
 	if p.trials == nil {
 		p.trials, p.failed, p.stored = map[string]State{}, map[string]string{}, map[string]*Record{}
-		p.kinds, p.left, p.done = map[string]string{}, map[string]float64{}, map[string][]time.Time{}
+		p.kinds, p.left, p.done = map[string]string{}, map[string]func() float64{}, map[string][]time.Time{}
 	}
 	missing := false
 	for i, r := range records {
@@ -119,7 +119,7 @@ func (p *Part) fill(
 			p.trials[keys[i]] = TrialOpen
 			p.kinds[keys[i]] = kindOf(trials[i])
 			if forecast != nil {
-				p.left[keys[i]] = forecast(i)
+				p.left[keys[i]] = func() float64 { return forecast(i) }
 			}
 			records[i] = &Record{
 				Key: keys[i], Trial: trials[i], Values: map[string]float64{}, Series: map[string][]float64{},
@@ -191,6 +191,28 @@ func (p *Part) Stored() map[string]*Record {
 	return maps.Clone(p.stored)
 }
 
+// Elsewhere is how many of the trials that the calls of Compute under this part came
+// by are not stored, and how many are: it asks for no forecast.
+func (p *Part) Elsewhere() (missing, stored int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, state := range p.trials {
+		if state == TrialDone {
+			stored++
+		} else {
+			missing++
+		}
+	}
+	return missing, stored
+}
+
+// Looks reports whether the context's part, if it has one, computes nothing, so that
+// nobody waits for what would be computed.
+func Looks(ctx context.Context) bool {
+	p := partFrom(ctx)
+	return p != nil && p.Of == 0 && len(p.Keys) == 0
+}
+
 // Summary is what the calls of Compute under this part found, at their ends.
 func (p *Part) Summary() PartSummary {
 	p.mu.Lock()
@@ -212,7 +234,10 @@ func (p *Part) seconds() Number {
 		if p.trials[key] == TrialDone {
 			continue
 		}
-		one := p.left[key]
+		one := 0.0
+		if forecast := p.left[key]; forecast != nil {
+			one = forecast()
+		}
 		if !(one > 0) {
 			one = 1 / rate(p.done[p.kinds[key]]) // of its own kind: others say nothing about it
 		}

@@ -41,7 +41,7 @@ func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, 
 // ended calls what looks at a search that has ended.
 func (r *run) ended(look func(e *Ended) error) error {
 	if len(r.validation) == 0 {
-		return errors.New("the search has no validation images")
+		return errors.New("the search has no validation images on which its end could be looked at")
 	}
 	exec, err := NewExec(r.backend, func(in []*Node) *Node {
 		ops, weights := r.blocks(), len(r.net.Weights())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/images"
 )
 
 // Forecast is what a search will cost on this machine's processors, before
@@ -44,26 +45,35 @@ const (
 
 // Forecast is the cost of one search on so many images (all of them, both
 // halves).
-func (s Settings) Forecast(images int) Forecast {
+func (s Settings) Forecast(of int) Forecast {
 	_, elements := s.size()
 	return Forecast{
-		Work: probe() * s.probes(images),
+		Work: probe() * s.probes(of),
 		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
-			3*float64(s.Image*s.Image*images),
+			s.pixels(of),
 	}
 }
 
+// pixels are the bytes of images in memory, of which there are none where they are
+// files.
+func (s Settings) pixels(of int) float64 {
+	if s.Crop != (images.Crop{}) {
+		return 0
+	}
+	return 3 * float64(s.Image*s.Image*of)
+}
+
 // probes is the work of a search in runs of the probe.
-func (s Settings) probes(images int) float64 {
+func (s Settings) probes(of int) float64 {
 	products, elements := s.size()
 	pass := probesPerProduct*products + probesPerElement*elements
 	m := Methods[s.Method]
-	split := images / 2 // images that pass once or twice a step
+	split, valid := of/2, of/2 // images that pass once or twice a step, and those that are evaluated
 	if s.Parts != (Shares{}) {
-		split = s.Parts.Train
+		split, valid = s.Parts.Train, s.Parts.Validation
 	}
 	if s.Bilevel.Level == bilevel.ERM {
-		split = images
+		split = of
 	}
 	passes := 1.
 	if m.Architecture != NoPass {
@@ -79,9 +89,8 @@ func (s Settings) probes(images int) float64 {
 	if s.EvaluateEvery > 0 {
 		evaluations += float64(s.Epochs / s.EvaluateEvery)
 	}
-	forward := 2 * float64(images/2) / 3 // θ as it is, and one operation an edge: without gradients
-	forward *= evaluations
-	forward += float64(s.Candidates*s.CandidateBatch) / 3
+	forward := 2 * float64(valid) / 3 // θ as it is, and one operation an edge: without gradients
+	forward = forward*evaluations + float64(s.Candidates*s.CandidateBatch)/3
 	all := float64(s.Epochs)*passes*float64(split) + forward
 	operations, compiled := s.operations()
 	return pass*all + probesPerOperation*operations*all/float64(s.Batch) + probesPerCompiling*compiled

@@ -1,0 +1,45 @@
+package study
+
+import "github.com/nasml/lab/nasml/catalog"
+
+// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
+// space before it, for what the paper proves and has no setting for.
+func ScaleNote(params any) string {
+	switch catalog.ScaleOf(params) {
+	case catalog.Quick:
+		return " Quick scale."
+	case catalog.Large:
+		return " Large scale."
+	case catalog.Paper:
+		return " Paper scale."
+	}
+	return " Varied parameters."
+}
+
+// SettingNote is ScaleNote for an experiment of the paper's.
+func SettingNote(params any) string {
+	switch catalog.ScaleOf(params) {
+	case catalog.Quick:
+		return " Quick scale, not the paper's setting."
+	case catalog.Large:
+		return " Large scale, not the paper's setting."
+	case catalog.Paper:
+		return " The paper's setting."
+	}
+	return " Varied parameters, not the paper's setting."
+}
+
+// SpaceTitle is a search space in words.
+func SpaceTitle(space string) string {
+	if title, ok := spaceTitles[space]; ok {
+		return title
+	}
+	return space
+}
+
+var spaceTitles = map[string]string{
+	"nasbench201": "NAS-Bench-201", "darts": "DARTS' space", "1shot1-s1": "NAS-Bench-1Shot1, space 1",
+	"1shot1-s2": "NAS-Bench-1Shot1, space 2", "1shot1-s3": "NAS-Bench-1Shot1, space 3",
+	"darts-s1": "RobustDARTS' S1", "darts-s2": "RobustDARTS' S2", "darts-s3": "RobustDARTS' S3",
+	"darts-s4": "RobustDARTS' S4",
+}

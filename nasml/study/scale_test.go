@@ -1,0 +1,43 @@
+package study
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
+)
+
+type scaled struct {
+	N          int
+	StoredOnly bool
+}
+
+type nothing struct{}
+
+func (nothing) Figure() plots.Figure { return plots.Figure{} }
+func (nothing) Check() []runs.Claim  { return nil }
+func (nothing) Records() []string    { return nil }
+
+func TestNotesOnTheScale(t *testing.T) {
+	catalog.Register(catalog.Entry{
+		ID: "scaled/figure1", Paper: "P", Title: "t", Kind: "figure", Cost: catalog.Cost{Quick: "a", Paper: "b"},
+	}, scaled{N: 1}, scaled{N: 2}, func(context.Context, scaled) (nothing, error) { return nothing{}, nil },
+		catalog.Preset[scaled]{Scale: catalog.Large, Params: scaled{N: 3}})
+	for n, want := range map[int][2]string{
+		1: {" Quick scale.", " Quick scale, not the paper's setting."},
+		2: {" Paper scale.", " The paper's setting."},
+		3: {" Large scale.", " Large scale, not the paper's setting."},
+		4: {" Varied parameters.", " Varied parameters, not the paper's setting."},
+	} {
+		for _, storedOnly := range []bool{false, true} { // which changes no number
+			p := scaled{n, storedOnly}
+			require.Equal(t, want, [2]string{ScaleNote(p), SettingNote(p)})
+		}
+	}
+	require.Equal(t, "NAS-Bench-201", SpaceTitle("nasbench201"))
+	require.Equal(t, "mine", SpaceTitle("mine"))
+}

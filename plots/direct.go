@@ -1,0 +1,111 @@
+package plots
+
+import (
+	"cmp"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// direct names references where they are, as long as a shared legend has more
+// entries than it explains well, and returns those that are left to the legend. A
+// name is drawn in every panel that has the line, or in none. Curves stay
+// together in the legend: of a family, none is looked for elsewhere.
+func (l *layout) direct(panels []*panel, entries []entry) []entry {
+	for i := 0; i < len(entries) && len(entries) > mostShared; {
+		if e := entries[i]; e.look.thin && !e.empty && l.nameCurve(panels, e) {
+			entries = slices.Delete(entries, i, i+1)
+			continue
+		}
+		i++
+	}
+	return entries
+}
+
+// name is a text with its place.
+type name struct {
+	text textLine
+	at   vg.Point // the start of its baseline
+}
+
+// nameCurve writes an entry's name beside its curve in every panel, where each
+// has the room.
+func (l *layout) nameCurve(panels []*panel, e entry) bool {
+	var names []name
+	for _, p := range panels {
+		for n, s := range p.Series {
+			if cmp.Or(s.Entry, s.Label) != e.name || !s.Reference || len(s.X)+len(s.Y) == 0 {
+				continue
+			}
+			at, ok := p.nameAt(l, n, setLine(e.name, l.small))
+			if !ok {
+				return false
+			}
+			names = append(names, at)
+			break // of several curves of one name, one is named
+		}
+	}
+	for _, n := range names {
+		l.tintedText(n.text, n.at, false, grey)
+	}
+	return len(names) > 0
+}
+
+// nameAt is a place for the name of series n, above or below its curve, that
+// touches nothing; near its right end if possible.
+func (p *panel) nameAt(l *layout, n int, text textLine) (name, bool) {
+	const away = 2 // from the curve
+	curve := p.sampledCurve(n)
+	obstacles := p.obstacles()
+	for _, share := range []vg.Length{1, 0.75, 0.5, 0.25, 0} {
+		x := p.frame.Min.X + insideGap + share*(p.frame.Size().X-2*insideGap-text.width)
+		low, high, ok := heights(curve, x, x+text.width)
+		if !ok {
+			continue
+		}
+		for _, y := range []vg.Length{high + away + text.depth, low - away - text.height} {
+			at := name{text, vg.Point{X: x, Y: y}}
+			if p.clear(l, text.box(at.at, false), obstacles) {
+				return at, true
+			}
+		}
+	}
+	return name{}, false
+}
+
+// sampledCurve are points on the curve of series n, close to each other.
+func (p *panel) sampledCurve(n int) []vg.Point {
+	var all []vg.Point
+	for _, part := range clipLine(p.frame, p.points(n, p.Series[n].Y)) {
+		all = append(all, sampled(part)...)
+	}
+	return all
+}
+
+// heights are the least and the greatest height of points between two x.
+func heights(points []vg.Point, from, to vg.Length) (low, high vg.Length, ok bool) {
+	for _, q := range points {
+		if q.X < from || q.X > to {
+			continue
+		}
+		if !ok {
+			low, high, ok = q.Y, q.Y, true
+		}
+		low, high = min(low, q.Y), max(high, q.Y)
+	}
+	return low, high, ok
+}
+
+// clear reports whether a text's ink is in the frame and keeps clear of the data
+// and of all other texts.
+func (p *panel) clear(l *layout, box vg.Rectangle, obstacles []vg.Point) bool {
+	const gap = 1
+	box.Min, box.Max = box.Min.Sub(vg.Point{X: gap, Y: gap}), box.Max.Add(vg.Point{X: gap, Y: gap})
+	touches := func(q vg.Point) bool {
+		return box.Min.X < q.X && q.X < box.Max.X && box.Min.Y < q.Y && q.Y < box.Max.Y
+	}
+	return p.inside(box.Min) && p.inside(box.Max) && !slices.ContainsFunc(obstacles, touches) &&
+		!slices.ContainsFunc(l.texts, func(t vg.Rectangle) bool {
+			return box.Min.X < t.Max.X && t.Min.X < box.Max.X && box.Min.Y < t.Max.Y && t.Min.Y < box.Max.Y
+		})
+}
