@@ -82,7 +82,7 @@ type Figure2Result struct {
 // Without a table regrets are those that the project ships, or gaps.
 func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 	var c study.Checks
-	p.checkLookups(&c)
+	p.checkLookups(&c, p.Spaces)
 	c.OneOf("Band", p.Band, "std", "interval")
 	if err := c.Err("figure 2"); err != nil {
 		return nil, err

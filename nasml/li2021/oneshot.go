@@ -176,7 +176,7 @@ var lookupsStudy = study.Study{
 	Code: code.Define(lookupsID, "li2021/internal/regret"),
 }
 
-func (l Lookups) checkLookups(c *study.Checks) {
+func (l Lookups) checkLookups(c *study.Checks, spaces []string) {
 	var ties []string
 	for name := range supernet.TieRules {
 		ties = append(ties, string(name))
@@ -186,6 +186,11 @@ func (l Lookups) checkLookups(c *study.Checks) {
 	c.OneOf("Training", l.Training, regret.Trainings...)
 	c.OneOf("Against", l.Against, regret.AgainstPublished, regret.AgainstTable)
 	c.OneOf("Split", string(l.Split), string(data.Valid), string(data.Test))
+	for _, space := range spaces {
+		s, ok := supernet.OneShots[space]
+		c.Expect(!ok || l.Against != regret.AgainstPublished || s.Known.TestError > 0, "Against is %q, and nothing is "+
+			"published of the space %q: take %q", l.Against, space, regret.AgainstTable)
+	}
 }
 
 // openLookups is the table with the study of look-ups in it. Without a table the

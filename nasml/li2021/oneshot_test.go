@@ -179,9 +179,14 @@ func TestAnOwnOneShotSpace(t *testing.T) {
 	p.OneShotParams = smallOneShot(p.OneShotParams)
 	p.Spaces, p.Rows, p.Epochs, p.Seeds = []string{"mine"}, []string{"gaea-darts"}, 1, 1
 	_, err := Figure2(isolated(t), p)
-	require.ErrorContains(t, err, "found no published error of the best cell")
+	require.ErrorContains(t, err, `nothing is published of the space "mine": take "table"`)
 	p.Against = "table"
 	r, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	require.NoError(t, r.Figure().Validate())
+
+	supernet.OneShots["mine"] = supernet.OneShots["mine"].With("sep_conv_3x3") // of which no table knows anything
+	r, err = Figure2(isolated(t), p)
 	require.NoError(t, err)
 	require.NoError(t, r.Figure().Validate())
 }

@@ -48,8 +48,8 @@ var RankSearchesQuick = RankSearchesParams{
 		p.Epochs = 10
 		return p
 	}(),
-	EvaluationBatch: 250,
-	Rows:            []string{"rsps", "gaea-pc-darts"}, Archs: 100, Statistics: []string{sharing.Running, sharing.Batch},
+	EvaluationBatch: 250, Archs: 100,
+	Rows: []string{"rsps", "gaea-pc-darts"}, Statistics: []string{sharing.Running, sharing.Batch},
 	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
 }
 

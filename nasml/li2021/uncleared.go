@@ -95,7 +95,7 @@ type UnclearedResult struct {
 // and the one under way at its checkpoint. It has Figure2's errors.
 func Uncleared(ctx context.Context, p UnclearedParams) (*UnclearedResult, error) {
 	var c study.Checks
-	p.checkLookups(&c)
+	p.checkLookups(&c, p.Spaces)
 	c.Expect(len(p.Cleared) == len(p.Uncleared), "Cleared has %d rows and Uncleared %d, want one of each to compare",
 		len(p.Cleared), len(p.Uncleared))
 	if err := c.Err("uncleared gradients"); err != nil {

@@ -23,15 +23,17 @@ func fit(set *images.Images, side int) (*images.Images, error) {
 		}
 		set = &coloured
 	}
+	sides := []int{set.Height}
 	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
 		var err error
 		if set, err = set.Half(); err != nil {
 			return nil, err
 		}
+		sides = append(sides, set.Height)
 	}
 	if set.Height != side || set.Width != side || set.Channels != 3 {
-		return nil, fmt.Errorf("search: images of %s are %d×%d×%d, want %d×%d×3 or a power of two larger: change Image",
-			set.Name, set.Height, set.Width, set.Channels, side, side)
+		return nil, fmt.Errorf("search: images of %s are %d×%d×%d, halved as often as that can be, want %d×%d×3: take "+
+			"one of %v for Image", set.Name, set.Height, set.Width, set.Channels, side, side, sides)
 	}
 	return set, nil
 }

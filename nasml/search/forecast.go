@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/nasml/lab/nasml/bilevel"
@@ -139,11 +140,12 @@ func (s Settings) size() (products, elements float64) {
 var kernelArea = map[string]float64{"nor_conv_1x1": 1, "nor_conv_3x3": 9}
 
 // probe is how long this machine takes, in seconds, for a loop over a map that
-// fits into no cache: the least of some tries, because others may be at work.
-func probe() float64 {
+// fits into no cache: the least of many tries, because others may be at work. It
+// is measured once, so that all forecasts of a process add up.
+var probe = sync.OnceValue(func() float64 {
 	x, y := make([]float32, 1<<22), make([]float32, 1<<22)
 	best := math.Inf(1)
-	for range 5 {
+	for range 25 {
 		begin := time.Now()
 		for i := range x {
 			y[i] = 0.5*y[i] + x[i]
@@ -152,4 +154,4 @@ func probe() float64 {
 	}
 	runtime.KeepAlive(y)
 	return best
-}
+})

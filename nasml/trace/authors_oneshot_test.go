@@ -234,6 +234,20 @@ func TestLookups(t *testing.T) {
 		want := Difference{Name: "specs", Step: 1, Absolute: share, Relative: share, Scale: 1}
 		require.Equal(t, []Difference{want}, differences)
 	}
+	each := map[string]Array{} // the same twice, each in a group by itself
+	for name, a := range arrays {
+		for _, number := range []string{"2", "10"} {
+			each["space_1/"+number+"/"+strings.TrimPrefix(name, "start/")] = a
+		}
+	}
+	twice := `[[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, ` + conv + `, "output"]]`
+	trace, err := open(twice+", "+twice, each)
+	require.NoError(t, err)
+	require.Equal(t, 2, trace.About().Steps)
+	differences, err := trace.Replay(t.Context(), nil)
+	require.NoError(t, err)
+	require.Zero(t, differences[0].Absolute)
+
 	good := `[[[0,1],[0,0]], ["input", "output"]]`
 	for specs, want := range map[string]string{
 		good + `, ` + good: "found 2 specs in the settings and 1 architectures",

@@ -27,9 +27,9 @@ import (
 //
 // Shapes say which of the three spaces it is. Of several spaces in one file the
 // arrays of each have a name and / before their names, the specs in the order of
-// these names, numbers in them by size: space_1/alphas_output. N and its axis may
-// be left out of a group that is of one architecture; so may the 1. A start/
-// before the names is passed over.
+// these names, numbers in them by size: space_1/alphas_output, or space_1/0/alphas_output
+// of an architecture by itself. N and its axis may be left out of a group that is of
+// one architecture; so may the 1. A start/ before the names is passed over.
 //
 // A difference is the share of cells that are others: cells are the same whose
 // vertices are in another order. Of weights that are equal those are taken that
@@ -82,10 +82,9 @@ func newLookups(arrays map[string]Array, text string) (*Lookups, error) {
 	}
 	groups := map[string]map[string]Array{}
 	for name, a := range arrays {
-		group, plain, ok := strings.Cut(strings.TrimPrefix(name, "start/"), "/")
-		if !ok {
-			group, plain = "", group
-		}
+		name = strings.TrimPrefix(name, "start/")
+		at := strings.LastIndex(name, "/") + 1
+		group, plain := strings.TrimSuffix(name[:at], "/"), name[at:]
 		if groups[group] == nil {
 			groups[group] = map[string]Array{}
 		}

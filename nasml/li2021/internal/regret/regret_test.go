@@ -47,6 +47,30 @@ func TestOneShotRegrets(t *testing.T) {
 	require.Zero(t, least)
 }
 
+// What has an operation that the benchmark has not is a gap, but where the node is
+// left out; the benchmark's cells are as many as without it.
+func TestOtherOperationsAreGaps(t *testing.T) {
+	table := datatest.NASBench101(t)
+	more := supernet.OneShot2.With("sep_conv_3x3")
+	r, err := NewOneShotRegrets(table, more, data.Query101{Split: data.Test, Epochs: 108, Trial: 1}, AgainstTable)
+	require.NoError(t, err)
+	require.Equal(t, 7773, r.Best.Asked)
+	arch := supernet.OneShotArch{Ops: []int{1, 3, 0, 3}, Parents: [][]int{{0}, {0}, {0, 1}, {0, 1}, {0, 1, 3}}}
+	cell, err := OneShotCell(more, arch) // nodes 2 and 4 lead nowhere
+	require.NoError(t, err)
+	same := arch
+	same.Ops = []int{1, 0, 0, 2}
+	want, err := OneShotCell(supernet.OneShot2, same)
+	require.NoError(t, err)
+	require.Equal(t, want, cell)
+	arch.Ops = []int{3, 0, 0, 0}
+	_, err = OneShotCell(more, arch)
+	require.ErrorIs(t, err, data.ErrNotInTable)
+	x, err := r.Of(arch)
+	require.NoError(t, err)
+	require.Zero(t, x)
+}
+
 func TestOneShotRegretsRefuse(t *testing.T) {
 	table := datatest.NASBench101(t)
 	mine := supernet.OneShot1

@@ -98,11 +98,11 @@ func (t Trial) draw(
 			return nil, err
 		}
 		cell, err := t.cell(a)
+		if errors.Is(err, data.ErrNotInTable) || err == nil && seen[cell] {
+			continue
+		}
 		if err != nil {
 			return nil, err
-		}
-		if seen[cell] {
-			continue
 		}
 		seen[cell] = true
 		known, err := lookUp(table, cell, series)

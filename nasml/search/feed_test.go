@@ -1,0 +1,20 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data"
+)
+
+// Images that no halving makes as large as is asked for say what it makes of them.
+func TestImagesOfAnotherSide(t *testing.T) {
+	grey, err := data.SyntheticImages(1, 4, data.ImageSpec{Classes: 2, Height: 28, Width: 28})
+	require.NoError(t, err)
+	_, err = fit(grey, 8)
+	require.ErrorContains(t, err, "are 7×7×3, halved as often as that can be, want 8×8×3: take one of [28 14 7]")
+	small, err := fit(grey, 14)
+	require.NoError(t, err)
+	require.Equal(t, []int{14, 14, 3}, []int{small.Height, small.Width, small.Channels})
+}
