@@ -119,9 +119,10 @@ func TestInstrumentsAsAnEntry(t *testing.T) {
 	r := &InstrumentsResult{&Figure1LeftResult{&Figure1Result{Params: p, all: all}}}
 	f := r.Figure()
 	require.NoError(t, f.Validate())
-	require.Len(t, f.Panels, 5, "curves, instruments, and two rows of cells")
-	require.NotNil(t, f.Panels[4][1].Cell)
-	require.Equal(t, "GAEA DARTS (bilevel), epoch 2", f.Panels[4][1].Title)
+	require.Len(t, f.Panels, 7, "curves, instruments, and the cells of both searches")
+	require.Len(t, f.Panels[2], 2, "there are no weights of edges: six curves")
+	require.NotNil(t, f.Panels[6][0].Cell)
+	require.Equal(t, "GAEA DARTS (bilevel), epoch 2", f.Panels[6][0].Title)
 	_, err = f.Render("svg")
 	require.NoError(t, err)
 
