@@ -128,8 +128,8 @@ func (f *PhotoFolder) read(i int) (image.Image, error) {
 	path := filepath.Join(f.Dir, filepath.FromSlash(f.files[i].path))
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("photograph %s: %w: make it readable, or copy it from the publisher's archive again", path,
-			pathless(err))
+		return nil, fmt.Errorf("photograph %s: %w: make it readable, or copy it from the publisher's archive again",
+			path, pathless(err))
 	}
 	defer file.Close()
 	photo, _, err := image.Decode(file)

@@ -378,7 +378,7 @@ func (l *trainLab) train(
 		booked = max(booked, now)
 	}
 	result, err := evaluating.Run(ctx, l.trainer, seed, training.Options{
-		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+		Load: job.LoadTelling(progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {
 		err = job.Done(0, result)

@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,4 +104,48 @@ func TestBoundsByHand(t *testing.T) {
 	}}
 	b := f.bounds(r)
 	require.InDeltaSlice(t, []float64{2 * 0.4472135955, 2 * 0.4472135955}, b, 1e-9) // √(1/5), √(4/20)
+}
+
+// TestInstrumentsAsAnEntry: the cells at the end stand below the curves, and the bound
+// of Theorem 1 is judged for exponentiated gradient only, by what was read.
+func TestInstrumentsAsAnEntry(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := tiny()
+	p.Channels, p.Cells, p.Epochs, p.Instruments = 4, 1, 2, 2
+	p.Rows = []string{"darts@darts-s2", "gaea-darts@darts-s2"}
+	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
+		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	require.NoError(t, err)
+	r := &InstrumentsResult{&Figure1LeftResult{&Figure1Result{Params: p, all: all}}}
+	f := r.Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels, 7, "curves, instruments, and the cells of both searches")
+	require.Len(t, f.Panels[2], 2, "there are no weights of edges: six curves")
+	require.NotNil(t, f.Panels[6][0].Cell)
+	require.Equal(t, "GAEA DARTS (bilevel), epoch 2", f.Panels[6][0].Title)
+	_, err = f.Render("svg")
+	require.NoError(t, err)
+
+	named := func(part string) (found []runs.Claim) {
+		for _, c := range r.Check() {
+			if strings.Contains(c.Name, part) {
+				found = append(found, c)
+			}
+		}
+		return found
+	}
+	bound := named("Theorem 1's bound")
+	require.Len(t, bound, 1, "of GAEA")
+	require.Contains(t, bound[0].Name, "GAEA DARTS")
+	record := all[1].records[0]
+	bounds := all[1].bounds(record)
+	record.Series["stationarity"] = []float64{2*bounds[0] + 1, bounds[1] / 2}
+	require.Equal(t, runs.Number(1), named("Theorem 1's bound")[0].Ours)
+	require.Equal(t, runs.Fails, named("Theorem 1's bound")[0].Holds)
+	record.Series["stationarity"][0] = 0
+	require.Equal(t, runs.Holds, named("Theorem 1's bound")[0].Holds)
+
+	p.Instruments = 0
+	_, err = Instruments(t.Context(), p)
+	require.ErrorContains(t, err, "Instruments is 0, want at least 1")
 }

@@ -47,7 +47,7 @@ func onPhotographs(folder string) Figure1Params {
 	p := Figure1LeftQuick
 	p.Preset, p.Folder, p.Rows, p.Seeds = "imagenet", folder, []string{"gaea-pc-darts@darts-s2"}, 1
 	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 4, 3, 32, 5, 6, 15
-	p.Settings.Bilevel.Warmup, p.Settings.EvaluateEvery = 2, 3
+	p.Bilevel.Warmup, p.EvaluateEvery = 2, 3
 	return p
 }
 

@@ -346,7 +346,7 @@ func (l *searchLab) search(
 	}
 	l.live.begin(f, seed)
 	result, err := l.run(ctx, f, l.runner, seed, search.Options{
-		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+		Load: job.LoadTelling(progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {
 		err = job.Done(0, result)

@@ -3,6 +3,7 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
@@ -70,22 +71,24 @@ func Instruments(ctx context.Context, p Figure1Params) (*InstrumentsResult, erro
 func (r *InstrumentsResult) Figure() plots.Figure {
 	f := r.Figure1LeftResult.Figure()
 	f.Name, f.Meta = "li2021-instruments", study.Meta(instrumentsTitle, r.Scale, r.Params)
+	curves := slices.DeleteFunc(slices.Concat(f.Panels...), func(p plots.Panel) bool {
+		return len(p.Series) == 0 // such as the entropy of edges that have no weights
+	})
+	f.Panels = slices.Collect(slices.Chunk(curves, 2))
 	for _, of := range r.all {
 		for _, record := range of.ran()[:min(1, len(of.ran()))] {
 			a, err := of.animation(record)
 			if err != nil {
 				panic(err) // the searches were on cells with two inputs
 			}
-			last := a.Frames[len(a.Frames)-1]
-			var row []plots.Panel
-			for _, cells := range last.Panels {
-				cells[0].Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[len(a.Labels)-1])
-				row = append(row, cells[0])
+			last := len(a.Frames) - 1
+			for _, cells := range a.Frames[last].Panels {
+				cells[0].Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[last])
+				f.Panels = append(f.Panels, cells)
 			}
-			f.Panels = append(f.Panels, row)
 		}
 	}
-	f.Caption += " Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss " +
+	f.Caption = searchCaption(r.Params.SearchParams, r.all) + instrumentCaption + " Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss " +
 		"alone, they stand out."
 	return f
 }

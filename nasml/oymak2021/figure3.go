@@ -200,7 +200,7 @@ func searchGap(
 		done = m.Epoch
 	}
 	result, err := gap.Run(ctx, b, s, set, job.Trials[0].Seed, search.Options{
-		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+		Load: job.LoadTelling(progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err != nil {
 		return err

@@ -373,6 +373,7 @@ type meta struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Resumed int       `json:"resumed"`
+	Of      string    `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
 }
 
 // checkpointName is a function of the set of trials, whatever their order.
@@ -395,7 +396,7 @@ func (j *Job) Save(write func(io.Writer) error) error {
 			len(j.Trials),
 		)
 	}
-	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed})
+	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed, j.checkpointName()})
 	if err != nil {
 		return err
 	}
@@ -454,6 +455,19 @@ func (j *Job) Load() (io.ReadCloser, error) {
 	return f, nil
 }
 
+// LoadTelling is Load that says through progress where a checkpoint is broken, or of
+// other trials, so that the computation begins anew.
+func (j *Job) LoadTelling(progress Progress) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		r, err := j.Load()
+		var broken *Broken
+		if errors.As(err, &broken) {
+			progress.Step(0, broken.Error()+"; it begins anew")
+		}
+		return r, err
+	}
+}
+
 // checkpoint is the caller's part of an open checkpoint file.
 type checkpoint struct {
 	io.Reader
@@ -468,6 +482,9 @@ func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
 		return nil, nil, err
 	}
 	r, m, err := verifyCheckpoint(f)
+	if err == nil && m.Of != "" && m.Of != name {
+		err = notWhole("it was saved as " + m.Of + ", by trials with other parameters")
+	}
 	if err == nil {
 		return &checkpoint{r, f}, m, nil
 	}

@@ -268,6 +268,43 @@ func TestBrokenCheckpointIsSetAside(t *testing.T) {
 	}
 }
 
+// said is a progress that keeps its notes.
+type said struct {
+	Progress
+	notes []string
+}
+
+func (s *said) Step(_ int, note string) { s.notes = append(s.notes, note) }
+
+// A checkpoint of other trials under the name of these is set aside, too.
+func TestCheckpointOfOtherTrialsIsSetAside(t *testing.T) {
+	s, ctx := testStore(t)
+	stop := errors.New("stop")
+	var other string
+	_, err := s.Compute(ctx, toyTrials(0, 1), Options{}, func(_ context.Context, job *Job) error {
+		require.NoError(t, job.Save(writeString("of seed 0")))
+		require.Equal(t, "of seed 0", loadString(t, job))
+		other = s.medium.Where(job.checkpointName())
+		return stop
+	})
+	require.ErrorIs(t, err, stop)
+	_, err = s.Compute(ctx, toyTrials(1, 2), Options{}, func(_ context.Context, job *Job) error {
+		data, err := os.ReadFile(other)
+		require.NoError(t, err)
+		path := s.medium.Where(job.checkpointName())
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		progress := &said{Progress: Silent}
+		_, err = job.LoadTelling(progress)()
+		require.ErrorIs(t, err, ErrNotFound)
+		require.Len(t, progress.notes, 1)
+		require.Contains(t, progress.notes[0], "by trials with other parameters; set aside as ")
+		require.Contains(t, progress.notes[0], "; it begins anew")
+		require.NoFileExists(t, path)
+		return stop
+	})
+	require.ErrorIs(t, err, stop)
+}
+
 // A process is killed again and again at random moments; what comes out in
 // the end is bit for bit what one process computes that nobody disturbs.
 func TestKilledProcessesResume(t *testing.T) {
