@@ -38,9 +38,8 @@ func openWith(config string) (compute.Backend, error) {
 	if path := pluginPathOf(config); path != "" {
 		hookPlugin(path)
 	}
-	name, _, _ := strings.Cut(config, ":")
-	if !slices.Contains(compute.List(), name) { // which NewWithConfig takes for a bug
-		return nil, fmt.Errorf("$%s is %q: take %s", compute.ConfigEnvVar, config, configs)
+	if err := known(config); err != nil { // which NewWithConfig takes for a bug
+		return nil, err
 	}
 	b, err := compute.NewWithConfig(config)
 	if err != nil {
@@ -48,6 +47,21 @@ func openWith(config string) (compute.Backend, error) {
 			config, compute.ConfigEnvVar, defaultConfig, firstText(err.Error()), advice)
 	}
 	return b, nil
+}
+
+// Check is the error of [Open] where $GOMLX_BACKEND names no backend. It opens nothing.
+func Check() error {
+	if config := os.Getenv(compute.ConfigEnvVar); config != "" {
+		return known(config)
+	}
+	return nil
+}
+
+func known(config string) error {
+	if name, _, _ := strings.Cut(config, ":"); !slices.Contains(compute.List(), name) {
+		return fmt.Errorf("$%s is %q: take %s", compute.ConfigEnvVar, config, configs)
+	}
+	return nil
 }
 
 // flagsEnv holds options that XLA reads when its plugin is loaded.

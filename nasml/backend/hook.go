@@ -32,6 +32,7 @@ type hook struct {
 	cache    *programs.Cache // nil: everything is compiled
 	constant programs.Key    // of all that is the same for every program of the process
 	asked    atomic.Bool     // a program had a function that may have a kernel
+	at       atomic.Int64    // calls that compile now, or wait for another process that does
 	compiled atomic.Int64    // programs that the plugin compiled
 	loaded   atomic.Int64    // programs that came from the cache
 }
@@ -146,6 +147,8 @@ func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 	if h.load(given, key) {
 		return nil
 	}
+	h.at.Add(1)
+	defer h.at.Add(-1)
 	defer h.cache.Lock(key)()
 	if h.load(given, key) { // another process has compiled it meanwhile
 		return nil
@@ -239,6 +242,8 @@ func devices(client unsafe.Pointer) string {
 // compile lets the plugin compile.
 func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
 	h.compiled.Add(1)
+	h.at.Add(1)
+	defer h.at.Add(-1)
 	return C.nasml_compile_program(given, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)),
 		&given.executable)
 }
@@ -289,6 +294,14 @@ func warn(format string, args ...any) {
 }
 
 var warned sync.Once
+
+// Compiling says whether XLA compiles a program just now, which takes up to minutes
+// and cannot be interrupted.
+func Compiling() bool {
+	hooked.Lock()
+	defer hooked.Unlock()
+	return hooked.hook != nil && hooked.at.Load() > 0
+}
 
 // Kernels names the C kernels (package kernels) that programs of this process
 // call; there are none before a program asked for one.

@@ -21,5 +21,8 @@ func defaultPlugins() []string { return nil }
 // hookPlugin has nothing to hook.
 func hookPlugin(string) {}
 
+// Compiling says whether XLA compiles a program just now: never.
+func Compiling() bool { return false }
+
 // Kernels names the C kernels that programs of this process call: none.
 func Kernels() []string { return nil }

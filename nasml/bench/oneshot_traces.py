@@ -34,7 +34,8 @@ TRACES = {
     "1shot1-s2-darts": {"method": "darts", "space": 2, "partial": 1, "add_input": True},
     "1shot1-s3-darts-2nd": {"method": "darts", "space": 3, "unrolled": True, "partial": 1, "add_input": True},
     "1shot1-s3-gaea-pcdarts-warmup": {
-        "method": "gaea-pc-darts", "space": 3, "arch_rate": 0.1, "steps": 4, "warmup": 2, "partial": 4,
+        "method": "gaea-pc-darts", "space": 3, "arch_rate": 0.1, "edge_rate": 0.05, "steps": 4, "warmup": 2,
+        "partial": 4,
     },
 }  # fmt: skip
 
@@ -146,8 +147,9 @@ class Search:
             grad = [g + x for g, x in zip(grad, self.left)] if self.left else grad
             self.left = None
             with torch.no_grad():
-                for a, g in zip(self.a.values(), grad):
-                    moved = torch.clamp(a * torch.exp(-self.s["arch_rate"] * g), min=1e-5)
+                for (name, a), g in zip(self.a.items(), grad):
+                    rate = self.s["arch_rate"] if name == "operations" else self.s.get("edge_rate", self.s["arch_rate"])
+                    moved = torch.clamp(a * torch.exp(-rate * g), min=1e-5)
                     a.copy_(moved / moved.sum(-1, keepdim=True))
         else:
             for a, g in zip(self.a.values(), grad):

@@ -22,7 +22,7 @@ func clone[P any](p P) (P, error) {
 	return c, nil
 }
 
-// assign sets one field of the struct that params points to from
+// assign sets one field of the struct that params points to, of the entry id, from
 // "Field=value". The value is JSON; a string needs no quotes, and a list may be
 // written without brackets: Widths=64,128. A field of a struct among the fields goes
 // by both names, Bilevel.Clip=3.
@@ -30,7 +30,7 @@ func clone[P any](p P) (P, error) {
 // Parameters for which 0 means something else, such as "as the preset has it", have a
 // method SetZero: it is called with the name of a field that 0, false or nothing was
 // assigned to.
-func assign(params any, assignment string) error {
+func assign(id string, params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {
 		return Usagef("--set %q: want Field=value", assignment)
@@ -38,13 +38,8 @@ func assign(params any, assignment string) error {
 	v := reflect.ValueOf(params).Elem()
 	field, ok := fieldByName(v, name)
 	if !ok {
-		return Usagef(
-			"--set %s: %s has no field %q; it has %s",
-			assignment,
-			v.Type().Name(),
-			name,
-			fieldNames(v.Type()),
-		)
+		return Usagef("--set %s: %s has no parameter %q%s (`nasml show %s` lists all)", assignment, id, name,
+			didYouMean(nearFields(v.Type(), name)), id)
 	}
 	target := reflect.New(field.Type())
 	for _, form := range forms(text, field.Type()) {
@@ -89,13 +84,34 @@ func list(text string, quoted bool) string {
 	if text == "" {
 		return "[]"
 	}
-	parts := strings.Split(text, ",")
+	parts := split(text)
 	for i, part := range parts {
 		if parts[i] = strings.TrimSpace(part); quoted {
 			parts[i] = quote(parts[i])
 		}
 	}
 	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// split cuts text at the commas that stand in no brackets, and at all where brackets
+// do not close: a genotype is one value.
+func split(text string) []string {
+	var parts []string
+	depth, from := 0, 0
+	for at, r := range text {
+		switch {
+		case strings.ContainsRune("([{", r):
+			depth++
+		case strings.ContainsRune(")]}", r):
+			depth--
+		case r == ',' && depth == 0:
+			parts, from = append(parts, text[from:at]), at+1
+		}
+	}
+	if depth != 0 {
+		return strings.Split(text, ",")
+	}
+	return append(parts, text[from:])
 }
 
 // quote is text as a JSON string; text that is one already stays.
@@ -125,14 +141,59 @@ func fieldByName(v reflect.Value, path string) (reflect.Value, bool) {
 	return v, true
 }
 
-func fieldNames(t reflect.Type) string {
+// nearFields are the fields that a path may have meant: those that a letter changes it
+// into, else those that have it within them, else those that two letters do.
+func nearFields(t reflect.Type, path string) []string {
+	before := ""
+	for {
+		head, tail, more := strings.Cut(path, ".")
+		f, ok := t.FieldByName(head)
+		if !more || !ok || f.Type.Kind() != reflect.Struct {
+			break
+		}
+		before, path, t = before+head+".", tail, f.Type
+	}
 	var names []string
 	for _, f := range reflect.VisibleFields(t) {
-		if f.IsExported() {
+		if f.IsExported() && !f.Anonymous {
 			names = append(names, f.Name)
 		}
 	}
-	return strings.Join(names, ", ")
+	near := misspelt(path, names)
+	if len(near) == 0 || edits(strings.ToLower(path), strings.ToLower(near[0])) > 1 {
+		if alike := alikeNames(path, names); len(alike) > 0 {
+			near = alike
+		}
+	}
+	for i, name := range near {
+		near[i] = before + name
+	}
+	return near
+}
+
+// mostAlike is how many names a message suggests.
+const mostAlike = 4
+
+// alikeNames are names of which one has the other within it, whatever their case.
+func alikeNames(wanted string, names []string) []string {
+	wanted = strings.ToLower(wanted)
+	var alike []string
+	for _, name := range names {
+		low := strings.ToLower(name)
+		within := strings.Contains(low, wanted) || strings.Contains(wanted, low)
+		if within && len(wanted) > 2 && len(alike) < mostAlike {
+			alike = append(alike, name)
+		}
+	}
+	return alike
+}
+
+// didYouMean asks for what may have been meant, where there is any.
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
 // describe names a type as a user of the command would.

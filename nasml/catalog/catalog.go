@@ -118,7 +118,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		p, err := preset(presets, scale)
 		for _, assignment := range set {
 			if err == nil {
-				err = assign(&p, assignment)
+				err = assign(e.ID, &p, assignment)
 			}
 		}
 		return p, err
@@ -219,7 +219,7 @@ func misspelt(id string, known []string) []string {
 	var nearest []string
 	least := 2
 	for _, k := range known {
-		switch d := edits(strings.ToLower(id), k); {
+		switch d := edits(strings.ToLower(id), strings.ToLower(k)); {
 		case d < least:
 			nearest, least = []string{k}, d
 		case d == least:

@@ -71,8 +71,12 @@ func TestRunSetsParameters(t *testing.T) {
 func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 	e := register(t, echo)
 	for set, parts := range map[string][]string{
-		"Width=64":       {`"Width"`, "Widths, Pair, Rate, Name, Stored"},
-		"widths=64":      {`"widths"`},
+		"Width=64":       {`no parameter "Width"; did you mean Widths? (`, "nasml show test2000/figure1"},
+		"Widths.A=64":    {`no parameter "Widths.A"; did you mean Widths? (`},
+		"ate=1":          {"did you mean Rate?"},
+		"StoredOnly=1":   {"did you mean Stored?"},
+		"Figure=1":       {`no parameter "Figure" (`},
+		"widths=64":      {`"widths"; did you mean Widths?`},
 		"private=1":      {`"private"`},
 		"Widths":         {"Field=value"},
 		"Widths=a":       {`"a"`, "a list, each a whole number"},
@@ -232,6 +236,19 @@ func TestStoredComputesNothing(t *testing.T) {
 	n = 2
 	_, err = e.Stored(ctx, Setting{Scale: Quick})
 	require.EqualError(t, err, "1 of 2 trials are not computed yet")
+}
+
+// A value in brackets is one of a list, whatever commas are in it; brackets that do
+// not close are letters.
+func TestListsOfValuesInBrackets(t *testing.T) {
+	for text, want := range map[string][]string{
+		"a,b": {"a", "b"}, "": {""}, "a": {"a"}, "a,": {"a", ""},
+		"G(x=[('s', 0), ('t', 1)], y=range(2, 6)),V1": {"G(x=[('s', 0), ('t', 1)], y=range(2, 6))", "V1"},
+		"a(b,c": {"a(b", "c"},
+		"a)b,c": {"a)b", "c"},
+	} {
+		require.Equal(t, want, split(text), text)
+	}
 }
 
 func TestScaleOfParameters(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 type storeAccept struct {
-	Kind    []string      `arg:"" optional:"" help:"Kinds of trials, such as li2021/search (default: all whose source is not accepted)."`
+	Kind    []string      `arg:"" complete:"none" optional:"" help:"Kinds of trials, such as li2021/search (default: all whose source is not accepted)."`
 	Longest time.Duration `help:"Longest time that a trial may have taken to be computed again." default:"5m"`
 	Unshown bool          `help:"Accept kinds of which no trial is shipped, so that nothing can be compared."`
 	DryRun  bool          `help:"Only say what would be computed."`

@@ -52,6 +52,26 @@ func TestBrowser(t *testing.T) {
 		require.Greater(t, seen.Width, 300.0, "see %s", screenshot)
 		require.Greater(t, seen.Height, 150.0, "see %s", screenshot)
 	})
+	t.Run("tab and shift+tab", func(t *testing.T) {
+		if !s.done(s.completion()) {
+			t.Skip("needs gopls: run `go tool nasml setup`")
+		}
+		folder, address := start(t)
+		cells := []map[string]any{{"cell_type": "code", "id": "a", "metadata": map[string]any{}, "outputs": []any{},
+			"execution_count": nil, "source": cellToComplete}}
+		text, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "cells": cells, "metadata": map[string]any{
+			"kernelspec": map[string]any{"name": "gonb", "display_name": "Go (gonb)", "language": "go"}}})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "tab.ipynb"), text, 0o644))
+		var seen struct {
+			Doc, Cell     string
+			Tab, ShiftTab float64 // seconds of the answers
+		}
+		screenshot := drive(t, s, browser, "tab.py", address("tab.ipynb"), &seen)
+		t.Logf("Tab %.2f s, Shift+Tab %.2f s", seen.Tab, seen.ShiftTab)
+		require.Contains(t, seen.Doc, "Export writes a result's picture into the folder dir", "see %s", screenshot)
+		require.Contains(t, seen.Cell, "Widths")
+	})
 	t.Run("live view and stop", func(t *testing.T) {
 		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is
 		folder, address := start(t)
@@ -70,6 +90,18 @@ func TestBrowser(t *testing.T) {
 		require.NotEmpty(t, records, "the first search was finished before Stop")
 	})
 }
+
+// cellToComplete is a cell of which p.Wi is not yet a parameter.
+const cellToComplete = `import (
+	"github.com/nasml/lab/nasml/notebook"
+	"github.com/nasml/lab/nasml/oymak2021"
+)
+
+%%
+p := oymak2021.Figure2Quick
+p.Wi
+notebook.Export(notebook.Run(oymak2021.Figure2, p), "figures", "pdf")
+`
 
 // drive runs a script of testdata in the browser, decodes what it has seen, and
 // returns where its screenshot is.

@@ -14,7 +14,7 @@ import (
 )
 
 type claimsCmd struct {
-	Paper string `help:"Only a paper's rows: li2021, roberts, oymak2021, khodak2020, or the beginning of its name." placeholder:"PAPER"`
+	Paper string `complete:"paper" help:"Only a paper's rows: li2021, roberts, oymak2021, khodak2020, or the beginning of its name." placeholder:"PAPER"`
 	Scale string `help:"Only checks at a scale: quick, large or paper (default: all, of which the largest decides)." enum:",quick,large,paper" default:"" placeholder:"SCALE"`
 	JSON  bool   `name:"json" xor:"form" help:"Print JSON: a list of rows with all their checks."`
 	CSV   bool   `name:"csv" xor:"form" help:"Print CSV: a line for every check of a row."`

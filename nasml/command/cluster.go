@@ -58,9 +58,9 @@ func counts(sum runs.PartSummary) string {
 var states = []runs.State{runs.TrialDone, runs.TrialRunning, runs.TrialFailed, runs.TrialLost, runs.TrialOpen}
 
 type statusCmd struct {
-	ID    []string `arg:"" name:"id" help:"Figures to look at."`
-	Scale string   `help:"quick or paper." default:"quick" env:"NASML_SCALE"`
-	Set   []string `help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
+	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to look at."`
+	Scale string   `complete:"scale" help:"quick or paper." default:"quick" env:"NASML_SCALE"`
+	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
 	JSON  bool     `name:"json" help:"Print one JSON object a figure."`
 }
 
@@ -144,9 +144,9 @@ func (s standing) left() string {
 
 // batch is what Slurm and Kubernetes are told alike.
 type batch struct {
-	ID    []string `arg:"" name:"id" help:"Figures to compute."`
-	Scale string   `help:"quick or paper." default:"paper" env:"NASML_SCALE"`
-	Set   []string `help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
+	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to compute."`
+	Scale string   `complete:"scale" help:"quick or paper." default:"paper" env:"NASML_SCALE"`
+	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
 	Array int      `help:"Number of parts." default:"8"`
 	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`
 	Gpus  int      `help:"GPUs of a part."`

@@ -15,7 +15,7 @@ import (
 )
 
 type dataCmd struct {
-	Name []string `arg:"" optional:"" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100; or nasbench101 or nasbench201, with --from. Without any: list all."`
+	Name []string `arg:"" optional:"" complete:"data" help:"Data sets to download: mnist, fashion-mnist, cifar-10, cifar-100; or nasbench101 or nasbench201, with --from. Without any: list all."`
 	From string   `help:"Take the files from this folder instead of the network; they are checked and copied. For nasbench201: the folder that has NATS-tss-…-simple, NAS-Bench-201-….pth or both, of which the table is made; for nasbench101: the one that has nasbench_full.tfrecord or nasbench_only108.tfrecord." placeholder:"DIR"`
 	JSON bool     `name:"json" help:"Print JSON."`
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	_ "github.com/nasml/lab/nasml/khodak2020" // register their figures
 	_ "github.com/nasml/lab/nasml/li2021"     // likewise
@@ -20,12 +21,12 @@ import (
 )
 
 type runCmd struct {
-	ID      []string `arg:"" name:"id" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
-	Scale   string   `help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
-	Set     []string `help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+	ID      []string `arg:"" name:"id" complete:"figure" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
+	Scale   string   `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
+	Set     []string `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
 	Out     string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
-	Format  []string `help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
-	Style   string   `help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
+	Format  []string `complete:"format" help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
+	Style   string   `complete:"style" help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
 	Caption bool     `help:"Set the caption below the picture; --no-caption writes it beside, as .txt and .caption.tex." default:"true" negatable:""`
 	JSON    bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
 	Shard   string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
@@ -62,7 +63,7 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", e.ID, err))
+			failed = append(failed, named(e, err))
 			onlyClaims = onlyClaims && errors.Is(err, errClaims)
 		}
 	}
@@ -70,6 +71,14 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 		return claimsError{errors.Join(failed...)}
 	}
 	return errors.Join(failed...)
+}
+
+// named is err with the figure's name before it, where it does not begin with that.
+func named(e catalog.Entry, err error) error {
+	if strings.HasPrefix(err.Error(), e.ID+": ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", e.ID, err)
 }
 
 // check finds every mistake that can be found before the first trial.
@@ -86,6 +95,9 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 	}
 	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
 		return nil, usageError{fmt.Errorf("--shard: %w", err)}
+	}
+	if err := backend.Check(); err != nil {
+		return nil, usageError{err}
 	}
 	var entries []catalog.Entry
 	for _, id := range v.ID {

@@ -13,7 +13,7 @@ import (
 // its options when a program starts.
 const (
 	tunables       = "GLIBC_TUNABLES"
-	largePages     = "glibc.malloc.hugetlb=1"
+	largePages     = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
 	largePagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
 

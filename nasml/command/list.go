@@ -13,10 +13,10 @@ import (
 
 type listCmd struct {
 	JSON  bool   `name:"json" help:"Print JSON."`
-	Paper string `help:"Only those of this paper: khodak2020, li2021, oymak2021 or roberts, or a part of its name." placeholder:"PAPER"`
+	Paper string `complete:"paper" help:"Only those of this paper: khodak2020, li2021, oymak2021 or roberts, or a part of its name." placeholder:"PAPER"`
 	Kind  string `help:"Only these: figure, table or theorem." enum:"figure,table,theorem," default:"" placeholder:"KIND"`
 	State string `help:"Only those in this state, from what is shipped and stored: holds, fails (a claim does not hold), undecided (none fails, not all are decided), or open (trials have to be computed). any: all, with a column for it." enum:"holds,fails,undecided,open,any," default:"" placeholder:"STATE"`
-	Scale string `help:"Scale of --state: quick or paper." default:"quick" env:"NASML_SCALE"`
+	Scale string `complete:"scale" help:"Scale of --state: quick or paper." default:"quick" env:"NASML_SCALE"`
 }
 
 // listed is an entry with its state, where that was asked for.

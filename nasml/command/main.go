@@ -24,12 +24,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/nasml/lab/nasml/backend"
 )
 
 // The exit statuses of the command.
@@ -60,6 +60,8 @@ type cli struct {
 	Store      storeCmd      `cmd:"" help:"Look at the run store: finished trials and checkpoints."`
 	Cache      cacheCmd      `cmd:"" help:"Look at the cache of compiled programs, or clear it."`
 	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
+	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete verbs, figures and settings: bash, zsh or fish."`
+	Complete   completeCmd   `cmd:"" hidden:""`
 	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 
@@ -86,14 +88,9 @@ type usageError struct{ error }
 // Main runs the command line of the process and ends it with the exit status.
 func Main() {
 	askForLargePages()
-	os.Exit(execute(untilSignal(), os.Args[1:], console{os.Stdout, os.Stderr}))
-}
-
-// untilSignal ends with Ctrl-C or SIGTERM. A second one ends the program at once.
-func untilSignal() context.Context {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx
+	c := console{os.Stdout, os.Stderr}
+	ctx, _ := untilSignal(c, backend.Compiling)
+	os.Exit(execute(ctx, os.Args[1:], c))
 }
 
 // programName is how this program is called: go tool nasml, or the name of the program
@@ -138,7 +135,7 @@ func status(ctx context.Context, c console, err error) int {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil:
-		c.logf("interrupted; what was finished is kept, the same command goes on from there")
+		c.logf("interrupted; %s", kept)
 		return exitFailed
 	case errors.As(err, &usage) || isCatalogUsage(err):
 		c.logf("%v", err)

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -66,6 +67,21 @@ func TestScaleFromTheEnvironmentIsChecked(t *testing.T) {
 	status, _, err := call(t, "run", "oymak2021/figure2")
 	require.Equal(t, exitUsage, status)
 	require.Contains(t, err, "NASML_SCALE")
+}
+
+// A backend that is none is a mistake in the call, in a line that does not name the figure.
+func TestBackendIsChecked(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "cuda")
+	status, _, err := call(t, "run", "oymak2021/figure2")
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, err, `$GOMLX_BACKEND is "cuda": take `)
+	require.Equal(t, 1, strings.Count(err, "\n"))
+	require.NotContains(t, err, "oymak2021")
+
+	e, lookupErr := catalog.Lookup("oymak2021/figure2")
+	require.NoError(t, lookupErr)
+	require.EqualError(t, named(e, errors.New("oymak2021/figure2: no data")), "oymak2021/figure2: no data", "once")
+	require.EqualError(t, named(e, errors.New("no data")), "oymak2021/figure2: no data")
 }
 
 func TestListJSON(t *testing.T) {

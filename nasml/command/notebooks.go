@@ -19,7 +19,7 @@ var runner string
 
 type notebooksCmd struct {
 	File    []string      `arg:"" optional:"" help:"Notebooks to execute. Without any: all in notebooks/."`
-	Scale   string        `help:"Scale of the figures, quick or paper, for notebooks that do not set their own." env:"NASML_SCALE"`
+	Scale   string        `complete:"scale" help:"Scale of the figures, quick or paper, for notebooks that do not set their own." env:"NASML_SCALE"`
 	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
 }
 

@@ -85,11 +85,11 @@ func (s *site) setup(ctx context.Context, c console) error {
 }
 
 // steps lists the set-up in order. A step's inputs name the places of checkout
-// and set-up, because virtual environments and the kernel hold absolute paths.
+// and set-up, because virtual environments and the kernel hold absolute paths. The
+// kernel has the linker's option that the step before it finds out.
 func (s *site) steps() []step {
 	sums, _ := os.ReadFile(filepath.Join(s.Root, "go.sum")) // a broken go.sum fails in the build
 	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
-	kernelspec := s.kernelspec()
 	return append(s.computing(), []step{
 		{
 			name: "venv", what: "JupyterLab into .nasml/venv (one to two minutes, downloads 50 MB)", needMB: 350,
@@ -105,17 +105,18 @@ func (s *site) steps() []step {
 			needMB:  60,
 			run:     s.buildTools,
 		}, {
+			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
+			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside}),
+			outputs: []string{s.path("link")},
+			run:     s.warmCache,
+		}, {
 			name:    "kernel",
-			inputs:  []string{kernelspec, labPageConfig},
+			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig}),
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
-				return errors.Join(files.WriteBytes(s.kernelFile(), kernelspec),
+				return errors.Join(files.WriteBytes(s.kernelFile(), s.kernelspec(s.cellGoFlags())),
 					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
 			},
-		}, {
-			name: "warm", what: "building the packages, so that the first cell need not (up to three minutes)",
-			inputs: goInputs,
-			run:    s.warmCache,
 		},
 	}...)
 }
@@ -373,7 +374,8 @@ func (s *site) buildKernels(ctx context.Context, j *job) error {
 
 // warmCache builds what a cell builds, where a cell builds it: a module of its
 // own that sees the checkout through a go.work file, with the kernel's flags.
-// That fetches and compiles all that a first cell would wait for.
+// That fetches and compiles all that a first cell would wait for. It finds out
+// whether Go's own linker can link a cell, and leaves the answer in the file link.
 func (s *site) warmCache(ctx context.Context, j *job) error {
 	list, err := s.libraries(ctx)
 	if err != nil {
@@ -384,21 +386,61 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	program := "package main\n\nimport (\n\t_ \"" + strings.Join(list, "\"\n\t_ \"") + "\"\n)\n\nfunc main() {}\n"
+	program := "package main\n\nimport (\n\t_ \"" + strings.Join(list, "\"\n\t_ \"") + "\"\n\t\"" +
+		modulePath + "/nasml/backend\"\n)\n\n" + warmMain
 	if err := files.WriteBytes(filepath.Join(dir, "main.go"), program); err != nil {
 		return err
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
-	for _, args := range [][]string{
-		{"mod", "init", "warm"},
-		{"work", "init", ".", s.Root},
-		{"build", "-o", os.DevNull, "."},
-	} {
+	for _, args := range [][]string{{"mod", "init", "warm"}, {"work", "init", ".", s.Root}, {"build", "-o", "warm", "."}} {
 		if err := j.command(ctx, dir, env, "go", args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	link := ""
+	if s.linksInside(ctx, dir, append(env, "GOFLAGS="+withLink(linkInside))) {
+		link = linkInside
+	}
+	return errors.Join(ctx.Err(), files.WriteBytes(s.path("link"), link))
+}
+
+// warmMain opens the backend, which loads XLA's plugin and calls it.
+const warmMain = `func main() {
+	if _, err := backend.Open(); err != nil {
+		panic(err)
+	}
+}
+`
+
+// linkInside makes Go's linker link what is compiled from C, too, which saves the C
+// compiler's linker, a fifth of what a cell takes to build. It can for this project's few
+// functions, with the compilers that were tried, and set-up finds out whether it can here.
+const linkInside = "-linkmode=internal"
+
+// linksInside says whether a program that is linked so computes.
+func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
+	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, env
+		if cmd.Run() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// cellGoFlags are kernelGoFlags with what the set-up has found out about the linker.
+func (s *site) cellGoFlags() string {
+	link, _ := os.ReadFile(s.path("link")) // where it cannot be read: as without
+	return withLink(string(link))
+}
+
+// withLink adds an option of the linker to kernelGoFlags.
+func withLink(option string) string {
+	if option == "" {
+		return kernelGoFlags
+	}
+	return strings.TrimSuffix(kernelGoFlags, "'") + " " + option + "'"
 }
 
 // libraries are the import paths of the checkout's packages but for commands,
@@ -503,7 +545,7 @@ const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
 // kernelspec tells Jupyter how to start GoNB. Its cells import the checkout's
 // packages through a go.work file; GOPROXY=off keeps GoNB from asking the
 // network about every import that it does not know.
-func (s *site) kernelspec() string {
+func (s *site) kernelspec(goFlags string) string {
 	spec := map[string]any{
 		"display_name": "Go (gonb)",
 		"language":     "go",
@@ -514,7 +556,7 @@ func (s *site) kernelspec() string {
 		"interrupt_mode": "message",
 		"env": map[string]string{
 			"PATH":                  jupyterLiteral(s.toolPath()) + ":${PATH}",
-			"GOFLAGS":               kernelGoFlags,
+			"GOFLAGS":               goFlags,
 			"GOPROXY":               "off",
 			"GOWORK":                "",
 			"GOTOOLCHAIN":           "local",

@@ -192,7 +192,7 @@ func TestSetupInAFolderOfItsOwn(t *testing.T) {
 	require.NoError(t, s.bring(t.Context(), quiet, []step{st}))
 	require.FileExists(t, filepath.Join(made, "made"))
 	require.NoDirExists(t, filepath.Join(root, ".nasml"))
-	require.Contains(t, s.kernelspec(), filepath.Join(made, "bin", "gonb"))
+	require.Contains(t, s.kernelspec(kernelGoFlags), filepath.Join(made, "bin", "gonb"))
 	require.Contains(t, s.env(), "JUPYTER_PATH="+filepath.Join(made, "share", "jupyter"))
 
 	t.Setenv(setupVar, made+"2")
@@ -219,7 +219,7 @@ func TestSetupInAFolderOfItsOwn(t *testing.T) {
 
 func TestKernelspecKeepsDollars(t *testing.T) {
 	s := &site{Root: "/home/a$b", Go: goFacts{GOROOT: "/usr/local/go"}}
-	require.Contains(t, s.kernelspec(),
+	require.Contains(t, s.kernelspec(kernelGoFlags),
 		`"PATH": "/home/a$$b/.nasml/bin:/home/a$$b/.nasml/gopls:/usr/local/go/bin:${PATH}"`)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type showCmd struct {
-	ID   string `arg:"" name:"id" help:"Figure, table or theorem, as the verb list names it."`
+	ID   string `arg:"" name:"id" complete:"figure" help:"Figure, table or theorem, as the verb list names it."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
@@ -92,8 +92,16 @@ func look(ctx context.Context, e catalog.Entry, s catalog.Setting) shownResult {
 func (s shown) print(c console) error {
 	width := widthOf(c.Out)
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s: %s (%s)\n%s, quick: %s, paper: %s, notebook: %s\n\nParameters, for --set NAME=VALUE:\n",
-		s.ID, s.Title, s.Paper, s.Kind, s.Cost.Quick, s.Cost.Paper, s.Notebook)
+	for _, text := range []string{
+		fmt.Sprintf("%s: %s (%s)", s.ID, s.Title, s.Paper),
+		fmt.Sprintf("%s; quick: %s; paper: %s", s.Kind, s.Cost.Quick, s.Cost.Paper),
+		s.Notebook,
+	} {
+		for _, line := range wrap(text, width) {
+			fmt.Fprintln(&out, line)
+		}
+	}
+	fmt.Fprint(&out, "\nParameters, for --set NAME=VALUE:\n")
 	for _, f := range s.Parameters {
 		fmt.Fprintf(&out, "\n  %s: %s\n", f.Name, f.Type)
 		for _, line := range wrap(f.Meaning, max(0, width-6)) {

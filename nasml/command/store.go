@@ -24,8 +24,8 @@ type storeCmd struct {
 
 // recordFilter chooses records of the store.
 type recordFilter struct {
-	Figure string `help:"Only the trials of this figure, such as oymak2021/figure2, or of this paper, such as oymak2021." placeholder:"ID"`
-	Scale  string `help:"Only those that were computed at this scale." placeholder:"SCALE"`
+	Figure string `complete:"figure" help:"Only the trials of this figure, such as oymak2021/figure2, or of this paper, such as oymak2021." placeholder:"ID"`
+	Scale  string `complete:"scale" help:"Only those that were computed at this scale." placeholder:"SCALE"`
 }
 
 // none says whether everything passes.
@@ -104,7 +104,7 @@ func (v *storeLs) Run(c console) error {
 
 type storeRm struct {
 	recordFilter
-	Key    []string `arg:"" optional:"" help:"Keys of records, or as much of their beginnings as is needed. Without any: those that the filter chooses."`
+	Key    []string `arg:"" complete:"none" optional:"" help:"Keys of records, or as much of their beginnings as is needed. Without any: those that the filter chooses."`
 	DryRun bool     `help:"Only count."`
 }
 
@@ -158,7 +158,7 @@ func (v *storeRm) keys(store *runs.Store) ([]string, error) {
 }
 
 type storeShow struct {
-	Key string `arg:"" help:"Key of the trial, or as much of its beginning as is needed."`
+	Key string `arg:"" complete:"none" help:"Key of the trial, or as much of its beginning as is needed."`
 }
 
 // Run prints one record as JSON.

@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/trace"
 )
 
@@ -73,8 +74,9 @@ func TestTamperedTraceFails(t *testing.T) {
 func TestTraceHearsSIGTERMWhileItReads(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.npz")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	ctx := untilSignal() // from here on the signal ends the context, not the test
+	ctx, stop := untilSignal(console{t.Output(), t.Output()}, backend.Compiling) // from here on the signal ends the context, not the test
 	var out, progress bytes.Buffer
+	defer stop()
 	ended := make(chan int)
 	go func() { ended <- execute(ctx, []string{"trace", pipe}, console{&out, &progress}) }()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
@@ -103,7 +105,9 @@ func TestTraceHearsSIGTERMWhileItWorks(t *testing.T) {
 	require.NoError(t, err)
 	b, err := compute.NewWithConfig("go")
 	require.NoError(t, err)
-	ctx, work := untilSignal(), stuck{right, make(chan struct{}), make(chan struct{})}
+	ctx, stop := untilSignal(console{t.Output(), t.Output()}, backend.Compiling)
+	defer stop()
+	work := stuck{right, make(chan struct{}), make(chan struct{})}
 	defer close(work.leave)
 	var out, progress bytes.Buffer
 	c := console{&out, &progress}

@@ -128,7 +128,8 @@ func (f *PhotoFolder) read(i int) (image.Image, error) {
 	path := filepath.Join(f.Dir, filepath.FromSlash(f.files[i].path))
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("photograph %s: %w", path, pathless(err))
+		return nil, fmt.Errorf("photograph %s: %w: make it readable, or copy it from the publisher's archive again", path,
+			pathless(err))
 	}
 	defer file.Close()
 	photo, _, err := image.Decode(file)
@@ -146,7 +147,7 @@ type Photographs struct {
 	*PhotoFolder
 	Side  int         // pixels of what becomes of them
 	Crop  images.Crop // how
-	Train bool        // random parts; else the middle
+	Train bool        // random parts where there is a generator; else the middle
 }
 
 // Classes is the number of classes.
@@ -154,7 +155,7 @@ func (p Photographs) Classes() int { return len(p.ClassNames) }
 
 // Batch writes photographs to pixels [len(indices), Side, Side, 3], and their
 // labels, as many at a time as there are processors. It draws one number for each
-// from rng, nil where Train is false. It is an error where a file is broken.
+// from rng where Train is true, unless it is nil. It is an error where a file is broken.
 func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error {
 	size := p.Side * p.Side * 3
 	if len(pixels) != len(indices)*size || len(labels) != len(indices) {
@@ -165,12 +166,12 @@ func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng 
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	errs := make([]error, len(indices)) // the first in order, whoever is faster
 	for k, i := range indices {
-		var seed uint64
-		if p.Train {
-			seed = rng.Uint64()
+		var own *rand.Rand
+		if p.Train && rng != nil {
+			own = rand.New(rand.NewPCG(rng.Uint64(), 0))
 		}
 		group.Go(func() error {
-			errs[k] = p.write(pixels[k*size:(k+1)*size], i, seed)
+			errs[k] = p.write(pixels[k*size:(k+1)*size], i, own)
 			return nil
 		})
 		labels[k] = p.files[i].label
@@ -187,13 +188,15 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-func (p Photographs) write(out []float32, i int, seed uint64) error {
+// write is the photograph with an index, a random part of it where there is a
+// generator.
+func (p Photographs) write(out []float32, i int, rng *rand.Rand) error {
 	photo, err := p.read(i)
 	if err != nil {
 		return err
 	}
-	if p.Train {
-		p.Crop.Train(out, photo, p.Side, rand.New(rand.NewPCG(seed, 0)))
+	if rng != nil {
+		p.Crop.Train(out, photo, p.Side, rng)
 	} else {
 		p.Crop.Test(out, photo, p.Side)
 	}

@@ -62,6 +62,11 @@ func TestPhotoFolder(t *testing.T) {
 		again, _ := make([]float32, len(pixels)), 0
 		require.NoError(t, p.Batch(again, labels, []int{5, 0, 2}, rand.New(rand.NewPCG(1, 1))))
 		require.Equal(t, pixels, again, "the same draws")
+
+		tested := make([]float32, len(pixels))
+		require.NoError(t, Photographs{f, 16, crop, false}.Batch(tested, labels, []int{5, 0, 2}, nil))
+		require.NoError(t, p.Batch(again, labels, []int{5, 0, 2}, nil))
+		require.Equal(t, tested, again, "without a generator nothing is drawn")
 	}
 }
 

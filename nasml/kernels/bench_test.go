@@ -1,6 +1,7 @@
 package kernels_test
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -172,4 +173,62 @@ func processorTime(b *testing.B) float64 {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+}
+
+// BenchmarkDense times ReLU, a convolution with all channels, its normalisation and
+// all gradients on 64 maps as the cells of NAS-Bench-201 have them: the kernels, and
+// GoMLX's own operations.
+func BenchmarkDense(b *testing.B) {
+	for _, c := range []struct{ k, size, channels int }{{3, 32, 16}, {3, 16, 32}, {3, 8, 64}, {1, 32, 16}, {1, 8, 64}} {
+		const images = 64
+		shape := []int{images, c.size, c.size, c.channels}
+		n := images * c.size * c.size * c.channels
+		reverse := func(f func(x, kernel *Node) *Node) func(in []*Node) []*Node {
+			return func(in []*Node) []*Node {
+				return Gradient(ReduceAllSum(Mul(f(in[0], in[1]), in[2])), in[0], in[1])
+			}
+		}
+		own := func(x, kernel *Node) *Node {
+			side := [2]int{c.k / 2, c.k / 2}
+			y := Convolve(Max(x, ZerosLike(x)), kernel).PaddingPerDim([][2]int{side, side}).Done()
+			return kernels.BatchNorm(y)
+		}
+		kernel := func(x, kernel *Node) *Node {
+			row := func(value float64) *Node {
+				return BroadcastToDims(Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1), 1, c.channels)
+			}
+			z, affine, _ := kernels.Dense(x, kernels.Affine(row(1), row(0)), kernel)
+			return kernels.Weighted(ConstAsDType(x.Graph(), x.DType(), [][]float64{{1}}), []*Node{z}, []*Node{affine})
+		}
+		for _, what := range []struct {
+			name string
+			f    func(x, kernel *Node) *Node
+		}{{"kernel", kernel}, {"XLA", own}} {
+			b.Run(fmt.Sprintf("%d/%d/%d/%s", c.k, c.size, c.channels, what.name), func(b *testing.B) {
+				e, err := NewExec(xlaBackend(b), reverse(what.f))
+				require.NoError(b, err)
+				defer e.Finalize()
+				x := smooth(1, n)
+				in := []any{
+					tensor(dtypes.Float32, x, shape...),
+					tensor(dtypes.Float32, smooth(2, c.k*c.k*c.channels*c.channels), c.k, c.k, c.channels, c.channels),
+					tensor(dtypes.Float32, smooth(3, n), shape...),
+				}
+				call := func() {
+					out, err := e.Call(in...)
+					require.NoError(b, err)
+					for _, o := range out {
+						require.NoError(b, o.FinalizeAll())
+					}
+				}
+				call()
+				before := processorTime(b)
+				b.ResetTimer()
+				for b.Loop() {
+					call()
+				}
+				b.ReportMetric((processorTime(b)-before)/float64(b.N)*1000, "cpu-ms")
+			})
+		}
+	}
 }

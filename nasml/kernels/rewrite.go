@@ -11,30 +11,38 @@ import (
 // signatures are the kernels by name: what arrays they take, and what they
 // return. Those in parentheses come in any number.
 var signatures = map[string]string{
-	prefix + "depthwise":         "xk>y",
-	prefix + "depthwise_input":   "yk>x",
-	prefix + "depthwise_kernel":  "xy>k",
-	prefix + "max_pool":          "x>y",
-	prefix + "max_pool_input":    "xy>x",
-	prefix + "mean_pool":         "x>y",
-	prefix + "mean_pool_input":   "y>x",
-	prefix + "normal":            "x>cc",
-	prefix + "normal_input":      "xcc>x",
-	prefix + "weighted":          "w(xc)>x",
-	prefix + "weighted_gradient": "wx(xc)>w(cg)",
-	prefix + "stage":             "xckp>zdd",
-	prefix + "stage_gradient":    "xckpzhzdd>xckp",
-	prefix + "stage_input":       "xckpzhzdd>xc",
-	prefix + "squares":           "a(a)>a",
-	prefix + "momentum":          "a(aaa)>(aa)",
-	prefix + "nesterov":          "a(aaa)>(aa)",
-	prefix + "running":           "a(aaa)>(aa)",
+	prefix + "depthwise":          "xk>y",
+	prefix + "depthwise_input":    "yk>x",
+	prefix + "depthwise_kernel":   "xy>k",
+	prefix + "max_pool":           "x>y",
+	prefix + "max_pool_input":     "xy>x",
+	prefix + "mean_pool":          "x>y",
+	prefix + "mean_pool_input":    "y>x",
+	prefix + "normal":             "x>cc",
+	prefix + "normal_input":       "xcc>x",
+	prefix + "weighted":           "w(xc)>x",
+	prefix + "weighted_gradient":  "wx(xc)>w(cg)",
+	prefix + "rectified":          "ww(xc)>x",
+	prefix + "rectified_gradient": "wwx(xc)>w(xc)",
+	prefix + "stage":              "xckp>zdd",
+	prefix + "stage_gradient":     "xckpzhzdd>xckp",
+	prefix + "stage_input":        "xckpzhzdd>xc",
+	prefix + "dense":              "xcf>zdd",
+	prefix + "dense_gradient":     "xcfzhzdd>xcf",
+	prefix + "dense_input":        "xcfzhzdd>xc",
+	prefix + "linear":             "xcf>zdd",
+	prefix + "linear_gradient":    "xcfzhzdd>xcf",
+	prefix + "linear_input":       "xcfzhzdd>xc",
+	prefix + "squares":            "a(a)>a",
+	prefix + "momentum":           "a(aaa)>(aa)",
+	prefix + "nesterov":           "a(aaa)>(aa)",
+	prefix + "running":            "a(aaa)>(aa)",
 }
 
 // shape is the shape of an array of a signature: x on the large side of a window,
-// y on the small one, z there behind a pointwise kernel p; k a depthwise kernel;
-// c and d scales and shifts before and behind p, g and h scales alone; w weights of
-// maps. The kernel itself looks at arrays a of any shape.
+// y on the small one, z there behind a pointwise kernel p; k a depthwise kernel, f
+// one with all channels; c and d scales and shifts before and behind p or f, g and h
+// scales alone; w weights of maps. The kernel itself looks at arrays a of any shape.
 func (w window) shape(kind rune, maps int) []int {
 	switch kind {
 	case 'x':
@@ -47,6 +55,8 @@ func (w window) shape(kind rune, maps int) []int {
 		return []int{w.k, w.k, w.channels}
 	case 'p':
 		return []int{w.channels, w.wide}
+	case 'f':
+		return []int{w.k, w.k, w.channels, w.wide}
 	case 'c':
 		return []int{2, w.channels}
 	case 'd':
@@ -172,6 +182,8 @@ func (w *window) take(kind rune, s []int) {
 		w.k = s[0]
 	case kind == 'p' && len(s) == 2:
 		w.wide = s[1]
+	case kind == 'f' && len(s) == 4:
+		w.k, w.wide = s[0], s[3]
 	}
 }
 
@@ -206,6 +218,9 @@ func expanded(signature string, parameters int) (kinds string, maps int) {
 func (w window) known(kinds string) bool {
 	if strings.Contains(kinds, "k") {
 		return w.k == 3 || w.k == 5 || w.k == 7
+	}
+	if strings.Contains(kinds, "f") && w.k != 1 && w.k != 3 {
+		return false
 	}
 	return w.dilation == 1 && (w.stride == 1 || strings.Contains(kinds, "y"))
 }

@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
@@ -69,6 +71,30 @@ func Weighted(weights *Node, x, affine []*Node) *Node {
 			out = append(out, scaled(v[0], sums[2+2*k]), sums[1+2*k])
 		}
 		return out
+	}, in...)[0]
+}
+
+// Rectified is [Weighted] with a ReLU on those maps of which on says so,
+//
+//	Σₖ wₖ max(0, scaleₖ xₖ + shiftₖ).
+func Rectified(weights *Node, x, affine []*Node, on []bool) *Node {
+	w := windowOf("Rectified", x[0], 1, 1)
+	mustBe("Rectified: the weights are", weights, x[0], 1, len(x))
+	floors := [][]float64{make([]float64, len(x))}
+	in := []*Node{weights, nil}
+	for k := range x {
+		mustBe("Rectified: a map is", x[k], x[0], x[0].Shape().Dimensions...)
+		mustBe("Rectified: scales and shifts are", affine[k], x[0], 2, w.channels)
+		if in = append(in, x[k], affine[k]); !on[k] {
+			floors[0][k] = math.Inf(-1)
+		}
+	}
+	in[1] = ConstAsDType(weights.Graph(), weights.DType(), floors)
+	return gradient.Custom(w.call("rectified", rectifiedForm, in...), func(v []*Node, _ int) []*Node {
+		all := slices.Concat(in[:2], v, in[2:])
+		of := func(in []*Node) []*Node { return rectifiedGradientForm(in) }
+		out := gradient.OfForm(w.call("rectified_gradient", of, all...), of, all...)
+		return slices.Insert(out, 1, ZerosLike(in[1]))
 	}, in...)[0]
 }
 
@@ -250,6 +276,46 @@ func weightedForm(in []*Node) []*Node {
 		y = plus(y, applied(in[1+2*k], Mul(wide(entry(in[0], k), 2, c), in[2+2*k])))
 	}
 	return []*Node{y}
+}
+
+// cut is a map that a floor, number k of a row, holds up, and where it is above it.
+func cut(x, affine, floors *Node, k int) (y, above *Node) {
+	y = applied(x, affine)
+	floor := everywhere(wide(entryOf(floors, k), 1, x.Shape().Dim(-1)), x)
+	above = Not(LessOrEqual(y, floor))
+	return Where(above, y, floor), above
+}
+
+// entryOf is entry of a constant row, which may have infinite numbers.
+func entryOf(row *Node, k int) *Node { return Slice(row, AxisRange(), AxisRange(k, k+1)) }
+
+func rectifiedForm(in []*Node) []*Node {
+	var sum *Node
+	for k := range (len(in) - 2) / 2 {
+		y, _ := cut(in[2+2*k], in[3+2*k], in[1], k)
+		sum = plus(sum, Mul(y, everywhere(wide(entry(in[0], k), 1, y.Shape().Dim(-1)), y)))
+	}
+	return []*Node{sum}
+}
+
+func rectifiedGradientForm(in []*Node) []*Node {
+	weights, v, c := in[0], in[2], in[2].Shape().Dim(-1)
+	var dw *Node
+	out := []*Node{nil}
+	for k := range (len(in) - 3) / 2 {
+		x, affine := in[3+2*k], in[4+2*k]
+		_, above := cut(x, affine, in[1], k)
+		up := Where(above, v, zeros(v))
+		sums := stacked(sum(Mul(up, x)), sum(up))
+		place := [][]float64{make([]float64, weights.Shape().Dim(1))}
+		place[0][k] = 1
+		total := Dot(Reshape(affine, 1, -1), Reshape(sums, -1, 1)).Product()
+		dw = plus(dw, Dot(total, ConstAsDType(v.Graph(), v.DType(), place)).Product())
+		weight := wide(entry(weights, k), 2, c)
+		out = append(out, Mul(up, everywhere(rowOf(Mul(weight, affine), 0), x)), Mul(weight, sums))
+	}
+	out[0] = dw
+	return out
 }
 
 func weightedGradientForm(in []*Node) []*Node {

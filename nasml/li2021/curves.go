@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -147,18 +148,26 @@ func (f found) lookups(r *runs.Record, column []float64) ([]float64, error) {
 	return out, nil
 }
 
-// searchCaption says at which scale searches were run; params are the figure's.
-func searchCaption(p SearchParams, all []found, params any) string {
-	images := "all training images"
+// searchedOn says which images are searched on.
+func (p SearchParams) searchedOn() string {
+	images, of := "all training images", strings.ToUpper(string(p.Data))
 	if p.Examples > 0 {
 		images = fmt.Sprintf("%d images", p.Examples)
 	}
+	if p.Folder != "" {
+		of = "photographs in " + filepath.Base(p.Folder)
+	}
+	return images + " of " + of
+}
+
+// searchCaption says at which scale searches were run; params are the figure's.
+func searchCaption(p SearchParams, all []found, params any) string {
 	var parts []string
 	if len(all) > 0 {
 		s := all[0].settings
 		parts = append(parts, fmt.Sprintf(
-			"Searches on %s of %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-			images, strings.ToUpper(string(p.Data)), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds))
+			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
+			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds))
 	}
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")

@@ -1,7 +1,6 @@
 package li2021
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,19 +23,17 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// TrainParams are the parameters of the trainings from scratch behind a table. A
-// field at 0 leaves what the preset says.
+// TrainParams are the parameters of the trainings from scratch behind a table.
+//
+// Every field of training.Settings is one of them, where 0 leaves what the preset
+// says: p.WeightDecay = 1e-4, p.Augment.Cutout = 8, p.Schedule = "linear". What is to
+// be 0, false or empty is named: p.Zero = []string{"DropPath", "Augment.Flip"}; on the
+// command line --set DropPath=0 does. A negative DropPath or Auxiliary is 0, too.
 type TrainParams struct {
 	Preset string // "quick", "paper" or "code": training.AsQuick, AsPaper, AsCode
 
-	Channels     int // C of the first cells
-	Cells        int // L
-	Image        int // side of the images, pixels
-	Epochs       int
-	Batch        int
-	LearningRate float64
-	DropPath     float64 // probability at the end; negative: none
-	Auxiliary    float64 // weight of the auxiliary head's loss; negative: no head
+	training.Settings `json:"TrainSettings,omitzero"`
+	Zero              []string `json:",omitempty"` // fields of Settings that are 0, false or empty
 
 	Examples     int // the first so many training images, 0: all; of photographs, of each class
 	TestExamples int // likewise
@@ -50,7 +47,8 @@ const quickTrainingCost = "a quarter of a minute each on two cores, and as long 
 
 // quickTraining is what two cores can show: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
-	Preset: "quick", Epochs: 6, Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
+	Preset: "quick", Settings: training.Settings{Epochs: 6},
+	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
 
 // paperTraining is Appendix C.1.2: ten seeds of 600 epochs. It was not run.
@@ -73,22 +71,19 @@ func (p TrainParams) settings(set string) (training.Settings, error) {
 	if !ok {
 		return s, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
 	}
-	for _, f := range []struct {
-		value int
-		field *int
-	}{
-		{p.Channels, &s.Channels}, {p.Cells, &s.Cells}, {p.Image, &s.Image}, {p.Epochs, &s.Epochs}, {p.Batch, &s.Batch},
-	} {
-		*f.field = cmp.Or(f.value, *f.field)
+	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+		return s, err
 	}
-	s.LearningRate = cmp.Or(p.LearningRate, s.LearningRate)
-	s.DropPath = max(0, cmp.Or(p.DropPath, s.DropPath))
-	s.Auxiliary = max(0, cmp.Or(p.Auxiliary, s.Auxiliary))
+	s.DropPath, s.Auxiliary = max(0, s.DropPath), max(0, s.Auxiliary)
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of the trainings: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return s, nil
 }
+
+// SetZero notes that a field of Settings is to be 0, false or empty, which without
+// this means that it is the preset's.
+func (p *TrainParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
 
 func (p TrainParams) check(c *study.Checks) {
 	c.AtLeast("Seeds", p.Seeds, 1)
@@ -272,6 +267,9 @@ func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
 	}
 	var cases []study.Case
 	for _, g := range e.genotypes {
+		if _, err := e.settings.Network(g.genotype, max(1, e.examples.classes)); err != nil {
+			return nil, catalog.Usagef("%s: %v", g.name, err)
+		}
 		of, err := e.cases(g)
 		if err != nil {
 			return nil, err

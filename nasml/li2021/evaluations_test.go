@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -134,6 +135,32 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 		var usage *catalog.UsageError
 		require.ErrorAs(t, err, &usage)
 	}
+}
+
+// Every setting of a training is a parameter, in Go and on the command line, 0 included;
+// what is left alone stays as the preset has it.
+func TestSettingsOfTrainings(t *testing.T) {
+	e, err := catalog.Lookup(table1ID)
+	require.NoError(t, err)
+	of := func(set ...string) training.Settings {
+		p, err := e.Params(catalog.Paper, set)
+		require.NoError(t, err)
+		s, err := p.(Table1Params).settings("cifar-10")
+		require.NoError(t, err)
+		return s
+	}
+	want := training.AsPaper["cifar-10"]
+	require.Equal(t, want, of())
+	want.WeightDecay, want.Schedule, want.DropPath, want.Augment.Cutout = 1e-4, "linear", 0, 0
+	require.Equal(t, want, of("WeightDecay=1e-4", "Schedule=linear", "DropPath=0", "Augment.Cutout=0"))
+	p := Table1Paper
+	p.WeightDecay, p.Schedule, p.DropPath, p.Zero = 1e-4, "linear", -1, []string{"Augment.Cutout"}
+	got, err := p.settings("cifar-10")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	p.Zero = []string{"Cutout"}
+	_, err = p.settings("cifar-10")
+	require.ErrorContains(t, err, `Zero has "Cutout"`)
 }
 
 // A cell is drawn with its states, an edge an operation, and its concatenation.

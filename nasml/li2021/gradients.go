@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021/internal/parting"
@@ -57,6 +58,10 @@ func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) 
 		return nil, err
 	}
 	t := parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients}
+	if p.Folder != "" {
+		return nil, catalog.Usagef("Folder is %q and Gradients %v: gradients are compared on images of Data", p.Folder,
+			p.Gradients)
+	}
 	opened, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -325,14 +325,10 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 
 // oneShotCaption says at which scale searches were run; params are the figure's.
 func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
-	images := "all training images"
-	if p.Examples > 0 {
-		images = fmt.Sprintf("%d images", p.Examples)
-	}
 	s := all[0].settings
 	parts := []string{fmt.Sprintf(
-		"Searches on %s of %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-		images, strings.ToUpper(string(p.Data)), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)}
+		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %d seeds.",
+		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)}
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
 	}

@@ -77,10 +77,25 @@ func TestSmallOneShotSearches(t *testing.T) {
 		require.Equal(t, cleared.records[seed].Series["theta"][:26], uncleared.records[seed].Series["theta"][:26])
 		require.NotEqual(t, cleared.records[seed].Series["theta"], uncleared.records[seed].Series["theta"])
 	}
-	require.Len(t, x.Check(), 4)
+	require.Len(t, x.Check(), 7)
+	require.Len(t, x.alike(), 1)
+
+	u.Epochs, u.Cleared, u.Uncleared = 5, UnclearedQuick.Cleared[1:], UnclearedQuick.Uncleared[1:]
+	x, err = Uncleared(ctx, u)
+	require.NoError(t, err)
+	require.Len(t, x.alike(), 1, "the presets differ in their warm-up, too")
+	require.Len(t, x.Check(), 11)
+	pair := x.alike()[0]
+	require.Equal(t, 1, pair[0].settings.Bilevel.Warmup)
+	for seed, r := range pair[0].records {
+		a, b := r.Series["train_accuracy"], pair[1].records[seed].Series["train_accuracy"]
+		require.Equal(t, a[:1], b[:1], "both move θ from the same weights on")
+		require.NotEqual(t, pair[0].entropyAfter(2, "operations"), pair[1].entropyAfter(2, "operations"))
+		require.Equal(t, pair[0].entropyAfter(1, "operations"), pair[1].entropyAfter(1, "operations"))
+	}
 	u.Cleared = nil
 	_, err = Uncleared(ctx, u)
-	require.ErrorContains(t, err, "Cleared has 0 rows and Uncleared 1")
+	require.ErrorContains(t, err, "Cleared has 0 rows and Uncleared 2")
 }
 
 // Without a table searches are drawn, regrets are gaps, and one line says what is

@@ -1,9 +1,12 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -25,24 +28,28 @@ import (
 // training of their own.
 type RankSearchesParams struct {
 	OneShotParams
-	Rows         []string   // searches: see Figure2Params
-	Archs        int        // of the space and in the table, that are compared in each search
-	Statistics   []string   // of batch norm with shared weights: "running", the supernet's; "batch", the architecture's
-	Correlations []string   // names of rank.Correlations
-	Split        data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
+	Rows         []string // searches: see Figure2Params
+	Archs        int      // of the space and in the table, that are compared in each search
+	Statistics   []string // of batch norm with shared weights: "running", the supernet's; "batch", the architecture's
+	Correlations []string // names of rank.Correlations
+
+	// EvaluationBatch is how many images are evaluated at once with the weights that
+	// the search leaves, at most all; 0: as many as in a step of the search.
+	EvaluationBatch int
+
+	Split data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
 }
 
-// RankSearchesQuick has 100 architectures in each of six searches on the first
-// space, as Figure2Quick has them but of ten epochs; they are shipped. Random
-// search ranks better than chance in most of its supernets and GAEA PC-DARTS, whose
-// weights are those of one mixture, does not; with three seeds both are undecided.
+// RankSearchesQuick has 100 architectures in each of 18 searches on the three
+// spaces, as Figure2Quick has them but of ten epochs.
 var RankSearchesQuick = RankSearchesParams{
 	OneShotParams: func() OneShotParams {
 		p := quickOneShot
-		p.Spaces, p.Epochs = p.Spaces[:1], 10
+		p.Epochs = 10
 		return p
 	}(),
-	Rows: []string{"rsps", "gaea-pc-darts"}, Archs: 100, Statistics: []string{sharing.Running, sharing.Batch},
+	EvaluationBatch: 250,
+	Rows:            []string{"rsps", "gaea-pc-darts"}, Archs: 100, Statistics: []string{sharing.Running, sharing.Batch},
 	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
 }
 
@@ -74,7 +81,7 @@ func init() {
 		ID: rankSearchesID, Paper: paper, Title: rankSearchesTitle, Kind: "table",
 		Notebook: "notebooks/li2021/ranks_searches.ipynb",
 		Cost: catalog.Cost{
-			Quick: "about 2 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
+			Quick: "about 8 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
 		},
 	}, RankSearchesQuick, RankSearchesPaper, RankSearches,
 		catalog.Preset[RankSearchesParams]{Scale: catalog.Large, Params: RankSearchesLarge})
@@ -102,6 +109,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	if table != nil {
 		fingerprint = table.Fingerprint
 	}
+	if p.Folder != "" {
+		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
+	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -115,10 +125,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	run := func(
 		ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
 	) (trial.Result, error) {
-		t := sharing.Trial{Space: supernet.OneShots[f.row.space()], Archs: p.Archs}
-		return t.Run(ctx, r, f.blocks, table, seed, o)
+		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, table, seed, o)
 	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, images.Images)
+	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +154,10 @@ func (p RankSearchesParams) searchCases(
 			if err != nil {
 				return nil, nil, err
 			}
+			seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
 			for i := range of {
-				search := of[i].Params.(searching.Trial)
-				of[i].Params = sharing.Trial{Search: search, Space: supernet.OneShots[space], Archs: p.Archs}
+				of[i].Params = p.trial(of[i].Params.(searching.Trial), space)
+				of[i].Forecast = seconds
 				of[i].Data += " " + table
 			}
 			all, cases = append(all, f), append(cases, of...)
@@ -156,12 +166,29 @@ func (p RankSearchesParams) searchCases(
 	return all, cases, nil
 }
 
+// trial is a search on a space with the comparison at its end.
+func (p RankSearchesParams) trial(s searching.Trial, space string) sharing.Trial {
+	return sharing.Trial{Search: s, Space: supernet.OneShots[space], Archs: p.Archs, Batch: p.EvaluationBatch}
+}
+
+// forecastOf is what a search with its comparison will take on this machine's
+// processors, s; 0: nothing is known.
+func (p RankSearchesParams) forecastOf(s search.Settings, images int) float64 {
+	if onGPU() {
+		return 0
+	}
+	judged := 2 * p.Archs * (images / 2) // by both statistics
+	more := s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch))
+	return s.Forecast(images).Wall(runtime.NumCPU()) + more.Wall(runtime.NumCPU())
+}
+
 func (p RankSearchesParams) check() error {
 	if err := p.checkOneShot(p.Rows); err != nil {
 		return err
 	}
 	var c study.Checks
 	c.AtLeast("Archs", p.Archs, 10)
+	c.AtLeast("EvaluationBatch", p.EvaluationBatch, 0)
 	checkChoice(&c, "Statistics", p.Statistics, sharing.Running, sharing.Batch)
 	checkChoice(&c, "Correlations", p.Correlations, "kendall", "spearman")
 	c.OneOf("Split", string(p.Split), string(data.Valid), string(data.Test))
@@ -190,7 +217,7 @@ func (r *RankSearchesResult) correlations(f oneShotFound, name, statistics strin
 	return all
 }
 
-// Figure is the table of means over seeds with Student's intervals, and below it
+// Figure is the table of means over seeds with intervals, and below it
 // what one search alone leaves open.
 func (r *RankSearchesResult) Figure() plots.Figure {
 	t := &plots.Table{Columns: []plots.Column{{Header: "weights of"}, {Header: "batch norm by"}}}
@@ -214,19 +241,31 @@ func (r *RankSearchesResult) Figure() plots.Figure {
 	}
 	t.Blocks = []plots.Block{block}
 	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
-		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches ± "+
-		"half of Student's interval at %v. %s %s", r.Params.Split, r.Params.Archs, r.Params.Confidence, r.single(),
-		oneShotCaption(r.Params.OneShotParams, r.all, r.Params))
+		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches with "+
+		"Student's interval at %v, both on Fisher's scale. %s %s", splitTitles[r.Params.Split], r.Params.Archs,
+		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all, r.Params))
 	return plots.Figure{
 		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
 		Meta: study.Meta(rankSearchesTitle, r.Scale, r.Params),
 	}
 }
 
+var splitTitles = map[data.Split]string{data.Valid: "validation", data.Test: "test"}
+
 var correlationTitles = map[string]string{"kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
 
+// entry is the mean over searches with its interval, on Fisher's scale.
 func (r *RankSearchesResult) entry(f oneShotFound, name, statistics string) plots.Entry {
-	return correlationEntry(r.correlations(f, name, statistics), 2, r.Params.Confidence)
+	x := r.correlations(f, name, statistics)
+	s, err := verdict.Correlations(x, r.Params.Confidence)
+	if err != nil {
+		return plots.Entry{Text: "not run", Grey: true}
+	}
+	text := fmt.Sprintf("%.2f", s.Mean)
+	if s.Lo.Valid() {
+		text += fmt.Sprintf(" [%.2f, %.2f]", float64(s.Lo), float64(s.Hi))
+	}
+	return plots.Entry{Text: strings.ReplaceAll(text, "-", "−")}
 }
 
 // single says how wide the interval of one search is, of every correlation at the
@@ -251,24 +290,44 @@ func (r *RankSearchesResult) single() string {
 	return strings.Join(texts, " ")
 }
 
-// Check judges what a supernet is used for: that it ranks better than a coin.
+// Check judges what a supernet is used for: that it ranks better than a coin, on
+// every space, and on all of them together, where there are more searches.
 func (r *RankSearchesResult) Check() []runs.Claim {
 	var claims []runs.Claim
-	for _, f := range r.all {
+	for _, space := range r.Params.Spaces {
+		claims = append(claims, r.checkRows(" on "+spaceTitle(space), space)...)
+	}
+	if len(r.Params.Spaces) > 1 {
+		claims = append(claims, r.checkRows(" on all spaces together", r.Params.Spaces...)...)
+	}
+	return claims
+}
+
+// checkRows judges each row by its searches on some spaces.
+func (r *RankSearchesResult) checkRows(where string, spaces ...string) (claims []runs.Claim) {
+	for _, row := range r.Params.Rows {
 		for _, statistics := range r.Params.Statistics {
 			for _, name := range r.Params.Correlations {
-				c := verdict.Claim(fmt.Sprintf("own: %s, batch norm by %s statistics: %s is above 0", f.short(),
-					statistics, correlationTitles[name]), rankSearchesSource)
-				c.Paper = 0
-				x := r.correlations(f, name, statistics)
-				if len(x) == 0 {
-					claims = append(claims, verdict.NotRun(c, "no search was run, or "+noTable101))
-					continue
+				var x []float64
+				for _, space := range spaces {
+					f, _ := findOneShot(r.all, space, row)
+					x = append(x, r.correlations(f, name, statistics)...)
 				}
-				s, err := runs.Summarize(x, r.Params.Confidence)
-				claims = append(claims, verdict.AtLeast(c, s, err, 0))
+				c := verdict.Claim(fmt.Sprintf("own: %s%s, batch norm by %s statistics: %s is above 0",
+					oneShotRow(row, spaces[0]).title(), where, statistics, correlationTitles[name]), rankSearchesSource)
+				claims = append(claims, r.checkAbove(c, x))
 			}
 		}
 	}
 	return claims
+}
+
+// checkAbove judges the mean over searches, on Fisher's scale.
+func (r *RankSearchesResult) checkAbove(c runs.Claim, correlations []float64) runs.Claim {
+	c.Paper = 0
+	if len(correlations) == 0 {
+		return verdict.NotRun(c, "no search was run, or "+noTable101)
+	}
+	s, err := verdict.Correlations(correlations, r.Params.Confidence)
+	return verdict.AtLeast(c, s, err, 0)
 }

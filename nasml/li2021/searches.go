@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -11,8 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gomlx/compute"
+
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
@@ -51,6 +55,14 @@ func (p SearchParams) run(ctx context.Context, title string, names []string) ([]
 	if err := p.check(rows); err != nil || len(rows) == 0 {
 		return nil, err
 	}
+	if p.Folder != "" {
+		photographs, err := trainingPhotographs(p.Folder)
+		if err != nil {
+			return nil, err
+		}
+		facts := data.Facts{Fingerprint: photographs.Fingerprint, Len: photographs.Len()}
+		return p.runFrom(ctx, title, rows, facts, inFiles(photographs))
+	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -58,12 +70,56 @@ func (p SearchParams) run(ctx context.Context, title string, names []string) ([]
 	return p.runOn(ctx, title, rows, images.Facts, images.Images)
 }
 
+// trainingPhotographs are those of a folder with train in it.
+func trainingPhotographs(dir string) (*data.PhotoFolder, error) {
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return nil, catalog.Usagef("Folder: %s is not there: want a folder with ILSVRC-2012's photographs in train, "+
+			"with a folder a class", dir)
+	}
+	return data.OpenPhotoFolder(filepath.Join(dir, "train"))
+}
+
 // loader gives the images of a search when they are needed.
 type loader func(ctx context.Context) (*data.Images, error)
+
+// source makes the searcher of a row of what is searched on.
+type source func(ctx context.Context, b compute.Backend, s search.Settings) (search.Runner, error)
+
+// inMemory are images that are loaded at the first call. They are copied where they
+// are a part of a set, so that the others can go.
+func inMemory(load loader, part bool) source {
+	return func(ctx context.Context, b compute.Backend, s search.Settings) (search.Runner, error) {
+		images, err := load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if part {
+			images.Pixels, part = slices.Clone(images.Pixels), false
+		}
+		// What reading the images took would lie beside what compiling takes, which
+		// is the peak of a search.
+		debug.FreeOSMemory()
+		return search.New(b, s, images)
+	}
+}
+
+// inFiles are photographs.
+func inFiles(folder *data.PhotoFolder) source {
+	return func(_ context.Context, b compute.Backend, s search.Settings) (search.Runner, error) {
+		return search.NewOf(b, s, data.Photographs{PhotoFolder: folder, Side: s.Image, Crop: s.Crop, Train: true})
+	}
+}
 
 // runOn is run on images of which the facts are known.
 func (p SearchParams) runOn(
 	ctx context.Context, title string, rows []row, facts data.Facts, images loader,
+) (all []found, err error) {
+	return p.runFrom(ctx, title, rows, facts, inMemory(images, p.Examples > 0))
+}
+
+// runFrom is the same from any source.
+func (p SearchParams) runFrom(
+	ctx context.Context, title string, rows []row, facts data.Facts, from source,
 ) (all []found, err error) {
 	var cases []study.Case
 	for _, w := range rows {
@@ -78,7 +134,7 @@ func (p SearchParams) runOn(
 		f.images = facts.Len
 		all, cases = append(all, f), append(cases, of...)
 	}
-	records, err := p.searches(ctx, title, all, cases, facts.Len, images)
+	records, err := p.searches(ctx, title, all, cases, facts.Len, from)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +197,7 @@ func units(s search.Settings, images int) int {
 
 // searches reads or runs the searches of all rows.
 func (p SearchParams) searches(
-	ctx context.Context, title string, all []found, cases []study.Case, examples int, images loader,
+	ctx context.Context, title string, all []found, cases []study.Case, examples int, from source,
 ) ([]*runs.Record, error) {
 	s := study.Study{
 		ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
@@ -149,7 +205,7 @@ func (p SearchParams) searches(
 	if p.Devices > 1 {
 		s.Code = searchDevicesKind
 	}
-	return p.searchesOf(ctx, s, plainSearch, all, cases, examples, images)
+	return p.searchesOf(ctx, s, plainSearch, all, cases, examples, from)
 }
 
 // searchRun runs one search of a row.
@@ -165,7 +221,7 @@ func plainSearch(
 
 // searchesOf reads or runs the searches of a study whose results run makes.
 func (p SearchParams) searchesOf(
-	ctx context.Context, s study.Study, run searchRun, all []found, cases []study.Case, examples int, images loader,
+	ctx context.Context, s study.Study, run searchRun, all []found, cases []study.Case, examples int, from source,
 ) ([]*runs.Record, error) {
 	title, storedOnly := s.Title, s.StoredOnly
 	s.Title, s.StoredOnly = "", true
@@ -185,7 +241,7 @@ func (p SearchParams) searchesOf(
 		name, device := backend.Describe(b)
 		return name, device, nil
 	}
-	lab := &searchLab{images: images, part: p.Examples > 0, live: newLive(), run: run}
+	lab := &searchLab{from: from, live: newLive(), run: run}
 	defer lab.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
@@ -228,8 +284,7 @@ func roughly(seconds float64) string {
 
 // searchLab runs one search after the other. It compiles once for all seeds of a row.
 type searchLab struct {
-	images loader
-	part   bool // the images hold on to others, which nobody needs
+	from   source
 	live   *live
 	of     *found // whose searcher is open; nil: none
 	runner search.Runner
@@ -249,21 +304,11 @@ func (l *searchLab) open(ctx context.Context, f *found) error {
 		return nil
 	}
 	l.close()
-	images, err := l.images(ctx)
-	if err != nil {
-		return err
-	}
-	if l.part {
-		images.Pixels, l.part = slices.Clone(images.Pixels), false // so that the other images can go
-	}
-	// What reading the images took would lie beside what compiling takes, which
-	// is the peak of a search.
-	debug.FreeOSMemory()
 	b, err := backend.OpenDevices(f.settings.Devices)
 	if err != nil {
 		return err
 	}
-	if l.runner, err = search.New(b, f.settings, images); err != nil {
+	if l.runner, err = l.from(ctx, b, f.settings); err != nil {
 		return err
 	}
 	l.of = f

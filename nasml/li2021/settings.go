@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/study"
@@ -54,8 +55,14 @@ type SearchParams struct {
 	// evaluation, with what else the instruments read (see search.Readings); 0: none.
 	Instruments int `json:",omitempty"`
 
-	Data       data.Name // the images that are searched on
-	Examples   int       // the first so many training images; 0: all
+	Data     data.Name // the images that are searched on
+	Examples int       // the first so many training images; 0: all; of photographs, so many at random
+
+	// Folder, where it is given, takes the place of Data: it has photographs such as
+	// ILSVRC-2012's in train, with a folder a class. They are cropped as Crop of the
+	// settings says, which is search's on ImageNet, and split at random.
+	Folder string `json:",omitempty"`
+
 	Seeds      int
 	Confidence float64 // of the intervals
 	StoredOnly bool    // show what the run store has and compute nothing
@@ -306,10 +313,7 @@ func (p SearchParams) vary(s *search.Settings) {
 			s.Statistics = search.Statistics(p.Statistics)
 		}
 	}
-	if s.Parts != (search.Shares{}) && p.Examples > 0 { // as many to one as there
-		valid := p.Examples * s.Parts.Validation / (s.Parts.Train + s.Parts.Validation)
-		s.Parts.Train, s.Parts.Validation = p.Examples-valid, valid
-	}
+	p.divide(s)
 	method := search.Methods[s.Method]
 	if _, moves := simplex.Updates[method.Update]; moves {
 		if s.ArchRate = cmp.Or(p.ArchRate, s.ArchRate); p.Update != "" {
@@ -320,6 +324,28 @@ func (p SearchParams) vary(s *search.Settings) {
 		s.Bilevel.Hypergradient = cmp.Or(p.Hypergradient, s.Bilevel.Hypergradient)
 	}
 }
+
+// divide sets how images are drawn and split.
+func (p SearchParams) divide(s *search.Settings) {
+	if p.Folder != "" {
+		s.Split, s.Augment = "random", images.Augment{}
+		if s.Crop == (images.Crop{}) {
+			s.Crop = images.ImageNetCrop
+			s.Crop.Resize = s.Image * s.Crop.Resize / ilsvrcSide
+		}
+		if s.Parts == (search.Shares{}) && s.Bilevel.Level == bilevel.Bilevel && p.Examples > 0 {
+			s.Parts = search.Shares{Train: 1, Validation: 1}
+		}
+	}
+	if s.Parts != (search.Shares{}) && p.Examples > 0 { // as many to one as there
+		valid := p.Examples * s.Parts.Validation / (s.Parts.Train + s.Parts.Validation)
+		s.Parts.Train, s.Parts.Validation = p.Examples-valid, valid
+	}
+}
+
+// ilsvrcSide is that of the images that ImageNet's crop makes 256 pixels, the shorter
+// side, for.
+const ilsvrcSide = 224
 
 // check looks at what the settings of a row do not.
 func (p SearchParams) check(rows []row) error {
@@ -342,8 +368,13 @@ func (p SearchParams) check(rows []row) error {
 		return err
 	}
 	for _, w := range rows {
-		if _, err := p.settings(w); err != nil {
+		s, err := p.settings(w)
+		if err != nil {
 			return err
+		}
+		if p.Folder != "" && p.Examples > 0 && s.Parts == (search.Shares{}) {
+			return catalog.Usagef("settings of %s: Examples is %d of a Folder, and a search on one level takes all of "+
+				"its photographs: leave Examples 0", w, p.Examples)
 		}
 	}
 	return nil

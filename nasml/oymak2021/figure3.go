@@ -18,7 +18,6 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -126,7 +125,8 @@ func (p Figure3Params) run(
 ) (*Figure3Result, error) {
 	var cases []study.Case
 	var err error
-	for _, n := range p.Validation {
+	settings := make([]search.Settings, len(p.Validation))
+	for i, n := range p.Validation {
 		s, err := p.settings(n)
 		if err != nil {
 			return nil, err
@@ -135,6 +135,7 @@ func (p Figure3Params) run(
 		if err != nil {
 			return nil, err
 		}
+		settings[i] = s
 		forecast := sync.OnceValue(func() float64 {
 			return s.Forecast(p.Train + n + p.Test).Wall(runtime.NumCPU())
 		})
@@ -143,27 +144,10 @@ func (p Figure3Params) run(
 				Forecast: forecast,
 				Params:   gap.Trial{Settings: key}, Data: facts.Fingerprint, Units: s.Epochs,
 				Label: fmt.Sprintf("n_V = %d, seed %d", n, seed),
-				Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
-					set, err := images(ctx)
-					if err != nil {
-						return trial.Result{}, err
-					}
-					b, err := backend.Open()
-					if err != nil {
-						return trial.Result{}, err
-					}
-					done := 0
-					return gap.Run(ctx, b, s, set, seed, func(epochs int) {
-						if epochs > done {
-							step(epochs-done, "")
-							done = epochs
-						}
-					})
-				},
 			}
 		})...)
 	}
-	st := study.Study{ID: figure3ID, Code: figure3Kind, Shipped: shippedRecords, Workers: 1}
+	st := study.Study{ID: figure3ID, Code: figure3Kind, Shipped: shippedRecords}
 	st.Device = func() (string, string, error) {
 		b, err := backend.Open()
 		if err != nil {
@@ -175,11 +159,54 @@ func (p Figure3Params) run(
 	if st.Title, err = p.forecast(ctx, st, cases); err != nil {
 		return nil, err
 	}
-	records, err := st.Run(ctx, cases)
+	records, err := st.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
+		ctx context.Context, job *runs.Job, progress runs.Progress,
+	) error {
+		at := job.Index[0]
+		err := searchGap(ctx, job, settings[at/p.Seeds], images, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", cases[at].Label, err)
+		}
+		progress.Step(0, cases[at].Label)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &Figure3Result{p, runs.Scale(ctx), slices.Collect(slices.Chunk(records, p.Seeds))}, nil
+}
+
+// searchGap runs the one search of a job from where its last checkpoint stands, and
+// stores it.
+func searchGap(
+	ctx context.Context, job *runs.Job, s search.Settings, images func(context.Context) (*data.Images, error),
+	progress runs.Progress,
+) error {
+	set, err := images(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	done := -1
+	observe := func(m search.Moment) {
+		if done < 0 { // what a checkpoint brought along says nothing about the pace
+			progress.Skip(m.Epoch)
+			done = m.Epoch
+		}
+		progress.Step(m.Epoch-done, "")
+		done = m.Epoch
+	}
+	result, err := gap.Run(ctx, b, s, set, job.Trials[0].Seed, search.Options{
+		Load: job.Load, Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+	})
+	if err != nil {
+		return err
+	}
+	progress.Step(s.Epochs-max(0, done), "")
+	return job.Done(0, result)
 }
 
 // forecast is the title of the searches with what those that the store lacks will

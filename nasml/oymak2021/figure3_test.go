@@ -101,3 +101,29 @@ func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
 	var usage *catalog.UsageError
 	require.ErrorAs(t, p.check(), &usage)
 }
+
+// A search that is stopped goes on from its checkpoint and ends with the same bits.
+func TestAStoppedSearchOfFigure3GoesOn(t *testing.T) {
+	t.Setenv("GOMLX_BACKEND", "go")
+	p := Figure3Quick
+	p.Space, p.Channels, p.Batch, p.Epochs, p.At = "darts-s2", 2, 4, 3, []int{3}
+	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
+	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
+	calm, err := p.run(emptyStore(t), facts, coloured)
+	require.NoError(t, err)
+
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(storeContext(t, dir))
+	defer cancel()
+	stopped := runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 6, cancel: cancel})
+	_, err = p.run(stopped, facts, coloured)
+	require.ErrorIs(t, err, context.Canceled)
+	resumed, err := p.run(storeContext(t, dir), facts, coloured)
+	require.NoError(t, err)
+	require.Positive(t, resumed.records[0][0].Resumed)
+	for i, row := range calm.records {
+		for seed, record := range row {
+			require.Equal(t, record.Series, resumed.records[i][seed].Series)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,25 +14,35 @@ import (
 // Ended is a search that has ended, with its shared weights; see Options.Ended.
 type Ended struct {
 	*run
-	byBatch *run // the same with an evaluation by the statistics of the batch
+	byBatch *Exec // an evaluation by the statistics of the batch
+}
+
+// Evaluation says how shared weights are evaluated.
+type Evaluation struct {
+	Batch   int  // images at once, at most all; 0: as the search has it
+	ByBatch bool // batch norm takes the batch's statistics, which are the architecture's own, not the supernet's
 }
 
 // Space is the one that was searched.
 func (e *Ended) Space() Space { return e.space }
 
 // Accuracy is the share of right answers of the shared weights on the search's
-// validation images under the operation weights of an architecture. Batch norm
-// takes its running statistics, which are those of the supernet, or, by batch,
-// those of the batch, which are the architecture's own.
-func (e *Ended) Accuracy(ctx context.Context, a Arch, byBatch bool) (float64, error) {
-	if byBatch {
-		return e.byBatch.accuracy(ctx, e.validation, a.Theta)
+// validation images under the operation weights of an architecture.
+func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
+	step, s, other := *e.Step, *e.searcher, *e.run
+	step.Batch = min(cmp.Or(how.Batch, step.Batch), len(e.validation))
+	if how.ByBatch {
+		s.evaluate = e.byBatch
 	}
-	return e.accuracy(ctx, e.validation, a.Theta)
+	s.Step, other.searcher = &step, &s
+	return other.accuracy(ctx, e.validation, a.Theta)
 }
 
 // ended calls what looks at a search that has ended.
 func (r *run) ended(look func(e *Ended) error) error {
+	if len(r.validation) == 0 {
+		return errors.New("the search has no validation images on which its end could be looked at")
+	}
 	exec, err := NewExec(r.backend, func(in []*Node) *Node {
 		ops, weights := r.blocks(), len(r.net.Weights())
 		in, images, labels := in[2:], in[0], in[1]
@@ -45,10 +56,5 @@ func (r *run) ended(look func(e *Ended) error) error {
 		return fmt.Errorf("building the evaluation by batches: %w", err)
 	}
 	defer exec.Finalize()
-	s, other := *r.searcher, *r
-	s.evaluate, other.searcher = exec, &s
-	if len(r.validation) == 0 {
-		return errors.New("the search has no validation images")
-	}
-	return look(&Ended{run: r, byBatch: &other})
+	return look(&Ended{r, exec})
 }

@@ -124,17 +124,10 @@ func (r *run) feed() ([]any, error) {
 
 // batch makes tensors of images, augmented where there is a generator.
 func (s *searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
-	side := s.images.Height
+	side := s.Image
 	pixels, classes := make([]float32, len(indices)*side*side*3), make([]int32, len(indices))
-	augment := s.Augment
-	if rng == nil {
-		augment = augment.Plain()
-	}
-	if err := augment.Batch(pixels, s.images, indices, rng); err != nil {
+	if err := s.images.Batch(pixels, classes, indices, rng); err != nil {
 		return nil, nil, err
-	}
-	for i, j := range indices {
-		classes[i] = int32(s.images.Labels[j])
 	}
 	images = tensors.FromFlatDataAndDimensions(pixels, len(indices), side, side, 3)
 	return images, tensors.FromFlatDataAndDimensions(classes, len(indices)), nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/images"
 )
 
 // Forecast is what a search will cost on this machine's processors, before
@@ -33,34 +34,45 @@ const (
 
 // Constants of cells with two inputs, of which a step has hundreds of small
 // operations: fitted to 12 and 162 steps of GAEA PC-DARTS with three cells, C = 8, on
-// 8×8 images in batches of 16, where all else is less than a tenth of the time.
+// 8×8 images in batches of 16, where all else is less than a tenth of the time. The same
+// hold for cells with operations on nodes, where what is counted is all maps.
 const (
 	probesPerOperation = 0.04 // an operation of a batch's forward and backward pass, however small
 	probesPerCompiling = 4500 // a cell that is compiled
+	compiledNodes      = 0.5  // of such a cell, one of NAS-Bench-1Shot1 compiles
 )
 
 // Forecast is the cost of one search on so many images (all of them, both
 // halves).
-func (s Settings) Forecast(images int) Forecast {
+func (s Settings) Forecast(of int) Forecast {
 	_, elements := s.size()
 	return Forecast{
-		Work: probe() * s.probes(images),
+		Work: probe() * s.probes(of),
 		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
-			3*float64(s.Image*s.Image*images),
+			s.pixels(of),
 	}
 }
 
+// pixels are the bytes of images in memory, of which there are none where they are
+// files.
+func (s Settings) pixels(of int) float64 {
+	if s.Crop != (images.Crop{}) {
+		return 0
+	}
+	return 3 * float64(s.Image*s.Image*of)
+}
+
 // probes is the work of a search in runs of the probe.
-func (s Settings) probes(images int) float64 {
+func (s Settings) probes(of int) float64 {
 	products, elements := s.size()
 	pass := probesPerProduct*products + probesPerElement*elements
 	m := Methods[s.Method]
-	split := images / 2 // images that pass once or twice a step
+	split, valid := of/2, of/2 // images that pass once or twice a step, and those that are evaluated
 	if s.Parts != (Shares{}) {
-		split = s.Parts.Train
+		split, valid = s.Parts.Train, s.Parts.Validation
 	}
 	if s.Bilevel.Level == bilevel.ERM {
-		split = images
+		split = of
 	}
 	passes := 1.
 	if m.Architecture != NoPass {
@@ -76,22 +88,43 @@ func (s Settings) probes(images int) float64 {
 	if s.EvaluateEvery > 0 {
 		evaluations += float64(s.Epochs / s.EvaluateEvery)
 	}
-	forward := 2 * float64(images/2) / 3 // θ as it is, and one operation an edge: without gradients
-	all := float64(s.Epochs)*passes*float64(split) + evaluations*forward
+	forward := 2 * float64(valid) / 3 // θ as it is, and one operation an edge: without gradients
+	forward = forward*evaluations + float64(s.Candidates*s.CandidateBatch)/3
+	all := float64(s.Epochs)*passes*float64(split) + forward
 	operations, compiled := s.operations()
 	return pass*all + probesPerOperation*operations*all/float64(s.Batch) + probesPerCompiling*compiled
 }
 
-// operations are the candidate operations of all cells with two inputs, and how many
-// cells there are; 0 in other spaces.
-func (s Settings) operations() (operations, cellsOf float64) {
+// ForecastEvaluations is the cost of evaluating so many images by shared weights,
+// batch by batch, without gradients.
+func (s Settings) ForecastEvaluations(images, batch int) Forecast {
+	products, elements := s.size()
+	operations, _ := s.operations()
+	pass := probesPerProduct*products + probesPerElement*elements + probesPerOperation*operations/float64(batch)
+	return Forecast{Work: probe() * pass * float64(images) / 3}
+}
+
+// operations are the candidate operations of all cells with two inputs, or the maps of
+// all cells with operations on nodes, and how many cells there are to compile, in units
+// of the first kind's; 0 in other spaces.
+func (s Settings) operations() (operations, compiled float64) {
 	space, err := s.Open(10)
-	c, ok := space.(cells)
-	if err != nil || !ok {
+	if err != nil {
 		return 0, 0
 	}
-	cellsOf = float64(c.config.Cells)
-	return cellsOf * float64(len(c.space.Edges())*c.space.Options()), cellsOf
+	switch c := space.(type) {
+	case cells:
+		compiled = float64(c.config.Cells)
+		operations = compiled * float64(len(c.space.Edges())*c.space.Options())
+	case oneShot:
+		through, whole := c.maps()
+		operations = float64(c.config.Cells) * (through + whole)
+		compiled = compiledNodes * float64(c.config.Cells)
+		if Methods[s.Method].Architecture == NoPass {
+			compiled /= 2
+		}
+	}
+	return operations, compiled
 }
 
 // size is Space.Size, and 0 where there is none.

@@ -138,3 +138,32 @@ func TestForecastOfCells(t *testing.T) {
 	s.Space = "darts-s2"
 	require.InEpsilon(t, (base-compile)/4, s.probes(4000)-compile, 0.1, "two operations in place of eight")
 }
+
+// Cells with operations on nodes move maps that no operation makes, and have a cost a
+// map of every batch; random search has one pass a step, and ranks candidates.
+func TestForecastOfNodes(t *testing.T) {
+	s, err := AsQuickOn("1shot1-s1", "darts")
+	require.NoError(t, err)
+	space, err := s.Open(10)
+	require.NoError(t, err)
+	_, elements := space.Size()
+	// 12 maps of operations, 4 of projected inputs, 8 of sums, 10 of the output
+	require.Equal(t, 34.*(8*8*8+5*5*16+3*3*32), elements)
+	s.AddInput = true
+	space, err = s.Open(10)
+	require.NoError(t, err)
+	_, wider := space.Size()
+	require.InEpsilon(t, 40./34, wider/elements, 1e-12, "what is added is as wide as all nodes")
+	s.AddInput, s.Partial = false, 4
+	space, err = s.Open(10)
+	require.NoError(t, err)
+	_, partial := space.Size()
+	require.InEpsilon(t, 25./34, partial/elements, 1e-12, "a quarter of 12 maps")
+
+	random, err := AsQuickOn("1shot1-s1", "rsps")
+	require.NoError(t, err)
+	base := random.probes(2000)
+	random.Candidates *= 2
+	require.InDelta(t, 0.2, random.probes(2000)/base-1, 0.15, "100 more candidates on 256 images each")
+	require.Positive(t, random.ForecastEvaluations(1000, 32).Work)
+}

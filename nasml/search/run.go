@@ -103,7 +103,11 @@ func (r *run) epoch(ctx context.Context, o Options, saved *time.Time) error {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(err, r.keep(o))
 		}
-		loss, err := r.advance()
+		feed, err := r.feed()
+		if err != nil { // such as a file that cannot be read
+			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, errors.Join(err, r.keep(o)))
+		}
+		loss, err := r.advance(feed)
 		if err != nil {
 			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
 		}
@@ -230,11 +234,7 @@ func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) e
 
 // advance makes one step on all devices and returns the loss of its weight
 // pass.
-func (r *run) advance() (float64, error) {
-	feed, err := r.feed()
-	if err != nil {
-		return 0, err
-	}
+func (r *run) advance(feed []any) (float64, error) {
 	args, err := r.arguments(feed)
 	if err != nil {
 		return 0, err
@@ -276,7 +276,8 @@ func (r *run) book(report []float64) {
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"training loss", "", "validation loss", ""} {
 		if bad(report[i]) {
-			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v)", name, report[i],
+			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v), with which "+
+				"another search begins from its start: what is saved of this one stays", name, report[i],
 				r.LearningRate)
 		}
 	}
@@ -285,7 +286,8 @@ func (r *run) finite(report []float64) error {
 			for j, x := range row {
 				if bad(x) {
 					return fmt.Errorf("θ of %s is %v: its gradient or its update %q gave what is not a number; "+
-						"lower its rate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name, r.rules[b].rate)
+						"lower its rate (now %v) or LearningRate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name,
+						r.rules[b].rate, r.LearningRate)
 				}
 			}
 		}

@@ -137,7 +137,7 @@ type searcher struct {
 	product  simplex.Product // of its network
 	backend  compute.Backend
 	mesh     *distributed.DeviceMesh // nil: one device
-	images   *images.Images
+	images   Examples
 	trainer  *Exec
 	evaluate *Exec
 	hessian  *Exec       // with Settings.Curvature only
@@ -155,7 +155,14 @@ func newSearcher(b compute.Backend, s Settings, set *images.Images) (*searcher, 
 	if err != nil {
 		return nil, err
 	}
-	space, err := s.Open(classes(set))
+	return searcherOf(b, s, inMemory{set, s.Augment})
+}
+
+func searcherOf(b compute.Backend, s Settings, set Examples) (*searcher, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	space, err := s.Open(set.Classes())
 	if err != nil {
 		return nil, err
 	}

@@ -71,9 +71,10 @@ type Settings struct {
 	TauFrom         int     `json:"tau_from,omitempty"`      // epoch at which it begins to fall
 	GradientClip    float64 `json:"gradient_clip,omitempty"` // XNAS: bound of an example's gradient
 
-	// The images.
+	// The images: Augment for those in memory; Crop for photographs in files, see NewOf.
 	Split   string         `json:"split"` // "ordered": first half for weights, second for the architecture; or "random"
 	Augment images.Augment `json:"augment"`
+	Crop    images.Crop    `json:"crop,omitzero"`
 
 	// Parts, where it is set, takes the place of the two halves.
 	Parts Shares `json:"parts,omitzero"`
@@ -158,7 +159,7 @@ func (s Settings) Check() error {
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
-	e = append(e, s.checkParts(), s.Augment.Check(), s.checkDevices(m))
+	e = append(e, s.checkParts(), s.Augment.Check(), s.Crop.Check(), s.checkDevices(m))
 	return errors.Join(append(e, s.checkArchitecture(m))...)
 }
 

@@ -29,7 +29,8 @@ type Space interface {
 	Arch(code []int) (Arch, error)
 
 	// Size counts the multiply-adds of an image's forward pass and the elements of
-	// all candidate operations' maps.
+	// all candidate operations' maps, and of the maps between them where nodes, not
+	// edges, have operations.
 	Size() (products, elements float64)
 }
 
@@ -422,12 +423,25 @@ func (o oneShot) Arch(code []int) (Arch, error) {
 }
 
 func (o oneShot) Size() (products, elements float64) {
-	side, width := float64(o.config.Image), float64(o.config.Channels)/float64(max(1, o.config.Partial))
+	through, whole := o.maps()
+	side, width := o.config.Image, o.config.Channels
 	for i := range o.config.Cells {
 		if i == o.config.Cells/3 || i == 2*o.config.Cells/3 {
-			side, width = side/2, 2*width
+			side, width = side/2+1, 2*width
 		}
-		elements += float64(len(o.Space.Parents)*len(o.Space.Ops)) * side * side * width
+		elements += (through/float64(max(1, o.config.Partial)) + whole) * float64(side*side*width)
 	}
 	return float64(o.MultiplyAdds()), elements
+}
+
+// maps are those of a cell: of the candidate operations of its nodes, and, of all
+// channels, the projected input of every node, the sums before and after its
+// operations, and what the output weighs and joins.
+func (o oneShot) maps() (through, whole float64) {
+	n := len(o.Space.Parents)
+	joined := n + 1
+	if o.config.AddInput { // as wide as all nodes together
+		joined = 2 * n
+	}
+	return float64(n * len(o.Space.Ops)), float64(3*n + 2*joined)
 }

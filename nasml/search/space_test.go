@@ -36,6 +36,7 @@ func other(t *testing.T) map[string]Settings {
 		"gaea-gdas":           small(t, "gaea-gdas", "darts-s2"),
 		"xnas":                small(t, "xnas", "darts-s2"),
 		"rsps":                small(t, "rsps", "darts-s1"),
+		"noise":               partial(small(t, "gaea-darts", "darts-s4")),
 		"1shot1":              partial(small(t, "gaea-darts", "1shot1-s1")),
 		"1shot1 rsps":         small(t, "rsps", "1shot1-s2"),
 	}

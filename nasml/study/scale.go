@@ -40,4 +40,6 @@ func SpaceTitle(space string) string {
 var spaceTitles = map[string]string{
 	"nasbench201": "NAS-Bench-201", "darts": "DARTS' space", "1shot1-s1": "NAS-Bench-1Shot1, space 1",
 	"1shot1-s2": "NAS-Bench-1Shot1, space 2", "1shot1-s3": "NAS-Bench-1Shot1, space 3",
+	"darts-s1": "RobustDARTS' S1", "darts-s2": "RobustDARTS' S2", "darts-s3": "RobustDARTS' S3",
+	"darts-s4": "RobustDARTS' S4",
 }

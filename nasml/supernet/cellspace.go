@@ -52,9 +52,9 @@ var DARTS = CellSpace{
 }
 
 // CellSpaces are the known spaces of cells with two inputs by name. Add an own
-// one with CellSpaces["mine"] = CellSpace{…}. S1 to S3 are those on which DARTS
-// fails (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 3; candidates of
-// S1 from automl/RobustDARTS@07f54ba, src/spaces.py).
+// one with CellSpaces["mine"] = CellSpace{…}. S1 to S4 are those on which DARTS
+// fails (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 3; candidates from
+// automl/RobustDARTS@07f54ba, src/spaces.py).
 var CellSpaces = map[string]CellSpace{
 	DARTS.Name: DARTS,
 	"darts-s1": {Name: "darts-s1", Nodes: 4, EdgeOps: map[CellType][][]string{
@@ -63,6 +63,7 @@ var CellSpaces = map[string]CellSpace{
 	}},
 	"darts-s2": {Name: "darts-s2", Nodes: 4, Ops: []string{"skip_connect", "sep_conv_3x3"}},
 	"darts-s3": {Name: "darts-s3", Nodes: 4, Ops: []string{"none", "skip_connect", "sep_conv_3x3"}},
+	"darts-s4": {Name: "darts-s4", Nodes: 4, Ops: []string{"noise", "sep_conv_3x3"}},
 }
 
 // pairs spells out the two candidates of every edge.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/kernels"
 )
 
 // Input is what a network is evaluated on.
@@ -52,7 +54,7 @@ var operations = map[string]operation{
 // have the dtype of the inputs, which all must be the same.
 func (n *Net) Forward(in Input) (logits *Node, stats []*Node) {
 	f := newPass(n, in)
-	x := f.bn("stem/bn", window{1, 1}.conv(in.Images, f.weight("stem/conv")))
+	x := f.batchNorm("stem/bn", window{1, 1}.conv(in.Images, f.weight("stem/conv")))
 	cell := 0
 	for stage := range stages {
 		if stage > 0 {
@@ -64,7 +66,7 @@ func (n *Net) Forward(in Input) (logits *Node, stats []*Node) {
 			cell++
 		}
 	}
-	return f.classify(relu(f.bn("last/bn", x))), f.stats
+	return f.classify(relu(f.batchNorm("last/bn", x))), f.stats
 }
 
 // pass is one evaluation of a network.
@@ -75,10 +77,11 @@ type pass struct {
 	factors *table // of the operations: θ, or chosen·θ
 	scalars *table // (1−chosen)·θ; nil without Chosen
 	chosen  *table // nil without Chosen
+	units   map[int]*Node
 }
 
 func newPass(n *Net, in Input) *pass {
-	f := &pass{net: n, in: in, stats: slices.Clone(in.Stats)}
+	f := &pass{net: n, in: in, stats: slices.Clone(in.Stats), units: map[int]*Node{}}
 	f.check()
 	entries := len(n.Config.Space.Edges) * len(n.Config.Space.Ops)
 	theta := Reshape(in.Theta, -1, entries)
@@ -154,10 +157,37 @@ func (f *pass) weight(path string) *Node { return f.in.Weights[f.net.index[path]
 // vector is a weight of the channels, [1, C].
 func (f *pass) vector(path string) *Node { return ExpandAxes(f.weight(path), 0) }
 
-// bn is batch normalisation with scale and shift.
-func (f *pass) bn(path string, x *Node) *Node {
-	y := f.normalized([]bnPath{{path: path}}, x, f.vector(path+"/scale"))[0]
-	return Add(y, spread(f.vector(path+"/bias"), y.Shape()))
+// unit are a scale of 1 and a shift of 0 for maps like x.
+func (f *pass) unit(x *Node) *Node {
+	c := x.Shape().Dim(-1)
+	if f.units[c] == nil {
+		f.units[c] = kernels.Affine(constantRow(x, c, 1), constantRow(x, c, 0))
+	}
+	return f.units[c]
+}
+
+// normed is what a network knows of a map z before its BN: how [kernels.Normal]
+// scales and shifts it, and its moments.
+type normed struct{ z, affine, moments *Node }
+
+func normalOf(z *Node) normed {
+	affine, moments := kernels.Normal(z)
+	return normed{z, affine, moments}
+}
+
+// batchNorm is batch normalisation with scale and shift, as a map.
+func (f *pass) batchNorm(path string, z *Node) *Node {
+	return plain(z, f.bn(path, normalOf(z)))
+}
+
+// plain is a map with its scales and shifts, written down.
+func plain(x, affine *Node) *Node {
+	return kernels.Weighted(constantRow(x, 1, 1), []*Node{x}, []*Node{affine})
+}
+
+// bn is batch normalisation with scale and shift, as scales and shifts.
+func (f *pass) bn(path string, n normed) *Node {
+	return affinely(f.normalized(bnPath{path: path}, n), f.weight(path+"/scale"), f.weight(path+"/bias"))
 }
 
 // bnPath names the BN of one operation; chosen, 0 or 1 [1, C], says whether it
@@ -167,19 +197,18 @@ type bnPath struct {
 	chosen *Node
 }
 
-// normalized is BN(z)·s without shift, in one part for each of the paths,
-// whose channels stand side by side in z.
-func (f *pass) normalized(paths []bnPath, z, s *Node) []*Node {
-	switch _, track := f.net.index[paths[0].path+"/mean"]; {
+// normalized is BN without scale and shift of its own, as scales and shifts: by the
+// batch, or by running statistics where there are such and none is trained.
+func (f *pass) normalized(p bnPath, n normed) *Node {
+	switch _, track := f.net.index[p.path+"/mean"]; {
 	case track && !f.in.Train:
-		mean, variance := f.running(paths, "/mean"), f.running(paths, "/variance")
-		inverse := BroadcastToShape(inverseRoot(variance), s.Shape())
-		return split(scaled(Sub(z, spread(mean, z.Shape())), Mul(s, inverse)), len(paths))
+		inverse := inverseRoot(f.running(p, "/variance"))
+		return kernels.Affine(inverse, Neg(Mul(f.running(p, "/mean"), inverse)))
 	case track:
-		f.track(paths, StopGradient(z))
+		f.track(p, n)
 	}
-	mustVary(paths[0].path, z)
-	return normalized(z, s, len(paths))
+	mustVary(p.path, n.z)
+	return n.affine
 }
 
 // mustVary panics where BN would divide 0 by 0.
@@ -190,34 +219,28 @@ func mustVary(path string, z *Node) {
 	}
 }
 
-// running are the running statistics of the paths side by side, [1, C].
-func (f *pass) running(paths []bnPath, which string) *Node {
-	rows := make([]*Node, len(paths))
-	for k, p := range paths {
-		rows[k] = StopGradient(ExpandAxes(f.in.Stats[f.net.index[p.path+which]], 0))
-	}
-	return join(rows)
+// running is a running statistic, [1, C].
+func (f *pass) running(p bnPath, which string) *Node {
+	return StopGradient(ExpandAxes(f.in.Stats[f.net.index[p.path+which]], 0))
 }
 
-// track mixes the statistics of z into the running ones of the paths:
-// 0.9·old + 0.1·new, with the unbiased variance.
-func (f *pass) track(paths []bnPath, z *Node) {
-	mustVary(paths[0].path, z)
-	n := float64(pixels(z))
-	mean, variance := moments(z)
-	for _, batch := range []struct {
-		which string
-		value *Node
-	}{{"/mean", mean}, {"/variance", MulScalar(variance, n/(n-1))}} {
-		for k, value := range split(batch.value, len(paths)) {
-			i := f.net.index[paths[k].path+batch.which]
-			old := ExpandAxes(f.in.Stats[i], 0)
-			next := Add(MulScalar(old, 1-momentum), MulScalar(value, momentum))
-			if c := paths[k].chosen; c != nil {
-				next = Add(Mul(c, next), Mul(OneMinus(c), old))
-			}
-			f.stats[i] = StopGradient(Squeeze(next, 0))
+// track mixes the moments of a batch into the running ones: 0.9·old + 0.1·new, with
+// the unbiased variance.
+func (f *pass) track(p bnPath, batch normed) {
+	mustVary(p.path, batch.z)
+	n := float64(pixels(batch.z))
+	for row, which := range []string{"/mean", "/variance"} {
+		value := Slice(batch.moments, AxisElem(row))
+		if row == 1 {
+			value = MulScalar(value, n/(n-1))
 		}
+		i := f.net.index[p.path+which]
+		old := ExpandAxes(f.in.Stats[i], 0)
+		next := Add(MulScalar(old, 1-momentum), MulScalar(value, momentum))
+		if c := p.chosen; c != nil {
+			next = Add(Mul(c, next), Mul(OneMinus(c), old))
+		}
+		f.stats[i] = StopGradient(Squeeze(next, 0))
 	}
 }
 
@@ -231,9 +254,16 @@ const (
 // the channels: BN(conv(ReLU(BN(conv(ReLU(x)))))) + conv1×1(mean2×2(x)).
 func (f *pass) reduction(cell int, x *Node) *Node {
 	path := fmt.Sprintf("cells/%d/", cell)
-	y := f.bn(path+"conv_a/bn", window{1, 2}.conv(relu(x), f.weight(path+"conv_a")))
-	y = f.bn(path+"conv_b/bn", window{1, 1}.conv(relu(y), f.weight(path+"conv_b")))
-	return Add(y, convolution(halved(x), f.weight(path+"downsample")))
+	a := normalOf(window{1, 2}.conv(relu(x), f.weight(path+"conv_a")))
+	b := dense(a.z, f.bn(path+"conv_a/bn", a), f.weight(path+"conv_b"))
+	down := convolution(halved(x), f.weight(path+"downsample"))
+	return kernels.Weighted(constantRow(x, 2, 1), []*Node{b.z, down}, []*Node{f.bn(path+"conv_b/bn", b), f.unit(down)})
+}
+
+// dense is [kernels.Dense].
+func dense(x, affine, kernel *Node) normed {
+	z, own, moments := kernels.Dense(x, affine, kernel)
+	return normed{z, own, moments}
 }
 
 // classify is the mean over the pixels and the linear layer.
@@ -244,135 +274,121 @@ func (f *pass) classify(x *Node) *Node {
 	return Add(y, BroadcastToShape(f.vector("classifier/bias"), y.Shape()))
 }
 
-// cell evaluates the mixed operations of a cell. What leaves one node is
-// computed together: one ReLU, one convolution a kernel size with the kernels
-// of all edges side by side, one pooled map.
+// part is what arrives at a node over an edge from an operation: the map scale·x +
+// shift, which counts by the factor of an entry of the table.
+type part struct {
+	x, affine *Node
+	entry     int
+}
+
+// cell evaluates the mixed operations of a cell. No map of a single operation is
+// ever written down but that of its convolution.
 func (f *pass) cell(cell int, x *Node) *Node {
-	s := f.net.Config.Space
-	terms := make([][]*Node, s.Nodes) // that arrive at a node
-	for j := 1; j < s.Nodes; j++ {
-		if shift := f.shift(cell, j, x); shift != nil {
-			terms[j] = []*Node{spread(shift, x.Shape())}
-		}
-	}
-	for i := range s.Nodes {
+	parts := make([][]part, f.net.Config.Space.Nodes) // that arrive at a node
+	for i := range parts {
 		if i > 0 {
-			x = sum(x, terms[i])
+			x = f.arrive(i, x, parts[i])
 		}
-		f.leave(cell, i, x, terms)
+		f.leave(cell, i, x, parts)
 	}
 	return x
 }
 
-// sum adds maps in the shape of x; the result is kept.
-func sum(x *Node, terms []*Node) *Node {
-	if len(terms) == 0 { // every operation into the node is none
-		return ZerosLike(x)
+// arrive is the map of a node, like others of its cell: the sum of its parts, and
+// of the scalars of operations that are not chosen.
+func (f *pass) arrive(node int, like *Node, parts []part) *Node {
+	y := ZerosLike(like) // where every operation into the node is none
+	if len(parts) > 0 {
+		y = f.mixed(parts)
 	}
-	y := terms[0]
-	for _, term := range terms[1:] {
-		y = Add(y, term)
+	if shift := f.shift(node, like); shift != nil {
+		y = Add(y, spread(shift, like.Shape()))
 	}
-	return kept(y)
+	return y
 }
 
-// shift is what the operations into node j add to every pixel, [1, C] or [B, C]:
-// the scalars of those not chosen and θ times the shift of an affine BN. It is
-// nil where there is neither.
-func (f *pass) shift(cell, j int, x *Node) *Node {
-	s := f.net.Config.Space
-	var shift *Node
-	add := func(y *Node) {
-		if shift != nil {
-			y = Add(shift, y)
-		}
-		shift = y
+// mixed is Σ θ (scale·x + shift) of parts.
+func (f *pass) mixed(parts []part) *Node {
+	var maps, affine []*Node
+	var entries []int
+	for _, p := range parts {
+		maps, affine, entries = append(maps, p.x), append(affine, p.affine), append(entries, p.entry)
 	}
-	for e, edge := range s.Edges {
-		for o, name := range s.Ops {
-			if edge.To != j {
+	weights := picked(f.factors.entries, entries)
+	if weights.Shape().Dim(0) == 1 {
+		return kernels.Weighted(weights, maps, affine)
+	}
+	for i := range maps { // every example has its own weights
+		maps[i] = plain(maps[i], affine[i])
+	}
+	return MixedSum(maps, weights)
+}
+
+// shift are the scalars of the operations into a node that are not chosen, added
+// up, [1, C] or [B, C]; nil where none is sampled.
+func (f *pass) shift(node int, x *Node) (shift *Node) {
+	if f.scalars == nil {
+		return nil
+	}
+	for e, edge := range f.net.Config.Space.Edges {
+		for o := range f.net.Config.Space.Ops {
+			if edge.To != node {
 				continue
 			}
-			if f.scalars != nil {
-				add(f.scalars.row(x, f.entry(e, o)))
-			}
-			if _, own := inserted(name); !own && f.net.Config.Affine && operations[name].kernel > 0 {
-				factor := f.factors.row(x, f.entry(e, o))
-				add(Mul(factor, BroadcastToShape(f.vector(opPath(cell, edge, name)+"/bn/bias"), factor.Shape())))
+			if row := f.scalars.row(x, f.entry(e, o)); shift == nil {
+				shift = row
+			} else {
+				shift = Add(shift, row)
 			}
 		}
 	}
 	return shift
 }
 
-// leave adds the mixed operations on the edges out of node i, whose map is x,
-// to the terms.
-func (f *pass) leave(cell, i int, x *Node, terms [][]*Node) {
+// leave adds the operations on the edges out of node i, whose map is x, to the parts.
+func (f *pass) leave(cell, i int, x *Node, parts [][]part) {
 	s := f.net.Config.Space
-	var out []int // edges
-	for e, edge := range s.Edges {
-		if edge.From == i {
-			out = append(out, e)
-		}
-	}
-	if len(out) == 0 {
-		return
-	}
 	for o, name := range s.Ops {
-		if _, own := inserted(name); own {
-			for _, e := range out {
-				y := f.insertion(opPath(cell, s.Edges[e], name), f.entry(e, o), x)
-				j := s.Edges[e].To
-				terms[j] = append(terms[j], scaled(y, f.factors.row(x, f.entry(e, o))))
+		var pooled *Node
+		for e, edge := range s.Edges {
+			if edge.From != i {
+				continue
 			}
-			continue
-		}
-		y := x
-		switch op := operations[name]; {
-		case op.kernel > 0:
-			for k, y := range f.convolved(cell, out, o, relu(x)) {
-				j := s.Edges[out[k]].To
-				terms[j] = append(terms[j], y)
+			p := part{x: x, affine: f.unit(x), entry: f.entry(e, o)}
+			_, own := inserted(name)
+			switch op := operations[name]; {
+			case own:
+				p.x = f.insertion(opPath(cell, edge, name), p.entry, x)
+			case op.kernel > 0:
+				p.x, p.affine = f.convolved(opPath(cell, edge, name), p.entry, x)
+			case op.pool:
+				if pooled == nil {
+					pooled = kernels.AvgPool3x3(x, 1)
+				}
+				p.x = pooled
+			case !op.skip: // none: 0, with gradient 0
+				continue
 			}
-			continue
-		case op.pool:
-			y = pool3(x)
-		case !op.skip: // none: 0, with gradient 0
-			continue
-		}
-		for _, e := range out {
-			j := s.Edges[e].To
-			terms[j] = append(terms[j], scaled(y, f.factors.row(x, f.entry(e, o))))
+			parts[edge.To] = append(parts[edge.To], p)
 		}
 	}
 }
 
-// convolved is θ·BN(conv(x)), without BN's shift, of operation o on each of the
-// edges.
-func (f *pass) convolved(cell int, edges []int, o int, x *Node) []*Node {
-	s, c := f.net.Config.Space, f.net.Config
-	var kernels, biases, factors []*Node
-	var paths []bnPath
-	for _, e := range edges {
-		path := opPath(cell, s.Edges[e], s.Ops[o])
-		factor := f.factors.row(x, f.entry(e, o))
-		if c.Affine {
-			factor = Mul(factor, BroadcastToShape(f.vector(path+"/bn/scale"), factor.Shape()))
-		}
-		bn := bnPath{path: path + "/bn"}
-		if f.chosen != nil {
-			bn.chosen = f.chosen.row(x, f.entry(e, o))
-		}
-		kernels, factors, paths = append(kernels, f.weight(path+"/conv")), append(factors, factor), append(paths, bn)
-		if c.ConvBias {
-			biases = append(biases, f.vector(path+"/conv_bias"))
-		}
+// convolved is ReLU, a convolution and BN, as a map with its scales and shifts.
+func (f *pass) convolved(path string, entry int, x *Node) (z, affine *Node) {
+	n := dense(x, f.unit(x), f.weight(path+"/conv"))
+	if f.net.Config.ConvBias {
+		n = normalOf(Add(n.z, spread(f.vector(path+"/conv_bias"), n.z.Shape())))
 	}
-	z := convolution(x, join(kernels))
-	if c.ConvBias {
-		z = Add(z, spread(join(biases), z.Shape()))
+	bn := bnPath{path: path + "/bn"}
+	if f.chosen != nil {
+		bn.chosen = f.chosen.row(n.z, entry)
 	}
-	return f.normalized(paths, z, join(factors))
+	affine = f.normalized(bn, n)
+	if f.net.Config.Affine {
+		affine = affinely(affine, f.weight(path+"/bn/scale"), f.weight(path+"/bn/bias"))
+	}
+	return n.z, affine
 }
 
 // Score is the number of examples that the largest logit gets right, int32, the

@@ -17,17 +17,21 @@ import (
 // What a BN normalised is not written down: the map is node·scale + shift, which
 // whoever reads it takes into account. Those that cannot take [Layers.plain].
 type Map struct {
-	H, W, C int
-	node    *Node
-	affine  *Node // scale and shift [2, C], nil: 1 and 0
+	H, W, C   int
+	node      *Node
+	affine    *Node // scale and shift [2, C], nil: 1 and 0
+	rectified bool  // it is max(0, node·scale + shift)
 }
 
 // plain is a map of which the node is all.
 func (l Layers) plain(x Map) Map {
-	if x.affine == nil || l.planning() {
+	if x.affine == nil && !x.rectified || l.planning() {
 		return x
 	}
-	key := memory{"plain", x.affine, 1}
+	key := memory{fmt.Sprint("plain ", x.rectified), l.scales(x), 1}
+	if x.affine == nil {
+		key.x = x.node
+	}
 	if l.walk.memo[key] == nil {
 		l.walk.memo[key] = l.weighted([]Map{x}, nil)
 	}
@@ -49,12 +53,15 @@ func (l Layers) scales(x Map) *Node {
 
 // weighted is the sum of maps with weights [1, n], nil: 1.
 func (l Layers) weighted(maps []Map, weights *Node) *Node {
-	nodes, affine := nodesOf(maps), make([]*Node, len(maps))
+	nodes, affine, on := nodesOf(maps), make([]*Node, len(maps)), make([]bool, len(maps))
 	for i, m := range maps {
-		affine[i] = l.scales(m)
+		affine[i], on[i] = l.scales(m), m.rectified
 	}
 	if weights == nil {
 		weights = constantRow(nodes[0], len(maps), 1)
+	}
+	if slices.Contains(on, true) {
+		return kernels.Rectified(weights, nodes, affine, on)
 	}
 	return kernels.Weighted(weights, nodes, affine)
 }
@@ -148,7 +155,7 @@ func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute 
 		nodes[i] = l.weight(w)
 	}
 	if x = l.plain(x); !l.planning() {
-		out.node, out.affine = compute(x.node, nodes), nil
+		out.node, out.affine, out.rectified = compute(x.node, nodes), nil, false
 		mustBe(l.path, out.node, x.node.Shape().Dim(0), out.H, out.W, out.C)
 	}
 	return out
@@ -165,7 +172,7 @@ func (l Layers) once(what string, x, out Map, stride int, compute func(x *Node) 
 	if l.walk.memo[key] == nil {
 		l.walk.memo[key] = compute(x.node)
 	}
-	out.node, out.affine = l.walk.memo[key], nil
+	out.node, out.affine, out.rectified = l.walk.memo[key], nil, false
 	return out
 }
 
@@ -242,6 +249,25 @@ func (l Layers) stage(f filters, bn string, x Map) Map {
 	return l.BN(bn, y)
 }
 
+// dense is a convolution of stride 1 of a map as it stands, rectified or not, to out
+// channels; see [kernels.Dense] and [kernels.Linear]. BN knows of its moments.
+func (l Layers) dense(name string, x Map, k, out int) Map {
+	kernel := l.weight(Weight{name, []int{k, k, x.C, out}, k * k * x.C, InitUniform})
+	y := Map{H: x.H, W: x.W, C: out}
+	l.walk.multiplyAdds += int64(y.H*y.W*out) * int64(k*k*x.C)
+	if l.planning() {
+		return y
+	}
+	of := kernels.Linear
+	if x.rectified {
+		of = kernels.Dense
+	}
+	var n batchNorm
+	y.node, n.affine, n.moments = of(x.node, l.scales(x), kernel)
+	l.walk.normal[y.node] = n
+	return y
+}
+
 // BN is batch normalisation, with scale and shift where the network's cells
 // have them: in a derived network, not in a search.
 func (l Layers) BN(name string, x Map) Map { return l.In(name).bn(x, l.walk.affine, momentum) }
@@ -267,11 +293,16 @@ func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 		x.affine = kernels.Affine(root, Neg(Mul(row(mean), root)))
 	}
 	if affine {
-		ones := Ones(scale.Graph(), shapes.Make(scale.DType(), 2, 1))
-		both := Dot(ones, ExpandAxes(scale, 0)).Product()
-		x.affine = Add(Mul(x.affine, both), kernels.Affine(constantRow(x.node, x.C, 0), ExpandAxes(bias, 0)))
+		x.affine = affinely(x.affine, scale, bias)
 	}
 	return x
+}
+
+// affinely are scales and shifts [2, C] behind which come more of them, [C] each.
+func affinely(affine, scale, bias *Node) *Node {
+	ones := Ones(scale.Graph(), shapes.Make(scale.DType(), 2, 1))
+	both := Dot(ones, ExpandAxes(scale, 0)).Product()
+	return Add(Mul(affine, both), kernels.Affine(constantRow(scale, bias.Shape().Dim(0), 0), ExpandAxes(bias, 0)))
 }
 
 // runningBatch is what a batch adds to the running statistics in two places.

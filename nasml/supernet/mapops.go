@@ -160,6 +160,18 @@ func MixedSum(y []*Node, w *Node) *Node {
 	return sum(y[0], terms)
 }
 
+// sum adds maps in the shape of x; the result is kept.
+func sum(x *Node, terms []*Node) *Node {
+	if len(terms) == 0 {
+		return ZerosLike(x)
+	}
+	y := terms[0]
+	for _, term := range terms[1:] {
+		y = Add(y, term)
+	}
+	return kept(y)
+}
+
 // everywhere puts s [1, C] or [B, C] at every pixel. As a product with ones its
 // gradient is such a product, too: compare spread.
 func everywhere(s *Node, shape shapes.Shape) *Node {

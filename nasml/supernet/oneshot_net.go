@@ -159,7 +159,8 @@ func (c OneShotConfig) run(l Layers) Outcome {
 		x = c.cell(l.In(fmt.Sprintf("cells/%d", i)), x, width)
 	}
 	post := l.In("postprocess")
-	x = post.In("bn").bn(post.Conv("conv", post.ReLU(x), 1, 1, width), false, momentum)
+	x.rectified = true
+	x = post.In("bn").bn(post.dense("conv", x, 1, width), false, momentum)
 	return Outcome{Logits: l.In("classifier").classify(x, c.Classes)}
 }
 
@@ -188,7 +189,7 @@ func (c OneShotConfig) cell(l Layers, x Map, width int) Map {
 		if c.Space.Parents[i] > i { // it reads all
 			into = l.add(u)
 		} else {
-			into.node = MixedSum(nodesOf(u), rowOf(inputs[0]))
+			into = Map{H: x.H, W: x.W, C: width, node: l.mixed(into, u, rowOf(inputs[0]), count(len(u)))}
 			inputs = inputs[1:]
 		}
 		states = append(states, c.node(l, i+1, into))
@@ -224,7 +225,7 @@ func (c OneShotConfig) node(l Layers, node int, x Map) Map {
 	}
 	o := len(c.Space.Ops)
 	weights := Reshape(l.walk.pass.Theta[0], -1, len(c.Space.Parents)*o)
-	y := MixedSum(nodesOf(terms), picked(weights, count(node * o)[(node-1)*o:]))
+	y := l.mixed(through, terms, weights, count(node * o)[(node-1)*o:])
 	if c.Partial > 1 {
 		y = Shuffled(beside(y, rest.node), c.Partial)
 	}
@@ -237,7 +238,7 @@ func (l Layers) oneShotOp(name string, x Map) Map {
 	if op, ok := oneShotOps[name]; ok {
 		return op(l.In(name), x)
 	}
-	return l.plain(Operations[name](l.In(name), x, 1, true))
+	return Operations[name](l.In(name), x, 1, true)
 }
 
 // oneShotOps are the space's own by name.
@@ -262,10 +263,10 @@ func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
 	if l.planning() {
 		return out
 	}
-	weights := &table{entries: rowOf(l.walk.pass.Theta[1])}
-	maps := []*Node{scaled(u.node, weights.row(u.node, 0))}
-	for i, s := range states {
-		maps = append(maps, scaled(s.node, weights.row(s.node, i+1)))
+	weights := rowOf(l.walk.pass.Theta[1])
+	var maps []*Node
+	for i, m := range append([]Map{u}, states...) {
+		maps = append(maps, l.mixed(m, []Map{m}, weights, []int{i}))
 	}
 	if c.AddInput {
 		out.node = kept(Add(maps[0], join(maps[1:])))
@@ -278,7 +279,9 @@ func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
 // convBNReLU is a convolution, BN with scale and shift, and ReLU, in this
 // order.
 func (l Layers) convBNReLU(x Map, k, out int) Map {
-	return l.ReLU(l.In("bn").bn(l.Conv("conv", x, k, 1, out), true, oneShotMomentum))
+	x = l.In("bn").bn(l.dense("conv", x, k, out), true, oneShotMomentum)
+	x.rectified = true
+	return x
 }
 
 // maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row

@@ -17,7 +17,8 @@ package supernet
 type Operation func(l Layers, x Map, stride int, search bool) Map
 
 // Operations are the known operations by name: those of DARTS (quark0/darts@f276dd3,
-// operations.py), and the convolutions of NAS-Bench-201 at any stride. none, which is 0, has no function.
+// operations.py), the convolutions of NAS-Bench-201 at any stride, and the noise of
+// Zela+ 2020. none, which is 0, has no function.
 //
 // Cells of the kinds of those two benchmarks have pools and skip connections of these
 // names of their own, without the BN that DARTS' pools end in.
@@ -39,6 +40,7 @@ var Operations = map[string]Operation{
 	"sep_conv_7x7": separable(7),
 	"dil_conv_3x3": dilated(3),
 	"dil_conv_5x5": dilated(5),
+	"noise":        noise,
 }
 
 func pooled(l Layers, x Map, search bool) Map {

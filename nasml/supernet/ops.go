@@ -50,21 +50,6 @@ func spread(s *Node, shape shapes.Shape) *Node {
 	return custom1(y, func(v *Node) []*Node { return []*Node{sums(v, rows)} }, s)
 }
 
-// total adds up the rows of s: [1, C].
-func total(s *Node) *Node {
-	if s.Shape().Dim(0) == 1 {
-		return s
-	}
-	return Dot(Ones(s.Graph(), shapes.Make(s.DType(), 1, s.Shape().Dim(0))), s).Product()
-}
-
-// scaled is x·s, with s [1, C] or [B, C].
-func scaled(x, s *Node) *Node {
-	return custom1(Mul(x, spread(s, x.Shape())), func(v *Node) []*Node {
-		return []*Node{scaled(v, s), sums(Mul(v, x), s.Shape().Dim(0))}
-	}, x, s)
-}
-
 // split deals out the channels into equal parts; join is its inverse and its
 // transpose.
 func split(x *Node, parts int) []*Node {
@@ -133,10 +118,6 @@ func nativeVJP(y, v *Node) []*Node {
 	return VJPRegistration[y.Type()](y, []*Node{v}, shapes.Make(v.DType()))
 }
 
-// pool3 is the mean over the 3×3 pixels around every pixel that lie inside the
-// map (PyTorch's count_include_pad=False).
-func pool3(x *Node) *Node { return Mul(kept(around(x)), insideShare(x)) }
-
 // halved is the mean of every 2×2 pixels; its transpose is doubled.
 func halved(x *Node) *Node {
 	d := x.Shape().Dimensions
@@ -156,79 +137,8 @@ func doubled(v *Node) *Node {
 	return custom1(x, func(u *Node) []*Node { return []*Node{halved(u)} }, v)
 }
 
-// around is the sum over the 3×3 pixels around every pixel; it is its own
-// transpose. Shifted sums are three times faster on a CPU than XLA's windows.
-func around(x *Node) *Node {
-	rows := Add(x, Add(shifted(x, 1, -1), shifted(x, 1, 1)))
-	y := Add(rows, Add(shifted(rows, 2, -1), shifted(rows, 2, 1)))
-	return custom1(y, func(v *Node) []*Node { return []*Node{around(v)} }, x)
-}
-
-// shifted moves x by one place along an axis, forward or back, zeros following.
-func shifted(x *Node, axis, by int) *Node {
-	n := x.Shape().Dim(axis)
-	if n == 1 {
-		return ZerosLike(x)
-	}
-	edge := x.Shape().Clone()
-	edge.Dimensions[axis] = 1
-	zero := Zeros(x.Graph(), edge)
-	if by > 0 {
-		return Concatenate([]*Node{zero, SliceAxis(x, axis, AxisRange(0, n-1))}, axis)
-	}
-	return Concatenate([]*Node{SliceAxis(x, axis, AxisRange(1, n)), zero}, axis)
-}
-
-// insideShare is 1 over the number of the 3×3 pixels around a pixel that lie
-// inside the map, in the shape of x.
-func insideShare(x *Node) *Node {
-	inside := func(i, n int) int { return min(i+1, n-1) - max(i-1, 0) + 1 }
-	h, w := x.Shape().Dim(1), x.Shape().Dim(2)
-	share := make([][][]float64, h)
-	for i := range share {
-		share[i] = make([][]float64, w)
-		for j := range share[i] {
-			share[i][j] = []float64{1 / float64(inside(i, h)*inside(j, w))}
-		}
-	}
-	return BroadcastToShape(ExpandAxes(ConstAsDType(x.Graph(), x.DType(), share), 0), x.Shape())
-}
-
-// moments are the mean and the biased variance of every channel, [1, C].
-func moments(x *Node) (mean, variance *Node) {
-	n := float64(pixels(x))
-	mean = DivScalar(sums(x, 1), n)
-	d := Sub(x, spread(mean, x.Shape()))
-	return mean, DivScalar(sums(Mul(d, d), 1), n)
-}
-
 // inverseRoot is 1/√(variance + ε).
 func inverseRoot(variance *Node) *Node { return Inverse(Sqrt(AddScalar(variance, epsilon))) }
-
-// normalized is ẑ·s, with s [1, C] or [B, C], where ẑ = (z − mean(z))/√(var(z) + ε)
-// over the batch, its channels dealt out into equal parts. The gradient of z is
-//
-//	(u − mean(u) − ẑ·mean(u·ẑ))/√(var(z) + ε), u = v·s.
-func normalized(z, s *Node, parts int) []*Node {
-	shape, rows, n := z.Shape(), s.Shape().Dim(0), float64(pixels(z))
-	mean, variance := moments(z)
-	inverse := inverseRoot(variance)
-	hat := Mul(Sub(z, spread(mean, shape)), spread(inverse, shape))
-	return custom(split(Mul(hat, spread(s, shape)), parts), func(vs []*Node) []*Node {
-		rowSums := make([]*Node, parts)
-		for k := range vs {
-			rowSums[k] = sums(vs[k], rows)
-		}
-		v := join(vs)
-		ds := sums(Mul(v, hat), rows)
-		meanU := DivScalar(total(Mul(s, join(rowSums))), n)
-		meanUHat := DivScalar(total(Mul(s, ds)), n)
-		u := Mul(v, spread(Mul(s, BroadcastToShape(inverse, s.Shape())), shape))
-		// The last operation has two maps, so that XLA computes dz once: see kept.
-		dz := Sub(Sub(u, spread(Mul(meanU, inverse), shape)), Mul(hat, spread(Mul(meanUHat, inverse), shape)))
-		return []*Node{dz, ds}
-	}, z, s)
-}
 
 // kept is x, computed once. XLA:CPU would compute a sum of maps again in every
 // loop that reads it, unless something that is no loop reads it too: here a

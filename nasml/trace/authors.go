@@ -162,7 +162,7 @@ type AuthorsSettings struct {
 	WeightDecay     float64 `json:"weight_decay"`
 	Clip            float64 `json:"clip"`
 	ArchRate        float64 `json:"arch_rate"`
-	EdgeRate        float64 `json:"edge_rate"` // of EG on operations and edges; 0: ArchRate
+	EdgeRate        float64 `json:"edge_rate"` // of EG, on NAS-Bench-1Shot1 on edges only; 0: ArchRate
 	ArchWeightDecay float64 `json:"arch_weight_decay"`
 	Unrolled        bool    `json:"unrolled"` // second order
 	AuxiliaryWeight float64 `json:"auxiliary_weight"`
@@ -171,7 +171,8 @@ type AuthorsSettings struct {
 	LabelSmooth     float64 `json:"label_smooth"` // ε of the losses that train
 	LabelSmoothing  float64 `json:"label_smoothing"`
 
-	Space json.RawMessage `json:"space"` // 1, 2 or 3 of NAS-Bench-1Shot1; others have a name
+	Space   json.RawMessage `json:"space"`   // 1, 2 or 3 of NAS-Bench-1Shot1; others have a name
+	Package string          `json:"package"` // of the program; GAEA's of NAS-Bench-1Shot1 end in edarts
 
 	State      []namedShape `json:"state"`
 	Parameters []namedShape `json:"parameters"`
@@ -211,7 +212,7 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 		return nil, err
 	}
 	k := &t.kind
-	k.simplex = strings.HasPrefix(t.Settings.Method, "gaea")
+	k.simplex = strings.HasPrefix(t.Settings.Method, "gaea") || strings.HasSuffix(t.Settings.Package, "edarts")
 	k.imageNet = t.has("stem0.0.weight")
 	k.imageNetEG = k.imageNet && k.simplex
 	for _, name := range []string{"betas", "edges"} {

@@ -321,9 +321,11 @@ func (t *Authors) searchSettings() search.Settings {
 		out.Running, out.Bilevel.Hypergradient = search.InnerPasses, "finite-difference"
 	}
 	if k.simplex { // of operations; edges of cells with two inputs are normalised only
-		out.Method, out.Update, out.ArchRate = "gaea-darts", "eg-clamp-normalize", cmp.Or(s.EdgeRate, s.ArchRate)
-		if !k.oneShot {
-			out.EdgeUpdate = "eg"
+		out.Method, out.Update = "gaea-darts", "eg-clamp-normalize"
+		if k.oneShot { // operations have a rate of their own
+			out.EdgeRate = s.EdgeRate
+		} else {
+			out.EdgeUpdate, out.ArchRate = "eg", cmp.Or(s.EdgeRate, s.ArchRate)
 		}
 	}
 	return out

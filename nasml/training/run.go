@@ -110,7 +110,11 @@ func (r *run) epoch(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(err, r.keeper.Keep(r.save))
 		}
-		loss, err := r.advance()
+		fed, err := r.feed()
+		if err != nil { // such as a file that cannot be read
+			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, errors.Join(err, r.keeper.Keep(r.save)))
+		}
+		loss, err := r.advance(fed)
 		if err != nil {
 			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
 		}
@@ -152,17 +156,21 @@ func (r *run) indices() []int {
 	return r.order[from:min(from+r.Batch, len(r.order))]
 }
 
-// advance makes one step and returns the loss before it.
-func (r *run) advance() (float64, error) {
+// feed is what the step under way is given.
+func (r *run) feed() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	indices := r.indices()
 	images, labels, err := r.batch(r.train, indices, len(indices), rng)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	args := Feed[any]{
+	return Feed[any]{
 		Images: images, Labels: labels, Drop: r.drop(len(indices), rng), Rate: float32(r.Rate(r.at.Epoch)),
-	}.list()
+	}.list(), nil
+}
+
+// advance makes one step and returns the loss before it.
+func (r *run) advance(args []any) (float64, error) {
 	for _, t := range r.state {
 		donated, err := DonateTensorBuffer(t, r.backend, compute.DeviceNum(0))
 		if err != nil {
@@ -182,9 +190,10 @@ func (r *run) advance() (float64, error) {
 	if err := r.finite(report); err != nil {
 		return 0, err
 	}
-	r.at.Loss += report[0] * float64(len(indices))
+	examples := len(r.indices())
+	r.at.Loss += report[0] * float64(examples)
 	r.at.Right += report[1]
-	r.at.Seen += len(indices)
+	r.at.Seen += examples
 	r.at.Step++
 	return report[0], nil
 }
@@ -193,8 +202,8 @@ func (r *run) advance() (float64, error) {
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"loss", "", "squared norm of weights, momentum and statistics"} {
 		if x := report[i]; math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v)", name, x,
-				r.LearningRate)
+			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v), with which "+
+				"another training begins from its start: what is saved of this one stays", name, x, r.LearningRate)
 		}
 	}
 	return nil

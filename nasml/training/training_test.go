@@ -206,7 +206,9 @@ func TestStepIsClipped(t *testing.T) {
 	defer r.free()
 	r.order = trial.RNG(3, "batches", "0").Perm(x.train.Len())
 	before := flat(cut(x.Net, r.state).Weights)
-	_, err := r.advance()
+	fed, err := r.feed()
+	require.NoError(t, err)
+	_, err = r.advance(fed)
 	require.NoError(t, err)
 	after, square := flat(cut(x.Net, r.state).Weights), 0.0
 	for i := range before {
@@ -248,7 +250,9 @@ func TestAuxiliaryHead(t *testing.T) {
 		x := trainer(t, s)
 		r := x.start(3, Options{})
 		r.order = trial.RNG(3, "batches", "0").Perm(x.train.Len())
-		loss, err := r.advance()
+		fed, err := r.feed()
+		require.NoError(t, err)
+		loss, err := r.advance(fed)
 		require.NoError(t, err)
 		losses[weight] = loss
 		r.free()

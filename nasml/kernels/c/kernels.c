@@ -233,7 +233,8 @@ static void* depthwise_input(ffi_call* call) {
 
 // MOST_PARTS is how many parts a kernel's gradient is divided into, whatever the
 // number of threads: the order in which its sums are added is the same.
-enum { MOST_PARTS = 16 };
+// The sums of a kernel with all channels are large, so that there are fewer.
+enum { MOST_PARTS = 16, DENSE_PARTS = 8 };
 
 // depthwise_kernel: x, v → dkernel
 static void* depthwise_kernel(ffi_call* call) {
@@ -501,6 +502,79 @@ static void* weighted_gradient(ffi_call* call) {
   return NULL;
 }
 
+// gated_fits looks at weights and floors, and at maps and their scales and shifts from
+// input first on, and takes them. maps has room for two lists.
+static int gated_fits(const ffi_call* call, task* t, int first, int n, const void** maps) {
+  ffi_buffer** in = call->in.values;
+  if (!is(in[0], 2, 1, n, 0, 0) || !is(in[1], 2, 1, n, 0, 0) || !pairs_fit(call, t, first, n, maps)) return 0;
+  for (int k = 0; k < n; k++) maps[n + k] = in[first + 2 * k + 1]->data;
+  t->weights = in[0]->data, t->floors = in[1]->data, t->maps = n, t->map = maps, t->affines = maps + n;
+  return 1;
+}
+
+// rectified: w, the floors, and of every k a map and its scale and shift
+// → Σₖ wₖ max(floorₖ, scaleₖ xₖ + shiftₖ)
+static void* rectified(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 2) / 2;
+  if (n < 1 || !opened(call, &t, 2 + 2 * n, 1, 2)) return fail(call, wrong);
+  const void** maps = malloc(sizeof *maps * 2 * n);
+  if (!maps) return no_memory(call);
+  const int fits = gated_fits(call, &t, 2, n, maps) && is_large(call->out.values[0], &t);
+  if (fits) {
+    t.out = call->out.values[0]->data;
+    run(call, chosen->gated_sum[is_double(call)], &t, t.parts);
+  }
+  free(maps);
+  return fits ? NULL : fail(call, wrong);
+}
+
+// rectified_gradient: w, the floors, v, and of every k a map and its scale and shift
+// → dw, and of every k the gradients in the map and in its scale and shift
+static void* rectified_gradient(ffi_call* call) {
+  if (answered(call)) return NULL;
+  task t;
+  const int n = (int)(call->in.size - 3) / 2;
+  if (n < 1 || !opened(call, &t, 3 + 2 * n, 1 + 2 * n, 2)) return fail(call, wrong);
+  const int C = t.channels, d = is_double(call);
+  const ffi_buffer* dw = call->out.values[0];
+  const void** maps = malloc(sizeof *maps * 3 * n + sizeof(double) * t.parts * n * 2 * C);
+  if (!maps) return no_memory(call);
+  void** slopes = (void**)(maps + 2 * n);
+  int fits = gated_fits(call, &t, 3, n, maps) && is(dw, 2, 1, n, 0, 0);
+  for (int k = 0; k < n; k++) {
+    const ffi_buffer *dx = call->out.values[1 + 2 * k], *affine = call->out.values[2 + 2 * k];
+    fits = fits && is_large(dx, &t) && is(affine, 2, 2, C, 0, 0);
+    slopes[k] = dx->data;
+  }
+  if (!fits) {
+    free(maps);
+    return fail(call, wrong);
+  }
+  t.v = t.x, t.slopes = slopes, t.moments = (double*)(slopes + n);
+  run(call, chosen->gated[d], &t, t.parts);
+  for (int k = 0; k < n; k++) {
+    const void* affine = t.affines[k];
+    void* out = call->out.values[2 + 2 * k]->data;
+    const double own = number(t.weights, d, k);
+    double total = 0;
+    for (int c = 0; c < C; c++) {
+      double sum = 0, product = 0;
+      for (int part = 0; part < t.parts; part++) {
+        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
+        sum += sums[c], product += sums[C + c];
+      }
+      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
+      set_number(out, d, c, own * product);
+      set_number(out, d, C + c, own * sum);
+    }
+    set_number(dw->data, d, k, total);
+  }
+  free(maps);
+  return NULL;
+}
+
 // stage_fits looks at the inputs of a stage: x, affine, kernel, pointwise.
 static int stage_fits(const ffi_call* call, task* t) {
   ffi_buffer** in = call->in.values;
@@ -537,6 +611,18 @@ static void added(const task* t, int d, const void* sums, size_t n, void* out) {
   }
 }
 
+// scales_of writes the gradients of scale and shift from the sums of the parts.
+static void scales_of(const task* t, int d, void* out) {
+  const int C = t->channels;
+  for (int c = 0; c < C; c++) {
+    double sum = 0, product = 0;
+    for (int part = 0; part < t->parts; part++)
+      sum += t->moments[(size_t)part * 2 * C + c], product += t->moments[(size_t)part * 2 * C + C + c];
+    set_number(out, d, c, product);
+    set_number(out, d, C + c, sum);
+  }
+}
+
 // backward: x, its scale and shift, the kernels, v and what it is multiplied by, z,
 // its scale and shift, their gradients → dx, the gradients of scale and shift and, of stage_gradient, those
 // of the kernels.
@@ -558,13 +644,7 @@ static void* backward(ffi_call* call, int weights) {
   bends(d, W, (double)t.images * t.rows * t.columns, in[7]->data, in[8]->data, bend);
   t.v = in[4]->data, t.own = in[5]->data, t.z = in[6]->data, t.bend = bend, t.out = out[0]->data;
   run(call, chosen->stage_gradient[d], &t, t.parts);
-  for (int c = 0; c < C; c++) {
-    double sum = 0, product = 0;
-    for (int part = 0; part < t.parts; part++)
-      sum += t.moments[(size_t)part * 2 * C + c], product += t.moments[(size_t)part * 2 * C + C + c];
-    set_number(out[1]->data, d, c, product);
-    set_number(out[1]->data, d, C + c, sum);
-  }
+  scales_of(&t, d, out[1]->data);
   if (weights) {
     added(&t, d, t.sums, taps, out[2]->data);
     added(&t, d, t.sums2, products, out[3]->data);
@@ -575,6 +655,79 @@ static void* backward(ffi_call* call, int weights) {
 
 static void* stage_gradient(ffi_call* call) { return backward(call, 1); }
 static void* stage_input(ffi_call* call) { return backward(call, 0); }
+
+// dense_fits looks at the inputs of a convolution with all channels: x, affine, kernel.
+static int dense_fits(const ffi_call* call, task* t) {
+  ffi_buffer** in = call->in.values;
+  if (in[2]->rank != 4) return 0;
+  t->k = (int)in[2]->dims[0];
+  if ((t->k != 1 && t->k != 3) || t->stride != 1 || t->dilation != 1) return 0;
+  t->wide = (int)in[2]->dims[3], t->affine = in[1]->data, t->kernel = in[2]->data;
+  return is(in[2], 4, t->k, t->k, t->channels, t->wide) && is(in[1], 2, 2, t->channels, 0, 0);
+}
+
+// dense_size is how many numbers the weights of all places are.
+static size_t dense_size(const task* t) { return (size_t)(t->k == 3 ? 16 : 1) * t->channels * t->wide; }
+
+// dense_forward: x, its scale and shift, the kernel → z, its scale and shift, mean
+// and variance
+static void* dense_forward(ffi_call* call, int linear) {
+  if (answered(call)) return NULL;
+  task t;
+  if (!opened(call, &t, 3, 3, 0) || !dense_fits(call, &t)) return fail(call, wrong);
+  const ffi_buffer *z = call->out.values[0], *affine = call->out.values[1], *moments = call->out.values[2];
+  const int W = t.wide, d = is_double(call);
+  if (!is_small(z, &t, W) || !is(affine, 2, 2, W, 0, 0) || !is(moments, 2, 2, W, 0, 0)) return fail(call, wrong);
+  t.out = z->data, t.linear = linear;
+  t.moments = malloc(sizeof(double) * (t.parts * 2 * W + dense_size(&t)));
+  if (!t.moments) return no_memory(call);
+  t.ready = t.moments + t.parts * 2 * W;
+  run(call, chosen->dense_weights[d], &t, t.channels);
+  run(call, (t.k == 1 ? chosen->pointwise : chosen->dense)[d], &t, t.parts);
+  const int64_t pixels = (int64_t)t.rows * t.columns;
+  const int alone = t.k == 1; // parts are of pixels, not of images
+  normalizers(&t, d, z->data, W, alone ? t.images * pixels : t.images, alone ? 1 : pixels, affine->data, moments->data);
+  free(t.moments);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+// dense_backward: as backward.
+static void* dense_backward(ffi_call* call, int linear, int weights) {
+  if (answered(call)) return NULL;
+  task t;
+  if (!opened(call, &t, 8, weights ? 3 : 2, 0) || !dense_fits(call, &t)) return fail(call, wrong);
+  ffi_buffer **in = call->in.values, **out = call->out.values;
+  const int C = t.channels, W = t.wide, d = is_double(call);
+  if (!is_small(in[3], &t, W) || !is(in[4], 2, 1, W, 0, 0) || !is_small(in[5], &t, W) || !is(in[6], 2, 2, W, 0, 0) ||
+      !is(in[7], 2, 2, W, 0, 0) || !is_large(out[0], &t) || !is(out[1], 2, 2, C, 0, 0) ||
+      (weights && !is(out[2], 4, t.k, t.k, C, W)))
+    return fail(call, wrong);
+  const size_t each = dense_size(&t), size = d ? sizeof(double) : sizeof(float);
+  t.parts = DENSE_PARTS;
+  t.moments = malloc(sizeof(double) * (t.parts * 2 * C + 2 * W) + size * each * (2 + (weights ? t.parts : 0)));
+  if (!t.moments) return no_memory(call);
+  void* bend = t.moments + t.parts * 2 * C;
+  t.ready = (double*)bend + 2 * W, t.turned = (char*)t.ready + size * each;
+  t.sums2 = weights ? (char*)t.turned + size * each : NULL;
+  bends(d, W, (double)t.images * t.rows * t.columns, in[6]->data, in[7]->data, bend);
+  t.v = in[3]->data, t.own = in[4]->data, t.z = in[5]->data, t.bend = bend, t.out = out[0]->data, t.linear = linear;
+  run(call, chosen->dense_weights[d], &t, C);
+  run(call, (t.k == 1 ? chosen->pointwise_gradient : chosen->dense_gradient)[d], &t, t.parts);
+  scales_of(&t, d, out[1]->data);
+  if (weights) {
+    t.out2 = out[2]->data;
+    run(call, chosen->dense_slopes[d], &t, C);
+  }
+  free(t.moments);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+static void* dense(ffi_call* call) { return dense_forward(call, 0); }
+static void* dense_gradient(ffi_call* call) { return dense_backward(call, 0, 1); }
+static void* dense_input(ffi_call* call) { return dense_backward(call, 0, 0); }
+static void* linear(ffi_call* call) { return dense_forward(call, 1); }
+static void* linear_gradient(ffi_call* call) { return dense_backward(call, 1, 1); }
+static void* linear_input(ffi_call* call) { return dense_backward(call, 1, 0); }
 
 // ---------------------------------------------------------------- steps of many arrays
 
@@ -696,9 +849,17 @@ const struct {
     {"nasml_normal_input", normal_input},
     {"nasml_weighted", weighted},
     {"nasml_weighted_gradient", weighted_gradient},
+    {"nasml_rectified", rectified},
+    {"nasml_rectified_gradient", rectified_gradient},
     {"nasml_stage", stage},
     {"nasml_stage_gradient", stage_gradient},
     {"nasml_stage_input", stage_input},
+    {"nasml_dense", dense},
+    {"nasml_dense_gradient", dense_gradient},
+    {"nasml_dense_input", dense_input},
+    {"nasml_linear", linear},
+    {"nasml_linear_gradient", linear_gradient},
+    {"nasml_linear_input", linear_input},
     {"nasml_squares", squares},
     {"nasml_momentum", momentum},
     {"nasml_nesterov", nesterov},

@@ -356,6 +356,41 @@ static void N(weighted_of)(const task* t, int64_t from, int64_t to, int c) {
   }
 }
 
+// The gradient of v max(floor, a) of n pixels, a = scale x + shift: dx = weight
+// scale v where a is above the floor, and Σ v, Σ v x there, as in pair_of.
+static void N(gated)(const T* x, const T* affine, T floor, T weight, const T* v, T* dx, double* sum, int64_t n, int C,
+                     int c) {
+  const V scale = N(load)(affine + c), shift = N(load)(affine + C + c), slope = weight * scale;
+  for (int64_t first = 0; first < n; first += BLOCK) {
+    const int64_t last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int64_t w = first; w < last; w++) {
+      const size_t at = (size_t)w * C + c;
+      const V y = N(load)(x + at), a = scale * y + shift;
+      const V up = (V)((M)N(load)(v + at) & ~(M)(a <= floor));
+      N(store)(dx + at, slope * up);
+      s1 += up, s2 += up * y;
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
+  }
+}
+
+// Σₖ weightₖ max(floorₖ, scaleₖ xₖ + shiftₖ) of the pixels [from, to).
+static void N(gated_sum)(const task* t, int64_t from, int64_t to, int c) {
+  const int C = t->channels;
+  T* out = (T*)t->out + c;
+  for (int k = 0; k < t->maps; k++) {
+    const T weight = ((const T*)t->weights)[k], floor = ((const T*)t->floors)[k];
+    const T *x = (const T*)t->map[k] + c, *affine = (const T*)t->affines[k] + c;
+    const V scale = N(load)(affine), shift = N(load)(affine + C), least = (V){0} + floor;
+    for (int64_t w = from; w < to; w++) {
+      const V a = N(larger)(scale * N(load)(x + (size_t)w * C) + shift, least), old = k ? N(load)(out + (size_t)w * C) : (V){0};
+      N(store)(out + (size_t)w * C, old + weight * a);
+    }
+  }
+}
+
 // ---------------------------------------------------------------- rows of a stage
 
 // max(0, scale x + shift) of n pixels.
@@ -364,6 +399,30 @@ static void N(rectified)(const T* x, const T* affine, T* y, int n, int C, int c)
   for (int w = 0; w < n; w++) {
     const V a = scale * N(load)(x + (size_t)w * C + c) + shift;
     N(store)(y + (size_t)w * C + c, (V)((M)a & (M)(a > (V){0})));
+  }
+}
+
+// scale x + shift of n pixels.
+static void N(moved)(const T* x, const T* affine, T* y, int n, int C, int c) {
+  const V scale = N(load)(affine + c), shift = N(load)(affine + C + c);
+  for (int w = 0; w < n; w++) N(store)(y + (size_t)w * C + c, scale * N(load)(x + (size_t)w * C + c) + shift);
+}
+
+// The gradient in x of scale x + shift, where up is that of the sum; and Σ up,
+// Σ up x, as in pair_of.
+static void N(straight)(const T* x, const T* affine, const T* up, T* dx, double* sum, int n, int C, int c) {
+  const V scale = N(load)(affine + c);
+  for (int first = 0; first < n; first += BLOCK) {
+    const int last = MIN(n, first + BLOCK);
+    V s1 = {0}, s2 = {0};
+    for (int w = first; w < last; w++) {
+      const size_t at = (size_t)w * C + c;
+      const V v = N(load)(up + at);
+      N(store)(dx + at, scale * v);
+      s1 += v, s2 += v * N(load)(x + at);
+    }
+    N(add_lanes)(sum + c, s1);
+    N(add_lanes)(sum + C + c, s2);
   }
 }
 
@@ -501,6 +560,108 @@ static void N(outer)(const T* u, const T* z, T* d, int n, int C, int M_, int m) 
   int k = 0;
   for (; k + 8 <= C; k += 8) N(outer_rows)(u + k, z, d + (size_t)k * M_, 8, n, C, M_, m);
   for (; k < C; k++) N(outer_rows)(u + k, z, d + (size_t)k * M_, 1, n, C, M_, m);
+}
+
+// ---------------------------------------------------------------- tiles of a 3 × 3 convolution
+//
+// Four outputs, 2 × 2, of a 3 × 3 kernel g and a tile d of 4 × 4 pixels are
+// Aᵀ((G g Gᵀ) ⊙ (Bᵀ d B)) A: 16 products in the place of 36 (Winograd's F(2, 3);
+// Lavin and Gray 2016, https://arxiv.org/abs/1509.09308, Section 4.1), with
+//
+//   Bᵀ = 1 0 −1 0   G = 1  0  0   Aᵀ = 1 1  1  0
+//        0 1  1 0       ½  ½  ½        0 1 −1 −1
+//        0 −1 1 0       ½ −½  ½
+//        0 1 0 −1       0  0  1
+//
+// The tiles of a row stand two pixels apart. What belongs to place i of a
+// transformed tile is in plane i, [tiles, channels]. Gradients are by the
+// transposes.
+
+// Bᵀ d B of n tiles of a row.
+static void N(tile_in)(const T* x, size_t row, T* d, size_t plane, int n, int C, int c) {
+  x += c, d += c;
+  V r[4][4]; // Bᵀ d; the first two columns are the last two of the tile before
+  for (int j = -1; j < n; j++, x += 2 * (size_t)C) {
+#pragma GCC unroll 2
+    for (int k = 2; k < 4; k++) {
+      const T* p = x + (size_t)(k - 2) * C;
+      const V d0 = N(load)(p), d1 = N(load)(p + row), d2 = N(load)(p + 2 * row), d3 = N(load)(p + 3 * row);
+      r[0][k] = d0 - d2, r[1][k] = d1 + d2, r[2][k] = d2 - d1, r[3][k] = d1 - d3;
+    }
+    if (j >= 0) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) {
+        T* out = d + 4 * i * plane;
+        N(store)(out, r[i][0] - r[i][2]);
+        N(store)(out + plane, r[i][1] + r[i][2]);
+        N(store)(out + 2 * plane, r[i][2] - r[i][1]);
+        N(store)(out + 3 * plane, r[i][1] - r[i][3]);
+      }
+      d += C;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) r[i][0] = r[i][2], r[i][1] = r[i][3];
+  }
+}
+
+// Aᵀ m A of n tiles, to two rows of so many pixels, or to one of them, below NULL.
+static void N(tile_out)(const T* m, size_t plane, T* above, T* below, int n, int columns, int C, int c) {
+  m += c;
+  for (int j = 0; j < n; j++, m += C) {
+    V r[2][4]; // Aᵀ m
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      const V m0 = N(load)(m + k * plane), m1 = N(load)(m + (4 + k) * plane), m2 = N(load)(m + (8 + k) * plane),
+              m3 = N(load)(m + (12 + k) * plane);
+      r[0][k] = m0 + m1 + m2, r[1][k] = m1 - m2 - m3;
+    }
+    const size_t at = 2 * (size_t)j * C + c;
+    N(store)(above + at, r[0][0] + r[0][1] + r[0][2]);
+    if (below) N(store)(below + at, r[1][0] + r[1][1] + r[1][2]);
+    if (2 * j + 1 < columns) {
+      N(store)(above + at + C, r[0][1] - r[0][2] - r[0][3]);
+      if (below) N(store)(below + at + C, r[1][1] - r[1][2] - r[1][3]);
+    }
+  }
+}
+
+// A v Aᵀ of n tiles of two rows of 2n pixels.
+static void N(tile_up)(const T* above, const T* below, T* e, size_t plane, int n, int C, int c) {
+  above += c, below += c, e += c;
+  for (int j = 0; j < n; j++, above += 2 * (size_t)C, below += 2 * (size_t)C, e += C) {
+    const V a0 = N(load)(above), a1 = N(load)(above + C), b0 = N(load)(below), b1 = N(load)(below + C);
+    const V r[4][2] = {{a0, a1}, {a0 + b0, a1 + b1}, {a0 - b0, a1 - b1}, {-b0, -b1}};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      T* out = e + 4 * i * plane;
+      N(store)(out, r[i][0]);
+      N(store)(out + plane, r[i][0] + r[i][1]);
+      N(store)(out + 2 * plane, r[i][0] - r[i][1]);
+      N(store)(out + 3 * plane, -r[i][1]);
+    }
+  }
+}
+
+// B m Bᵀ of n tiles of a row is added to where they are.
+static void N(tile_back)(const T* m, size_t plane, T* x, size_t row, int n, int C, int c) {
+  m += c, x += c;
+  for (int j = 0; j < n; j++, m += C, x += 2 * (size_t)C) {
+    V r[4][4]; // B m
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      const V m0 = N(load)(m + k * plane), m1 = N(load)(m + (4 + k) * plane), m2 = N(load)(m + (8 + k) * plane),
+              m3 = N(load)(m + (12 + k) * plane);
+      r[0][k] = m0, r[1][k] = m1 - m2 + m3, r[2][k] = m1 + m2 - m0, r[3][k] = -m3;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      T* p = x + i * row;
+      N(store)(p, N(load)(p) + r[i][0]);
+      N(store)(p + C, N(load)(p + C) + (r[i][1] - r[i][2] + r[i][3]));
+      N(store)(p + 2 * C, N(load)(p + 2 * C) + (r[i][1] + r[i][2] - r[i][0]));
+      N(store)(p + 3 * C, N(load)(p + 3 * C) - r[i][3]);
+    }
+  }
 }
 
 #undef BLOCK

@@ -138,11 +138,13 @@ KERNEL(mean_pool_input)
 #define T float
 #define EACH EACH_float
 #include "stage.h"
+#include "dense.h"
 #undef T
 #undef EACH
 #define T double
 #define EACH EACH_double
 #include "stage.h"
+#include "dense.h"
 #undef T
 #undef EACH
 
@@ -150,5 +152,5 @@ KERNEL(mean_pool_input)
 #define LOOPS2(isa) loops_##isa
 #define LOOPS(isa) LOOPS2(isa)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
-                          BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(stage),
-                          BOTH(stage_gradient), BOTH(squares), BOTH(momentum)};
+                          BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(gated_sum), BOTH(gated), BOTH(stage),
+                          BOTH(stage_gradient), BOTH(dense_weights), BOTH(dense), BOTH(dense_gradient), BOTH(dense_slopes), BOTH(pointwise), BOTH(pointwise_gradient), BOTH(squares), BOTH(momentum)};

@@ -28,6 +28,32 @@ static void R(weighted)(const task* t, int part) {
   for (; from < to; from += block) EACH(weighted_of, t->channels, t, from, MIN(from + block, to));
 }
 
+// Σₖ weightₖ max(floorₖ, scaleₖ xₖ + shiftₖ) of a part.
+static void R(gated_sum)(const task* t, int part) {
+  int64_t from, to;
+  R(pixels_of)(t, part, &from, &to);
+  const int64_t block = 256;
+  for (; from < to; from += block) EACH(gated_sum, t->channels, t, from, MIN(from + block, to));
+}
+
+// Its gradients in the maps, and for all of them Σ v and Σ v xₖ where xₖ counts, of a
+// part.
+static void R(gated)(const task* t, int part) {
+  const int C = t->channels;
+  int64_t from, to;
+  R(pixels_of)(t, part, &from, &to);
+  double* sum = t->moments + (size_t)part * t->maps * 2 * C;
+  memset(sum, 0, sizeof(double) * t->maps * 2 * C);
+  const int64_t block = 256;
+  for (; from < to; from += block) {
+    const size_t at = (size_t)from * C;
+    for (int k = 0; k < t->maps; k++)
+      EACH(gated, C, (const T*)t->map[k] + at, (const T*)t->affines[k], ((const T*)t->floors)[k],
+           ((const T*)t->weights)[k], (const T*)t->v + at, (T*)t->slopes[k] + at, sum + (size_t)k * 2 * C,
+           MIN(block, to - from), C);
+  }
+}
+
 // Σ v and Σ v xₖ of a part, for all maps: [maps, 2, channels].
 static void R(products)(const task* t, int part) {
   const int C = t->channels;

@@ -24,10 +24,21 @@ typedef struct {
   const void *own, *z, *bend;      // [wide]; y itself; [2, wide]: v is own v + bend₀ y + bend₁
   void* sums2;                     // [parts, channels, wide]; NULL: without the kernels' gradients
 
+  // Of a convolution with all channels, kernel [k, k, channels, wide]: its sums2 are
+  // [parts, places, channels, wide].
+  int linear;             // of scale x + shift, not of max(0, scale x + shift)
+  void *ready, *turned;   // the weights of every place [places, channels, wide]; [places, wide, channels]
+  void* out2;             // the kernel's gradient
+
   // Of sums of maps of the pixels' channels.
   int maps;
   const void* const* map;
   const void* weights;             // [maps + 1, channels]
+
+  // Of sums of maps that are cut off: weights and floors are [maps].
+  const void* floors;
+  const void* const* affines;      // [2, channels] each
+  void* const* slopes;             // the gradients in the maps
 
   // Of steps of many arrays: the numbers of array i and where it is.
   const int64_t* sizes;
@@ -44,7 +55,8 @@ typedef void (*part_of_task)(const task*, int part);
 typedef struct {
   part_of_task depthwise[2], depthwise_input[2], depthwise_kernel[2];
   part_of_task max_pool[2], max_pool_input[2], mean_pool[2], mean_pool_input[2];
-  part_of_task moments[2], weighted[2], products[2], stage[2], stage_gradient[2];
+  part_of_task moments[2], weighted[2], products[2], gated_sum[2], gated[2], stage[2], stage_gradient[2];
+  part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2], pointwise[2], pointwise_gradient[2];
   part_of_task squares[2], momentum[2];
 } loops;
 

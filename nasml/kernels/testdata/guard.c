@@ -119,6 +119,7 @@ static void add_kind(char kind) {
     case 'z': add(4, B, h, w, M); break;
     case 'k': add(3, K, K, C, 0); break;
     case 'p': add(2, C, M, 0, 0); break;
+    case 'f': add(4, K, K, C, M); break;
     case 'c': add(2, 2, C, 0, 0); break;
     case 'd': add(2, 2, M, 0, 0); break;
     case 'g': add(2, 1, C, 0, 0); break;
@@ -199,6 +200,15 @@ static int all(void) {
   S = 1;
   bad |= try("nasml_normal", "x", "cc") | try("nasml_normal_input", "xcc", "x") | try("nasml_weighted", "w(xc)", "x") |
          try("nasml_weighted_gradient", "wx(xc)", "w(cg)");
+  bad |= try("nasml_rectified", "ww(xc)", "x") | try("nasml_rectified_gradient", "wwx(xc)", "w(xc)");
+  K = 1 + 2 * draw(2);
+  for (const char* of[] = {"dense", "linear"}, **f = of; f < of + 2; f++) {
+    char name[64];
+    bad |= try(strcat(strcpy(name, "nasml_"), *f), "xcf", "zdd");
+    bad |= try(strcat(name, "_gradient"), "xcfzhzdd", "xcf");
+    bad |= try(strcat(strcat(strcpy(name, "nasml_"), *f), "_input"), "xcfzhzdd", "xc");
+  }
+  K = 3;
   bad |= try("nasml_squares", "1(xkpm)s", "1") | try("nasml_running", "r(cmm)", "(mm)");
   bad |= try("nasml_momentum", "4(ppp)xxxsss", "(pp)xxss") | try("nasml_nesterov", "4(mmm)kkk", "(mm)kk");
   return bad;

@@ -24,6 +24,7 @@ type Trial struct {
 	Search searching.Trial  `json:"search"`
 	Space  supernet.OneShot `json:"space"`
 	Archs  int              `json:"archs"`
+	Batch  int              `json:"batch"` // images that are evaluated at once, at most all; 0: as the search has it
 }
 
 // Statistics of batch norm by which shared weights are evaluated.
@@ -65,7 +66,7 @@ func (t Trial) Run(
 		}
 		for _, a := range archs {
 			for _, statistics := range []string{Running, Batch} {
-				x, err := e.Accuracy(ctx, a, statistics == Batch)
+				x, err := e.Accuracy(ctx, a, search.Evaluation{Batch: t.Batch, ByBatch: statistics == Batch})
 				if err != nil {
 					return err
 				}

@@ -78,6 +78,13 @@ func TestRun(t *testing.T) {
 			}
 		}
 		require.NotEqual(t, found.Series[Shared(Running)], found.Series[Shared(Batch)], method)
+
+		whole := trial
+		whole.Batch = 100 // more than there are: all at once
+		at, err := whole.Run(t.Context(), runner, blocks, table, 3, search.Options{})
+		require.NoError(t, err)
+		require.Equal(t, found.Series[Shared(Running)], at.Series[Shared(Running)], "no batch moves running statistics")
+		require.NotEqual(t, found.Series[Shared(Batch)], at.Series[Shared(Batch)])
 	}
 	trial.Archs = 3213 // the table has 3,212 cells of the space
 	if !table.Complete() {

@@ -20,18 +20,16 @@ type Trial struct {
 // Run runs one search and returns the errors of the supernet, with θ as it is, after
 // the epochs that it was evaluated after: "train" on the images of the weights,
 // "validation" on those of the architecture, "test" on others, and the mean cross
-// entropy of the training batches in "loss". progress is called with the epochs
-// that are done.
+// entropy of the training batches in "loss".
 func Run(
-	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64,
-	progress func(epochs int),
+	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64, o search.Options,
 ) (trial.Result, error) {
 	runner, err := search.New(b, s, set)
 	if err != nil {
 		return trial.Result{}, err
 	}
 	defer runner.Close()
-	c, err := runner.Search(ctx, seed, search.Options{Observe: func(m search.Moment) { progress(m.Epoch) }})
+	c, err := runner.Search(ctx, seed, o)
 	if err != nil {
 		return trial.Result{}, err
 	}

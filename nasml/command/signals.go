@@ -1,0 +1,83 @@
+package command
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// kept says what an interrupted call leaves.
+const kept = "finished trials and checkpoints are kept, the same command goes on from there"
+
+// samePress is the time within which a second signal is no second wish: go tool hands a
+// Ctrl-C on that the terminal has sent to this program, too.
+const samePress = 500 * time.Millisecond
+
+// grace is how long what is under way has to end by itself, and to keep its checkpoint,
+// before it is asked whether it can.
+const grace = 3 * time.Second
+
+// untilSignal ends with Ctrl-C or SIGTERM, upon which what is under way ends after its
+// step. A second one ends the program at once; so does the first one where XLA is still
+// compiling after a moment, because that takes minutes and cannot be interrupted. stop
+// ends all that.
+func untilSignal(c console, compiling func() bool) (ctx context.Context, stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-signals
+		cancel()
+		endAtLast(c, signals, compiling)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+// endAtLast waits for the end that was asked for, and brings it about where it does not
+// come or where it is asked for once more.
+func endAtLast(c console, signals <-chan os.Signal, compiling func() bool) {
+	if isTerminal(c.Err) { // whose last line may be the progress
+		c.Err = lineBreaker{c.Err}
+	}
+	first := time.Now()
+	look := time.NewTicker(grace)
+	defer look.Stop()
+	for said := false; ; {
+		select {
+		case _, more := <-signals:
+			switch {
+			case !more:
+				return
+			case time.Since(first) < samePress:
+				continue
+			}
+			c.logf("interrupted again, ended at once; %s", kept)
+			os.Exit(exitFailed)
+		case <-look.C:
+			if compiling() {
+				c.logf("interrupted while XLA compiled, which cannot be stopped: ended at once; %s", kept)
+				os.Exit(exitFailed)
+			}
+			if !said {
+				said = true
+				c.logf("what is under way ends first; Ctrl-C once more ends it at once")
+			}
+		}
+	}
+}
+
+// lineBreaker begins a new line with whatever is written.
+type lineBreaker struct{ io.Writer }
+
+func (b lineBreaker) Write(text []byte) (int, error) {
+	if _, err := b.Writer.Write([]byte("\n")); err != nil {
+		return 0, err
+	}
+	return b.Writer.Write(text)
+}
