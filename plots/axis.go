@@ -189,16 +189,16 @@ func shiftedLabel(label string, offset float64) string {
 	text := strconv.FormatFloat(math.Abs(offset), 'g', 12, 64)
 	if m, exponent, ok := strings.Cut(text, "e"); ok {
 		n, _ := strconv.Atoi(exponent) // it is one
-		text = fmt.Sprintf("$%s{·}10^{%d}$", m, n)
+		text = fmt.Sprintf("%s{·}10^{%d}", m, n)
 	}
-	sign := " − "
+	sign := "−"
 	if offset < 0 {
-		sign = " + "
+		sign = "+"
 	}
 	if label == "" {
 		label = "value"
 	}
-	return label + sign + text
+	return label + " $" + sign + `\,` + text + "$" // a formula is not broken
 }
 
 // niceStep is the largest round number up to raw·√2.

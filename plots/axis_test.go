@@ -131,6 +131,6 @@ func TestLabelsOfNarrowAxes(t *testing.T) {
 		}
 	})
 	a := newAxis(Axis{Label: "entropy (nats)", Min: 1.38629412, Max: 1.38629436}, nil, 8)
-	require.Equal(t, "entropy (nats) − 1.38629415", a.label)
+	require.Equal(t, `entropy (nats) $−\,1.38629415$`, a.label)
 	require.Equal(t, []string{"1.38628", "1.38629", "1.38630", "1.38631"}, labels(linearTicks(1.386275, 1.386312)))
 }

@@ -134,46 +134,8 @@ func (f Figure) CSV() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	curves := [][]string{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}}
-	cells := [][]string{{"panel", "edge", "from", "to", "operation", "weight"}}
-	heats := [][]string{{"panel", "x from", "x to", "y from", "y to", "value"}}
-	areas := [][]string{{"panel", "area", "left", "right", "top"}}
-	hasCurves, hasCells := false, false
-	var tables [][][]string
-	n := 0
-	for _, row := range f.Panels {
-		for _, p := range row {
-			n++
-			name := cmp.Or(plain(p.Title), strconv.Itoa(n))
-			if p.Heat != nil {
-				heats = append(heats, p.Heat.lines(name)...)
-			}
-			switch {
-			case p.Simplex != nil:
-				areas = append(areas, p.Simplex.lines(name)...)
-			case p.Cell != nil:
-				cells, hasCells = append(cells, p.Cell.lines(name)...), true
-			case p.Table != nil:
-				tables = append(tables, p.Table.lines(name))
-			default:
-				curves, hasCurves = append(curves, p.lines(name)...), hasCurves || p.Heat == nil || len(p.Series) > 0
-			}
-		}
-	}
-	if len(heats) > 1 {
-		tables = slices.Insert(tables, 0, heats)
-	}
-	if len(areas) > 1 {
-		tables = slices.Insert(tables, 0, areas)
-	}
-	if hasCells {
-		tables = slices.Insert(tables, 0, cells)
-	}
-	if hasCurves {
-		tables = slices.Insert(tables, 0, curves)
-	}
 	var out bytes.Buffer
-	for i, lines := range tables {
+	for i, lines := range f.csvTables() {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
@@ -182,6 +144,44 @@ func (f Figure) CSV() ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// csvTables are the CSV's tables: curves, cells, simplices and heat maps, as far as
+// there are some, and then the tables themselves.
+func (f Figure) csvTables() [][][]string {
+	const curves, cells, areas, heats = 0, 1, 2, 3
+	kinds := [][][]string{
+		{{"panel", "series", "x", "y", "lo", "hi", "reference", "hollow"}},
+		{{"panel", "edge", "from", "to", "operation", "weight"}},
+		{{"panel", "area", "left", "right", "top"}},
+		{{"panel", "x from", "x to", "y from", "y to", "value"}},
+	}
+	there := make([]bool, len(kinds))
+	add := func(kind int, lines [][]string) { kinds[kind], there[kind] = append(kinds[kind], lines...), true }
+	var tables [][][]string
+	for n, p := range slices.Concat(f.Panels...) {
+		name := cmp.Or(plain(p.Title), strconv.Itoa(n+1))
+		if p.Heat != nil {
+			add(heats, p.Heat.lines(name))
+		}
+		switch {
+		case p.Simplex != nil:
+			add(areas, p.Simplex.lines(name))
+		case p.Cell != nil:
+			add(cells, p.Cell.lines(name))
+		case p.Table != nil:
+			tables = append(tables, p.Table.lines(name))
+		case p.Heat == nil || len(p.Series) > 0:
+			add(curves, p.lines(name))
+		}
+	}
+	var all [][][]string
+	for kind, lines := range kinds {
+		if there[kind] {
+			all = append(all, lines)
+		}
+	}
+	return append(all, tables...)
 }
 
 // lines returns the CSV's lines for a panel with axes.

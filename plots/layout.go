@@ -164,7 +164,11 @@ func (l *layout) draw() {
 		if l.groups[r] == nil {
 			continue
 		}
-		switch entries := l.direct(l.groups[r], merged(l.groups[r])); {
+		entries := l.direct(l.groups[r], merged(l.groups[r]))
+		if r == len(l.panels)-1 {
+			entries = l.legendBeside(row, entries)
+		}
+		switch {
 		case len(entries) == 0:
 		case l.waits(r):
 			waiting = entries

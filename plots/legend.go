@@ -17,6 +17,7 @@ type entry struct {
 	note  bool // not a curve, but what a hollow point means
 	op    bool // not a curve, but an operation of a cell
 	patch bool // not a curve, but an area of a simplex
+	open  bool // all of its points are hollow
 	text  textLine
 
 	hollow bool // the operation stands for no connection
@@ -44,7 +45,8 @@ func (p *panel) entries() []entry {
 	for i, s := range p.Series {
 		if s.Label != "" && s.Entry != NoEntry && !s.Faint {
 			all = append(all, entry{name: cmp.Or(s.Entry, s.Label), look: p.looks[i], band: s.asBand(),
-				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0})
+				bars: len(s.Lo) > 0 && !s.asBand(), empty: len(s.X)+len(s.Y) == 0,
+				open: len(s.Hollow) > 0 && !slices.Contains(s.Hollow, false)})
 		}
 	}
 	if p.Legend.Hollow != "" {
@@ -126,7 +128,7 @@ func (e entry) with(o entry) entry {
 	if e.look.marker == NoMarker {
 		e.look.marker = o.look.marker
 	}
-	e.empty, e.band = e.empty && o.empty, e.band || o.band
+	e.empty, e.open, e.band = e.empty && o.empty, e.open && o.open, e.band || o.band
 	e.bars = (e.bars || o.bars) && !e.band
 	return e
 }
@@ -236,7 +238,8 @@ func (l *layout) manyEntries() bool {
 
 // share decides, where there are too many entries for one legend, which rows
 // share one, each under the last of them: neighbours whose panels all have the same
-// entries, or some of them. What is in no such row has a legend of its own.
+// entries, or some of them, or a legend inside. What is in no such row has a legend
+// of its own.
 func (l *layout) share() {
 	l.own = l.manyEntries()
 	l.groups = make([][]*panel, len(l.panels))
@@ -244,32 +247,32 @@ func (l *layout) share() {
 		return
 	}
 	for from := 0; from < len(l.panels); {
-		group := l.panels[from]
 		to := from + 1
-		for uniform(group) && to < len(l.panels) {
-			longer := append(slices.Clone(group), l.panels[to]...)
-			if !uniform(longer) {
-				break
-			}
-			group, to = longer, to+1
+		for to < len(l.panels) && alike(slices.Concat(l.panels[from:to+1]...)) != nil {
+			to++
 		}
-		if uniform(group) {
-			l.groups[to-1] = group
-		}
+		l.groups[to-1] = alike(slices.Concat(l.panels[from:to]...))
 		from = to
 	}
 }
 
-// uniform reports whether panels explain the same: one of them all that any does.
-func uniform(panels []*panel) bool {
-	if len(panels) < 2 || slices.ContainsFunc(panels, func(p *panel) bool {
-		return p.box != nil || len(p.entries()) == 0 || p.Legend.Position == LegendNone ||
-			p.Legend.Position == LegendInside
-	}) {
-		return false
+// alike are those of some panels that leave their legend to be placed, if they
+// explain the same, one of them all that any does; else, or where it is one, nil.
+func alike(panels []*panel) []*panel {
+	var open []*panel
+	for _, p := range panels {
+		if p.box != nil {
+			return nil
+		}
+		if p.Legend.Position != LegendNone && p.Legend.Position != LegendInside && len(p.entries()) > 0 {
+			open = append(open, p)
+		}
 	}
-	all := len(merged(panels))
-	return slices.ContainsFunc(panels, func(p *panel) bool { return len(merged([]*panel{p})) == all })
+	all := len(merged(open))
+	if len(open) < 2 || !slices.ContainsFunc(open, func(p *panel) bool { return len(merged([]*panel{p})) == all }) {
+		return nil
+	}
+	return open
 }
 
 // grouped reports whether a panel shares its legend with others of its group.
@@ -390,5 +393,5 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 		}
 	}
 	l.strokeCentred([]vg.Point{at, right}, sampleWidth, l.pen(e.look))
-	l.mark(e.look.marker, middle, vg.Length(l.style.Marker), e.look.color, e.note)
+	l.mark(e.look.marker, middle, vg.Length(l.style.Marker), e.look.color, e.note || e.open)
 }

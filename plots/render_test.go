@@ -21,19 +21,21 @@ import (
 var pictures = []string{"pdf", "svg", "eps", "png"}
 
 func TestSameFigureSameBytes(t *testing.T) {
-	for _, format := range pictures {
-		first, err := figure2(ICML, ErrorBars).Render(format)
-		require.NoError(t, err)
-		for range 3 {
-			again, err := figure2(ICML, ErrorBars).Render(format)
+	for _, interval := range []Interval{Bands, ErrorBars} {
+		for _, format := range pictures {
+			first, err := figure2(ICML, interval).Render(format)
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(first, again), format)
+			for range 3 {
+				again, err := figure2(ICML, interval).Render(format)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(first, again), format)
+			}
+			other := figure2(ICML, interval)
+			other.Panels[0][0].Series[0].Y[0] += 0.01
+			changed, err := other.Render(format)
+			require.NoError(t, err)
+			require.False(t, bytes.Equal(first, changed), "%s shows the data", format)
 		}
-		other := figure2(ICML, ErrorBars)
-		other.Panels[0][0].Series[0].Y[0] += 0.01
-		changed, err := other.Render(format)
-		require.NoError(t, err)
-		require.False(t, bytes.Equal(first, changed), "%s shows the data", format)
 	}
 }
 

@@ -71,7 +71,8 @@ func TestCommandsAreTheirSymbols(t *testing.T) {
 // A root's bar reaches over all of what is under it, whatever its height.
 func TestRootsHaveABar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		formula := rapid.SampledFrom([]string{"x", "L/μ", "y^⊤K_α^{-1}y/n_T", `\sqrt{x}+1`, `\log|C|/2`}).Draw(t, "formula")
+		formula := rapid.SampledFrom([]string{"x", "L/μ", "y^⊤K_α^{-1}y/n_T", `\sqrt{x}+1`, `\log|C|/2`}).
+			Draw(t, "formula")
 		inside, root := setLine("$"+formula+"$", 10), setLine(`$\sqrt{`+formula+"}$", 10)
 		require.Greater(t, float64(root.height), float64(inside.height))
 		require.Greater(t, float64(root.depth), float64(inside.depth))

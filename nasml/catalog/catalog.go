@@ -156,14 +156,16 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 }
 
 // ScaleOf is the scale whose preset the parameters of some entry are, field by
-// field but for StoredOnly, which changes no number; empty where they are none,
-// because some were set.
+// field but for StoredOnly and View, which change no number; empty where they are
+// none, because some were set.
 func ScaleOf(params any) string {
 	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
 		copied := reflect.New(v.Type()).Elem()
 		copied.Set(v)
-		if f := copied.FieldByName("StoredOnly"); f.IsValid() && f.Kind() == reflect.Bool {
-			f.SetBool(false)
+		for _, name := range []string{"StoredOnly", "View"} {
+			if f := copied.FieldByName(name); f.IsValid() {
+				f.SetZero()
+			}
 		}
 		params = copied.Interface()
 	}

@@ -42,7 +42,9 @@ func (it Item) State() string {
 		count[c.Holds]++
 	}
 	parts := []string{fmt.Sprintf("%d of %d claims hold", count[runs.Holds], len(it.Claims))}
-	if n := count[runs.Fails]; n > 0 {
+	if n := count[runs.Fails]; n == 1 {
+		parts = append(parts, "1 does not")
+	} else if n > 1 {
 		parts = append(parts, fmt.Sprintf("%d do not", n))
 	}
 	if n := count[runs.NotKnown]; n > 0 {

@@ -43,7 +43,7 @@ func TestStates(t *testing.T) {
 		sign, _ := it.Sign()
 		states = append(states, sign+" "+it.State())
 	}
-	require.Equal(t, []string{"✓ 1 of 1 claims hold", "✗ 1 of 2 claims hold, 1 do not", "○ to compute"}, states)
+	require.Equal(t, []string{"✓ 1 of 1 claims hold", "✗ 1 of 2 claims hold, 1 does not", "○ to compute"}, states)
 }
 
 // Every link of a page leads to a file of the folder, and the pages ask nobody

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
 )
 
 //go:embed page.html
@@ -24,6 +25,16 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 
 // formats are the files of a picture, the one on the page first.
 var formats = []string{"svg", "pdf", "eps", "csv"}
+
+// formatsOf are the formats of a picture, with LaTeX where it has a table.
+func formatsOf(f plots.Figure) []string {
+	for _, row := range f.Panels {
+		if slices.ContainsFunc(row, func(p plots.Panel) bool { return p.Table != nil }) {
+			return append(slices.Clone(formats), "tex")
+		}
+	}
+	return formats
+}
 
 // Paper is the entries of one paper.
 type Paper struct {
@@ -62,7 +73,7 @@ func Write(dir string, items []Item, links map[string]string) error {
 		page := pageOf{Item: it}
 		if it.Drawn() {
 			it.Figure.Name = it.Name() // its files are found by the entry
-			files, err := it.Figure.Save(dir, formats...)
+			files, err := it.Figure.Save(dir, formatsOf(it.Figure)...)
 			if err != nil {
 				return err
 			}

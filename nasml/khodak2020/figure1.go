@@ -159,9 +159,9 @@ func (r *Figure1Result) Figure() plots.Figure {
 	f := plots.Figure{
 		Name: "khodak2020-figure1", Style: style, Meta: study.Meta(figure1Title, r.Scale, r.Params),
 	}
-	f.Caption = fmt.Sprintf("Validation accuracy of %d configurations, seed 0; dashed: equal. Correlations over %d seeds "+
-		"with %v %% intervals: of all maps on the whole validation set and on each map's own part of it, and of those "+
-		"above chance on the whole.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
+	f.Caption = fmt.Sprintf("Validation accuracy of %d configurations, seed 0; dashed: equal. Correlations over %d "+
+		"seeds with %v %% intervals: of all maps on the whole validation set and on each map's own part of it, and of "+
+		"those above chance on the whole.", r.Params.Configs, r.Params.Seeds, 100*r.Params.Confidence)
 	var panels []plots.Panel
 	for _, e := range r.tasks {
 		f.Caption += " " + lookNotes[e.task] + ", in thirds of its logarithmic range."

@@ -234,7 +234,8 @@ func (r *Figure2Result) caption() string {
 		accuracy = "training " + p.Training
 	}
 	band := map[string]string{"std": "one standard deviation (divisor n)", "interval": "interval of the mean"}[p.Band]
-	text := oneShotCaption(p.OneShotParams, r.all, r.Params) + fmt.Sprintf(" Mean %s regret against %s, accuracy of a cell: %s; "+
+	text := oneShotCaption(p.OneShotParams, r.all, r.Params)
+	text += fmt.Sprintf(" Mean %s regret against %s, accuracy of a cell: %s; "+
 		"band: %s. Equal weights as the rule %q has them. %s", r.split(), against, accuracy, band, p.Ties, r.known())
 	for _, f := range r.all {
 		if d, ok := r.deviation(f); ok && d.Epochs > 0 {

@@ -264,7 +264,8 @@ func (r *MirrorResult) Figure() plots.Figure {
 		Name: "li2021-mirror", Style: plots.ICML.Text(), Panels: [][]plots.Panel{row},
 		Caption: fmt.Sprintf("%d edges, the best operation's mean loss %v below the others', geometric mean over "+
 			"%d seeds with %v %% intervals. Tuned: the best of %d step sizes.%s", r.Params.Edges, r.Params.Margin,
-			r.Params.Seeds, 100*r.Params.Confidence, len(r.Params.SmallRates)+len(r.Params.Rates), study.ScaleNote(r.Params)),
+			r.Params.Seeds, 100*r.Params.Confidence, len(r.Params.SmallRates)+len(r.Params.Rates),
+			study.ScaleNote(r.Params)),
 		Meta: study.Meta(mirrorTitle, r.Scale, r.Params),
 	}
 }

@@ -2,20 +2,39 @@ package li2021
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/nasml/lab/nasml/data"
 )
 
 // table101 reads NAS-Bench-101's table, or the part of it that there is, from the
-// folder of the data sets. Where there is none it is nil: what has been looked up
-// is drawn without it.
+// folder of the data sets, once for all figures. Where there is none it is nil:
+// what has been looked up is drawn without it.
 func table101() (*data.NASBench101, error) {
-	table, err := data.LoadNASBench101("")
+	dir, err := data.Dir()
+	if err != nil {
+		return nil, err
+	}
+	tables101.Lock()
+	defer tables101.Unlock()
+	if table, ok := tables101.of[dir]; ok {
+		return table, nil
+	}
+	table, err := data.LoadNASBench101(dir)
 	if errors.Is(err, data.ErrMissing) {
 		return nil, nil
 	}
+	if err == nil {
+		tables101.of[dir] = table
+	}
 	return table, err
 }
+
+// tables101 are the tables that were read, by their folders.
+var tables101 = struct {
+	sync.Mutex
+	of map[string]*data.NASBench101
+}{of: map[string]*data.NASBench101{}}
 
 // noTable101 says why a number is missing.
 const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +

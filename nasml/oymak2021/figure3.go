@@ -382,7 +382,8 @@ func (r *Figure3Result) caption() string {
 	p := r.Params
 	text := fmt.Sprintf("Searches by %s on %s, %d training images of %s, %d seeds; the test error is that "+
 		"on %d further images of the training split. Bands: interval of the mean over seeds.",
-		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Seeds, p.Test)
+		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Seeds,
+		p.Test)
 	return text + study.SettingNote(p)
 }
 

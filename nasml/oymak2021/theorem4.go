@@ -776,7 +776,7 @@ func (r *Theorem4Result) searchPanel(value, title, label string) plots.Panel {
 		Title: title, X: plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10}, Y: plots.Axis{Label: label},
 	}
 	named := value == "rho2" // the left panel has the legend
-	const margin = 1.5       // curves with bars stand beside each other
+	const margin = 1.5       // room for the bars' ends
 	unit := float64(sizeOf(r.Params.SearchExamples, r.Params.SearchRatio)) /
 		math.Pow(float64(r.Params.SearchExamples), 2)
 	panel.X.Min = unit * float64(slices.Min(r.Params.SearchOperations)) / margin
@@ -787,7 +787,11 @@ func (r *Theorem4Result) searchPanel(value, title, label string) plots.Panel {
 		for _, g := range r.groups {
 			if t, ok := g.trial.(lowrank.Search); ok {
 				x = append(x, float64(t.P)*float64(t.H)/float64(t.N)/float64(t.N))
-				means = append(means, r.mean(g.values(value+"_"+method.key)))
+				m := r.mean(g.values(value + "_" + method.key))
+				if named { // a correlation
+					m = m.Within(0, 1)
+				}
+				means = append(means, m)
 			}
 		}
 		s := plots.Bars(method.label, x, means)

@@ -153,8 +153,9 @@ func (g group) ratio() float64 { return math.Exp(g.sum("unequal") / g.sum("probl
 // both ends as a table.
 func (r *MapResult) Figure() plots.Figure {
 	return plots.Figure{
-		Name: "roberts-map", Style: plots.ICML.Text(), Caption: r.Params.caption() + scaleNote(r.Params) + " Where a panel varies the " +
-			"width or the points, they are as it says.",
+		Name: "roberts-map", Style: plots.ICML.Text(),
+		Caption: r.Params.caption() + scaleNote(r.Params) +
+			" Where a panel varies the width or the points, they are as it says.",
 		Panels: [][]plots.Panel{{r.spacesPanel(), r.widthPanel(), r.noisePanel()}, {{Table: r.table()}}},
 		Meta:   study.Meta(mapTitle, r.Scale, r.Params),
 	}

@@ -89,8 +89,9 @@ func (r *Theorem1Result) Figure() plots.Figure {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.1, 100, 0.7, 1e4
 	p.Series = append(p.Series, square, plots.VLine("$α_1 = α_2$", 1))
 	return plots.Figure{
-		Name: "roberts-theorem1", Style: plots.ICLR, Caption: r.Params.caption() + scaleNote(r.Params) + " Left of the vertical line the " +
-			"better operation has the smaller weight.",
+		Name: "roberts-theorem1", Style: plots.ICLR,
+		Caption: r.Params.caption() + scaleNote(r.Params) +
+			" Left of the vertical line the better operation has the smaller weight.",
 		Panels: [][]plots.Panel{{p, violationPanel(r.groups[1:], r.Params.Confidence)}},
 		Meta:   study.Meta(theorem1Title, r.Scale, r.Params),
 	}

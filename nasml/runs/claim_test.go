@@ -97,7 +97,8 @@ func TestClaimHTML(t *testing.T) {
 	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
 	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
 	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {
-		require.Regexp(t, `<span style="color:var\(--[a-z]+, #[0-9a-f]{6}\)">`+regexp.QuoteMeta(verdict)+"</span>", table)
+		require.Regexp(t,
+			`<span style="color:var\(--[a-z]+, #[0-9a-f]{6}\)">`+regexp.QuoteMeta(verdict)+"</span>", table)
 	}
 	require.Equal(t, table, ClaimHTML(someClaims))
 	mixed := ClaimHTML([]Claim{
