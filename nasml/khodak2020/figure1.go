@@ -133,7 +133,7 @@ func (p Figure1Params) cases(e *examples) []study.Case {
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			return study.Case{
 				Params: signal, Data: e.fingerprint, Units: signal.Calls(),
-				Label: fmt.Sprintf("%s, d = %d", taskTitles[e.task], d),
+				Label: fmt.Sprintf("%s, d = %d", e.title(), d),
 				Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 					maps, err := e.load()
 					if err != nil {
@@ -168,7 +168,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 			row := r.found[e.task][i]
 			if first := slices.IndexFunc(row, func(r *runs.Record) bool { return r != nil }); first >= 0 {
 				maps := r.Params.signal(e.task, d).Maps(row[first].Trial.Seed)
-				panels = append(panels, scatter(e.task, d, row[first], maps))
+				panels = append(panels, scatter(e.task, e.title(), d, row[first], maps))
 			}
 		}
 	}
@@ -208,9 +208,9 @@ var scaleRanges = []struct {
 }
 
 // scatter is one dimension's configurations.
-func scatter(task string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
+func scatter(task, title string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{
-		Title: fmt.Sprintf("%s, $d = %d$", taskTitles[task], d),
+		Title: fmt.Sprintf("%s, $d = %d$", title, d),
 		X:     plots.Axis{Label: "shared weights"}, Legend: plots.Legend{Position: plots.LegendBelow},
 	}
 	x, y := record.Series["shared"], record.Series["alone"]
@@ -259,7 +259,7 @@ func (r *Figure1Result) correlationPanel() plots.Panel {
 			}
 			label := kind.label
 			if len(r.tasks) > 1 {
-				label = taskTitles[e.task] + ", " + label
+				label = e.title() + ", " + label
 			}
 			p.Series = append(p.Series, plots.Bars(label, x, means))
 		}
@@ -360,7 +360,7 @@ func (r *Figure1Result) confidence() float64 {
 }
 
 func (r *Figure1Result) claim(task, name string) runs.Claim {
-	return ofTask(task, verdict.Claim(name, figure1Source))
+	return ofTask(r.Params.title(task), verdict.Claim(name, figure1Source))
 }
 
 // last is the number of the last dimension, and its records.
