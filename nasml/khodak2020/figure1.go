@@ -12,6 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
+	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
@@ -302,24 +303,14 @@ func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 	return shared, alone
 }
 
-// spearman is the rank correlation, equal values with their mean rank; NaN
-// where one side is constant.
-func spearman(x, y []float64) float64 { return stat.Correlation(ranks(x), ranks(y), nil) }
-
-func ranks(x []float64) []float64 {
-	order := ascending(x)
-	out := make([]float64, len(x))
-	for from := 0; from < len(order); {
-		to := from
-		for to < len(order) && x[order[to]] == x[order[from]] {
-			to++
-		}
-		for _, i := range order[from:to] {
-			out[i] = float64(from+to-1) / 2
-		}
-		from = to
+// spearman is the rank correlation; NaN where there is none, as where one side is
+// constant.
+func spearman(x, y []float64) float64 {
+	rho, err := rank.SpearmanRho(x, y)
+	if err != nil {
+		return math.NaN()
 	}
-	return out
+	return rho
 }
 
 // ascending are the places of x in ascending order of its values, equal ones as
