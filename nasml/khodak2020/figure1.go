@@ -12,6 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
+	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
@@ -133,7 +134,7 @@ func (p Figure1Params) cases(e *examples) []study.Case {
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			return study.Case{
 				Params: signal, Data: e.fingerprint, Units: signal.Calls(),
-				Label: fmt.Sprintf("%s, d = %d", taskTitles[e.task], d),
+				Label: fmt.Sprintf("%s, d = %d", e.title(), d),
 				Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 					maps, err := e.load()
 					if err != nil {
@@ -170,7 +171,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 			row := r.found[e.task][i]
 			if first := slices.IndexFunc(row, func(r *runs.Record) bool { return r != nil }); first >= 0 {
 				maps := r.Params.signal(e.task, d).Maps(row[first].Trial.Seed)
-				panels = append(panels, scatter(e.task, d, row[first], maps))
+				panels = append(panels, scatter(e.task, e.title(), d, row[first], maps))
 			}
 		}
 	}
@@ -211,9 +212,9 @@ var scaleRanges = []struct {
 }
 
 // scatter is one dimension's configurations.
-func scatter(task string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
+func scatter(task, title string, d int, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{
-		Title: fmt.Sprintf("%s, $d = %d$", taskTitles[task], d),
+		Title: fmt.Sprintf("%s, $d = %d$", title, d),
 		X:     plots.Axis{Label: "accuracy, shared weights"},
 	}
 	x, y := record.Series["shared"], record.Series["alone"]
@@ -263,7 +264,7 @@ func (r *Figure1Result) correlationPanel() plots.Panel {
 			}
 			label := kind.label
 			if len(r.tasks) > 1 {
-				label = taskTitles[e.task] + ", " + label
+				label = e.title() + ", " + label
 			}
 			p.Series = append(p.Series, plots.Bars(label, x, means))
 		}
@@ -306,24 +307,14 @@ func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 	return shared, alone
 }
 
-// spearman is the rank correlation, equal values with their mean rank; NaN
-// where one side is constant.
-func spearman(x, y []float64) float64 { return stat.Correlation(ranks(x), ranks(y), nil) }
-
-func ranks(x []float64) []float64 {
-	order := ascending(x)
-	out := make([]float64, len(x))
-	for from := 0; from < len(order); {
-		to := from
-		for to < len(order) && x[order[to]] == x[order[from]] {
-			to++
-		}
-		for _, i := range order[from:to] {
-			out[i] = float64(from+to-1) / 2
-		}
-		from = to
+// spearman is the rank correlation; NaN where there is none, as where one side is
+// constant.
+func spearman(x, y []float64) float64 {
+	rho, err := rank.SpearmanRho(x, y)
+	if err != nil {
+		return math.NaN()
 	}
-	return out
+	return rho
 }
 
 // ascending are the places of x in ascending order of its values, equal ones as
@@ -364,7 +355,7 @@ func (r *Figure1Result) confidence() float64 {
 }
 
 func (r *Figure1Result) claim(task, name string) runs.Claim {
-	return ofTask(task, verdict.Claim(name, figure1Source))
+	return ofTask(r.Params.title(task), verdict.Claim(name, figure1Source))
 }
 
 // last is the number of the last dimension, and its records.

@@ -16,10 +16,10 @@ import (
 	"github.com/nasml/lab/nasml/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 func TestSpearman(t *testing.T) {
-	require.Equal(t, []float64{0, 2.5, 1, 2.5}, ranks([]float64{1, 7, 2, 7}))
 	require.InDelta(t, -1, spearman([]float64{1, 2, 3}, []float64{9, 4, 1}), 1e-12)
 	require.True(t, math.IsNaN(spearman([]float64{1, 1}, []float64{1, 2})), "a constant has no rank")
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,6 +90,39 @@ func TestSmallFiguresOnGeneratedData(t *testing.T) {
 			require.Equal(t, runs.Holds, c.Holds)
 		}
 	}
+}
+
+// A reader's images take CIFAR-10's place, and the picture says whose they are; more
+// classes than the task has are refused.
+func TestFiguresTakeOwnImages(t *testing.T) {
+	ctx := isolated(t)
+	own := func(name data.Name, classes int) Figure1Params {
+		for _, split := range []data.Split{data.Train, data.Test} {
+			rng := trial.RNG(1, string(split))
+			pixels, labels := make([]uint8, 200*6*6), make([]int, 200)
+			for i := range pixels {
+				pixels[i] = uint8(rng.IntN(256))
+			}
+			for i := range labels {
+				labels[i] = i % classes
+			}
+			_, err := data.FromArrays(name, split, 6, 6, 1, pixels, labels)
+			require.NoError(t, err)
+		}
+		p := Figure1Quick
+		p.TaskParams, p.Configs, p.Dims = small(t), 3, []int{8}
+		p.Images, p.Tasks = name, []string{mapsearch.ImageTask}
+		p.ImageValid = 40
+		return p
+	}
+	r, err := Figure1(ctx, own("noise", 3))
+	require.NoError(t, err)
+	require.Contains(t, r.Figure().Caption, "noise: 96 training, 40 validation, 64 test examples, not the paper's data")
+	for _, claim := range r.Check() {
+		require.NotContains(t, claim.Name, "CIFAR-10")
+	}
+	_, err = Figure1(ctx, own("many", 12))
+	require.ErrorContains(t, err, "class 11: want classes 0 to 9")
 }
 
 // Random search that tunes λ is random search where the range is one number,

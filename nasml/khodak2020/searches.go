@@ -148,7 +148,7 @@ func (p Figure2Params) cases(e *examples, method string) ([]study.Case, error) {
 	return study.Each(p.Seeds, func(seed uint64) study.Case {
 		return study.Case{
 			Params: search, Data: e.fingerprint, Code: kind, Units: search.Calls(),
-			Label: taskTitles[e.task] + ", " + methodTitles[method],
+			Label: e.title() + ", " + methodTitles[method],
 			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 				maps, err := e.load()
 				if err != nil {
@@ -240,12 +240,12 @@ func (r *searchResult) atEnd(task, method string) []float64 {
 
 // claim begins a claim about a task.
 func (r *searchResult) claim(task, name, place string) runs.Claim {
-	return ofTask(task, verdict.Claim(name, "Khodak+ 2020, "+place))
+	return ofTask(r.Params.title(task), verdict.Claim(name, "Khodak+ 2020, "+place))
 }
 
 // ofTask says in a claim's name which task it is about.
-func ofTask(task string, c runs.Claim) runs.Claim {
-	c.Name = taskTitles[task] + ": " + c.Name
+func ofTask(title string, c runs.Claim) runs.Claim {
+	c.Name = title + ": " + c.Name
 	return c
 }
 
@@ -270,7 +270,7 @@ func (r *searchResult) draw(
 		var row []plots.Panel
 		for _, e := range r.tasks {
 			p := panel(e)
-			p.Title = taskTitles[e.task]
+			p.Title = e.title()
 			if len(row) == 0 {
 				p.Y.Label = label
 			}

@@ -29,7 +29,7 @@ var taskKinds = map[string]*code.Kind{
 // TaskParams are the parameters of the two tasks.
 type TaskParams struct {
 	Tasks   []string  // "cifar-10": ridge regression on random Fourier features; "imdb": a linear SVM on hashed n-grams
-	Images  data.Name // cifar-10, or the synthetic stand-in
+	Images  data.Name // of at most ten classes: cifar-10, or another or own set, or the synthetic stand-in
 	Reviews data.Name // imdb, or the synthetic stand-in
 	// Reading is "paper" or "code": what a search does where the two differ (see
 	// halving.Rules), and of reviews the feature map, the tokenizers (the code has
@@ -78,7 +78,8 @@ func (p TaskParams) check(c *study.Checks) {
 			c.OneOf(field, task, mapsearch.ImageTask, mapsearch.ReviewTask)
 		}
 	}
-	c.OneOf("Images", string(p.Images), string(data.CIFAR10), string(data.Synthetic))
+	known := data.Known()
+	c.Expect(slices.Contains(known, p.Images), "Images is %q, want one of %v", p.Images, known)
 	c.OneOf("Reviews", string(p.Reviews), string(data.IMDb), string(data.Synthetic))
 	c.OneOf("Reading", p.Reading, "paper", "code")
 	for field, v := range map[string]int{
@@ -125,6 +126,16 @@ type examples struct {
 	load        func() (mapsearch.Data, error)
 }
 
+// title is what a task is called: its data set, where that is another than the paper's.
+func (p TaskParams) title(task string) string {
+	if task == mapsearch.ImageTask && p.Images != data.CIFAR10 && p.Images != data.Synthetic {
+		return string(p.Images)
+	}
+	return taskTitles[task]
+}
+
+func (e *examples) title() string { return e.params.title(e.task) }
+
 // open finds out about the examples of a task.
 func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
 	e := &examples{params: p, task: task}
@@ -134,7 +145,7 @@ func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
 	}
 	load, err := open(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", taskTitles[task], err)
+		return nil, fmt.Errorf("%s: %w", p.title(task), err)
 	}
 	e.load = sync.OnceValues(load)
 	return e, nil
@@ -155,6 +166,9 @@ func (e *examples) take(want, have [3]int) error {
 	}
 	return nil
 }
+
+// imageClasses is how many the task tells apart.
+const imageClasses = 10
 
 // testImages is how many there are in CIFAR-10's whole archive, and in the
 // stand-in.
@@ -201,6 +215,10 @@ func (e *examples) openImages(ctx context.Context) (load func() (mapsearch.Data,
 			im, err := part.of.Images(ctx)
 			if err != nil {
 				return nil, err
+			}
+			if most := slices.Max(im.Labels); most >= imageClasses {
+				return nil, catalog.Usagef("Images is %s, which has class %d: want classes 0 to %d", p.Images, most,
+					imageClasses-1)
 			}
 			splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
 			splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }
@@ -277,9 +295,12 @@ var paperSizes = map[string][3]int{
 // the paper has where that is more: examples, and the largest d.
 func (e *examples) caption(about string, d, paperD int) string {
 	text := fmt.Sprintf(" %s: %d training, %d validation, %d test examples",
-		taskTitles[e.task], e.sizes[0], e.sizes[1], e.sizes[2])
-	if e.synthetic {
+		e.title(), e.sizes[0], e.sizes[1], e.sizes[2])
+	switch {
+	case e.synthetic:
 		text += ", SYNTHETIC DATA, not the paper's"
+	case e.title() != taskTitles[e.task]:
+		text += ", not the paper's data"
 	}
 	text += about + "."
 	var more []string

@@ -116,6 +116,10 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 	}
 	var cases []study.Case
 	for _, c := range []landscape.Case{p.sweep(p.Line[:], p.LineSteps), p.sweep(p.Plane[:], p.PlaneSteps)} {
+		keyed := c
+		if keyed.Net.Activations, err = netKeys(c.Net.Activations); err != nil {
+			return nil, fmt.Errorf("figure 1: %w", err)
+		}
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			run := func(ctx context.Context, _ study.Step) (trial.Result, error) {
 				images, err := imagesOf(ctx, opened)
@@ -124,7 +128,7 @@ func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
 				}
 				return c.Run(ctx, seed, images)
 			}
-			return study.Case{Params: c, Data: opened.Fingerprint, Run: run}
+			return study.Case{Params: keyed, Data: opened.Fingerprint, Run: run}
 		})...)
 	}
 	records, err := study.Study{ID: figure1ID, Code: figure1Kind, Shipped: shippedRecords}.Run(ctx, cases)
@@ -138,7 +142,8 @@ func (p Figure1Params) check() error {
 	var c study.Checks
 	checkNet(&c, p.sweep(p.Line[:], p.LineSteps).Net, p.Loss, p.Data)
 	for _, name := range p.Plane {
-		c.OneOf("Plane", name, activation.Names()...)
+		err := activation.Check(name)
+		c.Expect(err == nil, "Plane: %v", err)
 	}
 	study.Distinct(&c, "Plane", p.Plane[:], 1)
 	c.AtLeast("LineSteps", p.LineSteps, 2)

@@ -155,8 +155,19 @@ func Theorem1(ctx context.Context, p Theorem1Params) (*Theorem1Result, error) {
 	result := &Theorem1Result{Params: p, Scale: runs.Scale(ctx)}
 	var cases []study.Case
 	for _, c := range p.cases() {
+		keyed := c
+		if c.Net != nil {
+			net := *c.Net
+			var err error
+			if net.Activations, err = netKeys(c.Net.Activations); err != nil {
+				return nil, fmt.Errorf("theorem 1: %w", err)
+			}
+			keyed.Net = &net
+		}
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
-			return theorem1Trial(c, seed, opened)
+			s := theorem1Trial(c, seed, opened)
+			s.Params = keyed
+			return s
 		})...)
 		result.curves = append(result.curves, theorem1Curve{Case: c})
 	}
@@ -172,7 +183,7 @@ func Theorem1(ctx context.Context, p Theorem1Params) (*Theorem1Result, error) {
 }
 
 func theorem1Trial(c convergence.Case, seed uint64, opened *data.Opened) study.Case {
-	s := study.Case{Params: c, Label: c.Part}
+	s := study.Case{Label: c.Part}
 	if c.Part == "net" {
 		s.Data = opened.Fingerprint
 	}

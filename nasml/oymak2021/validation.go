@@ -135,7 +135,8 @@ func imagesOf(ctx context.Context, opened *data.Opened) (activation.Images, erro
 func checkNet(c *study.Checks, n activation.Net, loss string, set data.Name) {
 	study.Distinct(c, "Activations", n.Activations, 1)
 	for _, name := range n.Activations {
-		c.OneOf("Activations", name, activation.Names()...)
+		err := activation.Check(name)
+		c.Expect(err == nil, "Activations: %v", err)
 	}
 	c.Expect(n.Train >= 2 && n.Pool >= 2, "n_T is %d and the pool %d, want at least 2", n.Train, n.Pool)
 	c.Expect(n.Width >= 2 && n.Width%2 == 0, "Width is %d, want an even number from 2", n.Width)
@@ -149,6 +150,23 @@ func checkNet(c *study.Checks, n activation.Net, loss string, set data.Name) {
 	c.OneOf("Loss", loss, activation.LossNames()...)
 	sets := data.Known()
 	c.Expect(slices.Contains(sets, set), "Data is %q, want one of %v", set, sets)
+}
+
+// netKeys name the activations of networks in the keys of trials: those that have
+// always been there by their names, others as [activationKeys] does.
+func netKeys(names []string) ([]string, error) {
+	keys := slices.Clone(names)
+	for i, name := range names {
+		if slices.Contains(activation.Names(), name) {
+			continue
+		}
+		key, err := activationKeys([]string{name})
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = key[0]
+	}
+	return keys, nil
 }
 
 // checkLists wants lists of different whole numbers from 1.

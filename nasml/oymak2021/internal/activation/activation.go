@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/nasml/lab/nasml/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -32,6 +33,29 @@ var known = map[string]function{
 
 // Names are the activations that there are, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
+
+// find is an activation by its name, one of these or an entry of spectral.Activations.
+func find(name string) (function, error) {
+	if f, ok := known[name]; ok {
+		return f, nil
+	}
+	a, err := spectral.NamedActivation(name)
+	if err != nil {
+		return function{}, fmt.Errorf("found activation %q, expected one of %q or an entry of spectral.Activations",
+			name, Names())
+	}
+	return function{
+		value: func(z float64) float64 { value, _ := a.Eval(z); return value },
+		slope: func(z float64) float64 { _, slope := a.Eval(z); return slope },
+	}, nil
+}
+
+// Check is an error where there is no activation of that name, neither here nor in
+// spectral.Activations, to which a reader adds.
+func Check(name string) error {
+	_, err := find(name)
+	return err
+}
 
 // LossNames are the losses that there are, sorted.
 func LossNames() []string { return slices.Sorted(maps.Keys(losses)) }
@@ -111,7 +135,11 @@ func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 		}
 	}
 	for _, name := range net.Activations {
-		t.activations = append(t.activations, known[name])
+		f, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		t.activations = append(t.activations, f)
 	}
 	return t, nil
 }
