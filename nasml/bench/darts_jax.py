@@ -120,11 +120,14 @@ def max_pool(x, stride):
 
 
 def max_pool_back(stride, saved, v):
-    """Equal pixels, which are rare, share nothing: each takes the gradient."""
+    """The first of equal pixels, which are many behind a ReLU, takes the gradient."""
     x, y = saved
-    y, v = spaced(y, stride, x, jnp.inf), spaced(v, stride, x)
-    seen = zip(taps(y, 3, 1, 1, jnp.inf), taps(v, 3, 1, 1, 0.0))
-    return (sum(jnp.where(x == a[2], b[2], 0) for a, b in seen),)
+    first = jnp.full(y.shape, 9)
+    for i, j, t in reversed(list(taps(x, 3, stride, 1, -jnp.inf))):
+        first = jnp.where(t == y, 3 * i + j, first)
+    first, v = spaced(first, stride, x, 9), spaced(v, stride, x)
+    seen = zip(taps(first, 3, 1, 1, 9), taps(v, 3, 1, 1, 0.0))
+    return (sum(jnp.where(a[2] == 8 - 3 * a[0] - a[1], b[2], 0) for a, b in seen),)
 
 
 max_pool.defvjp(lambda x, s: (lambda y: (y, (x, y)))(max_pool(x, s)), max_pool_back)
