@@ -159,7 +159,8 @@ func alikeNames(wanted string, names []string) []string {
 	var alike []string
 	for _, name := range names {
 		low := strings.ToLower(name)
-		if len(wanted) > 2 && len(alike) < mostAlike && (strings.Contains(low, wanted) || strings.Contains(wanted, low)) {
+		within := strings.Contains(low, wanted) || strings.Contains(wanted, low)
+		if within && len(wanted) > 2 && len(alike) < mostAlike {
 			alike = append(alike, name)
 		}
 	}
