@@ -59,8 +59,9 @@ func TestBrowser(t *testing.T) {
 		folder, address := start(t)
 		cells := []map[string]any{{"cell_type": "code", "id": "a", "metadata": map[string]any{}, "outputs": []any{},
 			"execution_count": nil, "source": cellToComplete}}
-		text, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "cells": cells, "metadata": map[string]any{
-			"kernelspec": map[string]any{"name": "gonb", "display_name": "Go (gonb)", "language": "go"}}})
+		kernel := map[string]any{"name": "gonb", "display_name": "Go (gonb)", "language": "go"}
+		text, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "cells": cells,
+			"metadata": map[string]any{"kernelspec": kernel}})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "tab.ipynb"), text, 0o644))
 		var seen struct {

@@ -392,7 +392,9 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 		return err
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
-	for _, args := range [][]string{{"mod", "init", "warm"}, {"work", "init", ".", s.Root}, {"build", "-o", "warm", "."}} {
+	for _, args := range [][]string{
+		{"mod", "init", "warm"}, {"work", "init", ".", s.Root}, {"build", "-o", "warm", "."},
+	} {
 		if err := j.command(ctx, dir, env, "go", args...); err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ type completionCmd struct {
 
 // Help says where the script goes.
 func (*completionCmd) Help() string {
-	return `For ` + "`go tool nasml`" + ` in a checkout, and for this program where it is on the PATH. In this shell, and in
-every new one by the same line in ~/.bashrc or ~/.zshrc:
+	return `For go tool nasml in a checkout, and for this program where it is on the PATH. In this shell, and in every
+new one by the same line in ~/.bashrc or ~/.zshrc:
 
   source <(go tool nasml completion bash)
   source <(go tool nasml completion zsh)       (after compinit)

@@ -74,7 +74,8 @@ func TestTamperedTraceFails(t *testing.T) {
 func TestTraceHearsSIGTERMWhileItReads(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.npz")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	ctx, stop := untilSignal(console{t.Output(), t.Output()}, backend.Compiling) // from here on the signal ends the context, not the test
+	// From here on the signal ends the context, not the test.
+	ctx, stop := untilSignal(console{t.Output(), t.Output()}, backend.Compiling)
 	var out, progress bytes.Buffer
 	defer stop()
 	ended := make(chan int)
