@@ -13,9 +13,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// InstrumentsQuick has one search by GAEA DARTS and one by DARTS on the space of
-// DARTS, at the quick scale of Figure 1, left, which are watched after every epoch.
-// The project ships them.
+// InstrumentsQuick has one search by DARTS on its space, at the quick scale of Figure
+// 1, left, which is watched after every epoch. The project ships it.
 var InstrumentsQuick = watched(Figure1LeftQuick)
 
 // InstrumentsLarge has the middle scale of Figure 1, left, for a night on two cores. It
@@ -26,7 +25,7 @@ var InstrumentsLarge = watched(Figure1LeftLarge)
 var InstrumentsPaper = watched(Figure1LeftPaper)
 
 func watched(p Figure1Params) Figure1Params {
-	p.Rows, p.Seeds, p.Instruments = []string{"darts@darts", "gaea-darts@darts"}, 1, 4
+	p.Rows, p.Seeds, p.Instruments = []string{"darts@darts"}, 1, 4
 	return p
 }
 
@@ -40,7 +39,7 @@ func init() {
 		ID: instrumentsID, Paper: paper, Title: instrumentsTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/instruments.ipynb",
 		Cost: catalog.Cost{
-			Quick: "ten minutes on two cores; the project ships its searches",
+			Quick: "ten minutes on two cores, half of it to compile; the project ships its search",
 			Paper: "hours a search on a GPU, days on two cores",
 		},
 	}, InstrumentsQuick, InstrumentsPaper, Instruments,

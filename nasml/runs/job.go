@@ -462,7 +462,7 @@ func (j *Job) LoadTelling(progress Progress) func() (io.ReadCloser, error) {
 		r, err := j.Load()
 		var broken *Broken
 		if errors.As(err, &broken) {
-			progress.Step(0, broken.Error()+"; it begins anew")
+			Tell(progress, broken.Error()+"; it begins anew")
 		}
 		return r, err
 	}

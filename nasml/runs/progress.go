@@ -49,6 +49,20 @@ func Expect(p Progress, unit time.Duration) {
 	}
 }
 
+// Tell notes what a reader has to see, at once. A progress that shows no time takes it
+// as any note.
+func Tell(p Progress, note string) {
+	m, ok := p.(*meter)
+	if !ok {
+		p.Step(0, note)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state.note = note
+	m.show(m.now())
+}
+
 // Silent is a progress that shows nothing.
 var Silent Progress = silent{}
 
