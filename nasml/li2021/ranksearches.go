@@ -291,7 +291,8 @@ func (r *RankSearchesResult) single() string {
 }
 
 // Check judges what a supernet is used for: that it ranks better than a coin, on
-// every space, and on all of them together, where there are more searches.
+// every space, and on all of them together, where there are more searches. The
+// latter was added after searches by two seeds had left the spaces undecided.
 func (r *RankSearchesResult) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, space := range r.Params.Spaces {

@@ -88,8 +88,8 @@ func (r *InstrumentsResult) Figure() plots.Figure {
 		}
 	}
 	f.Caption = searchCaption(r.Params.SearchParams, r.all, r.Params) + instrumentCaption +
-		" Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, they " +
-		"stand out."
+		" Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
+		"they stand out."
 	return f
 }
 
