@@ -10,7 +10,7 @@ func TestLargePagesAreAskedForOnce(t *testing.T) {
 	const madvise = "always [madvise] never\n"
 	env, ok := withLargePages([]string{"A=1"}, madvise)
 	require.True(t, ok)
-	require.Equal(t, []string{"A=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}, env)
+	require.Equal(t, []string{"A=1", "GLIBC_TUNABLES=" + largePages}, env)
 	_, ok = withLargePages(env, madvise)
 	require.False(t, ok, "or the program would start itself for ever")
 	_, ok = withLargePages([]string{"GLIBC_TUNABLES=glibc.malloc.check=1"}, madvise)
