@@ -75,25 +75,32 @@ func TestKilledOnPhotographsGoesOnBitIdentically(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for a minute")
 	}
-	t.Setenv("GOMLX_BACKEND", "go")
 	photographs := photoFolder(t)
 	for name, run := range killed {
-		calm, err := run(isolated(t), photographs)
-		require.NoError(t, err, name)
-		dir := t.TempDir()
-		for kills := range 2 {
+		process := func(dir string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0], "-test.run=^$")
-			cmd.Env = append(os.Environ(), killedEnv+"="+name, killedStoreEnv+"="+dir, killedPhotosEnv+"="+photographs)
+			cmd.Env = append(os.Environ(), "GOMLX_BACKEND=go", killedEnv+"="+name, killedStoreEnv+"="+dir,
+				killedPhotosEnv+"="+photographs)
 			cmd.Stderr = os.Stderr
+			return cmd
+		}
+		ended := func(dir string) []*runs.Record { // by a process: this one may have another backend
+			require.NoError(t, process(dir).Run(), name)
+			store, err := runs.Open(dir)
+			require.NoError(t, err)
+			records, err := run(runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent), photographs)
+			require.NoError(t, err, name)
+			return records
+		}
+		calm, dir := ended(t.TempDir()), t.TempDir()
+		for kills := range 2 {
+			cmd := process(dir)
 			require.NoError(t, cmd.Start())
 			require.True(t, waitForCheckpoint(t, dir, time.Duration(kills)*200*time.Millisecond), name)
 			require.NoError(t, cmd.Process.Kill())
 			require.ErrorContains(t, cmd.Wait(), "killed", "%s must not be over before it is killed", name)
 		}
-		store, err := runs.Open(dir)
-		require.NoError(t, err)
-		resumed, err := run(runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent), photographs)
-		require.NoError(t, err, name)
+		resumed := ended(dir)
 		require.Positive(t, resumed[0].Resumed, name)
 		require.Equal(t, calm[0].Values, resumed[0].Values, name)
 		require.Equal(t, calm[0].Series, resumed[0].Series, name)
