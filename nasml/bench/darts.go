@@ -274,6 +274,9 @@ func (w *dartsWork) draw(rng *rand.Rand) {
 		w.Theta = append(w.Theta, namedDims{b.Name, []int{b.Rows, b.Options}})
 		theta = append(theta, normals(rng, b.Rows*b.Options)...)
 	}
+	if len(theta) == 0 { // a training has no architecture, and NumPy's files no empty arrays here
+		theta = []float32{0}
+	}
 	flat := func(x []float32, dims ...int) *tensors.Tensor { return tensors.FromFlatDataAndDimensions(x, dims...) }
 	w.arrays["weights"], w.arrays["theta"] = flat(weights, len(weights)), flat(theta, len(theta))
 	for _, part := range []string{"train", "valid"} {
