@@ -110,7 +110,7 @@ func (p Figure2Params) spreads(ctx context.Context) ([]*runs.Record, error) {
 		cases = append(cases, study.Case{
 			Params: t, Data: fingerprint, Label: "the best of " + spaceTitle(space),
 			Run: func(context.Context, study.Step) (trial.Result, error) {
-				content, err := table.Content()
+				content, err := table.content()
 				if err != nil {
 					return trial.Result{}, err
 				}

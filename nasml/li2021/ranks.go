@@ -94,11 +94,11 @@ func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
 			cases = append(cases, study.Case{
 				Params: t, Data: files.fingerprint, Label: variant + " on " + space,
 				Run: func(context.Context, study.Step) (trial.Result, error) {
-					table, err := files.table.Content()
+					table, err := files.table.content()
 					if err != nil {
 						return trial.Result{}, err
 					}
-					shared, err := files.shared.Content()
+					shared, err := files.shared.content()
 					if err != nil {
 						return trial.Result{}, err
 					}
@@ -116,8 +116,8 @@ func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
 // rankedFiles are the two files that are correlated, or what the project's trials
 // know of them.
 type rankedFiles struct {
-	table       *opened101 // nil: not there
-	shared      *data.Opened101[[]data.Shared101]
+	table       *opened101[*data.NASBench101] // nil: not there
+	shared      *opened101[[]data.Shared101]
 	fingerprint string
 }
 
@@ -127,14 +127,14 @@ func openRanked() (rankedFiles, error) {
 	if err != nil || table == nil {
 		return known, err
 	}
-	shared, err := data.OpenShared101("")
+	shared, err := openShared101("")
 	if errors.Is(err, data.ErrMissing) {
 		return known, nil
 	}
 	if err != nil {
 		return known, err
 	}
-	return rankedFiles{table, shared, table.Fingerprint + " " + shared.Fingerprint}, nil
+	return rankedFiles{table, shared, table.fingerprint + " " + shared.fingerprint}, nil
 }
 
 // Records are the keys of the trials.

@@ -107,7 +107,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	}
 	fingerprint := data.NASBench101Fingerprint
 	if table != nil {
-		fingerprint = table.Fingerprint
+		fingerprint = table.fingerprint
 	}
 	if p.Folder != "" {
 		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
@@ -125,7 +125,7 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	run := func(
 		ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
 	) (trial.Result, error) {
-		content, err := table.Content()
+		content, err := table.content()
 		if err != nil {
 			return trial.Result{}, err
 		}

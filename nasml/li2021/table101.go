@@ -7,13 +7,10 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// opened101 is NAS-Bench-101's table, or the part of it that there is.
-type opened101 = data.Opened101[*data.NASBench101]
-
 // table101 opens NAS-Bench-101's table in the folder of the data sets, once for all
 // figures; it is read where a trial is to be computed. Where there is none it is nil:
 // what has been looked up is drawn without it.
-func table101() (*opened101, error) {
+func table101() (*opened101[*data.NASBench101], error) {
 	dir, err := data.Dir()
 	if err != nil {
 		return nil, err
@@ -23,7 +20,7 @@ func table101() (*opened101, error) {
 	if table, ok := tables101.of[dir]; ok {
 		return table, nil
 	}
-	table, err := data.OpenNASBench101(dir)
+	table, err := openNASBench101(dir)
 	if errors.Is(err, data.ErrMissing) {
 		return nil, nil
 	}
@@ -37,8 +34,8 @@ func table101() (*opened101, error) {
 // tables101 are the tables that were opened, by their folders.
 var tables101 = struct {
 	sync.Mutex
-	of map[string]*opened101
-}{of: map[string]*opened101{}}
+	of map[string]*opened101[*data.NASBench101]
+}{of: map[string]*opened101[*data.NASBench101]{}}
 
 // noTable101 says why a number is missing.
 const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +

@@ -1,12 +1,15 @@
-package data
+package li2021
 
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/data"
 )
 
 // onceOf is remembered of a file, with the number of times that it was computed.
@@ -25,7 +28,7 @@ func TestFingerprintsAreRemembered(t *testing.T) {
 		at := time.Now().Add(-age)
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
-	const a, b = NASBench101Fingerprint, Shared101Fingerprint
+	const a, b = data.NASBench101Fingerprint, data.Shared101Fingerprint
 	expect := func(why, computes, want string, times int) {
 		t.Helper()
 		got, computed := onceOf(t, path, computes)
@@ -58,42 +61,46 @@ func TestFingerprintsAreRemembered(t *testing.T) {
 
 // What is opened a second time is not read, but for its content; and what has changed
 // under an unchanged time is found where it is read.
-func TestOpenNASBench101(t *testing.T) {
+func TestOpenedTable101(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
-	_, err := OpenNASBench101(dir)
-	require.ErrorIs(t, err, ErrMissing)
-	write201(t, dir, subset101File, table101)
-	write201(t, dir, shared101File, []string{"variant,space,seed,id,proxy_val_acc", "base,full,0,7,0.5"})
+	_, err := openNASBench101(dir)
+	require.ErrorIs(t, err, data.ErrMissing)
 	at := time.Now().Add(-time.Hour)
-	for _, file := range []string{subset101File, shared101File} {
-		require.NoError(t, os.Chtimes(filepath.Join(dir, file), at, at))
+	write := func(file string, lines ...string) {
+		path := strings.TrimSuffix(filepath.Join(dir, file), ".gz")
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
 	}
-	table, err := LoadNASBench101(dir)
+	write(subset101File, "id,adj_upper,ops,params,val9984_1,val9984_2,val9984_3,"+
+		"test9984_1,test9984_2,test9984_3,time_s_1,time_s_2,time_s_3",
+		"7,100101,I31O,10177674,9213,9148,9156,9184,9100,9126,1531.04,1532.4,1531.5")
+	write(shared101File, "variant,space,seed,id,proxy_val_acc", "base,full,0,7,0.5")
+	table, err := data.LoadNASBench101(dir)
 	require.NoError(t, err)
-	shared, err := LoadShared101(dir)
+	shared, err := data.LoadShared101(dir)
 	require.NoError(t, err)
 	for range 2 {
-		opened, err := OpenNASBench101(dir)
+		opened, err := openNASBench101(dir)
 		require.NoError(t, err)
-		require.Equal(t, table.Fingerprint, opened.Fingerprint)
-		content, err := opened.Content()
+		require.Equal(t, table.Fingerprint, opened.fingerprint)
+		content, err := opened.content()
 		require.NoError(t, err)
 		require.Equal(t, table.Cells(), content.Cells())
-		both, err := OpenShared101(dir)
+		both, err := openShared101(dir)
 		require.NoError(t, err)
-		require.Equal(t, shared[0].Fingerprint, both.Fingerprint)
-		all, err := both.Content()
+		require.Equal(t, shared[0].Fingerprint, both.fingerprint)
+		all, err := both.content()
 		require.NoError(t, err)
 		require.Equal(t, shared, all)
 	}
-	path := filepath.Join(dir, subset101File)
+	path := strings.TrimSuffix(filepath.Join(dir, subset101File), ".gz")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, make([]byte, info.Size()), 0o600))
-	require.NoError(t, os.Chtimes(path, at, at))
-	opened, err := OpenNASBench101(dir)
+	write(subset101File, strings.Repeat("x", int(info.Size())-1))
+	opened, err := openNASBench101(dir)
 	require.NoError(t, err, "remembered")
-	_, err = opened.Content()
-	require.ErrorIs(t, err, ErrBroken)
+	_, err = opened.content()
+	require.ErrorIs(t, err, data.ErrBroken)
 }

@@ -1,4 +1,4 @@
-package data
+package li2021
 
 import (
 	"crypto/sha256"
@@ -7,75 +7,86 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nasml/lab/internal/files"
+	"github.com/nasml/lab/nasml/data"
 )
 
-// Opened101 is a file of NAS-Bench-101 of which only the fingerprint need be there:
+// The files of NAS-Bench-101 below the folder of the data sets, as package data reads
+// them: the table, a published part of it, and what is ranked beside it.
+const (
+	table101File  = "nasbench/nasbench101.csv.gz"
+	subset101File = "nasbench/nb101_108_subset151644.csv.gz"
+	shared101File = "nasbench/weightsharing_proxy.csv.gz"
+)
+
+// opened101 is a file of NAS-Bench-101 of which only the fingerprint need be there:
 // a figure whose trials are all stored is drawn without what is in it.
-type Opened101[T any] struct {
-	Fingerprint string
+type opened101[T any] struct {
+	fingerprint string
 	read        func() (read101[T], error)
 }
 
 // read101 is a file that was read.
 type read101[T any] struct {
-	content     T
+	of          T
 	fingerprint string
 }
 
-// OpenNASBench101 finds out about the table that [LoadNASBench101] reads, with its
+// openNASBench101 finds out about the table that [data.LoadNASBench101] reads, with its
 // errors. A file that was read before and has not changed since is not read again.
-func OpenNASBench101(dir string) (*Opened101[*NASBench101], error) {
-	return open101(dir, []string{table101File, subset101File}, func(dir string) (file read101[*NASBench101], err error) {
-		if file.content, err = LoadNASBench101(dir); err == nil {
-			file.fingerprint = file.content.Fingerprint
+func openNASBench101(dir string) (*opened101[*data.NASBench101], error) {
+	names := []string{table101File, subset101File}
+	return open101(dir, names, func(dir string) (file read101[*data.NASBench101], err error) {
+		if file.of, err = data.LoadNASBench101(dir); err == nil {
+			file.fingerprint = file.of.Fingerprint
 		}
 		return file, err
 	})
 }
 
-// OpenShared101 is OpenNASBench101 for what [LoadShared101] reads.
-func OpenShared101(dir string) (*Opened101[[]Shared101], error) {
-	return open101(dir, []string{shared101File}, func(dir string) (file read101[[]Shared101], err error) {
-		if file.content, err = LoadShared101(dir); err == nil && len(file.content) == 0 {
-			err = fmt.Errorf("%s: found no row, expected one a cell: %w", shared101File, ErrBroken)
+// openShared101 is openNASBench101 for what [data.LoadShared101] reads.
+func openShared101(dir string) (*opened101[[]data.Shared101], error) {
+	return open101(dir, []string{shared101File}, func(dir string) (file read101[[]data.Shared101], err error) {
+		if file.of, err = data.LoadShared101(dir); err == nil && len(file.of) == 0 {
+			err = fmt.Errorf("%s: found no row, expected one a cell: %w", shared101File, data.ErrBroken)
 		}
 		if err == nil {
-			file.fingerprint = file.content[0].Fingerprint
+			file.fingerprint = file.of[0].Fingerprint
 		}
 		return file, err
 	})
 }
 
 // open101 opens the first of the files that is there.
-func open101[T any](dir string, names []string, load func(string) (read101[T], error)) (*Opened101[T], error) {
+func open101[T any](dir string, names []string, load func(string) (read101[T], error)) (*opened101[T], error) {
 	if dir == "" {
 		var err error
-		if dir, err = Dir(); err != nil {
+		if dir, err = data.Dir(); err != nil {
 			return nil, err
 		}
 	}
-	o := &Opened101[T]{read: sync.OnceValues(func() (read101[T], error) { return load(dir) })}
+	o := &opened101[T]{read: sync.OnceValues(func() (read101[T], error) { return load(dir) })}
 	var err error
-	o.Fingerprint, err = remembered(firstThere(dir, names), func() (string, error) {
+	o.fingerprint, err = remembered(firstThere(dir, names), func() (string, error) {
 		file, err := o.read()
 		return file.fingerprint, err
 	})
 	return o, err
 }
 
-// Content is what is in the file, read at the first call. It is an error where that
+// content is what is in the file, read at the first call. It is an error where that
 // is not what the fingerprint speaks of.
-func (o *Opened101[T]) Content() (T, error) {
+func (o *opened101[T]) content() (T, error) {
 	file, err := o.read()
-	if err == nil && file.fingerprint != o.Fingerprint {
+	if err == nil && file.fingerprint != o.fingerprint {
 		err = fmt.Errorf("found a file of NAS-Bench-101 with fingerprint %s, expected %s: it has changed since it was "+
-			"opened; run again", file.fingerprint, o.Fingerprint)
+			"opened; run again", file.fingerprint, o.fingerprint)
 	}
-	return file.content, err
+	return file.of, err
 }
 
 // firstThere is the path of the first of the files, zipped or not, that is there;
@@ -83,7 +94,7 @@ func (o *Opened101[T]) Content() (T, error) {
 func firstThere(dir string, names []string) string {
 	for _, name := range names {
 		zipped := filepath.Join(dir, filepath.FromSlash(name))
-		for _, path := range []string{zipped, unzipped(zipped)} {
+		for _, path := range []string{zipped, strings.TrimSuffix(zipped, ".gz")} {
 			if _, err := os.Stat(path); err == nil {
 				return path
 			}
