@@ -211,7 +211,8 @@ func Lookup(id string) (Entry, error) {
 	if len(alike) > 0 {
 		return Entry{}, Usagef("unknown figure %q: did you mean %s?", id, strings.Join(alike, " or "))
 	}
-	return Entry{}, Usagef("unknown figure %q: known are %s", id, strings.Join(known, ", "))
+	return Entry{}, Usagef("unknown figure %q: \"nasml list\" shows the %d that there are, such as %s",
+		id, len(known), known[0])
 }
 
 // misspelt are the known names that fewest letters change into id, two at most.
@@ -251,11 +252,14 @@ func edits(a, b string) int {
 }
 
 // alikeIDs says whether the part before or after the slash is the same but for
-// case and punctuation.
+// case; where a has no slash it may be either, or begin the name of b's paper.
 func alikeIDs(a, b string) bool {
 	paperA, nameA, _ := strings.Cut(strings.ToLower(a), "/")
 	paperB, nameB, _ := strings.Cut(strings.ToLower(b), "/")
-	return paperA == paperB || (nameA != "" && nameA == nameB)
+	if nameA == "" {
+		return paperA != "" && (paperA == nameB || strings.HasPrefix(paperB, paperA))
+	}
+	return paperA == paperB || nameA == nameB
 }
 
 // Check is the *UsageError of an unknown scale or field, or a value of the wrong

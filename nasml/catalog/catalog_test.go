@@ -138,7 +138,10 @@ func TestLookup(t *testing.T) {
 		"test2000/figur1":  "did you mean test2000/figure1?",
 		"TEST2000/Figure1": "did you mean",
 		"other/figure1":    "did you mean",
-		"nothing":          "known are",
+		"figure1":          "did you mean test2000/figure1",
+		"test":             "did you mean test2000/figure1",
+		"nothing":          `"nasml list" shows the `,
+		"":                 `"nasml list" shows the `,
 	} {
 		_, err := Lookup(id)
 		var usage *UsageError

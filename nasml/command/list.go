@@ -46,6 +46,9 @@ func (v *listCmd) Run(ctx context.Context, c console) error {
 	if v.JSON {
 		return printJSON(c, "  ", found)
 	}
+	if len(found) == 0 {
+		c.logf("no figure, table or theorem is like that: without flags, list shows all %d", len(catalog.All()))
+	}
 	_, err := fmt.Fprint(c.Out, v.table(found).String(widthOf(c.Out)))
 	return err
 }

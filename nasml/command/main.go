@@ -26,6 +26,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -118,13 +120,33 @@ func execute(ctx context.Context, args []string, c console) int {
 		return exitOK
 	}
 	if err != nil {
-		c.logf("%v (see `%s --help`)", err, programName())
+		c.logf("%s", mistaken(err))
 		return exitUsage
 	}
 	if handOver(call.Command()) {
 		return status(ctx, c, runWithBuckets(ctx, c, args))
 	}
 	return status(ctx, c, call.Run())
+}
+
+// mistaken is the line about a mistake in the call, with what helps: the command's own
+// help, and where an identifier or a parameter of a figure is meant, how they are given.
+func mistaken(err error) string {
+	help, figures := programName(), false
+	var at *kong.ParseError
+	if errors.As(err, &at) && at.Context != nil && at.Context.Selected() != nil {
+		command := at.Context.Selected()
+		help = command.FullPath()
+		figures = slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "set" })
+	}
+	text, hint := err.Error(), ""
+	switch {
+	case strings.HasPrefix(text, `expected "<id>`):
+		hint = `; "nasml list" shows every id`
+	case figures && strings.HasPrefix(text, "unknown flag --") && !strings.Contains(text, "did you mean"):
+		hint = "; parameters of a figure are set by --set NAME=VALUE"
+	}
+	return fmt.Sprintf("%s%s (see `%s --help`)", text, hint, help)
 }
 
 // status prints err as one line and says which exit status it means.

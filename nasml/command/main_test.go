@@ -38,6 +38,10 @@ func TestMistakesInTheCall(t *testing.T) {
 	}{
 		"verb":     {[]string{"lst"}, `did you mean`},
 		"flag":     {[]string{"list", "--jsn"}, "unknown flag --jsn"},
+		"its help": {[]string{"store", "ls", "--jsn"}, "store ls --help`"},
+		"no id":    {[]string{"show"}, `"nasml list" shows every id`},
+		"as flag":  {[]string{"run", "oymak2021/figure2", "--seeds", "3"}, "--set NAME=VALUE"},
+		"no paper": {[]string{"run", "figure2"}, "did you mean khodak2020/figure2 or li2021/figure2 or oymak2021/figure2?"},
 		"figure":   {[]string{"run", "oymak2021/figure9"}, "oymak2021/figure"},
 		"format":   {[]string{"run", "oymak2021/figure2", "--format", "jpg"}, `unknown format "jpg"`},
 		"scale":    {[]string{"run", "oymak2021/figure2", "--scale", "huge"}, `unknown scale "huge"`},
@@ -60,6 +64,12 @@ func TestMistakesInTheCall(t *testing.T) {
 			require.Equal(t, 1, strings.Count(err, "\n"), "one line: %s", err)
 		})
 	}
+}
+
+func TestAListOfNothingSaysSo(t *testing.T) {
+	status, _, err := call(t, "list", "--paper", "smith")
+	require.Equal(t, exitOK, status)
+	require.Contains(t, err, "without flags, list shows all")
 }
 
 func TestScaleFromTheEnvironmentIsChecked(t *testing.T) {

@@ -83,6 +83,9 @@ func Write(dir string, items []Item, links map[string]string) error {
 				page.Files = append(page.Files, filepath.Base(file))
 			}
 			page.Alt = it.Figure.Alt()
+			if err := saveCard(dir, it); err != nil {
+				return err
+			}
 		}
 		if err := write(filepath.Join(dir, it.Name()+".html"), "entry", page); err != nil {
 			return err
@@ -90,6 +93,16 @@ func Write(dir string, items []Item, links map[string]string) error {
 	}
 	return write(filepath.Join(dir, "index.html"), "index", map[string]any{"Papers": ByPaper(items), "Links": links})
 }
+
+// saveCard writes the picture of the index, in which a caption could not be read.
+func saveCard(dir string, it Item) error {
+	it.Figure.Name, it.Figure.Caption, it.Figure.Title = it.Card(), "", ""
+	_, err := it.Figure.Save(dir, "svg")
+	return err
+}
+
+// Card is the name of the picture of the index.
+func (it Item) Card() string { return it.Name() + "-card" }
 
 // write fills in a template.
 func write(file, name string, data any) error {
