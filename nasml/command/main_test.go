@@ -41,7 +41,7 @@ func TestMistakesInTheCall(t *testing.T) {
 		"its help": {[]string{"store", "ls", "--jsn"}, "store ls --help`"},
 		"no id":    {[]string{"show"}, `"nasml list" shows every id`},
 		"as flag":  {[]string{"run", "oymak2021/figure2", "--seeds", "3"}, "--set NAME=VALUE"},
-		"no paper": {[]string{"run", "figure2"}, "did you mean khodak2020/figure2 or li2021/figure2 or oymak2021/figure2?"},
+		"no paper": {[]string{"run", "figure2"}, "khodak2020/figure2 or li2021/figure2 or oymak2021/figure2?"},
 		"figure":   {[]string{"run", "oymak2021/figure9"}, "oymak2021/figure"},
 		"format":   {[]string{"run", "oymak2021/figure2", "--format", "jpg"}, `unknown format "jpg"`},
 		"scale":    {[]string{"run", "oymak2021/figure2", "--scale", "huge"}, `unknown scale "huge"`},
