@@ -27,12 +27,12 @@ var signatures = map[string]string{
 	prefix + "stage":              "xckp>zdd",
 	prefix + "stage_gradient":     "xckpzhzdd>xckp",
 	prefix + "stage_input":        "xckpzhzdd>xc",
-	prefix + "dense":              "xcf>zdd",
-	prefix + "dense_gradient":     "xcfzhzdd>xcf",
-	prefix + "dense_input":        "xcfzhzdd>xc",
-	prefix + "linear":             "xcf>zdd",
-	prefix + "linear_gradient":    "xcfzhzdd>xcf",
-	prefix + "linear_input":       "xcfzhzdd>xc",
+	prefix + "dense":              "xc(f)>(zdd)",
+	prefix + "dense_gradient":     "xc(fzhzdd)>xc(f)",
+	prefix + "dense_input":        "xc(fzhzdd)>xc",
+	prefix + "linear":             "xc(f)>(zdd)",
+	prefix + "linear_gradient":    "xc(fzhzdd)>xc(f)",
+	prefix + "linear_input":       "xc(fzhzdd)>xc",
 	prefix + "squares":            "a(a)>a",
 	prefix + "momentum":           "a(aaa)>(aa)",
 	prefix + "nesterov":           "a(aaa)>(aa)",
@@ -170,7 +170,7 @@ func (w window) fits(signature string, types, results []string) bool {
 			return false
 		}
 	}
-	return w.known(kinds)
+	return w.known(kinds, maps)
 }
 
 // take learns of an array what the shapes of others follow from.
@@ -212,14 +212,14 @@ func expanded(signature string, parameters int) (kinds string, maps int) {
 	return in + repeat(out), maps
 }
 
-// known says whether the kernel of a signature is for this window: convolutions
-// of some sizes, pools without dilation, and what has no small side without
-// stride.
-func (w window) known(kinds string) bool {
+// known says whether the kernel of a signature is for this window and so many of what
+// stands in parentheses: convolutions of some sizes, several with all channels of 1 × 1,
+// pools without dilation, and what has no small side without stride.
+func (w window) known(kinds string, maps int) bool {
 	if strings.Contains(kinds, "k") {
 		return w.k == 3 || w.k == 5 || w.k == 7
 	}
-	if strings.Contains(kinds, "f") && w.k != 1 && w.k != 3 {
+	if strings.Contains(kinds, "f") && w.k != 1 && (w.k != 3 || maps > 1) {
 		return false
 	}
 	return w.dilation == 1 && (w.stride == 1 || strings.Contains(kinds, "y"))
