@@ -73,7 +73,7 @@ static void R(pointwise_gradient)(const task* t, int part) {
       if (f->sums) EACH(outer, W, r, dz, (T*)f->sums + slopes, n, C, W);
       EACH(product, C, dz, (const T*)f->turned, back, n, W, C);
       R(passed)(t, r, x, back, k == last ? sum : dx, f->moments + sums, n);
-      for (size_t i = 0; k < last && i < (size_t)n * C; i++) sum[i] += dx[i];
+      if (k < last) EACH(plus, C, dx, sum, n, C);
     }
   }
   free(r);

@@ -444,6 +444,11 @@ static void N(through)(const T* r, const T* x, const T* affine, const T* up, T* 
   }
 }
 
+// x is added to y, n pixels of both.
+static void N(plus)(const T* x, T* y, int n, int C, int c) {
+  for (size_t w = 0; w < (size_t)n; w++) N(store)(y + w * C + c, N(load)(y + w * C + c) + N(load)(x + w * C + c));
+}
+
 // own v + bend₀ z + bend₁ of n pixels.
 static void N(bent)(const T* v, const T* own, const T* z, const T* bend, T* out, int n, int C, int c) {
   const V o = N(load)(own + c), b0 = N(load)(bend + c), b1 = N(load)(bend + C + c);
