@@ -198,7 +198,8 @@ func BenchmarkDense(b *testing.B) {
 				return BroadcastToDims(Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1), 1, c.channels)
 			}
 			y := kernels.Dense(x, kernels.Affine(row(1), row(0)), kernel)[0]
-			return kernels.Weighted(ConstAsDType(x.Graph(), x.DType(), [][]float64{{1}}), []*Node{y.Z}, []*Node{y.Normal})
+			one := ConstAsDType(x.Graph(), x.DType(), [][]float64{{1}})
+			return kernels.Weighted(one, []*Node{y.Z}, []*Node{y.Normal})
 		}
 		for _, what := range []struct {
 			name string

@@ -70,8 +70,8 @@ func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	for _, f := range filters {
 		d, first := f.Shape().Dimensions, filters[0].Shape().Dimensions
 		if len(d) != 4 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels || f.DType() != x.DType() {
-			panic(fmt.Errorf("%s: the kernel is %s and x %s, expected [k, k, %d, wide] of the same type with k odd", name,
-				f.Shape(), x.Shape(), w.channels))
+			panic(fmt.Errorf("%s: the kernel is %s and x %s, expected [k, k, %d, wide] of the same type with k odd",
+				name, f.Shape(), x.Shape(), w.channels))
 		}
 		if !slices.Equal(d, first) {
 			panic(fmt.Errorf("%s: kernels are %s and %s, expected the same shape", name, filters[0].Shape(), f.Shape()))

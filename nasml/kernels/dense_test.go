@@ -136,7 +136,8 @@ func TestDenseAgainstTheDefinition(t *testing.T) {
 func TestKernelsTogetherAreKernelsAlone(t *testing.T) {
 	for _, b := range []compute.Backend{xlaBackend(t), goBackend(t)} {
 		for i, s := range []denseCase{
-			{geometry{b: 3, h: 5, w: 9, c: 21, k: 1, s: 1, d: 1}, 5, true}, {geometry{b: 2, h: 8, w: 8, c: 16, k: 1, s: 1, d: 1}, 16, false},
+			{geometry{b: 3, h: 5, w: 9, c: 21, k: 1, s: 1, d: 1}, 5, true},
+			{geometry{b: 2, h: 8, w: 8, c: 16, k: 1, s: 1, d: 1}, 16, false},
 			{geometry{b: 2, h: 3, w: 4, c: 8, k: 3, s: 1, d: 1}, 4, false},
 		} {
 			t.Run(fmt.Sprint(b.Name(), i), func(t *testing.T) {
@@ -199,8 +200,8 @@ func TestGradientsOfGradientsOfDense(t *testing.T) {
 					rows := func(value any) *Node { return ConstAsDType(x.Graph(), x.DType(), value) }
 					d := k.Shape().Dimensions // depthwise
 					wide := BroadcastToDims(ExpandAxes(Mul(k, Cos(k)), -1), d[0], d[1], d[2], 2)
-					mean := Dot(rows([][]float64{slices.Repeat([]float64{0.3}, d[0]*d[1])}), Reshape(wide, d[0]*d[1], -1)).Product()
-					point := Reshape(mean, 1, 1, d[2], 2)
+					mean := rows([][]float64{slices.Repeat([]float64{0.3}, d[0]*d[1])})
+					point := Reshape(Dot(mean, Reshape(wide, d[0]*d[1], -1)).Product(), 1, 1, d[2], 2)
 					in := Mul(rows([][]float64{{1, 0.7}, {0.1, -0.2}}), BroadcastToDims(Cos(ReduceAllMean(x)), 2, 2))
 					maps, affine := []*Node{x}, []*Node{in}
 					for _, y := range append(s.of(x, in, wide), s.of(x, in, point, Sin(point))...) {

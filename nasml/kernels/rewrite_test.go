@@ -65,7 +65,8 @@ func TestRewriteOfSeveralResultsAndMaps(t *testing.T) {
 // Of convolutions with all channels several take the kernel's place together where
 // they are 1 × 1 and of one width.
 func TestRewriteOfSeveralConvolutions(t *testing.T) {
-	const x, z = "%a: tensor<2x5x4x3xf32>, %b: tensor<2x3xf32>, ", "tensor<2x5x4x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>"
+	const x = "%a: tensor<2x5x4x3xf32>, %b: tensor<2x3xf32>, "
+	const z = "tensor<2x5x4x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>"
 	of := func(kernels string) string {
 		return Rewrite(program("nasml_linear__stride1_dilation1", x+kernels, "("+z+", "+z+")"), all)
 	}
