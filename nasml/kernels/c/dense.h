@@ -7,15 +7,13 @@
 // convolved is what is convolved of n pixels.
 static void R(convolved)(const task* t, const T* x, T* r, int n) {
   const int C = t->channels;
-  if (t->linear) EACH(moved, C, x, (const T*)t->affine, r, n, C);
-  else EACH(rectified, C, x, (const T*)t->affine, r, n, C);
+  EACH(applied, C, x, (const T*)t->affine, !t->linear, r, n, C);
 }
 
 // passed writes the gradient of n pixels x, r when convolved, where back is that of r.
 static void R(passed)(const task* t, const T* r, const T* x, const T* back, T* dx, double* sum, int n) {
   const int C = t->channels;
-  if (t->linear) EACH(straight, C, x, (const T*)t->affine, back, dx, sum, n, C);
-  else EACH(through, C, r, x, (const T*)t->affine, back, dx, sum, n, C);
+  EACH(through, C, r, x, (const T*)t->affine, !t->linear, back, dx, sum, n, C);
 }
 
 // FEW pixels are worked on at once by 1 × 1 kernels.
@@ -138,31 +136,12 @@ static void R(dense_weights)(const task* t, int part) {
 }
 
 // The gradient in the weights of one input channel of a filter from the sums of the
-// parts: Gᵀ u G.
+// parts.
 static void R(dense_slopes)(const task* t, int part) {
-  const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1, c = part % C;
+  const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1;
   const filter* f = t->filter + part / C;
-  const size_t plane = (size_t)C * W;
-  T* out = (T*)f->slopes + (size_t)c * W;
-  for (int m = 0; m < W; m++) {
-    T u[16] = {0}, r[3][4];
-    for (int i = 0; i < places; i++)
-      for (int p = 0; p < t->parts; p++) u[i] += ((const T*)f->sums)[((size_t)p * places + i) * plane + (size_t)c * W + m];
-    if (places == 1) {
-      out[m] = u[0];
-      continue;
-    }
-    for (int j = 0; j < 4; j++) {
-      const T sum = (u[4 + j] + u[8 + j]) / 2;
-      r[0][j] = u[j] + sum, r[1][j] = (u[4 + j] - u[8 + j]) / 2, r[2][j] = sum + u[12 + j];
-    }
-    for (int i = 0; i < 3; i++) {
-      const T sum = (r[i][1] + r[i][2]) / 2;
-      out[(3 * i) * plane + m] = r[i][0] + sum;
-      out[(3 * i + 1) * plane + m] = (r[i][1] - r[i][2]) / 2;
-      out[(3 * i + 2) * plane + m] = sum + r[i][3];
-    }
-  }
+  const size_t plane = (size_t)C * W, at = (size_t)(part % C) * W;
+  EACH(slopes_of, W, (const T*)f->sums + at, t->parts, plane, (T*)f->slopes + at, places);
 }
 
 // The convolution of some images with a 3 × 3 kernel, and the sums of its outputs.

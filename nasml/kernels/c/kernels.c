@@ -466,6 +466,24 @@ static void* weighted(ffi_call* call) {
   return NULL;
 }
 
+// sums_of_map writes the gradients of the scale and shift of map k, whose weight is own,
+// from the sums of the parts, and returns that of the weight.
+static double sums_of_map(const task* t, int d, int k, double own, const void* affine, void* out) {
+  const int C = t->channels;
+  double total = 0;
+  for (int c = 0; c < C; c++) {
+    double sum = 0, product = 0;
+    for (int part = 0; part < t->parts; part++) {
+      const double* sums = t->moments + ((size_t)part * t->maps + k) * 2 * C;
+      sum += sums[c], product += sums[C + c];
+    }
+    total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
+    set_number(out, d, c, own * product);
+    set_number(out, d, C + c, own * sum);
+  }
+  return total;
+}
+
 // weighted_gradient: w, v, and of every k a map and its scale and shift
 // → dw, and of every k the gradient of scale and shift, and wₖ scaleₖ
 static void* weighted_gradient(ffi_call* call) {
@@ -488,21 +506,9 @@ static void* weighted_gradient(ffi_call* call) {
   run(call, chosen->products[d], &t, t.parts);
   for (int k = 0; k < n; k++) {
     const void* affine = call->in.values[3 + 2 * k]->data;
-    void *out = call->out.values[1 + 2 * k]->data, *slope = call->out.values[2 + 2 * k]->data;
     const double own = number(w->data, d, k);
-    double total = 0;
-    for (int c = 0; c < C; c++) {
-      double sum = 0, product = 0;
-      for (int part = 0; part < t.parts; part++) {
-        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
-        sum += sums[c], product += sums[C + c];
-      }
-      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
-      set_number(out, d, c, own * product);
-      set_number(out, d, C + c, own * sum);
-      set_number(slope, d, c, own * number(affine, d, c));
-    }
-    set_number(dw->data, d, k, total);
+    set_number(dw->data, d, k, sums_of_map(&t, d, k, own, affine, call->out.values[1 + 2 * k]->data));
+    for (int c = 0; c < C; c++) set_number(call->out.values[2 + 2 * k]->data, d, c, own * number(affine, d, c));
   }
   free(map);
   return NULL;
@@ -560,23 +566,9 @@ static void* rectified_gradient(ffi_call* call) {
   }
   t.v = t.x, t.slopes = slopes, t.moments = (double*)(slopes + n);
   run(call, chosen->gated[d], &t, t.parts);
-  for (int k = 0; k < n; k++) {
-    const void* affine = t.affines[k];
-    void* out = call->out.values[2 + 2 * k]->data;
-    const double own = number(t.weights, d, k);
-    double total = 0;
-    for (int c = 0; c < C; c++) {
-      double sum = 0, product = 0;
-      for (int part = 0; part < t.parts; part++) {
-        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
-        sum += sums[c], product += sums[C + c];
-      }
-      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
-      set_number(out, d, c, own * product);
-      set_number(out, d, C + c, own * sum);
-    }
-    set_number(dw->data, d, k, total);
-  }
+  for (int k = 0; k < n; k++)
+    set_number(dw->data, d, k,
+               sums_of_map(&t, d, k, number(t.weights, d, k), t.affines[k], call->out.values[2 + 2 * k]->data));
   free(maps);
   return NULL;
 }
