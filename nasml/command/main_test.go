@@ -140,6 +140,7 @@ func TestShow(t *testing.T) {
 	t.Setenv("NASML_STORE", t.TempDir())
 	status, out, err := call(t, "show", "roberts/theorem1")
 	require.Equal(t, exitOK, status, err)
+	require.Contains(t, out, catalog.Works["Roberts+"].Title)
 	require.Contains(t, out, "\n  Confidence: a number\n")
 	require.Contains(t, out, "--scale quick: ")
 	require.Contains(t, out, "trials to compute")

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
@@ -51,6 +53,24 @@ func linksLead(t *testing.T, page, text string) {
 			_, err := os.Stat(filepath.Join(filepath.Dir(page), to))
 			require.NoError(t, err, "%s links %s", page, found[1])
 		}
+	}
+}
+
+// Every paper of an entry is in the README by its title, with its address where one
+// is known, and can be cited.
+func TestPapersAreNamed(t *testing.T) {
+	root, err := findRoot()
+	require.NoError(t, err)
+	readme, citation := read(t, filepath.Join(root, "README.md")), read(t, filepath.Join(root, "CITATION.cff"))
+	for _, e := range catalog.All() {
+		work := catalog.Works[e.Paper]
+		require.NotEmpty(t, work.Title, "catalog.Works lacks %s", e.Paper)
+		require.Contains(t, citation, work.Title)
+		want := "*" + work.Title + "*"
+		if work.URL != "" {
+			want = "[" + want + "](" + work.URL + ")"
+		}
+		require.Contains(t, readme, want)
 	}
 }
 

@@ -96,7 +96,12 @@ func (s shown) print(c console) error {
 		fmt.Sprintf("%s: %s (%s)", s.ID, s.Title, s.Paper),
 		fmt.Sprintf("%s; quick: %s; paper: %s", s.Kind, s.Cost.Quick, s.Cost.Paper),
 		s.Notebook,
+		catalog.Works[s.Paper].Title,
+		catalog.Works[s.Paper].URL,
 	} {
+		if text == "" {
+			continue
+		}
 		for _, line := range wrap(text, width) {
 			fmt.Fprintln(&out, line)
 		}

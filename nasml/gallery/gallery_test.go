@@ -46,6 +46,25 @@ func TestStates(t *testing.T) {
 	require.Equal(t, []string{"✓ 1 of 1 claims hold", "✗ 1 of 2 claims hold, 1 does not", "○ to compute"}, states)
 }
 
+// A paper's title and address are on the index and on the pages of its entries.
+func TestPagesNameThePaper(t *testing.T) {
+	catalog.Works["A 2000"] = catalog.Work{Title: "On <A>", URL: "https://example.com/a"}
+	catalog.Works["B 2000"] = catalog.Work{Title: "On B"}
+	defer delete(catalog.Works, "A 2000")
+	defer delete(catalog.Works, "B 2000")
+	dir := t.TempDir()
+	require.NoError(t, Write(dir, items(), nil))
+	for page, want := range map[string]string{
+		"a2000-figure1.html": `<a href="https://example.com/a"><cite>On &lt;A&gt;</cite></a>`,
+		"b2000-figure1.html": `B 2000, <cite>On B</cite>`,
+		"index.html":         `<a href="https://example.com/a"><cite>On &lt;A&gt;</cite></a>`,
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, page))
+		require.NoError(t, err)
+		require.Contains(t, string(text), want)
+	}
+}
+
 // Every link of a page leads to a file of the folder, and the pages ask nobody
 // else.
 func TestPagesNeedNothingElse(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/internal/files"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
@@ -21,6 +22,7 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"claims": func(c []runs.Claim) template.HTML { return template.HTML(runs.ClaimHTML(c)) }, // escaped there
 	"sign":   func(it Item) string { sign, _ := it.Sign(); return sign },
 	"class":  func(it Item) string { _, class := it.Sign(); return class },
+	"work":   func(paper string) catalog.Work { return catalog.Works[paper] },
 }).Parse(pageHTML))
 
 // formats are the files of a picture, the one on the page first.

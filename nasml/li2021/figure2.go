@@ -109,7 +109,13 @@ func (p Figure2Params) spreads(ctx context.Context) ([]*runs.Record, error) {
 		t := regret.Spread{Space: supernet.OneShots[space], Of: "spread of the best", Split: p.Split}
 		cases = append(cases, study.Case{
 			Params: t, Data: fingerprint, Label: "the best of " + spaceTitle(space),
-			Run: func(context.Context, study.Step) (trial.Result, error) { return t.Run(table) },
+			Run: func(context.Context, study.Step) (trial.Result, error) {
+				content, err := table.Content()
+				if err != nil {
+					return trial.Result{}, err
+				}
+				return t.Run(content)
+			},
 		})
 	}
 	return s.Run(ctx, cases)

@@ -195,7 +195,7 @@ func (l Lookups) checkLookups(c *study.Checks, spaces []string) {
 
 // openLookups is the table with the study of look-ups in it. Without a table the
 // study reads what the project ships, which has its own.
-func openLookups(storedOnly bool) (*data.NASBench101, study.Study, string, error) {
+func openLookups(storedOnly bool) (*opened101, study.Study, string, error) {
 	s, fingerprint := lookupsStudy, data.NASBench101Fingerprint
 	table, err := table101()
 	if table != nil {
@@ -230,7 +230,11 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 			cases = append(cases, study.Case{
 				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.short(),
 				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
-					return t.Run(ctx, table, theta, uint64(j))
+					content, err := table.Content()
+					if err != nil {
+						return trial.Result{}, err
+					}
+					return t.Run(ctx, content, theta, uint64(j))
 				},
 			})
 			places = append(places, [2]int{i, j})

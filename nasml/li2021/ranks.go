@@ -94,7 +94,15 @@ func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
 			cases = append(cases, study.Case{
 				Params: t, Data: files.fingerprint, Label: variant + " on " + space,
 				Run: func(context.Context, study.Step) (trial.Result, error) {
-					return t.Run(files.table, files.shared)
+					table, err := files.table.Content()
+					if err != nil {
+						return trial.Result{}, err
+					}
+					shared, err := files.shared.Content()
+					if err != nil {
+						return trial.Result{}, err
+					}
+					return t.Run(table, shared)
 				},
 			})
 		}
@@ -108,8 +116,8 @@ func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
 // rankedFiles are the two files that are correlated, or what the project's trials
 // know of them.
 type rankedFiles struct {
-	table       *data.NASBench101 // nil: not there
-	shared      []data.Shared101
+	table       *opened101 // nil: not there
+	shared      *data.Opened101[[]data.Shared101]
 	fingerprint string
 }
 
@@ -119,14 +127,14 @@ func openRanked() (rankedFiles, error) {
 	if err != nil || table == nil {
 		return known, err
 	}
-	shared, err := data.LoadShared101("")
+	shared, err := data.OpenShared101("")
 	if errors.Is(err, data.ErrMissing) {
 		return known, nil
 	}
-	if err != nil || len(shared) == 0 {
+	if err != nil {
 		return known, err
 	}
-	return rankedFiles{table, shared, table.Fingerprint + " " + shared[0].Fingerprint}, nil
+	return rankedFiles{table, shared, table.Fingerprint + " " + shared.Fingerprint}, nil
 }
 
 // Records are the keys of the trials.

@@ -125,7 +125,11 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	run := func(
 		ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
 	) (trial.Result, error) {
-		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, table, seed, o)
+		content, err := table.Content()
+		if err != nil {
+			return trial.Result{}, err
+		}
+		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, content, seed, o)
 	}
 	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
 	if err != nil {

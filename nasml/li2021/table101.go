@@ -7,10 +7,13 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// table101 reads NAS-Bench-101's table, or the part of it that there is, from the
-// folder of the data sets, once for all figures. Where there is none it is nil:
+// opened101 is NAS-Bench-101's table, or the part of it that there is.
+type opened101 = data.Opened101[*data.NASBench101]
+
+// table101 opens NAS-Bench-101's table in the folder of the data sets, once for all
+// figures; it is read where a trial is to be computed. Where there is none it is nil:
 // what has been looked up is drawn without it.
-func table101() (*data.NASBench101, error) {
+func table101() (*opened101, error) {
 	dir, err := data.Dir()
 	if err != nil {
 		return nil, err
@@ -20,21 +23,22 @@ func table101() (*data.NASBench101, error) {
 	if table, ok := tables101.of[dir]; ok {
 		return table, nil
 	}
-	table, err := data.LoadNASBench101(dir)
+	table, err := data.OpenNASBench101(dir)
 	if errors.Is(err, data.ErrMissing) {
 		return nil, nil
 	}
-	if err == nil {
-		tables101.of[dir] = table
+	if err != nil {
+		return nil, err
 	}
-	return table, err
+	tables101.of[dir] = table
+	return table, nil
 }
 
-// tables101 are the tables that were read, by their folders.
+// tables101 are the tables that were opened, by their folders.
 var tables101 = struct {
 	sync.Mutex
-	of map[string]*data.NASBench101
-}{of: map[string]*data.NASBench101{}}
+	of map[string]*opened101
+}{of: map[string]*opened101{}}
 
 // noTable101 says why a number is missing.
 const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +

@@ -88,16 +88,14 @@ func decode(line []byte) (*Record, error) {
 // works on the JSON and not on a Record, so that a record with a field that
 // this version does not know is still whole.
 func sumOf(line []byte) (string, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return "", err
-	}
-	delete(fields, "sum")
-	rest, err := json.Marshal(fields)
+	v, err := normalised(line)
 	if err != nil {
 		return "", err
 	}
-	rest, err = canonical(rest)
+	if fields, ok := v.(map[string]any); ok {
+		delete(fields, "sum")
+	}
+	rest, err := json.Marshal(v)
 	return digest(rest), err
 }
 

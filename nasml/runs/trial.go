@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Trial is what a number depends on: two trials with the same fields give the
@@ -81,6 +82,15 @@ func digest(data []byte) string {
 // canonical rewrites one JSON value with sorted fields, without white space
 // and with every number in one form: 1.0, 1e0 and 1 are the same.
 func canonical(data []byte) ([]byte, error) {
+	v, err := normalised(data)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// normalised reads one JSON value, as canonical writes it.
+func normalised(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber() // a uint64 seed does not fit into a float64
 	var v any
@@ -90,11 +100,7 @@ func canonical(data []byte) ([]byte, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	v, err := normal(v)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
+	return normal(v)
 }
 
 // normal gives every number inside v its canonical form.
@@ -120,11 +126,13 @@ func normal(v any) (any, error) {
 }
 
 func normalNumber(n json.Number) (any, error) {
-	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
-		return i, nil
-	}
-	if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
-		return u, nil
+	if !strings.ContainsAny(n.String(), ".eE") { // most are fractions, and errors take time
+		if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
+			return i, nil
+		}
+		if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
+			return u, nil
+		}
 	}
 	x, err := n.Float64()
 	if err != nil {
