@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 extern void* nasmlCompile(nasml_compile* args);
 
@@ -142,4 +145,11 @@ int nasml_register_kernels(const char* path, const char* isa, const char** names
     if (!error) names[n++] = handlers->name;
   }
   return n;
+}
+
+// nasml_give_back gives the system back what memory the C library has left.
+void nasml_give_back(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }

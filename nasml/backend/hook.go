@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/gomlx/go-xla/pjrt"
@@ -138,6 +139,7 @@ var processorFacts = []string{"vendor_id", "cpu family", "model", "model name", 
 //
 //export nasmlCompile
 func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
+	defer giveBack(time.Now())
 	h := hooked.hook
 	code, library := h.withKernels(unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size))
 	if h.cache == nil {
@@ -246,6 +248,14 @@ func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
 	defer h.at.Add(-1)
 	return C.nasml_compile_program(given, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)),
 		&given.executable)
+}
+
+// giveBack gives the system back what memory a program took to be there, which the C
+// library keeps, where that was long enough to have been much.
+func giveBack(begin time.Time) {
+	if time.Since(begin) > 100*time.Millisecond {
+		C.nasml_give_back()
+	}
 }
 
 // load takes a program from the cache. One that the plugin does not take is

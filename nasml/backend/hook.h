@@ -9,3 +9,4 @@ void* nasml_describe(void* client, char* text, size_t room);
 void nasml_free_serialized(nasml_serialize* out);
 int nasml_register_kernels(const char* path, const char* isa, const char** names, int room);
 void nasml_drop_error(void* error, char* text, size_t room);
+void nasml_give_back(void);

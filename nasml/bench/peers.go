@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,10 +112,14 @@ type peer struct {
 	problem *bytes.Buffer // its stderr
 }
 
+// ourOption says whether a variable holds the options of the C library with which our
+// program starts itself: a peer is run as its users run it.
+func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
+
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer)}
 	s.cmd.Env = append(
-		os.Environ(),
+		slices.DeleteFunc(os.Environ(), ourOption),
 		"JAX_PLATFORMS=cpu",
 		"JAX_ENABLE_X64=0",
 		"CUDA_VISIBLE_DEVICES=",

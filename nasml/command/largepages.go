@@ -13,8 +13,9 @@ import (
 // given back for the next step: it would be filled with zeros again. The C library
 // reads its options when a program starts.
 const (
-	tunables       = "GLIBC_TUNABLES"
-	largePages     = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
+	tunables   = "GLIBC_TUNABLES"
+	largePages = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:" +
+		"glibc.malloc.arena_max=1"
 	largePagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
 

@@ -151,20 +151,34 @@ func (im *Images) Half() (*Images, error) {
 	return New(half)
 }
 
-// Fit halves square colour images by [Images.Half] until they have the wanted
-// side. It is an error where that does not lead there, or where they are no
-// square ones of three colours.
+// Fit halves images by [Images.Half] until they have the wanted side. Grey ones have the
+// same in all three channels. It is an error where that does not lead there.
 func (im *Images) Fit(side int) (*Images, error) {
-	set := im
+	set := im.coloured()
+	sides := []int{set.Height}
 	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
 		var err error
 		if set, err = set.Half(); err != nil {
 			return nil, err
 		}
+		sides = append(sides, set.Height)
 	}
 	if set.Height != side || set.Width != side || set.Channels != 3 {
-		return nil, fmt.Errorf("images of %s are %d×%d×%d, want %d×%d×3 or a power of two larger", im.Name,
-			im.Height, im.Width, im.Channels, side, side)
+		return nil, fmt.Errorf("images of %s are %d×%d×%d, halved as often as that can be, want %d×%d×3: take "+
+			"one of %v for Image", set.Name, set.Height, set.Width, set.Channels, side, side, sides)
 	}
 	return set, nil
+}
+
+// coloured are the images with three channels, where they have one.
+func (im *Images) coloured() *Images {
+	if im.Channels != 1 {
+		return im
+	}
+	coloured := *im
+	coloured.Channels, coloured.Pixels = 3, make([]uint8, 0, 3*len(im.Pixels))
+	for _, v := range im.Pixels {
+		coloured.Pixels = append(coloured.Pixels, v, v, v)
+	}
+	return &coloured
 }

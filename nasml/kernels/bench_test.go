@@ -197,8 +197,9 @@ func BenchmarkDense(b *testing.B) {
 			row := func(value float64) *Node {
 				return BroadcastToDims(Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1), 1, c.channels)
 			}
-			z, affine, _ := kernels.Dense(x, kernels.Affine(row(1), row(0)), kernel)
-			return kernels.Weighted(ConstAsDType(x.Graph(), x.DType(), [][]float64{{1}}), []*Node{z}, []*Node{affine})
+			y := kernels.Dense(x, kernels.Affine(row(1), row(0)), kernel)[0]
+			one := ConstAsDType(x.Graph(), x.DType(), [][]float64{{1}})
+			return kernels.Weighted(one, []*Node{y.Z}, []*Node{y.Normal})
 		}
 		for _, what := range []struct {
 			name string

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
@@ -9,57 +10,83 @@ import (
 	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
-// Dense is ReLU and a convolution with a kernel [k, k, channels, wide], k odd, of
+// Filtered is what a convolution gives: z, and as [Normal] has them its own scales and
+// shifts and its moments.
+type Filtered struct{ Z, Normal, Moments *Node }
+
+// Dense is ReLU and convolutions with kernels [k, k, channels, wide], k odd, of
 // stride 1, of a map with its scales and shifts:
 //
 //	z[i, j, m] = Σᵤᵥ꜀ max(0, scale x + shift)[i + u − p, j + v − p, c] kernel[u, v, c, m], p = (k − 1)/2,
 //
-// [images, height, width, wide]. With z come its own scales and shifts and its
-// moments, as [Normal] has them. There are kernels for k = 1 and 3; that of 3 × 3
-// needs 16 products where the formula has 36 (Winograd's F(2, 3)), and its rounding
-// is some times that of the sum. It panics where shapes differ.
-func Dense(x, affine, kernel *Node) (z, normal, moments *Node) {
-	return denseOf("dense", x, affine, kernel)
+// [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3;
+// that of 3 × 3 needs 16 products where the formula has 36 (Winograd's F(2, 3)), and
+// its rounding is some times that of the sum. Several 1 × 1 kernels read x once, and
+// the gradients in x are added up, from the last on, where they are. It panics where
+// shapes differ.
+func Dense(x, affine *Node, kernels ...*Node) []Filtered {
+	return denseOf("dense", x, affine, kernels)
 }
 
 // Linear is [Dense] without the ReLU.
-func Linear(x, affine, kernel *Node) (z, normal, moments *Node) {
-	return denseOf("linear", x, affine, kernel)
+func Linear(x, affine *Node, kernels ...*Node) []Filtered {
+	return denseOf("linear", x, affine, kernels)
 }
 
-func denseOf(name string, x, affine, kernel *Node) (z, normal, moments *Node) {
+func denseOf(name string, x, affine *Node, filters []*Node) (all []Filtered) {
 	w := windowOf(name, x, 1, 1)
-	w.mustConvolve(name, x, kernel)
-	w.k, w.wide = kernel.Shape().Dim(0), kernel.Shape().Dim(3)
+	w.mustConvolve(name, x, filters)
+	w.k, w.wide = filters[0].Shape().Dim(0), filters[0].Shape().Dim(3)
 	mustBe(name+": scales and shifts are", affine, x, 2, w.channels)
-	before := map[string]before{"dense": rectified, "linear": straight}[name]
-	out := w.call(name, func(in []*Node) []*Node { return w.denseForm(before, in) }, x, affine, kernel)
-	var y []*Node
-	y = gradient.Custom(out[:2], func(v []*Node, last int) []*Node {
-		results := 3
-		if last < 2 { // not that of the kernel
-			results = 2
+	if w.k > 1 && len(filters) > 1 {
+		for _, f := range filters {
+			all = append(all, denseOf(name, x, affine, []*Node{f})...)
 		}
-		up, own := factors(v[0])
-		return w.denseGradient(name, before, results, x, affine, kernel, up, own, y[0], y[1], v[1])
-	}, x, affine, kernel)
-	return y[0], y[1], StopGradient(out[2])
+		return all
+	}
+	before := map[string]before{"dense": rectified, "linear": straight}[name]
+	in := append([]*Node{x, affine}, filters...)
+	out := w.call(name, func(in []*Node) []*Node { return w.denseForm(before, in) }, in...)
+	var made, y []*Node // y: of every kernel z and its scales and shifts
+	for i := range filters {
+		made = append(made, out[3*i:3*i+2]...)
+	}
+	y = gradient.Custom(made, func(v []*Node, last int) []*Node {
+		given := []*Node{x, affine}
+		for i, f := range filters {
+			up, own := factors(v[2*i])
+			given = append(given, f, up, own, y[2*i], y[2*i+1], v[2*i+1])
+		}
+		return w.denseGradient(name, before, last >= 2, given)
+	}, in...)
+	for i := range filters {
+		all = append(all, Filtered{y[2*i], y[2*i+1], StopGradient(out[3*i+2])})
+	}
+	return all
 }
 
-// mustConvolve panics where a kernel is none of a convolution of x.
-func (w window) mustConvolve(name string, x, kernel *Node) {
-	if d := kernel.Shape().Dimensions; len(d) != 4 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels ||
-		kernel.DType() != x.DType() {
-		panic(fmt.Errorf("%s: the kernel is %s and x %s, expected [k, k, %d, wide] of the same type with k odd", name,
-			kernel.Shape(), x.Shape(), w.channels))
+// mustConvolve panics where kernels are none of convolutions of x.
+func (w window) mustConvolve(name string, x *Node, filters []*Node) {
+	for _, f := range filters {
+		d, first := f.Shape().Dimensions, filters[0].Shape().Dimensions
+		if len(d) != 4 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels || f.DType() != x.DType() {
+			panic(fmt.Errorf("%s: the kernel is %s and x %s, expected [k, k, %d, wide] of the same type with k odd",
+				name, f.Shape(), x.Shape(), w.channels))
+		}
+		if !slices.Equal(d, first) {
+			panic(fmt.Errorf("%s: kernels are %s and %s, expected the same shape", name, filters[0].Shape(), f.Shape()))
+		}
 	}
 }
 
-// denseGradient are the gradients in x, in its scales and shifts and, where three
-// results are wanted, in the kernel. Their own gradients are those of the form in
+// denseGradient are the gradients in x, in its scales and shifts and, where they are
+// wanted, in the kernels. Their own gradients are those of the form in
 // convolutions that have gradients.
-func (w window) denseGradient(name string, before before, results int, in ...*Node) []*Node {
-	suffix := map[int]string{2: "_input", 3: "_gradient"}[results]
+func (w window) denseGradient(name string, before before, ofKernels bool, in []*Node) []*Node {
+	suffix, results := "_input", 2
+	if ofKernels {
+		suffix, results = "_gradient", 2+(len(in)-2)/6
+	}
 	of := func(c convolutions) func(in []*Node) []*Node {
 		return func(in []*Node) []*Node { return w.denseGradientForm(c, before, in)[:results] }
 	}
@@ -122,21 +149,29 @@ func (w window) convKernelForm(x, v *Node) *Node {
 	return TransposeAllAxes(dk, 1, 2, 0, 3)
 }
 
-func (w window) denseForm(before before, in []*Node) []*Node {
+func (w window) denseForm(before before, in []*Node) (out []*Node) {
 	r, _ := before(in[0], in[1])
-	z := w.convForm(r, in[2])
-	return append([]*Node{z}, normalForm(z)...)
+	for _, kernel := range in[2:] {
+		z := w.convForm(r, kernel)
+		out = append(append(out, z), normalForm(z)...)
+	}
+	return out
 }
 
 func (w window) denseGradientForm(c convolutions, before before, in []*Node) []*Node {
-	x, affine, kernel := in[0], in[1], in[2]
-	dz := bent(Mul(in[3], everywhere(in[4], in[3])), in[5], in[6], in[7])
+	x, affine := in[0], in[1]
 	r, on := before(x, affine)
-	up := c.input(dz, kernel)
-	if on != nil {
-		up = Where(on, up, zeros(up))
+	out := make([]*Node, 2+(len(in)-2)/6)
+	for i := len(out) - 1; i >= 2; i-- {
+		of := in[2+6*(i-2):]
+		dz := bent(Mul(of[1], everywhere(of[2], of[1])), of[3], of[4], of[5])
+		up := c.input(dz, of[0])
+		if on != nil {
+			up = Where(on, up, zeros(up))
+		}
+		out[0] = plus(out[0], Mul(up, everywhere(rowOf(affine, 0), x)))
+		out[1] = plus(out[1], stacked(sum(Mul(up, x)), sum(up)))
+		out[i] = c.kernel(r, dz)
 	}
-	return []*Node{
-		Mul(up, everywhere(rowOf(affine, 0), x)), stacked(sum(Mul(up, x)), sum(up)), c.kernel(r, dz),
-	}
+	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -52,19 +53,20 @@ func (s denseCase) dense(x, affine, kernel []float64) []float64 {
 	return z
 }
 
-func (s denseCase) of(x, affine, kernel *Node) (z, own, moments *Node) {
+func (s denseCase) of(x, affine *Node, filters ...*Node) []kernels.Filtered {
 	if s.linear {
-		return kernels.Linear(x, affine, kernel)
+		return kernels.Linear(x, affine, filters...)
 	}
-	return kernels.Dense(x, affine, kernel)
+	return kernels.Dense(x, affine, filters...)
 }
 
 // cell is the weighted sum of a convolution and of another map behind it, both
 // normalised.
 func (s denseCase) cell(in []*Node) []*Node {
-	z, own, moments := s.of(in[0], in[1], in[2])
-	again, _ := kernels.Normal(Tanh(z))
-	return []*Node{z, own, moments, kernels.Weighted(in[3], []*Node{z, Tanh(z)}, []*Node{own, again})}
+	y := s.of(in[0], in[1], in[2])[0]
+	again, _ := kernels.Normal(Tanh(y.Z))
+	sum := kernels.Weighted(in[3], []*Node{y.Z, Tanh(y.Z)}, []*Node{y.Normal, again})
+	return []*Node{y.Z, y.Normal, y.Moments, sum}
 }
 
 func (s denseCase) inputs(seed uint64) (values [][]float64, dims [][]int) {
@@ -129,6 +131,62 @@ func TestDenseAgainstTheDefinition(t *testing.T) {
 	})
 }
 
+// Kernels that read one map together give the bits that each gives alone, and
+// gradients in x that are added up from the last on.
+func TestKernelsTogetherAreKernelsAlone(t *testing.T) {
+	for _, b := range []compute.Backend{xlaBackend(t), goBackend(t)} {
+		for i, s := range []denseCase{
+			{geometry{b: 3, h: 5, w: 9, c: 21, k: 1, s: 1, d: 1}, 5, true},
+			{geometry{b: 2, h: 8, w: 8, c: 16, k: 1, s: 1, d: 1}, 16, false},
+			{geometry{b: 2, h: 3, w: 4, c: 8, k: 3, s: 1, d: 1}, 4, false},
+		} {
+			t.Run(fmt.Sprint(b.Name(), i), func(t *testing.T) {
+				steps := func(together bool) []*tensors.Tensor {
+					e, err := NewExec(b, func(in []*Node) []*Node { return s.several(together, in) })
+					require.NoError(t, err)
+					defer e.Finalize()
+					values, dims := s.inputs(uint64(i))
+					var args []any
+					for k, at := range []int{0, 1, 2, 2, 2} {
+						v := smooth(uint64(k), len(values[at]))
+						args = append(args, tensor(dtypes.Float32, v, dims[at]...))
+					}
+					out, err := e.Call(args...)
+					require.NoError(t, err)
+					return out
+				}
+				alone := steps(false)
+				for k, together := range steps(true) {
+					require.Equal(t, values(t, alone[k]), values(t, together), "result %d", k)
+				}
+			})
+		}
+	}
+}
+
+// several are three convolutions of one map, with the gradients of a number of all
+// that they give.
+func (s denseCase) several(together bool, in []*Node) []*Node {
+	all := s.of(in[0], in[1], in[2:]...)
+	if !together {
+		for i, kernel := range in[2:] {
+			all[i] = s.of(in[0], in[1], kernel)[0]
+		}
+	}
+	var number *Node
+	var out []*Node
+	for i, y := range all {
+		out = append(out, y.Z, y.Normal, y.Moments)
+		term := Add(ReduceAllSum(Sin(MulScalar(y.Z, i+1))), ReduceAllSum(Cos(y.Normal)))
+		if number == nil {
+			number = term
+		} else {
+			number = Add(number, term)
+		}
+	}
+	return append(out, Gradient(number, in...)...)
+}
+
 func TestFormsOfDenseAgainstTheDefinition(t *testing.T) {
 	checkDense(t, goBackend(t), dtypes.Float64, denseCases()[:13])
 }
@@ -142,9 +200,14 @@ func TestGradientsOfGradientsOfDense(t *testing.T) {
 					rows := func(value any) *Node { return ConstAsDType(x.Graph(), x.DType(), value) }
 					d := k.Shape().Dimensions // depthwise
 					wide := BroadcastToDims(ExpandAxes(Mul(k, Cos(k)), -1), d[0], d[1], d[2], 2)
+					mean := rows([][]float64{slices.Repeat([]float64{0.3}, d[0]*d[1])})
+					point := Reshape(Dot(mean, Reshape(wide, d[0]*d[1], -1)).Product(), 1, 1, d[2], 2)
 					in := Mul(rows([][]float64{{1, 0.7}, {0.1, -0.2}}), BroadcastToDims(Cos(ReduceAllMean(x)), 2, 2))
-					z, affine, _ := s.of(x, in, wide)
-					return kernels.Weighted(rows([][]float64{{0.4, 0.6}}), []*Node{z, x}, []*Node{affine, in})
+					maps, affine := []*Node{x}, []*Node{in}
+					for _, y := range append(s.of(x, in, wide), s.of(x, in, point, Sin(point))...) {
+						maps, affine = append(maps, y.Z), append(affine, y.Normal)
+					}
+					return kernels.Weighted(rows([][]float64{{0.4, 0.6, 0.3, -0.2}}), maps, affine)
 				})
 			})
 		}

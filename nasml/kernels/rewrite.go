@@ -27,12 +27,12 @@ var signatures = map[string]string{
 	prefix + "stage":              "xckp>zdd",
 	prefix + "stage_gradient":     "xckpzhzdd>xckp",
 	prefix + "stage_input":        "xckpzhzdd>xc",
-	prefix + "dense":              "xcf>zdd",
-	prefix + "dense_gradient":     "xcfzhzdd>xcf",
-	prefix + "dense_input":        "xcfzhzdd>xc",
-	prefix + "linear":             "xcf>zdd",
-	prefix + "linear_gradient":    "xcfzhzdd>xcf",
-	prefix + "linear_input":       "xcfzhzdd>xc",
+	prefix + "dense":              "xc(f)>(zdd)",
+	prefix + "dense_gradient":     "xc(fzhzdd)>xc(f)",
+	prefix + "dense_input":        "xc(fzhzdd)>xc",
+	prefix + "linear":             "xc(f)>(zdd)",
+	prefix + "linear_gradient":    "xc(fzhzdd)>xc(f)",
+	prefix + "linear_input":       "xc(fzhzdd)>xc",
 	prefix + "squares":            "a(a)>a",
 	prefix + "momentum":           "a(aaa)>(aa)",
 	prefix + "nesterov":           "a(aaa)>(aa)",
@@ -69,8 +69,8 @@ func (w window) shape(kind rune, maps int) []int {
 	return []int{1, maps}
 }
 
-// head is the head of a function that may have a kernel, in StableHLO's text.
-var head = regexp.MustCompile(`(?m)^[ \t]*func\.func (?:private |public )?@(` + prefix + `[a-z_]*?)__stride(\d+)_dilation(\d+)(?:_\d+)?\(([^)]*)\) *-> *([^{]*)\{`) //nolint:lll // one expression
+// head is the head of a function that may have a kernel, a line of StableHLO's text.
+var head = regexp.MustCompile(`^func\.func (?:private |public )?@(` + prefix + `[a-z_]*?)__stride(\d+)_dilation(\d+)(?:_\d+)?\(([^)]*)\) *-> *([^{]*)\{`) //nolint:lll // one expression
 
 // Rewrite puts a call of a kernel in the place of the body of every function of
 // a program, in StableHLO's text, that has one. have says which kernels there
@@ -84,21 +84,21 @@ func Rewrite(program string, have func(kernel string) bool) string {
 	var out strings.Builder
 	rest := program
 	for {
-		m := head.FindStringSubmatchIndex(rest)
-		if m == nil {
+		at := strings.Index(rest, "func.func ")
+		if at < 0 {
 			out.WriteString(rest)
 			return out.String()
 		}
-		part := func(i int) string { return rest[m[2*i]:m[2*i+1]] }
-		end := m[1] + bodyEnd(rest[m[1]:])
-		body := rest[m[1]:end]
-		if have(part(1)) {
-			if call := customCall(part(1), part(2), part(3), part(4), part(5)); call != "" {
-				body = call
+		line, _, _ := strings.Cut(rest[at:], "\n") // an expression that looks for lines itself takes a second
+		end := at + len(line)
+		out.WriteString(rest[:end])
+		if m := head.FindStringSubmatch(line); m != nil {
+			body := end + bodyEnd(rest[end:])
+			if call := customCall(m[1], m[2], m[3], m[4], m[5]); call != "" && have(m[1]) {
+				out.WriteString(call)
+				end = body
 			}
 		}
-		out.WriteString(rest[:m[1]])
-		out.WriteString(body)
 		rest = rest[end:]
 	}
 }
@@ -170,7 +170,7 @@ func (w window) fits(signature string, types, results []string) bool {
 			return false
 		}
 	}
-	return w.known(kinds)
+	return w.known(kinds, maps)
 }
 
 // take learns of an array what the shapes of others follow from.
@@ -212,14 +212,14 @@ func expanded(signature string, parameters int) (kinds string, maps int) {
 	return in + repeat(out), maps
 }
 
-// known says whether the kernel of a signature is for this window: convolutions
-// of some sizes, pools without dilation, and what has no small side without
-// stride.
-func (w window) known(kinds string) bool {
+// known says whether the kernel of a signature is for this window and so many of what
+// stands in parentheses: convolutions of some sizes, several with all channels of 1 × 1,
+// pools without dilation, and what has no small side without stride.
+func (w window) known(kinds string, maps int) bool {
 	if strings.Contains(kinds, "k") {
 		return w.k == 3 || w.k == 5 || w.k == 7
 	}
-	if strings.Contains(kinds, "f") && w.k != 1 && w.k != 3 {
+	if strings.Contains(kinds, "f") && w.k != 1 && (w.k != 3 || maps > 1) {
 		return false
 	}
 	return w.dilation == 1 && (w.stride == 1 || strings.Contains(kinds, "y"))

@@ -62,6 +62,25 @@ func TestRewriteOfSeveralResultsAndMaps(t *testing.T) {
 	require.Contains(t, got, `%k:1 = "stablehlo.custom_call"(%a, %b, %c, %d, %e)`)
 }
 
+// Of convolutions with all channels several take the kernel's place together where
+// they are 1 × 1 and of one width.
+func TestRewriteOfSeveralConvolutions(t *testing.T) {
+	const x = "%a: tensor<2x5x4x3xf32>, %b: tensor<2x3xf32>, "
+	const z = "tensor<2x5x4x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>"
+	of := func(kernels string) string {
+		return Rewrite(program("nasml_linear__stride1_dilation1", x+kernels, "("+z+", "+z+")"), all)
+	}
+	got := of("%c: tensor<1x1x3x7xf32>, %d: tensor<1x1x3x7xf32>")
+	require.Contains(t, got, `%k:6 = "stablehlo.custom_call"(%a, %b, %c, %d) {call_target_name = "nasml_linear"`)
+	for what, kernels := range map[string]string{
+		"3 × 3":  "%c: tensor<3x3x3x7xf32>, %d: tensor<3x3x3x7xf32>",
+		"widths": "%c: tensor<1x1x3x7xf32>, %d: tensor<1x1x3x8xf32>",
+		"sizes":  "%c: tensor<1x1x3x7xf32>, %d: tensor<3x3x3x7xf32>",
+	} {
+		require.NotContains(t, of(kernels), "custom_call", what)
+	}
+}
+
 // A function of an agreed name with another signature stays as it is written.
 func TestRewriteLeavesOtherSignatures(t *testing.T) {
 	const x, k, y = "%a: tensor<2x5x4x3xf32>", "%b: tensor<3x3x3xf32>", "tensor<2x5x4x3xf32>"

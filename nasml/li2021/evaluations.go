@@ -15,6 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/li2021/internal/evaluating"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -170,7 +171,7 @@ type examples struct {
 	synthetic   bool
 	train, test int // how many
 	classes     int
-	open        func(ctx context.Context, s training.Settings) (train, test training.Examples, err error)
+	open        func(ctx context.Context, s training.Settings) (train, test images.Examples, err error)
 }
 
 // inMemory are the images of a set; nil where they are not there and nothing is to
@@ -197,7 +198,7 @@ func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, err
 	if err != nil {
 		return nil, err
 	}
-	open := func(ctx context.Context, s training.Settings) (training.Examples, training.Examples, error) {
+	open := func(ctx context.Context, s training.Settings) (images.Examples, images.Examples, error) {
 		learned, err := train.Images(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -243,7 +244,7 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 	return &examples{
 		fingerprint: parts[0].Fingerprint + " " + parts[1].Fingerprint,
 		train:       parts[0].Len(), test: parts[1].Len(), classes: len(parts[0].ClassNames),
-		open: func(_ context.Context, s training.Settings) (training.Examples, training.Examples, error) {
+		open: func(_ context.Context, s training.Settings) (images.Examples, images.Examples, error) {
 			return data.Photographs{PhotoFolder: parts[0], Side: s.Image, Crop: s.Crop, Train: true},
 				data.Photographs{PhotoFolder: parts[1], Side: s.Image, Crop: s.Crop}, nil
 		},

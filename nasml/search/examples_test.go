@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/images"
 )
 
 // failing are examples of which one cannot be read for a while.
 type failing struct {
-	Examples
+	images.Examples
 	batches int
 	at      int // the batch that fails, 0: none
 }
@@ -36,7 +38,7 @@ func TestExamplesOfAnySource(t *testing.T) {
 	want, err := whole.Search(t.Context(), 3, Options{})
 	require.NoError(t, err)
 
-	source := &failing{Examples: inMemory{set, s.Augment}, at: 14} // of the second epoch
+	source := &failing{Examples: set.Augmented(s.Augment), at: 14} // of the second epoch
 	r, err := NewOf(pure(t), s, source)
 	require.NoError(t, err)
 	defer r.Close()

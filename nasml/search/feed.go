@@ -8,43 +8,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/trial"
 )
-
-// fit halves the images by 2×2 means until they have the wanted side. Grey ones have
-// the same in all three channels.
-func fit(set *images.Images, side int) (*images.Images, error) {
-	if set.Channels == 1 {
-		coloured := *set
-		coloured.Channels, coloured.Pixels = 3, make([]uint8, 0, 3*len(set.Pixels))
-		for _, v := range set.Pixels {
-			coloured.Pixels = append(coloured.Pixels, v, v, v)
-		}
-		set = &coloured
-	}
-	sides := []int{set.Height}
-	for set.Height > side && set.Height%2 == 0 && set.Width%2 == 0 {
-		var err error
-		if set, err = set.Half(); err != nil {
-			return nil, err
-		}
-		sides = append(sides, set.Height)
-	}
-	if set.Height != side || set.Width != side || set.Channels != 3 {
-		return nil, fmt.Errorf("search: images of %s are %d×%d×%d, halved as often as that can be, want %d×%d×3: take "+
-			"one of %v for Image", set.Name, set.Height, set.Width, set.Channels, side, side, sides)
-	}
-	return set, nil
-}
-
-func classes(set *images.Images) int {
-	most := 0
-	for label := range set.Counts() {
-		most = max(most, int(label))
-	}
-	return most + 1
-}
 
 // divide splits so many images into those that train the weights and those that
 // move the architecture.

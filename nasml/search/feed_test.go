@@ -12,9 +12,9 @@ import (
 func TestImagesOfAnotherSide(t *testing.T) {
 	grey, err := data.SyntheticImages(1, 4, data.ImageSpec{Classes: 2, Height: 28, Width: 28})
 	require.NoError(t, err)
-	_, err = fit(grey, 8)
+	_, err = grey.Fit(8)
 	require.ErrorContains(t, err, "are 7×7×3, halved as often as that can be, want 8×8×3: take one of [28 14 7]")
-	small, err := fit(grey, 14)
+	small, err := grey.Fit(14)
 	require.NoError(t, err)
 	require.Equal(t, []int{14, 14, 3}, []int{small.Height, small.Width, small.Channels})
 }

@@ -137,7 +137,7 @@ type searcher struct {
 	product  simplex.Product // of its network
 	backend  compute.Backend
 	mesh     *distributed.DeviceMesh // nil: one device
-	images   Examples
+	images   images.Examples
 	trainer  *Exec
 	evaluate *Exec
 	hessian  *Exec       // with Settings.Curvature only
@@ -151,14 +151,14 @@ func newSearcher(b compute.Backend, s Settings, set *images.Images) (*searcher, 
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	set, err := fit(set, s.Image)
+	set, err := set.Fit(s.Image)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("search: %w", err)
 	}
-	return searcherOf(b, s, inMemory{set, s.Augment})
+	return searcherOf(b, s, set.Augmented(s.Augment))
 }
 
-func searcherOf(b compute.Backend, s Settings, set Examples) (*searcher, error) {
+func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}

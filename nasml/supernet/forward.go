@@ -262,8 +262,8 @@ func (f *pass) reduction(cell int, x *Node) *Node {
 
 // dense is [kernels.Dense].
 func dense(x, affine, kernel *Node) normed {
-	z, own, moments := kernels.Dense(x, affine, kernel)
-	return normed{z, own, moments}
+	y := kernels.Dense(x, affine, kernel)[0]
+	return normed{y.Z, y.Normal, y.Moments}
 }
 
 // classify is the mean over the pixels and the linear layer.

@@ -249,23 +249,29 @@ func (l Layers) stage(f filters, bn string, x Map) Map {
 	return l.BN(bn, y)
 }
 
-// dense is a convolution of stride 1 of a map as it stands, rectified or not, to out
-// channels; see [kernels.Dense] and [kernels.Linear]. BN knows of its moments.
-func (l Layers) dense(name string, x Map, k, out int) Map {
-	kernel := l.weight(Weight{name, []int{k, k, x.C, out}, k * k * x.C, InitUniform})
-	y := Map{H: x.H, W: x.W, C: out}
-	l.walk.multiplyAdds += int64(y.H*y.W*out) * int64(k*k*x.C)
+// dense are convolutions of stride 1 of one map as it stands, rectified or not, to
+// out channels each; see [kernels.Dense] and [kernels.Linear]. Their weights stand
+// below the paths of to. BN knows of their moments.
+func (x Map) dense(to []Layers, name string, k, out int) []Map {
+	all, filters := make([]Map, len(to)), make([]*Node, len(to))
+	for i, l := range to {
+		all[i] = Map{H: x.H, W: x.W, C: out}
+		filters[i] = l.weight(Weight{name, []int{k, k, x.C, out}, k * k * x.C, InitUniform})
+		l.walk.multiplyAdds += int64(x.H*x.W*out) * int64(k*k*x.C)
+	}
+	l := to[0]
 	if l.planning() {
-		return y
+		return all
 	}
 	of := kernels.Linear
 	if x.rectified {
 		of = kernels.Dense
 	}
-	var n batchNorm
-	y.node, n.affine, n.moments = of(x.node, l.scales(x), kernel)
-	l.walk.normal[y.node] = n
-	return y
+	for i, y := range of(x.node, l.scales(x), filters...) {
+		all[i].node = y.Z
+		l.walk.normal[y.Z] = batchNorm{y.Normal, y.Moments}
+	}
+	return all
 }
 
 // BN is batch normalisation, with scale and shift where the network's cells

@@ -149,7 +149,8 @@ func (n *OneShotNet) Discretize(theta [][][]float64, ties Ties) (OneShotArch, er
 }
 
 func (c OneShotConfig) run(l Layers) Outcome {
-	x := l.In("stem").convBNReLU(Map{H: c.Image, W: c.Image, C: 3, node: l.walk.pass.Images}, 3, c.Channels)
+	images := Map{H: c.Image, W: c.Image, C: 3, node: l.walk.pass.Images}
+	x := images.convBNReLU([]Layers{l.In("stem")}, 3, c.Channels)[0]
 	width := c.Channels
 	for i := range c.Cells {
 		if c.reduces(i) {
@@ -160,7 +161,7 @@ func (c OneShotConfig) run(l Layers) Outcome {
 	}
 	post := l.In("postprocess")
 	x.rectified = true
-	x = post.In("bn").bn(post.dense("conv", x, 1, width), false, momentum)
+	x = post.In("bn").bn(x.dense([]Layers{post}, "conv", 1, width)[0], false, momentum)
 	return Outcome{Logits: l.In("classifier").classify(x, c.Classes)}
 }
 
@@ -176,25 +177,43 @@ func (c OneShotConfig) cell(l Layers, x Map, width int) Map {
 		for i := range n {
 			c.node(l, i+1, Map{H: x.H, W: x.W, C: width})
 		}
-		for i := range n {
-			l.In(fmt.Sprintf("input_to_%d", i+1)).convBNReLU(x, 1, width)
-		}
-		return c.output(l, x, make([]Map, n), width)
 	}
+	u := c.projections(l, x, width)
 	var states []Map
-	inputs := l.walk.pass.Theta[2:]
+	if inputs := l.walk.pass.Theta; !l.planning() {
+		states = c.states(l, u, inputs[2:])
+	}
+	return c.output(l, u[n], states)
+}
+
+// projections are the input of a cell as every node takes it, and as the output does.
+func (c OneShotConfig) projections(l Layers, x Map, width int) []Map {
+	n := len(c.Space.Parents)
+	var to []Layers
 	for i := range n {
-		u := append([]Map{l.In(fmt.Sprintf("input_to_%d", i+1)).convBNReLU(x, 1, width)}, states...)
+		to = append(to, l.In(fmt.Sprintf("input_to_%d", i+1)))
+	}
+	output := []Layers{l.In("input_to_output")}
+	if c.AddInput {
+		return append(x.convBNReLU(to, 1, width), x.convBNReLU(output, 1, n*width)...)
+	}
+	return x.convBNReLU(append(to, output...), 1, width)
+}
+
+// states are the nodes of a cell with the weights a of their inputs.
+func (c OneShotConfig) states(l Layers, projected []Map, inputs []*Node) (states []Map) {
+	for i, parents := range c.Space.Parents {
+		u := append([]Map{projected[i]}, states...)
 		into := u[0]
-		if c.Space.Parents[i] > i { // it reads all
+		if parents > i { // it reads all
 			into = l.add(u)
 		} else {
-			into = Map{H: x.H, W: x.W, C: width, node: l.mixed(into, u, rowOf(inputs[0]), count(len(u)))}
+			into = Map{H: into.H, W: into.W, C: into.C, node: l.mixed(into, u, rowOf(inputs[0]), count(len(u)))}
 			inputs = inputs[1:]
 		}
 		states = append(states, c.node(l, i+1, into))
 	}
-	return c.output(l, x, states, width)
+	return states
 }
 
 // nodesOf are the numbers of maps.
@@ -244,25 +263,20 @@ func (l Layers) oneShotOp(name string, x Map) Map {
 // oneShotOps are the space's own by name.
 var oneShotOps = map[string]func(l Layers, x Map) Map{
 	"maxpool3x3":      func(l Layers, x Map) Map { return l.MaxPool(x, 1) },
-	"conv3x3-bn-relu": func(l Layers, x Map) Map { return l.convBNReLU(x, 3, x.C) },
-	"conv1x1-bn-relu": func(l Layers, x Map) Map { return l.convBNReLU(x, 1, x.C) },
+	"conv3x3-bn-relu": func(l Layers, x Map) Map { return x.convBNReLU([]Layers{l}, 3, x.C)[0] },
+	"conv1x1-bn-relu": func(l Layers, x Map) Map { return x.convBNReLU([]Layers{l}, 1, x.C)[0] },
 }
 
 // output joins the input, projected, and the nodes.
-func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
-	n := len(states)
-	wide := width
-	if c.AddInput {
-		wide = n * width
-	}
-	u := l.In("input_to_output").convBNReLU(x, 1, wide)
-	out := Map{H: x.H, W: x.W, C: wide}
+func (c OneShotConfig) output(l Layers, u Map, states []Map) Map {
+	out := u
 	if !c.AddInput {
-		out.C = (n + 1) * width
+		out.C = (len(c.Space.Parents) + 1) * u.C
 	}
 	if l.planning() {
 		return out
 	}
+	out = Map{H: out.H, W: out.W, C: out.C}
 	weights := rowOf(l.walk.pass.Theta[1])
 	var maps []*Node
 	for i, m := range append([]Map{u}, states...) {
@@ -276,12 +290,21 @@ func (c OneShotConfig) output(l Layers, x Map, states []Map, width int) Map {
 	return out
 }
 
-// convBNReLU is a convolution, BN with scale and shift, and ReLU, in this
-// order.
-func (l Layers) convBNReLU(x Map, k, out int) Map {
-	x = l.In("bn").bn(l.dense("conv", x, k, out), true, oneShotMomentum)
-	x.rectified = true
-	return x
+// convBNReLU are convolutions of one map, each with BN with scale and shift and ReLU
+// behind it.
+func (x Map) convBNReLU(to []Layers, k, out int) (all []Map) {
+	if len(to) > 1 && to[0].planning() { // the weights of one stand together
+		for i := range to {
+			all = append(all, x.convBNReLU(to[i:i+1], k, out)...)
+		}
+		return all
+	}
+	all = x.dense(to, "conv", k, out)
+	for i, l := range to {
+		all[i] = l.In("bn").bn(all[i], true, oneShotMomentum)
+		all[i].rectified = true
+	}
+	return all
 }
 
 // maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row

@@ -15,6 +15,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -211,7 +212,9 @@ func (r *run) finite(report []float64) error {
 
 // batch makes tensors of n examples, the last of them without label where there
 // are fewer indices.
-func (r *run) batch(from Examples, indices []int, n int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
+func (r *run) batch(
+	from images.Examples, indices []int, n int, rng *rand.Rand,
+) (pictures, labels *tensors.Tensor, err error) {
 	pixels, classes := make([]float32, n*r.Image*r.Image*3), make([]int32, n)
 	size := len(indices) * r.Image * r.Image * 3
 	if err := from.Batch(pixels[:size], classes[:len(indices)], indices, rng); err != nil {
@@ -220,8 +223,8 @@ func (r *run) batch(from Examples, indices []int, n int, rng *rand.Rand) (images
 	for i := len(indices); i < n; i++ {
 		classes[i] = -1
 	}
-	images = tensors.FromFlatDataAndDimensions(pixels, n, r.Image, r.Image, 3)
-	return images, tensors.FromFlatDataAndDimensions(classes, n), nil
+	pictures = tensors.FromFlatDataAndDimensions(pixels, n, r.Image, r.Image, 3)
+	return pictures, tensors.FromFlatDataAndDimensions(classes, n), nil
 }
 
 // drop draws the drop path of a step: for every example and place 0 with

@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 
+	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -50,7 +51,7 @@ type Moment struct {
 type Trainer struct {
 	Step
 	backend     compute.Backend
-	train, test Examples
+	train, test images.Examples
 	steps       int // of an epoch
 	trainer     *Exec
 	tester      *Exec
@@ -61,7 +62,7 @@ type Trainer struct {
 //
 // It is an error where settings make no sense, where genotype or images do not
 // fit them, and where training and test examples differ in their classes.
-func New(b compute.Backend, s Settings, g supernet.Genotype, train, test Examples) (*Trainer, error) {
+func New(b compute.Backend, s Settings, g supernet.Genotype, train, test images.Examples) (*Trainer, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}

@@ -7,15 +7,13 @@
 // convolved is what is convolved of n pixels.
 static void R(convolved)(const task* t, const T* x, T* r, int n) {
   const int C = t->channels;
-  if (t->linear) EACH(moved, C, x, (const T*)t->affine, r, n, C);
-  else EACH(rectified, C, x, (const T*)t->affine, r, n, C);
+  EACH(applied, C, x, (const T*)t->affine, !t->linear, r, n, C);
 }
 
 // passed writes the gradient of n pixels x, r when convolved, where back is that of r.
 static void R(passed)(const task* t, const T* r, const T* x, const T* back, T* dx, double* sum, int n) {
   const int C = t->channels;
-  if (t->linear) EACH(straight, C, x, (const T*)t->affine, back, dx, sum, n, C);
-  else EACH(through, C, r, x, (const T*)t->affine, back, dx, sum, n, C);
+  EACH(through, C, r, x, (const T*)t->affine, !t->linear, back, dx, sum, n, C);
 }
 
 // FEW pixels are worked on at once by 1 × 1 kernels.
@@ -23,49 +21,58 @@ static void R(passed)(const task* t, const T* r, const T* x, const T* back, T* d
 #define FEW 64
 #endif
 
-// The convolution of some pixels with a 1 × 1 kernel, and the sums of its outputs:
+// The convolutions of some pixels with 1 × 1 kernels, and the sums of their outputs:
 // Σ (z − z₀), Σ (z − z₀)², z₀ the part's first pixel.
 static void R(pointwise)(const task* t, int part) {
   const int C = t->channels, W = t->wide;
   int64_t from, to;
   R(pixels_of)(t, part, &from, &to);
-  double* sum = t->moments + (size_t)part * 2 * W;
-  memset(sum, 0, sizeof(double) * 2 * W);
+  const size_t first = (size_t)from * W, sums = (size_t)part * 2 * W;
+  for (int k = 0; k < t->filters; k++) memset(t->filter[k].moments + sums, 0, sizeof(double) * 2 * W);
   T* r = R(room)(t, (size_t)FEW * C);
   if (!r) return;
-  const T* first = (const T*)t->out + (size_t)from * W;
   for (; from < to; from += FEW) {
     const int n = (int)MIN(FEW, to - from);
-    T* z = (T*)t->out + (size_t)from * W;
     R(convolved)(t, (const T*)t->x + (size_t)from * C, r, n);
-    EACH(product, W, r, (const T*)t->ready, z, n, C, W);
-    EACH(spread_of, W, z, first, sum, n, W);
+    for (int k = 0; k < t->filters; k++) {
+      const filter* f = t->filter + k;
+      T* z = (T*)f->z + (size_t)from * W;
+      EACH(product, W, r, (const T*)f->ready, z, n, C, W);
+      EACH(spread_of, W, z, (const T*)f->z + first, f->moments + sums, n, W);
+    }
   }
   free(r);
 }
 
-// The gradients of a convolution with a 1 × 1 kernel in x, and of some pixels in the
-// kernel and in shift and scale.
+// The gradients of convolutions with 1 × 1 kernels in x, and of some pixels in the
+// kernels and, for each of them, in shift and scale. Those in x are added up from the
+// last kernel on.
 static void R(pointwise_gradient)(const task* t, int part) {
-  const int C = t->channels, W = t->wide;
+  const int C = t->channels, W = t->wide, last = t->filters - 1;
   int64_t from, to;
   R(pixels_of)(t, part, &from, &to);
-  T* dk = t->sums2 ? (T*)t->sums2 + (size_t)part * C * W : NULL;
-  double* sum = t->moments + (size_t)part * 2 * C;
-  if (dk) memset(dk, 0, sizeof(T) * C * W);
-  memset(sum, 0, sizeof(double) * 2 * C);
-  T* r = R(room)(t, (size_t)FEW * (2 * C + W));
+  const size_t slopes = (size_t)part * C * W, sums = (size_t)part * 2 * C;
+  for (int k = 0; k <= last; k++) {
+    if (t->filter[k].sums) memset((T*)t->filter[k].sums + slopes, 0, sizeof(T) * C * W);
+    memset(t->filter[k].moments + sums, 0, sizeof(double) * 2 * C);
+  }
+  T* r = R(room)(t, (size_t)FEW * (3 * C + W));
   if (!r) return;
-  T *back = r + (size_t)FEW * C, *dz = back + (size_t)FEW * C;
+  T *back = r + (size_t)FEW * C, *dx = back + (size_t)FEW * C, *dz = dx + (size_t)FEW * C;
   for (; from < to; from += FEW) {
     const int n = (int)MIN(FEW, to - from);
     const size_t in = (size_t)from * C, out = (size_t)from * W;
     const T* x = (const T*)t->x + in;
-    EACH(bent, W, (const T*)t->v + out, (const T*)t->own, (const T*)t->z + out, (const T*)t->bend, dz, n, W);
+    T* sum = (T*)t->out + in;
     R(convolved)(t, x, r, n);
-    if (dk) EACH(outer, W, r, dz, dk, n, C, W);
-    EACH(product, C, dz, (const T*)t->turned, back, n, W, C);
-    R(passed)(t, r, x, back, (T*)t->out + in, sum, n);
+    for (int k = last; k >= 0; k--) {
+      const filter* f = t->filter + k;
+      EACH(bent, W, (const T*)f->v + out, (const T*)f->own, (const T*)f->z + out, (const T*)f->bend, dz, n, W);
+      if (f->sums) EACH(outer, W, r, dz, (T*)f->sums + slopes, n, C, W);
+      EACH(product, C, dz, (const T*)f->turned, back, n, W, C);
+      R(passed)(t, r, x, back, k == last ? sum : dx, f->moments + sums, n);
+      if (k < last) EACH(plus, C, dx, sum, n, C);
+    }
   }
   free(r);
 }
@@ -101,12 +108,13 @@ static void R(tiles_in)(const task* t, const R(grid) * g, const T* frame, int fi
     EACH(tile_in, C, frame + (size_t)2 * i * g->wide * C, (size_t)g->wide * C, d, g->tiles * C, g->columns, C);
 }
 
-// The weights of input channel c as the products take them: G g Gᵀ, and the same
-// turned around.
-static void R(dense_weights)(const task* t, int c) {
-  const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1;
-  const T* kernel = (const T*)t->kernel + (size_t)c * W;
-  T *u = (T*)t->ready + (size_t)c * W, *turned = (T*)t->turned + c;
+// The weights of one input channel of a filter as the products take them: G g Gᵀ, and
+// the same turned around.
+static void R(dense_weights)(const task* t, int part) {
+  const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1, c = part % C;
+  const filter* f = t->filter + part / C;
+  const T* kernel = (const T*)f->kernel + (size_t)c * W;
+  T *u = (T*)f->ready + (size_t)c * W, *turned = (T*)f->turned + c;
   const size_t plane = (size_t)C * W;
   for (int m = 0; m < W; m++) {
     T r[4][3], own[16] = {kernel[m]};
@@ -122,59 +130,42 @@ static void R(dense_weights)(const task* t, int c) {
     }
     for (int i = 0; i < places; i++) {
       u[i * plane + m] = own[i];
-      if (t->turned) turned[i * plane + (size_t)m * C] = own[i];
+      if (f->turned) turned[i * plane + (size_t)m * C] = own[i];
     }
   }
 }
 
-// The gradient in the weights of input channel c from the sums of the parts: Gᵀ u G.
-static void R(dense_slopes)(const task* t, int c) {
+// The gradient in the weights of one input channel of a filter from the sums of the
+// parts.
+static void R(dense_slopes)(const task* t, int part) {
   const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1;
-  const size_t plane = (size_t)C * W;
-  T* out = (T*)t->out2 + (size_t)c * W;
-  for (int m = 0; m < W; m++) {
-    T u[16] = {0}, r[3][4];
-    for (int i = 0; i < places; i++)
-      for (int part = 0; part < t->parts; part++)
-        u[i] += ((const T*)t->sums2)[((size_t)part * places + i) * plane + (size_t)c * W + m];
-    if (places == 1) {
-      out[m] = u[0];
-      continue;
-    }
-    for (int j = 0; j < 4; j++) {
-      const T sum = (u[4 + j] + u[8 + j]) / 2;
-      r[0][j] = u[j] + sum, r[1][j] = (u[4 + j] - u[8 + j]) / 2, r[2][j] = sum + u[12 + j];
-    }
-    for (int i = 0; i < 3; i++) {
-      const T sum = (r[i][1] + r[i][2]) / 2;
-      out[(3 * i) * plane + m] = r[i][0] + sum;
-      out[(3 * i + 1) * plane + m] = (r[i][1] - r[i][2]) / 2;
-      out[(3 * i + 2) * plane + m] = sum + r[i][3];
-    }
-  }
+  const filter* f = t->filter + part / C;
+  const size_t plane = (size_t)C * W, at = (size_t)(part % C) * W;
+  EACH(slopes_of, W, (const T*)f->sums + at, t->parts, plane, (T*)f->slopes + at, places);
 }
 
 // The convolution of some images with a 3 × 3 kernel, and the sums of its outputs.
 static void R(dense)(const task* t, int part) {
   const int C = t->channels, W = t->wide, n = t->width;
   const R(grid) g = R(grid_of)(t);
+  const filter* f = t->filter;
   int from, to;
   R(images_of)(t, part, &from, &to);
-  double* sum = t->moments + (size_t)part * 2 * W;
+  double* sum = f->moments + (size_t)part * 2 * W;
   memset(sum, 0, sizeof(double) * 2 * W);
   T* frame = R(room)(t, g.frame + 16 * g.tiles * (C + W));
   if (!frame) return;
   T *d = frame + g.frame, *m = d + 16 * g.tiles * C;
   memset(frame, 0, sizeof(T) * g.frame);
-  const T* first = (const T*)t->out + (size_t)from * t->height * n * W;
+  const T* first = (const T*)f->z + (size_t)from * t->height * n * W;
   for (int b = from; b < to; b++) {
-    T* z = (T*)t->out + (size_t)b * t->height * n * W;
+    T* z = (T*)f->z + (size_t)b * t->height * n * W;
     R(framed)(t, &g, b, frame);
     for (int i = 0; i < g.rows; i += g.per) {
       const int last = MIN(g.rows, i + g.per), end = MIN(t->height, 2 * last);
       R(tiles_in)(t, &g, frame, i, last, d);
       for (int place = 0; place < 16; place++)
-        EACH(product, W, d + place * g.tiles * C, (const T*)t->ready + (size_t)place * C * W, m + place * g.tiles * W,
+        EACH(product, W, d + place * g.tiles * C, (const T*)f->ready + (size_t)place * C * W, m + place * g.tiles * W,
              (last - i) * g.columns, C, W);
       for (int k = i; k < last; k++) {
         T* above = z + (size_t)2 * k * n * W;
@@ -190,13 +181,14 @@ static void R(dense)(const task* t, int part) {
 // bent_rows writes the gradient of z, its rows of whole tiles.
 static void R(bent_rows)(const task* t, const R(grid) * g, int b, int first, int last, T* dz) {
   const int W = t->wide, n = t->width, wide = 2 * g->columns;
+  const filter* f = t->filter;
   for (int h = first; h < last; h++, dz += (size_t)wide * W) {
     if (h >= t->height) {
       memset(dz, 0, sizeof(T) * wide * W);
       continue;
     }
     const size_t at = ((size_t)b * t->height + h) * n * W;
-    EACH(bent, W, (const T*)t->v + at, (const T*)t->own, (const T*)t->z + at, (const T*)t->bend, dz, n, W);
+    EACH(bent, W, (const T*)f->v + at, (const T*)f->own, (const T*)f->z + at, (const T*)f->bend, dz, n, W);
     memset(dz + (size_t)n * W, 0, sizeof(T) * (wide - n) * W);
   }
 }
@@ -207,10 +199,11 @@ static void R(dense_gradient)(const task* t, int part) {
   const int C = t->channels, W = t->wide, n = t->width;
   const R(grid) g = R(grid_of)(t);
   const size_t row = (size_t)2 * g.columns * W; // of dz
+  const filter* f = t->filter;
   int from, to;
   R(images_of)(t, part, &from, &to);
-  T* du = t->sums2 ? (T*)t->sums2 + (size_t)part * 16 * C * W : NULL;
-  double* sum = t->moments + (size_t)part * 2 * C;
+  T* du = f->sums ? (T*)f->sums + (size_t)part * 16 * C * W : NULL;
+  double* sum = f->moments + (size_t)part * 2 * C;
   if (du) memset(du, 0, sizeof(T) * 16 * C * W);
   memset(sum, 0, sizeof(double) * 2 * C);
   T* frame = R(room)(t, 2 * g.frame + 2 * g.per * row + 16 * g.tiles * (C + W));
@@ -233,7 +226,7 @@ static void R(dense_gradient)(const task* t, int part) {
           EACH(outer, W, d + place * g.tiles * C, e + place * g.tiles * W, du + (size_t)place * C * W, tiles, C, W);
       }
       for (int place = 0; place < 16; place++)
-        EACH(product, C, e + place * g.tiles * W, (const T*)t->turned + (size_t)place * C * W, d + place * g.tiles * C,
+        EACH(product, C, e + place * g.tiles * W, (const T*)f->turned + (size_t)place * C * W, d + place * g.tiles * C,
              tiles, W, C);
       for (int k = i; k < last; k++)
         EACH(tile_back, C, d + (size_t)(k - i) * g.columns * C, g.tiles * C, back + (size_t)2 * k * g.wide * C,

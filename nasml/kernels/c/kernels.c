@@ -309,6 +309,12 @@ static void set_number(void* a, int is_double, size_t i, double value) {
   else ((float*)a)[i] = (float)value;
 }
 
+// add_number adds a number of either type, as that type rounds it, to what is there.
+static void add_number(void* a, int is_double, size_t i, double value, int more) {
+  if (is_double) ((double*)a)[i] = more ? ((double*)a)[i] + value : value;
+  else ((float*)a)[i] = more ? ((float*)a)[i] + (float)value : (float)value;
+}
+
 // is says whether an array has these dimensions.
 static int is(const ffi_buffer* a, int rank, int d0, int d1, int d2, int d3) {
   const int64_t want[] = {d0, d1, d2, d3};
@@ -460,6 +466,24 @@ static void* weighted(ffi_call* call) {
   return NULL;
 }
 
+// sums_of_map writes the gradients of the scale and shift of map k, whose weight is own,
+// from the sums of the parts, and returns that of the weight.
+static double sums_of_map(const task* t, int d, int k, double own, const void* affine, void* out) {
+  const int C = t->channels;
+  double total = 0;
+  for (int c = 0; c < C; c++) {
+    double sum = 0, product = 0;
+    for (int part = 0; part < t->parts; part++) {
+      const double* sums = t->moments + ((size_t)part * t->maps + k) * 2 * C;
+      sum += sums[c], product += sums[C + c];
+    }
+    total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
+    set_number(out, d, c, own * product);
+    set_number(out, d, C + c, own * sum);
+  }
+  return total;
+}
+
 // weighted_gradient: w, v, and of every k a map and its scale and shift
 // → dw, and of every k the gradient of scale and shift, and wₖ scaleₖ
 static void* weighted_gradient(ffi_call* call) {
@@ -482,21 +506,9 @@ static void* weighted_gradient(ffi_call* call) {
   run(call, chosen->products[d], &t, t.parts);
   for (int k = 0; k < n; k++) {
     const void* affine = call->in.values[3 + 2 * k]->data;
-    void *out = call->out.values[1 + 2 * k]->data, *slope = call->out.values[2 + 2 * k]->data;
     const double own = number(w->data, d, k);
-    double total = 0;
-    for (int c = 0; c < C; c++) {
-      double sum = 0, product = 0;
-      for (int part = 0; part < t.parts; part++) {
-        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
-        sum += sums[c], product += sums[C + c];
-      }
-      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
-      set_number(out, d, c, own * product);
-      set_number(out, d, C + c, own * sum);
-      set_number(slope, d, c, own * number(affine, d, c));
-    }
-    set_number(dw->data, d, k, total);
+    set_number(dw->data, d, k, sums_of_map(&t, d, k, own, affine, call->out.values[1 + 2 * k]->data));
+    for (int c = 0; c < C; c++) set_number(call->out.values[2 + 2 * k]->data, d, c, own * number(affine, d, c));
   }
   free(map);
   return NULL;
@@ -554,23 +566,9 @@ static void* rectified_gradient(ffi_call* call) {
   }
   t.v = t.x, t.slopes = slopes, t.moments = (double*)(slopes + n);
   run(call, chosen->gated[d], &t, t.parts);
-  for (int k = 0; k < n; k++) {
-    const void* affine = t.affines[k];
-    void* out = call->out.values[2 + 2 * k]->data;
-    const double own = number(t.weights, d, k);
-    double total = 0;
-    for (int c = 0; c < C; c++) {
-      double sum = 0, product = 0;
-      for (int part = 0; part < t.parts; part++) {
-        const double* sums = t.moments + ((size_t)part * n + k) * 2 * C;
-        sum += sums[c], product += sums[C + c];
-      }
-      total += number(affine, d, c) * product + number(affine, d, C + c) * sum;
-      set_number(out, d, c, own * product);
-      set_number(out, d, C + c, own * sum);
-    }
-    set_number(dw->data, d, k, total);
-  }
+  for (int k = 0; k < n; k++)
+    set_number(dw->data, d, k,
+               sums_of_map(&t, d, k, number(t.weights, d, k), t.affines[k], call->out.values[2 + 2 * k]->data));
   free(maps);
   return NULL;
 }
@@ -611,15 +609,16 @@ static void added(const task* t, int d, const void* sums, size_t n, void* out) {
   }
 }
 
-// scales_of writes the gradients of scale and shift from the sums of the parts.
-static void scales_of(const task* t, int d, void* out) {
+// scales_of writes the gradients of scale and shift from the sums of the parts, or adds
+// them to what is there.
+static void scales_of(const task* t, int d, const double* sums, int more, void* out) {
   const int C = t->channels;
   for (int c = 0; c < C; c++) {
     double sum = 0, product = 0;
     for (int part = 0; part < t->parts; part++)
-      sum += t->moments[(size_t)part * 2 * C + c], product += t->moments[(size_t)part * 2 * C + C + c];
-    set_number(out, d, c, product);
-    set_number(out, d, C + c, sum);
+      sum += sums[(size_t)part * 2 * C + c], product += sums[(size_t)part * 2 * C + C + c];
+    add_number(out, d, c, product, more);
+    add_number(out, d, C + c, sum, more);
   }
 }
 
@@ -644,7 +643,7 @@ static void* backward(ffi_call* call, int weights) {
   bends(d, W, (double)t.images * t.rows * t.columns, in[7]->data, in[8]->data, bend);
   t.v = in[4]->data, t.own = in[5]->data, t.z = in[6]->data, t.bend = bend, t.out = out[0]->data;
   run(call, chosen->stage_gradient[d], &t, t.parts);
-  scales_of(&t, d, out[1]->data);
+  scales_of(&t, d, t.moments, 0, out[1]->data);
   if (weights) {
     added(&t, d, t.sums, taps, out[2]->data);
     added(&t, d, t.sums2, products, out[3]->data);
@@ -656,69 +655,101 @@ static void* backward(ffi_call* call, int weights) {
 static void* stage_gradient(ffi_call* call) { return backward(call, 1); }
 static void* stage_input(ffi_call* call) { return backward(call, 0); }
 
-// dense_fits looks at the inputs of a convolution with all channels: x, affine, kernel.
-static int dense_fits(const ffi_call* call, task* t) {
+// dense_fits looks at the inputs of convolutions with all channels of one map, x and
+// its scale and shift first, then of every convolution so many, the kernel first.
+static int dense_fits(const ffi_call* call, task* t, int each) {
   ffi_buffer** in = call->in.values;
   if (in[2]->rank != 4) return 0;
-  t->k = (int)in[2]->dims[0];
-  if ((t->k != 1 && t->k != 3) || t->stride != 1 || t->dilation != 1) return 0;
-  t->wide = (int)in[2]->dims[3], t->affine = in[1]->data, t->kernel = in[2]->data;
-  return is(in[2], 4, t->k, t->k, t->channels, t->wide) && is(in[1], 2, 2, t->channels, 0, 0);
+  t->k = (int)in[2]->dims[0], t->wide = (int)in[2]->dims[3], t->affine = in[1]->data;
+  if ((t->k != 1 && t->k != 3) || t->stride != 1 || t->dilation != 1 || !is(in[1], 2, 2, t->channels, 0, 0)) return 0;
+  for (int i = 0; i < t->filters; i++)
+    if (!is(in[2 + each * i], 4, t->k, t->k, t->channels, t->wide)) return 0;
+  return t->filters == 1 || t->k == 1;
 }
 
 // dense_size is how many numbers the weights of all places are.
 static size_t dense_size(const task* t) { return (size_t)(t->k == 3 ? 16 : 1) * t->channels * t->wide; }
 
-// dense_forward: x, its scale and shift, the kernel → z, its scale and shift, mean
-// and variance
+// piece takes so many bytes of memory.
+static void* piece(char** memory, size_t n) {
+  void* p = *memory;
+  *memory += n;
+  return p;
+}
+
+// dense_forward: x, its scale and shift, and of every convolution its kernel
+// → of each z, its scale and shift, mean and variance
 static void* dense_forward(ffi_call* call, int linear) {
   if (answered(call)) return NULL;
   task t;
-  if (!opened(call, &t, 3, 3, 0) || !dense_fits(call, &t)) return fail(call, wrong);
-  const ffi_buffer *z = call->out.values[0], *affine = call->out.values[1], *moments = call->out.values[2];
+  const int n = (int)call->in.size - 2;
+  if (n < 1 || !opened(call, &t, 2 + n, 3 * n, 0)) return fail(call, wrong);
+  t.filters = n, t.linear = linear;
+  if (!dense_fits(call, &t, 1)) return fail(call, wrong);
+  ffi_buffer** out = call->out.values;
   const int W = t.wide, d = is_double(call);
-  if (!is_small(z, &t, W) || !is(affine, 2, 2, W, 0, 0) || !is(moments, 2, 2, W, 0, 0)) return fail(call, wrong);
-  t.out = z->data, t.linear = linear;
-  t.moments = malloc(sizeof(double) * (t.parts * 2 * W + dense_size(&t)));
-  if (!t.moments) return no_memory(call);
-  t.ready = t.moments + t.parts * 2 * W;
-  run(call, chosen->dense_weights[d], &t, t.channels);
+  for (int i = 0; i < n; i++)
+    if (!is_small(out[3 * i], &t, W) || !is(out[3 * i + 1], 2, 2, W, 0, 0) || !is(out[3 * i + 2], 2, 2, W, 0, 0))
+      return fail(call, wrong);
+  const size_t sums = sizeof(double) * t.parts * 2 * W, weights = sizeof(double) * dense_size(&t);
+  t.filter = malloc(n * (sizeof(filter) + sums + weights));
+  if (!t.filter) return no_memory(call);
+  char* memory = (char*)(t.filter + n);
+  for (int i = 0; i < n; i++)
+    t.filter[i] = (filter){.kernel = call->in.values[2 + i]->data, .z = out[3 * i]->data,
+                           .moments = piece(&memory, sums), .ready = piece(&memory, weights)};
+  run(call, chosen->dense_weights[d], &t, n * t.channels);
   run(call, (t.k == 1 ? chosen->pointwise : chosen->dense)[d], &t, t.parts);
   const int64_t pixels = (int64_t)t.rows * t.columns;
   const int alone = t.k == 1; // parts are of pixels, not of images
-  normalizers(&t, d, z->data, W, alone ? t.images * pixels : t.images, alone ? 1 : pixels, affine->data, moments->data);
-  free(t.moments);
+  for (int i = 0; i < n; i++) {
+    t.moments = t.filter[i].moments;
+    normalizers(&t, d, t.filter[i].z, W, alone ? t.images * pixels : t.images, alone ? 1 : pixels,
+                out[3 * i + 1]->data, out[3 * i + 2]->data);
+  }
+  free(t.filter);
   return t.failed ? no_memory(call) : NULL;
 }
 
-// dense_backward: as backward.
+// dense_backward: x, its scale and shift, and of every convolution the kernel, v and
+// what it is multiplied by, z, its scale and shift, their gradients → dx, the gradients
+// of scale and shift and, of dense_gradient, those of the kernels.
 static void* dense_backward(ffi_call* call, int linear, int weights) {
   if (answered(call)) return NULL;
   task t;
-  if (!opened(call, &t, 8, weights ? 3 : 2, 0) || !dense_fits(call, &t)) return fail(call, wrong);
-  ffi_buffer **in = call->in.values, **out = call->out.values;
+  const int n = (int)(call->in.size - 2) / 6;
+  if (n < 1 || !opened(call, &t, 2 + 6 * n, 2 + (weights ? n : 0), 0)) return fail(call, wrong);
+  t.filters = n, t.linear = linear;
+  if (!dense_fits(call, &t, 6)) return fail(call, wrong);
+  ffi_buffer** out = call->out.values;
   const int C = t.channels, W = t.wide, d = is_double(call);
-  if (!is_small(in[3], &t, W) || !is(in[4], 2, 1, W, 0, 0) || !is_small(in[5], &t, W) || !is(in[6], 2, 2, W, 0, 0) ||
-      !is(in[7], 2, 2, W, 0, 0) || !is_large(out[0], &t) || !is(out[1], 2, 2, C, 0, 0) ||
-      (weights && !is(out[2], 4, t.k, t.k, C, W)))
-    return fail(call, wrong);
-  const size_t each = dense_size(&t), size = d ? sizeof(double) : sizeof(float);
-  t.parts = DENSE_PARTS;
-  t.moments = malloc(sizeof(double) * (t.parts * 2 * C + 2 * W) + size * each * (2 + (weights ? t.parts : 0)));
-  if (!t.moments) return no_memory(call);
-  void* bend = t.moments + t.parts * 2 * C;
-  t.ready = (double*)bend + 2 * W, t.turned = (char*)t.ready + size * each;
-  t.sums2 = weights ? (char*)t.turned + size * each : NULL;
-  bends(d, W, (double)t.images * t.rows * t.columns, in[6]->data, in[7]->data, bend);
-  t.v = in[3]->data, t.own = in[4]->data, t.z = in[5]->data, t.bend = bend, t.out = out[0]->data, t.linear = linear;
-  run(call, chosen->dense_weights[d], &t, C);
-  run(call, (t.k == 1 ? chosen->pointwise_gradient : chosen->dense_gradient)[d], &t, t.parts);
-  scales_of(&t, d, out[1]->data);
-  if (weights) {
-    t.out2 = out[2]->data;
-    run(call, chosen->dense_slopes[d], &t, C);
+  int fits = is_large(out[0], &t) && is(out[1], 2, 2, C, 0, 0);
+  for (int i = 0; i < n; i++) {
+    ffi_buffer** in = call->in.values + 2 + 6 * i;
+    fits = fits && is_small(in[1], &t, W) && is(in[2], 2, 1, W, 0, 0) && is_small(in[3], &t, W) &&
+           is(in[4], 2, 2, W, 0, 0) && is(in[5], 2, 2, W, 0, 0) && (!weights || is(out[2 + i], 4, t.k, t.k, C, W));
   }
-  free(t.moments);
+  if (!fits) return fail(call, wrong);
+  t.parts = DENSE_PARTS;
+  const size_t sums = sizeof(double) * t.parts * 2 * C, bend = sizeof(double) * 2 * W,
+               each = sizeof(double) * dense_size(&t), slopes = weights ? each * t.parts : 0;
+  t.filter = malloc(n * (sizeof(filter) + sums + bend + 2 * each + slopes));
+  if (!t.filter) return no_memory(call);
+  char* memory = (char*)(t.filter + n);
+  for (int i = 0; i < n; i++) {
+    ffi_buffer** in = call->in.values + 2 + 6 * i;
+    void* bent = piece(&memory, bend);
+    bends(d, W, (double)t.images * t.rows * t.columns, in[4]->data, in[5]->data, bent);
+    t.filter[i] = (filter){.kernel = in[0]->data, .v = in[1]->data, .own = in[2]->data, .z = in[3]->data, .bend = bent,
+                           .moments = piece(&memory, sums), .ready = piece(&memory, each), .turned = piece(&memory, each),
+                           .sums = weights ? piece(&memory, slopes) : NULL, .slopes = weights ? out[2 + i]->data : NULL};
+  }
+  t.out = out[0]->data;
+  run(call, chosen->dense_weights[d], &t, n * C);
+  run(call, (t.k == 1 ? chosen->pointwise_gradient : chosen->dense_gradient)[d], &t, t.parts);
+  for (int i = n - 1; i >= 0; i--) scales_of(&t, d, t.filter[i].moments, i < n - 1, out[1]->data);
+  if (weights) run(call, chosen->dense_slopes[d], &t, n * C);
+  free(t.filter);
   return t.failed ? no_memory(call) : NULL;
 }
 

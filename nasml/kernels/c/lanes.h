@@ -393,31 +393,26 @@ static void N(gated_sum)(const task* t, int64_t from, int64_t to, int c) {
 
 // ---------------------------------------------------------------- rows of a stage
 
-// max(0, scale x + shift) of n pixels.
-static void N(rectified)(const T* x, const T* affine, T* y, int n, int C, int c) {
+// scale x + shift of n pixels, or, with a floor, at least 0.
+static void N(applied)(const T* x, const T* affine, int floor, T* y, int n, int C, int c) {
   const V scale = N(load)(affine + c), shift = N(load)(affine + C + c);
   for (int w = 0; w < n; w++) {
     const V a = scale * N(load)(x + (size_t)w * C + c) + shift;
-    N(store)(y + (size_t)w * C + c, (V)((M)a & (M)(a > (V){0})));
+    N(store)(y + (size_t)w * C + c, floor ? (V)((M)a & (M)(a > (V){0})) : a);
   }
 }
 
-// scale x + shift of n pixels.
-static void N(moved)(const T* x, const T* affine, T* y, int n, int C, int c) {
-  const V scale = N(load)(affine + c), shift = N(load)(affine + C + c);
-  for (int w = 0; w < n; w++) N(store)(y + (size_t)w * C + c, scale * N(load)(x + (size_t)w * C + c) + shift);
-}
-
-// The gradient in x of scale x + shift, where up is that of the sum; and Σ up,
-// Σ up x, as in pair_of.
-static void N(straight)(const T* x, const T* affine, const T* up, T* dx, double* sum, int n, int C, int c) {
+// The gradient in x of scale x + shift = r, where up is that of r, or, with a floor, of
+// max(0, scale x + shift) = r; and Σ up, Σ up x where it passes, as in pair_of.
+static void N(through)(const T* r, const T* x, const T* affine, int floor, const T* up, T* dx, double* sum, int n, int C,
+                       int c) {
   const V scale = N(load)(affine + c);
   for (int first = 0; first < n; first += BLOCK) {
     const int last = MIN(n, first + BLOCK);
     V s1 = {0}, s2 = {0};
     for (int w = first; w < last; w++) {
       const size_t at = (size_t)w * C + c;
-      const V v = N(load)(up + at);
+      const V all = N(load)(up + at), v = floor ? (V)((M)all & (M)(N(load)(r + at) > (V){0})) : all;
       N(store)(dx + at, scale * v);
       s1 += v, s2 += v * N(load)(x + at);
     }
@@ -426,22 +421,9 @@ static void N(straight)(const T* x, const T* affine, const T* up, T* dx, double*
   }
 }
 
-// The gradient in x of max(0, scale x + shift) = r, where up is that of r; and Σ up,
-// Σ up x where r > 0, as in pair_of.
-static void N(through)(const T* r, const T* x, const T* affine, const T* up, T* dx, double* sum, int n, int C, int c) {
-  const V scale = N(load)(affine + c);
-  for (int first = 0; first < n; first += BLOCK) {
-    const int last = MIN(n, first + BLOCK);
-    V s1 = {0}, s2 = {0};
-    for (int w = first; w < last; w++) {
-      const size_t at = (size_t)w * C + c;
-      const V v = (V)((M)N(load)(up + at) & (M)(N(load)(r + at) > (V){0}));
-      N(store)(dx + at, scale * v);
-      s1 += v, s2 += v * N(load)(x + at);
-    }
-    N(add_lanes)(sum + c, s1);
-    N(add_lanes)(sum + C + c, s2);
-  }
+// x is added to y, n pixels of both.
+static void N(plus)(const T* x, T* y, int n, int C, int c) {
+  for (size_t w = 0; w < (size_t)n; w++) N(store)(y + w * C + c, N(load)(y + w * C + c) + N(load)(x + w * C + c));
 }
 
 // own v + bend₀ z + bend₁ of n pixels.
@@ -661,6 +643,32 @@ static void N(tile_back)(const T* m, size_t plane, T* x, size_t row, int n, int 
       N(store)(p + 2 * C, N(load)(p + 2 * C) + (r[i][1] + r[i][2] - r[i][0]));
       N(store)(p + 3 * C, N(load)(p + 3 * C) - r[i][3]);
     }
+  }
+}
+
+// Gᵀ u G of the sums u of the parts' transformed gradients, or with one place u itself.
+static void N(slopes_of)(const T* sums, int parts, size_t plane, T* out, int places, int c) {
+  V u[16], r[3][4];
+  for (int i = 0; i < places; i++) {
+    u[i] = (V){0};
+    for (int part = 0; part < parts; part++) u[i] += N(load)(sums + ((size_t)part * places + i) * plane + c);
+  }
+  out += c;
+  if (places == 1) {
+    N(store)(out, u[0]);
+    return;
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    const V sum = (u[4 + j] + u[8 + j]) / 2;
+    r[0][j] = u[j] + sum, r[1][j] = (u[4 + j] - u[8 + j]) / 2, r[2][j] = sum + u[12 + j];
+  }
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; i++, out += 3 * plane) {
+    const V sum = (r[i][1] + r[i][2]) / 2;
+    N(store)(out, r[i][0] + sum);
+    N(store)(out + plane, (r[i][1] - r[i][2]) / 2);
+    N(store)(out + 2 * plane, sum + r[i][3]);
   }
 }
 

@@ -79,7 +79,7 @@ static void R(padded)(const task* t, int b, T* out) {
     T* row = out + (size_t)(h + p) * wide * C;
     memset(row, 0, sizeof(T) * p * C);
     memset(row + (size_t)(p + t->width) * C, 0, sizeof(T) * p * C);
-    EACH(rectified, C, (const T*)t->x + ((size_t)b * t->height + h) * t->width * C, (const T*)t->affine,
+    EACH(applied, C, (const T*)t->x + ((size_t)b * t->height + h) * t->width * C, (const T*)t->affine, 1,
          row + (size_t)p * C, t->width, C);
   }
   memset(out + (size_t)(t->height + p) * wide * C, 0, sizeof(T) * ((size_t)p * wide + 3 * t->stride) * C);
@@ -172,7 +172,7 @@ static void R(stage_gradient)(const task* t, int part) {
         EACH(taps, C, back + (size_t)h * wide * C, (const T*)t->kernel, u, t->width, t->k, row, tap, (size_t)C, 1, C);
         up = u;
       }
-      EACH(through, C, r, (const T*)t->x + at, (const T*)t->affine, up, (T*)t->out + at, sum, t->width, C);
+      EACH(through, C, r, (const T*)t->x + at, (const T*)t->affine, 1, up, (T*)t->out + at, sum, t->width, C);
     }
   }
   free(image);

@@ -4,6 +4,17 @@
 
 #include <stdint.h>
 
+// A convolution with all channels, kernel [k, k, channels, wide].
+typedef struct {
+  const void* kernel;
+  void *ready, *turned;           // the weights of every place [places, channels, wide]; [places, wide, channels]
+  void* z;                        // [images, height, width, wide]
+  double* moments;                // [parts, 2, wide], or of a gradient [parts, 2, channels]
+  const void *v, *own, *bend;     // of a gradient, as those of a stage
+  void* sums;                     // [parts, places, channels, wide]; NULL: without the kernel's gradient
+  void* slopes;                   // the kernel's gradient
+} filter;
+
 typedef struct {
   int images, height, width, channels;  // of x, the large side
   int rows, columns;                    // of y, the small side, ⌈height/stride⌉ × ⌈width/stride⌉
@@ -24,11 +35,10 @@ typedef struct {
   const void *own, *z, *bend;      // [wide]; y itself; [2, wide]: v is own v + bend₀ y + bend₁
   void* sums2;                     // [parts, channels, wide]; NULL: without the kernels' gradients
 
-  // Of a convolution with all channels, kernel [k, k, channels, wide]: its sums2 are
-  // [parts, places, channels, wide].
-  int linear;             // of scale x + shift, not of max(0, scale x + shift)
-  void *ready, *turned;   // the weights of every place [places, channels, wide]; [places, wide, channels]
-  void* out2;             // the kernel's gradient
+  // Of convolutions of one map with all channels, each to wide of them.
+  int linear;       // of scale x + shift, not of max(0, scale x + shift)
+  int filters;      // as many
+  filter* filter;
 
   // Of sums of maps of the pixels' channels.
   int maps;
