@@ -1,6 +1,10 @@
 package study
 
-import "github.com/nasml/lab/nasml/catalog"
+import (
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+)
 
 // ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
 // space before it, for what the paper proves and has no setting for.
@@ -18,15 +22,10 @@ func ScaleNote(params any) string {
 
 // SettingNote is ScaleNote for an experiment of the paper's.
 func SettingNote(params any) string {
-	switch catalog.ScaleOf(params) {
-	case catalog.Quick:
-		return " Quick scale, not the paper's setting."
-	case catalog.Large:
-		return " Large scale, not the paper's setting."
-	case catalog.Paper:
+	if catalog.ScaleOf(params) == catalog.Paper {
 		return " The paper's setting."
 	}
-	return " Varied parameters, not the paper's setting."
+	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."
 }
 
 // SpaceTitle is a search space in words.
