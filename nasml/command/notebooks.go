@@ -134,7 +134,7 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s failed: %s (the kernel's log: %s)", name, report.end(err), s.relative(log.Name()))
 	}
-	c.logf("%s: done in %s", name, time.Since(begin).Round(time.Second/10))
+	c.logf("%s: done in %s, its cells in %s s", name, time.Since(begin).Round(time.Second/10), report.took())
 	return nil
 }
 
@@ -153,6 +153,12 @@ func (w *reportWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return w.text.Write(p)
+}
+
+// took are the seconds of all cells, which the runner says at the end.
+func (w *reportWriter) took() string {
+	_, seconds, _ := strings.Cut(w.text.String(), "\ntook ")
+	return strings.Join(strings.Fields(seconds), ", ")
 }
 
 // end is the last line of the report, or err where there is none.

@@ -99,6 +99,7 @@ func TestRunNotebookWritesOutputs(t *testing.T) {
 	first := read(t, file)
 	require.Contains(t, first, "scale quick mnist")
 	require.Contains(t, log.String(), "cell 2 of 2")
+	require.Regexp(t, `: done in [\d.]+s, its cells in \d+\.\d, \d+\.\d s\n`, log.String())
 	require.NoError(t, s.runNotebook(t.Context(), console{&log, &log}, file, r))
 	require.Equal(t, first, read(t, file), "a second run gives the same file")
 }

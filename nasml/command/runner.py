@@ -1,13 +1,14 @@
 """Execute one notebook with the GoNB kernel: runner.py NOTEBOOK TIMEOUT WRITE.
 
-Progress and the one line that says what failed go to stdout; the kernel's own
-log goes to stderr. With WRITE=1 the outputs are written into the notebook.
+Progress, the one line that says what failed, or else the seconds that every cell took
+go to stdout; the kernel's own log goes to stderr. With WRITE=1 the outputs are written into the notebook.
 """
 
 import os
 import re
 import signal
 import sys
+import time
 
 import nbformat
 from nbclient import NotebookClient
@@ -38,19 +39,23 @@ def run(path, timeout, write):
         nb, kernel_name="gonb", timeout=timeout or None, coalesce_streams=True, record_timing=False,
         resources={"metadata": {"path": os.path.dirname(os.path.abspath(path))}},
     )
+    took = []
     code = [i for i, cell in enumerate(nb.cells) if cell.cell_type == "code"]
     with client.setup_kernel():
         for n, i in enumerate(code, 1):
             cell = nb.cells[i]
             print(f"cell {n} of {len(code)}", flush=True)
+            begin = time.monotonic()
             try:
                 client.execute_cell(cell, i, execution_count=n)
             except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
                 sys.exit(f"cell {n} of {len(code)}: {last_lines(error)}")
             if failure := silent_failure(cell):
                 sys.exit(f"cell {n} of {len(code)}: {failure}")
+            took.append(f"{time.monotonic() - begin:.1f}")
     if write:
         save(nb, path)
+    print("took", *took)
 
 
 def save(nb, path):
