@@ -13,8 +13,9 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// InstrumentsQuick has one search by DARTS on its space, at the quick scale of Figure
-// 1, left, which is watched after every epoch. The project ships it.
+// InstrumentsQuick has one search by DARTS on its space, and one by GAEA PC-DARTS, at the
+// quick scale of Figure 1, left, which are watched after every epoch. The project ships
+// them.
 var InstrumentsQuick = watched(Figure1LeftQuick)
 
 // InstrumentsLarge has the middle scale of Figure 1, left, for a night on two cores. It
@@ -25,7 +26,7 @@ var InstrumentsLarge = watched(Figure1LeftLarge)
 var InstrumentsPaper = watched(Figure1LeftPaper)
 
 func watched(p Figure1Params) Figure1Params {
-	p.Rows, p.Seeds, p.Instruments = []string{"darts@darts"}, 1, 4
+	p.Rows, p.Seeds, p.Instruments = []string{"darts@darts", "gaea-pc-darts@darts"}, 1, 4
 	return p
 }
 
@@ -39,7 +40,7 @@ func init() {
 		ID: instrumentsID, Paper: paper, Title: instrumentsTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/instruments.ipynb",
 		Cost: catalog.Cost{
-			Quick: "ten minutes on two cores, half of it to compile; the project ships its search",
+			Quick: "ten minutes on two cores, half of it to compile; the project ships its searches",
 			Paper: "hours a search on a GPU, days on two cores",
 		},
 	}, InstrumentsQuick, InstrumentsPaper, Instruments,
