@@ -192,7 +192,7 @@ func None(c runs.Claim, violations, cases int) runs.Claim {
 	if cases == 0 {
 		return NotRun(c, "there is no case")
 	}
-	c.Note = joined(fmt.Sprintf("violations in %d cases", cases), c.Note)
+	c.Note = joined(fmt.Sprintf("violated in %d of %d cases", violations, cases), c.Note)
 	c.Ours, c.Holds = runs.Number(violations), runs.Judge(violations == 0)
 	return c
 }

@@ -109,6 +109,7 @@ func TestGreater(t *testing.T) {
 func TestStatementsWithoutException(t *testing.T) {
 	require.Equal(t, runs.Holds, None(claim(), 0, 10).Holds)
 	require.Equal(t, runs.Fails, None(claim(), 1, 1e6).Holds)
+	require.Equal(t, "violated in 1 of 16 cases", None(claim(), 1, 16).Note)
 	require.Equal(t, runs.NotKnown, None(claim(), 0, 0).Holds)
 	require.Equal(t, runs.Holds, Every(claim(), []float64{1, 2}, 2).Holds)
 	require.Equal(t, runs.Fails, Every(claim(), []float64{1, 2.1}, 2).Holds)
