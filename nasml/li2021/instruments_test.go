@@ -149,3 +149,11 @@ func TestInstrumentsAsAnEntry(t *testing.T) {
 	_, err = Instruments(t.Context(), p)
 	require.ErrorContains(t, err, "Instruments is 0, want at least 1")
 }
+
+func TestUnknownMethodNamesThoseThereAre(t *testing.T) {
+	p := InstrumentsQuick
+	p.Rows = []string{"nosuch@darts"}
+	_, err := Instruments(t.Context(), p)
+	require.ErrorContains(t, err, `no search method is called "nosuch", want one of `)
+	require.ErrorContains(t, err, "gaea-pc-darts")
+}

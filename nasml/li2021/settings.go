@@ -201,7 +201,8 @@ func (w row) named() string {
 // check says what is wrong with a row.
 func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
-		return fmt.Errorf("row %q: no search method is called %q", w, w.method())
+		return fmt.Errorf("row %q: no search method is called %q, want one of %s", w, w.method(),
+			strings.Join(slices.Sorted(maps.Keys(search.Methods)), ", "))
 	}
 	if _, ok := stepVariants[w.variant()]; ok {
 		return nil
