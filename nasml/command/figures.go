@@ -17,6 +17,7 @@ import (
 	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
 	_ "github.com/nasml/lab/nasml/roberts"    // likewise
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -190,8 +191,8 @@ func (v *runCmd) print(c console, o outcome) error {
 		}
 		return printJSON(c, "", o)
 	}
-	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %d trials\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
-		len(o.Records), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
+	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %s\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
+		study.Counted(len(o.Records), "trial"), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
 	return err
 }
 

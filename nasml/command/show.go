@@ -12,6 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 type showCmd struct {
@@ -132,7 +133,7 @@ func (r shownResult) standing() string {
 	case r.Open < 0:
 		return "its data are needed to see how far it is"
 	case r.Open > 0:
-		return fmt.Sprintf("%d trials to compute", r.Open)
+		return study.Counted(r.Open, "trial") + " to compute"
 	}
 	return fmt.Sprintf("%d records, %s", len(r.Records), together(r.Claims))
 }

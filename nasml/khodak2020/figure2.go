@@ -9,6 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -121,8 +122,8 @@ func (r *Figure2Result) calls(task, method string) int {
 
 // Figure draws, a panel a task, the oracle test error over solver calls.
 func (r *Figure2Result) Figure() plots.Figure {
-	caption := fmt.Sprintf("Mean over %d trials with %v %% bands; %d configurations.",
-		r.Params.Seeds, 100*r.Params.Confidence, r.Params.Configs)
+	caption := fmt.Sprintf("Mean over %s with %v %% bands; %d configurations.",
+		study.Counted(r.Params.Seeds, "trial"), 100*r.Params.Confidence, r.Params.Configs)
 	if r.has(mapsearch.WeightSharing) || r.has(mapsearch.FastWeightSharing) {
 		caption += " The last call of weight sharing trains its winner."
 	}

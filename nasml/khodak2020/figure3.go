@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -94,9 +95,10 @@ func Figure3(ctx context.Context, p Figure3Params) (*Figure3Result, error) {
 // Figure draws, a panel a task, the observed test error over the clock, by which the
 // claims are judged, and over the other one: over seconds and multiply-adds.
 func (r *Figure3Result) Figure() plots.Figure {
-	caption := fmt.Sprintf("Mean over %d trials with %v %% bands; %d configurations. Curves begin where all trials "+
+	caption := fmt.Sprintf("Mean over %s with %v %% bands; %d configurations. Curves begin where all trials "+
 		"have a first result and end with the last one. Seconds are those of the machine that computed the trials, "+
-		"beside other work where they are shipped.", r.Params.Seeds, 100*r.Params.Confidence, r.Params.Configs)
+		"beside other work where they are shipped.",
+		study.Counted(r.Params.Seeds, "trial"), 100*r.Params.Confidence, r.Params.Configs)
 	other := "madds"
 	if r.Params.Clock == other {
 		other = "seconds"

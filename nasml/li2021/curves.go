@@ -166,8 +166,8 @@ func searchCaption(p SearchParams, all []found, params any) string {
 	if len(all) > 0 {
 		s := all[0].settings
 		parts = append(parts, fmt.Sprintf(
-			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds))
+			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %s.",
+			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed")))
 	}
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")

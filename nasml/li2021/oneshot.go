@@ -336,8 +336,9 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 	s := all[0].settings
 	parts := []string{fmt.Sprintf(
-		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %d seeds.",
-		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)}
+		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s.",
+		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs,
+		study.Counted(p.Seeds, "seed"))}
 	if p.Data == data.Synthetic {
 		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
 	}

@@ -366,10 +366,11 @@ func (r *Theorem3Result) Figure() plots.Figure {
 
 func (r *Theorem3Result) caption() string {
 	p := r.Params
-	text := fmt.Sprintf("$σ_α$ over %s; means over %d seeds with %v %% intervals. "+
+	text := fmt.Sprintf("$σ_α$ over %s; means over %s with %v %% intervals. "+
 		"(a) and (b): $n_T = %d$ product examples; (c)–(e): $k = %d$; "+
 		"(f) and (g): kernels of infinite width, product, $n_T = %d$.",
-		strings.Join(p.Activations, ", "), p.Seeds, 100*p.Confidence, p.WidthTrain, p.Width, p.SizeTrain)
+		strings.Join(p.Activations, ", "), study.Counted(p.Seeds, "seed"), 100*p.Confidence, p.WidthTrain, p.Width,
+		p.SizeTrain)
 	text += " $K_α$ is divided by $c_0$. Slopes: the rates of the theorem, whose constants are unknown."
 	if r.synthetic {
 		text += " SYNTHETIC DIGITS, not real ones."

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -26,6 +27,15 @@ func SettingNote(params any) string {
 		return " The paper's setting."
 	}
 	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."
+}
+
+// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single
+// one is called.
+func Counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // SpaceTitle is a search space in words.

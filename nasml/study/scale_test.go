@@ -38,6 +38,8 @@ func TestNotesOnTheScale(t *testing.T) {
 			require.Equal(t, want, [2]string{ScaleNote(p), SettingNote(p)})
 		}
 	}
+	require.Equal(t, []string{"0 seeds", "1 seed", "2 seeds"},
+		[]string{Counted(0, "seed"), Counted(1, "seed"), Counted(2, "seed")})
 	require.Equal(t, "NAS-Bench-201", SpaceTitle("nasbench201"))
 	require.Equal(t, "mine", SpaceTitle("mine"))
 }
