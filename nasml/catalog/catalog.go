@@ -204,6 +204,9 @@ func Lookup(id string) (Entry, error) {
 		return e, nil
 	}
 	known := slices.Sorted(maps.Keys(entries))
+	if len(known) == 0 {
+		return Entry{}, Usagef("unknown figure %q: this program has none: import the packages that register them", id)
+	}
 	alike := misspelt(id, known)
 	if len(alike) == 0 {
 		alike = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !alikeIDs(id, k) })
