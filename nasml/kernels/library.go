@@ -99,7 +99,7 @@ func Build(ctx context.Context, path string) error {
 	}
 	objects, err := compile(ctx, dir)
 	if err == nil {
-		err = cc(ctx, dir, append(append([]string{"-shared", "-o", "library.so"}, objects...), "-lm")...)
+		err = cc(ctx, dir, append(append([]string{"-shared", "-pthread", "-o", "library.so"}, objects...), "-lm")...)
 	}
 	if err == nil {
 		err = os.Rename(filepath.Join(dir, "library.so"), path)
@@ -109,7 +109,7 @@ func Build(ctx context.Context, path string) error {
 
 // compile makes the objects, side by side.
 func compile(ctx context.Context, dir string) ([]string, error) {
-	common := []string{"-std=gnu11", "-O3", "-fPIC", "-Wno-psabi", "-c"}
+	common := []string{"-std=gnu11", "-O3", "-fPIC", "-pthread", "-Wno-psabi", "-c"}
 	calls := [][]string{append(common[:len(common):len(common)], "-o", "kernels.o", "c/kernels.c")}
 	objects := []string{"kernels.o"}
 	for _, v := range variants() {

@@ -108,31 +108,13 @@ static void R(tiles_in)(const task* t, const R(grid) * g, const T* frame, int fi
     EACH(tile_in, C, frame + (size_t)2 * i * g->wide * C, (size_t)g->wide * C, d, g->tiles * C, g->columns, C);
 }
 
-// The weights of one input channel of a filter as the products take them: G g Gᵀ, and
-// the same turned around.
+// The weights of one input channel of a filter as the products take them, of a gradient
+// turned around.
 static void R(dense_weights)(const task* t, int part) {
-  const int C = t->channels, W = t->wide, places = t->k == 3 ? 16 : 1, c = part % C;
+  const int C = t->channels, W = t->wide, c = part % C;
   const filter* f = t->filter + part / C;
-  const T* kernel = (const T*)f->kernel + (size_t)c * W;
-  T *u = (T*)f->ready + (size_t)c * W, *turned = (T*)f->turned + c;
-  const size_t plane = (size_t)C * W;
-  for (int m = 0; m < W; m++) {
-    T r[4][3], own[16] = {kernel[m]};
-    if (places == 16) {
-      for (int j = 0; j < 3; j++) {
-        const T g0 = kernel[j * plane + m], g1 = kernel[(3 + j) * plane + m], g2 = kernel[(6 + j) * plane + m];
-        r[0][j] = g0, r[1][j] = (g0 + g1 + g2) / 2, r[2][j] = (g0 - g1 + g2) / 2, r[3][j] = g2;
-      }
-      for (int i = 0; i < 4; i++) {
-        own[4 * i] = r[i][0], own[4 * i + 1] = (r[i][0] + r[i][1] + r[i][2]) / 2;
-        own[4 * i + 2] = (r[i][0] - r[i][1] + r[i][2]) / 2, own[4 * i + 3] = r[i][2];
-      }
-    }
-    for (int i = 0; i < places; i++) {
-      u[i * plane + m] = own[i];
-      if (f->turned) turned[i * plane + (size_t)m * C] = own[i];
-    }
-  }
+  T *ready = f->ready ? (T*)f->ready + (size_t)c * W : NULL, *turned = f->turned ? (T*)f->turned + c : NULL;
+  EACH(weights_of, W, (const T*)f->kernel + (size_t)c * W, (size_t)C * W, t->k == 3 ? 16 : 1, ready, turned, C);
 }
 
 // The gradient in the weights of one input channel of a filter from the sums of the

@@ -1,5 +1,5 @@
 // The part of XLA's interface for handlers (XLA FFI, version 0.x) that
-// kernels.c uses: what a handler is called with, and XLA's threads.
+// kernels.c uses: what a handler is called with, and how many threads it may use.
 #ifndef NASML_FFI_H
 #define NASML_FFI_H
 #include <stddef.h>
@@ -48,14 +48,6 @@ typedef struct {
   size_t struct_size;
   ffi_extension* extensions;
   void* context;
-  void (*task)(void*);
-  void* data;
-} ffi_schedule;
-
-typedef struct {
-  size_t struct_size;
-  ffi_extension* extensions;
-  void* context;
   int64_t* threads;
 } ffi_threads;
 
@@ -67,8 +59,7 @@ typedef struct {
   void* (*error_create)(ffi_error_create*);
   void* error_message;
   void (*error_destroy)(ffi_error_destroy*);
-  void* between[8]; // registration, streams, contexts, states and memory
-  void* (*schedule)(ffi_schedule*);
+  void* between[9]; // registration, streams, contexts, states, memory and XLA's own threads
   void* (*num_threads)(ffi_threads*);
 } ffi_api;
 

@@ -1,13 +1,15 @@
 // Handlers that XLA calls in the place of depthwise convolutions and pools, and
 // the table of them. A handler looks at its arrays, divides the work into parts
-// that do not depend on the number of threads, and lets XLA's threads do them.
+// that do not depend on the number of threads, and lets threads do them.
+#define _GNU_SOURCE // of CPU_COUNT
 #include <math.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ffi.h"
+#include "jobs.h"
 #include "task.h"
 
 // ---------------------------------------------------------------- processors
@@ -47,67 +49,30 @@ int nasml_choose(const char* isa) {
 
 // ---------------------------------------------------------------- threads
 
-// A job is shared by the thread that was called and those that help it; who
-// leaves it last frees it. A helper that comes late finds no part left and
-// looks at nothing else: the task may be gone.
-typedef struct {
-  part_of_task work;
-  const task* task;
-  int parts;
-  atomic_int next, done, users;
-} job;
-
-static void leave(job* j) {
-  if (atomic_fetch_sub(&j->users, 1) == 1) free(j);
+// processors are those that this process may use.
+static int processors(void) {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+#endif
+  return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static void take_parts(job* j) {
-  for (int part; (part = atomic_fetch_add(&j->next, 1)) < j->parts;) {
-    j->work(j->task, part);
-    atomic_fetch_add(&j->done, 1);
-  }
-}
-
-static void help(void* data) {
-  take_parts(data);
-  leave(data);
-}
-
-static void drop(const ffi_call* call, void* error) {
-  ffi_error_destroy destroy = {.struct_size = sizeof destroy, .error = error};
-  if (error) call->api->error_destroy(&destroy);
-}
-
+// threads_of is how many threads a call may use: XLA has more than there are processors
+// where these are few.
 static int threads_of(const ffi_call* call) {
   int64_t threads = 1;
   ffi_threads ask = {.struct_size = sizeof ask, .context = call->context, .threads = &threads};
   void* error = call->api->num_threads(&ask);
-  drop(call, error);
-  return error ? 1 : (int)threads;
+  ffi_error_destroy destroy = {.struct_size = sizeof destroy, .error = error};
+  if (error) call->api->error_destroy(&destroy);
+  const int most = processors();
+  return error ? 1 : threads < most ? (int)threads : most;
 }
 
-// run does all parts of a task. It needs no helper to come.
+// run does all parts of a task.
 static void run(const ffi_call* call, part_of_task work, const task* t, int parts) {
-  int helpers = parts > 1 ? threads_of(call) - 1 : 0;
-  if (helpers > parts - 1) helpers = parts - 1;
-  job* j = helpers > 0 ? malloc(sizeof *j) : NULL;
-  if (!j) {
-    for (int part = 0; part < parts; part++) work(t, part);
-    return;
-  }
-  *j = (job){.work = work, .task = t, .parts = parts};
-  atomic_init(&j->next, 0);
-  atomic_init(&j->done, 0);
-  atomic_init(&j->users, 1 + helpers);
-  for (int i = 0; i < helpers; i++) {
-    ffi_schedule ask = {.struct_size = sizeof ask, .context = call->context, .task = help, .data = j};
-    void* error = call->api->schedule(&ask);
-    if (error) leave(j);
-    drop(call, error);
-  }
-  take_parts(j);
-  while (atomic_load(&j->done) < parts) sched_yield(); // others are at their last part
-  leave(j);
+  share(work, t, parts, parts > 1 ? threads_of(call) - 1 : 0);
 }
 
 // ---------------------------------------------------------------- arrays
@@ -733,7 +698,7 @@ static void* dense_backward(ffi_call* call, int linear, int weights) {
   t.parts = DENSE_PARTS;
   const size_t sums = sizeof(double) * t.parts * 2 * C, bend = sizeof(double) * 2 * W,
                each = sizeof(double) * dense_size(&t), slopes = weights ? each * t.parts : 0;
-  t.filter = malloc(n * (sizeof(filter) + sums + bend + 2 * each + slopes));
+  t.filter = malloc(n * (sizeof(filter) + sums + bend + each + slopes));
   if (!t.filter) return no_memory(call);
   char* memory = (char*)(t.filter + n);
   for (int i = 0; i < n; i++) {
@@ -741,7 +706,7 @@ static void* dense_backward(ffi_call* call, int linear, int weights) {
     void* bent = piece(&memory, bend);
     bends(d, W, (double)t.images * t.rows * t.columns, in[4]->data, in[5]->data, bent);
     t.filter[i] = (filter){.kernel = in[0]->data, .v = in[1]->data, .own = in[2]->data, .z = in[3]->data, .bend = bent,
-                           .moments = piece(&memory, sums), .ready = piece(&memory, each), .turned = piece(&memory, each),
+                           .moments = piece(&memory, sums), .turned = piece(&memory, each),
                            .sums = weights ? piece(&memory, slopes) : NULL, .slopes = weights ? out[2 + i]->data : NULL};
   }
   t.out = out[0]->data;

@@ -646,6 +646,32 @@ static void N(tile_back)(const T* m, size_t plane, T* x, size_t row, int n, int 
   }
 }
 
+// The weights of one input channel of a kernel [k, k, C, W] at every place of a product,
+// G g Gᵀ or, of one place, g: to ready [places, C, W], or turned around, to [places, W, C].
+static void N(weights_of)(const T* kernel, size_t plane, int places, T* ready, T* turned, int C, int m) {
+  V own[16];
+  kernel += m;
+  if (places == 1) own[0] = N(load)(kernel);
+  else {
+    V r[4][3];
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; j++, kernel += plane) {
+      const V g0 = N(load)(kernel), g1 = N(load)(kernel + 3 * plane), g2 = N(load)(kernel + 6 * plane);
+      r[0][j] = g0, r[1][j] = (g0 + g1 + g2) / 2, r[2][j] = (g0 - g1 + g2) / 2, r[3][j] = g2;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      own[4 * i] = r[i][0], own[4 * i + 1] = (r[i][0] + r[i][1] + r[i][2]) / 2;
+      own[4 * i + 2] = (r[i][0] - r[i][1] + r[i][2]) / 2, own[4 * i + 3] = r[i][2];
+    }
+  }
+  for (int i = 0; i < places; i++) {
+    if (ready) N(store)(ready + i * plane + m, own[i]);
+    else
+      for (int lane = 0; lane < L; lane++) turned[i * plane + (size_t)(m + lane) * C] = ((const T*)(own + i))[lane];
+  }
+}
+
 // Gᵀ u G of the sums u of the parts' transformed gradients, or with one place u itself.
 static void N(slopes_of)(const T* sums, int parts, size_t plane, T* out, int places, int c) {
   V u[16], r[3][4];

@@ -7,7 +7,7 @@
 // A convolution with all channels, kernel [k, k, channels, wide].
 typedef struct {
   const void* kernel;
-  void *ready, *turned;           // the weights of every place [places, channels, wide]; [places, wide, channels]
+  void *ready, *turned;           // the weights of every place [places, channels, wide], or [places, wide, channels]
   void* z;                        // [images, height, width, wide]
   double* moments;                // [parts, 2, wide], or of a gradient [parts, 2, channels]
   const void *v, *own, *bend;     // of a gradient, as those of a stage

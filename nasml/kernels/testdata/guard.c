@@ -1,9 +1,7 @@
 // Calls every handler on arrays of random odd shapes that lie alone in memory: with
 // AddressSanitizer whatever is read or written beside them ends the program. All
-// of a result has to be written, and no input changed. Helpers come at once, in a
-// thread, or after the call has returned.
+// of a result has to be written, and no input changed.
 #include <math.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,42 +25,7 @@ static int draw(int n) {  // 0 … n − 1
 // ---------------------------------------------------------------- XLA's side
 
 enum { MOST = 96 };
-static struct {
-  void (*task)(void*);
-  void* data;
-} late[MOST];
-static pthread_t threads[MOST];
-static int lates, started, failed;
-
-typedef struct {
-  void (*task)(void*);
-  void* data;
-} errand;
-
-static void* of_thread(void* data) {
-  errand e = *(errand*)data;
-  free(data);
-  e.task(e.data);
-  return NULL;
-}
-
-static void* schedule(ffi_schedule* ask) {
-  switch (draw(4)) {
-    case 0:
-      ask->task(ask->data);
-      return NULL;
-    case 1:
-      late[lates].task = ask->task, late[lates++].data = ask->data;
-      return NULL;
-    case 2: {
-      errand* e = malloc(sizeof *e);
-      *e = (errand){ask->task, ask->data};
-      pthread_create(&threads[started++], NULL, of_thread, e);
-      return NULL;
-    }
-  }
-  return &failed;  // no thread to be had
-}
+static int failed;
 
 static void* num_threads(ffi_threads* ask) {
   *ask->threads = 1 + draw(4);
@@ -77,7 +40,7 @@ static void* error_create(ffi_error_create* e) {
 static void error_destroy(ffi_error_destroy* e) { (void)e; }
 
 static const ffi_api api = {
-    .error_create = error_create, .error_destroy = error_destroy, .schedule = schedule, .num_threads = num_threads};
+    .error_create = error_create, .error_destroy = error_destroy, .num_threads = num_threads};
 
 // ---------------------------------------------------------------- arrays
 
@@ -160,7 +123,7 @@ static int wrong(const char* name, const char* what) {
 
 // try calls a handler once.
 static int try(const char* name, const char* in, const char* out) {
-  count = lates = started = 0;
+  count = 0;
   add_all(in);
   const int inputs = count;
   add_all(out);
@@ -175,7 +138,6 @@ static int try(const char* name, const char* in, const char* out) {
                    .attributes = {.size = 2, .types = types, .names = names, .values = scalars}};
   void* (*f)(ffi_call*) = (void* (*)(ffi_call*))handler(name);
   int bad = !f || f(&call) ? wrong(name, "the call failed") : 0;
-  for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < count; i++) {
     array* a = &arrays[i];
     if (i < inputs && memcmp(a->copy, a->buffer.data, a->size * (is_double ? 8 : 4))) bad |= wrong(name, "an input changed");
@@ -186,7 +148,6 @@ static int try(const char* name, const char* in, const char* out) {
       }
     free(a->buffer.data), free(a->copy);
   }
-  for (int i = 0; i < lates; i++) late[i].task(late[i].data);  // the arrays are gone by now
   return bad;
 }
 
