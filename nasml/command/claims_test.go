@@ -130,6 +130,7 @@ func TestClaimsOfOnePaperAtOneScale(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &rows))
 	require.Len(t, rows, 21)
 	require.Equal(t, "RO001", rows[0].ID)
+	require.NotEmpty(t, rows[0].Checks)
 	require.Equal(t, true, rows[0].Checks[0]["holds"])
 	for _, r := range rows {
 		for _, c := range r.Checks {
