@@ -166,10 +166,11 @@ type LegendPosition string
 // The positions. LegendAuto is LegendInside for a single panel and LegendBelow
 // for several, which then share one legend under them. Where that would have more
 // than six entries, rows whose panels explain the same share one, and all other
-// panels have one each, inside where there is a place. LegendInside looks for
-// a place without data, and falls back to LegendBelow where there is none. A
-// shared legend stands beside the last row where that is shorter than the others
-// and leaves the room. The operations of cells are explained below, if at all.
+// panels have one each, inside where there is a place, or neighbours that explain the
+// same have one below. LegendInside looks for a place without data, and falls back to
+// LegendBelow where there is none. A shared legend stands beside the last row where
+// that is shorter than the others and leaves the room. The operations of cells are
+// explained below, if at all.
 const (
 	LegendAuto   LegendPosition = ""
 	LegendInside LegendPosition = "inside"

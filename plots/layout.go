@@ -196,7 +196,7 @@ func (l *layout) draw() {
 // that find no place inside are added to below, or stand under their panels.
 func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	top, frame, bottom := l.rowHeights(row)
-	under := vg.Length(0) // of the panels' own legends
+	var own strips
 	x := vg.Length(edge)
 	for c, p := range row {
 		if p.box != nil {
@@ -215,20 +215,21 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 		p.frame = vg.Rectangle{Min: vg.Point{X: x, Y: y - top - l.frame.Y}, Max: vg.Point{X: x + l.frame.X, Y: y - top}}
 		p.draw(l)
 		x += l.frame.X + l.right[c]
-		var own []entry
+		var entries []entry
 		if !l.grouped(p) {
-			l.legend(p, &own)
+			l.legend(p, &entries)
 		}
-		if !l.own {
-			for _, e := range own {
+		if l.own {
+			own.add(strip{entries, slot, x})
+		} else {
+			for _, e := range entries {
 				*below = addEntry(*below, e)
 			}
-		} else if len(own) > 0 {
-			under = max(under, l.legendUnder(own, slot, x, y-top-frame-bottom-legendGap)+legendGap)
 		}
 		x += columns
 	}
-	return y - top - frame - bottom - under
+	y -= top + frame + bottom
+	return y - own.draw(l, y)
 }
 
 // rowHeights returns what a row takes above its frames, the frames' height (0

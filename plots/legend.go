@@ -289,6 +289,42 @@ func (l *layout) legendUnder(entries []entry, left, right, y vg.Length) vg.Lengt
 	return vg.Length((len(entries)+perRow-1)/perRow) * l.entryHeight()
 }
 
+// strip is a legend under the panels of a row between left and right.
+type strip struct {
+	entries     []entry
+	left, right vg.Length
+}
+
+// strips are the legends under a row, from left to right.
+type strips []strip
+
+// add takes a panel's legend. Neighbours share one where one of them has all entries.
+func (all *strips) add(s strip) {
+	if len(s.entries) == 0 {
+		return
+	}
+	if n := len(*all); n > 0 && (*all)[n-1].right+columns == s.left {
+		last := &(*all)[n-1]
+		both := slices.Clone(last.entries)
+		for _, e := range s.entries {
+			both = addEntry(both, e)
+		}
+		if len(both) == max(len(last.entries), len(s.entries)) {
+			*last = strip{both, last.left, s.right}
+			return
+		}
+	}
+	*all = append(*all, s)
+}
+
+// draw draws them below y and returns the height of the highest.
+func (all strips) draw(l *layout, y vg.Length) (height vg.Length) {
+	for _, s := range all {
+		height = max(height, l.legendUnder(s.entries, s.left, s.right, y-legendGap)+legendGap)
+	}
+	return height
+}
+
 // legendBelow draws the shared legend below y, in as many columns as the width
 // allows, and returns where it ends.
 func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
