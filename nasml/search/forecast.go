@@ -11,8 +11,8 @@ import (
 )
 
 // Forecast is what a search will cost on this machine's processors, before
-// anything of it is compiled. It is a model with four measured constants, good
-// to about a factor of two, and says nothing about a GPU.
+// anything of it is compiled. It is a model with measured constants, good to about a
+// factor of two, and says nothing about a GPU.
 type Forecast struct {
 	Work  float64 // processor seconds
 	Bytes float64 // peak memory
@@ -22,26 +22,28 @@ type Forecast struct {
 // maps keep two of them busy about nine tenths of the time.
 func (f Forecast) Wall(n int) float64 { return f.Work / math.Pow(float64(n), 0.85) }
 
-// Constants of the model, fitted to measured steps of GAEA DARTS with C = 8 and
-// 16 on 16×16 and 32×32 images and N = 1 and 2 (see BenchmarkForecast). Work
-// is in units of the probe, so that a slow machine has a slow forecast.
+// Constants of the model, fitted to measured steps (see BenchmarkForecast). Work is in
+// units of the probe, so that a slow machine has a slow forecast.
 const (
-	probesPerProduct = 2.2e-8  // probes a multiply-add of a convolution, forward and backward
-	probesPerElement = 2.35e-6 // probes an element of a candidate operation's map
-	bytesPerElement  = 7       // an example's elements that are kept for the backward pass, with their temporaries
-	bytesPerCell     = 8e7     // program and compiler, a cell a stage
-	bytesAlways      = 7.5e8   // likewise, without cells
+	probesPerProduct = 2.2e-8 // probes a multiply-add of a convolution, forward and backward
+	bytesPerElement  = 4.8    // an example's elements that are kept for the backward pass, with their temporaries
+	bytesAlways      = 3.1e8  // program and compiler, without cells
 )
 
-// Constants of cells with two inputs, of which a step has hundreds of small
-// operations: fitted to 12 and 162 steps of GAEA PC-DARTS with three cells, C = 8, on
-// 8×8 images in batches of 16, where all else is less than a tenth of the time. The same
-// hold for cells with operations on nodes, where what is counted is all maps.
-const (
-	probesPerOperation = 0.04 // an operation of a batch's forward and backward pass, however small
-	probesPerCompiling = 4500 // a cell that is compiled
-	compiledNodes      = 0.5  // of such a cell, one of NAS-Bench-1Shot1 compiles
-)
+// costs are the constants that depend on the kind of space. What is counted as
+// operations and elements of maps differs, too: see operations and Size.
+type costs struct {
+	element   float64 // probes an element of a map, forward and backward
+	operation float64 // probes an operation of a batch's forward and backward pass, however small
+	compiling float64 // probes a cell, to compile
+	bytes     float64 // program and compiler, a cell
+}
+
+var costsOf = map[string]costs{
+	"nasbench201": {element: 6e-7, operation: 0.08, compiling: 400, bytes: 3e7},
+	"cells":       {element: 2e-6, operation: 0.04, compiling: 1600, bytes: 1.3e8},
+	"oneshot":     {element: 8e-7, operation: 0.04, compiling: 900, bytes: 3e7},
+}
 
 // Forecast is the cost of one search on so many images (all of them, both
 // halves).
@@ -49,9 +51,18 @@ func (s Settings) Forecast(of int) Forecast {
 	_, elements := s.size()
 	return Forecast{
 		Work: probe() * s.probes(of),
-		Bytes: bytesAlways + bytesPerCell*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
+		Bytes: bytesAlways + s.costs().bytes*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
 			s.pixels(of),
 	}
+}
+
+// costs are those of the space's kind. A reader's own kind costs as NAS-Bench-201.
+func (s Settings) costs() costs {
+	kind, _, err := s.kind()
+	if c, ok := costsOf[kind]; ok && err == nil {
+		return c
+	}
+	return costsOf["nasbench201"]
 }
 
 // pixels are the bytes of images in memory, of which there are none where they are
@@ -65,8 +76,6 @@ func (s Settings) pixels(of int) float64 {
 
 // probes is the work of a search in runs of the probe.
 func (s Settings) probes(of int) float64 {
-	products, elements := s.size()
-	pass := probesPerProduct*products + probesPerElement*elements
 	m := Methods[s.Method]
 	split, valid := of/2, of/2 // images that pass once or twice a step, and those that are evaluated
 	if s.Parts != (Shares{}) {
@@ -75,8 +84,23 @@ func (s Settings) probes(of int) float64 {
 	if s.Bilevel.Level == bilevel.ERM {
 		split = of
 	}
+	compiled := float64(s.Cells)
+	if m.Architecture == NoPass {
+		compiled /= 2
+	}
+	evaluations := 1.
+	if s.EvaluateEvery > 0 {
+		evaluations += float64(s.Epochs / s.EvaluateEvery)
+	}
+	forward := 2 * float64(valid) / 3 // θ as it is, and one operation an edge: without gradients
+	forward = forward*evaluations + float64(s.Candidates*s.CandidateBatch)/3
+	return s.pass(s.Batch)*(float64(s.Epochs)*s.passes()*float64(split)+forward) + s.costs().compiling*compiled
+}
+
+// passes are how often the supernet is run forward and backward in a step.
+func (s Settings) passes() float64 {
 	passes := 1.
-	if m.Architecture != NoPass {
+	if Methods[s.Method].Architecture != NoPass {
 		passes = 2
 	}
 	switch s.Bilevel.Hypergradient {
@@ -85,47 +109,40 @@ func (s Settings) probes(of int) float64 {
 	case "finite-difference": // the same by two gradients
 		passes += 3
 	}
-	evaluations := 1.
-	if s.EvaluateEvery > 0 {
-		evaluations += float64(s.Epochs / s.EvaluateEvery)
-	}
-	forward := 2 * float64(valid) / 3 // θ as it is, and one operation an edge: without gradients
-	forward = forward*evaluations + float64(s.Candidates*s.CandidateBatch)/3
-	all := float64(s.Epochs)*passes*float64(split) + forward
-	operations, compiled := s.operations()
-	return pass*all + probesPerOperation*operations*all/float64(s.Batch) + probesPerCompiling*compiled
+	return passes
+}
+
+// pass is the work of an image's pass forward and backward in a batch of so many, in
+// probes.
+func (s Settings) pass(batch int) float64 {
+	products, elements := s.size()
+	c := s.costs()
+	return probesPerProduct*products + c.element*elements + c.operation*s.operations()/float64(batch)
 }
 
 // ForecastEvaluations is the cost of evaluating so many images by shared weights,
 // batch by batch, without gradients.
 func (s Settings) ForecastEvaluations(images, batch int) Forecast {
-	products, elements := s.size()
-	operations, _ := s.operations()
-	pass := probesPerProduct*products + probesPerElement*elements + probesPerOperation*operations/float64(batch)
-	return Forecast{Work: probe() * pass * float64(images) / 3}
+	return Forecast{Work: probe() * s.pass(batch) * float64(images) / 3}
 }
 
-// operations are the candidate operations of all cells with two inputs, or the maps of
-// all cells with operations on nodes, and how many cells there are to compile, in units
-// of the first kind's; 0 in other spaces.
-func (s Settings) operations() (operations, compiled float64) {
+// operations are the candidate operations of all cells, or the maps of all cells with
+// operations on nodes; 0 in a reader's own kinds of spaces.
+func (s Settings) operations() float64 {
 	space, err := s.Open(10)
 	if err != nil {
-		return 0, 0
+		return 0
 	}
 	switch c := space.(type) {
+	case nasbench201:
+		return float64(3 * c.Config.Cells * len(c.Config.Space.Edges) * len(c.Config.Space.Ops))
 	case cells:
-		compiled = float64(c.config.Cells)
-		operations = compiled * float64(len(c.space.Edges())*c.space.Options())
+		return float64(c.config.Cells * len(c.space.Edges()) * c.space.Options())
 	case oneShot:
 		through, whole := c.maps()
-		operations = float64(c.config.Cells) * (through + whole)
-		compiled = compiledNodes * float64(c.config.Cells)
-		if Methods[s.Method].Architecture == NoPass {
-			compiled /= 2
-		}
+		return float64(c.config.Cells) * (through + whole)
 	}
-	return operations, compiled
+	return 0
 }
 
 // size is Space.Size, and 0 where there is none.

@@ -2,6 +2,7 @@ package supernet
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -226,7 +227,8 @@ func ParseGenotype(text string) (Genotype, error) {
 	if !opened || !closed {
 		return Genotype{}, fmt.Errorf("genotype %.60q: expected a published name or "+
 			"Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), reduce=[…], "+
-			"reduce_concat=range(2, 6))", text)
+			"reduce_concat=range(2, 6)); published are %s",
+			text, strings.Join(slices.Sorted(maps.Keys(Published)), ", "))
 	}
 	fields, err := genotypeFields(inside)
 	if err != nil {
