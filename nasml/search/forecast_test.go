@@ -74,7 +74,8 @@ var forecastCases = []struct {
 // NASML_XLA_CACHE=off … -bench 'Forecast/darts,gaea-pc-darts' -benchtime 1x.
 func BenchmarkForecast(b *testing.B) {
 	for _, c := range forecastCases {
-		name := fmt.Sprintf("%s,%s,C=%d,%dx%d,N=%d,B=%d", c.space, c.method, c.channels, c.image, c.image, c.cells, c.batch)
+		name := fmt.Sprintf("%s,%s,C=%d,%dx%d,N=%d,B=%d",
+			c.space, c.method, c.channels, c.image, c.image, c.cells, c.batch)
 		b.Run(name, func(b *testing.B) {
 			s, err := AsQuickOn(c.space, c.method)
 			require.NoError(b, err)
