@@ -59,6 +59,26 @@ func TestRowsShareALegend(t *testing.T) {
 	requireTidy(t, f)
 }
 
+// Neighbours in a row that explain the same share one legend under both; a panel that
+// explains something else keeps its own.
+func TestNeighboursShareALegend(t *testing.T) {
+	below := func(p Panel) Panel { p.Legend.Position = LegendBelow; return p }
+	f := Figure{Name: "x", Panels: [][]Panel{
+		{below(family("", names("a", 2)...)), below(family("", names("a", 3)...)), below(family("", names("b", 4)...))},
+	}}
+	l, err := newLayout(f)
+	require.NoError(t, err)
+	require.True(t, l.own)
+	requireTidy(t, f)
+	with := len(l.texts)
+	for i := range f.Panels[0] {
+		f.Panels[0][i].Legend.Position = LegendNone
+	}
+	l, err = newLayout(f)
+	require.NoError(t, err)
+	require.Equal(t, 3+4, with-len(l.texts), "every name once")
+}
+
 // Of a long legend that rows share, references are named where they are.
 func TestReferencesAreNamedWhereTheyAre(t *testing.T) {
 	p := family("", names("a", 6)...)

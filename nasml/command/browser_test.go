@@ -57,13 +57,7 @@ func TestBrowser(t *testing.T) {
 			t.Skip("needs gopls: run `go tool nasml setup`")
 		}
 		folder, address := start(t)
-		cells := []map[string]any{{"cell_type": "code", "id": "a", "metadata": map[string]any{}, "outputs": []any{},
-			"execution_count": nil, "source": cellToComplete}}
-		kernel := map[string]any{"name": "gonb", "display_name": "Go (gonb)", "language": "go"}
-		text, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "cells": cells,
-			"metadata": map[string]any{"kernelspec": kernel}})
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "tab.ipynb"), text, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "tab.ipynb"), notebookOf(t, cellToComplete), 0o644))
 		var seen struct {
 			Doc, Cell     string
 			Tab, ShiftTab float64 // seconds of the answers
@@ -72,6 +66,26 @@ func TestBrowser(t *testing.T) {
 		t.Logf("Tab %.2f s, Shift+Tab %.2f s", seen.Tab, seen.ShiftTab)
 		require.Contains(t, seen.Doc, "Export writes a result's picture into the folder dir", "see %s", screenshot)
 		require.Contains(t, seen.Cell, "Widths")
+	})
+	t.Run("index, own parts, edit", func(t *testing.T) {
+		folder, address := start(t)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "own.ipynb"), notebookOf(t, ownImports, ownCell), 0o644))
+		var seen struct {
+			Pictures int
+			Opened   string
+			Runs     []struct {
+				First, Figure float64 // seconds
+				Errors        []string
+			}
+		}
+		screenshot := drive(t, s, browser, "edit.py", address("index.ipynb"), &seen, address("own.ipynb"))
+		require.Greater(t, seen.Pictures, 2, "of figures")
+		require.Contains(t, seen.Opened, ".ipynb")
+		require.Len(t, seen.Runs, 2, "see %s", screenshot)
+		for _, r := range seen.Runs {
+			require.Empty(t, r.Errors)
+			t.Logf("first output after %.2f s, figure after %.2f s", r.First, r.Figure)
+		}
 	})
 	t.Run("live view and stop", func(t *testing.T) {
 		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is
@@ -104,13 +118,46 @@ p.Wi
 notebook.Export(notebook.Run(oymak2021.Figure2, p), "figures", "pdf")
 `
 
-// drive runs a script of testdata in the browser, decodes what it has seen, and
-// returns where its screenshot is.
-func drive(t *testing.T, s *site, browser, script, address string, seen any) string {
+// ownImports and ownCell are a figure of a reader's own operation, space and images, as
+// notebooks/guide/vary.md has them.
+const (
+	ownImports = `import (
+	"os"
+
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/li2021"
+	"github.com/nasml/lab/nasml/notebook"
+	"github.com/nasml/lab/nasml/supernet"
+)`
+	ownCell = `%%
+os.Setenv("GOMLX_BACKEND", "go") // which compiles nothing
+os.Setenv("NASML_STORE", "store")
+supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
+	return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C))
+}
+supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5")
+pixels, labels := make([]float32, 64*8*8), make([]int, 64)
+for i := range pixels {
+	pixels[i], labels[i/64] = float32(i%11)/11, i/64%5
+}
+if _, err := data.FromArrays("squares", data.Train, 8, 8, 1, pixels, labels); err != nil {
+	panic(err)
+}
+p := li2021.Figure1Quick
+p.Rows, p.Seeds, p.Epochs, p.Confidence = []string{"darts"}, 1, 1, 0.95
+p.Space, p.Data, p.Examples = "mine", "squares", 0
+p.Channels, p.Image, p.Batch = 2, 8, 16
+notebook.Show(notebook.Run(li2021.Figure1, p))
+`
+)
+
+// drive runs a script of testdata in the browser on addresses, decodes what it has
+// seen, and returns where its screenshot is.
+func drive(t *testing.T, s *site, browser, script, address string, seen any, more ...string) string {
 	t.Helper()
 	screenshot := s.path("test", strings.TrimSuffix(script, ".py")+".png")
-	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), filepath.Join("testdata", script), browser,
-		address, screenshot)
+	args := append([]string{filepath.Join("testdata", script), browser, address}, more...)
+	cmd := exec.CommandContext(t.Context(), s.python("venv-browser"), append(args, screenshot)...)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	require.NoError(t, err, "the browser's script failed")

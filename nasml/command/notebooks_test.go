@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,22 +14,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeNotebook makes a notebook of code cells.
-func writeNotebook(t *testing.T, cells ...string) string {
+// notebookOf is the text of a notebook of cells of Go.
+func notebookOf(t *testing.T, cells ...string) []byte {
 	t.Helper()
 	var list []map[string]any
-	for _, source := range cells {
+	for i, source := range cells {
 		list = append(list, map[string]any{
-			"cell_type": "code", "execution_count": nil, "metadata": map[string]any{},
+			"cell_type": "code", "id": fmt.Sprint("cell", i), "execution_count": nil, "metadata": map[string]any{},
 			"outputs": []any{}, "source": source,
 		})
 	}
+	kernel := map[string]any{"name": "gonb", "display_name": "Go (gonb)", "language": "go"}
 	text, err := json.Marshal(map[string]any{
-		"cells": list, "metadata": map[string]any{}, "nbformat": 4, "nbformat_minor": 4,
+		"cells": list, "metadata": map[string]any{"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5,
 	})
 	require.NoError(t, err)
+	return text
+}
+
+// writeNotebook makes a notebook of code cells.
+func writeNotebook(t *testing.T, cells ...string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.ipynb")
-	require.NoError(t, os.WriteFile(path, text, 0o644))
+	require.NoError(t, os.WriteFile(path, notebookOf(t, cells...), 0o644))
 	return path
 }
 
