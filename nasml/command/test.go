@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 
 type testCmd struct {
 	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only    string   `help:"Only the Go tests of that name, and no notebooks." name:"run" placeholder:"REGEXP"`
+	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
 	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
 }
 
@@ -50,7 +51,9 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	t.part(ctx, "go test", func() error { return t.goTest(ctx, v.goFlags(packages)) })
 	if v.Only == "" && !v.Short && len(v.Package) == 0 {
 		t.notebooks(ctx)
-		t.part(ctx, "browser", func() error { return t.browser(ctx) })
+	}
+	if v.ofBrowser() {
+		t.part(ctx, "browser", func() error { return t.browser(ctx, cmp.Or(v.Only, "^"+browserTest+"$")) })
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -58,8 +61,16 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	return t.summary()
 }
 
+// ofBrowser says whether the browser test is asked for, by name or with all others.
+func (v *testCmd) ofBrowser() bool {
+	if v.Only == "" {
+		return !v.Short && len(v.Package) == 0
+	}
+	return strings.Contains(v.Only, browserTest)
+}
+
 func (v *testCmd) goFlags(packages []string) []string {
-	flags := []string{"-timeout=20m", "-skip=^TestBrowser$"} // which has its own part
+	flags := []string{"-timeout=20m", "-skip=^" + browserTest + "$"} // which has its own part
 	if v.Short {
 		flags = append(flags, "-short")
 	}
@@ -378,7 +389,7 @@ func (t *testRun) tally(err error) {
 
 // browser drives JupyterLab in a Chromium, where one is installed. It comes
 // after the notebooks and reads their trials.
-func (t *testRun) browser(ctx context.Context) error {
+func (t *testRun) browser(ctx context.Context, test string) error {
 	if chromium() == "" {
 		return skipped("no Chromium in PATH (Debian: apt install chromium)")
 	}
@@ -386,12 +397,15 @@ func (t *testRun) browser(ctx context.Context) error {
 		return err
 	}
 	t.env = append(t.env, browserVar+"=1", "NASML_SCALE=quick")
-	return t.goTest(ctx, []string{"-count=1", "-timeout=20m", "-run=^TestBrowser$", "./nasml/command"})
+	return t.goTest(ctx, []string{"-count=1", "-timeout=20m", "-run=" + test, "./nasml/command"})
 }
 
 // browserVar is set where the browser test is to run: it takes long, and needs
 // what only this command sets up.
 const browserVar = "NASML_TEST_BROWSER"
+
+// browserTest is the name of the browser test.
+const browserTest = "TestBrowser"
 
 func (s *site) browserStep() step {
 	return s.venvStep(

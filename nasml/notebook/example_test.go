@@ -3,6 +3,7 @@ package notebook_test
 import (
 	. "github.com/gomlx/gomlx/core/graph"
 
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021"
 	"github.com/nasml/lab/nasml/notebook"
 	"github.com/nasml/lab/nasml/oymak2021"
@@ -35,4 +36,21 @@ func Example_search() {
 	p.Channels, p.Cells, p.Image = 16, 1, 32 // of the supernet
 	r := notebook.Run(li2021.Figure1, p)
 	notebook.Show(r)
+}
+
+// A cell with an operation, a space and images of your own.
+func Example_own() {
+	pixels, labels := make([]float32, 512*8*8), make([]int, 512)
+
+	supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
+		return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C)) // it declares its weights as it goes
+	}
+	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5") // or supernet.CellSpaces["mine"], supernet.OneShots["mine"]
+	// pixels are [N, 8, 8, 1], row-major, as bytes or from 0 to 1; labels are N classes
+	if _, err := data.FromArrays("squares", data.Train, 8, 8, 1, pixels, labels); err != nil {
+		panic(err)
+	}
+	p := li2021.Figure1Quick
+	p.Rows, p.Space, p.Data, p.Image = []string{"darts", "gaea-darts"}, "mine", "squares", 8
+	notebook.Show(notebook.Run(li2021.Figure1, p))
 }
