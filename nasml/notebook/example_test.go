@@ -45,7 +45,7 @@ func Example_own() {
 	supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
 		return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C)) // it declares its weights as it goes
 	}
-	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5") // or supernet.CellSpaces["mine"], supernet.OneShots["mine"]
+	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5") // or of CellSpaces, of OneShots
 	// pixels are [N, 8, 8, 1], row-major, as bytes or from 0 to 1; labels are N classes
 	if _, err := data.FromArrays("squares", data.Train, 8, 8, 1, pixels, labels); err != nil {
 		panic(err)

@@ -1,6 +1,6 @@
 """Open the index and edit a cell in JupyterLab: edit.py CHROMIUM INDEX URL SCREENSHOT.
 
-It opens the index, and says how many pictures it shows and whether a click on the first
+It opens the index, waits for some of its pictures, and says how many it shows and whether a click on the first
 opens a notebook. Then it opens the URL, a notebook of imports and one cell with a figure,
 runs all, changes "0.95" in the last cell to "0.9", runs that again, and prints as JSON
 for each of the two runs how long it took to the first output and to a new figure.
@@ -42,7 +42,7 @@ def main(chromium, index, url, screenshot):
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.goto(index)
-        page.wait_for_function(PICTURES, timeout=120_000)
+        page.wait_for_function("() => (" + PICTURES + ")() > 2", timeout=120_000)
         seen = {"pictures": page.evaluate(PICTURES), "runs": []}
         page.locator(".jp-RenderedMarkdown a:has(img)").first.click()
         page.wait_for_function("() => (" + PATH + ")() !== 'index.ipynb'", timeout=60_000)
