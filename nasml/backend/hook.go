@@ -139,7 +139,6 @@ var processorFacts = []string{"vendor_id", "cpu family", "model", "model name", 
 //
 //export nasmlCompile
 func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
-	defer giveBack(time.Now())
 	h := hooked.hook
 	code, library := h.withKernels(unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size))
 	if h.cache == nil {
@@ -172,7 +171,7 @@ func (h *hook) withKernels(code []byte) (with, library []byte) {
 			return slices.Contains(set.names,
 				name)
 		}); with != text {
-			return []byte(with), set.sum
+			return []byte(kernels.Divide(with)), set.sum
 		}
 	}
 	return code, nil
@@ -243,6 +242,7 @@ func devices(client unsafe.Pointer) string {
 
 // compile lets the plugin compile.
 func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
+	defer giveBack(time.Now())
 	h.compiled.Add(1)
 	h.at.Add(1)
 	defer h.at.Add(-1)
@@ -250,8 +250,8 @@ func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
 		&given.executable)
 }
 
-// giveBack gives the system back what memory a program took to be there, which the C
-// library keeps, where that was long enough to have been much.
+// giveBack gives the system back what memory compiling took, which the C library keeps,
+// where that was long enough to have been much.
 func giveBack(begin time.Time) {
 	if time.Since(begin) > 100*time.Millisecond {
 		C.nasml_give_back()

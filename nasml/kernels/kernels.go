@@ -179,7 +179,7 @@ func (w window) call(name string, form func(in []*Node) []*Node, in ...*Node) []
 			return form(parameters)
 		})
 	}
-	return made[key].Call(in...)
+	return gradient.Call(made[key], in...)
 }
 
 // functionsKey is where a graph keeps its functions by what they compute.

@@ -2,6 +2,9 @@
 package gradient
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
@@ -11,13 +14,19 @@ import (
 type Backward func(v []*Node, last int) []*Node
 
 // Custom returns the values y, computed from x, with gradients of their own. x
-// are of one type of numbers.
+// are of one type of numbers. Values that [Call] gave for the same x are returned
+// as they are.
 //
 // GoMLX has custom gradients for the identity only. So no gradient passes
 // through y itself, and a branch that is never taken carries v to x; nothing of
-// it is left in a compiled program. As Gradient goes through the nodes from the
+// it is left in a compiled program, but it takes long to write and to read where
+// there are thousands: see Call. As Gradient goes through the nodes from the
 // last to the first, the first x that it comes to is the last that is wanted.
 func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
+	if c := calls(y[0].Graph())[source(y[0])]; c != nil && c.vjp == nil && slices.Equal(c.x, x) {
+		c.of, c.vjp = y, vjp
+		return y
+	}
 	var v, grads []*Node // of the call of Gradient under way, which visits y before x
 	var branch *Node     // a number that depends on all of x
 	for i := range x {
@@ -45,6 +54,72 @@ func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
 		})
 	}
 	return out
+}
+
+// Call calls a function of the graph. What it returns has no gradient before Custom
+// gives it one, which is then an entry of a table: there are no nodes for it.
+func Call(f *Function, x ...*Node) []*Node {
+	c := &call{x: x}
+	in := make([]*Node, len(x))
+	for i := range x {
+		in[i] = IdentityWithCustomGradient(x[i], func(_, _ *Node) *Node { return c.gradient(i) })
+	}
+	c.y = f.Call(in...)
+	calls(x[0].Graph())[source(c.y[0])] = c
+	return c.y
+}
+
+// call is a call of a function from x to y.
+type call struct {
+	x, y     []*Node
+	of       []*Node // values of y that have a gradient
+	vjp      Backward
+	v, grads []*Node // of the call of Gradient under way, which visits y before x
+}
+
+// gradient is that of x_i, when it is asked for.
+func (c *call) gradient(i int) *Node {
+	if c.grads == nil {
+		v := make([]*Node, len(c.of))
+		for k := range v {
+			v[k] = c.v[slices.Index(c.y, c.of[k])]
+		}
+		c.grads = c.vjp(v, i)
+	}
+	return c.grads[i]
+}
+
+// calls are those of a graph, by their nodes.
+func calls(g *Graph) map[*Node]*call {
+	made, _ := g.State(callsKey{}).(map[*Node]*call)
+	if made == nil {
+		made = map[*Node]*call{}
+		g.AttachState(callsKey{}, made)
+	}
+	return made
+}
+
+type callsKey struct{}
+
+// source is the node that has a value among its results.
+func source(y *Node) *Node {
+	if y.Type() == NodeTypeSplitNode {
+		return y.Inputs()[0]
+	}
+	return y
+}
+
+// GoMLX asks this table for what it has no gradient of. What it is told of a call's
+// inputs are only their shapes: gradients come from where they are asked for.
+func init() {
+	VJPRegistration[NodeTypeCall] = func(node *Node, v []*Node, _ shapes.Shape) []*Node {
+		c := calls(node.Graph())[node]
+		if c == nil || c.vjp == nil {
+			panic(fmt.Errorf("the call %s has no gradient", node))
+		}
+		c.v, c.grads = v, nil
+		return node.Inputs()
+	}
 }
 
 // OfForm returns the values y with the gradients of a function of x that
