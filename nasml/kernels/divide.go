@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -14,40 +15,31 @@ import (
 // both take seconds. A computation of its own for some hundred calls ends this.
 
 // divided says which programs are: those with more than few calls of functions, into
-// parts of so many calls. One with many operands stays where it is, between parts.
-var divided = struct{ few, part, many int }{600, 300, 500}
+// parts of at least so many calls and at most so many.
+var divided = struct{ few, least, most int }{600, 8, 300}
 
-// statement is one of a function: what it defines and uses of the values of the
-// function, and of which kind it is.
+// statement is one of a function: the values of the function that it defines and uses.
+// Its level is how often something was computed between calls before it.
 type statement struct {
 	text          string
 	defines, uses []string
-	kind          string
-}
-
-// unit is what stands together: a part, of which a function is made, or statements of
-// the main function itself.
-type unit struct {
-	calls      []int // statements
-	own        bool  // a part
-	statements []int // these and what they need, in their order
-	in, out    []string
+	call          bool
+	level, part   int // part: 0 where it stays
 }
 
 // division is a main function on the way to being divided.
 type division struct {
-	statements []statement
-	types      map[string]string // of values
-	definedBy  map[string]int    // statements
-	units      []*unit
-	unitOf     map[int]int // of statements that were placed
+	statements []*statement
+	types      map[string]string     // of values
+	definedBy  map[string]*statement // arguments: nil
+	parts      [][]*statement
 }
 
-// Divide puts calls of a program's main function, and what is computed between them,
-// into functions of their own that XLA leaves as they are, where there are many calls.
-// The program computes the same bits: a product that another part needs is computed
-// again there, since XLA rounds it with a sum that it is added to at once. It returns
-// a program as it is where it is small, or is written as none that this reads.
+// Divide puts calls of a program's main function that do not wait for anything that is
+// computed between them into functions of their own, which XLA leaves as they are, where
+// there are many calls. What is computed between calls stays in the main function, where
+// XLA fuses it as before: the program computes the same bits. It returns a program as it
+// is where it is small, or is written as none that this reads.
 func Divide(program string) string {
 	if strings.Count(program, `"func.call"`) <= divided.few {
 		return program
@@ -60,7 +52,7 @@ func Divide(program string) string {
 	if !ok {
 		return program
 	}
-	d.plan()
+	d.takeParts()
 	return before + head + "\n" + d.text() + after
 }
 
@@ -83,7 +75,7 @@ var (
 
 // readMain reads the statements of the main function.
 func readMain(head, body string) (*division, bool) {
-	d := &division{types: map[string]string{}, definedBy: map[string]int{}, unitOf: map[int]int{}}
+	d := &division{types: map[string]string{}, definedBy: map[string]*statement{}}
 	for _, m := range argument.FindAllStringSubmatch(head, -1) {
 		d.types[m[1]] = m[2]
 	}
@@ -93,7 +85,7 @@ func readMain(head, body string) (*division, bool) {
 		if m == nil || at < 0 {
 			return nil, false
 		}
-		s := statement{text: text, defines: values(m[1]), kind: m[2]}
+		s := &statement{text: text, defines: values(m[1]), call: m[2] == "call"}
 		seen := map[string]bool{}
 		for _, name := range values(text) {
 			if d.types[name] != "" && !seen[name] { // others are of a region of its own
@@ -105,11 +97,24 @@ func readMain(head, body string) (*division, bool) {
 			return nil, false
 		}
 		for i, name := range s.defines {
-			d.types[name], d.definedBy[name] = types[i], len(d.statements)
+			d.types[name], d.definedBy[name] = types[i], s
 		}
+		d.setLevel(s)
 		d.statements = append(d.statements, s)
 	}
-	return d, len(d.statements) > 0 && d.statements[len(d.statements)-1].kind == "return"
+	return d, strings.HasPrefix(d.statements[len(d.statements)-1].text, `    "stablehlo.return"`)
+}
+
+// setLevel gives a statement the level of what it uses, and the next where it computes
+// something from a call.
+func (d *division) setLevel(s *statement) {
+	for _, name := range s.uses {
+		if from := d.definedBy[name]; from != nil && from.call && !s.call {
+			s.level = max(s.level, from.level+1)
+		} else if from != nil {
+			s.level = max(s.level, from.level)
+		}
+	}
 }
 
 // values are the names of values in a text, in their order.
@@ -147,109 +152,29 @@ func statementsOf(body string) (all []string) {
 	return all
 }
 
-// plan divides the calls, in their order, and gives every unit what it needs besides.
-func (d *division) plan() {
-	last := len(d.statements) - 1
-	needed := d.needed(last)
-	for i, s := range d.statements {
-		switch {
-		case i == last || s.kind == "call" && needed[i] && len(s.uses) > divided.many:
-			d.units = append(d.units, &unit{calls: []int{i}})
-		case s.kind == "call" && needed[i]:
-			n := len(d.units)
-			if n == 0 || !d.units[n-1].own || len(d.units[n-1].calls) == divided.part {
-				d.units = append(d.units, &unit{own: true})
+// takeParts orders the statements, calls behind the others of their level, and makes
+// parts of the calls of every level.
+func (d *division) takeParts() {
+	last := d.statements[len(d.statements)-1]
+	last.level = len(d.statements)
+	slices.SortStableFunc(d.statements, func(a, b *statement) int {
+		after := map[bool]int{true: 1}
+		return cmp.Or(a.level-b.level, after[a.call]-after[b.call])
+	})
+	byLevel := map[int][]*statement{}
+	for _, s := range d.statements {
+		if s.call {
+			byLevel[s.level] = append(byLevel[s.level], s)
+		}
+	}
+	for _, level := range slices.Sorted(maps.Keys(byLevel)) {
+		for calls := range slices.Chunk(byLevel[level], divided.most) {
+			if len(calls) < divided.least {
+				continue
 			}
-			u := d.units[len(d.units)-1]
-			u.calls = append(u.calls, i)
-		}
-	}
-	for number, u := range d.units {
-		d.place(number, u)
-	}
-	d.export()
-}
-
-// needed are the statements on which one depends, itself among them.
-func (d *division) needed(root int) map[int]bool {
-	all, open := map[int]bool{root: true}, []int{root}
-	for len(open) > 0 {
-		s := d.statements[open[len(open)-1]]
-		open = open[:len(open)-1]
-		for _, name := range s.uses {
-			if i, ok := d.definedBy[name]; ok && !all[i] {
-				all[i] = true
-				open = append(open, i)
-			}
-		}
-	}
-	return all
-}
-
-// place gives a unit the statements that its calls need and that no unit has before
-// it, and products again; what it takes from outside is in.
-func (d *division) place(number int, u *unit) {
-	own := map[int]bool{}
-	for _, i := range u.calls {
-		own[i], d.unitOf[i] = true, number
-	}
-	for open := slices.Clone(u.calls); len(open) > 0; {
-		s := d.statements[open[len(open)-1]]
-		open = open[:len(open)-1]
-		for _, name := range s.uses {
-			i, defined := d.definedBy[name]
-			if !defined || d.elsewhere(i, number) {
-				u.in = append(u.in, name)
-			} else if !own[i] {
-				own[i], open = true, append(open, i)
-				if _, placed := d.unitOf[i]; !placed {
-					d.unitOf[i] = number
-				}
-			}
-		}
-	}
-	u.statements = slices.Sorted(maps.Keys(own))
-	slices.Sort(u.in)
-	u.in = slices.Compact(u.in)
-}
-
-// elsewhere says whether a unit takes from another one what a statement gives.
-func (d *division) elsewhere(i, number int) bool {
-	at, placed := d.unitOf[i]
-	if !placed || at == number {
-		return false
-	}
-	inMain := !d.units[at].own && !d.units[number].own
-	return inMain || !d.isProduct(i)
-}
-
-// isProduct says whether a statement gives numbers that XLA may not round before it
-// adds something: products, wherever they are put.
-func (d *division) isProduct(i int) bool {
-	switch s := d.statements[i]; s.kind {
-	case "multiply":
-		return true
-	case "negate", "reshape", "broadcast_in_dim", "transpose", "slice", "convert":
-		from, ok := d.definedBy[s.uses[0]]
-		return ok && d.isProduct(from)
-	}
-	return false
-}
-
-// export says which values of a part the others take.
-func (d *division) export() {
-	wanted := map[string]bool{}
-	for _, u := range d.units {
-		for _, name := range u.in {
-			wanted[name] = true
-		}
-	}
-	for number, u := range d.units {
-		for _, i := range u.statements {
-			for _, name := range d.statements[i].defines {
-				if wanted[name] && d.unitOf[i] == number {
-					u.out = append(u.out, name)
-				}
+			d.parts = append(d.parts, calls)
+			for _, s := range calls {
+				s.part = len(d.parts)
 			}
 		}
 	}
@@ -257,26 +182,51 @@ func (d *division) export() {
 
 // text is the main function's body, with the parts behind it.
 func (d *division) text() string {
+	wanted := map[string]bool{} // by a statement outside of the value's part
+	for _, s := range d.statements {
+		for _, name := range s.uses {
+			if from := d.definedBy[name]; from != nil && from.part != s.part {
+				wanted[name] = true
+			}
+		}
+	}
 	var body, parts strings.Builder
-	for number, u := range d.units {
-		into := &body
-		if u.own {
-			into = &parts
-			_, _ = fmt.Fprintf(&parts, "  func.func private @part_%d(%s) -> (%s) {\n", number, d.typed(u.in, true),
-				d.typed(u.out, false))
-		}
-		for _, i := range u.statements {
-			into.WriteString(d.statements[i].text + "\n")
-		}
-		if u.own {
-			_, _ = fmt.Fprintf(&parts, "    \"stablehlo.return\"(%s) : (%s) -> ()\n  }\n", strings.Join(u.out, ", "),
-				d.typed(u.out, false))
-			_, _ = fmt.Fprintf(&body, "    %s = \"func.call\"(%s) {callee = @part_%d, "+
-				"mhlo.frontend_attributes = {inlineable = \"false\"}} : (%s) -> (%s)\n", strings.Join(u.out, ", "),
-				strings.Join(u.in, ", "), number, d.typed(u.in, false), d.typed(u.out, false))
+	for i, s := range d.statements {
+		switch {
+		case s.part == 0:
+			body.WriteString(s.text + "\n")
+		case i == 0 || d.statements[i-1].part != s.part:
+			d.writePart(&body, &parts, s.part, wanted)
 		}
 	}
 	return body.String() + "  }\n" + parts.String()
+}
+
+// writePart writes a part and its call.
+func (d *division) writePart(body, parts *strings.Builder, part int, wanted map[string]bool) {
+	var in, out []string
+	var text strings.Builder
+	for _, s := range d.parts[part-1] {
+		text.WriteString(s.text + "\n")
+		for _, name := range s.uses {
+			if from := d.definedBy[name]; (from == nil || from.part != part) && !slices.Contains(in, name) {
+				in = append(in, name)
+			}
+		}
+		for _, name := range s.defines {
+			if wanted[name] {
+				out = append(out, name)
+			}
+		}
+	}
+	if len(out) == 0 { // nothing needs it
+		return
+	}
+	results, types := strings.Join(out, ", "), d.typed(out, false)
+	_, _ = fmt.Fprintf(parts, "  func.func private @part_%d(%s) -> (%s) {\n%s", part, d.typed(in, true), types, &text)
+	_, _ = fmt.Fprintf(parts, "    \"stablehlo.return\"(%s) : (%s) -> ()\n  }\n", results, types)
+	_, _ = fmt.Fprintf(body, "    %s = \"func.call\"(%s) {callee = @part_%d, mhlo.frontend_attributes = "+
+		"{inlineable = \"false\"}} : (%s) -> (%s)\n", results, strings.Join(in, ", "), part, d.typed(in, false), types)
 }
 
 // typed lists the types of values, with their names or without.

@@ -3,8 +3,8 @@ package kernels
 import "testing"
 
 // DivideFrom divides programs of more than few calls for the time of a test.
-func DivideFrom(t testing.TB, few, part, many int) {
+func DivideFrom(t testing.TB, few, least, most int) {
 	before := divided
-	divided.few, divided.part, divided.many = few, part, many
+	divided.few, divided.least, divided.most = few, least, most
 	t.Cleanup(func() { divided = before })
 }
