@@ -139,6 +139,7 @@ var processorFacts = []string{"vendor_id", "cpu family", "model", "model name", 
 //
 //export nasmlCompile
 func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
+	defer giveBack(time.Now())
 	h := hooked.hook
 	code, library := h.withKernels(unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size))
 	if h.cache == nil {
@@ -242,7 +243,6 @@ func devices(client unsafe.Pointer) string {
 
 // compile lets the plugin compile.
 func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
-	defer giveBack(time.Now())
 	h.compiled.Add(1)
 	h.at.Add(1)
 	defer h.at.Add(-1)
