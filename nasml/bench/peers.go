@@ -89,7 +89,11 @@ func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) err
 		return err
 	}
 	s := settings{Panel: c.Panel, Output: p.Sweep.Output, Rate: p.Sweep.LearningRate, Threads: runtime.NumCPU()}
-	for name, t := range work.Inputs() {
+	inputs, err := work.Inputs()
+	if err != nil {
+		return err
+	}
+	for name, t := range inputs {
 		if strings.HasPrefix(name, "w") && name != "weight" {
 			s.Layers++
 		}

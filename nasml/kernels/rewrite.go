@@ -37,7 +37,13 @@ var signatures = map[string]string{
 	prefix + "momentum":           "a(aaa)>(aa)",
 	prefix + "nesterov":           "a(aaa)>(aa)",
 	prefix + "running":            "a(aaa)>(aa)",
+	prefix + "sparse":             "aa>a",
+	prefix + "sparse_gradient":    "aa>a",
+	prefix + "sparse_descent":     "aaaa>a",
 }
+
+// inPlace are kernels that may write their result over a parameter, and which.
+var inPlace = map[string]int{prefix + "sparse_descent": 3}
 
 // shape is the shape of an array of a signature: x on the large side of a window,
 // y on the small one, z there behind a pointwise kernel p; k a depthwise kernel, f
@@ -143,10 +149,14 @@ func customCall(kernel, stride, dilation, parameters, results string) string {
 	if !w.fits(signatures[kernel], types, out) {
 		return ""
 	}
-	list := strings.Join(out, ", ")
-	return fmt.Sprintf("\n    %%k:%d = \"stablehlo.custom_call\"(%s) {call_target_name = %q, api_version = 4 : i32, has_side_effect = false, "+ //nolint:lll // a line of the program
+	list, alias := strings.Join(out, ", "), ""
+	if operand, ok := inPlace[kernel]; ok {
+		alias = fmt.Sprintf("output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], "+
+			"operand_index = %d, operand_tuple_indices = []>], ", operand)
+	}
+	return fmt.Sprintf("\n    %%k:%d = \"stablehlo.custom_call\"(%s) {call_target_name = %q, api_version = 4 : i32, has_side_effect = false, %s"+ //nolint:lll // a line of the program
 		"backend_config = {dilation = %d : i64, stride = %d : i64}} : (%s) -> (%s)\n    \"stablehlo.return\"(%s) : (%s) -> ()\n  ", //nolint:lll // a line of the program
-		len(out), strings.Join(names, ", "), kernel, w.dilation, w.stride, strings.Join(types, ", "), list,
+		len(out), strings.Join(names, ", "), kernel, alias, w.dilation, w.stride, strings.Join(types, ", "), list,
 		strings.Join(values, ", "), list)
 }
 

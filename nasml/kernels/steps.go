@@ -13,7 +13,7 @@ import (
 // Squares is Σ x² over all numbers of arrays of any shapes and one type, a scalar.
 func Squares(x []*Node) *Node {
 	in := []*Node{Reshape(number(x[0], 0), 1)}
-	return Reshape(window{stride: 1, dilation: 1}.call("squares", squaresForm, append(in, constants(x)...)...)[0])
+	return Reshape(whole.call("squares", squaresForm, append(in, constants(x)...)...)[0])
 }
 
 // Rates are those of [Momentum]: two scalars and what does not change.
@@ -47,7 +47,7 @@ func Momentum(w, grad, velocity []*Node, r Rates) (w2, velocity2 []*Node) {
 	if r.Nesterov {
 		name = "nesterov"
 	}
-	out := window{stride: 1, dilation: 1}.call(name, r.form, constants(in)...)
+	out := whole.call(name, r.form, constants(in)...)
 	for i := range w {
 		w2, velocity2 = append(w2, StopGradient(out[2*i])), append(velocity2, StopGradient(out[2*i+1]))
 	}
@@ -83,7 +83,7 @@ func Running(momentum float64, batches []Batch) (mean, variance []*Node) {
 		in = append(in, b.Moments, b.Mean, b.Variance)
 	}
 	in[0] = ConstAsDType(first.Graph(), first.DType(), rates)
-	out := window{stride: 1, dilation: 1}.call("running", runningForm, constants(in)...)
+	out := whole.call("running", runningForm, constants(in)...)
 	for i := range batches {
 		mean, variance = append(mean, StopGradient(out[2*i])), append(variance, StopGradient(out[2*i+1]))
 	}

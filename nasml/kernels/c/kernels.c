@@ -829,6 +829,73 @@ static void* running(ffi_call* call) {
   return NULL;
 }
 
+// ---------------------------------------------------------------- examples most numbers of which are 0
+
+enum { SPAN = 96, SLACK = 16 };  // rows that have lists of their own, places behind a list: those of sparse.h
+
+// sparse_product looks at the arrays of a product, x [S, B, D], w [S, D, V, K], and z or v
+// [S, V, B, K], and does it.
+static void* sparse_product(const ffi_call* call, sparse* s, const ffi_buffer* x, const ffi_buffer* w, const ffi_buffer* z) {
+  const ffi_buffer* of[] = {x, w, z};
+  const int dtype = call->out.values[0]->dtype, d = is_double(call);
+  for (int i = 0; i < 3; i++) {
+    if (of[i]->dtype != dtype || of[i]->rank != (i ? 4 : 3)) return fail(call, wrong);
+    for (int64_t axis = 0; axis < of[i]->rank; axis++)
+      if (of[i]->dims[axis] < 1 || of[i]->dims[axis] > 1 << 24) return fail(call, wrong);
+  }
+  const int sets = (int)w->dims[0];
+  s->batch = (int)x->dims[1], s->high = (int)w->dims[1], s->variants = (int)w->dims[2], s->wide = (int)w->dims[3];
+  s->blocks = (s->wide + chosen->tall[d] - 1) / chosen->tall[d];
+  s->room = (size_t)s->batch * s->high + SLACK;
+  const int64_t spans = (s->high + SPAN - 1) / SPAN, lists = s->gradient ? s->high : spans * s->batch;
+  const int64_t parts = (int64_t)sets * s->variants * s->blocks;
+  if (!is(x, 3, sets, s->batch, s->high, 0) || !is(z, 4, sets, s->variants, s->batch, s->wide) ||
+      s->room > (size_t)(INT32_MAX / chosen->tall[d]) || parts > INT32_MAX)
+    return fail(call, wrong);
+  s->lists = (int)lists;
+  int32_t* places = malloc(sets * (lists + 1 + s->room) * sizeof *places);
+  s->first = places, s->at = places + sets * (lists + 1), s->value = malloc(sets * s->room * (d ? sizeof(double) : sizeof(float)));
+  task t = {.sparse = s, .failed = !places || !s->value};
+  if (!t.failed) run(call, chosen->listed[d], &t, sets);
+  if (!t.failed) run(call, (s->gradient ? chosen->sparse_gradient : chosen->sparse)[d], &t, (int)parts);
+  free(places), free(s->value);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+static int arrays(const ffi_call* call, int inputs) {
+  return chosen && call->in.size == inputs && call->out.size == 1 &&
+         (call->out.values[0]->dtype == FFI_F32 || call->out.values[0]->dtype == FFI_F64);
+}
+
+// sparse_of: x, w → z
+static void* sparse_of(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!arrays(call, 2)) return fail(call, wrong);
+  ffi_buffer **in = call->in.values, *z = call->out.values[0];
+  sparse s = {.x = in[0]->data, .w = in[1]->data, .out = z->data};
+  return sparse_product(call, &s, in[0], in[1], z);
+}
+
+// sparse_gradient: x, v → the gradient in w
+static void* sparse_gradient(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!arrays(call, 2)) return fail(call, wrong);
+  ffi_buffer **in = call->in.values, *out = call->out.values[0];
+  sparse s = {.x = in[0]->data, .v = in[1]->data, .out = out->data, .gradient = 1};
+  return sparse_product(call, &s, in[0], out, in[1]);
+}
+
+// sparse_descent: a rate [1], x, v, w → w less rate times the gradient, which may be where w is
+static void* sparse_descent(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!arrays(call, 4) || !of_numbers(call, 1)) return fail(call, wrong);
+  ffi_buffer **in = call->in.values, *out = call->out.values[0];
+  int64_t size;
+  if (!same(in[3], out, out->dtype, &size)) return fail(call, wrong);
+  sparse s = {.rate = in[0]->data, .x = in[1]->data, .v = in[2]->data, .w = in[3]->data, .out = out->data, .gradient = 1};
+  return sparse_product(call, &s, in[1], out, in[2]);
+}
+
 // nasml_handlers are the handlers by name; the last has none.
 const struct {
   const char* name;
@@ -860,5 +927,8 @@ const struct {
     {"nasml_momentum", momentum},
     {"nasml_nesterov", nesterov},
     {"nasml_running", running},
+    {"nasml_sparse", sparse_of},
+    {"nasml_sparse_gradient", sparse_gradient},
+    {"nasml_sparse_descent", sparse_descent},
     {NULL, NULL},
 };

@@ -135,17 +135,38 @@ KERNEL(mean_pool_input)
 #define R(name) PASTE_TYPE(name, T)
 #define PASTE_TYPE(name, type) PASTE_TYPE2(name, type)
 #define PASTE_TYPE2(name, type) name##_##type##s
+#if WIDTH >= 64
+#define WIDE_float 16
+#define WIDE_double 8
+#elif WIDTH >= 32
+#define WIDE_float 8
+#define WIDE_double 4
+#else
+#define WIDE_float 4
+#define WIDE_double 2
+#endif
+
 #define T float
+#define I int32_t
+#define L WIDE_float
 #define EACH EACH_float
 #include "stage.h"
 #include "dense.h"
+#include "sparse.h"
 #undef T
+#undef I
+#undef L
 #undef EACH
 #define T double
+#define I int64_t
+#define L WIDE_double
 #define EACH EACH_double
 #include "stage.h"
 #include "dense.h"
+#include "sparse.h"
 #undef T
+#undef I
+#undef L
 #undef EACH
 
 #define BOTH(kernel) .kernel = {kernel##_floats, kernel##_doubles}
@@ -153,4 +174,6 @@ KERNEL(mean_pool_input)
 #define LOOPS(isa) LOOPS2(isa)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
                           BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(gated_sum), BOTH(gated), BOTH(stage),
-                          BOTH(stage_gradient), BOTH(dense_weights), BOTH(dense), BOTH(dense_gradient), BOTH(dense_slopes), BOTH(pointwise), BOTH(pointwise_gradient), BOTH(squares), BOTH(momentum)};
+                          BOTH(stage_gradient), BOTH(dense_weights), BOTH(dense), BOTH(dense_gradient), BOTH(dense_slopes), BOTH(pointwise), BOTH(pointwise_gradient), BOTH(squares), BOTH(momentum),
+                          BOTH(listed), BOTH(sparse), BOTH(sparse_gradient),
+                          .tall = {4 * WIDE_float, 4 * WIDE_double}};

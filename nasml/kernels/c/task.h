@@ -2,6 +2,7 @@
 #ifndef NASML_TASK_H
 #define NASML_TASK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 // A convolution with all channels, kernel [k, k, channels, wide].
@@ -14,6 +15,19 @@ typedef struct {
   void* sums;                     // [parts, places, channels, wide]; NULL: without the kernel's gradient
   void* slopes;                   // the kernel's gradient
 } filter;
+
+// Products of examples x [sets, batch, high], most numbers of which are 0, with matrices
+// w [sets, high, variants, wide].
+typedef struct {
+  int batch, high, variants, wide;
+  const void *w, *x, *v;  // v [sets, variants, batch, wide]: of a gradient; w: what it is subtracted from,
+  const void* rate;       // so many times
+  void* out;
+  int gradient, lists, blocks;  // lists of a set, parts of a variant
+  size_t room;                  // for the entries of a set
+  int32_t *first, *at;          // [sets, lists + 1], [sets, room]: a list's first entry; where each stands,
+  void* value;                  // and what it is
+} sparse;
 
 typedef struct {
   int images, height, width, channels;  // of x, the large side
@@ -56,6 +70,8 @@ typedef struct {
   void *const *w2, *const *velocity2;
   const void* rates;  // η, factor, μ, decay
   int ahead;          // Nesterov's
+
+  const sparse* sparse;
 } task;
 
 // One part of a task: an image, or a part of the kernel's gradient.
@@ -68,6 +84,8 @@ typedef struct {
   part_of_task moments[2], weighted[2], products[2], gated_sum[2], gated[2], stage[2], stage_gradient[2];
   part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2], pointwise[2], pointwise_gradient[2];
   part_of_task squares[2], momentum[2];
+  part_of_task listed[2], sparse[2], sparse_gradient[2];
+  int tall[2];  // columns of a part of sparse products
 } loops;
 
 #endif

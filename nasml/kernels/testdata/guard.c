@@ -72,6 +72,14 @@ static void add(int rank, int d0, int d1, int d2, int d3) {
   values[count++] = &a->buffer;
 }
 
+// thin makes two of three numbers of the last array 0.
+static void thin(void) {
+  array* a = &arrays[count - 1];
+  for (int64_t i = 0; i < a->size; i++)
+    if (draw(3)) memset((char*)a->buffer.data + i * (is_double ? 8 : 4), 0, is_double ? 8 : 4);
+  memcpy(a->copy, a->buffer.data, a->size * (is_double ? 8 : 4));
+}
+
 static int B, H, W, C, M, K, S, D, N;
 
 static void add_kind(char kind) {
@@ -92,6 +100,9 @@ static void add_kind(char kind) {
     case '4': add(1, 4, 0, 0, 0); break;
     case 'r': add(1, 2 + N, 0, 0, 0); break;
     case 'm': add(1, C, 0, 0, 0); break;
+    case 'e': add(3, B, H, 3 * C, 0), thin(); break;
+    case 'u': add(4, B, 3 * C, W, 2 * M); break;
+    case 'o': add(4, B, W, H, 2 * M); break;
     default: add(0, 0, 0, 0, 0);  // a scalar
   }
 }
@@ -172,6 +183,8 @@ static int all(void) {
   }
   K = 3;
   bad |= try("nasml_squares", "1(xkpm)s", "1") | try("nasml_running", "r(cmm)", "(mm)");
+  bad |= try("nasml_sparse", "eu", "o") | try("nasml_sparse_gradient", "eo", "u") |
+         try("nasml_sparse_descent", "1eou", "u");
   bad |= try("nasml_momentum", "4(ppp)xxxsss", "(pp)xxss") | try("nasml_nesterov", "4(mmm)kkk", "(mm)kk");
   return bad;
 }

@@ -21,12 +21,17 @@ func (s *Sweep) setExamples(im *pixels.Images) error {
 		return fmt.Errorf("%s: %d images with %d pixels that are not always 0: nothing to learn from", im.Name, s.n,
 			s.d)
 	}
-	rows := make([]float64, 0, s.n*s.d)
+	rows, full := make([]float64, 0, s.n*s.d), 0
 	for i := range s.n {
 		for _, j := range s.active {
-			rows = append(rows, x[i*im.Size+j])
+			value := x[i*im.Size+j]
+			rows = append(rows, value)
+			if value != 0 {
+				full++
+			}
 		}
 	}
+	s.sparse = 2*full < len(rows)
 	s.x = s.tensor(rows, s.n, s.d)
 	s.y = s.tensor(targets(s.net.Labels, im.Labels, s.net.Classes), s.n)
 	return nil

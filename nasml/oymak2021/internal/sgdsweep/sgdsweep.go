@@ -22,6 +22,7 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/kernels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
@@ -69,27 +70,37 @@ func (n Network) Weights(d int) int {
 
 // batch is a mini-batch for S seeds: x [S, B, d], y [S, B], and weight [B],
 // 1/|batch| for an example and 0 for the padding of an epoch's last batch.
-type batch struct{ x, y, weight *Node }
+type batch struct {
+	x, y, weight *Node
+	sparse       bool // most numbers of x are 0
+}
+
+// first is W₁x [S, V, B, k] of all models, where their first matrices stand side by
+// side, [S, d, V, k]: the V variants of a seed are one product.
+func (n Network) first(b batch, w *Node) *Node {
+	if b.sparse {
+		return kernels.Sparse(b.x, w)
+	}
+	return Einsum("sbd,sdvk->svbk", b.x, w)
+}
 
 // forward is the network's output [S, V, B] for S seeds with V values of the
-// architecture parameter each: inputs x [S, B, d], alpha [S, V, 1, 1], weights
-// W_l [S, V, d_{l+1}, d_l].
+// architecture parameter each: z = W₁x of all models, alpha [S, V, 1, 1], and the other
+// weights W_l [S, V, d_{l+1}, d_l].
 //
 //	(a)  f_α(x) = vᵀσ_α(Wx),  v = √(c₀/k)·(1,…,1,−1,…,−1)   (Oymak+ 2021, Sec. 7a)
 //	(b)  f_α(x) = σ_α(W₄σ_α(W₃σ_α(W₂σ_α(W₁x))))
 //
-// The examples stand on the last axis, so that neither a product nor its
-// gradient has to move weights in memory, and the V variants of a seed are one
-// product in the first layer.
-func (n Network) forward(x, alpha *Node, w []*Node) *Node {
+// Neither a product nor its gradient has to move weights in memory.
+func (n Network) forward(z, alpha *Node, w []*Node) *Node {
 	sigma := func(z *Node) *Node {
 		return supernet.MixActivations(n.Activations[0], n.Activations[1], alpha, z)
 	}
-	z := Einsum("svkd,sbd->svkb", w[0], x)
 	if n.Panel == "a" {
-		v := ConvertDType(Const(x.Graph(), headWeights(n.Width, n.C0)), x.DType())
-		return Einsum("svkb,k->svb", sigma(z), v)
+		v := ConvertDType(Const(z.Graph(), headWeights(n.Width, n.C0)), z.DType())
+		return Einsum("svbk,k->svb", sigma(z), v)
 	}
+	z = Einsum("svlk,svbk->svlb", w[0], sigma(z)) // from here on the examples are on the last axis
 	for _, wl := range w[1:] {
 		z = Einsum("svlk,svkb->svlb", wl, sigma(z))
 	}
@@ -114,9 +125,10 @@ func headWeights(k int, c0 float64) []float64 {
 }
 
 // losses is the weighted squared error of every model, [S, V]:
-// Σ_b weight_b (f_b − y_b)², halved for the loss "half-mse".
-func (n Network) losses(b batch, alpha *Node, w []*Node) *Node {
-	f := n.forward(b.x, alpha, w)
+// Σ_b weight_b (f_b − y_b)², halved for the loss "half-mse". z is that of the first
+// layer, w are the other weights.
+func (n Network) losses(b batch, z, alpha *Node, w []*Node) *Node {
+	f := n.forward(z, alpha, w)
 	e := Sub(f, BroadcastToShape(ExpandAxes(b.y, 1), f.Shape()))
 	loss := Einsum("svb,b->sv", Mul(e, e), b.weight)
 	if n.Loss == "half-mse" {
@@ -125,14 +137,12 @@ func (n Network) losses(b batch, alpha *Node, w []*Node) *Node {
 	return loss
 }
 
-// gradients returns every model's loss [S, V] and the gradients of each
-// model's own loss: the models share no weight, so the gradient of the sum of
-// the losses holds them all.
-func (n Network) gradients(b batch, alpha *Node, w []*Node) (loss *Node, grads []*Node) {
-	loss = n.losses(b, alpha, w)
+// gradients are those of each model's own loss [S, V], in the nodes of: the models
+// share no weight, so the gradient of the sum of the losses holds them all.
+func gradients(loss *Node, of []*Node) []*Node {
 	ones := OnesLike(loss)
 	total := Einsum("sv,sv->", loss, ones) // a dot: go-xla cannot reduce inside a loop
-	return loss, Gradient(total, w...)
+	return Gradient(total, of...)
 }
 
 // An optimizer turns weights, slots and gradients into new weights and slots;
@@ -166,6 +176,7 @@ type pass struct {
 	x, y, alpha   *Node // [n, d], [n], [S, V, 1, 1]
 	order, weight *Node // [steps, S, B] int32 picks the examples, [steps, B] is batch.weight
 	before        *Node // int32
+	sparse        bool  // as of a batch
 }
 
 func (p pass) nodes() []*Node { return []*Node{p.x, p.y, p.alpha, p.order, p.weight, p.before} }
@@ -189,7 +200,7 @@ func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
 	})
 	body := NewClosure(g, func(g *Graph) []*Node {
 		all := parameters(g)
-		i, p, state := all[0], pass{all[3], all[4], all[5], all[6], all[7], all[8]}, all[9:]
+		i, p, state := all[0], pass{all[3], all[4], all[5], all[6], all[7], all[8], p.sparse}, all[9:]
 		loss, state := n.step(p.pick(i), p.alpha, Add(p.before, i), state)
 		return slices.Concat([]*Node{AddScalar(i, 1), all[1], Add(all[2], loss)}, p.nodes(), state)
 	})
@@ -201,16 +212,27 @@ func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
 func (p pass) pick(i *Node) batch {
 	at := Reshape(i, 1)
 	rows := ExpandAxes(Gather(p.order, at), -1) // [S, B, 1]
-	return batch{x: Gather(p.x, rows), y: Gather(p.y, rows), weight: Gather(p.weight, at)}
+	return batch{x: Gather(p.x, rows), y: Gather(p.y, rows), weight: Gather(p.weight, at), sparse: p.sparse}
 }
 
 // step is one update of every model. state holds all weights, then their slots.
 func (n Network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, next []*Node) {
 	opt := optimizers[n.Optimizer]
 	layers := len(state) / (1 + opt.slots)
-	loss, grads := n.gradients(b, alpha, state[:layers])
+	w := state[:layers]
+	z := n.first(b, w[0])
+	loss = n.losses(b, z, alpha, w[1:])
+	of, inOnePass := slices.Clone(w), b.sparse && n.Optimizer == "sgd"
+	if inOnePass {
+		of[0] = z
+	}
+	grads := gradients(loss, of)
 	next = make([]*Node, len(state))
 	for l := range layers {
+		if l == 0 && inOnePass {
+			next[0] = kernels.SparseDescent(b.x, w[0], grads[0], n.LearningRate)
+			continue
+		}
 		first := layers + l*opt.slots
 		w, slots := opt.update(n, step, state[l], grads[l], state[first:first+opt.slots])
 		next[l] = w
@@ -229,6 +251,7 @@ type Sweep struct {
 	n, d   int // examples, input features that are not always 0
 	fanIn  int // input features as He's initialization counts them
 	active []int
+	sparse bool // most numbers of x are 0
 }
 
 // Pair are two trainings of a sweep: with the α of a seed and with α + Δα.
@@ -329,17 +352,12 @@ func (s *Sweep) Start() *Progress { return &Progress{state: s.initialState()} }
 // initialState is the state before training: He weights, equal for the V
 // variants of a seed, and slots of zeros.
 func (s *Sweep) initialState() []*tensors.Tensor {
-	variants := 1 + len(s.deltas)
 	var state, slots []*tensors.Tensor
 	for l, size := range s.net.layers(s.d) {
-		out, in := size[0], size[1]
-		dims := []int{len(s.seeds), variants, out, in}
-		flat := make([]float64, 0, len(s.seeds)*variants*out*in)
+		dims := s.dims(l)
+		flat := make([]float64, 0, len(s.seeds)*(1+len(s.deltas))*size[0]*size[1])
 		for _, seed := range s.seeds {
-			w := s.heWeights(seed, l, out, in)
-			for range variants {
-				flat = append(flat, w...)
-			}
+			flat = s.repeated(flat, l, s.heWeights(seed, l, size[0], size[1]))
 		}
 		state = append(state, s.tensor(flat, dims...))
 		for range optimizers[s.net.Optimizer].slots {
@@ -347,6 +365,49 @@ func (s *Sweep) initialState() []*tensors.Tensor {
 		}
 	}
 	return append(state, slots...)
+}
+
+// dims are those of layer l of all models: [S, d, V, k] of the first, [S, V, d_{l+1}, d_l]
+// of the others.
+func (s *Sweep) dims(l int) []int {
+	size, variants := s.net.layers(s.d)[l], 1+len(s.deltas)
+	if l == 0 {
+		return []int{len(s.seeds), size[1], variants, size[0]}
+	}
+	return []int{len(s.seeds), variants, size[0], size[1]}
+}
+
+// repeated appends a matrix [out, in] for all variants of a seed.
+func (s *Sweep) repeated(flat []float64, l int, w []float64) []float64 {
+	if l > 0 {
+		for range 1 + len(s.deltas) {
+			flat = append(flat, w...)
+		}
+		return flat
+	}
+	for i := range s.d {
+		for range 1 + len(s.deltas) {
+			for row := range s.net.Width {
+				flat = append(flat, w[row*s.d+i])
+			}
+		}
+	}
+	return flat
+}
+
+// matrix is layer l of model (j, v) of a state, [out, in].
+func (s *Sweep) matrix(flat []float64, l, j, v int) []float64 {
+	size, variants := s.net.layers(s.d)[l], 1+len(s.deltas)
+	if n := size[0] * size[1]; l > 0 {
+		return flat[(j*variants+v)*n:][:n]
+	}
+	w := make([]float64, 0, size[0]*size[1])
+	for row := range size[0] {
+		for i := range size[1] {
+			w = append(w, flat[((j*size[1]+i)*variants+v)*size[0]+row])
+		}
+	}
+	return w
 }
 
 func (s *Sweep) dtype() dtypes.DType {
@@ -427,7 +488,7 @@ type trainer struct {
 func (s *Sweep) trainer(backend compute.Backend) (*trainer, error) {
 	loops := backend.Name() == "xla" // GoMLX's Go backend (compute v0.1.2) fails on this loop: there a batch is a call
 	exec, err := NewExec(backend, func(in []*Node) []*Node {
-		p := pass{in[0], in[1], in[2], in[3], in[4], in[5]}
+		p := pass{in[0], in[1], in[2], in[3], in[4], in[5], s.sparse}
 		if loops {
 			return s.net.stretch(p, in[6], in[7], in[8], in[9:])
 		}
@@ -549,16 +610,15 @@ func (s *Sweep) distances(p *Progress) ([][]float64, error) {
 	for j := range distances {
 		distances[j] = make([]float64, len(s.deltas))
 	}
-	for l, size := range s.net.layers(s.d) {
+	for l := range s.net.layers(s.d) {
 		flat, err := float64s(p.state[l])
 		if err != nil {
 			return nil, err
 		}
-		models := slices.Collect(slices.Chunk(flat, size[0]*size[1])) // [S·V][weights]
 		for j, row := range distances {
-			base := models[j*(1+len(row))]
+			base := s.matrix(flat, l, j, 0)
 			for v := range row {
-				row[v] = math.Hypot(row[v], floats.Distance(base, models[j*(1+len(row))+v+1], 2))
+				row[v] = math.Hypot(row[v], floats.Distance(base, s.matrix(flat, l, j, v+1), 2))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -169,34 +170,44 @@ func newReference(t *testing.T, s *Sweep, j, v int) *reference {
 }
 
 // The graph trains every model as plain loops do: batches, padding of the last
-// batch, all layers, weights and losses.
+// batch, all layers, weights and losses, with all numbers of the examples and without
+// those that are 0.
 func TestTrainingEqualsPlainLoops(t *testing.T) {
 	for _, panel := range []string{"a", "b"} {
-		t.Run(panel, func(t *testing.T) {
-			s := tinySweep(t, tinyNetwork(panel))
-			p := trainTiny(t, s)
-			distances, err := s.distances(p)
-			require.NoError(t, err)
-			for j := range s.seeds {
-				base := newReference(t, s, j, 0)
-				base.train(s, j)
-				for v, delta := range s.deltas {
-					other := newReference(t, s, j, v+1)
-					other.train(s, j)
-					require.InDelta(t, base.alpha+delta, other.alpha, 1e-15)
-					var square float64
-					for l := range base.w {
-						d := floats.Distance(base.w[l], other.w[l], 2)
-						square += d * d
-					}
-					require.Positive(t, square)
-					require.InEpsilon(t, math.Sqrt(square), distances[j][v], 1e-9)
-					for e := range other.losses {
-						require.InEpsilon(t, other.losses[e], p.Losses[e][j*3+v+1], 1e-12)
-					}
-				}
+		for _, sparse := range []bool{false, true} {
+			t.Run(fmt.Sprint(panel, sparse), func(t *testing.T) {
+				s := tinySweep(t, tinyNetwork(panel))
+				require.False(t, s.sparse, "20 of 25 numbers are not 0")
+				s.sparse = sparse
+				mustEqualPlainLoops(t, s)
+			})
+		}
+	}
+}
+
+func mustEqualPlainLoops(t *testing.T, s *Sweep) {
+	t.Helper()
+	p := trainTiny(t, s)
+	distances, err := s.distances(p)
+	require.NoError(t, err)
+	for j := range s.seeds {
+		base := newReference(t, s, j, 0)
+		base.train(s, j)
+		for v, delta := range s.deltas {
+			other := newReference(t, s, j, v+1)
+			other.train(s, j)
+			require.InDelta(t, base.alpha+delta, other.alpha, 1e-15)
+			var square float64
+			for l := range base.w {
+				d := floats.Distance(base.w[l], other.w[l], 2)
+				square += d * d
 			}
-		})
+			require.Positive(t, square)
+			require.InEpsilon(t, math.Sqrt(square), distances[j][v], 1e-9)
+			for e := range other.losses {
+				require.InEpsilon(t, other.losses[e], p.Losses[e][j*3+v+1], 1e-12)
+			}
+		}
 	}
 }
 
@@ -225,10 +236,11 @@ func oneStep(t *testing.T, n Network, w []float64, x, y, alpha float64) (loss fl
 	t.Helper()
 	out, err := ExecOnceN(testBackend(t), func(in []*Node) []*Node {
 		weight := OnesLike(Reshape(in[1], 1))
-		loss, state := n.step(batch{in[1], in[2], weight}, in[3], ScalarZero(in[0].Graph(), in[0].DType()), in[:1])
+		zero := ScalarZero(in[0].Graph(), in[0].DType())
+		loss, state := n.step(batch{in[1], in[2], weight, true}, in[3], zero, in[:1])
 		return []*Node{Reshape(loss), state[0]}
 	},
-		tensors.FromFlatDataAndDimensions(w, 1, 1, len(w), 1), tensors.FromFlatDataAndDimensions([]float64{x}, 1, 1, 1),
+		tensors.FromFlatDataAndDimensions(w, 1, 1, 1, len(w)), tensors.FromFlatDataAndDimensions([]float64{x}, 1, 1, 1),
 		tensors.FromFlatDataAndDimensions([]float64{y}, 1, 1),
 		tensors.FromFlatDataAndDimensions([]float64{alpha}, 1, 1, 1, 1))
 	require.NoError(t, err)
@@ -239,12 +251,13 @@ func oneStep(t *testing.T, n Network, w []float64, x, y, alpha float64) (loss fl
 func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	for _, panel := range []string{"a", "b"} {
 		s := tinySweep(t, tinyNetwork(panel))
+		s.sparse = panel == "b"
 		state := s.initialState()
 		exec, err := NewExec(testBackend(t), func(in []*Node) []*Node {
-			batches := pass{x: in[0], y: in[1], alpha: in[2], order: in[3], weight: in[4]}
+			batches := pass{x: in[0], y: in[1], alpha: in[2], order: in[3], weight: in[4], sparse: s.sparse}
 			last := batches.pick(Const(in[0].Graph(), int32(2))) // padded
-			loss, grads := s.net.gradients(last, in[2], in[5:])
-			return append([]*Node{loss}, grads...)
+			loss := s.net.losses(last, s.net.first(last, in[5]), in[2], in[6:])
+			return append([]*Node{loss}, gradients(loss, in[5:])...)
 		})
 		require.NoError(t, err)
 		defer exec.Finalize()

@@ -67,17 +67,27 @@ func (w *Work) Train(ctx context.Context) (losses [][]float64, took time.Duratio
 // compute the same: x [n, d], y [n], the head v [k] of panel (a), alpha [S, V],
 // order [epochs, steps, S, B], weight [steps, B] and the initial weights
 // w0, w1, … [S, V, out, in].
-func (w *Work) Inputs() map[string]*tensors.Tensor {
+func (w *Work) Inputs() (map[string]*tensors.Tensor, error) {
 	s := w.t.Sweep
 	in := map[string]*tensors.Tensor{
 		"x": s.x, "y": s.y, "weight": w.t.weights, "order": w.orders(),
 		"alpha": s.tensor(s.alphas(), len(s.seeds), 1+len(s.deltas)),
 		"v":     s.tensor(headWeights(s.net.Width, s.net.C0), s.net.Width),
 	}
-	for l := range s.net.layers(s.d) {
-		in[fmt.Sprintf("w%d", l)] = w.start[l]
+	for l, size := range s.net.layers(s.d) {
+		flat, err := float64s(w.start[l])
+		if err != nil {
+			return nil, err
+		}
+		var all []float64
+		for j := range s.seeds {
+			for v := range 1 + len(s.deltas) {
+				all = append(all, s.matrix(flat, l, j, v)...)
+			}
+		}
+		in[fmt.Sprintf("w%d", l)] = s.tensor(all, len(s.seeds), 1+len(s.deltas), size[0], size[1])
 	}
-	return in
+	return in, nil
 }
 
 // orders joins the orders of all epochs.
