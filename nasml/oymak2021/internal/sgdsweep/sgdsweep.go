@@ -347,7 +347,7 @@ func (s *Sweep) heWeights(seed uint64, layer, out, in int) []float64 {
 }
 
 // Start is where a sweep begins.
-func (s *Sweep) Start() *Progress { return &Progress{state: s.initialState()} }
+func (s *Sweep) Start() *Progress { return &Progress{Layout: layout, state: s.initialState()} }
 
 // initialState is the state before training: He weights, equal for the V
 // variants of a seed, and slots of zeros.
@@ -470,8 +470,12 @@ type Progress struct {
 	Losses [][]float64 `json:"losses"`
 	Step   int         `json:"step"`
 	Sum    []float64   `json:"sum"`
+	Layout int         `json:"layout"` // of the state: layout
 	state  []*tensors.Tensor
 }
+
+// layout is 2 since the first matrices stand side by side, [S, d, V, k].
+const layout = 2
 
 // trainer holds what the device needs for a sweep.
 type trainer struct {
@@ -646,7 +650,14 @@ func (p *Progress) Save(w io.Writer) error { return checkpoint.Write(w, p, p.sta
 
 // Load reads what Save wrote into p, which is at the start of the same sweep.
 // The error is checkpoint.ErrOther where it is another's.
-func (p *Progress) Load(r io.Reader) error { return checkpoint.Read(r, p, p.state...) }
+func (p *Progress) Load(r io.Reader) error {
+	p.Layout = 0
+	err := checkpoint.Read(r, p, p.state...)
+	if err == nil && p.Layout != layout {
+		err = fmt.Errorf("its weights are in layout %d, expected %d: %w", p.Layout, layout, checkpoint.ErrOther)
+	}
+	return err
+}
 
 // Bytes is the size of a checkpoint but for a few kilobytes.
 func (p *Progress) Bytes() int64 {

@@ -63,7 +63,7 @@ func tinySweep(t *testing.T, net Network) *Sweep {
 
 func trainTiny(t *testing.T, s *Sweep) *Progress {
 	t.Helper()
-	p := &Progress{state: s.initialState()}
+	p := s.Start()
 	require.NoError(t, s.Train(context.Background(), testBackend(t), p, func() error { return nil }))
 	return p
 }
@@ -387,7 +387,7 @@ func TestOrderIsAPermutationPerSeed(t *testing.T) {
 func TestStretchesChangeNothing(t *testing.T) {
 	whole, cut := tinySweep(t, tinyNetwork("b")), tinySweep(t, tinyNetwork("b"))
 	run := func(s *Sweep, stretch int) *Progress {
-		p := &Progress{state: s.initialState()}
+		p := s.Start()
 		tr, err := s.trainer(testBackend(t))
 		require.NoError(t, err)
 		defer tr.close()
@@ -410,7 +410,7 @@ func TestDivergenceIsAnError(t *testing.T) {
 	n := tinyNetwork("a")
 	n.LearningRate, n.Epochs = 1e200, 4
 	s := tinySweep(t, n)
-	p := &Progress{state: s.initialState()}
+	p := s.Start()
 	err := s.Train(context.Background(), testBackend(t), p, func() error { return nil })
 	require.ErrorContains(t, err, "diverged")
 	require.ErrorContains(t, err, "LearningRate")
@@ -476,6 +476,10 @@ func TestSavedProgressGoesOnBitIdentically(t *testing.T) {
 	file.Reset()
 	require.NoError(t, p.Save(&file))
 	require.ErrorIs(t, tinySweep(t, other).Start().Load(&file), checkpoint.ErrOther)
+	p.Layout--
+	file.Reset()
+	require.NoError(t, p.Save(&file))
+	require.ErrorIs(t, s.Start().Load(&file), checkpoint.ErrOther, "of as many numbers in another order")
 }
 
 func TestPerturbedBeyondOne(t *testing.T) {
