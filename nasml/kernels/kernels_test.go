@@ -278,7 +278,7 @@ func TestKernelsAgainstTheDefinition(t *testing.T) {
 	if os.Getenv(kernels.Env) == "off" {
 		require.Empty(t, backend.Kernels())
 	} else {
-		require.Len(t, backend.Kernels(), 29, "the kernels were called")
+		require.Len(t, backend.Kernels(), 32, "the kernels were called")
 	}
 }
 

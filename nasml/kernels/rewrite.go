@@ -40,6 +40,9 @@ var signatures = map[string]string{
 	prefix + "sparse":             "aa>a",
 	prefix + "sparse_gradient":    "aa>a",
 	prefix + "sparse_descent":     "aaaa>a",
+	prefix + "product":            "aa>a",
+	prefix + "product_input":      "aa>a",
+	prefix + "product_weights":    "aa>a",
 }
 
 // inPlace are kernels that may write their result over a parameter, and which.

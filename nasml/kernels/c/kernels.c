@@ -896,6 +896,69 @@ static void* sparse_descent(ffi_call* call) {
   return sparse_product(call, &s, in[1], out, in[2]);
 }
 
+// ---------------------------------------------------------------- sets of matrices
+
+// multiply does the products of a call's two sets of matrices [S, V, ., .].
+static void* multiply(const ffi_call* call, product* p) {
+  const ffi_buffer *a = call->in.values[0], *b = call->in.values[1], *z = call->out.values[0];
+  const int d = is_double(call);
+  p->panels = (p->columns + chosen->side[d] - 1) / chosen->side[d];
+  p->a = a->data, p->b = b->data, p->z = z->data;
+  const int64_t parts = z->dims[0] * z->dims[1] * p->panels;
+  task t = {.product = p};
+  if (parts > INT32_MAX) return fail(call, wrong);
+  run(call, chosen->product[d], &t, (int)parts);
+  return t.failed ? no_memory(call) : NULL;
+}
+
+// matrices says whether a call takes two sets of as many matrices and returns one.
+static int matrices(const ffi_call* call) {
+  if (!arrays(call, 2)) return 0;
+  const ffi_buffer* of[] = {call->in.values[0], call->in.values[1], call->out.values[0]};
+  for (int i = 0; i < 3; i++) {
+    if (of[i]->dtype != of[2]->dtype || of[i]->rank != 4) return 0;
+    for (int axis = 0; axis < 4; axis++)
+      if (of[i]->dims[axis] < 1 || of[i]->dims[axis] > 1 << 24) return 0;
+    if (of[i]->dims[0] != of[2]->dims[0] || of[i]->dims[1] != of[2]->dims[1]) return 0;
+  }
+  return 1;
+}
+
+static int of_size(const ffi_buffer* x, int rows, int columns) { return x->dims[2] == rows && x->dims[3] == columns; }
+
+// product_of: x [S, V, B, K], w [S, V, L, K] → z [S, V, B, L] = x wᵀ
+static void* product_of(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!matrices(call)) return fail(call, wrong);
+  ffi_buffer *x = call->in.values[0], *w = call->in.values[1];
+  const int B = (int)x->dims[2], K = (int)x->dims[3], W = (int)w->dims[2];
+  if (!of_size(w, W, K) || !of_size(call->out.values[0], B, W)) return fail(call, wrong);
+  product p = {.rows = B, .columns = W, .depth = K, .turned = 1, .row = K, .step = 1};
+  return multiply(call, &p);
+}
+
+// product_input: v [S, V, B, L], w → v w, as x
+static void* product_input(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!matrices(call)) return fail(call, wrong);
+  ffi_buffer *v = call->in.values[0], *w = call->in.values[1];
+  const int B = (int)v->dims[2], W = (int)v->dims[3], K = (int)w->dims[3];
+  if (!of_size(w, W, K) || !of_size(call->out.values[0], B, K)) return fail(call, wrong);
+  product p = {.rows = B, .columns = K, .depth = W, .row = W, .step = 1};
+  return multiply(call, &p);
+}
+
+// product_weights: v, x → vᵀ x, as w
+static void* product_weights(ffi_call* call) {
+  if (answered(call)) return NULL;
+  if (!matrices(call)) return fail(call, wrong);
+  ffi_buffer *v = call->in.values[0], *x = call->in.values[1];
+  const int B = (int)v->dims[2], W = (int)v->dims[3], K = (int)x->dims[3];
+  if (!of_size(x, B, K) || !of_size(call->out.values[0], W, K)) return fail(call, wrong);
+  product p = {.rows = W, .columns = K, .depth = B, .row = 1, .step = W};
+  return multiply(call, &p);
+}
+
 // nasml_handlers are the handlers by name; the last has none.
 const struct {
   const char* name;
@@ -930,5 +993,8 @@ const struct {
     {"nasml_sparse", sparse_of},
     {"nasml_sparse_gradient", sparse_gradient},
     {"nasml_sparse_descent", sparse_descent},
+    {"nasml_product", product_of},
+    {"nasml_product_input", product_input},
+    {"nasml_product_weights", product_weights},
     {NULL, NULL},
 };

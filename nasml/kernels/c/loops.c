@@ -132,6 +132,13 @@ KERNEL(mean_pool_input)
   } while (0)
 #endif
 
+// SIDE vectors are the columns of a panel of products: as many as registers leave.
+#if WIDTH >= 64
+#define SIDE 4
+#else
+#define SIDE 2
+#endif
+
 #define R(name) PASTE_TYPE(name, T)
 #define PASTE_TYPE(name, type) PASTE_TYPE2(name, type)
 #define PASTE_TYPE2(name, type) name##_##type##s
@@ -153,6 +160,7 @@ KERNEL(mean_pool_input)
 #include "stage.h"
 #include "dense.h"
 #include "sparse.h"
+#include "product.h"
 #undef T
 #undef I
 #undef L
@@ -164,6 +172,7 @@ KERNEL(mean_pool_input)
 #include "stage.h"
 #include "dense.h"
 #include "sparse.h"
+#include "product.h"
 #undef T
 #undef I
 #undef L
@@ -175,5 +184,6 @@ KERNEL(mean_pool_input)
 const loops LOOPS(ISA) = {BOTH(depthwise), BOTH(depthwise_input), BOTH(depthwise_kernel), BOTH(max_pool),
                           BOTH(max_pool_input), BOTH(mean_pool), BOTH(mean_pool_input), BOTH(moments), BOTH(weighted), BOTH(products), BOTH(gated_sum), BOTH(gated), BOTH(stage),
                           BOTH(stage_gradient), BOTH(dense_weights), BOTH(dense), BOTH(dense_gradient), BOTH(dense_slopes), BOTH(pointwise), BOTH(pointwise_gradient), BOTH(squares), BOTH(momentum),
-                          BOTH(listed), BOTH(sparse), BOTH(sparse_gradient),
-                          .tall = {4 * WIDE_float, 4 * WIDE_double}};
+                          BOTH(listed), BOTH(sparse), BOTH(sparse_gradient), BOTH(product),
+                          .tall = {4 * WIDE_float, 4 * WIDE_double},
+                          .side = {SIDE * WIDE_float, SIDE * WIDE_double}};

@@ -29,6 +29,16 @@ typedef struct {
   void* value;                  // and what it is
 } sparse;
 
+// Products of matrices, z [sets, rows, columns] = a b.
+typedef struct {
+  int rows, columns, depth;
+  int panels;            // of a matrix z: groups of columns
+  int turned;            // b is [sets, columns, depth], not [sets, depth, columns]
+  const void *a, *b;
+  size_t row, step;      // a's rows stand so far apart, and what is added up
+  void* z;
+} product;
+
 typedef struct {
   int images, height, width, channels;  // of x, the large side
   int rows, columns;                    // of y, the small side, ⌈height/stride⌉ × ⌈width/stride⌉
@@ -72,6 +82,7 @@ typedef struct {
   int ahead;          // Nesterov's
 
   const sparse* sparse;
+  const product* product;
 } task;
 
 // One part of a task: an image, or a part of the kernel's gradient.
@@ -84,8 +95,8 @@ typedef struct {
   part_of_task moments[2], weighted[2], products[2], gated_sum[2], gated[2], stage[2], stage_gradient[2];
   part_of_task dense_weights[2], dense[2], dense_gradient[2], dense_slopes[2], pointwise[2], pointwise_gradient[2];
   part_of_task squares[2], momentum[2];
-  part_of_task listed[2], sparse[2], sparse_gradient[2];
-  int tall[2];  // columns of a part of sparse products
+  part_of_task listed[2], sparse[2], sparse_gradient[2], product[2];
+  int tall[2], side[2];  // columns of a part of sparse products, and of products
 } loops;
 
 #endif

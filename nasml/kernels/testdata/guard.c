@@ -103,6 +103,9 @@ static void add_kind(char kind) {
     case 'e': add(3, B, H, 3 * C, 0), thin(); break;
     case 'u': add(4, B, 3 * C, W, 2 * M); break;
     case 'o': add(4, B, W, H, 2 * M); break;
+    case 'X': add(4, B, N, 3 * M, 2 * C); break;
+    case 'V': add(4, B, N, 3 * M, 9 * W); break;
+    case 'Y': add(4, B, N, 9 * W, 2 * C); break;
     default: add(0, 0, 0, 0, 0);  // a scalar
   }
 }
@@ -185,6 +188,7 @@ static int all(void) {
   bad |= try("nasml_squares", "1(xkpm)s", "1") | try("nasml_running", "r(cmm)", "(mm)");
   bad |= try("nasml_sparse", "eu", "o") | try("nasml_sparse_gradient", "eo", "u") |
          try("nasml_sparse_descent", "1eou", "u");
+  bad |= try("nasml_product", "XY", "V") | try("nasml_product_input", "VY", "X") | try("nasml_product_weights", "VX", "Y");
   bad |= try("nasml_momentum", "4(ppp)xxxsss", "(pp)xxss") | try("nasml_nesterov", "4(mmm)kkk", "(mm)kk");
   return bad;
 }

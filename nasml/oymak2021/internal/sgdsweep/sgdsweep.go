@@ -90,8 +90,6 @@ func (n Network) first(b batch, w *Node) *Node {
 //
 //	(a)  f_α(x) = vᵀσ_α(Wx),  v = √(c₀/k)·(1,…,1,−1,…,−1)   (Oymak+ 2021, Sec. 7a)
 //	(b)  f_α(x) = σ_α(W₄σ_α(W₃σ_α(W₂σ_α(W₁x))))
-//
-// Neither a product nor its gradient has to move weights in memory.
 func (n Network) forward(z, alpha *Node, w []*Node) *Node {
 	sigma := func(z *Node) *Node {
 		return supernet.MixActivations(n.Activations[0], n.Activations[1], alpha, z)
@@ -100,14 +98,13 @@ func (n Network) forward(z, alpha *Node, w []*Node) *Node {
 		v := ConvertDType(Const(z.Graph(), headWeights(n.Width, n.C0)), z.DType())
 		return Einsum("svbk,k->svb", sigma(z), v)
 	}
-	z = Einsum("svlk,svbk->svlb", w[0], sigma(z)) // from here on the examples are on the last axis
-	for _, wl := range w[1:] {
-		z = Einsum("svlk,svkb->svlb", wl, sigma(z))
+	for _, wl := range w {
+		z = kernels.Product(sigma(z), wl)
 	}
 	if n.Output {
 		z = sigma(z)
 	}
-	return Squeeze(z, 2)
+	return Squeeze(z, 3)
 }
 
 // headWeights is the fixed head v of panel (a): +√(c₀/k) for the first half of
