@@ -5,6 +5,7 @@
 #include "hook.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,30 @@
 #endif
 
 extern void* nasmlCompile(nasml_compile* args);
+extern void nasmlClientEnds(void);
 
 static const nasml_api* plugin; // the table of the plugin that was opened
 
 static void* call(int function, void* args) { return plugin->functions[function](args); }
 
 static void* hooked_compile(void* args) { return nasmlCompile(args); }
+
+static void* _Atomic client; // the last one that was made; NULL where it has ended
+
+void* nasml_client(void) { return client; }
+
+static void* hooked_create(void* args) {
+  void* error = call(NASML_CLIENT_CREATE, args);
+  if (!error) client = ((nasml_client_create*)args)->client;
+  return error;
+}
+
+static void* hooked_destroy(void* args) {
+  void* ends = ((nasml_client_destroy*)args)->client;
+  nasmlClientEnds();
+  atomic_compare_exchange_strong(&client, &ends, NULL);
+  return call(NASML_CLIENT_DESTROY, args);
+}
 
 // nasml_open loads a plugin and returns the copy of its table; NULL where it is
 // no plugin, and NULL with a reason, which the caller frees, where it is of a
@@ -38,6 +57,8 @@ const nasml_api* nasml_open(const char* path, char** failed) {
   nasml_api* copy = malloc(table->struct_size);
   memcpy(copy, table, table->struct_size);
   copy->functions[NASML_CLIENT_COMPILE] = hooked_compile;
+  copy->functions[NASML_CLIENT_CREATE] = hooked_create;
+  copy->functions[NASML_CLIENT_DESTROY] = hooked_destroy;
   plugin = table;
   return copy;
 }
@@ -73,6 +94,11 @@ void* nasml_load_program(void* client, const char* bytes, size_t size, void** lo
   void* error = call(NASML_EXECUTABLE_DESERIALIZE_AND_LOAD, &args);
   *loaded = args.loaded;
   return error;
+}
+
+void nasml_drop_program(void* loaded) {
+  nasml_executable_destroy args = {.struct_size = sizeof args, .executable = loaded};
+  nasml_drop_error(call(NASML_LOADED_EXECUTABLE_DESTROY, &args), NULL, 0);
 }
 
 // nasml_describe writes down what a client computes on: the platform's version,

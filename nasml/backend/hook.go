@@ -36,6 +36,9 @@ type hook struct {
 	at       atomic.Int64    // calls that compile now, or wait for another process that does
 	compiled atomic.Int64    // programs that the plugin compiled
 	loaded   atomic.Int64    // programs that came from the cache
+	early    atomic.Int64    // those of them that were foreseen
+
+	foresight atomic.Pointer[foresight] // nil: nothing is foreseen
 }
 
 // hooked is the process's one plugin with a hook; it is set before the plugin
@@ -205,7 +208,7 @@ func registerKernels(plugin string) kernelSet {
 	cPath, cISA := C.CString(path), C.CString(isa)
 	defer C.free(unsafe.Pointer(cPath))
 	defer C.free(unsafe.Pointer(cISA))
-	var found [32]*C.char
+	var found [64]*C.char
 	n := C.nasml_register_kernels(cPath, cISA, &found[0], C.int(len(found)))
 	switch n {
 	case -1:
@@ -258,24 +261,42 @@ func giveBack(begin time.Time) {
 	}
 }
 
-// load takes a program from the cache. One that the plugin does not take is
-// removed.
+// load takes a program from the cache, or from among those that were foreseen.
 func (h *hook) load(given *C.nasml_compile, key programs.Key) bool {
-	program := h.cache.Get(key)
-	if len(program) == 0 {
+	f := h.foresight.Load()
+	given.executable = nil
+	if f != nil {
+		if given.executable = f.take(given.client, key); given.executable != nil {
+			h.early.Add(1)
+		}
+	}
+	if given.executable == nil {
+		given.executable = h.read(given.client, key)
+	}
+	if given.executable == nil {
 		return false
 	}
-	var loaded unsafe.Pointer
-	failed := C.nasml_load_program(given.client, (*C.char)(unsafe.Pointer(&program[0])), C.size_t(len(program)),
-		&loaded)
+	h.loaded.Add(1)
+	if f != nil {
+		f.note(key, h.cache.Size(key))
+	}
+	return true
+}
+
+// read loads a program of the cache, NULL where there is none. One that the plugin does not
+// take is removed.
+func (h *hook) read(client unsafe.Pointer, key programs.Key) (loaded unsafe.Pointer) {
+	program := h.cache.Get(key)
+	if len(program) == 0 {
+		return nil
+	}
+	failed := C.nasml_load_program(client, (*C.char)(unsafe.Pointer(&program[0])), C.size_t(len(program)), &loaded)
 	if failed != nil {
 		C.nasml_drop_error(failed, nil, 0)
 		h.cache.Drop(key)
-		return false
+		return nil
 	}
-	given.executable = loaded
-	h.loaded.Add(1)
-	return true
+	return loaded
 }
 
 // keep puts a compiled program into the cache. Where that fails it says so,
@@ -291,6 +312,9 @@ func (h *hook) keep(given *C.nasml_compile, key programs.Key) {
 	}
 	program := unsafe.Slice((*byte)(unsafe.Pointer(out.bytes)), out.size)
 	err := h.cache.Put(key, program)
+	if f := h.foresight.Load(); f != nil {
+		f.note(key, len(program))
+	}
 	C.nasml_free_serialized(&out)
 	if err != nil {
 		warn("compiled programs are not kept: %v", err)

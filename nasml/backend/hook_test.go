@@ -360,7 +360,9 @@ func TestPJRTLayout(t *testing.T) {
 		"ERROR_DESTROY": "Error_Destroy", "ERROR_MESSAGE": "Error_Message",
 		"CLIENT_PLATFORM_VERSION":    "Client_PlatformVersion",
 		"CLIENT_ADDRESSABLE_DEVICES": "Client_AddressableDevices", "CLIENT_COMPILE": "Client_Compile",
-		"DEVICE_DESCRIPTION_KIND": "DeviceDescription_Kind", "DEVICE_GET_DESCRIPTION": "Device_GetDescription",
+		"CLIENT_CREATE": "Client_Create", "CLIENT_DESTROY": "Client_Destroy",
+		"LOADED_EXECUTABLE_DESTROY": "LoadedExecutable_Destroy",
+		"DEVICE_DESCRIPTION_KIND":   "DeviceDescription_Kind", "DEVICE_GET_DESCRIPTION": "Device_GetDescription",
 		"EXECUTABLE_DESTROY": "Executable_Destroy", "EXECUTABLE_SERIALIZE": "Executable_Serialize",
 		"LOADED_EXECUTABLE_GET_EXECUTABLE": "LoadedExecutable_GetExecutable",
 		"EXECUTABLE_DESERIALIZE_AND_LOAD":  "Executable_DeserializeAndLoad",
@@ -381,12 +383,13 @@ func TestPJRTLayout(t *testing.T) {
 		fmt.Fprintf(&program, "_Static_assert(sizeof(%s) == sizeof(%s), \"%s\");\n", ours, theirs, theirs)
 	}
 	for ours, theirs := range map[string]string{
-		"nasml_compile, executable":  "PJRT_Client_Compile_Args, executable",
-		"nasml_serialize, bytes":     "PJRT_Executable_Serialize_Args, serialized_bytes",
-		"nasml_serialize, deleter":   "PJRT_Executable_Serialize_Args, serialized_executable_deleter",
-		"nasml_deserialize, loaded":  "PJRT_Executable_DeserializeAndLoad_Args, loaded_executable",
-		"nasml_api, version.minor":   "PJRT_Api, pjrt_api_version.minor_version",
-		"nasml_devices, num_devices": "PJRT_Client_AddressableDevices_Args, num_addressable_devices",
+		"nasml_compile, executable":   "PJRT_Client_Compile_Args, executable",
+		"nasml_serialize, bytes":      "PJRT_Executable_Serialize_Args, serialized_bytes",
+		"nasml_serialize, deleter":    "PJRT_Executable_Serialize_Args, serialized_executable_deleter",
+		"nasml_client_create, client": "PJRT_Client_Create_Args, client",
+		"nasml_deserialize, loaded":   "PJRT_Executable_DeserializeAndLoad_Args, loaded_executable",
+		"nasml_api, version.minor":    "PJRT_Api, pjrt_api_version.minor_version",
+		"nasml_devices, num_devices":  "PJRT_Client_AddressableDevices_Args, num_addressable_devices",
 	} {
 		fmt.Fprintf(&program, "_Static_assert(offsetof(%s) == offsetof(%s), \"%s\");\n", ours, theirs, ours)
 	}

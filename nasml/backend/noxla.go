@@ -21,6 +21,9 @@ func defaultPlugins() []string { return nil }
 // hookPlugin has nothing to hook.
 func hookPlugin(string) {}
 
+// Foresee has nothing to load.
+func Foresee(compute.Backend, any) (end func()) { return func() {} }
+
 // Compiling says whether XLA compiles a program just now: never.
 func Compiling() bool { return false }
 

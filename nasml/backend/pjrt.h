@@ -17,6 +17,8 @@ typedef struct nasml_extension {
 enum {
   NASML_ERROR_DESTROY = 0,
   NASML_ERROR_MESSAGE = 1,
+  NASML_CLIENT_CREATE = 10,
+  NASML_CLIENT_DESTROY = 11,
   NASML_CLIENT_PLATFORM_VERSION = 14,
   NASML_CLIENT_ADDRESSABLE_DEVICES = 16,
   NASML_CLIENT_COMPILE = 20,
@@ -24,6 +26,7 @@ enum {
   NASML_DEVICE_GET_DESCRIPTION = 29,
   NASML_EXECUTABLE_DESTROY = 40,
   NASML_EXECUTABLE_SERIALIZE = 49,
+  NASML_LOADED_EXECUTABLE_DESTROY = 50,
   NASML_LOADED_EXECUTABLE_GET_EXECUTABLE = 51,
   NASML_EXECUTABLE_DESERIALIZE_AND_LOAD = 56,
   NASML_EXTENSION_FFI = 5, // an extension's type
@@ -63,6 +66,8 @@ NASML_ARGS(nasml_compile, void* client; const nasml_program* program; const char
            void* executable;);
 NASML_ARGS(nasml_get_executable, void* loaded; void* executable;);
 NASML_ARGS(nasml_executable_destroy, void* executable;);
+NASML_ARGS(nasml_client_create, const void* options; size_t num_options; void* callbacks[4]; void* client;);
+NASML_ARGS(nasml_client_destroy, void* client;);
 NASML_ARGS(nasml_serialize, const void* executable; const char* bytes; size_t size; void* serialized;
            void (*deleter)(void*););
 NASML_ARGS(nasml_deserialize, void* client; const char* bytes; size_t size; void* loaded; const char* options;

@@ -336,10 +336,17 @@ type dartsRun struct {
 	backend compute.Backend
 	exec    *Exec
 	full    bool // the step gives its gradients, too
+
+	foreseen func() // ends the loading of programs of the cache
+}
+
+func (r *dartsRun) close() {
+	r.exec.Finalize()
+	r.foreseen()
 }
 
 func newDartsRun(b compute.Backend, w *dartsWork, full bool) (*dartsRun, error) {
-	r := &dartsRun{work: w, backend: b, full: full}
+	r := &dartsRun{work: w, backend: b, full: full, foreseen: backend.Foresee(b, []any{w.DartsCase, full})}
 	var err error
 	if r.exec, err = NewExec(b, func(in []*Node) []*Node { return r.step(in) }); err != nil {
 		return nil, fmt.Errorf("building the step: %w", err)
@@ -526,7 +533,7 @@ func (p DartsParams) compareWith(
 	if err != nil {
 		return nil, err
 	}
-	defer run.exec.Finalize()
+	defer run.close()
 	steps, _, err := run.train(ctx)
 	if err != nil {
 		return nil, err
@@ -628,7 +635,7 @@ func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (
 	if err != nil {
 		return nil, err
 	}
-	defer own.exec.Finalize()
+	defer own.close()
 	runners := []*runner{{
 		entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own.losses,
 	}}
@@ -644,11 +651,12 @@ func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (
 	}
 	r := &DartsResult{DartsCase: c, Threads: runtime.NumCPU(), Entries: entries(runners, c.Steps)}
 	r.Backend, r.Device = backend.Describe(b)
+	own.foreseen()
 	again, err := newDartsRun(b, work, false) // its program is in the cache
 	if err != nil {
 		return nil, err
 	}
-	defer again.exec.Finalize()
+	defer again.close()
 	first, err := again.losses(ctx)
 	r.Entries[0].CachedSeconds = max(0, first.Seconds-r.Entries[0].StepSeconds*float64(c.Steps))
 	return r, err

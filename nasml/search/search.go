@@ -11,7 +11,7 @@ import (
 	"github.com/gomlx/compute/distributed"
 	. "github.com/gomlx/gomlx/core/graph"
 
-	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
@@ -145,6 +145,7 @@ type searcher struct {
 	relative *Exec       // products with ∇²F of θ
 	score    *Exec       // F and logits
 	control  *controller // ENAS only
+	foreseen func()      // ends the loading of programs of the cache
 }
 
 func newSearcher(b compute.Backend, s Settings, set *images.Images) (*searcher, error) {
@@ -166,15 +167,10 @@ func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, 
 	if err != nil {
 		return nil, err
 	}
-	out := &searcher{space: space, product: space.Network().Architecture(), backend: b, images: set}
-	epoch, err := s.drawEpoch(set.Len(), 0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+	out := &searcher{
+		space: space, product: space.Network().Architecture(), backend: b, images: set, foreseen: backend.Foresee(b, s),
 	}
-	if out.Step, err = NewStep(s, space.Network(), len(epoch.Weights)); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	if err := out.build(epoch); err != nil {
+	if err := out.build(s); err != nil {
 		out.Close()
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -182,8 +178,14 @@ func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, 
 }
 
 // build makes the two executors; they compile at their first call.
-func (s *searcher) build(epoch bilevel.Epoch) error {
-	var err error
+func (s *searcher) build(settings Settings) error {
+	epoch, err := settings.drawEpoch(s.images.Len(), 0, 0)
+	if err != nil {
+		return err
+	}
+	if s.Step, err = NewStep(settings, s.space.Network(), len(epoch.Weights)); err != nil {
+		return err
+	}
 	if s.trainer, err = NewExec(s.backend, s.reported); err != nil {
 		return fmt.Errorf("building the training graph: %w", err)
 	}
@@ -241,6 +243,7 @@ func (s *searcher) Close() {
 	if s.control != nil {
 		s.control.close()
 	}
+	s.foreseen()
 }
 
 // devices is the number of those that share a step.

@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -55,6 +56,7 @@ type Trainer struct {
 	steps       int // of an epoch
 	trainer     *Exec
 	tester      *Exec
+	foreseen    func() // ends the loading of programs of the cache
 }
 
 // New prepares trainings, which compile once for all seeds. The last batch of an
@@ -74,7 +76,7 @@ func New(b compute.Backend, s Settings, g supernet.Genotype, train, test images.
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
-	t := &Trainer{Step: Step{s, net}, backend: b, train: train, test: test}
+	t := &Trainer{Step: Step{s, net}, backend: b, train: train, test: test, foreseen: backend.Foresee(b, []any{s, g})}
 	if t.steps = (train.Len() + s.Batch - 1) / s.Batch; train.Len()%s.Batch == 1 {
 		t.steps-- // batch norm needs two
 	}
@@ -95,6 +97,7 @@ func (t *Trainer) Close() {
 			exec.Finalize()
 		}
 	}
+	t.foreseen()
 }
 
 // Train trains one network from its start, or from where Options.Load left it, to

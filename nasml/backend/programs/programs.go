@@ -40,6 +40,7 @@ const DefaultLimit = 2_000_000_000
 // Cache is a folder of compiled programs:
 //
 //	KEY.program   one program: a head of magic, key, length and SHA-256, then its bytes
+//	KEY.next      which programs were asked for by who has this key, laid out as a program
 //	KEY.lock      is being compiled
 //	KEY.sum       the SHA-256 of a file that was read before
 //	new-*         is being written
@@ -99,6 +100,7 @@ func (k Key) String() string { return hex.EncodeToString(k[:]) }
 // The suffixes of the files.
 const (
 	programSuffix = ".program"
+	nextSuffix    = ".next"
 	lockSuffix    = ".lock"
 	sumSuffix     = ".sum"
 )
@@ -118,8 +120,29 @@ func head(k Key, program []byte) []byte {
 
 // Get returns the program of a key, nil where there is none. A file that is not
 // wholly what was written is removed.
-func (c *Cache) Get(k Key) []byte {
-	file := c.path(k, programSuffix)
+func (c *Cache) Get(k Key) []byte { return c.get(k, programSuffix) }
+
+// Next are the programs that SetNext was given for a key.
+func (c *Cache) Next(k Key) (programs []Key) {
+	for part := range slices.Chunk(c.get(k, nextSuffix), len(k)) {
+		if len(part) == len(k) {
+			programs = append(programs, Key(part))
+		}
+	}
+	return programs
+}
+
+// SetNext keeps which programs whoever has this key asks for.
+func (c *Cache) SetNext(k Key, programs []Key) error {
+	var list []byte
+	for _, p := range programs {
+		list = append(list, p[:]...)
+	}
+	return c.write(c.path(k, nextSuffix), append(head(k, list), list...))
+}
+
+func (c *Cache) get(k Key, suffix string) []byte {
+	file := c.path(k, suffix)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil
@@ -132,6 +155,15 @@ func (c *Cache) Get(k Key) []byte {
 	now := time.Now()
 	_ = os.Chtimes(file, now, now) // used last; where it cannot be said, it goes the sooner
 	return data[size:]
+}
+
+// Size is how many bytes the program of a key has, 0 where there is none.
+func (c *Cache) Size(k Key) int {
+	info, err := os.Stat(c.path(k, programSuffix))
+	if err != nil {
+		return 0
+	}
+	return max(0, int(info.Size())-len(head(k, nil)))
 }
 
 // Drop removes the program of a key.
@@ -213,7 +245,7 @@ func (c *Cache) trim() error {
 	total := int64(0)
 	for _, info := range all {
 		switch name := info.Name(); {
-		case strings.HasSuffix(name, programSuffix):
+		case strings.HasSuffix(name, programSuffix), strings.HasSuffix(name, nextSuffix):
 			if total+info.Size() > c.Limit {
 				os.Remove(filepath.Join(c.Dir, name))
 			} else {
@@ -300,7 +332,7 @@ func (c *Cache) Clear() error {
 	for _, info := range all {
 		name := info.Name()
 		ours := files.IsTemp(name)
-		for _, suffix := range []string{programSuffix, lockSuffix, sumSuffix} {
+		for _, suffix := range []string{programSuffix, nextSuffix, lockSuffix, sumSuffix} {
 			ours = ours || strings.HasSuffix(name, suffix)
 		}
 		if !ours {

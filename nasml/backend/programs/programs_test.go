@@ -235,3 +235,20 @@ func TestDefault(t *testing.T) {
 	require.Equal(t, "xla", filepath.Base(c.Dir))
 	require.EqualValues(t, DefaultLimit, c.Limit)
 }
+
+func TestNextPrograms(t *testing.T) {
+	c := &Cache{Dir: t.TempDir(), Limit: 1 << 20}
+	who, a, b := KeyOf([]byte("who")), KeyOf([]byte("a")), KeyOf([]byte("b"))
+	require.Empty(t, c.Next(who))
+	require.NoError(t, c.SetNext(who, []Key{a, b}))
+	require.Equal(t, []Key{a, b}, c.Next(who))
+	n, _, err := c.Usage()
+	require.NoError(t, err)
+	require.Zero(t, n, "is no program")
+	require.NoError(t, os.WriteFile(c.path(who, nextSuffix), []byte("else"), 0o600))
+	require.Empty(t, c.Next(who))
+	require.NoFileExists(t, c.path(who, nextSuffix))
+	require.NoError(t, c.SetNext(who, []Key{a}))
+	require.NoError(t, c.Clear())
+	require.Empty(t, c.Next(who))
+}
