@@ -16,8 +16,8 @@ func Product(x, w *Node) *Node {
 	for axis, n := range w.Shape().Dimensions {
 		if x.Rank() != 4 || w.Rank() != 4 || x.DType() != w.DType() || !x.DType().IsFloat() ||
 			axis != 2 && x.Shape().Dim(axis) != n {
-			panic(fmt.Errorf("Product: x is %s and w %s, expected [S, V, B, K] and [S, V, L, K] of floating-point numbers of "+
-				"one type", x.Shape(), w.Shape()))
+			panic(fmt.Errorf("Product: x is %s and w %s, expected [S, V, B, K] and [S, V, L, K] of floating-point numbers "+
+				"of one type", x.Shape(), w.Shape()))
 		}
 	}
 	return productOf(x, w)
@@ -31,12 +31,14 @@ func productOf(x, w *Node) *Node {
 }
 
 func productInput(v, w *Node) *Node {
-	dx := whole.call1("product_input", func(in []*Node) *Node { return Einsum("svbl,svlk->svbk", in[0], in[1]) }, v, w)
+	form := func(in []*Node) *Node { return Einsum("svbl,svlk->svbk", in[0], in[1]) }
+	dx := whole.call1("product_input", form, v, w)
 	return custom(dx, func(u *Node) []*Node { return []*Node{productOf(u, w), productWeights(v, u)} }, v, w)
 }
 
 func productWeights(v, x *Node) *Node {
-	dw := whole.call1("product_weights", func(in []*Node) *Node { return Einsum("svbl,svbk->svlk", in[0], in[1]) }, v, x)
+	form := func(in []*Node) *Node { return Einsum("svbl,svbk->svlk", in[0], in[1]) }
+	dw := whole.call1("product_weights", form, v, x)
 	return custom(dw, func(u *Node) []*Node { return []*Node{productOf(x, u), productInput(v, u)} }, v, x)
 }
 
