@@ -75,7 +75,7 @@ type Figure2Params struct {
 //
 // All of panel (a) took 3 h 40 min on two cores, half of it for k ≥ 2048, before zeros
 // were left out, with which a step takes 0.6 of the time; of panel (b), k = 64 and 128
-// take nine minutes and the widest ones want a GPU.
+// take five minutes and the widest ones want a GPU.
 // These trials are shipped. Means end at 1.06 in (a), on the paper's axis to 1.4,
 // and at 4.0 in (b), beyond its 3.0; over Δα they go like a power of 0.010 ± 0.005 (a)
 // and −0.03 ± 0.03 (b), over k of −0.021 ± 0.008 (a), and in (a) small Δα do not have
@@ -134,7 +134,7 @@ func init() {
 		Notebook: "notebooks/oymak2021/figure2_lipschitz.ipynb",
 		Cost: catalog.Cost{
 			Quick: "half a minute on two cores",
-			Paper: "(a) about two hours on two cores; (b) 9 minutes for k = 64 and 128, a day or more for all: " +
+			Paper: "(a) about two hours on two cores; (b) 5 minutes for k = 64 and 128, a day or more for all: " +
 				"a GPU; the project ships the trials of (a) and of these two",
 		},
 		Shipped:  []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
