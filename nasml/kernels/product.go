@@ -16,8 +16,8 @@ func Product(x, w *Node) *Node {
 	for axis, n := range w.Shape().Dimensions {
 		if x.Rank() != 4 || w.Rank() != 4 || x.DType() != w.DType() || !x.DType().IsFloat() ||
 			axis != 2 && x.Shape().Dim(axis) != n {
-			panic(fmt.Errorf("Product: x is %s and w %s, expected [S, V, B, K] and [S, V, L, K] of floating-point numbers "+
-				"of one type", x.Shape(), w.Shape()))
+			panic(fmt.Errorf("Product: x is %s and w %s, expected [S, V, B, K] and [S, V, L, K] of floating-point "+
+				"numbers of one type", x.Shape(), w.Shape()))
 		}
 	}
 	return productOf(x, w)
