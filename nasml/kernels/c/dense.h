@@ -41,7 +41,7 @@ static void R(pointwise)(const task* t, int part) {
       EACH(spread_of, W, z, (const T*)f->z + first, f->moments + sums, n, W);
     }
   }
-  free(r);
+  nasml_leave(r);
 }
 
 // The gradients of convolutions with 1 × 1 kernels in x, and of some pixels in the
@@ -74,7 +74,7 @@ static void R(pointwise_gradient)(const task* t, int part) {
       if (k < last) EACH(plus, C, dx, sum, n, C);
     }
   }
-  free(r);
+  nasml_leave(r);
 }
 
 // grid is how the images of a task are divided into tiles.
@@ -157,7 +157,7 @@ static void R(dense)(const task* t, int part) {
       EACH(spread_of, W, z + (size_t)2 * i * n * W, first, sum, (int64_t)(end - 2 * i) * n, W);
     }
   }
-  free(frame);
+  nasml_leave(frame);
 }
 
 // bent_rows writes the gradient of z, its rows of whole tiles.
@@ -219,5 +219,5 @@ static void R(dense_gradient)(const task* t, int part) {
       R(passed)(t, frame + in, (const T*)t->x + at, back + in, (T*)t->out + at, sum, n);
     }
   }
-  free(frame);
+  nasml_leave(frame);
 }

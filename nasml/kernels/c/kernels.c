@@ -10,6 +10,7 @@
 
 #include "ffi.h"
 #include "jobs.h"
+#include "rooms.h"
 #include "task.h"
 
 // ---------------------------------------------------------------- processors
@@ -110,7 +111,7 @@ static int kernel_fits(const task* t, const ffi_buffer* kernel) {
 // places are the rows of y above the rows of x, and the columns likewise; one
 // block that the caller frees.
 static int* places(const task* t, int k, int dilation, int pad) {
-  int* table = malloc(sizeof(int) * (size_t)(t->height + t->width) * k);
+  int* table = nasml_room(sizeof(int) * (size_t)(t->height + t->width) * k);
   if (!table) return NULL;
   for (int axis = 0, *out = table; axis < 2; axis++) {
     const int n = axis ? t->width : t->height, m = axis ? t->columns : t->rows;
@@ -180,7 +181,7 @@ static void* input_gradient(const ffi_call* call, const part_of_task work[2], ta
   if (!table) return fail(call, "nasml: no memory for a kernel");
   t->above = table, t->left = table + (size_t)t->height * t->k;
   run(call, work[is_double(call)], t, t->images);
-  free(table);
+  nasml_leave(table);
   return NULL;
 }
 
@@ -211,7 +212,7 @@ static void* depthwise_kernel(ffi_call* call) {
   if (!kernel_size(&t, out) || !kernel_fits(&t, out) || !small_fits(&t, v)) return fail(call, wrong);
   const size_t n = (size_t)t.k * t.k * t.channels, size = is_double(call) ? sizeof(double) : sizeof(float);
   t.parts = t.images < MOST_PARTS ? t.images : MOST_PARTS;
-  t.x = x->data, t.v = v->data, t.sums = malloc(n * size * t.parts);
+  t.x = x->data, t.v = v->data, t.sums = nasml_room(n * size * t.parts);
   if (!t.sums) return fail(call, "nasml: no memory for a kernel");
   run(call, chosen->depthwise_kernel[is_double(call)], &t, t.parts);
   for (size_t i = 0; i < n; i++) {
@@ -221,7 +222,7 @@ static void* depthwise_kernel(ffi_call* call) {
     if (is_double(call)) ((double*)out->data)[i] = sum;
     else ((float*)out->data)[i] = (float)sum;
   }
-  free(t.sums);
+  nasml_leave(t.sums);
   return NULL;
 }
 
@@ -363,11 +364,11 @@ static void* normal(ffi_call* call) {
   ffi_buffer *affine = call->out.values[0], *moments = call->out.values[1];
   const int C = t.channels, d = is_double(call);
   if (!is(affine, 2, 2, C, 0, 0) || !is(moments, 2, 2, C, 0, 0)) return fail(call, wrong);
-  t.moments = malloc(sizeof(double) * t.parts * 2 * C);
+  t.moments = nasml_room(sizeof(double) * t.parts * 2 * C);
   if (!t.moments) return no_memory(call);
   run(call, chosen->moments[d], &t, t.parts);
   normalizers(&t, d, t.x, C, (int64_t)t.images * t.height * t.width, 1, affine->data, moments->data);
-  free(t.moments);
+  nasml_leave(t.moments);
   return NULL;
 }
 
@@ -379,12 +380,12 @@ static void* normal_input(ffi_call* call) {
   const ffi_buffer *affine = call->in.values[1], *given = call->in.values[2], *dx = call->out.values[0];
   const int C = t.channels, d = is_double(call);
   if (!is_large(dx, &t) || !is(affine, 2, 2, C, 0, 0) || !is(given, 2, 2, C, 0, 0)) return fail(call, wrong);
-  void* bend = malloc(sizeof(double) * 2 * C);
+  void* bend = nasml_room(sizeof(double) * 2 * C);
   if (!bend) return no_memory(call);
   bends(d, C, (double)t.images * t.height * t.width, affine->data, given->data, bend);
   t.maps = 1, t.map = &t.x, t.weights = bend, t.out = dx->data;
   run(call, chosen->weighted[d], &t, t.parts);
-  free(bend);
+  nasml_leave(bend);
   return NULL;
 }
 
@@ -408,10 +409,10 @@ static void* weighted(ffi_call* call) {
   if (n < 1 || !opened(call, &t, 1 + 2 * n, 1, 1)) return fail(call, wrong);
   const int C = t.channels, d = is_double(call);
   const ffi_buffer *w = call->in.values[0], *y = call->out.values[0];
-  const void** map = malloc(sizeof *map * n + sizeof(double) * (n + 1) * C);
+  const void** map = nasml_room(sizeof *map * n + sizeof(double) * (n + 1) * C);
   if (!map) return no_memory(call);
   if (!is(w, 2, 1, n, 0, 0) || !is_large(y, &t) || !pairs_fit(call, &t, 1, n, map)) {
-    free(map);
+    nasml_leave(map);
     return fail(call, wrong);
   }
   void* weights = map + n;
@@ -427,7 +428,7 @@ static void* weighted(ffi_call* call) {
   }
   t.maps = n, t.map = map, t.weights = weights, t.out = y->data;
   run(call, chosen->weighted[d], &t, t.parts);
-  free(map);
+  nasml_leave(map);
   return NULL;
 }
 
@@ -458,13 +459,13 @@ static void* weighted_gradient(ffi_call* call) {
   if (n < 1 || !opened(call, &t, 2 + 2 * n, 1 + 2 * n, 1)) return fail(call, wrong);
   const int C = t.channels, d = is_double(call);
   const ffi_buffer *w = call->in.values[0], *dw = call->out.values[0];
-  const void** map = malloc(sizeof *map * n + sizeof(double) * t.parts * n * 2 * C);
+  const void** map = nasml_room(sizeof *map * n + sizeof(double) * t.parts * n * 2 * C);
   if (!map) return no_memory(call);
   int fits = is(w, 2, 1, n, 0, 0) && is(dw, 2, 1, n, 0, 0) && pairs_fit(call, &t, 2, n, map);
   for (int k = 0; k < n; k++)
     fits = fits && is(call->out.values[1 + 2 * k], 2, 2, C, 0, 0) && is(call->out.values[2 + 2 * k], 2, 1, C, 0, 0);
   if (!fits) {
-    free(map);
+    nasml_leave(map);
     return fail(call, wrong);
   }
   t.maps = n, t.map = map, t.v = t.x, t.moments = (double*)(map + n);
@@ -475,7 +476,7 @@ static void* weighted_gradient(ffi_call* call) {
     set_number(dw->data, d, k, sums_of_map(&t, d, k, own, affine, call->out.values[1 + 2 * k]->data));
     for (int c = 0; c < C; c++) set_number(call->out.values[2 + 2 * k]->data, d, c, own * number(affine, d, c));
   }
-  free(map);
+  nasml_leave(map);
   return NULL;
 }
 
@@ -496,14 +497,14 @@ static void* rectified(ffi_call* call) {
   task t;
   const int n = (int)(call->in.size - 2) / 2;
   if (n < 1 || !opened(call, &t, 2 + 2 * n, 1, 2)) return fail(call, wrong);
-  const void** maps = malloc(sizeof *maps * 2 * n);
+  const void** maps = nasml_room(sizeof *maps * 2 * n);
   if (!maps) return no_memory(call);
   const int fits = gated_fits(call, &t, 2, n, maps) && is_large(call->out.values[0], &t);
   if (fits) {
     t.out = call->out.values[0]->data;
     run(call, chosen->gated_sum[is_double(call)], &t, t.parts);
   }
-  free(maps);
+  nasml_leave(maps);
   return fits ? NULL : fail(call, wrong);
 }
 
@@ -516,7 +517,7 @@ static void* rectified_gradient(ffi_call* call) {
   if (n < 1 || !opened(call, &t, 3 + 2 * n, 1 + 2 * n, 2)) return fail(call, wrong);
   const int C = t.channels, d = is_double(call);
   const ffi_buffer* dw = call->out.values[0];
-  const void** maps = malloc(sizeof *maps * 3 * n + sizeof(double) * t.parts * n * 2 * C);
+  const void** maps = nasml_room(sizeof *maps * 3 * n + sizeof(double) * t.parts * n * 2 * C);
   if (!maps) return no_memory(call);
   void** slopes = (void**)(maps + 2 * n);
   int fits = gated_fits(call, &t, 3, n, maps) && is(dw, 2, 1, n, 0, 0);
@@ -526,7 +527,7 @@ static void* rectified_gradient(ffi_call* call) {
     slopes[k] = dx->data;
   }
   if (!fits) {
-    free(maps);
+    nasml_leave(maps);
     return fail(call, wrong);
   }
   t.v = t.x, t.slopes = slopes, t.moments = (double*)(slopes + n);
@@ -534,7 +535,7 @@ static void* rectified_gradient(ffi_call* call) {
   for (int k = 0; k < n; k++)
     set_number(dw->data, d, k,
                sums_of_map(&t, d, k, number(t.weights, d, k), t.affines[k], call->out.values[2 + 2 * k]->data));
-  free(maps);
+  nasml_leave(maps);
   return NULL;
 }
 
@@ -557,11 +558,11 @@ static void* stage(ffi_call* call) {
   const ffi_buffer *z = call->out.values[0], *affine = call->out.values[1], *moments = call->out.values[2];
   const int W = t.wide, d = is_double(call);
   if (!is_small(z, &t, W) || !is(affine, 2, 2, W, 0, 0) || !is(moments, 2, 2, W, 0, 0)) return fail(call, wrong);
-  t.out = z->data, t.moments = malloc(sizeof(double) * t.parts * 2 * W);
+  t.out = z->data, t.moments = nasml_room(sizeof(double) * t.parts * 2 * W);
   if (!t.moments) return no_memory(call);
   run(call, chosen->stage[d], &t, t.parts);
   normalizers(&t, d, z->data, W, t.images, (int64_t)t.rows * t.columns, affine->data, moments->data);
-  free(t.moments);
+  nasml_leave(t.moments);
   return t.failed ? no_memory(call) : NULL;
 }
 
@@ -601,7 +602,7 @@ static void* backward(ffi_call* call, int weights) {
       (weights && (!is(out[2], 3, t.k, t.k, C, 0) || !is(out[3], 2, C, W, 0, 0))))
     return fail(call, wrong);
   const size_t taps = (size_t)t.k * t.k * C, products = (size_t)C * W, size = d ? sizeof(double) : sizeof(float);
-  t.moments = malloc(sizeof(double) * (t.parts * 2 * C + 2 * W) + size * t.parts * (taps + products));
+  t.moments = nasml_room(sizeof(double) * (t.parts * 2 * C + 2 * W) + size * t.parts * (taps + products));
   if (!t.moments) return no_memory(call);
   void* bend = t.moments + t.parts * 2 * C;
   t.sums = (double*)bend + 2 * W, t.sums2 = weights ? (char*)t.sums + size * t.parts * taps : NULL;
@@ -613,7 +614,7 @@ static void* backward(ffi_call* call, int weights) {
     added(&t, d, t.sums, taps, out[2]->data);
     added(&t, d, t.sums2, products, out[3]->data);
   }
-  free(t.moments);
+  nasml_leave(t.moments);
   return t.failed ? no_memory(call) : NULL;
 }
 
@@ -657,7 +658,7 @@ static void* dense_forward(ffi_call* call, int linear) {
     if (!is_small(out[3 * i], &t, W) || !is(out[3 * i + 1], 2, 2, W, 0, 0) || !is(out[3 * i + 2], 2, 2, W, 0, 0))
       return fail(call, wrong);
   const size_t sums = sizeof(double) * t.parts * 2 * W, weights = sizeof(double) * dense_size(&t);
-  t.filter = malloc(n * (sizeof(filter) + sums + weights));
+  t.filter = nasml_room(n * (sizeof(filter) + sums + weights));
   if (!t.filter) return no_memory(call);
   char* memory = (char*)(t.filter + n);
   for (int i = 0; i < n; i++)
@@ -672,7 +673,7 @@ static void* dense_forward(ffi_call* call, int linear) {
     normalizers(&t, d, t.filter[i].z, W, alone ? t.images * pixels : t.images, alone ? 1 : pixels,
                 out[3 * i + 1]->data, out[3 * i + 2]->data);
   }
-  free(t.filter);
+  nasml_leave(t.filter);
   return t.failed ? no_memory(call) : NULL;
 }
 
@@ -698,7 +699,7 @@ static void* dense_backward(ffi_call* call, int linear, int weights) {
   t.parts = DENSE_PARTS;
   const size_t sums = sizeof(double) * t.parts * 2 * C, bend = sizeof(double) * 2 * W,
                each = sizeof(double) * dense_size(&t), slopes = weights ? each * t.parts : 0;
-  t.filter = malloc(n * (sizeof(filter) + sums + bend + each + slopes));
+  t.filter = nasml_room(n * (sizeof(filter) + sums + bend + each + slopes));
   if (!t.filter) return no_memory(call);
   char* memory = (char*)(t.filter + n);
   for (int i = 0; i < n; i++) {
@@ -714,7 +715,7 @@ static void* dense_backward(ffi_call* call, int linear, int weights) {
   run(call, (t.k == 1 ? chosen->pointwise_gradient : chosen->dense_gradient)[d], &t, t.parts);
   for (int i = n - 1; i >= 0; i--) scales_of(&t, d, t.filter[i].moments, i < n - 1, out[1]->data);
   if (weights) run(call, chosen->dense_slopes[d], &t, n * C);
-  free(t.filter);
+  nasml_leave(t.filter);
   return t.failed ? no_memory(call) : NULL;
 }
 
@@ -756,7 +757,7 @@ static void* squares(ffi_call* call) {
   ffi_buffer **x = call->in.values + 1, *out = call->out.values[0];
   if (out->rank != 1 || out->dims[0] != 1) return fail(call, wrong);
   const int d = is_double(call);
-  double* sums = malloc((sizeof *sums + sizeof(int64_t) + sizeof(void*)) * n);
+  double* sums = nasml_room((sizeof *sums + sizeof(int64_t) + sizeof(void*)) * n);
   if (!sums) return no_memory(call);
   int64_t* sizes = (int64_t*)(sums + n);
   const void** arrays = (const void**)(sizes + n);
@@ -769,7 +770,7 @@ static void* squares(ffi_call* call) {
     for (int64_t i = 0; i < n; i++) sum += sums[i];
     set_number(out->data, d, 0, sum);
   }
-  free(sums);
+  nasml_leave(sums);
   return fits ? NULL : fail(call, wrong);
 }
 
@@ -780,7 +781,7 @@ static void* step(ffi_call* call, int ahead) {
   const int64_t n = (call->in.size - 1) / 3;
   if (n < 1 || !of_numbers(call, 4) || call->in.size != 1 + 3 * n || call->out.size != 2 * n) return fail(call, wrong);
   ffi_buffer **in = call->in.values + 1, **out = call->out.values;
-  void** lists = malloc((5 * sizeof *lists + sizeof(int64_t)) * n);
+  void** lists = nasml_room((5 * sizeof *lists + sizeof(int64_t)) * n);
   if (!lists) return no_memory(call);
   int64_t* sizes = (int64_t*)(lists + 5 * n);
   int fits = 1;
@@ -794,7 +795,7 @@ static void* step(ffi_call* call, int ahead) {
                     .velocity = (const void* const*)(lists + 2 * n), .w2 = lists + 3 * n, .velocity2 = lists + 4 * n};
     run(call, chosen->momentum[is_double(call)], &t, (int)n);
   }
-  free(lists);
+  nasml_leave(lists);
   return fits ? NULL : fail(call, wrong);
 }
 
@@ -853,12 +854,12 @@ static void* sparse_product(const ffi_call* call, sparse* s, const ffi_buffer* x
       s->room > (size_t)(INT32_MAX / chosen->tall[d]) || parts > INT32_MAX)
     return fail(call, wrong);
   s->lists = (int)lists;
-  int32_t* places = malloc(sets * (lists + 1 + s->room) * sizeof *places);
-  s->first = places, s->at = places + sets * (lists + 1), s->value = malloc(sets * s->room * (d ? sizeof(double) : sizeof(float)));
+  int32_t* places = nasml_room(sets * (lists + 1 + s->room) * sizeof *places);
+  s->first = places, s->at = places + sets * (lists + 1), s->value = nasml_room(sets * s->room * (d ? sizeof(double) : sizeof(float)));
   task t = {.sparse = s, .failed = !places || !s->value};
   if (!t.failed) run(call, chosen->listed[d], &t, sets);
   if (!t.failed) run(call, (s->gradient ? chosen->sparse_gradient : chosen->sparse)[d], &t, (int)parts);
-  free(places), free(s->value);
+  nasml_leave(places), nasml_leave(s->value);
   return t.failed ? no_memory(call) : NULL;
 }
 

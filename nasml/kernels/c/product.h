@@ -65,16 +65,15 @@ static void R(product)(const task* t, int part) {
   const size_t set = part / p->panels, size = (size_t)MIN(DEEP, p->depth) * PANEL, sums = (size_t)p->rows * PANEL;
   const int c = part % p->panels * PANEL, n = MIN(PANEL, p->columns - c);
   const T *a = (const T*)p->a + set * p->rows * p->depth, *b = (const T*)p->b + set * p->columns * p->depth;
-  T *z = (T*)p->z + set * p->rows * p->columns + c, *panel = R(room)(t, size + sums), *sum = panel + size;
+  T *z = (T*)p->z + set * p->rows * p->columns + c, *panel = R(zeros)(t, size + sums), *sum = panel + size;
   if (!panel) return;
-  memset(panel, 0, sizeof(T) * (size + sums));
   for (int from = 0; from < p->depth; from += DEEP) {
     const int to = MIN(p->depth, from + DEEP);
     N(panel)(p, b, from, to, c, n, panel);
     N(tiles)(p, a + from * p->step, panel, to - from, sum, n);
   }
   for (int r = 0; r < p->rows; r++) memcpy(z + (size_t)r * p->columns, sum + (size_t)r * PANEL, sizeof(T) * n);
-  free(panel);
+  nasml_leave(panel);
 }
 
 #undef V

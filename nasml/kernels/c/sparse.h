@@ -4,7 +4,8 @@
 #define V N(vec)
 #define M N(mask)
 #define TALL (4 * L)
-#define SPAN 96 // rows of so many columns that stay near the processor
+#define SPAN 96  // rows of so many columns that stay near the processor
+#define AHEAD 8  // rows between the one that is asked for and the one that is worked on
 #if L == 16
 #include <immintrin.h>
 #endif
@@ -86,7 +87,7 @@ static void R(listed)(const task* t, int set) {
     first[list + 1] = n + (turned ? N(list)(turned + (size_t)list * s->batch, s->batch, at + n, value + n)
                                   : N(list)(x + (size_t)b * s->high + span, MIN(SPAN, s->high - span), at + n, value + n));
   }
-  free(turned);
+  nasml_leave(turned);
 }
 
 // Σ value[i] x[at[i]] of the entries [from, to) of a list, TALL sums, or with more added
@@ -102,6 +103,11 @@ static ALWAYS void N(listed_sum)(const T* x, const int32_t* at, const T* value, 
   }
 #pragma GCC unroll 4
   for (int v = 0; v < 4; v++) N(store)(sum + v * L, a[v]);
+}
+
+// ahead asks memory for n ≤ TALL columns of a row that is needed soon.
+static ALWAYS void N(ahead)(const T* x, int n) {
+  for (int i = 0; i < n; i += 64 / (int)sizeof(T)) __builtin_prefetch(x + i, 0, 2);
 }
 
 // columns copies n ≤ TALL columns of some rows of an array, which has row numbers in a row.
@@ -132,14 +138,10 @@ static R(block) R(block_of)(const sparse* s, int part) {
                     .value = (const T*)s->value + set * s->room};
 }
 
-// columns_room is room for the columns of so many rows, where vectors begin; *all is what
-// is to be freed.
-static T* R(columns_room)(const task* t, int rows, T** all) {
-  const size_t n = (size_t)rows * TALL;
-  *all = R(room)(t, n + L);
-  if (!*all) return NULL;
-  T* room = (T*)(((uintptr_t)*all + sizeof(V) - 1) / sizeof(V) * sizeof(V));
-  memset(room, 0, sizeof(T) * n);
+// zeros is room for n numbers, all 0.
+static T* R(zeros)(const task* t, size_t n) {
+  T* room = R(room)(t, n);
+  if (room) memset(room, 0, sizeof(T) * n);
   return room;
 }
 
@@ -147,15 +149,20 @@ static T* R(columns_room)(const task* t, int rows, T** all) {
 static void R(sparse)(const task* t, int part) {
   const sparse* s = t->sparse;
   const R(block) own = R(block_of)(s, part);
-  T *all, *w = R(columns_room)(t, SPAN + s->batch, &all), *z = w + SPAN * TALL;
+  T *w = R(zeros)(t, (size_t)(SPAN + s->batch) * TALL), *z = w + SPAN * TALL;
   if (!w) return;
+  const int each = (SPAN + s->batch - 1) / s->batch; // rows of the next span that are asked for with a list
   for (int from = 0, list = 0; from < s->high; from += SPAN) {
     N(columns)((const T*)s->w + own.matrix + from * own.row, own.row, w, TALL, MIN(SPAN, s->high - from), own.n);
-    for (int b = 0; b < s->batch; b++, list++)
+    int next = from + SPAN;
+    const int end = MIN(s->high, next + SPAN);
+    for (int b = 0; b < s->batch; b++, list++) {
+      for (int i = 0; i < each && next < end; i++, next++) N(ahead)((const T*)s->w + own.matrix + next * own.row, own.n);
       N(listed_sum)(w, own.at, own.value, own.first[list], own.first[list + 1], z + (size_t)b * TALL, from > 0);
+    }
   }
   N(columns)(z, TALL, (T*)s->out + own.outputs, s->wide, s->batch, own.n);
-  free(all);
+  nasml_leave(w);
 }
 
 // Σ_b x[b, j] v[b, k] of a part, or w[j, k] − rate times that, which may be written over w.
@@ -163,19 +170,21 @@ static void R(sparse_gradient)(const task* t, int part) {
   const sparse* s = t->sparse;
   const R(block) own = R(block_of)(s, part);
   const T *w = s->w ? (const T*)s->w + own.matrix : NULL, rate = s->w ? *(const T*)s->rate : 0;
-  T *out = (T*)s->out + own.matrix, *all, *v = R(columns_room)(t, s->batch + 1, &all), *sum = v + (size_t)s->batch * TALL;
+  T *out = (T*)s->out + own.matrix, *v = R(zeros)(t, (size_t)(s->batch + 1) * TALL), *sum = v + (size_t)s->batch * TALL;
   if (!v) return;
   N(columns)((const T*)s->v + own.outputs, s->wide, v, TALL, s->batch, own.n);
   for (int j = 0; j < s->high; j++, out += own.row, w += w ? own.row : 0) {
+    if (w && j + AHEAD < s->high) N(ahead)(w + AHEAD * own.row, own.n);
     N(listed_sum)(v, own.at, own.value, own.first[j], own.first[j + 1], sum, 0);
     int i = 0;
     for (; w && i + L <= own.n; i += L) N(store)(out + i, N(load)(w + i) - rate * N(load)(sum + i));
     for (; i < own.n; i++) out[i] = w ? w[i] - rate * sum[i] : sum[i];
   }
-  free(all);
+  nasml_leave(v);
 }
 
 #undef V
 #undef M
 #undef TALL
 #undef SPAN
+#undef AHEAD

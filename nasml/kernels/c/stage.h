@@ -91,7 +91,7 @@ static size_t R(padded_size)(const task* t) {
 
 // room is the scratch of a part; without memory the task has failed.
 static T* R(room)(const task* t, size_t n) {
-  T* room = malloc(sizeof(T) * n);
+  T* room = nasml_room(sizeof(T) * n);
   if (!room) ((task*)t)->failed = 1;
   return room;
 }
@@ -122,7 +122,7 @@ static void R(stage)(const task* t, int part) {
       EACH(spread_of, W, z, first, sum, n, W);
     }
   }
-  free(image);
+  nasml_leave(image);
 }
 
 // turned is the pointwise kernel the other way around.
@@ -175,7 +175,7 @@ static void R(stage_gradient)(const task* t, int part) {
       EACH(through, C, r, (const T*)t->x + at, (const T*)t->affine, 1, up, (T*)t->out + at, sum, t->width, C);
     }
   }
-  free(image);
+  nasml_leave(image);
 }
 
 // Σ x² of array number part, a block at a time.

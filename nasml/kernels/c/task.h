@@ -85,6 +85,10 @@ typedef struct {
   const product* product;
 } task;
 
+// Rooms for vectors: of some bytes, NULL without memory, and given back by who took it.
+void* nasml_room(size_t size);
+void nasml_leave(void* room);
+
 // One part of a task: an image, or a part of the kernel's gradient.
 typedef void (*part_of_task)(const task*, int part);
 
