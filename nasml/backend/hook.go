@@ -144,11 +144,12 @@ var processorFacts = []string{"vendor_id", "cpu family", "model", "model name", 
 func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 	defer giveBack(time.Now())
 	h := hooked.hook
-	code, library := h.withKernels(unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size))
+	code := unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size)
+	set := h.kernelsFor(code)
 	if h.cache == nil {
-		return h.compile(given, code)
+		return h.compile(given, set.in(code))
 	}
-	key := h.key(given, code, library)
+	key := h.key(given, code, set.sum)
 	if h.load(given, key) {
 		return nil
 	}
@@ -158,34 +159,40 @@ func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 	if h.load(given, key) { // another process has compiled it meanwhile
 		return nil
 	}
-	failed := h.compile(given, code)
+	failed := h.compile(given, set.in(code))
 	if failed == nil {
 		h.keep(given, key)
 	}
 	return failed
 }
 
-// withKernels puts calls of kernels into a program. It returns the library's sum
-// where it did.
-func (h *hook) withKernels(code []byte) (with, library []byte) {
-	if text := string(code); kernels.Named(text) {
-		h.asked.Store(true)
-		set := h.kernels()
-		if with := kernels.Rewrite(text, func(name string) bool {
-			return slices.Contains(set.names,
-				name)
-		}); with != text {
-			return []byte(kernels.Divide(with)), set.sum
-		}
+// kernelsFor are the kernels that a program may call.
+func (h *hook) kernelsFor(code []byte) kernelSet {
+	if !kernels.Named(unsafe.String(unsafe.SliceData(code), len(code))) {
+		return kernelSet{}
 	}
-	return code, nil
+	h.asked.Store(true)
+	return h.kernels()
 }
 
 // kernelSet is a library of kernels that is loaded: none, or those registered
 // with the plugin.
 type kernelSet struct {
 	names []string
-	sum   []byte // of the library and the kind of processor
+	sum   []byte // of the library, the kind of processor and how a program comes to call them
+}
+
+// in puts calls of the kernels into a program.
+func (s kernelSet) in(code []byte) []byte {
+	if len(s.names) == 0 {
+		return code
+	}
+	text := string(code)
+	with := kernels.Rewrite(text, func(name string) bool { return slices.Contains(s.names, name) })
+	if with == text {
+		return code
+	}
+	return []byte(kernels.Divide(with))
 }
 
 // registerKernels loads the kernels, which the set-up builds into the folder
@@ -221,13 +228,13 @@ func registerKernels(plugin string) kernelSet {
 	for i := range max(n, 0) {
 		set.names = append(set.names, C.GoString(found[i]))
 	}
-	sum := programs.KeyOf(library, []byte(isa))
+	sum := programs.KeyOf(library, []byte(isa), kernels.Rewriting())
 	set.sum = sum[:]
 	return set
 }
 
-// key is the key of a program: the text, the options, the kernels that it calls,
-// and all that the result depends on besides.
+// key is the key of a program: the text before calls of kernels are put in, the options,
+// the kernels, and all that the result depends on besides.
 func (h *hook) key(given *C.nasml_compile, code, library []byte) programs.Key {
 	program := given.program
 	return programs.KeyOf(h.constant[:], []byte(devices(given.client)), library,

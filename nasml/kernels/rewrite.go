@@ -1,11 +1,22 @@
 package kernels
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+)
+
+// Rewriting identifies what Rewrite and Divide do to a program: their sources.
+func Rewriting() []byte { return []byte(rewriting + dividing) }
+
+var (
+	//go:embed rewrite.go
+	rewriting string
+	//go:embed divide.go
+	dividing string
 )
 
 // signatures are the kernels by name: what arrays they take, and what they
