@@ -32,7 +32,7 @@ var open = sync.OnceValues(func() (compute.Backend, error) { return openWith(plu
 func openWith(config string) (compute.Backend, error) {
 	if !strings.Contains(config, "cuda") { // which has its own products
 		if err := avoidXNNPACK(); err != nil {
-			return nil, fmt.Errorf("setting $%s: %w", flagsEnv, err)
+			return nil, err
 		}
 	}
 	if path := pluginPathOf(config); path != "" {
@@ -70,11 +70,19 @@ const flagsEnv = "XLA_FLAGS"
 // avoidXNNPACK keeps XLA:CPU from multiplying matrices by XNNPACK, which goes
 // on using the right side of a product after other numbers have come to its
 // address (xla-cpu-pjrt 0.0.1): a search would be trained on stale matrices. It
-// costs no time that could be measured. Who names the option keeps it.
+// costs no time that could be measured. Who names the option keeps it. Options that
+// stand in a file, which the variable names, are put into the variable.
 func avoidXNNPACK() error {
-	flags := os.Getenv(flagsEnv)
+	flags := strings.TrimSpace(os.Getenv(flagsEnv))
+	if flags != "" && !strings.HasPrefix(flags, "-") {
+		text, err := os.ReadFile(flags)
+		if err != nil {
+			return fmt.Errorf("$%s is neither options nor a file of them: %w", flagsEnv, err)
+		}
+		flags = strings.Join(strings.Fields(string(text)), " ")
+	}
 	if strings.Contains(flags, "xnnpack") {
-		return nil
+		return os.Setenv(flagsEnv, flags)
 	}
 	return os.Setenv(flagsEnv, strings.TrimSpace(flags+" --xla_cpu_use_xnnpack=false"))
 }
@@ -145,8 +153,8 @@ func findPlugin(file string) string {
 		return ""
 	}
 	if made := os.Getenv(setupEnv); made != "" {
-		path := filepath.Join(made, "pjrt", file)
-		if _, err := os.Stat(path); err != nil {
+		path, err := filepath.Abs(filepath.Join(made, "pjrt", file))
+		if _, statErr := os.Stat(path); err != nil || statErr != nil {
 			return ""
 		}
 		return path

@@ -103,3 +103,20 @@ func TestAnUnknownBackendIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, `$GOMLX_BACKEND is "`+config+`": take xla:cpu, xla:cuda or go`)
 	}
 }
+
+func TestOptionsOfXLA(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "flags")
+	require.NoError(t, os.WriteFile(file, []byte("--a=1\n--b=2\n"), 0o600))
+	for given, want := range map[string]string{
+		"":                            "--xla_cpu_use_xnnpack=false",
+		" --a=1":                      "--a=1 --xla_cpu_use_xnnpack=false",
+		"--xla_cpu_use_xnnpack=true ": "--xla_cpu_use_xnnpack=true",
+		file:                          "--a=1 --b=2 --xla_cpu_use_xnnpack=false",
+	} {
+		t.Setenv(flagsEnv, given)
+		require.NoError(t, avoidXNNPACK())
+		require.Equal(t, want, os.Getenv(flagsEnv))
+	}
+	t.Setenv(flagsEnv, file+" --a=1")
+	require.ErrorContains(t, avoidXNNPACK(), "$XLA_FLAGS is neither options nor a file of them")
+}

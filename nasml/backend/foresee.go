@@ -23,7 +23,7 @@ import (
 // was last called with the same settings, in another process: what the cache has of the
 // large ones is loaded while the caller builds their graphs. Where it comes otherwise, time
 // was lost and nothing else. Settings are known by their JSON. end is called when no more
-// of the programs is to come.
+// of the programs is to come. Where the process has several backends, nothing is foreseen.
 func Foresee(b compute.Backend, settings any) (end func()) {
 	name, err := json.Marshal(settings)
 	hooked.Lock()
@@ -77,7 +77,9 @@ var large, most = 1 << 19, 4
 // load loads one program after another.
 func (f *foresight) load(queue []*early) {
 	defer close(f.done)
-	f.hook.kernels() // that programs call
+	if len(queue) > 0 {
+		f.hook.kernels() // that programs call
+	}
 	for _, e := range queue {
 		f.mu.Lock()
 		ended := f.ended
@@ -141,9 +143,9 @@ func (f *foresight) end() {
 // nasmlClientEnds is called before a client ends, whose programs end with it.
 //
 //export nasmlClientEnds
-func nasmlClientEnds() {
+func nasmlClientEnds(client unsafe.Pointer) {
 	if h := hooked.hook; h != nil {
-		if f := h.foresight.Load(); f != nil {
+		if f := h.foresight.Load(); f != nil && f.client == client {
 			f.end()
 		}
 	}

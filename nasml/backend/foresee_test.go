@@ -96,8 +96,11 @@ func TestAClientEndsWhileProgramsAreForeseen(t *testing.T) {
 	h = another(t, h)
 	second := openCPU(t)
 	Foresee(second, "a search")
+	require.Nil(t, h.foresight.Load(), "for which of two clients is not known")
 	second.Finalize()
+	Foresee(b, "a search")
+	openCPU(t).Finalize()
+	require.NotNil(t, h.foresight.Load(), "another client has ended")
+	b.Finalize()
 	require.Nil(t, h.foresight.Load())
-	run(t, b, kind.program, kind.inputs()...)
-	require.Zero(t, h.early.Load())
 }

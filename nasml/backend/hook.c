@@ -5,7 +5,7 @@
 #include "hook.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #endif
 
 extern void* nasmlCompile(nasml_compile* args);
-extern void nasmlClientEnds(void);
+extern void nasmlClientEnds(void* client);
 
 static const nasml_api* plugin; // the table of the plugin that was opened
 
@@ -22,20 +22,44 @@ static void* call(int function, void* args) { return plugin->functions[function]
 
 static void* hooked_compile(void* args) { return nasmlCompile(args); }
 
-static void* _Atomic client; // the last one that was made; NULL where it has ended
+// The clients that were made and have not ended.
+static struct {
+  pthread_mutex_t lock;
+  void* living[64];
+} clients = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void* nasml_client(void) { return client; }
+// replace puts a client into the place of another.
+static void replace(void* before, void* after) {
+  pthread_mutex_lock(&clients.lock);
+  for (int i = 0; i < 64; i++)
+    if (clients.living[i] == before) {
+      clients.living[i] = after;
+      break;
+    }
+  pthread_mutex_unlock(&clients.lock);
+}
+
+// nasml_client is the only client; NULL where there is none, or more than one.
+void* nasml_client(void) {
+  void* only = NULL;
+  int n = 0;
+  pthread_mutex_lock(&clients.lock);
+  for (int i = 0; i < 64; i++)
+    if (clients.living[i]) only = clients.living[i], n++;
+  pthread_mutex_unlock(&clients.lock);
+  return n == 1 ? only : NULL;
+}
 
 static void* hooked_create(void* args) {
   void* error = call(NASML_CLIENT_CREATE, args);
-  if (!error) client = ((nasml_client_create*)args)->client;
+  if (!error) replace(NULL, ((nasml_client_create*)args)->client);
   return error;
 }
 
 static void* hooked_destroy(void* args) {
   void* ends = ((nasml_client_destroy*)args)->client;
-  nasmlClientEnds();
-  atomic_compare_exchange_strong(&client, &ends, NULL);
+  nasmlClientEnds(ends);
+  replace(ends, NULL);
   return call(NASML_CLIENT_DESTROY, args);
 }
 

@@ -37,6 +37,7 @@ type hook struct {
 	compiled atomic.Int64    // programs that the plugin compiled
 	loaded   atomic.Int64    // programs that came from the cache
 	early    atomic.Int64    // those of them that were foreseen
+	full     atomic.Bool     // a program could not be kept: no other is
 
 	foresight atomic.Pointer[foresight] // nil: nothing is foreseen
 }
@@ -114,9 +115,11 @@ func (h *hook) fill(cache *programs.Cache, flags string) error {
 }
 
 // processor names what XLA compiles for on a CPU: its vector instructions, and
-// the number of cores, between which XLA divides its loops.
+// the number of cores, between which XLA divides its loops, where the environment does
+// not name another.
 func processor() string {
-	facts := []string{runtime.GOOS, runtime.GOARCH, fmt.Sprint(runtime.NumCPU(), " cores")}
+	facts := []string{runtime.GOOS, runtime.GOARCH, fmt.Sprint(runtime.NumCPU(), " cores"),
+		os.Getenv("PJRT_NPROC"), os.Getenv("NPROC")}
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil { // not Linux: programs stay on their machine
 		host, _ := os.Hostname()
@@ -145,9 +148,9 @@ func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 	defer giveBack(time.Now())
 	h := hooked.hook
 	code := unsafe.Slice((*byte)(unsafe.Pointer(given.program.code)), given.program.code_size)
-	set := h.kernelsFor(code)
+	set := h.kernelsFor(given.client, code)
 	if h.cache == nil {
-		return h.compile(given, set.in(code))
+		return h.compile(given, code, set)
 	}
 	key := h.key(given, code, set.sum)
 	if h.load(given, key) {
@@ -159,16 +162,16 @@ func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 	if h.load(given, key) { // another process has compiled it meanwhile
 		return nil
 	}
-	failed := h.compile(given, set.in(code))
+	failed := h.compile(given, code, set)
 	if failed == nil {
 		h.keep(given, key)
 	}
 	return failed
 }
 
-// kernelsFor are the kernels that a program may call.
-func (h *hook) kernelsFor(code []byte) kernelSet {
-	if !kernels.Named(unsafe.String(unsafe.SliceData(code), len(code))) {
+// kernelsFor are the kernels that a program may call: on a CPU.
+func (h *hook) kernelsFor(client unsafe.Pointer, code []byte) kernelSet {
+	if !kernels.Named(unsafe.String(unsafe.SliceData(code), len(code))) || !strings.HasSuffix(devices(client), "× cpu") {
 		return kernelSet{}
 	}
 	h.asked.Store(true)
@@ -228,8 +231,10 @@ func registerKernels(plugin string) kernelSet {
 	for i := range max(n, 0) {
 		set.names = append(set.names, C.GoString(found[i]))
 	}
-	sum := programs.KeyOf(library, []byte(isa), kernels.Rewriting())
-	set.sum = sum[:]
+	if len(set.names) > 0 {
+		sum := programs.KeyOf(library, []byte(isa), []byte(strings.Join(set.names, " ")), kernels.Rewriting())
+		set.sum = sum[:]
+	}
 	return set
 }
 
@@ -251,11 +256,22 @@ func devices(client unsafe.Pointer) string {
 	return said
 }
 
-// compile lets the plugin compile.
-func (h *hook) compile(given *C.nasml_compile, code []byte) unsafe.Pointer {
+// compile lets the plugin compile a program with calls of kernels, and as it is written
+// where it does not take them.
+func (h *hook) compile(given *C.nasml_compile, code []byte, set kernelSet) unsafe.Pointer {
 	h.compiled.Add(1)
 	h.at.Add(1)
 	defer h.at.Add(-1)
+	with := set.in(code)
+	failed := compileText(given, with)
+	if failed != nil && !slices.Equal(with, code) {
+		C.nasml_drop_error(failed, nil, 0)
+		failed = compileText(given, code)
+	}
+	return failed
+}
+
+func compileText(given *C.nasml_compile, code []byte) unsafe.Pointer {
 	return C.nasml_compile_program(given, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)),
 		&given.executable)
 }
@@ -309,11 +325,15 @@ func (h *hook) read(client unsafe.Pointer, key programs.Key) (loaded unsafe.Poin
 // keep puts a compiled program into the cache. Where that fails it says so,
 // once, and tries no more.
 func (h *hook) keep(given *C.nasml_compile, key programs.Key) {
+	if h.full.Load() {
+		return
+	}
 	var out C.nasml_serialize
 	if failed := C.nasml_serialize_program(given.executable, &out); failed != nil {
 		var text [512]byte
 		C.nasml_drop_error(failed, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)))
 		said, _, _ := strings.Cut(string(text[:]), "\x00")
+		h.full.Store(true)
 		warn("a compiled program is not kept: the plugin cannot write it down: %s", firstText(said))
 		return
 	}
@@ -324,6 +344,7 @@ func (h *hook) keep(given *C.nasml_compile, key programs.Key) {
 	}
 	C.nasml_free_serialized(&out)
 	if err != nil {
+		h.full.Store(true)
 		warn("compiled programs are not kept: %v", err)
 	}
 }

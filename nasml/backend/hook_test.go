@@ -283,7 +283,7 @@ func TestKeysHoldAllThatCounts(t *testing.T) {
 		"another plugin": func() {
 			h.path = filepath.Join(t.TempDir(), "other.so")
 			require.NoError(t, os.WriteFile(h.path, []byte("another"), 0o600))
-			require.NoError(t, h.fill(h.cache, ""))
+			require.NoError(t, h.fill(h.cache, os.Getenv(flagsEnv)))
 		},
 	} {
 		compiled := h.compiled.Load()

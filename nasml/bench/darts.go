@@ -357,6 +357,7 @@ func newDartsRun(b compute.Backend, w *dartsWork, full bool) (*dartsRun, error) 
 	r := &dartsRun{work: w, backend: b, full: full, foreseen: backend.Foresee(b, []any{w.DartsCase, full})}
 	var err error
 	if r.exec, err = NewExec(b, func(in []*Node) []*Node { return r.step(in) }); err != nil {
+		r.foreseen()
 		return nil, fmt.Errorf("building the step: %w", err)
 	}
 	return r, nil

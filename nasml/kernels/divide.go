@@ -67,9 +67,12 @@ func cutMain(program string) (before, head, body, after string, ok bool) {
 	return program[:at], head, body, after, ok
 }
 
+// tensorText is a tensor's type: tensor<2x3xf32>, tensor<4xcomplex<f32>>.
+const tensorText = `tensor<(?:[^<>]|<[^<>]*>)*>`
+
 var (
-	tensor    = regexp.MustCompile(`tensor<[^>]*>`)
-	argument  = regexp.MustCompile(`(%\w+): (tensor<[^>]*>)`)
+	tensor    = regexp.MustCompile(tensorText)
+	argument  = regexp.MustCompile(`(%\w+): (` + tensorText + `)`)
 	operation = regexp.MustCompile(`^    (?:(%\w+(?:, %\w+)*) = )?"(?:stablehlo|func)\.(\w+)"`)
 )
 

@@ -58,6 +58,13 @@ func TestDivideTakesPartsOut(t *testing.T) {
 		`{inlineable = "false"}} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)`)
 }
 
+// Types of numbers may have parts.
+func TestDivideOfComplexNumbers(t *testing.T) {
+	kernels.DivideFrom(t, 2, 2, 2)
+	complex := func(text string) string { return strings.ReplaceAll(text, "4xf32", "4xcomplex<f32>") }
+	require.Equal(t, complex(kernels.Divide(called)), kernels.Divide(complex(called)))
+}
+
 // What is written otherwise stays as it is.
 func TestDivideLeavesWhatItDoesNotRead(t *testing.T) {
 	kernels.DivideFrom(t, 2, 2, 2)

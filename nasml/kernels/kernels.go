@@ -15,7 +15,8 @@
 //
 // Maps are [images, height, width, channels], padded by zeros so that y is
 // [images, ⌈height/stride⌉, ⌈width/stride⌉, channels]. All have gradients of
-// gradients, those of convolutions and pools made of the same functions.
+// gradients, those of convolutions and pools made of the same functions, but for steps,
+// which have none (Squares, Momentum, Running, SparseDescent).
 package kernels
 
 import (

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -19,7 +20,8 @@ import (
 var sources embed.FS
 
 // Env turns the kernels off where it is "off": every function is compiled as it
-// is written.
+// is written. The name of a variant, such as "avx2", takes the kernels of that kind of
+// processor.
 const Env = "NASML_KERNELS"
 
 // variant is one kind of processor for which the loops are compiled.
@@ -42,6 +44,12 @@ func variants() []variant {
 	}
 }
 
+// What all is compiled with, and linked.
+var (
+	common = []string{"-std=gnu11", "-O3", "-fPIC", "-pthread", "-Wno-psabi", "-c"}
+	linked = []string{"-shared", "-pthread"}
+)
+
 // defines are what loops.c is compiled with.
 func (v variant) defines() []string {
 	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
@@ -58,7 +66,7 @@ func FileName() string {
 		}
 		return nil
 	})
-	_, _ = fmt.Fprint(h, variants())
+	_, _ = fmt.Fprint(h, variants(), common, linked)
 	return fmt.Sprintf("nasml_kernels-%s-%s.so", runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16])
 }
 
@@ -66,17 +74,17 @@ func FileName() string {
 // the user's cache folder, where it is built first if it is not there, which
 // takes a quarter of a minute. It is an error where it cannot be built.
 func Library(folders ...string) (string, error) {
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no folder for the kernels: %w", err)
-	}
-	own := filepath.Join(user, "nasml", "kernels", FileName())
 	for _, dir := range folders {
 		path := filepath.Join(dir, FileName())
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
 	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the kernels: %w", err)
+	}
+	own := filepath.Join(user, "nasml", "kernels", FileName())
 	if _, err := os.Stat(own); err == nil {
 		return own, nil
 	}
@@ -99,7 +107,7 @@ func Build(ctx context.Context, path string) error {
 	}
 	objects, err := compile(ctx, dir)
 	if err == nil {
-		err = cc(ctx, dir, append(append([]string{"-shared", "-pthread", "-o", "library.so"}, objects...), "-lm")...)
+		err = cc(ctx, dir, slices.Concat(linked, []string{"-o", "library.so"}, objects, []string{"-lm"})...)
 	}
 	if err == nil {
 		err = os.Rename(filepath.Join(dir, "library.so"), path)
@@ -109,13 +117,11 @@ func Build(ctx context.Context, path string) error {
 
 // compile makes the objects, side by side.
 func compile(ctx context.Context, dir string) ([]string, error) {
-	common := []string{"-std=gnu11", "-O3", "-fPIC", "-pthread", "-Wno-psabi", "-c"}
-	calls := [][]string{append(common[:len(common):len(common)], "-o", "kernels.o", "c/kernels.c")}
+	calls := [][]string{slices.Concat(common, []string{"-o", "kernels.o", "c/kernels.c"})}
 	objects := []string{"kernels.o"}
 	for _, v := range variants() {
 		object := v.isa + ".o"
-		args := append(common[:len(common):len(common)], v.flags...)
-		args = append(append(args, v.defines()...), "-o", object, "c/loops.c")
+		args := slices.Concat(common, v.flags, v.defines(), []string{"-o", object, "c/loops.c"})
 		calls, objects = append(calls, args), append(objects, object)
 	}
 	failed := make([]error, len(calls))

@@ -3,6 +3,7 @@ package kernels
 import (
 	_ "embed"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,7 +63,7 @@ var inPlace = map[string]int{prefix + "sparse_descent": 3}
 // shape is the shape of an array of a signature: x on the large side of a window,
 // y on the small one, z there behind a pointwise kernel p; k a depthwise kernel, f
 // one with all channels; c and d scales and shifts before and behind p or f, g and h
-// scales alone; w weights of maps. The kernel itself looks at arrays a of any shape.
+// scales alone; w weights of maps. Arrays a are arraysFit's.
 func (w window) shape(kind rune, maps int) []int {
 	switch kind {
 	case 'x':
@@ -160,7 +161,7 @@ func customCall(kernel, stride, dilation, parameters, results string) string {
 	var w window
 	w.stride, _ = strconv.Atoi(stride)
 	w.dilation, _ = strconv.Atoi(dilation)
-	if !w.fits(signatures[kernel], types, out) {
+	if !w.fits(kernel, types, out) {
 		return ""
 	}
 	list, alias := strings.Join(out, ", "), ""
@@ -174,10 +175,10 @@ func customCall(kernel, stride, dilation, parameters, results string) string {
 		strings.Join(values, ", "), list)
 }
 
-// fits says whether arrays of these types are those of a signature: numbers of
-// one type, in shapes that belong together.
-func (w window) fits(signature string, types, results []string) bool {
-	kinds, maps := expanded(signature, len(types))
+// fits says whether arrays of these types are those of a kernel's signature: numbers
+// of one type, in shapes that belong together.
+func (w window) fits(kernel string, types, results []string) bool {
+	kinds, maps := expanded(signatures[kernel], len(types))
 	all := append(slices.Clone(types), results...)
 	if kinds == "" || len(kinds) != len(all) || w.stride < 1 || w.dilation < 1 {
 		return false
@@ -194,7 +195,69 @@ func (w window) fits(signature string, types, results []string) bool {
 			return false
 		}
 	}
-	return w.known(kinds, maps)
+	return w.known(kinds, maps) && (!strings.Contains(kinds, "a") || arraysFit(kernel, shapes, maps))
+}
+
+// axes are the arrays of products, parameters and results, by axes: one letter, one
+// length.
+var axes = map[string]string{
+	prefix + "sparse":          "sbj,sjvk,svbk",
+	prefix + "sparse_gradient": "sbj,svbk,sjvk",
+	prefix + "sparse_descent":  "1,sbj,svbk,sjvk,sjvk",
+	prefix + "product":         "svbk,svlk,svbl",
+	prefix + "product_input":   "svbl,svlk,svbk",
+	prefix + "product_weights": "svbl,svbk,svlk",
+}
+
+// arraysFit says whether arrays are those of a kernel without window, which has so many
+// of what its signature has in parentheses.
+func arraysFit(kernel string, shapes [][]int, lists int) bool {
+	first, in, out := shapes[0], shapes[1:], shapes[min(len(shapes), 1+3*lists):]
+	switch strings.TrimPrefix(kernel, prefix) {
+	case "squares":
+		return slices.Equal(first, []int{1}) && slices.Equal(shapes[len(shapes)-1], first)
+	case "momentum", "nesterov":
+		for i := range lists {
+			for _, s := range [][]int{in[3*i+1], in[3*i+2], out[2*i], out[2*i+1]} {
+				if !slices.Equal(s, in[3*i]) {
+					return false
+				}
+			}
+		}
+		return slices.Equal(first, []int{4})
+	case "running":
+		for i := range lists {
+			mean := in[3*i+1]
+			for _, s := range [][]int{in[3*i+2], out[2*i], out[2*i+1]} {
+				if len(mean) != 1 || !slices.Equal(s, mean) || !slices.Equal(in[3*i], []int{2, mean[0]}) {
+					return false
+				}
+			}
+		}
+		return slices.Equal(first, []int{2 + lists})
+	}
+	return axesFit(axes[kernel], shapes)
+}
+
+// axesFit says whether arrays have the axes of a list, in lengths that kernels count.
+func axesFit(list string, shapes [][]int) bool {
+	length := map[rune]int{'1': 1}
+	for i, names := range strings.Split(list, ",") {
+		numbers := 1
+		if len(names) != len(shapes[i]) {
+			return false
+		}
+		for axis, name := range names {
+			n := shapes[i][axis]
+			if length[name] == 0 {
+				length[name] = n
+			}
+			if numbers *= n; n != length[name] || n > 1<<24 || numbers > math.MaxInt32-16 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // take learns of an array what the shapes of others follow from.

@@ -81,6 +81,55 @@ func TestRewriteOfSeveralConvolutions(t *testing.T) {
 	}
 }
 
+// Kernels without a window take arrays that belong together, and no others.
+func TestRewriteOfArraysWithoutAWindow(t *testing.T) {
+	for kernel, dims := range map[string]string{ // parameters, results
+		"squares":         "1 2x3 5 4x1x7>1",
+		"momentum":        "4 2x3 2x3 2x3 5 5 5>2x3 2x3 5 5",
+		"nesterov":        "4 2x3 2x3 2x3>2x3 2x3",
+		"running":         "4 2x3 3 3 2x5 5 5>3 3 5 5",
+		"sparse":          "2x3x5 2x5x7x4>2x7x3x4",
+		"sparse_gradient": "2x3x5 2x7x3x4>2x5x7x4",
+		"sparse_descent":  "1 2x3x5 2x7x3x4 2x5x7x4>2x5x7x4",
+		"product":         "2x3x5x7 2x3x4x7>2x3x5x4",
+		"product_input":   "2x3x5x4 2x3x4x7>2x3x5x7",
+		"product_weights": "2x3x5x4 2x3x5x7>2x3x4x7",
+	} {
+		require.NotEmpty(t, signatures["nasml_"+kernel])
+		in, out, _ := strings.Cut(dims, ">")
+		arrays, parameters := strings.Fields(in+" "+out), len(strings.Fields(in))
+		of := func() string {
+			var names, results []string
+			for i, d := range arrays {
+				if text := "tensor<" + d + "xf32>"; i < parameters {
+					names = append(names, fmt.Sprintf("%%p%d: %s", i, text))
+				} else {
+					results = append(results, text)
+				}
+			}
+			return Rewrite(program("nasml_"+kernel+"__stride1_dilation1", strings.Join(names, ", "),
+				"("+strings.Join(results, ", ")+")"), all)
+		}
+		require.Contains(t, of(), "custom_call", kernel)
+		for i, d := range arrays {
+			if kernel == "squares" && 0 < i && i < parameters {
+				continue // any
+			}
+			at := strings.LastIndex(d, "x") + 1
+			for _, other := range []string{d[:at] + "9", "1x" + d} {
+				arrays[i] = other
+				require.NotContains(t, of(), "custom_call", "%s, %s for %s", kernel, other, d)
+			}
+			arrays[i] = d
+		}
+	}
+	large := program("nasml_sparse__stride1_dilation1", "%a: tensor<1x60000x784xf32>, %b: tensor<1x784x1x64xf32>",
+		"tensor<1x1x60000x64xf32>")
+	require.Contains(t, Rewrite(large, all), "custom_call")
+	large = strings.ReplaceAll(large, "60000", "6000000")
+	require.NotContains(t, Rewrite(large, all), "custom_call", "places are counted in 32 bits")
+}
+
 // A function of an agreed name with another signature stays as it is written.
 func TestRewriteLeavesOtherSignatures(t *testing.T) {
 	const x, k, y = "%a: tensor<2x5x4x3xf32>", "%b: tensor<3x3x3xf32>", "tensor<2x5x4x3xf32>"

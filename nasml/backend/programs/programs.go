@@ -43,7 +43,7 @@ const DefaultLimit = 2_000_000_000
 //	KEY.next      which programs were asked for by who has this key, laid out as a program
 //	KEY.lock      is being compiled
 //	KEY.sum       the SHA-256 of a file that was read before
-//	new-*         is being written
+//	.tmp-*        is being written
 //
 // Any number of processes may use one folder at the same time.
 type Cache struct {
@@ -213,7 +213,15 @@ func (c *Cache) Prepare() error {
 	return err
 }
 
-// entries lists the files with a suffix, of which some may be gone already.
+// ours says whether a file is one that the cache writes.
+func ours(name string) bool {
+	key, suffix, _ := strings.Cut(name, ".")
+	_, err := hex.DecodeString(key)
+	known := slices.Contains([]string{programSuffix, nextSuffix, lockSuffix, sumSuffix}, "."+suffix)
+	return files.IsTemp(name) || known && err == nil && len(key) == 2*len(Key{})
+}
+
+// entries lists the cache's files with a suffix, of which some may be gone already.
 func (c *Cache) entries(suffix string) ([]fs.FileInfo, error) {
 	list, err := os.ReadDir(c.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -221,7 +229,10 @@ func (c *Cache) entries(suffix string) ([]fs.FileInfo, error) {
 	}
 	var out []fs.FileInfo
 	for _, e := range list {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
+		if !ours(e.Name()) || !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			out = append(out, info)
 		}
 	}
@@ -330,15 +341,7 @@ func (c *Cache) Clear() error {
 		return err
 	}
 	for _, info := range all {
-		name := info.Name()
-		ours := files.IsTemp(name)
-		for _, suffix := range []string{programSuffix, nextSuffix, lockSuffix, sumSuffix} {
-			ours = ours || strings.HasSuffix(name, suffix)
-		}
-		if !ours {
-			continue
-		}
-		if err := os.Remove(filepath.Join(c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(c.Dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

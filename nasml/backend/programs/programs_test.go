@@ -121,13 +121,23 @@ func TestClearLeavesWhatIsNotOurs(t *testing.T) {
 	require.NoError(t, c.Put(key("a"), []byte("program")))
 	_, err := c.FileSum("programs.go")
 	require.NoError(t, err)
-	foreign := filepath.Join(c.Dir, "thesis.tex")
-	require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+	foreign := []string{"Cargo.lock", "abc.program", "md5.sum", "thesis.tex", "uv.lock"}
+	long := time.Now().Add(-2 * abandoned)
+	for _, name := range foreign {
+		path := filepath.Join(c.Dir, name)
+		require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o600))
+		require.NoError(t, os.Chtimes(path, long, long))
+	}
+	c.Limit = 10 // everything of its own goes
+	require.NoError(t, c.trim())
 	require.NoError(t, c.Clear())
 	left, err := os.ReadDir(c.Dir)
 	require.NoError(t, err)
-	require.Len(t, left, 1)
-	require.FileExists(t, foreign)
+	var names []string
+	for _, file := range left {
+		names = append(names, file.Name())
+	}
+	require.Equal(t, foreign, names)
 }
 
 func TestFileSumsAreKept(t *testing.T) {

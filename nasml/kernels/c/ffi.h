@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum { FFI_F32 = 11, FFI_F64 = 12, FFI_S64 = 5 };      // types of numbers
-enum { FFI_BUFFER = 1, FFI_SCALAR = 3 };               // types of arguments and attributes
+enum { FFI_SCALAR = 3 };                               // a type of attributes
 enum { FFI_METADATA = 1, FFI_INVALID_ARGUMENT = 3 };   // type of extension, code of error
 
 typedef struct ffi_extension {

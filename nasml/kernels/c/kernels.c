@@ -1,5 +1,5 @@
-// Handlers that XLA calls in the place of depthwise convolutions and pools, and
-// the table of them. A handler looks at its arrays, divides the work into parts
+// Handlers that XLA calls in the place of functions that have kernels, and the
+// table of them. A handler looks at its arrays, divides the work into parts
 // that do not depend on the number of threads, and lets threads do them.
 #define _GNU_SOURCE // of CPU_COUNT
 #include <math.h>
@@ -851,7 +851,7 @@ static void* sparse_product(const ffi_call* call, sparse* s, const ffi_buffer* x
   const int64_t spans = (s->high + SPAN - 1) / SPAN, lists = s->gradient ? s->high : spans * s->batch;
   const int64_t parts = (int64_t)sets * s->variants * s->blocks;
   if (!is(x, 3, sets, s->batch, s->high, 0) || !is(z, 4, sets, s->variants, s->batch, s->wide) ||
-      s->room > (size_t)(INT32_MAX / chosen->tall[d]) || parts > INT32_MAX)
+      s->room > INT32_MAX || parts > INT32_MAX)
     return fail(call, wrong);
   s->lists = (int)lists;
   int32_t* places = nasml_room(sets * (lists + 1 + s->room) * sizeof *places);

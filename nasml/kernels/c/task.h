@@ -45,10 +45,10 @@ typedef struct {
   int k, stride, dilation, pad;         // pad = dilation (k − 1)/2
   const void *x, *kernel, *v;           // input, kernel [k, k, channels], gradient of y
   void* out;
-  int parts;         // of sums: each part has its own
-  void* sums;        // [parts, k, k, channels] of a kernel's gradient, of type T
-  double* moments;   // [parts, 2, channels or width] of other sums
-  int failed;        // there was no memory for a part
+  int parts;           // of sums: each part has its own
+  void* sums;          // [parts, k, k, channels] of a kernel's gradient, of type T
+  double* moments;     // [parts, 2, channels or width] of other sums
+  _Atomic int failed;  // there was no memory for a part
   // The row of y that sees row h of x as its tap u, or −1: above[h k + u]; left
   // is the same for columns. Of gradients in x.
   const int *above, *left;
@@ -89,7 +89,7 @@ typedef struct {
 void* nasml_room(size_t size);
 void nasml_leave(void* room);
 
-// One part of a task: an image, or a part of the kernel's gradient.
+// One part of a task, such as an image.
 typedef void (*part_of_task)(const task*, int part);
 
 // The kernels for float (0) and double (1).
