@@ -171,7 +171,8 @@ func nasmlCompile(given *C.nasml_compile) unsafe.Pointer {
 
 // kernelsFor are the kernels that a program may call: on a CPU.
 func (h *hook) kernelsFor(client unsafe.Pointer, code []byte) kernelSet {
-	if !kernels.Named(unsafe.String(unsafe.SliceData(code), len(code))) || !strings.HasSuffix(devices(client), "× cpu") {
+	if !kernels.Named(unsafe.String(unsafe.SliceData(code), len(code))) ||
+		!strings.HasSuffix(devices(client), "× cpu") {
 		return kernelSet{}
 	}
 	h.asked.Store(true)

@@ -302,7 +302,8 @@ func TestEveryKindOfProcessor(t *testing.T) {
 			continue
 		}
 		t.Run(isa, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-test.run=^Test(Kernels|Stages|Dense|Rectified|Sparse|Product|Steps|Running)AgainstTheDefinition$")
+			const kinds = "(Kernels|Stages|Dense|Rectified|Sparse|Product|Steps|Running)"
+			cmd := exec.Command(os.Args[0], "-test.run=^Test"+kinds+"AgainstTheDefinition$")
 			cmd.Env = append(os.Environ(), formEnv+"=1", kernels.Env+"="+isa)
 			said, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", said)

@@ -111,12 +111,9 @@ func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 // images.
 func (f found) final(r *runs.Record) (data.Arch201, error) {
 	if f.picks() {
-		epoch, err := search.Picks[f.pick](&search.Curve{
-			TrainLoss: make([]float64, epochs(r)), ValidAccuracy: r.Series["valid_accuracy"],
-			Evaluated: r.Series["evaluated"], Supernet: r.Series["supernet"],
-		})
+		epoch, err := f.picked(r)
 		if err != nil {
-			return data.Arch201{}, fmt.Errorf("search %s: %w", r.Key, err)
+			return data.Arch201{}, err
 		}
 		return arch(f.space, f.space.Argmax(f.theta(r, epoch)))
 	}
@@ -125,6 +122,43 @@ func (f found) final(r *runs.Record) (data.Arch201, error) {
 		choice = append(choice, int(o))
 	}
 	return arch(f.space, choice)
+}
+
+// architecture is final on any space.
+func (f found) architecture(space search.Space, r *runs.Record) (search.Arch, error) {
+	if f.picks() {
+		epoch, err := f.picked(r)
+		if err != nil {
+			return search.Arch{}, err
+		}
+		return space.Discretize(f.blocksAfter(r, epoch))
+	}
+	var code []int
+	for _, x := range r.Series["final"] {
+		code = append(code, int(x))
+	}
+	return space.Arch(code)
+}
+
+// picked is the epoch that the rule names.
+func (f found) picked(r *runs.Record) (int, error) {
+	epoch, err := search.Picks[f.pick](&search.Curve{
+		TrainLoss: make([]float64, epochs(r)), ValidAccuracy: r.Series["valid_accuracy"],
+		Evaluated: r.Series["evaluated"], Supernet: r.Series["supernet"],
+	})
+	if err != nil {
+		return 0, fmt.Errorf("search %s: %w", r.Key, err)
+	}
+	return epoch, nil
+}
+
+// blocksAfter is θ after an epoch, block by block.
+func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
+	size := 0
+	for _, b := range f.blocks {
+		size += b.Rows * b.Options
+	}
+	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
 // picks says whether the rule has a choice: else the search's own end counts.

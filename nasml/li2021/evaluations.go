@@ -18,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/li2021/internal/evaluating"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
@@ -140,17 +141,16 @@ func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 	}
 	all, err := p.run(ctx, title, rows)
 	for _, f := range all {
+		if p.Preset == "code" {
+			f.pick = search.PickAsCodeOn(f.settings.Space, f.row.method())
+		}
 		space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, r := range f.ran() {
 			records = append(records, r)
-			var code []int
-			for _, x := range r.Series["final"] {
-				code = append(code, int(x))
-			}
-			arch, err := space.Arch(code)
+			arch, err := f.architecture(space, r)
 			if err != nil {
 				return nil, nil, fmt.Errorf("search %s: %w", r.Key, err)
 			}
@@ -459,10 +459,12 @@ func (e evaluation) caption(images string) string {
 	if e.examples.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
-	switch e.Preset {
-	case "quick":
+	switch {
+	case e.Preset == "quick":
 		text += " Quick scale, not the paper's setting: errors are not the paper's."
-	case "code":
+	case e.reduced("cifar-10") && e.reduced("imagenet"):
+		text += " A reduced scale: errors are not the paper's."
+	case e.Preset == "code":
 		text += " Settings of the authors' code."
 	}
 	return text

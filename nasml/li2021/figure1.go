@@ -292,7 +292,7 @@ const ownScale = "another scale than the paper's: not judged"
 // atScale judges where searches have the paper's settings, or its code's.
 func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Claim) runs.Claim {
 	judged := judge(c)
-	if r.Params.Preset == "quick" {
+	if r.Params.reduced() {
 		judged.Holds, judged.Note = runs.NotKnown, ownScale
 	}
 	return judged
@@ -332,12 +332,9 @@ func (r *Figure1Result) checkStart(f found) runs.Claim {
 // checkBelow compares entropies epoch by epoch, of one pair of many: the claim is as
 // good as its worst epoch.
 func (r *Figure1Result) checkBelow(base, gaea found, pairs int) runs.Claim {
-	ids := "LI034 RO019"
-	if base.row.space() != "" {
-		ids = "LI032"
-	}
-	c := verdict.Claim(
-		fmt.Sprintf("[%s] entropy of %s below %s from epoch 2 on", ids, gaea.row.named(), base.row.title()),
+	ids := map[string]string{supernet.NASBench201.Name: "LI034 RO019", supernet.DARTS.Name: "LI032"}
+	c := verdict.Claim(listed(ids[base.settings.Space],
+		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title())),
 		figure1Source(base.row))
 	c.Paper = 0
 	c.Note = "ours is the difference at the epoch where it is least clear"

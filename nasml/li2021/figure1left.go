@@ -210,11 +210,7 @@ func (r *Figure1LeftResult) curve(
 // skips is the share of skip connections in the discretised normal cell after an
 // epoch.
 func (f found) skips(record *runs.Record, epoch int) float64 {
-	size := 0
-	for _, b := range f.blocks {
-		size += b.Rows * b.Options
-	}
-	share, ok := f.skipShare(search.Blocks(f.blocks, record.Series["theta"][epoch*size:(epoch+1)*size]))
+	share, ok := f.skipShare(f.blocksAfter(record, epoch))
 	if !ok {
 		panic(fmt.Errorf("%s has no genotype", f.row)) // it was searched: θ is finite and of the space
 	}

@@ -172,7 +172,7 @@ func (r *Figure1MiddleResult) Check() []runs.Claim {
 	for _, f := range r.all {
 		if d, ok := r.deviation(f); ok {
 			claims = append(claims, deviationClaims(f.short()+", entropy of operations", figure1MiddleSource, d, 0.05,
-				r.Params.Preset != "quick")...)
+				!r.Params.reduced())...)
 		}
 	}
 	return claims

@@ -444,7 +444,7 @@ func (r *Figure2Result) checkDeviation(f oneShotFound, d deviation) []runs.Claim
 	for i := range c.Mean {
 		spread += (c.Hi[i] - c.Lo[i]) / 2 / float64(len(c.Mean))
 	}
-	return deviationClaims(f.short()+", test regret", figure2Source, d, spread, r.Params.Preset != "quick")
+	return deviationClaims(f.short()+", test regret", figure2Source, d, spread, !r.Params.reduced())
 }
 
 // deviationClaims are the mean and the largest distance from a published curve,

@@ -96,12 +96,20 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	require.True(t, audit.Ours.Valid())
 	require.Contains(t, judged, "GAEA PC-DARTS, DARTS' space loses less accuracy by discretisation than PC-DARTS, "+
 		"percentage points")
-	r.Params.Preset = "code"
-	for _, c := range r.Check() {
-		if c.Name == audit.Name {
-			require.NotEqual(t, ownScale, c.Note)
+	r.Params.Preset = "code" // with sizes of its own
+	for _, whole := range []bool{false, true} {
+		if whole {
+			r.Params.Examples, r.Params.Epochs, r.Params.Batch = 0, 0, 0
+			r.Params.Channels, r.Params.Cells, r.Params.Image = 0, 0, 0
+		}
+		for _, c := range r.Check() {
+			if c.Name == audit.Name {
+				require.Equal(t, whole, c.Note != ownScale)
+			}
 		}
 	}
+	r.Params = p
+	r.Params.Preset = "code"
 	for i := range all[1:] {
 		m := search.Moment{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: all[1+i].records[0].Series["theta"]}
 		view := liveFigure(&all[1+i], m, nil)

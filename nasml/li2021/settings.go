@@ -272,6 +272,11 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 // this means that it is the preset's.
 func (p *SearchParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
 
+// reduced says whether searches are of another size than the paper's.
+func (p SearchParams) reduced() bool {
+	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
+}
+
 // checkSettings refuses settings that rows name, or that have another place.
 func (p SearchParams) checkSettings() error {
 	for field, instead := range map[string]string{

@@ -143,7 +143,7 @@ func (r *Table1Result) Figure() plots.Figure {
 	const params, theirs = "parameters (M)", "the paper's"
 	test := "test error (%)"
 	if r.Params.reduced("cifar-10") {
-		test += ", quick scale"
+		test += ", reduced scale"
 	}
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},

@@ -328,7 +328,7 @@ func thousands(seconds float64, mark string) string {
 }
 
 // reduced says whether the searches are smaller than the paper's.
-func (r *Table2Result) reduced() bool { return r.Params.Preset == "quick" || r.Params.Examples > 0 }
+func (r *Table2Result) reduced() bool { return r.Params.reduced() }
 
 func plusMinus(mean, std float64) string {
 	if math.IsNaN(std) {

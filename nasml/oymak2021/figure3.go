@@ -70,7 +70,7 @@ var (
 		p := Figure3Quick
 		p.Preset, p.Epochs, p.Batch, p.Train, p.Test = "paper", 50, 0, 10000, 10000
 		p.Validation, p.Curves = []int{20, 50, 100, 250, 500, 1000}, []int{20, 100, 250, 1000}
-		p.At = []int{10, 30, 50}
+		p.At, p.Seeds = []int{10, 30, 50}, 5
 		return p
 	}()
 )

@@ -11,10 +11,12 @@ import (
 
 // All settings of the paper's preset are the paper's.
 func TestSettingsAreThePapers(t *testing.T) {
-	entry, err := catalog.Lookup(figure2ID)
-	require.NoError(t, err)
-	for _, c := range entry.Settings() {
-		require.Equal(t, runs.Holds, c.Holds, "%s: %s", c.Name, c.Note)
-		require.NotEmpty(t, c.Rows)
+	for _, id := range []string{figure2ID, figure3ID} {
+		entry, err := catalog.Lookup(id)
+		require.NoError(t, err)
+		for _, c := range entry.Settings() {
+			require.Equal(t, runs.Holds, c.Holds, "%s: %s", c.Name, c.Note)
+			require.NotEmpty(t, c.Rows)
+		}
 	}
 }

@@ -78,9 +78,11 @@ func TestASearchThatDiverges(t *testing.T) {
 	defer x.Close()
 	saves := 0
 	var last error
+	var saved bytes.Buffer
 	o := Options{SaveEvery: time.Nanosecond, Save: func(write func(io.Writer) error) error {
 		saves++
-		return write(io.Discard)
+		saved.Reset()
+		return write(&saved)
 	}}
 	for range 2 {
 		saves = 0
@@ -92,5 +94,13 @@ func TestASearchThatDiverges(t *testing.T) {
 		}
 		last = err
 		require.LessOrEqual(t, saves, 2, "a state that is not finite is not saved")
+	}
+	require.NotZero(t, saved.Len())
+	r, err := x.(*searcher).start(1, Options{Load: func() (io.ReadCloser, error) { return io.NopCloser(&saved), nil }})
+	require.NoError(t, err)
+	defer r.free()
+	require.NotZero(t, r.at.Step)
+	for _, state := range r.tensors() {
+		require.NoError(t, r.bounded(state), "what is saved is the last state that is finite")
 	}
 }

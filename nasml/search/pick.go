@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // Pick says after which epoch of a recorded search its architecture is taken,
@@ -61,6 +63,19 @@ func firstBest(values []float64) int { return slices.Index(values, slices.Max(va
 // architecture.
 func PickAsCode(method string) Pick {
 	if slices.Contains([]string{"darts", "gaea-darts", "gaea-gdas"}, method) {
+		return BestEpoch
+	}
+	return LastEpoch
+}
+
+// PickAsCodeOn is PickAsCode on any space. On those of cells with two inputs DARTS is
+// its own authors' program, which returns the last architecture; the other methods are
+// that of Li+ 2021, as on NAS-Bench-201.
+func PickAsCodeOn(space, method string) Pick {
+	if supernet.CellSpaces[space].Name == "" {
+		return PickAsCode(method)
+	}
+	if slices.Contains([]string{"gaea-darts", "pc-darts", "gaea-pc-darts"}, method) {
 		return BestEpoch
 	}
 	return LastEpoch

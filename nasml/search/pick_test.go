@@ -43,4 +43,13 @@ func TestPickAsCode(t *testing.T) {
 		require.Equal(t, want == BestEpoch, s.EvaluateEvery == 1, "%s: what the rule reads is there after every epoch",
 			method)
 	}
+	for method, want := range map[string]Pick{
+		"darts": LastEpoch, "gaea-darts": BestEpoch, "pc-darts": BestEpoch, "gaea-pc-darts": BestEpoch,
+	} {
+		require.Equal(t, want, PickAsCodeOn("darts", method), method)
+		s, err := AsCodeOn("darts", method)
+		require.NoError(t, err)
+		require.Equal(t, want == BestEpoch, s.EvaluateEvery == 1, method)
+	}
+	require.Equal(t, BestEpoch, PickAsCodeOn("nasbench201", "darts"))
 }

@@ -114,7 +114,7 @@ func (r *run) epoch(ctx context.Context, o Options, saved *time.Time) error {
 		if o.Save != nil && time.Since(*saved) > o.every() {
 			*saved = time.Now()
 			if err := r.keep(o); err != nil {
-				return err
+				return fmt.Errorf("step %d of %d: %w", r.at.Step, r.steps, err)
 			}
 		}
 		r.observe(o, loss)

@@ -120,7 +120,28 @@ func (r *run) keep(o Options) error {
 	if o.Save == nil || r.at.Epoch+r.at.Step == 0 {
 		return nil
 	}
+	for _, t := range r.tensors() {
+		if err := r.bounded(t); err != nil {
+			return err
+		}
+	}
 	return o.Save(r.save)
+}
+
+// bounded refuses a state that is not finite, before it takes the place of one that is.
+func (r *run) bounded(t *tensors.Tensor) error {
+	if t.DType() != dtypes.Float32 {
+		return nil
+	}
+	flat, err := tensors.CopyFlatData[float32](t)
+	for _, x := range flat {
+		if bad(float64(x)) {
+			return fmt.Errorf("after this step the state has a number that is %v: the weights have diverged; lower "+
+				"LearningRate (now %v), with which another search begins from its start: what is saved of this one "+
+				"stays", x, r.LearningRate)
+		}
+	}
+	return err
 }
 
 // tensors are all that a checkpoint holds besides the position.

@@ -213,6 +213,7 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 	}
 	k := &t.kind
 	k.simplex = strings.HasPrefix(t.Settings.Method, "gaea") || strings.HasSuffix(t.Settings.Package, "edarts")
+	k.simplex = k.simplex && t.startsOnSimplex()
 	k.imageNet = t.has("stem0.0.weight")
 	k.imageNetEG = k.imageNet && k.simplex
 	for _, name := range []string{"betas", "edges"} {
@@ -236,6 +237,17 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 
 // About is from the settings.
 func (t *Authors) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
+
+// startsOnSimplex says whether the architecture is θ at the start: with GAEA's baseline
+// it is α.
+func (t *Authors) startsOnSimplex() bool {
+	for _, name := range []string{"start/alphas_normal", "start/alphas_mixed_op"} {
+		if a, ok := t.Arrays[name]; ok && len(a.Values) > 0 && !a.onSimplex() {
+			return false
+		}
+	}
+	return true
+}
 
 // unpack cuts start into start/NAME.
 func (t *Authors) unpack() error {

@@ -151,21 +151,34 @@ func (t *Genotypes) add(name string, a Array) error {
 }
 
 // onSimplex says whether the operations' weights are θ: those of GAEA's methods,
-// and, where none is named, of rows that sum to 1.
+// and, where no method of a search is named, of rows that sum to 1.
 func (g *genotype) onSimplex() bool {
-	if g.method != "" {
-		method := strings.ToLower(g.method)
-		return strings.Contains(method, "gaea") || strings.Contains(method, "edarts")
+	switch method := strings.ToLower(g.method); {
+	case strings.Contains(method, "gaea"), strings.Contains(method, "edarts"):
+		return true
+	case strings.Contains(method, "darts"):
+		return false
 	}
 	for _, a := range g.alphas {
-		for row := range slices.Chunk(a.Values, a.Dims[1]) {
-			sum := 0.0
-			for _, x := range row {
-				sum += x
-			}
-			if math.Abs(sum-1) > 1e-6 || slices.Min(row) < 0 {
-				return false
-			}
+		if !a.onSimplex() {
+			return false
+		}
+	}
+	return true
+}
+
+// onSimplex says whether the rows of a matrix sum to 1.
+func (a Array) onSimplex() bool {
+	if len(a.Dims) == 0 || a.Dims[len(a.Dims)-1] < 1 {
+		return false
+	}
+	for row := range slices.Chunk(a.Values, a.Dims[len(a.Dims)-1]) {
+		sum := 0.0
+		for _, x := range row {
+			sum += x
+		}
+		if math.Abs(sum-1) > 1e-6 || slices.Min(row) < 0 {
+			return false
 		}
 	}
 	return true
