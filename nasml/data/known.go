@@ -30,6 +30,11 @@ var knownViews = map[string]Facts{
 		50000,
 		false,
 	},
+	"cifar-10 train, first 10000": {
+		"1b493db27e29d452755a9c634f26906e2afe9e5f7a21c2e1b1f0814a410a0fd5",
+		10000,
+		false,
+	},
 	"cifar-10 train, first 4000": {
 		"2de6530ebf757917d8ce6efb35c28f24ba31a04d79fe752f0e3a1da93675195e",
 		4000,

@@ -21,6 +21,7 @@ func TestShippedClaims(t *testing.T) {
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
-	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch})
+	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch},
+		studytest.Shipped{ID: figure1LeftID, Scale: catalog.Large})
 	studytest.Golden(t, "testdata/claims.json", shipped...)
 }
