@@ -395,48 +395,6 @@ func TestPoolsKeepWhatIsNoNumber(t *testing.T) {
 	}
 }
 
-// The same bits whatever threads there are: many calls beside each other, and a
-// process of one processor.
-func TestTheSameBitsForAnyNumberOfThreads(t *testing.T) {
-	b := xlaBackend(t)
-	g := geometry{20, 16, 16, 24, 5, 1, 1}
-	nx, ny, nk := g.size()
-	e, err := NewExec(b, func(in []*Node) []*Node {
-		y := kernels.DepthwiseConv(in[0], in[1], 1, 1)
-		affine, _ := kernels.Normal(y)
-		kernel := SliceAxis(Reshape(in[0], -1, g.c), 0, AxisRange(0, g.c))
-		z, own, _ := kernels.Stage(y, affine, in[1], StopGradient(kernel), 1, 2)
-		weights := ConstAsDType(y.Graph(), y.DType(), [][]float64{{0.4, 0.6}})
-		y = kernels.Weighted(weights, []*Node{y, z}, []*Node{affine, own})
-		return append([]*Node{y}, Gradient(ReduceAllSum(Mul(Square(y), in[2])), in[0], in[1])...)
-	})
-	require.NoError(t, err)
-	defer e.Finalize()
-	sum := func() string {
-		out, err := e.Call(tensor(dtypes.Float32, smooth(1, nx), g.large()...),
-			tensor(dtypes.Float32, smooth(2, nk), 5, 5, 24), tensor(dtypes.Float32, smooth(3, ny), g.small()...))
-		require.NoError(t, err)
-		return fmt.Sprint("bits ", values(t, out[0]), values(t, out[1]), values(t, out[2]))
-	}
-	want := sum()
-	if os.Getenv(formEnv) != "" {
-		fmt.Println(want)
-		return
-	}
-	for range 20 {
-		require.True(t, want == sum(), "another call gives other bits")
-	}
-	taskset, err := exec.LookPath("taskset")
-	if err != nil {
-		t.Skip("no taskset: not tried on one processor")
-	}
-	cmd := exec.Command(taskset, "-c", "0", os.Args[0], "-test.run=^TestTheSameBitsForAnyNumberOfThreads$")
-	cmd.Env = append(os.Environ(), formEnv+"=1")
-	said, err := cmd.CombinedOutput()
-	require.NoError(t, err)
-	require.True(t, strings.Contains(string(said), want+"\n"), "one processor gives other bits")
-}
-
 // Functions are shared by calls of one shape, also in a loop, and each shape has
 // its own.
 func TestFunctionsInALoop(t *testing.T) {
