@@ -15,7 +15,7 @@ import (
 
 type traceCmd struct {
 	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them, or of the authors' own programs (its type Authors)."`
-	Tolerance float64  `help:"Largest relative difference of an array of the first step; ten times that after it." default:"1e-4"`
+	Tolerance *float64 `help:"Largest relative difference of an array of the first step; ten times that after it (default: 1e-9 for a trace in float64, 1e-4 for one in float32)."`
 	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
 }
 
@@ -39,8 +39,8 @@ type compared struct {
 // Run replays the traces and prints how far each array is off. A file that is no
 // trace is a mistake in the call.
 func (v *traceCmd) Run(ctx context.Context, c console) error {
-	if !(v.Tolerance > 0) {
-		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", v.Tolerance)}
+	if v.Tolerance != nil && !(*v.Tolerance > 0) {
+		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", *v.Tolerance)}
 	}
 	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {
@@ -133,12 +133,15 @@ func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t
 		Method:    about.Method,
 		Backend:   b.Name(),
 		Steps:     about.Steps,
-		Tolerance: v.Tolerance,
+		Tolerance: about.Tolerance,
 		Agrees:    true,
+	}
+	if v.Tolerance != nil {
+		r.Tolerance = *v.Tolerance
 	}
 	differences, err := unless(ctx, func() ([]trace.Difference, error) { return t.Replay(ctx, b) })
 	for _, d := range differences {
-		agrees := d.Within(v.Tolerance)
+		agrees := d.Within(r.Tolerance)
 		r.Agrees = r.Agrees && agrees
 		r.Arrays = append(r.Arrays, compared{d, agrees})
 	}
@@ -169,8 +172,8 @@ func (v *traceCmd) print(c console, r replayed) error {
 		"%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
 		len(r.Arrays),
 		worst,
-		v.Tolerance,
-		10*v.Tolerance,
+		r.Tolerance,
+		10*r.Tolerance,
 		map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees],
 	)
 	return err

@@ -51,7 +51,7 @@ func TestTamperedTraceFails(t *testing.T) {
 
 	var out, progress bytes.Buffer
 	c := console{&out, &progress}
-	v := &traceCmd{File: []string{"right.npz"}, Tolerance: 1e-4, JSON: true}
+	v := &traceCmd{File: []string{"right.npz"}, JSON: true}
 	require.Equal(t, exitOK, status(t.Context(), c, v.compare(t.Context(), c, b, []trace.Replayable{right})))
 	var object map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &object))
@@ -64,7 +64,7 @@ func TestTamperedTraceFails(t *testing.T) {
 	}
 
 	out.Reset()
-	v = &traceCmd{File: []string{"wrong.npz"}, Tolerance: 1e-4}
+	v = &traceCmd{File: []string{"wrong.npz"}}
 	require.Equal(t, exitFailed, status(t.Context(), c, v.compare(t.Context(), c, b, []trace.Replayable{wrong})))
 	require.Regexp(t, `grad/stem/conv +1\.0e-02 .*DIFFERS`, out.String())
 	require.Contains(t, progress.String(), "1 of 1 traces differ")
@@ -114,7 +114,7 @@ func TestTraceHearsSIGTERMWhileItWorks(t *testing.T) {
 	c := console{&out, &progress}
 	ended := make(chan int)
 	go func() {
-		v := &traceCmd{File: []string{"stuck.npz"}, Tolerance: 1e-4}
+		v := &traceCmd{File: []string{"stuck.npz"}}
 		ended <- status(ctx, c, v.compare(ctx, c, b, []trace.Replayable{work}))
 	}()
 	<-work.begun

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
@@ -30,10 +31,35 @@ type Replayable interface {
 type About struct {
 	Source, Method string
 	Steps          int
+
+	// Tolerance is the largest relative difference of an array of the first step that
+	// two right programs may have by their rounding, see tolerances.
+	Tolerance float64
 }
 
+// tolerances are by the type in which a trace was computed. Sums of some thousand
+// terms through a network in depth differ by 1e-11 in float64 and by 1e-5 in float32
+// where they are taken in another order.
+var tolerances = map[dtypes.DType]float64{dtypes.Float64: 1e-9, dtypes.Float32: 1e-4}
+
+// shareTolerance is that of a share of genotypes or cells that are others: none may be.
+const shareTolerance = 1e-9
+
 // About is from the settings.
-func (t *Trace) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
+func (t *Trace) About() About {
+	return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps, tolerances[t.dtype()]}
+}
+
+// dtype is the type in which the steps are computed.
+func (t *Trace) dtype() dtypes.DType { return floatsOf(t.Arrays["weights/stem/conv"]) }
+
+// floatsOf is the type of computation that an array asks for.
+func floatsOf(a Array) dtypes.DType {
+	if a.Type == "<f8" {
+		return dtypes.Float64
+	}
+	return dtypes.Float32
+}
 
 // Open reads a trace of any format: that of the package comment, that of
 // [Authors], whose settings have "state" and "parameters", that of
@@ -114,7 +140,8 @@ func fits(state []namedShape, start Array) error {
 //	start/betas_…, edges_…                weights of edges [|E|]: β, or a simplex a node; 1: they stay
 //	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]
 //	NAME with mask, drop, keep or bernoulli in it    what drop path keeps, 0 or 1, of all places in all steps:
-//	                    [S, places, B], or steps/S/NAME [places, B] or [B, places], or one NAME.i a place
+//	                    [S, places, B] or [S, B, places] (where both fit, the first), or steps/S/NAME
+//	                    [places, B] or [B, places], or one NAME.i [S, B] a place
 //
 // Compared are, with steps/S/ before them from the second step on,
 //
@@ -236,7 +263,12 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 }
 
 // About is from the settings.
-func (t *Authors) About() About { return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps} }
+func (t *Authors) About() About {
+	return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps, tolerances[t.dtype()]}
+}
+
+// dtype is the type in which the steps are computed.
+func (t *Authors) dtype() dtypes.DType { return floatsOf(t.Arrays["start/"+t.Settings.State[0].Name]) }
 
 // startsOnSimplex says whether the architecture is θ at the start: with GAEA's baseline
 // it is α.
@@ -452,7 +484,7 @@ var maskName = regexp.MustCompile(`(?i)mask|drop|keep|bernoulli`)
 // masks are the values of drop path of all places in all steps, in the order in
 // which the network comes to them, an example after the other at each; nil where
 // the trace has none.
-func (t *Authors) masks(batch int) []float64 {
+func (t *Authors) masks(places, batch int) []float64 {
 	var names []string
 	for name := range t.Arrays {
 		if maskName.MatchString(name) {
@@ -460,14 +492,37 @@ func (t *Authors) masks(batch int) []float64 {
 		}
 	}
 	slices.SortFunc(names, compareNumbered)
-	var all []float64
+	var each [][]float64
 	for _, name := range names {
-		a := t.Arrays[name]
-		a.Dims = slices.DeleteFunc(slices.Clone(a.Dims), func(n int) bool { return n == 1 })
-		if n := len(a.Dims); n == 2 && a.Dims[0] == batch && a.Dims[1] != batch { // [B, places]
-			a = a.permuted(1, 0)
+		each = append(each, t.Arrays[name].placeByPlace(places, batch))
+	}
+	steps := t.Settings.Steps
+	if len(names) == places && places > 0 && !strings.HasPrefix(names[0], "steps/") {
+		each = byStep(each, steps, batch)
+	}
+	return slices.Concat(each...)
+}
+
+// placeByPlace are the numbers of [.., places, B], or of [.., B, places].
+func (a Array) placeByPlace(places, batch int) []float64 {
+	a.Dims = slices.DeleteFunc(slices.Clone(a.Dims), func(n int) bool { return n == 1 })
+	n := len(a.Dims)
+	turn, ok := map[int][]int{2: {1, 0}, 3: {0, 2, 1}}[n]
+	if !ok || places == batch || a.Dims[n-1] != places || a.Dims[n-2] != batch {
+		return a.Values
+	}
+	return a.permuted(turn...).Values
+}
+
+// byStep turns the values of every place, [S, B], into those of every step, [places, B].
+func byStep(places [][]float64, steps, batch int) (all [][]float64) {
+	for step := range steps {
+		for _, values := range places {
+			if len(values) != steps*batch {
+				return places // whose number does not come out, which is an error elsewhere
+			}
+			all = append(all, values[step*batch:(step+1)*batch])
 		}
-		all = append(all, a.Values...)
 	}
 	return all
 }

@@ -35,10 +35,7 @@ type authorsRun struct {
 }
 
 func newAuthorsRun(b compute.Backend, t *Authors) (*authorsRun, error) {
-	r := &authorsRun{trace: t, net: t.net, backend: b, dtype: dtypes.Float32}
-	if first := t.Settings.State[0]; t.Arrays["start/"+first.Name].Type == "<f8" {
-		r.dtype = dtypes.Float64
-	}
+	r := &authorsRun{trace: t, net: t.net, backend: b, dtype: t.dtype()}
 	if err := r.dropFactors(); err != nil {
 		return nil, err
 	}
@@ -105,8 +102,11 @@ func (r *authorsRun) dropFactors() error {
 	}
 	net, ok := r.net.(*supernet.CellNet)
 	batch := r.trace.Arrays["train_images"].Dims[1]
-	masks := r.trace.masks(batch)
-	if !ok || p == 0 && masks == nil {
+	if !ok {
+		return nil
+	}
+	masks := r.trace.masks(net.DropPlaces(), batch)
+	if p == 0 && masks == nil {
 		return nil
 	}
 	if want := s.Steps * net.DropPlaces() * batch; len(masks) != want {

@@ -154,7 +154,7 @@ func TestOwnTraceInTheAuthorsFormat(t *testing.T) {
 		require.NoError(t, writeNPZ(file, arrays, []byte(settings)))
 		trace, err := Open(file)
 		require.NoError(t, err)
-		require.Equal(t, About{"this test", "pc-darts", 2}, trace.About())
+		require.Equal(t, About{"this test", "pc-darts", 2, 1e-9}, trace.About())
 		differences, err := trace.Replay(t.Context(), goBackend(t))
 		require.NoError(t, err)
 		require.Len(t, differences, 2*len(found[0]))
@@ -192,10 +192,29 @@ func TestLayoutsOfDropPath(t *testing.T) {
 	for _, arrays := range []map[string]Array{
 		{"masks": {Dims: []int{1, 3, 2}, Values: values}},
 		{"steps/1/keep": {Dims: []int{2, 3, 1, 1}, Values: []float64{1, 3, 5, 2, 4, 6}}},
+		{"masks": {Dims: []int{1, 2, 3}, Values: []float64{1, 3, 5, 2, 4, 6}}},
 		{"drop.0": {Dims: []int{2, 1, 1, 1}, Values: values[:2]}, "drop.2": {Dims: []int{2}, Values: values[4:]},
 			"drop.1": {Dims: []int{2}, Values: values[2:4]}},
 	} {
-		require.Equal(t, values, (&Authors{Arrays: arrays}).masks(2))
+		trace := &Authors{Arrays: arrays}
+		trace.Settings.Steps = 1
+		require.Equal(t, values, trace.masks(3, 2))
+	}
+	two := []float64{1, 2, 3, 4, 5, 6, 7, 8} // two places of two examples, of two steps
+	for name, arrays := range map[string]map[string]Array{
+		"both fit": {"masks": {Dims: []int{2, 2, 2}, Values: two}},
+		"a place": {
+			"drop.0": {Dims: []int{2, 2}, Values: []float64{1, 2, 5, 6}},
+			"drop.1": {Dims: []int{2, 2}, Values: []float64{3, 4, 7, 8}},
+		},
+		"a step": {
+			"steps/1/drop": {Dims: []int{2, 2}, Values: two[:4]},
+			"steps/2/drop": {Dims: []int{2, 2}, Values: two[4:]},
+		},
+	} {
+		trace := &Authors{Arrays: arrays}
+		trace.Settings.Steps = 2
+		require.Equal(t, two, trace.masks(2, 2), name)
 	}
 	arrays, settings := ownSearch(t, func(map[string]any) {}, "betas")
 	arrays["steps/1/valid_loss"] = Array{Type: "<f8", Values: []float64{0}}

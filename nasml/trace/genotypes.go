@@ -224,7 +224,7 @@ func softmaxInto(space supernet.CellSpace, weights []float64) {
 }
 
 // About is from the settings.
-func (t *Genotypes) About() About { return About{t.Source, t.Method, len(t.all)} }
+func (t *Genotypes) About() About { return About{t.Source, t.Method, len(t.all), shareTolerance} }
 
 // Replay discretises all architectures. It is an error where one has no
 // genotype or the trace's text is none.

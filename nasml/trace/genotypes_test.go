@@ -50,7 +50,7 @@ func TestGenotypes(t *testing.T) {
 		}
 		trace, err := open(arrays, string(settings))
 		require.NoError(t, err)
-		require.Equal(t, About{"by hand", method, 2}, trace.About())
+		require.Equal(t, About{"by hand", method, 2, 1e-9}, trace.About())
 		differences, err := trace.Replay(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Scale: 2}}, differences)

@@ -182,7 +182,7 @@ func oneShotOfShapes(nodes, choosing int) (supernet.OneShot, error) {
 }
 
 // About is from the settings.
-func (t *Lookups) About() About { return About{t.Source, t.Method, len(t.asked)} }
+func (t *Lookups) About() About { return About{t.Source, t.Method, len(t.asked), shareTolerance} }
 
 // Replay reads the cells off all architectures.
 func (t *Lookups) Replay(context.Context, compute.Backend) ([]Difference, error) {

@@ -42,12 +42,9 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Search{trace: t, net: net, backend: b, outputs: outputs, dtype: dtypes.Float32}
+	s := &Search{trace: t, net: net, backend: b, outputs: outputs, dtype: t.dtype()}
 	if s.program, err = search.NewStep(t.Settings.search(), net, t.Settings.Steps); err != nil {
 		return nil, err
-	}
-	if t.Arrays["weights/stem/conv"].Type == "<f8" {
-		s.dtype = dtypes.Float64
 	}
 	s.exec, err = NewExec(b, func(in []*Node) []*Node { return s.step(in) })
 	if err != nil {
