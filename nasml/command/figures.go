@@ -191,9 +191,24 @@ func (v *runCmd) print(c console, o outcome) error {
 		}
 		return printJSON(c, "", o)
 	}
-	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %s\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
-		study.Counted(len(o.Records), "trial"), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
+	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %s%s\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
+		study.Counted(len(o.Records), "trial"), parts(o.ID), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
 	return err
+}
+
+// parts names the entries that are other panels of the same figure: of figure1 those
+// called figure1-….
+func parts(id string) string {
+	var others []string
+	for _, e := range catalog.All() {
+		if strings.HasPrefix(e.ID, id+"-") {
+			others = append(others, e.ID)
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "; other panels: " + strings.Join(others, ", ")
 }
 
 func printJSON(c console, indent string, v any) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -21,8 +22,11 @@ import (
 
 // ran lists the searches of a row that there are; of those that another process of
 // a cluster runs the record has no values yet.
-func (f found) ran() []*runs.Record {
-	return slices.DeleteFunc(slices.Clone(f.records), func(r *runs.Record) bool {
+func (f found) ran() []*runs.Record { return ranOf(f.records) }
+
+// ranOf are the records of trials that were run.
+func ranOf(records []*runs.Record) []*runs.Record {
+	return slices.DeleteFunc(slices.Clone(records), func(r *runs.Record) bool {
 		return r == nil || len(r.Values) == 0
 	})
 }
@@ -276,21 +280,11 @@ func (p SearchParams) tabulated(rows []row) error {
 	return tabulated(p.Space)
 }
 
-// kindOf is the kind of a space, a name of search.Kinds; empty where it is unknown.
-func kindOf(space string) string {
-	for name, kind := range search.Kinds {
-		if slices.Contains(kind.Names(), space) {
-			return name
-		}
-	}
-	return ""
-}
-
 // tabulated says whether the table has the architectures of a space.
 func tabulated(name string) error {
 	benchmark := supernet.Spaces["nasbench201"]
 	space, ok := supernet.Spaces[name]
-	if kindOf(name) == "" { // that it is unknown is said elsewhere
+	if forecast.Kind(name) == "" { // that it is unknown is said elsewhere
 		return nil
 	}
 	for _, op := range space.Ops {

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/li2021/internal/evaluating"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -311,8 +311,10 @@ func (e evaluation) cases(g named) ([]study.Case, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
+	seconds := sync.OnceValue(func() float64 { return e.cost(g).Seconds })
 	return study.Each(e.Seeds, func(uint64) study.Case {
 		return study.Case{
+			Forecast: seconds,
 			Params: evaluating.Trial{
 				Settings: e.settings, Genotype: g.genotype, Operations: own,
 				Examples: e.Examples, TestExamples: e.TestExamples,
@@ -394,40 +396,18 @@ func (l *trainLab) train(
 // forecast says what the trainings that the store lacks will cost on this
 // machine's processors, where that is more than some minutes.
 func (e evaluation) forecast(stored []*runs.Record) string {
-	work, card := 0.0, 0.0
+	var sum forecast.Cost
 	for i, r := range stored {
 		if r == nil {
-			g := e.genotypes[i/e.Seeds]
-			work += e.seconds(g)
-			card += gpuTraining(e.settings, g.genotype, e.examples.train, e.examples.classes)
+			sum = sum.Then(e.cost(e.genotypes[i/e.Seeds]))
 		}
 	}
-	if work < 300 || strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
-		return ""
-	}
-	return fmt.Sprintf(", about %s on this machine's processors%s (forecast)", roughly(work), onThatGPU(card))
+	return sum.String()
 }
 
-// secondsPerProduct is the time of one core for a multiply-add of an example's
-// forward pass when it is trained, s: 17 s of two cores for eight epochs of the quick
-// setting, all compiled.
-const secondsPerProduct = 7e-10
-
-// seconds is about how long one training of a genotype takes on this machine's
-// processors, good to a factor of three, 0 where there is no such network. It says
-// nothing about a GPU.
-func (e evaluation) seconds(g named) float64 {
-	s := e.settings
-	net, err := s.Network(g.genotype, max(10, e.examples.classes))
-	if err != nil {
-		return 0
-	}
-	tests := 1
-	if s.EvaluateEvery > 0 {
-		tests += (s.Epochs - 1) / s.EvaluateEvery
-	}
-	passes := float64(s.Epochs)*float64(e.examples.train) + float64(tests)*float64(e.examples.test)/3
-	return passes * float64(net.MultiplyAdds()) * secondsPerProduct / math.Pow(float64(runtime.NumCPU()), 0.85)
+// cost is that of one training of a genotype.
+func (e evaluation) cost(g named) forecast.Cost {
+	return forecast.Training(e.settings, g.genotype, e.examples.train, e.examples.test, e.examples.classes)
 }
 
 // errorsOf are the test errors of trainings that were run, in percent.

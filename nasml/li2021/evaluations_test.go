@@ -239,7 +239,7 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	all := r.evaluation
 	all.examples = &examples{train: 50000, test: 10000}
 	require.Contains(t, all.forecast([]*runs.Record{nil, nil}),
-		" days on this machine's processors, or 3 days on a GTX 1080 Ti")
+		" GB on this machine's processors, or 3 days on a GTX 1080 Ti")
 	require.Empty(t, all.forecast([]*runs.Record{{}, {}}), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
@@ -248,6 +248,60 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	for _, c := range small.Check()[:6] {
 		require.Equal(t, runs.NotKnown, c.Holds)
 	}
+}
+
+// Table 4 has every line that the paper prints, our counts beside those of published
+// cells, and the trainings of Table 1.
+func TestTable4(t *testing.T) {
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), emptyStore(t)), runs.Silent)
+	r, err := Table4(ctx, Table1Quick)
+	require.NoError(t, err)
+	one, err := Table1(ctx, Table1Quick)
+	require.NoError(t, err)
+	require.Equal(t, one.Records(), r.Records())
+	f := r.Figure()
+	require.NoError(t, f.Validate())
+	lines := 0
+	for _, block := range f.Panels[0][0].Table.Blocks {
+		lines += len(block.Rows)
+	}
+	require.Equal(t, 14, lines)
+	judged := map[string]runs.Verdict{}
+	for _, c := range one.Check() {
+		judged[c.Name] = c.Holds
+	}
+	for _, c := range r.Check() {
+		require.Equal(t, judged[c.Name], c.Holds, c.Name)
+	}
+}
+
+// Errors over epochs end where the table has them, and nothing is drawn of nothing.
+func TestTrainingCurves(t *testing.T) {
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), emptyStore(t)), runs.Silent)
+	r, err := Table1(ctx, Table1Quick)
+	require.NoError(t, err)
+	f := r.Curves().Figure()
+	require.NoError(t, f.Validate())
+	require.Len(t, f.Panels[0], 2)
+	for i, s := range f.Panels[0][1].Series {
+		require.Len(t, s.Y, r.evaluation.settings.Epochs)
+		mean, _ := moments(errorsOf(r.records[i], "test_error"))
+		require.InDelta(t, mean, s.Y[len(s.Y)-1], 1e-9)
+		require.GreaterOrEqual(t, slices.Min(s.Lo), 0.0)
+	}
+	require.Equal(t, r.Records(), r.Curves().Records())
+	p := Table1Quick
+	p.StoredOnly, p.Epochs = true, 3
+	none, err := Table1(ctx, p)
+	require.NoError(t, err)
+	require.NoError(t, none.Curves().Figure().Validate())
+}
+
+// emptyStore is a store without a record of its own.
+func emptyStore(t *testing.T) *runs.Store {
+	store, err := runs.Open(t.TempDir())
+	require.NoError(t, err)
+	return store
 }
 
 // Cells of searches of ours are drawn where the run store has them, and nothing is

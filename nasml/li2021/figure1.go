@@ -43,7 +43,7 @@ var Figure1Paper = func() Figure1Params {
 
 const (
 	figure1ID    = "li2021/figure1"
-	figure1Title = "Sparsity: entropy of the operation weights during a search on CIFAR-10"
+	figure1Title = "Sparsity on NAS-Bench-201: entropy of the operation weights during a search on CIFAR-10"
 )
 
 // figure1Source is where the paper says what a row is about.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
@@ -105,13 +105,8 @@ func watchPanels(f *found, m search.Moment) []plots.Panel {
 
 // moves is the number of steps of θ after an epoch.
 func (f found) moves(epoch float64) float64 {
-	s, train := f.settings, f.images/2
-	switch {
-	case s.Parts != (search.Shares{}):
-		train = s.Parts.Train
-	case s.Bilevel.Level == bilevel.ERM:
-		train = f.images
-	}
+	s := f.settings
+	train := forecast.Trained(s, f.images)
 	steps := train / s.Batch
 	if s.Bilevel.KeepLast && train%s.Batch > 0 {
 		steps++

@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -504,7 +505,7 @@ func TestOneForecastOfSearches(t *testing.T) {
 	}
 	stored := make([]*runs.Record, len(cases))
 	stored[0] = new(runs.Record)
-	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+roughly(sum)+" and ")
+	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+forecast.Roughly(sum)+" and ")
 
 	part := new(runs.Part)
 	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}

@@ -11,6 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/li2021/internal/sharing"
 	"github.com/nasml/lab/nasml/rank"
@@ -178,12 +179,13 @@ func (p RankSearchesParams) trial(s searching.Trial, space string) sharing.Trial
 // forecastOf is what a search with its comparison will take on this machine's
 // processors, s; 0: nothing is known.
 func (p RankSearchesParams) forecastOf(s search.Settings, images int) float64 {
-	if onGPU() {
+	search := forecast.Search(s, images).Seconds
+	if search == 0 { // nothing is known of a GPU
 		return 0
 	}
 	judged := 2 * p.Archs * (images / 2) // by both statistics
 	more := s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch))
-	return s.Forecast(images).Wall(runtime.NumCPU()) + more.Wall(runtime.NumCPU())
+	return search + more.Wall(runtime.NumCPU())
 }
 
 func (p RankSearchesParams) check() error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -15,10 +14,10 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -166,33 +165,15 @@ func (p SearchParams) cases(f found, images data.Facts) ([]study.Case, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.row.named(), err)
 	}
-	forecast := sync.OnceValue(func() float64 { // of all seeds
-		if onGPU() {
-			return 0
-		}
-		return f.settings.Forecast(images.Len).Wall(runtime.NumCPU())
+	seconds := sync.OnceValue(func() float64 { // of all seeds
+		return forecast.Search(f.settings, images.Len).Seconds
 	})
 	return study.Each(p.Seeds, func(uint64) study.Case {
 		return study.Case{
 			Params: searching.Trial{Settings: key, Examples: p.Examples}, Data: images.Fingerprint,
-			Label: f.row.named(), Units: units(f.settings, images.Len), Forecast: forecast,
+			Label: f.row.named(), Units: forecast.Units(f.settings, images.Len), Forecast: seconds,
 		}
 	}), nil
-}
-
-// onGPU says whether searches run on a GPU, of which no forecast knows anything.
-func onGPU() bool { return strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") }
-
-// units is the cost of a search in image passes.
-func units(s search.Settings, images int) int {
-	trained, passes := images/2, 1
-	if s.Bilevel.Level == bilevel.ERM {
-		trained = images
-	}
-	if search.Methods[s.Method].Architecture != search.NoPass {
-		passes = 2
-	}
-	return max(1, s.Epochs*trained*passes/1000)
 }
 
 // searches reads or runs the searches of all rows.
@@ -253,33 +234,17 @@ func (p SearchParams) searchesOf(
 
 // forecast says what the searches that the store lacks will cost, where that is
 // more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is the sum of
-// the cases' own, which `nasml status` shows too. Of a GPU nothing is known before its
-// first step.
+// the cases' own, which `nasml status` shows too.
 func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
-	var seconds, memory, card float64
+	var sum forecast.Cost
 	for i, r := range stored {
 		if r == nil {
-			seconds += cases[i].Seconds()
-			card += gpuSearch(all[i/p.Seeds].settings, images)
-			memory = max(memory, all[i/p.Seeds].settings.Forecast(images).Bytes)
+			cost := forecast.Search(all[i/p.Seeds].settings, images)
+			cost.Seconds = cases[i].Seconds()
+			sum = sum.Then(cost)
 		}
 	}
-	if seconds < 300 {
-		return ""
-	}
-	return fmt.Sprintf(", about %s and %.1f GB on this machine's processors%s (forecast)", roughly(seconds),
-		memory/1e9, onThatGPU(card))
-}
-
-// roughly is a time with as many digits as a forecast has.
-func roughly(seconds float64) string {
-	switch {
-	case seconds < 5400:
-		return fmt.Sprintf("%.0f min", seconds/60)
-	case seconds < 48*3600:
-		return fmt.Sprintf("%.0f h", seconds/3600)
-	}
-	return fmt.Sprintf("%.0f days", seconds/86400)
+	return sum.String()
 }
 
 // searchLab runs one search after the other. It compiles once for all seeds of a row.

@@ -56,7 +56,6 @@ const (
 	table1ID     = "li2021/table1"
 	table1Title  = "DARTS space, CIFAR-10: parameters and test errors of cells that were found"
 	table1Source = "Li+ 2021, Table 1"
-	table4Source = "Li+ 2021, Table 4"
 )
 
 func init() {
@@ -86,7 +85,10 @@ type Table1Result struct {
 // Cancelling ctx ends it with finished trainings stored and the one under way at
 // its checkpoint. It is a *catalog.UsageError where a parameter or genotype makes
 // no sense, and an error where images cannot be had or a training diverges.
-func Table1(ctx context.Context, p Table1Params) (*Table1Result, error) {
+func Table1(ctx context.Context, p Table1Params) (*Table1Result, error) { return p.run(ctx, table1ID) }
+
+// run is Table1 under a title.
+func (p Table1Params) run(ctx context.Context, title string) (*Table1Result, error) {
 	r := &Table1Result{Params: p, Scale: runs.Scale(ctx)}
 	genotypes, err := p.check()
 	if err != nil {
@@ -107,7 +109,7 @@ func Table1(ctx context.Context, p Table1Params) (*Table1Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.evaluation = evaluation{p.TrainParams, table1ID, settings, genotypes, nil}
+	r.evaluation = evaluation{p.TrainParams, title, settings, genotypes, nil}
 	if r.evaluation.examples, err = p.inMemory(ctx, p.Data); err != nil {
 		return nil, err
 	}
@@ -182,13 +184,25 @@ func (r *Table1Result) caption() string {
 // space (Appendix C.1), and the errors of Table 1 at the paper's scale. Which
 // cell is better is judged at every scale.
 func (r *Table1Result) Check() []runs.Claim {
-	var claims []runs.Claim
+	claims := slices.Concat(r.checkCounts(), checkSpace(r.evaluation.genotypes), r.checkAllErrors())
+	for _, base := range table1Rivals {
+		claims = append(claims, r.checkBetter("GAEA PC-DARTS", base))
+	}
+	return claims
+}
+
+// checkCounts judges all numbers of parameters.
+func (r *Table1Result) checkCounts() (claims []runs.Claim) {
 	for i, row := range r.rows {
 		if row.params > 0 {
 			claims = append(claims, checkParams(row, r.count(i), table4Source, r.standard()))
 		}
 	}
-	claims = append(claims, checkSpace(r.evaluation.genotypes)...)
+	return claims
+}
+
+// checkAllErrors judges the errors of all rows of the paper's.
+func (r *Table1Result) checkAllErrors() (claims []runs.Claim) {
 	for i, row := range r.rows {
 		if row.extra {
 			continue
@@ -198,9 +212,6 @@ func (r *Table1Result) Check() []runs.Claim {
 			records = r.records[r.of[i]]
 		}
 		claims = append(claims, r.checkErrors(row, records)...)
-	}
-	for _, base := range table1Rivals {
-		claims = append(claims, r.checkBetter("GAEA PC-DARTS", base))
 	}
 	return claims
 }

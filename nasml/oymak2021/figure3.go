@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/oymak2021/internal/gap"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -136,12 +135,10 @@ func (p Figure3Params) run(
 			return nil, err
 		}
 		settings[i] = s
-		forecast := sync.OnceValue(func() float64 {
-			return s.Forecast(p.Train + n + p.Test).Wall(runtime.NumCPU())
-		})
+		seconds := sync.OnceValue(func() float64 { return forecast.Search(s, p.Train+n+p.Test).Seconds })
 		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
 			return study.Case{
-				Forecast: forecast,
+				Forecast: seconds,
 				Params:   gap.Trial{Settings: key}, Data: facts.Fingerprint, Units: s.Epochs,
 				Label: fmt.Sprintf("n_V = %d, seed %d", n, seed),
 			}
@@ -217,21 +214,18 @@ func (p Figure3Params) forecast(ctx context.Context, st study.Study, cases []stu
 	if err != nil {
 		return "", err
 	}
-	seconds := 0.0
+	var sum forecast.Cost
 	for i, r := range stored {
-		if r == nil && !strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda") {
-			seconds += cases[i].Seconds()
+		if r == nil {
+			n := p.Validation[i/p.Seeds]
+			s, err := p.settings(n)
+			if err != nil {
+				return "", err
+			}
+			sum = sum.Then(forecast.Search(s, p.Train+n+p.Test))
 		}
 	}
-	if seconds < 300 {
-		return figure3ID, nil
-	}
-	most, err := p.settings(slices.Max(p.Validation))
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s, about %.1f h and %.1f GB on this machine's processors (forecast)", figure3ID, seconds/3600,
-		most.Forecast(p.Train+p.Test).Bytes/1e9), nil
+	return figure3ID + sum.String(), nil
 }
 
 // settings are those of the searches with so many validation images.

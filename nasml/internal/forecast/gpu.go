@@ -1,14 +1,12 @@
-package li2021
+package forecast
 
 import (
-	"fmt"
-
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
 )
 
-// This file says what searches and trainings cost on a GPU that their papers name: by
+// This file says what searches and trainings cost on a GPU that papers name: by
 // multiply-adds, from what those report of their own. It is good for networks of about
 // the papers' size; smaller ones leave a GPU idle.
 
@@ -32,7 +30,7 @@ var gpuSearches = map[string]struct {
 // gpuSearch is the time of a search on that card, s; 0 where no paper reports one of
 // its kind.
 func gpuSearch(s search.Settings, images int) float64 {
-	report, ok := gpuSearches[kindOf(s.Space)]
+	report, ok := gpuSearches[Kind(s.Space)]
 	if !ok {
 		return 0
 	}
@@ -50,7 +48,7 @@ func products(s search.Settings, images int) float64 {
 		return 0
 	}
 	perImage, _ := space.Size()
-	return perImage * float64(units(s, images))
+	return perImage * float64(Units(s, images))
 }
 
 // gpuTraining is the time of a training on that card, s: 600 epochs of DARTS' cell
@@ -71,12 +69,4 @@ func gpuTraining(s training.Settings, g supernet.Genotype, images, classes int) 
 	}
 	work := float64(s.Epochs) * float64(images) * float64(ours.MultiplyAdds())
 	return seconds * work / (float64(reference.Epochs) * float64(of) * float64(theirs.MultiplyAdds()))
-}
-
-// onThatGPU is the end of a forecast, ", or 2 h on a GTX 1080 Ti"; empty for nothing.
-func onThatGPU(seconds float64) string {
-	if seconds < 60 {
-		return ""
-	}
-	return fmt.Sprintf(", or %s on %s by the times that its papers report", roughly(seconds), gpu)
 }
