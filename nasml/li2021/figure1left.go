@@ -1,8 +1,10 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -65,19 +67,19 @@ type Figure1LeftResult struct{ *Figure1Result }
 // Figure1 for cancelling and errors; it is one where a row's space has no two
 // inputs.
 func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, error) {
-	return p.onCells(ctx, figure1LeftID)
+	return p.onCells(ctx, figure1LeftID, "cells")
 }
 
-// onCells runs searches on cells with two inputs.
-func (p Figure1Params) onCells(ctx context.Context, title string) (*Figure1LeftResult, error) {
+// onCells runs searches on spaces of these kinds, whose cells can be drawn.
+func (p Figure1Params) onCells(ctx context.Context, title string, kinds ...string) (*Figure1LeftResult, error) {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, search.Kinds[kind].Names()...)
+	}
 	for _, w := range rowsNamed(p.Rows) {
-		space := w.space()
-		if space == "" {
-			space = p.Space
-		}
-		if _, ok := supernet.CellSpaces[space]; !ok {
-			return nil, catalog.Usagef("row %q is on the space %q, want one of cells with two inputs: METHOD@SPACE "+
-				"with a SPACE of %v", w, space, search.Kinds["cells"].Names())
+		if space := cmp.Or(w.space(), p.Space); !slices.Contains(names, space) {
+			return nil, catalog.Usagef("row %q is on the space %q, want METHOD@SPACE with a SPACE of %v", w, space,
+				names)
 		}
 	}
 	if len(p.Gradients) > 0 {
@@ -111,8 +113,8 @@ func (r *Figure1LeftResult) Figure() plots.Figure {
 	f.Caption += " The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
 		"(Preset=code)."
 	if collapsed, of := r.collapsed(); collapsed > 0 {
-		f.Caption += fmt.Sprintf(" ALARM: %d of %d searches ended with skip connections on half or more of the normal "+
-			"cell's edges.", collapsed, of)
+		f.Caption += fmt.Sprintf(" ALARM: %d of %d searches ended with skip connections on half or more of %s edges.",
+			collapsed, of, r.whose())
 	}
 	return f
 }
@@ -138,7 +140,7 @@ func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
 			}
 			return mean(all)
 		}
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), atMostUniform, ofNormal))
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), 0, atMostUniform, ofNormal))
 	}
 	return panel
 }
@@ -170,7 +172,11 @@ func percent(s runs.Summary) runs.Summary {
 
 // skipPanel has the share of skip connections.
 func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
-	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "skip connections, normal", Max: 1}}
+	label := "skip connections"
+	if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
+		label += ", normal"
+	}
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: label, Max: 1}}
 	share := func(s []runs.Summary) []runs.Summary {
 		for i := range s {
 			s[i] = s[i].Within(0, 1)
@@ -178,19 +184,20 @@ func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
 		return s
 	}
 	for _, f := range rows {
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), share, f.skips))
+		panel.Series = append(panel.Series, r.curve(f, f.row.title(), 1, share, f.skips)) // it begins without
 	}
 	return panel
 }
 
-// curve is a number of every search after every epoch, as the mean over seeds with
-// its interval, which ends within what the quantity can be.
+// curve is a number of every search after every epoch from the first on, as the mean
+// over seeds with its interval, which ends within what the quantity can be.
 func (r *Figure1LeftResult) curve(
-	f found, label string, within func([]runs.Summary) []runs.Summary, of func(record *runs.Record, epoch int) float64,
+	f found, label string, first int, within func([]runs.Summary) []runs.Summary,
+	of func(record *runs.Record, epoch int) float64,
 ) plots.Series {
 	var x []float64
 	var means []runs.Summary
-	for e := 0; ; e++ {
+	for e := first; ; e++ {
 		var values []float64
 		for _, record := range f.ran() {
 			if e <= epochs(record) {
@@ -218,8 +225,25 @@ func (f found) skips(record *runs.Record, epoch int) float64 {
 	return share
 }
 
+// whose edges skip connections are counted on: the cell's or, of two, the normal one's.
+func (r *Figure1LeftResult) whose() string {
+	two := 0
+	for _, space := range r.spaces() {
+		if _, ok := supernet.CellSpaces[space]; ok {
+			two++
+		}
+	}
+	switch two {
+	case 0:
+		return "the cell's"
+	case len(r.spaces()):
+		return "the normal cell's"
+	}
+	return "the (normal) cell's"
+}
+
 // collapsed counts the searches that ended with skip connections on half or more
-// of the normal cell's edges, the collapse of Zela+ 2020.
+// of the (normal) cell's edges, the collapse of Zela+ 2020.
 func (r *Figure1LeftResult) collapsed() (searches, of int) {
 	for _, f := range r.all {
 		for _, record := range f.ran() {
@@ -239,7 +263,7 @@ func (r *Figure1LeftResult) Check() []runs.Claim {
 
 // checkCollapse judges that no search collapses.
 func (r *Figure1LeftResult) checkCollapse() runs.Claim {
-	c := verdict.Claim("own: no search ends with skip connections on half or more of the normal cell's edges",
+	c := verdict.Claim("own: no search ends with skip connections on half or more of "+r.whose()+" edges",
 		"Zela+ 2020, Section 3")
 	collapsed, of := r.collapsed()
 	if of == 0 {

@@ -22,6 +22,7 @@ func TestShippedClaims(t *testing.T) {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
 	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch},
-		studytest.Shipped{ID: figure1LeftID, Scale: catalog.Large})
+		studytest.Shipped{ID: figure1LeftID, Scale: catalog.Large},
+		studytest.Shipped{ID: instrumentsID, Scale: catalog.Quick, Set: instruments201})
 	studytest.Golden(t, "testdata/claims.json", shipped...)
 }

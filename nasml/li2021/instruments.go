@@ -71,36 +71,63 @@ func (f found) alarm(theta [][][]float64, curvature []float64) string {
 }
 
 // watchPanels are what a live view has besides losses and entropy: the share of skip
-// connections, and the instruments as far as they have been read.
+// connections, what discretisation costs, and the instruments as far as they have been
+// read.
 func watchPanels(f *found, m search.Moment) []plots.Panel {
-	var panels []plots.Panel
-	legend := plots.Legend{Position: plots.LegendNone}
-	var x, skips []float64
+	read := readingsNow(m.Curve)
+	var skips, x []float64
 	for e, flat := range m.Curve.Theta {
 		if share, ok := f.skipShare(search.Blocks(f.blocks, flat)); ok && e > 0 {
 			x, skips = append(x, float64(e)), append(skips, share)
 		}
 	}
-	if len(x) > 0 {
-		panels = append(panels, plots.Panel{
-			X: liveAxis(m), Y: plots.Axis{Label: "skip connections", Max: 1}, Series: liveCurve(x, skips),
-			Legend: legend,
-		})
+	at := func(y []float64) plots.Series {
+		return plots.Series{X: read.evaluated[:min(len(y), len(read.evaluated))], Y: y}
 	}
-	for _, of := range []struct {
-		label string
-		y     []float64
-	}{
-		{"largest eigenvalue", m.Curve.Curvature}, {"$Δ$ of $θ$", m.Curve.Readings.Stationarity},
-	} {
-		if n := min(len(of.y), len(m.Curve.Evaluated)); n > 0 {
-			panels = append(panels, plots.Panel{
-				X: liveAxis(m), Y: plots.Axis{Label: of.label}, Legend: legend,
-				Series: liveCurve(m.Curve.Evaluated[:n], of.y[:n]),
-			})
+	panels := []plots.Panel{
+		livePanel(m, plots.Axis{Label: "skip connections", Max: 1}, plots.Series{X: x, Y: skips}),
+		livePanel(m, plots.Axis{Label: "supernet, validation (%)"},
+			labelled("with $θ$", at(percents(m.Curve.Supernet))),
+			labelled("discretised", at(percents(m.Curve.Discrete)))),
+		livePanel(m, plots.Axis{Label: "largest eigenvalue"}, at(m.Curve.Curvature)),
+		livePanel(m, plots.Axis{Label: "$Δ$ of $θ$"}, labelled("$Δ$", at(read.stationarity)),
+			labelled("bound", at(f.bounds(read)))),
+	}
+	var edges []plots.Series
+	for _, c := range criteria {
+		edges = append(edges, labelled(c.label, at(f.shares(read, c.of))))
+	}
+	panels = append(panels, livePanel(m, plots.Axis{Label: "share of edges", Max: 1}, edges...))
+	return slices.DeleteFunc(panels, func(p plots.Panel) bool { return len(p.Series) == 0 })
+}
+
+// livePanel has those of the series that have begun.
+func livePanel(m search.Moment, y plots.Axis, all ...plots.Series) plots.Panel {
+	p := plots.Panel{X: liveAxis(m), Y: y, Legend: plots.Legend{Position: plots.LegendNone}}
+	for _, s := range all {
+		switch {
+		case len(s.Y) == 0:
+		case s.Label == "":
+			p.Series = append(p.Series, liveCurve(s.X, s.Y)...)
+		default:
+			p.Legend = plots.Legend{}
+			p.Series = append(p.Series, s)
 		}
 	}
-	return panels
+	return p
+}
+
+func labelled(label string, s plots.Series) plots.Series {
+	s.Label = label
+	return s
+}
+
+// percents are shares in percent.
+func percents(shares []float64) (out []float64) {
+	for _, x := range shares {
+		out = append(out, 100*x)
+	}
+	return out
 }
 
 // moves is the number of steps of θ after an epoch.
@@ -114,20 +141,50 @@ func (f found) moves(epoch float64) float64 {
 	return max(0, epoch-float64(s.Bilevel.Warmup)) * float64(steps)
 }
 
+// readings are what the instruments have read of a search at its evaluations.
+type readings struct {
+	evaluated                                   []float64 // epochs done
+	loss, convexity, gradient, stationarity     []float64
+	theta /* after every epoch */, alone, apart [][]float64
+}
+
+// readingsOf are those of a record.
+func (f found) readingsOf(r *runs.Record) readings {
+	rows := func(name string) [][]float64 {
+		return slices.Collect(slices.Chunk(r.Series[name], f.numbers()))
+	}
+	return readings{
+		r.Series["evaluated"], r.Series["reading_loss"], r.Series["convexity"], r.Series["gradient"],
+		r.Series["stationarity"], rows("theta"), rows("alone"), rows("apart"),
+	}
+}
+
+// readingsNow are those of a search under way.
+func readingsNow(c *search.Curve) readings {
+	r := c.Readings
+	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
+}
+
+// numbers is how many numbers θ has.
+func (f found) numbers() (n int) {
+	for _, b := range f.blocks {
+		n += b.Rows * b.Options
+	}
+	return n
+}
+
 // bounds are those of Theorem 1 after so many moves T of θ alone, a single block,
 //
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
 //
 // with the largest γ, F and G_θ² that were read until then in the place of their
 // suprema.
-func (f found) bounds(r *runs.Record) []float64 {
+func (f found) bounds(r readings) []float64 {
 	var out []float64
 	var gamma, loss, square float64
-	for i, epoch := range r.Series["evaluated"] {
-		gamma = max(gamma, r.Series["convexity"][i])
-		loss = max(loss, r.Series["reading_loss"][i])
-		square = max(square, r.Series["gradient"][i])
-		out = append(out, 2*math.Sqrt(gamma*loss*square/max(1, f.moves(epoch))))
+	for i := range r.stationarity {
+		gamma, loss, square = max(gamma, r.convexity[i]), max(loss, r.loss[i]), max(square, r.gradient[i])
+		out = append(out, 2*math.Sqrt(gamma*loss*square/max(1, f.moves(r.evaluated[i]))))
 	}
 	return out
 }
@@ -140,16 +197,9 @@ type agreement struct {
 }
 
 // agree judges all rows of the blocks that are not of edges, one after the other.
-func (f found) agree(r *runs.Record, evaluation int) agreement {
-	size := 0
-	for _, b := range f.blocks {
-		size += b.Rows * b.Options
-	}
-	epoch := int(r.Series["evaluated"][evaluation])
-	cut := func(series string, at int) [][][]float64 {
-		return search.Blocks(f.blocks, r.Series[series][at*size:(at+1)*size])
-	}
-	theta, alone, apart := cut("theta", epoch), cut("alone", evaluation), cut("apart", evaluation)
+func (f found) agree(r readings, evaluation int) agreement {
+	theta := search.Blocks(f.blocks, r.theta[int(r.evaluated[evaluation])])
+	alone, apart := search.Blocks(f.blocks, r.alone[evaluation]), search.Blocks(f.blocks, r.apart[evaluation])
 	var a agreement
 	for b, block := range f.blocks {
 		if supernet.OnEdges(block) || block.Options < 2 {
@@ -162,6 +212,23 @@ func (f found) agree(r *runs.Record, evaluation int) agreement {
 		}
 	}
 	return a
+}
+
+// criteria are the two shares of edges that an agreement gives, by their labels.
+var criteria = []struct {
+	label string
+	of    func(a agreement) []bool
+}{
+	{"Condition 6", func(a agreement) []bool { return a.holds }},
+	{"largest is best alone", func(a agreement) []bool { return a.right }},
+}
+
+// shares are those of edges on which a criterion says yes, at every evaluation.
+func (f found) shares(r readings, of func(a agreement) []bool) (y []float64) {
+	for i := range r.alone {
+		y = append(y, share(of(f.agree(r, i))))
+	}
+	return y
 }
 
 func share(of []bool) float64 {
@@ -186,25 +253,19 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 			continue
 		}
 		title := f.row.title()
-		curve := func(label string, of func(r *runs.Record) []float64) plots.Series { return f.readings(p, label, of) }
+		curve := func(label string, of func(r *runs.Record) []float64) plots.Series { return f.band(p, label, of) }
 		eigen.Series = append(eigen.Series, curve(title, func(r *runs.Record) []float64 {
 			return r.Series["curvature"]
 		}))
-		bound := curve(title+", bound", f.bounds)
+		bound := curve(title+", bound", func(r *runs.Record) []float64 { return f.bounds(f.readingsOf(r)) })
 		bound.Line = plots.Dashed
 		delta.Series = append(delta.Series, curve(title, func(r *runs.Record) []float64 {
 			return r.Series["stationarity"]
 		}))
 		delta.Series = append(delta.Series, bound)
-		for label, of := range map[string]func(a agreement) []bool{
-			"largest is best alone": func(a agreement) []bool { return a.right },
-			"Condition 6":           func(a agreement) []bool { return a.holds },
-		} {
-			edges.Series = append(edges.Series, curve(title+", "+label, func(r *runs.Record) (y []float64) {
-				for i := range r.Series["evaluated"] {
-					y = append(y, share(of(f.agree(r, i))))
-				}
-				return y
+		for _, c := range criteria {
+			edges.Series = append(edges.Series, curve(title+", "+c.label, func(r *runs.Record) []float64 {
+				return f.shares(f.readingsOf(r), c.of)
 			}))
 		}
 	}
@@ -220,9 +281,9 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 	return []plots.Panel{eigen, delta, edges}
 }
 
-// readings are a number of every search at every evaluation, as the mean over seeds
-// with its interval; without one where there is one search.
-func (f found) readings(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
+// band is a number of every search at every evaluation, as the mean over seeds with
+// its interval; without one where there is one search.
+func (f found) band(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
 	all := slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
 	x := all[0].Series["evaluated"]
 	var means []runs.Summary
@@ -270,19 +331,16 @@ func (r *Figure1Result) Animation(name string, seed uint64) (plots.Animation, er
 func (f found) animation(record *runs.Record) (plots.Animation, error) {
 	name := "li2021-cells-" + strings.NewReplacer("@", "-", "/", "-").Replace(string(f.row))
 	a := plots.Animation{Name: fmt.Sprintf("%s-%d", name, record.Trial.Seed)}
-	size := 0
-	for _, b := range f.blocks {
-		size += b.Rows * b.Options
-	}
+	read := f.readingsOf(record)
 	for e := range epochs(record) + 1 {
-		theta := search.Blocks(f.blocks, record.Series["theta"][e*size:(e+1)*size])
+		theta := search.Blocks(f.blocks, read.theta[e])
 		cells := cellsOf(f, theta)
 		if len(cells) == 0 {
 			return a, fmt.Errorf("the space %s has no cells that can be drawn", f.settings.Space)
 		}
-		evaluation := slices.Index(record.Series["evaluated"], float64(e))
-		if evaluation >= 0 && len(record.Series["alone"]) > 0 {
-			f.agree(record, evaluation).emphasize(cells)
+		evaluation := slices.Index(read.evaluated, float64(e))
+		if evaluation >= 0 && len(read.alone) > 0 {
+			f.agree(read, evaluation).emphasize(cells)
 		}
 		title := fmt.Sprintf("epoch %d of %d, %.2f nats", e, epochs(record), simplex.EntropyOf(theta[0]))
 		curvature := record.Series["curvature"]

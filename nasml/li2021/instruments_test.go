@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 		_, err = a.HTML()
 		require.NoError(t, err)
 		record := all[i].records[0]
-		judged := all[i].agree(record, len(record.Series["evaluated"])-1)
+		judged := all[i].agree(all[i].readingsOf(record), len(record.Series["evaluated"])-1)
 		edges := map[int]int{1: 6, 2: 28}[cells]
 		require.Len(t, judged.right, edges)
 		right := 0
@@ -58,11 +59,60 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 	_, err = (&Figure1Result{}).Animation("darts", 0)
 	require.ErrorContains(t, err, "no search was run")
 
-	f201 := all[0]
-	c := &search.Curve{Theta: [][]float64{f201.records[0].Series["theta"]}, Curvature: []float64{1, 2},
-		Evaluated: []float64{1, 2}}
-	require.NoError(t, liveFigure(&f201, search.Moment{Epoch: 2, Epochs: 2, Steps: 1, Curve: c,
-		Theta: f201.records[0].Series["theta"]}, nil).Validate())
+	for i := range all {
+		live := liveFigure(&all[i], momentOf(&all[i]), nil)
+		require.NoError(t, live.Validate())
+		right, watched := 0, 0
+		for _, panel := range slices.Concat(live.Panels...) {
+			if panel.Cell == nil {
+				watched++
+				continue
+			}
+			for _, e := range panel.Cell.Edges {
+				if e.Emphasis == plots.Highlighted {
+					right++
+				}
+			}
+		}
+		require.Equal(t, 2+5, watched, "losses and entropy, and all that the record's figure has")
+		read := all[i].readingsOf(all[i].records[0])
+		require.InDelta(t, share(all[i].agree(read, len(read.alone)-1).right)*float64(len(all[i].agree(read, 0).right)),
+			right, 1e-9)
+	}
+}
+
+// momentOf is a search's record as it looked at its last step.
+func momentOf(f *found) search.Moment {
+	read, s := f.readingsOf(f.records[0]), f.records[0].Series
+	return search.Moment{
+		Epoch: len(s["train_loss"]), Epochs: len(s["train_loss"]), Steps: 1, Theta: read.theta[len(read.theta)-1],
+		Curve: &search.Curve{
+			Theta: read.theta, TrainLoss: s["train_loss"], ValidLoss: s["valid_loss"], Evaluated: read.evaluated,
+			Supernet: s["supernet"], Discrete: s["discrete"], Curvature: s["curvature"],
+			Readings: search.Readings{
+				Loss: read.loss, Convexity: read.convexity, Gradient: read.gradient, Stationarity: read.stationarity,
+				Alone: read.alone, Apart: read.apart,
+			},
+		},
+	}
+}
+
+// The instruments are read on spaces whose cells can be drawn; Figure 1, left, has
+// cells with two inputs.
+func TestSpacesOfInstruments(t *testing.T) {
+	p := InstrumentsQuick
+	p.StoredOnly = true
+	for _, rows := range [][]string{{"darts@nasbench201"}, {"darts@darts-s2"}} {
+		p.Rows = rows
+		_, err := Instruments(isolated(t), p)
+		require.NoError(t, err)
+	}
+	p.Rows = []string{"darts@1shot1-s1"}
+	_, err := Instruments(isolated(t), p)
+	require.ErrorContains(t, err, `row "darts@1shot1-s1" is on the space "1shot1-s1", want METHOD@SPACE`)
+	p.Rows = []string{"darts@nasbench201"}
+	_, err = Figure1Left(isolated(t), p)
+	require.ErrorContains(t, err, `want METHOD@SPACE with a SPACE of [darts`)
 }
 
 // TestAlarm: half of the edges skip connections, or an eigenvalue that grows by
@@ -99,10 +149,10 @@ func TestAlarm(t *testing.T) {
 // TestBoundsByHand: 2·√(γ·F·G²/T) with the largest constants until then.
 func TestBoundsByHand(t *testing.T) {
 	f := found{images: 100, settings: search.Settings{Batch: 10}}
-	r := &runs.Record{Series: map[string][]float64{
-		"evaluated": {1, 4}, "convexity": {0.5, 0.2}, "reading_loss": {2, 1}, "gradient": {1, 4},
-	}}
-	b := f.bounds(r)
+	b := f.bounds(readings{
+		evaluated: []float64{1, 4}, convexity: []float64{0.5, 0.2}, loss: []float64{2, 1}, gradient: []float64{1, 4},
+		stationarity: []float64{1, 1},
+	})
 	require.InDeltaSlice(t, []float64{2 * 0.4472135955, 2 * 0.4472135955}, b, 1e-9) // √(1/5), √(4/20)
 }
 
@@ -138,7 +188,7 @@ func TestInstrumentsAsAnEntry(t *testing.T) {
 	require.Len(t, bound, 1, "of GAEA")
 	require.Contains(t, bound[0].Name, "GAEA DARTS")
 	record := all[1].records[0]
-	bounds := all[1].bounds(record)
+	bounds := all[1].bounds(all[1].readingsOf(record))
 	record.Series["stationarity"] = []float64{2*bounds[0] + 1, bounds[1] / 2}
 	require.Equal(t, runs.Number(1), named("Theorem 1's bound")[0].Ours)
 	require.Equal(t, runs.Fails, named("Theorem 1's bound")[0].Holds)

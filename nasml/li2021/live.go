@@ -87,6 +87,9 @@ func mostEntropy(f *found) float64 {
 // where there is more to know, where it is now.
 func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
 	cells := cellsOf(*f, search.Blocks(f.blocks, m.Theta))
+	if read := readingsNow(m.Curve); len(read.alone) > 0 {
+		f.agree(read, len(read.alone)-1).emphasize(cells) // as it was at the last evaluation
+	}
 	var second []plots.Panel
 	for _, cell := range cells {
 		if now(m) == 0 {
@@ -102,9 +105,7 @@ func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure
 	if len(second) > 0 {
 		panels = append(panels, second)
 	}
-	if watch := watchPanels(f, m); len(watch) > 0 {
-		panels = append(panels, watch)
-	}
+	panels = slices.AppendSeq(panels, slices.Chunk(watchPanels(f, m), 3))
 	return plots.Figure{Name: "li2021-live", Style: plots.ICLR, Panels: panels}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // InstrumentsQuick has one search by DARTS on its space, and one by GAEA PC-DARTS, at the
 // quick scale of Figure 1, left, which are watched after every epoch. The project ships
-// them.
+// them, and those of instruments201.
 var InstrumentsQuick = watched(Figure1LeftQuick)
 
 // InstrumentsLarge has the middle scale of Figure 1, left, for a night on two cores. It
@@ -26,9 +26,13 @@ var InstrumentsLarge = watched(Figure1LeftLarge)
 var InstrumentsPaper = watched(Figure1LeftPaper)
 
 func watched(p Figure1Params) Figure1Params {
-	p.Rows, p.Seeds, p.Instruments = []string{"darts@darts", "gaea-pc-darts@darts"}, 1, 4
+	p.Rows = []string{"darts@darts", "gaea-pc-darts@darts"}
+	p.Seeds, p.Instruments, p.EvaluateEvery = 1, 4, 1
 	return p
 }
+
+// instruments201 has searches by DARTS and by GAEA DARTS on NAS-Bench-201.
+var instruments201 = []string{"Rows=darts@nasbench201,gaea-darts@nasbench201"}
 
 const (
 	instrumentsID    = "li2021/instruments"
@@ -43,6 +47,7 @@ func init() {
 			Quick: "ten minutes on two cores, half of it to compile; the project ships its searches",
 			Paper: "hours a search on a GPU, days on two cores",
 		},
+		Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: instruments201}},
 	}, InstrumentsQuick, InstrumentsPaper, Instruments,
 		catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: InstrumentsLarge})
 }
@@ -58,7 +63,7 @@ func Instruments(ctx context.Context, p Figure1Params) (*InstrumentsResult, erro
 		return nil, catalog.Usagef("parameters of the instruments: Instruments is %d, want at least 1: the products "+
 			"with Hessians that they may take", p.Instruments)
 	}
-	r, err := p.onCells(ctx, instrumentsID)
+	r, err := p.onCells(ctx, instrumentsID, "cells", "nasbench201")
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +121,7 @@ func (r *InstrumentsResult) checkBound(f found) runs.Claim {
 		"read until then", "Li+ 2021, Theorem 1")
 	above, of := 0, 0
 	for _, record := range f.ran() {
-		bounds := f.bounds(record)
+		bounds := f.bounds(f.readingsOf(record))
 		for i, delta := range record.Series["stationarity"] {
 			if of++; delta > bounds[i] {
 				above++
