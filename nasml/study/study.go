@@ -191,7 +191,6 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 		return store.Stored(trials)
 	}
 	left := units(cases) // of cases that nobody has begun
-	defer func() { progress.Skip(max(0, left)) }()
 	o.Forecast = func(i int) float64 { return cases[i].Seconds() }
 	records, err := store.Compute(ctx, trials, o, func(ctx context.Context, job *runs.Job) error {
 		var err error
@@ -216,8 +215,9 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 		return fn(ctx, job)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.ID, err)
+		return nil, fmt.Errorf("%s: %w", s.ID, err) // what nobody has begun is not done
 	}
+	progress.Skip(max(0, left))
 	return records, nil
 }
 

@@ -144,6 +144,30 @@ func TestBatchComputesCasesTogether(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Cases that run one by one are done as they end: where the second of six fails, the
+// others are not counted, and where all are there, those that were read are.
+func TestAFailedBatchIsNotDone(t *testing.T) {
+	ctx, progress := isolated(t)
+	cases, _ := squares(2)
+	s, fails := Study{ID: "test/study", Code: toy}, 1
+	run := func(_ context.Context, job *runs.Job, p runs.Progress) error {
+		if job.Index[0] == fails {
+			return errors.New("it diverged")
+		}
+		p.Step(2, "")
+		return job.Done(0, trial.Result{Values: map[string]float64{"h": 1}})
+	}
+	one := runs.Options{MaxBatch: 1}
+	_, err := s.Batch(ctx, cases, one, run)
+	require.ErrorContains(t, err, "it diverged")
+	require.EqualValues(t, 2, progress.steps.Load()+progress.skips.Load())
+	fails = -1
+	_, err = s.Batch(ctx, cases, one, run)
+	require.NoError(t, err)
+	require.EqualValues(t, 12, progress.steps.Load(), "the first is read")
+	require.EqualValues(t, 2, progress.skips.Load())
+}
+
 // Groups are jobs of their own, read or computed one after another under one
 // progress.
 func TestBatchesComputeGroupByGroup(t *testing.T) {
