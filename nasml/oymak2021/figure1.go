@@ -25,7 +25,7 @@ import (
 // Figure1Params are the parameters of Figure 1 (a) and (b), which the paper
 // draws as a sketch: training, validation and test loss over all architectures.
 // Here they are of trained networks. Panel (c), a DARTS supernet with h = 224,
-// is not part of it.
+// stands with Figure 3, see [Figure3].
 type Figure1Params struct {
 	Line       [2]string // activations of the one-dimensional Δ: σ_α = (1−α)σ₀ + ασ₁
 	Plane      [3]string // of the two-dimensional one, the simplex of three
@@ -203,9 +203,9 @@ func (r *Figure1Result) caption() string {
 	p := r.Params
 	text := fmt.Sprintf("One hidden layer of %d, %d training images of %s %d and %d. Above: mean over %d seeds with "+
 		"%v %% intervals, $σ_0$ = %s, $σ_1$ = %s. Below: every α of the simplex of %s, %d seeds. "+
-		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is not run.",
+		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is %s.",
 		p.Width, p.Train, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1], p.Seeds, 100*p.Confidence,
-		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds)
+		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds, figure3ID)
 	if p.Data == data.Synthetic {
 		text += " SYNTHETIC DATA."
 	}
