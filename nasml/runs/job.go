@@ -25,6 +25,9 @@ type Options struct {
 	// Forecast is how many seconds trial i will take on this machine; 0: not known. It is
 	// asked of trials that are not stored, where a [Part] looks; nil: of none.
 	Forecast func(i int) float64
+	// Missing is told once, before anything is computed, which trials are not stored; of
+	// those that are there twice the first. Under a [Part] they are that part's.
+	Missing func(at []int)
 }
 
 // Compute returns the record of every trial, in order. What the store has is
@@ -62,6 +65,10 @@ func (s *Store) Compute(
 			return nil, err
 		}
 		missing = slices.DeleteFunc(missing, func(i int) bool { return !part.has(i, len(trials), keys[i]) })
+		if o.Missing != nil {
+			o.Missing(missing)
+			o.Missing = nil
+		}
 		if len(missing) == 0 {
 			return records, part.fill(s, trials, keys, records, o.Forecast)
 		}

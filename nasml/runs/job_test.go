@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,32 @@ func TestComputeInBatches(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 3, 1}, sizes)
+}
+
+// What is missing is told before the first job, once, and twice the same trial as one.
+func TestComputeTellsWhatIsMissing(t *testing.T) {
+	s, ctx := testStore(t)
+	done := func(_ context.Context, job *Job) error { return job.Done(0, seedResult(job.Trials[0])) }
+	_, err := s.Compute(ctx, toyTrials(1, 1), Options{}, done)
+	require.NoError(t, err)
+	var told [][]int
+	jobs := 0
+	o := Options{MaxBatch: 1, Missing: func(at []int) {
+		require.Zero(t, jobs)
+		told = append(told, slices.Clone(at))
+	}}
+	trials := append(toyTrials(0, 3), toyTrials(0, 1)...)
+	_, err = s.Compute(ctx, trials, o, func(ctx context.Context, job *Job) error {
+		jobs++
+		return done(ctx, job)
+	})
+	require.NoError(t, err)
+	require.Equal(t, [][]int{{0, 2}}, told)
+	require.Equal(t, 2, jobs)
+	jobs = 0
+	_, err = s.Compute(ctx, trials, o, mustNotCompute)
+	require.NoError(t, err)
+	require.Empty(t, told[1])
 }
 
 func TestComputeKeepsWhatWasFinished(t *testing.T) {

@@ -190,8 +190,9 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 	if s.StoredOnly {
 		return store.Stored(trials)
 	}
-	left := units(cases) // of cases that nobody has begun
+	left := 0 // units of cases that nobody has begun
 	o.Forecast = func(i int) float64 { return cases[i].Seconds() }
+	o.Missing = func(at []int) { left = s.announce(progress, cases, at) }
 	records, err := store.Compute(ctx, trials, o, func(ctx context.Context, job *runs.Job) error {
 		var err error
 		job.Backend, job.Device, job.Modules = Host, "cpu", code.Modules()
@@ -199,26 +200,40 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 			if job.Backend, job.Device, err = s.Device(); err != nil {
 				return err
 			}
-			progress.Step(0, "compiling") // comes first, and takes longer than many a step
+			progress.Step(0, compiling)
 		}
-		seconds, begun := 0.0, 0
 		for _, at := range job.Index {
-			seconds += cases[at].Seconds()
-			begun += cases[at].units()
-		}
-		left -= begun
-		runs.Expect(progress, time.Duration(seconds/float64(begun)*float64(time.Second)))
-		if o.MaxBatch == 0 { // this is all that the store lacks, so the others were read
-			progress.Skip(max(0, left))
-			left = 0
+			left -= cases[at].units()
 		}
 		return fn(ctx, job)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.ID, err) // what nobody has begun is not done
 	}
-	progress.Skip(max(0, left))
+	progress.Skip(max(0, left)) // by other processes
 	return records, nil
+}
+
+// compiling comes first on a device, and takes longer than many a step.
+const compiling = "compiling"
+
+// announce tells a progress what is to come where the store lacks the cases at some
+// places, and how many units these are: before a device is opened for what has a
+// forecast, so that it can be seen and ended.
+func (s Study) announce(progress runs.Progress, cases []Case, missing []int) (left int) {
+	seconds := 0.0
+	for _, at := range missing {
+		seconds += cases[at].Seconds()
+		left += cases[at].units()
+	}
+	progress.Skip(units(cases) - left)
+	if left > 0 {
+		runs.Expect(progress, time.Duration(seconds/float64(left)*float64(time.Second)))
+	}
+	if s.Device != nil && seconds > 0 {
+		runs.Tell(progress, compiling)
+	}
+	return left
 }
 
 func units(cases []Case) int {

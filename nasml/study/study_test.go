@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -166,6 +168,38 @@ func TestAFailedBatchIsNotDone(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 12, progress.steps.Load(), "the first is read")
 	require.EqualValues(t, 2, progress.skips.Load())
+}
+
+// What is to come is said before a device is opened: the time of what the store lacks,
+// of which what it has is done.
+func TestAForecastIsSeenBeforeAnythingStarts(t *testing.T) {
+	ctx, _ := isolated(t)
+	cases, _ := squares(2)
+	for i := range cases {
+		cases[i].Forecast = func() float64 { return float64(100 + 700*(i/5)) } // the last takes longer
+	}
+	run := func(_ context.Context, job *runs.Job, p runs.Progress) error {
+		p.Step(2, "")
+		return job.Done(0, trial.Result{Values: map[string]float64{"h": 1}})
+	}
+	one := runs.Options{MaxBatch: 1}
+	_, err := Study{ID: "test/study", Code: toy}.Batch(ctx, cases[:2], one, run)
+	require.NoError(t, err)
+
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer func(stderr *os.File) { os.Stderr = stderr }(os.Stderr)
+	os.Stderr = log
+	seen := ""
+	s := Study{ID: "test/study", Code: toy, Title: "six, about 18 min (forecast)"}
+	s.Device = func() (string, string, error) {
+		text, err := os.ReadFile(log.Name())
+		seen += string(text)
+		return "", "", errors.Join(err, errors.New("no device"))
+	}
+	_, err = s.Batch(runs.WithProgress(ctx, runs.NewProgress()), cases, one, run)
+	require.ErrorContains(t, err, "no device")
+	require.Regexp(t, `^six, about 18 min \(forecast\) compiling: 33 %, 0.:.. so far, about 18:20 to come\n$`, seen)
 }
 
 // Groups are jobs of their own, read or computed one after another under one
