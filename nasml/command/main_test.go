@@ -191,6 +191,13 @@ func TestExitStatusOfClaims(t *testing.T) {
 	require.Equal(t, exitFailed, status, said1)
 }
 
+// What is drawn says which entries have the other panels of the figure.
+func TestPanelsOfAFigure(t *testing.T) {
+	require.Equal(t, "; other panels: li2021/figure1-left, li2021/figure1-middle", parts("li2021/figure1"))
+	require.Empty(t, parts("li2021/figure2"))
+	require.Empty(t, parts("li2021/figure1-left"))
+}
+
 // A folder that cannot be written to is found before anything is computed.
 func TestOutIsTriedFirst(t *testing.T) {
 	store := t.TempDir()

@@ -71,14 +71,21 @@ func trainingSeconds(s training.Settings, net *supernet.CellNet, train, test int
 
 // String is what a title ends with, ", about 2 h and 1.1 GB on this machine's
 // processors, or 10 min on a GTX 1080 Ti by the times that its papers report
-// (forecast)"; empty for less than five minutes, and where nothing is known.
+// (forecast)"; of a GPU of this machine's the named one alone, by which a reader can
+// judge; empty for less than five minutes, and where nothing is known.
 func (c Cost) String() string {
-	if c.Seconds < 300 {
+	const papers = " on " + gpu + " by the times that its papers report"
+	var text string
+	switch {
+	case c.Seconds >= 300:
+		text = fmt.Sprintf(", about %s and %.1f GB on this machine's processors", Roughly(c.Seconds), c.Bytes/1e9)
+		if c.GPU >= 60 {
+			text += ", or " + Roughly(c.GPU) + papers
+		}
+	case c.Seconds == 0 && c.GPU >= 300:
+		text = ", about " + Roughly(c.GPU) + papers
+	default:
 		return ""
-	}
-	text := fmt.Sprintf(", about %s and %.1f GB on this machine's processors", Roughly(c.Seconds), c.Bytes/1e9)
-	if c.GPU >= 60 {
-		text += fmt.Sprintf(", or %s on %s by the times that its papers report", Roughly(c.GPU), gpu)
 	}
 	return text + " (forecast)"
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/training"
 )
 
-// Constants of the memory of a training, fitted to the five runs of
+// Constants of the memory of a training, fitted to the first five runs of
 // TestMemoryOfTrainings.
 const (
 	bytesAlways  = 5.3e8 // program and compiler, without cells
