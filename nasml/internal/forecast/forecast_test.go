@@ -46,9 +46,10 @@ func TestElementsOfATraining(t *testing.T) {
 func TestCosts(t *testing.T) {
 	sum := Cost{7200, 1e9, 1200}.Then(Cost{3600, 2e9, 0})
 	require.Equal(t, Cost{10800, 2e9, 1200}, sum)
-	require.Equal(t, ", about 3 h and 2.0 GB on this machine's processors, or 20 min on a GTX 1080 Ti by the times that "+
-		"its papers report (forecast)", sum.String())
-	require.Equal(t, ", about 36 h and 2.0 GB on this machine's processors (forecast)", Cost{1.5 * 86400, 2e9, 3}.String())
+	require.Equal(t, ", about 3 h and 2.0 GB on this machine's processors, or 20 min on a GTX 1080 Ti by the times "+
+		"that its papers report (forecast)", sum.String())
+	require.Equal(t, ", about 36 h and 2.0 GB on this machine's processors (forecast)",
+		Cost{1.5 * 86400, 2e9, 3}.String())
 	require.Equal(t, ", about 2 h on a GTX 1080 Ti by the times that its papers report (forecast)",
 		Cost{0, 2e9, 7200}.String(), "on a GPU of this machine's")
 	for _, c := range []Cost{{299, 2e9, 1e6}, {0, 2e9, 299}, {}} {
