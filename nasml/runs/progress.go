@@ -284,8 +284,11 @@ func (s state) title() string {
 // percent is rounded down: 100 % is done.
 func (s state) percent() int { return 100 * s.done / max(s.total, 1) }
 
-// clock is a duration as 00:37 or 1:02:03.
+// clock is a duration as 00:37 or 1:02:03, from two days on as 3.5 days.
 func clock(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%.1f days", d.Hours()/24)
+	}
 	s := int(d.Round(time.Second) / time.Second)
 	if s < 3600 {
 		return fmt.Sprintf("%02d:%02d", s/60, s%60)

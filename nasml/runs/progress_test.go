@@ -190,6 +190,8 @@ func TestClock(t *testing.T) {
 	require.Equal(t, "00:00", clock(400*time.Millisecond))
 	require.Equal(t, "59:59", clock(time.Hour-time.Second))
 	require.Equal(t, "1:02:03", clock(time.Hour+2*time.Minute+3*time.Second))
+	require.Equal(t, "47:59:59", clock(48*time.Hour-time.Second))
+	require.Equal(t, "3.5 days", clock(84*time.Hour))
 }
 
 func TestProgressFrom(t *testing.T) {
