@@ -258,6 +258,7 @@ type evaluation struct {
 	settings  training.Settings
 	genotypes []named
 	examples  *examples
+	from      int // the first of the Seeds
 }
 
 // run reads or runs the trainings of all genotypes: rows of one a seed, nil where
@@ -312,7 +313,7 @@ func (e evaluation) cases(g named) ([]study.Case, error) {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
 	seconds := sync.OnceValue(func() float64 { return e.cost(g).Seconds })
-	return study.Each(e.Seeds, func(uint64) study.Case {
+	return study.Each(e.from+e.Seeds, func(uint64) study.Case {
 		return study.Case{
 			Forecast: seconds,
 			Params: evaluating.Trial{
@@ -321,7 +322,7 @@ func (e evaluation) cases(g named) ([]study.Case, error) {
 			},
 			Data: e.examples.fingerprint, Label: g.name, Units: max(1, e.settings.Epochs*e.examples.train/1000),
 		}
-	}), nil
+	})[e.from:], nil
 }
 
 // trainLab runs one training after the other. It compiles once for all seeds of a

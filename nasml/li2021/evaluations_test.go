@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"context"
+	"fmt"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -120,9 +121,9 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 	ctx := runs.WithProgress(t.Context(), runs.Silent)
 	for want, change := range map[string]func(p *Table3Params){
-		"Kept is 10, want 1 to 7":                func(p *Table3Params) { p.Kept = 10 },
+		"Kept is 11, want 1 to 10":               func(p *Table3Params) { p.Kept = 11 },
 		"Short is 6, want less than Epochs, 6":   func(p *Table3Params) { p.Short = 6 },
-		"are 1 candidates, want at least 2":      func(p *Table3Params) { p.Genotypes, p.Random = nil, 1 },
+		"are 1 candidates, want at least 2":      func(p *Table3Params) { p.Genotypes, p.Random, p.Searches = nil, 1, nil },
 		"Preset is \"slow\"":                     func(p *Table3Params) { p.Preset = "slow" },
 		"DropPath is 1 and":                      func(p *Table3Params) { p.DropPath = 1 },
 		"Data is \"cifar\", want one of":         func(p *Table3Params) { p.Data = "cifar" },
@@ -212,6 +213,43 @@ func TestProtocolChooses(t *testing.T) {
 	r.choose()
 	require.Equal(t, -1, r.best)
 	require.Equal(t, runs.NotKnown, r.checkKept().Holds)
+}
+
+// Every set of seeds goes through the protocol by itself: the second and third are not
+// shipped, and the first is what it is alone.
+func TestSetsOfSeeds(t *testing.T) {
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), emptyStore(t)), runs.Silent)
+	p := Table3Quick
+	one, err := Table3(ctx, p)
+	require.NoError(t, err)
+	p.Sets, p.StoredOnly = 3, true
+	r, err := Table3(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, r.sets(), 3)
+	require.Equal(t, one.Records(), r.Records())
+	require.Equal(t, one.best, r.best)
+	for set, other := range r.sets() {
+		require.Equal(t, set*(p.Seeds+1), other.evaluation.from)
+		cases, err := other.evaluation.cases(other.evaluation.genotypes[0])
+		require.NoError(t, err)
+		require.Len(t, cases, 1)
+		require.EqualValues(t, set*(p.Seeds+1), cases[0].Seed)
+	}
+	require.Equal(t, -1, r.sets()[2].best)
+	require.Equal(t, "li2021/table3, stage 2, set 3", r.sets()[2].evaluation.title)
+	require.NoError(t, r.Figure().Validate())
+	require.Len(t, r.Check(), len(one.Check()))
+	p.Searches, p.Search, p.Search.Seeds = []string{"gaea-pc-darts@darts"}, Figure1LeftQuick.SearchParams, 1
+	for set := range 3 { // of the searches that are shipped
+		genotypes, searches, err := p.stage1(ctx, set)
+		require.NoError(t, err)
+		require.Len(t, genotypes, 1)
+		require.Equal(t, []uint64{uint64(set)}, []uint64{searches[0].Trial.Seed})
+		require.Contains(t, genotypes[0].name, fmt.Sprintf("seed %d", set))
+	}
+	p.Sets = 0
+	_, err = Table3(ctx, p)
+	require.ErrorContains(t, err, "Sets is 0, want at least 1")
 }
 
 // The paper's own numbers do not make "over 75 %".

@@ -109,7 +109,7 @@ func (p Table1Params) run(ctx context.Context, title string) (*Table1Result, err
 	if err != nil {
 		return nil, err
 	}
-	r.evaluation = evaluation{p.TrainParams, title, settings, genotypes, nil}
+	r.evaluation = evaluation{p.TrainParams, title, settings, genotypes, nil, 0}
 	if r.evaluation.examples, err = p.inMemory(ctx, p.Data); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type Table3Params struct {
 	Searches []string
 	Search   SearchParams
 
+	Sets  int // of seeds, of which each goes through all of the protocol
 	Short int // epochs after which candidates are first compared
 	Kept  int // candidates that then go on
 
@@ -42,23 +43,25 @@ type Table3Params struct {
 	Data        data.Name // the images that are trained on
 }
 
-// Table3Quick has the five published cells of Table 1 and three random ones at a
-// reduced scale; its first stage, Searches, was not run. The project ships these
-// trainings.
+// Table3Quick is all of the protocol at a reduced scale: the cells of the three searches
+// by GAEA PC-DARTS of Figure 1, left, and beside them the five published ones of Table 1
+// and three random ones. The project ships these searches and trainings.
 var Table3Quick = func() Table3Params {
 	p := Table3Params{
-		Genotypes: Table1Quick.Genotypes, Random: 3, Search: quickSearch, Short: 2, Kept: 3,
-		TrainParams: quickTraining, Data: data.CIFAR10,
+		Genotypes: Table1Quick.Genotypes, Random: 3, Short: 2, Kept: 3,
+		Searches: []string{"gaea-pc-darts@darts"}, Search: Figure1LeftQuick.SearchParams,
+		TrainParams: quickTraining, Data: data.CIFAR10, Sets: 1,
 	}
 	return p
 }()
 
-// Table3Paper is all of the protocol: five searches by GAEA PC-DARTS, which with the
-// published cells are ten candidates, 20 epochs of 600, and ten seeds. It was not run.
+// Table3Paper is all of the protocol, three times: five searches by GAEA PC-DARTS, which
+// with the published cells are ten candidates, 20 epochs of 600, and ten seeds. It was
+// not run.
 var Table3Paper = func() Table3Params {
 	p := Table3Quick
 	p.Random, p.Searches, p.Search = 0, []string{"gaea-pc-darts@darts"}, paperSearch
-	p.Search.Seeds = 5
+	p.Search.Seeds, p.Sets = 5, 3
 	p.Short, p.TrainParams = 20, paperTraining
 	return p
 }()
@@ -70,7 +73,7 @@ var Table3Large = func() Table3Params {
 	p := Table3Paper
 	p.Search, p.TrainParams = Figure1LeftLarge.SearchParams, Table1Large.TrainParams
 	p.Genotypes = []string{"DARTS_V2", "PC_DARTS_cifar", "GAEA_PC_DARTS_cifar"}
-	p.Search.Seeds, p.Short = 5, 3
+	p.Search.Seeds, p.Sets, p.Short = 5, 1, 3
 	return p
 }()
 
@@ -86,18 +89,20 @@ func init() {
 		ID: table3ID, Paper: paper, Title: table3Title, Kind: "table",
 		Notebook: "notebooks/li2021/table3_protocol.ipynb",
 		Cost: catalog.Cost{
-			Quick: "eleven trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
-			Paper: "five searches and 20 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), " +
+			Quick: "three searches and 14 trainings at a reduced scale: " + quickTrainingCost + "; they are shipped",
+			Paper: "15 searches and 60 trainings, each of these 1.5 days on a GTX 1080 Ti (Liu+ 2019, Appendix A), " +
 				"80 on two cores",
 		},
 		Settings: table3Settings,
 	}, Table3Quick, Table3Paper, Table3, catalog.Preset[Table3Params]{Scale: catalog.Large, Params: Table3Large})
 }
 
-// Table3Result is the protocol with what it has found.
+// Table3Result is the protocol with what it has found by one set of seeds.
 type Table3Result struct {
 	Params     Table3Params
-	Scale      string // "quick", "paper" or empty for own parameters
+	set        int             // from 0
+	others     []*Table3Result // by further sets
+	Scale      string          // "quick", "paper" or empty for own parameters
 	evaluation evaluation
 	candidates []candidate
 	best       int            // candidate that is trained again, −1 where not all candidates were trained
@@ -116,12 +121,50 @@ type candidate struct {
 // Table3 runs what the run store lacks of the trainings. See [Table1] for
 // cancelling and errors.
 func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
+	if _, err := p.check(); err != nil {
+		return nil, err
+	}
+	r, err := p.run(ctx, 0)
+	for set := 1; set < p.Sets && err == nil; set++ {
+		var other *Table3Result
+		other, err = p.run(ctx, set)
+		r.others = append(r.others, other)
+	}
+	return r, err
+}
+
+// stage1 are the genotypes that the searches of a set have found, and their records.
+// Set s, from 0, has the seeds from s·Search.Seeds on.
+func (p Table3Params) stage1(ctx context.Context, set int) (genotypes []named, searches []*runs.Record, err error) {
+	first := set * p.Search.Seeds
+	p.Search.Seeds += first
+	p.Search.StoredOnly = p.Search.StoredOnly || p.StoredOnly
+	all, records, err := foundBy(ctx, p.Search, p.stage(1, set), p.Searches)
+	for i, r := range records {
+		if int(r.Trial.Seed) >= first {
+			genotypes, searches = append(genotypes, all[i]), append(searches, r)
+		}
+	}
+	return genotypes, searches, err
+}
+
+// stage is the title of a stage's work.
+func (p Table3Params) stage(number, set int) string {
+	title := fmt.Sprintf("%s, stage %d", table3ID, number)
+	if p.Sets > 1 {
+		title += fmt.Sprintf(", set %d", set+1)
+	}
+	return title
+}
+
+// run is the protocol by one set of seeds, from 0. Set s trains with the seeds from
+// s·(Seeds + 1) on.
+func (p Table3Params) run(ctx context.Context, set int) (*Table3Result, error) {
 	genotypes, err := p.check()
 	if err != nil {
 		return nil, err
 	}
-	p.Search.StoredOnly = p.Search.StoredOnly || p.StoredOnly
-	ours, searches, err := foundBy(ctx, p.Search, table3ID+", stage 1", p.Searches)
+	ours, searches, err := p.stage1(ctx, set)
 	if err != nil {
 		return nil, err
 	}
@@ -138,14 +181,14 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 		return nil, catalog.Usagef("parameters of Table 3: EvaluateEvery is %d, want 1: candidates are compared after "+
 			"any epoch", settings.EvaluateEvery)
 	}
-	if p.Kept >= len(genotypes) && !p.Search.StoredOnly {
+	if p.Kept >= len(genotypes) && !p.Search.StoredOnly && !p.StoredOnly {
 		return nil, catalog.Usagef("parameters of Table 3: Kept is %d, want fewer than the %d candidates", p.Kept,
 			len(genotypes))
 	}
-	r := &Table3Result{Params: p, Scale: runs.Scale(ctx), best: -1, searches: searches}
+	r := &Table3Result{Params: p, set: set, Scale: runs.Scale(ctx), best: -1, searches: searches}
 	once := p.TrainParams
 	once.Seeds = 1
-	r.evaluation = evaluation{once, table3ID, settings, genotypes, nil}
+	r.evaluation = evaluation{once, p.stage(2, set), settings, genotypes, nil, set * (p.Seeds + 1)}
 	if r.evaluation.examples, err = p.inMemory(ctx, p.Data); err != nil {
 		return nil, err
 	}
@@ -158,11 +201,12 @@ func Table3(ctx context.Context, p Table3Params) (*Table3Result, error) {
 		return r, nil
 	}
 	more := r.evaluation
-	more.Seeds, more.genotypes = p.Seeds+1, []named{r.candidates[r.best].named}
+	more.title, more.genotypes = p.stage(3, set), []named{r.candidates[r.best].named}
+	more.Seeds, more.from = p.Seeds, more.from+1 // after the one that it was chosen by
 	if rows, err = more.run(ctx); err != nil {
 		return nil, err
 	}
-	r.again = rows[0][1:] // the first is the one that it was chosen by
+	r.again = rows[0]
 	return r, nil
 }
 
@@ -171,6 +215,7 @@ func (p Table3Params) check() ([]named, error) {
 	var c study.Checks
 	study.Distinct(&c, "Genotypes", p.Genotypes, 0)
 	c.AtLeast("Random", p.Random, 0)
+	c.AtLeast("Sets", p.Sets, 1)
 	c.AtLeast("Short", p.Short, 1)
 	candidates := p.Random + len(p.Genotypes) + len(p.Searches)*max(0, p.Search.Seeds)
 	c.Expect(candidates >= 2, "Genotypes, Random and Searches are %d candidates, want at least 2", candidates)
@@ -216,9 +261,15 @@ func (r *Table3Result) choose() {
 }
 
 // Records are the keys of the trainings.
-func (r *Table3Result) Records() []string {
-	return slices.Concat(study.Keys(r.searches), study.Keys(r.first), study.Keys(r.again))
+func (r *Table3Result) Records() (all []string) {
+	for _, s := range r.sets() {
+		all = slices.Concat(all, study.Keys(s.searches), study.Keys(s.first), study.Keys(s.again))
+	}
+	return all
 }
+
+// sets are the results of all sets of seeds.
+func (r *Table3Result) sets() []*Table3Result { return append([]*Table3Result{r}, r.others...) }
 
 // Figure draws the candidates' errors after the short part and at the end, and the
 // protocol as a table.
@@ -229,9 +280,11 @@ func (r *Table3Result) Figure() plots.Figure {
 	}
 	for _, kept := range []bool{true, false} {
 		s := plots.Series{Label: map[bool]string{true: "goes on", false: "given up"}[kept], Line: plots.NoLine}
-		for _, c := range r.candidates {
-			if c.kept == kept {
-				s.X, s.Y = append(s.X, c.short), append(s.Y, c.final)
+		for _, set := range r.sets() {
+			for _, c := range set.candidates {
+				if c.kept == kept {
+					s.X, s.Y = append(s.X, c.short), append(s.Y, c.final)
+				}
 			}
 		}
 		panel.Series = append(panel.Series, s)
@@ -245,24 +298,24 @@ func (r *Table3Result) Figure() plots.Figure {
 // publishedSets are the means of Table 3.
 var publishedSets = []number{{2.50, 0.07}, {2.50, 0.09}, {2.60, 0.09}}
 
-// table has a row a candidate, and the best again.
+// table has a row a candidate of every set, and the best again.
 func (r *Table3Result) table() *plots.Table {
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
 		{Header: fmt.Sprintf("epoch %d", r.evaluation.settings.Epochs), Group: "test error (%)"},
 	}}
-	var rows plots.Block
-	for i, c := range r.candidates {
-		rows.Rows = append(rows.Rows, []plots.Entry{
-			{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
-			{Text: fmt.Sprintf("%.1f", c.final), Bold: i == r.best},
-		})
+	var last plots.Block
+	for _, s := range r.sets() {
+		if len(s.candidates) > 0 {
+			t.Blocks = append(t.Blocks, plots.Block{Title: s.title(), Rows: s.candidateRows()})
+		}
+		mean, _ := errorEntries(s.again, "test_error")
+		text := "the best, other seeds"
+		if title := s.title(); title != "" {
+			text += ", " + title
+		}
+		last.Rows = append(last.Rows, []plots.Entry{{Text: text}, {}, mean})
 	}
-	if len(rows.Rows) > 0 {
-		t.Blocks = append(t.Blocks, rows)
-	}
-	mean, _ := errorEntries(r.again, "test_error")
-	last := plots.Block{Rows: [][]plots.Entry{{{Text: "the best, other seeds"}, {}, mean}}}
 	for i, set := range publishedSets {
 		last.Rows = append(last.Rows, []plots.Entry{
 			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, printedError(set),
@@ -270,6 +323,25 @@ func (r *Table3Result) table() *plots.Table {
 	}
 	t.Blocks = append(t.Blocks, last)
 	return t
+}
+
+// title is the set's, where there are several.
+func (r *Table3Result) title() string {
+	if r.Params.Sets == 1 {
+		return ""
+	}
+	return fmt.Sprintf("set %d", r.set+1)
+}
+
+// candidateRows are a set's candidates with their errors.
+func (r *Table3Result) candidateRows() (rows [][]plots.Entry) {
+	for i, c := range r.candidates {
+		rows = append(rows, []plots.Entry{
+			{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
+			{Text: fmt.Sprintf("%.1f", c.final), Bold: i == r.best},
+		})
+	}
+	return rows
 }
 
 // candidateTitle is how a table calls a candidate.
@@ -312,7 +384,11 @@ func (r *Table3Result) Check() []runs.Claim {
 		c := verdict.Claim(fmt.Sprintf("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+i, i+1),
 			table3Source)
 		c.Paper, c.Tolerance = runs.Number(set.mean), runs.Number(set.std)
-		claims = append(claims, r.checkSet(c, set))
+		if sets := r.sets(); i < len(sets) {
+			claims = append(claims, sets[i].checkSet(c, set))
+		} else {
+			claims = append(claims, verdict.NotRun(c, fmt.Sprintf("so many sets of seeds were run: %d (Sets)", len(sets))))
+		}
 	}
 	return append(claims, checkEvaluationSettings())
 }
@@ -354,8 +430,8 @@ func (r *Table3Result) checkKept() runs.Claim {
 	if !best.kept {
 		lost = 1
 	}
-	c.Note = fmt.Sprintf("%d of %d go on after %d epochs; one run of the protocol", r.Params.Kept, len(r.candidates),
-		r.Params.Short)
+	c.Note = fmt.Sprintf("%d of %d go on after %d epochs; one run of the protocol, the first", r.Params.Kept,
+		len(r.candidates), r.Params.Short)
 	return verdict.None(c, lost, 1)
 }
 

@@ -108,7 +108,7 @@ func Table5(ctx context.Context, p Table5Params) (*Table5Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.evaluation = evaluation{p.TrainParams, table5ID, settings, genotypes, nil}
+	r.evaluation = evaluation{p.TrainParams, table5ID, settings, genotypes, nil, 0}
 	if r.evaluation.examples, err = p.photographs(p.Folder); err != nil {
 		return nil, err
 	}
