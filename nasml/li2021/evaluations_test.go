@@ -121,9 +121,11 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 	ctx := runs.WithProgress(t.Context(), runs.Silent)
 	for want, change := range map[string]func(p *Table3Params){
-		"Kept is 11, want 1 to 10":               func(p *Table3Params) { p.Kept = 11 },
-		"Short is 6, want less than Epochs, 6":   func(p *Table3Params) { p.Short = 6 },
-		"are 1 candidates, want at least 2":      func(p *Table3Params) { p.Genotypes, p.Random, p.Searches = nil, 1, nil },
+		"Kept is 11, want 1 to 10":             func(p *Table3Params) { p.Kept = 11 },
+		"Short is 6, want less than Epochs, 6": func(p *Table3Params) { p.Short = 6 },
+		"are 1 candidates, want at least 2": func(p *Table3Params) {
+			p.Genotypes, p.Random, p.Searches = nil, 1, nil
+		},
 		"Preset is \"slow\"":                     func(p *Table3Params) { p.Preset = "slow" },
 		"DropPath is 1 and":                      func(p *Table3Params) { p.DropPath = 1 },
 		"Data is \"cifar\", want one of":         func(p *Table3Params) { p.Data = "cifar" },

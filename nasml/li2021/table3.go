@@ -387,7 +387,8 @@ func (r *Table3Result) Check() []runs.Claim {
 		if sets := r.sets(); i < len(sets) {
 			claims = append(claims, sets[i].checkSet(c, set))
 		} else {
-			claims = append(claims, verdict.NotRun(c, fmt.Sprintf("so many sets of seeds were run: %d (Sets)", len(sets))))
+			why := fmt.Sprintf("so many sets of seeds were run: %d (Sets)", len(sets))
+			claims = append(claims, verdict.NotRun(c, why))
 		}
 	}
 	return append(claims, checkEvaluationSettings())

@@ -413,8 +413,8 @@ func (r *Figure3Result) Check() []runs.Claim {
 			fmt.Sprintf("test minus validation error with n_V = %d after %d epochs less that after one", few, last),
 			end, r.gaps(0, 1)),
 		r.greater("[figure1c-overfit] the test risk is worse with few validation images",
-			fmt.Sprintf("test error with n_V = %d less that with %d, the ends of Validation, after %d epochs", few, many,
-				last),
+			fmt.Sprintf("test error with n_V = %d less that with %d, the ends of Validation, after %d epochs",
+				few, many, last),
 			r.at(0, "test", last), r.at(most, "test", last)),
 	}
 	tracks := verdict.Claim("[figure1c-val-tracks] validation error tracks test error with the most samples",
@@ -429,7 +429,8 @@ func (r *Figure3Result) Check() []runs.Claim {
 // checkTrainZero judges the training error of the searches with the most validation
 // images.
 func (r *Figure3Result) checkTrainZero(most, last int) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[figure1c-train-zero] training error zero after %d epochs", zeroFrom), figure1CPaper)
+	c := verdict.Claim(fmt.Sprintf("[figure1c-train-zero] training error zero after %d epochs", zeroFrom),
+		figure1CPaper)
 	c.Note = fmt.Sprintf("with the most validation images, n_V = %d, after epoch %d: at most %v",
 		r.Params.Validation[most], zeroFrom, zeroWithin)
 	if last < zeroFrom {
