@@ -27,7 +27,8 @@ func (r *Table1Result) Curves() *TrainingCurves {
 }
 
 // Figure has the errors of the passes of every epoch themselves, with cutout and drop
-// path, and on the test images, in percent: means over seeds with their intervals.
+// path, and on the test images, in percent: means over seeds with their intervals,
+// which of two seeds would cover the panels and are left out.
 func (c *TrainingCurves) Figure() plots.Figure {
 	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
 	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}
@@ -67,15 +68,26 @@ func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, ser
 		}
 		means = append(means, percent(s).Within(0, 100))
 	}
-	return plots.Band(label, x, means)
+	band := plots.Band(label, x, means)
+	if len(ran) < leastForBands {
+		band.Lo, band.Hi = nil, nil
+	}
+	return band
 }
+
+// leastForBands is how many trainings there are to be for an interval.
+const leastForBands = 3
 
 func (c *TrainingCurves) caption() string {
 	set := "the images"
 	if c.of.Examples > 0 {
 		set = fmt.Sprintf("%d images", c.of.Examples)
 	}
-	return "Training errors are of the passes of an epoch, with cutout and drop path. " + c.of.caption(set)
+	text := "Training errors are of the passes of an epoch, with cutout and drop path. " + c.of.caption(set)
+	if c.of.Seeds < leastForBands {
+		return text + " Means over seeds, without intervals."
+	}
+	return text + fmt.Sprintf(" Means over seeds with %v %% intervals.", 100*c.of.Confidence)
 }
 
 // Check judges nothing: what is claimed of errors is about the last epoch.
