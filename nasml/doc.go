@@ -42,6 +42,7 @@
 //	backend/programs  keeps compiled programs on disk
 //	catalog     the list of figures, tables and theorems, and setting their parameters by name
 //	claims      the ledger: a row for every claim of the papers, and what is known about it
+//	findings    what is wrong in the papers and in their authors' programs
 //	khodak2020  the figures and the corollary of Khodak+
 //	oymak2021   the figures and theorems of Oymak+
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions
@@ -53,7 +54,7 @@
 //	internal/steady   property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing
-// of it. images, runs, simplex and bilevel know no other package of ours, and the
+// of it. findings, images, runs, simplex and bilevel know no other package of ours, and the
 // packages of two papers do not know each other; the linter holds this.
 //
 // # Data flow

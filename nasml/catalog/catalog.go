@@ -82,6 +82,7 @@ type Entry struct {
 	check  func(scale string, set []string) error
 	params func(scale string, set []string) (any, error)
 	is     func(params any) string
+	result reflect.Type
 	scales []string
 }
 
@@ -144,6 +145,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		}
 		return r, nil
 	}
+	e.result = reflect.TypeFor[R]()
 	e.is = func(params any) string {
 		for _, preset := range presets {
 			if reflect.DeepEqual(any(preset.Params), params) {
@@ -175,6 +177,29 @@ func ScaleOf(params any) string {
 		}
 	}
 	return ""
+}
+
+// Of returns the entry that gave a result, and the scale whose preset its parameters
+// are: empty if some were set, or if it has no field Params. Entries that share a type
+// of result are told apart by the name of the picture.
+func Of(r Result) (e Entry, scale string, ok bool) {
+	var of []Entry
+	for _, e := range All() {
+		if e.result == reflect.TypeOf(r) {
+			of = append(of, e)
+		}
+	}
+	if len(of) > 1 {
+		name := r.Figure().Name
+		of = slices.DeleteFunc(of, func(e Entry) bool { return !strings.HasPrefix(name, strings.ReplaceAll(e.ID, "/", "-")) })
+	}
+	if len(of) == 0 {
+		return Entry{}, "", false
+	}
+	if params := reflect.Indirect(reflect.ValueOf(r)).FieldByName("Params"); params.IsValid() {
+		scale = ScaleOf(params.Interface())
+	}
+	return of[len(of)-1], scale, true
 }
 
 // preset is a deep copy of a scale's parameters, so that an assignment to a

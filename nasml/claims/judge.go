@@ -6,52 +6,55 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/findings"
 	"github.com/nasml/lab/nasml/runs"
 )
 
 // judge says what the checks of a row say together.
 func judge(r Row, checks []Check) Line {
-	l := Line{Row: r, Checks: checks, Verdict: NotJudged, Reason: r.Why}
+	l := Line{Row: r, Checks: checks, Verdict: NotRun}
 	kept := largest(checks)
 	if len(kept) == 0 {
-		l.Verdict, l.Reason = r.without()
+		if r.Why != "" {
+			l.Verdict, l.Reason = NotJudged, r.Why
+		} else {
+			l.Reason = "trials of " + strings.Join(r.Entries, ", ") + " are missing"
+		}
 		return l
 	}
-	l.Reason = ""
 	holds, best := together(kept)
 	l.Best, l.At = &best, holds
 	reduced := slices.ContainsFunc(kept, func(c Check) bool { return c.Scale != catalog.Paper && c.ran() })
 	switch {
 	case !slices.ContainsFunc(kept, Check.ran):
-		l.Verdict, l.Reason = NotRun, best.Note
+		l.Reason = best.Note
 	case reduced || r.Why != "":
 		l.Verdict, l.Reason = Reduced, r.Why
 	default:
-		l.Verdict = map[runs.Verdict]Verdict{
-			runs.Holds: Holds, runs.Fails: Fails, runs.NotKnown: Undecided,
-		}[holds]
+		l.Verdict = decided[holds]
+	}
+	if finding, ok := explained(kept); ok && l.Verdict == Fails {
+		l.Verdict, l.Finding, l.Reason = PaperError, finding, finding.Title
 	}
 	return l
 }
 
-// without is the verdict on a row that no check speaks of, and why.
-func (r Row) without() (Verdict, string) {
-	if r.Why != "" {
-		return NotJudged, r.Why
-	}
-	var there, missing []string
-	for _, id := range r.Entries {
-		if _, err := catalog.Lookup(id); err == nil {
-			there = append(there, id)
-		} else {
-			missing = append(missing, id)
+// explained is the error in the paper because of which checks fail. One that fails for
+// another reason refutes the row by itself.
+func explained(checks []Check) (finding findings.Finding, ok bool) {
+	for _, c := range checks {
+		if c.Holds != runs.Fails {
+			continue
+		}
+		if finding, ok = findings.OfClaim(c.Entry, c.Name); !ok {
+			return finding, false
 		}
 	}
-	if len(there) > 0 {
-		return NotRun, "trials of " + strings.Join(there, ", ") + " are missing"
-	}
-	return NotJudged, "needs " + strings.Join(missing, ", ")
+	return finding, ok
 }
+
+// decided are the verdicts on what was run at the paper's size.
+var decided = map[runs.Verdict]Verdict{runs.Holds: Holds, runs.Fails: Fails, runs.NotKnown: Inconclusive}
 
 // ran says whether a check has a number or a verdict.
 func (c Check) ran() bool { return c.Ours.Valid() || c.Holds != runs.NotKnown }
@@ -114,13 +117,12 @@ func together(checks []Check) (runs.Verdict, Check) {
 	return runs.Holds, checks[0]
 }
 
-// Word is the verdict as tables show it: "reduced scale: holds".
+// Word is the verdict as tables show it: "reduced: holds".
 func (l Line) Word() string {
 	if l.Verdict != Reduced {
 		return string(l.Verdict)
 	}
-	word := map[runs.Verdict]Verdict{runs.Holds: Holds, runs.Fails: Fails, runs.NotKnown: Undecided}[l.At]
-	return fmt.Sprintf("%s: %s", Reduced, word)
+	return fmt.Sprintf("%s: %s", Reduced, decided[l.At])
 }
 
 // Ours is our number with its interval: "0.71 [0.6, 0.8]"; empty where there is none.

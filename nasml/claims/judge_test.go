@@ -37,16 +37,16 @@ func TestVerdictsOfRows(t *testing.T) {
 	}{
 		"holds":              {[]Check{yes, yes}, Holds, "holds", 1},
 		"one that fails":     {[]Check{yes, no, open}, Fails, "does not hold", 2},
-		"one that is open":   {[]Check{yes, open}, Undecided, "undecided", 3},
-		"one that is absent": {[]Check{yes, missing}, Undecided, "undecided", runs.None},
+		"one that is open":   {[]Check{yes, open}, Inconclusive, "inconclusive", 3},
+		"one that is absent": {[]Check{yes, missing}, Inconclusive, "inconclusive", runs.None},
 		"none was run":       {[]Check{missing}, NotRun, "not run", runs.None},
 		"the larger scale":   {[]Check{small, yes}, Holds, "holds", 1},
-		"a small scale":      {[]Check{small}, Reduced, "reduced scale: does not hold", 4},
+		"a small scale":      {[]Check{small}, Reduced, "reduced: does not hold", 4},
 		"small, as the large was not run": {
-			[]Check{check("x", "paper"), small}, Reduced, "reduced scale: does not hold", 4,
+			[]Check{check("x", "paper"), small}, Reduced, "reduced: does not hold", 4,
 		},
 		"large and small parts": {
-			[]Check{yes, check("v", "large").with(runs.Holds, 5)}, Reduced, "reduced scale: holds", 1,
+			[]Check{yes, check("v", "large").with(runs.Holds, 5)}, Reduced, "reduced: holds", 1,
 		},
 		"a verdict without a number": {
 			[]Check{check("x", "paper").with(runs.Holds, runs.None)}, Holds, "holds", runs.None,
@@ -78,12 +78,12 @@ func TestRowsWithoutACheck(t *testing.T) {
 	require.Equal(t, NotJudged, l.Verdict)
 	require.Equal(t, "background: about practice", l.Reason)
 	l = judge(row, nil)
-	require.Equal(t, NotJudged, l.Verdict)
-	require.Equal(t, "needs a/b", l.Reason, "the catalog has no such entry")
+	require.Equal(t, NotRun, l.Verdict)
+	require.Equal(t, "trials of a/b are missing", l.Reason)
 	small := row
 	small.Why = "reduced: a toy"
 	l = judge(small, []Check{check("x", "paper").with(runs.Holds, 1)})
-	require.Equal(t, "reduced scale: holds", l.Word())
+	require.Equal(t, "reduced: holds", l.Word())
 	require.Equal(t, "reduced: a toy", l.Reason)
 }
 
@@ -112,12 +112,12 @@ func TestTextFitsItsWidth(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width, line)
 			require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimRight(line, "\n"), "no blanks at the end")
 		}
-		require.Contains(t, squeeze(rows), "reduced scale: claim does not hold")
-		require.Contains(t, squeeze(totals), "all 0 0 1 1 0 1 2 3")
+		require.Contains(t, squeeze(rows), "reduced: claim does not hold")
+		require.Contains(t, squeeze(totals), "all 0 0 1 1 0 0 1 2 3")
 	}
 	var out bytes.Buffer
 	require.NoError(t, someLedger().WriteText(&out, Text{Width: 100, Colour: true}))
-	require.Contains(t, out.String(), "\x1b[36mreduced scale:\x1b[0m")
+	require.Contains(t, out.String(), "\x1b[36mreduced:\x1b[0m")
 }
 
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -159,7 +159,7 @@ func TestHTMLIsEscapedAndWhole(t *testing.T) {
 	require.NoError(t, someLedger().WriteHTML(&out))
 	page := out.String()
 	require.Contains(t, page, "&amp; &lt;end&gt;")
-	require.Contains(t, page, `<tr class="reduced-scale" id="thm1">`)
+	require.Contains(t, page, `<tr class="reduced" id="thm1">`)
 	require.Contains(t, page, "prefers-color-scheme: dark")
 	require.NotContains(t, page, "<script")
 	require.NotContains(t, page, "http")

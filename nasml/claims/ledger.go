@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/findings"
 	"github.com/nasml/lab/nasml/runs"
 )
 
@@ -27,21 +28,23 @@ type Check struct {
 	Note  string       `json:"-"`
 }
 
-// Verdict is what all checks of a row say together.
+// Verdict is what all checks of a row say together. The words are the same on every
+// page, in every table and in every notebook.
 type Verdict string
 
-// The verdicts of a row.
+// The verdicts of a row. The first five speak of this implementation.
 const (
-	Holds     Verdict = "holds"
-	Fails     Verdict = "does not hold"
-	Undecided Verdict = "undecided"     // the numbers leave it open, or some of its parts were not run
-	Reduced   Verdict = "reduced scale" // judged, but not, or not in every part, at the paper's
-	NotRun    Verdict = "not run"       // a check is written, and its trials are missing
-	NotJudged Verdict = "not judged"    // there is no check: Line.Reason says why
+	Holds        Verdict = "holds"
+	Fails        Verdict = "does not hold"
+	Inconclusive Verdict = "inconclusive" // the interval contains the threshold, or a part was not run
+	Reduced      Verdict = "reduced"      // judged, but at least in part at a smaller size than the paper's
+	NotRun       Verdict = "not run"      // a check exists, its trials do not
+	PaperError   Verdict = "error in the paper"
+	NotJudged    Verdict = "not judged" // no check exists: Line.Reason says why
 )
 
-// Verdicts are all of them, in the order of totals.
-var Verdicts = []Verdict{Holds, Fails, Undecided, Reduced, NotRun, NotJudged}
+// Verdicts lists all of them in the order of totals.
+var Verdicts = []Verdict{Holds, Fails, Inconclusive, Reduced, NotRun, PaperError, NotJudged}
 
 // Line is a row with what is known about it today.
 type Line struct {
@@ -49,14 +52,17 @@ type Line struct {
 	Checks  []Check // of every scale that was looked at
 	Verdict Verdict
 	At      runs.Verdict // of a reduced scale: what it says there
-	Best    *Check       // the check that decides; nil where there is none
+	Best    *Check       // the check that decides; nil if there is none
 	Reason  string       // why nothing is judged; else empty
+	// Finding is the error in the paper that the row shows; empty unless Verdict is
+	// PaperError.
+	Finding findings.Finding
 }
 
-// Ledger is all rows that were asked for.
+// Ledger has the rows that were asked for.
 type Ledger struct {
 	Lines []Line
-	Own   int // claims of ours, which judge no row
+	Own   []Check // checks of this implementation, which judge no claim of a paper
 }
 
 // Options choose what is looked at.
@@ -68,9 +74,10 @@ type Options struct {
 // settingScale is the scale of settings, which are those of the paper's.
 const settingScale = catalog.Paper
 
-// Read makes the ledger from the run store and the shipped records. It computes no
-// trial. Looking at an entry that lacks some of its trials is no error: its claims
-// are not run.
+// Read makes the ledger from the run store and the shipped records. It runs no trial.
+// An entry with missing trials is not an error: its claims are not run. It returns an
+// error if an entry that judges a row is not registered, because its rows would seem
+// to have no check: import package papers.
 func Read(ctx context.Context, o Options) (*Ledger, error) {
 	rows, err := Rows()
 	if err != nil {
@@ -80,10 +87,18 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 	if len(rows) == 0 {
 		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(paperNames(), ", "))
 	}
-	found, err := readEntries(ctx, o, needed(rows))
+	if err := registered(rows); err != nil {
+		return nil, err
+	}
+	found, err := readEntries(ctx, o, needed(rows, o))
 	if err != nil {
 		return nil, err
 	}
+	return newLedger(rows, found), nil
+}
+
+// newLedger sorts checks by the rows that they judge.
+func newLedger(rows []Row, found []Found) *Ledger {
 	byRow := map[string][]Check{}
 	l := new(Ledger)
 	for _, of := range found {
@@ -94,14 +109,29 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 				byRow[id] = append(byRow[id], check)
 			}
 			if len(c.Rows) == 0 {
-				l.Own++
+				l.Own = append(l.Own, check)
 			}
 		}
 	}
+	l.Own = largest(l.Own)
 	for _, r := range rows {
 		l.Lines = append(l.Lines, judge(r, byRow[r.ID]))
 	}
-	return l, nil
+	return l
+}
+
+// registered returns an error if an entry that judges one of the rows is not in the
+// catalog.
+func registered(rows []Row) error {
+	for _, r := range rows {
+		for _, id := range r.Entries {
+			if _, err := catalog.Lookup(id); err != nil {
+				return fmt.Errorf("the ledger needs the entries of every paper, and %s is not registered: "+
+					"import _ \"github.com/nasml/lab/nasml/papers\"", id)
+			}
+		}
+	}
+	return nil
 }
 
 // has says whether a row is of the paper that was asked for.
@@ -133,10 +163,11 @@ func paperNames() []string {
 	return names
 }
 
-// needed are the registered entries that judge rows.
-func needed(rows []Row) []catalog.Entry {
+// needed are the entries that judge rows, and those of the same papers that judge none.
+func needed(rows []Row, o Options) []catalog.Entry {
 	return slices.DeleteFunc(catalog.All(), func(e catalog.Entry) bool {
-		return !slices.ContainsFunc(rows, func(r Row) bool { return slices.Contains(r.Entries, e.ID) })
+		judges := slices.ContainsFunc(rows, func(r Row) bool { return slices.Contains(r.Entries, e.ID) })
+		return !judges && !strings.HasPrefix(plain(e.Paper), plain(o.Paper))
 	})
 }
 

@@ -22,7 +22,7 @@ type Text struct {
 
 // colours of verdicts, as SGR numbers.
 var colours = map[Verdict]string{
-	Holds: "32", Fails: "31;1", Undecided: "33", Reduced: "36", NotRun: "35", NotJudged: "2",
+	Holds: "32", Fails: "31;1", Inconclusive: "33", Reduced: "36", NotRun: "35", PaperError: "34", NotJudged: "2",
 }
 
 // WriteText lists the rows paper by paper, each with its id, its verdict, the claim,
@@ -42,21 +42,20 @@ func (l *Ledger) WriteText(w io.Writer, t Text) error {
 		}
 		_, _ = fmt.Fprintln(out)
 	}
-	l.writeTotals(out)
+	if err := l.WriteTotals(out); err != nil {
+		return err
+	}
 	return out.Flush()
 }
 
-// verdictWidth has room for the words of a verdict; "reduced scale: holds" takes two
-// lines.
-const verdictWidth = 14
+// verdictWidth has room for the words of a verdict; "reduced: inconclusive" takes two
+// lines, and so does "error in the paper".
+const verdictWidth = 13
 
 // line sets one row: id and verdict have columns of their own, and long texts hang.
 func (t Text) line(w io.Writer, l Line, indent, width int) {
 	left := indent + verdictWidth + 2
-	var verdict []string
-	for _, part := range strings.SplitAfter(l.Word(), ": ") {
-		verdict = append(verdict, strings.TrimSpace(part))
-	}
+	verdict := l.wordLines()
 	text := wrap(l.Claim, width-left)
 	claims := len(text)
 	text = append(text, wrap(l.detail(), width-left)...)
@@ -72,6 +71,14 @@ func (t Text) line(w io.Writer, l Line, indent, width int) {
 			strings.Repeat(" ", max(0, verdictWidth-utf8.RuneCountInString(second))) + "  " + third
 		_, _ = fmt.Fprintln(w, strings.TrimRight(row, " "))
 	}
+}
+
+// wordLines breaks the verdict after its colon, and where it is wider than its column.
+func (l Line) wordLines() []string {
+	if first, second, ok := strings.Cut(l.Word(), ": "); ok {
+		return []string{first + ":", second}
+	}
+	return wrap(l.Word(), verdictWidth)
 }
 
 // Short is the id without the folder that all ids of a paper have.
@@ -130,10 +137,11 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// writeTotals is a table of the rows by paper and verdict.
-func (l *Ledger) writeTotals(w io.Writer) {
+// WriteTotals writes how many rows of every paper have which verdict, and below it the
+// same of every entry in words.
+func (l *Ledger) WriteTotals(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	heads := [2][]string{{"rows", ""}, {"", ""}} // two lines: the verdicts have two words
+	heads := [2][]string{{"rows", ""}, {"", ""}} // two lines: most verdicts have several words
 	for _, v := range append(slices.Clone(Verdicts), "with a check", "all") {
 		cut := strings.LastIndex(string(v), " ")
 		heads[0] = append(heads[0], string(v)[:max(0, cut)])
@@ -149,7 +157,15 @@ func (l *Ledger) writeTotals(w io.Writer) {
 		}
 		_, _ = fmt.Fprintln(table, strings.Join(append(cells, fmt.Sprint(t.Checked), fmt.Sprint(t.All), ""), "\t"))
 	}
-	_ = table.Flush() // into a buffer
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	entries := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(entries)
+	for _, t := range l.Tallies() {
+		_, _ = fmt.Fprintf(entries, "%s\t%s\n", t.Entry, t)
+	}
+	return entries.Flush()
 }
 
 // jsonLine is a row as the command's contract has it.
@@ -189,7 +205,7 @@ func (l *Ledger) WriteCSV(w io.Writer) error {
 		row := []string{line.ID, line.Paper, line.Where, line.Claim, line.Value, line.Word()}
 		for _, c := range line.Checks {
 			cells := []string{
-				c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), c.word(), line.Reason,
+				c.Entry, c.Name, c.Scale, number(c.Ours), number(c.Lo), number(c.Hi), string(c.verdict()), line.Reason,
 			}
 			if err := out.Write(append(slices.Clone(row), cells...)); err != nil {
 				return err
@@ -210,17 +226,4 @@ func number(x runs.Number) string {
 		return ""
 	}
 	return fmt.Sprintf("%.6g", float64(x))
-}
-
-// word is the verdict of one check.
-func (c Check) word() string {
-	switch {
-	case c.Holds == runs.Holds:
-		return string(Holds)
-	case c.Holds == runs.Fails:
-		return string(Fails)
-	case c.ran():
-		return string(Undecided)
-	}
-	return string(NotRun)
 }

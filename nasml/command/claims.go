@@ -18,6 +18,7 @@ type claimsCmd struct {
 	Scale string `help:"Only checks at a scale: quick, large or paper (default: all, of which the largest decides)." enum:",quick,large,paper" default:"" placeholder:"SCALE"`
 	JSON  bool   `name:"json" xor:"form" help:"Print JSON: a list of rows with all their checks."`
 	CSV   bool   `name:"csv" xor:"form" help:"Print CSV: a line for every check of a row."`
+	Short bool   `xor:"form" help:"Print the totals only: of every paper, and of every figure, table and theorem."`
 	HTML  string `name:"html" xor:"form" help:"Write one HTML page to a file, - for stdout." placeholder:"FILE"`
 }
 
@@ -27,10 +28,11 @@ func (*claimsCmd) Help() string {
 Nothing is computed. Verdicts are
 
   holds, does not hold   at the paper's scale
-  undecided              the interval leaves it open, or a part was not run
-  reduced scale          judged, but not, or not in every part, at the paper's scale
-  not run                a check is written, and its trials are missing
-  not judged             there is no check, and the row says why
+  inconclusive           the confidence interval contains the threshold, or a part was not run
+  reduced                shown at a smaller size than the paper's, with what it says there
+  not run                a check exists, its trials do not
+  error in the paper     the statement is wrong as printed: see notebooks/guide/findings.md
+  not judged             no check exists, and the row says why
 
   go tool nasml claims --paper li2021 | less
   go tool nasml claims --json | jq -r '.[] | select(.checks == []) | [.id, .reason] | @tsv'`
@@ -46,7 +48,7 @@ func (v *claimsCmd) Run(ctx context.Context, c console) error {
 	if err := v.write(c, ledger); err != nil {
 		return err
 	}
-	c.logf("%d rows, %d claims of ours beside them, read in %.1f s", len(ledger.Lines), ledger.Own,
+	c.logf("%d rows, %d checks of this implementation beside them, read in %.1f s", len(ledger.Lines), len(ledger.Own),
 		time.Since(begin).Seconds())
 	return nil
 }
@@ -57,6 +59,8 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 		return l.WriteJSON(c.Out)
 	case v.CSV:
 		return l.WriteCSV(c.Out)
+	case v.Short:
+		return l.WriteTotals(c.Out)
 	case v.HTML == "-":
 		return l.WriteHTML(c.Out)
 	case v.HTML != "":

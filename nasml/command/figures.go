@@ -12,10 +12,8 @@ import (
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
-	_ "github.com/nasml/lab/nasml/khodak2020" // register their figures
-	_ "github.com/nasml/lab/nasml/li2021"     // likewise
-	_ "github.com/nasml/lab/nasml/oymak2021"  // likewise
-	_ "github.com/nasml/lab/nasml/roberts"    // likewise
+	"github.com/nasml/lab/nasml/claims"
+	_ "github.com/nasml/lab/nasml/papers" // register their figures
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -153,7 +151,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	}
 	o := outcome{
 		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
-		Claims:  append([]runs.Claim{}, result.Check()...), // in JSON [] and not null
+		Claims:  append([]runs.Claim{}, v.judged(e, result)...), // in JSON [] and not null
 		Files:   append([]string{}, files...),
 		Records: append([]string{}, result.Records()...),
 	}
@@ -164,6 +162,13 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 		return errClaims
 	}
 	return nil
+}
+
+// judged are a result's claims in words; of varied parameters, none is at the paper's
+// setting.
+func (v *runCmd) judged(e catalog.Entry, r catalog.Result) []runs.Claim {
+	_, scale, _ := catalog.Of(r)
+	return claims.Judged(e.ID, scale, r.Check())
 }
 
 // draw writes a figure's files.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/gallery"
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -19,19 +18,11 @@ func (v *galleryCmd) Run(ctx context.Context, c console) error {
 	if err := tryFolder(v.Out); err != nil {
 		return err
 	}
-	items, err := gallery.Shipped(ctx)
+	shipped, err := gallery.Shipped(runs.WithProgress(ctx, runs.Silent))
 	if err != nil {
 		return err
 	}
-	ledger, err := claims.Read(runs.WithProgress(ctx, runs.Silent), claims.Options{})
-	if err != nil {
-		return err
-	}
-	const page = "claims.html"
-	if err := writePage(filepath.Join(v.Out, page), ledger); err != nil {
-		return err
-	}
-	if err := gallery.Write(v.Out, items, map[string]string{"The papers' claims, one by one": page}); err != nil {
+	if err := shipped.Write(v.Out); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out, filepath.Join(v.Out, "index.html"))

@@ -1,50 +1,140 @@
 package command
 
 import (
+	"encoding/json"
+	"image"
+	_ "image/png" // thumbnails
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/gallery"
 	"github.com/nasml/lab/nasml/study/studytest"
 )
 
-// The notebook that JupyterLab opens first is what the catalog and the shipped
-// trials say now.
-func TestIndexOfTheNotebooksIsCurrent(t *testing.T) {
+const anew = "write it anew with " + studytest.UpdateEnv + "=1 go test ./nasml/command -run TestPagesSayWhatIsShipped"
+
+// Index, README, guide and thumbnails are what the shipped records say now, and the
+// ledger's notebook, the gallery's pages and the command count the same, entry by entry.
+func TestPagesSayWhatIsShipped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws everything that is shipped: not with -short")
 	}
 	t.Setenv("NASML_DATA", t.TempDir()) // the same on every machine
+	t.Setenv("NASML_STORE", t.TempDir())
 	root, err := findRoot()
 	require.NoError(t, err)
-	items, err := gallery.Shipped(t.Context())
+	shipped, err := gallery.Shipped(t.Context())
 	require.NoError(t, err)
-	notebooks := filepath.Join(root, "notebooks")
-	readme := filepath.Join(root, "README.md")
-	text, err := os.ReadFile(readme)
-	require.NoError(t, err)
-	summary := "<!-- figures -->\n" + gallery.Summary(items) + "<!-- /figures -->"
 	if os.Getenv(studytest.UpdateEnv) != "" {
-		table := regexp.MustCompile(`(?s)<!-- figures -->.*<!-- /figures -->`)
-		require.NoError(t, os.WriteFile(readme, table.ReplaceAllLiteral(text, []byte(summary)), 0o644))
-		require.NoError(t, gallery.WriteIndex(notebooks, items))
+		require.NoError(t, shipped.WritePages(root))
 		return
 	}
-	want, err := gallery.Index(items)
+	pages, err := shipped.Pages(root)
 	require.NoError(t, err)
-	have, err := os.ReadFile(filepath.Join(notebooks, "index.ipynb"))
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(have), "write it anew with %s=1 go test ./nasml/command -run "+
-		"TestIndexOfTheNotebooks", studytest.UpdateEnv)
-	require.Contains(t, string(text), summary, "the README's table: write it anew as above")
-	for _, it := range items {
+	for name, want := range pages {
+		require.Equal(t, string(want), read(t, filepath.Join(root, name)), "%s: %s", name, anew)
+	}
+	for _, it := range shipped.Items {
 		require.FileExists(t, filepath.Join(root, it.Notebook))
 		if it.Drawn() {
-			require.FileExists(t, filepath.Join(notebooks, gallery.Thumbnails, it.Name()+".png"))
+			sameThumbnail(t, filepath.Join(root, "notebooks", gallery.Thumbnails), it)
+		}
+	}
+	sameTallies(t, shipped)
+	sameLedger(t, filepath.Join(root, "notebooks", "claims.ipynb"), shipped.Ledger)
+}
+
+// sameThumbnail compares a picture by its size and its pixels, of which other processors
+// round some otherwise.
+func sameThumbnail(t *testing.T, dir string, it gallery.Item) {
+	want := it.Thumbnail()
+	drawn, err := want.Save(t.TempDir(), "png")
+	require.NoError(t, err)
+	a, b := openPNG(t, drawn[0]), openPNG(t, filepath.Join(dir, it.Name()+".png"))
+	require.Equal(t, a.Bounds(), b.Bounds(), "%s: %s", it.ID, anew)
+	differ := 0
+	for y := range a.Bounds().Dy() {
+		for x := range a.Bounds().Dx() {
+			if r, g, bl, _ := a.At(x, y).RGBA(); far(b, x, y, r, g, bl) {
+				differ++
+			}
+		}
+	}
+	require.LessOrEqual(t, differ, a.Bounds().Dx()*a.Bounds().Dy()/2000, "%s: %s", it.ID, anew)
+}
+
+// far says whether a pixel is another colour by more than an eighth of the range.
+func far(im image.Image, x, y int, want ...uint32) bool {
+	r, g, b, _ := im.At(x, y).RGBA()
+	for i, have := range []uint32{r, g, b} {
+		if max(have, want[i])-min(have, want[i]) > 0xffff/8 {
+			return true
+		}
+	}
+	return false
+}
+
+func openPNG(t *testing.T, file string) image.Image {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	im, _, err := image.Decode(f)
+	require.NoError(t, err, file)
+	return im
+}
+
+// sameTallies holds the gallery's pages and the command to the counts of the README.
+func sameTallies(t *testing.T, shipped *gallery.Gallery) {
+	dir := t.TempDir()
+	require.NoError(t, shipped.Write(dir))
+	index, ledger := read(t, filepath.Join(dir, "index.html")), read(t, filepath.Join(dir, "claims.html"))
+	code, out, log := call(t, "claims", "--short")
+	require.Equal(t, exitOK, code, log)
+	for _, e := range catalog.All() {
+		tally := shipped.Ledger.Tally(e.ID).String()
+		require.Contains(t, index, ">"+tally+"<", e.ID)
+		require.Contains(t, read(t, filepath.Join(dir, strings.ReplaceAll(e.ID, "/", "-")+".html")), tally)
+		require.Contains(t, ledger, "<tr><td>"+e.ID+"</td><td>"+tally+"</td></tr>")
+		require.Regexp(t, `(?m)^`+e.ID+` +`+tally+`$`, out)
+	}
+}
+
+// sameLedger holds the stored output of the ledger's notebook to the ledger.
+func sameLedger(t *testing.T, notebook string, whole *claims.Ledger) {
+	var stored struct {
+		Cells []struct {
+			Outputs []struct {
+				Data map[string]any `json:"data"`
+			} `json:"outputs"`
+		} `json:"cells"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, notebook)), &stored))
+	var all strings.Builder
+	for _, c := range stored.Cells {
+		for _, o := range c.Outputs {
+			if lines, ok := o.Data["text/html"].([]any); ok {
+				for _, line := range lines {
+					all.WriteString(line.(string))
+				}
+			}
+		}
+	}
+	for _, paper := range []string{"khodak2020", "oymak2021", "roberts", "li2021"} {
+		l, err := claims.Read(t.Context(), claims.Options{Paper: paper})
+		require.NoError(t, err)
+		part, err := l.HTML()
+		require.NoError(t, err)
+		require.Contains(t, all.String(), strings.TrimSpace(part), "%s: go tool nasml notebooks notebooks/claims.ipynb", paper)
+		for _, e := range catalog.All() {
+			if tally := l.Tally(e.ID); strings.HasPrefix(e.ID, paper+"/") {
+				require.Equal(t, whole.Tally(e.ID), tally, "the ledger of one paper counts as the whole one does")
+			}
 		}
 	}
 }

@@ -15,7 +15,7 @@ type listCmd struct {
 	JSON  bool   `name:"json" help:"Print JSON."`
 	Paper string `complete:"paper" help:"Only those of this paper: khodak2020, li2021, oymak2021 or roberts, or a part of its name." placeholder:"PAPER"`
 	Kind  string `help:"Only these: figure, table or theorem." enum:"figure,table,theorem," default:"" placeholder:"KIND"`
-	State string `help:"Only those in this state, from what is shipped and stored: holds, fails (a claim does not hold), undecided (none fails, not all are decided), or open (trials have to be computed). any: all, with a column for it." enum:"holds,fails,undecided,open,any," default:"" placeholder:"STATE"`
+	State string `help:"Only those in this state, from what is shipped and stored: holds, fails (a claim does not hold), inconclusive (none fails, not all are decided), or open (trials are missing). any: all, with a column for it." enum:"holds,fails,inconclusive,open,any," default:"" placeholder:"STATE"`
 	Scale string `complete:"scale" help:"Scale of --state: quick or paper." default:"quick" env:"NASML_SCALE"`
 }
 
@@ -97,7 +97,7 @@ func together(claims []runs.Claim) string {
 	case has(runs.Fails):
 		return "fails"
 	case has(runs.NotKnown):
-		return "undecided"
+		return "inconclusive"
 	}
 	return "holds"
 }

@@ -154,7 +154,7 @@ func TestShow(t *testing.T) {
 	require.Contains(t, out, "\n  Confidence: a number\n")
 	require.Contains(t, out, "--scale quick: ")
 	require.Contains(t, out, "trials to compute")
-	require.Regexp(t, `--scale paper: \d+ records, (holds|fails|undecided)`, out)
+	require.Regexp(t, `--scale paper: \d+ records, (holds|fails|inconclusive)`, out)
 
 	status, out, err = call(t, "show", "li2021/figure1", "--json")
 	require.Equal(t, exitOK, status, err)

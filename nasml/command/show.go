@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 )
@@ -84,7 +85,7 @@ func look(ctx context.Context, e catalog.Entry, s catalog.Setting) shownResult {
 	case err != nil:
 		found.Open = -1
 	default:
-		found.Claims = append(found.Claims, r.Check()...)
+		found.Claims = append(found.Claims, claims.Judged(e.ID, s.Scale, r.Check())...)
 		found.Records = append(found.Records, r.Records()...)
 	}
 	return found

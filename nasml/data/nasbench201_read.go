@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,8 +67,9 @@ var ofTrials201 = map[string]Query201{
 // maxTrials201 is how often an architecture was trained at most.
 const maxTrials201 = 3
 
-// LoadNASBench201 reads the table from a folder of data sets, Dir's where dir
-// is empty: nasbench/nasbench201.csv.gz, one row an architecture, and for
+// LoadNASBench201 reads the table. If dir is empty it takes the user's own file in the
+// folder of [Dir], or else the one that travels with the project, so that there always
+// is one. Otherwise it reads the folder dir: nasbench/nasbench201.csv.gz, one row an architecture, and for
 // single trials nasbench/nats_per_trial_e200.csv.gz, zipped or not. What it
 // has read once it keeps in the user's cache folder, by the files' SHA-256, so
 // that the table is in memory in much less than a tenth of a second.
@@ -82,27 +84,16 @@ const maxTrials201 = 3
 // has index, trial (0, 1, 2) and any of c10valid_val, c100_valtest and
 // in16_valtest, all of 200 epochs of NATS-Bench.
 //
-// There is no address to download the CSV from; ImportNASBench201 makes it of
-// the benchmark's own files.
+// ImportNASBench201 makes the CSV of the benchmark's own files.
 //
 // An error names the file and, in a broken one, line and column, what was
 // found and what was expected; it wraps ErrMissing or ErrBroken. An unknown
 // column, an architecture twice or not at all, and a number that is no number
 // or out of range are errors.
 func LoadNASBench201(dir string) (*NASBench201, error) {
-	if dir == "" {
-		var err error
-		if dir, err = Dir(); err != nil {
-			return nil, err
-		}
-	}
-	means, err := openCSV(dir, table201File)
+	means, trials, noTrials, err := open201(dir)
 	if err != nil {
-		return nil, withPickles(err, dir)
-	}
-	trials, noTrials := openCSV(dir, trials201File)
-	if noTrials != nil && !errors.Is(noTrials, ErrMissing) {
-		return nil, noTrials
+		return nil, err
 	}
 	saved, err := fromCache(means, trials)
 	if err != nil {
@@ -122,6 +113,39 @@ func LoadNASBench201(dir string) (*NASBench201, error) {
 		b.archs[int(index)] = Arch201At(n)
 	}
 	return b, nil
+}
+
+// open201 opens the two files. Without the second, trials is nil and noTrials says why.
+func open201(dir string) (means, trials *csvFile, noTrials, err error) {
+	shipped := dir == ""
+	if shipped {
+		if dir, err = Dir(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	means, err = openCSV(dir, table201File)
+	switch {
+	case shipped && errors.Is(err, ErrMissing):
+		if means, err = shippedCSV(table201File); err == nil {
+			trials, err = shippedCSV(trials201File)
+		}
+		return means, trials, nil, err
+	case err != nil:
+		return nil, nil, nil, withPickles(err, dir)
+	}
+	trials, noTrials = openCSV(dir, trials201File)
+	if noTrials != nil && !errors.Is(noTrials, ErrMissing) {
+		return nil, nil, nil, noTrials
+	}
+	return means, trials, noTrials, nil
+}
+
+// shippedCSV opens a table that travels with the project, by its path below a folder of
+// data sets.
+func shippedCSV(file string) (*csvFile, error) {
+	name := "shipped/" + path.Base(file)
+	raw, err := shippedFiles.ReadFile(name)
+	return &csvFile{path: name, raw: raw}, err
 }
 
 // withPickles adds to the error of a missing table what to do with the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -271,6 +272,21 @@ func TestLoadNASBench201Missing(t *testing.T) {
 	_, err = LoadNASBench201(dir)
 	require.ErrorIs(t, err, ErrMissing)
 	require.ErrorContains(t, err, `run "go tool nasml data nasbench201 --from `+dir+`"`)
+}
+
+// Without a file of the user's there is the table that travels with the project, single
+// trials included, of which the project's own trials are.
+func TestLoadNASBench201Shipped(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("NASML_DATA", t.TempDir())
+	b, err := LoadNASBench201("")
+	require.NoError(t, err)
+	require.Equal(t, NASBench201Fingerprint, b.Fingerprint)
+	best, err := b.Column(Query201{TaskCIFAR10, Test, 200, ReleaseNATS, Mean})
+	require.NoError(t, err)
+	require.InDelta(t, 94.37, slices.Max(best), 0.01, "the best of CIFAR-10, as the benchmark's paper prints it")
+	_, err = b.Accuracy(b.Arch(0), Query201{TaskCIFAR10Valid, Valid, 200, ReleaseNATS, 1})
+	require.NoError(t, err)
 }
 
 func TestLoadNASBench201Unzipped(t *testing.T) {

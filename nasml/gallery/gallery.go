@@ -1,6 +1,6 @@
-// Package gallery shows every figure, table and theorem as the project's shipped
-// trials have it: as static pages, and as the notebook that JupyterLab opens
-// first. It computes nothing.
+// Package gallery shows every figure, table and theorem as the shipped records have
+// it: as static pages, as the notebook that JupyterLab opens first, and as the tables of
+// the README and of the guide. It runs no trial.
 package gallery
 
 import (
@@ -8,22 +8,30 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
+
+// Gallery is every entry with its picture, and the ledger from which its verdicts are
+// counted. All pages are made of one Gallery, so that they say the same.
+type Gallery struct {
+	Items  []Item
+	Ledger *claims.Ledger
+}
 
 // Item is an entry with what its finished trials show.
 type Item struct {
 	catalog.Entry
 	Setting catalog.Setting // at which it is drawn
 	Fields  []catalog.Field
-	Figure  plots.Figure // without panels where trials are open
+	Figure  plots.Figure // without panels if trials are missing
 	Claims  []runs.Claim
 	Records []string
+	Tally   claims.Tally
 }
 
 // Drawn says whether there is a picture.
@@ -32,50 +40,22 @@ func (it Item) Drawn() bool { return len(it.Figure.Panels) > 0 }
 // Name is the stem of the entry's files, "li2021-figure1".
 func (it Item) Name() string { return strings.ReplaceAll(it.ID, "/", "-") }
 
-// State is how many claims hold, in words.
-func (it Item) State() string {
+// Shown says at which size the picture is drawn: "paper", "quick, Seeds=10", or "not
+// run".
+func (it Item) Shown() string {
 	if !it.Drawn() {
-		return "to compute"
+		return string(claims.NotRun)
 	}
-	count := map[runs.Verdict]int{}
-	for _, c := range it.Claims {
-		count[c.Holds]++
-	}
-	parts := []string{fmt.Sprintf("%d of %d claims hold", count[runs.Holds], len(it.Claims))}
-	if n := count[runs.Fails]; n == 1 {
-		parts = append(parts, "1 does not")
-	} else if n > 1 {
-		parts = append(parts, fmt.Sprintf("%d do not", n))
-	}
-	if n := count[runs.NotKnown]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d undecided", n))
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(append([]string{it.Setting.Scale}, it.Setting.Set...), ", ")
 }
 
-// Sign is the state as one sign and a word for its colour.
-func (it Item) Sign() (sign, class string) {
-	has := func(v runs.Verdict) bool {
-		return slices.ContainsFunc(it.Claims, func(c runs.Claim) bool { return c.Holds == v })
-	}
-	switch {
-	case !it.Drawn():
-		return "○", "open"
-	case has(runs.Fails):
-		return "✗", "fails"
-	case has(runs.NotKnown):
-		return "?", "undecided"
-	}
-	return "✓", "holds"
-}
-
-// Shipped is every entry as the shipped trials alone show it, whatever the
-// user's store has: at the paper's scale where all of its trials are shipped,
-// else at what else is shipped, else at quick scale.
-func Shipped(ctx context.Context) ([]Item, error) {
+// Shipped is the gallery as the shipped records alone show it, whatever the user's
+// store has: each entry at the paper's scale if all of those trials are shipped, else at
+// what else is shipped, else at quick scale.
+func Shipped(ctx context.Context) (*Gallery, error) {
 	dir, err := os.MkdirTemp("", "nasml-gallery-*")
 	if err != nil {
-		return nil, fmt.Errorf("a place for an empty store: %w", err)
+		return nil, fmt.Errorf("making an empty store: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	empty, err := runs.Open(dir)
@@ -83,15 +63,20 @@ func Shipped(ctx context.Context) ([]Item, error) {
 		return nil, err
 	}
 	ctx = runs.WithStore(ctx, empty)
-	var items []Item
+	ledger, err := claims.Read(ctx, claims.Options{})
+	if err != nil {
+		return nil, err
+	}
+	g := &Gallery{Ledger: ledger}
 	for _, e := range catalog.All() {
 		it, err := itemOf(ctx, e)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, it)
+		it.Tally = ledger.Tally(e.ID)
+		g.Items = append(g.Items, it)
 	}
-	return items, ctx.Err()
+	return g, ctx.Err()
 }
 
 // itemOf draws an entry at the first setting of which all trials are there.
@@ -109,7 +94,8 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 		if err != nil { // trials are open, or data are needed to know which they are
 			continue
 		}
-		it.Setting, it.Figure, it.Claims, it.Records = s, r.Figure(), r.Check(), r.Records()
+		it.Setting, it.Figure, it.Records = s, r.Figure(), r.Records()
+		it.Claims = claims.Judged(e.ID, s.Scale, r.Check())
 		break
 	}
 	return it, nil

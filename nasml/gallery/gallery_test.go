@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
 
-func items() []Item {
+// some is a gallery of three entries, of which one was not run.
+func some() *Gallery {
 	claim := runs.NewClaim("a < b", "Test 2000, p. 1")
 	fails := claim
 	claim.Holds, fails.Holds = runs.Holds, runs.Fails
@@ -30,20 +32,17 @@ func items() []Item {
 		Panels: [][]plots.Panel{{{Series: []plots.Series{{X: []float64{1, 2}, Y: []float64{1, 2}}}}}},
 	}
 	paper := catalog.Setting{Scale: catalog.Paper}
-	return []Item{
-		{Entry: entry("a2000/figure1", "A 2000"), Setting: paper, Figure: figure, Claims: []runs.Claim{claim}},
-		{Entry: entry("a2000/figure2", "A 2000"), Setting: paper, Figure: figure, Claims: []runs.Claim{claim, fails}},
-		{Entry: entry("b2000/figure1", "B 2000"), Setting: catalog.Setting{Scale: catalog.Quick}},
+	tally := func(holds, fails, open int) claims.Tally {
+		count := map[claims.Verdict]int{claims.Holds: holds, claims.Fails: fails, claims.NotRun: open}
+		return claims.Tally{Claims: count}
 	}
-}
-
-func TestStates(t *testing.T) {
-	var states []string
-	for _, it := range items() {
-		sign, _ := it.Sign()
-		states = append(states, sign+" "+it.State())
-	}
-	require.Equal(t, []string{"✓ 1 of 1 claims hold", "✗ 1 of 2 claims hold, 1 does not", "○ to compute"}, states)
+	return &Gallery{Ledger: new(claims.Ledger), Items: []Item{
+		{Entry: entry("a2000/figure1", "A 2000"), Setting: paper, Figure: figure, Claims: []runs.Claim{claim},
+			Tally: tally(1, 0, 0)},
+		{Entry: entry("a2000/figure2", "A 2000"), Setting: paper, Figure: figure, Claims: []runs.Claim{claim, fails},
+			Tally: tally(1, 1, 0)},
+		{Entry: entry("b2000/figure1", "B 2000"), Setting: catalog.Setting{Scale: catalog.Quick}, Tally: tally(0, 0, 2)},
+	}}
 }
 
 // A paper's title and address are on the index and on the pages of its entries.
@@ -53,7 +52,7 @@ func TestPagesNameThePaper(t *testing.T) {
 	defer delete(catalog.Works, "A 2000")
 	defer delete(catalog.Works, "B 2000")
 	dir := t.TempDir()
-	require.NoError(t, Write(dir, items(), nil))
+	require.NoError(t, some().Write(dir))
 	for page, want := range map[string]string{
 		"a2000-figure1.html": `<a href="https://example.com/a"><cite>On &lt;A&gt;</cite></a>`,
 		"b2000-figure1.html": `B 2000, <cite>On B</cite>`,
@@ -69,10 +68,10 @@ func TestPagesNameThePaper(t *testing.T) {
 // else.
 func TestPagesNeedNothingElse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gallery")
-	require.NoError(t, Write(dir, items(), nil))
+	require.NoError(t, some().Write(dir))
 	pages, err := filepath.Glob(filepath.Join(dir, "*.html"))
 	require.NoError(t, err)
-	require.Len(t, pages, 4)
+	require.Len(t, pages, 5)
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
@@ -87,17 +86,28 @@ func TestPagesNeedNothingElse(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "a2000-figure2.html"))
 	require.NoError(t, err)
 	for _, part := range []string{
-		"go tool nasml run a2000/figure2 --scale paper", "✗ DOES NOT HOLD", "a &lt; b", "Costs | in $ and &lt;more&gt;",
+		"go tool nasml run a2000/figure2 --scale paper", "✗ does not hold", "1 holds, 1 does not hold", "a &lt; b", "Costs | in $ and &lt;more&gt;",
 		`alt="Costs`, "a2000-figure2.pdf", "a2000-figure2.eps", "a2000-figure2.csv",
 	} {
 		require.Contains(t, string(text), part)
 	}
 }
 
+// checkout is a folder with the pages that are filled in.
+func checkout(t *testing.T) string {
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "notebooks", "guide"), 0o777))
+	for _, name := range []string{"README.md", "notebooks/guide/figures.md"} {
+		text := "before\n" + begin + "\nold\n" + end + "\nafter\n"
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o666))
+	}
+	return root
+}
+
 func TestIndexIsANotebook(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, WriteIndex(dir, items()))
-	text, err := os.ReadFile(filepath.Join(dir, "index.ipynb"))
+	root := checkout(t)
+	require.NoError(t, some().WritePages(root))
+	text, err := os.ReadFile(filepath.Join(root, "notebooks", "index.ipynb"))
 	require.NoError(t, err)
 	var notebook struct {
 		Cells []struct {
@@ -113,11 +123,30 @@ func TestIndexIsANotebook(t *testing.T) {
 	require.Equal(t, "markdown", notebook.Cells[1].Type)
 	row := notebook.Cells[1].Source[4]
 	picture := `<a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" ` +
-		`alt="Costs &#124; in &#36; and &lt;more&gt;" width="180"></a>`
-	require.Equal(t, "| "+picture+" | [Costs &#124; in &#36; and &lt;more&gt;](a2000/figure1.ipynb) | "+
-		"✓ 1 of 1 claims hold | a second | a day |\n", row)
-	require.FileExists(t, filepath.Join(dir, Thumbnails, "a2000-figure1.png"))
-	require.NoFileExists(t, filepath.Join(dir, Thumbnails, "b2000-figure1.png"))
+		`alt="Costs &#124; in &#36; and &lt;more&gt;" width="320"></a>`
+	require.Equal(t, "| "+picture+" | **Figure 1**<br>[Costs &#124; in &#36; and &lt;more&gt;](a2000/figure1.ipynb) | "+
+		"1 holds | a second | a day |\n", row)
+	require.FileExists(t, filepath.Join(root, "notebooks", Thumbnails, "a2000-figure1.png"))
+	require.NoFileExists(t, filepath.Join(root, "notebooks", Thumbnails, "b2000-figure1.png"))
+}
+
+// What stands around the generated part of a page stays, and every page has the same
+// counts.
+func TestPagesAreFilledIn(t *testing.T) {
+	root := checkout(t)
+	pages, err := some().Pages(root)
+	require.NoError(t, err)
+	for _, name := range []string{"README.md", "notebooks/guide/figures.md"} {
+		text := string(pages[name])
+		require.True(t, strings.HasPrefix(text, "before\n"+begin) && strings.HasSuffix(text, end+"\nafter\n"), text)
+		require.NotContains(t, text, "\nold\n")
+		for _, count := range []string{"| 1 holds |", "| 1 holds, 1 does not hold |", "| 2 not run |"} {
+			require.Contains(t, text, count, name)
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "README.md"), []byte("no marks"), 0o666))
+	_, err = some().Pages(root)
+	require.ErrorContains(t, err, "README.md has no part between")
 }
 
 // The best setting comes first, and what is shipped before quick scale.

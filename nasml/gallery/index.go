@@ -11,22 +11,29 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/internal/files"
+	"github.com/nasml/lab/nasml/claims"
+	"github.com/nasml/lab/plots"
 )
 
 // Thumbnails is the folder of the index notebook's pictures, below notebooks.
 const Thumbnails = "thumbnails"
 
-// Index is the notebook that JupyterLab opens first: a picture, the title, the
-// state, the cost and a link for every item. It has no code, so that it is there
-// at once.
-func Index(items []Item) ([]byte, error) {
+// verdictsLine says what the words of the claims column mean.
+const verdictsLine = "Verdicts come from the shipped results. A claim that was tested at a smaller size than the " +
+	"paper's is *reduced*; an interval that contains the threshold is *inconclusive*; a statement that is wrong as " +
+	"printed is an *error in the paper*"
+
+// Index is the notebook that JupyterLab opens first: a picture, the title, the verdicts,
+// the cost and a link for every item. It has no code, so that it opens at once.
+func (g *Gallery) Index() ([]byte, error) {
 	cells := []any{markdown("head", "# Four papers on weight-sharing NAS, figure by figure\n\n"+
-		"Open a notebook, press *Run All*, change a line, and run it again. ✓ all claims hold, ✗ some do not, "+
-		"? some are undecided, ○ to compute.\n")}
-	for i, paper := range ByPaper(items) {
-		text := "## " + paper.Name + "\n\n| | | state | quick | paper |\n|---|---|---|---|---|\n"
+		"**Start here**: open a notebook, press *Run All*, change a line, and run it again. Then read "+
+		"[how to vary an experiment](guide/vary.md).\n\n"+
+		verdictsLine+", explained in [Findings](guide/findings.md). [Every claim, one by one](claims.ipynb).\n")}
+	for i, paper := range ByPaper(g.Items) {
+		text := "## " + paper.Name + "\n\n| | | claims | quick | paper |\n|---|---|---|---|---|\n"
 		for _, it := range paper.Items {
-			text += row(it)
+			text += it.indexRow()
 		}
 		cells = append(cells, markdown(fmt.Sprintf("paper%d", i+1), text))
 	}
@@ -47,55 +54,132 @@ func markdown(id, text string) map[string]any {
 	}
 }
 
-// row is a line of the index's table.
-func row(it Item) string {
-	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
-	cell := strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace
-	picture := ""
-	if it.Drawn() {
-		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="180"></a>`,
-			link, path.Join(Thumbnails, it.Name()+".png"), cell(html.EscapeString(it.Title)))
-	}
-	sign, _ := it.Sign()
-	return fmt.Sprintf("| %s | [%s](%s) | %s %s | %s | %s |\n", picture, cell(html.EscapeString(it.Title)), link,
-		sign, it.State(), cell(it.Cost.Quick), cell(it.Cost.Paper))
+// cell escapes a text for a cell of a Markdown table.
+func cell(text string) string {
+	return strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace(html.EscapeString(text))
 }
 
-// WriteIndex writes index.ipynb and its pictures into the folder of the
-// notebooks.
-func WriteIndex(notebooks string, items []Item) error {
-	text, err := Index(items)
+// indexRow is the item's line of the index.
+func (it Item) indexRow() string {
+	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
+	picture := ""
+	if it.Drawn() {
+		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="%d"></a>`,
+			link, path.Join(Thumbnails, it.Name()+".png"), cell(it.Title), thumbnailWidth)
+	}
+	return fmt.Sprintf("| %s | **%s**<br>[%s](%s) | %s | %s | %s |\n", picture, it.Short(), cell(it.Title), link,
+		it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
+}
+
+// A thumbnail is shown at thumbnailWidth pixels, and has about twice as many.
+const (
+	thumbnailWidth = 320
+	thumbnailDPI   = 90
+)
+
+// Thumbnail is the picture of the index, in which a caption could not be read.
+func (it Item) Thumbnail() plots.Figure {
+	f := it.Figure
+	f.Name, f.Caption, f.Title = it.Name(), "", ""
+	f.Style.DPI = thumbnailDPI
+	return f
+}
+
+// pages are the files of a checkout that say what the shipped records show, by their
+// paths, each with the function that makes its generated part.
+func (g *Gallery) pages() map[string]func() string {
+	return map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures}
+}
+
+// WritePages writes all that a checkout says of the shipped records: the index notebook
+// with its thumbnails, and the tables of the README and of the guide.
+func (g *Gallery) WritePages(root string) error {
+	pages, err := g.Pages(root)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(notebooks, Thumbnails)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("a folder for the thumbnails: %w", err)
-	}
-	for _, it := range items {
-		if !it.Drawn() {
-			continue
-		}
-		it.Figure.Name, it.Figure.Caption, it.Figure.Title = it.Name(), "", ""
-		it.Figure.Style.DPI = 50 // twice the width that it is shown in
-		if _, err := it.Figure.Save(dir, "png"); err != nil {
+	for name, text := range pages {
+		if err := files.WriteBytes(filepath.Join(root, name), text); err != nil {
 			return err
 		}
 	}
-	return files.WriteBytes(filepath.Join(notebooks, "index.ipynb"), text)
+	dir := filepath.Join(root, "notebooks", Thumbnails)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("making the folder of the thumbnails: %w", err)
+	}
+	for _, it := range g.Items {
+		if it.Drawn() {
+			if _, err := it.Thumbnail().Save(dir, "png"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// Summary is a table for a README: a line for every paper, with the sign, the
-// short name and the notebook of each of its items.
-func Summary(items []Item) string {
-	text := "| paper | figures, tables and theorems |\n|---|---|\n"
-	for _, paper := range ByPaper(items) {
-		var links []string
-		for _, it := range paper.Items {
-			sign, _ := it.Sign()
-			links = append(links, fmt.Sprintf("%s [%s](%s)", sign, it.Short(), it.Notebook))
+// Pages are the texts that WritePages writes, by their paths below root. What stands
+// outside the marks of a page stays.
+func (g *Gallery) Pages(root string) (map[string][]byte, error) {
+	index, err := g.Index()
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string][]byte{"notebooks/index.ipynb": index}
+	for name, part := range g.pages() {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return nil, fmt.Errorf("reading a page to fill in: %w", err)
 		}
-		text += fmt.Sprintf("| %s | %s |\n", paper.Name, strings.Join(links, " · "))
+		if !marked.Match(text) {
+			return nil, fmt.Errorf("%s has no part between %s and %s, which are to stand around its table", name, begin, end)
+		}
+		pages[name] = marked.ReplaceAllLiteral(text, []byte(begin+"\n"+part()+end))
+	}
+	return pages, nil
+}
+
+// The marks around the generated part of a page.
+const begin, end = "<!-- figures -->", "<!-- /figures -->"
+
+var marked = regexp.MustCompile("(?s)" + begin + ".*" + end)
+
+// Summary is the README's part: how many claims have which verdict, and the entries of
+// each paper with theirs.
+func (g *Gallery) Summary() string {
+	text := g.totals()
+	for _, paper := range ByPaper(g.Items) {
+		text += "\n**" + paper.Name + "**\n\n| | claims |\n|---|---|\n"
+		for _, it := range paper.Items {
+			text += fmt.Sprintf("| [%s](%s) | %s |\n", it.Short(), it.Notebook, it.Tally)
+		}
+	}
+	return text
+}
+
+// totals is a table of the ledger: papers by verdicts.
+func (g *Gallery) totals() string {
+	head, rule := "| claims of |", "|---|"
+	for _, v := range claims.Verdicts {
+		head, rule = head+" "+string(v)+" |", rule+"---:|"
+	}
+	text := head + " all |\n" + rule + "---:|\n"
+	for _, t := range g.Ledger.Totals() {
+		text += "| " + t.Paper + " |"
+		for _, v := range claims.Verdicts {
+			text += fmt.Sprintf(" %d |", t.Of(v))
+		}
+		text += fmt.Sprintf(" %d |\n", t.All)
+	}
+	return text
+}
+
+// Figures is the guide's part: what every entry shows, and what it costs.
+func (g *Gallery) Figures() string {
+	text := "| | notebook | shown at | claims | quick scale | paper's scale |\n|---|---|---|---|---|---|\n"
+	for _, it := range g.Items {
+		link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
+		text += fmt.Sprintf("| %s, %s: %s | [`%s`](../%s) | %s | %s | %s | %s |\n", it.Paper, it.Short(), cell(it.Title),
+			path.Base(link), link, it.Shown(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
 	}
 	return text
 }

@@ -20,8 +20,6 @@ var pageHTML string
 
 var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"claims": func(c []runs.Claim) template.HTML { return template.HTML(runs.ClaimHTML(c)) }, // escaped there
-	"sign":   func(it Item) string { sign, _ := it.Sign(); return sign },
-	"class":  func(it Item) string { _, class := it.Sign(); return class },
 	"work":   func(paper string) catalog.Work { return catalog.Works[paper] },
 }).Parse(pageHTML))
 
@@ -64,14 +62,16 @@ type pageOf struct {
 	Files []string // all but the picture on the page
 }
 
-// Write writes a page for every item and an index into a folder, which need
-// nothing else and no network: links are the pages beside the index, by what
-// they are called.
-func Write(dir string, items []Item, links map[string]string) error {
+// claimsPage is the file of the ledger.
+const claimsPage = "claims.html"
+
+// Write writes a page for every item, one of the ledger and an index into a folder. They
+// need nothing else and no network.
+func (g *Gallery) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("the gallery's folder: %w", err)
 	}
-	for _, it := range items {
+	for _, it := range g.Items {
 		page := pageOf{Item: it}
 		if it.Drawn() {
 			it.Figure.Name = it.Name() // its files are found by the entry
@@ -91,13 +91,27 @@ func Write(dir string, items []Item, links map[string]string) error {
 			return err
 		}
 	}
-	return write(filepath.Join(dir, "index.html"), "index", map[string]any{"Papers": ByPaper(items), "Links": links})
+	if err := g.writeLedger(filepath.Join(dir, claimsPage)); err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "index.html"), "index", map[string]any{
+		"Papers": ByPaper(g.Items), "Ledger": g.Ledger, "Claims": claimsPage,
+	})
 }
 
-// saveCard writes the picture of the index, in which a caption could not be read.
+func (g *Gallery) writeLedger(file string) error {
+	var out bytes.Buffer
+	if err := g.Ledger.WriteHTML(&out); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return files.WriteBytes(file, out.Bytes())
+}
+
+// saveCard writes the picture of the index.
 func saveCard(dir string, it Item) error {
-	it.Figure.Name, it.Figure.Caption, it.Figure.Title = it.Card(), "", ""
-	_, err := it.Figure.Save(dir, "svg")
+	f := it.Thumbnail()
+	f.Name = it.Card()
+	_, err := f.Save(dir, "svg")
 	return err
 }
 

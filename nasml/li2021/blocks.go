@@ -46,11 +46,8 @@ func (p Table2Params) tabularSettings(method string) search.TabularSettings {
 	return s
 }
 
-// reported are the columns of the table that the paper reports; nil without one.
+// reported are the columns of the table that the paper reports.
 func reported(table *data.NASBench201) (columns [3][]float64, err error) {
-	if table == nil {
-		return columns, nil
-	}
 	for i, q := range data.Reported201 {
 		if columns[i], err = table.Column(q); err != nil {
 			return columns, err
@@ -60,15 +57,10 @@ func reported(table *data.NASBench201) (columns [3][]float64, err error) {
 }
 
 // runTabular runs or reads the top block: one trial is all runs of a method.
-// Without a table it reads what the project ships, which has its own.
 func (r *Table2Result) runTabular(ctx context.Context, table *data.NASBench201, columns [3][]float64) error {
 	s := study.Study{
 		ID: table2ID, Title: table2ID + ", top block", Code: tableKind, Shipped: shippedRecords,
-		StoredOnly: r.Params.StoredOnly || table == nil,
-	}
-	fingerprint := data.NASBench201Fingerprint
-	if table != nil {
-		fingerprint = table.Fingerprint
+		StoredOnly: r.Params.StoredOnly,
 	}
 	all, err := r.Params.tabularLines()
 	if err != nil {
@@ -83,7 +75,7 @@ func (r *Table2Result) runTabular(ctx context.Context, table *data.NASBench201, 
 		}
 		t := tabular.Trial{Settings: settings, Runs: r.Params.Runs}
 		cases = append(cases, study.Case{
-			Params: t, Data: fingerprint, Label: method, Units: t.Runs,
+			Params: t, Data: table.Fingerprint, Label: method, Units: t.Runs,
 			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
 				return t.Run(ctx, table, func() { step(1, method) })
 			},
@@ -115,8 +107,6 @@ func tabularLine(method string, record *runs.Record, columns [3][]float64) line 
 		switch {
 		case record != nil && record.Series[tabular.Accuracy[i]] != nil:
 			l.accuracy[i] = record.Series[tabular.Accuracy[i]]
-		case column == nil:
-			l.missing[i] = "no table"
 		case record == nil || record.Series == nil:
 			l.missing[i] = "not run"
 		default:
@@ -205,10 +195,6 @@ func (l *line) fill(i int, all []found, column []float64) error {
 			continue
 		}
 		for _, record := range f.ran() {
-			if column == nil {
-				l.missing[i] = "no table"
-				continue
-			}
 			a, err := f.final(record)
 			if err != nil {
 				return err

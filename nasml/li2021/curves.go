@@ -2,7 +2,6 @@ package li2021
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -251,24 +250,6 @@ func (p SearchParams) below(c runs.Claim, a, b []float64) runs.Claim {
 		return verdict.Below(c, s, err, 0)
 	})
 }
-
-// table201 reads the table from the folder of the data sets. Where it is not there
-// it is nil: what has been searched is drawn without it.
-func table201() (*data.NASBench201, error) {
-	table, err := data.LoadNASBench201("")
-	if errors.Is(err, data.ErrMissing) {
-		return nil, nil
-	}
-	return table, err
-}
-
-// noTable says why a number is missing.
-const noTable = "the table of NAS-Bench-201 is not there: put nasbench/nasbench201.csv.gz into the folder of the " +
-	"data sets, or set NASML_DATA to one that has it"
-
-// noTableCaption is a note of a picture that lacks what the table has.
-const noTableCaption = " The table of NAS-Bench-201 is not there: " +
-	"accuracies of the searches' architectures are left out."
 
 // tabulated says whether the table has the architectures of the searches' spaces.
 func (p SearchParams) tabulated(rows []row) error {

@@ -35,7 +35,7 @@ var Figure1MiddlePaper = Figure1MiddleParams{
 	OneShotParams: paperOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
 }
 
-// Figure1MiddleLarge is --scale large and has those of Figure2Large. It was not run.
+// Figure1MiddleLarge is --scale large and has those of Figure2Large.
 var Figure1MiddleLarge = Figure1MiddleParams{
 	OneShotParams: largeOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
 }
@@ -51,6 +51,7 @@ func init() {
 		ID: figure1MiddleID, Paper: paper, Title: figure1MiddleTitle, Kind: "figure",
 		Notebook: "notebooks/li2021/figure1_middle_entropy.ipynb",
 		Cost:     catalog.Cost{Quick: oneShotCost.Quick, Paper: oneShotCost.Paper},
+		Shipped:  []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
 	}, Figure1MiddleQuick, Figure1MiddlePaper, Figure1Middle,
 		catalog.Preset[Figure1MiddleParams]{Scale: catalog.Large, Params: Figure1MiddleLarge})
 }

@@ -65,13 +65,12 @@ func init() {
 
 // Figure4Result is Figure 4 or Figure 5.
 type Figure4Result struct {
-	Params  Figure4Params
-	Scale   string // "quick", "paper" or empty for own parameters
-	entry   learningEntry
-	all     []found
-	noTable bool                    // there is none, and so there are no curves
-	curves  map[curveID][][]float64 // by row and data set: of each search, from its first epoch on
-	finals  map[row][]data.Arch201
+	Params Figure4Params
+	Scale  string // "quick", "paper" or empty for own parameters
+	entry  learningEntry
+	all    []found
+	curves map[curveID][][]float64 // by row and data set: of each search, from its first epoch on
+	finals map[row][]data.Arch201
 }
 
 // learningEntry is what tells Figure 5 from Figure 4.
@@ -105,12 +104,12 @@ func learningCurves(ctx context.Context, entry learningEntry, p Figure4Params) (
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	table, err := table201()
+	table, err := data.LoadNASBench201("")
 	if err != nil {
 		return nil, err
 	}
 	r := &Figure4Result{
-		Params: p, Scale: runs.Scale(ctx), entry: entry, noTable: table == nil,
+		Params: p, Scale: runs.Scale(ctx), entry: entry,
 		curves: map[curveID][][]float64{}, finals: map[row][]data.Arch201{},
 	}
 	if r.all, err = p.run(ctx, entry.id, p.Rows); err != nil {
@@ -197,9 +196,6 @@ func (r *Figure4Result) Figure() plots.Figure {
 	caption := searchCaption(r.Params.SearchParams, r.all, r.Params) +
 		" Accuracy is the table's, after 200 epochs of training, mean over its trials." +
 		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
-	if r.noTable {
-		caption += noTableCaption
-	}
 	for _, set := range lookupSets {
 		if d := r.apart(set.task); d.Points > 0 {
 			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
@@ -303,10 +299,6 @@ func (r *Figure4Result) checkApart() []runs.Claim {
 		}
 		c := verdict.Claim(fmt.Sprintf("own: %s: distance of our mean curve of %s from the mean of the paper's, "+
 			"percentage points", set.title, r.entry.drawn.title()), r.entry.source)
-		if r.noTable {
-			claims = append(claims, verdict.NotRun(c, noTable))
-			continue
-		}
 		claims = append(claims, r.apart(set.task).Claim(c, "epoch"))
 	}
 	return claims
@@ -363,9 +355,6 @@ func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title strin
 		title, gaea.title(), base.title()),
 		figure4Source)
 	c.Paper = 0
-	if r.noTable {
-		return verdict.NotRun(c, noTable)
-	}
 	c.Note = "ours is the difference of the looked-up accuracies"
 	return r.Params.above(c, lasts(r.curves[curveID{gaea, task}]), lasts(r.curves[curveID{base, task}]))
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -280,42 +279,27 @@ func TestPairsNeedAllSeeds(t *testing.T) {
 	require.Equal(t, runs.Fails, p.below(claim, []float64{1, 2, 3}, []float64{1, 2, 3}).Holds, "equal is not below")
 }
 
-// Where the table is not there, what does not need it is drawn, and what does says so.
-func TestAMissingTableIsSaidAndNoError(t *testing.T) {
+// The table travels with the project: without data, every search that is shipped has its
+// accuracies and its curve.
+func TestTheTableIsThereWithoutData(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())
 	table, err := Table2(isolated(t), Table2Quick)
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
-	require.Contains(t, table.Figure().Caption, "table of NAS-Bench-201 is not there")
-	missing := 0
-	for _, c := range table.Check() {
-		if strings.Contains(c.Name, ", test accuracy in percent") && !strings.Contains(c.Name, "best architecture") {
-			require.True(t, c.Ours.Valid(), "%s: its runs are shipped", c.Name)
-		}
-		if !c.Ours.Valid() {
-			require.Contains(t, c.Note, "not run: ", c.Name)
-		}
-		if strings.Contains(c.Note, "not run: the table of NAS-Bench-201 is not there") {
-			missing++
-		}
+	require.InDelta(t, 94.37, table.optimal.accuracy[0][0], 0.01)
+	for _, l := range append(slices.Clone(table.middle), table.tabular...) {
+		require.Len(t, l.accuracy[0], len(l.accuracy[2]), l.title)
+		require.NotEmpty(t, l.accuracy[0], l.title)
 	}
-	require.Positive(t, missing)
-	require.Equal(t, "no table", table.middle[0].missing[0])
-	require.Equal(t, "no table", table.optimal.missing[2])
-
 	curves, err := Figure4(isolated(t), Figure4Quick)
 	require.NoError(t, err)
 	require.NoError(t, curves.Figure().Validate())
-	require.Contains(t, curves.Figure().Caption, "table of NAS-Bench-201 is not there")
-	claims := curves.Check()
-	require.True(t, claims[0].Ours.Valid(), "skip connections are counted without the table")
-	require.Contains(t, claims[2].Note, "the table of NAS-Bench-201 is not there")
-
-	p := Table2Quick
-	p.Rows, p.Direct, p.Runs = nil, nil, 7 // of which nothing is shipped
-	table, err = Table2(isolated(t), p)
-	require.NoError(t, err)
-	require.Equal(t, "no table", table.tabular[0].missing[0])
+	for id, runs := range curves.curves {
+		require.NotEmpty(t, runs, id)
+	}
+	for _, c := range append(table.Check(), curves.Check()...) {
+		require.NotContains(t, c.Note, "is not there", c.Name)
+	}
 }
 
 // What is there and cannot be read is an error.
@@ -346,7 +330,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	require.Len(t, r.Check(), 6)
 
-	benchmark, err := table201()
+	benchmark, err := data.LoadNASBench201("")
 	require.NoError(t, err)
 	for _, m := range []search.Moment{
 		{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: uniform(24)}, // before the first step

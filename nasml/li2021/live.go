@@ -63,9 +63,7 @@ func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
 		return
 	}
 	if l.last.IsZero() {
-		if dir, err := data.Dir(); err == nil {
-			l.table, _ = data.LoadNASBench201(dir) // without a table its panel is left out
-		}
+		l.table, _ = data.LoadNASBench201("") // without a table its panel is left out
 	}
 	l.last = time.Now()
 	figure := liveFigure(f, m, l.table)

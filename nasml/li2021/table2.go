@@ -10,6 +10,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -89,7 +90,6 @@ func init() {
 type Table2Result struct {
 	Params  Table2Params
 	Scale   string // "quick", "paper" or empty for own parameters
-	noTable bool   // there is none: the searches have no accuracies
 	tabular []line
 	// the top block with other readings of its settings
 	readings []line
@@ -102,26 +102,23 @@ type Table2Result struct {
 }
 
 // Table2 runs what the run store lacks of Table 2. See Figure1 for cancelling.
-// Where the table of NAS-Bench-201 is not there, accuracies are those that the
-// records of the top block hold; it is an error where it cannot be read.
+// It returns an error if the table of NAS-Bench-201 cannot be read.
 func Table2(ctx context.Context, p Table2Params) (*Table2Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	table, err := table201()
+	table, err := data.LoadNASBench201("")
 	if err != nil {
 		return nil, err
 	}
-	r := &Table2Result{Params: p, Scale: runs.Scale(ctx), noTable: table == nil}
+	r := &Table2Result{Params: p, Scale: runs.Scale(ctx)}
 	columns, err := reported(table)
 	if err != nil {
 		return nil, err
 	}
 	r.optimal = line{title: "Optimal", paper: publishedReference["Optimal"], printed: true}
 	for i, column := range columns {
-		if r.optimal.missing[i] = "no table"; column != nil {
-			r.optimal.accuracy[i] = []float64{slices.Max(column)}
-		}
+		r.optimal.accuracy[i] = []float64{slices.Max(column)}
 	}
 	if err := r.runTabular(ctx, table, columns); err != nil {
 		return nil, err
@@ -273,9 +270,6 @@ func (r *Table2Result) caption() string {
 	if len(r.all) > 0 {
 		text += " Search times: ours are of the machine that computed the shipped searches, the paper's of a GPU."
 	}
-	if r.noTable {
-		text += noTableCaption
-	}
 	return text
 }
 
@@ -390,8 +384,6 @@ func (r *Table2Result) Check() []runs.Claim {
 // whyMissing says in full what the table's cell says in two words.
 func whyMissing(cell string) string {
 	switch cell {
-	case "no table":
-		return noTable
 	case "not run":
 		return "the run store lacks it"
 	}
@@ -405,9 +397,6 @@ func (r *Table2Result) checkPair(better, worse string, i int, title string) runs
 		table2Source+" and Section 4.4")
 	c.Paper = runs.Number(
 		publishedTransfer[row(better)].accuracy[i].mean - publishedTransfer[row(worse)].accuracy[i].mean)
-	if r.noTable {
-		return verdict.NotRun(c, noTable)
-	}
 	c.Note = "ours is the difference of the looked-up accuracies over seeds; only its sign is judged"
 	family := r.Params.among(4 * len(lookupSets)) // four pairs in three columns
 	c = family.above(c, r.find(better).accuracy[i], r.find(worse).accuracy[i])

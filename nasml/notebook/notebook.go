@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/findings"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
@@ -99,19 +100,23 @@ func Show(r catalog.Result) {
 	gonbui.Sync()
 }
 
-// Claims displays the table of the paper's claims with ours beside them.
+// Claims displays the paper's claims with our numbers and a verdict beside each.
 func Claims(r catalog.Result) {
+	table := r.Check()
+	if e, scale, ok := catalog.Of(r); ok {
+		table = claims.Judged(e.ID, scale, table)
+	}
 	if gonbui.IsNotebook {
-		gonbui.DisplayHTML(runs.ClaimHTML(r.Check()))
+		gonbui.DisplayHTML(runs.ClaimHTML(table))
 		gonbui.Sync() // a cell that ends at once would take its last output along
 		return
 	}
-	fmt.Print(runs.ClaimTable(r.Check()))
+	fmt.Print(runs.ClaimTable(table))
 }
 
-// Ledger displays every claim of a paper, such as "li2021", or of all where it is
+// Ledger displays every claim of a paper, such as "li2021", or of all papers if it is
 // empty, with what the run store and the shipped records say about it. The cell has to
-// import the packages of the papers. It computes nothing.
+// import package papers, which registers what judges them. It computes nothing.
 func Ledger(paper string) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -125,6 +130,17 @@ func Ledger(paper string) {
 		return
 	}
 	fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
+}
+
+// Findings displays what is wrong in the papers and in their authors' programs, see
+// package findings. It computes nothing.
+func Findings() {
+	if gonbui.IsNotebook {
+		gonbui.DisplayHTML(findings.HTML())
+		gonbui.Sync() // a cell that ends at once would take its last output along
+		return
+	}
+	fmt.Print(findings.Markdown())
 }
 
 // Export writes a result's picture into the folder dir, beside the notebook,

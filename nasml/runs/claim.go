@@ -44,7 +44,7 @@ func (v Verdict) String() string {
 	case Holds:
 		return "holds"
 	case Fails:
-		return "DOES NOT HOLD"
+		return "does not hold"
 	}
 	return "not run"
 }
@@ -88,6 +88,10 @@ type Claim struct {
 	Allowed string  `json:"allowed,omitempty"`
 	Holds   Verdict `json:"holds"`
 	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not
+	// Verdict is the verdict in words where it depends on more than the numbers, such as
+	// "reduced: holds" of a claim that was judged at a smaller size than the paper's.
+	// Empty: the word of Holds.
+	Verdict string `json:"-"`
 
 	// Rows are those of the list of the papers' claims that it judges, by their
 	// ids; a claim of ours judges none. A reader does not see them in a table.
@@ -133,7 +137,7 @@ func ClaimTable(claims []Claim) string {
 // ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and
 // a sign for the verdict, every source once with all of its claims below it, in
 // the order of their first, and notes that open. A page can set its own colours,
-// --holds, --fails, --undecided and --open.
+// --holds, --fails, --inconclusive, --reduced, --open and --paper.
 func ClaimHTML(claims []Claim) string {
 	var out strings.Builder
 	out.WriteString("<table>\n<thead><tr>")
@@ -156,7 +160,8 @@ func ClaimHTML(claims []Claim) string {
 			case "claim":
 				cell, style = c.opened(html.EscapeString(c.shown())), "text-align:left"
 			case "verdict":
-				look := verdictLooks[c.verdict()]
+				first, _, _ := strings.Cut(c.verdict(), ":")
+				look := verdictLooks[first]
 				cell = fmt.Sprintf(`<span style="color:var(--%s, %s)">%s %s</span>`, look.class, look.color, look.sign,
 					cell)
 			default:
@@ -199,16 +204,18 @@ func (c Claim) opened(name string) string {
 	return fmt.Sprintf("<details><summary>%s</summary><small>%s</small></details>", name, html.EscapeString(c.Note))
 }
 
-// verdictLooks are how verdicts look. Each colour can be read on white (4.5 : 1)
-// and on JupyterLab's black.
+// verdictLooks are the sign, the colour and the class of each verdict. Every colour has
+// a contrast of 4.5 : 1 on white and on JupyterLab's black.
 var verdictLooks = map[string]struct{ sign, color, class string }{
-	Holds.String():    {"✓", "#1f8a4c", "holds"},
-	Fails.String():    {"✗", "#d73a35", "fails"},
-	undecided:         {"?", "#a86e00", "undecided"},
-	NotKnown.String(): {"–", "#767676", "open"},
+	Holds.String():       {"✓", "#1f8a4c", "holds"},
+	Fails.String():       {"✗", "#d73a35", "fails"},
+	inconclusive:         {"?", "#a86e00", "inconclusive"},
+	"reduced":            {"◐", "#2a7cad", "reduced"},
+	NotKnown.String():    {"–", "#767676", "open"},
+	"error in the paper": {"†", "#8f63b6", "paper"},
 }
 
-const undecided = "undecided"
+const inconclusive = "inconclusive"
 
 var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
@@ -221,11 +228,14 @@ func (c Claim) cells() []string {
 	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.allowed(), c.verdict(), c.Source}
 }
 
-// verdict tells a claim that was not run from one that was, but whose numbers
-// say neither yes nor no.
+// verdict tells a claim that was not run from one that was, but whose numbers say
+// neither yes nor no.
 func (c Claim) verdict() string {
-	if c.Holds == NotKnown && c.Ours.Valid() {
-		return undecided
+	switch {
+	case c.Verdict != "":
+		return c.Verdict
+	case c.Holds == NotKnown && c.Ours.Valid():
+		return inconclusive
 	}
 	return c.Holds.String()
 }

@@ -83,9 +83,9 @@ func TestClaimTable(t *testing.T) {
 	require.Equal(t, strings.TrimPrefix(`
 claim           paper  ours    interval    allowed  verdict        source
 stable over Δα  1.4    0.7123  [0.6, 0.8]  –        holds          Oymak+ 2021, Fig. 2(a)
-grows           –      2       –           ± 0.1    DOES NOT HOLD  p. 3
+grows           –      2       –           ± 0.1    does not hold  p. 3
 k = 4096        3      –       –           –        not run        p. 3
-slope           0      0.1     [-1, 1]     above 0  undecided      p. 4
+slope           0      0.1     [-1, 1]     above 0  inconclusive   p. 4
   grows: a < b & c
   k = 4096: not run: too wide
 `, "\n"), ClaimTable(someClaims))
@@ -96,7 +96,7 @@ func TestClaimHTML(t *testing.T) {
 	require.Equal(t, 1+4+3, strings.Count(table, "<tr>"), "a head, four claims, three sources")
 	require.Equal(t, 1, strings.Count(table, "p. 3"), "a source stands once")
 	require.Contains(t, table, "<details><summary>grows</summary><small>a &lt; b &amp; c</small></details>")
-	for _, verdict := range []string{"✓ holds", "✗ DOES NOT HOLD", "? undecided", "– not run"} {
+	for _, verdict := range []string{"✓ holds", "✗ does not hold", "? inconclusive", "– not run"} {
 		require.Regexp(t,
 			`<span style="color:var\(--[a-z]+, #[0-9a-f]{6}\)">`+regexp.QuoteMeta(verdict)+"</span>", table)
 	}

@@ -161,3 +161,35 @@ func TestDrawTimesHasNoBias(t *testing.T) {
 	}
 	require.Zero(t, DrawTimes(trial.RNG(1, "one"), 1, 3, nil)[2].Step, "one step")
 }
+
+// Assumption 1.1 as printed, with γφ(θ) and without γ‖w‖²/2, asks for a convex f(·, θ):
+// φ does not contain w. The quadratic form of the Hessian in w is negative in some
+// direction.
+func TestAssumption1AsPrintedNeedsConvexWeights(t *testing.T) {
+	n := newNet(everyOp, 4)
+	rng := trial.RNG(5, "test")
+	const h = 1e-5
+	for range 5 {
+		at, least := n.draw(rng), math.Inf(1)
+		for range 2000 {
+			up, down, gu, gd := descent.Clone(at), descent.Clone(at), n.zeros(), n.zeros()
+			along, square := n.zeros(), 0.0
+			for i := range n.Edges { // the rows of w; those of θ stay
+				for j := range along[i] {
+					along[i][j] = rng.NormFloat64()
+					square += along[i][j] * along[i][j]
+					up[i][j] += h * along[i][j]
+					down[i][j] -= h * along[i][j]
+				}
+			}
+			n.gradient(up, gu)
+			n.gradient(down, gd)
+			form := 0.0
+			for i := range n.Edges {
+				form += (descent.Inner(gu[i], along[i]) - descent.Inner(gd[i], along[i])) / (2 * h)
+			}
+			least = min(least, form/square)
+		}
+		require.Less(t, least, -1e-3)
+	}
+}

@@ -1,0 +1,99 @@
+// Package findings lists what is wrong in the four papers and in their authors'
+// programs, each in five lines: what is printed, what is true, a counterexample or
+// the constant that works, the test that shows it, and what follows for the paper.
+//
+// Only what can be shown is listed: a proof, a counterexample at the paper's own
+// assumptions, the paper's own arithmetic, or a comparison with the program. A number
+// that this library fails to reproduce is no finding: it "does not hold".
+//
+// A claim that fails is the paper's error if [OfClaim] finds it; otherwise it is this
+// library's, or one of scale. The package imports nothing of ours, so that ledger,
+// pages and notebooks can all use it.
+package findings
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is whose error a finding is.
+type Kind string
+
+// The two kinds.
+const (
+	Paper Kind = "paper" // the paper is wrong
+	Code  Kind = "code"  // the authors' program does not do what the paper says
+)
+
+// Finding is one error.
+type Finding struct {
+	ID    string // "oymak2021/lemma2-joint-convexity", the anchor on the page
+	Kind  Kind
+	Paper string // as in the ledger: "Oymak+ 2021"
+	Where string // "Lemma 2"; for code the program, its commit and file
+	Title string
+
+	Printed string // what the paper says, or what the program should do
+	True    string // what is true, or what the program does
+	Shown   string // the counterexample or the constant that works, in numbers
+	Tests   []Test // the tests that show it
+	Follows string // what follows for the paper's conclusion
+
+	// Notebook shows it in full, a path from the root of the repository; may be empty.
+	Notebook string
+	// Rows are the rows of the ledger whose failure it explains. A row can be
+	// judged by other checks too, which fail for other reasons: see Claims.
+	Rows []string
+	// Claims are the claims of entries that fail because of the error, and not
+	// because of this library.
+	Claims []Claim
+}
+
+// Test names a test function and the folder it is in.
+type Test struct{ Folder, Name string }
+
+// String is "nasml/oymak2021 TestLemma2Run".
+func (t Test) String() string { return t.Folder + " " + t.Name }
+
+// Claim names claims of an entry by the beginning of their name, which does not
+// contain the rows in brackets.
+type Claim struct{ Entry, Name string }
+
+// String is "oymak2021/lemma2: as printed".
+func (c Claim) String() string { return c.Entry + ": " + c.Name }
+
+// All lists the findings: paper by paper, what is wrong in the paper before what is
+// wrong in the program. The caller may change the list.
+func All() []Finding {
+	return slices.Concat(khodak2020, oymak2021, roberts, li2021, khodak2020Code, li2021Code)
+}
+
+// Of returns the finding that explains why a row of the ledger fails, if there is one.
+// It says nothing about a check of the row that fails for another reason: [OfClaim]
+// tells these apart.
+func Of(row string) (Finding, bool) {
+	return first(func(f Finding) bool { return slices.Contains(f.Rows, row) })
+}
+
+// OfClaim returns the finding that makes a claim of an entry fail, if there is one.
+// The name is that of a runs.Claim, as it is printed.
+func OfClaim(entry, name string) (Finding, bool) {
+	return first(func(f Finding) bool {
+		return slices.ContainsFunc(f.Claims, func(c Claim) bool {
+			return c.Entry == entry && strings.HasPrefix(name, c.Name)
+		})
+	})
+}
+
+// Lookup returns the finding of an id.
+func Lookup(id string) (Finding, bool) {
+	return first(func(f Finding) bool { return f.ID == id })
+}
+
+func first(is func(Finding) bool) (Finding, bool) {
+	all := All()
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
+	}
+	return Finding{}, false
+}

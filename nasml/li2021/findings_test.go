@@ -1,0 +1,89 @@
+package li2021
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Gradients of θ with entries in [−1, 1] become gradients of logits, by the chain
+// rule, whose squared length is at most the variance of the entries: no |O|.
+func TestGradientOfLogitsHasNoFactor(t *testing.T) {
+	softmax := func(logits []float64) []float64 {
+		theta, sum := make([]float64, len(logits)), 0.0
+		for i, a := range logits {
+			theta[i] = math.Exp(a)
+			sum += theta[i]
+		}
+		for i := range theta {
+			theta[i] /= sum
+		}
+		return theta
+	}
+	inner := func(a, b []float64) (sum float64) {
+		for i := range a {
+			sum += a[i] * b[i]
+		}
+		return sum
+	}
+	rng := trial.RNG(1, "logits")
+	for _, options := range []int{2, 4, 16, 64, 256} {
+		for range 20 {
+			logits, g := make([]float64, options), make([]float64, options)
+			scale := 3 * rng.Float64()
+			for i := range logits {
+				logits[i], g[i] = scale*rng.NormFloat64(), 2*rng.Float64()-1
+			}
+			theta, length, variance := softmax(logits), 0.0, 0.0
+			mean := inner(g, theta)
+			for i := range logits {
+				const h = 1e-6
+				at := logits[i]
+				logits[i] = at + h
+				up := inner(g, softmax(logits))
+				logits[i] = at - h
+				down := inner(g, softmax(logits))
+				logits[i] = at
+				require.InDelta(t, theta[i]*(g[i]-mean), (up-down)/(2*h), 1e-8)
+				length += math.Pow(theta[i]*(g[i]-mean), 2)
+				variance += theta[i] * math.Pow(g[i]-mean, 2)
+			}
+			require.LessOrEqual(t, length, variance)
+			require.LessOrEqual(t, variance, 1.0)
+		}
+		length, n := 0.0, float64(options) // entries ±1 at the uniform point
+		for i := range options {
+			sign := float64(1 - 2*(i%2))
+			length += math.Pow(sign/n, 2)
+		}
+		require.InDelta(t, 1/n, length, 1e-12)
+	}
+}
+
+// Figure 2's dashed lines, and the ends of the authors' PC-DARTS, against the 1 % of
+// the text.
+func TestPublishedRegretsExceedOnePercent(t *testing.T) {
+	p := publishedOneShotCurves()
+	for space, want := range map[string][2]float64{
+		"1shot1-s1": {0.0110, 0.0100}, "1shot1-s2": {0.0085, 0.0107}, "1shot1-s3": {0.0140, 0.0106},
+	} {
+		require.InDelta(t, want[0], p.Before[space], 1e-9)
+		require.InDelta(t, want[1], last(p.Regret[space]["pc-darts"].Mean), 5e-5)
+	}
+	const third = "1shot1-s3"
+	require.Greater(t, min(p.Before[third], last(p.Regret[third]["pc-darts"].Mean)), 0.01)
+}
+
+// With a warm-up of ten epochs the entropy would stay at ln 8 for as long.
+func TestPublishedSearchHasNoWarmup(t *testing.T) {
+	entropy := publishedCurves().Entropy["gaea-pc-darts@darts"]
+	require.InDelta(t, 2.0794, math.Log(8), 1e-4)
+	require.InDelta(t, 2.0793, entropy[0], 1e-9)
+	require.InDelta(t, 2.0625, entropy[5], 1e-9)
+	for e := 1; e <= 10; e++ {
+		require.Less(t, entropy[e], entropy[e-1])
+	}
+}
