@@ -47,6 +47,7 @@
 //	oymak2021   the figures and theorems of Oymak+
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions
 //	li2021      the figures, tables and theorems of Li+ (GAEA)
+//	papers      one import that registers all of the four
 //	notebook    what the cells of the notebooks call
 //	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
 //	command     the command nasml, also for a module of one's own

@@ -191,7 +191,9 @@ func Of(r Result) (e Entry, scale string, ok bool) {
 	}
 	if len(of) > 1 {
 		name := r.Figure().Name
-		of = slices.DeleteFunc(of, func(e Entry) bool { return !strings.HasPrefix(name, strings.ReplaceAll(e.ID, "/", "-")) })
+		of = slices.DeleteFunc(of, func(e Entry) bool {
+			return !strings.HasPrefix(name, strings.ReplaceAll(e.ID, "/", "-"))
+		})
 	}
 	if len(of) == 0 {
 		return Entry{}, "", false

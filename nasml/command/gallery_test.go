@@ -130,7 +130,8 @@ func sameLedger(t *testing.T, notebook string, whole *claims.Ledger) {
 		require.NoError(t, err)
 		part, err := l.HTML()
 		require.NoError(t, err)
-		require.Contains(t, all.String(), strings.TrimSpace(part), "%s: go tool nasml notebooks notebooks/claims.ipynb", paper)
+		require.Contains(t, all.String(), strings.TrimSpace(part),
+			"%s: go tool nasml notebooks notebooks/claims.ipynb", paper)
 		for _, e := range catalog.All() {
 			if tally := l.Tally(e.ID); strings.HasPrefix(e.ID, paper+"/") {
 				require.Equal(t, whole.Tally(e.ID), tally, "the ledger of one paper counts as the whole one does")

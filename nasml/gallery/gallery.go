@@ -4,10 +4,12 @@
 package gallery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -101,14 +103,16 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	return it, nil
 }
 
-// settingsOf are the settings that may be shipped, the best first.
+// settingsOf are the settings that may be shipped, the largest first.
 func settingsOf(e catalog.Entry) []catalog.Setting {
-	settings := []catalog.Setting{{Scale: catalog.Paper}}
-	settings = append(settings, e.Shipped...)
+	settings := append([]catalog.Setting{{Scale: catalog.Paper}}, e.Shipped...)
 	for _, scale := range e.Scales() {
-		if scale != catalog.Paper && scale != catalog.Quick {
-			settings = append(settings, catalog.Setting{Scale: scale})
-		}
+		settings = append(settings, catalog.Setting{Scale: scale})
 	}
-	return append(settings, catalog.Setting{Scale: catalog.Quick})
+	slices.SortStableFunc(settings, func(a, b catalog.Setting) int {
+		return cmp.Compare(slices.Index(bySize, a.Scale), slices.Index(bySize, b.Scale))
+	})
+	return slices.CompactFunc(settings, func(a, b catalog.Setting) bool { return a.String() == b.String() })
 }
+
+var bySize = []string{catalog.Paper, catalog.Large, catalog.Quick}

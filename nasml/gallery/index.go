@@ -59,6 +59,9 @@ func cell(text string) string {
 	return strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace(html.EscapeString(text))
 }
 
+// heading is the title without the short name before it.
+func (it Item) heading() string { return cell(strings.TrimPrefix(it.Title, it.Short()+": ")) }
+
 // indexRow is the item's line of the index.
 func (it Item) indexRow() string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
@@ -67,7 +70,7 @@ func (it Item) indexRow() string {
 		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="%d"></a>`,
 			link, path.Join(Thumbnails, it.Name()+".png"), cell(it.Title), thumbnailWidth)
 	}
-	return fmt.Sprintf("| %s | **%s**<br>[%s](%s) | %s | %s | %s |\n", picture, it.Short(), cell(it.Title), link,
+	return fmt.Sprintf("| %s | **%s**<br>[%s](%s) | %s | %s | %s |\n", picture, it.Short(), it.heading(), link,
 		it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
 }
 
@@ -131,7 +134,8 @@ func (g *Gallery) Pages(root string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("reading a page to fill in: %w", err)
 		}
 		if !marked.Match(text) {
-			return nil, fmt.Errorf("%s has no part between %s and %s, which are to stand around its table", name, begin, end)
+			return nil, fmt.Errorf("%s has no part between %s and %s: put both marks around its table",
+				name, begin, end)
 		}
 		pages[name] = marked.ReplaceAllLiteral(text, []byte(begin+"\n"+part()+end))
 	}
@@ -178,8 +182,8 @@ func (g *Gallery) Figures() string {
 	text := "| | notebook | shown at | claims | quick scale | paper's scale |\n|---|---|---|---|---|---|\n"
 	for _, it := range g.Items {
 		link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
-		text += fmt.Sprintf("| %s, %s: %s | [`%s`](../%s) | %s | %s | %s | %s |\n", it.Paper, it.Short(), cell(it.Title),
-			path.Base(link), link, it.Shown(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
+		text += fmt.Sprintf("| %s, %s: %s | [`%s`](../%s) | %s | %s | %s | %s |\n", it.Paper, it.Short(),
+			it.heading(), path.Base(link), link, it.Shown(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
 	}
 	return text
 }
