@@ -139,10 +139,9 @@ func (l Line) Ours() string {
 
 // Total counts the rows of a paper by verdict.
 type Total struct {
-	Paper   string
-	Count   map[Verdict]int
-	Checked int // rows with a check, run or not
-	All     int
+	Paper string
+	Count map[Verdict]int
+	All   int
 }
 
 // Totals are those of each paper and, last, of all.
@@ -166,7 +165,4 @@ func (l *Ledger) Totals() []Total {
 func (t *Total) add(l Line) {
 	t.Count[l.Verdict]++
 	t.All++
-	if l.Verdict != NotJudged {
-		t.Checked++
-	}
 }

@@ -141,21 +141,21 @@ func wrap(text string, width int) []string {
 // same of every entry in words.
 func (l *Ledger) WriteTotals(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	heads := [2][]string{{"rows", ""}, {"", ""}} // two lines: most verdicts have several words
-	for _, v := range append(slices.Clone(Verdicts), "with a check", "all") {
-		cut := strings.LastIndex(string(v), " ")
-		heads[0] = append(heads[0], string(v)[:max(0, cut)])
-		heads[1] = append(heads[1], string(v)[cut+1:])
+	heads := [2][]string{{"rows"}, {""}}
+	for _, v := range append(slices.Clone(Verdicts), "all") {
+		words := append([]string{""}, wrap(string(v), len(PaperError)/2)...) // all take two lines at most
+		heads[0] = append(heads[0], words[len(words)-2])
+		heads[1] = append(heads[1], words[len(words)-1])
 	}
 	for _, head := range heads {
 		_, _ = fmt.Fprintln(table, strings.Join(append(head, ""), "\t"))
 	}
 	for _, t := range l.Totals() {
-		cells := []string{"", t.Paper}
+		cells := []string{t.Paper}
 		for _, v := range Verdicts {
 			cells = append(cells, fmt.Sprint(t.Count[v]))
 		}
-		_, _ = fmt.Fprintln(table, strings.Join(append(cells, fmt.Sprint(t.Checked), fmt.Sprint(t.All), ""), "\t"))
+		_, _ = fmt.Fprintln(table, strings.Join(append(cells, fmt.Sprint(t.All), ""), "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -205,7 +207,7 @@ func listData(c console, asJSON bool, names []data.Name) error {
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
 			problem := tables[name].load()
-			state, err := tableState(problem)
+			state, err := tableState(problem, filepath.Join(dir, filepath.FromSlash(tables[name].file)))
 			one := listedFile{Set: name, File: tables[name].file, State: state}
 			if problem != nil {
 				one.What = problem.Error()
@@ -234,12 +236,21 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 	return out.Flush()
 }
 
+// shipped is the state of a table that travels with the project and that the folder of
+// the data sets does not replace.
+const shipped data.State = "shipped"
+
 // tableState is the state of a table by the error of loading it, with what is
-// wrong where it is broken.
-func tableState(err error) (data.State, error) {
+// wrong where it is broken. path is where the user's own would be, zipped or not.
+func tableState(err error, path string) (data.State, error) {
 	switch {
 	case err == nil:
-		return data.Present, nil
+		for _, own := range []string{path, strings.TrimSuffix(path, ".gz")} {
+			if _, err := os.Stat(own); err == nil {
+				return data.Present, nil
+			}
+		}
+		return shipped, nil
 	case errors.Is(err, data.ErrMissing):
 		return data.Missing, nil
 	}

@@ -24,7 +24,7 @@ var li2021Code = []Finding{
 		Tests: []Test{{"nasml/trace", "TestOneShotGAEAMovesByWhatIsLeft"},
 			{"nasml/bilevel", "TestStepAddsUpWhatIsNotCleared"}},
 		Follows: "Figure 2 and the middle of Figure 1 are of a search that is half single-level. Whether the end " +
-			"of the search changes is undecided at quick scale.",
+			"of the search changes is inconclusive at quick scale.",
 		Notebook: "notebooks/li2021/uncleared_gradients.ipynb",
 	},
 	{

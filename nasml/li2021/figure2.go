@@ -29,7 +29,7 @@ type Figure2Params struct {
 
 // Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, in about a
 // quarter of an hour on two cores; they are shipped. Which of the two finds better
-// architectures is undecided at this scale: the table has 171 of the 468 cells that
+// architectures is inconclusive at this scale: the table has 171 of the 468 cells that
 // are looked up, and differences over three seeds hold 0.
 var Figure2Quick = Figure2Params{
 	OneShotParams: quickOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
@@ -101,7 +101,7 @@ func Figure2(ctx context.Context, p Figure2Params) (*Figure2Result, error) {
 
 // spreads are those of the best cells over their trainings.
 func (p Figure2Params) spreads(ctx context.Context) ([]*runs.Record, error) {
-	table, s, fingerprint, err := openLookups(p.StoredOnly)
+	table, s, fingerprint, err := openLookups(p.Spaces, p.StoredOnly)
 	if err != nil {
 		return nil, err
 	}

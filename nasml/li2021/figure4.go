@@ -332,7 +332,7 @@ func (r *Figure4Result) checkSkips(f found) runs.Claim {
 		"%d and more are called nearly all, and it takes all searches", counts, nearlyAll)
 	switch few, many := slices.Min(counts) < nearlyAll, slices.Max(counts) >= nearlyAll; {
 	case few && many:
-		c.Note = "undecided: the searches differ; " + c.Note
+		c.Note = "inconclusive: the searches differ; " + c.Note
 	default:
 		c.Holds = runs.Judge(many != gaea)
 	}

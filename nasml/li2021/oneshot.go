@@ -193,21 +193,22 @@ func (l Lookups) checkLookups(c *study.Checks, spaces []string) {
 	}
 }
 
-// openLookups is the table with the study of look-ups in it. Without a table the
-// study reads what the project ships, which has its own.
-func openLookups(storedOnly bool) (*opened101[*data.NASBench101], study.Study, string, error) {
-	s, fingerprint := lookupsStudy, data.NASBench101Fingerprint
-	table, err := table101()
-	if table != nil {
-		fingerprint = table.fingerprint
-	}
+// openLookups is the table for some spaces with the study of look-ups in it. Without a
+// table the study reads what the project ships.
+func openLookups(spaces []string, storedOnly bool) (*opened101[*data.NASBench101], study.Study, string, error) {
+	table, fingerprint, err := oneShotTable(spaces)
+	s := lookupsStudy
 	s.StoredOnly = storedOnly || table == nil
 	return table, s, fingerprint, err
 }
 
 // lookUp looks up what the run store lacks.
 func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
-	table, s, fingerprint, err := openLookups(storedOnly)
+	var spaces []string
+	for _, f := range all {
+		spaces = append(spaces, f.row.space())
+	}
+	table, s, fingerprint, err := openLookups(spaces, storedOnly)
 	if err != nil {
 		return err
 	}

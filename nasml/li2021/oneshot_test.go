@@ -98,6 +98,39 @@ func TestSmallOneShotSearches(t *testing.T) {
 	require.ErrorContains(t, err, "Cleared has 0 rows and Uncleared 2")
 }
 
+// The part of NAS-Bench-101 that travels says what the table said from which the shipped
+// look-ups are; of a reader's own space it knows nothing.
+func TestTravellingTableSaysWhatTheTableSays(t *testing.T) {
+	t.Setenv("NASML_DATA", t.TempDir())
+	p := Figure2Large
+	r, err := Figure2(isolated(t), p)
+	require.NoError(t, err)
+	part, err := travelling101.content()
+	require.NoError(t, err)
+	for _, f := range r.all {
+		record, lookup := f.records[0], f.lookups[0]
+		require.NotNil(t, lookup, f.short())
+		theta, err := f.thetas(record)
+		require.NoError(t, err)
+		again, err := regret.Lookup{
+			Search: record.Key, Space: f.space, Ties: supernet.Ties(p.Ties), Split: p.Split, Training: p.Training,
+			Against: p.Against,
+		}.Run(t.Context(), part, theta, 0)
+		require.NoError(t, err)
+		require.Equal(t, lookup.Series, again.Series, f.short())
+		require.Equal(t, lookup.Values, again.Values, f.short())
+	}
+
+	own := supernet.OneShots["1shot1-s1"]
+	own.Name = "mine"
+	supernet.OneShots["mine"] = own
+	t.Cleanup(func() { delete(supernet.OneShots, "mine") })
+	table, fingerprint, err := oneShotTable([]string{"1shot1-s1", "mine"})
+	require.NoError(t, err)
+	require.Nil(t, table)
+	require.Equal(t, data.NASBench101Fingerprint, fingerprint)
+}
+
 // Without a table searches are drawn, regrets are gaps, and one line says what is
 // missing.
 func TestOneShotWithoutTable(t *testing.T) {

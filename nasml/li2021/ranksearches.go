@@ -102,13 +102,9 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	table, err := table101()
+	table, fingerprint, err := oneShotTable(p.Spaces)
 	if err != nil {
 		return nil, err
-	}
-	fingerprint := data.NASBench101Fingerprint
-	if table != nil {
-		fingerprint = table.fingerprint
 	}
 	if p.Folder != "" {
 		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
@@ -298,7 +294,7 @@ func (r *RankSearchesResult) single() string {
 
 // Check judges what a supernet is used for: that it ranks better than a coin, on
 // every space, and on all of them together, where there are more searches. The
-// latter was added after searches by two seeds had left the spaces undecided.
+// latter was added after searches by two seeds had left the spaces inconclusive.
 func (r *RankSearchesResult) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, space := range r.Params.Spaces {

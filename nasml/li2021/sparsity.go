@@ -339,7 +339,7 @@ func (r *SparsityResult) checkSooner(margin float64, other string) runs.Claim {
 	c.Paper = 1
 	a, b := r.stream(other, margin, r.Params.Noise).of("first"), r.stream("eg", margin, r.Params.Noise).of("first")
 	if slices.Max(b) >= float64(r.Params.StreamSteps) {
-		c.Note = fmt.Sprintf("undecided: EG does not get there in %d steps in every seed", r.Params.StreamSteps)
+		c.Note = fmt.Sprintf("inconclusive: EG does not get there in %d steps in every seed", r.Params.StreamSteps)
 		c.Ours = 1
 		return c
 	}

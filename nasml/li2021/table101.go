@@ -2,9 +2,12 @@ package li2021
 
 import (
 	"errors"
+	"maps"
+	"reflect"
 	"sync"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/supernet"
 )
 
 // table101 opens NAS-Bench-101's table in the folder of the data sets, once for all
@@ -36,6 +39,38 @@ var tables101 = struct {
 	sync.Mutex
 	of map[string]*opened101[*data.NASBench101]
 }{of: map[string]*opened101[*data.NASBench101]{}}
+
+// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Where the user
+// has no table, it is the part that travels with the project, which says of these cells
+// what the published subset says and so has its fingerprint. A space of a reader's own
+// has cells that the part lacks: it needs a table, and the result is nil without.
+func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error) {
+	table, err := table101()
+	if err != nil {
+		return nil, "", err
+	}
+	if table != nil {
+		return table, table.fingerprint, nil
+	}
+	for _, name := range spaces {
+		if !reflect.DeepEqual(supernet.OneShots[name], benchmarkOneShots[name]) {
+			return nil, data.NASBench101Fingerprint, nil
+		}
+	}
+	return travelling101, travelling101.fingerprint, nil
+}
+
+// benchmarkOneShots are the spaces of the benchmark, without a reader's.
+var benchmarkOneShots = maps.Clone(supernet.OneShots)
+
+// travelling101 is the part that travels with the project.
+var travelling101 = &opened101[*data.NASBench101]{
+	fingerprint: data.NASBench101Fingerprint,
+	read: func() (read101[*data.NASBench101], error) {
+		table, err := data.OneShot101()
+		return read101[*data.NASBench101]{table, data.NASBench101Fingerprint}, err
+	},
+}
 
 // noTable101 says why a number is missing.
 const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +

@@ -409,7 +409,7 @@ func (r *Assumption3Result) positive(c runs.Claim, records []*runs.Record, serie
 	case least < -rounding:
 		c.Holds = runs.Fails
 	default:
-		c.Note += "; undecided: within rounding of 0"
+		c.Note += "; inconclusive: within rounding of 0"
 	}
 	return c
 }

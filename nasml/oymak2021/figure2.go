@@ -865,7 +865,7 @@ func (r *Figure2Result) checkReadings() runs.Claim {
 		said := ""
 		claims := one.checkPanel("a", func(_, name string) string { return name })
 		for _, x := range claims {
-			word := "undecided"
+			word := "inconclusive"
 			switch x.Holds {
 			case runs.Holds:
 				word, fits = "holds", fits+1

@@ -87,7 +87,7 @@ var Theorem3Paper = Theorem3Params{
 // Theorem3Quick has narrower networks, fewer α and four seeds, asks for a
 // training error of 5 % and takes 20 seconds on two cores. All claims come out as
 // at the paper's scale but for the probability of the bound, which four seeds
-// leave undecided.
+// leave inconclusive.
 var Theorem3Quick = func() Theorem3Params {
 	p := Theorem3Paper
 	p.Alphas, p.Seeds, p.Steps, p.Epsilon = 1, 4, 250, 0.05
@@ -634,7 +634,7 @@ func (r *Theorem3Result) trained(name, what string, records []*runs.Record) runs
 	c = verdict.Every(c, slices.Concat(study.Rows(records, "train_error")...), p.Epsilon)
 	if c.Holds == runs.Fails && broken == 0 {
 		c.Holds = runs.NotKnown
-		c.Note += ": undecided, more Steps decide"
+		c.Note += ": inconclusive, more Steps decide"
 	}
 	return c
 }

@@ -947,7 +947,7 @@ func decided(c runs.Claim, holds, fails bool) runs.Claim {
 	case holds:
 		c.Holds = runs.Holds
 	default:
-		c.Note = joined("undecided: the intervals allow both, or there are too few seeds", c.Note)
+		c.Note = joined("inconclusive: the intervals allow both, or there are too few seeds", c.Note)
 	}
 	return c
 }

@@ -83,7 +83,7 @@ type Claim struct {
 	Lo        Number `json:"lo"`        // confidence interval of ours, from
 	Hi        Number `json:"hi"`        // to
 	Tolerance Number `json:"tolerance"` // how far ours may be from the paper's, in its unit
-	// Allowed says in words where ours has to be: "-0.5 ± 0.1", "at most 1", "above 0",
+	// Allowed says in words where ours has to be: "CI within ±0.1 of -0.5", "at most 1", "above 0",
 	// "every case at most 1". A tolerance alone does not say whether it has two sides.
 	Allowed string  `json:"allowed,omitempty"`
 	Holds   Verdict `json:"holds"`
@@ -243,7 +243,15 @@ func (c Claim) verdict() string {
 // allowed is where ours has to be; of a claim that does not say so, its tolerance.
 func (c Claim) allowed() string {
 	if c.Allowed == "" && c.Tolerance.Valid() {
-		return "± " + c.Tolerance.String()
+		if !c.Paper.Valid() {
+			return "within ±" + c.Tolerance.String()
+		}
+		return WithinOf(float64(c.Paper), float64(c.Tolerance))
 	}
 	return cmp.Or(c.Allowed, "–")
+}
+
+// WithinOf says in words that a number is at most tolerance away from another.
+func WithinOf(number, tolerance float64) string {
+	return fmt.Sprintf("within ±%.3g of %.6g", tolerance, number)
 }

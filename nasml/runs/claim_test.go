@@ -81,11 +81,11 @@ func TestNumberRoundTrip(t *testing.T) {
 
 func TestClaimTable(t *testing.T) {
 	require.Equal(t, strings.TrimPrefix(`
-claim           paper  ours    interval    allowed  verdict        source
-stable over Δα  1.4    0.7123  [0.6, 0.8]  –        holds          Oymak+ 2021, Fig. 2(a)
-grows           –      2       –           ± 0.1    does not hold  p. 3
-k = 4096        3      –       –           –        not run        p. 3
-slope           0      0.1     [-1, 1]     above 0  inconclusive   p. 4
+claim           paper  ours    interval    allowed      verdict        source
+stable over Δα  1.4    0.7123  [0.6, 0.8]  –            holds          Oymak+ 2021, Fig. 2(a)
+grows           –      2       –           within ±0.1  does not hold  p. 3
+k = 4096        3      –       –           –            not run        p. 3
+slope           0      0.1     [-1, 1]     above 0      inconclusive   p. 4
   grows: a < b & c
   k = 4096: not run: too wide
 `, "\n"), ClaimTable(someClaims))

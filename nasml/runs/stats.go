@@ -74,7 +74,7 @@ func summarize(xs []float64, confidence float64, of string, assume benchmath.Ass
 	if s.N > 1 && s.Std == 0 {
 		s.Warnings = append(
 			s.Warnings,
-			fmt.Sprintf("all %d samples are equal: do the seeds reach the computation?", s.N),
+			fmt.Sprintf("the same in all %d runs", s.N),
 		)
 	}
 	return s, nil

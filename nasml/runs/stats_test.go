@@ -73,7 +73,7 @@ func TestEqualValuesWarn(t *testing.T) {
 	s := summary(t, []float64{5, 5, 5}, 0.95)
 	require.Equal(t, Number(5), s.Lo)
 	require.Equal(t, Number(5), s.Hi)
-	require.Contains(t, s.Warnings[0], "do the seeds reach the computation?")
+	require.Contains(t, s.Warnings[0], "the same in all 3 runs")
 }
 
 func TestSummarizeMedian(t *testing.T) {

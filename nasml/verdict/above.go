@@ -8,7 +8,7 @@ import (
 
 // Above judges that a mean is larger than a bound: the opposite of [AtMost], so
 // that a mean that equals the bound is not above it, and one whose interval only
-// ends there is undecided.
+// ends there is inconclusive.
 func Above(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
 	return opposite(AtMost(allowed(c, "above", bound), s, err, bound))
 }

@@ -29,7 +29,7 @@ func (p Printed) summary() runs.Summary {
 //
 // with Welch's ν: beyond it the claim fails. Within it the claim holds where that
 // bound is below the deviation of single runs, the paper's or else ours; where it is
-// not, too few runs were made to tell anything, and the claim is undecided.
+// not, too few runs were made to tell anything, and the claim is inconclusive.
 func SameMean(c runs.Claim, ours runs.Summary, err error, paper Printed, confidence float64) runs.Claim {
 	c.Paper = runs.Number(paper.Mean)
 	if err != nil {
@@ -38,13 +38,12 @@ func SameMean(c runs.Claim, ours runs.Summary, err error, paper Printed, confide
 	c = Measured(c, ours)
 	d, err := ours.Minus(paper.summary(), confidence)
 	if err != nil {
-		c.Note = joined("undecided: "+err.Error(), c.Note)
+		c.Note = joined("inconclusive: "+err.Error(), c.Note)
 		return c
 	}
 	bound := (float64(d.Hi)-float64(d.Lo))/2 + paper.Digit/2
 	c.Tolerance = runs.Number(bound)
-	c.Allowed = fmt.Sprintf("%.6g ± %.3g, the standard error of the difference at %.3g %%", paper.Mean, bound,
-		100*confidence)
+	c.Allowed = fmt.Sprintf("mean %s, the %.3g %% CI of the difference", runs.WithinOf(paper.Mean, bound), 100*confidence)
 	c.Note = joined(fmt.Sprintf("%d runs, standard deviation %v; the paper's is %v over %d", ours.N, ours.Std,
 		paper.Std, paper.Runs), c.Note)
 	if d.Std > 0 {
@@ -56,7 +55,7 @@ func SameMean(c runs.Claim, ours runs.Summary, err error, paper Printed, confide
 	case bound <= single:
 		c.Holds = runs.Holds
 	default:
-		c.Note = joined("undecided: too few runs to tell the means apart", c.Note)
+		c.Note = joined("inconclusive: too few runs to tell the means apart", c.Note)
 	}
 	return c
 }

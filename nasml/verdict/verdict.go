@@ -2,7 +2,7 @@
 // share or a difference is where a paper says it is. Each question has one
 // statistic, and each answer one of three verdicts: a claim holds where the
 // whole interval is where the paper says, fails where none of it is, and is
-// undecided in between. A claim without numbers says why it was not run.
+// inconclusive in between. A claim without numbers says why it was not run.
 //
 // # Several claims of one kind
 //
@@ -66,7 +66,7 @@ func joined(a, b string) string {
 
 // Within judges that a mean lies in [lo, hi], one end of which may be infinite:
 // the claim holds where the summary's interval lies in it, fails where it lies
-// outside, and is else undecided. A number without noise, equal for every seed,
+// outside, and is inconclusive otherwise. A number without noise, equal for every seed,
 // is judged as it is. err is that of the summary.
 func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim {
 	if err != nil {
@@ -77,7 +77,7 @@ func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim 
 		c.Lo, c.Hi = c.Ours, c.Ours
 	}
 	if !c.Lo.Valid() || !c.Hi.Valid() {
-		c.Note = joined("undecided: one value has no interval", c.Note)
+		c.Note = joined("inconclusive: one value has no interval", c.Note)
 		return allow(c, lo, hi)
 	}
 	return Interval(c, lo, hi)
@@ -88,7 +88,7 @@ func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim 
 func Measured(c runs.Claim, s runs.Summary) runs.Claim {
 	c.Ours, c.Lo, c.Hi = runs.Number(s.Mean), s.Lo, s.Hi
 	for _, warning := range s.Warnings {
-		c.Note = joined(c.Note, "warning: "+warning)
+		c.Note = joined(c.Note, warning)
 	}
 	return c
 }
@@ -104,7 +104,7 @@ func allow(c runs.Claim, lo, hi float64) runs.Claim {
 	case above:
 		c.Allowed = fmt.Sprintf("at least %.6g", lo)
 	default:
-		c.Allowed = fmt.Sprintf("%.6g to %.6g", lo, hi)
+		c.Allowed = fmt.Sprintf("CI from %.6g to %.6g", lo, hi)
 	}
 	return c
 }
@@ -118,7 +118,7 @@ func Interval(c runs.Claim, lo, hi float64) runs.Claim {
 	case to < lo || from > hi:
 		c.Holds = runs.Fails
 	default:
-		c.Note = joined("undecided: the interval holds an end of what is allowed", c.Note)
+		c.Note = joined("inconclusive: the confidence interval contains the threshold", c.Note)
 	}
 	return c
 }
@@ -136,7 +136,7 @@ func AtLeast(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim 
 // Near is [Within] paper ± tolerance, and says both in the claim.
 func Near(c runs.Claim, s runs.Summary, err error, paper, tolerance float64) runs.Claim {
 	c.Paper, c.Tolerance = runs.Number(paper), runs.Number(tolerance)
-	c.Allowed = fmt.Sprintf("%.6g ± %.3g", paper, tolerance)
+	c.Allowed = "CI " + runs.WithinOf(paper, tolerance)
 	return Within(c, s, err, paper-tolerance, paper+tolerance)
 }
 
@@ -168,7 +168,7 @@ func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (r
 // Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed, by
 // Student's interval of the mean difference: the claim holds where all of it lies
 // above 0 and fails where none of it does; what is not significantly greater is
-// undecided. Pairs without any difference are not greater.
+// inconclusive. Pairs without any difference are not greater.
 func Greater(c runs.Claim, a, b []float64, confidence float64) runs.Claim {
 	if len(a) == 0 {
 		return NotRun(c, "there is no pair")
@@ -217,7 +217,7 @@ func Every(c runs.Claim, values []float64, most float64) runs.Claim {
 func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
 	c.Paper, c.Ours, c.Tolerance = runs.Number(paper), runs.Number(ours), runs.Number(tolerance)
 	if c.Allowed == "" {
-		c.Allowed = fmt.Sprintf("%.6g ± %.3g", paper, tolerance)
+		c.Allowed = runs.WithinOf(paper, tolerance)
 	}
 	c.Holds = runs.Judge(math.Abs(ours-paper) <= tolerance)
 	return c

@@ -235,8 +235,8 @@ func TestAClaimSaysWhatIsAllowed(t *testing.T) {
 		"at most 2": AtMost(claim(), s, nil, 2), "at least 0.5": AtLeast(claim(), s, nil, 0.5),
 		"above 0.5": Above(claim(), s, nil, 0.5), "below 2": Below(claim(), s, nil, 2),
 		"above 0": Greater(claim(), []float64{1, 2}, []float64{0, 2}, 0.95),
-		"1 ± 0.5": Near(claim(), s, nil, 1, 0.5), "0.5 to 2": Between(claim(), s, nil, 1, 0.5, 2),
-		"1 ± 1e-09": Exactly(claim(), 1, 1, 1e-9), "exactly 0": None(claim(), 0, 1),
+		"CI within ±0.5 of 1": Near(claim(), s, nil, 1, 0.5), "CI from 0.5 to 2": Between(claim(), s, nil, 1, 0.5, 2),
+		"within ±1e-09 of 1": Exactly(claim(), 1, 1, 1e-9), "exactly 0": None(claim(), 0, 1),
 		"every case at most 2": Every(claim(), []float64{1}, 2),
 		"exactly 1":            Share{Yes: 1, Of: 1, Confidence: 0.95}.Always(claim()),
 		"at most 0":            AtMost(claim(), runs.Summary{}, errors.New("no seeds"), 0),
@@ -246,7 +246,7 @@ func TestAClaimSaysWhatIsAllowed(t *testing.T) {
 }
 
 func TestWarningsOfASummaryAreShown(t *testing.T) {
-	require.Contains(t, AtMost(claim(), summary(t, 2, 2), nil, 3).Note, "do the seeds reach the computation?")
+	require.Contains(t, AtMost(claim(), summary(t, 2, 2), nil, 3).Note, "the same in all 2 runs")
 	require.Contains(t, AtMost(claim(), summary(t, 2), nil, 3).Note, "need >= 2 samples")
 	require.Empty(t, AtMost(claim(), summary(t, 2, 2.1), nil, 3).Note)
 }
