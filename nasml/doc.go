@@ -20,6 +20,8 @@
 //	trial       what the arithmetic of a trial knows of the house: random streams, results
 //	code        which version of the code computes a trial
 //	study       cases, trials, records: one pool, one progress, checks of parameters
+//	lab         makes an entry out of its declaration: parameters, trials, picture, claims
+//	limits      what values make sense in a field of parameters, by its tag
 //	verdict     claims judged by slopes, shares, differences and bounds
 //	accept      shows that changed source computes what it did
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress

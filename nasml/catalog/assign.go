@@ -54,7 +54,7 @@ func assign(id string, params any, assignment string) error {
 		}
 		target.Elem().SetZero()
 	}
-	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, describe(field.Type()))
+	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, field.Type())
 }
 
 // lengthFits refuses a list that is shorter or longer than an array: JSON
@@ -194,26 +194,4 @@ func didYouMean(names []string) string {
 		return ""
 	}
 	return "; did you mean " + strings.Join(names, " or ") + "?"
-}
-
-// describe names a type as a user of the command would.
-func describe(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Int32:
-		return "a whole number"
-	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint8:
-		return "a whole number, not negative"
-	case reflect.Float64, reflect.Float32:
-		return "a number"
-	case reflect.String:
-		return "a word"
-	case reflect.Slice:
-		return "a list, each " + describe(t.Elem())
-	case reflect.Array:
-		return fmt.Sprintf("a list of %d, each %s", t.Len(), describe(t.Elem()))
-	default:
-		return "JSON of type " + t.String()
-	}
 }

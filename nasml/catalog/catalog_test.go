@@ -79,13 +79,13 @@ func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 		"widths=64":      {`"widths"; did you mean Widths?`},
 		"private=1":      {`"private"`},
 		"Widths":         {"Field=value"},
-		"Widths=a":       {`"a"`, "a list, each a whole number"},
-		"Widths=1.5":     {"whole number"},
-		"Pair=relu":      {"a list of 2"},
-		"Pair=a,b,c":     {"a list of 2"},
-		"Rate=fast":      {"a number"},
-		"Rate=1 2":       {"a number"},
-		"Stored=perhaps": {"true or false"},
+		"Widths=a":       {`"a"`, "[]int"},
+		"Widths=1.5":     {"[]int"},
+		"Pair=relu":      {"[2]string"},
+		"Pair=a,b,c":     {"[2]string"},
+		"Rate=fast":      {"float64"},
+		"Rate=1 2":       {"float64"},
+		"Stored=perhaps": {"bool"},
 	} {
 		_, err := e.Run(t.Context(), Quick, []string{set})
 		var usage *UsageError
@@ -200,7 +200,7 @@ func TestFieldsOfAnEntry(t *testing.T) {
 	}
 	require.Len(t, found, 7)
 	require.NotContains(t, found, "private")
-	require.Equal(t, "a list of 2, each a word", found["Pair"].Type)
+	require.Equal(t, "[2]string", found["Pair"].Type)
 	require.JSONEq(t, `"a"`, string(found["Extra"].Values[Quick]))
 	require.JSONEq(t, `"b"`, string(found["Extra"].Values[Paper]))
 	require.JSONEq(t, `2`, string(found["Rate"].Values[Paper]))

@@ -7,15 +7,17 @@ import (
 	"reflect"
 
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/limits"
 	"github.com/nasml/lab/nasml/runs"
 )
 
 // Field is a parameter of an entry.
 type Field struct {
 	Name    string                     `json:"name"`
-	Type    string                     `json:"type"`    // in words, as a mistake in its value names it
+	Type    string                     `json:"type"`    // of Go: "int", "[]string"
 	Values  map[string]json.RawMessage `json:"values"`  // by scale
 	Meaning string                     `json:"meaning"` // from the struct's comments; may be empty
+	Limits  string                     `json:"limits"`  // from its tag, see package limits; may be empty
 }
 
 // Scales are the names of the entry's scales, quick and paper first.
@@ -69,7 +71,8 @@ func declared(t reflect.Type) []Field {
 			comments[in] = code.Comments(in)
 		}
 		fields = append(fields, Field{
-			Name: f.Name, Type: describe(f.Type), Values: map[string]json.RawMessage{}, Meaning: comments[in][f.Name],
+			Name: f.Name, Type: f.Type.String(), Limits: limits.Words(f),
+			Values: map[string]json.RawMessage{}, Meaning: comments[in][f.Name],
 		})
 	}
 	return fields

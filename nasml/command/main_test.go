@@ -151,7 +151,7 @@ func TestShow(t *testing.T) {
 	status, out, err := call(t, "show", "roberts/theorem1")
 	require.Equal(t, exitOK, status, err)
 	require.Contains(t, out, catalog.Works["Roberts+"].Title)
-	require.Contains(t, out, "\n  Confidence: a number\n")
+	require.Contains(t, out, "\n  Confidence: float64, more than 0 and less than 1\n")
 	require.Contains(t, out, "--scale quick: ")
 	require.Contains(t, out, "trials to compute")
 	require.Regexp(t, `--scale paper: \d+ records, (holds|fails|inconclusive)`, out)

@@ -301,7 +301,7 @@ func settingValues(f catalog.Field, scales []string) []fit {
 			all = append(all, fit{f.Name + "=" + text, "as at the scale " + scale})
 		}
 	}
-	if f.Type == "true or false" {
+	if f.Type == "bool" {
 		all = append(all, fit{Word: f.Name + "=true"}, fit{Word: f.Name + "=false"})
 	}
 	return all

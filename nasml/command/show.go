@@ -110,7 +110,7 @@ func (s shown) print(c console) error {
 	}
 	fmt.Fprint(&out, "\nParameters, for --set NAME=VALUE:\n")
 	for _, f := range s.Parameters {
-		fmt.Fprintf(&out, "\n  %s: %s\n", f.Name, f.Type)
+		fmt.Fprintf(&out, "\n  %s: %s\n", f.Name, strings.TrimSuffix(f.Type+", "+f.Limits, ", "))
 		for _, line := range wrap(f.Meaning, max(0, width-6)) {
 			if line != "" {
 				fmt.Fprintf(&out, "      %s\n", line)

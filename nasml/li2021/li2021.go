@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -18,6 +19,9 @@ import (
 
 // paper is its name in the catalog.
 const paper = "Li+ 2021"
+
+// ofPaper is what its entries have in common.
+var ofPaper = lab.Paper{ID: "li2021", Name: paper, Shipped: shippedRecords}
 
 //go:embed records
 var shippedRecords embed.FS

@@ -95,7 +95,7 @@ func TestStationarityOnFewProblems(t *testing.T) {
 func TestPresetsOfTheTheoremsMakeSense(t *testing.T) {
 	for _, p := range []interface{ check() error }{
 		Theorem1Quick, Theorem1Paper, Theorem2Quick, Theorem2Paper, Corollary1Quick, Corollary1Paper,
-		MirrorQuick, MirrorPaper, SparsityQuick, SparsityPaper, StationarityQuick, StationarityPaper,
+		MirrorQuick, MirrorPaper, StationarityQuick, StationarityPaper,
 	} {
 		require.NoError(t, p.check())
 	}

@@ -2,6 +2,7 @@ package oymak2021
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/kernels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
@@ -22,29 +24,29 @@ import (
 // Assumption3Params are the parameters of Definition 3, Assumption 3 and the
 // remarks on deeper networks: what the kernels of activation search are.
 type Assumption3Params struct {
-	Activations []string // candidates σ₁…σ_h, see spectral.NamedActivation
-	Alphas      int      // random points of Δ beside the h corners and the middle
-	Seeds       int      // a seed fixes inputs, weights and Δ
-	Seed        int      // the first of them
+	Activations []string `validate:"max=8"` // candidates σ₁…σ_h, see spectral.NamedActivation; all signs of α are tried
+	Alphas      int      `validate:"gte=0"` // random points of Δ beside the h corners and the middle
+	Seeds       int      `validate:"gte=1"` // a seed fixes inputs, weights and Δ
+	Seed        int      `validate:"gte=0"` // the first of them
 
-	Dim     int       // d of the inputs on the sphere
+	Dim     int       `validate:"gte=2"` // d of the inputs on the sphere
 	Images  data.Name // unit-norm images of two classes
 	Classes [2]int
 
-	Train  int       // n of the width sweep
-	Widths []int     // k
-	C0s    []float64 // c₀ of the initialization
-	Trains []int     // n of λ₀
+	Train  int       `validate:"gte=2,lte=2000"`                     // n of the width sweep; all eigenvalues are taken
+	Widths []int     `validate:"min=2,ascending,dive,gt=0"`          // k
+	C0s    []float64 `validate:"min=2,unique,dive,positive"`         // c₀ of the initialization
+	Trains []int     `validate:"min=2,ascending,dive,gt=0,lte=2000"` // n of λ₀
 
 	DeepActivations []string  // candidates of the deep networks; bounded, so that variances stay small
-	Depths          []int     // D
-	Gains           []float64 // standard deviation of the deep weights, times √k
-	Ridge           float64   // of the deep kernels, as a share of tr(K)/n
-	DeepTrain       int       // their n
-	DeepDepth       int       // depth of the width sweep of deep networks
-	DeepWidths      []int
+	Depths          []int     `validate:"min=3,ascending,dive,gt=0"`  // D; a growth needs three
+	Gains           []float64 `validate:"min=1,unique,dive,positive"` // standard deviation of the deep weights, times √k
+	Ridge           float64   `validate:"gt=0"`                       // of the deep kernels, in place of Assumption 3, as a share of tr(K)/n
+	DeepTrain       int       `validate:"gte=2,lte=2000"`             // their n
+	DeepDepth       int       `validate:"gte=1"`                      // depth of the width sweep of deep networks
+	DeepWidths      []int     `validate:"min=2,ascending,dive,gt=0"`
 
-	Confidence float64
+	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
 // Assumption3Paper goes up to k = 16384, n = 80 and depth 12 for 20 seeds, two
@@ -76,43 +78,6 @@ var Assumption3Quick = func() Assumption3Params {
 	return p
 }()
 
-const (
-	assumption3ID     = "oymak2021/assumption3"
-	assumption3Title  = "Neural feature maps and kernels of activation search, shallow and deep"
-	assumption3Source = "Oymak+ 2021, Definition 3 and Assumption 3"
-)
-
-var assumption3Kind = code.Define(assumption3ID, "oymak2021/internal/kernels")
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: assumption3ID, Paper: "Oymak+ 2021", Title: assumption3Title, Kind: "theorem",
-		Notebook: "notebooks/oymak2021/assumption3_kernels.ipynb",
-		Cost: catalog.Cost{
-			Quick: "about 5 seconds on two cores",
-			Paper: "about two minutes on two cores; the project ships its trials",
-		},
-	}, Assumption3Quick, Assumption3Paper, Assumption3)
-}
-
-// Assumption3Result holds the records, part by part.
-type Assumption3Result struct {
-	Params Assumption3Params
-	Scale  string // "quick", "paper" or empty for own parameters
-
-	features  []*runs.Record            // [seed]
-	widths    map[string][]*runs.Record // [source][seed]
-	lambdas   map[string][]*runs.Record // [source][seed]
-	singular  []*runs.Record            // [seed]
-	depths    [][]*runs.Record          // [gain][seed]
-	deep      []*runs.Record            // [seed]
-	all       []*runs.Record
-	synthetic bool
-}
-
-// Records are the keys of the trials.
-func (r *Assumption3Result) Records() []string { return study.Keys(r.all) }
-
 // onSphere are inputs that are uniform on the sphere; the labels, where there is
 // need of any, are neural.Product's.
 const onSphere = neural.Product
@@ -121,76 +86,90 @@ const onSphere = neural.Product
 // maps add up (Definition 3), how fast K̂_α approaches K_α in the width, for all
 // α at once, how small its eigenvalues are over Δ and beyond, what happens
 // where the assumption is violated, and how the Lipschitz constant of the
-// linearized network grows with its depth. Cancelling ctx loses no finished
-// trial. It is an error where a parameter makes no sense (a
-// *catalog.UsageError) and where images cannot be had.
-func Assumption3(ctx context.Context, p Assumption3Params) (*Assumption3Result, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	images, err := openDigits(ctx, p.Images, p.Classes)
-	if err != nil {
-		return nil, err
-	}
-	parts := p.parts()
-	var cases []study.Case
-	for _, part := range parts {
-		more, err := p.cases(part.Part, images)
-		if err != nil {
-			return nil, fmt.Errorf("assumption 3: %w", err)
-		}
-		cases = append(cases, more...)
-	}
-	records, err := study.Study{ID: assumption3ID, Code: assumption3Kind, Shipped: shippedRecords}.Run(ctx, cases)
-	if err != nil {
-		return nil, err
-	}
-	r := &Assumption3Result{
-		Params: p, Scale: runs.Scale(ctx), all: records, synthetic: images.synthetic(),
-		widths: map[string][]*runs.Record{}, lambdas: map[string][]*runs.Record{},
-	}
-	for i, part := range parts {
-		part.file(r, records[i*p.Seeds:(i+1)*p.Seeds])
-	}
-	return r, nil
-}
+// linearized network grows with its depth.
+var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
+	Of: ofPaper, Name: "assumption3", Kind: lab.Theorem, Source: "Definition 3 and Assumption 3",
+	Title: "Neural feature maps and kernels of activation search, shallow and deep", Notebook: "assumption3_kernels",
+	Cost: catalog.Cost{
+		Quick: "about 5 seconds on two cores",
+		Paper: "about two minutes on two cores; the project ships its trials",
+	},
+	Quick: Assumption3Quick, Paper: Assumption3Paper,
+	Code: assumption3Kind,
+	Rules: func(p Assumption3Params, c *study.Checks) {
+		checkActivations(c, "Activations", p.Activations)
+		checkActivations(c, "DeepActivations", p.DeepActivations)
+		checkClasses(c, "Images", p.Images, p.Classes)
+	},
+	Trials: Assumption3Params.trials,
+	Bench:  func(ctx context.Context, p Assumption3Params) (lab.Bench[kernels.Part], error) { return p.bench(ctx) },
+	Draw:   drawAssumption3,
+	Claims: judgeAssumption3,
+})
 
-// assumption3Part is a part with the place of its records in a result.
-type assumption3Part struct {
-	kernels.Part
-	file func(r *Assumption3Result, records []*runs.Record)
-}
+type assumption3 = lab.Result[Assumption3Params, kernels.Part]
 
-// parts lists all that is to be computed.
-func (p Assumption3Params) parts() []assumption3Part {
+var assumption3Kind = code.Define("oymak2021/assumption3", "oymak2021/internal/kernels")
+
+// trials lists all that is to be computed.
+func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 	sphere := neural.World{Data: onSphere, Dim: p.Dim}
-	all := []assumption3Part{
-		{
-			kernels.Part{Part: "features", World: sphere, Activations: p.Activations, C0s: p.C0s},
-			func(r *Assumption3Result, f []*runs.Record) { r.features = f },
-		},
-		{
-			kernels.Part{Part: "singular", World: sphere},
-			func(r *Assumption3Result, f []*runs.Record) { r.singular = f },
-		},
-		{p.deep(sphere, "deep", 1), func(r *Assumption3Result, f []*runs.Record) { r.deep = f }},
-	}
+	add := func(t kernels.Part) { gs.Add(t.Part, p.Seeds, t) }
+	add(kernels.Part{Part: "features", World: sphere, Activations: p.Activations, C0s: p.C0s})
+	add(kernels.Part{Part: "singular", World: sphere})
+	add(p.deep(sphere, "deep", 1))
 	for _, gain := range p.Gains {
-		all = append(all, assumption3Part{
-			p.deep(sphere, "depth", gain),
-			func(r *Assumption3Result, f []*runs.Record) { r.depths = append(r.depths, f) },
-		})
+		add(p.deep(sphere, "depth", gain))
 	}
 	for _, world := range []neural.World{sphere, {Data: neural.Digits}} {
 		width := kernels.Part{Part: "width", World: world, Activations: p.Activations, Alphas: p.Alphas}
+		lambda := width
 		width.Train, width.Widths = p.Train, p.Widths
-		lambda := kernels.Part{Part: "lambda", World: world, Activations: p.Activations, Alphas: p.Alphas}
-		lambda.Trains = p.Trains
-		all = append(all,
-			assumption3Part{width, func(r *Assumption3Result, f []*runs.Record) { r.widths[world.Data] = f }},
-			assumption3Part{lambda, func(r *Assumption3Result, f []*runs.Record) { r.lambdas[world.Data] = f }})
+		lambda.Part, lambda.Trains = "lambda", p.Trains
+		add(width)
+		add(lambda)
 	}
-	return all
+	for i := range gs {
+		gs[i].First = uint64(p.Seed)
+	}
+	return gs
+}
+
+// bench opens the images. What own activations compute is part of the keys.
+func (p Assumption3Params) bench(ctx context.Context) (lab.Bench[kernels.Part], error) {
+	images, err := openDigits(ctx, p.Images, p.Classes)
+	if err != nil {
+		return lab.Bench[kernels.Part]{}, err
+	}
+	shallow, errShallow := activationKeys(p.Activations)
+	deep, errDeep := activationKeys(p.DeepActivations)
+	b := lab.Bench[kernels.Part]{
+		Key: func(t kernels.Part) any {
+			if t.Part == "deep" || t.Part == "depth" {
+				t.Activations = deep
+			} else if len(t.Activations) > 0 {
+				t.Activations = shallow
+			}
+			return t
+		},
+		Data: func(t kernels.Part) string { return images.of(t.World) },
+		Run: func(ctx context.Context, t kernels.Part, seed uint64, _ study.Step) (trial.Result, error) {
+			im, err := images.load(ctx, t.World)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			return t.Run(ctx, seed, im)
+		},
+	}
+	if images.synthetic() {
+		b.Note = "SYNTHETIC DIGITS, not real ones."
+	}
+	return b, errors.Join(errShallow, errDeep)
+}
+
+// on are the groups of a part whose inputs are of a source.
+func on(r *assumption3, part, source string) lab.Groups[kernels.Part] {
+	return r.Part(part).Where(func(t kernels.Part) bool { return t.World.Data == source })
 }
 
 // deep is a part on deep networks: over the widths ("deep") or depths ("depth").
@@ -206,123 +185,57 @@ func (p Assumption3Params) deep(world neural.World, part string, gain float64) k
 	return t
 }
 
-// cases are the seeds of a part.
-func (p Assumption3Params) cases(t kernels.Part, images *digits) ([]study.Case, error) {
-	keyed := t
-	var err error
-	if len(t.Activations) > 0 {
-		keyed.Activations, err = activationKeys(t.Activations)
-	}
-	var cases []study.Case
-	for _, seed := range seedsFrom(p.Seed, p.Seeds) {
-		cases = append(cases, study.Case{
-			Params: keyed, Seed: seed, Data: images.of(t.World),
-			Label: fmt.Sprintf("%s, %s", t.Part, sourceNames[t.World.Data]),
-			Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
-				im, err := images.load(ctx, t.World)
-				if err != nil {
-					return trial.Result{}, err
-				}
-				return t.Run(ctx, seed, im)
-			},
-		})
-	}
-	return cases, err
-}
-
-// check says what is wrong with the parameters, all of it at once.
-func (p Assumption3Params) check() error {
-	var c study.Checks
-	checkActivations(&c, "Activations", p.Activations)
-	checkActivations(&c, "DeepActivations", p.DeepActivations)
-	c.Expect(len(p.Activations) <= 8,
-		"Activations has %d names, want at most 8: all signs of α are tried", len(p.Activations))
-	c.AtLeast("Alphas", p.Alphas, 0)
-	c.AtLeast("Seeds", p.Seeds, 1)
-	c.AtLeast("Seed", p.Seed, 0)
-	c.AtLeast("Dim", p.Dim, 2)
-	for field, sizes := range map[string][]int{"Widths": p.Widths, "Trains": p.Trains, "DeepWidths": p.DeepWidths} {
-		study.Ascending(&c, field, sizes, 2, 0)
-	}
-	study.Ascending(&c, "Depths", p.Depths, 3, 0) // a growth needs three
-	study.Distinct(&c, "C0s", p.C0s, 2)
-	study.Distinct(&c, "Gains", p.Gains, 1)
-	for _, positive := range append(slices.Clone(p.C0s), p.Gains...) {
-		c.Positive("a value of C0s or Gains", positive)
-	}
-	c.Expect(p.Ridge > 0,
-		"Ridge is %v, want more than 0: it takes the place of Assumption 3 for deep networks", p.Ridge)
-	for _, n := range append(slices.Clone(p.Trains), max(2, p.Train), max(2, p.DeepTrain)) {
-		c.Expect(n <= 2000, "Train, DeepTrain or Trains has %d, want at most 2000: all eigenvalues are taken", n)
-	}
-	c.AtLeast("Train", p.Train, 2)
-	c.AtLeast("DeepTrain", p.DeepTrain, 2)
-	c.AtLeast("DeepDepth", p.DeepDepth, 1)
-	checkClasses(&c, "Images", p.Images, p.Classes)
-	c.Confidence(p.Confidence)
-	return c.Err("assumption 3")
-}
-
-// Figure shows the distance of kernels of finite width, the smallest
+// drawAssumption3 shows the distance of kernels of finite width, the smallest
 // eigenvalue over Δ, the Lipschitz constant over the depth, and the scaling
 // with the initialization.
-func (r *Assumption3Result) Figure() plots.Figure {
-	return plots.Figure{
-		Name: "oymak2021-assumption3", Style: plots.ICML.Text(), Caption: r.caption(),
-		Meta:   study.Meta(assumption3Title, r.Scale, r.Params),
-		Panels: [][]plots.Panel{{r.widthPanel(), r.lambdaPanel()}, {r.scalePanel(), r.depthPanel()}},
-	}
-}
-
-func (r *Assumption3Result) caption() string {
+func drawAssumption3(r *assumption3, f *lab.Picture) {
 	p := r.Params
-	text := fmt.Sprintf("$σ_α$ over %s, in deep networks %s; means over %d seeds with %v %% intervals. "+
+	f.Row(widthPanel(r), lambdaPanel(r))
+	f.Row(scalePanel(r), depthPanel(r))
+	f.Say("$σ_α$ over %s, in deep networks %s; means over %d seeds with %v %% intervals. "+
 		"(a): $K_{α,k}$ is the kernel of width $k$; $n = %d$, deep $n = %d$; (b) and (c): inputs on the sphere in "+
 		"$ℝ^{%d}$.",
 		strings.Join(p.Activations, ", "), strings.Join(p.DeepActivations, ", "), p.Seeds, 100*p.Confidence,
 		p.Train, p.DeepTrain, p.Dim)
-	if r.synthetic {
-		text += " SYNTHETIC DIGITS, not real ones."
-	}
-	return text + study.ScaleNote(p)
 }
 
-func (r *Assumption3Result) curve(label string, xs []float64, records []*runs.Record, series string) plots.Series {
-	return curve(label, xs, columns(records, series), plots.Log10, r.Params.Confidence)
+// logCurve is a series of groups over xs, on a log axis.
+func logCurve(r *assumption3, label string, xs []float64, gs lab.Groups[kernels.Part], series string) plots.Series {
+	return curve(label, xs, study.Columns(gs.Rows(series)), plots.Log10, r.Confidence)
 }
 
-func (r *Assumption3Result) widthPanel() plots.Panel {
+func widthPanel(r *assumption3) plots.Panel {
 	p := r.Params
 	ks := study.Floats(p.Widths)
-	sphere := r.curve("sphere", ks, r.widths[onSphere], "sup")
+	sphere := logCurve(r, "sphere", ks, on(r, "width", onSphere), "sup")
 	return plots.Panel{
 		Title: "(a) kernels of finite width", X: plots.Axis{Label: "width $k$", Scale: plots.Log10},
 		Y: plots.Axis{Label: `$\sup_α\|K_{α,k} − K_α\|/c_0$`, Scale: plots.Log10},
 		Series: []plots.Series{
-			sphere, r.curve("digits", ks, r.widths[neural.Digits], "sup"),
-			r.curve(fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths), r.deep, "sup"),
+			sphere, logCurve(r, "digits", ks, on(r, "width", neural.Digits), "sup"),
+			logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths), r.Part("deep"), "sup"),
 			powerLaw("slope $−1/2$", sphere, -0.5),
 		},
 	}
 }
 
-func (r *Assumption3Result) lambdaPanel() plots.Panel {
+func lambdaPanel(r *assumption3) plots.Panel {
 	ns := study.Floats(r.Params.Trains)
-	sphere := r.lambdas[onSphere]
+	sphere := on(r, "lambda", onSphere)
 	return plots.Panel{
 		Title: "(b) Assumption 3", X: plots.Axis{Label: "training inputs $n_T$", Scale: plots.Log10},
 		Y: plots.Axis{Label: `smallest $λ_{\min}(K_α)/c_0$`, Scale: plots.Log10},
 		Series: []plots.Series{
-			r.curve("over the simplex", ns, sphere, "simplex"), r.curve("over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
-			r.curve("no $α$ is below", ns, sphere, "certified"),
-			r.curve("simplex, digits", ns, r.lambdas[neural.Digits], "simplex"),
+			logCurve(r, "over the simplex", ns, sphere, "simplex"), logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
+			logCurve(r, "no $α$ is below", ns, sphere, "certified"),
+			logCurve(r, "simplex, digits", ns, on(r, "lambda", neural.Digits), "simplex"),
 		},
 	}
 }
 
-func (r *Assumption3Result) scalePanel() plots.Panel {
-	largest := r.curve(`$λ_{\max}(K_α)$`, r.Params.C0s, r.features, "largest")
-	smallest := r.curve(`$λ_{\min}(K_α)$`, r.Params.C0s, r.features, "smallest")
+func scalePanel(r *assumption3) plots.Panel {
+	largest := logCurve(r, `$λ_{\max}(K_α)$`, r.Params.C0s, r.Part("features"), "largest")
+	smallest := logCurve(r, `$λ_{\min}(K_α)$`, r.Params.C0s, r.Part("features"), "smallest")
 	return plots.Panel{
 		Title: "(c) initialization", X: plots.Axis{Label: "$c_0$", Scale: plots.Log10},
 		Y:      plots.Axis{Label: "eigenvalue", Scale: plots.Log10},
@@ -330,56 +243,56 @@ func (r *Assumption3Result) scalePanel() plots.Panel {
 	}
 }
 
-func (r *Assumption3Result) depthPanel() plots.Panel {
+func depthPanel(r *assumption3) plots.Panel {
 	panel := plots.Panel{
 		Title: "(d) deep kernels", X: plots.Axis{Label: "depth $D$"},
 		Y: plots.Axis{Label: "Lipschitz constant in $α$", Scale: plots.Log10},
 	}
 	for i, gain := range r.Params.Gains {
 		label := fmt.Sprintf("gain $s = %v$", gain)
-		panel.Series = append(panel.Series, r.curve(label, study.Floats(r.Params.Depths), r.depths[i], "lipschitz"))
+		panel.Series = append(panel.Series, logCurve(r, label, study.Floats(r.Params.Depths), r.Part("depth")[i:i+1], "lipschitz"))
 	}
 	return panel
 }
 
-// Check works through the claims of Definition 3, Assumption 3 and the remarks
+// judgeAssumption3 works through the claims of Definition 3, Assumption 3 and the remarks
 // on deep networks.
-func (r *Assumption3Result) Check() []runs.Claim {
+func judgeAssumption3(r *assumption3) []runs.Claim {
 	p := r.Params
 	claims := []runs.Claim{
 		verdict.Every(noted("[def3-additive] φ_α = Σⱼ αⱼφⱼ, an identity", "Oymak+ 2021, Definition 3",
-			"the difference of an entry; rounding allows about 1e-16"), study.Values(r.features, "additive"), 1e-14),
+			"the difference of an entry; rounding allows about 1e-16"), r.Part("features").Values("additive"), 1e-14),
 		verdict.Every(noted("[def3-additive] φ_α is the derivative of the network by W",
 			"Oymak+ 2021, Definition 3 (10)",
-			"the difference from a central difference of step 1e-5"), study.Values(r.features, "derivative"), 1e-8),
-		r.rate("[asm3-scaling] λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
-			p.C0s, r.features, "smallest", 1, 1e-6),
-		r.rate("[asm3-scaling] K_α scales linearly with c₀", "ours is the exponent of λ_max(K̂_α) in c₀",
-			p.C0s, r.features, "largest", 1, 1e-6),
-		r.rate("[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
+			"the difference from a central difference of step 1e-5"), r.Part("features").Values("derivative"), 1e-8),
+		judgeRate(r, "[asm3-scaling] λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
+			p.C0s, r.Part("features"), "smallest", 1, 1e-6),
+		judgeRate(r, "[asm3-scaling] K_α scales linearly with c₀", "ours is the exponent of λ_max(K̂_α) in c₀",
+			p.C0s, r.Part("features"), "largest", 1, 1e-6),
+		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
 			"inputs on the sphere; the rate is that of a mean of k neurons",
-			study.Floats(p.Widths), r.widths[onSphere], "sup", -0.5, 0.1),
-		r.rate("[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
-			study.Floats(p.Widths), r.widths[neural.Digits], "sup", -0.5, 0.1),
+			study.Floats(p.Widths), on(r, "width", onSphere), "sup", -0.5, 0.1),
+		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
+			study.Floats(p.Widths), on(r, "width", neural.Digits), "sup", -0.5, 0.1),
 	}
 	for _, source := range []string{onSphere, neural.Digits} {
-		claims = append(claims, r.checkPositive(source)...)
+		claims = append(claims, judgePositive(r, source)...)
 	}
-	claims = append(claims, r.checkSingular()...)
-	return append(claims, r.checkDeep()...)
+	claims = append(claims, judgeSingular(r)...)
+	return append(claims, judgeDeep(r)...)
 }
 
-// rate judges the exponent of a series over xs. Each rate is judged twice: of the
+// judgeRate judges the exponent of a series over xs. Each rate is judged twice: of the
 // smallest and of the largest eigenvalue, of inputs on the sphere and of digits.
-func (r *Assumption3Result) rate(name, note string, xs []float64, records []*runs.Record, series string,
+func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[kernels.Part], series string,
 	paper, tolerance float64) runs.Claim {
-	s, err := verdict.Slopes(xs, study.Rows(records, series), verdict.Family(r.Params.Confidence, 2))
-	return verdict.Near(noted(name, assumption3Source, note), s, err, paper, tolerance)
+	c := r.Claim("%s", name).Noting("%s", note).Family(2)
+	return c.Of(verdict.Slopes(xs, gs.Rows(series), c.Confidence)).Near(paper, tolerance)
 }
 
-// checkPositive judges λ₀ > 0, above rounding, over the simplex by search and
+// judgePositive judges λ₀ > 0, above rounding, over the simplex by search and
 // over ‖α‖₁ = 1 by the bound that no α is below.
-func (r *Assumption3Result) checkPositive(source string) []runs.Claim {
+func judgePositive(r *assumption3, source string) []runs.Claim {
 	where := map[string]string{onSphere: "sphere", neural.Digits: "digits"}[source]
 	var claims []runs.Claim
 	for _, kind := range []struct{ series, words string }{
@@ -387,18 +300,18 @@ func (r *Assumption3Result) checkPositive(source string) []runs.Claim {
 		{"certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
 	} {
 		name := fmt.Sprintf("own: %s is positive, %s inputs", kind.words, where)
-		claims = append(claims, r.positive(verdict.Claim(name, assumption3Source), r.lambdas[source], kind.series))
+		claims = append(claims, judgeLeast(r, verdict.Claim(name, "Oymak+ 2021, Definition 3 and Assumption 3"), on(r, "lambda", source), kind.series))
 	}
 	return claims
 }
 
-// positive judges the smallest value at the largest n_T against the rounding of
+// judgeLeast judges the smallest value at the largest n_T against the rounding of
 // an eigenvalue, n_T·h·ε·λ_max.
-func (r *Assumption3Result) positive(c runs.Claim, records []*runs.Record, series string) runs.Claim {
+func judgeLeast(r *assumption3, c runs.Claim, gs lab.Groups[kernels.Part], series string) runs.Claim {
 	last := len(r.Params.Trains) - 1
 	n := r.Params.Trains[last]
-	least := slices.Min(study.Column(study.Rows(records, series), last))
-	largest := slices.Max(study.Column(study.Rows(records, "norm"), last))
+	least := slices.Min(study.Column(gs.Rows(series), last))
+	largest := slices.Max(study.Column(gs.Rows("norm"), last))
 	rounding := float64(n*len(r.Params.Activations)) * 0x1p-52 * largest
 	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(least), runs.Number(rounding)
 	c.Note = fmt.Sprintf("ours is the smallest of %d seeds at n_T = %d; the tolerance is the rounding of an eigenvalue",
@@ -414,16 +327,16 @@ func (r *Assumption3Result) positive(c runs.Claim, records []*runs.Record, serie
 	return c
 }
 
-// checkSingular shows that each condition for K_α ≻ 0 is needed.
-func (r *Assumption3Result) checkSingular() []runs.Claim {
+// judgeSingular shows that each condition for K_α ≻ 0 is needed.
+func judgeSingular(r *assumption3) []runs.Claim {
 	const zero = 1e-12 // of λ_max
 	values := func(name string, of func(float64) float64) []float64 {
-		return each(r.singular, func(record *runs.Record) float64 { return of(record.Values[name]) })
+		return eachValue(r.Part("singular").Values(name), of)
 	}
 	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{
 		verdict.Every(noted("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial",
-			assumption3Source, "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
+			"Oymak+ 2021, Definition 3 and Assumption 3", "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
 			values("fine", negative), -zero),
 		verdict.Every(noted(
 			"own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a constant",
@@ -436,23 +349,23 @@ func (r *Assumption3Result) checkSingular() []runs.Claim {
 		{"opposite", "violation: opposite inputs and odd activations make K_α singular"},
 		{"polynomial", "violation: polynomial activations make K_α singular"},
 	} {
-		claims = append(claims, verdict.Every(noted(one.name, assumption3Source, "the number is |λ_min|/λ_max"),
+		claims = append(claims, verdict.Every(noted(one.name, "Oymak+ 2021, Definition 3 and Assumption 3", "the number is |λ_min|/λ_max"),
 			values(one.value, math.Abs), zero))
 	}
 	return claims
 }
 
-// checkDeep judges what depth costs. In the log-corrected effective dimension
+// judgeDeep judges what depth costs. In the log-corrected effective dimension
 // h log(C̄LΓn_V/h) of Theorem 1, with C̄ = 3, Γ = 1 and n_V = 1000, "at most a
 // factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. A second, stricter look of
 // our own asks whether the growth of log L a layer rises with the depth: for an
 // exponential it does not.
-func (r *Assumption3Result) checkDeep() []runs.Claim {
+func judgeDeep(r *assumption3) []runs.Claim {
 	p := r.Params
 	const source, margin = "Oymak+ 2021, Section 4.2, extensions", 0.1
 	var claims []runs.Claim
 	for i, gain := range p.Gains {
-		costs, rises, factors := p.growth(study.Rows(r.depths[i], "lipschitz"))
+		costs, rises, factors := p.growth(r.Part("depth")[i : i+1].Rows("lipschitz"))
 		claims = append(claims, verdict.Every(noted(
 			fmt.Sprintf("[deep-L] depth costs at most a factor D of validation examples, gain %v", gain), source,
 			fmt.Sprintf("the number is log(cL_D)/(D log(cL₁)) for D above the first; "+
@@ -467,8 +380,8 @@ func (r *Assumption3Result) checkDeep() []runs.Claim {
 		trend.Paper, trend.Tolerance = 0, margin
 		claims = append(claims, verdict.AtMost(trend, s, err, margin))
 	}
-	s, err := verdict.Slopes(study.Floats(p.DeepWidths), study.Rows(r.deep, "sup"), p.Confidence)
-	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", assumption3Source,
+	s, err := verdict.Slopes(study.Floats(p.DeepWidths), r.Part("deep").Rows("sup"), p.Confidence)
+	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", "Oymak+ 2021, Definition 3 and Assumption 3",
 		fmt.Sprintf("D = %d; the paper says that it concentrates and gives no rate; -1/2 is that of one layer",
 			p.DeepDepth))
 	width.Paper, width.Tolerance = -0.5, 0.5

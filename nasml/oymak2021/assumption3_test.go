@@ -36,7 +36,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 	for _, c := range first.Check() {
 		require.NotEqual(t, runs.Fails, c.Holds, c.Name)
 	}
-	for _, record := range first.lambdas[onSphere] {
+	for _, record := range on(first, "lambda", onSphere).Records() {
 		for i, found := range record.Series["simplex"] {
 			require.LessOrEqual(t, record.Series["certified"][i], record.Series["sphere"][i])
 			require.LessOrEqual(t, record.Series["sphere"][i], found)
@@ -47,7 +47,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 func TestAssumption3ClaimsFollowTheNumbers(t *testing.T) {
 	r, err := Assumption3(hostContext(t), tinyAssumption3())
 	require.NoError(t, err)
-	for _, record := range r.all {
+	for _, record := range r.Groups.Records() {
 		for name, values := range record.Series {
 			for i := range values {
 				switch name {
@@ -78,8 +78,6 @@ func TestAssumption3ClaimsFollowTheNumbers(t *testing.T) {
 }
 
 func TestAssumption3WrongParameters(t *testing.T) {
-	require.NoError(t, Assumption3Quick.check())
-	require.NoError(t, Assumption3Paper.check())
 	p := Assumption3Quick
 	p.Activations = []string{"tanh", "tanh"}
 	p.DeepActivations = []string{"tan"}

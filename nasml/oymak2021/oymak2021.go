@@ -8,8 +8,12 @@ import (
 	"fmt"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 )
+
+// ofPaper is what its entries have in common.
+var ofPaper = lab.Paper{ID: "oymak2021", Name: "Oymak+ 2021", Shipped: shippedRecords}
 
 // shippedRecords are the trials that the project ships: long runs that nobody
 // should have to repeat to see a figure or a theorem.

@@ -63,7 +63,7 @@ func TestTheorem3IsReadBack(t *testing.T) {
 func TestTheorem3PresetsAndWrongParameters(t *testing.T) {
 	require.NoError(t, Theorem3Quick.check())
 	require.NoError(t, Theorem3Paper.check())
-	for _, id := range []string{theorem3ID, assumption3ID} {
+	for _, id := range []string{theorem3ID, "oymak2021/assumption3"} {
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		_, err = os.Stat("../../" + entry.Notebook)

@@ -3,7 +3,6 @@ package oymak2021
 import (
 	"context"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,15 +32,6 @@ func tinyTheorem4() Theorem4Params {
 	return p
 }
 
-func TestTheorem4Presets(t *testing.T) {
-	require.NoError(t, Theorem4Quick.check())
-	require.NoError(t, Theorem4Paper.check())
-	entry, err := catalog.Lookup(theorem4ID)
-	require.NoError(t, err)
-	_, err = os.Stat("../../" + entry.Notebook)
-	require.NoError(t, err, "the entry's notebook must be there")
-}
-
 func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	p := Theorem4Quick
 	p.Ratios = []float64{1}
@@ -56,7 +46,7 @@ func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
 	for _, part := range []string{
-		"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2", "σ ≥ 0", "ascending", "GB", "pink",
+		"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2", "Noise is -1, want at least 0", "ascending", "GB", "pink",
 		"rademacher",
 	} {
 		require.ErrorContains(t, err, part)
@@ -70,9 +60,7 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	again, err := Theorem4(ctx, p)
 	require.NoError(t, err)
 	require.Equal(t, first.Records(), again.Records())
-	for i, g := range first.groups {
-		require.Equal(t, g.records, again.groups[i].records, "an unchanged call reads everything")
-	}
+	require.Equal(t, first.Groups, again.Groups, "an unchanged call reads everything")
 	other, err := Theorem4(hostContext(t), p)
 	require.NoError(t, err)
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()),
@@ -153,39 +141,11 @@ func TestTheorem4Cancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Judging can fail: bounds that numbers cross fail, those in an interval are
-// undecided.
-func TestTheorem4Judging(t *testing.T) {
-	r := &Theorem4Result{Params: Theorem4Quick}
-	point := theorem4Point{n: 1000, p: 2000, h: 1, rho2: []float64{0.80, 0.82, 0.84}} // (11): 0.872
-	of := func(bound, sign float64) runs.Verdict {
-		return r.checkBound(runs.Claim{}, []theorem4Point{point}, func(q theorem4Point) ([]float64, float64, float64) {
-			return q.rho2, bound, sign
-		}).Holds
-	}
-	require.Equal(t, runs.Fails, of(point.bound11(), 1))
-	require.Equal(t, runs.NotKnown, of(0.81, 1))
-	require.Equal(t, runs.Holds, of(0.7, 1))
-	require.Equal(t, runs.Holds, of(0.9, -1))
-	require.Equal(t, runs.Fails, of(0.7, -1))
-	require.Equal(t, runs.NotKnown, r.checkBound(runs.Claim{}, nil, nil).Holds)
-
-	equal := func(values ...float64) runs.Verdict {
-		return r.checkMean(runs.Claim{}, values, 1, 0.1).Holds
-	}
-	require.Equal(t, runs.Holds, equal(1.01, 1.02, 1.03))
-	require.Equal(t, runs.Fails, equal(1.21, 1.22, 1.23))
-	require.Equal(t, runs.NotKnown, equal(0.9, 1, 1.1))
-	require.Equal(t, runs.NotKnown, equal(1), "one value has no interval")
-	require.Equal(t, runs.NotKnown, equal())
-}
-
 // The exponents of the exact limits, put in place of draws, come out.
 func TestTheorem4SlopesOfTheLimit(t *testing.T) {
-	p := Theorem4Quick
-	r := &Theorem4Result{Params: p, groups: p.groups()}
-	for _, g := range r.groups {
-		law, ok := g.trial.(lowrank.Law)
+	r := &theorem4{Params: Theorem4Quick, Confidence: 0.95, Groups: Theorem4Quick.trials()}
+	for i := range r.Groups {
+		law, ok := r.Groups[i].Trial.(lowrank.Law)
 		if !ok {
 			continue
 		}
@@ -195,16 +155,17 @@ func TestTheorem4SlopesOfTheLimit(t *testing.T) {
 				rho2 = append(rho2, theorem4Point{n: law.N, p: p, h: h}.limit())
 			}
 		}
-		for range g.seeds {
-			g.records = append(g.records, &runs.Record{Series: map[string][]float64{"rho2": rho2, "risk": rho2}})
+		for range r.Groups[i].Seeds {
+			r.Groups[i].Records = append(r.Groups[i].Records,
+				&runs.Record{Series: map[string][]float64{"rho2": rho2, "risk": rho2}})
 		}
 	}
-	slopes := r.checkSlopes()
+	slopes := judgeRates(r)
 	require.InDelta(t, 1, float64(slopes[0].Ours), 0.002)
 	require.InDelta(t, 0.974, float64(slopes[1].Ours), 0.001, "log(81/21)/log 4")
 	require.Equal(t, runs.Holds, slopes[0].Holds)
-	require.InDelta(t, -0.97, float64(r.checkBoundary().Ours), 0.02)
-	require.InDelta(t, 0, float64(r.checkLimit().Ours), 1e-12)
+	require.InDelta(t, -0.97, float64(judgeBoundary(r).Ours), 0.02)
+	require.InDelta(t, 0, float64(judgeLimit(r).Ours), 1e-12)
 }
 
 // In the limit (11) holds with 2 for 64 and (12) with 2.25 for 200, everywhere,

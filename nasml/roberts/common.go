@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -27,18 +26,18 @@ import (
 // has no experiment: all values are ours.
 type ProblemParams struct {
 	Activations   []string  // the pool that operations are drawn from, see [Activation]; own ones are welcome
-	Inputs        int       // k: x ∼ N(0, I_k)
-	Width         int       // d hidden units; v ∼ N(0, I_d/d)
-	Spread        float64   // standard deviation of the pre-activations Wᵀx
-	Points        int       // n points, which are the whole population
-	Concentration float64   // of the symmetric Dirichlet distribution of α; 1: uniform on the simplex
-	Problems      int       // a seed
-	Seeds         int       // records of so many problems each
-	Noise         []float64 // levels of label noise, in standard deviations of the signal
-	WeightErrors  []float64 // levels of W − W*, in standard deviations of W*
-	AlphaErrors   []float64 // levels of α − α*: α = (1 − level)α* + level·(another draw)
+	Inputs        int       `validate:"gte=1"`           // k: x ∼ N(0, I_k)
+	Width         int       `validate:"gte=1"`           // d hidden units; v ∼ N(0, I_d/d)
+	Spread        float64   `validate:"positive"`        // standard deviation of the pre-activations Wᵀx
+	Points        int       `validate:"gte=1"`           // n points, which are the whole population
+	Concentration float64   `validate:"positive"`        // of the symmetric Dirichlet distribution of α; 1: uniform on the simplex
+	Problems      int       `validate:"gte=1"`           // a seed
+	Seeds         int       `validate:"gte=1"`           // records of so many problems each
+	Noise         []float64 `validate:"dive,positive"`   // levels of label noise, in standard deviations of the signal
+	WeightErrors  []float64 `validate:"dive,positive"`   // levels of W − W*, in standard deviations of W*
+	AlphaErrors   []float64 `validate:"dive,gt=0,lte=1"` // levels of α − α*: α = (1 − level)α* + level·(another draw)
 	Sign          bool      // also labels ±1, the paper's classification setting, which Assumption 3 excludes
-	Confidence    float64   // of the intervals
+	Confidence    float64   `validate:"gt=0,lt=1"` // of the intervals
 }
 
 // pool has saturating, unbounded, odd and even activations, and with the leaky
@@ -60,29 +59,20 @@ var paperProblems = func() ProblemParams {
 	return p
 }()
 
-// check names everything that makes no sense, for problems of up to h
-// operations.
+// check is rules with the limits of single fields, for the entries that are not declared.
 func (p ProblemParams) check(h int) error {
 	var c study.Checks
+	c.Limits(p)
+	p.rules(h, &c)
+	return c.Err("the random problems")
+}
+
+// rules wants activations that there are, for problems of up to h operations.
+func (p ProblemParams) rules(h int, c *study.Checks) {
 	if _, err := mixture.ActivationsOf(p.Activations); err != nil {
 		c.Expect(false, "%v", err)
 	}
 	c.Expect(len(p.Activations) >= h, "Activations has %d, %d operations are drawn from it", len(p.Activations), h)
-	c.Expect(p.Inputs >= 1 && p.Width >= 1 && p.Points >= 1,
-		"Inputs = %d, Width = %d, Points = %d: all must be at least 1", p.Inputs, p.Width, p.Points)
-	c.Positive("Spread", p.Spread)
-	c.Positive("Concentration", p.Concentration)
-	c.Expect(p.Problems >= 1 && p.Seeds >= 1, "Problems = %d, Seeds = %d: both must be at least 1", p.Problems, p.Seeds)
-	c.Expect(p.Confidence > 0 && p.Confidence < 1, "Confidence is %v, want a number between 0 and 1", p.Confidence)
-	for name, levels := range map[string][]float64{
-		"Noise": p.Noise, "WeightErrors": p.WeightErrors, "AlphaErrors": p.AlphaErrors,
-	} {
-		for _, l := range levels {
-			c.Expect(l > 0 && !math.IsInf(l, 0) && (name != "AlphaErrors" || l <= 1),
-				"%s has %v, want positive levels (of AlphaErrors at most 1)", name, l)
-		}
-	}
-	return c.Err("the random problems")
 }
 
 // base are problems that satisfy the assumptions.
@@ -268,8 +258,7 @@ func (g group) pairs() float64 {
 
 // identity is a claim that two numbers are equal: the largest error over all
 // problems.
-func identity(err float64, ran bool, name, source string) runs.Claim {
-	c := runs.NewClaim(name, source)
+func identity(c runs.Claim, err float64, ran bool) runs.Claim {
 	if !ran {
 		c.Note = "not run"
 		return c
@@ -282,8 +271,8 @@ func identity(err float64, ran bool, name, source string) runs.Claim {
 
 // lossIdentity is identity for Lᵢ: the error of its root, relative to the outputs
 // that losses are differences of.
-func lossIdentity(err float64, ran bool, name, source string) runs.Claim {
-	c := identity(err, ran, name, source)
+func lossIdentity(c runs.Claim, err float64, ran bool) runs.Claim {
+	c = identity(c, err, ran)
 	if ran {
 		c.Note = "largest error of the root of the loss, relative to the outputs, in float64"
 	}

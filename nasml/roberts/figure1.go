@@ -221,29 +221,22 @@ func (r *Figure1Result) Check() []runs.Claim {
 	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
 		claims = append(
 			claims,
-			identity(all.most("scale "+op), true, "[RO020] "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"),
+			identity(runs.NewClaim("[RO020] "+op+": f(cx) = c·f(x) for c > 0", "Roberts+, Section 5"),
+				all.most("scale "+op), true),
 		)
 	}
 	claims = append(
 		claims,
-		identity(
-			all.most("linear"),
-			true,
-			"[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a",
-			"Roberts+, Section 5, note",
-		),
+		identity(runs.NewClaim("[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a", "Roberts+, Section 5, note"),
+			all.most("linear"), true),
 		r.beyond(
 			"relu",
 			"[RO021] with ReLU nodes the factorization fails (relative difference)",
 			"Roberts+, Section 5, note",
 		),
 		r.sampled(all),
-		identity(
-			all.most("mode"),
-			true,
-			"[RO021] the most probable architecture is the arg max on each edge",
-			"Roberts+, Section 5, note",
-		),
+		identity(runs.NewClaim("[RO021] the most probable architecture is the arg max on each edge",
+			"Roberts+, Section 5, note"), all.most("mode"), true),
 	)
 	for _, op := range slices.Sorted(maps.Keys(graph.OtherOps)) {
 		claims = append(

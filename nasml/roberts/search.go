@@ -470,7 +470,7 @@ func (r *SearchResult) checkReached() []runs.Claim {
 				claims,
 				g.share("argmax", "problems", c).
 					Always(runs.NewClaim("[RO001] "+spaceLabel(space)+": a search that reaches the teacher has the "+
-						"better operation at arg max", theorem1Source)),
+						"better operation at arg max", "Roberts+, Theorem 1")),
 			)
 		}
 	}

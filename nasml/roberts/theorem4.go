@@ -208,12 +208,8 @@ func shortName(name string) string {
 func (r *Theorem4Result) Check() []runs.Claim {
 	base, c := r.groups[0], r.Params.Confidence
 	ran := base.sum("pairs") > 0
-	lemma := identity(
-		base.most("factor"),
-		ran,
-		"[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)",
-		"Roberts+, Lemma 2",
-	)
+	lemma := identity(runs.NewClaim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)", "Roberts+, Lemma 2"),
+		base.most("factor"), ran)
 	if base.sum("inside") != base.sum("gammas") {
 		lemma.Holds = runs.Fails
 		lemma.Note = "some β is 0 or 1"
@@ -224,12 +220,8 @@ func (r *Theorem4Result) Check() []runs.Claim {
 		lemma, condition,
 		base.share("condition_right", "condition", c).
 			Always(runs.NewClaim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1", theorem4Source)),
-		lossIdentity(
-			base.most("identity"),
-			ran,
-			"[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})",
-			theorem4Source+", proof",
-		),
+		lossIdentity(runs.NewClaim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})", theorem4Source+", proof"),
+			base.most("identity"), ran),
 		unforeseen(base, c).Above(runs.NewClaim("own: most pairs with α_2 < α_1 are without Condition 3", own), 0.5),
 	}
 	for _, m := range r.maps {

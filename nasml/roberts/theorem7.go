@@ -213,8 +213,8 @@ func (r *Theorem7Result) Check() []runs.Claim {
 	c := r.Params.Confidence
 	all := pool7(r.sizes)
 	ran := all.sum("pairs") > 0
-	lemma := identity(max(all.most("factor"), all.most("sticks")), ran,
-		"[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5")
+	lemma := identity(runs.NewClaim("[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively", "Roberts+, Lemma 5"),
+		max(all.most("factor"), all.most("sticks")), ran)
 	if all.sum("inside") != all.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some γ_i is 0 or 1"
 	}
@@ -230,7 +230,8 @@ func (r *Theorem7Result) Check() []runs.Claim {
 	}
 	claims = append(
 		claims,
-		lossIdentity(all.most("identity"), ran, "[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
+		lossIdentity(runs.NewClaim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})", theorem7Source+", proof"),
+			all.most("identity"), ran),
 		all.share("every_ranking", "every", c).
 			Always(runs.NewClaim("[RO015] Condition 6 for all pairs ⇒ α ranks all operations", "Roberts+, Section 4")),
 		all.share("first_argmax", "first", c).

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/limits"
 )
 
 // Checks collects what is wrong with parameters, so that a reader sees all of it
@@ -21,6 +22,9 @@ func (c *Checks) Expect(ok bool, format string, args ...any) {
 		*c = append(*c, fmt.Sprintf(format, args...))
 	}
 }
+
+// Limits notes the fields of parameters that break the rules of their tags, see package limits.
+func (c *Checks) Limits(params any) { *c = append(*c, limits.Broken(params)...) }
 
 // AtLeast wants a whole number of at least least.
 func (c *Checks) AtLeast(field string, value, least int) {

@@ -60,6 +60,33 @@ func Column(rows [][]float64, j int) []float64 {
 	return column
 }
 
+// Columns swaps rows, of one length, and columns: of a row a seed it makes a list a place.
+func Columns(rows [][]float64) [][]float64 {
+	if len(rows) == 0 {
+		return nil
+	}
+	columns := make([][]float64, len(rows[0]))
+	for j := range columns {
+		columns[j] = Column(rows, j)
+	}
+	return columns
+}
+
+// By splits values by what they have in common, in the order in which that comes.
+func By[K comparable, V any](values []V, key func(V) K) [][]V {
+	at := map[K]int{}
+	var parts [][]V
+	for _, v := range values {
+		i, known := at[key(v)]
+		if !known {
+			i = len(parts)
+			at[key(v)], parts = i, append(parts, nil)
+		}
+		parts[i] = append(parts[i], v)
+	}
+	return parts
+}
+
 // Means summarizes every entry of a series over the records that have it. It is
 // an error where one cannot be summarized.
 func Means(records []*runs.Record, name string, confidence float64) ([]runs.Summary, error) {

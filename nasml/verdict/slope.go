@@ -97,3 +97,27 @@ func Jackknife(rows [][]float64, confidence float64, f func(means []float64) (fl
 	}
 	return runs.Summarize(pseudo, confidence)
 }
+
+// PooledSlope is the common exponent of power laws with constants of their own, y[i] over x[i]:
+//
+//	Σᵢⱼ (log xᵢⱼ − mean)(log yᵢⱼ − mean) / Σᵢⱼ (log xᵢⱼ − mean)² ,
+//
+// means within i. It is an error where no x differ, and where a number has no logarithm.
+func PooledSlope(x, y [][]float64) (float64, error) {
+	var sxy, sxx float64
+	for i := range x {
+		lx, ly := make([]float64, len(x[i])), make([]float64, len(x[i]))
+		for j := range x[i] {
+			lx[j], ly[j] = math.Log(x[i][j]), math.Log(y[i][j])
+		}
+		mx, my := stat.Mean(lx, nil), stat.Mean(ly, nil)
+		for j := range lx {
+			sxy += (lx[j] - mx) * (ly[j] - my)
+			sxx += (lx[j] - mx) * (lx[j] - mx)
+		}
+	}
+	if sxx == 0 || math.IsNaN(sxy) || math.IsInf(sxy, 0) {
+		return 0, errors.New("a slope needs two different x, and numbers that are positive")
+	}
+	return sxy / sxx, nil
+}

@@ -1,0 +1,136 @@
+// Package limits says what values make sense in the fields of parameters, by tags beside them: to those who set a
+// value that does not, and to those who look what there is to set.
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// Broken names every field of a struct that breaks the rules of its tag, which are those of package validator and two
+// of ours, "ascending" of lists and "positive" of numbers (above 0 and finite):
+//
+//	Seeds  int       `validate:"gte=1"`
+//	Ratios []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"`
+//	Sizes  []int     `validate:"ascending,dive,gte=2"`
+//
+// What stands before "dive" is of the list, what stands behind it of each of its values. Each is named with its value
+// and what is wanted: "Ratios has 1, want more than 1 and at most 10000".
+func Broken(params any) []string {
+	var broken validator.ValidationErrors
+	errors.As(rules.Struct(params), &broken)
+	var texts []string
+	for _, b := range broken {
+		name, is := b.Field(), "is"
+		if before, _, value := strings.Cut(name, "["); value {
+			name, is = before, "has"
+		}
+		if at := strings.LastIndex(b.Namespace(), "]."); at >= 0 { // of a case: Cases[1].Ratio
+			name = b.Namespace()[strings.LastIndex(b.Namespace()[:at], ".")+1:at+2] + name
+		}
+		list, each := words(tagOf(reflect.TypeOf(params), b.StructNamespace()))
+		if is == "has" {
+			list = each
+		}
+		texts = append(texts, fmt.Sprintf("%s %s %s, want %s", name, is, shown(b.Value()), list))
+	}
+	return texts
+}
+
+// Words are the limits of a field, for a list of parameters: "at least 1"; empty where it has none.
+func Words(f reflect.StructField) string {
+	list, each := words(f.Tag.Get("validate"))
+	if each == "" {
+		return list
+	}
+	return strings.TrimPrefix(list+"; each "+each, "; ")
+}
+
+var rules = func() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	err := errors.Join(
+		v.RegisterValidation("positive", func(f validator.FieldLevel) bool {
+			return f.Field().Float() > 0 && !math.IsInf(f.Field().Float(), 1)
+		}),
+		v.RegisterValidation("ascending", func(f validator.FieldLevel) bool { return ascending(f.Field()) }))
+	if err != nil { // of a name that is empty
+		panic(err)
+	}
+	return v
+}()
+
+// ascending says whether each number of a list is above the one before it.
+func ascending(list reflect.Value) bool {
+	number := func(i int) float64 { return list.Index(i).Convert(reflect.TypeFor[float64]()).Float() }
+	for i := 1; i < list.Len(); i++ {
+		if !(number(i) > number(i-1)) {
+			return false
+		}
+	}
+	return true
+}
+
+// tagOf is the tag of the field at a path, "P.Cases[2].Ratio".
+func tagOf(t reflect.Type, path string) string {
+	var f reflect.StructField
+	for _, name := range strings.Split(path, ".")[1:] {
+		name, _, _ = strings.Cut(name, "[")
+		f, _ = t.FieldByName(name)
+		if t = f.Type; t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+	}
+	return f.Tag.Get("validate")
+}
+
+// words are what a tag asks of a field, and of each value of a list.
+func words(tag string) (field, each string) {
+	joined := func(rules string) string {
+		var all []string
+		for rule := range strings.SplitSeq(rules, ",") {
+			if word := inWords(rule); word != "" {
+				all = append(all, word)
+			}
+		}
+		return strings.Join(all, " and ")
+	}
+	field, each, _ = strings.Cut(tag, "dive")
+	return joined(field), joined(each)
+}
+
+// inWords is a rule, or several of which one is enough.
+func inWords(rule string) string {
+	if first, other, ok := strings.Cut(rule, "|"); ok {
+		return inWords(first) + " or " + inWords(other)
+	}
+	name, value, _ := strings.Cut(rule, "=")
+	switch name {
+	case "eq":
+		return value
+	case "oneof":
+		return "one of " + strings.ReplaceAll(value, " ", ", ")
+	case "min":
+		return fmt.Sprintf("at least %s of them", value)
+	case "max":
+		return fmt.Sprintf("at most %s of them", value)
+	}
+	return strings.TrimSpace(ruleWords[name] + " " + value)
+}
+
+var ruleWords = map[string]string{
+	"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than", "positive": "more than 0 and finite",
+	"ascending": "in ascending order", "unique": "none twice", "required": "something",
+}
+
+// shown is a value as a message has it: words in quotes.
+func shown(value any) string {
+	if text, ok := value.(string); ok {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,51 @@
+package roberts
+
+import (
+	"context"
+
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// paper is what the entries of the paper have in common.
+var paper = lab.Paper{ID: "roberts", Name: "Roberts+", Shipped: shippedRecords}
+
+// problems and problemGroups are what the theorems compute: random problems of one kind, a record a seed.
+type (
+	problems      = mixture.Problems
+	problemGroups = lab.Groups[problems]
+)
+
+// problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
+func problemBench(_ context.Context, p ProblemParams) (lab.Bench[problems], error) {
+	b, err := backend.Open()
+	if err != nil {
+		return lab.Bench[problems]{}, err
+	}
+	probe, err := mixture.Probe(b, p.Activations)
+	es := mixture.NewEvaluators(b)
+	keyed := func(q problems) problems { q.Probe = probe; return q }
+	return lab.Bench[problems]{
+		Key: func(q problems) any { return keyed(q) },
+		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
+			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
+		},
+		Device:  func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
+		Workers: 1, Close: es.Close, // each uses all cores
+	}, err
+}
+
+// problemUnits are a trial's: its problems.
+func problemUnits(q problems) int { return q.Count }
+
+// grouped are groups as the entries have them that are not declared yet.
+func grouped(gs problemGroups) []group {
+	var all []group
+	for _, g := range gs {
+		all = append(all, group{g.Trial, g.Records})
+	}
+	return all
+}
