@@ -102,7 +102,9 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 		checkClasses(c, "Images", p.Images, p.Classes)
 	},
 	Trials: Assumption3Params.trials,
-	Bench:  func(ctx context.Context, p Assumption3Params) (lab.Bench[kernels.Part], error) { return p.bench(ctx) },
+	Bench: func(ctx context.Context, p Assumption3Params, _ string) (lab.Bench[kernels.Part], error) {
+		return p.bench(ctx)
+	},
 	Draw:   drawAssumption3,
 	Claims: judgeAssumption3,
 })

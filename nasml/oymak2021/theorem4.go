@@ -144,7 +144,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, lowrank.Trial]{
 	Units:  func(t lowrank.Trial) int { return 1 + int(t.Cost()/1e7) }, // of some milliseconds
 	Rules:  Theorem4Params.rules,
 	Trials: Theorem4Params.trials,
-	Views: []lab.View[Theorem4Params, lowrank.Trial]{
+	Questions: []lab.Question[Theorem4Params, lowrank.Trial]{
 		{Name: Theorem4Views[0], Draw: common(drawBounds)}, {Name: Theorem4Views[1], Draw: common(drawBoundary)},
 		{Name: Theorem4Views[2], Draw: common(drawSearches)}, {Name: Theorem4Views[3], Draw: common(drawCases)},
 	},

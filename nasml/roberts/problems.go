@@ -33,8 +33,11 @@ func problemBench(_ context.Context, p ProblemParams) (lab.Bench[problems], erro
 		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
 			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
 		},
-		Device:  func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
-		Workers: 1, Close: es.Close, // each uses all cores
+		Study: study.Study{
+			Workers: 1, // each uses all cores
+			Device:  func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
+		},
+		Close: es.Close,
 	}, err
 }
 

@@ -1,0 +1,164 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
+)
+
+// Bench is what trials are computed on, where they need more than their settings. Each field may be empty; those of
+// the study are then the entry's.
+type Bench[T any] struct {
+	study.Study // ID: the name that the records are filed under; Code, Device, Workers
+
+	// Run computes a trial; nil: its own Run(ctx, seed). Batch computes trials together, in one graph, in place of it:
+	// those that the store lacks of all that have the same Together, nil being all, at most MaxBatch of them at a time.
+	Run      func(ctx context.Context, t T, seed uint64, step study.Step) (trial.Result, error)
+	Batch    func(ctx context.Context, job Job[T]) error
+	Together func(t T, seed uint64) any // comparable
+	MaxBatch int                        // 0: no limit
+
+	Key     func(T) any              // what the key of a record says instead of T
+	Data    func(T) string           // the fingerprint of the data
+	Kind    func(T) *code.Kind       // what computes a trial, where it is not the study's Code
+	Label   func(T) string           // for progress and errors; nil: its String, or its part
+	Units   func(T) int              // of work, where it depends on what was opened; nil: the entry's
+	Seconds func(T) float64          // forecast on this machine; 0: not known
+	Cost    func(missing []T) string // behind the title: what the trials that the store lacks will cost
+	Note    string                   // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
+	Facts   any                      // about what was opened, for pictures and claims: [Result.Facts]
+	Close   func()                   // called when all is computed
+}
+
+// Job is a [runs.Job] whose trials are computed together. It counts units by Progress and reports each trial.
+type Job[T any] struct {
+	*runs.Job
+	Progress runs.Progress
+	Of       []T   // the trials, as the job's Trials, which have the seeds
+	Units    []int // of each
+}
+
+// one is a seed of a group.
+type one struct {
+	group int
+	seed  uint64
+}
+
+// Compute reads or computes the record of every seed of the groups, and files it there. An entry with Compute calls
+// it for each of its studies; their fields are then all its own.
+func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
+	var all []one
+	for i, g := range gs {
+		gs[i].Records = nil
+		for _, seed := range trial.Seeds(g.Seeds) {
+			all = append(all, one{i, seed + g.First})
+		}
+	}
+	if b.Cost != nil && !b.StoredOnly && !runs.Looks(ctx) {
+		missing, err := b.missing(ctx, gs, all)
+		if err != nil {
+			return err
+		}
+		b.Title += b.Cost(missing)
+	}
+	batches := [][]one{all}
+	if b.Batch != nil && b.Together != nil {
+		batches = study.By(all, func(o one) any { return b.Together(gs[o.group].Trial, o.seed) })
+	}
+	records, err := b.records(ctx, gs, batches)
+	if err != nil {
+		return err
+	}
+	found := map[one]*runs.Record{}
+	for i, batch := range batches {
+		for j, o := range batch {
+			found[o] = records[i][j]
+		}
+	}
+	for _, o := range all {
+		gs[o.group].Records = append(gs[o.group].Records, found[o])
+	}
+	return nil
+}
+
+// records reads or computes batches of trials.
+func (b Bench[T]) records(ctx context.Context, gs Groups[T], batches [][]one) ([][]*runs.Record, error) {
+	cases := make([][]study.Case, len(batches))
+	for i, batch := range batches {
+		for _, o := range batch {
+			cases[i] = append(cases[i], b.caseOf(gs[o.group], o.seed))
+		}
+	}
+	if b.Batch == nil {
+		records, err := b.Study.Run(ctx, cases[0])
+		return [][]*runs.Record{records}, err
+	}
+	return b.Batches(ctx, cases, runs.Options{MaxBatch: b.MaxBatch},
+		func(ctx context.Context, i int, job *runs.Job, progress runs.Progress) error {
+			j := Job[T]{Job: job, Progress: progress}
+			for _, at := range job.Index {
+				j.Of = append(j.Of, gs[batches[i][at].group].Trial)
+				j.Units = append(j.Units, cases[i][at].Units)
+			}
+			if err := b.Batch(ctx, j); err != nil {
+				return fmt.Errorf("%s: %w", cases[i][job.Index[0]].Label, err)
+			}
+			return nil
+		})
+}
+
+// missing are the trials that the store lacks, one a seed.
+func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) ([]T, error) {
+	b.Batch, b.StoredOnly = nil, true
+	stored, err := b.records(ctx, gs, [][]one{all})
+	if err != nil {
+		return nil, err
+	}
+	var missing []T
+	for i, o := range all {
+		if stored[0][i] == nil {
+			missing = append(missing, gs[o.group].Trial)
+		}
+	}
+	return missing, nil
+}
+
+// caseOf is a seed of a group.
+func (b Bench[T]) caseOf(g Group[T], seed uint64) study.Case {
+	c := study.Case{Params: g.Trial, Seed: seed, Label: g.Part, Units: 1}
+	if s, ok := any(g.Trial).(fmt.Stringer); ok {
+		c.Label = s.String()
+	}
+	set(&c.Params, b.Key, g.Trial)
+	set(&c.Data, b.Data, g.Trial)
+	set(&c.Code, b.Kind, g.Trial)
+	set(&c.Label, b.Label, g.Trial)
+	set(&c.Units, b.Units, g.Trial)
+	if b.Seconds != nil {
+		c.Forecast = func() float64 { return b.Seconds(g.Trial) }
+	}
+	c.Run = func(ctx context.Context, step study.Step) (trial.Result, error) {
+		if b.Run != nil {
+			return b.Run(ctx, g.Trial, seed, step)
+		}
+		t, ok := any(g.Trial).(interface {
+			Run(ctx context.Context, seed uint64) (trial.Result, error)
+		})
+		if !ok {
+			return trial.Result{}, fmt.Errorf("a %T has no Run(ctx, seed), and its bench no Run", g.Trial)
+		}
+		return t.Run(ctx, seed)
+	}
+	return c
+}
+
+// set sets what a bench says of a trial, if it says anything.
+func set[V, T any](value *V, of func(T) V, t T) {
+	if of != nil {
+		*value = of(t)
+	}
+}

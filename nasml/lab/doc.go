@@ -1,0 +1,77 @@
+// Package lab makes an entry of the catalog out of its declaration: a figure, table or theorem of a paper says what
+// its parameters are, which trials it is made of, what is drawn of their records and what is claimed of them. What is
+// common to all entries is done here, once: limits of parameters are checked, trials are read or computed, records
+// are grouped, pictures get their caption and claims their source and confidence.
+//
+// # An entry
+//
+//	type Figure1Params struct {
+//		Sides      []int   `validate:"min=1,unique,dive,gte=1"` // of the squares
+//		Seeds      int     `validate:"gte=1"`
+//		Confidence float64 `validate:"gt=0.5,lt=1"`
+//	}
+//
+//	var Figure1 = lab.Declare(lab.Entry[Figure1Params, areas.Square]{
+//		Of: paper, Name: "figure1", Kind: lab.Figure, Source: "Figure 1", Notebook: "figure1",
+//		Title: "Areas of squares", Cost: catalog.Cost{Quick: "a second", Paper: "a second"},
+//		Quick: Figure1Quick, Paper: Figure1Paper, Code: squareKind,
+//		Trials: func(p Figure1Params) (gs lab.Groups[areas.Square]) {
+//			for _, side := range p.Sides {
+//				gs.Add("square", p.Seeds, areas.Square{Side: side})
+//			}
+//			return gs
+//		},
+//		Draw: func(r *figure1, f *lab.Picture) {
+//			gs := r.Part("square")
+//			f.Row(plots.Panel{Series: []plots.Series{r.Curve("area", gs.X(side), gs.Lists("area"))}})
+//			f.Say("Mean of %d seeds.", r.Params.Seeds)
+//		},
+//		Claims: func(r *figure1) []runs.Claim {
+//			areas := r.Part("square").Where(unit).Values("area")
+//			return []runs.Claim{r.Claim("[F1] the unit square").Mean(areas).Near(1, 0.1)}
+//		},
+//	})
+//
+//	type figure1 = lab.Result[Figure1Params, areas.Square]
+//
+// Declare returns the function that runs the entry: a reader calls notebook.Run(mypaper.Figure1, p) and names no
+// generic type, and the command knows it by its ID, "mypaper/figure1".
+//
+// # How it is meant
+//
+//   - A group is a trial with all its seeds, and belongs to a part. Part, Where, Lists, Rows and X replace maps of
+//     records and offsets in lists; [study.By] splits what a loop would.
+//   - T is what the key of a record speaks of, as it is marshalled. If the key says less or more, [Bench.Key] makes it.
+//     If an entry has trials of several types, T is an interface or a struct with a marshaller; [As] brings groups of
+//     another type into it.
+//   - Limits are tags, see package limits. Rules has only what a tag cannot say: several fields, or names of a table.
+//   - A picture is built by adding: Row, Add, Say. The scale note comes last by itself. A look has a name, see
+//     [plots.Looks].
+//   - A claim is a statistic and where the paper says that it is: Mean, Difference or Of, then Near, AtMost, AtLeast,
+//     Above. A verdict of another form takes r.Claim(…).Claim into package verdict.
+//   - Fields View and StoredOnly of the parameters mean the same in every entry and are read here.
+//   - An entry of several questions has a file a question: `var boundary = lab.Question[P, T]{Name: "boundary", …}`
+//     with its trials, picture and claims, and the entry lists them.
+//
+// # What is opened
+//
+// [Entry.Bench] opens data and a device. Its Study says what a record is filed under (ID) and what computes it (Code),
+// where that is not the entry. Batch computes trials in one graph: together those of one Together, one job each with a
+// checkpoint of its own; MaxBatch 1 makes a job of every trial, for searches that keep a compiled graph between seeds.
+// By gives each task or part a bench of its own. Facts carries to the picture what only the data know.
+// [Entry.Compute] is for groups that come from elsewhere; it calls [Bench.Compute] itself, whose Study then has all
+// fields set, and fills Groups and Facts of the result. Without that T may carry what a picture needs beside the key.
+//
+// # Pitfalls
+//
+//   - What an entry's functions use must not name the entry: Go calls it an initialization cycle. It includes the
+//     type-free helpers that call Figure1(ctx, p).
+//   - Nothing moves out of or into a package that a [code.Kind] hashes: no shipped record would be found. The golden
+//     test shows it as missing trials.
+//   - The order of parameters' fields and the words of keys stay: keys are JSON, and the picture's metadata have a hash
+//     of the parameters.
+//   - With StoredOnly a record may be nil: Values, Rows and Lists leave it out, a loop of your own must, too.
+//   - Trials is called by checks and tests without data; it opens nothing.
+//   - Bench is called even if all trials are stored: it opens what keys need, and loads the rest in Run or Device.
+//   - A misspelt rule in a tag panics at first use.
+package lab
