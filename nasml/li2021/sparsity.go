@@ -156,7 +156,8 @@ func drawSparsity(r *sparsityResult, f *lab.Picture) {
 	p := r.Params
 	for i, margin := range p.Margins {
 		panel := plots.Panel{
-			Title: fmt.Sprintf("margin %v, noise %v", margin, p.Noise), X: plots.Axis{Label: "step", Scale: plots.Log10},
+			Title: fmt.Sprintf("margin %v, noise %v", margin, p.Noise),
+			X:     plots.Axis{Label: "step", Scale: plots.Log10},
 		}
 		if i == 0 {
 			panel.Y.Label = "entropy (nats)"
@@ -171,7 +172,8 @@ func drawSparsity(r *sparsityResult, f *lab.Picture) {
 	for i, level := range p.Levels {
 		panel := plots.Panel{
 			Title: map[string]string{"bilevel": "search, bilevel", "erm": "search, single level"}[level],
-			X:     plots.Axis{Label: "entropy at the end"}, Y: plots.Axis{Label: "loss added by arg max", Scale: plots.Log10},
+			X:     plots.Axis{Label: "entropy at the end"},
+			Y:     plots.Axis{Label: "loss added by arg max", Scale: plots.Log10},
 		}
 		for _, method := range sparsity.Methods {
 			panel.Series = append(panel.Series, lossAtTheEnd(method, sparsityMixture(r, method, level)))
@@ -232,7 +234,8 @@ func judgeSooner(r *sparsityResult, margin float64, other string) runs.Claim {
 	p := r.Params
 	c := r.Claim("[RO019] margin %v: %s needs more steps than EG to an entropy of %v, factor", margin,
 		sparsityMethods[other], p.Below).Says(1).Family(others * len(p.Margins))
-	a, b := sparsityStream(r, other, margin, p.Noise).Values("first"), sparsityStream(r, "eg", margin, p.Noise).Values("first")
+	first := func(method string) []float64 { return sparsityStream(r, method, margin, p.Noise).Values("first") }
+	a, b := first(other), first("eg")
 	if slices.Max(b) >= float64(p.StreamSteps) {
 		c.Ours = 1
 		return c.Noting("inconclusive: EG does not get there in %d steps in every seed", p.StreamSteps).Claim

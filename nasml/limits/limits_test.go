@@ -32,13 +32,15 @@ func TestLimits(t *testing.T) {
 
 	require.Equal(t, []string{
 		"Confidence is 2, want more than 0.5 and less than 1", "Fit is 2, want 0 or at least 4",
-		"Spread is NaN, want more than 0 and finite", "Ratios has 200, want more than 1 and at most 100",
+		"Spread is NaN, want more than 0 and finite",
+		"Ratios has 200, want more than 1 and at most 100",
 		`Levels has "both", want one of bilevel, erm`, `Cases[1].Name is "", want something`,
 		"Cases[1].H is 0, want at least 1",
 	}, Broken(limited{common{2}, 2, math.NaN(), []float64{200}, []string{"both"}, []limitedCase{{"a", 1}, {"", 0}}}))
 
 	good.Ratios, good.Spread = []float64{2, 2}, math.Inf(1)
-	require.Equal(t, []string{"Spread is +Inf, want more than 0 and finite", "Ratios is [2 2], want none twice"}, Broken(good))
+	require.Equal(t, []string{"Spread is +Inf, want more than 0 and finite",
+		"Ratios is [2 2], want none twice"}, Broken(good))
 
 	ratios, _ := reflect.TypeFor[limited]().FieldByName("Ratios")
 	require.Equal(t, "none twice; each more than 1 and at most 100", Words(ratios))

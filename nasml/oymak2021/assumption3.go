@@ -21,6 +21,9 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
+// assumption3Place is where the paper says it.
+const assumption3Place = "Oymak+ 2021, Definition 3 and Assumption 3"
+
 // Assumption3Params are the parameters of Definition 3, Assumption 3 and the
 // remarks on deeper networks: what the kernels of activation search are.
 type Assumption3Params struct {
@@ -40,8 +43,8 @@ type Assumption3Params struct {
 
 	DeepActivations []string  // candidates of the deep networks; bounded, so that variances stay small
 	Depths          []int     `validate:"min=3,ascending,dive,gt=0"`  // D; a growth needs three
-	Gains           []float64 `validate:"min=1,unique,dive,positive"` // standard deviation of the deep weights, times √k
-	Ridge           float64   `validate:"gt=0"`                       // of the deep kernels, in place of Assumption 3, as a share of tr(K)/n
+	Gains           []float64 `validate:"min=1,unique,dive,positive"` // times √k: deviation of deep weights
+	Ridge           float64   `validate:"gt=0"`                       // share of tr(K)/n, for deep kernels
 	DeepTrain       int       `validate:"gte=2,lte=2000"`             // their n
 	DeepDepth       int       `validate:"gte=1"`                      // depth of the width sweep of deep networks
 	DeepWidths      []int     `validate:"min=2,ascending,dive,gt=0"`
@@ -215,7 +218,8 @@ func widthPanel(r *assumption3) plots.Panel {
 		Y: plots.Axis{Label: `$\sup_α\|K_{α,k} − K_α\|/c_0$`, Scale: plots.Log10},
 		Series: []plots.Series{
 			sphere, logCurve(r, "digits", ks, on(r, "width", neural.Digits), "sup"),
-			logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths), r.Part("deep"), "sup"),
+			logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths),
+				r.Part("deep"), "sup"),
 			powerLaw("slope $−1/2$", sphere, -0.5),
 		},
 	}
@@ -228,7 +232,8 @@ func lambdaPanel(r *assumption3) plots.Panel {
 		Title: "(b) Assumption 3", X: plots.Axis{Label: "training inputs $n_T$", Scale: plots.Log10},
 		Y: plots.Axis{Label: `smallest $λ_{\min}(K_α)/c_0$`, Scale: plots.Log10},
 		Series: []plots.Series{
-			logCurve(r, "over the simplex", ns, sphere, "simplex"), logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
+			logCurve(r, "over the simplex", ns, sphere, "simplex"),
+			logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
 			logCurve(r, "no $α$ is below", ns, sphere, "certified"),
 			logCurve(r, "simplex, digits", ns, on(r, "lambda", neural.Digits), "simplex"),
 		},
@@ -252,7 +257,8 @@ func depthPanel(r *assumption3) plots.Panel {
 	}
 	for i, gain := range r.Params.Gains {
 		label := fmt.Sprintf("gain $s = %v$", gain)
-		panel.Series = append(panel.Series, logCurve(r, label, study.Floats(r.Params.Depths), r.Part("depth")[i:i+1], "lipschitz"))
+		panel.Series = append(panel.Series, logCurve(r, label, study.Floats(r.Params.Depths),
+			r.Part("depth")[i:i+1], "lipschitz"))
 	}
 	return panel
 }
@@ -302,7 +308,8 @@ func judgePositive(r *assumption3, source string) []runs.Claim {
 		{"certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
 	} {
 		name := fmt.Sprintf("own: %s is positive, %s inputs", kind.words, where)
-		claims = append(claims, judgeLeast(r, verdict.Claim(name, "Oymak+ 2021, Definition 3 and Assumption 3"), on(r, "lambda", source), kind.series))
+		claims = append(claims, judgeLeast(r, verdict.Claim(name, assumption3Place), on(r, "lambda", source),
+			kind.series))
 	}
 	return claims
 }
@@ -338,7 +345,7 @@ func judgeSingular(r *assumption3) []runs.Claim {
 	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{
 		verdict.Every(noted("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial",
-			"Oymak+ 2021, Definition 3 and Assumption 3", "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
+			assumption3Place, "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
 			values("fine", negative), -zero),
 		verdict.Every(noted(
 			"own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a constant",
@@ -351,7 +358,7 @@ func judgeSingular(r *assumption3) []runs.Claim {
 		{"opposite", "violation: opposite inputs and odd activations make K_α singular"},
 		{"polynomial", "violation: polynomial activations make K_α singular"},
 	} {
-		claims = append(claims, verdict.Every(noted(one.name, "Oymak+ 2021, Definition 3 and Assumption 3", "the number is |λ_min|/λ_max"),
+		claims = append(claims, verdict.Every(noted(one.name, assumption3Place, "the number is |λ_min|/λ_max"),
 			values(one.value, math.Abs), zero))
 	}
 	return claims
@@ -383,7 +390,7 @@ func judgeDeep(r *assumption3) []runs.Claim {
 		claims = append(claims, verdict.AtMost(trend, s, err, margin))
 	}
 	s, err := verdict.Slopes(study.Floats(p.DeepWidths), r.Part("deep").Rows("sup"), p.Confidence)
-	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", "Oymak+ 2021, Definition 3 and Assumption 3",
+	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", assumption3Place,
 		fmt.Sprintf("D = %d; the paper says that it concentrates and gives no rate; -1/2 is that of one layer",
 			p.DeepDepth))
 	width.Paper, width.Tolerance = -0.5, 0.5

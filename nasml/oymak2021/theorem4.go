@@ -2,7 +2,6 @@ package oymak2021
 
 import (
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 
@@ -40,7 +39,7 @@ type Theorem4Params struct {
 	BoundaryOperations []int     `validate:"ascending,dive,gt=0,lte=100000"` // h, the same for every ratio
 	BoundarySeeds      int       `validate:"gte=1"`
 
-	SizeExamples []int     `validate:"unique,dive,gt=1,lte=1000000"` // n of the curves that show how sharp the boundary is
+	SizeExamples []int     `validate:"unique,dive,gt=1,lte=1000000"` // n of the curves over n
 	SizeLevels   []float64 `validate:"unique,dive,gt=0"`             // their ph/n², at the first of Ratios
 	SizeSeeds    int       `validate:"gte=1"`
 
@@ -69,30 +68,6 @@ type Theorem4Params struct {
 // ρ² and the risk come to the bounds (11) and (12); where does the estimate stop to
 // find α*; do other searches find it; and what becomes of it outside the assumptions.
 var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
-
-// Theorem4Case is a run with an assumption changed.
-type Theorem4Case struct {
-	Name     string  `validate:"required"`
-	Examples int     `validate:"gte=2"` // n
-	Ratio    float64 `validate:"gt=1"`  // p̄
-	H        int     `validate:"gte=1"`
-	Features string  // "gaussian", "rademacher", "heavy" (multivariate t₃) or "correlated" (0.9 between two operations)
-	Noise    float64 `validate:"gte=0"` // σ
-	Same     bool    // 𝒱 = 𝒯
-	Whiten   bool    // make the operations' features independent first, with their true covariance
-}
-
-// theorem4Cases break one assumption each; the first breaks none.
-var theorem4Cases = []Theorem4Case{
-	{Name: "as assumed", Examples: 500, Ratio: 1.2, H: 3, Features: "gaussian"},
-	{Name: "$±1$ features", Examples: 500, Ratio: 1.2, H: 3, Features: "rademacher"},
-	{Name: "label noise $σ = 1$", Examples: 500, Ratio: 1.2, H: 3, Features: "gaussian", Noise: 1},
-	{Name: "$V = T$", Examples: 500, Ratio: 1.2, H: 3, Features: "gaussian", Same: true},
-	{Name: "heavy-tailed examples", Examples: 500, Ratio: 1.2, H: 3, Features: "heavy"},
-	{Name: "correlated operations", Examples: 500, Ratio: 1.2, H: 3, Features: "correlated"},
-	{Name: "correlated, whitened", Examples: 500, Ratio: 1.2, H: 3, Features: "correlated", Whiten: true},
-	{Name: "$ph = 2n^2$", Examples: 100, Ratio: 5, H: 40, Features: "gaussian"},
-}
 
 // Theorem4Paper has features up to p = 2000 and h = 500 and draws in law at
 // n = 50,000; the paper gives no sizes. It takes 22 minutes on two cores, nearly
@@ -140,16 +115,16 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, lowrank.Trial]{
 		Paper: "about 22 minutes on two cores; the project ships its trials",
 	},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
-	Code:   theorem4Kind,
-	Units:  func(t lowrank.Trial) int { return 1 + int(t.Cost()/1e7) }, // of some milliseconds
-	Rules:  Theorem4Params.rules,
-	Trials: Theorem4Params.trials,
-	Questions: []lab.Question[Theorem4Params, lowrank.Trial]{
-		{Name: Theorem4Views[0], Draw: common(drawBounds)}, {Name: Theorem4Views[1], Draw: common(drawBoundary)},
-		{Name: Theorem4Views[2], Draw: common(drawSearches)}, {Name: Theorem4Views[3], Draw: common(drawCases)},
-	},
-	Claims: judgeTheorem4,
+	Code:      theorem4Kind,
+	Units:     func(t lowrank.Trial) int { return 1 + int(t.Cost()/1e7) }, // of some milliseconds
+	Rules:     Theorem4Params.rules,
+	Questions: theorem4Questions,
 })
+
+// theorem4Questions are what the theorem is asked, a file each.
+var theorem4Questions = []lab.Question[Theorem4Params, lowrank.Trial]{
+	theorem4Bounds, theorem4Boundary, theorem4Searches, theorem4Assumptions, theorem4Merged,
+}
 
 type theorem4 = lab.Result[Theorem4Params, lowrank.Trial]
 
@@ -168,89 +143,11 @@ func (p Theorem4Params) rules(c *study.Checks) {
 			h, size/(1<<30), float64(most)/(1<<30))
 	}
 	if len(*c) == 0 { // else the sizes may not even be numbers
-		drawn := slices.ContainsFunc(p.trials(), func(g lab.Group[lowrank.Trial]) bool { return g.Part != "fit" })
+		drawn := slices.ContainsFunc(theorem4Questions, func(q lab.Question[Theorem4Params, lowrank.Trial]) bool {
+			return q.Draw != nil && len(q.Trials(p)) > 0
+		})
 		c.Expect(drawn, "every part with a picture is left out, want at least one")
 	}
 }
 
-// trials lists what there is to compute, part by part.
-func (p Theorem4Params) trials() (gs lab.Groups[lowrank.Trial]) {
-	law := func(part string, seeds, n int, sizes, h []int) {
-		if len(sizes)*len(h) > 0 {
-			gs.Add(part, seeds, lowrank.Law{Part: part, N: n, P: sizes, H: h, Noise: p.Noise})
-		}
-	}
-	law("law", p.LawSeeds, p.LawExamples, sizesOf(p.LawExamples, p.LawRatios), p.LawOperations)
-	ratios, shares := p.mapCentres()
-	law("map", p.MapSeeds, p.MapExamples, sizesOf(p.MapExamples, ratios), sizesOf(p.MapExamples, shares))
-	law("boundary", p.BoundarySeeds, p.BoundaryExamples, sizesOf(p.BoundaryExamples, p.BoundaryRatios),
-		p.BoundaryOperations)
-	for _, n := range p.SizeExamples {
-		size, shares := sizeOf(n, p.Ratios[0]), []float64(nil) // h/n
-		for _, level := range p.SizeLevels {
-			shares = append(shares, level*float64(n)/float64(size))
-		}
-		law("sizes", p.SizeSeeds, n, []int{size}, sizesOf(n, shares))
-	}
-	for _, ratio := range p.Ratios {
-		for _, h := range p.Operations {
-			gs.Add("data", p.Seeds, Theorem4Case{
-				Examples: p.Examples, Ratio: ratio, H: h, Noise: p.Noise, Features: "gaussian",
-			}.trial())
-		}
-	}
-	for _, c := range p.Cases {
-		gs.Add("case", p.CaseSeeds, c.trial())
-	}
-	for _, h := range p.SearchOperations {
-		gs.Add("search", p.SearchSeeds, lowrank.Search{
-			Part: "search", N: p.SearchExamples, P: sizeOf(p.SearchExamples, p.SearchRatio), H: h, Ridge: p.Ridge,
-			Steps: p.SearchSteps, Noise: p.Noise,
-		})
-	}
-	if p.FitExamples > 0 {
-		gs.Add("fit", p.FitSeeds, lowrank.Fit{
-			Part: "fit", M: p.FitExamples, H: p.FitOperations, Tries: p.FitTries,
-		})
-	}
-	return gs
-}
-
-func (c Theorem4Case) trial() lowrank.Data {
-	return lowrank.Data{
-		Part: "data", N: c.Examples, P: sizeOf(c.Examples, c.Ratio), H: c.H, Noise: c.Noise,
-		Features: c.Features, Same: c.Same, Whiten: c.Whiten,
-	}
-}
-
-// sizeOf is the whole number nearest to ratio·n, at least 1.
-func sizeOf(n int, ratio float64) int { return max(1, int(math.Round(ratio*float64(n)))) }
-
-func sizesOf(n int, ratios []float64) []int {
-	var sizes []int
-	for _, r := range ratios {
-		sizes = append(sizes, sizeOf(n, r))
-	}
-	return sizes
-}
-
-// mapEdges are the ends of the map's cells: p̄ from 1 up and h̄ up to 1, even in
-// the logarithm.
-func (p Theorem4Params) mapEdges() (ratios, shares []float64) {
-	for i := range p.MapSide + 1 {
-		at := float64(i) / float64(p.MapSide)
-		ratios = append(ratios, math.Pow(p.MapRatio, at))
-		shares = append(shares, math.Pow(2*p.MapRatio, at-1))
-	}
-	return ratios, shares
-}
-
-// mapCentres are the cells' middles.
-func (p Theorem4Params) mapCentres() (ratios, shares []float64) {
-	x, y := p.mapEdges()
-	for i := range p.MapSide {
-		ratios = append(ratios, math.Sqrt(x[i]*x[i+1]))
-		shares = append(shares, math.Sqrt(y[i]*y[i+1]))
-	}
-	return ratios, shares
-}
+const notInPaper = "ours, not in the paper"

@@ -30,7 +30,7 @@ type ProblemParams struct {
 	Width         int       `validate:"gte=1"`           // d hidden units; v ∼ N(0, I_d/d)
 	Spread        float64   `validate:"positive"`        // standard deviation of the pre-activations Wᵀx
 	Points        int       `validate:"gte=1"`           // n points, which are the whole population
-	Concentration float64   `validate:"positive"`        // of the symmetric Dirichlet distribution of α; 1: uniform on the simplex
+	Concentration float64   `validate:"positive"`        // of the symmetric Dirichlet distribution of α; 1: uniform
 	Problems      int       `validate:"gte=1"`           // a seed
 	Seeds         int       `validate:"gte=1"`           // records of so many problems each
 	Noise         []float64 `validate:"dive,positive"`   // levels of label noise, in standard deviations of the signal

@@ -30,8 +30,10 @@ func Bounds(c runs.Claim, all []Bounded, sign float64) runs.Claim {
 			closest = b
 		}
 	}
-	c.Paper, c.Ours, c.Lo, c.Hi = runs.Number(closest.Bound), runs.Number(closest.Mean.Mean), closest.Mean.Lo, closest.Mean.Hi
-	c.Note = joined(fmt.Sprintf("ours is the mean closest to its bound, at %v, of %d points", closest.Of, len(all)), c.Note)
+	c.Paper, c.Ours = runs.Number(closest.Bound), runs.Number(closest.Mean.Mean)
+	c.Lo, c.Hi = closest.Mean.Lo, closest.Mean.Hi
+	c.Note = joined(fmt.Sprintf("ours is the mean closest to its bound, at %v, of %d points", closest.Of, len(all)),
+		c.Note)
 	return Decided(c, holds, fails)
 }
 
