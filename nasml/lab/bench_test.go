@@ -68,9 +68,9 @@ func TestTrialsThatAreComputedTogether(t *testing.T) {
 
 var tasks = struct{ opened, closed []string }{}
 
-// byTask has a bench for odd and for even squares; its keys and kinds are the bench's. The second question has no
+// The entry of tasks has a bench for odd and for even squares; its keys and kinds are the bench's. The second question has no
 // picture, and claims.
-var byTask = Declare(Entry[params, square]{
+var _ = Declare(Entry[params, square]{
 	Of: Paper{ID: "euclid", Name: "Euclid"}, Name: "tasks", Kind: Figure, Title: "Tasks", Source: "Book II",
 	Cost:  catalog.Cost{Quick: "nothing", Paper: "nothing"},
 	Quick: params{Sizes: []int{1, 2, 3}, Seeds: 2, Confidence: 0.95},
