@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -239,6 +241,11 @@ func TestStoredComputesNothing(t *testing.T) {
 	n = 2
 	_, err = e.Stored(ctx, Setting{Scale: Quick})
 	require.EqualError(t, err, "1 of 2 trials are not computed yet")
+
+	require.NoError(t, os.RemoveAll(filepath.Join(store.Dir(), "records")))
+	require.NoError(t, os.WriteFile(filepath.Join(store.Dir(), "records"), nil, 0o600))
+	_, err = e.Stored(ctx, Setting{Scale: Quick})
+	require.ErrorContains(t, err, "run store cannot read", "which is no open trial")
 }
 
 // A value in brackets is one of a list, whatever commas are in it; brackets that do

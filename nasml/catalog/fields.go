@@ -86,15 +86,20 @@ func (e *OpenError) Error() string {
 }
 
 // Stored is [Entry.Run] from finished trials alone, of the store and of what is
-// shipped: it computes nothing, and returns an *OpenError where trials are open.
+// shipped: it computes nothing, and returns an *OpenError where trials are open. That
+// the store cannot be read is another error.
 func (e Entry) Stored(ctx context.Context, s Setting) (r Result, err error) {
 	part := new(runs.Part) // which looks and computes nothing
 	ctx = runs.WithProgress(runs.WithPart(ctx, part), runs.Silent)
 	defer func() {
 		cause := recover()
-		if missing, stored := part.Elsewhere(); missing > 0 { // what is made of open trials is worth nothing
+		missing, stored := part.Elsewhere()
+		switch {
+		case part.Err() != nil:
+			r, err = nil, part.Err()
+		case missing > 0: // what is made of open trials is worth nothing
 			r, err = nil, &OpenError{missing, stored}
-		} else if cause != nil {
+		case cause != nil:
 			panic(cause)
 		}
 	}()

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/findings"
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -76,8 +78,8 @@ const settingScale = catalog.Paper
 
 // Read makes the ledger from the run store and the shipped records. It runs no trial.
 // An entry with missing trials is not an error: its claims are not run. It returns an
-// error if an entry that judges a row is not registered, because its rows would seem
-// to have no check: import package papers.
+// error if the store cannot be read, and if an entry that judges a row is not
+// registered, because its rows would seem to have no check: import package papers.
 func Read(ctx context.Context, o Options) (*Ledger, error) {
 	rows, err := Rows()
 	if err != nil {
@@ -184,21 +186,29 @@ func Find(ctx context.Context) ([]Found, error) { return readEntries(ctx, Option
 // readEntries looks at every entry at every scale, as many at a time as there are
 // cores, in an order that does not depend on which ends first.
 func readEntries(ctx context.Context, o Options, entries []catalog.Entry) ([]Found, error) {
+	store, err := runs.FromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
 	found := make([][]Found, len(entries))
-	group, ctx := errgroup.WithContext(runs.KeepShipped(runs.WithProgress(ctx, runs.Silent)))
+	ctx = runs.WithStore(runs.KeepShipped(runs.WithProgress(ctx, runs.Silent)), store)
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, e := range entries {
-		group.Go(func() error {
-			found[i] = readEntry(ctx, o, e)
-			return ctx.Err()
+		group.Go(func() (err error) {
+			found[i], err = readEntry(ctx, o, e)
+			return cmp.Or(err, ctx.Err())
 		})
 	}
-	err := group.Wait()
-	return slices.Concat(found...), err
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
 }
 
-func readEntry(ctx context.Context, o Options, e catalog.Entry) []Found {
-	var all []Found
+// readEntry looks at one entry. It is an error where what is stored cannot be read: a
+// ledger without it would be false.
+func readEntry(ctx context.Context, o Options, e catalog.Entry) (all []Found, err error) {
 	if e.Settings != nil && (o.Scale == "" || o.Scale == settingScale) {
 		all = append(all, Found{e.ID, settingScale, e.Settings()})
 	}
@@ -206,11 +216,15 @@ func readEntry(ctx context.Context, o Options, e catalog.Entry) []Found {
 		if o.Scale != "" && o.Scale != s.Scale {
 			continue
 		}
-		if r, err := stored(ctx, e, s); err == nil {
+		r, err := stored(ctx, e, s)
+		switch {
+		case err == nil:
 			all = append(all, Found{e.ID, s.Scale, r.Check()})
+		case !NotThere(err):
+			return nil, fmt.Errorf("%s at the scale %s: %w", e.ID, s.Scale, err)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // settings are those that an entry is looked at: what is shipped, and the two scales
@@ -225,29 +239,19 @@ func settings(e catalog.Entry) []catalog.Setting {
 	return all
 }
 
-var errMissing = errors.New("trials are missing")
-
 // stored runs an entry where nothing has to be computed: with StoredOnly where it
-// has that, so that a part of its trials is enough, and else where all are there. A
-// figure that stumbles over what is missing is not there.
-func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (r catalog.Result, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%s stumbled over trials that are missing: %v", e.ID, cause)
-		}
-	}()
+// has that, so that a part of its trials is enough, and else where all are there.
+func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (catalog.Result, error) {
 	only := append(slices.Clone(s.Set), "StoredOnly=true")
 	if e.Check(s.Scale, only) == nil {
 		return e.Run(ctx, s.Scale, only)
 	}
-	part := new(runs.Part)
-	result, err := e.Run(runs.WithPart(ctx, part), s.Scale, s.Set)
-	missing, _ := part.Elsewhere()
-	switch {
-	case part.Err() != nil:
-		return nil, part.Err()
-	case missing > 0:
-		return nil, errMissing
-	}
-	return result, err
+	return e.Stored(ctx, s)
+}
+
+// NotThere says whether err means that trials, or the data that tell which they are, are
+// not there. Every other error means that they may be, and could not be read.
+func NotThere(err error) bool {
+	var open *catalog.OpenError
+	return errors.As(err, &open) || errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)
 }

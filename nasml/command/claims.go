@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/claims"
 )
 
@@ -69,16 +70,13 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colourful(c.Out)})
 }
 
+// writePage writes the page whole or not at all.
 func writePage(file string, l *claims.Ledger) error {
-	f, err := os.Create(file)
+	err := files.Write(file, 0o666, func(f *os.File) error { return l.WriteHTML(f) })
 	if err != nil {
 		return fmt.Errorf("the page of the claims: %w", err)
 	}
-	if err := l.WriteHTML(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return nil
 }
 
 // columns is the width of the terminal, else $COLUMNS, else 120; at most 160, beyond

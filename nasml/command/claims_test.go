@@ -163,3 +163,30 @@ func TestClaimsOfOnePaperAtOneScale(t *testing.T) {
 		require.Empty(t, out)
 	}
 }
+
+// A ledger without what is stored would be false: that a store cannot be read is an
+// error of every command that says what is known, and no page is written.
+func TestAStoreThatCannotBeReadIsAnError(t *testing.T) {
+	t.Setenv("NASML_DATA", t.TempDir())
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	inside := t.TempDir() // opens, and has a file where its folder of records should be
+	require.NoError(t, os.WriteFile(filepath.Join(inside, "records"), nil, 0o600))
+	page := filepath.Join(t.TempDir(), "claims.html")
+	for _, store := range []string{file, inside} {
+		t.Setenv("NASML_STORE", store)
+		for _, args := range [][]string{
+			{"claims", "--short", "--paper", "oymak"},
+			{"claims", "--html", page, "--paper", "roberts"},
+			{"show", "oymak2021/figure2"},
+			{"list", "--state", "open", "--paper", "roberts"},
+		} {
+			status, out, err := call(t, args...)
+			require.Equal(t, 1, status, "%v with %s: %s", args, store, out)
+			require.Contains(t, err, "run store", args)
+			require.Contains(t, err, store, args)
+			require.Empty(t, out, args)
+		}
+	}
+	require.NoFileExists(t, page)
+}

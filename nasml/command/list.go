@@ -2,12 +2,12 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/runs"
 )
 
@@ -76,22 +76,19 @@ func (v *listCmd) table(found []listed) grid {
 // missing, else what its claims are together.
 func stateOf(ctx context.Context, e catalog.Entry, s catalog.Setting) (string, error) {
 	r, err := e.Stored(ctx, s)
-	var open *catalog.OpenError
-	switch {
-	case errors.As(err, &open):
+	if claims.NotThere(err) {
 		return "open", nil
-	case isCatalogUsage(err):
+	}
+	if err != nil {
 		return "", err
-	case err != nil: // its data are missing, or it has no such result
-		return "open", nil
 	}
 	return together(r.Check()), nil
 }
 
 // together is what claims are as one.
-func together(claims []runs.Claim) string {
+func together(all []runs.Claim) string {
 	has := func(v runs.Verdict) bool {
-		return slices.ContainsFunc(claims, func(claim runs.Claim) bool { return claim.Holds == v })
+		return slices.ContainsFunc(all, func(claim runs.Claim) bool { return claim.Holds == v })
 	}
 	switch {
 	case has(runs.Fails):

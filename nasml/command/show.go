@@ -47,7 +47,11 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	for _, setting := range settingsOf(e) {
-		s.Results = append(s.Results, look(ctx, e, setting))
+		found, err := look(ctx, e, setting)
+		if err != nil {
+			return err
+		}
+		s.Results = append(s.Results, found)
 	}
 	if v.JSON {
 		return printJSON(c, "  ", s)
@@ -74,21 +78,23 @@ func settingsOf(e catalog.Entry) []catalog.Setting {
 	return settings
 }
 
-// look reads what is finished.
-func look(ctx context.Context, e catalog.Entry, s catalog.Setting) shownResult {
+// look reads what is finished. It is an error where that cannot be read.
+func look(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
 	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
 	r, err := e.Stored(ctx, s)
 	var open *catalog.OpenError
 	switch {
 	case errors.As(err, &open):
 		found.Open = open.Open
-	case err != nil:
+	case claims.NotThere(err):
 		found.Open = -1
+	case err != nil:
+		return found, err
 	default:
 		found.Claims = append(found.Claims, claims.Judged(e.ID, s.Scale, r.Check())...)
 		found.Records = append(found.Records, r.Records()...)
 	}
-	return found
+	return found, nil
 }
 
 func (s shown) print(c console) error {

@@ -6,7 +6,6 @@ package gallery
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -89,12 +88,11 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	}
 	for _, s := range settingsOf(e) {
 		r, err := e.Stored(ctx, s)
-		var usage *catalog.UsageError
-		if errors.As(err, &usage) {
-			return it, err
-		}
-		if err != nil { // trials are open, or data are needed to know which they are
+		if claims.NotThere(err) {
 			continue
+		}
+		if err != nil {
+			return it, fmt.Errorf("%s at %s: %w", e.ID, s, err)
 		}
 		it.Setting, it.Figure, it.Records = s, r.Figure(), r.Records()
 		it.Claims = claims.Judged(e.ID, s.Scale, r.Check())
