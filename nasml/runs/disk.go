@@ -52,19 +52,31 @@ type file struct {
 
 func (f file) Size() int64 { return f.size }
 
-// Open opens the file of an object.
+// Open opens the file of an object. It does not wait for who might write into a pipe.
+// Whatever else than a file has the object's name is an error that is errNoFile.
 func (d folder) Open(name string) (Object, error) {
-	f, err := os.Open(d.Where(name))
+	path := d.Where(name)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		return nil, fmt.Errorf("%s: %w", path, errNoFile)
+	}
 	if err != nil {
-		return nil, explain(err, "read", d.Where(name))
+		return nil, explain(err, "read", path)
 	}
 	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, explain(err, "read", d.Where(name))
+	if err == nil && info.Mode().IsRegular() {
+		return file{f, info.Size()}, nil
 	}
-	return file{f, info.Size()}, nil
+	_ = f.Close()
+	if err != nil {
+		return nil, explain(err, "read", path)
+	}
+	return nil, fmt.Errorf("%s: %w", path, errNoFile)
 }
+
+// errNoFile says that something else is in the place of an object, such as a folder or a
+// pipe.
+var errNoFile = errors.New("expected a file, found a folder or something else that is none")
 
 // Stage writes a file under a temporary name in its folder and syncs it. It
 // leaves nothing behind where that fails.
@@ -107,9 +119,9 @@ func (d folder) Discard(objects ...Staged) {
 	}
 }
 
-// Remove removes a file.
+// Remove removes a file, and a folder that is in the place of one.
 func (d folder) Remove(name string) error {
-	return explain(ignoreMissing(os.Remove(d.Where(name))), "remove", d.Where(name))
+	return explain(os.RemoveAll(d.Where(name)), "remove", d.Where(name))
 }
 
 // Move renames a file. The folder that it goes to has to be there.
@@ -117,28 +129,47 @@ func (d folder) Move(from, to string) error {
 	return explain(os.Rename(d.Where(from), d.Where(to)), "set aside", d.Where(from))
 }
 
-// Walk visits every file below a folder.
+// Walk visits every file below a folder, and as one a folder that has the name of an
+// object: it is an error of [folder.Open].
 func (d folder) Walk(name string, visit func(Info) error) error {
-	return filepath.WalkDir(d.Where(name), func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+	root := d.Where(name)
+	switch info, err := os.Stat(root); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return explain(err, "read", root)
+	case !info.IsDir():
+		return explain(syscall.ENOTDIR, "read", root)
+	}
+	// The separator makes it follow a link.
+	return filepath.WalkDir(root+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() && filepath.Ext(path) == "" {
 			return nil
 		}
 		if err != nil {
 			return explain(err, "read", path)
 		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return explain(err, "read", path)
-		}
-		name, err := filepath.Rel(string(d), path)
-		if err != nil {
-			return err
-		}
-		return visit(Info{filepath.ToSlash(name), info.Size(), info.ModTime()})
+		return d.visit(path, entry, visit)
 	})
+}
+
+// visit tells visit of one file.
+func (d folder) visit(path string, entry fs.DirEntry, visit func(Info) error) error {
+	info, err := entry.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explain(err, "read", path)
+	}
+	name, err := filepath.Rel(string(d), path)
+	if err == nil {
+		err = visit(Info{filepath.ToSlash(name), info.Size(), info.ModTime()})
+	}
+	if err == nil && entry.IsDir() {
+		return fs.SkipDir
+	}
+	return err
 }
 
 // Lock takes the advisory lock of a file.

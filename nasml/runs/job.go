@@ -285,13 +285,6 @@ func (j *Job) release() {
 	})
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // Done stores the result of trial i, whole or not at all; once it returns nil
 // the trial is never computed again. It may be called from several goroutines
 // for different i. It is an error where a number is not finite. Where another
@@ -484,7 +477,7 @@ type checkpoint struct {
 // openCheckpoint verifies a checkpoint from end to end before any of it is
 // used.
 func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
-	f, err := s.medium.Open(name)
+	f, err := s.open(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -119,11 +119,17 @@ func sideBySide(n int, do func(i int) error) error {
 // eachKey visits the key of every record in the medium.
 func (s *Store) eachKey(visit func(key string) error) error {
 	return s.medium.Walk("records", func(info Info) error {
-		if key, ok := strings.CutSuffix(path.Base(info.Name), ".json"); ok && isKey(key) {
+		if key, ok := keyOfName(info.Name); ok {
 			return visit(key)
 		}
 		return nil
 	})
+}
+
+// keyOfName is the key of the record that has a name in the medium.
+func keyOfName(name string) (key string, ok bool) {
+	key, ok = strings.CutSuffix(path.Base(name), ".json")
+	return key, ok && isKey(key)
 }
 
 // Find returns the record whose key begins with prefix. It is an error that
@@ -184,7 +190,15 @@ func (s *Store) Verify() (Report, error) {
 		report.Broken = append(report.Broken, bad...)
 	}
 	own := Store{medium: s.medium, now: s.now}
-	err := own.eachKey(func(key string) error {
+	err := s.medium.Walk("records", func(info Info) error {
+		if path.Dir(info.Name) == "records" { // where the folder of many records should be
+			broken := own.broken(info.Name, "expected a folder, found something else")
+			return report.count(&report.Records, errors.Join(broken, own.setAside(broken)))
+		}
+		key, ok := keyOfName(info.Name)
+		if !ok {
+			return nil
+		}
 		_, err := own.Get(key)
 		return report.count(&report.Records, err)
 	})
@@ -282,8 +296,8 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 
 // drops says whether o picks the whole record of that name.
 func (s *Store) drops(o GCOptions, name string) bool {
-	key, ok := strings.CutSuffix(path.Base(name), ".json")
-	if o.Drop == nil || !ok || !isKey(key) {
+	key, ok := keyOfName(name)
+	if o.Drop == nil || !ok {
 		return false
 	}
 	r, err := s.read(key)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -139,6 +140,10 @@ func (p *Part) lookAround(s *Store) error {
 		if p.trials[key] == TrialOpen {
 			message, err := s.readAll(info.Name)
 			p.trials[key], p.failed[key] = TrialFailed, strings.TrimSpace(string(message))
+			if broken := new(Broken); errors.As(err, &broken) {
+				p.failed[key] = broken.Error()
+				return nil
+			}
 			return err
 		}
 		return nil

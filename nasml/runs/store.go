@@ -146,10 +146,13 @@ func (s *Store) read(key string) (*Record, error) {
 		return nil, fmt.Errorf("%.80q is not a key, expected 64 hexadecimal digits: %w", key, ErrNotFound)
 	}
 	data, err := s.readAll(recordName(key))
-	if errors.Is(err, fs.ErrNotExist) {
+	var broken *Broken
+	switch {
+	case errors.As(err, &broken):
+		return nil, err
+	case errors.Is(err, fs.ErrNotExist):
 		return s.readBundles(key)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	r, err := decode(data)
@@ -162,8 +165,17 @@ func (s *Store) read(key string) (*Record, error) {
 	return r, nil
 }
 
-func (s *Store) readAll(name string) ([]byte, error) {
+// open opens an object. Where something else than a file has its name, that is broken.
+func (s *Store) open(name string) (Object, error) {
 	f, err := s.medium.Open(name)
+	if errors.Is(err, errNoFile) {
+		return nil, s.broken(name, errNoFile.Error())
+	}
+	return f, err
+}
+
+func (s *Store) readAll(name string) ([]byte, error) {
+	f, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}
