@@ -26,6 +26,7 @@ const (
 // opened101 is a file of NAS-Bench-101 of which only the fingerprint need be there:
 // a figure whose trials are all stored is drawn without what is in it.
 type opened101[T any] struct {
+	path        string
 	fingerprint string
 	read        func() (read101[T], error)
 }
@@ -69,9 +70,10 @@ func open101[T any](dir string, names []string, load func(string) (read101[T], e
 			return nil, err
 		}
 	}
-	o := &opened101[T]{read: sync.OnceValues(func() (read101[T], error) { return load(dir) })}
+	path := firstThere(dir, names)
+	o := &opened101[T]{path: path, read: sync.OnceValues(func() (read101[T], error) { return load(dir) })}
 	var err error
-	o.fingerprint, err = remembered(firstThere(dir, names), func() (string, error) {
+	o.fingerprint, err = remembered(path, func() (string, error) {
 		file, err := o.read()
 		return file.fingerprint, err
 	})
@@ -79,10 +81,13 @@ func open101[T any](dir string, names []string, load func(string) (read101[T], e
 }
 
 // content is what is in the file, read at the first call. It is an error where that
-// is not what the fingerprint speaks of.
+// is not what the fingerprint speaks of, which is then no longer remembered.
 func (o *opened101[T]) content() (T, error) {
 	file, err := o.read()
 	if err == nil && file.fingerprint != o.fingerprint {
+		if kept, _, known := lookedUp(o.path); known {
+			_ = os.Remove(kept)
+		}
 		err = fmt.Errorf("found a file of NAS-Bench-101 with fingerprint %s, expected %s: it has changed since it was "+
 			"opened; run again", file.fingerprint, o.fingerprint)
 	}
@@ -109,6 +114,18 @@ type remembrance struct {
 	Size        int64
 	Modified    time.Time
 	Fingerprint string
+	Sum         string // of the rest, so that a damaged one is made anew
+}
+
+// sum is the SHA-256 of all but Sum.
+func (r remembrance) sum() string {
+	r.Sum, r.Modified = "", r.Modified.UTC()
+	text, err := json.Marshal(r)
+	if err != nil { // a time before the year 0
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // settled is the age from which on a file counts by its time: one that is written
@@ -132,6 +149,7 @@ func remembered(path string, compute func() (string, error)) (string, error) {
 		return sum, nil // it was written meanwhile
 	}
 	now.Fingerprint = sum
+	now.Sum = now.sum()
 	if text, err := json.Marshal(now); err == nil {
 		_ = files.WriteBytes(kept, append(text, '\n'))
 	}
@@ -158,11 +176,7 @@ func lookedUp(path string) (kept string, now remembrance, known bool) {
 	kept = filepath.Join(cache, "nasml", "fingerprints", hex.EncodeToString(name[:12])+".json")
 	text, err := os.ReadFile(kept)
 	var before remembrance
-	if err != nil || json.Unmarshal(text, &before) != nil || !before.same(now) {
-		return kept, now, false
-	}
-	sum, err := hex.DecodeString(before.Fingerprint)
-	if err != nil || len(sum) != sha256.Size {
+	if err != nil || json.Unmarshal(text, &before) != nil || !before.same(now) || before.Sum != before.sum() {
 		return kept, now, false
 	}
 	now.Fingerprint = before.Fingerprint
