@@ -156,6 +156,11 @@ type batch struct {
 
 // check finds mistakes before anything is written.
 func (b batch) check() error {
+	for _, set := range b.Set { // what follows would take it for a value
+		if err := checkLines(given{"--set", set}); err != nil {
+			return err
+		}
+	}
 	run := runCmd{ID: b.ID, Scale: b.Scale, Set: b.Set}
 	if _, err := run.check(); err != nil {
 		return err
@@ -221,7 +226,11 @@ exec {{quote .Program}}{{range .Args}} {{quote .}}{{end}} --shard "$SLURM_ARRAY_
 
 // Run writes the program and the script, and submits it where asked.
 func (v *slurmCmd) Run(ctx context.Context, c console) error {
-	if err := v.check(); err != nil {
+	dir, err := filepath.Abs(v.Dir)
+	if err != nil {
+		return err
+	}
+	if err := v.checkWords(dir); err != nil {
 		return err
 	}
 	store, err := sharedStore()
@@ -235,8 +244,9 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(v.Dir)
-	if err != nil {
+	env := environment(s, store)
+	if err := checkLines(given{"the store", store}, given{"the folder of the checkout", s.Root},
+		given{"the environment", strings.Join(env, "")}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -250,7 +260,7 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 	err = slurmScript.Execute(&script, map[string]any{
 		"Name": v.name(), "Array": v.Array, "Cpus": v.Cpus, "Time": v.Time, "Mem": v.Mem,
 		"Gpus": v.Gpus, "Partition": v.Partition,
-		"Dir": dir, "Root": s.Root, "Program": program, "Args": v.args(), "Store": store, "Env": environment(s, store),
+		"Dir": dir, "Root": s.Root, "Program": program, "Args": v.args(), "Store": store, "Env": env,
 	})
 	if err != nil {
 		return err
@@ -266,6 +276,16 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 		return nil
 	}
 	return submit(ctx, c, file)
+}
+
+// checkWords finds mistakes in the call: what stands in the script's head without
+// quotes is words.
+func (v *slurmCmd) checkWords(dir string) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	return checkGiven(oneWord, wordWanted, given{"--partition", v.Partition}, given{"--time", v.Time},
+		given{"--mem", v.Mem}, given{"--dir", dir}, given{"the name of the job", v.name()})
 }
 
 // submit hands a script to Slurm.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,7 +118,7 @@ const imageGroup = 1000
 
 // Run prints the manifest.
 func (v *kubernetesCmd) Run(_ context.Context, c console) error {
-	if err := v.check(); err != nil {
+	if err := cmp.Or(v.check(), v.checkNames()); err != nil {
 		return err
 	}
 	if v.Parallel < 0 {
@@ -140,10 +141,24 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	}
 	// A name has at most 63 characters, of which the cluster adds some.
 	return jobManifest.Execute(c.Out, map[string]any{
-		"GenerateName": fmt.Sprintf("%.40s", v.name()) + "-", "Namespace": v.Namespace, "Array": v.Array,
+		"GenerateName": strings.ToLower(fmt.Sprintf("%.40s", v.name())) + "-", "Namespace": v.Namespace, "Array": v.Array,
 		"Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(), "Env": env,
 		"Volumes": volumes, "Group": imageGroup, "Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
 	})
+}
+
+// checkNames finds what the cluster would refuse.
+func (v *kubernetesCmd) checkNames() error {
+	return cmp.Or(
+		checkGiven(isLabel, "at most 63 of a-z, 0-9 and -, with a letter or digit at both ends (RFC 1123)",
+			given{"--namespace", v.Namespace}),
+		checkGiven(isSubdomain, "at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends of what is "+
+			"between dots (RFC 1123)",
+			given{"--secret", v.Secret}, given{"--store-claim", v.StoreClaim}, given{"--data-claim", v.DataClaim}),
+		checkGiven(quantity.MatchString, "a quantity such as 8Gi", given{"--mem", v.Mem}),
+		checkGiven(imageName.MatchString, "an image such as host/name:tag", given{"--image", v.Image}),
+		checkLines(given{"$NASML_STORE", os.Getenv("NASML_STORE")}),
+	)
 }
 
 // places are the store and the data sets as a pod sees them.

@@ -164,7 +164,19 @@ func TestKubernetesMistakes(t *testing.T) {
 		"no time":                  {"s3://b", []string{"--image", "x", "--time", "soon"}, "8h30m"},
 		"negative time":            {"s3://b", []string{"--image", "x", "--time=-5"}, "8h30m"},
 		"no parts":                 {"s3://b", []string{"--image", "x", "--array", "0"}, "--array is 0"},
-		"unknown field":            {"s3://b", []string{"--image", "x", "--set", "Width=3"}, "Width"},
+		"a new line in a value": {
+			"s3://b", []string{"--image", "x", "--set", "Data=a\nb"}, "without control characters"},
+		"a new line in the store": {"s3://b\nx", []string{"--image", "x"}, "without control characters"},
+		"capitals":                {"s3://b", []string{"--image", "x", "--namespace", "Lab"}, "RFC 1123"},
+		"a dot":                   {"s3://b", []string{"--image", "x", "--namespace", "a.b"}, "RFC 1123"},
+		"a long name":             {"s3://b", []string{"--image", "x", "--namespace", strings.Repeat("a", 64)}, "63"},
+		"a quote":                 {"s3://b", []string{"--image", "x", "--secret", `a"b`}, "--secret"},
+		"an end":                  {"s3://b", []string{"--image", "x", "--secret", "a."}, "--secret"},
+		"a claim":                 {"s3://b", []string{"--image", "x", "--store-claim", "a_b"}, "--store-claim"},
+		"data":                    {"s3://b", []string{"--image", "x", "--data-claim", "a-"}, "--data-claim"},
+		"memory":                  {"s3://b", []string{"--image", "x", "--mem", "8GB"}, "8Gi"},
+		"an image":                {"s3://b", []string{"--image", "x y"}, "--image"},
+		"unknown field":           {"s3://b", []string{"--image", "x", "--set", "Width=3"}, "Width"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("NASML_STORE", c.store)

@@ -208,6 +208,50 @@ func TestSlurm(t *testing.T) {
 	}
 }
 
+// Nothing that a user gives ends its line of the script, or its word where no quotes
+// are around it.
+func TestSlurmMistakes(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	for _, args := range [][]string{
+		{"--partition", "a\ntouch x"}, {"--partition", "a b"}, {"--partition", `a"b`}, {"--partition", "a'b"},
+		{"--time", "8:00:00\r"}, {"--mem", "8G\n#SBATCH --uid=0"}, {"--mem", "8G --uid=0"},
+		{"--dir", filepath.Join(t.TempDir(), "a\nb")}, {"--dir", filepath.Join(t.TempDir(), "%j")},
+		{"--set", "Data=a\nb"}, {"--set", "Data=a\x00b"}, {"--set", "Data=a\u2028b"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			dir := t.TempDir()
+			status, out, err := call(t, append([]string{"slurm", "oymak2021/figure2", "--dir", dir}, args...)...)
+			require.Equal(t, exitUsage, status)
+			require.Contains(t, err, args[0]+" is ")
+			require.Empty(t, out)
+			require.Empty(t, filesIn(t, dir))
+		})
+	}
+}
+
+func filesIn(t *testing.T, dir string) []os.DirEntry {
+	found, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	return found
+}
+
+// What the cluster takes is not refused.
+func TestWordsOfClusters(t *testing.T) {
+	for _, word := range []string{"gpu,long", "08:00:00", "1-12:00", "8G", "/home/jörg/lab_1/a.b", "UNLIMITED"} {
+		require.True(t, oneWord(word), word)
+	}
+	for _, name := range []string{"a", "1", "a-b", strings.Repeat("a", 63)} {
+		require.True(t, isLabel(name), name)
+		require.True(t, isSubdomain(name+".b"), name)
+	}
+	for _, text := range []string{"8Gi", "500M", "1.5G", "128974848", "129e6", "100m"} {
+		require.True(t, quantity.MatchString(text), text)
+	}
+	for _, text := range []string{"lab/nasml:1", "ghcr.io:443/a/b__c@sha256:00ff", "nasml"} {
+		require.True(t, imageName.MatchString(text), text)
+	}
+}
+
 // recordsOf are the values of a store's own records by key.
 func recordsOf(t *testing.T, dir string) map[string]map[string]float64 {
 	store, err := runs.Open(dir)
