@@ -190,3 +190,17 @@ func TestAStoreThatCannotBeReadIsAnError(t *testing.T) {
 	}
 	require.NoFileExists(t, page)
 }
+
+// What the ledger says does not depend on whether data sets are there: paper-scale
+// trials on CIFAR-10 are looked for without its archive, and nothing is downloaded.
+func TestLedgerNeedsNoData(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("NASML_DATA", t.TempDir())
+	found, err := claims.Find(t.Context())
+	require.NoError(t, err)
+	for _, id := range []string{"khodak2020/figure1", "khodak2020/figure2", "khodak2020/figure3"} {
+		require.True(t, slices.ContainsFunc(found, func(f claims.Found) bool {
+			return f.Entry == id && f.Scale == catalog.Paper
+		}), id)
+	}
+}
