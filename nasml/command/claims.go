@@ -41,6 +41,7 @@ Nothing is computed. Verdicts are
 
 // Run reads the ledger and prints it.
 func (v *claimsCmd) Run(ctx context.Context, c console) error {
+	readWithoutXLA(ctx)
 	begin := time.Now()
 	ledger, err := claims.Read(ctx, claims.Options{Paper: v.Paper, Scale: v.Scale})
 	if err != nil {

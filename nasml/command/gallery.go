@@ -18,6 +18,7 @@ func (v *galleryCmd) Run(ctx context.Context, c console) error {
 	if err := tryFolder(v.Out); err != nil {
 		return err
 	}
+	readWithoutXLA(ctx)
 	shipped, err := gallery.Shipped(runs.WithProgress(ctx, runs.Silent))
 	if err != nil {
 		return err
