@@ -2,6 +2,7 @@ package search
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -13,8 +14,8 @@ import (
 )
 
 // doubleStep is one step of a search of a network with cells, in double precision:
-// the architecture's gradient, and the running mean of the stem after the step.
-func doubleStep(t *testing.T, s Settings) (grad, stem []float64) {
+// the architecture's gradient, and the running statistics after the step by path.
+func doubleStep(t *testing.T, s Settings) (grad []float64, stats map[string][]float64) {
 	t.Helper()
 	space, err := s.Open(3)
 	require.NoError(t, err)
@@ -64,14 +65,18 @@ func doubleStep(t *testing.T, s Settings) (grad, stem []float64) {
 	}
 	out, err := CallOnceN(pure(t), func(in []*Node) []*Node {
 		next, o := step.Graph(in)
-		return append(o.GradTheta, Cut(step, next).Stats[0])
+		return append(o.GradTheta, Cut(step, next).Stats...)
 	}, args...)
 	require.NoError(t, err)
-	last := len(out) - 1
-	for _, x := range out[:last] {
+	first := len(out) - len(net.Stats())
+	for _, x := range out[:first] {
 		grad = append(grad, tensors.MustCopyFlatData[float64](x)...)
 	}
-	return grad, tensors.MustCopyFlatData[float64](out[last])
+	stats = map[string][]float64{}
+	for i, w := range net.Stats() {
+		stats[w.Path] = tensors.MustCopyFlatData[float64](out[first+i])
+	}
+	return grad, stats
 }
 
 // Second order on cells with two inputs: the exact product with the Hessian is the
@@ -79,7 +84,7 @@ func doubleStep(t *testing.T, s Settings) (grad, stem []float64) {
 func TestSecondOrderOnCells(t *testing.T) {
 	s := small(t, "darts", "darts-s2")
 	s.Channels, s.Partial, s.EdgeWeights = 4, 2, true
-	first, stem := doubleStep(t, s)
+	first, once := doubleStep(t, s)
 	s.Bilevel.Hypergradient = "unrolled"
 	exact, _ := doubleStep(t, s)
 	s.Bilevel.Hypergradient, s.Bilevel.Epsilon = "finite-difference", 1e-6
@@ -91,7 +96,8 @@ func TestSecondOrderOnCells(t *testing.T) {
 	s.Running = InnerPasses
 	again, inner := doubleStep(t, s)
 	require.Less(t, floats.Distance(near, again, 2), 1e-12*size, "statistics are no part of a gradient")
-	require.NotEqual(t, stem, inner)
+	const stem = "stem/bn/mean"
+	require.NotEqual(t, once[stem], inner[stem])
 	s.Bilevel.Hypergradient, s.Running = "first-order", OuterTwice
 	again, twice := doubleStep(t, s)
 	require.Less(t, floats.Distance(first, again, 2), 1e-12*size)
@@ -99,7 +105,46 @@ func TestSecondOrderOnCells(t *testing.T) {
 	// training, one pass of each leaves .9·.1v + .1w, and one more of the first
 	// .9·(.9·.1v + .1v) + .1w: the difference is .081v.
 	_, only := doubleStep(t, func() Settings { s.Method, s.Running = "rsps", OuterPass; return s }()) // .1w
-	for i := range stem {
-		require.InDelta(t, 0.9*(stem[i]-only[i]), twice[i]-stem[i], 1e-12)
+	for i, x := range once[stem] {
+		require.InDelta(t, 0.9*(x-only[stem][i]), twice[stem][i]-x, 1e-12)
 	}
+}
+
+// Inside operations each of the two passes of a step is mixed in twice, elsewhere
+// once. The means start at 0 and the variances at 1, so that a training batch w
+// alone leaves .1w and .9 + .1w, and a validation batch v before it .9·.1v + .1w for
+// means; twice, they leave .81·.19v + .19w.
+func TestStatisticsInsideOperationsTwice(t *testing.T) {
+	s := small(t, "darts", "darts-s2")
+	s.Channels, s.Partial, s.EdgeWeights = 4, 2, true
+	sampled := s
+	sampled.Method = "rsps"
+	grad, once := doubleStep(t, s)
+	_, only := doubleStep(t, sampled)
+	s.Running, sampled.Running = OperationsTwice, OperationsTwice
+	again, twice := doubleStep(t, s)
+	_, onlyTwice := doubleStep(t, sampled)
+	require.Equal(t, grad, again, "statistics are no part of a gradient")
+	inside := 0
+	for path, stat := range once {
+		if !strings.Contains(path, "<-") {
+			require.Equal(t, stat, twice[path], path)
+			continue
+		}
+		inside++
+		for i, x := range only[path] {
+			start := 0.
+			if strings.HasSuffix(path, "variance") {
+				start = 1
+			}
+			require.InDelta(t, 1.9*x-0.9*start, onlyTwice[path][i], 1e-12, path)
+			if strings.HasPrefix(path, "cells/0/2<-0/") && start == 0 { // whose input θ does not move
+				v, w := (stat[i]-x)/0.09, x/0.1
+				require.InDelta(t, 0.81*0.19*v+0.19*w, twice[path][i], 1e-12, path)
+			}
+		}
+	}
+	require.Positive(t, inside)
+	s.Space = "nasbench201"
+	require.ErrorContains(t, s.Check(), `Running is "operations-twice" on the space "nasbench201"`)
 }

@@ -129,10 +129,13 @@ var cellsImageNet = map[string]func() Settings{
 // leaves its gradient in the architecture's, whose first step has the sum of those
 // of 35 epochs in it; it clamps θ of operations, not that of edges.
 var cellsImageNetCode = map[string]func() Settings{
-	"pc-darts": cellsImageNet["pc-darts"],
+	"pc-darts": func() Settings {
+		return with(cellsImageNet["pc-darts"](), func(s *Settings) { s.Running = OperationsTwice })
+	},
 	"gaea-pc-darts": func() Settings {
 		return with(cellsImageNet["gaea-pc-darts"](), func(s *Settings) {
 			s.Update, s.EdgeUpdate, s.Bilevel = "eg-clamp-normalize", "eg", bilevel.AsCode["gaea-imagenet"]
+			s.Running = OperationsTwice
 		})
 	},
 }

@@ -51,8 +51,8 @@ type Settings struct {
 	// How weights and architecture take turns.
 	Bilevel bilevel.Settings `json:"bilevel"`
 
-	// Running says which passes of the architecture's step move the running
-	// statistics of batch norm.
+	// Running says which passes move the running statistics of batch norm, and how
+	// often.
 	Running Running `json:"running,omitempty"`
 
 	// The architecture.
@@ -109,7 +109,8 @@ type Shares struct {
 	Test       int `json:"test,omitempty"` // 0: there are none, and accuracies on training images are not recorded
 }
 
-// Running says which passes of the architecture's step move running statistics.
+// Running says which passes of a step move running statistics, besides that of the
+// weights.
 type Running string
 
 // OuterPass is the validation pass that the gradient is taken of. InnerPasses are
@@ -117,11 +118,16 @@ type Running string
 // validation pass, which DARTS' code makes on a copy of the network
 // (quark0/darts@f276dd3, architect.py). OuterTwice is the validation pass, made
 // twice, as GAEA's code on NAS-Bench-1Shot1 does (liamcli/nasbench-1shot1@e369bd7,
-// optimizers/edarts/architect.py:117-118).
+// optimizers/edarts/architect.py:117-118). OperationsTwice is as OuterPass, but every
+// pass, that of the weights too, moves the statistics inside operations twice: the
+// programs for ImageNet call each mixed operation a second time to ask on which
+// device its output is (yuhuixu1993/PC-DARTS@b74702f, model_search_imagenet.py:93;
+// liamcli/PC-DARTS@dc3cfe0, model_search_imagenet_edarts.py:94).
 const (
-	OuterPass   Running = ""
-	InnerPasses Running = "inner"
-	OuterTwice  Running = "twice"
+	OuterPass       Running = ""
+	InnerPasses     Running = "inner"
+	OuterTwice      Running = "twice"
+	OperationsTwice Running = "operations-twice"
 )
 
 // ControllerSettings are those of ENAS's controller.
@@ -209,8 +215,11 @@ func (s Settings) checkArchitecture(m Method) error {
 	if m.Hold != Nothing && m.Hold != "" {
 		s.checkUpdate(m, &e)
 	}
-	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice}, s.Running),
-		"Running is %q, want %q, %q or %q", s.Running, OuterPass, InnerPasses, OuterTwice)
+	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice, OperationsTwice}, s.Running),
+		"Running is %q, want %q, %q, %q or %q", s.Running, OuterPass, InnerPasses, OuterTwice, OperationsTwice)
+	kind, _, _ := s.kind()
+	e.that(s.Running != OperationsTwice || kind == "cells",
+		"Running is %q on the space %q, want a space of cells with two inputs", s.Running, s.Space)
 	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
 		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
 		OuterPass)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
@@ -179,7 +180,7 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
 	}
 	search.Hypergradient = p.hypergradient(f)
-	if p.Running != "" {
+	if p.Running == InnerPasses || p.Running == OuterTwice {
 		p.chain(&search)
 	}
 	after, report := search.Step(bilevel.State{
@@ -268,7 +269,7 @@ func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem 
 				Images: images, Theta: ops, Chosen: p.gated(chosen), Weights: w, Stats: stats, Train: true,
 			})
 			right, loss := supernet.Score(made.Logits, labels)
-			next := append(slices.Clone(made.Stats), aux[len(aux)-2:]...)
+			next := append(p.mixed(stats, made.Stats), aux[len(aux)-2:]...)
 			next[len(stats)+which] = ConvertDType(right, loss.DType())
 			seen[which] = append(seen[which], view{loss, made.Logits, chosen})
 			return loss, next
@@ -278,6 +279,19 @@ func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem 
 		Inner: loss(p.method.Weights, 0, f.TrainImages, f.TrainLabels),
 		Outer: loss(p.method.Architecture, 1, f.ValidImages, f.ValidLabels),
 	}
+}
+
+// mixed are the running statistics after a pass. Where the batch is mixed in twice,
+// s′ = (1−m)s + m·batch becomes s″ = (1−m)s′ + m·batch = s′ + (1−m)(s′ − s).
+func (p *Step) mixed(before, after []*Node) []*Node {
+	const m = 0.1 // of BN in cells
+	next := slices.Clone(after)
+	for i, stat := range p.net.Stats() {
+		if p.Running == OperationsTwice && strings.Contains(stat.Path, "<-") { // inside an operation
+			next[i] = Add(after[i], MulScalar(Sub(after[i], before[i]), 1-m))
+		}
+	}
+	return next
 }
 
 // drawn picks the draws of a pass: 0 is the weights', 1 the architecture's.

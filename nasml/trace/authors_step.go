@@ -312,7 +312,7 @@ func (t *Authors) searchSettings() search.Settings {
 		out.Bilevel.Order = bilevel.WeightsFirst
 	}
 	if k.imageNet {
-		out.Bilevel.ArchClip = s.Clip
+		out.Bilevel.ArchClip, out.Running = s.Clip, search.OperationsTwice
 	}
 	switch {
 	case k.oneShotEG:
