@@ -256,21 +256,20 @@ def spec(space, theta):
             todo.append(p)
     ops = [OPS[o] for o in theta[0].argmax(-1)]
     ops = ["input", *ops, *[OPS[2]] * (5 - steps), "output"]
-    return {"space": space, "matrix": matrix.tolist(), "ops": ops}
+    return [matrix.tolist(), ops]
 
 
 def lookups(rng, each=30):
     """Specs of random architectures, so many a space."""
-    specs, arrays = [], {}
+    specs, arrays = {}, {}
     for space, parents in PARENTS.items():
         steps = len(parents)
         shapes = {"alphas_mixed_op": (steps, 3), "alphas_output": (1, steps + 1)}
         choosing = [i for i, k in enumerate(parents, 1) if k < i]
         shapes |= {f"alphas_inputs.{j}": (1, node) for j, node in enumerate(choosing)}
         for name, shape in shapes.items():
-            arrays[f"space_{space}/{name}"] = rng.normal(0, 1, (each, *shape))
-        for i in range(each):
-            specs.append(spec(space, [arrays[f"space_{space}/{name}"][i] for name in shapes]))
+            arrays[f"s{space}/{name}"] = rng.normal(0, 1, (each, *shape))
+        specs[f"s{space}"] = [spec(space, [arrays[f"s{space}/{name}"][i] for name in shapes]) for i in range(each)]
     return {"method": "darts", "source": "NumPy " + np.__version__, "specs": specs}, arrays
 
 

@@ -10,11 +10,11 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
@@ -42,7 +42,7 @@ type About struct {
 // where they are taken in another order.
 var tolerances = map[dtypes.DType]float64{dtypes.Float64: 1e-9, dtypes.Float32: 1e-4}
 
-// shareTolerance is that of a share of genotypes or cells that are others: none may be.
+// shareTolerance is that of a share of genotypes or cells that differ: none may.
 const shareTolerance = 1e-9
 
 // About is from the settings.
@@ -62,28 +62,16 @@ func floatsOf(a Array) dtypes.DType {
 }
 
 // Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state" and "parameters", that of
-// [Genotypes], whose settings have "genotypes", or that of [Lookups], whose
-// settings have "specs".
+// [Authors], whose settings have "state", that of [Genotypes], whose settings have
+// "genotypes", or that of [Lookups], whose settings have "specs".
 func Open(file string) (Replayable, error) {
-	var kind struct {
-		State, Parameters []namedShape
-		Genotypes, Specs  json.RawMessage
-		Layers            int
-	}
+	var of struct{ State, Genotypes, Specs json.RawMessage }
 	ours := errors.New("of the package's own format")
-	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) error {
-		err := json.Unmarshal([]byte(text), &kind)
-		switch {
-		case err != nil || (kind.State == nil || kind.Parameters == nil) && kind.Genotypes == nil && kind.Specs == nil:
+	arrays, text, err := readNPZ(file, func(text string, _ map[string]Array) error {
+		if json.Unmarshal([]byte(text), &of) != nil || of.State == nil && of.Genotypes == nil && of.Specs == nil {
 			return ours
-		case kind.State == nil:
-			return nil
-		case kind.Layers > len(kind.State):
-			return fmt.Errorf("settings: layers is %d, more than the %d arrays of the state", kind.Layers,
-				len(kind.State))
 		}
-		return fits(kind.State, shapes["start"])
+		return nil
 	})
 	if errors.Is(err, ours) {
 		return Read(file)
@@ -91,12 +79,12 @@ func Open(file string) (Replayable, error) {
 	var t Replayable
 	switch {
 	case err != nil:
-	case kind.State != nil && kind.Parameters != nil:
+	case of.State != nil:
 		t, err = newAuthors(arrays, text)
-	case kind.Specs != nil:
-		t, err = newLookups(arrays, text)
-	default:
+	case of.Genotypes != nil:
 		t, err = newGenotypes(arrays, text)
+	default:
+		t, err = newLookups(arrays, text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -104,44 +92,18 @@ func Open(file string) (Replayable, error) {
 	return t, nil
 }
 
-// fits compares the number of elements of the state with those of start.
-func fits(state []namedShape, start Array) error {
-	left := size(start.Dims)
-	if start.Dims == nil {
-		return errors.New("start is missing: expected all of settings.state in one array")
-	}
-	for _, s := range state {
-		n := 1
-		for _, d := range s.Dims {
-			if d < 1 || d > left/n {
-				return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more, at "+
-					"%s %v", size(start.Dims), s.Name, s.Dims)
-			}
-			n *= d
-		}
-		left -= n
-	}
-	if left != 0 {
-		return fmt.Errorf("start: found %d elements, expected the %d of settings.state", size(start.Dims),
-			size(start.Dims)-left)
-	}
-	return nil
-}
-
 // Authors is a trace that the authors' own programs left, of networks of cells
 // with two inputs or of NAS-Bench-1Shot1's: a search by DARTS, PC-DARTS or GAEA,
-// or the training of a genotype's network. Weights have the names of their PyTorch modules; what they
-// are follows from the order, which is that of [supernet.CellNet].
+// or the training of a genotype's network. Weights have the names of their PyTorch
+// modules; what they are follows from the order, which is that of [supernet.CellNet].
 //
 //	settings            JSON: see AuthorsSettings; other fields are passed over
 //	start               all of settings.state before the first step, one after the other
-//	start/alphas_normal, alphas_reduce    α, or θ where the method begins with gaea
+//	start/alphas_normal, alphas_reduce    α, or θ, whose rows are on the simplex
 //	start/alphas_mixed_op, alphas_output, alphas_inputs.I    the same of NAS-Bench-1Shot1, whose settings have space
 //	start/betas_…, edges_…                weights of edges [|E|]: β, or a simplex a node; 1: they stay
-//	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]
-//	NAME with mask, drop, keep or bernoulli in it    what drop path keeps, 0 or 1, of all places in all steps:
-//	                    [S, places, B] or [S, B, places] (where both fit, the first), or steps/S/NAME
-//	                    [places, B] or [B, places], or one NAME.i [S, B] a place
+//	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]; valid_… of a search
+//	NAME                [S, places, B], NAME with mask in it: what drop path keeps, 0 or 1, if drop_path_prob is not 0
 //
 // Compared are, with steps/S/ before them from the second step on,
 //
@@ -154,13 +116,10 @@ func fits(state []namedShape, start Array) error {
 // A step without valid_loss leaves the architecture as it is (warm-up). In a
 // search of second order running statistics see the three training passes of
 // the architecture's step, not the validation pass, as in DARTS' code; on
-// ImageNet (state has stem0) the architecture's gradient is clipped, and GAEA's
-// weights go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their
-// gradient in the architecture's (bilevel.Settings.Uncleared).
-//
-// A genotype's network is trained by cross-entropy, with label_smooth (or
-// label_smoothing) ε towards 1/classes. steps/1/ before names of the first step may
-// stand or not.
+// ImageNet (state has stem0) the architecture's gradient is clipped, statistics
+// inside operations move twice a pass (search.OperationsTwice), and GAEA's weights
+// go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their gradient in the
+// architecture's (bilevel.Settings.Uncleared).
 //
 // Differences are defined as in the package comment; of prints, a row's scale is
 // its largest element, or its largest change, but at least a thousandth of the
@@ -171,6 +130,7 @@ type Authors struct {
 
 	net   supernet.Network
 	kind  authorsKind
+	masks Array    // of drop path, [S, places, B]
 	fixed []string // parameters of the architecture that nothing moves
 }
 
@@ -193,13 +153,9 @@ type AuthorsSettings struct {
 	ArchWeightDecay float64 `json:"arch_weight_decay"`
 	Unrolled        bool    `json:"unrolled"` // second order
 	AuxiliaryWeight float64 `json:"auxiliary_weight"`
-	DropPath        float64 `json:"drop_path"`
 	DropPathProb    float64 `json:"drop_path_prob"`
-	LabelSmooth     float64 `json:"label_smooth"` // ε of the losses that train
-	LabelSmoothing  float64 `json:"label_smoothing"`
 
-	Space   json.RawMessage `json:"space"`   // 1, 2 or 3 of NAS-Bench-1Shot1; others have a name
-	Package string          `json:"package"` // of the program; GAEA's of NAS-Bench-1Shot1 end in edarts
+	Space json.RawMessage `json:"space"` // 1, 2 or 3 of NAS-Bench-1Shot1
 
 	State      []namedShape `json:"state"`
 	Parameters []namedShape `json:"parameters"`
@@ -228,21 +184,38 @@ type authorsKind struct {
 }
 
 func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
-	t := &Authors{Arrays: map[string]Array{}}
-	for name, a := range arrays {
-		t.Arrays[strings.TrimPrefix(name, "steps/1/")] = a
-	}
+	t := &Authors{Arrays: arrays}
 	if err := json.Unmarshal([]byte(text), &t.Settings); err != nil {
 		return nil, fmt.Errorf("settings: found %.60q, expected JSON as in the comment of trace.Authors: %w", text, err)
+	}
+	if n, states := t.Settings.Layers, len(t.Settings.State); n > states || states == 0 { // no such network is built
+		return nil, fmt.Errorf("settings: layers is %d, more than the %d arrays of the state", n, states)
 	}
 	if err := t.unpack(); err != nil {
 		return nil, err
 	}
-	k := &t.kind
-	k.simplex = strings.HasPrefix(t.Settings.Method, "gaea") || strings.HasSuffix(t.Settings.Package, "edarts")
-	k.simplex = k.simplex && t.startsOnSimplex()
+	for name, a := range t.Arrays {
+		if strings.Contains(name, "mask") {
+			t.masks = a
+			delete(t.Arrays, name)
+		}
+	}
+	t.kind = t.kindOf()
+	var err error
+	if t.net, err = t.build(); err == nil {
+		err = t.check()
+	}
+	return t, err
+}
+
+// kindOf tells the programs apart by the arrays of the start.
+func (t *Authors) kindOf() (k authorsKind) {
+	alphas, searched := t.Arrays["start/alphas_normal"]
+	mixed, oneShot := t.Arrays["start/alphas_mixed_op"]
+	k.evaluation, k.oneShot = !searched && !oneShot, oneShot
+	k.simplex = alphas.onSimplex() || mixed.onSimplex()
 	k.imageNet = t.has("stem0.0.weight")
-	k.imageNetEG = k.imageNet && k.simplex
+	k.imageNetEG, k.oneShotEG = k.imageNet && k.simplex, k.oneShot && k.simplex
 	for _, name := range []string{"betas", "edges"} {
 		edges, ok := t.Arrays["start/"+name+"_normal"]
 		if ok && slices.ContainsFunc(edges.Values, func(x float64) bool { return x != 1 }) {
@@ -251,15 +224,20 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 			t.fixed = []string{name + "_normal", name + "_reduce"}
 		}
 	}
-	_, searched := t.Arrays["start/alphas_normal"]
-	_, k.oneShot = t.Arrays["start/alphas_mixed_op"]
-	k.evaluation = !searched && !k.oneShot
-	k.oneShotEG = k.oneShot && k.simplex
-	var err error
-	if t.net, err = t.build(); err == nil {
-		err = t.check()
+	return k
+}
+
+// onSimplex says whether the rows of a matrix sum to 1.
+func (a Array) onSimplex() bool {
+	if len(a.Dims) == 0 || a.Dims[len(a.Dims)-1] < 1 {
+		return false
 	}
-	return t, err
+	for row := range slices.Chunk(a.Values, a.Dims[len(a.Dims)-1]) {
+		if math.Abs(floats.Sum(row)-1) > 1e-6 || slices.Min(row) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // About is from the settings.
@@ -270,36 +248,23 @@ func (t *Authors) About() About {
 // dtype is the type in which the steps are computed.
 func (t *Authors) dtype() dtypes.DType { return floatsOf(t.Arrays["start/"+t.Settings.State[0].Name]) }
 
-// startsOnSimplex says whether the architecture is θ at the start: with GAEA's baseline
-// it is α.
-func (t *Authors) startsOnSimplex() bool {
-	for _, name := range []string{"start/alphas_normal", "start/alphas_mixed_op"} {
-		if a, ok := t.Arrays[name]; ok && len(a.Values) > 0 && !a.onSimplex() {
-			return false
-		}
-	}
-	return true
-}
-
 // unpack cuts start into start/NAME.
 func (t *Authors) unpack() error {
-	all, ok := t.Arrays["start"]
-	if !ok {
-		return errors.New("start is missing: expected all of settings.state in one array")
-	}
+	all := t.Arrays["start"]
 	delete(t.Arrays, "start")
-	at := 0
+	rest := all.Values
 	for _, s := range t.Settings.State {
 		n := size(s.Dims)
-		if at+n > len(all.Values) {
-			return fmt.Errorf("start: found %d elements, expected those of settings.state, which are more",
+		if n < 0 || n > len(rest) {
+			return fmt.Errorf("start: found %d elements, expected all of settings.state, which are more",
 				len(all.Values))
 		}
-		t.Arrays["start/"+s.Name] = Array{Type: all.Type, Dims: s.Dims, Values: all.Values[at : at+n]}
-		at += n
+		t.Arrays["start/"+s.Name] = Array{Type: all.Type, Dims: s.Dims, Values: rest[:n]}
+		rest = rest[n:]
 	}
-	if at != len(all.Values) {
-		return fmt.Errorf("start: found %d elements, expected the %d of settings.state", len(all.Values), at)
+	if len(rest) > 0 {
+		return fmt.Errorf("start: found %d elements, expected the %d of settings.state", len(all.Values),
+			len(all.Values)-len(rest))
 	}
 	return nil
 }
@@ -324,11 +289,7 @@ func (t *Authors) build() (supernet.Network, error) {
 	if t.kind.imageNet {
 		skeleton.Stem = "imagenet"
 	}
-	text := s.Genotype
-	if full, ok := map[string]string{"PCDARTS": "PC_DARTS_cifar", "DARTS": "DARTS_V2"}[text]; ok {
-		text = full
-	}
-	genotype, err := supernet.ParseGenotype(text)
+	genotype, err := supernet.ParseGenotype(cmp.Or(aliases[s.Genotype], s.Genotype))
 	if err != nil {
 		return nil, err
 	}
@@ -339,6 +300,9 @@ func (t *Authors) build() (supernet.Network, error) {
 	})
 }
 
+// aliases are the authors' own second names of published genotypes.
+var aliases = map[string]string{"PCDARTS": "PC_DARTS_cifar", "DARTS": "DARTS_V2"}
+
 func (t *Authors) search(skeleton supernet.Skeleton) (supernet.Network, error) {
 	if t.kind.imageNet {
 		skeleton.Stem = "imagenet-search"
@@ -347,9 +311,6 @@ func (t *Authors) search(skeleton supernet.Skeleton) (supernet.Network, error) {
 	if alphas := t.Arrays["start/alphas_normal"].Dims; len(alphas) == 2 {
 		for c.Space.Nodes = 1; len(c.Space.Edges()) < alphas[0]; {
 			c.Space.Nodes++
-		}
-		if alphas[1] == c.Space.Options()-1 {
-			c.Space = c.Space.Without("none")
 		}
 	}
 	width := t.channels("cells.0.preprocess1.", func([]int) bool { return true })
@@ -420,9 +381,9 @@ func (t *Authors) check() error {
 			return
 		}
 		for i, w := range ours {
-			if !slices.Equal(theirs[i].Dims, foreign(w.Dims)) {
-				errs = append(errs, fmt.Errorf("%s: found shape %v, expected %v, of %s",
-					theirs[i].Name, theirs[i].Dims, foreign(w.Dims), w.Path))
+			if dims := t.Arrays["start/"+theirs[i].Name].Dims; !slices.Equal(dims, foreign(w.Dims)) {
+				errs = append(errs, fmt.Errorf("%s: found shape %v in the state, expected %v, of %s", theirs[i].Name,
+					dims, foreign(w.Dims), w.Path))
 			}
 		}
 	}
@@ -432,8 +393,17 @@ func (t *Authors) check() error {
 		errs = append(errs, fmt.Errorf("settings: steps is %d and learning_rate %v, want at least 1 and more than 0",
 			s.Steps, s.LearningRate))
 	}
-	for name, want := range t.inputs() {
-		errs = append(errs, want.check(name, t.Arrays))
+	inputs := t.inputs()
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		errs = append(errs, inputs[name].check(name, t.Arrays))
+	}
+	if net, ok := t.net.(*supernet.CellNet); ok && s.DropPathProb != 0 {
+		found := len(t.masks.Values)
+		t.masks.Dims = []int{s.Steps, net.DropPlaces(), inputs["train_labels"].dims[1]}
+		if found != size(t.masks.Dims) {
+			errs = append(errs, fmt.Errorf("drop path: found %d values in an array with mask in its name, expected "+
+				"those of [steps, places, examples], %v", found, t.masks.Dims))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Arrays)) {
 		values := t.Arrays[name].Values
@@ -448,16 +418,16 @@ func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 // inputs are the arrays besides the weights.
 func (t *Authors) inputs() map[string]wanted {
-	s := t.Settings
-	images := t.Arrays["train_images"].Dims
-	if len(images) != 5 {
-		return map[string]wanted{"train_images": {dims: []int{s.Steps, 0, 3, s.Image, s.Image}}}
+	s, batch := t.Settings, 0
+	if images := t.Arrays["train_images"].Dims; len(images) == 5 {
+		batch = images[1]
 	}
 	want := map[string]wanted{}
 	for _, part := range []string{"train", "valid"} {
-		optional := part == "valid"
-		want[part+"_images"] = wanted{dims: []int{s.Steps, images[1], 3, s.Image, s.Image}, optional: optional}
-		want[part+"_labels"] = wanted{dims: []int{s.Steps, images[1]}, classes: s.Classes, optional: optional}
+		if part == "train" || !t.kind.evaluation {
+			want[part+"_images"] = wanted{dims: []int{s.Steps, batch, 3, s.Image, s.Image}}
+			want[part+"_labels"] = wanted{dims: []int{s.Steps, batch}, classes: s.Classes}
+		}
 	}
 	blocks := t.net.Architecture()
 	for _, a := range t.architecture() {
@@ -478,94 +448,16 @@ func edgesOf(blocks simplex.Product, list []int) int {
 	return n
 }
 
-// maskName is a name of what drop path keeps.
-var maskName = regexp.MustCompile(`(?i)mask|drop|keep|bernoulli`)
-
-// masks are the values of drop path of all places in all steps, in the order in
-// which the network comes to them, an example after the other at each; nil where
-// the trace has none.
-func (t *Authors) masks(places, batch int) []float64 {
-	var names []string
-	for name := range t.Arrays {
-		if maskName.MatchString(name) {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, compareNumbered)
-	var each [][]float64
-	for _, name := range names {
-		each = append(each, t.Arrays[name].placeByPlace(places, batch))
-	}
-	steps := t.Settings.Steps
-	if len(names) == places && places > 0 && !strings.HasPrefix(names[0], "steps/") {
-		each = byStep(each, steps, batch)
-	}
-	return slices.Concat(each...)
-}
-
-// placeByPlace are the numbers of [.., places, B], or of [.., B, places].
-func (a Array) placeByPlace(places, batch int) []float64 {
-	a.Dims = slices.DeleteFunc(slices.Clone(a.Dims), func(n int) bool { return n == 1 })
-	n := len(a.Dims)
-	turn, ok := map[int][]int{2: {1, 0}, 3: {0, 2, 1}}[n]
-	if !ok || places == batch || a.Dims[n-1] != places || a.Dims[n-2] != batch {
-		return a.Values
-	}
-	return a.permuted(turn...).Values
-}
-
-// byStep turns the values of every place, [S, B], into those of every step, [places, B].
-func byStep(places [][]float64, steps, batch int) (all [][]float64) {
-	for step := range steps {
-		for _, values := range places {
-			if len(values) != steps*batch {
-				return places // whose number does not come out, which is an error elsewhere
-			}
-			all = append(all, values[step*batch:(step+1)*batch])
-		}
-	}
-	return all
-}
-
-var numberText = regexp.MustCompile(`\d+|\D+`)
-
-// compareNumbered orders names by the numbers in them.
-func compareNumbered(a, b string) int {
-	return slices.CompareFunc(numberText.FindAllString(a, -1), numberText.FindAllString(b, -1), func(a, b string) int {
-		m, errA := strconv.Atoi(a)
-		n, errB := strconv.Atoi(b)
-		if errA == nil && errB == nil {
-			return cmp.Compare(m, n)
-		}
-		return cmp.Compare(a, b)
-	})
-}
-
 // compared are the names of the arrays that a replay compares, by step.
 func (t *Authors) compared() []string {
-	var names []string
-	for name := range t.Arrays {
-		if !strings.HasPrefix(name, "start/") && !strings.HasPrefix(name, "train_") &&
-			name != "valid_images" && name != "valid_labels" && !maskName.MatchString(name) {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		stepA, plainA := t.split(a)
-		stepB, plainB := t.split(b)
-		return cmp.Or(cmp.Compare(stepA, stepB), cmp.Compare(plainA, plainB))
+	inputs := t.inputs()
+	names := slices.Collect(maps.Keys(t.Arrays))
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, isInput := inputs[name]
+		return isInput || strings.HasPrefix(name, "start/")
 	})
+	sortBySteps(names, t.Settings.Steps)
 	return names
-}
-
-// split takes the step, from 1, off a name.
-func (t *Authors) split(name string) (step int, plain string) {
-	rest, ok := strings.CutPrefix(name, "steps/")
-	number, plain, _ := strings.Cut(rest, "/")
-	if step, err := strconv.Atoi(number); ok && err == nil {
-		return step, plain
-	}
-	return 1, name
 }
 
 // Replay computes the trace's steps on b and compares all arrays that it holds
@@ -601,41 +493,26 @@ func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, 
 }
 
 func (t *Authors) compare(ours map[string]Array) ([]Difference, error) {
-	before := map[string]Array{}
-	for name, a := range t.Arrays {
-		if rest, ok := strings.CutPrefix(name, "start/"); ok {
-			before["after/"+rest] = a
-		}
-	}
-	least := make([]map[string]float64, t.Settings.Steps+1)
-	for name, a := range ours {
-		step, plain := t.split(name)
-		if least[step] == nil {
-			least[step] = map[string]float64{}
-		}
-		raise(least[step], authorsName(plain), a, renamed(before, plain))
-	}
-	var all []Difference
-	for _, name := range t.compared() {
-		step, plain := t.split(name)
+	names := t.compared()
+	for _, name := range names {
 		theirs, mine := t.Arrays[name], ours[name]
-		if step < 1 || step > t.Settings.Steps || len(mine.Values) != len(theirs.Values) {
+		if _, _, err := splitStep(name, t.Settings.Steps); err != nil || len(mine.Values) != len(theirs.Values) {
 			return nil, fmt.Errorf("%s: found shape %v, here it has %v: no array is called this with these settings, "+
 				"or it is of another shape (see the comment of trace.Authors)", name, theirs.Dims, mine.Dims)
 		}
-		d := Difference{}
-		switch plain {
-		case "grad_prints":
-			d = printsDifference(mine, theirs, nil, 0)
-		case "after_prints":
-			d = printsDifference(mine, theirs, t.printsBefore(), 0x1p-52)
-		default:
-			d = difference(authorsName(plain), mine, theirs, renamed(before, plain), least[step])
-		}
-		d.Name, d.Step = name, step
-		all = append(all, d)
 	}
-	return all, nil
+	before := map[string]Array{}
+	var states []Array
+	for _, s := range t.Settings.State {
+		states = append(states, t.Arrays["start/"+s.Name])
+	}
+	before["after_prints"] = printsOf(states)
+	for name, a := range t.Arrays {
+		if rest, ok := strings.CutPrefix(name, "start/"); ok {
+			before[authorsName("after/"+rest)] = a
+		}
+	}
+	return compareSteps(names, t.Arrays, ours, before, t.Settings.Steps, authorsName), nil
 }
 
 // authorsName gives an array the name of its family in the package's own format.
@@ -656,14 +533,6 @@ func authorsName(plain string) string {
 }
 
 var architectureName = regexp.MustCompile(`/(alphas|betas|edges)_`)
-
-// renamed is the one entry of before for an array, under the name of its family.
-func renamed(before map[string]Array, plain string) map[string]Array {
-	if a, ok := before[plain]; ok {
-		return map[string]Array{authorsName(plain): a}
-	}
-	return nil
-}
 
 // prints are Σx, ‖x‖₂ and Σ xₖ cos k.
 func prints(x []float64) []float64 {
@@ -686,17 +555,13 @@ func printsOf(arrays []Array) Array {
 	return all
 }
 
-func (t *Authors) printsBefore() []float64 {
-	var arrays []Array
-	for _, s := range t.Settings.State {
-		arrays = append(arrays, t.Arrays["start/"+s.Name])
+// printsDifference is the worst row: before is what changes are measured from, nil
+// for none. Storing the elements of what was changed may round ε·‖x‖.
+func printsDifference(ours, theirs Array, before []float64) Difference {
+	epsilon := 0.0
+	if before != nil {
+		epsilon = 0x1p-52
 	}
-	return printsOf(arrays).Values
-}
-
-// printsDifference is the worst row: before is what changes are measured from,
-// nil for none, and epsilon·‖x‖ what storing the elements may round.
-func printsDifference(ours, theirs Array, before []float64, epsilon float64) Difference {
 	rows := len(theirs.Values) / 3
 	scales := make([]float64, rows)
 	for r := range scales {

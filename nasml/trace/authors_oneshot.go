@@ -2,7 +2,6 @@ package trace
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -20,7 +19,7 @@ func (t *Authors) oneShot() (supernet.Network, error) {
 	s := t.Settings
 	c := supernet.OneShotConfig{
 		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Layers, Image: s.Image, Classes: s.Classes},
-		Space:    oneShotSpaces[strings.Trim(string(s.Space), `"`)],
+		Space:    oneShotSpaces[string(s.Space)],
 	}
 	if c.Space.Ops == nil {
 		return nil, fmt.Errorf("settings: space is %s, want 1, 2 or 3 of NAS-Bench-1Shot1", s.Space)

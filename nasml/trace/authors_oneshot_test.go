@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -205,28 +206,25 @@ func TestOneShotTracesOfOtherSearchesDiffer(t *testing.T) {
 // TestLookups: a cell is told whose vertices are in another order, and one that is
 // another; files that are none say what is wrong in one line.
 func TestLookups(t *testing.T) {
-	row := func(x ...float64) Array { return Array{Type: "<f8", Dims: []int{1, len(x)}, Values: x} }
+	row := func(x ...float64) Array { return Array{Type: "<f4", Dims: []int{1, 1, len(x)}, Values: x} }
 	arrays := map[string]Array{
-		"start/alphas_mixed_op": {
-			Type: "<f8", Dims: []int{4, 3}, Values: []float64{0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1},
+		"s1/alphas_mixed_op": {
+			Type: "<f4", Dims: []int{1, 4, 3}, Values: []float64{0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1},
 		},
-		"start/alphas_output":   row(0, 2, 1, 0, 0), // of nodes 1 and 2, which read the input and, node 2, node 1
-		"start/alphas_inputs.0": row(0, 1, 2), "start/alphas_inputs.1": row(0, 1, 2, 0),
+		"s1/alphas_output":   row(0, 2, 1, 0, 0), // of nodes 1 and 2, which read the input and, node 2, node 1
+		"s1/alphas_inputs.0": row(0, 1, 2), "s1/alphas_inputs.1": row(0, 1, 2, 0),
 	}
 	const conv = `"conv3x3-bn-relu"`
 	open := func(specs string, arrays map[string]Array) (Replayable, error) {
-		file := filepath.Join(t.TempDir(), "lookups.npz")
-		require.NoError(t, writeNPZ(file, arrays, []byte(`{"method": "darts", "specs": [`+specs+`]}`)))
-		return Open(file)
+		return openOwn(t, arrays, `{"method": "darts", "specs": {`+specs+`}}`)
 	}
-	for specs, share := range map[string]float64{
-		`{"matrix": [[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], "ops": ["input", ` + conv + `, ` + conv +
-			`, "output"], "space": 1}`: 0,
-		`[[[0,0,1,1,0],[0,0,0,0,0],[0,0,0,1,1],[0,0,0,0,1],[0,0,0,0,0]], ["input", "maxpool3x3", ` + conv + `, ` +
-			conv + `, "output"]]`: 0, // a node in front that nothing reaches
-		`[[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, "maxpool3x3", "output"]]`: 1,
+	for spec, share := range map[string]float64{
+		`[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, ` + conv + `, "output"]`: 0,
+		`[[0,0,1,1,0],[0,0,0,0,0],[0,0,0,1,1],[0,0,0,0,1],[0,0,0,0,0]], ["input", "maxpool3x3", ` + conv + `, ` +
+			conv + `, "output"]`: 0, // a node in front that nothing reaches
+		`[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, "maxpool3x3", "output"]`: 1,
 	} {
-		trace, err := open(specs, arrays)
+		trace, err := open(`"s1": [[`+spec+`]]`, arrays)
 		require.NoError(t, err)
 		require.Equal(t, 1, trace.About().Steps)
 		differences, err := trace.Replay(t.Context(), nil)
@@ -234,45 +232,41 @@ func TestLookups(t *testing.T) {
 		want := Difference{Name: "specs", Step: 1, Absolute: share, Relative: share, Scale: 1}
 		require.Equal(t, []Difference{want}, differences)
 	}
-	each := map[string]Array{} // the same twice, each in a group by itself
-	for name, a := range arrays {
-		for _, number := range []string{"2", "10"} {
-			each["space_1/"+number+"/"+strings.TrimPrefix(name, "start/")] = a
-		}
-	}
-	twice := `[[[0,1,1,0],[0,0,1,1],[0,0,0,1],[0,0,0,0]], ["input", ` + conv + `, ` + conv + `, "output"]]`
-	trace, err := open(twice+", "+twice, each)
-	require.NoError(t, err)
-	require.Equal(t, 2, trace.About().Steps)
-	differences, err := trace.Replay(t.Context(), nil)
-	require.NoError(t, err)
-	require.Zero(t, differences[0].Absolute)
-
-	good := `[[[0,1],[0,0]], ["input", "output"]]`
+	const good = `"s1": [[[[0,1],[0,0]], ["input", "output"]]]`
+	other := func(space string) string { return strings.Replace(good, "s1", space, 1) }
 	for specs, want := range map[string]string{
-		good + `, ` + good: "found 2 specs in the settings and 1 architectures",
-		`[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]`: "spec 1: found a cycle",
-		`[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]`: "spec 1: found a cycle",
-		`[[[0,1,0],[0,0,1],[0,0,0]], ["input", "conv5x5", "output"]]`:    "conv5x5",
-		`7`: "expected specs as a list of matrices and operations",
+		other("s2"): "s2/alphas_inputs.0 is missing: expected shape [1 1 2]",
+		other("s4"): "expected those of s1, s2, s3",
+
+		`"s1": [[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
+		`"s1": [[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
+		`"s1": [[[[0,1,0],[0,0,1],[0,0,0]], ["input", "conv5x5", "output"]]]`:    "conv5x5",
+		`"s1": 7`: "expected JSON as in the comment of trace.Lookups",
 	} {
 		_, err := open(specs, arrays)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	for name, want := range map[string]string{
-		"start/alphas_inputs.1": "alphas_mixed_op: found 4 nodes of which 1 choose",
-		"start/alphas_mixed_op": "alphas_mixed_op: found shape [], expected",
-		"start/alphas_output":   "alphas_output: found shape [], expected [1, 1, 5] in the space 1shot1-s1",
-	} {
+	for name := range arrays {
 		fewer := maps.Clone(arrays)
-		fewer["alphas_outputs"] = fewer[name]
-		_, err := open(good, fewer)
-		require.ErrorContains(t, err, "alphas_outputs: no array is called this")
-		delete(fewer, "alphas_outputs")
+		fewer["s1/misspelt"] = fewer[name]
 		delete(fewer, name)
-		_, err = open(good, fewer)
-		require.ErrorContains(t, err, want)
+		_, err := open(good, fewer)
+		require.ErrorContains(t, err, name+" is missing: expected shape [1 ")
+		require.ErrorContains(t, err, "s1/misspelt: found an array of this name")
 		require.NotContains(t, err.Error(), "\n")
 	}
+}
+
+// TestLookupsOfTheAuthors reads the authors' 90 cells.
+func TestLookupsOfTheAuthors(t *testing.T) {
+	file := filepath.Join(authorsTraces(), "1shot1-lookup.npz")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("the authors' traces are not part of the repository: %v", err)
+	}
+	trace, err := Open(file)
+	require.NoError(t, err)
+	differences, err := trace.Replay(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, []Difference{{Name: "specs", Step: 1, Scale: 90}}, differences)
 }

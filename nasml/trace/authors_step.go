@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/search"
@@ -30,22 +31,11 @@ type authorsRun struct {
 	state   []*tensors.Tensor
 	moved   int // steps of the architecture done
 	exec    *Exec
-	names   []string  // of what a step gives besides gradients
-	drop    []float64 // factors of drop path, [S, places, B]
+	names   []string // of what a step gives besides gradients
 }
 
 func newAuthorsRun(b compute.Backend, t *Authors) (*authorsRun, error) {
 	r := &authorsRun{trace: t, net: t.net, backend: b, dtype: t.dtype()}
-	if err := r.dropFactors(); err != nil {
-		return nil, err
-	}
-	if _, ok := t.Arrays["valid_images"]; !ok {
-		for step := range t.Settings.Steps {
-			if r.moves(step) {
-				return nil, fmt.Errorf("valid_images is missing, and there is %s", stepName(step+1, "valid_loss"))
-			}
-		}
-	}
 	var weights, stats []*tensors.Tensor
 	for _, p := range t.Settings.Parameters {
 		a := t.Arrays["start/"+p.Name]
@@ -93,36 +83,6 @@ func (r *authorsRun) startOfArchitecture() []*tensors.Tensor {
 	return out
 }
 
-// dropFactors are those of Pass.Drop: what is kept, divided by 1−p.
-func (r *authorsRun) dropFactors() error {
-	s := r.trace.Settings
-	p := s.DropPathProb
-	if p == 0 {
-		p = s.DropPath
-	}
-	net, ok := r.net.(*supernet.CellNet)
-	batch := r.trace.Arrays["train_images"].Dims[1]
-	if !ok {
-		return nil
-	}
-	masks := r.trace.masks(net.DropPlaces(), batch)
-	if p == 0 && masks == nil {
-		return nil
-	}
-	if want := s.Steps * net.DropPlaces() * batch; len(masks) != want {
-		return fmt.Errorf("drop path: found %d values in arrays with mask, drop, keep or bernoulli in their names, "+
-			"expected %d: "+
-			"%d steps of %d places of %d examples", len(masks), want, s.Steps, net.DropPlaces(), batch)
-	}
-	for _, m := range masks {
-		if m != 0 {
-			m = 1 / (1 - p)
-		}
-		r.drop = append(r.drop, m)
-	}
-	return nil
-}
-
 func (r *authorsRun) close() { r.exec.Finalize() }
 
 // moves says whether the architecture moves in a step, from 0.
@@ -134,23 +94,18 @@ func (r *authorsRun) moves(step int) bool {
 // feed is what a step, from 0, is given.
 func (r *authorsRun) feed(step int) []*tensors.Tensor {
 	t := r.trace
-	at := func(name string) Array {
-		a := t.Arrays[name]
-		n := size(a.Dims[1:])
-		return Array{Type: a.Type, Dims: a.Dims[1:], Values: a.Values[step*n : (step+1)*n]}
-	}
 	part := func(name string) (images, labels *tensors.Tensor) {
-		return at(name+"_images").permuted(0, 2, 3, 1).tensor(r.dtype), at(name + "_labels").labels()
+		pixels := t.Arrays[name+"_images"].at(step).permuted(0, 2, 3, 1)
+		return pixels.tensor(r.dtype), t.Arrays[name+"_labels"].at(step).labels()
 	}
 	images, labels := part("train")
 	number := func(x float64) *tensors.Tensor { return Array{Values: []float64{x}}.tensor(r.dtype) }
 	if t.kind.evaluation {
 		out := []*tensors.Tensor{images, labels, number(t.Settings.LearningRate)}
-		if r.drop != nil {
-			n := len(r.drop) / t.Settings.Steps
-			batch := t.Arrays["train_images"].Dims[1]
-			factors := Array{Dims: []int{n / batch, batch}, Values: r.drop[step*n : (step+1)*n]}
-			out = append(out, factors.permuted(1, 0).tensor(r.dtype))
+		if p := t.Settings.DropPathProb; p != 0 {
+			factors := t.masks.at(step).permuted(1, 0)
+			floats.Scale(1/(1-p), factors.Values) // of what is kept, see Pass.Drop
+			out = append(out, factors.tensor(r.dtype))
 		}
 		return out
 	}
@@ -158,14 +113,10 @@ func (r *authorsRun) feed(step int) []*tensors.Tensor {
 		TrainImages: images, TrainLabels: labels, Rate: number(t.Settings.LearningRate), Tau: number(1),
 		Done: number(float64(r.moved)), Warmup: number(0),
 	}
-	valid := "valid"
 	if !r.moves(step) {
 		f.Warmup = number(1)
-		if _, ok := t.Arrays["valid_images"]; !ok {
-			valid = "train" // nothing is made of it
-		}
 	}
-	f.ValidImages, f.ValidLabels = part(valid)
+	f.ValidImages, f.ValidLabels = part("valid")
 	for _, b := range r.net.Architecture() {
 		dims := []int{2, b.Rows, b.Options}
 		f.Draws = append(f.Draws, Array{Dims: dims, Values: make([]float64, size(dims))}.tensor(r.dtype))
@@ -335,7 +286,6 @@ func (t *Authors) searchSettings() search.Settings {
 // state, what r.names lists and the weights' gradients.
 func (r *authorsRun) train(in []*Node) []*Node {
 	s := r.trace.Settings
-	smoothing := cmp.Or(s.LabelSmooth, s.LabelSmoothing)
 	weights, feed := len(r.net.Weights()), len(in)-len(r.state)
 	images, labels, rate, all := in[0], in[1], in[2], in[feed:]
 	pass := supernet.Pass{Images: images, Stats: all[2*weights:], Train: true}
@@ -350,10 +300,10 @@ func (r *authorsRun) train(in []*Node) []*Node {
 			return bilevel.Problem{Inner: func(w, _ []*Node) (*Node, []*Node) {
 				pass.Weights = w
 				made = r.net.Evaluate(pass)
-				main = training.CrossEntropy(made.Logits, labels, smoothing)
+				main = training.CrossEntropy(made.Logits, labels, 0)
 				loss := main
 				if made.Auxiliary != nil {
-					aside = training.CrossEntropy(made.Auxiliary, labels, smoothing)
+					aside = training.CrossEntropy(made.Auxiliary, labels, 0)
 					loss = Add(main, MulScalar(aside, s.AuxiliaryWeight))
 				}
 				return loss, made.Stats

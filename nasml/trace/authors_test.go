@@ -28,7 +28,8 @@ func authorsTraces() string {
 func TestTracesOfTheAuthors(t *testing.T) {
 	b := goBackend(t)
 	for _, name := range []string{
-		"darts-1st", "pcdarts", "gaea-pcdarts", "eval-darts-v2", "1shot1-s1-darts", "1shot1gaea-s1-edarts",
+		"darts-1st", "pcdarts", "gaea-pcdarts", "eval-darts-v2", "pcdarts-imagenet", "1shot1-s1-darts",
+		"1shot1gaea-s1-edarts",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(authorsTraces(), name+".npz")
@@ -185,42 +186,42 @@ func TestOwnTraceInTheAuthorsFormat(t *testing.T) {
 	}
 }
 
-// TestLayoutsOfDropPath: what is kept is read by place, then by example, however
-// it lies in the file; the first step's names may say so.
-func TestLayoutsOfDropPath(t *testing.T) {
-	values := []float64{1, 2, 3, 4, 5, 6} // three places of two examples, of one step
-	for _, arrays := range []map[string]Array{
-		{"masks": {Dims: []int{1, 3, 2}, Values: values}},
-		{"steps/1/keep": {Dims: []int{2, 3, 1, 1}, Values: []float64{1, 3, 5, 2, 4, 6}}},
-		{"masks": {Dims: []int{1, 2, 3}, Values: []float64{1, 3, 5, 2, 4, 6}}},
-		{"drop.0": {Dims: []int{2, 1, 1, 1}, Values: values[:2]}, "drop.2": {Dims: []int{2}, Values: values[4:]},
-			"drop.1": {Dims: []int{2}, Values: values[2:4]}},
-	} {
-		trace := &Authors{Arrays: arrays}
-		trace.Settings.Steps = 1
-		require.Equal(t, values, trace.masks(3, 2))
-	}
-	two := []float64{1, 2, 3, 4, 5, 6, 7, 8} // two places of two examples, of two steps
-	for name, arrays := range map[string]map[string]Array{
-		"both fit": {"masks": {Dims: []int{2, 2, 2}, Values: two}},
-		"a place": {
-			"drop.0": {Dims: []int{2, 2}, Values: []float64{1, 2, 5, 6}},
-			"drop.1": {Dims: []int{2, 2}, Values: []float64{3, 4, 7, 8}},
-		},
-		"a step": {
-			"steps/1/drop": {Dims: []int{2, 2}, Values: two[:4]},
-			"steps/2/drop": {Dims: []int{2, 2}, Values: two[4:]},
-		},
-	} {
-		trace := &Authors{Arrays: arrays}
-		trace.Settings.Steps = 2
-		require.Equal(t, two, trace.masks(2, 2), name)
-	}
-	arrays, settings := ownSearch(t, func(map[string]any) {}, "betas")
-	arrays["steps/1/valid_loss"] = Array{Type: "<f8", Values: []float64{0}}
-	trace, err := newAuthors(arrays, settings)
+// TestMasksOfDropPath: a step is given its factors by example and place; masks of
+// another number of values are none of the network's.
+func TestMasksOfDropPath(t *testing.T) {
+	genotype, err := supernet.ParseGenotype("DARTS_V2")
 	require.NoError(t, err)
-	require.Contains(t, trace.Arrays, "valid_loss")
+	net, err := supernet.NewDerived(supernet.DerivedConfig{
+		Skeleton: supernet.Skeleton{Channels: 2, Cells: 1, Image: 4, Classes: 3}, Genotype: genotype,
+	})
+	require.NoError(t, err)
+	s := map[string]any{
+		"method": "evaluation", "genotype": "DARTS_V2", "channels": 2, "layers": 1, "image": 4, "classes": 3,
+		"steps": 2, "learning_rate": 0.1, "drop_path_prob": 0.75,
+	}
+	arrays := ownState(net, s)
+	places := net.DropPlaces()
+	arrays["train_images"] = filled(0.5, 2, 2, 3, 4, 4)
+	arrays["train_labels"] = Array{Type: "<i8", Dims: []int{2, 2}, Values: []float64{0, 1, 2, 0}}
+	masks := filled(0, 2, places, 2, 1)
+	masks.Values[2*places+3] = 1 // the second step's second place, of the second example
+	arrays["drop_masks"] = masks
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	trace, err := newAuthors(maps.Clone(arrays), string(text))
+	require.NoError(t, err)
+	run, err := newAuthorsRun(goBackend(t), trace)
+	require.NoError(t, err)
+	defer run.close()
+	factors, err := arrayOf(run.feed(1)[3])
+	require.NoError(t, err)
+	want := filled(0, 2, places)
+	want.Values[places+1] = 4
+	require.Equal(t, want, factors)
+
+	arrays["drop_masks"] = filled(1, 2, places+1, 2)
+	_, err = newAuthors(arrays, string(text))
+	require.ErrorContains(t, err, "drop path: found ")
 }
 
 // TestStepOfTheAuthorsByHand: what follows from the gradients of a step, in
@@ -333,7 +334,7 @@ func TestBadTracesOfTheAuthors(t *testing.T) {
 		says   string
 		change func(arrays map[string]Array, settings *string)
 	}{
-		{"start is missing", func(a map[string]Array, _ *string) { delete(a, "start") }},
+		{"start: found 0 elements", func(a map[string]Array, _ *string) { delete(a, "start") }},
 		{"start: found 3 elements", func(a map[string]Array, _ *string) {
 			a["start"] = Array{Type: "<f8", Dims: []int{3}, Values: []float64{1, 2, 3}}
 		}},

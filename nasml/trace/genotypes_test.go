@@ -3,141 +3,138 @@ package trace
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/supernet"
 )
 
-// TestGenotypes: two architectures of PC-DARTS and of GAEA, of which the second
-// is uniform, so that all is a tie, by hand.
+// openOwn writes a trace and opens it.
+func openOwn(t *testing.T, arrays map[string]Array, settings string) (Replayable, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "own.npz")
+	require.NoError(t, writeNPZ(file, arrays, []byte(settings)))
+	return Open(file)
+}
+
+// filled has one value everywhere.
+func filled(value float64, dims ...int) Array {
+	a := Array{Type: "<f8", Dims: dims, Values: make([]float64, size(dims))}
+	for i := range a.Values {
+		a.Values[i] = value
+	}
+	return a
+}
+
+// TestGenotypes: two architectures a program, of which the second is uniform, so that
+// all is a tie, by hand.
 func TestGenotypes(t *testing.T) {
-	first := "[('max_pool_3x3', 0), ('max_pool_3x3', 1), ('max_pool_3x3', 0), ('max_pool_3x3', 1), " +
-		"('max_pool_3x3', 0), ('max_pool_3x3', 1), ('max_pool_3x3', 0), ('max_pool_3x3', 1)]"
-	other := "[('skip_connect', 1), ('max_pool_3x3', 0), ('max_pool_3x3', 0), ('max_pool_3x3', 1), " +
-		"('max_pool_3x3', 0), ('max_pool_3x3', 1), ('dil_conv_5x5', 4), ('max_pool_3x3', 0)]"
-	texts := []string{
-		"Genotype(normal=" + other + ", normal_concat=range(2, 6), reduce=" + first + ", reduce_concat=range(2, 6))",
-		"Genotype(normal=" + first + ", normal_concat=range(2, 6), reduce=" + first + ", reduce_concat=range(2, 6))",
-	}
-	array := func(fill float64, dims ...int) Array {
-		a := Array{Type: "<f8", Dims: dims, Values: make([]float64, size(dims))}
-		for i := range a.Values {
-			a.Values[i] = fill
-		}
-		return a
-	}
-	for _, method := range []string{"pc-darts", "gaea-pcdarts"} {
-		fill, edges := 0.0, "betas"
-		if method == "gaea-pcdarts" {
-			fill, edges = 0.125, "edges"
-		}
+	max0, max1 := [2]any{"max_pool_3x3", 0}, [2]any{"max_pool_3x3", 1}
+	first := [][2]any{max0, max1, max0, max1, max0, max1, max0, max1}
+	for group, fill := range map[string]float64{"darts": 0, "pcdarts": 0, "gaea": 0.125} {
+		other := [][2]any{{"skip_connect", 1}, max0, max0, max1, max0, max1, {"dil_conv_5x5", 4}, max0}
 		arrays := map[string]Array{
-			"alphas_normal": array(fill, 2, 14, 8), "alphas_reduce": array(fill, 2, 14, 8),
-			edges + "_normal": array(0.2, 2, 14), edges + "_reduce": array(0.2, 2, 14),
+			group + "/alphas_normal": filled(fill, 2, 14, 8), group + "/alphas_reduce": filled(fill, 2, 14, 8),
 		}
-		arrays["alphas_normal"].Values[1*8+3] += 0.5  // skip_connect on 2<-1
-		arrays["alphas_normal"].Values[1*8+0] += 0.1  // none, which takes part in the softmax
-		arrays[edges+"_normal"].Values[13] += 0.3     // 5<-4
-		arrays["alphas_normal"].Values[13*8+7] += 0.1 // dil_conv_5x5 there
-		settings, err := json.Marshal(map[string]any{"method": method, "source": "by hand", "genotypes": texts})
-		require.NoError(t, err)
-		open := func(arrays map[string]Array, settings string) (Replayable, error) {
-			file := filepath.Join(t.TempDir(), "genotypes.npz")
-			require.NoError(t, writeNPZ(file, arrays, []byte(settings)))
-			return Open(file)
+		normal := arrays[group+"/alphas_normal"].Values
+		normal[1*8+3] += 0.5  // skip_connect on 3<-1
+		normal[1*8+0] += 0.1  // none, which takes part in the softmax
+		normal[13*8+7] += 0.1 // dil_conv_5x5 on 5<-4
+		if edges := edgesOfGroup[group]; edges != "" {
+			arrays[group+"/"+edges+"_normal"] = filled(0.2, 2, 14)
+			arrays[group+"/"+edges+"_reduce"] = filled(0.2, 2, 14)
 		}
-		trace, err := open(arrays, string(settings))
+		text := func(cells ...any) string {
+			s, err := json.Marshal(map[string]any{
+				"method": "genotypes", "source": "by hand", "genotypes": map[string]any{group: cells},
+			})
+			require.NoError(t, err)
+			return string(s)
+		}
+		settings := text([]any{other, first}, []any{first, first})
+		trace, err := openOwn(t, arrays, settings)
 		require.NoError(t, err)
-		require.Equal(t, About{"by hand", method, 2, 1e-9}, trace.About())
+		require.Equal(t, About{"by hand", "genotypes", 2, 1e-9}, trace.About())
 		differences, err := trace.Replay(t.Context(), nil)
 		require.NoError(t, err)
-		require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Scale: 2}}, differences)
+		require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Scale: 2}}, differences, group)
 
-		arrays["alphas_reduce"].Values[14*8+1] -= 0.01 // of the second
-		trace, err = open(arrays, string(settings))
+		arrays[group+"/alphas_reduce"].Values[14*8+1] -= 0.01 // max_pool_3x3 on 2<-0 of the second
+		trace, err = openOwn(t, arrays, settings)
 		require.NoError(t, err)
 		differences, err = trace.Replay(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Absolute: 1, Relative: 0.5, Scale: 2}}, differences)
 
+		for settings, says := range map[string]string{
+			text([]any{first[1:], first}, []any{first, first}): "genotype 0 of " + group +
+				": found cells of 7 and 8 pairs",
+			text([]any{first, first}):           group + "/alphas_normal: found shape [2 14 8], expected [1 14 8]",
+			text():                              "found 0 genotypes of",
+			`{"genotypes": {"pc": [[[], []]]}}`: `found 1 genotypes of "pc", expected at least one, of darts, pcdarts`,
+			`{"genotypes": {}}`:                 "found nothing to compare",
+			`{"genotypes": ["Genotype(…)"]}`:    "settings: expected JSON as in the comment of trace.Genotypes",
+		} {
+			_, err = openOwn(t, arrays, settings)
+			require.ErrorContains(t, err, says)
+		}
 		broken := maps.Clone(arrays)
-		broken["alphas_normal"] = array(0, 2, 13, 8)
-		_, err = open(broken, string(settings))
-		require.ErrorContains(t, err, "alphas_normal: found shape [2 13 8], expected alphas_… [2, 14, operations]")
-		delete(broken, "alphas_normal")
-		_, err = open(broken, string(settings))
+		broken["misspelt"] = filled(0, 1)
+		delete(broken, group+"/alphas_normal")
+		_, err = openOwn(t, broken, settings)
 		require.ErrorContains(t, err, "alphas_normal is missing")
-		broken["misspelt"] = array(0, 1)
-		_, err = open(broken, string(settings))
-		require.ErrorContains(t, err, "misspelt: no array is called this")
+		require.ErrorContains(t, err, "misspelt: found an array of this name")
 	}
 }
 
-// TestGenotypesInGroups: the same architectures by rule, and each with arrays and
-// a method of its own.
-func TestGenotypesInGroups(t *testing.T) {
-	text := func(op string) string {
-		genes := strings.Repeat("('"+op+"', 0), ('"+op+"', 1), ", 4)
-		return "Genotype(normal=[" + genes + "], normal_concat=range(2, 6), reduce=[" + genes +
-			"], reduce_concat=range(2, 6))"
+// TestGenotypesOfTheAuthors discretizes the authors' 120 architectures. Many have equal
+// logits, which are broken as theirs. One differs by a tie in the softmax's rounding:
+// two rows of the same numbers in another order, where PyTorch's sum ends in another
+// last digit than ours.
+func TestGenotypesOfTheAuthors(t *testing.T) {
+	file := filepath.Join(authorsTraces(), "genotypes.npz")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("the authors' traces are not part of the repository: %v", err)
 	}
-	array := func(best int, dims ...int) Array {
-		a := Array{Type: "<f8", Dims: dims, Values: make([]float64, size(dims))}
-		for i := range a.Values {
-			if a.Values[i] = 0.1; i%8 == best {
-				a.Values[i] = 0.3
-			}
-		}
-		return a
-	}
-	replay := func(arrays map[string]Array, settings map[string]any) (float64, error) {
-		s, err := json.Marshal(settings)
+	trace, err := Open(file)
+	require.NoError(t, err)
+	require.Equal(t, 120, trace.About().Steps)
+	differences, err := trace.Replay(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Scale: 120}}, differences)
+	ties := 0
+	for _, d := range trace.(*Genotypes).all {
+		ours, err := supernet.DARTS.Discretize(d.mixture)
 		require.NoError(t, err)
-		file := filepath.Join(t.TempDir(), "genotypes.npz")
-		require.NoError(t, writeNPZ(file, arrays, s))
-		trace, err := Open(file)
-		if err != nil {
-			return 0, err
+		if ours.String() != d.theirs.String() {
+			ties++
 		}
+	}
+	require.Equal(t, 1, ties)
+}
+
+// A tie of rounding is no difference; a pair of exactly the same weight, which the
+// order decides, and one of another weight are.
+func TestTiesOfRounding(t *testing.T) {
+	arrays := map[string]Array{
+		"gaea/alphas_normal": filled(0.125, 1, 14, 8), "gaea/alphas_reduce": filled(0.125, 1, 14, 8),
+		"gaea/edges_normal": filled(0.5, 1, 14), "gaea/edges_reduce": filled(0.5, 1, 14),
+	}
+	const swapped = `["max_pool_3x3", 1], ["max_pool_3x3", 0]`
+	const order = `["max_pool_3x3", 0], ["max_pool_3x3", 1]`
+	rest := order + ", " + order + ", " + order + "]"
+	settings := `{"genotypes": {"gaea": [[[` + swapped + ", " + rest + ", [" + order + ", " + rest + "]]}}"
+	for off, differ := range map[float64]float64{0: 1, 1e-16: 0, 1e-9: 1} {
+		edges := filled(0.5, 1, 14)
+		edges.Values[0] += 8 * off // of 2<-0, which the authors' program took second
+		arrays["gaea/edges_normal"] = edges
+		trace, err := openOwn(t, arrays, settings)
+		require.NoError(t, err)
 		differences, err := trace.Replay(t.Context(), nil)
 		require.NoError(t, err)
-		require.InDelta(t, 2, differences[0].Scale, 0)
-		return differences[0].Absolute, nil
+		require.InDelta(t, differ, differences[0].Absolute, 0, off)
 	}
-	groups := map[string]any{"genotypes": map[string]any{
-		"gaea": []string{text("skip_connect")}, "darts": []string{text("sep_conv_3x3")},
-	}}
-	arrays := map[string]Array{
-		"gaea/alphas_normal": array(3, 1, 14, 8), "gaea/alphas_reduce": array(3, 1, 14, 8),
-		"darts/alphas_normal": array(4, 1, 14, 8), "darts/alphas_reduce": array(4, 1, 14, 8),
-	}
-	off, err := replay(arrays, groups)
-	require.NoError(t, err)
-	require.Zero(t, off)
-	arrays["darts/alphas_normal"].Values[8+5] = 0.4 // of edge 2<-1
-	off, err = replay(arrays, groups)
-	require.NoError(t, err)
-	require.InDelta(t, 1, off, 0)
-
-	list := map[string]any{"genotypes": []any{
-		map[string]string{"genotype": text("skip_connect"), "method": "gaea"}, text("sep_conv_3x3"),
-	}}
-	numbered := map[string]Array{
-		"0/alphas_normal": array(3, 14, 8), "alphas_reduce.0": array(3, 14, 8),
-		"start/1/alphas_normal": array(4, 14, 8), "alphas_reduce/1": array(4, 14, 8),
-	}
-	off, err = replay(numbered, list)
-	require.NoError(t, err)
-	require.Zero(t, off)
-	numbered["2/alphas_normal"] = array(4, 14, 8)
-	_, err = replay(numbered, list)
-	require.ErrorContains(t, err, "2/alphas_normal: the settings have 2 genotypes, counted from 0")
-	delete(numbered, "2/alphas_normal")
-	delete(numbered, "0/alphas_normal")
-	_, err = replay(numbered, list)
-	require.ErrorContains(t, err, "alphas_normal is missing, of genotype 0")
-	_, err = replay(map[string]Array{"pc/alphas_normal": array(4, 1, 14, 8)}, groups)
-	require.ErrorContains(t, err, `no genotypes of the group "pc"`)
 }

@@ -36,7 +36,7 @@ func (d Difference) Within(tolerance float64) bool {
 func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	last := 0
 	for _, name := range t.compared() {
-		step, _, _ := t.Settings.split(name)
+		step, _, _ := splitStep(name, t.Settings.Steps)
 		last = max(last, step)
 	}
 	ours, err := t.Compute(ctx, b, last)
@@ -91,19 +91,27 @@ func (t *Trace) Compare(ours map[string]Array) []Difference {
 	if err != nil {
 		return nil // no trace that Check passes
 	}
-	before := t.before(net)
-	least := make([]map[string]float64, t.Settings.Steps+1) // by step
+	return compareSteps(t.compared(), t.Arrays, ours, t.before(net), t.Settings.Steps,
+		func(plain string) string { return plain })
+}
+
+// compareSteps compares arrays of a trace with ours. as gives a name without its step
+// the name by which it is in before and known to its family.
+func compareSteps(
+	names []string, theirs, ours, before map[string]Array, steps int, as func(plain string) string,
+) []Difference {
+	least := make([]map[string]float64, steps+1) // by step
 	for name, a := range ours {
-		step, plain, _ := t.Settings.split(name)
+		step, plain, _ := splitStep(name, steps)
 		if least[step] == nil {
 			least[step] = map[string]float64{}
 		}
-		raise(least[step], plain, a, before)
+		raise(least[step], as(plain), a, before)
 	}
 	var all []Difference
-	for _, name := range t.compared() {
-		step, plain, _ := t.Settings.split(name)
-		d := difference(plain, ours[stepName(step, plain)], t.Arrays[name], before, least[step])
+	for _, name := range names {
+		step, plain, _ := splitStep(name, steps)
+		d := difference(as(plain), ours[name], theirs[name], before, least[step])
 		d.Name, d.Step = name, step
 		all = append(all, d)
 	}
@@ -181,6 +189,9 @@ func scale(name string, a Array, before map[string]Array) float64 {
 }
 
 func difference(name string, ours, theirs Array, before map[string]Array, least map[string]float64) Difference {
+	if strings.HasSuffix(name, "_prints") {
+		return printsDifference(ours, theirs, before[name].Values)
+	}
 	d := Difference{Absolute: farthest(ours.Values, theirs.Values), Scale: scale(name, theirs, before)}
 	rounding := 0.0
 	if _, ok := before[name]; ok {

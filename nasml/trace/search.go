@@ -83,7 +83,7 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 		if state, out, err = s.call(state, batch); err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
-		loss, err := s.array(out[0])
+		loss, err := arrayOf(out[0])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -149,9 +149,7 @@ func (a Array) labels() *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(ints, len(ints))
 }
 
-// array reads a tensor and frees what of it stands in memory.
-func (s *Search) array(t *tensors.Tensor) (Array, error) { return arrayOf(t) }
-
+// arrayOf reads a tensor.
 func arrayOf(t *tensors.Tensor) (Array, error) {
 	dims := t.Shape().Dimensions
 	if t.DType() == dtypes.Float64 {
@@ -237,9 +235,8 @@ func (s *Search) observe(state []*tensors.Tensor, step int) (
 	}
 	found = map[string]Array{}
 	take := func(name string, t *tensors.Tensor, isWeight bool) {
-		a, readErr := s.array(t)
+		a, readErr := arrayOf(t)
 		err = errors.Join(err, readErr)
-		notFinite := func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 		if i := slices.IndexFunc(a.Values, notFinite); i >= 0 && err == nil {
 			err = fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts", name,
 				a.Values[i])
@@ -357,7 +354,7 @@ func (s *Search) callCopy(state []*tensors.Tensor, f search.Feed[*tensors.Tensor
 func (s *Search) copied(tensors []*tensors.Tensor) ([]*tensors.Tensor, error) {
 	out := slices.Clone(tensors)
 	for i, t := range tensors {
-		a, err := s.array(t)
+		a, err := arrayOf(t)
 		if err != nil {
 			return nil, err
 		}
@@ -368,7 +365,7 @@ func (s *Search) copied(tensors []*tensors.Tensor) ([]*tensors.Tensor, error) {
 
 // draws are the noise of a pass, 0 the weights' and 1 the architecture's.
 func (s *Search) draws(f search.Feed[*tensors.Tensor], which int) (Array, error) {
-	a, err := s.array(f.Draws[0])
+	a, err := arrayOf(f.Draws[0])
 	if err != nil {
 		return a, err
 	}
@@ -379,7 +376,7 @@ func (s *Search) draws(f search.Feed[*tensors.Tensor], which int) (Array, error)
 // notePass notes which operations a pass samples at α or θ: on each edge that with
 // the largest log θ + noise, the first of equals.
 func (s *Search) notePass(theta *tensors.Tensor, f search.Feed[*tensors.Tensor], which int) error {
-	logits, err := s.array(theta)
+	logits, err := arrayOf(theta)
 	if err != nil {
 		return err
 	}
@@ -407,7 +404,7 @@ func (s *Search) notePass(theta *tensors.Tensor, f search.Feed[*tensors.Tensor],
 // putBack undoes what momentum and weight decay did to the weights of operations
 // without a gradient, see Settings.Unused. chosen are those of the weights' pass.
 func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) error {
-	hot, err := s.array(chosen)
+	hot, err := arrayOf(chosen)
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,7 +223,7 @@ func (t *Trace) Check() error {
 		if _, ok := want[name]; ok {
 			continue
 		}
-		_, plain, err := t.Settings.split(name)
+		_, plain, err := splitStep(name, t.Settings.Steps)
 		w, ok := outputs[plain]
 		if err == nil && !ok {
 			err = fmt.Errorf("%s: no array is called this with these settings (see the comment of package trace)", name)
@@ -298,7 +297,7 @@ func (w wanted) check(name string, arrays map[string]Array) error {
 			map[bool]string{true: "integers", false: "floats"}[isLabel])
 	}
 	for i, x := range a.Values {
-		if math.IsNaN(x) || math.IsInf(x, 0) || isLabel && (x < 0 || x >= float64(w.classes)) {
+		if notFinite(x) || isLabel && (x < 0 || x >= float64(w.classes)) {
 			return fmt.Errorf("%s: element %d is %v, expected a finite number, and of labels one from 0 to classes−1",
 				name, i, x)
 		}
@@ -350,17 +349,22 @@ func (s Settings) outputs(net *supernet.Net, batch int) map[string]wanted {
 func (t *Trace) compared() []string {
 	var names []string
 	for name := range t.Arrays {
-		_, plain, _ := t.Settings.split(name)
+		_, plain, _ := splitStep(name, t.Settings.Steps)
 		if plain != name || isOutput(name) {
 			names = append(names, name)
 		}
 	}
+	sortBySteps(names, t.Settings.Steps)
+	return names
+}
+
+// sortBySteps orders names by step.
+func sortBySteps(names []string, steps int) {
 	slices.SortFunc(names, func(a, b string) int {
-		stepA, plainA, _ := t.Settings.split(a)
-		stepB, plainB, _ := t.Settings.split(b)
+		stepA, plainA, _ := splitStep(a, steps)
+		stepB, plainB, _ := splitStep(b, steps)
 		return cmp.Or(cmp.Compare(stepA, stepB), cmp.Compare(plainA, plainB))
 	})
-	return names
 }
 
 // isOutput tells the arrays of the first step from those that it starts from.
@@ -369,17 +373,17 @@ func isOutput(name string) bool {
 		strings.HasPrefix(name, "grad/") || strings.HasPrefix(name, "after/")
 }
 
-// split takes the step, from 1, off an output's name.
-func (s Settings) split(name string) (step int, plain string, err error) {
+// splitStep takes the step, from 1 to steps, off an output's name.
+func splitStep(name string, steps int) (step int, plain string, err error) {
 	rest, ok := strings.CutPrefix(name, "steps/")
 	if !ok {
 		return 1, name, nil
 	}
 	number, plain, _ := strings.Cut(rest, "/")
 	step, err = strconv.Atoi(number)
-	if err != nil || step < 1 || step > s.Steps || strconv.Itoa(step) != number {
+	if err != nil || step < 1 || step > steps || strconv.Itoa(step) != number {
 		return 0, "", fmt.Errorf("%s: found step %q, expected a number from 1 to %d as the settings say", name, number,
-			s.Steps)
+			steps)
 	}
 	return step, plain, nil
 }
