@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gomlx/gomlx/core/tensors"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/bilevel"
 )
@@ -289,6 +290,28 @@ func (r *run) finite(report []float64) error {
 						"lower its rate (now %v) or LearningRate (now %v)", r.space.Entry(b, i, j), x, r.rules[b].name,
 						r.rules[b].rate, r.LearningRate)
 				}
+			}
+		}
+	}
+	return r.onSimplex()
+}
+
+// offSimplex is how far a row's sum may be from 1 and an entry below 0: a thousand times what
+// rounding in single precision leaves.
+const offSimplex = 1e-3
+
+// onSimplex refuses a θ that an update has taken off the simplex, which softmax cannot do.
+func (r *run) onSimplex() error {
+	if r.method.Hold != OnSimplex {
+		return nil
+	}
+	for b, block := range Blocks(r.product, r.theta) {
+		for i, row := range block {
+			sum, j := floats.Sum(row), floats.MinIdx(row)
+			if math.Abs(sum-1) > offSimplex || row[j] < -offSimplex {
+				return fmt.Errorf("the update %q left the simplex: θ of %s is %.4g, and its row sums to %.4g, want no "+
+					"number below 0 and a sum of 1; end it with simplex.EG or another entry of simplex.Updates, or "+
+					"divide what is positive by its sum", r.rules[b].name, r.space.Entry(b, i, j), row[j], sum)
 			}
 		}
 	}

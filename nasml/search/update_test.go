@@ -141,3 +141,27 @@ func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 		x.Close()
 	}
 }
+
+// An update whose θ is no point of the simplex ends the search, with the edge, the step
+// and the sum.
+func TestAnUpdateThatLeavesTheSimplexIsAnError(t *testing.T) {
+	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
+	for sums, step := range map[string]func(m Move) *Node{
+		"its row sums to 1.25": func(m Move) *Node { return MulScalar(m.Theta, 1.25) },
+		"its row sums to 1, ": func(m Move) *Node { // from each option to the next, more than there is
+			ahead := Iota(m.Theta.Graph(), m.Theta.Shape(), -1)
+			return Add(m.Theta, Sub(ahead, Reverse(ahead, -1)))
+		},
+	} {
+		Updates["mine"] = Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) { return step(m), nil }}
+		s := tiny(t, "gaea-darts")
+		s.Update = "mine"
+		x, err := New(pure(t), s, pictures(t, 24))
+		require.NoError(t, err)
+		_, err = x.Search(t.Context(), 3, Options{})
+		require.ErrorContains(t, err, "step 1 of ")
+		require.ErrorContains(t, err, `the update "mine" left the simplex: θ of `)
+		require.ErrorContains(t, err, sums)
+		x.Close()
+	}
+}
