@@ -84,6 +84,7 @@ func newHook(path string) *hook {
 		return h
 	}
 	if err == nil {
+		cache.Refused = func(err error) { warn("a compiled program is not used: %v", err) }
 		err = cache.Prepare()
 	}
 	if err == nil {
@@ -207,7 +208,7 @@ func registerKernels(plugin string) kernelSet {
 	if isa == "off" {
 		return kernelSet{}
 	}
-	path, err := kernels.Library(filepath.Join(filepath.Dir(filepath.Dir(plugin)), "kernels"))
+	path, err := kernels.Library(warn, filepath.Join(filepath.Dir(filepath.Dir(plugin)), "kernels"))
 	var library []byte
 	if err == nil {
 		library, err = os.ReadFile(path)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 //go:embed c
@@ -72,12 +75,17 @@ func FileName() string {
 
 // Library is the path of the kernels' library: in one of the folders, else in
 // the user's cache folder, where it is built first if it is not there, which
-// takes a quarter of a minute. It is an error where it cannot be built.
-func Library(folders ...string) (string, error) {
+// takes a quarter of a minute. It is an error where it cannot be built. One that
+// others may have written is not taken, which warn is told.
+func Library(warn func(format string, args ...any), folders ...string) (string, error) {
 	for _, dir := range folders {
 		path := filepath.Join(dir, FileName())
-		if _, err := os.Stat(path); err == nil {
+		err := files.Private(dir, path)
+		if err == nil {
 			return path, nil
+		}
+		if errors.Is(err, files.ErrNotPrivate) {
+			warn("these kernels are not used: %v", err)
 		}
 	}
 	user, err := os.UserCacheDir()
@@ -85,7 +93,13 @@ func Library(folders ...string) (string, error) {
 		return "", fmt.Errorf("no folder for the kernels: %w", err)
 	}
 	own := filepath.Join(user, "nasml", "kernels", FileName())
-	if _, err := os.Stat(own); err == nil {
+	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		return "", fmt.Errorf("no folder for the kernels: %w", err)
+	}
+	if err := files.Private(filepath.Dir(own)); err != nil {
+		return "", err
+	}
+	if files.Private(own) == nil {
 		return own, nil
 	}
 	return own, Build(context.Background(), own)
@@ -109,8 +123,12 @@ func Build(ctx context.Context, path string) error {
 	if err == nil {
 		err = cc(ctx, dir, slices.Concat(linked, []string{"-o", "library.so"}, objects, []string{"-lm"})...)
 	}
+	built := filepath.Join(dir, "library.so")
 	if err == nil {
-		err = os.Rename(filepath.Join(dir, "library.so"), path)
+		err = os.Chmod(built, 0o755) // whatever the linker made of umask: it is to be Private
+	}
+	if err == nil {
+		err = os.Rename(built, path)
 	}
 	return err
 }

@@ -1,9 +1,9 @@
 // Package programs keeps compiled programs on disk, so that another process
 // need not compile them again.
 //
-// A program is machine code: it is loaded only where its key, its length and
-// its SHA-256 are what they were when it was written. Whatever else lies in the
-// folder is not there.
+// A program is machine code: it is loaded only where nobody else could write it, and
+// its key, its length and its SHA-256 are what they were when it was written. Whatever
+// else lies in the folder is not there.
 package programs
 
 import (
@@ -49,6 +49,8 @@ const DefaultLimit = 2_000_000_000
 type Cache struct {
 	Dir   string
 	Limit int64 // bytes; beyond them the programs that were not used for longest go
+	// Refused is told why a file counts as not there that others may have written; may be nil.
+	Refused func(error)
 
 	mu   sync.Mutex
 	room int64 // bytes that may be written before the folder is counted again
@@ -118,8 +120,9 @@ func head(k Key, program []byte) []byte {
 	return append(h, sum[:]...)
 }
 
-// Get returns the program of a key, nil where there is none. A file that is not
-// wholly what was written is removed.
+// Get returns the program of a key, nil where there is none or where the folder or the
+// file is not the user's own (see [files.Private]). A file that is not wholly what was
+// written is removed.
 func (c *Cache) Get(k Key) []byte { return c.get(k, programSuffix) }
 
 // Next are the programs that SetNext was given for a key.
@@ -143,7 +146,7 @@ func (c *Cache) SetNext(k Key, programs []Key) error {
 
 func (c *Cache) get(k Key, suffix string) []byte {
 	file := c.path(k, suffix)
-	data, err := os.ReadFile(file)
+	data, err := c.read(file)
 	if err != nil {
 		return nil
 	}
@@ -155,6 +158,19 @@ func (c *Cache) get(k Key, suffix string) []byte {
 	now := time.Now()
 	_ = os.Chtimes(file, now, now) // used last; where it cannot be said, it goes the sooner
 	return data[size:]
+}
+
+// read reads a file that nobody else could write.
+func (c *Cache) read(file string) ([]byte, error) {
+	err := files.Private(c.Dir)
+	var data []byte
+	if err == nil {
+		data, err = files.ReadPrivate(file)
+	}
+	if c.Refused != nil && errors.Is(err, files.ErrNotPrivate) {
+		c.Refused(err)
+	}
+	return data, err
 }
 
 // Size is how many bytes the program of a key has, 0 where there is none.
@@ -198,19 +214,16 @@ func (c *Cache) write(name string, data []byte) error {
 	})
 }
 
-// Prepare makes the folder. A folder in which everybody may write is refused:
-// what lies there is run.
+// Prepare makes the folder. One that is not the user's or root's, or in which others may
+// write, is refused: what lies there is run.
 func (c *Cache) Prepare() error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
 	}
-	info, err := os.Stat(c.Dir)
-	if err == nil && info.Mode().Perm()&0o002 != 0 {
-		err = fmt.Errorf(
-			"everybody may write in %s, and programs from there are run: chmod o-w it, or set %s to another folder", //nolint:lll // one sentence
-			c.Dir, Env)
+	if err := files.Private(c.Dir); err != nil {
+		return fmt.Errorf("%w, or set %s to another folder", err, Env)
 	}
-	return err
+	return nil
 }
 
 // ours says whether a file is one that the cache writes.
@@ -310,7 +323,7 @@ func (c *Cache) FileSum(path string) (Key, error) {
 		return Key{}, err
 	}
 	of := KeyOf([]byte(path), fmt.Appendf(nil, "%d %d", info.Size(), info.ModTime().UnixNano()))
-	if data, err := os.ReadFile(c.path(of, sumSuffix)); err == nil && len(data) == 2*sha256.Size {
+	if data, err := c.read(c.path(of, sumSuffix)); err == nil && len(data) == 2*sha256.Size {
 		if sum := Key(data[:sha256.Size]); KeyOf(sum[:]) == Key(data[sha256.Size:]) {
 			return sum, nil
 		}

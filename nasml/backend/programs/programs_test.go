@@ -199,9 +199,47 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, err, "a file is read all the same")
 	require.NotZero(t, sum)
 
-	shared := &Cache{Dir: t.TempDir(), Limit: DefaultLimit}
-	require.NoError(t, os.Chmod(shared.Dir, 0o777))
-	require.ErrorContains(t, shared.Put(key("a"), []byte("program")), "everybody may write")
+}
+
+// What others may have written is not run, and the user is told.
+func TestWhatOthersMayWriteIsRefused(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o002)) // as systems with a group for every user have it
+	var told error
+	c := open(t)
+	c.Refused = func(err error) { told = err }
+	keep := func() {
+		t.Helper()
+		told = nil
+		require.NoError(t, c.Put(key("a"), []byte("program")))
+		require.Equal(t, "program", string(c.Get(key("a"))), "%v", told)
+	}
+	keep()
+	refused := func(says string) {
+		t.Helper()
+		told = nil
+		require.Nil(t, c.Get(key("a")))
+		require.ErrorContains(t, told, says)
+	}
+	program := c.path(key("a"), programSuffix)
+	require.NoError(t, os.Chmod(program, 0o664))
+	refused("its group may write to " + program)
+	keep() // anew
+	for mode, says := range map[os.FileMode]string{0o770: "its group may write to ", 0o777: "everybody may write to "} {
+		require.NoError(t, os.Chmod(c.Dir, mode))
+		refused(says + c.Dir)
+		require.ErrorContains(t, c.Put(key("b"), []byte("program")), says+c.Dir)
+		require.ErrorContains(t, c.Prepare(), Env)
+	}
+	require.NoError(t, os.Chmod(c.Dir, 0o700))
+	keep()
+	if os.Geteuid() == 0 { // who alone gives files away
+		require.NoError(t, os.Chown(program, 12345, 12345))
+		refused(program + " belongs to the user with number 12345")
+		keep()
+		require.NoError(t, os.Chown(c.Dir, 12345, 12345))
+		refused(c.Dir + " belongs to the user with number 12345")
+		require.Error(t, c.Prepare())
+	}
 }
 
 // A full disk: no file may grow beyond some bytes.
