@@ -54,6 +54,7 @@
 //	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
 //	command     the command nasml, also for a module of one's own
 //	cmd/nasml   the program
+//	cmd/goimports     what the kernel calls on a cell: goimports, and unused dot-imports go
 //	internal/steady   property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing

@@ -112,6 +112,14 @@ func TestRunNotebookWritesOutputs(t *testing.T) {
 	require.Equal(t, first, read(t, file), "a second run gives the same file")
 }
 
+// A dot-import of one cell leaves the next, which does without, as it was.
+func TestADotImportStaysInItsCell(t *testing.T) {
+	s := readySite(t)
+	file := writeNotebook(t, "import . \"github.com/gomlx/gomlx/core/graph\"\n\n"+
+		"var half = func(x *Node) *Node { return MulScalar(x, 0.5) }", "%%\nprintln(half != nil)", "%rm half", "%%\nprintln(1)")
+	require.NoError(t, s.runNotebook(t.Context(), console{t.Output(), t.Output()}, file, notebookRun{}))
+}
+
 func TestRunNotebookStopsWithItsContext(t *testing.T) {
 	s := readySite(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -100,7 +100,7 @@ func (s *site) steps() []step {
 			},
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
-			inputs:  goInputs,
+			inputs:  append(slices.Clone(goInputs), s.goimports()),
 			outputs: []string{s.path("bin", "gonb"), s.path("bin", "goimports")},
 			needMB:  60,
 			run:     s.buildTools,
@@ -338,6 +338,15 @@ func (s *site) sitePackages(venv string) (string, error) {
 	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
 }
 
+// goimportsSource is the folder of the goimports that the kernel calls, below the checkout.
+const goimportsSource = "nasml/cmd/goimports"
+
+// goimports is the source of it.
+func (s *site) goimports() string {
+	text, _ := os.ReadFile(filepath.Join(s.Root, goimportsSource, "main.go")) // a missing one fails in the build
+	return string(text)
+}
+
 // buildTools builds the kernel and what it needs, at the versions of go.mod.
 func (s *site) buildTools(ctx context.Context, j *job) error {
 	fresh := s.path("bin.new")
@@ -345,7 +354,7 @@ func (s *site) buildTools(ctx context.Context, j *job) error {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
 	if err := j.command(ctx, s.Root, append(s.env(), "GOFLAGS="+kernelGoFlags),
-		"go", "build", "-o", fresh+"/", "github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"); err != nil {
+		"go", "build", "-o", fresh+"/", "github.com/janpfeifer/gonb", "./"+goimportsSource); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.path("bin")); err != nil {
