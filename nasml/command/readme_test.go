@@ -37,11 +37,58 @@ func TestREADMESnippetsAreExamples(t *testing.T) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
-			require.Contains(t, all, squeezed(block[1]), "a snippet of %s is in no Example", page)
+			_, statements, found := strings.Cut(block[1], "%%\n")
+			require.True(t, found, "a snippet of %s has no line %%%%, so that a cell takes it for declarations", page)
+			require.Contains(t, all, squeezed(statements), "a snippet of %s is in no Example", page)
 		}
 		linksLead(t, page, string(text))
 	}
 	require.Regexp(t, goBlock, read(t, filepath.Join(root, "README.md")))
+}
+
+// blocksRun are lines that make the blocks of Go small enough for a test, by the figure
+// that a block runs, and that need no data which the project does not ship.
+var blocksRun = map[string]string{
+	"oymak2021.Figure2": "p.Seeds, p.Widths, p.DeltaAlphas, p.Epochs = 2, p.Widths[:2], p.DeltaAlphas[:1], 1\n",
+	"li2021.Figure1": `p.Seeds, p.Epochs, p.Cells, p.Channels, p.Batch, p.Examples = 2, 1, 1, 2, 16, 0
+few, classes := make([]float32, 64*8*8), make([]int, 64)
+for i := range few {
+	few[i], classes[i/64] = float32(i%11)/11, i/64%5
+}
+if _, err := data.FromArrays("few", data.Train, 8, 8, 1, few, classes); err != nil {
+	panic(err)
+}
+p.Data, p.Image = "few", 8
+`,
+}
+
+// Every block of Go of the README and of the guide runs as it is pasted into a cell, one
+// after the other in one kernel, and so does a cell of statements after them all.
+func TestBlocksRunAsPasted(t *testing.T) {
+	s := readySite(t)
+	var cells []string
+	for _, page := range []string{"README.md", "notebooks/guide/vary.md"} {
+		for _, block := range goBlock.FindAllStringSubmatch(read(t, filepath.Join(s.Root, page)), -1) {
+			cells = append(cells, small(t, block[1]))
+		}
+	}
+	require.Len(t, cells, 4)
+	cells = append(cells, "%%\nprintln(1)")
+	run := notebookRun{env: []string{"NASML_STORE=" + t.TempDir(), "GOMLX_BACKEND=go"}}
+	require.NoError(t, s.runNotebook(t.Context(), console{t.Output(), t.Output()}, writeNotebook(t, cells...), run))
+}
+
+// small is a block with less to compute.
+func small(t *testing.T, block string) string {
+	for figure, less := range blocksRun {
+		for line := range strings.Lines(block) {
+			if strings.Contains(line, "notebook.Run("+figure) {
+				return "import \"github.com/nasml/lab/nasml/data\"\n\n" + strings.Replace(block, line, less+line, 1)
+			}
+		}
+	}
+	t.Fatalf("a block that runs no figure of blocksRun:\n%s", block)
+	return ""
 }
 
 var pageLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)

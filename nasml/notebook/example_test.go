@@ -1,7 +1,7 @@
 package notebook_test
 
 import (
-	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021"
@@ -13,7 +13,9 @@ import (
 
 // A cell that varies Figure 2 of Oymak+: only what is new is computed.
 func Example() {
-	supernet.Activations["mine"] = func(z *Node) *Node { return MulScalar(Sin(z), 0.5) } // an activation of your own
+	supernet.Activations["mine"] = func(z *graph.Node) *graph.Node { // an activation of your own
+		return graph.MulScalar(graph.Sin(z), 0.5)
+	}
 	p := oymak2021.Figure2Quick
 	p.DeltaAlphas = []float64{0.01, 0.1, 0.3}
 	p.Activations = [2]string{"mine", "tanh"}
@@ -26,8 +28,8 @@ func Example() {
 
 // A cell that varies a search on NAS-Bench-201, with an update of your own.
 func Example_search() {
-	simplex.Updates["mine"] = func(theta, grad *Node, eta float64) *Node { // a step on the simplex
-		return simplex.EG(theta, Tanh(grad), eta)
+	simplex.Updates["mine"] = func(theta, grad *graph.Node, eta float64) *graph.Node { // a step on the simplex
+		return simplex.EG(theta, graph.Tanh(grad), eta)
 	}
 	p := li2021.Figure1Quick
 	p.Rows = []string{"darts", "gaea-darts", "gaea-darts/erm"} // of search.Methods; "/erm": one level instead of two
@@ -40,12 +42,14 @@ func Example_search() {
 
 // A cell with an operation, a space and images of your own.
 func Example_own() {
-	pixels, labels := make([]float32, 512*8*8), make([]int, 512)
-
 	supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
 		return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C)) // it declares its weights as it goes
 	}
 	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5") // or of CellSpaces, of OneShots
+	pixels, labels := make([]float32, 512*8*8), make([]int, 512)    // your images in their place
+	for i := range pixels {
+		pixels[i], labels[i/64] = float32(i%11)/11, i/64%5
+	}
 	// pixels are [N, 8, 8, 1], row-major, as bytes or from 0 to 1; labels are N classes
 	if _, err := data.FromArrays("squares", data.Train, 8, 8, 1, pixels, labels); err != nil {
 		panic(err)
