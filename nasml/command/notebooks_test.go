@@ -116,7 +116,8 @@ func TestRunNotebookWritesOutputs(t *testing.T) {
 func TestADotImportStaysInItsCell(t *testing.T) {
 	s := readySite(t)
 	file := writeNotebook(t, "import . \"github.com/gomlx/gomlx/core/graph\"\n\n"+
-		"var half = func(x *Node) *Node { return MulScalar(x, 0.5) }", "%%\nprintln(half != nil)", "%rm half", "%%\nprintln(1)")
+		"var half = func(x *Node) *Node { return MulScalar(x, 0.5) }", "%%\nprintln(half != nil)", "%rm half",
+		"%%\nprintln(1)")
 	require.NoError(t, s.runNotebook(t.Context(), console{t.Output(), t.Output()}, file, notebookRun{}))
 }
 
