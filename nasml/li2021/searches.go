@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -62,11 +63,49 @@ func (p SearchParams) run(ctx context.Context, title string, names []string) ([]
 		facts := data.Facts{Fingerprint: photographs.Fingerprint, Len: photographs.Len()}
 		return p.runFrom(ctx, title, rows, facts, inFiles(photographs))
 	}
+	if side, err := p.syntheticSide(rows); err != nil {
+		return nil, err
+	} else if side > 0 {
+		return p.runOnSynthetic(ctx, title, rows, side)
+	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return p.runOn(ctx, title, rows, images.Facts, images.Images)
+}
+
+// syntheticSide is the side of the synthetic images of which halves have the sides that
+// the rows want; 0 where those are another set's or the default ones, of 28 pixels, do.
+func (p SearchParams) syntheticSide(rows []row) (int, error) {
+	if p.Data != data.Synthetic {
+		return 0, nil
+	}
+	side, default28 := 8, true // at least 8 are drawn
+	for _, w := range rows {
+		s, err := p.settings(w)
+		if err != nil {
+			return 0, err
+		}
+		side, default28 = max(side, s.Image), default28 && (s.Image == 28 || s.Image == 14 || s.Image == 7)
+	}
+	if default28 {
+		return 0, nil
+	}
+	return side, nil
+}
+
+// syntheticLen is how many synthetic images there are where Examples is 0.
+const syntheticLen = 10_000
+
+// runOnSynthetic is run on synthetic images of a side, of ten classes.
+func (p SearchParams) runOnSynthetic(ctx context.Context, title string, rows []row, side int) ([]found, error) {
+	made, err := data.SyntheticImages(1, cmp.Or(p.Examples, syntheticLen), data.ImageSpec{Height: side, Width: side})
+	if err != nil {
+		return nil, err
+	}
+	facts := data.Facts{Fingerprint: made.Fingerprint, Len: made.Len(), Synthetic: true}
+	return p.runOn(ctx, title, rows, facts, func(context.Context) (*data.Images, error) { return made, nil })
 }
 
 // trainingPhotographs are those of a folder with train in it.
