@@ -196,7 +196,8 @@ func (l *Ledger) Text() ([]byte, error) {
 
 // Modules are the versions of GoMLX, go-xla, XLA's plugin and gonum that
 // compute: the pinned ones, or those that this program was built with where
-// they are others.
+// they are others. Of a module whose source may be any, as that of a vendored one, it is
+// the hash of that source.
 func Modules() map[string]string { return maps.Clone(modules()) }
 
 var modules = sync.OnceValue(func() map[string]string {
@@ -207,10 +208,7 @@ var modules = sync.OnceValue(func() map[string]string {
 	}
 	for _, m := range info.Deps {
 		if _, counts := found[m.Path]; counts {
-			if m.Replace != nil {
-				m = m.Replace
-			}
-			found[m.Path] = m.Version
+			found[m.Path] = versionOf(m)
 		}
 	}
 	return found
