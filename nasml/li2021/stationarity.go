@@ -8,6 +8,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/proximal"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -19,13 +20,13 @@ import (
 // StationarityParams are the parameters of what Bregman stationarity means
 // (Section 3.2, Definitions 5 and 6).
 type StationarityParams struct {
-	Options   int       // |O| of the linear functions
-	Weights   int       // dimension of w in the quadratic ones
-	Lambdas   []float64 // λ
-	Distances []float64 // δ: how far θ = (1−δ, δ) is from the worst vertex of f = θ₁
-	Seeds     int
+	Options   int       `validate:"gte=2"`                          // |O| of the linear functions
+	Weights   int       `validate:"gte=1"`                          // dimension of w in the quadratic ones
+	Lambdas   []float64 `validate:"min=2,ascending,dive,gt=0"`      // λ
+	Distances []float64 `validate:"min=2,ascending,dive,gt=0,lt=1"` // δ of θ = (1−δ, δ) from the worst vertex of f = θ₁
+	Seeds     int       `validate:"gte=2"`
 
-	Confidence float64 // of the intervals
+	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
 // StationarityQuick and StationarityPaper have 20 and 200 problems, in a tenth of a
@@ -44,71 +45,38 @@ var (
 	}()
 )
 
-const (
-	stationarityID     = "li2021/stationarity"
-	stationarityTitle  = "What Bregman stationarity measures, and where it is blind"
-	stationaritySource = "Li+ 2021, Section 3.2 and eq. 7"
-)
-
-var stationarityStudy = study.Study{
-	ID: stationarityID, Title: stationarityTitle, Shipped: shippedRecords,
-	Code: code.Define(stationarityID, "li2021/internal/proximal"),
-}
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: stationarityID, Paper: paper, Title: stationarityTitle, Kind: "theorem",
-		Notebook: "notebooks/li2021/stationarity_meaning.ipynb",
-		Cost:     catalog.Cost{Quick: "under a second", Paper: "under a second; the project ships its trials"},
-	}, StationarityQuick, StationarityPaper, StationarityOf)
-}
-
-// StationarityResult holds one record a seed.
-type StationarityResult struct {
-	Params  StationarityParams
-	Scale   string // "quick", "paper" or empty for own parameters
-	records []*runs.Record
-}
-
 // StationarityOf measures Δ_λ where closed forms are known, on random problems:
 // linear functions on a simplex, quadratic ones of w, non-convex ones of both;
 // and near the worst vertex of a simplex.
-func StationarityOf(ctx context.Context, p StationarityParams) (*StationarityResult, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	t := proximal.Trial{Options: p.Options, Weights: p.Weights, Lambdas: p.Lambdas, Distances: p.Distances}
-	records, err := stationarityStudy.Run(ctx, study.Each(p.Seeds, func(seed uint64) study.Case {
-		return study.Case{
-			Params: t, Run: func(context.Context, study.Step) (trial.Result, error) { return t.Run(seed) },
-		}
-	}))
-	if err != nil {
-		return nil, err
-	}
-	return &StationarityResult{p, runs.Scale(ctx), records}, nil
-}
+var StationarityOf = lab.Declare(lab.Entry[StationarityParams, proximal.Trial]{
+	Of: ofPaper, Name: "stationarity", Kind: lab.Theorem, Source: "Section 3.2 and eq. 7",
+	Notebook: "stationarity_meaning", Title: "What Bregman stationarity measures, and where it is blind",
+	Cost:  catalog.Cost{Quick: "under a second", Paper: "under a second; the project ships its trials"},
+	Quick: StationarityQuick, Paper: StationarityPaper,
+	Code: code.Define("li2021/stationarity", "li2021/internal/proximal"),
+	Trials: func(p StationarityParams) (gs lab.Groups[proximal.Trial]) {
+		gs.Add("", p.Seeds, proximal.Trial{
+			Options: p.Options, Weights: p.Weights, Lambdas: p.Lambdas, Distances: p.Distances,
+		})
+		return gs
+	},
+	Bench: func(context.Context, StationarityParams, string) (lab.Bench[proximal.Trial], error) {
+		return lab.Bench[proximal.Trial]{
+			Run: func(_ context.Context, t proximal.Trial, seed uint64, _ study.Step) (trial.Result, error) {
+				return t.Run(seed)
+			},
+		}, nil
+	},
+	Draw:   drawStationarity,
+	Claims: judgeStationarity,
+})
 
-func (p StationarityParams) check() error {
-	var c study.Checks
-	c.AtLeast("Options", p.Options, 2)
-	c.AtLeast("Weights", p.Weights, 1)
-	study.Ascending(&c, "Lambdas", p.Lambdas, 2, 0)
-	study.Ascending(&c, "Distances", p.Distances, 2, 0)
-	for _, d := range p.Distances {
-		c.Expect(d < 1, "Distances has %v, want below 1", d)
-	}
-	checkCommon(&c, p.Seeds, p.Confidence)
-	return c.Err("stationarity")
-}
+type stationarity = lab.Result[StationarityParams, proximal.Trial]
 
-// Records are the keys of the trials.
-func (r *StationarityResult) Records() []string { return study.Keys(r.records) }
-
-// Figure draws Δ over λ for a linear function, numeric on the closed form, and
-// Δ with the Frank–Wolfe gap near the worst vertex.
-func (r *StationarityResult) Figure() plots.Figure {
-	first := r.records[0]
+// drawStationarity draws Δ over λ for a linear function, numeric on the closed form,
+// and Δ with the Frank–Wolfe gap near the worst vertex.
+func drawStationarity(r *stationarity, f *lab.Picture) {
+	first := r.Groups.Records()[0]
 	left := plots.Panel{
 		Title: "a linear function on the simplex",
 		X:     plots.Axis{Label: "$λ$", Scale: plots.Log10}, Y: plots.Axis{Label: "$Δ_λ$"},
@@ -127,46 +95,38 @@ func (r *StationarityResult) Figure() plots.Figure {
 			{Label: "Frank–Wolfe gap", X: r.Params.Distances, Y: first.Series["vertex_gap"]},
 		},
 	}
-	return plots.Figure{
-		Name: "li2021-stationarity", Style: plots.ICML.Text(), Panels: [][]plots.Panel{{left, right}},
-		Caption: "Left: one random $f = ⟨c, θ⟩$. Right: $f = θ_1$ at $θ = (1−δ, δ)$: every vertex is a fixed point " +
-			"of the entropic proximal map, also the worst." + study.ScaleNote(r.Params),
-		Meta: study.Meta(stationarityTitle, r.Scale, r.Params),
-	}
+	f.Row(left, right)
+	f.Say("Left: one random $f = ⟨c, θ⟩$. Right: $f = θ_1$ at $θ = (1−δ, δ)$: every vertex is a fixed point " +
+		"of the entropic proximal map, also the worst.")
 }
 
-// each is a number of every record.
-func (r *StationarityResult) each(value func(*runs.Record) float64) []float64 {
-	var out []float64
-	for _, record := range r.records {
-		out = append(out, value(record))
-	}
-	return out
-}
-
-// Check judges the closed forms, O(ε) in the smooth unconstrained case, and that
+// judgeStationarity judges the closed forms, O(ε) in the smooth unconstrained case, and that
 // fixed points of the proximal map have no direction of descent.
-func (r *StationarityResult) Check() []runs.Claim {
-	identity := func(name, source, note string, errors []float64, tolerance float64) runs.Claim {
-		c := verdict.Exactly(verdict.Claim(name, source), slices.Max(errors), 0, tolerance)
-		c.Note = note
-		return c
+func judgeStationarity(r *stationarity) []runs.Claim {
+	each := func(value func(*runs.Record) float64) (out []float64) {
+		for _, record := range r.Groups.Records() {
+			out = append(out, value(record))
+		}
+		return out
+	}
+	exactly := func(c lab.Claim, errors []float64, tolerance float64) runs.Claim {
+		return verdict.Exactly(c.Claim, slices.Max(errors), 0, tolerance)
 	}
 	smallest := r.Params.Lambdas[0]
-	smooth := verdict.Claim("[LI018] ‖∇f‖² over Δ, smooth, Euclidean, unconstrained", "Li+ 2021, Section 3.2")
-	smooth.Note = "the paper says O(ε); (1+λγ)² = 9/4 at λ = 1/(2γ) is ours; random quadratics"
 	return []runs.Claim{
-		identity("own: eq. 7: Δ of a linear function is ⟨c, θ−p⟩/λ, relative error", stationaritySource,
-			"the proximal map solved numerically against its closed form, the largest of all λ",
-			r.each(numericError), 1e-6),
-		identity("own: eq. 7: the two forms of Δ agree at the proximal point of a non-convex f, relative error",
-			stationaritySource, "", study.Values(r.records, "two_forms"), 1e-5),
-		identity("ours: Δ_λ → Var_{o∼θ}(∇_o f) as λ → 0, relative error", "ours, from eq. 7",
-			fmt.Sprintf("at λ = %v; the error is of the order of λ", smallest), r.each(func(x *runs.Record) float64 {
-				return math.Abs(x.Series["numeric"][0]/x.Values["variance"] - 1)
-			}), 10*smallest),
-		verdict.Every(smooth, study.Values(r.records, "gradient_over_delta"), 9./4),
-		r.checkFixed(),
+		exactly(r.Claim("own: eq. 7: Δ of a linear function is ⟨c, θ−p⟩/λ, relative error").Noting(
+			"the proximal map solved numerically against its closed form, the largest of all λ"),
+			each(numericError), 1e-6),
+		exactly(r.Claim("own: eq. 7: the two forms of Δ agree at the proximal point of a non-convex f, relative error"),
+			r.Groups.Values("two_forms"), 1e-5),
+		exactly(r.Claim("ours: Δ_λ → Var_{o∼θ}(∇_o f) as λ → 0, relative error").From("ours, from eq. 7").Noting(
+			"at λ = %v; the error is of the order of λ", smallest), each(func(x *runs.Record) float64 {
+			return math.Abs(x.Series["numeric"][0]/x.Values["variance"] - 1)
+		}), 10*smallest),
+		verdict.Every(r.Claim("[LI018] ‖∇f‖² over Δ, smooth, Euclidean, unconstrained").From("Section 3.2").Noting(
+			"the paper says O(ε); (1+λγ)² = 9/4 at λ = 1/(2γ) is ours; random quadratics").Claim,
+			r.Groups.Values("gradient_over_delta"), 9./4),
+		judgeFixed(r),
 	}
 }
 
@@ -180,12 +140,11 @@ func numericError(x *runs.Record) float64 {
 	return most
 }
 
-// checkFixed judges the gap at the worst vertex; all seeds have the same one.
-func (r *StationarityResult) checkFixed() runs.Claim {
-	first := r.records[0]
-	c := verdict.Claim("own: fixed points of prox have no feasible descent direction: the gap at the vertex "+
-		"where Δ = 0",
-		"Li+ 2021, Section 3.2")
+// judgeFixed judges the gap at the worst vertex; all seeds have the same one.
+func judgeFixed(r *stationarity) runs.Claim {
+	first := r.Groups.Records()[0]
+	c := r.Claim("own: fixed points of prox have no feasible descent direction: the gap at the vertex where Δ = 0").
+		From("Section 3.2").Claim
 	c.Paper, c.Ours = 0, runs.Number(first.Values["vertex_gap"])
 	c.Holds = runs.Judge(first.Values["vertex_delta"] > 0 || c.Ours <= 0)
 	c.Note = fmt.Sprintf("our finding: with the entropy it holds in the interior only. At the worst vertex Δ = %v; "+

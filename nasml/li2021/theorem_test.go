@@ -95,7 +95,7 @@ func TestStationarityOnFewProblems(t *testing.T) {
 func TestPresetsOfTheTheoremsMakeSense(t *testing.T) {
 	for _, p := range []interface{ check() error }{
 		Theorem1Quick, Theorem1Paper, Theorem2Quick, Theorem2Paper, Corollary1Quick, Corollary1Paper,
-		MirrorQuick, MirrorPaper, StationarityQuick, StationarityPaper,
+		MirrorQuick, MirrorPaper,
 	} {
 		require.NoError(t, p.check())
 	}
@@ -138,7 +138,7 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	st := StationarityQuick
 	st.Lambdas, st.Distances = []float64{0, 1}, []float64{0.1, 1}
 	r6, err := StationarityOf(ctx, st)
-	refused("Lambdas is [0 1]", r6, err)
+	refused("Lambdas has 0", r6, err)
 	refused("Distances has 1", r6, err)
 }
 
