@@ -517,7 +517,7 @@ func TestShippedRecordsAreOfThisCode(t *testing.T) {
 	kinds := map[string]*code.Kind{
 		figure1ID: figure1Kind, figure2ID: figure2Kind, figure3ID: figure3Kind,
 		"oymak2021/assumption3": assumption3Kind, lemma1ID: lemma1Kind,
-		lemma2ID: lemma2Kind, theorem1ID: theorem1Kind, theorem2ID: theorem2Kind, theorem3ID: theorem3Kind,
+		"oymak2021/lemma2": lemma2Kind, theorem1ID: theorem1Kind, theorem2ID: theorem2Kind, theorem3ID: theorem3Kind,
 		"oymak2021/theorem4": theorem4Kind,
 	}
 	store, err := runs.Open(t.TempDir())
