@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,7 @@ var states = []runs.State{runs.TrialDone, runs.TrialRunning, runs.TrialFailed, r
 
 type statusCmd struct {
 	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to look at."`
-	Scale string   `complete:"scale" help:"quick or paper." default:"quick" env:"NASML_SCALE"`
+	Scale string   `complete:"scale" help:"quick, paper, or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
 	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
 	JSON  bool     `name:"json" help:"Print one JSON object a figure."`
 }
@@ -135,17 +136,20 @@ func stand(id, scale string, sum runs.PartSummary) standing {
 	return s
 }
 
+// left is the time that is left in whole seconds, of which a begun one counts: it is 0
+// where nothing is left to do, and nowhere else.
 func (s standing) left() string {
 	if s.Seconds == nil {
 		return "not known"
 	}
-	return (time.Duration(*s.Seconds) * time.Second).String()
+	const most = 1e9 // s, beyond which nobody counts
+	return (time.Duration(math.Ceil(min(*s.Seconds, most))) * time.Second).String()
 }
 
 // batch is what Slurm and Kubernetes are told alike.
 type batch struct {
 	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to compute."`
-	Scale string   `complete:"scale" help:"quick or paper." default:"paper" env:"NASML_SCALE"`
+	Scale string   `complete:"scale" help:"quick, paper, or large where a figure has one between them." default:"paper" env:"NASML_SCALE"`
 	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
 	Array int      `help:"Number of parts." default:"8"`
 	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -23,7 +26,7 @@ type runCmd struct {
 	ID      []string `arg:"" name:"id" complete:"figure" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
 	Scale   string   `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
 	Set     []string `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
-	Out     string   `help:"Folder for the files (default: figures)." default:"figures" placeholder:"DIR"`
+	Out     string   `help:"Folder for the files (default: figures, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
 	Format  []string `complete:"format" help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
 	Style   string   `complete:"style" help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
 	Caption bool     `help:"Set the caption below the picture; --no-caption writes it beside, as .txt and .caption.tex." default:"true" negatable:""`
@@ -47,7 +50,7 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if v.Shard == "" { // a part draws nothing
-		if err := tryFolder(v.Out); err != nil {
+		if v.Out, err = outFolder(c, v.Out, "figures"); err != nil {
 			return err
 		}
 	}
@@ -110,6 +113,26 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// outFolder is the folder for files: the one that the user names, else the usual one
+// below the working directory, and where that is only readable, as a checkout may be
+// once everything is set up, one of that name in the user's cache folder.
+func outFolder(c console, named, usual string) (string, error) {
+	if named != "" {
+		return named, tryFolder(named)
+	}
+	err := tryFolder(usual)
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return usual, err
+	}
+	cache, cacheErr := os.UserCacheDir()
+	if cacheErr != nil {
+		return usual, err
+	}
+	other := filepath.Join(cache, "nasml", usual)
+	c.logf("%s cannot be written to here: the files go to %s", usual, other)
+	return other, tryFolder(other)
 }
 
 // tryFolder writes into a folder, so that one that cannot be written to is

@@ -10,12 +10,13 @@ import (
 )
 
 type galleryCmd struct {
-	Out string `help:"Folder for the pages (default: gallery)." default:"gallery" placeholder:"DIR"`
+	Out string `help:"Folder for the pages (default: gallery, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
 }
 
 // Run writes the pages from what is shipped.
 func (v *galleryCmd) Run(ctx context.Context, c console) error {
-	if err := tryFolder(v.Out); err != nil {
+	out, err := outFolder(c, v.Out, "gallery")
+	if err != nil {
 		return err
 	}
 	readWithoutXLA(ctx)
@@ -23,9 +24,9 @@ func (v *galleryCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := shipped.Write(v.Out); err != nil {
+	if err := shipped.Write(out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.Out, filepath.Join(v.Out, "index.html"))
+	_, err = fmt.Fprintln(c.Out, filepath.Join(out, "index.html"))
 	return err
 }

@@ -16,7 +16,7 @@ type listCmd struct {
 	Paper string `complete:"paper" help:"Only those of this paper: khodak2020, li2021, oymak2021 or roberts, or a part of its name." placeholder:"PAPER"`
 	Kind  string `help:"Only these: figure, table or theorem." enum:"figure,table,theorem," default:"" placeholder:"KIND"`
 	State string `help:"Only those in this state, from what is shipped and stored: holds, fails (a claim does not hold), inconclusive (none fails, not all are decided), or open (trials are missing). any: all, with a column for it." enum:"holds,fails,inconclusive,open,any," default:"" placeholder:"STATE"`
-	Scale string `complete:"scale" help:"Scale of --state: quick or paper." default:"quick" env:"NASML_SCALE"`
+	Scale string `complete:"scale" help:"Scale of --state: quick, paper, or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
 }
 
 // listed is an entry with its state, where that was asked for.

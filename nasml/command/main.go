@@ -73,7 +73,7 @@ const description = `Reproduces, varies and extends the figures of four papers o
 Settings come from a flag, then from the environment, then a default:
   NASML_DATA     folder of the data sets (default: the user's cache folder)
   NASML_STORE    folder of finished trials (default: the user's cache folder)
-  NASML_SCALE    quick or paper
+  NASML_SCALE    quick, paper or large
   GOMLX_BACKEND  xla:cpu, xla:cuda or go`
 
 // console is where the verbs write: results to Out, progress to Err.

@@ -19,7 +19,7 @@ var runner string
 
 type notebooksCmd struct {
 	File    []string      `arg:"" optional:"" help:"Notebooks to execute. Without any: all in notebooks/."`
-	Scale   string        `complete:"scale" help:"Scale of the figures, quick or paper, for notebooks that do not set their own." env:"NASML_SCALE"`
+	Scale   string        `complete:"scale" help:"Scale of the figures, quick or paper (large is for run), for notebooks that do not set their own." env:"NASML_SCALE"`
 	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
 }
 
@@ -56,10 +56,11 @@ func (v *notebooksCmd) Run(ctx context.Context, c console) error {
 	return nil
 }
 
-// checkScale accepts the scales of the catalog, and none.
+// checkScale accepts the scales that notebooks have, and none.
 func checkScale(scale string) error {
 	if scale != "" && scale != "quick" && scale != "paper" {
-		return usageError{fmt.Errorf("unknown scale %q (--scale or NASML_SCALE): take quick or paper", scale)}
+		return usageError{fmt.Errorf("unknown scale %q (--scale or NASML_SCALE): a notebook takes quick or paper, "+
+			"and large is for run, where a figure has it", scale)}
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ func Preset[P any](quick, paper P) P {
 	case catalog.Paper:
 		return paper
 	default:
-		fail(fmt.Errorf("$%s is %q: set it to %s or %s", ScaleEnv, scale, catalog.Quick, catalog.Paper))
+		fail(fmt.Errorf("$%s is %q: set it to %s or %s for a notebook; %s is for run, where a figure has it",
+			ScaleEnv, scale, catalog.Quick, catalog.Paper, catalog.Large))
 		panic("unreachable")
 	}
 }
