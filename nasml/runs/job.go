@@ -249,11 +249,15 @@ type Job struct {
 	before    meta      // what earlier processes spent on it
 	saved     time.Time // end of the last Save
 	savedTook time.Duration
+
+	pause func(time.Duration) error // ends early with an error; nil: nothing is waited for
+	tell  func(note string)
 }
 
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
+	j.waitUnder(ctx)
 	err := sideBySide(len(j.keys), func(i int) error { return j.store.medium.Remove(failedName(j.keys[i])) })
 	if err != nil {
 		return err
@@ -289,57 +293,46 @@ func (j *Job) release() {
 // the trial is never computed again. It may be called from several goroutines
 // for different i. It is an error where a number is not finite. Where another
 // machine has kept a result meanwhile, because this one could not reach the
-// store for long, that one stays.
+// store for long, that one stays. Where the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {
-	f, err := j.stage(i, result)
+	line, err := j.encode(i, result)
 	if err != nil {
 		return err
 	}
-	if err := j.store.medium.Commit(true, f); err != nil && !errors.Is(err, ErrTaken) {
-		return err
-	}
-	j.done[i] = true
-	return nil
+	return j.keep([]int{i}, [][]byte{line})
 }
 
 // DoneAll stores the results of all trials, in their order: all of them or none
 // in a folder, whose trials nobody sees one by one; in a bucket a crash may leave
-// some.
+// some. Where the disk is full it waits for room.
 func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
 	}
-	var files []Staged
+	at, lines := make([]int, len(results)), make([][]byte, len(results))
 	for i, r := range results {
-		f, err := j.stage(i, r)
-		if err != nil {
-			j.store.medium.Discard(files...)
+		var err error
+		if lines[i], err = j.encode(i, r); err != nil {
 			return err
 		}
-		files = append(files, f)
+		at[i] = i
 	}
-	if err := j.store.medium.Commit(true, files...); err != nil && !errors.Is(err, ErrTaken) {
-		return err
-	}
-	for i := range j.done {
-		j.done[i] = true
-	}
-	return nil
+	return j.keep(at, lines)
 }
 
-// stage writes the record of trial i beside its place.
-func (j *Job) stage(i int, result Result) (Staged, error) {
+// encode seals the record of trial i.
+func (j *Job) encode(i int, result Result) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
-		return Staged{}, fmt.Errorf(
+		return nil, fmt.Errorf(
 			"result for trial %d of %d: there is no such trial, or it has its result",
 			i,
 			len(j.Trials),
 		)
 	}
 	if err := result.Check(); err != nil {
-		return Staged{}, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
+		return nil, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
 	}
-	return j.store.stage(&Record{
+	record := &Record{
 		Key: j.keys[i], Trial: j.Trials[i], Scale: j.scale,
 		Values: result.Values, Series: result.Series,
 		Backend: j.Backend, Device: j.Device,
@@ -347,7 +340,12 @@ func (j *Job) stage(i int, result Result) (Staged, error) {
 		Versions: j.versions(),
 		Started:  j.started(), Seconds: j.seconds(),
 		Batch: len(j.Trials), Resumed: j.before.Resumed,
-	})
+	}
+	line, err := record.encode()
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", record.Key, err)
+	}
+	return line, nil
 }
 
 func (j *Job) versions() map[string]string {

@@ -249,18 +249,6 @@ func (s *Store) write(name string, write func(io.Writer) error) error {
 	return s.medium.Commit(false, f)
 }
 
-// stage seals a record and writes it beside its place; Commit puts it there.
-func (s *Store) stage(r *Record) (Staged, error) {
-	line, err := r.encode()
-	if err != nil {
-		return Staged{}, fmt.Errorf("record %s: %w", r.Key, err)
-	}
-	return s.medium.Stage(recordName(r.Key), func(w io.Writer) error {
-		_, err := w.Write(line)
-		return err
-	})
-}
-
 func recordName(key string) string { return "records/" + key[:2] + "/" + key + ".json" }
 
 func lockName(key string) string { return "locks/" + key }
