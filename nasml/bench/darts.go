@@ -50,7 +50,8 @@ type DartsCase struct {
 	Hypergradient string `json:"hypergradient,omitempty"` // a name of bilevel.Hypergradients; empty: of first order
 
 	// Forms are the peers' forms that are run; nil: all.
-	Forms []string `json:"-"`
+	Forms  []string `json:"-"`
+	halved bool     // because peers could not run the larger one
 }
 
 // quarter is a case with a quarter of its batch, and JAX.
@@ -209,14 +210,14 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 		if p.Python == "" {
 			break
 		}
-		p.timer().log("darts: losses and gradients of %s in all programs", c.Name)
-		found, err := p.compareWith(ctx, b, c, uint64(i), dartsPeers)
+		found, err := p.agree(ctx, b, c, uint64(i))
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
+			return err
 		}
 		agree = append(agree, found...)
 	}
-	for _, c := range p.Timed {
+	for cases := slices.Clone(p.Timed); len(cases) > 0; cases = cases[1:] {
+		c := cases[0]
 		r, err := p.time(ctx, b, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -225,8 +226,36 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 		if err := each(r); err != nil {
 			return err
 		}
+		if less, ok := c.smaller(outgrown(r.Entries, func(e Entry) (string, string) { return e.Form, e.NotRun })); ok {
+			cases = slices.Insert(cases, 1, less)
+		}
 	}
 	return nil
+}
+
+// agree compares a case, and a smaller one in the programs for which that is too large.
+func (p DartsParams) agree(ctx context.Context, b compute.Backend, c DartsCase, seed uint64) ([]Agreement, error) {
+	var all []Agreement
+	for fits := true; fits; {
+		p.timer().log("darts: losses and gradients of %s in all programs", c.label())
+		found, err := p.compareWith(ctx, b, c, seed, dartsPeers)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.label(), err)
+		}
+		all = append(all, found...)
+		c, fits = c.smaller(outgrown(found, func(a Agreement) (string, string) { return a.Form, a.NotRun }))
+	}
+	return all, nil
+}
+
+// outgrown are the forms that needed too much memory.
+func outgrown[T any](all []T, of func(T) (form, notRun string)) (forms []string) {
+	for _, one := range all {
+		if form, notRun := of(one); tooLarge(notRun) {
+			forms = append(forms, form)
+		}
+	}
+	return forms
 }
 
 func (p DartsParams) timer() Params { return Params{Rounds: p.Rounds, Log: p.Log} }
@@ -620,7 +649,7 @@ func (p DartsParams) compareWith(
 	var out []Agreement
 	for _, o := range peers {
 		for _, form := range c.formsOf(o) {
-			a := Agreement{Case: c.Name, Program: o.program, Form: form}
+			a := Agreement{Case: c.label(), Program: o.program, Form: form}
 			file := filepath.Join(dir, o.program+"-"+form)
 			a.NotRun = finish(ctx, p.Python, []string{filepath.Join(dir, o.script), "fill", dir, form, file})
 			if err := ctx.Err(); err != nil {

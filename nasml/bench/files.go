@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -46,14 +45,7 @@ func resetPeak() {
 // peakMB is the largest resident memory of a process, 0 where the system does
 // not tell.
 func peakMB(pid string) float64 {
-	status, _ := os.ReadFile("/proc/" + pid + "/status")
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	fields := strings.Fields(after)
-	if len(fields) == 0 {
-		return 0
-	}
-	kB, _ := strconv.ParseFloat(fields[0], 64)
-	return kB / 1000 * 1.024
+	return afterWord("/proc/"+pid+"/status", "VmHWM:") / 1000 * 1.024
 }
 
 // processorSeconds are the seconds that all processors have worked for this

@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nasml/lab/nasml/oymak2021"
@@ -114,6 +117,11 @@ type peer struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	problem *bytes.Buffer // its stderr
+
+	busy     atomic.Bool            // it trains
+	outgrown atomic.Pointer[string] // why it was ended for its memory
+	once     sync.Once
+	ended    chan struct{}
 }
 
 // ourOption says whether a variable holds the options of the C library with which our
@@ -121,7 +129,8 @@ type peer struct {
 func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
 
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
-	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer)}
+	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer),
+		ended: make(chan struct{})}
 	s.cmd.Env = append(
 		slices.DeleteFunc(os.Environ(), ourOption),
 		"JAX_PLATFORMS=cpu",
@@ -142,20 +151,22 @@ func startPeer(ctx context.Context, python string, args ...string) (*peer, error
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", python, err)
 	}
+	go s.watch()
 	return s, nil
 }
 
 // train asks for one training. Where there is no answer, the error is the last
 // line that the script wrote to stderr.
 func (s *peer) train(context.Context) (t training, err error) {
+	s.busy.Store(true)
+	defer s.busy.Store(false)
 	var line []byte
 	if _, err = io.WriteString(s.in, "train\n"); err == nil {
 		line, err = s.out.ReadBytes('\n')
 	}
 	if err != nil {
 		s.stop() // so that all of stderr is there
-		lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
-		return t, fmt.Errorf("the script ended (%v: %w): %s", s.cmd.ProcessState, err, lines[len(lines)-1])
+		return t, errors.New(s.problemOf(fmt.Sprintf("%v: %v", s.cmd.ProcessState, err)))
 	}
 	if err := json.Unmarshal(line, &t); err != nil {
 		return t, fmt.Errorf("found the answer %.80q, expected JSON: %w", line, err)
@@ -166,7 +177,10 @@ func (s *peer) train(context.Context) (t training, err error) {
 // stop ends the script: it stops where its input ends.
 func (s *peer) stop() {
 	_ = s.in.Close()
-	_ = s.cmd.Wait() // fails where the script has failed, which is known by then
+	s.once.Do(func() {
+		_ = s.cmd.Wait() // fails where the script has failed, which is known by then
+		close(s.ended)
+	})
 }
 
 func (s *peer) peakMB() float64 { return peakMB(fmt.Sprint(s.cmd.Process.Pid)) }

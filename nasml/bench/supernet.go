@@ -211,12 +211,12 @@ func finish(ctx context.Context, python string, args []string) (problem string) 
 	if err != nil {
 		return err.Error()
 	}
+	s.busy.Store(true)
 	s.stop()
 	if s.cmd.ProcessState.Success() {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
-	return fmt.Sprintf("the script ended (%v): %s", s.cmd.ProcessState, lines[len(lines)-1])
+	return s.problemOf(s.cmd.ProcessState.String())
 }
 
 // compare compares a trace with what we computed. It is an error where one of

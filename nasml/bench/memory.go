@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a peer may take: so much of the memory that is free when it starts, and while it
+// works as much as leaves so much of that, in which the machine does not begin to swap.
+const (
+	peerShare = 0.5
+	leftShare = 0.1
+)
+
+// freeMB is the memory that the machine, or this process's control group, has to give,
+// +Inf where the system does not tell; a test has another.
+var freeMB = func() float64 {
+	free := math.Inf(1)
+	if kB := afterWord("/proc/meminfo", "MemAvailable:"); kB > 0 {
+		free = kB / 1000 * 1.024
+	}
+	if most := afterWord("/sys/fs/cgroup/memory.max", ""); most > 0 {
+		free = min(free, (most-afterWord("/sys/fs/cgroup/memory.current", ""))/1e6)
+	}
+	return free
+}
+
+// afterWord is the number after a word of a file, 0 where there is none.
+func afterWord(file, word string) float64 {
+	text, _ := os.ReadFile(file)
+	_, after, _ := strings.Cut(string(text), word)
+	fields := strings.Fields(after)
+	if len(fields) == 0 {
+		return 0
+	}
+	x, _ := strconv.ParseFloat(fields[0], 64)
+	return x
+}
+
+// outgrew is how the reason begins why a peer was ended that took too much memory.
+const outgrew = "it needs more memory than "
+
+// tooLarge says whether that is why a peer has not run.
+func tooLarge(reason string) bool { return strings.HasPrefix(reason, outgrew) }
+
+// watch ends the peer where it takes too much memory, so that neither the machine nor
+// the other peers' figures suffer.
+func (s *peer) watch() {
+	free := freeMB()
+	most, left := peerShare*free, leftShare*free
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+		if took := s.peakMB(); took > most || s.busy.Load() && freeMB() < left {
+			reason := fmt.Sprintf("%sthe %.1f GB that it may take here: it was ended at %.1f GB", outgrew, most/1000,
+				took/1000)
+			s.outgrown.Store(&reason)
+			_ = s.cmd.Process.Kill() // it may have ended
+			return
+		}
+	}
+}
+
+// problemOf is why the script ended: for lack of memory, or the last line that it wrote
+// to stderr.
+func (s *peer) problemOf(how string) string {
+	if reason := s.outgrown.Load(); reason != nil {
+		return *reason
+	}
+	lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
+	return fmt.Sprintf("the script ended (%s): %s", how, lines[len(lines)-1])
+}
+
+// smaller is the case with half of its batch, for the forms that could not run at this
+// size; false where no smaller one is to be had.
+func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
+	if len(forms) == 0 || c.Batch < 2 {
+		return c, false
+	}
+	c.Batch, c.Forms, c.halved = c.Batch/2, forms, true
+	return c, true
+}
+
+// label is the case's name, with the batch where that was chosen to fit.
+func (c DartsCase) label() string {
+	if !c.halved {
+		return c.Name
+	}
+	return fmt.Sprintf("%s, batch %d", c.Name, c.Batch)
+}
