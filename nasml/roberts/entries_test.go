@@ -41,7 +41,7 @@ func entries() map[string]func(context.Context) (catalog.Result, error) {
 		"roberts/theorem1": func(ctx context.Context) (catalog.Result, error) {
 			return Theorem1(ctx, Theorem1Params{tinyParams()})
 		},
-		theorem4ID: func(ctx context.Context) (catalog.Result, error) {
+		"roberts/theorem4": func(ctx context.Context) (catalog.Result, error) {
 			return Theorem4(ctx, Theorem4Params{tinyParams(), Theorem4Quick.Spaces, 8})
 		},
 		theorem7ID: func(ctx context.Context) (catalog.Result, error) {
@@ -112,7 +112,7 @@ func TestDegenerateProblems(t *testing.T) {
 	same, err := Theorem4(isolated(t), Theorem4Params{p, nil, 4})
 	require.NoError(t, err)
 	require.NoError(t, same.Figure().Validate())
-	require.Zero(t, same.groups[0].sum("ordered"), "two operations are the same: Assumption 1 fails")
+	require.Zero(t, grouped(same.Groups)[0].sum("ordered"), "two operations are the same: Assumption 1 fails")
 	for _, c := range same.Check() {
 		require.False(t, len(c.Rows) > 0 && c.Holds == runs.Fails, c.Name)
 	}
