@@ -44,7 +44,7 @@ func entries() map[string]func(context.Context) (catalog.Result, error) {
 		"roberts/theorem4": func(ctx context.Context) (catalog.Result, error) {
 			return Theorem4(ctx, Theorem4Params{tinyParams(), Theorem4Quick.Spaces, 8})
 		},
-		theorem7ID: func(ctx context.Context) (catalog.Result, error) {
+		"roberts/theorem7": func(ctx context.Context) (catalog.Result, error) {
 			return Theorem7(ctx, Theorem7Params{tinyParams(), []int{2, 3, 5}, 3, "relu/tanh/sin"})
 		},
 		mapID: func(ctx context.Context) (catalog.Result, error) {

@@ -270,7 +270,7 @@ func (r *MapResult) Check() []runs.Claim {
 	all := pool7(slices.Concat(r.spaces, r.widths))
 	return []runs.Claim{
 		all.share("condition_right", "condition", c).
-			Always(runs.NewClaim("[RO013] on all spaces and widths, Condition 6 ⇒ α_j < α_i", theorem7Source)),
+			Always(runs.NewClaim("[RO013] on all spaces and widths, Condition 6 ⇒ α_j < α_i", "Roberts+, Theorem 7")),
 		all.share("first_argmax", "first", c).
 			Always(runs.NewClaim("[RO015] on all spaces and widths, Condition 6 for all (1, j) ⇒ arg max α is the best",
 				"Roberts+, Section 4")),
