@@ -65,6 +65,9 @@ type Line struct {
 type Ledger struct {
 	Lines []Line
 	Own   []Check // checks of this implementation, which judge no claim of a paper
+	// others are rows of papers that were not asked for, judged by entries that were: an
+	// entry's tally counts them, whatever is listed.
+	others []Line
 }
 
 // Options choose what is looked at.
@@ -85,18 +88,37 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return !o.has(r) })
+	all := rows
+	rows = slices.DeleteFunc(slices.Clone(all), func(r Row) bool { return !o.has(r) })
 	if len(rows) == 0 {
 		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(paperNames(), ", "))
 	}
 	if err := registered(rows); err != nil {
 		return nil, err
 	}
-	found, err := readEntries(ctx, o, needed(rows, o))
+	entries := needed(rows, o)
+	others := slices.DeleteFunc(slices.Clone(all), func(r Row) bool { return o.has(r) || !r.of(entries) })
+	found, err := readEntries(ctx, o, slices.DeleteFunc(catalog.All(), func(e catalog.Entry) bool {
+		judges := func(r Row) bool { return slices.Contains(r.Entries, e.ID) }
+		return !isOneOf(e.ID, entries) && !slices.ContainsFunc(others, judges)
+	}))
 	if err != nil {
 		return nil, err
 	}
-	return newLedger(rows, found), nil
+	l := newLedger(append(rows, others...), found)
+	l.Lines, l.others = l.Lines[:len(rows)], l.Lines[len(rows):]
+	l.Own = slices.DeleteFunc(l.Own, func(c Check) bool { return !isOneOf(c.Entry, entries) })
+	return l, nil
+}
+
+// isOneOf says whether id is that of one of the entries.
+func isOneOf(id string, entries []catalog.Entry) bool {
+	return slices.ContainsFunc(entries, func(e catalog.Entry) bool { return e.ID == id })
+}
+
+// of says whether one of the entries judges the row.
+func (r Row) of(entries []catalog.Entry) bool {
+	return slices.ContainsFunc(r.Entries, func(id string) bool { return isOneOf(id, entries) })
 }
 
 // newLedger sorts checks by the rows that they judge.

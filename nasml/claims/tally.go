@@ -21,7 +21,7 @@ type Tally struct {
 // Tally counts the verdicts of an entry.
 func (l *Ledger) Tally(entry string) Tally {
 	t := Tally{Entry: entry, Claims: map[Verdict]int{}, Own: map[Verdict]int{}}
-	for _, line := range l.Lines {
+	for _, line := range slices.Concat(l.Lines, l.others) {
 		if slices.Contains(line.Entries, entry) {
 			t.Claims[line.Verdict]++
 		}
@@ -34,12 +34,14 @@ func (l *Ledger) Tally(entry string) Tally {
 	return t
 }
 
-// Tallies lists the tally of every registered entry that has one.
+// Tallies lists the tally of every registered entry that judges a row or has checks of
+// its own.
 func (l *Ledger) Tallies() []Tally {
 	var all []Tally
 	for _, e := range catalog.All() {
-		if t := l.Tally(e.ID); len(t.Claims)+len(t.Own) > 0 {
-			all = append(all, t)
+		if slices.ContainsFunc(l.Lines, func(line Line) bool { return slices.Contains(line.Entries, e.ID) }) ||
+			slices.ContainsFunc(l.Own, func(c Check) bool { return c.Entry == e.ID }) {
+			all = append(all, l.Tally(e.ID))
 		}
 	}
 	return all

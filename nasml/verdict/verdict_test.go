@@ -234,7 +234,7 @@ func TestAClaimSaysWhatIsAllowed(t *testing.T) {
 	for want, c := range map[string]runs.Claim{
 		"at most 2": AtMost(claim(), s, nil, 2), "at least 0.5": AtLeast(claim(), s, nil, 0.5),
 		"above 0.5": Above(claim(), s, nil, 0.5), "below 2": Below(claim(), s, nil, 2),
-		"above 0": Greater(claim(), []float64{1, 2}, []float64{0, 2}, 0.95),
+		"above 0":             Greater(claim(), []float64{1, 2}, []float64{0, 2}, 0.95),
 		"CI within ±0.5 of 1": Near(claim(), s, nil, 1, 0.5), "CI from 0.5 to 2": Between(claim(), s, nil, 1, 0.5, 2),
 		"within ±1e-09 of 1": Exactly(claim(), 1, 1, 1e-9), "exactly 0": None(claim(), 0, 1),
 		"every case at most 2": Every(claim(), []float64{1}, 2),
