@@ -84,7 +84,7 @@ func TestAFigureOfAnotherModule(t *testing.T) {
 
 	out, says, status = a.run(t, "A=", program, "show", "squares/figure1")
 	require.Zero(t, status, says)
-	require.Contains(t, out, "Sides: a list")
+	require.Contains(t, out, "Sides: []int")
 
 	records := func(program string) []string {
 		out, says, status := a.run(t, "A=", program, "run", "squares/figure1", "--set", "Seeds=6", "--format", "svg",
