@@ -16,7 +16,8 @@ func ExampleLooks() {
 
 // A curve of a function, for a reference line.
 func ExampleReference() {
-	s := plots.Reference("$n^{-1/2}$", plots.Dashed, []float64{1, 4}, func(n float64) float64 { return 1 / math.Sqrt(n) })
+	rate := func(n float64) float64 { return 1 / math.Sqrt(n) }
+	s := plots.Reference("$n^{-1/2}$", plots.Dashed, []float64{1, 4}, rate)
 	fmt.Println(s.Label, s.X, s.Y)
 	// Output: $n^{-1/2}$ [1 4] [1 0.5]
 }

@@ -29,7 +29,8 @@ func checkLines(all ...given) error {
 
 func oneLine(text string) bool {
 	const breaks = "\u2028\u2029"
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) && !strings.ContainsAny(text, breaks)
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) &&
+		!strings.ContainsAny(text, breaks)
 }
 
 // oneWord says whether a value is a word of a line that no shell reads, such as

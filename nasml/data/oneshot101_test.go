@@ -22,7 +22,8 @@ func TestOneShot101(t *testing.T) {
 	b, err := data.OneShot101()
 	require.NoError(t, err)
 	require.Equal(t, 20401, b.Len())
-	require.Equal(t, "0abdf27185ce5e5e87764ab049e1fc2cf9364c2d9e83655f41394859a537b77c", b.Fingerprint, "as README.md says")
+	require.Equal(t, "0abdf27185ce5e5e87764ab049e1fc2cf9364c2d9e83655f41394859a537b77c", b.Fingerprint,
+		"as README.md says")
 	require.False(t, b.Complete())
 	cell, err := data.ParseCell101("I1O 111")
 	require.NoError(t, err)

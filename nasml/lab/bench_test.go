@@ -68,8 +68,8 @@ func TestTrialsThatAreComputedTogether(t *testing.T) {
 
 var tasks = struct{ opened, closed []string }{}
 
-// The entry of tasks has a bench for odd and for even squares; its keys and kinds are the bench's. The second question has no
-// picture, and claims.
+// The entry of tasks has a bench for odd and for even squares; its keys and kinds are the bench's. The second
+// question has no picture, and claims.
 var _ = Declare(Entry[params, square]{
 	Of: Paper{ID: "euclid", Name: "Euclid"}, Name: "tasks", Kind: Figure, Title: "Tasks", Source: "Book II",
 	Cost:  catalog.Cost{Quick: "nothing", Paper: "nothing"},

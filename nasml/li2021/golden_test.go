@@ -10,7 +10,9 @@ import (
 // Every shipped scale, drawn without a store and without data.
 func TestShippedClaims(t *testing.T) {
 	var shipped []studytest.Shipped
-	for _, id := range []string{theorem1ID, theorem2ID, corollary1ID, mirrorID, "li2021/sparsity", "li2021/stationarity"} {
+	for _, id := range []string{
+		theorem1ID, theorem2ID, corollary1ID, mirrorID, "li2021/sparsity", "li2021/stationarity",
+	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
 	for _, id := range []string{

@@ -31,7 +31,8 @@ func TestWrongScaleEndsTheCell(t *testing.T) {
 	cmd.Env = append(os.Environ(), ScaleEnv+"=large")
 	out, err := cmd.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
-	require.Equal(t, "$NASML_SCALE is \"large\": set it to quick or paper for a notebook; large is for run, where a figure has it\n", string(out))
+	require.Equal(t, "$NASML_SCALE is \"large\": set it to quick or paper for a notebook; large is for run, "+
+		"where a figure has it\n", string(out))
 }
 
 // Stop ends a cell whose step does not look at it, as while compiling, with a

@@ -202,6 +202,7 @@ func lemma2RidgeClaims(r *lemma2) []runs.Claim {
 		none("[lemma2] applied to ridge regression (6)", "Oymak+ 2021, Lemma 2", over["smooth"], cases,
 			"θ_α of Definition 2 against √(L̄/μ), L̄ = sup ‖H_αα‖ over Δ at the minimizers, "+
 				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex"),
-		none("own: ridge regression (6) against sup ‖H_θα‖/μ", "Oymak+ 2021, Lemma 2", over["cross"], cases, "always valid"),
+		none("own: ridge regression (6) against sup ‖H_θα‖/μ", "Oymak+ 2021, Lemma 2", over["cross"], cases,
+			"always valid"),
 	}
 }

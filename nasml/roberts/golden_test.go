@@ -10,7 +10,9 @@ import (
 // All claims of the paper's scale, from what is shipped.
 func TestClaimsOfShippedTrials(t *testing.T) {
 	var all []studytest.Shipped
-	for _, id := range []string{figure1ID, mapID, searchID, "roberts/theorem1", "roberts/theorem4", "roberts/theorem7"} {
+	for _, id := range []string{
+		figure1ID, mapID, searchID, "roberts/theorem1", "roberts/theorem4", "roberts/theorem7",
+	} {
 		all = append(all, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
 	all = append(all, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick})

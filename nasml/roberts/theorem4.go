@@ -116,8 +116,8 @@ func simplexMaps(r *theorem4) []simplexMap {
 	for _, g := range r.Part("space") {
 		d := g.Records[0].Series["between"]
 		if len(d) == 3 { // else the record is elsewhere, see runs.Part
-			maps = append(maps, newSimplexMap(g.Trial.Only, [][]float64{{0, d[0], d[1]}, {d[0], 0, d[2]}, {d[1], d[2], 0}},
-				r.Params.Grid))
+			between := [][]float64{{0, d[0], d[1]}, {d[0], 0, d[2]}, {d[1], d[2], 0}}
+			maps = append(maps, newSimplexMap(g.Trial.Only, between, r.Params.Grid))
 		}
 	}
 	return maps

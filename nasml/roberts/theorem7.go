@@ -107,7 +107,8 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 			Yes:        all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"),
 			Of:         all.sum("problems") - all.sum("first"),
 			Confidence: c,
-		}.Above(r.Claim("[RO016] where the condition fails, arg max α may not be the best (share)").From("Section 4").Claim, 0),
+		}.Above(r.Claim("[RO016] where the condition fails, arg max α may not be the best (share)").
+			From("Section 4").Claim, 0),
 	)
 	return append(append(claims, ownClaims(r, all)...), violationClaims(grouped(r.Part("violated")), c)...)
 }

@@ -34,7 +34,8 @@ func (j *Job) keep(at []int, lines [][]byte) error {
 		j.tell(fmt.Sprintf("%v; meanwhile %s kept in memory, which %s at %s: writing is tried again", err,
 			results(len(lines)), room(lines), j.store.Dir()))
 		if stopped := j.pause(pause); stopped != nil {
-			return fmt.Errorf("%w; the results of %d trials were waiting for room and are lost: %w", err, len(lines), stopped)
+			return fmt.Errorf("%w; the results of %d trials were waiting for room and are lost: %w", err,
+				len(lines), stopped)
 		}
 		pause = min(2*pause, lastPause)
 	}

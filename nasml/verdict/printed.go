@@ -43,7 +43,8 @@ func SameMean(c runs.Claim, ours runs.Summary, err error, paper Printed, confide
 	}
 	bound := (float64(d.Hi)-float64(d.Lo))/2 + paper.Digit/2
 	c.Tolerance = runs.Number(bound)
-	c.Allowed = fmt.Sprintf("mean %s, the %.3g %% CI of the difference", runs.WithinOf(paper.Mean, bound), 100*confidence)
+	c.Allowed = fmt.Sprintf("mean %s, the %.3g %% CI of the difference", runs.WithinOf(paper.Mean, bound),
+		100*confidence)
 	c.Note = joined(fmt.Sprintf("%d runs, standard deviation %v; the paper's is %v over %d", ours.N, ours.Std,
 		paper.Std, paper.Runs), c.Note)
 	if d.Std > 0 {

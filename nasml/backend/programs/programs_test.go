@@ -198,7 +198,6 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 	sum, err := c.FileSum("programs.go")
 	require.NoError(t, err, "a file is read all the same")
 	require.NotZero(t, sum)
-
 }
 
 // What others may have written is not run, and the user is told.

@@ -94,7 +94,8 @@ func usesAny(dir, path string, names map[string]bool) bool {
 		return true
 	}
 	for _, name := range append(found.GoFiles, found.CgoFiles...) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(found.Dir, name), nil, parser.SkipObjectResolution)
+		path := filepath.Join(found.Dir, name)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil || exportsAny(file, names) {
 			return true
 		}
