@@ -197,6 +197,18 @@ func (p SearchParams) searchedOn() string {
 	return images + " of " + of
 }
 
+// synthetic says whether the images are no publisher's: beside those stands no curve of
+// the paper.
+func (p SearchParams) synthetic() bool { return p.Data == data.Synthetic && p.Folder == "" }
+
+// titled is a title without the paper's data set, where that is not searched on.
+func (p SearchParams) titled(title string) string {
+	if p.synthetic() {
+		return strings.ReplaceAll(title, "on CIFAR-10", "on synthetic images")
+	}
+	return title
+}
+
 // searchCaption says at which scale searches were run; params are the figure's.
 func searchCaption(p SearchParams, all []found, params any) string {
 	var parts []string

@@ -138,7 +138,7 @@ func (r *Figure1Result) Figure() plots.Figure {
 	}
 	return plots.Figure{
 		Name: "li2021-figure1", Style: plots.ICLR, Panels: rows,
-		Caption: r.caption(), Meta: study.Meta(figure1Title, r.Scale, r.Params),
+		Caption: r.caption(), Meta: study.Meta(r.Params.titled(figure1Title), r.Scale, r.Params),
 	}
 }
 
@@ -174,7 +174,9 @@ func (r *Figure1Result) caption() string {
 			"along a search by the difference with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their "+
 			"geometric means.", r.Params.Seeds))
 	}
-	parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
+	if !r.Params.synthetic() {
+		parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
+	}
 	for _, f := range r.all {
 		if d := r.apart(f); d.Points > 0 {
 			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(),
@@ -190,8 +192,11 @@ func (r *Figure1Result) caption() string {
 }
 
 // publishedEntropy is the paper's curve of a row up to so many epochs, with the
-// number of epochs after which its points are.
+// number of epochs after which its points are. There is none beside synthetic images.
 func (f found) publishedEntropy(epochs int) (x, y []float64) {
+	if f.synthetic {
+		return nil, nil
+	}
 	key := f.row
 	if key.space() == supernet.NASBench201.Name {
 		key = row(f.row.search())

@@ -194,8 +194,10 @@ func (r *Figure4Result) Records() []string { return keys(r.all) }
 // search behind it, and the published curves.
 func (r *Figure4Result) Figure() plots.Figure {
 	caption := searchCaption(r.Params.SearchParams, r.all, r.Params) +
-		" Accuracy is the table's, after 200 epochs of training, mean over its trials." +
-		" Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
+		" Accuracy is the table's, after 200 epochs of training, mean over its trials."
+	if !r.Params.synthetic() {
+		caption += " Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
+	}
 	for _, set := range lookupSets {
 		if d := r.apart(set.task); d.Points > 0 {
 			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
@@ -240,7 +242,7 @@ func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
 		}
 		p.Series = append(p.Series, plots.Series{Label: f.row.title(), X: x, Y: mean, Marker: plots.NoMarker})
 	}
-	if r.Params.Accuracy != "test" { // the paper has no others
+	if r.Params.Accuracy != "test" || r.Params.synthetic() { // the paper has no others
 		return p
 	}
 	label := r.entry.reference
@@ -283,7 +285,7 @@ func (r *Figure4Result) Check() []runs.Claim {
 // apart is how far the mean curve of the row that the paper draws is from the mean of
 // the paper's, whose searches are on the data set itself.
 func (r *Figure4Result) apart(task data.Task201) verdict.Distance {
-	if r.Params.Accuracy != "test" { // the paper has no others
+	if r.Params.Accuracy != "test" || r.Params.synthetic() { // the paper has no others
 		return verdict.Distance{}
 	}
 	x, mean := meanCurve(r.curves[curveID{r.entry.drawn, task}])
@@ -293,6 +295,9 @@ func (r *Figure4Result) apart(task data.Task201) verdict.Distance {
 // checkApart says how far our curves are from the published ones.
 func (r *Figure4Result) checkApart() []runs.Claim {
 	var claims []runs.Claim
+	if r.Params.synthetic() {
+		return nil
+	}
 	for _, set := range lookupSets {
 		if len(r.entry.published()[string(set.task)]) == 0 || !slices.Contains(r.Params.LookUp, string(set.task)) {
 			continue

@@ -38,13 +38,14 @@ var (
 
 // found is a row with the searches that were run, nil where one was not.
 type found struct {
-	row      row
-	settings search.Settings
-	space    supernet.Space  // of NAS-Bench-201's kind, else zero
-	blocks   simplex.Product // of θ
-	records  []*runs.Record
-	images   int         // that are searched on, all of them
-	pick     search.Pick // which epoch's architecture counts; empty: the last
+	row       row
+	settings  search.Settings
+	space     supernet.Space  // of NAS-Bench-201's kind, else zero
+	blocks    simplex.Product // of θ
+	records   []*runs.Record
+	images    int         // that are searched on, all of them
+	synthetic bool        // no publisher's
+	pick      search.Pick // which epoch's architecture counts; empty: the last
 }
 
 // run checks parameters and reads or runs the searches of the rows, one after the
@@ -169,7 +170,7 @@ func (p SearchParams) runFrom(
 		if err != nil {
 			return nil, err
 		}
-		f.images = facts.Len
+		f.images, f.synthetic = facts.Len, facts.Synthetic
 		all, cases = append(all, f), append(cases, of...)
 	}
 	records, err := p.searches(ctx, title, all, cases, facts.Len, from)

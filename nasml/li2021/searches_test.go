@@ -1,10 +1,12 @@
 package li2021
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 )
 
@@ -24,5 +26,32 @@ func TestSyntheticImagesHaveTheSideOfTheSearch(t *testing.T) {
 		fitted, err := made.Fit(side)
 		require.NoError(t, err)
 		require.Equal(t, side, fitted.Width)
+	}
+}
+
+// Beside searches on synthetic images stands neither the paper's data set nor its curve.
+func TestSyntheticSearchesAreNotComparedWithThePaper(t *testing.T) {
+	one, four := Figure1Quick, Figure4Quick
+	for _, p := range []*SearchParams{&one.SearchParams, &four.SearchParams} {
+		p.Data, p.Examples, p.Seeds, p.StoredOnly = data.Synthetic, 64, 1, true
+	}
+	t.Setenv("NASML_STORE", t.TempDir())
+	first, err := Figure1(t.Context(), one)
+	require.NoError(t, err)
+	fourth, err := Figure4(t.Context(), four)
+	require.NoError(t, err)
+	for _, r := range []catalog.Result{first, fourth} {
+		f := r.Figure()
+		require.NotContains(t, f.Meta["title"], "on CIFAR-10")
+		require.NotContains(t, f.Caption, "paper's curve")
+		require.NotContains(t, f.Caption, "paper's searches")
+		for _, panel := range slices.Concat(f.Panels...) {
+			for _, s := range panel.Series {
+				require.False(t, s.Reference, s.Label)
+			}
+		}
+		for _, c := range r.Check() {
+			require.NotContains(t, c.Name, "distance")
+		}
 	}
 }
