@@ -179,7 +179,16 @@ func ExportAnimation(a plots.Animation, dir string, formats ...string) {
 // fail ends the cell where there is an error.
 func fail(err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, said(err))
 		os.Exit(1)
 	}
+}
+
+// said is an error with what a reader of a notebook can do about it.
+func said(err error) string {
+	if errors.Is(err, data.ErrMissing) {
+		return err.Error() + "; without it, `p.Data = data.Synthetic` runs the same cell on made-up images, and " +
+			"data.MNIST has a few thousand digits that travel with the project"
+	}
+	return err.Error() + catalog.DidYouMean(err)
 }

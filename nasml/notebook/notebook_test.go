@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/li2021"
 )
 
 func TestPresetFollowsTheScale(t *testing.T) {
@@ -57,4 +59,22 @@ func TestStandInOnlyWhereAskedFor(t *testing.T) {
 	require.Equal(t, data.MNIST, Data(data.MNIST))
 	t.Setenv(DataEnv, "synthetic")
 	require.Equal(t, data.Synthetic, Data(data.MNIST))
+}
+
+// An error of a cell says what may have been meant, and what runs without a publisher's data.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	require.Contains(t, said(fmt.Errorf("cifar-10: %w", data.ErrMissing)), "data.Synthetic")
+	require.NotContains(t, said(data.ErrBroken), "data.Synthetic")
+	p := li2021.Figure1Quick
+	p.Update, p.StoredOnly = "egg", true
+	_, err := li2021.Figure1(t.Context(), p)
+	require.Regexp(t, `unknown update "egg": .*; did you mean eg\?$`, said(err))
+	p = li2021.Figure1Quick
+	p.Data = "cifar10"
+	_, err = li2021.Figure1(t.Context(), p)
+	require.Regexp(t, `Data is "cifar10".*; did you mean cifar-10\?$`, said(err))
+	p = li2021.Figure1Quick
+	p.Space = "nasbench-20"
+	_, err = li2021.Figure1(t.Context(), p)
+	require.Regexp(t, `"nasbench-20".*; did you mean nasbench201\?$`, said(err))
 }
