@@ -170,7 +170,7 @@ func (p SearchParams) runFrom(
 		if err != nil {
 			return nil, err
 		}
-		f.images, f.synthetic = facts.Len, facts.Synthetic
+		f.images, f.synthetic = facts.Len, p.synthetic()
 		all, cases = append(all, f), append(cases, of...)
 	}
 	records, err := p.searches(ctx, title, all, cases, facts.Len, from)
