@@ -142,7 +142,8 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	// A name has at most 63 characters, of which the cluster adds some.
 	return jobManifest.Execute(c.Out, map[string]any{
 		"GenerateName": strings.ToLower(fmt.Sprintf("%.40s", v.name())) + "-", "Namespace": v.Namespace,
-		"Array": v.Array, "Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(), "Env": env,
+		"Array": v.Array, "Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(),
+		"Env":     env,
 		"Volumes": volumes, "Group": imageGroup, "Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
 	})
 }
