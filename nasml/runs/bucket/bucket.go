@@ -76,6 +76,8 @@ type Bucket struct {
 	reached  atomic.Bool // the service has answered
 	first    sync.Once   // begins the lease
 	firstErr error
+	asked    sync.Once // whether the bucket exists
+	absent   error
 	mu       sync.Mutex
 	own      lease
 	mine     map[string]bool // locks that are held here
@@ -257,9 +259,25 @@ func (b *Bucket) read(name string) (data []byte, err error) {
 		return err
 	})
 	if isMissing(err) {
+		if err := b.exists(); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: %w", b.Where(name), fs.ErrNotExist)
 	}
 	return data, err
+}
+
+// exists asks the service once whether the bucket exists: of one that does not, every
+// object is missing. A service that keeps it to itself is believed.
+func (b *Bucket) exists() error {
+	b.asked.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), b.attempt)
+		defer cancel()
+		if there, err := b.bucket.IsAccessible(ctx); err == nil && !there {
+			b.absent = fmt.Errorf("run store %s: there is no such bucket: make it or set NASML_STORE to another", b.address)
+		}
+	})
+	return b.absent
 }
 
 // Remove removes an object.

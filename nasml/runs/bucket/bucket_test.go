@@ -14,7 +14,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
 	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -227,6 +230,35 @@ func TestARecordIsNeverReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first", string(there))
 	require.NoError(t, put("third", false))
+}
+
+// nowhere is a bucket that does not exist: the service says "not found" of whatever it is
+// asked for.
+type nowhere struct{ driver.Bucket }
+
+var errNowhere = errors.New("no such bucket")
+
+func (nowhere) ErrorCode(error) gcerrors.ErrorCode { return gcerrors.NotFound }
+func (nowhere) ErrorAs(error, any) bool            { return false }
+func (nowhere) ListPaged(context.Context, *driver.ListOptions) (*driver.ListPage, error) {
+	return nil, errNowhere
+}
+func (nowhere) NewRangeReader(
+	context.Context, string, int64, int64, *driver.ReaderOptions,
+) (driver.Reader, error) {
+	return nil, errNowhere
+}
+
+// A bucket that does not exist is no empty store: the ledger made of it would be false.
+func TestABucketThatDoesNotExistIsNoEmptyStore(t *testing.T) {
+	b := newBucket(blob.NewBucket(nowhere{}), "mem://nowhere", short)
+	_, err := b.read("records/a")
+	require.ErrorContains(t, err, "there is no such bucket: make it or set NASML_STORE")
+	require.NotErrorIs(t, err, fs.ErrNotExist)
+
+	b = newBucket(memblob.OpenBucket(nil), "mem://here", short)
+	_, err = b.read("records/a")
+	require.ErrorIs(t, err, fs.ErrNotExist, "an object that is missing")
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
