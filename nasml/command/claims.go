@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/claims"
 )
 
@@ -71,9 +71,14 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colourful(c.Out)})
 }
 
-// writePage writes the page whole or not at all.
+// writePage writes the page once it is whole, into the file itself: a link, a device or a
+// pipe stays what it is.
 func writePage(file string, l *claims.Ledger) error {
-	err := files.Write(file, 0o666, func(f *os.File) error { return l.WriteHTML(f) })
+	var page bytes.Buffer
+	err := l.WriteHTML(&page)
+	if err == nil {
+		err = os.WriteFile(file, page.Bytes(), 0o666)
+	}
 	if err != nil {
 		return fmt.Errorf("the page of the claims: %w", err)
 	}

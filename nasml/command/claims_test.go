@@ -204,3 +204,28 @@ func TestLedgerNeedsNoData(t *testing.T) {
 		}), id)
 	}
 }
+
+// The page goes into what the name stands for: a link is not replaced.
+func TestPageOfClaimsThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	page, link := filepath.Join(dir, "page.html"), filepath.Join(dir, "link.html")
+	require.NoError(t, os.WriteFile(page, []byte("old"), 0o600))
+	require.NoError(t, os.Symlink(page, link))
+	require.NoError(t, writePage(link, new(claims.Ledger)))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
+	require.Contains(t, read(t, page), "<html")
+}
+
+// A look at what is stored needs no set-up; a backend that is asked for stays.
+func TestALookNeedsNoXLA(t *testing.T) {
+	t.Setenv(pluginPathVar, "")
+	t.Setenv(setupVar, t.TempDir())
+	t.Setenv("GOMLX_BACKEND", "")
+	readWithoutXLA(t.Context())
+	require.Equal(t, "go", os.Getenv("GOMLX_BACKEND"))
+	t.Setenv("GOMLX_BACKEND", "xla:cpu")
+	readWithoutXLA(t.Context())
+	require.Equal(t, "xla:cpu", os.Getenv("GOMLX_BACKEND"))
+}

@@ -27,6 +27,7 @@ type listed struct {
 
 // Run prints the catalog.
 func (v *listCmd) Run(ctx context.Context, c console) error {
+	readWithoutXLA(ctx)
 	found := []listed{} // [] and not null where empty
 	for _, e := range catalog.All() {
 		if !v.wants(e) {

@@ -42,6 +42,7 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	readWithoutXLA(ctx)
 	s := shown{Entry: e}
 	if s.Parameters, err = e.Fields(); err != nil {
 		return err
