@@ -105,7 +105,7 @@ func TestTravellingTableSaysWhatTheTableSays(t *testing.T) {
 	p := Figure2Large
 	r, err := Figure2(isolated(t), p)
 	require.NoError(t, err)
-	part, err := travelling101.content()
+	part, err := shipped101.content()
 	require.NoError(t, err)
 	for _, f := range r.all {
 		record, lookup := f.records[0], f.lookups[0]

@@ -57,14 +57,14 @@ func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error
 			return nil, data.NASBench101Fingerprint, nil
 		}
 	}
-	return travelling101, travelling101.fingerprint, nil
+	return shipped101, shipped101.fingerprint, nil
 }
 
 // benchmarkOneShots are the spaces of the benchmark, without a reader's.
 var benchmarkOneShots = maps.Clone(supernet.OneShots)
 
-// travelling101 is the part that travels with the project.
-var travelling101 = &opened101[*data.NASBench101]{
+// shipped101 is the part that travels with the project.
+var shipped101 = &opened101[*data.NASBench101]{
 	fingerprint: data.NASBench101Fingerprint,
 	read: func() (read101[*data.NASBench101], error) {
 		table, err := data.OneShot101()
