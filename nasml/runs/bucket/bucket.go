@@ -274,7 +274,8 @@ func (b *Bucket) exists() error {
 		ctx, cancel := context.WithTimeout(context.Background(), b.attempt)
 		defer cancel()
 		if there, err := b.bucket.IsAccessible(ctx); err == nil && !there {
-			b.absent = fmt.Errorf("run store %s: there is no such bucket: make it or set NASML_STORE to another", b.address)
+			b.absent = fmt.Errorf("run store %s: there is no such bucket: make it or set NASML_STORE to another",
+				b.address)
 		}
 	})
 	return b.absent
