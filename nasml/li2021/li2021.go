@@ -83,3 +83,13 @@ func addGeometric(s *plots.Series, x float64, values []float64, confidence float
 	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
 	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
 }
+
+// geometric is a curve on a log axis: of each list the geometric mean and its interval.
+// A list without a value, or with one that is not positive, has no point.
+func geometric(label string, xs []float64, lists [][]float64, confidence float64) plots.Series {
+	s := plots.Series{Label: label, Interval: plots.ErrorBars}
+	for i, list := range lists {
+		addGeometric(&s, xs[i], list, confidence)
+	}
+	return s
+}
