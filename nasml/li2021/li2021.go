@@ -58,6 +58,19 @@ func means(lists [][]float64) []float64 {
 	return out
 }
 
+// seriesOver is a series of each record over a value of that, a list a record.
+func seriesOver(records []*runs.Record, series, value string) [][]float64 {
+	var all [][]float64
+	for _, record := range records {
+		var list []float64
+		for _, v := range record.Series[series] {
+			list = append(list, v/record.Values[value])
+		}
+		all = append(all, list)
+	}
+	return all
+}
+
 func mean(x []float64) float64 { return means([][]float64{x})[0] }
 
 func logs(x []float64) []float64 {
