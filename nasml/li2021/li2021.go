@@ -14,6 +14,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -69,6 +70,13 @@ func seriesOver(records []*runs.Record, series, value string) [][]float64 {
 		all = append(all, list)
 	}
 	return all
+}
+
+// everyRounding judges that no value is above 0 by more than rounding.
+func everyRounding(c lab.Claim, values []float64, rounding float64) runs.Claim {
+	judged := verdict.Every(c.Claim, values, rounding)
+	judged.Paper, judged.Tolerance = 0, runs.Number(rounding)
+	return judged
 }
 
 func mean(x []float64) float64 { return means([][]float64{x})[0] }
