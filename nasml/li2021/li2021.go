@@ -89,28 +89,20 @@ func logs(x []float64) []float64 {
 	return out
 }
 
-// addGeometric adds a point of a curve on a log axis: the geometric mean of
-// values and its interval. Without a value, or with one that is not positive,
-// there is no point.
-func addGeometric(s *plots.Series, x float64, values []float64, confidence float64) {
-	m, err := runs.Summarize(logs(values), confidence)
-	if err != nil {
-		return
-	}
-	lo, hi := m.Lo, m.Hi
-	if !lo.Valid() || !hi.Valid() {
-		lo, hi = runs.Number(m.Mean), runs.Number(m.Mean)
-	}
-	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
-	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
-}
-
 // geometric is a curve on a log axis: of each list the geometric mean and its interval.
 // A list without a value, or with one that is not positive, has no point.
 func geometric(label string, xs []float64, lists [][]float64, confidence float64) plots.Series {
 	s := plots.Series{Label: label, Interval: plots.ErrorBars}
 	for i, list := range lists {
-		addGeometric(&s, xs[i], list, confidence)
+		m, err := runs.Summarize(logs(list), confidence)
+		if err != nil {
+			continue
+		}
+		if !m.Lo.Valid() || !m.Hi.Valid() {
+			m.Lo, m.Hi = runs.Number(m.Mean), runs.Number(m.Mean)
+		}
+		s.X, s.Y = append(s.X, xs[i]), append(s.Y, math.Exp(m.Mean))
+		s.Lo, s.Hi = append(s.Lo, math.Exp(float64(m.Lo))), append(s.Hi, math.Exp(float64(m.Hi)))
 	}
 	return s
 }
