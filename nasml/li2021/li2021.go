@@ -14,6 +14,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -58,6 +59,26 @@ func means(lists [][]float64) []float64 {
 	return out
 }
 
+// seriesOver is a series of each record over a value of that, a list a record.
+func seriesOver(records []*runs.Record, series, value string) [][]float64 {
+	var all [][]float64
+	for _, record := range records {
+		var list []float64
+		for _, v := range record.Series[series] {
+			list = append(list, v/record.Values[value])
+		}
+		all = append(all, list)
+	}
+	return all
+}
+
+// everyRounding judges that no value is above 0 by more than rounding.
+func everyRounding(c lab.Claim, values []float64, rounding float64) runs.Claim {
+	judged := verdict.Every(c.Claim, values, rounding)
+	judged.Paper, judged.Tolerance = 0, runs.Number(rounding)
+	return judged
+}
+
 func mean(x []float64) float64 { return means([][]float64{x})[0] }
 
 func logs(x []float64) []float64 {
@@ -68,18 +89,20 @@ func logs(x []float64) []float64 {
 	return out
 }
 
-// addGeometric adds a point of a curve on a log axis: the geometric mean of
-// values and its interval. Without a value, or with one that is not positive,
-// there is no point.
-func addGeometric(s *plots.Series, x float64, values []float64, confidence float64) {
-	m, err := runs.Summarize(logs(values), confidence)
-	if err != nil {
-		return
+// geometric is a curve on a log axis: of each list the geometric mean and its interval.
+// A list without a value, or with one that is not positive, has no point.
+func geometric(label string, xs []float64, lists [][]float64, confidence float64) plots.Series {
+	s := plots.Series{Label: label, Interval: plots.ErrorBars}
+	for i, list := range lists {
+		m, err := runs.Summarize(logs(list), confidence)
+		if err != nil {
+			continue
+		}
+		if !m.Lo.Valid() || !m.Hi.Valid() {
+			m.Lo, m.Hi = runs.Number(m.Mean), runs.Number(m.Mean)
+		}
+		s.X, s.Y = append(s.X, xs[i]), append(s.Y, math.Exp(m.Mean))
+		s.Lo, s.Hi = append(s.Lo, math.Exp(float64(m.Lo))), append(s.Hi, math.Exp(float64(m.Hi)))
 	}
-	lo, hi := m.Lo, m.Hi
-	if !lo.Valid() || !hi.Valid() {
-		lo, hi = runs.Number(m.Mean), runs.Number(m.Mean)
-	}
-	s.X, s.Y = append(s.X, x), append(s.Y, math.Exp(m.Mean))
-	s.Lo, s.Hi = append(s.Lo, math.Exp(float64(lo))), append(s.Hi, math.Exp(float64(hi)))
+	return s
 }
