@@ -294,8 +294,8 @@ func TestTheTableIsThereWithoutData(t *testing.T) {
 	curves, err := Figure4(isolated(t), Figure4Quick)
 	require.NoError(t, err)
 	require.NoError(t, curves.Figure().Validate())
-	for id, runs := range curves.curves {
-		require.NotEmpty(t, runs, id)
+	for _, f := range curves.Groups.Trials() {
+		require.Len(t, f.curves, len(lookupSets), f.row)
 	}
 	for _, c := range append(table.Check(), curves.Check()...) {
 		require.NotContains(t, c.Note, "is not there", c.Name)
@@ -355,7 +355,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.Records(), curves.Records(), "the searches are shared")
 	require.NoError(t, curves.Figure().Validate())
-	require.Len(t, curves.curves[curveID{"darts", data.TaskCIFAR10}][0], 2)
+	require.Len(t, curves.Groups[0].Trial.curves[data.TaskCIFAR10][0], 2)
 
 	w := Table2Quick
 	w.SearchParams, w.Rows, w.Direct, w.Runs = p.SearchParams, []string{"darts", "gaea-darts"}, []string{"darts"}, 5
