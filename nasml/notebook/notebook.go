@@ -56,12 +56,15 @@ func Data(name data.Name) data.Name {
 	return name
 }
 
+// kept remembers the shipped records that Run read, so that [Records] finds them.
+var kept = runs.KeepShipped(context.Background())
+
 // Run computes what the run store lacks of a figure and returns the result.
 // Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
 // takes long, as compiling does, in the middle of it; finished trials stay
 // stored. An error ends the cell with one line on standard error.
 func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(kept, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	returned := make(chan struct{})
 	go func() {
@@ -148,6 +151,27 @@ func Findings() {
 // once for each format, and prints the paths.
 func Export(r catalog.Result, dir string, formats ...string) {
 	files, err := r.Figure().Save(dir, formats...)
+	fail(err)
+	for _, file := range files {
+		fmt.Println(file)
+	}
+}
+
+// Records are the records that a result of [Run] is made of, as tables: every seed's curves, θ and architecture with
+// the settings of its trial.
+func Records(r catalog.Result) runs.Data {
+	if r, ok := r.(interface{ Data() runs.Data }); ok {
+		return r.Data()
+	}
+	records, err := runs.Lookup(kept, r.Records())
+	fail(err)
+	return runs.Data{Name: r.Figure().Name, Records: records}
+}
+
+// ExportData writes [Records] into the folder dir, beside the notebook, as "csv", "npz" or, if no format is named, as
+// both, and prints the paths.
+func ExportData(r catalog.Result, dir string, formats ...string) {
+	files, err := Records(r).Save(dir, formats...)
 	fail(err)
 	for _, file := range files {
 		fmt.Println(file)

@@ -13,6 +13,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021"
+	"github.com/nasml/lab/nasml/oymak2021"
 )
 
 func TestPresetFollowsTheScale(t *testing.T) {
@@ -53,6 +54,21 @@ func TestStopWithinAStepThatDoesNotEnd(t *testing.T) {
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, string(out), "stopped within a step that cannot be interrupted")
 }
+
+// The records of a result are found whether they are shipped or were computed, and whatever the form of its entry.
+func TestRecordsOfAnyResult(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	r := Run(oymak2021.Lemma1, oymak2021.Lemma1Paper) // shipped
+	keys := r.Records()
+	require.NotEmpty(t, keys)
+	d := Records(r)
+	require.Len(t, d.Records, len(keys))
+	require.Contains(t, d.Trials()[0], "world.inputs")
+	require.Equal(t, "excess", Records(hidden{r}).Numbers()[6][2], "of a result without Data")
+}
+
+// hidden is a result that says no more than it must.
+type hidden struct{ catalog.Result }
 
 func TestStandInOnlyWhereAskedFor(t *testing.T) {
 	t.Setenv(DataEnv, "")
