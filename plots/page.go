@@ -15,6 +15,7 @@ type page struct {
 	width, height vg.Length
 	ops           []op
 	texts         []vg.Rectangle // the ink of every text
+	smallest      vg.Length      // size of the smallest of them, its scripts aside
 }
 
 // op is one path with how it is painted; lines of width 0 are fills.
@@ -221,6 +222,9 @@ func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA)
 		return
 	}
 	p.fill(l.path(pt, quarter), col)
+	if size := l.size(); len(p.texts) == 0 || size < p.smallest {
+		p.smallest = size
+	}
 	p.texts = append(p.texts, l.box(pt, quarter))
 }
 

@@ -184,6 +184,14 @@ func (l *textLine) put(g *glyph, size, y vg.Length) {
 	l.width += size * g.advance
 }
 
+// size is the line's own, which scripts do not have.
+func (l textLine) size() (size vg.Length) {
+	for _, g := range l.glyphs {
+		size = max(size, g.size)
+	}
+	return size
+}
+
 // scaled returns the line at another size.
 func (l textLine) scaled(by vg.Length) textLine {
 	s := textLine{width: l.width * by, height: l.height * by, depth: l.depth * by}
