@@ -22,6 +22,7 @@ type Export struct {
 	Caption      bool              // set below the panels, in the picture, too
 	NoReferences bool              // without published curves, bounds and reference lines
 	Rename       map[string]string // what legends, cells and tables call a thing, by its name in the figure
+	Outlines     bool              // text as outlines, in place of embedded fonts
 	Overwrite    bool              // also a picture of other parameters
 }
 
@@ -104,6 +105,9 @@ func (f Figure) as(with Export) (Figure, error) {
 		if f.Style.Aspect == (Style{}).filled().Aspect {
 			f.Style.Aspect = aspect // which the figure has for a reason
 		}
+	}
+	if f.Style.Lettering = LiveText; with.Outlines {
+		f.Style.Lettering = Outlines
 	}
 	if with.NoReferences {
 		f.Panels = withoutReferences(f.Panels)

@@ -23,7 +23,9 @@ type Style struct {
 	// Body is the size of the venue's running text. Axis labels and panel
 	// titles are 1 pt smaller, so that the figure is not louder than the text
 	// around it; ticks, legend and caption 2 pt.
-	Body float64
+	Body      float64
+	Font      Font      // "" is Latin Modern
+	Lettering Lettering // "" is text in PDF and EPS, outlines in SVG
 
 	Line     float64 // width of a curve
 	Hairline float64 // width of frames, ticks, error bars and references
@@ -33,6 +35,17 @@ type Style struct {
 	DPI     int      // dots per inch of a PNG
 	Palette []string // colours "#RRGGBB" of the curves, in their order
 }
+
+// Lettering says whether a file has its text as text, which is found and edited, or as
+// outlines, which look the same on every machine. A PNG has dots.
+type Lettering string
+
+// The letterings.
+const (
+	AutoText Lettering = ""         // text in PDF and EPS, which embed the fonts, outlines in SVG
+	LiveText Lettering = "text"     // text in SVG, too: in a font of the machine that shows it
+	Outlines Lettering = "outlines" // outlines in all formats
+)
 
 // palette has the colours of Okabe and Ito ("Color Universal Design", 2008),
 // which stay apart for the colour-blind, less the yellow, which vanishes on
@@ -72,6 +85,10 @@ func setDefault[T int | float64](v *T, value T) {
 }
 
 func (s Style) validate() error {
+	if err := cmp.Or(known("style: font", s.Font, LatinModern, Times),
+		known("style: lettering", s.Lettering, AutoText, LiveText, Outlines)); err != nil {
+		return err
+	}
 	for _, v := range []struct {
 		name          string
 		got, min, max float64

@@ -16,12 +16,18 @@ var (
 	NeurIPS = venue("NeurIPS", 5.5, 5.5, 10)
 	JMLR    = venue("JMLR", 6, 6, 11)
 	TMLR    = venue("TMLR", 6.5, 6.5, 10)
-	AAAI    = venue("AAAI", 3.3, 7, 10)
-	CVPR    = venue("CVPR", 3.25, 6.875, 10)
+	AAAI    = venue("AAAI", 3.3, 7, 10).in(Times)
+	CVPR    = venue("CVPR", 3.25, 6.875, 10).in(Times)
 )
 
 func venue(name string, column, text, body float64) Style {
 	return Style{Name: name, Width: text, ColumnWidth: column, TextWidth: text, Body: body}.filled()
+}
+
+// in is the style with another font.
+func (s Style) in(font Font) Style {
+	s.Font = font
+	return s
 }
 
 var venues = func() map[string]Style {

@@ -32,6 +32,7 @@ type runCmd struct {
 	Caption   bool              `help:"Set the caption below the picture too; it is always beside it, as .txt and .caption.tex."`
 	Published bool              `help:"Draw published curves, bounds and reference lines; --no-published leaves them out." default:"true" negatable:""`
 	Rename    map[string]string `help:"Call a curve, a row or a column another name; may be given several times." placeholder:"NAME=OTHER"`
+	Outlines  bool              `help:"Write text as outlines. Otherwise PDF and EPS have it as text with embedded fonts, and SVG in a font of the machine that shows it."`
 	Overwrite bool              `help:"Overwrite pictures of other parameters; otherwise they are kept, and the new files have the parameters' hash in their names."`
 	JSON      bool              `name:"json" help:"Print one JSON object a figure, each on a line."`
 	Shard     string            `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
@@ -202,7 +203,7 @@ func (v *runCmd) judged(e catalog.Entry, r catalog.Result) []runs.Claim {
 // draw writes a figure's files.
 func (v *runCmd) draw(f plots.Figure) (plots.Exported, error) {
 	with := plots.Export{Formats: v.Format, Caption: v.Caption, NoReferences: !v.Published, Rename: v.Rename,
-		Overwrite: v.Overwrite}
+		Outlines: v.Outlines, Overwrite: v.Overwrite}
 	if v.Style != "" {
 		style, err := plots.StyleNamed(v.Style)
 		if err != nil {
