@@ -9,6 +9,7 @@ import (
 	"html"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -147,14 +148,49 @@ func Findings() {
 	fmt.Print(findings.Markdown())
 }
 
-// Export writes a result's picture into the folder dir, beside the notebook,
-// once for each format, and prints the paths.
-func Export(r catalog.Result, dir string, formats ...string) {
-	files, err := r.Figure().Save(dir, formats...)
+// Export writes a result's picture into the folder dir, beside the notebook, and prints the
+// paths, the size in inches and the smallest text. It takes formats, the venue's style and
+// all that a [plots.Export] says, in any order; the caption goes beside the picture:
+//
+//	notebook.Export(r, "figures", "pdf", plots.ICML.Column())
+//	notebook.Export(r, "figures", "pdf", "tex", "width=3.25in", plots.Export{NoReferences: true})
+func Export(r catalog.Result, dir string, with ...any) {
+	how, err := exportOf(with)
 	fail(err)
-	for _, file := range files {
-		fmt.Println(file)
+	done, err := r.Figure().Export(dir, how)
+	fmt.Println(done)
+	fail(err)
+}
+
+// exportOf collects what an export is told.
+func exportOf(with []any) (plots.Export, error) {
+	var how plots.Export
+	for _, w := range with {
+		if e, ok := w.(plots.Export); ok {
+			how = e
+		}
 	}
+	for _, w := range with {
+		switch w := w.(type) {
+		case plots.Export:
+		case plots.Style:
+			how.Style = w
+		case string:
+			if slices.Contains(plots.Formats(), w) {
+				how.Formats = append(how.Formats, w)
+				continue
+			}
+			style, err := plots.StyleNamed(w)
+			if err != nil {
+				return how, fmt.Errorf("%w; or one of the formats %q", err, plots.Formats())
+			}
+			how.Style = style
+		default:
+			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or a plots.Export",
+				w, w)
+		}
+	}
+	return how, nil
 }
 
 // Records are the records that a result of [Run] is made of, as tables: every seed's curves, θ and architecture with
