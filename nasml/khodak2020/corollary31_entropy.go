@@ -106,6 +106,6 @@ func judgeNASCount(r *corollary31) runs.Claim {
 		}
 	}
 	return verdict.Every(r.Claim("[nas-configs] (K+1)^(N(N−1)/2) at most K^(N²), N ≤ 20, 2 ≤ K ≤ 20").
-		From("Setting A.3").Noting("ratios of the logarithms; K = 1 is an exception (our finding): one operation or none on each edge are "+
-			"2^(N(N−1)/2) graphs, more than 1").Claim, ratios, 1)
+		From("Setting A.3").Noting("ratios of the logarithms; K = 1 is an exception (our finding): one operation or "+
+		"none on each edge are 2^(N(N−1)/2) graphs, more than 1").Claim, ratios, 1)
 }

@@ -21,8 +21,8 @@ const (
 func figure1Settings() []runs.Claim {
 	return []runs.Claim{
 		verdict.Setting("[figure1-configs] configurations", appendixB1, Figure1Paper.Configs, 32),
-		verdict.Setting("[figure1-dims] feature dimensions, of the figure's panels", figure1Source, Figure1Paper.Dims,
-			[]int{3125, 6250, 12500, 25000, 50000, 100000}),
+		verdict.Setting("[figure1-dims] feature dimensions, of the figure's panels", "Khodak+ 2020, "+figure1Source,
+			Figure1Paper.Dims, []int{3125, 6250, 12500, 25000, 50000, 100000}),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // All settings of the paper's presets are the paper's, and are known without data.
 func TestSettingsAreThePapers(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())
-	for _, id := range []string{figure1ID, figure2ID, figure3ID} {
+	for _, id := range []string{"khodak2020/figure1", "khodak2020/figure2", "khodak2020/figure3"} {
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		for _, c := range entry.Settings() {

@@ -9,14 +9,44 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
-const searchID = "khodak2020/search" // the trials of Figures 2 and 3
+// searchEntry is what Figures 2 and 3 have in common, which show the same searches.
+func searchEntry(name string) lab.Entry[Figure2Params, mapsearch.Search] {
+	return lab.Entry[Figure2Params, mapsearch.Search]{
+		Of: paper, Name: name, Kind: lab.Figure, Note: study.SettingNote,
+		Rules: Figure2Params.rules,
+		Trials: func(p Figure2Params) (gs lab.Groups[mapsearch.Search]) {
+			for _, task := range p.Tasks {
+				for _, method := range p.Methods {
+					if t, err := p.search(task, method); err == nil { // the rules want none
+						gs.Add(task, p.Seeds, t)
+					}
+				}
+			}
+			return gs
+		},
+		By: taskOf[mapsearch.Search],
+		Bench: func(ctx context.Context, p Figure2Params, task string) (lab.Bench[mapsearch.Search], error) {
+			title := func(t mapsearch.Search) string { return methodTitles[t.Method] }
+			b, err := taskBench(ctx, p.TaskParams, task, title)
+			b.ID = "khodak2020/search"
+			b.Kind = func(t mapsearch.Search) *code.Kind {
+				if t.Method == mapsearch.RandomSearchLambda {
+					return lambdaKind
+				}
+				return b.Code
+			}
+			return b, err
+		},
+	}
+}
+
+type searches = lab.Result[Figure2Params, mapsearch.Search]
 
 // lambdaKind is what computes random search that tunes λ.
 var lambdaKind = code.Define("khodak2020/lambda", "khodak2020/internal/mapsearch")
@@ -39,29 +69,17 @@ var clockTitles = map[string]string{
 	"seconds": "seconds", "seconds_total": "seconds, with evaluations", "madds": "multiply-adds",
 }
 
-func (p Figure2Params) check(what string) error {
-	c := new(study.Checks)
-	p.TaskParams.check(c)
-	study.Distinct(c, "Methods", p.Methods, 1)
-	for _, m := range p.Methods {
-		c.OneOf("Methods", m, mapsearch.WeightSharing, mapsearch.FastWeightSharing, mapsearch.RandomSearch,
-			mapsearch.RandomSearchLambda, mapsearch.SuccessiveHalving, mapsearch.Hyperband)
-	}
-	c.AtLeast("Configs", p.Configs, 1)
-	c.AtLeast("ImageDim", p.ImageDim, 1)
-	c.AtLeast("ReviewDim", p.ReviewDim, 1)
-	c.Expect(p.Growth >= 1 && !math.IsInf(p.Growth, 1), "Growth is %v, want 1 or more, such as √2", p.Growth)
-	c.Expect(p.Solves >= 0, "Solves is %d, want 0 (as many as Algorithm 1) or more", p.Solves)
-	c.Expect(p.LambdaMin > 0 && p.LambdaMin <= p.LambdaMax && !math.IsInf(p.LambdaMax, 1),
-		"LambdaMin is %v and LambdaMax %v, want 0 < LambdaMin ≤ LambdaMax", p.LambdaMin, p.LambdaMax)
-	c.OneOf("Clock", p.Clock, "seconds", "seconds_total", "madds")
+// rules wants searches that can be made of the parameters.
+func (p Figure2Params) rules(c *study.Checks) {
+	p.TaskParams.rules(c)
+	c.Expect(p.LambdaMin <= p.LambdaMax, "LambdaMin is %v and LambdaMax %v, want LambdaMin ≤ LambdaMax", p.LambdaMin,
+		p.LambdaMax)
 	for _, task := range p.Tasks {
 		for _, method := range p.Methods {
 			_, err := p.search(task, method)
 			c.Expect(err == nil, "%s on %s: %v", methodTitles[method], task, err)
 		}
 	}
-	return c.Err(what)
 }
 
 // dim is d of a task.
@@ -135,165 +153,58 @@ func (p Figure2Params) search(task, method string) (mapsearch.Search, error) {
 	return t, err
 }
 
-// cases are the trials of a method on a task.
-func (p Figure2Params) cases(e *examples, method string) ([]study.Case, error) {
-	search, err := p.search(e.task, method)
-	if err != nil {
-		return nil, err
-	}
-	var kind *code.Kind // nil: the task's
-	if method == mapsearch.RandomSearchLambda {
-		kind = lambdaKind
-	}
-	return study.Each(p.Seeds, func(seed uint64) study.Case {
-		return study.Case{
-			Params: search, Data: e.fingerprint, Code: kind, Units: search.Calls(),
-			Label: e.title() + ", " + methodTitles[method],
-			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
-				maps, err := e.load()
-				if err != nil {
-					return trial.Result{}, err
-				}
-				return search.Run(ctx, maps, seed, func(note string) { step(1, note) })
-			},
-		}
-	}), nil
-}
-
-// searchResult has the searches of Figures 2 and 3.
-type searchResult struct {
-	Params Figure2Params
-	Scale  string // "quick", "paper", "large" or empty for own parameters
-	tasks  []*examples
-	found  map[searchKey][]*runs.Record // one a seed, nil where there is none
-	all    []*runs.Record
-}
-
-type searchKey struct{ task, method string }
-
-// searches reads or runs the searches of all tasks.
-func searches(ctx context.Context, what string, p Figure2Params) (*searchResult, error) {
-	if err := p.check(what); err != nil {
-		return nil, err
-	}
-	r := &searchResult{Params: p, Scale: runs.Scale(ctx), found: map[searchKey][]*runs.Record{}}
-	for _, task := range p.Tasks {
-		e, err := p.open(ctx, task)
-		if err != nil {
-			return nil, err
-		}
-		defer e.close()
-		if err := r.compute(ctx, e); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
-}
-
-// compute reads or runs the searches of a task.
-func (r *searchResult) compute(ctx context.Context, e *examples) error {
-	var all []study.Case
-	for _, method := range r.Params.Methods {
-		cases, err := r.Params.cases(e, method)
-		if err != nil {
-			return err
-		}
-		all = append(all, cases...)
-	}
-	records, err := e.study(searchID).Run(ctx, all)
-	if err != nil {
-		return err
-	}
-	for i, method := range r.Params.Methods {
-		r.found[searchKey{e.task, method}] = records[i*r.Params.Seeds : (i+1)*r.Params.Seeds]
-	}
-	r.tasks, r.all = append(r.tasks, e), append(r.all, records...)
-	return nil
-}
-
-// Records are the keys of the searches.
-func (r *searchResult) Records() []string { return study.Keys(r.all) }
-
 // has says whether all of the methods were run.
-func (r *searchResult) has(methods ...string) bool {
-	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(r.Params.Methods, m) })
+func (p Figure2Params) has(methods ...string) bool {
+	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// column is a number of every search of a method, by seed.
-func (r *searchResult) column(task, method string, of func(*runs.Record) float64) []float64 {
-	return bySeed(r.found[searchKey{task, method}], of)
+// found are the searches of a method, one a seed, nil where there is none.
+func found(r *searches, task, method string) []*runs.Record {
+	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
 
 // atCall is a series after so many solver calls, by seed; a search that ended
 // keeps its last value.
-func (r *searchResult) atCall(task, method, series string, call int) []float64 {
-	return r.column(task, method, func(record *runs.Record) float64 {
+func atCall(r *searches, task, method, series string, call int) []float64 {
+	return bySeed(found(r, task, method), func(record *runs.Record) float64 {
 		s := record.Series[series]
 		return s[min(call, len(s))-1]
 	})
 }
 
 // atEnd is what was observed after all calls, by seed.
-func (r *searchResult) atEnd(task, method string) []float64 {
-	return r.atCall(task, method, "observed", math.MaxInt)
+func atEnd(r *searches, task, method string) []float64 {
+	return atCall(r, task, method, "observed", math.MaxInt)
 }
 
-// claim begins a claim about a task.
-func (r *searchResult) claim(task, name, place string) runs.Claim {
-	return ofTask(r.Params.title(task), verdict.Claim(name, "Khodak+ 2020, "+place))
-}
-
-// ofTask says in a claim's name which task it is about.
-func ofTask(title string, c runs.Claim) runs.Claim {
-	c.Name = title + ": " + c.Name
-	return c
-}
-
-// overTasks is the confidence of a claim that is made of every task.
-func (r *searchResult) overTasks() float64 { return verdict.Family(r.Params.Confidence, len(r.tasks)) }
-
-// greater judges of every task whether column a is above b, paired by seed.
-func (r *searchResult) greater(c runs.Claim, a, b []float64) runs.Claim {
-	a, b = pairs(a, b)
-	return verdict.Greater(c, a, b, r.overTasks())
-}
-
-// draw makes a figure of a row of panels for each function, one panel a task; a
+// drawSearches adds a row of panels for each function, one panel a task; a
 // single panel takes a column.
-func (r *searchResult) draw(
-	name, title, caption, label string, panels ...func(e *examples) plots.Panel,
-) plots.Figure {
-	f := plots.Figure{
-		Name: name, Style: plots.ICML.Text(), Meta: study.Meta(title, r.Scale, r.Params), Caption: caption,
-	}
-	for _, panel := range panels {
-		var row []plots.Panel
-		for _, e := range r.tasks {
-			p := panel(e)
-			p.Title = e.title()
-			if len(row) == 0 {
-				p.Y.Label = label
-			}
-			p.Y.Min, p.Y.Max = aroundMeans(p.Series)
-			row = append(row, p)
+func drawSearches(r *searches, f *lab.Picture, label string, panels ...func(task string) plots.Panel) {
+	p := r.Params
+	for i, panel := range panels {
+		if i == 0 || len(p.Tasks) > 1 { // of one task, what is compared stands side by side
+			f.Row()
 		}
-		f.Panels = append(f.Panels, row)
+		for j, task := range p.Tasks {
+			panel := panel(task)
+			panel.Title = p.title(task)
+			if j == 0 {
+				panel.Y.Label = label
+			}
+			panel.Y.Min, panel.Y.Max = aroundMeans(panel.Series)
+			f.Add(panel)
+		}
 	}
-	for _, e := range r.tasks {
-		d := r.Params.dim(e.task)
-		f.Caption += e.caption(fmt.Sprintf(", $d = %d$", d), d, Figure2Paper.dim(e.task))
+	for _, task := range p.Tasks {
+		d := p.dim(task)
+		f.Say("%s", examplesOf(r, task).caption(fmt.Sprintf(", $d = %d$", d), d, Figure2Paper.dim(task)))
 	}
-	if r.Params.Configs != Figure2Paper.Configs {
-		f.Caption += fmt.Sprintf(" The paper has %d configurations.", Figure2Paper.Configs)
+	if p.Configs != Figure2Paper.Configs {
+		f.Say("The paper has %d configurations.", Figure2Paper.Configs)
 	}
-	f.Caption += study.SettingNote(r.Params)
-	if len(r.tasks) == 1 && len(panels) > 1 { // one task: what is compared stands side by side
-		f.Panels = [][]plots.Panel{slices.Concat(f.Panels...)}
-	}
-	if len(r.tasks) == 1 && len(panels) == 1 {
+	if len(p.Tasks) == 1 && len(panels) == 1 {
 		f.Style = f.Style.Column()
 	}
-	return f
 }
 
 // aroundMeans are the ends of an error axis: the means, with a fifth of their

@@ -18,7 +18,8 @@ import (
 // All that the project ships is drawn without data, and says what it said.
 func TestClaimsOfShippedTrials(t *testing.T) {
 	var all []studytest.Shipped
-	for _, id := range []string{"khodak2020/corollary31", figure1ID, figure2ID, figure3ID} {
+	for _, name := range []string{"corollary31", "figure1", "figure2", "figure3"} {
+		id := "khodak2020/" + name
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		for _, setting := range entry.Shipped {
