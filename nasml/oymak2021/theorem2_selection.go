@@ -56,12 +56,8 @@ func boundPanel(r *theorem2) plots.Panel {
 		{"first term", r.Part("train"), firstTerm}, {"risk of the chosen $α$", r.Part("train"), lastRisk},
 		{"first term, noise", noisiest, firstTerm}, {"the same, noise", noisiest, lastRisk},
 	} {
-		var lists [][]float64
-		for _, g := range s.gs {
-			lists = append(lists, each(g.Records, s.value))
-		}
 		xs := s.gs.X(func(c selection.Case) float64 { return float64(c.Train) })
-		a.Series = append(a.Series, logBand(s.label, xs, lists, r.Confidence))
+		a.Series = append(a.Series, logBand(s.label, xs, listsOf(s.gs, s.value), r.Confidence))
 	}
 	return a
 }
