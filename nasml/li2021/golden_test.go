@@ -16,7 +16,7 @@ func TestShippedClaims(t *testing.T) {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
 	for _, id := range []string{
-		figure1ID, figure1LeftID, figure1MiddleID, figure2ID, figure3ID, figure4ID, figure5ID, instrumentsID, ranksID,
+		figure1ID, figure1LeftID, figure1MiddleID, figure2ID, figure3ID, figure4ID, figure5ID, instrumentsID, "li2021/ranks",
 		rankSearchesID, table1ID, table2ID, table3ID, table4ID, table5ID, unclearedID,
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
