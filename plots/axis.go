@@ -28,7 +28,7 @@ type tick struct {
 
 // newAxis decides on the ends, from the values that the panel draws, and on
 // the ticks, with labels of the given size.
-func newAxis(a Axis, values []float64, size vg.Length) axis {
+func newAxis(a Axis, values []float64, font Font, size vg.Length) axis {
 	x := axis{scale: a.Scale, min: a.Min, max: a.Max, label: a.Label}
 	if a.Min == 0 && a.Max == 0 {
 		x.min, x.max = ends(values, a.Scale)
@@ -42,7 +42,7 @@ func newAxis(a Axis, values []float64, size vg.Length) axis {
 		if n := x.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
 			continue
 		}
-		x.ticks = append(x.ticks, tick{value: t.Value, label: setLine(t.Label, size), major: t.Label != ""})
+		x.ticks = append(x.ticks, tick{value: t.Value, label: font.line(t.Label, size), major: t.Label != ""})
 	}
 	slices.SortStableFunc(x.ticks, func(a, b tick) int { return cmp.Compare(a.value, b.value) })
 	return x

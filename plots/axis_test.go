@@ -65,7 +65,7 @@ func TestAxisHoldsItsValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]Scale{Linear, Log2, Log10}).Draw(t, "scale")
 		values := rapid.SliceOfN(number64(scale), 0, 8).Draw(t, "values")
-		a := newAxis(Axis{Scale: scale}, values, 8)
+		a := newAxis(Axis{Scale: scale}, values, LatinModern, 8)
 		require.Less(t, a.min, a.max)
 		for _, v := range values {
 			n := a.norm(v)
@@ -88,7 +88,7 @@ func TestThinKeepsLabelsApart(t *testing.T) {
 	for k := 64.0; k <= 4096; k *= 2 {
 		ticks = append(ticks, Tick{k, formatTick(k, 1)})
 	}
-	a := newAxis(Axis{Scale: Log2, Min: 64, Max: 4096, Ticks: ticks}, nil, 8)
+	a := newAxis(Axis{Scale: Log2, Min: 64, Max: 4096, Ticks: ticks}, nil, LatinModern, 8)
 	extent := func(l textLine) vg.Length { return l.width }
 	a.thin(400, 4, extent)
 	for _, k := range a.ticks {
@@ -130,7 +130,7 @@ func TestLabelsOfNarrowAxes(t *testing.T) {
 			require.InDelta(t, k.Value, from+number, 0.05*(ticks[1].Value-ticks[0].Value))
 		}
 	})
-	a := newAxis(Axis{Label: "entropy (nats)", Min: 1.38629412, Max: 1.38629436}, nil, 8)
+	a := newAxis(Axis{Label: "entropy (nats)", Min: 1.38629412, Max: 1.38629436}, nil, LatinModern, 8)
 	require.Equal(t, `entropy (nats) $−\,1.38629415$`, a.label)
 	require.Equal(t, []string{"1.38628", "1.38629", "1.38630", "1.38631"}, labels(linearTicks(1.386275, 1.386312)))
 }

@@ -20,6 +20,7 @@ import (
 // horizontals never touch, and neither do their labels.
 type cellBox struct {
 	*Cell
+	font   Font
 	size   vg.Length // of its text
 	colors []color.RGBA
 	full   vg.Length // width of weight 1
@@ -61,7 +62,7 @@ const (
 )
 
 func (l *layout) newCell(c *Cell) *cellBox {
-	b := &cellBox{Cell: c, size: l.small}
+	b := &cellBox{Cell: c, font: l.font, size: l.small}
 	for _, op := range c.Ops {
 		b.colors = append(b.colors, l.looks.op(op))
 	}
@@ -101,7 +102,7 @@ func (b *cellBox) setLabel(label string) []textLine {
 	var lines []textLine
 	if label != "" {
 		for _, line := range strings.Split(label, "\n") {
-			lines = append(lines, setLine(line, b.size))
+			lines = append(lines, b.font.line(line, b.size))
 		}
 	}
 	return lines
@@ -182,7 +183,7 @@ func (b *cellBox) placePorts() {
 	step := b.slot + headWide + portGap
 	into := b.arches(func(x, y Edge) int { return cmp.Compare(x.To-x.From, y.To-y.From) })
 	for n, label := range b.Nodes {
-		node := cellNode{text: setLine(label, b.size)}
+		node := cellNode{text: b.font.line(label, b.size)}
 		node.width = max(b.tall, node.text.width+b.size)
 		for _, side := range []vg.Length{1, -1} {
 			var ports []*vg.Length
@@ -409,7 +410,7 @@ func (b *cellBox) height(l *layout, width vg.Length) (vg.Length, error) {
 }
 
 func (b *cellBox) noteHeight(width vg.Length) vg.Length {
-	if lines := setLines(b.Note, b.size, width); len(lines) > 0 {
+	if lines := b.font.lines(b.Note, b.size, width); len(lines) > 0 {
 		return titleGap + blockHeight(lines, b.size)
 	}
 	return 0
@@ -431,7 +432,7 @@ func (b *cellBox) draw(l *layout, in vg.Rectangle) {
 	for _, n := range p.nodes {
 		p.drawNode(l, n, origin)
 	}
-	l.block(setLines(b.Note, b.size, width), b.size, in.Min.X, in.Max.X, in.Min.Y+note-titleGap, 0.5)
+	l.block(b.font.lines(b.Note, b.size, width), b.size, in.Min.X, in.Max.X, in.Min.Y+note-titleGap, 0.5)
 }
 
 // drawOrder returns the edges from the back: dimmed ones, then straight ones,

@@ -37,7 +37,7 @@ func (l *layout) nameCurve(panels []*panel, e entry) bool {
 			if cmp.Or(s.Entry, s.Label) != e.name || !s.Reference || len(s.X)+len(s.Y) == 0 {
 				continue
 			}
-			at, ok := p.nameAt(l, n, setLine(e.name, l.small))
+			at, ok := p.nameAt(l, n, l.font.line(e.name, l.small))
 			if !ok {
 				return false
 			}

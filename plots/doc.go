@@ -25,9 +25,10 @@
 //	f.Panels = append(f.Panels, []plots.Panel{{Title: "epoch 12", Cell: cell}})
 //
 // The same figure gives the same bytes in every format, whatever the day and
-// the machine's fonts: text is drawn as outlines of Latin Modern (and of STIX
-// for what it lacks), with formulas between dollar signs, so that it also
-// looks the same in every format. Bands are transparent, and hatched in EPS, which
+// the machine's fonts: text is set in Latin Modern or, as Style.Font says, in STIX Two,
+// with formulas between dollar signs. PDF and EPS have it as text, with subsets of the
+// fonts embedded as Type 1; an SVG has it as outlines, so that it looks the same on every
+// machine, and as text where it is exported. Bands are transparent, and hatched in EPS, which
 // has no transparency. What a file shows is in its metadata: title, name, and what
 // Figure.Meta says, such as the parameters' hash and the scale.
 //

@@ -132,7 +132,7 @@ func (l *layout) newHeat(h *Heat) *heat {
 			bar.min, bar.max = bar.min-0.5, bar.max+0.5
 		}
 	}
-	return &heat{Heat: h, bar: newAxis(Axis{Label: h.Label, Min: bar.min, Max: bar.max}, nil, l.small)}
+	return &heat{Heat: h, bar: newAxis(Axis{Label: h.Label, Min: bar.min, Max: bar.max}, nil, l.font, l.small)}
 }
 
 // heatAxis are an axis' ends where a heat map decides them.
@@ -145,7 +145,7 @@ func heatAxis(a Axis, edges []float64) Axis {
 
 // breakLabels sets the label and thins out the bar's ticks.
 func (h *heat) breakLabels(l *layout) {
-	h.label = setLines(h.bar.label, l.label, l.frame.Y)
+	h.label = l.font.lines(h.bar.label, l.label, l.frame.Y)
 	h.bar.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 }
 

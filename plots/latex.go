@@ -33,9 +33,9 @@ func (f Figure) LaTeX() ([]byte, error) {
 	if f.Caption != "" {
 		caption = "\\caption{" + latexText(f.caption()) + "}\n"
 	}
-	return fmt.Appendf(nil, "%% %s; needs \\usepackage{amsmath,amssymb,booktabs,graphicx}\n"+
+	return fmt.Appendf(nil, "%% %s (%s); needs \\usepackage{amsmath,amssymb,booktabs,graphicx}\n"+
 		"\\begin{%s}\n\\centering\n%s%s\\end{%s}\n",
-		f.title(), float, out.String(), caption, float), nil
+		f.title(), strings.Join(f.meta(), " "), float, out.String(), caption, float), nil
 }
 
 // latex writes the table as a tabular.

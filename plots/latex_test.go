@@ -24,7 +24,7 @@ func TestTablesAsLaTeX(t *testing.T) {
 	}
 	text, err := f.LaTeX()
 	require.NoError(t, err)
-	require.Equal(t, `% t; needs \usepackage{amsmath,amssymb,booktabs,graphicx}
+	require.Equal(t, `% t (name=t); needs \usepackage{amsmath,amssymb,booktabs,graphicx}
 \begin{table}
 \centering
 \begin{tabular}{lrr}
@@ -52,20 +52,6 @@ R\&D & \textbf{93.9 $\pm$ 0.3} & -- \\
 func TestLaTeXEscapes(t *testing.T) {
 	require.Equal(t, `a\textbackslash{}b \{x\} \#1 \textasciitilde{}`, latexText(`a\b {x} #1 ~`))
 	require.Equal(t, `$\|\theta \|_2$ and $\nabla$`, latexText(`$\|θ\|_2$ and ∇`))
-}
-
-func TestStylesByName(t *testing.T) {
-	for name, width := range map[string]float64{
-		"icml": 6.75, "icml/column": 3.25, "ICML/text": 6.75, "iclr": 5.5, "neurips/text": 5.5,
-	} {
-		s, err := StyleNamed(name)
-		require.NoError(t, err, name)
-		require.Equal(t, width, s.Width, name)
-	}
-	for _, name := range []string{"", "cvpr", "icml/page"} {
-		_, err := StyleNamed(name)
-		require.ErrorContains(t, err, "expected icml, iclr or neurips, with /column or /text", name)
-	}
 }
 
 func TestCaptionBesideTheFigure(t *testing.T) {

@@ -27,6 +27,7 @@ type layout struct {
 	page
 	figure       Figure
 	style        Style
+	font         Font
 	small, label vg.Length // sizes of text
 	looks        looks
 	panels       [][]*panel
@@ -42,7 +43,7 @@ func newLayout(f Figure) (*layout, error) {
 	l := &layout{
 		page:   page{width: vg.Length(style.Width) * vg.Inch},
 		figure: f, style: style,
-		small: vg.Length(style.Body - 2), label: vg.Length(style.Body - 1),
+		font: style.Font, small: vg.Length(style.Body - 2), label: vg.Length(style.Body - 1),
 		looks: looks{palette: style.Palette, byKey: map[string]int{}},
 	}
 	l.looks.assign(f.Panels)
@@ -107,7 +108,7 @@ func (l *layout) measure() {
 		for _, row := range l.panels {
 			for c, p := range row {
 				if p.box != nil {
-					p.title = setLines(p.Title, l.label, l.boxWidth(row, c))
+					p.title = l.font.lines(p.Title, l.label, l.boxWidth(row, c))
 					continue
 				}
 				p.breakLabels(l)
@@ -151,7 +152,7 @@ func (l *layout) measureFrame() {
 // draw draws everything from the title to the caption, and sets the height.
 func (l *layout) draw() {
 	y := vg.Length(-edge)
-	if title := setLines(l.figure.Title, l.label, l.width-2*edge); len(title) > 0 {
+	if title := l.font.lines(l.figure.Title, l.label, l.width-2*edge); len(title) > 0 {
 		y = l.block(title, l.label, edge, l.width-edge, y, 0.5) - titleGap
 	}
 	l.share()
@@ -186,7 +187,7 @@ func (l *layout) draw() {
 			y = l.legendBelow(entries, y-rows)
 		}
 	}
-	if caption := setLines(l.figure.caption(), l.small, l.width-2*edge); len(caption) > 0 {
+	if caption := l.font.lines(l.figure.caption(), l.small, l.width-2*edge); len(caption) > 0 {
 		y = l.block(caption, l.small, edge, l.width-edge, y-rows, 0)
 	}
 	l.height = edge - y

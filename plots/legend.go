@@ -64,7 +64,7 @@ func (l *layout) setNames(entries []entry, room vg.Length) []entry {
 		if e.empty {
 			e.name += " (not run)"
 		}
-		if e.text = setLine(e.name, l.small); e.text.width > room {
+		if e.text = l.font.line(e.name, l.small); e.text.width > room {
 			e.text = e.text.scaled(room / e.text.width)
 		}
 		entries[i].text = e.text

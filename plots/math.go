@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"gonum.org/v1/plot/vg"
@@ -25,6 +26,7 @@ type atom struct {
 	root     bool // a bar and the sign of a root go over the group
 	class    class
 	space    vg.Length // in em, before the atom
+	after    rune      // of running text: the one before, for kerning
 	sub, sup []atom
 }
 
@@ -84,7 +86,7 @@ func parseText(text string) ([]atom, error) {
 			atoms, last = append(atoms, atom{group: p.formula('$')}), 0
 		default:
 			r := p.textRune()
-			atoms = append(atoms, atom{char: r, space: kern(last, r)})
+			atoms = append(atoms, atom{char: r, after: last})
 			last = r
 		}
 	}
@@ -219,7 +221,7 @@ func uprightAtoms(text string) []atom {
 	var atoms []atom
 	var last rune
 	for _, r := range text {
-		atoms = append(atoms, atom{char: r, space: kern(last, r)})
+		atoms = append(atoms, atom{char: r, after: last})
 		last = r
 	}
 	return atoms
@@ -292,16 +294,16 @@ func symbol(r rune) atom {
 }
 
 // glyph returns the outline of an atom's own symbol, nil where it has none.
-func (a atom) glyph() *glyph {
+func (f Font) glyph(a atom) *glyph {
 	switch {
 	case a.char == 0:
 		return nil
 	case a.italic:
-		return lookup(italic(a.char))
+		return f.lookup(italic(a.char))
 	case a.bold:
-		return lookupBold(a.char)
+		return f.lookupBold(a.char)
 	}
-	return lookup(a.char)
+	return f.lookup(a.char)
 }
 
 // embolden makes atoms bold, and what is in, below and above them.
@@ -334,6 +336,23 @@ func italic(r rune) rune {
 	return r
 }
 
+// upright is the letter of running text that italic makes a letter of formulas, and
+// whether r is one.
+func upright(r rune) (rune, bool) {
+	if u, ok := uprights()[r]; ok {
+		return u, true
+	}
+	return r, false
+}
+
+var uprights = sync.OnceValue(func() map[rune]rune {
+	all := map[rune]rune{}
+	for _, r := range letters + "αβγδεζηθικλμνξοπρςστυφχψω∂ϵϑϰϕϱϖ" {
+		all[italic(r)] = r
+	}
+	return all
+})
+
 // Sizes and shifts of scripts, in em of what they are set on.
 const (
 	scriptSize  = 0.7
@@ -351,7 +370,7 @@ func (l *textLine) set(atoms []atom, size, full, y vg.Length) {
 		if a.class == operator && (before == opening || before == operator || before == relation || i == len(atoms)-1) {
 			a.class = ordinary // a sign, as in −1
 		}
-		l.width += a.space * size
+		l.width += (a.space + l.font.kern(a.after, a.char)) * size
 		if i > 0 && size == full {
 			l.width += between(before, a.class) * size
 		}
@@ -374,7 +393,7 @@ func between(a, b class) vg.Length {
 }
 
 func (l *textLine) setAtom(a atom, size, full, y vg.Length) {
-	if g := a.glyph(); g != nil {
+	if g := l.font.glyph(a); g != nil {
 		l.put(g, size, y)
 	}
 	if a.root {
@@ -397,7 +416,7 @@ func (l *textLine) setAtom(a atom, size, full, y vg.Length) {
 
 // setRoot sets atoms under the sign of a root, which is as high as they are.
 func (l *textLine) setRoot(atoms []atom, size, full, y vg.Length) {
-	var inside textLine
+	inside := textLine{font: l.font}
 	inside.set(atoms, size, full, 0)
 	l.put(rootSign(inside.width/size, inside.height/size, inside.depth/size), size, y)
 	l.set(atoms, size, full, y)
@@ -441,7 +460,7 @@ func checkText(text string) error {
 
 func checkGlyphs(atoms []atom) error {
 	for _, a := range atoms {
-		if a.char != 0 && a.glyph() == nil {
+		if a.char != 0 && LatinModern.glyph(a) == nil {
 			return fmt.Errorf("no font here has %q (%U): expected a symbol of Latin Modern or STIX", a.char, a.char)
 		}
 		for _, part := range [][]atom{a.group, a.sub, a.sup} {

@@ -15,6 +15,7 @@ type page struct {
 	width, height vg.Length
 	ops           []op
 	texts         []vg.Rectangle // the ink of every text
+	smallest      vg.Length      // size of the smallest of them, its scripts aside
 }
 
 // op is one path with how it is painted; lines of width 0 are fills.
@@ -25,11 +26,24 @@ type op struct {
 	dash  []vg.Length
 	phase vg.Length // how far into the pattern the line begins
 
-	veil  bool    // a fill that what lies under it is seen through
-	hatch float64 // degrees of the lines that take a veil's place in a format without transparency
+	text  *setText // what the path is the outlines of; nil: no text
+	veil  bool     // a fill that what lies under it is seen through
+	hatch float64  // degrees of the lines that take a veil's place in a format without transparency
 }
 
-// canvas is what a page needs of a vg.Canvas. All text is paths.
+// setText is a line of text on a page.
+type setText struct {
+	textLine
+	at      vg.Point // where its baseline starts
+	quarter bool     // turned counterclockwise
+}
+
+// texter is a canvas that can write text as text.
+type texter interface {
+	Text(t setText, c color.Color)
+}
+
+// canvas is what a page needs of a vg.Canvas. What is no texter gets text as paths.
 type canvas interface {
 	SetColor(color.Color)
 	SetLineWidth(vg.Length)
@@ -44,6 +58,15 @@ func (p *page) paint(c canvas) {
 	up := func(q vg.Point) vg.Point { return vg.Point{X: round(q.X), Y: round(q.Y + p.height)} }
 	for _, o := range p.ops {
 		c.SetColor(o.paint())
+		if writer, ok := c.(texter); ok && o.text != nil {
+			text := *o.text
+			text.at = up(text.at)
+			writer.Text(text, o.paint())
+			if drawn := text.drawn(); len(drawn) > 0 {
+				c.Fill(drawn)
+			}
+			continue
+		}
 		path := mapPath(o.path, up)
 		if o.width == 0 {
 			c.Fill(path)
@@ -217,10 +240,14 @@ func (p *page) turnedText(l textLine, pt vg.Point, quarter bool) {
 }
 
 func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA) {
-	if len(l.glyphs) == 0 {
+	path := l.path(pt, quarter)
+	if len(path) == 0 {
 		return
 	}
-	p.fill(l.path(pt, quarter), col)
+	p.ops = append(p.ops, op{path: path, color: col, text: &setText{l, pt, quarter}})
+	if size := l.size(); len(p.texts) == 0 || size < p.smallest {
+		p.smallest = size
+	}
 	p.texts = append(p.texts, l.box(pt, quarter))
 }
 

@@ -34,7 +34,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
 	}
 	p.X, p.Y = p.fixedEnds()
-	q.x, q.y = newAxis(p.X, xs, l.small), newAxis(p.Y, ys, l.small)
+	q.x, q.y = newAxis(p.X, xs, l.font, l.small), newAxis(p.Y, ys, l.font, l.small)
 	q.setAside(l)
 	return q
 }
@@ -61,9 +61,9 @@ func (p *panel) setAside(l *layout) {
 // breakLabels sets titles and labels in lines that fit the frame, and thins
 // out the ticks' labels.
 func (p *panel) breakLabels(l *layout) {
-	p.title = setLines(p.Title, l.label, l.frame.X)
-	p.xLabel = setLines(p.x.label, l.label, l.frame.X)
-	p.yLabel = setLines(p.y.label, l.label, l.frame.Y)
+	p.title = l.font.lines(p.Title, l.label, l.frame.X)
+	p.xLabel = l.font.lines(p.x.label, l.label, l.frame.X)
+	p.yLabel = l.font.lines(p.y.label, l.label, l.frame.Y)
 	p.x.thin(l.frame.X, 0.5*l.small, func(t textLine) vg.Length { return t.width })
 	p.y.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 	if p.heat != nil {

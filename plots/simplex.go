@@ -84,7 +84,7 @@ type simplexBox struct {
 func (l *layout) newSimplex(s *Simplex) *simplexBox {
 	b := &simplexBox{Simplex: s, size: l.small}
 	for i, name := range s.Corners {
-		b.names[i] = setLine(name, l.small)
+		b.names[i] = l.font.line(name, l.small)
 	}
 	return b
 }

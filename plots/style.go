@@ -23,7 +23,9 @@ type Style struct {
 	// Body is the size of the venue's running text. Axis labels and panel
 	// titles are 1 pt smaller, so that the figure is not louder than the text
 	// around it; ticks, legend and caption 2 pt.
-	Body float64
+	Body      float64
+	Font      Font      // "" is Latin Modern
+	Lettering Lettering // "" is text in PDF and EPS, outlines in SVG
 
 	Line     float64 // width of a curve
 	Hairline float64 // width of frames, ticks, error bars and references
@@ -34,12 +36,15 @@ type Style struct {
 	Palette []string // colours "#RRGGBB" of the curves, in their order
 }
 
-// The venues' styles. ICML has two columns of 3.25 in on a text of 6.75 in;
-// ICLR and NeurIPS have one column of 5.5 in. All three set their text in 10 pt.
-var (
-	ICML    = Style{Name: "ICML", Width: 6.75, ColumnWidth: 3.25, TextWidth: 6.75}.filled()
-	ICLR    = Style{Name: "ICLR", Width: 5.5, ColumnWidth: 5.5, TextWidth: 5.5}.filled()
-	NeurIPS = Style{Name: "NeurIPS", Width: 5.5, ColumnWidth: 5.5, TextWidth: 5.5}.filled()
+// Lettering says whether a file has its text as text, which is found and edited, or as
+// outlines, which look the same on every machine. A PNG has dots.
+type Lettering string
+
+// The letterings.
+const (
+	AutoText Lettering = ""         // text in PDF and EPS, which embed the fonts, outlines in SVG
+	LiveText Lettering = "text"     // text in SVG, too: in a font of the machine that shows it
+	Outlines Lettering = "outlines" // outlines in all formats
 )
 
 // palette has the colours of Okabe and Ito ("Color Universal Design", 2008),
@@ -55,36 +60,6 @@ var (
 	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
 	hatches     = []float64{45, 135, 15, 105, 75, 165}
 )
-
-// Column returns the style at the width of one column.
-func (s Style) Column() Style {
-	s = s.filled()
-	s.Width = s.ColumnWidth
-	return s
-}
-
-// Text returns the style at the width of the page's text.
-func (s Style) Text() Style {
-	s = s.filled()
-	s.Width = s.TextWidth
-	return s
-}
-
-// StyleNamed is a venue's style by name and width: "icml", "icml/column",
-// "neurips/text". It is an error where there is no such venue.
-func StyleNamed(name string) (Style, error) {
-	venue, width, found := strings.Cut(strings.ToLower(name), "/")
-	style, ok := map[string]Style{"icml": ICML, "iclr": ICLR, "neurips": NeurIPS}[venue]
-	switch {
-	case ok && !found:
-		return style, nil
-	case ok && width == "column":
-		return style.Column(), nil
-	case ok && width == "text":
-		return style.Text(), nil
-	}
-	return Style{}, fmt.Errorf("plots: style %q: expected icml, iclr or neurips, with /column or /text", name)
-}
 
 // filled returns the style with a number for every 0.
 func (s Style) filled() Style {
@@ -110,6 +85,10 @@ func setDefault[T int | float64](v *T, value T) {
 }
 
 func (s Style) validate() error {
+	if err := cmp.Or(known("style: font", s.Font, LatinModern, Times),
+		known("style: lettering", s.Lettering, AutoText, LiveText, Outlines)); err != nil {
+		return err
+	}
 	for _, v := range []struct {
 		name          string
 		got, min, max float64

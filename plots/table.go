@@ -119,6 +119,7 @@ const (
 // tableSet is a table set in one size.
 type tableSet struct {
 	*Table
+	font      Font
 	size, gap vg.Length
 	first     vg.Length // width of the rotated titles with their gap
 	columns   []columnSet
@@ -146,7 +147,7 @@ func (t *tableBox) set(l *layout, width vg.Length) (*tableSet, error) {
 // set sets the table in the largest size that fits a width.
 func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 	for size := l.small; ; size = max(size-0.25, tableLeast) {
-		s := t.setIn(size)
+		s := t.setIn(l.font, size)
 		if total := s.width(); total <= width {
 			s.gap += min((width-total)/vg.Length(max(1, len(s.columns)-1)), 0.8*size)
 			return s, s.checkTitles()
@@ -164,8 +165,8 @@ func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 	}
 }
 
-func (t *Table) setIn(size vg.Length) *tableSet {
-	s := &tableSet{Table: t, size: size, gap: 0.8 * size}
+func (t *Table) setIn(font Font, size vg.Length) *tableSet {
+	s := &tableSet{Table: t, font: font, size: size, gap: 0.8 * size}
 	for c := range t.Columns {
 		s.columns = append(s.columns, s.setColumn(c))
 	}
@@ -176,9 +177,9 @@ func (t *Table) setIn(size vg.Length) *tableSet {
 		var title []textLine
 		switch {
 		case !t.Rotated:
-			s.columns[len(s.columns)-1].width += max(0, setLine(b.Title, size).width-s.width())
+			s.columns[len(s.columns)-1].width += max(0, s.font.line(b.Title, size).width-s.width())
 		case b.Title != "":
-			title = setLines(b.Title, size, (vg.Length(len(b.Rows))*tableRow-0.2)*size)
+			title = s.font.lines(b.Title, size, (vg.Length(len(b.Rows))*tableRow-0.2)*size)
 			s.first = max(s.first, blockHeight(title, size)+0.8*size)
 		}
 		s.titles = append(s.titles, title)
@@ -193,7 +194,7 @@ func (s *tableSet) setColumn(c int) columnSet {
 		col.align = cmp.Or(s.Columns[c].Align, Left)
 	}
 	for _, line := range strings.Split(s.Columns[c].Header, "\n") {
-		col.header = append(col.header, setLine(line, s.size))
+		col.header = append(col.header, s.font.line(line, s.size))
 	}
 	plain := vg.Length(0)
 	for _, block := range s.Blocks {
@@ -273,9 +274,9 @@ func (e Entry) isNumber() bool {
 // entry sets a part of an entry's text as the entry is.
 func (s *tableSet) entry(e Entry, text string) textLine {
 	if e.Bold {
-		return setBold(text, s.size)
+		return s.font.boldLine(text, s.size)
 	}
-	return setLine(text, s.size)
+	return s.font.line(text, s.size)
 }
 
 // group is a run of columns below one header.
@@ -292,7 +293,7 @@ func (s *tableSet) groups() []group {
 			continue
 		}
 		if column.Group != "" {
-			all = append(all, group{c, c, setLine(column.Group, s.size)})
+			all = append(all, group{c, c, s.font.line(column.Group, s.size)})
 		}
 	}
 	return all
@@ -378,7 +379,7 @@ func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	}
 	rule(y, heavyRule)
 	y -= heavyRule / 2
-	if note := setLines(s.Note, s.size, right-x); len(note) > 0 {
+	if note := s.font.lines(s.Note, s.size, right-x); len(note) > 0 {
 		y = p.block(note, s.size, x, right, y-titleGap, 0)
 	}
 	return y
@@ -418,7 +419,7 @@ func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []textLine) vg.Length {
 	start := y
 	if block.Title != "" && !s.Rotated {
-		p.text(setLine(block.Title, s.size), vg.Point{X: x, Y: y - ascent*s.size})
+		p.text(s.font.line(block.Title, s.size), vg.Point{X: x, Y: y - ascent*s.size})
 		y -= tableRow * s.size
 	}
 	for _, row := range block.Rows {
@@ -457,8 +458,8 @@ func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Len
 	switch text := s.entry(e, e.Text); {
 	case col.sign > 0 && (ok || e.isNumber()):
 		p := s.parts(e)
-		half := cmp.Or(p.sign.width+2*p.space, setLine(" ± ", s.size).width) / 2 // bold ones are wider
-		sign := x + (left+right+col.left-col.whole-col.decimals)/2               // its middle
+		half := cmp.Or(p.sign.width+2*p.space, s.font.line(" ± ", s.size).width) / 2 // bold ones are wider
+		sign := x + (left+right+col.left-col.whole-col.decimals)/2                   // its middle
 		put(p.number, sign-half-p.number.width)
 		put(p.sign, sign-p.sign.width/2)
 		put(p.spread, sign+half+col.whole-p.whole)

@@ -155,12 +155,12 @@ func TestNumbersAreAligned(t *testing.T) {
 }
 
 func TestBoldIsAnotherFont(t *testing.T) {
-	require.Greater(t, float64(setBold("93.92", 10).width), width("93.92"))
-	require.Equal(t, setLine("$θ$", 10).glyphs, setBold("$θ$", 10).glyphs, "letters of formulas stay")
+	require.Greater(t, float64(LatinModern.boldLine("93.92", 10).width), width("93.92"))
+	require.Equal(t, LatinModern.line("$θ$", 10).glyphs, LatinModern.boldLine("$θ$", 10).glyphs, "letters of formulas stay")
 	for _, r := range "0123456789.,±−+-% no data" {
-		require.NotNil(t, lookupBold(r), "%c", r)
+		require.NotNil(t, LatinModern.lookupBold(r), "%c", r)
 	}
-	require.NotEqual(t, lookup('±'), lookupBold('±'))
+	require.NotEqual(t, LatinModern.lookup('±'), LatinModern.lookupBold('±'))
 }
 
 // A header over several columns stands in their middle, and they make room for
@@ -181,7 +181,7 @@ func TestHeaderOfAGroup(t *testing.T) {
 	require.Len(t, s.groups(), 1)
 	left, right := s.span(1, 2)
 	require.GreaterOrEqual(t, float64(right-left), float64(s.groups()[0].header.width))
-	require.InDelta(t, float64(setLine("b", s.size).width-setLine("a", s.size).width),
+	require.InDelta(t, float64(LatinModern.line("b", s.size).width-LatinModern.line("a", s.size).width),
 		float64(s.columns[2].width-s.columns[1].width), 1e-9, "both by as much")
 	requireTidy(t, tableFigure(ICLR, table))
 }

@@ -9,19 +9,32 @@ import (
 	"codeberg.org/go-fonts/latin-modern/lmroman10bold"
 	"codeberg.org/go-fonts/latin-modern/lmroman10regular"
 	"codeberg.org/go-fonts/stix/stix2mathregular"
+	"codeberg.org/go-fonts/stix/stix2textbold"
+	"codeberg.org/go-fonts/stix/stix2textregular"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 	"gonum.org/v1/plot/vg"
 )
 
-// Text is set as outlines, because PDF's own text knows no Greek letters, EPS
-// embeds no fonts and an SVG shows another font on another machine. See math.go
-// for what may stand between dollar signs.
+// Text is measured and placed glyph by glyph. PDF and EPS then have it as text in
+// subsets of the fonts, see type1.go, and PNG, which a program reads for its picture, as
+// outlines; an SVG has outlines too where it is to look the same on every machine. See
+// math.go for what may stand between dollar signs.
+
+// Font is the family that a figure's text is set in.
+type Font string
+
+// The fonts. Signs that one lacks are the other's.
+const (
+	LatinModern Font = ""      // LaTeX's own
+	Times       Font = "times" // STIX Two, which is drawn to go with Times
+)
 
 // typeface is a font with the glyphs already taken from it.
 type typeface struct {
 	*sfnt.Font
+	name   string        // as PostScript has it
 	em     fixed.Int26_6 // units of the outlines; 1 em
 	glyphs map[rune]*glyph
 }
@@ -30,34 +43,48 @@ type typeface struct {
 type glyph struct {
 	path                   vg.Path
 	advance, height, depth vg.Length // height above the baseline, depth below it
+
+	face *typeface // nil: drawn by hand
+	char rune
 }
 
-// fonts are asked in this order for a rune. Latin Modern Math has the italic
-// letters of formulas, STIX is for what both lack. A sfnt.Font and its buffer
-// are not safe for concurrent use: mu guards all of them.
+// faces are a family's fonts, in the order in which they are asked for a rune.
+type faces struct {
+	regular []*typeface
+	bold    *typeface
+}
+
+// families are the fonts. Latin Modern Math and STIX Two Math have the italic letters of
+// formulas. A sfnt.Font and its buffer are not safe for concurrent use: mu guards all.
 var (
-	mu     sync.Mutex
-	buffer sfnt.Buffer
-	fonts  = sync.OnceValue(func() []*typeface {
-		return []*typeface{parseFont(lmroman10regular.TTF), parseFont(lmmath.TTF), parseFont(stix2mathregular.TTF)}
+	mu       sync.Mutex
+	buffer   sfnt.Buffer
+	families = sync.OnceValue(func() map[Font]faces {
+		roman := parseFont("LMRoman10-Regular", lmroman10regular.TTF)
+		romanMath := parseFont("LatinModernMath-Regular", lmmath.TTF)
+		stix := parseFont("STIXTwoText-Regular", stix2textregular.TTF)
+		stixMath := parseFont("STIXTwoMath-Regular", stix2mathregular.TTF)
+		return map[Font]faces{
+			LatinModern: {[]*typeface{roman, romanMath, stixMath}, parseFont("LMRoman10-Bold", lmroman10bold.TTF)},
+			Times:       {[]*typeface{stix, stixMath, roman, romanMath}, parseFont("STIXTwoText-Bold", stix2textbold.TTF)},
+		}
 	})
-	bold = sync.OnceValue(func() *typeface { return parseFont(lmroman10bold.TTF) })
 )
 
-func parseFont(data []byte) *typeface {
+func parseFont(name string, data []byte) *typeface {
 	f, err := sfnt.Parse(data)
 	if err != nil {
 		panic(fmt.Sprintf("plots: a font of this module does not parse: %v", err)) // embedded: cannot happen
 	}
-	return &typeface{Font: f, em: fixed.I(int(f.UnitsPerEm())), glyphs: map[rune]*glyph{}}
+	return &typeface{Font: f, name: name, em: fixed.I(int(f.UnitsPerEm())), glyphs: map[rune]*glyph{}}
 }
 
 // lookup returns the glyph of r, or nil where no font has one.
-func lookup(r rune) *glyph {
+func (f Font) lookup(r rune) *glyph {
 	mu.Lock()
 	defer mu.Unlock()
-	for _, f := range fonts() {
-		if g := f.lookup(r); g != nil {
+	for _, face := range families()[f].regular {
+		if g := face.lookup(r); g != nil {
 			return g
 		}
 	}
@@ -66,14 +93,14 @@ func lookup(r rune) *glyph {
 
 // lookupBold returns the bold glyph of r, or where there is none, as of a
 // formula's letters, that of lookup.
-func lookupBold(r rune) *glyph {
+func (f Font) lookupBold(r rune) *glyph {
 	mu.Lock()
-	g := bold().lookup(r)
+	g := families()[f].bold.lookup(r)
 	mu.Unlock()
 	if g != nil {
 		return g
 	}
-	return lookup(r)
+	return f.lookup(r)
 }
 
 func (f *typeface) lookup(r rune) *glyph {
@@ -82,7 +109,9 @@ func (f *typeface) lookup(r rune) *glyph {
 	}
 	var g *glyph
 	if i, err := f.GlyphIndex(&buffer, r); err == nil && i != 0 {
-		g = f.load(i)
+		if g = f.load(i); g != nil {
+			g.face, g.char = f, r
+		}
 	}
 	f.glyphs[r] = g
 	return g
@@ -129,10 +158,13 @@ func (f *typeface) add(p *vg.Path, s sfnt.Segment) {
 }
 
 // kern returns the correction, in em, between two runes of running text.
-func kern(a, b rune) vg.Length {
+func (f Font) kern(a, b rune) vg.Length {
+	if a == 0 {
+		return 0
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	roman := fonts()[0]
+	roman := families()[f].regular[0]
 	i, err1 := roman.GlyphIndex(&buffer, a)
 	j, err2 := roman.GlyphIndex(&buffer, b)
 	if err1 != nil || err2 != nil || i == 0 || j == 0 {
@@ -148,6 +180,7 @@ func kern(a, b rune) vg.Length {
 // textLine is one line of set text with its baseline at y = 0, in points.
 // Height and depth are those of the ink.
 type textLine struct {
+	font                 Font
 	glyphs               []placed
 	width, height, depth vg.Length
 }
@@ -157,36 +190,44 @@ type placed struct {
 	x, y, size vg.Length
 }
 
-// setLine sets one line of text at a size in points. What checkText refuses
-// comes out as far as it is understood.
-func setLine(text string, size vg.Length) textLine {
+// line sets one line of text at a size in points. What checkText refuses comes out as
+// far as it is understood.
+func (f Font) line(text string, size vg.Length) textLine {
 	atoms, _ := parseText(text)
-	var l textLine
+	l := textLine{font: f}
 	l.set(atoms, size, size, 0)
 	return l
 }
 
-// setBold is setLine in bold; letters of formulas stay as they are.
-func setBold(text string, size vg.Length) textLine {
+// boldLine is line in bold; letters of formulas stay as they are.
+func (f Font) boldLine(text string, size vg.Length) textLine {
 	atoms, _ := parseText(text)
 	embolden(atoms)
-	var l textLine
+	l := textLine{font: f}
 	l.set(atoms, size, size, 0)
 	return l
 }
 
 func (l *textLine) put(g *glyph, size, y vg.Length) {
 	if len(g.path) > 0 {
-		l.glyphs = append(l.glyphs, placed{g, l.width, y, size})
 		l.height = max(l.height, y+size*g.height)
 		l.depth = max(l.depth, size*g.depth-y)
 	}
+	l.glyphs = append(l.glyphs, placed{g, l.width, y, size})
 	l.width += size * g.advance
+}
+
+// size is the line's own, which scripts do not have.
+func (l textLine) size() (size vg.Length) {
+	for _, g := range l.glyphs {
+		size = max(size, g.size)
+	}
+	return size
 }
 
 // scaled returns the line at another size.
 func (l textLine) scaled(by vg.Length) textLine {
-	s := textLine{width: l.width * by, height: l.height * by, depth: l.depth * by}
+	s := textLine{font: l.font, width: l.width * by, height: l.height * by, depth: l.depth * by}
 	for _, g := range l.glyphs {
 		s.glyphs = append(s.glyphs, placed{g.glyph, g.x * by, g.y * by, g.size * by})
 	}
@@ -198,6 +239,9 @@ func (l textLine) scaled(by vg.Length) textLine {
 func (l textLine) path(pt vg.Point, quarter bool) vg.Path {
 	var p vg.Path
 	for _, g := range l.glyphs {
+		if len(g.path) == 0 { // a space
+			continue
+		}
 		p = append(p, mapPath(g.path, func(q vg.Point) vg.Point {
 			q.X, q.Y = g.x+g.size*q.X, g.y+g.size*q.Y
 			if quarter {
@@ -241,23 +285,23 @@ func mapPath(p vg.Path, to func(vg.Point) vg.Point) vg.Path {
 	return out
 }
 
-// setLines sets text in as many lines as a width asks for, breaking at spaces
+// lines sets text in as many lines as a width asks for, breaking at spaces
 // outside formulas and at line ends. A line without such a place is made
 // smaller, so that it is never cut.
-func setLines(text string, size, width vg.Length) []textLine {
+func (f Font) lines(text string, size, width vg.Length) []textLine {
 	var lines []textLine
 	for _, paragraph := range strings.Split(text, "\n") {
 		line := ""
 		for _, word := range words(paragraph) {
-			if longer := strings.TrimSpace(line + " " + word); line == "" || setLine(longer, size).width <= width {
+			if longer := strings.TrimSpace(line + " " + word); line == "" || f.line(longer, size).width <= width {
 				line = longer
 				continue
 			}
-			lines = append(lines, setLine(line, size))
+			lines = append(lines, f.line(line, size))
 			line = word
 		}
 		if line != "" {
-			lines = append(lines, setLine(line, size))
+			lines = append(lines, f.line(line, size))
 		}
 	}
 	for i, l := range lines {

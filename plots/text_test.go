@@ -17,32 +17,32 @@ func init() {
 	}
 }
 
-func width(text string) float64 { return float64(setLine(text, 10).width) }
+func width(text string) float64 { return float64(LatinModern.line(text, 10).width) }
 
 func TestEveryGlyphThatPapersNeed(t *testing.T) {
 	for _, r := range "αβγδεζηθικλμνξοπρστυφχψωϵϑϕΓΔΘΛΞΠΣΥΦΨΩ∇∂∈∉ℓ‖≤≥≠≈∼±−·×⊙∘∞→∑∏∫√′†…–—’“”éöüß⟨⟩|/\\" {
-		require.NotNil(t, lookup(r), "%c", r)
-		require.NotNil(t, lookup(italic(r)), "italic %c", r)
+		require.NotNil(t, LatinModern.lookup(r), "%c", r)
+		require.NotNil(t, LatinModern.lookup(italic(r)), "italic %c", r)
 	}
 	for name, r := range symbols {
-		require.NotNil(t, symbol(r).glyph(), `\%s`, name)
+		require.NotNil(t, LatinModern.glyph(symbol(r)), `\%s`, name)
 	}
 	for r := 'A'; r <= 'z'; r++ {
-		require.NotNil(t, lookup(italic(r)), "%c", r)
+		require.NotNil(t, LatinModern.lookup(italic(r)), "%c", r)
 	}
 }
 
 func TestScripts(t *testing.T) {
 	require.Greater(t, width("$x_t$"), width("$x$"))
 	require.Less(t, width("$x_t$"), width("$xt$"), "a script is smaller")
-	sub, sup := setLine("$x_t$", 10).glyphs[1], setLine("$x^t$", 10).glyphs[1]
+	sub, sup := LatinModern.line("$x_t$", 10).glyphs[1], LatinModern.line("$x^t$", 10).glyphs[1]
 	require.Less(t, float64(sub.y), 0.0)
 	require.Greater(t, float64(sup.y), 0.0)
 	require.Equal(t, vg.Length(7), sub.size)
 
-	both := setLine("$x_a^b$", 10)
+	both := LatinModern.line("$x_a^b$", 10)
 	require.Equal(t, both.glyphs[1].x, both.glyphs[2].x, "scripts stand one above the other")
-	nested := setLine("$x_{a_b}$", 10).glyphs[2]
+	nested := LatinModern.line("$x_{a_b}$", 10).glyphs[2]
 	require.Less(t, nested.y, sub.y)
 	require.GreaterOrEqual(t, float64(nested.size), 5.0, "nested scripts stay legible")
 }
@@ -61,11 +61,11 @@ func TestCommandsAreTheirSymbols(t *testing.T) {
 	for command, symbol := range map[string]string{
 		`$\theta_\alpha$`: "$θ_α$", `$\nabla f$`: "$∇ f$", `$\|w\|$`: "$‖w‖$", `$a \le b$`: "$a ≤ b$", `\$5`: `$\$5$`,
 	} {
-		require.Equal(t, setLine(symbol, 10).glyphs, setLine(command, 10).glyphs, command)
+		require.Equal(t, LatinModern.line(symbol, 10).glyphs, LatinModern.line(command, 10).glyphs, command)
 	}
 	require.Equal(t, "θ_α+Δα and ‖w‖_2 fine", plain(`$\theta_{α + Δα}$ and $\|w\|_2$ fine`))
-	require.NotEqual(t, setLine("x", 10).glyphs, setLine("$x$", 10).glyphs, "letters of a formula are italic")
-	require.Equal(t, setLine("log", 10).glyphs, setLine(`$\log$`, 10).glyphs, "functions are not")
+	require.NotEqual(t, LatinModern.line("x", 10).glyphs, LatinModern.line("$x$", 10).glyphs, "letters of a formula are italic")
+	require.Equal(t, LatinModern.line("log", 10).glyphs, LatinModern.line(`$\log$`, 10).glyphs, "functions are not")
 }
 
 // A root's bar reaches over all of what is under it, whatever its height.
@@ -73,7 +73,7 @@ func TestRootsHaveABar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		formula := rapid.SampledFrom([]string{"x", "L/μ", "y^⊤K_α^{-1}y/n_T", `\sqrt{x}+1`, `\log|C|/2`}).
 			Draw(t, "formula")
-		inside, root := setLine("$"+formula+"$", 10), setLine(`$\sqrt{`+formula+"}$", 10)
+		inside, root := LatinModern.line("$"+formula+"$", 10), LatinModern.line(`$\sqrt{`+formula+"}$", 10)
 		require.Greater(t, float64(root.height), float64(inside.height))
 		require.Greater(t, float64(root.depth), float64(inside.depth))
 		require.InDelta(t, float64(inside.width)+10*(rootWidth+rootPad), float64(root.width), 1e-9)
@@ -83,7 +83,7 @@ func TestRootsHaveABar(t *testing.T) {
 			right = max(right, 10*part.Pos.X)
 		}
 		require.InDelta(t, float64(root.width), float64(right), 1e-9)
-		require.Equal(t, root.glyphs, setLine("$√{"+formula+"}$", 10).glyphs)
+		require.Equal(t, root.glyphs, LatinModern.line("$√{"+formula+"}$", 10).glyphs)
 	})
 	require.Equal(t, "√(L/μ) and √x", plain(`$\sqrt{L/μ}$ and $\sqrt{x}$`))
 	require.Equal(t, `$\sqrt{L/\mu }$`, latexText(`$\sqrt{L/μ}$`))
@@ -107,7 +107,7 @@ func TestNoTextPanics(t *testing.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune(`$$$__^^{}{}\\ab θ|'+-=,(√`+"\n"))).Draw(t, "text")
 		_ = checkText(text)
 		_ = plain(text)
-		for _, l := range setLines(text, 8, 50) {
+		for _, l := range LatinModern.lines(text, 8, 50) {
 			require.LessOrEqual(t, float64(l.width), 50+1e-9)
 		}
 	})
@@ -116,14 +116,14 @@ func TestNoTextPanics(t *testing.T) {
 func TestLinesBreakOutsideFormulas(t *testing.T) {
 	text := `one two $a + b$ three \$4 $c$`
 	require.Equal(t, []string{"one", "two", "$a + b$", "three", `\$4`, "$c$"}, words(text))
-	lines := setLines(strings.Repeat("word ", 40), 8, 100)
+	lines := LatinModern.lines(strings.Repeat("word ", 40), 8, 100)
 	require.Greater(t, len(lines), 5)
 	for _, l := range lines {
 		require.LessOrEqual(t, float64(l.width), 100.0)
 	}
-	require.Len(t, setLines("a\nb", 8, 100), 2)
-	require.Empty(t, setLines("", 8, 100))
-	long := setLines(strings.Repeat("x", 100), 8, 100)
+	require.Len(t, LatinModern.lines("a\nb", 8, 100), 2)
+	require.Empty(t, LatinModern.lines("", 8, 100))
+	long := LatinModern.lines(strings.Repeat("x", 100), 8, 100)
 	require.Len(t, long, 1)
 	require.InDelta(t, 100, float64(long[0].width), 1e-9, "made smaller, never cut")
 }

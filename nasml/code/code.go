@@ -3,9 +3,9 @@
 // A version speaks of numbers, not of wording. It begins as the hash of the
 // source that computed the first record of a kind, and stays when the source
 // changes in a way that was shown to give the same numbers: the committed file
-// versions.json says which sources belong to which version, and
-// "go tool nasml store accept" adds one to it, after it has recomputed shipped
-// trials. Source that the file does not know is a version of its own, so that
+// versions.json has the version and the accepted source of every kind, and
+// "go tool nasml store accept" writes another source there, after it has
+// recomputed shipped trials. Source that the file does not know is a version of its own, so that
 // nobody is shown the numbers of other code.
 package code
 
@@ -110,38 +110,36 @@ func (k *Kind) find() {
 		return
 	}
 	k.version = k.source
-	for _, known := range ledger().Kinds[k.name] {
-		if slices.Contains(known.Sources, k.source) {
-			k.version, k.accepted = known.Version, true
-		}
+	if known, ok := ledger().Kinds[k.name]; ok && known.Source == k.source {
+		k.version, k.accepted = known.Version, true
 	}
 }
 
-// Assume makes this process take the kind's source for its newest version,
+// Assume makes this process take the kind's source for that of its version,
 // whatever it is. It is for finding out whether it is that, and returns false
 // where the kind has no version.
 func (k *Kind) Assume() bool {
-	known := ledger().Kinds[k.name]
+	known, ok := ledger().Kinds[k.name]
 	k.once.Do(k.find)
-	if len(known) == 0 || k.err != nil {
+	if !ok || k.err != nil {
 		return false
 	}
-	k.version = known[len(known)-1].Version
+	k.version = known.Version
 	return true
 }
 
-// Versions is a version of a kind with the sources that compute it.
-type Versions struct {
-	Version string   `json:"version"` // the hash in the keys of trials
-	Sources []string `json:"sources"` // hashes of source that computes the same
+// Version is what the ledger knows of a kind.
+type Version struct {
+	Version string `json:"version"` // the hash in the keys of trials
+	Source  string `json:"source"`  // the hash of the accepted source, which computes that version
 }
 
 // Ledger is the content of versions.json.
 type Ledger struct {
 	// Modules are the versions of what computes besides this module. A test
 	// holds them to go.mod and to the requirements of the set-up.
-	Modules map[string]string     `json:"modules"`
-	Kinds   map[string][]Versions `json:"kinds"` // the newest version last
+	Modules map[string]string  `json:"modules"`
+	Kinds   map[string]Version `json:"kinds"`
 }
 
 // LedgerFile is where the ledger lies below the checkout.
@@ -169,22 +167,19 @@ func ParseLedger(text []byte) (*Ledger, error) {
 		return nil, fmt.Errorf("not a ledger of versions: %w", err)
 	}
 	if l.Kinds == nil {
-		l.Kinds = map[string][]Versions{}
+		l.Kinds = map[string]Version{}
 	}
 	return l, nil
 }
 
-// Accept adds a source to the newest version of a kind, or makes it the first
-// version where the kind has none.
+// Accept makes the source that which computes the version of a kind, or makes
+// it the version where the kind has none.
 func (l *Ledger) Accept(kind, source string) {
-	known := l.Kinds[kind]
-	if len(known) == 0 {
-		known = []Versions{{Version: source}}
+	known, ok := l.Kinds[kind]
+	if !ok {
+		known.Version = source
 	}
-	last := &known[len(known)-1]
-	if !slices.Contains(last.Sources, source) {
-		last.Sources = append(last.Sources, source)
-	}
+	known.Source = source
 	l.Kinds[kind] = known
 }
 

@@ -135,14 +135,13 @@ func TestSourceErrors(t *testing.T) {
 }
 
 func TestAVersionStaysWhereItsSourceIsAccepted(t *testing.T) {
-	l, err := ParseLedger([]byte(`{"kinds": {"k": [{"version": "v", "sources": ["a"]}]}}`))
+	l, err := ParseLedger([]byte(`{"kinds": {"k": {"version": "v", "source": "a"}}}`))
 	require.NoError(t, err)
 	l.Accept("k", "b")
-	l.Accept("k", "b")
 	l.Accept("new", "c")
-	require.Equal(t, map[string][]Versions{
-		"k":   {{Version: "v", Sources: []string{"a", "b"}}},
-		"new": {{Version: "c", Sources: []string{"c"}}},
+	require.Equal(t, map[string]Version{
+		"k":   {Version: "v", Source: "b"},
+		"new": {Version: "c", Source: "c"},
 	}, l.Kinds)
 	text, err := l.Text()
 	require.NoError(t, err)

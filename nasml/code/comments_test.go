@@ -33,8 +33,8 @@ type Params struct {
 
 // The struct that the ledger is read into is one of this module.
 func TestCommentsComeFromTheSourceInThisProgram(t *testing.T) {
-	comments := Comments(reflect.TypeFor[Versions]())
+	comments := Comments(reflect.TypeFor[Version]())
 	require.Equal(t, "the hash in the keys of trials", comments["Version"])
-	require.Equal(t, "hashes of source that computes the same", comments["Sources"])
+	require.Equal(t, "the hash of the accepted source, which computes that version", comments["Source"])
 	require.Nil(t, Comments(reflect.TypeFor[reflect.Method]()), "of another module")
 }

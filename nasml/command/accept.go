@@ -123,7 +123,7 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 	return addToLedger(ledger, k.Name(), source)
 }
 
-// addToLedger writes that a source computes what its kind's newest version does.
+// addToLedger writes that a source computes what its kind's version does.
 func addToLedger(file, kind, source string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -23,16 +23,20 @@ import (
 )
 
 type runCmd struct {
-	ID      []string `arg:"" name:"id" complete:"figure" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
-	Scale   string   `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
-	Set     []string `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
-	Out     string   `help:"Folder for the files (default: figures, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
-	Format  []string `complete:"format" help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
-	Style   string   `complete:"style" help:"Set figures for another venue or width: icml, iclr or neurips, with /column or /text." placeholder:"STYLE"`
-	Caption bool     `help:"Set the caption below the picture; --no-caption writes it beside, as .txt and .caption.tex." default:"true" negatable:""`
-	JSON    bool     `name:"json" help:"Print one JSON object a figure, each on a line."`
-	Shard   string   `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
-	Strict  bool     `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
+	ID        []string          `arg:"" name:"id" complete:"figure" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
+	Scale     string            `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
+	Set       []string          `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+	Out       string            `help:"Folder for the files (default: figures, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
+	Format    []string          `complete:"format" help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
+	Style     string            `complete:"style" help:"Set figures for a venue (icml, iclr, neurips, jmlr, tmlr, aaai, cvpr, with /column or /text) or a width, with a panel's height over its width: width=3.25in,height=0.6." placeholder:"STYLE"`
+	Caption   bool              `help:"Set the caption below the picture too; it is always beside it, as .txt and .caption.tex."`
+	Published bool              `help:"Draw published curves, bounds and reference lines; --no-published leaves them out." default:"true" negatable:""`
+	Rename    map[string]string `help:"Call a curve, a row or a column another name; may be given several times." placeholder:"NAME=OTHER"`
+	Outlines  bool              `help:"Write text as outlines. Otherwise PDF and EPS have it as text with embedded fonts, and SVG in a font of the machine that shows it."`
+	Overwrite bool              `help:"Overwrite pictures of other parameters; otherwise they are kept, and the new files have the parameters' hash in their names."`
+	JSON      bool              `name:"json" help:"Print one JSON object a figure, each on a line."`
+	Shard     string            `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Strict    bool              `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
 
 // errClaims is the end of a figure of which a claim does not hold.
@@ -156,6 +160,7 @@ type outcome struct {
 	Claims  []runs.Claim `json:"claims"`
 	Files   []string     `json:"files"`
 	Records []string     `json:"records"`
+	drawn   plots.Exported
 }
 
 // one computes, draws and judges one figure.
@@ -168,15 +173,16 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	if err != nil {
 		return err
 	}
-	files, err := v.draw(result.Figure())
+	drawn, err := v.draw(result.Figure())
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
 	o := outcome{
 		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
 		Claims:  append([]runs.Claim{}, v.judged(e, result)...), // in JSON [] and not null
-		Files:   append([]string{}, files...),
+		Files:   append([]string{}, drawn.Files...),
 		Records: append([]string{}, result.Records()...),
+		drawn:   drawn,
 	}
 	if err := v.print(c, o); err != nil {
 		return err
@@ -195,32 +201,31 @@ func (v *runCmd) judged(e catalog.Entry, r catalog.Result) []runs.Claim {
 }
 
 // draw writes a figure's files.
-func (v *runCmd) draw(f plots.Figure) (files []string, err error) {
+func (v *runCmd) draw(f plots.Figure) (plots.Exported, error) {
+	with := plots.Export{Formats: v.Format, Caption: v.Caption, NoReferences: !v.Published, Rename: v.Rename,
+		Outlines: v.Outlines, Overwrite: v.Overwrite}
 	if v.Style != "" {
-		if f.Style, err = plots.StyleNamed(v.Style); err != nil {
-			return nil, err
+		style, err := plots.StyleNamed(v.Style)
+		if err != nil {
+			return plots.Exported{}, err
 		}
+		with.Style = style
 	}
-	var beside []string
-	if !v.Caption {
-		if beside, err = f.SaveCaption(v.Out); err != nil {
-			return nil, err
-		}
-		f.Caption = ""
-	}
-	files, err = f.Save(v.Out, v.Format...)
-	return append(files, beside...), err
+	return f.Export(v.Out, with)
 }
 
 func (v *runCmd) print(c console, o outcome) error {
 	if v.JSON {
+		if o.drawn.Kept != "" {
+			c.logf("%s shows other parameters and was kept", o.drawn.Kept)
+		}
 		for i := range o.Claims {
 			o.Claims[i].Note, o.Claims[i].Rows = "", nil // the fields of the contract, and no others
 		}
 		return printJSON(c, "", o)
 	}
 	_, err := fmt.Fprintf(c.Out, "%s at %s scale, %.1f s, %s%s\n\n%s\n%s\n", o.ID, o.Scale, o.Seconds,
-		study.Counted(len(o.Records), "trial"), parts(o.ID), runs.ClaimTable(o.Claims), strings.Join(o.Files, "\n"))
+		study.Counted(len(o.Records), "trial"), parts(o.ID), runs.ClaimTable(o.Claims), o.drawn)
 	return err
 }
 

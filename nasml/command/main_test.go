@@ -230,6 +230,10 @@ func TestStoreRemovesAndLists(t *testing.T) {
 	require.Equal(t, all, list("--figure", "roberts"))
 	require.Empty(t, list("--figure", "rob"))
 	require.Empty(t, list("--scale", "paper"))
+	status, table, err := call(t, "store", "ls")
+	require.Equal(t, exitOK, status, err)
+	require.Contains(t, table, "level 0.1, violation weights", "the settings in which they differ")
+	require.NotContains(t, table, "width", "those that all have")
 
 	status, out, err := call(t, "store", "rm", all[0].Key[:20], "--dry-run")
 	require.Equal(t, exitOK, status, err)

@@ -72,7 +72,7 @@ func TestBlocksRunAsPasted(t *testing.T) {
 			cells = append(cells, small(t, block[1]))
 		}
 	}
-	require.Len(t, cells, 4)
+	require.Len(t, cells, 5)
 	cells = append(cells, "%%\nprintln(1)")
 	run := notebookRun{env: []string{"NASML_STORE=" + t.TempDir(), "GOMLX_BACKEND=go"}}
 	require.NoError(t, s.runNotebook(t.Context(), console{t.Output(), t.Output()}, writeNotebook(t, cells...), run))

@@ -241,7 +241,7 @@ var valueKinds = map[string]func(l *line, begun string) []fit{
 	},
 	"style": func(*line, string) []fit {
 		var styles []string
-		for _, venue := range []string{"icml", "iclr", "neurips"} {
+		for _, venue := range plots.Venues() {
 			styles = append(styles, venue, venue+"/column", venue+"/text")
 		}
 		return plain(styles...)

@@ -22,7 +22,7 @@ func TestFits(t *testing.T) {
 		"run a b roberts/theo":            "roberts/theorem1 roberts/theorem4 roberts/theorem7",
 		"show a b":                        "", // it takes one
 		"run --sc":                        "--scale",
-		"run --no":                        "--no-caption",
+		"run --no":                        "--no-published",
 		"run x --scale ":                  "paper quick",
 		"run x --scale=p":                 "--scale=paper",
 		"run x --format pdf,s":            "pdf,svg",

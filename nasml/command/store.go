@@ -13,7 +13,7 @@ import (
 )
 
 type storeCmd struct {
-	Ls     storeLs     `cmd:"" help:"List the finished trials."`
+	Ls     storeLs     `cmd:"" help:"List the finished trials, each with its method and the settings that tell it apart."`
 	Show   storeShow   `cmd:"" help:"Print a record."`
 	Export storeExport `cmd:"" help:"Print records as JSON lines, to keep them in a repository or to hand them on."`
 	Gc     storeGC     `cmd:"" help:"Remove what is of no use: set-aside files, dead locks, old checkpoints. Never a record."`
@@ -55,6 +55,7 @@ type storedRecord struct {
 	Key     string    `json:"key"`
 	Figure  string    `json:"figure"`
 	Scale   string    `json:"scale"`
+	Params  any       `json:"params"`
 	Seed    uint64    `json:"seed"`
 	Backend string    `json:"backend"`
 	Started time.Time `json:"started"`
@@ -74,23 +75,18 @@ func (v *storeLs) Run(c console) error {
 	if v.JSON {
 		list := make([]storedRecord, len(records)) // [] and not null where empty
 		for i, r := range records {
-			list[i] = storedRecord{r.Key, r.Trial.Figure, r.Scale, r.Trial.Seed, r.Backend, r.Started, r.Seconds}
+			list[i] = storedRecord{
+				r.Key, r.Trial.Figure, r.Scale, r.Trial.Params, r.Trial.Seed, r.Backend, r.Started, r.Seconds,
+			}
 		}
 		return printJSON(c, "  ", list)
 	}
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tFIGURE\tSCALE\tSEED\tBACKEND\tSTARTED")
-	for _, r := range records {
-		_, _ = fmt.Fprintf(
-			table,
-			"%.12s\t%s\t%s\t%d\t%s\t%s\n",
-			r.Key,
-			r.Trial.Figure,
-			r.Scale,
-			r.Trial.Seed,
-			r.Backend,
-			r.Started.Format(time.DateTime),
-		)
+	_, _ = fmt.Fprintln(table, "KEY\tFIGURE\tSCALE\tSEED\tBACKEND\tSTARTED\tSETTINGS")
+	for i, words := range runs.InWords(records) {
+		r := records[i]
+		_, _ = fmt.Fprintf(table, "%.12s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Key, r.Trial.Figure, r.Scale, r.Trial.Seed,
+			r.Backend, r.Started.Format(time.DateTime), words)
 	}
 	if err := table.Flush(); err != nil {
 		return err

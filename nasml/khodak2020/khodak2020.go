@@ -7,8 +7,13 @@ import (
 	"embed"
 	"math"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/verdict"
 )
+
+// paper is what the entries of the paper have in common.
+var paper = lab.Paper{ID: "khodak2020", Name: "Khodak+ 2020", Shipped: shippedRecords}
 
 // shippedRecords are the trials that the project ships, so that nobody has to
 // repeat them to see the figures.
@@ -58,4 +63,10 @@ func pairs(a, b []float64) (x, y []float64) {
 func known(column []float64) []float64 {
 	out, _ := pairs(column, column)
 	return out
+}
+
+// greater judges that a exceeds b on average, at the seeds that both have.
+func greater(c lab.Claim, a, b []float64) runs.Claim {
+	a, b = pairs(a, b)
+	return verdict.Greater(c.Claim, a, b, c.Confidence)
 }

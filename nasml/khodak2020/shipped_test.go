@@ -18,7 +18,7 @@ import (
 // All that the project ships is drawn without data, and says what it said.
 func TestClaimsOfShippedTrials(t *testing.T) {
 	var all []studytest.Shipped
-	for _, id := range []string{corollary31ID, figure1ID, figure2ID, figure3ID} {
+	for _, id := range []string{"khodak2020/corollary31", figure1ID, figure2ID, figure3ID} {
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		for _, setting := range entry.Shipped {

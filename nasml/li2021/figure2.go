@@ -514,7 +514,7 @@ func checkPublishedRegrets() []runs.Claim {
 	return append(claims, c)
 }
 
-func last(x []float64) float64 { return x[len(x)-1] }
+func last[T any](x []T) T { return x[len(x)-1] }
 
 // checkAppendixC2 looks at the settings and the supernets as Appendix C.2 has
 // them.

@@ -2,12 +2,11 @@ package li2021
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/verdict"
@@ -16,11 +15,13 @@ import (
 
 // lookupSets are the data sets of the table in the paper's order, with their
 // titles.
-var lookupSets = []struct {
+var lookupSets = []lookupSet{
+	{data.TaskCIFAR10, "CIFAR-10"}, {data.TaskCIFAR100, "CIFAR-100"}, {data.TaskImageNet16, "ImageNet16-120"},
+}
+
+type lookupSet struct {
 	task  data.Task201
 	title string
-}{
-	{data.TaskCIFAR10, "CIFAR-10"}, {data.TaskCIFAR100, "CIFAR-100"}, {data.TaskImageNet16, "ImageNet16-120"},
 }
 
 // Figure4Params are the parameters of Figure 4 (learning curves): the searches
@@ -30,8 +31,8 @@ var lookupSets = []struct {
 type Figure4Params struct {
 	SearchParams
 	Rows     []string // searches by method, with "/erm" for the single level
-	LookUp   []string // data sets that architectures are looked up on
-	Accuracy string   // of the table: "test" or "valid"
+	LookUp   []string `validate:"unique,dive,oneof=cifar10 cifar100 ImageNet16-120"` // data sets of the table
+	Accuracy string   `validate:"oneof=test valid"`                                  // of the table
 }
 
 var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), string(data.TaskImageNet16)}
@@ -50,91 +51,62 @@ var Figure4Quick = func() Figure4Params {
 // not run.
 var Figure4Paper = Figure4Params{paperSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
 
-const (
-	figure4ID     = "li2021/figure4"
-	figure4Title  = "NAS-Bench-201 learning curves: the table's accuracy of the current architecture"
-	figure4Source = "Li+ 2021, Figure 4 and Appendix C.3"
-)
+// Figure4 looks the architectures of searches up after every epoch. Without the table of NAS-Bench-201 it draws the
+// paper's curves alone and says so.
+var Figure4 = learning{
+	name: "figure4", title: "NAS-Bench-201 learning curves: the table's accuracy of the current architecture",
+	source: "Figure 4 and Appendix C.3", notebook: "figure4_learning_curves",
+	label: "the paper's GAEA DARTS (bilevel)", skips: "LI249", drawn: "gaea-darts",
+	published: func() map[string][][]float64 { return publishedCurves().GAEA },
+}.declare(Figure4Quick, Figure4Paper)
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure4ID, Paper: paper, Title: figure4Title, Kind: "figure",
-		Notebook: "notebooks/li2021/figure4_learning_curves.ipynb", Cost: searchCost,
-	}, Figure4Quick, Figure4Paper, Figure4)
+// learning is what tells Figure 5 from Figure 4.
+type learning struct {
+	name, title, source, notebook string
+	label, note                   string                        // of the published curves
+	skips                         string                        // row of the claim about skip connections
+	drawn                         row                           // whose curves the paper draws
+	published                     func() map[string][][]float64 // by data set
 }
 
-// Figure4Result is Figure 4 or Figure 5.
-type Figure4Result struct {
-	Params Figure4Params
-	Scale  string // "quick", "paper" or empty for own parameters
-	entry  learningEntry
-	all    []found
-	curves map[curveID][][]float64 // by row and data set: of each search, from its first epoch on
-	finals map[row][]data.Arch201
+// learned is a row with its searches as the table has them.
+type learned struct {
+	found
+	curves map[data.Task201][][]float64 // of each search, from its first epoch on
+	finals []data.Arch201               // that the searches end at
 }
 
-// learningEntry is what tells Figure 5 from Figure 4.
-type learningEntry struct {
-	id, title, source, reference string
-	note                         string                        // of the published curves; empty: none
-	skips                        string                        // row of the claim about skip connections
-	drawn                        row                           // whose curves the paper draws
-	published                    func() map[string][][]float64 // by data set
+type learningCurves = lab.Result[Figure4Params, learned]
+
+func (l learning) declare(
+	quick, paper Figure4Params,
+) func(context.Context, Figure4Params) (*learningCurves, error) {
+	return lab.Declare(lab.Entry[Figure4Params, learned]{
+		Of: ofPaper, Name: l.name, Kind: lab.Figure, Source: l.source, Notebook: l.notebook, Title: l.title,
+		Cost: searchCost, Quick: quick, Paper: paper, Note: noteOfSearches,
+		Rules: func(p Figure4Params, c *study.Checks) {
+			err := p.tabulated(rowsNamed(p.Rows))
+			c.Expect(err == nil, "%v", err)
+			p.rules(p.Rows, c)
+		},
+		Compute: func(ctx context.Context, r *learningCurves) error {
+			table, err := data.LoadNASBench201("")
+			if err != nil {
+				return err
+			}
+			r.Groups, err = searchGroups(ctx, r.Params.SearchParams, ofPaper.ID+"/"+l.name, r.Params.Rows,
+				func(f found) (learned, error) { return r.Params.lookUp(f, table) })
+			return err
+		},
+		Draw: l.draw, Claims: l.judge,
+	})
 }
 
-type curveID struct {
-	row  row
-	task data.Task201
-}
-
-var figure4Entry = learningEntry{
-	figure4ID, figure4Title, figure4Source, "the paper's GAEA DARTS (bilevel)", "", "LI249", "gaea-darts",
-	func() map[string][][]float64 { return publishedCurves().GAEA },
-}
-
-// Figure4 runs what the run store lacks of the searches of Figure 4 and looks
-// their architectures up. See Figure1 for cancelling and errors. Where the table of
-// NAS-Bench-201 is not there, it draws the paper's curves alone and says so; it is an
-// error where it cannot be read.
-func Figure4(ctx context.Context, p Figure4Params) (*Figure4Result, error) {
-	return learningCurves(ctx, figure4Entry, p)
-}
-
-func learningCurves(ctx context.Context, entry learningEntry, p Figure4Params) (*Figure4Result, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	table, err := data.LoadNASBench201("")
-	if err != nil {
-		return nil, err
-	}
-	r := &Figure4Result{
-		Params: p, Scale: runs.Scale(ctx), entry: entry,
-		curves: map[curveID][][]float64{}, finals: map[row][]data.Arch201{},
-	}
-	if r.all, err = p.run(ctx, entry.id, p.Rows); err != nil {
-		return nil, err
-	}
-	if table != nil {
-		err = r.lookUp(table)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, r.findFinals()
-}
-
-func (p Figure4Params) check() error {
-	var c study.Checks
-	c.OneOf("Accuracy", p.Accuracy, "test", "valid")
-	for i, task := range p.LookUp {
-		c.Expect(slices.Contains(lookUpAll, task) && !slices.Contains(p.LookUp[:i], task),
-			"LookUp has %q, want each of %v at most once", task, lookUpAll)
-	}
-	if err := c.Err("learning curves"); err != nil {
-		return err
-	}
-	return p.tabulated(rowsNamed(p.Rows))
+// sets are the data sets that architectures are looked up on.
+func (p Figure4Params) sets() []lookupSet {
+	return slices.DeleteFunc(slices.Clone(lookupSets), func(s lookupSet) bool {
+		return !slices.Contains(p.LookUp, string(s.task))
+	})
 }
 
 // query is what is read of the table. Accuracies on validation images are of
@@ -149,104 +121,91 @@ func (p Figure4Params) query(task data.Task201) data.Query201 {
 	return data.Query201{Task: task, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}
 }
 
-// lookUp reads the accuracies of all architectures on the way.
-func (r *Figure4Result) lookUp(table *data.NASBench201) error {
-	for _, set := range lookupSets {
-		if !slices.Contains(r.Params.LookUp, string(set.task)) {
-			continue
-		}
-		column, err := table.Column(r.Params.query(set.task))
+// lookUp reads the accuracies of all architectures on the way of a row's searches, and where they end.
+func (p Figure4Params) lookUp(f found, table *data.NASBench201) (l learned, err error) {
+	l = learned{found: f, curves: map[data.Task201][][]float64{}}
+	for _, record := range f.ran() {
+		final, err := f.final(record)
 		if err != nil {
-			return err
+			return l, err
 		}
-		for _, f := range r.all {
-			for _, record := range f.ran() {
-				y, err := f.lookups(record, column)
-				if err != nil {
-					return err
-				}
-				id := curveID{f.row, set.task}
-				r.curves[id] = append(r.curves[id], y)
-			}
-		}
+		l.finals = append(l.finals, final)
 	}
-	return nil
-}
-
-// findFinals notes the architectures that the searches end at.
-func (r *Figure4Result) findFinals() error {
-	for _, f := range r.all {
+	if table == nil {
+		return l, nil
+	}
+	for _, set := range p.sets() {
+		column, err := table.Column(p.query(set.task))
+		if err != nil {
+			return l, err
+		}
 		for _, record := range f.ran() {
-			a, err := f.final(record)
+			y, err := f.lookups(record, column)
 			if err != nil {
-				return err
+				return l, err
 			}
-			r.finals[f.row] = append(r.finals[f.row], a)
+			l.curves[set.task] = append(l.curves[set.task], y)
 		}
 	}
-	return nil
+	return l, nil
 }
 
-// Records are the keys of the searches.
-func (r *Figure4Result) Records() []string { return keys(r.all) }
+// paper are the published curves on a data set; the paper has none of validation images.
+func (l learning) paper(p Figure4Params, set lookupSet) [][]float64 {
+	if p.Accuracy != "test" || p.synthetic() {
+		return nil
+	}
+	return l.published()[string(set.task)]
+}
 
-// Figure draws, a panel a data set, the mean over the searches with every
-// search behind it, and the published curves.
-func (r *Figure4Result) Figure() plots.Figure {
-	caption := searchCaption(r.Params.SearchParams, r.all, r.Params) +
-		" Accuracy is the table's, after 200 epochs of training, mean over its trials."
-	if !r.Params.synthetic() {
-		caption += " Grey: the paper's searches, on each data set itself (their PDF of March 2020)." + r.entry.note
+// draw draws, a panel a data set, the mean over the searches with every search
+// behind it, and the published curves.
+func (l learning) draw(r *learningCurves, f *lab.Picture) {
+	p := r.Params
+	f.Say("%s", searchCaption(p.SearchParams, searched(r.Groups), p))
+	f.Say("Accuracy is the table's, after 200 epochs of training, mean over its trials.")
+	if !p.synthetic() {
+		f.Say("Grey: the paper's searches, on each data set itself (their PDF of March 2020).")
+		f.Say("%s", l.note)
 	}
 	for _, set := range lookupSets {
-		if d := r.apart(set.task); d.Points > 0 {
-			caption += fmt.Sprintf(" %s: our mean curve is %.2g points from the mean of the paper's.",
-				set.title, d.Mean)
+		if d := l.apart(r, set); d.Points > 0 {
+			f.Say("%s: our mean curve is %.2g points from the mean of the paper's.", set.title, d.Mean)
 		}
-	}
-	f := plots.Figure{
-		Name: strings.ReplaceAll(r.entry.id, "/", "-"), Style: plots.ICML.Text(), Caption: caption,
-		Meta: study.Meta(r.entry.title, r.Scale, r.Params),
 	}
 	var panels []plots.Panel
-	var empty plots.Panel
-	for _, set := range lookupSets {
-		if slices.Contains(r.Params.LookUp, string(set.task)) {
-			p := r.panel(set.task, set.title)
-			if len(panels) == 0 {
-				p.Y.Label = r.Params.Accuracy + " accuracy (%)"
-			}
-			if slices.ContainsFunc(p.Series, func(s plots.Series) bool { return len(s.X) > 0 }) {
-				panels = append(panels, p)
-			} else {
-				f.Caption += fmt.Sprintf(" %s: there is neither a search of ours nor one of the paper's.", set.title)
-				empty = p
-			}
+	empty := plots.Panel{}
+	for _, set := range p.sets() {
+		panel := l.panel(r, set)
+		if len(panels) == 0 {
+			panel.Y.Label = p.Accuracy + " accuracy (%)"
 		}
+		if !slices.ContainsFunc(panel.Series, func(s plots.Series) bool { return len(s.X) > 0 }) {
+			f.Say("%s: there is neither a search of ours nor one of the paper's.", set.title)
+			empty = panel
+			continue
+		}
+		panels = append(panels, panel)
 	}
 	if len(panels) == 0 {
 		panels = []plots.Panel{empty}
 	}
-	f.Panels = [][]plots.Panel{panels}
-	return f
+	f.Row(panels...)
 }
 
-func (r *Figure4Result) panel(task data.Task201, title string) plots.Panel {
+func (l learning) panel(r *learningCurves, set lookupSet) plots.Panel {
 	// Ours may go on for longer than the paper's 25 epochs, where all happens at first.
-	p := plots.Panel{Title: title, X: plots.Axis{Label: "epochs", Scale: plots.Log2}}
-	for _, f := range r.all {
-		curves := r.curves[curveID{f.row, task}]
+	p := plots.Panel{Title: set.title, X: plots.Axis{Label: "epochs", Scale: plots.Log2}}
+	for _, f := range r.Groups.Trials() {
+		curves := f.curves[set.task]
 		x, mean := meanCurve(curves)
 		for _, y := range curves {
 			p.Series = append(p.Series, plots.Series{Label: f.row.title(), X: x, Y: y[:len(x)], Faint: true})
 		}
 		p.Series = append(p.Series, plots.Series{Label: f.row.title(), X: x, Y: mean, Marker: plots.NoMarker})
 	}
-	if r.Params.Accuracy != "test" || r.Params.synthetic() { // the paper has no others
-		return p
-	}
-	label := r.entry.reference
-	for _, y := range r.entry.published()[string(task)] {
+	label := l.label
+	for _, y := range l.paper(r.Params, set) {
 		p.Series = append(p.Series, reference(label, y))
 		label = ""
 	}
@@ -262,49 +221,40 @@ func meanCurve(curves [][]float64) (x, mean []float64) {
 	return x, mean
 }
 
-// Check judges what the paper says of the two figures: which methods end at
-// nearly all skip connections, and, where both are there, whether GAEA's
-// architecture is more accurate than DARTS'.
-func (r *Figure4Result) Check() []runs.Claim {
-	var claims []runs.Claim
-	for _, f := range r.all {
-		claims = append(claims, r.checkSkips(f))
+// apart is how far the mean curve of the row that the paper draws is from the mean of
+// the paper's, whose searches are on the data set itself.
+func (l learning) apart(r *learningCurves, set lookupSet) verdict.Distance {
+	var curves [][]float64
+	for _, f := range r.Groups.Trials() {
+		if f.row == l.drawn {
+			curves = f.curves[set.task]
+		}
 	}
-	for _, f := range r.all {
-		for _, g := range r.all {
+	x, mean := meanCurve(curves)
+	return verdict.CurveDistance(x, mean, verdict.MeanCurve(l.paper(r.Params, set)))
+}
+
+// judge judges what the paper says of the two figures: which methods end at nearly
+// all skip connections, and, where both are there, whether GAEA's architecture is
+// more accurate than DARTS'. It says how far our curves are from the published ones.
+func (l learning) judge(r *learningCurves) []runs.Claim {
+	var claims []runs.Claim
+	rows := r.Groups.Trials()
+	for _, f := range rows {
+		claims = append(claims, l.judgeSkips(r, f))
+	}
+	for _, f := range rows {
+		for _, g := range rows {
 			if "gaea-"+string(f.row) == string(g.row) {
-				for _, set := range lookupSets {
-					claims = append(claims, r.checkLead(f.row, g.row, set.task, set.title))
-				}
+				claims = append(claims, judgeLead(r, f, g)...)
 			}
 		}
 	}
-	return append(claims, r.checkApart()...)
-}
-
-// apart is how far the mean curve of the row that the paper draws is from the mean of
-// the paper's, whose searches are on the data set itself.
-func (r *Figure4Result) apart(task data.Task201) verdict.Distance {
-	if r.Params.Accuracy != "test" || r.Params.synthetic() { // the paper has no others
-		return verdict.Distance{}
-	}
-	x, mean := meanCurve(r.curves[curveID{r.entry.drawn, task}])
-	return verdict.CurveDistance(x, mean, verdict.MeanCurve(r.entry.published()[string(task)]))
-}
-
-// checkApart says how far our curves are from the published ones.
-func (r *Figure4Result) checkApart() []runs.Claim {
-	var claims []runs.Claim
-	if r.Params.synthetic() {
-		return nil
-	}
-	for _, set := range lookupSets {
-		if len(r.entry.published()[string(set.task)]) == 0 || !slices.Contains(r.Params.LookUp, string(set.task)) {
-			continue
+	for _, set := range r.Params.sets() {
+		if len(l.paper(r.Params, set)) > 0 {
+			claims = append(claims, l.apart(r, set).Claim(r.Claim("own: %s: distance of our mean curve of %s from the "+
+				"mean of the paper's, percentage points", set.title, l.drawn.title()).Claim, "epoch"))
 		}
-		c := verdict.Claim(fmt.Sprintf("own: %s: distance of our mean curve of %s from the mean of the paper's, "+
-			"percentage points", set.title, r.entry.drawn.title()), r.entry.source)
-		claims = append(claims, r.apart(set.task).Claim(c, "epoch"))
 	}
 	return claims
 }
@@ -312,62 +262,49 @@ func (r *Figure4Result) checkApart() []runs.Claim {
 // nearlyAll is how many of the six edges make "nearly all skip connections".
 const nearlyAll = 5
 
-// checkSkips counts the skip connections of the final architectures. The paper
+// judgeSkips counts the skip connections of the final architectures. The paper
 // says that DARTS and XNAS end at nearly all skip connections and that GAEA
 // does not; all searches have to agree. The counts are bounded, so that the
 // interval of their mean says little.
-func (r *Figure4Result) checkSkips(f found) runs.Claim {
-	gaea := f.row.method() == "gaea-darts"
-	name := f.row.title() + " ends at nearly all skip connections"
+func (l learning) judgeSkips(r *learningCurves, f learned) runs.Claim {
+	gaea, says := f.row.method() == "gaea-darts", "ends"
 	if gaea {
-		name = f.row.title() + " does not end at nearly all skip connections"
+		says = "does not end"
 	}
-	c := verdict.Claim("["+r.entry.skips+"] "+name, r.entry.source)
-	c.Paper = nearlyAll
+	c := r.Claim("[%s] %s %s at nearly all skip connections", l.skips, f.row.title(), says).Says(nearlyAll)
 	var counts []float64
-	for _, a := range r.finals[f.row] {
+	for _, a := range f.finals {
 		counts = append(counts, float64(skips(a)))
 	}
-	summary, err := runs.Summarize(counts, r.Params.Confidence)
+	summary, err := runs.Summarize(counts, c.Confidence)
 	if err != nil {
-		return verdict.NotRun(c, err.Error())
+		return c.NotRun("%v", err)
 	}
 	c.Ours, c.Lo, c.Hi = runs.Number(summary.Mean), summary.Lo, summary.Hi
-	c.Note = fmt.Sprintf("ours is the mean number of skip connections on the 6 edges of the final architectures, %v; "+
+	c = c.Noting("ours is the mean number of skip connections on the 6 edges of the final architectures, %v; "+
 		"%d and more are called nearly all, and it takes all searches", counts, nearlyAll)
-	switch few, many := slices.Min(counts) < nearlyAll, slices.Max(counts) >= nearlyAll; {
-	case few && many:
-		c.Note = "inconclusive: the searches differ; " + c.Note
-	default:
-		c.Holds = runs.Judge(many != gaea)
+	few, many := slices.Min(counts) < nearlyAll, slices.Max(counts) >= nearlyAll
+	if few && many {
+		return c.Noting("inconclusive: the searches differ; %s", c.Note).Claim
 	}
-	return c
+	c.Holds = runs.Judge(many != gaea)
+	return c.Claim
 }
 
-func skips(a data.Arch201) int {
-	n := 0
-	for _, o := range a.Choice() {
-		if data.Ops201[o] == "skip_connect" {
-			n++
+func skips(a data.Arch201) int { return strings.Count(a.String(), "skip_connect") }
+
+// judgeLead compares the final accuracies of two rows.
+func judgeLead(r *learningCurves, base, gaea learned) (claims []runs.Claim) {
+	ends := func(f learned, set lookupSet) (all []float64) {
+		for _, y := range f.curves[set.task] {
+			all = append(all, last(y))
 		}
+		return all
 	}
-	return n
-}
-
-// checkLead compares the final accuracies of two rows.
-func (r *Figure4Result) checkLead(base, gaea row, task data.Task201, title string) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[RO019] %s: %s above %s at the end, percentage points",
-		title, gaea.title(), base.title()),
-		figure4Source)
-	c.Paper = 0
-	c.Note = "ours is the difference of the looked-up accuracies"
-	return r.Params.above(c, lasts(r.curves[curveID{gaea, task}]), lasts(r.curves[curveID{base, task}]))
-}
-
-func lasts(curves [][]float64) []float64 {
-	var out []float64
-	for _, y := range curves {
-		out = append(out, y[len(y)-1])
+	for _, set := range lookupSets {
+		c := r.Claim("[RO019] %s: %s above %s at the end, percentage points", set.title, gaea.row.title(),
+			base.row.title()).Says(0).Noting("ours is the difference of the looked-up accuracies")
+		claims = append(claims, r.Params.above(c.Claim, ends(gaea, set), ends(base, set)))
 	}
-	return out
+	return claims
 }

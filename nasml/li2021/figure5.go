@@ -1,11 +1,5 @@
 package li2021
 
-import (
-	"context"
-
-	"github.com/nasml/lab/nasml/catalog"
-)
-
 // Figure5Params are the parameters of Figure 5 (XNAS), those of Figure 4.
 type Figure5Params = Figure4Params
 
@@ -21,28 +15,11 @@ var Figure5Quick = func() Figure5Params {
 // Figure5Paper is XNAS with what Appendix C.4 says. It was not run.
 var Figure5Paper = Figure5Params{paperSearch, []string{"xnas"}, lookUpAll, "test"}
 
-const (
-	figure5ID     = "li2021/figure5"
-	figure5Title  = "NAS-Bench-201 learning curves of XNAS"
-	figure5Source = "Li+ 2021, Figure 5 and Appendix C.4"
-)
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure5ID, Paper: paper, Title: figure5Title, Kind: "figure",
-		Notebook: "notebooks/li2021/figure5_xnas.ipynb", Cost: searchCost,
-	}, Figure5Quick, Figure5Paper, Figure5)
-}
-
-var figure5Entry = learningEntry{
-	figure5ID, figure5Title, figure5Source, "the paper's searches",
-	" The axis of their CIFAR-10 page was fitted to the accuracy at which it ends, 54.30, and is not " +
-		"verified otherwise.",
-	"LI253", "xnas",
-	func() map[string][][]float64 { return publishedCurves().XNAS },
-}
-
 // Figure5 is Figure4 for XNAS.
-func Figure5(ctx context.Context, p Figure5Params) (*Figure4Result, error) {
-	return learningCurves(ctx, figure5Entry, p)
-}
+var Figure5 = learning{
+	name: "figure5", title: "NAS-Bench-201 learning curves of XNAS", source: "Figure 5 and Appendix C.4",
+	notebook: "figure5_xnas", label: "the paper's searches", skips: "LI253", drawn: "xnas",
+	note: "The axis of their CIFAR-10 page was fitted to the accuracy at which it ends, 54.30, and is not verified " +
+		"otherwise.",
+	published: func() map[string][][]float64 { return publishedCurves().XNAS },
+}.declare(Figure5Quick, Figure5Paper)

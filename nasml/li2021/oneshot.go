@@ -66,16 +66,42 @@ func (p OneShotParams) settingsOn(name, space string) (search.Settings, error) {
 	return p.settings(oneShotRow(name, space))
 }
 
-// checkOneShot looks at what the settings do not.
-func (p OneShotParams) checkOneShot(rows []string) error {
-	var c study.Checks
+// oneShotRules are what neither tags nor the settings of a row say.
+func (p OneShotParams) oneShotRules(rows []string, c *study.Checks) {
 	c.Expect(p.Space == "", "Space is %q, want none: Spaces are the spaces of NAS-Bench-1Shot1", p.Space)
-	study.Distinct(&c, "Rows", rows, 1)
-	study.Distinct(&c, "Spaces", p.Spaces, 1)
+	study.Distinct(c, "Rows", rows, 1)
+	study.Distinct(c, "Spaces", p.Spaces, 1)
 	for _, space := range p.Spaces {
 		c.OneOf("Spaces", space, slices.Sorted(maps.Keys(supernet.OneShots))...)
 	}
+}
+
+// checkOneShot looks at what the settings do not.
+func (p OneShotParams) checkOneShot(rows []string) error {
+	var c study.Checks
+	p.oneShotRules(rows, &c)
 	return c.Err("the searches")
+}
+
+// findAll are the searches of all rows on all spaces before they are looked for, space by space.
+func (p OneShotParams) findAll(rows []string) (all []found, err error) {
+	var names []string
+	for _, space := range p.Spaces {
+		for _, name := range rows {
+			names = append(names, string(oneShotRow(name, space)))
+		}
+	}
+	if err := p.check(rowsNamed(names)); err != nil {
+		return nil, err
+	}
+	for _, w := range rowsNamed(names) {
+		f, err := p.find(w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 // oneShotFound is a search on a space, with its records.

@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/li2021/internal/sharing"
 	"github.com/nasml/lab/nasml/rank"
@@ -29,16 +30,18 @@ import (
 // training of their own.
 type RankSearchesParams struct {
 	OneShotParams
-	Rows         []string // searches: see Figure2Params
-	Archs        int      // of the space and in the table, that are compared in each search
-	Statistics   []string // of batch norm with shared weights: "running", the supernet's; "batch", the architecture's
-	Correlations []string // names of rank.Correlations
+	Rows  []string // searches: see Figure2Params
+	Archs int      `validate:"gte=10"` // of the space and in the table, that are compared in each search
+
+	// Statistics of batch norm with shared weights are the supernet's, "running", or the architecture's, "batch".
+	Statistics   []string `validate:"min=1,unique,dive,oneof=running batch"`
+	Correlations []string `validate:"min=1,unique,dive,oneof=kendall spearman"` // names of rank.Correlations
 
 	// EvaluationBatch is how many images are evaluated at once with the weights that
 	// the search leaves, at most all; 0: as many as in a step of the search.
-	EvaluationBatch int
+	EvaluationBatch int `validate:"gte=0"`
 
-	Split data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
+	Split data.Split `validate:"oneof=valid test"` // whose accuracy after 108 epochs is compared
 }
 
 // RankSearchesQuick has 100 architectures in each of 18 searches on the three
@@ -66,62 +69,58 @@ func (p RankSearchesParams) with(searches OneShotParams) RankSearchesParams {
 	return p
 }
 
-const (
-	rankSearchesID     = "li2021/ranks-searches"
-	rankSearchesTitle  = "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1"
-	rankSearchesSource = "trainings of Ying+ 2019, spaces of Zela+ 2020; Li+ 2021, Section 1"
-)
+// RankSearches compares, at the end of every search, its weights with trainings. Without a table it shows what the
+// project ships.
+var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
+	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
+	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
+	Cost: catalog.Cost{
+		Quick: "about 8 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
+	},
+	Quick: RankSearchesQuick, Paper: RankSearchesPaper,
+	Also: []catalog.Preset[RankSearchesParams]{{Scale: catalog.Large, Params: RankSearchesLarge}},
+	Code: code.Define("li2021/ranks-searches", "li2021/internal/sharing"), Note: noteOfSearches,
+	Rules: func(p RankSearchesParams, c *study.Checks) {
+		p.oneShotRules(p.Rows, c)
+		c.Expect(p.Folder == "", "Folder is %q: these searches are on images of Data", p.Folder)
+	},
+	Compute: computeRankSearches, Draw: drawRankSearches, Claims: judgeRankSearches,
+})
 
-var rankSearchesStudy = study.Study{
-	ID: rankSearchesID, Title: rankSearchesTitle, Shipped: shippedRecords,
-	Code: code.Define(rankSearchesID, "li2021/internal/sharing"),
-}
+type rankSearches = lab.Result[RankSearchesParams, oneShotFound]
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: rankSearchesID, Paper: paper, Title: rankSearchesTitle, Kind: "table",
-		Notebook: "notebooks/li2021/ranks_searches.ipynb",
-		Cost: catalog.Cost{
-			Quick: "about 8 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
-		},
-	}, RankSearchesQuick, RankSearchesPaper, RankSearches,
-		catalog.Preset[RankSearchesParams]{Scale: catalog.Large, Params: RankSearchesLarge})
-}
-
-// RankSearchesResult holds the searches.
-type RankSearchesResult struct {
-	Params RankSearchesParams
-	Scale  string // "quick", "large", "paper" or empty for own parameters
-	all    []oneShotFound
-}
-
-// RankSearches runs what the run store lacks of the searches, each with the
-// comparison at its end. It has Figure2's errors. Without a table it shows what
-// the project ships.
-func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResult, error) {
-	if err := p.check(); err != nil {
-		return nil, err
+// computeRankSearches runs what the run store lacks of the searches of all rows on all spaces.
+func computeRankSearches(ctx context.Context, r *rankSearches) error {
+	p := r.Params
+	all, err := p.findAll(p.Rows)
+	if err != nil {
+		return err
 	}
 	table, fingerprint, err := oneShotTable(p.Spaces)
 	if err != nil {
-		return nil, err
-	}
-	if p.Folder != "" {
-		return nil, catalog.Usagef("Folder is %q: these searches are on images of Data", p.Folder)
+		return err
 	}
 	images, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all, cases, err := p.searchCases(images.Facts, fingerprint)
-	if err != nil {
-		return nil, err
+	var cases []study.Case
+	for _, f := range all {
+		of, err := p.cases(f, images.Facts)
+		if err != nil {
+			return err
+		}
+		seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
+		for i := range of {
+			of[i].Params = p.trial(of[i].Params.(searching.Trial), f.row.space())
+			of[i].Forecast = seconds
+			of[i].Data += " " + fingerprint
+		}
+		cases = append(cases, of...)
 	}
-	s := rankSearchesStudy
-	s.StoredOnly = p.StoredOnly || table == nil
-	run := func(
-		ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
-	) (trial.Result, error) {
+	s := r.Study()
+	s.StoredOnly = s.StoredOnly || table == nil
+	run := func(ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options) (trial.Result, error) {
 		content, err := table.content()
 		if err != nil {
 			return trial.Result{}, err
@@ -130,41 +129,17 @@ func RankSearches(ctx context.Context, p RankSearchesParams) (*RankSearchesResul
 	}
 	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &RankSearchesResult{Params: p, Scale: runs.Scale(ctx)}
 	for i, row := range rowsOf(records, p.Seeds) {
 		f := all[i]
 		f.records = row
-		out.all = append(out.all, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
+		r.Groups = append(r.Groups, lab.Group[oneShotFound]{
+			Part: searchPart, Seeds: p.Seeds, Records: row,
+			Trial: oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil},
+		})
 	}
-	return out, nil
-}
-
-// searchCases are the searches of all rows on all spaces, a case a seed.
-func (p RankSearchesParams) searchCases(
-	images data.Facts, table string,
-) (all []found, cases []study.Case, err error) {
-	for _, space := range p.Spaces {
-		for _, name := range p.Rows {
-			f, err := p.find(oneShotRow(name, space))
-			if err != nil {
-				return nil, nil, err
-			}
-			of, err := p.cases(f, images)
-			if err != nil {
-				return nil, nil, err
-			}
-			seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
-			for i := range of {
-				of[i].Params = p.trial(of[i].Params.(searching.Trial), space)
-				of[i].Forecast = seconds
-				of[i].Data += " " + table
-			}
-			all, cases = append(all, f), append(cases, of...)
-		}
-	}
-	return all, cases, nil
+	return nil
 }
 
 // trial is a search on a space with the comparison at its end.
@@ -184,82 +159,57 @@ func (p RankSearchesParams) forecastOf(s search.Settings, images int) float64 {
 	return search + more.Wall(runtime.NumCPU())
 }
 
-func (p RankSearchesParams) check() error {
-	if err := p.checkOneShot(p.Rows); err != nil {
-		return err
-	}
-	var c study.Checks
-	c.AtLeast("Archs", p.Archs, 10)
-	c.AtLeast("EvaluationBatch", p.EvaluationBatch, 0)
-	checkChoice(&c, "Statistics", p.Statistics, sharing.Running, sharing.Batch)
-	checkChoice(&c, "Correlations", p.Correlations, "kendall", "spearman")
-	c.OneOf("Split", string(p.Split), string(data.Valid), string(data.Test))
-	if err := c.Err("the rank correlations of searches"); err != nil {
-		return err
-	}
-	var rows []row
-	for _, space := range p.Spaces {
-		for _, name := range p.Rows {
-			rows = append(rows, oneShotRow(name, space))
-		}
-	}
-	return p.OneShotParams.check(rows)
-}
-
-// Records are the keys of the searches.
-func (r *RankSearchesResult) Records() []string { return oneShotKeys(r.all) }
-
-// correlations are those of the searches that rank at all, by seed.
-func (r *RankSearchesResult) correlations(f oneShotFound, name, statistics string) (all []float64) {
-	for _, record := range f.ran() {
-		if x, ok := record.Values[sharing.Value(name, statistics, r.Params.Split)]; ok {
-			all = append(all, x)
+// rankCorrelations are those of the searches of a row on some spaces that rank at all, by space and seed.
+func rankCorrelations(r *rankSearches, search, name, statistics string, spaces ...string) (all []float64) {
+	for _, space := range spaces {
+		f, _ := findOneShot(r.Groups.Trials(), space, search)
+		for _, record := range f.ran() {
+			if x, ok := record.Values[sharing.Value(name, statistics, r.Params.Split)]; ok {
+				all = append(all, x)
+			}
 		}
 	}
 	return all
-}
-
-// Figure is the table of means over seeds with intervals, and below it
-// what one search alone leaves open.
-func (r *RankSearchesResult) Figure() plots.Figure {
-	t := &plots.Table{Columns: []plots.Column{{Header: "weights of"}, {Header: "batch norm by"}}}
-	for _, space := range r.Params.Spaces {
-		for _, name := range r.Params.Correlations {
-			t.Columns = append(t.Columns, plots.Column{Header: correlationTitles[name], Group: spaceTitle(space)})
-		}
-	}
-	var block plots.Block
-	for _, name := range r.Params.Rows {
-		for _, statistics := range r.Params.Statistics {
-			row := []plots.Entry{{Text: oneShotRow(name, r.Params.Spaces[0]).title()}, {Text: statistics}}
-			for _, space := range r.Params.Spaces {
-				f, _ := findOneShot(r.all, space, name)
-				for _, correlation := range r.Params.Correlations {
-					row = append(row, r.entry(f, correlation, statistics))
-				}
-			}
-			block.Rows = append(block.Rows, row)
-		}
-	}
-	t.Blocks = []plots.Block{block}
-	caption := fmt.Sprintf("Rank correlations of the accuracy with the weights that a search leaves and the mean %s "+
-		"accuracy of three trainings of 108 epochs, of %d architectures that the table has: mean over searches with "+
-		"Student's interval at %v, both on Fisher's scale. %s %s", splitTitles[r.Params.Split], r.Params.Archs,
-		r.Params.Confidence, r.single(), oneShotCaption(r.Params.OneShotParams, r.all, r.Params))
-	return plots.Figure{
-		Name: "li2021-ranks-searches", Style: wide, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
-		Meta: study.Meta(rankSearchesTitle, r.Scale, r.Params),
-	}
 }
 
 var splitTitles = map[data.Split]string{data.Valid: "validation", data.Test: "test"}
 
 var correlationTitles = map[string]string{"kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
 
-// entry is the mean over searches with its interval, on Fisher's scale.
-func (r *RankSearchesResult) entry(f oneShotFound, name, statistics string) plots.Entry {
-	x := r.correlations(f, name, statistics)
-	s, err := verdict.Correlations(x, r.Params.Confidence)
+// drawRankSearches is the table of means over seeds with intervals, and below it what one search alone leaves open.
+func drawRankSearches(r *rankSearches, f *lab.Picture) {
+	p := r.Params
+	t := &plots.Table{Columns: []plots.Column{{Header: "weights of"}, {Header: "batch norm by"}}}
+	for _, space := range p.Spaces {
+		for _, name := range p.Correlations {
+			t.Columns = append(t.Columns, plots.Column{Header: correlationTitles[name], Group: spaceTitle(space)})
+		}
+	}
+	var block plots.Block
+	for _, search := range p.Rows {
+		for _, statistics := range p.Statistics {
+			row := []plots.Entry{{Text: oneShotRow(search, p.Spaces[0]).title()}, {Text: statistics}}
+			for _, space := range p.Spaces {
+				for _, name := range p.Correlations {
+					row = append(row, rankEntry(rankCorrelations(r, search, name, statistics, space), r.Confidence))
+				}
+			}
+			block.Rows = append(block.Rows, row)
+		}
+	}
+	t.Blocks = []plots.Block{block}
+	f.Style = wide
+	f.Row(plots.Panel{Table: t})
+	f.Say("Rank correlations of the accuracy with the weights that a search leaves and the mean %s accuracy of three "+
+		"trainings of 108 epochs, of %d architectures that the table has: mean over searches with Student's interval "+
+		"at %v, both on Fisher's scale.", splitTitles[p.Split], p.Archs, p.Confidence)
+	sayOneSearch(r, f)
+	f.Say("%s", oneShotCaption(p.OneShotParams, r.Groups.Trials(), p))
+}
+
+// rankEntry is the mean over searches with its interval, on Fisher's scale.
+func rankEntry(correlations []float64, confidence float64) plots.Entry {
+	s, err := verdict.Correlations(correlations, confidence)
 	if err != nil {
 		return plots.Entry{Text: "not run", Grey: true}
 	}
@@ -270,67 +220,57 @@ func (r *RankSearchesResult) entry(f oneShotFound, name, statistics string) plot
 	return plots.Entry{Text: strings.ReplaceAll(text, "-", "−")}
 }
 
-// single says how wide the interval of one search is, of every correlation at the
-// first that there is.
-func (r *RankSearchesResult) single() string {
-	var texts []string
-	for _, name := range r.Params.Correlations {
-		for _, f := range r.all {
-			x := r.correlations(f, name, r.Params.Statistics[0])
+// sayOneSearch says how wide the interval of one search is, of every correlation at the first that there is.
+func sayOneSearch(r *rankSearches, f *lab.Picture) {
+	p := r.Params
+	for _, name := range p.Correlations {
+		for _, of := range r.Groups.Trials() {
+			x := rankCorrelations(r, of.search, name, p.Statistics[0], of.row.space())
 			if len(x) == 0 {
 				continue
 			}
-			a, err := rank.Fisher(name, x[0], r.Params.Archs, r.Params.Confidence)
+			a, err := rank.Fisher(name, x[0], p.Archs, p.Confidence)
 			if err == nil && a.Lo.Valid() {
-				texts = append(texts, fmt.Sprintf(
-					"%s of %d pairs in one search, %s of %.2f for instance, is from %.2f to %.2f.",
-					a.Interval, a.N, correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi)))
+				f.Say("%s of %d pairs in one search, %s of %.2f for instance, is from %.2f to %.2f.", a.Interval, a.N,
+					correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi))
 			}
 			break
 		}
 	}
-	return strings.Join(texts, " ")
 }
 
-// Check judges what a supernet is used for: that it ranks better than a coin, on
+// judgeRankSearches judges what a supernet is used for: that it ranks better than a coin, on
 // every space, and on all of them together, where there are more searches. The
 // latter was added after searches by two seeds had left the spaces inconclusive.
-func (r *RankSearchesResult) Check() []runs.Claim {
+func judgeRankSearches(r *rankSearches) []runs.Claim {
 	var claims []runs.Claim
 	for _, space := range r.Params.Spaces {
-		claims = append(claims, r.checkRows(" on "+spaceTitle(space), space)...)
+		claims = append(claims, judgeRows(r, "on "+spaceTitle(space), space)...)
 	}
 	if len(r.Params.Spaces) > 1 {
-		claims = append(claims, r.checkRows(" on all spaces together", r.Params.Spaces...)...)
+		claims = append(claims, judgeRows(r, "on all spaces together", r.Params.Spaces...)...)
 	}
 	return claims
 }
 
-// checkRows judges each row by its searches on some spaces.
-func (r *RankSearchesResult) checkRows(where string, spaces ...string) (claims []runs.Claim) {
-	for _, row := range r.Params.Rows {
+// judgeRows judges the mean over the searches of each row on some spaces, on Fisher's scale.
+func judgeRows(r *rankSearches, where string, spaces ...string) (claims []runs.Claim) {
+	for _, search := range r.Params.Rows {
 		for _, statistics := range r.Params.Statistics {
 			for _, name := range r.Params.Correlations {
-				var x []float64
-				for _, space := range spaces {
-					f, _ := findOneShot(r.all, space, row)
-					x = append(x, r.correlations(f, name, statistics)...)
+				c := verdict.Claim(fmt.Sprintf("own: %s %s, batch norm by %s statistics: %s is above 0",
+					oneShotRow(search, spaces[0]).title(), where, statistics, correlationTitles[name]),
+					"trainings of Ying+ 2019, spaces of Zela+ 2020; Li+ 2021, Section 1")
+				c.Paper = 0
+				x := rankCorrelations(r, search, name, statistics, spaces...)
+				if len(x) == 0 {
+					claims = append(claims, verdict.NotRun(c, "no search was run, or "+noTable101))
+					continue
 				}
-				c := verdict.Claim(fmt.Sprintf("own: %s%s, batch norm by %s statistics: %s is above 0",
-					oneShotRow(row, spaces[0]).title(), where, statistics, correlationTitles[name]), rankSearchesSource)
-				claims = append(claims, r.checkAbove(c, x))
+				s, err := verdict.Correlations(x, r.Confidence)
+				claims = append(claims, verdict.AtLeast(c, s, err, 0))
 			}
 		}
 	}
 	return claims
-}
-
-// checkAbove judges the mean over searches, on Fisher's scale.
-func (r *RankSearchesResult) checkAbove(c runs.Claim, correlations []float64) runs.Claim {
-	c.Paper = 0
-	if len(correlations) == 0 {
-		return verdict.NotRun(c, "no search was run, or "+noTable101)
-	}
-	s, err := verdict.Correlations(correlations, r.Params.Confidence)
-	return verdict.AtLeast(c, s, err, 0)
 }

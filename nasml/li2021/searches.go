@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -47,6 +48,42 @@ type found struct {
 	synthetic bool        // no publisher's
 	pick      search.Pick // which epoch's architecture counts; empty: the last
 }
+
+// base is a row without what an entry adds to it.
+func (f found) base() found { return f }
+
+// searched are the rows of an entry.
+func searched[T interface{ base() found }](gs lab.Groups[T]) []found {
+	var all []found
+	for _, f := range gs.Part(searchPart).Trials() {
+		all = append(all, f.base())
+	}
+	return all
+}
+
+// searchPart is the part of an entry that its searches are.
+const searchPart = "search"
+
+// searchGroups reads or runs the searches of rows for an entry, whose trial of adds to a row what it needs.
+func searchGroups[T any](
+	ctx context.Context, p SearchParams, title string, rows []string, of func(found) (T, error),
+) (gs lab.Groups[T], err error) {
+	all, err := p.run(ctx, title, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range all {
+		t, err := of(f)
+		if err != nil {
+			return nil, err
+		}
+		gs = append(gs, lab.Group[T]{Part: searchPart, Seeds: p.Seeds, Trial: t, Records: f.records})
+	}
+	return gs, nil
+}
+
+// noteOfSearches is empty: their captions say the scale, see [searchCaption].
+func noteOfSearches(any) string { return "" }
 
 // run checks parameters and reads or runs the searches of the rows, one after the
 // other, each with its own checkpoint and stored as it ends. Images are loaded
@@ -254,14 +291,7 @@ func (p SearchParams) searchesOf(
 		title += p.forecast(all, cases, stored, examples)
 	}
 	s.StoredOnly, s.Title = false, title
-	s.Device = func() (string, string, error) {
-		b, err := backend.OpenDevices(p.Devices)
-		if err != nil {
-			return "", "", err
-		}
-		name, device := backend.Describe(b)
-		return name, device, nil
-	}
+	s.Device = onDevices(p.Devices)
 	lab := &searchLab{from: from, live: newLive(), run: run}
 	defer lab.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
@@ -270,6 +300,18 @@ func (p SearchParams) searchesOf(
 		at := job.Index[0]
 		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
+}
+
+// onDevices opens what searches and trainings are computed on, which a study names.
+func onDevices(n int) func() (name, device string, err error) {
+	return func() (name, device string, err error) {
+		b, err := backend.OpenDevices(n)
+		if err != nil {
+			return "", "", err
+		}
+		name, device = backend.Describe(b)
+		return name, device, nil
+	}
 }
 
 // forecast says what the searches that the store lacks will cost, where that is

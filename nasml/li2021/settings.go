@@ -47,24 +47,24 @@ type SearchParams struct {
 	// Several devices of one host, each with its share of every batch. A search
 	// on several is a trial of its own, whose numbers are those of one device
 	// to rounding, unless Statistics is "device": see package search.
-	Devices    int    `json:",omitempty"` // 0 or 1: one
-	Statistics string `json:",omitempty"` // of batch norm: "synchronised" (or empty) or "device"
+	Devices    int    `json:",omitempty" validate:"gte=0"` // 0 or 1: one
+	Statistics string `json:",omitempty"`                  // of batch norm: "synchronised" (or empty) or "device"
 
 	// Instruments is the number of products with Hessians from which the largest
 	// eigenvalue and the convexity of the validation loss are found after every
 	// evaluation, with what else the instruments read (see search.Readings); 0: none.
-	Instruments int `json:",omitempty"`
+	Instruments int `json:",omitempty" validate:"gte=0"`
 
 	Data     data.Name // the images that are searched on
-	Examples int       // the first so many training images; 0: all; of photographs, so many at random
+	Examples int       `validate:"gte=0"` // the first so many training images; 0: all; of photographs, so many at random
 
 	// Folder, where it is given, takes the place of Data: it has photographs such as
 	// ILSVRC-2012's in train, with a folder a class. They are cropped as Crop of the
 	// settings says, which is search's on ImageNet, and split at random.
 	Folder string `json:",omitempty"`
 
-	Seeds      int
-	Confidence float64 // of the intervals
+	Seeds      int     `validate:"gte=1"`
+	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 	StoredOnly bool    // show what the run store has and compute nothing
 }
 
@@ -171,6 +171,14 @@ func rowsNamed(names []string) []row {
 		rows[i] = row(name)
 	}
 	return rows
+}
+
+func namesOf(rows []row) []string {
+	names := make([]string, len(rows))
+	for i, w := range rows {
+		names[i] = string(w)
+	}
+	return names
 }
 
 // title is how tables and legends call a row.
@@ -353,23 +361,24 @@ func (p SearchParams) divide(s *search.Settings) {
 // side, for.
 const ilsvrcSide = 224
 
-// check looks at what the settings of a row do not.
-func (p SearchParams) check(rows []row) error {
-	var c study.Checks
+// rules are what neither tags nor the settings of a row say.
+func (p SearchParams) rules(rows []string, c *study.Checks) {
 	known := data.Known()
 	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
-	c.AtLeast("Seeds", p.Seeds, 1)
-	c.Expect(p.Examples >= 0, "Examples is %d, want 0 (all) or more", p.Examples)
-	c.AtLeast("Instruments", p.Instruments, 0)
-	c.Expect(p.Devices >= 0, "Devices is %d, want 1 or more", p.Devices)
 	c.Expect(p.Statistics == "" || p.Devices > 1,
 		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", p.Statistics)
-	c.Confidence(p.Confidence)
 	for i, w := range rows {
-		err := w.check()
+		err := row(w).check()
 		c.Expect(err == nil, "%v", err)
 		c.Expect(!slices.Contains(rows[:i], w), "the row %q is there twice", w)
 	}
+}
+
+// check looks at all of it.
+func (p SearchParams) check(rows []row) error {
+	var c study.Checks
+	c.Limits(p)
+	p.rules(namesOf(rows), &c)
 	if err := c.Err("the searches"); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package notebook_test
 
 import (
+	"fmt"
+
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/nasml/lab/nasml/data"
@@ -57,4 +59,20 @@ func Example_own() {
 	p := li2021.Figure1Quick
 	p.Rows, p.Space, p.Data, p.Image = []string{"darts", "gaea-darts"}, "mine", "squares", 8
 	notebook.Show(notebook.Run(li2021.Figure1, p))
+}
+
+// A cell that writes every seed's numbers and the settings of each trial, for plots of your own.
+func ExampleExportData() {
+	p := oymak2021.Figure2Quick
+	r := notebook.Run(oymak2021.Figure2, p)
+	notebook.ExportData(r, "figures", "csv", "npz")
+}
+
+// The same numbers in Go: the entropies of every search, epoch by epoch, with its method.
+func ExampleRecords() {
+	p := li2021.Figure1Quick
+	r := notebook.Run(li2021.Figure1, p)
+	for _, record := range notebook.Records(r).Records {
+		fmt.Println(record.Trial.Settings()["settings.method"], record.Trial.Seed, record.Series["entropy"])
+	}
 }

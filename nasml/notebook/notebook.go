@@ -9,6 +9,7 @@ import (
 	"html"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -56,12 +57,15 @@ func Data(name data.Name) data.Name {
 	return name
 }
 
+// kept remembers the shipped records that Run read, so that [Records] finds them.
+var kept = runs.KeepShipped(context.Background())
+
 // Run computes what the run store lacks of a figure and returns the result.
 // Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
 // takes long, as compiling does, in the middle of it; finished trials stay
 // stored. An error ends the cell with one line on standard error.
 func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(kept, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	returned := make(chan struct{})
 	go func() {
@@ -144,10 +148,66 @@ func Findings() {
 	fmt.Print(findings.Markdown())
 }
 
-// Export writes a result's picture into the folder dir, beside the notebook,
-// once for each format, and prints the paths.
-func Export(r catalog.Result, dir string, formats ...string) {
-	files, err := r.Figure().Save(dir, formats...)
+// Export writes a result's picture into the folder dir, beside the notebook, and prints the
+// paths, the size in inches and the smallest text. It takes formats, the venue's style and
+// all that a [plots.Export] says, in any order; the caption goes beside the picture:
+//
+//	notebook.Export(r, "figures", "pdf", plots.ICML.Column())
+//	notebook.Export(r, "figures", "pdf", "tex", "width=3.25in", plots.Export{NoReferences: true})
+func Export(r catalog.Result, dir string, with ...any) {
+	how, err := exportOf(with)
+	fail(err)
+	done, err := r.Figure().Export(dir, how)
+	fmt.Println(done)
+	fail(err)
+}
+
+// exportOf collects what an export is told.
+func exportOf(with []any) (plots.Export, error) {
+	var how plots.Export
+	for _, w := range with {
+		if e, ok := w.(plots.Export); ok {
+			how = e
+		}
+	}
+	for _, w := range with {
+		switch w := w.(type) {
+		case plots.Export:
+		case plots.Style:
+			how.Style = w
+		case string:
+			if slices.Contains(plots.Formats(), w) {
+				how.Formats = append(how.Formats, w)
+				continue
+			}
+			style, err := plots.StyleNamed(w)
+			if err != nil {
+				return how, fmt.Errorf("%w; or one of the formats %q", err, plots.Formats())
+			}
+			how.Style = style
+		default:
+			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or a plots.Export",
+				w, w)
+		}
+	}
+	return how, nil
+}
+
+// Records are the records that a result of [Run] is made of, as tables: every seed's curves, θ and architecture with
+// the settings of its trial.
+func Records(r catalog.Result) runs.Data {
+	if r, ok := r.(interface{ Data() runs.Data }); ok {
+		return r.Data()
+	}
+	records, err := runs.Lookup(kept, r.Records())
+	fail(err)
+	return runs.Data{Name: r.Figure().Name, Records: records}
+}
+
+// ExportData writes [Records] into the folder dir, beside the notebook, as "csv", "npz" or, if no format is named, as
+// both, and prints the paths.
+func ExportData(r catalog.Result, dir string, formats ...string) {
+	files, err := Records(r).Save(dir, formats...)
 	fail(err)
 	for _, file := range files {
 		fmt.Println(file)

@@ -13,6 +13,8 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/li2021"
+	"github.com/nasml/lab/nasml/oymak2021"
+	"github.com/nasml/lab/plots"
 )
 
 func TestPresetFollowsTheScale(t *testing.T) {
@@ -54,6 +56,21 @@ func TestStopWithinAStepThatDoesNotEnd(t *testing.T) {
 	require.Contains(t, string(out), "stopped within a step that cannot be interrupted")
 }
 
+// The records of a result are found whether they are shipped or were computed, and whatever the form of its entry.
+func TestRecordsOfAnyResult(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	r := Run(oymak2021.Lemma1, oymak2021.Lemma1Paper) // shipped
+	keys := r.Records()
+	require.NotEmpty(t, keys)
+	d := Records(r)
+	require.Len(t, d.Records, len(keys))
+	require.Contains(t, d.Trials()[0], "world.inputs")
+	require.Equal(t, "excess", Records(hidden{r}).Numbers()[6][2], "of a result without Data")
+}
+
+// hidden is a result that says no more than it must.
+type hidden struct{ catalog.Result }
+
 func TestStandInOnlyWhereAskedFor(t *testing.T) {
 	t.Setenv(DataEnv, "")
 	require.Equal(t, data.MNIST, Data(data.MNIST))
@@ -77,4 +94,20 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	p.Space = "nasbench-20"
 	_, err = li2021.Figure1(t.Context(), p)
 	require.Regexp(t, `"nasbench-20".*; did you mean nasbench201\?$`, said(err))
+}
+
+func TestExportTakesStylesAndFormats(t *testing.T) {
+	how, err := exportOf([]any{"pdf", plots.Export{NoReferences: true}, "tex", plots.CVPR.Column()})
+	require.NoError(t, err)
+	require.Equal(t, plots.Export{
+		Formats: []string{"pdf", "tex"}, Style: plots.CVPR.Column(), NoReferences: true,
+	}, how)
+	how, err = exportOf([]any{"width=3in"})
+	require.NoError(t, err)
+	require.Equal(t, 3.0, how.Style.Width)
+	_, err = exportOf([]any{"pfd"})
+	require.ErrorContains(t, err, `expected one of aaai`)
+	require.ErrorContains(t, err, `or one of the formats ["eps" "pdf"`)
+	_, err = exportOf([]any{3})
+	require.ErrorContains(t, err, `3 is a int: expected a format such as "pdf", a plots.Style or a plots.Export`)
 }

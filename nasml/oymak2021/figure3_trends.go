@@ -57,9 +57,6 @@ func (r *Figure3Result) checkTrends() []runs.Claim {
 	}
 }
 
-// perSeed is a number of every seed, or why it has none.
-type perSeed func(seed int) (float64, error)
-
 // difference is a less b.
 func difference(a, b perSeed) perSeed {
 	return func(seed int) (float64, error) {

@@ -47,14 +47,14 @@ func entries() map[string]func(context.Context) (catalog.Result, error) {
 		"roberts/theorem7": func(ctx context.Context) (catalog.Result, error) {
 			return Theorem7(ctx, Theorem7Params{tinyParams(), []int{2, 3, 5}, 3, "relu/tanh/sin"})
 		},
-		mapID: func(ctx context.Context) (catalog.Result, error) {
+		"roberts/map": func(ctx context.Context) (catalog.Result, error) {
 			p := MapParams{tinyParams(), 2, []int{1, 4}, []int{4, 30}}
 			p.Activations = pool[:4]
 			p.WeightErrors, p.AlphaErrors, p.Sign = nil, nil, false
 			return Map(ctx, p)
 		},
-		searchID: func(ctx context.Context) (catalog.Result, error) { return Search(ctx, tinySearch()) },
-		figure1ID: func(ctx context.Context) (catalog.Result, error) {
+		"roberts/search": func(ctx context.Context) (catalog.Result, error) { return Search(ctx, tinySearch()) },
+		"roberts/figure1": func(ctx context.Context) (catalog.Result, error) {
 			p := Figure1Quick
 			p.Seeds, p.Samples = 2, 50
 			return Figure1(ctx, p)
@@ -112,7 +112,7 @@ func TestDegenerateProblems(t *testing.T) {
 	same, err := Theorem4(isolated(t), Theorem4Params{p, nil, 4})
 	require.NoError(t, err)
 	require.NoError(t, same.Figure().Validate())
-	require.Zero(t, grouped(same.Groups)[0].sum("ordered"), "two operations are the same: Assumption 1 fails")
+	require.Zero(t, counted(same.Groups...).sum("ordered"), "two operations are the same: Assumption 1 fails")
 	for _, c := range same.Check() {
 		require.False(t, len(c.Rows) > 0 && c.Holds == runs.Fails, c.Name)
 	}
@@ -159,57 +159,51 @@ func TestOwnActivationsChangeTheKey(t *testing.T) {
 	require.Equal(t, runs.Holds, second.Check()[0].Holds)
 }
 
+// What no tag says: names of activations, operations, updates and spaces, and how they fit together. Of tags there is
+// one an entry.
 func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
-	var usage *catalog.UsageError
-	bad := func(change func(*ProblemParams)) error {
-		p := Theorem1Params{tinyParams()}
-		change(&p.ProblemParams)
-		_, err := Theorem1(isolated(t), p)
+	problems := func(change func(*ProblemParams)) error {
+		p := tinyParams()
+		change(&p)
+		_, err := Theorem1(isolated(t), Theorem1Params{p})
 		return err
 	}
+	search := func(change func(*SearchParams)) error {
+		p := tinySearch()
+		change(&p)
+		_, err := Search(isolated(t), p)
+		return err
+	}
+	graph := func(change func(*Figure1Params)) error {
+		p := Figure1Quick
+		change(&p)
+		_, err := Figure1(isolated(t), p)
+		return err
+	}
+	errorOf := func(_ any, err error) error { return err }
 	for want, err := range map[string]error{
-		"Points is 0":      bad(func(p *ProblemParams) { p.Points = 0 }),
-		"Noise has -1":     bad(func(p *ProblemParams) { p.Noise = []float64{-1} }),
-		"AlphaErrors has":  bad(func(p *ProblemParams) { p.AlphaErrors = []float64{2} }),
-		"Spread is NaN":    bad(func(p *ProblemParams) { p.Spread = math.NaN() }),
-		"Concentration is": bad(func(p *ProblemParams) { p.Concentration = 0 }),
-		"Confidence is 1":  bad(func(p *ProblemParams) { p.Confidence = 1 }),
-		"Seeds is 0":       bad(func(p *ProblemParams) { p.Seeds = 0 }),
-		`"reluu"`:          bad(func(p *ProblemParams) { p.Activations = []string{"reluu", "tanh"} }),
-		"Activations has 1": bad(func(p *ProblemParams) {
-			p.Activations = []string{"tanh"}
-		}),
+		"AlphaErrors has 2":    problems(func(p *ProblemParams) { p.AlphaErrors = []float64{2} }),
+		"Spread is NaN":        problems(func(p *ProblemParams) { p.Spread = math.NaN() }),
+		`"reluu"`:              problems(func(p *ProblemParams) { p.Activations = []string{"reluu", "tanh"} }),
+		"Activations has 1":    problems(func(p *ProblemParams) { p.Activations = []string{"tanh"} }),
+		"has 2 operations":     errorOf(Theorem4(isolated(t), Theorem4Params{tinyParams(), []string{"relu/tanh"}, 8})),
+		"Sizes has 1":          errorOf(Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{1}, 3, "relu/tanh"})),
+		"come once":            errorOf(Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{2}, 3, "relu/relu"})),
+		"Sign do nothing here": errorOf(Map(isolated(t), MapParams{tinyParams(), 3, nil, nil})),
+		"Size is 1":            errorOf(Map(isolated(t), MapParams{tinyParams(), 1, nil, nil})),
+		"Update":               search(func(p *SearchParams) { p.Update = "adam" }),
+		`Starts has "far"`:     search(func(p *SearchParams) { p.Starts = []string{"far"} }),
+		"Teacher 1 weights":    search(func(p *SearchParams) { p.Teacher = []float64{1} }),
+		"Noise is []":          search(func(p *SearchParams) { p.Noise = nil }),
+		`"tanhh"`:              search(func(p *SearchParams) { p.Spaces = []string{"relu/tanhh"} }),
+		`Space is "darts"`:     graph(func(p *Figure1Params) { p.Space = "darts" }),
+		`Without has "conv"`:   graph(func(p *Figure1Params) { p.Without = []string{"conv"} }),
+		"parameters":           graph(func(p *Figure1Params) { p.Without = supernet.NASBench201.Ops }),
+		"Seeds is 0":           graph(func(p *Figure1Params) { p.Seeds = 0 }),
 	} {
+		var usage *catalog.UsageError
 		require.ErrorAs(t, err, &usage, want)
 		require.ErrorContains(t, err, want)
-	}
-	_, err := Theorem4(isolated(t), Theorem4Params{tinyParams(), []string{"relu/tanh"}, 8})
-	require.ErrorAs(t, err, &usage)
-	_, err = Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{1}, 3, "relu/tanh"})
-	require.ErrorAs(t, err, &usage)
-	_, err = Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{2}, 3, "relu/relu"})
-	require.ErrorAs(t, err, &usage)
-	_, err = Map(isolated(t), MapParams{tinyParams(), 3, nil, nil})
-	require.ErrorAs(t, err, &usage)
-	for _, change := range []func(*SearchParams){
-		func(p *SearchParams) { p.Update = "adam" }, func(p *SearchParams) { p.Starts = []string{"far"} },
-		func(p *SearchParams) { p.Teacher = []float64{1} }, func(p *SearchParams) { p.Teacher = []float64{1, 0, 1} },
-		func(p *SearchParams) { p.Noise = nil }, func(p *SearchParams) { p.Spaces = []string{"relu/tanhh"} },
-		func(p *SearchParams) { p.Eta = 0 }, func(p *SearchParams) { p.Steps = 0 },
-	} {
-		q := tinySearch()
-		change(&q)
-		_, err = Search(isolated(t), q)
-		require.ErrorAs(t, err, &usage)
-	}
-	for _, change := range []func(*Figure1Params){
-		func(p *Figure1Params) { p.Space = "darts" }, func(p *Figure1Params) { p.Without = []string{"conv"} },
-		func(p *Figure1Params) { p.Without = supernet.NASBench201.Ops }, func(p *Figure1Params) { p.Seeds = 0 },
-	} {
-		q := Figure1Quick
-		change(&q)
-		_, err = Figure1(isolated(t), q)
-		require.ErrorAs(t, err, &usage)
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 func TestClaimsOfShippedTrials(t *testing.T) {
 	var all []studytest.Shipped
 	for _, id := range []string{
-		figure1ID, mapID, searchID, "roberts/theorem1", "roberts/theorem4", "roberts/theorem7",
+		"roberts/figure1", "roberts/map", "roberts/search", "roberts/theorem1", "roberts/theorem4", "roberts/theorem7",
 	} {
 		all = append(all, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
-	all = append(all, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick})
+	all = append(all, studytest.Shipped{ID: "roberts/figure1", Scale: catalog.Quick})
 	studytest.Golden(t, "testdata/claims.json", all...)
 }

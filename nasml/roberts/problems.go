@@ -43,12 +43,3 @@ func problemBench(_ context.Context, p ProblemParams) (lab.Bench[problems], erro
 
 // problemUnits are a trial's: its problems.
 func problemUnits(q problems) int { return q.Count }
-
-// grouped are groups as the entries have them that are not declared yet.
-func grouped(gs problemGroups) []group {
-	var all []group
-	for _, g := range gs {
-		all = append(all, group{g.Trial, g.Records})
-	}
-	return all
-}

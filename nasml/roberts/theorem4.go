@@ -65,23 +65,23 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 		for _, m := range simplexMaps(r) {
 			row = append(row, m.panel())
 		}
-		p.Row(append(row, violationPanel(grouped(r.Part("violated")), r.Confidence))...)
+		p.Row(append(row, violationPanel(r.Part("violated"), r.Confidence))...)
 		p.Say("Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one "+
 			"operation. Right: %s", r.Params.caption())
 	},
 	Claims: func(r *theorem4) []runs.Claim {
-		claims := theorem4Claims(r, grouped(r.Part("assumed"))[0])
+		claims := theorem4Claims(r, counted(r.Part("assumed")...))
 		for _, m := range simplexMaps(r) {
 			claims = append(claims, m.claim())
 		}
-		return append(claims, violationClaims(grouped(r.Part("violated")), r.Confidence)...)
+		return append(claims, violationClaims(r.Part("violated"), r.Confidence)...)
 	},
 })
 
 type theorem4 = lab.Result[Theorem4Params, problems]
 
 // theorem4Claims judge Theorem 4, its lemma and the identity of its proof.
-func theorem4Claims(r *theorem4, base group) []runs.Claim {
+func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	ran, c := base.sum("pairs") > 0, r.Confidence
 	lemma := identity(r.Claim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)").From("Lemma 2").Claim,
 		base.most("factor"), ran)
@@ -96,18 +96,15 @@ func theorem4Claims(r *theorem4, base group) []runs.Claim {
 			Always(r.Claim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1").Claim),
 		lossIdentity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof").Claim,
 			base.most("identity"), ran),
-		unforeseen(base, c).Above(runs.NewClaim("own: most pairs with α_2 < α_1 are without Condition 3", own), 0.5),
+		unforeseen(base, c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
 	}
 }
 
 // unforeseen is the share without the condition among the pairs in order.
-func unforeseen(g group, confidence float64) verdict.Share {
-	return verdict.Share{
-		Yes:        g.sum("right") - g.sum("condition_right"),
-		Of:         g.sum("right"),
-		Confidence: confidence,
-		Alike:      g.pairs(),
-	}
+func unforeseen(of counts, confidence float64) verdict.Share {
+	s := of.without("condition_right", "right", confidence)
+	s.Alike = of.pairs()
+	return s
 }
 
 // simplexMaps are those of the spaces whose records are there.

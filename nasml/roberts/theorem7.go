@@ -67,7 +67,7 @@ var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 	},
 	Draw: func(r *theorem7, p *lab.Picture) {
 		p.Row(sharesPanel(r), criterionPanel(r))
-		p.Row(sparsityPanel(r), violationPanel(grouped(r.Part("violated")), r.Confidence))
+		p.Row(sparsityPanel(r), violationPanel(r.Part("violated"), r.Confidence))
 		p.Say("%s", r.Params.caption())
 	},
 	Claims: theorem7Claims,
@@ -78,8 +78,8 @@ type theorem7 = lab.Result[Theorem7Params, problems]
 // theorem7Claims judge Theorem 7, its lemma, the identity of its proof and what the
 // paper says follows from it, and the exact criteria that are ours.
 func theorem7Claims(r *theorem7) []runs.Claim {
-	c, sizes := r.Confidence, grouped(r.Part("sizes"))
-	all := pool7(sizes)
+	c, sizes := r.Confidence, r.Part("sizes")
+	all := counted(sizes...)
 	ran := all.sum("pairs") > 0
 	lemma := identity(r.Claim("[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively").From("Lemma 5").Claim,
 		max(all.most("factor"), all.most("sticks")), ran)
@@ -92,8 +92,8 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 			Above(r.Claim("[RO012] Condition 6 can be true (share of pairs)").From("Condition 6").Claim, 0),
 	}
 	for _, g := range sizes {
-		claims = append(claims, g.share("condition_right", "condition", c).
-			Always(r.Claim("[RO013] h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Operations).Claim))
+		claims = append(claims, counted(g).share("condition_right", "condition", c).
+			Always(r.Claim("[RO013] h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Trial.Operations).Claim))
 	}
 	claims = append(
 		claims,
@@ -110,47 +110,29 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 		}.Above(r.Claim("[RO016] where the condition fails, arg max α may not be the best (share)").
 			From("Section 4").Claim, 0),
 	)
-	return append(append(claims, ownClaims(r, all)...), violationClaims(grouped(r.Part("violated")), c)...)
+	return append(append(claims, ownClaims(r, all)...), violationClaims(r.Part("violated"), c)...)
 }
 
 // ownClaims are those that are not in the paper.
-func ownClaims(r *theorem7, all group) []runs.Claim {
+func ownClaims(r *theorem7, all counts) []runs.Claim {
 	c := r.Confidence
-	boundary := pool7(grouped(r.Part("boundary")))
-	criterion := func(wrong string) verdict.Share {
-		return verdict.Share{
-			Yes:        all.sum("compared") - all.sum(wrong),
-			Of:         all.sum("compared"),
-			Confidence: c,
-			Alike:      all.pairs(),
-		}
-	}
+	boundary := counted(r.Part("boundary")...)
 	claims := []runs.Claim{
-		criterion("criterion_wrong").Always(runs.NewClaim("own: α_j < α_i ⇔ A_i/A_j > L_i/L_j", own)),
-		criterion("threshold_wrong").
-			Always(runs.NewClaim("own: L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij", own)),
+		all.without("criterion_wrong", "compared", c).Always(ours("α_j < α_i ⇔ A_i/A_j > L_i/L_j")),
+		all.without("threshold_wrong", "compared", c).
+			Always(ours("L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij")),
 		all.share("prior_right", "prior", c).
-			Always(runs.NewClaim("own: D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α", own)),
+			Always(ours("D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α")),
 		boundary.share("condition_right", "condition", c).
-			Always(runs.NewClaim("own: Assumption 2 is not needed: some α_k = 0, Condition 6 ⇒ α_j < α_i", own)),
+			Always(ours("Assumption 2 is not needed: some α_k = 0, Condition 6 ⇒ α_j < α_i")),
 		all.share("sparse_argmax", "sparse", c).
-			Always(runs.NewClaim("own: 2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best", own)),
+			Always(ours("2(1−α_i) max√D_ik + 2√R < min√D_ik ⇒ operation i is the best")),
 	}
-	larger := slices.DeleteFunc(slices.Clone(grouped(r.Part("sizes"))), func(g group) bool { return g.Operations <= 2 })
+	larger := r.Part("sizes").Where(func(q problems) bool { return q.Operations > 2 })
 	each := verdict.Family(c, len(larger))
 	for _, g := range larger {
-		name := fmt.Sprintf("own: h = %d, most pairs with α_j < α_i are without Condition 6", g.Operations)
-		claims = append(claims, unforeseen(g, each).Above(runs.NewClaim(name, own), 0.5))
+		name := fmt.Sprintf("h = %d, most pairs with α_j < α_i are without Condition 6", g.Trial.Operations)
+		claims = append(claims, unforeseen(counted(g), each).Above(ours(name), 0.5))
 	}
 	return claims
-}
-
-// pool7 joins groups of several sizes.
-func pool7(groups []group) group {
-	var all group
-	for _, g := range groups {
-		all.records = append(all.records, g.records...)
-		all.Operations = max(all.Operations, g.Operations)
-	}
-	return all
 }

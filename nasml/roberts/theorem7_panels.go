@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
@@ -23,7 +24,6 @@ func sharesPanel(r *theorem7) plots.Panel {
 	for _, h := range r.Params.Sizes {
 		p.X.Ticks = append(p.X.Ticks, plots.Tick{Value: float64(h), Label: fmt.Sprint(h)})
 	}
-	sizes := grouped(r.Part("sizes"))
 	for _, curve := range []struct{ label, yes, all string }{
 		{"pairs with $α_j < α_i$", "right", "pairs"},
 		{"pairs with Condition 6", "condition", "pairs"},
@@ -32,29 +32,28 @@ func sharesPanel(r *theorem7) plots.Panel {
 		{"Condition 6 for all $(1, j)$", "first", "problems"},
 		{"whole ranking right", "ranking", "problems"},
 	} {
-		var x []float64
-		var y []verdict.Share
-		for _, g := range sizes {
-			x, y = append(x, float64(g.Operations)), append(y, g.share(curve.yes, curve.all, r.Confidence))
-		}
-		p.Series = append(p.Series, shares(curve.label, x, y))
+		p.Series = append(p.Series,
+			sharesOver(curve.label, r.Part("sizes"), operations, curve.yes, curve.all, r.Confidence))
 	}
 	return p
 }
 
+func operations(q problems) float64 { return float64(q.Operations) }
+
 // criterionPanel shows pairs of the first size with more than two operations.
 func criterionPanel(r *theorem7) plots.Panel {
 	const most = 150
-	sizes := grouped(r.Part("sizes"))
-	g := sizes[max(0, slices.IndexFunc(sizes, func(g group) bool { return g.Operations > 2 }))]
+	sizes := r.Part("sizes")
+	g := sizes[max(0, slices.IndexFunc(sizes, func(g lab.Group[problems]) bool { return g.Trial.Operations > 2 }))]
 	p := plots.Panel{
-		Title: fmt.Sprintf("the exact criterion, $h = %d$", g.Operations),
+		Title: fmt.Sprintf("the exact criterion, $h = %d$", g.Trial.Operations),
 		X:     plots.Axis{Label: "$L_i/L_j$", Scale: plots.Log10, Min: 1e-3, Max: 1.3},
 		Y:     plots.Axis{Label: "$A_i/A_j$", Scale: plots.Log10, Min: 1e-3, Max: 100},
 	}
 	right := plots.Series{Label: "$α_j < α_i$", Line: plots.NoLine, Marker: plots.Circle, Color: "#0072B2"}
 	wrong := plots.Series{Label: "$α_j > α_i$", Line: plots.NoLine, Marker: plots.TriangleUp, Color: "#D55E00"}
-	x, y, ok := g.series("losses"), g.series("far"), g.series("points")
+	of := counted(g)
+	x, y, ok := of.series("losses"), of.series("far"), of.series("points")
 	for k := range min(most, len(x)) {
 		s := &right
 		if ok[k] == 0 {
@@ -80,7 +79,7 @@ func sparsityPanel(r *theorem7) plots.Panel {
 		X:     plots.Axis{Label: "largest weight, $\\max_i α_i$", Min: 0, Max: 1},
 		Y:     plots.Axis{Label: "share of problems", Max: 1.05},
 	}
-	space := grouped(r.Part("space"))[0]
+	space := counted(r.Part("space")...)
 	all := space.sumSeries("bin_problems")
 	for _, curve := range []struct{ label, name string }{
 		{"arg max $α$ is the best", "bin_right"},

@@ -21,10 +21,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -383,6 +385,16 @@ func keptFrom(ctx context.Context) *kept {
 	return k
 }
 
+// all are the bundles that were read.
+func (k *kept) all() []*bundle {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.bundles))
+}
+
 func (k *kept) bundle(shipped fs.FS, name string, folder fs.FS) *bundle {
 	if k == nil || !reflect.TypeOf(shipped).Comparable() {
 		return &bundle{fsys: folder}
@@ -394,6 +406,24 @@ func (k *kept) bundle(shipped fs.FS, name string, folder fs.FS) *bundle {
 		k.bundles[at] = &bundle{fsys: folder}
 	}
 	return k.bundles[at]
+}
+
+// Lookup returns the records of keys: those of the context's store, and those that packages ship and that were read
+// under the same [KeepShipped]. A key that is not found is an error that is [ErrNotFound].
+func Lookup(ctx context.Context, keys []string) ([]*Record, error) {
+	store, err := FromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	with := *store
+	with.bundles = append(slices.Clone(store.bundles), keptFrom(ctx).all()...)
+	records := make([]*Record, len(keys))
+	for i, key := range keys {
+		if records[i], err = with.Get(key); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
 }
 
 // WithoutShipped returns a context under which FromContextWith does not find the

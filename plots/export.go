@@ -1,0 +1,259 @@
+package plots
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Export says how a figure goes into a paper. The zero value is a PDF of the figure as
+// it is, with the caption beside it and not in the picture.
+type Export struct {
+	Formats      []string          // see [Formats]; empty: "pdf"
+	Style        Style             // of the venue; zero value: the figure's own
+	Caption      bool              // set below the panels, in the picture, too
+	NoReferences bool              // without published curves, bounds and reference lines
+	Rename       map[string]string // what legends, cells and tables call a thing, by its name in the figure
+	Outlines     bool              // text as outlines, in place of embedded fonts
+	Overwrite    bool              // also a picture of other parameters
+}
+
+// Exported is what was written.
+type Exported struct {
+	Files []string
+	Size  Size
+	Kept  string // a file of other parameters that was in the way; empty: none
+}
+
+// Size is what a figure takes on a page.
+type Size struct {
+	Width, Height float64 // in inches
+	Text          float64 // of the smallest text in points; scripts of formulas are smaller
+}
+
+func (s Size) String() string {
+	return fmt.Sprintf("%.4g × %.4g in, smallest text %.3g pt", s.Width, math.Round(100*s.Height)/100, s.Text)
+}
+
+// String says what was written, line by line.
+func (e Exported) String() string {
+	text := strings.Join(e.Files, "\n")
+	if e.Size.Width > 0 {
+		text += "\n" + e.Size.String()
+	}
+	if e.Kept != "" {
+		text += fmt.Sprintf("\n%s shows other parameters and was kept", e.Kept)
+	}
+	return text
+}
+
+// Export writes the figure into a folder, as Name.format, and the caption as Name.txt and
+// Name.caption.tex unless it is in the picture. A picture there that has other parameters,
+// by Meta["params"], is kept: the new files then have the parameters' hash in their names.
+// A format that fails does not keep the others from being written.
+func (f Figure) Export(dir string, with Export) (Exported, error) {
+	f, err := f.as(with)
+	if err != nil {
+		return Exported{}, err
+	}
+	var out Exported
+	if !with.Overwrite {
+		if out.Kept = f.inTheWay(dir); out.Kept != "" {
+			hash := f.Meta["params"]
+			f.Name += "-" + hash[max(0, len(hash)-8):]
+		}
+	}
+	if !with.Caption {
+		if out.Files, err = f.SaveCaption(dir); err != nil {
+			return out, err
+		}
+	}
+	formats := with.Formats
+	if len(formats) == 0 {
+		formats = []string{"pdf"}
+	}
+	var failed []error
+	var files []string
+	for _, format := range formats {
+		shown := f
+		if !with.Caption && format != "tex" {
+			shown.Caption = ""
+		}
+		saved, err := shown.Save(dir, format)
+		files, failed = append(files, saved...), append(failed, err)
+		if size, err := shown.Size(); err == nil && encoders[format] != nil {
+			out.Size = size
+		}
+	}
+	out.Files = append(files, out.Files...)
+	return out, errors.Join(failed...)
+}
+
+// as is the figure as an export wants it.
+func (f Figure) as(with Export) (Figure, error) {
+	if !reflect.ValueOf(with.Style).IsZero() {
+		aspect := f.Style.filled().Aspect
+		f.Style = with.Style.filled()
+		if f.Style.Aspect == (Style{}).filled().Aspect {
+			f.Style.Aspect = aspect // which the figure has for a reason
+		}
+	}
+	if f.Style.Lettering = LiveText; with.Outlines {
+		f.Style.Lettering = Outlines
+	}
+	if with.NoReferences {
+		f.Panels = withoutReferences(f.Panels)
+	}
+	return f.renamed(with.Rename)
+}
+
+// withoutReferences leaves out series that are references, and panels that have
+// nothing else.
+func withoutReferences(panels [][]Panel) [][]Panel {
+	var rows [][]Panel
+	for _, row := range panels {
+		var kept []Panel
+		for _, p := range row {
+			before := len(p.Series)
+			p.Series = slices.DeleteFunc(slices.Clone(p.Series), func(s Series) bool { return s.Reference })
+			if len(p.Series) > 0 || before == 0 || p.Heat != nil {
+				kept = append(kept, p)
+			}
+		}
+		if len(kept) > 0 {
+			rows = append(rows, kept)
+		}
+	}
+	return rows
+}
+
+// renamed is the figure with other names. A curve keeps its look: only what the legend
+// says changes. It returns an error for a name that is not in the figure.
+func (f Figure) renamed(names map[string]string) (Figure, error) {
+	if len(names) == 0 {
+		return f, nil
+	}
+	r := renaming{to: names, used: map[string]bool{}, known: map[string]bool{}}
+	var rows [][]Panel
+	for _, row := range f.Panels {
+		var panels []Panel
+		for _, p := range row {
+			panels = append(panels, r.panel(p))
+		}
+		rows = append(rows, panels)
+	}
+	f.Panels = rows
+	for name := range names {
+		if !r.used[name] {
+			return f, fmt.Errorf("plots: figure %q: nothing in it is called %q: expected one of %q",
+				f.Name, name, slices.Sorted(maps.Keys(r.known)))
+		}
+	}
+	return f, nil
+}
+
+// renaming gives things other names, and knows all that it met.
+type renaming struct {
+	to          map[string]string
+	used, known map[string]bool
+}
+
+func (r renaming) name(name string) string {
+	if name != "" {
+		r.known[name] = true
+	}
+	if to, ok := r.to[name]; ok {
+		r.used[name] = true
+		return to
+	}
+	return name
+}
+
+func (r renaming) panel(p Panel) Panel {
+	p.Series = slices.Clone(p.Series)
+	for i := range p.Series {
+		s := &p.Series[i]
+		if old := cmp.Or(s.Entry, s.Label); old != "" && old != NoEntry {
+			if name := r.name(old); name != old {
+				s.Entry = name
+			}
+		}
+	}
+	if p.Cell != nil {
+		cell := *p.Cell
+		cell.Ops = slices.Clone(cell.Ops)
+		for i := range cell.Ops {
+			cell.Ops[i].Label = r.name(cell.Ops[i].Label)
+		}
+		p.Cell = &cell
+	}
+	if p.Table != nil {
+		p.Table = r.table(*p.Table)
+	}
+	return p
+}
+
+// table renames what is in a table's first column and headers.
+func (r renaming) table(t Table) *Table {
+	t.Columns, t.Blocks = slices.Clone(t.Columns), slices.Clone(t.Blocks)
+	for i := range t.Columns {
+		t.Columns[i].Header, t.Columns[i].Group = r.name(t.Columns[i].Header), r.name(t.Columns[i].Group)
+	}
+	for b := range t.Blocks {
+		block := &t.Blocks[b]
+		block.Title, block.Rows = r.name(block.Title), slices.Clone(block.Rows)
+		for i, row := range block.Rows {
+			block.Rows[i] = slices.Clone(row)
+			if len(row) > 0 {
+				block.Rows[i][0].Text = r.name(row[0].Text)
+			}
+		}
+	}
+	return &t
+}
+
+// inTheWay is a file in the folder that shows other parameters under the figure's name;
+// empty: there is none.
+func (f Figure) inTheWay(dir string) string {
+	mine := f.Meta["params"]
+	if mine == "" {
+		return ""
+	}
+	for _, format := range Formats() {
+		path := filepath.Join(dir, f.Name+"."+format)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		text = bytes.ReplaceAll(text, []byte{0}, nil) // a PDF's texts are UTF-16, a PNG's key ends with a 0
+		text = bytes.ReplaceAll(text, []byte("params="), []byte("params"))
+		if bytes.Contains(text, []byte("params")) && !bytes.Contains(text, []byte("params"+mine)) {
+			return path
+		}
+	}
+	return ""
+}
+
+// Size returns what the figure takes on a page. It returns an error where the figure
+// cannot be drawn.
+func (f Figure) Size() (Size, error) {
+	if err := f.Validate(); err != nil {
+		return Size{}, err
+	}
+	l, err := newLayout(f)
+	if err != nil {
+		return Size{}, fmt.Errorf("plots: figure %q: %w", f.Name, err)
+	}
+	return Size{
+		Width: float64(l.width) / 72, Height: float64(l.height) / 72,
+		Text: math.Round(100*float64(l.smallest)) / 100,
+	}, nil
+}
