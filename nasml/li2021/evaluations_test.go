@@ -360,7 +360,7 @@ func TestCellsOfOurSearches(t *testing.T) {
 	p.Search.Examples, p.Search.Seeds = 1000, 2 // of which the facts are known
 	none, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, none.Genotypes, 1)
+	require.Len(t, none.Groups, 1)
 
 	want := supernet.Published["PC_DARTS_cifar"].Genotype
 	f, err := p.Search.find(row(p.Searches[0]))
@@ -380,9 +380,9 @@ func TestCellsOfOurSearches(t *testing.T) {
 	require.NoError(t, err)
 	r, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, r.Genotypes, 2)
-	require.Equal(t, want.String(), r.Genotypes[1].String())
-	require.Contains(t, r.title(1), "ours, seed 1")
+	require.Len(t, r.Groups, 2)
+	require.Equal(t, want.String(), r.Groups[1].Trial.genotype.String())
+	require.Contains(t, r.Groups[1].Trial.title(), "ours, seed 1")
 	require.NoError(t, r.Figure().Validate())
 
 	p.Search.Preset = "slow"
