@@ -61,13 +61,13 @@ func TestTable5OfAFolder(t *testing.T) {
 	r, err := Table5(ctx, p)
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 1)
-	require.Less(t, r.records[0][0].Values["test_error"], 0.3, "red is not blue")
+	require.Less(t, r.Groups[0].Records[0].Values["test_error"], 0.3, "red is not blue")
 	require.NoError(t, r.Figure().Validate())
 	require.Contains(t, r.Figure().Caption, "16 photographs of 2 classes")
 	p.StoredOnly = true
 	again, err := Table5(ctx, p)
 	require.NoError(t, err)
-	require.Equal(t, r.records[0][0].Series, again.records[0][0].Series)
+	require.Equal(t, r.Groups[0].Records[0].Series, again.Groups[0].Records[0].Series)
 }
 
 func TestTable5OfAFolderThatIsWrong(t *testing.T) {
