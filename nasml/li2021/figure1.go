@@ -1,15 +1,11 @@
 package li2021
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
@@ -24,7 +20,7 @@ type Figure1Params struct {
 
 	// Gradients are steps, from 1, at which gradients of second order are compared along
 	// a search by the one of Liu+ 2019, "darts/second-order"; empty: none.
-	Gradients []int `json:",omitempty"`
+	Gradients []int `json:",omitempty" validate:"ascending,dive,gte=1"`
 }
 
 // Figure1Quick has ten searches of 25 epochs on 4,000 images, about ten minutes on
@@ -41,154 +37,100 @@ var Figure1Paper = func() Figure1Params {
 	return p
 }()
 
-const (
-	figure1ID    = "li2021/figure1"
-	figure1Title = "Sparsity on NAS-Bench-201: entropy of the operation weights during a search on CIFAR-10"
-)
+const figure1Title = "Sparsity on NAS-Bench-201: entropy of the operation weights during a search on CIFAR-10"
 
-// figure1Source is where the paper says what a row is about.
-func figure1Source(w row) string {
-	panel := map[string]string{"": "right", "nasbench201": "right", "darts": "left", "1shot1-s1": "middle"}[w.space()]
-	if panel == "" {
-		return "Li+ 2021, Section 4.1"
-	}
-	return fmt.Sprintf("Li+ 2021, Section 4.1 and Figure 1 (%s)", panel)
-}
+// Figure1 runs searches, and draws how their entropy falls.
+var Figure1 = lab.Declare(lab.Entry[Figure1Params, found]{
+	Of: ofPaper, Name: "figure1", Kind: lab.Figure, Source: "Section 4.1", Notebook: "figure1_entropy",
+	Title: figure1Title, Cost: searchCost, Quick: Figure1Quick, Paper: Figure1Paper,
+	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
+	Note:    noteOfSearches,
+	Rules:   func(p Figure1Params, c *study.Checks) { p.rules(p.Rows, c) },
+	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/figure1", r) },
+	Draw:    drawFigure1, Claims: judgeFigure1,
+})
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure1ID, Paper: paper, Title: figure1Title, Kind: "figure",
-		Notebook: "notebooks/li2021/figure1_entropy.ipynb",
-		Cost:     catalog.Cost{Quick: searchCost.Quick, Paper: searchCost.Paper},
-		Shipped:  []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
-	}, Figure1Quick, Figure1Paper, Figure1)
-}
+type figure1 = lab.Result[Figure1Params, found]
 
-// Figure1Result is Figure 1.
-type Figure1Result struct {
-	Params Figure1Params
-	Scale  string // "quick", "paper" or empty for own parameters
-	all    []found
-
-	gradients []*runs.Record // one a seed; empty where none were asked for
-}
-
-// Figure1 runs what the run store lacks of the searches of Figure 1.
-// Cancelling ctx ends it after the step under way, with finished searches
-// stored and the one under way at its checkpoint.
-//
-// It is an error where a parameter makes no sense (a *catalog.UsageError),
-// where the images cannot be had, and where a search diverges.
-func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
-	var c study.Checks
-	c.Expect(slices.IsSorted(p.Gradients) && (len(p.Gradients) == 0 || p.Gradients[0] >= 1),
-		"Gradients is %v, want steps from 1, ascending", p.Gradients)
-	if err := c.Err("figure 1"); err != nil {
-		return nil, err
-	}
-	all, err := p.run(ctx, figure1ID, p.Rows)
-	if err != nil {
-		return nil, err
+// compute reads or runs the searches and the comparisons of gradients.
+func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (err error) {
+	r.Groups, err = searchGroups(ctx, p.SearchParams, title, p.Rows, func(f found) (found, error) { return f, nil })
+	if err != nil || len(p.Gradients) == 0 {
+		return err
 	}
 	gradients, err := p.gradients(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Figure1Result{p, runs.Scale(ctx), all, gradients}, nil
+	r.Groups = append(r.Groups, gradients...)
+	return err
 }
 
-// Records are the keys of the searches.
-func (r *Figure1Result) Records() []string { return append(keys(r.all), study.Keys(r.gradients)...) }
+// bySpace are the rows of each search space.
+func bySpace(r *figure1) [][]found {
+	return study.By(searched(r.Groups), func(f found) string { return f.settings.Space })
+}
 
-// Figure draws the mean entropy over the edges after each epoch, of the normal
+// drawFigure1 draws the mean entropy over the edges after each epoch, of the normal
 // cell where there are two, with the interval of its mean over seeds, and the
 // published curve of one seed: a panel a search space.
-func (r *Figure1Result) Figure() plots.Figure {
-	var panels []plots.Panel
-	for _, space := range r.spaces() {
-		panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
-		if len(r.spaces()) > 1 {
-			panel.Title = study.SpaceTitle(space)
-		}
-		rows := r.of(space)
-		for _, f := range rows {
-			x, means, err := f.mean("entropy", 0, r.Params.Confidence)
-			if err != nil {
-				panic(err) // the records hold finite numbers
-			}
-			panel.Series = append(panel.Series, plots.Band(f.row.title(), x, atMostUniform(means)))
-		}
-		for _, f := range rows {
-			if x, y := f.publishedEntropy(longest(rows)); len(x) > 0 {
-				panel.Series = append(panel.Series, plots.Series{
-					Label: "the paper's " + f.row.title(), X: x, Y: y, Reference: true,
-				})
-			}
-		}
-		panels = append(panels, panel)
+func drawFigure1(r *figure1, f *lab.Picture) {
+	f.Style, f.Title = plots.ICLR, r.Params.titled(figure1Title)
+	f.Row()
+	for _, rows := range bySpace(r) {
+		f.Add(entropiesPanel(r, rows))
 	}
 	if len(r.Params.Gradients) > 0 {
-		panels = append(panels, r.gradientsPanel())
+		f.Add(gradientsPanel(r))
 	}
-	rows := [][]plots.Panel{panels}
-	for _, space := range r.spaces() {
-		if read := r.Params.instrumentPanels(r.of(space)); len(read) > 0 {
-			rows = append(rows, read)
+	for _, rows := range bySpace(r) {
+		if read := r.Params.instrumentPanels(rows); len(read) > 0 {
+			f.Row(read...)
 		}
 	}
-	return plots.Figure{
-		Name: "li2021-figure1", Style: plots.ICLR, Panels: rows,
-		Caption: r.caption(), Meta: study.Meta(r.Params.titled(figure1Title), r.Scale, r.Params),
+	sayEntropies(r, f)
+}
+
+// entropiesPanel has the rows of a space.
+func entropiesPanel(r *figure1, rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
+	if len(bySpace(r)) > 1 {
+		panel.Title = study.SpaceTitle(rows[0].settings.Space)
 	}
-}
-
-// spaces are the search spaces of the rows in their order.
-func (r *Figure1Result) spaces() []string {
-	var all []string
-	for _, f := range r.all {
-		if !slices.Contains(all, f.settings.Space) {
-			all = append(all, f.settings.Space)
-		}
+	for _, f := range rows {
+		x, means := f.mean("entropy", 0, r.Confidence)
+		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, atMostUniform(means)))
 	}
-	return all
+	for _, f := range rows {
+		panel.Series = append(panel.Series, f.paperEntropy(longest(rows))...)
+	}
+	return panel
 }
 
-// of are the rows of a space.
-func (r *Figure1Result) of(space string) []found {
-	return slices.DeleteFunc(slices.Clone(r.all), func(f found) bool { return f.settings.Space != space })
-}
-
-// caption says at which scale searches were run on each space, and how far they
+// sayEntropies says at which scale searches were run on each space, and how far they
 // are from the paper's curves.
-func (r *Figure1Result) caption() string {
-	var parts []string
-	for _, space := range r.spaces() {
-		text := searchCaption(r.Params.SearchParams, r.of(space), r.Params)
-		if len(r.spaces()) > 1 {
-			text = study.SpaceTitle(space) + ": " + text
+func sayEntropies(r *figure1, f *lab.Picture) {
+	p, spaces := r.Params, bySpace(r)
+	for _, rows := range spaces {
+		text := searchCaption(p.SearchParams, rows, p)
+		if len(spaces) > 1 {
+			text = study.SpaceTitle(rows[0].settings.Space) + ": " + text
 		}
-		parts = append(parts, text)
+		f.Say("%s", text)
 	}
-	if len(r.Params.Gradients) > 0 {
-		parts = append(parts, fmt.Sprintf("Gradients of second order are compared on the same weights and batches "+
-			"along a search by the difference with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their "+
-			"geometric means.", r.Params.Seeds))
+	if len(p.Gradients) > 0 {
+		f.Say("Gradients of second order are compared on the same weights and batches along a search by the difference "+
+			"with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their geometric means.", p.Seeds)
 	}
-	if !r.Params.synthetic() {
-		parts = append(parts, "The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
+	if !p.synthetic() {
+		f.Say("The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
 	}
-	for _, f := range r.all {
-		if d := r.apart(f); d.Points > 0 {
-			parts = append(parts, fmt.Sprintf("%s is %.2g nats from the paper's curve on average.", f.row.named(),
-				d.Mean))
-		}
-	}
-	for _, f := range r.all {
-		if len(f.column("stationarity", 0)) > 0 {
-			return strings.Join(parts, " ") + instrumentCaption
+	rows := searched(r.Groups)
+	for _, row := range rows {
+		if d := row.apart(); d.Points > 0 {
+			f.Say("%s is %.2g nats from the paper's curve on average.", row.row.named(), d.Mean)
 		}
 	}
-	return strings.Join(parts, " ")
+	if slices.ContainsFunc(rows, func(f found) bool { return len(f.column("stationarity", 0)) > 0 }) {
+		f.Say("%s", instrumentCaption)
+	}
 }
 
 // publishedEntropy is the paper's curve of a row up to so many epochs, with the
@@ -213,9 +155,18 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
+// paperEntropy is that curve as it is drawn, where there is one.
+func (f found) paperEntropy(epochs int) []plots.Series {
+	x, y := f.publishedEntropy(epochs)
+	if len(x) == 0 {
+		return nil
+	}
+	return []plots.Series{{Label: "the paper's " + f.row.title(), X: x, Y: y, Reference: true}}
+}
+
 // apart is how far the mean entropy of a row is from the published curve, at the
 // epochs that both have.
-func (r *Figure1Result) apart(f found) verdict.Distance {
+func (f found) apart() verdict.Distance {
 	var x, ours, theirs []float64
 	epochs, published := f.publishedEntropy(longest([]found{f}))
 	for i, epoch := range epochs {
@@ -235,155 +186,4 @@ func longest(rows []found) int {
 		}
 	}
 	return most
-}
-
-// Check judges the claims about entropy and discretisation: that entropy
-// starts at ln |O|, that GAEA's is below its base method's from the second
-// epoch on, and that the supernet loses less accuracy by discretisation. The
-// last stands in Section 4.1 for the DARTS space, with the accuracies, which
-// are judged at the paper's scale only; so is how far entropies are from the
-// paper's curves.
-func (r *Figure1Result) Check() []runs.Claim {
-	var claims []runs.Claim
-	for _, f := range r.all {
-		claims = append(claims, r.checkStart(f))
-	}
-	pairs := r.pairs()
-	for _, p := range pairs {
-		claims = append(claims, r.checkBelow(p[0], p[1], len(pairs)), r.checkDrop(p[0], p[1], len(pairs)))
-	}
-	for _, f := range r.all {
-		if x, _ := f.publishedEntropy(1); len(x) == 0 {
-			continue
-		}
-		claims = append(claims, r.apart(f).Claim(verdict.Claim(
-			fmt.Sprintf("own: %s: distance of our mean entropy from the paper's curve, nats", f.row.named()),
-			figure1Source(f.row)), "epoch"))
-		for i, what := range []string{"before", "after"} {
-			if paper, ok := publishedAudit[f.row]; ok {
-				claims = append(claims, r.checkAudit(f, what, paper[i]))
-			}
-		}
-	}
-	return append(append(claims, r.checkSecondOrder()...), r.checkGradients()...)
-}
-
-// pairs are the rows that are compared: a method and GAEA with it.
-func (r *Figure1Result) pairs() (all [][2]found) {
-	for _, f := range r.all {
-		for _, g := range r.all {
-			if f.row.on("gaea-"+f.row.search()) == g.row {
-				all = append(all, [2]found{f, g})
-			}
-		}
-	}
-	return all
-}
-
-// publishedAudit are the accuracies of supernets on validation images before and
-// after discretisation, in percent (Section 4.1).
-var publishedAudit = map[row][2]float64{
-	"pc-darts@darts": {72.17, 15.27}, "gaea-pc-darts@darts": {75.07, 33.23},
-}
-
-var publishedAuditIDs = map[row]map[string]string{
-	"pc-darts@darts":      {"before": "LI035", "after": "LI036"},
-	"gaea-pc-darts@darts": {"before": "LI037", "after": "LI038"},
-}
-
-// ownScale says why a number of the paper's is not judged at another scale.
-const ownScale = "another scale than the paper's: not judged"
-
-// atScale judges where searches have the paper's settings, or its code's.
-func (r *Figure1Result) atScale(c runs.Claim, judge func(c runs.Claim) runs.Claim) runs.Claim {
-	judged := judge(c)
-	if r.Params.reduced() {
-		judged.Holds, judged.Note = runs.NotKnown, ownScale
-	}
-	return judged
-}
-
-// checkAudit compares the accuracy of the supernet at the last epoch, before or
-// after discretisation.
-func (r *Figure1Result) checkAudit(f found, what string, paper float64) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[%s] %s: accuracy of the supernet %s discretisation, percent",
-		publishedAuditIDs[f.row][what], f.row.named(), what),
-		"Li+ 2021, Section 4.1")
-	series := map[string]string{"before": "supernet", "after": "discrete"}[what]
-	values := f.column(series, -1)
-	for i := range values {
-		values[i] *= 100
-	}
-	s, err := runs.Summarize(values, r.Params.among(2*len(publishedAudit)).Confidence)
-	return r.atScale(c, func(c runs.Claim) runs.Claim { return verdict.Near(c, s, err, paper, 5) })
-}
-
-// checkStart compares the first entropy with ln |O|, on the seed furthest from it.
-func (r *Figure1Result) checkStart(f found) runs.Claim {
-	want := math.Log(float64(f.blocks[0].Options))
-	c := verdict.Claim(fmt.Sprintf("own: %s: entropy starts at ln %d", f.row.named(), f.blocks[0].Options),
-		figure1Source(f.row))
-	c.Paper, c.Tolerance = runs.Number(want), 1e-4
-	starts := f.column("entropy", 0)
-	if len(starts) == 0 {
-		return verdict.NotRun(c, "no search was run")
-	}
-	c.Note = "ours is the seed furthest from it"
-	return verdict.Exactly(c, slices.MaxFunc(starts, func(a, b float64) int {
-		return cmp.Compare(math.Abs(a-want), math.Abs(b-want))
-	}), want, 1e-4)
-}
-
-// checkBelow compares entropies epoch by epoch, of one pair of many: the claim is as
-// good as its worst epoch.
-func (r *Figure1Result) checkBelow(base, gaea found, pairs int) runs.Claim {
-	ids := map[string]string{supernet.NASBench201.Name: "LI034 RO019", supernet.DARTS.Name: "LI032"}
-	c := verdict.Claim(listed(ids[base.settings.Space],
-		fmt.Sprintf("entropy of %s below %s from epoch 2 on", gaea.row.named(), base.row.title())),
-		figure1Source(base.row))
-	c.Paper = 0
-	c.Note = "ours is the difference at the epoch where it is least clear"
-	var worst *runs.Claim
-	compared := r.Params.among(pairs * max(1, min(base.settings.Epochs, gaea.settings.Epochs)-1))
-	for e := 2; ; e++ {
-		a, b := gaea.column("entropy", e), base.column("entropy", e)
-		if len(a) == 0 || len(b) == 0 {
-			break
-		}
-		d := compared.below(c, a, b)
-		if !d.Hi.Valid() {
-			return d
-		}
-		if worst == nil || d.Hi > worst.Hi {
-			worst = &d
-		}
-	}
-	if worst == nil {
-		return verdict.NotRun(c, "needs two epochs of both")
-	}
-	return *worst
-}
-
-// checkDrop compares the loss of accuracy by discretisation at the last epoch.
-func (r *Figure1Result) checkDrop(base, gaea found, pairs int) runs.Claim {
-	c := verdict.Claim(fmt.Sprintf("[LI039] %s loses less accuracy by discretisation than %s, percentage points",
-		gaea.row.named(), base.row.title()), "Li+ 2021, Section 4.1 (DARTS space: 41.84 against 56.90 points)")
-	c.Paper = 41.84 - 56.90
-	other := "another space and scale than the paper's"
-	if base.row.space() == "darts" {
-		other = "at the scale of the parameters"
-	}
-	c.Note = "ours is the difference of the drops at the last epoch, " + other + "; only its sign is judged"
-	return r.Params.among(pairs).below(c, gaea.drops(), base.drops())
-}
-
-// drops are the losses by discretisation at the end of each search, in
-// percentage points.
-func (f found) drops() []float64 {
-	before, after := f.column("supernet", -1), f.column("discrete", -1)
-	out := make([]float64, len(before))
-	for i := range before {
-		out[i] = 100 * (before[i] - after[i])
-	}
-	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -41,87 +42,71 @@ var Figure1LeftPaper = func() Figure1Params {
 	return p
 }()
 
-const (
-	figure1LeftID    = "li2021/figure1-left"
-	figure1LeftTitle = "Sparsity on DARTS' space: entropy of operations and edges, discretisation and skip connections"
-)
+// Figure1Left draws searches on cells with two inputs, with what they can be watched by.
+var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
+	Of: ofPaper, Name: "figure1-left", Kind: lab.Figure, Source: "Section 4.1", Notebook: "figure1_left_entropy",
+	Title: "Sparsity on DARTS' space: entropy of operations and edges, discretisation and skip connections",
+	Cost: catalog.Cost{
+		Quick: "a quarter of an hour on two cores; the project ships its searches",
+		Paper: "hours a search on a GPU, half a day on two cores (forecast)",
+	},
+	Quick: Figure1LeftQuick, Paper: Figure1LeftPaper,
+	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1LeftLarge}},
+	Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
+	Note:    noteOfSearches,
+	Rules:   func(p Figure1Params, c *study.Checks) { p.onCells(c, "cells") },
+	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/figure1-left", r) },
+	Draw:    drawFigure1Left,
+	Claims:  func(r *figure1) []runs.Claim { return append(judgeFigure1(r), judgeCollapse(r)) },
+})
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure1LeftID, Paper: paper, Title: figure1LeftTitle, Kind: "figure",
-		Notebook: "notebooks/li2021/figure1_left_entropy.ipynb",
-		Cost: catalog.Cost{
-			Quick: "a quarter of an hour on two cores; the project ships its searches",
-			Paper: "hours a search on a GPU, half a day on two cores (forecast)",
-		},
-		Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
-	}, Figure1LeftQuick, Figure1LeftPaper, Figure1Left,
-		catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: Figure1LeftLarge})
-}
-
-// Figure1LeftResult is Figure 1, left, with what a search on cells with two inputs
-// can be watched by.
-type Figure1LeftResult struct{ *Figure1Result }
-
-// Figure1Left runs what the run store lacks of the searches of Figure 1, left. See
-// Figure1 for cancelling and errors; it is one where a row's space has no two
-// inputs.
-func Figure1Left(ctx context.Context, p Figure1Params) (*Figure1LeftResult, error) {
-	return p.onCells(ctx, figure1LeftID, "cells")
-}
-
-// onCells runs searches on spaces of these kinds, whose cells can be drawn.
-func (p Figure1Params) onCells(ctx context.Context, title string, kinds ...string) (*Figure1LeftResult, error) {
+// onCells wants searches on spaces of these kinds, whose cells can be drawn.
+func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
+	p.rules(p.Rows, c)
 	var names []string
 	for _, kind := range kinds {
 		names = append(names, search.Kinds[kind].Names()...)
 	}
 	for _, w := range rowsNamed(p.Rows) {
-		if space := cmp.Or(w.space(), p.Space); !slices.Contains(names, space) {
-			return nil, catalog.Usagef("row %q is on the space %q, want METHOD@SPACE with a SPACE of %v", w, space,
-				names)
-		}
+		space := cmp.Or(w.space(), p.Space)
+		c.Expect(slices.Contains(names, space), "row %q is on the space %q, want METHOD@SPACE with a SPACE of %v", w,
+			space, names)
 	}
-	if len(p.Gradients) > 0 {
-		return nil, catalog.Usagef("Gradients is %v: gradients are compared by %s", p.Gradients, figure1ID)
-	}
-	all, err := p.run(ctx, title, p.Rows)
-	if err != nil {
-		return nil, err
-	}
-	return &Figure1LeftResult{&Figure1Result{Params: p, Scale: runs.Scale(ctx), all: all}}, nil
+	c.Expect(len(p.Gradients) == 0, "Gradients is %v: gradients are compared by li2021/figure1", p.Gradients)
 }
 
-// Figure draws four panels for every space: the entropies of operations and of
+// drawFigure1Left draws what [leftPanels] has.
+func drawFigure1Left(r *figure1, f *lab.Picture) {
+	f.Style = plots.ICLR
+	for _, panels := range leftPanels(r) {
+		f.Row(panels...)
+	}
+	sayEntropies(r, f)
+	f.Say("The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 (Preset=code).")
+	if collapsed, of := collapsed(r); collapsed > 0 {
+		f.Say("ALARM: %d of %d searches ended with skip connections on half or more of %s edges.", collapsed, of, whose(r))
+	}
+}
+
+// leftPanels are four panels for every space: the entropies of operations and of
 // edges of the normal cell, the accuracy of the supernet on validation images with
 // θ and discretised, and the share of skip connections in the normal cell's
-// discretisation.
-func (r *Figure1LeftResult) Figure() plots.Figure {
-	f := r.Figure1Result.Figure()
-	f.Name, f.Meta = "li2021-figure1-left", study.Meta(figure1LeftTitle, r.Scale, r.Params)
-	entropies := f.Panels[0]
-	f.Panels = nil
-	for i, space := range r.spaces() {
-		rows := r.of(space)
-		f.Panels = append(f.Panels,
-			[]plots.Panel{entropies[i], r.edgePanel(rows)},
-			[]plots.Panel{r.auditPanel(rows), r.skipPanel(rows)})
+// discretisation; and the instruments', where they were read.
+func leftPanels(r *figure1) (panels [][]plots.Panel) {
+	for _, rows := range bySpace(r) {
+		panels = append(panels,
+			[]plots.Panel{entropiesPanel(r, rows), edgePanel(r, rows)},
+			[]plots.Panel{auditPanel(r, rows), skipPanel(r, rows)})
 		if read := r.Params.instrumentPanels(rows); len(read) > 0 {
-			f.Panels = append(f.Panels, read)
+			panels = append(panels, read)
 		}
 	}
-	f.Caption += " The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
-		"(Preset=code)."
-	if collapsed, of := r.collapsed(); collapsed > 0 {
-		f.Caption += fmt.Sprintf(" ALARM: %d of %d searches ended with skip connections on half or more of %s edges.",
-			collapsed, of, r.whose())
-	}
-	return f
+	return panels
 }
 
 // edgePanel has the mean entropy of the weights of edges over the nodes of the
 // normal cell, where the searches have these.
-func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
+func edgePanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of edges (nats)"}}
 	for _, f := range rows {
 		var series []string
@@ -140,20 +125,17 @@ func (r *Figure1LeftResult) edgePanel(rows []found) plots.Panel {
 			}
 			return mean(all)
 		}
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), 0, atMostUniform, ofNormal))
+		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 0, atMostUniform, ofNormal))
 	}
 	return panel
 }
 
 // auditPanel has the accuracy of the supernet before and after discretisation.
-func (r *Figure1LeftResult) auditPanel(rows []found) plots.Panel {
+func auditPanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "supernet, validation (%)", Min: 0}}
 	for _, f := range rows {
 		for _, of := range []struct{ series, label string }{{"supernet", ""}, {"discrete", ", discretised"}} {
-			_, means, err := f.mean(of.series, 0, r.Params.Confidence)
-			if err != nil {
-				panic(err) // the records hold finite numbers
-			}
+			_, means := f.mean(of.series, 0, r.Confidence)
 			var x []float64
 			for i := range means {
 				x, means[i] = append(x, f.column("evaluated", i)[0]), percent(means[i])
@@ -171,7 +153,7 @@ func percent(s runs.Summary) runs.Summary {
 }
 
 // skipPanel has the share of skip connections.
-func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
+func skipPanel(r *figure1, rows []found) plots.Panel {
 	label := "skip connections"
 	if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
 		label += ", normal"
@@ -184,15 +166,15 @@ func (r *Figure1LeftResult) skipPanel(rows []found) plots.Panel {
 		return s
 	}
 	for _, f := range rows {
-		panel.Series = append(panel.Series, r.curve(f, f.row.title(), 1, share, f.skips)) // it begins without
+		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 1, share, f.skips)) // it begins without
 	}
 	return panel
 }
 
 // curve is a number of every search after every epoch from the first on, as the mean
 // over seeds with its interval, which ends within what the quantity can be.
-func (r *Figure1LeftResult) curve(
-	f found, label string, first int, within func([]runs.Summary) []runs.Summary,
+func (f found) curve(
+	confidence float64, label string, first int, within func([]runs.Summary) []runs.Summary,
 	of func(record *runs.Record, epoch int) float64,
 ) plots.Series {
 	var x []float64
@@ -207,7 +189,7 @@ func (r *Figure1LeftResult) curve(
 		if len(values) == 0 || len(values) < len(f.ran()) {
 			return plots.Band(label, x, within(means))
 		}
-		s, err := runs.Summarize(values, r.Params.Confidence)
+		s, err := runs.Summarize(values, confidence)
 		if err != nil {
 			panic(err) // θ is finite
 		}
@@ -226,17 +208,17 @@ func (f found) skips(record *runs.Record, epoch int) float64 {
 }
 
 // whose edges skip connections are counted on: the cell's or, of two, the normal one's.
-func (r *Figure1LeftResult) whose() string {
-	two := 0
-	for _, space := range r.spaces() {
-		if _, ok := supernet.CellSpaces[space]; ok {
+func whose(r *figure1) string {
+	spaces, two := bySpace(r), 0
+	for _, rows := range spaces {
+		if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
 			two++
 		}
 	}
 	switch two {
 	case 0:
 		return "the cell's"
-	case len(r.spaces()):
+	case len(spaces):
 		return "the normal cell's"
 	}
 	return "the (normal) cell's"
@@ -244,8 +226,8 @@ func (r *Figure1LeftResult) whose() string {
 
 // collapsed counts the searches that ended with skip connections on half or more
 // of the (normal) cell's edges, the collapse of Zela+ 2020.
-func (r *Figure1LeftResult) collapsed() (searches, of int) {
-	for _, f := range r.all {
+func collapsed(r *figure1) (searches, of int) {
+	for _, f := range searched(r.Groups) {
 		for _, record := range f.ran() {
 			if of++; f.skips(record, epochs(record)) >= manySkips {
 				searches++
@@ -255,17 +237,11 @@ func (r *Figure1LeftResult) collapsed() (searches, of int) {
 	return searches, of
 }
 
-// Check judges the claims of Figure 1 and, as one of ours, that no search
-// collapses.
-func (r *Figure1LeftResult) Check() []runs.Claim {
-	return append(r.Figure1Result.Check(), r.checkCollapse())
-}
-
-// checkCollapse judges that no search collapses.
-func (r *Figure1LeftResult) checkCollapse() runs.Claim {
-	c := verdict.Claim("own: no search ends with skip connections on half or more of "+r.whose()+" edges",
+// judgeCollapse judges, as a claim of ours, that no search collapses.
+func judgeCollapse(r *figure1) runs.Claim {
+	c := verdict.Claim("own: no search ends with skip connections on half or more of "+whose(r)+" edges",
 		"Zela+ 2020, Section 3")
-	collapsed, of := r.collapsed()
+	collapsed, of := collapsed(r)
 	if of == 0 {
 		return verdict.NotRun(c, "no search was run")
 	}

@@ -16,15 +16,16 @@ func TestShippedClaims(t *testing.T) {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}
 	for _, id := range []string{
-		figure1ID, figure1LeftID, figure1MiddleID, figure2ID, figure3ID, "li2021/figure4", "li2021/figure5", instrumentsID, ranksID,
-		"li2021/ranks-searches", table1ID, "li2021/table2", table3ID, table4ID, table5ID, unclearedID,
+		"li2021/figure1", "li2021/figure1-left", "li2021/figure1-middle", "li2021/figure2", figure3ID, "li2021/figure4",
+		"li2021/figure5", "li2021/instruments", ranksID, "li2021/ranks-searches", table1ID, "li2021/table2", table3ID,
+		table4ID, table5ID, unclearedID,
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Quick})
 	}
-	shipped = append(shipped, studytest.Shipped{ID: figure1ID, Scale: catalog.Quick, Set: secondOrderSearch},
-		studytest.Shipped{ID: figure1LeftID, Scale: catalog.Large},
-		studytest.Shipped{ID: figure1MiddleID, Scale: catalog.Large},
-		studytest.Shipped{ID: figure2ID, Scale: catalog.Large},
-		studytest.Shipped{ID: instrumentsID, Scale: catalog.Quick, Set: instruments201})
+	shipped = append(shipped, studytest.Shipped{ID: "li2021/figure1", Scale: catalog.Quick, Set: secondOrderSearch},
+		studytest.Shipped{ID: "li2021/figure1-left", Scale: catalog.Large},
+		studytest.Shipped{ID: "li2021/figure1-middle", Scale: catalog.Large},
+		studytest.Shipped{ID: "li2021/figure2", Scale: catalog.Large},
+		studytest.Shipped{ID: "li2021/instruments", Scale: catalog.Quick, Set: instruments201})
 	studytest.Golden(t, "testdata/claims.json", shipped...)
 }

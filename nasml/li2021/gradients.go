@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/parting"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -23,32 +23,8 @@ var gradientsKind = code.Define("li2021/gradients", "li2021/internal/parting")
 // gradientsRow is the search along which gradients are compared.
 const gradientsRow = row("darts/second-order")
 
-// gradients computes what the run store lacks of the comparison, a trial a seed.
-func (p Figure1Params) gradients(ctx context.Context) ([]*runs.Record, error) {
-	if len(p.Gradients) == 0 {
-		return nil, nil
-	}
-	cases, err := p.gradientCases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := study.Study{
-		ID: "li2021/gradients", Title: figure1ID + ", gradients", Code: gradientsKind, Shipped: shippedRecords,
-		StoredOnly: p.StoredOnly,
-		Device: func() (string, string, error) {
-			b, err := backend.Open()
-			if err != nil {
-				return "", "", err
-			}
-			name, device := backend.Describe(b)
-			return name, device, nil
-		},
-	}
-	return s.Run(ctx, cases)
-}
-
-// gradientCases are the trials, one a seed.
-func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) {
+// gradients reads or computes the comparison, a trial a seed.
+func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error) {
 	settings, err := p.settings(gradientsRow)
 	if err != nil {
 		return nil, err
@@ -57,7 +33,6 @@ func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients}
 	if p.Folder != "" {
 		return nil, catalog.Usagef("Folder is %q and Gradients %v: gradients are compared on images of Data", p.Folder,
 			p.Gradients)
@@ -66,25 +41,30 @@ func (p Figure1Params) gradientCases(ctx context.Context) ([]study.Case, error) 
 	if err != nil {
 		return nil, err
 	}
-	last := p.Gradients[len(p.Gradients)-1]
-	return study.Each(p.Seeds, func(seed uint64) study.Case {
-		return study.Case{
-			Params: t, Data: opened.Fingerprint, Units: last, Label: "gradients of second order",
-			Run: func(ctx context.Context, step study.Step) (trial.Result, error) {
-				set, err := opened.Images(ctx)
-				if err != nil {
-					return trial.Result{}, err
-				}
-				b, err := backend.Open()
-				if err != nil {
-					return trial.Result{}, err
-				}
-				computed := t
-				computed.Settings = settings // what the key names by what it computes has its own name here
-				return parting.Run(ctx, b, computed, set, seed, func(note string) { step(1, note) })
-			},
-		}
-	}), nil
+	var gs lab.Groups[parting.Trial]
+	gs.Add("gradients", p.Seeds, parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients})
+	err = lab.Bench[parting.Trial]{
+		Study: study.Study{
+			ID: "li2021/gradients", Title: "li2021/figure1, gradients", Code: gradientsKind, Shipped: shippedRecords,
+			StoredOnly: p.StoredOnly, Device: onDevices(1),
+		},
+		Data:  func(parting.Trial) string { return opened.Fingerprint },
+		Units: func(t parting.Trial) int { return last(t.Steps) },
+		Label: func(parting.Trial) string { return "gradients of second order" },
+		Run: func(ctx context.Context, t parting.Trial, seed uint64, step study.Step) (trial.Result, error) {
+			set, err := opened.Images(ctx)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			b, err := backend.Open()
+			if err != nil {
+				return trial.Result{}, err
+			}
+			t.Settings = settings // what the key names by what it computes has its own name here
+			return parting.Run(ctx, b, t, set, seed, func(note string) { step(1, note) })
+		},
+	}.Compute(ctx, gs)
+	return lab.As("gradients", gs, func(parting.Trial) found { return found{} }), err
 }
 
 // gradientWays are the compared gradients as a legend has them.
@@ -96,7 +76,7 @@ var gradientWays = []struct{ series, label string }{
 
 // gradientsPanel draws the distances from the exact gradient over the steps: every
 // seed's, which are orders apart where a difference crosses kinks, and their means.
-func (r *Figure1Result) gradientsPanel() plots.Panel {
+func gradientsPanel(r *figure1) plots.Panel {
 	p := plots.Panel{
 		Title: "gradients of second order", X: plots.Axis{Label: "step of a search"},
 		Y:      plots.Axis{Label: `$\|g - g^*\| / \|g^*\|$, $g^*$ exact`, Scale: plots.Log10},
@@ -108,43 +88,28 @@ func (r *Figure1Result) gradientsPanel() plots.Panel {
 	}
 	for _, way := range gradientWays {
 		middle := plots.Series{Label: way.label, X: steps}
-		for _, record := range r.gradients {
-			if record != nil {
-				one := plots.Series{Label: way.label, X: steps, Y: record.Series[way.series], Faint: true}
-				p.Series = append(p.Series, one)
-			}
+		distances := r.Part("gradients").Rows(way.series)
+		if len(distances) == 0 {
+			return p // nothing was computed
 		}
-		for i := range steps {
-			off := r.logsAt(way.series, i)
-			if len(off) == 0 {
-				return p // nothing was computed
-			}
-			middle.Y = append(middle.Y, math.Exp(mean(off)))
+		for _, y := range distances {
+			p.Series = append(p.Series, plots.Series{Label: way.label, X: steps, Y: y, Faint: true})
+		}
+		for _, off := range study.Columns(distances) {
+			middle.Y = append(middle.Y, math.Exp(mean(logs(off))))
 		}
 		p.Series = append(p.Series, middle)
 	}
 	return p
 }
 
-// logsAt are the logarithms of the seeds' distances at one of the steps.
-func (r *Figure1Result) logsAt(series string, i int) []float64 {
-	var off []float64
-	for _, record := range r.gradients {
-		if record != nil {
-			off = append(off, record.Series[series][i])
-		}
-	}
-	return logs(off)
-}
-
-// checkGradients compares gradients on the same weights and batches, where searches
-// that part in their own ways say little: see checkSecondOrder. What is called the
+// judgeGradients compares gradients on the same weights and batches, where searches
+// that part in their own ways say little: see judgeSecondOrder. What is called the
 // same is the border there.
-func (r *Figure1Result) checkGradients() []runs.Claim {
+func judgeGradients(r *figure1) []runs.Claim {
 	if len(r.Params.Gradients) == 0 {
 		return nil
 	}
-	type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 	var claims []runs.Claim
 	for _, x := range []struct {
 		series, name string
@@ -160,7 +125,7 @@ func (r *Figure1Result) checkGradients() []runs.Claim {
 		c.Note = fmt.Sprintf("ours is the geometric mean over seeds and steps %v of ‖g − g*‖/‖g*‖, g* the exact "+
 			"gradient on the same weights and batches in float64, along a search by the difference with ε = 0.01/‖v‖; "+
 			"what is below %v we call the same", r.Params.Gradients, parted)
-		s, err := r.gradientDistance(x.series)
+		s, err := gradientDistance(r, x.series)
 		claims = append(claims, x.judge(c, s, err, parted))
 	}
 	return claims
@@ -168,13 +133,13 @@ func (r *Figure1Result) checkGradients() []runs.Claim {
 
 // gradientDistance summarizes, over seeds, the geometric mean of a distance over the
 // steps.
-func (r *Figure1Result) gradientDistance(series string) (runs.Summary, error) {
-	if slices.Contains(r.gradients, nil) || len(r.gradients) != r.Params.Seeds {
+func gradientDistance(r *figure1, series string) (runs.Summary, error) {
+	var distances []float64
+	for _, y := range r.Part("gradients").Rows(series) {
+		distances = append(distances, math.Exp(mean(logs(y))))
+	}
+	if len(distances) != r.Params.Seeds {
 		return runs.Summary{}, fmt.Errorf("not all of %d comparisons were made", r.Params.Seeds)
 	}
-	var distances []float64
-	for _, record := range r.gradients {
-		distances = append(distances, math.Exp(mean(logs(record.Series[series]))))
-	}
-	return verdict.Ratios(distances, r.Params.Confidence)
+	return verdict.Ratios(distances, r.Confidence)
 }

@@ -311,9 +311,9 @@ const instrumentCaption = " Instruments, on a batch of validation images: the la
 // θ, with the alarm where it would have been raised. Edges on which the largest
 // weight is that of the operation that is best alone stand out where the instruments
 // have read that. It is an error where no such search was run.
-func (r *Figure1Result) Animation(name string, seed uint64) (plots.Animation, error) {
+func Animation(r *figure1, name string, seed uint64) (plots.Animation, error) {
 	var all []string
-	for _, f := range r.all {
+	for _, f := range searched(r.Groups) {
 		for _, record := range f.ran() {
 			if string(f.row) == name && record.Trial.Seed == seed {
 				return f.animation(record)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/plots"
@@ -20,21 +19,24 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 	p := tiny()
 	p.Channels, p.Cells, p.Seeds, p.Epochs, p.Instruments = 4, 1, 1, 2, 2
 	p.Rows = []string{"gaea-darts", "gaea-darts@darts-s2"}
-	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
-		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	ctx := isolated(t)
+	r, err := Figure1(ctx, p)
 	require.NoError(t, err)
-	r := &Figure1Result{Params: p, all: all}
+	all := searched(r.Groups)
 	f := r.Figure()
 	require.NoError(t, f.Validate())
 	require.Len(t, f.Panels, 3, "entropies, then the instruments of both spaces")
 	require.Len(t, f.Panels[1], 3)
 	require.Contains(t, f.Caption, "Theorem 1's bound")
-	left := (&Figure1LeftResult{&Figure1Result{Params: p, all: all[1:]}}).Figure()
-	require.NoError(t, left.Validate())
-	require.Len(t, left.Panels, 3)
+	q := p
+	q.Rows = p.Rows[1:]
+	left, err := Figure1Left(ctx, q)
+	require.NoError(t, err)
+	require.NoError(t, left.Figure().Validate())
+	require.Len(t, left.Figure().Panels, 3)
 
 	for i, cells := range []int{1, 2} {
-		a, err := r.Animation(p.Rows[i], 0)
+		a, err := Animation(r, p.Rows[i], 0)
 		require.NoError(t, err)
 		require.Len(t, a.Frames, 3)
 		require.Len(t, a.Frames[2].Panels, cells)
@@ -54,9 +56,9 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 		}
 		require.InDelta(t, share(judged.right), float64(right)/float64(edges), 1e-12)
 	}
-	_, err = r.Animation("darts", 0)
+	_, err = Animation(r, "darts", 0)
 	require.ErrorContains(t, err, `no search is called "darts", 0: take one of "gaea-darts", 0`)
-	_, err = (&Figure1Result{}).Animation("darts", 0)
+	_, err = Animation(new(figure1), "darts", 0)
 	require.ErrorContains(t, err, "no search was run")
 
 	for i := range all {
@@ -163,10 +165,9 @@ func TestInstrumentsAsAnEntry(t *testing.T) {
 	p := tiny()
 	p.Channels, p.Cells, p.Epochs, p.Instruments = 4, 1, 2, 2
 	p.Rows = []string{"darts@darts-s2", "gaea-darts@darts-s2"}
-	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
-		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	r, err := Instruments(isolated(t), p)
 	require.NoError(t, err)
-	r := &InstrumentsResult{&Figure1LeftResult{&Figure1Result{Params: p, all: all}}}
+	all := searched(r.Groups)
 	f := r.Figure()
 	require.NoError(t, f.Validate())
 	require.Len(t, f.Panels, 7, "curves, instruments, and the cells of both searches")

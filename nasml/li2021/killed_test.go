@@ -28,7 +28,7 @@ var killed = map[string]func(ctx context.Context, photographs string) ([]*runs.R
 		if err != nil {
 			return nil, err
 		}
-		return r.all[0].records, nil
+		return r.Groups[0].Records, nil
 	},
 	"evaluation": func(ctx context.Context, photographs string) ([]*runs.Record, error) {
 		p := Table5Quick
@@ -154,7 +154,7 @@ func TestSearchOnPhotographsThatAreWrong(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, whole, 0o644))
 	r, err := Figure1Left(ctx, p)
 	require.NoError(t, err, "the same search goes on: the file is as long as before")
-	require.Positive(t, r.all[0].records[0].Resumed, "it was saved before the photograph that could not be read")
+	require.Positive(t, r.Groups[0].Records[0].Resumed, "it was saved before the photograph that could not be read")
 	require.Contains(t, r.Figure().Caption, "16 images of photographs in ")
 
 	p.Examples = 17

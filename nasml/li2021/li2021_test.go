@@ -72,10 +72,10 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	p := tiny()
 	p.Channels, p.Cells, p.Seeds, p.Epochs = 4, 1, 1, 2
 	p.Rows = []string{"gaea-darts", "pc-darts@darts", "gaea-pc-darts@darts"}
-	all, err := p.runOn(isolated(t), "own", rowsNamed(p.Rows),
-		data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+	ctx := isolated(t)
+	r, err := Figure1(ctx, p)
 	require.NoError(t, err)
-	r := &Figure1Result{Params: p, all: all}
+	all := searched(r.Groups)
 	f := r.Figure()
 	require.NoError(t, f.Validate())
 	require.Len(t, f.Panels[0], 2)
@@ -119,7 +119,10 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	left := &Figure1LeftResult{&Figure1Result{Params: p, all: all[1:]}}
+	q := p
+	q.Rows = p.Rows[1:]
+	left, err := Figure1Left(ctx, q)
+	require.NoError(t, err)
 	f = left.Figure()
 	require.NoError(t, f.Validate())
 	require.Len(t, f.Panels, 2)
@@ -131,7 +134,7 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	require.Len(t, edges, 3)
 	require.Equal(t, []float64{1, 2}, f.Panels[1][0].Series[0].X)
 	require.InDelta(t, 100*mean(all[1].column("supernet", 0)), f.Panels[1][0].Series[0].Y[0], 1e-9)
-	_, of := left.collapsed()
+	_, of := collapsed(left)
 	require.Equal(t, 2, of)
 	require.Contains(t, left.Check()[len(left.Check())-1].Name, "own: no search ends with skip connections")
 	_, err = Figure1Left(isolated(t), p)
@@ -340,7 +343,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 			Theta: [][]float64{uniform(24), uniform(24)}, TrainLoss: []float64{2.3}, ValidLoss: []float64{2.3},
 		}},
 	} {
-		view := liveFigure(&r.all[0], m, benchmark)
+		view := liveFigure(&r.Groups[0].Trial, m, benchmark)
 		require.NoError(t, view.Validate())
 		require.Len(t, view.Panels[1], 2, "the cell, and the table's accuracy from the beginning on: nothing jumps")
 		x := view.Panels[0][1].Series[0].X

@@ -1,7 +1,7 @@
 package li2021
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -28,25 +28,24 @@ type counting struct {
 
 func (c counting) Step(n int, _ string) { c.steps.Add(int64(n)) }
 
-// tiny is a search of one epoch on images of 8×8.
+// tiny is a search of one epoch on 16 coloured images of 8×8, made of synthetic ones.
 func tiny() Figure1Params {
 	p := Figure1Params{SearchParams: quickSearch, Rows: []string{"gaea-darts"}}
 	p.Seeds, p.Channels, p.Image, p.Batch, p.Epochs = 1, 2, 8, 4, 1
-	return p
-}
-
-// colour are 16 synthetic images with three channels.
-func colour(context.Context) (*data.Images, error) {
+	p.Data, p.Examples = "coloured", 0
 	grey, err := data.SyntheticImages(1, 16, data.ImageSpec{Classes: 3, Height: 8, Width: 8})
-	if err != nil {
-		return nil, err
-	}
-	im := *grey
-	im.Channels, im.Pixels = 3, nil
+	var pixels []uint8
+	var labels []int
 	for _, v := range grey.Pixels {
-		im.Pixels = append(im.Pixels, v, v/2, 255-v)
+		pixels = append(pixels, v, v/2, 255-v)
 	}
-	return &im, nil
+	for _, label := range grey.Labels {
+		labels = append(labels, int(label))
+	}
+	if _, made := data.FromArrays(p.Data, data.Train, 8, 8, 3, pixels, labels); cmp.Or(err, made) != nil {
+		panic(cmp.Or(err, made))
+	}
+	return p
 }
 
 // What a reader adds, under a name that stays: an edited body is computed anew, a
@@ -113,10 +112,8 @@ func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 				p := tiny()
 				add(name, c, &p)
 				steps := new(atomic.Int64)
-				all, err := p.runOn(runs.WithProgress(ctx, counting{runs.Silent, steps}), "own", rowsNamed(p.Rows),
-					data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+				r, err := Figure1(runs.WithProgress(ctx, counting{runs.Silent, steps}), p)
 				require.NoError(t, err)
-				r := &Figure1Result{Params: p, all: all}
 				require.NoError(t, r.Figure().Validate())
 				return r.Records(), steps.Load() > 0
 			}
@@ -157,7 +154,7 @@ func TestEveryFieldOfSettingsIsAParameter(t *testing.T) {
 		`split: "ordered", "random"`, "weight_decay: 0.0003, 0",
 	}, search.Differences(before, after))
 
-	e, err := catalog.Lookup(figure1ID)
+	e, err := catalog.Lookup("li2021/figure1")
 	require.NoError(t, err)
 	set, err := e.Params(catalog.Quick, []string{
 		"LearningRate=0.05", "Nesterov=true", "Split=random", "EntropyWeight=0.01", "Augment.Cutout=8",
@@ -201,10 +198,9 @@ func TestAChangedSettingIsSearched(t *testing.T) {
 	for _, rate := range []float64{0, 0.1} {
 		p := tiny()
 		p.LearningRate = rate
-		all, err := p.runOn(ctx, "", rowsNamed(p.Rows),
-			data.Facts{Fingerprint: "16 images", Len: 16, Synthetic: true}, colour)
+		r, err := Figure1(ctx, p)
 		require.NoError(t, err)
-		found = append(found, keys(all)...)
+		found = append(found, r.Records()...)
 	}
 	require.Len(t, found, 2)
 	require.NotEqual(t, found[0], found[1])

@@ -291,14 +291,7 @@ func (p SearchParams) searchesOf(
 		title += p.forecast(all, cases, stored, examples)
 	}
 	s.StoredOnly, s.Title = false, title
-	s.Device = func() (string, string, error) {
-		b, err := backend.OpenDevices(p.Devices)
-		if err != nil {
-			return "", "", err
-		}
-		name, device := backend.Describe(b)
-		return name, device, nil
-	}
+	s.Device = onDevices(p.Devices)
 	lab := &searchLab{from: from, live: newLive(), run: run}
 	defer lab.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
@@ -307,6 +300,18 @@ func (p SearchParams) searchesOf(
 		at := job.Index[0]
 		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
+}
+
+// onDevices opens what searches and trainings are computed on, which a study names.
+func onDevices(n int) func() (name, device string, err error) {
+	return func() (name, device string, err error) {
+		b, err := backend.OpenDevices(n)
+		if err != nil {
+			return "", "", err
+		}
+		name, device = backend.Describe(b)
+		return name, device, nil
+	}
 }
 
 // forecast says what the searches that the store lacks will cost, where that is

@@ -25,58 +25,49 @@ const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
 // of θ may end.
 const parted = 0.1
 
-// checkSecondOrder compares where the gradients of second order lead from one start
+// judgeSecondOrder compares where the gradients of second order lead from one start
 // on the same batches. The central difference of Liu+ 2019 stands for the exact
 // gradient. The claims are ours and were fixed before the searches. The second does
-// not hold in the searches of float32 that are shipped: see checkGradients for why.
-func (r *Figure1Result) checkSecondOrder() []runs.Claim {
-	rows := map[row]found{}
-	for _, f := range r.all {
-		rows[f.row] = f
-	}
-	var claims []runs.Claim
-	for _, f := range r.all {
-		if f.row.variant() != "unrolled" {
+// not hold in the searches of float32 that are shipped: see judgeGradients for why.
+func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
+	for _, exact := range searched(r.Groups) {
+		if exact.row.variant() != "unrolled" {
 			continue
 		}
-		base := f.row.on(f.row.method())
-		if authors, ok := rows[f.row.on(f.row.method()+"/second-order")]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: the difference with ε = 0.01/‖v‖ leads θ elsewhere than the "+
-				"exact gradient, distance over its way", base.title()), secondOrderSource)
-			s, err := r.parting(authors, f)
-			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
-		}
-		if small, ok := rows[f.row.on(f.row.method()+"/second-order-small")]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: with ε = 0.0001/‖v‖ it does not, distance over the way",
-				base.title()),
-				secondOrderSource)
-			s, err := r.parting(small, f)
-			claims = append(claims, verdict.Below(partedNote(c), s, err, parted))
-		}
-		if first, ok := rows[base]; ok {
-			c := verdict.Claim(fmt.Sprintf("own: %s: nor where first order does, distance over the way",
-				base.title()),
-				secondOrderSource)
-			s, err := r.parting(first, f)
-			claims = append(claims, verdict.Above(partedNote(c), s, err, parted))
+		base := exact.row.on(exact.row.method())
+		for _, x := range []struct {
+			behind, says string
+			judge        side
+		}{
+			{"/second-order", "the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact gradient, distance over " +
+				"its way", verdict.Above},
+			{"/second-order-small", "with ε = 0.0001/‖v‖ it does not, distance over the way", verdict.Below},
+			{"", "nor where first order does, distance over the way", verdict.Above},
+		} {
+			for _, f := range searched(r.Groups) {
+				if f.row == exact.row.on(exact.row.method()+x.behind) {
+					c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
+					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of "+
+						"searches with the same start and batches; what is below %v we call the same", parted)
+					s, err := r.Params.parting(f, exact)
+					claims = append(claims, x.judge(c, s, err, parted))
+				}
+			}
 		}
 	}
 	return claims
 }
 
-func partedNote(c runs.Claim) runs.Claim {
-	c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of searches "+
-		"with the same start and batches; what is below %v we call the same", parted)
-	return c
-}
+// side is above a border, or below.
+type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 
 // parting summarizes over seeds how far from the end of exact searches others end, over
 // the way that the exact ones went.
-func (r *Figure1Result) parting(other, exact found) (runs.Summary, error) {
-	if len(other.ran()) != r.Params.Seeds || len(exact.ran()) != r.Params.Seeds {
-		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), r.Params.Seeds)
+func (p Figure1Params) parting(other, exact found) (runs.Summary, error) {
+	if len(other.ran()) != p.Seeds || len(exact.ran()) != p.Seeds {
+		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), p.Seeds)
 	}
-	s, err := verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, func(seed int) (float64, error) {
+	s, err := verdict.OverSeeds(p.Seeds, p.Confidence, func(seed int) (float64, error) {
 		a, b := other.records[seed], exact.records[seed]
 		start, last := slices.Concat(exact.theta(b, 0)...), epochs(b)
 		end := slices.Concat(exact.theta(b, last)...)

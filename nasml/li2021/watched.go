@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -34,53 +35,39 @@ func watched(p Figure1Params) Figure1Params {
 // instruments201 has searches by DARTS and by GAEA DARTS on NAS-Bench-201.
 var instruments201 = []string{"Rows=darts@nasbench201,gaea-darts@nasbench201"}
 
-const (
-	instrumentsID    = "li2021/instruments"
-	instrumentsTitle = "What a search is watched by: entropy, discretisation, curvature, stationarity, Condition 6"
-)
+// Instruments reads the instruments after every evaluation of searches.
+var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
+	Of: ofPaper, Name: "instruments", Kind: lab.Figure, Source: "Section 4.1", Notebook: "instruments",
+	Title: "What a search is watched by: entropy, discretisation, curvature, stationarity, Condition 6",
+	Cost: catalog.Cost{
+		Quick: "ten minutes on two cores, half of it to compile; the project ships its searches",
+		Paper: "hours a search on a GPU, days on two cores",
+	},
+	Quick: InstrumentsQuick, Paper: InstrumentsPaper,
+	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: InstrumentsLarge}},
+	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: instruments201}},
+	Note:    noteOfSearches,
+	Rules: func(p Figure1Params, c *study.Checks) {
+		c.AtLeast("Instruments", p.Instruments, 1) // products with Hessians
+		p.onCells(c, "cells", "nasbench201")
+	},
+	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/instruments", r) },
+	Draw:    drawInstruments, Claims: judgeInstruments,
+})
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: instrumentsID, Paper: paper, Title: instrumentsTitle, Kind: "figure",
-		Notebook: "notebooks/li2021/instruments.ipynb",
-		Cost: catalog.Cost{
-			Quick: "ten minutes on two cores, half of it to compile; the project ships its searches",
-			Paper: "hours a search on a GPU, days on two cores",
-		},
-		Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: instruments201}},
-	}, InstrumentsQuick, InstrumentsPaper, Instruments,
-		catalog.Preset[Figure1Params]{Scale: catalog.Large, Params: InstrumentsLarge})
-}
-
-// InstrumentsResult are searches with what the instruments have read of them.
-type InstrumentsResult struct{ *Figure1LeftResult }
-
-// Instruments runs what the run store lacks of the searches, and reads the instruments
-// after every evaluation. See [Figure1Left] for cancelling and errors; it is one where
-// there are no instruments.
-func Instruments(ctx context.Context, p Figure1Params) (*InstrumentsResult, error) {
-	if p.Instruments < 1 {
-		return nil, catalog.Usagef("parameters of the instruments: Instruments is %d, want at least 1: the products "+
-			"with Hessians that they may take", p.Instruments)
-	}
-	r, err := p.onCells(ctx, instrumentsID, "cells", "nasbench201")
-	if err != nil {
-		return nil, err
-	}
-	return &InstrumentsResult{r}, nil
-}
-
-// Figure draws the panels of [Figure1LeftResult] with those of the instruments, and
+// drawInstruments draws the panels of [Figure1Left] with those of the instruments, and
 // below them the cells of every search at its end, edges as wide as θ; edges on which
 // the largest weight is that of the operation that is best alone stand out.
-func (r *InstrumentsResult) Figure() plots.Figure {
-	f := r.Figure1LeftResult.Figure()
-	f.Name, f.Meta = "li2021-instruments", study.Meta(instrumentsTitle, r.Scale, r.Params)
-	curves := slices.DeleteFunc(slices.Concat(f.Panels...), func(p plots.Panel) bool {
+func drawInstruments(r *figure1, f *lab.Picture) {
+	f.Style = plots.ICLR
+	curves := slices.DeleteFunc(slices.Concat(leftPanels(r)...), func(p plots.Panel) bool {
 		return len(p.Series) == 0 // such as the entropy of edges that have no weights
 	})
-	f.Panels = slices.Collect(slices.Chunk(curves, 2))
-	for _, of := range r.all {
+	for panels := range slices.Chunk(curves, 2) {
+		f.Row(panels...)
+	}
+	rows := searched(r.Groups)
+	for _, of := range rows {
 		for _, record := range of.ran()[:min(1, len(of.ran()))] {
 			a, err := of.animation(record)
 			if err != nil {
@@ -89,36 +76,32 @@ func (r *InstrumentsResult) Figure() plots.Figure {
 			last := len(a.Frames) - 1
 			for _, cells := range a.Frames[last].Panels {
 				cells[0].Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[last])
-				f.Panels = append(f.Panels, cells)
+				f.Row(cells...)
 			}
 		}
 	}
-	f.Caption = searchCaption(r.Params.SearchParams, r.all, r.Params) + instrumentCaption +
-		" Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
-		"they stand out."
-	return f
+	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
+	f.Say("%s", instrumentCaption)
+	f.Say("Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
+		"they stand out.")
 }
 
-// Check judges that searches begin at uniform weights and do not collapse, and for
+// judgeInstruments judges that searches begin at uniform weights and do not collapse, and for
 // searches by GAEA that θ comes as near to a stationary point as Theorem 1 says.
-func (r *InstrumentsResult) Check() []runs.Claim {
-	var claims []runs.Claim
-	for _, f := range r.all {
-		claims = append(claims, r.checkStart(f))
-	}
-	claims = append(claims, r.checkCollapse())
-	for _, f := range r.all {
+func judgeInstruments(r *figure1) []runs.Claim {
+	claims := append(judgeStarts(r), judgeCollapse(r))
+	for _, f := range searched(r.Groups) {
 		if search.Methods[f.row.method()].Hold == search.OnSimplex { // which the theorem is about
-			claims = append(claims, r.checkBound(f))
+			claims = append(claims, judgeBound(r, f))
 		}
 	}
 	return claims
 }
 
-// checkBound judges Δ against its bound at all evaluations of the searches of a row.
-func (r *InstrumentsResult) checkBound(f found) runs.Claim {
-	c := verdict.Claim("own: "+f.row.named()+": evaluations at which Δ lies above Theorem 1's bound of the constants "+
-		"read until then", "Li+ 2021, Theorem 1")
+// judgeBound judges Δ against its bound at all evaluations of the searches of a row.
+func judgeBound(r *figure1, f found) runs.Claim {
+	c := r.Claim("own: %s: evaluations at which Δ lies above Theorem 1's bound of the constants read until then",
+		f.row.named()).From("Theorem 1")
 	above, of := 0, 0
 	for _, record := range f.ran() {
 		bounds := f.bounds(f.readingsOf(record))
@@ -129,7 +112,7 @@ func (r *InstrumentsResult) checkBound(f found) runs.Claim {
 		}
 	}
 	if of == 0 {
-		return verdict.NotRun(c, "no search was run")
+		return c.NotRun("no search was run")
 	}
-	return verdict.None(c, above, of)
+	return verdict.None(c.Claim, above, of)
 }
