@@ -61,13 +61,13 @@ func TestTable5OfAFolder(t *testing.T) {
 	r, err := Table5(ctx, p)
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 1)
-	require.Less(t, r.records[0][0].Values["test_error"], 0.3, "red is not blue")
+	require.Less(t, r.Groups[0].Records[0].Values["test_error"], 0.3, "red is not blue")
 	require.NoError(t, r.Figure().Validate())
 	require.Contains(t, r.Figure().Caption, "16 photographs of 2 classes")
 	p.StoredOnly = true
 	again, err := Table5(ctx, p)
 	require.NoError(t, err)
-	require.Equal(t, r.records[0][0].Series, again.records[0][0].Series)
+	require.Equal(t, r.Groups[0].Records[0].Series, again.Groups[0].Records[0].Series)
 }
 
 func TestTable5OfAFolderThatIsWrong(t *testing.T) {
@@ -360,7 +360,7 @@ func TestCellsOfOurSearches(t *testing.T) {
 	p.Search.Examples, p.Search.Seeds = 1000, 2 // of which the facts are known
 	none, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, none.Genotypes, 1)
+	require.Len(t, none.Groups, 1)
 
 	want := supernet.Published["PC_DARTS_cifar"].Genotype
 	f, err := p.Search.find(row(p.Searches[0]))
@@ -380,9 +380,9 @@ func TestCellsOfOurSearches(t *testing.T) {
 	require.NoError(t, err)
 	r, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, r.Genotypes, 2)
-	require.Equal(t, want.String(), r.Genotypes[1].String())
-	require.Contains(t, r.title(1), "ours, seed 1")
+	require.Len(t, r.Groups, 2)
+	require.Equal(t, want.String(), r.Groups[1].Trial.genotype.String())
+	require.Contains(t, r.Groups[1].Trial.title(), "ours, seed 1")
 	require.NoError(t, r.Figure().Validate())
 
 	p.Search.Preset = "slow"

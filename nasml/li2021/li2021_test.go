@@ -253,7 +253,7 @@ func TestTopBlockOfTable2IsThePapers(t *testing.T) {
 	require.Equal(t, []string{"own: CIFAR-10: REA > REINFORCE > RS > BOHB, percentage points"}, verdicts[runs.NotKnown])
 	require.Len(t, verdicts[runs.Holds], 10+2+len(p.Tabular)+len(lookupSets), "and the best architectures")
 	require.NoError(t, r.Figure().Validate())
-	require.NotEmpty(t, r.Differences())
+	require.NotEmpty(t, Table2Differences(p))
 }
 
 func TestStoredOnlyComputesNothing(t *testing.T) {
@@ -264,7 +264,7 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
 	require.Empty(t, r.Records())
-	require.Equal(t, "not run", r.tabular[0].missing[0])
+	require.Equal(t, "not run", r.Groups[0].Trial.missing[0])
 	require.NoError(t, r.Figure().Validate())
 }
 
@@ -289,8 +289,8 @@ func TestTheTableIsThereWithoutData(t *testing.T) {
 	table, err := Table2(isolated(t), Table2Quick)
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
-	require.InDelta(t, 94.37, table.optimal.accuracy[0][0], 0.01)
-	for _, l := range append(slices.Clone(table.middle), table.tabular...) {
+	require.InDelta(t, 94.37, table.Groups[len(table.Groups)-1].Trial.accuracy[0][0], 0.01)
+	for _, l := range append(table.Part("middle").Trials(), table.Part("tabular").Trials()...) {
 		require.Len(t, l.accuracy[0], len(l.accuracy[2]), l.title)
 		require.NotEmpty(t, l.accuracy[0], l.title)
 	}
@@ -365,8 +365,8 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	table, err := Table2(ctx, w)
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
-	require.Equal(t, "no data", table.bottom[0].missing[1])
-	require.Len(t, table.find("darts").accuracy[0], 2)
+	require.Equal(t, "no data", table.Part("bottom")[0].Trial.missing[1])
+	require.Len(t, searchedLine(table, "darts").accuracy[0], 2)
 }
 
 // A search by hand: θ moves from skip_connect to nor_conv_3x3 on every edge, and
@@ -409,23 +409,24 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
 	require.NoError(t, r.Figure().Validate())
-	require.Len(t, r.middle, 7+3, "gdas, darts and gaea-darts have a second line: the others have no choice")
+	middle := r.Part("middle").Trials()
+	require.Len(t, middle, 7+3, "gdas, darts and gaea-darts have a second line: the others have no choice")
 	different := 0
-	for i, l := range r.middle {
+	for i, l := range middle {
 		if l.title != "DARTS (bilevel), best validation epoch" && l.title != "GAEA DARTS (bilevel), best "+
 			"validation epoch" {
 			continue
 		}
-		require.Equal(t, r.middle[i-1].name, l.name)
+		require.Equal(t, middle[i-1].name, l.name)
 		require.Len(t, l.accuracy[0], p.Seeds)
 		for seed, x := range l.accuracy[0] {
-			if x != r.middle[i-1].accuracy[0][seed] {
+			if x != middle[i-1].accuracy[0][seed] {
 				different++
 			}
 		}
 	}
 	require.Positive(t, different, "or the rule changes nothing in any of ten searches")
-	for _, f := range r.all {
+	for _, f := range searched(r.Groups) {
 		f.pick = search.BestEpoch
 		if !f.picks() {
 			continue
@@ -443,11 +444,11 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	p.AlsoPick, p.Pick = "", "best"
 	best, err := Table2(isolated(t), p)
 	require.NoError(t, err)
-	at := slices.IndexFunc(r.middle, func(l line) bool { return l.name == "darts" })
-	require.Equal(t, r.middle[at+1].accuracy, best.find("darts").accuracy)
+	at := slices.IndexFunc(middle, func(l line) bool { return l.name == "darts" })
+	require.Equal(t, middle[at+1].accuracy, searchedLine(best, "darts").accuracy)
 	require.Contains(t, best.Figure().Caption, "best validation epoch")
 	require.NotContains(t, r.Figure().Caption, "best validation epoch.")
-	require.Contains(t, r.Differences(), "gaea-darts architecture: last epoch, best validation epoch")
+	require.Contains(t, Table2Differences(p), "gaea-darts architecture: last epoch, best validation epoch")
 	p.Pick = "first"
 	_, err = Table2(isolated(t), p)
 	require.ErrorContains(t, err, `found the rule "first"`)

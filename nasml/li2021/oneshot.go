@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/regret"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -22,7 +23,7 @@ import (
 // OneShotParams are the parameters of searches on NAS-Bench-1Shot1.
 type OneShotParams struct {
 	SearchParams          // whose Space is empty: see Spaces
-	Spaces       []string // names of supernet.OneShots
+	Spaces       []string `validate:"min=1,unique"` // names of supernet.OneShots
 }
 
 // quickOneShot is what two cores can show in a quarter of an hour: 2,000 images of
@@ -66,42 +67,32 @@ func (p OneShotParams) settingsOn(name, space string) (search.Settings, error) {
 	return p.settings(oneShotRow(name, space))
 }
 
-// oneShotRules are what neither tags nor the settings of a row say.
-func (p OneShotParams) oneShotRules(rows []string, c *study.Checks) {
+// rowsOn are searches on all spaces, space by space.
+func (p OneShotParams) rowsOn(searches []string) (rows []string) {
+	for _, space := range p.Spaces {
+		for _, name := range searches {
+			rows = append(rows, string(oneShotRow(name, space)))
+		}
+	}
+	return rows
+}
+
+// oneShotRules are what neither tags nor settings say.
+func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
 	c.Expect(p.Space == "", "Space is %q, want none: Spaces are the spaces of NAS-Bench-1Shot1", p.Space)
-	study.Distinct(c, "Rows", rows, 1)
-	study.Distinct(c, "Spaces", p.Spaces, 1)
+	study.Distinct(c, "Rows", searches, 1)
 	for _, space := range p.Spaces {
 		c.OneOf("Spaces", space, slices.Sorted(maps.Keys(supernet.OneShots))...)
 	}
+	p.rules(p.rowsOn(searches), c)
 }
 
-// checkOneShot looks at what the settings do not.
-func (p OneShotParams) checkOneShot(rows []string) error {
+// checkOneShot looks at all of it.
+func (p OneShotParams) checkOneShot(searches []string) error {
 	var c study.Checks
-	p.oneShotRules(rows, &c)
+	c.Limits(p)
+	p.oneShotRules(searches, &c)
 	return c.Err("the searches")
-}
-
-// findAll are the searches of all rows on all spaces before they are looked for, space by space.
-func (p OneShotParams) findAll(rows []string) (all []found, err error) {
-	var names []string
-	for _, space := range p.Spaces {
-		for _, name := range rows {
-			names = append(names, string(oneShotRow(name, space)))
-		}
-	}
-	if err := p.check(rowsNamed(names)); err != nil {
-		return nil, err
-	}
-	for _, w := range rowsNamed(names) {
-		f, err := p.find(w)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, f)
-	}
-	return all, nil
 }
 
 // oneShotFound is a search on a space, with its records.
@@ -112,18 +103,12 @@ type oneShotFound struct {
 	lookups []*runs.Record // what the table says of each seed's search; nil where it does not
 }
 
-// runOneShot reads or runs the searches of all rows on all spaces, space by space.
-func (p OneShotParams) runOneShot(ctx context.Context, title string, rows []string) ([]oneShotFound, error) {
-	if err := p.checkOneShot(rows); err != nil {
+// runOneShot reads or runs the searches of all rows on all spaces.
+func (p OneShotParams) runOneShot(ctx context.Context, title string, searches []string) ([]oneShotFound, error) {
+	if err := p.checkOneShot(searches); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, space := range p.Spaces {
-		for _, name := range rows {
-			names = append(names, string(oneShotRow(name, space)))
-		}
-	}
-	all, err := p.run(ctx, title, names)
+	all, err := p.run(ctx, title, p.rowsOn(searches))
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +117,15 @@ func (p OneShotParams) runOneShot(ctx context.Context, title string, rows []stri
 		of = append(of, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
 	}
 	return of, nil
+}
+
+// oneShotGroups are searches, each before its look-ups, as an entry has them.
+func oneShotGroups(all []oneShotFound) (gs lab.Groups[oneShotFound]) {
+	for _, f := range all {
+		gs = append(gs, lab.Group[oneShotFound]{Part: searchPart, Trial: f, Records: f.records},
+			lab.Group[oneShotFound]{Part: "look-up", Trial: f, Records: f.lookups})
+	}
+	return gs
 }
 
 // spaceTitle is how panels call a space: "S1" for those of the benchmark.
@@ -184,10 +178,10 @@ func (f oneShotFound) firstLookup() int {
 
 // Lookups are how the architecture of a search is looked up after every epoch.
 type Lookups struct {
-	Ties     string // which of equally weighted parents: "numpy", as the authors' code, or "first"
-	Training string // of a cell: "mean" of three, "one" of them by chance (the paper's code), or "1", "2", "3"
-	Against  string // the best: "published" by the space's authors, or the best that the "table" has
-	Split    data.Split
+	Ties     string     // which of equally weighted parents: "numpy", as the authors' code, or "first"
+	Training string     `validate:"oneof=mean one 1 2 3"`  // of a cell: the mean of three, or "one" by chance (their code)
+	Against  string     `validate:"oneof=published table"` // the best of the space's authors, or the best in the table
+	Split    data.Split `validate:"oneof=valid test"`
 }
 
 // codeLookups are those of the paper's code.
@@ -202,16 +196,14 @@ var lookupsStudy = study.Study{
 	Code: code.Define(lookupsID, "li2021/internal/regret"),
 }
 
-func (l Lookups) checkLookups(c *study.Checks, spaces []string) {
+// lookupRules are what tags do not say.
+func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
 	var ties []string
 	for name := range supernet.TieRules {
 		ties = append(ties, string(name))
 	}
 	slices.Sort(ties)
 	c.OneOf("Ties", l.Ties, ties...)
-	c.OneOf("Training", l.Training, regret.Trainings...)
-	c.OneOf("Against", l.Against, regret.AgainstPublished, regret.AgainstTable)
-	c.OneOf("Split", string(l.Split), string(data.Valid), string(data.Test))
 	for _, space := range spaces {
 		s, ok := supernet.OneShots[space]
 		c.Expect(!ok || l.Against != regret.AgainstPublished || s.Known.TestError > 0, "Against is %q, and nothing is "+
@@ -219,30 +211,30 @@ func (l Lookups) checkLookups(c *study.Checks, spaces []string) {
 	}
 }
 
-// openLookups is the table for some spaces with the study of look-ups in it. Without a
+// openLookups opens the table for some spaces, and the study of look-ups in it. Without a
 // table the study reads what the project ships.
-func openLookups(spaces []string, storedOnly bool) (*opened101[*data.NASBench101], study.Study, string, error) {
+func openLookups[T any](spaces []string, storedOnly bool) (*opened101[*data.NASBench101], lab.Bench[T], error) {
 	table, fingerprint, err := oneShotTable(spaces)
-	s := lookupsStudy
-	s.StoredOnly = storedOnly || table == nil
-	return table, s, fingerprint, err
+	b := lab.Bench[T]{Study: lookupsStudy, Data: func(T) string { return fingerprint }}
+	b.StoredOnly = storedOnly || table == nil
+	return table, b, err
+}
+
+// looking is the look-up of a search.
+type looking struct {
+	regret.Lookup
+	of    *oneShotFound
+	theta [][]float64
 }
 
 // lookUp looks up what the run store lacks.
 func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
 	var spaces []string
-	for _, f := range all {
-		spaces = append(spaces, f.row.space())
-	}
-	table, s, fingerprint, err := openLookups(spaces, storedOnly)
-	if err != nil {
-		return err
-	}
-	var cases []study.Case
-	var places [][2]int
-	for i, f := range all {
-		all[i].lookups = make([]*runs.Record, len(f.records))
-		for j, record := range f.records {
+	var gs lab.Groups[looking]
+	for i := range all {
+		f := &all[i]
+		spaces, f.lookups = append(spaces, f.row.space()), make([]*runs.Record, len(f.records))
+		for seed, record := range f.records {
 			if record == nil || len(record.Values) == 0 {
 				continue
 			}
@@ -250,29 +242,30 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.short(), err)
 			}
-			t := regret.Lookup{
+			gs = append(gs, lab.Group[looking]{Seeds: 1, First: uint64(seed), Trial: looking{regret.Lookup{
 				Search: record.Key, Space: f.space, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
-			}
-			cases = append(cases, study.Case{
-				Params: t, Seed: uint64(j), Data: fingerprint, Label: f.short(),
-				Run: func(ctx context.Context, _ study.Step) (trial.Result, error) {
-					content, err := table.content()
-					if err != nil {
-						return trial.Result{}, err
-					}
-					return t.Run(ctx, content, theta, uint64(j))
-				},
-			})
-			places = append(places, [2]int{i, j})
+			}, f, theta}})
 		}
 	}
-	records, err := s.Run(ctx, cases)
+	table, b, err := openLookups[looking](spaces, storedOnly)
 	if err != nil {
 		return err
 	}
-	for k, at := range places {
-		all[at[0]].lookups[at[1]] = records[k]
+	b.Label = func(l looking) string { return l.of.short() }
+	b.Key = func(l looking) any { return l.Lookup }
+	b.Run = func(ctx context.Context, l looking, seed uint64, _ study.Step) (trial.Result, error) {
+		content, err := table.content()
+		if err != nil {
+			return trial.Result{}, err
+		}
+		return l.Lookup.Run(ctx, content, l.theta, seed)
+	}
+	if err := b.Compute(ctx, gs); err != nil {
+		return err
+	}
+	for _, g := range gs {
+		g.Trial.of.lookups[g.First] = g.Records[0]
 	}
 	return nil
 }
@@ -341,22 +334,19 @@ func (f oneShotFound) entropyOf(r *runs.Record, part string) []float64 {
 
 // entropies are the mean entropies of a part of θ over the searches, from the
 // start on.
-func (f oneShotFound) entropies(part string, confidence float64) (x []float64, means []runs.Summary, err error) {
+func (f oneShotFound) entropies(part string, confidence float64) (x []float64, means []runs.Summary) {
 	var curves [][]float64
 	for _, r := range f.ran() {
 		curves = append(curves, f.entropyOf(r, part))
 	}
-	if len(curves) == 0 {
-		return nil, nil, nil
-	}
-	for e := range curves[0] {
-		s, err := runs.Summarize(study.Column(curves, e), confidence)
+	for e, values := range study.Columns(curves) {
+		s, err := runs.Summarize(values, confidence)
 		if err != nil {
-			return nil, nil, err
+			panic(err) // the records hold finite numbers
 		}
 		x, means = append(x, float64(e)), append(means, s)
 	}
-	return x, atMostUniform(means), nil
+	return x, atMostUniform(means)
 }
 
 // oneShotCaption says at which scale searches were run; params are the figure's.

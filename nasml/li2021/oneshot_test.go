@@ -41,7 +41,7 @@ func TestSmallOneShotSearches(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 2*2*len(p.Rows)+1, "a search and its look-ups a seed, and the best cell")
 	require.NoError(t, r.Figure().Validate())
-	for _, f := range r.all {
+	for _, f := range r.Part(searchPart).Trials() {
 		for _, record := range f.lookups {
 			require.Len(t, record.Series[regret.SeriesKnown], 3-f.firstLookup(), f.search)
 		}
@@ -107,7 +107,7 @@ func TestTravellingTableSaysWhatTheTableSays(t *testing.T) {
 	require.NoError(t, err)
 	part, err := shipped101.content()
 	require.NoError(t, err)
-	for _, f := range r.all {
+	for _, f := range r.Part(searchPart).Trials() {
 		record, lookup := f.records[0], f.lookups[0]
 		require.NotNil(t, lookup, f.short())
 		theta, err := f.thetas(record)

@@ -92,9 +92,13 @@ type rankSearches = lab.Result[RankSearchesParams, oneShotFound]
 // computeRankSearches runs what the run store lacks of the searches of all rows on all spaces.
 func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	p := r.Params
-	all, err := p.findAll(p.Rows)
-	if err != nil {
-		return err
+	var all []found
+	for _, w := range rowsNamed(p.rowsOn(p.Rows)) {
+		f, err := p.find(w)
+		if err != nil {
+			return err
+		}
+		all = append(all, f)
 	}
 	table, fingerprint, err := oneShotTable(p.Spaces)
 	if err != nil {

@@ -20,29 +20,29 @@ func around(mean float64, n int) []float64 {
 }
 
 // asPrinted is a Table 2 that has the paper's means in every line.
-func asPrinted() *Table2Result {
-	r := &Table2Result{Params: Table2Paper}
-	r.Params.Confidence = 0.95
-	fill := func(name, title string, of table2Row, n int) line {
+func asPrinted() *table2 {
+	r := &table2{Params: Table2Paper, Confidence: Table2Paper.Confidence}
+	add := func(part, name, title string, of table2Row, n int) {
 		l := line{name: name, title: title, paper: of, printed: true}
 		for i := range l.accuracy {
 			l.accuracy[i] = around(of.accuracy[i].mean, n)
 		}
-		return l
+		r.Groups.Add(part, 0, l)
 	}
 	for _, name := range r.Params.Tabular {
 		title := strings.ToUpper(name)
-		r.tabular = append(r.tabular, fill(name, title, publishedTabular[title], 50))
+		add("tabular", name, title, publishedTabular[title], 50)
 	}
 	for _, w := range rowsNamed(r.Params.Rows) {
-		r.middle = append(r.middle, fill(string(w), w.title(), publishedTransfer[w], r.Params.Seeds))
+		add("middle", string(w), w.title(), publishedTransfer[w], r.Params.Seeds)
 	}
 	for _, w := range rowsNamed(r.Params.Direct) {
-		r.bottom = append(r.bottom, fill(string(w), w.title(), publishedDirect[w], r.Params.Seeds))
+		add("bottom", string(w), w.title(), publishedDirect[w], r.Params.Seeds)
 	}
-	r.optimal = fill("", "Optimal", publishedReference["Optimal"], 1)
-	for i := range r.optimal.accuracy {
-		r.optimal.accuracy[i] = []float64{r.optimal.paper.accuracy[i].mean}
+	add("reference", "Optimal", "Optimal", publishedReference["Optimal"], 1)
+	optimal := &r.Groups[len(r.Groups)-1].Trial
+	for i := range optimal.accuracy {
+		optimal.accuracy[i] = []float64{optimal.paper.accuracy[i].mean}
 	}
 	return r
 }
@@ -62,30 +62,29 @@ func byRow(claims []runs.Claim) map[string]runs.Verdict {
 // With the paper's own means and little noise, what the paper says of its lines holds.
 func TestOrdersHoldOnThePapersOwnMeans(t *testing.T) {
 	r := asPrinted()
-	found := byRow(append(r.checkComparisons(), r.checkOptimal()...))
+	claims := table2Orders.Claims(r)
+	found := byRow(claims)
 	for _, row := range []string{
 		"LI001", "LI002", "LI003", "LI006", "LI010", "LI058", "LI059", "LI060", "LI061", "LI176", "LI177", "LI178",
 		"LI245", "LI251", "LI252",
 	} {
 		require.Equal(t, runs.Holds, found[row], row)
 	}
-	for _, c := range r.checkComparisons() {
+	for _, c := range claims {
 		require.True(t, c.Paper.Valid(), c.Name)
 	}
 }
 
 func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 	r := asPrinted()
-	for b, block := range [][]line{r.middle, r.bottom} {
-		for l := range block {
-			if block[l].name == better {
-				for i := range lookupSets {
-					block[l].accuracy[i] = around([]float64{90, 91}[b], r.Params.Seeds)
-				}
+	for g := range r.Groups {
+		if l := &r.Groups[g].Trial; l.name == best201 {
+			for i := range lookupSets {
+				l.accuracy[i] = around(map[string]float64{"middle": 90, "bottom": 91}[r.Groups[g].Part], r.Params.Seeds)
 			}
 		}
 	}
-	found := byRow(r.checkComparisons())
+	found := byRow(table2Orders.Claims(r))
 	for _, row := range []string{"LI001", "LI060", "LI252"} {
 		require.Equal(t, runs.Fails, found[row], row)
 	}
@@ -94,8 +93,9 @@ func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 // A line that is missing leaves what speaks of it open, and says so.
 func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
 	r := asPrinted()
-	r.tabular[0].accuracy, r.tabular[0].missing = [3][]float64{}, [3]string{"not run", "not run", "not run"}
-	for _, c := range r.checkComparisons() {
+	rea := &r.Groups[0].Trial
+	rea.accuracy, rea.missing = [3][]float64{}, [3]string{"not run", "not run", "not run"}
+	for _, c := range table2Orders.Claims(r) {
 		if c.Rows[0] == "LI001" {
 			require.Equal(t, runs.NotKnown, c.Holds)
 			require.Contains(t, c.Note, "not run: REA: the run store lacks it")
@@ -103,24 +103,23 @@ func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
 	}
 	r = asPrinted()
 	r.Params.Preset = "quick"
-	found := byRow(r.checkComparisons())
+	found := byRow(table2Orders.Claims(r))
 	require.Equal(t, runs.NotKnown, found["LI060"], "small searches against full runs on the table")
 	require.Equal(t, runs.Holds, found["LI058"], "small searches against each other")
 }
 
 func TestSearchTimesAndTheirRatios(t *testing.T) {
 	r := asPrinted()
-	searched := func(w row, seconds float64) found {
-		f := found{row: w}
-		for seed := range r.Params.Seeds {
-			f.records = append(f.records, &runs.Record{
-				Seconds: seconds * (1 + 0.01*float64(seed%2)), Values: map[string]float64{"epochs": 1},
-			})
+	seconds := map[string]float64{"gaea-darts": 742, "darts": 1000, "gdas": 1e6}
+	for g := range r.Groups {
+		l := &r.Groups[g].Trial
+		if of := seconds[l.name]; of > 0 {
+			for seed := range r.Params.Seeds {
+				l.seconds = append(l.seconds, of*(1+0.01*float64(seed%2)))
+			}
 		}
-		return f
 	}
-	r.all = []found{searched("gaea-darts", 742), searched("darts", 1000), searched("gdas", 1e6)}
-	claims := r.checkTimes()
+	claims := table2Numbers.Claims(r)
 	found := byRow(claims)
 	require.Equal(t, runs.Holds, found["LI131"], "1,000 s are no longer than the paper's 10,683")
 	require.Equal(t, runs.Fails, found["LI127"])
@@ -136,7 +135,7 @@ func TestSearchTimesAndTheirRatios(t *testing.T) {
 
 // All settings of the paper's presets are the paper's.
 func TestSettingsAreThePapers(t *testing.T) {
-	entry, err := catalog.Lookup(table2ID)
+	entry, err := catalog.Lookup("li2021/table2")
 	require.NoError(t, err)
 	for _, c := range entry.Settings() {
 		require.Equal(t, runs.Holds, c.Holds, "%s: %v, the paper has %v", c.Name, c.Ours, c.Paper)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -16,11 +16,15 @@ import (
 // Table5Params are the parameters of Table 5, ImageNet in the mobile setting, whose
 // errors are those of Table 1.
 type Table5Params struct {
-	Genotypes []string // names of supernet.Published, or genotypes as the authors' programs print them
+	// Names of supernet.Published, or genotypes as the authors' programs print them.
+	Genotypes []string `validate:"min=1,unique"`
 
 	// The network whose parameters and multiply-adds are counted; what is trained
 	// is in TrainParams.
-	CountedChannels, CountedCells, CountedClasses, CountedImage int
+	CountedChannels int `validate:"gte=2"`
+	CountedCells    int `validate:"gte=1"`
+	CountedClasses  int `validate:"gte=1"`
+	CountedImage    int `validate:"gte=32"`
 
 	// Folder has ILSVRC-2012's photographs in train and val, each with a folder a
 	// class; empty: nothing is trained. Examples and TestExamples are of each class.
@@ -53,163 +57,136 @@ var Table5Large = func() Table5Params {
 	return p
 }()
 
-const (
-	table5ID     = "li2021/table5"
-	table5Title  = "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found"
-	table5Source = "Li+ 2021, Table 5"
-)
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: table5ID, Paper: paper, Title: table5Title, Kind: "table",
-		Notebook: "notebooks/li2021/table5_imagenet.ipynb",
-		Cost: catalog.Cost{
-			Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
-			Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
-		},
-		Settings: table5Settings,
-	}, Table5Quick, Table5Paper, Table5, catalog.Preset[Table5Params]{Scale: catalog.Large, Params: Table5Large})
-}
-
-// Table5Result is Table 5.
-type Table5Result struct {
-	Params       Table5Params
-	Scale        string // "quick", "paper" or empty for own parameters
-	rows         []cellRow
-	of           []int   // genotype of each row
-	counts       []int   // parameters of each genotype
-	multiplyAdds []int64 // likewise
-	evaluation   evaluation
-	records      [][]*runs.Record // by genotype
-}
-
 // Table5 counts, and where there is a folder runs what the run store lacks of the
-// trainings. See [Table1] for cancelling and errors.
-func Table5(ctx context.Context, p Table5Params) (*Table5Result, error) {
-	r := &Table5Result{Params: p, Scale: runs.Scale(ctx)}
-	genotypes, err := p.check()
+// trainings.
+var Table5 = lab.Declare(lab.Entry[Table5Params, mobileCell]{
+	Of: ofPaper, Name: "table5", Kind: lab.Table, Source: "Table 5", Notebook: "table5_imagenet",
+	Title: "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found",
+	Cost: catalog.Cost{
+		Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
+		Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
+	},
+	Quick: Table5Quick, Paper: Table5Paper,
+	Also:     []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
+	Settings: table5Settings,
+	Note:     func(any) string { return "" },
+	Rules:    func(p Table5Params, c *study.Checks) { p.TrainParams.check(c) },
+	Compute:  trainTable5,
+	Draw:     drawTable5,
+	Claims:   judgeTable5,
+})
+
+type table5 = lab.Result[Table5Params, mobileCell]
+
+const table5Source = "Li+ 2021, Table 5"
+
+// mobileCell is a row of the table with its network.
+type mobileCell struct {
+	cellRow
+	planned
+}
+
+// table5Evaluation is what the trainings have in common.
+const table5Evaluation = "evaluation"
+
+// trainTable5 makes a group of each row.
+func trainTable5(ctx context.Context, r *table5) error {
+	p := r.Params
+	genotypes, err := parseGenotypes(p.Genotypes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.rows, r.of = lines(publishedImageNet, genotypes)
-	counted := supernet.Skeleton{
-		Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
-		Classes: p.CountedClasses,
-	}
-	for _, g := range genotypes {
-		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: counted, Genotype: g.genotype})
+	rows, of := lines(publishedImageNet, genotypes)
+	for i, row := range rows {
+		c, err := plan(genotypes[of[i]], supernet.Skeleton{
+			Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
+			Classes: p.CountedClasses,
+		})
 		if err != nil {
-			return nil, catalog.Usagef("%s, %v", g.name, err)
+			return err
 		}
-		r.counts = append(r.counts, net.Parameters())
-		r.multiplyAdds = append(r.multiplyAdds, net.MultiplyAdds())
+		r.Groups = append(r.Groups, lab.Group[mobileCell]{Part: "training", Seeds: p.Seeds, Trial: mobileCell{row, c}})
 	}
 	settings, err := p.settings("imagenet")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.evaluation = evaluation{p.TrainParams, table5ID, settings, genotypes, nil, 0}
-	if r.evaluation.examples, err = p.photographs(p.Folder); err != nil {
-		return nil, err
+	e := evaluation{p.TrainParams, "li2021/table5", settings, genotypes, nil, 0}
+	if e.examples, err = p.photographs(p.Folder); err != nil {
+		return err
 	}
-	r.records, err = r.evaluation.run(ctx)
-	return r, err
+	records, err := e.run(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range r.Groups {
+		r.Groups[i].Records = records[of[i]]
+	}
+	r.Facts[table5Evaluation] = e
+	return nil
 }
 
-// check looks at the parameters and reads the genotypes.
-func (p Table5Params) check() ([]named, error) {
-	var c study.Checks
-	study.Distinct(&c, "Genotypes", p.Genotypes, 1)
-	c.AtLeast("CountedChannels", p.CountedChannels, 2)
-	c.AtLeast("CountedCells", p.CountedCells, 1)
-	c.AtLeast("CountedClasses", p.CountedClasses, 1)
-	c.AtLeast("CountedImage", p.CountedImage, 32)
-	p.TrainParams.check(&c)
-	if err := c.Err("Table 5"); err != nil {
-		return nil, err
-	}
-	return parseGenotypes(p.Genotypes)
-}
-
-// Records are the keys of the trainings.
-func (r *Table5Result) Records() []string { return keysOf(r.records) }
-
-// Differences lists where the settings as in the paper and as in the authors'
-// code differ.
-func (r *Table5Result) Differences() []string {
-	return training.Differences(training.AsPaper["imagenet"], training.AsCode["imagenet"])
-}
-
-// Figure is the table, with the paper's numbers in grey beside ours.
-func (r *Table5Result) Figure() plots.Figure {
+// drawTable5 is the table, with the paper's numbers in grey beside ours.
+func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
-	t := &plots.Table{Columns: []plots.Column{
+	t := &plots.Table{Blocks: make([]plots.Block, 1), Columns: []plots.Column{
 		{Header: "cell (searched on)"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
 		{Header: "multiply-\nadds (M)"},
 		{Header: "ours", Group: one}, {Header: "paper", Group: one},
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
-	var block plots.Block
-	for i, row := range r.rows {
-		g := r.of[i]
-		top1, _ := errorEntries(r.records[g], "test_error")
-		top5, _ := errorEntries(r.records[g], "test_top5")
-		block.Rows = append(block.Rows, []plots.Entry{
-			{Text: row.method}, {Text: fmt.Sprintf("%.2f", millions(r.counts[g]))}, printed("%.1f", row.params),
-			{Text: fmt.Sprintf("%.0f", float64(r.multiplyAdds[g])/1e6)},
+	for _, g := range r.Groups {
+		top1, _ := errorEntries(g.Records, "test_error")
+		top5, _ := errorEntries(g.Records, "test_top5")
+		row := g.Trial
+		t.Blocks[0].Rows = append(t.Blocks[0].Rows, []plots.Entry{
+			{Text: row.method}, {Text: fmt.Sprintf("%.2f", millions(row.network.Parameters()))},
+			printed("%.1f", row.params), {Text: fmt.Sprintf("%.0f", float64(row.network.MultiplyAdds())/1e6)},
 			top1, printed("%.1f", row.top1), top5, printed("%.1f", row.top5),
 		})
 	}
-	t.Blocks = []plots.Block{block}
-	return plots.Figure{
-		Name: "li2021-table5", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{{Table: t}}},
-		Caption: r.caption(), Meta: study.Meta(table5Title, r.Scale, r.Params),
-	}
-}
-
-func (r *Table5Result) caption() string {
-	p := r.Params
-	text := fmt.Sprintf("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d "+
+	f.Style = plots.ICLR.Text()
+	f.Row(plots.Panel{Table: t})
+	p, e := r.Params, r.Facts[table5Evaluation].(evaluation)
+	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d "+
 		"pixels, without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
 		p.CountedImage)
-	if r.evaluation.examples == nil {
-		return text + " Errors need the photographs of ILSVRC-2012, which are not there."
+	if e.examples == nil {
+		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
+		return
 	}
-	of := r.evaluation.examples
-	return text + " " + r.evaluation.caption(fmt.Sprintf("%d photographs of %d classes", of.train, of.classes))
+	f.Say("%s", e.caption(fmt.Sprintf("%d photographs of %d classes", e.examples.train, e.examples.classes)))
 }
 
-// mobileMultiplyAdds bounds the mobile setting (Liu+ 2019, Section 3.3).
-const mobileMultiplyAdds = 600
-
-// Check judges the numbers of parameters that Table 5 prints, that multiply-adds
+// judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds
 // are fewer than 600 M, and the errors at the paper's scale.
-func (r *Table5Result) Check() []runs.Claim {
+func judgeTable5(r *table5) []runs.Claim {
 	var claims []runs.Claim
-	for i, row := range r.rows {
+	for _, row := range r.Groups.Trials() {
 		if row.params > 0 {
-			claims = append(claims, checkParams(row, r.counts[r.of[i]], table5Source, r.standard()))
+			claims = append(claims, checkParams(row.cellRow, row.network.Parameters(), table5Source, r.Params.standard()))
 		}
 	}
-	for i, row := range r.rows {
-		claims = append(claims, r.checkMobile(row, r.multiplyAdds[r.of[i]]))
+	for _, row := range r.Groups.Trials() {
+		claims = append(claims, judgeMobile(r, row))
 	}
-	for i, row := range r.rows {
+	for _, g := range r.Groups {
+		row := g.Trial
 		if !row.extra {
 			claims = append(claims,
-				r.checkError(row.ids.top1, row, r.of[i], "top-1", row.top1, "test_error"),
-				r.checkError(row.ids.top5, row, r.of[i], "top-5", row.top5, "test_top5"))
+				judgeImageNet(r, g, row.ids.top1, "top-1", row.top1, "test_error"),
+				judgeImageNet(r, g, row.ids.top5, "top-5", row.top5, "test_top5"))
 		}
 		if row.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
-			claims = append(claims, r.checkError("LI047", row, r.of[i], "top-1, by Section 4.2,", 24.2, "test_error"))
+			claims = append(claims, judgeImageNet(r, g, "LI047", "top-1, by Section 4.2,", 24.2, "test_error"))
 		}
 	}
 	return claims
 }
 
 // standard says what keeps the counts from being the paper's.
-func (r *Table5Result) standard() string {
-	p, quick := r.Params, Table5Quick
+func (p Table5Params) standard() string {
+	quick := Table5Quick
 	if p.CountedChannels == quick.CountedChannels && p.CountedCells == quick.CountedCells &&
 		p.CountedClasses == quick.CountedClasses && p.CountedImage == quick.CountedImage {
 		return ""
@@ -217,40 +194,41 @@ func (r *Table5Result) standard() string {
 	return "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
 }
 
-// checkMobile judges that a network is in the mobile setting.
-func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
-	c := verdict.Claim("own: "+row.method+": multiply-adds in the mobile setting, M",
-		"Li+ 2021, Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
-	if why := r.standard(); why != "" {
-		return verdict.NotRun(c, why)
+// judgeMobile judges that a network is in the mobile setting.
+func judgeMobile(r *table5, row mobileCell) runs.Claim {
+	const most = 600 // M
+	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", row.method).
+		From("Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
+	if why := r.Params.standard(); why != "" {
+		return c.NotRun("%s", why)
 	}
-	c.Paper, c.Ours, c.Tolerance = mobileMultiplyAdds, runs.Number(float64(count)/1e6), 0
-	c.Holds = runs.Judge(count < mobileMultiplyAdds*1e6)
-	c.Note = "multiplications of an example in convolutions and the classifier, without the auxiliary head"
+	note := "multiplications of an example in convolutions and the classifier, without the auxiliary head"
 	if row.genotype == "GAEA_PC_DARTS_image" {
-		c.Note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
+		note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
 	}
-	return c
+	c = c.Says(most).Noting("%s", note)
+	count := row.network.MultiplyAdds()
+	c.Ours, c.Tolerance, c.Holds = runs.Number(float64(count)/1e6), 0, runs.Judge(count < most*1e6)
+	return c.Claim
 }
 
-// checkError judges a test error at the paper's scale.
-func (r *Table5Result) checkError(ids string, row cellRow, genotype int, what string, paper float64,
-	value string) runs.Claim {
-	c := verdict.Claim(listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", row.method, what)), table5Source)
-	c.Paper, c.Tolerance = runs.Number(paper), 0.05
-	ours := errorsOf(r.records[genotype], value)
+// judgeImageNet judges a test error at the paper's scale, one of every row's top-1 and
+// top-5.
+func judgeImageNet(r *table5, g lab.Group[mobileCell], ids, what string, paper float64, value string) runs.Claim {
+	const tolerance = 0.05
+	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", g.Trial.method, what))).Says(paper).
+		Family(2 * len(r.Groups))
+	c.Tolerance = tolerance
+	ours := errorsOf(g.Records, value)
 	switch {
-	case r.evaluation.examples == nil:
-		return verdict.NotRun(c, "the photographs of ILSVRC-2012 are not there: set Folder")
+	case r.Facts[table5Evaluation].(evaluation).examples == nil:
+		return c.NotRun("the photographs of ILSVRC-2012 are not there: set Folder")
 	case r.Params.reduced("imagenet"):
-		return verdict.NotRun(c, "errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")
+		return c.NotRun("errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")
 	case len(ours) < r.Params.Seeds:
-		return verdict.NotRun(c, fmt.Sprintf("%d of %d trainings", len(ours), r.Params.Seeds))
+		return c.NotRun("%d of %d trainings", len(ours), r.Params.Seeds)
+	case len(ours) == 1: // as in the paper, which has one, too
+		return verdict.Exactly(c.Claim, ours[0], paper, tolerance)
 	}
-	// of every row, top-1 and top-5
-	s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, 2*len(r.rows)))
-	if len(ours) == 1 { // as in the paper, which has one, too
-		return verdict.Exactly(c, ours[0], paper, 0.05)
-	}
-	return verdict.Near(c, s, err, paper, 0.05)
+	return c.Of(runs.Summarize(ours, c.Confidence)).Near(paper, tolerance)
 }

@@ -95,7 +95,8 @@ type UnclearedResult struct {
 // and the one under way at its checkpoint. It has Figure2's errors.
 func Uncleared(ctx context.Context, p UnclearedParams) (*UnclearedResult, error) {
 	var c study.Checks
-	p.checkLookups(&c, p.Spaces)
+	c.Limits(p)
+	p.lookupRules(p.Spaces, &c)
 	c.Expect(len(p.Cleared) == len(p.Uncleared), "Cleared has %d rows and Uncleared %d, want one of each to compare",
 		len(p.Cleared), len(p.Uncleared))
 	if err := c.Err("uncleared gradients"); err != nil {
@@ -153,10 +154,7 @@ func (r *UnclearedResult) entropies(part, space string) plots.Panel {
 	}
 	for _, name := range r.Params.rows() {
 		f, _ := findOneShot(r.all, space, name)
-		x, means, err := f.entropies(part, r.Params.Confidence)
-		if err != nil {
-			panic(err) // the records hold finite numbers
-		}
+		x, means := f.entropies(part, r.Params.Confidence)
 		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
 	}
 	return panel
@@ -166,7 +164,7 @@ func (r *UnclearedResult) entropies(part, space string) plots.Panel {
 // seeds cover all of the panel.
 func (r *UnclearedResult) regrets(space string) plots.Panel {
 	p := Figure2Params{OneShotParams: r.Params.OneShotParams, Lookups: r.Params.Lookups, Band: "interval"}
-	panel := (&Figure2Result{Params: p, all: r.all}).panel(space, r.Params.rows())
+	panel := p.panel(r.all, space, r.Params.rows())
 	panel.Title += ", " + string(r.Params.Split) + " regret"
 	for i := range panel.Series {
 		panel.Series[i].Lo, panel.Series[i].Hi = nil, nil
