@@ -47,8 +47,8 @@
 //   - Limits are tags, see package limits. Rules has only what a tag cannot say: several fields, or names of a table.
 //   - A picture is built by adding: Row, Add, Say. The scale note comes last by itself. A look has a name, see
 //     [plots.Looks].
-//   - A claim is a statistic and where the paper says that it is: Mean, Difference or Of, then Near, AtMost, AtLeast,
-//     Above. A verdict of another form takes r.Claim(…).Claim into package verdict.
+//   - A claim is a statistic and where the paper says that it is: Mean, Difference, OverSeeds or Of, then Near,
+//     Between, AtMost, AtLeast, Above, Below. A verdict of another form takes r.Claim(…).Claim into package verdict.
 //   - Fields View and StoredOnly of the parameters mean the same in every entry and are read here.
 //   - An entry of several questions has a file a question: `var boundary = lab.Question[P, T]{Name: "boundary", …}`
 //     with its trials, picture and claims, and the entry lists them.

@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-playground/validator/v10"
 )
 
-// Broken names every field of a struct that breaks the rules of its tag, which are those of package validator and two
-// of ours, "ascending" of lists and "positive" of numbers (above 0 and finite):
+// Broken names every field of a struct that breaks the rules of its tag, which are those of package validator and
+// three of ours, "ascending" of lists, "positive" of numbers (above 0 and finite) and "multiple" of whole numbers:
 //
 //	Seeds  int       `validate:"gte=1"`
+//	Width  int       `validate:"gte=2,multiple=2"`
 //	Ratios []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"`
 //	Sizes  []int     `validate:"ascending,dive,gte=2"`
 //
@@ -57,7 +59,11 @@ var rules = func() *validator.Validate {
 		v.RegisterValidation("positive", func(f validator.FieldLevel) bool {
 			return f.Field().Float() > 0 && !math.IsInf(f.Field().Float(), 1)
 		}),
-		v.RegisterValidation("ascending", func(f validator.FieldLevel) bool { return ascending(f.Field()) }))
+		v.RegisterValidation("ascending", func(f validator.FieldLevel) bool { return ascending(f.Field()) }),
+		v.RegisterValidation("multiple", func(f validator.FieldLevel) bool {
+			of, err := strconv.ParseInt(f.Param(), 10, 64)
+			return err == nil && of != 0 && f.Field().Int()%of == 0
+		}))
 	if err != nil { // of a name that is empty
 		panic(err)
 	}
@@ -124,6 +130,7 @@ func inWords(rule string) string {
 
 var ruleWords = map[string]string{
 	"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than", "positive": "more than 0 and finite",
+	"multiple":  "a multiple of",
 	"ascending": "in ascending order", "unique": "none twice", "required": "something",
 }
 

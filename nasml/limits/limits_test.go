@@ -24,10 +24,11 @@ type limited struct {
 	Ratios []float64     `validate:"unique,dive,gt=1,lte=100"`
 	Levels []string      `validate:"dive,oneof=bilevel erm"`
 	Cases  []limitedCase `validate:"dive"`
+	Width  int           `validate:"gte=2,multiple=2"`
 }
 
 func TestLimits(t *testing.T) {
-	good := limited{common{0.95}, 4, 1, []float64{3, 2}, []string{"erm"}, []limitedCase{{"a", 1}}}
+	good := limited{common{0.95}, 4, 1, []float64{3, 2}, []string{"erm"}, []limitedCase{{"a", 1}}, 4}
 	require.Empty(t, Broken(good))
 
 	require.Equal(t, []string{
@@ -35,8 +36,8 @@ func TestLimits(t *testing.T) {
 		"Spread is NaN, want more than 0 and finite",
 		"Ratios has 200, want more than 1 and at most 100",
 		`Levels has "both", want one of bilevel, erm`, `Cases[1].Name is "", want something`,
-		"Cases[1].H is 0, want at least 1",
-	}, Broken(limited{common{2}, 2, math.NaN(), []float64{200}, []string{"both"}, []limitedCase{{"a", 1}, {"", 0}}}))
+		"Cases[1].H is 0, want at least 1", "Width is 3, want at least 2 and a multiple of 2",
+	}, Broken(limited{common{2}, 2, math.NaN(), []float64{200}, []string{"both"}, []limitedCase{{"a", 1}, {"", 0}}, 3}))
 
 	good.Ratios, good.Spread = []float64{2, 2}, math.Inf(1)
 	require.Equal(t, []string{"Spread is +Inf, want more than 0 and finite",

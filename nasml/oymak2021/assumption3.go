@@ -2,9 +2,7 @@ package oymak2021
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,34 +12,28 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/kernels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
-	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
-
-// assumption3Place is where the paper says it.
-const assumption3Place = "Oymak+ 2021, Definition 3 and Assumption 3"
 
 // Assumption3Params are the parameters of Definition 3, Assumption 3 and the
 // remarks on deeper networks: what the kernels of activation search are.
 type Assumption3Params struct {
-	Activations []string `validate:"max=8"` // candidates σ₁…σ_h, see spectral.NamedActivation; all signs of α are tried
-	Alphas      int      `validate:"gte=0"` // random points of Δ beside the h corners and the middle
-	Seeds       int      `validate:"gte=1"` // a seed fixes inputs, weights and Δ
-	Seed        int      `validate:"gte=0"` // the first of them
+	Activations []string `validate:"min=1,max=8,unique"` // candidates σ₁…σ_h; all signs of α are tried
+	Alphas      int      `validate:"gte=0"`              // random points of Δ beside the h corners and the middle
+	Seeds       int      `validate:"gte=1"`              // a seed fixes inputs, weights and Δ
+	Seed        int      `validate:"gte=0"`              // the first of them
 
 	Dim     int       `validate:"gte=2"` // d of the inputs on the sphere
 	Images  data.Name // unit-norm images of two classes
-	Classes [2]int
+	Classes [2]int    `validate:"unique,dive,gte=0,lte=255"`
 
 	Train  int       `validate:"gte=2,lte=2000"`                     // n of the width sweep; all eigenvalues are taken
 	Widths []int     `validate:"min=2,ascending,dive,gt=0"`          // k
 	C0s    []float64 `validate:"min=2,unique,dive,positive"`         // c₀ of the initialization
 	Trains []int     `validate:"min=2,ascending,dive,gt=0,lte=2000"` // n of λ₀
 
-	DeepActivations []string  // candidates of the deep networks; bounded, so that variances stay small
+	DeepActivations []string  `validate:"min=1,unique"`               // of deep networks; bounded: variances stay small
 	Depths          []int     `validate:"min=3,ascending,dive,gt=0"`  // D; a growth needs three
 	Gains           []float64 `validate:"min=1,unique,dive,positive"` // times √k: deviation of deep weights
 	Ridge           float64   `validate:"gt=0"`                       // share of tr(K)/n, for deep kernels
@@ -102,11 +94,12 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Rules: func(p Assumption3Params, c *study.Checks) {
 		checkActivations(c, "Activations", p.Activations)
 		checkActivations(c, "DeepActivations", p.DeepActivations)
-		checkClasses(c, "Images", p.Images, p.Classes)
+		checkSet(c, "Images", p.Images)
 	},
 	Trials: Assumption3Params.trials,
 	Bench: func(ctx context.Context, p Assumption3Params, _ string) (lab.Bench[kernels.Part], error) {
-		return p.bench(ctx)
+		return digitsBench(ctx, p.Images, p.Classes, slices.Concat(p.Activations, p.DeepActivations),
+			func(t *kernels.Part) (*[]string, neural.World) { return &t.Activations, t.World })
 	},
 	Draw:   drawAssumption3,
 	Claims: judgeAssumption3,
@@ -138,38 +131,6 @@ func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 		gs[i].First = uint64(p.Seed)
 	}
 	return gs
-}
-
-// bench opens the images. What own activations compute is part of the keys.
-func (p Assumption3Params) bench(ctx context.Context) (lab.Bench[kernels.Part], error) {
-	images, err := openDigits(ctx, p.Images, p.Classes)
-	if err != nil {
-		return lab.Bench[kernels.Part]{}, err
-	}
-	shallow, errShallow := activationKeys(p.Activations)
-	deep, errDeep := activationKeys(p.DeepActivations)
-	b := lab.Bench[kernels.Part]{
-		Key: func(t kernels.Part) any {
-			if t.Part == "deep" || t.Part == "depth" {
-				t.Activations = deep
-			} else if len(t.Activations) > 0 {
-				t.Activations = shallow
-			}
-			return t
-		},
-		Data: func(t kernels.Part) string { return images.of(t.World) },
-		Run: func(ctx context.Context, t kernels.Part, seed uint64, _ study.Step) (trial.Result, error) {
-			im, err := images.load(ctx, t.World)
-			if err != nil {
-				return trial.Result{}, err
-			}
-			return t.Run(ctx, seed, im)
-		},
-	}
-	if images.synthetic() {
-		b.Note = "SYNTHETIC DIGITS, not real ones."
-	}
-	return b, errors.Join(errShallow, errDeep)
 }
 
 // on are the groups of a part whose inputs are of a source.
@@ -261,157 +222,4 @@ func depthPanel(r *assumption3) plots.Panel {
 			r.Part("depth")[i:i+1], "lipschitz"))
 	}
 	return panel
-}
-
-// judgeAssumption3 works through the claims of Definition 3, Assumption 3 and the remarks
-// on deep networks.
-func judgeAssumption3(r *assumption3) []runs.Claim {
-	p := r.Params
-	claims := []runs.Claim{
-		verdict.Every(noted("[def3-additive] φ_α = Σⱼ αⱼφⱼ, an identity", "Oymak+ 2021, Definition 3",
-			"the difference of an entry; rounding allows about 1e-16"), r.Part("features").Values("additive"), 1e-14),
-		verdict.Every(noted("[def3-additive] φ_α is the derivative of the network by W",
-			"Oymak+ 2021, Definition 3 (10)",
-			"the difference from a central difference of step 1e-5"), r.Part("features").Values("derivative"), 1e-8),
-		judgeRate(r, "[asm3-scaling] λ₀ scales linearly with c₀", "ours is the exponent of λ_min(K̂_α) in c₀",
-			p.C0s, r.Part("features"), "smallest", 1, 1e-6),
-		judgeRate(r, "[asm3-scaling] K_α scales linearly with c₀", "ours is the exponent of λ_max(K̂_α) in c₀",
-			p.C0s, r.Part("features"), "largest", 1, 1e-6),
-		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
-			"inputs on the sphere; the rate is that of a mean of k neurons",
-			study.Floats(p.Widths), on(r, "width", onSphere), "sup", -0.5, 0.1),
-		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
-			study.Floats(p.Widths), on(r, "width", neural.Digits), "sup", -0.5, 0.1),
-	}
-	for _, source := range []string{onSphere, neural.Digits} {
-		claims = append(claims, judgePositive(r, source)...)
-	}
-	claims = append(claims, judgeSingular(r)...)
-	return append(claims, judgeDeep(r)...)
-}
-
-// judgeRate judges the exponent of a series over xs. Each rate is judged twice: of the
-// smallest and of the largest eigenvalue, of inputs on the sphere and of digits.
-func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[kernels.Part], series string,
-	paper, tolerance float64) runs.Claim {
-	c := r.Claim("%s", name).Noting("%s", note).Family(2)
-	return c.Of(verdict.Slopes(xs, gs.Rows(series), c.Confidence)).Near(paper, tolerance)
-}
-
-// judgePositive judges λ₀ > 0, above rounding, over the simplex by search and
-// over ‖α‖₁ = 1 by the bound that no α is below.
-func judgePositive(r *assumption3, source string) []runs.Claim {
-	where := map[string]string{onSphere: "sphere", neural.Digits: "digits"}[source]
-	var claims []runs.Claim
-	for _, kind := range []struct{ series, words string }{
-		{"simplex", "smallest λ_min(K̄_α) found on the simplex"},
-		{"certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
-	} {
-		name := fmt.Sprintf("own: %s is positive, %s inputs", kind.words, where)
-		claims = append(claims, judgeLeast(r, verdict.Claim(name, assumption3Place), on(r, "lambda", source),
-			kind.series))
-	}
-	return claims
-}
-
-// judgeLeast judges the smallest value at the largest n_T against the rounding of
-// an eigenvalue, n_T·h·ε·λ_max.
-func judgeLeast(r *assumption3, c runs.Claim, gs lab.Groups[kernels.Part], series string) runs.Claim {
-	last := len(r.Params.Trains) - 1
-	n := r.Params.Trains[last]
-	least := slices.Min(study.Column(gs.Rows(series), last))
-	largest := slices.Max(study.Column(gs.Rows("norm"), last))
-	rounding := float64(n*len(r.Params.Activations)) * 0x1p-52 * largest
-	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(least), runs.Number(rounding)
-	c.Note = fmt.Sprintf("ours is the smallest of %d seeds at n_T = %d; the tolerance is the rounding of an eigenvalue",
-		r.Params.Seeds, n)
-	switch {
-	case least > rounding:
-		c.Holds = runs.Holds
-	case least < -rounding:
-		c.Holds = runs.Fails
-	default:
-		c.Note += "; inconclusive: within rounding of 0"
-	}
-	return c
-}
-
-// judgeSingular shows that each condition for K_α ≻ 0 is needed.
-func judgeSingular(r *assumption3) []runs.Claim {
-	const zero = 1e-12 // of λ_max
-	values := func(name string, of func(float64) float64) []float64 {
-		return eachValue(r.Part("singular").Values(name), of)
-	}
-	negative := func(x float64) float64 { return -x }
-	claims := []runs.Claim{
-		verdict.Every(noted("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial",
-			assumption3Place, "the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴"),
-			values("fine", negative), -zero),
-		verdict.Every(noted(
-			"own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a constant",
-			"ours, not in the paper",
-			"the number is −λ_min/λ_max; tanh and softplus with x and −x: 'not parallel' is more than is needed",
-		), values("opposite_mixed", negative), -zero),
-	}
-	for _, one := range []struct{ value, name string }{
-		{"copies", "violation: equal inputs make K_α singular"},
-		{"opposite", "violation: opposite inputs and odd activations make K_α singular"},
-		{"polynomial", "violation: polynomial activations make K_α singular"},
-	} {
-		claims = append(claims, verdict.Every(noted(one.name, assumption3Place, "the number is |λ_min|/λ_max"),
-			values(one.value, math.Abs), zero))
-	}
-	return claims
-}
-
-// judgeDeep judges what depth costs. In the log-corrected effective dimension
-// h log(C̄LΓn_V/h) of Theorem 1, with C̄ = 3, Γ = 1 and n_V = 1000, "at most a
-// factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. A second, stricter look of
-// our own asks whether the growth of log L a layer rises with the depth: for an
-// exponential it does not.
-func judgeDeep(r *assumption3) []runs.Claim {
-	p := r.Params
-	const source, margin = "Oymak+ 2021, Section 4.2, extensions", 0.1
-	var claims []runs.Claim
-	for i, gain := range p.Gains {
-		costs, rises, factors := p.growth(r.Part("depth")[i : i+1].Rows("lipschitz"))
-		claims = append(claims, verdict.Every(noted(
-			fmt.Sprintf("[deep-L] depth costs at most a factor D of validation examples, gain %v", gain), source,
-			fmt.Sprintf("the number is log(cL_D)/(D log(cL₁)) for D above the first; "+
-				"L changes by a factor of %.3g to %.3g a layer",
-				slices.Min(factors), slices.Max(factors))), costs, 1))
-		s, err := runs.Summarize(rises, verdict.Family(p.Confidence, len(p.Gains)))
-		trend := noted(fmt.Sprintf("own check: growth of log L a layer does not rise with the depth, gain %v", gain),
-			"ours, not in the paper",
-			"ours is the growth over the later half of the depths less that over the earlier half, "+
-				"positive for anything faster than an exponential, but also where a slow start comes first; "+
-				"the margin of 0.1 is ours")
-		trend.Paper, trend.Tolerance = 0, margin
-		claims = append(claims, verdict.AtMost(trend, s, err, margin))
-	}
-	s, err := verdict.Slopes(study.Floats(p.DeepWidths), r.Part("deep").Rows("sup"), p.Confidence)
-	width := noted("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k", assumption3Place,
-		fmt.Sprintf("D = %d; the paper says that it concentrates and gives no rate; -1/2 is that of one layer",
-			p.DeepDepth))
-	width.Paper, width.Tolerance = -0.5, 0.5
-	return append(claims, verdict.AtMost(width, s, err, 0))
-}
-
-// growth tells of curves of L over the depths, one a seed: the costs
-// log(cL_D)/(D log(cL₁)), by how much the growth of log L a layer rises from the
-// earlier half of the depths to the later one, and its factor a layer.
-func (p Assumption3Params) growth(curves [][]float64) (costs, rises, factors []float64) {
-	c := 3000 / float64(len(p.DeepActivations))
-	mid, last := len(p.Depths)/2, len(p.Depths)-1
-	for _, l := range curves {
-		for d, depth := range p.Depths[1:] { // 1 by definition for the first
-			costs = append(costs, math.Log(c*l[d+1])/(float64(depth)/float64(p.Depths[0])*math.Log(c*l[0])))
-		}
-		between := func(from, to int) float64 {
-			return math.Log(l[to]/l[from]) / float64(p.Depths[to]-p.Depths[from])
-		}
-		rises = append(rises, between(mid, last)-between(0, mid))
-		factors = append(factors, math.Exp(between(0, last)))
-	}
-	return costs, rises, factors
 }

@@ -25,7 +25,7 @@ func tinyAssumption3() Assumption3Params {
 }
 
 func TestAssumption3IsReadBackAndHolds(t *testing.T) {
-	ctx, p := hostContext(t), tinyAssumption3()
+	ctx, p := emptyStore(t), tinyAssumption3()
 	first, err := Assumption3(ctx, p)
 	require.NoError(t, err)
 	again, err := Assumption3(ctx, p)
@@ -45,7 +45,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 }
 
 func TestAssumption3ClaimsFollowTheNumbers(t *testing.T) {
-	r, err := Assumption3(hostContext(t), tinyAssumption3())
+	r, err := Assumption3(emptyStore(t), tinyAssumption3())
 	require.NoError(t, err)
 	for _, record := range r.Groups.Records() {
 		for name, values := range record.Series {
@@ -92,7 +92,7 @@ func TestAssumption3WrongParameters(t *testing.T) {
 }
 
 func TestAssumption3StopsWhenCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(hostContext(t))
+	ctx, cancel := context.WithCancel(emptyStore(t))
 	cancel()
 	_, err := Assumption3(ctx, tinyAssumption3())
 	require.ErrorIs(t, err, context.Canceled)

@@ -13,12 +13,12 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/landscape"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -27,23 +27,24 @@ import (
 // Here they are of trained networks. Panel (c), a DARTS supernet with h = 224,
 // stands with Figure 3, see [Figure3].
 type Figure1Params struct {
-	Line       [2]string // activations of the one-dimensional Δ: σ_α = (1−α)σ₀ + ασ₁
-	Plane      [3]string // of the two-dimensional one, the simplex of three
-	LineSteps  int       // grid of α ∈ [0, 1]: so many intervals
-	PlaneSteps int       // grid of the simplex: multiples of 1/PlaneSteps
+	Line       [2]string `validate:"unique"` // activations of the one-dimensional Δ: σ_α = (1−α)σ₀ + ασ₁
+	Plane      [3]string `validate:"unique"` // of the two-dimensional one, the simplex of three
+	LineSteps  int       `validate:"gte=2"`  // grid of α ∈ [0, 1]: so many intervals
+	PlaneSteps int       `validate:"gte=2"`  // grid of the simplex: multiples of 1/PlaneSteps
 
-	Data         data.Name
-	Classes      [2]int
-	Train        int   // n_T
-	Pool         int   // the test loss is that of so many other images
-	Validation   []int // n_V, ascending; the last one is drawn
-	Width, Steps int
-	C0           float64
-	Rate         float64 // of gradient descent, in units of 1/λ_max(K̂_α) at W₀
-	Loss         string  // "hinge" (the paper's TVO), "squared" or "error"
+	Data       data.Name
+	Classes    [2]int  `validate:"unique,dive,gte=0,lte=255"`
+	Train      int     `validate:"gte=2"`                      // n_T
+	Pool       int     `validate:"gte=2"`                      // the test loss is that of so many other images
+	Validation []int   `validate:"min=1,ascending,dive,gte=1"` // n_V, ascending; the last one is drawn
+	Width      int     `validate:"gte=2,multiple=2"`
+	Steps      int     `validate:"gte=1"`
+	C0         float64 `validate:"positive"`
+	Rate       float64 `validate:"gt=0,lt=2"`                 // of gradient descent, in units of 1/λ_max(K̂_α) at W₀
+	Loss       string  `validate:"oneof=hinge squared error"` // "hinge" (the paper's TVO), "squared" or "error"
 
-	Seeds      int // training and validation samples and W₀
-	Confidence float64
+	Seeds      int     `validate:"gte=1"` // training and validation samples and W₀
+	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
 // The paper's panels (a) and (b) are a sketch without a setting; all of it is
@@ -71,87 +72,61 @@ var (
 	}()
 )
 
-const (
-	figure1ID     = "oymak2021/figure1"
-	figure1Title  = "Training, validation and test loss over a continuous set of architectures"
-	figure1Source = "Oymak+ 2021, Figure 1"
-)
+// Figure1 trains a network for every α of both grids and every seed. It is an error where a training diverges.
+var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
+	Of: ofPaper, Name: "figure1", Kind: lab.Figure, Source: "Figure 1", Notebook: "figure1_losses",
+	Title: "Training, validation and test loss over a continuous set of architectures",
+	Cost: catalog.Cost{
+		Quick: "a quarter of a minute on two cores",
+		Paper: "20 to 40 minutes on two cores; the project ships its trials",
+	},
+	Quick: Figure1Quick, Paper: Figure1Paper,
+	Code: figure1Kind,
+	Rules: func(p Figure1Params, c *study.Checks) {
+		checkNet(c, slices.Concat(p.Line[:], p.Plane[:]), p.Data)
+	},
+	Trials: func(p Figure1Params) (gs lab.Groups[landscape.Case]) {
+		gs.Add("line", p.Seeds, p.sweep(p.Line[:], p.LineSteps))
+		gs.Add("plane", p.Seeds, p.sweep(p.Plane[:], p.PlaneSteps))
+		return gs
+	},
+	Bench: func(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
+		return p.bench(ctx)
+	},
+	Draw: drawFigure1,
+	Claims: func(r *figure1) []runs.Claim {
+		return append(judgeLosses(r, "one-dimensional Δ", "line"), judgeLosses(r, "two-dimensional Δ", "plane")...)
+	},
+})
 
-var figure1Kind = code.Define(figure1ID, "oymak2021/internal/landscape")
+type figure1 = lab.Result[Figure1Params, landscape.Case]
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure1ID, Paper: "Oymak+ 2021", Title: figure1Title, Kind: "figure",
-		Notebook: "notebooks/oymak2021/figure1_losses.ipynb",
-		Cost: catalog.Cost{
-			Quick: "a quarter of a minute on two cores",
-			Paper: "20 to 40 minutes on two cores; the project ships its trials",
-		},
-	}, Figure1Quick, Figure1Paper, Figure1)
-}
+var figure1Kind = code.Define("oymak2021/figure1", "oymak2021/internal/landscape")
 
-// Figure1Result holds the losses of every α for each seed.
-type Figure1Result struct {
-	Params Figure1Params
-	Scale  string // "quick", "paper" or empty for own parameters
-	line   []*runs.Record
-	plane  []*runs.Record
-}
-
-// Records are the keys of the trials.
-func (r *Figure1Result) Records() []string { return study.Keys(slices.Concat(r.line, r.plane)) }
-
-// Figure1 trains a network for every α of both grids and every seed. Cancelling
-// ctx ends it with the finished seeds stored.
-//
-// It is an error where a parameter makes no sense (a *catalog.UsageError),
-// where the data cannot be had, and where a training diverges.
-func Figure1(ctx context.Context, p Figure1Params) (*Figure1Result, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
+// bench opens the images. What own activations compute is part of the keys.
+func (p Figure1Params) bench(ctx context.Context) (b lab.Bench[landscape.Case], err error) {
 	opened, err := openImages(ctx, p.Data, p.Classes)
 	if err != nil {
-		return nil, err
+		return b, err
 	}
-	var cases []study.Case
-	for _, c := range []landscape.Case{p.sweep(p.Line[:], p.LineSteps), p.sweep(p.Plane[:], p.PlaneSteps)} {
-		keyed := c
-		if keyed.Net.Activations, err = netKeys(c.Net.Activations); err != nil {
-			return nil, fmt.Errorf("figure 1: %w", err)
+	names := slices.Concat(p.Line[:], p.Plane[:])
+	keys, err := netKeys(names)
+	b.Key = func(c landscape.Case) any {
+		c.Net.Activations = slices.Clone(c.Net.Activations)
+		for i, name := range c.Net.Activations {
+			c.Net.Activations[i] = keys[slices.Index(names, name)]
 		}
-		cases = append(cases, study.Each(p.Seeds, func(seed uint64) study.Case {
-			run := func(ctx context.Context, _ study.Step) (trial.Result, error) {
-				images, err := imagesOf(ctx, opened)
-				if err != nil {
-					return trial.Result{}, err
-				}
-				return c.Run(ctx, seed, images)
-			}
-			return study.Case{Params: keyed, Data: opened.Fingerprint, Run: run}
-		})...)
+		return c
 	}
-	records, err := study.Study{ID: figure1ID, Code: figure1Kind, Shipped: shippedRecords}.Run(ctx, cases)
-	if err != nil {
-		return nil, err
+	b.Data = func(landscape.Case) string { return opened.Fingerprint }
+	b.Run = func(ctx context.Context, c landscape.Case, seed uint64, _ study.Step) (trial.Result, error) {
+		images, err := imagesOf(ctx, opened)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		return c.Run(ctx, seed, images)
 	}
-	return &Figure1Result{p, runs.Scale(ctx), records[:p.Seeds], records[p.Seeds:]}, nil
-}
-
-func (p Figure1Params) check() error {
-	var c study.Checks
-	checkNet(&c, p.sweep(p.Line[:], p.LineSteps).Net, p.Loss, p.Data)
-	for _, name := range p.Plane {
-		err := activation.Check(name)
-		c.Expect(err == nil, "Plane: %v", err)
-	}
-	study.Distinct(&c, "Plane", p.Plane[:], 1)
-	c.AtLeast("LineSteps", p.LineSteps, 2)
-	c.AtLeast("PlaneSteps", p.PlaneSteps, 2)
-	study.Ascending(&c, "Validation", p.Validation, 1, 0)
-	c.AtLeast("Seeds", p.Seeds, 1)
-	c.Confidence(p.Confidence)
-	return c.Err("figure 1")
+	return b, err
 }
 
 func (p Figure1Params) sweep(activations []string, steps int) landscape.Case {
@@ -164,76 +139,60 @@ func (p Figure1Params) sweep(activations []string, steps int) landscape.Case {
 	}
 }
 
-// Figure draws (a) and (b): above over the α of the one-dimensional Δ, below
+// drawFigure1 draws (a) and (b): above over the α of the one-dimensional Δ, below
 // for every α of the two-dimensional Δ against its test loss.
-func (r *Figure1Result) Figure() plots.Figure {
+func drawFigure1(r *figure1, f *lab.Picture) {
 	p := r.Params
 	nv := p.Validation[len(p.Validation)-1]
 	validation := landscape.ValidationLoss(nv)
-	tests := slices.Concat(study.Rows(r.plane, "test")...)
-	lo, hi := slices.Min(tests), max(0, slices.Max(tests))
 	alpha, loss := plots.Axis{Label: "$α$ in $(1−α)σ_0 + ασ_1$"}, plots.Axis{Label: p.Loss + " loss"}
-	diagonal := plots.Series{Label: "equal to the test loss",
-		X: []float64{lo, hi}, Y: []float64{lo, hi}, Reference: true}
-	a := plots.Panel{
+	f.Row(plots.Panel{
 		Title: "(a) one-dimensional Δ", X: alpha, Y: loss,
-		Series: []plots.Series{r.curve("training", "train"), r.curve("test", "test")},
-	}
-	b := plots.Panel{
+		Series: []plots.Series{overLine(r, "training", "train"), overLine(r, "test", "test")},
+	}, plots.Panel{
 		Title: fmt.Sprintf("(b) one-dimensional Δ, $n_V = %d$", nv), X: alpha, Y: loss,
-		Series: []plots.Series{r.curve("validation", validation), r.curve("test", "test")},
+		Series: []plots.Series{overLine(r, "validation", validation), overLine(r, "test", "test")},
+	})
+	tests := slices.Concat(r.Part("plane").Rows("test")...)
+	lo, hi := slices.Min(tests), max(0, slices.Max(tests))
+	diagonal := plots.Series{
+		Label: "equal to the test loss", X: []float64{lo, hi}, Y: []float64{lo, hi}, Reference: true,
 	}
-	c := plots.Panel{
+	f.Row(plots.Panel{
 		Title: "(a) two-dimensional Δ", X: plots.Axis{Label: "test loss"},
 		Y:      plots.Axis{Label: "training loss", Min: -0.05 * hi, Max: 1.05 * hi},
-		Series: []plots.Series{r.cloud("training, each $α$", "train"), diagonal},
-	}
-	d := plots.Panel{
+		Series: []plots.Series{overTest(r, "training, each $α$", "train"), diagonal},
+	}, plots.Panel{
 		Title: fmt.Sprintf("(b) two-dimensional Δ, $n_V = %d$", nv),
 		X:     plots.Axis{Label: "test loss"}, Y: plots.Axis{Label: "validation loss"},
-		Series: []plots.Series{r.cloud("validation, each $α$", validation), diagonal},
-	}
-	return plots.Figure{
-		Name: "oymak2021-figure1", Caption: r.caption(), Style: plots.ICML.Text(),
-		Panels: [][]plots.Panel{{a, b}, {c, d}}, Meta: study.Meta(figure1Title, r.Scale, p),
-	}
-}
-
-func (r *Figure1Result) caption() string {
-	p := r.Params
-	text := fmt.Sprintf("One hidden layer of %d, %d training images of %s %d and %d. Above: mean over %d seeds with "+
+		Series: []plots.Series{overTest(r, "validation, each $α$", validation), diagonal},
+	})
+	f.Say("One hidden layer of %d, %d training images of %s %d and %d. Above: mean over %d seeds with "+
 		"%v %% intervals, $σ_0$ = %s, $σ_1$ = %s. Below: every α of the simplex of %s, %d seeds. "+
-		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is %s.",
-		p.Width, p.Train, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1], p.Seeds, 100*p.Confidence,
-		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds, figure3ID)
+		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is oymak2021/figure3.",
+		p.Width, p.Train, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1], p.Seeds, 100*r.Confidence,
+		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds)
 	if p.Data == data.Synthetic {
-		text += " SYNTHETIC DATA."
+		f.Say("SYNTHETIC DATA.")
 	}
-	return text + study.ScaleNote(p)
 }
 
-// curve is a loss over the one-dimensional Δ.
-func (r *Figure1Result) curve(label, name string) plots.Series {
+// overLine is a loss over the one-dimensional Δ.
+func overLine(r *figure1, label, name string) plots.Series {
 	var x []float64
 	for _, alpha := range landscape.Grid(2, r.Params.LineSteps) {
 		x = append(x, alpha[1])
 	}
-	return plots.Band(label, x, meansOf(r.line, name, r.Params.Confidence))
+	return band(label, x, study.Columns(r.Part("line").Rows(name)), r.Confidence)
 }
 
-// cloud is a loss of every α of the two-dimensional Δ over its test loss.
-func (r *Figure1Result) cloud(label, name string) plots.Series {
+// overTest is a loss of every α of the two-dimensional Δ over its test loss.
+func overTest(r *figure1, label, name string) plots.Series {
+	gs := r.Part("plane")
 	return plots.Series{
 		Label: label, Line: plots.NoLine,
-		X: slices.Concat(study.Rows(r.plane, "test")...), Y: slices.Concat(study.Rows(r.plane, name)...),
+		X: slices.Concat(gs.Rows("test")...), Y: slices.Concat(gs.Rows(name)...),
 	}
-}
-
-// Check judges (a) and (b) on both Δ; what "near zero" and "follows" mean is
-// ours: a range of at most 5 % of that of the test loss, and a correlation of
-// at least 0.9.
-func (r *Figure1Result) Check() []runs.Claim {
-	return append(r.checkPart("one-dimensional Δ", r.line), r.checkPart("two-dimensional Δ", r.plane)...)
 }
 
 // figure1Losses are those of one seed, over all α.
@@ -242,11 +201,11 @@ type figure1Losses struct {
 	spread                       float64 // max − min of the test loss
 }
 
-func (r *Figure1Result) losses(record *runs.Record) figure1Losses {
-	v, series := r.Params.Validation, record.Series
-	test := series["test"]
+func seedLosses(record *runs.Record, validation []int) figure1Losses {
+	series, test := record.Series, record.Series["test"]
+	few, many := validation[0], validation[len(validation)-1]
 	return figure1Losses{
-		series["train"], test, series[landscape.ValidationLoss(v[0])], series[landscape.ValidationLoss(v[len(v)-1])],
+		series["train"], test, series[landscape.ValidationLoss(few)], series[landscape.ValidationLoss(many)],
 		slices.Max(test) - slices.Min(test),
 	}
 }
@@ -262,37 +221,37 @@ func (l figure1Losses) trainRange() float64 {
 	return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread
 }
 
-func (r *Figure1Result) checkPart(part string, records []*runs.Record) []runs.Claim {
-	v := r.Params.Validation
+// judgeLosses judges (a) and (b) on one Δ; what "near zero" and "follows" mean is
+// ours: a range of at most 5 % of that of the test loss, and a correlation of
+// at least 0.9.
+func judgeLosses(r *figure1, delta, part string) []runs.Claim {
+	gs, v := r.Part(part), r.Params.Validation
 	first, last := v[0], v[len(v)-1]
-	confidence := verdict.Family(r.Params.Confidence, 2) // of each Δ
-	claim := func(name, panel string, paper, lo, hi float64, of func(l figure1Losses) float64, note string) runs.Claim {
-		e := overSeeds(len(records), confidence, func(seed int) (float64, error) {
-			return of(r.losses(records[seed])), nil
-		})
-		return judged(name+", "+part, figure1Source+panel, paper, lo, hi, e, note)
+	claim := func(panel, name, note string, of func(l figure1Losses) float64) lab.Statistic {
+		return r.Claim("%s, %s", name, delta).From("Figure 1"+panel).Noting("%s", note).Family(2). // of each Δ
+														Mean(each(gs.Records(), func(record *runs.Record) float64 { return of(seedLosses(record, v)) }))
 	}
 	inf := math.Inf(1)
 	claims := []runs.Claim{
-		claim("[figure1a] training loss near zero for all α", "(a)", 0, -inf, 0.05, figure1Losses.trainRange,
-			"largest training loss of any α over the range of the test loss"),
-		judged("[figure1a] largest training 0-1 error, "+part, figure1Source+"(a)", 0, 0, 0,
-			overValues(study.Values(records, "train_error"), confidence), "of any α"),
-		claim("[figure1a] choosing by the training loss is no better than at random", "(a)", 0.5, 0.1, inf,
-			func(l figure1Losses) float64 { return l.excess(l.train) },
-			"excess test loss of the α with the least training loss, over the range of the test loss"),
-		claim("[figure1b] validation follows test, correlation over α", "(b)", 1, 0.9, inf,
-			func(l figure1Losses) float64 { return stat.Correlation(l.validation, l.test, nil) },
-			fmt.Sprintf("n_V = %d", last)),
-		claim("[figure1b] choosing by the validation loss", "(b)", 0, -inf, 0.1,
-			func(l figure1Losses) float64 { return l.excess(l.validation) },
-			"excess test loss of α̂ over the range of the test loss"),
+		claim("(a)", "[figure1a] training loss near zero for all α",
+			"largest training loss of any α over the range of the test loss",
+			figure1Losses.trainRange).Between(0, -inf, 0.05),
+		r.Claim("[figure1a] largest training 0-1 error, %s", delta).From("Figure 1(a)").Noting("of any α").Family(2).
+			Mean(gs.Values("train_error")).Between(0, 0, 0),
+		claim("(a)", "[figure1a] choosing by the training loss is no better than at random",
+			"excess test loss of the α with the least training loss, over the range of the test loss",
+			func(l figure1Losses) float64 { return l.excess(l.train) }).Between(0.5, 0.1, inf),
+		claim("(b)", "[figure1b] validation follows test, correlation over α", fmt.Sprintf("n_V = %d", last),
+			func(l figure1Losses) float64 { return stat.Correlation(l.validation, l.test, nil) }).Between(1, 0.9, inf),
+		claim("(b)", "[figure1b] choosing by the validation loss",
+			"excess test loss of α̂ over the range of the test loss",
+			func(l figure1Losses) float64 { return l.excess(l.validation) }).Between(0, -inf, 0.1),
 	}
 	if first == last {
 		return claims
 	}
-	return append(claims, claim(fmt.Sprintf("own: with too few validation samples (%d) it follows less", first),
-		"(b)", 0, 0, inf, func(l figure1Losses) float64 {
-			return floats.Distance(l.few, l.test, math.Inf(1)) - floats.Distance(l.validation, l.test, math.Inf(1))
-		}, fmt.Sprintf("sup gap at n_V = %d minus that at %d", first, last)))
+	return append(claims, claim("(b)", fmt.Sprintf("own: with too few validation samples (%d) it follows less", first),
+		fmt.Sprintf("sup gap at n_V = %d minus that at %d", first, last), func(l figure1Losses) float64 {
+			return floats.Distance(l.few, l.test, inf) - floats.Distance(l.validation, l.test, inf)
+		}).Between(0, 0, inf))
 }

@@ -515,9 +515,9 @@ func TestIntervalsOfIndependentPointsStay(t *testing.T) {
 // makes the records another code's, and they must be computed again.
 func TestShippedRecordsAreOfThisCode(t *testing.T) {
 	kinds := map[string]*code.Kind{
-		figure1ID: figure1Kind, figure2ID: figure2Kind, figure3ID: figure3Kind,
-		"oymak2021/assumption3": assumption3Kind, lemma1ID: lemma1Kind,
-		"oymak2021/lemma2": lemma2Kind, theorem1ID: theorem1Kind, theorem2ID: theorem2Kind, theorem3ID: theorem3Kind,
+		"oymak2021/figure1": figure1Kind, "oymak2021/figure2": figure2Kind, "oymak2021/figure3": figure3Kind,
+		"oymak2021/lemma1": lemma1Kind, "oymak2021/lemma2": lemma2Kind, "oymak2021/assumption3": assumption3Kind,
+		"oymak2021/theorem1": theorem1Kind, "oymak2021/theorem2": theorem2Kind, "oymak2021/theorem3": theorem3Kind,
 		"oymak2021/theorem4": theorem4Kind,
 	}
 	store, err := runs.Open(t.TempDir())

@@ -12,27 +12,31 @@ import (
 	"github.com/nasml/lab/nasml/search"
 )
 
-// coloured are 40 synthetic images with three channels.
-func coloured(context.Context) (*data.Images, error) {
+// tinyFigure3 searches 40 synthetic images with three channels.
+func tinyFigure3(t *testing.T) Figure3Params {
+	t.Helper()
+	t.Setenv("GOMLX_BACKEND", "go")
 	grey, err := data.SyntheticImages(1, 40, data.ImageSpec{Classes: 3, Height: 8, Width: 8})
-	if err != nil {
-		return nil, err
-	}
-	im := *grey
-	im.Channels, im.Pixels = 3, nil
+	require.NoError(t, err)
+	var pixels []uint8
 	for _, v := range grey.Pixels {
-		im.Pixels = append(im.Pixels, v, v/2, 255-v)
+		pixels = append(pixels, v, v/2, 255-v)
 	}
-	return &im, nil
+	var labels []int
+	for _, label := range grey.Labels {
+		labels = append(labels, int(label))
+	}
+	_, err = data.FromArrays("coloured", data.Train, 8, 8, 3, pixels, labels)
+	require.NoError(t, err)
+	p := Figure3Quick
+	p.Data, p.Space, p.Channels, p.Batch, p.Epochs, p.At = "coloured", "darts-s2", 2, 4, 2, []int{2}
+	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
+	return p
 }
 
 func TestFigure3FromSearches(t *testing.T) {
-	t.Setenv("GOMLX_BACKEND", "go")
-	p := Figure3Quick
-	p.Space, p.Channels, p.Batch, p.Epochs, p.At = "darts-s2", 2, 4, 2, []int{2}
-	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
-	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
-	r, err := p.run(emptyStore(t), facts, coloured)
+	p := tinyFigure3(t)
+	r, err := Figure3(emptyStore(t), p)
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 4)
 	f := r.Figure()
@@ -41,8 +45,8 @@ func TestFigure3FromSearches(t *testing.T) {
 	require.Len(t, f.Panels[0][0].Series, 3)
 	require.Equal(t, []float64{1, 2}, f.Panels[1][0].Series[0].X)
 	require.Equal(t, []float64{2, 8}, f.Panels[1][1].Series[0].X)
-	gap := r.at(0, "test", 2)[1] - r.at(0, "validation", 2)[1]
-	require.Equal(t, gap, r.gaps(0, 2)[1])
+	gap := errorsAt(r, 0, "test", 2)[1] - errorsAt(r, 0, "validation", 2)[1]
+	require.Equal(t, gap, gaps(r, 0, 2)[1])
 	require.Contains(t, f.Caption, "Varied parameters, not the paper's setting.")
 
 	judged := map[string]runs.Claim{}
@@ -54,7 +58,7 @@ func TestFigure3FromSearches(t *testing.T) {
 	require.Equal(t, runs.NotKnown, judged["training error zero after 30 epochs"].Holds)
 	r.Params.Space = "darts"
 	require.Equal(t, runs.Holds, r.Check()[0].Holds)
-	require.True(t, judged["figure3-overfit"].Ours.Valid())
+	require.True(t, judged["the search overfits few validation images"].Ours.Valid())
 
 	var usage *catalog.UsageError
 	for _, change := range []func(p *Figure3Params){
@@ -68,62 +72,53 @@ func TestFigure3FromSearches(t *testing.T) {
 	} {
 		wrong := p
 		change(&wrong)
-		err := wrong.check()
-		if err == nil {
-			_, err = wrong.run(emptyStore(t), facts, coloured)
-		}
+		_, err := Figure3(emptyStore(t), wrong)
 		require.ErrorAs(t, err, &usage)
 	}
 }
 
 // A reader's method and any setting of a search are a line each, and in the key.
 func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
-	t.Setenv("GOMLX_BACKEND", "go")
 	t.Cleanup(func() { delete(search.Methods, "mine") })
 	search.Methods["mine"] = search.Method{
 		Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture, Update: "projected",
 		Final: search.ByArgmax,
 	}
-	p := Figure3Quick
-	p.Method, p.Space, p.Channels, p.Batch, p.Epochs, p.At = "mine", "darts-s2", 2, 4, 1, []int{1}
-	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
-	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
+	p := tinyFigure3(t)
+	p.Method, p.Epochs, p.At = "mine", 1, []int{1}
 	ctx := emptyStore(t)
-	first, err := p.run(ctx, facts, coloured)
+	first, err := Figure3(ctx, p)
 	require.NoError(t, err)
 	require.NoError(t, first.Figure().Validate())
 	p.LearningRate, p.Zero = 0.1, []string{"WeightDecay"}
-	second, err := p.run(ctx, facts, coloured)
+	second, err := Figure3(ctx, p)
 	require.NoError(t, err)
 	require.NotEqual(t, first.Records(), second.Records())
 
 	p.EvaluateEvery = 2
 	var usage *catalog.UsageError
-	require.ErrorAs(t, p.check(), &usage)
+	_, err = Figure3(ctx, p)
+	require.ErrorAs(t, err, &usage)
 }
 
 // A search that is stopped goes on from its checkpoint and ends with the same bits.
 func TestAStoppedSearchOfFigure3GoesOn(t *testing.T) {
-	t.Setenv("GOMLX_BACKEND", "go")
-	p := Figure3Quick
-	p.Space, p.Channels, p.Batch, p.Epochs, p.At = "darts-s2", 2, 4, 3, []int{3}
-	p.Train, p.Validation, p.Test, p.Curves, p.Seeds = 8, []int{2, 8}, 10, []int{8}, 2
-	facts := data.Facts{Fingerprint: "40 images", Len: 40, Synthetic: true}
-	calm, err := p.run(emptyStore(t), facts, coloured)
+	p := tinyFigure3(t)
+	p.Epochs, p.At = 3, []int{3}
+	calm, err := Figure3(emptyStore(t), p)
 	require.NoError(t, err)
 
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(storeContext(t, dir))
 	defer cancel()
 	stopped := runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 6, cancel: cancel})
-	_, err = p.run(stopped, facts, coloured)
+	_, err = Figure3(stopped, p)
 	require.ErrorIs(t, err, context.Canceled)
-	resumed, err := p.run(storeContext(t, dir), facts, coloured)
+	resumed, err := Figure3(storeContext(t, dir), p)
 	require.NoError(t, err)
-	require.Positive(t, resumed.records[0][0].Resumed)
-	for i, row := range calm.records {
-		for seed, record := range row {
-			require.Equal(t, record.Series, resumed.records[i][seed].Series)
-		}
+	again := resumed.Groups.Records()
+	require.Positive(t, again[0].Resumed)
+	for i, record := range calm.Groups.Records() {
+		require.Equal(t, record.Series, again[i].Series)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/verdict"
 )
@@ -31,34 +32,31 @@ const (
 	zeroWithin = 0.01
 )
 
-// checkTrends judges over all n_V and all epochs what Section 7b and Figure 1 say of
-// them, of which the other claims of Check compare the ends: by one number a seed.
-func (r *Figure3Result) checkTrends() []runs.Claim {
-	few, enough, last := r.sizes(0, fewValidation), r.sizes(enoughValidation, math.MaxInt), r.epochs()
-	mean := func(at []int, of func(i, seed int) float64) perSeed {
-		return func(seed int) (float64, error) { return r.meanOver(at, seed, of) }
+// judgeTrends judges over all n_V and all epochs what Section 7b and Figure 1 say of
+// them, by one number a seed.
+func judgeTrends(r *figure3) []runs.Claim {
+	few, enough, last := sizesBetween(r, 0, fewValidation), sizesBetween(r, enoughValidation, math.MaxInt), epochs(r)
+	mean := func(at []int, of func(series map[string][]float64) float64) perSeed {
+		return func(seed int) (float64, error) { return meanOver(r, at, seed, of) }
 	}
 	return []runs.Claim{
-		r.trend(noted("own: the gap falls over all numbers of validation images", figure3Source,
-			fmt.Sprintf("slope over log₁₀ n_V of |test − validation error| after %d epochs, all of Validation", last)),
-			verdict.Below, 0, r.slopeOverSizes),
-		r.trend(noted(fmt.Sprintf("own: the search overfits with all n_V up to %d", fewValidation), figure3Source,
-			fmt.Sprintf("test minus validation error after %d epochs, mean over %s", last, r.named(few))),
-			verdict.Above, 0, mean(few, r.gapOf)),
-		r.trend(noted("own: the gap grows over all epochs", figure3Source,
-			"slope over epochs of test minus validation error, mean over all of Validation"),
-			verdict.Above, 0, r.slopeOverEpochs),
-		r.trend(noted(fmt.Sprintf("own: the test risk is worse with all n_V up to %d than with all from %d on",
-			fewValidation, enoughValidation), figure1CPaper, fmt.Sprintf("mean test error over %s less that over %s, "+
-			"after %d epochs", r.named(few), r.named(enough), last)),
-			verdict.Above, 0, difference(mean(few, r.testOf), mean(enough, r.testOf))),
-		r.checkTracks(enough),
-		r.checkZero(),
+		trend(r, r.Claim("own: the gap falls over all numbers of validation images").
+			Noting("slope over log₁₀ n_V of |test − validation error| after %d epochs, all of Validation", last),
+			slopeOverSizes(r)).Below(0),
+		trend(r, r.Claim("own: the search overfits with all n_V up to %d", fewValidation).
+			Noting("test minus validation error after %d epochs, mean over %s", last, named(r, few)),
+			mean(few, gapOf)).Above(0),
+		trend(r, r.Claim("own: the gap grows over all epochs").
+			Noting("slope over epochs of test minus validation error, mean over all of Validation"),
+			slopeOverEpochs(r)).Above(0),
+		trend(r, onFigure1C(r, "own: the test risk is worse with all n_V up to %d than with all from %d on",
+			fewValidation, enoughValidation).
+			Noting("mean test error over %s less that over %s, after %d epochs", named(r, few), named(r, enough), last),
+			difference(mean(few, testOf), mean(enough, testOf))).Above(0),
+		judgeTracks(r, enough),
+		judgeZero(r),
 	}
 }
-
-// perSeed is a number of every seed, or why it has none.
-type perSeed func(seed int) (float64, error)
 
 // difference is a less b.
 func difference(a, b perSeed) perSeed {
@@ -69,74 +67,66 @@ func difference(a, b perSeed) perSeed {
 	}
 }
 
-// trend judges the mean over seeds of a number against a bound, where all searches
-// were run.
-func (r *Figure3Result) trend(
-	c runs.Claim, judge func(runs.Claim, runs.Summary, error, float64) runs.Claim, bound float64, of perSeed,
-) runs.Claim {
-	c.Paper = 0
-	if err := r.missing(); err != nil {
-		return verdict.NotRun(c, err.Error())
+// trend is the mean over seeds of a number, where all searches were run.
+func trend(r *figure3, c lab.Claim, of perSeed) lab.Statistic {
+	if c = c.Says(0); missing(r) != nil {
+		return c.Of(runs.Summary{}, missing(r))
 	}
-	s, err := verdict.OverSeeds(r.Params.Seeds, r.Params.Confidence, of)
-	return judge(c, s, err, bound)
+	return c.OverSeeds(r.Params.Seeds, of)
 }
 
-// checkTracks judges that the validation error tracks the test error with every n_V
+// judgeTracks judges that the validation error tracks the test error with every n_V
 // that is enough, by the one that is farthest from it.
-func (r *Figure3Result) checkTracks(enough []int) runs.Claim {
-	c := noted(fmt.Sprintf("own: validation error tracks test error with every n_V from %d on", enoughValidation),
-		figure1CPaper, fmt.Sprintf("the largest mean |test − validation error| of %[2]s after %[1]d epochs, at "+
-			"most %[3]v", r.epochs(), r.named(enough), trackedWithin))
-	c.Paper = 0
-	if err := r.missing(); err != nil {
-		return verdict.NotRun(c, err.Error())
+func judgeTracks(r *figure3, enough []int) runs.Claim {
+	c := onFigure1C(r, "own: validation error tracks test error with every n_V from %d on", enoughValidation).Says(0).
+		Noting("the largest mean |test − validation error| of %s after %d epochs, at most %v", named(r, enough),
+			epochs(r), trackedWithin)
+	if err := missing(r); err != nil {
+		return c.NotRun("%v", err)
 	}
 	if len(enough) == 0 {
-		return verdict.NotRun(c, fmt.Sprintf("Validation is %v", r.Params.Validation))
+		return c.NotRun("Validation is %v", r.Params.Validation)
 	}
 	var distances [][]float64
 	for _, i := range enough {
-		distances = append(distances, absolute(r.gaps(i, r.epochs())))
+		distances = append(distances, absolute(gaps(r, i, epochs(r))))
 	}
-	s, err := verdict.Worst(distances, r.Params.Confidence)
-	return verdict.AtMost(c, s, err, trackedWithin)
+	return c.Of(verdict.Worst(distances, r.Confidence)).AtMost(trackedWithin)
 }
 
-// checkZero judges that the training error is zero with every n_V after every epoch
+// judgeZero judges that the training error is zero with every n_V after every epoch
 // from some on.
-func (r *Figure3Result) checkZero() runs.Claim {
-	c := noted(fmt.Sprintf("own: training error zero with every n_V after every epoch from %d on", zeroFrom),
-		figure1CPaper, fmt.Sprintf("a seed's largest of all n_V and epochs, at most %v", zeroWithin))
-	if last := r.epochs(); last < zeroFrom {
-		return verdict.NotRun(c, fmt.Sprintf("the searches have %d epochs, want %d", last, zeroFrom))
+func judgeZero(r *figure3) runs.Claim {
+	c := onFigure1C(r, "own: training error zero with every n_V after every epoch from %d on", zeroFrom).
+		Noting("a seed's largest of all n_V and epochs, at most %v", zeroWithin)
+	if last := epochs(r); last < zeroFrom {
+		return c.NotRun("the searches have %d epochs, want %d", last, zeroFrom)
 	}
-	return r.trend(c, verdict.AtMost, zeroWithin, func(seed int) (float64, error) {
+	return trend(r, c, func(seed int) (float64, error) {
 		most := 0.
-		for i := range r.records {
-			most = max(most, slices.Max(r.records[i][seed].Series["train"][zeroFrom-1:]))
+		for _, record := range ofSeed(r.Groups, seed) {
+			most = max(most, slices.Max(record.Series["train"][zeroFrom-1:]))
 		}
 		return most, nil
-	})
+	}).AtMost(zeroWithin)
 }
 
 // missing is an error where not all searches were run to their end.
-func (r *Figure3Result) missing() error {
-	ran, all := 0, 0
-	for _, record := range slices.Concat(r.records...) {
-		all++
-		if record != nil && len(record.Series["test"]) == r.epochs() {
+func missing(r *figure3) error {
+	ran, records := 0, r.Groups.Records()
+	for _, record := range records {
+		if record != nil && len(record.Series["test"]) == epochs(r) {
 			ran++
 		}
 	}
-	if ran < all || r.epochs() == 0 {
-		return fmt.Errorf("%d of %d searches", ran, all)
+	if ran < len(records) || epochs(r) == 0 {
+		return fmt.Errorf("%d of %d searches", ran, len(records))
 	}
 	return nil
 }
 
-// sizes are the places in Validation of those from lo to hi.
-func (r *Figure3Result) sizes(lo, hi int) (at []int) {
+// sizesBetween are the places in Validation of those from lo to hi.
+func sizesBetween(r *figure3, lo, hi int) (at []int) {
 	for i, n := range r.Params.Validation {
 		if lo <= n && n <= hi {
 			at = append(at, i)
@@ -146,7 +136,7 @@ func (r *Figure3Result) sizes(lo, hi int) (at []int) {
 }
 
 // named are places in Validation in words, "n_V = 20, 100".
-func (r *Figure3Result) named(at []int) string {
+func named(r *figure3, at []int) string {
 	text := "no n_V"
 	for k, i := range at {
 		if k == 0 {
@@ -158,56 +148,52 @@ func (r *Figure3Result) named(at []int) string {
 	return text
 }
 
-// testOf is the test error after the last epoch of the search with the i-th n_V.
-func (r *Figure3Result) testOf(i, seed int) float64 {
-	test := r.records[i][seed].Series["test"]
-	return test[len(test)-1]
-}
+// testOf is the test error after the last epoch, and gapOf that less the validation error.
+func testOf(series map[string][]float64) float64 { return series["test"][len(series["test"])-1] }
 
-// gapOf is that error less the validation error.
-func (r *Figure3Result) gapOf(i, seed int) float64 {
-	validation := r.records[i][seed].Series["validation"]
-	return r.testOf(i, seed) - validation[len(validation)-1]
+func gapOf(series map[string][]float64) float64 {
+	return testOf(series) - series["validation"][len(series["validation"])-1]
 }
 
 // meanOver is a seed's mean of a number over places in Validation.
-func (r *Figure3Result) meanOver(at []int, seed int, of func(i, seed int) float64) (float64, error) {
+func meanOver(r *figure3, at []int, seed int, of func(series map[string][]float64) float64) (float64, error) {
 	if len(at) == 0 {
 		return 0, fmt.Errorf("validation sizes are %v, want some up to %d and some from %d on", r.Params.Validation,
 			fewValidation, enoughValidation)
 	}
 	sum := 0.
 	for _, i := range at {
-		sum += of(i, seed)
+		sum += of(r.Groups[i].Records[seed].Series)
 	}
 	return sum / float64(len(at)), nil
 }
 
 // slopeOverSizes is the slope of a seed's |gap| after the last epoch over log₁₀ n_V, by
 // least squares.
-func (r *Figure3Result) slopeOverSizes(seed int) (float64, error) {
-	var x, y []float64
-	for i, n := range r.Params.Validation {
-		x, y = append(x, math.Log10(float64(n))), append(y, math.Abs(r.gapOf(i, seed)))
+func slopeOverSizes(r *figure3) perSeed {
+	x := r.Groups.X(func(n int) float64 { return math.Log10(float64(n)) })
+	return func(seed int) (float64, error) {
+		y := each(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record.Series)) })
+		_, slope := stat.LinearRegression(x, y, nil, false)
+		return slope, nil
 	}
-	_, slope := stat.LinearRegression(x, y, nil, false)
-	return slope, nil
 }
 
 // slopeOverEpochs is the slope of a seed's gap over the epochs, mean over all n_V.
-func (r *Figure3Result) slopeOverEpochs(seed int) (float64, error) {
-	if r.epochs() < 2 {
-		return 0, errors.New("one epoch has no slope")
+func slopeOverEpochs(r *figure3) perSeed {
+	return func(seed int) (float64, error) {
+		if epochs(r) < 2 {
+			return 0, errors.New("one epoch has no slope")
+		}
+		x, y := make([]float64, epochs(r)), make([]float64, epochs(r))
+		for _, record := range ofSeed(r.Groups, seed) {
+			floats.Add(y, record.Series["test"])
+			floats.Sub(y, record.Series["validation"])
+		}
+		for e := range x {
+			x[e] = float64(e + 1)
+		}
+		_, slope := stat.LinearRegression(x, y, nil, false)
+		return slope / float64(len(r.Groups)), nil
 	}
-	x, y := make([]float64, r.epochs()), make([]float64, r.epochs())
-	for i := range r.records {
-		series := r.records[i][seed].Series
-		floats.Add(y, series["test"])
-		floats.Sub(y, series["validation"])
-	}
-	for e := range x {
-		x[e] = float64(e + 1)
-	}
-	_, slope := stat.LinearRegression(x, y, nil, false)
-	return slope / float64(len(r.records)), nil
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 )
 
 // madeUp are searches with so many validation images each, three seeds, whose gap is a
 // function of n_V and of the epoch. Seeds differ by little, the same in every n_V.
-func madeUp(sizes []int, epochs int, gap func(n, epoch float64) float64) *Figure3Result {
-	r := &Figure3Result{Params: Figure3Quick}
+func madeUp(sizes []int, epochs int, gap func(n, epoch float64) float64) *figure3 {
+	r := &figure3{Params: Figure3Quick, Confidence: Figure3Quick.Confidence}
 	r.Params.Validation, r.Params.Seeds = sizes, 3
 	for _, n := range sizes {
 		var row []*runs.Record
@@ -29,14 +30,14 @@ func madeUp(sizes []int, epochs int, gap func(n, epoch float64) float64) *Figure
 				Values: map[string]float64{"epochs": float64(epochs)}, Series: series,
 			})
 		}
-		r.records = append(r.records, row)
+		r.Groups = append(r.Groups, lab.Group[int]{Part: "searches", Seeds: 3, Trial: n, Records: row})
 	}
 	return r
 }
 
 // trendsOf are the claims by the beginnings of their names.
-func trendsOf(t *testing.T, r *Figure3Result) func(name string) runs.Claim {
-	all := r.checkTrends()
+func trendsOf(t *testing.T, r *figure3) func(name string) runs.Claim {
+	all := judgeTrends(r)
 	return func(name string) runs.Claim {
 		for _, c := range all {
 			if strings.HasPrefix(c.Name, "own: "+name) {
@@ -100,8 +101,8 @@ func TestEveryNumberOfImagesCounts(t *testing.T) {
 
 	r := madeUp(sizes, 31, apart(0))
 	require.Equal(t, runs.Holds, trendsOf(t, r)(zero).Holds)
-	for seed := range r.records[1] {
-		r.records[1][seed].Series["train"][30] = 0.1 // after epoch 31
+	for seed := range r.Groups[1].Records {
+		r.Groups[1].Records[seed].Series["train"][30] = 0.1 // after epoch 31
 	}
 	require.Equal(t, runs.Fails, trendsOf(t, r)(zero).Holds)
 	require.Equal(t, runs.NotKnown, trendsOf(t, madeUp(sizes, 29, apart(0)))(zero).Holds)
@@ -112,8 +113,8 @@ func TestEveryNumberOfImagesCounts(t *testing.T) {
 func TestTrendsThatAreNotJudged(t *testing.T) {
 	flat := func(_, _ float64) float64 { return 0 }
 	r := madeUp([]int{20, 500}, 31, flat)
-	r.records[1][2] = nil
-	for _, c := range r.checkTrends() {
+	r.Groups[1].Records[2] = nil
+	for _, c := range judgeTrends(r) {
 		require.Equal(t, runs.NotKnown, c.Holds)
 		require.Contains(t, c.Note, "not run: 5 of 6 searches", c.Name)
 	}

@@ -2,7 +2,6 @@ package oymak2021
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -24,8 +23,8 @@ type Lemma2Params struct {
 	Weights []int `validate:"min=1,unique,dive,gte=1"` // p, numbers of weights
 	Cases   int   `validate:"gte=1"`                   // random functions of each kind, pair of sizes and seed
 
-	Lambdas    []float64 `validate:"min=1,unique,dive,gte=0"` // of the ridge problem
-	Inputs     int       `validate:"gte=1"`                   // d, p and n_T of its maps and training sample
+	Lambdas    []float64 `validate:"min=1,unique,dive,gte=0,lt=Inf"` // of the ridge problem
+	Inputs     int       `validate:"gte=1"`                          // d, p and n_T of its maps and training sample
 	Features   int       `validate:"gte=1"`
 	Train      int       `validate:"gte=1"`
 	Decay      float64   `validate:"gte=0"` // of the singular values of its maps
@@ -68,9 +67,6 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Rules: func(p Lemma2Params, c *study.Checks) {
 		c.Expect(!slices.Contains(p.Lambdas, 0),
 			"Lambdas has 0, want more: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
-		for _, v := range p.Lambdas {
-			c.Expect(!math.IsInf(v, 1), "Lambdas has %v, want finite numbers", v)
-		}
 	},
 	Trials: func(p Lemma2Params) (gs lab.Groups[minimizer.Case]) {
 		for _, c := range p.cases() {
@@ -119,8 +115,8 @@ func lemma2Functions(r *lemma2) plots.Panel {
 		{"separate", "smooth", "convex in θ only"},
 		{"separate", "joint", "the same, $L$ of $(α, θ)$"},
 	} {
-		means := meansOf(r.Part(s.kind).Records(), s.name, r.Confidence)
-		a.Series = append(a.Series, logBand(s.label, minimizer.Shares, means))
+		a.Series = append(a.Series,
+			logBand(s.label, minimizer.Shares, study.Columns(r.Part(s.kind).Rows(s.name)), r.Confidence))
 	}
 	a.Series = append(a.Series, plots.HLine("bound", 1))
 	return a
@@ -135,11 +131,7 @@ func lemma2Ridge(r *lemma2) plots.Panel {
 	for _, s := range []struct{ name, label string }{
 		{"lipschitz", "measured"}, {"smooth", "$\\sqrt{L/μ}$, Lemma 2"}, {"cross", "$\\|H_{θα}\\|/μ$"},
 	} {
-		var means []runs.Summary
-		for _, values := range gs.Lists(s.name) {
-			means = append(means, meanOf(values, r.Confidence))
-		}
-		b.Series = append(b.Series, logBand(s.label, lambdas, means))
+		b.Series = append(b.Series, logBand(s.label, lambdas, gs.Lists(s.name), r.Confidence))
 	}
 	return b
 }
@@ -147,14 +139,13 @@ func lemma2Ridge(r *lemma2) plots.Panel {
 // lemma2Claims judge Lemma 2 as printed (μ-strongly convex in θ, L̄-smooth in α), and
 // with joint convexity.
 func lemma2Claims(r *lemma2) []runs.Claim {
-	tight := overValues(r.Part("joint").Values("largest"), r.Confidence)
 	return []runs.Claim{
 		lemma2Without(r, "[lemma2] jointly convex quadratics", "joint", "over_smooth",
 			"Lipschitz constant above √(L̄/μ) with L̄ = ‖H_αα‖; by the Schur complement there can be none"),
 		lemma2Without(r, "[lemma2] jointly convex log-sum-exp", "log-sum-exp", "over_smooth",
 			"on random pairs, L̄ = ‖A_α‖²/2"),
-		judged("[lemma2] the bound is tight where jointly convex", "Oymak+ 2021, Lemma 2", 1, 0.9, 1+1e-9, tight,
-			"largest ratio of a seed"),
+		r.Claim("[lemma2] the bound is tight where jointly convex").Noting("largest ratio of a seed").
+			Mean(r.Part("joint").Values("largest")).Between(1, 0.9, 1+1e-9),
 		lemma2Without(r, "[lemma2] as printed: convex in θ only, L̄ of α", "separate", "over_smooth",
 			"the lemma lacks an assumption: joint convexity"),
 		lemma2Without(r, "[lemma2] as printed: convex in θ only, L̄ of (α, θ)", "separate", "over_joint",
@@ -188,21 +179,20 @@ func counterexample(r *lemma2) runs.Claim {
 // lemma2RidgeClaims count the seeds and λ at which a bound is violated beyond
 // rounding.
 func lemma2RidgeClaims(r *lemma2) []runs.Claim {
-	over := map[string]int{}
-	cases := 0
-	for _, record := range r.Part("ridge").Records() {
-		cases++
-		for _, bound := range []string{"smooth", "cross"} {
+	records := r.Part("ridge").Records()
+	over := func(bound string) (seeds int) {
+		for _, record := range records {
 			if record.Values["lipschitz"] > record.Values[bound]*(1+1e-9) {
-				over[bound]++
+				seeds++
 			}
 		}
+		return seeds
 	}
 	return []runs.Claim{
-		none("[lemma2] applied to ridge regression (6)", "Oymak+ 2021, Lemma 2", over["smooth"], cases,
-			"θ_α of Definition 2 against √(L̄/μ), L̄ = sup ‖H_αα‖ over Δ at the minimizers, "+
-				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex"),
-		none("own: ridge regression (6) against sup ‖H_θα‖/μ", "Oymak+ 2021, Lemma 2", over["cross"], cases,
-			"always valid"),
+		verdict.None(r.Claim("[lemma2] applied to ridge regression (6)").
+			Noting("θ_α of Definition 2 against √(L̄/μ), L̄ = sup ‖H_αα‖ over Δ at the minimizers, "+
+				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex").Claim, over("smooth"), len(records)),
+		verdict.None(r.Claim("own: ridge regression (6) against sup ‖H_θα‖/μ").Noting("always valid").Claim,
+			over("cross"), len(records)),
 	}
 }

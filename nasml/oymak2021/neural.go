@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/own"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/spectral"
@@ -67,12 +69,48 @@ func probed(a spectral.Activation) string {
 	return text
 }
 
-// checkActivations wants known names, none twice.
+// checkActivations wants known names.
 func checkActivations(c *study.Checks, field string, names []string) []spectral.Activation {
 	activations, err := spectral.NamedActivations(names...)
 	c.Expect(err == nil, "%s: %v", field, err)
-	study.Distinct(c, field, names, 1)
 	return activations
+}
+
+// digitsBench opens images for trials of which it is told the activations and the world. The keys say what
+// activations of those names compute.
+func digitsBench[T interface {
+	Run(ctx context.Context, seed uint64, im *neural.Images) (trial.Result, error)
+}](ctx context.Context, name data.Name, classes [2]int, names []string,
+	of func(*T) (activations *[]string, world neural.World)) (b lab.Bench[T], err error) {
+	images, err := openDigits(ctx, name, classes)
+	if err != nil {
+		return b, err
+	}
+	keys, err := activationKeys(names)
+	b.Key = func(t T) any {
+		list, _ := of(&t)
+		*list = slices.Clone(*list)
+		for i, name := range *list {
+			(*list)[i] = keys[slices.Index(names, name)]
+		}
+		return t
+	}
+	b.Data = func(t T) string {
+		_, world := of(&t)
+		return images.of(world)
+	}
+	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
+		_, world := of(&t)
+		im, err := images.load(ctx, world)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		return t.Run(ctx, seed, im)
+	}
+	if images.synthetic() {
+		b.Note = "SYNTHETIC DIGITS, not real ones."
+	}
+	return b, err
 }
 
 // digits are two classes of both splits of images, of which only the facts need
@@ -118,15 +156,6 @@ func (d *digits) load(ctx context.Context, w neural.World) (*neural.Images, erro
 		return nil, err
 	}
 	return &neural.Images{Train: pixelsOf(train), Test: pixelsOf(test), First: d.first}, nil
-}
-
-// seedsFrom are n seeds from the first on.
-func seedsFrom(first, n int) []uint64 {
-	seeds := trial.Seeds(n)
-	for i := range seeds {
-		seeds[i] += uint64(first)
-	}
-	return seeds
 }
 
 // sourceNames are the sources' names in pictures.
@@ -195,17 +224,29 @@ func powerLaw(label string, s plots.Series, slope float64) plots.Series {
 
 // columns are the values of a series, [place][seed].
 func columns(records []*runs.Record, series string) [][]float64 {
-	return transposed(study.Rows(records, series))
+	return study.Columns(study.Rows(records, series))
 }
 
-// transposed swaps rows and columns.
-func transposed(rows [][]float64) [][]float64 {
-	if len(rows) == 0 {
-		return nil
+// each is a number of every record, and listsOf of every record of groups, [group][seed].
+func each(records []*runs.Record, of func(*runs.Record) float64) []float64 {
+	values := make([]float64, len(records))
+	for i, record := range records {
+		values[i] = of(record)
 	}
-	out := make([][]float64, len(rows[0]))
-	for j := range out {
-		out[j] = study.Column(rows, j)
+	return values
+}
+
+func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) (lists [][]float64) {
+	for _, g := range gs {
+		lists = append(lists, each(g.Records, of))
 	}
-	return out
+	return lists
+}
+
+// ticks are marks at whole numbers.
+func ticks(at []int) (all []plots.Tick) {
+	for _, n := range at {
+		all = append(all, plots.Tick{Value: float64(n), Label: fmt.Sprint(n)})
+	}
+	return all
 }

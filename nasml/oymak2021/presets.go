@@ -46,14 +46,15 @@ func figure2Settings() []runs.Claim {
 
 // figure3Settings judges the settings of [Figure3Paper].
 func figure3Settings() []runs.Claim {
+	const source = "Oymak+ 2021, Section 7b and Figure 3"
 	p := Figure3Paper
 	return []runs.Claim{
-		verdict.Setting("[figure3-setup] training images", figure3Source, p.Train, 10000),
-		verdict.Setting("[figure3-epochs] epochs", figure3Source, p.Epochs, 50),
-		verdict.Setting("[figure3-ops] operations of an edge", figure3Source,
+		verdict.Setting("[figure3-setup] training images", source, p.Train, 10000),
+		verdict.Setting("[figure3-epochs] epochs", source, p.Epochs, 50),
+		verdict.Setting("[figure3-ops] operations of an edge", source,
 			supernet.CellSpaces[p.Space].Options(), 8),
-		verdict.Setting("[figure3-runs] runs", figure3Source, p.Seeds, 5),
-		verdict.Setting("[figure3-nv-range] fewest validation images", figure3Source, slices.Min(p.Validation), 20),
-		verdict.Setting("[figure3-nv-range] most validation images", figure3Source, slices.Max(p.Validation), 1000),
+		verdict.Setting("[figure3-runs] runs", source, p.Seeds, 5),
+		verdict.Setting("[figure3-nv-range] fewest validation images", source, slices.Min(p.Validation), 20),
+		verdict.Setting("[figure3-nv-range] most validation images", source, slices.Max(p.Validation), 1000),
 	}
 }

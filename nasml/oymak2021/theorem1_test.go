@@ -88,10 +88,10 @@ func TestTheorem1ChecksCanFail(t *testing.T) {
 	p.Parts, p.Seeds = []string{"tight"}, 3
 	r, err := Theorem1(emptyStore(t), p)
 	require.NoError(t, err)
-	for _, c := range r.curves {
-		for _, record := range c.records {
+	for _, g := range r.Groups {
+		for _, record := range g.Records {
 			for name := range record.Series {
-				for i, n := range c.Validation { // a gap that falls like n^(−0.1)
+				for i, n := range g.Trial.Validation { // a gap that falls like n^(−0.1)
 					record.Series[name][i] = math.Pow(float64(n), -0.1)
 				}
 			}

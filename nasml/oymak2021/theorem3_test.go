@@ -1,7 +1,6 @@
 package oymak2021
 
 import (
-	"context"
 	"math"
 	"os"
 	"testing"
@@ -16,14 +15,6 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
-
-// hostContext has an empty store of its own, for what needs no XLA.
-func hostContext(t *testing.T) context.Context {
-	t.Helper()
-	store, err := runs.Open(t.TempDir())
-	require.NoError(t, err)
-	return runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
-}
 
 // tinyTheorem3 runs in a second.
 func tinyTheorem3() Theorem3Params {
@@ -40,7 +31,7 @@ func tinyTheorem3() Theorem3Params {
 }
 
 func TestTheorem3IsReadBack(t *testing.T) {
-	ctx, p := hostContext(t), tinyTheorem3()
+	ctx, p := emptyStore(t), tinyTheorem3()
 	first, err := Theorem3(ctx, p)
 	require.NoError(t, err)
 	again, err := Theorem3(ctx, p)
@@ -50,20 +41,19 @@ func TestTheorem3IsReadBack(t *testing.T) {
 	require.NoError(t, first.Figure().Validate())
 	require.Contains(t, first.Figure().Caption, "SYNTHETIC")
 
-	other, err := Theorem3(hostContext(t), p) // another store, other goroutines
+	other, err := Theorem3(emptyStore(t), p) // another store, other goroutines
 	require.NoError(t, err)
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()))
 
 	p.Seed = 1
 	shifted, err := Theorem3(ctx, p)
 	require.NoError(t, err)
-	require.Equal(t, first.trains[neural.Cap][0][1].Key, shifted.trains[neural.Cap][0][0].Key, "seed 1 is seed 1")
+	margin := func(r *theorem3) []*runs.Record { return ofSource(r, "trains", neural.Cap)[0].Records }
+	require.Equal(t, margin(first)[1].Key, margin(shifted)[0].Key, "seed 1 is seed 1")
 }
 
 func TestTheorem3PresetsAndWrongParameters(t *testing.T) {
-	require.NoError(t, Theorem3Quick.check())
-	require.NoError(t, Theorem3Paper.check())
-	for _, id := range []string{theorem3ID, "oymak2021/assumption3"} {
+	for _, id := range []string{"oymak2021/theorem3", "oymak2021/assumption3"} {
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		_, err = os.Stat("../../" + entry.Notebook)
@@ -80,15 +70,15 @@ func TestTheorem3PresetsAndWrongParameters(t *testing.T) {
 	_, err := Theorem3(t.Context(), p)
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
-	for _, part := range []string{"relu", "even numbers", "Trains", "Epsilon", "40", "moon", "Seeds"} {
+	for _, part := range []string{"relu", "multiple of 2", "Trains", "Epsilon", "40", "moon", "Seeds"} {
 		require.ErrorContains(t, err, part)
 	}
 }
 
 // changed3 is a result with invented numbers: the verdicts follow from them.
-func changed3(t *testing.T, change func(r *Theorem3Result)) map[string]runs.Claim {
+func changed3(t *testing.T, change func(r *theorem3)) map[string]runs.Claim {
 	t.Helper()
-	r, err := Theorem3(hostContext(t), tinyTheorem3())
+	r, err := Theorem3(emptyStore(t), tinyTheorem3())
 	require.NoError(t, err)
 	change(r)
 	claims := map[string]runs.Claim{}
@@ -102,16 +92,16 @@ func TestTheorem3ClaimsFollowTheNumbers(t *testing.T) {
 	const slope = "sup |L − L̂_V| falls as n_V^(−1/2)"
 	const iters = "steps to ε over those that suffice for the kernel"
 	const bound = "0-1 risk of α̂ within the bound, C = 1"
-	set := func(sup func(n int) float64, steps, selected float64) func(r *Theorem3Result) {
-		return func(r *Theorem3Result) {
-			for _, records := range r.sizes {
-				for seed, record := range records {
+	set := func(sup func(n int) float64, steps, selected float64) func(r *theorem3) {
+		return func(r *theorem3) {
+			for _, g := range r.Part("kernel") {
+				for seed, record := range g.Records {
 					for i, n := range r.Params.Validations {
 						record.Series["sup"][i] = sup(n) * (1 + 0.01*float64(seed))
 					}
 				}
 			}
-			for _, record := range r.all {
+			for _, record := range r.Groups.Records() {
 				for i := range record.Series["steps"] {
 					record.Series["steps"][i], record.Series["needed"][i], record.Series["term"][i] = steps, 10, 0.1
 				}
@@ -150,13 +140,13 @@ func TestAnOwnActivationIsKnownByWhatItComputes(t *testing.T) {
 		spectral.Activations[name] = spectral.Activation{Eval: eval, Slope: 5, Curvature: 25}
 		t.Cleanup(func() { delete(spectral.Activations, name) })
 	}
-	ctx := hostContext(t)
+	ctx := emptyStore(t)
 	run := func(names ...string) (records []string) {
 		p := tinyTheorem3()
 		p.Activations, p.Odd = append([]string{"softplus"}, names...), []string{"tanh", "sin"}
 		r, err := Theorem3(ctx, p)
 		require.NoError(t, err)
-		return study.Keys(r.widths[0])
+		return study.Keys(r.Part("widths")[0].Records)
 	}
 	fast := func(z float64) (float64, float64) { return math.Sin(5 * z), 5 * math.Cos(5*z) }
 	put("mine", fast)
@@ -174,7 +164,7 @@ func TestAnOwnActivationIsKnownByWhatItComputes(t *testing.T) {
 	put("random", func(z float64) (float64, float64) { calls++; return z + calls, 1 })
 	p := tinyTheorem3()
 	p.Activations = []string{"tanh", "random"}
-	_, err := Theorem3(hostContext(t), p)
+	_, err := Theorem3(emptyStore(t), p)
 	require.ErrorContains(t, err, "other numbers when it is called again")
 
 	keys, err := activationKeys([]string{"tanh", "tanh*2", "relu"})

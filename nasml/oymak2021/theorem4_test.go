@@ -55,14 +55,14 @@ func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 }
 
 func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
-	ctx, p := hostContext(t), tinyTheorem4()
+	ctx, p := emptyStore(t), tinyTheorem4()
 	first, err := Theorem4(ctx, p)
 	require.NoError(t, err)
 	again, err := Theorem4(ctx, p)
 	require.NoError(t, err)
 	require.Equal(t, first.Records(), again.Records())
 	require.Equal(t, first.Groups, again.Groups, "an unchanged call reads everything")
-	other, err := Theorem4(hostContext(t), p)
+	other, err := Theorem4(emptyStore(t), p)
 	require.NoError(t, err)
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(other.Check()),
 		"the same numbers, whatever ran beside what")
@@ -102,7 +102,7 @@ func TestTheorem4AtTheEdges(t *testing.T) {
 	p.MapSeeds, p.BoundarySeeds, p.SizeExamples, p.SizeLevels, p.SizeSeeds = 1, 1, []int{2}, nil, 1
 	p.SearchOperations, p.SearchSeeds, p.SearchSteps = []int{1}, 1, 0
 	p.FitExamples, p.FitOperations, p.FitSeeds, p.Cases = 4, 1, 1, nil
-	r, err := Theorem4(hostContext(t), p)
+	r, err := Theorem4(emptyStore(t), p)
 	require.NoError(t, err)
 	for _, c := range r.Check() {
 		require.NotEqual(t, runs.Fails, c.Holds, "%s: one seed cannot refute", c.Name)
@@ -116,7 +116,7 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	p := tinyTheorem4()
 	p.MapSide, p.FitExamples, p.Cases = 0, 0, nil
 	p.Operations, p.LawOperations, p.BoundaryOperations, p.SizeExamples = nil, nil, nil, nil
-	r, err := Theorem4(hostContext(t), p)
+	r, err := Theorem4(emptyStore(t), p)
 	require.NoError(t, err)
 	for _, c := range r.Check() {
 		require.Equal(t, runs.NotKnown, c.Holds, c.Name)
@@ -126,17 +126,17 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	_, err = f.Render("svg")
 	require.NoError(t, err)
 	p.SearchOperations = nil
-	_, err = Theorem4(hostContext(t), p)
+	_, err = Theorem4(emptyStore(t), p)
 	require.ErrorContains(t, err, "every part")
 	p.BoundaryOperations = Theorem4Quick.BoundaryOperations[:3]
-	r, err = Theorem4(hostContext(t), p)
+	r, err = Theorem4(emptyStore(t), p)
 	require.NoError(t, err)
 	_, err = r.Figure().Render("svg")
 	require.NoError(t, err, "a boundary without a map")
 }
 
 func TestTheorem4Cancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(hostContext(t))
+	ctx, cancel := context.WithCancel(emptyStore(t))
 	cancel()
 	_, err := Theorem4(ctx, tinyTheorem4())
 	require.ErrorIs(t, err, context.Canceled)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -20,58 +21,20 @@ import (
 // What the entries on train-validation splits have in common: Figure 1,
 // Theorems 1 and 2, Lemmas 1 and 2.
 
-// estimate is a mean over seeds with its interval, or why there is none.
-type estimate struct {
-	runs.Summary
-	err error
-}
+// perSeed is a number of every seed, or why it has none.
+type perSeed func(seed int) (float64, error)
 
-// overSeeds is the mean of a statistic that every seed has one of.
-func overSeeds(seeds int, confidence float64, of func(seed int) (float64, error)) estimate {
-	s, err := verdict.OverSeeds(seeds, confidence, of)
-	return estimate{s, err}
-}
-
-func overValues(values []float64, confidence float64) estimate {
-	s, err := runs.Summarize(values, confidence)
-	return estimate{s, err}
-}
-
-// judged is a claim that holds where the whole interval lies in [lo, hi].
-func judged(name, source string, paper, lo, hi float64, e estimate, note string) runs.Claim {
-	c := verdict.Claim(name, source)
-	c.Note = note
-	return verdict.Between(c, e.Summary, e.err, paper, lo, hi)
-}
-
-// none is a claim without exception.
-func none(name, source string, violations, cases int, note string) runs.Claim {
-	c := verdict.Claim(name, source)
-	c.Note = note
-	return verdict.None(c, violations, cases)
-}
-
-// zero is a claim that a number without noise is 0 up to rounding.
-func zero(name, source string, ours, rounding float64, note string) runs.Claim {
-	c := verdict.Claim(name, source)
-	c.Note = note
-	return verdict.Exactly(c, ours, 0, rounding)
-}
-
-// meansOf are the means of a series of stored records, whose numbers are finite
-// and not negative: losses, errors and distances.
-func meansOf(records []*runs.Record, name string, confidence float64) []runs.Summary {
-	means, err := study.Means(records, name, confidence)
-	if err != nil {
-		panic(err)
+// band is a curve of means of lists, one at each x, with a band for the interval, of numbers that are finite and not
+// negative: losses, errors and distances.
+func band(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
+	means := make([]runs.Summary, len(lists))
+	for i, list := range lists {
+		means[i] = meanOf(list, confidence)
 	}
-	for i := range means {
-		means[i] = means[i].Within(0, math.Inf(1))
-	}
-	return means
+	return plots.Band(label, x, means)
 }
 
-// meanOf is the mean of such values.
+// meanOf is the mean of such numbers.
 func meanOf(values []float64, confidence float64) runs.Summary {
 	mean, err := runs.Summarize(values, confidence)
 	if err != nil {
@@ -80,22 +43,29 @@ func meanOf(values []float64, confidence float64) runs.Summary {
 	return mean.Within(0, math.Inf(1))
 }
 
-// logBand is a curve with its interval on a logarithmic axis: a mean that is not
-// positive has no place there and is left out, and an end of an interval that is
-// not is cut at a hundredth of the mean.
-func logBand(label string, x []float64, means []runs.Summary) plots.Series {
-	var kept []runs.Summary
+// logBand is a band on a logarithmic axis: a mean that is not positive has no place there and is left out, and an end
+// of an interval that is not is cut at a hundredth of the mean.
+func logBand(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
 	var at []float64
-	for i, m := range means {
-		if m.Mean > 0 {
-			at, kept = append(at, x[i]), append(kept, m)
+	var kept [][]float64
+	for i, list := range lists {
+		if meanOf(list, confidence).Mean > 0 {
+			at, kept = append(at, x[i]), append(kept, list)
 		}
 	}
-	s := plots.Band(label, at, kept)
+	s := band(label, at, kept, confidence)
 	for i := range s.Lo {
 		s.Lo[i] = max(s.Lo[i], s.Y[i]/100)
 	}
 	return s
+}
+
+// ofSeed is the record of a seed of each group.
+func ofSeed[T any](gs lab.Groups[T], seed int) (records []*runs.Record) {
+	for _, g := range gs {
+		records = append(records, g.Records[seed])
+	}
+	return records
 }
 
 // halfRate is a dashed line of slope −1/2 through the first or last point of a
@@ -131,25 +101,18 @@ func imagesOf(ctx context.Context, opened *data.Opened) (activation.Images, erro
 	return activation.Images{Pixels: im.Image, Labels: im.Labels}, nil
 }
 
-// checkNet looks at networks, the loss that they are judged by and their data.
-func checkNet(c *study.Checks, n activation.Net, loss string, set data.Name) {
-	study.Distinct(c, "Activations", n.Activations, 1)
-	for _, name := range n.Activations {
+// checkNet wants activations and a set of images that there are.
+func checkNet(c *study.Checks, activations []string, set data.Name) {
+	for _, name := range activations {
 		err := activation.Check(name)
-		c.Expect(err == nil, "Activations: %v", err)
+		c.Expect(err == nil, "%v", err)
 	}
-	c.Expect(n.Train >= 2 && n.Pool >= 2, "n_T is %d and the pool %d, want at least 2", n.Train, n.Pool)
-	c.Expect(n.Width >= 2 && n.Width%2 == 0, "Width is %d, want an even number from 2", n.Width)
-	c.AtLeast("Steps", n.Steps, 1)
-	c.Positive("C0", n.C0)
-	c.Expect(n.Rate > 0 && n.Rate < 2, "Rate is %v, want between 0 and 2", n.Rate)
-	for _, class := range n.Classes {
-		c.Expect(class >= 0 && class <= 255, "Classes has %d, want labels from 0 to 255", class)
-	}
-	c.Expect(n.Classes[0] != n.Classes[1], "Classes is %v, want two different labels", n.Classes)
-	c.OneOf("Loss", loss, activation.LossNames()...)
+	checkSet(c, "Data", set)
+}
+
+func checkSet(c *study.Checks, field string, set data.Name) {
 	sets := data.Known()
-	c.Expect(slices.Contains(sets, set), "Data is %q, want one of %v", set, sets)
+	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
 }
 
 // netKeys name the activations of networks in the keys of trials: those that have
@@ -167,22 +130,6 @@ func netKeys(names []string) ([]string, error) {
 		keys[i] = key[0]
 	}
 	return keys, nil
-}
-
-// checkLists wants lists of different whole numbers from 1.
-func checkLists(c *study.Checks, lists map[string][]int) {
-	for name, list := range lists {
-		study.Distinct(c, name, list, 1)
-		c.Expect(len(list) == 0 || slices.Min(list) >= 1, "%s is %v, want numbers from 1", name, list)
-	}
-}
-
-// checkNumbers wants different finite numbers from 0.
-func checkNumbers(c *study.Checks, name string, list []float64) {
-	study.Distinct(c, name, list, 1)
-	for _, v := range list {
-		c.Expect(v >= 0 && !math.IsInf(v, 1), "%s has %v, want 0 or more", name, v)
-	}
 }
 
 // points are those of a curve whose slope is asked for.
