@@ -35,8 +35,20 @@ func TryLock(path string, mode fs.FileMode) (*Lock, error) {
 	}
 }
 
+// ErrLooks says that nothing is locked under a context of [Looking].
+var ErrLooks = errors.New("only looked at")
+
+type looking struct{}
+
+// Looking returns a context under which WaitLock fails with ErrLooks: who only looks at what is there writes nothing,
+// and so downloads nothing.
+func Looking(ctx context.Context) context.Context { return context.WithValue(ctx, looking{}, true) }
+
 // WaitLock tries again after every pause until the lock is to be had.
 func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Duration) (*Lock, error) {
+	if ctx.Value(looking{}) != nil {
+		return nil, ErrLooks
+	}
 	for {
 		lock, err := TryLock(path, mode)
 		if lock != nil || err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/limits"
 	"github.com/nasml/lab/nasml/runs"
@@ -86,11 +87,11 @@ func (e *OpenError) Error() string {
 }
 
 // Stored is [Entry.Run] from finished trials alone, of the store and of what is
-// shipped: it computes nothing, and returns an *OpenError where trials are open. That
+// shipped: it computes and downloads nothing, and returns an *OpenError where trials are open. That
 // the store cannot be read is another error.
 func (e Entry) Stored(ctx context.Context, s Setting) (r Result, err error) {
 	part := new(runs.Part) // which looks and computes nothing
-	ctx = runs.WithProgress(runs.WithPart(ctx, part), runs.Silent)
+	ctx = files.Looking(runs.WithProgress(runs.WithPart(ctx, part), runs.Silent))
 	defer func() {
 		cause := recover()
 		missing, stored := part.Elsewhere()
