@@ -86,15 +86,22 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, file := range []struct{ end, text string }{
-		{".txt", plain(f.caption())}, {".caption.tex", latexText(f.caption())},
+		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", f.captionTeX()},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
-		if err := files.WriteBytes(path, []byte(file.text+"\n")); err != nil {
+		if err := files.WriteBytes(path, []byte(file.text)); err != nil {
 			return paths, fmt.Errorf("plots: saving the caption of figure %q: %w", f.Name, err)
 		}
 		paths = append(paths, path)
 	}
 	return paths, nil
+}
+
+// captionTeX is the caption as a file: without a space or a paragraph at its ends, so that
+// it stands in a caption as if it were typed there.
+func (f Figure) captionTeX() string {
+	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: LaTeX "+
+		"expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 }
 
 func (f Figure) encode(format string) ([]byte, error) {

@@ -31,6 +31,7 @@ type Exported struct {
 	Files []string
 	Size  Size
 	Kept  string // a file of other parameters that was in the way; empty: none
+	Wide  bool   // a column could not hold it: it takes the width of the text
 }
 
 // Size is what a figure takes on a page.
@@ -49,6 +50,9 @@ func (e Exported) String() string {
 	if e.Size.Width > 0 {
 		text += "\n" + e.Size.String()
 	}
+	if e.Wide {
+		text += "\na column cannot hold it: it takes the width of the text"
+	}
 	if e.Kept != "" {
 		text += fmt.Sprintf("\n%s shows other parameters and was kept", e.Kept)
 	}
@@ -65,6 +69,7 @@ func (f Figure) Export(dir string, with Export) (Exported, error) {
 		return Exported{}, err
 	}
 	var out Exported
+	f, out.Wide = f.widened(with.Caption)
 	if !with.Overwrite {
 		if out.Kept = f.inTheWay(dir); out.Kept != "" {
 			hash := f.Meta["params"]
@@ -95,6 +100,27 @@ func (f Figure) Export(dir string, with Export) (Exported, error) {
 	}
 	out.Files = append(files, out.Files...)
 	return out, errors.Join(failed...)
+}
+
+// pageHeight is what venues leave for text and figures, in inches.
+const pageHeight = 9
+
+// widened is the figure at the width of the text, if it was to have that of a column and
+// is too wide for it, or higher than a page.
+func (f Figure) widened(caption bool) (Figure, bool) {
+	style := f.Style.filled()
+	if style.Width != style.ColumnWidth || style.Width == style.TextWidth {
+		return f, false
+	}
+	shown := f
+	if !caption {
+		shown.Caption = ""
+	}
+	if size, err := shown.Size(); err == nil && size.Height <= pageHeight {
+		return f, false
+	}
+	f.Style = style.Text()
+	return f, true
 }
 
 // as is the figure as an export wants it.

@@ -112,6 +112,30 @@ func TestExportRenames(t *testing.T) {
 	require.ErrorContains(t, err, `nothing in it is called "darts": expected one of ["DARTS" "method" "published"]`)
 }
 
+// What a column cannot hold is drawn for both, and included there.
+func TestExportTakesTwoColumnsWhereOneIsTooNarrow(t *testing.T) {
+	tall := paperFigure("")
+	for len(tall.Panels) < 8 {
+		tall.Panels = append(tall.Panels, tall.Panels[0])
+	}
+	tables := tableFigure(ICML, table2())
+	tables.Panels = append(tables.Panels, paperFigure("").Panels...)
+	for _, f := range []Figure{tall, tables} {
+		dir := t.TempDir()
+		done, err := f.Export(dir, Export{Formats: []string{"tex", "pdf"}, Style: ICML.Column()})
+		require.NoError(t, err)
+		require.True(t, done.Wide)
+		require.Equal(t, 6.75, done.Size.Width)
+		require.Contains(t, done.String(), "a column cannot hold it")
+		tex, err := os.ReadFile(done.Files[0])
+		require.NoError(t, err)
+		require.Contains(t, string(tex), "\\begin{figure*}\n\\centering\n\\includegraphics[width=6.75in]")
+	}
+	done, err := paperFigure("").Export(t.TempDir(), Export{Style: ICML.Column()})
+	require.NoError(t, err)
+	require.False(t, done.Wide)
+}
+
 // What cannot be drawn does not keep a table's text from being written.
 func TestExportWritesWhatItCan(t *testing.T) {
 	f := tableFigure(Style{Width: 1}, table2())

@@ -2,46 +2,105 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"gonum.org/v1/plot/vg"
 )
 
-// LaTeX returns the figure for a paper's source: its tables as text, with the
-// rules of package booktabs, and what is drawn as a picture that is included by
-// the figure's name; below them the caption. It is for LuaLaTeX or XeLaTeX, or
-// for pdfLaTeX: Greek letters and signs are written as commands.
+// LaTeX returns the figure for a paper's source, with a caption and a label: as a picture
+// that is included by the figure's name and, as a float of its own, every table with the
+// rules of package booktabs. Floats that need both columns of the style's page are starred,
+// and a table that is wider than the page is made smaller. It is for pdfLaTeX, LuaLaTeX or
+// XeLaTeX: Greek letters and signs are written as commands.
 func (f Figure) LaTeX() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	var out strings.Builder
-	drawn := false
-	for _, row := range f.Panels {
-		for _, p := range row {
-			if p.Table == nil {
-				drawn = true
-				continue
-			}
-			p.Table.latex(&out)
+	var floats strings.Builder
+	caption, note, drawn := latexText(f.caption()), "", false
+	panels := slices.Concat(f.Panels...)
+	if slices.ContainsFunc(panels, func(p Panel) bool { return p.Table == nil }) {
+		style := f.Style.filled()
+		float(&floats, "figure", style.Width > style.ColumnWidth, caption, "fig:"+f.Name,
+			fmt.Sprintf("\\includegraphics[width=%.4gin]{%s}\n", style.Width, f.Name))
+		drawn = true
+	}
+	tables := 0
+	for _, p := range panels {
+		if p.Table == nil {
+			continue
 		}
+		label := "tab:" + f.Name
+		if tables++; tables > 1 {
+			label += fmt.Sprint("-", tables)
+		}
+		title := latexText(p.Title)
+		switch {
+		case drawn:
+			note = "; the picture shows the tables, too: keep one"
+		case tables == 1 && caption != "":
+			title = strings.TrimSpace(title + " " + caption)
+		}
+		text, wide := p.Table.latex(f.Style.filled())
+		float(&floats, "table", wide, title, label, text)
 	}
-	float := "table"
-	if drawn {
-		float = "figure"
-		fmt.Fprintf(&out, "\\includegraphics[width=%.4gin]{%s}\n", f.Style.filled().Width, f.Name)
-	}
-	caption := ""
-	if f.Caption != "" {
-		caption = "\\caption{" + latexText(f.caption()) + "}\n"
-	}
-	return fmt.Appendf(nil, "%% %s (%s); needs \\usepackage{amsmath,amssymb,booktabs,graphicx}\n"+
-		"\\begin{%s}\n\\centering\n%s%s\\end{%s}\n",
-		f.title(), strings.Join(f.meta(), " "), float, out.String(), caption, float), nil
+	return fmt.Appendf(nil, "%% %s (%s); needs \\usepackage{amsmath,amssymb,booktabs,graphicx}%s\n%s",
+		f.title(), strings.Join(f.meta(), " "), note, floats.String()), nil
 }
 
-// latex writes the table as a tabular.
-func (t *Table) latex(out *strings.Builder) {
+// float writes a figure or table, wide where it takes both columns of a page. A table's
+// caption stands above it.
+func float(out *strings.Builder, kind string, wide bool, caption, label, body string) {
+	name := kind
+	if wide {
+		name += "*"
+	}
+	if caption != "" {
+		caption = "\\caption{" + caption + "}\n"
+	}
+	caption += "\\label{" + label + "}\n"
+	if kind == "table" {
+		caption, body = "", caption+body
+	}
+	fmt.Fprintf(out, "\\begin{%s}\n\\centering\n%s%s\\end{%[1]s}\n", name, body, caption)
+}
+
+const (
+	latexSmall = 0.9 // \small over \normalsize
+	latexGap   = 4   // \tabcolsep, in pt, at each side of a column
+)
+
+// latex is the table as a tabular, and whether it needs both columns of the style's page.
+func (t *Table) latex(style Style) (text string, wide bool) {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\\small\n\\setlength{\\tabcolsep}{%dpt}\n", latexGap)
+	width := t.latexWidth(style)
+	wide = width > style.ColumnWidth && style.ColumnWidth < style.TextWidth
+	if fits := max(style.ColumnWidth, style.TextWidth); width > fits {
+		fmt.Fprintf(&out, "\\resizebox{\\linewidth}{!}{")
+		defer func() { text = strings.Replace(text, "\\end{tabular}\n", "\\end{tabular}}\n", 1) }()
+	}
+	t.tabular(&out)
+	if t.Note != "" {
+		fmt.Fprintf(&out, "\\par\\smallskip{\\footnotesize %s}\n", latexText(t.Note))
+	}
+	return out.String(), wide
+}
+
+// latexWidth is about what the tabular takes, in inches.
+func (t *Table) latexWidth(style Style) float64 {
+	width := vg.Length(0)
+	for _, c := range t.setIn(style.Font, latexSmall*vg.Length(style.Body)).columns {
+		width += c.width + 2*latexGap
+	}
+	return float64(width) / 72
+}
+
+// tabular writes the tabular itself.
+func (t *Table) tabular(out *strings.Builder) {
 	letters := map[Align]string{Left: "l", Center: "c", Right: "r"}
-	var spec, heads []string
+	spec, lines := "", 0
 	for i, c := range t.Columns {
 		align := c.Align
 		if align == AlignAuto {
@@ -49,12 +108,23 @@ func (t *Table) latex(out *strings.Builder) {
 				align = Left
 			}
 		}
-		spec = append(spec, letters[align])
-		heads = append(heads, latexText(strings.ReplaceAll(c.Header, "\n", " ")))
+		spec += letters[align]
+		lines = max(lines, 1+strings.Count(c.Header, "\n"))
 	}
-	fmt.Fprintf(out, "\\begin{tabular}{%s}\n\\toprule\n", strings.Join(spec, ""))
+	fmt.Fprintf(out, "\\begin{tabular}{%s}\n\\toprule\n", spec)
 	t.latexGroups(out)
-	fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(heads, " & ")))
+	for line := range lines {
+		var heads []string
+		for _, c := range t.Columns {
+			head := strings.Split(c.Header, "\n")
+			text := ""
+			if at := line - lines + len(head); at >= 0 {
+				text = latexText(head[at])
+			}
+			heads = append(heads, text)
+		}
+		writeRow(out, heads)
+	}
 	for _, b := range t.Blocks {
 		out.WriteString("\\midrule\n")
 		if b.Title != "" {
@@ -69,13 +139,14 @@ func (t *Table) latex(out *strings.Builder) {
 				}
 				cells = append(cells, cell)
 			}
-			fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(cells, " & ")))
+			writeRow(out, cells)
 		}
 	}
 	out.WriteString("\\bottomrule\n\\end{tabular}\n")
-	if t.Note != "" {
-		fmt.Fprintf(out, "\\par\\smallskip{\\footnotesize %s}\n", latexText(t.Note))
-	}
+}
+
+func writeRow(out *strings.Builder, cells []string) {
+	fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(cells, " & ")))
 }
 
 // firstCell keeps a row from beginning with what would be an argument of the end of

@@ -15,7 +15,7 @@ func TestTablesAsLaTeX(t *testing.T) {
 	f := Figure{
 		Name: "t", Caption: "50 % of $θ_t$; a_b ≤ 1.", Panels: [][]Panel{{{Table: &Table{
 			Columns: []Column{
-				{Header: "method"}, {Header: "valid", Group: "CIFAR-10"}, {Header: "test", Group: "CIFAR-10"},
+				{Header: "method"}, {Header: "valid\n%", Group: "CIFAR-10"}, {Header: "test", Group: "CIFAR-10"},
 			},
 			Blocks: []Block{{Title: "top", Rows: [][]Entry{
 				{{Text: "R&D"}, {Text: "93.9 ± 0.3", Bold: true}, {Text: "–"}},
@@ -27,23 +27,34 @@ func TestTablesAsLaTeX(t *testing.T) {
 	require.Equal(t, `% t (name=t); needs \usepackage{amsmath,amssymb,booktabs,graphicx}
 \begin{table}
 \centering
+\caption{50 \% of $\theta _t$; a\_b $\le$ 1.}
+\label{tab:t}
+\small
+\setlength{\tabcolsep}{4pt}
 \begin{tabular}{lrr}
 \toprule
 \multicolumn{1}{c}{} & \multicolumn{2}{c}{CIFAR-10} \\
 \cmidrule(lr){2-3}
-method & valid & test \\
+ & valid &  \\
+method & \% & test \\
 \midrule
 \multicolumn{3}{l}{\itshape top} \\
 R\&D & \textbf{93.9 $\pm$ 0.3} & -- \\
 \bottomrule
 \end{tabular}
-\caption{50 \% of $\theta _t$; a\_b $\le$ 1.}
 \end{table}
 `, string(text))
 	f.Panels[0] = append(f.Panels[0], Panel{Series: []Series{{X: []float64{1}, Y: []float64{1}}}})
 	text, err = f.LaTeX()
 	require.NoError(t, err)
-	require.Contains(t, string(text), "\\includegraphics[width=6.75in]{t}\n\\caption")
+	require.Contains(t, string(text), "the picture shows the tables, too: keep one\n\\begin{figure*}\n\\centering\n"+
+		"\\includegraphics[width=6.75in]{t}\n\\caption{50")
+	require.Equal(t, 1, strings.Count(string(text), "\\caption"), "once")
+	f.Style = ICML.Column()
+	text, err = f.LaTeX()
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\\begin{figure}\n\\centering\n\\includegraphics[width=3.25in]{t}")
+	require.Contains(t, string(text), "\\label{fig:t}\n\\end{figure}\n\\begin{table}")
 	require.Contains(t, Formats(), "tex")
 }
 
@@ -95,7 +106,7 @@ func requireLaTeX(t require.TestingT, text string) {
 	require.Zero(t, depth)
 	require.False(t, formula)
 	var open []string
-	for _, m := range regexp.MustCompile(`\\(begin|end)\{(\w+)\}`).FindAllStringSubmatch(plain, -1) {
+	for _, m := range regexp.MustCompile(`\\(begin|end)\{(\w+\*?)\}`).FindAllStringSubmatch(plain, -1) {
 		if m[1] == "begin" {
 			open = append(open, m[2])
 			continue
