@@ -33,7 +33,7 @@ type Figure2Params struct {
 	ImageArms, ImageEta, ImageRungs    int
 	ReviewArms, ReviewEta, ReviewRungs int
 
-	// Clock is the axis of Figure 3: seconds, with evaluations, or multiply-adds
+	// Axis of Figure 3: "seconds", "seconds_total" (with evaluations) or "madds" (multiply-adds)
 	Clock string `validate:"oneof=seconds seconds_total madds"`
 }
 
