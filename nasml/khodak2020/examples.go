@@ -111,25 +111,29 @@ func (e *examples) openImages(ctx context.Context) (load func() (mapsearch.Data,
 	}
 	e.synthetic = all.Synthetic
 	e.fingerprint = fmt.Sprintf("%s+%s %v", all.Fingerprint, test.Fingerprint, e.sizes)
-	return func() (mapsearch.Data, error) {
-		var splits [3]mapsearch.Images
-		for s, part := range []struct {
-			of   *data.Opened
-			from int
-		}{{all, 0}, {all, from}, {test, 0}} {
-			im, err := part.of.Images(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if most := slices.Max(im.Labels); most >= imageClasses {
-				return nil, catalog.Usagef("Images is %s, which has class %d: want classes 0 to %d", p.Images, most,
-					imageClasses-1)
-			}
-			splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
-			splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }
+	return func() (mapsearch.Data, error) { return e.loadImages(ctx, all, test) }, nil
+}
+
+// loadImages reads the images of the splits.
+func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (mapsearch.Data, error) {
+	var splits [3]mapsearch.Images
+	from := mapsearch.ValidFrom(all.Len)
+	for s, part := range []struct {
+		of   *data.Opened
+		from int
+	}{{all, 0}, {all, from}, {test, 0}} {
+		im, err := part.of.Images(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return mapsearch.NewImages(e.engine, splits, int64(p.KeepGB*(1<<30)))
-	}, nil
+		if most := slices.Max(im.Labels); most >= imageClasses {
+			return nil, catalog.Usagef("Images is %s, which has class %d: want classes 0 to %d", e.params.Images, most,
+				imageClasses-1)
+		}
+		splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
+		splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }
+	}
+	return mapsearch.NewImages(e.engine, splits, int64(e.params.KeepGB*(1<<30)))
 }
 
 // openReviews takes training reviews of the training part, the first half of the

@@ -33,7 +33,7 @@ type Figure2Params struct {
 	ImageArms, ImageEta, ImageRungs    int
 	ReviewArms, ReviewEta, ReviewRungs int
 
-	// Clock is the axis of Figure 3: seconds, with evaluations, or multiply-adds
+	// Axis of Figure 3: "seconds", "seconds_total" (with evaluations) or "madds" (multiply-adds)
 	Clock string `validate:"oneof=seconds seconds_total madds"`
 }
 
@@ -121,15 +121,11 @@ func drawOracle(r *searches, f *lab.Picture) {
 
 // callCurve is the mean oracle error of a method over its calls.
 func callCurve(r *searches, task, method string) plots.Series {
-	var x []float64
-	var means []runs.Summary
-	for call := 1; call <= calls(r, task, method); call++ {
-		s, err := runs.Summarize(known(atCall(r, task, method, "oracle", call)), r.Confidence)
-		if err == nil {
-			x, means = append(x, float64(call)), append(means, s.Within(0, 1))
-		}
+	var xs []float64
+	for call := range calls(r, task, method) {
+		xs = append(xs, float64(call+1))
 	}
-	return band(method, x, means)
+	return errorCurve(r, method, xs, func(i int) []float64 { return atCall(r, task, method, "oracle", i+1) })
 }
 
 // judgeFigure2 judges what the paper says of Figure 2 and of Algorithm 1, task by

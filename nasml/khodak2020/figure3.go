@@ -91,10 +91,7 @@ func drawTime(r *searches, f *lab.Picture) {
 		return func(task string) plots.Panel {
 			panel := plots.Panel{X: plots.Axis{Label: clockTitles[clock], Scale: plots.Log10}}
 			for _, method := range p.Methods {
-				x, means := timeCurve(r, task, method, clock)
-				s := band(method, x, means)
-				s.Marker = plots.NoMarker
-				panel.Series = append(panel.Series, s)
+				panel.Series = append(panel.Series, timeCurve(r, task, method, clock))
 			}
 			return panel
 		}
@@ -119,32 +116,30 @@ func observedAt(record *runs.Record, clock string, t float64) (float64, bool) {
 // timeCurve is the mean observed error of a method from the moment on at which
 // all its searches have a first result, on a logarithmic grid; a search that
 // ended keeps its last value.
-func timeCurve(r *searches, task, method, clock string) (x []float64, means []runs.Summary) {
+func timeCurve(r *searches, task, method, clock string) plots.Series {
 	const steps = 32
-	first, end := 0.0, 0.0
-	for _, record := range found(r, task, method) {
+	records, first, end := found(r, task, method), 0.0, 0.0
+	for _, record := range records {
 		if record != nil {
 			times := record.Series[clock]
 			first, end = max(first, times[firstKnown(record)]), max(end, last(times))
 		}
 	}
-	if first <= 0 {
-		return nil, nil
-	}
-	for i := range steps + 1 {
-		t := first * math.Pow(end/first, float64(i)/steps)
-		if i == steps {
-			t = end
+	var grid []float64
+	if first > 0 {
+		for i := range steps {
+			grid = append(grid, first*math.Pow(end/first, float64(i)/steps))
 		}
-		values := bySeed(found(r, task, method), func(record *runs.Record) float64 {
-			v, _ := observedAt(record, clock, t)
+		grid = append(grid, end)
+	}
+	s := errorCurve(r, method, grid, func(i int) []float64 {
+		return bySeed(records, func(record *runs.Record) float64 {
+			v, _ := observedAt(record, clock, grid[i])
 			return v
 		})
-		if s, err := runs.Summarize(known(values), r.Confidence); err == nil {
-			x, means = append(x, t), append(means, s.Within(0, 1))
-		}
-	}
-	return x, means
+	})
+	s.Marker = plots.NoMarker
+	return s
 }
 
 // firstKnown is the first call after which a search has a best configuration.

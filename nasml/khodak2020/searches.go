@@ -224,8 +224,16 @@ func aroundMeans(series []plots.Series) (low, high float64) {
 	return max(0, low-margin), min(1.02, high+margin)
 }
 
-func band(method string, x []float64, means []runs.Summary) plots.Series {
-	s := plots.Band(methodTitles[method], x, means)
+// errorCurve is the mean error of a method over xs, in [0, 1], from the errors at each of them by seed.
+func errorCurve(r *searches, method string, xs []float64, of func(i int) []float64) plots.Series {
+	var at []float64
+	var means []runs.Summary
+	for i, x := range xs {
+		if s, err := runs.Summarize(known(of(i)), r.Confidence); err == nil {
+			at, means = append(at, x), append(means, s.Within(0, 1))
+		}
+	}
+	s := plots.Band(methodTitles[method], at, means)
 	s.Color = methodColors[method]
 	return s
 }

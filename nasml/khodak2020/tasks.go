@@ -34,10 +34,10 @@ type TaskParams struct {
 	// Examples of each split; 0: all there are. Training images are the first
 	// ones, validation images those from 40,000 on.
 	ImageTrain, ImageValid               int `validate:"gte=0"`
-	ImageTest                            int `validate:"gte=0,lte=10000"`
-	ReviewTrain, ReviewValid, ReviewTest int `validate:"gte=0"`
+	ImageTest                            int `validate:"gte=0,lte=10000"` // 0: all there are
+	ReviewTrain, ReviewValid, ReviewTest int `validate:"gte=0"`           // of each split; 0: all there are
 
-	// Tasks in which every configuration has random features or a hash of its own
+	// Fresh are tasks in which every configuration has random features or a hash of its own
 	Fresh  []string `validate:"unique,dive,oneof=cifar-10 imdb"`
 	Lambda float64  `validate:"positive"` // λ of λ‖w‖² + Σℓ; the SVM has C = 1/(2λ)
 	Tol    float64  `validate:"gte=0"`    // of LSQR; scikit-learn's was 1e-3 then and is 1e-4 now

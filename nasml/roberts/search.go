@@ -24,14 +24,16 @@ import (
 // outputs of a teacher f_σα*(x, W*), and what is found is checked. The paper
 // assumes the search to be perfect and has none; all values are ours.
 type SearchParams struct {
-	Spaces       []string  `validate:"min=1,unique"`                 // "relu/tanh/sin": operations, see [Activation]
-	Teacher      []float64 `validate:"dive,positive"`                // α*: the first h, divided by their sum
-	Noise        []float64 `validate:"min=1,unique,dive,gte=0"`      // of labels, sd of the signal; 0: realizable
+	Spaces []string `validate:"min=1,unique"` // "relu/tanh/sin": operations of a space
+	// α*: of a space of h operations the first h, divided by their sum
+	Teacher []float64 `validate:"dive,positive"`
+	// of the labels, in standard deviations of the signal; 0: realizable
+	Noise        []float64 `validate:"min=1,unique,dive,gte=0"`
 	Starts       []string  `validate:"min=1,dive,oneof=near random"` // of W: "near" W* or "random"
 	Inputs       int       `validate:"gte=1"`                        // k
 	Width        int       `validate:"gte=1"`                        // d of the teacher
-	Student      int       `validate:"gte=1"`                        // d; another width has another head v
-	Spread       float64   `validate:"positive"`                     // sd of the teacher's pre-activations
+	Student      int       `validate:"gte=1"`                        // d of the student; another width: another v
+	Spread       float64   `validate:"positive"`                     // of the teacher's pre-activations, sd
 	Train, Valid int       `validate:"gte=1"`                        // examples: W is trained on Train, α on Valid
 	Update       string    // of α, a name of simplex.Updates
 	Eta          float64   `validate:"positive"` // step size of α
