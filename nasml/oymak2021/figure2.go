@@ -35,10 +35,10 @@ type Figure2Params struct {
 
 	Data     data.Name
 	Classes  [2]int `validate:"unique,dive,gte=0,lte=255"` // labels of the two classes; the first has the lower target
-	Examples int    `validate:"gte=0"`                     // the first so many training examples of these classes; 0: all
+	Examples int    `validate:"gte=0"`                     // the first so many of these classes; 0: all
 
-	// Targets, and inputs: x/255, of mean 0 and deviation 1, or of norm 1. Both are open in the paper; its Theorem 3 has
-	// ±1 and unit-norm.
+	// Targets, and inputs: x/255, of mean 0 and deviation 1, or of norm 1. Both are open in the paper; its Theorem 3
+	// has ±1 and unit-norm.
 	Labels string `validate:"oneof=0/1 ±1"`
 	Inputs string `validate:"oneof=unit-interval standardized unit-norm"`
 

@@ -117,8 +117,8 @@ func (s sweepPanel) judgeRange(c lab.Claim) runs.Claim {
 		return s.noting(c, "").NotRun("no point of this panel")
 	}
 	top := slices.MaxFunc(s.ran(), func(a, b sweepPoint) int { return cmp.Compare(a.summary.Mean, b.summary.Mean) })
-	c = s.noting(c, fmt.Sprintf("ours is the largest mean, at k = %d, Δα = %v; the paper gives the axis 0–%v, no values",
-		top.width, top.delta, end))
+	c = s.noting(c, fmt.Sprintf("ours is the largest mean, at k = %d, Δα = %v; the paper gives the axis 0–%v, "+
+		"no values", top.width, top.delta, end))
 	c.Ours, c.Lo, c.Hi = runs.Number(top.summary.Mean), top.summary.Lo, top.summary.Hi
 	c.Holds = runs.Judge(top.summary.Mean <= end)
 	return c.Claim

@@ -89,7 +89,8 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 		for _, s := range append([]sweepPanel{byInputs(r, "a")}, others...) {
 			f.Add(s.draw(r, "(a), "+s.reading))
 		}
-		if rest = slices.DeleteFunc(slices.Clone(rest), func(panel string) bool { return panel == "a" }); len(rest) > 0 {
+		rest = slices.DeleteFunc(slices.Clone(rest), func(panel string) bool { return panel == "a" })
+		if len(rest) > 0 {
 			f.Row()
 		}
 	}

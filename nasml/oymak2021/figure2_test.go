@@ -445,7 +445,9 @@ func TestClaims(t *testing.T) {
 			}
 		})
 	}
-	quarter := made(3, func(k int, _ float64, seed int) float64 { return math.Pow(float64(k), 0.15+0.01*float64(seed)) })
+	quarter := made(3, func(k int, _ float64, seed int) float64 {
+		return math.Pow(float64(k), 0.15+0.01*float64(seed))
+	})
 	claim := judged(quarter)[2]
 	require.Equal(t, fails, claim.Holds, "a factor below 2 over the widths is not mild for that")
 	require.InDelta(t, 0.16, float64(claim.Ours), 1e-9)

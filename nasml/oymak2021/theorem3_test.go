@@ -48,7 +48,7 @@ func TestTheorem3IsReadBack(t *testing.T) {
 	p.Seed = 1
 	shifted, err := Theorem3(ctx, p)
 	require.NoError(t, err)
-	margin := func(r *theorem3) []*runs.Record { return ofSource(r, "trains", neural.Cap)[0].Records }
+	margin := func(r *theorem3) []*runs.Record { return ofSource(r, neural.Cap)[0].Records }
 	require.Equal(t, margin(first)[1].Key, margin(shifted)[0].Key, "seed 1 is seed 1")
 }
 
