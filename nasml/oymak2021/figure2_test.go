@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
@@ -56,13 +55,6 @@ func testBackendEnv(t *testing.T) {
 	if _, err := backend.Open(); err != nil {
 		t.Skip("XLA is not set up: run `go tool nasml setup`, or set GOMLX_BACKEND=go")
 	}
-}
-
-func TestTheNotebookOfFigure2IsThere(t *testing.T) {
-	entry, err := catalog.Lookup("oymak2021/figure2")
-	require.NoError(t, err)
-	_, err = os.Stat("../../" + entry.Notebook)
-	require.NoError(t, err, "the entry's notebook must be there")
 }
 
 func TestWrongParametersAreAllNamed(t *testing.T) {
