@@ -94,7 +94,8 @@ func judgeSingular(r *assumption3) []runs.Claim {
 	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{
 		verdict.Every(r.Claim("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial").
-			Noting("the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴").Claim, values("fine", negative), -zero),
+			Noting("the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴").Claim,
+			values("fine", negative), -zero),
 		verdict.Every(r.Claim("own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a "+
 			"constant").From(notInPaper).Noting("the number is −λ_min/λ_max; tanh and softplus with x and −x: "+
 			"'not parallel' is more than is needed").Claim, values("opposite_mixed", negative), -zero),
@@ -130,8 +131,8 @@ func judgeDeep(r *assumption3) []runs.Claim {
 		claims = append(claims, verdict.Every(
 			r.Claim("[deep-L] depth costs at most a factor D of validation examples, gain %v", gain).
 				From("Section 4.2, extensions").
-				Noting("the number is log(cL_D)/(D log(cL₁)) for D above the first; L changes by a factor of %.3g to %.3g "+
-					"a layer", slices.Min(factors), slices.Max(factors)).Claim, costs, 1),
+				Noting("the number is log(cL_D)/(D log(cL₁)) for D above the first; L changes by a factor of %.3g to "+
+					"%.3g a layer", slices.Min(factors), slices.Max(factors)).Claim, costs, 1),
 			trend.Mean(rises).AtMost(margin))
 	}
 	width := r.Claim("[deep-width] sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks falls with k").Says(-0.5).

@@ -227,9 +227,9 @@ func (l figure1Losses) trainRange() float64 {
 func judgeLosses(r *figure1, delta, part string) []runs.Claim {
 	gs, v := r.Part(part), r.Params.Validation
 	first, last := v[0], v[len(v)-1]
-	claim := func(panel, name, note string, of func(l figure1Losses) float64) lab.Statistic {
-		return r.Claim("%s, %s", name, delta).From("Figure 1"+panel).Noting("%s", note).Family(2). // of each Δ
-														Mean(each(gs.Records(), func(record *runs.Record) float64 { return of(seedLosses(record, v)) }))
+	claim := func(panel, name, note string, of func(l figure1Losses) float64) lab.Statistic { // one of each Δ
+		return r.Claim("%s, %s", name, delta).From("Figure 1"+panel).Noting("%s", note).Family(2).
+			Mean(each(gs.Records(), func(record *runs.Record) float64 { return of(seedLosses(record, v)) }))
 	}
 	inf := math.Inf(1)
 	claims := []runs.Claim{

@@ -3,8 +3,6 @@ package oymak2021
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -17,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
@@ -60,15 +57,6 @@ func testBackendEnv(t *testing.T) {
 	}
 }
 
-func TestPresetsMakeSense(t *testing.T) {
-	require.NoError(t, Figure2Quick.check())
-	require.NoError(t, Figure2Paper.check())
-	entry, err := catalog.Lookup(figure2ID)
-	require.NoError(t, err)
-	_, err = os.Stat("../../" + entry.Notebook)
-	require.NoError(t, err, "the entry's notebook must be there")
-}
-
 func TestWrongParametersAreAllNamed(t *testing.T) {
 	p := Figure2Quick
 	p.Panels = []string{"c"}
@@ -87,12 +75,12 @@ func TestOnlyNewTrialsAreComputed(t *testing.T) {
 	ctx, p := testContext(t), tinyParams()
 	first, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, first.points, 2*(2+1))
+	require.Len(t, first.Groups, 2*(2+1))
 	require.Len(t, first.Records(), 2*2*(2+1))
 
 	again, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Equal(t, first.points, again.points, "an unchanged call reads everything")
+	require.Equal(t, first.Groups, again.Groups, "an unchanged call reads everything")
 
 	p.DeltaAlphas = []float64{0.01, 0.05, 0.1}
 	more, err := Figure2(ctx, p)
@@ -101,10 +89,10 @@ func TestOnlyNewTrialsAreComputed(t *testing.T) {
 	for _, key := range first.Records() {
 		byKey[key] = true
 	}
-	for _, point := range more.points {
-		for _, record := range point.records {
-			require.Equal(t, point.delta != 0.1, byKey[record.Key])
-			if point.delta == 0.1 {
+	for _, g := range more.Groups {
+		for _, record := range g.Records {
+			require.Equal(t, g.Trial.DeltaAlpha != 0.1, byKey[record.Key])
+			if g.Trial.DeltaAlpha == 0.1 {
 				require.Equal(t, p.Seeds, record.Batch, "only the new Δα was trained")
 			}
 		}
@@ -118,14 +106,14 @@ func TestReadingsSideBySide(t *testing.T) {
 	p.Beside, p.BesideWidths = []string{"standardized"}, p.Widths[:1]
 	both, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, both.beside, 1)
+	require.Len(t, beside(both), 1)
 	alone := p
 	alone.Panels, alone.Widths, alone.Inputs, alone.Beside = []string{"a"}, p.BesideWidths, "standardized", nil
 	single, err := Figure2(ctx, alone)
 	require.NoError(t, err)
-	require.Equal(t, single.points, both.beside[0].points)
+	require.Equal(t, byInputs(single, "a").points, beside(both)[0].points)
 	require.Subset(t, both.Records(), single.Records())
-	require.NotEqual(t, both.points[0].values, both.beside[0].points[0].values)
+	require.NotEqual(t, byInputs(both, "a").points[0].values, beside(both)[0].points[0].values)
 
 	panels := both.Figure().Panels
 	require.NoError(t, both.Figure().Validate())
@@ -164,9 +152,8 @@ func TestTogetherChangesNoKeyAndHardlyANumber(t *testing.T) {
 	single, err := Figure2(testContext(t), p)
 	require.NoError(t, err)
 	require.Equal(t, all.Records(), single.Records())
-	for i := range all.points {
-		require.InEpsilonSlice(t, all.points[i].values, single.points[i].values, 1e-3, "float32 rounding at most")
-	}
+	require.InEpsilonSlice(t, all.Groups.Values("distance"), single.Groups.Values("distance"), 1e-3,
+		"float32 rounding at most")
 }
 
 func TestStoredOnlyComputesNothing(t *testing.T) {
@@ -180,7 +167,7 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 		require.Contains(t, c.Note, "not run")
 	}
 	require.NoError(t, empty.Figure().Validate())
-	require.Contains(t, empty.caption(), "(a) $k$ = 4, 8 not run; (b) $k$ = 4 not run.")
+	require.Contains(t, empty.Figure().Caption, "(a) $k$ = 4, 8 not run; (b) $k$ = 4 not run.")
 
 	p.StoredOnly, p.Panels, p.Seeds = false, []string{"a"}, 1
 	_, err = Figure2(ctx, p)
@@ -188,7 +175,7 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 	p.StoredOnly, p.Seeds = true, 2
 	part, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	require.Contains(t, part.caption(), "(a) $k$ = 4, 8 for 1 of 2 $α$ only")
+	require.Contains(t, part.Figure().Caption, "(a) $k$ = 4, 8 for 1 of 2 $α$ only")
 	require.True(t, part.Figure().Panels[0][0].Series[0].Hollow[0], "a point with fewer seeds is hollow")
 }
 
@@ -221,15 +208,15 @@ func TestCancelledRunGoesOnBitIdentically(t *testing.T) {
 
 	resumed, err := Figure2(storeContext(t, dir), p)
 	require.NoError(t, err)
-	for i, point := range resumed.points {
-		require.Equal(t, calm.points[i].values, point.values)
-		require.Equal(t, lossesOf(calm.points[i]), lossesOf(point))
-		require.Equal(t, 1, point.records[0].Resumed, "it did go on from the checkpoint")
-	}
+	requireSameBits(t, calm, resumed)
+	require.Equal(t, 1, resumed.Groups[0].Records[0].Resumed, "it did go on from the checkpoint")
 }
 
-func lossesOf(p figure2Point) []float64 {
-	return slices.Concat(study.Values(p.records, "loss"), study.Values(p.records, "loss_perturbed"))
+func requireSameBits(t *testing.T, a, b *figure2) {
+	t.Helper()
+	for i, record := range a.Groups.Records() {
+		require.Equal(t, record.Values, b.Groups.Records()[i].Values)
+	}
 }
 
 // A checkpoint in a layout of another version is no reason to fail: the trials
@@ -240,27 +227,17 @@ func TestACheckpointInAnotherLayoutIsLeftAside(t *testing.T) {
 	calm, err := Figure2(testContext(t), p)
 	require.NoError(t, err)
 
-	ctx := testContext(t)
-	images, err := p.view().Open(ctx)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(storeContext(t, dir))
+	_, err = Figure2(runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 2, cancel: cancel}), p)
+	require.ErrorIs(t, err, context.Canceled)
+	saved, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*.ckpt"))
 	require.NoError(t, err)
-	store, err := runs.FromContext(ctx)
+	require.Len(t, saved, 1)
+	require.NoError(t, os.WriteFile(saved[0], []byte("what another version wrote"), 0o600))
+	anew, err := Figure2(storeContext(t, dir), p)
 	require.NoError(t, err)
-	trials, err := study.Study{ID: figure2ID, Code: figure2Kind}.Trials(p.groups()[0].cases(p, images.Facts))
-	require.NoError(t, err)
-	killed := errors.New("killed")
-	_, err = store.Compute(ctx, trials, runs.Options{}, func(_ context.Context, job *runs.Job) error {
-		return errors.Join(killed, job.Save(func(w io.Writer) error {
-			_, err := w.Write([]byte("what another version wrote"))
-			return err
-		}))
-	})
-	require.ErrorIs(t, err, killed)
-	anew, err := Figure2(ctx, p)
-	require.NoError(t, err)
-	for i, point := range anew.points {
-		require.Equal(t, calm.points[i].values, point.values)
-		require.Equal(t, 1, point.records[0].Resumed, "there was a checkpoint")
-	}
+	requireSameBits(t, calm, anew)
 }
 
 // README's own example. A reader's activation is known by what it computes: an
@@ -273,27 +250,27 @@ func TestAnEditedActivationIsComputedAnew(t *testing.T) {
 	}
 	ctx, p := testContext(t), tinyParams()
 	p.Panels, p.Widths, p.Seeds, p.DeltaAlphas, p.Epochs = []string{"a"}, []int{4}, 1, []float64{0.05}, 2
-	run := func(name string) figure2Point {
+	run := func(name string) []*runs.Record {
 		p.Activations = [2]string{"relu", name}
 		r, err := Figure2(ctx, p)
 		require.NoError(t, err)
-		require.Contains(t, r.caption(), "Varied parameters")
-		return r.points[0]
+		require.Contains(t, r.Figure().Caption, "Varied parameters")
+		return r.Groups[0].Records
 	}
 	put("mine", func(z *Node) *Node { return Sin(MulScalar(z, 5)) })
 	first := run("mine")
-	require.Equal(t, first.records, run("mine").records, "an unchanged body reads")
+	require.Equal(t, first, run("mine"), "an unchanged body reads")
 
 	put("mine", func(z *Node) *Node { return MulScalar(Sin(z), 5) })
 	edited := run("mine")
-	require.NotEqual(t, study.Keys(first.records), study.Keys(edited.records))
-	require.NotEqual(t, first.values, edited.values, "the numbers are those of the edited body")
+	require.NotEqual(t, study.Keys(first), study.Keys(edited))
+	require.NotEqual(t, first[0].Values, edited[0].Values, "the numbers are those of the edited body")
 
 	put("renamed", func(z *Node) *Node {
 		five := Scalar(z.Graph(), z.DType(), 5)
 		return Sin(Mul(five, z))
 	})
-	require.Equal(t, first.records, run("renamed").records, "the same function under another name reads")
+	require.Equal(t, first, run("renamed"), "the same function under another name reads")
 
 	relu := supernet.Activations["relu"]
 	t.Cleanup(func() { supernet.Activations["relu"] = relu })
@@ -303,7 +280,7 @@ func TestAnEditedActivationIsComputedAnew(t *testing.T) {
 	p.Activations = Figure2Quick.Activations
 	r, err := Figure2(ctx, p)
 	require.NoError(t, err)
-	params, err := json.Marshal(r.points[0].records[0].Trial.Params)
+	params, err := json.Marshal(r.Groups[0].Records[0].Trial.Params)
 	require.NoError(t, err)
 	require.Contains(t, string(params), `"activations":["own:`, "another body under a shipped name is no shipped one")
 	require.Contains(t, string(params), `,"sigmoid"]`)
@@ -379,11 +356,8 @@ func TestKilledRunGoesOnBitIdentically(t *testing.T) {
 
 	resumed, err := Figure2(storeContext(t, dir), killParams())
 	require.NoError(t, err)
-	for i, point := range resumed.points {
-		require.Equal(t, calm.points[i].values, point.values)
-		require.Equal(t, lossesOf(calm.points[i]), lossesOf(point))
-		require.Positive(t, point.records[0].Resumed)
-	}
+	requireSameBits(t, calm, resumed)
+	require.Positive(t, resumed.Groups[0].Records[0].Resumed)
 }
 
 // waitForCheckpoint waits until the process has saved once, then so long; it
@@ -401,25 +375,24 @@ func waitForCheckpoint(dir string, pause time.Duration) bool {
 	return false
 }
 
-// made builds a result with the given mean for every point of a panel.
-func made(means func(width int, delta float64, seed int) float64) *Figure2Result {
+// made is panel (a) with the given distances.
+func made(seeds int, distance func(width int, delta float64, seed int) float64) *figure2 {
 	p := Figure2Paper
-	p.Panels, p.Widths, p.Seeds = []string{"a"}, []int{64, 128}, 3
-	r := &Figure2Result{Params: p}
-	for _, delta := range p.DeltaAlphas {
-		for _, k := range p.Widths {
-			point := figure2Point{panel: "a", width: k, delta: delta, seeds: trial.Seeds(3)}
-			for seed := range 3 {
-				point.values = append(point.values, means(k, delta, seed))
-			}
-			var err error
-			if point.summary, err = runs.Summarize(point.values, 0.95); err != nil {
-				panic(err)
-			}
-			r.points = append(r.points, point)
+	p.Panels, p.Widths, p.Seeds, p.Beside = []string{"a"}, []int{64, 128}, seeds, nil
+	r := &figure2{Params: p, Confidence: p.Confidence, Groups: p.sweep("a", p.Inputs, p.Widths)}
+	for i, g := range r.Groups {
+		for seed := range seeds {
+			r.Groups[i].Records = append(r.Groups[i].Records, &runs.Record{
+				Trial:  runs.Trial{Seed: uint64(seed)},
+				Values: map[string]float64{"distance": distance(g.Trial.Width, g.Trial.DeltaAlpha, seed)},
+			})
 		}
 	}
 	return r
+}
+
+func judged(r *figure2) []runs.Claim {
+	return slices.Concat(figure2Panel("a").Claims(r), figure2Panel("b").Claims(r))
 }
 
 func verdicts(claims []runs.Claim) []runs.Verdict {
@@ -456,7 +429,7 @@ func TestClaims(t *testing.T) {
 		}, []runs.Verdict{holds, holds, holds, unknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claims := made(c.means).Check()
+			claims := judged(made(3, c.means))
 			require.Len(t, claims, 8)
 			require.Equal(t, c.want, verdicts(claims))
 			for _, b := range claims[4:] {
@@ -464,50 +437,37 @@ func TestClaims(t *testing.T) {
 			}
 		})
 	}
-	quarter := made(func(k int, _ float64, seed int) float64 { return math.Pow(float64(k), 0.15+0.01*float64(seed)) })
-	claim := quarter.Check()[2]
+	quarter := made(3, func(k int, _ float64, seed int) float64 {
+		return math.Pow(float64(k), 0.15+0.01*float64(seed))
+	})
+	claim := judged(quarter)[2]
 	require.Equal(t, fails, claim.Holds, "a factor below 2 over the widths is not mild for that")
 	require.InDelta(t, 0.16, float64(claim.Ours), 1e-9)
-	require.InDelta(t, 0.16-4.302653*0.01/math.Sqrt(3), float64(claim.Lo), 1e-6, "over seeds, not points")
+	require.InDelta(t, 0.16-6.205347*0.01/math.Sqrt(3), float64(claim.Lo), 1e-6, "over seeds, not points")
 }
 
 // What an α does to its distances at all points is no noise of their differences: the
 // intervals shrink to what is left, and the means stay.
 func TestIntervalsAreOfDifferences(t *testing.T) {
-	r := made(func(k int, delta float64, seed int) float64 {
+	r := made(3, func(k int, delta float64, seed int) float64 {
 		return 1 + float64(seed) + delta + 1e-3*float64(seed*k%7)
 	})
-	before := r.ran("a")
-	for i, p := range r.paired("a") {
+	before := byInputs(r, "a").ran()
+	for i, p := range byInputs(r, "a").paired(0.95) {
 		require.InDelta(t, before[i].summary.Mean, p.summary.Mean, 1e-12)
 		require.Less(t, float64(p.summary.Std), 0.01)
 		require.Greater(t, float64(before[i].summary.Std), 0.9)
 	}
-	alone := made(func(int, float64, int) float64 { return 1 })
-	alone.points = alone.points[:1]
-	require.Equal(t, alone.ran("a"), alone.paired("a"), "one point has no difference")
+	r.Groups = r.Groups[:1]
+	require.Equal(t, byInputs(r, "a").ran(), byInputs(r, "a").paired(0.95), "one point has no difference")
 }
 
 // With noise of its own at every point an interval of differences is that of the points.
 func TestIntervalsOfIndependentPointsStay(t *testing.T) {
 	rng := trial.RNG(1, "paired")
-	p := Figure2Paper
-	p.Panels, p.Widths, p.Seeds = []string{"a"}, []int{64, 128}, 400
-	r := &Figure2Result{Params: p}
-	for _, delta := range p.DeltaAlphas {
-		for _, k := range p.Widths {
-			point := figure2Point{panel: "a", width: k, delta: delta, seeds: trial.Seeds(400)}
-			for range 400 {
-				point.values = append(point.values, 1+rng.NormFloat64())
-			}
-			var err error
-			point.summary, err = runs.Summarize(point.values, 0.95)
-			require.NoError(t, err)
-			r.points = append(r.points, point)
-		}
-	}
-	for i, p := range r.paired("a") {
-		require.InEpsilon(t, float64(r.ran("a")[i].summary.Std), float64(p.summary.Std), 0.15)
+	s := byInputs(made(400, func(int, float64, int) float64 { return 1 + rng.NormFloat64() }), "a")
+	for i, p := range s.paired(0.95) {
+		require.InEpsilon(t, float64(s.ran()[i].summary.Std), float64(p.summary.Std), 0.15)
 	}
 }
 
@@ -563,16 +523,16 @@ func TestShippedRecordCanBeReproduced(t *testing.T) {
 	require.NoError(t, err)
 	images, err := opened.Images(t.Context())
 	require.NoError(t, err)
-	g := p.groups()[0]
-	s, err := sgdsweep.New(g.net, pixelsOf(images), g.pairs)
+	pairs := []sgdsweep.Pair{{DeltaAlpha: 0.07}}
+	s, err := sgdsweep.New(p.network("a", 64), pixelsOf(images), pairs)
 	require.NoError(t, err)
 	b, err := backend.Open()
 	require.NoError(t, err)
 	progress := s.Start()
 	require.NoError(t, s.Train(t.Context(), b, progress, func() error { return nil }))
-	results, err := s.Results(g.pairs, progress)
+	results, err := s.Results(pairs, progress)
 	require.NoError(t, err)
-	require.InEpsilon(t, shipped.points[0].values[0], results[0].Values["distance"], 0.01,
+	require.InEpsilon(t, shipped.Groups.Values("distance")[0], results[0].Values["distance"], 0.01,
 		"float32 on another processor may round otherwise")
 }
 
@@ -604,9 +564,9 @@ func TestFigure2TakesOwnArrays(t *testing.T) {
 // Without the publisher's files the digits that travel with the project are taken, and the
 // picture says so.
 func TestFigure2SaysOnWhichDigits(t *testing.T) {
-	require.True(t, Figure2Quick.view().OrShipped)
-	r := &Figure2Result{Params: Figure2Quick}
-	require.NotContains(t, r.Figure().Caption, "travels")
-	r.note = "The 4096 images are of the part of mnist that travels with the project."
-	require.Contains(t, r.Figure().Caption, r.note)
+	t.Setenv("NASML_DATA", t.TempDir())
+	b, err := Figure2Quick.bench(testContext(t))
+	require.NoError(t, err)
+	require.Contains(t, b.Note, "travels with the project")
+	require.Contains(t, b.Title, "the digits that travel with the project")
 }

@@ -28,7 +28,7 @@ type Figure3Params struct {
 
 	Method string // of search.Methods, shipped or own
 	Space  string // a name that search.Settings.Space may have
-	Preset string `validate:"oneof=quick paper code"` // "quick", "paper" or "code": search.AsQuickOn, AsPaperOn, AsCodeOn
+	Preset string `validate:"oneof=quick paper code"` // search.AsQuickOn, AsPaperOn, AsCodeOn
 
 	// Fields at 0 leave what the preset says.
 	Channels, Cells, Image, Epochs, Batch int

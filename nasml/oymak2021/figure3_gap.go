@@ -128,10 +128,12 @@ func judgeEnds(r *figure3) []runs.Claim {
 			Noting("test minus validation error with n_V = %d after %d epochs less that after one", few, last),
 			end, gaps(r, 0, 1)),
 		larger(r, onFigure1C(r, "[figure1c-overfit] the test risk is worse with few validation images").
-			Noting("test error with n_V = %d less that with %d, the ends of Validation, after %d epochs", few, many, last),
+			Noting("test error with n_V = %d less that with %d, the ends of Validation, after %d epochs",
+				few, many, last),
 			errorsAt(r, 0, "test", last), errorsAt(r, most, "test", last)),
 		onFigure1C(r, "[figure1c-val-tracks] validation error tracks test error with the most samples").
-			Noting("mean |test − validation error| with n_V = %d after %d epochs, at most %v", many, last, trackedWithin).
+			Noting("mean |test − validation error| with n_V = %d after %d epochs, at most %v", many, last,
+				trackedWithin).
 			Mean(wide).AtMost(trackedWithin),
 		judgeTrainZero(r, most, last),
 	}

@@ -27,12 +27,14 @@ func judgeLemma1(r *lemma1) []runs.Claim {
 		within(r.Claim("[lemma1] Lipschitz constant ≤ argument of the logarithm / 3R").
 			Noting("Theorem 1 has C̄L in its logarithm, with C̄ = 3R; α in the simplex, λ in [λ_min, λ_max]; %s",
 				loose(fixed)), fixed, perRadius("argument")),
-		within(r.Claim("own: Lipschitz constant ≤ our bound").Noting("term by term from f = φᵀΦᵀK⁻¹y"), r.Groups, derived),
+		within(r.Claim("own: Lipschitz constant ≤ our bound").Noting("term by term from f = φᵀΦᵀK⁻¹y"),
+			r.Groups, derived),
 		within(r.Claim("[lemma1] as printed for every R ≥ 1: Δ → cΔ at λ = 0").
 			Noting("f_α does not change under α → cα, so that C̄L stays, while R³λ₀⁻² falls like 1/c"),
 			scales, perRadius("argument")),
 		within(r.Claim("own: with R⁴ in place of R³").
-			Noting("R⁴λ₀⁻² does not change under α → cα, and is what Theorem 2 has in M"), scales, perRadius("repaired")),
+			Noting("R⁴λ₀⁻² does not change under α → cα, and is what Theorem 2 has in M"),
+			scales, perRadius("repaired")),
 		judgeInvariance(r, scales),
 	}, judgeGaps(r)...)
 }

@@ -191,7 +191,8 @@ func lemma2RidgeClaims(r *lemma2) []runs.Claim {
 	return []runs.Claim{
 		verdict.None(r.Claim("[lemma2] applied to ridge regression (6)").
 			Noting("θ_α of Definition 2 against √(L̄/μ), L̄ = sup ‖H_αα‖ over Δ at the minimizers, "+
-				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex").Claim, over("smooth"), len(records)),
+				"μ = 2(λ + inf σ²_min), 0 for σ where p > n_T; not jointly convex").Claim,
+			over("smooth"), len(records)),
 		verdict.None(r.Claim("own: ridge regression (6) against sup ‖H_θα‖/μ").Noting("always valid").Claim,
 			over("cross"), len(records)),
 	}

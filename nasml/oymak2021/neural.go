@@ -17,7 +17,6 @@ import (
 	"github.com/nasml/lab/nasml/spectral"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -161,13 +160,6 @@ func (d *digits) load(ctx context.Context, w neural.World) (*neural.Images, erro
 // sourceNames are the sources' names in pictures.
 var sourceNames = map[string]string{
 	neural.Cap: "margin", neural.Flipped: "margin, flipped labels", neural.Product: "product", neural.Digits: "digits",
-}
-
-// noted begins a claim with a note.
-func noted(name, source, note string) runs.Claim {
-	c := verdict.Claim(name, source)
-	c.Note = note
-	return c
 }
 
 // logMean is a mean of logarithms with its interval, as a value on a log axis.

@@ -11,7 +11,7 @@ import (
 
 // All settings of the paper's preset are the paper's.
 func TestSettingsAreThePapers(t *testing.T) {
-	for _, id := range []string{figure2ID, "oymak2021/figure3"} {
+	for _, id := range []string{"oymak2021/figure2", "oymak2021/figure3"} {
 		entry, err := catalog.Lookup(id)
 		require.NoError(t, err)
 		for _, c := range entry.Settings() {

@@ -38,7 +38,7 @@ type Theorem1Params struct {
 	Train      int       `validate:"gte=1"`                          // n_T ≤ d: with λ = 0 every α fits its labels
 	Decay      float64   `validate:"gte=0"`                          // of the singular values of the maps
 	Flips      float64   `validate:"gte=0,lte=0.5"`                  // share of wrong labels
-	Lambdas    []float64 `validate:"min=1,unique,dive,gte=0,lt=Inf"` // ridge penalties; 0: the interpolant of minimum norm
+	Lambdas    []float64 `validate:"min=1,unique,dive,gte=0,lt=Inf"` // λ; 0: the interpolant of minimum norm
 	BadTrain   bool      // also train on labels that are coin flips, validate on true ones
 	Candidates int       `validate:"gte=1"` // random α of Δ, the simplex
 	Ascent     int       `validate:"gte=0"` // steps uphill from the worst of them

@@ -15,7 +15,8 @@ func netTrials(p Theorem1Params) curves {
 	var cases []convergence.Case
 	for _, h := range p.NetMaps {
 		cases = append(cases, convergence.Case{
-			Part: "net", Maps: h, Validation: p.Validation, Repeats: p.Repeats, Candidates: p.NetCandidates, Loss: p.Loss,
+			Part: "net", Maps: h, Validation: p.Validation, Repeats: p.Repeats,
+			Candidates: p.NetCandidates, Loss: p.Loss,
 			Net: &activation.Net{
 				Classes: p.Classes, Train: p.NetTrain, Pool: p.Pool, Activations: p.Activations[:h],
 				Width: p.Width, Steps: p.Steps, C0: p.C0, Rate: p.Rate,

@@ -100,7 +100,8 @@ func (p Theorem2Params) rules(c *study.Checks) {
 	largest, fits := p.Trains[len(p.Trains)-1], min(p.Inputs, p.Features)
 	c.Expect(largest <= fits, "Trains has %d, want at most min(Inputs, Features) = %d, or no Φ_α has full rank "+
 		"and (8) does not hold", largest, fits)
-	c.Expect(p.Validation[0] <= p.Trains[0], "Validation is %v, want one of at most n_T = %d", p.Validation, p.Trains[0])
+	c.Expect(p.Validation[0] <= p.Trains[0], "Validation is %v, want one of at most n_T = %d", p.Validation,
+		p.Trains[0])
 	c.Expect(slices.Min(p.Sizes) > p.PropRank && p.FixedTrain > p.PropRank,
 		"Sizes is %v and FixedTrain %d, want more than PropRank = %d, or least squares has no unique solution",
 		p.Sizes, p.FixedTrain, p.PropRank)

@@ -188,8 +188,8 @@ func judgePar(r *theorem2) []runs.Claim {
 	inf := math.Inf(1)
 	return []runs.Claim{
 		r.Claim("[thm2] excess of the chosen α times √n_V does not grow").
-			Noting("(L(f_α̂) − min L)·√n_V at the largest n_V minus that at the smallest, mean over h: the second term "+
-				"falls like n_V^(−1/2)").
+			Noting("(L(f_α̂) − min L)·√n_V at the largest n_V minus that at the smallest, mean over h: the second "+
+				"term falls like n_V^(−1/2)").
 			OverSeeds(r.Params.Seeds, scaledExcess(r.Part("maps"))).Between(0, -inf, 0),
 		claim("[thm2-par] risk of α̂ above the least risk, relative",
 			fmt.Sprintf("n_V = n_T = %d > h", r.Params.Trains[len(r.Params.Trains)-1])).

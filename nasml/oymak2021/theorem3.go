@@ -50,7 +50,7 @@ type Theorem3Params struct {
 	SizeTrain  int      `validate:"gte=2,lte=2000"`             // n_T there
 	SizeAlphas int      `validate:"gte=0"`                      // random points of Δ there
 
-	Ranks     []int    `validate:"min=2,ascending,dive,gte=1"` // eigenvectors whose signs are labels, 1 the principal one
+	Ranks     []int    `validate:"min=2,ascending,dive,gte=1"` // eigenvectors whose signs are labels
 	RankPool  int      `validate:"gte=4,lte=2000,multiple=2"`  // inputs, half of them for training
 	RankWorld []string `validate:"dive,oneof=cap images product flipped"`
 
@@ -212,9 +212,9 @@ func (p Theorem3Params) descent(source string, n, k int) activationsearch.Part {
 	}
 }
 
-// ofSource are the groups of a part on some source.
-func ofSource(r *theorem3, part, source string) descents {
-	return r.Part(part).Where(func(t activationsearch.Part) bool { return t.World.Data == source })
+// ofSource are the networks of width Width on a source, over n_T.
+func ofSource(r *theorem3, source string) descents {
+	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data == source })
 }
 
 // drawTheorem3 shows, row by row: the network against its kernel over the width, the

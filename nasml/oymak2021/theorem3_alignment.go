@@ -31,8 +31,8 @@ func judgeAlignment(r *theorem3) []runs.Claim {
 	var claims []runs.Claim
 	for _, g := range r.Part("align") {
 		for _, series := range []string{"term", "error"} {
-			claims = append(claims, r.Claim("[thm3-align] %s smaller for the principal eigenvector than for random labels, "+
-				"%s inputs", series, sourceNames[g.Trial.World.Data]).From("Section 4.2").Says(0).
+			claims = append(claims, r.Claim("[thm3-align] %s smaller for the principal eigenvector than for random "+
+				"labels, %s inputs", series, sourceNames[g.Trial.World.Data]).From("Section 4.2").Says(0).
 				Noting("ours is random less eigenvector %d", r.Params.Ranks[0]).Family(len(r.Params.RankWorld)).
 				Difference(study.Values(g.Records, "random_"+series), study.Column(study.Rows(g.Records, series), 0)).
 				Above(0))
@@ -44,18 +44,20 @@ func judgeAlignment(r *theorem3) []runs.Claim {
 // judgeViolations shows cases outside the theorem, where its conclusion fails.
 func judgeViolations(r *theorem3) []runs.Claim {
 	p := r.Params
-	flipped := listsOf(ofSource(r, "trains", neural.Flipped), bestTerm)
+	flipped := listsOf(ofSource(r, neural.Flipped), bestTerm)
 	errors := listsOf(r.Part("widths"), overAlphas("train_error"))
 	mostTrain, widest := len(p.Trains)-1, len(p.Widths)-1
 	below := eachValue(slices.Concat(r.Part("paired").Rows("train_error")...), // of every α and seed
 		func(e float64) float64 { return 0.5 - e })
 	return []runs.Claim{
 		r.Claim("violation: flipped labels make the first term grow with n_T").From(notInPaper).Says(0).
-			Noting("ours is the term at n_T = %d less that at %d; above 1 it says nothing", p.Trains[mostTrain], p.Trains[0]).
+			Noting("ours is the term at n_T = %d less that at %d; above 1 it says nothing", p.Trains[mostTrain],
+				p.Trains[0]).
 			Difference(flipped[mostTrain], flipped[0]).Above(0),
-		verdict.Every(r.Claim("violation: inputs x, −x with one label, odd activations: training error at least 1/2 for "+
-			"every α").From(notInPaper).Noting("the number is 1/2 less the training error, k = %d; an odd network has "+
-			"f(−x) = −f(x), K_α is singular and Assumption 3 fails", p.Width).Claim, below, 0),
+		verdict.Every(r.Claim("violation: inputs x, −x with one label, odd activations: training error at least 1/2 "+
+			"for every α").From(notInPaper).
+			Noting("the number is 1/2 less the training error, k = %d; an odd network has f(−x) = −f(x), "+
+				"K_α is singular and Assumption 3 fails", p.Width).Claim, below, 0),
 		r.Claim("violation: too narrow, k = %d: training error above that at k = %d", p.Widths[0], p.Widths[widest]).
 			Says(0).Noting("ours is the difference for the worst α; the theorem asks for k ≳ poly(n_T, …)").
 			Difference(errors[0], errors[widest]).Above(0),

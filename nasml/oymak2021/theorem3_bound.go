@@ -20,7 +20,7 @@ func trainPanel(r *theorem3, title, label string, scale plots.Scale, of func(*ru
 	}
 	for _, source := range theorem3Sources {
 		panel.Series = append(panel.Series, curve(sourceNames[source], study.Floats(r.Params.Trains),
-			listsOf(ofSource(r, "trains", source), of), scale, r.Confidence))
+			listsOf(ofSource(r, source), of), scale, r.Confidence))
 	}
 	return panel
 }
@@ -70,14 +70,14 @@ func judgeBound(r *theorem3) []runs.Claim {
 		r.Claim("[thm3-bound] first term falls as n_T^(−1/2) on aligned labels").
 			Noting("ours is the exponent of min_α 2B√(yᵀK̄_α⁻¹y/n_T) in n_T for labels with a margin").
 			Of(verdict.Slopes(study.Floats(p.Trains),
-				study.Columns(listsOf(ofSource(r, "trains", neural.Cap), bestTerm)), r.Confidence)).Near(-0.5, 0.1),
+				study.Columns(listsOf(ofSource(r, neural.Cap), bestTerm)), r.Confidence)).Near(-0.5, 0.1),
 		judgeCap(r),
 	}
 }
 
 func judgeCap(r *theorem3) runs.Claim {
 	var ratios []float64
-	for _, record := range ofSource(r, "trains", neural.Cap).Records() {
+	for _, record := range ofSource(r, neural.Cap).Records() {
 		for a, term := range record.Series["term"] {
 			ratios = append(ratios, term/record.Series["cap"][a])
 		}

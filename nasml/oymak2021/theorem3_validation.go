@@ -63,7 +63,7 @@ func judgeValidation(r *theorem3) []runs.Claim {
 			"largest sup·√(n_V/h) of all cells: %.3g", p.Validations[last], constant)
 	nv.Tolerance, h.Tolerance = 0.1, 0.1
 	excess := columns(r.Part("kernel")[len(p.Sizes)-1].Records, "excess")
-	product := ofSource(r, "trains", neural.Product)[len(p.Trains)-1].Records
+	product := ofSource(r, neural.Product)[len(p.Trains)-1].Records
 	return []runs.Claim{
 		nv.Of(verdict.Slopes(study.Floats(p.Validations), overV, r.Confidence)).AtMost(-0.4),
 		h.Of(verdict.Slopes(study.Floats(p.Sizes), study.Columns(supAt(r, last)), r.Confidence)).AtMost(0.6),
