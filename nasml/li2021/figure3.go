@@ -149,8 +149,8 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 			})
 		}
 		s := c.skeleton
-		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", c.title(), millions(c.network.Parameters()),
-			s.Channels, s.Cells, s.Classes)
+		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", c.title(),
+			millions(c.network.Parameters()), s.Channels, s.Cells, s.Classes)
 	}
 }
 

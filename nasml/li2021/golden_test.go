@@ -11,7 +11,8 @@ import (
 func TestShippedClaims(t *testing.T) {
 	var shipped []studytest.Shipped
 	for _, id := range []string{
-		"li2021/theorem1", "li2021/theorem2", "li2021/corollary1", "li2021/mirror", "li2021/sparsity", "li2021/stationarity",
+		"li2021/theorem1", "li2021/theorem2", "li2021/corollary1", "li2021/mirror", "li2021/sparsity",
+		"li2021/stationarity",
 	} {
 		shipped = append(shipped, studytest.Shipped{ID: id, Scale: catalog.Paper})
 	}

@@ -70,7 +70,7 @@ var Table5 = lab.Declare(lab.Entry[Table5Params, mobileCell]{
 	Also:     []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
 	Settings: table5Settings,
 	Note:     func(any) string { return "" },
-	Rules:    func(p Table5Params, c *study.Checks) { p.TrainParams.check(c) },
+	Rules:    func(p Table5Params, c *study.Checks) { p.check(c) },
 	Compute:  trainTable5,
 	Draw:     drawTable5,
 	Claims:   judgeTable5,
@@ -164,7 +164,8 @@ func judgeTable5(r *table5) []runs.Claim {
 	var claims []runs.Claim
 	for _, row := range r.Groups.Trials() {
 		if row.params > 0 {
-			claims = append(claims, checkParams(row.cellRow, row.network.Parameters(), table5Source, r.Params.standard()))
+			claims = append(claims,
+				checkParams(row.cellRow, row.network.Parameters(), table5Source, r.Params.standard()))
 		}
 	}
 	for _, row := range r.Groups.Trials() {
