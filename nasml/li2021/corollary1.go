@@ -102,7 +102,9 @@ func drawCorollary1(r *corollary1, f *lab.Picture) {
 			panel.Y.Label = "$𝔼 Δ$ / $L\\sqrt{2bγF/T}$"
 		}
 		for _, slope := range p.Slopes {
-			gs := r.Part(shape).Where(func(t separable.Trial) bool { return t.Slope == slope && t.Blocks == p.Blocks[0] })
+			gs := r.Part(shape).Where(func(t separable.Trial) bool {
+				return t.Slope == slope && t.Blocks == p.Blocks[0]
+			})
 			panel.Series = append(panel.Series, geometric(fmt.Sprintf("$s$ = %v", slope), study.Floats(p.Steps),
 				gs.Lists("constant"), r.Confidence))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
@@ -23,15 +24,13 @@ type Figure3Params struct {
 	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
 	// Search says: their cells are drawn, too, where the run store has them.
 	Searches []string
-	Search   SearchParams `validate:"-"` // looked at where there are Searches
+	Search   SearchParams `validate:"-"`
 
-	// The network whose size stands below: its stem, and C, L, classes. A field at 0
-	// (or empty) is the paper's: of CIFAR-10, or of ImageNet where the genotype was
-	// searched there.
-	Stem     string `validate:"omitempty,oneof=cifar imagenet"`
-	Channels int    `validate:"gte=0"`
-	Cells    int    `validate:"gte=0"`
-	Classes  int    `validate:"gte=0"`
+	// The network whose size stands below: "cifar" or "imagenet" (the stem), and
+	// C, L, classes. A field at 0 (or empty) is the paper's: of CIFAR-10, or of
+	// ImageNet where the genotype was searched there.
+	Stem                     string `validate:"omitempty,oneof=cifar imagenet"`
+	Channels, Cells, Classes int    `validate:"gte=0"`
 }
 
 // Figure3Quick are the paper's two pairs of cells, and one pair that each method's
@@ -55,65 +54,47 @@ var Figure3Paper = func() Figure3Params {
 	return p
 }()
 
-// Figure3 reads the genotypes and plans their networks. It is a
-// *catalog.UsageError where one is no genotype, or the network has no such size.
-var Figure3 = lab.Declare(lab.Entry[Figure3Params, planned]{
+// Figure3 draws cells that were published, and of searches of ours those that the run store has.
+var Figure3 = lab.Declare(lab.Entry[Figure3Params, drawnNet]{
 	Of: ofPaper, Name: "figure3", Kind: lab.Figure, Source: "Figure 3", Notebook: "figure3_cells",
 	Title: "The normal and reduction cells that GAEA PC-DARTS found",
 	Cost:  catalog.Cost{Quick: "a second", Paper: "a second"},
-	Quick: Figure3Quick, Paper: Figure3Paper,
-	Note:    func(any) string { return "" },
-	Compute: planFigure3,
-	Draw:    drawFigure3,
-	Claims:  judgeFigure3,
+	Quick: Figure3Quick, Paper: Figure3Paper, Note: noteOfSearches,
+	Compute: computeFigure3, Draw: drawFigure3, Claims: judgeFigure3,
 })
 
-type figure3 = lab.Result[Figure3Params, planned]
+// figure3 has a group for each pair of cells, with the record of the search that found it, if that is ours.
+type figure3 = lab.Result[Figure3Params, drawnNet]
 
-// planned is a genotype with its network.
-type planned struct {
+// drawnNet is a genotype with its network.
+type drawnNet struct {
 	named
 	skeleton supernet.Skeleton
-	network  *supernet.CellNet
+	net      *supernet.CellNet
 }
 
-// plan is a *catalog.UsageError where the network has no such size.
-func plan(g named, s supernet.Skeleton) (planned, error) {
-	net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: s, Genotype: g.genotype})
-	if err != nil {
-		return planned{}, catalog.Usagef("%s, %v", g.name, err)
-	}
-	return planned{g, s, net}, nil
-}
-
-// title is how a genotype is called.
-func (c planned) title() string {
-	if p, ok := supernet.Published[c.name]; ok {
-		return p.Method + ", " + p.Searched
-	}
-	return c.name
-}
-
-func planFigure3(ctx context.Context, r *figure3) error {
-	genotypes, err := parseGenotypes(r.Params.Genotypes)
+// computeFigure3 reads the genotypes and plans their networks.
+func computeFigure3(ctx context.Context, r *figure3) error {
+	r.Params.Search.StoredOnly = true // drawing a cell is no reason to search for it
+	p := r.Params
+	genotypes, err := parseGenotypes(p.Genotypes)
 	if err != nil {
 		return err
 	}
-	r.Params.Search.StoredOnly = true // drawing a cell is no reason to search for it
-	ours, records, err := foundBy(ctx, r.Params.Search, "li2021/figure3", r.Params.Searches)
+	ours, records, err := foundBy(ctx, p.Search, "li2021/figure3", p.Searches)
 	if err != nil {
 		return err
 	}
 	for i, g := range append(genotypes, ours...) {
-		c, err := plan(g, r.Params.skeleton(g.name))
+		skeleton := p.skeleton(g.name)
+		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: skeleton, Genotype: g.genotype})
 		if err != nil {
-			return err
+			return catalog.Usagef("%s, %v", g.name, err)
 		}
-		group := lab.Group[planned]{Part: "published", Trial: c}
-		if at := i - len(genotypes); at >= 0 {
-			group.Part, group.Records = "ours", records[at:at+1]
+		r.Groups.Add("cells", 0, drawnNet{g, skeleton, net})
+		if i >= len(genotypes) {
+			r.Groups[i].Records = records[i-len(genotypes) : i-len(genotypes)+1]
 		}
-		r.Groups = append(r.Groups, group)
 	}
 	return nil
 }
@@ -129,72 +110,140 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 	return s
 }
 
-// drawFigure3 draws the cells, a row a cell: of each genotype the normal cell and the
-// reduction cell.
+// drawFigure3 draws the cells, a row a genotype: the normal cell and the reduction
+// cell.
 func drawFigure3(r *figure3, f *lab.Picture) {
 	f.Style = plots.ICLR.Text()
-	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before; a node is the sum of its two " +
-		"operations, $c_k$ the concatenation of the nodes (grey).")
+	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before; a node is the sum of its two operations, " +
+		"$c_k$ the concatenation of the nodes (grey).")
 	var legend plots.Legend
 	if r.Params.Labels {
-		legend.Position = plots.LegendNone
 		f.Say("sep: separable, dil: dilated convolution, max, mean: pools.")
+		legend.Position = plots.LegendNone
 	}
-	ops := operationsOf(r.Groups.Trials())
-	for _, c := range r.Groups.Trials() {
+	ops := operations(r.Groups.Trials())
+	for _, d := range r.Groups.Trials() {
 		for _, t := range supernet.CellTypes {
 			f.Row(plots.Panel{
-				Title: fmt.Sprintf("%s: %s cell", c.title(), cellTitles[t]),
-				Cell:  drawnCell(c.genotype.Cell(t), ops, r.Params.Labels), Legend: legend,
+				Title:  fmt.Sprintf("%s: %s cell", d.title(), cellTitles[t]),
+				Cell:   drawnCell(d.genotype.Cell(t), ops, r.Params.Labels),
+				Legend: legend,
 			})
 		}
-		s := c.skeleton
-		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", c.title(), millions(c.network.Parameters()),
-			s.Channels, s.Cells, s.Classes)
+		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", d.title(), millions(d.net.Parameters()),
+			d.skeleton.Channels, d.skeleton.Cells, d.skeleton.Classes)
 	}
 }
 
 var cellTitles = map[supernet.CellType]string{supernet.Normal: "normal", supernet.Reduce: "reduction"}
 
-// judgeFigure3 judges that the cells are what Appendix C.1 says a cell is, and that
-// their networks have the parameters that Tables 4 and 5 print.
-func judgeFigure3(r *figure3) []runs.Claim {
-	var all []named
-	for _, c := range r.Groups.Trials() {
-		all = append(all, c.named)
+// title is how a genotype is called.
+func (n named) title() string {
+	if p, ok := supernet.Published[n.name]; ok {
+		return p.Method + ", " + p.Searched
 	}
-	claims := checkSpace(all)
-	for _, c := range r.Groups.Trials() {
-		claims = append(claims, judgeNodes(r, c))
-	}
-	standard := ""
-	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
-		standard = "the network below has another size than the paper's"
-	}
-	for _, c := range r.Groups.Trials() {
-		for _, row := range append(slices.Clone(publishedCIFAR), publishedImageNet...) {
-			imageNet := row.top1 > 0
-			if row.genotype == c.name && imageNet == (c.skeleton.Stem == "imagenet") {
-				source := map[bool]string{false: table4Source, true: table5Source}[imageNet]
-				claims = append(claims, checkParams(row, c.network.Parameters(), source, standard))
+	return n.name
+}
+
+// operations are all that genotypes have, in the order of the space, then
+// others by name: an operation has one colour in all cells.
+func operations(of []drawnNet) (ops []string) {
+	for _, d := range of {
+		for _, t := range supernet.CellTypes {
+			for _, gene := range d.genotype.Cell(t).Genes {
+				ops = append(ops, gene.Op)
 			}
 		}
 	}
-	return claims
+	slices.SortFunc(ops, func(a, b string) int {
+		place := func(op string) uint { return uint(slices.Index(supernet.DARTS.Ops, op)) } // others are last
+		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
+	})
+	return slices.Compact(ops)
+}
+
+// shortNames are what edges are labelled with.
+var shortNames = map[string]string{
+	"max_pool_3x3": "max 3×3", "avg_pool_3x3": "mean 3×3", "skip_connect": "skip", "sep_conv_3x3": "sep 3×3",
+	"sep_conv_5x5": "sep 5×5", "sep_conv_7x7": "sep 7×7", "dil_conv_3x3": "dil 3×3", "dil_conv_5x5": "dil 5×5",
+}
+
+// drawnCell is a discrete cell as a graph: the two inputs, the nodes, and the
+// concatenation that is its output. Two operations between the same states are
+// drawn beside each other.
+func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
+	const inputs = 2
+	nodes := len(c.Genes) / 2
+	cell := &plots.Cell{Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Width: 1.6}
+	for i := range nodes {
+		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
+	}
+	cell.Nodes = append(cell.Nodes, "$c_k$")
+	for _, op := range ops {
+		cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
+	}
+	at := map[[2]int]int{}
+	for i, gene := range c.Genes {
+		ends := [2]int{gene.From, inputs + i/2}
+		if _, drawn := at[ends]; !drawn {
+			at[ends] = len(cell.Edges)
+			cell.Edges = append(cell.Edges, plots.Edge{From: ends[0], To: ends[1], Weights: make([]float64, len(ops))})
+		}
+		edge := &cell.Edges[at[ends]]
+		edge.Weights[slices.Index(ops, gene.Op)] = 1
+		if short := shortName(gene.Op); labels && !slices.Contains(strings.Split(edge.Label, "\n"), short) {
+			edge.Label = strings.TrimPrefix(edge.Label+"\n"+short, "\n")
+		}
+	}
+	for _, node := range c.Concat {
+		cell.Edges = append(cell.Edges, plots.Edge{From: node, To: inputs + nodes})
+	}
+	return cell
+}
+
+func shortName(op string) string {
+	if short, ok := shortNames[op]; ok {
+		return short
+	}
+	return op
+}
+
+// judgeFigure3 judges that the cells are what Appendix C.1 says a cell is, and that
+// their networks have the parameters that Tables 4 and 5 print.
+func judgeFigure3(r *figure3) []runs.Claim {
+	all, why := r.Groups.Trials(), ""
+	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
+		why = "the network below has another size than the paper's"
+	}
+	var genotypes []named
+	var nodes, parameters []runs.Claim
+	for _, d := range all {
+		genotypes, nodes = append(genotypes, d.named), append(nodes, judgeNodes(r, d.named))
+		for _, row := range append(slices.Clone(publishedCIFAR), publishedImageNet...) {
+			imageNet, source := row.top1 > 0, "Table 4"
+			if imageNet {
+				source = "Table 5"
+			}
+			if row.genotype == d.name && imageNet == (d.skeleton.Stem == "imagenet") {
+				parameters = append(parameters, row.judgeParameters(claimsFrom(r, source), d.net.Parameters(), why)...)
+			}
+		}
+	}
+	return slices.Concat(judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), nodes, parameters)
 }
 
 // judgeNodes judges that every one of four nodes has two edges, and that all of
 // them are concatenated.
-func judgeNodes(r *figure3, c planned) runs.Claim {
+func judgeNodes(r *figure3, g named) runs.Claim {
 	nodes := 0
 	for _, t := range supernet.CellTypes {
-		cell := c.genotype.Cell(t)
+		cell := g.genotype.Cell(t)
 		for node := range len(cell.Genes) / 2 {
 			if cell.Genes[2*node].From != cell.Genes[2*node+1].From && slices.Contains(cell.Concat, 2+node) {
 				nodes++
 			}
 		}
 	}
-	return verdict.Exactly(r.Claim("own: %s: nodes of both cells with two edges, concatenated", c.title()).
+	return verdict.Exactly(r.Claim("own: %s: nodes of both cells with two edges, concatenated", g.title()).
 		From("Appendix C.1").Claim, float64(nodes), float64(len(supernet.CellTypes)*supernet.DARTS.Nodes), 0)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -30,20 +29,6 @@ var shippedRecords embed.FS
 // rowsOf cuts records into rows of one a seed.
 func rowsOf(records []*runs.Record, seeds int) [][]*runs.Record {
 	return slices.Collect(slices.Chunk(records, seeds))
-}
-
-// checkCommon looks at what all theorems have.
-func checkCommon(c *study.Checks, seeds int, confidence float64) {
-	c.Expect(seeds >= 2, "Seeds is %d, want at least 2: intervals are over seeds", seeds)
-	c.Confidence(confidence)
-}
-
-// checkChoice wants one or more of the known names, none twice.
-func checkChoice(c *study.Checks, field string, values []string, known ...string) {
-	study.Distinct(c, field, values, 1)
-	for _, value := range values {
-		c.OneOf(field, value, known...)
-	}
 }
 
 // means are the means of lists.

@@ -176,8 +176,9 @@ func drawMirror(r *mirror, f *lab.Picture) {
 		}
 		for _, part := range []string{"theory", "tuned"} {
 			for _, method := range mirrorMethods {
-				label := methodName(method) + map[string]string{"theory": ", step of the bound", "tuned": ", tuned"}[part]
-				s := geometric(label, study.Floats(p.Options), mirrorSteps(r, part, method, oracle), r.Confidence)
+				label := map[string]string{"theory": "%s, step of the bound", "tuned": "%s, tuned"}[part]
+				s := geometric(fmt.Sprintf(label, methodName(method)), study.Floats(p.Options),
+					mirrorSteps(r, part, method, oracle), r.Confidence)
 				if len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}

@@ -25,7 +25,8 @@ func judgeMirror(r *mirror) []runs.Claim {
 		claims = append(claims,
 			judgeBounded(r, "eg", "[LI013] EG's steps over 2 ln|O|/ε², the O(log k)/ε² of the paper"),
 			judgeExponent(r, "eg", "[LI013] EG's steps grow with ln|O| at most as", math.Log),
-			judgeBounded(r, "projected", "[LI014] projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of the paper"),
+			judgeBounded(r, "projected",
+				"[LI014] projected SGD's steps over (1−1/|O|)|O|/ε², the O(k/ε²) of the paper"),
 			judgeExponent(r, "projected", "[LI014] projected SGD's steps grow with |O|−1 at most as",
 				func(k float64) float64 { return k - 1 }),
 			judgeFactor(r, "theory", "projected", oracle), judgeFactor(r, "tuned", "projected", oracle),
@@ -70,9 +71,9 @@ func judgeNorms(r *mirror) []runs.Claim {
 			slices.Min(norms.Values("attained")), 1, 1e-12),
 		verdict.Exactly(r.Claim("[LI019] ‖g‖₂/‖g‖_∞ of a gradient with entries ±1, |O| = %d", t.Options).
 			From("Section 3.2").Noting("up to √k: attained").Claim, math.Sqrt(of("ratio_dense")), math.Sqrt(k), 1e-9),
-		verdict.Exactly(r.Claim("[LI021 LI022] the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d", t.Options).
-			Noting("up to |O|: attained, |E||O| against |E|; for entries of a sine it is %.4g, and %.4g "+
-				"where one entry is not 0", of("ratio_sine"), of("ratio_sparse")).Claim, of("ratio_dense"), k, 1e-9),
+		verdict.Exactly(r.Claim("[LI021 LI022] the bounds' G_θ² of SGD over that of EG, entries ±1, |O| = %d",
+			t.Options).Noting("up to |O|: attained, |E||O| against |E|; for entries of a sine it is %.4g, and %.4g "+
+			"where one entry is not 0", of("ratio_sine"), of("ratio_sparse")).Claim, of("ratio_dense"), k, 1e-9),
 	}
 }
 

@@ -372,15 +372,6 @@ func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 	return strings.Join(parts, " ")
 }
 
-// oneShotKeys are the records of searches and look-ups.
-func oneShotKeys(all []oneShotFound) []string {
-	var out []string
-	for _, f := range all {
-		out = append(append(out, study.Keys(f.records)...), study.Keys(f.lookups)...)
-	}
-	return out
-}
-
 // findOneShot is a search on a space; false where it was not asked for.
 func findOneShot(all []oneShotFound, space, name string) (oneShotFound, bool) {
 	for _, f := range all {

@@ -72,20 +72,21 @@ func TestSmallOneShotSearches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, x.Figure().Validate())
 	require.Subset(t, r.Records(), x.Records()[:4], "what the paper has is cleared")
-	cleared, uncleared := x.all[0], x.all[1]
+	cleared, uncleared := x.Part(searchPart)[0], x.Part(searchPart)[1]
 	for seed := range p.Seeds {
-		require.Equal(t, cleared.records[seed].Series["theta"][:26], uncleared.records[seed].Series["theta"][:26])
-		require.NotEqual(t, cleared.records[seed].Series["theta"], uncleared.records[seed].Series["theta"])
+		require.Equal(t, cleared.Records[seed].Series["theta"][:26], uncleared.Records[seed].Series["theta"][:26])
+		require.NotEqual(t, cleared.Records[seed].Series["theta"], uncleared.Records[seed].Series["theta"])
 	}
 	require.Len(t, x.Check(), 7)
-	require.Len(t, x.alike(), 1)
+	require.True(t, differInTheGradient(unclearedPairs(x)[0]))
 
 	u.Epochs, u.Cleared, u.Uncleared = 5, UnclearedQuick.Cleared[1:], UnclearedQuick.Uncleared[1:]
 	x, err = Uncleared(ctx, u)
 	require.NoError(t, err)
-	require.Len(t, x.alike(), 1, "the presets differ in their warm-up, too")
+	require.False(t, differInTheGradient(unclearedPairs(x)[1]), "the presets differ in their warm-up, too")
 	require.Len(t, x.Check(), 11)
-	pair := x.alike()[0]
+	pair := unclearedPairs(x)[0]
+	require.True(t, differInTheGradient(pair))
 	require.Equal(t, 1, pair[0].settings.Bilevel.Warmup)
 	for seed, r := range pair[0].records {
 		a, b := r.Series["train_accuracy"], pair[1].records[seed].Series["train_accuracy"]

@@ -73,7 +73,7 @@ var Ranks = lab.Declare(lab.Entry[RanksParams, ranking.Trial]{
 		}, err
 	},
 	Draw:   drawRanks,
-	Claims: judgeRanks,
+	Claims: judgeSupernets,
 })
 
 type ranksResult = lab.Result[RanksParams, ranking.Trial]
@@ -187,10 +187,10 @@ func singleSupernet(r *ranksResult) string {
 
 const onRanks = "ours, on supernets of Pourchot+ 2020, trainings of Ying+ 2019; Li+ 2021, Section 1"
 
-// judgeRanks judges what a supernet is used for: that it ranks better than a coin, in
+// judgeSupernets judges what a supernet is used for: that it ranks better than a coin, in
 // the space where this is least clear over its seeds, and that what variants with
 // "ft_bn" do after the training of the shared weights helps.
-func judgeRanks(r *ranksResult) []runs.Claim {
+func judgeSupernets(r *ranksResult) []runs.Claim {
 	var claims []runs.Claim
 	for _, variant := range r.Params.Variants {
 		claims = append(claims, judgeChance(r, variant))

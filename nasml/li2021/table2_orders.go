@@ -125,9 +125,10 @@ func judgeGDAS(r *table2, gaea, gdas line) []runs.Claim {
 		}))
 	}
 	for i, set := range lookupSets {
-		published, says, lo, hi := publishedTransfer["gdas"].accuracy[i].mean, "comparable to", -float64(similar), 1.*similar
+		published := publishedTransfer["gdas"].accuracy[i].mean
+		says, lo, hi := "comparable to", -1.*similar, 1.*similar
 		if i == 2 {
-			says, lo, hi = "slightly below", -2*similar, 0
+			says, lo, hi = "slightly below", -2.*similar, 0
 		}
 		c := r.Claim("[LI245] %s: %s %s the published GDAS, percentage points", set.title, gaea.title, says).
 			From("Appendix C.3").Says(gaea.paper.accuracy[i].mean-published).Family(len(lookupSets)).

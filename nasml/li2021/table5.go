@@ -3,12 +3,14 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
@@ -21,10 +23,9 @@ type Table5Params struct {
 
 	// The network whose parameters and multiply-adds are counted; what is trained
 	// is in TrainParams.
-	CountedChannels int `validate:"gte=2"`
-	CountedCells    int `validate:"gte=1"`
-	CountedClasses  int `validate:"gte=1"`
-	CountedImage    int `validate:"gte=32"`
+	CountedChannels              int `validate:"gte=2"`
+	CountedCells, CountedClasses int `validate:"gte=1"`
+	CountedImage                 int `validate:"gte=32"`
 
 	// Folder has ILSVRC-2012's photographs in train and val, each with a folder a
 	// class; empty: nothing is trained. Examples and TestExamples are of each class.
@@ -57,178 +58,141 @@ var Table5Large = func() Table5Params {
 	return p
 }()
 
-// Table5 counts, and where there is a folder runs what the run store lacks of the
-// trainings.
-var Table5 = lab.Declare(lab.Entry[Table5Params, mobileCell]{
+// Table5 counts, and where there is a folder trains.
+var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{
 	Of: ofPaper, Name: "table5", Kind: lab.Table, Source: "Table 5", Notebook: "table5_imagenet",
 	Title: "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found",
 	Cost: catalog.Cost{
 		Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
 		Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
 	},
-	Quick: Table5Quick, Paper: Table5Paper,
-	Also:     []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
-	Settings: table5Settings,
-	Note:     func(any) string { return "" },
-	Rules:    func(p Table5Params, c *study.Checks) { p.TrainParams.check(c) },
-	Compute:  trainTable5,
-	Draw:     drawTable5,
-	Claims:   judgeTable5,
+	Quick: Table5Quick, Paper: Table5Paper, Settings: table5Settings, Note: noteOfSearches,
+	Also: []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
+	Rules: func(p Table5Params, c *study.Checks) {
+		if len(*c) == 0 {
+			_, err := p.cells()
+			c.Expect(err == nil, "%v", err)
+		}
+	},
+	Trials: func(p Table5Params) (gs lab.Groups[cell]) {
+		cells, _ := p.cells() // whose error is one of the rules'
+		gs.Add("training", p.Seeds, cells...)
+		return gs
+	},
+	Bench: func(_ context.Context, p Table5Params, _ string) (lab.Bench[cell], error) {
+		x, err := p.photographs(p.Folder)
+		return p.bench("li2021/table5", x), err
+	},
+	Draw: drawTable5, Claims: judgeTable5,
 })
 
-type table5 = lab.Result[Table5Params, mobileCell]
+type table5 = lab.Result[Table5Params, cell]
 
-const table5Source = "Li+ 2021, Table 5"
-
-// mobileCell is a row of the table with its network.
-type mobileCell struct {
-	cellRow
-	planned
+// cells are the genotypes as they are counted and trained.
+func (p Table5Params) cells() ([]cell, error) {
+	return p.counted("imagenet", p.Genotypes, supernet.Skeleton{
+		Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
+		Classes: p.CountedClasses,
+	})
 }
 
-// table5Evaluation is what the trainings have in common.
-const table5Evaluation = "evaluation"
-
-// trainTable5 makes a group of each row.
-func trainTable5(ctx context.Context, r *table5) error {
-	p := r.Params
-	genotypes, err := parseGenotypes(p.Genotypes)
-	if err != nil {
-		return err
-	}
-	rows, of := lines(publishedImageNet, genotypes)
-	for i, row := range rows {
-		c, err := plan(genotypes[of[i]], supernet.Skeleton{
-			Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
-			Classes: p.CountedClasses,
-		})
-		if err != nil {
-			return err
-		}
-		r.Groups = append(r.Groups, lab.Group[mobileCell]{Part: "training", Seeds: p.Seeds, Trial: mobileCell{row, c}})
-	}
-	settings, err := p.settings("imagenet")
-	if err != nil {
-		return err
-	}
-	e := evaluation{p.TrainParams, "li2021/table5", settings, genotypes, nil, 0}
-	if e.examples, err = p.photographs(p.Folder); err != nil {
-		return err
-	}
-	records, err := e.run(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range r.Groups {
-		r.Groups[i].Records = records[of[i]]
-	}
-	r.Facts[table5Evaluation] = e
-	return nil
+// Table5Differences lists where the settings as in the paper and as in the authors'
+// code differ.
+func Table5Differences() []string {
+	return training.Differences(training.AsPaper["imagenet"], training.AsCode["imagenet"])
 }
 
 // drawTable5 is the table, with the paper's numbers in grey beside ours.
 func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
-	t := &plots.Table{Blocks: make([]plots.Block, 1), Columns: []plots.Column{
+	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell (searched on)"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
 		{Header: "multiply-\nadds (M)"},
 		{Header: "ours", Group: one}, {Header: "paper", Group: one},
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
-	for _, g := range r.Groups {
-		top1, _ := errorEntries(g.Records, "test_error")
-		top5, _ := errorEntries(g.Records, "test_top5")
-		row := g.Trial
-		t.Blocks[0].Rows = append(t.Blocks[0].Rows, []plots.Entry{
-			{Text: row.method}, {Text: fmt.Sprintf("%.2f", millions(row.network.Parameters()))},
-			printed("%.1f", row.params), {Text: fmt.Sprintf("%.0f", float64(row.network.MultiplyAdds())/1e6)},
-			top1, printed("%.1f", row.top1), top5, printed("%.1f", row.top5),
+	var block plots.Block
+	for _, l := range linesOf(publishedImageNet, r.Groups) {
+		count, top1, _ := l.entries()
+		top5, _ := errorEntries(l.cell.Records, "test_top5")
+		block.Rows = append(block.Rows, []plots.Entry{
+			{Text: l.method}, count, printed("%.1f", l.params),
+			{Text: fmt.Sprintf("%.0f", float64(l.cell.Trial.multiplyAdds)/1e6)},
+			top1, printed("%.1f", l.top1), top5, printed("%.1f", l.top5),
 		})
 	}
+	t.Blocks = []plots.Block{block}
 	f.Style = plots.ICLR.Text()
 	f.Row(plots.Panel{Table: t})
-	p, e := r.Params, r.Facts[table5Evaluation].(evaluation)
-	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d "+
-		"pixels, without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
-		p.CountedImage)
-	if e.examples == nil {
+	p, x := r.Params, examplesOf(r)
+	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d pixels, without "+
+		"the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage, p.CountedImage)
+	if x == nil {
 		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
 		return
 	}
-	f.Say("%s", e.caption(fmt.Sprintf("%d photographs of %d classes", e.examples.train, e.examples.classes)))
+	f.Say("%s", p.caption(x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes)))
 }
 
 // judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds
 // are fewer than 600 M, and the errors at the paper's scale.
 func judgeTable5(r *table5) []runs.Claim {
-	var claims []runs.Claim
-	for _, row := range r.Groups.Trials() {
-		if row.params > 0 {
-			claims = append(claims, checkParams(row.cellRow, row.network.Parameters(), table5Source, r.Params.standard()))
+	p, quick, why := r.Params, Table5Quick, ""
+	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
+		p.CountedClasses != quick.CountedClasses || p.CountedImage != quick.CountedImage {
+		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
+	}
+	var counts, adds, errors []runs.Claim
+	for _, l := range linesOf(publishedImageNet, r.Groups) {
+		counts = append(counts, l.judgeParameters(claimsFrom(r, "Table 5"), l.parameters(), why)...)
+		adds = append(adds, judgeMobile(r, l, why))
+		if !l.extra {
+			errors = append(errors, judgeTop(r, l.ids.top1, l, "top-1", l.top1, "test_error"),
+				judgeTop(r, l.ids.top5, l, "top-5", l.top5, "test_top5"))
+		}
+		if l.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
+			errors = append(errors, judgeTop(r, "LI047", l, "top-1, by Section 4.2,", 24.2, "test_error"))
 		}
 	}
-	for _, row := range r.Groups.Trials() {
-		claims = append(claims, judgeMobile(r, row))
-	}
-	for _, g := range r.Groups {
-		row := g.Trial
-		if !row.extra {
-			claims = append(claims,
-				judgeImageNet(r, g, row.ids.top1, "top-1", row.top1, "test_error"),
-				judgeImageNet(r, g, row.ids.top5, "top-5", row.top5, "test_top5"))
-		}
-		if row.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
-			claims = append(claims, judgeImageNet(r, g, "LI047", "top-1, by Section 4.2,", 24.2, "test_error"))
-		}
-	}
-	return claims
+	return slices.Concat(counts, adds, errors)
 }
 
-// standard says what keeps the counts from being the paper's.
-func (p Table5Params) standard() string {
-	quick := Table5Quick
-	if p.CountedChannels == quick.CountedChannels && p.CountedCells == quick.CountedCells &&
-		p.CountedClasses == quick.CountedClasses && p.CountedImage == quick.CountedImage {
-		return ""
-	}
-	return "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
-}
+// mobileMultiplyAdds bounds the mobile setting (Liu+ 2019, Section 3.3).
+const mobileMultiplyAdds = 600
 
 // judgeMobile judges that a network is in the mobile setting.
-func judgeMobile(r *table5, row mobileCell) runs.Claim {
-	const most = 600 // M
-	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", row.method).
+func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
+	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", l.method).
 		From("Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
-	if why := r.Params.standard(); why != "" {
+	if why != "" {
 		return c.NotRun("%s", why)
 	}
-	note := "multiplications of an example in convolutions and the classifier, without the auxiliary head"
-	if row.genotype == "GAEA_PC_DARTS_image" {
-		note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
+	c = c.Says(mobileMultiplyAdds).
+		Noting("multiplications of an example in convolutions and the classifier, without the auxiliary head")
+	count := l.cell.Trial.multiplyAdds
+	c.Ours, c.Tolerance = runs.Number(float64(count)/1e6), 0
+	c.Holds = runs.Judge(count < mobileMultiplyAdds*1e6)
+	if l.genotype == "GAEA_PC_DARTS_image" {
+		c.Note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
 	}
-	c = c.Says(most).Noting("%s", note)
-	count := row.network.MultiplyAdds()
-	c.Ours, c.Tolerance, c.Holds = runs.Number(float64(count)/1e6), 0, runs.Judge(count < most*1e6)
 	return c.Claim
 }
 
-// judgeImageNet judges a test error at the paper's scale, one of every row's top-1 and
-// top-5.
-func judgeImageNet(r *table5, g lab.Group[mobileCell], ids, what string, paper float64, value string) runs.Claim {
-	const tolerance = 0.05
-	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", g.Trial.method, what))).Says(paper).
-		Family(2 * len(r.Groups))
-	c.Tolerance = tolerance
-	ours := errorsOf(g.Records, value)
+// judgeTop judges a test error at the paper's scale.
+func judgeTop(r *table5, ids string, l cellLine, what string, paper float64, value string) runs.Claim {
+	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", l.method, what))).Says(paper).
+		Family(2 * len(linesOf(publishedImageNet, r.Groups))) // of every row, top-1 and top-5
+	c.Tolerance = 0.05
+	ours := l.errors(value)
 	switch {
-	case r.Facts[table5Evaluation].(evaluation).examples == nil:
+	case examplesOf(r) == nil:
 		return c.NotRun("the photographs of ILSVRC-2012 are not there: set Folder")
 	case r.Params.reduced("imagenet"):
 		return c.NotRun("errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")
 	case len(ours) < r.Params.Seeds:
 		return c.NotRun("%d of %d trainings", len(ours), r.Params.Seeds)
 	case len(ours) == 1: // as in the paper, which has one, too
-		return verdict.Exactly(c.Claim, ours[0], paper, tolerance)
+		return verdict.Exactly(c.Claim, ours[0], paper, 0.05)
 	}
-	return c.Of(runs.Summarize(ours, c.Confidence)).Near(paper, tolerance)
+	return c.Mean(ours).Near(paper, 0.05)
 }
