@@ -60,7 +60,8 @@
 // checkpoint of its own; MaxBatch 1 makes a job of every trial, for searches that keep a compiled graph between seeds.
 // By gives each task or part a bench of its own. Facts carries to the picture what only the data know.
 // [Entry.Compute] is for groups that come from elsewhere; it calls [Bench.Compute] itself, whose Study then has all
-// fields set, by [Result.Study] or otherwise, and fills Groups and Facts of the result. Without that T may carry what a picture needs beside the key.
+// fields set, by [Result.Study] or otherwise, and fills Groups and Facts of the result. Without that T may carry what a
+// picture needs beside the key.
 //
 // # Pitfalls
 //

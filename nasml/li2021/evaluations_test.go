@@ -197,7 +197,8 @@ func TestProtocolChooses(t *testing.T) {
 	of := func(change func(records []*runs.Record)) *table3 {
 		var records []*runs.Record
 		for i := range short {
-			records = append(records, &runs.Record{Series: map[string][]float64{"test_error": {0.9, short[i], final[i]}}})
+			errors := map[string][]float64{"test_error": {0.9, short[i], final[i]}}
+			records = append(records, &runs.Record{Series: errors})
 		}
 		change(records)
 		r := &table3{Params: p, Confidence: 0.95}

@@ -89,7 +89,8 @@ func judgeSpace(claim func(name string) lab.Claim, genotypes []named) []runs.Cla
 		}
 	}
 	return []runs.Claim{
-		verdict.Exactly(claim("[LI225] edges of a cell of the space").Claim, float64(len(space.Edges())), dartsEdges, 0),
+		verdict.Exactly(claim("[LI225] edges of a cell of the space").Claim, float64(len(space.Edges())),
+			dartsEdges, 0),
 		verdict.Exactly(claim("[LI226] operations of an edge, with zero").Claim, float64(space.Options()),
 			dartsOperations, 0),
 		verdict.Exactly(claim("own: architectures of the space, power of ten").
@@ -104,7 +105,7 @@ func judgeErrors(r *table1) (claims []runs.Claim) {
 	lines := linesOf(publishedCIFAR, r.Groups)
 	for _, l := range lines {
 		claim := func(ids, which string) lab.Claim {
-			c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which))).From("Table 1")
+			c := claimsFrom(r, "Table 1")(listed(ids, fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)))
 			c.Tolerance = paperNumber(l.average.std)
 			return c
 		}

@@ -176,11 +176,10 @@ func judgeAbove(r *table2, i int, rows, says string, first line, others ...line)
 	if len(others) == 0 {
 		return c.NotRun("there is no other line to compare with")
 	}
+	above := func(c runs.Claim, s runs.Summary, err error) runs.Claim { return verdict.Above(c, s, err, 0) }
 	var worst runs.Claim
 	for n, other := range others {
-		one := compare(r, i, c.Family(len(others)), first, other, func(c runs.Claim, s runs.Summary, err error) runs.Claim {
-			return verdict.Above(c, s, err, 0)
-		})
+		one := compare(r, i, c.Family(len(others)), first, other, above)
 		if !one.Lo.Valid() {
 			return one
 		}

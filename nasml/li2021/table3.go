@@ -239,23 +239,3 @@ func (p Table3Params) choose(candidates lab.Groups[candidate]) {
 		slices.MinFunc(order, func(a, b *candidate) int { return cmp.Compare(a.final, b.final) }).best = true
 	}
 }
-
-// candidatesOf are those of a set; none before one is chosen.
-func candidatesOf(r *table3, set int) []candidate {
-	all := r.Part("candidate").Where(func(c candidate) bool { return c.set == set }).Trials()
-	if !slices.ContainsFunc(all, func(c candidate) bool { return c.best }) {
-		return nil
-	}
-	return all
-}
-
-// againOf are the further trainings of a set's best candidate.
-func againOf(r *table3, set int) []*runs.Record {
-	return r.Part("again").Where(func(c candidate) bool { return c.set == set }).Records()
-}
-
-// epochs3 is after how many epochs candidates are trained.
-func epochs3(r *table3) int {
-	s, _ := r.Params.settings("cifar-10") // whose error is one of the rules'
-	return s.Epochs
-}

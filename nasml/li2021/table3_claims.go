@@ -62,8 +62,9 @@ func judgeKept(r *table3) runs.Claim {
 	if len(candidates) == 0 {
 		return c.NotRun("not all candidates were trained")
 	}
+	best := slices.MinFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.final, b.final) })
 	lost := 0
-	if best := slices.MinFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.final, b.final) }); !best.kept {
+	if !best.kept {
 		lost = 1
 	}
 	return verdict.None(c.Noting("%d of %d go on after %d epochs; one run of the protocol, the first", r.Params.Kept,

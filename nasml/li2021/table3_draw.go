@@ -2,11 +2,33 @@ package li2021
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
+
+// candidatesOf are those of a set; none before one is chosen.
+func candidatesOf(r *table3, set int) []candidate {
+	all := r.Part("candidate").Where(func(c candidate) bool { return c.set == set }).Trials()
+	if !slices.ContainsFunc(all, func(c candidate) bool { return c.best }) {
+		return nil
+	}
+	return all
+}
+
+// againOf are the further trainings of a set's best candidate.
+func againOf(r *table3, set int) []*runs.Record {
+	return r.Part("again").Where(func(c candidate) bool { return c.set == set }).Records()
+}
+
+// epochs3 is after how many epochs candidates are trained.
+func epochs3(r *table3) int {
+	s, _ := r.Params.settings("cifar-10") // whose error is one of the rules'
+	return s.Epochs
+}
 
 // drawTable3 draws the candidates' errors after the short part and at the end, and the
 // protocol as a table.
@@ -16,7 +38,8 @@ func drawTable3(r *table3, f *lab.Picture) {
 		X: plots.Axis{Label: fmt.Sprintf("test error after %d epochs (%%)", p.Short)},
 		Y: plots.Axis{Label: fmt.Sprintf("after %d epochs (%%)", epochs3(r))},
 	}
-	goesOn, givenUp := plots.Series{Label: "goes on", Line: plots.NoLine}, plots.Series{Label: "given up", Line: plots.NoLine}
+	goesOn := plots.Series{Label: "goes on", Line: plots.NoLine}
+	givenUp := plots.Series{Label: "given up", Line: plots.NoLine}
 	for set := range p.Sets {
 		for _, c := range candidatesOf(r, set) {
 			s := &givenUp
@@ -34,8 +57,8 @@ func drawTable3(r *table3, f *lab.Picture) {
 	f.Say("%s", stage1Note(r))
 	f.Say("%s", once.caption(examplesOf(r), p.imagesOf(p.Data)))
 	if len(candidatesOf(r, 0)) > 0 {
-		f.Say("Bold: the %d best after %d epochs, and of these the best at the end. Random candidates are drawn from the "+
-			"space.", p.Kept, p.Short)
+		f.Say("Bold: the %d best after %d epochs, and of these the best at the end. Random candidates are drawn from "+
+			"the space.", p.Kept, p.Short)
 	}
 }
 
