@@ -35,19 +35,18 @@ func TryLock(path string, mode fs.FileMode) (*Lock, error) {
 	}
 }
 
-// ErrLooks says that nothing is locked under a context of [Looking].
-var ErrLooks = errors.New("only looked at")
+type refusing struct{}
 
-type looking struct{}
-
-// Looking returns a context under which WaitLock fails with ErrLooks: who only looks at what is there writes nothing,
-// and so downloads nothing.
-func Looking(ctx context.Context) context.Context { return context.WithValue(ctx, looking{}, true) }
+// Refusing returns a context under which WaitLock fails with err: who only looks at what is there writes nothing, and
+// so downloads nothing.
+func Refusing(ctx context.Context, err error) context.Context {
+	return context.WithValue(ctx, refusing{}, err)
+}
 
 // WaitLock tries again after every pause until the lock is to be had.
 func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Duration) (*Lock, error) {
-	if ctx.Value(looking{}) != nil {
-		return nil, ErrLooks
+	if err, ok := ctx.Value(refusing{}).(error); ok {
+		return nil, err
 	}
 	for {
 		lock, err := TryLock(path, mode)

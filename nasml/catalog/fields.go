@@ -8,6 +8,7 @@ import (
 
 	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/limits"
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -86,12 +87,15 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("%d of %d trials are not computed yet", e.Open, e.Open+e.Done)
 }
 
+// Looking returns a context under which no data set is downloaded: one that is not there is a data.ErrMissing.
+func Looking(ctx context.Context) context.Context { return files.Refusing(ctx, data.ErrMissing) }
+
 // Stored is [Entry.Run] from finished trials alone, of the store and of what is
 // shipped: it computes and downloads nothing, and returns an *OpenError where trials are open. That
 // the store cannot be read is another error.
 func (e Entry) Stored(ctx context.Context, s Setting) (r Result, err error) {
 	part := new(runs.Part) // which looks and computes nothing
-	ctx = files.Looking(runs.WithProgress(runs.WithPart(ctx, part), runs.Silent))
+	ctx = Looking(runs.WithProgress(runs.WithPart(ctx, part), runs.Silent))
 	defer func() {
 		cause := recover()
 		missing, stored := part.Elsewhere()

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/findings"
@@ -267,7 +266,7 @@ func settings(e catalog.Entry) []catalog.Setting {
 func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (catalog.Result, error) {
 	only := append(slices.Clone(s.Set), "StoredOnly=true")
 	if e.Check(s.Scale, only) == nil {
-		return e.Run(files.Looking(ctx), s.Scale, only)
+		return e.Run(catalog.Looking(ctx), s.Scale, only)
 	}
 	return e.Stored(ctx, s)
 }
@@ -276,6 +275,5 @@ func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (catalog.Re
 // not there. Every other error means that they may be, and could not be read.
 func NotThere(err error) bool {
 	var open *catalog.OpenError
-	return errors.As(err, &open) || errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete) ||
-		errors.Is(err, files.ErrLooks)
+	return errors.As(err, &open) || errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,22 @@ func TestBrowser(t *testing.T) {
 			require.Empty(t, r.Errors)
 			t.Logf("first output after %.2f s, figure after %.2f s", r.First, r.Figure)
 		}
+	})
+	t.Run("index as it opens", func(t *testing.T) {
+		_, address := start(t)
+		var seen struct {
+			Widths []float64 // of the pictures, in the browser's pixels
+			Guide  struct {
+				Path     string
+				Rendered bool
+			}
+			Dirty map[string]bool
+		}
+		screenshot := drive(t, s, browser, "index.py", address("index.ipynb"), &seen,
+			address("oymak2021/lemma1_feature_maps.ipynb"))
+		require.Greater(t, slices.Min(seen.Widths), 300.0, "see %s", screenshot)
+		require.Contains(t, seen.Guide.Path, "vary")
+		require.True(t, seen.Guide.Rendered, "%s is shown as it reads", seen.Guide.Path)
 	})
 	t.Run("live view and stop", func(t *testing.T) {
 		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is

@@ -111,11 +111,12 @@ func (s *site) steps() []step {
 			run:     s.warmCache,
 		}, {
 			name:    "kernel",
-			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig}),
+			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings}),
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
 				return errors.Join(files.WriteBytes(s.kernelFile(), s.kernelspec(s.cellGoFlags())),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig))
+					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig),
+					files.WriteBytes(s.path("jupyter", "config", "labconfig", "default_setting_overrides.json"), labSettings))
 			},
 		},
 	}...)
@@ -543,6 +544,10 @@ func (s *site) linkCUDAPlugin(context.Context, *job) error {
 // labPageConfig turns JupyterLab's question about news off: it would stand
 // over every first notebook, and asks the network.
 const labPageConfig = `{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}
+`
+
+// labSettings shows a page of the guide as it reads: a link to it would open an editor.
+const labSettings = `{"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
 `
 
 func (s *site) kernelFile() string {

@@ -27,15 +27,16 @@ const verdictsLine = "Verdicts come from the shipped results. A claim that was t
 // the cost and a link for every item. It has no code, so that it opens at once.
 func (g *Gallery) Index() ([]byte, error) {
 	cells := []any{markdown("head", "# Four papers on weight-sharing NAS, figure by figure\n\n"+
-		"**Start here**: open a notebook, press *Run All*, change a line, and run it again. Then read "+
+		"**Start here**: open "+g.start()+", press *Run All*, change a line, and run it again. Then read "+
 		"[how to vary an experiment](guide/vary.md).\n\n"+
 		verdictsLine+", explained in [Findings](guide/findings.md). [Every claim, one by one](claims.ipynb).\n")}
 	for i, paper := range ByPaper(g.Items) {
-		text := "## " + paper.Name + "\n\n| | | claims | quick | paper |\n|---|---|---|---|---|\n"
+		text := "## " + paper.Name + "\n\n<table>\n" +
+			"<tr><th></th><th>figure, table or theorem</th><th>claims</th><th>time</th></tr>\n"
 		for _, it := range paper.Items {
 			text += it.indexRow()
 		}
-		cells = append(cells, markdown(fmt.Sprintf("paper%d", i+1), text))
+		cells = append(cells, markdown(fmt.Sprintf("paper%d", i+1), text+"</table>\n"))
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"cells": cells,
@@ -62,7 +63,8 @@ func cell(text string) string {
 // heading is the title without the short name before it.
 func (it Item) heading() string { return cell(strings.TrimPrefix(it.Title, it.Short()+": ")) }
 
-// indexRow is the item's line of the index.
+// indexRow is the item's line of the index. It is HTML, since a column of a Markdown table has no width: JupyterLab
+// would shrink its pictures to what the text leaves.
 func (it Item) indexRow() string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
 	picture := ""
@@ -70,8 +72,22 @@ func (it Item) indexRow() string {
 		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="%d"></a>`,
 			link, path.Join(Thumbnails, it.Name()+".png"), cell(it.Title), thumbnailWidth)
 	}
-	return fmt.Sprintf("| %s | **%s**<br>[%s](%s) | %s | %s | %s |\n", picture, it.Short(), it.heading(), link,
-		it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
+	return fmt.Sprintf(`<tr><td width="%d">%s</td><td><b>%s</b><br><a href="%s">%s</a></td><td>%s</td>`+
+		"<td>quick: %s<br>paper: %s</td></tr>\n", thumbnailWidth+20, picture, it.Short(), link, it.heading(), it.Tally,
+		cell(it.Cost.Quick), cell(it.Cost.Paper))
+}
+
+// startID is the entry that a reader is sent to first: quick, with data that travel with the project.
+const startID = "oymak2021/figure2"
+
+// start links the notebook to begin with.
+func (g *Gallery) start() string {
+	for _, it := range g.Items {
+		if link, ok := strings.CutPrefix(it.Notebook, "notebooks/"); ok && it.ID == startID {
+			return fmt.Sprintf("[%s of %s](%s)", it.Short(), it.Paper, link)
+		}
+	}
+	return "a notebook"
 }
 
 // A thumbnail is shown at thumbnailWidth pixels, and has about twice as many.
