@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/nasml/lab/nasml/internal/memory"
 	"github.com/nasml/lab/nasml/trace"
 )
 
@@ -45,7 +46,7 @@ func resetPeak() {
 // peakMB is the largest resident memory of a process, 0 where the system does
 // not tell.
 func peakMB(pid string) float64 {
-	return afterWord("/proc/"+pid+"/status", "VmHWM:") / 1000 * 1.024
+	return memory.AfterWord("/proc/"+pid+"/status", "VmHWM:") / 1000 * 1.024
 }
 
 // processorSeconds are the seconds that all processors have worked for this

@@ -2,11 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"math"
-	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nasml/lab/nasml/internal/memory"
 )
 
 // What a peer may take: so much of the memory that is free when it starts, and while it
@@ -16,30 +15,8 @@ const (
 	leftShare = 0.1
 )
 
-// freeMB is the memory that the machine, or this process's control group, has to give,
-// +Inf where the system does not tell; a test has another.
-var freeMB = func() float64 {
-	free := math.Inf(1)
-	if kB := afterWord("/proc/meminfo", "MemAvailable:"); kB > 0 {
-		free = kB / 1000 * 1.024
-	}
-	if most := afterWord("/sys/fs/cgroup/memory.max", ""); most > 0 {
-		free = min(free, (most-afterWord("/sys/fs/cgroup/memory.current", ""))/1e6)
-	}
-	return free
-}
-
-// afterWord is the number after a word of a file, 0 where there is none.
-func afterWord(file, word string) float64 {
-	text, _ := os.ReadFile(file)
-	_, after, _ := strings.Cut(string(text), word)
-	fields := strings.Fields(after)
-	if len(fields) == 0 {
-		return 0
-	}
-	x, _ := strconv.ParseFloat(fields[0], 64)
-	return x
-}
+// freeMB is the memory that is free, +Inf where the system does not tell; a test has another.
+var freeMB = func() float64 { return memory.Free() / 1e6 }
 
 // outgrew is how the reason begins why a peer was ended that took too much memory.
 const outgrew = "it needs more memory than "

@@ -58,8 +58,3 @@ func TestPeersThatOutgrowTheMachineGetASmallerCase(t *testing.T) {
 	require.NoError(t, found[1].WriteTable(&table))
 	require.Contains(t, table.String(), "batch 1")
 }
-
-func TestFreeMemory(t *testing.T) {
-	require.Positive(t, freeMB())
-	require.Zero(t, afterWord("/no/such/file", ""))
-}

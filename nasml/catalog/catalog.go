@@ -84,6 +84,8 @@ type Entry struct {
 	is     func(params any) string
 	result reflect.Type
 	scales []string
+
+	presets []any // the parameters of each scale
 }
 
 // UsageError is a mistake in the call, such as an unknown figure or parameter;
@@ -95,6 +97,17 @@ func (e *UsageError) Error() string { return e.message }
 // Usagef makes a UsageError, for parameters that make no sense.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
+}
+
+// Usage makes an error of a *UsageError that a function panicked with because it returns no error, such as [Enough].
+func Usage(err *error) {
+	switch cause := recover().(type) {
+	case nil:
+	case *UsageError:
+		*err = cause
+	default:
+		panic(cause)
+	}
 }
 
 var entries = map[string]Entry{}
@@ -129,12 +142,16 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		return err
 	}
 	e.params = func(scale string, set []string) (any, error) { return params(scale, set) }
-	e.scales = nil
+	e.scales, e.presets = nil, nil
 	for _, p := range presets {
-		e.scales = append(e.scales, p.Scale)
+		e.scales, e.presets = append(e.scales, p.Scale), append(e.presets, p.Params)
 	}
-	e.run = func(ctx context.Context, scale string, set []string) (Result, error) {
+	e.run = func(ctx context.Context, scale string, set []string) (_ Result, err error) {
+		defer Usage(&err)
 		p, err := params(scale, set)
+		if err == nil && !runs.Looks(ctx) {
+			err = Fits(e.ID, p)
+		}
 		if err != nil {
 			return nil, err
 		}

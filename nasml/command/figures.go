@@ -36,6 +36,7 @@ type runCmd struct {
 	Overwrite bool              `help:"Overwrite pictures of other parameters; otherwise they are kept, and the new files have the parameters' hash in their names."`
 	JSON      bool              `name:"json" help:"Print one JSON object a figure, each on a line."`
 	Shard     string            `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Force     bool              `help:"Compute even what needs more memory than the machine has, by the forecast." env:"NASML_FORCE"`
 	Strict    bool              `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
 
@@ -49,6 +50,11 @@ type claimsError struct{ error }
 // Run computes the figures in turn. A figure that fails does not keep the
 // others from being computed.
 func (v *runCmd) Run(ctx context.Context, c console) error {
+	if v.Force { // told to what this process starts, too
+		if err := os.Setenv(catalog.ForceEnv, "1"); err != nil {
+			return err
+		}
+	}
 	entries, err := v.check()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -51,6 +52,11 @@ type one struct {
 // Compute reads or computes the record of every seed of the groups, and files it there. An entry with Compute calls
 // it for each of its studies; their fields are then all its own.
 func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
+	seeds := 0
+	for _, g := range gs {
+		seeds += g.Seeds
+		catalog.Enough(seeds)
+	}
 	var all []one
 	for i, g := range gs {
 		gs[i].Records = nil

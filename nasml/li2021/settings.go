@@ -351,8 +351,8 @@ func (p SearchParams) divide(s *search.Settings) {
 			s.Parts = search.Shares{Train: 1, Validation: 1}
 		}
 	}
-	if s.Parts != (search.Shares{}) && p.Examples > 0 { // as many to one as there
-		valid := p.Examples * s.Parts.Validation / (s.Parts.Train + s.Parts.Validation)
+	if parts := s.Parts.Train + s.Parts.Validation; parts > 0 && p.Examples > 0 { // as many to one as there
+		valid := p.Examples * s.Parts.Validation / parts
 		s.Parts.Train, s.Parts.Validation = p.Examples-valid, valid
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/trial"
@@ -55,8 +56,10 @@ type Case struct {
 // Step counts units of work that are done and says what is going on.
 type Step func(units int, note string)
 
-// Each makes a case for every seed 0, …, n−1.
+// Each makes a case for every seed 0, …, n−1. It panics with a *catalog.UsageError, which running the entry returns,
+// if they are too many.
 func Each(n int, of func(seed uint64) Case) []Case {
+	catalog.Enough(n)
 	var cases []Case
 	for _, seed := range trial.Seeds(n) {
 		c := of(seed)

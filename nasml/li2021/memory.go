@@ -1,0 +1,31 @@
+package li2021
+
+import (
+	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/supernet"
+)
+
+// someImages stand for all of a set of which nothing is read before a forecast.
+const someImages = 50000
+
+// Memory is a forecast of the peak of a search by DARTS, bytes; 0 where the settings are none.
+func (p SearchParams) Memory() float64 {
+	s, err := p.settings("darts")
+	if err != nil {
+		return 0
+	}
+	images := p.Examples
+	if images == 0 {
+		images = someImages
+	}
+	return forecast.Search(s, images).Bytes
+}
+
+// Memory is a forecast of the peak of a training of DARTS' second-order cell, bytes; 0 where the settings are none.
+func (p TrainParams) Memory() float64 {
+	s, err := p.settings("cifar-10")
+	if err != nil {
+		return 0
+	}
+	return forecast.Training(s, supernet.Published["DARTS_V2"].Genotype, someImages, p.TestExamples, 10).Bytes
+}
