@@ -39,6 +39,7 @@ type layout struct {
 
 // newLayout draws the figure on a page.
 func newLayout(f Figure) (*layout, error) {
+	f = f.called(Title)
 	style := f.Style.filled()
 	l := &layout{
 		page:   page{width: vg.Length(style.Width) * vg.Inch},
