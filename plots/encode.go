@@ -180,7 +180,7 @@ func (f Figure) csvTables() [][][]string {
 func (p Panel) lines(name string) [][]string {
 	var lines [][]string
 	runs := map[string]int{}
-	for _, s := range p.Series {
+	for _, s := range p.withRuns().Series {
 		label := plain(s.Label)
 		if s.Faint {
 			runs[label]++

@@ -2,10 +2,8 @@ package plots
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -135,6 +133,7 @@ func (f Figure) as(with Export) (Figure, error) {
 	if f.Style.Lettering = LiveText; with.Outlines {
 		f.Style.Lettering = Outlines
 	}
+	f = f.called(Title)
 	if with.NoReferences {
 		f.Panels = withoutReferences(f.Panels)
 	}
@@ -159,91 +158,6 @@ func withoutReferences(panels [][]Panel) [][]Panel {
 		}
 	}
 	return rows
-}
-
-// renamed is the figure with other names. A curve keeps its look: only what the legend
-// says changes. It returns an error for a name that is not in the figure.
-func (f Figure) renamed(names map[string]string) (Figure, error) {
-	if len(names) == 0 {
-		return f, nil
-	}
-	r := renaming{to: names, used: map[string]bool{}, known: map[string]bool{}}
-	var rows [][]Panel
-	for _, row := range f.Panels {
-		var panels []Panel
-		for _, p := range row {
-			panels = append(panels, r.panel(p))
-		}
-		rows = append(rows, panels)
-	}
-	f.Panels = rows
-	for name := range names {
-		if !r.used[name] {
-			return f, fmt.Errorf("plots: figure %q: nothing in it is called %q: expected one of %q",
-				f.Name, name, slices.Sorted(maps.Keys(r.known)))
-		}
-	}
-	return f, nil
-}
-
-// renaming gives things other names, and knows all that it met.
-type renaming struct {
-	to          map[string]string
-	used, known map[string]bool
-}
-
-func (r renaming) name(name string) string {
-	if name != "" {
-		r.known[name] = true
-	}
-	if to, ok := r.to[name]; ok {
-		r.used[name] = true
-		return to
-	}
-	return name
-}
-
-func (r renaming) panel(p Panel) Panel {
-	p.Series = slices.Clone(p.Series)
-	for i := range p.Series {
-		s := &p.Series[i]
-		if old := cmp.Or(s.Entry, s.Label); old != "" && old != NoEntry {
-			if name := r.name(old); name != old {
-				s.Entry = name
-			}
-		}
-	}
-	if p.Cell != nil {
-		cell := *p.Cell
-		cell.Ops = slices.Clone(cell.Ops)
-		for i := range cell.Ops {
-			cell.Ops[i].Label = r.name(cell.Ops[i].Label)
-		}
-		p.Cell = &cell
-	}
-	if p.Table != nil {
-		p.Table = r.table(*p.Table)
-	}
-	return p
-}
-
-// table renames what is in a table's first column and headers.
-func (r renaming) table(t Table) *Table {
-	t.Columns, t.Blocks = slices.Clone(t.Columns), slices.Clone(t.Blocks)
-	for i := range t.Columns {
-		t.Columns[i].Header, t.Columns[i].Group = r.name(t.Columns[i].Header), r.name(t.Columns[i].Group)
-	}
-	for b := range t.Blocks {
-		block := &t.Blocks[b]
-		block.Title, block.Rows = r.name(block.Title), slices.Clone(block.Rows)
-		for i, row := range block.Rows {
-			block.Rows[i] = slices.Clone(row)
-			if len(row) > 0 {
-				block.Rows[i][0].Text = r.name(row[0].Text)
-			}
-		}
-	}
-	return &t
 }
 
 // inTheWay is a file in the folder that shows other parameters under the figure's name;

@@ -86,6 +86,10 @@ type Series struct {
 	Lo, Hi   []float64
 	Interval Interval
 
+	// Runs are values of single runs at every point, whose mean Y is: thin lines of the
+	// curve's colour behind it, in place of an interval that too few of them would have.
+	Runs [][]float64 `json:",omitempty"`
+
 	// Reference marks what is not ours: a paper's own curve, number or bound.
 	// It is drawn thin, grey and dashed. A reference of one number goes right
 	// across the panel; see HLine and VLine.
@@ -180,8 +184,19 @@ const (
 
 // Band is a curve with a transparent band, from values that know their bounds: the
 // value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
-// a mean over one seed, say that there is no interval.
+// a mean over one seed, say that there is no interval. The mean of two, which an
+// interval of Student's says little about, has two lines in place of it: values with a
+// method Pair say which.
 func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
+	s := withBounds(label, x, values)
+	if runs := pairs(values); runs != nil {
+		s.Lo, s.Hi, s.Runs = nil, nil, runs
+	}
+	return s
+}
+
+// withBounds is a curve with its intervals.
+func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := Series{Label: label, X: x}
 	for _, v := range values {
 		y, lo, hi := v.Bounds()
@@ -193,9 +208,52 @@ func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64
 	return s
 }
 
+// pairs are the lower and the upper values, if every one is of two; else nil.
+func pairs[V any](values []V) [][]float64 {
+	var lower, upper []float64
+	for _, v := range values {
+		pair, is := any(v).(interface {
+			Pair() (low, high float64, ok bool)
+		})
+		if !is {
+			return nil
+		}
+		low, high, ok := pair.Pair()
+		if !ok {
+			return nil
+		}
+		lower, upper = append(lower, low), append(upper, high)
+	}
+	if len(lower) == 0 {
+		return nil
+	}
+	return [][]float64{lower, upper}
+}
+
+// withRuns is the panel with a faint curve for each of its single runs. On a log axis a
+// run has no place where it is not positive.
+func (p Panel) withRuns() Panel {
+	var all []Series
+	for _, s := range p.Series {
+		for _, run := range s.Runs {
+			one := Series{Label: s.Label, Color: s.Color, Faint: true}
+			for i, y := range run {
+				if p.Y.Scale == Linear || y > 0 {
+					one.X, one.Y = append(one.X, s.X[i]), append(one.Y, y)
+				}
+			}
+			all = append(all, one)
+		}
+		s.Runs = nil
+		all = append(all, s)
+	}
+	p.Series = all
+	return p
+}
+
 // Bars is Band with an error bar at each point.
 func Bars[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
-	s := Band(label, x, values)
+	s := withBounds(label, x, values)
 	s.Interval = ErrorBars
 	return s
 }
@@ -353,6 +411,7 @@ func (s Series) validate(x, y Scale) error {
 		finite("Y", s.Y, y),
 		finite("Lo", s.Lo, y),
 		finite("Hi", s.Hi, y),
+		s.validateRuns(),
 		s.validateIntervals(),
 	)
 }
@@ -373,6 +432,18 @@ func (s Series) validateLengths() error {
 	} {
 		if v.n != len(s.X) && (v.n != 0 || !v.optional) {
 			return fmt.Errorf("%s has %d values and X has %d: expected as many", v.name, v.n, len(s.X))
+		}
+	}
+	return nil
+}
+
+func (s Series) validateRuns() error {
+	for i, run := range s.Runs {
+		if len(run) != len(s.X) {
+			return fmt.Errorf("run %d has %d values and X has %d: expected as many", i, len(run), len(s.X))
+		}
+		if err := finite(fmt.Sprintf("Runs[%d]", i), run, Linear); err != nil {
+			return err
 		}
 	}
 	return nil

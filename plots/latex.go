@@ -17,6 +17,7 @@ func (f Figure) LaTeX() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
+	f = f.called(Title)
 	var floats strings.Builder
 	caption, note, drawn := latexText(f.caption()), "", false
 	panels := slices.Concat(f.Panels...)

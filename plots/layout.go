@@ -39,6 +39,7 @@ type layout struct {
 
 // newLayout draws the figure on a page.
 func newLayout(f Figure) (*layout, error) {
+	f = f.called(Title)
 	style := f.Style.filled()
 	l := &layout{
 		page:   page{width: vg.Length(style.Width) * vg.Inch},
@@ -50,7 +51,7 @@ func newLayout(f Figure) (*layout, error) {
 	for r, row := range f.Panels {
 		l.panels = append(l.panels, nil)
 		for c, p := range row {
-			l.panels[r] = append(l.panels[r], l.newPanel(p, fmt.Sprint(r, c)))
+			l.panels[r] = append(l.panels[r], l.newPanel(p.withRuns(), fmt.Sprint(r, c)))
 		}
 	}
 	if err := l.arrange(); err != nil {

@@ -106,13 +106,13 @@ func TestShowSendsBothForms(t *testing.T) {
 	require.Equal(t, onScreen(svg), shown)
 }
 
-var image = regexp.MustCompile(
+var imageTag = regexp.MustCompile(
 	`^<img alt="([^"]*)" width="\d+" style="[^"]*" src="data:image/svg\+xml;base64,([^"]*)">$`)
 
 // picture is the SVG that a message shows, with its alternative text.
 func picture(t *testing.T, m protocol.DisplayData) (svg, alt string) {
 	t.Helper()
-	found := image.FindStringSubmatch(m.Data[protocol.MIMETextHTML].(string))
+	found := imageTag.FindStringSubmatch(m.Data[protocol.MIMETextHTML].(string))
 	require.NotNil(t, found)
 	text, err := base64.StdEncoding.DecodeString(found[2])
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -180,8 +181,8 @@ func (l *looks) assign(panels [][]Panel) {
 				switch {
 				case s.Reference:
 					continue
-				case s.Color != "":
-					used[place][strings.ToUpper(s.Color)] = true
+				case s.color() != "":
+					used[place][strings.ToUpper(s.color())] = true
 					continue
 				case len(where[key]) == 0:
 					auto = append(auto, key)
@@ -240,8 +241,15 @@ func (l *looks) of(s Series, place string) look {
 			v.line, v.marker = NoLine, Diamond
 		}
 	}
-	if color := cmp.Or(s.Color, l.colors[key]); color != "" && (s.Color != "" || !s.Reference) {
+	if color := cmp.Or(s.Color, s.color(), l.colors[key]); color != "" && (s.Color != "" || !s.Reference) {
 		v.color = rgb(color)
+	}
+	if named, variant, ok := lookOf(s.Label); ok && !s.Reference {
+		v.line, v.marker = named.Line, named.Marker
+		if variant {
+			dashed := slices.DeleteFunc(slices.Clone(autoLines), func(l Line) bool { return l == named.Line })
+			v.line, v.marker = dashed[n%len(dashed)], autoMarkers[(n+again)%len(autoMarkers)]
+		}
 	}
 	if s.Faint {
 		v.color, v.line, v.marker, v.faint = tint(v.color, edgeTint), Solid, NoMarker, true
@@ -253,6 +261,15 @@ func (l *looks) of(s Series, place string) look {
 		v.marker = s.Marker
 	}
 	return v
+}
+
+// color is what a series asks for, or what it has in every figure; empty: neither.
+func (s Series) color() string {
+	if s.Reference {
+		return s.Color
+	}
+	named, _, _ := lookOf(s.Label)
+	return cmp.Or(s.Color, named.Color)
 }
 
 var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}

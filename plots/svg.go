@@ -5,20 +5,22 @@ import (
 	"encoding/xml"
 	"fmt"
 	"image/color"
+	"math"
+	"strconv"
 	"strings"
 
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // encodeSVG adds title, description and metadata to gonum/plot's document.
 func encodeSVG(l *layout) ([]byte, error) {
 	c := vgsvg.New(l.width, l.height)
-	var texts svgText
+	var texts, shapes bytes.Buffer
 	if l.style.Lettering == LiveText {
-		texts = svgText{Canvas: c, out: new(bytes.Buffer)}
-		l.paint(texts)
+		l.paint(svgText{c, &texts})
 	} else {
-		l.paint(c)
+		l.paint(svgGlyphs{c, &texts, &shapes, map[*glyph]int{}})
 	}
 	var body bytes.Buffer
 	if _, err := c.WriteTo(&body); err != nil {
@@ -37,13 +39,11 @@ func encodeSVG(l *layout) ([]byte, error) {
 	)
 	// White is what a figure is drawn for, also where the page is dark.
 	fmt.Fprintf(&out, "\n"+`<rect width="100%%" height="100%%" fill="#FFFFFF"/>`)
-	drawing := body.Bytes()[end+1:]
-	if texts.out == nil {
-		out.Write(drawing)
-		return out.Bytes(), nil
+	if shapes.Len() > 0 {
+		fmt.Fprintf(&out, "\n<defs>\n%s</defs>", &shapes)
 	}
-	out.Write(bytes.TrimSuffix(drawing, []byte("</g>\n</svg>\n")))
-	out.Write(texts.out.Bytes())
+	out.Write(bytes.TrimSuffix(body.Bytes()[end+1:], []byte("</g>\n</svg>\n")))
+	out.Write(texts.Bytes())
 	out.WriteString("</g>\n</svg>\n")
 	return out.Bytes(), nil
 }
@@ -52,6 +52,74 @@ func escape(s string) string {
 	var out bytes.Buffer
 	_ = xml.EscapeText(&out, []byte(s)) // writing to memory does not fail
 	return out.String()
+}
+
+// svgGlyphs collects text as outlines, which come after all else: each is defined once, in
+// thousandths of an em, and used wherever its glyph is.
+type svgGlyphs struct {
+	*vgsvg.Canvas
+	out, shapes *bytes.Buffer
+	ids         map[*glyph]int
+}
+
+// Text writes a line.
+func (c svgGlyphs) Text(t setText, ink color.Color) {
+	for _, run := range t.runs(func(_, _ *glyph) bool { return true }) {
+		at, turn := t.place(run[0]), ""
+		if t.quarter {
+			turn = " rotate(90)"
+		}
+		fmt.Fprintf(c.out, `<g transform="translate(%s,%s)%s scale(%s)" fill="%s">`, short(at.X), short(at.Y), turn,
+			short(run[0].size, "e-3"), hexOf(ink))
+		for _, g := range run {
+			if len(g.path) > 0 {
+				fmt.Fprintf(c.out, `<use xlink:href="#g%d" x="%d"/>`, c.id(g.glyph), thousandth((g.x-run[0].x)/g.size))
+			}
+		}
+		c.out.WriteString("</g>\n")
+	}
+}
+
+// id is the number of a glyph's outline.
+func (c svgGlyphs) id(g *glyph) int {
+	id, ok := c.ids[g]
+	if ok {
+		return id
+	}
+	id = len(c.ids)
+	c.ids[g] = id
+	fmt.Fprintf(c.shapes, `<path id="g%d" d="`, id)
+	at := func(sign string, points ...vg.Point) {
+		for _, p := range points {
+			fmt.Fprintf(c.shapes, "%s%d %d", sign, thousandth(p.X), thousandth(p.Y))
+			sign = " "
+		}
+	}
+	for _, part := range g.path {
+		switch part.Type {
+		case vg.MoveComp:
+			at("M", part.Pos)
+		case vg.LineComp:
+			at("L", part.Pos)
+		case vg.CurveComp:
+			at("C", part.Control[0], part.Control[1], part.Pos)
+		case vg.CloseComp:
+			c.shapes.WriteString("Z")
+		}
+	}
+	c.shapes.WriteString("Z\"/>\n")
+	return id
+}
+
+// short is a length with two decimals at most, and what stands behind it.
+func short(v vg.Length, behind ...string) string {
+	return strconv.FormatFloat(math.Round(100*float64(v))/100, 'f', -1, 64) + strings.Join(behind, "")
+}
+
+// hexOf is an opaque colour.
+func hexOf(c color.Color) string {
+	v := color.NRGBAModel.Convert(c).(color.NRGBA)
+	return fmt.Sprintf("#%02X%02X%02X", v.R, v.G, v.B)
 }
 
 // svgText collects text as text, which comes after all else, in fonts of the machine that
@@ -75,7 +143,6 @@ func (c svgText) Text(t setText, ink color.Color) {
 	if t.quarter {
 		turn = "rotate(90) scale(1,-1)"
 	}
-	v := color.NRGBAModel.Convert(ink).(color.NRGBA)
 	for _, run := range t.runs(func(a, b *glyph) bool { return of(a) == of(b) }) {
 		at, last := t.place(run[0]), run[len(run)-1]
 		look := ""
@@ -91,8 +158,8 @@ func (c svgText) Text(t setText, ink color.Color) {
 			text.WriteRune(r)
 		}
 		fmt.Fprintf(c.out, `<text transform="translate(%.2f,%.2f) %s" font-family="%s" font-size="%.2f"%s`+
-			` fill="#%02X%02X%02X" textLength="%.2f" lengthAdjust="spacingAndGlyphs" xml:space="preserve">%s</text>`+"\n",
-			float64(at.X), float64(at.Y), turn, run[0].face.css(), float64(run[0].size), look, v.R, v.G, v.B,
+			` fill="%s" textLength="%.2f" lengthAdjust="spacingAndGlyphs" xml:space="preserve">%s</text>`+"\n",
+			float64(at.X), float64(at.Y), turn, run[0].face.css(), float64(run[0].size), look, hexOf(ink),
 			float64(last.x+last.size*last.advance-run[0].x), escape(splitLigatures.Replace(text.String())))
 	}
 }

@@ -133,6 +133,19 @@ func (s Summary) Within(lo, hi float64) Summary {
 	return s
 }
 
+// Pair returns the two values of a summary of two, the smaller one first; ok is false for
+// any other. They follow from mean and deviation: x̄ ± s/√2 with s of divisor n−1.
+func (s Summary) Pair() (low, high float64, ok bool) {
+	if s.N != 2 {
+		return 0, 0, false
+	}
+	away := float64(s.Std)
+	if s.Divisor != DivisorPopulation {
+		away /= math.Sqrt2
+	}
+	return s.Mean - away, s.Mean + away, true
+}
+
 // String is the mean with its deviation and interval, for a line of text.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%.4g, std %v (divisor %s), n = %d", s.Mean, s.Std, s.Divisor, s.N)

@@ -194,3 +194,21 @@ func TestWelchsIntervalCovers(t *testing.T) {
 	}
 	require.InDelta(t, 0.95, float64(holds)/samples, 0.015)
 }
+
+// The two values of a summary of two come back from it.
+func TestPairOfASummary(t *testing.T) {
+	for _, values := range [][]float64{{3, 1}, {-2, 5}, {4, 4}} {
+		s, err := Summarize(values, 0.95)
+		require.NoError(t, err)
+		for _, s := range []Summary{s, s.StdPopulation()} {
+			low, high, ok := s.Pair()
+			require.True(t, ok)
+			require.InDelta(t, min(values[0], values[1]), low, 1e-12)
+			require.InDelta(t, max(values[0], values[1]), high, 1e-12)
+		}
+	}
+	s, err := Summarize([]float64{1, 2, 3}, 0.95)
+	require.NoError(t, err)
+	_, _, ok := s.Pair()
+	require.False(t, ok)
+}

@@ -1,0 +1,90 @@
+package study
+
+import (
+	"strings"
+
+	"github.com/nasml/lab/plots"
+)
+
+// Colours of things that have a look in every figure: of Okabe and Ito, as plots' own.
+const (
+	blue, vermilion, black, pink = "#0072B2", "#D55E00", "#000000", "#CC79A7"
+	green, orange, sky           = "#009E73", "#E69F00", "#56B4E9"
+)
+
+// looks are those of methods and splits, by their titles. DARTS and what descends from it
+// are blue, GAEA's versions vermilion with long dashes, so that they differ in grey too.
+var looks = map[string]plots.Look{
+	"DARTS (bilevel)":        {Color: blue, Marker: plots.Circle, Line: plots.Solid},
+	"DARTS (ERM)":            {Color: sky, Marker: plots.TriangleDown, Line: plots.Dotted},
+	"PC-DARTS":               {Color: blue, Marker: plots.Square, Line: plots.Solid},
+	"GAEA DARTS (bilevel)":   {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
+	"GAEA DARTS (ERM)":       {Color: orange, Marker: plots.Pentagon, Line: plots.DashDot},
+	"GAEA PC-DARTS":          {Color: vermilion, Marker: plots.TriangleUp, Line: plots.LongDash},
+	"XNAS":                   {Color: green, Marker: plots.Hexagon, Line: plots.Dashed},
+	"random search":          {Color: orange, Marker: plots.Square, Line: plots.Dashed},
+	"weight sharing":         {Color: blue, Marker: plots.Circle, Line: plots.Solid},
+	"fast weight sharing":    {Color: black, Marker: plots.TriangleUp, Line: plots.DashDot},
+	"successive halving":     {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
+	"Hyperband":              {Color: green, Marker: plots.TriangleDown, Line: plots.Dotted},
+	"Adam on logits (DARTS)": {Color: blue, Marker: plots.Circle, Line: plots.Solid},
+	"SGD on logits":          {Color: black, Marker: plots.TriangleUp, Line: plots.DashDot},
+	"EG (GAEA)":              {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
+	"EG":                     {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
+	"projected SGD":          {Color: blue, Marker: plots.Square, Line: plots.Solid},
+	"training":               {Color: blue, Marker: plots.Circle, Line: plots.Solid},
+	"train":                  {Color: blue, Marker: plots.Circle, Line: plots.Solid},
+	"validation":             {Color: green, Marker: plots.Square, Line: plots.Dashed},
+	"test":                   {Color: vermilion, Marker: plots.TriangleUp, Line: plots.LongDash},
+}
+
+func init() {
+	for name, look := range looks {
+		plots.Named[name] = look
+	}
+	plots.Title = Title
+}
+
+// titles are names of programs in words.
+var titles = map[string]string{
+	"none": "none", "skip_connect": "skip", "max_pool_3x3": "max pool 3×3", "avg_pool_3x3": "mean pool 3×3",
+	"nor_conv_1x1": "conv 1×1", "nor_conv_3x3": "conv 3×3", "sep_conv_3x3": "sep conv 3×3",
+	"sep_conv_5x5": "sep conv 5×5", "sep_conv_7x7": "sep conv 7×7", "dil_conv_3x3": "dil conv 3×3",
+	"dil_conv_5x5": "dil conv 5×5", "conv_7x1_1x7": "conv 7×1, 1×7",
+	"baseline_no_ft": "baseline", "baseline_ft_bn": "baseline, fine-tuned", "avg-3_ft_bn": "avg-3, fine-tuned",
+	"pro-rata_ft_bn": "pro rata, fine-tuned", "single-k_ft_bn": "single-$k$, fine-tuned",
+	"s-k+p-r_ft_bn": "single-$k$ + pro rata, fine-tuned",
+	"darts":         "DARTS (bilevel)", "gaea-darts": "GAEA DARTS (bilevel)",
+	"darts/erm": "DARTS (ERM)", "gaea-darts/erm": "GAEA DARTS (ERM)", "pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS",
+}
+
+// Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is
+// "max pool 3×3", "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of
+// NAS-Bench-201, "|avg_pool_3x3~0|+…", is its operations, node by node. What it does not
+// know stays as it is.
+func Title(name string) string {
+	if title, ok := titles[name]; ok {
+		return title
+	}
+	if row, space, ok := strings.Cut(name, "@"); ok && titles[row] != "" {
+		return titles[row] + ", " + SpaceTitle(space)
+	}
+	if strings.HasPrefix(name, "|") && strings.HasSuffix(name, "|") && strings.Contains(name, "~") {
+		return cellTitle(name)
+	}
+	return name
+}
+
+// cellTitle is a cell of NAS-Bench-201: "mean pool 3×3 | skip, conv 1×1 | …".
+func cellTitle(name string) string {
+	var nodes []string
+	for _, node := range strings.Split(name, "+") {
+		var ops []string
+		for _, edge := range strings.Split(strings.Trim(node, "|"), "|") {
+			op, _, _ := strings.Cut(edge, "~")
+			ops = append(ops, Title(op))
+		}
+		nodes = append(nodes, strings.Join(ops, ", "))
+	}
+	return strings.Join(nodes, " | ")
+}
