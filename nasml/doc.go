@@ -11,55 +11,67 @@
 //
 // # Packages
 //
-// A package is made when its first figure needs it. There are, from the ground
-// up:
+// A package is made when its first figure needs it. Readers import those directly below nasml; a floor knows
+// those below it, which the linter holds, and the packages of two papers do not know each other.
 //
-//	images      labelled images in memory and photographs, and the augmented batches that they become
+// Ground floor, mathematics and data:
+//
+//	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
+//	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
 //	data        MNIST, CIFAR, ImageNet16-120, folders of photographs, IMDb, the tables of NAS-Bench-101 and 201,
 //	            synthetic generators
 //	trial       what the arithmetic of a trial knows of the house: random streams, results
-//	code        which version of the code computes a trial
-//	study       cases, trials, records: one pool, one progress, checks of parameters
-//	lab         makes an entry out of its declaration: parameters, trials, picture, claims
-//	limits      what values make sense in a field of parameters, by its tag
 //	verdict     claims judged by slopes, shares, differences and bounds
-//	accept      shows that changed source computes what it did
-//	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress
-//	gallery     what is shipped as static pages, and as the first notebook
-//	runs/bucket a run store in a bucket that many machines share
-//	rank        rank correlations with intervals
-//	simplex     geometry of architecture parameters: updates, XNAS, entropy, Bregman divergence, stationarity
+//
+// First floor, graphs:
+//
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,
 //	            DARTS and NAS-Bench-1Shot1; genotypes and their networks
-//	training    networks of genotypes trained from scratch, as searches' architectures are evaluated
 //	search      the methods: by weight sharing (DARTS, GAEA, GDAS, SETN, RSPS, ENAS, XNAS), on one device or several,
 //	            with updates of θ that keep a state; on a table (RS, REA, REINFORCE, BOHB)
-//	features    feature maps (random Fourier, hashed n-grams), ridge and linear SVM, mixtures with hypergradients
-//	halving     successive halving, Hyperband, weight-sharing rounds; generic over what an arm is
-//	spectral    rank-one estimators, neural tangent kernels, covering numbers and effective dimension
-//	trace       search steps of other frameworks in a file, replayed
-//	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
-//	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU
-//	backend/programs  keeps compiled programs on disk
-//	catalog     the list of figures, tables and theorems, and setting their parameters by name
-//	claims      the ledger: a row for every claim of the papers, and what is known about it
-//	findings    what is wrong in the papers and in their authors' programs
-//	khodak2020  the figures and the corollary of Khodak+
-//	oymak2021   the figures and theorems of Oymak+
+//	training    networks of genotypes trained from scratch, as searches' architectures are evaluated
+//
+// Second floor, the lab:
+//
+//	lab         makes an entry out of its declaration: parameters, trials, picture, claims
+//	study       cases, trials, records: one pool, one progress, checks of parameters
+//	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress;
+//	            runs/bucket: one that many machines share
+//	code        which version of the code computes a trial
+//	catalog     the list of figures, tables and theorems, and setting their parameters by name;
+//	            catalog/papers: one import that registers those of all four papers
+//
+// Roof, what people call:
+//
+//	khodak2020  the figures and the corollary of Khodak+; khodak2020/halving: successive halving, Hyperband,
+//	            weight-sharing rounds, generic over what an arm is
+//	oymak2021   the figures and theorems of Oymak+; oymak2021/spectral: rank-one estimators, neural tangent kernels,
+//	            covering numbers and effective dimension
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions
 //	li2021      the figures, tables and theorems of Li+ (GAEA)
-//	papers      one import that registers all of the four
 //	notebook    what the cells of the notebooks call
-//	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
-//	command     the command nasml, also for a module of one's own
-//	cmd/nasml   the program
-//	cmd/goimports     what the kernel calls on a cell: goimports, and unused dot-imports go
-//	internal/steady   property tests draw the same cases in every run
+//	command     the command nasml, also for a module of one's own; cmd/nasml: the program; cmd/goimports: what the
+//	            kernel calls on a cell: goimports, and unused dot-imports go
 //
-// Package plots, beside nasml, draws figures from plain data and knows nothing
-// of it. findings, images, runs, simplex and bilevel know no other package of ours, and the
-// packages of two papers do not know each other; the linter holds this.
+// Behind them, in internal:
+//
+//	images      labelled images in memory and photographs, and the augmented batches that they become
+//	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
+//	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU;
+//	            backend/programs: keeps compiled programs on disk
+//	loop        the epochs of searches and trainings: checkpoints, progress, resume
+//	rank        rank correlations with intervals
+//	limits      what values make sense in a field of parameters, by its tag
+//	accept      shows that changed source computes what it did
+//	claims      the ledger: a row for every claim of the papers, and what is known about it
+//	findings    what is wrong in the papers and in their authors' programs
+//	gallery     what is shipped as static pages, and as the first notebook
+//	trace       search steps of other frameworks in a file, replayed
+//	bench       the Figure 2 sweep and the supernet beside JAX and PyTorch, feature maps beside scikit-learn
+//	steady      property tests draw the same cases in every run
+//
+// Package plots, beside nasml, draws figures from plain data and knows nothing of it.
 //
 // # Data flow
 //

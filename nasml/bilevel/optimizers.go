@@ -6,7 +6,7 @@ import (
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 // SGD is stochastic gradient descent with momentum and coupled L2, as

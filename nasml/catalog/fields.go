@@ -9,7 +9,7 @@ import (
 	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/limits"
+	"github.com/nasml/lab/nasml/internal/limits"
 	"github.com/nasml/lab/nasml/runs"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/nasml/lab/internal/files"
-	"github.com/nasml/lab/nasml/accept"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/internal/accept"
 )
 
 type storeAccept struct {

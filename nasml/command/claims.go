@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/nasml/lab/nasml/claims"
+	"github.com/nasml/lab/nasml/internal/claims"
 )
 
 type claimsCmd struct {

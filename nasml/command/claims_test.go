@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
+	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 )
 

@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
-	_ "github.com/nasml/lab/nasml/papers" // register their figures
+	_ "github.com/nasml/lab/nasml/catalog/papers" // register their figures
+	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"

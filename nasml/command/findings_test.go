@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
-	"github.com/nasml/lab/nasml/findings"
+	"github.com/nasml/lab/nasml/internal/claims"
+	"github.com/nasml/lab/nasml/internal/findings"
 )
 
 // goldenClaim is a claim in the table of verdicts that shipped trials give.

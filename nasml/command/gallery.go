@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/nasml/lab/nasml/gallery"
+	"github.com/nasml/lab/nasml/internal/gallery"
 	"github.com/nasml/lab/nasml/runs"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
-	"github.com/nasml/lab/nasml/gallery"
+	"github.com/nasml/lab/nasml/internal/claims"
+	"github.com/nasml/lab/nasml/internal/gallery"
 	"github.com/nasml/lab/nasml/study/studytest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
+	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 )
 

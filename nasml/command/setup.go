@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/internal/files"
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 //go:embed requirements.txt

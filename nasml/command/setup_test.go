@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/internal/files"
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 var quiet = console{io.Discard, io.Discard}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
+	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 )

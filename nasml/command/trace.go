@@ -9,12 +9,12 @@ import (
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/trace"
+	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/internal/trace"
 )
 
 type traceCmd struct {
-	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/trace describes them, or of the authors' own programs (its type Authors)."`
+	File      []string `arg:"" help:"Traces: .npz files as the comment of package nasml/internal/trace describes them, or of the authors' own programs (its type Authors)."`
 	Tolerance *float64 `help:"Largest relative difference of an array of the first step; ten times that after it (default: 1e-9 for a trace in float64, 1e-4 for one in float32)."`
 	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/backend"
-	"github.com/nasml/lab/nasml/trace"
+	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/internal/trace"
 )
 
 const dartsTrace = "../trace/testdata/darts.npz"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // own are the sets of FromArrays, by name and split.

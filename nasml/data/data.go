@@ -38,7 +38,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // What can be wrong with a file; errors.Is tells them apart.

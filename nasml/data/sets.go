@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // Images is a set of images in memory.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // A part of MNIST travels with the project: the first 5,000 training images, of the

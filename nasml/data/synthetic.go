@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // stream returns the random numbers of the i-th thing of a kind: they depend

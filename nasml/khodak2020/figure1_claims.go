@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/verdict"
 )

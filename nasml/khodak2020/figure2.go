@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/verdict"

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/code"
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/parting"
 	"github.com/nasml/lab/nasml/runs"

@@ -10,7 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/study"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/rank"
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/verdict"

@@ -16,9 +16,9 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/claims"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/findings"
+	"github.com/nasml/lab/nasml/internal/claims"
+	"github.com/nasml/lab/nasml/internal/findings"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )

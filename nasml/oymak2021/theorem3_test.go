@@ -9,8 +9,8 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/spectral"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
-	"github.com/nasml/lab/nasml/spectral"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"

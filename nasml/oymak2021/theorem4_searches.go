@@ -5,8 +5,8 @@ import (
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/spectral"
 	"github.com/nasml/lab/plots"
 )
 

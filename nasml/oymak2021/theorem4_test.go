@@ -9,8 +9,8 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/spectral"
 )
 
 // tinyTheorem4 takes a second.

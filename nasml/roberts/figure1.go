@@ -9,9 +9,9 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/roberts/internal/graph"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"

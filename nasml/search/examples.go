@@ -3,7 +3,7 @@ package search
 import (
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // NewOf is [New] with images of any source, which makes of them what the settings say.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // failing are examples of which one cannot be read for a while.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // Forecast is what a search will cost on this machine's processors, before

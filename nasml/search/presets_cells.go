@@ -2,7 +2,7 @@ package search
 
 import (
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // This file has the settings on spaces of cells with two inputs, of DARTS' own

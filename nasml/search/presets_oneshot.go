@@ -2,7 +2,7 @@ package search
 
 import (
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // This file has the settings on the spaces of NAS-Bench-1Shot1 and CIFAR-10.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // Settings are all that a weight-sharing search depends on besides data and

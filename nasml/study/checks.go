@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
-	"github.com/nasml/lab/nasml/limits"
+	"github.com/nasml/lab/nasml/internal/limits"
 )
 
 // Checks collects what is wrong with parameters, so that a reader sees all of it

@@ -7,7 +7,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 // Input is what a network is evaluated on.

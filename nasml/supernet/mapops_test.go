@@ -10,7 +10,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 // refWindow folds the k×k pixels around every pixel of the stride that lie

@@ -3,7 +3,7 @@ package training
 import (
 	"fmt"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 )
 
 // InMemory are a set's images for training and another's for testing, augmented

@@ -15,8 +15,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/internal/loop"
 	"github.com/nasml/lab/nasml/trial"
 )

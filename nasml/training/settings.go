@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/supernet"
 )
 

@@ -3,7 +3,7 @@ package forecast
 import (
 	"strings"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
 )

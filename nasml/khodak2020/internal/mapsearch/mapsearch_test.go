@@ -12,7 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 )
 
 // fake is a problem of which every number is known: configuration c has the

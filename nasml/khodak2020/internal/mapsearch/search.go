@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 	"github.com/nasml/lab/nasml/trial"
 )
 

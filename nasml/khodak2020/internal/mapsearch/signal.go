@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/nasml/lab/nasml/halving"
+	"github.com/nasml/lab/nasml/khodak2020/halving"
 	"github.com/nasml/lab/nasml/trial"
 )
 

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/trial"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/rank"
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/trial"
 )
 

@@ -9,9 +9,9 @@ import (
 	"maps"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/li2021/internal/regret"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
-	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
-	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )

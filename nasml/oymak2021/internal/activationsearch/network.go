@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
-	"github.com/nasml/lab/nasml/spectral"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
 // network is the one-hidden-layer network of Section 4.2 on a fixed set of

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/nasml/lab/nasml/spectral"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
 func tinyNetwork(t *testing.T, n, d, k int, seed uint64) (net *network, x, pool, w *mat.Dense) {

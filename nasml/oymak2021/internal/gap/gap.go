@@ -7,7 +7,7 @@ import (
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/images"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/trial"
 )

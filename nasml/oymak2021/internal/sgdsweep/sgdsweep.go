@@ -22,7 +22,7 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
-	"github.com/nasml/lab/nasml/kernels"
+	"github.com/nasml/lab/nasml/internal/kernels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"

@@ -1,0 +1,307 @@
+// Package bench times the arithmetic of the figures, by itself and beside the
+// same arithmetic in JAX and PyTorch.
+//
+// In a comparison everyone works on the same arrays, from the same initial
+// weights, in one run: first the losses are compared, so that all compute the
+// same thing, then the programs take turns, so that a slow moment of the
+// machine falls on all of them. Only ratios of one round are worth a claim.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/oymak2021"
+)
+
+// Params say what is timed.
+type Params struct {
+	Cases  []Case
+	Rounds int                     // timed trainings of each program
+	Sweep  oymak2021.Figure2Params // all of the sweep but panel and width
+	Python string                  // interpreter with Requirements installed; empty: no peers
+	Log    func(line string)       // progress; nil: none
+}
+
+// Case is a width of a panel of Figure 2.
+type Case struct {
+	Panel string `json:"panel"`
+	Width int    `json:"width"`
+}
+
+// Full are the cases behind the README's claims; with peers they take several
+// minutes on two cores. The paper's setting, but with 4 seeds, which is how
+// many the paper scale trains together on a CPU, for two epochs over a part of
+// the data: 24 networks, 32 steps, the last batch of an epoch incomplete.
+var Full = Params{
+	Cases:  []Case{{"a", 64}, {"a", 256}, {"a", 1024}, {"b", 128}},
+	Rounds: 5,
+	Sweep:  sweep(4, 2000),
+}
+
+// Quick only shows that everything works.
+var Quick = Params{Cases: []Case{{"a", 64}, {"b", 64}}, Rounds: 3, Sweep: sweep(2, 500)}
+
+func sweep(seeds, examples int) oymak2021.Figure2Params {
+	p := oymak2021.Figure2Paper
+	p.Seeds, p.Examples, p.Epochs = seeds, examples, 2
+	return p
+}
+
+// Result is a case with everyone who ran it. Entries[0] is ours.
+type Result struct {
+	Case
+	Models  int     `json:"models"` // networks that are trained together
+	Steps   int     `json:"steps"`  // updates of each in one training
+	Batch   int     `json:"batch"`
+	Data    string  `json:"data"`
+	Backend string  `json:"backend"`
+	Device  string  `json:"device"`
+	Threads int     `json:"threads"`
+	Entries []Entry `json:"entries"`
+}
+
+// oursName is how this module's own entry is called.
+const oursName = "nasml"
+
+// Entry is one program in one of its forms.
+type Entry struct {
+	Program string `json:"program"` // "nasml", "JAX" or "PyTorch"
+	Form    string `json:"form"`    // "" or how the peer was written
+	Version string `json:"version,omitempty"`
+	NotRun  string `json:"not_run,omitempty"` // why there are no times
+
+	Best           bool      `json:"best"`                     // the program's fastest form in this case
+	Seconds        []float64 `json:"seconds"`                  // of each round's training
+	StepSeconds    float64   `json:"step_seconds"`             // median over the rounds, a step of all networks
+	StepProcessor  float64   `json:"step_processor,omitempty"` // the same in seconds of all processors; 0: not known
+	CompileSeconds float64   `json:"compile_seconds"`          // the first training less the median one
+	CachedSeconds  float64   `json:"cached_seconds,omitempty"` // the same, where the program was compiled before
+	PeakMB         float64   `json:"peak_mb"`                  // largest resident memory of the process; 0: not known
+	LossDifference float64   `json:"largest_loss_difference"`  // largest relative difference of a loss to ours
+	Ratio          Spread    `json:"ratio"`                    // its time by ours in a round; > 1: ours is faster
+}
+
+// Spread is a median with its range.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// tolerance is how far two losses may be apart, relative to their size. In
+// float32 they agree to about 1e-6; a learning rate that is off by 1 % shows
+// as more than this.
+const tolerance = 1e-4
+
+// Figure2 times the training of every case on b. A peer that cannot run is
+// reported in its entry. It is an error where the data cannot be had, where ctx
+// ends, and where a peer's losses are not ours: then times would mean nothing.
+func Figure2(ctx context.Context, b compute.Backend, p Params) ([]Result, error) {
+	var results []Result
+	for _, c := range p.Cases {
+		p.log("panel (%s), k = %d", c.Panel, c.Width)
+		r, err := p.run(ctx, b, c)
+		if err != nil {
+			return results, fmt.Errorf("panel (%s), k = %d: %w", c.Panel, c.Width, err)
+		}
+		results = append(results, *r)
+	}
+	return results, nil
+}
+
+func (p Params) log(format string, args ...any) {
+	if p.Log != nil {
+		p.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// runner is a program that is ready to train.
+type runner struct {
+	entry Entry
+	train func(context.Context) (training, error)
+	peak  func() float64 // MB
+	first training       // untimed: it compiles
+	work  []float64      // seconds of all processors, a round
+}
+
+// training is what one training gives.
+type training struct {
+	Version   string    `json:"version"`
+	Seconds   float64   `json:"seconds"`
+	Processor float64   `json:"processor"` // seconds of all processors; 0: not known
+	Losses    []float64 `json:"losses"`    // [epoch, seed, variant]
+}
+
+func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, error) {
+	resetPeak()
+	work, err := oymak2021.NewFigure2Work(ctx, b, p.Sweep, c.Panel, c.Width)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	runners := []*runner{ours(work)}
+	if p.Python != "" {
+		peers, stop, err := p.startPeers(ctx, c, work)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		runners = append(runners, peers...)
+	}
+	r := &Result{
+		Case:    c,
+		Models:  work.Models(),
+		Steps:   work.Steps(),
+		Batch:   p.Sweep.Batch,
+		Data:    string(p.Sweep.Data),
+		Threads: runtime.NumCPU(),
+	}
+	r.Backend, r.Device = backend.Describe(b)
+	if err := p.warmUp(ctx, runners); err != nil {
+		return nil, err
+	}
+	if err := p.time(ctx, runners); err != nil {
+		return nil, err
+	}
+	r.Entries = entries(runners, work.Steps())
+	return r, nil
+}
+
+// ours is the runner of this process.
+func ours(work *oymak2021.Figure2Work) *runner {
+	return &runner{
+		entry: Entry{Program: oursName},
+		peak:  func() float64 { return peakMB("self") },
+		train: func(ctx context.Context) (training, error) {
+			losses, took, err := work.Train(ctx)
+			return training{Seconds: took.Seconds(), Losses: slices.Concat(losses...)}, err
+		},
+	}
+}
+
+// warmUp trains once with everyone and compares the losses.
+func (p Params) warmUp(ctx context.Context, runners []*runner) error {
+	for i, r := range runners {
+		var err error
+		if r.first, err = r.train(ctx); err != nil {
+			if i == 0 || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			r.entry.NotRun = err.Error()
+			continue
+		}
+		r.entry.Version = r.first.Version
+		r.entry.LossDifference, err = difference(runners[0].first.Losses, r.first.Losses)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", r.entry.Program, r.entry.Form, err)
+		}
+	}
+	return nil
+}
+
+// difference is the largest relative difference of two lists of losses. It is
+// an error where that is beyond the tolerance or not a number.
+func difference(ours, theirs []float64) (float64, error) {
+	if len(ours) != len(theirs) {
+		return 0, fmt.Errorf(
+			"found %d losses, expected %d as ours: the programs do not train the same networks",
+			len(theirs),
+			len(ours),
+		)
+	}
+	worst := 0.0
+	for i := range ours {
+		d := math.Abs(theirs[i]-ours[i]) / math.Abs(ours[i])
+		if !(d <= tolerance) { // also where it is NaN
+			return d, fmt.Errorf(
+				"loss %d is %v, ours %v, at most a part %v apart expected: the programs do not compute the same, so "+
+					"they are not timed",
+				i,
+				theirs[i],
+				ours[i],
+				tolerance,
+			)
+		}
+		worst = max(worst, d)
+	}
+	return worst, nil
+}
+
+// time runs the rounds: everyone trains once a round, in turn.
+func (p Params) time(ctx context.Context, runners []*runner) error {
+	for round := range p.Rounds {
+		begin := time.Now()
+		for i, r := range runners {
+			if r.entry.NotRun != "" {
+				continue
+			}
+			before := processorSeconds()
+			t, err := r.train(ctx)
+			if i == 0 { // this process
+				t.Processor = processorSeconds() - before
+			}
+			if err == nil {
+				r.entry.Seconds, r.work = append(r.entry.Seconds, t.Seconds), append(r.work, t.Processor)
+			} else if i == 0 || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			} else {
+				r.entry.NotRun = err.Error()
+			}
+		}
+		p.log("  round %d of %d: %.1f s", round+1, p.Rounds, time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+// entries are the runners' times in numbers, with each program's fastest form
+// marked.
+func entries(runners []*runner, steps int) []Entry {
+	var out []Entry
+	fastest := map[string]int{}
+	for _, r := range runners {
+		e := r.entry
+		if e.NotRun == "" {
+			typical := spread(e.Seconds).Median
+			e.StepSeconds, e.CompileSeconds = typical/float64(steps), max(0, r.first.Seconds-typical)
+			if len(r.work) > 0 {
+				e.StepProcessor = spread(r.work).Median / float64(steps)
+			}
+			e.PeakMB, e.Ratio = r.peak(), ratio(e.Seconds, runners[0].entry.Seconds)
+			if i, ok := fastest[e.Program]; !ok || e.StepSeconds < out[i].StepSeconds {
+				fastest[e.Program] = len(out)
+			}
+		}
+		out = append(out, e)
+	}
+	for _, i := range fastest {
+		out[i].Best = true
+	}
+	return out
+}
+
+// ratio is theirs/ours, round by round.
+func ratio(theirs, ours []float64) Spread {
+	ratios := make([]float64, len(theirs))
+	for i := range theirs {
+		ratios[i] = theirs[i] / ours[i]
+	}
+	return spread(ratios)
+}
+
+func spread(xs []float64) Spread {
+	s := slices.Sorted(slices.Values(xs))
+	n := len(s)
+	if n == 0 {
+		return Spread{}
+	}
+	return Spread{Median: (s[(n-1)/2] + s[n/2]) / 2, Min: s[0], Max: s[n-1]}
+}

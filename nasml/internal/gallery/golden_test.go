@@ -1,0 +1,166 @@
+package gallery_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/nasml/catalog"
+	_ "github.com/nasml/lab/nasml/catalog/papers" // registers their entries
+	"github.com/nasml/lab/nasml/runs"
+)
+
+const (
+	updateEnv = "NASML_UPDATE_GOLDEN" // set: write the file anew
+	keepEnv   = "NASML_GOLDEN_DIR"    // set: a folder for the pictures themselves, to compare those of two commits
+	storeEnv  = "NASML_GOLDEN_STORE"  // set: a run store besides the shipped records, with a file of its own in it
+)
+
+// views are the questions of the entries whose parameters have a View.
+var views = map[string][]string{
+	"oymak2021/theorem4": {"boundary", "searches", "assumptions"}, // "bounds" is the default
+}
+
+// golden is what of an entry at one setting may not change unseen: how many trials it asks for and which of them
+// are shipped; where all are, the SHA-256 of its picture, of the numbers in it, and of its claims; and what is wrong
+// where it cannot be drawn.
+type golden struct {
+	Missing int               `json:"missing,omitempty"`
+	Stored  int               `json:"stored,omitempty"`
+	Keys    string            `json:"keys,omitempty"`
+	Error   string            `json:"error,omitempty"`
+	Files   map[string]string `json:"files,omitempty"`
+}
+
+// Every entry draws and claims, byte for byte, what it did when testdata/golden.json was written: from the shipped
+// records alone, without data, computing nothing.
+func TestEveryEntryStaysAsItIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws every entry")
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("sums of float64 may differ in the last digit where the processor fuses operations")
+	}
+	goldenFile := filepath.Join(cmp.Or(os.Getenv(storeEnv), "testdata"), "golden.json")
+	found, known := map[string]golden{}, map[string]golden{}
+	if text, err := os.ReadFile(goldenFile); err == nil {
+		require.NoError(t, json.Unmarshal(text, &known))
+	}
+	t.Setenv("NASML_DATA", t.TempDir())
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // nothing is downloaded
+	t.Setenv("GOMLX_BACKEND", "go")               // for the keys of activations: nothing else is computed
+	store, err := runs.Open(cmp.Or(os.Getenv(storeEnv), t.TempDir()))
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
+	var names []string
+	for _, e := range catalog.All() {
+		for _, s := range settings(e) {
+			name := e.ID + " " + s.String()
+			names = append(names, name)
+			t.Run(name, func(t *testing.T) {
+				found[name] = pin(ctx, t, name, e, s)
+				if os.Getenv(updateEnv) == "" {
+					require.Equal(t, known[name], found[name], "set %s to a folder, here and at the commit before, "+
+						"and compare them; where the change is meant, set %s=1", keepEnv, updateEnv)
+				}
+			})
+		}
+	}
+	if os.Getenv(updateEnv) != "" {
+		maps.Copy(known, found) // with -run, only what was run
+		maps.DeleteFunc(known, func(name string, _ golden) bool { return !slices.Contains(names, name) })
+		text, err := json.MarshalIndent(known, "", " ")
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(goldenFile), 0o777))
+		require.NoError(t, os.WriteFile(goldenFile, append(text, '\n'), 0o666))
+	}
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(known)), "no entry and no setting is lost")
+}
+
+// settings are every scale, what is shipped besides, and every view of each.
+func settings(e catalog.Entry) []catalog.Setting {
+	var all []catalog.Setting
+	for _, scale := range e.Scales() {
+		all = append(all, catalog.Setting{Scale: scale})
+	}
+	for _, s := range e.Shipped {
+		if len(s.Set) > 0 {
+			all = append(all, s)
+		}
+	}
+	for _, s := range slices.Clone(all) {
+		for _, view := range views[e.ID] {
+			all = append(all, catalog.Setting{Scale: s.Scale, Set: append(slices.Clone(s.Set), "View="+view)})
+		}
+	}
+	return all
+}
+
+// pin draws an entry at a setting from what is shipped.
+func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s catalog.Setting) golden {
+	part := new(runs.Part) // looks, and computes nothing
+	partErr := e.RunPart(ctx, part, s.Scale, s.Set)
+	var g golden
+	g.Missing, g.Stored = part.Elsewhere()
+	g.Keys = keysOf(slices.Collect(maps.Keys(part.Stored())))
+	r, err := e.Stored(ctx, s)
+	var open *catalog.OpenError
+	if errors.As(err, &open) {
+		return g
+	}
+	var usage *catalog.UsageError
+	if err = cmp.Or(err, partErr); errors.As(err, &usage) {
+		g.Error = err.Error()
+		return g
+	}
+	if err != nil { // in words of this machine
+		g.Error = "data are needed to know its trials"
+		return g
+	}
+	figure, claims := r.Figure(), r.Check()
+	if e.Settings != nil {
+		claims = append(claims, e.Settings()...)
+	}
+	g.Files = map[string]string{}
+	keep := func(format string, text []byte, err error) {
+		require.NoError(t, err)
+		g.Files[format] = sum(text)
+		if dir := os.Getenv(keepEnv); dir != "" {
+			file := strings.NewReplacer("/", "-", " ", "_").Replace(name) + "." + format
+			require.NoError(t, os.MkdirAll(dir, 0o777))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), text, 0o666))
+		}
+	}
+	picture, err := figure.Render("svg")
+	keep("svg", picture, err)
+	numbers, err := figure.CSV()
+	keep("csv", numbers, err)
+	judged, err := json.MarshalIndent(claims, "", " ")
+	keep("json", judged, err)
+	g.Keys = keysOf(r.Records())
+	return g
+}
+
+// keysOf is one word for a set of trials.
+func keysOf(trials []string) string {
+	slices.Sort(trials)
+	return sum([]byte(strings.Join(slices.Compact(trials), "\n")))
+}
+
+func sum(text []byte) string {
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:12])
+}
