@@ -130,7 +130,8 @@ func startKernel(t *testing.T, s *site, port int) {
 	for range 1200 {
 		if token, ok := labToken(t, s, port); ok {
 			address := fmt.Sprintf("http://127.0.0.1:%d/api/kernels?token=%s", port, url.QueryEscape(token))
-			if answer, err := http.Post(address, "application/json", bytes.NewBufferString(`{"name": "gonb"}`)); err == nil {
+			kernel := bytes.NewBufferString(`{"name": "gonb"}`)
+			if answer, err := http.Post(address, "application/json", kernel); err == nil {
 				require.NoError(t, answer.Body.Close())
 				require.Equal(t, http.StatusCreated, answer.StatusCode)
 				return
