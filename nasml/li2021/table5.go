@@ -140,7 +140,8 @@ func judgeTable5(r *table5) []runs.Claim {
 	p, quick, why := r.Params, Table5Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
 		p.CountedClasses != quick.CountedClasses || p.CountedImage != quick.CountedImage {
-		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
+		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 " +
+			"pixels"
 	}
 	var counts, adds, errors []runs.Claim
 	for _, l := range linesOf(publishedImageNet, r.Groups) {
