@@ -105,7 +105,8 @@ func judgeErrors(r *table1) (claims []runs.Claim) {
 	lines := linesOf(publishedCIFAR, r.Groups)
 	for _, l := range lines {
 		claim := func(ids, which string) lab.Claim {
-			c := claimsFrom(r, "Table 1")(listed(ids, fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)))
+			name := fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)
+			c := claimsFrom(r, "Table 1")(listed(ids, name))
 			c.Tolerance = paperNumber(l.average.std)
 			return c
 		}
