@@ -9,11 +9,12 @@ import (
 )
 
 // The venues' styles, by the widths of their author kits. ICML, AAAI and CVPR have two
-// columns, the others one. JMLR sets its text in 11 pt, the others in 10 pt.
+// columns, the others one. JMLR sets its text in 11 pt, the others in 10 pt; JMLR and TMLR
+// do so in Computer Modern, the others in Times.
 var (
-	ICML    = venue("ICML", 3.25, 6.75, 10)
-	ICLR    = venue("ICLR", 5.5, 5.5, 10)
-	NeurIPS = venue("NeurIPS", 5.5, 5.5, 10)
+	ICML    = venue("ICML", 3.25, 6.75, 10).in(Times)
+	ICLR    = venue("ICLR", 5.5, 5.5, 10).in(Times)
+	NeurIPS = venue("NeurIPS", 5.5, 5.5, 10).in(Times)
 	JMLR    = venue("JMLR", 6, 6, 11)
 	TMLR    = venue("TMLR", 6.5, 6.5, 10)
 	AAAI    = venue("AAAI", 3.3, 7, 10).in(Times)
