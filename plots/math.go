@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"gonum.org/v1/plot/vg"
@@ -335,23 +334,6 @@ func italic(r rune) rune {
 	}
 	return r
 }
-
-// upright is the letter of running text that italic makes a letter of formulas, and
-// whether r is one.
-func upright(r rune) (rune, bool) {
-	if u, ok := uprights()[r]; ok {
-		return u, true
-	}
-	return r, false
-}
-
-var uprights = sync.OnceValue(func() map[rune]rune {
-	all := map[rune]rune{}
-	for _, r := range letters + "αβγδεζηθικλμνξοπρςστυφχψω∂ϵϑϰϕϱϖ" {
-		all[italic(r)] = r
-	}
-	return all
-})
 
 // Sizes and shifts of scripts, in em of what they are set on.
 const (

@@ -186,8 +186,8 @@ func exportOf(with []any) (plots.Export, error) {
 			}
 			how.Style = style
 		default:
-			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or a plots.Export",
-				w, w)
+			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or "+
+				"a plots.Export", w, w)
 		}
 	}
 	return how, nil
