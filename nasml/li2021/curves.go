@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -232,6 +233,11 @@ func searchCaption(p SearchParams, all []found, params any) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// sayChanges says what Vary changed of the settings of rows.
+func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
+	lab.Changes(f, rows, func(t T) string { return t.base().row.named() }, func(t T) []string { return t.base().changes })
 }
 
 // judged is a claim on differences of two rows, values of the same seeds. Both must

@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,17 +26,20 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// TrainParams are the parameters of the trainings from scratch behind a table.
+// TrainParams are the parameters of the trainings from scratch behind a table. A field at 0
+// leaves what the preset says. What has no field is varied, on the set "cifar-10" or "imagenet":
 //
-// Every field of training.Settings is one of them, where 0 leaves what the preset
-// says: p.WeightDecay = 1e-4, p.Augment.Cutout = 8, p.Schedule = "linear". What is to
-// be 0, false or empty is named: p.Zero = []string{"DropPath", "Augment.Flip"}; on the
-// command line --set DropPath=0 does. A negative DropPath or Auxiliary is 0, too.
+//	p.Vary = func(set string, s *training.Settings) { s.DropPath = 0 }
+//
+// or --set DropPath=0 on the command line. The fields come after that.
 type TrainParams struct {
 	Preset string // "quick", "paper" or "code": training.AsQuick, AsPaper, AsCode
 
-	training.Settings `json:"TrainSettings,omitzero"`
-	Zero              []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+	// Vary changes the settings that the preset has.
+	Vary func(set string, s *training.Settings) `json:"-"`
+
+	Channels, Cells, Image, Epochs, Batch int     `json:",omitempty" validate:"gte=0"`
+	LearningRate                          float64 `json:",omitempty" validate:"gte=0"`
 
 	Examples     int // the first so many training images, 0: all; of photographs, of each class
 	TestExamples int // likewise
@@ -49,7 +53,7 @@ const quickTrainingCost = "a quarter of a minute each on two cores, and as long 
 
 // quickTraining is what two cores can show: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
-	Preset: "quick", Settings: training.Settings{Epochs: 6},
+	Preset: "quick", Epochs: 6,
 	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
 
@@ -73,19 +77,30 @@ func (p TrainParams) settings(set string) (training.Settings, error) {
 	if !ok {
 		return s, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
 	}
-	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+	if err := study.Vary(p.Vary, set, &s, nil); err != nil {
 		return s, err
 	}
-	s.DropPath, s.Auxiliary = max(0, s.DropPath), max(0, s.Auxiliary)
+	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
+	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
+	s.LearningRate = cmp.Or(p.LearningRate, s.LearningRate)
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of the trainings: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return s, nil
 }
 
-// SetZero notes that a field of Settings is to be 0, false or empty, which without
-// this means that it is the preset's.
-func (p *TrainParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+// changes are what Vary changed of the preset's settings, "DropPath: 0.3, 0".
+func (e evaluation) changes() []string {
+	preset := e.TrainParams
+	preset.Vary = nil
+	for set := range trainPresets[e.Preset] {
+		before, _ := preset.settings(set)
+		if s, err := e.TrainParams.settings(set); err == nil && s == e.settings {
+			return study.Differences(before, s)
+		}
+	}
+	return nil
+}
 
 func (p TrainParams) check(c *study.Checks) {
 	c.AtLeast("Seeds", p.Seeds, 1)
@@ -439,6 +454,9 @@ func (e evaluation) caption(images string) string {
 		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
 	if e.examples.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
+	}
+	if changes := e.changes(); len(changes) > 0 {
+		text += fmt.Sprintf(" Changed settings (preset, here): %s.", strings.Join(changes, "; "))
 	}
 	switch {
 	case e.Preset == "quick":

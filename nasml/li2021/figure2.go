@@ -113,6 +113,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 		f.Add(p.panel(rows, space, p.Rows))
 	}
 	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
+	sayChanges(f, rows)
 	f.Say("Mean %s regret against %s, accuracy of a cell: %s; band: %s. Equal weights as the rule %q has them. %s",
 		p.Split, map[string]string{
 			"published": "the lowest error that the space's authors print", "table": "the best cell that the table has",

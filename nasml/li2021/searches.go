@@ -46,6 +46,7 @@ type found struct {
 	records   []*runs.Record
 	images    int         // that are searched on, all of them
 	synthetic bool        // no publisher's
+	changes   []string    // of the preset's settings, by Vary
 	pick      search.Pick // which epoch's architecture counts; empty: the last
 }
 
@@ -54,8 +55,11 @@ func (f found) base() found { return f }
 
 // searched are the rows of an entry.
 func searched[T interface{ base() found }](gs lab.Groups[T]) []found {
-	var all []found
-	for _, f := range gs.Part(searchPart).Trials() {
+	return basesOf(gs.Part(searchPart).Trials())
+}
+
+func basesOf[T interface{ base() found }](rows []T) (all []found) {
+	for _, f := range rows {
 		all = append(all, f.base())
 	}
 	return all
@@ -230,8 +234,12 @@ func (p SearchParams) find(w row) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	changes, err := p.changes(w, s)
+	if err != nil {
+		return found{}, err
+	}
 	return found{
-		row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...),
+		row: w, settings: s, changes: changes, space: supernet.Spaces[s.Space].Without(s.Without...),
 		blocks: space.Network().Architecture(),
 	}, nil
 }
