@@ -31,15 +31,6 @@ func ranOf(records []*runs.Record) []*runs.Record {
 	})
 }
 
-// keys are the records of all rows.
-func keys(all []found) []string {
-	var out []string
-	for _, f := range all {
-		out = append(out, study.Keys(f.records)...)
-	}
-	return out
-}
-
 // column is the value at a position of one series over the searches of a row:
 // the last where at is negative.
 func (f found) column(series string, at int) []float64 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
@@ -17,6 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/evaluating"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -41,11 +41,11 @@ type TrainParams struct {
 	Channels, Cells, Image, Epochs, Batch int     `json:",omitempty" validate:"gte=0"`
 	LearningRate                          float64 `json:",omitempty" validate:"gte=0"`
 
-	Examples     int // the first so many training images, 0: all; of photographs, of each class
-	TestExamples int // likewise
-	Seeds        int // trainings of each genotype
-	Confidence   float64
-	StoredOnly   bool // show what the run store has and compute nothing
+	Examples     int     `validate:"gte=0"` // the first so many training images, 0: all; of photographs, of each class
+	TestExamples int     `validate:"gte=0"` // likewise
+	Seeds        int     `validate:"gte=1"` // trainings of each genotype
+	Confidence   float64 `validate:"gt=0.5,lt=1"`
+	StoredOnly   bool    // show what the run store has and compute nothing
 }
 
 // quickTrainingCost is what the quick trainings of a table cost.
@@ -89,24 +89,24 @@ func (p TrainParams) settings(set string) (training.Settings, error) {
 	return s, nil
 }
 
-// changes are what Vary changed of the preset's settings, "DropPath: 0.3, 0".
-func (e evaluation) changes() []string {
-	preset := e.TrainParams
-	preset.Vary = nil
-	for set := range trainPresets[e.Preset] {
-		before, _ := preset.settings(set)
-		if s, err := e.TrainParams.settings(set); err == nil && s == e.settings {
-			return study.Differences(before, s)
-		}
+// changes are what Vary changed of the preset's settings on a data set, "DropPath: 0.3, 0".
+func (p TrainParams) changes(set string) []string {
+	if p.Vary == nil {
+		return nil
 	}
-	return nil
+	preset := p
+	preset.Vary = nil
+	before, _ := preset.settings(set)
+	s, _ := p.settings(set)
+	return study.Differences(before, s)
 }
 
-func (p TrainParams) check(c *study.Checks) {
-	c.AtLeast("Seeds", p.Seeds, 1)
-	c.AtLeast("Examples", p.Examples, 0)
-	c.AtLeast("TestExamples", p.TestExamples, 0)
-	c.Confidence(p.Confidence)
+// say says at which scale trainings were run, on which images, and what Vary changed.
+func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
+	f.Say("%s", p.caption(x, images))
+	if x != nil {
+		lab.Changes(f, []string{x.set}, func(set string) string { return set }, p.changes)
+	}
 }
 
 // reduced says whether trainings are not the paper's.
@@ -182,6 +182,7 @@ func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 // examples are what trainings learn from and are tested on, of which only the
 // facts need be there.
 type examples struct {
+	set         string // whose settings there are: "cifar-10" or "imagenet"
 	fingerprint string
 	synthetic   bool
 	train, test int // how many
@@ -225,7 +226,7 @@ func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, err
 		return s.InMemory(learned, tested)
 	}
 	return &examples{
-		fingerprint: train.Fingerprint + " " + test.Fingerprint, synthetic: train.Synthetic,
+		set: "cifar-10", fingerprint: train.Fingerprint + " " + test.Fingerprint, synthetic: train.Synthetic,
 		train: train.Len, test: test.Len, open: open,
 	}, nil
 }
@@ -257,8 +258,8 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 			len(parts[0].ClassNames), len(parts[1].ClassNames))
 	}
 	return &examples{
-		fingerprint: parts[0].Fingerprint + " " + parts[1].Fingerprint,
-		train:       parts[0].Len(), test: parts[1].Len(), classes: len(parts[0].ClassNames),
+		set: "imagenet", fingerprint: parts[0].Fingerprint + " " + parts[1].Fingerprint,
+		train: parts[0].Len(), test: parts[1].Len(), classes: len(parts[0].ClassNames),
 		open: func(_ context.Context, s training.Settings) (images.Examples, images.Examples, error) {
 			return data.Photographs{PhotoFolder: parts[0], Side: s.Image, Crop: s.Crop, Train: true},
 				data.Photographs{PhotoFolder: parts[1], Side: s.Image, Crop: s.Crop}, nil
@@ -266,86 +267,95 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 	}, nil
 }
 
-// evaluation is what trainings of several genotypes have in common.
-type evaluation struct {
-	TrainParams
-	title     string
-	settings  training.Settings
-	genotypes []named
-	examples  *examples
-	from      int // the first of the Seeds
+// cell is a genotype as it is trained and counted.
+type cell struct {
+	named
+	trial        evaluating.Trial
+	parameters   int // of the network that is counted, if one is
+	multiplyAdds int64
 }
 
-// run reads or runs the trainings of all genotypes: rows of one a seed, nil where
-// one was not run.
-func (e evaluation) run(ctx context.Context) ([][]*runs.Record, error) {
-	if e.examples == nil {
-		return rowsOf(make([]*runs.Record, len(e.genotypes)*e.Seeds), e.Seeds), nil
+// cells are genotypes as they are trained with the settings of a data set.
+func (p TrainParams) cells(set string, genotypes []named) ([]cell, error) {
+	s, err := p.settings(set)
+	if err != nil {
+		return nil, err
 	}
-	var cases []study.Case
-	for _, g := range e.genotypes {
-		if _, err := e.settings.Network(g.genotype, max(1, e.examples.classes)); err != nil {
+	var all []cell
+	for _, g := range genotypes {
+		if _, err := s.Network(g.genotype, 1); err != nil {
 			return nil, catalog.Usagef("%s: %v", g.name, err)
 		}
-		of, err := e.cases(g)
+		own, err := ownOperations(g.genotype)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", g.name, err)
 		}
-		cases = append(cases, of...)
+		all = append(all, cell{named: g, trial: evaluating.Trial{
+			Settings: s, Genotype: g.genotype, Operations: own, Examples: p.Examples, TestExamples: p.TestExamples,
+		}})
 	}
-	s := study.Study{ID: evaluationFigure, Code: evaluationKind, Shipped: shippedRecords, StoredOnly: true}
-	stored, err := s.Run(ctx, cases)
-	if err != nil || e.StoredOnly {
-		return rowsOf(stored, e.Seeds), err
-	}
-	s.StoredOnly, s.Title = false, e.title
-	if !runs.Looks(ctx) {
-		s.Title += e.forecast(stored)
-	}
-	s.Device = func() (string, string, error) {
-		b, err := backend.Open()
-		if err != nil {
-			return "", "", err
-		}
-		name, device := backend.Describe(b)
-		return name, device, nil
-	}
-	lab := &trainLab{evaluation: e}
-	defer lab.close()
-	records, err := s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
-		ctx context.Context, job *runs.Job, progress runs.Progress,
-	) error {
-		at := job.Index[0]
-		return lab.train(ctx, at/e.Seeds, job, progress, cases[at].Units)
-	})
-	return rowsOf(records, e.Seeds), err
+	return all, nil
 }
 
-// cases are the trainings of a genotype, one a seed.
-func (e evaluation) cases(g named) ([]study.Case, error) {
-	own, err := ownOperations(g.genotype)
+// counted are the cells of genotypes by their texts, with the size of their networks.
+func (p TrainParams) counted(set string, texts []string, size supernet.Skeleton) ([]cell, error) {
+	genotypes, err := parseGenotypes(texts)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.name, err)
+		return nil, err
 	}
-	seconds := sync.OnceValue(func() float64 { return e.cost(g).Seconds })
-	return study.Each(e.from+e.Seeds, func(uint64) study.Case {
-		return study.Case{
-			Forecast: seconds,
-			Params: evaluating.Trial{
-				Settings: e.settings, Genotype: g.genotype, Operations: own,
-				Examples: e.Examples, TestExamples: e.TestExamples,
-			},
-			Data: e.examples.fingerprint, Label: g.name, Units: max(1, e.settings.Epochs*e.examples.train/1000),
+	all, err := p.cells(set, genotypes)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range all {
+		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: size, Genotype: c.genotype})
+		if err != nil {
+			return nil, catalog.Usagef("%s, %v", c.name, err)
 		}
-	})[e.from:], nil
+		all[i].parameters, all[i].multiplyAdds = net.Parameters(), net.MultiplyAdds()
+	}
+	return all, nil
 }
 
-// trainLab runs one training after the other. It compiles once for all seeds of a
-// genotype.
+// bench trains cells one after the other, each with a checkpoint of its own. Its Facts are the examples, without
+// which it reads nothing.
+func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
+	l := &trainLab{examples: x}
+	b := lab.Bench[cell]{
+		Study: study.Study{
+			ID: evaluationFigure, Title: title, Code: evaluationKind, Shipped: shippedRecords,
+			StoredOnly: p.StoredOnly || x == nil, Device: onDevices(1),
+		},
+		Batch: l.train, MaxBatch: 1, Close: l.close, Facts: x,
+		Key:   func(c cell) any { return c.trial },
+		Label: func(c cell) string { return c.name },
+	}
+	if x == nil {
+		return b
+	}
+	b.Data = func(cell) string { return x.fingerprint }
+	b.Units = func(c cell) int { return max(1, c.trial.Settings.Epochs*x.train/1000) }
+	b.Seconds = func(c cell) float64 { return x.cost(c).Seconds }
+	b.Cost = func(missing []cell) string {
+		var sum forecast.Cost
+		for _, c := range missing {
+			sum = sum.Then(x.cost(c))
+		}
+		return sum.String()
+	}
+	return b
+}
+
+// cost is that of one training.
+func (x *examples) cost(c cell) forecast.Cost {
+	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
+}
+
+// trainLab compiles once for all seeds of a cell.
 type trainLab struct {
-	evaluation
-	of      int // genotype of the trainer
-	trainer *training.Trainer
+	examples *examples
+	of       string // name of the trainer's cell
+	trainer  *training.Trainer
 }
 
 func (l *trainLab) close() {
@@ -355,8 +365,8 @@ func (l *trainLab) close() {
 	l.trainer = nil
 }
 
-func (l *trainLab) open(ctx context.Context, genotype int) error {
-	if l.trainer != nil && l.of == genotype {
+func (l *trainLab) open(ctx context.Context, c cell) error {
+	if l.trainer != nil && l.of == c.name {
 		return nil
 	}
 	l.close()
@@ -364,66 +374,46 @@ func (l *trainLab) open(ctx context.Context, genotype int) error {
 	if err != nil {
 		return err
 	}
-	train, test, err := l.examples.open(ctx, l.settings)
+	train, test, err := l.examples.open(ctx, c.trial.Settings)
 	if err != nil {
 		return err
 	}
-	l.of = genotype
-	l.trainer, err = training.New(b, l.settings, l.genotypes[genotype].genotype, train, test)
+	l.of = c.name
+	l.trainer, err = training.New(b, c.trial.Settings, c.genotype, train, test)
 	return err
 }
 
 // train runs the one training of a job and stores it.
-func (l *trainLab) train(
-	ctx context.Context, genotype int, job *runs.Job, progress runs.Progress, total int,
-) error {
-	seed, name := job.Trials[0].Seed, l.genotypes[genotype].name
-	wrong := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
-	if err := l.open(ctx, genotype); err != nil {
-		return wrong(err)
+func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
+	c, seed, total := job.Of[0], job.Trials[0].Seed, job.Units[0]
+	if err := l.open(ctx, c); err != nil {
+		return err
 	}
 	booked := -1
 	observe := func(m training.Moment) {
 		now := int(float64(total) * (float64(m.Epoch) + float64(m.Step)/float64(m.Steps)) / float64(m.Epochs))
 		if booked < 0 { // what a checkpoint brought along says nothing about the pace
 			booked = max(0, now-max(1, total/m.Epochs/m.Steps))
-			progress.Skip(booked)
+			job.Progress.Skip(booked)
 		}
-		note := fmt.Sprintf("%s, seed %d, epoch %d/%d", name, seed, min(m.Epoch+1, m.Epochs), m.Epochs)
+		note := fmt.Sprintf("%s, seed %d, epoch %d/%d", c.name, seed, min(m.Epoch+1, m.Epochs), m.Epochs)
 		if n := len(m.Curve.TestError); n > 0 {
 			note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])
 		}
-		progress.Step(max(0, now-booked), note)
+		job.Progress.Step(max(0, now-booked), note)
 		booked = max(booked, now)
 	}
 	result, err := evaluating.Run(ctx, l.trainer, seed, training.Options{
-		Load: job.LoadTelling(progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
 	})
 	if err == nil {
 		err = job.Done(0, result)
 	}
 	if err != nil {
-		return wrong(err)
+		return err
 	}
-	progress.Step(total-max(0, booked), "")
+	job.Progress.Step(total-max(0, booked), "")
 	return nil
-}
-
-// forecast says what the trainings that the store lacks will cost on this
-// machine's processors, where that is more than some minutes.
-func (e evaluation) forecast(stored []*runs.Record) string {
-	var sum forecast.Cost
-	for i, r := range stored {
-		if r == nil {
-			sum = sum.Then(e.cost(e.genotypes[i/e.Seeds]))
-		}
-	}
-	return sum.String()
-}
-
-// cost is that of one training of a genotype.
-func (e evaluation) cost(g named) forecast.Cost {
-	return forecast.Training(e.settings, g.genotype, e.examples.train, e.examples.test, e.examples.classes)
 }
 
 // errorsOf are the test errors of trainings that were run, in percent.
@@ -435,42 +425,39 @@ func errorsOf(records []*runs.Record, value string) []float64 {
 	return out
 }
 
-// imagesOf says what of a set is trained on.
-func (e evaluation) imagesOf(set data.Name) string {
-	images := "all training images"
-	if e.Examples > 0 {
-		images = fmt.Sprintf("%d images", e.Examples)
-	}
-	return images + " of " + strings.ToUpper(string(set))
-}
-
 // caption says at which scale trainings were run, on which images.
-func (e evaluation) caption(images string) string {
-	if e.examples == nil {
+func (p TrainParams) caption(x *examples, images string) string {
+	if x == nil {
 		return "Nothing was trained: the images are not there."
 	}
-	s := e.settings
+	s, err := p.settings(x.set)
+	if err != nil {
+		return err.Error() // which the rules would have said
+	}
 	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, seeds: %d.",
-		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, e.Seeds)
-	if e.examples.synthetic {
+		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)
+	if x.synthetic {
 		text += " SYNTHETIC DATA, not the paper's."
 	}
-	if changes := e.changes(); len(changes) > 0 {
-		text += fmt.Sprintf(" Changed settings (preset, here): %s.", strings.Join(changes, "; "))
-	}
 	switch {
-	case e.Preset == "quick":
+	case p.Preset == "quick":
 		text += " Quick scale, not the paper's setting: errors are not the paper's."
-	case e.reduced("cifar-10") && e.reduced("imagenet"):
+	case p.reduced("cifar-10") && p.reduced("imagenet"):
 		text += " A reduced scale: errors are not the paper's."
-	case e.Preset == "code":
+	case p.Preset == "code":
 		text += " Settings of the authors' code."
 	}
 	return text
 }
 
-// keysOf are the records of all rows.
-func keysOf(rows [][]*runs.Record) []string { return study.Keys(slices.Concat(rows...)) }
+// imagesOf says what of a set is trained on.
+func (p TrainParams) imagesOf(set data.Name) string {
+	images := "all training images"
+	if p.Examples > 0 {
+		images = fmt.Sprintf("%d images", p.Examples)
+	}
+	return images + " of " + strings.ToUpper(string(set))
+}
 
 // missing stands for an error that was not computed.
 var missing = plots.Entry{Text: "not run", Grey: true}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
@@ -61,13 +62,13 @@ func TestTable5OfAFolder(t *testing.T) {
 	r, err := Table5(ctx, p)
 	require.NoError(t, err)
 	require.Len(t, r.Records(), 1)
-	require.Less(t, r.records[0][0].Values["test_error"], 0.3, "red is not blue")
+	require.Less(t, r.Groups[0].Records[0].Values["test_error"], 0.3, "red is not blue")
 	require.NoError(t, r.Figure().Validate())
 	require.Contains(t, r.Figure().Caption, "16 photographs of 2 classes")
 	p.StoredOnly = true
 	again, err := Table5(ctx, p)
 	require.NoError(t, err)
-	require.Equal(t, r.records[0][0].Series, again.records[0][0].Series)
+	require.Equal(t, r.Groups[0].Records[0].Series, again.Groups[0].Records[0].Series)
 }
 
 func TestTable5OfAFolderThatIsWrong(t *testing.T) {
@@ -126,10 +127,10 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 		"are 1 candidates, want at least 2": func(p *Table3Params) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
-		"Preset is \"slow\"":                     func(p *Table3Params) { p.Preset = "slow" },
-		"DropPath is 1 and":                      func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
-		"Data is \"cifar\", want one of":         func(p *Table3Params) { p.Data = "cifar" },
-		"Genotypes is [PDARTS PDARTS], want at ": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
+		"Preset is \"slow\"":                      func(p *Table3Params) { p.Preset = "slow" },
+		"DropPath is 1 and":                       func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
+		"Data is \"cifar\", want one of":          func(p *Table3Params) { p.Data = "cifar" },
+		"Genotypes is [PDARTS PDARTS], want none": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
 	} {
 		p := Table3Quick
 		change(&p)
@@ -143,7 +144,7 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 // Every setting of a training is a parameter, in Go and on the command line, 0 included;
 // what is left alone stays as the preset has it.
 func TestSettingsOfTrainings(t *testing.T) {
-	e, err := catalog.Lookup(table1ID)
+	e, err := catalog.Lookup("li2021/table1")
 	require.NoError(t, err)
 	of := func(set ...string) training.Settings {
 		p, err := e.Params(catalog.Paper, set)
@@ -163,7 +164,7 @@ func TestSettingsOfTrainings(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, []string{
 		"DropPath: 0.3, 0", `Schedule: "cosine", "linear"`, "WeightDecay: 0.0003, 0.0001", "Augment.Cutout: 16, 0",
-	}, evaluation{TrainParams: p.TrainParams, settings: got}.changes())
+	}, p.changes("cifar-10"))
 }
 
 func withoutRegularizers(dropPath float64) func(set string, s *training.Settings) {
@@ -198,29 +199,53 @@ func TestDrawnCell(t *testing.T) {
 // and the best of these at the end is taken, though another would be better.
 func TestProtocolChooses(t *testing.T) {
 	short, final := []float64{0.5, 0.2, 0.9, 0.4, 0.3}, []float64{0.3, 0.25, 0.1, 0.2, 0.2}
-	r := Table3Result{Params: Table3Params{Short: 2, Kept: 3}, best: -1}
-	r.Params.Confidence = 0.95
-	for i := range short {
-		r.evaluation.genotypes = append(r.evaluation.genotypes, named{name: "x"})
-		r.first = append(r.first, &runs.Record{})
-		r.first[i].Series = map[string][]float64{"test_error": {0.9, short[i], final[i]}}
-	}
-	r.choose()
-	require.Equal(t, 4, r.best, "of equals the one that was ahead")
-	kept := slices.Collect(func(yield func(bool) bool) {
-		for _, c := range r.candidates {
-			yield(c.kept)
+	p := Table3Params{Short: 2, Kept: 3, TrainParams: TrainParams{Preset: "quick"}}
+	of := func(change func(records []*runs.Record)) *table3 {
+		var records []*runs.Record
+		for i := range short {
+			errors := map[string][]float64{"test_error": {0.9, short[i], final[i]}}
+			records = append(records, &runs.Record{Series: errors})
 		}
-	})
+		change(records)
+		r := &table3{Params: p, Confidence: 0.95}
+		for _, record := range records {
+			r.Groups = append(r.Groups, lab.Group[candidate]{Part: "candidate", Records: []*runs.Record{record}})
+		}
+		p.choose(r.Groups)
+		return r
+	}
+	r := of(func([]*runs.Record) {})
+	var kept []bool
+	for i, c := range candidatesOf(r, 0) {
+		kept = append(kept, c.kept)
+		require.Equal(t, i == 4, c.best, "of equals the one that was ahead")
+	}
 	require.Equal(t, []bool{false, true, false, true, true}, kept)
-	require.Equal(t, runs.Fails, r.checkKept().Holds)
-	ranks := r.checkRanks("spearman")
+	require.Equal(t, runs.Fails, judgeKept(r).Holds)
+	ranks := judgeRanks(r, "spearman")
 	require.InDelta(t, -3.5/math.Sqrt(95), float64(ranks.Ours), 1e-9, "by hand: ranks 4 1 5 3 2 and 5 4 1 2.5 2.5")
-	r.first[2] = nil
-	r.best = -1
-	r.choose()
-	require.Equal(t, -1, r.best)
-	require.Equal(t, runs.NotKnown, r.checkKept().Holds)
+	for name, change := range map[string]func(records []*runs.Record){
+		"not run":       func(records []*runs.Record) { records[2] = nil },
+		"run elsewhere": func(records []*runs.Record) { records[2] = &runs.Record{} },
+	} {
+		r := of(change)
+		require.Empty(t, candidatesOf(r, 0), name)
+		require.Equal(t, runs.NotKnown, judgeKept(r).Holds, name)
+	}
+}
+
+// What is asked for the trials of the protocol, and computes none, gets no panic: the errors of a candidate that
+// another process trains are not known yet, and what comes after them waits.
+func TestProtocolOfTrialsThatAreElsewhere(t *testing.T) {
+	e, err := catalog.Lookup("li2021/table3")
+	require.NoError(t, err)
+	ctx := runs.WithProgress(runs.WithStore(t.Context(), emptyStore(t)), runs.Silent)
+	for set, missing := range map[string]int{"Short=2": 0, "WeightDecay=0.1": 11, "Search.LearningRate=0.5": 3} {
+		part := new(runs.Part)
+		require.NoError(t, e.RunPart(ctx, part, catalog.Quick, []string{set}), set)
+		found, _ := part.Elsewhere()
+		require.Equal(t, missing, found, set)
+	}
 }
 
 // Every set of seeds goes through the protocol by itself: the second and third are not
@@ -233,18 +258,14 @@ func TestSetsOfSeeds(t *testing.T) {
 	p.Sets, p.StoredOnly = 3, true
 	r, err := Table3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, r.sets(), 3)
 	require.Equal(t, one.Records(), r.Records())
-	require.Equal(t, one.best, r.best)
-	for set, other := range r.sets() {
-		require.Equal(t, set*(p.Seeds+1), other.evaluation.from)
-		cases, err := other.evaluation.cases(other.evaluation.genotypes[0])
-		require.NoError(t, err)
-		require.Len(t, cases, 1)
-		require.EqualValues(t, set*(p.Seeds+1), cases[0].Seed)
+	require.Equal(t, candidatesOf(one, 0), candidatesOf(r, 0))
+	for _, g := range r.Part("candidate") {
+		require.EqualValues(t, g.Trial.set*(p.Seeds+1), g.First)
+		require.Equal(t, 1, g.Seeds)
 	}
-	require.Equal(t, -1, r.sets()[2].best)
-	require.Equal(t, "li2021/table3, stage 2, set 3", r.sets()[2].evaluation.title)
+	require.Empty(t, candidatesOf(r, 2))
+	require.Equal(t, "li2021/table3, stage 2, set 3", p.stage(2, 2))
 	require.NoError(t, r.Figure().Validate())
 	require.Len(t, r.Check(), len(one.Check()))
 	p.Searches, p.Search, p.Search.Seeds = []string{"gaea-pc-darts@darts"}, Figure1LeftQuick.SearchParams, 1
@@ -262,10 +283,11 @@ func TestSetsOfSeeds(t *testing.T) {
 
 // The paper's own numbers do not make "over 75 %".
 func TestSavedShare(t *testing.T) {
-	c := checkSaved()
+	r := &table3{}
+	c := judgeSaved(r)
 	require.InDelta(t, 100*(1-(3.*600+7*20)/6000), float64(c.Ours), 1e-9)
 	require.Equal(t, runs.Fails, c.Holds)
-	require.Equal(t, runs.Holds, checkEvaluationSettings().Holds)
+	require.Equal(t, runs.Holds, judgeEvaluationSettings(r).Holds)
 }
 
 // Table 1 at the paper's scale counts, and says what it would train.
@@ -281,16 +303,15 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Figure().Validate())
 	require.Empty(t, r.Records())
-	require.Equal(t, "own 1", r.rows[len(r.rows)-1].method)
-	all := r.evaluation
-	all.examples = &examples{train: 50000, test: 10000}
-	require.Contains(t, all.forecast([]*runs.Record{nil, nil}),
-		" GB on this machine's processors, or 3 days on a GTX 1080 Ti")
-	require.Empty(t, all.forecast([]*runs.Record{{}, {}}), "there is nothing to run")
+	cells := r.Groups.Trials()
+	require.Equal(t, "own 1", last(linesOf(publishedCIFAR, r.Groups)).method)
+	b := p.bench("", &examples{train: 50000, test: 10000})
+	require.Contains(t, b.Cost(cells[:2]), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
+	require.Empty(t, b.Cost(nil), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
 	require.NoError(t, err)
-	require.Less(t, small.counts[0], r.counts[0]/10)
+	require.Less(t, small.Groups[0].Trial.parameters, cells[0].parameters/10)
 	for _, c := range small.Check()[:6] {
 		require.Equal(t, runs.NotKnown, c.Holds)
 	}
@@ -326,18 +347,18 @@ func TestTrainingCurves(t *testing.T) {
 	ctx := runs.WithProgress(runs.WithStore(t.Context(), emptyStore(t)), runs.Silent)
 	r, err := Table1(ctx, Table1Quick)
 	require.NoError(t, err)
-	f := r.Curves().Figure()
+	f := Table1Curves(r).Figure()
 	require.NoError(t, f.Validate())
 	require.Len(t, f.Panels[0], 2)
 	for i, s := range f.Panels[0][1].Series {
-		require.Len(t, s.Y, r.evaluation.settings.Epochs)
-		mean, _ := moments(errorsOf(r.records[i], "test_error"))
+		require.Len(t, s.Y, r.Params.Epochs)
+		mean, _ := moments(errorsOf(r.Groups[i].Records, "test_error"))
 		require.InDelta(t, mean, s.Y[len(s.Y)-1], 1e-9)
 		require.Empty(t, s.Lo, "of two seeds")
 	}
-	require.Equal(t, r.Records(), r.Curves().Records())
-	r.records[0] = append(r.records[0], r.records[1][0])
-	three := r.Curves().Figure().Panels[0][1].Series[0]
+	require.Equal(t, r.Records(), Table1Curves(r).Records())
+	r.Groups[0].Records = append(r.Groups[0].Records, r.Groups[1].Records[0])
+	three := Table1Curves(r).Figure().Panels[0][1].Series[0]
 	for i, y := range three.Y {
 		require.Less(t, three.Lo[i], y)
 		require.Greater(t, three.Hi[i], y)
@@ -346,7 +367,7 @@ func TestTrainingCurves(t *testing.T) {
 	p.StoredOnly, p.Epochs = true, 3
 	none, err := Table1(ctx, p)
 	require.NoError(t, err)
-	require.NoError(t, none.Curves().Figure().Validate())
+	require.NoError(t, Table1Curves(none).Figure().Validate())
 }
 
 // emptyStore is a store without a record of its own.
@@ -366,7 +387,7 @@ func TestCellsOfOurSearches(t *testing.T) {
 	p.Search.Examples, p.Search.Seeds = 1000, 2 // of which the facts are known
 	none, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, none.Genotypes, 1)
+	require.Len(t, none.Groups, 1)
 
 	want := supernet.Published["PC_DARTS_cifar"].Genotype
 	f, err := p.Search.find(row(p.Searches[0]))
@@ -386,9 +407,10 @@ func TestCellsOfOurSearches(t *testing.T) {
 	require.NoError(t, err)
 	r, err := Figure3(ctx, p)
 	require.NoError(t, err)
-	require.Len(t, r.Genotypes, 2)
-	require.Equal(t, want.String(), r.Genotypes[1].String())
-	require.Contains(t, r.title(1), "ours, seed 1")
+	require.Len(t, r.Groups, 2)
+	require.Equal(t, want.String(), r.Groups[1].Trial.genotype.String())
+	require.Contains(t, r.Groups[1].Trial.title(), "ours, seed 1")
+	require.Len(t, r.Records(), 1)
 	require.NoError(t, r.Figure().Validate())
 
 	p.Search.Preset = "slow"

@@ -1,14 +1,15 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
@@ -16,19 +17,20 @@ import (
 
 // Figure3Params are the parameters of Figure 3, cells that are drawn.
 type Figure3Params struct {
-	Genotypes []string // names of supernet.Published, or genotypes as the authors' programs print them
+	// Names of supernet.Published, or genotypes as the authors' programs print them.
+	Genotypes []string `validate:"min=1,unique"`
 	Labels    bool     // operations stand at their edges, too, and not in the legend only
 
 	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
 	// Search says: their cells are drawn, too, where the run store has them.
 	Searches []string
-	Search   SearchParams
+	Search   SearchParams `validate:"-"`
 
 	// The network whose size stands below: "cifar" or "imagenet" (the stem), and
 	// C, L, classes. A field at 0 (or empty) is the paper's: of CIFAR-10, or of
 	// ImageNet where the genotype was searched there.
-	Stem                     string
-	Channels, Cells, Classes int
+	Stem                     string `validate:"omitempty,oneof=cifar imagenet"`
+	Channels, Cells, Classes int    `validate:"gte=0"`
 }
 
 // Figure3Quick are the paper's two pairs of cells, and one pair that each method's
@@ -52,64 +54,49 @@ var Figure3Paper = func() Figure3Params {
 	return p
 }()
 
-const (
-	figure3ID     = "li2021/figure3"
-	figure3Title  = "The normal and reduction cells that GAEA PC-DARTS found"
-	figure3Source = "Li+ 2021, Figure 3"
-)
+// Figure3 draws cells that were published, and of searches of ours those that the run store has.
+var Figure3 = lab.Declare(lab.Entry[Figure3Params, drawnNet]{
+	Of: ofPaper, Name: "figure3", Kind: lab.Figure, Source: "Figure 3", Notebook: "figure3_cells",
+	Title: "The normal and reduction cells that GAEA PC-DARTS found",
+	Cost:  catalog.Cost{Quick: "a second", Paper: "a second"},
+	Quick: Figure3Quick, Paper: Figure3Paper, Note: noteOfSearches,
+	Compute: computeFigure3, Draw: drawFigure3, Claims: judgeFigure3,
+})
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: figure3ID, Paper: paper, Title: figure3Title, Kind: "figure",
-		Notebook: "notebooks/li2021/figure3_cells.ipynb",
-		Cost:     catalog.Cost{Quick: "a second", Paper: "a second"},
-	}, Figure3Quick, Figure3Paper, Figure3)
+// figure3 has a group for each pair of cells, with the record of the search that found it, if that is ours.
+type figure3 = lab.Result[Figure3Params, drawnNet]
+
+// drawnNet is a genotype with its network.
+type drawnNet struct {
+	named
+	skeleton supernet.Skeleton
+	net      *supernet.CellNet
 }
 
-// Figure3Result has genotypes and the sizes of their networks.
-type Figure3Result struct {
-	Params    Figure3Params
-	Scale     string // "quick", "paper" or empty for own parameters
-	Genotypes []supernet.Genotype
-	names     []string
-	networks  []*supernet.CellNet
-	skeletons []supernet.Skeleton
-	records   []*runs.Record // of the searches whose cells are drawn
-}
-
-// Figure3 reads the genotypes and plans their networks. It is a
-// *catalog.UsageError where one is no genotype, or the network has no such size.
-func Figure3(ctx context.Context, p Figure3Params) (*Figure3Result, error) {
-	var c study.Checks
-	study.Distinct(&c, "Genotypes", p.Genotypes, 1)
-	c.OneOf("Stem", p.Stem, "", "cifar", "imagenet")
-	c.AtLeast("Channels", p.Channels, 0)
-	c.AtLeast("Cells", p.Cells, 0)
-	c.AtLeast("Classes", p.Classes, 0)
-	if err := c.Err("Figure 3"); err != nil {
-		return nil, err
-	}
+// computeFigure3 reads the genotypes and plans their networks.
+func computeFigure3(ctx context.Context, r *figure3) error {
+	r.Params.Search.StoredOnly = true // drawing a cell is no reason to search for it
+	p := r.Params
 	genotypes, err := parseGenotypes(p.Genotypes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.Search.StoredOnly = true // drawing a cell is no reason to search for it
-	ours, records, err := foundBy(ctx, p.Search, figure3Title, p.Searches)
+	ours, records, err := foundBy(ctx, p.Search, "li2021/figure3", p.Searches)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	genotypes = append(genotypes, ours...)
-	r := &Figure3Result{Params: p, Scale: runs.Scale(ctx), records: records}
-	for _, g := range genotypes {
+	for i, g := range append(genotypes, ours...) {
 		skeleton := p.skeleton(g.name)
 		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: skeleton, Genotype: g.genotype})
 		if err != nil {
-			return nil, catalog.Usagef("%s, %v", g.name, err)
+			return catalog.Usagef("%s, %v", g.name, err)
 		}
-		r.Genotypes, r.names = append(r.Genotypes, g.genotype), append(r.names, g.name)
-		r.networks, r.skeletons = append(r.networks, net), append(r.skeletons, skeleton)
+		r.Groups.Add("cells", 0, drawnNet{g, skeleton, net})
+		if i >= len(genotypes) {
+			r.Groups[i].Records = records[i-len(genotypes) : i-len(genotypes)+1]
+		}
 	}
-	return r, nil
+	return nil
 }
 
 // skeleton is the network of a genotype in these parameters.
@@ -126,65 +113,56 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 	return s
 }
 
-// Records are the keys of the searches whose cells are drawn.
-func (r *Figure3Result) Records() []string { return study.Keys(r.records) }
-
-// Figure draws the cells, a row a genotype: the normal cell and the reduction
+// drawFigure3 draws the cells, a row a genotype: the normal cell and the reduction
 // cell.
-func (r *Figure3Result) Figure() plots.Figure {
-	var rows [][]plots.Panel
-	for i, g := range r.Genotypes {
-		for _, t := range supernet.CellTypes {
-			cell := drawnCell(g.Cell(t), r.operations(), r.Params.Labels)
-			legend := plots.Legend{}
-			if r.Params.Labels {
-				legend.Position = plots.LegendNone
-			}
-			rows = append(rows, []plots.Panel{{
-				Title: fmt.Sprintf("%s: %s cell", r.title(i), titles[t]), Cell: cell, Legend: legend,
-			}})
-		}
+func drawFigure3(r *figure3, f *lab.Picture) {
+	f.Style = plots.ICLR.Text()
+	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before; a node is the sum of its two operations, " +
+		"$c_k$ the concatenation of the nodes (grey).")
+	var legend plots.Legend
+	if r.Params.Labels {
+		f.Say("sep: separable, dil: dilated convolution, max, mean: pools.")
+		legend.Position = plots.LegendNone
 	}
-	return plots.Figure{
-		Name: "li2021-figure3", Style: plots.ICLR.Text(), Panels: rows, Caption: r.caption(),
-		Meta: study.Meta(figure3Title, r.Scale, r.Params),
+	ops := operations(r.Groups.Trials())
+	for _, d := range r.Groups.Trials() {
+		for _, t := range supernet.CellTypes {
+			f.Row(plots.Panel{
+				Title:  fmt.Sprintf("%s: %s cell", d.title(), cellTitles[t]),
+				Cell:   drawnCell(d.genotype.Cell(t), ops, r.Params.Labels),
+				Legend: legend,
+			})
+		}
+		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", d.title(), millions(d.net.Parameters()),
+			d.skeleton.Channels, d.skeleton.Cells, d.skeleton.Classes)
 	}
 }
 
-var titles = map[supernet.CellType]string{supernet.Normal: "normal", supernet.Reduce: "reduction"}
+var cellTitles = map[supernet.CellType]string{supernet.Normal: "normal", supernet.Reduce: "reduction"}
 
 // title is how a genotype is called.
-func (r *Figure3Result) title(i int) string {
-	if p, ok := supernet.Published[r.names[i]]; ok {
+func (n named) title() string {
+	if p, ok := supernet.Published[n.name]; ok {
 		return p.Method + ", " + p.Searched
 	}
-	return r.names[i]
+	return n.name
 }
 
-// operations are all that the genotypes have, in the order of the space, then
+// operations are all that genotypes have, in the order of the space, then
 // others by name: an operation has one colour in all cells.
-func (r *Figure3Result) operations() []string {
-	used := map[string]bool{}
-	for _, g := range r.Genotypes {
+func operations(of []drawnNet) (ops []string) {
+	for _, d := range of {
 		for _, t := range supernet.CellTypes {
-			for _, gene := range g.Cell(t).Genes {
-				used[gene.Op] = true
+			for _, gene := range d.genotype.Cell(t).Genes {
+				ops = append(ops, gene.Op)
 			}
 		}
 	}
-	var ops, others []string
-	for op := range used {
-		if !slices.Contains(supernet.DARTS.Ops, op) {
-			others = append(others, op)
-		}
-	}
-	for _, op := range supernet.DARTS.Ops {
-		if used[op] {
-			ops = append(ops, op)
-		}
-	}
-	slices.Sort(others)
-	return append(ops, others...)
+	slices.SortFunc(ops, func(a, b string) int {
+		place := func(op string) uint { return uint(slices.Index(supernet.DARTS.Ops, op)) } // others are last
+		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
+	})
+	return slices.Compact(ops)
 }
 
 // shortNames are what edges are labelled with.
@@ -233,59 +211,42 @@ func shortName(op string) string {
 	return op
 }
 
-func (r *Figure3Result) caption() string {
-	parts := []string{"$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before; a node is the sum of its two " +
-		"operations, $c_k$ the concatenation of the nodes (grey)."}
-	if r.Params.Labels {
-		parts = append(parts, "sep: separable, dil: dilated convolution, max, mean: pools.")
-	}
-	for i, net := range r.networks {
-		s := r.skeletons[i]
-		parts = append(parts, fmt.Sprintf("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", r.title(i),
-			millions(net.Parameters()), s.Channels, s.Cells, s.Classes))
-	}
-	return strings.Join(parts, " ")
-}
-
-// Check judges that the cells are what Appendix C.1 says a cell is, and that
+// judgeFigure3 judges that the cells are what Appendix C.1 says a cell is, and that
 // their networks have the parameters that Tables 4 and 5 print.
-func (r *Figure3Result) Check() []runs.Claim {
-	var all []named
-	for i, g := range r.Genotypes {
-		all = append(all, named{r.names[i], g})
-	}
-	claims := checkSpace(all)
-	for i, g := range r.Genotypes {
-		claims = append(claims, checkNodes(r.title(i), g))
-	}
-	standard := ""
+func judgeFigure3(r *figure3) []runs.Claim {
+	all, why := r.Groups.Trials(), ""
 	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
-		standard = "the network below has another size than the paper's"
+		why = "the network below has another size than the paper's"
 	}
-	for i, name := range r.names {
+	var genotypes []named
+	var nodes, parameters []runs.Claim
+	for _, d := range all {
+		genotypes, nodes = append(genotypes, d.named), append(nodes, judgeNodes(r, d.named))
 		for _, row := range append(slices.Clone(publishedCIFAR), publishedImageNet...) {
-			imageNet := row.top1 > 0
-			if row.genotype == name && imageNet == (r.skeletons[i].Stem == "imagenet") {
-				source := map[bool]string{false: table4Source, true: table5Source}[imageNet]
-				claims = append(claims, checkParams(row, r.networks[i].Parameters(), source, standard))
+			imageNet, source := row.top1 > 0, "Table 4"
+			if imageNet {
+				source = "Table 5"
+			}
+			if row.genotype == d.name && imageNet == (d.skeleton.Stem == "imagenet") {
+				parameters = append(parameters, row.judgeParameters(claimsFrom(r, source), d.net.Parameters(), why)...)
 			}
 		}
 	}
-	return claims
+	return slices.Concat(judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), nodes, parameters)
 }
 
-// checkNodes judges that every one of four nodes has two edges, and that all of
+// judgeNodes judges that every one of four nodes has two edges, and that all of
 // them are concatenated.
-func checkNodes(title string, g supernet.Genotype) runs.Claim {
-	c := verdict.Claim("own: "+title+": nodes of both cells with two edges, concatenated", "Li+ 2021, Appendix C.1")
+func judgeNodes(r *figure3, g named) runs.Claim {
 	nodes := 0
 	for _, t := range supernet.CellTypes {
-		cell := g.Cell(t)
+		cell := g.genotype.Cell(t)
 		for node := range len(cell.Genes) / 2 {
 			if cell.Genes[2*node].From != cell.Genes[2*node+1].From && slices.Contains(cell.Concat, 2+node) {
 				nodes++
 			}
 		}
 	}
-	return verdict.Exactly(c, float64(nodes), float64(len(supernet.CellTypes)*supernet.DARTS.Nodes), 0)
+	return verdict.Exactly(r.Claim("own: %s: nodes of both cells with two edges, concatenated", g.title()).
+		From("Appendix C.1").Claim, float64(nodes), float64(len(supernet.CellTypes)*supernet.DARTS.Nodes), 0)
 }

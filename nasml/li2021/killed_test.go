@@ -41,7 +41,7 @@ var killed = map[string]func(ctx context.Context, photographs string) ([]*runs.R
 		if err != nil {
 			return nil, err
 		}
-		return r.records[0], nil
+		return r.Groups[0].Records, nil
 	},
 }
 

@@ -1,6 +1,9 @@
 package li2021
 
 import (
+	"slices"
+
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -66,32 +69,53 @@ var publishedImageNet = []cellRow{
 		top5: 7.3, ids: rowIDs{params: "LI223", top1: "LI046 LI090 LI221", top5: "LI091 LI222"}},
 }
 
-// lines are the rows of a table: the published ones of the given genotypes, in the
+// cellLine is a row of a table with the trainings of its cell; without where nobody says which cell it is.
+type cellLine struct {
+	cellRow
+	cell *lab.Group[cell]
+}
+
+// errors are the test errors of a line's trainings, in percent.
+func (l cellLine) errors(value string) []float64 {
+	if l.cell == nil {
+		return nil
+	}
+	return errorsOf(l.cell.Records, value)
+}
+
+// parameters are those of a line's network; 0: its cell is not known.
+func (l cellLine) parameters() int {
+	if l.cell == nil {
+		return 0
+	}
+	return l.cell.Trial.parameters
+}
+
+// linesOf are the rows of a table: the published ones of the given cells, in the
 // table's order, then the reader's own.
-func lines(table []cellRow, genotypes []named) (rows []cellRow, of []int) {
-	at := map[string]int{}
-	for i, g := range genotypes {
-		at[g.name] = i
-	}
-	known := map[string]bool{}
+func linesOf(table []cellRow, cells lab.Groups[cell]) (lines []cellLine) {
+	known := map[string]bool{"": true}
 	for _, row := range table {
-		if i, chosen := at[row.genotype]; chosen {
-			rows, of = append(rows, row), append(of, i)
-			known[row.genotype] = true
+		known[row.genotype] = true
+		at := slices.IndexFunc(cells, func(g lab.Group[cell]) bool { return g.Trial.name == row.genotype })
+		if at >= 0 {
+			lines = append(lines, cellLine{row, &cells[at]})
 		} else if row.genotype == "" {
-			rows, of = append(rows, row), append(of, -1)
+			lines = append(lines, cellLine{row, nil})
 		}
 	}
-	for i, g := range genotypes {
-		if !known[g.name] {
-			row := cellRow{method: g.name, genotype: g.name, extra: true}
-			if p, ok := supernet.Published[g.name]; ok {
-				row.method = p.Method + " (" + p.Searched + ")"
-			}
-			rows, of = append(rows, row), append(of, i)
+	for i, g := range cells {
+		name := g.Trial.name
+		if known[name] {
+			continue
 		}
+		row := cellRow{method: name, genotype: name, extra: true}
+		if p, ok := supernet.Published[name]; ok {
+			row.method = p.Method + " (" + p.Searched + ")"
+		}
+		lines = append(lines, cellLine{row, &cells[i]})
 	}
-	return rows, of
+	return lines
 }
 
 // paperNumber is a printed number, or none.

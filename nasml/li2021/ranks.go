@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/ranking"
 	"github.com/nasml/lab/nasml/rank"
 	"github.com/nasml/lab/nasml/runs"
@@ -23,11 +24,11 @@ import (
 // shared weights and after a training of one's own, of 1,000 cells of
 // NAS-Bench-101 in each of the supernets of Pourchot+ 2020.
 type RanksParams struct {
-	Variants    []string   // of training and evaluation of the shared weights
-	Spaces      []string   // of cells that shared them: "full", or a part of the benchmark
-	Correlation string     // a name of rank.Correlations
-	Split       data.Split // whose accuracy after 108 epochs is compared: "valid" or "test"
-	Confidence  float64    // of the intervals
+	Variants    []string   `validate:"min=1,unique"`           // of training and evaluation of the shared weights
+	Spaces      []string   `validate:"min=1,unique"`           // of cells that shared them: "full", or a part
+	Correlation string     `validate:"oneof=kendall spearman"` // a name of rank.Correlations
+	Split       data.Split `validate:"oneof=valid test"`       // whose accuracy after 108 epochs is compared
+	Confidence  float64    `validate:"gt=0.5,lt=1"`            // of the intervals
 	StoredOnly  bool       // show what the run store has and compute nothing
 }
 
@@ -45,73 +46,32 @@ var (
 	RanksPaper = RanksQuick
 )
 
-const (
-	ranksID     = "li2021/ranks"
-	ranksTitle  = "Does a supernet rank cells as their own training does? NAS-Bench-101, six ways to share weights"
-	ranksSource = "supernets of Pourchot+ 2020, trainings of Ying+ 2019; Li+ 2021, Section 1"
-)
+const ranksSource = "supernets of Pourchot+ 2020, trainings of Ying+ 2019; Li+ 2021, Section 1"
 
-var ranksStudy = study.Study{
-	ID: ranksID, Title: ranksTitle, Shipped: shippedRecords, Code: code.Define(ranksID, "li2021/internal/ranking"),
-}
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: ranksID, Paper: paper, Title: ranksTitle, Kind: "table",
-		Notebook: "notebooks/li2021/ranks_weight_sharing.ipynb",
-		Cost:     catalog.Cost{Quick: "5 s; the project ships its trials", Paper: "the same"},
-	}, RanksQuick, RanksPaper, Ranks)
-}
-
-// RanksResult holds the correlations of each supernet.
-type RanksResult struct {
-	Params  RanksParams
-	Scale   string         // "quick", "paper" or empty for own parameters
-	records []*runs.Record // by variant, then space; nil where there is none
-}
-
-// Ranks correlates what the run store lacks. It is an error where a parameter
-// makes no sense, and where neither the store nor the folder of the data sets
+// Ranks correlates what the run store lacks. It is an error where neither the store nor the folder of the data sets
 // has what is asked for.
-func Ranks(ctx context.Context, p RanksParams) (*RanksResult, error) {
-	var c study.Checks
-	study.Distinct(&c, "Variants", p.Variants, 1)
-	study.Distinct(&c, "Spaces", p.Spaces, 1)
-	c.OneOf("Correlation", p.Correlation, "kendall", "spearman")
-	c.OneOf("Split", string(p.Split), string(data.Valid), string(data.Test))
-	c.Confidence(p.Confidence)
-	if err := c.Err("the rank correlations"); err != nil {
-		return nil, err
-	}
-	files, err := openRanked()
-	if err != nil {
-		return nil, err
-	}
-	var cases []study.Case
-	for _, variant := range p.Variants {
-		for _, space := range p.Spaces {
-			t := ranking.Trial{Variant: variant, Space: space, Split: p.Split}
-			cases = append(cases, study.Case{
-				Params: t, Data: files.fingerprint, Label: variant + " on " + space,
-				Run: func(context.Context, study.Step) (trial.Result, error) {
-					table, err := files.table.content()
-					if err != nil {
-						return trial.Result{}, err
-					}
-					shared, err := files.shared.content()
-					if err != nil {
-						return trial.Result{}, err
-					}
-					return t.Run(table, shared)
-				},
-			})
+var Ranks = lab.Declare(lab.Entry[RanksParams, ranking.Trial]{
+	Of: ofPaper, Name: "ranks", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_weight_sharing",
+	Title: "Does a supernet rank cells as their own training does? NAS-Bench-101, six ways to share weights",
+	Cost:  catalog.Cost{Quick: "5 s; the project ships its trials", Paper: "the same"},
+	Quick: RanksQuick, Paper: RanksPaper,
+	Code: code.Define("li2021/ranks", "li2021/internal/ranking"), Note: noteOfSearches,
+	Trials: func(p RanksParams) (gs lab.Groups[ranking.Trial]) {
+		for _, variant := range p.Variants {
+			for _, space := range p.Spaces {
+				gs.Add("correlation", 1, ranking.Trial{Variant: variant, Space: space, Split: p.Split})
+			}
 		}
-	}
-	s := ranksStudy
-	s.StoredOnly = p.StoredOnly || files.table == nil
-	records, err := s.Run(ctx, cases)
-	return &RanksResult{p, runs.Scale(ctx), records}, err
-}
+		return gs
+	},
+	Bench: func(context.Context, RanksParams, string) (lab.Bench[ranking.Trial], error) {
+		files, err := openRanked()
+		return files.bench(), err
+	},
+	Draw: drawRanks, Claims: judgeRanksOfSupernets,
+})
+
+type ranksTable = lab.Result[RanksParams, ranking.Trial]
 
 // rankedFiles are the two files that are correlated, or what the project's trials
 // know of them.
@@ -137,53 +97,68 @@ func openRanked() (rankedFiles, error) {
 	return rankedFiles{table, shared, table.fingerprint + " " + shared.fingerprint}, nil
 }
 
-// Records are the keys of the trials.
-func (r *RanksResult) Records() []string { return study.Keys(r.records) }
-
-// of is the record of a variant and space, nil where there is none.
-func (r *RanksResult) of(variant, space string) *runs.Record {
-	i := slices.Index(r.Params.Variants, variant)*len(r.Params.Spaces) + slices.Index(r.Params.Spaces, space)
-	return r.records[i]
+// bench correlates what is in the files; without them it reads what is stored.
+func (files rankedFiles) bench() lab.Bench[ranking.Trial] {
+	return lab.Bench[ranking.Trial]{
+		Study: study.Study{StoredOnly: files.table == nil},
+		Data:  func(ranking.Trial) string { return files.fingerprint },
+		Label: func(t ranking.Trial) string { return t.Variant + " on " + t.Space },
+		Run: func(_ context.Context, t ranking.Trial, _ uint64, _ study.Step) (trial.Result, error) {
+			table, err := files.table.content()
+			if err != nil {
+				return trial.Result{}, err
+			}
+			shared, err := files.shared.content()
+			if err != nil {
+				return trial.Result{}, err
+			}
+			return t.Run(table, shared)
+		},
+	}
 }
 
-// Figure is the table of means over seeds with Student's intervals, and below it
+// ranksOf is the record of a variant and space, nil where there is none.
+func ranksOf(r *ranksTable, variant, space string) *runs.Record {
+	return r.Groups.Where(func(t ranking.Trial) bool { return t.Variant == variant && t.Space == space }).Records()[0]
+}
+
+// drawRanks is the table of means over seeds with Student's intervals, and below it
 // what one supernet alone leaves open.
-func (r *RanksResult) Figure() plots.Figure {
+func drawRanks(r *ranksTable, f *lab.Picture) {
+	p := r.Params
 	t := &plots.Table{Columns: []plots.Column{{Header: "shared weights"}}}
-	for _, space := range r.Params.Spaces {
+	for _, space := range p.Spaces {
 		t.Columns = append(t.Columns, plots.Column{Header: space, Group: "space"})
 	}
 	var block plots.Block
-	for _, variant := range r.Params.Variants {
+	for _, variant := range p.Variants {
 		row := []plots.Entry{{Text: variant}}
-		for _, space := range r.Params.Spaces {
-			row = append(row, r.entry(variant, space))
+		for _, space := range p.Spaces {
+			entry := plots.Entry{Text: "not run", Grey: true}
+			if record := ranksOf(r, variant, space); record != nil {
+				entry = correlationEntry(record.Series[p.Correlation], 3, p.Confidence)
+			}
+			row = append(row, entry)
 		}
 		block.Rows = append(block.Rows, row)
 	}
 	t.Blocks = []plots.Block{block}
-	name := strings.ToUpper(r.Params.Correlation[:1]) + r.Params.Correlation[1:]
-	caption := fmt.Sprintf("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of "+
-		"three trainings of 108 epochs: mean over supernets ± half of Student's interval at %v. %s",
-		name, r.Params.Split, r.Params.Confidence, r.single())
-	if n := r.constant(); n > 0 {
-		caption += fmt.Sprintf(" Left out: %v supernets that give all cells the same accuracy.", n)
+	f.Style = plots.ICLR
+	f.Row(plots.Panel{Table: t})
+	f.Say("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of three trainings of "+
+		"108 epochs: mean over supernets ± half of Student's interval at %v.",
+		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], p.Split, p.Confidence)
+	f.Say("%s", oneSupernet(r))
+	constant := 0. // supernets that do not rank at all
+	for _, n := range r.Groups.Values(ranking.Constant) {
+		constant += n
 	}
-	if len(r.Records()) < len(r.records) {
-		caption += " " + noTable101Caption
+	if constant > 0 {
+		f.Say("Left out: %v supernets that give all cells the same accuracy.", constant)
 	}
-	return plots.Figure{
-		Name: "li2021-ranks", Style: plots.ICLR, Caption: caption, Panels: [][]plots.Panel{{{Table: t}}},
-		Meta: study.Meta(ranksTitle, r.Scale, r.Params),
+	if len(r.Records()) < len(r.Groups) {
+		f.Say("%s", noTable101Caption)
 	}
-}
-
-func (r *RanksResult) entry(variant, space string) plots.Entry {
-	record := r.of(variant, space)
-	if record == nil {
-		return plots.Entry{Text: "not run", Grey: true}
-	}
-	return correlationEntry(record.Series[r.Params.Correlation], 3, r.Params.Confidence)
 }
 
 // correlationEntry is the mean of correlations with half of its interval, in so many
@@ -200,10 +175,10 @@ func correlationEntry(rho []float64, digits int, confidence float64) plots.Entry
 	return plots.Entry{Text: text}
 }
 
-// single says how wide Fisher's interval of one supernet is, at the first that
+// oneSupernet says how wide Fisher's interval of one supernet is, at the first that
 // there is.
-func (r *RanksResult) single() string {
-	for _, record := range r.records {
+func oneSupernet(r *ranksTable) string {
+	for _, record := range r.Groups.Records() {
 		if record == nil || len(record.Series[ranking.Pairs]) == 0 {
 			continue
 		}
@@ -217,63 +192,56 @@ func (r *RanksResult) single() string {
 	return ""
 }
 
+// judgeRanksOfSupernets judges what a supernet is used for: that it ranks better than a coin, in
+// the space where this is least clear over its seeds, and that what variants with
+// "ft_bn" do after the training of the shared weights helps.
+func judgeRanksOfSupernets(r *ranksTable) []runs.Claim {
+	p := r.Params
+	var claims []runs.Claim
+	for _, variant := range p.Variants {
+		claims = append(claims, judgeChance(r, variant))
+	}
+	const plain, tuned = "baseline_no_ft", "baseline_ft_bn"
+	if !slices.Contains(p.Variants, plain) || !slices.Contains(p.Variants, tuned) {
+		return claims
+	}
+	for _, space := range p.Spaces {
+		c := verdict.Claim(fmt.Sprintf("own: %s keeps the order better than %s, space %s", tuned, plain, space),
+			ranksSource)
+		a, b := ranksOf(r, tuned, space), ranksOf(r, plain, space)
+		if a == nil || b == nil {
+			claims = append(claims, verdict.NotRun(c, noTable101))
+			continue
+		}
+		x, y := sameSeeds(a, b, p.Correlation)
+		claims = append(claims, verdict.Greater(c, x, y, verdict.Family(p.Confidence, len(p.Spaces))))
+	}
+	return claims
+}
+
 // sameSeeds are the correlations of supernets that two records have, pair by pair.
-func (r *RanksResult) sameSeeds(a, b *runs.Record) (x, y []float64) {
+func sameSeeds(a, b *runs.Record, correlation string) (x, y []float64) {
 	for i, seed := range a.Series[ranking.Seeds] {
 		if j := slices.Index(b.Series[ranking.Seeds], seed); j >= 0 {
-			x = append(x, a.Series[r.Params.Correlation][i])
-			y = append(y, b.Series[r.Params.Correlation][j])
+			x, y = append(x, a.Series[correlation][i]), append(y, b.Series[correlation][j])
 		}
 	}
 	return x, y
 }
 
-// constant counts the supernets that do not rank at all.
-func (r *RanksResult) constant() (n float64) {
-	for _, x := range study.Values(r.records, ranking.Constant) {
-		n += x
-	}
-	return n
-}
-
-// Check judges what a supernet is used for: that it ranks better than a coin, in
-// the space where this is least clear over its seeds, and that what variants with
-// "ft_bn" do after the training of the shared weights helps.
-func (r *RanksResult) Check() []runs.Claim {
-	var claims []runs.Claim
-	for _, variant := range r.Params.Variants {
-		claims = append(claims, r.checkChance(variant))
-	}
-	const plain, tuned = "baseline_no_ft", "baseline_ft_bn"
-	if !slices.Contains(r.Params.Variants, plain) || !slices.Contains(r.Params.Variants, tuned) {
-		return claims
-	}
-	for _, space := range r.Params.Spaces {
-		c := verdict.Claim(fmt.Sprintf("own: %s keeps the order better than %s, space %s", tuned, plain, space),
-			ranksSource)
-		a, b := r.of(tuned, space), r.of(plain, space)
-		if a == nil || b == nil {
-			claims = append(claims, verdict.NotRun(c, noTable101))
-			continue
-		}
-		x, y := r.sameSeeds(a, b)
-		claims = append(claims, verdict.Greater(c, x, y, verdict.Family(r.Params.Confidence, len(r.Params.Spaces))))
-	}
-	return claims
-}
-
-// checkChance is as good as the worst space, of one variant of many.
-func (r *RanksResult) checkChance(variant string) runs.Claim {
-	confidence := verdict.Family(r.Params.Confidence, len(r.Params.Variants)*len(r.Params.Spaces))
+// judgeChance is as good as the worst space, of one variant of many.
+func judgeChance(r *ranksTable, variant string) runs.Claim {
+	p := r.Params
+	confidence := verdict.Family(p.Confidence, len(p.Variants)*len(p.Spaces))
 	c := verdict.Claim(fmt.Sprintf("own: %s ranks cells better than chance", variant), ranksSource)
 	c.Paper = 0
 	var worst *runs.Claim
-	for _, space := range r.Params.Spaces {
-		record := r.of(variant, space)
+	for _, space := range p.Spaces {
+		record := ranksOf(r, variant, space)
 		if record == nil {
 			return verdict.NotRun(c, noTable101)
 		}
-		s, err := runs.Summarize(record.Series[r.Params.Correlation], confidence)
+		s, err := runs.Summarize(record.Series[p.Correlation], confidence)
 		one := verdict.AtLeast(c, s, err, 0)
 		if err != nil || !one.Lo.Valid() {
 			return one

@@ -125,9 +125,10 @@ func judgeGDAS(r *table2, gaea, gdas line) []runs.Claim {
 		}))
 	}
 	for i, set := range lookupSets {
-		published, says, lo, hi := publishedTransfer["gdas"].accuracy[i].mean, "comparable to", -float64(similar), 1.*similar
+		published := publishedTransfer["gdas"].accuracy[i].mean
+		says, lo, hi := "comparable to", -1.*similar, 1.*similar
 		if i == 2 {
-			says, lo, hi = "slightly below", -2*similar, 0
+			says, lo, hi = "slightly below", -2.*similar, 0
 		}
 		c := r.Claim("[LI245] %s: %s %s the published GDAS, percentage points", set.title, gaea.title, says).
 			From("Appendix C.3").Says(gaea.paper.accuracy[i].mean-published).Family(len(lookupSets)).
@@ -175,11 +176,10 @@ func judgeAbove(r *table2, i int, rows, says string, first line, others ...line)
 	if len(others) == 0 {
 		return c.NotRun("there is no other line to compare with")
 	}
+	above := func(c runs.Claim, s runs.Summary, err error) runs.Claim { return verdict.Above(c, s, err, 0) }
 	var worst runs.Claim
 	for n, other := range others {
-		one := compare(r, i, c.Family(len(others)), first, other, func(c runs.Claim, s runs.Summary, err error) runs.Claim {
-			return verdict.Above(c, s, err, 0)
-		})
+		one := compare(r, i, c.Family(len(others)), first, other, above)
 		if !one.Lo.Valid() {
 			return one
 		}

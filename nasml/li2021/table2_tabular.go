@@ -186,8 +186,8 @@ func judgeReadings(r *table2, first line) runs.Claim {
 	}
 	c.Ours, c.Tolerance = runs.Number(best), runs.Number(most)
 	c.Allowed, c.Holds = fmt.Sprintf("at most %.3g", most), runs.Judge(best <= most)
-	return c.Says(0).Noting("%sthe paper:%s; ours is of the reading that fits best, in the column that it fits worst", note,
-		paper).Claim
+	return c.Says(0).Noting("%sthe paper:%s; ours is of the reading that fits best, in the column that it fits worst",
+		note, paper).Claim
 }
 
 // apart is how many standard errors a line's means are from the paper's at most, and how many they may be.

@@ -1,31 +1,23 @@
 package li2021
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-const (
-	table4ID     = "li2021/table4"
-	table4Title  = "CIFAR-10: networks made by hand and by searches, their errors, parameters and costs"
-	table4Source = "Li+ 2021, Table 4"
-)
-
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: table4ID, Paper: paper, Title: table4Title, Kind: "table",
-		Notebook: "notebooks/li2021/table4_cifar10.ipynb",
-		Cost: catalog.Cost{
-			Quick: "a second: parameters are counted, and the trainings are Table 1's, which are shipped",
-			Paper: "the trainings of Table 1",
-		},
-	}, Table1Quick, Table1Paper, Table4, catalog.Preset[Table1Params]{Scale: catalog.Large, Params: Table1Large})
-}
+// Table4 counts the parameters of cells and has the trainings of [Table1] beside what others print.
+var Table4 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
+	Name: "table4", Source: "Table 4", Notebook: "table4_cifar10",
+	Title: "CIFAR-10: networks made by hand and by searches, their errors, parameters and costs",
+	Cost: catalog.Cost{
+		Quick: "a second: parameters are counted, and the trainings are Table 1's, which are shipped",
+		Paper: "the trainings of Table 1",
+	},
+	Draw:   drawTable4,
+	Claims: func(r *table1) []runs.Claim { return append(judgeCounts(r), judgeErrors(r)...) },
+}))
 
 // otherRow is a line of Table 4 whose network is none of the DARTS space, or whose
 // cell is not published in it.
@@ -63,22 +55,9 @@ var (
 	}
 )
 
-// Table4Result is Table 4.
-type Table4Result struct{ *Table1Result }
-
-// Table4 counts parameters and runs what the run store lacks of Table 1's trainings.
-// See [Table1] for cancelling and errors.
-func Table4(ctx context.Context, p Table1Params) (*Table4Result, error) {
-	r, err := p.run(ctx, table4ID)
-	if err != nil {
-		return nil, err
-	}
-	return &Table4Result{r}, nil
-}
-
-// Figure is the table by its groups, the paper's numbers in grey beside ours. Search
+// drawTable4 is the table by its groups, the paper's numbers in grey beside ours. Search
 // costs are the paper's: none of its searches was timed on its card.
-func (r *Table4Result) Figure() plots.Figure {
+func drawTable4(r *table1, f *lab.Picture) {
 	const test, theirs, params = "test error (%)", "the paper's", "parameters (M)"
 	ours := test
 	if r.Params.reduced("cifar-10") {
@@ -93,13 +72,12 @@ func (r *Table4Result) Figure() plots.Figure {
 	t.Blocks = []plots.Block{
 		{Title: "made by hand", Rows: otherEntries(manualCIFAR)},
 		{Title: "searches that train every network", Rows: otherEntries(trainedCIFAR)},
-		{Title: "weight-sharing", Rows: append(otherEntries(sharedCIFAR), r.entries()...)},
+		{Title: "weight-sharing", Rows: append(otherEntries(sharedCIFAR), sharedEntries(r)...)},
 	}
-	return plots.Figure{
-		Name: "li2021-table4", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{{Table: t}}},
-		Caption: r.caption() + " Search costs are the paper's, its own on a V100.",
-		Meta:    study.Meta(table4Title, r.Scale, r.Params),
-	}
+	f.Style = plots.ICLR.Text()
+	f.Row(plots.Panel{Table: t})
+	sayTable1(r, f)
+	f.Say("Search costs are the paper's, its own on a V100.")
 }
 
 // otherEntries are rows of which all is the paper's.
@@ -118,28 +96,21 @@ func otherEntries(rows []otherRow) (all [][]plots.Entry) {
 	return all
 }
 
-// entries are the rows of cells of the DARTS space.
-func (r *Table4Result) entries() (all [][]plots.Entry) {
-	for i, row := range r.rows {
-		count, mean := plots.Entry{Text: "unknown", Grey: true}, plots.Entry{Text: "cell unknown", Grey: true}
-		if g := r.of[i]; g >= 0 {
-			count = plots.Entry{Text: fmt.Sprintf("%.2f", millions(r.counts[g]))}
-			mean, _ = errorEntries(r.records[g], "test_error")
-		}
-		cost, by := row.cost, "gradient"
+// sharedEntries are the rows of cells of the DARTS space.
+func sharedEntries(r *table1) (all [][]plots.Entry) {
+	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+		count, mean, _ := l.entries()
+		cost, by := l.cost, "gradient"
 		switch {
-		case row.extra:
+		case l.extra:
 			cost, by = "–", "–"
-		case row.genotype == "":
+		case l.genotype == "":
 			by = "random"
 		}
 		all = append(all, []plots.Entry{
-			{Text: row.method}, mean, printed("%.2f", row.best), printedError(row.average), count,
-			printed("%.1f", row.params), {Text: cost, Grey: true}, {Text: "Y", Grey: true}, {Text: by, Grey: true},
+			{Text: l.method}, mean, printed("%.2f", l.best), printedError(l.average), count,
+			printed("%.1f", l.params), {Text: cost, Grey: true}, {Text: "Y", Grey: true}, {Text: by, Grey: true},
 		})
 	}
 	return all
 }
-
-// Check judges the table's numbers of parameters, and its errors at the paper's scale.
-func (r *Table4Result) Check() []runs.Claim { return append(r.checkCounts(), r.checkAllErrors()...) }

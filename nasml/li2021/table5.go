@@ -3,8 +3,10 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
@@ -16,11 +18,14 @@ import (
 // Table5Params are the parameters of Table 5, ImageNet in the mobile setting, whose
 // errors are those of Table 1.
 type Table5Params struct {
-	Genotypes []string // names of supernet.Published, or genotypes as the authors' programs print them
+	// Names of supernet.Published, or genotypes as the authors' programs print them.
+	Genotypes []string `validate:"min=1,unique"`
 
 	// The network whose parameters and multiply-adds are counted; what is trained
 	// is in TrainParams.
-	CountedChannels, CountedCells, CountedClasses, CountedImage int
+	CountedChannels              int `validate:"gte=2"`
+	CountedCells, CountedClasses int `validate:"gte=1"`
+	CountedImage                 int `validate:"gte=32"`
 
 	// Folder has ILSVRC-2012's photographs in train and val, each with a folder a
 	// class; empty: nothing is trained. Examples and TestExamples are of each class.
@@ -53,95 +58,52 @@ var Table5Large = func() Table5Params {
 	return p
 }()
 
-const (
-	table5ID     = "li2021/table5"
-	table5Title  = "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found"
-	table5Source = "Li+ 2021, Table 5"
-)
+// Table5 counts, and where there is a folder trains.
+var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{
+	Of: ofPaper, Name: "table5", Kind: lab.Table, Source: "Table 5", Notebook: "table5_imagenet",
+	Title: "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found",
+	Cost: catalog.Cost{
+		Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
+		Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
+	},
+	Quick: Table5Quick, Paper: Table5Paper, Settings: table5Settings, Note: noteOfSearches,
+	Also: []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
+	Rules: func(p Table5Params, c *study.Checks) {
+		if len(*c) == 0 {
+			_, err := p.cells()
+			c.Expect(err == nil, "%v", err)
+		}
+	},
+	Trials: func(p Table5Params) (gs lab.Groups[cell]) {
+		cells, _ := p.cells() // whose error is one of the rules'
+		gs.Add("training", p.Seeds, cells...)
+		return gs
+	},
+	Bench: func(_ context.Context, p Table5Params, _ string) (lab.Bench[cell], error) {
+		x, err := p.photographs(p.Folder)
+		return p.bench("li2021/table5", x), err
+	},
+	Draw: drawTable5, Claims: judgeTable5,
+})
 
-func init() {
-	catalog.Register(catalog.Entry{
-		ID: table5ID, Paper: paper, Title: table5Title, Kind: "table",
-		Notebook: "notebooks/li2021/table5_imagenet.ipynb",
-		Cost: catalog.Cost{
-			Quick: "a second; errors need ILSVRC-2012's photographs (Folder)",
-			Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
-		},
-		Settings: table5Settings,
-	}, Table5Quick, Table5Paper, Table5, catalog.Preset[Table5Params]{Scale: catalog.Large, Params: Table5Large})
-}
+type table5 = lab.Result[Table5Params, cell]
 
-// Table5Result is Table 5.
-type Table5Result struct {
-	Params       Table5Params
-	Scale        string // "quick", "paper" or empty for own parameters
-	rows         []cellRow
-	of           []int   // genotype of each row
-	counts       []int   // parameters of each genotype
-	multiplyAdds []int64 // likewise
-	evaluation   evaluation
-	records      [][]*runs.Record // by genotype
-}
-
-// Table5 counts, and where there is a folder runs what the run store lacks of the
-// trainings. See [Table1] for cancelling and errors.
-func Table5(ctx context.Context, p Table5Params) (*Table5Result, error) {
-	r := &Table5Result{Params: p, Scale: runs.Scale(ctx)}
-	genotypes, err := p.check()
-	if err != nil {
-		return nil, err
-	}
-	r.rows, r.of = lines(publishedImageNet, genotypes)
-	counted := supernet.Skeleton{
+// cells are the genotypes as they are counted and trained.
+func (p Table5Params) cells() ([]cell, error) {
+	return p.counted("imagenet", p.Genotypes, supernet.Skeleton{
 		Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
 		Classes: p.CountedClasses,
-	}
-	for _, g := range genotypes {
-		net, err := supernet.NewDerived(supernet.DerivedConfig{Skeleton: counted, Genotype: g.genotype})
-		if err != nil {
-			return nil, catalog.Usagef("%s, %v", g.name, err)
-		}
-		r.counts = append(r.counts, net.Parameters())
-		r.multiplyAdds = append(r.multiplyAdds, net.MultiplyAdds())
-	}
-	settings, err := p.settings("imagenet")
-	if err != nil {
-		return nil, err
-	}
-	r.evaluation = evaluation{p.TrainParams, table5ID, settings, genotypes, nil, 0}
-	if r.evaluation.examples, err = p.photographs(p.Folder); err != nil {
-		return nil, err
-	}
-	r.records, err = r.evaluation.run(ctx)
-	return r, err
+	})
 }
 
-// check looks at the parameters and reads the genotypes.
-func (p Table5Params) check() ([]named, error) {
-	var c study.Checks
-	study.Distinct(&c, "Genotypes", p.Genotypes, 1)
-	c.AtLeast("CountedChannels", p.CountedChannels, 2)
-	c.AtLeast("CountedCells", p.CountedCells, 1)
-	c.AtLeast("CountedClasses", p.CountedClasses, 1)
-	c.AtLeast("CountedImage", p.CountedImage, 32)
-	p.TrainParams.check(&c)
-	if err := c.Err("Table 5"); err != nil {
-		return nil, err
-	}
-	return parseGenotypes(p.Genotypes)
-}
-
-// Records are the keys of the trainings.
-func (r *Table5Result) Records() []string { return keysOf(r.records) }
-
-// Differences lists where the settings as in the paper and as in the authors'
+// Table5Differences lists where the settings as in the paper and as in the authors'
 // code differ.
-func (r *Table5Result) Differences() []string {
+func Table5Differences() []string {
 	return training.Differences(training.AsPaper["imagenet"], training.AsCode["imagenet"])
 }
 
-// Figure is the table, with the paper's numbers in grey beside ours.
-func (r *Table5Result) Figure() plots.Figure {
+// drawTable5 is the table, with the paper's numbers in grey beside ours.
+func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell (searched on)"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
@@ -150,107 +112,87 @@ func (r *Table5Result) Figure() plots.Figure {
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
 	var block plots.Block
-	for i, row := range r.rows {
-		g := r.of[i]
-		top1, _ := errorEntries(r.records[g], "test_error")
-		top5, _ := errorEntries(r.records[g], "test_top5")
+	for _, l := range linesOf(publishedImageNet, r.Groups) {
+		count, top1, _ := l.entries()
+		top5, _ := errorEntries(l.cell.Records, "test_top5")
 		block.Rows = append(block.Rows, []plots.Entry{
-			{Text: row.method}, {Text: fmt.Sprintf("%.2f", millions(r.counts[g]))}, printed("%.1f", row.params),
-			{Text: fmt.Sprintf("%.0f", float64(r.multiplyAdds[g])/1e6)},
-			top1, printed("%.1f", row.top1), top5, printed("%.1f", row.top5),
+			{Text: l.method}, count, printed("%.1f", l.params),
+			{Text: fmt.Sprintf("%.0f", float64(l.cell.Trial.multiplyAdds)/1e6)},
+			top1, printed("%.1f", l.top1), top5, printed("%.1f", l.top5),
 		})
 	}
 	t.Blocks = []plots.Block{block}
-	return plots.Figure{
-		Name: "li2021-table5", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{{Table: t}}},
-		Caption: r.caption(), Meta: study.Meta(table5Title, r.Scale, r.Params),
+	f.Style = plots.ICLR.Text()
+	f.Row(plots.Panel{Table: t})
+	p, x := r.Params, examplesOf(r)
+	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d pixels, "+
+		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage, p.CountedImage)
+	if x == nil {
+		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
+		return
 	}
+	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
-func (r *Table5Result) caption() string {
-	p := r.Params
-	text := fmt.Sprintf("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d "+
-		"pixels, without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
-		p.CountedImage)
-	if r.evaluation.examples == nil {
-		return text + " Errors need the photographs of ILSVRC-2012, which are not there."
+// judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds
+// are fewer than 600 M, and the errors at the paper's scale.
+func judgeTable5(r *table5) []runs.Claim {
+	p, quick, why := r.Params, Table5Quick, ""
+	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
+		p.CountedClasses != quick.CountedClasses || p.CountedImage != quick.CountedImage {
+		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
 	}
-	of := r.evaluation.examples
-	return text + " " + r.evaluation.caption(fmt.Sprintf("%d photographs of %d classes", of.train, of.classes))
+	var counts, adds, errors []runs.Claim
+	for _, l := range linesOf(publishedImageNet, r.Groups) {
+		counts = append(counts, l.judgeParameters(claimsFrom(r, "Table 5"), l.parameters(), why)...)
+		adds = append(adds, judgeMobile(r, l, why))
+		if !l.extra {
+			errors = append(errors, judgeTop(r, l.ids.top1, l, "top-1", l.top1, "test_error"),
+				judgeTop(r, l.ids.top5, l, "top-5", l.top5, "test_top5"))
+		}
+		if l.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
+			errors = append(errors, judgeTop(r, "LI047", l, "top-1, by Section 4.2,", 24.2, "test_error"))
+		}
+	}
+	return slices.Concat(counts, adds, errors)
 }
 
 // mobileMultiplyAdds bounds the mobile setting (Liu+ 2019, Section 3.3).
 const mobileMultiplyAdds = 600
 
-// Check judges the numbers of parameters that Table 5 prints, that multiply-adds
-// are fewer than 600 M, and the errors at the paper's scale.
-func (r *Table5Result) Check() []runs.Claim {
-	var claims []runs.Claim
-	for i, row := range r.rows {
-		if row.params > 0 {
-			claims = append(claims, checkParams(row, r.counts[r.of[i]], table5Source, r.standard()))
-		}
+// judgeMobile judges that a network is in the mobile setting.
+func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
+	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", l.method).
+		From("Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
+	if why != "" {
+		return c.NotRun("%s", why)
 	}
-	for i, row := range r.rows {
-		claims = append(claims, r.checkMobile(row, r.multiplyAdds[r.of[i]]))
-	}
-	for i, row := range r.rows {
-		if !row.extra {
-			claims = append(claims,
-				r.checkError(row.ids.top1, row, r.of[i], "top-1", row.top1, "test_error"),
-				r.checkError(row.ids.top5, row, r.of[i], "top-5", row.top5, "test_top5"))
-		}
-		if row.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
-			claims = append(claims, r.checkError("LI047", row, r.of[i], "top-1, by Section 4.2,", 24.2, "test_error"))
-		}
-	}
-	return claims
-}
-
-// standard says what keeps the counts from being the paper's.
-func (r *Table5Result) standard() string {
-	p, quick := r.Params, Table5Quick
-	if p.CountedChannels == quick.CountedChannels && p.CountedCells == quick.CountedCells &&
-		p.CountedClasses == quick.CountedClasses && p.CountedImage == quick.CountedImage {
-		return ""
-	}
-	return "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
-}
-
-// checkMobile judges that a network is in the mobile setting.
-func (r *Table5Result) checkMobile(row cellRow, count int64) runs.Claim {
-	c := verdict.Claim("own: "+row.method+": multiply-adds in the mobile setting, M",
-		"Li+ 2021, Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
-	if why := r.standard(); why != "" {
-		return verdict.NotRun(c, why)
-	}
-	c.Paper, c.Ours, c.Tolerance = mobileMultiplyAdds, runs.Number(float64(count)/1e6), 0
+	c = c.Says(mobileMultiplyAdds).
+		Noting("multiplications of an example in convolutions and the classifier, without the auxiliary head")
+	count := l.cell.Trial.multiplyAdds
+	c.Ours, c.Tolerance = runs.Number(float64(count)/1e6), 0
 	c.Holds = runs.Judge(count < mobileMultiplyAdds*1e6)
-	c.Note = "multiplications of an example in convolutions and the classifier, without the auxiliary head"
-	if row.genotype == "GAEA_PC_DARTS_image" {
+	if l.genotype == "GAEA_PC_DARTS_image" {
 		c.Note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
 	}
-	return c
+	return c.Claim
 }
 
-// checkError judges a test error at the paper's scale.
-func (r *Table5Result) checkError(ids string, row cellRow, genotype int, what string, paper float64,
-	value string) runs.Claim {
-	c := verdict.Claim(listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", row.method, what)), table5Source)
-	c.Paper, c.Tolerance = runs.Number(paper), 0.05
-	ours := errorsOf(r.records[genotype], value)
+// judgeTop judges a test error at the paper's scale.
+func judgeTop(r *table5, ids string, l cellLine, what string, paper float64, value string) runs.Claim {
+	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", l.method, what))).Says(paper).
+		Family(2 * len(linesOf(publishedImageNet, r.Groups))) // of every row, top-1 and top-5
+	c.Tolerance = 0.05
+	ours := l.errors(value)
 	switch {
-	case r.evaluation.examples == nil:
-		return verdict.NotRun(c, "the photographs of ILSVRC-2012 are not there: set Folder")
+	case examplesOf(r) == nil:
+		return c.NotRun("the photographs of ILSVRC-2012 are not there: set Folder")
 	case r.Params.reduced("imagenet"):
-		return verdict.NotRun(c, "errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")
+		return c.NotRun("errors at a reduced scale are not the paper's; --scale paper has its 250 epochs")
 	case len(ours) < r.Params.Seeds:
-		return verdict.NotRun(c, fmt.Sprintf("%d of %d trainings", len(ours), r.Params.Seeds))
+		return c.NotRun("%d of %d trainings", len(ours), r.Params.Seeds)
+	case len(ours) == 1: // as in the paper, which has one, too
+		return verdict.Exactly(c.Claim, ours[0], paper, 0.05)
 	}
-	// of every row, top-1 and top-5
-	s, err := runs.Summarize(ours, verdict.Family(r.Params.Confidence, 2*len(r.rows)))
-	if len(ours) == 1 { // as in the paper, which has one, too
-		return verdict.Exactly(c, ours[0], paper, 0.05)
-	}
-	return verdict.Near(c, s, err, paper, 0.05)
+	return c.Mean(ours).Near(paper, 0.05)
 }

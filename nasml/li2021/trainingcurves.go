@@ -9,22 +9,10 @@ import (
 )
 
 // TrainingCurves are what the trainings behind a table have done, epoch by epoch.
-type TrainingCurves struct {
-	of    evaluation
-	names []string         // of the rows
-	rows  [][]*runs.Record // trainings, nil: not run
-	title string
-	scale string
-}
+type TrainingCurves struct{ of *table1 }
 
-// Curves are the errors of the table's trainings over epochs.
-func (r *Table1Result) Curves() *TrainingCurves {
-	c := &TrainingCurves{of: r.evaluation, rows: r.records, title: table1Title + ", over epochs", scale: r.Scale}
-	for _, g := range r.evaluation.genotypes {
-		c.names = append(c.names, candidateTitle(g.name))
-	}
-	return c
-}
+// Table1Curves are the errors of the table's trainings over epochs.
+func Table1Curves(r *table1) *TrainingCurves { return &TrainingCurves{r} }
 
 // Figure has the errors of the passes of every epoch themselves, with cutout and drop
 // path, and on the test images, in percent: means over seeds with their intervals,
@@ -32,8 +20,8 @@ func (r *Table1Result) Curves() *TrainingCurves {
 func (c *TrainingCurves) Figure() plots.Figure {
 	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
 	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}
-	for i, name := range c.names {
-		ran := ranOf(c.rows[i])
+	for _, g := range c.of.Groups {
+		ran, name := ranOf(g.Records), candidateTitle(g.Trial.name)
 		if len(ran) == 0 {
 			continue
 		}
@@ -44,9 +32,12 @@ func (c *TrainingCurves) Figure() plots.Figure {
 		training.Series = append(training.Series, c.mean(name, passed, ran, "train_error"))
 		test.Series = append(test.Series, c.mean(name, ran[0].Series["evaluated"], ran, "test_error"))
 	}
+	p := c.of.Params.TrainParams
 	f := plots.Figure{
 		Name: "li2021-training-curves", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{training, test}},
-		Caption: c.caption(), Meta: study.Meta(c.title, c.scale, c.of.TrainParams),
+		Caption: c.caption(p),
+		Meta: study.Meta("DARTS space, CIFAR-10: parameters and test errors of cells that were found, over epochs",
+			c.of.Scale, p),
 	}
 	if len(test.Series) == 0 {
 		f.Panels = [][]plots.Panel{{{Table: &plots.Table{Columns: []plots.Column{{Header: "no training was run"}}}}}}
@@ -57,16 +48,8 @@ func (c *TrainingCurves) Figure() plots.Figure {
 // mean is that of a series of trainings in percent, with its interval over seeds.
 func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, series string) plots.Series {
 	var means []runs.Summary
-	for at := range x {
-		var values []float64
-		for _, r := range ran {
-			values = append(values, r.Series[series][at])
-		}
-		s, err := runs.Summarize(values, c.of.Confidence)
-		if err != nil {
-			panic(err) // records hold finite numbers
-		}
-		means = append(means, percent(s).Within(0, 100))
+	for _, values := range study.Columns(study.Rows(ran, series)) {
+		means = append(means, percent(c.of.Mean(values)).Within(0, 100))
 	}
 	band := plots.Band(label, x, means)
 	if len(ran) < leastForBands {
@@ -78,20 +61,21 @@ func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, ser
 // leastForBands is how many trainings there are to be for an interval.
 const leastForBands = 3
 
-func (c *TrainingCurves) caption() string {
+func (c *TrainingCurves) caption(p TrainParams) string {
 	set := "the images"
-	if c.of.Examples > 0 {
-		set = fmt.Sprintf("%d images", c.of.Examples)
+	if p.Examples > 0 {
+		set = fmt.Sprintf("%d images", p.Examples)
 	}
-	text := "Training errors are of the passes of an epoch, with cutout and drop path. " + c.of.caption(set)
-	if c.of.Seeds < leastForBands {
+	text := "Training errors are of the passes of an epoch, with cutout and drop path. " +
+		p.caption(examplesOf(c.of), set)
+	if p.Seeds < leastForBands {
 		return text + " Means over seeds, without intervals."
 	}
-	return text + fmt.Sprintf(" Means over seeds with %v %% intervals.", 100*c.of.Confidence)
+	return text + fmt.Sprintf(" Means over seeds with %v %% intervals.", 100*p.Confidence)
 }
 
 // Check judges nothing: what is claimed of errors is about the last epoch.
 func (c *TrainingCurves) Check() []runs.Claim { return nil }
 
 // Records are the keys of the trainings.
-func (c *TrainingCurves) Records() []string { return keysOf(c.rows) }
+func (c *TrainingCurves) Records() []string { return c.of.Records() }

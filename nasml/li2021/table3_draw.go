@@ -1,0 +1,121 @@
+package li2021
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/plots"
+)
+
+// candidatesOf are those of a set; none before one is chosen.
+func candidatesOf(r *table3, set int) []candidate {
+	all := r.Part("candidate").Where(func(c candidate) bool { return c.set == set }).Trials()
+	if !slices.ContainsFunc(all, func(c candidate) bool { return c.best }) {
+		return nil
+	}
+	return all
+}
+
+// againOf are the further trainings of a set's best candidate.
+func againOf(r *table3, set int) []*runs.Record {
+	return r.Part("again").Where(func(c candidate) bool { return c.set == set }).Records()
+}
+
+// epochs3 is after how many epochs candidates are trained.
+func epochs3(r *table3) int {
+	s, _ := r.Params.settings("cifar-10") // whose error is one of the rules'
+	return s.Epochs
+}
+
+// drawTable3 draws the candidates' errors after the short part and at the end, and the
+// protocol as a table.
+func drawTable3(r *table3, f *lab.Picture) {
+	p := r.Params
+	panel := plots.Panel{
+		X: plots.Axis{Label: fmt.Sprintf("test error after %d epochs (%%)", p.Short)},
+		Y: plots.Axis{Label: fmt.Sprintf("after %d epochs (%%)", epochs3(r))},
+	}
+	goesOn := plots.Series{Label: "goes on", Line: plots.NoLine}
+	givenUp := plots.Series{Label: "given up", Line: plots.NoLine}
+	for set := range p.Sets {
+		for _, c := range candidatesOf(r, set) {
+			s := &givenUp
+			if c.kept {
+				s = &goesOn
+			}
+			s.X, s.Y = append(s.X, c.short), append(s.Y, c.final)
+		}
+	}
+	panel.Series = []plots.Series{goesOn, givenUp}
+	f.Style = plots.ICLR.Text()
+	f.Row(panel, plots.Panel{Table: protocolTable(r)})
+	once := p.TrainParams
+	once.Seeds = 1
+	f.Say("%s", stage1Note(r))
+	once.say(f, examplesOf(r), p.imagesOf(p.Data))
+	if len(candidatesOf(r, 0)) > 0 {
+		f.Say("Bold: the %d best after %d epochs, and of these the best at the end. Random candidates are drawn from "+
+			"the space.", p.Kept, p.Short)
+	}
+}
+
+// stage1Note says where candidates come from.
+func stage1Note(r *table3) string {
+	if n := len(r.Part(searchPart)[0].Records); n > 0 {
+		return fmt.Sprintf("Stage 1: %d searches of ours.", n)
+	}
+	return "Stage 1 was not run: candidates are published cells and random ones."
+}
+
+// publishedSets are the means of Table 3.
+var publishedSets = []number{{2.50, 0.07}, {2.50, 0.09}, {2.60, 0.09}}
+
+// protocolTable has a row a candidate of every set, and the best again.
+func protocolTable(r *table3) *plots.Table {
+	t := &plots.Table{Columns: []plots.Column{
+		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
+		{Header: fmt.Sprintf("epoch %d", epochs3(r)), Group: "test error (%)"},
+	}}
+	var end plots.Block
+	for set := range r.Params.Sets {
+		title, text := "", "the best, other seeds"
+		if r.Params.Sets > 1 {
+			title = fmt.Sprintf("set %d", set+1)
+			text += ", " + title
+		}
+		block := plots.Block{Title: title}
+		for _, c := range candidatesOf(r, set) {
+			block.Rows = append(block.Rows, []plots.Entry{
+				{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
+				{Text: fmt.Sprintf("%.1f", c.final), Bold: c.best},
+			})
+		}
+		if len(block.Rows) > 0 {
+			t.Blocks = append(t.Blocks, block)
+		}
+		mean, _ := errorEntries(againOf(r, set), "test_error")
+		end.Rows = append(end.Rows, []plots.Entry{{Text: text}, {}, mean})
+	}
+	for i, set := range publishedSets {
+		end.Rows = append(end.Rows, []plots.Entry{
+			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, printedError(set),
+		})
+	}
+	t.Blocks = append(t.Blocks, end)
+	return t
+}
+
+// candidateTitle is how a table calls a candidate.
+func candidateTitle(name string) string {
+	p, ok := supernet.Published[name]
+	switch {
+	case !ok:
+		return name
+	case p.Searched == "CIFAR-10":
+		return p.Method
+	}
+	return fmt.Sprintf("%s (%s)", p.Method, p.Searched)
+}
