@@ -389,19 +389,13 @@ func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
 	if err := l.open(ctx, c); err != nil {
 		return err
 	}
-	booked := -1
+	pace := lab.Pace{Progress: job.Progress, Units: total}
 	observe := func(m training.Moment) {
-		now := int(float64(total) * (float64(m.Epoch) + float64(m.Step)/float64(m.Steps)) / float64(m.Epochs))
-		if booked < 0 { // what a checkpoint brought along says nothing about the pace
-			booked = max(0, now-max(1, total/m.Epochs/m.Steps))
-			job.Progress.Skip(booked)
-		}
 		note := fmt.Sprintf("%s, seed %d, epoch %d/%d", c.name, seed, min(m.Epoch+1, m.Epochs), m.Epochs)
 		if n := len(m.Curve.TestError); n > 0 {
 			note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])
 		}
-		job.Progress.Step(max(0, now-booked), note)
-		booked = max(booked, now)
+		pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, note)
 	}
 	result, err := evaluating.Run(ctx, l.trainer, seed, training.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
@@ -412,7 +406,7 @@ func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
 	if err != nil {
 		return err
 	}
-	job.Progress.Step(total-max(0, booked), "")
+	pace.End("")
 	return nil
 }
 

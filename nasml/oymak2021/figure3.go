@@ -160,15 +160,8 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	done := -1
-	observe := func(m search.Moment) {
-		if done < 0 { // what a checkpoint brought along says nothing about the pace
-			job.Progress.Skip(m.Epoch)
-			done = m.Epoch
-		}
-		job.Progress.Step(m.Epoch-done, "")
-		done = m.Epoch
-	}
+	pace := lab.Pace{Progress: job.Progress, Units: s.Epochs}
+	observe := func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") }
 	seed := job.Trials[0].Seed
 	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
@@ -176,7 +169,7 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	job.Progress.Step(s.Epochs-max(0, done), fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
+	pace.End(fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
 	return job.Done(0, result)
 }
 
