@@ -286,7 +286,9 @@ type varying struct {
 // theirs does; a parameter hides settings of its name, which go by the field that varies them.
 func TestSettingsThatParametersVary(t *testing.T) {
 	p := varying{Vary: func(row string, s *settings) { s.Rate, s.Names = 3, []string{row} }}
-	for _, set := range []string{"Rate=0", "Inner.Clip=2", "Extra=parameter", "Vary.Extra=settings", "Vary.Inner.Clip=5"} {
+	for _, set := range []string{
+		"Rate=0", "Inner.Clip=2", "Extra=parameter", "Vary.Extra=settings", "Vary.Inner.Clip=5",
+	} {
 		require.NoError(t, assign("a/b", &p, set))
 	}
 	var s settings

@@ -228,7 +228,7 @@ func searchCaption(p SearchParams, all []found, params any) string {
 
 // sayChanges says what Vary changed of the settings of rows.
 func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
-	lab.Changes(f, rows, func(t T) string { return t.base().row.named() }, func(t T) []string { return t.base().changes })
+	lab.Changes(f, basesOf(rows), func(f found) string { return f.row.named() }, func(f found) []string { return f.changes })
 }
 
 // judged is a claim on differences of two rows, values of the same seeds. Both must

@@ -15,8 +15,10 @@ import (
 // of NAS-Bench-1Shot1, of which the paper shows the first.
 type Figure1MiddleParams struct {
 	OneShotParams
-	Rows  []string // searches by method, see Figure2Params
-	Parts []string `validate:"min=1,unique,dive,oneof=operations inputs output"` // of θ, a row of panels each: "operations" (the paper's), "inputs", "output"
+	Rows []string // searches by method, see Figure2Params
+
+	// Parts of θ have a row of panels each: "operations" (the paper's), "inputs", "output".
+	Parts []string `validate:"min=1,unique,dive,oneof=operations inputs output"`
 }
 
 // Figure1MiddleQuick has the searches of Figure2Quick. GAEA's entropy of operations

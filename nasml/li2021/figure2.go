@@ -24,7 +24,9 @@ type Figure2Params struct {
 	OneShotParams
 	Lookups
 	Rows []string // searches: see OneShotParams
-	Band string   `validate:"oneof=std interval"` // "std": one standard deviation (divisor n), as in the paper, or "interval": of the mean
+
+	// Band is "std", one standard deviation (divisor n), as in the paper, or "interval", of the mean.
+	Band string `validate:"oneof=std interval"`
 }
 
 // Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, in about a

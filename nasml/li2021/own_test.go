@@ -222,7 +222,8 @@ func TestAChangedSettingIsSearched(t *testing.T) {
 	}
 	r, err := Figure1(ctx, p)
 	require.NoError(t, err)
-	require.Contains(t, r.Figure().Caption, "Changed settings of DARTS (bilevel) (preset, here): WeightDecay: 0.0003, 0.")
+	require.Contains(t, r.Figure().Caption,
+		"Changed settings of DARTS (bilevel) (preset, here): WeightDecay: 0.0003, 0.")
 }
 
 // A reader's method has the settings of the shipped one that it resembles most.

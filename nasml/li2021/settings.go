@@ -24,8 +24,8 @@ import (
 //
 //	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
 //
-// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields that stand here come
-// after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set Vary.ArchRate=0.1,
+// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields that stand here
+// come after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set Vary.ArchRate=0.1,
 // is the step size of any.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
@@ -59,7 +59,7 @@ type SearchParams struct {
 	Instruments int `json:",omitempty" validate:"gte=0"`
 
 	Data     data.Name // the images that are searched on
-	Examples int       `validate:"gte=0"` // the first so many training images; 0: all; of photographs, so many at random
+	Examples int       `validate:"gte=0"` // the first training images; 0: all; of photographs, so many at random
 
 	// Folder, where it is given, takes the place of Data: it has photographs such as
 	// ILSVRC-2012's in train, with a folder a class. They are cropped as Crop of the

@@ -126,7 +126,8 @@ func drawTable5(r *table5, f *lab.Picture) {
 	f.Row(plots.Panel{Table: t})
 	p, x := r.Params, examplesOf(r)
 	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d pixels, "+
-		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage, p.CountedImage)
+		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
+		p.CountedImage)
 	if x == nil {
 		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
 		return
