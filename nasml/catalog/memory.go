@@ -50,8 +50,8 @@ func Enough(trials int) {
 // optionOf is a field of parameters, nil where they have none of that name.
 func optionOf(params any, name string) any {
 	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
-		if f, ok := fieldByName(v, name); ok {
-			return f.Interface()
+		if at, ok := find(v, name); ok && !at.vary.IsValid() {
+			return at.field.Interface()
 		}
 	}
 	return nil
@@ -105,8 +105,8 @@ func ownNeed(params any, s size, preset, has float64) need {
 	own := func(value float64) float64 {
 		changed := reflect.New(reflect.TypeOf(params)).Elem()
 		changed.Set(reflect.ValueOf(params))
-		if f, ok := fieldByName(changed, s.field); ok && f.CanInt() {
-			f.SetInt(int64(value))
+		if at, ok := find(changed, s.field); ok && at.field.CanInt() {
+			at.set(reflect.ValueOf(int64(value)).Convert(at.field.Type()))
 		}
 		return ownForecast(changed)
 	}

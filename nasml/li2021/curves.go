@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -223,6 +224,11 @@ func searchCaption(p SearchParams, all []found, params any) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// sayChanges says what Vary changed of the settings of rows.
+func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
+	lab.Changes(f, basesOf(rows), func(f found) string { return f.row.named() }, func(f found) []string { return f.changes })
 }
 
 // judged is a claim on differences of two rows, values of the same seeds. Both must

@@ -209,6 +209,7 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 		"at %v, both on Fisher's scale.", splitTitles[p.Split], p.Archs, p.Confidence)
 	sayOneSearch(r, f)
 	f.Say("%s", oneShotCaption(p.OneShotParams, r.Groups.Trials(), p))
+	sayChanges(f, r.Groups.Trials())
 }
 
 // rankEntry is the mean over searches with its interval, on Fisher's scale.

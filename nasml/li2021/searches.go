@@ -46,6 +46,7 @@ type found struct {
 	records   []*runs.Record
 	images    int         // that are searched on, all of them
 	synthetic bool        // no publisher's
+	changes   []string    // of the preset's settings, by Vary
 	pick      search.Pick // which epoch's architecture counts; empty: the last
 }
 
@@ -54,8 +55,11 @@ func (f found) base() found { return f }
 
 // searched are the rows of an entry.
 func searched[T interface{ base() found }](gs lab.Groups[T]) []found {
-	var all []found
-	for _, f := range gs.Part(searchPart).Trials() {
+	return basesOf(gs.Part(searchPart).Trials())
+}
+
+func basesOf[T interface{ base() found }](rows []T) (all []found) {
+	for _, f := range rows {
 		all = append(all, f.base())
 	}
 	return all
@@ -230,8 +234,12 @@ func (p SearchParams) find(w row) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	changes, err := p.changes(w, s)
+	if err != nil {
+		return found{}, err
+	}
 	return found{
-		row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...),
+		row: w, settings: s, changes: changes, space: supernet.Spaces[s.Space].Without(s.Without...),
 		blocks: space.Network().Architecture(),
 	}, nil
 }
@@ -292,13 +300,13 @@ func (p SearchParams) searchesOf(
 	}
 	s.StoredOnly, s.Title = false, title
 	s.Device = onDevices(p.Devices)
-	lab := &searchLab{from: from, live: newLive(), run: run}
-	defer lab.close()
+	searches := &searchLab{from: from, live: newLive(), run: run}
+	defer searches.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
 	) error {
 		at := job.Index[0]
-		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
+		return searches.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
 }
 
@@ -374,21 +382,13 @@ func (l *searchLab) search(
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}
-	booked := -1
-	memory := ""
+	pace, memory := lab.Pace{Progress: progress, Units: total}, ""
 	observe := func(m search.Moment) {
-		now := int(float64(total) * (float64(m.Epoch) + float64(m.Step)/float64(m.Steps)) / float64(m.Epochs))
-		if booked < 0 { // what a checkpoint brought along says nothing about the pace
-			booked = max(0, now-max(1, total/m.Epochs/m.Steps))
-			progress.Skip(booked)
-		}
 		if memory == "" && m.Step >= 3 { // all that a search needs has been taken by then
 			memory = peakMemory()
 		}
-		note := fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
-			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
-		progress.Step(max(0, now-booked), note)
-		booked = max(booked, now)
+		pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
+			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory))
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
@@ -401,7 +401,7 @@ func (l *searchLab) search(
 	if err != nil {
 		return named(err)
 	}
-	progress.Step(total-max(0, booked), "")
+	pace.End("")
 	return nil
 }
 

@@ -132,7 +132,7 @@ func drawTable5(r *table5, f *lab.Picture) {
 		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
 		return
 	}
-	f.Say("%s", p.caption(x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes)))
+	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
 // judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds

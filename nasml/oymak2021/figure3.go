@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -19,12 +20,11 @@ import (
 )
 
 // Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by
-// DARTS with validation parts of several sizes. Every field of search.Settings is one
-// of them, p.LearningRate = 0.05, p.Bilevel.Warmup = 2; what is to be 0, false or empty
-// is named, p.Zero = []string{"WeightDecay"}.
+// DARTS with validation parts of several sizes.
 type Figure3Params struct {
-	search.Settings `json:"SearchSettings,omitzero"`
-	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+	// Vary changes the settings of the searches with n_V validation images, after the fields below. The same for all
+	// is --set WeightDecay=0 on the command line.
+	Vary func(validation string, s *search.Settings) `json:"-"`
 
 	Method string // of search.Methods, shipped or own
 	Space  string // a name that search.Settings.Space may have
@@ -102,11 +102,6 @@ type figure3 = lab.Result[Figure3Params, int]
 var figure3Kind = code.Define("oymak2021/figure3", "oymak2021/internal/gap")
 
 func (p Figure3Params) rules(c *study.Checks) {
-	for _, field := range append(study.SetFields(p.Settings), p.Zero...) {
-		name, _, _ := strings.Cut(field, ".")
-		c.Expect(!slices.Contains([]string{"Method", "Space", "Parts", "EvaluateEvery"}, name),
-			"Settings.%s is set, which the figure's own parameters say: leave it", field)
-	}
 	for _, n := range p.Curves {
 		c.Expect(slices.Contains(p.Validation, n), "Curves has %d, want some of Validation, %v", n, p.Validation)
 	}
@@ -165,15 +160,8 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	done := -1
-	observe := func(m search.Moment) {
-		if done < 0 { // what a checkpoint brought along says nothing about the pace
-			job.Progress.Skip(m.Epoch)
-			done = m.Epoch
-		}
-		job.Progress.Step(m.Epoch-done, "")
-		done = m.Epoch
-	}
+	pace := lab.Pace{Progress: job.Progress, Units: s.Epochs}
+	observe := func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") }
 	seed := job.Trials[0].Seed
 	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
@@ -181,7 +169,7 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	job.Progress.Step(s.Epochs-max(0, done), fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
+	pace.End(fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
 	return job.Done(0, result)
 }
 
@@ -203,7 +191,7 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	// An architecture's batch may be smaller than the weights'; these have parts
 	// that they divide, or a last batch that is smaller.
 	s.Split, s.EvaluateEvery, s.Bilevel.KeepLast = "random", 1, true
-	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+	if err := study.Vary(p.Vary, strconv.Itoa(validation), &s, elsewhere); err != nil {
 		return s, err
 	}
 	s.Parts = search.Shares{Train: p.Train, Validation: validation, Test: p.Test}
@@ -214,6 +202,20 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	return s, nil
 }
 
-// SetZero notes that a field of Settings is to be 0, false or empty, which without
-// this means that it is the preset's.
-func (p *Figure3Params) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+// elsewhere are the settings that are parameters.
+var elsewhere = map[string]string{
+	"Method": "set Method", "Space": "set Space", "Parts": "set Train, Validation and Test",
+	"EvaluateEvery": "every epoch is drawn",
+}
+
+// changes are what Vary changed of the settings.
+func (p Figure3Params) changes(validation int) []string {
+	if p.Vary == nil {
+		return nil
+	}
+	plain := p
+	plain.Vary = nil
+	before, _ := plain.settings(validation)
+	after, _ := p.settings(validation)
+	return study.Differences(before, after)
+}
