@@ -63,6 +63,7 @@ func TestRunNotebookFailsWithItsCells(t *testing.T) {
 		want  []string // in the error
 	}{
 		"compile error": {[]string{"%%\nprintln(1)", "%%\nundefined()"}, []string{"cell 2 of 2", "undefined"}},
+		"no %%":         {[]string{"x := 1"}, []string{"cell 1 of 1", "expected declaration, found x", "start the cell with %%"}},
 		"panic":         {[]string{"%%\npanic(\"no such luck\")"}, []string{"cell 1 of 1", "no such luck"}},
 		"shell line":    {[]string{"!false"}, []string{"cell 1 of 1", "exit status 1"}},
 		"magic":         {[]string{"!true", "%nosuchmagic"}, []string{"cell 2 of 2", "unknown or not implemented"}},
