@@ -25,7 +25,8 @@ var gonbEdits = []gonbEdit{
 		"s.DisplayErrorWithContext(msg, fileToCellIdAndLine, startHint(err.Error()), err)"},
 	{"internal/goexec/parser.go", "\n// parseFromGoCode ", startHint + "\n// parseFromGoCode "},
 	// JupyterLab writes the language's version, that of this machine's Go, into a notebook that is only opened.
-	{"internal/kernel/messages.go", "Version           string `json:\"version\"`", "Version           string `json:\"-\"`"},
+	{"internal/kernel/messages.go", "Version           string `json:\"version\"`",
+		"Version           string `json:\"-\"`"},
 	// gopls starts once go.work is there, is connected to when it answers and not 12 s later, and may take its time.
 	{"internal/goexec/goexec.go", "err = s.gopls.Start()", "err = nil // see InitializeGoWork"},
 	{"internal/goexec/goexec.go", "return s.GoWorkFix(nil)", startGopls + "return s.GoWorkFix(nil)"},
@@ -57,8 +58,8 @@ func startHint(message string) string {
 }
 `
 
-// editedGoNB copies the pinned GoNB into a folder and makes the edits. It returns the argument with which go builds it in
-// place of the pinned one.
+// editedGoNB copies the pinned GoNB into a folder and makes the edits. It returns the argument with which go builds
+// it in place of the pinned one.
 func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err error) {
 	from, err := s.moduleDir(ctx, gonbModule)
 	if err != nil {

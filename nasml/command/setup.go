@@ -110,13 +110,16 @@ func (s *site) steps() []step {
 			outputs: []string{s.path("link")},
 			run:     s.warmCache,
 		}, {
-			name:    "kernel",
-			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings}),
+			name: "kernel",
+			inputs: slices.Concat(goInputs, []string{
+				s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings,
+			}),
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
+				config := s.path("jupyter", "config", "labconfig")
 				return errors.Join(files.WriteBytes(s.kernelFile(), s.kernelspec(s.cellGoFlags())),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "default_setting_overrides.json"), labSettings))
+					files.WriteBytes(filepath.Join(config, "page_config.json"), labPageConfig),
+					files.WriteBytes(filepath.Join(config, "default_setting_overrides.json"), labSettings))
 			},
 		},
 	}...)
