@@ -100,7 +100,7 @@ func (s *site) steps() []step {
 			},
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
-			inputs:  append(slices.Clone(goInputs), s.goimports()),
+			inputs:  append(slices.Clone(goInputs), s.goimports(), fmt.Sprint(gonbEdits)),
 			outputs: []string{s.path("bin", "gonb"), s.path("bin", "goimports")},
 			needMB:  60,
 			run:     s.buildTools,
@@ -110,13 +110,16 @@ func (s *site) steps() []step {
 			outputs: []string{s.path("link")},
 			run:     s.warmCache,
 		}, {
-			name:    "kernel",
-			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings}),
+			name: "kernel",
+			inputs: slices.Concat(goInputs, []string{
+				s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings,
+			}),
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
+				config := s.path("jupyter", "config", "labconfig")
 				return errors.Join(files.WriteBytes(s.kernelFile(), s.kernelspec(s.cellGoFlags())),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "default_setting_overrides.json"), labSettings))
+					files.WriteBytes(filepath.Join(config, "page_config.json"), labPageConfig),
+					files.WriteBytes(filepath.Join(config, "default_setting_overrides.json"), labSettings))
 			},
 		},
 	}...)
@@ -354,8 +357,17 @@ func (s *site) buildTools(ctx context.Context, j *job) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
+	source := s.path("gonb.new")
+	defer os.RemoveAll(source)
+	if err := os.RemoveAll(source); err != nil {
+		return fmt.Errorf("removing an unfinished build: %w", err)
+	}
+	modfile, err := s.editedGoNB(ctx, source)
+	if err != nil {
+		return err
+	}
 	if err := j.command(ctx, s.Root, append(s.env(), "GOFLAGS="+kernelGoFlags),
-		"go", "build", "-o", fresh+"/", "github.com/janpfeifer/gonb", "./"+goimportsSource); err != nil {
+		"go", "build", modfile, "-o", fresh+"/", gonbModule, "./"+goimportsSource); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.path("bin")); err != nil {

@@ -41,8 +41,11 @@ func (g *Gallery) Index() ([]byte, error) {
 	text, err := json.MarshalIndent(map[string]any{
 		"cells": cells,
 		"metadata": map[string]any{
-			"kernelspec":    map[string]string{"display_name": "Go (gonb)", "language": "go", "name": "gonb"},
-			"language_info": map[string]string{"name": "go"},
+			"kernelspec": map[string]string{"display_name": "Go (gonb)", "language": "go", "name": "gonb"},
+			"language_info": map[string]string{ // all that the kernel says, so that JupyterLab has nothing to add
+				"name": "go", "mimetype": "text/x-go", "file_extension": ".go", "pygments_lexer": "",
+				"codemirror_mode": "", "nbconvert_exporter": "",
+			},
 		},
 		"nbformat": 4, "nbformat_minor": 5,
 	}, "", " ")
