@@ -479,7 +479,7 @@ func (r *dartsRun) step(in []*Node) []*Node {
 		},
 	}
 	if blocks > 0 {
-		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return w.move(theta, grad, slots, in[0]) }
+		search.Architecture, search.Done = slices.Repeat([]bilevel.Rule{w.rule()}, blocks), in[0]
 	}
 	next, seen := search.Step(state, Scalar(in[0].Graph(), in[0].DType(), w.LearningRate), nil)
 	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, []*Node{seen.Train})
@@ -492,17 +492,15 @@ func (r *dartsRun) step(in []*Node) []*Node {
 	return out
 }
 
-// move is a step of the architecture, the one of this number from 0.
-func (w *dartsWork) move(theta, grad, slots []*Node, number *Node) (theta2, slots2 []*Node) {
-	if update := simplex.Updates[w.Update]; update != nil {
-		for i := range theta {
-			theta2 = append(theta2, update(theta[i], grad[i], w.ArchRate))
-		}
-		return theta2, slots
+// rule is how the architecture moves. It keeps two slots, also where it reads none.
+func (w *dartsWork) rule() bilevel.Rule {
+	update := simplex.Updates[w.Update]
+	if update == nil {
+		return bilevel.DARTSAdam.Rule().At(w.ArchRate)
 	}
-	n := len(theta)
-	theta2, m, v := bilevel.DARTSAdam.Step(theta, grad, slots[:n], slots[n:], number, w.ArchRate)
-	return theta2, slices.Concat(m, v)
+	return bilevel.Each(2, func(theta, grad *Node, own []*Node, _ bilevel.Move) (*Node, []*Node) {
+		return update(theta, grad, w.ArchRate), own
+	})
 }
 
 // floats is a tensor in the type of the computation.
@@ -529,8 +527,8 @@ func (r *dartsRun) start() (state []*tensors.Tensor) {
 			own = append(own, r.floats(slices.Clone(flat[:size]), n.Dims...))
 			flat = flat[size:]
 		}
-		for range copies {
-			for _, t := range own {
+		for _, t := range own {
+			for range copies {
 				zero = append(zero, tensors.FromShape(t.Shape()))
 			}
 		}

@@ -22,30 +22,35 @@ type SGD struct {
 	Together bool
 }
 
-// Step is one step at learning rate eta, a scalar:
+// Rule keeps the velocity, one slot, and moves by
 //
 //	g ← g + wd·w,  v ← μv + g,  w ← w − ηv,  Nesterov's: w ← w − η(g + μv) .
-//
-// The first velocity is 0.
-func (o SGD) Step(w, grad, velocity []*Node, eta *Node) (w2, velocity2 []*Node) {
-	const name = "SGD.Step"
-	grad = each2(name, grad, w, func(g, w *Node) *Node { return Add(g, MulScalar(w, o.WeightDecay)) })
-	heavy := func(g, v *Node) *Node { return Add(MulScalar(v, o.Momentum), g) }
-	velocity2 = each2(name, grad, velocity, heavy)
-	move := velocity2
-	if o.Nesterov {
-		move = each2(name, grad, velocity2, heavy)
-	}
-	return addScaled(name, w, Neg(eta), move), velocity2
+func (o SGD) Rule() Rule {
+	return Each(1, func(w, g *Node, own []*Node, m Move) (*Node, []*Node) {
+		if o.WeightDecay != 0 {
+			g = Add(g, MulScalar(w, o.WeightDecay))
+		}
+		v := Add(MulScalar(own[0], o.Momentum), g)
+		move := v
+		if o.Nesterov {
+			move = Add(MulScalar(v, o.Momentum), g)
+		}
+		return Add(w, Mul(ConvertDType(Neg(m.Rate), w.DType()), move)), []*Node{v}
+	})
 }
 
-// together is [ClipGlobalNorm] at most, unless that is 0, and then Step, in one.
-func (o SGD) together(w, grad, velocity []*Node, eta *Node, most float64) (w2, velocity2 []*Node) {
-	rates := kernels.Rates{Eta: eta, Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}
-	if most != 0 {
-		rates.Factor = clipFactor(kernels.Squares(grad), most)
+// clipped is Rule with its gradients clipped, in one kernel with Together.
+func (o SGD) clipped(most float64) Rule {
+	if !o.Together {
+		return o.Rule().Clipped(most)
 	}
-	return kernels.Momentum(w, grad, velocity, rates)
+	return Rule{Slots: 1, Update: func(m Move) ([]*Node, []*Node) {
+		rates := kernels.Rates{Eta: m.Rate, Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}
+		if most != 0 {
+			rates.Factor = clipFactor(kernels.Squares(m.Grads), most)
+		}
+		return kernels.Momentum(m.Params, m.Grads, m.Slots, rates)
+	}}
 }
 
 // Adam is torch.optim.Adam: L2 is added to the gradient (it is not AdamW). Its
@@ -66,35 +71,30 @@ type Adam struct {
 // at the learning rate 3e-4.
 var DARTSAdam = Adam{Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 1e-3}
 
-// Step is one step at learning rate eta (Kingma & Ba 2015, Algorithm 1), where
-// t, a scalar, is the number of steps done before:
+// Rule keeps both moments, two slots, and moves by (Kingma & Ba 2015, Algorithm
+// 1), where t is [Move].Done:
 //
 //	g ← g + wd·x,  m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
 //	x ← x − η m̂/(√v̂ + ε),  m̂ = m/(1−β₁ᵗ⁺¹),  v̂ = v/(1−β₂ᵗ⁺¹) .
-//
-// The first moments m and v are 0.
-func (o Adam) Step(x, grad, m, v []*Node, t *Node, eta float64) (x2, m2, v2 []*Node) {
-	const name = "Adam.Step"
+func (o Adam) Rule() Rule {
 	epsilon := o.Epsilon
 	if epsilon == 0 {
 		epsilon = 1e-8
 	}
-	average := func(beta float64) func(old, now *Node) *Node {
-		return func(old, now *Node) *Node { return Add(MulScalar(old, beta), MulScalar(now, 1-beta)) }
+	average := func(beta float64, old, now *Node) *Node {
+		return Add(MulScalar(old, beta), MulScalar(now, 1-beta))
 	}
 	// 1 − βᵗ⁺¹, as expm1: 1 − 0.999 in float32 has lost five digits
-	correction := func(beta float64, dtype *Node) *Node {
-		steps := AddScalar(ConvertDType(t, dtype.DType()), 1)
-		return Neg(Expm1(MulScalar(steps, math.Log(beta))))
+	unbiased := func(x *Node, beta float64, done *Node) *Node {
+		steps := AddScalar(ConvertDType(done, x.DType()), 1)
+		return Div(x, Neg(Expm1(MulScalar(steps, math.Log(beta)))))
 	}
-	grad = each2(name, grad, x, func(g, x *Node) *Node { return Add(g, MulScalar(x, o.WeightDecay)) })
-	m2 = each2(name, m, grad, average(o.Beta1))
-	v2 = each2(name, v, each(grad, Square), average(o.Beta2))
-	move := each2(name, m2, v2, func(m, v *Node) *Node {
-		mHat, vHat := Div(m, correction(o.Beta1, m)), Div(v, correction(o.Beta2, v))
-		return MulScalar(Div(mHat, AddScalar(Sqrt(vHat), epsilon)), eta)
+	return Each(2, func(x, g *Node, own []*Node, at Move) (*Node, []*Node) {
+		g = Add(g, MulScalar(x, o.WeightDecay))
+		m, v := average(o.Beta1, own[0], g), average(o.Beta2, own[1], Square(g))
+		move := Div(unbiased(m, o.Beta1, at.Done), AddScalar(Sqrt(unbiased(v, o.Beta2, at.Done)), epsilon))
+		return Sub(x, Mul(move, ConvertDType(at.Rate, x.DType()))), []*Node{m, v}
 	})
-	return each2(name, x, move, Sub), m2, v2
 }
 
 // ClipGlobalNorm scales all gradients by min(1, most/(‖grad‖₂ + 1e-6)), the norm

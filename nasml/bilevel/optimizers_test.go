@@ -44,9 +44,9 @@ func TestSGDAgainstPyTorch(t *testing.T) {
 		true:  {{-0.995, -1.525}, {-3.650975, -1.177625}, {-3.889284875, -4.621738125}},
 	} {
 		requireSteps(t, want, func(g *Graph, w []*Node) (all [][]*Node) {
-			sgd, v := SGD{Momentum: 0.9, WeightDecay: 0.1, Nesterov: nesterov}, each(w, ZerosLike)
+			sgd, v := SGD{Momentum: 0.9, WeightDecay: 0.1, Nesterov: nesterov}.Rule(), each(w, ZerosLike)
 			for _, step := range steps {
-				w, v = sgd.Step(w, two(g, step), v, Const(g, 0.5))
+				w, v = sgd.Step("SGD", Move{Params: w, Grads: two(g, step), Slots: v, Rate: Const(g, 0.5)})
 				all = append(all, w)
 			}
 			return all
@@ -56,7 +56,8 @@ func TestSGDAgainstPyTorch(t *testing.T) {
 
 func TestZeroSGDIsPlainDescent(t *testing.T) {
 	requireSteps(t, [][]float64{{0, -1.85}}, func(g *Graph, w []*Node) [][]*Node {
-		w, _ = SGD{}.Step(w, two(g, steps[0]), each(w, ZerosLike), Const(g, float32(0.5))) // η of another float type
+		rate := Const(g, float32(0.5)) // of another float type
+		w, _ = SGD{}.Rule().Step("SGD", Move{Params: w, Grads: two(g, steps[0]), Slots: each(w, ZerosLike), Rate: rate})
 		return [][]*Node{w}
 	})
 }
@@ -75,9 +76,10 @@ func TestAdamAgainstPyTorch(t *testing.T) {
 		},
 	} {
 		requireSteps(t, want, func(g *Graph, x []*Node) (all [][]*Node) {
-			m, v := each(x, ZerosLike), each(x, ZerosLike)
+			slots := []*Node{ZerosLike(x[0]), ZerosLike(x[0]), ZerosLike(x[1]), ZerosLike(x[1])}
 			for i, step := range steps {
-				x, m, v = adam.Step(x, two(g, step), m, v, Const(g, float64(i)), 0.03)
+				m := Move{Params: x, Grads: two(g, step), Slots: slots, Done: Const(g, float64(i))}
+				x, slots = adam.Rule().At(0.03).Step("Adam", m)
 				all = append(all, x)
 			}
 			return all
@@ -91,7 +93,9 @@ func TestAdamInSinglePrecision(t *testing.T) {
 	out, err := ExecOnce(goBackend(t), func(x *Node) *Node {
 		zero := ZerosLike(x)
 		none := []*Node{zero}
-		x2, _, _ := DARTSAdam.Step(none, []*Node{x}, none, none, Const(x.Graph(), int32(0)), 1)
+		x2, _ := DARTSAdam.Rule().At(1).Step("Adam", Move{
+			Params: none, Grads: []*Node{x}, Slots: []*Node{zero, zero}, Done: Const(x.Graph(), int32(0)),
+		})
 		return x2[0]
 	}, []float32{0.37, 0})
 	require.NoError(t, err)
@@ -111,7 +115,9 @@ func TestAdamsCorrectionsInSinglePrecision(t *testing.T) {
 			v[i] = x * x * float32(-math.Expm1(done*math.Log(adam.Beta2)))
 		}
 		out, err := ExecOnce(goBackend(t), func(g, m, v *Node) *Node {
-			x2, _, _ := adam.Step([]*Node{ZerosLike(g)}, []*Node{g}, []*Node{m}, []*Node{v}, Const(g.Graph(), done), 1)
+			x2, _ := adam.Rule().At(1).Step("Adam", Move{
+				Params: []*Node{ZerosLike(g)}, Grads: []*Node{g}, Slots: []*Node{m, v}, Done: Const(g.Graph(), done),
+			})
 			return x2[0]
 		}, g, m, v)
 		require.NoError(t, err)

@@ -16,12 +16,13 @@ type Search struct {
 	// Problem returns the losses of a step, whose passes start from aux.
 	Problem func(aux []*Node) Problem
 
-	// Update moves the architecture by its gradient, with slots of its own such
-	// as Adam's moments. If nil, the architecture is not trained.
-	Update func(theta, grad, slots []*Node) (theta2, slots2 []*Node)
+	// Architecture are the rules by which the architecture moves, one for each of its
+	// tensors and each with a rate of its own. If empty, it is not trained.
+	Architecture []Rule
+	Done         *Node // moves that these rules made before, for those that count
 
 	// Hypergradient, if not nil, takes the place of the one that Settings name.
-	// Its gradient may have any shape that Update understands, such as one
+	// Its gradient may have any shape that the rules of the architecture understand, such as one
 	// gradient an example.
 	Hypergradient Hypergradient
 }
@@ -30,7 +31,7 @@ type Search struct {
 type State struct {
 	W, Velocity []*Node // weights and their momentum
 	Theta       []*Node // architecture
-	Slots       []*Node // of Update
+	Slots       []*Node // of the architecture's rules
 	Aux         []*Node // of the losses, such as running statistics
 
 	// Stale, at first 0 and shaped like Theta, is the last architecture gradient
@@ -52,7 +53,7 @@ func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 	if s.Settings.Order == WeightsFirst {
 		next = s.weights(next, eta, &seen)
 	}
-	if s.Update != nil {
+	if len(s.Architecture) > 0 {
 		next = unless(warmup, next, s.architecture(next, eta, &seen))
 	}
 	if s.Settings.Order != WeightsFirst {
@@ -75,21 +76,15 @@ func (s Search) weights(state State, eta *Node, seen *Seen) State {
 	loss, aux := s.Problem(state.Aux).Inner(w, theta)
 	grad, gradTheta := gradients(loss, w, theta)
 	seen.Train, seen.GradW = loss, grad
-	switch {
-	case s.Settings.Clip == 0:
-	case s.Settings.ClipCovers == ClipWeightsAndArchitecture:
+	rule := s.SGD.clipped(s.Settings.Clip)
+	if s.Settings.Clip != 0 && s.Settings.ClipCovers == ClipWeightsAndArchitecture {
 		grad, _ = clipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
-	default:
-		grad = ClipGlobalNorm(grad, s.Settings.Clip)
+		rule = s.SGD.Rule()
 	}
 	if s.Settings.Uncleared {
 		state.Stale = each2("uncleared gradient", state.Stale, gradTheta, Add)
 	}
-	if s.SGD.Together && s.Settings.ClipCovers != ClipWeightsAndArchitecture {
-		state.W, state.Velocity = s.SGD.together(w, seen.GradW, state.Velocity, eta, s.Settings.Clip)
-	} else {
-		state.W, state.Velocity = s.SGD.Step(w, grad, state.Velocity, eta)
-	}
+	state.W, state.Velocity = rule.Step("SGD", Move{Params: w, Grads: grad, Slots: state.Velocity, Rate: eta})
 	state.Aux = aux
 	return state
 }
@@ -114,7 +109,9 @@ func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 		grad = ClipGlobalNorm(grad, s.Settings.ArchClip)
 	}
 	seen.Validation, seen.GradTheta = loss, grad
-	state.Theta, state.Slots = s.Update(theta, grad, state.Slots)
+	state.Theta, state.Slots = StepEach("architecture", s.Architecture, Move{
+		Params: theta, Grads: grad, Slots: state.Slots, Done: s.Done,
+	})
 	state.Aux = aux
 	if s.Settings.ClipCovers == ClipWeightsAndArchitecture {
 		state.Stale = grad

@@ -100,10 +100,10 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 				Settings: Settings{Order: order, ClipCovers: covers, Hypergradient: name},
 				SGD:      SGD{Momentum: mu}, Problem: bowl,
 				// a step size that grows with a slot
-				Update: func(theta, grad, slots []*Node) (theta2, slots2 []*Node) {
-					n := AddScalar(slots[0], 1)
-					return []*Node{Mul(theta[0], Exp(Neg(Mul(MulScalar(n, 0.01), grad[0]))))}, []*Node{n}
-				},
+				Architecture: []Rule{Each(1, func(theta, grad *Node, own []*Node, _ Move) (*Node, []*Node) {
+					n := AddScalar(own[0], 1)
+					return Mul(theta, Exp(Neg(Mul(MulScalar(n, 0.01), grad)))), []*Node{n}
+				})},
 			}
 			if covers == "" { // one that is not in the map
 				s.Settings.Hypergradient, s.Hypergradient = "", FirstOrder
@@ -127,7 +127,7 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 						[]*Node{seen.Train, seen.Validation})...)
 				}
 				return out
-			}, []float64{0.5, -2}, []float64{0.1, 0}, []float64{0.3, 0.7}, 0.0, 4.0)
+			}, []float64{0.5, -2}, []float64{0.1, 0}, []float64{0.3, 0.7}, []float64{0, 0}, 4.0)
 
 			k := walk{
 				w: []float64{0.5, -2}, v: []float64{0.1, 0}, theta: []float64{0.3, 0.7}, stale: []float64{0, 0}, aux: 4,
@@ -153,10 +153,10 @@ func TestStepAgainstPlainLoops(t *testing.T) {
 func TestStepUnrolls(t *testing.T) {
 	w, theta, v := []float64{0.5, -2}, []float64{0.3, 0.7}, []float64{0.1, 0}
 	s := Search{
-		Settings: Settings{Order: WeightsFirst, Hypergradient: "unrolled"},
-		SGD:      SGD{Momentum: 0.9, WeightDecay: 0.01},
-		Problem:  bowl,
-		Update:   func(_, grad, slots []*Node) ([]*Node, []*Node) { return grad, slots },
+		Settings:     Settings{Order: WeightsFirst, Hypergradient: "unrolled"},
+		SGD:          SGD{Momentum: 0.9, WeightDecay: 0.01},
+		Problem:      bowl,
+		Architecture: []Rule{Each(0, func(_, grad *Node, _ []*Node, _ Move) (*Node, []*Node) { return grad, nil })},
 	}
 	got := run(t, func(in []*Node) []*Node {
 		start := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}
@@ -192,9 +192,9 @@ func TestStepWithoutArchitecture(t *testing.T) {
 
 func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 	try := func(settings Settings, slots2 int) error {
-		s := Search{Settings: settings, Problem: bowl, Update: func(theta, _, _ []*Node) ([]*Node, []*Node) {
-			return theta, make([]*Node, slots2)
-		}}
+		s := Search{Settings: settings, Problem: bowl, Architecture: []Rule{{Update: func(m Move) ([]*Node, []*Node) {
+			return m.Params, make([]*Node, slots2)
+		}}}}
 		return fails(t, func(in []*Node) *Node {
 			next, _ := s.Step(State{W: in[:1], Velocity: in[:1], Theta: in[:1], Aux: in[1:]}, in[1], in[1])
 			return next.W[0]
@@ -203,7 +203,7 @@ func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, try(Settings{Hypergradient: "x"}, 0),
 		`no hypergradient is called "x", there are [cg finite-difference first-order neumann unrolled]`)
 	require.ErrorContains(t, try(Settings{Hypergradient: "first-order"}, 1),
-		"slots of the architecture's update: lists of 0 and 1 tensors")
+		"architecture 0 after its move: 1 parameters and 1 slots, want 0 slots of each")
 	err := try(Settings{Hypergradient: "first-order", Order: WeightsFirst, Clip: 1,
 		ClipCovers: ClipWeightsAndArchitecture}, 0)
 	require.ErrorContains(t, err, "stale gradient: lists of 0 and 1 tensors")
@@ -217,9 +217,9 @@ func TestStepAddsUpWhatIsNotCleared(t *testing.T) {
 	for _, order := range []string{ArchitectureFirst, WeightsFirst} {
 		s := Search{
 			Settings: Settings{Order: order, Hypergradient: "first-order", Uncleared: true}, Problem: bowl,
-			Update: func(theta, grad, slots []*Node) ([]*Node, []*Node) {
-				return []*Node{Sub(theta[0], MulScalar(grad[0], rate))}, slots
-			},
+			Architecture: []Rule{Each(0, func(theta, grad *Node, _ []*Node, _ Move) (*Node, []*Node) {
+				return Sub(theta, MulScalar(grad, rate)), nil
+			})},
 		}
 		got := run(t, func(in []*Node) []*Node {
 			state := State{W: in[0:1], Velocity: in[1:2], Theta: in[2:3], Aux: in[3:4]}

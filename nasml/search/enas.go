@@ -164,16 +164,9 @@ func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Nod
 		return hot
 	})
 	grad := bilevel.ClipGlobalNorm(Gradient(Neg(ReduceAllMean(Mul(advantage, logP))), params...), 5)
-	var m, v []*Node
-	for i := range params {
-		m, v = append(m, moments[2*i]), append(v, moments[2*i+1])
-	}
-	adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	next, m, v := adam.Step(params, grad, m, v, t, c.Control.Rate)
-	for i := range m {
-		next = append(next, m[i], v[i])
-	}
-	return append(next, AddScalar(t, 1))
+	adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}.Rule().At(c.Control.Rate)
+	next, moments := adam.Step("the controller", bilevel.Move{Params: params, Grads: grad, Slots: moments, Done: t})
+	return append(append(next, moments...), AddScalar(t, 1))
 }
 
 // sample draws n architectures and returns the entropy that each was drawn

@@ -8,6 +8,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
@@ -17,9 +18,11 @@ import (
 // moving sum of gradients.
 func ExampleUpdate() {
 	search.Updates["momentum"] = search.Update{
-		Moves: search.OnSimplex, Slots: 1, Step: func(m search.Move) (*Node, []*Node) {
-			v := Add(MulScalar(m.Slots[0], 0.9), m.Grad)
-			return simplex.EG(m.Theta, v, m.Rate), []*Node{v}
+		Moves: search.OnSimplex, Rule: func(o search.Setup) bilevel.Rule {
+			return bilevel.Each(1, func(theta, grad *Node, own []*Node, _ bilevel.Move) (*Node, []*Node) {
+				v := Add(MulScalar(own[0], 0.9), grad)
+				return simplex.EG(theta, v, o.Rate), []*Node{v}
+			})
 		},
 	}
 	defer delete(search.Updates, "momentum")

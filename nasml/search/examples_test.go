@@ -100,7 +100,5 @@ func TestASearchThatDiverges(t *testing.T) {
 	require.NoError(t, err)
 	defer r.free()
 	require.NotZero(t, r.at.Step)
-	for _, state := range r.tensors() {
-		require.NoError(t, r.bounded(state), "what is saved is the last state that is finite")
-	}
+	require.NoError(t, r.bounded(), "what is saved is the last state that is finite")
 }

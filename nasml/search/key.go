@@ -82,7 +82,7 @@ func updateKey(name string) (string, error) {
 	if !ok {
 		return simplex.UpdateKey(name)
 	}
-	if ours, ok := shippedUpdates[name]; ok && own.Same(keeps.Step, ours.Step) && sameFields(keeps, ours) {
+	if ours, ok := shippedUpdates[name]; ok && own.Same(keeps.Rule, ours.Rule) && sameFields(keeps, ours) {
 		return name, nil
 	}
 	var probes []own.Probe
@@ -95,24 +95,24 @@ func updateKey(name string) (string, error) {
 }
 
 func sameFields(a, b Update) bool {
-	return a.Moves == b.Moves && a.Slots == b.Slots && a.PerExample == b.PerExample && a.OwnRate == b.OwnRate
+	return a.Moves == b.Moves && a.PerExample == b.PerExample && a.OwnRate == b.OwnRate
 }
 
 // threeMoves are the block and the slots after each of three moves that follow
 // each other: the first sees slots of 0, the others what was kept.
 func threeMoves(u Update, s Settings) func(in []*Node) []*Node {
 	return func(in []*Node) []*Node {
-		theta, slots := in[0], []*Node(nil)
-		for range u.Slots {
-			slots = append(slots, ZerosLike(theta))
+		rule := u.Rule(Setup{Rate: s.ArchRate, Total: s.Epochs, Settings: s})
+		theta, slots := in[:1], []*Node(nil)
+		for range rule.Slots {
+			slots = append(slots, ZerosLike(theta[0]))
 		}
 		var out []*Node
 		for i, grad := range in[1:] {
-			theta, slots = u.Step(Move{
-				Theta: theta, Grad: grad, Slots: slots, Done: Const(theta.Graph(), float64(i)), Rate: s.ArchRate,
-				Total: s.Epochs, Settings: s,
+			theta, slots = rule.Step("update", bilevel.Move{
+				Params: theta, Grads: []*Node{grad}, Slots: slots, Done: Const(grad.Graph(), float64(i)),
 			})
-			out = append(append(out, theta), slots...)
+			out = append(append(out, theta...), slots...)
 		}
 		return out
 	}

@@ -47,19 +47,19 @@ func TestSettingsKeyFollowsWhatAReaderAdded(t *testing.T) {
 			return s
 		},
 		"update that counts its moves": func(name string, c float64) Settings {
-			Updates[name] = Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) {
+			Updates[name] = moved(func(theta, grad *Node, o Setup, m bilevel.Move) *Node {
 				// the first move shows nothing
-				decayed := Mul(m.Grad, Exp(MulScalar(ConvertDType(m.Done, m.Grad.DType()), -0.01*c)))
-				return simplex.EG(m.Theta, decayed, m.Rate), nil
-			}}
+				decayed := Mul(grad, Exp(MulScalar(ConvertDType(m.Done, grad.DType()), -0.01*c)))
+				return simplex.EG(theta, decayed, o.Rate)
+			})
 			s := base
 			s.Update = name
 			return s
 		},
 		"update that reads the settings": func(name string, c float64) Settings {
-			Updates[name] = Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) {
-				return simplex.EG(m.Theta, m.Grad, m.Rate+1e-3*c*m.Settings.ArchWeightDecay), nil
-			}}
+			Updates[name] = moved(func(theta, grad *Node, o Setup, _ bilevel.Move) *Node {
+				return simplex.EG(theta, grad, o.Rate+1e-3*c*o.Settings.ArchWeightDecay)
+			})
 			s := base
 			s.Update = name
 			return s
@@ -134,8 +134,8 @@ func TestKeysOfUpdatesWithAState(t *testing.T) {
 		key, err := updateKey(name)
 		require.NoError(t, err)
 		require.Equal(t, name, key)
-		step := u.Step
-		u.Step = func(m Move) (*Node, []*Node) { return step(m) }
+		rule := u.Rule
+		u.Rule = func(o Setup) bilevel.Rule { return rule(o) }
 		Updates = maps.Clone(shipped)
 		Updates["mine"] = u
 		key, err = updateKey("mine")
@@ -150,9 +150,9 @@ func TestKeysOfUpdatesWithAState(t *testing.T) {
 }
 
 func TestKeysRefuseRandomUpdates(t *testing.T) {
-	Updates["drifting"] = Update{Moves: OnSimplex, Slots: 1, Step: func(m Move) (*Node, []*Node) {
-		return simplex.EG(m.Theta, MulScalar(m.Grad, rand.Float64()), m.Rate), m.Slots
-	}}
+	Updates["drifting"] = moved(func(theta, grad *Node, o Setup, _ bilevel.Move) *Node {
+		return simplex.EG(theta, MulScalar(grad, rand.Float64()), o.Rate)
+	})
 	defer delete(Updates, "drifting")
 	s, err := AsQuick("gaea-darts")
 	require.NoError(t, err)

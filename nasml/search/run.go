@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/loop"
 )
 
 // run is one search under way.
@@ -22,14 +23,14 @@ type run struct {
 	copies            [][]*tensors.Tensor // of the state, by device
 	theta             []float64           // relaxed, now
 	batches           bilevel.Epoch       // of the epoch under way
+	loop              loop.Loop[[]any]
 }
 
 // position is where a search stands, with what it has recorded.
 type position struct {
-	Epoch int        `json:"epoch"` // epochs done
-	Step  int        `json:"step"`  // steps done of the epoch under way
-	Sums  [4]float64 `json:"sums"`  // over those: losses times images, and right answers
-	Seen  [2]int     `json:"seen"`  // images of both batches
+	loop.At
+	Sums  [4]float64 `json:"sums"` // over the steps of the epoch under way: losses times images, and right answers
+	Seen  [2]int     `json:"seen"` // images of both batches
 	Curve Curve      `json:"curve"`
 	Bias  float64    `json:"bias"`  // ENAS: moving average of the rewards
 	Known bool       `json:"known"` // whether there is one
@@ -41,11 +42,8 @@ func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, 
 		return nil, err
 	}
 	defer r.free()
-	saved := time.Now()
-	for r.at.Epoch < s.Epochs {
-		if err := r.epoch(ctx, o, &saved); err != nil {
-			return nil, fmt.Errorf("%s, seed %d, epoch %d: %w", s, seed, r.at.Epoch+1, err)
-		}
+	if err := r.loop.Run(ctx); err != nil {
+		return nil, fmt.Errorf("%s, seed %d, %w", s, seed, err)
 	}
 	found, err := r.final(ctx)
 	if err != nil {
@@ -67,8 +65,18 @@ func (s *searcher) start(seed uint64, o Options) (*run, error) {
 	if r.train, r.validation, err = s.divide(s.images.Len(), seed); err != nil {
 		return nil, err
 	}
+	r.loop = loop.Loop[[]any]{
+		Epochs: s.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.feed, Advance: r.advance, End: r.end,
+		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
+		Write:  r.save, Read: r.load, Reset: r.restart, Sound: r.bounded,
+	}
+	if o.Observe != nil {
+		r.loop.Observe = func(steps int, loss float64) {
+			o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, r.theta, loss})
+		}
+	}
 	r.reset()
-	if err := r.resume(o); err != nil {
+	if err := r.loop.Resume(); err != nil {
 		return nil, err
 	}
 	return r, r.spread()
@@ -83,6 +91,12 @@ func (r *run) reset() {
 	r.at = position{Curve: Curve{Theta: [][]float64{r.theta}}}
 }
 
+// restart goes back to the beginning.
+func (r *run) restart() {
+	r.free()
+	r.reset()
+}
+
 // state is that of the first device.
 func (r *run) state() []*tensors.Tensor { return r.copies[0] }
 
@@ -94,83 +108,41 @@ func (r *run) free() {
 	}
 }
 
-// epoch finishes the epoch under way.
-func (r *run) epoch(ctx context.Context, o Options, saved *time.Time) error {
-	var err error
-	if r.batches, err = r.drawEpoch(r.images.Len(), r.seed, r.at.Epoch); err != nil {
-		return err
-	}
-	for r.at.Step < r.steps {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(err, r.keep(o))
-		}
-		feed, err := r.feed()
-		if err != nil { // such as a file that cannot be read
-			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, errors.Join(err, r.keep(o)))
-		}
-		loss, err := r.advance(feed)
-		if err != nil {
-			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
-		}
-		if o.Save != nil && time.Since(*saved) > o.every() {
-			*saved = time.Now()
-			if err := r.keep(o); err != nil {
-				return fmt.Errorf("step %d of %d: %w", r.at.Step, r.steps, err)
-			}
-		}
-		r.observe(o, loss)
-	}
-	if err := r.close(ctx, o); err != nil {
-		return err
-	}
-	r.observe(o, last(r.at.Curve.TrainLoss))
-	return nil
+// begin draws the batches of an epoch.
+func (r *run) begin() (steps int, err error) {
+	r.batches, err = r.drawEpoch(r.images.Len(), r.seed, r.at.Epoch)
+	return r.steps, err
 }
 
-// every is the time between two saves.
-func (o Options) every() time.Duration {
-	if o.SaveEvery == 0 {
-		return time.Minute
-	}
-	return o.SaveEvery
-}
-
-func last(x []float64) float64 { return x[len(x)-1] }
-
-func (r *run) observe(o Options, loss float64) {
-	if o.Observe != nil {
-		o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, r.steps, &r.at.Curve, r.theta, loss})
-	}
-}
-
-// close books an epoch whose steps are done. What is interrupted here changes
+// end books an epoch whose steps are done. What is interrupted here changes
 // nothing and is done again, for which ENAS' controller has to be saved first.
-func (r *run) close(ctx context.Context, o Options) error {
-	next := r.at
-	if due := next.Epoch + 1; due == r.Epochs || r.EvaluateEvery > 0 && due%r.EvaluateEvery == 0 {
+func (r *run) end(ctx context.Context) (loss float64, err error) {
+	next, due := r.at, r.at.Epoch+1
+	if due == r.Epochs || r.EvaluateEvery > 0 && due%r.EvaluateEvery == 0 {
 		if err := r.compare(ctx, &next.Curve, due); err != nil {
-			return errors.Join(err, r.keep(o))
+			return 0, errors.Join(err, r.loop.Keep())
 		}
 	}
 	if r.control != nil {
-		if err := r.keep(o); err != nil {
-			return err
+		if err := r.loop.Keep(); err != nil {
+			return 0, err
 		}
 		if err := r.control.train(ctx, r, &next); err != nil {
-			return err
+			return 0, err // the controller has moved: what was saved just now stays
 		}
 	}
 	c, train, valid := &next.Curve, float64(r.at.Seen[0]), float64(r.at.Seen[1])
-	c.TrainLoss = append(c.TrainLoss, r.at.Sums[0]/train)
+	loss = r.at.Sums[0] / train
+	c.TrainLoss = append(c.TrainLoss, loss)
 	c.TrainAccuracy = append(c.TrainAccuracy, r.at.Sums[1]/train)
 	if r.method.Architecture != NoPass {
 		c.ValidLoss = append(c.ValidLoss, r.at.Sums[2]/valid)
 		c.ValidAccuracy = append(c.ValidAccuracy, r.at.Sums[3]/valid)
 	}
 	c.Theta = append(c.Theta, r.theta)
-	next.Epoch, next.Step, next.Sums, next.Seen = next.Epoch+1, 0, [4]float64{}, [2]int{}
+	next.Sums, next.Seen = [4]float64{}, [2]int{}
 	r.at = next
-	return nil
+	return loss, nil
 }
 
 // compare evaluates the supernet and its discretisation after an epoch.
@@ -270,7 +242,6 @@ func (r *run) book(report []float64) {
 		r.at.Sums[2*i] += report[2*i] * float64(n)
 		r.at.Sums[2*i+1] += report[2*i+1]
 	}
-	r.at.Step++
 }
 
 // finite refuses what has diverged: a NaN must not reach a figure.

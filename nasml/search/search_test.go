@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
@@ -354,8 +353,7 @@ func TestCandidatesSeeRunningStatistics(t *testing.T) {
 	require.NoError(t, err)
 	defer r.free()
 	require.Len(t, Cut(r.Step, r.state()).Stats, 12, "six batch norms")
-	now := time.Now()
-	require.NoError(t, r.epoch(t.Context(), Options{}, &now))
+	require.NoError(t, r.loop.Epoch(t.Context()))
 	state := Cut(r.Step, r.state())
 	logits := func(stats []*tensors.Tensor) []float32 {
 		arch, err := r.space.Arch(make([]int, 6))

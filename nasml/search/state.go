@@ -1,10 +1,8 @@
 package search
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"slices"
 
@@ -92,56 +90,25 @@ func float64s(all ...*tensors.Tensor) ([]float64, error) {
 	return out, nil
 }
 
-// resume goes on from a checkpoint where there is one of this search. One of
-// another layout is not misread: the search begins anew.
-func (r *run) resume(o Options) error {
-	if o.Load == nil {
-		return nil
-	}
-	saved, err := o.Load()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer saved.Close()
-	err = r.load(saved)
-	if errors.Is(err, checkpoint.ErrOther) {
-		r.free()
-		r.reset()
-		return nil
-	}
-	return err
-}
-
-// keep saves a run, where there is something to save to.
-func (r *run) keep(o Options) error {
-	if o.Save == nil || r.at.Epoch+r.at.Step == 0 {
-		return nil
-	}
+// bounded refuses a state that is not finite, before it takes the place of one that is.
+func (r *run) bounded() error {
 	for _, t := range r.tensors() {
-		if err := r.bounded(t); err != nil {
+		if t.DType() != dtypes.Float32 {
+			continue
+		}
+		flat, err := tensors.CopyFlatData[float32](t)
+		if err != nil {
 			return err
 		}
-	}
-	return o.Save(r.save)
-}
-
-// bounded refuses a state that is not finite, before it takes the place of one that is.
-func (r *run) bounded(t *tensors.Tensor) error {
-	if t.DType() != dtypes.Float32 {
-		return nil
-	}
-	flat, err := tensors.CopyFlatData[float32](t)
-	for _, x := range flat {
-		if bad(float64(x)) {
-			return fmt.Errorf("after this step the state has a number that is %v: the weights have diverged; lower "+
-				"LearningRate (now %v), with which another search begins from its start: what is saved of this one "+
-				"stays", x, r.LearningRate)
+		for _, x := range flat {
+			if bad(float64(x)) {
+				return fmt.Errorf("after this step the state has a number that is %v: the weights have diverged; lower "+
+					"LearningRate (now %v), with which another search begins from its start: what is saved of this "+
+					"one stays", x, r.LearningRate)
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // tensors are all that a checkpoint holds besides the position.

@@ -123,7 +123,7 @@ func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor 
 	}
 	s := Parts[*tensors.Tensor]{Weights: weights, Velocity: zeros(weights), Stats: stats, Theta: theta}
 	for i, r := range p.rules {
-		s.Slots = append(s.Slots, zeros(slices.Repeat(theta[i:i+1], r.update.Slots))...)
+		s.Slots = append(s.Slots, zeros(slices.Repeat(theta[i:i+1], r.of(p).Slots))...)
 	}
 	if p.keepsGradient() {
 		s.Stale = zeros(theta)
@@ -137,7 +137,7 @@ func (p *Step) blocks() int { return len(p.net.Architecture()) }
 // slots is the number of tensors that all updates keep.
 func (p *Step) slots() (n int) {
 	for _, r := range p.rules {
-		n += r.update.Slots
+		n += r.of(p).Slots
 	}
 	return n
 }
@@ -177,7 +177,7 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 		Problem: func(aux []*Node) bilevel.Problem { return p.losses(f, aux, seen) },
 	}
 	if p.method.Architecture != NoPass {
-		search.Update = func(theta, grad, slots []*Node) ([]*Node, []*Node) { return p.move(f, theta, grad, slots) }
+		search.Architecture, search.Done = p.moves(), f.Done
 	}
 	search.Hypergradient = p.hypergradient(f)
 	if p.Running == InnerPasses || p.Running == OuterTwice {
@@ -379,23 +379,24 @@ func perExample(examples int) bilevel.Hypergradient {
 	}
 }
 
-// move moves every block of α or θ by its gradient.
-func (p *Step) move(f Feed[*Node], theta, grad, slots []*Node) (theta2, slots2 []*Node) {
-	for i, x := range theta {
-		g, r := grad[i], p.rules[i]
-		own := slots[:r.update.Slots]
-		slots = slots[r.update.Slots:]
-		if p.EntropyWeight > 0 { // ∇ Σ θ log(θ|O|), but for a constant that no update on a simplex sees
-			g = Add(g, MulScalar(p.logarithm(x), p.EntropyWeight))
-		}
-		next, kept := r.update.Step(Move{
-			Theta: x, Grad: g, Slots: own, Done: f.Done, Rate: r.rate,
-			Total: (p.Epochs - p.Bilevel.Warmup) * p.steps, Settings: p.Settings,
-		})
-		r.mustKeep(next, x, kept)
-		theta2, slots2 = append(theta2, next), append(slots2, kept...)
+// moves are the rules of all blocks, with what regularises the gradient.
+func (p *Step) moves() (rules []bilevel.Rule) {
+	for _, r := range p.rules {
+		rule := r.of(p)
+		rules = append(rules, bilevel.Rule{Slots: rule.Slots, Update: func(m bilevel.Move) ([]*Node, []*Node) {
+			if p.EntropyWeight > 0 { // ∇ Σ θ log(θ|O|), but for a constant that no update on a simplex sees
+				m.Grads = []*Node{Add(m.Grads[0], MulScalar(p.logarithm(m.Params[0]), p.EntropyWeight))}
+			}
+			return rule.Step(fmt.Sprintf("the update %q", r.name), m)
+		}})
 	}
-	return theta2, slots2
+	return rules
+}
+
+// of is the rule in a search.
+func (r rule) of(p *Step) bilevel.Rule {
+	total := (p.Epochs - p.Bilevel.Warmup) * p.steps
+	return r.update.Rule(Setup{Rate: r.rate, Total: total, Settings: p.Settings})
 }
 
 // rule is how a block of the architecture moves.
@@ -420,17 +421,4 @@ func (s Settings) rulesOf(m Method, blocks simplex.Product) ([]rule, error) {
 		rules = append(rules, r)
 	}
 	return rules, nil
-}
-
-// mustKeep panics where an update returns other shapes than it was given.
-func (r rule) mustKeep(next, theta *Node, slots []*Node) {
-	if len(slots) != r.update.Slots {
-		panic(fmt.Errorf("the update %q returns %d slots, want %d as it says", r.name, len(slots), r.update.Slots))
-	}
-	for _, x := range append(slots[:len(slots):len(slots)], next) {
-		if !x.Shape().Equal(theta.Shape()) {
-			panic(fmt.Errorf("the update %q returns shape %s for a block of shape %s, want the same",
-				r.name, x.Shape(), theta.Shape()))
-		}
-	}
 }

@@ -11,68 +11,73 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// Update is a rule by which the architecture moves, with or without a state.
+// Update says by which rule the architecture moves.
 type Update struct {
 	Moves      Hold // what it moves: Logits or OnSimplex
-	Slots      int  // tensors that it keeps for each block of θ, shaped like it and 0 at first
 	PerExample bool // it takes a gradient for each example, [B, rows, options]
 	OwnRate    bool // it has a step size of its own where Settings.ArchRate is 0
 
-	// Step is a graph function: the block and its slots after a move.
-	Step func(m Move) (theta *Node, slots []*Node)
+	// Rule is the rule of a search: its slots, and its move as a graph function.
+	Rule func(o Setup) bilevel.Rule
 }
 
-// Move is what an update is given.
-type Move struct {
-	Theta, Grad *Node    // a block [rows, options] and its gradient
-	Slots       []*Node  // as the last move left them
-	Done        *Node    // moves made before, a scalar
-	Rate        float64  // η: Settings.ArchRate
-	Total       int      // moves of the whole search
-	Settings    Settings // of which a rule reads what it needs
+// Setup is what a rule is made of.
+type Setup struct {
+	Rate     float64  // η: Settings.ArchRate, or that of edges
+	Total    int      // moves of the whole search
+	Settings Settings // of which a rule reads what it needs
 }
 
 // Updates are the updates that keep a state, or read more of the settings than
 // the step size, by name. A reader adds one with
 //
 //	search.Updates["momentum"] = search.Update{
-//		Moves: search.OnSimplex, Slots: 1, Step: func(m search.Move) (*Node, []*Node) {
-//			v := Add(MulScalar(m.Slots[0], 0.9), m.Grad)
-//			return simplex.EG(m.Theta, v, m.Rate), []*Node{v}
+//		Moves: search.OnSimplex, Rule: func(o search.Setup) bilevel.Rule {
+//			return bilevel.Each(1, func(theta, grad *Node, own []*Node, _ bilevel.Move) (*Node, []*Node) {
+//				v := Add(MulScalar(own[0], 0.9), grad)
+//				return simplex.EG(theta, v, o.Rate), []*Node{v}
+//			})
 //		},
 //	}
 //
 // Every entry of simplex.Updates is an update, too, one without a state: a name
 // is looked up in both.
 var Updates = map[string]Update{
-	"adam": {Moves: Logits, Slots: 2, Step: adamUpdate},
-	"sgd":  {Moves: Logits, Step: sgdUpdate},
-	"xnas": {Moves: OnSimplex, PerExample: true, OwnRate: true, Step: xnasUpdate},
+	"adam": {Moves: Logits, Rule: adamRule},
+	"sgd":  {Moves: Logits, Rule: sgdRule},
+	"xnas": {Moves: OnSimplex, PerExample: true, OwnRate: true, Rule: xnasRule},
 }
 
-// adamUpdate keeps both moments.
-func adamUpdate(m Move) (theta *Node, slots []*Node) {
-	s := m.Settings
+// adamRule keeps both moments.
+func adamRule(o Setup) bilevel.Rule {
+	s := o.Settings
 	adam := bilevel.Adam{Beta1: s.ArchBeta1, Beta2: s.ArchBeta2, Epsilon: s.ArchEpsilon, WeightDecay: s.ArchWeightDecay}
-	x, first, second := adam.Step([]*Node{m.Theta}, []*Node{m.Grad}, m.Slots[:1], m.Slots[1:], m.Done, m.Rate)
-	return x[0], []*Node{first[0], second[0]}
+	return adam.Rule().At(o.Rate)
 }
 
-// sgdUpdate is plain descent: α ← α − η(∇ + wd·α).
-func sgdUpdate(m Move) (theta *Node, slots []*Node) {
-	grad := Add(m.Grad, MulScalar(m.Theta, m.Settings.ArchWeightDecay))
-	return Sub(m.Theta, MulScalar(grad, m.Rate)), nil
+// sgdRule is plain descent: α ← α − η(∇ + wd·α).
+func sgdRule(o Setup) bilevel.Rule {
+	return bilevel.Each(0, func(alpha, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
+		grad = Add(grad, MulScalar(alpha, o.Settings.ArchWeightDecay))
+		return Sub(alpha, MulScalar(grad, o.Rate)), nil
+	})
 }
 
-// xnasUpdate needs no slots: what it wipes out stays at 0.
-func xnasUpdate(m Move) (theta *Node, slots []*Node) {
-	xnas := simplex.XNAS{Steps: m.Total, Bound: m.Settings.GradientClip, Eta: m.Rate}
-	return xnas.Step(m.Theta, m.Grad, m.Done), nil
+// xnasRule needs no slots: what it wipes out stays at 0.
+func xnasRule(o Setup) bilevel.Rule {
+	xnas := simplex.XNAS{Steps: o.Total, Bound: o.Settings.GradientClip, Eta: o.Rate}
+	return bilevel.Rule{Update: func(m bilevel.Move) ([]*Node, []*Node) {
+		return []*Node{xnas.Step(m.Params[0], m.Grads[0], m.Done)}, nil
+	}}
 }
 
 // stateless is an entry of simplex.Updates as an Update.
 func stateless(update simplex.Update) Update {
-	return Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) { return update(m.Theta, m.Grad, m.Rate), nil }}
+	return Update{Moves: OnSimplex, Rule: func(o Setup) bilevel.Rule {
+		return bilevel.Each(0, func(theta, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
+			return update(theta, grad, o.Rate), nil
+		})
+	}}
 }
 
 // lookupUpdate finds an update in Updates or simplex.Updates.

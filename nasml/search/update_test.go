@@ -9,14 +9,26 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/simplex"
 )
 
 // momentum is a reader's update with a state: EG by a moving sum of gradients.
 func momentum(mu float64) Update {
-	return Update{Moves: OnSimplex, Slots: 1, Step: func(m Move) (*Node, []*Node) {
-		v := Add(MulScalar(m.Slots[0], mu), m.Grad)
-		return simplex.EG(m.Theta, v, m.Rate), []*Node{v}
+	return Update{Moves: OnSimplex, Rule: func(o Setup) bilevel.Rule {
+		return bilevel.Each(1, func(theta, grad *Node, own []*Node, _ bilevel.Move) (*Node, []*Node) {
+			v := Add(MulScalar(own[0], mu), grad)
+			return simplex.EG(theta, v, o.Rate), []*Node{v}
+		})
+	}}
+}
+
+// moved is a reader's update without a state.
+func moved(step func(theta, grad *Node, o Setup, m bilevel.Move) *Node) Update {
+	return Update{Moves: OnSimplex, Rule: func(o Setup) bilevel.Rule {
+		return bilevel.Each(0, func(theta, grad *Node, _ []*Node, m bilevel.Move) (*Node, []*Node) {
+			return step(theta, grad, o, m), nil
+		})
 	}}
 }
 
@@ -30,7 +42,7 @@ func walked(t *testing.T, u Update, theta [][]float64, grads ...[][]float64) [][
 	out, err := ExecOnceN(pure(t), threeMoves(u, Settings{ArchRate: 0.3, Epochs: 10}), in...)
 	require.NoError(t, err)
 	var all [][][]float64
-	for i := 0; i < len(out); i += 1 + u.Slots {
+	for i := 0; i < len(out); i += 1 + u.Rule(Setup{}).Slots {
 		all = append(all, out[i].Value().([][]float64))
 	}
 	return all
@@ -66,11 +78,11 @@ func TestAnUpdateOfPackageSimplexIsOneWithoutAState(t *testing.T) {
 	for name := range maps.Clone(simplex.Updates) {
 		found, err := lookupUpdate(name)
 		require.NoError(t, err)
-		require.Zero(t, found.Slots)
+		require.Zero(t, found.Rule(Setup{}).Slots)
 		require.Equal(t, OnSimplex, found.Moves)
-		own := Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) {
-			return simplex.Updates[name](m.Theta, m.Grad, 0.3), nil
-		}}
+		own := moved(func(theta, grad *Node, _ Setup, _ bilevel.Move) *Node {
+			return simplex.Updates[name](theta, grad, 0.3)
+		})
 		require.Equal(t, walked(t, own, theta, grads...), walked(t, found, theta, grads...), name)
 	}
 	require.Equal(t, walked(t, momentum(0), theta, grads...), walked(t, stateless(simplex.EG), theta, grads...))
@@ -108,9 +120,9 @@ func curve(t *testing.T, s Settings) *Curve {
 
 func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
-	Updates["logits"] = Update{Moves: Logits, Step: func(m Move) (*Node, []*Node) { return m.Theta, nil }}
-	Updates["examples"] = Update{Moves: OnSimplex, PerExample: true,
-		Step: func(m Move) (*Node, []*Node) { return m.Theta, nil }}
+	resting := moved(func(theta, _ *Node, _ Setup, _ bilevel.Move) *Node { return theta })
+	Updates["logits"] = Update{Moves: Logits, Rule: resting.Rule}
+	Updates["examples"] = Update{Moves: OnSimplex, PerExample: true, Rule: resting.Rule}
 	Updates["eg"] = momentum(0)
 	for update, want := range map[string]string{
 		"logits":   `Update is "logits", which moves logits: GAEA DARTS holds points of a simplex`,
@@ -123,15 +135,19 @@ func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 		require.ErrorContains(t, s.Check(), want)
 	}
 	delete(Updates, "eg")
-	for want, step := range map[string]func(m Move) (*Node, []*Node){
-		`the update "mine" returns 2 slots, want 1`: func(m Move) (*Node, []*Node) {
-			return m.Theta, []*Node{m.Grad, m.Grad}
+	for want, kept := range map[string]func(grad *Node) []*Node{
+		`the update "mine" after its move: 1 parameters and 2 slots, want 1`: func(grad *Node) []*Node {
+			return []*Node{grad, grad}
 		},
-		`the update "mine" returns shape`: func(m Move) (*Node, []*Node) {
-			return m.Theta, []*Node{ReduceAllSum(m.Grad)}
+		`the update "mine" after its move: slot 0 has shape`: func(grad *Node) []*Node {
+			return []*Node{ReduceAllSum(grad)}
 		},
 	} {
-		Updates["mine"] = Update{Moves: OnSimplex, Slots: 1, Step: step}
+		Updates["mine"] = Update{Moves: OnSimplex, Rule: func(Setup) bilevel.Rule {
+			return bilevel.Each(1, func(theta, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
+				return theta, kept(grad)
+			})
+		}}
 		s := tiny(t, "gaea-darts")
 		s.Update = "mine"
 		x, err := New(pure(t), s, pictures(t, 24))
@@ -146,14 +162,14 @@ func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 // and the sum.
 func TestAnUpdateThatLeavesTheSimplexIsAnError(t *testing.T) {
 	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
-	for sums, step := range map[string]func(m Move) *Node{
-		"its row sums to 1.25": func(m Move) *Node { return MulScalar(m.Theta, 1.25) },
-		"its row sums to 1, ": func(m Move) *Node { // from each option to the next, more than there is
-			ahead := Iota(m.Theta.Graph(), m.Theta.Shape(), -1)
-			return Add(m.Theta, Sub(ahead, Reverse(ahead, -1)))
+	for sums, step := range map[string]simplex.Update{
+		"its row sums to 1.25": func(theta, _ *Node, _ float64) *Node { return MulScalar(theta, 1.25) },
+		"its row sums to 1, ": func(theta, _ *Node, _ float64) *Node { // from each option to the next, more than there is
+			ahead := Iota(theta.Graph(), theta.Shape(), -1)
+			return Add(theta, Sub(ahead, Reverse(ahead, -1)))
 		},
 	} {
-		Updates["mine"] = Update{Moves: OnSimplex, Step: func(m Move) (*Node, []*Node) { return step(m), nil }}
+		Updates["mine"] = stateless(step)
 		s := tiny(t, "gaea-darts")
 		s.Update = "mine"
 		x, err := New(pure(t), s, pictures(t, 24))

@@ -17,26 +17,25 @@ import (
 
 	"github.com/nasml/lab/nasml/images"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/loop"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // run is one training under way.
 type run struct {
 	*Trainer
-	seed    uint64
-	at      position
-	state   []*tensors.Tensor // as Parts lists it
-	order   []int             // of the training examples in the epoch under way
-	keeper  checkpoint.Keeper
-	observe func(Moment)
+	seed  uint64
+	at    position
+	state []*tensors.Tensor // as Parts lists it
+	order []int             // of the training examples in the epoch under way
+	loop  loop.Loop[[]any]
 }
 
 // position is where a training stands, with what it has recorded. What is random
 // is a function of seed, epoch and step, so that there is nothing else to keep.
 type position struct {
-	Epoch int     `json:"epoch"` // epochs done
-	Step  int     `json:"step"`  // steps done of the epoch under way
-	Loss  float64 `json:"loss"`  // over those: losses times examples
+	loop.At
+	Loss  float64 `json:"loss"` // over the steps of the epoch under way: losses times examples
 	Right float64 `json:"right"`
 	Seen  int     `json:"seen"`
 	Curve Curve   `json:"curve"`
@@ -44,9 +43,16 @@ type position struct {
 
 // start is a training at its beginning.
 func (t *Trainer) start(seed uint64, o Options) *run {
-	r := &run{
-		Trainer: t, seed: seed, observe: o.Observe,
-		keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
+	r := &run{Trainer: t, seed: seed}
+	r.loop = loop.Loop[[]any]{
+		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.feed, Advance: r.advance, End: r.end,
+		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
+		Write:  r.save, Read: r.load, Reset: r.restart,
+	}
+	if o.Observe != nil {
+		r.loop.Observe = func(steps int, loss float64) {
+			o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, loss})
+		}
 	}
 	r.initialise()
 	return r
@@ -104,51 +110,27 @@ func (r *run) load(from io.Reader) error {
 	return nil
 }
 
-// epoch finishes the epoch under way.
-func (r *run) epoch(ctx context.Context) error {
+// begin draws the order of an epoch.
+func (r *run) begin() (steps int, err error) {
 	r.order = trial.RNG(r.seed, "batches", fmt.Sprint(r.at.Epoch)).Perm(r.train.Len())
-	for r.at.Step < r.steps {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(err, r.keeper.Keep(r.save))
-		}
-		fed, err := r.feed()
-		if err != nil { // such as a file that cannot be read
-			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, errors.Join(err, r.keeper.Keep(r.save)))
-		}
-		loss, err := r.advance(fed)
-		if err != nil {
-			return fmt.Errorf("step %d of %d: %w", r.at.Step+1, r.steps, err)
-		}
-		if err := r.keeper.Tick(r.save); err != nil {
-			return err
-		}
-		r.tell(loss)
-	}
-	return r.close(ctx)
+	return r.steps, nil
 }
 
-func (r *run) tell(loss float64) {
-	if r.observe != nil {
-		r.observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, r.steps, &r.at.Curve, loss})
-	}
-}
-
-// close books an epoch whose steps are done. What is interrupted here changes
+// end books an epoch whose steps are done. What is interrupted here changes
 // nothing and is done again.
-func (r *run) close(ctx context.Context) error {
-	next := r.at
-	next.Epoch, next.Step, next.Loss, next.Right, next.Seen = r.at.Epoch+1, 0, 0, 0, 0
-	c, seen := &next.Curve, float64(r.at.Seen)
-	c.TrainLoss = append(slices.Clone(c.TrainLoss), r.at.Loss/seen)
+func (r *run) end(ctx context.Context) (loss float64, err error) {
+	next := position{At: r.at.At, Curve: r.at.Curve}
+	c, seen, due := &next.Curve, float64(r.at.Seen), r.at.Epoch+1
+	loss = r.at.Loss / seen
+	c.TrainLoss = append(slices.Clone(c.TrainLoss), loss)
 	c.TrainError = append(slices.Clone(c.TrainError), 1-r.at.Right/seen)
-	if next.Epoch == r.Epochs || r.EvaluateEvery > 0 && next.Epoch%r.EvaluateEvery == 0 {
-		if err := r.evaluate(ctx, c, next.Epoch); err != nil {
-			return errors.Join(err, r.keeper.Keep(r.save))
+	if due == r.Epochs || r.EvaluateEvery > 0 && due%r.EvaluateEvery == 0 {
+		if err := r.evaluate(ctx, c, due); err != nil {
+			return 0, errors.Join(err, r.loop.Keep())
 		}
 	}
 	r.at = next
-	r.tell(c.TrainLoss[len(c.TrainLoss)-1])
-	return nil
+	return loss, nil
 }
 
 // indices are the examples of the step under way.
@@ -195,7 +177,6 @@ func (r *run) advance(args []any) (float64, error) {
 	r.at.Loss += report[0] * float64(examples)
 	r.at.Right += report[1]
 	r.at.Seen += examples
-	r.at.Step++
 	return report[0], nil
 }
 

@@ -110,13 +110,11 @@ func (t *Trainer) Close() {
 func (t *Trainer) Train(ctx context.Context, seed uint64, o Options) (*Curve, error) {
 	r := t.start(seed, o)
 	defer r.free()
-	if err := r.keeper.Resume(r.load, r.restart); err != nil {
+	if err := r.loop.Resume(); err != nil {
 		return nil, fmt.Errorf("training, seed %d: %w", seed, err)
 	}
-	for r.at.Epoch < t.Epochs {
-		if err := r.epoch(ctx); err != nil {
-			return nil, fmt.Errorf("training, seed %d, epoch %d: %w", seed, r.at.Epoch+1, err)
-		}
+	if err := r.loop.Run(ctx); err != nil {
+		return nil, fmt.Errorf("training, seed %d, %w", seed, err)
 	}
 	return &r.at.Curve, nil
 }

@@ -15,7 +15,7 @@ type Keeper struct {
 	Load func() (io.ReadCloser, error)
 	Save func(write func(io.Writer) error) error
 
-	Every time.Duration // between two saves that Tick makes; 0: a minute
+	Every time.Duration // after which a save is Due; 0: a minute
 	saved time.Time
 }
 
@@ -41,16 +41,13 @@ func (k *Keeper) Resume(read func(io.Reader) error, reset func()) error {
 	return err
 }
 
-// Tick saves where the last save is long ago.
-func (k *Keeper) Tick(write func(io.Writer) error) error {
+// Due says whether the last save is long ago.
+func (k *Keeper) Due() bool {
 	every := k.Every
 	if every == 0 {
 		every = time.Minute
 	}
-	if time.Since(k.saved) <= every {
-		return nil
-	}
-	return k.Keep(write)
+	return k.Save != nil && time.Since(k.saved) > every
 }
 
 // Keep saves.

@@ -142,30 +142,25 @@ func gradients(loss *Node, of []*Node) []*Node {
 	return Gradient(total, of...)
 }
 
-// An optimizer turns weights, slots and gradients into new weights and slots;
-// step counts from 0.
-type optimizer struct {
-	slots  int // state tensors a weight
-	update func(n Network, step, w, grad *Node, slots []*Node) (*Node, []*Node)
-}
-
 // optimizers by name. sgd: w ← w − η∇. momentum: m ← μm + ∇, w ← w − ηm (as
 // torch.optim.SGD). adam: Kingma & Ba 2015, Algorithm 1, β = (0.9, 0.999),
 // ε = 1e-8.
-var optimizers = map[string]optimizer{
-	"sgd": {0, func(n Network, _, w, grad *Node, _ []*Node) (*Node, []*Node) {
-		return Sub(w, MulScalar(grad, n.LearningRate)), nil
-	}},
-	"momentum": {1, func(n Network, _, w, grad *Node, slots []*Node) (*Node, []*Node) {
-		m := Add(MulScalar(slots[0], n.Momentum), grad)
-		return Sub(w, MulScalar(m, n.LearningRate)), []*Node{m}
-	}},
-	"adam": {2, func(n Network, step, w, grad *Node, slots []*Node) (*Node, []*Node) {
-		adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999}
-		next, m, v := adam.Step([]*Node{w}, []*Node{grad}, slots[:1], slots[1:], step, n.LearningRate)
-		return next[0], []*Node{m[0], v[0]}
-	}},
+var optimizers = map[string]func(n Network) bilevel.Rule{
+	"sgd": func(n Network) bilevel.Rule {
+		return bilevel.Each(0, func(w, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
+			return Sub(w, MulScalar(grad, n.LearningRate)), nil
+		})
+	},
+	"momentum": func(n Network) bilevel.Rule {
+		return bilevel.SGD{Momentum: n.Momentum}.Rule().At(n.LearningRate)
+	},
+	"adam": func(n Network) bilevel.Rule {
+		return bilevel.Adam{Beta1: 0.9, Beta2: 0.999}.Rule().At(n.LearningRate)
+	},
 }
+
+// rule is the optimizer of the weights.
+func (n Network) rule() bilevel.Rule { return optimizers[n.Optimizer](n) }
 
 // pass is what a stretch of training works on: all examples, the batches of an
 // epoch, and the number of updates before it.
@@ -214,8 +209,8 @@ func (p pass) pick(i *Node) batch {
 
 // step is one update of every model. state holds all weights, then their slots.
 func (n Network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, next []*Node) {
-	opt := optimizers[n.Optimizer]
-	layers := len(state) / (1 + opt.slots)
+	rule := n.rule()
+	layers := len(state) / (1 + rule.Slots)
 	w := state[:layers]
 	z := n.first(b, w[0])
 	loss = n.losses(b, z, alpha, w[1:])
@@ -223,19 +218,13 @@ func (n Network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, ne
 	if inOnePass {
 		of[0] = z
 	}
-	grads := gradients(loss, of)
-	next = make([]*Node, len(state))
-	for l := range layers {
-		if l == 0 && inOnePass {
-			next[0] = kernels.SparseDescent(b.x, w[0], grads[0], n.LearningRate)
-			continue
-		}
-		first := layers + l*opt.slots
-		w, slots := opt.update(n, step, state[l], grads[l], state[first:first+opt.slots])
-		next[l] = w
-		copy(next[first:], slots)
+	m := bilevel.Move{Params: w, Grads: gradients(loss, of), Slots: state[layers:], Done: step}
+	if inOnePass {
+		next = append(next, kernels.SparseDescent(b.x, w[0], m.Grads[0], n.LearningRate))
+		m.Params, m.Grads = w[1:], m.Grads[1:]
 	}
-	return loss, next
+	w, slots := rule.Step(n.Optimizer, m)
+	return loss, slices.Concat(next, w, slots)
 }
 
 // Sweep is one batched training: S seeds with V architecture parameters each,
@@ -357,7 +346,7 @@ func (s *Sweep) initialState() []*tensors.Tensor {
 			flat = s.repeated(flat, l, s.heWeights(seed, l, size[0], size[1]))
 		}
 		state = append(state, s.tensor(flat, dims...))
-		for range optimizers[s.net.Optimizer].slots {
+		for range s.net.rule().Slots {
 			slots = append(slots, tensors.FromShape(shapes.Make(s.dtype(), dims...)))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 )
@@ -321,16 +322,15 @@ func TestOptimizersAgainstTheirFormulas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := tinyNetwork("a")
 			n.Optimizer = name
-			opt := optimizers[name]
 			out, err := ExecOnce(testBackend(t), func(w, g1, g2 *Node) *Node {
-				slots := make([]*Node, opt.slots)
-				for i := range slots {
-					slots[i] = ZerosLike(w)
+				rule, all := n.rule(), []*Node{w}
+				slots := slices.Repeat([]*Node{ZerosLike(w)}, rule.Slots)
+				for step, grad := range []*Node{g1, g2} {
+					m := bilevel.Move{Params: all, Grads: []*Node{grad}, Slots: slots}
+					m.Done = Scalar(w.Graph(), w.DType(), step)
+					all, slots = rule.Step(name, m)
 				}
-				step := ScalarZero(w.Graph(), w.DType())
-				w, slots = opt.update(n, step, w, g1, slots)
-				w, _ = opt.update(n, OnesLike(step), w, g2, slots)
-				return w
+				return all[0]
 			}, []float64{0.7}, []float64{0.2}, []float64{-0.5})
 			require.NoError(t, err)
 			require.InDelta(t, want(0.7, 0.2, -0.5, n.LearningRate), tensors.MustCopyFlatData[float64](out)[0], 1e-12)

@@ -172,14 +172,14 @@ func (c *Class) Fit(ctx context.Context, b compute.Backend, step func()) (w, alp
 	update := simplex.Updates[c.Update]
 	exec, err := NewExec(b, func(in []*Node) []*Node {
 		x, y, xv, yv, v, t, decay, state := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7:]
-		w, m, s, alpha := state[0], state[1], state[2], state[3]
+		w, alpha := state[0], state[3]
 		gradW := Gradient(mixtureLoss(mixture.Operations(sigmas, x, w, v), alpha, y), w)
-		adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999}
-		// Adam's step is a number in the graph; the schedule scales what it moves.
-		moved, ms, ss := adam.Step([]*Node{w}, gradW, []*Node{m}, []*Node{s}, t, c.LearningRate)
+		// Adam's rate is a number in the graph; the schedule scales what it moves.
+		adam := bilevel.Adam{Beta1: 0.9, Beta2: 0.999}.Rule().At(c.LearningRate)
+		moved, moments := adam.Step("Adam", bilevel.Move{Params: state[:1], Grads: gradW, Slots: state[1:3], Done: t})
 		w2 := StopGradient(Add(w, Mul(Sub(moved[0], w), decay)))
 		gradAlpha := Gradient(mixtureLoss(mixture.Operations(sigmas, xv, w2, v), alpha, yv), alpha)[0]
-		return []*Node{w2, ms[0], ss[0], update(alpha, Mul(gradAlpha, decay), c.Eta)}
+		return []*Node{w2, moments[0], moments[1], update(alpha, Mul(gradAlpha, decay), c.Eta)}
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the search of %v: %w", c.Activations, err)
