@@ -57,6 +57,32 @@ func Data(name data.Name) data.Name {
 	return name
 }
 
+// DataHere is the data set of that name if all its files are on this machine. Else it is the
+// synthetic stand-in, as with [Data], and the cell says so: nothing is downloaded.
+func DataHere(name data.Name) data.Name {
+	of, missing := here(name)
+	if missing != "" {
+		fmt.Println(missing)
+	}
+	return of
+}
+
+// here is the data set to take, and what to say if it is not the one that was asked for.
+func here(name data.Name) (of data.Name, missing string) {
+	if of = Data(name); of == data.Synthetic {
+		return of, ""
+	}
+	files, err := data.Status(of)
+	fail(err)
+	for _, f := range files {
+		if f.State != data.Present {
+			return data.Synthetic, fmt.Sprintf("%s is not on this machine: synthetic images take its place. "+
+				"`go tool nasml data %[1]s` in a terminal downloads it.", of)
+		}
+	}
+	return of, ""
+}
+
 // kept remembers the shipped records that Run read, so that [Records] finds them.
 var kept = runs.KeepShipped(context.Background())
 

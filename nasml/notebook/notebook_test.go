@@ -78,6 +78,18 @@ func TestStandInOnlyWhereAskedFor(t *testing.T) {
 	require.Equal(t, data.Synthetic, Data(data.MNIST))
 }
 
+func TestDataThatAreNotHereHaveAStandIn(t *testing.T) {
+	t.Setenv(DataEnv, "")
+	t.Setenv("NASML_DATA", t.TempDir())
+	of, missing := here(data.CIFAR10)
+	require.Equal(t, data.Synthetic, of)
+	require.Equal(t, "cifar-10 is not on this machine: synthetic images take its place. `go tool nasml data cifar-10` "+
+		"in a terminal downloads it.", missing)
+	of, missing = here(data.Synthetic)
+	require.Equal(t, data.Synthetic, of)
+	require.Empty(t, missing)
+}
+
 // An error of a cell says what may have been meant, and what runs without a publisher's data.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	require.Contains(t, said(fmt.Errorf("cifar-10: %w", data.ErrMissing)), "data.Synthetic")
