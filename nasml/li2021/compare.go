@@ -89,6 +89,8 @@ func (p CompareParams) check() error {
 	c.Expect(len(p.all()) > 0, "Mine and Baselines are empty, want a search in Mine such as \"gaea-darts/erm\"")
 	c.Expect(p.Seeds >= 2, "Seeds is %d, want at least 2: a comparison is over seeds", p.Seeds)
 	c.OneOf("LookUp", p.LookUp, lookUpAll...)
+	c.Expect(p.Update == "", "Update is %q, which would take the place of every row's: leave it empty, add "+
+		"search.Methods[\"mine\"] with this Update, and set Mine to \"mine\"", p.Update)
 	for _, name := range p.Mine {
 		c.Expect(!slices.Contains(p.Baselines, name), "%q is in Mine and in Baselines, want it in one", name)
 	}

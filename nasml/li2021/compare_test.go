@@ -103,11 +103,24 @@ func TestCompareInASpaceWithoutATable(t *testing.T) {
 	require.Equal(t, runs.NotKnown, r.judge(r.Rows[0], Compared{Title: "empty"}).Holds)
 }
 
+// ArchRate is the step size of an own update with a state, too.
+func TestArchRateOfAnOwnUpdate(t *testing.T) {
+	withMomentum(t)
+	p := tinyComparison()
+	p.ArchRate = 0.025
+	for name, want := range map[row]float64{"mine": 0.025, "gaea-darts": 0.025, "darts": 3e-4} {
+		s, err := p.settings(name)
+		require.NoError(t, err)
+		require.Equal(t, want, s.ArchRate, name)
+	}
+}
+
 func TestCompareSaysWhatToType(t *testing.T) {
 	for message, change := range map[string]func(p *CompareParams){
 		"want a search in Mine":      func(p *CompareParams) { p.Mine, p.Baselines = nil, nil },
 		"want at least 2":            func(p *CompareParams) { p.Seeds = 1 },
 		`LookUp is "cifar-10"`:       func(p *CompareParams) { p.LookUp = "cifar-10" },
+		`search.Methods["mine"]`:     func(p *CompareParams) { p.Update = "eg" },
 		"in Mine and in Baselines":   func(p *CompareParams) { p.Mine = p.Baselines },
 		`no search method is called`: func(p *CompareParams) { p.Mine = []string{"mien"} },
 	} {

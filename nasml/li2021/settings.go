@@ -321,7 +321,7 @@ func (p SearchParams) fields(s *search.Settings) {
 	}
 	p.divide(s)
 	method := search.Methods[s.Method]
-	if _, moves := simplex.Updates[method.Update]; moves {
+	if onSimplex(method.Update) {
 		if s.ArchRate = cmp.Or(p.ArchRate, s.ArchRate); p.Update != "" {
 			s.Update, s.EdgeUpdate = p.Update, ""
 		}
@@ -329,6 +329,14 @@ func (p SearchParams) fields(s *search.Settings) {
 	if method.Architecture == search.Mixture && method.Weights == search.Mixture {
 		s.Bilevel.Hypergradient = cmp.Or(p.Hypergradient, s.Bilevel.Hypergradient)
 	}
+}
+
+// onSimplex says whether an update is a step on the simplex at ArchRate: one of
+// simplex.Updates, or one of a reader's in search.Updates, which keeps a state.
+func onSimplex(update string) bool {
+	_, plain := simplex.Updates[update]
+	keeps, ok := search.Updates[update]
+	return plain || ok && keeps.Moves == search.OnSimplex && !keeps.OwnRate
 }
 
 // divide sets how images are drawn and split.

@@ -9,7 +9,9 @@ import (
 	"html"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -276,5 +278,23 @@ func said(err error) string {
 		return err.Error() + "; without it, `p.Data = data.Synthetic` runs the same cell on made-up images, and " +
 			"data.MNIST has a few thousand digits that travel with the project"
 	}
-	return err.Error() + catalog.DidYouMean(err)
+	return err.Error() + catalog.DidYouMean(err) + lower(err.Error())
+}
+
+// tooHigh is how a search says which step size to lower.
+var tooHigh = regexp.MustCompile(`lower (its rate|LearningRate) \(now ([^)]+)\)`)
+
+// lower is the line that lowers the step size of a search that has diverged, as ": type
+// `p.LearningRate = 0.0025`"; else it is empty.
+func lower(message string) string {
+	found := tooHigh.FindStringSubmatch(message)
+	if found == nil {
+		return ""
+	}
+	rate, err := strconv.ParseFloat(found[2], 64)
+	if err != nil {
+		return ""
+	}
+	field := map[string]string{"its rate": "Settings.ArchRate", "LearningRate": "LearningRate"}[found[1]]
+	return fmt.Sprintf(": type `p.%s = %.2g`", field, rate/10)
 }
