@@ -3,7 +3,7 @@ package command
 import (
 	"fmt"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 )
 
 type cacheCmd struct {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/internal/backend"
 )
 
 // FeaturesParams say which linear models of Khodak+ 2020 are timed: ridge
