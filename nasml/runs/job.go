@@ -238,6 +238,7 @@ type Job struct {
 	locks []Lock
 	done  []bool
 
+	watch     watch
 	begun     time.Time // when this process began
 	before    meta      // what earlier processes spent on it
 	saved     time.Time // end of the last Save
@@ -250,6 +251,8 @@ type Job struct {
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
+	j.watch = startWatch()
+	defer j.watch.end()
 	j.waitUnder(ctx)
 	err := sideBySide(len(j.keys), func(i int) error { return j.store.medium.Remove(failedName(j.keys[i])) })
 	if err != nil {
@@ -288,7 +291,11 @@ func (j *Job) release() {
 // machine has kept a result meanwhile, because this one could not reach the
 // store for long, that one stays. Where the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {
-	line, err := j.encode(i, result)
+	var use Use
+	if len(j.Trials) == 1 {
+		use = j.use()
+	}
+	line, err := j.encode(i, result, use)
 	if err != nil {
 		return err
 	}
@@ -302,10 +309,10 @@ func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
 	}
-	at, lines := make([]int, len(results)), make([][]byte, len(results))
+	at, lines, use := make([]int, len(results)), make([][]byte, len(results)), j.use()
 	for i, r := range results {
 		var err error
-		if lines[i], err = j.encode(i, r); err != nil {
+		if lines[i], err = j.encode(i, r, use); err != nil {
 			return err
 		}
 		at[i] = i
@@ -314,7 +321,7 @@ func (j *Job) DoneAll(results []Result) error {
 }
 
 // encode seals the record of trial i.
-func (j *Job) encode(i int, result Result) ([]byte, error) {
+func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
 		return nil, fmt.Errorf(
 			"result for trial %d of %d: there is no such trial, or it has its result",
@@ -331,7 +338,7 @@ func (j *Job) encode(i int, result Result) ([]byte, error) {
 		Backend: j.Backend, Device: j.Device,
 		Host:     Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
 		Versions: j.versions(),
-		Started:  j.started(), Seconds: j.seconds(),
+		Started:  j.started(), Seconds: j.seconds(), Use: use,
 		Batch: len(j.Trials), Resumed: j.before.Resumed,
 	}
 	line, err := record.encode()
@@ -358,11 +365,20 @@ func (j *Job) seconds() float64 {
 	return j.before.Seconds + j.store.now().Sub(j.begun).Seconds()
 }
 
+// use is what the batch took so far.
+func (j *Job) use() Use {
+	if j.before.Seconds == 0 {
+		return j.watch.use()
+	}
+	return j.before.then(j.watch.use())
+}
+
 // meta is the first line of a checkpoint; the caller's state follows it, then
 // the SHA-256 of both.
 type meta struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
-	Resumed int       `json:"resumed"`
-	Of      string    `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
+	Use
+	Resumed int    `json:"resumed"`
+	Of      string `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
 }

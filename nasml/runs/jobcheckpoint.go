@@ -34,7 +34,7 @@ func (j *Job) Save(write func(io.Writer) error) error {
 			len(j.Trials),
 		)
 	}
-	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed, j.checkpointName()})
+	first, err := json.Marshal(meta{j.started(), j.seconds(), j.use(), j.before.Resumed, j.checkpointName()})
 	if err != nil {
 		return err
 	}
