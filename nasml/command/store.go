@@ -60,6 +60,7 @@ type storedRecord struct {
 	Backend string    `json:"backend"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
+	runs.Use
 }
 
 // Run lists the records.
@@ -76,7 +77,7 @@ func (v *storeLs) Run(c console) error {
 		list := make([]storedRecord, len(records)) // [] and not null where empty
 		for i, r := range records {
 			list[i] = storedRecord{
-				r.Key, r.Trial.Figure, r.Scale, r.Trial.Params, r.Trial.Seed, r.Backend, r.Started, r.Seconds,
+				r.Key, r.Trial.Figure, r.Scale, r.Trial.Params, r.Trial.Seed, r.Backend, r.Started, r.Seconds, r.Use,
 			}
 		}
 		return printJSON(c, "  ", list)

@@ -52,7 +52,7 @@ func TestTrialsThatAreComputedTogether(t *testing.T) {
 		}
 	}
 	jobs, b.Together, b.MaxBatch = nil, nil, 1
-	b.Cost = func(missing []square) string { require.Len(t, missing, 2); return ", a second" }
+	b.Cost = func(missing []square, seconds float64) string { require.Len(t, missing, 2); return ", a second" }
 	require.NoError(t, b.Compute(ctx, groups(2)))
 	require.Equal(t, [][]square{{{2}}, {{2}}}, jobs, "seeds 3 and 4")
 

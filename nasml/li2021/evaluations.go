@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -336,12 +337,13 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b.Data = func(cell) string { return x.fingerprint }
 	b.Units = func(c cell) int { return max(1, c.trial.Settings.Epochs*x.train/1000) }
 	b.Seconds = func(c cell) float64 { return x.cost(c).Seconds }
-	b.Cost = func(missing []cell) string {
+	b.Amount = x.amount
+	b.Cost = func(missing []cell, seconds float64) string {
 		var sum forecast.Cost
 		for _, c := range missing {
 			sum = sum.Then(x.cost(c))
 		}
-		return sum.String()
+		return sum.In(seconds)
 	}
 	return b
 }
@@ -349,6 +351,16 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 // cost is that of one training.
 func (x *examples) cost(c cell) forecast.Cost {
 	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
+}
+
+// amount is the forecast of a training, of which the key says all but how many images there are.
+func (x *examples) amount(params json.RawMessage) float64 {
+	var t evaluating.Trial
+	if err := json.Unmarshal(params, &t); err != nil {
+		return 0
+	}
+	train, test := cmp.Or(t.Examples, x.train), cmp.Or(t.TestExamples, x.test)
+	return forecast.Training(t.Settings, t.Genotype, train, test, x.classes).Seconds
 }
 
 // trainLab compiles once for all seeds of a cell.

@@ -306,8 +306,8 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	cells := r.Groups.Trials()
 	require.Equal(t, "own 1", last(linesOf(publishedCIFAR, r.Groups)).method)
 	b := p.bench("", &examples{train: 50000, test: 10000})
-	require.Contains(t, b.Cost(cells[:2]), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
-	require.Empty(t, b.Cost(nil), "there is nothing to run")
+	require.Contains(t, b.Cost(cells[:2], 0), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
+	require.Empty(t, b.Cost(nil, 0), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
 	require.NoError(t, err)

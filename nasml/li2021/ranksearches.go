@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -124,6 +125,13 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	}
 	s := r.Study()
 	s.StoredOnly = s.StoredOnly || table == nil
+	s.Amount = func(params json.RawMessage) float64 {
+		var t sharing.Trial
+		if err := json.Unmarshal(params, &t); err != nil {
+			return 0
+		}
+		return p.forecastOf(t.Search.Settings, images.Len)
+	}
 	run := func(ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options) (trial.Result, error) {
 		content, err := table.content()
 		if err != nil {

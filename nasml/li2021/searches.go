@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -267,6 +268,13 @@ func (p SearchParams) searches(
 ) ([]*runs.Record, error) {
 	s := study.Study{
 		ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
+		Amount: func(params json.RawMessage) float64 {
+			var t searching.Trial
+			if err := json.Unmarshal(params, &t); err != nil {
+				return 0
+			}
+			return forecast.Search(t.Settings, cmp.Or(t.Examples, examples)).Seconds
+		},
 	}
 	if p.Devices > 1 {
 		s.Code = searchDevicesKind
@@ -296,7 +304,9 @@ func (p SearchParams) searchesOf(
 		return stored, err
 	}
 	if !runs.Looks(ctx) {
-		title += p.forecast(all, cases, stored, examples)
+		if title, err = p.withCost(ctx, s, title, all, cases, stored, examples); err != nil {
+			return nil, err
+		}
 	}
 	s.StoredOnly, s.Title = false, title
 	s.Device = onDevices(p.Devices)
@@ -322,19 +332,27 @@ func onDevices(n int) func() (name, device string, err error) {
 	}
 }
 
-// forecast says what the searches that the store lacks will cost, where that is
-// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is the sum of
-// the cases' own, which `nasml status` shows too.
-func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
+// withCost is a title that says what the searches that the store lacks will cost, where that
+// is more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is what
+// `nasml status` shows too.
+func (p SearchParams) withCost(
+	ctx context.Context, s study.Study, title string, all []found, cases []study.Case, stored []*runs.Record,
+	images int,
+) (string, error) {
+	store, err := s.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	seconds := s.Forecasts(store, cases)
 	var sum forecast.Cost
 	for i, r := range stored {
 		if r == nil {
 			cost := forecast.Search(all[i/p.Seeds].settings, images)
-			cost.Seconds = cases[i].Seconds()
+			cost.Seconds = seconds(cases[i])
 			sum = sum.Then(cost)
 		}
 	}
-	return sum.String()
+	return title + sum.String(), nil
 }
 
 // searchLab runs one search after the other. It compiles once for all seeds of a row.

@@ -3,6 +3,7 @@ package oymak2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -43,6 +44,13 @@ func (p Figure2Params) bench(ctx context.Context) (b lab.Bench[sweepTrial], err 
 	}
 	b.Data = func(sweepTrial) string { return images.Fingerprint }
 	b.Units = func(t sweepTrial) int { return t.units() * t.Epochs * ((images.Len + t.Batch - 1) / t.Batch) }
+	b.Amount = func(params json.RawMessage) float64 {
+		var t sweepTrial
+		if err := json.Unmarshal(params, &t); err != nil {
+			return 0
+		}
+		return float64(b.Units(t))
+	}
 	b.Together = func(t sweepTrial, seed uint64) any {
 		type graph struct {
 			panel, inputs string

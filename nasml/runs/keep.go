@@ -45,6 +45,31 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 	return slices.SortedFunc(maps.Values(found), compareRecords), broken, err
 }
 
+// Alike are records of a figure, shipped or the store's own, that say what its trials
+// take. It is no place to look for results: of a folder it may know what lay there
+// when it was first asked, and of a bucket, of which each takes a while, nothing.
+func (s *Store) Alike(figure string) []*Record {
+	found := map[string]*Record{}
+	for _, b := range s.bundles {
+		records, _ := b.load()
+		maps.Copy(found, records)
+	}
+	for _, r := range s.own() {
+		found[r.Key] = r
+	}
+	maps.DeleteFunc(found, func(_ string, r *Record) bool { return r.Trial.Figure != figure })
+	return slices.SortedFunc(maps.Values(found), compareRecords)
+}
+
+// inFolder are all whole records of a folder.
+func (s *Store) inFolder() []*Record {
+	if _, ok := s.medium.(folder); !ok {
+		return nil
+	}
+	records, _, _ := s.List() // what cannot be read is told by who needs it
+	return records
+}
+
 // Stored returns the record of every trial that the store has, and nil for the
 // others. It computes nothing.
 func (s *Store) Stored(trials []Trial) ([]*Record, error) {
