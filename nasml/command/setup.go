@@ -357,16 +357,28 @@ func (s *site) buildKernels(ctx context.Context, j *job) error {
 	return nil
 }
 
-// warmCache builds what a cell builds, where a cell builds it: a module of its
-// own that sees the checkout through a go.work file, with the kernel's flags.
-// That fetches and compiles all that a first cell would wait for. It finds out
+// warmCache builds what a cell builds. That fetches and compiles all that a first cell would wait for. It finds out
 // whether Go's own linker can link a cell, and leaves the answer in the file link.
 func (s *site) warmCache(ctx context.Context, j *job) error {
+	return s.inCell(ctx, s.path("warm"), func(dir string, env []string) error {
+		if err := j.command(ctx, dir, env, "go", "build", "-o", "warm", "."); err != nil {
+			return err
+		}
+		link := ""
+		if s.linksInside(ctx, dir, append(env, "GOFLAGS="+withLink(linkInside))) {
+			link = linkInside
+		}
+		return errors.Join(ctx.Err(), files.WriteBytes(s.path("link"), link))
+	}, j)
+}
+
+// inCell makes a program that imports all that cells import where a cell has its own, a module that sees the checkout
+// through a go.work file, and calls do with the folder and the kernel's environment. The folder is removed afterwards.
+func (s *site) inCell(ctx context.Context, dir string, do func(dir string, env []string) error, j *job) error {
 	list, err := s.libraries(ctx)
 	if err != nil {
 		return err
 	}
-	dir := s.path("warm")
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
@@ -377,18 +389,12 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 		return err
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
-	for _, args := range [][]string{
-		{"mod", "init", "warm"}, {"work", "init", ".", s.Root}, {"build", "-o", "warm", "."},
-	} {
+	for _, args := range [][]string{{"mod", "init", "warm"}, {"work", "init", ".", s.Root}} {
 		if err := j.command(ctx, dir, env, "go", args...); err != nil {
 			return err
 		}
 	}
-	link := ""
-	if s.linksInside(ctx, dir, append(env, "GOFLAGS="+withLink(linkInside))) {
-		link = linkInside
-	}
-	return errors.Join(ctx.Err(), files.WriteBytes(s.path("link"), link))
+	return do(dir, env)
 }
 
 // warmMain opens the backend, which loads XLA's plugin and calls it.
