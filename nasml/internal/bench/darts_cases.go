@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"slices"
-
 )
 
 // DartsCase is a network of cells with one kind of step: a bilevel one of a
