@@ -356,14 +356,7 @@ func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s.",
 		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs,
 		study.Counted(p.Seeds, "seed"))}
-	if p.Data == data.Synthetic {
-		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
-	}
-	if p.Preset == "code" {
-		parts = append(parts, "Settings of the authors' code.")
-	} else {
-		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
-	}
+	parts = append(parts, settingNotes(p.Data, p.Preset, params)...)
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))

@@ -259,29 +259,24 @@ func normals(rng *rand.Rand, n int) []float32 {
 // write writes the scripts, the settings and the arrays.
 func (w *dartsWork) write(dir string) error {
 	if err := os.CopyFS(dir, dartsScripts); err != nil {
-		return fmt.Errorf("writing the peers' scripts: %w", err)
-	}
-	for name, t := range w.arrays {
-		if err := writeNPY(filepath.Join(dir, name+".npy"), t); err != nil {
-			return err
-		}
-	}
-	text, err := json.Marshal(w.dartsSettings)
-	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "settings.json"), text, 0o644)
+	if err := writeArrays(dir, w.arrays); err != nil {
+		return err
+	}
+	return writeJSON(dir, "settings.json", w.dartsSettings)
 }
 
 // compareWith computes a small case in our program and in peers.
 func (p DartsParams) compareWith(
 	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []oracle,
 ) ([]Agreement, error) {
-	work, dir, err := p.prepare(c, seed)
+	work, folder, err := p.prepare(c, seed)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.stop()
+	dir := folder.dir
 	run, err := newDartsRun(b, work, true)
 	if err != nil {
 		return nil, err
@@ -320,20 +315,13 @@ func (p DartsParams) compareWith(
 }
 
 // prepare makes a case and a folder for the peers that holds it.
-func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, string, error) {
+func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, *team, error) {
 	work, err := newDartsWork(c, seed)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "nasml-bench-")
-	if err != nil {
-		return nil, "", fmt.Errorf("making a folder for the peers' inputs: %w", err)
-	}
-	if err := work.write(dir); err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, "", err
-	}
-	return work, dir, nil
+	peers, err := newTeam(work.write)
+	return work, peers, err
 }
 
 // doubleTolerance is how far numbers in float64 may be apart, relative to the
@@ -378,23 +366,19 @@ func (a *Agreement) compare(ours [][]float64, file string) error {
 
 // time runs everyone on a case.
 func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (*DartsResult, error) {
-	work, dir, err := p.prepare(c, 0)
+	work, peers, err := p.prepare(c, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer peers.stop()
 	p.timer().log("darts: %s, compiling", c)
 	own, err := newDartsRun(b, work, false)
 	if err != nil {
 		return nil, err
 	}
 	defer own.close()
-	runners := []*runner{{
-		entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own.losses,
-	}}
-	peers, stop := p.startPeers(ctx, c, dir)
-	defer stop()
-	runners = append(runners, peers...)
+	p.startPeers(ctx, c, peers)
+	runners := slices.Insert(peers.runners, 0, ours(own.losses))
 	if err := p.timer().warmUp(ctx, runners); err != nil {
 		return nil, err
 	}
@@ -415,28 +399,14 @@ func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (
 	return r, err
 }
 
-// startPeers starts the forms of every peer that a case has; stop ends them.
-func (p DartsParams) startPeers(ctx context.Context, c DartsCase, dir string) (runners []*runner, stop func()) {
-	var started []*peer
+// startPeers starts the forms of every peer that a case has.
+func (p DartsParams) startPeers(ctx context.Context, c DartsCase, peers *team) {
+	if p.Python == "" {
+		return
+	}
 	for _, o := range dartsPeers {
 		for _, form := range c.formsOf(o) {
-			if p.Python == "" {
-				continue
-			}
-			r := &runner{entry: Entry{Program: o.program, Form: form}}
-			s, err := startPeer(ctx, p.Python, filepath.Join(dir, o.script), "serve", dir, form)
-			if err != nil {
-				r.train = func(context.Context) (training, error) { return training{}, err }
-			} else {
-				started = append(started, s)
-				r.train, r.peak = s.train, s.peakMB
-			}
-			runners = append(runners, r)
-		}
-	}
-	return runners, func() {
-		for _, s := range started {
-			s.stop()
+			peers.start(ctx, p.Python, o.program, form, o.script, "serve", peers.dir, form)
 		}
 	}
 }
