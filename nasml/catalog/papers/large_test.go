@@ -32,6 +32,9 @@ func numbers(t reflect.Type, before string, seen map[reflect.Type]bool) []string
 			seen[of] = true
 			all = append(all, numbers(of, before, seen)...)
 		case f.Anonymous || !f.IsExported():
+		case of.Kind() == reflect.Func && of.NumIn() == 2 && !seen[of]: // settings that it varies
+			seen[of] = true
+			all = append(all, numbers(of.In(1).Elem(), before, seen)...)
 		case zero.CanInt() || zero.CanUint() || zero.CanFloat() && t.PkgPath() != settings:
 			all = append(all, before+f.Name)
 		case f.Type.Kind() == reflect.Struct:
@@ -102,6 +105,8 @@ func TestTooLargeIsRefused(t *testing.T) {
 		{"oymak2021/theorem2", "Seeds=1000000000", "Seeds is 1,000,000,000, about "},
 		{"roberts/search", "Width=2000000000", "Width is 2,000,000,000, about "},
 		{"li2021/figure1", "Channels=1000000", "Channels is 1,000,000, about "},
+		{"li2021/figure1", "CandidateBatch=1000000000000", "CandidateBatch is 1,000,000,000,000, about "},
+		{"oymak2021/figure3", "Control.Hidden=100000000000", "Control.Hidden is 100,000,000,000, about "},
 	} {
 		e, err := catalog.Lookup(c.id)
 		require.NoError(t, err)
