@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -67,7 +68,7 @@ func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
 			all = append(all, one{i, seed + g.First})
 		}
 	}
-	if b.Amount == nil && b.Key == nil && b.Seconds == nil {
+	if b.Amount == nil && b.Seconds == nil && b.reads(gs) {
 		b.Amount = b.amount
 	}
 	if b.Cost != nil && !b.StoredOnly && !runs.Looks(ctx) {
@@ -147,25 +148,33 @@ func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing
 	return missing, seconds, nil
 }
 
-// amount is the units of a trial that is its own key; 0 where its key does not say all of it.
-func (b Bench[T]) amount(params json.RawMessage) float64 {
-	var t T
-	if err := json.Unmarshal(params, &t); err != nil {
-		return 0
+// reads says whether units can be told from keys: of the first and the last group they can.
+func (b Bench[T]) reads(gs Groups[T]) bool {
+	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
+		c := b.caseOf(g, 0)
+		params, err := json.Marshal(c.Params)
+		if err != nil || b.amount(params) != float64(max(1, c.Units)) {
+			return false
+		}
 	}
-	if again, err := json.Marshal(t); err != nil || !sameJSON(again, params) {
+	return true
+}
+
+// amount is the units of a trial by what its key says of it; 0 where that is nothing.
+func (b Bench[T]) amount(params json.RawMessage) (units float64) {
+	var t T
+	if err := json.Unmarshal(params, &t); err != nil || reflect.ValueOf(&t).Elem().IsZero() {
 		return 0
 	}
 	if b.Units == nil {
 		return 1
 	}
+	defer func() {
+		if recover() != nil { // it is half of a trial
+			units = 0
+		}
+	}()
 	return float64(max(1, b.Units(t)))
-}
-
-// sameJSON says whether two texts have the same value.
-func sameJSON(a, b []byte) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // caseOf is a seed of a group.
