@@ -100,6 +100,11 @@ func (p CompareParams) check() error {
 	return p.SearchParams.check(rowsNamed(p.all()))
 }
 
+// column is that of LookUp among the table's data sets.
+func (p CompareParams) column() int {
+	return slices.IndexFunc(lookupSets, func(s lookupSet) bool { return string(s.task) == p.LookUp })
+}
+
 // lookUp fills the rows from the table, by [Table2].
 func (r *Comparison) lookUp(ctx context.Context) error {
 	p := r.Params
@@ -110,7 +115,7 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 		return err
 	}
 	r.records, r.searches = t.Records(), searched(t.Groups)
-	at := slices.IndexFunc(lookupSets, func(s lookupSet) bool { return string(s.task) == p.LookUp })
+	at := p.column()
 	r.Optimum = lineOf(t.Part("reference").Trials(), "Optimal").accuracy[at][0]
 	table, err := data.LoadNASBench201("")
 	if err != nil {

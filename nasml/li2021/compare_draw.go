@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -47,7 +48,7 @@ func (r *Comparison) caption() string {
 		"architecture: no table has this space."
 	if r.Tabular {
 		text = fmt.Sprintf("Accuracies on %s are the table's, after 200 epochs of training; regret is to its best, %.2f %%.",
-			r.Params.LookUp, r.Optimum)
+			lookupSets[r.Params.column()].title, r.Optimum)
 	}
 	return fmt.Sprintf("%s Means with %.3g %% intervals. %s", text, 100*r.Params.Confidence,
 		searchCaption(r.Params.SearchParams, r.searches, r.Params))
@@ -60,7 +61,11 @@ func (r *Comparison) accuracies() plots.Panel {
 	for _, c := range r.Rows {
 		if len(c.epochs) > 0 {
 			last = max(last, c.epochs[len(c.epochs)-1])
-			p.Series = append(p.Series, r.band(c.Title, c.epochs, c.curves))
+			means := r.means(c.curves)
+			for i := range means {
+				means[i] = means[i].Within(0, 100)
+			}
+			p.Series = append(p.Series, plots.Band(c.Title, c.epochs[:len(means)], means))
 		}
 	}
 	for _, c := range r.Rows {
@@ -82,18 +87,19 @@ func (r *Comparison) entropies() plots.Panel {
 	}
 	for _, c := range r.Rows {
 		if len(c.entropyPath) > 0 {
+			means := atMostUniform(r.means(c.entropyPath))
 			var epochs []float64
-			for e := range c.entropyPath[0] {
+			for e := range means {
 				epochs = append(epochs, float64(e))
 			}
-			p.Series = append(p.Series, r.band(c.Title, epochs, c.entropyPath))
+			p.Series = append(p.Series, plots.Band(c.Title, epochs, means))
 		}
 	}
 	return p
 }
 
-// band is the mean of curves with its interval.
-func (r *Comparison) band(label string, x []float64, curves [][]float64) plots.Series {
+// means are those of curves over seeds, with their intervals.
+func (r *Comparison) means(curves [][]float64) []runs.Summary {
 	var means []runs.Summary
 	for _, values := range study.Columns(curves) {
 		s, err := runs.Summarize(values, r.Params.Confidence)
@@ -102,7 +108,7 @@ func (r *Comparison) band(label string, x []float64, curves [][]float64) plots.S
 		}
 		means = append(means, s)
 	}
-	return plots.Band(label, x[:len(means)], means)
+	return means
 }
 
 // table has a line for each row: mean and interval of the accuracy, regret, entropy at the end and cost.
@@ -110,8 +116,11 @@ func (r *Comparison) table() *plots.Table {
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "method"}, {Header: "runs"}, {Header: "accuracy (%)"},
 		{Header: fmt.Sprintf("%.3g %% interval", 100*r.Params.Confidence)},
-		{Header: "regret"}, {Header: "entropy"}, {Header: "cost (s)"},
+		{Header: "entropy"}, {Header: "cost (s)"},
 	}}
+	if r.Tabular {
+		t.Columns = slices.Insert(t.Columns, regretColumn, plots.Column{Header: "regret"})
+	}
 	var mine, others plots.Block
 	for _, c := range r.Rows {
 		if c.Mine {
@@ -140,16 +149,22 @@ func (r *Comparison) entry(c Compared) []plots.Entry {
 	}
 	cost := thousands(mean(c.Seconds), "")
 	if cost != "" && c.curves == nil && r.Tabular {
-		cost += " simulated"
+		cost += " (simulated)"
 	}
 	var out []plots.Entry
 	for _, text := range []string{
-		c.Title, fmt.Sprint(len(c.Accuracy)), accuracy, interval, twoDigits(r.Regret(c)), twoDigits(c.Entropy), cost,
+		c.Title, fmt.Sprint(len(c.Accuracy)), accuracy, interval, twoDigits(c.Entropy), cost,
 	} {
 		out = append(out, plots.Entry{Text: text})
 	}
+	if r.Tabular {
+		out = slices.Insert(out, regretColumn, plots.Entry{Text: twoDigits(r.Regret(c))})
+	}
 	return out
 }
+
+// regretColumn is where the regret stands, which only a table tells.
+const regretColumn = 4
 
 // twoDigits is a mean, and "–" where there is none.
 func twoDigits(values []float64) string {

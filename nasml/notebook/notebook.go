@@ -77,7 +77,7 @@ func here(name data.Name) (of data.Name, missing string) {
 	files, err := data.Status(of)
 	fail(err)
 	for _, f := range files {
-		if f.State != data.Present {
+		if f.State != data.Present && f.State != data.Incomplete { // which may have all that is searched on
 			return data.Synthetic, fmt.Sprintf("%s is not on this machine: synthetic images take its place. "+
 				"`go tool nasml data %[1]s` in a terminal downloads it.", of)
 		}
