@@ -246,17 +246,13 @@ func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
 		return fmt.Errorf(
 			"no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc "+
-				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend",
-			s.Go.CC,
-		)
+				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend", s.Go.CC)
 	}
 	for _, place := range s.places() {
 		if strings.ContainsAny(place, ",:") {
 			return fmt.Errorf(
 				"the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths "+
-					"for GoNB and Python: move it to another folder",
-				place,
-			)
+					"for GoNB and Python: move it to another folder", place)
 		}
 	}
 	return nil

@@ -19,12 +19,8 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 		return fmt.Errorf("making the plugin folder: %w", err)
 	}
 	if runtime.GOOS != "linux" {
-		j.logf(
-			"PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder "+
-				"that holds one",
-			runtime.GOOS,
-			pluginPathVar,
-		)
+		j.logf("PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder "+
+			"that holds one", runtime.GOOS, pluginPathVar)
 		return nil
 	}
 	packages, err := s.sitePackages("venv")
@@ -104,9 +100,7 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf(
 			"no CUDA on %s/%s: go-xla loads the CUDA plugin on linux/amd64 only; the CPU plugin is set up",
-			runtime.GOOS,
-			runtime.GOARCH,
-		)
+			runtime.GOOS, runtime.GOARCH)
 	}
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		if !force {
@@ -116,19 +110,13 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 					"plugin all the same",
 			)
 		}
-		c.logf(
-			"no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
-				"of --force",
-		)
+		c.logf("no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
+			"of --force")
 	}
 	return s.bring(ctx, c, []step{
-		s.venvStep(
-			"venv-cuda",
+		s.venvStep("venv-cuda",
 			"the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)",
-			requirementsCUDA,
-			11,
-			4500,
-		),
+			requirementsCUDA, 11, 4500),
 		{
 			name:    "plugin-cuda",
 			inputs:  append(s.places(), requirementsCUDA),

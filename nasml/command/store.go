@@ -210,14 +210,8 @@ func (v *storeGC) Run(c console) error {
 	if v.DryRun {
 		verb = "would remove"
 	}
-	_, _ = fmt.Fprintf(
-		c.Out,
-		"%s %d files, %.1f MB, from %s\n",
-		verb,
-		removed.Files,
-		float64(removed.Bytes)/1e6,
-		store.Dir(),
-	)
+	_, _ = fmt.Fprintf(c.Out, "%s %d files, %.1f MB, from %s\n", verb, removed.Files, float64(removed.Bytes)/1e6,
+		store.Dir())
 	return err
 }
 

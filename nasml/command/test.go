@@ -243,13 +243,8 @@ func (t *testRun) end(e testEvent, output string) {
 		_, _ = fmt.Fprint(t.Out, output)
 	case "skip":
 		t.skipped++
-		_, _ = fmt.Fprintf(
-			t.Out,
-			"skip  %s.%s: %s\n",
-			strings.TrimPrefix(e.Package, modulePath+"/"),
-			e.Test,
-			skipReason(output),
-		)
+		_, _ = fmt.Fprintf(t.Out, "skip  %s.%s: %s\n", strings.TrimPrefix(e.Package, modulePath+"/"), e.Test,
+			skipReason(output))
 	}
 }
 
@@ -408,13 +403,9 @@ const browserVar = "NASML_TEST_BROWSER"
 const browserTest = "TestBrowser"
 
 func (s *site) browserStep() step {
-	return s.venvStep(
-		"venv-browser",
+	return s.venvStep("venv-browser",
 		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
-		requirementsBrowser,
-		10,
-		200,
-	)
+		requirementsBrowser, 10, 200)
 }
 
 // chromium is the path of an installed Chromium or Chrome, or empty.
@@ -451,9 +442,7 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 			return "", "", ctx.Err()
 		}
 		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
-			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v",
-			err,
-		), nil
+			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v", err), nil
 	}
 	return "", "", nil
 }

@@ -79,10 +79,7 @@ func gunzip(raw []byte) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf(
 			"found %d good lines (%d bytes) before the file breaks off or is damaged, expected its end: %w",
-			bytes.Count(out.Bytes(), []byte("\n")),
-			n,
-			err,
-		)
+			bytes.Count(out.Bytes(), []byte("\n")), n, err)
 	case n > maxCSV:
 		return nil, fmt.Errorf("found more than %d MB unzipped, expected less than half of that", maxCSV>>20)
 	}
@@ -100,12 +97,8 @@ func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) 
 		line, body, _ = strings.Cut(body, "\n")
 		line = strings.TrimSuffix(line, "\r")
 		if n := strings.Count(line, ",") + 1; n != len(fields) {
-			return row, f.wrong(
-				row+2,
-				f.names[min(n, len(f.names))-1],
-				fmt.Sprintf("found %d fields", n),
-				fmt.Sprintf("%d, as in the first line", len(fields)),
-			)
+			return row, f.wrong(row+2, f.names[min(n, len(f.names))-1], fmt.Sprintf("found %d fields", n),
+				fmt.Sprintf("%d, as in the first line", len(fields)))
 		}
 		for i := range fields {
 			fields[i], line, _ = strings.Cut(line, ",")
@@ -136,22 +129,11 @@ func (f *csvFile) number(line int, name, text string) (float64, error) {
 
 // wrong is the error of a line and column.
 func (f *csvFile) wrong(line int, column, found, expected string) error {
-	return fmt.Errorf(
-		"%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place",
-		f.path,
-		line,
-		column,
-		found,
-		ErrBroken,
-		expected,
-	)
+	return fmt.Errorf("%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place", f.path, line,
+		column, found, ErrBroken, expected)
 }
 
 func (f *csvFile) unknown(column string) error {
-	return f.wrong(
-		1,
-		column,
-		"found an unknown column",
-		"only those that the documentation of data.LoadNASBench201 lists",
-	)
+	return f.wrong(1, column, "found an unknown column",
+		"only those that the documentation of data.LoadNASBench201 lists")
 }

@@ -103,12 +103,8 @@ func (o *original201) readFolder(ctx context.Context, advance func(done, total i
 				results[i], err = o.takeResult(i, d)
 			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf(
-					"%s: %w: %w; put an intact file in its place",
-					filepath.Join(o.path, base),
-					ErrBroken,
-					err,
-				)
+				return fmt.Errorf("%s: %w: %w; put an intact file in its place", filepath.Join(o.path, base), ErrBroken,
+					err)
 			}
 			return nil // that one is missing is said once, with how many are
 		})
@@ -163,25 +159,15 @@ func (o *original201) readWhole(
 	}
 	infos, ok := v.get("arch2infos").(*dict)
 	if !ok {
-		return fmt.Errorf(
-			"%s: found %s for arch2infos: %w, expected a dictionary",
-			o.path,
-			describe(v.get("arch2infos")),
-			ErrBroken,
-		)
+		return fmt.Errorf("%s: found %s for arch2infos: %w, expected a dictionary", o.path,
+			describe(v.get("arch2infos")), ErrBroken)
 	}
 	for _, e := range infos.entries {
 		i, ok := e.key.(int)
 		d, isDict := e.value.(*dict)
 		if !ok || !isDict || i < 0 || i >= len(o.archs) {
-			return fmt.Errorf(
-				"%s: found architecture %s with %s: %w, expected 0 to %d with a dictionary",
-				o.path,
-				describe(e.key),
-				describe(e.value),
-				ErrBroken,
-				len(o.archs)-1,
-			)
+			return fmt.Errorf("%s: found architecture %s with %s: %w, expected 0 to %d with a dictionary", o.path,
+				describe(e.key), describe(e.value), ErrBroken, len(o.archs)-1)
 		}
 		if o.results[i], err = o.takeResult(i, d); err != nil {
 			return fmt.Errorf("%s: %w: %w; put an intact file in its place", o.path, ErrBroken, err)
@@ -268,11 +254,8 @@ func skipTorchHead(r io.Reader) (io.Reader, error) {
 			return nil, err
 		}
 		if !want(v) {
-			return nil, fmt.Errorf(
-				"found %s as pickle %d of the file, expected the head that torch.save writes",
-				describe(v),
-				i+1,
-			)
+			return nil, fmt.Errorf("found %s as pickle %d of the file, expected the head that torch.save writes",
+				describe(v), i+1)
 		}
 	}
 	return u.in, nil

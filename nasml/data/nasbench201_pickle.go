@@ -96,11 +96,8 @@ func takeTrials(d *dict) ([]trial201, error) {
 		key, ok := e.key.(tuple)
 		result, isDict := e.value.(*dict)
 		if !ok || len(key) != 2 || !isDict {
-			return nil, fmt.Errorf(
-				"found %s under %s in all_results, expected a dictionary under (data set, seed)",
-				describe(e.value),
-				describe(e.key),
-			)
+			return nil, fmt.Errorf("found %s under %s in all_results, expected a dictionary under (data set, seed)",
+				describe(e.value), describe(e.key))
 		}
 		t, err := takeTrial(key, result)
 		if err != nil {
@@ -130,22 +127,15 @@ func takeTrial(key tuple, d *dict) (trial201, error) {
 	ok[3] = isDict
 	if i := slices.Index(ok[:], false); i >= 0 {
 		field := []string{"seed", "epochs", "params", "eval_acc1es"}[i]
-		return t, fmt.Errorf(
-			"found %s for %s, expected a number, or a dictionary for eval_acc1es",
-			describe(d.get(field)),
-			field,
-		)
+		return t, fmt.Errorf("found %s for %s, expected a number, or a dictionary for eval_acc1es",
+			describe(d.get(field)), field)
 	}
 	for _, e := range evaluated.entries {
 		set, epoch, _ := cutEpoch(e.key)
 		x, ok := float201(e.value)
 		if !ok || x < 0 || x > 100 || epoch != t.epochs-1 {
-			return t, fmt.Errorf(
-				"found %s for %v, expected an accuracy from 0 to 100 percent after epoch %d",
-				describe(e.value),
-				e.key,
-				t.epochs-1,
-			)
+			return t, fmt.Errorf("found %s for %v, expected an accuracy from 0 to 100 percent after epoch %d",
+				describe(e.value), e.key, t.epochs-1)
 		}
 		t.accuracy[set] = x
 	}
@@ -169,11 +159,8 @@ func (d *dict) get201() any {
 func (o *original201) takeArchs(d *dict) error {
 	list, ok := d.get("meta_archs").(*[]any)
 	if !ok {
-		return fmt.Errorf(
-			"found %s for meta_archs: %w, expected a list of architectures",
-			describe(d.get("meta_archs")),
-			ErrBroken,
-		)
+		return fmt.Errorf("found %s for meta_archs: %w, expected a list of architectures",
+			describe(d.get("meta_archs")), ErrBroken)
 	}
 	for i, v := range *list {
 		text, _ := v.(string)
@@ -196,47 +183,29 @@ func (o *original201) takeResult(index int, d *dict) (result201, error) {
 			continue
 		}
 		if !isDict {
-			return nil, fmt.Errorf(
-				"architecture %d: found %s for %s, expected a dictionary",
-				index,
-				describe(e.value),
-				name,
-			)
+			return nil, fmt.Errorf("architecture %d: found %s for %s, expected a dictionary", index, describe(e.value),
+				name)
 		}
 		if arch := state.get("arch_str"); arch != o.archs[index] {
-			return nil, fmt.Errorf(
-				"architecture %d: found results of %s, expected those of %s, as in meta_archs",
-				index,
-				describe(arch),
-				o.archs[index],
-			)
+			return nil, fmt.Errorf("architecture %d: found results of %s, expected those of %s, as in meta_archs",
+				index, describe(arch), o.archs[index])
 		}
 		trials, ok := state.get("all_results").([]trial201)
 		if !ok {
-			return nil, fmt.Errorf(
-				"architecture %d: found %s for all_results, expected a dictionary",
-				index,
-				describe(state.get("all_results")),
-			)
+			return nil, fmt.Errorf("architecture %d: found %s for all_results, expected a dictionary", index,
+				describe(state.get("all_results")))
 		}
 		for _, t := range trials {
 			if t.epochs != epochs {
-				return nil, fmt.Errorf(
-					"architecture %d, schedule %s: found a training of %d epochs, expected %d",
-					index,
-					name,
-					t.epochs,
-					epochs,
-				)
+				return nil, fmt.Errorf("architecture %d, schedule %s: found a training of %d epochs, expected %d",
+					index, name, t.epochs, epochs)
 			}
 		}
 		r[epochs] = trials
 	}
 	if len(r) == 0 {
-		return nil, fmt.Errorf(
-			"architecture %d: found none of the schedules 12 and 200 (less and full), expected both",
-			index,
-		)
+		return nil, fmt.Errorf("architecture %d: found none of the schedules 12 and 200 (less and full), expected both",
+			index)
 	}
 	return r, nil
 }

@@ -155,11 +155,8 @@ func withPickles(err error, dir string) error {
 		for _, pattern := range []string{"NAS-Bench-201*", "NATS-tss*"} {
 			if found, _ := filepath.Glob(filepath.Join(folder, pattern)); len(found) > 0 { // the pattern is well-formed
 				return fmt.Errorf(
-					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it",
-					err,
-					found[0],
-					folder,
-				)
+					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it", err,
+					found[0], folder)
 			}
 		}
 	}
@@ -223,12 +220,7 @@ func (t *table201) readMeans(f *csvFile) error {
 	if rows != Archs201 {
 		return fmt.Errorf(
 			"%s: found %d rows after the first line: %w, expected %d, one an architecture; put the whole file in "+
-				"its place",
-			f.path,
-			rows,
-			ErrBroken,
-			Archs201,
-		)
+				"its place", f.path, rows, ErrBroken, Archs201)
 	}
 	if t.Index == nil {
 		t.Index = order
@@ -276,13 +268,7 @@ func (t *table201) checkIndex(f *csvFile) error {
 		if i >= Archs201 || taken[i] {
 			return fmt.Errorf(
 				"%s, column %s: found %d for %s: %w, expected each of 0 to %d once; put an intact file in its place",
-				f.path,
-				indexColumn,
-				i,
-				Arch201At(n),
-				ErrBroken,
-				Archs201-1,
-			)
+				f.path, indexColumn, i, Arch201At(n), ErrBroken, Archs201-1)
 		}
 		taken[i] = true
 	}
@@ -311,12 +297,8 @@ func (t *table201) readTrials(f *csvFile) error {
 		}
 		at := seen[i]
 		if at == maxTrials201 || fields[trial] != strconv.Itoa(at) {
-			return f.wrong(
-				row+2,
-				trialColumn,
-				"found "+strconv.Quote(fields[trial]),
-				fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at),
-			)
+			return f.wrong(row+2, trialColumn, "found "+strconv.Quote(fields[trial]),
+				fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at))
 		}
 		seen[i]++
 		for c, column := range columns {

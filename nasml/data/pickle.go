@@ -124,9 +124,7 @@ func (u *unpickler) load() (any, error) {
 		if do == nil {
 			u.fail(
 				"found instruction 0x%02x in the pickle, expected only those of numbers, texts, containers and numpy "+
-					"arrays (protocols 2 to 4); nothing of it was run",
-				code,
-			)
+					"arrays (protocols 2 to 4); nothing of it was run", code)
 			break
 		}
 		do(u)
@@ -187,10 +185,8 @@ var opcodes = [256]func(*unpickler){
 		what, isGlobal := u.pop().(global)
 		call := pickledCalls[string(what)]
 		if !ok || !isGlobal || call == nil {
-			u.fail(
-				"found a call of something else than a container or numpy's _reconstruct, dtype and scalar in the " +
-					"pickle; it was not run",
-			)
+			u.fail("found a call of something else than a container or numpy's _reconstruct, dtype and scalar in the " +
+				"pickle; it was not run")
 			return
 		}
 		v, err := call(args)

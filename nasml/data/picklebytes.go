@@ -118,11 +118,8 @@ func (u *unpickler) line() string {
 func (u *unpickler) global(module, name string) {
 	known, ok := pickledNames[module+"."+name]
 	if !ok {
-		u.fail(
-			"found %.100q in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of "+
-				"it was run",
-			module+"."+name,
-		)
+		u.fail("found %.100q in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of "+
+			"it was run", module+"."+name)
 		return
 	}
 	u.push(known)

@@ -268,12 +268,8 @@ func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fmt.Errorf(
-			"computation of %s ended without a result for trial %d of %d",
-			j.Trials[i].Figure,
-			i,
-			len(j.done),
-		)
+		return fmt.Errorf("computation of %s ended without a result for trial %d of %d", j.Trials[i].Figure, i,
+			len(j.done))
 	}
 	return j.store.medium.Remove(j.checkpointName())
 }
@@ -323,11 +319,8 @@ func (j *Job) DoneAll(results []Result) error {
 // encode seals the record of trial i.
 func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
-		return nil, fmt.Errorf(
-			"result for trial %d of %d: there is no such trial, or it has its result",
-			i,
-			len(j.Trials),
-		)
+		return nil, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i,
+			len(j.Trials))
 	}
 	if err := result.Check(); err != nil {
 		return nil, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)

@@ -29,10 +29,7 @@ func (j *Job) Save(write func(io.Writer) error) error {
 	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
 		return fmt.Errorf(
 			"the run store %s could not be reached for so long that another machine may compute these %d trials now: "+
-				"run again to read or continue them",
-			j.store.Dir(),
-			len(j.Trials),
-		)
+				"run again to read or continue them", j.store.Dir(), len(j.Trials))
 	}
 	first, err := json.Marshal(meta{j.started(), j.seconds(), j.use(), j.before.Resumed, j.checkpointName()})
 	if err != nil {

@@ -168,8 +168,7 @@ func (s *Store) Find(prefix string) (*Record, error) {
 	if prefix == "" || len(prefix) > 64 || !isHex(prefix) {
 		return nil, fmt.Errorf(
 			"%.80q is not the beginning of a key, expected up to 64 hexadecimal digits: see the list of records",
-			prefix,
-		)
+			prefix)
 	}
 	records, _, err := s.List()
 	if err != nil {
@@ -184,17 +183,11 @@ func (s *Store) Find(prefix string) (*Record, error) {
 	}
 	var names []string
 	for _, r := range records[:min(len(records), 8)] {
-		names = append(
-			names,
-			fmt.Sprintf("%s (%s, seed %d)", r.Key[:min(len(prefix)+8, 64)], r.Trial.Figure, r.Trial.Seed),
-		)
+		names = append(names,
+			fmt.Sprintf("%s (%s, seed %d)", r.Key[:min(len(prefix)+8, 64)], r.Trial.Figure, r.Trial.Seed))
 	}
-	return nil, fmt.Errorf(
-		"%d keys begin with %s, give more digits: %s",
-		len(records),
-		prefix,
-		strings.Join(names, ", "),
-	)
+	return nil, fmt.Errorf("%d keys begin with %s, give more digits: %s", len(records), prefix,
+		strings.Join(names, ", "))
 }
 
 // Report is what [Store.Verify] found.

@@ -88,9 +88,7 @@ func (p *Part) has(i, n int, key string) bool {
 }
 
 // fill notes what is stored and puts records without values for the rest.
-func (p *Part) fill(
-	s *Store, trials []Trial, keys []string, records []*Record, forecast func(i int) float64,
-) error {
+func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record, forecast func(i int) float64) error {
 	if p == nil {
 		return nil
 	}

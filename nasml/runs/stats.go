@@ -143,11 +143,8 @@ func (s Summary) String() string {
 // differ.
 func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	if len(a) != len(b) {
-		return Summary{}, fmt.Errorf(
-			"paired difference of %d and %d values, expected one of each for every seed",
-			len(a),
-			len(b),
-		)
+		return Summary{}, fmt.Errorf("paired difference of %d and %d values, expected one of each for every seed",
+			len(a), len(b))
 	}
 	d := make([]float64, len(a))
 	for i := range d {

@@ -216,11 +216,8 @@ func (p Params) warmUp(ctx context.Context, runners []*runner) error {
 // an error where that is beyond the tolerance or not a number.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
-		return 0, fmt.Errorf(
-			"found %d losses, expected %d as ours: the programs do not train the same networks",
-			len(theirs),
-			len(ours),
-		)
+		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks",
+			len(theirs), len(ours))
 	}
 	worst := 0.0
 	for i := range ours {
@@ -228,12 +225,7 @@ func difference(ours, theirs []float64) (float64, error) {
 		if !(d <= tolerance) { // also where it is NaN
 			return d, fmt.Errorf(
 				"loss %d is %v, ours %v, at most a part %v apart expected: the programs do not compute the same, so "+
-					"they are not timed",
-				i,
-				theirs[i],
-				ours[i],
-				tolerance,
-			)
+					"they are not timed", i, theirs[i], ours[i], tolerance)
 		}
 		worst = max(worst, d)
 	}

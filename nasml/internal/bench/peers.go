@@ -157,13 +157,8 @@ func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer),
 		ended: make(chan struct{})}
-	s.cmd.Env = append(
-		slices.DeleteFunc(os.Environ(), ourOption),
-		"JAX_PLATFORMS=cpu",
-		"JAX_ENABLE_X64=0",
-		"CUDA_VISIBLE_DEVICES=",
-		"PYTHONDONTWRITEBYTECODE=1",
-	)
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), ourOption), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
+		"CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1")
 	s.cmd.Stderr, s.cmd.WaitDelay = s.problem, 5*time.Second
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

@@ -233,11 +233,7 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 		if !d.Within(tolerance) {
 			return fmt.Errorf(
 				"%s differs by a part %.1e, at most %v expected in the first step and ten times that after it: the "+
-					"programs do not compute the same, so they are not timed",
-				d.Name,
-				d.Relative,
-				tolerance,
-			)
+					"programs do not compute the same, so they are not timed", d.Name, d.Relative, tolerance)
 		}
 	}
 	return nil
@@ -284,37 +280,19 @@ func (p SupernetParams) startPeers(ctx context.Context, peers *team, file string
 // WriteTable writes the result for people.
 func (r *SupernetResult) WriteTable(w io.Writer) error {
 	if len(r.Oracles) > 0 {
-		_, _ = fmt.Fprintln(
-			w,
-			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates",
-		)
+		_, _ = fmt.Fprintln(w,
+			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates")
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		_, _ = fmt.Fprintln(t, "program\tmethod\ttype\tsteps\tarrays\tfirst step\tlater steps\t")
 		for _, o := range r.Oracles {
 			kind := map[bool]string{false: "float32", true: "float64"}[o.Double]
 			if o.NotRun != "" {
-				_, _ = fmt.Fprintf(
-					t,
-					"%s\t%s\t%s\t%d\tnot run: %s\t\t\t\n",
-					o.Program,
-					o.Method,
-					kind,
-					o.Steps,
-					o.NotRun,
-				)
+				_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\tnot run: %s\t\t\t\n", o.Program, o.Method, kind, o.Steps,
+					o.NotRun)
 				continue
 			}
-			_, _ = fmt.Fprintf(
-				t,
-				"%s\t%s\t%s\t%d\t%d\t%.1e\t%.1e\t\n",
-				o.Program,
-				o.Method,
-				kind,
-				o.Steps,
-				o.Arrays,
-				o.First,
-				o.Later,
-			)
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1e\t%.1e\t\n", o.Program, o.Method, kind, o.Steps, o.Arrays,
+				o.First, o.Later)
 		}
 		if err := t.Flush(); err != nil {
 			return err

@@ -127,14 +127,7 @@ func (p TextParams) writeInputs(dir string, reviews *data.Reviews) error {
 
 // WriteTable writes the result for people.
 func (r *TextResult) WriteTable(w io.Writer) error {
-	_, _ = fmt.Fprintf(
-		w,
-		"Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
-		r.Order,
-		r.Texts,
-		r.Data,
-		r.Bins,
-		r.Threads,
-	)
+	_, _ = fmt.Fprintf(w, "Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
+		r.Order, r.Texts, r.Data, r.Bins, r.Threads)
 	return writeEntries(w, r.Entries)
 }
