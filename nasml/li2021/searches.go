@@ -440,4 +440,4 @@ func peakMemory() string {
 }
 
 // checkpointEvery bounds what a killed search loses.
-var checkpointEvery = 20 * time.Second
+var checkpointEvery = runs.Interval(20 * time.Second)

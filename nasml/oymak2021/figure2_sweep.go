@@ -94,7 +94,7 @@ func (t sweepTrial) units() int {
 
 // checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes,
 // so saving after every epoch could cost more than it saves.
-var checkpointEvery = time.Minute
+var checkpointEvery = runs.Interval(time.Minute)
 
 // trainSweep runs the sweep that a job's trials need and stores their results.
 func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Images) error {
