@@ -76,7 +76,7 @@ type price struct {
 	seconds float64 // that a unit of it took
 }
 
-// near is how many times more or less work a trial may be whose price holds: beyond, what is done once weighs otherwise.
+// near is how many times more or less work a trial may be whose price holds: beyond, what is done once weighs more.
 // doubt is a factor between a model's forecast and what was recorded by which a computation was paused, or had few of
 // the processors: that says nothing about the next.
 const near, doubt = 8, 3
