@@ -295,6 +295,6 @@ func lower(message string) string {
 	if err != nil {
 		return ""
 	}
-	field := map[string]string{"its rate": "Settings.ArchRate", "LearningRate": "LearningRate"}[found[1]]
+	field := map[string]string{"its rate": "ArchRate", "LearningRate": "LearningRate"}[found[1]]
 	return fmt.Sprintf(": type `p.%s = %.2g`", field, rate/10)
 }

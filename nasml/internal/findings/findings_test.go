@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func TestFindingsAreWhole(t *testing.T) {
 	seen := map[string]bool{}
