@@ -23,9 +23,11 @@ import (
 )
 
 type testCmd struct {
-	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
-	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+	Short    bool     `help:"Skip the long tests, the notebooks and the browser."`
+	Only     string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
+	Package  []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+	Kills    int      `help:"Instead: kill workers so often, at random moments, and compare what they leave with unbroken runs." placeholder:"N"`
+	KillSeed uint64   `help:"Draw the moments from this seed, as such a run names it (default: another each time)." placeholder:"SEED"`
 }
 
 // Run runs vet, the Go tests, the notebooks and the browser, in this order
@@ -35,11 +37,14 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	t := &testRun{site: s, console: c}
+	defer t.cleanUp()
+	if v.Kills > 0 {
+		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
+	}
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
-	t := &testRun{site: s, console: c}
-	defer t.cleanUp()
 	if err := t.prepare(ctx); err != nil {
 		return err
 	}
@@ -94,13 +99,21 @@ type testRun struct {
 	passed, failures, skipped int
 }
 
-// prepare makes the scratch folder and finds the data.
-func (t *testRun) prepare(ctx context.Context) (err error) {
-	if err := os.MkdirAll(t.path("test"), 0o755); err != nil {
+// makeScratch makes the scratch folder.
+func (t *testRun) makeScratch() (err error) {
+	if err = os.MkdirAll(t.path("test"), 0o755); err == nil {
+		t.scratch, err = os.MkdirTemp(t.path("test"), "run-")
+	}
+	if err != nil {
 		return fmt.Errorf("making the tests' folder: %w", err)
 	}
-	if t.scratch, err = os.MkdirTemp(t.path("test"), "run-"); err != nil {
-		return fmt.Errorf("making the tests' folder: %w", err)
+	return nil
+}
+
+// prepare makes the scratch folder and finds the data.
+func (t *testRun) prepare(ctx context.Context) error {
+	if err := t.makeScratch(); err != nil {
+		return err
 	}
 	t.env = []string{"NASML_STORE=" + filepath.Join(t.scratch, "store")}
 	setting, note, err := t.findData(ctx)
