@@ -46,7 +46,8 @@ func numbers(t reflect.Type, before string, seen map[reflect.Type]bool) []string
 // settings is the package of the settings of searches, which many entries embed.
 var settings = reflect.TypeFor[search.Settings]().PkgPath()
 
-// A number of 1e9 in any field of any entry is refused, or has a forecast that fits and trials whose list does, within 500 MB.
+// A number of 1e9 in any field of any entry is refused, or has a forecast that fits and trials whose list does, within
+// 500 MB.
 // What takes long allocates: nothing is timed here.
 func TestNoNumberBlowsUp(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
