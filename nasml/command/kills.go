@@ -28,7 +28,7 @@ var victims = map[string][]string{
 	"search": {"li2021/figure1", "--set=Data=synthetic", "--set=Rows=darts,gaea-darts", "--set=Seeds=1",
 		"--set=Channels=4", "--set=Cells=1", "--set=Image=8", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32"},
 	"training": {"li2021/table1", "--set=Data=synthetic", "--set=Seeds=1", "--set=Genotypes=DARTS_V1",
-		"--set=Channels=4", "--set=Cells=3", "--set=Image=7", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32",
+		"--set=Channels=4", "--set=Cells=3", "--set=Image=28", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32",
 		"--set=TestExamples=16"},
 }
 
