@@ -29,8 +29,8 @@ func Fits(id string, params any) error {
 	if has := memory.Has(); ok && os.Getenv(ForceEnv) == "" && !math.IsInf(has, 1) {
 		if need := e.need(params, has); need.bytes > has {
 			return Usagef("%s: it needs about %s of memory (forecast), and this machine has %s: %s is %s, about %s "+
-				"would fit; --force or %s=1 tries it all the same", id, gigabytes(need.bytes), gigabytes(has), need.field,
-				short(need.value), short(need.fits), ForceEnv)
+				"would fit; --force or %s=1 tries it all the same", id, gigabytes(need.bytes), gigabytes(has),
+				need.field, short(need.value), short(need.fits), ForceEnv)
 		}
 	}
 	return nil

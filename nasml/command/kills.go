@@ -28,7 +28,7 @@ var victims = map[string][]string{
 	"search": {"li2021/figure1", "--set=Data=synthetic", "--set=Rows=darts,gaea-darts", "--set=Seeds=1",
 		"--set=Channels=4", "--set=Cells=1", "--set=Image=8", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32"},
 	"training": {"li2021/table1", "--set=Data=synthetic", "--set=Seeds=1", "--set=Genotypes=DARTS_V1",
-		"--set=Channels=4", "--set=Cells=3", "--set=Image=8", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32",
+		"--set=Channels=4", "--set=Cells=3", "--set=Image=28", "--set=Epochs=2", "--set=Batch=8", "--set=Examples=32",
 		"--set=TestExamples=16"},
 }
 
@@ -110,7 +110,8 @@ func (k *killer) calm(ctx context.Context, name string) (left, error) {
 
 // worker is a process that computes a victim.
 func (k *killer) worker(ctx context.Context, name, store, every string) *exec.Cmd {
-	args := append([]string{"run", "--json", "--out", k.out(store), "--format", "svg,csv", "--overwrite"}, victims[name]...)
+	args := append([]string{"run", "--json", "--out", k.out(store), "--format", "svg,csv", "--overwrite"},
+		victims[name]...)
 	cmd := k.testRun.command(ctx, k.self, args...)
 	cmd.Stdout, cmd.Stderr = nil, nil
 	cmd.Env = append(cmd.Env, "NASML_STORE="+store, runs.IntervalEnv+"="+every)
@@ -132,7 +133,7 @@ func (k *killer) end(cmd *exec.Cmd, name, store string) (left, error) {
 	}
 	records, broken, err := s.List()
 	if err != nil || len(broken) > 0 {
-		return left{}, fmt.Errorf("listing what is left: %d broken records, error %v", len(broken), err) //nolint:errorlint // may be nil
+		return left{}, fmt.Errorf("listing the store: %d broken records, error %v", len(broken), err)
 	}
 	var result struct{ Claims json.RawMessage }
 	if err := json.Unmarshal(printed.Bytes(), &result); err != nil {
@@ -244,7 +245,7 @@ func (k *killer) note(store string) error {
 	}
 	records, broken, err := s.List()
 	if err != nil || len(broken) > 0 {
-		return fmt.Errorf("listing what is left: %d broken records, error %v", len(broken), err) //nolint:errorlint // may be nil
+		return fmt.Errorf("listing the store: %d broken records, error %v", len(broken), err)
 	}
 	for _, r := range records {
 		if sum, ok := k.seen[r.Key]; ok && sum != r.Sum {
