@@ -47,8 +47,8 @@ func (r *Comparison) caption() string {
 	text := "Accuracies are those of the shared weights under the architecture that was found, on the images of the " +
 		"architecture: no table has this space."
 	if r.Tabular {
-		text = fmt.Sprintf("Accuracies on %s are the table's, after 200 epochs of training; regret is to its best, %.2f %%.",
-			lookupSets[r.Params.column()].title, r.Optimum)
+		text = fmt.Sprintf("Accuracies on %s are the table's, after 200 epochs of training; regret is to its best, "+
+			"%.2f %%.", lookupSets[r.Params.column()].title, r.Optimum)
 	}
 	return fmt.Sprintf("%s Means with %.3g %% intervals. %s", text, 100*r.Params.Confidence,
 		searchCaption(r.Params.SearchParams, r.searches, r.Params))

@@ -69,7 +69,9 @@ func TestCompareLooksUpInTheTable(t *testing.T) {
 	require.Equal(t, "own: EG with momentum above Random search, percentage points", claims[1].Name)
 	require.Contains(t, claims[1].Note, "2 and 3 runs, Welch")
 	require.Contains(t, claims[0].Note, "2 seeds, paired")
-	for name, view := range map[string]*Comparison{"comparison": r, "comparison-table": r.Table(), "comparison-curves": r.Curves()} {
+	for name, view := range map[string]*Comparison{
+		"comparison": r, "comparison-table": r.Table(), "comparison-curves": r.Curves(),
+	} {
 		require.Equal(t, name, view.Figure().Name)
 		require.NoError(t, view.Figure().Validate())
 	}

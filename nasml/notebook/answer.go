@@ -34,7 +34,8 @@ func Answer(question string, r catalog.Result, about ...string) {
 func answer(question string, claims []runs.Claim, about []string) (string, error) {
 	chosen := claimsAbout(claims, about)
 	if len(chosen) == 0 {
-		return "", fmt.Errorf("no claim of this result is about %q: take a part of one of the names %q", about, names(claims))
+		return "", fmt.Errorf("no claim of this result is about %q: take a part of one of the names %q", about,
+			names(claims))
 	}
 	text := question + " " + yesOrNo(chosen) + "\n"
 	for _, c := range chosen {

@@ -96,7 +96,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.Contains(t, said(fmt.Errorf("cifar-10: %w", data.ErrMissing)), "data.Synthetic")
 	require.NotContains(t, said(data.ErrBroken), "data.Synthetic")
 	require.Regexp(t, "[^:]: type `p.ArchRate = 0.01`$", said(errors.New(
-		`θ of … is NaN: its update "mine" gave what is not a number; lower its rate (now 0.1) or LearningRate (now 0.025)`)))
+		`θ of … is NaN: its update "mine" gave that; lower its rate (now 0.1) or LearningRate (now 0.025)`)))
 	require.Regexp(t, "[^:]: type `p.LearningRate = 0.0025`$", said(errors.New(
 		"the training loss is +Inf: the weights have diverged; lower LearningRate (now 0.025), with which …")))
 	p := li2021.Figure1Quick
