@@ -17,8 +17,8 @@ const gonbModule = "github.com/janpfeifer/gonb"
 // gonbEdit changes a text that is in a file of the pinned GoNB once.
 type gonbEdit struct{ file, from, to string }
 
-// gonbEdits are what is changed in GoNB before it is built. Nothing that it offers reaches these places: no flag, and no
-// program that it calls.
+// gonbEdits are what is changed in GoNB before it is built. Nothing that it offers reaches these places: no flag, and
+// no program that it calls.
 var gonbEdits = []gonbEdit{
 	// Go's words for a cell that begins with a statement say what to do.
 	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
@@ -33,8 +33,8 @@ var gonbEdits = []gonbEdit{
 	{"internal/goexec/goplsclient/exec.go", "case <-time.After(ConnectTimeout):",
 		"case <-time.After(ConnectTimeout / 200):"},
 	{"internal/goexec/goplsclient/exec.go", "\t<-time.After(ConnectTimeout)", "\t<-time.After(ConnectTimeout / 200)"},
-	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then checks
-	// every package, 18 s of a processor; it goes on telling gopls of those that change.
+	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then
+	// checks every package, 18 s of a processor; it goes on telling gopls of those that change.
 	{"internal/goexec/tracking.go", "if !ti.updated.Has(path) {", "if false {"},
 	{"internal/goexec/goplsclient/conn.go", "8000 * time.Millisecond", "20000 * time.Millisecond"},
 }

@@ -25,8 +25,8 @@ import (
 //	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
 //
 // The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields that stand here
-// come after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set Vary.ArchRate=0.1,
-// is the step size of any.
+// come after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set
+// Vary.ArchRate=0.1, is the step size of any.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
