@@ -119,7 +119,9 @@ func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
 }
 
 // outside are the packages that compute no number of a trial.
-var outside = []string{"catalog", "code", "command", "notebook", "runs", "study", "verdict", "internal/backend", "data"}
+var outside = []string{
+	"catalog", "code", "command", "lab", "notebook", "runs", "study", "verdict", "internal/backend", "data",
+}
 
 // readRoom reads the Go and C files of a package, those of all platforms, without
 // its tests. C that Go's own build is not to see lies in a folder named c.

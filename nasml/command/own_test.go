@@ -122,6 +122,15 @@ func TestAFigureOfAnotherModule(t *testing.T) {
 	require.Regexp(t, `^\|(skip|nor|avg)_.*\] *\n$`, strings.ReplaceAll(out, "]\n", "] \n"))
 }
 
+// The entry that CONTRIBUTING.md prints is the one that the test above builds and runs.
+func TestContributingPrintsTheEntry(t *testing.T) {
+	root, err := findRoot()
+	require.NoError(t, err)
+	page := read(t, filepath.Join(root, ".github", "CONTRIBUTING.md"))
+	entry := read(t, filepath.Join("testdata", "own", "squares", "squares.go"))
+	require.Contains(t, page, "```go\n"+entry+"```\n")
+}
+
 // The lines that run a search in another module are those of search's Example, which
 // the README may show.
 func TestTheLibraryProgramIsTheExample(t *testing.T) {
