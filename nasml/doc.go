@@ -21,10 +21,11 @@
 //	data        MNIST, CIFAR, ImageNet16-120, folders of photographs, IMDb, the tables of NAS-Bench-101 and 201,
 //	            synthetic generators
 //	trial       what the arithmetic of a trial knows of the house: random streams, results
-//	verdict     claims judged by slopes, shares, differences and bounds
 //
 // First floor, graphs:
 //
+//	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU;
+//	            backend/programs: keeps compiled programs on disk
 //	bilevel     weights and architecture in turns: hypergradients, optimizers, batches, one search step
 //	supernet    operations and their continuous mixtures: activation functions, the cells of NAS-Bench-201,
 //	            DARTS and NAS-Bench-1Shot1; genotypes and their networks
@@ -34,7 +35,8 @@
 //
 // Second floor, the lab:
 //
-//	lab         makes an entry out of its declaration: parameters, trials, picture, claims
+//	lab         makes an entry out of its declaration: parameters, trials, picture, claims;
+//	            lab/verdict: claims judged by slopes, shares, differences and bounds
 //	study       cases, trials, records: one pool, one progress, checks of parameters
 //	runs        the run store: trials by key, checkpoints, resume, seeds, statistics, claims, progress;
 //	            runs/bucket: one that many machines share
@@ -58,8 +60,6 @@
 //
 //	images      labelled images in memory and photographs, and the augmented batches that they become
 //	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
-//	backend     opens XLA/PJRT or the pure-Go backend, once a process; more devices of a CPU;
-//	            backend/programs: keeps compiled programs on disk
 //	loop        the epochs of searches and trainings: checkpoints, progress, resume
 //	rank        rank correlations with intervals
 //	limits      what values make sense in a field of parameters, by its tag

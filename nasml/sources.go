@@ -6,5 +6,5 @@ import "embed"
 // was built from them. Package code makes versions of them.
 //
 //go:embed */*.go */*/*.go */*/*/*.go
-//go:embed */*/*.c */*/*.h */*/*/*.c */*/*/*.h
+//go:embed */*.c */*.h */*/*/*.c */*/*/*.h
 var Sources embed.FS

@@ -100,8 +100,8 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 // captionTeX is the caption as a file: without a space or a paragraph at its ends, so that
 // it stands in a caption as if it were typed there.
 func (f Figure) captionTeX() string {
-	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: LaTeX "+
-		"expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
+	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
+		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 }
 
 func (f Figure) encode(format string) ([]byte, error) {

@@ -73,13 +73,13 @@ type epsText struct {
 func (c epsText) Text(t setText, ink color.Color) {
 	v := color.NRGBAModel.Convert(ink).(color.NRGBA)
 	for _, run := range c.fonts.runs(t.textLine) {
-		at := t.place(run[0])
+		at, font := t.place(run[0]), c.fonts.all[c.fonts.code[run[0].glyph].subset].name()
 		fmt.Fprintf(c.out, "gsave\n%.2f %.2f translate", float64(at.X), float64(at.Y))
 		if t.quarter {
 			c.out.WriteString(" 90 rotate")
 		}
 		fmt.Fprintf(c.out, " %.3g %.3g %.3g setrgbcolor\n/%s %.2f selectfont\n0 0 moveto <", float64(v.R)/255,
-			float64(v.G)/255, float64(v.B)/255, c.fonts.all[c.fonts.code[run[0].glyph].subset].name(), float64(run[0].size))
+			float64(v.G)/255, float64(v.B)/255, font, float64(run[0].size))
 		var steps strings.Builder
 		for i, g := range run {
 			fmt.Fprintf(c.out, "%02X", c.fonts.code[g.glyph].code)

@@ -193,7 +193,7 @@ func TestStylesHaveTheVenuesWidths(t *testing.T) {
 	require.Equal(t, 5.5, ICLR.Width)
 	require.Equal(t, 5.5, NeurIPS.Column().Width)
 	zero := Style{}.filled()
-	zero.Name = "ICML"
+	zero.Name, zero.Font = "ICML", Times
 	require.Equal(t, ICML, zero)
 }
 

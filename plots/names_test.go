@@ -21,7 +21,8 @@ func TestNamesHaveOneLook(t *testing.T) {
 	point := func(labels ...string) Figure {
 		f := Figure{Name: "f", Panels: [][]Panel{{{}}}}
 		for _, label := range labels {
-			f.Panels[0][0].Series = append(f.Panels[0][0].Series, Series{Label: label, X: []float64{1}, Y: []float64{1}})
+			one := Series{Label: label, X: []float64{1}, Y: []float64{1}}
+			f.Panels[0][0].Series = append(f.Panels[0][0].Series, one)
 		}
 		return f
 	}
@@ -51,7 +52,9 @@ func TestNamesHaveOneLook(t *testing.T) {
 func TestTitlesAreDrawn(t *testing.T) {
 	withLooks(t, map[string]Look{"raw_name": {Color: "#D55E00", Marker: Circle, Line: Solid}})
 	Title = func(name string) string { return strings.ReplaceAll(name, "raw_name", "words") }
-	f := tableFigure(ICML, &Table{Columns: []Column{{Header: "raw_name"}}, Blocks: []Block{{Rows: [][]Entry{{{Text: "raw_name"}}}}}})
+	f := tableFigure(ICML, &Table{
+		Columns: []Column{{Header: "raw_name"}}, Blocks: []Block{{Rows: [][]Entry{{{Text: "raw_name"}}}}},
+	})
 	f.Panels = append(f.Panels, []Panel{{Series: []Series{{Label: "raw_name", X: []float64{1}, Y: []float64{1}}}}})
 	f.Style.Lettering = LiveText
 	svg, err := f.Render("svg")

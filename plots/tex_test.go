@@ -55,14 +55,15 @@ func TestPapersCompile(t *testing.T) {
 	}{
 		"two columns": {ICML.Column(), "\\documentclass[10pt,twocolumn]{article}\n" +
 			"\\usepackage[textwidth=6.75in,textheight=9in,columnsep=0.25in]{geometry}\n"},
-		"one column": {NeurIPS, "\\documentclass[10pt]{article}\n\\usepackage[textwidth=5.5in,textheight=9in]{geometry}\n"},
+		"one column": {NeurIPS, "\\documentclass[10pt]{article}\n" +
+			"\\usepackage[textwidth=5.5in,textheight=9in]{geometry}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			body := ""
 			for i, f := range []Figure{
-				figure2(page.style, Bands), tableFigure(page.style, wideTable(2)), tableFigure(page.style, wideTable(6)),
-				tableFigure(page.style, wideTable(14)),
+				figure2(page.style, Bands), tableFigure(page.style, wideTable(2)),
+				tableFigure(page.style, wideTable(6)), tableFigure(page.style, wideTable(14)),
 			} {
 				f.Name, f.Caption = fmt.Sprint("f", i), fmt.Sprintf("Mark%d: a_b at 5 %% \\$ of $‖θ_α‖_2$, \"so\".", i)
 				_, err := f.Export(dir, Export{Formats: []string{"pdf", "tex"}})
@@ -71,10 +72,13 @@ func TestPapersCompile(t *testing.T) {
 				}
 				body += fmt.Sprintf("\\input{f%d}\n", i)
 			}
-			for _, caption := range []string{`\caption[short]{\input{f0.caption}}`, `\caption{\protect\input{f0.caption}}`} {
+			for _, caption := range []string{
+				`\caption[short]{\input{f0.caption}}`, `\caption{\protect\input{f0.caption}}`,
+			} {
 				body += `\begin{figure}\includegraphics[width=\columnwidth]{f0}` + caption + "\\end{figure}\n"
 			}
-			text := compile(t, dir, page.class+"\\usepackage{amsmath,amssymb,booktabs,graphicx}\n\\begin{document}\nText.\n"+
+			text := compile(t, dir, page.class+
+				"\\usepackage{amsmath,amssymb,booktabs,graphicx}\n\\begin{document}\nText.\n"+
 				body+"\\listoffigures\n\\end{document}\n")
 			for i := range 4 {
 				require.Contains(t, text, fmt.Sprintf("Mark%d: a", i))

@@ -66,7 +66,9 @@ var (
 		stixMath := parseFont("STIXTwoMath-Regular", stix2mathregular.TTF)
 		return map[Font]faces{
 			LatinModern: {[]*typeface{roman, romanMath, stixMath}, parseFont("LMRoman10-Bold", lmroman10bold.TTF)},
-			Times:       {[]*typeface{stix, stixMath, roman, romanMath}, parseFont("STIXTwoText-Bold", stix2textbold.TTF)},
+			Times: {
+				[]*typeface{stix, stixMath, roman, romanMath}, parseFont("STIXTwoText-Bold", stix2textbold.TTF),
+			},
 		}
 	})
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -99,6 +100,23 @@ func (g *glyph) name() string {
 	}
 	return name
 }
+
+// upright is the letter of running text that italic makes a letter of formulas, and
+// whether r is one.
+func upright(r rune) (rune, bool) {
+	if u, ok := uprights()[r]; ok {
+		return u, true
+	}
+	return r, false
+}
+
+var uprights = sync.OnceValue(func() map[rune]rune {
+	all := map[rune]rune{}
+	for _, r := range letters + "αβγδεζηθικλμνξοπρςστυφχψω∂ϵϑϰϕϱϖ" {
+		all[italic(r)] = r
+	}
+	return all
+})
 
 // thousandth is a length in em as fonts have it.
 func thousandth(em vg.Length) int { return int(math.Round(1000 * float64(em))) }

@@ -9,24 +9,25 @@ import (
 )
 
 // The venues' styles, by the widths of their author kits. ICML, AAAI and CVPR have two
-// columns, the others one. JMLR sets its text in 11 pt, the others in 10 pt.
+// columns, the others one. JMLR sets its text in 11 pt, the others in 10 pt; JMLR and TMLR
+// do so in Computer Modern, the others in Times.
 var (
-	ICML    = venue("ICML", 3.25, 6.75, 10)
-	ICLR    = venue("ICLR", 5.5, 5.5, 10)
-	NeurIPS = venue("NeurIPS", 5.5, 5.5, 10)
+	ICML    = venue("ICML", 3.25, 6.75, 10).inTimes()
+	ICLR    = venue("ICLR", 5.5, 5.5, 10).inTimes()
+	NeurIPS = venue("NeurIPS", 5.5, 5.5, 10).inTimes()
 	JMLR    = venue("JMLR", 6, 6, 11)
 	TMLR    = venue("TMLR", 6.5, 6.5, 10)
-	AAAI    = venue("AAAI", 3.3, 7, 10).in(Times)
-	CVPR    = venue("CVPR", 3.25, 6.875, 10).in(Times)
+	AAAI    = venue("AAAI", 3.3, 7, 10).inTimes()
+	CVPR    = venue("CVPR", 3.25, 6.875, 10).inTimes()
 )
 
 func venue(name string, column, text, body float64) Style {
 	return Style{Name: name, Width: text, ColumnWidth: column, TextWidth: text, Body: body}.filled()
 }
 
-// in is the style with another font.
-func (s Style) in(font Font) Style {
-	s.Font = font
+// inTimes is the style with Times in place of Computer Modern.
+func (s Style) inTimes() Style {
+	s.Font = Times
 	return s
 }
 

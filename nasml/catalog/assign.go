@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// clone copies a parameter struct through JSON, which every one of them
+// clone copies the parameters of a preset through JSON, which every one of them
 // survives by the contract of a figure.
 func clone[P any](p P) (P, error) {
 	var c P
@@ -25,36 +25,30 @@ func clone[P any](p P) (P, error) {
 // assign sets one field of the struct that params points to, of the entry id, from
 // "Field=value". The value is JSON; a string needs no quotes, and a list may be
 // written without brackets: Widths=64,128. A field of a struct among the fields goes
-// by both names, Bilevel.Clip=3.
-//
-// Parameters for which 0 means something else, such as "as the preset has it", have a
-// method SetZero: it is called with the name of a field that 0, false or nothing was
-// assigned to.
+// by both names, Bilevel.Clip=3; so does one of settings that the parameters vary, see
+// [place], which goes by its own, too, unless it is a parameter's.
 func assign(id string, params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {
 		return Usagef("--set %q: want Field=value", assignment)
 	}
 	v := reflect.ValueOf(params).Elem()
-	field, ok := fieldByName(v, name)
+	at, ok := find(v, name)
 	if !ok {
 		return Usagef("--set %s: %s has no parameter %q%s (`nasml show %s` lists all)", assignment, id, name,
 			didYouMean(nearFields(v.Type(), name)), id)
 	}
-	target := reflect.New(field.Type())
-	for _, form := range forms(text, field.Type()) {
+	target := reflect.New(at.field.Type())
+	for _, form := range forms(text, at.field.Type()) {
 		decoder := json.NewDecoder(bytes.NewReader([]byte(form)))
 		decoder.DisallowUnknownFields()
 		if decoder.Decode(target.Interface()) == nil && !decoder.More() && lengthFits(target.Elem(), form) {
-			field.Set(target.Elem())
-			if z, ok := params.(interface{ SetZero(field string) }); ok && field.IsZero() {
-				z.SetZero(name)
-			}
+			at.set(target.Elem())
 			return nil
 		}
 		target.Elem().SetZero()
 	}
-	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, field.Type())
+	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, at.field.Type())
 }
 
 // lengthFits refuses a list that is shorter or longer than an array: JSON
@@ -126,19 +120,78 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// fieldByName finds an exported field, by its exact name, or by a path of names.
-func fieldByName(v reflect.Value, path string) (reflect.Value, bool) {
-	for name := range strings.SplitSeq(path, ".") {
-		if v.Kind() != reflect.Struct {
-			return reflect.Value{}, false
-		}
-		f, ok := v.Type().FieldByName(name)
-		if !ok || !f.IsExported() {
-			return reflect.Value{}, false
-		}
-		v = v.FieldByIndex(f.Index)
+// place is a field of parameters, or one of settings that a field of theirs varies,
+//
+//	Vary func(row string, s *search.Settings) `json:"-"`
+//
+// which presets leave nil.
+type place struct {
+	field reflect.Value // of settings: one of a zero value
+	vary  reflect.Value // that field of the parameters, if it is one of settings
+	path  string        // in these
+}
+
+// set sets a field, of settings after what the function does that varies them.
+func (p place) set(value reflect.Value) {
+	if !p.vary.IsValid() {
+		p.field.Set(value)
+		return
 	}
-	return v, true
+	before := reflect.ValueOf(p.vary.Interface())
+	p.vary.Set(reflect.MakeFunc(p.vary.Type(), func(args []reflect.Value) []reflect.Value {
+		if !before.IsNil() {
+			before.Call(args)
+		}
+		at, _ := find(args[1].Elem(), p.path)
+		at.field.Set(value)
+		return nil
+	}))
+}
+
+// varied are the settings that a function of this type varies; nil: it does not.
+func varied(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Func && t.NumIn() == 2 && t.In(1).Kind() == reflect.Pointer && t.NumOut() == 0 {
+		return t.In(1).Elem()
+	}
+	return nil
+}
+
+// find finds an exported field, by its exact name, or by a path of names.
+func find(v reflect.Value, path string) (place, bool) {
+	if v.Kind() != reflect.Struct {
+		return place{}, false
+	}
+	name, rest, more := strings.Cut(path, ".")
+	f, ok := v.Type().FieldByName(name)
+	if !ok || !f.IsExported() {
+		return findVaried(v, path)
+	}
+	field := v.FieldByIndex(f.Index)
+	switch {
+	case varied(f.Type) != nil:
+		return findIn(field, rest)
+	case more:
+		return find(field, rest)
+	}
+	return place{field: field}, true
+}
+
+// findVaried finds a field of the settings that a struct varies.
+func findVaried(v reflect.Value, path string) (place, bool) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.IsExported() && varied(f.Type) != nil {
+			if at, ok := findIn(v.FieldByIndex(f.Index), path); ok {
+				return at, true
+			}
+		}
+	}
+	return place{}, false
+}
+
+// findIn finds one of the settings that a function varies.
+func findIn(vary reflect.Value, path string) (place, bool) {
+	at, ok := find(reflect.New(varied(vary.Type())).Elem(), path)
+	return place{at.field, vary, path}, ok
 }
 
 // nearFields are the fields that a path may have meant: those that a letter changes it
@@ -154,10 +207,8 @@ func nearFields(t reflect.Type, path string) []string {
 		before, path, t = before+head+".", tail, f.Type
 	}
 	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if f.IsExported() && !f.Anonymous {
-			names = append(names, f.Name)
-		}
+	for _, f := range declared(t) {
+		names = append(names, f.Name)
 	}
 	near := misspelt(path, names)
 	if len(near) == 0 || edits(strings.ToLower(path), strings.ToLower(near[0])) > 1 {

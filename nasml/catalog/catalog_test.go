@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -267,4 +268,41 @@ func TestScaleOfParameters(t *testing.T) {
 	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}}))
 	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}), "some are set")
 	require.Empty(t, ScaleOf(struct{ Widths []int }{[]int{4096}}), "parameters of another entry")
+}
+
+type settings struct {
+	Rate  float64 // of a step
+	Inner struct{ Clip float64 }
+	Names []string
+	Extra string
+}
+
+type varying struct {
+	Extra string
+	Vary  func(row string, s *settings) `json:"-"`
+}
+
+// What parameters vary is set by the same path as a parameter, after what a function of
+// theirs does; a parameter hides settings of its name, which go by the field that varies them.
+func TestSettingsThatParametersVary(t *testing.T) {
+	p := varying{Vary: func(row string, s *settings) { s.Rate, s.Names = 3, []string{row} }}
+	for _, set := range []string{
+		"Rate=0", "Inner.Clip=2", "Extra=parameter", "Vary.Extra=settings", "Vary.Inner.Clip=5",
+	} {
+		require.NoError(t, assign("a/b", &p, set))
+	}
+	var s settings
+	p.Vary("row", &s)
+	require.Equal(t, settings{Inner: struct{ Clip float64 }{5}, Names: []string{"row"}, Extra: "settings"}, s)
+	require.Equal(t, "parameter", p.Extra)
+	require.ErrorContains(t, assign("a/b", &p, "Rat=0"), "did you mean Rate?")
+	require.ErrorContains(t, assign("a/b", &p, "Rate=fast"), "which is float64")
+	for _, set := range []string{"Vary=0", "Vary.Clip=0", "Inner.Rate=0"} {
+		require.ErrorContains(t, assign("a/b", &p, set), "no parameter")
+	}
+	var names []string
+	for _, f := range declared(reflect.TypeFor[varying]()) {
+		names = append(names, f.Name)
+	}
+	require.Equal(t, []string{"Extra", "Rate", "Inner", "Names"}, names)
 }

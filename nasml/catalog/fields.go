@@ -17,7 +17,7 @@ import (
 type Field struct {
 	Name    string                     `json:"name"`
 	Type    string                     `json:"type"`    // of Go: "int", "[]string"
-	Values  map[string]json.RawMessage `json:"values"`  // by scale
+	Values  map[string]json.RawMessage `json:"values"`  // by scale; none of settings, which are each preset's
 	Meaning string                     `json:"meaning"` // from the struct's comments; may be empty
 	Limits  string                     `json:"limits"`  // from its tag, see package limits; may be empty
 }
@@ -47,7 +47,11 @@ func (e Entry) Fields() ([]Field, error) {
 			fields = declared(v.Type())
 		}
 		for j := range fields {
-			text, err := json.Marshal(v.FieldByName(fields[j].Name).Interface())
+			value := v.FieldByName(fields[j].Name)
+			if !value.IsValid() { // of settings
+				continue
+			}
+			text, err := json.Marshal(value.Interface())
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s: %w", fields[j].Name, e.ID, err)
 			}
@@ -57,12 +61,16 @@ func (e Entry) Fields() ([]Field, error) {
 	return fields, nil
 }
 
-// declared are the fields of a struct that can be set, without values.
+// declared are the fields of a struct that can be set, without values, and those of the
+// settings that it varies.
 func declared(t reflect.Type) []Field {
-	var fields []Field
+	var fields, settings []Field
 	comments := map[reflect.Type]map[string]string{}
 	for _, f := range reflect.VisibleFields(t) {
-		if !f.IsExported() || f.Anonymous {
+		if of := varied(f.Type); of != nil {
+			settings = append(settings, declared(of)...)
+		}
+		if !f.IsExported() || f.Anonymous || f.Type.Kind() == reflect.Func {
 			continue
 		}
 		in := t // the struct that has the field itself
@@ -76,6 +84,11 @@ func declared(t reflect.Type) []Field {
 			Name: f.Name, Type: f.Type.String(), Limits: limits.Words(f),
 			Values: map[string]json.RawMessage{}, Meaning: comments[in][f.Name],
 		})
+	}
+	for _, f := range settings {
+		if _, own := t.FieldByName(f.Name); !own {
+			fields = append(fields, f)
+		}
 	}
 	return fields
 }

@@ -28,9 +28,9 @@ func Fits(id string, params any) error {
 	}
 	if has := memory.Has(); ok && os.Getenv(ForceEnv) == "" && !math.IsInf(has, 1) {
 		if need := e.need(params, has); need.bytes > has {
-			return Usagef("%s needs about %s of memory (forecast), and this machine has %s: %s is %s, about %s would "+
-				"fit; --force or %s=1 tries it all the same", id, gigabytes(need.bytes), gigabytes(has), need.field,
-				short(need.value), short(need.fits), ForceEnv)
+			return Usagef("%s: it needs about %s of memory (forecast), and this machine has %s: %s is %s, about %s "+
+				"would fit; --force or %s=1 tries it all the same", id, gigabytes(need.bytes), gigabytes(has),
+				need.field, short(need.value), short(need.fits), ForceEnv)
 		}
 	}
 	return nil
@@ -50,8 +50,8 @@ func Enough(trials int) {
 // optionOf is a field of parameters, nil where they have none of that name.
 func optionOf(params any, name string) any {
 	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
-		if f, ok := fieldByName(v, name); ok {
-			return f.Interface()
+		if at, ok := find(v, name); ok && !at.vary.IsValid() {
+			return at.field.Interface()
 		}
 	}
 	return nil
@@ -78,7 +78,11 @@ func (e Entry) need(params any, has float64) need {
 	var worst need
 	for _, s := range raised {
 		each := s.bytes(sizes)
-		if n := (need{each * s.value, s.field, s.value, math.Floor(has / each)}); n.bytes > worst.bytes {
+		n := need{each * s.value, s.field, s.value, math.Floor(has / each)}
+		if s.ends("Seeds") {
+			n.fits = min(n.fits, MostTrials)
+		}
+		if n.bytes > worst.bytes {
 			worst = n
 		}
 	}
@@ -105,8 +109,8 @@ func ownNeed(params any, s size, preset, has float64) need {
 	own := func(value float64) float64 {
 		changed := reflect.New(reflect.TypeOf(params)).Elem()
 		changed.Set(reflect.ValueOf(params))
-		if f, ok := fieldByName(changed, s.field); ok && f.CanInt() {
-			f.SetInt(int64(value))
+		if at, ok := find(changed, s.field); ok && at.field.CanInt() {
+			at.set(reflect.ValueOf(int64(value)).Convert(at.field.Type()))
 		}
 		return ownForecast(changed)
 	}
@@ -157,7 +161,7 @@ const (
 // repeats are the ends of names of numbers that no array is as large as.
 var repeats = []string{
 	"Steps", "Epochs", "Draws", "Repeats", "Tries", "Problems", "Runs", "Solves", "Samples", "Candidates", "Warmup",
-	"Every", "From", "Instruments", "Curvature",
+	"WarmUp", "Every", "From", "Instruments", "Curvature",
 }
 
 // bytes are those of one more of it, beside the other sizes.
@@ -204,9 +208,12 @@ func sizesOf(params any) []size {
 	return all
 }
 
-// walkSizes reports every size below a value. An array is a choice of a few, and a seed no size.
+// walkSizes reports every size below a value, those that a function sets of settings among them. An array is a choice
+// of a few, and a seed no size.
 func walkSizes(v reflect.Value, path string, add func(field string, value float64)) {
 	switch {
+	case varied(v.Type()) != nil:
+		walkSizes(settingsOf(v), "", add)
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
 			walkSizes(v.Index(i), path, add)
@@ -228,6 +235,18 @@ func walkSizes(v reflect.Value, path string, add func(field string, value float6
 	case v.CanFloat() && strings.Contains(path, "Ratio"):
 		add(path, v.Float())
 	}
+}
+
+// settingsOf are zero settings after a function that varies them. A reader's own may be one that cannot work without a
+// preset: what it had set till then is there.
+func settingsOf(vary reflect.Value) (settings reflect.Value) {
+	pointer := reflect.New(varied(vary.Type()))
+	settings = pointer.Elem()
+	if !vary.IsNil() {
+		defer func() { _ = recover() }()
+		vary.Call([]reflect.Value{reflect.Zero(vary.Type().In(0)), pointer})
+	}
+	return settings
 }
 
 // gigabytes is a size of memory in words.

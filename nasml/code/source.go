@@ -120,7 +120,7 @@ func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
 
 // outside are the packages that compute no number of a trial.
 var outside = []string{
-	"catalog", "code", "command", "lab", "notebook", "runs", "study", "verdict", "internal/backend", "data",
+	"catalog", "code", "command", "lab", "lab/verdict", "notebook", "runs", "study", "backend", "data",
 }
 
 // readRoom reads the Go and C files of a package, those of all platforms, without

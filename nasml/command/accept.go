@@ -22,8 +22,7 @@ type storeAccept struct {
 
 // errMoved is the end of an acceptance in which a number moved.
 var errMoved = errors.New(
-	"not accepted: the source computes other numbers, so its trials are computed anew under a version of their own",
-)
+	"not accepted: the source computes other numbers, so its trials are computed anew under a version of their own")
 
 // Run recomputes shipped trials of the kinds whose source has changed and, where
 // they agree, writes that into the ledger of versions.
@@ -77,14 +76,8 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 		return err
 	}
 	picked, left := accept.Pick(shipped[version], source, v.Longest.Seconds())
-	_, _ = fmt.Fprintf(
-		c.Out,
-		"%s: %d of %d shipped trials, about %.0f s\n",
-		k.Name(),
-		len(picked),
-		len(shipped[version]),
-		accept.Seconds(picked),
-	)
+	_, _ = fmt.Fprintf(c.Out, "%s: %d of %d shipped trials, about %.0f s\n", k.Name(), len(picked),
+		len(shipped[version]), accept.Seconds(picked))
 	for _, branch := range left {
 		_, _ = fmt.Fprintf(c.Out, "  not computed: %s\n", branch)
 	}
@@ -94,8 +87,7 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 	if len(picked) == 0 && !v.Unshown {
 		return errors.New(
 			"no shipped trial was found that could show a difference: ship one, set NASML_DATA to a folder with the " +
-				"data, or give --unshown",
-		)
+				"data, or give --unshown")
 	}
 	moved, largest, err := accept.Recompute(ctx, picked, func(text string) { c.logf("%s", text) })
 	if err != nil {
@@ -113,12 +105,8 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 	case largest == 0:
 		_, _ = fmt.Fprintln(c.Out, "  accepted: all numbers are the same bit for bit")
 	default:
-		_, _ = fmt.Fprintf(
-			c.Out,
-			"  accepted: the largest relative difference is %.2g, %.2g is allowed in float32\n",
-			largest,
-			accept.Tolerance,
-		)
+		_, _ = fmt.Fprintf(c.Out, "  accepted: the largest relative difference is %.2g, %.2g is allowed in float32\n",
+			largest, accept.Tolerance)
 	}
 	return addToLedger(ledger, k.Name(), source)
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/gomlx/compute"
 
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
-	"github.com/nasml/lab/nasml/internal/backend/programs"
 	"github.com/nasml/lab/nasml/internal/bench"
 )
 

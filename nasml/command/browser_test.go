@@ -103,6 +103,7 @@ func TestBrowser(t *testing.T) {
 		require.Greater(t, slices.Min(seen.Widths), 300.0, "see %s", screenshot)
 		require.Contains(t, seen.Guide.Path, "vary")
 		require.True(t, seen.Guide.Rendered, "%s is shown as it reads", seen.Guide.Path)
+		require.Equal(t, map[string]bool{"index": false, "notebook": false}, seen.Dirty, "unsaved after opening")
 	})
 	t.Run("live view and stop", func(t *testing.T) {
 		datatest.Dir(t, datatest.CIFAR10) // JupyterLab, which comes after it, inherits where that is

@@ -3,7 +3,7 @@ package command
 import (
 	"fmt"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 )
 
 type cacheCmd struct {
@@ -27,14 +27,8 @@ func (*cacheShow) Run(c console) error {
 	if err != nil {
 		return fmt.Errorf("counting the compiled programs: %w", err)
 	}
-	_, err = fmt.Fprintf(
-		c.Out,
-		"%d compiled programs, %.1f of %.0f MB, in %s\n",
-		n,
-		float64(size)/1e6,
-		float64(cache.Limit)/1e6,
-		cache.Dir,
-	)
+	_, err = fmt.Fprintf(c.Out, "%d compiled programs, %.1f of %.0f MB, in %s\n", n, float64(size)/1e6,
+		float64(cache.Limit)/1e6, cache.Dir)
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 )
 
 func TestCacheIsShownAndCleared(t *testing.T) {

@@ -75,6 +75,7 @@ type standing struct {
 	Lost     int               `json:"lost"`
 	Open     int               `json:"open"`
 	Seconds  *float64          `json:"seconds_left"` // forecast, see runs.PartSummary; null where that is not known
+	runs.Use                   // of the finished trials, where it is known
 	Failures map[string]string `json:"failures"`
 }
 
@@ -88,7 +89,7 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 	ctx = runs.WithProgress(ctx, runs.Silent)
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	if !v.JSON {
-		_, _ = fmt.Fprintln(table, "ID\tDONE\tRUNNING\tFAILED\tLOST\tOPEN\tTIME LEFT")
+		_, _ = fmt.Fprintln(table, "ID\tDONE\tRUNNING\tFAILED\tLOST\tOPEN\tTIME LEFT\tPROCESSOR TIME\tPEAK")
 	}
 	var why []string
 	for _, e := range entries {
@@ -103,8 +104,8 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 			}
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n",
-			s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left())
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n",
+			s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left(), s.worked(), s.peak())
 		for _, key := range slices.Sorted(maps.Keys(sum.Failures)) {
 			why = append(why, fmt.Sprintf("failed %s: %s", key[:12], sum.Failures[key]))
 		}
@@ -122,7 +123,7 @@ func allDone(sum runs.PartSummary) bool { return sum.Elsewhere == 0 && sum.Count
 
 func stand(id, scale string, sum runs.PartSummary) standing {
 	s := standing{
-		ID: id, Scale: scale, Failures: sum.Failures,
+		ID: id, Scale: scale, Failures: sum.Failures, Use: sum.Use,
 		Done: sum.Count[runs.TrialDone], Running: sum.Count[runs.TrialRunning], Failed: sum.Count[runs.TrialFailed],
 		Lost: sum.Count[runs.TrialLost], Open: sum.Count[runs.TrialOpen],
 	}
@@ -144,6 +145,21 @@ func (s standing) left() string {
 	}
 	const most = 1e9 // s, beyond which nobody counts
 	return (time.Duration(math.Ceil(min(*s.Seconds, most))) * time.Second).String()
+}
+
+// worked is the processor time of finished trials, and peak the most memory of one; "-" where it is not known.
+func (s standing) worked() string {
+	if s.Processor == 0 {
+		return "-"
+	}
+	return (time.Duration(math.Ceil(s.Processor)) * time.Second).String()
+}
+
+func (s standing) peak() string {
+	if s.Peak == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f GB", s.Peak/1e9)
 }
 
 // batch is what Slurm and Kubernetes are told alike.

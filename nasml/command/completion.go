@@ -24,14 +24,15 @@ func (s *site) completion() step {
 	sum, _ := os.ReadFile(filepath.Join(s.Root, goplsModule, "go.sum"))
 	return step{
 		name: "gopls", what: "building gopls, for completion in cells, into .nasml/gopls (a minute or more)",
-		inputs:  append(s.places(), string(mod), string(sum), s.Go.GOVERSION, s.Go.GOROOT),
+		inputs:  append(s.places(), string(mod), string(sum), s.Go.GOVERSION, s.Go.GOROOT, "warm"),
 		outputs: []string{s.path("gopls", "gopls")},
 		needMB:  300, // most of it while it is built
 		run:     s.buildGopls,
 	}
 }
 
-// buildGopls builds gopls beside the others' work: at low priority.
+// buildGopls builds gopls beside the others' work, at low priority, and lets it look at a cell once: it keeps what it
+// finds out about the packages that a cell imports, 18 s of a processor, and without that the first Tab has to wait.
 func (s *site) buildGopls(ctx context.Context, j *job) error {
 	fresh := s.path("gopls", "gopls.new")
 	if err := os.MkdirAll(filepath.Dir(fresh), 0o755); err != nil {
@@ -40,6 +41,11 @@ func (s *site) buildGopls(ctx context.Context, j *job) error {
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=off", "GOTOOLCHAIN=local")
 	if err := j.command(ctx, filepath.Join(s.Root, goplsModule), env,
 		"nice", "go", "build", "-o", fresh, "golang.org/x/tools/gopls"); err != nil {
+		return err
+	}
+	if err := s.inCell(ctx, s.path("gopls", "cell"), func(dir string, env []string) error {
+		return j.command(ctx, dir, env, "nice", fresh, "check", filepath.Join(dir, "main.go"))
+	}, j); err != nil {
 		return err
 	}
 	return os.Rename(fresh, s.path("gopls", "gopls"))

@@ -53,12 +53,8 @@ func makeNASBench101(ctx context.Context, c console, from string, advance func(p
 	if err != nil {
 		return err
 	}
-	c.logf(
-		"nasbench101: %d of the benchmark's %d cells, trainings of %v epochs",
-		made.Len(),
-		data.Cells101,
-		made.Epochs(),
-	)
+	c.logf("nasbench101: %d of the benchmark's %d cells, trainings of %v epochs", made.Len(), data.Cells101,
+		made.Epochs())
 	return nil
 }
 
@@ -96,11 +92,8 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 		return usageError{fmt.Errorf("found %v, expected %s alone: it is not downloaded but made", v.Name, name)}
 	case v.From == "":
 		return usageError{
-			fmt.Errorf(
-				"%s has no address to download it from, expected --from DIR with its authors' %s",
-				name,
-				t.authors,
-			),
+			fmt.Errorf("%s has no address to download it from, expected --from DIR with its authors' %s", name,
+				t.authors),
 		}
 	}
 	bar := progress{c: c}
@@ -145,17 +138,10 @@ func (p *progress) set(what string, done, total int64) {
 	if p.bar == nil || what != p.what {
 		p.finish()
 		p.what = what
-		p.bar = progressbar.NewOptions64(
-			total,
-			progressbar.OptionSetWriter(p.c.Err),
-			progressbar.OptionSetVisibility(isTerminal(p.c.Err)),
-			progressbar.OptionShowBytes(
-				p.bytes,
-			),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionSetDescription(filepath.Base(what)),
-			progressbar.OptionClearOnFinish(),
-		)
+		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.c.Err),
+			progressbar.OptionSetVisibility(isTerminal(p.c.Err)), progressbar.OptionShowBytes(p.bytes),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription(filepath.Base(what)),
+			progressbar.OptionClearOnFinish())
 	}
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }

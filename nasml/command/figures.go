@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	_ "github.com/nasml/lab/nasml/catalog/papers" // register their figures
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
@@ -115,7 +115,10 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 	for _, id := range v.ID {
 		e, err := catalog.Lookup(id)
 		if err == nil {
-			err = e.Check(v.Scale, v.Set)
+			var params any
+			if params, err = e.Params(v.Scale, v.Set); err == nil {
+				err = catalog.Fits(e.ID, params)
+			}
 		}
 		if err != nil {
 			return nil, err

@@ -223,12 +223,7 @@ func (j *job) checkRoom(needMB uint64) error {
 	if free < needMB {
 		return fmt.Errorf(
 			"the disk that holds %s has %d MB free, and this step takes %d MB there: %s; make room and run the "+
-				"command again",
-			j.site.path(),
-			free,
-			needMB,
-			room,
-		)
+				"command again", j.site.path(), free, needMB, room)
 	}
 	return nil
 }

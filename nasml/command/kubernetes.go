@@ -175,8 +175,7 @@ func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	default:
 		return nil, nil, errors.New(
 			"pods share no folder with this machine: set NASML_STORE to a bucket (s3://bucket/prefix), or name a " +
-				"volume by --store-claim",
-		)
+				"volume by --store-claim")
 	}
 	if v.DataClaim != "" {
 		volumes = append(volumes, volume{"data", "/data", v.DataClaim})

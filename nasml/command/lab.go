@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 )
@@ -113,11 +112,10 @@ func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.
 	if os.Geteuid() == 0 { // in containers; the token is asked for all the same
 		args = append(args, "--allow-root")
 	}
-	cmd := exec.CommandContext(ctx, s.python("venv"), args...)
+	cmd := s.guarded(ctx, args...) // Jupyter asks for confirmation on Ctrl-C, but not on SIGTERM
 	cmd.Dir, cmd.Env = folder, s.env()
 	cmd.Stdout, cmd.Stderr = c.Err, c.Err
-	inOwnGroup(cmd) // Jupyter asks for confirmation on Ctrl-C, but not on SIGTERM
-	err := cmd.Run()
+	err := runGuarded(cmd)
 	if ctx.Err() != nil {
 		c.logf("JupyterLab has stopped")
 		return nil

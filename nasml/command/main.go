@@ -31,7 +31,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 )
 
 // The exit statuses of the command.

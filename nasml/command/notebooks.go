@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -126,13 +124,12 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 		return fmt.Errorf("making the kernel's log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.CommandContext(ctx, s.python("venv"), "-c", runner, file,
+	cmd := s.guarded(ctx, "-c", runner, file,
 		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), flag(r.write))
 	report := &reportWriter{console: c, name: name}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(file), s.env(r.env...), report, log
-	inOwnGroup(cmd) // the runner stops its kernel on SIGTERM
 	begin := time.Now()
-	if err := cmd.Run(); err != nil {
+	if err := runGuarded(cmd); err != nil {
 		return fmt.Errorf("%s failed: %s (the kernel's log: %s)", name, report.end(err), s.relative(log.Name()))
 	}
 	c.logf("%s: done in %s, its cells in %s s", name, time.Since(begin).Round(time.Second/10), report.took())
@@ -169,14 +166,6 @@ func (w *reportWriter) end(err error) string {
 		return last
 	}
 	return err.Error()
-}
-
-// inOwnGroup keeps a terminal's Ctrl-C from the command and its children: they
-// get SIGTERM when the context ends, and some seconds to stop cleanly.
-func inOwnGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 15 * time.Second
 }
 
 // flag is a yes or no for the runner.

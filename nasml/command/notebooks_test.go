@@ -63,6 +63,7 @@ func TestRunNotebookFailsWithItsCells(t *testing.T) {
 		want  []string // in the error
 	}{
 		"compile error": {[]string{"%%\nprintln(1)", "%%\nundefined()"}, []string{"cell 2 of 2", "undefined"}},
+		"no %%":         {[]string{"x := 1"}, []string{"cell 1 of 1", "found x", "start the cell with %%"}},
 		"panic":         {[]string{"%%\npanic(\"no such luck\")"}, []string{"cell 1 of 1", "no such luck"}},
 		"shell line":    {[]string{"!false"}, []string{"cell 1 of 1", "exit status 1"}},
 		"magic":         {[]string{"!true", "%nosuchmagic"}, []string{"cell 2 of 2", "unknown or not implemented"}},
@@ -143,4 +144,29 @@ func read(t *testing.T, file string) string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// Every notebook has what the kernel says of its language, so that opening it changes nothing.
+func TestNotebooksSayWhatTheKernelSays(t *testing.T) {
+	root, err := findRoot()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(root, "notebooks", "*", "*.ipynb"))
+	require.NoError(t, err)
+	top, err := filepath.Glob(filepath.Join(root, "notebooks", "*.ipynb"))
+	require.NoError(t, err)
+	for _, file := range append(files, top...) {
+		if strings.Contains(file, ".ipynb_checkpoints") { // JupyterLab's, of no reader
+			continue
+		}
+		var notebook struct {
+			Metadata struct {
+				Language map[string]string `json:"language_info"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(read(t, file)), &notebook))
+		require.Equal(t, map[string]string{
+			"name": "go", "mimetype": "text/x-go", "file_extension": ".go", "pygments_lexer": "", "codemirror_mode": "",
+			"nbconvert_exporter": "",
+		}, notebook.Metadata.Language, file)
+	}
 }

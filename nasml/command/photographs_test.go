@@ -44,7 +44,7 @@ func TestASearchOnPhotographs(t *testing.T) {
 		args := []string{"run", "li2021/figure1-left", "--format", "csv", "--json", "--out", t.TempDir()}
 		for _, set := range append([]string{
 			"Preset=imagenet", "Folder=" + folder, "Rows=gaea-pc-darts@darts-s2", "Seeds=1", "Examples=15", "Image=32",
-			"Channels=4", "Cells=3", "Batch=5", "Epochs=2", "Settings.Bilevel.Warmup=1", "Settings.EvaluateEvery=1",
+			"Channels=4", "Cells=3", "Batch=5", "Epochs=2", "Bilevel.Warmup=1", "EvaluateEvery=1",
 		}, more...) {
 			args = append(args, "--set", set)
 		}

@@ -41,9 +41,7 @@ func findPython(ctx context.Context, minor int) (string, error) {
 	if problem == nil {
 		problem = fmt.Errorf(
 			"no python3 found: install Python 3.%d or newer (Debian: apt install python3 python3-venv) and run the "+
-				"command again",
-			minor,
-		)
+				"command again", minor)
 	}
 	return "", problem
 }
@@ -60,12 +58,8 @@ func checkPython(ctx context.Context, name string, minor int) (string, error) {
 	}
 	version := strings.ReplaceAll(lines[0], " ", ".")
 	if n, err := strconv.Atoi(strings.TrimPrefix(version, "3.")); err != nil || n < minor {
-		return "", fmt.Errorf(
-			"%s is Python %s, and 3.%d or newer is needed: install one, or name it with NASML_PYTHON",
-			lines[1],
-			version,
-			minor,
-		)
+		return "", fmt.Errorf("%s is Python %s, and 3.%d or newer is needed: install one, or name it with NASML_PYTHON",
+			lines[1], version, minor)
 	}
 	if lines[2] != "" {
 		return "", fmt.Errorf("%s (%s lacks %s)", noVenv, lines[1], strings.ReplaceAll(lines[2], " ", ", "))

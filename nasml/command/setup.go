@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -100,7 +99,7 @@ func (s *site) steps() []step {
 			},
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
-			inputs:  append(slices.Clone(goInputs), s.goimports()),
+			inputs:  append(slices.Clone(goInputs), s.goimports(), fmt.Sprint(gonbEdits)),
 			outputs: []string{s.path("bin", "gonb"), s.path("bin", "goimports")},
 			needMB:  60,
 			run:     s.buildTools,
@@ -110,13 +109,16 @@ func (s *site) steps() []step {
 			outputs: []string{s.path("link")},
 			run:     s.warmCache,
 		}, {
-			name:    "kernel",
-			inputs:  slices.Concat(goInputs, []string{s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings}),
+			name: "kernel",
+			inputs: slices.Concat(goInputs, []string{
+				s.Go.CC, linkInside, s.kernelspec(""), labPageConfig, labSettings,
+			}),
 			outputs: []string{s.kernelFile()},
 			run: func(context.Context, *job) error {
+				config := s.path("jupyter", "config", "labconfig")
 				return errors.Join(files.WriteBytes(s.kernelFile(), s.kernelspec(s.cellGoFlags())),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "page_config.json"), labPageConfig),
-					files.WriteBytes(s.path("jupyter", "config", "labconfig", "default_setting_overrides.json"), labSettings))
+					files.WriteBytes(filepath.Join(config, "page_config.json"), labPageConfig),
+					files.WriteBytes(filepath.Join(config, "default_setting_overrides.json"), labSettings))
 			},
 		},
 	}...)
@@ -244,17 +246,13 @@ func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
 		return fmt.Errorf(
 			"no C compiler %q found (or CGO_ENABLED=0), which XLA needs: install one (Debian: apt install gcc "+
-				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend",
-			s.Go.CC,
-		)
+				"libc6-dev), or set GOMLX_BACKEND=go for the slow pure-Go backend", s.Go.CC)
 	}
 	for _, place := range s.places() {
 		if strings.ContainsAny(place, ",:") {
 			return fmt.Errorf(
 				"the path of the checkout or of its set-up, %s, has a comma or a colon, which stands between paths "+
-					"for GoNB and Python: move it to another folder",
-				place,
-			)
+					"for GoNB and Python: move it to another folder", place)
 		}
 	}
 	return nil
@@ -303,42 +301,6 @@ func (s *site) cpuPlugin() string {
 	return s.path("pjrt", "pjrt_c_api_cpu_plugin.so")
 }
 
-// linkCPUPlugin gives the plugin of xla-cpu-pjrt the name and the folder in
-// which go-xla finds it.
-func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
-	if err := os.MkdirAll(s.path("pjrt"), 0o755); err != nil {
-		return fmt.Errorf("making the plugin folder: %w", err)
-	}
-	if runtime.GOOS != "linux" {
-		j.logf(
-			"PyPI has no XLA plugin for %s: set GOMLX_BACKEND=go for the slow pure-Go backend, or %s to a folder "+
-				"that holds one",
-			runtime.GOOS,
-			pluginPathVar,
-		)
-		return nil
-	}
-	packages, err := s.sitePackages("venv")
-	if err != nil {
-		return err
-	}
-	return link(filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so"), s.cpuPlugin())
-}
-
-// sitePackages is the folder of a virtual environment's packages.
-func (s *site) sitePackages(venv string) (string, error) {
-	entries, err := os.ReadDir(s.path(venv, "lib"))
-	if err != nil || len(entries) != 1 {
-		return "", fmt.Errorf(
-			"%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml "+
-				"setup` again",
-			s.path(venv),
-			len(entries),
-		)
-	}
-	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
-}
-
 // goimportsSource is the folder of the goimports that the kernel calls, below the checkout.
 const goimportsSource = "nasml/cmd/goimports"
 
@@ -354,8 +316,17 @@ func (s *site) buildTools(ctx context.Context, j *job) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
+	source := s.path("gonb.new")
+	defer os.RemoveAll(source)
+	if err := os.RemoveAll(source); err != nil {
+		return fmt.Errorf("removing an unfinished build: %w", err)
+	}
+	modfile, err := s.editedGoNB(ctx, source)
+	if err != nil {
+		return err
+	}
 	if err := j.command(ctx, s.Root, append(s.env(), "GOFLAGS="+kernelGoFlags),
-		"go", "build", "-o", fresh+"/", "github.com/janpfeifer/gonb", "./"+goimportsSource); err != nil {
+		"go", "build", modfile, "-o", fresh+"/", gonbModule, "./"+goimportsSource); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.path("bin")); err != nil {
@@ -382,16 +353,28 @@ func (s *site) buildKernels(ctx context.Context, j *job) error {
 	return nil
 }
 
-// warmCache builds what a cell builds, where a cell builds it: a module of its
-// own that sees the checkout through a go.work file, with the kernel's flags.
-// That fetches and compiles all that a first cell would wait for. It finds out
+// warmCache builds what a cell builds. That fetches and compiles all that a first cell would wait for. It finds out
 // whether Go's own linker can link a cell, and leaves the answer in the file link.
 func (s *site) warmCache(ctx context.Context, j *job) error {
+	return s.inCell(ctx, s.path("warm"), func(dir string, env []string) error {
+		if err := j.command(ctx, dir, env, "go", "build", "-o", "warm", "."); err != nil {
+			return err
+		}
+		link := ""
+		if s.linksInside(ctx, dir, append(env, "GOFLAGS="+withLink(linkInside))) {
+			link = linkInside
+		}
+		return errors.Join(ctx.Err(), files.WriteBytes(s.path("link"), link))
+	}, j)
+}
+
+// inCell makes a program that imports all that cells import where a cell has its own, a module that sees the checkout
+// through a go.work file, and calls do with the folder and the kernel's environment. The folder is removed afterwards.
+func (s *site) inCell(ctx context.Context, dir string, do func(dir string, env []string) error, j *job) error {
 	list, err := s.libraries(ctx)
 	if err != nil {
 		return err
 	}
-	dir := s.path("warm")
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
@@ -402,18 +385,12 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 		return err
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=", "GOTOOLCHAIN=local")
-	for _, args := range [][]string{
-		{"mod", "init", "warm"}, {"work", "init", ".", s.Root}, {"build", "-o", "warm", "."},
-	} {
+	for _, args := range [][]string{{"mod", "init", "warm"}, {"work", "init", ".", s.Root}} {
 		if err := j.command(ctx, dir, env, "go", args...); err != nil {
 			return err
 		}
 	}
-	link := ""
-	if s.linksInside(ctx, dir, append(env, "GOFLAGS="+withLink(linkInside))) {
-		link = linkInside
-	}
-	return errors.Join(ctx.Err(), files.WriteBytes(s.path("link"), link))
+	return do(dir, env)
 }
 
 // warmMain opens the backend, which loads XLA's plugin and calls it.
@@ -423,178 +400,3 @@ const warmMain = `func main() {
 	}
 }
 `
-
-// linkInside makes Go's linker link what is compiled from C, too, which saves the C
-// compiler's linker, a fifth of what a cell takes to build. It can for this project's few
-// functions, with the compilers that were tried, and set-up finds out whether it can here.
-const linkInside = "-linkmode=internal"
-
-// linksInside says whether a program that is linked so computes.
-func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
-	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir, cmd.Env = dir, env
-		if cmd.Run() != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// cellGoFlags are kernelGoFlags with what the set-up has found out about the linker.
-func (s *site) cellGoFlags() string {
-	link, _ := os.ReadFile(s.path("link")) // where it cannot be read: as without
-	return withLink(string(link))
-}
-
-// withLink adds an option of the linker to kernelGoFlags.
-func withLink(option string) string {
-	if option == "" {
-		return kernelGoFlags
-	}
-	return strings.TrimSuffix(kernelGoFlags, "'") + " " + option + "'"
-}
-
-// libraries are the import paths of the checkout's packages but for commands,
-// for what only tests and the checkout itself may use, and for buckets, whose
-// services' libraries take longer than all the rest and which few cells import.
-func (s *site) libraries(ctx context.Context) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
-		"./...")
-	cmd.Dir, cmd.Env = s.Root, s.env()
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
-	}
-	return slices.DeleteFunc(
-		strings.Fields(string(out)),
-		func(path string) bool {
-			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
-				strings.HasSuffix(path, "/nasml/command")
-		},
-	), nil
-}
-
-// setupCUDA installs the CUDA plugin, where there is a GPU or where forced.
-func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return fmt.Errorf(
-			"no CUDA on %s/%s: go-xla loads the CUDA plugin on linux/amd64 only; the CPU plugin is set up",
-			runtime.GOOS,
-			runtime.GOARCH,
-		)
-	}
-	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
-		if !force {
-			return errors.New(
-				"no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a " +
-					"container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA " +
-					"plugin all the same",
-			)
-		}
-		c.logf(
-			"no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
-				"of --force",
-		)
-	}
-	return s.bring(ctx, c, []step{
-		s.venvStep(
-			"venv-cuda",
-			"the CUDA plugin and NVIDIA's libraries into .nasml/venv-cuda (several minutes, downloads about 2.5 GB)",
-			requirementsCUDA,
-			11,
-			4500,
-		),
-		{
-			name:    "plugin-cuda",
-			inputs:  append(s.places(), requirementsCUDA),
-			outputs: []string{s.path("pjrt", "pjrt_c_api_cuda_plugin.so"), s.path("nvidia", "cu13")},
-			run:     s.linkCUDAPlugin,
-		},
-	})
-}
-
-// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin
-// looks for them: ../nvidia beside its folder, with ptxas in nvidia/bin.
-func (s *site) linkCUDAPlugin(context.Context, *job) error {
-	packages, err := s.sitePackages("venv-cuda")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(s.path("nvidia"), 0o755); err != nil {
-		return fmt.Errorf("making the folder of NVIDIA's libraries: %w", err)
-	}
-	libraries, err := os.ReadDir(filepath.Join(packages, "nvidia"))
-	if err != nil {
-		return fmt.Errorf("looking for NVIDIA's libraries: %w", err)
-	}
-	for _, library := range libraries {
-		name := library.Name()
-		if err := link(filepath.Join(packages, "nvidia", name), s.path("nvidia", name)); err != nil {
-			return err
-		}
-	}
-	if err := link(s.path("nvidia", "cu13", "bin"), s.path("nvidia", "bin")); err != nil {
-		return err
-	}
-	return link(filepath.Join(packages, "jax_plugins", "xla_cuda13", "xla_cuda_plugin.so"),
-		s.path("pjrt", "pjrt_c_api_cuda_plugin.so"))
-}
-
-// labPageConfig turns JupyterLab's question about news off: it would stand
-// over every first notebook, and asks the network.
-const labPageConfig = `{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}
-`
-
-// labSettings shows a page of the guide as it reads: a link to it would open an editor.
-const labSettings = `{"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
-`
-
-func (s *site) kernelFile() string {
-	return s.path("share", "jupyter", "kernels", "gonb", "kernel.json")
-}
-
-// kernelGoFlags are GoNB's: a stripped cell links in half the time, and a
-// checkout that belongs to another user has no version control to stamp.
-const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
-
-// kernelspec tells Jupyter how to start GoNB. Its cells import the checkout's
-// packages through a go.work file; GOPROXY=off keeps GoNB from asking the
-// network about every import that it does not know.
-func (s *site) kernelspec(goFlags string) string {
-	spec := map[string]any{
-		"display_name": "Go (gonb)",
-		"language":     "go",
-		"argv": []string{s.path("bin", "gonb"), "-raw_error=true", "-go_work=" + s.Root,
-			// Not into the terminal: GoNB reports a missing gopls, which comes later, as an error.
-			"-logtostderr=false", "-stderrthreshold=FATAL", "-log_file=" + s.path("jupyter", "gonb.log"),
-			"--kernel", "{connection_file}"},
-		"interrupt_mode": "message",
-		"env": map[string]string{
-			"PATH":                  jupyterLiteral(s.toolPath()) + ":${PATH}",
-			"GOFLAGS":               goFlags,
-			"GOPROXY":               "off",
-			"GOWORK":                "",
-			"GOTOOLCHAIN":           "local",
-			"GOMLX_NO_AUTO_INSTALL": "1",
-			tunables:                largePages,
-			pluginPathVar:           jupyterLiteral(s.path("pjrt")),
-		},
-	}
-	data, _ := json.MarshalIndent(spec, "", "  ") // strings always marshal
-	return string(data) + "\n"
-}
-
-// jupyterLiteral protects a path from Jupyter, which expands $NAME in a
-// kernel's environment.
-func jupyterLiteral(path string) string { return strings.ReplaceAll(path, "$", "$$") }
-
-// link makes or replaces a symbolic link, at one stroke.
-func link(target, name string) error {
-	fresh := name + ".new"
-	_ = os.Remove(fresh) // left by a set-up that broke off, or not there
-	if err := os.Symlink(target, fresh); err != nil {
-		return fmt.Errorf("linking a file: %w", err)
-	}
-	return os.Rename(fresh, name)
-}

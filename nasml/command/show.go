@@ -149,6 +149,9 @@ func (r shownResult) standing() string {
 // defaults are the values of a parameter at each scale, once where they are all
 // the same.
 func defaults(f catalog.Field, scales []string, width int) string {
+	if len(f.Values) == 0 {
+		return "default: what the preset says"
+	}
 	same := true
 	var parts []string
 	for _, scale := range scales {

@@ -51,8 +51,7 @@ func openSite(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf(
 			"asking go for its settings: %s; install the Go version that go.mod names from https://go.dev/dl",
-			reason(err),
-		)
+			reason(err))
 	}
 	if err := json.Unmarshal(out, &s.Go); err != nil {
 		return nil, fmt.Errorf("reading the answer of `go env -json`: %w", err)
@@ -83,10 +82,8 @@ func findRoot() (string, error) {
 		}
 		if dir == filepath.Dir(dir) {
 			return "", fmt.Errorf(
-				"no checkout of %s in %s or above it: change into the checkout and run the command again",
-				modulePath,
-				start,
-			)
+				"no checkout of %s in %s or above it: change into the checkout and run the command again", modulePath,
+				start)
 		}
 	}
 }

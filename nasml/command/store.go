@@ -60,6 +60,7 @@ type storedRecord struct {
 	Backend string    `json:"backend"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
+	runs.Use
 }
 
 // Run lists the records.
@@ -76,7 +77,7 @@ func (v *storeLs) Run(c console) error {
 		list := make([]storedRecord, len(records)) // [] and not null where empty
 		for i, r := range records {
 			list[i] = storedRecord{
-				r.Key, r.Trial.Figure, r.Scale, r.Trial.Params, r.Trial.Seed, r.Backend, r.Started, r.Seconds,
+				r.Key, r.Trial.Figure, r.Scale, r.Trial.Params, r.Trial.Seed, r.Backend, r.Started, r.Seconds, r.Use,
 			}
 		}
 		return printJSON(c, "  ", list)
@@ -209,14 +210,8 @@ func (v *storeGC) Run(c console) error {
 	if v.DryRun {
 		verb = "would remove"
 	}
-	_, _ = fmt.Fprintf(
-		c.Out,
-		"%s %d files, %.1f MB, from %s\n",
-		verb,
-		removed.Files,
-		float64(removed.Bytes)/1e6,
-		store.Dir(),
-	)
+	_, _ = fmt.Fprintf(c.Out, "%s %d files, %.1f MB, from %s\n", verb, removed.Files, float64(removed.Bytes)/1e6,
+		store.Dir())
 	return err
 }
 

@@ -23,9 +23,11 @@ import (
 )
 
 type testCmd struct {
-	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
-	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+	Short    bool     `help:"Skip the long tests, the notebooks and the browser."`
+	Only     string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
+	Package  []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+	Kills    int      `help:"Instead: kill workers so often, at random moments, and compare what they leave with unbroken runs." placeholder:"N"`
+	KillSeed uint64   `help:"Draw the moments from this seed, as such a run names it (default: another each time)." placeholder:"SEED"`
 }
 
 // Run runs vet, the Go tests, the notebooks and the browser, in this order
@@ -35,11 +37,14 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	t := &testRun{site: s, console: c}
+	defer t.cleanUp()
+	if v.Kills > 0 {
+		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
+	}
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
-	t := &testRun{site: s, console: c}
-	defer t.cleanUp()
 	if err := t.prepare(ctx); err != nil {
 		return err
 	}
@@ -94,13 +99,21 @@ type testRun struct {
 	passed, failures, skipped int
 }
 
-// prepare makes the scratch folder and finds the data.
-func (t *testRun) prepare(ctx context.Context) (err error) {
-	if err := os.MkdirAll(t.path("test"), 0o755); err != nil {
+// makeScratch makes the scratch folder.
+func (t *testRun) makeScratch() (err error) {
+	if err = os.MkdirAll(t.path("test"), 0o755); err == nil {
+		t.scratch, err = os.MkdirTemp(t.path("test"), "run-")
+	}
+	if err != nil {
 		return fmt.Errorf("making the tests' folder: %w", err)
 	}
-	if t.scratch, err = os.MkdirTemp(t.path("test"), "run-"); err != nil {
-		return fmt.Errorf("making the tests' folder: %w", err)
+	return nil
+}
+
+// prepare makes the scratch folder and finds the data.
+func (t *testRun) prepare(ctx context.Context) error {
+	if err := t.makeScratch(); err != nil {
+		return err
 	}
 	t.env = []string{"NASML_STORE=" + filepath.Join(t.scratch, "store")}
 	setting, note, err := t.findData(ctx)
@@ -243,13 +256,8 @@ func (t *testRun) end(e testEvent, output string) {
 		_, _ = fmt.Fprint(t.Out, output)
 	case "skip":
 		t.skipped++
-		_, _ = fmt.Fprintf(
-			t.Out,
-			"skip  %s.%s: %s\n",
-			strings.TrimPrefix(e.Package, modulePath+"/"),
-			e.Test,
-			skipReason(output),
-		)
+		_, _ = fmt.Fprintf(t.Out, "skip  %s.%s: %s\n", strings.TrimPrefix(e.Package, modulePath+"/"), e.Test,
+			skipReason(output))
 	}
 }
 
@@ -408,13 +416,9 @@ const browserVar = "NASML_TEST_BROWSER"
 const browserTest = "TestBrowser"
 
 func (s *site) browserStep() step {
-	return s.venvStep(
-		"venv-browser",
+	return s.venvStep("venv-browser",
 		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
-		requirementsBrowser,
-		10,
-		200,
-	)
+		requirementsBrowser, 10, 200)
 }
 
 // chromium is the path of an installed Chromium or Chrome, or empty.
@@ -451,9 +455,7 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 			return "", "", ctx.Err()
 		}
 		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
-			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v",
-			err,
-		), nil
+			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v", err), nil
 	}
 	return "", "", nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 
@@ -167,14 +167,8 @@ func (v *traceCmd) print(c console, r replayed) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(
-		c.Out,
+	_, err := fmt.Fprintf(c.Out,
 		"%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
-		len(r.Arrays),
-		worst,
-		r.Tolerance,
-		10*r.Tolerance,
-		map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees],
-	)
+		len(r.Arrays), worst, r.Tolerance, 10*r.Tolerance, map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees])
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 

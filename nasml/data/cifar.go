@@ -119,13 +119,8 @@ func (r recordFormat) images(content [][]byte) (Images, error) {
 		for record := range slices.Chunk(body, r.size()) {
 			for k, n := range r.labels {
 				if label := int(record[k]); label >= n {
-					return im, fmt.Errorf(
-						"%w: found label %d of image %d, expected 0 to %d",
-						ErrBroken,
-						label,
-						im.Len(),
-						n-1,
-					)
+					return im, fmt.Errorf("%w: found label %d of image %d, expected 0 to %d", ErrBroken, label,
+						im.Len(), n-1)
 				}
 			}
 			interleave(im.Image(im.Len()), record[len(r.labels):])
@@ -169,12 +164,8 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf(
-				"found %d of %d files and then no more of a tar archive: %w",
-				len(found),
-				len(members),
-				err,
-			)
+			return nil, fmt.Errorf("found %d of %d files and then no more of a tar archive: %w", len(found),
+				len(members), err)
 		}
 		name, err := entryName(entry)
 		if err != nil {
@@ -203,13 +194,8 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 		case !ok:
 			return nil, fmt.Errorf("found no %s in the archive", m.Path)
 		case images < m.Images: // the last one
-			return body[:len(body)-(m.Images-images)*m.Record], fmt.Errorf(
-				"%w: found the first %d of %d images in %s",
-				ErrIncomplete,
-				images,
-				m.Images,
-				m.Path,
-			)
+			return body[:len(body)-(m.Images-images)*m.Record], fmt.Errorf("%w: found the first %d of %d images in %s",
+				ErrIncomplete, images, m.Images, m.Path)
 		}
 	}
 	return body, nil
@@ -231,11 +217,8 @@ func entryName(entry *tar.Header) (string, error) {
 	switch entry.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
 	default:
-		return "", fmt.Errorf(
-			"found %q in the archive, which is neither a file nor a folder (type %q)",
-			entry.Name,
-			entry.Typeflag,
-		)
+		return "", fmt.Errorf("found %q in the archive, which is neither a file nor a folder (type %q)", entry.Name,
+			entry.Typeflag)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(entry.Name)) {
 		return "", fmt.Errorf("found %q in the archive, a name that leads out of it", entry.Name)

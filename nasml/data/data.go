@@ -194,9 +194,7 @@ func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	}
 	todo := fmt.Sprintf(
 		"run \"go tool nasml data %s\", which sets it aside and downloads it anew, or put the publisher's file in "+
-			"its place",
-		name,
-	)
+			"its place", name)
 	if f.ByHand != "" {
 		todo = f.ByHand
 	}
@@ -204,13 +202,8 @@ func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	case errors.Is(err, ErrMissing):
 		return nil, l.path(f), fmt.Errorf("%s: %w; %s", l.path(f), err, f.howToGet(name))
 	case errors.Is(err, ErrIncomplete):
-		return body, at, fmt.Errorf(
-			"%s: %w, which is enough for the splits %q; for all, %s",
-			at,
-			err,
-			l.sets[name].splits(len(body)),
-			todo,
-		)
+		return body, at, fmt.Errorf("%s: %w, which is enough for the splits %q; for all, %s", at, err,
+			l.sets[name].splits(len(body)), todo)
 	case errors.Is(err, ErrBroken):
 		return nil, at, fmt.Errorf("%s: %w; %s", at, err, todo)
 	default: // the operating system's own words, with the path
@@ -223,12 +216,8 @@ func (f File) howToGet(name Name) string {
 	if f.ByHand != "" {
 		return fmt.Sprintf("%s, and put it there, %s", f.ByHand, fromFolder(name))
 	}
-	return fmt.Sprintf(
-		"run \"go tool nasml data %s\", or get it from %s and put it there, %s",
-		name,
-		strings.Join(f.URLs, " or "),
-		fromFolder(name),
-	)
+	return fmt.Sprintf("run \"go tool nasml data %s\", or get it from %s and put it there, %s", name,
+		strings.Join(f.URLs, " or "), fromFolder(name))
 }
 
 func fromFolder(name Name) string {
@@ -344,12 +333,7 @@ func (l *library) takeOver(from string, names []Name) error {
 	if taken == 0 {
 		return fmt.Errorf(
 			"%s: %w: found none of the sets %v, expected a folder such as %s with the publisher's files in it, or "+
-				"the name of the set whose files lie here",
-			from,
-			ErrMissing,
-			all,
-			filepath.Join(from, string(all[0])),
-		)
+				"the name of the set whose files lie here", from, ErrMissing, all, filepath.Join(from, string(all[0])))
 	}
 	return nil
 }
@@ -469,11 +453,8 @@ func install(file *os.File, to string) error {
 func explain(err error, f File) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf(
-			"%w; free at least %d MB there, or set NASML_DATA to a folder on another disk",
-			err,
-			f.Size/1_000_000+1,
-		)
+		return fmt.Errorf("%w; free at least %d MB there, or set NASML_DATA to a folder on another disk", err,
+			f.Size/1_000_000+1)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w; make the folder writable, or set NASML_DATA to one that is", err)
 	}

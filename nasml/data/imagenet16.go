@@ -54,22 +54,15 @@ func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	}
 	labels, ok := batch.get("labels").(*[]any)
 	if !ok || len(*labels)*size != len(pixels) {
-		return nil, fmt.Errorf(
-			"found %s for labels, expected a list of %d",
-			describe(batch.get("labels")),
-			len(pixels)/size,
-		)
+		return nil, fmt.Errorf("found %s for labels, expected a list of %d", describe(batch.get("labels")),
+			len(pixels)/size)
 	}
 	var records []byte
 	for i, l := range *labels {
 		label, ok := l.(int)
 		if !ok || label < 1 || label > imagenetClasses {
-			return nil, fmt.Errorf(
-				"found %s for the label of image %d, expected 1 to %d",
-				describe(l),
-				i,
-				imagenetClasses,
-			)
+			return nil, fmt.Errorf("found %s for the label of image %d, expected 1 to %d", describe(l), i,
+				imagenetClasses)
 		}
 		if label <= classes {
 			records = append(records, byte(label-1))

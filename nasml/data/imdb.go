@@ -169,21 +169,13 @@ func reviewOf(entry *tar.Header) (v review, ok bool, err error) {
 	numbers := reviewName.FindStringSubmatch(m[3])
 	if numbers == nil {
 		return v, false, fmt.Errorf(
-			"found %s in the archive, expected a name like 17_9.txt: the review's number and its stars",
-			name,
-		)
+			"found %s in the archive, expected a name like 17_9.txt: the review's number and its stars", name)
 	}
 	id, _ := strconv.Atoi(numbers[1]) // digits, as the expression says
 	rating, _ := strconv.Atoi(numbers[2])
 	if rating < low || rating > high {
-		return v, false, fmt.Errorf(
-			"found %s in the archive with %d stars, expected %d to %d for %s",
-			name,
-			rating,
-			low,
-			high,
-			m[2],
-		)
+		return v, false, fmt.Errorf("found %s in the archive with %d stars, expected %d to %d for %s", name, rating,
+			low, high, m[2])
 	}
 	v.id, v.rating = int32(id), uint8(rating)
 	return v, true, nil
@@ -197,12 +189,8 @@ func packReviews(all []review, n int) ([]byte, error) {
 	size := 0
 	for i, v := range all {
 		if i > 0 && v.order(all[i-1]) == 0 {
-			return nil, fmt.Errorf(
-				"found the %s review %d of label %d twice in the archive, expected it once",
-				v.split,
-				v.id,
-				v.label,
-			)
+			return nil, fmt.Errorf("found the %s review %d of label %d twice in the archive, expected it once", v.split,
+				v.id, v.label)
 		}
 		folder := int(v.label)
 		if v.split == Test {
@@ -214,24 +202,13 @@ func packReviews(all []review, n int) ([]byte, error) {
 	if counts != [4]int{n, n, n, n} {
 		return nil, fmt.Errorf(
 			"found %d, %d, %d and %d reviews in train/neg, train/pos, test/neg and test/pos of the archive, expected "+
-				"%d in each",
-			counts[0],
-			counts[1],
-			counts[2],
-			counts[3],
-			n,
-		)
+				"%d in each", counts[0], counts[1], counts[2], counts[3], n)
 	}
 	body := make([]byte, 0, size)
 	for i, v := range all {
 		if int(v.id) != i%n {
-			return nil, fmt.Errorf(
-				"found no %s review %d of label %d in the archive, expected the numbers 0 to %d",
-				v.split,
-				i%n,
-				v.label,
-				n-1,
-			)
+			return nil, fmt.Errorf("found no %s review %d of label %d in the archive, expected the numbers 0 to %d",
+				v.split, i%n, v.label, n-1)
 		}
 		body = v.pack(body)
 	}

@@ -33,22 +33,13 @@ const Archs201 = 15625
 func NewArch201(choice []int) (Arch201, error) {
 	var a Arch201
 	if len(choice) != len(a) {
-		return a, fmt.Errorf(
-			"found %d operations %v, expected one for each of the %d edges of NAS-Bench-201",
-			len(choice),
-			choice,
-			len(a),
-		)
+		return a, fmt.Errorf("found %d operations %v, expected one for each of the %d edges of NAS-Bench-201",
+			len(choice), choice, len(a))
 	}
 	for e, op := range choice {
 		if op < 0 || op >= len(Ops201) {
-			return a, fmt.Errorf(
-				"found operation %d on edge %s, expected 0 to %d: %s",
-				op,
-				edges201[e].name,
-				len(Ops201)-1,
-				strings.Join(Ops201[:], ", "),
-			)
+			return a, fmt.Errorf("found operation %d on edge %s, expected 0 to %d: %s", op, edges201[e].name,
+				len(Ops201)-1, strings.Join(Ops201[:], ", "))
 		}
 		a[e] = uint8(op)
 	}
@@ -119,11 +110,8 @@ func ParseArch201(s string) (Arch201, error) {
 		a[e], rest = op, tail
 	}
 	if rest != "" {
-		return Arch201{}, fmt.Errorf(
-			"found architecture %q, expected nothing after its six edges, where %q stands",
-			s,
-			rest,
-		)
+		return Arch201{}, fmt.Errorf("found architecture %q, expected nothing after its six edges, where %q stands", s,
+			rest)
 	}
 	return a, nil
 }
@@ -248,12 +236,8 @@ func (b *NASBench201) Accuracy(a Arch201, q Query201) (float64, error) {
 	if x := column[a.Number()]; !math.IsNaN(x) {
 		return x, nil
 	}
-	return 0, fmt.Errorf(
-		"%s: found no %s of %s, expected fewer trials: ask for trial 1 or 2, or for the mean",
-		b.path,
-		q,
-		a,
-	)
+	return 0, fmt.Errorf("%s: found no %s of %s, expected fewer trials: ask for trial 1 or 2, or for the mean", b.path,
+		q, a)
 }
 
 // Column returns an accuracy of every architecture, at its Number, as a copy.
@@ -286,15 +270,8 @@ func (b *NASBench201) find(q Query201) ([]float64, error) {
 		}
 	}
 	if has == nil {
-		return nil, fmt.Errorf(
-			"%s: found no task %q, expected one of %s, %s, %s, %s with numbers in this table",
-			b.path,
-			q.Task,
-			TaskCIFAR10Valid,
-			TaskCIFAR10,
-			TaskCIFAR100,
-			TaskImageNet16,
-		)
+		return nil, fmt.Errorf("%s: found no task %q, expected one of %s, %s, %s, %s with numbers in this table",
+			b.path, q.Task, TaskCIFAR10Valid, TaskCIFAR10, TaskCIFAR100, TaskImageNet16)
 	}
 	return nil, fmt.Errorf("%s: found no %s, expected one of: %s", b.path, q, strings.Join(has, "; "))
 }

@@ -70,12 +70,8 @@ func ImportNASBench201(ctx context.Context, from string, advance func(path strin
 			return err
 		}
 		if len(sources) > 0 && !slices.Equal(o.archs, sources[0].archs) {
-			return fmt.Errorf(
-				"%s: found architectures in another order than in %s: %w, expected the same",
-				path,
-				sources[0].path,
-				ErrBroken,
-			)
+			return fmt.Errorf("%s: found architectures in another order than in %s: %w, expected the same", path,
+				sources[0].path, ErrBroken)
 		}
 		sources = append(sources, o)
 	}
@@ -115,10 +111,7 @@ func originals201(from string) ([]string, error) {
 	if paths == nil {
 		return nil, fmt.Errorf(
 			"%s: %w: found neither NATS-tss-*-simple nor NATS-tss-*.pickle.pbz2 nor NAS-Bench-201-*.pth, expected "+
-				"one that its authors publish, unpacked where it is a .tar",
-			from,
-			ErrMissing,
-		)
+				"one that its authors publish, unpacked where it is a .tar", from, ErrMissing)
 	}
 	return paths, nil
 }
@@ -129,26 +122,15 @@ func (o *original201) complete() error {
 		return nil
 	}
 	if len(o.archs) != Archs201 {
-		return fmt.Errorf(
-			"%s: found %d architectures: %w, expected %d; put the whole benchmark in its place",
-			o.path,
-			len(o.archs),
-			ErrBroken,
-			Archs201,
-		)
+		return fmt.Errorf("%s: found %d architectures: %w, expected %d; put the whole benchmark in its place", o.path,
+			len(o.archs), ErrBroken, Archs201)
 	}
 	first := 0
 	for ; o.results[first] != nil; first++ {
 	}
 	return fmt.Errorf(
 		"%s: found results of %d architectures, and none of architecture %d: %w, expected those of all %d; put the "+
-			"whole benchmark in its place",
-		o.path,
-		len(o.results),
-		first,
-		ErrBroken,
-		Archs201,
-	)
+			"whole benchmark in its place", o.path, len(o.results), first, ErrBroken, Archs201)
 }
 
 // install201 writes the files beside their places, reads them as everyone
@@ -254,13 +236,7 @@ func column201(sources []*original201, name string) ([]float64, error) {
 		case has > 0 && name != secondsColumn: // times were not measured in every training
 			return nil, fmt.Errorf(
 				"%s: found numbers for column %s for %d architectures and none for architecture %d: %w, expected "+
-					"them for all or none",
-				o.path,
-				name,
-				has,
-				missing,
-				ErrBroken,
-			)
+					"them for all or none", o.path, name, has, missing, ErrBroken)
 		}
 	}
 	return nil, nil
@@ -274,10 +250,8 @@ func (o *original201) number(index int, name string) (float64, bool) {
 	case name == paramsColumn:
 		return mean201(o.results[index][200], func(t trial201) (float64, bool) { return t.params, half(t) })
 	case name == secondsColumn:
-		return mean201(
-			o.results[index][200],
-			func(t trial201) (float64, bool) { return t.seconds, half(t) && t.seconds > 0 },
-		)
+		return mean201(o.results[index][200],
+			func(t trial201) (float64, bool) { return t.seconds, half(t) && t.seconds > 0 })
 	case !isAccuracy || q.Epochs == 200 && q.Release != o.release:
 		return 0, false
 	}

@@ -2,14 +2,11 @@ package data
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/gob"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path"
@@ -158,11 +155,8 @@ func withPickles(err error, dir string) error {
 		for _, pattern := range []string{"NAS-Bench-201*", "NATS-tss*"} {
 			if found, _ := filepath.Glob(filepath.Join(folder, pattern)); len(found) > 0 { // the pattern is well-formed
 				return fmt.Errorf(
-					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it",
-					err,
-					found[0],
-					folder,
-				)
+					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it", err,
+					found[0], folder)
 			}
 		}
 	}
@@ -226,12 +220,7 @@ func (t *table201) readMeans(f *csvFile) error {
 	if rows != Archs201 {
 		return fmt.Errorf(
 			"%s: found %d rows after the first line: %w, expected %d, one an architecture; put the whole file in "+
-				"its place",
-			f.path,
-			rows,
-			ErrBroken,
-			Archs201,
-		)
+				"its place", f.path, rows, ErrBroken, Archs201)
 	}
 	if t.Index == nil {
 		t.Index = order
@@ -279,13 +268,7 @@ func (t *table201) checkIndex(f *csvFile) error {
 		if i >= Archs201 || taken[i] {
 			return fmt.Errorf(
 				"%s, column %s: found %d for %s: %w, expected each of 0 to %d once; put an intact file in its place",
-				f.path,
-				indexColumn,
-				i,
-				Arch201At(n),
-				ErrBroken,
-				Archs201-1,
-			)
+				f.path, indexColumn, i, Arch201At(n), ErrBroken, Archs201-1)
 		}
 		taken[i] = true
 	}
@@ -314,12 +297,8 @@ func (t *table201) readTrials(f *csvFile) error {
 		}
 		at := seen[i]
 		if at == maxTrials201 || fields[trial] != strconv.Itoa(at) {
-			return f.wrong(
-				row+2,
-				trialColumn,
-				"found "+strconv.Quote(fields[trial]),
-				fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at),
-			)
+			return f.wrong(row+2, trialColumn, "found "+strconv.Quote(fields[trial]),
+				fmt.Sprintf("the trials of an index numbered 0, 1, 2 in this order, and %d of them came before", at))
 		}
 		seen[i]++
 		for c, column := range columns {
@@ -353,147 +332,6 @@ func (t *table201) layOutTrials(f *csvFile) ([][maxTrials201][]float64, error) {
 		}
 	}
 	return columns, nil
-}
-
-// csvFile is a file of comma-separated fields without quotes.
-type csvFile struct {
-	path  string
-	raw   []byte   // as it is on disk
-	names []string // of the columns; set by open, as is
-	body  string   // what comes after the first line
-}
-
-// maxCSV bounds what is unzipped: the largest file is that of NAS-Bench-101
-// with four lengths of training, of some 130 MB.
-const maxCSV = 256 << 20
-
-// openCSV reads a file of dir, zipped or, where that one is not there,
-// unzipped.
-func openCSV(dir, file string) (*csvFile, error) {
-	zipped := filepath.Join(dir, filepath.FromSlash(file))
-	for _, path := range []string{zipped, unzipped(zipped)} {
-		raw, err := os.ReadFile(path)
-		if err == nil {
-			return &csvFile{path: path, raw: raw}, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w; make it a file that can be read", err)
-		}
-	}
-	return nil, fmt.Errorf(
-		"%s: %w; there is no address to download it from: put the file there, or set NASML_DATA to a folder that has %s", //nolint:lll // one sentence
-		zipped,
-		ErrMissing,
-		file,
-	)
-}
-
-// open unzips the file, reads its first line and returns the whole text.
-func (f *csvFile) open() ([]byte, error) {
-	text := f.raw
-	if filepath.Ext(f.path) == ".gz" {
-		var err error
-		if text, err = gunzip(f.raw); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w; put an intact file in its place", f.path, ErrBroken, err)
-		}
-	}
-	head, body, _ := strings.Cut(string(text), "\n")
-	f.names, f.body = strings.Split(strings.TrimSuffix(head, "\r"), ","), body
-	for i, name := range f.names {
-		if slices.Contains(f.names[:i], name) {
-			return nil, f.wrong(1, name, "found it twice", "it once")
-		}
-	}
-	return text, nil
-}
-
-// gunzip unzips all of raw and says how far it came where that ends early.
-func gunzip(raw []byte) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, fmt.Errorf("found %d bytes that are no gzip file, expected one: %w", len(raw), err)
-	}
-	var out bytes.Buffer
-	out.Grow(min(5*len(raw), maxCSV))
-	switch n, err := io.Copy(&out, io.LimitReader(z, maxCSV+1)); {
-	case err != nil:
-		return nil, fmt.Errorf(
-			"found %d good lines (%d bytes) before the file breaks off or is damaged, expected its end: %w",
-			bytes.Count(out.Bytes(), []byte("\n")),
-			n,
-			err,
-		)
-	case n > maxCSV:
-		return nil, fmt.Errorf("found more than %d MB unzipped, expected less than half of that", maxCSV>>20)
-	}
-	return out.Bytes(), nil
-}
-
-// rows calls visit for every row with its fields, which are reused, and
-// returns how many there are. It is an error where a row has another number of
-// fields than the first line.
-func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) {
-	fields := make([]string, len(f.names))
-	row := 0
-	for body := f.body; body != ""; row++ {
-		var line string
-		line, body, _ = strings.Cut(body, "\n")
-		line = strings.TrimSuffix(line, "\r")
-		if n := strings.Count(line, ",") + 1; n != len(fields) {
-			return row, f.wrong(
-				row+2,
-				f.names[min(n, len(f.names))-1],
-				fmt.Sprintf("found %d fields", n),
-				fmt.Sprintf("%d, as in the first line", len(fields)),
-			)
-		}
-		for i := range fields {
-			fields[i], line, _ = strings.Cut(line, ",")
-		}
-		if err := visit(row, fields); err != nil {
-			return row, err
-		}
-	}
-	return row, nil
-}
-
-// number reads a field: a whole number that is not negative (index, class), a
-// positive number (cost), or a percentage.
-func (f *csvFile) number(line int, name, text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	ok, expected := x >= 0 && x <= 100, "an accuracy from 0 to 100 percent"
-	switch name {
-	case indexColumn, isoColumn:
-		ok, expected = x >= 0 && x <= math.MaxInt32 && x == math.Trunc(x), "a whole number from 0 on"
-	case paramsColumn, secondsColumn:
-		ok, expected = x > 0 && !math.IsInf(x, 0), "a number greater than 0"
-	}
-	if err != nil || !ok {
-		return 0, f.wrong(line, name, "found "+strconv.Quote(text), expected)
-	}
-	return x, nil
-}
-
-// wrong is the error of a line and column.
-func (f *csvFile) wrong(line int, column, found, expected string) error {
-	return fmt.Errorf(
-		"%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place",
-		f.path,
-		line,
-		column,
-		found,
-		ErrBroken,
-		expected,
-	)
-}
-
-func (f *csvFile) unknown(column string) error {
-	return f.wrong(
-		1,
-		column,
-		"found an unknown column",
-		"only those that the documentation of data.LoadNASBench201 lists",
-	)
 }
 
 // saved201 is a parsed table as it is kept in the user's cache folder.

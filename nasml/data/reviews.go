@@ -64,13 +64,8 @@ func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	}
 	for _, i := range rows {
 		if i < 0 || i >= r.Len() {
-			return nil, fmt.Errorf(
-				"%s %s: found a request for review %d, expected 0 to %d",
-				r.Name,
-				r.Split,
-				i,
-				r.Len()-1,
-			)
+			return nil, fmt.Errorf("%s %s: found a request for review %d, expected 0 to %d", r.Name, r.Split, i,
+				r.Len()-1)
 		}
 		part.Texts, part.Labels = append(part.Texts, r.Texts[i]), append(part.Labels, r.Labels[i])
 		part.Ratings, part.IDs = append(part.Ratings, r.Ratings[i]), append(part.IDs, r.IDs[i])
@@ -210,8 +205,7 @@ var (
 	}
 	common = strings.Fields(
 		"the a of and to is in it this that was film story as with for but on you are not I he she they have at by " +
-			"from one an who so scene plot actor music camera don't can't it's cannot there's",
-	)
+			"from one an who so scene plot actor music camera don't can't it's cannot there's")
 	syllables = strings.Fields("ba der fin gol hem ka lor mi nes por qui ras sto tam ul vei wo xan yl zo")
 	marks     = []string{". ", ". ", ", ", ", ", "! ", "... ", " -- ", "; ", ".<br /><br />"}
 )

@@ -154,14 +154,9 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) se
 		return f
 	}
 	return set{
-		Train: idxPart(
-			file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28),
-			file(1, "train-labels-idx1-ubyte.gz", 60000),
-		),
-		Test: idxPart(
-			file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28),
-			file(3, "t10k-labels-idx1-ubyte.gz", 10000),
-		),
+		Train: idxPart(file(0, "train-images-idx3-ubyte.gz", 60000, 28, 28),
+			file(1, "train-labels-idx1-ubyte.gz", 60000)),
+		Test: idxPart(file(2, "t10k-images-idx3-ubyte.gz", 10000, 28, 28), file(3, "t10k-labels-idx1-ubyte.gz", 10000)),
 	}
 }
 

@@ -79,12 +79,8 @@ func (o *Opened) Images(ctx context.Context) (*Images, error) {
 		return o.images, err
 	}
 	if o.Fingerprint != "" && im.Fingerprint != o.Fingerprint {
-		return nil, fmt.Errorf(
-			"%v: found images with fingerprint %s, expected %s: they are not the publisher's",
-			o.view,
-			im.Fingerprint,
-			o.Fingerprint,
-		)
+		return nil, fmt.Errorf("%v: found images with fingerprint %s, expected %s: they are not the publisher's",
+			o.view, im.Fingerprint, o.Fingerprint)
 	}
 	o.images = im
 	return im, nil
@@ -170,12 +166,8 @@ func (o *OpenedReviews) Reviews(ctx context.Context) ([3]*Reviews, error) {
 	for i, n := range o.view.parts() {
 		have := parts[i].Len()
 		if n > have {
-			return parts, fmt.Errorf(
-				"%s: %d reviews were asked for, there are %d: take fewer, or 0 for all",
-				partName(o.view.Name, i, n),
-				n,
-				have,
-			)
+			return parts, fmt.Errorf("%s: %d reviews were asked for, there are %d: take fewer, or 0 for all",
+				partName(o.view.Name, i, n), n, have)
 		}
 		if n == 0 {
 			n = have

@@ -43,11 +43,8 @@ func cgFrom(
 	o CGOptions,
 ) (*mat.Dense, Solve, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) || !(o.Tol >= 0) {
-		return nil, Solve{}, fmt.Errorf(
-			"conjugate gradients: found λ = %v and tolerance %v, expected 0 or more",
-			lambda,
-			o.Tol,
-		)
+		return nil, Solve{}, fmt.Errorf("conjugate gradients: found λ = %v and tolerance %v, expected 0 or more",
+			lambda, o.Tol)
 	}
 	n, k := b.Dims()
 	_, d := a.Dims()
@@ -126,11 +123,7 @@ func (c *cgState) advance(q, atq *mat.Dense) error {
 		if math.IsNaN(g) || math.IsInf(g, 0) {
 			return fmt.Errorf(
 				"conjugate gradients: found %v as the gradient of target %d after %d iterations: the matrix or the "+
-					"right side has a number that is not finite",
-				g,
-				j,
-				c.Iterations[j],
-			)
+					"right side has a number that is not finite", g, j, c.Iterations[j])
 		}
 		ratio[j] = g * g / (c.Gradient[j] * c.Gradient[j])
 		c.Iterations[j]++

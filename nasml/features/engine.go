@@ -221,10 +221,8 @@ func (e *Engine) upload(m *mat.Dense) (uploaded, error) {
 		return uploaded{tensors.FromFlatDataAndDimensions(flat(m), rows*cols), rows, cols}, nil
 	}
 	if e.dtype != dtypes.Float32 {
-		return uploaded{}, fmt.Errorf(
-			"random Fourier features: found products of type %s, expected float32 or float64",
-			e.dtype,
-		)
+		return uploaded{}, fmt.Errorf("random Fourier features: found products of type %s, expected float32 or float64",
+			e.dtype)
 	}
 	data := make([]float32, 0, rows*cols)
 	for _, v := range flat(m) {

@@ -143,12 +143,7 @@ func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
 	if ok := chol.Factorize(&gram); !ok || !(chol.Cond() < maxCondition) {
 		return nil, fmt.Errorf(
 			"the %d×%d system with λ = %v is singular to rounding (condition number over %.0e): expected features of "+
-				"full rank, or a larger λ",
-			n,
-			n,
-			lambda,
-			maxCondition,
-		)
+				"full rank, or a larger λ", n, n, lambda, maxCondition)
 	}
 	return &chol, nil
 }

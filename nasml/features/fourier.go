@@ -32,14 +32,8 @@ func (c FourierConfig) Check() error {
 	case c.Kernel != Gaussian && c.Kernel != Laplacian:
 		return fmt.Errorf("found kernel %q, expected %s or %s", c.Kernel, Gaussian, Laplacian)
 	case c.Preprocess != Raw && c.Preprocess != MinMax && c.Preprocess != Standard && c.Preprocess != UnitRows:
-		return fmt.Errorf(
-			"found preprocessing %q, expected %s, %s, %s or %s",
-			c.Preprocess,
-			Raw,
-			MinMax,
-			Standard,
-			UnitRows,
-		)
+		return fmt.Errorf("found preprocessing %q, expected %s, %s, %s or %s", c.Preprocess, Raw, MinMax, Standard,
+			UnitRows)
 	case !(c.Gamma > 0 && c.Gamma <= math.MaxFloat32):
 		return fmt.Errorf("found bandwidth γ = %v, expected a positive number", c.Gamma)
 	}
@@ -141,12 +135,8 @@ func (r *Rows) check() error {
 			continue
 		}
 		if r.Scaling == nil || len(r.Scaling.mean) != r.X.Cols {
-			return fmt.Errorf(
-				"configuration %d preprocesses by %s: expected a Scaling of %d columns, from FitScaling",
-				i,
-				c.Preprocess,
-				r.X.Cols,
-			)
+			return fmt.Errorf("configuration %d preprocesses by %s: expected a Scaling of %d columns, from FitScaling",
+				i, c.Preprocess, r.X.Cols)
 		}
 	}
 	if r.Config != nil && len(r.Config) != r.X.Rows {

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 )
 
 func goEngine(t *testing.T, dtype dtypes.DType) *Engine {

@@ -73,12 +73,8 @@ func lsqrFrom(
 	o LSQROptions,
 ) (*mat.Dense, Solve, error) {
 	if !(damp >= 0) || math.IsInf(damp, 1) || !(o.ATol >= 0) || !(o.BTol >= 0) {
-		return nil, Solve{}, fmt.Errorf(
-			"LSQR: found damp = %v and tolerances %v and %v, expected 0 or more",
-			damp,
-			o.ATol,
-			o.BTol,
-		)
+		return nil, Solve{}, fmt.Errorf("LSQR: found damp = %v and tolerances %v and %v, expected 0 or more", damp,
+			o.ATol, o.BTol)
 	}
 	_, d := a.Dims()
 	_, k := b.Dims()
@@ -102,11 +98,7 @@ func lsqrFrom(
 			if math.IsNaN(t.gradient) || math.IsInf(t.gradient, 0) {
 				return nil, s, fmt.Errorf(
 					"LSQR: found %v as the gradient of target %d after %d iterations: the matrix or the right side "+
-						"has a number that is not finite",
-					t.gradient,
-					j,
-					t.iterations,
-				)
+						"has a number that is not finite", t.gradient, j, t.iterations)
 			}
 		}
 		if !active {

@@ -27,14 +27,8 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	}
 	for i, m := range maps {
 		if rows, cols := m.Dims(); rows != n || cols != p {
-			return nil, fmt.Errorf(
-				"mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same",
-				i,
-				rows,
-				cols,
-				n,
-				p,
-			)
+			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i,
+				rows, cols, n, p)
 		}
 		if !allFinite(m) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)

@@ -282,11 +282,7 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 	if len(configs) == 0 || len(of) != len(rows) {
 		return nil, nil, fmt.Errorf(
 			"found %d configurations, %d texts and a configuration for %d of them, expected some configurations and "+
-				"one for every text",
-			len(configs),
-			len(rows),
-			len(of),
-		)
+				"one for every text", len(configs), len(rows), len(of))
 	}
 	for k, c := range configs {
 		if err := c.Check(); err != nil {
@@ -295,13 +291,8 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 	}
 	for i, r := range rows {
 		if r < 0 || r >= t.Len() || of[i] < 0 || of[i] >= len(configs) {
-			return nil, nil, fmt.Errorf(
-				"found text %d with configuration %d, expected 0…%d and 0…%d",
-				r,
-				of[i],
-				t.Len()-1,
-				len(configs)-1,
-			)
+			return nil, nil, fmt.Errorf("found text %d with configuration %d, expected 0…%d and 0…%d", r, of[i],
+				t.Len()-1, len(configs)-1)
 		}
 	}
 	return rows, of, nil

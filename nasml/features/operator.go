@@ -73,16 +73,7 @@ func fits(a interface{ Dims() (int, int) }, y, x *mat.Dense) error {
 	if yn != n || xd != d || yk != xk {
 		return fmt.Errorf(
 			"product with a matrix of shape [%d, %d]: found sides of shapes [%d, %d] and [%d, %d], expected [%d, k] "+
-				"and [%d, k]",
-			n,
-			d,
-			xd,
-			xk,
-			yn,
-			yk,
-			d,
-			n,
-		)
+				"and [%d, k]", n, d, xd, xk, yn, yk, d, n)
 	}
 	return nil
 }

@@ -20,20 +20,12 @@ func (t Table) check() error {
 	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {
 		return fmt.Errorf(
 			"found a table of %d rows and %d columns with %d numbers, expected one row and column at least and "+
-				"their product",
-			t.Rows,
-			t.Cols,
-			len(t.Data),
-		)
+				"their product", t.Rows, t.Cols, len(t.Data))
 	}
 	for i, v := range t.Data {
 		if v-v != 0 { // NaN or infinite
-			return fmt.Errorf(
-				"found %v in row %d, column %d of a table, expected finite numbers",
-				v,
-				i/t.Cols,
-				i%t.Cols,
-			)
+			return fmt.Errorf("found %v in row %d, column %d of a table, expected finite numbers", v, i/t.Cols,
+				i%t.Cols)
 		}
 	}
 	return nil

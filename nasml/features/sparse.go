@@ -30,14 +30,7 @@ func NewSparse(rows, cols int, rowPtr []int, col []int32, val []float32) (*Spars
 		len(col) != len(val) {
 		return nil, fmt.Errorf(
 			"found %d×%d with %d row pointers, %d columns and %d values, expected row pointers for %d rows from 0 to "+
-				"the number of columns and values",
-			rows,
-			cols,
-			len(rowPtr),
-			len(col),
-			len(val),
-			rows,
-		)
+				"the number of columns and values", rows, cols, len(rowPtr), len(col), len(val), rows)
 	}
 	for i := range rows {
 		from, to := rowPtr[i], rowPtr[i+1]
@@ -46,13 +39,8 @@ func NewSparse(rows, cols int, rowPtr []int, col []int32, val []float32) (*Spars
 		}
 		for k := from; k < to; k++ {
 			if col[k] < 0 || int(col[k]) >= cols || k > from && col[k] <= col[k-1] {
-				return nil, fmt.Errorf(
-					"found column %d as number %d of row %d, expected ascending ones in 0…%d",
-					col[k],
-					k-from,
-					i,
-					cols-1,
-				)
+				return nil, fmt.Errorf("found column %d as number %d of row %d, expected ascending ones in 0…%d",
+					col[k], k-from, i, cols-1)
 			}
 		}
 	}
@@ -157,19 +145,8 @@ func (s *Sparse) mustFit(name string, dst, x *mat.Dense, out, in int) {
 	rows, k := x.Dims()
 	if r, c := dst.Dims(); rows != in || r != out || c != k {
 		panic(
-			fmt.Sprintf(
-				"%s: found %d×%d times %d×%d as %d×%d, expected %d×k as %d×k",
-				name,
-				s.Rows,
-				s.Cols,
-				rows,
-				k,
-				r,
-				c,
-				in,
-				out,
-			),
-		)
+			fmt.Sprintf("%s: found %d×%d times %d×%d as %d×%d, expected %d×k as %d×k", name, s.Rows, s.Cols, rows, k, r,
+				c, in, out))
 	}
 }
 

@@ -63,12 +63,8 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 				count = &c.Bins[col].Neg
 			}
 			if float64(*count)+float64(vals[n]) > math.MaxInt32 {
-				return nil, fmt.Errorf(
-					"found more than %d n-grams in bin %d of %d, expected more bins or fewer texts",
-					math.MaxInt32,
-					col,
-					b.Cols,
-				)
+				return nil, fmt.Errorf("found more than %d n-grams in bin %d of %d, expected more bins or fewer texts",
+					math.MaxInt32, col, b.Cols)
 			}
 			*count += int32(vals[n])
 			*sum += float64(vals[n])
@@ -92,9 +88,7 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 		if c.PosRows == 0 || c.NegRows == 0 {
 			return nil, fmt.Errorf(
 				"found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"",
-				c.PosRows,
-				c.NegRows,
-			)
+				c.PosRows, c.NegRows)
 		}
 		pNorm, qNorm := c.PosSum+alpha*d, c.NegSum+alpha*d
 		unit := 1.0

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 )
 

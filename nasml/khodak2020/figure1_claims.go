@@ -11,8 +11,8 @@ import (
 
 	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // strong is what we call a strong rank correlation; the paper gives no number.

@@ -2,7 +2,10 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -23,16 +26,17 @@ type Bench[T any] struct {
 	Together func(t T, seed uint64) any // comparable
 	MaxBatch int                        // 0: no limit
 
-	Key     func(T) any              // what the key of a record says instead of T
-	Data    func(T) string           // the fingerprint of the data
-	Kind    func(T) *code.Kind       // what computes a trial, where it is not the study's Code
-	Label   func(T) string           // for progress and errors; nil: its String, or its part
-	Units   func(T) int              // of work, where it depends on what was opened; nil: the entry's
-	Seconds func(T) float64          // forecast on this machine; 0: not known
-	Cost    func(missing []T) string // behind the title: what the trials that the store lacks will cost
-	Note    string                   // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
-	Facts   any                      // about what was opened, for pictures and claims: [Result.Facts]
-	Close   func()                   // called when all is computed
+	Key     func(T) any        // what the key of a record says instead of T
+	Data    func(T) string     // the fingerprint of the data
+	Kind    func(T) *code.Kind // what computes a trial, where it is not the study's Code
+	Label   func(T) string     // for progress and errors; nil: its String, or its part
+	Units   func(T) int        // of work, where it depends on what was opened; nil: the entry's
+	Seconds func(T) float64    // forecast on this machine; 0: not known
+	// Cost is behind the title: what the trials that the store lacks will cost, which take so many seconds.
+	Cost  func(missing []T, seconds float64) string
+	Note  string // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
+	Facts any    // about what was opened, for pictures and claims: [Result.Facts]
+	Close func() // called when all is computed
 }
 
 // Job is a [runs.Job] whose trials are computed together. It counts units by Progress and reports each trial.
@@ -64,12 +68,15 @@ func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
 			all = append(all, one{i, seed + g.First})
 		}
 	}
+	if b.Amount == nil && b.Seconds == nil && b.reads(gs) {
+		b.Amount = b.amount
+	}
 	if b.Cost != nil && !b.StoredOnly && !runs.Looks(ctx) {
-		missing, err := b.missing(ctx, gs, all)
+		missing, seconds, err := b.missing(ctx, gs, all)
 		if err != nil {
 			return err
 		}
-		b.Title += b.Cost(missing)
+		b.Title += b.Cost(missing, seconds)
 	}
 	batches := [][]one{all}
 	if b.Batch != nil && b.Together != nil {
@@ -117,20 +124,57 @@ func (b Bench[T]) records(ctx context.Context, gs Groups[T], batches [][]one) ([
 		})
 }
 
-// missing are the trials that the store lacks, one a seed.
-func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) ([]T, error) {
+// missing are the trials that the store lacks, one a seed, and what they will take, s.
+func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing []T, seconds float64, err error) {
 	b.Batch, b.StoredOnly = nil, true
+	store, err := b.Store(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
 	stored, err := b.records(ctx, gs, [][]one{all})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var missing []T
+	cases := make([]study.Case, len(all))
+	for i, o := range all {
+		cases[i] = b.caseOf(gs[o.group], o.seed)
+	}
+	forecast := b.Forecasts(store, cases)
 	for i, o := range all {
 		if stored[0][i] == nil {
-			missing = append(missing, gs[o.group].Trial)
+			missing, seconds = append(missing, gs[o.group].Trial), seconds+forecast(cases[i])
 		}
 	}
-	return missing, nil
+	return missing, seconds, nil
+}
+
+// reads says whether units can be told from keys: of the first and the last group they can.
+func (b Bench[T]) reads(gs Groups[T]) bool {
+	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
+		c := b.caseOf(g, 0)
+		params, err := json.Marshal(c.Params)
+		if err != nil || b.amount(params) != float64(max(1, c.Units)) {
+			return false
+		}
+	}
+	return true
+}
+
+// amount is the units of a trial by what its key says of it; 0 where that is nothing.
+func (b Bench[T]) amount(params json.RawMessage) (units float64) {
+	var t T
+	if err := json.Unmarshal(params, &t); err != nil || reflect.ValueOf(&t).Elem().IsZero() {
+		return 0
+	}
+	if b.Units == nil {
+		return 1
+	}
+	defer func() {
+		if recover() != nil { // it is half of a trial
+			units = 0
+		}
+	}()
+	return float64(max(1, b.Units(t)))
 }
 
 // caseOf is a seed of a group.

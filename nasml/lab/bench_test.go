@@ -19,7 +19,7 @@ import (
 func TestTrialsThatAreComputedTogether(t *testing.T) {
 	ctx, jobs := isolated(t), [][]square(nil)
 	b := Bench[square]{
-		Study:    study.Study{ID: "euclid/other", Code: code.Define("euclid/together", "verdict")},
+		Study:    study.Study{ID: "euclid/other", Code: code.Define("euclid/together", "lab/verdict")},
 		Together: func(s square, seed uint64) any { return s.Size%2 == 0 && seed < 2 },
 		Units:    func(s square) int { return s.Size },
 		Batch: func(ctx context.Context, job Job[square]) error {
@@ -52,7 +52,7 @@ func TestTrialsThatAreComputedTogether(t *testing.T) {
 		}
 	}
 	jobs, b.Together, b.MaxBatch = nil, nil, 1
-	b.Cost = func(missing []square) string { require.Len(t, missing, 2); return ", a second" }
+	b.Cost = func(missing []square, seconds float64) string { require.Len(t, missing, 2); return ", a second" }
 	require.NoError(t, b.Compute(ctx, groups(2)))
 	require.Equal(t, [][]square{{{2}}, {{2}}}, jobs, "seeds 3 and 4")
 
@@ -75,7 +75,7 @@ var _ = Declare(Entry[params, square]{
 	Cost:  catalog.Cost{Quick: "nothing", Paper: "nothing"},
 	Quick: params{Sizes: []int{1, 2, 3}, Seeds: 2, Confidence: 0.95},
 	Paper: params{Sizes: []int{1, 2, 3}, Seeds: 3, Confidence: 0.95},
-	Code:  code.Define("euclid/tasks", "verdict"),
+	Code:  code.Define("euclid/tasks", "lab/verdict"),
 	By: func(g Group[square]) string {
 		if g.Trial.Size%2 == 0 {
 			return "even"

@@ -47,6 +47,8 @@
 //   - Limits are tags, see package limits. Rules has only what a tag cannot say: several fields, or names of a table.
 //   - A picture is built by adding: Row, Add, Say. The scale note comes last by itself. A look has a name, see
 //     [plots.Looks].
+//   - Settings that a reader varies, Vary func(row string, s *Settings) `json:"-"`, are not in the parameters' JSON:
+//     [study.Vary] applies that, and [Changes] says what it changed and puts it into the picture's hash.
 //   - A claim is a statistic and where the paper says that it is: Mean, Difference, OverSeeds or Of, then Near,
 //     Between, AtMost, AtLeast, Above, Below. A verdict of another form takes r.Claim(…).Claim into package verdict.
 //   - Fields View and StoredOnly of the parameters mean the same in every entry and are read here.

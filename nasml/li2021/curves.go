@@ -12,11 +12,12 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // ran lists the searches of a row that there are; of those that another process of
@@ -209,20 +210,29 @@ func searchCaption(p SearchParams, all []found, params any) string {
 			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %s.",
 			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed")))
 	}
-	if p.Data == data.Synthetic {
-		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
-	}
-	if p.Preset == "code" {
-		parts = append(parts, "Settings of the authors' code.")
-	} else {
-		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
-	}
+	parts = append(parts, settingNotes(p.Data, p.Preset, params)...)
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.title(), n, p.Seeds))
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// sayChanges says what Vary changed of the settings of rows.
+func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
+	lab.Changes(f, basesOf(rows), func(f found) string { return f.row.named() }, func(f found) []string { return f.changes })
+}
+
+// settingNotes say on what data and with whose settings searches were run.
+func settingNotes(on data.Name, preset string, params any) (notes []string) {
+	if on == data.Synthetic {
+		notes = append(notes, "SYNTHETIC DATA, not the paper's.")
+	}
+	if preset == "code" {
+		return append(notes, "Settings of the authors' code.")
+	}
+	return append(notes, strings.TrimSpace(study.SettingNote(params)))
 }
 
 // judged is a claim on differences of two rows, values of the same seeds. Both must

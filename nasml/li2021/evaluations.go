@@ -1,7 +1,9 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/lab"
@@ -25,17 +27,20 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// TrainParams are the parameters of the trainings from scratch behind a table.
+// TrainParams are the parameters of the trainings from scratch behind a table. A field at 0
+// leaves what the preset says. What has no field is varied, on the set "cifar-10" or "imagenet":
 //
-// Every field of training.Settings is one of them, where 0 leaves what the preset
-// says: p.WeightDecay = 1e-4, p.Augment.Cutout = 8, p.Schedule = "linear". What is to
-// be 0, false or empty is named: p.Zero = []string{"DropPath", "Augment.Flip"}; on the
-// command line --set DropPath=0 does. A negative DropPath or Auxiliary is 0, too.
+//	p.Vary = func(set string, s *training.Settings) { s.DropPath = 0 }
+//
+// or --set DropPath=0 on the command line. The fields come after that.
 type TrainParams struct {
 	Preset string // "quick", "paper" or "code": training.AsQuick, AsPaper, AsCode
 
-	training.Settings `json:"TrainSettings,omitzero"`
-	Zero              []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+	// Vary changes the settings that the preset has.
+	Vary func(set string, s *training.Settings) `json:"-"`
+
+	Channels, Cells, Image, Epochs, Batch int     `json:",omitempty" validate:"gte=0"`
+	LearningRate                          float64 `json:",omitempty" validate:"gte=0"`
 
 	Examples     int     `validate:"gte=0"` // the first so many training images, 0: all; of photographs, of each class
 	TestExamples int     `validate:"gte=0"` // likewise
@@ -49,7 +54,7 @@ const quickTrainingCost = "a quarter of a minute each on two cores, and as long 
 
 // quickTraining is what two cores can show: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
-	Preset: "quick", Settings: training.Settings{Epochs: 6},
+	Preset: "quick", Epochs: 6,
 	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
 
@@ -73,19 +78,37 @@ func (p TrainParams) settings(set string) (training.Settings, error) {
 	if !ok {
 		return s, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
 	}
-	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+	if err := study.Vary(p.Vary, set, &s, nil); err != nil {
 		return s, err
 	}
-	s.DropPath, s.Auxiliary = max(0, s.DropPath), max(0, s.Auxiliary)
+	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
+	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
+	s.LearningRate = cmp.Or(p.LearningRate, s.LearningRate)
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of the trainings: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return s, nil
 }
 
-// SetZero notes that a field of Settings is to be 0, false or empty, which without
-// this means that it is the preset's.
-func (p *TrainParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+// changes are what Vary changed of the preset's settings on a data set, "DropPath: 0.3, 0".
+func (p TrainParams) changes(set string) []string {
+	if p.Vary == nil {
+		return nil
+	}
+	preset := p
+	preset.Vary = nil
+	before, _ := preset.settings(set)
+	s, _ := p.settings(set)
+	return study.Differences(before, s)
+}
+
+// say says at which scale trainings were run, on which images, and what Vary changed.
+func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
+	f.Say("%s", p.caption(x, images))
+	if x != nil {
+		lab.Changes(f, []string{x.set}, func(set string) string { return set }, p.changes)
+	}
+}
 
 // reduced says whether trainings are not the paper's.
 func (p TrainParams) reduced(set string) bool {
@@ -314,12 +337,13 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b.Data = func(cell) string { return x.fingerprint }
 	b.Units = func(c cell) int { return max(1, c.trial.Settings.Epochs*x.train/1000) }
 	b.Seconds = func(c cell) float64 { return x.cost(c).Seconds }
-	b.Cost = func(missing []cell) string {
+	b.Amount = x.amount
+	b.Cost = func(missing []cell, seconds float64) string {
 		var sum forecast.Cost
 		for _, c := range missing {
 			sum = sum.Then(x.cost(c))
 		}
-		return sum.String()
+		return sum.In(seconds)
 	}
 	return b
 }
@@ -327,6 +351,16 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 // cost is that of one training.
 func (x *examples) cost(c cell) forecast.Cost {
 	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
+}
+
+// amount is the forecast of a training, of which the key says all but how many images there are.
+func (x *examples) amount(params json.RawMessage) float64 {
+	var t evaluating.Trial
+	if err := json.Unmarshal(params, &t); err != nil {
+		return 0
+	}
+	train, test := cmp.Or(t.Examples, x.train), cmp.Or(t.TestExamples, x.test)
+	return forecast.Training(t.Settings, t.Genotype, train, test, x.classes).Seconds
 }
 
 // trainLab compiles once for all seeds of a cell.
@@ -367,19 +401,13 @@ func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
 	if err := l.open(ctx, c); err != nil {
 		return err
 	}
-	booked := -1
+	pace := lab.Pace{Progress: job.Progress, Units: total}
 	observe := func(m training.Moment) {
-		now := int(float64(total) * (float64(m.Epoch) + float64(m.Step)/float64(m.Steps)) / float64(m.Epochs))
-		if booked < 0 { // what a checkpoint brought along says nothing about the pace
-			booked = max(0, now-max(1, total/m.Epochs/m.Steps))
-			job.Progress.Skip(booked)
-		}
 		note := fmt.Sprintf("%s, seed %d, epoch %d/%d", c.name, seed, min(m.Epoch+1, m.Epochs), m.Epochs)
 		if n := len(m.Curve.TestError); n > 0 {
 			note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])
 		}
-		job.Progress.Step(max(0, now-booked), note)
-		booked = max(booked, now)
+		pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, note)
 	}
 	result, err := evaluating.Run(ctx, l.trainer, seed, training.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
@@ -390,7 +418,7 @@ func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
 	if err != nil {
 		return err
 	}
-	job.Progress.Step(total-max(0, booked), "")
+	pace.End("")
 	return nil
 }
 

@@ -128,7 +128,7 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
 		"Preset is \"slow\"":                      func(p *Table3Params) { p.Preset = "slow" },
-		"DropPath is 1 and":                       func(p *Table3Params) { p.DropPath = 1 },
+		"DropPath is 1 and":                       func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
 		"Data is \"cifar\", want one of":          func(p *Table3Params) { p.Data = "cifar" },
 		"Genotypes is [PDARTS PDARTS], want none": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
 	} {
@@ -158,13 +158,19 @@ func TestSettingsOfTrainings(t *testing.T) {
 	want.WeightDecay, want.Schedule, want.DropPath, want.Augment.Cutout = 1e-4, "linear", 0, 0
 	require.Equal(t, want, of("WeightDecay=1e-4", "Schedule=linear", "DropPath=0", "Augment.Cutout=0"))
 	p := Table1Paper
-	p.WeightDecay, p.Schedule, p.DropPath, p.Zero = 1e-4, "linear", -1, []string{"Augment.Cutout"}
+	p.Vary = withoutRegularizers(0)
 	got, err := p.settings("cifar-10")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	p.Zero = []string{"Cutout"}
-	_, err = p.settings("cifar-10")
-	require.ErrorContains(t, err, `Zero has "Cutout"`)
+	require.Equal(t, []string{
+		"DropPath: 0.3, 0", `Schedule: "cosine", "linear"`, "WeightDecay: 0.0003, 0.0001", "Augment.Cutout: 16, 0",
+	}, p.changes("cifar-10"))
+}
+
+func withoutRegularizers(dropPath float64) func(set string, s *training.Settings) {
+	return func(_ string, s *training.Settings) {
+		s.WeightDecay, s.Schedule, s.DropPath, s.Augment.Cutout = 1e-4, "linear", dropPath, 0
+	}
 }
 
 // A cell is drawn with its states, an edge an operation, and its concatenation.
@@ -300,8 +306,8 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	cells := r.Groups.Trials()
 	require.Equal(t, "own 1", last(linesOf(publishedCIFAR, r.Groups)).method)
 	b := p.bench("", &examples{train: 50000, test: 10000})
-	require.Contains(t, b.Cost(cells[:2]), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
-	require.Empty(t, b.Cost(nil), "there is nothing to run")
+	require.Contains(t, b.Cost(cells[:2], 0), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
+	require.Empty(t, b.Cost(nil, 0), "there is nothing to run")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
 	require.NoError(t, err)

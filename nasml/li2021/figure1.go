@@ -6,9 +6,9 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -115,9 +115,10 @@ func sayEntropies(r *figure1, f *lab.Picture) {
 		}
 		f.Say("%s", text)
 	}
+	sayChanges(f, searched(r.Groups))
 	if len(p.Gradients) > 0 {
-		f.Say("Gradients of second order are compared on the same weights and batches along a search by the difference "+
-			"with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their geometric means.", p.Seeds)
+		f.Say("Gradients of second order are compared on the same weights and batches along a search by the "+
+			"difference with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their geometric means.", p.Seeds)
 	}
 	if !p.synthetic() {
 		f.Say("The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")

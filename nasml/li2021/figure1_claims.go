@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // figure1Claim is a claim about a row, with where the paper says what that is about.
@@ -48,7 +48,8 @@ func judgeFigure1(r *figure1) []runs.Claim {
 func judgeStarts(r *figure1) (claims []runs.Claim) {
 	for _, f := range searched(r.Groups) {
 		n := f.blocks[0].Options
-		claims = append(claims, f.judgeStart(figure1Claim(r, f.row, "own: %s: entropy starts at ln %d", f.row.named(), n), n))
+		c := figure1Claim(r, f.row, "own: %s: entropy starts at ln %d", f.row.named(), n)
+		claims = append(claims, f.judgeStart(c, n))
 	}
 	return claims
 }
@@ -102,8 +103,8 @@ func judgeAudit(r *figure1, f found) (claims []runs.Claim) {
 		if !ok {
 			return nil
 		}
-		c := r.Claim("[%s] %s: accuracy of the supernet %s discretisation, percent", paper[i].id, f.row.named(), of.what).
-			Family(2 * len(publishedAudit))
+		c := r.Claim("[%s] %s: accuracy of the supernet %s discretisation, percent", paper[i].id, f.row.named(),
+			of.what).Family(2 * len(publishedAudit))
 		judged := c.Of(runs.Summarize(percents(f.column(of.series, -1)), c.Confidence)).Near(paper[i].accuracy, 5)
 		if r.Params.reduced() {
 			judged.Holds, judged.Note = runs.NotKnown, ownScale

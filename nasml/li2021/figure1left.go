@@ -10,11 +10,11 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -82,9 +82,11 @@ func drawFigure1Left(r *figure1, f *lab.Picture) {
 		f.Row(panels...)
 	}
 	sayEntropies(r, f)
-	f.Say("The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 (Preset=code).")
+	f.Say("The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
+		"(Preset=code).")
 	if collapsed, of := collapsed(r); collapsed > 0 {
-		f.Say("ALARM: %d of %d searches ended with skip connections on half or more of %s edges.", collapsed, of, whose(r))
+		f.Say("ALARM: %d of %d searches ended with skip connections on half or more of %s edges.", collapsed, of,
+			whose(r))
 	}
 }
 
@@ -166,7 +168,8 @@ func skipPanel(r *figure1, rows []found) plots.Panel {
 		return s
 	}
 	for _, f := range rows {
-		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 1, share, f.skips)) // it begins without
+		// It begins without.
+		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 1, share, f.skips))
 	}
 	return panel
 }

@@ -15,8 +15,10 @@ import (
 // of NAS-Bench-1Shot1, of which the paper shows the first.
 type Figure1MiddleParams struct {
 	OneShotParams
-	Rows  []string // searches by method, see Figure2Params
-	Parts []string `validate:"min=1,unique,dive,oneof=operations inputs output"` // of θ, a row of panels each: "operations" (the paper's), "inputs", "output"
+	Rows []string // searches by method, see Figure2Params
+
+	// Parts of θ have a row of panels each: "operations" (the paper's), "inputs", "output".
+	Parts []string `validate:"min=1,unique,dive,oneof=operations inputs output"`
 }
 
 // Figure1MiddleQuick has the searches of Figure2Quick. GAEA's entropy of operations
@@ -70,6 +72,7 @@ func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 	}
 	rows := r.Part(searchPart).Trials()
 	f.Say("%s", oneShotCaption(r.Params.OneShotParams, rows, r.Params))
+	sayChanges(f, rows)
 	f.Say("Bands: interval of the mean over seeds. The paper's curves are its authors' PDF of March 2020, 50 epochs, " +
 		"one seed, of operations.")
 	for _, row := range rows {

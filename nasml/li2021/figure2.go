@@ -24,7 +24,9 @@ type Figure2Params struct {
 	OneShotParams
 	Lookups
 	Rows []string // searches: see OneShotParams
-	Band string   `validate:"oneof=std interval"` // "std": one standard deviation (divisor n), as in the paper, or "interval": of the mean
+
+	// Band is "std", one standard deviation (divisor n), as in the paper, or "interval", of the mean.
+	Band string `validate:"oneof=std interval"`
 }
 
 // Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, in about a
@@ -113,6 +115,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 		f.Add(p.panel(rows, space, p.Rows))
 	}
 	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
+	sayChanges(f, rows)
 	f.Say("Mean %s regret against %s, accuracy of a cell: %s; band: %s. Equal weights as the rule %q has them. %s",
 		p.Split, map[string]string{
 			"published": "the lowest error that the space's authors print", "table": "the best cell that the table has",

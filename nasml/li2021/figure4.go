@@ -7,9 +7,9 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -163,6 +163,7 @@ func (l learning) paper(p Figure4Params, set lookupSet) [][]float64 {
 func (l learning) draw(r *learningCurves, f *lab.Picture) {
 	p := r.Params
 	f.Say("%s", searchCaption(p.SearchParams, searched(r.Groups), p))
+	sayChanges(f, r.Groups.Trials())
 	f.Say("Accuracy is the table's, after 200 epochs of training, mean over its trials.")
 	if !p.synthetic() {
 		f.Say("Grey: the paper's searches, on each data set itself (their PDF of March 2020).")

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/training"
 )
 
 // The variables that make this test binary the process that TestKilled… kill: which
@@ -33,7 +35,8 @@ var killed = map[string]func(ctx context.Context, photographs string) ([]*runs.R
 	"evaluation": func(ctx context.Context, photographs string) ([]*runs.Record, error) {
 		p := Table5Quick
 		p.Genotypes, p.Folder = []string{cheap}, photographs
-		p.Channels, p.Cells, p.Image, p.Epochs, p.Batch, p.DropPath = 4, 3, 32, 12, 4, 0.2
+		p.Channels, p.Cells, p.Image, p.Epochs, p.Batch = 4, 3, 32, 12, 4
+		p.Vary = func(_ string, s *training.Settings) { s.DropPath = 0.2 }
 		r, err := Table5(ctx, p)
 		if err != nil {
 			return nil, err
@@ -47,7 +50,8 @@ func onPhotographs(folder string) Figure1Params {
 	p := Figure1LeftQuick
 	p.Preset, p.Folder, p.Rows, p.Seeds = "imagenet", folder, []string{"gaea-pc-darts@darts-s2"}, 1
 	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 4, 3, 32, 5, 6, 15
-	p.Bilevel.Warmup, p.EvaluateEvery = 2, 3
+	p.EvaluateEvery = 3
+	p.Vary = func(_ string, s *search.Settings) { s.Bilevel.Warmup = 2 }
 	return p
 }
 
@@ -175,14 +179,15 @@ func TestDivergingIsSaid(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
 	folder, ctx := photoFolder(t), isolated(t)
 	p := onPhotographs(folder)
-	p.Epochs, p.LearningRate = 2, 1e30
+	rate := 1e30
+	p.Epochs, p.Vary = 2, func(_ string, s *search.Settings) { s.LearningRate, s.Bilevel.Warmup = rate, 2 }
 	for range 2 {
 		_, err := Figure1Left(ctx, p)
 		require.ErrorContains(t, err, "the weights have diverged; lower LearningRate (now 1e+30), with which another "+
 			"search begins from its start: what is saved of this one stays")
 		require.NotContains(t, err.Error(), "\n")
 	}
-	p.LearningRate = 0.1
+	rate = 0.1
 	_, err := Figure1Left(ctx, p)
 	require.NoError(t, err)
 

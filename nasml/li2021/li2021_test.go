@@ -17,11 +17,11 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // isolated is a context with an empty store and no progress.
@@ -493,11 +493,13 @@ func TestOneForecastOfSearches(t *testing.T) {
 	}
 	stored := make([]*runs.Record, len(cases))
 	stored[0] = new(runs.Record)
-	require.Contains(t, p.forecast(all, cases, stored, facts.Len), ", about "+forecast.Roughly(sum)+" and ")
+	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
+	title, err := p.withCost(isolated(t), s, "searches", all, cases, stored, facts.Len)
+	require.NoError(t, err)
+	require.Contains(t, title, "searches, about "+forecast.Roughly(sum)+" and ")
 
 	part := new(runs.Part)
-	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
-	_, err := s.Run(runs.WithPart(isolated(t), part), cases[1:])
+	_, err = s.Run(runs.WithPart(isolated(t), part), cases[1:])
 	require.NoError(t, err)
 	require.InEpsilon(t, sum, float64(part.Summary().Seconds), 1e-12)
 	t.Setenv("GOMLX_BACKEND", "xla:cuda")

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/li2021/internal/geometry"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // judgeMirror judges the steps' closed forms (eq. 4 and 5), the norms of Section 3.3,

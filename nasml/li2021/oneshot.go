@@ -179,7 +179,7 @@ func (f oneShotFound) firstLookup() int {
 // Lookups are how the architecture of a search is looked up after every epoch.
 type Lookups struct {
 	Ties     string     // which of equally weighted parents: "numpy", as the authors' code, or "first"
-	Training string     `validate:"oneof=mean one 1 2 3"`  // of a cell: the mean of three, or "one" by chance (their code)
+	Training string     `validate:"oneof=mean one 1 2 3"`  // of a cell: mean of three, or "one" by chance (their code)
 	Against  string     `validate:"oneof=published table"` // the best of the space's authors, or the best in the table
 	Split    data.Split `validate:"oneof=valid test"`
 }
@@ -259,7 +259,7 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 		if err != nil {
 			return trial.Result{}, err
 		}
-		return l.Lookup.Run(ctx, content, l.theta, seed)
+		return l.Run(ctx, content, l.theta, seed)
 	}
 	if err := b.Compute(ctx, gs); err != nil {
 		return err
@@ -356,14 +356,7 @@ func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s.",
 		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs,
 		study.Counted(p.Seeds, "seed"))}
-	if p.Data == data.Synthetic {
-		parts = append(parts, "SYNTHETIC DATA, not the paper's.")
-	}
-	if p.Preset == "code" {
-		parts = append(parts, "Settings of the authors' code.")
-	} else {
-		parts = append(parts, strings.TrimSpace(study.SettingNote(params)))
-	}
+	parts = append(parts, settingNotes(p.Data, p.Preset, params)...)
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))

@@ -141,11 +141,14 @@ func TestEveryFieldOfSettingsIsAParameter(t *testing.T) {
 	require.NoError(t, err)
 	raw, err := json.Marshal(p)
 	require.NoError(t, err)
-	require.NotContains(t, string(raw), "SearchSettings", "pictures go by the text of their parameters")
+	require.NotContains(t, string(raw), "Vary", "pictures go by the text of their parameters")
 
-	p.LearningRate, p.Nesterov, p.Split, p.EntropyWeight = 0.05, true, "random", 0.01
-	p.Augment.Cutout, p.Bilevel.Warmup, p.Settings.ArchRate = 8, 2, 0.3
-	p.Zero = []string{"WeightDecay", "Augment.Flip"}
+	p.Vary = func(row string, s *search.Settings) {
+		require.Equal(t, "gaea-darts", row)
+		s.LearningRate, s.Nesterov, s.Split, s.EntropyWeight = 0.05, true, "random", 0.01
+		s.Augment.Cutout, s.Bilevel.Warmup, s.ArchRate = 8, 2, 0.3
+		s.WeightDecay, s.Augment.Flip = 0, false
+	}
 	after, err := p.settings("gaea-darts")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{
@@ -158,7 +161,7 @@ func TestEveryFieldOfSettingsIsAParameter(t *testing.T) {
 	require.NoError(t, err)
 	set, err := e.Params(catalog.Quick, []string{
 		"LearningRate=0.05", "Nesterov=true", "Split=random", "EntropyWeight=0.01", "Augment.Cutout=8",
-		"Bilevel.Warmup=2", "Settings.ArchRate=0.3", "WeightDecay=0", "Augment.Flip=false", "Epochs=0",
+		"Bilevel.Warmup=2", "Vary.ArchRate=0.3", "WeightDecay=0", "Augment.Flip=false", "Epochs=0",
 	})
 	require.NoError(t, err)
 	again, err := set.(Figure1Params).settings("gaea-darts")
@@ -174,36 +177,53 @@ func TestEveryFieldOfSettingsIsAParameter(t *testing.T) {
 	for f := range reflect.TypeFor[search.Settings]().Fields() {
 		require.True(t, listed[f.Name], f.Name)
 	}
-	for _, wrong := range []func(p *SearchParams){
-		func(p *SearchParams) { p.Zero = []string{"WeightDecays"} },
-		func(p *SearchParams) { p.Zero = []string{"Bilevel.Clips"} },
-		func(p *SearchParams) { p.Method = "darts" },
-		func(p *SearchParams) { p.Settings.Space = "darts" },
-		func(p *SearchParams) { p.Split = "sorted" },
-		func(p *SearchParams) { p.Partial = 4 }, // which NAS-Bench-201 does not read
+	for _, wrong := range []func(row string, s *search.Settings){
+		func(_ string, s *search.Settings) { s.Method = "gaea-darts" },
+		func(_ string, s *search.Settings) { s.Space = "darts" },
+		func(_ string, s *search.Settings) { s.Devices = 2 },
+		func(_ string, s *search.Settings) { s.Split = "sorted" },
+		func(_ string, s *search.Settings) { s.Partial = 4 }, // which NAS-Bench-201 does not read
 	} {
 		p := quickSearch
-		wrong(&p)
-		_, err := p.settings("gaea-darts")
+		p.Vary = wrong
+		_, err := p.settings("darts")
 		var usage *catalog.UsageError
 		require.ErrorAs(t, err, &usage)
 	}
 }
 
-// A changed learning rate is another trial, which is searched.
+// A changed learning rate is another trial, which is searched, and another picture, which says so; a change of
+// another row is said of that.
 func TestAChangedSettingIsSearched(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
 	ctx := isolated(t)
-	var found []string
+	var found, hashes []string
 	for _, rate := range []float64{0, 0.1} {
 		p := tiny()
-		p.LearningRate = rate
+		if rate > 0 {
+			p.Vary = func(_ string, s *search.Settings) { s.LearningRate = rate }
+		}
 		r, err := Figure1(ctx, p)
 		require.NoError(t, err)
-		found = append(found, r.Records()...)
+		said := "Changed settings (preset, here): LearningRate: 0.025, 0.1."
+		require.Equal(t, rate > 0, strings.Contains(r.Figure().Caption, said))
+		found, hashes = append(found, r.Records()...), append(hashes, r.Figure().Meta["params"])
 	}
 	require.Len(t, found, 2)
 	require.NotEqual(t, found[0], found[1])
+	require.NotEqual(t, hashes[0], hashes[1])
+
+	p := tiny()
+	p.Rows, p.StoredOnly = []string{"gaea-darts", "darts"}, true
+	p.Vary = func(row string, s *search.Settings) {
+		if row == "darts" {
+			s.WeightDecay = 0
+		}
+	}
+	r, err := Figure1(ctx, p)
+	require.NoError(t, err)
+	require.Contains(t, r.Figure().Caption,
+		"Changed settings of DARTS (bilevel) (preset, here): WeightDecay: 0.0003, 0.")
 }
 
 // A reader's method has the settings of the shipped one that it resembles most.

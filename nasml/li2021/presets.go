@@ -4,11 +4,11 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // table2Settings judges the settings of the searches on NAS-Bench-201 as

@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/li2021/internal/sharing"
 	"github.com/nasml/lab/nasml/runs"
@@ -21,7 +23,6 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -124,6 +125,13 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	}
 	s := r.Study()
 	s.StoredOnly = s.StoredOnly || table == nil
+	s.Amount = func(params json.RawMessage) float64 {
+		var t sharing.Trial
+		if err := json.Unmarshal(params, &t); err != nil {
+			return 0
+		}
+		return p.forecastOf(t.Search.Settings, images.Len)
+	}
 	run := func(ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options) (trial.Result, error) {
 		content, err := table.content()
 		if err != nil {
@@ -209,6 +217,7 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 		"at %v, both on Fisher's scale.", splitTitles[p.Split], p.Archs, p.Confidence)
 	sayOneSearch(r, f)
 	f.Say("%s", oneShotCaption(p.OneShotParams, r.Groups.Trials(), p))
+	sayChanges(f, r.Groups.Trials())
 }
 
 // rankEntry is the mean over searches with its interval, on Fisher's scale.

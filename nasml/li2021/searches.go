@@ -3,6 +3,7 @@ package li2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +15,10 @@ import (
 
 	"github.com/gomlx/compute"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
@@ -46,6 +47,7 @@ type found struct {
 	records   []*runs.Record
 	images    int         // that are searched on, all of them
 	synthetic bool        // no publisher's
+	changes   []string    // of the preset's settings, by Vary
 	pick      search.Pick // which epoch's architecture counts; empty: the last
 }
 
@@ -54,8 +56,11 @@ func (f found) base() found { return f }
 
 // searched are the rows of an entry.
 func searched[T interface{ base() found }](gs lab.Groups[T]) []found {
-	var all []found
-	for _, f := range gs.Part(searchPart).Trials() {
+	return basesOf(gs.Part(searchPart).Trials())
+}
+
+func basesOf[T interface{ base() found }](rows []T) (all []found) {
+	for _, f := range rows {
 		all = append(all, f.base())
 	}
 	return all
@@ -230,8 +235,12 @@ func (p SearchParams) find(w row) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	changes, err := p.changes(w, s)
+	if err != nil {
+		return found{}, err
+	}
 	return found{
-		row: w, settings: s, space: supernet.Spaces[s.Space].Without(s.Without...),
+		row: w, settings: s, changes: changes, space: supernet.Spaces[s.Space].Without(s.Without...),
 		blocks: space.Network().Architecture(),
 	}, nil
 }
@@ -259,6 +268,13 @@ func (p SearchParams) searches(
 ) ([]*runs.Record, error) {
 	s := study.Study{
 		ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
+		Amount: func(params json.RawMessage) float64 {
+			var t searching.Trial
+			if err := json.Unmarshal(params, &t); err != nil {
+				return 0
+			}
+			return forecast.Search(t.Settings, cmp.Or(t.Examples, examples)).Seconds
+		},
 	}
 	if p.Devices > 1 {
 		s.Code = searchDevicesKind
@@ -288,17 +304,19 @@ func (p SearchParams) searchesOf(
 		return stored, err
 	}
 	if !runs.Looks(ctx) {
-		title += p.forecast(all, cases, stored, examples)
+		if title, err = p.withCost(ctx, s, title, all, cases, stored, examples); err != nil {
+			return nil, err
+		}
 	}
 	s.StoredOnly, s.Title = false, title
 	s.Device = onDevices(p.Devices)
-	lab := &searchLab{from: from, live: newLive(), run: run}
-	defer lab.close()
+	searches := &searchLab{from: from, live: newLive(), run: run}
+	defer searches.close()
 	return s.Batch(ctx, cases, runs.Options{MaxBatch: 1}, func(
 		ctx context.Context, job *runs.Job, progress runs.Progress,
 	) error {
 		at := job.Index[0]
-		return lab.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
+		return searches.search(ctx, &all[at/p.Seeds], job, progress, cases[at].Units)
 	})
 }
 
@@ -314,19 +332,27 @@ func onDevices(n int) func() (name, device string, err error) {
 	}
 }
 
-// forecast says what the searches that the store lacks will cost, where that is
-// more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is the sum of
-// the cases' own, which `nasml status` shows too.
-func (p SearchParams) forecast(all []found, cases []study.Case, stored []*runs.Record, images int) string {
+// withCost is a title that says what the searches that the store lacks will cost, where that
+// is more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is what
+// `nasml status` shows too.
+func (p SearchParams) withCost(
+	ctx context.Context, s study.Study, title string, all []found, cases []study.Case, stored []*runs.Record,
+	images int,
+) (string, error) {
+	store, err := s.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	seconds := s.Forecasts(store, cases)
 	var sum forecast.Cost
 	for i, r := range stored {
 		if r == nil {
 			cost := forecast.Search(all[i/p.Seeds].settings, images)
-			cost.Seconds = cases[i].Seconds()
+			cost.Seconds = seconds(cases[i])
 			sum = sum.Then(cost)
 		}
 	}
-	return sum.String()
+	return title + sum.String(), nil
 }
 
 // searchLab runs one search after the other. It compiles once for all seeds of a row.
@@ -374,21 +400,13 @@ func (l *searchLab) search(
 	if err := l.open(ctx, f); err != nil {
 		return named(err)
 	}
-	booked := -1
-	memory := ""
+	pace, memory := lab.Pace{Progress: progress, Units: total}, ""
 	observe := func(m search.Moment) {
-		now := int(float64(total) * (float64(m.Epoch) + float64(m.Step)/float64(m.Steps)) / float64(m.Epochs))
-		if booked < 0 { // what a checkpoint brought along says nothing about the pace
-			booked = max(0, now-max(1, total/m.Epochs/m.Steps))
-			progress.Skip(booked)
-		}
 		if memory == "" && m.Step >= 3 { // all that a search needs has been taken by then
 			memory = peakMemory()
 		}
-		note := fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
-			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory)
-		progress.Step(max(0, now-booked), note)
-		booked = max(booked, now)
+		pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
+			f.row.named(), seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory))
 		l.live.show(f, seed, m)
 	}
 	l.live.begin(f, seed)
@@ -401,7 +419,7 @@ func (l *searchLab) search(
 	if err != nil {
 		return named(err)
 	}
-	progress.Step(total-max(0, booked), "")
+	pace.End("")
 	return nil
 }
 
@@ -422,4 +440,4 @@ func peakMemory() string {
 }
 
 // checkpointEvery bounds what a killed search loses.
-var checkpointEvery = 20 * time.Second
+var checkpointEvery = runs.Interval(20 * time.Second)

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // secondOrderSearch is a real search that is small enough to be run by all gradients
@@ -39,16 +39,16 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 			behind, says string
 			judge        side
 		}{
-			{"/second-order", "the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact gradient, distance over " +
-				"its way", verdict.Above},
+			{"/second-order", "the difference with ε = 0.01/‖v‖ leads θ elsewhere than the exact gradient, distance " +
+				"over its way", verdict.Above},
 			{"/second-order-small", "with ε = 0.0001/‖v‖ it does not, distance over the way", verdict.Below},
 			{"", "nor where first order does, distance over the way", verdict.Above},
 		} {
 			for _, f := range searched(r.Groups) {
 				if f.row == exact.row.on(exact.row.method()+x.behind) {
 					c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
-					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of "+
-						"searches with the same start and batches; what is below %v we call the same", parted)
+					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, "+
+						"of searches with the same start and batches; what is below %v we call the same", parted)
 					s, err := r.Params.parting(f, exact)
 					claims = append(claims, x.judge(c, s, err, parted))
 				}

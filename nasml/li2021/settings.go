@@ -20,23 +20,26 @@ import (
 // SearchParams are the parameters of the weight-sharing searches behind a
 // figure. A field at 0 leaves what the preset says.
 //
-// Every field of search.Settings is one of them, of all rows: p.LearningRate = 0.05,
-// p.Augment.Cutout = 8, p.Bilevel.Warmup = 2, p.Split = "random". What is to be 0,
-// false or empty is named: p.Zero = []string{"WeightDecay", "Augment.Flip"}; on the
-// command line --set WeightDecay=0 does. Fields that stand here by themselves come
-// after those, and Update, ArchRate and Hypergradient are of some methods only:
-// p.Settings.ArchRate is the step size of any.
+// What has no field here is varied, row by row:
+//
+//	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
+//
+// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields that stand here
+// come after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set Vary.ArchRate=0.1,
+// is the step size of any.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
-	search.Settings `json:"SearchSettings,omitzero"`
-	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+	// Vary changes the settings that the preset has for a row. The caption says what it changed.
+	Vary func(row string, s *search.Settings) `json:"-"`
 
 	Channels int // C of the first stage
 	Cells    int // N of each stage
 	Image    int // side of the images, pixels
 	Epochs   int
 	Batch    int
+
+	EvaluateEvery int `json:",omitempty" validate:"gte=0"` // epochs between two evaluations
 
 	Space         string   `json:",omitempty"` // of rows that name none: see search.Settings; empty: NAS-Bench-201's
 	Without       []string // operations left out; "" alone: none; empty: the preset's
@@ -56,7 +59,7 @@ type SearchParams struct {
 	Instruments int `json:",omitempty" validate:"gte=0"`
 
 	Data     data.Name // the images that are searched on
-	Examples int       `validate:"gte=0"` // the first so many training images; 0: all; of photographs, so many at random
+	Examples int       `validate:"gte=0"` // the first training images; 0: all; of photographs, so many at random
 
 	// Folder, where it is given, takes the place of Data: it has photographs such as
 	// ILSVRC-2012's in train, with a folder a class. They are cropped as Crop of the
@@ -241,9 +244,6 @@ func (p SearchParams) preset(space, method string) (search.Settings, error) {
 
 // settings are those of a row.
 func (p SearchParams) settings(w row) (search.Settings, error) {
-	if err := p.checkSettings(); err != nil {
-		return search.Settings{}, err
-	}
 	space := cmp.Or(w.space(), p.Space, supernet.NASBench201.Name)
 	s, err := p.preset(space, w.method())
 	if err != nil {
@@ -263,10 +263,10 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	if own, ok := data.Augments["autodl-"+string(p.Data)]; ok {
 		s.Augment.Mean, s.Augment.Std = own.Mean, own.Std
 	}
-	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+	if err := study.Vary(p.Vary, string(w), &s, elsewhere); err != nil {
 		return s, err
 	}
-	p.vary(&s)
+	p.fields(&s)
 	if step, ok := stepVariants[w.variant()]; ok {
 		step.change(&s)
 	}
@@ -276,40 +276,32 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	return s, nil
 }
 
-// SetZero notes that a field of Settings is to be 0, false or empty, which without
-// this means that it is the preset's.
-func (p *SearchParams) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+// elsewhere are the settings that have a parameter, which says more.
+var elsewhere = map[string]string{
+	"Method": "name methods in the rows", "Space": "set SearchParams.Space, or name it in the rows",
+	"Devices": "set SearchParams.Devices", "Statistics": "set SearchParams.Statistics",
+}
+
+// changes are what Vary changed of the settings of a row, "WeightDecay: 0.0003, 0".
+func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
+	if p.Vary == nil {
+		return nil, nil
+	}
+	p.Vary = nil
+	before, err := p.settings(w)
+	return study.Differences(before, s), err
+}
 
 // reduced says whether searches are of another size than the paper's.
 func (p SearchParams) reduced() bool {
 	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
 }
 
-// checkSettings refuses settings that rows name, or that have another place.
-func (p SearchParams) checkSettings() error {
-	for field, instead := range map[string]string{
-		"Method": "name methods in the rows", "Space": "set SearchParams.Space, or name it in the rows",
-		"Devices": "set SearchParams.Devices", "Statistics": "set SearchParams.Statistics",
-	} {
-		if slices.Contains(append(study.SetFields(p.Settings), p.Zero...), field) {
-			return catalog.Usagef("Settings.%s is set: %s", field, instead)
-		}
-	}
-	return nil
-}
-
-// vary sets what the parameters say.
-func (p SearchParams) vary(s *search.Settings) {
-	for _, f := range []struct {
-		value int
-		field *int
-	}{
-		{p.Channels, &s.Channels}, {p.Cells, &s.Cells}, {p.Image, &s.Image}, {p.Epochs, &s.Epochs}, {p.Batch, &s.Batch},
-	} {
-		if f.value != 0 {
-			*f.field = f.value
-		}
-	}
+// fields sets what the parameters that are fields say.
+func (p SearchParams) fields(s *search.Settings) {
+	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
+	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
+	s.EvaluateEvery = cmp.Or(p.EvaluateEvery, s.EvaluateEvery)
 	if space, ok := supernet.Spaces[s.Space]; ok {
 		s.Without = slices.DeleteFunc(slices.Clone(s.Without), func(op string) bool {
 			return !slices.Contains(space.Ops, op) // it lacks it anyway
@@ -329,7 +321,7 @@ func (p SearchParams) vary(s *search.Settings) {
 	}
 	p.divide(s)
 	method := search.Methods[s.Method]
-	if _, moves := simplex.Updates[method.Update]; moves {
+	if onSimplex(method.Update) {
 		if s.ArchRate = cmp.Or(p.ArchRate, s.ArchRate); p.Update != "" {
 			s.Update, s.EdgeUpdate = p.Update, ""
 		}
@@ -337,6 +329,14 @@ func (p SearchParams) vary(s *search.Settings) {
 	if method.Architecture == search.Mixture && method.Weights == search.Mixture {
 		s.Bilevel.Hypergradient = cmp.Or(p.Hypergradient, s.Bilevel.Hypergradient)
 	}
+}
+
+// onSimplex says whether an update is a step on the simplex at ArchRate: one of
+// simplex.Updates, or one of a reader's in search.Updates, which keeps a state.
+func onSimplex(update string) bool {
+	_, plain := simplex.Updates[update]
+	keeps, ok := search.Updates[update]
+	return plain || ok && keeps.Moves == search.OnSimplex && !keeps.OwnRate
 }
 
 // divide sets how images are drawn and split.

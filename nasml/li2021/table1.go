@@ -137,7 +137,7 @@ func sayTable1(r *table1, f *lab.Picture) {
 	p := r.Params
 	f.Say("Parameters of the network with $C$ = %d, $L$ = %d and %d classes, without the auxiliary head.",
 		p.CountedChannels, p.CountedCells, p.CountedClasses)
-	f.Say("%s", p.caption(examplesOf(r), p.imagesOf(p.Data)))
+	p.say(f, examplesOf(r), p.imagesOf(p.Data))
 	f.Say("Mean ± standard deviation over seeds. The paper's numbers are those of its Tables 1 and 4.")
 }
 

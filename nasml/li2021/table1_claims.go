@@ -8,9 +8,9 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // judgeTable1 judges the numbers of parameters that Table 4 prints, the size of the
@@ -105,7 +105,8 @@ func judgeErrors(r *table1) (claims []runs.Claim) {
 	lines := linesOf(publishedCIFAR, r.Groups)
 	for _, l := range lines {
 		claim := func(ids, which string) lab.Claim {
-			c := claimsFrom(r, "Table 1")(listed(ids, fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)))
+			name := fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)
+			c := claimsFrom(r, "Table 1")(listed(ids, name))
 			c.Tolerance = paperNumber(l.average.std)
 			return c
 		}

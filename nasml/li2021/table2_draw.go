@@ -42,6 +42,7 @@ func drawTable2(r *table2, f *lab.Picture) {
 		"deviation (divisor n−1) over runs.")
 	if all := searched(r.Groups); len(all) > 0 {
 		f.Say("%s", searchCaption(p.SearchParams, all, p))
+		sayChanges(f, all)
 		if i := slices.IndexFunc(all, found.picks); i >= 0 {
 			f.Say("Architectures that are read off $θ$ are of the %s.", search.PickTitles[all[i].pick])
 		}

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // table2Numbers asks, of searches at the paper's scale, for the paper's means and times.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // table2Orders asks which line is above which, across the blocks. Each claim is written whether or not its searches

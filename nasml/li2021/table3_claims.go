@@ -9,9 +9,9 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/rank"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/training"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // The protocol of Appendix C.1.3.

@@ -55,7 +55,7 @@ func drawTable3(r *table3, f *lab.Picture) {
 	once := p.TrainParams
 	once.Seeds = 1
 	f.Say("%s", stage1Note(r))
-	f.Say("%s", once.caption(examplesOf(r), p.imagesOf(p.Data)))
+	once.say(f, examplesOf(r), p.imagesOf(p.Data))
 	if len(candidatesOf(r, 0)) > 0 {
 		f.Say("Bold: the %d best after %d epochs, and of these the best at the end. Random candidates are drawn from "+
 			"the space.", p.Kept, p.Short)

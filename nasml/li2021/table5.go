@@ -7,11 +7,11 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -126,12 +126,13 @@ func drawTable5(r *table5, f *lab.Picture) {
 	f.Row(plots.Panel{Table: t})
 	p, x := r.Params, examplesOf(r)
 	f.Say("Parameters and multiply-adds of the network with $C$ = %d, $L$ = %d and %d classes on %d×%d pixels, "+
-		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage, p.CountedImage)
+		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
+		p.CountedImage)
 	if x == nil {
 		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
 		return
 	}
-	f.Say("%s", p.caption(x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes)))
+	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
 // judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds
@@ -140,7 +141,8 @@ func judgeTable5(r *table5) []runs.Claim {
 	p, quick, why := r.Params, Table5Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
 		p.CountedClasses != quick.CountedClasses || p.CountedImage != quick.CountedImage {
-		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
+		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 " +
+			"pixels"
 	}
 	var counts, adds, errors []runs.Claim
 	for _, l := range linesOf(publishedImageNet, r.Groups) {

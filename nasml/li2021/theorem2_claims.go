@@ -1,9 +1,9 @@
 package li2021
 
 import (
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/li2021/internal/algorithm2"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // judgeTheorem2 judges:

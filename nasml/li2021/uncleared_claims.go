@@ -3,8 +3,8 @@ package li2021
 import (
 	"reflect"
 
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // judgeUncleared says what it changes, search by search of the same seed: in the entropy of

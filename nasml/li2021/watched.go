@@ -7,10 +7,10 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -81,6 +81,7 @@ func drawInstruments(r *figure1, f *lab.Picture) {
 		}
 	}
 	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
+	sayChanges(f, rows)
 	f.Say("%s", instrumentCaption)
 	f.Say("Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
 		"they stand out.")

@@ -9,7 +9,9 @@ import (
 	"html"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -55,6 +57,32 @@ func Data(name data.Name) data.Name {
 		return data.Synthetic
 	}
 	return name
+}
+
+// DataHere is the data set of that name if all its files are on this machine. Else it is the
+// synthetic stand-in, as with [Data], and the cell says so: nothing is downloaded.
+func DataHere(name data.Name) data.Name {
+	of, missing := here(name)
+	if missing != "" {
+		fmt.Println(missing)
+	}
+	return of
+}
+
+// here is the data set to take, and what to say if it is not the one that was asked for.
+func here(name data.Name) (of data.Name, missing string) {
+	if of = Data(name); of == data.Synthetic {
+		return of, ""
+	}
+	files, err := data.Status(of)
+	fail(err)
+	for _, f := range files {
+		if f.State != data.Present && f.State != data.Incomplete { // which may have all that is searched on
+			return data.Synthetic, fmt.Sprintf("%s is not on this machine: synthetic images take its place. "+
+				"`go tool nasml data %[1]s` in a terminal downloads it.", of)
+		}
+	}
+	return of, ""
 }
 
 // kept remembers the shipped records that Run read, so that [Records] finds them.
@@ -186,8 +214,8 @@ func exportOf(with []any) (plots.Export, error) {
 			}
 			how.Style = style
 		default:
-			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or a plots.Export",
-				w, w)
+			return how, fmt.Errorf("export: %v is a %T: expected a format such as \"pdf\", a plots.Style or "+
+				"a plots.Export", w, w)
 		}
 	}
 	return how, nil
@@ -250,5 +278,23 @@ func said(err error) string {
 		return err.Error() + "; without it, `p.Data = data.Synthetic` runs the same cell on made-up images, and " +
 			"data.MNIST has a few thousand digits that travel with the project"
 	}
-	return err.Error() + catalog.DidYouMean(err)
+	return err.Error() + catalog.DidYouMean(err) + lower(err.Error())
+}
+
+// tooHigh is how a search says which step size to lower.
+var tooHigh = regexp.MustCompile(`lower (its rate|LearningRate) \(now ([^)]+)\)`)
+
+// lower is the line that lowers the step size of a search that has diverged, as ": type
+// `p.LearningRate = 0.0025`"; else it is empty.
+func lower(message string) string {
+	found := tooHigh.FindStringSubmatch(message)
+	if found == nil {
+		return ""
+	}
+	rate, err := strconv.ParseFloat(found[2], 64)
+	if err != nil {
+		return ""
+	}
+	field := map[string]string{"its rate": "ArchRate", "LearningRate": "LearningRate"}[found[1]]
+	return fmt.Sprintf(": type `p.%s = %.2g`", field, rate/10)
 }

@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -78,10 +79,26 @@ func TestStandInOnlyWhereAskedFor(t *testing.T) {
 	require.Equal(t, data.Synthetic, Data(data.MNIST))
 }
 
+func TestDataThatAreNotHereHaveAStandIn(t *testing.T) {
+	t.Setenv(DataEnv, "")
+	t.Setenv("NASML_DATA", t.TempDir())
+	of, missing := here(data.CIFAR10)
+	require.Equal(t, data.Synthetic, of)
+	require.Equal(t, "cifar-10 is not on this machine: synthetic images take its place. `go tool nasml data cifar-10` "+
+		"in a terminal downloads it.", missing)
+	of, missing = here(data.Synthetic)
+	require.Equal(t, data.Synthetic, of)
+	require.Empty(t, missing)
+}
+
 // An error of a cell says what may have been meant, and what runs without a publisher's data.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	require.Contains(t, said(fmt.Errorf("cifar-10: %w", data.ErrMissing)), "data.Synthetic")
 	require.NotContains(t, said(data.ErrBroken), "data.Synthetic")
+	require.Regexp(t, "[^:]: type `p.ArchRate = 0.01`$", said(errors.New(
+		`θ of … is NaN: its update "mine" gave that; lower its rate (now 0.1) or LearningRate (now 0.025)`)))
+	require.Regexp(t, "[^:]: type `p.LearningRate = 0.0025`$", said(errors.New(
+		"the training loss is +Inf: the weights have diverged; lower LearningRate (now 0.025), with which …")))
 	p := li2021.Figure1Quick
 	p.Update, p.StoredOnly = "egg", true
 	_, err := li2021.Figure1(t.Context(), p)

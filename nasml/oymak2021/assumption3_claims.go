@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/kernels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // judgeAssumption3 works through the claims of Definition 3, Assumption 3 and the remarks

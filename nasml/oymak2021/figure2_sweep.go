@@ -3,14 +3,15 @@ package oymak2021
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gomlx/compute"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
@@ -43,6 +44,13 @@ func (p Figure2Params) bench(ctx context.Context) (b lab.Bench[sweepTrial], err 
 	}
 	b.Data = func(sweepTrial) string { return images.Fingerprint }
 	b.Units = func(t sweepTrial) int { return t.units() * t.Epochs * ((images.Len + t.Batch - 1) / t.Batch) }
+	b.Amount = func(params json.RawMessage) float64 {
+		var t sweepTrial
+		if err := json.Unmarshal(params, &t); err != nil {
+			return 0
+		}
+		return float64(b.Units(t))
+	}
 	b.Together = func(t sweepTrial, seed uint64) any {
 		type graph struct {
 			panel, inputs string
@@ -86,7 +94,7 @@ func (t sweepTrial) units() int {
 
 // checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes,
 // so saving after every epoch could cost more than it saves.
-var checkpointEvery = time.Minute
+var checkpointEvery = runs.Interval(time.Minute)
 
 // trainSweep runs the sweep that a job's trials need and stores their results.
 func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Images) error {

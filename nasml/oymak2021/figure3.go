@@ -2,15 +2,17 @@ package oymak2021
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/gap"
@@ -19,12 +21,11 @@ import (
 )
 
 // Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by
-// DARTS with validation parts of several sizes. Every field of search.Settings is one
-// of them, p.LearningRate = 0.05, p.Bilevel.Warmup = 2; what is to be 0, false or empty
-// is named, p.Zero = []string{"WeightDecay"}.
+// DARTS with validation parts of several sizes.
 type Figure3Params struct {
-	search.Settings `json:"SearchSettings,omitzero"`
-	Zero            []string `json:",omitempty"` // fields of Settings that are 0, false or empty
+	// Vary changes the settings of the searches with n_V validation images, after the fields below. The same for all
+	// is --set WeightDecay=0 on the command line.
+	Vary func(validation string, s *search.Settings) `json:"-"`
 
 	Method string // of search.Methods, shipped or own
 	Space  string // a name that search.Settings.Space may have
@@ -102,11 +103,6 @@ type figure3 = lab.Result[Figure3Params, int]
 var figure3Kind = code.Define("oymak2021/figure3", "oymak2021/internal/gap")
 
 func (p Figure3Params) rules(c *study.Checks) {
-	for _, field := range append(study.SetFields(p.Settings), p.Zero...) {
-		name, _, _ := strings.Cut(field, ".")
-		c.Expect(!slices.Contains([]string{"Method", "Space", "Parts", "EvaluateEvery"}, name),
-			"Settings.%s is set, which the figure's own parameters say: leave it", field)
-	}
 	for _, n := range p.Curves {
 		c.Expect(slices.Contains(p.Validation, n), "Curves has %d, want some of Validation, %v", n, p.Validation)
 	}
@@ -135,18 +131,18 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 		return b, err
 	}
 	return lab.Bench[int]{
-		Study: study.Study{Device: openDevice}, MaxBatch: 1,
+		Study: study.Study{Device: openDevice, Amount: amountOfGap}, MaxBatch: 1,
 		Key:     func(n int) any { return keys[n] },
 		Data:    func(int) string { return images.Fingerprint },
 		Label:   func(n int) string { return fmt.Sprintf("n_V = %d", n) },
 		Units:   func(n int) int { return settings[n].Epochs },
 		Seconds: func(n int) float64 { return costs[n]().Seconds },
-		Cost: func(missing []int) string {
+		Cost: func(missing []int, seconds float64) string {
 			var sum forecast.Cost
 			for _, n := range missing {
 				sum = sum.Then(costs[n]())
 			}
-			return sum.String()
+			return sum.In(seconds)
 		},
 		Batch: func(ctx context.Context, job lab.Job[int]) error {
 			set, err := images.Images(ctx)
@@ -158,6 +154,16 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 	}, nil
 }
 
+// amountOfGap is the forecast of a search.
+func amountOfGap(params json.RawMessage) float64 {
+	var t gap.Trial
+	if err := json.Unmarshal(params, &t); err != nil {
+		return 0
+	}
+	of := t.Settings.Parts
+	return forecast.Search(t.Settings, of.Train+of.Validation+of.Test).Seconds
+}
+
 // searchGap runs the one search of a job from where its last checkpoint stands, and
 // stores it.
 func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *data.Images) error {
@@ -165,15 +171,8 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	done := -1
-	observe := func(m search.Moment) {
-		if done < 0 { // what a checkpoint brought along says nothing about the pace
-			job.Progress.Skip(m.Epoch)
-			done = m.Epoch
-		}
-		job.Progress.Step(m.Epoch-done, "")
-		done = m.Epoch
-	}
+	pace := lab.Pace{Progress: job.Progress, Units: s.Epochs}
+	observe := func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") }
 	seed := job.Trials[0].Seed
 	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
@@ -181,7 +180,7 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	if err != nil {
 		return err
 	}
-	job.Progress.Step(s.Epochs-max(0, done), fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
+	pace.End(fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
 	return job.Done(0, result)
 }
 
@@ -203,7 +202,7 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	// An architecture's batch may be smaller than the weights'; these have parts
 	// that they divide, or a last batch that is smaller.
 	s.Split, s.EvaluateEvery, s.Bilevel.KeepLast = "random", 1, true
-	if err := study.Overlay(&s, p.Settings, p.Zero); err != nil {
+	if err := study.Vary(p.Vary, strconv.Itoa(validation), &s, elsewhere); err != nil {
 		return s, err
 	}
 	s.Parts = search.Shares{Train: p.Train, Validation: validation, Test: p.Test}
@@ -214,6 +213,20 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	return s, nil
 }
 
-// SetZero notes that a field of Settings is to be 0, false or empty, which without
-// this means that it is the preset's.
-func (p *Figure3Params) SetZero(field string) { p.Zero = study.NoteZero(p.Zero, *p, field) }
+// elsewhere are the settings that are parameters.
+var elsewhere = map[string]string{
+	"Method": "set Method", "Space": "set Space", "Parts": "set Train, Validation and Test",
+	"EvaluateEvery": "every epoch is drawn",
+}
+
+// changes are what Vary changed of the settings.
+func (p Figure3Params) changes(validation int) []string {
+	if p.Vary == nil {
+		return nil
+	}
+	plain := p
+	plain.Vary = nil
+	before, _ := plain.settings(validation)
+	after, _ := p.settings(validation)
+	return study.Differences(before, after)
+}

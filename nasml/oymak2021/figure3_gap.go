@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -74,6 +74,7 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 		"on %d further images of the training split. Bands: interval of the mean over seeds.",
 		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Seeds,
 		p.Test)
+	lab.Changes(f, p.Validation, func(n int) string { return fmt.Sprintf("$n_V$ = %d", n) }, p.changes)
 }
 
 // errorPanel has the errors with the i-th n_V.

@@ -90,12 +90,15 @@ func TestFigure3TakesOwnMethodsAndSettings(t *testing.T) {
 	first, err := Figure3(ctx, p)
 	require.NoError(t, err)
 	require.NoError(t, first.Figure().Validate())
-	p.LearningRate, p.Zero = 0.1, []string{"WeightDecay"}
+	p.Vary = func(_ string, s *search.Settings) { s.LearningRate, s.WeightDecay = 0.1, 0 }
 	second, err := Figure3(ctx, p)
 	require.NoError(t, err)
 	require.NotEqual(t, first.Records(), second.Records())
 
-	p.EvaluateEvery = 2
+	require.Contains(t, second.Figure().Caption,
+		"Changed settings (preset, here): LearningRate: 0.025, 0.1; WeightDecay: 0.0003, 0.")
+
+	p.Vary = func(_ string, s *search.Settings) { s.EvaluateEvery = 2 }
 	var usage *catalog.UsageError
 	_, err = Figure3(ctx, p)
 	require.ErrorAs(t, err, &usage)

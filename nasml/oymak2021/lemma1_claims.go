@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lipschitz"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // lemma1Bound is what a record's Lipschitz constant should not exceed.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/supernet"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // figure2Settings judges the settings of Section 7a as [Figure2Paper] has them.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // netTrials are those of trained networks.

@@ -8,11 +8,11 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 

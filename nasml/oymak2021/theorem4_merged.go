@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // theorem4Merged asks what both sets together fit, and has no picture.

@@ -120,13 +120,6 @@ func (p ProblemParams) caption() string {
 	return fmt.Sprintf(
 		"%d random problems of a kind: $k = %d$ inputs, width $d = %d$, %d points as the population, operations from "+
 			"a pool of %d, $α$ from a Dirichlet distribution (%v; 1 is uniform); %v %% intervals. The paper has no "+
-			"experiment; all settings are ours.",
-		p.Problems*p.Seeds,
-		p.Inputs,
-		p.Width,
-		p.Points,
-		len(p.Activations),
-		p.Concentration,
-		100*p.Confidence,
-	)
+			"experiment; all settings are ours.", p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations),
+		p.Concentration, 100*p.Confidence)
 }

@@ -6,13 +6,15 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/roberts/internal/graph"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
@@ -20,7 +22,6 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 	"github.com/nasml/lab/plots"
 )
 
@@ -96,17 +97,17 @@ func (p Figure1Params) rules(c *study.Checks) {
 		"operations out until there are at most %d", n, graph.MostArchitectures)
 }
 
-// graphBench opens the backend, for the operations that are scaled. A reader's space goes by its content, not by its
-// name.
+// graphBench opens the backend with the first graph that is computed, for the operations that are scaled: a look at
+// what is stored needs none. A reader's space goes by its content, not by its name.
 func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.Trial], error) {
-	b, err := backend.Open()
-	if err != nil {
-		return lab.Bench[graph.Trial]{}, err
-	}
-	scaled, err := graph.NewScaler(b)
-	if err != nil {
-		return lab.Bench[graph.Trial]{}, err
-	}
+	scaler := sync.OnceValues(func() (*graph.Scaler, error) {
+		b, err := backend.Open()
+		if err != nil {
+			return nil, err
+		}
+		return graph.NewScaler(b)
+	})
+	opened := false
 	named, err := supernet.SpaceKey(p.Space)
 	return lab.Bench[graph.Trial]{
 		Key: func(t graph.Trial) any {
@@ -116,14 +117,31 @@ func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.T
 			return t
 		},
 		Run: func(ctx context.Context, t graph.Trial, seed uint64, _ study.Step) (trial.Result, error) {
+			scaled, err := scaler()
+			if err != nil {
+				return trial.Result{}, err
+			}
+			opened = true
 			return t.Run(ctx, scaled, seed)
 		},
-		Study: study.Study{
-			Workers: 1,
-			Device:  func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
+		Study: study.Study{Workers: 1, Device: openDevice},
+		Close: func() {
+			if opened {
+				scaled, _ := scaler() // which is there
+				scaled.Close()
+			}
 		},
-		Close: scaled.Close,
 	}, err
+}
+
+// openDevice opens what GoMLX computes on.
+func openDevice() (name, device string, err error) {
+	b, err := backend.Open()
+	if err != nil {
+		return "", "", err
+	}
+	name, device = backend.Describe(b)
+	return name, device, nil
 }
 
 // theta are the α that are drawn.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/verdict"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/plots"
 )
 

@@ -103,9 +103,7 @@ func (m simplexMap) claim() runs.Claim {
 	c := runs.NewClaim(fmt.Sprintf("own: arg max is wrong on a part of the simplex of %v", m.names), own)
 	c.Ours = runs.Number(float64(len(m.points[2])) / float64(total))
 	c.Holds = runs.Judge(len(m.points[2]) > 0)
-	c.Note = fmt.Sprintf(
-		"one network; the condition guarantees arg max on %.3g of the simplex",
-		float64(len(m.points[0]))/float64(total),
-	)
+	c.Note = fmt.Sprintf("one network; the condition guarantees arg max on %.3g of the simplex",
+		float64(len(m.points[0]))/float64(total))
 	return c
 }

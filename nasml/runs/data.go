@@ -51,7 +51,8 @@ func (d Data) Numbers() [][]string {
 	for _, r := range d.Records {
 		add := func(quantity, place string, x float64) {
 			lines = append(lines, []string{
-				short(r.Key), strconv.FormatUint(r.Trial.Seed, 10), quantity, place, strconv.FormatFloat(x, 'g', -1, 64),
+				short(r.Key), strconv.FormatUint(r.Trial.Seed, 10), quantity, place,
+				strconv.FormatFloat(x, 'g', -1, 64),
 			})
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Values)) {

@@ -22,8 +22,10 @@ func plotted() Data {
 		}
 	}
 	return Data{Name: "me-figure1", Parts: []string{"first", "second"}, Records: []*Record{
-		search("aaaaaaaaaaaaaaaa", `{"settings": {"method": "darts", "rate": 0.5, "channels": 8}, "space": "é"}`, 3, 2, 1.5),
-		search("bbbbbbbbbbbbbbbb", `{"settings": {"method": "gaea", "rate": null, "channels": 8}, "ops": [1, 2]}`, 4, 2, 1, 0.5),
+		search("aaaaaaaaaaaaaaaa", `{"settings": {"method": "darts", "rate": 0.5, "channels": 8}, "space": "é"}`,
+			3, 2, 1.5),
+		search("bbbbbbbbbbbbbbbb", `{"settings": {"method": "gaea", "rate": null, "channels": 8}, "ops": [1, 2]}`,
+			4, 2, 1, 0.5),
 	}}
 }
 

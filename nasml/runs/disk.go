@@ -30,10 +30,8 @@ func openFolder(dir string) (Medium, error) {
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf(
-			"run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder",
-			dir,
-		)
+		return nil, fmt.Errorf("run store %s is a file, expected a folder: move it away or set NASML_STORE to a folder",
+			dir)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, explain(err, "open", dir)

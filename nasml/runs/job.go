@@ -1,20 +1,13 @@
 package runs
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -245,6 +238,7 @@ type Job struct {
 	locks []Lock
 	done  []bool
 
+	watch     watch
 	begun     time.Time // when this process began
 	before    meta      // what earlier processes spent on it
 	saved     time.Time // end of the last Save
@@ -257,6 +251,8 @@ type Job struct {
 // run calls fn and checks that it did what it should.
 func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) error {
 	defer j.release()
+	j.watch = startWatch()
+	defer j.watch.end()
 	j.waitUnder(ctx)
 	err := sideBySide(len(j.keys), func(i int) error { return j.store.medium.Remove(failedName(j.keys[i])) })
 	if err != nil {
@@ -272,12 +268,8 @@ func (j *Job) run(ctx context.Context, fn func(context.Context, *Job) error) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fmt.Errorf(
-			"computation of %s ended without a result for trial %d of %d",
-			j.Trials[i].Figure,
-			i,
-			len(j.done),
-		)
+		return fmt.Errorf("computation of %s ended without a result for trial %d of %d", j.Trials[i].Figure, i,
+			len(j.done))
 	}
 	return j.store.medium.Remove(j.checkpointName())
 }
@@ -295,7 +287,11 @@ func (j *Job) release() {
 // machine has kept a result meanwhile, because this one could not reach the
 // store for long, that one stays. Where the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {
-	line, err := j.encode(i, result)
+	var use Use
+	if len(j.Trials) == 1 {
+		use = j.use()
+	}
+	line, err := j.encode(i, result, use)
 	if err != nil {
 		return err
 	}
@@ -309,10 +305,10 @@ func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
 	}
-	at, lines := make([]int, len(results)), make([][]byte, len(results))
+	at, lines, use := make([]int, len(results)), make([][]byte, len(results)), j.use()
 	for i, r := range results {
 		var err error
-		if lines[i], err = j.encode(i, r); err != nil {
+		if lines[i], err = j.encode(i, r, use); err != nil {
 			return err
 		}
 		at[i] = i
@@ -321,13 +317,10 @@ func (j *Job) DoneAll(results []Result) error {
 }
 
 // encode seals the record of trial i.
-func (j *Job) encode(i int, result Result) ([]byte, error) {
+func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
-		return nil, fmt.Errorf(
-			"result for trial %d of %d: there is no such trial, or it has its result",
-			i,
-			len(j.Trials),
-		)
+		return nil, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i,
+			len(j.Trials))
 	}
 	if err := result.Check(); err != nil {
 		return nil, fmt.Errorf("%s, trial %s: %w", j.Trials[i].Figure, j.keys[i][:12], err)
@@ -338,7 +331,7 @@ func (j *Job) encode(i int, result Result) ([]byte, error) {
 		Backend: j.Backend, Device: j.Device,
 		Host:     Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
 		Versions: j.versions(),
-		Started:  j.started(), Seconds: j.seconds(),
+		Started:  j.started(), Seconds: j.seconds(), Use: use,
 		Batch: len(j.Trials), Resumed: j.before.Resumed,
 	}
 	line, err := record.encode()
@@ -365,166 +358,20 @@ func (j *Job) seconds() float64 {
 	return j.before.Seconds + j.store.now().Sub(j.begun).Seconds()
 }
 
+// use is what the batch took so far.
+func (j *Job) use() Use {
+	if j.before.Seconds == 0 {
+		return j.watch.use()
+	}
+	return j.before.then(j.watch.use())
+}
+
 // meta is the first line of a checkpoint; the caller's state follows it, then
 // the SHA-256 of both.
 type meta struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
-	Resumed int       `json:"resumed"`
-	Of      string    `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
-}
-
-// checkpointName is a function of the set of trials, whatever their order.
-func (j *Job) checkpointName() string {
-	id := digest([]byte(strings.Join(slices.Sorted(slices.Values(j.keys)), "\n")))
-	return "checkpoints/" + id + ".ckpt"
-}
-
-// Save keeps the state that write writes: weights, optimizer state, random
-// streams, position in the data. Load hands back exactly these bytes, in this
-// process or a later one. The checkpoint before it stays until the new one is
-// whole. It is an error where another machine has taken the trials over.
-func (j *Job) Save(write func(io.Writer) error) error {
-	begun := j.store.now()
-	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
-		return fmt.Errorf(
-			"the run store %s could not be reached for so long that another machine may compute these %d trials now: "+
-				"run again to read or continue them",
-			j.store.Dir(),
-			len(j.Trials),
-		)
-	}
-	first, err := json.Marshal(meta{j.started(), j.seconds(), j.before.Resumed, j.checkpointName()})
-	if err != nil {
-		return err
-	}
-	err = j.store.write(j.checkpointName(), func(w io.Writer) error {
-		h := sha256.New()
-		buffered := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
-		_, _ = buffered.Write(append(first, '\n')) // Flush tells of errors
-		if err := write(buffered); err != nil {
-			return err
-		}
-		if err := buffered.Flush(); err != nil {
-			return err
-		}
-		_, err := w.Write(h.Sum(nil))
-		return err
-	})
-	j.saved = j.store.now()
-	j.savedTook = j.saved.Sub(begun)
-	return err
-}
-
-// SaveEvery saves where the last Save is at least so long ago, and twenty
-// times as long as it took: saving never costs more than 5 % of the time. It
-// says whether it saved.
-func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool, error) {
-	last := j.saved
-	if last.IsZero() {
-		last = j.begun
-	}
-	if j.store.now().Sub(last) < max(every, 20*j.savedTook) {
-		return false, nil
-	}
-	return true, j.Save(write)
-}
-
-// Load opens the state that was saved last for this set of trials, or returns
-// an error that is [ErrNotFound]. A broken checkpoint is set aside and counts
-// as not found.
-func (j *Job) Load() (io.ReadCloser, error) {
-	f, m, err := j.store.openCheckpoint(j.checkpointName())
-	var broken *Broken
-	if errors.As(err, &broken) {
-		if err := j.store.setAside(broken); err != nil {
-			return nil, fmt.Errorf("%w; %w", broken, err)
-		}
-		return nil, broken
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("checkpoint %s: %w", j.store.medium.Where(j.checkpointName()), ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	j.before = *m
-	j.before.Resumed++
-	return f, nil
-}
-
-// LoadTelling is Load that says through progress where a checkpoint is broken, or of
-// other trials, so that the computation begins anew.
-func (j *Job) LoadTelling(progress Progress) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) {
-		r, err := j.Load()
-		var broken *Broken
-		if errors.As(err, &broken) {
-			Tell(progress, broken.Error()+"; it begins anew")
-		}
-		return r, err
-	}
-}
-
-// checkpoint is the caller's part of an open checkpoint file.
-type checkpoint struct {
-	io.Reader
-	io.Closer
-}
-
-// openCheckpoint verifies a checkpoint from end to end before any of it is
-// used.
-func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
-	f, err := s.open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, m, err := verifyCheckpoint(f)
-	if err == nil && m.Of != "" && m.Of != name {
-		err = notWhole("it was saved as " + m.Of + ", by trials with other parameters")
-	}
-	if err == nil {
-		return &checkpoint{r, f}, m, nil
-	}
-	_ = f.Close()
-	var bad notWhole
-	if errors.As(err, &bad) {
-		return nil, nil, s.broken(name, string(bad))
-	}
-	return nil, nil, fmt.Errorf("run store cannot read %s: %w", s.medium.Where(name), err)
-}
-
-// notWhole is the reason why a checkpoint cannot be believed.
-type notWhole string
-
-func (n notWhole) Error() string { return string(n) }
-
-// verifyCheckpoint returns the caller's part of a checkpoint and its first
-// line, or an error that is notWhole.
-func verifyCheckpoint(f Object) (io.Reader, *meta, error) {
-	size := f.Size() - sha256.Size
-	if size < 0 {
-		return nil, nil, notWhole(fmt.Sprintf("it has %d bytes, too few for a checkpoint", f.Size()))
-	}
-	h := sha256.New()
-	if _, err := io.CopyN(h, f, size); err != nil {
-		return nil, nil, err
-	}
-	sum, err := io.ReadAll(f)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !bytes.Equal(sum, h.Sum(nil)) {
-		return nil, nil, notWhole("its content does not have the sum that its end says")
-	}
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20)
-	m := new(meta)
-	first, err := r.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(first, m)
-	}
-	if err != nil {
-		return nil, nil, notWhole(err.Error())
-	}
-	return r, m, nil
+	Use
+	Resumed int    `json:"resumed"`
+	Of      string `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
 }

@@ -45,6 +45,31 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 	return slices.SortedFunc(maps.Values(found), compareRecords), broken, err
 }
 
+// Alike are records of a figure, shipped or the store's own, that say what its trials
+// take. It is no place to look for results: of a folder it may know what lay there
+// when it was first asked, and of a bucket, of which each takes a while, nothing.
+func (s *Store) Alike(figure string) []*Record {
+	found := map[string]*Record{}
+	for _, b := range s.bundles {
+		records, _ := b.load()
+		maps.Copy(found, records)
+	}
+	for _, r := range s.own() {
+		found[r.Key] = r
+	}
+	maps.DeleteFunc(found, func(_ string, r *Record) bool { return r.Trial.Figure != figure })
+	return slices.SortedFunc(maps.Values(found), compareRecords)
+}
+
+// inFolder are all whole records of a folder.
+func (s *Store) inFolder() []*Record {
+	if _, ok := s.medium.(folder); !ok {
+		return nil
+	}
+	records, _, _ := s.List() // what cannot be read is told by who needs it
+	return records
+}
+
 // Stored returns the record of every trial that the store has, and nil for the
 // others. It computes nothing.
 func (s *Store) Stored(trials []Trial) ([]*Record, error) {
@@ -143,8 +168,7 @@ func (s *Store) Find(prefix string) (*Record, error) {
 	if prefix == "" || len(prefix) > 64 || !isHex(prefix) {
 		return nil, fmt.Errorf(
 			"%.80q is not the beginning of a key, expected up to 64 hexadecimal digits: see the list of records",
-			prefix,
-		)
+			prefix)
 	}
 	records, _, err := s.List()
 	if err != nil {
@@ -159,17 +183,11 @@ func (s *Store) Find(prefix string) (*Record, error) {
 	}
 	var names []string
 	for _, r := range records[:min(len(records), 8)] {
-		names = append(
-			names,
-			fmt.Sprintf("%s (%s, seed %d)", r.Key[:min(len(prefix)+8, 64)], r.Trial.Figure, r.Trial.Seed),
-		)
+		names = append(names,
+			fmt.Sprintf("%s (%s, seed %d)", r.Key[:min(len(prefix)+8, 64)], r.Trial.Figure, r.Trial.Seed))
 	}
-	return nil, fmt.Errorf(
-		"%d keys begin with %s, give more digits: %s",
-		len(records),
-		prefix,
-		strings.Join(names, ", "),
-	)
+	return nil, fmt.Errorf("%d keys begin with %s, give more digits: %s", len(records), prefix,
+		strings.Join(names, ", "))
 }
 
 // Report is what [Store.Verify] found.

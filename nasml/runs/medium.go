@@ -104,11 +104,7 @@ func openMedium(address string) (Medium, error) {
 		}
 		return nil, fmt.Errorf(
 			"run store %s: this program knows no stores at %s://, only %s; import _ %q in a notebook, or take a folder",
-			redact(address),
-			scheme,
-			known,
-			thisModule+"/nasml/runs/bucket",
-		)
+			redact(address), scheme, known, thisModule+"/nasml/runs/bucket")
 	}
 	m, err := open(address)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Part makes [Store.Compute] do a part of the work, or only look at it, so that
@@ -30,9 +29,7 @@ type Part struct {
 	mu     sync.Mutex
 	trials map[string]State
 	stored map[string]*Record
-	kinds  map[string]string         // of trials that are not stored, by key
-	left   map[string]func() float64 // forecast of those for which there is one, s
-	done   map[string][]time.Time    // when stored ones ended, by kind
+	left   map[string]func() float64 // forecast of trials that are not stored, by key, s
 	failed map[string]string
 	err    error // of Compute
 }
@@ -52,10 +49,10 @@ const (
 // PartSummary counts the trials of a part that looked or computed.
 type PartSummary struct {
 	Count map[State]int
-	// Seconds are what the trials take that are not stored: by their own forecast, and
-	// else at the pace at which trials of the same kind were stored lately. None where
+	// Seconds are what the trials take that are not stored, by their forecasts. None where
 	// that is not known of all.
 	Seconds   Number
+	Use                         // of the stored trials, those of which it is known
 	Failures  map[string]string // message by key
 	Elsewhere int               // trials that are not stored
 }
@@ -90,13 +87,8 @@ func (p *Part) has(i, n int, key string) bool {
 	return p == nil || p.Of > 0 && i*p.Of/n == p.Index-1
 }
 
-// kindOf says which trials are alike in what they take: those of one figure and code.
-func kindOf(t Trial) string { return t.Figure + " " + t.Code }
-
 // fill notes what is stored and puts records without values for the rest.
-func (p *Part) fill(
-	s *Store, trials []Trial, keys []string, records []*Record, forecast func(i int) float64,
-) error {
+func (p *Part) fill(s *Store, trials []Trial, keys []string, records []*Record, forecast func(i int) float64) error {
 	if p == nil {
 		return nil
 	}
@@ -104,21 +96,16 @@ func (p *Part) fill(
 	defer p.mu.Unlock()
 	if p.trials == nil {
 		p.trials, p.failed, p.stored = map[string]State{}, map[string]string{}, map[string]*Record{}
-		p.kinds, p.left, p.done = map[string]string{}, map[string]func() float64{}, map[string][]time.Time{}
+		p.left = map[string]func() float64{}
 	}
 	missing := false
 	for i, r := range records {
-		if _, known := p.trials[keys[i]]; r != nil && !known {
-			kind := kindOf(trials[i])
-			p.done[kind] = append(p.done[kind], r.Started.Add(time.Duration(r.Seconds*float64(time.Second))))
-		}
 		p.trials[keys[i]] = TrialDone
 		if r != nil {
 			p.stored[keys[i]] = r
 		} else {
 			missing = true
 			p.trials[keys[i]] = TrialOpen
-			p.kinds[keys[i]] = kindOf(trials[i])
 			if forecast != nil {
 				p.left[keys[i]] = func() float64 { return forecast(i) }
 			}
@@ -223,6 +210,10 @@ func (p *Part) Summary() PartSummary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sum := PartSummary{Count: map[State]int{}, Failures: p.failed, Seconds: p.seconds()}
+	for _, r := range p.stored {
+		sum.Processor += r.Processor / float64(max(1, r.Batch))
+		sum.Peak = max(sum.Peak, r.Peak)
+	}
 	for _, state := range p.trials {
 		sum.Count[state]++
 		if state != TrialDone {
@@ -244,7 +235,7 @@ func (p *Part) seconds() Number {
 			one = forecast()
 		}
 		if !(one > 0) {
-			one = 1 / rate(p.done[p.kinds[key]]) // of its own kind: others say nothing about it
+			return None
 		}
 		sum += one
 	}
@@ -252,26 +243,6 @@ func (p *Part) seconds() Number {
 		return None
 	}
 	return Number(sum)
-}
-
-// rate is how many trials a second ended lately: over the last so many ends,
-// without the pauses in which nothing ran.
-func rate(ends []time.Time) float64 {
-	const most, pause = 50, time.Hour
-	slices.SortFunc(ends, time.Time.Compare)
-	n := 0
-	for i := len(ends) - 1; i > 0 && n < most && ends[i].Sub(ends[i-1]) < pause; i-- {
-		n++
-	}
-	if n == 0 {
-		return 0
-	}
-	last := ends[len(ends)-1]
-	span := last.Sub(ends[len(ends)-1-n]).Seconds()
-	if span <= 0 {
-		return 0
-	}
-	return float64(n) / span
 }
 
 // noteFailure keeps the error of trials that were begun and have no result.

@@ -1,10 +1,11 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
-	"time"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -99,19 +100,17 @@ func TestLookingComputesNothingAndTellsTheStates(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Two hundred runs of a table that end in a second say nothing about ten searches of
-// a day each: those go by their own forecast, or by searches that are stored.
-func TestTimeLeftIsOfTheTrialsOwnKind(t *testing.T) {
+// What is left is the sum of what trials will take, where that is known of each.
+func TestTimeLeftIsTheSumOfForecasts(t *testing.T) {
 	s, ctx := testStore(t)
-	cheap, dear := toyTrials(0, 3), toyTrials(3, 2)
-	for i := range dear {
-		dear[i].Figure = "toy/searches"
-	}
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := begin
-	s.now = func() time.Time { at = at.Add(time.Second); return at }
-	for i := range cheap { // one after another: a pace needs ends that differ
-		fillStore(t, s, cheap[i:i+1])
+	now := withUse(t)
+	*now = Use{100, 1e9}
+	for i := range 3 {
+		_, err := s.Compute(ctx, toyTrials(i, 1), Options{}, func(_ context.Context, j *Job) error {
+			*now = Use{now.Processor + 2, now.Peak + 1e9}
+			return j.Done(0, seedResult(j.Trials[0]))
+		})
+		require.NoError(t, err)
 	}
 	look := func(trials []Trial, forecast func(int) float64) PartSummary {
 		p := new(Part)
@@ -119,31 +118,33 @@ func TestTimeLeftIsOfTheTrialsOwnKind(t *testing.T) {
 		require.NoError(t, err)
 		return p.Summary()
 	}
-	all := append(append([]Trial{}, cheap...), dear...)
-	require.Zero(t, float64(look(cheap, nil).Seconds), "nothing is left")
-	require.False(t, look(all, nil).Seconds.Valid(), "cheap trials say nothing about dear ones")
+	require.Zero(t, float64(look(toyTrials(0, 3), nil).Seconds), "nothing is left")
+	all := toyTrials(0, 5)
 	sum := look(all, func(i int) float64 { return 86400 * float64(i) })
 	require.InDelta(t, 86400*(3+4), float64(sum.Seconds), 1e-6)
 	require.Equal(t, 2, sum.Elsewhere)
-
-	more := toyTrials(0, 5) // two more of the cheap kind
-	pace := float64(look(more, nil).Seconds)
-	require.Positive(t, pace)
-	require.InDelta(t, pace, float64(look(more, func(int) float64 { return 0 }).Seconds), 1e-9, "0: not known")
+	require.Equal(t, Use{6, 4e9}, sum.Use, "of the three that are stored")
+	require.False(t, look(all, nil).Seconds.Valid())
+	require.False(t, look(all, func(i int) float64 { return 86400 * float64(i-3) }).Seconds.Valid(), "0: not known")
 }
 
-func TestRate(t *testing.T) {
-	at := func(seconds ...int) (all []time.Time) {
-		for _, s := range seconds {
-			all = append(all, time.Unix(int64(s), 0))
-		}
-		return all
-	}
-	require.Zero(t, rate(nil))
-	require.Zero(t, rate(at(5)))
-	require.Zero(t, rate(at(5, 5, 5)), "one graph: all end together")
-	require.InDelta(t, 0.1, rate(at(30, 10, 20)), 1e-12)
-	require.InDelta(t, 0.1, rate(at(0, 10000, 10010)), 1e-12, "a night in between does not count")
+// What trials took is told by those of their figure, the store's own and shipped ones.
+func TestRecordsOfAFigure(t *testing.T) {
+	other, _ := testStore(t)
+	foreign := toyTrials(7, 1)
+	foreign[0].Figure = "toy/other"
+	fillStore(t, other, append(toyTrials(0, 2), foreign...))
+	records, _, err := other.List()
+	require.NoError(t, err)
+	var lines bytes.Buffer
+	require.NoError(t, WriteBundle(&lines, records))
+	s, err := Open(t.TempDir(), fstest.MapFS{"a.jsonl": {Data: lines.Bytes()}})
+	require.NoError(t, err)
+	fillStore(t, s, toyTrials(2, 1))
+	figure := toyTrials(0, 1)[0].Figure
+	require.Len(t, s.Alike(figure), 3)
+	require.Len(t, s.Alike("toy/other"), 1)
+	require.Len(t, other.Alike(figure), 2)
 }
 
 func TestParsePart(t *testing.T) {

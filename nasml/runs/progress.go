@@ -308,9 +308,7 @@ func terminalDrawer(w io.Writer) func(state) {
 				s.total,
 				progressbar.OptionSetWriter(w),
 				progressbar.OptionSetWidth(20),
-				progressbar.OptionSetPredictTime(
-					false,
-				),
+				progressbar.OptionSetPredictTime(false),
 				progressbar.OptionSetElapsedTime(false), // our own knows what was resumed
 				progressbar.OptionShowDescriptionAtLineEnd(),
 				progressbar.OptionClearOnFinish(),

@@ -24,7 +24,7 @@ type Summary struct {
 	Median     float64  `json:"median"`
 	Std        Number   `json:"std"`        // standard deviation, with Divisor
 	Divisor    string   `json:"divisor"`    // "n-1" or "n"
-	Of         string   `json:"of"`         // what the interval is about: "mean" or "median"
+	Of         string   `json:"of"`         // what the interval is about: "mean"
 	Lo         Number   `json:"lo"`         // interval from Lo
 	Hi         Number   `json:"hi"`         // to Hi
 	Confidence float64  `json:"confidence"` // of the interval, at least what was asked for
@@ -38,26 +38,15 @@ type Summary struct {
 // at confidence c in (0, 1). One value has no interval, and a warning says so.
 // It is an error where there is no value or one is not finite.
 func Summarize(xs []float64, confidence float64) (Summary, error) {
-	return summarize(xs, confidence, "mean", benchmath.AssumeNormal)
-}
-
-// SummarizeMedian is [Summarize] with an interval for the median from order
-// statistics, which assumes nothing about the distribution and needs more
-// values: 6 for 95 %.
-func SummarizeMedian(xs []float64, confidence float64) (Summary, error) {
-	return summarize(xs, confidence, "median", benchmath.AssumeNothing)
-}
-
-func summarize(xs []float64, confidence float64, of string, assume benchmath.Assumption) (Summary, error) {
 	if err := checkSample(xs, confidence); err != nil {
 		return Summary{}, err
 	}
 	sample := benchmath.NewSample(slices.Clone(xs), &benchmath.DefaultThresholds) // sorts
-	estimate := assume.Summary(sample, confidence)
+	estimate := benchmath.AssumeNormal.Summary(sample, confidence)
 	s := Summary{
 		N: len(xs), Mean: stat.Mean(sample.Values, nil), Median: median(sample.Values),
 		Std: None, Divisor: DivisorSample,
-		Of: of, Lo: bound(estimate.Lo), Hi: bound(estimate.Hi), Confidence: estimate.Confidence,
+		Of: "mean", Lo: bound(estimate.Lo), Hi: bound(estimate.Hi), Confidence: estimate.Confidence,
 	}
 	if s.N > 1 {
 		s.Std = Number(stat.StdDev(sample.Values, nil))
@@ -66,16 +55,10 @@ func summarize(xs []float64, confidence float64, of string, assume benchmath.Ass
 		s.Warnings = append(s.Warnings, w.Error())
 	}
 	if !s.Lo.Valid() && len(s.Warnings) == 0 {
-		s.Warnings = append(
-			s.Warnings,
-			fmt.Sprintf("need >= 2 samples for a confidence interval of the mean, have %d", s.N),
-		)
+		s.Warnings = []string{fmt.Sprintf("need >= 2 samples for a confidence interval of the mean, have %d", s.N)}
 	}
 	if s.N > 1 && s.Std == 0 {
-		s.Warnings = append(
-			s.Warnings,
-			fmt.Sprintf("the same in all %d runs", s.N),
-		)
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the same in all %d runs", s.N))
 	}
 	return s, nil
 }
@@ -160,11 +143,8 @@ func (s Summary) String() string {
 // differ.
 func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	if len(a) != len(b) {
-		return Summary{}, fmt.Errorf(
-			"paired difference of %d and %d values, expected one of each for every seed",
-			len(a),
-			len(b),
-		)
+		return Summary{}, fmt.Errorf("paired difference of %d and %d values, expected one of each for every seed",
+			len(a), len(b))
 	}
 	d := make([]float64, len(a))
 	for i := range d {
@@ -218,14 +198,8 @@ func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 	return d, nil
 }
 
-// Bounds returns the mean (or median, see Of) and the ends of the interval,
-// NaN where there is none, as package plots draws them.
-func (s Summary) Bounds() (y, lo, hi float64) {
-	y = s.Mean
-	if s.Of == "median" {
-		y = s.Median
-	}
-	return y, float64(s.Lo), float64(s.Hi)
-}
+// Bounds returns the mean and the ends of the interval, NaN where there is none,
+// as package plots draws them.
+func (s Summary) Bounds() (y, lo, hi float64) { return s.Mean, float64(s.Lo), float64(s.Hi) }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -76,23 +76,6 @@ func TestEqualValuesWarn(t *testing.T) {
 	require.Contains(t, s.Warnings[0], "the same in all 3 runs")
 }
 
-func TestSummarizeMedian(t *testing.T) {
-	s, err := SummarizeMedian([]float64{1, 2, 3, 10}, 0.95)
-	require.NoError(t, err)
-	require.Equal(t, 2.5, s.Median)
-	require.Equal(t, 4.0, s.Mean)
-	require.Equal(t, "median", s.Of)
-	require.False(t, s.Lo.Valid() || s.Hi.Valid())
-	require.Equal(t, []string{"need >= 6 samples for confidence interval at level 0.95"}, s.Warnings)
-
-	// Six values: the interval from the least to the greatest has confidence 1 − 2·2⁻⁶.
-	s, err = SummarizeMedian([]float64{4, 1, 9, 3, 7, 5}, 0.95)
-	require.NoError(t, err)
-	require.Equal(t, []Number{1, 9}, []Number{s.Lo, s.Hi})
-	require.InDelta(t, 1-2.0/64, s.Confidence, 1e-12)
-	require.Empty(t, s.Warnings)
-}
-
 func TestSummarizeErrors(t *testing.T) {
 	_, err := Summarize(nil, 0.95)
 	require.ErrorContains(t, err, "no values")

@@ -54,7 +54,8 @@ func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 type Store struct {
 	medium  Medium
 	bundles []*bundle
-	hidden  map[string]bool // keys that bundles are not asked for
+	hidden  map[string]bool  // keys that bundles are not asked for
+	own     func() []*Record // what a folder had when it was first asked, see Alike
 	now     func() time.Time
 }
 
@@ -72,6 +73,7 @@ func Open(dir string, readOnly ...fs.FS) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{medium: medium, now: time.Now}
+	s.own = sync.OnceValue((&Store{medium: medium, now: time.Now}).inFolder)
 	return s.With(readOnly...), nil
 }
 

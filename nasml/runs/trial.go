@@ -51,9 +51,7 @@ func (t Trial) Key() (string, error) {
 	if t.Figure == "" || t.Code == "" {
 		return "", fmt.Errorf(
 			"trial has figure %q and code %q: both must be set, or a changed figure would be taken for an old one",
-			t.Figure,
-			t.Code,
-		)
+			t.Figure, t.Code)
 	}
 	params, err := json.Marshal(t.Params)
 	if err != nil {

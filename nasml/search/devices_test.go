@@ -14,9 +14,9 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/supernet"
 )
 

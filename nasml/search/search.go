@@ -11,7 +11,7 @@ import (
 	"github.com/gomlx/compute/distributed"
 	. "github.com/gomlx/gomlx/core/graph"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"

@@ -55,7 +55,8 @@ var titles = map[string]string{
 	"pro-rata_ft_bn": "pro rata, fine-tuned", "single-k_ft_bn": "single-$k$, fine-tuned",
 	"s-k+p-r_ft_bn": "single-$k$ + pro rata, fine-tuned",
 	"darts":         "DARTS (bilevel)", "gaea-darts": "GAEA DARTS (bilevel)",
-	"darts/erm": "DARTS (ERM)", "gaea-darts/erm": "GAEA DARTS (ERM)", "pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS",
+	"darts/erm": "DARTS (ERM)", "gaea-darts/erm": "GAEA DARTS (ERM)",
+	"pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS",
 }
 
 // Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is

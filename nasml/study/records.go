@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -85,23 +84,6 @@ func By[K comparable, V any](values []V, key func(V) K) [][]V {
 		parts[i] = append(parts[i], v)
 	}
 	return parts
-}
-
-// Means summarizes every entry of a series over the records that have it. It is
-// an error where one cannot be summarized.
-func Means(records []*runs.Record, name string, confidence float64) ([]runs.Summary, error) {
-	rows := Rows(records, name)
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	means := make([]runs.Summary, len(rows[0]))
-	for j := range means {
-		var err error
-		if means[j], err = runs.Summarize(Column(rows, j), confidence); err != nil {
-			return nil, fmt.Errorf("series %q, entry %d: %w", name, j, err)
-		}
-	}
-	return means, nil
 }
 
 // Floats are whole numbers as an axis wants them.

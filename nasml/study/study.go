@@ -8,6 +8,7 @@ package study
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -32,6 +33,9 @@ type Study struct {
 	Shipped    fs.FS      // files with records in records/NAME, NAME being the last part of ID; may be nil
 	StoredOnly bool       // nil stands for a record that the store lacks, and nothing is computed
 	Workers    int        // cases at a time; 0: one a core
+	// Amount is the work of a trial by the settings in its key, in the seconds of [Case.Forecast] where cases have one
+	// and else in their units, so that trials tell what others will take; 0: not known. nil: not known of any.
+	Amount func(params json.RawMessage) float64
 	// Device opens what the cases are computed on, before the first that the
 	// store lacks; nil: this machine's Go, in float64.
 	Device func() (backend, device string, err error)
@@ -171,8 +175,9 @@ func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 		progress.Start(units(slices.Concat(groups...)), cmp.Or(s.Title, s.ID))
 		defer progress.Done()
 	}
+	forecast := s.Forecasts(store, slices.Concat(groups...))
 	for i, cases := range groups {
-		records[i], err = s.group(ctx, store, cases, o, progress, func(ctx context.Context, job *runs.Job) error {
+		records[i], err = s.group(ctx, store, cases, o, progress, forecast, func(ctx context.Context, job *runs.Job) error {
 			return fn(ctx, i, job, progress)
 		})
 		if err != nil {
@@ -185,7 +190,7 @@ func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 // group reads or computes the cases of a group. Units of cases that were stored
 // before are done, but say nothing about the pace.
 func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o runs.Options, progress runs.Progress,
-	fn func(ctx context.Context, job *runs.Job) error) ([]*runs.Record, error) {
+	forecast func(c Case) float64, fn func(ctx context.Context, job *runs.Job) error) ([]*runs.Record, error) {
 	trials, err := s.Trials(cases)
 	if err != nil {
 		return nil, err
@@ -194,8 +199,8 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 		return store.Stored(trials)
 	}
 	left := 0 // units of cases that nobody has begun
-	o.Forecast = func(i int) float64 { return cases[i].Seconds() }
-	o.Missing = func(at []int) { left = s.announce(progress, cases, at) }
+	o.Forecast = func(i int) float64 { return forecast(cases[i]) }
+	o.Missing = func(at []int) { left = s.announce(progress, cases, at, forecast) }
 	records, err := store.Compute(ctx, trials, o, func(ctx context.Context, job *runs.Job) error {
 		var err error
 		job.Backend, job.Device, job.Modules = Host, "cpu", code.Modules()
@@ -223,10 +228,10 @@ const compiling = "compiling"
 // announce tells a progress what is to come where the store lacks the cases at some
 // places, and how many units these are: before a device is opened for what has a
 // forecast, so that it can be seen and ended.
-func (s Study) announce(progress runs.Progress, cases []Case, missing []int) (left int) {
+func (s Study) announce(progress runs.Progress, cases []Case, missing []int, forecast func(c Case) float64) (left int) {
 	seconds := 0.0
 	for _, at := range missing {
-		seconds += cases[at].Seconds()
+		seconds += forecast(cases[at])
 		left += cases[at].units()
 	}
 	progress.Skip(units(cases) - left)

@@ -269,22 +269,6 @@ func TestChecksNameAllMistakes(t *testing.T) {
 	require.NoError(t, c.Err("figure"))
 }
 
-func TestMeansOfASeries(t *testing.T) {
-	record := func(series ...float64) *runs.Record {
-		return &runs.Record{Series: map[string][]float64{"loss": series}}
-	}
-	means, err := Means([]*runs.Record{record(1, 5), nil, record(3, 9), {}}, "loss", 0.95)
-	require.NoError(t, err)
-	require.Len(t, means, 2)
-	require.InDelta(t, 2, means[0].Mean, 0)
-	require.InDelta(t, 7, means[1].Mean, 0)
-	means, err = Means(nil, "loss", 0.95)
-	require.NoError(t, err)
-	require.Empty(t, means)
-	_, err = Means([]*runs.Record{record(1)}, "loss", 2)
-	require.ErrorContains(t, err, `series "loss", entry 0`)
-}
-
 func TestMetaTellsParametersApart(t *testing.T) {
 	a, b := Meta("t", "", params{1}), Meta("t", "quick", params{2})
 	require.Equal(t, "own", a["scale"])

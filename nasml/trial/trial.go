@@ -26,21 +26,15 @@ func (r Result) Check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if !finite(r.Values[name]) {
-			return fmt.Errorf(
-				"value %q is %v, expected a finite number: the trial diverged or divides by zero",
-				name,
-				r.Values[name],
-			)
+			return fmt.Errorf("value %q is %v, expected a finite number: the trial diverged or divides by zero", name,
+				r.Values[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Series)) {
 		if i := slices.IndexFunc(r.Series[name], func(x float64) bool { return !finite(x) }); i >= 0 {
 			return fmt.Errorf(
-				"series %q is %v at position %d, expected finite numbers: the trial diverged or divides by zero",
-				name,
-				r.Series[name][i],
-				i,
-			)
+				"series %q is %v at position %d, expected finite numbers: the trial diverged or divides by zero", name,
+				r.Series[name][i], i)
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"runtime/metrics"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,6 +31,9 @@ func numbers(t reflect.Type, before string, seen map[reflect.Type]bool) []string
 			seen[of] = true
 			all = append(all, numbers(of, before, seen)...)
 		case f.Anonymous || !f.IsExported():
+		case of.Kind() == reflect.Func && of.NumIn() == 2 && !seen[of]: // settings that it varies
+			seen[of] = true
+			all = append(all, numbers(of.In(1).Elem(), before, seen)...)
 		case zero.CanInt() || zero.CanUint() || zero.CanFloat() && t.PkgPath() != settings:
 			all = append(all, before+f.Name)
 		case f.Type.Kind() == reflect.Struct:
@@ -44,8 +46,9 @@ func numbers(t reflect.Type, before string, seen map[reflect.Type]bool) []string
 // settings is the package of the settings of searches, which many entries embed.
 var settings = reflect.TypeFor[search.Settings]().PkgPath()
 
-// A number of 1e9 in any field of any entry is refused, or has a forecast that fits and trials whose list does: within
-// a second and 500 MB.
+// A number of 1e9 in any field of any entry is refused, or has a forecast that fits and trials whose list does, within
+// 500 MB.
+// What takes long allocates: nothing is timed here.
 func TestNoNumberBlowsUp(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
 	t.Setenv(catalog.ForceEnv, "")
@@ -60,22 +63,18 @@ func TestNoNumberBlowsUp(t *testing.T) {
 		for _, path := range numbers(reflect.TypeOf(p), "", seen) {
 			set := []string{path + "=1000000000"}
 			t.Run(e.ID+"/"+path, func(t *testing.T) {
-				before, begin := allocated(), time.Now()
+				before := allocated()
 				err := fits(t, e, set)
 				if err == nil {
 					_, err = e.Stored(ctx, catalog.Setting{Scale: catalog.Quick, Set: set})
 				}
-				took, bytes := time.Since(begin), allocated()-before
+				bytes := allocated() - before
 				require.Less(t, bytes, 500e6, "%v", err)
-				require.Less(t, took, time.Second*slower, "%v", err)
 			})
 			runtime.GC()
 		}
 	}
 }
-
-// slower is how much longer a second is on a busy machine and with a race detector.
-const slower = 5
 
 // fits is what a run would say before its first trial.
 func fits(t *testing.T, e catalog.Entry, set []string) error {
@@ -102,6 +101,8 @@ func TestTooLargeIsRefused(t *testing.T) {
 		{"oymak2021/theorem2", "Seeds=1000000000", "Seeds is 1,000,000,000, about "},
 		{"roberts/search", "Width=2000000000", "Width is 2,000,000,000, about "},
 		{"li2021/figure1", "Channels=1000000", "Channels is 1,000,000, about "},
+		{"li2021/figure1", "CandidateBatch=1000000000000", "CandidateBatch is 1,000,000,000,000, about "},
+		{"oymak2021/figure3", "Control.Hidden=100000000000", "Control.Hidden is 100,000,000,000, about "},
 	} {
 		e, err := catalog.Lookup(c.id)
 		require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 
@@ -148,14 +148,20 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 		return nil, err
 	}
 	defer work.Close()
-	runners := []*runner{ours(work)}
+	runners := []*runner{ours(func(ctx context.Context) (training, error) {
+		losses, took, err := work.Train(ctx)
+		return training{Seconds: took.Seconds(), Losses: slices.Concat(losses...)}, err
+	})}
 	if p.Python != "" {
-		peers, stop, err := p.startPeers(ctx, c, work)
+		peers, err := newTeam(func(dir string) error { return p.writeInputs(dir, c, work) })
 		if err != nil {
 			return nil, err
 		}
-		defer stop()
-		runners = append(runners, peers...)
+		defer peers.stop()
+		for _, f := range forms {
+			peers.start(ctx, p.Python, f.program, f.form, f.script, peers.dir, f.form)
+		}
+		runners = append(runners, peers.runners...)
 	}
 	r := &Result{
 		Case:    c,
@@ -166,26 +172,24 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 		Threads: runtime.NumCPU(),
 	}
 	r.Backend, r.Device = backend.Describe(b)
+	r.Entries, err = p.measure(ctx, runners, work.Steps())
+	return r, err
+}
+
+// ours is the runner of this process.
+func ours(train func(context.Context) (training, error)) *runner {
+	return &runner{entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: train}
+}
+
+// measure trains once with everyone, then in rounds; a training has so many steps.
+func (p Params) measure(ctx context.Context, runners []*runner, steps int) ([]Entry, error) {
 	if err := p.warmUp(ctx, runners); err != nil {
 		return nil, err
 	}
 	if err := p.time(ctx, runners); err != nil {
 		return nil, err
 	}
-	r.Entries = entries(runners, work.Steps())
-	return r, nil
-}
-
-// ours is the runner of this process.
-func ours(work *oymak2021.Figure2Work) *runner {
-	return &runner{
-		entry: Entry{Program: oursName},
-		peak:  func() float64 { return peakMB("self") },
-		train: func(ctx context.Context) (training, error) {
-			losses, took, err := work.Train(ctx)
-			return training{Seconds: took.Seconds(), Losses: slices.Concat(losses...)}, err
-		},
-	}
+	return entries(runners, steps), nil
 }
 
 // warmUp trains once with everyone and compares the losses.
@@ -212,11 +216,8 @@ func (p Params) warmUp(ctx context.Context, runners []*runner) error {
 // an error where that is beyond the tolerance or not a number.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
-		return 0, fmt.Errorf(
-			"found %d losses, expected %d as ours: the programs do not train the same networks",
-			len(theirs),
-			len(ours),
-		)
+		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks",
+			len(theirs), len(ours))
 	}
 	worst := 0.0
 	for i := range ours {
@@ -224,12 +225,7 @@ func difference(ours, theirs []float64) (float64, error) {
 		if !(d <= tolerance) { // also where it is NaN
 			return d, fmt.Errorf(
 				"loss %d is %v, ours %v, at most a part %v apart expected: the programs do not compute the same, so "+
-					"they are not timed",
-				i,
-				theirs[i],
-				ours[i],
-				tolerance,
-			)
+					"they are not timed", i, theirs[i], ours[i], tolerance)
 		}
 		worst = max(worst, d)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/internal/backend"
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 

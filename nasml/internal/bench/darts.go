@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,58 +15,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
-	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/internal/backend"
-	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/supernet"
 )
-
-// DartsCase is a network of cells with one kind of step: a bilevel one of a
-// supernet, or one of training a genotype's network.
-type DartsCase struct {
-	Name     string `json:"name"`
-	Space    string `json:"space,omitempty"`    // of NAS-Bench-1Shot1, a name of supernet.OneShots; empty: DARTS'
-	Genotype string `json:"genotype,omitempty"` // a name of supernet.Published; empty: a search
-	Partial  int    `json:"partial"`            // K of PC-DARTS, whose edges have weights in DARTS' space; 1: DARTS
-	Cells    int    `json:"cells"`
-	Channels int    `json:"channels"`
-	Image    int    `json:"image"`
-	Batch    int    `json:"batch"`
-	Steps    int    `json:"steps"`
-	Double   bool   `json:"double"` // in float64
-
-	// How the architecture moves.
-	Update        string `json:"update,omitempty"`        // "eg": θ by exponentiated gradient; empty: logits by Adam
-	ERM           bool   `json:"erm,omitempty"`           // on the batch of the weights, as on one level
-	Hypergradient string `json:"hypergradient,omitempty"` // a name of bilevel.Hypergradients; empty: of first order
-
-	// Forms are the peers' forms that are run; nil: all.
-	Forms  []string `json:"-"`
-	halved bool     // because peers could not run the larger one
-}
-
-// quarter is a case with a quarter of its batch, and JAX.
-func (c DartsCase) quarter() DartsCase {
-	c.Batch, c.Forms = c.Batch/4, []string{"channels-last", "stock"}
-	return c
-}
-
-// formsOf are the forms of a peer that are run.
-func (c DartsCase) formsOf(o oracle) (forms []string) {
-	for _, form := range o.forms {
-		if c.Forms == nil || slices.Contains(c.Forms, form) {
-			forms = append(forms, form)
-		}
-	}
-	return forms
-}
 
 // DartsParams say what is compared and what is timed.
 type DartsParams struct {
@@ -78,97 +31,6 @@ type DartsParams struct {
 	Python   string            // interpreter with Requirements installed; empty: no peers
 	Log      func(line string) // progress; nil: none
 }
-
-// dartsCompared are small cases of every kind, in float64.
-var dartsCompared = []DartsCase{
-	{Name: "DARTS", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2, Double: true},
-	{Name: "PC-DARTS", Partial: 2, Cells: 3, Channels: 8, Image: 8, Batch: 4, Steps: 2, Double: true},
-	{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true},
-	moved("GAEA DARTS", 1, DartsCase{Update: "eg"}),
-	moved("GAEA DARTS (ERM)", 1, DartsCase{Update: "eg", ERM: true}),
-	moved("GAEA PC-DARTS", 2, DartsCase{Update: "eg"}),
-	moved("DARTS (2nd order)", 1, DartsCase{Hypergradient: "unrolled"}),
-	moved("DARTS (2nd order by differences)", 1, DartsCase{Hypergradient: "finite-difference"}),
-}
-
-// moved is a small case of a method that moves the architecture in another way: one
-// cell, a reduction, which JAX compiles in minutes.
-func moved(name string, partial int, c DartsCase) DartsCase {
-	c.Name, c.Partial, c.Channels = name, partial, 4*partial
-	c.Cells, c.Image, c.Batch, c.Steps, c.Double = 1, 8, 4, 2, true
-	c.Forms = []string{"stock", "channels-last"}
-	return c
-}
-
-// The cases that are timed. JAX with shifted maps compiles for many minutes and
-// asks for 30 GB at the paper's size, with stock operations for more than 18 GB, so
-// that JAX is run at the quick size, and at the paper's with a quarter of the batch.
-var (
-	dartsQuickSize    = DartsCase{Name: "DARTS", Partial: 1, Cells: 5, Channels: 8, Image: 16, Batch: 64, Steps: 2}
-	dartsPartialQuick = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 5, Channels: 8, Image: 16, Batch: 256, Steps: 2,
-		Forms: []string{"channels-last", "stock"}}
-	dartsPaperSize = DartsCase{Name: "DARTS", Partial: 1, Cells: 8, Channels: 16, Image: 32, Batch: 64, Steps: 2,
-		Forms: []string{"channels-last"}}
-	dartsPartial = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 8, Channels: 16, Image: 32, Batch: 256, Steps: 2,
-		Forms: []string{"channels-last"}}
-	dartsTraining = DartsCase{Name: "training", Genotype: "DARTS_V2", Partial: 1, Cells: 8, Channels: 16, Image: 32,
-		Batch: 96, Steps: 2, Forms: []string{"channels-last", "stock"}}
-)
-
-// oneShotForms are the peers' forms on NAS-Bench-1Shot1. JAX with shifted pools is none
-// of them: in float64 its gradients differ from those of all other programs by 1e-9 to
-// 1e-7, why is not known.
-var oneShotForms = []string{"stock", "channels-last", "contiguous"}
-
-// oneShotCompared are small cases of every space of NAS-Bench-1Shot1, in float64.
-var oneShotCompared = []DartsCase{
-	{Name: "DARTS on S1", Space: "1shot1-s1", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true, Forms: oneShotForms},
-	{Name: "DARTS on S2", Space: "1shot1-s2", Partial: 1, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true, Forms: oneShotForms},
-	{Name: "PC-DARTS on S3", Space: "1shot1-s3", Partial: 4, Cells: 3, Channels: 4, Image: 8, Batch: 4, Steps: 2,
-		Double: true, Forms: oneShotForms},
-}
-
-// oneShotTimed is a bilevel step of DARTS on a space, at the paper's size or at
-// that of the figures' quick scale.
-func oneShotTimed(number int, quick bool) DartsCase {
-	c := DartsCase{
-		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,
-		Cells: 9, Channels: 16, Image: 32, Batch: 96, Steps: 1, Forms: oneShotForms,
-	}
-	if quick {
-		c.Cells, c.Channels, c.Image, c.Batch, c.Steps = 3, 8, 8, 32, 2
-	}
-	return c
-}
-
-// OneShotFull and OneShotQuick are the same for NAS-Bench-1Shot1's supernets.
-var (
-	OneShotFull = DartsParams{
-		Compared: oneShotCompared, Rounds: 5,
-		Timed: []DartsCase{oneShotTimed(1, true), oneShotTimed(1, false), oneShotTimed(2, false),
-			oneShotTimed(3, false)},
-	}
-	OneShotQuick = DartsParams{
-		Compared: oneShotCompared[:1], Rounds: 3, Timed: []DartsCase{oneShotTimed(1, true)},
-	}
-)
-
-// DartsFull is behind the README's claims. DartsQuick only shows that everything
-// works.
-var (
-	DartsFull = DartsParams{
-		Compared: dartsCompared, Rounds: 5,
-		Timed: []DartsCase{dartsQuickSize, dartsPartialQuick, dartsPaperSize, dartsPaperSize.quarter(), dartsPartial,
-			dartsPartial.quarter(), dartsTraining},
-	}
-	DartsQuick = DartsParams{
-		Compared: dartsCompared[:1], Rounds: 3,
-		Timed: []DartsCase{{Name: "DARTS", Partial: 1, Cells: 2, Channels: 4, Image: 8, Batch: 8, Steps: 2}},
-	}
-)
 
 // DartsResult is what [Darts] finds in one case.
 type DartsResult struct {
@@ -397,236 +259,24 @@ func normals(rng *rand.Rand, n int) []float32 {
 // write writes the scripts, the settings and the arrays.
 func (w *dartsWork) write(dir string) error {
 	if err := os.CopyFS(dir, dartsScripts); err != nil {
-		return fmt.Errorf("writing the peers' scripts: %w", err)
-	}
-	for name, t := range w.arrays {
-		if err := writeNPY(filepath.Join(dir, name+".npy"), t); err != nil {
-			return err
-		}
-	}
-	text, err := json.Marshal(w.dartsSettings)
-	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "settings.json"), text, 0o644)
-}
-
-// dartsRun is our program on a case.
-type dartsRun struct {
-	work    *dartsWork
-	backend compute.Backend
-	exec    *Exec
-	full    bool // the step gives its gradients, too
-
-	foreseen func() // ends the loading of programs of the cache
-}
-
-func (r *dartsRun) close() {
-	r.exec.Finalize()
-	r.foreseen()
-}
-
-func newDartsRun(b compute.Backend, w *dartsWork, full bool) (*dartsRun, error) {
-	r := &dartsRun{work: w, backend: b, full: full, foreseen: backend.Foresee(b, []any{w.DartsCase, full})}
-	var err error
-	if r.exec, err = NewExec(b, func(in []*Node) []*Node { return r.step(in) }); err != nil {
-		r.foreseen()
-		return nil, fmt.Errorf("building the step: %w", err)
+	if err := writeArrays(dir, w.arrays); err != nil {
+		return err
 	}
-	return r, nil
-}
-
-// step is a step as a graph: the new state, the losses and, in full, the
-// gradients of weights and architecture.
-func (r *dartsRun) step(in []*Node) []*Node {
-	w, all := r.work, in[5:]
-	take := func(n int) []*Node {
-		part := all[:n:n]
-		all = all[n:]
-		return part
-	}
-	weights, blocks := len(w.Weights), len(w.Theta)
-	state := bilevel.State{W: take(weights), Velocity: take(weights), Aux: take(len(w.net.Stats()))}
-	state.Theta, state.Slots = take(blocks), take(2*blocks)
-	loss := func(images, labels *Node) func(aux []*Node) bilevel.Loss {
-		return func(aux []*Node) bilevel.Loss {
-			return func(weights, alpha []*Node) (*Node, []*Node) {
-				theta := slices.Clone(alpha)
-				for i := range alpha {
-					if w.Update == "" {
-						theta[i] = Softmax(alpha[i], -1)
-					}
-				}
-				o := w.net.Evaluate(supernet.Pass{
-					Images: images, Theta: theta, Weights: weights, Stats: aux, Train: true,
-				})
-				_, loss := supernet.Score(o.Logits, labels)
-				return loss, o.Stats
-			}
-		}
-	}
-	outer := in[3:5]
-	if w.ERM {
-		outer = in[1:3]
-	}
-	search := bilevel.Search{
-		Settings: bilevel.Settings{
-			Order: bilevel.ArchitectureFirst, Clip: w.Clip, Hypergradient: cmp.Or(w.Hypergradient, "first-order"),
-		},
-		SGD: bilevel.SGD{Momentum: w.Momentum, WeightDecay: w.WeightDecay, Together: true},
-		Problem: func(aux []*Node) bilevel.Problem {
-			return bilevel.Problem{Inner: loss(in[1], in[2])(aux), Outer: loss(outer[0], outer[1])(aux)}
-		},
-	}
-	if blocks > 0 {
-		search.Architecture, search.Done = slices.Repeat([]bilevel.Rule{w.rule()}, blocks), in[0]
-	}
-	next, seen := search.Step(state, Scalar(in[0].Graph(), in[0].DType(), w.LearningRate), nil)
-	out := slices.Concat(next.W, next.Velocity, next.Aux, next.Theta, next.Slots, []*Node{seen.Train})
-	if blocks > 0 {
-		out = append(out, seen.Validation)
-	}
-	if r.full {
-		out = slices.Concat(out, seen.GradW, seen.GradTheta)
-	}
-	return out
-}
-
-// rule is how the architecture moves. It keeps two slots, also where it reads none.
-func (w *dartsWork) rule() bilevel.Rule {
-	update := simplex.Updates[w.Update]
-	if update == nil {
-		return bilevel.DARTSAdam.Rule().At(w.ArchRate)
-	}
-	return bilevel.Each(2, func(theta, grad *Node, own []*Node, _ bilevel.Move) (*Node, []*Node) {
-		return update(theta, grad, w.ArchRate), own
-	})
-}
-
-// floats is a tensor in the type of the computation.
-func (r *dartsRun) floats(values []float32, dims ...int) *tensors.Tensor {
-	if !r.work.Double {
-		return tensors.FromFlatDataAndDimensions(values, dims...)
-	}
-	double := make([]float64, len(values))
-	for i, x := range values {
-		double[i] = float64(x)
-	}
-	return tensors.FromFlatDataAndDimensions(double, dims...)
-}
-
-// start is the state before the first step.
-func (r *dartsRun) start() (state []*tensors.Tensor) {
-	cut := func(name string, list []namedDims, copies int) (own, zero []*tensors.Tensor) {
-		flat := tensors.MustCopyFlatData[float32](r.work.arrays[name])
-		for _, n := range list {
-			size := 1
-			for _, d := range n.Dims {
-				size *= d
-			}
-			own = append(own, r.floats(slices.Clone(flat[:size]), n.Dims...))
-			flat = flat[size:]
-		}
-		for _, t := range own {
-			for range copies {
-				zero = append(zero, tensors.FromShape(t.Shape()))
-			}
-		}
-		return own, zero
-	}
-	weights, zeros := cut("weights", r.work.Weights, 1)
-	state = slices.Concat(weights, zeros)
-	for _, s := range r.work.net.InitStats() {
-		state = append(state, r.floats(tensors.MustCopyFlatData[float32](s), s.Shape().Dimensions...))
-	}
-	theta, zeros := cut("theta", r.work.Theta, 2)
-	return slices.Concat(state, theta, zeros)
-}
-
-// feeds are what every step is given.
-func (r *dartsRun) feeds() (all [][]*tensors.Tensor) {
-	w := r.work
-	for step := range w.Steps {
-		feed := []*tensors.Tensor{r.floats([]float32{float32(step)})} // a scalar
-		for _, part := range []string{"train", "valid"} {
-			images := tensors.MustCopyFlatData[float32](w.arrays[part+"_images"])
-			labels := tensors.MustCopyFlatData[int32](w.arrays[part+"_labels"])
-			n := len(images) / w.Steps
-			feed = append(feed, r.floats(images[step*n:(step+1)*n], w.Batch, w.Image, w.Image, 3),
-				tensors.FromFlatDataAndDimensions(labels[step*w.Batch:(step+1)*w.Batch], w.Batch))
-		}
-		all = append(all, feed)
-	}
-	return all
-}
-
-// train computes all steps from the start, and returns what each gave behind its
-// state, and the time from a state and batches on the device to the last result
-// in memory.
-func (r *dartsRun) train(ctx context.Context) (out [][]*tensors.Tensor, took time.Duration, err error) {
-	state, feeds := r.start(), r.feeds()
-	for _, t := range slices.Concat(append(feeds, state)...) {
-		if err := t.MaterializeOnDevice(r.backend, false, 0); err != nil {
-			return nil, 0, fmt.Errorf("copying to the device: %w", err)
-		}
-	}
-	begin := time.Now()
-	for _, feed := range feeds {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		var args []any
-		for _, t := range feed {
-			args = append(args, t)
-		}
-		for _, t := range state {
-			donated, err := DonateTensorBuffer(t, r.backend, 0)
-			if err != nil {
-				return nil, 0, fmt.Errorf("donating the state: %w", err)
-			}
-			args = append(args, donated)
-		}
-		all, err := r.exec.Call(args...)
-		if err != nil {
-			return nil, 0, err
-		}
-		n := len(state)
-		state, out = all[:n:n], append(out, all[n:])
-		if _, err := numbers(all[n]); err != nil { // as a program that prints its loss
-			return nil, 0, fmt.Errorf("reading the loss: %w", err)
-		}
-	}
-	took = time.Since(begin)
-	for _, t := range slices.Concat(append(feeds, state)...) {
-		if err := t.FinalizeAll(); err != nil {
-			return nil, 0, fmt.Errorf("freeing the state: %w", err)
-		}
-	}
-	return out, took, nil
-}
-
-// numbers are those of a tensor of either type.
-func numbers(t *tensors.Tensor) ([]float64, error) {
-	if t.DType() == dtypes.Float64 {
-		return tensors.CopyFlatData[float64](t)
-	}
-	single, err := tensors.CopyFlatData[float32](t)
-	out := make([]float64, len(single))
-	for i, x := range single {
-		out[i] = float64(x)
-	}
-	return out, err
+	return writeJSON(dir, "settings.json", w.dartsSettings)
 }
 
 // compareWith computes a small case in our program and in peers.
 func (p DartsParams) compareWith(
 	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []oracle,
 ) ([]Agreement, error) {
-	work, dir, err := p.prepare(c, seed)
+	work, folder, err := p.prepare(c, seed)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.stop()
+	dir := folder.dir
 	run, err := newDartsRun(b, work, true)
 	if err != nil {
 		return nil, err
@@ -665,20 +315,13 @@ func (p DartsParams) compareWith(
 }
 
 // prepare makes a case and a folder for the peers that holds it.
-func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, string, error) {
+func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, *team, error) {
 	work, err := newDartsWork(c, seed)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "nasml-bench-")
-	if err != nil {
-		return nil, "", fmt.Errorf("making a folder for the peers' inputs: %w", err)
-	}
-	if err := work.write(dir); err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, "", err
-	}
-	return work, dir, nil
+	peers, err := newTeam(work.write)
+	return work, peers, err
 }
 
 // doubleTolerance is how far numbers in float64 may be apart, relative to the
@@ -723,23 +366,19 @@ func (a *Agreement) compare(ours [][]float64, file string) error {
 
 // time runs everyone on a case.
 func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (*DartsResult, error) {
-	work, dir, err := p.prepare(c, 0)
+	work, peers, err := p.prepare(c, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer peers.stop()
 	p.timer().log("darts: %s, compiling", c)
 	own, err := newDartsRun(b, work, false)
 	if err != nil {
 		return nil, err
 	}
 	defer own.close()
-	runners := []*runner{{
-		entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own.losses,
-	}}
-	peers, stop := p.startPeers(ctx, c, dir)
-	defer stop()
-	runners = append(runners, peers...)
+	p.startPeers(ctx, c, peers)
+	runners := slices.Insert(peers.runners, 0, ours(own.losses))
 	if err := p.timer().warmUp(ctx, runners); err != nil {
 		return nil, err
 	}
@@ -760,54 +399,16 @@ func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (
 	return r, err
 }
 
-// losses is one training, as the clock sees it.
-func (r *dartsRun) losses(ctx context.Context) (t training, err error) {
-	out, took, err := r.train(ctx)
-	t.Seconds = took.Seconds()
-	for _, step := range out {
-		loss, readErr := numbers(step[0])
-		err = errors.Join(err, readErr)
-		t.Losses = append(t.Losses, loss...)
+// startPeers starts the forms of every peer that a case has.
+func (p DartsParams) startPeers(ctx context.Context, c DartsCase, peers *team) {
+	if p.Python == "" {
+		return
 	}
-	return t, err
-}
-
-// startPeers starts the forms of every peer that a case has; stop ends them.
-func (p DartsParams) startPeers(ctx context.Context, c DartsCase, dir string) (runners []*runner, stop func()) {
-	var started []*peer
 	for _, o := range dartsPeers {
 		for _, form := range c.formsOf(o) {
-			if p.Python == "" {
-				continue
-			}
-			r := &runner{entry: Entry{Program: o.program, Form: form}}
-			s, err := startPeer(ctx, p.Python, filepath.Join(dir, o.script), "serve", dir, form)
-			if err != nil {
-				r.train = func(context.Context) (training, error) { return training{}, err }
-			} else {
-				started = append(started, s)
-				r.train, r.peak = s.train, s.peakMB
-			}
-			runners = append(runners, r)
+			peers.start(ctx, p.Python, o.program, form, o.script, "serve", peers.dir, form)
 		}
 	}
-	return runners, func() {
-		for _, s := range started {
-			s.stop()
-		}
-	}
-}
-
-// String says what is computed.
-func (c DartsCase) String() string {
-	kind := "one bilevel step of " + c.Name
-	if c.Genotype != "" {
-		kind = "one step of training " + c.Genotype
-	}
-	if c.Partial > 1 {
-		kind += fmt.Sprintf(", K = %d", c.Partial)
-	}
-	return fmt.Sprintf("%s: %d cells, C = %d, %d×%d, batch %d", kind, c.Cells, c.Channels, c.Image, c.Image, c.Batch)
 }
 
 // WriteTable writes the result for people.

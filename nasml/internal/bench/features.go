@@ -2,13 +2,11 @@ package bench
 
 import (
 	"context"
-	_ "embed" // the peers' script
-	"encoding/json"
+	"embed"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -16,9 +14,9 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/internal/backend"
 )
 
 // FeaturesParams say which linear models of Khodak+ 2020 are timed: ridge
@@ -67,8 +65,8 @@ type FeaturesCase struct {
 	Entries []Entry `json:"entries"`
 }
 
-//go:embed features.py
-var featuresScript []byte
+//go:embed peer.py features.py
+var featuresScripts embed.FS
 
 // fitter is a case before it is run: what ours does, and the peer's inputs.
 type fitter struct {
@@ -114,83 +112,36 @@ func (p FeaturesParams) run(
 	defer done()
 	timer := Params{Rounds: p.Rounds, Log: p.Log}
 	timer.log("features: %s", f.title)
-	runners := []*runner{{
-		entry: Entry{Program: oursName},
-		peak:  func() float64 { return peakMB("self") },
-		train: f.fit,
-	}}
+	runners := []*runner{ours(f.fit)}
 	if p.Python != "" {
-		peers, stop, err := f.startPeers(ctx, p.Python)
+		peers, err := newTeam(f.writeInputs)
 		if err != nil {
 			return nil, err
 		}
-		defer stop()
-		runners = append(runners, peers...)
+		defer peers.stop()
+		for _, form := range f.forms {
+			peers.start(ctx, p.Python, f.program, form, "features.py", peers.dir, form)
+		}
+		runners = append(runners, peers.runners...)
 	}
 	f.inputs = nil // written by now: not part of our peak
 	resetPeak()
-	if err := timer.warmUp(ctx, runners); err != nil {
-		return nil, err
-	}
-	if err := timer.time(ctx, runners); err != nil {
-		return nil, err
-	}
-	return &FeaturesCase{Title: f.title, Entries: entries(runners, 1)}, nil
-}
-
-// startPeers writes the inputs to a folder and starts every form.
-func (f *fitter) startPeers(ctx context.Context, python string) (runners []*runner, stop func(), err error) {
-	dir, err := os.MkdirTemp("", "nasml-bench-")
+	all, err := timer.measure(ctx, runners, 1)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
+		return nil, err
 	}
-	var started []*peer
-	stop = func() {
-		for _, s := range started {
-			s.stop()
-		}
-		_ = os.RemoveAll(dir)
-	}
-	if err := f.writeInputs(dir); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("writing the peers' inputs: %w", err)
-	}
-	for _, form := range f.forms {
-		r := &runner{entry: Entry{Program: f.program, Form: form}}
-		s, err := startPeer(ctx, python, filepath.Join(dir, "features.py"), dir, form)
-		if err != nil {
-			r.train = func(context.Context) (training, error) { return training{}, err }
-		} else {
-			started = append(started, s)
-			r.train, r.peak = s.train, s.peakMB
-		}
-		runners = append(runners, r)
-	}
-	return runners, stop, nil
+	return &FeaturesCase{Title: f.title, Entries: all}, nil
 }
 
 func (f *fitter) writeInputs(dir string) error {
-	for name, t := range f.inputs {
-		if err := writeNPY(filepath.Join(dir, name+".npy"), t); err != nil {
-			return err
-		}
+	if err := writeArrays(dir, f.inputs); err != nil {
+		return err
 	}
 	f.settings["threads"] = runtime.NumCPU()
-	settings, err := json.Marshal(f.settings)
-	if err != nil {
+	if err := writeJSON(dir, "settings.json", f.settings); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "settings.json"), settings, 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "features.py"), featuresScript, 0o644); err != nil {
-		return err
-	}
-	shared, err := scripts.ReadFile("peer.py")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "peer.py"), shared, 0o644)
+	return os.CopyFS(dir, featuresScripts)
 }
 
 // compareTol is LSQR's tolerance in the first fit, which is compared and not

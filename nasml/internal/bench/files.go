@@ -60,19 +60,9 @@ func processorSeconds() float64 {
 // WriteTable writes the results for people, one table a case.
 func WriteTable(w io.Writer, results []Result) error {
 	for _, r := range results {
-		_, _ = fmt.Fprintf(
-			w,
-			"Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s (%s), %d threads\n",
-			r.Panel,
-			r.Width,
-			r.Models,
-			r.Steps,
-			r.Batch,
-			r.Data,
-			r.Backend,
-			r.Device,
-			r.Threads,
-		)
+		_, _ = fmt.Fprintf(w,
+			"Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s (%s), %d threads\n", r.Panel,
+			r.Width, r.Models, r.Steps, r.Batch, r.Data, r.Backend, r.Device, r.Threads)
 		if err := writeEntries(w, r.Entries); err != nil {
 			return err
 		}
@@ -120,14 +110,6 @@ func (e Entry) row() string {
 		ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", e.Ratio.Median, e.Ratio.Min, e.Ratio.Max)
 		difference = fmt.Sprintf("%.0e", e.LossDifference)
 	}
-	return fmt.Sprintf(
-		"%s\t%.2f\t%s\t%s\t%.1f\t%.0f\t%s\t",
-		name,
-		e.StepSeconds*1000,
-		processor,
-		ratio,
-		e.CompileSeconds,
-		e.PeakMB,
-		difference,
-	)
+	return fmt.Sprintf("%s\t%.2f\t%s\t%s\t%.1f\t%.0f\t%s\t", name, e.StepSeconds*1000, processor, ratio,
+		e.CompileSeconds, e.PeakMB, difference)
 }

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gomlx/gomlx/core/tensors"
+
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 
@@ -48,42 +50,52 @@ type settings struct {
 	Threads int     `json:"threads"`
 }
 
-// startPeers writes the work to a folder and starts every peer on it. stop
-// ends them and removes the folder.
-func (p Params) startPeers(
-	ctx context.Context,
-	c Case,
-	work *oymak2021.Figure2Work,
-) (_ []*runner, stop func(), err error) {
+// team are the peers of one case, in a folder of their own with what they are given.
+type team struct {
+	dir     string
+	started []*peer
+	runners []*runner
+}
+
+// newTeam makes the folder, and write fills it.
+func newTeam(write func(dir string) error) (*team, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
+		return nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
 	}
-	var started []*peer
-	stop = func() {
-		for _, s := range started {
-			s.stop()
-		}
+	if err := write(dir); err != nil {
 		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("writing the peers' inputs: %w", err)
 	}
-	if err := p.writeInputs(dir, c, work); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("writing the peers' inputs: %w", err)
+	return &team{dir: dir}, nil
+}
+
+// start starts a program in one of its forms, with a script of the folder. One that
+// cannot start says so where it is to train.
+func (t *team) start(ctx context.Context, python, program, form, script string, args ...string) {
+	r := &runner{entry: Entry{Program: program, Form: form}}
+	s, err := startPeer(ctx, python, slices.Insert(args, 0, filepath.Join(t.dir, script))...)
+	if err != nil {
+		r.train = func(context.Context) (training, error) { return training{}, err }
+	} else {
+		t.started = append(t.started, s)
+		r.train, r.peak = s.train, s.peakMB
 	}
-	var runners []*runner
-	for _, f := range forms {
-		r := &runner{entry: Entry{Program: f.program, Form: f.form}}
-		s, err := startPeer(ctx, p.Python, filepath.Join(dir, f.script), dir, f.form)
-		if err != nil {
-			r.entry.NotRun = err.Error()
-			r.train = func(context.Context) (training, error) { return training{}, err }
-		} else {
-			started = append(started, s)
-			r.train, r.peak = s.train, s.peakMB
-		}
-		runners = append(runners, r)
+	t.runners = append(t.runners, r)
+}
+
+// end ends the peers; their folder stays.
+func (t *team) end() {
+	for _, s := range t.started {
+		s.stop()
 	}
-	return runners, stop, nil
+	t.started = nil
+}
+
+// stop ends the peers and removes their folder.
+func (t *team) stop() {
+	t.end()
+	_ = os.RemoveAll(t.dir)
 }
 
 // writeInputs writes the scripts, the settings and the arrays.
@@ -96,19 +108,33 @@ func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) err
 	if err != nil {
 		return err
 	}
-	for name, t := range inputs {
+	for name := range inputs {
 		if strings.HasPrefix(name, "w") && name != "weight" {
 			s.Layers++
 		}
+	}
+	if err := writeArrays(dir, inputs); err != nil {
+		return err
+	}
+	return writeJSON(dir, "settings.json", s)
+}
+
+func writeJSON(dir, name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), text, 0o644)
+}
+
+// writeArrays writes NAME.npy for every array.
+func writeArrays(dir string, arrays map[string]*tensors.Tensor) error {
+	for name, t := range arrays {
 		if err := writeNPY(filepath.Join(dir, name+".npy"), t); err != nil {
 			return err
 		}
 	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "settings.json"), data, 0o644)
+	return nil
 }
 
 // peer is a running script.
@@ -131,13 +157,8 @@ func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer),
 		ended: make(chan struct{})}
-	s.cmd.Env = append(
-		slices.DeleteFunc(os.Environ(), ourOption),
-		"JAX_PLATFORMS=cpu",
-		"JAX_ENABLE_X64=0",
-		"CUDA_VISIBLE_DEVICES=",
-		"PYTHONDONTWRITEBYTECODE=1",
-	)
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), ourOption), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
+		"CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1")
 	s.cmd.Stderr, s.cmd.WaitDelay = s.problem, 5*time.Second
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gomlx/compute"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/internal/trace"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -126,22 +126,19 @@ var oracles = []oracle{
 // cannot run is reported as such. It is an error where ctx ends, and where a peer
 // computes something else: no times are reported then, for they mean nothing.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
-	dir, err := os.MkdirTemp("", "nasml-bench-")
+	peers, err := newTeam(func(dir string) error { return os.CopyFS(dir, oracleScripts) })
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, oracleScripts); err != nil {
-		return nil, fmt.Errorf("writing the peers' scripts: %w", err)
-	}
+	defer peers.stop()
 	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Threads: runtime.NumCPU()}
 	r.Backend, r.Device = backend.Describe(b)
-	times, err := p.time(ctx, b, dir)
+	times, err := p.time(ctx, b, peers)
 	if err != nil {
 		return r, err
 	}
 	if p.Python != "" {
-		if r.Oracles, err = p.compare(ctx, b, dir, oracles); err != nil {
+		if r.Oracles, err = p.compare(ctx, b, peers.dir, oracles); err != nil {
 			return r, err
 		}
 	}
@@ -236,18 +233,14 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 		if !d.Within(tolerance) {
 			return fmt.Errorf(
 				"%s differs by a part %.1e, at most %v expected in the first step and ten times that after it: the "+
-					"programs do not compute the same, so they are not timed",
-				d.Name,
-				d.Relative,
-				tolerance,
-			)
+					"programs do not compute the same, so they are not timed", d.Name, d.Relative, tolerance)
 		}
 	}
 	return nil
 }
 
 // time runs everyone on the same search.
-func (p SupernetParams) time(ctx context.Context, b compute.Backend, dir string) ([]Entry, error) {
+func (p SupernetParams) time(ctx context.Context, b compute.Backend, peers *team) ([]Entry, error) {
 	t, err := trace.Random(p.Timed, p.Batch, 0)
 	if err != nil {
 		return nil, err
@@ -258,52 +251,28 @@ func (p SupernetParams) time(ctx context.Context, b compute.Backend, dir string)
 		return nil, err
 	}
 	defer search.Close()
-	runners := []*runner{{
-		entry: Entry{Program: oursName},
-		peak:  func() float64 { return peakMB("self") },
-		train: func(ctx context.Context) (training, error) {
-			losses, took, err := search.Train(ctx)
-			return training{Seconds: took.Seconds(), Losses: losses}, err
-		},
-	}}
+	runners := []*runner{ours(func(ctx context.Context) (training, error) {
+		losses, took, err := search.Train(ctx)
+		return training{Seconds: took.Seconds(), Losses: losses}, err
+	})}
 	if p.Python != "" {
-		file := filepath.Join(dir, "timed.npz")
+		file := filepath.Join(peers.dir, "timed.npz")
 		if err := t.Write(file); err != nil {
 			return nil, err
 		}
-		peers, stop := p.startPeers(ctx, dir, file)
-		defer stop()
-		runners = append(runners, peers...)
+		p.startPeers(ctx, peers, file)
+		defer peers.end()
+		runners = append(runners, peers.runners...)
 	}
 	p.timer().log("supernet: compiling, and comparing the losses")
-	if err := p.timer().warmUp(ctx, runners); err != nil {
-		return nil, err
-	}
-	if err := p.timer().time(ctx, runners); err != nil {
-		return nil, err
-	}
-	return entries(runners, p.Timed.Steps), nil
+	return p.timer().measure(ctx, runners, p.Timed.Steps)
 }
 
-// startPeers starts every form of every oracle; stop ends them.
-func (p SupernetParams) startPeers(ctx context.Context, dir, file string) (runners []*runner, stop func()) {
-	var started []*peer
+// startPeers starts every form of every oracle.
+func (p SupernetParams) startPeers(ctx context.Context, peers *team, file string) {
 	for _, o := range oracles {
 		for _, form := range o.forms {
-			r := &runner{entry: Entry{Program: o.program, Form: form}}
-			s, err := startPeer(ctx, p.Python, filepath.Join(dir, o.script), "serve", file, form)
-			if err != nil {
-				r.train = func(context.Context) (training, error) { return training{}, err }
-			} else {
-				started = append(started, s)
-				r.train, r.peak = s.train, s.peakMB
-			}
-			runners = append(runners, r)
-		}
-	}
-	return runners, func() {
-		for _, s := range started {
-			s.stop()
+			peers.start(ctx, p.Python, o.program, form, o.script, "serve", file, form)
 		}
 	}
 }
@@ -311,37 +280,19 @@ func (p SupernetParams) startPeers(ctx context.Context, dir, file string) (runne
 // WriteTable writes the result for people.
 func (r *SupernetResult) WriteTable(w io.Writer) error {
 	if len(r.Oracles) > 0 {
-		_, _ = fmt.Fprintln(
-			w,
-			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates",
-		)
+		_, _ = fmt.Fprintln(w,
+			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates")
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		_, _ = fmt.Fprintln(t, "program\tmethod\ttype\tsteps\tarrays\tfirst step\tlater steps\t")
 		for _, o := range r.Oracles {
 			kind := map[bool]string{false: "float32", true: "float64"}[o.Double]
 			if o.NotRun != "" {
-				_, _ = fmt.Fprintf(
-					t,
-					"%s\t%s\t%s\t%d\tnot run: %s\t\t\t\n",
-					o.Program,
-					o.Method,
-					kind,
-					o.Steps,
-					o.NotRun,
-				)
+				_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\tnot run: %s\t\t\t\n", o.Program, o.Method, kind, o.Steps,
+					o.NotRun)
 				continue
 			}
-			_, _ = fmt.Fprintf(
-				t,
-				"%s\t%s\t%s\t%d\t%d\t%.1e\t%.1e\t\n",
-				o.Program,
-				o.Method,
-				kind,
-				o.Steps,
-				o.Arrays,
-				o.First,
-				o.Later,
-			)
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1e\t%.1e\t\n", o.Program, o.Method, kind, o.Steps, o.Arrays,
+				o.First, o.Later)
 		}
 		if err := t.Flush(); err != nil {
 			return err

@@ -104,9 +104,12 @@ func TestOraclesComputeTheSame(t *testing.T) {
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("PyTorch is not installed: `go tool nasml bench --peers --quick` does it")
 	}
-	p, dir := tinySupernet(), t.TempDir()
+	p := tinySupernet()
 	p.Python = python
-	require.NoError(t, os.CopyFS(dir, oracleScripts))
+	peers, err := newTeam(func(dir string) error { return os.CopyFS(dir, oracleScripts) })
+	require.NoError(t, err)
+	defer peers.stop()
+	dir := peers.dir
 	found, err := p.compare(t.Context(), goBackend(t), dir, oracles[1:])
 	require.NoError(t, err)
 	require.Len(t, found, 2)
@@ -122,14 +125,13 @@ func TestOraclesComputeTheSame(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(dir, "timed.npz")
 	require.NoError(t, start.Write(file))
-	runners, stop := p.startPeers(t.Context(), dir, file)
-	defer stop()
+	p.startPeers(t.Context(), peers, file)
 	search, err := trace.NewSearch(goBackend(t), start)
 	require.NoError(t, err)
 	defer search.Close()
 	ours, _, err := search.Train(t.Context())
 	require.NoError(t, err)
-	for _, r := range runners {
+	for _, r := range peers.runners {
 		if r.entry.Program == "PyTorch" {
 			theirs, err := r.train(t.Context())
 			require.NoError(t, err)

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	_ "embed" // the peer's script
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -67,136 +66,68 @@ func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	}
 	runtime.GC() // what reading the archive took is not part of the peak
 	resetPeak()
-	runners := []*runner{p.ours(reviews)}
+	runners := []*runner{ours(func(ctx context.Context) (training, error) { return p.train(ctx, reviews) })}
 	if p.Python != "" {
-		peers, stop, err := p.startPeers(ctx, reviews)
+		peers, err := newTeam(func(dir string) error { return p.writeInputs(dir, reviews) })
 		if err != nil {
 			return nil, err
 		}
-		defer stop()
-		runners = append(runners, peers...)
+		defer peers.stop()
+		for _, form := range []string{"HashingVectorizer", "loop"} {
+			peers.start(ctx, p.Python, "scikit-learn", form, "text.py", peers.dir, form)
+		}
+		runners = append(runners, peers.runners...)
 	}
 	timer := Params{Rounds: p.Rounds, Log: p.Log}
 	timer.log("text: %d reviews, d = %d", reviews.Len(), p.Bins)
-	if err := timer.warmUp(ctx, runners); err != nil {
-		return nil, err
-	}
-	if err := timer.time(ctx, runners); err != nil {
+	all, err := timer.measure(ctx, runners, 1)
+	if err != nil {
 		return nil, err
 	}
 	return &TextResult{
-		Data:    p.Data,
-		Texts:   reviews.Len(),
-		Bins:    p.Bins,
-		Order:   p.Order,
-		Threads: runtime.GOMAXPROCS(0),
-		Entries: entries(runners, 1),
+		Data: p.Data, Texts: reviews.Len(), Bins: p.Bins, Order: p.Order, Threads: runtime.GOMAXPROCS(0), Entries: all,
 	}, nil
 }
 
-// ours is the runner of this process.
-func (p TextParams) ours(reviews *data.Reviews) *runner {
-	c := features.NGramConfig{
-		Tokenizer:  "custom",
-		Lower:      true,
-		Order:      p.Order,
-		Weighting:  "nb",
-		Alpha:      p.Alpha,
-		Preprocess: "normalize",
+// train makes features of the reviews, and counts the n-grams of every block.
+func (p TextParams) train(ctx context.Context, reviews *data.Reviews) (t training, err error) {
+	configs := []features.NGramConfig{{
+		Tokenizer: "custom", Lower: true, Order: p.Order, Weighting: "nb", Alpha: p.Alpha, Preprocess: "normalize",
+	}}
+	begin := time.Now()
+	texts := features.NewTexts(reviews.Texts)
+	_, _, err = features.FitNGrams(ctx, texts, reviews.Signs(), nil, configs, nil, p.Bins, features.AsCode)
+	t.Seconds = time.Since(begin).Seconds()
+	if err != nil {
+		return t, err
 	}
-	return &runner{
-		entry: Entry{Program: oursName},
-		peak:  func() float64 { return peakMB("self") },
-		train: func(ctx context.Context) (training, error) {
-			begin := time.Now()
-			texts := features.NewTexts(reviews.Texts)
-			_, _, err := features.FitNGrams(
-				ctx,
-				texts,
-				reviews.Signs(),
-				nil,
-				[]features.NGramConfig{c},
-				nil,
-				p.Bins,
-				features.AsCode,
-			)
-			took := time.Since(begin)
-			if err != nil {
-				return training{}, err
-			}
-			counts, err := features.Bags(ctx, texts, nil, []features.NGramConfig{c}, nil, p.Bins)
-			if err != nil {
-				return training{}, err
-			}
-			t := training{Seconds: took.Seconds()}
-			for block := range slices.Chunk(counts.RowSums(), textBlock) {
-				sum := 0.0
-				for _, n := range block {
-					sum += n
-				}
-				t.Losses = append(t.Losses, sum)
-			}
-			return t, nil
-		},
+	counts, err := features.Bags(ctx, texts, nil, configs, nil, p.Bins)
+	if err != nil {
+		return t, err
 	}
+	for block := range slices.Chunk(counts.RowSums(), textBlock) {
+		sum := 0.0
+		for _, n := range block {
+			sum += n
+		}
+		t.Losses = append(t.Losses, sum)
+	}
+	return t, nil
 }
 
-// startPeers writes the reviews to a folder and starts both forms.
-func (p TextParams) startPeers(ctx context.Context, reviews *data.Reviews) (runners []*runner, stop func(), err error) {
-	dir, err := os.MkdirTemp("", "nasml-bench-")
-	if err != nil {
-		return nil, nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
+// writeInputs writes the script and the reviews.
+func (p TextParams) writeInputs(dir string, reviews *data.Reviews) error {
+	if err := os.WriteFile(filepath.Join(dir, "text.py"), textScript, 0o644); err != nil {
+		return err
 	}
-	var started []*peer
-	stop = func() {
-		for _, s := range started {
-			s.stop()
-		}
-		_ = os.RemoveAll(dir)
-	}
-	inputs, err := json.Marshal(
-		map[string]any{
-			"texts":  reviews.Texts,
-			"labels": reviews.Signs(),
-			"order":  p.Order,
-			"bins":   p.Bins,
-			"alpha":  p.Alpha,
-		},
-	)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "reviews.json"), inputs, 0o644)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "text.py"), textScript, 0o644)
-	}
-	if err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("writing the peers' inputs: %w", err)
-	}
-	for _, form := range []string{"HashingVectorizer", "loop"} {
-		r := &runner{entry: Entry{Program: "scikit-learn", Form: form}}
-		s, err := startPeer(ctx, p.Python, filepath.Join(dir, "text.py"), dir, form)
-		if err != nil {
-			r.train = func(context.Context) (training, error) { return training{}, err }
-		} else {
-			started = append(started, s)
-			r.train, r.peak = s.train, s.peakMB
-		}
-		runners = append(runners, r)
-	}
-	return runners, stop, nil
+	return writeJSON(dir, "reviews.json", map[string]any{
+		"texts": reviews.Texts, "labels": reviews.Signs(), "order": p.Order, "bins": p.Bins, "alpha": p.Alpha,
+	})
 }
 
 // WriteTable writes the result for people.
 func (r *TextResult) WriteTable(w io.Writer) error {
-	_, _ = fmt.Fprintf(
-		w,
-		"Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
-		r.Order,
-		r.Texts,
-		r.Data,
-		r.Bins,
-		r.Threads,
-	)
+	_, _ = fmt.Fprintf(w, "Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
+		r.Order, r.Texts, r.Data, r.Bins, r.Threads)
 	return writeEntries(w, r.Entries)
 }

@@ -59,22 +59,14 @@ func Read(r io.Reader, head any, state ...*tensors.Tensor) error {
 		var failed error
 		err := t.MutableBytes(func(data []byte) { _, failed = io.ReadFull(r, data) })
 		if err := errors.Join(err, tooShort(failed)); err != nil {
-			return fmt.Errorf(
-				"reading tensor %d of %d of the checkpoint, of shape %s: %w",
-				i+1,
-				len(state),
-				t.Shape(),
-				err,
-			)
+			return fmt.Errorf("reading tensor %d of %d of the checkpoint, of shape %s: %w", i+1, len(state), t.Shape(),
+				err)
 		}
 	}
 	switch n, err := io.CopyN(io.Discard, r, 1); {
 	case n > 0:
-		return fmt.Errorf(
-			"reading the checkpoint: there is more than the %d tensors expected: %w",
-			len(state),
-			ErrOther,
-		)
+		return fmt.Errorf("reading the checkpoint: there is more than the %d tensors expected: %w", len(state),
+			ErrOther)
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}

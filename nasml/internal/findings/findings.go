@@ -85,11 +85,6 @@ func OfClaim(entry, name string) (Finding, bool) {
 	})
 }
 
-// Lookup returns the finding of an id.
-func Lookup(id string) (Finding, bool) {
-	return first(func(f Finding) bool { return f.ID == id })
-}
-
 func first(is func(Finding) bool) (Finding, bool) {
 	all := All()
 	if i := slices.IndexFunc(all, is); i >= 0 {

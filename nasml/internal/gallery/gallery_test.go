@@ -127,7 +127,8 @@ func TestIndexIsANotebook(t *testing.T) {
 	picture := `<a href="a2000/figure1.ipynb"><img src="thumbnails/a2000-figure1.png" ` +
 		`alt="Costs &#124; in &#36; and &lt;more&gt;" width="320"></a>`
 	require.Equal(t, `<tr><td width="340">`+picture+`</td><td><b>Figure 1</b><br><a href="a2000/figure1.ipynb">`+
-		"Costs &#124; in &#36; and &lt;more&gt;</a></td><td>1 holds</td><td>quick: a second<br>paper: a day</td></tr>\n", row)
+		"Costs &#124; in &#36; and &lt;more&gt;</a></td><td>1 holds</td>"+
+		"<td>quick: a second<br>paper: a day</td></tr>\n", row)
 	require.FileExists(t, filepath.Join(root, "notebooks", Thumbnails, "a2000-figure1.png"))
 	require.NoFileExists(t, filepath.Join(root, "notebooks", Thumbnails, "b2000-figure1.png"))
 }

@@ -28,7 +28,8 @@ const verdictsLine = "Verdicts come from the shipped results. A claim that was t
 func (g *Gallery) Index() ([]byte, error) {
 	cells := []any{markdown("head", "# Four papers on weight-sharing NAS, figure by figure\n\n"+
 		"**Start here**: open "+g.start()+", press *Run All*, change a line, and run it again. Then read "+
-		"[how to vary an experiment](guide/vary.md).\n\n"+
+		"[how to vary an experiment](guide/vary.md), or run [an update, operation or space of your own]"+
+		"(your_own.ipynb) beside DARTS, GAEA and random search.\n\n"+
 		verdictsLine+", explained in [Findings](guide/findings.md). [Every claim, one by one](claims.ipynb).\n")}
 	for i, paper := range ByPaper(g.Items) {
 		text := "## " + paper.Name + "\n\n<table>\n" +
@@ -41,8 +42,11 @@ func (g *Gallery) Index() ([]byte, error) {
 	text, err := json.MarshalIndent(map[string]any{
 		"cells": cells,
 		"metadata": map[string]any{
-			"kernelspec":    map[string]string{"display_name": "Go (gonb)", "language": "go", "name": "gonb"},
-			"language_info": map[string]string{"name": "go"},
+			"kernelspec": map[string]string{"display_name": "Go (gonb)", "language": "go", "name": "gonb"},
+			"language_info": map[string]string{ // all that the kernel says, so that JupyterLab has nothing to add
+				"name": "go", "mimetype": "text/x-go", "file_extension": ".go", "pygments_lexer": "",
+				"codemirror_mode": "", "nbconvert_exporter": "",
+			},
 		},
 		"nbformat": 4, "nbformat_minor": 5,
 	}, "", " ")

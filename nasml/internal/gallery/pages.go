@@ -130,6 +130,9 @@ func write(file, name string, data any) error {
 // Values are the defaults of a parameter at the scales of an entry, in their
 // order.
 func (it Item) Values(field int) []string {
+	if len(it.Fields[field].Values) == 0 {
+		return []string{"what the preset says"}
+	}
 	var values []string
 	for _, scale := range it.Scales() {
 		values = append(values, string(it.Fields[field].Values[scale]))

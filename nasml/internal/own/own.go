@@ -56,9 +56,7 @@ func Name(what string, probes ...Probe) (string, error) {
 	if first != second {
 		return "", fmt.Errorf(
 			"%s gives other numbers when it is called again with the same ones: a trial with it could never be "+
-				"known by what it computes; draw random numbers outside, or fix them in it",
-			what,
-		)
+				"known by what it computes; draw random numbers outside, or fix them in it", what)
 	}
 	return first, nil
 }
@@ -85,11 +83,8 @@ func probe(what string, probes []Probe) (string, error) {
 		text += values + "\n"
 	}
 	if len(failed) == len(probes) {
-		return "", fmt.Errorf(
-			"%s cannot be run to find out what it computes, so that no key can speak of it: %w",
-			what,
-			errors.Join(failed...),
-		)
+		return "", fmt.Errorf("%s cannot be run to find out what it computes, so that no key can speak of it: %w", what,
+			errors.Join(failed...))
 	}
 	return Text(text), nil
 }

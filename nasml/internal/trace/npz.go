@@ -37,15 +37,6 @@ func Float32(values []float32, dims ...int) Array {
 	return a
 }
 
-// Int32 is an array of int32 values.
-func Int32(values []int32, dims ...int) Array {
-	a := Array{Type: "<i4", Dims: dims, Values: make([]float64, len(values))}
-	for i, x := range values {
-		a.Values[i] = float64(x)
-	}
-	return a
-}
-
 // size is the number of elements of a shape.
 func size(dims []int) int {
 	n := 1

@@ -327,13 +327,13 @@ func TestWrongContent(t *testing.T) {
 		"grad/stem/conv: found shape [54], expected [2 3 3 3]": set("grad/stem/conv",
 			Float32(make([]float32, 54), 54)),
 		"train_labels: found shape [3], expected [4] or [1 4]": set("train_labels",
-			Int32(make([]int32, 3), 3)),
+			int32s(make([]int32, 3), 3)),
 		"train_labels: found elements of type <f4, expected integers": set("train_labels",
 			Float32(make([]float32, 4), 4)),
 		"train_labels: element 0 is 10, expected": set("train_labels",
-			Int32([]int32{10, 0, 0, 0}, 4)),
+			int32s([]int32{10, 0, 0, 0}, 4)),
 		"alpha: found elements of type <i4, expected floats": set("alpha",
-			Int32(make([]int32, 30), 6, 5)),
+			int32s(make([]int32, 30), 6, 5)),
 		"loss: element 0 is NaN, expected a finite number": set("loss",
 			Float32([]float32{float32(math.NaN())})),
 		"theta: no array is called this": set("theta",
@@ -492,4 +492,13 @@ func TestRandomIsBySeed(t *testing.T) {
 	require.InDelta(t, 1, sum, 1e-6)
 	_, err = Random(Settings{}, 3, 1)
 	require.Error(t, err)
+}
+
+// int32s is an array of int32 values.
+func int32s(values []int32, dims ...int) Array {
+	a := Array{Type: "<i4", Dims: dims, Values: make([]float64, len(values))}
+	for i, x := range values {
+		a.Values[i] = float64(x)
+	}
+	return a
 }

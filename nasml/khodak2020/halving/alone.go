@@ -24,12 +24,8 @@ type Rung struct {
 func Ladder(n int, r float64, eta, largest int) ([]Rung, error) {
 	if n < 1 || !(r >= 1) || eta < 2 || float64(largest) < r {
 		return nil, fmt.Errorf(
-			"%d arms with %v of %d, factor %d: expected at least one arm, 1 ≤ resource ≤ largest, factor at least 2",
-			n,
-			r,
-			largest,
-			eta,
-		)
+			"%d arms with %v of %d, factor %d: expected at least one arm, 1 ≤ resource ≤ largest, factor at least 2", n,
+			r, largest, eta)
 	}
 	var rungs []Rung
 	const rounding = 1e-9 // of r·ηⁱ
@@ -61,12 +57,8 @@ func Bracket(s, smallest, largest, eta int) ([]Rung, error) {
 // Brackets is s_max, the number of Hyperband's brackets less one.
 func Brackets(smallest, largest, eta int) (int, error) {
 	if smallest < 1 || largest < smallest || eta < 2 {
-		return 0, fmt.Errorf(
-			"resources %d to %d, factor %d: expected 1 ≤ smallest ≤ largest, factor at least 2",
-			smallest,
-			largest,
-			eta,
-		)
+		return 0, fmt.Errorf("resources %d to %d, factor %d: expected 1 ≤ smallest ≤ largest, factor at least 2",
+			smallest, largest, eta)
 	}
 	most := 0
 	for at := largest / eta; at >= smallest; at /= eta {
@@ -207,13 +199,8 @@ func checkLadder(arms int, rungs []Rung, rules Rules) error {
 	have := arms
 	for i, rung := range rungs {
 		if rung.Arms < 1 || rung.Arms > have || rung.Resource < 1 {
-			return fmt.Errorf(
-				"rung %d has %d arms with %d each, expected 1 to %d arms with at least 1",
-				i+1,
-				rung.Arms,
-				rung.Resource,
-				have,
-			)
+			return fmt.Errorf("rung %d has %d arms with %d each, expected 1 to %d arms with at least 1", i+1, rung.Arms,
+				rung.Resource, have)
 		}
 		have = rung.Arms
 	}

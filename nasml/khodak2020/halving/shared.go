@@ -106,11 +106,8 @@ func checkSharing(arms int, points Points, dims []int, rules Rules) error {
 	case arms < 1:
 		return fmt.Errorf("there are no arms, expected at least one")
 	case points.Train < 1 || points.Valid < 1:
-		return fmt.Errorf(
-			"%d training and %d validation examples, expected at least one of each",
-			points.Train,
-			points.Valid,
-		)
+		return fmt.Errorf("%d training and %d validation examples, expected at least one of each", points.Train,
+			points.Valid)
 	case len(dims) != Rounds(arms):
 		return fmt.Errorf("%d dimensions for %d arms, expected one a round: %d", len(dims), arms, Rounds(arms))
 	}

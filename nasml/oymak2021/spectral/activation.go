@@ -42,20 +42,14 @@ func NamedActivation(name string) (Activation, error) {
 	var f float64
 	if scaled {
 		if _, err := fmt.Sscanf(factor+"\n", "%g\n", &f); err != nil || f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
-			return a, fmt.Errorf(
-				"activation %q: the factor is %q, expected a number other than 0, as in tanh*2",
-				name,
-				factor,
-			)
+			return a, fmt.Errorf("activation %q: the factor is %q, expected a number other than 0, as in tanh*2", name,
+				factor)
 		}
 	}
 	if !ok {
 		known := strings.Join(slices.Sorted(maps.Keys(Activations)), ", ")
-		return a, fmt.Errorf(
-			"unknown activation %q: take one of %s, or one of them with a factor, as in tanh*2",
-			name,
-			known,
-		)
+		return a, fmt.Errorf("unknown activation %q: take one of %s, or one of them with a factor, as in tanh*2", name,
+			known)
 	}
 	a.Name = base
 	if scaled {

@@ -66,20 +66,13 @@ func (s Split) check() error {
 		return errors.New("spectral: a split needs training and validation examples")
 	case t.H != v.H || t.P != v.P:
 		return fmt.Errorf(
-			"spectral: training features are %d×%d and validation features %d×%d, expected the same shape",
-			t.H,
-			t.P,
-			v.H,
-			v.P,
-		)
+			"spectral: training features are %d×%d and validation features %d×%d, expected the same shape", t.H, t.P,
+			v.H, v.P)
 	case !(s.Ridge >= 0) || math.IsInf(s.Ridge, 0):
 		return fmt.Errorf("spectral: ridge λ = %v, expected a finite λ ≥ 0", s.Ridge)
 	case s.Ridge == 0 && t.N > t.P:
-		return fmt.Errorf(
-			"spectral: %d training examples of %d parameters and λ = 0, expected n ≤ p or λ > 0",
-			t.N,
-			t.P,
-		)
+		return fmt.Errorf("spectral: %d training examples of %d parameters and λ = 0, expected n ≤ p or λ > 0", t.N,
+			t.P)
 	}
 	return nil
 }
@@ -151,11 +144,8 @@ func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha []float64, loss float64, err error) {
 	if len(start) != s.Train.H || floats.Norm(start, 2) == 0 || steps < 0 {
 		return nil, 0, fmt.Errorf(
-			"spectral: start %v and %d steps, expected h = %d numbers that are not all 0, and steps ≥ 0",
-			start,
-			steps,
-			s.Train.H,
-		)
+			"spectral: start %v and %d steps, expected h = %d numbers that are not all 0, and steps ≥ 0", start, steps,
+			s.Train.H)
 	}
 	alpha = unit(start)
 	if loss, _, err = s.Loss(alpha); err != nil || steps == 0 || s.Train.H == 1 {
@@ -168,12 +158,8 @@ func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha [
 		Recorder:          until{ctx},
 		Converger:         &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-8, Iterations: 10},
 	}
-	result, err := optimize.Minimize(
-		optimize.Problem{Func: problem.value, Grad: problem.gradient},
-		alpha,
-		settings,
-		&optimize.LBFGS{},
-	)
+	result, err := optimize.Minimize(optimize.Problem{Func: problem.value, Grad: problem.gradient}, alpha, settings,
+		&optimize.LBFGS{})
 	if ctx.Err() != nil {
 		return nil, 0, ctx.Err()
 	}

@@ -21,11 +21,8 @@ import (
 // no radius, one is not in (0, C̄), or a number is below 1.
 func EffectiveDimension(eps, numbers []float64, c float64) (float64, error) {
 	if len(eps) == 0 || len(eps) != len(numbers) {
-		return 0, fmt.Errorf(
-			"spectral: %d radii and %d covering numbers, expected one of each and at least one",
-			len(eps),
-			len(numbers),
-		)
+		return 0, fmt.Errorf("spectral: %d radii and %d covering numbers, expected one of each and at least one",
+			len(eps), len(numbers))
 	}
 	dimension := 0.0
 	for i, e := range eps {

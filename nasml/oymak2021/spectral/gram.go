@@ -28,11 +28,8 @@ func Symmetric(a mat.Matrix) *mat.SymDense {
 func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense, err error) {
 	var eig mat.EigenSym
 	if !eig.Factorize(k, true) {
-		return nil, nil, fmt.Errorf(
-			"eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
-			k.SymmetricDim(),
-			k.SymmetricDim(),
-		)
+		return nil, nil, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
+			k.SymmetricDim(), k.SymmetricDim())
 	}
 	n := k.SymmetricDim()
 	up := eig.Values(nil)
@@ -51,11 +48,8 @@ func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense, err error) {
 func EigenRange(k mat.Symmetric) (smallest, largest float64, err error) {
 	var eig mat.EigenSym
 	if !eig.Factorize(k, false) {
-		return 0, 0, fmt.Errorf(
-			"eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
-			k.SymmetricDim(),
-			k.SymmetricDim(),
-		)
+		return 0, 0, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
+			k.SymmetricDim(), k.SymmetricDim())
 	}
 	values := eig.Values(nil)
 	return values[0], values[len(values)-1], nil
@@ -81,11 +75,7 @@ func InverseForm(k mat.Symmetric, y []float64) (float64, error) {
 	if last := values[n-1]; !(last > float64(n)*0x1p-52*values[0]) {
 		return 0, fmt.Errorf(
 			"kernel matrix of %d inputs has λ_min = %.3g beside λ_max = %.3g, expected it positive definite: look "+
-				"for equal or opposite inputs, or add a ridge",
-			n,
-			last,
-			values[0],
-		)
+				"for equal or opposite inputs, or add a ridge", n, last, values[0])
 	}
 	var sum float64
 	label := mat.NewVecDense(n, y)

@@ -65,10 +65,8 @@ func (k *krylov) step(apply func(dst, v []float64)) (beta float64, err error) {
 	apply(next, last)
 	size := floats.Norm(next, 2)
 	if math.IsNaN(size) || math.IsInf(size, 0) {
-		return 0, fmt.Errorf(
-			"spectral: the operator's product with a unit vector has norm %v, expected a finite one",
-			size,
-		)
+		return 0, fmt.Errorf("spectral: the operator's product with a unit vector has norm %v, expected a finite one",
+			size)
 	}
 	k.alpha = append(k.alpha, floats.Dot(last, next))
 	for range 2 { // once leaves a rest of rounding errors

@@ -25,11 +25,7 @@ func (d Deep) check() error {
 	if d.Depth < 1 || !(d.Gain > 0) || len(d.Activations) == 0 {
 		return fmt.Errorf(
 			"deep network of depth %d, gain %v and %d activations, expected at least one layer, a positive gain and "+
-				"an activation",
-			d.Depth,
-			d.Gain,
-			len(d.Activations),
-		)
+				"an activation", d.Depth, d.Gain, len(d.Activations))
 	}
 	return nil
 }
@@ -80,10 +76,7 @@ func (d Deep) Kernels(alpha []float64, rho *mat.Dense) ([]*mat.Dense, error) {
 		if !(variance > 1e-100 && variance < 1e100) {
 			return nil, fmt.Errorf(
 				"deep kernel: the variance of layer %d is %v, expected it between 1e-100 and 1e100: change the gain %v",
-				layer+1,
-				variance,
-				d.Gain,
-			)
+				layer+1, variance, d.Gain)
 		}
 		covariance := mat.NewDense(n, m, nil)
 		covariance.Apply(func(_, _ int, r float64) float64 { return gain * powerSeries(values, r) }, correlation)
@@ -108,11 +101,8 @@ func (d Deep) expand(rule Rule, alpha []float64, deviation float64) (values, slo
 		if sum := powerSeries(squares, 1); !(math.Abs(all-sum) <= 1e-3*all) {
 			return nil, nil, fmt.Errorf(
 				"at a standard deviation of %.3g the activation's coefficients to degree %d hold %.2f %% of its mean "+
-					"square, expected 99.9: take a smaller gain, or bounded activations",
-				deviation,
-				hermiteDegree,
-				100*sum/all,
-			)
+					"square, expected 99.9: take a smaller gain, or bounded activations", deviation, hermiteDegree,
+				100*sum/all)
 		}
 		if i == 0 {
 			values = squares

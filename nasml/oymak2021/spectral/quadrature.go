@@ -60,12 +60,8 @@ func (r Rule) Mean2(f func(u, v float64) float64, rho float64) float64 {
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
 		panic(
-			fmt.Sprintf(
-				"Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
-				degree,
-				len(r.X),
-			),
-		)
+			fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
+				degree, len(r.X)))
 	}
 	c := make([]float64, degree+1)
 	for i, x := range r.X {

@@ -27,12 +27,8 @@ type Examples struct {
 func (d Examples) check() error {
 	if d.N < 1 || d.H < 1 || d.P < 1 || d.Draw == nil {
 		return fmt.Errorf(
-			"spectral: %d examples of %d×%d features (Draw set: %v), expected at least one of each and a Draw",
-			d.N,
-			d.H,
-			d.P,
-			d.Draw != nil,
-		)
+			"spectral: %d examples of %d×%d features (Draw set: %v), expected at least one of each and a Draw", d.N,
+			d.H, d.P, d.Draw != nil)
 	}
 	return nil
 }

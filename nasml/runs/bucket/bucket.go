@@ -216,11 +216,8 @@ func (b *Bucket) put(o runs.Staged, keep bool) error {
 // write puts bytes under a name, whole or not at all.
 func (b *Bucket) write(name string, data []byte, keep bool) error {
 	return b.retry("write", name, len(data), func(ctx context.Context) error {
-		w, err := b.bucket.NewWriter(
-			ctx,
-			name,
-			&blob.WriterOptions{IfNotExist: keep, ContentType: "application/octet-stream"},
-		)
+		w, err := b.bucket.NewWriter(ctx, name,
+			&blob.WriterOptions{IfNotExist: keep, ContentType: "application/octet-stream"})
 		if err != nil {
 			return err
 		}

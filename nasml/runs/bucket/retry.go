@@ -53,9 +53,7 @@ func mayPass(err error) bool {
 func (b *Bucket) explain(err error, verb, name string, tried time.Duration) error {
 	advice := fmt.Sprintf(
 		"; tried for %s: are the address and the credentials right, the service up, the network there? Finished "+
-			"trials are kept, run again to go on",
-		tried.Round(time.Second),
-	)
+			"trials are kept, run again to go on", tried.Round(time.Second))
 	switch gcerrors.Code(err) {
 	case gcerrors.PermissionDenied:
 		advice = "; the credentials of this machine may not do that: it needs to list, read, write and delete below " +

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/nasml/lab/nasml/internal/steady"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/trial"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 func smallWorld(seed uint64, dim int) *world {

@@ -76,9 +76,7 @@ func (t Trial) Cap() int {
 
 // gaps runs a method from the uniform point and calls visit with the mean gap
 // per edge before each step, until it returns false.
-func (t Trial) gaps(
-	ctx context.Context, eta float64, rng *rand.Rand, visit func(step int, gap float64) bool,
-) error {
+func (t Trial) gaps(ctx context.Context, eta float64, rng *rand.Rand, visit func(step int, gap float64) bool) error {
 	var space simplex.Space = simplex.Entropic{}
 	if t.Method == "projected" {
 		space = simplex.FlatSimplex{}

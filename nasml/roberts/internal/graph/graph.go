@@ -289,20 +289,10 @@ func NewScaler(b compute.Backend) (*Scaler, error) {
 // scale puts ‖f(cx) − c·f(x)‖/‖c·f(x)‖ of every operation among the values.
 func (s *Scaler) scale(rng *rand.Rand, values map[string]float64) error {
 	const batch, size, channels = 4, 6, 3
-	x := tensors.FromFlatDataAndDimensions(
-		mixture.Normals(rng, batch*size*size*channels, 1),
-		batch,
-		size,
-		size,
-		channels,
-	)
-	kernel := tensors.FromFlatDataAndDimensions(
-		mixture.Normals(rng, 9*channels*channels, 0.3),
-		3,
-		3,
-		channels,
-		channels,
-	)
+	x := tensors.FromFlatDataAndDimensions(mixture.Normals(rng, batch*size*size*channels, 1), batch, size, size,
+		channels)
+	kernel := tensors.FromFlatDataAndDimensions(mixture.Normals(rng, 9*channels*channels, 0.3), 3, 3, channels,
+		channels)
 	out, err := s.exec.Call(x, kernel)
 	if err != nil {
 		return fmt.Errorf("scaling the operations: %w", err)

@@ -127,11 +127,7 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 	if len(outputs) != len(alpha) || len(y) == 0 {
 		return fmt.Errorf(
 			"%d operations' outputs on %d labels for %d weights: expected one row of outputs for each weight and at "+
-				"least one label",
-			len(outputs),
-			len(y),
-			len(alpha),
-		)
+				"least one label", len(outputs), len(y), len(alpha))
 	}
 	for i, g := range append(slices.Clone(outputs), y) {
 		name := fmt.Sprintf("outputs of operation %d", i)
@@ -246,29 +242,15 @@ func (r *Report) String() string {
 	}
 	_, _ = fmt.Fprintln(w, "\npair\tCondition 6\tmargin\tguaranteed\tfor every α\tα in order")
 	for _, p := range r.Pairs {
-		_, _ = fmt.Fprintf(
-			w,
-			"%s before %s\t%s\t%v\t%s\t%s\t%s\n",
-			r.name(p.I),
-			r.name(p.J),
-			yes(p.Condition),
-			p.Margin,
-			yes(p.Guaranteed),
-			yes(p.Prior),
-			yes(p.Right),
-		)
+		_, _ = fmt.Fprintf(w, "%s before %s\t%s\t%v\t%s\t%s\t%s\n", r.name(p.I), r.name(p.J), yes(p.Condition),
+			p.Margin, yes(p.Guaranteed), yes(p.Prior), yes(p.Right))
 	}
 	_ = w.Flush() // into a buffer
 	fmt.Fprintf(&out, "\nAssumption 1: %s. Assumption 2: %s. Assumption 3: %s (loss of the mixture %.4g).\n",
 		yes(r.Ordered && r.Distinct), yes(r.Interior), yes(r.Realized), r.Mixture)
-	fmt.Fprintf(
-		&out,
+	fmt.Fprintf(&out,
 		"arg max α is %s, the best operation is %s; whole ranking right: %s; so sparse that it must be: %s.\n",
-		r.name(r.ArgMax),
-		r.name(r.Best),
-		yes(r.RankingRight()),
-		yes(r.Sparse()),
-	)
+		r.name(r.ArgMax), r.name(r.Best), yes(r.RankingRight()), yes(r.Sparse()))
 	return strings.TrimRight(out.String(), "\n")
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/trial"
 )
 

@@ -65,15 +65,8 @@ func (t Teaching) std() float64 { return t.Spread / math.Sqrt(float64(t.Inputs))
 func (t Teaching) start(seed uint64, w, v []float64) (w0, v0 []float64) {
 	rng := trial.RNG(seed, "start", t.Start)
 	if t.Student != t.Width {
-		return mixture.Normals(
-				rng,
-				t.Inputs*t.Student,
-				t.std(),
-			), mixture.Normals(
-				rng,
-				t.Student,
-				1/math.Sqrt(float64(t.Student)),
-			)
+		return mixture.Normals(rng, t.Inputs*t.Student, t.std()), mixture.Normals(rng, t.Student,
+			1/math.Sqrt(float64(t.Student)))
 	}
 	if t.Start == "near" {
 		w0 = mixture.Normals(rng, len(w), nearby*t.std())
@@ -89,8 +82,7 @@ func (t Teaching) Draw(es *mixture.Evaluators, seed uint64) (Lesson, error) {
 	l := Lesson{x: x}
 	for part, n := range []int{t.Train, t.Valid} {
 		e, err := es.Of(
-			mixture.Problems{Activations: t.Activations, Count: 1, Points: n, Inputs: t.Inputs, Width: t.Width},
-		)
+			mixture.Problems{Activations: t.Activations, Count: 1, Points: n, Inputs: t.Inputs, Width: t.Width})
 		if err != nil {
 			return l, err
 		}
@@ -131,11 +123,8 @@ func (c *Class) data() []any {
 	n := len(c.Lessons)
 	var out []any
 	for part, points := range []int{c.Train, c.Valid} {
-		out = append(
-			out,
-			tensors.FromFlatDataAndDimensions(x[part], n, points, c.Inputs),
-			tensors.FromFlatDataAndDimensions(y[part], n, points),
-		)
+		out = append(out, tensors.FromFlatDataAndDimensions(x[part], n, points, c.Inputs),
+			tensors.FromFlatDataAndDimensions(y[part], n, points))
 	}
 	return append(out, tensors.FromFlatDataAndDimensions(v, n, c.Student))
 }
@@ -218,11 +207,8 @@ func mixtureLoss(outputs, alpha, y *Node) *Node {
 
 // Results checks what each search has found, on its validation data.
 func (c *Class) Results(b compute.Backend, teachings []Teaching, w, alpha *tensors.Tensor) ([]trial.Result, error) {
-	e, err := mixture.NewEvaluator(
-		b,
-		c.Activations,
-		mixture.Sizes{Count: len(c.Lessons), Points: c.Valid, Inputs: c.Inputs, Width: c.Student},
-	)
+	e, err := mixture.NewEvaluator(b, c.Activations,
+		mixture.Sizes{Count: len(c.Lessons), Points: c.Valid, Inputs: c.Inputs, Width: c.Student})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/internal/backend"
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 )
 

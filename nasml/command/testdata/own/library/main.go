@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
-	"github.com/nasml/lab/nasml/internal/backend"
 	"github.com/nasml/lab/nasml/search"
 )
 

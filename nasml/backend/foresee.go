@@ -16,7 +16,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/go-xla/compute/xla"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 )
 
 // Foresee says that b will be asked for the programs that it was asked for when Foresee

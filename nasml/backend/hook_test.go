@@ -21,7 +21,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 

@@ -3,8 +3,8 @@ package verdict_test
 import (
 	"fmt"
 
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/verdict"
 )
 
 // A claim holds if the whole interval is near the paper's number, does not hold if none of

@@ -21,7 +21,7 @@ import (
 
 	"github.com/gomlx/go-xla/pjrt"
 
-	"github.com/nasml/lab/nasml/internal/backend/programs"
+	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/nasml/lab/internal/files"
+)
+
+const gonbModule = "github.com/janpfeifer/gonb"
+
+// gonbEdit changes a text that is in a file of the pinned GoNB once.
+type gonbEdit struct{ file, from, to string }
+
+// gonbEdits are what is changed in GoNB before it is built. Nothing that it offers reaches these places: no flag, and no
+// program that it calls.
+var gonbEdits = []gonbEdit{
+	// Go's words for a cell that begins with a statement say what to do.
+	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
+		"s.DisplayErrorWithContext(msg, fileToCellIdAndLine, startHint(err.Error()), err)"},
+	{"internal/goexec/parser.go", "\n// parseFromGoCode ", startHint + "\n// parseFromGoCode "},
+	// JupyterLab writes the language's version, that of this machine's Go, into a notebook that is only opened.
+	{"internal/kernel/messages.go", "Version           string `json:\"version\"`",
+		"Version           string `json:\"-\"`"},
+	// gopls starts once go.work is there, is connected to when it answers and not 12 s later, and may take its time.
+	{"internal/goexec/goexec.go", "err = s.gopls.Start()", "err = nil // see InitializeGoWork"},
+	{"internal/goexec/goexec.go", "return s.GoWorkFix(nil)", startGopls + "return s.GoWorkFix(nil)"},
+	{"internal/goexec/goplsclient/exec.go", "case <-time.After(ConnectTimeout):",
+		"case <-time.After(ConnectTimeout / 200):"},
+	{"internal/goexec/goplsclient/exec.go", "\t<-time.After(ConnectTimeout)", "\t<-time.After(ConnectTimeout / 200)"},
+	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then checks
+	// every package, 18 s of a processor; it goes on telling gopls of those that change.
+	{"internal/goexec/tracking.go", "if !ti.updated.Has(path) {", "if false {"},
+	{"internal/goexec/goplsclient/conn.go", "8000 * time.Millisecond", "20000 * time.Millisecond"},
+}
+
+// startGopls comes before the last line of GoNB's InitializeGoWork.
+const startGopls = `defer func() {
+		if s.gopls == nil {
+			return
+		}
+		if err := s.gopls.Start(); err != nil {
+			klog.Errorf("Failed to start gopls: %v", err)
+		}
+	}()
+	`
+
+// startHint is a function of GoNB's parser.
+const startHint = `
+// startHint adds to the words for a cell that begins with a statement what to do.
+func startHint(message string) string {
+	if !strings.Contains(message, "expected declaration, found") {
+		return message
+	}
+	return strings.TrimRight(message, "\n") + "\nA cell holds declarations: for statements, start the cell with %%"
+}
+`
+
+// editedGoNB copies the pinned GoNB into a folder and makes the edits. It returns the argument with which go builds
+// it in place of the pinned one.
+func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err error) {
+	from, err := s.moduleDir(ctx, gonbModule)
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(dir, "gonb")
+	for _, part := range []string{"common", "gonbui", "internal", "version"} {
+		if err := os.CopyFS(filepath.Join(copied, part), os.DirFS(filepath.Join(from, part))); err != nil {
+			return "", fmt.Errorf("copying GoNB's source: %w", err)
+		}
+	}
+	for _, name := range []string{"go.mod", "main.go", "version.go"} {
+		if err := copyFile(filepath.Join(copied, name), filepath.Join(from, name)); err != nil {
+			return "", fmt.Errorf("copying GoNB's source: %w", err)
+		}
+	}
+	if err := editGoNB(copied); err != nil {
+		return "", err
+	}
+	mod, err := os.ReadFile(filepath.Join(s.Root, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("reading the versions that GoNB is built with: %w", err)
+	}
+	file := filepath.Join(dir, "go.mod")
+	if err := files.WriteBytes(file, fmt.Sprintf("%s\nreplace %s => %q\n", mod, gonbModule, copied)); err != nil {
+		return "", err
+	}
+	return "-modfile=" + file, copyFile(filepath.Join(dir, "go.sum"), filepath.Join(s.Root, "go.sum"))
+}
+
+// editGoNB makes the edits in a copy of GoNB.
+func editGoNB(dir string) error {
+	for _, e := range gonbEdits {
+		path := filepath.Join(dir, e.file)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("reading GoNB's source: %w", err)
+		}
+		if n := strings.Count(string(text), e.from); n != 1 {
+			return fmt.Errorf("found %q %d times in GoNB's %s, expected it once: gonbEdits are of another version",
+				e.from, n, e.file)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.from, e.to, 1)), 0o600); err != nil {
+			return fmt.Errorf("changing GoNB's source: %w", err)
+		}
+	}
+	return nil
+}
+
+// moduleDir is where Go keeps the source of a module that go.mod pins, which it fetches.
+func (s *site) moduleDir(ctx context.Context, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir, cmd.Env = s.Root, append(s.env(), "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.Output()
+	var found struct{ Dir, Error string }
+	if json.Unmarshal(out, &found) == nil && found.Error != "" {
+		return "", fmt.Errorf("fetching %s: %s", module, found.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fetching %s: %s", module, reason(err))
+	}
+	return found.Dir, nil
+}
+
+// copyFile copies a file; the copy can be written to, which those in Go's module cache cannot.
+func copyFile(to, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return files.WriteBytes(to, text)
+}

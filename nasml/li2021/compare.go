@@ -1,0 +1,255 @@
+package li2021
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
+)
+
+// CompareParams are the parameters of a comparison of a reader's own methods with others.
+type CompareParams struct {
+	SearchParams
+	Mine      []string // own searches: a method of one's own in search.Methods, "mine", "mine/erm", "mine@myspace"
+	Baselines []string // searches that they are compared with: "darts", "gaea-darts", "gaea-darts@myspace"
+	Tabular   []string // methods that query the table of NAS-Bench-201: "rs", or one's own in search.TabularMethods
+	Runs      int      // of each of these
+	LookUp    string   // the data set of the accuracies: "cifar10", "cifar100" or "ImageNet16-120"
+}
+
+// CompareQuick has the searches of Table 2 and the 500 runs of random search, which are shipped,
+// so that only those of Mine are computed: a minute or two each on two cores.
+var CompareQuick = CompareParams{
+	SearchParams: quickSearch, Baselines: []string{"darts", "gaea-darts"}, Tabular: []string{"rs"}, Runs: 500,
+	LookUp: string(data.TaskCIFAR10),
+}
+
+// ComparePaper is the same at the paper's scale, of which no search is shipped.
+var ComparePaper = func() CompareParams {
+	p := CompareQuick
+	p.SearchParams = paperSearch
+	return p
+}()
+
+// Comparison is a comparison that was run. Its figure has curves and a table, [Comparison.Curves]
+// and [Comparison.Table] one of them, for a paper.
+type Comparison struct {
+	Params   CompareParams
+	Rows     []Compared // Mine, Baselines, Tabular
+	Tabular  bool       // accuracies are the table's; else those of shared weights
+	Optimum  float64    // the best accuracy of the table, %; 0 without it
+	searches []found
+	records  []string
+	view     string // "curves", "table" or both
+}
+
+// Compared is a row of a comparison, with a value a run.
+type Compared struct {
+	Name, Title string
+	Mine        bool
+	// Accuracy, %, is what the table of NAS-Bench-201 says of the architecture that was found, after
+	// 200 epochs of training. In a space that the table lacks it is that of the search's own shared
+	// weights under this architecture, on the images that θ was moved by.
+	Accuracy []float64
+	Entropy  []float64 // of θ at the end, nats; none of tabular methods
+	Seconds  []float64 // of a search; of tabular methods the simulated seconds
+
+	epochs              []float64   // of which Curves are
+	curves, entropyPath [][]float64 // after each epoch, of every search
+}
+
+// Compare runs the searches that the store lacks and compares a reader's own with the others: on
+// the same images with the same seeds. Where the operations of all rows are those of NAS-Bench-201
+// the architectures are looked up in its table, which is shipped; else they are compared by the
+// accuracy of their shared weights. It returns an error where a row or a method is not known.
+func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	r := &Comparison{Params: p, Tabular: p.tabulated(rowsNamed(p.all())) == nil}
+	if r.Tabular {
+		return r, r.lookUp(ctx)
+	}
+	return r, r.ofSharedWeights(ctx)
+}
+
+// all are the searches.
+func (p CompareParams) all() []string { return slices.Concat(p.Mine, p.Baselines) }
+
+// check says what is wrong with the parameters of its own.
+func (p CompareParams) check() error {
+	var c study.Checks
+	c.Expect(len(p.all()) > 0, "Mine and Baselines are empty, want a search in Mine such as \"gaea-darts/erm\"")
+	c.Expect(p.Seeds >= 2, "Seeds is %d, want at least 2: a comparison is over seeds", p.Seeds)
+	c.OneOf("LookUp", p.LookUp, lookUpAll...)
+	c.Expect(p.Update == "", "Update is %q, which would take the place of every row's: leave it empty, add "+
+		"search.Methods[\"mine\"] with this Update, and set Mine to \"mine\"", p.Update)
+	for _, name := range p.Mine {
+		c.Expect(!slices.Contains(p.Baselines, name), "%q is in Mine and in Baselines, want it in one", name)
+	}
+	if err := c.Err("the comparison"); err != nil {
+		return err
+	}
+	return p.SearchParams.check(rowsNamed(p.all()))
+}
+
+// column is that of LookUp among the table's data sets.
+func (p CompareParams) column() int {
+	return slices.IndexFunc(lookupSets, func(s lookupSet) bool { return string(s.task) == p.LookUp })
+}
+
+// lookUp fills the rows from the table, by [Table2].
+func (r *Comparison) lookUp(ctx context.Context) error {
+	p := r.Params
+	t, err := Table2(ctx, Table2Params{
+		SearchParams: p.SearchParams, Rows: p.all(), Tabular: p.Tabular, Settings: "paper", Runs: max(p.Runs, 1),
+	})
+	if err != nil {
+		return err
+	}
+	r.records, r.searches = t.Records(), searched(t.Groups)
+	at := p.column()
+	r.Optimum = lineOf(t.Part("reference").Trials(), "Optimal").accuracy[at][0]
+	table, err := data.LoadNASBench201("")
+	if err != nil {
+		return err
+	}
+	column, err := table.Column(data.Reported201[at])
+	if err != nil {
+		return err
+	}
+	for i, f := range r.searches {
+		l := lineOf(t.Part("middle").Trials(), string(f.row))
+		row := f.compared(i < len(p.Mine))
+		row.Accuracy, row.Seconds = l.accuracy[at], l.seconds
+		for _, record := range f.ran() {
+			curve, err := f.lookups(record, column)
+			if err != nil {
+				return err
+			}
+			row.curves = append(row.curves, curve)
+		}
+		r.Rows = append(r.Rows, row.over(1))
+	}
+	for _, l := range t.Part("tabular").Trials() {
+		r.Rows = append(r.Rows, p.tabularRow(l, at))
+	}
+	return nil
+}
+
+// tabularRow is a method that queries the table.
+func (p CompareParams) tabularRow(l line, at int) Compared {
+	title := l.title
+	if l.name == "rs" {
+		title = "Random search"
+	}
+	budget := search.TabularAsPaper[l.name].Budget
+	if budget == 0 {
+		budget = search.TabularAsPaper["rs"].Budget // as keyedTabular has it
+	}
+	return Compared{Name: l.name, Title: title, Accuracy: l.accuracy[at], Seconds: []float64{budget}}
+}
+
+// ofSharedWeights fills the rows of spaces that no table has.
+func (r *Comparison) ofSharedWeights(ctx context.Context) error {
+	t, err := Figure1(ctx, Figure1Params{SearchParams: r.Params.SearchParams, Rows: r.Params.all()})
+	if err != nil {
+		return err
+	}
+	r.records, r.searches = t.Records(), searched(t.Groups)
+	for i, f := range r.searches {
+		row := f.compared(i < len(r.Params.Mine))
+		for _, record := range f.ran() {
+			row.Seconds = append(row.Seconds, record.Seconds/float64(max(1, record.Batch)))
+			row.curves = append(row.curves, inPercent(record.Series["discrete"]))
+			row.epochs = record.Series["evaluated"]
+		}
+		for _, v := range f.column("discrete", -1) {
+			row.Accuracy = append(row.Accuracy, 100*v)
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return nil
+}
+
+func inPercent(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = 100 * v
+	}
+	return out
+}
+
+// compared is a search without its accuracies.
+func (f found) compared(mine bool) Compared {
+	c := Compared{Name: string(f.row), Title: f.row.named(), Mine: mine, Entropy: f.column("entropy", -1)}
+	if own, ok := search.Methods[f.row.method()]; ok && mine && own.Title != "" && f.row.variant() == "" {
+		c.Title = strings.TrimSuffix(c.Title, " (bilevel)")
+	}
+	for _, record := range f.ran() {
+		c.entropyPath = append(c.entropyPath, record.Series["entropy"])
+	}
+	return c
+}
+
+// over has a point after each epoch, from the first on.
+func (c Compared) over(first int) Compared {
+	for i := range verdict.MeanCurve(c.curves) {
+		c.epochs = append(c.epochs, float64(i+first))
+	}
+	return c
+}
+
+// Regret is what each run loses to the best architecture of the table, percentage points; none
+// without a table.
+func (r *Comparison) Regret(c Compared) []float64 {
+	var out []float64
+	for _, a := range c.Accuracy {
+		if r.Optimum > 0 {
+			out = append(out, r.Optimum-a)
+		}
+	}
+	return out
+}
+
+// Records are the keys of the trials.
+func (r *Comparison) Records() []string { return r.records }
+
+// Check compares every row of Mine with every other row that is not: searches seed by seed,
+// methods that query the table as independent runs. All intervals cover together.
+func (r *Comparison) Check() []runs.Claim {
+	var claims []runs.Claim
+	for _, mine := range r.Rows {
+		for _, other := range r.Rows {
+			if mine.Mine && !other.Mine {
+				claims = append(claims, r.judge(mine, other))
+			}
+		}
+	}
+	return claims
+}
+
+// judge says whether mine is above another row, with what so many runs cannot see.
+func (r *Comparison) judge(mine, other Compared) runs.Claim {
+	p := r.Params
+	confidence := verdict.Family(p.Confidence, len(p.Mine)*(len(r.Rows)-len(p.Mine)))
+	compare := verdict.Paired
+	if slices.Contains(p.Tabular, other.Name) {
+		compare = verdict.Unpaired
+	}
+	c := verdict.Claim(fmt.Sprintf("own: %s above %s, percentage points", mine.Title, other.Title), "a comparison")
+	if len(mine.Accuracy) != p.Seeds || len(other.Accuracy) < 2 {
+		return verdict.NotRun(c, fmt.Sprintf("%d and %d runs", len(mine.Accuracy), len(other.Accuracy)))
+	}
+	d, err := compare(mine.Accuracy, other.Accuracy, confidence)
+	return verdict.Ahead(c, d, err, mine.Title, other.Title, "points")
+}
+
+var _ catalog.Result = (*Comparison)(nil)

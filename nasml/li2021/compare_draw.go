@@ -1,0 +1,175 @@
+package li2021
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/plots"
+)
+
+// Table is the comparison with its table only, for LaTeX.
+func (r *Comparison) Table() *Comparison { return r.seenAs("table") }
+
+// Curves is the comparison with its curves only.
+func (r *Comparison) Curves() *Comparison { return r.seenAs("curves") }
+
+func (r *Comparison) seenAs(view string) *Comparison {
+	of := *r
+	of.view = view
+	return &of
+}
+
+// Figure has the accuracy of the current architecture and the entropy of θ after each epoch, means with
+// their intervals over seeds, above a table of the runs' ends.
+func (r *Comparison) Figure() plots.Figure {
+	f := plots.Figure{Name: "comparison", Style: plots.ICLR, Caption: r.caption()}
+	title := "Own methods beside others"
+	if r.Tabular {
+		title += " on NAS-Bench-201"
+	}
+	f.Meta = study.Meta(title, r.Params.Preset, r.Params)
+	if r.view != "table" {
+		f.Panels = append(f.Panels, []plots.Panel{r.accuracies(), r.entropies()})
+	}
+	if r.view != "curves" {
+		f.Panels = append(f.Panels, []plots.Panel{{Table: r.table()}})
+	}
+	if r.view != "" {
+		f.Name += "-" + r.view
+	}
+	return f
+}
+
+// caption says where the accuracies are from and on what was searched.
+func (r *Comparison) caption() string {
+	text := "Accuracies are those of the shared weights under the architecture that was found, on the images of the " +
+		"architecture: no table has this space."
+	if r.Tabular {
+		text = fmt.Sprintf("Accuracies on %s are the table's, after 200 epochs of training; regret is to its best, "+
+			"%.2f %%.", lookupSets[r.Params.column()].title, r.Optimum)
+	}
+	return fmt.Sprintf("%s Means with %.3g %% intervals. %s", text, 100*r.Params.Confidence,
+		searchCaption(r.Params.SearchParams, r.searches, r.Params))
+}
+
+// accuracies are the curves of the searches, and the mean of what queries the table as a line.
+func (r *Comparison) accuracies() plots.Panel {
+	p := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "accuracy (%)"}}
+	last := 0.
+	for _, c := range r.Rows {
+		if len(c.epochs) > 0 {
+			last = max(last, c.epochs[len(c.epochs)-1])
+			means := r.means(c.curves)
+			for i := range means {
+				means[i] = means[i].Within(0, 100)
+			}
+			p.Series = append(p.Series, plots.Band(c.Title, c.epochs[:len(means)], means))
+		}
+	}
+	for _, c := range r.Rows {
+		if c.curves == nil && len(c.Accuracy) > 0 {
+			m := mean(c.Accuracy)
+			p.Series = append(p.Series, plots.Series{
+				Label: c.Title + ", at the end", X: []float64{1, last}, Y: []float64{m, m}, Reference: true,
+			})
+		}
+	}
+	return p
+}
+
+// entropies are those of θ, from the start on.
+func (r *Comparison) entropies() plots.Panel {
+	p := plots.Panel{
+		X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"},
+		Legend: plots.Legend{Position: plots.LegendNone},
+	}
+	for _, c := range r.Rows {
+		if len(c.entropyPath) > 0 {
+			means := atMostUniform(r.means(c.entropyPath))
+			var epochs []float64
+			for e := range means {
+				epochs = append(epochs, float64(e))
+			}
+			p.Series = append(p.Series, plots.Band(c.Title, epochs, means))
+		}
+	}
+	return p
+}
+
+// means are those of curves over seeds, with their intervals.
+func (r *Comparison) means(curves [][]float64) []runs.Summary {
+	var means []runs.Summary
+	for _, values := range study.Columns(curves) {
+		s, err := runs.Summarize(values, r.Params.Confidence)
+		if err != nil {
+			panic(err) // the records hold finite numbers
+		}
+		means = append(means, s)
+	}
+	return means
+}
+
+// table has a line for each row: mean and interval of the accuracy, regret, entropy at the end and cost.
+func (r *Comparison) table() *plots.Table {
+	t := &plots.Table{Columns: []plots.Column{
+		{Header: "method"}, {Header: "runs"}, {Header: "accuracy (%)"},
+		{Header: fmt.Sprintf("%.3g %% interval", 100*r.Params.Confidence)},
+		{Header: "entropy"}, {Header: "cost (s)"},
+	}}
+	if r.Tabular {
+		t.Columns = slices.Insert(t.Columns, regretColumn, plots.Column{Header: "regret"})
+	}
+	var mine, others plots.Block
+	for _, c := range r.Rows {
+		if c.Mine {
+			mine.Rows = append(mine.Rows, r.entry(c))
+		} else {
+			others.Rows = append(others.Rows, r.entry(c))
+		}
+	}
+	for _, b := range []plots.Block{mine, others} {
+		if len(b.Rows) > 0 {
+			t.Blocks = append(t.Blocks, b)
+		}
+	}
+	return t
+}
+
+// entry is a line of the table.
+func (r *Comparison) entry(c Compared) []plots.Entry {
+	accuracy, interval := "not run", ""
+	if s, err := runs.Summarize(c.Accuracy, r.Params.Confidence); err == nil {
+		s = s.Within(0, 100)
+		accuracy = fmt.Sprintf("%.2f", s.Mean)
+		if s.Lo.Valid() {
+			interval = fmt.Sprintf("%.2f to %.2f", float64(s.Lo), float64(s.Hi))
+		}
+	}
+	cost := thousands(mean(c.Seconds), "")
+	if cost != "" && c.curves == nil && r.Tabular {
+		cost += " (simulated)"
+	}
+	var out []plots.Entry
+	for _, text := range []string{
+		c.Title, fmt.Sprint(len(c.Accuracy)), accuracy, interval, twoDigits(c.Entropy), cost,
+	} {
+		out = append(out, plots.Entry{Text: text})
+	}
+	if r.Tabular {
+		out = slices.Insert(out, regretColumn, plots.Entry{Text: twoDigits(r.Regret(c))})
+	}
+	return out
+}
+
+// regretColumn is where the regret stands, which only a table tells.
+const regretColumn = 4
+
+// twoDigits is a mean, and "–" where there is none.
+func twoDigits(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", mean(values))
+}

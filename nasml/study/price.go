@@ -1,0 +1,192 @@
+package study
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/nasml/lab/nasml/runs"
+)
+
+// This file forecasts what cases will take by what those took that are stored.
+
+// Forecasts says what each of the cases will take on this machine, s; 0 where nothing is known. It is the case's own
+// forecast, or its units, at the price at which batches of trials of the study were computed on a machine with as
+// many processors. Nothing is read before it is asked.
+func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
+	prices := sync.OnceValue(func() []price {
+		of := s.amounts(cases)
+		return prices(store.Alike(s.ID), of)
+	})
+	return func(c Case) float64 {
+		own := c.Seconds()
+		if own == 0 && c.Forecast != nil {
+			return 0
+		}
+		amount := cmp.Or(own, float64(c.units()))
+		price, known := typical(prices(), likeness(c.Params), amount, own > 0)
+		if !known {
+			return own
+		}
+		return price * amount
+	}
+}
+
+// amounts says how much work a record's trial was, in seconds of its own forecast or in units; 0 where that is not
+// known: of the cases, and of what Amount knows.
+func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
+	known := map[string]Case{}
+	if trials, err := s.Trials(cases); err == nil {
+		for i, t := range trials {
+			if key, err := t.Key(); err == nil {
+				known[key] = cases[i]
+			}
+		}
+	}
+	found := map[string]float64{} // by settings, which seeds have in common
+	return func(r *runs.Record) float64 {
+		if c, ok := known[r.Key]; ok {
+			return cmp.Or(c.Seconds(), float64(c.units()))
+		}
+		params, ok := r.Trial.Params.(json.RawMessage)
+		if s.Amount == nil || !ok {
+			return 0
+		}
+		if _, ok := found[string(params)]; !ok {
+			found[string(params)] = s.Amount(params)
+		}
+		return found[string(params)]
+	}
+}
+
+// price is what a batch of trials took.
+type price struct {
+	like    string  // settings of its trials, but for numbers
+	amount  float64 // of work, the mean of a trial
+	seconds float64 // that a unit of it took
+}
+
+// near is how many times more or less work a trial may be whose price holds: beyond, what is done once weighs more.
+// doubt is a factor between a model's forecast and what was recorded by which a computation was paused, or had few of
+// the processors: that says nothing about the next.
+const near, doubt = 8, 3
+
+// prices are those of the batches that were computed on as many processors as this machine has, and on what its
+// backend is.
+func prices(records []*runs.Record, amount func(r *runs.Record) float64) (all []price) {
+	type batch struct {
+		started time.Time
+		trials  int
+	}
+	cuda := strings.Contains(os.Getenv("GOMLX_BACKEND"), "cuda")
+	records = slices.DeleteFunc(slices.Clone(records), func(r *runs.Record) bool {
+		return r.Host.CPUs != runtime.NumCPU() || strings.Contains(r.Backend, "cuda") != cuda
+	})
+	for _, of := range By(records, func(r *runs.Record) batch { return batch{r.Started, r.Batch} }) {
+		work, took, counted := 0.0, 0.0, 0.0
+		alike := map[string][]float64{}
+		for _, r := range of {
+			took = max(took, quiet(r))
+			if a := amount(r); a > 0 && !math.IsInf(a, 0) {
+				like := likeness(r.Trial.Params)
+				work, counted = work+a, counted+1
+				alike[like] = append(alike[like], a)
+			}
+		}
+		seconds := took * counted / float64(max(1, of[0].Batch)) / work
+		for _, like := range slices.Sorted(maps.Keys(alike)) {
+			if seconds > 0 {
+				all = append(all, price{like, stat.Mean(alike[like], nil), seconds})
+			}
+		}
+	}
+	return all
+}
+
+// quiet is at most the time in which a record's batch had the processors: all that they worked.
+func quiet(r *runs.Record) float64 {
+	if r.Processor > 0 {
+		return min(r.Seconds, r.Processor)
+	}
+	return r.Seconds
+}
+
+// typical is the median price for so much work: of trials that differ in numbers alone, or else of all; and of trials
+// of about as much work, or else of all. Beside a model's own forecast it is only known of trials of about as much
+// work that were not far from it.
+func typical(all []price, like string, amount float64, model bool) (seconds float64, known bool) {
+	about := func(p price) bool { return p.amount <= near*amount && amount <= near*p.amount }
+	if model {
+		all = only(all, func(p price) bool { return about(p) && p.seconds <= doubt && p.seconds >= 1./doubt })
+	}
+	for _, which := range []func(p price) bool{func(p price) bool { return p.like == like }, about} {
+		if some := only(all, which); len(some) > 0 {
+			all = some
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	each := make([]float64, len(all))
+	for i, p := range all {
+		each[i] = p.seconds
+	}
+	slices.Sort(each)
+	return stat.Quantile(0.5, stat.Empirical, each, nil), true
+}
+
+func only(all []price, which func(p price) bool) (kept []price) {
+	for _, p := range all {
+		if which(p) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// likeness are the settings of a trial that are no numbers, by their names.
+func likeness(params any) string {
+	text, err := json.Marshal(params)
+	if err != nil { // it has no key either
+		return ""
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return ""
+	}
+	var words []string
+	leaves("", v, func(name string, leaf any) {
+		switch leaf.(type) {
+		case string, bool:
+			words = append(words, fmt.Sprintf("%s=%v", name, leaf))
+		}
+	})
+	slices.Sort(words)
+	return strings.Join(words, "\n")
+}
+
+// leaves visits the values inside v that have no parts.
+func leaves(name string, v any, visit func(name string, leaf any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for inner, x := range v {
+			leaves(name+"."+inner, x, visit)
+		}
+	case []any:
+		for i, x := range v {
+			leaves(fmt.Sprintf("%s.%d", name, i), x, visit)
+		}
+	default:
+		visit(name, v)
+	}
+}

@@ -1,0 +1,225 @@
+package supernet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// OneShotTheta are the architecture parameters of a supernet of the space:
+// logits, or weights on simplices.
+type OneShotTheta struct {
+	Ops    [][]float64 // [N, |O|]
+	Output []float64   // [N+1]: of node 0, 1, … N as parents of the output
+	Inputs [][]float64 // of the nodes Choosing, in order; the weights of node i are [i]
+}
+
+// CheckTheta returns an error where shapes are not the space's or a number is
+// not finite.
+func (s OneShot) CheckTheta(theta OneShotTheta) error {
+	choosing := s.Choosing()
+	if len(theta.Ops) != len(s.Parents) || len(theta.Inputs) != len(choosing) {
+		return fmt.Errorf("found weights of operations on %d nodes and of inputs of %d, expected %d and %d in the "+
+			"space %q", len(theta.Ops), len(theta.Inputs), len(s.Parents), len(choosing), s.Name)
+	}
+	check := func(what string, row []float64, n int) error {
+		if len(row) != n {
+			return fmt.Errorf("found %d weights of %s, expected %d in the space %q", len(row), what, n, s.Name)
+		}
+		for i, x := range row {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("found %v as weight %d of %s, expected a finite number", x, i, what)
+			}
+		}
+		return nil
+	}
+	for i, row := range theta.Ops {
+		if err := check(fmt.Sprintf("the operations of node %d", i+1), row, len(s.Ops)); err != nil {
+			return err
+		}
+	}
+	for i, node := range choosing {
+		if err := check(fmt.Sprintf("the inputs of node %d", node), theta.Inputs[i], node); err != nil {
+			return err
+		}
+	}
+	return check("the output", theta.Output, len(s.Parents)+1)
+}
+
+// Ties says which of equally weighted parents a discretisation takes.
+type Ties string
+
+// The rules.
+const (
+	TiesFirst Ties = "first" // the earlier nodes
+	TiesNumPy Ties = "numpy" // those that numpy.argpartition puts last, as in the authors' code and time
+)
+
+// TieRule says how weights are compared.
+type TieRule struct {
+	// Single says that they are compared after a softmax in single precision, as
+	// in the authors' code, whatever they are: what differs by less than its
+	// rounding becomes equal.
+	Single bool
+	// Top are the places of the k largest.
+	Top func(weights []float64, k int) []int
+}
+
+// TieRules are the rules by name. Add an own one with
+// TieRules["mine"] = TieRule{Top: …}.
+var TieRules = map[Ties]TieRule{
+	TiesFirst: {Top: firstOfLargest},
+	TiesNumPy: {Single: true, Top: func(w []float64, k int) []int { return argpartition(w, len(w)-k)[len(w)-k:] }},
+}
+
+// firstOfLargest are the places of the k largest weights, the first of equals.
+func firstOfLargest(w []float64, k int) []int {
+	order := places(len(w))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w[j], w[i]) })
+	return order[:k]
+}
+
+// Discretize reads the architecture off θ: of every node the operation of the
+// largest weight, the first of equals, and the parents of the largest weights.
+// The initial θ of GAEA is uniform and thus all ties: no architecture but the
+// rule decides.
+//
+// It is an error where θ is not of the space, or the rule is none of TieRules.
+func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) {
+	rule, known := TieRules[ties]
+	if !known {
+		return OneShotArch{}, fmt.Errorf("found the rule %q for ties, expected one of %q", ties,
+			slices.Sorted(maps.Keys(TieRules)))
+	}
+	if err := s.CheckTheta(theta); err != nil {
+		return OneShotArch{}, err
+	}
+	seen := func(row []float64) []float64 {
+		if rule.Single {
+			return softmax32(row)
+		}
+		return row
+	}
+	var a OneShotArch
+	for _, row := range theta.Ops {
+		a.Ops = append(a.Ops, firstOfLargest(seen(row), 1)[0])
+	}
+	inputs := theta.Inputs
+	for i, k := range s.numbers() {
+		var parents []int
+		switch {
+		case i == len(s.Parents):
+			parents = rule.Top(seen(theta.Output), k)
+		case k == i+1:
+			parents = places(k)
+		default:
+			parents, inputs = rule.Top(seen(inputs[0]), k), inputs[1:]
+		}
+		slices.Sort(parents)
+		a.Parents = append(a.Parents, parents)
+	}
+	return a, nil
+}
+
+func places(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// softmax32 is the softmax in single precision.
+func softmax32(w []float64) []float64 {
+	p := make([]float64, len(w))
+	largest, sum := float32(slices.Max(w)), float32(0)
+	for i := range p {
+		e := float32(math.Exp(float64(float32(w[i]) - largest)))
+		p[i] = float64(e)
+		sum += e
+	}
+	for i := range p {
+		p[i] = float64(float32(p[i]) / sum)
+	}
+	return p
+}
+
+// argpartition orders the places of v so that the one at kth is where sorting
+// would put it, and those of larger values come after it: introselect, as
+// numpy.argpartition had it in the authors' time, so that equal values end
+// where they did there (NumPy 2 has another with AVX-512, which leaves them
+// elsewhere). v has at most a few elements; NumPy's worst-case guard is
+// left out, which begins to act with more.
+func argpartition(v []float64, kth int) []int {
+	at := places(len(v))
+	swap := func(i, j int) { at[i], at[j] = at[j], at[i] }
+	less := func(i, j int) bool { return v[at[i]] < v[at[j]] }
+	switch {
+	case kth < 3:
+		selectFirst(kth+1, len(at), less, swap)
+		return at
+	case kth == len(v)-1: // the last of the largest
+		most := 0
+		for j := range at {
+			if !less(j, most) {
+				most = j
+			}
+		}
+		swap(kth, most)
+		return at
+	}
+	low, high := 0, len(v)-1
+	for low+1 < high {
+		medianToLow(low, low+(high-low)/2, high, less, swap)
+		l, h := low+1, high
+		for pivot := v[at[low]]; ; swap(l, h) {
+			for l++; v[at[l]] < pivot; l++ {
+			}
+			for h--; pivot < v[at[h]]; h-- {
+			}
+			if h < l {
+				break
+			}
+		}
+		swap(low, h)
+		if h >= kth {
+			high = h - 1
+		}
+		if h <= kth {
+			low = l
+		}
+	}
+	if high == low+1 && less(high, low) {
+		swap(high, low)
+	}
+	return at
+}
+
+// selectFirst is selection sort of n places that ends with the first k.
+func selectFirst(k, n int, less func(i, j int) bool, swap func(i, j int)) {
+	for i := range k {
+		least := i
+		for j := i + 1; j < n; j++ {
+			if less(j, least) {
+				least = j
+			}
+		}
+		swap(i, least)
+	}
+}
+
+// medianToLow moves the median of three to low, and the least to low+1.
+func medianToLow(low, mid, high int, less func(i, j int) bool, swap func(i, j int)) {
+	if less(high, mid) {
+		swap(high, mid)
+	}
+	if less(high, low) {
+		swap(high, low)
+	}
+	if less(low, mid) {
+		swap(low, mid)
+	}
+	swap(mid, low+1)
+}
