@@ -162,7 +162,7 @@ func (r *room) read(source fs.FS, at string) error {
 	return nil
 }
 
-// isCode says whether a file is source that is built into a program: Go
+// isCode reports whether a file is source that is built into a program: Go
 // without tests, or C.
 func isCode(name string) bool {
 	switch path.Ext(name) {
@@ -207,7 +207,7 @@ func digest(data []byte) string {
 // imported by nobody.
 const plugin, loader = "xla-cpu-pjrt", "github.com/gomlx/go-xla"
 
-// uses says whether a package imports something of a module. GoMLX may run on
+// uses reports whether a package imports something of a module. GoMLX may run on
 // XLA wherever it is used.
 func uses(packages map[string]*room, module string) bool {
 	if module == plugin || module == loader {
