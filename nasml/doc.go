@@ -62,7 +62,7 @@
 //	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
 //	loop        the epochs of searches and trainings: checkpoints, progress, resume
 //	rank        rank correlations with intervals
-//	limits      what values make sense in a field of parameters, by its tag
+//	limits      the limits of parameters, as tags of their fields
 //	accept      shows that changed source computes what it did
 //	claims      the ledger: a row for every claim of the papers, and what is known about it
 //	findings    what is wrong in the papers and in their authors' programs

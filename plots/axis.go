@@ -48,7 +48,7 @@ func newAxis(a Axis, values []float64, font Font, size vg.Length) axis {
 	return x
 }
 
-// categorical says whether an axis has names in place of numbers.
+// categorical reports whether an axis has names instead of numbers.
 func (a Axis) categorical() bool {
 	return slices.ContainsFunc(a.Ticks, func(t Tick) bool {
 		_, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSuffix(t.Label, " %"), "−", "-"), 64)
@@ -157,7 +157,7 @@ func linearTicks(low, high float64) []Tick {
 	return ticks
 }
 
-// tooFine says whether numbers up to a size would need too many digits to be told
+// tooFine reports whether numbers up to a size would need too many digits to be told
 // apart at a step: then their labels are what they are above the first of them,
 // and the axis' label says how much that is.
 func tooFine(size, step float64) bool {
@@ -165,7 +165,7 @@ func tooFine(size, step float64) bool {
 	return digits >= 7 || digits >= 4 && !plainDigits(size, step)
 }
 
-// plainDigits says whether numbers up to a size are written without a power of
+// plainDigits reports whether numbers up to a size are written without a power of
 // ten at a step.
 func plainDigits(size, step float64) bool {
 	last := floorLog10(step) // the power of ten of the last digit
@@ -261,7 +261,7 @@ func fineTicks(a axis) []Tick {
 	return ticks
 }
 
-// powerTicks are powers of the base, every n-th of them where there are many,
+// powerTicks are powers of the base, every n-th of them if there are many,
 // with minor ticks between neighbouring powers of ten. It returns nil where
 // the axis holds fewer than two powers: linear ticks then say more.
 func powerTicks(a axis) []Tick {

@@ -17,7 +17,7 @@ const beyondNote = "Triangles at the frame: beyond the axis."
 // runsNote is what the caption says of [Series.Runs].
 const runsNote = "Thin lines: the two runs, too few for a band."
 
-// hasRuns reports whether a curve has its runs in place of a band.
+// hasRuns reports whether a curve has its runs instead of a band.
 func (f Figure) hasRuns() bool {
 	for _, row := range f.Panels {
 		for _, p := range row {

@@ -79,7 +79,7 @@ func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 
 // SaveCaption writes the caption beside a figure that is saved without it, as
 // Name.txt and, for a paper's source, Name.caption.tex, and returns the paths;
-// none where there is no caption.
+// none if there is no caption.
 func (f Figure) SaveCaption(dir string) ([]string, error) {
 	if f.Caption == "" {
 		return nil, nil

@@ -62,7 +62,7 @@ func ascii(s string) string {
 	return quoted[:min(len(quoted), 240)] // a line of an EPS has at most 255
 }
 
-// epsText collects text as text, which comes after all else.
+// epsText collects text as text, which comes after everything else.
 type epsText struct {
 	*vgeps.Canvas
 	fonts *subsets

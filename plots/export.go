@@ -20,7 +20,7 @@ type Export struct {
 	Caption      bool              // set below the panels, in the picture, too
 	NoReferences bool              // without published curves, bounds and reference lines
 	Rename       map[string]string // what legends, cells and tables call a thing, by its name in the figure
-	Outlines     bool              // text as outlines, in place of embedded fonts
+	Outlines     bool              // text as outlines, instead of embedded fonts
 	Overwrite    bool              // also a picture of other parameters
 }
 

@@ -87,7 +87,7 @@ type Series struct {
 	Interval Interval
 
 	// Runs are values of single runs at every point, whose mean Y is: thin lines of the
-	// curve's colour behind it, in place of an interval that too few of them would have.
+	// curve's colour behind it, instead of an interval that too few of them would have.
 	Runs [][]float64 `json:",omitempty"`
 
 	// Reference marks what is not ours: a paper's own curve, number or bound.
@@ -170,9 +170,9 @@ type LegendPosition string
 // The positions. LegendAuto is LegendInside for a single panel and LegendBelow
 // for several, which then share one legend under them. Where that would have more
 // than six entries, rows whose panels explain the same share one, and all other
-// panels have one each, inside where there is a place, or neighbours that explain the
+// panels have one each, inside if there is a place, or neighbours that explain the
 // same have one below. LegendInside looks for a place without data, and falls back to
-// LegendBelow where there is none. A shared legend stands beside the last row where
+// LegendBelow if there is none. A shared legend stands beside the last row where
 // that is shorter than the others and leaves the room. The operations of cells are
 // explained below, if at all.
 const (
@@ -185,7 +185,7 @@ const (
 // Band is a curve with a transparent band, from values that know their bounds: the
 // value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
 // a mean over one seed, say that there is no interval. The mean of two, which an
-// interval of Student's says little about, has two lines in place of it: values with a
+// interval of Student's says little about, has two lines instead of it: values with a
 // method Pair say which.
 func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := withBounds(label, x, values)

@@ -159,7 +159,7 @@ func firstCell(row string) string {
 	return row
 }
 
-// latexGroups writes the headers over neighbouring columns, where there are some.
+// latexGroups writes the headers over neighbouring columns, if there are some.
 func (t *Table) latexGroups(out *strings.Builder) {
 	var cells, rules []string
 	some := false

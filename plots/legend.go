@@ -222,7 +222,7 @@ func (l *layout) blank(at, size vg.Point) {
 // mostShared is how many entries a legend that panels share may have.
 const mostShared = 6
 
-// manyEntries says whether several panels have more entries together than one
+// manyEntries reports whether several panels have more entries together than one
 // legend can explain well.
 func (l *layout) manyEntries() bool {
 	var axes []*panel
@@ -236,7 +236,7 @@ func (l *layout) manyEntries() bool {
 	return len(axes) > 1 && len(merged(axes)) > mostShared
 }
 
-// share decides, where there are too many entries for one legend, which rows
+// share decides, if there are too many entries for one legend, which rows
 // share one, each under the last of them: neighbours whose panels all have the same
 // entries, or some of them, or a legend inside. What is in no such row has a legend
 // of its own.
@@ -364,7 +364,7 @@ func (l *layout) besideSize(row []*panel, entries []entry) (left vg.Length, ok b
 }
 
 // legendBeside draws a shared legend beside the last row, in the middle of what
-// its panels leave, where there is room, and returns what it left over.
+// its panels leave, if there is room, and returns what it left over.
 func (l *layout) legendBeside(row []*panel, entries []entry) []entry {
 	left, ok := l.besideSize(row, entries)
 	if !ok || len(ofKind(entries, true)) > 0 {

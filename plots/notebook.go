@@ -32,7 +32,7 @@ type Display struct {
 	id string
 }
 
-// Show shows the figure in place of the one before. It is for one goroutine;
+// Show shows the figure instead of the one before. It is for one goroutine;
 // once a second is as often as a notebook takes it well.
 func (d *Display) Show(f Figure) error {
 	if d.id == "" {

@@ -26,7 +26,7 @@ func encodePNG(l *layout) ([]byte, error) {
 	if err := encoder.Encode(&body, indexed(c.Image())); err != nil {
 		return nil, err
 	}
-	const header = 8 + 12 + 13 // signature and IHDR; all else comes after them
+	const header = 8 + 12 + 13 // signature and IHDR; everything else comes after them
 	var out bytes.Buffer
 	out.Write(body.Bytes()[:header])
 	perMetre := uint32(math.Round(float64(l.style.DPI) / 0.0254))

@@ -37,7 +37,7 @@ type Style struct {
 	Palette []string // colours "#RRGGBB" of the curves, in their order
 }
 
-// Lettering says whether a file has its text as text, which is found and edited, or as
+// Lettering reports whether a file has its text as text, which is found and edited, or as
 // outlines, which look the same on every machine. A PNG has dots.
 type Lettering string
 
@@ -150,7 +150,7 @@ type look struct {
 	marker Marker
 	thin   bool
 	faint  bool
-	hatch  float64 // degrees of its band's lines where there is no transparency
+	hatch  float64 // degrees of its band's lines if there is no transparency
 }
 
 // looks gives every label of the figure its look, in order of appearance, so

@@ -54,7 +54,7 @@ func escape(s string) string {
 	return out.String()
 }
 
-// svgGlyphs collects text as outlines, which come after all else: each is defined once, in
+// svgGlyphs collects text as outlines, which come after everything else: each is defined once, in
 // thousandths of an em, and used wherever its glyph is.
 type svgGlyphs struct {
 	*vgsvg.Canvas
@@ -122,7 +122,7 @@ func hexOf(c color.Color) string {
 	return fmt.Sprintf("#%02X%02X%02X", v.R, v.G, v.B)
 }
 
-// svgText collects text as text, which comes after all else, in fonts of the machine that
+// svgText collects text as text, which comes after everything else, in fonts of the machine that
 // shows it: each piece takes the width that it has in the font it was set in.
 type svgText struct {
 	*vgsvg.Canvas

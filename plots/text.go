@@ -93,7 +93,7 @@ func (f Font) lookup(r rune) *glyph {
 	return nil
 }
 
-// lookupBold returns the bold glyph of r, or where there is none, as of a
+// lookupBold returns the bold glyph of r, or if there is none, as of a
 // formula's letters, that of lookup.
 func (f Font) lookupBold(r rune) *glyph {
 	mu.Lock()

@@ -25,7 +25,7 @@ func venue(name string, column, text, body float64) Style {
 	return Style{Name: name, Width: text, ColumnWidth: column, TextWidth: text, Body: body}.filled()
 }
 
-// inTimes is the style with Times in place of Computer Modern.
+// inTimes is the style with Times instead of Computer Modern.
 func (s Style) inTimes() Style {
 	s.Font = Times
 	return s

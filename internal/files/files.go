@@ -13,7 +13,7 @@ import (
 // prefix begins the name of a file that is not yet whole.
 const prefix = ".tmp-"
 
-// IsTemp says whether a file is one that was not whole when its writer ended,
+// IsTemp reports whether a file is one that was not whole when its writer ended,
 // or is being written.
 func IsTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), prefix) }
 

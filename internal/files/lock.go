@@ -15,7 +15,7 @@ import (
 // in whatever way.
 type Lock struct{ file *flock.Flock }
 
-// TryLock locks a file, which it makes where there is none. It returns nil
+// TryLock locks a file, which it makes if there is none. It returns nil
 // where another holds the lock, in this process or in another.
 func TryLock(path string, mode fs.FileMode) (*Lock, error) {
 	for {
@@ -61,7 +61,7 @@ func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Dur
 	}
 }
 
-// samePlace says whether the path still names the open file.
+// samePlace reports whether the path still names the open file.
 func samePlace(file *flock.Flock) bool {
 	ours, err1 := file.Stat()
 	there, err2 := os.Stat(file.Path())

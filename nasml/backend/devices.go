@@ -14,7 +14,7 @@ import (
 // devices unless it is told another number when it is opened; each later call
 // for the same n returns the same backend.
 //
-// It is an error where there are fewer devices: a GPU cannot be divided, and
+// It returns an error if there are fewer devices: a GPU cannot be divided, and
 // the pure-Go backend has one.
 func OpenDevices(n int) (compute.Backend, error) {
 	b, err := Open()

@@ -96,7 +96,7 @@ func newHook(path string) *hook {
 	return h
 }
 
-// wantsCompilation says whether XLA's options ask for more than a program: to
+// wantsCompilation reports whether XLA's options ask for more than a program: to
 // write down how it came about. Options in a file may be any.
 func wantsCompilation(flags string) bool {
 	flags = strings.TrimSpace(flags)
@@ -308,7 +308,7 @@ func (h *hook) load(given *C.nasml_compile, key programs.Key) bool {
 	return true
 }
 
-// read loads a program of the cache, NULL where there is none. One that the plugin does not
+// read loads a program of the cache, NULL if there is none. One that the plugin does not
 // take is removed.
 func (h *hook) read(client unsafe.Pointer, key programs.Key) (loaded unsafe.Pointer) {
 	program := h.cache.Get(key)
@@ -359,7 +359,7 @@ func warn(format string, args ...any) {
 
 var warned sync.Once
 
-// Compiling says whether XLA compiles a program just now, which takes up to minutes
+// Compiling reports whether XLA compiles a program just now, which takes up to minutes
 // and cannot be interrupted.
 func Compiling() bool {
 	hooked.Lock()

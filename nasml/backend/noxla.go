@@ -24,7 +24,7 @@ func hookPlugin(string) {}
 // Foresee has nothing to load.
 func Foresee(compute.Backend, any) (end func()) { return func() {} }
 
-// Compiling says whether XLA compiles a program just now: never.
+// Compiling reports whether XLA compiles a program just now: never.
 func Compiling() bool { return false }
 
 // Kernels names the C kernels that programs of this process call: none.

@@ -25,7 +25,7 @@ const (
 func init() { xla.EnableAutoInstall(false) }
 
 // defaultPlugins are the plugins to try where none is named: those that go-xla
-// found in the folders of the environment, which leaves out CUDA where there is
+// found in the folders of the environment, which leaves out CUDA if there is
 // no GPU, else those that the set-up may have made.
 func defaultPlugins() []string {
 	if os.Getenv(pluginPathEnv) != "" {

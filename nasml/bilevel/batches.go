@@ -12,7 +12,7 @@ import (
 // DARTS does with fraction 0.5 (train_search.py:89-101), else shuffled. For ERM
 // both are all examples, in order.
 //
-// It is an error where a part would be empty.
+// It returns an error if a part would be empty.
 func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validation []int, err error) {
 	all := make([]int, max(n, 0))
 	for i := range all {
@@ -50,7 +50,7 @@ type Epoch struct{ Weights, Architecture [][]int }
 // each example of the weights' batch with one (with-replacement, same), which
 // are of its size, and for the end of a shuffle (without-replacement, KeepLast).
 //
-// It is an error where train or validation do not fill one batch.
+// It returns an error if train or validation do not fill one batch.
 func (s Settings) Epoch(train, validation []int, batch int, rng *rand.Rand) (Epoch, error) {
 	if batch < 1 {
 		return Epoch{}, fmt.Errorf("batches of %d examples, want at least 1", batch)

@@ -281,7 +281,7 @@ func TestConjugateGradientsAreExactAfterDimSteps(t *testing.T) {
 	}
 }
 
-// The exact hypergradient is that of F(w*(θ), θ), with w* solved anew at every θ.
+// The exact hypergradient is that of F(w*(θ), θ), with w* solved again at every θ.
 func TestConjugateGradientsAgainstDifferencesOfTheSolution(t *testing.T) {
 	r := newRidge()
 	h, xy := r.hessian()

@@ -16,7 +16,7 @@ var shipped = maps.Clone(Hypergradients)
 
 // HypergradientKey names an entry of [Hypergradients] in the key of a trial: one
 // of this package by its name, a reader's by what it computes on a small
-// problem. It is an error where there is no such entry, and where it cannot be
+// problem. It returns an error if there is no such entry, or if it cannot be
 // known by what it computes because it is random or has a state.
 func HypergradientKey(name string) (string, error) {
 	hypergradient, ok := Hypergradients[name]

@@ -99,7 +99,7 @@ func (o Adam) Rule() Rule {
 
 // ClipGlobalNorm scales all gradients by min(1, most/(‖grad‖₂ + 1e-6)), the norm
 // over all of them together, as PyTorch's clip_grad_norm_. As there, one NaN
-// makes all of them NaN. It panics where most is not above 0.
+// makes all of them NaN. It panics if most is not above 0.
 func ClipGlobalNorm(grad []*Node, most float64) []*Node {
 	clipped, _ := clipJointly(grad, nil, most)
 	return clipped
@@ -124,7 +124,7 @@ func clipJointly(gradW, gradTheta []*Node, most float64) (clippedW, clippedTheta
 	return each(gradW, scale), each(gradTheta, scale)
 }
 
-// clipFactor is min(1, most/(√square + 1e-6)). It panics where most is not above 0.
+// clipFactor is min(1, most/(√square + 1e-6)). It panics if most is not above 0.
 func clipFactor(square *Node, most float64) *Node {
 	if !(most > 0) {
 		panic(fmt.Errorf("ClipGlobalNorm: the largest norm is %v, want more than 0", most))
@@ -140,7 +140,7 @@ func clipFactor(square *Node, most float64) *Node {
 // The last epoch, epochs−1, is not yet at last. Beyond epochs it rises again,
 // which is how ENAS in AutoDL-Projects oscillates (T_max 10 in 250 epochs). A
 // scheduler that PyTorch ≥ 1.1 steps at the start of an epoch is one epoch
-// ahead: 1Shot1 trains epoch e at Cosine(…, e+1, …). It panics where epochs is
+// ahead: 1Shot1 trains epoch e at Cosine(…, e+1, …). It panics if epochs is
 // below 1.
 func Cosine(first, last float64, epoch, epochs int) float64 {
 	if epochs < 1 {
@@ -158,7 +158,7 @@ func Cosine(first, last float64, epoch, epochs int) float64 {
 //
 // Its trap: cycle is the setting scheduler_epochs, 50, whatever the number of
 // epochs. 25 epochs end half way down, and epoch 50 restarts at first/2. It
-// panics where cycle is below 1 or power p not above 0.
+// panics if cycle is below 1 or power p not above 0.
 func CosinePower(first, last, power float64, epoch, cycle int) float64 {
 	if cycle < 1 || !(power > 0) {
 		panic(fmt.Errorf("CosinePower: a cycle of %d epochs and power %v, want at least 1 and more than 0", cycle,

@@ -105,7 +105,7 @@ func TestAdamInSinglePrecision(t *testing.T) {
 }
 
 // In float32, late and early: one step from moments as float64 has them moves as
-// far as in float64. 1 − exp(t log β) in place of expm1 would be off by 7e-6.
+// far as in float64. 1 − exp(t log β) instead of expm1 would be off by 7e-6.
 func TestAdamsCorrectionsInSinglePrecision(t *testing.T) {
 	adam, g := Adam{Beta1: 0.9, Beta2: 0.999}, []float32{0.37, -2, 1e-3}
 	for _, done := range []float64{0, 1, 4, 9, 99, 999, 9999} {

@@ -11,7 +11,7 @@ import (
 // them in and takes them back, as in optax.
 //
 // optax has a function init in the place of Slots. A number is enough here, and
-// the state before the first step is made on the host, where there is no graph.
+// the state before the first step is made on the host, if there is no graph.
 type Rule struct {
 	// Slots is the number of tensors kept for every parameter, shaped like it and
 	// 0 at first. Those of one parameter stand together: m₀, v₀, m₁, v₁, …
@@ -29,7 +29,7 @@ type Move struct {
 	Done          *Node   // moves made before, a scalar; nil where nobody counts
 }
 
-// Step is Update with its promises checked. It panics where slots do not fit
+// Step is Update with its promises checked. It panics if slots do not fit
 // before or after, and where a parameter has another shape after the move.
 func (r Rule) Step(name string, m Move) (params, slots []*Node) {
 	r.mustFit(name+" before its move", m.Params, m.Slots)

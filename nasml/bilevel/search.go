@@ -46,7 +46,7 @@ type State struct {
 // to leave the architecture as it is (and Slots, Stale and Aux as if its batch
 // had not been seen), 0 to move it; nil is 0.
 //
-// It returns the new state and what the step has seen. It panics where Settings
+// It returns the new state and what the step has seen. It panics if Settings
 // name a hypergradient that is not there.
 func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 	next = state

@@ -26,7 +26,7 @@ const (
 
 // Values of [Settings].Pairing: how the architecture's batches are drawn.
 const (
-	FreshShuffle       = "fresh-shuffle"       // each step anew: distinct examples, as the head of a new shuffle
+	FreshShuffle       = "fresh-shuffle"       // each step again: distinct examples, as the head of a new shuffle
 	WithoutReplacement = "without-replacement" // one shuffle in turn, and a new one when it is used up
 	WithReplacement    = "with-replacement"    // every example by itself, all equally likely
 	Same               = "same"                // the weights' batch
@@ -113,7 +113,7 @@ var AsCode = map[string]Settings{
 		Hypergradient: "first-order"},
 }
 
-// KeepsGradient says whether a step hands a gradient of the architecture on to
+// KeepsGradient reports whether a step hands a gradient of the architecture on to
 // the next, as [State].Stale.
 func (s Settings) KeepsGradient() bool {
 	return s.Uncleared || s.ClipCovers == ClipWeightsAndArchitecture
@@ -127,7 +127,7 @@ func (s Settings) Options(sgd SGD, eta *Node) Options {
 	}
 }
 
-// Check returns every field that makes no sense: its name, what it is and what
+// Check returns every invalid field: its name, what it is and what
 // it may be.
 func (s Settings) Check() error {
 	var errs []error

@@ -239,7 +239,7 @@ func alikeNames(wanted string, names []string) []string {
 	return alike
 }
 
-// didYouMean asks for what may have been meant, where there is any.
+// didYouMean asks for what may have been meant, if there is any.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""

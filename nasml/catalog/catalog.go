@@ -94,7 +94,7 @@ type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
 
-// Usagef makes a UsageError, for parameters that make no sense.
+// Usagef makes a UsageError, for invalid parameters.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
@@ -113,7 +113,7 @@ func Usage(err *error) {
 var entries = map[string]Entry{}
 
 // Register adds an entry with its parameters at each scale and the function
-// that runs it; also are scales that not every entry has. It panics where the ID
+// that runs it; also are scales that not every entry has. It panics if the ID
 // is taken or a field is missing, which a test of the paper's package sees at once.
 func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context, P) (R, error), also ...Preset[P]) {
 	if _, taken := entries[e.ID]; taken {
@@ -298,7 +298,7 @@ func edits(a, b string) int {
 	return row[len(b)]
 }
 
-// alikeIDs says whether the part before or after the slash is the same but for
+// alikeIDs reports whether the part before or after the slash is the same but for
 // case; where a has no slash it may be either, or begin the name of b's paper.
 func alikeIDs(a, b string) bool {
 	paperA, nameA, _ := strings.Cut(strings.ToLower(a), "/")

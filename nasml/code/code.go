@@ -42,7 +42,7 @@ var (
 
 // Define names a kind of trials and the packages that compute it, by their
 // paths below nasml, "search". All that these import of this module counts
-// too. It panics where the name is taken.
+// too. It panics if the name is taken.
 func Define(name string, rooms ...string) *Kind {
 	kindsLock.Lock()
 	defer kindsLock.Unlock()
@@ -91,7 +91,7 @@ func (k *Kind) Version() (string, error) {
 	return k.version, k.err
 }
 
-// Accepted says whether the source in this program is one of those of which
+// Accepted reports whether the source in this program is one of those of which
 // was shown that they compute the same.
 func (k *Kind) Accepted() (bool, error) {
 	k.once.Do(k.find)

@@ -119,7 +119,9 @@ func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
 }
 
 // outside are the packages that compute no number of a trial.
-var outside = []string{"catalog", "code", "command", "notebook", "runs", "study", "lab", "lab/verdict", "backend", "data"}
+var outside = []string{
+	"catalog", "code", "command", "lab", "lab/verdict", "notebook", "runs", "study", "backend", "data",
+}
 
 // readRoom reads the Go and C files of a package, those of all platforms, without
 // its tests. C that Go's own build is not to see lies in a folder named c.
@@ -160,7 +162,7 @@ func (r *room) read(source fs.FS, at string) error {
 	return nil
 }
 
-// isCode says whether a file is source that is built into a program: Go
+// isCode reports whether a file is source that is built into a program: Go
 // without tests, or C.
 func isCode(name string) bool {
 	switch path.Ext(name) {
@@ -205,7 +207,7 @@ func digest(data []byte) string {
 // imported by nobody.
 const plugin, loader = "xla-cpu-pjrt", "github.com/gomlx/go-xla"
 
-// uses says whether a package imports something of a module. GoMLX may run on
+// uses reports whether a package imports something of a module. GoMLX may run on
 // XLA wherever it is used.
 func uses(packages map[string]*room, module string) bool {
 	if module == plugin || module == loader {

@@ -22,7 +22,7 @@ type storeAccept struct {
 
 // errMoved is the end of an acceptance in which a number moved.
 var errMoved = errors.New(
-	"not accepted: the source computes other numbers, so its trials are computed anew under a version of their own")
+	"not accepted: the source computes other numbers, so its trials are recomputed under a new version")
 
 // Run recomputes shipped trials of the kinds whose source has changed and, where
 // they agree, writes that into the ledger of versions.

@@ -249,7 +249,7 @@ func labToken(t *testing.T, s *site, port int) (string, bool) {
 	return "", false
 }
 
-// answers says whether the server takes the token: a server that was killed
+// answers reports whether the server takes the token: a server that was killed
 // leaves its file.
 func answers(port int, token string) bool {
 	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/api/status?token=%s", port, url.QueryEscape(token)))

@@ -24,13 +24,13 @@ const bucketTag = "buckets"
 // does not know is an error then, and nothing to hand over.
 var linked bool
 
-// inBucket says whether the store is a bucket.
+// inBucket reports whether the store is a bucket.
 func inBucket() bool { return strings.Contains(os.Getenv("NASML_STORE"), "://") }
 
 // withStore are the verbs that open the store.
 var withStore = []string{"run", "status", "slurm", "list", "show", "store", "claims", "gallery"}
 
-// handOver says whether a call needs the program that knows buckets.
+// handOver reports whether a call needs the program that knows buckets.
 func handOver(verb string) bool {
 	verb, _, _ = strings.Cut(verb, " ")
 	scheme, _, _ := strings.Cut(os.Getenv("NASML_STORE"), "://")

@@ -100,5 +100,5 @@ func columns(w io.Writer) int {
 	return usual
 }
 
-// colourful says whether a writer is a terminal whose user wants colours.
+// colourful reports whether a writer is a terminal whose user wants colours.
 func colourful(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }

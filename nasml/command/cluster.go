@@ -117,7 +117,7 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 	return err
 }
 
-// allDone says whether every trial is stored: then an error is the figure's own
+// allDone reports whether every trial is stored: then an error is the figure's own
 // affair, and run will tell it.
 func allDone(sum runs.PartSummary) bool { return sum.Elsewhere == 0 && sum.Count[runs.TrialDone] > 0 }
 

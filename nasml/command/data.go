@@ -117,10 +117,10 @@ func (v *dataCmd) names() ([]data.Name, error) {
 	return names, nil
 }
 
-// fetch downloads what is missing of a set, with a bar or, without a
+// fetch downloads the missing files of a set, with a bar or, without a
 // terminal, a line at the beginning.
 func fetch(ctx context.Context, c console, name data.Name) error {
-	c.logf("%s: checking, and downloading what is missing", name)
+	c.logf("%s: checking files, downloading missing ones", name)
 	bar := progress{c: c, bytes: true}
 	defer bar.finish()
 	return data.Fetch(ctx, name, func(done, total int64) { bar.set(string(name), done, total) })

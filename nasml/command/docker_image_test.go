@@ -385,7 +385,7 @@ try:
 except e.HTTPError as answer:
     print(answer.code)`
 
-// ask returns the status of a path's answer, 0 where there is none. The body is
+// ask returns the status of a path's answer, 0 if there is none. The body is
 // that of a POST.
 func (l *lab) ask(method, path, token string, body ...string) int {
 	out, err := l.beside.command(nil, "python3", "-c", asking, method, l.address+path, token, strings.Join(body, "")).

@@ -260,7 +260,7 @@ func printJSON(c console, indent string, v any) error {
 	return encoder.Encode(v)
 }
 
-// isCatalogUsage says whether the catalog calls err a mistake in the call.
+// isCatalogUsage reports whether the catalog calls err a mistake in the call.
 func isCatalogUsage(err error) bool {
 	var usage *catalog.UsageError
 	return errors.As(err, &usage)

@@ -69,7 +69,7 @@ func sameThumbnail(t *testing.T, dir string, it gallery.Item) {
 	require.LessOrEqual(t, differ, a.Bounds().Dx()*a.Bounds().Dy()/2000, "%s: %s", it.ID, anew)
 }
 
-// far says whether a pixel is another colour by more than an eighth of the range.
+// far reports whether a pixel is another colour by more than an eighth of the range.
 func far(im image.Image, x, y int, want ...uint32) bool {
 	r, g, b, _ := im.At(x, y).RGBA()
 	for i, have := range []uint32{r, g, b} {

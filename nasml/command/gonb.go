@@ -17,8 +17,8 @@ const gonbModule = "github.com/janpfeifer/gonb"
 // gonbEdit changes a text that is in a file of the pinned GoNB once.
 type gonbEdit struct{ file, from, to string }
 
-// gonbEdits are what is changed in GoNB before it is built. Nothing that it offers reaches these places: no flag, and
-// no program that it calls.
+// gonbEdits are changes to GoNB's source before it is built. No flag of GoNB and no program that it calls can make
+// them.
 var gonbEdits = []gonbEdit{
 	// Go's words for a cell that begins with a statement say what to do.
 	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
@@ -62,7 +62,7 @@ func startHint(message string) string {
 `
 
 // editedGoNB copies the pinned GoNB into a folder and makes the edits. It returns the argument with which go builds
-// it in place of the pinned one.
+// it instead of the pinned one.
 func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err error) {
 	from, err := s.moduleDir(ctx, gonbModule)
 	if err != nil {

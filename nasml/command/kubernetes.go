@@ -31,7 +31,7 @@ type kubernetesCmd struct {
 var jobManifest = template.Must(
 	template.New("job").
 		Funcs(template.FuncMap{"yaml": yamlText}).
-		Parse(`# Every pod computes a part of the trials that the store lacks.
+		Parse(`# Every pod computes a part of the missing trials.
 # kubectl create -f - (not apply: the name is generated); create it again to
 # compute what is still missing.
 apiVersion: batch/v1

@@ -46,8 +46,8 @@ const (
 type cli struct {
 	Version versionFlag `help:"Print the versions of this program and of what computes with it, as records name them."`
 
-	Lab        labCmd        `cmd:"" help:"Set up what is missing and open JupyterLab on notebooks/."`
-	Test       testCmd       `cmd:"" help:"Set up what is missing and run every test: go vet, go test, every notebook at quick scale."`
+	Lab        labCmd        `cmd:"" help:"Set up nasml if necessary and open JupyterLab on notebooks/."`
+	Test       testCmd       `cmd:"" help:"Set up nasml if necessary and run every test: go vet, go test, every notebook at quick scale."`
 	Setup      setupCmd      `cmd:"" help:"Only set up: Python packages, XLA plugin, GoNB and its kernel, all in .nasml. Run again, it does nothing."`
 	List       listCmd       `cmd:"" help:"List every figure, table and theorem with its cost."`
 	Show       showCmd       `cmd:"" help:"Show all of a figure: its parameters with defaults and meaning, its claims and its records."`

@@ -159,7 +159,7 @@ func (w *reportWriter) took() string {
 	return strings.Join(strings.Fields(seconds), ", ")
 }
 
-// end is the last line of the report, or err where there is none.
+// end is the last line of the report, or err if there is none.
 func (w *reportWriter) end(err error) string {
 	lines := strings.Split(strings.TrimSpace(w.text.String()), "\n")
 	if last := lines[len(lines)-1]; last != "" {

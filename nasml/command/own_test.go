@@ -104,7 +104,7 @@ func TestAFigureOfAnotherModule(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte(edited), 0o644))
 	require.NotEqual(t, first, records(a.build(t, ".", "edited")))
 
-	// What needs XLA says what to do here, where there is no checkout, and no file is left.
+	// What needs XLA says what to do here, if there is no checkout, and no file is left.
 	_, says, status = a.run(t, "GOMLX_BACKEND=xla:cpu", program, "run", "oymak2021/figure2", "--set", "Data=synthetic",
 		"--set", "Epochs=1")
 	require.Equal(t, exitFailed, status)

@@ -14,7 +14,7 @@ import (
 )
 
 // The picture of the packages in CONTRIBUTING.md is the one that "go list" sees.
-// With NASML_UPDATE_GOLDEN=1 it is drawn anew.
+// With NASML_UPDATE_GOLDEN=1 it is drawn again.
 func TestPictureOfThePackages(t *testing.T) {
 	root, err := findRoot()
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func shortName(path string) (string, bool) {
 	return strings.ReplaceAll(path, "/", "_"), ours && !test
 }
 
-// follows says whether "from imports to" follows from other imports.
+// follows reports whether "from imports to" follows from other imports.
 func follows(imports map[string]map[string]bool, from, to string) bool {
 	for other := range imports[from] {
 		if other != to && reaches(imports, other, to, map[string]bool{from: true}) {

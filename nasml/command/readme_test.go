@@ -138,5 +138,5 @@ func exampleBodies(t *testing.T, file string) []string {
 	return bodies
 }
 
-// squeezed is text with one space where there is white space.
+// squeezed is text with one space if there is white space.
 func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -35,7 +35,7 @@ type setupCmd struct {
 	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
-// Run sets up, and ends in an error that says what is missing.
+// Run sets up, and returns an error that names what is missing.
 func (v *setupCmd) Run(ctx context.Context, c console) error {
 	s, err := openSite(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *site) bring(ctx context.Context, c console, steps []step) error {
 	return nil
 }
 
-// done says whether the step's outputs are there and made from its inputs.
+// done reports whether the step's outputs are there and made from its inputs.
 func (s *site) done(st step) bool {
 	stamp, err := os.ReadFile(s.stamp(st))
 	if err != nil || string(stamp) != st.hash() {

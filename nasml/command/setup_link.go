@@ -49,7 +49,7 @@ func (s *site) sitePackages(venv string) (string, error) {
 // functions, with the compilers that were tried, and set-up finds out whether it can here.
 const linkInside = "-linkmode=internal"
 
-// linksInside says whether a program that is linked so computes.
+// linksInside reports whether a program that is linked so computes.
 func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -95,7 +95,7 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	), nil
 }
 
-// setupCUDA installs the CUDA plugin, where there is a GPU or where forced.
+// setupCUDA installs the CUDA plugin, if there is a GPU or where forced.
 func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf(

@@ -151,7 +151,7 @@ func readLine(app *kong.Node, words []string) *line {
 	return l
 }
 
-// flag is the flag of a word, nil where there is none.
+// flag is the flag of a word, nil if there is none.
 func (l *line) flag(word string) *kong.Flag {
 	for _, f := range slices.Concat(l.node.AllFlags(true)...) {
 		if word == "--"+f.Name || (f.Short != 0 && word == "-"+string(f.Short)) {

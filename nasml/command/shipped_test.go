@@ -19,7 +19,7 @@ type noWork struct {
 }
 
 func (w noWork) Step(int, string) {
-	w.end(errors.New("a trial was computed: its code or the preset has changed since, so it has to be computed anew"))
+	w.end(errors.New("a trial was computed: its code or the preset has changed since, so it has to be recomputed"))
 }
 
 // Where the project ships the trials of a paper scale, they are all that the

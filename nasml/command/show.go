@@ -79,7 +79,7 @@ func settingsOf(e catalog.Entry) []catalog.Setting {
 	return settings
 }
 
-// look reads what is finished. It is an error where that cannot be read.
+// look reads what is finished. It returns an error if that cannot be read.
 func look(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
 	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
 	r, err := e.Stored(ctx, s)

@@ -88,7 +88,7 @@ func findRoot() (string, error) {
 	}
 }
 
-// declares says whether a go.mod file has the given module path.
+// declares reports whether a go.mod file has the given module path.
 func declares(file, module string) bool {
 	f, err := os.Open(file)
 	if err != nil {

@@ -135,7 +135,7 @@ func (c *cluster) startNode(t *testing.T) {
 	c.start(t, c.node)
 }
 
-// empty says whether no task waits or runs.
+// empty reports whether no task waits or runs.
 func (c *cluster) empty() bool {
 	out, err := exec.Command("squeue", "-h").Output()
 	return err == nil && len(bytes.TrimSpace(out)) == 0

@@ -16,7 +16,7 @@ type storeCmd struct {
 	Ls     storeLs     `cmd:"" help:"List the finished trials, each with its method and the settings that tell it apart."`
 	Show   storeShow   `cmd:"" help:"Print a record."`
 	Export storeExport `cmd:"" help:"Print records as JSON lines, to keep them in a repository or to hand them on."`
-	Gc     storeGC     `cmd:"" help:"Remove what is of no use: set-aside files, dead locks, old checkpoints. Never a record."`
+	Gc     storeGC     `cmd:"" help:"Delete stale files (locks, old checkpoints). Results are never deleted."`
 	Verify storeVerify `cmd:"" help:"Read everything; set aside what is broken, so that it is computed again."`
 	Rm     storeRm     `cmd:"" help:"Remove records, so that their trials are computed again. What the project ships stays."`
 	Accept storeAccept `cmd:"" help:"Recompute shipped trials whose source has changed, and accept the source where the numbers are the same."`
@@ -28,7 +28,7 @@ type recordFilter struct {
 	Scale  string `complete:"scale" help:"Only those that were computed at this scale." placeholder:"SCALE"`
 }
 
-// none says whether everything passes.
+// none reports whether everything passes.
 func (f recordFilter) none() bool { return f == recordFilter{} }
 
 func (f recordFilter) passes(r *runs.Record) bool {

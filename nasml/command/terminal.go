@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// widthOf is how many columns the terminal behind w has; 0 where there is none.
+// widthOf is how many columns the terminal behind w has; 0 if there is none.
 func widthOf(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -76,7 +76,7 @@ func (g grid) width() int {
 	return width
 }
 
-// column is the position of a column, −1 where there is none.
+// column is the position of a column, −1 if there is none.
 func (g grid) column(name string) int {
 	for i, head := range g.rows[0] {
 		if head == name {

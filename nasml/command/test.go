@@ -66,7 +66,7 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	return t.summary()
 }
 
-// ofBrowser says whether the browser test is asked for, by name or with all others.
+// ofBrowser reports whether the browser test is asked for, by name or with all others.
 func (v *testCmd) ofBrowser() bool {
 	if v.Only == "" {
 		return !v.Short && len(v.Package) == 0
@@ -460,7 +460,7 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 	return "", "", nil
 }
 
-// complete says whether MNIST is in the data folder.
+// complete reports whether MNIST is in the data folder.
 func complete() bool {
 	files, err := data.Status(data.MNIST)
 	if err != nil {

@@ -90,7 +90,7 @@ func unless[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// open is the process's backend, or, where there are only the authors' traces
+// open is the process's backend, or, if there are only the authors' traces
 // and none was asked for, GoMLX's pure-Go one: it computes their few small steps
 // in a fraction of the time in which XLA compiles one.
 func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayable) (compute.Backend, error) {
@@ -104,7 +104,7 @@ func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayabl
 	return backend.Open()
 }
 
-// compare replays and prints all traces; it is an error where one differs.
+// compare replays and prints all traces; it returns an error if one differs.
 func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []trace.Replayable) error {
 	differ := 0
 	for i, file := range v.File {

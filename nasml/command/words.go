@@ -33,7 +33,7 @@ func oneLine(text string) bool {
 		!strings.ContainsAny(text, breaks)
 }
 
-// oneWord says whether a value is a word of a line that no shell reads, such as
+// oneWord reports whether a value is a word of a line that no shell reads, such as
 // Slurm's: nothing in it ends the word, quotes or begins a pattern.
 func oneWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
@@ -55,7 +55,7 @@ const longestLabel, longestSubdomain = 63, 253
 
 func isLabel(name string) bool { return len(name) <= longestLabel && label.MatchString(name) }
 
-// isSubdomain says whether a name is labels with dots between, which may be longer than
+// isSubdomain reports whether a name is labels with dots between, which may be longer than
 // a label alone, as the names of secrets and claims are.
 func isSubdomain(name string) bool {
 	for part := range strings.SplitSeq(name, ".") {

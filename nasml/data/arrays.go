@@ -20,7 +20,7 @@ var (
 // with it every parameter Data knows by its name for as long as the program runs.
 // pixels are [N, height, width, channels], row-major, as bytes or as numbers from
 // 0 to 1, which are rounded to bytes; labels are N classes from 0 to 255. Trials
-// are kept by what is in the arrays, not by the name. It is an error where the
+// are kept by what is in the arrays, not by the name. It returns an error if the
 // counts differ, where a number is outside its range, and where the name is one
 // of a set that there is; the same name again takes the place of the arrays before.
 func FromArrays[P uint8 | float32 | float64](name Name, split Split, height, width, channels int, pixels []P,

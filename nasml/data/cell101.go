@@ -45,7 +45,7 @@ type Cell101 struct {
 // benchmark's own rule: vertices that are not on a path from the input to the
 // output are removed. V may be larger than what is left.
 //
-// It is an error where the matrix is not square and strictly upper triangular
+// It returns an error if the matrix is not square and strictly upper triangular
 // with entries 0 and 1, where an operation is unknown or not in its place,
 // where no path leads from input to output, and where the pruned cell has more
 // than 7 vertices or 9 edges.
@@ -190,7 +190,7 @@ func (c Cell101) Vertices() int { return int(c.vertices) }
 // Edges counts the edges.
 func (c Cell101) Edges() int { return bits.OnesCount64(c.edges) }
 
-// Edge says whether an edge goes from one vertex to another.
+// Edge reports whether an edge goes from one vertex to another.
 func (c Cell101) Edge(from, to int) bool { return c.edges>>(MaxVertices101*from+to)&1 == 1 }
 
 // Matrix is the adjacency matrix [V][V], strictly upper triangular, from which

@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// cifar10 is known by the sums of its members, so that an archive packed anew
+// cifar10 is known by the sums of its members, so that an archive packed again
 // is the same. The sums of the training batches were computed from real files,
 // that of the whole test batch was not; all six are those that torchvision-ruby
 // pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
@@ -103,7 +103,7 @@ type recordFormat struct {
 
 func (r recordFormat) size() int { return len(r.labels) + 3*r.side*r.side }
 
-// images takes records apart. It is an error where a label is out of range, or
+// images takes records apart. It returns an error if a label is out of range, or
 // bytes are left over.
 func (r recordFormat) images(content [][]byte) (Images, error) {
 	im := Images{Height: r.side, Width: r.side, Channels: 3}

@@ -228,7 +228,7 @@ func TestReadArchiveNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Sums do not say that what they are of makes sense.
+// Checksums do not show that data are valid.
 func TestLabelsOutOfRange(t *testing.T) {
 	bad := bytes.Clone(tinySecond)
 	bad[13] = 5

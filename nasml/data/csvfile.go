@@ -87,7 +87,7 @@ func gunzip(raw []byte) ([]byte, error) {
 }
 
 // rows calls visit for every row with its fields, which are reused, and
-// returns how many there are. It is an error where a row has another number of
+// returns how many there are. It returns an error if a row has another number of
 // fields than the first line.
 func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) {
 	fields := make([]string, len(f.names))

@@ -50,7 +50,7 @@ var (
 
 // Dir returns the folder of the data sets as an absolute path: $NASML_DATA,
 // else nasml/data in the user's cache folder. It does not make the folder. It
-// is an error where neither is known.
+// is an error if neither is known.
 func Dir() (string, error) {
 	if dir := os.Getenv("NASML_DATA"); dir != "" {
 		return filepath.Abs(dir)
@@ -67,7 +67,7 @@ func Dir() (string, error) {
 // Synthetic never downloads anything.
 //
 // An error names the file, what was found, what was expected and what to do:
-// it wraps ErrMissing where a file is not there and cannot be had, ErrBroken
+// it wraps ErrMissing where a file is missing and cannot be downloaded, ErrBroken
 // where its content is wrong, ErrIncomplete where it lacks a part of this
 // split, and ctx's error where ctx ended. A broken or incomplete file is
 // reported, not replaced.

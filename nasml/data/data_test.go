@@ -44,7 +44,7 @@ func smallFile(path string, seed uint64, shape ...int) (File, []byte) {
 	return File{Path: path, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(gz(plain))), Shape: shape}, plain
 }
 
-// small is a library in an empty folder of two small sets, to be had nowhere,
+// small is a library in an empty folder of two small sets that cannot be downloaded,
 // with what their files contain by path.
 func small(t *testing.T) (*library, map[string][]byte) {
 	t.Helper()

@@ -177,7 +177,7 @@ func (l *library) fill(ctx context.Context, f File, address string, part *os.Fil
 }
 
 // final reports whether an error will be the same next time: one of our own
-// disk, an answer that means no, a name that does not exist, as where there is
+// disk, an answer that means no, a name that does not exist, as if there is
 // no network.
 func final(err error) bool {
 	var local *fs.PathError
@@ -264,7 +264,7 @@ func (l *library) request(
 }
 
 // accept says what an answer does to part, of which offset bytes are there:
-// it goes on, it has nothing more, or, with part emptied, it begins anew. An
+// it goes on, it has nothing more, or, with part emptied, it begins again. An
 // answer without content, or with other bytes than those asked for, is an error.
 func accept(resp *http.Response, part *os.File, offset int64) (resumed, complete bool, err error) {
 	sent := resp.Header.Get("Content-Range")
@@ -339,7 +339,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return "the server answered " + e.text }
 
-// passing reports whether it makes sense to ask again.
+// passing reports whether a retry may succeed.
 func (e *statusError) passing() bool {
 	return e.code >= 500 || e.code == http.StatusTooManyRequests || e.code == http.StatusRequestTimeout ||
 		e.code == http.StatusRequestedRangeNotSatisfiable || e.code == http.StatusPartialContent

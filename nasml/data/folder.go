@@ -40,7 +40,7 @@ type photo struct {
 // photoEndings are those of files that are photographs.
 var photoEndings = []string{".jpeg", ".jpg", ".png"}
 
-// OpenPhotoFolder lists the photographs of a folder. It is an error where it
+// OpenPhotoFolder lists the photographs of a folder. It returns an error if it
 // cannot be read, has no folders, or has one without photographs.
 func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 	entries, err := os.ReadDir(dir)
@@ -147,7 +147,7 @@ type Photographs struct {
 	*PhotoFolder
 	Side  int         // pixels of what becomes of them
 	Crop  images.Crop // how
-	Train bool        // random parts where there is a generator; else the middle
+	Train bool        // random parts if there is a generator; else the middle
 }
 
 // Classes is the number of classes.
@@ -155,7 +155,7 @@ func (p Photographs) Classes() int { return len(p.ClassNames) }
 
 // Batch writes photographs to pixels [len(indices), Side, Side, 3], and their
 // labels, as many at a time as there are processors. It draws one number for each
-// from rng where Train is true, unless it is nil. It is an error where a file is broken.
+// from rng where Train is true, unless it is nil. It returns an error if a file is broken.
 func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error {
 	size := p.Side * p.Side * 3
 	if len(pixels) != len(indices)*size || len(labels) != len(indices) {
@@ -188,7 +188,7 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// write is the photograph with an index, a random part of it where there is a
+// write is the photograph with an index, a random part of it if there is a
 // generator.
 func (p Photographs) write(out []float32, i int, rng *rand.Rand) error {
 	photo, err := p.read(i)

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// imdb is the publisher's archive (Maas+ 2011), or one packed anew of the same
+// imdb is the publisher's archive (Maas+ 2011), or one packed again of the same
 // reviews. The reviews have no sum of their own that anybody has published, so
 // that an archive is good where it is whole, has every review once and no
 // other, and ratings that go with the labels. What is downloaded has to be the

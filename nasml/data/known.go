@@ -1,6 +1,6 @@
 package data
 
-// What trials that the project ships, and the quick presets, were computed
+// What trials that are shipped, and the quick presets, were computed
 // with. A test with real data holds these to it; keys of stored trials depend
 // on every digit.
 

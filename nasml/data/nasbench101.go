@@ -72,7 +72,7 @@ func newLength101(epochs int) *length101 {
 // Len counts the cells of the table.
 func (b *NASBench101) Len() int { return len(b.cells) }
 
-// Complete says whether the table has all cells of the benchmark.
+// Complete reports whether the table has all cells of the benchmark.
 func (b *NASBench101) Complete() bool { return len(b.cells) == Cells101 }
 
 // Cells are the cells in the order of the file.

@@ -29,7 +29,7 @@ type Arch201 [6]uint8
 const Archs201 = 15625
 
 // NewArch201 returns the architecture of a list of operations, one an edge. It
-// is an error where there are not six or one is not in 0…4.
+// is an error if there are not six or one is not in 0…4.
 func NewArch201(choice []int) (Arch201, error) {
 	var a Arch201
 	if len(choice) != len(a) {
@@ -148,7 +148,7 @@ const (
 )
 
 // Release201 is a publication of the table. The two differ in about 2,400
-// architectures at 200 epochs, because networks were trained anew: numbers of
+// architectures at 200 epochs, because networks were trained again: numbers of
 // both do not belong into one figure.
 type Release201 string
 
@@ -215,7 +215,7 @@ type table201 struct {
 }
 
 // Arch returns the architecture of an index of the original, 0…15,624. Like an
-// index out of range, it panics where there is none.
+// index out of range, it panics if there is none.
 func (b *NASBench201) Arch(index int) Arch201 { return b.archs[index] }
 
 // Index returns the original's index of the architecture, 0…15,624: the order

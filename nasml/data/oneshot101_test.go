@@ -33,7 +33,7 @@ func TestOneShot101(t *testing.T) {
 }
 
 // The rows are those of the published subset, whose cells are classes of a space; with
-// NASML_UPDATE_GOLDEN=1 the part is taken from it anew.
+// NASML_UPDATE_GOLDEN=1 the part is taken from it again.
 func TestOneShot101IsOfTheSubset(t *testing.T) {
 	dir := datatest.Dir(t, "nasbench/nb1shot1_classes.csv.gz", "nasbench/nb101_108_subset151644.csv.gz")
 	classes, err := csv.NewReader(strings.NewReader(unzipped(t,

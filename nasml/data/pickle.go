@@ -55,7 +55,7 @@ type (
 	keyed struct{ key, value any }
 )
 
-// get returns the value of a key, nil where there is none.
+// get returns the value of a key, nil if there is none.
 func (d *dict) get(key string) any {
 	for _, e := range slices.Backward(d.entries) {
 		if e.key == key { // of the same type, too
@@ -331,7 +331,7 @@ func (u *unpickler) top() any {
 }
 
 // popN returns the last n values in the order in which they were pushed, all
-// of them nil where there are fewer above the last mark.
+// of them nil if there are fewer above the last mark.
 func (u *unpickler) popN(n int) []any {
 	bottom := 0
 	if len(u.marks) > 0 {

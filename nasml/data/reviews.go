@@ -54,7 +54,7 @@ func (r *Reviews) Signs() []int8 {
 }
 
 // Select returns the reviews of the given numbers in their order, with a
-// fingerprint of their own. It is an error where there is no such review, or
+// fingerprint of their own. It returns an error if there is no such review, or
 // no number.
 func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	part := *r

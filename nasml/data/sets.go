@@ -48,7 +48,7 @@ const (
 )
 
 // File is one file of a publisher, known by what is in it: the checksum is
-// that of the uncompressed bytes, so that a file zipped anew is the same file.
+// that of the uncompressed bytes, so that a file zipped again is the same file.
 type File struct {
 	Path    string   // below Dir, with slashes: "mnist/train-images-idx3-ubyte.gz"
 	URLs    []string // where it can be had, tried in this order; none where a program cannot get it

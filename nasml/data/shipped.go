@@ -33,7 +33,7 @@ func shippedIDX(split Split, what string) string {
 	return fmt.Sprintf("shipped/mnist-%s-%s.gz", split, what)
 }
 
-// loadShipped reads the part that travels with the project. It is an error where there is
+// loadShipped reads the part that travels with the project. It returns an error if there is
 // none of the set.
 func loadShipped(name Name, split Split) (*Images, error) {
 	if name != MNIST || split != Train && split != Test {
@@ -111,7 +111,7 @@ func (v View) shippedSure(all int) int {
 	return all
 }
 
-// openShipped finds out about the part where the publisher's files cannot be had.
+// openShipped finds out about the part if the publisher's files are missing.
 func (o *Opened) openShipped(cause error) error {
 	if !o.view.OrShipped || !errors.Is(cause, ErrMissing) {
 		return cause

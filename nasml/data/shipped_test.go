@@ -45,7 +45,7 @@ func wholeMNIST(t *testing.T) {
 }
 
 // The part is of the publisher's files: with NASML_UPDATE_GOLDEN=1 it is taken from them
-// anew.
+// again.
 func TestShippedDigitsAreThePublishers(t *testing.T) {
 	wholeMNIST(t)
 	for _, split := range []Split{Train, Test} {
@@ -96,7 +96,7 @@ func writeIDX(t *testing.T, path string, body []byte, shape ...int) {
 }
 
 // Where the publisher's files are, they are taken; the first images of the part are the
-// same, and fingerprints tell all else apart.
+// same, and fingerprints tell everything else apart.
 func TestViewsOfThePartAndOfTheWholeSet(t *testing.T) {
 	wholeMNIST(t)
 	for _, v := range []struct {

@@ -50,7 +50,7 @@ type Opened struct {
 }
 
 // Open finds out about a view. Facts of what the project ships trials of are
-// built in; for all else the images are loaded, with [Load]'s errors.
+// built in; for everything else the images are loaded, with [Load]'s errors.
 func (v View) Open(ctx context.Context) (*Opened, error) {
 	o := &Opened{view: v}
 	if facts, known := knownViews[v.String()]; known {
@@ -65,7 +65,7 @@ func (v View) Open(ctx context.Context) (*Opened, error) {
 	return o, nil
 }
 
-// Images are those of the view, loaded at the first call. It is an error where
+// Images are those of the view, loaded at the first call. It returns an error if
 // they are not those that the facts speak of.
 func (o *Opened) Images(ctx context.Context) (*Images, error) {
 	o.lock.Lock()
@@ -149,7 +149,7 @@ func partName(name Name, part, n int) string {
 	return fmt.Sprintf("%s %s, %d", name, [3]string{"train", "valid", "test"}[part], n)
 }
 
-// Reviews are those of the view, loaded at the first call. It is an error where
+// Reviews are those of the view, loaded at the first call. It returns an error if
 // there are fewer than were asked for, and where they are not those that the
 // facts speak of.
 func (o *OpenedReviews) Reviews(ctx context.Context) ([3]*Reviews, error) {
@@ -185,7 +185,7 @@ func (o *OpenedReviews) Reviews(ctx context.Context) ([3]*Reviews, error) {
 }
 
 // Spread are n of so many places, evenly spaced, even and odd ones in turns
-// where there is room: so classes that stand together keep their shares, and
+// if there is room: so classes that stand together keep their shares, and
 // classes that stand in turns do too.
 func Spread(n, of int) []int {
 	out := make([]int, n)

@@ -4,7 +4,7 @@
 //
 // A feature matrix Φ, of shape [n, d], is known by its products ([Operator]),
 // because it may be a matrix on the host, blocks on a device, or features that
-// are computed anew for every product and never exist at once. With weight
+// are recomputed for every product and never exist at once. With weight
 // sharing (Khodak+ 2020, Algorithm 1) every example has its own feature map, so
 // row i is φ_{c(i)}(xᵢ) of its configuration c(i).
 //

@@ -108,7 +108,7 @@ func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, 
 
 // FourierGraph is √(2/d)·cos(XW + b): x has shape [n, p] and holds inputs times
 // the factor of their bandwidth, w has shape [p, d] and b [1, d]. It is a graph
-// function: it panics where the shapes differ.
+// function: it panics if the shapes differ.
 func FourierGraph(x, w, b *Node) *Node {
 	w.AssertDims(x.Shape().Dim(1), w.Shape().Dim(1))
 	d := w.Shape().Dim(1)

@@ -31,7 +31,7 @@ type ExactFit struct {
 
 // Fit solves for X of shape [n, d] and Y of shape [n, k], k targets at once.
 //
-// It is an error where the shapes differ, λ is negative or not finite, or a
+// It returns an error if the shapes differ, λ is negative or not finite, or a
 // number of X or Y is not finite.
 func (r ExactRidge) Fit(x, y mat.Matrix) (*ExactFit, error) {
 	n, d := x.Dims()
@@ -130,7 +130,7 @@ func dualRidge(x, y *mat.Dense, lambda float64) (*mat.Dense, error) {
 // digits of a solution in float64 have to be left.
 const maxCondition = 1e13
 
-// shifted factorizes MMᵀ + λI. It is an error where that matrix is singular to
+// shifted factorizes MMᵀ + λI. It returns an error if that matrix is singular to
 // rounding.
 func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
 	var gram mat.SymDense

@@ -10,7 +10,7 @@ import (
 )
 
 // Ridge regression on features that are known by their products only. Here they
-// are a small matrix; they may as well be made anew for every product.
+// are a small matrix; they may as well be made again for every product.
 func ExampleFitRidge() {
 	phi := mat.NewDense(4, 2, []float64{1, 0, 0, 1, 1, 1, 2, 1})
 	y := mat.NewDense(4, 1, []float64{3, 4, 6, 8}) // 2φ₁ + 3φ₂ + 1

@@ -26,7 +26,7 @@ type FourierConfig struct {
 	Preprocess Preprocess
 }
 
-// Check returns an error where a field makes no sense.
+// Check returns an error if a field is invalid.
 func (c FourierConfig) Check() error {
 	switch {
 	case c.Kernel != Gaussian && c.Kernel != Laplacian:
@@ -82,7 +82,7 @@ type Features struct {
 	room    int                     // so many rows, in the order of the groups, have their features kept
 	filling bool                    // while they are made
 	kept    map[int]*tensors.Tensor // features of a block, by its first row in the order of the groups
-	weights *tensors.Tensor         // where there is one group only
+	weights *tensors.Tensor         // if there is one group only
 	offsets *tensors.Tensor
 }
 
@@ -95,10 +95,10 @@ type featureGroup struct {
 }
 
 // Features makes the features of as many rows as have room in keepBytes, and
-// keeps them on the device. Every product makes those of the others anew, block
+// keeps them on the device. Every product makes those of the others again, block
 // by block, and W before the first of them.
 //
-// It is an error where a configuration makes no sense, the sizes differ, or an
+// It returns an error if a configuration is invalid, the sizes differ, or an
 // input is not finite.
 func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes int64) (*Features, error) {
 	if err := rows.check(); err != nil {

@@ -50,7 +50,7 @@ type Solve struct {
 // by its own test, so its iterations are those of SciPy's lsqr on it alone.
 // With damp = 0 and a singular A it finds the solution of minimum norm.
 //
-// It is an error where shapes differ, where a number is not finite, and where
+// It returns an error if shapes differ or if a number is not finite, or if
 // ctx ends.
 func LSQR(ctx context.Context, a Operator, b *mat.Dense, damp float64, o LSQROptions) (*mat.Dense, Solve, error) {
 	_, k := b.Dims()

@@ -37,7 +37,7 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	return &Mixture{maps, y}, nil
 }
 
-// At is Φ_α = Σᵢ αᵢΦᵢ, [n, p]. It panics where α has another length than Maps.
+// At is Φ_α = Σᵢ αᵢΦᵢ, [n, p]. It panics if α has another length than Maps.
 func (m *Mixture) At(alpha []float64) *mat.Dense {
 	if len(alpha) != len(m.Maps) {
 		panic(fmt.Sprintf("mixture: α has %d entries, expected one for each of %d maps", len(alpha), len(m.Maps)))
@@ -79,7 +79,7 @@ type MixtureFit struct {
 
 // Fit solves the lower-level problem.
 //
-// It is an error where α has the wrong length or is not finite, λ is negative,
+// It returns an error if α has the wrong length or is not finite, λ is negative,
 // and where λ is 0 (or too small to matter) and Φ_α does not have full rank:
 // the solution has no derivative there.
 func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
@@ -166,7 +166,7 @@ func (f *MixtureFit) Predict(at *Mixture) []float64 { return mulVec(at.At(f.Alph
 // derivative in the prediction.
 type OutputLoss struct {
 	Value func(y, f float64) float64
-	Slope func(y, f float64) float64 // ℓ′ = ∂ℓ/∂f, a subgradient where there is a kink
+	Slope func(y, f float64) float64 // ℓ′ = ∂ℓ/∂f, a subgradient if there is a kink
 }
 
 // OutputLosses are the losses by name; "logistic" and "hinge" expect y = ±1.

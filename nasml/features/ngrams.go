@@ -32,7 +32,7 @@ var (
 	Preprocessings = []string{"none", "normalize", "average"}
 )
 
-// Check returns an error where a configuration makes no sense: what was found
+// Check returns an error if a configuration is invalid: what was found
 // and what was expected.
 func (c NGramConfig) Check() error {
 	_, err := tokenizer(c.Tokenizer)
@@ -86,7 +86,7 @@ func NewTexts(texts []string) *Texts {
 func (t *Texts) Len() int { return len(t.raw) }
 
 // Tokens returns the tokens of text i, with stop words and capital letters as
-// c wants them. It is an error where there is no such text or tokenizer.
+// c wants them. It returns an error if there is no such text or tokenizer.
 func (t *Texts) Tokens(i int, c NGramConfig) ([]string, error) {
 	all, err := t.tokens(c.Tokenizer)
 	if err != nil {
@@ -215,7 +215,7 @@ func (t tokens) grams(c NGramConfig) int {
 
 // Bags returns the raw hashed bags of n-grams: row i is text rows[i] under
 // configuration configs[of[i]], and column j counts its n-grams of which
-// Hash mod d is j, or says whether there are any. rows nil means all texts, of
+// Hash mod d is j, or reports whether there are any. rows nil means all texts, of
 // nil the first configuration for all. A text without tokens is an empty row.
 //
 // Weighting and preprocessing are not applied: FitNGrams does.

@@ -17,7 +17,7 @@ type Operator interface {
 }
 
 // Stepper is an operator that multiplies both ways in one pass over A, which
-// halves the work where the entries of A are computed anew for every pass.
+// halves the work where the entries of A are recomputed for every pass.
 type Stepper interface {
 	Operator
 	// StepTo replaces Y, and stores a product with the new Y:

@@ -34,7 +34,7 @@ type LinearModel struct {
 // centred within the products, never in memory. With λ = 0 it is the
 // least-squares solution of minimum norm.
 //
-// It is an error where shapes differ, a parameter makes no sense, a number is
+// It returns an error if shapes differ, a parameter is invalid, a number is
 // not finite, and where ctx ends. Not to converge is none: Solve.Stop says so.
 func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*LinearModel, error) {
 	if err := p.check(a, y); err != nil {
@@ -137,7 +137,7 @@ func (m *LinearModel) Scores(ctx context.Context, a Operator) (*mat.Dense, error
 }
 
 // Targets is +1 in the column of a row's label and −1 elsewhere, [n, classes],
-// as in the code of Khodak+ 2020. It panics where a label is no class.
+// as in the code of Khodak+ 2020. It panics if a label is no class.
 func Targets(labels []int, classes int) *mat.Dense {
 	y := mat.NewDense(len(labels), classes, repeat(-1, len(labels)*classes))
 	for i, label := range labels {

@@ -50,7 +50,7 @@ type Scaling struct {
 }
 
 // FitScaling takes minimum, maximum, mean and standard deviation (divided by n)
-// of every column. It is an error where a number is not finite.
+// of every column. It returns an error if a number is not finite.
 func FitScaling(train Table) (*Scaling, error) {
 	if err := train.check(); err != nil {
 		return nil, fmt.Errorf("preprocessing: %w", err)

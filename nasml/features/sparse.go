@@ -60,7 +60,7 @@ func (s *Sparse) Row(i int) (cols []int32, vals []float32) {
 }
 
 // Select returns the rows of the given numbers in their order, as a copy. Like
-// an index out of range, it panics where there is no such row.
+// an index out of range, it panics if there is no such row.
 func (s *Sparse) Select(rows []int) *Sparse {
 	part := &Sparse{Rows: len(rows), Cols: s.Cols, RowPtr: make([]int, len(rows)+1)}
 	for i, r := range rows {
@@ -76,7 +76,7 @@ func (s *Sparse) Select(rows []int) *Sparse {
 }
 
 // MulTo is the product dst = S X with all columns of X at once, [Cols, k] to
-// [Rows, k]. It panics where the dimensions do not fit.
+// [Rows, k]. It panics if the dimensions do not fit.
 func (s *Sparse) MulTo(dst, x *mat.Dense) {
 	s.mustFit("MulTo", dst, x, s.Rows, s.Cols)
 	inBlocks(s.Rows, 256, func(from, to int) {
@@ -93,7 +93,7 @@ func (s *Sparse) MulTo(dst, x *mat.Dense) {
 
 // MulTransTo is the product with the transposed matrix, dst = Sᵀ Y, [Rows, k]
 // to [Cols, k]. Every entry is summed in the order of the rows: the processors
-// divide the columns among themselves. It panics where the dimensions do not
+// divide the columns among themselves. It panics if the dimensions do not
 // fit.
 func (s *Sparse) MulTransTo(dst, y *mat.Dense) {
 	s.mustFit("MulTransTo", dst, y, s.Cols, s.Rows)
@@ -181,7 +181,7 @@ func (s *Sparse) perRow(f func(vals []float32) float64) []float64 {
 	return out
 }
 
-// ScaleRows multiplies row i by factors[i], in place. It panics where there
+// ScaleRows multiplies row i by factors[i], in place. It panics if there
 // are not as many factors as rows.
 func (s *Sparse) ScaleRows(factors []float64) {
 	if len(factors) != s.Rows {

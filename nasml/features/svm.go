@@ -41,13 +41,13 @@ type SVMModel struct {
 //
 //	min_{w,b} ½(‖w‖² + b²) + C Σᵢ ℓ(yᵢ(⟨w, xᵢ⟩ + b)),   ℓ(m) = max(0, 1 − m) or its square,
 //
-// one dual variable after the other, in an order drawn anew for every epoch.
+// one dual variable after the other, in an order drawn again for every epoch.
 // The intercept is the weight of a feature that is always 1 and is penalized,
 // as liblinear's and so scikit-learn's LinearSVC's is (intercept_scaling = 1).
 // Labels are −1 and +1. The same arguments give the same model.
 //
-// It is an error where the labels are others, or of one class only, a
-// parameter makes no sense, a value is not finite, and where ctx ends. Not to
+// It returns an error if the labels are others, or of one class only, a
+// parameter is invalid, a value is not finite, or ctx ends. Not to
 // converge is none: Converged says so.
 func FitSVM(ctx context.Context, x SparseRows, labels []int8, p SVMParams) (*SVMModel, error) {
 	if p.MaxEpochs <= 0 {
@@ -282,7 +282,7 @@ func (s *dualDescent) model() *SVMModel {
 	return m
 }
 
-// packedRows are sparse rows with the columns numbered anew, the most frequent
+// packedRows are sparse rows with the columns numbered again, the most frequent
 // ones first and those without an entry left out. Hashing scatters the few
 // columns that most entries are in over all of w; side by side they stay in the
 // processor's cache.

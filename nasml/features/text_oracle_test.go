@@ -193,7 +193,7 @@ func withoutZeros(cols []int32, vals []float32) ([]int32, []float32) {
 
 // The sentences of testdata/sentences.json are ours; the answers are what
 // oracle.py said to them (NLTK 3.10.4, mmh3 5.3.1, scikit-learn 1.9.1).
-// NASML_ORACLE=python writes them anew.
+// NASML_ORACLE=python writes them again.
 func TestTextAgainstOracle(t *testing.T) {
 	var q question
 	var a answers

@@ -39,7 +39,7 @@ type Counts struct {
 type Bin struct{ Pos, Neg int32 }
 
 // Count adds up raw bags by class, labels ±1, a row each. Bags have whole
-// numbers. It is an error where labels are missing or others than ±1, or a bin
+// numbers. It returns an error if labels are missing or others than ±1, or a bin
 // holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
 	if len(labels) != b.Rows {

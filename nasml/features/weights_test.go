@@ -221,7 +221,7 @@ func TestFitRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "found 1 labels for 0 bags")
 }
 
-// Nothing but empty texts: weights are of no use and do no harm.
+// Nothing but empty texts: weights do nothing.
 func TestNothingToCount(t *testing.T) {
 	for _, weighting := range Weightings {
 		c := with(plain, func(c *NGramConfig) { c.Weighting, c.Alpha = weighting, 1e-5 })

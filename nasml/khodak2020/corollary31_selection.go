@@ -74,7 +74,7 @@ func chosen(r *corollary31, name string) [][]float64 {
 }
 
 // rateA1 is √((‖w*‖²+1)/|T|·log(1/δ)) with the mean ‖w*‖² of the seeds; NaN
-// where there are none.
+// if there are none.
 func rateA1(r *corollary31, n int) float64 {
 	norms := known(value(r, selectionName("mean", r.Params.At), "norm"))
 	return math.Sqrt((stat.Mean(norms, nil) + 1) / float64(n) * math.Log(1/r.Params.Delta))

@@ -54,9 +54,9 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, mapsearch.Signal]{
 	Of: paper, Name: "figure1", Kind: lab.Figure, Source: figure1Source, Notebook: "figure1_signal",
 	Title: "Validation accuracy of feature maps with shared weights and by themselves",
 	Cost: catalog.Cost{
-		Quick: "half a minute on two cores; the project ships its trials",
+		Quick: "half a minute on two cores; precomputed",
 		Paper: "weeks on two cores at 100,000 features: a GPU; --scale large, all images with up to 6,250 " +
-			"features, 25 minutes on two cores; the project ships its trials",
+			"features, 25 minutes on two cores; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
 	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1Large}},
@@ -84,7 +84,7 @@ const figure1Source = "Figure 1 and Sec. 2"
 
 type figure1 = lab.Result[Figure1Params, mapsearch.Signal]
 
-// signals are the records of a task at d features, one a seed, nil where there is none.
+// signals are the records of a task at d features, one a seed, nil if there is none.
 func signals(r *figure1, task string, d int) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Signal) bool { return t.Dim == d }).Records()
 }

@@ -144,7 +144,7 @@ func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 	return shared, alone
 }
 
-// spearman is the rank correlation; NaN where there is none, as where one side is
+// spearman is the rank correlation; NaN if there is none, as where one side is
 // constant.
 func spearman(x, y []float64) float64 {
 	rho, err := rank.SpearmanRho(x, y)

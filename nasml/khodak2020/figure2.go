@@ -77,7 +77,7 @@ var Figure2 = lab.Declare(func() lab.Entry[Figure2Params, mapsearch.Search] {
 	e := searchEntry("figure2")
 	e.Title, e.Source, e.Notebook = "Oracle test error over solver calls", "Figure 2 and Sec. 2", "figure2_oracle"
 	e.Cost = catalog.Cost{
-		Quick: "less than a minute on two cores; the project ships its trials",
+		Quick: "less than a minute on two cores; precomputed",
 		Paper: "IMDb half an hour on two cores, shipped; CIFAR-10 has 25 TFLOP a pass over its 100,000 features, " +
 			"weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, an hour on two cores, shipped",
 	}

@@ -60,7 +60,7 @@ var Figure3 = lab.Declare(func() lab.Entry[Figure3Params, mapsearch.Search] {
 	e := searchEntry("figure3")
 	e.Title, e.Source, e.Notebook = "Observed test error over time", "Figure 3 and App. B.1", "figure3_time"
 	e.Cost = catalog.Cost{
-		Quick: "5 minutes on two cores; the project ships its trials",
+		Quick: "5 minutes on two cores; precomputed",
 		Paper: "IMDb an hour on two cores without Hyperband, shipped; CIFAR-10 has 25 TFLOP a pass over its " +
 			"100,000 features, weeks on two cores: a GPU; --scale large, CIFAR-10 with 6,250, 100 minutes on two " +
 			"cores, shipped",

@@ -15,13 +15,13 @@ import (
 // paper is what the entries of the paper have in common.
 var paper = lab.Paper{ID: "khodak2020", Name: "Khodak+ 2020", Shipped: shippedRecords}
 
-// shippedRecords are the trials that the project ships, so that nobody has to
+// shippedRecords are the trials that are shipped, so that nobody has to
 // repeat them to see the figures.
 //
 //go:embed records
 var shippedRecords embed.FS
 
-// bySeed is a number of every record, NaN where there is none.
+// bySeed is a number of every record, NaN if there is none.
 func bySeed(records []*runs.Record, of func(*runs.Record) float64) []float64 {
 	out := make([]float64, len(records))
 	for i, r := range records {

@@ -153,12 +153,12 @@ func (p Figure2Params) search(task, method string) (mapsearch.Search, error) {
 	return t, err
 }
 
-// has says whether all of the methods were run.
+// has reports whether all of the methods were run.
 func (p Figure2Params) has(methods ...string) bool {
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// found are the searches of a method, one a seed, nil where there is none.
+// found are the searches of a method, one a seed, nil if there is none.
 func found(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/study/studytest"
 )
 
-// All that the project ships is drawn without data, and says what it said.
+// All that are shipped is drawn without data, and says what it said.
 func TestClaimsOfShippedTrials(t *testing.T) {
 	var all []studytest.Shipped
 	for _, name := range []string{"corollary31", "figure1", "figure2", "figure3"} {

@@ -43,7 +43,7 @@ type TaskParams struct {
 	Tol    float64  `validate:"gte=0"`    // of LSQR; scikit-learn's was 1e-3 then and is 1e-4 now
 	SVMTol float64  `validate:"positive"` // of the SVM
 	Epochs int      `validate:"gte=1"`    // of the SVM at most
-	KeepGB float64  `validate:"gte=0"`    // features kept in memory; what is larger is made anew for every product
+	KeepGB float64  `validate:"gte=0"`    // features kept in memory; what is larger is made again for every product
 
 	Seeds      int     `validate:"gte=1"`
 	Confidence float64 `validate:"gt=0.5,lt=1"`

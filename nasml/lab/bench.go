@@ -19,8 +19,8 @@ import (
 type Bench[T any] struct {
 	study.Study // ID: the name that the records are filed under; Code, Device, Workers
 
-	// Run computes a trial; nil: its own Run(ctx, seed). Batch computes trials together, in one graph, in place of it:
-	// those that the store lacks of all that have the same Together, nil being all, at most MaxBatch of them at a time.
+	// Run computes a trial; nil: its own Run(ctx, seed). Batch computes trials together, in one graph, instead of it:
+	// missing trials with the same Together (nil: all of them), at most MaxBatch at a time.
 	Run      func(ctx context.Context, t T, seed uint64, step study.Step) (trial.Result, error)
 	Batch    func(ctx context.Context, job Job[T]) error
 	Together func(t T, seed uint64) any // comparable
@@ -32,7 +32,7 @@ type Bench[T any] struct {
 	Label   func(T) string     // for progress and errors; nil: its String, or its part
 	Units   func(T) int        // of work, where it depends on what was opened; nil: the entry's
 	Seconds func(T) float64    // forecast on this machine; 0: not known
-	// Cost is behind the title: what the trials that the store lacks will cost, which take so many seconds.
+	// Cost is behind the title: the trials that are not in the store will cost, which take so many seconds.
 	Cost  func(missing []T, seconds float64) string
 	Note  string // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
 	Facts any    // about what was opened, for pictures and claims: [Result.Facts]
@@ -131,7 +131,7 @@ func (b Bench[T]) records(ctx context.Context, gs Groups[T], batches [][]one) ([
 		})
 }
 
-// missing are the trials that the store lacks, one a seed, and what they will take, s.
+// missing are the trials that are not in the store, one a seed, and what they will take, s.
 func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing []T, seconds float64, err error) {
 	b.Batch, b.StoredOnly = nil, true
 	store, err := b.Store(ctx)
@@ -155,7 +155,7 @@ func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing
 	return missing, seconds, nil
 }
 
-// reads says whether units can be told from keys: of the first and the last group they can.
+// reads reports whether units can be told from keys: of the first and the last group they can.
 func (b Bench[T]) reads(gs Groups[T]) bool {
 	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
 		c := b.caseOf(g, 0)

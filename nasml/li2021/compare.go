@@ -65,7 +65,7 @@ type Compared struct {
 	curves, entropyPath [][]float64 // after each epoch, of every search
 }
 
-// Compare runs the searches that the store lacks and compares a reader's own with the others: on
+// Compare runs the missing searches and compares a reader's own with the others: on
 // the same images with the same seeds. Where the operations of all rows are those of NAS-Bench-201
 // the architectures are looked up in its table, which is shipped; else they are compared by the
 // accuracy of their shared weights. It returns an error where a row or a method is not known.
@@ -236,7 +236,7 @@ func (r *Comparison) Check() []runs.Claim {
 	return claims
 }
 
-// judge says whether mine is above another row, with what so many runs cannot see.
+// judge reports whether mine is above another row, with what so many runs cannot see.
 func (r *Comparison) judge(mine, other Compared) runs.Claim {
 	p := r.Params
 	confidence := verdict.Family(p.Confidence, len(p.Mine)*(len(r.Rows)-len(p.Mine)))

@@ -166,7 +166,7 @@ func (r *Comparison) entry(c Compared) []plots.Entry {
 // regretColumn is where the regret stands, which only a table tells.
 const regretColumn = 4
 
-// twoDigits is a mean, and "–" where there is none.
+// twoDigits is a mean, and "–" if there is none.
 func twoDigits(values []float64) string {
 	if len(values) == 0 {
 		return "–"

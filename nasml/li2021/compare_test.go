@@ -105,7 +105,7 @@ func TestCompareInASpaceWithoutATable(t *testing.T) {
 	require.Equal(t, runs.NotKnown, r.judge(r.Rows[0], Compared{Title: "empty"}).Holds)
 }
 
-// ArchRate is the step size of an own update with a state, too.
+// ArchRate is the step size of a custom update with a state, too.
 func TestArchRateOfAnOwnUpdate(t *testing.T) {
 	withMomentum(t)
 	p := tinyComparison()

@@ -57,7 +57,7 @@ var Corollary1 = lab.Declare(lab.Entry[Corollary1Params, separable.Trial]{
 	Of: ofPaper, Name: "corollary1", Kind: lab.Theorem, Source: "Corollary 1", Notebook: "corollary1_constant",
 	Title: "Corollary 1: the constant that follows, the one that is printed, and the one that is needed",
 	Cost: catalog.Cost{
-		Quick: "about 2 s on two cores", Paper: "about 10 minutes on two cores; the project ships its trials",
+		Quick: "about 2 s on two cores", Paper: "about 10 minutes on two cores; precomputed",
 	},
 	Quick: Corollary1Quick, Paper: Corollary1Paper,
 	Code:   code.Define("li2021/corollary1", "li2021/internal/separable"),

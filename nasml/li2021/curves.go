@@ -156,7 +156,7 @@ func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
 	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
-// picks says whether the rule has a choice: else the search's own end counts.
+// picks reports whether the rule has a choice: else the search's own end counts.
 func (f found) picks() bool {
 	return f.pick != "" && f.pick != search.LastEpoch &&
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
@@ -189,7 +189,7 @@ func (p SearchParams) searchedOn() string {
 	return images + " of " + of
 }
 
-// synthetic says whether the images are no publisher's: beside those stands no curve of
+// synthetic reports whether the images are no publisher's: beside those stands no curve of
 // the paper.
 func (p SearchParams) synthetic() bool { return p.Data == data.Synthetic && p.Folder == "" }
 
@@ -265,7 +265,7 @@ func (p SearchParams) below(c runs.Claim, a, b []float64) runs.Claim {
 	})
 }
 
-// tabulated says whether the table has the architectures of the searches' spaces.
+// tabulated reports whether the table has the architectures of the searches' spaces.
 func (p SearchParams) tabulated(rows []row) error {
 	for _, w := range rows {
 		if err := tabulated(cmp.Or(w.space(), p.Space)); err != nil {
@@ -275,7 +275,7 @@ func (p SearchParams) tabulated(rows []row) error {
 	return tabulated(p.Space)
 }
 
-// tabulated says whether the table has the architectures of a space.
+// tabulated reports whether the table has the architectures of a space.
 func tabulated(name string) error {
 	benchmark := supernet.Spaces["nasbench201"]
 	space, ok := supernet.Spaces[name]

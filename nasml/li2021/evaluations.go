@@ -110,7 +110,7 @@ func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
 	}
 }
 
-// reduced says whether trainings are not the paper's.
+// reduced reports whether trainings are not the paper's.
 func (p TrainParams) reduced(set string) bool {
 	s, err := p.settings(set)
 	as := func(preset map[string]training.Settings) bool { return len(training.Differences(s, preset[set])) == 0 }

@@ -69,7 +69,7 @@ func bySpace(r *figure1) [][]found {
 }
 
 // drawFigure1 draws the mean entropy over the edges after each epoch, of the normal
-// cell where there are two, with the interval of its mean over seeds, and the
+// cell if there are two, with the interval of its mean over seeds, and the
 // published curve of one seed: a panel a search space.
 func drawFigure1(r *figure1, f *lab.Picture) {
 	f.Style, f.Title = plots.ICLR, r.Params.titled(figure1Title)
@@ -156,7 +156,7 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
-// paperEntropy is that curve as it is drawn, where there is one.
+// paperEntropy is that curve as it is drawn, if there is one.
 func (f found) paperEntropy(epochs int) []plots.Series {
 	x, y := f.publishedEntropy(epochs)
 	if len(x) == 0 {

@@ -61,7 +61,7 @@ type figure1Middle = lab.Result[Figure1MiddleParams, oneShotFound]
 
 // drawFigure1Middle draws the mean entropy over the nodes after each epoch: a row of panels
 // for each part of θ, a panel a space, with the published curves of one search
-// where there are some, of operations.
+// if there are some, of operations.
 func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 	f.Style = wide
 	for _, part := range r.Params.Parts {
@@ -104,7 +104,7 @@ func partPanel(r *figure1Middle, part, space string) plots.Panel {
 }
 
 // deviation is that of the operations' mean entropy from the published curve;
-// false where there is none.
+// false if there is none.
 func (f oneShotFound) deviation(confidence float64) (deviation, bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
 	x, means := f.entropies("operations", confidence)
@@ -165,7 +165,7 @@ func judgeFaster(r *figure1Middle, base, gaea oneShotFound, part string) runs.Cl
 }
 
 // publishedEntropyMean is the mean of the published curve over as many epochs as
-// the search has, without the start; 0 where there is none.
+// the search has, without the start; 0 if there is none.
 func (f oneShotFound) publishedEntropyMean() float64 {
 	_, y := f.publishedEntropy(f.settings.Epochs)
 	if len(y) < 2 {

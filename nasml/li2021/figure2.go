@@ -52,7 +52,7 @@ var Figure2Large = func() Figure2Params {
 }()
 
 // Figure2 looks each architecture of searches up in the table of NAS-Bench-101. Without a
-// table regrets are those that the project ships, or gaps.
+// table regrets are those that are shipped, or gaps.
 var Figure2 = lab.Declare(lab.Entry[Figure2Params, oneShotFound]{
 	Of: ofPaper, Name: "figure2", Kind: lab.Figure, Source: "Section 4.3 and Figure 2",
 	Title:    "NAS-Bench-1Shot1: test regret of PC-DARTS and GAEA PC-DARTS during the search",
@@ -244,7 +244,7 @@ func noTable(rows []oneShotFound) bool {
 	})
 }
 
-// deviation is that of a mean from the published one; false where there is
+// deviation is that of a mean from the published one; false if there is
 // none.
 func (p Figure2Params) deviation(f oneShotFound) (deviation, bool) {
 	c, ok := publishedOneShotCurves().Regret[f.space.Name][f.search]

@@ -29,7 +29,7 @@ const (
 )
 
 // skipShare is the share of skip connections among the edges of the discretised
-// cell, the normal one where there are two; false where the space has none.
+// cell, the normal one if there are two; false where the space has none.
 func (f found) skipShare(theta [][][]float64) (share float64, ok bool) {
 	if cells, ok := supernet.CellSpaces[f.settings.Space]; ok {
 		space, err := f.settings.Open(10)
@@ -282,7 +282,7 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 }
 
 // band is a number of every search at every evaluation, as the mean over seeds with
-// its interval; without one where there is one search.
+// its interval; without one if there is one search.
 func (f found) band(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
 	all := slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
 	x := all[0].Series["evaluated"]
@@ -310,7 +310,7 @@ const instrumentCaption = " Instruments, on a batch of validation images: the la
 // Animation has the cells of a search of a row after every epoch, edges as wide as
 // θ, with the alarm where it would have been raised. Edges on which the largest
 // weight is that of the operation that is best alone stand out where the instruments
-// have read that. It is an error where no such search was run.
+// have read that. It returns an error if no such search was run.
 func Animation(r *figure1, name string, seed uint64) (plots.Animation, error) {
 	var all []string
 	for _, f := range searched(r.Groups) {

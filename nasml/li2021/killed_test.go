@@ -111,7 +111,7 @@ func TestKilledOnPhotographsGoesOnBitIdentically(t *testing.T) {
 	}
 }
 
-// waitForCheckpoint waits until the process has saved anew, then so long; it is false
+// waitForCheckpoint waits until the process has saved again, then so long; it is false
 // where no checkpoint came within a minute.
 func waitForCheckpoint(t *testing.T, dir string, pause time.Duration) bool {
 	t.Helper()
@@ -137,7 +137,7 @@ func waitForCheckpoint(t *testing.T, dir string, pause time.Duration) bool {
 }
 
 // A photograph that cannot be read ends a search in a line that names it, with what
-// was done saved; with settings that make no sense nothing begins.
+// was done saved; with invalid settings nothing begins.
 func TestSearchOnPhotographsThatAreWrong(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")
 	p := onPhotographs(photoFolder(t))

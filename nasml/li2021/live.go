@@ -82,7 +82,7 @@ func mostEntropy(f *found) float64 {
 }
 
 // liveFigure is a search as it stands: curves of the epochs that are done, and
-// where there is more to know, where it is now.
+// if there is more to know, where it is now.
 func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
 	cells := cellsOf(*f, search.Blocks(f.blocks, m.Theta))
 	if read := readingsNow(m.Curve); len(read.alone) > 0 {

@@ -64,7 +64,7 @@ var Mirror = lab.Declare(lab.Entry[MirrorParams, geometry.Trial]{
 	Title: "Exponentiated gradient against SGD: iterations and gradient bounds as |O| grows",
 	Cost: catalog.Cost{
 		Quick: "about a second on two cores; most of its trials are shipped",
-		Paper: "about 8 minutes on two cores; the project ships its trials",
+		Paper: "about 8 minutes on two cores; precomputed",
 	},
 	Quick: MirrorQuick, Paper: MirrorPaper,
 	Code: code.Define("li2021/mirror", "li2021/internal/geometry"),

@@ -227,7 +227,7 @@ type looking struct {
 	theta [][]float64
 }
 
-// lookUp looks up what the run store lacks.
+// lookUp looks up the trials that are not in the store.
 func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
 	var spaces []string
 	var gs lab.Groups[looking]

@@ -48,7 +48,7 @@ func tiny() Figure1Params {
 	return p
 }
 
-// What a reader adds, under a name that stays: an edited body is computed anew, a
+// What a reader adds, under a name that stays: an edited body is recomputed, a
 // new name of the same is read.
 func TestSearchesGoByWhatAReaderAdded(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "go")

@@ -18,7 +18,7 @@ var shippedTabular = maps.Clone(search.TabularMethods)
 // project goes by its name, a reader's by what it does on a small benchmark, and
 // is added to the methods under that name, so that its random stream does not
 // change when it is renamed. A reader's method has random search's budget where
-// no settings are listed for it. It is an error where it is random beyond the
+// no settings are listed for it. It returns an error if it is random beyond the
 // stream that it is given, or has a state.
 func keyedTabular(method string, s search.TabularSettings) (search.TabularSettings, error) {
 	f := search.TabularMethods[method]

@@ -46,12 +46,12 @@ var (
 	RanksPaper = RanksQuick
 )
 
-// Ranks correlates what the run store lacks. It is an error where neither the store
+// Ranks correlates the trials that are not in the store. It returns an error if neither the store
 // nor the folder of the data sets has what is asked for.
 var Ranks = lab.Declare(lab.Entry[RanksParams, ranking.Trial]{
 	Of: ofPaper, Name: "ranks", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_weight_sharing",
 	Title: "Does a supernet rank cells as their own training does? NAS-Bench-101, six ways to share weights",
-	Cost:  catalog.Cost{Quick: "5 s; the project ships its trials", Paper: "the same"},
+	Cost:  catalog.Cost{Quick: "5 s; precomputed", Paper: "the same"},
 	Quick: RanksQuick, Paper: RanksPaper,
 	Code: code.Define("li2021/ranks", "li2021/internal/ranking"),
 	Note: func(any) string { return "" },
@@ -114,7 +114,7 @@ func (f rankedFiles) run(_ context.Context, t ranking.Trial, _ uint64, _ study.S
 	return t.Run(table, shared)
 }
 
-// ranksOf are the records of a variant by space; nil where there is none.
+// ranksOf are the records of a variant by space; nil if there is none.
 func ranksOf(r *ranksResult, variant string) map[string]*runs.Record {
 	of := map[string]*runs.Record{}
 	for _, g := range r.Part(variant) {

@@ -110,7 +110,7 @@ func (p RankSearchesParams) rankCases(
 	return cases, nil
 }
 
-// computeRankSearches runs what the run store lacks of the searches of all rows on all spaces.
+// computeRankSearches runs the trials that are not in the store of the searches of all rows on all spaces.
 func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	p := r.Params
 	var all []found

@@ -80,7 +80,7 @@ func open101[T any](dir string, names []string, load func(string) (read101[T], e
 	return o, err
 }
 
-// content is what is in the file, read at the first call. It is an error where that
+// content is what is in the file, read at the first call. It returns an error if that
 // is not what the fingerprint speaks of, which is then no longer remembered.
 func (o *opened101[T]) content() (T, error) {
 	file, err := o.read()
@@ -114,7 +114,7 @@ type remembrance struct {
 	Size        int64
 	Modified    time.Time
 	Fingerprint string
-	Sum         string // of the rest, so that a damaged one is made anew
+	Sum         string // of the rest, so that a damaged one is made again
 }
 
 // sum is the SHA-256 of all but Sum.
@@ -183,7 +183,7 @@ func lookedUp(path string) (kept string, now remembrance, known bool) {
 	return kept, now, true
 }
 
-// same says whether both speak of the same file, unchanged.
+// same reports whether both speak of the same file, unchanged.
 func (r remembrance) same(as remembrance) bool {
 	return r.Path == as.Path && r.Size == as.Size && r.Modified.Equal(as.Modified)
 }

@@ -332,7 +332,7 @@ func onDevices(n int) func() (name, device string, err error) {
 	}
 }
 
-// withCost is a title that says what the searches that the store lacks will cost, where that
+// withCost is a title that says what the missing searches will cost, where that
 // is more than some minutes: ", about 31 h and 2.7 GB (forecast)". Its time is what
 // `nasml status` shows too.
 func (p SearchParams) withCost(

@@ -24,9 +24,9 @@ import (
 //
 //	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
 //
-// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields that stand here
-// come after that; Update, ArchRate and Hypergradient are of some methods only, and s.ArchRate, or --set
-// Vary.ArchRate=0.1, is the step size of any.
+// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields below are
+// applied after that. Update, ArchRate and Hypergradient apply to some methods only; s.ArchRate, or
+// --set Vary.ArchRate=0.1, is the step size of any method.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
@@ -226,7 +226,7 @@ func (w row) check() error {
 	return nil
 }
 
-// presets are the settings of the methods that the project ships.
+// presets are the settings of the methods that are shipped.
 var presets = map[string]func(space, method string) (search.Settings, error){
 	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
 	"imagenet": search.AsImageNetOn, "imagenet-code": search.AsImageNetCodeOn,
@@ -292,7 +292,7 @@ func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
 	return study.Differences(before, s), err
 }
 
-// reduced says whether searches are of another size than the paper's.
+// reduced reports whether searches are of another size than the paper's.
 func (p SearchParams) reduced() bool {
 	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
 }
@@ -331,7 +331,7 @@ func (p SearchParams) fields(s *search.Settings) {
 	}
 }
 
-// onSimplex says whether an update is a step on the simplex at ArchRate: one of
+// onSimplex reports whether an update is a step on the simplex at ArchRate: one of
 // simplex.Updates, or one of a reader's in search.Updates, which keeps a state.
 func onSimplex(update string) bool {
 	_, plain := simplex.Updates[update]

@@ -78,7 +78,7 @@ var Sparsity = lab.Declare(lab.Entry[SparsityParams, sparsity.Trial]{
 	Title:    "Exponentiated gradient decides faster, and loses less at discretization; XNAS' wipe-out",
 	Notebook: "sparsity_discretization",
 	Cost: catalog.Cost{
-		Quick: "about 6 s on two cores", Paper: "about 1.5 minutes on two cores; the project ships its trials",
+		Quick: "about 6 s on two cores", Paper: "about 1.5 minutes on two cores; precomputed",
 	},
 	Quick: SparsityQuick, Paper: SparsityPaper,
 	Code:  code.Define("li2021/sparsity", "li2021/internal/sparsity"),

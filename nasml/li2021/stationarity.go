@@ -51,7 +51,7 @@ var (
 var StationarityOf = lab.Declare(lab.Entry[StationarityParams, proximal.Trial]{
 	Of: ofPaper, Name: "stationarity", Kind: lab.Theorem, Source: "Section 3.2 and eq. 7",
 	Notebook: "stationarity_meaning", Title: "What Bregman stationarity measures, and where it is blind",
-	Cost:  catalog.Cost{Quick: "under a second", Paper: "under a second; the project ships its trials"},
+	Cost:  catalog.Cost{Quick: "under a second", Paper: "under a second; precomputed"},
 	Quick: StationarityQuick, Paper: StationarityPaper,
 	Code: code.Define("li2021/stationarity", "li2021/internal/proximal"),
 	Trials: func(p StationarityParams) (gs lab.Groups[proximal.Trial]) {

@@ -110,7 +110,7 @@ func (p Table2Params) searched() []string {
 	})...)
 }
 
-// computeTable2 runs what the run store lacks, and looks up what was found.
+// computeTable2 runs the trials that are not in the store, and looks up what was found.
 func computeTable2(ctx context.Context, r *table2) error {
 	p := r.Params
 	if err := p.check(rowsNamed(p.searched())); err != nil { // before the table is looked for

@@ -25,7 +25,7 @@ type line struct {
 
 func (l line) base() found { return l.of }
 
-// lineOf is the line of a name in a block; an empty one where there is none.
+// lineOf is the line of a name in a block; an empty one if there is none.
 func lineOf(block []line, name string) line {
 	if i := slices.IndexFunc(block, func(l line) bool { return l.name == name }); i >= 0 {
 		return block[i]
@@ -109,7 +109,7 @@ func (p Table2Params) searchesFor(ctx context.Context, title string, column int)
 	return gs, err
 }
 
-// present says whether a data set is there with all that is needed to train.
+// present reports whether a data set is there with all that is needed to train.
 func present(name data.Name) bool {
 	files, err := data.Status(name)
 	return err == nil && !slices.ContainsFunc(files, func(f data.FileStatus) bool {

@@ -193,7 +193,7 @@ func judgeAbove(r *table2, i int, rows, says string, first line, others ...line)
 	return worst
 }
 
-// worse says whether a comparison speaks more against its claim than another.
+// worse reports whether a comparison speaks more against its claim than another.
 func worse(a, b runs.Claim) bool {
 	if fails := a.Holds == runs.Fails; fails != (b.Holds == runs.Fails) {
 		return fails

@@ -139,7 +139,7 @@ func (c tabularCase) line(record *runs.Record, columns [3][]float64) line {
 	return l
 }
 
-// isTabular says whether a line is of the top block.
+// isTabular reports whether a line is of the top block.
 func isTabular(l line) bool { _, ok := publishedTabular[l.title]; return ok }
 
 // tabularOrder is that of the paper's means, the same in all three columns.

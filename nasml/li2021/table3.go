@@ -130,7 +130,7 @@ func (p Table3Params) listed() ([]named, error) {
 	return genotypes, err
 }
 
-// computeTable3 runs what the run store lacks of all sets.
+// computeTable3 runs the trials that are not in the store of all sets.
 func computeTable3(ctx context.Context, r *table3) error {
 	for set := range r.Params.Sets {
 		if err := runProtocol(ctx, r, set); err != nil {

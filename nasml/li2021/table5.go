@@ -58,7 +58,7 @@ var Table5Large = func() Table5Params {
 	return p
 }()
 
-// Table5 counts, and where there is a folder trains.
+// Table5 counts, and if there is a folder trains.
 var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{
 	Of: ofPaper, Name: "table5", Kind: lab.Table, Source: "Table 5", Notebook: "table5_imagenet",
 	Title: "DARTS space, ImageNet: parameters, multiply-adds and test errors of cells that were found",

@@ -64,7 +64,7 @@ var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, algorithm1.Trial]{
 	Of: ofPaper, Name: "theorem1", Kind: lab.Theorem, Source: "Theorem 1", Notebook: "theorem1_convergence",
 	Title: "Block-stochastic mirror descent reaches ε-stationarity in O(1/ε²) steps",
 	Cost: catalog.Cost{
-		Quick: "about 6 s on two cores", Paper: "about 20 minutes on two cores; the project ships its trials",
+		Quick: "about 6 s on two cores", Paper: "about 20 minutes on two cores; precomputed",
 	},
 	Quick: Theorem1Quick, Paper: Theorem1Paper,
 	Code: code.Define("li2021/theorem1", "li2021/internal/algorithm1"),

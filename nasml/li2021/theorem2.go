@@ -63,7 +63,7 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, algorithm2.Trial]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_blocks",
 	Title: "Algorithm 2 over b blocks: the bound on Bregman stationarity, and what Setting 1 lacks",
 	Cost: catalog.Cost{
-		Quick: "about 5 s on two cores", Paper: "about 40 minutes on two cores; the project ships its trials",
+		Quick: "about 5 s on two cores", Paper: "about 40 minutes on two cores; precomputed",
 	},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code: code.Define("li2021/theorem2", "li2021/internal/algorithm2"),
@@ -153,7 +153,7 @@ func theorem2Bounds(r *theorem2) plots.Panel {
 }
 
 // safe is the constant of Corollary 1's bound that follows from Theorem 2 at
-// the printed step, in place of the printed 2; see Corollary1.
+// the printed step, instead of the printed 2; see Corollary1.
 const safe = 3
 
 // Of the curves of f = xy colour and marker are γ, and the line is σ.

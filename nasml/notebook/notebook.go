@@ -28,7 +28,7 @@ import (
 // Environment variables that the headless runs of the notebooks set.
 const (
 	ScaleEnv = "NASML_SCALE"        // "quick" (default) or "paper"
-	DataEnv  = "NASML_OFFLINE_DATA" // "synthetic": the stand-in data where real ones cannot be had
+	DataEnv  = "NASML_OFFLINE_DATA" // "synthetic": the stand-in data if the real data are missing
 )
 
 // patience is how long the step under way has to end and to keep its
@@ -88,7 +88,7 @@ func here(name data.Name) (of data.Name, missing string) {
 // kept remembers the shipped records that Run read, so that [Records] finds them.
 var kept = runs.KeepShipped(context.Background())
 
-// Run computes what the run store lacks of a figure and returns the result.
+// Run computes the trials that are not in the store of a figure and returns the result.
 // Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
 // takes long, as compiling does, in the middle of it; finished trials stay
 // stored. An error ends the cell with one line on standard error.
@@ -264,7 +264,7 @@ func ExportAnimation(a plots.Animation, dir string, formats ...string) {
 	}
 }
 
-// fail ends the cell where there is an error.
+// fail ends the cell if there is an error.
 func fail(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, said(err))

@@ -73,7 +73,7 @@ var Assumption3Quick = func() Assumption3Params {
 	return p
 }()
 
-// onSphere are inputs that are uniform on the sphere; the labels, where there is
+// onSphere are inputs that are uniform on the sphere; the labels, if there is
 // need of any, are neural.Product's.
 const onSphere = neural.Product
 
@@ -87,7 +87,7 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Title: "Neural feature maps and kernels of activation search, shallow and deep", Notebook: "assumption3_kernels",
 	Cost: catalog.Cost{
 		Quick: "about 5 seconds on two cores",
-		Paper: "about two minutes on two cores; the project ships its trials",
+		Paper: "about two minutes on two cores; precomputed",
 	},
 	Quick: Assumption3Quick, Paper: Assumption3Paper,
 	Code: assumption3Kind,

@@ -72,13 +72,13 @@ var (
 	}()
 )
 
-// Figure1 trains a network for every α of both grids and every seed. It is an error where a training diverges.
+// Figure1 trains a network for every α of both grids and every seed. It returns an error if a training diverges.
 var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 	Of: ofPaper, Name: "figure1", Kind: lab.Figure, Source: "Figure 1", Notebook: "figure1_losses",
 	Title: "Training, validation and test loss over a continuous set of architectures",
 	Cost: catalog.Cost{
 		Quick: "a quarter of a minute on two cores",
-		Paper: "20 to 40 minutes on two cores; the project ships its trials",
+		Paper: "20 to 40 minutes on two cores; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
 	Code: figure1Kind,

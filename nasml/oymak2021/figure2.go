@@ -210,7 +210,7 @@ func figure2Note(params any) string {
 	return "Varied parameters, not the paper's setting."
 }
 
-// computes says whether a trial of p is the same number as one of a preset: the
+// computes reports whether a trial of p is the same number as one of a preset: the
 // widths, Δα and seeds that are run may differ, and an activation of a reader's
 // under a name of the preset's is another.
 func (p Figure2Params) computes(preset Figure2Params) bool {

@@ -43,7 +43,7 @@ type sweepPoint struct {
 	delta   float64
 	seeds   []uint64
 	values  []float64
-	summary runs.Summary // over values; zero where there is none
+	summary runs.Summary // over values; zero if there is none
 }
 
 // panelOf is a panel that was asked for, or one without points.

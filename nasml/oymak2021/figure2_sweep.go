@@ -135,7 +135,7 @@ func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Ima
 }
 
 // resumeSweep starts from the job's checkpoint, or from the initial weights
-// where there is none, or one in another layout.
+// if there is none, or one in another layout.
 func resumeSweep(s *sgdsweep.Sweep, job lab.Job[sweepTrial]) (*sgdsweep.Progress, error) {
 	r, err := job.Load()
 	if errors.Is(err, runs.ErrNotFound) {
@@ -170,7 +170,7 @@ func saveCancelled(ctx context.Context, s *sgdsweep.Sweep, job lab.Job[sweepTria
 type Figure2Work = sgdsweep.Work
 
 // NewFigure2Work prepares the training of width k of a panel, "a" or "b". It
-// is an error where p makes no sense and where the data cannot be had.
+// is an error if p is invalid or the data are not available.
 func NewFigure2Work(ctx context.Context, b compute.Backend, p Figure2Params, panel string, k int) (
 	*Figure2Work, error) {
 	p.Panels, p.Widths, p.DeepWidths = []string{panel}, []int{k}, nil

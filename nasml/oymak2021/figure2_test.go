@@ -220,7 +220,7 @@ func requireSameBits(t *testing.T, a, b *figure2) {
 }
 
 // A checkpoint in a layout of another version is no reason to fail: the trials
-// are computed anew.
+// are recomputed.
 func TestACheckpointInAnotherLayoutIsLeftAside(t *testing.T) {
 	p := tinyParams()
 	p.Panels, p.Widths = []string{"a"}, []int{4}
@@ -241,7 +241,7 @@ func TestACheckpointInAnotherLayoutIsLeftAside(t *testing.T) {
 }
 
 // README's own example. A reader's activation is known by what it computes: an
-// edited body under the same name is computed anew, a new name or other words
+// edited body under the same name is recomputed, a new name or other words
 // for the same function read.
 func TestAnEditedActivationIsComputedAnew(t *testing.T) {
 	put := func(name string, sigma func(z *Node) *Node) {

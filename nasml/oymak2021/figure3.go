@@ -72,7 +72,7 @@ var (
 	}()
 )
 
-// Figure3 runs searches with validation parts of several sizes, one after the other. It is an error where a search
+// Figure3 runs searches with validation parts of several sizes, one after the other. It returns an error if a search
 // diverges.
 var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Of: ofPaper, Name: "figure3", Kind: lab.Figure, Source: "Section 7b and Figure 3", Notebook: "figure3_gap",

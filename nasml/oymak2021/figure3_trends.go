@@ -111,7 +111,7 @@ func judgeZero(r *figure3) runs.Claim {
 	}).AtMost(zeroWithin)
 }
 
-// missing is an error where not all searches were run to their end.
+// missing is an error if not all searches were run to their end.
 func missing(r *figure3) error {
 	ran, records := 0, r.Groups.Records()
 	for _, record := range records {

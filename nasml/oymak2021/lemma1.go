@@ -59,13 +59,13 @@ var (
 	}()
 )
 
-// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap. It is an error where some Φ_α is
-// singular at λ = 0.
+// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap.
+// It returns an error if some Φ_α is singular at λ = 0.
 var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Of: ofPaper, Name: "lemma1", Kind: lab.Theorem, Source: "Lemma 1", Notebook: "lemma1_feature_maps",
 	Title: "Lipschitz constant and effective dimension of feature-map selection",
 	Cost: catalog.Cost{
-		Quick: "seconds", Paper: "about eight minutes on two cores; the project ships its trials",
+		Quick: "seconds", Paper: "about eight minutes on two cores; precomputed",
 	},
 	Quick: Lemma1Quick, Paper: Lemma1Paper,
 	Code: lemma1Kind,

@@ -61,7 +61,7 @@ var (
 var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Of: ofPaper, Name: "lemma2", Kind: lab.Theorem, Source: "Lemma 2", Notebook: "lemma2_minimizer",
 	Title: "Lipschitz constant of the minimizer of a strongly convex loss",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about a minute on two cores; the project ships its trials"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about a minute on two cores; precomputed"},
 	Quick: Lemma2Quick, Paper: Lemma2Paper,
 	Code: lemma2Kind,
 	Rules: func(p Lemma2Params, c *study.Checks) {

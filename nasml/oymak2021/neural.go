@@ -28,7 +28,7 @@ var shippedActivations = maps.Clone(spectral.Activations)
 
 // activationKeys name entries of spectral.Activations, with a factor or
 // without, in the keys of trials: shipped ones by their names, a reader's by what
-// they compute. It is an error where a name is not known, and where a function
+// they compute. It returns an error if a name is not known, or if a function
 // gives other numbers when it is called again.
 func activationKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
@@ -168,7 +168,7 @@ type logMean struct{ y, lo, hi float64 }
 // Bounds are the value and the ends of its interval.
 func (m logMean) Bounds() (y, lo, hi float64) { return m.y, m.lo, m.hi }
 
-// logMeanOf is an error where a value is not positive.
+// logMeanOf is an error if a value is not positive.
 func logMeanOf(values []float64, confidence float64) (logMean, error) {
 	logs := make([]float64, len(values))
 	for i, v := range values {

@@ -15,7 +15,7 @@ import (
 // ofPaper is what its entries have in common.
 var ofPaper = lab.Paper{ID: "oymak2021", Name: "Oymak+ 2021", Shipped: shippedRecords}
 
-// shippedRecords are the trials that the project ships: long runs that nobody
+// shippedRecords are the trials that are shipped: long runs that nobody
 // should have to repeat to see a figure or a theorem.
 //
 //go:embed records

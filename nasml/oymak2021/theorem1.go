@@ -97,12 +97,12 @@ var (
 	}()
 )
 
-// Theorem1 measures both sides of Theorem 1, see Theorem1Params. It is an error where some Φ_α is singular at λ = 0.
+// Theorem1 measures both sides of Theorem 1, see Theorem1Params. It returns an error if some Φ_α is singular at λ = 0.
 var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, convergence.Case]{
 	Of: ofPaper, Name: "theorem1", Kind: lab.Theorem, Source: "Theorem 1", Notebook: "theorem1_uniform_convergence",
 	Title: "Uniform convergence of validation risk and hypergradient over a continuous Δ",
 	Cost: catalog.Cost{
-		Quick: "20 seconds on two cores", Paper: "about 40 minutes on two cores; the project ships its trials",
+		Quick: "20 seconds on two cores", Paper: "about 40 minutes on two cores; precomputed",
 	},
 	Quick: Theorem1Quick, Paper: Theorem1Paper,
 	Code: theorem1Kind,

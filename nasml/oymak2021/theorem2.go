@@ -61,13 +61,13 @@ var (
 	}()
 )
 
-// Theorem2 measures both sides of Theorem 2 and of Proposition 1. It is an error where (8) does not hold, because some
-// Φ_α is singular.
+// Theorem2 measures both sides of Theorem 2 and of Proposition 1. It returns an error if some Φ_α is
+// singular, so that (8) does not hold.
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_selection",
 	Title: "Excess risk of feature-map selection, and the train-validation bound of Proposition 1",
 	Cost: catalog.Cost{
-		Quick: "seconds", Paper: "about six minutes on two cores; the project ships its trials",
+		Quick: "seconds", Paper: "about six minutes on two cores; precomputed",
 	},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code:  theorem2Kind,

@@ -127,7 +127,7 @@ func TestCurveLeavesOutWhatHasNoLogarithm(t *testing.T) {
 }
 
 // A reader's activation is known by what it computes: an edited body under the
-// same name is computed anew, a new name reads, and so with a factor.
+// same name is recomputed, a new name reads, and so with a factor.
 func TestAnOwnActivationIsKnownByWhatItComputes(t *testing.T) {
 	put := func(name string, eval func(z float64) (float64, float64)) {
 		spectral.Activations[name] = spectral.Activation{Eval: eval, Slope: 5, Curvature: 25}

@@ -72,7 +72,7 @@ var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
 // Theorem4Paper has features up to p = 2000 and h = 500 and draws in law at
 // n = 50,000; the paper gives no sizes. It takes 22 minutes on two cores, nearly
 // all of it for features and searches; its trials are shipped. ρ² ≥ 1 − 64p̄h̄ and
-// (12) hold with constants 1.8 and 2.2 in place of 64 and 200; 1 − ρ² grows as
+// (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as
 // h^1.01 and p^1.00, and ρ² = 1/2 lies at h̄ ∝ p̄^−0.96. At 2n = p there are α that
 // leave 9.7 % of the labels out of reach, where the paper says that every α fits.
 var Theorem4Paper = Theorem4Params{
@@ -112,7 +112,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, lowrank.Trial]{
 	Title: "Low-rank learning with p > n: the spectral estimate of the architecture and its risk",
 	Cost: catalog.Cost{
 		Quick: "about 15 seconds on two cores",
-		Paper: "about 22 minutes on two cores; the project ships its trials",
+		Paper: "about 22 minutes on two cores; precomputed",
 	},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
 	Code:      theorem4Kind,

@@ -142,7 +142,7 @@ func TestTheorem4Cancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The exponents of the exact limits, put in place of draws, come out.
+// The exponents of the exact limits, put instead of draws, come out.
 func TestTheorem4SlopesOfTheLimit(t *testing.T) {
 	r := &theorem4{Params: Theorem4Quick, Confidence: 0.95}
 	for _, q := range theorem4Questions {

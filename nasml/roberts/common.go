@@ -96,7 +96,7 @@ func (p ProblemParams) operationsOf(space string) ([]string, error) {
 	return names, nil
 }
 
-// shippedRecords are the trials that the project ships, so that nobody has to
+// shippedRecords are the trials that are shipped, so that nobody has to
 // repeat them to see the results at the paper's scale.
 //
 //go:embed records

@@ -127,7 +127,7 @@ const own = "ours, not in the paper; derived in the notebook"
 // ours is a claim that is not in the paper.
 func ours(name string) runs.Claim { return runs.NewClaim("own: "+name, own) }
 
-// shares is a curve of proportions; where there is nothing to share, there is no
+// shares is a curve of proportions; if there is nothing to share, there is no
 // point.
 func shares(label string, x []float64, ps []verdict.Share) plots.Series {
 	var at []float64

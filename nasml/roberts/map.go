@@ -44,7 +44,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	Title: "Where Condition 6 and arg max discretization hold: activations, width, noise",
 	Cost: catalog.Cost{
 		Quick: "about ten seconds",
-		Paper: "about five minutes on two cores; the project ships its trials",
+		Paper: "about five minutes on two cores; precomputed",
 	},
 	Quick: MapQuick, Paper: MapPaper,
 	Code: problemsKind, Units: problemUnits, Note: scaleNote,

@@ -49,7 +49,7 @@ func correlation(r *mapped) runs.Claim {
 	return c
 }
 
-// side says whether an interval lies above 0, or below.
+// side reports whether an interval lies above 0, or below.
 func side(lo, hi runs.Number) runs.Verdict {
 	switch {
 	case lo > 0:

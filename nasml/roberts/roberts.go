@@ -22,7 +22,7 @@ type Net = mixture.Net
 type Report = mixture.Report
 
 // Check tells what α says of operations with the outputs [h][n] on points with
-// labels y [n]. It is an error where the shapes do not fit, a number is not
+// labels y [n]. It returns an error if the shapes do not fit, a number is not
 // finite, or α is not on the simplex.
 func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	return mixture.Check(alpha, outputs, y)

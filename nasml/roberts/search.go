@@ -69,7 +69,7 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 	Title: "Trained α and W: what a real search finds of the theorems' assumptions",
 	Cost: catalog.Cost{
 		Quick: "about 20 seconds on two cores",
-		Paper: "about ten minutes on two cores; the project ships its trials",
+		Paper: "about ten minutes on two cores; precomputed",
 	},
 	Quick: SearchQuick, Paper: SearchPaper,
 	Code: code.Define("roberts/search", "roberts/internal/searching"), Note: scaleNote,
@@ -169,7 +169,7 @@ func train(ctx context.Context, b compute.Backend, job lab.Job[teaching]) error 
 	return job.DoneAll(results)
 }
 
-// dependent says whether h operations are linearly dependent functions, as far as the points of their probe tell:
+// dependent reports whether h operations are linearly dependent functions, as far as the points of their probe tell:
 // then many α give the same mixture.
 func dependent(probe string, h int) bool {
 	words := strings.Fields(probe)

@@ -15,7 +15,7 @@ const (
 )
 
 // searchClaims judge the paper's assumptions on what searches find, and the theorems
-// with our gap in place of Assumption 3.
+// with our gap instead of Assumption 3.
 func searchClaims(r *searches) []runs.Claim {
 	all, c := searched(r.Groups), r.Confidence
 	bounds := all.without("bound_wrong", "bounds", c)

@@ -37,7 +37,7 @@ var (
 var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 	Of: paper, Name: "theorem4", Kind: lab.Theorem, Source: "Theorem 4", Notebook: "theorem4_three",
 	Title: "Three activations: a sufficient condition for the better one to have the larger α",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; the project ships its trials"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; precomputed"},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
 	Code: problemsKind, Units: problemUnits, Note: scaleNote,
 	Rules: func(p Theorem4Params, c *study.Checks) {

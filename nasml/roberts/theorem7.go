@@ -38,7 +38,7 @@ var (
 var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 	Of: paper, Name: "theorem7", Kind: lab.Theorem, Source: "Theorem 7", Notebook: "theorem7_ranking",
 	Title: "Any number of activations: when α ranks the operations as their losses do",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; the project ships its trials"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; precomputed"},
 	Quick: Theorem7Quick, Paper: Theorem7Paper,
 	Code: problemsKind, Units: problemUnits, Note: scaleNote,
 	Rules: func(p Theorem7Params, c *study.Checks) {

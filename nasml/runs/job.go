@@ -32,7 +32,7 @@ type Options struct {
 // Under a [Part] it does that part only.
 //
 // Finished trials are stored at once, so that cancelling ctx, an error or a
-// crash loses none of them. It is an error where a trial has no key, where fn
+// crash loses none of them. It returns an error if a trial has no key or if fn
 // fails or returns without a result for each of its trials, and where the
 // store cannot be written.
 func (s *Store) Compute(
@@ -78,7 +78,7 @@ func (s *Store) Compute(
 }
 
 // jobs computes what nobody else computes of the missing trials, job by job,
-// and says whether there was anything. What it passes over, because another has
+// and reports whether there was anything. What it passes over, because another has
 // it, it does not look at again.
 func (s *Store) jobs(
 	ctx context.Context,
@@ -283,7 +283,7 @@ func (j *Job) release() {
 
 // Done stores the result of trial i, whole or not at all; once it returns nil
 // the trial is never computed again. It may be called from several goroutines
-// for different i. It is an error where a number is not finite. Where another
+// for different i. It returns an error if a number is not finite. Where another
 // machine has kept a result meanwhile, because this one could not reach the
 // store for long, that one stays. Where the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {

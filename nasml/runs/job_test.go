@@ -325,7 +325,7 @@ func TestCheckpointOfOtherTrialsIsSetAside(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotFound)
 		require.Len(t, progress.notes, 1)
 		require.Contains(t, progress.notes[0], "by trials with other parameters; set aside as ")
-		require.Contains(t, progress.notes[0], "; it begins anew")
+		require.Contains(t, progress.notes[0], "; it starts again")
 		require.NoFileExists(t, path)
 		return stop
 	})
@@ -362,7 +362,7 @@ func TestKilledProcessesResume(t *testing.T) {
 }
 
 // killOnce starts a toy process and kills it some time after one of its first
-// checkpoints. It says whether the process was killed: else it came to its end.
+// checkpoints. It reports whether the process was killed: else it came to its end.
 func killOnce(t *testing.T, dir, how string) bool {
 	cmd, in, out := startChild(t, "toy", dir, how)
 	for range 1 + rand.IntN(5) {

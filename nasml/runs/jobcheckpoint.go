@@ -23,7 +23,7 @@ func (j *Job) checkpointName() string {
 // Save keeps the state that write writes: weights, optimizer state, random
 // streams, position in the data. Load hands back exactly these bytes, in this
 // process or a later one. The checkpoint before it stays until the new one is
-// whole. It is an error where another machine has taken the trials over.
+// whole. It returns an error if another machine has taken the trials over.
 func (j *Job) Save(write func(io.Writer) error) error {
 	begun := j.store.now()
 	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
@@ -55,7 +55,7 @@ func (j *Job) Save(write func(io.Writer) error) error {
 
 // SaveEvery saves where the last Save is at least so long ago, and twenty
 // times as long as it took: saving never costs more than 5 % of the time. It
-// says whether it saved.
+// reports whether it saved.
 func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool, error) {
 	last := j.saved
 	if last.IsZero() {
@@ -91,13 +91,13 @@ func (j *Job) Load() (io.ReadCloser, error) {
 }
 
 // LoadTelling is Load that says through progress where a checkpoint is broken, or of
-// other trials, so that the computation begins anew.
+// other trials, so that the computation begins again.
 func (j *Job) LoadTelling(progress Progress) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		r, err := j.Load()
 		var broken *Broken
 		if errors.As(err, &broken) {
-			Tell(progress, broken.Error()+"; it begins anew")
+			Tell(progress, broken.Error()+"; it starts again")
 		}
 		return r, err
 	}

@@ -158,8 +158,8 @@ func keyOfName(name string) (key string, ok bool) {
 }
 
 // Find returns the record whose key begins with prefix. It is an error that
-// lists the candidates where there are several, and one that is [ErrNotFound]
-// where there is none.
+// lists the candidates if there are several, and one that is [ErrNotFound]
+// if there is none.
 func (s *Store) Find(prefix string) (*Record, error) {
 	prefix = strings.ToLower(prefix)
 	if isKey(prefix) {
@@ -252,7 +252,7 @@ func (r *Report) count(whole *int, err error) error {
 	return nil
 }
 
-// GCOptions says what [Store.GC] removes besides what is of no use to anybody.
+// GCOptions says what [Store.GC] removes besides stale files.
 type GCOptions struct {
 	OlderThan time.Duration      // checkpoints that were not saved for so long; 0: 7 days, negative: all
 	Drop      func(*Record) bool // records of the store itself to remove; nil: none
@@ -312,7 +312,7 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 		}))
 }
 
-// drops says whether o picks the whole record of that name.
+// drops reports whether o picks the whole record of that name.
 func (s *Store) drops(o GCOptions, name string) bool {
 	key, ok := keyOfName(name)
 	if o.Drop == nil || !ok {

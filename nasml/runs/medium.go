@@ -21,7 +21,7 @@ type Medium interface {
 	// Where is the place of an object for messages; of "", the store's own.
 	Where(name string) string
 
-	// Open opens an object. The error is fs.ErrNotExist where there is none.
+	// Open opens an object. The error is fs.ErrNotExist if there is none.
 	Open(name string) (Object, error)
 
 	// Stage writes what will be an object, where nobody reads it yet. Commit
@@ -44,8 +44,8 @@ type Medium interface {
 	// Lock takes a lock, which ends with this process at the latest. It returns
 	// nil where another process has it.
 	Lock(name string) (Lock, error)
-	// Reclaim removes a lock that a dead process left, and says whether it did;
-	// with dry it only says whether it would.
+	// Reclaim removes a lock that a dead process left, and reports whether it did;
+	// with dry it only reports whether it would.
 	Reclaim(name string, dry bool) (bool, error)
 }
 
@@ -69,7 +69,7 @@ type Info struct {
 
 // Lock is a lock that is held.
 type Lock interface {
-	// Held says whether it still is. One that a machine holds which could not
+	// Held reports whether it still is. One that a machine holds which could not
 	// reach the store for long has gone to another.
 	Held() bool
 	Unlock()
@@ -79,7 +79,7 @@ type Lock interface {
 var media = map[string]func(address string) (Medium, error){}
 
 // RegisterMedium makes [Open] take addresses of a scheme, such as "s3". It
-// panics where the scheme is taken, and is to be called from an init function.
+// panics if the scheme is taken, and is to be called from an init function.
 func RegisterMedium(scheme string, open func(address string) (Medium, error)) {
 	if _, taken := media[scheme]; taken {
 		panic(fmt.Sprintf("runs: the scheme %q is registered twice", scheme))
@@ -87,7 +87,7 @@ func RegisterMedium(scheme string, open func(address string) (Medium, error)) {
 	media[scheme] = open
 }
 
-// KnowsMedium says whether [Open] takes addresses of a scheme.
+// KnowsMedium reports whether [Open] takes addresses of a scheme.
 func KnowsMedium(scheme string) bool { return media[scheme] != nil }
 
 // openMedium opens the store at a folder or address.

@@ -23,7 +23,7 @@ import (
 // one in common.
 type Part struct {
 	Index, Of int // 1 ≤ Index ≤ Of; the zero value looks and computes nothing
-	// Keys, where there are some, are the trials of the part instead.
+	// Keys, if there are some, are the trials of the part instead.
 	Keys map[string]bool
 
 	mu     sync.Mutex
@@ -79,7 +79,7 @@ func ParsePart(text string) (*Part, error) {
 	return p, nil
 }
 
-// has says whether trial i of n, which has a key, is in the part.
+// has reports whether trial i of n, which has a key, is in the part.
 func (p *Part) has(i, n int, key string) bool {
 	if p != nil && len(p.Keys) > 0 {
 		return p.Keys[key]

@@ -18,7 +18,7 @@ const (
 // block is what a file takes at least on most disks, bytes.
 const block = 4096
 
-// noRoom says whether a disk or a quota is full, which somebody may change.
+// noRoom reports whether a disk or a quota is full, which somebody may change.
 func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // keep stores encoded records of trials, all or none of them. Where the disk is full they

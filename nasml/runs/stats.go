@@ -36,7 +36,7 @@ type Summary struct {
 //	x̄ ± t₍ₙ₋₁, (1+c)/2₎ · s/√n ,
 //
 // at confidence c in (0, 1). One value has no interval, and a warning says so.
-// It is an error where there is no value or one is not finite.
+// It returns an error if there is no value or one is not finite.
 func Summarize(xs []float64, confidence float64) (Summary, error) {
 	if err := checkSample(xs, confidence); err != nil {
 		return Summary{}, err
@@ -139,7 +139,7 @@ func (s Summary) String() string {
 }
 
 // MeanDiff summarizes the paired differences aᵢ − bᵢ: the same seed in both,
-// so that what the seed does to both cancels. It is an error where the lengths
+// so that what the seed does to both cancels. It returns an error if the lengths
 // differ.
 func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	if len(a) != len(b) {
@@ -159,7 +159,7 @@ func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 //
 //	ν = (s²/n + S²/N)² / ((s²/n)²/(n−1) + (S²/N)²/(N−1)) .
 //
-// N is the number of all values. It is an error where either has fewer than two.
+// N is the number of all values. It returns an error if either has fewer than two.
 func WelchDiff(a, b []float64, confidence float64) (Summary, error) {
 	first, err := Summarize(a, confidence)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 	return d, nil
 }
 
-// Bounds returns the mean and the ends of the interval, NaN where there is none,
+// Bounds returns the mean and the ends of the interval, NaN if there is none,
 // as package plots draws them.
 func (s Summary) Bounds() (y, lo, hi float64) { return s.Mean, float64(s.Lo), float64(s.Hi) }
 

@@ -62,7 +62,7 @@ type Store struct {
 // Open opens the store in a folder, which is made at the first write, or at an
 // address such as s3://bucket/prefix (see [RegisterMedium]). Records in the
 // JSON files of readOnly are found after those of the store and never written.
-// It is an error where dir is a file, and where no medium for the address is
+// It returns an error if dir is a file, or if no medium for the address is
 // registered.
 func Open(dir string, readOnly ...fs.FS) (*Store, error) {
 	if dir == "" {
@@ -137,7 +137,7 @@ func (s *Store) Get(key string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", broken, err)
 	}
-	if lock == nil { // somebody is computing it anew
+	if lock == nil { // somebody is computing it again
 		return nil, broken
 	}
 	defer lock.Unlock()
@@ -198,7 +198,7 @@ func (s *Store) broken(name, reason string) *Broken {
 
 func (s *Store) readBundles(key string) (*Record, error) {
 	if s.hidden[key] {
-		return nil, fmt.Errorf("record %s is to be computed anew: %w", key, ErrNotFound)
+		return nil, fmt.Errorf("record %s has to be recomputed: %w", key, ErrNotFound)
 	}
 	for _, b := range s.bundles {
 		records, _ := b.load()
@@ -430,7 +430,7 @@ func Lookup(ctx context.Context, keys []string) ([]*Record, error) {
 
 // WithoutShipped returns a context under which FromContextWith does not find the
 // records of keys among those that packages ship, so that they can be computed
-// anew. It finds the others: trials may read what earlier ones found.
+// again. It finds the others: trials may read what earlier ones found.
 func WithoutShipped(ctx context.Context, keys map[string]bool) context.Context {
 	return context.WithValue(ctx, hiddenKey, keys)
 }

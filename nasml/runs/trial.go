@@ -24,7 +24,7 @@ type Trial struct {
 	Params any    `json:"params"`
 	Seed   uint64 `json:"seed"` // seed of all its random streams
 	Code   string `json:"code"` // version of the code that computes it, see package code
-	Data   string `json:"data"` // fingerprint of the data, empty where there is none
+	Data   string `json:"data"` // fingerprint of the data, empty if there is none
 }
 
 // UnmarshalJSON reads a trial and leaves Params as it was written, a
@@ -45,7 +45,7 @@ func (t *Trial) UnmarshalJSON(data []byte) error {
 // digits. Canonical means sorted fields, no white space and one way to write a
 // number, so that neither the order of fields nor the layout changes the key.
 //
-// It is an error where Figure or Code is missing, or where Params is not a
+// It returns an error if Figure or Code is missing, or if Params is not a
 // JSON object (NaN and ±Inf have no JSON).
 func (t Trial) Key() (string, error) {
 	if t.Figure == "" || t.Code == "" {

@@ -182,7 +182,7 @@ func (r *run) arguments(feed []any) ([]any, error) {
 	return args, nil
 }
 
-// parts are an input of a feed, by device: batches are divided, all else is
+// parts are an input of a feed, by device: batches are divided, everything else is
 // copied.
 func (r *run) parts(i int, x any) ([]any, error) {
 	parts := make([]any, len(r.copies))

@@ -89,7 +89,7 @@ func (r *run) feed() ([]any, error) {
 	}.List(), nil
 }
 
-// batch makes tensors of images, augmented where there is a generator.
+// batch makes tensors of images, augmented if there is a generator.
 func (s *searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
 	side := s.Image
 	pixels, classes := make([]float32, len(indices)*side*side*3), make([]int32, len(indices))

@@ -145,7 +145,7 @@ func (s Settings) operations() float64 {
 	return 0
 }
 
-// size is Space.Size, and 0 where there is none.
+// size is Space.Size, and 0 if there is none.
 func (s Settings) size() (products, elements float64) {
 	space, err := s.Open(10)
 	if err != nil { // Check tells

@@ -21,7 +21,7 @@ var (
 // Key is the settings as the key of a trial has them: what a reader put into
 // Methods, Updates, simplex.Updates, bilevel.Hypergradients or a map of spaces
 // goes by what it computes and not by its name. Settings of the project's own entries
-// are their own key. It is an error where an entry is not there, or cannot be
+// are their own key. It returns an error if an entry is not there, or cannot be
 // known by what it computes because it is random or has a state.
 func (s Settings) Key() (Settings, error) {
 	var err error
@@ -68,7 +68,7 @@ func methodKey(name string) (string, error) {
 	return own.Text(string(text)), nil
 }
 
-// updateKey is the name of an update that the project ships, and what a
+// updateKey is the name of an update that are shipped, and what a
 // reader's computes.
 func updateKey(name string) (string, error) {
 	if name == "" {

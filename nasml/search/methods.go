@@ -34,7 +34,7 @@
 // it holds maps of examples (BenchmarkDevices); with TrackStats and Synchronised
 // statistics only to about 1.5/N: XLA finds that batch norm and its running
 // statistics need the same variance where it is computed on one device, and
-// computes it twice where there is a sum over devices in it. Weights and their
+// computes it twice if there is a sum over devices in it. Weights and their
 // momentum are not divided, and neither is the evaluation of the supernet, which
 // is without gradients, on the first device.
 //

@@ -30,7 +30,7 @@ var PickTitles = map[Pick]string{
 }
 
 // Picks are the rules by name: the epoch, counted from 1, after which the
-// architecture of a search is taken. It is an error where the curve lacks what
+// architecture of a search is taken. It returns an error if the curve lacks what
 // the rule reads. Of equal epochs it is the first, as in the authors' code,
 // which keeps an architecture until another is strictly better.
 var Picks = map[Pick]func(c *Curve) (int, error){

@@ -93,7 +93,7 @@ func preset(space, method, scale string) (Settings, error) {
 	return s, nil
 }
 
-// listed says whether there are settings of a method on some kind of space.
+// listed reports whether there are settings of a method on some kind of space.
 func listed(method string) bool {
 	for _, scales := range Presets {
 		if scales["paper"][method] != nil {
@@ -274,7 +274,7 @@ func benchmark() Settings {
 }
 
 // AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the
-// benchmark; Li+ 2021 ran it anew, without "none" (AsPaper).
+// benchmark; Li+ 2021 ran it again, without "none" (AsPaper).
 func AsBenchmark() Settings { return benchmark() }
 
 var quickSettings = func() map[string]func() Settings {

@@ -183,7 +183,7 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	return nil
 }
 
-// compareParts evaluates the supernet on training and test images, where there are
+// compareParts evaluates the supernet on training and test images, if there are
 // some of the latter.
 func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) error {
 	if r.Parts.Test == 0 {

@@ -106,7 +106,7 @@ type Runner interface {
 	// was interrupted. A checkpoint does not say on how many devices it was
 	// written.
 	//
-	// It is an error where ctx ends, which is looked at after every step, and
+	// It returns an error if ctx ends, which is looked at after every step, and
 	// where a loss or θ is not finite: the error says at which step and on which
 	// edge.
 	Search(ctx context.Context, seed uint64, o Options) (*Curve, error)
@@ -119,7 +119,7 @@ type Runner interface {
 // The steps run on the first Settings.Devices devices of the backend;
 // backend.OpenDevices opens one that has so many.
 //
-// It is an error where settings make no sense or do not fit the images, where
+// It returns an error if settings are invalid or do not fit the images or if
 // the backend has fewer devices, and where the devices cannot share every batch
 // of an epoch equally.
 func New(b compute.Backend, s Settings, set *images.Images) (Runner, error) {

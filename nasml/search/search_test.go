@@ -142,7 +142,7 @@ func TestAnInterruptedSearchGivesTheSameCurve(t *testing.T) {
 }
 
 // A checkpoint of another layout, or of other tensors, is not misread: the
-// search begins anew.
+// search begins again.
 func TestAnotherCheckpointBeginsAnew(t *testing.T) {
 	x, err := newSearcher(pure(t), tiny(t, "enas"), pictures(t, 24))
 	require.NoError(t, err)

@@ -142,7 +142,7 @@ type ControllerSettings struct {
 	Tanh          float64 `json:"tanh"`
 }
 
-// Check returns what makes no sense, all of it.
+// Check returns every invalid setting.
 func (s Settings) Check() error {
 	m, err := lookup(s.Method)
 	e := expectation{err}

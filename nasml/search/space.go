@@ -19,13 +19,13 @@ type Space interface {
 	Entry(block, row, option int) string
 
 	// Discretize reads the architecture off θ, one matrix a block of the network,
-	// by the space's own rule. It is an error where there is none.
+	// by the space's own rule. It returns an error if there is none.
 	Discretize(theta [][][]float64) (Arch, error)
 
 	// Random draws an architecture, all choices equally likely.
 	Random(rng *rand.Rand) (Arch, error)
 
-	// Arch is the architecture of a code, and an error where there is none.
+	// Arch is the architecture of a code, and an error if there is none.
 	Arch(code []int) (Arch, error)
 
 	// Size counts the multiply-adds of an image's forward pass and the elements of
@@ -44,7 +44,7 @@ type Arch struct {
 	Text string // as the space prints it
 
 	// Theta is what the supernet has in the place of θ where it is this
-	// architecture: 1 for what it has, 0 for all else.
+	// architecture: 1 for what it has, 0 for everything else.
 	Theta [][][]float64
 }
 
@@ -95,7 +95,7 @@ func (s Settings) kind() (name string, kind Kind, err error) {
 }
 
 // Open is the search space of the settings, for images of so many classes. It is
-// an error where there is no such space, or where its supernet cannot be built.
+// an error if there is no such space, or where its supernet cannot be built.
 func (s Settings) Open(classes int) (Space, error) {
 	_, kind, err := s.kind()
 	if err != nil {

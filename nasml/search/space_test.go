@@ -181,7 +181,7 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 	require.ErrorContains(t, s.Check(), "rename one")
 }
 
-// What a reader put into a space goes by its content, an own operation by what it
+// What a reader put into a space goes by its content, a custom operation by what it
 // computes.
 func TestKeysOfOtherSpaces(t *testing.T) {
 	for _, space := range slices.Concat(names(supernet.CellSpaces), names(supernet.OneShots)) {

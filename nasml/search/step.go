@@ -142,7 +142,7 @@ func (p *Step) slots() (n int) {
 	return n
 }
 
-// keepsGradient says whether a step hands a gradient of the architecture on.
+// keepsGradient reports whether a step hands a gradient of the architecture on.
 func (p *Step) keepsGradient() bool {
 	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
 }

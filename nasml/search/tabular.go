@@ -196,7 +196,7 @@ func TabularDifferences() []string {
 	return out
 }
 
-// Check returns what makes no sense, all of it.
+// Check returns every invalid setting.
 func (s TabularSettings) Check() error {
 	var wrong complaints
 	wrong.unless(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method,
@@ -272,7 +272,7 @@ type NASBench201 struct {
 // NewNASBench201 prepares the table, data.NASBench201, for the settings.
 // Accuracies are means over trials: over two at 12 epochs, where the authors'
 // code draws one of two trials at every query; the table does not have them
-// singly. SeedNoise imitates that. It is an error where the table has no
+// singly. SeedNoise imitates that. It returns an error if the table has no
 // accuracy for the settings' Epochs, or no times.
 func NewNASBench201(table Table, s TabularSettings) (*NASBench201, error) {
 	accuracy, seconds, err := table.Searched(s.Epochs)

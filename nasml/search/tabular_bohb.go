@@ -118,7 +118,7 @@ func (h *hyperband) try(ctx context.Context, rung int, arch []int) (float64, err
 	return loss, nil
 }
 
-// learn builds the models of a rung anew, unless a higher rung has models: the
+// learn builds the models of a rung again, unless a higher rung has models: the
 // TopPercent best count as good and the rest as bad, at least one more than
 // there are decisions each; with fewer there are no models.
 func (h *hyperband) learn(rung int, arch []int, loss float64) {
@@ -242,7 +242,7 @@ func (d *density) at(arch []int) float64 {
 	return sum / float64(len(d.data))
 }
 
-// draw takes one of the data and draws each of its choices anew with
+// draw takes one of the data and draws each of its choices again with
 // probability hₑ, uniformly.
 func (d *density) draw(counts []int, rng *rand.Rand) []int {
 	arch := slices.Clone(d.data[rng.IntN(len(d.data))])

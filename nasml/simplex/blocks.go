@@ -206,7 +206,7 @@ type BlockDescent struct {
 // of those visited, the point after the last step is not. An error of oracle or
 // visit ends the run.
 //
-// It is an error where a block names a space that is not there or is in two
+// It returns an error if a block names a space that is not there or is in two
 // blocks, and where x or the spaces are not as many.
 func (d BlockDescent) Run(x [][]float64, steps int, eta func(t int) float64, rng *rand.Rand,
 	oracle func(t int, block []int, x, grad [][]float64) error, visit func(t int, x [][]float64) error) error {

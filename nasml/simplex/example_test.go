@@ -25,7 +25,7 @@ func ExampleEG() {
 }
 
 // An update of one's own is an entry of a map. It goes into the keys of trials
-// by what it computes: an edited body is computed anew, a new name is not.
+// by what it computes: an edited body is recomputed, a new name is not.
 func Example_ownUpdate() {
 	simplex.Updates["cautious"] = func(theta, grad *Node, eta float64) *Node {
 		return simplex.EG(theta, Tanh(grad), eta) // no gradient counts for more than 1

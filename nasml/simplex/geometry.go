@@ -29,7 +29,7 @@ func logOr0(x *Node) *Node {
 //	D_φ(u‖θ) = Σ u log(u/θ) − u + θ ,
 //
 // summed to a scalar. It is +∞ where u puts weight on an operation that θ gives
-// none. It is a graph function: it panics where the shapes differ.
+// none. It is a graph function: it panics if the shapes differ.
 func Bregman(u, theta *Node) *Node {
 	mustSameShape("Bregman", theta, u)
 	terms := Add(Mul(u, Sub(logOr0(u), Log(theta))), Sub(theta, u))
@@ -37,7 +37,7 @@ func Bregman(u, theta *Node) *Node {
 }
 
 // EntropyOf is Entropy for host values with rows of any lengths. It is NaN
-// where there is no row.
+// if there is no row.
 func EntropyOf(theta [][]float64) float64 { return (0 - Phi(theta)) / float64(len(theta)) }
 
 // Phi is the entropic mirror map φ(θ) = Σ_e Σ_o θ_eo log θ_eo in nats, with
@@ -203,7 +203,7 @@ func mapRows(x [][]float64, f func(e int, row, out []float64)) [][]float64 {
 	return out
 }
 
-// mustSameRows panics where a and b do not have the same rows.
+// mustSameRows panics if a and b do not have the same rows.
 func mustSameRows(name string, a, b [][]float64) {
 	if err := sameRows(a, b); err != nil {
 		panic(fmt.Errorf("simplex.%s: %w", name, err))

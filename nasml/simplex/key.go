@@ -13,7 +13,7 @@ var shipped = maps.Clone(Updates)
 
 // UpdateKey names an entry of [Updates] in the key of a trial: one of this
 // package by its name, a reader's by what it computes, so that an edited body
-// is computed anew and a new name is not. It is an error where there is no such
+// is recomputed and a new name is not. It returns an error if there is no such
 // entry, and where it cannot be known by what it computes because it is random
 // or has a state.
 func UpdateKey(name string) (string, error) {

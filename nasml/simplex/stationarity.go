@@ -54,7 +54,7 @@ type Measured struct {
 // The problem is ½-strongly convex relative to the mirror map. It is solved by
 // mirror descent with a step size found by halving, until the dual norm of the
 // gradient in the mirror's coordinates, which bounds the distance to p, is
-// below the tolerance. Rows of θ are normalised first. It is an error where
+// below the tolerance. Rows of θ are normalised first. It returns an error if
 // that is not reached, where γ turns out to be too small, and where θ is not on
 // the simplices to 1e-4.
 func (s Stationarity) At(f Oracle, x Point) (*Measured, error) {
@@ -98,7 +98,7 @@ type prox struct {
 	calls  int
 }
 
-// place is a point with log θ in place of θ, which keeps small weights exact,
+// place is a point with log θ instead of θ, which keeps small weights exact,
 // the gradient of f there, and the gradient of h in the mirror's coordinates:
 //
 //	residual = (w − w₀ + λ∇_w f,  log θ − log θ₀ + λ∇_θ f), rows up to a constant.
@@ -144,7 +144,7 @@ func (p *prox) solve() (place, error) {
 	return here, nil
 }
 
-// done says whether the distance from u to the solution, at most twice the
+// done reports whether the distance from u to the solution, at most twice the
 // residual because h is ½-strongly convex, is below the tolerance.
 func (p *prox) done(u place) bool {
 	_, _, both := divergences(p.start, u)
@@ -152,9 +152,9 @@ func (p *prox) done(u place) bool {
 	return 2*u.norm <= p.Tolerance*math.Sqrt(both)+rounding
 }
 
-// descends says whether the step from u to next is short enough for the descent
+// descends reports whether the step from u to next is short enough for the descent
 // lemma, by gradients alone: D_h(next, u) = ⟨∇h(next)−∇h(u), next−u⟩ − D_h(u, next),
-// and D_h ≥ D/2. It is an error where the gradients contradict γ.
+// and D_h ≥ D/2. It returns an error if the gradients contradict γ.
 func (p *prox) descends(u, next place, step float64) (bool, error) {
 	forward, back, both := divergences(next, u)
 	inner, size := innerProduct(u, next)
@@ -283,7 +283,7 @@ func normaliseLog(row []float64) {
 	}
 }
 
-// largest is the largest magnitude in rows, 0 where there is none; NaN is the
+// largest is the largest magnitude in rows, 0 if there is none; NaN is the
 // largest of all.
 func largest(rows ...[]float64) float64 {
 	var most float64

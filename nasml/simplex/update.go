@@ -62,7 +62,7 @@ func CheckUpdate(name string) error {
 // stays positive, as it does in exact arithmetic: where it would underflow it
 // becomes the smallest normal number (1e-38 in float32), from which it can
 // come back. A row of zeros is no simplex and gives NaN. It is a graph
-// function: it panics where the shapes differ and where η is negative.
+// function: it panics if the shapes differ or if η is negative.
 func EG(theta, grad *Node, eta float64) *Node {
 	mustFit("EG", theta, grad, eta)
 	return stayPositive(theta, Softmax(descend(theta, grad, eta), -1))
@@ -175,7 +175,7 @@ func atLeast(x *Node, least float64) *Node {
 	return Where(LessThan(x, bound), bound, x)
 }
 
-// mustFit panics where an update cannot be taken.
+// mustFit panics if an update cannot be taken.
 func mustFit(name string, theta, grad *Node, eta float64) {
 	mustSameShape(name, theta, grad)
 	if !theta.DType().IsFloat() || theta.Rank() == 0 {

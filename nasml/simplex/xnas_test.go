@@ -151,7 +151,7 @@ func TestXNASDoesNotHideNaN(t *testing.T) {
 }
 
 // sparsity is the share of the entries of θ below a threshold, in [0, 1]. It
-// is NaN where there is no entry.
+// is NaN if there is no entry.
 func sparsity(theta [][]float64, below float64) float64 {
 	var few, all float64
 	for _, row := range theta {

@@ -31,7 +31,7 @@ type Study struct {
 	Code       *code.Kind // what computes them
 	Title      string     // what the progress calls it; empty: ID
 	Shipped    fs.FS      // files with records in records/NAME, NAME being the last part of ID; may be nil
-	StoredOnly bool       // nil stands for a record that the store lacks, and nothing is computed
+	StoredOnly bool       // read records only; a missing one is nil
 	Workers    int        // cases at a time; 0: one a core
 	// Amount is the work of a trial by the settings in its key, in the seconds of [Case.Forecast] where cases have one
 	// and else in their units, so that trials tell what others will take; 0: not known. nil: not known of any.
@@ -45,7 +45,7 @@ type Study struct {
 type Case struct {
 	Params any        // what the numbers depend on besides seed and data; marshals to a JSON object
 	Seed   uint64     // of all random streams
-	Data   string     // fingerprint of the data; empty where there are none
+	Data   string     // fingerprint of the data; empty if there are none
 	Code   *code.Kind // nil: the study's
 	Label  string     // for the progress and for errors: "h = 8, seed 3"; may be empty
 	Units  int        // of work, of about equal time all over the study; 0: 1
@@ -141,7 +141,7 @@ func (c Case) Seconds() float64 {
 }
 
 // Batch is [Study.Run] for cases that are computed together, as those of one
-// graph: fn gets a job of all that the store lacks, as runs.Store.Compute makes
+// graph: fn gets a job of all missing trials, as runs.Store.Compute makes
 // it, counts the units of its cases and reports each of its trials. Run of a
 // case is not called.
 func (s Study) Batch(ctx context.Context, cases []Case, o runs.Options,
@@ -157,7 +157,7 @@ func (s Study) Batch(ctx context.Context, cases []Case, o runs.Options,
 }
 
 // Batches is [Study.Batch] for groups of cases, one after another, under one
-// progress: what the store lacks of a group is a job with a checkpoint of its
+// progress: the trials that are not in the store of a group is a job with a checkpoint of its
 // own. fn is told which group it computes.
 func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 	fn func(ctx context.Context, group int, job *runs.Job, progress runs.Progress) error) ([][]*runs.Record, error) {
@@ -224,7 +224,7 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 // compiling comes first on a device, and takes longer than many a step.
 const compiling = "compiling"
 
-// announce tells a progress what is to come where the store lacks the cases at some
+// announce tells a progress what is to come if the store has no record of the cases at some
 // places, and how many units these are: before a device is opened for what has a
 // forecast, so that it can be seen and ended.
 func (s Study) announce(progress runs.Progress, cases []Case, missing []int, forecast func(c Case) float64) (left int) {

@@ -170,7 +170,7 @@ func TestAFailedBatchIsNotDone(t *testing.T) {
 	require.EqualValues(t, 2, progress.skips.Load())
 }
 
-// What is to come is said before a device is opened: the time of what the store lacks,
+// What is to come is said before a device is opened: the time of the trials that are not in the store,
 // of which what it has is done.
 func TestAForecastIsSeenBeforeAnythingStarts(t *testing.T) {
 	ctx, _ := isolated(t)

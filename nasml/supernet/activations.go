@@ -18,7 +18,7 @@ import (
 // result has the shape of z.
 type Activation func(z *Node) *Node
 
-// Activations are the known activation functions by name. Add an own one with
+// Activations are the known activation functions by name. Add a custom one with
 // Activations["mine"] = func(z *Node) *Node {…}.
 //
 // They avoid reductions, which XLA's loops cannot contain in go-xla v0.4.

@@ -50,7 +50,7 @@ func (s Skeleton) check() error {
 	return nil
 }
 
-// reduces says whether a cell halves the size.
+// reduces reports whether a cell halves the size.
 func (s Skeleton) reduces(cell int) bool { return cell == s.Cells/3 || cell == 2*s.Cells/3 }
 
 // head is the cell behind which the auxiliary head sits.
@@ -447,7 +447,7 @@ func (n *mixedNode) sum(l Layers) Map {
 }
 
 // mixed is the mixed sum of maps with the weights in some places of a row, 0 of
-// the size out where there are none.
+// the size out if there are none.
 func (l Layers) mixed(out Map, maps []Map, weights *Node, places []int) *Node {
 	if len(maps) == 0 {
 		images := l.walk.pass.Images

@@ -51,7 +51,7 @@ var DARTS = CellSpace{
 	},
 }
 
-// CellSpaces are the known spaces of cells with two inputs by name. Add an own
+// CellSpaces are the known spaces of cells with two inputs by name. Add a custom
 // one with CellSpaces["mine"] = CellSpace{…}. S1 to S4 are those on which DARTS
 // fails (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 3; candidates from
 // automl/RobustDARTS@07f54ba, src/spaces.py).

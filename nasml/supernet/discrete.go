@@ -9,7 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// OnEdges says whether a block of a network's architecture weighs edges, or the
+// OnEdges reports whether a block of a network's architecture weighs edges, or the
 // inputs of a node, and not operations.
 func OnEdges(b simplex.Block) bool {
 	return b.Name == "output" || strings.HasPrefix(b.Name, "inputs of ") || strings.Contains(b.Name, "edges into ")
@@ -21,7 +21,7 @@ func (s Space) Product() simplex.Product {
 }
 
 // Weights01 are the blocks of Architecture of a search network that have 1 for
-// what a genotype has, its edges and their operations, and 0 for all else: the
+// what a genotype has, its edges and their operations, and 0 for everything else: the
 // rows of edges that it has not are 0, and two edges into a node weigh 1 each.
 // Discretize is its inverse but for the order of a node's edges. It is an error
 // where the genotype is not of the network's space.

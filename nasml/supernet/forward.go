@@ -50,7 +50,7 @@ var operations = map[string]operation{
 // running statistics of such an operation stay. With a one-hot θ = Chosen it is
 // the discrete network.
 //
-// It is a graph function: it panics where the shapes do not fit. Its results
+// It is a graph function: it panics if the shapes do not fit. Its results
 // have the dtype of the inputs, which all must be the same.
 func (n *Net) Forward(in Input) (logits *Node, stats []*Node) {
 	f := newPass(n, in)
@@ -96,7 +96,7 @@ func newPass(n *Net, in Input) *pass {
 	return f
 }
 
-// check panics where an input does not fit the network.
+// check panics if an input does not fit the network.
 func (f *pass) check() {
 	c, in := f.net.Config, f.in
 	batch, e, o := in.Images.Shape().Dim(0), len(c.Space.Edges), len(c.Space.Ops)
@@ -190,7 +190,7 @@ func (f *pass) bn(path string, n normed) *Node {
 	return affinely(f.normalized(bnPath{path: path}, n), f.weight(path+"/scale"), f.weight(path+"/bias"))
 }
 
-// bnPath names the BN of one operation; chosen, 0 or 1 [1, C], says whether it
+// bnPath names the BN of one operation; chosen, 0 or 1 [1, C], reports whether it
 // counts in the running statistics, nil that it does.
 type bnPath struct {
 	path   string
@@ -198,7 +198,7 @@ type bnPath struct {
 }
 
 // normalized is BN without scale and shift of its own, as scales and shifts: by the
-// batch, or by running statistics where there are such and none is trained.
+// batch, or by running statistics if there are such and none is trained.
 func (f *pass) normalized(p bnPath, n normed) *Node {
 	switch _, track := f.net.index[p.path+"/mean"]; {
 	case track && !f.in.Train:
@@ -211,7 +211,7 @@ func (f *pass) normalized(p bnPath, n normed) *Node {
 	return n.affine
 }
 
-// mustVary panics where BN would divide 0 by 0.
+// mustVary panics if BN would divide 0 by 0.
 func mustVary(path string, z *Node) {
 	if z.Shape().Size() == z.Shape().Dim(-1) {
 		panic(fmt.Errorf("supernet: %s normalises shape %s, one value a channel: take more examples or larger images",

@@ -89,7 +89,7 @@ func refPool(x fmap, k, pad, stride int) fmap {
 	return y
 }
 
-// bn normalises; counts says whether the batch counts in the running statistics.
+// bn normalises; counts reports whether the batch counts in the running statistics.
 func (r *reference) bn(path string, x fmap, affine, counts bool) fmap {
 	y := newMap(x.b, x.h, x.w, x.c)
 	n := float64(x.b * x.h * x.w)

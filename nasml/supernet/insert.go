@@ -29,7 +29,7 @@ func inserted(name string) (Operation, bool) {
 	return op, op != nil
 }
 
-// insert plans an operation at stride 1 on a map. It is an error where it does not
+// insert plans an operation at stride 1 on a map. It returns an error if it does not
 // make a map of the same size.
 func insert(name string, x Map, affine bool) (*CellNet, error) {
 	op, _ := inserted(name)

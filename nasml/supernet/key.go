@@ -25,7 +25,7 @@ var (
 
 // ActivationKey names an entry of [Activations] in the key of a trial: one of
 // this package by its name, a reader's by what it computes. It is an error
-// where there is no such entry, and where it cannot be known by what it computes
+// if there is no such entry, and where it cannot be known by what it computes
 // because it is random or has a state.
 func ActivationKey(name string) (string, error) {
 	if err := CheckActivation(name); err != nil {
@@ -51,7 +51,7 @@ func probePoints() [][]float64 {
 
 // SpaceKey names an entry of [Spaces] in the key of a trial: one of this package
 // by its name, a reader's by its content, where an operation that a reader added goes
-// by what it computes, too: see [OperationKey]. It is an error where there is no such
+// by what it computes, too: see [OperationKey]. It returns an error if there is no such
 // entry.
 func SpaceKey(name string) (string, error) {
 	space := Spaces[name]
@@ -138,7 +138,7 @@ func contentKey[S any](name string, all, shipped map[string]S, content any) (str
 
 // OperationKey names an entry of [Operations] in the key of a trial: one of this
 // package by its name, a reader's by what it computes and how its weights begin.
-// It is an error where there is no such entry, where it makes no map of one, and
+// It returns an error if there is no such entry or if it makes no map of one, and
 // where it cannot be known by what it computes because it is random or has a
 // state.
 func OperationKey(name string) (string, error) {

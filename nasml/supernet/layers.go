@@ -113,7 +113,7 @@ func (l Layers) In(name string) Layers {
 	return Layers{l.walk, name}
 }
 
-// planning says whether there are no numbers yet.
+// planning reports whether there are no numbers yet.
 func (l Layers) planning() bool { return l.walk.net == nil }
 
 // fail notes the first error of a plan.
@@ -145,7 +145,7 @@ func (l Layers) stat(w Weight) int {
 	return l.walk.net.plan.index[w.Path]
 }
 
-// Apply is an own layer: compute gets the node of x and the weights, whose
+// Apply is a custom layer: compute gets the node of x and the weights, whose
 // paths are taken below l's, and returns one of the size out; multiplyAdds are
 // those of an example.
 func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute func(x *Node, w []*Node) *Node) Map {
@@ -434,7 +434,7 @@ func (l Layers) classify(x Map, classes int) *Node {
 	return Reshape(y.node, -1, classes)
 }
 
-// check panics where a pass does not fit the network.
+// check panics if a pass does not fit the network.
 func (n *CellNet) check(p Pass) {
 	batch := p.Images.Shape().Dim(0)
 	mustBe("the images", p.Images, batch, n.skeleton.Image, n.skeleton.Image, 3)

@@ -17,7 +17,7 @@ type Network interface {
 	Weights() []Weight             // trained, in the order in which Evaluate takes them
 	Stats() []Weight               // running means and variances, in the order of Pass.Stats
 	Architecture() simplex.Product // operation weights, and those of edges, as matrices of simplices
-	Evaluate(p Pass) Outcome       // a graph function: panics where shapes do not fit
+	Evaluate(p Pass) Outcome       // a graph function: panics if shapes do not fit
 
 	InitWeights(rng *rand.Rand) []*tensors.Tensor // float32, as PyTorch draws them by default
 	InitStats() []*tensors.Tensor                 // means 0, variances 1

@@ -11,7 +11,7 @@ import (
 
 // noise is a map of independent numbers from N(0, 1) in the size of x, whose own
 // numbers go no further (Zela+ 2020, Section 3, S4; automl/RobustDARTS@07f54ba,
-// src/operations.py). It is drawn anew in every pass, also where a network is tested.
+// src/operations.py). It is drawn again in every pass, also where a network is tested.
 //
 // The generator begins at the bits of the pass's images and the place in the network,
 // so that a pass is a function: a search that was interrupted goes on as it would

@@ -56,7 +56,7 @@ var (
 	}
 )
 
-// OneShots are the known spaces of this kind by name. Add an own one with
+// OneShots are the known spaces of this kind by name. Add a custom one with
 // OneShots["mine"] = OneShot{…}.
 var OneShots = map[string]OneShot{OneShot1.Name: OneShot1, OneShot2.Name: OneShot2, OneShot3.Name: OneShot3}
 

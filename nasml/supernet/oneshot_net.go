@@ -94,7 +94,7 @@ func (s OneShot) Product() simplex.Product {
 }
 
 // ThetaOf are the blocks of Product as the parameters that Discretize reads. It
-// is an error where they are not of Product's shapes.
+// is an error if they are not of Product's shapes.
 func (s OneShot) ThetaOf(blocks [][][]float64) (OneShotTheta, error) {
 	if want := len(s.Product()); len(blocks) != want || len(blocks[1]) != 1 {
 		return OneShotTheta{}, fmt.Errorf("found %d blocks of weights, expected %d in the space %q, with one row "+
@@ -112,9 +112,9 @@ func (s OneShot) ThetaOf(blocks [][][]float64) (OneShotTheta, error) {
 }
 
 // Weights01 are the blocks of Product that have 1 for what an architecture has
-// and 0 for all else, as random search with weight sharing evaluates it: the
+// and 0 for everything else, as random search with weight sharing evaluates it: the
 // rows of parents do not add up to 1. Discretize is its inverse by either rule.
-// It is an error where the architecture is not of the space.
+// It returns an error if the architecture is not of the space.
 func (s OneShot) Weights01(a OneShotArch) ([][][]float64, error) {
 	if err := s.CheckArch(a); err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ type TieRule struct {
 	Top func(weights []float64, k int) []int
 }
 
-// TieRules are the rules by name. Add an own one with
+// TieRules are the rules by name. Add a custom one with
 // TieRules["mine"] = TieRule{Top: …}.
 var TieRules = map[Ties]TieRule{
 	TiesFirst: {Top: firstOfLargest},
@@ -86,7 +86,7 @@ func firstOfLargest(w []float64, k int) []int {
 // The initial θ of GAEA is uniform and thus all ties: no architecture but the
 // rule decides.
 //
-// It is an error where θ is not of the space, or the rule is none of TieRules.
+// It returns an error if θ is not of the space, or the rule is none of TieRules.
 func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) {
 	rule, known := TieRules[ties]
 	if !known {

@@ -33,7 +33,7 @@ var NASBench201 = Space{
 	Ops:   []string{"none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"},
 }
 
-// Spaces are the known cell spaces by name. Add an own one with
+// Spaces are the known cell spaces by name. Add a custom one with
 // Spaces["mine"] = Space{…}.
 var Spaces = map[string]Space{NASBench201.Name: NASBench201}
 

@@ -76,7 +76,7 @@ var AsCode = map[string]Settings{
 
 // AsQuick are settings that two cores can train in minutes, by data set: small
 // networks of few cells on small images, without the auxiliary head, which these
-// have no room for. All else is as in the paper.
+// have no room for. Everything else is as in the paper.
 var AsQuick = map[string]Settings{
 	"cifar-10": with(AsPaper["cifar-10"], func(s *Settings) {
 		s.Channels, s.Cells, s.Image, s.Auxiliary, s.Epochs, s.Batch = 8, 5, 16, 0, 10, 50
@@ -151,7 +151,7 @@ func (s Settings) Rate(epoch int) float64 {
 // Drop is the probability with which an example loses a path in an epoch.
 func (s Settings) Drop(epoch int) float64 { return s.DropPath * float64(epoch) / float64(s.Epochs) }
 
-// Check returns what makes no sense, all of it. Whether images are large enough
+// Check returns every invalid setting. Whether images are large enough
 // is [supernet.NewDerived]'s to say.
 func (s Settings) Check() error {
 	var errs []error

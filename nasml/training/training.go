@@ -62,7 +62,7 @@ type Trainer struct {
 // New prepares trainings, which compile once for all seeds. The last batch of an
 // epoch is smaller where the examples do not divide evenly, and compiles again.
 //
-// It is an error where settings make no sense, where genotype or images do not
+// It returns an error if settings are invalid or if genotype or images do not
 // fit them, and where training and test examples differ in their classes.
 func New(b compute.Backend, s Settings, g supernet.Genotype, train, test images.Examples) (*Trainer, error) {
 	if err := s.Check(); err != nil {
@@ -104,7 +104,7 @@ func (t *Trainer) Close() {
 // its end. The same seed gives the same curve, however often the training was
 // interrupted.
 //
-// It is an error where ctx ends, which is looked at after every step and test
+// It returns an error if ctx ends, which is looked at after every step and test
 // batch, and where a loss or a weight is not finite: what was saved last stays
 // as it is, and the error says at which step that was and what to change.
 func (t *Trainer) Train(ctx context.Context, seed uint64, o Options) (*Curve, error) {

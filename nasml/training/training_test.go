@@ -197,7 +197,7 @@ func TestItLearns(t *testing.T) {
 	require.Zero(t, c.TestTop5[0], "there are three classes")
 }
 
-// A step moves by at most η·Clip where there is nothing but the first gradient.
+// A step moves by at most η·Clip if there is nothing but the first gradient.
 func TestStepIsClipped(t *testing.T) {
 	s := tiny()
 	s.Clip, s.WeightDecay, s.Epochs = 1e-3, 0, 1

@@ -12,7 +12,7 @@ type Number float64
 // None is the number that does not apply.
 var None = Number(math.NaN())
 
-// Valid says whether the number applies.
+// Valid reports whether the number applies.
 func (x Number) Valid() bool { return !math.IsNaN(float64(x)) }
 
 // String is the number with four significant digits, or "–".
@@ -23,7 +23,7 @@ func (x Number) String() string {
 	return strconv.FormatFloat(float64(x), 'g', 4, 64)
 }
 
-// MarshalJSON writes NaN as null. It is an error where the number is infinite.
+// MarshalJSON writes NaN as null. It returns an error if the number is infinite.
 func (x Number) MarshalJSON() ([]byte, error) {
 	if !x.Valid() {
 		return []byte("null"), nil

@@ -120,7 +120,7 @@ func head(k Key, program []byte) []byte {
 	return append(h, sum[:]...)
 }
 
-// Get returns the program of a key, nil where there is none or where the folder or the
+// Get returns the program of a key, nil if there is none or where the folder or the
 // file is not the user's own (see [files.Private]). A file that is not wholly what was
 // written is removed.
 func (c *Cache) Get(k Key) []byte { return c.get(k, programSuffix) }
@@ -135,7 +135,7 @@ func (c *Cache) Next(k Key) (programs []Key) {
 	return programs
 }
 
-// SetNext keeps which programs whoever has this key asks for.
+// SetNext keeps which programs a process with this key asks for.
 func (c *Cache) SetNext(k Key, programs []Key) error {
 	var list []byte
 	for _, p := range programs {
@@ -173,7 +173,7 @@ func (c *Cache) read(file string) ([]byte, error) {
 	return data, err
 }
 
-// Size is how many bytes the program of a key has, 0 where there is none.
+// Size is how many bytes the program of a key has, 0 if there is none.
 func (c *Cache) Size(k Key) int {
 	info, err := os.Stat(c.path(k, programSuffix))
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Cache) Prepare() error {
 	return nil
 }
 
-// ours says whether a file is one that the cache writes.
+// ours reports whether a file is one that the cache writes.
 func ours(name string) bool {
 	key, suffix, _ := strings.Cut(name, ".")
 	_, err := hex.DecodeString(key)
@@ -289,7 +289,7 @@ func (c *Cache) trim() error {
 const patience = 10 * time.Minute
 
 // Lock waits until no other process, and no other goroutine, compiles the
-// program of a key. Where there is no lock to be had, it does without: then two
+// program of a key. If no lock is available, it does without: then two
 // compile the same, and both are right. release has to be called.
 func (c *Cache) Lock(k Key) (release func()) {
 	name := c.path(k, lockSuffix)

@@ -222,7 +222,7 @@ func TestWhatOthersMayWriteIsRefused(t *testing.T) {
 	program := c.path(key("a"), programSuffix)
 	require.NoError(t, os.Chmod(program, 0o664))
 	refused("its group may write to " + program)
-	keep() // anew
+	keep() // again
 	for mode, says := range map[os.FileMode]string{0o770: "its group may write to ", 0o777: "everybody may write to "} {
 		require.NoError(t, os.Chmod(c.Dir, mode))
 		refused(says + c.Dir)

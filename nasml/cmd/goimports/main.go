@@ -80,7 +80,7 @@ func dropDots(file string, source []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// usesAny says whether one of the names is exported by the package, as a module in dir
+// usesAny reports whether one of the names is exported by the package, as a module in dir
 // sees it.
 func usesAny(dir, path string, names map[string]bool) bool {
 	cmd := exec.CommandContext(context.Background(), "go", "list", "-json=Dir,GoFiles,CgoFiles", path)
@@ -103,7 +103,7 @@ func usesAny(dir, path string, names map[string]bool) bool {
 	return false
 }
 
-// exportsAny says whether a file declares one of the names for other packages.
+// exportsAny reports whether a file declares one of the names for other packages.
 func exportsAny(file *ast.File, names map[string]bool) bool {
 	used := func(name *ast.Ident) bool { return name.IsExported() && names[name.Name] }
 	for _, decl := range file.Decls {

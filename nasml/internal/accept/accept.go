@@ -1,5 +1,5 @@
 // Package accept shows that changed source computes what it did: it recomputes
-// trials that the project ships and compares them. It needs the packages of the
+// trials that are shipped and compares them. It needs the packages of the
 // papers to be imported, which register their entries.
 package accept
 
@@ -30,7 +30,7 @@ const Tolerance = 1e-2
 // own.
 const rounding = 1e-9
 
-// Trial is a trial that the project ships, with how to compute it.
+// Trial is a trial that are shipped, with how to compute it.
 type Trial struct {
 	record  *runs.Record
 	entry   catalog.Entry
@@ -52,7 +52,7 @@ func Seconds(trials []Trial) float64 {
 	return sum
 }
 
-// Shipped lists the trials that the project ships, by the version of their
+// Shipped lists the trials that are shipped, by the version of their
 // code. Entries that cannot be looked at, because they need data that are not
 // there, are noted.
 func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err error) {
@@ -146,7 +146,7 @@ func Pick(trials []Trial, source string, most float64) (picked []Trial, left []s
 	return picked, left
 }
 
-// Cheapest is the trial that took the least time; false where there is none.
+// Cheapest is the trial that took the least time; false if there is none.
 func Cheapest(trials []Trial) (Trial, bool) {
 	if len(trials) == 0 {
 		return Trial{}, false
@@ -196,7 +196,7 @@ type Difference struct {
 	Old, New float64
 	Relative float64 // |new − old| by the largest of the series
 	Host     bool    // computed in float64 on the host
-	Missing  string  // why there is no new number; empty where there is one
+	Missing  string  // why there is no new number; empty if there is one
 }
 
 func (d Difference) String() string {
@@ -207,7 +207,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s was %v and is %v (relative difference %.2g)", what, d.Name, d.Old, d.New, d.Relative)
 }
 
-// Recompute computes trials anew and returns what moved, and the largest
+// Recompute computes trials again and returns what moved, and the largest
 // relative difference of the numbers that are within the tolerance. progress is
 // told what is computed.
 func Recompute(
@@ -313,13 +313,13 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	return moved, largest
 }
 
-// onHost says whether a record was computed in float64 by Go itself, under any
+// onHost reports whether a record was computed in float64 by Go itself, under any
 // of the names that records have had for it.
 func onHost(r *runs.Record) bool {
 	return r.Device == "cpu" && slices.Contains([]string{"host", "gonum", "go"}, r.Backend)
 }
 
-// measured says whether a number is a time that was measured, which never comes
+// measured reports whether a number is a time that was measured, which never comes
 // out again: "seconds…", and "looking" of Khodak+'s searches.
 func measured(name string) bool { return strings.HasPrefix(name, "seconds") || name == "looking" }
 

@@ -103,7 +103,7 @@ type Spread struct {
 const tolerance = 1e-4
 
 // Figure2 times the training of every case on b. A peer that cannot run is
-// reported in its entry. It is an error where the data cannot be had, where ctx
+// reported in its entry. It returns an error if the data are missing or if ctx
 // ends, and where a peer's losses are not ours: then times would mean nothing.
 func Figure2(ctx context.Context, b compute.Backend, p Params) ([]Result, error) {
 	var results []Result

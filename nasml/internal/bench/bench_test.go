@@ -25,7 +25,7 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 
-// testBackend skips where there is no XLA: GoMLX v0.28's Go backend lacks
+// testBackend skips if there is no XLA: GoMLX v0.28's Go backend lacks
 // DynamicSlice, which the training's loop needs.
 func testBackend(t testing.TB) compute.Backend {
 	t.Helper()

@@ -64,7 +64,7 @@ var dartsPeers = []oracle{
 // PyTorch, from the same weights on the same batches, and then times larger
 // ones beside theirs, in turn, each peer in a process of its own. Memory is that
 // of the rounds, without compiling. A peer that cannot run is reported as such. It
-// is an error where ctx ends, and where a peer computes something else: no times
+// is an error if ctx ends, or if a peer computes something else: no times
 // are reported then.
 func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*DartsResult) error) error {
 	var agree []Agreement
@@ -329,7 +329,7 @@ func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, *team, error
 // a network in depth.
 const doubleTolerance = 1e-9
 
-// compare reads a peer's numbers. It is an error where one is beyond the
+// compare reads a peer's numbers. It returns an error if one is beyond the
 // tolerance.
 func (a *Agreement) compare(ours [][]float64, file string) error {
 	data, err := os.ReadFile(file)

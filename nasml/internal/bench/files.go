@@ -37,7 +37,7 @@ func writeNPY(file string, t *tensors.Tensor) (err error) {
 	return errors.Join(err, err2)
 }
 
-// resetPeak lets the kernel count this process's peak memory anew.
+// resetPeak lets the kernel count this process's peak memory again.
 func resetPeak() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // Linux only, and it is only a number for information

@@ -21,7 +21,7 @@ var freeMB = func() float64 { return memory.Free() / 1e6 }
 // outgrew is how the reason begins why a peer was ended that took too much memory.
 const outgrew = "it needs more memory than "
 
-// tooLarge says whether that is why a peer has not run.
+// tooLarge reports whether that is why a peer has not run.
 func tooLarge(reason string) bool { return strings.HasPrefix(reason, outgrew) }
 
 // watch ends the peer where it takes too much memory, so that neither the machine nor
@@ -56,7 +56,7 @@ func (s *peer) problemOf(how string) string {
 }
 
 // smaller is the case with half of its batch, for the forms that could not run at this
-// size; false where no smaller one is to be had.
+// size; false if no smaller one exists.
 func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
 	if len(forms) == 0 || c.Batch < 2 {
 		return c, false

@@ -150,7 +150,7 @@ type peer struct {
 	ended    chan struct{}
 }
 
-// ourOption says whether a variable holds the options of the C library with which our
+// ourOption reports whether a variable holds the options of the C library with which our
 // program starts itself: a peer is run as its users run it.
 func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
 

@@ -123,7 +123,7 @@ var oracles = []oracle{
 // compares search steps with theirs, from the same weights on the same batches.
 // The comparison comes last, for what it leaves in our process would count as
 // our memory, while the peers compare in processes of their own. A peer that
-// cannot run is reported as such. It is an error where ctx ends, and where a peer
+// cannot run is reported as such. It returns an error if ctx ends, or if a peer
 // computes something else: no times are reported then, for they mean nothing.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	peers, err := newTeam(func(dir string) error { return os.CopyFS(dir, oracleScripts) })
@@ -216,7 +216,7 @@ func finish(ctx context.Context, python string, args []string) (problem string) 
 	return s.problemOf(s.cmd.ProcessState.String())
 }
 
-// compare compares a trace with what we computed. It is an error where one of
+// compare compares a trace with what we computed. It returns an error if one of
 // its arrays is beyond the tolerance.
 func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	t, err := trace.Read(file)

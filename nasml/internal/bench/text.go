@@ -53,7 +53,7 @@ const textBlock = 1000
 
 // Text times reviews becoming features, from strings to rows, beside
 // scikit-learn's vectorizer and a loop in Python as the code of Khodak+ 2020
-// has it, in turn. Ours tokenizes anew in every round, as they do. Errors are
+// has it, in turn. Ours tokenizes again in every round, as they do. Errors are
 // those of [Supernet].
 func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	reviews, err := data.LoadReviews(ctx, p.Data, data.Train)

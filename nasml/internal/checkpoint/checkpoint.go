@@ -19,7 +19,7 @@ import (
 
 // ErrOther is the cause where the bytes are no checkpoint of this head and
 // these tensors: another layout, other shapes, or not whole. The computation
-// has to begin anew.
+// has to begin again.
 var ErrOther = errors.New("this is no checkpoint of the computation")
 
 // longestHead bounds what a wrong length makes Read allocate.

@@ -41,7 +41,7 @@ func (k *Keeper) Resume(read func(io.Reader) error, reset func()) error {
 	return err
 }
 
-// Due says whether the last save is long ago.
+// Due reports whether the last save is long ago.
 func (k *Keeper) Due() bool {
 	every := k.Every
 	if every == 0 {

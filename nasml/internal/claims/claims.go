@@ -44,7 +44,7 @@ var Reasons = []string{"no claim", "background", "not testable here", testReason
 
 const testReason, reducedReason = "test", "reduced"
 
-// Rows lists all rows, paper by paper. It is an error where the embedded list is not
+// Rows lists all rows, paper by paper. It returns an error if the embedded list is not
 // as it should be, which a test sees at once.
 func Rows() ([]Row, error) { return allRows() }
 

@@ -53,7 +53,7 @@ func (*Ledger) Verdicts() []Verdict { return Verdicts }
 // Of counts the rows of a verdict.
 func (t Total) Of(v Verdict) int { return t.Count[v] }
 
-// Check is the check that decides, in words; empty where there is none.
+// Check is the check that decides, in words; empty if there is none.
 func (l Line) Check() string {
 	if l.Best == nil {
 		return ""

@@ -56,7 +56,7 @@ func explained(checks []Check) (finding findings.Finding, ok bool) {
 // decided are the verdicts on what was run at the paper's size.
 var decided = map[runs.Verdict]Verdict{runs.Holds: Holds, runs.Fails: Fails, runs.NotKnown: Inconclusive}
 
-// ran says whether a check has a number or a verdict.
+// ran reports whether a check has a number or a verdict.
 func (c Check) ran() bool { return c.Ours.Valid() || c.Holds != runs.NotKnown }
 
 // rank orders scales.
@@ -88,7 +88,7 @@ func largest(checks []Check) []Check {
 	return kept
 }
 
-// same says whether two checks are the same one, met in two settings of an entry.
+// same reports whether two checks are the same one, met in two settings of an entry.
 func (c Check) same(d Check) bool {
 	return c.Entry == d.Entry && c.Name == d.Name && c.Scale == d.Scale
 }
@@ -125,7 +125,7 @@ func (l Line) Word() string {
 	return fmt.Sprintf("%s: %s", Reduced, decided[l.At])
 }
 
-// Ours is our number with its interval: "0.71 [0.6, 0.8]"; empty where there is none.
+// Ours is our number with its interval: "0.71 [0.6, 0.8]"; empty if there is none.
 func (l Line) Ours() string {
 	if l.Best == nil || !l.Best.Ours.Valid() {
 		return ""

@@ -111,12 +111,12 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// isOneOf says whether id is that of one of the entries.
+// isOneOf reports whether id is that of one of the entries.
 func isOneOf(id string, entries []catalog.Entry) bool {
 	return slices.ContainsFunc(entries, func(e catalog.Entry) bool { return e.ID == id })
 }
 
-// of says whether one of the entries judges the row.
+// of reports whether one of the entries judges the row.
 func (r Row) of(entries []catalog.Entry) bool {
 	return slices.ContainsFunc(r.Entries, func(id string) bool { return isOneOf(id, entries) })
 }
@@ -158,7 +158,7 @@ func registered(rows []Row) error {
 	return nil
 }
 
-// has says whether a row is of the paper that was asked for.
+// has reports whether a row is of the paper that was asked for.
 func (o Options) has(r Row) bool {
 	return strings.HasPrefix(plain(r.Paper), plain(o.Paper))
 }
@@ -228,7 +228,7 @@ func readEntries(ctx context.Context, o Options, entries []catalog.Entry) ([]Fou
 	return slices.Concat(found...), nil
 }
 
-// readEntry looks at one entry. It is an error where what is stored cannot be read: a
+// readEntry looks at one entry. It returns an error if what is stored cannot be read: a
 // ledger without it would be false.
 func readEntry(ctx context.Context, o Options, e catalog.Entry) (all []Found, err error) {
 	if e.Settings != nil && (o.Scale == "" || o.Scale == settingScale) {
@@ -271,7 +271,7 @@ func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (catalog.Re
 	return e.Stored(ctx, s)
 }
 
-// NotThere says whether err means that trials, or the data that tell which they are, are
+// NotThere reports whether err means that trials, or the data that tell which they are, are
 // not there. Every other error means that they may be, and could not be read.
 func NotThere(err error) bool {
 	var open *catalog.OpenError

@@ -88,7 +88,7 @@ func TestNoRowOrClaimHasTwoFindings(t *testing.T) {
 }
 
 // The page of the guide is what Markdown writes. With NASML_UPDATE_GOLDEN=1 it is
-// written anew.
+// written again.
 func TestPageOfTheGuide(t *testing.T) {
 	file := filepath.Join(root, "notebooks", "guide", "findings.md")
 	if os.Getenv("NASML_UPDATE_GOLDEN") != "" {

@@ -43,7 +43,7 @@ func Search(s search.Settings, images int) Cost {
 	return Cost{onProcessors(f.Wall(runtime.NumCPU())), f.Bytes, gpuSearch(s, images)}
 }
 
-// Training is the cost of one training of a genotype's network; none where there is no
+// Training is the cost of one training of a genotype's network; none if there is no
 // such network.
 func Training(s training.Settings, g supernet.Genotype, train, test, classes int) Cost {
 	net, err := s.Network(g, max(10, classes))

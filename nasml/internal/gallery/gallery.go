@@ -35,7 +35,7 @@ type Item struct {
 	Tally   claims.Tally
 }
 
-// Drawn says whether there is a picture.
+// Drawn reports whether there is a picture.
 func (it Item) Drawn() bool { return len(it.Figure.Panels) > 0 }
 
 // Name is the stem of the entry's files, "li2021-figure1".

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	updateEnv = "NASML_UPDATE_GOLDEN" // set: write the file anew
+	updateEnv = "NASML_UPDATE_GOLDEN" // set: write the file again
 	keepEnv   = "NASML_GOLDEN_DIR"    // set: a folder for the pictures themselves, to compare those of two commits
 	storeEnv  = "NASML_GOLDEN_STORE"  // set: a run store besides the shipped records, with a file of its own in it
 )

@@ -83,7 +83,7 @@ func TestHue(t *testing.T) {
 	require.InDeltaSlice(t, []float64{50, 200, 50}, red, 1e-9)
 }
 
-// Jitter leaves what is black black but for its hue's sake, and is drawn anew.
+// Jitter leaves what is black black but for its hue's sake, and is drawn again.
 func TestJitterAndFlip(t *testing.T) {
 	c := Crop{Flip: true, Jitter: [4]float64{0.4, 0.4, 0.4, 0.2}}
 	rng := rand.New(rand.NewPCG(1, 2))

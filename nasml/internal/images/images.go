@@ -49,7 +49,7 @@ func New(im Images) (*Images, error) {
 func (im *Images) Len() int { return len(im.Labels) }
 
 // Image returns the pixels of image i, [Height, Width, Channels], as a part
-// of Pixels. Like an index out of range, it panics where there is no image i.
+// of Pixels. Like an index out of range, it panics if there is no image i.
 func (im *Images) Image(i int) []uint8 {
 	size := im.Height * im.Width * im.Channels
 	return im.Pixels[i*size : (i+1)*size : (i+1)*size]
@@ -105,7 +105,7 @@ func (im *Images) classes() []int {
 }
 
 // Head returns the first n images, which share memory with im, with a
-// fingerprint of their own. It is an error where n is not in 1…Len.
+// fingerprint of their own. It returns an error if n is not in 1…Len.
 func (im *Images) Head(n int) (*Images, error) { return im.Slice(0, n) }
 
 // Slice returns images from…to−1, as Head does.
@@ -126,7 +126,7 @@ func (im *Images) Slice(from, to int) (*Images, error) {
 //
 //	⌊(x₀₀ + x₀₁ + x₁₀ + x₁₁ + 2) / 4⌋ .
 //
-// It is an error where height or width is odd.
+// It returns an error if height or width is odd.
 func (im *Images) Half() (*Images, error) {
 	h, w, c := im.Height/2, im.Width/2, im.Channels
 	if im.Height != 2*h || im.Width != 2*w {
@@ -152,7 +152,7 @@ func (im *Images) Half() (*Images, error) {
 }
 
 // Fit halves images by [Images.Half] until they have the wanted side. Grey ones have the
-// same in all three channels. It is an error where that does not lead there.
+// same in all three channels. It returns an error if that does not lead there.
 func (im *Images) Fit(side int) (*Images, error) {
 	set := im.coloured()
 	sides := []int{set.Height}

@@ -22,7 +22,7 @@ type Filtered struct{ Z, Normal, Moments *Node }
 // [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3;
 // that of 3 × 3 needs 16 products where the formula has 36 (Winograd's F(2, 3)), and
 // its rounding is some times that of the sum. Several 1 × 1 kernels read x once, and
-// the gradients in x are added up, from the last on, where they are. It panics where
+// the gradients in x are added up, from the last on, where they are. It panics if
 // shapes differ.
 func Dense(x, affine *Node, kernels ...*Node) []Filtered {
 	return denseOf("dense", x, affine, kernels)
@@ -65,7 +65,7 @@ func denseOf(name string, x, affine *Node, filters []*Node) (all []Filtered) {
 	return all
 }
 
-// mustConvolve panics where kernels are none of convolutions of x.
+// mustConvolve panics if kernels are none of convolutions of x.
 func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	for _, f := range filters {
 		d, first := f.Shape().Dimensions, filters[0].Shape().Dimensions

@@ -35,7 +35,7 @@ import (
 //	y[i, j] = Σᵤᵥ x[s i + d u − p, s j + d v − p] kernel[u, v], p = d (k − 1)/2,
 //
 // with stride s and dilation d; outside of x there are zeros. There are kernels
-// for k = 3, 5 and 7. It panics where k is even, where the channels differ, and
+// for k = 3, 5 and 7. It panics if k is even or if the channels differ, and
 // where stride or dilation is below 1.
 func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	w := windowOf("DepthwiseConv", x, stride, dilation)
@@ -44,7 +44,7 @@ func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	return w.depthwise(x, kernel)
 }
 
-// mustFilter panics where a kernel is none of a depthwise convolution of x.
+// mustFilter panics if a kernel is none of a depthwise convolution of x.
 func (w window) mustFilter(name string, x, kernel *Node) {
 	if d := kernel.Shape().Dimensions; len(d) != 3 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels ||
 		kernel.DType() != x.DType() {
@@ -55,7 +55,7 @@ func (w window) mustFilter(name string, x, kernel *Node) {
 
 // MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that
 // lie inside x. The gradient goes to the first of the largest, row by row. What
-// is no number stays one. It panics where stride is below 1.
+// is no number stays one. It panics if stride is below 1.
 func MaxPool3x3(x *Node, stride int) *Node {
 	w := windowOf("MaxPool3x3", x, stride, 1)
 	w.k = 3
@@ -63,7 +63,7 @@ func MaxPool3x3(x *Node, stride int) *Node {
 }
 
 // AvgPool3x3 is the mean of the 3 × 3 pixels around every stride-th pixel that
-// lie inside x (PyTorch's count_include_pad=False). It panics where stride is
+// lie inside x (PyTorch's count_include_pad=False). It panics if stride is
 // below 1.
 func AvgPool3x3(x *Node, stride int) *Node {
 	w := windowOf("AvgPool3x3", x, stride, 1)
@@ -203,7 +203,7 @@ func around(x, value *Node) *Node {
 }
 
 // zero is the number 0 of the type of x. GoMLX's ScalarZero, and all that uses
-// it, keeps its node for the graph, where a node of one function is of no use to
+// it, keeps its node for the graph, because a node of one function cannot be used in
 // another.
 func zero(x *Node) *Node { return ConstAsDType(x.Graph(), x.DType(), 0.0) }
 

@@ -282,7 +282,7 @@ func TestKernelsAgainstTheDefinition(t *testing.T) {
 	}
 }
 
-// The forms that are compiled where there are no kernels.
+// The forms that are compiled if there are no kernels.
 func TestFormsAgainstTheDefinition(t *testing.T) {
 	b := goBackend(t)
 	checkAll(t, b, dtypes.Float32, geometries()[:16])

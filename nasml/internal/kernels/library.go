@@ -75,7 +75,7 @@ func FileName() string {
 
 // Library is the path of the kernels' library: in one of the folders, else in
 // the user's cache folder, where it is built first if it is not there, which
-// takes a quarter of a minute. It is an error where it cannot be built. One that
+// takes a quarter of a minute. It returns an error if it cannot be built. One that
 // others may have written is not taken, which warn is told.
 func Library(warn func(format string, args ...any), folders ...string) (string, error) {
 	for _, dir := range folders {

@@ -11,7 +11,7 @@ import (
 //	z[s, v, b, l] = Σₖ x[s, v, b, k] w[s, v, l, k],
 //
 // x [S, V, B, K], w [S, V, L, K], z [S, V, B, L]. XLA:CPU multiplies one matrix after another,
-// which is slow where they are small. It panics where shapes differ.
+// which is slow where they are small. It panics if shapes differ.
 func Product(x, w *Node) *Node {
 	for axis, n := range w.Shape().Dimensions {
 		if x.Rank() != 4 || w.Rank() != 4 || x.DType() != w.DType() || !x.DType().IsFloat() ||

@@ -95,7 +95,7 @@ var head = regexp.MustCompile(`^func\.func (?:private |public )?@(` + prefix + `
 
 // Rewrite puts a call of a kernel in the place of the body of every function of
 // a program, in StableHLO's text, that has one. have says which kernels there
-// are. It returns the program as it is where there is nothing to replace, and
+// are. It returns the program as it is if there is nothing to replace, and
 // where the program is divided between devices by XLA, which could not divide a
 // kernel.
 func Rewrite(program string, have func(kernel string) bool) string {
@@ -124,7 +124,7 @@ func Rewrite(program string, have func(kernel string) bool) string {
 	}
 }
 
-// Named says whether a program has functions that may have a kernel.
+// Named reports whether a program has functions that may have a kernel.
 func Named(program string) bool { return strings.Contains(program, "@"+prefix) }
 
 // bodyEnd is where the brace closes that was open before text.
@@ -175,7 +175,7 @@ func customCall(kernel, stride, dilation, parameters, results string) string {
 		strings.Join(values, ", "), list)
 }
 
-// fits says whether arrays of these types are those of a kernel's signature: numbers
+// fits reports whether arrays of these types are those of a kernel's signature: numbers
 // of one type, in shapes that belong together.
 func (w window) fits(kernel string, types, results []string) bool {
 	kinds, maps := expanded(signatures[kernel], len(types))
@@ -209,7 +209,7 @@ var axes = map[string]string{
 	prefix + "product_weights": "svbl,svbk,svlk",
 }
 
-// arraysFit says whether arrays are those of a kernel without window, which has so many
+// arraysFit reports whether arrays are those of a kernel without window, which has so many
 // of what its signature has in parentheses.
 func arraysFit(kernel string, shapes [][]int, lists int) bool {
 	first, in, out := shapes[0], shapes[1:], shapes[min(len(shapes), 1+3*lists):]
@@ -239,7 +239,7 @@ func arraysFit(kernel string, shapes [][]int, lists int) bool {
 	return axesFit(axes[kernel], shapes)
 }
 
-// axesFit says whether arrays have the axes of a list, in lengths that kernels count.
+// axesFit reports whether arrays have the axes of a list, in lengths that kernels count.
 func axesFit(list string, shapes [][]int) bool {
 	length := map[rune]int{'1': 1}
 	for i, names := range strings.Split(list, ",") {
@@ -299,7 +299,7 @@ func expanded(signature string, parameters int) (kinds string, maps int) {
 	return in + repeat(out), maps
 }
 
-// known says whether the kernel of a signature is for this window and so many of what
+// known reports whether the kernel of a signature is for this window and so many of what
 // stands in parentheses: convolutions of some sizes, several with all channels of 1 × 1,
 // pools without dilation, and what has no small side without stride.
 func (w window) known(kinds string, maps int) bool {

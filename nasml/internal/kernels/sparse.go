@@ -14,7 +14,7 @@ import (
 // x [S, B, D], w [S, D, V, K], z [S, V, B, K]: V variants of a matrix stand side by side.
 // Its kernel is for examples most numbers of which are 0, as the pixels of handwritten
 // digits: it leaves them out, so that 0 times ∞, or times what is no number, is 0. No
-// gradient passes to x. It panics where shapes differ.
+// gradient passes to x. It panics if shapes differ.
 func Sparse(x, w *Node) *Node {
 	mustMultiply("Sparse", x, w)
 	x = StopGradient(x)
@@ -31,7 +31,7 @@ func sparseGradient(x, v *Node) *Node {
 //
 //	w[s, j, v, k] − rate Σ_b x[s, b, j] u[s, v, b, k],
 //
-// in one pass. It has no gradient. It panics where shapes differ.
+// in one pass. It has no gradient. It panics if shapes differ.
 func SparseDescent(x, w, u *Node, rate float64) *Node {
 	mustMultiply("SparseDescent", x, w)
 	d := w.Shape().Dimensions
@@ -47,7 +47,7 @@ func SparseDescent(x, w, u *Node, rate float64) *Node {
 // whole is the window of what has none.
 var whole = window{stride: 1, dilation: 1}
 
-// mustMultiply panics where x are no examples for w.
+// mustMultiply panics if x are no examples for w.
 func mustMultiply(name string, x, w *Node) {
 	if x.Rank() != 3 || w.Rank() != 4 || x.Shape().Dim(0) != w.Shape().Dim(0) || x.Shape().Dim(2) != w.Shape().Dim(1) ||
 		x.DType() != w.DType() || !x.DType().IsFloat() {

@@ -54,7 +54,7 @@ func Affine(scale, shift *Node) *Node { return stacked(scale, shift) }
 //	Σₖ wₖ (scaleₖ xₖ + shiftₖ),
 //
 // for weights [1, n], maps xₖ [images, height, width, channels] and affineₖ
-// [2, channels]. It panics where their numbers or shapes differ.
+// [2, channels]. It panics if their numbers or shapes differ.
 func Weighted(weights *Node, x, affine []*Node) *Node {
 	w := windowOf("Weighted", x[0], 1, 1)
 	mustBe("Weighted: the weights are", weights, x[0], 1, len(x))
@@ -141,7 +141,7 @@ func (w window) weightedGradient(v *Node, in []*Node) []*Node {
 //	z = depthwise(max(0, scale x + shift)) pointwise, [images, ⌈height/s⌉, ⌈width/s⌉, wide].
 //
 // With z come its own scales and shifts and its moments, as [Normal] has them. It
-// panics where shapes differ.
+// panics if shapes differ.
 func Stage(x, affine, kernel, pointwise *Node, stride, dilation int) (z, normal, moments *Node) {
 	w := windowOf("Stage", x, stride, dilation)
 	w.mustFilter("Stage", x, kernel)
@@ -175,7 +175,7 @@ func (w window) stageGradient(name string, in ...*Node) []*Node {
 	return gradient.OfForm(w.call(name, of(w.forms()), in...), of(w.kernels()), in...)
 }
 
-// mustBe panics where x has not these dimensions, or is not of the type of like.
+// mustBe panics if x has not these dimensions, or is not of the type of like.
 func mustBe(what string, x, like *Node, dims ...int) {
 	want := like.Shape().Clone()
 	want.Dimensions = dims

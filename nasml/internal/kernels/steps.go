@@ -27,7 +27,7 @@ type Rates struct {
 //
 //	g ← factor·g + decay·w,  v ← μv + g,  w ← w − ηv,  Nesterov's: w ← w − η(g + μv) .
 //
-// It panics where lists differ in length or shapes.
+// It panics if lists differ in length or shapes.
 func Momentum(w, grad, velocity []*Node, r Rates) (w2, velocity2 []*Node) {
 	if len(w) == 0 || len(grad) != len(w) || len(velocity) != len(w) {
 		panic(fmt.Errorf("Momentum: %d arrays, %d gradients, %d velocities, expected as many and some", len(w),

@@ -1,4 +1,4 @@
-// Package limits says what values make sense in the fields of parameters, by tags beside them: to those who set a
+// Package limits declares the limits of parameters in the tags of their fields: to those who set a
 // value that does not, and to those who look what there is to set.
 package limits
 
@@ -70,7 +70,7 @@ var rules = func() *validator.Validate {
 	return v
 }()
 
-// ascending says whether each number of a list is above the one before it.
+// ascending reports whether each number of a list is above the one before it.
 func ascending(list reflect.Value) bool {
 	number := func(i int) float64 { return list.Index(i).Convert(reflect.TypeFor[float64]()).Float() }
 	for i := 1; i < list.Len(); i++ {

@@ -50,10 +50,10 @@ type Loop[F any] struct {
 	Observe func(steps int, loss float64) // after every step and every epoch; may be nil
 }
 
-// Resume goes to the last checkpoint, where there is one of this run.
+// Resume goes to the last checkpoint, if there is one of this run.
 func (l *Loop[F]) Resume() error { return l.Keeper.Resume(l.Read, l.Reset) }
 
-// Run goes on to the end. It is an error where ctx ends, which is looked at
+// Run goes on to the end. It returns an error if ctx ends, which is looked at
 // before every step.
 func (l *Loop[F]) Run(ctx context.Context) error {
 	for l.At.Epoch < l.Epochs {

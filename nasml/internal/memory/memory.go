@@ -39,7 +39,7 @@ func Free() float64 {
 	return free
 }
 
-// AfterWord is the number after a word of a file, 0 where there is none.
+// AfterWord is the number after a word of a file, 0 if there is none.
 func AfterWord(file, word string) float64 {
 	text, _ := os.ReadFile(file)
 	_, after, _ := strings.Cut(string(text), word)

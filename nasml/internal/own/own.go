@@ -22,7 +22,7 @@ import (
 // Prefix begins the name of a reader's function in a key.
 const Prefix = "own:"
 
-// Same says whether two functions are one value of Go: the same code with the
+// Same reports whether two functions are one value of Go: the same code with the
 // same captured variables. F is a function type; nil is the same as nil only.
 func Same[F any](f, g F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f)) == *(*unsafe.Pointer)(unsafe.Pointer(&g))
@@ -41,7 +41,7 @@ type Probe struct {
 // are run on GoMLX's Go backend in milliseconds.
 //
 // A function that panics for some of the inputs, such as one that wants another
-// shape, is known by the others. It is an error where none can be run, and
+// shape, is known by the others. It returns an error if none can be run, and
 // where a function gives other numbers when it is called again: it is random
 // or has a state, so that no key could speak of it.
 func Name(what string, probes ...Probe) (string, error) {

@@ -58,7 +58,7 @@ type Association struct {
 // at confidence c in (0, 1), which assumes that monotone functions of x and y
 // are jointly normal. Too few pairs have no interval, and a warning says so; so
 // does one of a correlation of ±1, where the interval would be a point. It is
-// an error where there are not two pairs, a value is not finite or all values of
+// an error if there are not two pairs, a value is not finite or all values of
 // one side are equal.
 func Correlate(name string, x, y []float64, confidence float64) (Association, error) {
 	a, _, err := associate(name, x, y, confidence)
@@ -69,7 +69,7 @@ func Correlate(name string, x, y []float64, confidence float64) (Association, er
 }
 
 // Fisher is a correlation that was seen in n pairs with the interval that
-// Correlate gives it. It is an error where there is no such correlation.
+// Correlate gives it. It returns an error if there is no such correlation.
 func Fisher(name string, estimate float64, n int, confidence float64) (Association, error) {
 	c, err := lookup(name, confidence)
 	a := Association{
@@ -98,7 +98,7 @@ func Fisher(name string, estimate float64, n int, confidence float64) (Associati
 // (1−c)/2 and (1+c)/2 of the correlations of so many resamples of the pairs,
 // drawn with replacement from the seed, which assumes only that the pairs are
 // independent. Resamples in which one side is constant have no correlation and
-// are left out, which a warning counts. It is an error where there are fewer
+// are left out, which a warning counts. It returns an error if there are fewer
 // than 100 resamples.
 func CorrelateBootstrap(
 	name string, x, y []float64, confidence float64, resamples int, seed uint64,

@@ -225,7 +225,7 @@ func (t *Authors) kindOf() (k authorsKind) {
 	return k
 }
 
-// onSimplex says whether the rows of a matrix sum to 1.
+// onSimplex reports whether the rows of a matrix sum to 1.
 func (a Array) onSimplex() bool {
 	if len(a.Dims) == 0 || a.Dims[len(a.Dims)-1] < 1 {
 		return false
@@ -267,7 +267,7 @@ func (t *Authors) unpack() error {
 	return nil
 }
 
-// has says whether the state has a name.
+// has reports whether the state has a name.
 func (t *Authors) has(name string) bool {
 	return slices.ContainsFunc(t.Settings.State, func(s namedShape) bool { return s.Name == name })
 }
@@ -320,7 +320,7 @@ func (t *Authors) search(skeleton supernet.Skeleton) (supernet.Network, error) {
 }
 
 // channels are those that come out of the first convolution of such a name and
-// shape, 0 where there is none.
+// shape, 0 if there is none.
 func (t *Authors) channels(prefix string, like func(dims []int) bool) int {
 	for _, s := range t.Settings.State {
 		if strings.HasPrefix(s.Name, prefix) && len(s.Dims) == 4 && like(s.Dims) {

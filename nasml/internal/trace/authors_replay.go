@@ -59,7 +59,7 @@ func (t *Authors) compared() []string {
 }
 
 // Replay computes the trace's steps on b and compares all arrays that it holds
-// of them. It is an error where it holds an array that is none of those of the
+// of them. It returns an error if it holds an array that is none of those of the
 // comment, where b cannot compute the steps, where one gives a number that is
 // not finite, where the genotype is another one, and where ctx ends.
 func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {

@@ -85,7 +85,7 @@ func (r *authorsRun) startOfArchitecture() []*tensors.Tensor {
 
 func (r *authorsRun) close() { r.exec.Finalize() }
 
-// moves says whether the architecture moves in a step, from 0.
+// moves reports whether the architecture moves in a step, from 0.
 func (r *authorsRun) moves(step int) bool {
 	_, ok := r.trace.Arrays[stepName(step+1, "valid_loss")]
 	return ok && len(r.net.Architecture()) > 0
@@ -193,7 +193,7 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 }
 
 // foundArchitecture adds the parameters of the architecture, and their gradients
-// where there are some.
+// if there are some.
 func (r *authorsRun) foundArchitecture(found map[string]Array, grad []*tensors.Tensor) error {
 	t, weights, stats := r.trace, len(r.net.Weights()), len(r.net.Stats())
 	blocks := len(r.net.Architecture())

@@ -176,7 +176,7 @@ func share(name string, differ, all int) Difference {
 	return Difference{Name: name, Step: 1, Absolute: float64(differ), Relative: float64(differ) / n, Scale: n}
 }
 
-// agrees says whether ours is the authors' genotype, but for ties of rounding.
+// agrees reports whether ours is the authors' genotype, but for ties of rounding.
 func (d discretization) agrees(ours supernet.Genotype) bool {
 	for _, kind := range supernet.CellTypes {
 		for k, theirs := range d.theirs.Cell(kind).Genes {

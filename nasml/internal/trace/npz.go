@@ -111,7 +111,7 @@ func nested[T number](flat []T, dims []int) any {
 	return reflect.NewAt(t, unsafe.Pointer(unsafe.SliceData(flat))).Interface()
 }
 
-// WriteNPY writes an array that NumPy reads, row-major. It panics where there
+// WriteNPY writes an array that NumPy reads, row-major. It panics if there
 // are not as many elements as the dimensions say.
 func WriteNPY[T number](w io.Writer, flat []T, dims ...int) error {
 	if size(dims) != len(flat) || len(flat) == 0 {

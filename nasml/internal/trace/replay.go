@@ -21,7 +21,7 @@ type Difference struct {
 	Scale    float64 `json:"scale"`
 }
 
-// Within says whether the relative difference is at most tolerance, or, after
+// Within reports whether the relative difference is at most tolerance, or, after
 // the first step, ten times that: rounding grows from step to step.
 func (d Difference) Within(tolerance float64) bool {
 	if d.Step > 1 {
@@ -47,7 +47,7 @@ func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, er
 }
 
 // Compute computes so many steps on b and returns all arrays that a trace can
-// hold of them, by their names. It is an error where the trace does not pass
+// hold of them, by their names. It returns an error if the trace does not pass
 // [Trace.Check], where b cannot compute the steps, where one gives a number
 // that is not finite, and where ctx ends.
 func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[string]Array, error) {

@@ -100,7 +100,7 @@ func parse(text string) (Settings, error) {
 	return s, s.Check()
 }
 
-// Check returns all that makes no sense: the field, what it is, what it may be.
+// Check returns every invalid setting: the field, what it is, what it may be.
 func (s Settings) Check() error {
 	var errs []error
 	expect := func(ok bool, format string, args ...any) {
@@ -138,7 +138,7 @@ func (s Settings) Check() error {
 	return firstFew(errs)
 }
 
-// checkReplay returns what makes no sense of settings that only a replay has.
+// checkReplay returns the invalid settings of those that only a replay has.
 func (s Settings) checkReplay() (errs []error) {
 	expect := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -158,13 +158,13 @@ func (s Settings) checkReplay() (errs []error) {
 	return errs
 }
 
-// leavesBetween says whether weights that nobody sampled have to be put back before
+// leavesBetween reports whether weights that nobody sampled have to be put back before
 // the architecture's pass, which sees them.
 func (s Settings) leavesBetween() bool {
 	return s.leaves() && s.Order == bilevel.WeightsFirst
 }
 
-// leaves says whether some weights are left alone by a step.
+// leaves reports whether some weights are left alone by a step.
 func (s Settings) leaves() bool {
 	return methods[s.Method].sampled && s.Unused != unusedZero
 }

@@ -46,7 +46,7 @@
 // # Weights
 //
 // Convolutions are [out, in, height, width], classifier/weight is
-// [classes, features], all else is a vector. NAS-Bench-201's paths, with cells
+// [classes, features], everything else is a vector. NAS-Bench-201's paths, with cells
 // counted from 0 through all stages and reductions (for N = 1 cells 1 and 3 are
 // reductions), an edge as 2<-0 for the one from node 0 to node 2, and op one of
 // nor_conv_1x1 and nor_conv_3x3:
@@ -254,7 +254,7 @@ func firstFew(errs []error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// batch is B: of train_images, with which all else has to agree.
+// batch is B: of train_images, with which everything else has to agree.
 func (t *Trace) batch() (int, error) {
 	const name = "train_images"
 	a, ok := t.Arrays[name]

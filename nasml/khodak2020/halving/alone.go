@@ -82,7 +82,7 @@ func RandomSearch[A any](ctx context.Context, arms []A, resource int, evaluate E
 }
 
 // SuccessiveHalving evaluates the first arms of the first rung and takes the
-// best of each rung to the next one. It is an error where the rungs want more
+// best of each rung to the next one. It returns an error if the rungs want more
 // arms than there are or than the one before has, where a score is NaN, and
 // where evaluate fails; the tries before it are returned.
 func SuccessiveHalving[A any](
@@ -184,7 +184,7 @@ func promote(tries []Try, from, next int, rules Rules) []int {
 	return standing
 }
 
-// incumbent is the best try so far, −1 where there is none.
+// incumbent is the best try so far, −1 if there is none.
 func incumbent(tries []Try) int {
 	if len(tries) == 0 {
 		return -1

@@ -15,7 +15,7 @@ type Points struct {
 }
 
 // Round is what one shared solve works on: every example has its own arm,
-// c_x ~ Unif(C) independently, drawn anew in every round.
+// c_x ~ Unif(C) independently, drawn again in every round.
 type Round[A any] struct {
 	Number int   // t = 1, 2, …
 	Arms   []A   // those that are left
@@ -56,7 +56,7 @@ type Trace struct {
 // arm, the lowest score of the last round wins. All draws come from rng; solve
 // may keep what is in the round.
 //
-// It is an error where there is no arm or no validation example, a rule is not
+// It returns an error if there is no arm or no validation example, a rule is not
 // known, dims has not one dimension a round, a score is NaN, and where solve
 // fails; then, and where ctx ends, the trace has the rounds before.
 func WeightSharing[A any](
@@ -153,7 +153,7 @@ func judge(
 
 // Means is the mean value of each of n cells and how many values it has: cells
 // says which cell a value belongs to. The mean of an empty cell is +∞, or 1
-// where empty is "wrong". It is an error where a value is NaN or a cell is
+// where empty is "wrong". It returns an error if a value is NaN or a cell is
 // outside 0…n−1.
 func Means(cells []int, values []float64, n int, empty string) (means []float64, counts []int, err error) {
 	means, counts = make([]float64, n), make([]int, n)
@@ -231,7 +231,7 @@ func survivors(scores []float64, order []int, ties string, initial int) []int {
 }
 
 // Median is the middle one of the values, or the mean of the two in the
-// middle, as NumPy's quantile(½) has it. It is NaN where there are none.
+// middle, as NumPy's quantile(½) has it. It is NaN if there are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -36,7 +36,7 @@ func opposite(c runs.Claim) runs.Claim {
 
 // Worst summarizes the list with the largest mean, for a statement that speaks of
 // every list: at a confidence that holds for all lists together, 1 − (1−c)/n for
-// each of n (Bonferroni). It is an error where there is no list, and where one
+// each of n (Bonferroni). It returns an error if there is no list, or if one
 // cannot be summarized.
 func Worst(lists [][]float64, confidence float64) (runs.Summary, error) {
 	if len(lists) == 0 {

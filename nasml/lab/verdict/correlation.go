@@ -29,7 +29,7 @@ func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
 //	exp(x̄ ± t_{n−1,(1+c)/2} · s_x/√n),  x = log ratio,
 //
 // which are never negative, and those of the inverse ratios are the inverse ones.
-// The deviation is that of the ratios. It is an error where one is not positive.
+// The deviation is that of the ratios. It returns an error if one is not positive.
 func Ratios(ratios []float64, confidence float64) (runs.Summary, error) {
 	logs := make([]float64, len(ratios))
 	for i, r := range ratios {

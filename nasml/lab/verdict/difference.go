@@ -27,7 +27,7 @@ type Difference struct {
 const Power = 0.8
 
 // Paired compares runs with the same seeds, pair by pair, with Student's interval of the
-// mean of aᵢ − bᵢ, see [runs.MeanDiff]. It is an error where the lengths differ and where
+// mean of aᵢ − bᵢ, see [runs.MeanDiff]. It returns an error if the lengths differ or if
 // there are fewer than two pairs.
 func Paired(a, b []float64, confidence float64) (Difference, error) {
 	s, err := runs.MeanDiff(a, b, confidence)
@@ -43,7 +43,7 @@ func Paired(a, b []float64, confidence float64) (Difference, error) {
 }
 
 // Unpaired compares independent samples, by the interval of Welch, see [runs.WelchDiff]. It
-// is an error where either has fewer than two runs.
+// is an error if either has fewer than two runs.
 func Unpaired(a, b []float64, confidence float64) (Difference, error) {
 	s, err := runs.WelchDiff(a, b, confidence)
 	if err != nil {

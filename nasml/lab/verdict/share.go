@@ -31,7 +31,7 @@ func (s Share) Add(yes, of float64) Share {
 //
 //	lo = B⁻¹(α/2; y, n−y+1),   hi = B⁻¹(1−α/2; y+1, n−y) .
 //
-// All are NaN where there is nothing to share.
+// All are NaN if there is nothing to share.
 func (s Share) Bounds() (y, lo, hi float64) {
 	if s.Of == 0 {
 		return math.NaN(), math.NaN(), math.NaN()

@@ -11,7 +11,7 @@ import (
 )
 
 // Slope is the exponent of a power law, the slope of log y over log x by least
-// squares. It is an error where there are fewer than two different x, and where
+// squares. It returns an error if there are fewer than two different x, or if
 // a number is not positive and has no logarithm.
 func Slope(x, y []float64) (float64, error) {
 	if len(x) < 2 || len(x) != len(y) {
@@ -32,7 +32,7 @@ func Slope(x, y []float64) (float64, error) {
 }
 
 // Slopes summarizes the slopes of curves over x, one curve a seed: Student's
-// interval over seeds. It is an error where a curve has no slope.
+// interval over seeds. It returns an error if a curve has no slope.
 func Slopes(x []float64, curves [][]float64, confidence float64) (runs.Summary, error) {
 	each := make([]float64, len(curves))
 	for i, y := range curves {
@@ -56,7 +56,7 @@ func SlopeOfMeans(x []float64, curves [][]float64, confidence float64) (runs.Sum
 //
 //	n·f(all) − (n−1)·f(all but seed j),   j = 1, …, n
 //
-// (Tukey 1958). It is an error where there are fewer than two seeds, where the
+// (Tukey 1958). It returns an error if there are fewer than two seeds or if the
 // rows differ in length, and where f returns one.
 func Jackknife(rows [][]float64, confidence float64, f func(means []float64) (float64, error)) (runs.Summary, error) {
 	n := len(rows)
@@ -102,7 +102,7 @@ func Jackknife(rows [][]float64, confidence float64, f func(means []float64) (fl
 //
 //	Σᵢⱼ (log xᵢⱼ − mean)(log yᵢⱼ − mean) / Σᵢⱼ (log xᵢⱼ − mean)² ,
 //
-// means within i. It is an error where no x differ, and where a number has no logarithm.
+// means within i. It returns an error if no x differ, or if a number has no logarithm.
 func PooledSlope(x, y [][]float64) (float64, error) {
 	var sxy, sxx float64
 	for i := range x {

@@ -17,7 +17,7 @@
 //   - a claim that is as good as its worst case of n ([Worst], [Descending], an order
 //     of many) has the intervals of a family of n cases, which is one more factor where
 //     the claim is itself one of a family;
-//   - other questions are other families, of one claim where there is one case; the
+//   - other questions are other families, of one claim if there is one case; the
 //     same question of claims of ours is one, too;
 //   - what is judged without an interval has none to correct: [Setting], [Exactly],
 //     [Every], [None] and [Share.Always], whose interval is shown, not judged;

@@ -13,7 +13,7 @@ type Activation struct {
 	Name string
 	Eval func(z float64) (value, slope float64) // σ(z), σ′(z)
 
-	Slope, Curvature float64 // sup |σ′| and sup |σ″| over R; infinite where there is none
+	Slope, Curvature float64 // sup |σ′| and sup |σ″| over R; infinite if there is none
 
 	slopeHermite func(degree int) []float64 // of σ′ where quadrature is too coarse
 }
@@ -35,7 +35,7 @@ var Activations = map[string]Activation{
 }
 
 // NamedActivation looks an activation up. "tanh*2" is z ↦ tanh(2z), for any
-// name and any factor but 0. It is an error where the name is not known.
+// name and any factor but 0. It returns an error if the name is not known.
 func NamedActivation(name string) (Activation, error) {
 	base, factor, scaled := strings.Cut(name, "*")
 	a, ok := Activations[base]
@@ -83,7 +83,7 @@ func (a Activation) stretched(f float64, name string) Activation {
 	return s
 }
 
-// NamedActivations is [NamedActivation] of each name; it is an error where
+// NamedActivations is [NamedActivation] of each name; it returns an error if
 // there is none.
 func NamedActivations(names ...string) ([]Activation, error) {
 	if len(names) == 0 {

@@ -139,7 +139,7 @@ func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 
 // Descend searches α on the unit sphere by the exact hypergradient: L-BFGS on
 // F(α/‖α‖) from start, for so many steps at most. It returns the best α met
-// with its loss. It is an error where start is 0 or the lower level is singular
+// with its loss. It returns an error if start is 0 or the lower level is singular
 // there, and where ctx ends.
 func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha []float64, loss float64, err error) {
 	if len(start) != s.Train.H || floats.Norm(start, 2) == 0 || steps < 0 {

@@ -17,7 +17,7 @@ import (
 //
 // at each of the radii ε. The paper asks for all ε > 0, which no set can meet:
 // for ε > C̄ the right side is below 1. So the radii have to lie below C̄, and
-// the number has a meaning only together with C̄. It is an error where there is
+// the number has a meaning only together with C̄. It returns an error if there is
 // no radius, one is not in (0, C̄), or a number is below 1.
 func EffectiveDimension(eps, numbers []float64, c float64) (float64, error) {
 	if len(eps) == 0 || len(eps) != len(numbers) {

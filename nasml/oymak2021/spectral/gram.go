@@ -61,7 +61,7 @@ func Norm(k mat.Symmetric) (float64, error) {
 	return max(math.Abs(lo), math.Abs(hi)), err
 }
 
-// InverseForm is yᵀK⁻¹y for a positive definite K. It is an error where K is
+// InverseForm is yᵀK⁻¹y for a positive definite K. It returns an error if K is
 // singular to working precision: λ_min ≤ n ε λ_max.
 func InverseForm(k mat.Symmetric, y []float64) (float64, error) {
 	n := k.SymmetricDim()

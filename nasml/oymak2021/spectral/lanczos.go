@@ -16,7 +16,7 @@ import (
 // steps span the whole space, so that it then is a dense eigenproblem. Where
 // the largest eigenvalue is multiple it returns one of its eigenvectors.
 //
-// It is an error where the operator is 0 (ErrNoDirection) or not finite.
+// It returns an error if the operator is 0 (ErrNoDirection) or not finite.
 func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []float64, err error) {
 	if n < 1 {
 		return 0, nil, fmt.Errorf("spectral: an operator on %d dimensions, expected at least 1", n)

@@ -144,7 +144,7 @@ func newBlocks(h int) *Blocks {
 	return b
 }
 
-// checkUnitRows is an error where a row of x has not norm 1.
+// checkUnitRows is an error if a row of x has not norm 1.
 func checkUnitRows(x *mat.Dense) error {
 	n, _ := x.Dims()
 	for i := range n {
@@ -166,7 +166,7 @@ func inner(x, z *mat.Dense) (*mat.Dense, error) {
 	return rho, nil
 }
 
-// At is K_α. It panics where α has not one entry for each activation.
+// At is K_α. It panics if α has not one entry for each activation.
 func (b *Blocks) At(alpha []float64) *mat.Dense {
 	if len(alpha) != len(b.k) {
 		panic(fmt.Sprintf("α has %d entries for %d activations", len(alpha), len(b.k)))

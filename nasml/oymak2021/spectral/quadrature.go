@@ -15,7 +15,7 @@ type Rule struct{ X, W []float64 }
 
 // GaussHermite is the rule with m nodes, exact for polynomials of degree
 // 2m − 1. For a function that is analytic in a strip around the real line the
-// error falls like exp(−c√m). It is an error where m is not in 1…200, which is
+// error falls like exp(−c√m). It returns an error if m is not in 1…200, which is
 // as far as double precision has weights.
 func GaussHermite(m int) (Rule, error) {
 	if m < 1 || m > 200 {
@@ -56,7 +56,7 @@ func (r Rule) Mean2(f func(u, v float64) float64, rho float64) float64 {
 //	c_k = E[f(g) He_k(g)] / √k!,  k = 0…degree,
 //
 // so that E f(u)² = Σ c_k² and E f(u)f(v) = Σ c_k² ρᵏ for correlation ρ. It
-// panics where the rule cannot tell the degree's polynomial from lower ones.
+// panics if the rule cannot tell the degree's polynomial from lower ones.
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
 		panic(

@@ -13,13 +13,13 @@
 // # How machines share
 //
 // An object is written whole or not at all, which every such service promises,
-// and a record only where there is none, so that two workers never both keep a
+// and a record only if there is none, so that two workers never both keep a
 // result for one key. Who computes is agreed on by leases: a worker renews one
 // object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that
 // it takes. A lock counts as long as its worker's lease is fresh by the
 // service's clock. To take a trial is to put the own lock and then to look:
 // where another fresh one is there, both step back and try again. Whoever comes
-// later sees the lock of whoever came earlier, because these services list what
+// later sees the lock of an earlier process, because these services list what
 // was put before.
 //
 // What that costs a sweep of a thousand to ten million trials is told, with

@@ -16,7 +16,7 @@ type lease struct {
 	asked    time.Time // local, before the last renewal that arrived
 	answered time.Time // local, after it
 	server   time.Time // the service's clock at that renewal
-	lives    int       // how often it began anew, because a renewal came too late
+	lives    int       // how often it began again, because a renewal came too late
 }
 
 // seen is what this worker knows of another's lease, so that it does not ask
@@ -56,7 +56,7 @@ func (b *Bucket) Lock(name string) (runs.Lock, error) {
 	return l, nil
 }
 
-// Held says whether the lease was renewed in time ever since, by this
+// Held reports whether the lease was renewed in time ever since, by this
 // machine's own clock.
 func (l *lock) Held() bool {
 	l.bucket.mu.Lock()
@@ -99,8 +99,8 @@ func (b *Bucket) Reclaim(name string, dry bool) (bool, error) {
 	return true, b.Remove(name)
 }
 
-// free says whether no other living worker has put a lock. It removes those of
-// dead ones, which come back, if ever, to a lease that has begun anew.
+// free reports whether no other living worker has put a lock. It removes those of
+// dead ones, which come back, if ever, to a lease that has begun again.
 func (b *Bucket) free(name string) (bool, error) {
 	locks, err := b.list(name + "/")
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Bucket) free(name string) (bool, error) {
 	return true, nil
 }
 
-// dead says whether a worker's lease has run out by the service's clock, of
+// dead reports whether a worker's lease has run out by the service's clock, of
 // which the time of our own lease tells.
 func (b *Bucket) dead(worker string) (bool, error) {
 	if worker == b.worker {

@@ -39,7 +39,7 @@ func isMissing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound 
 
 func isTaken(err error) bool { return gcerrors.Code(err) == gcerrors.FailedPrecondition }
 
-// mayPass says whether the same operation may succeed later. A connection that
+// mayPass reports whether the same operation may succeed later. A connection that
 // breaks has no code, and a service may call anything internal.
 func mayPass(err error) bool {
 	switch gcerrors.Code(err) {

@@ -81,7 +81,7 @@ func TestFitIsStationary(t *testing.T) {
 	})
 }
 
-// λ = 0 interpolates where there are features enough, also with a point twice.
+// λ = 0 interpolates if there are features enough, also with a point twice.
 func TestFitWithoutRegularisation(t *testing.T) {
 	w := smallWorld(4, 50)
 	s := sample{at: []int{3, 8, 8, 20}, y: []float64{1, -1, -1, 1}}

@@ -63,7 +63,7 @@ type model interface {
 	values(ctx context.Context, s split, of []int) (losses, errs []float64, err error)
 }
 
-// mean is the mean of values; NaN where there are none.
+// mean is the mean of values; NaN if there are none.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

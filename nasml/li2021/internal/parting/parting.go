@@ -62,7 +62,7 @@ var others = []way{
 // returns "step" and, for each of the others by its name, ‖g − g*‖₂/‖g*‖₂ at the
 // steps, g* being the exact gradient of the validation loss by α, before L2.
 //
-// It is an error where the settings are not of a search that mixes its operations,
+// It returns an error if the settings are not of a search that mixes its operations,
 // where steps do not fit, and where a gradient is not finite.
 func Run(ctx context.Context, b compute.Backend, t Trial, set *images.Images, seed uint64, done func(note string)) (
 	trial.Result, error) {

@@ -30,7 +30,7 @@ const (
 const Constant = "constant"
 
 // Run correlates for every supernet of the variant and space, in the order of
-// the file. It is an error where there is none, and where the table does not have
+// the file. It returns an error if there is none, or if the table does not have
 // what is asked for.
 func (t Trial) Run(table *data.NASBench101, all []data.Shared101) (trial.Result, error) {
 	out := trial.Result{Values: map[string]float64{Constant: 0}, Series: map[string][]float64{}}

@@ -43,7 +43,7 @@ const (
 const (
 	ValueBest  = "best"  // accuracy that regrets are against, in percent
 	ValueFound = "found" // cells of the space that the table has
-	ValueAsked = "asked" // cells of the space; where there are more, every regret is a lower bound
+	ValueAsked = "asked" // cells of the space; if there are more, every regret is a lower bound
 )
 
 // Run looks the architectures up of weights of a search after each epoch, the
@@ -51,7 +51,7 @@ const (
 // architecture whose cell the table lacks is a gap. The draws of one training
 // of three depend on the seed.
 //
-// It is an error where the table does not have what is asked for, and where
+// It returns an error if the table does not have what is asked for, or if
 // weights are not of the space.
 func (l Lookup) Run(
 	ctx context.Context, table *data.NASBench101, theta [][]float64, seed uint64,
@@ -140,7 +140,7 @@ func (l Lookup) arch(flat []float64) (supernet.OneShotArch, error) {
 }
 
 // Blocks cuts weights that stand in one row into copies of the blocks of a
-// space's Product. It is an error where there are not as many.
+// space's Product. It returns an error if there are not as many.
 func Blocks(s supernet.OneShot, flat []float64) ([][][]float64, error) {
 	product, want := s.Product(), 0
 	for _, b := range product {

@@ -71,7 +71,7 @@ func TestCurveLooksUpEveryEpoch(t *testing.T) {
 	}
 }
 
-// One training of three is drawn anew for every epoch, and by the seed.
+// One training of three is drawn again for every epoch, and by the seed.
 func TestCurveDrawsATraining(t *testing.T) {
 	table := datatest.NASBench101(t)
 	l := lookup()

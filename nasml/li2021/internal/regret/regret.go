@@ -13,7 +13,7 @@ import (
 )
 
 // OneShotCell is the cell of NAS-Bench-101 that an architecture of
-// NAS-Bench-1Shot1 is, pruned by that benchmark's rule. It is an error where the
+// NAS-Bench-1Shot1 is, pruned by that benchmark's rule. It returns an error if the
 // architecture is not of the space, and wraps data.ErrNotInTable where what is left
 // has an operation that the benchmark has not.
 func OneShotCell(s supernet.OneShot, a supernet.OneShotArch) (data.Cell101, error) {
@@ -46,7 +46,7 @@ func replaced(ops []string, by string) []string {
 }
 
 // OneShotCells are the cells of NAS-Bench-101 that architectures of a space are, each
-// once, in canonical form: 2,685, 7,773 and 55,854 of the three spaces. It panics where
+// once, in canonical form: 2,685, 7,773 and 55,854 of the three spaces. It panics if
 // the space does not pass Check.
 func OneShotCells(s supernet.OneShot) iter.Seq[data.Cell101] {
 	if err := s.Check(); err != nil {
@@ -89,7 +89,7 @@ type OneShotRegrets struct {
 	table *data.NASBench101
 }
 
-// NewOneShotRegrets prepares look-ups. It is an error where the table does not
+// NewOneShotRegrets prepares look-ups. It returns an error if the table does not
 // have the query, where against is neither AgainstTable nor AgainstPublished, or
 // where nothing is published of the space and split.
 func NewOneShotRegrets(
@@ -126,7 +126,7 @@ type OneShotRegret struct {
 	IsBound bool    // the table does not have all cells: the regret is at least this
 }
 
-// Of is the regret of an architecture. It is an error where it is not of the
+// Of is the regret of an architecture. It returns an error if it is not of the
 // space; a cell that the table does not have is none.
 func (r *OneShotRegrets) Of(a supernet.OneShotArch) (OneShotRegret, error) {
 	c, err := OneShotCell(r.Space, a)

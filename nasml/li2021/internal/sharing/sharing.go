@@ -52,7 +52,7 @@ const drawsPerArch = 100
 
 // Run runs the search, draws architectures until so many different cells are in
 // the table, all choices equally likely, and evaluates them on the search's
-// validation images. It is an error where the search fails, or where the table has
+// validation images. It returns an error if the search fails, or if the table has
 // not so many cells of the space.
 func (t Trial) Run(
 	ctx context.Context, runner search.Runner, blocks simplex.Product, table *data.NASBench101, seed uint64,

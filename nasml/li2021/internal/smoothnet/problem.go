@@ -59,7 +59,7 @@ type Problem struct {
 }
 
 // Problems computes each problem's start once; the seed is the problem's name.
-// It is an error where every point that is tried is stationary.
+// It returns an error if every point that is tried is stationary.
 func Problems(p Params) func(seed uint64) (*Problem, error) {
 	var mu sync.Mutex
 	memo := map[uint64]func() (*Problem, error){}

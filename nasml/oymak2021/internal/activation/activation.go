@@ -50,7 +50,7 @@ func find(name string) (function, error) {
 	}, nil
 }
 
-// Check is an error where there is no activation of that name, neither here nor in
+// Check is an error if there is no activation of that name, neither here nor in
 // spectral.Activations, to which a reader adds.
 func Check(name string) error {
 	_, err := find(name)
@@ -105,7 +105,7 @@ type Images struct {
 	Labels []uint8
 }
 
-// NewTask draws training sample, pool and W₀ of a seed. It is an error where
+// NewTask draws training sample, pool and W₀ of a seed. It returns an error if
 // there are too few images.
 func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 	if net.Train+net.Pool > len(im.Labels) {

@@ -42,7 +42,7 @@ type Case struct {
 //     samples only, where no bound on L is harmless;
 //   - "cover": the sizes of covers, see cover.
 //
-// It is an error where ctx is cancelled, some Φ_α is singular at λ = 0, there
+// It returns an error if ctx is cancelled, some Φ_α is singular at λ = 0, there
 // are too few images, or a training diverges.
 func (c Case) Run(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
 	switch c.Part {

@@ -42,7 +42,7 @@ func ValidationLoss(n int) string { return fmt.Sprintf("validation %d", n) }
 // Run trains a network for every α of the grid and has as series, by the
 // position of α in it, the losses on the training sample ("train"), on a
 // validation sample of each size (see ValidationLoss) and on the pool ("test"),
-// and as a value the largest training 0-1 error of any α. It is an error where
+// and as a value the largest training 0-1 error of any α. It returns an error if
 // ctx is cancelled, there are too few images, or a training diverges.
 func (c Case) Run(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
 	task, err := activation.NewTask(images, c.Net, seed)

@@ -59,7 +59,7 @@ func ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
 // Run measures the Lipschitz constant of f_α in the norm sup over the unit
 // sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ ("lipschitz"), the bounds on it
 // ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of
-// the gap, see gaps. It is an error where ctx is cancelled or some Φ_α is
+// the gap, see gaps. It returns an error if ctx is cancelled or some Φ_α is
 // singular at λ = 0.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)

@@ -364,7 +364,7 @@ func (t Fit) Cost() float64 { return 20 * float64(t.Tries) * math.Pow(float64(t.
 // ("…_below"): the largest residual of the best θ over drawn directions α
 // (residual_…) and the squared error of θ̂ that is left to who knows α*
 // (error_…). At p = 2n it solves for a direction that does not fit the labels:
-// found_at says whether there is one, smallest_at is σ_min/σ_max of its Z_α and
+// found_at reports whether there is one, smallest_at is σ_min/σ_max of its Z_α and
 // exceptional_at the share of the labels that no θ reaches.
 func (t Fit) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	values := map[string]float64{}

@@ -180,7 +180,7 @@ func (t *Teacher) Weights(fit *features.MixtureFit) []float64 {
 	return w.RawVector().Data
 }
 
-// Jacobian is ∂w_α/∂(α, λ), [d, h+1]. It is an error where the fit has none.
+// Jacobian is ∂w_α/∂(α, λ), [d, h+1]. It returns an error if the fit has none.
 func (t *Teacher) Jacobian(fit *features.MixtureFit) (*mat.Dense, error) {
 	dtheta, err := fit.Jacobian()
 	if err != nil {
@@ -216,7 +216,7 @@ func (t *Teacher) Risk(w []float64) float64 {
 }
 
 // Limit is w of f_α^𝒟, the limit n_T → ∞ with λ = 0: the best predictor in the row
-// space of P_α, the projection of d·c·u* onto it. It is an error where P_α is
+// space of P_α, the projection of d·c·u* onto it. It returns an error if P_α is
 // singular.
 func (t *Teacher) Limit(alpha []float64) ([]float64, error) {
 	p := t.at(alpha)

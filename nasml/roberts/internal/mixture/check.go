@@ -49,7 +49,7 @@ type Report struct {
 type Pair struct {
 	I, J int
 
-	// Condition says whether Condition 6 (Condition 3 for three operations)
+	// Condition reports whether Condition 6 (Condition 3 for three operations)
 	// holds, Aᵢ ≥ Aⱼ up to Tolerance, and Margin is (Aᵢ − Aⱼ)/Aⱼ, none where Aⱼ is
 	// 0. They need αᵢ, αⱼ < 1.
 	Condition bool
@@ -62,7 +62,7 @@ type Pair struct {
 	// Guaranteed: the condition holds and the gap is positive, so that αⱼ < αᵢ.
 	Guaranteed bool
 
-	// Prior says whether D_ik ≥ D_jk for every other operation k: i is at least as
+	// Prior reports whether D_ik ≥ D_jk for every other operation k: i is at least as
 	// far from all others as j is. This is exactly when Lᵢ < Lⱼ implies αⱼ < αᵢ for
 	// every α of the simplex (under Assumption 3), so that it can be known before a
 	// search has ended.
@@ -83,7 +83,7 @@ type Pair struct {
 // and outputs of several numbers a point joined to one row.
 //
 // With one operation there is nothing to compare: no pair, and Assumption 2
-// fails. It is an error where lengths differ, where α is not on the simplex, and
+// fails. It returns an error if lengths differ or if α is not on the simplex, and
 // where a number is not finite.
 func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	if err := checkInput(alpha, outputs, y); err != nil {
@@ -184,13 +184,13 @@ func (r *Report) pair(i, j int) Pair {
 	return p
 }
 
-// RankingRight says whether α ranks all operations as their losses do, where no
+// RankingRight reports whether α ranks all operations as their losses do, where no
 // two are equally good.
 func (r *Report) RankingRight() bool {
 	return r.Distinct && !slices.ContainsFunc(r.Pairs, func(p Pair) bool { return !p.Right })
 }
 
-// ArgMaxRight says whether the arg max of α is the best operation, where one of
+// ArgMaxRight reports whether the arg max of α is the best operation, where one of
 // them is the best.
 func (r *Report) ArgMaxRight() bool {
 	if slices.ContainsFunc(r.Ranking[1:], func(j int) bool { return same(r.Loss[r.Best], r.Loss[j]) }) {
@@ -297,5 +297,5 @@ func (r *Report) between(f, g []float64) float64 {
 	return l
 }
 
-// same says whether two losses are equal up to Tolerance.
+// same reports whether two losses are equal up to Tolerance.
 func same(a, b float64) bool { return math.Abs(a-b) <= Tolerance*max(a, b) }

@@ -45,7 +45,7 @@ func Rest(alpha []float64, i int) float64 {
 // γ is on the simplex of the other operations; γ[i] is 0, so that it has the
 // length of α, as the paper's [0, γ]. Where all αs are positive so are all other
 // γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
-// it is an error where αᵢ is 1, or where α is not on the simplex.
+// It returns an error if αᵢ is 1, or where α is not on the simplex.
 func Factor(alpha []float64, i int) (gamma []float64, err error) {
 	if err := checkAlpha(alpha); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Factor(alpha []float64, i int) (gamma []float64, err error) {
 //
 //	α₂ = (1 − α₁)β,  α₃ = (1 − α₁)(1 − β) .
 //
-// It is [Factor] at operation 1. Errors are as there, and where there are not
+// It is [Factor] at operation 1. Errors are as there, and if there are not
 // three weights.
 func Beta(alpha []float64) (float64, error) {
 	if len(alpha) != 3 {
@@ -89,7 +89,7 @@ func Beta(alpha []float64) (float64, error) {
 //	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
 //
 // Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero
-// its b are 1, which gives the zeros back. It is an error where α is not on the
+// its b are 1, which gives the zeros back. It returns an error if α is not on the
 // simplex.
 func StickBreaking(alpha []float64) ([]float64, error) {
 	if err := checkAlpha(alpha); err != nil {

@@ -42,7 +42,7 @@ func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
 }
 
 // Outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
-// inputs x [n][k]. It is an error where the shapes do not fit, an activation is
+// inputs x [n][k]. It returns an error if the shapes do not fit, an activation is
 // unknown or the backend cannot be opened.
 func (net Net) Outputs(x [][]float64) ([][]float64, error) {
 	k, d := len(net.W), len(net.V)
@@ -196,7 +196,7 @@ func (e *Evaluator) Outputs(x, w, v []float64) ([][][]float64, error) {
 }
 
 // Probe is what the activations give at a few points, in six digits. It is part
-// of a trial's key: an own function that changes under its name is another one.
+// of a trial's key: a custom function that changes under its name is another one.
 func Probe(b compute.Backend, names []string) (string, error) {
 	points := []float64{-30, -3, -1, -0.3, 0, 0.2, 0.7, 2, 30}
 	e, err := NewEvaluator(b, names, Sizes{1, len(points), 1, 1})
