@@ -44,7 +44,8 @@ func (r Rule) Step(name string, m Move) (params, slots []*Node) {
 
 func (r Rule) mustFit(name string, params, slots []*Node) {
 	if len(slots) != r.Slots*len(params) {
-		panic(fmt.Errorf("%s: %d parameters and %d slots, want %d slots of each", name, len(params), len(slots), r.Slots))
+		panic(fmt.Errorf("%s: %d parameters and %d slots, want %d slots of each", name, len(params), len(slots),
+			r.Slots))
 	}
 	for i, x := range slots {
 		if own := params[i/r.Slots]; !x.Shape().Equal(own.Shape()) {

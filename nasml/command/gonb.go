@@ -33,8 +33,8 @@ var gonbEdits = []gonbEdit{
 	{"internal/goexec/goplsclient/exec.go", "case <-time.After(ConnectTimeout):",
 		"case <-time.After(ConnectTimeout / 200):"},
 	{"internal/goexec/goplsclient/exec.go", "\t<-time.After(ConnectTimeout)", "\t<-time.After(ConnectTimeout / 200)"},
-	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then checks
-	// every package, 18 s of a processor; it goes on telling gopls of those that change.
+	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then
+	// checks every package, 18 s of a processor; it goes on telling gopls of those that change.
 	{"internal/goexec/tracking.go", "if !ti.updated.Has(path) {", "if false {"},
 	{"internal/goexec/goplsclient/conn.go", "8000 * time.Millisecond", "20000 * time.Millisecond"},
 }

@@ -133,7 +133,7 @@ func (k *killer) end(cmd *exec.Cmd, name, store string) (left, error) {
 	}
 	records, broken, err := s.List()
 	if err != nil || len(broken) > 0 {
-		return left{}, fmt.Errorf("listing the store: %d broken records, error %v", len(broken), err)
+		return left{}, errListing(broken, err)
 	}
 	var result struct{ Claims json.RawMessage }
 	if err := json.Unmarshal(printed.Bytes(), &result); err != nil {
@@ -245,7 +245,7 @@ func (k *killer) note(store string) error {
 	}
 	records, broken, err := s.List()
 	if err != nil || len(broken) > 0 {
-		return fmt.Errorf("listing the store: %d broken records, error %v", len(broken), err)
+		return errListing(broken, err)
 	}
 	for _, r := range records {
 		if sum, ok := k.seen[r.Key]; ok && sum != r.Sum {
@@ -274,4 +274,12 @@ func (k *killer) full(ctx context.Context, name string, took time.Duration, calm
 		err = l.same(calm)
 	}
 	return err
+}
+
+// errListing is the error of a store whose records could not all be listed.
+func errListing(broken []*runs.Broken, err error) error {
+	for _, b := range broken {
+		err = errors.Join(err, errors.New(b.Path+": "+b.Reason))
+	}
+	return fmt.Errorf("listing the store: %d broken records: %w", len(broken), err)
 }

@@ -20,9 +20,9 @@ const samePress = 500 * time.Millisecond
 // before it is asked whether it can.
 const grace = 3 * time.Second
 
-// untilSignal ends with Ctrl-C, SIGTERM or a closed terminal (unless nohup says otherwise), upon which what is under way
-// ends after its step. A second one ends the program at once; so does the first one where XLA is still compiling after a
-// moment, because that takes minutes and cannot be interrupted. stop ends all that.
+// untilSignal ends with Ctrl-C, SIGTERM or a closed terminal (unless nohup says otherwise), upon which what is under
+// way ends after its step. A second one ends the program at once; so does the first one where XLA is still compiling
+// after a moment, because that takes minutes and cannot be interrupted. stop ends all that.
 func untilSignal(c console, compiling func() bool) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

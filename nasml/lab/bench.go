@@ -56,17 +56,9 @@ type one struct {
 // Compute reads or computes the record of every seed of the groups, and files it there. An entry with Compute calls
 // it for each of its studies; their fields are then all its own.
 func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
-	seeds := 0
-	for _, g := range gs {
-		seeds += g.Seeds
-		catalog.Enough(seeds)
-	}
-	var all []one
-	for i, g := range gs {
+	all := seedsOf(gs)
+	for i := range gs {
 		gs[i].Records = nil
-		for _, seed := range trial.Seeds(g.Seeds) {
-			all = append(all, one{i, seed + g.First})
-		}
 	}
 	if b.Amount == nil && b.Seconds == nil && b.reads(gs) {
 		b.Amount = b.amount
@@ -96,6 +88,21 @@ func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
 		gs[o.group].Records = append(gs[o.group].Records, found[o])
 	}
 	return nil
+}
+
+// seedsOf are the seeds of all groups, no more than an entry may have.
+func seedsOf[T any](gs Groups[T]) (all []one) {
+	seeds := 0
+	for _, g := range gs {
+		seeds += g.Seeds
+		catalog.Enough(seeds)
+	}
+	for i, g := range gs {
+		for _, seed := range trial.Seeds(g.Seeds) {
+			all = append(all, one{i, seed + g.First})
+		}
+	}
+	return all
 }
 
 // records reads or computes batches of trials.

@@ -221,7 +221,8 @@ func searchCaption(p SearchParams, all []found, params any) string {
 
 // sayChanges says what Vary changed of the settings of rows.
 func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
-	lab.Changes(f, basesOf(rows), func(f found) string { return f.row.named() }, func(f found) []string { return f.changes })
+	named := func(f found) string { return f.row.named() }
+	lab.Changes(f, basesOf(rows), named, func(f found) []string { return f.changes })
 }
 
 // settingNotes say on what data and with whose settings searches were run.

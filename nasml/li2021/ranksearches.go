@@ -90,7 +90,27 @@ var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
 
 type rankSearches = lab.Result[RankSearchesParams, oneShotFound]
 
-// computeRankSearches runs the trials that are not in the store of the searches of all rows on all spaces.
+// rankCases are the trials of searches, which are looked up in the table of that fingerprint.
+func (p RankSearchesParams) rankCases(
+	all []found, images *data.Opened, fingerprint string,
+) (cases []study.Case, err error) {
+	for _, f := range all {
+		of, err := p.cases(f, images.Facts)
+		if err != nil {
+			return nil, err
+		}
+		seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
+		for i := range of {
+			of[i].Params = p.trial(of[i].Params.(searching.Trial), f.row.space())
+			of[i].Forecast = seconds
+			of[i].Data += " " + fingerprint
+		}
+		cases = append(cases, of...)
+	}
+	return cases, nil
+}
+
+// computeRankSearches runs the missing trials of the searches of all rows on all spaces.
 func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	p := r.Params
 	var all []found
@@ -109,19 +129,9 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	if err != nil {
 		return err
 	}
-	var cases []study.Case
-	for _, f := range all {
-		of, err := p.cases(f, images.Facts)
-		if err != nil {
-			return err
-		}
-		seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
-		for i := range of {
-			of[i].Params = p.trial(of[i].Params.(searching.Trial), f.row.space())
-			of[i].Forecast = seconds
-			of[i].Data += " " + fingerprint
-		}
-		cases = append(cases, of...)
+	cases, err := p.rankCases(all, images, fingerprint)
+	if err != nil {
+		return err
 	}
 	s := r.Study()
 	s.StoredOnly = s.StoredOnly || table == nil

@@ -47,8 +47,9 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 			for _, f := range searched(r.Groups) {
 				if f.row == exact.row.on(exact.row.method()+x.behind) {
 					c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
-					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, "+
-						"of searches with the same start and batches; what is below %v we call the same", parted)
+					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact "+
+						"gradient, of searches with the same start and batches; "+
+						"what is below %v we call the same", parted)
 					s, err := r.Params.parting(f, exact)
 					claims = append(claims, x.judge(c, s, err, parted))
 				}

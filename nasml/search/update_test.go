@@ -164,7 +164,7 @@ func TestAnUpdateThatLeavesTheSimplexIsAnError(t *testing.T) {
 	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
 	for sums, step := range map[string]simplex.Update{
 		"its row sums to 1.25": func(theta, _ *Node, _ float64) *Node { return MulScalar(theta, 1.25) },
-		"its row sums to 1, ": func(theta, _ *Node, _ float64) *Node { // from each option to the next, more than there is
+		"its row sums to 1, ": func(theta, _ *Node, _ float64) *Node { // from each option to the next, too much
 			ahead := Iota(theta.Graph(), theta.Shape(), -1)
 			return Add(theta, Sub(ahead, Reverse(ahead, -1)))
 		},

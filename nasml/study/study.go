@@ -177,9 +177,8 @@ func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 	}
 	forecast := s.Forecasts(store, slices.Concat(groups...))
 	for i, cases := range groups {
-		records[i], err = s.group(ctx, store, cases, o, progress, forecast, func(ctx context.Context, job *runs.Job) error {
-			return fn(ctx, i, job, progress)
-		})
+		compute := func(ctx context.Context, job *runs.Job) error { return fn(ctx, i, job, progress) }
+		records[i], err = s.group(ctx, store, cases, o, progress, forecast, compute)
 		if err != nil {
 			return nil, err
 		}
