@@ -16,7 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 
-const dartsTrace = "../trace/testdata/darts.npz"
+const dartsTrace = "../internal/trace/testdata/darts.npz"
 
 func TestFilesThatAreNoTraces(t *testing.T) {
 	broken, err := trace.Read(dartsTrace)

@@ -20,11 +20,6 @@ var knownViews = map[string]Facts{
 		500,
 		false,
 	},
-	"mnist train, classes [0 1], first 4096": {
-		"e6462d329c4b37b5eb7c1ff2ffe030a98429f68069c8682c21120b675cca3366",
-		4096,
-		false,
-	},
 	"mnist test, classes [0 1]": {
 		"9a209e906eaa41a6f88349eedb4581602785bf3af1f5d190d93bd18a3b58d236",
 		2115,

@@ -229,7 +229,7 @@ func TestACheckpointInAnotherLayoutIsLeftAside(t *testing.T) {
 
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(storeContext(t, dir))
-	_, err = Figure2(runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 2, cancel: cancel}), p)
+	_, err = Figure2(runs.WithProgress(ctx, &stopper{Progress: runs.Silent, after: 3, cancel: cancel}), p)
 	require.ErrorIs(t, err, context.Canceled)
 	saved, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*.ckpt"))
 	require.NoError(t, err)
