@@ -76,7 +76,7 @@ var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
 	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
 	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
 	Cost: catalog.Cost{
-		Quick: "about 8 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
+		Quick: "about 8 minutes on two cores; precomputed", Paper: oneShotCost.Paper,
 	},
 	Quick: RankSearchesQuick, Paper: RankSearchesPaper,
 	Also: []catalog.Preset[RankSearchesParams]{{Scale: catalog.Large, Params: RankSearchesLarge}},
