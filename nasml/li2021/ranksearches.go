@@ -263,7 +263,7 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 }
 
 // judgeRankSearches judges what a supernet is used for: that it ranks better than a coin, on
-// every space, and on all of them together, where there are more searches. The
+// every space, and on all of them together, if there are more searches. The
 // latter was added after searches by two seeds had left the spaces inconclusive.
 func judgeRankSearches(r *rankSearches) []runs.Claim {
 	var claims []runs.Claim
