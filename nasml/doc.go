@@ -76,8 +76,8 @@
 // # Data flow
 //
 // A figure X has parameters XParams with presets XQuick and XPaper. X(ctx, p)
-// splits them into trials, looks each up in the run store by its key, runs what
-// is missing and returns an XResult, which draws itself (Figure) and judges the
+// splits them into trials, looks each up in the run store by its key, runs the
+// missing ones and returns an XResult, which draws itself (Figure) and judges the
 // paper's claims (Check). Drawing never computes; computing never draws.
 //
 // # Notation

@@ -30,7 +30,7 @@ func (b *cellBox) labelHeight(e cellEdge) vg.Length {
 
 // placeLabels puts the label of each edge beside the middle of its horizontal,
 // or where the rising ends of other arches leave more room. It makes a label
-// smaller that is too wide, and returns an error where that is not legible.
+// smaller that is too wide, and returns an error if that is not legible.
 func (b *cellBox) placeLabels() error {
 	for i := range b.edges {
 		e := &b.edges[i]

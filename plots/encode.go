@@ -27,7 +27,7 @@ var encoders = map[string]func(*layout) ([]byte, error){
 func Formats() []string { return append(slices.Sorted(maps.Keys(encoders)), "csv", "tex") }
 
 // Render returns the figure as the bytes of a file: "pdf", "svg", "eps" or
-// "png". The same figure gives the same bytes. It returns an error where the
+// "png". The same figure gives the same bytes. It returns an error if the
 // format is unknown, where Validate does, and where labels leave no room for
 // the panels.
 func (f Figure) Render(format string) ([]byte, error) {

@@ -182,7 +182,7 @@ func (f Figure) inTheWay(dir string) string {
 	return ""
 }
 
-// Size returns what the figure takes on a page. It returns an error where the figure
+// Size returns what the figure takes on a page. It returns an error if the figure
 // cannot be drawn.
 func (f Figure) Size() (Size, error) {
 	if err := f.Validate(); err != nil {

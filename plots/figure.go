@@ -144,7 +144,7 @@ const (
 // Marker is the sign at a curve's points.
 type Marker string
 
-// The markers; AutoMarker gives each curve its own, and thins them out where
+// The markers; AutoMarker gives each curve its own, and thins them out if
 // there are many points.
 const (
 	AutoMarker   Marker = ""
@@ -477,7 +477,7 @@ func finite(name string, values []float64, scale Scale) error {
 	return nil
 }
 
-// known returns an error where value is none of all.
+// known returns an error if value is none of all.
 func known[T ~string](what string, value T, all ...T) error {
 	if slices.Contains(all, value) {
 		return nil

@@ -100,7 +100,7 @@ func rootSign(width, height, depth vg.Length) *glyph {
 	return &glyph{path: path, advance: rootWidth, height: top, depth: -bottom}
 }
 
-// checkText returns an error where text cannot be set: a formula that does not
+// checkText returns an error if text cannot be set: a formula that does not
 // end, a command that is unknown, a symbol that no font has.
 func checkText(text string) error {
 	atoms, err := parseText(text)

@@ -116,7 +116,7 @@ func (s Style) validate() error {
 
 var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 
-// checkColor returns an error where c is neither empty nor "#RRGGBB".
+// checkColor returns an error if c is neither empty nor "#RRGGBB".
 func checkColor(c string) error {
 	if c == "" || hexColor.MatchString(c) {
 		return nil

@@ -326,7 +326,7 @@ func (s *tableSet) width() vg.Length {
 	return right
 }
 
-// checkTitles returns an error where a title beside its block is too small.
+// checkTitles returns an error if a title beside its block is too small.
 func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {

@@ -43,7 +43,7 @@ func Refusing(ctx context.Context, err error) context.Context {
 	return context.WithValue(ctx, refusing{}, err)
 }
 
-// WaitLock tries again after every pause until the lock is to be had.
+// WaitLock retries after every pause until the lock is free.
 func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Duration) (*Lock, error) {
 	if err, ok := ctx.Value(refusing{}).(error); ok {
 		return nil, err

@@ -74,7 +74,7 @@ func hookPlugin(path string) {
 	}
 }
 
-// newHook opens the cache for a plugin. Where there is none, it says why, and
+// newHook opens the cache for a plugin. If there is none, it says why, and
 // everything is compiled.
 func newHook(path string) *hook {
 	h := &hook{path: path, kernels: sync.OnceValue(func() kernelSet { return registerKernels(path) })}

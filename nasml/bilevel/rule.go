@@ -7,8 +7,8 @@ import (
 )
 
 // Rule is an optimizer: how parameters move by their gradients, and how much of
-// the past it keeps. It holds no tensors: whoever runs it keeps the slots, hands
-// them in and takes them back, as in optax.
+// the past it keeps. It holds no tensors: its caller keeps the slots, passes
+// them in and gets them back, as in optax.
 //
 // optax has a function init in the place of Slots. A number is enough here, and
 // the state before the first step is made on the host, if there is no graph.

@@ -241,7 +241,7 @@ func All() []Entry {
 	return slices.SortedFunc(maps.Values(entries), func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// Lookup finds an entry. Where there is none the *UsageError names those that
+// Lookup finds an entry. If there is none the *UsageError names those that
 // resemble id, or all.
 func Lookup(id string) (Entry, error) {
 	if e, ok := entries[id]; ok {

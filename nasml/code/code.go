@@ -85,7 +85,7 @@ func (k *Kind) Name() string { return k.name }
 
 // Version is the version of the source in this program: the accepted one, or,
 // where the source was never accepted, the source's own hash. It is an error
-// where a package of the kind cannot be read.
+// if a package of the kind cannot be read.
 func (k *Kind) Version() (string, error) {
 	k.once.Do(k.find)
 	return k.version, k.err

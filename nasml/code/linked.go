@@ -55,7 +55,7 @@ func versionOf(m *debug.Module) string {
 }
 
 // linkedSource is the hash of the source of a module that is linked in. It is an error
-// where that is not there, or was written after the program.
+// if that is not there, or was written after the program.
 func linkedSource(module string) (string, error) {
 	dir, err := folderOf(module, landmarks[module])
 	if err != nil {

@@ -67,8 +67,8 @@ func (s *site) buildBuckets(ctx context.Context, c console) (string, error) {
 	return program, buildProgram(ctx, s.Root, program, true)
 }
 
-// buildProgram builds this command, with or without buckets. Whoever runs the
-// one that was there goes on with it.
+// buildProgram builds this command, with or without buckets. A running
+// process keeps the old one.
 func buildProgram(ctx context.Context, root, program string, buckets bool) error {
 	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
 		return fmt.Errorf("a folder for the program: %w", err)

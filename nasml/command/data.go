@@ -222,7 +222,7 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 	return out.Flush()
 }
 
-// shipped is the state of a table that travels with the project and that the folder of
+// shipped is the state of a table that is part of the project and that the folder of
 // the data sets does not replace.
 const shipped data.State = "shipped"
 

@@ -462,7 +462,7 @@ func imageMadeToken(t *testing.T, c *container, command []string) {
 	l.stop(t)
 }
 
-// imageCUDA builds the image for GPUs. Where there is none, its plugin is still
+// imageCUDA builds the image for GPUs. If there is none, its plugin is still
 // loaded, and what it says is all that can be seen here.
 func imageCUDA(t *testing.T, e *engine) {
 	if os.Getenv(dockerVar) != "cuda" {

@@ -85,7 +85,7 @@ func TestGuardLeavesNothing(t *testing.T) {
 			require.NoError(t, err)
 			mark, temporary := start(t, cmd)
 			require.Eventually(t, func() bool { return len(marked(mark)) >= 5 }, 20*time.Second, 20*time.Millisecond)
-			if end == syscall.SIGKILL { // of whoever holds the pipe
+			if end == syscall.SIGKILL { // of the process that holds the pipe
 				require.NoError(t, alive.Close())
 			} else {
 				require.NoError(t, cmd.Process.Signal(end))

@@ -26,8 +26,8 @@ type kubernetesCmd struct {
 // jobManifest is an Indexed Job. A part that fails is tried again on its own
 // and goes on from its checkpoint; what a node's end or a drain costs does not
 // count; a mistake in the call (exit status 2) ends its part at once. Names are
-// generated, so that the same manifest can be created again for what is
-// missing.
+// generated, so that the same manifest can be created again for the missing
+// trials.
 var jobManifest = template.Must(
 	template.New("job").
 		Funcs(template.FuncMap{"yaml": yamlText}).

@@ -35,7 +35,7 @@ type setupCmd struct {
 	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
-// Run sets up, and returns an error that names what is missing.
+// Run sets up, and returns an error that names the missing program.
 func (v *setupCmd) Run(ctx context.Context, c console) error {
 	s, err := openSite(ctx)
 	if err != nil {

@@ -432,7 +432,7 @@ func chromium() string {
 }
 
 // findData sees to real data for the tests: the user's own, else a copy beside
-// the checkout, else a download. Where there is none the figures are computed
+// the checkout, else a download. If there is none the figures are computed
 // on synthetic data, and the summary says so.
 func (t *testRun) findData(ctx context.Context) (setting, note string, err error) {
 	if os.Getenv("NASML_DATA") != "" || complete() {

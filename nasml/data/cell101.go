@@ -116,7 +116,7 @@ func checkMatrix101(matrix [][]int, ops []string) error {
 	return nil
 }
 
-// pathBetween returns the vertices of a path between two vertices, nil where
+// pathBetween returns the vertices of a path between two vertices, nil if
 // there is none.
 func pathBetween(matrix [][]int, from, to int) []int {
 	before := map[int]int{from: from}

@@ -164,7 +164,7 @@ func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng 
 	}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	errs := make([]error, len(indices)) // the first in order, whoever is faster
+	errs := make([]error, len(indices)) // the first in order, not in time
 	for k, i := range indices {
 		var own *rand.Rand
 		if p.Train && rng != nil {

@@ -47,7 +47,7 @@ func NewArch201(choice []int) (Arch201, error) {
 }
 
 // Arch201At is the inverse of Number. Like an index out of range, it panics
-// where number is not in 0…15,624.
+// if number is not in 0…15,624.
 func Arch201At(number int) Arch201 {
 	if number < 0 || number >= Archs201 {
 		panic(fmt.Sprintf("data: found architecture number %d, expected 0 to %d", number, Archs201-1))

@@ -65,7 +65,7 @@ var ofTrials201 = map[string]Query201{
 const maxTrials201 = 3
 
 // LoadNASBench201 reads the table. If dir is empty it takes the user's own file in the
-// folder of [Dir], or else the one that travels with the project, so that there always
+// folder of [Dir], or else the one that is part of the project, so that there always
 // is one. Otherwise it reads the folder dir: nasbench/nasbench201.csv.gz, one row an architecture, and for
 // single trials nasbench/nats_per_trial_e200.csv.gz, zipped or not. What it
 // has read once it keeps in the user's cache folder, by the files' SHA-256, so
@@ -137,7 +137,7 @@ func open201(dir string) (means, trials *csvFile, noTrials, err error) {
 	return means, trials, noTrials, nil
 }
 
-// shippedCSV opens a table that travels with the project, by its path below a folder of
+// shippedCSV opens a table that is part of the project, by its path below a folder of
 // data sets.
 func shippedCSV(file string) (*csvFile, error) {
 	name := "shipped/" + path.Base(file)

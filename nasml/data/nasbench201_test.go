@@ -274,7 +274,7 @@ func TestLoadNASBench201Missing(t *testing.T) {
 	require.ErrorContains(t, err, `run "go tool nasml data nasbench201 --from `+dir+`"`)
 }
 
-// Without a file of the user's there is the table that travels with the project, single
+// Without a file of the user's there is the table that is part of the project, single
 // trials included, of which the project's own trials are.
 func TestLoadNASBench201Shipped(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

@@ -215,7 +215,7 @@ var (
 // words, marks of a web page, a long tail of rare words. As many are positive
 // as negative, in turns, and a few words tell which, not always rightly.
 //
-// Review i depends on seed, spec and i only. It returns an error where n is
+// Review i depends on seed, spec and i only. It returns an error if n is
 // not positive or the spec cannot be written.
 func SyntheticReviews(seed uint64, n int, spec ReviewSpec) (*Reviews, error) {
 	spec, err := spec.withDefaults()

@@ -13,7 +13,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// A part of MNIST travels with the project: the first 5,000 training images, of the
+// A part of MNIST is part of the project: the first 5,000 training images, of the
 // digits 0 and 1 the first 4,096, and the first 1,000 test images, in the order of the
 // whole set. So the first n images of some classes are the same in both, with the same
 // fingerprint, as long as the part has so many. See shipped/README.md.
@@ -33,7 +33,7 @@ func shippedIDX(split Split, what string) string {
 	return fmt.Sprintf("shipped/mnist-%s-%s.gz", split, what)
 }
 
-// loadShipped reads the part that travels with the project. It returns an error if there is
+// loadShipped reads the part that is part of the project. It returns an error if there is
 // none of the set.
 func loadShipped(name Name, split Split) (*Images, error) {
 	if name != MNIST || split != Train && split != Test {
@@ -71,7 +71,7 @@ func shippedBytes(path string, axes int) ([]byte, error) {
 	return readIDX(bytes.NewReader(plain), shape)
 }
 
-// shipped is the view of the part that travels with the project, and what has to be
+// shipped is the view of the part that is part of the project, and what has to be
 // said about it.
 func (v View) shipped() (im *Images, note string, err error) {
 	part, err := loadShipped(v.Name, v.Split)

@@ -69,7 +69,7 @@ func (s ImageSpec) withDefaults() (ImageSpec, error) {
 //
 // Only integers are drawn, so that a seed gives the same bytes on every
 // platform, and image i depends on seed, spec and i only. It returns an error
-// where n is not positive or the spec cannot be drawn.
+// if n is not positive or the spec cannot be drawn.
 func SyntheticImages(seed uint64, n int, spec ImageSpec) (*Images, error) {
 	spec, err := spec.withDefaults()
 	if err != nil {
@@ -171,7 +171,7 @@ type Linear struct {
 //
 // with θ* uniform on the unit sphere. Sample i depends on seed, d, noise and i
 // only; a validation set of the same teacher is the later part of a longer
-// sample. It returns an error where n or d is not positive, or noise is
+// sample. It returns an error if n or d is not positive, or noise is
 // negative or not finite.
 func LinearTeacher(seed uint64, n, d int, noise float64) (*Linear, error) {
 	if err := positive(n, d); err != nil {
@@ -207,7 +207,7 @@ type LowRank struct {
 // so that E y² = 1 + noise². With rank 1 and noise 0 it is y = α*ᵀXθ* with
 // unit vectors, the model of Oymak+ 2021, Theorem 4. Sample i depends on all
 // arguments but n; train and validation set of one teacher are two parts of
-// one sample. X takes 8·n·h·p bytes. It returns an error where n, h or p is
+// one sample. X takes 8·n·h·p bytes. It returns an error if n, h or p is
 // not positive, rank is not in 1…min(h, p), or noise is negative or not finite.
 func LowRankTeacher(seed uint64, n, h, p, rank int, noise float64) (*LowRank, error) {
 	if err := positive(n, h, p, rank); err != nil {

@@ -14,7 +14,7 @@ type View struct {
 	Classes []uint8 // only the images of these; none: of all
 	First   int     // only the first so many; 0: all
 
-	// OrShipped takes what travels with the project of the set where the publisher's
+	// OrShipped takes what is part of the project of the set where the publisher's
 	// files can neither be found nor downloaded. Opened.Note then says so, which has to
 	// be said beside whatever is made of it.
 	OrShipped bool

@@ -14,7 +14,7 @@ type Table struct {
 // Row is the inputs of example i.
 func (t Table) Row(i int) []float32 { return t.Data[i*t.Cols : (i+1)*t.Cols] }
 
-// check returns an error where the table has another size than it says, no
+// check returns an error if the table has another size than it says, no
 // number at all, or one that is not finite.
 func (t Table) check() error {
 	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {

@@ -68,7 +68,7 @@ type Compared struct {
 // Compare runs the missing searches and compares a reader's own with the others: on
 // the same images with the same seeds. Where the operations of all rows are those of NAS-Bench-201
 // the architectures are looked up in its table, which is shipped; else they are compared by the
-// accuracy of their shared weights. It returns an error where a row or a method is not known.
+// accuracy of their shared weights. It returns an error if a row or a method is not known.
 func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ var Figure1LeftQuick = Figure1Params{
 }
 
 // Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels:
-// an hour and a half on two cores. The project ships these searches.
+// an hour and a half on two cores. These searches are precomputed.
 var Figure1LeftLarge = func() Figure1Params {
 	p := Figure1LeftQuick
 	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 16, 5, 16, 64, 25, 10000
@@ -47,7 +47,7 @@ var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
 	Of: ofPaper, Name: "figure1-left", Kind: lab.Figure, Source: "Section 4.1", Notebook: "figure1_left_entropy",
 	Title: "Sparsity on DARTS' space: entropy of operations and edges, discretisation and skip connections",
 	Cost: catalog.Cost{
-		Quick: "a quarter of an hour on two cores; the project ships its searches",
+		Quick: "a quarter of an hour on two cores; its searches are precomputed",
 		Paper: "hours a search on a GPU, half a day on two cores (forecast)",
 	},
 	Quick: Figure1LeftQuick, Paper: Figure1LeftPaper,

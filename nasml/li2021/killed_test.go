@@ -74,7 +74,7 @@ func TestMain(m *testing.M) {
 }
 
 // A process that is killed in the middle of a search on photographs, or of a training
-// on them, twice, goes on where its last checkpoint stands and ends with the same bits.
+// on them, twice, resumes from its last checkpoint and ends with the same bits.
 func TestKilledOnPhotographsGoesOnBitIdentically(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for a minute")

@@ -282,7 +282,7 @@ func TestPairsNeedAllSeeds(t *testing.T) {
 	require.Equal(t, runs.Fails, p.below(claim, []float64{1, 2, 3}, []float64{1, 2, 3}).Holds, "equal is not below")
 }
 
-// The table travels with the project: without data, every search that is shipped has its
+// The table is part of the project: without data, every search that is shipped has its
 // accuracies and its curve.
 func TestTheTableIsThereWithoutData(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())

@@ -52,7 +52,7 @@ var largeOneShot = func() OneShotParams {
 
 // oneShotCost says what the searches of a figure cost.
 var oneShotCost = catalog.Cost{
-	Quick: "about 15 minutes on two cores for all three spaces; the project ships those of the presets",
+	Quick: "about 15 minutes on two cores for all three spaces; those of the presets are precomputed",
 	Paper: "hours a search on a GPU, days on two cores",
 }
 

@@ -132,8 +132,8 @@ func TestTravellingTableSaysWhatTheTableSays(t *testing.T) {
 	require.Equal(t, data.NASBench101Fingerprint, fingerprint)
 }
 
-// Without a table searches are drawn, regrets are gaps, and one line says what is
-// missing.
+// Without a table searches are drawn, regrets are gaps, and one line names the
+// missing file.
 func TestOneShotWithoutTable(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())
 	p := Figure2Quick

@@ -76,7 +76,7 @@ var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
 	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
 	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
 	Cost: catalog.Cost{
-		Quick: "about 8 minutes on two cores; the project ships its trials", Paper: oneShotCost.Paper,
+		Quick: "about 8 minutes on two cores; precomputed", Paper: oneShotCost.Paper,
 	},
 	Quick: RankSearchesQuick, Paper: RankSearchesPaper,
 	Also: []catalog.Preset[RankSearchesParams]{{Scale: catalog.Large, Params: RankSearchesLarge}},
@@ -263,7 +263,7 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 }
 
 // judgeRankSearches judges what a supernet is used for: that it ranks better than a coin, on
-// every space, and on all of them together, where there are more searches. The
+// every space, and on all of them together, if there are more searches. The
 // latter was added after searches by two seeds had left the spaces inconclusive.
 func judgeRankSearches(r *rankSearches) []runs.Claim {
 	var claims []runs.Claim

@@ -81,7 +81,7 @@ var paperSearch = SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Co
 
 // searchCost says what the searches of a figure cost.
 var searchCost = catalog.Cost{
-	Quick: "about 1 to 2 minutes a search on two cores; the project ships those of the presets",
+	Quick: "about 1 to 2 minutes a search on two cores; those of the presets are precomputed",
 	Paper: "hours a search on a GPU, days on two cores",
 }
 

@@ -27,7 +27,7 @@ type Table1Params struct {
 }
 
 // Table1Quick counts at the paper's size and trains five cells twice at a reduced
-// scale. The project ships these trainings.
+// scale. These trainings are precomputed.
 var Table1Quick = Table1Params{
 	Genotypes:       []string{"DARTS_V1", "DARTS_V2", "PDARTS", "PC_DARTS_cifar", "GAEA_PC_DARTS_cifar"},
 	CountedChannels: 36, CountedCells: 20, CountedClasses: 10,

@@ -11,7 +11,7 @@ import (
 )
 
 // table101 opens NAS-Bench-101's table in the folder of the data sets, once for all
-// figures; it is read where a trial is to be computed. Where there is none it is nil:
+// figures; it is read where a trial is to be computed. If there is none it is nil:
 // what has been looked up is drawn without it.
 func table101() (*opened101[*data.NASBench101], error) {
 	dir, err := data.Dir()
@@ -41,7 +41,7 @@ var tables101 = struct {
 }{of: map[string]*opened101[*data.NASBench101]{}}
 
 // oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Where the user
-// has no table, it is the part that travels with the project, which says of these cells
+// has no table, it is the part that is part of the project, which says of these cells
 // what the published subset says and so has its fingerprint. A space of a reader's own
 // has cells that the part lacks: it needs a table, and the result is nil without.
 func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error) {
@@ -63,7 +63,7 @@ func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error
 // benchmarkOneShots are the spaces of the benchmark, without a reader's.
 var benchmarkOneShots = maps.Clone(supernet.OneShots)
 
-// shipped101 is the part that travels with the project.
+// shipped101 is the part that is part of the project.
 var shipped101 = &opened101[*data.NASBench101]{
 	fingerprint: data.NASBench101Fingerprint,
 	read: func() (read101[*data.NASBench101], error) {

@@ -40,7 +40,7 @@ type Table3Params struct {
 
 // Table3Quick is all of the protocol at a reduced scale: the cells of the three searches
 // by GAEA PC-DARTS of Figure 1, left, and beside them the five published ones of Table 1
-// and three random ones. The project ships these searches and trainings.
+// and three random ones. These searches and trainings are precomputed.
 var Table3Quick = func() Table3Params {
 	p := Table3Params{
 		Genotypes: Table1Quick.Genotypes, Random: 3, Short: 2, Kept: 3,

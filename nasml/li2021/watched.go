@@ -40,7 +40,7 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 	Of: ofPaper, Name: "instruments", Kind: lab.Figure, Source: "Section 4.1", Notebook: "instruments",
 	Title: "What a search is watched by: entropy, discretisation, curvature, stationarity, Condition 6",
 	Cost: catalog.Cost{
-		Quick: "ten minutes on two cores, half of it to compile; the project ships its searches",
+		Quick: "ten minutes on two cores, half of it to compile; its searches are precomputed",
 		Paper: "hours a search on a GPU, days on two cores",
 	},
 	Quick: InstrumentsQuick, Paper: InstrumentsPaper,

@@ -111,7 +111,7 @@ var Figure2Quick = func() Figure2Params {
 }()
 
 // Figure2 trains networks with the activations σ_α and σ_{α+Δα} and measures how far apart their weights end. It is an
-// error where a training diverges.
+// error if a training diverges.
 var Figure2 = lab.Declare(lab.Entry[Figure2Params, sweepTrial]{
 	Of: ofPaper, Name: "figure2", Kind: lab.Figure, Source: "Section 7a and Figure 2", Notebook: "figure2_lipschitz",
 	Title: "Lipschitzness of SGD in the activation parameter: ‖θ_α − θ_{α+Δα}‖₂/Δα over the width",

@@ -336,8 +336,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process that is killed in the middle of a real training goes on where its
-// last checkpoint stands, with momentum, order of batches and losses, and ends
+// A process that is killed in the middle of a real training resumes from its
+// last checkpoint, with momentum, order of batches and losses, and ends
 // with the same bits.
 func TestKilledRunGoesOnBitIdentically(t *testing.T) {
 	calm, err := Figure2(testContext(t), killParams())
@@ -561,7 +561,7 @@ func TestFigure2TakesOwnArrays(t *testing.T) {
 	require.NotEqual(t, first, run())
 }
 
-// Without the publisher's files the digits that travel with the project are taken, and the
+// Without the publisher's files the digits that are part of the project are taken, and the
 // picture says so.
 func TestFigure2SaysOnWhichDigits(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())

@@ -78,7 +78,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Of: ofPaper, Name: "figure3", Kind: lab.Figure, Source: "Section 7b and Figure 3", Notebook: "figure3_gap",
 	Title: "Test and validation error of DARTS' supernet over the number of validation images",
 	Cost: catalog.Cost{
-		Quick: "7 minutes on two cores; the project ships its searches",
+		Quick: "7 minutes on two cores; its searches are precomputed",
 		Paper: "not measured; hours a search on a GPU",
 	},
 	Quick: Figure3Quick, Paper: Figure3Paper,

@@ -13,7 +13,7 @@ import (
 )
 
 // Theorem4Params are the parameters of Theorem 4: the algorithm on features that
-// are drawn one example at a time (Examples … Seeds), its outcome drawn in law,
+// are drawn one example at a time (Examples … Seeds), samples of its exact distribution,
 // which needs no features and reaches any size (Law…, Map…, Size…), beside
 // searches by gradient (Search…), and outside the assumptions (Cases). A part
 // whose list of sizes is empty, or MapSide or FitExamples 0, is left out.
@@ -69,7 +69,7 @@ type Theorem4Params struct {
 // find α*; do other searches find it; and what becomes of it outside the assumptions.
 var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
 
-// Theorem4Paper has features up to p = 2000 and h = 500 and draws in law at
+// Theorem4Paper has features up to p = 2000 and h = 500 and samples at
 // n = 50,000; the paper gives no sizes. It takes 22 minutes on two cores, nearly
 // all of it for features and searches; its trials are shipped. ρ² ≥ 1 − 64p̄h̄ and
 // (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as

@@ -99,7 +99,7 @@ func common(draw func(*theorem4, *lab.Picture)) func(*theorem4, *lab.Picture) {
 	}
 }
 
-// addLaw adds draws in law of every pair of sizes, if there are any.
+// addLaw adds samples of the distribution for every pair of sizes, if there are any.
 func addLaw(gs *lab.Groups[lowrank.Trial], part string, seeds, n int, sizes, h []int, noise float64) {
 	if len(sizes)*len(h) > 0 {
 		gs.Add(part, seeds, lowrank.Law{Part: part, N: n, P: sizes, H: h, Noise: noise})

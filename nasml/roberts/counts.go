@@ -86,7 +86,7 @@ func (c counts) without(yes, all string, confidence float64) verdict.Share {
 // pairs is the number of pairs of operations in a problem.
 func (c counts) pairs() float64 { return max(1, float64(c.operations*(c.operations-1)/2)) }
 
-// sharesOver is a curve of shares, a point a group, over a number of its problems. Where there is nothing to share
+// sharesOver is a curve of shares, a point a group, over a number of its problems. If there is nothing to share
 // there is no point.
 func sharesOver(
 	label string, gs problemGroups, x func(problems) float64, yes, all string, confidence float64,

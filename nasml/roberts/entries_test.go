@@ -144,7 +144,7 @@ func TestChangedParametersComputeOnlyWhatTheyChange(t *testing.T) {
 	require.Len(t, second.Records(), len(first.Records())*3/2)
 }
 
-// An own activation is part of the key by its values.
+// A custom activation is part of the key by its values.
 func TestOwnActivationsChangeTheKey(t *testing.T) {
 	ctx, p := isolated(t), Theorem1Params{tinyParams()}
 	defer delete(supernet.Activations, "mine")

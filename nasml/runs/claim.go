@@ -84,7 +84,7 @@ type Claim struct {
 	Hi        Number `json:"hi"`        // to
 	Tolerance Number `json:"tolerance"` // how far ours may be from the paper's, in its unit
 	// Allowed says in words where ours has to be: "CI within ±0.1 of -0.5", "at most 1", "above 0",
-	// "every case at most 1". A tolerance alone does not say whether it has two sides.
+	// "every case at most 1". A tolerance alone does not tell if it has two sides.
 	Allowed string  `json:"allowed,omitempty"`
 	Holds   Verdict `json:"holds"`
 	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not

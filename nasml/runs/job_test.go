@@ -99,7 +99,7 @@ func TestComputeInBatches(t *testing.T) {
 	require.Equal(t, []int{3, 3, 1}, sizes)
 }
 
-// What is missing is told before the first job, once, and twice the same trial as one.
+// Missing trials are announced once, before the first job; a repeated trial counts once.
 func TestComputeTellsWhatIsMissing(t *testing.T) {
 	s, ctx := testStore(t)
 	done := func(_ context.Context, job *Job) error { return job.Done(0, seedResult(job.Trials[0])) }

@@ -31,7 +31,7 @@ type Step struct {
 
 // NewStep is the step of a search on a network, one of so many in an epoch. It
 // reads those of the settings that say how weights and architecture move, and
-// returns an error where they name a method or an update that is not there.
+// returns an error if they name a method or an update that is not there.
 func NewStep(s Settings, net supernet.Network, steps int) (*Step, error) {
 	m, err := lookup(s.Method)
 	if err != nil {

@@ -160,7 +160,7 @@ func gap(theta, grad [][]float64) float64 {
 	return sum
 }
 
-// Check returns an error where θ is not on the product of simplices: a NaN or
+// Check returns an error if θ is not on the product of simplices: a NaN or
 // an infinity, a negative weight, or a row whose sum is further than tolerance
 // from 1. The error names the row and the option.
 func Check(theta [][]float64, tolerance float64) error {

@@ -48,7 +48,7 @@ type XNAS struct {
 	KeepAll bool    // no wipe-out
 }
 
-// Check returns an error where a setting is out of range.
+// Check returns an error if a setting is out of range.
 func (x XNAS) Check() error {
 	switch {
 	case x.Steps <= 0:

@@ -36,8 +36,8 @@ type Study struct {
 	// Amount is the work of a trial by the settings in its key, in the seconds of [Case.Forecast] where cases have one
 	// and else in their units, so that trials tell what others will take; 0: not known. nil: not known of any.
 	Amount func(params json.RawMessage) float64
-	// Device opens what the cases are computed on, before the first that the
-	// store lacks; nil: this machine's Go, in float64.
+	// Device opens what the cases are computed on, before the first missing
+	// one; nil: this machine's Go, in float64.
 	Device func() (backend, device string, err error)
 }
 

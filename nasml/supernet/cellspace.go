@@ -117,7 +117,7 @@ func (s CellSpace) Candidates(cell CellType, edge int) []string {
 // Options is the number of candidates of an edge.
 func (s CellSpace) Options() int { return len(s.Candidates(Normal, 0)) }
 
-// Check returns an error where the space is no space: fewer than one node, an
+// Check returns an error if the space is no space: fewer than one node, an
 // operation unknown or twice on an edge, edges without candidates or with
 // differently many.
 func (s CellSpace) Check() error {

@@ -24,7 +24,7 @@ func (s Space) Product() simplex.Product {
 // what a genotype has, its edges and their operations, and 0 for everything else: the
 // rows of edges that it has not are 0, and two edges into a node weigh 1 each.
 // Discretize is its inverse but for the order of a node's edges. It is an error
-// where the genotype is not of the network's space.
+// if the genotype is not of the network's space.
 func (n *CellNet) Weights01(g Genotype) ([][][]float64, error) {
 	theta := n.product.Uniform()
 	for _, block := range theta {
@@ -49,7 +49,7 @@ func (n *CellNet) Weights01(g Genotype) ([][][]float64, error) {
 	return theta, nil
 }
 
-// CheckGenotype returns an error where a genotype is none of the space: as
+// CheckGenotype returns an error if a genotype is none of the space: as
 // [Genotype.Check], and where a cell has other nodes, an edge twice, an
 // operation that its edge has not, or not all of its nodes as output.
 func (s CellSpace) CheckGenotype(g Genotype) error {

@@ -135,7 +135,7 @@ func strongest(ops []string, weights []float64) (choice, error) {
 	return best, nil
 }
 
-// Check returns an error where the genotype is no network: an operation that
+// Check returns an error if the genotype is no network: an operation that
 // is unknown, a node without its edges, an edge that does not come from a state
 // before its node, a concatenation that is empty or names something that is no
 // node, or twice the same.

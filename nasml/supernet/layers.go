@@ -15,7 +15,7 @@ import (
 // network is planned there are no numbers yet, only sizes.
 //
 // What a BN normalised is not written down: the map is node·scale + shift, which
-// whoever reads it takes into account. Those that cannot take [Layers.plain].
+// its reader takes into account. Those that cannot take [Layers.plain].
 type Map struct {
 	H, W, C   int
 	node      *Node

@@ -72,7 +72,7 @@ func (s OneShot) With(ops ...string) OneShot {
 	return s
 }
 
-// Check returns an error where the space is not one of NAS-Bench-101's cells: a
+// Check returns an error if the space is not one of NAS-Bench-101's cells: a
 // node with no parent or more than there are nodes before it, more than five
 // nodes or nine edges, an operation unknown or twice.
 func (s OneShot) Check() error {
@@ -256,7 +256,7 @@ func (s OneShot) operations(varied []bool) iter.Seq[[]int] {
 	}
 }
 
-// CheckArch returns an error where the architecture is not of the space.
+// CheckArch returns an error if the architecture is not of the space.
 func (s OneShot) CheckArch(a OneShotArch) error {
 	numbers := s.numbers()
 	if len(a.Ops) != len(s.Parents) || len(a.Parents) != len(numbers) {

@@ -16,7 +16,7 @@ type OneShotTheta struct {
 	Inputs [][]float64 // of the nodes Choosing, in order; the weights of node i are [i]
 }
 
-// CheckTheta returns an error where shapes are not the space's or a number is
+// CheckTheta returns an error if shapes are not the space's or a number is
 // not finite.
 func (s OneShot) CheckTheta(theta OneShotTheta) error {
 	choosing := s.Choosing()

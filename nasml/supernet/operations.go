@@ -6,7 +6,7 @@ package supernet
 // them; nothing else says what it consists of. search tells whether it stands in a
 // search, where pools end in a BN, or in a derived network.
 //
-// An own operation is one entry, and a space that names it:
+// A custom operation is one entry, and a space that names it:
 //
 //	supernet.Operations["conv_5x5"] = func(l supernet.Layers, x supernet.Map, stride int, search bool) supernet.Map {
 //		return l.BN("bn", l.Conv("conv", l.ReLU(x), 5, stride, x.C))

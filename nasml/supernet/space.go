@@ -50,7 +50,7 @@ func (s Space) With(ops ...string) Space {
 	return s
 }
 
-// Check returns an error where the space is not a cell: an edge that does not
+// Check returns an error if the space is not a cell: an edge that does not
 // go from an earlier node to a later one, an edge twice, a node after the first
 // that no edge enters, an operation unknown or twice.
 func (s Space) Check() error {

@@ -8,7 +8,7 @@ import (
 
 // InMemory are a set's images for training and another's for testing, augmented
 // as the settings say, and fitted to their size, see [images.Images.Fit]. It is an error
-// where that does not lead there, or where a test image has a class that training has
+// if that does not lead there, or where a test image has a class that training has
 // not.
 func (s Settings) InMemory(train, test *images.Images) (trained, tested images.Examples, err error) {
 	own, err := train.Fit(s.Image)

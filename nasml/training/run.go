@@ -191,7 +191,7 @@ func (r *run) finite(report []float64) error {
 	return nil
 }
 
-// batch makes tensors of n examples, the last of them without label where there
+// batch makes tensors of n examples, the last of them without label if there
 // are fewer indices.
 func (r *run) batch(
 	from images.Examples, indices []int, n int, rng *rand.Rand,

@@ -18,7 +18,7 @@ const (
 
 // Dir sets NASML_DATA for a test to a folder that has the given files, MNIST
 // where none is given, and returns it: the one that NASML_DATA says or, where
-// it is not set, the user's or a folder shared/data beside the checkout. Where
+// it is not set, the user's or a folder shared/data beside the checkout. If
 // there is none, it skips the test and says so. Nothing is downloaded.
 func Dir(t testing.TB, files ...string) string {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 // NASBench201 returns the real table of NAS-Bench-201 from the folders that
-// Dir looks in, to which it sets NASML_DATA for the test. Where there is none,
+// Dir looks in, to which it sets NASML_DATA for the test. If there is none,
 // it skips the test and says so.
 func NASBench201(t testing.TB) *data.NASBench201 {
 	t.Helper()

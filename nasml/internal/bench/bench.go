@@ -213,7 +213,7 @@ func (p Params) warmUp(ctx context.Context, runners []*runner) error {
 }
 
 // difference is the largest relative difference of two lists of losses. It is
-// an error where that is beyond the tolerance or not a number.
+// an error if that is beyond the tolerance or not a number.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
 		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks",

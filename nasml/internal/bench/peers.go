@@ -176,7 +176,7 @@ func startPeer(ctx context.Context, python string, args ...string) (*peer, error
 	return s, nil
 }
 
-// train asks for one training. Where there is no answer, the error is the last
+// train asks for one training. If there is no answer, the error is the last
 // line that the script wrote to stderr.
 func (s *peer) train(context.Context) (t training, err error) {
 	s.busy.Store(true)

@@ -81,7 +81,7 @@ func (it Item) indexRow() string {
 		cell(it.Cost.Quick), cell(it.Cost.Paper))
 }
 
-// startID is the entry that a reader is sent to first: quick, with data that travel with the project.
+// startID is the entry that a reader is sent to first: quick, with data that are part of the project.
 const startID = "oymak2021/figure2"
 
 // start links the notebook to begin with.

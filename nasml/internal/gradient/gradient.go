@@ -19,7 +19,7 @@ type Backward func(v []*Node, last int) []*Node
 //
 // GoMLX has custom gradients for the identity only. So no gradient passes
 // through y itself, and a branch that is never taken carries v to x; nothing of
-// it is left in a compiled program, but it takes long to write and to read where
+// it is left in a compiled program, but it takes long to write and to read if
 // there are thousands: see Call. As Gradient goes through the nodes from the
 // last to the first, the first x that it comes to is the last that is wanted.
 func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {

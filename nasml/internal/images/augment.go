@@ -72,7 +72,7 @@ const most = 1 << 10
 // [len(indices), Height, Width, 3]. It draws from rng what a asks for and
 // nothing else, image by image, so that the same indices and state of rng give
 // the same batch; rng may be nil where nothing is random. It returns an error
-// where a is wrong, an index is out of range, batch has another length, or im
+// if a is wrong, an index is out of range, batch has another length, or im
 // is not of three colours.
 func (a Augment) Batch(batch []float32, im *Images, indices []int, rng *rand.Rand) error {
 	if err := a.Check(); err != nil {

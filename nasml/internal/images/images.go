@@ -29,7 +29,7 @@ type Images struct {
 }
 
 // New puts images and labels together and computes the fingerprint. It
-// returns an error where the counts differ.
+// returns an error if the counts differ.
 func New(im Images) (*Images, error) {
 	pixels := im.Height * im.Width * im.Channels
 	if len(im.Pixels) != len(im.Labels)*pixels {

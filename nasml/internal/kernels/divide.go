@@ -36,7 +36,7 @@ type division struct {
 }
 
 // Divide puts calls of a program's main function that do not wait for anything that is
-// computed between them into functions of their own, which XLA leaves as they are, where
+// computed between them into functions of their own, which XLA leaves as they are, if
 // there are many calls. What is computed between calls stays in the main function, where
 // XLA fuses it as before: the program computes the same bits. It returns a program as it
 // is where it is small, or is written as none that this reads.

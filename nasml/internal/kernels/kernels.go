@@ -5,7 +5,7 @@
 //
 // Each is a graph function, written in XLA's operations, under a name of its own
 // in the program. Package backend, which sees every program before XLA compiles
-// it, puts a call of a C kernel (folder c) in the place of such a function where
+// it, puts a call of a C kernel (folder c) in the place of such a function if
 // there is one: on a CPU, for float32 and float64. Everywhere else the function
 // is compiled as it is written, to the same numbers within rounding. The same
 // bits come out for any number of threads.

@@ -14,7 +14,7 @@ import (
 //	tanh(z̄ ± t_{n−1,(1+c)/2} · s_z/√n) ,
 //
 // which never leave (−1, 1). The deviation is that of the correlations. It is an
-// error where one is not within (−1, 1).
+// error if one is not within (−1, 1).
 func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
 	z, err := Fisher(rho)
 	if err != nil {

@@ -17,7 +17,7 @@ type Distance struct {
 }
 
 // CurveDistance compares a curve with a published one, point by point: y[i] and published[i]
-// are at x[i]. Of curves of different length the common beginning counts; where there
+// are at x[i]. Of curves of different length the common beginning counts; if there
 // is none, Points is 0.
 func CurveDistance(x, y, published []float64) Distance {
 	var d Distance

@@ -153,7 +153,7 @@ func Between(c runs.Claim, s runs.Summary, err error, paper, lo, hi float64) run
 }
 
 // OverSeeds summarizes a statistic that every seed 0, …, n−1 has one of. It is
-// an error where a seed has none.
+// an error if a seed has none.
 func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (runs.Summary, error) {
 	values := make([]float64, n)
 	for seed := range values {

@@ -112,7 +112,7 @@ type Blocks struct {
 }
 
 // Blocks are ρ κᵢⱼ(ρ) between the rows of x [n, d] and of z [m, d]. It is an
-// error where a row has not unit norm, because the kernel then depends on the
+// error if a row has not unit norm, because the kernel then depends on the
 // norm too, and where the dimensions differ.
 func (t *Tangent) Blocks(x, z *mat.Dense) (*Blocks, error) {
 	for _, rows := range []*mat.Dense{x, z} {

@@ -38,7 +38,7 @@ func (d Deep) check() error {
 //
 // where (u, v) ~ N(0, Σ_l). All inputs have the same variance q_l in a layer, so
 // that the means are power series in the correlation Σ_l/q_l. It is an error
-// where a variance vanishes or overflows.
+// if a variance vanishes or overflows.
 func (d Deep) Kernel(alpha []float64, rho *mat.Dense) (*mat.Dense, error) {
 	all, err := d.Kernels(alpha, rho)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d Deep) Kernels(alpha []float64, rho *mat.Dense) ([]*mat.Dense, error) {
 }
 
 // expand are the squared Hermite coefficients of σ_α(√q·) and σ_α′(√q·). It is
-// an error where these add up to less than 99.9 % of the mean square: a steep or
+// an error if these add up to less than 99.9 % of the mean square: a steep or
 // fast function of a large variance needs more of them.
 func (d Deep) expand(rule Rule, alpha []float64, deviation float64) (values, slopes []float64, err error) {
 	mixture := Mixture{d.Activations, alpha}

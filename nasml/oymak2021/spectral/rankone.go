@@ -107,7 +107,7 @@ func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x
 // TopLeft is the left singular vector of m to its largest singular value σ,
 // that is the leading eigenvector of m·mᵀ, of unit length and with its largest
 // entry positive (its sign is arbitrary). m·mᵀ is not formed. It is an error
-// where m is 0 or not finite: no direction leads.
+// if m is 0 or not finite: no direction leads.
 func TopLeft(m *mat.Dense) (u []float64, sigma float64, err error) {
 	h, p := m.Dims()
 	raw := m.RawMatrix()

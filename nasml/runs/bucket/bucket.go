@@ -18,8 +18,8 @@
 // object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that
 // it takes. A lock counts as long as its worker's lease is fresh by the
 // service's clock. To take a trial is to put the own lock and then to look:
-// where another fresh one is there, both step back and try again. Whoever comes
-// later sees the lock of an earlier process, because these services list what
+// where another fresh one is there, both step back and try again. A later process
+// sees the lock of an earlier process, because these services list what
 // was put before.
 //
 // What that costs a sweep of a thousand to ten million trials is told, with

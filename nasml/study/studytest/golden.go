@@ -45,7 +45,7 @@ func Golden(t *testing.T, file string, entries ...Shipped) {
 		t,
 		string(golden),
 		string(text),
-		"claims have moved: say why in the change log, and set %s=1 to write %s anew",
+		"claims have changed: say why in the change log, and set %s=1 to update %s",
 		UpdateEnv,
 		file,
 	)

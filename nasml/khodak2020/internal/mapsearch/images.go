@@ -35,7 +35,7 @@ func ValidFrom(n int) int { return min(40000, n*4/5) }
 
 // NewImages makes the training, validation and test images a task. Its features
 // are computed by the engine, where up to keep bytes of them stay. It is an
-// error where the scaling of the features cannot be fitted.
+// error if the scaling of the features cannot be fitted.
 func NewImages(engine *features.Engine, splits [3]Images, keep int64) (Data, error) {
 	p := &imageProblem{engine: engine, keep: keep}
 	for s, part := range splits {

@@ -31,7 +31,7 @@ type Case struct {
 }
 
 // Run computes one seed, see runSelection and runProposition. It is an error
-// where ctx is cancelled or some Φ_α is singular, so that (8) does not hold.
+// if ctx is cancelled or some Φ_α is singular, so that (8) does not hold.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	if c.Part == "prop1" {
 		return c.runProposition(ctx, seed)

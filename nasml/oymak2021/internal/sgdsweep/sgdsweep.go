@@ -37,7 +37,7 @@ type Pair struct {
 }
 
 // New is the smallest rectangle of seeds × Δα that holds the pairs. It is an
-// error where the images leave nothing to learn from.
+// error if the images leave nothing to learn from.
 func New(net Network, im *pixels.Images, pairs []Pair) (*Sweep, error) {
 	s := &Sweep{net: net}
 	for _, p := range pairs {

@@ -163,7 +163,7 @@ func (t *Teacher) LinearSample(rng *rand.Rand, n int, noise float64) (*mat.Dense
 }
 
 // Mixture is a sample seen through the feature maps, Φᵢ = XPᵢᵀ. It is an error
-// where features.NewMixture has one.
+// if features.NewMixture has one.
 func (t *Teacher) Mixture(x *mat.Dense, y []float64) (*features.Mixture, error) {
 	maps := make([]*mat.Dense, len(t.maps))
 	for i, p := range t.maps {

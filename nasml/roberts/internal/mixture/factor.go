@@ -10,7 +10,7 @@ import (
 // onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
 const onSimplex = 1e-5
 
-// checkAlpha returns an error where α is not on the simplex.
+// checkAlpha returns an error if α is not on the simplex.
 func checkAlpha(alpha []float64) error {
 	if len(alpha) == 0 {
 		return fmt.Errorf("α is empty, expected the weights of at least one operation")

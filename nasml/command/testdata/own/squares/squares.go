@@ -37,7 +37,7 @@ var Figure1 = lab.Declare(lab.Entry[Params, Square]{
 	Source: "Figure 1", Notebook: "figure1", Title: "Areas of noisy squares",
 	Cost:  catalog.Cost{Quick: "a second", Paper: "a second"},
 	Quick: Quick, Paper: Paper,
-	Code: code.DefineOwn("squares/figure1", sources), // an edit of these files computes anew
+	Code: code.DefineOwn("squares/figure1", sources), // an edit of these files is a new version
 	Trials: func(p Params) (gs lab.Groups[Square]) {
 		for _, side := range p.Sides {
 			gs.Add("squares", p.Seeds, Square{side})
