@@ -1,8 +1,8 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"reflect"
@@ -189,21 +189,15 @@ func (s size) repeats() bool { return s.ends(repeats...) }
 
 // sizesOf are the whole numbers of parameters and the ratios of two, by their paths.
 func sizesOf(params any) []size {
-	var all []size
-	add := func(field string, value float64) {
-		if value > 0 {
-			all = append(all, size{field, value})
-		}
-	}
-	walkSizes(reflect.ValueOf(params), "", add)
 	largest := map[string]float64{}
-	for _, s := range all {
-		largest[s.field] = max(largest[s.field], s.value)
-	}
-	slices.SortStableFunc(all, func(a, b size) int { return cmp.Compare(a.field, b.field) })
-	all = slices.CompactFunc(all, func(a, b size) bool { return a.field == b.field })
-	for i := range all {
-		all[i].value = largest[all[i].field]
+	walkSizes(reflect.ValueOf(params), "", func(field string, value float64) {
+		if value > 0 {
+			largest[field] = max(largest[field], value)
+		}
+	})
+	var all []size
+	for _, field := range slices.Sorted(maps.Keys(largest)) {
+		all = append(all, size{field, largest[field]})
 	}
 	return all
 }

@@ -168,23 +168,13 @@ func (r *Comparison) ofSharedWeights(ctx context.Context) error {
 		row := f.compared(i < len(r.Params.Mine))
 		for _, record := range f.ran() {
 			row.Seconds = append(row.Seconds, record.Seconds/float64(max(1, record.Batch)))
-			row.curves = append(row.curves, inPercent(record.Series["discrete"]))
+			row.curves = append(row.curves, percents(record.Series["discrete"]))
 			row.epochs = record.Series["evaluated"]
 		}
-		for _, v := range f.column("discrete", -1) {
-			row.Accuracy = append(row.Accuracy, 100*v)
-		}
+		row.Accuracy = percents(f.column("discrete", -1))
 		r.Rows = append(r.Rows, row)
 	}
 	return nil
-}
-
-func inPercent(x []float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = 100 * v
-	}
-	return out
 }
 
 // compared is a search without its accuracies.

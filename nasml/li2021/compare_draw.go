@@ -61,7 +61,7 @@ func (r *Comparison) accuracies() plots.Panel {
 	for _, c := range r.Rows {
 		if len(c.epochs) > 0 {
 			last = max(last, c.epochs[len(c.epochs)-1])
-			means := r.means(c.curves)
+			means := summaries(c.curves, r.Params.Confidence)
 			for i := range means {
 				means[i] = means[i].Within(0, 100)
 			}
@@ -87,7 +87,7 @@ func (r *Comparison) entropies() plots.Panel {
 	}
 	for _, c := range r.Rows {
 		if len(c.entropyPath) > 0 {
-			means := atMostUniform(r.means(c.entropyPath))
+			means := atMostUniform(summaries(c.entropyPath, r.Params.Confidence))
 			var epochs []float64
 			for e := range means {
 				epochs = append(epochs, float64(e))
@@ -96,19 +96,6 @@ func (r *Comparison) entropies() plots.Panel {
 		}
 	}
 	return p
-}
-
-// means are those of curves over seeds, with their intervals.
-func (r *Comparison) means(curves [][]float64) []runs.Summary {
-	var means []runs.Summary
-	for _, values := range study.Columns(curves) {
-		s, err := runs.Summarize(values, r.Params.Confidence)
-		if err != nil {
-			panic(err) // the records hold finite numbers
-		}
-		means = append(means, s)
-	}
-	return means
 }
 
 // table has a line for each row: mean and interval of the accuracy, regret, entropy at the end and cost.

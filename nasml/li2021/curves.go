@@ -56,12 +56,25 @@ func (f found) mean(series string, first int, confidence float64) (x []float64, 
 		if len(values) == 0 || len(values) < len(f.ran()) {
 			return x, means
 		}
-		summary, err := runs.Summarize(values, confidence)
-		if err != nil {
-			panic(err) // the records hold finite numbers
-		}
-		x, means = append(x, float64(e)), append(means, summary)
+		x, means = append(x, float64(e)), append(means, summaryOf(values, confidence))
 	}
+}
+
+// summaryOf is the mean of values, of which there is at least one, with its interval.
+func summaryOf(values []float64, confidence float64) runs.Summary {
+	s, err := runs.Summarize(values, confidence)
+	if err != nil {
+		panic(err) // the records hold finite numbers
+	}
+	return s
+}
+
+// summaries are the means of curves at each of their places, with their intervals.
+func summaries(curves [][]float64, confidence float64) (means []runs.Summary) {
+	for _, values := range study.Columns(curves) {
+		means = append(means, summaryOf(values, confidence))
+	}
+	return means
 }
 
 // atMostUniform ends the intervals of entropies over epochs where the entropy

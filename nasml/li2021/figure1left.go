@@ -192,11 +192,7 @@ func (f found) curve(
 		if len(values) == 0 || len(values) < len(f.ran()) {
 			return plots.Band(label, x, within(means))
 		}
-		s, err := runs.Summarize(values, confidence)
-		if err != nil {
-			panic(err) // θ is finite
-		}
-		x, means = append(x, float64(e)), append(means, s)
+		x, means = append(x, float64(e)), append(means, summaryOf(values, confidence))
 	}
 }
 

@@ -285,20 +285,11 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 // its interval; without one if there is one search.
 func (f found) band(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
 	all := slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
-	x := all[0].Series["evaluated"]
-	var means []runs.Summary
-	for i := range x {
-		var values []float64
-		for _, r := range all {
-			values = append(values, of(r)[i])
-		}
-		s, err := runs.Summarize(values, p.Confidence)
-		if err != nil {
-			panic(err) // readings are finite
-		}
-		means = append(means, s)
+	var curves [][]float64
+	for _, r := range all {
+		curves = append(curves, of(r))
 	}
-	return plots.Band(label, x, means)
+	return plots.Band(label, all[0].Series["evaluated"], summaries(curves, p.Confidence))
 }
 
 // instrumentCaption says what the panels of the instruments are.

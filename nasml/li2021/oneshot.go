@@ -339,12 +339,9 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 	for _, r := range f.ran() {
 		curves = append(curves, f.entropyOf(r, part))
 	}
-	for e, values := range study.Columns(curves) {
-		s, err := runs.Summarize(values, confidence)
-		if err != nil {
-			panic(err) // the records hold finite numbers
-		}
-		x, means = append(x, float64(e)), append(means, s)
+	means = summaries(curves, confidence)
+	for e := range means {
+		x = append(x, float64(e))
 	}
 	return x, atMostUniform(means)
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/internal/memory"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/runs"
@@ -426,15 +426,8 @@ func (l *searchLab) search(
 // peakMemory is the most memory that this process has had, as a note to its
 // progress, ", 1.4 GB"; empty where the system does not tell.
 func peakMemory() string {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return ""
-	}
-	var kilobytes float64
-	for line := range strings.Lines(string(status)) {
-		if _, err := fmt.Sscanf(line, "VmHWM: %f kB", &kilobytes); err == nil {
-			return fmt.Sprintf(", %.1f GB", kilobytes/1e6)
-		}
+	if bytes := memory.Peak("self"); bytes > 0 {
+		return fmt.Sprintf(", %.1f GB", bytes/1e9)
 	}
 	return ""
 }

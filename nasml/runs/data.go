@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Data are records as tables, for a reader's own plots.
@@ -73,28 +74,25 @@ func (d Data) Save(dir string, formats ...string) ([]string, error) {
 	if len(formats) == 0 {
 		formats = []string{CSV, NPZ}
 	}
-	files := map[string]func() ([]byte, error){}
+	tables := map[string]func() ([]byte, error){}
 	for _, format := range formats {
 		switch format {
 		case CSV:
-			files[d.Name+"-trials.csv"] = func() ([]byte, error) { return csvOf(d.Trials()) }
-			files[d.Name+"-numbers.csv"] = func() ([]byte, error) { return csvOf(d.Numbers()) }
+			tables[d.Name+"-trials.csv"] = func() ([]byte, error) { return csvOf(d.Trials()) }
+			tables[d.Name+"-numbers.csv"] = func() ([]byte, error) { return csvOf(d.Numbers()) }
 		case NPZ:
-			files[d.Name+".npz"] = d.NPZ
+			tables[d.Name+".npz"] = d.NPZ
 		default:
 			return nil, fmt.Errorf("data are written as %s or %s, not as %q", CSV, NPZ, format)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("making the folder of the data: %w", err)
-	}
 	var paths []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		text, err := files[name]()
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		text, err := tables[name]()
 		if err != nil {
 			return paths, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+		if err := files.WriteBytes(filepath.Join(dir, name), text); err != nil {
 			return paths, fmt.Errorf("writing data: %w", err)
 		}
 		paths = append(paths, filepath.Join(dir, name))

@@ -30,7 +30,7 @@ var processUse = func() Use {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return Use{
 		Processor: time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(),
-		Peak:      1024 * memory.AfterWord("/proc/self/status", "VmHWM:"),
+		Peak:      memory.Peak("self"),
 	}
 }
 

@@ -46,7 +46,7 @@ func resetPeak() {
 // peakMB is the largest resident memory of a process, 0 where the system does
 // not tell.
 func peakMB(pid string) float64 {
-	return memory.AfterWord("/proc/"+pid+"/status", "VmHWM:") / 1000 * 1.024
+	return memory.Peak(pid) / 1e6
 }
 
 // processorSeconds are the seconds that all processors have worked for this

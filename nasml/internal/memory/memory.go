@@ -39,6 +39,10 @@ func Free() float64 {
 	return free
 }
 
+// Peak is the most memory that a process has had at once, "self" for this one, in bytes; 0 where the system does not
+// tell.
+func Peak(pid string) float64 { return 1024 * AfterWord("/proc/"+pid+"/status", "VmHWM:") }
+
 // AfterWord is the number after a word of a file, 0 if there is none.
 func AfterWord(file, word string) float64 {
 	text, _ := os.ReadFile(file)
