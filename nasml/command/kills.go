@@ -71,7 +71,7 @@ func (t *testRun) kills(ctx context.Context, n int, seed uint64) error {
 		begin := time.Now()
 		calm, err := k.calm(ctx, name)
 		if err != nil {
-			t.part(ctx, name, func() error { return err })
+			k.part(ctx, name, func() error { return err })
 			continue
 		}
 		took := time.Since(begin)
@@ -79,15 +79,26 @@ func (t *testRun) kills(ctx context.Context, n int, seed uint64) error {
 			share := (n + 2*i + j) / shares
 			k.kills, k.rounds = 0, 0
 			label := fmt.Sprintf("%s, a checkpoint every %s", name, orUsual(every))
-			t.part(ctx, label, func() error { return k.share(ctx, name, every, share, took, calm) })
+			k.part(ctx, label, func() error { return k.share(ctx, name, every, share, took, calm) })
 			_, _ = fmt.Fprintf(t.Out, "      %d kills, %d runs\n", k.kills, k.rounds)
 		}
-		t.part(ctx, name+", full disk", func() error { return k.full(ctx, name, took, calm) })
+		k.part(ctx, name+", full disk", func() error { return k.full(ctx, name, took, calm) })
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return t.summary()
+}
+
+// part is one of the test run, and counts.
+func (k *killer) part(ctx context.Context, name string, run func() error) {
+	k.testRun.part(ctx, name, func() error {
+		err := run()
+		if !errors.As(err, new(skipped)) {
+			k.testRun.tally(err)
+		}
+		return err
+	})
 }
 
 func orUsual(every string) string {
@@ -97,7 +108,7 @@ func orUsual(every string) string {
 	return every
 }
 
-// left is what a run leaves: its records without times and versions, its pictures and claims.
+// left is what a run leaves: its records without times, memory and versions, its pictures and claims.
 type left struct {
 	records map[string]runs.Record
 	files   map[string]string
@@ -127,13 +138,9 @@ func (k *killer) end(cmd *exec.Cmd, name, store string) (left, error) {
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 3 {
 		return left{}, fmt.Errorf("%s: %w: %s", name, err, said.Bytes())
 	}
-	s, err := runs.Open(store)
+	records, err := k.list(store)
 	if err != nil {
 		return left{}, err
-	}
-	records, broken, err := s.List()
-	if err != nil || len(broken) > 0 {
-		return left{}, errListing(broken, err)
 	}
 	var result struct{ Claims json.RawMessage }
 	if err := json.Unmarshal(printed.Bytes(), &result); err != nil {
@@ -141,13 +148,10 @@ func (k *killer) end(cmd *exec.Cmd, name, store string) (left, error) {
 	}
 	l := left{map[string]runs.Record{}, map[string]string{"the list of claims": string(result.Claims)}}
 	for _, r := range records {
-		if sum, ok := k.seen[r.Key]; ok && sum != r.Sum {
-			return left{}, fmt.Errorf("record %s was computed twice", r.Key)
-		}
 		delete(k.seen, r.Key)
 		bare := *r
 		bare.Started, bare.Seconds, bare.Batch, bare.Resumed, bare.Sum = time.Time{}, 0, 0, 0, ""
-		bare.Versions = nil // a commit in the meantime is another
+		bare.Use, bare.Versions = runs.Use{}, nil // a commit in the meantime is another version
 		l.records[r.Key] = bare
 	}
 	err = filepath.Walk(k.out(store), func(path string, info os.FileInfo, err error) error {
@@ -239,21 +243,32 @@ func (k *killer) note(store string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kills++
+	records, err := k.list(store)
+	for _, r := range records {
+		k.seen[r.Key] = r.Sum
+	}
+	return err
+}
+
+// list are the records of a store, of which none may be broken, or another than when it was noted.
+func (k *killer) list(store string) ([]*runs.Record, error) {
 	s, err := runs.Open(store)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	records, broken, err := s.List()
-	if err != nil || len(broken) > 0 {
-		return errListing(broken, err)
+	for _, b := range broken {
+		err = errors.Join(err, fmt.Errorf("broken record %s: %s", b.Path, b.Reason))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the store: %w", err)
 	}
 	for _, r := range records {
 		if sum, ok := k.seen[r.Key]; ok && sum != r.Sum {
-			return fmt.Errorf("record %s was computed twice", r.Key)
+			return nil, fmt.Errorf("record %s was computed twice", r.Key)
 		}
-		k.seen[r.Key] = r.Sum
 	}
-	return nil
+	return records, nil
 }
 
 // full runs a victim on a disk that is full until after it has computed all.
@@ -261,6 +276,7 @@ func (k *killer) full(ctx context.Context, name string, took time.Duration, calm
 	if exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", k.dir).Run() != nil {
 		return skipped("no disk can be mounted here (`unshare -rm` of Linux)")
 	}
+	k.seen = nil // of a share that failed
 	store, disk := filepath.Join(k.dir, name+"-kept"), filepath.Join(k.dir, "disk")
 	if err := os.MkdirAll(disk, 0o755); err != nil {
 		return err
@@ -274,12 +290,4 @@ func (k *killer) full(ctx context.Context, name string, took time.Duration, calm
 		err = l.same(calm)
 	}
 	return err
-}
-
-// errListing is the error of a store whose records could not all be listed.
-func errListing(broken []*runs.Broken, err error) error {
-	for _, b := range broken {
-		err = errors.Join(err, errors.New(b.Path+": "+b.Reason))
-	}
-	return fmt.Errorf("listing the store: %d broken records: %w", len(broken), err)
 }

@@ -39,6 +39,9 @@ func (v *testCmd) Run(ctx context.Context, c console) error {
 	}
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
+	if v.Kills < 0 {
+		return usageError{fmt.Errorf("--kills is %d, want at least 1", v.Kills)}
+	}
 	if v.Kills > 0 {
 		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
 	}
