@@ -32,19 +32,20 @@ func (s *site) completion() step {
 }
 
 // buildGopls builds gopls beside the others' work, at low priority, and lets it look at a cell once: it keeps what it
-// finds out about the packages that a cell imports, 18 s of a processor, and without that the first Tab has to wait.
+// finds out about the packages that a cell imports, 18 s of a processor, and without that the first Tab has to wait. A
+// lab may end meanwhile, and leaves nothing of this.
 func (s *site) buildGopls(ctx context.Context, j *job) error {
 	fresh := s.path("gopls", "gopls.new")
 	if err := os.MkdirAll(filepath.Dir(fresh), 0o755); err != nil {
 		return fmt.Errorf("a folder for gopls: %w", err)
 	}
 	env := append(s.env(), "GOFLAGS="+kernelGoFlags, "GOWORK=off", "GOTOOLCHAIN=local")
-	if err := j.command(ctx, filepath.Join(s.Root, goplsModule), env,
+	if err := j.guarded(ctx, filepath.Join(s.Root, goplsModule), env,
 		"nice", "go", "build", "-o", fresh, "golang.org/x/tools/gopls"); err != nil {
 		return err
 	}
 	if err := s.inCell(ctx, s.path("gopls", "cell"), func(dir string, env []string) error {
-		return j.command(ctx, dir, env, "nice", fresh, "check", filepath.Join(dir, "main.go"))
+		return j.guarded(ctx, dir, env, "nice", fresh, "check", filepath.Join(dir, "main.go"))
 	}, j); err != nil {
 		return err
 	}

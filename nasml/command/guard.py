@@ -8,7 +8,6 @@ folders of all of them.
 import contextlib
 import ctypes
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -41,40 +40,42 @@ def sweep():
                 os.waitpid(pid, 0)
 
 
-def end_with_stdin():
+def end_of_stdin():
     while os.read(0, 4096):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
-def ended(*_):
-    raise SystemExit(1)
+def run(arguments):
+    """Run the program to its end or to that of this one, and return the exit status.
 
+    What ends it writes into a pipe and raises nothing, so that no moment is a wrong one.
+    """
+    woken, wake = os.pipe()
 
-def run(arguments, folder):
-    program = subprocess.Popen(
-        [sys.executable, *arguments], stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder},
-    )
-    try:
-        return program.wait()
-    finally:
-        for s in signals:
-            signal.signal(s, signal.SIG_IGN)
+    def ended(*_):
+        os.write(wake, b"!")
+
+    def when(done):
+        threading.Thread(target=lambda: (done(), ended()), daemon=True).start()
+
+    for s in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        signal.signal(s, ended)
+    with tempfile.TemporaryDirectory(prefix="nasml-", ignore_cleanup_errors=True) as folder:
+        program = subprocess.Popen(
+            [sys.executable, *arguments], stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder},
+        )
+        when(program.wait)
+        when(end_of_stdin)
+        os.read(woken, 1)
+        status = program.poll()
         program.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             program.wait(GRACE)
         sweep()
+    return 1 if status is None else status
 
 
-signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 if __name__ == "__main__":
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
-    folder = tempfile.mkdtemp(prefix="nasml-")
-    for s in signals:
-        signal.signal(s, ended)
-    threading.Thread(target=end_with_stdin, daemon=True).start()
-    try:
-        sys.exit(run(sys.argv[1:], folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(run(sys.argv[1:]))

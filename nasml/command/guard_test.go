@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -34,10 +35,20 @@ func marked(mark string) (pids []string) {
 // requireNothingLeft waits for the end of all that is marked and of the temporary files.
 func requireNothingLeft(t *testing.T, mark, temporary string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		files, err := os.ReadDir(temporary)
-		return err == nil && len(files) == 0 && len(marked(mark)) == 0
-	}, 40*time.Second, 50*time.Millisecond, "files in %s, or processes", temporary)
+	left := func() (names []string) {
+		_ = filepath.WalkDir(temporary, func(path string, _ os.DirEntry, _ error) error {
+			if path != temporary {
+				names = append(names, path)
+			}
+			return nil
+		})
+		for _, pid := range marked(mark) {
+			line, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+			names = append(names, "process "+pid+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+		return names
+	}
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, left()) }, 40*time.Second, 50*time.Millisecond)
 }
 
 // start starts a command with a mark and a folder for temporary files of its own.

@@ -106,6 +106,23 @@ func (j *job) Write(p []byte) (int, error) {
 // command runs a program to its end, without input. It fails with what the
 // program printed.
 func (j *job) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	return j.run(cmd, (*exec.Cmd).Run, name, args)
+}
+
+// guarded is command of which nothing is left at any end of this process, see [site.guarded].
+func (j *job) guarded(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	const execute = "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"
+	cmd := j.site.guarded(ctx, append([]string{"-c", execute, name}, args...)...)
+	cmd.Dir, cmd.Env = dir, env
+	return j.run(cmd, runGuarded, name, args)
+}
+
+// run runs what is called by a name with arguments.
+func (j *job) run(cmd *exec.Cmd, run func(*exec.Cmd) error, name string, args []string) error {
 	log, err := os.OpenFile(j.site.path("setup.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the set-up's log: %w", err)
@@ -113,15 +130,11 @@ func (j *job) command(ctx context.Context, dir string, env []string, name string
 	defer log.Close()
 	_, _ = fmt.Fprintf(log, "\n$ %s %s\n", name, strings.Join(args, " "))
 	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, env
 	cmd.Stdout = io.MultiWriter(&output, log, j)
 	cmd.Stderr = cmd.Stdout
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
 	// A program that outlives a killed set-up keeps the next one waiting.
 	cmd.ExtraFiles = []*os.File{j.lock}
-	if err := cmd.Run(); err != nil {
+	if err := run(cmd); err != nil {
 		return &commandError{err: err, output: output.String(), log: j.site.relative(log.Name()),
 			line: filepath.Base(name) + " " + strings.Join(args[:min(3, len(args))], " ")}
 	}
