@@ -48,7 +48,8 @@ func requireNothingLeft(t *testing.T, mark, temporary string) {
 		}
 		return names
 	}
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, left()) }, 40*time.Second, 50*time.Millisecond)
+	nothing := func(c *assert.CollectT) { assert.Empty(c, left()) }
+	require.EventuallyWithT(t, nothing, 40*time.Second, 50*time.Millisecond)
 }
 
 // start starts a command with a mark and a folder for temporary files of its own.
