@@ -80,11 +80,10 @@ func drawInstruments(r *figure1, f *lab.Picture) {
 			}
 		}
 	}
+	f.Say("%s", instrumentCaption)
+	f.Say("Cells: edges are as wide as $θ$; they stand out where the largest is on the operation with the least loss.")
 	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
 	sayChanges(f, rows)
-	f.Say("%s", instrumentCaption)
-	f.Say("Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
-		"they stand out.")
 }
 
 // judgeInstruments judges that searches begin at uniform weights and do not collapse, and for
