@@ -144,7 +144,7 @@ func drawLemma1(r *lemma1, f *lab.Picture) {
 	f.Row(c, d)
 	f.Say("Feature-map selection with $h = %d$ maps, $B = 1$; %s. "+
 		"The argument of the logarithm in Lemma 1 is divided by $3R$.",
-		r.Params.Maps[0], r.Interval("bars", r.Params.Seeds, "seed"))
+		r.Params.Maps[0], r.Interval("band", r.Params.Seeds, "seed"))
 }
 
 // constantPanel has the measured Lipschitz constant and its bounds.

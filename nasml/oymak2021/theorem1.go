@@ -204,7 +204,7 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 		f.Row(row...)
 	}
 	f.Say("Supremum over $α$ of |test − validation|, of %d validation samples a seed; dashed: slope −1/2; %s.",
-		p.Repeats, r.Interval("bars", p.Seeds, "seed"))
+		p.Repeats, r.Interval("band", p.Seeds, "seed"))
 	if p.Data == data.Synthetic && slices.Contains(p.Parts, "net") {
 		f.Say("(e) on SYNTHETIC DATA.")
 	}
