@@ -143,7 +143,7 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 	f.Row(plots.Panel{Table: t})
 	f.Say("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of "+
 		"three trainings of 108 epochs: mean over supernets ± half of its %v %% CI.",
-		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], p.Split, 100*p.Confidence)
+		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], splitTitles[p.Split], 100*p.Confidence)
 	f.Say("%s", singleSupernet(r))
 	constant := 0.
 	for _, n := range r.Groups.Values(ranking.Constant) {
