@@ -19,12 +19,14 @@ import (
 func drawSignal(r *figure1, f *lab.Picture) {
 	f.Style.Aspect = 1 // both axes are accuracies
 	f.Say("Validation accuracy of %d configurations with shared weights and alone (seed 0; dashed: equal), and their "+
-		"rank correlations: of all maps, of all on their own part of the validation set, and of those above chance; %s.",
+		"rank correlations: of all maps, of all on their own part of the validation set, and of those above "+
+		"chance; %s.",
 		r.Params.Configs, r.Interval("bars", r.Params.Seeds, "seed"))
 	var setting []string
 	var panels []plots.Panel
 	for _, task := range r.Params.Tasks {
-		setting = append(setting, examplesOf(r, task).caption("", slices.Max(r.Params.Dims), slices.Max(Figure1Paper.Dims)))
+		setting = append(setting, examplesOf(r, task).caption("", slices.Max(r.Params.Dims),
+			slices.Max(Figure1Paper.Dims)))
 		for _, g := range r.Part(task) {
 			if at := slices.IndexFunc(g.Records, func(r *runs.Record) bool { return r != nil }); at >= 0 {
 				first := g.Records[at]

@@ -112,7 +112,8 @@ func drawCorollary1(r *corollary1, f *lab.Picture) {
 			plots.HLine("from Theorem 2, best step: 2.83", best))
 		f.Add(panel)
 	}
-	f.Say("$F = f^1 − f^*$ with the printed step and $b$ = %d unless the panel varies it; %s (geometric) of %d runs each.",
+	f.Say("$F = f^1 − f^*$ with the printed step and $b$ = %d unless the panel varies it; %s (geometric) of %d runs "+
+		"each.",
 		p.Blocks[0], r.Interval("bars", p.Seeds, "seed"), p.Runs)
 }
 

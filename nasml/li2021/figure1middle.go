@@ -71,7 +71,8 @@ func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 		}
 	}
 	rows := r.Part(searchPart).Trials()
-	f.Say("Mean entropy over the nodes after each epoch; %s; the paper's curves (operations) are of one seed, 50 epochs.",
+	f.Say("Mean entropy over the nodes after each epoch; %s; the paper's curves (operations) are of one seed, "+
+		"50 epochs.",
 		r.Interval("band", r.Params.Seeds, "seed"))
 	f.Say("%s", oneShotCaption(r.Params.OneShotParams, rows, r.Params))
 	sayChanges(f, rows)

@@ -114,8 +114,8 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 // cell.
 func drawFigure3(r *figure3, f *lab.Picture) {
 	f.Style = plots.ICLR.Text()
-	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before, $c_k$ the concatenation of the nodes (grey)," +
-		" each the sum of its two operations.")
+	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before, $c_k$ the concatenation of the nodes " +
+		"(grey), each the sum of its two operations.")
 	var legend plots.Legend
 	var sizes []string
 	if r.Params.Labels {

@@ -245,8 +245,8 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 			}
 			a, err := rank.Fisher(name, x[0], p.Archs, p.Confidence)
 			if err == nil && a.Lo.Valid() {
-				single = append(single, fmt.Sprintf("%s %.2f [%.2f, %.2f]", correlationTitles[name], a.Estimate, float64(a.Lo),
-					float64(a.Hi)))
+				single = append(single, fmt.Sprintf("%s %.2f [%.2f, %.2f]", correlationTitles[name], a.Estimate,
+					float64(a.Lo), float64(a.Hi)))
 			}
 			break
 		}

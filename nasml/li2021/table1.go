@@ -135,8 +135,9 @@ func (l cellLine) entries() (count, mean, best plots.Entry) {
 // sayTable1 says what was counted and trained.
 func sayTable1(r *table1, f *lab.Picture) {
 	p := r.Params
-	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without the "+
-		"auxiliary head; the paper's numbers: its Tables 1 and 4.", p.CountedChannels, p.CountedCells, p.CountedClasses)
+	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without "+
+		"the auxiliary head; the paper's numbers: its Tables 1 and 4.", p.CountedChannels, p.CountedCells,
+		p.CountedClasses)
 	p.say(f, examplesOf(r), p.imagesOf(p.Data))
 }
 

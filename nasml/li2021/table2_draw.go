@@ -38,8 +38,8 @@ func drawTable2(r *table2, f *lab.Picture) {
 		block("", of("reference"), [3]float64{}),
 	}, func(b plots.Block) bool { return len(b.Rows) == 0 })
 	f.Row(plots.Panel{Table: t})
-	f.Say("Accuracy in percent by the table (NATS-Bench, 200 epochs): mean ± standard deviation over runs; search times:" +
-		" ours on the machine of the shipped searches, the paper's on a GPU.")
+	f.Say("Accuracy in percent by the table (NATS-Bench, 200 epochs): mean ± standard deviation over runs; search " +
+		"times: ours on the machine of the shipped searches, the paper's on a GPU.")
 	if all := searched(r.Groups); len(all) > 0 {
 		f.Say("%s", searchCaption(p.SearchParams, all, p))
 		sayChanges(f, all)

@@ -41,12 +41,14 @@ func drawBounds(r *theorem4, f *lab.Picture) {
 	looks := plots.Looks(slices.Concat(p.Ratios, p.LawRatios)...)
 	if len(p.Operations) > 0 {
 		f.Add(correlationPanel(r, looks))
-		said = append(said, fmt.Sprintf("Left: on features, $n$ = %d, %d seeds; lines: the exact limit", p.Examples, p.Seeds))
+		said = append(said, fmt.Sprintf("Left: on features, $n$ = %d, %d seeds; lines: the exact limit", p.Examples,
+			p.Seeds))
 	}
 	if len(p.Operations)+len(p.LawOperations) > 0 {
 		f.Add(excessPanel(r, looks))
-		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, hollow in "+
-			"law, $n$ = %d, with the bound for the first $p/n$", p.LawExamples))
+		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, hollow "+
+			"in law, $n$ = %d, with the bound for the first $p/n$",
+			p.LawExamples))
 	}
 	if said != nil {
 		f.Say("%s; bars: %v %% CI of the mean.", strings.Join(said, "; "), 100*r.Confidence)
