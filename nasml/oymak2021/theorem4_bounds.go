@@ -46,8 +46,8 @@ func drawBounds(r *theorem4, f *lab.Picture) {
 	}
 	if len(p.Operations)+len(p.LawOperations) > 0 {
 		f.Add(excessPanel(r, looks))
-		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, hollow "+
-			"in law, $n$ = %d, with the bound for the first $p/n$",
+		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, "+
+			"hollow in law, $n$ = %d, with the bound for the first $p/n$",
 			p.LawExamples))
 	}
 	if said != nil {
