@@ -62,19 +62,18 @@ func newLayout(f Figure) (*layout, error) {
 }
 
 // arrange breaks rows until every panel has the width that it needs: first
-// between axes and boxes, and then into rows of fewer panels.
+// between axes and boxes, and then those of the kind that is too narrow into rows of
+// fewer panels.
 func (l *layout) arrange() error {
-	perRow := 0
-	for _, row := range l.panels {
-		perRow = max(perRow, len(row))
-	}
-	for l.measure(); perRow > 1 && (l.hasAxes() && l.frame.X < narrow || l.boxError() != nil); l.measure() {
-		if split := splitKinds(l.panels); len(split) > len(l.panels) {
-			l.panels = split
-			continue
+	for l.measure(); l.hasAxes() && l.frame.X < narrow || l.boxError() != nil; l.measure() {
+		rows := splitKinds(l.panels)
+		if len(rows) == len(l.panels) {
+			rows = reflow(l.panels, l.boxError() != nil)
 		}
-		perRow--
-		l.panels = reflow(l.panels, perRow)
+		if len(rows) == len(l.panels) {
+			break
+		}
+		l.panels = rows
 	}
 	if l.hasAxes() && l.frame.X < least {
 		return fmt.Errorf(
@@ -86,12 +85,21 @@ func (l *layout) arrange() error {
 	return l.boxError()
 }
 
-// reflow breaks rows of more than perRow panels into rows of about equal length,
-// the longer ones first.
-func reflow(panels [][]*panel, perRow int) [][]*panel {
+// reflow breaks the longest of the rows of boxes, or of those of axes, into rows of about
+// equal length with a panel less, the longer ones first. Rows of one panel stay.
+func reflow(panels [][]*panel, boxes bool) [][]*panel {
+	perRow := 1
+	for _, row := range panels {
+		if boxesOnly(row) == boxes {
+			perRow = max(perRow, len(row)-1)
+		}
+	}
 	var out [][]*panel
 	for _, row := range panels {
-		n := (len(row) + perRow - 1) / perRow
+		n := 1
+		if boxesOnly(row) == boxes {
+			n = (len(row) + perRow - 1) / perRow
+		}
 		for i := range n {
 			out = append(out, row[(i*len(row)+n-1)/n:((i+1)*len(row)+n-1)/n])
 		}

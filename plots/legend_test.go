@@ -138,10 +138,13 @@ func TestEntriesSayWhatTheyAreTold(t *testing.T) {
 }
 
 func TestLongerRowsComeFirst(t *testing.T) {
-	row := make([]*panel, 5)
-	var lengths []int
-	for _, r := range reflow([][]*panel{row}, 3) {
-		lengths = append(lengths, len(r))
+	axes, boxes := []*panel{{}, {}, {}, {}, {}}, []*panel{{box: &cellBox{}}, {box: &cellBox{}}}
+	lengths := func(ofBoxes bool) (lengths []int) {
+		for _, r := range reflow([][]*panel{axes, boxes}, ofBoxes) {
+			lengths = append(lengths, len(r))
+		}
+		return lengths
 	}
-	require.Equal(t, []int{3, 2}, lengths)
+	require.Equal(t, []int{3, 2, 2}, lengths(false))
+	require.Equal(t, []int{5, 1, 1}, lengths(true), "rows of axes stay where cells have no place")
 }

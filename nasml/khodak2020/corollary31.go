@@ -113,9 +113,10 @@ var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
 		p := r.Params
 		f.Row(trainPanel(r), validPanel(r), tightPanel(r))
 		f.Row(kernelPanel(r), jointPanel(r), coverPanel(r))
-		f.Say("Means over %d seeds with %v %% intervals. Labels ±1, squared loss of predictions clipped to [−1, 1], "+
-			"population risks exact. (a) to (c): $d = %d$, $δ = %v$. (e), (f): $|T| = |V| = %d$, $d = %d$.",
-			p.Seeds, 100*p.Confidence, p.Dim, p.Delta, p.JointSize, p.JointDim)
+		f.Say("Squared loss of predictions clipped to [−1, 1] on labels ±1, population risks exact; %s.",
+			r.Interval("bars", p.Seeds, "seed"))
+		f.Say("(a) to (c): $d = %d$, $δ = %v$; (e), (f): $|T| = |V| = %d$, $d = %d$.",
+			p.Dim, p.Delta, p.JointSize, p.JointDim)
 	},
 	Questions: []lab.Question[Corollary31Params, risk]{
 		entropyQuestion, ballQuestion, selectionQuestion, tightQuestion, kernelQuestion, jointQuestion,

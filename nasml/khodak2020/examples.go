@@ -189,8 +189,8 @@ var paperSizes = map[string][3]int{
 	mapsearch.ImageTask: {40000, 10000, 10000}, mapsearch.ReviewTask: {25000, 12500, 12500},
 }
 
-// caption says which examples a task has, and d where about says so, and what
-// the paper has where that is more: examples, and the largest d.
+// caption says which examples a task has, and d where about says so, and in brackets
+// what the paper has where that is more: examples, and the largest d.
 func (e *examples) caption(about string, d, paperD int) string {
 	text := fmt.Sprintf("%s: %d training, %d validation, %d test examples",
 		e.title(), e.sizes[0], e.sizes[1], e.sizes[2])
@@ -200,7 +200,9 @@ func (e *examples) caption(about string, d, paperD int) string {
 	case e.title() != taskTitles[e.task]:
 		text += ", not the paper's data"
 	}
-	text += about + "."
+	if about != "" {
+		text += ", " + about
+	}
 	var more []string
 	for s, n := range paperSizes[e.task] {
 		if e.sizes[s] < n {
@@ -208,13 +210,13 @@ func (e *examples) caption(about string, d, paperD int) string {
 		}
 	}
 	if len(more) > 0 {
-		more = []string{strings.Join(more, ", ") + " examples"}
+		more = []string{strings.Join(more, ", ")}
 	}
 	if d < paperD {
 		more = append(more, fmt.Sprintf("$d$ up to %d", paperD))
 	}
 	if len(more) > 0 {
-		text += " The paper has " + strings.Join(more, ", ") + "."
+		text += " (paper: " + strings.Join(more, ", ") + ")"
 	}
 	return text
 }

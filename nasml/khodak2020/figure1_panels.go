@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
@@ -17,13 +18,15 @@ import (
 // with the rank correlations.
 func drawSignal(r *figure1, f *lab.Picture) {
 	f.Style.Aspect = 1 // both axes are accuracies
-	f.Say("Validation accuracy of %d configurations, seed 0; dashed: equal. Correlations over %d seeds with %v %% "+
-		"intervals: of all maps on the whole validation set and on each map's own part of it, and of those above "+
-		"chance on the whole.", r.Params.Configs, r.Params.Seeds, 100*r.Confidence)
+	f.Say("Validation accuracy of %d configurations with shared weights and alone (seed 0; dashed: equal), and their "+
+		"rank correlations: of all maps, of all on their own part of the validation set, and of those above "+
+		"chance; %s.",
+		r.Params.Configs, r.Interval("bars", r.Params.Seeds, "seed"))
+	var setting []string
 	var panels []plots.Panel
 	for _, task := range r.Params.Tasks {
-		f.Say("%s, in thirds of its logarithmic range.", lookNotes[task])
-		f.Say("%s", examplesOf(r, task).caption("", slices.Max(r.Params.Dims), slices.Max(Figure1Paper.Dims)))
+		setting = append(setting, examplesOf(r, task).caption("", slices.Max(r.Params.Dims),
+			slices.Max(Figure1Paper.Dims)))
 		for _, g := range r.Part(task) {
 			if at := slices.IndexFunc(g.Records, func(r *runs.Record) bool { return r != nil }); at >= 0 {
 				first := g.Records[at]
@@ -33,6 +36,7 @@ func drawSignal(r *figure1, f *lab.Picture) {
 			}
 		}
 	}
+	f.Say("%s.", strings.Join(setting, "; "))
 	for row := range slices.Chunk(append(panels, correlationPanel(r)), 3) {
 		if row[0].Y.Label == "" {
 			row[0].Y.Label = "accuracy, standalone"
@@ -42,17 +46,13 @@ func drawSignal(r *figure1, f *lab.Picture) {
 }
 
 // kindLooks are the kinds of maps of a task, in the order of the legend, scaleNames
-// what the number of [mapsearch.Map] is, and lookNotes both in words.
+// what the number of [mapsearch.Map] is.
 var (
 	kindLooks = map[string][]struct{ kind, label, color string }{
 		mapsearch.ImageTask:  {{"gaussian", "Gaussian", "#0072B2"}, {"laplacian", "Laplacian", "#D55E00"}},
 		mapsearch.ReviewTask: {{"nb", "NB", "#009E73"}, {"sif", "SIF", "#CC79A7"}},
 	}
 	scaleNames = map[string]string{mapsearch.ImageTask: "γ", mapsearch.ReviewTask: "α"}
-	lookNotes  = map[string]string{
-		mapsearch.ImageTask:  "Colour: kernel of the map; marker: its bandwidth $γ$",
-		mapsearch.ReviewTask: "Colour: weighting of the map; marker: its $α$",
-	}
 )
 
 // scaleRanges are equal thirds of the range that the scale is drawn from, on its

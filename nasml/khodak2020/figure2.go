@@ -8,7 +8,6 @@ import (
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -105,11 +104,11 @@ func calls(r *searches, task, method string) int {
 // drawOracle draws, a panel a task, the oracle test error over solver calls.
 func drawOracle(r *searches, f *lab.Picture) {
 	p := r.Params
-	f.Say("Mean over %s with %v %% bands; %d configurations.", study.Counted(p.Seeds, "trial"), 100*r.Confidence,
-		p.Configs)
+	winner := ""
 	if p.has(mapsearch.WeightSharing) || p.has(mapsearch.FastWeightSharing) {
-		f.Say("The last call of weight sharing trains its winner.")
+		winner = ", of which weight sharing spends the last on its winner"
 	}
+	f.Say("Test error against solver calls%s; %s.", winner, r.Interval("band", p.Seeds, "trial"))
 	drawSearches(r, f, "oracle test error", func(task string) plots.Panel {
 		panel := plots.Panel{X: plots.Axis{Label: "solver calls"}}
 		for _, method := range p.Methods {

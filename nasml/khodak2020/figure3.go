@@ -9,7 +9,6 @@ import (
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -80,9 +79,8 @@ var Figure3 = lab.Declare(func() lab.Entry[Figure3Params, mapsearch.Search] {
 // claims are judged, and over the other one: over seconds and multiply-adds.
 func drawTime(r *searches, f *lab.Picture) {
 	p := r.Params
-	f.Say("Mean over %s with %v %% bands; %d configurations. Curves begin where all trials have a first result and "+
-		"end with the last one. Seconds are those of the machine that computed the trials, beside other work where "+
-		"they are shipped.", study.Counted(p.Seeds, "trial"), 100*r.Confidence, p.Configs)
+	f.Say("Test error against computing time, from the first result that all trials have; %s.",
+		r.Interval("band", p.Seeds, "trial"))
 	other := "madds"
 	if p.Clock == other {
 		other = "seconds"

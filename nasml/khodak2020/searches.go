@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/khodak2020/halving"
@@ -195,13 +196,15 @@ func drawSearches(r *searches, f *lab.Picture, label string, panels ...func(task
 			f.Add(panel)
 		}
 	}
+	setting := []string{fmt.Sprintf("%d configurations", p.Configs)}
+	if p.Configs != Figure2Paper.Configs {
+		setting[0] += fmt.Sprintf(" (paper: %d)", Figure2Paper.Configs)
+	}
 	for _, task := range p.Tasks {
 		d := p.dim(task)
-		f.Say("%s", examplesOf(r, task).caption(fmt.Sprintf(", $d = %d$", d), d, Figure2Paper.dim(task)))
+		setting = append(setting, examplesOf(r, task).caption(fmt.Sprintf("$d = %d$", d), d, Figure2Paper.dim(task)))
 	}
-	if p.Configs != Figure2Paper.Configs {
-		f.Say("The paper has %d configurations.", Figure2Paper.Configs)
-	}
+	f.Say("%s.", strings.Join(setting, "; "))
 	if len(p.Tasks) == 1 && len(panels) == 1 {
 		f.Style = f.Style.Column()
 	}

@@ -112,8 +112,9 @@ func drawCorollary1(r *corollary1, f *lab.Picture) {
 			plots.HLine("from Theorem 2, best step: 2.83", best))
 		f.Add(panel)
 	}
-	f.Say("$b$ = %d, the printed step, %d seeds of %d runs, geometric mean over the seeds with %v %% intervals; "+
-		"$F = f^1 − f^*$.", p.Blocks[0], p.Seeds, p.Runs, 100*p.Confidence)
+	f.Say("$F = f^1 − f^*$ with the printed step and $b$ = %d unless the panel varies it; %s (geometric) of %d runs "+
+		"each.",
+		p.Blocks[0], r.Interval("bars", p.Seeds, "seed"), p.Runs)
 }
 
 // judgeCorollary1 judges the printed constants: whether they follow from Theorem 2,

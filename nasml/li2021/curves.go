@@ -220,10 +220,10 @@ func searchCaption(p SearchParams, all []found, params any) string {
 	if len(all) > 0 {
 		s := all[0].settings
 		parts = append(parts, fmt.Sprintf(
-			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %s.",
-			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed")))
+			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %s; %s.",
+			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed"),
+			settingNote(p.Data, p.Preset, params)))
 	}
-	parts = append(parts, settingNotes(p.Data, p.Preset, params)...)
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.title(), n, p.Seeds))
@@ -238,15 +238,18 @@ func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
 	lab.Changes(f, basesOf(rows), named, func(f found) []string { return f.changes })
 }
 
-// settingNotes say on what data and with whose settings searches were run.
-func settingNotes(on data.Name, preset string, params any) (notes []string) {
-	if on == data.Synthetic {
-		notes = append(notes, "SYNTHETIC DATA, not the paper's.")
-	}
+// settingNote says on what data and with whose settings searches were run, as the end of
+// a sentence.
+func settingNote(on data.Name, preset string, params any) string {
+	note := strings.Trim(study.SettingNote(params), " .")
+	note = strings.ToLower(note[:1]) + note[1:]
 	if preset == "code" {
-		return append(notes, "Settings of the authors' code.")
+		note = "settings of the authors' code"
 	}
-	return append(notes, strings.TrimSpace(study.SettingNote(params)))
+	if on == data.Synthetic {
+		note = "SYNTHETIC DATA, not the paper's; " + note
+	}
+	return note
 }
 
 // judged is a claim on differences of two rows, values of the same seeds. Both must

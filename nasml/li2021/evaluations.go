@@ -440,20 +440,20 @@ func (p TrainParams) caption(x *examples, images string) string {
 	if err != nil {
 		return err.Error() // which the rules would have said
 	}
-	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, seeds: %d.",
-		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, p.Seeds)
+	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, %s",
+		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed"))
 	if x.synthetic {
-		text += " SYNTHETIC DATA, not the paper's."
+		text += "; SYNTHETIC DATA, not the paper's"
 	}
 	switch {
 	case p.Preset == "quick":
-		text += " Quick scale, not the paper's setting: errors are not the paper's."
+		text += "; quick scale, not the paper's setting"
 	case p.reduced("cifar-10") && p.reduced("imagenet"):
-		text += " A reduced scale: errors are not the paper's."
+		text += "; reduced, not the paper's setting"
 	case p.Preset == "code":
-		text += " Settings of the authors' code."
+		text += "; settings of the authors' code"
 	}
-	return text
+	return text + "."
 }
 
 // imagesOf says what of a set is trained on.

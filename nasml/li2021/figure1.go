@@ -104,10 +104,15 @@ func entropiesPanel(r *figure1, rows []found) plots.Panel {
 	return panel
 }
 
-// sayEntropies says at which scale searches were run on each space, and how far they
-// are from the paper's curves.
+// sayEntropies says at which scale searches were run on each space; how far they are
+// from the paper's curves is among the claims.
 func sayEntropies(r *figure1, f *lab.Picture) {
-	p, spaces := r.Params, bySpace(r)
+	p, spaces, rows := r.Params, bySpace(r), searched(r.Groups)
+	published := ""
+	if !p.synthetic() {
+		published = "; the paper's curves are of one seed, 50 epochs"
+	}
+	f.Say("Entropy of $θ$ after each epoch; %s%s.", r.Interval("band", p.Seeds, "seed"), published)
 	for _, rows := range spaces {
 		text := searchCaption(p.SearchParams, rows, p)
 		if len(spaces) > 1 {
@@ -115,19 +120,10 @@ func sayEntropies(r *figure1, f *lab.Picture) {
 		}
 		f.Say("%s", text)
 	}
-	sayChanges(f, searched(r.Groups))
+	sayChanges(f, rows)
 	if len(p.Gradients) > 0 {
-		f.Say("Gradients of second order are compared on the same weights and batches along a search by the "+
-			"difference with $ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their geometric means.", p.Seeds)
-	}
-	if !p.synthetic() {
-		f.Say("The paper's curves are its authors' PDFs of March 2020, 50 epochs, one seed.")
-	}
-	rows := searched(r.Groups)
-	for _, row := range rows {
-		if d := row.apart(); d.Points > 0 {
-			f.Say("%s is %.2g nats from the paper's curve on average.", row.row.named(), d.Mean)
-		}
+		f.Say("Gradients of second order are compared on the same weights and batches with the difference with "+
+			"$ε = 0.01/\\|v\\|$ in float64: %d seeds, faint, and their geometric means.", p.Seeds)
 	}
 	if slices.ContainsFunc(rows, func(f found) bool { return len(f.column("stationarity", 0)) > 0 }) {
 		f.Say("%s", instrumentCaption)

@@ -82,8 +82,6 @@ func drawFigure1Left(r *figure1, f *lab.Picture) {
 		f.Row(panels...)
 	}
 	sayEntropies(r, f)
-	f.Say("The paper's curves are of its program, without warm-up and with a PC-DARTS whose edges weigh 1 " +
-		"(Preset=code).")
 	if collapsed, of := collapsed(r); collapsed > 0 {
 		f.Say("ALARM: %d of %d searches ended with skip connections on half or more of %s edges.", collapsed, of,
 			whose(r))

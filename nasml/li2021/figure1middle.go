@@ -71,18 +71,13 @@ func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 		}
 	}
 	rows := r.Part(searchPart).Trials()
+	published := "; the paper's curves (operations) are of one seed, 50 epochs"
+	if r.Params.synthetic() {
+		published = ""
+	}
+	f.Say("Mean entropy over the nodes after each epoch; %s%s.", r.Interval("band", r.Params.Seeds, "seed"), published)
 	f.Say("%s", oneShotCaption(r.Params.OneShotParams, rows, r.Params))
 	sayChanges(f, rows)
-	f.Say("Bands: interval of the mean over seeds.")
-	if r.Params.synthetic() {
-		return
-	}
-	f.Say("The paper's curves are its authors' PDF of March 2020, 50 epochs, one seed, of operations.")
-	for _, row := range rows {
-		if d, ok := row.deviation(r.Confidence); ok && d.Epochs > 0 {
-			f.Say("%s, distance from the paper's: %s.", row.short(), d)
-		}
-	}
 }
 
 func partPanel(r *figure1Middle, part, space string) plots.Panel {

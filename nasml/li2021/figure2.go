@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
@@ -114,22 +115,18 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 	for _, space := range p.Spaces {
 		f.Add(p.panel(rows, space, p.Rows))
 	}
-	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
-	sayChanges(f, rows)
-	f.Say("Mean %s regret against %s, accuracy of a cell: %s; band: %s. Equal weights as the rule %q has them. %s",
+	f.Say("Mean %s regret over %s, by the accuracy of %s; band: %s; %s.",
 		p.Split, map[string]string{
-			"published": "the lowest error that the space's authors print", "table": "the best cell that the table has",
+			"published": "the lowest published error", "table": "the best cell of the table",
 		}[p.Against], map[string]string{
 			"mean": "the mean of three trainings", "one": "one training of three", "1": "training 1", "2": "training 2",
 			"3": "training 3",
 		}[p.Training], map[string]string{
-			"std": "one standard deviation (divisor n)", "interval": "interval of the mean",
-		}[p.Band], p.Ties, known(rows))
-	for _, row := range rows {
-		if d, ok := p.deviation(row); ok && d.Epochs > 0 {
-			f.Say("%s, distance from the published mean: %s.", row.short(), d)
-		}
-	}
+			"std":      fmt.Sprintf("± one standard deviation of %s", study.Counted(p.Seeds, "seed")),
+			"interval": strings.TrimPrefix(r.Interval("band", p.Seeds, "seed"), "band: "),
+		}[p.Band], known(rows))
+	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
+	sayChanges(f, rows)
 	if noTable(rows) {
 		f.Say("%s", noTable101Caption)
 	}
@@ -229,7 +226,7 @@ func known(rows []oneShotFound) string {
 			all += len(f.ran())
 		}
 	}
-	return fmt.Sprintf("The table has %d of %d architectures; the others are gaps.", known, all)
+	return fmt.Sprintf("gaps: cells that the table lacks (it has %d of %d)", known, all)
 }
 
 // noTable says that a search was not looked up.

@@ -114,11 +114,12 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 // cell.
 func drawFigure3(r *figure3, f *lab.Picture) {
 	f.Style = plots.ICLR.Text()
-	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before; a node is the sum of its two operations, " +
-		"$c_k$ the concatenation of the nodes (grey).")
+	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before, $c_k$ the concatenation of the nodes " +
+		"(grey), each the sum of its two operations.")
 	var legend plots.Legend
+	var sizes []string
 	if r.Params.Labels {
-		f.Say("sep: separable, dil: dilated convolution, max, mean: pools.")
+		f.Say("Operations: separable (sep) and dilated (dil) convolutions; max and mean pools.")
 		legend.Position = plots.LegendNone
 	}
 	ops := operations(r.Groups.Trials())
@@ -130,9 +131,10 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 				Legend: legend,
 			})
 		}
-		f.Say("%s: %.2f M parameters with $C$ = %d, $L$ = %d and %d classes.", d.title(), millions(d.net.Parameters()),
-			d.skeleton.Channels, d.skeleton.Cells, d.skeleton.Classes)
+		sizes = append(sizes, fmt.Sprintf("%s: %.2f M ($C$ = %d, $L$ = %d, %d classes)", d.title(),
+			millions(d.net.Parameters()), d.skeleton.Channels, d.skeleton.Cells, d.skeleton.Classes))
 	}
+	f.Say("Parameters: %s.", strings.Join(sizes, "; "))
 }
 
 var cellTitles = map[supernet.CellType]string{supernet.Normal: "normal", supernet.Reduce: "reduction"}

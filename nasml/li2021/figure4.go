@@ -63,7 +63,7 @@ var Figure4 = learning{
 // learning is what tells Figure 5 from Figure 4.
 type learning struct {
 	name, title, source, notebook string
-	label, note                   string                        // of the published curves
+	label                         string                        // of the published curves
 	skips                         string                        // row of the claim about skip connections
 	drawn                         row                           // whose curves the paper draws
 	published                     func() map[string][][]float64 // by data set
@@ -162,18 +162,14 @@ func (l learning) paper(p Figure4Params, set lookupSet) [][]float64 {
 // behind it, and the published curves.
 func (l learning) draw(r *learningCurves, f *lab.Picture) {
 	p := r.Params
+	published := ""
+	if !p.synthetic() {
+		published = "; grey: the paper's searches, on each data set itself"
+	}
+	f.Say("Mean over %s and every search behind it (thin), by the table's accuracy after 200 epochs of training%s.",
+		study.Counted(p.Seeds, "seed"), published)
 	f.Say("%s", searchCaption(p.SearchParams, searched(r.Groups), p))
 	sayChanges(f, r.Groups.Trials())
-	f.Say("Accuracy is the table's, after 200 epochs of training, mean over its trials.")
-	if !p.synthetic() {
-		f.Say("Grey: the paper's searches, on each data set itself (their PDF of March 2020).")
-		f.Say("%s", l.note)
-	}
-	for _, set := range lookupSets {
-		if d := l.apart(r, set); d.Points > 0 {
-			f.Say("%s: our mean curve is %.2g points from the mean of the paper's.", set.title, d.Mean)
-		}
-	}
 	var panels []plots.Panel
 	empty := plots.Panel{}
 	for _, set := range p.sets() {

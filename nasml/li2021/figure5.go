@@ -19,7 +19,7 @@ var Figure5Paper = Figure5Params{paperSearch, []string{"xnas"}, lookUpAll, "test
 var Figure5 = learning{
 	name: "figure5", title: "NAS-Bench-201 learning curves of XNAS", source: "Figure 5 and Appendix C.4",
 	notebook: "figure5_xnas", label: "the paper's searches", skips: "LI253", drawn: "xnas",
-	note: "The axis of their CIFAR-10 page was fitted to the accuracy at which it ends, 54.30, and is not verified " +
-		"otherwise.",
+	// The axis of the CIFAR-10 page of XNAS' curves was fitted to the accuracy at which it ends, 54.30, and is not
+	// verified otherwise.
 	published: func() map[string][][]float64 { return publishedCurves().XNAS },
 }.declare(Figure5Quick, Figure5Paper)

@@ -293,10 +293,9 @@ func (f found) band(p SearchParams, label string, of func(r *runs.Record) []floa
 }
 
 // instrumentCaption says what the panels of the instruments are.
-const instrumentCaption = " Instruments, on a batch of validation images: the largest eigenvalue of the loss's " +
-	"Hessian in the logits; $Δ$ of the loss linearised in $θ$, with Theorem 1's bound for $θ$ alone (dashed) of the " +
-	"constants read so far; on which share of the edges the largest $θ$ is that of the operation with the least loss " +
-	"alone, and the condition of Roberts+ (Theorem 7) holds for it."
+const instrumentCaption = "Instruments, on a batch of validation images: largest eigenvalue of the Hessian in the " +
+	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
+	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."
 
 // Animation has the cells of a search of a row after every epoch, edges as wide as
 // θ, with the alarm where it would have been raised. Edges on which the largest

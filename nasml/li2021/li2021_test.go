@@ -84,7 +84,7 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	require.Equal(t, "the paper's PC-DARTS", reference.Label)
 	require.Equal(t, []float64{1, 2}, reference.X)
 	require.Equal(t, []float64{2.0794, 2.0793}, reference.Y)
-	require.Contains(t, f.Caption, "nats from the paper's curve")
+	require.Contains(t, f.Caption, "paper's curves are of one seed")
 	judged := map[string]runs.Claim{}
 	for _, c := range r.Check() {
 		judged[c.Name] = c

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
@@ -226,13 +226,13 @@ func cellsOf(f found, theta [][][]float64) []*plots.Cell {
 	for e, edge := range f.space.Edges {
 		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[0][e]})
 	}
-	cell.Note = strings.ReplaceAll(f.space.Arch(f.space.Argmax(theta[0])), "+", " + ")
+	cell.Note = study.Title(f.space.Arch(f.space.Argmax(theta[0])))
 	return []*plots.Cell{cell}
 }
 
 // mixedCell is one type of cell, the i-th, with two inputs.
 func mixedCell(space supernet.CellSpace, t supernet.CellType, theta [][][]float64, i int) *plots.Cell {
-	cell := &plots.Cell{Width: 7, Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Note: string(t) + " cell"}
+	cell := &plots.Cell{Width: 7, Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Note: cellTitles[t] + " cell"}
 	for node := range space.Nodes {
 		cell.Nodes = append(cell.Nodes, fmt.Sprint(node))
 	}

@@ -188,9 +188,8 @@ func drawMirror(r *mirror, f *lab.Picture) {
 			mirrorBound(p, "projected", oracle, plots.Dashed))
 		f.Add(panel)
 	}
-	f.Say("%d edges, the best operation's mean loss %v below the others', geometric mean over %d seeds with %v %% "+
-		"intervals. Tuned: the best of %d step sizes.", p.Edges, p.Margin, p.Seeds, 100*p.Confidence,
-		len(p.SmallRates)+len(p.Rates))
+	f.Say("%d edges, the best operation's mean loss %v below the others'; tuned: the best of %d step sizes; "+
+		"%s (geometric).", p.Edges, p.Margin, len(p.SmallRates)+len(p.Rates), r.Interval("bars", p.Seeds, "seed"))
 }
 
 func mirrorBound(p MirrorParams, method, oracle string, line plots.Line) plots.Series {

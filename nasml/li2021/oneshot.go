@@ -350,10 +350,9 @@ func (f oneShotFound) entropies(part string, confidence float64) (x []float64, m
 func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 	s := all[0].settings
 	parts := []string{fmt.Sprintf(
-		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s.",
+		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s; %s.",
 		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs,
-		study.Counted(p.Seeds, "seed"))}
-	parts = append(parts, settingNotes(p.Data, p.Preset, params)...)
+		study.Counted(p.Seeds, "seed"), settingNote(p.Data, p.Preset, params))}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))

@@ -78,11 +78,3 @@ func deviate(x, y []float64, theirs []float64, first int) deviation {
 	}
 	return d
 }
-
-// String is the deviation as a caption has it.
-func (d deviation) String() string {
-	if d.Epochs == 0 {
-		return "no epoch in common"
-	}
-	return fmt.Sprintf("%.2g on average, at most %.2g (epoch %.0f, %d compared)", d.Mean, d.Largest, d.At, d.Epochs)
-}

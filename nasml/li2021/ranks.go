@@ -142,8 +142,8 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 	f.Style = plots.ICLR
 	f.Row(plots.Panel{Table: t})
 	f.Say("%s's rank correlation of the accuracy with shared weights and the mean %s accuracy of "+
-		"three trainings of 108 epochs: mean over supernets ± half of Student's interval at %v.",
-		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], p.Split, p.Confidence)
+		"three trainings of 108 epochs: mean over supernets ± half of its %v %% CI.",
+		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], splitTitles[p.Split], 100*p.Confidence)
 	f.Say("%s", singleSupernet(r))
 	constant := 0.
 	for _, n := range r.Groups.Values(ranking.Constant) {
@@ -178,8 +178,8 @@ func singleSupernet(r *ranksResult) string {
 	for i, n := range pairs {
 		a, err := rank.Fisher(r.Params.Correlation, rho[i][0], int(n[0]), r.Confidence)
 		if err == nil && a.Lo.Valid() {
-			return fmt.Sprintf("%s of %d pairs in one supernet, %.3f for instance, is from %.3f to %.3f.", a.Interval,
-				a.N, a.Estimate, float64(a.Lo), float64(a.Hi))
+			return fmt.Sprintf("A single supernet's %.3f has [%.3f, %.3f] (%s, %d pairs).", a.Estimate, float64(a.Lo),
+				float64(a.Hi), a.Interval, a.N)
 		}
 	}
 	return ""

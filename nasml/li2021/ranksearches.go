@@ -223,8 +223,8 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 	f.Style = wide
 	f.Row(plots.Panel{Table: t})
 	f.Say("Rank correlations of the accuracy with the weights that a search leaves and the mean %s accuracy of three "+
-		"trainings of 108 epochs, of %d architectures that the table has: mean over searches with Student's interval "+
-		"at %v, both on Fisher's scale.", splitTitles[p.Split], p.Archs, p.Confidence)
+		"trainings of 108 epochs, over %d architectures: mean over searches and its %v %% CI, on Fisher's scale.",
+		splitTitles[p.Split], p.Archs, 100*p.Confidence)
 	sayOneSearch(r, f)
 	f.Say("%s", oneShotCaption(p.OneShotParams, r.Groups.Trials(), p))
 	sayChanges(f, r.Groups.Trials())
@@ -246,19 +246,23 @@ func rankEntry(correlations []float64, confidence float64) plots.Entry {
 // sayOneSearch says how wide the interval of one search is, of every correlation at the first that there is.
 func sayOneSearch(r *rankSearches, f *lab.Picture) {
 	p := r.Params
+	var single []string
 	for _, name := range p.Correlations {
-		for _, of := range r.Groups.Trials() {
-			x := rankCorrelations(r, of.search, name, p.Statistics[0], of.row.space())
+		for _, row := range r.Groups.Trials() {
+			x := rankCorrelations(r, row.search, name, p.Statistics[0], row.row.space())
 			if len(x) == 0 {
 				continue
 			}
 			a, err := rank.Fisher(name, x[0], p.Archs, p.Confidence)
 			if err == nil && a.Lo.Valid() {
-				f.Say("%s of %d pairs in one search, %s of %.2f for instance, is from %.2f to %.2f.", a.Interval, a.N,
-					correlationTitles[name], a.Estimate, float64(a.Lo), float64(a.Hi))
+				single = append(single, fmt.Sprintf("%s %.2f [%.2f, %.2f]", correlationTitles[name], a.Estimate,
+					float64(a.Lo), float64(a.Hi)))
 			}
 			break
 		}
+	}
+	if len(single) > 0 {
+		f.Say("A single search's, for instance: %s.", strings.Join(single, ", "))
 	}
 }
 

@@ -183,9 +183,9 @@ func drawSparsity(r *sparsityResult, f *lab.Picture) {
 		}
 		f.Add(panel)
 	}
-	f.Say("Step sizes of $θ$: EG %v, SGD %v, Adam %v. Entropy: the same gradients for all, %d edges × %d operations, "+
-		"mean over %d seeds with %v %% bands. Search: %d units, %d steps, a point a seed; arg max without retraining, "+
-		"test MSE.", p.RateEG, p.RateSGD, p.RateAdam, p.Edges, p.Options, p.Seeds, 100*p.Confidence, p.Units, p.Steps)
+	f.Say("Entropy: the same gradients for all, %d edges × %d operations, step sizes EG %v, SGD %v, Adam %v; %s.",
+		p.Edges, p.Options, p.RateEG, p.RateSGD, p.RateAdam, r.Interval("band", p.Seeds, "seed"))
+	f.Say("Search: %d units, %d steps, a point a seed, test MSE of the arg max without retraining.", p.Units, p.Steps)
 }
 
 // lossAtTheEnd is a point a seed, but for losses that have no place on a log axis.

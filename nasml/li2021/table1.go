@@ -135,10 +135,10 @@ func (l cellLine) entries() (count, mean, best plots.Entry) {
 // sayTable1 says what was counted and trained.
 func sayTable1(r *table1, f *lab.Picture) {
 	p := r.Params
-	f.Say("Parameters of the network with $C$ = %d, $L$ = %d and %d classes, without the auxiliary head.",
-		p.CountedChannels, p.CountedCells, p.CountedClasses)
+	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without "+
+		"the auxiliary head; the paper's numbers: its Tables 1 and 4.", p.CountedChannels, p.CountedCells,
+		p.CountedClasses)
 	p.say(f, examplesOf(r), p.imagesOf(p.Data))
-	f.Say("Mean ± standard deviation over seeds. The paper's numbers are those of its Tables 1 and 4.")
 }
 
 // examplesOf are what was trained on; nil: nothing.

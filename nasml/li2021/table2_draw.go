@@ -38,15 +38,14 @@ func drawTable2(r *table2, f *lab.Picture) {
 		block("", of("reference"), [3]float64{}),
 	}, func(b plots.Block) bool { return len(b.Rows) == 0 })
 	f.Row(plots.Panel{Table: t})
-	f.Say("Accuracy in percent from the table (NATS-Bench, 200 epochs, mean over its trials); mean ± standard " +
-		"deviation (divisor n−1) over runs.")
+	f.Say("Accuracy in percent by the table (NATS-Bench, 200 epochs): mean ± standard deviation over runs; search " +
+		"times: ours on the machine of the shipped searches, the paper's on a GPU.")
 	if all := searched(r.Groups); len(all) > 0 {
 		f.Say("%s", searchCaption(p.SearchParams, all, p))
 		sayChanges(f, all)
 		if i := slices.IndexFunc(all, found.picks); i >= 0 {
 			f.Say("Architectures that are read off $θ$ are of the %s.", search.PickTitles[all[i].pick])
 		}
-		f.Say("Search times: ours are of the machine that computed the shipped searches, the paper's of a GPU.")
 	}
 }
 

@@ -54,20 +54,20 @@ func drawTable3(r *table3, f *lab.Picture) {
 	f.Row(panel, plots.Panel{Table: protocolTable(r)})
 	once := p.TrainParams
 	once.Seeds = 1
-	f.Say("%s", stage1Note(r))
-	once.say(f, examplesOf(r), p.imagesOf(p.Data))
+	bold := ""
 	if len(candidatesOf(r, 0)) > 0 {
-		f.Say("Bold: the %d best after %d epochs, and of these the best at the end. Random candidates are drawn from "+
-			"the space.", p.Kept, p.Short)
+		bold = fmt.Sprintf("; bold: the %d best after %d epochs, and of these the best at the end", p.Kept, p.Short)
 	}
+	f.Say("%s%s.", stage1Note(r), bold)
+	once.say(f, examplesOf(r), p.imagesOf(p.Data))
 }
 
 // stage1Note says where candidates come from.
 func stage1Note(r *table3) string {
 	if n := len(r.Part(searchPart)[0].Records); n > 0 {
-		return fmt.Sprintf("Stage 1: %d searches of ours.", n)
+		return fmt.Sprintf("Stage 1: %d searches of ours", n)
 	}
-	return "Stage 1 was not run: candidates are published cells and random ones."
+	return "Stage 1 was not run: candidates are published cells and random ones"
 }
 
 // publishedSets are the means of Table 3.

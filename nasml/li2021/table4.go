@@ -77,7 +77,7 @@ func drawTable4(r *table1, f *lab.Picture) {
 	f.Style = plots.ICLR.Text()
 	f.Row(plots.Panel{Table: t})
 	sayTable1(r, f)
-	f.Say("Search costs are the paper's, its own on a V100.")
+	f.Say("Search costs are the paper's, on a V100.")
 }
 
 // otherEntries are rows of which all is the paper's.

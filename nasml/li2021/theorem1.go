@@ -171,8 +171,7 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 			plots.Series{Label: bound, X: steps[i], Y: asked, Reference: true})
 	}
 	f.Row(left, right)
-	f.Say("%d problems, %d runs each: a supernet of %d edges × %d smooth operations, "+
-		"weights in $ℝ^{%d}$, single examples of %d; $γ$, $G_w$, $G_θ$ proved. Left: geometric mean over the "+
-		"problems with %v %% intervals.",
-		p.Seeds, p.Runs, p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, 100*p.Confidence)
+	f.Say("Supernets of %d edges × %d smooth operations, weights in $ℝ^{%d}$, single examples of %d, %d runs each; "+
+		"$γ$, $G_w$ and $G_θ$ are proved.", p.Edges, len(p.Ops), p.Edges*p.Inputs, p.Examples, p.Runs)
+	f.Say("%s (geometric).", r.Interval("Left, bars", p.Seeds, "problem"))
 }

@@ -219,9 +219,8 @@ func sayTheorem2(r *theorem2, f *lab.Picture) {
 	for i, sigma := range p.Sigmas {
 		lines = append(lines, fmt.Sprintf("$σ = %v$ %s", sigma, sigmaLines[i%len(sigmaLines)].name))
 	}
-	f.Say("Left: geometric mean over %d problems, step schedules and $γ̂$ (%d runs each), %v %% intervals. "+
-		"Right: Algorithm 2 from (0, 0); each block of $f$ is linear, so that Setting 1 allows any $γ$ > 0, "+
-		"but only $γ$ ≥ 1 makes $f + γφ$ convex; there $Δ$ is 0 without noise, and not drawn. "+
-		"Lines: %s. The bound is drawn for $γ$ = %v, $σ$ = %v.",
-		p.Seeds, p.Runs, 100*p.Confidence, strings.Join(lines, ", "), p.Gammas[0], p.Sigmas[0])
+	f.Say("%s (geometric), step schedules and $γ̂$, %d runs each.", r.Interval("Left, bars", p.Seeds, "problem"),
+		p.Runs)
+	f.Say("Right: Algorithm 2 from (0, 0), %s; the bound is for $γ$ = %v, $σ$ = %v, and $Δ$ = 0 is not drawn "+
+		"(no noise, $γ$ ≥ 1, where $f + γφ$ is convex).", strings.Join(lines, ", "), p.Gammas[0], p.Sigmas[0])
 }

@@ -109,8 +109,8 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 		shortenEntries(row)
 		f.Row(row...)
 	}
-	f.Say("GAEA PC-DARTS. %s Bands of entropies: interval of the mean over seeds; regrets without.",
-		oneShotCaption(r.Params.OneShotParams, all, r.Params))
+	f.Say("GAEA PC-DARTS, mean over seeds; entropies' %s.", r.Interval("band", r.Params.Seeds, "seed"))
+	f.Say("%s", oneShotCaption(r.Params.OneShotParams, all, r.Params))
 }
 
 // shortenEntries leaves out of the legend what all searches have in common, which

@@ -59,14 +59,15 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 // below them the cells of every search at its end, edges as wide as θ; edges on which
 // the largest weight is that of the operation that is best alone stand out.
 func drawInstruments(r *figure1, f *lab.Picture) {
-	f.Style = plots.ICLR
+	f.Style.Aspect = 0.5 // of which a page holds three rows, and the cells
 	curves := slices.DeleteFunc(slices.Concat(leftPanels(r)...), func(p plots.Panel) bool {
 		return len(p.Series) == 0 // such as the entropy of edges that have no weights
 	})
-	for panels := range slices.Chunk(curves, 2) {
+	for panels := range slices.Chunk(curves, 3) {
 		f.Row(panels...)
 	}
 	rows := searched(r.Groups)
+	var cells []plots.Panel
 	for _, of := range rows {
 		for _, record := range of.ran()[:min(1, len(of.ran()))] {
 			a, err := of.animation(record)
@@ -74,17 +75,20 @@ func drawInstruments(r *figure1, f *lab.Picture) {
 				panic(err) // the searches were on cells with two inputs
 			}
 			last := len(a.Frames) - 1
-			for _, cells := range a.Frames[last].Panels {
-				cells[0].Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[last])
-				f.Row(cells...)
+			for _, cell := range slices.Concat(a.Frames[last].Panels...) {
+				cell.Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[last])
+				cell.Cell.Width = 1.8 // two of them share a row
+				cells = append(cells, cell)
 			}
 		}
 	}
+	for panels := range slices.Chunk(cells, 2) {
+		f.Row(panels...)
+	}
+	f.Say("%s", instrumentCaption)
+	f.Say("Cells: edges are as wide as $θ$; they stand out where the largest is on the operation with the least loss.")
 	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
 	sayChanges(f, rows)
-	f.Say("%s", instrumentCaption)
-	f.Say("Cells: edges are as wide as $θ$; where the largest is that of the operation with the least loss alone, " +
-		"they stand out.")
 }
 
 // judgeInstruments judges that searches begin at uniform weights and do not collapse, and for

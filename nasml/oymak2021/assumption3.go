@@ -158,10 +158,10 @@ func drawAssumption3(r *assumption3, f *lab.Picture) {
 	p := r.Params
 	f.Row(widthPanel(r), lambdaPanel(r))
 	f.Row(scalePanel(r), depthPanel(r))
-	f.Say("$σ_α$ over %s, in deep networks %s; means over %d seeds with %v %% intervals. "+
+	f.Say("$σ_α$ over %s, in deep networks %s; %s. "+
 		"(a): $K_{α,k}$ is the kernel of width $k$; $n = %d$, deep $n = %d$; (b) and (c): inputs on the sphere in "+
 		"$ℝ^{%d}$.",
-		strings.Join(p.Activations, ", "), strings.Join(p.DeepActivations, ", "), p.Seeds, 100*p.Confidence,
+		strings.Join(p.Activations, ", "), strings.Join(p.DeepActivations, ", "), r.Interval("bars", p.Seeds, "seed"),
 		p.Train, p.DeepTrain, p.Dim)
 }
 

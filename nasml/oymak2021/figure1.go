@@ -167,11 +167,10 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 		X:     plots.Axis{Label: "test loss"}, Y: plots.Axis{Label: "validation loss"},
 		Series: []plots.Series{overTest(r, "validation, each $α$", validation), diagonal},
 	})
-	f.Say("One hidden layer of %d, %d training images of %s %d and %d. Above: mean over %d seeds with "+
-		"%v %% intervals, $σ_0$ = %s, $σ_1$ = %s. Below: every α of the simplex of %s, %d seeds. "+
-		"The paper's (a) and (b) are a sketch; (c), the DARTS supernet, is oymak2021/figure3.",
-		p.Width, p.Train, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1], p.Seeds, 100*r.Confidence,
-		p.Line[0], p.Line[1], strings.Join(p.Plane[:], ", "), p.Seeds)
+	f.Say("One hidden layer of %d, %d training images of %s %d and %d; the paper has a sketch.", p.Width, p.Train,
+		strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1])
+	f.Say("Above: $σ_0$ = %s, $σ_1$ = %s, %s; below: every $α$ of the simplex of %s, %d seeds.",
+		p.Line[0], p.Line[1], r.Interval("band", p.Seeds, "seed"), strings.Join(p.Plane[:], ", "), p.Seeds)
 	if p.Data == data.Synthetic {
 		f.Say("SYNTHETIC DATA.")
 	}

@@ -101,9 +101,9 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 	if p.Examples > 0 {
 		examples = fmt.Sprintf("%d examples", p.Examples)
 	}
-	f.Say("Mean over random $α$, with %v %% intervals of the differences between points, the spread "+
-		"that an $α$ has at all of them taken off: %d $α$, %d epochs, %s of %s, classes %d and %d.",
-		100*r.Confidence, p.Seeds, p.Epochs, examples, strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1])
+	f.Say("Mean over %d random $α$; bars: %v %% CI of differences between points, without the spread that an $α$ has "+
+		"at all of them; %d epochs, %s of %s, classes %d and %d.", p.Seeds, 100*r.Confidence, p.Epochs, examples,
+		strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1])
 	if p.Data == data.Synthetic {
 		f.Say("SYNTHETIC DATA, not the paper's.")
 	}

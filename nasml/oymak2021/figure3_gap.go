@@ -70,10 +70,9 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 		sizes.Series = append(sizes.Series, after)
 	}
 	f.Row(over, sizes)
-	f.Say("Searches by %s on %s, %d training images of %s, %d seeds; the test error is that "+
-		"on %d further images of the training split. Bands: interval of the mean over seeds.",
-		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Seeds,
-		p.Test)
+	f.Say("Searches by %s on %s, %d training images of %s; test error: on %d further images of the training split; %s.",
+		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Test,
+		r.Interval("band", p.Seeds, "seed"))
 	lab.Changes(f, p.Validation, func(n int) string { return fmt.Sprintf("$n_V$ = %d", n) }, p.changes)
 }
 

@@ -142,9 +142,9 @@ func drawLemma1(r *lemma1, f *lab.Picture) {
 	}
 	d.Series = append(d.Series, plots.VLine("$n_V = h + 1$", float64(r.Params.Maps[0]+1)))
 	f.Row(c, d)
-	f.Say("Feature-map selection with $h = %d$ maps, $B = 1$; mean over %d seeds with %v %% intervals. "+
+	f.Say("Feature-map selection with $h = %d$ maps, $B = 1$; %s. "+
 		"The argument of the logarithm in Lemma 1 is divided by $3R$.",
-		r.Params.Maps[0], r.Params.Seeds, 100*r.Confidence)
+		r.Params.Maps[0], r.Interval("band", r.Params.Seeds, "seed"))
 }
 
 // constantPanel has the measured Lipschitz constant and its bounds.

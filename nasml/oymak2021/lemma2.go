@@ -77,8 +77,8 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Draw: func(r *lemma2, f *lab.Picture) {
 		p := r.Params
 		f.Row(lemma2Functions(r), lemma2Ridge(r))
-		f.Say("(a) Sorted over %d random functions a seed, mean over %d seeds; above the dashed line Lemma 2's bound "+
-			"is violated.", p.Cases*len(p.Maps)*len(p.Weights), p.Seeds)
+		f.Say("(a) Sorted over %d random functions a seed, mean over %d seeds; above the dashed line Lemma 2 is "+
+			"violated.", p.Cases*len(p.Maps)*len(p.Weights), p.Seeds)
 		f.Say("(b) Definition 2, which is not jointly convex.")
 	},
 	Claims: func(r *lemma2) []runs.Claim { return append(lemma2Claims(r), lemma2RidgeClaims(r)...) },

@@ -203,8 +203,8 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 	for row := range slices.Chunk(panels, 2) {
 		f.Row(row...)
 	}
-	f.Say("Supremum over $α$ of |test − validation|, mean over %d validation samples and %d seeds with "+
-		"%v %% intervals; dashed: slope −1/2.", p.Repeats, p.Seeds, 100*r.Confidence)
+	f.Say("Supremum over $α$ of |test − validation|, of %d validation samples a seed; dashed: slope −1/2; %s.",
+		p.Repeats, r.Interval("band", p.Seeds, "seed"))
 	if p.Data == data.Synthetic && slices.Contains(p.Parts, "net") {
 		f.Say("(e) on SYNTHETIC DATA.")
 	}

@@ -75,9 +75,9 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Draw: func(r *theorem2, f *lab.Picture) {
 		f.Row(boundPanel(r), choicePanel(r))
 		f.Row(propositionPanel(r), extraPanel(r))
-		f.Say("Mean over %d seeds with %v %% intervals. First term: $2\\min_α \\sqrt{y^⊤ K_α^{-1} y/n_T}$; "+
-			"noise: standard deviation %v. Dashed: slope −1/2.",
-			r.Params.Seeds, 100*r.Confidence, r.Params.Noises[len(r.Params.Noises)-1])
+		f.Say("First term: $2\\min_α \\sqrt{y^⊤ K_α^{-1} y/n_T}$; noise: standard deviation %v; dashed: slope −1/2; "+
+			"%s.",
+			r.Params.Noises[len(r.Params.Noises)-1], r.Interval("band", r.Params.Seeds, "seed"))
 	},
 	Questions: []lab.Question[Theorem2Params, selection.Case]{
 		{Name: "selection", Trials: selectionTrials, Claims: judgeSelections},

@@ -231,10 +231,9 @@ func drawTheorem3(r *theorem3, f *lab.Picture) {
 		trainPanel(r, "(e) risk of $α̂$", "0-1 risk", plots.Linear, selectedRisk), validationPanel(r))
 	f.Row(sizePanel(r), rankPanel(r, "(h) alignment: term", term, plots.Log10, "term"),
 		rankPanel(r, "(i) alignment: test error", "0-1 test error", plots.Linear, "error"))
-	f.Say("$σ_α$ over %s; means over %s with %v %% intervals. "+
+	f.Say("$σ_α$ over %s; $K_α$ is divided by $c_0$; slopes: the theorem's rates, whose constants are unknown; %s. "+
 		"(a) and (b): $n_T = %d$ product examples; (c)–(e): $k = %d$; "+
 		"(f) and (g): kernels of infinite width, product, $n_T = %d$.",
-		strings.Join(p.Activations, ", "), study.Counted(p.Seeds, "seed"), 100*r.Confidence, p.WidthTrain, p.Width,
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"), p.WidthTrain, p.Width,
 		p.SizeTrain)
-	f.Say("$K_α$ is divided by $c_0$. Slopes: the rates of the theorem, whose constants are unknown.")
 }

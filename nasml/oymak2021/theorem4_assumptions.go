@@ -7,6 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lowrank"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -80,7 +81,8 @@ func drawCases(r *theorem4, f *lab.Picture) {
 		},
 		Blocks: []plots.Block{{Rows: rows}},
 	}})
-	f.Say("%d seeds; the first row breaks no assumption.", r.Params.CaseSeeds)
+	f.Say("The first row breaks no assumption; ± half of the %v %% CI of the mean of %s.", 100*r.Confidence,
+		study.Counted(r.Params.CaseSeeds, "seed"))
 }
 
 // plusMinus is a mean with half of its interval.

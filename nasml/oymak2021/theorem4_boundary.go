@@ -71,7 +71,8 @@ func drawBoundary(r *theorem4, f *lab.Picture) {
 	}
 	if len(p.SizeExamples)*len(p.SizeLevels) > 0 {
 		f.Add(sizesPanel(r))
-		f.Say("Over $n$: in law, $p = %v n$; dotted: the limits.", p.Ratios[0])
+		f.Say("Over $n$: in law, $p = %v n$; dotted: the limits; bars: %v %% CI of the mean.", p.Ratios[0],
+			100*r.Confidence)
 	}
 }
 

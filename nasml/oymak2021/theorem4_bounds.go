@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
@@ -36,15 +37,21 @@ var theorem4Bounds = lab.Question[Theorem4Params, lowrank.Trial]{
 // drawBounds asks how close ρ² and the risk come to (11) and (12).
 func drawBounds(r *theorem4, f *lab.Picture) {
 	p := r.Params
+	var said []string
 	looks := plots.Looks(slices.Concat(p.Ratios, p.LawRatios)...)
 	if len(p.Operations) > 0 {
 		f.Add(correlationPanel(r, looks))
-		f.Say("Left: on features, $n$ = %d, %d seeds; lines: the exact limit.", p.Examples, p.Seeds)
+		said = append(said, fmt.Sprintf("Left: on features, $n$ = %d, %d seeds; lines: the exact limit", p.Examples,
+			p.Seeds))
 	}
 	if len(p.Operations)+len(p.LawOperations) > 0 {
 		f.Add(excessPanel(r, looks))
-		f.Say("Risk above $1 − n/p$: full markers on features, less the oracle's risk; hollow in law, $n$ = %d; the "+
-			"bound for the first $p/n$.", p.LawExamples)
+		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, "+
+			"hollow in law, $n$ = %d, with the bound for the first $p/n$",
+			p.LawExamples))
+	}
+	if said != nil {
+		f.Say("%s; bars: %v %% CI of the mean.", strings.Join(said, "; "), 100*r.Confidence)
 	}
 }
 

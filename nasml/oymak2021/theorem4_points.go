@@ -92,7 +92,6 @@ func jackknife(c lab.Claim, points []theorem4Point, f func(means []float64) (flo
 // common is the picture of a view with what all of them say.
 func common(draw func(*theorem4, *lab.Picture)) func(*theorem4, *lab.Picture) {
 	return func(r *theorem4, f *lab.Picture) {
-		f.Say("Means with %v %% intervals.", 100*r.Confidence)
 		if draw(r, f); r.Params.Noise > 0 {
 			f.Say("Label noise $σ$ = %v.", r.Params.Noise)
 		}

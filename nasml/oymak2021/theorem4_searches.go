@@ -67,7 +67,7 @@ func drawSearches(r *theorem4, f *lab.Picture) {
 	knowing.Line, zero.Line = plots.DashDot, plots.LongDash
 	risk.Series = append(risk.Series, knowing, zero)
 	f.Row(found, risk)
-	f.Say("$n$ = %d, $p$ = %d, %d seeds.", p.SearchExamples, size, p.SearchSeeds)
+	f.Say("$n$ = %d, $p$ = %d; %s.", p.SearchExamples, size, r.Interval("bars", p.SearchSeeds, "seed"))
 }
 
 // judgeGradient compares the search by exact hypergradient with the spectral

@@ -106,20 +106,10 @@ var shippedRecords embed.FS
 // says of them.
 var problemsKind = code.Define("roberts/problems", "roberts/internal/mixture")
 
-// scaleNote is study.ScaleNote, and nothing at the larger scale: the paper has none
-// of its own.
-func scaleNote(params any) string {
-	if catalog.ScaleOf(params) == catalog.Paper {
-		return ""
-	}
-	return study.ScaleNote(params)
-}
-
 // caption says what the problems are.
 func (p ProblemParams) caption() string {
 	return fmt.Sprintf(
-		"%d random problems of a kind: $k = %d$ inputs, width $d = %d$, %d points as the population, operations from "+
-			"a pool of %d, $α$ from a Dirichlet distribution (%v; 1 is uniform); %v %% intervals. The paper has no "+
-			"experiment; all settings are ours.", p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations),
-		p.Concentration, 100*p.Confidence)
+		"%d random problems a point, all settings ours: $k = %d$ inputs, width $d = %d$, a population of %d points, "+
+			"operations from a pool of %d, $α$ from a Dirichlet distribution (%v); bars: %v %% CI of a share.",
+		p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations), p.Concentration, 100*p.Confidence)
 }

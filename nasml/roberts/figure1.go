@@ -159,7 +159,7 @@ func drawGraph(r *figure1, p *lab.Picture) {
 		plots.Panel{Title: fmt.Sprintf("mixture, $α_e ∈ Δ^{%d}$", len(space.Ops)-1), Cell: cell(space, theta)},
 		plots.Panel{Title: "arg max on each edge", Cell: cell(space, space.OneHot(space.Argmax(theta)))})
 	p.Say("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a "+
-		"Dirichlet distribution (%v). The paper's caption says three operations an edge and names none.",
+		"Dirichlet distribution (%v); the paper does not name the operations.",
 		study.SpaceTitle(space.Name), len(space.Ops), r.Params.Concentration)
 }
 

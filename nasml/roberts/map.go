@@ -47,7 +47,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 		Paper: "about five minutes on two cores; precomputed",
 	},
 	Quick: MapQuick, Paper: MapPaper,
-	Code: problemsKind, Units: problemUnits, Note: scaleNote,
+	Code: problemsKind, Units: problemUnits,
 	Rules: func(p MapParams, c *study.Checks) {
 		p.rules(p.Size, c)
 		c.Expect(len(p.WeightErrors)+len(p.AlphaErrors) == 0 && !p.Sign,
@@ -78,8 +78,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 		p.Row(spacesPanel(r), widthPanel(r), noisePanel(r))
 		p.Row(spacesTable(r))
 		p.Say("%s", r.Params.caption())
-		p.Say("%s", scaleNote(r.Params))
-		p.Say("Where a panel varies the width or the points, they are as it says.")
+		p.Say("A panel that varies one of them says so.")
 	},
 	Claims: mapClaims,
 })

@@ -55,7 +55,7 @@ func widthPanel(r *mapped) plots.Panel {
 // the level of the noise.
 func noisePanel(r *mapped) plots.Panel {
 	p := plots.Panel{
-		Title: "label noise",
+		Title: "arg max under label noise",
 		X:     plots.Axis{Label: "noise, sd of the signal", Scale: plots.Log10},
 		Y:     plots.Axis{Max: 1.05},
 	}
@@ -63,7 +63,7 @@ func noisePanel(r *mapped) plots.Panel {
 	for _, n := range r.Params.NoisePoints {
 		of := noise.Where(func(q problems) bool { return q.Points == n && q.Level > 0 })
 		p.Series = append(p.Series,
-			sharesOver(fmt.Sprintf("arg max, $n = %d$", n), of, levelOf, "argmax", "problems", r.Confidence))
+			sharesOver(fmt.Sprintf("$n = %d$", n), of, levelOf, "argmax", "problems", r.Confidence))
 	}
 	if len(noise) > 0 { // which begins with a group without noise
 		p.Series = append(p.Series, plots.HLine("without noise", counted(noise[0]).per("argmax")))

@@ -72,7 +72,7 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 		Paper: "about ten minutes on two cores; precomputed",
 	},
 	Quick: SearchQuick, Paper: SearchPaper,
-	Code: code.Define("roberts/search", "roberts/internal/searching"), Note: scaleNote,
+	Code:  code.Define("roberts/search", "roberts/internal/searching"),
 	Units: func(t teaching) int { return t.Steps },
 	Rules: SearchParams.rules,
 	Trials: func(p SearchParams) (gs lab.Groups[teaching]) {

@@ -35,9 +35,8 @@ func drawSearches(r *searches, f *lab.Picture) {
 		right.Series = append(right.Series, spaceLook(i).On(plots.Bars(label, p.Noise, best)))
 	}
 	f.Row(identityPanel(r), recovery, right)
-	f.Say("%d searches a point: $α$ by %s on %d validation examples, $W$ by Adam on %d training examples, %d steps; "+
-		"teacher $α^*$ ∝ %v, $k = %d$, $d = %d$, student $d = %d$; %v %% intervals. The paper has no search; all "+
-		"settings are ours.",
+	f.Say("%d searches a point, all settings ours: $α$ by %s on %d validation examples, $W$ by Adam on %d training "+
+		"examples, %d steps; teacher $α^*$ ∝ %v, $k = %d$, $d = %d$, student $d = %d$; bars: %v %% CI.",
 		p.Seeds*len(p.Starts), strings.Replace(p.Update, "eg", "EG", 1), p.Valid, p.Train, p.Steps,
 		strings.NewReplacer("[", "(", "]", ")", " ", ", ").Replace(fmt.Sprint(p.Teacher)), p.Inputs, p.Width, p.Student,
 		100*p.Confidence)

@@ -56,7 +56,8 @@ var titles = map[string]string{
 	"s-k+p-r_ft_bn": "single-$k$ + pro rata, fine-tuned",
 	"darts":         "DARTS (bilevel)", "gaea-darts": "GAEA DARTS (bilevel)",
 	"darts/erm": "DARTS (ERM)", "gaea-darts/erm": "GAEA DARTS (ERM)",
-	"pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS",
+	"pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS", "PDARTS": "P-DARTS",
+	"full_0": "full, part 0", "full_1": "full, part 1", // of NAS-Bench-101
 }
 
 // Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is

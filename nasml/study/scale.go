@@ -8,15 +8,14 @@ import (
 )
 
 // ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
-// space before it, for what the paper proves and has no setting for.
+// space before it, for what the paper proves and has no setting for: its largest scale
+// is "large", though a command calls it "paper".
 func ScaleNote(params any) string {
 	switch catalog.ScaleOf(params) {
 	case catalog.Quick:
 		return " Quick scale."
-	case catalog.Large:
+	case catalog.Large, catalog.Paper:
 		return " Large scale."
-	case catalog.Paper:
-		return " Paper scale."
 	}
 	return " Varied parameters."
 }

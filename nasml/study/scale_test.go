@@ -29,7 +29,7 @@ func TestNotesOnTheScale(t *testing.T) {
 		catalog.Preset[scaled]{Scale: catalog.Large, Params: scaled{N: 3}})
 	for n, want := range map[int][2]string{
 		1: {" Quick scale.", " Quick scale, not the paper's setting."},
-		2: {" Paper scale.", " The paper's setting."},
+		2: {" Large scale.", " The paper's setting."},
 		3: {" Large scale.", " Large scale, not the paper's setting."},
 		4: {" Varied parameters.", " Varied parameters, not the paper's setting."},
 	} {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -131,6 +132,7 @@ func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s cata
 		return g
 	}
 	figure, claims := r.Figure(), r.Check()
+	require.LessOrEqual(t, len(sentenceEnd.FindAllString(figure.Caption, -1)), 3, "sentences of %q", figure.Caption)
 	if e.Settings != nil {
 		claims = append(claims, e.Settings()...)
 	}
@@ -153,6 +155,8 @@ func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s cata
 	g.Keys = keysOf(r.Records())
 	return g
 }
+
+var sentenceEnd = regexp.MustCompile(`\.(\s|$)`)
 
 // keysOf is one word for a set of trials.
 func keysOf(trials []string) string {
