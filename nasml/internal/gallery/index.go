@@ -71,14 +71,19 @@ func (it Item) heading() string { return cell(strings.TrimPrefix(it.Title, it.Sh
 // would shrink its pictures to what the text leaves.
 func (it Item) indexRow() string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
-	picture := ""
-	if it.Drawn() {
-		picture = fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="%d"></a>`,
-			link, path.Join(Thumbnails, it.Name()+".png"), cell(it.Title), thumbnailWidth)
-	}
 	return fmt.Sprintf(`<tr><td width="%d">%s</td><td><b>%s</b><br><a href="%s">%s</a></td><td>%s</td>`+
-		"<td>quick: %s<br>paper: %s</td></tr>\n", thumbnailWidth+20, picture, it.Short(), link, it.heading(), it.Tally,
-		cell(it.Cost.Quick), cell(it.Cost.Paper))
+		"<td>quick: %s<br>paper: %s</td></tr>\n", thumbnailWidth+20, it.picture("", thumbnailWidth), it.Short(), link,
+		it.heading(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
+}
+
+// picture is the item's thumbnail as a link to its notebook, for a page that has the notebooks in folder.
+func (it Item) picture(folder string, width int) string {
+	if !it.Drawn() {
+		return ""
+	}
+	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
+	return fmt.Sprintf(`<a href="%s"><img src="%s" alt="%s" width="%d"></a>`,
+		folder+link, folder+path.Join(Thumbnails, it.Name()+".png"), cell(it.Title), width)
 }
 
 // startID is the entry that a reader is sent to first: quick, with data that are part of the project.
@@ -94,9 +99,10 @@ func (g *Gallery) start() string {
 	return "a notebook"
 }
 
-// A thumbnail is shown at thumbnailWidth pixels, and has about twice as many.
+// A thumbnail is shown at thumbnailWidth pixels in the index and at readmeWidth in the README.
 const (
 	thumbnailWidth = 320
+	readmeWidth    = 180
 	thumbnailDPI   = 90
 )
 
@@ -115,7 +121,7 @@ func (g *Gallery) pages() map[string]func() string {
 }
 
 // WritePages writes all that a checkout says of the shipped records: the index notebook
-// with its thumbnails, and the tables of the README and of the guide.
+// with its thumbnails, and the tables of the README (with pictures) and of the guide.
 func (g *Gallery) WritePages(root string) error {
 	pages, err := g.Pages(root)
 	if err != nil {
@@ -172,9 +178,10 @@ var marked = regexp.MustCompile("(?s)" + begin + ".*" + end)
 func (g *Gallery) Summary() string {
 	text := g.totals()
 	for _, paper := range ByPaper(g.Items) {
-		text += "\n**" + paper.Name + "**\n\n| | claims |\n|---|---|\n"
+		text += "\n**" + paper.Name + "**\n\n| | | claims |\n|---|---|---|\n"
 		for _, it := range paper.Items {
-			text += fmt.Sprintf("| [%s](%s) | %s |\n", it.Short(), it.Notebook, it.Tally)
+			text += fmt.Sprintf("| %s | [%s](%s): %s | %s |\n", it.picture("notebooks/", readmeWidth), it.Short(),
+				it.Notebook, it.heading(), it.Tally)
 		}
 	}
 	return text
