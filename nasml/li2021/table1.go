@@ -99,11 +99,7 @@ func Table1Differences() []string {
 
 // drawTable1 is the table, with the paper's numbers in grey beside ours.
 func drawTable1(r *table1, f *lab.Picture) {
-	const params, theirs = "parameters (M)", "the paper's"
-	test := "test error (%)"
-	if r.Params.reduced("cifar-10") {
-		test += ", reduced scale"
-	}
+	const params, test, theirs = "parameters (M)", "test error (%)", "the paper's"
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
 		{Header: "mean", Group: test}, {Header: "best", Group: test},
@@ -118,9 +114,34 @@ func drawTable1(r *table1, f *lab.Picture) {
 		})
 	}
 	t.Blocks = []plots.Block{block}
+	showCIFARTable(r, f, t, 3, 4)
+}
+
+// showCIFARTable shows Table 1 or 4, of which some columns have our test errors. Those of smaller networks than
+// the paper's are no estimate of its errors: they move to columns of their own.
+func showCIFARTable(r *table1, f *lab.Picture, t *plots.Table, errors ...int) {
+	if r.Params.reduced("cifar-10") {
+		for _, column := range errors {
+			moveToEnd(t, column, "small networks (%)")
+		}
+	}
 	f.Style = plots.ICLR.Text()
 	f.Row(plots.Panel{Table: t})
 	sayTable1(r, f)
+}
+
+// moveToEnd moves the numbers of a column into a new one at the end, with a group; "not run" is left in their place.
+func moveToEnd(t *plots.Table, column int, group string) {
+	t.Columns = append(t.Columns, plots.Column{Header: t.Columns[column].Header, Group: group})
+	for _, block := range t.Blocks {
+		for i, row := range block.Rows {
+			moved := plots.Entry{}
+			if !row[column].Grey && row[column].Text != "" {
+				moved, row[column] = row[column], missing
+			}
+			block.Rows[i] = append(row, moved)
+		}
+	}
 }
 
 // entries are what is known of a line's cell: its parameters, and mean and best of its test errors.

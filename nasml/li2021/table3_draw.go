@@ -78,6 +78,7 @@ func protocolTable(r *table3) *plots.Table {
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
 		{Header: fmt.Sprintf("epoch %d", epochs3(r)), Group: "test error (%)"},
+		{Header: "the paper's,\nepoch 600"},
 	}}
 	var end plots.Block
 	for set := range r.Params.Sets {
@@ -90,18 +91,18 @@ func protocolTable(r *table3) *plots.Table {
 		for _, c := range candidatesOf(r, set) {
 			block.Rows = append(block.Rows, []plots.Entry{
 				{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
-				{Text: fmt.Sprintf("%.1f", c.final), Bold: c.best},
+				{Text: fmt.Sprintf("%.1f", c.final), Bold: c.best}, {},
 			})
 		}
 		if len(block.Rows) > 0 {
 			t.Blocks = append(t.Blocks, block)
 		}
 		mean, _ := errorEntries(againOf(r, set), "test_error")
-		end.Rows = append(end.Rows, []plots.Entry{{Text: text}, {}, mean})
+		end.Rows = append(end.Rows, []plots.Entry{{Text: text}, {}, mean, {}})
 	}
 	for i, set := range publishedSets {
 		end.Rows = append(end.Rows, []plots.Entry{
-			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, printedError(set),
+			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, {}, printedError(set),
 		})
 	}
 	t.Blocks = append(t.Blocks, end)

@@ -59,12 +59,8 @@ var (
 // costs are the paper's: none of its searches was timed on its card.
 func drawTable4(r *table1, f *lab.Picture) {
 	const test, theirs, params = "test error (%)", "the paper's", "parameters (M)"
-	ours := test
-	if r.Params.reduced("cifar-10") {
-		ours += ",\nreduced scale"
-	}
 	t := &plots.Table{Columns: []plots.Column{
-		{Header: "network"}, {Header: "mean", Group: ours}, {Header: "best", Group: theirs},
+		{Header: "network"}, {Header: "mean", Group: test}, {Header: "best", Group: theirs},
 		{Header: "mean", Group: theirs}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
 		{Header: "search\n(GPU days)"}, {Header: "DARTS'\nspace", Align: plots.Center},
 		{Header: "search by", Align: plots.Left},
@@ -74,9 +70,7 @@ func drawTable4(r *table1, f *lab.Picture) {
 		{Title: "searches that train every network", Rows: otherEntries(trainedCIFAR)},
 		{Title: "weight-sharing", Rows: append(otherEntries(sharedCIFAR), sharedEntries(r)...)},
 	}
-	f.Style = plots.ICLR.Text()
-	f.Row(plots.Panel{Table: t})
-	sayTable1(r, f)
+	showCIFARTable(r, f, t, 1)
 	f.Say("Search costs are the paper's, on a V100.")
 }
 
