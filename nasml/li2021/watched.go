@@ -19,8 +19,8 @@ import (
 // them, and those of instruments201.
 var InstrumentsQuick = watched(Figure1LeftQuick)
 
-// InstrumentsLarge has the middle scale of Figure 1, left, for a night on two cores. It
-// was not run.
+// InstrumentsLarge has the middle scale of Figure 1, left: two searches, five hours on two
+// cores beside other work.
 var InstrumentsLarge = watched(Figure1LeftLarge)
 
 // InstrumentsPaper has the paper's settings of the searches. It was not run.
