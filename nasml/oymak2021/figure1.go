@@ -105,7 +105,7 @@ var figure1Kind = code.Define("oymak2021/figure1", "oymak2021/internal/landscape
 
 // bench opens the images. What own activations compute is part of the keys.
 func (p Figure1Params) bench(ctx context.Context) (b lab.Bench[landscape.Case], err error) {
-	opened, err := openImages(ctx, p.Data, p.Classes)
+	opened, err := viewOf(p.Data, p.Classes).Open(ctx)
 	if err != nil {
 		return b, err
 	}

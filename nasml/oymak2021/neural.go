@@ -121,7 +121,7 @@ type digits struct {
 
 func openDigits(ctx context.Context, name data.Name, classes [2]int) (*digits, error) {
 	d := &digits{first: uint8(classes[0])}
-	view := data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
+	view := viewOf(name, classes)
 	var err error
 	if d.train, err = view.Open(ctx); err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func (p Theorem1Params) bench(ctx context.Context) (b lab.Bench[convergence.Case
 	var opened *data.Opened
 	var keys []string
 	if slices.Contains(p.Parts, "net") {
-		if opened, err = openImages(ctx, p.Data, p.Classes); err != nil {
+		if opened, err = viewOf(p.Data, p.Classes).Open(ctx); err != nil {
 			return b, err
 		}
 		if keys, err = netKeys(p.Activations); err != nil {

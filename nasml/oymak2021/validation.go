@@ -3,8 +3,10 @@ package oymak2021
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -86,10 +88,9 @@ func halfRate(s plots.Series, last bool) []plots.Series {
 
 func logAxis(label string) plots.Axis { return plots.Axis{Label: label, Scale: plots.Log10} }
 
-// openImages finds out about the publisher's training images of two classes.
-func openImages(ctx context.Context, name data.Name, classes [2]int) (*data.Opened, error) {
-	view := data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
-	return view.Open(ctx)
+// viewOf are the training images of two classes.
+func viewOf(name data.Name, classes [2]int) data.View {
+	return data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
 }
 
 // imagesOf loads them.
@@ -139,7 +140,9 @@ func (p *points) add(x, y float64) { p.x, p.y = append(p.x, x), append(p.y, y) }
 
 func (p *points) slope() (float64, error) { return verdict.Slope(p.x, p.y) }
 
-// meanSlope is the mean of the slopes of all curves that have two points or more.
+var errFew = errors.New("there are too few points for a slope")
+
+// meanSlope is the mean of the slopes of all curves that have two points or more; without one it returns errFew.
 func meanSlope(curves []points) (float64, error) {
 	var slopes []float64
 	for _, p := range curves {
@@ -153,7 +156,7 @@ func meanSlope(curves []points) (float64, error) {
 		slopes = append(slopes, slope)
 	}
 	if len(slopes) == 0 {
-		return 0, errors.New("there are too few points for a slope")
+		return 0, errFew
 	}
 	return stat.Mean(slopes, nil), nil
 }
@@ -166,4 +169,9 @@ func slopeOfSums(sizes []int, records []*runs.Record, name string) (float64, err
 		sums.add(float64(n), floats.Sum(study.Column(study.Rows(records, name), i)))
 	}
 	return sums.slope()
+}
+
+// listed are whole numbers in words: "64, 128".
+func listed(numbers []int) string {
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]")), ", ")
 }
