@@ -89,7 +89,7 @@ func judgeLeast(r *assumption3, claim lab.Claim, gs lab.Groups[kernels.Part], se
 func judgeSingular(r *assumption3) []runs.Claim {
 	const zero = 1e-12 // of λ_max
 	values := func(name string, of func(float64) float64) []float64 {
-		return eachValue(r.Part("singular").Values(name), of)
+		return mapped(r.Part("singular").Values(name), of)
 	}
 	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{

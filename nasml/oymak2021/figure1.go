@@ -18,14 +18,11 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/landscape"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1Params are the parameters of Figure 1 (a) and (b), which the paper
-// draws as a sketch: training, validation and test loss over all architectures.
-// Here they are of trained networks. Panel (c), a DARTS supernet with h = 224,
-// stands with Figure 3, see [Figure3].
+// Figure1Params are the parameters of Figure 1 (a) and (b): training, validation and test loss over all architectures,
+// of trained networks; the paper has a sketch. Panel (c), a DARTS supernet with h = 224, is in [Figure3].
 type Figure1Params struct {
 	Line       [2]string `validate:"unique"` // activations of the one-dimensional Δ: σ_α = (1−α)σ₀ + ασ₁
 	Plane      [3]string `validate:"unique"` // of the two-dimensional one, the simplex of three
@@ -47,22 +44,17 @@ type Figure1Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
-// The paper's panels (a) and (b) are a sketch without a setting; all of it is
-// ours.
+// The paper's panels (a) and (b) are a sketch without a setting; all of it is ours.
 var (
-	// Figure1Quick trains 205 networks of 64 neurons on 50 images, a quarter of a
-	// minute on two cores. All claims hold: every network fits its images, and
-	// with 500 validation images the validation loss follows the test loss with
-	// correlation 1.00 over both Δ.
+	// Figure1Quick trains 205 networks of 64 neurons on 50 images. All claims hold: every network fits its images, and
+	// with 500 validation images the validation loss follows the test loss with correlation 1.00 over both Δ.
 	Figure1Quick = Figure1Params{
 		Line: [2]string{"relu", "sin4"}, Plane: [3]string{"relu", "tanh", "sin4"}, LineSteps: 12, PlaneSteps: 6,
 		Data: data.MNIST, Classes: [2]int{3, 5}, Train: 50, Pool: 4000, Validation: []int{10, 40, 500},
 		Width: 64, Steps: 300, C0: 1, Rate: 0.7, Loss: "hinge", Seeds: 5, Confidence: 0.95,
 	}
-	// Figure1Paper trains 660 networks of 256 neurons on 100 images, 20 to 40 minutes on
-	// two cores; its trials are shipped. 100 validation images are enough for a
-	// correlation of 1.00; that 10 are worse is not decided over the
-	// two-dimensional Δ.
+	// Figure1Paper trains 660 networks of 256 neurons on 100 images. 100 validation images are enough for a correlation
+	// of 1.00; whether 10 are worse is inconclusive over the two-dimensional Δ.
 	Figure1Paper = func() Figure1Params {
 		p := Figure1Quick
 		p.LineSteps, p.PlaneSteps = 40, 12
@@ -90,10 +82,8 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 		gs.Add("plane", p.Seeds, p.sweep(p.Plane[:], p.PlaneSteps))
 		return gs
 	},
-	Bench: func(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
-		return p.bench(ctx)
-	},
-	Draw: drawFigure1,
+	Bench: figure1Bench,
+	Draw:  drawFigure1,
 	Claims: func(r *figure1) []runs.Claim {
 		return append(judgeLosses(r, "one-dimensional Δ", "line"), judgeLosses(r, "two-dimensional Δ", "plane")...)
 	},
@@ -103,30 +93,9 @@ type figure1 = lab.Result[Figure1Params, landscape.Case]
 
 var figure1Kind = code.Define("oymak2021/figure1", "oymak2021/internal/landscape")
 
-// bench opens the images. What own activations compute is part of the keys.
-func (p Figure1Params) bench(ctx context.Context) (b lab.Bench[landscape.Case], err error) {
-	opened, err := openImages(ctx, p.Data, p.Classes)
-	if err != nil {
-		return b, err
-	}
-	names := slices.Concat(p.Line[:], p.Plane[:])
-	keys, err := netKeys(names)
-	b.Key = func(c landscape.Case) any {
-		c.Net.Activations = slices.Clone(c.Net.Activations)
-		for i, name := range c.Net.Activations {
-			c.Net.Activations[i] = keys[slices.Index(names, name)]
-		}
-		return c
-	}
-	b.Data = func(landscape.Case) string { return opened.Fingerprint }
-	b.Run = func(ctx context.Context, c landscape.Case, seed uint64, _ study.Step) (trial.Result, error) {
-		images, err := imagesOf(ctx, opened)
-		if err != nil {
-			return trial.Result{}, err
-		}
-		return c.Run(ctx, seed, images)
-	}
-	return b, err
+func figure1Bench(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
+	return netBench(ctx, p.Data, p.Classes, slices.Concat(p.Line[:], p.Plane[:]),
+		func(c *landscape.Case) *activation.Net { return &c.Net })
 }
 
 func (p Figure1Params) sweep(activations []string, steps int) landscape.Case {
@@ -139,8 +108,8 @@ func (p Figure1Params) sweep(activations []string, steps int) landscape.Case {
 	}
 }
 
-// drawFigure1 draws (a) and (b): above over the α of the one-dimensional Δ, below
-// for every α of the two-dimensional Δ against its test loss.
+// drawFigure1 draws (a) and (b): above over α of the one-dimensional Δ, below for every α of the two-dimensional Δ
+// against its test loss.
 func drawFigure1(r *figure1, f *lab.Picture) {
 	p := r.Params
 	nv := p.Validation[len(p.Validation)-1]
@@ -195,40 +164,33 @@ func overTest(r *figure1, label, name string) plots.Series {
 }
 
 // figure1Losses are those of one seed, over all α.
-type figure1Losses struct {
-	train, test, few, validation []float64
-	spread                       float64 // max − min of the test loss
-}
+type figure1Losses struct{ train, test, few, validation []float64 }
 
-func seedLosses(record *runs.Record, validation []int) figure1Losses {
-	series, test := record.Series, record.Series["test"]
-	few, many := validation[0], validation[len(validation)-1]
-	return figure1Losses{
-		series["train"], test, series[landscape.ValidationLoss(few)], series[landscape.ValidationLoss(many)],
-		slices.Max(test) - slices.Min(test),
-	}
-}
+// spread is the range of the test loss.
+func (l figure1Losses) spread() float64 { return slices.Max(l.test) - slices.Min(l.test) }
 
-// excess is the test loss of the α with the least of some losses, of several the
-// first, above the least test loss, over the range of the test loss.
+// excess is the test loss of the (first) α with the least of some losses, above the least test loss, over the range of
+// the test loss.
 func (l figure1Losses) excess(losses []float64) float64 {
-	return (l.test[floats.MinIdx(losses)] - slices.Min(l.test)) / l.spread
+	return (l.test[floats.MinIdx(losses)] - slices.Min(l.test)) / l.spread()
 }
 
 // trainRange is the largest training loss over the range of the test loss.
 func (l figure1Losses) trainRange() float64 {
-	return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread
+	return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread()
 }
 
-// judgeLosses judges (a) and (b) on one Δ; what "near zero" and "follows" mean is
-// ours: a range of at most 5 % of that of the test loss, and a correlation of
-// at least 0.9.
+// judgeLosses judges (a) and (b) on one Δ. "Near zero" is a range of at most 5 % of that of the test loss, "follows" a
+// correlation of at least 0.9; both are ours.
 func judgeLosses(r *figure1, delta, part string) []runs.Claim {
 	gs, v := r.Part(part), r.Params.Validation
 	first, last := v[0], v[len(v)-1]
 	claim := func(panel, name, note string, of func(l figure1Losses) float64) lab.Statistic { // one of each Δ
 		return r.Claim("%s, %s", name, delta).From("Figure 1"+panel).Noting("%s", note).Family(2).
-			Mean(each(gs.Records(), func(record *runs.Record) float64 { return of(seedLosses(record, v)) }))
+			Mean(mapped(gs.Records(), func(record *runs.Record) float64 {
+				at := func(n int) []float64 { return record.Series[landscape.ValidationLoss(n)] }
+				return of(figure1Losses{record.Series["train"], record.Series["test"], at(first), at(last)})
+			}))
 	}
 	inf := math.Inf(1)
 	claims := []runs.Claim{

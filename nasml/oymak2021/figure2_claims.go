@@ -2,10 +2,9 @@ package oymak2021
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -21,11 +20,9 @@ import (
 //   - mild over k: likewise over the width;
 //   - small Δα: the mean over Δα ≤ 0.01 exceeds that over Δα ≥ 0.03.
 //
-// The α are what is drawn independently: a seed's distances share its α and its
-// start, so that each statistic is one number a seed, a mean over all that the seed
-// was run at, and its interval is over seeds. The paper says "stable", "only mildly
-// changes" and "slightly larger" without numbers; the 0.1 is ours. A claim is known
-// only where points were run that it speaks of.
+// Only the α are independent: a seed's distances share its α and its start. So each statistic is one number a seed, a
+// mean over its points, and the interval is over seeds. The paper says "stable", "only mildly changes" and "slightly
+// larger" without numbers; the 0.1 is this implementation's.
 func figure2Panel(panel string) lab.Question[Figure2Params, sweepTrial] {
 	return lab.Question[Figure2Params, sweepTrial]{
 		Name: "(" + panel + ")",
@@ -43,8 +40,8 @@ func figure2Panel(panel string) lab.Question[Figure2Params, sweepTrial] {
 	}
 }
 
-// figure2Readings asks the same of (a) by other readings of the inputs, as claims of ours, and whether any reading
-// fits all that is printed of it.
+// figure2Readings asks the same of (a) with other readings of the inputs, as claims of ours, and whether one reading
+// fits all printed statements.
 var figure2Readings = lab.Question[Figure2Params, sweepTrial]{
 	Name: "readings",
 	Trials: func(p Figure2Params) (gs lab.Groups[sweepTrial]) {
@@ -67,15 +64,15 @@ var figure2Readings = lab.Question[Figure2Params, sweepTrial]{
 	},
 }
 
-// judgePanel judges what is printed of a panel; called gives a claim its name. Each claim is made of both panels,
+// judgePanel judges the printed statements on a panel; called gives a claim its name. Each claim is made of both panels,
 // and of other readings of (a).
 func judgePanel(r *figure2, s sweepPanel, called func(row, name string) string) []runs.Claim {
 	claim := func(row, name string) lab.Claim {
 		return r.Claim("%s", called(row, name)).From("Section 7a and Figure 2(" + s.panel + ")").
 			Family(len(printed) + len(r.Params.Beside))
 	}
-	width := func(p sweepPoint) float64 { return float64(p.width) }
-	delta := func(p sweepPoint) float64 { return p.delta }
+	width := func(d distance) float64 { return float64(d.width) }
+	delta := func(d distance) float64 { return d.delta }
 	return []runs.Claim{
 		s.judgeRange(claim("figure2"+s.panel+"-range", "means on the paper's axis")),
 		s.judgeSlope(claim("figure2-stable", "stable over Δα, exponent"), width, delta),
@@ -84,19 +81,15 @@ func judgePanel(r *figure2, s sweepPanel, called func(row, name string) string) 
 	}
 }
 
-// noting is a note and which widths a panel's claims were judged on, where some of
-// those asked for were not run.
+// noting adds a note, and the widths that a claim was judged on if some requested ones were not run.
 func (s sweepPanel) noting(c lab.Claim, note string) lab.Claim {
-	var ran []string
-	for _, k := range s.widths {
-		if slices.ContainsFunc(s.ran(), func(p sweepPoint) bool { return p.width == k }) {
-			ran = append(ran, strconv.Itoa(k))
-		}
+	ran := slices.DeleteFunc(slices.Clone(s.widths), func(k int) bool {
+		return !slices.ContainsFunc(s.distances, func(d distance) bool { return d.width == k })
+	})
+	limits := ""
+	if 0 < len(ran) && len(ran) < len(s.widths) {
+		limits = "judged on k = " + listed(ran) + " only, the other widths were not run"
 	}
-	if len(ran) == 0 || len(ran) == len(s.widths) {
-		return c.Noting("%s", note)
-	}
-	limits := "judged on k = " + strings.Join(ran, ", ") + " only, the other widths were not run"
 	return c.Noting("%s", joined(note, limits))
 }
 
@@ -113,45 +106,40 @@ func (s sweepPanel) judgeRange(c lab.Claim) runs.Claim {
 	end := printed[s.panel].axisEnd
 	c = c.Says(end)
 	c.Tolerance, c.Allowed = 0, fmt.Sprintf("every mean at most %v", end)
-	if len(s.ran()) == 0 {
-		return s.noting(c, "").NotRun("no point of this panel")
+	points := s.points(s.distances)
+	if len(points) == 0 {
+		return c.NotRun("no point of this panel")
 	}
-	top := slices.MaxFunc(s.ran(), func(a, b sweepPoint) int { return cmp.Compare(a.summary.Mean, b.summary.Mean) })
+	top := slices.MaxFunc(points, func(a, b sweepPoint) int { return cmp.Compare(a.mean.Mean, b.mean.Mean) })
 	c = s.noting(c, fmt.Sprintf("ours is the largest mean, at k = %d, Δα = %v; the paper gives the axis 0–%v, "+
 		"no values", top.width, top.delta, end))
-	c.Ours, c.Lo, c.Hi = runs.Number(top.summary.Mean), top.summary.Lo, top.summary.Hi
-	c.Holds = runs.Judge(top.summary.Mean <= end)
+	c.Ours, c.Lo, c.Hi = runs.Number(top.mean.Mean), top.mean.Lo, top.mean.Hi
+	c.Holds = runs.Judge(top.mean.Mean <= end)
 	return c.Claim
 }
 
-// mildSlope is the largest exponent that we call stable: over the paper's Δα, from
-// 0.005 to 0.07, and over its widths, from 64 to 4096, the distance then changes by a
-// factor of 1.3 and of 1.5.
+// mildSlope is the largest exponent that counts as stable: over the paper's Δα, from 0.005 to 0.07, and over its
+// widths, from 64 to 4096, the distance then changes by a factor of 1.3 and of 1.5.
 const mildSlope = 0.1
 
-// judgeSlope judges the exponent of the distance over Δα or the width: of every seed
-// the mean, over what is fixed, of its slopes on log–log axes.
-func (s sweepPanel) judgeSlope(c lab.Claim, fixed, over func(sweepPoint) float64) runs.Claim {
+// judgeSlope judges the exponent of the distance over Δα or the width: for every seed the mean, over the one that is
+// fixed, of its slopes on log–log axes.
+func (s sweepPanel) judgeSlope(c lab.Claim, fixed, over func(distance) float64) runs.Claim {
 	var slopes []float64
-	for _, seed := range s.ranSeeds() {
+	for _, distances := range s.bySeed() {
 		var curves []points
-		for _, of := range study.By(s.ran(), fixed) {
+		for _, of := range study.By(distances, fixed) {
 			var curve points
-			for _, p := range of {
-				if i := slices.Index(p.seeds, seed); i >= 0 {
-					curve.add(over(p), p.values[i])
-				}
+			for _, d := range of {
+				curve.add(over(d), d.value)
 			}
-			if len(curve.x) > 1 {
-				curves = append(curves, curve)
-			}
+			curves = append(curves, curve)
 		}
-		if len(curves) > 0 {
-			slope, err := meanSlope(curves)
-			if err != nil {
-				return s.noting(c, "").NotRun("%v", err)
-			}
+		switch slope, err := meanSlope(curves); {
+		case err == nil:
 			slopes = append(slopes, slope)
+		case !errors.Is(err, errFew):
+			return s.noting(c, "").NotRun("%v", err)
 		}
 	}
 	if len(slopes) == 0 {
@@ -161,26 +149,15 @@ func (s sweepPanel) judgeSlope(c lab.Claim, fixed, over func(sweepPoint) float64
 		len(slopes))).Mean(slopes).Near(0, mildSlope)
 }
 
-// ranSeeds are the seeds that have a value anywhere.
-func (s sweepPanel) ranSeeds() []uint64 {
-	var seeds []uint64
-	for _, p := range s.points {
-		seeds = append(seeds, p.seeds...)
-	}
-	slices.Sort(seeds)
-	return slices.Compact(seeds)
-}
-
-// judgeSmallDelta compares small and larger Δα, paired over seeds: of every seed the
-// mean over the widths of the mean over the Δα.
+// judgeSmallDelta compares small and larger Δα, paired over seeds: for every seed the mean over the widths of the mean
+// over the Δα.
 func (s sweepPanel) judgeSmallDelta(c lab.Claim) runs.Claim {
 	c = c.Says(0)
 	var small, large []float64
-	for _, seed := range s.ranSeeds() {
+	for _, distances := range s.bySeed() {
 		var a, b []float64
-		for _, of := range study.By(s.ran(), func(p sweepPoint) int { return p.width }) {
-			below, above := valuesOf(of, seed, 0, 0.01), valuesOf(of, seed, 0.03, 1)
-			if len(below) > 0 && len(above) > 0 {
+		for _, of := range study.By(distances, func(d distance) int { return d.width }) {
+			if below, above := valuesAt(of, 0, 0.01), valuesAt(of, 0.03, 1); len(below) > 0 && len(above) > 0 {
 				a, b = append(a, stat.Mean(below, nil)), append(b, stat.Mean(above, nil))
 			}
 		}
@@ -195,39 +172,27 @@ func (s sweepPanel) judgeSmallDelta(c lab.Claim) runs.Claim {
 		"means above 0", len(small))).Difference(small, large).Above(0)
 }
 
-// valuesOf are a seed's distances at Δα from lo to hi.
-func valuesOf(points []sweepPoint, seed uint64, lo, hi float64) (values []float64) {
-	for _, p := range points {
-		if i := slices.Index(p.seeds, seed); i >= 0 && lo <= p.delta && p.delta <= hi {
-			values = append(values, p.values[i])
-		}
-	}
-	return values
+// valuesAt are the distances at Δα from lo to hi.
+func valuesAt(distances []distance, lo, hi float64) []float64 {
+	return values(slices.DeleteFunc(slices.Clone(distances), func(d distance) bool { return d.delta < lo || d.delta > hi }))
 }
 
-// judgeReadings judges whether a reading of the inputs fits all that is printed of
-// panel (a), by the widths that each was run at: it takes one that fits all, and
-// fails where each fails at something.
+// judgeReadings judges whether a reading of the inputs fits all printed statements on panel (a), at the widths that it
+// was run at: it holds if one fits all, and fails if each fails at something.
 func judgeReadings(r *figure2, readings []sweepPanel) runs.Claim {
 	c := r.Claim("own: (a) statements that the best reading of the inputs fits, of those printed").
 		From("Section 7a and Figure 2(a)").Claim
+	words := map[runs.Verdict]string{runs.Holds: "holds", runs.Fails: "does not hold", runs.NotKnown: "inconclusive"}
 	best, all, open := 0, 0, false
 	for _, s := range readings {
-		fits, fails, said := 0, 0, s.reading
-		claims := judgePanel(r, s, func(_, name string) string { return name })
-		for _, x := range claims {
-			word := "inconclusive"
-			switch x.Holds {
-			case runs.Holds:
-				word, fits = "holds", fits+1
-			case runs.Fails:
-				word, fails = "does not hold", fails+1
-			case runs.NotKnown:
-			}
-			said += fmt.Sprintf("; %s: %s", x.Name, word)
+		count, said := map[runs.Verdict]int{}, s.reading
+		for _, x := range judgePanel(r, s, func(_, name string) string { return name }) {
+			count[x.Holds]++
+			said += fmt.Sprintf("; %s: %s", x.Name, words[x.Holds])
 		}
 		c.Note = joined(said, c.Note)
-		best, all, open = max(best, fits), len(claims), open || fails == 0
+		best, open = max(best, count[runs.Holds]), open || count[runs.Fails] == 0
+		all = count[runs.Holds] + count[runs.Fails] + count[runs.NotKnown]
 	}
 	c.Paper, c.Ours, c.Tolerance = runs.Number(all), runs.Number(best), 0
 	switch {

@@ -1,21 +1,22 @@
 package oymak2021
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-// printed is what Figure 2 prints of each panel: its caption and where
-// its vertical axis ends, the only numbers of the curves that the paper gives.
+// printed is what Figure 2 prints of each panel: its caption and the end of its vertical axis, the only number of the
+// curves that the paper gives.
 var printed = map[string]struct {
 	title   string
 	axisEnd float64
@@ -29,50 +30,43 @@ var inputWords = map[string]string{
 	"unit-interval": "inputs x/255", "standardized": "standardized inputs", "unit-norm": "inputs of norm 1",
 }
 
-// sweepPanel is a panel by one reading of the inputs, with its points: Δα by Δα, width by width.
+// distance is ‖θ_α − θ_{α+Δα}‖₂/Δα of a seed, at a width and a Δα.
+type distance struct {
+	width int
+	delta float64
+	seed  uint64
+	value float64
+}
+
+// sweepPanel is a panel with one reading of the inputs. Its distances are ordered by Δα, width and seed.
 type sweepPanel struct {
+	*figure2
 	panel, reading string
-	widths         []int // that were asked for
-	seeds          int
-	points         []sweepPoint
+	widths         []int // requested
+	distances      []distance
 }
 
-// sweepPoint has the distances ‖θ_α − θ_{α+Δα}‖₂/Δα of the seeds that were run, for a width and a Δα.
-type sweepPoint struct {
-	width   int
-	delta   float64
-	seeds   []uint64
-	values  []float64
-	summary runs.Summary // over values; zero if there is none
-}
-
-// panelOf is a panel that was asked for, or one without points.
 func panelOf(r *figure2, panel, inputs string, widths []int) sweepPanel {
-	s := sweepPanel{panel: panel, reading: inputWords[inputs], widths: widths, seeds: r.Params.Seeds}
+	s := sweepPanel{r, panel, inputWords[inputs], widths, nil}
 	for _, g := range r.Part(panel + " " + inputs) {
-		p := sweepPoint{width: g.Trial.Width, delta: g.Trial.DeltaAlpha}
 		for _, record := range g.Records {
 			if record == nil {
 				continue
 			}
 			if v, ok := record.Values["distance"]; ok { // another machine may compute it
-				p.seeds, p.values = append(p.seeds, record.Trial.Seed), append(p.values, v)
+				s.distances = append(s.distances, distance{g.Trial.Width, g.Trial.DeltaAlpha, record.Trial.Seed, v})
 			}
 		}
-		if len(p.values) > 0 {
-			p.summary = r.Mean(p.values)
-		}
-		s.points = append(s.points, p)
 	}
 	return s
 }
 
-// byInputs is a panel by the reading that is the figure's own.
+// byInputs is a panel with the figure's own reading.
 func byInputs(r *figure2, panel string) sweepPanel {
 	return panelOf(r, panel, r.Params.Inputs, r.Params.widths(panel))
 }
 
-// beside are (a) by the other readings.
+// beside are (a) with the other readings.
 func beside(r *figure2) (all []sweepPanel) {
 	for _, inputs := range r.Params.Beside {
 		all = append(all, panelOf(r, "a", inputs, r.Params.BesideWidths))
@@ -80,22 +74,50 @@ func beside(r *figure2) (all []sweepPanel) {
 	return all
 }
 
-// drawFigure2 draws the result as the paper does: one curve a Δα over the width,
-// with the interval of the mean over the random α, and the end of the paper's
-// axis as a reference. Readings stand side by side.
+// sweepPoint is the mean over the seeds that were run at a width and a Δα.
+type sweepPoint struct {
+	width, seeds int
+	delta        float64
+	mean         runs.Summary
+}
+
+// points summarizes distances at each width and Δα.
+func (s sweepPanel) points(distances []distance) (points []sweepPoint) {
+	for _, of := range byPoint(distances) {
+		points = append(points, sweepPoint{of[0].width, len(of), of[0].delta, s.Mean(values(of))})
+	}
+	return points
+}
+
+func byPoint(distances []distance) [][]distance {
+	type point struct {
+		width int
+		delta float64
+	}
+	return study.By(distances, func(d distance) point { return point{d.width, d.delta} })
+}
+
+func values(distances []distance) (all []float64) {
+	for _, d := range distances {
+		all = append(all, d.value)
+	}
+	return all
+}
+
+// drawFigure2 draws one curve for each Δα over the width, with the interval of the mean over the random α, and the end
+// of the paper's axis as a reference. Readings are side by side.
 func drawFigure2(r *figure2, f *lab.Picture) {
-	p, rest := r.Params, r.Params.Panels
-	if others := beside(r); len(others) > 0 && slices.Contains(rest, "a") {
+	p, rest, others := r.Params, slices.Clone(r.Params.Panels), beside(r)
+	if len(others) > 0 && slices.Contains(rest, "a") {
 		for _, s := range append([]sweepPanel{byInputs(r, "a")}, others...) {
-			f.Add(s.draw(r, "(a), "+s.reading))
+			f.Add(s.draw("(a), " + s.reading))
 		}
-		rest = slices.DeleteFunc(slices.Clone(rest), func(panel string) bool { return panel == "a" })
-		if len(rest) > 0 {
+		if rest = slices.DeleteFunc(rest, func(panel string) bool { return panel == "a" }); len(rest) > 0 {
 			f.Row()
 		}
 	}
 	for _, panel := range rest {
-		f.Add(byInputs(r, panel).draw(r, printed[panel].title))
+		f.Add(byInputs(r, panel).draw(printed[panel].title))
 	}
 	examples := "all examples"
 	if p.Examples > 0 {
@@ -113,7 +135,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 		missing = append(missing, byInputs(r, panel).missing()...)
 	}
 	sayMissing(f, "", missing)
-	for _, s := range beside(r) {
+	for _, s := range others {
 		sayMissing(f, "With "+s.reading+": ", s.missing())
 	}
 }
@@ -127,36 +149,38 @@ func sayMissing(f *lab.Picture, of string, missing []string) {
 
 // missing lists the widths that were not run, or not for every seed.
 func (s sweepPanel) missing() (parts []string) {
-	bySeeds := map[int][]string{}
+	bySeeds := map[int][]int{}
 	for _, k := range s.widths {
-		ran := s.seeds
-		for _, p := range s.points {
-			if p.width == k {
-				ran = min(ran, len(p.values))
-			}
+		ran := s.Params.Seeds
+		for _, delta := range s.Params.DeltaAlphas {
+			ran = min(ran, len(s.where(func(d distance) bool { return d.width == k && d.delta == delta })))
 		}
-		bySeeds[ran] = append(bySeeds[ran], strconv.Itoa(k))
+		bySeeds[ran] = append(bySeeds[ran], k)
 	}
 	for _, ran := range slices.Sorted(maps.Keys(bySeeds)) {
-		switch widths := fmt.Sprintf("(%s) $k$ = %s", s.panel, strings.Join(bySeeds[ran], ", ")); ran {
+		switch widths := fmt.Sprintf("(%s) $k$ = %s", s.panel, listed(bySeeds[ran])); ran {
 		case 0:
 			parts = append(parts, widths+" not run")
-		case s.seeds:
+		case s.Params.Seeds:
 		default:
-			parts = append(parts, fmt.Sprintf("%s for %d of %d $α$ only", widths, ran, s.seeds))
+			parts = append(parts, fmt.Sprintf("%s for %d of %d $α$ only", widths, ran, s.Params.Seeds))
 		}
 	}
 	return parts
 }
 
-// draw is the panel. Points with fewer seeds than asked for are hollow.
-func (s sweepPanel) draw(r *figure2, title string) plots.Panel {
-	points, end := s.paired(r.Confidence), printed[s.panel].axisEnd
+func (s sweepPanel) where(fits func(distance) bool) []distance {
+	return slices.DeleteFunc(slices.Clone(s.distances), func(d distance) bool { return !fits(d) })
+}
+
+// draw is the panel. Points with fewer seeds than requested are hollow.
+func (s sweepPanel) draw(title string) plots.Panel {
+	points, end := s.points(s.paired()), printed[s.panel].axisEnd
 	top := end // of the intervals, or the end of the paper's axis; distances start at 0, and so does the axis
 	for _, p := range points {
-		top = max(top, p.summary.Mean)
-		if p.summary.Hi.Valid() {
-			top = max(top, float64(p.summary.Hi))
+		top = max(top, p.mean.Mean)
+		if p.mean.Hi.Valid() {
+			top = max(top, float64(p.mean.Hi))
 		}
 	}
 	const margin = 1.3 // on a logarithmic axis, which shows all widths, whether they were run or not
@@ -168,70 +192,60 @@ func (s sweepPanel) draw(r *figure2, title string) plots.Panel {
 		},
 		Y: plots.Axis{Label: `normalized distance $\|θ_α − θ_{α+Δα}\|_2/Δα$`, Max: 1.05 * top},
 	}
-	for _, delta := range r.Params.DeltaAlphas {
-		panel.Series = append(panel.Series, s.curve(points, delta))
-	}
-	if slices.ContainsFunc(panel.Series, func(s plots.Series) bool { return slices.Contains(s.Hollow, true) }) {
-		panel.Legend.Hollow = fmt.Sprintf("fewer than %d $α$", s.seeds)
+	for _, delta := range s.Params.DeltaAlphas {
+		var widths []float64
+		var means []runs.Summary
+		var partial []bool
+		for _, p := range points {
+			if p.delta == delta {
+				widths, means = append(widths, float64(p.width)), append(means, p.mean)
+				partial = append(partial, p.seeds < s.Params.Seeds)
+			}
+		}
+		curve := plots.Bars(fmt.Sprintf("$Δα = %v$", delta), widths, means)
+		if curve.Hollow = partial; slices.Contains(partial, true) {
+			panel.Legend.Hollow = fmt.Sprintf("fewer than %d $α$", s.Params.Seeds)
+		}
+		panel.Series = append(panel.Series, curve)
 	}
 	panel.Series = append(panel.Series, plots.HLine("end of the paper's axis", end))
 	return panel
 }
 
-// curve is that of one Δα over the widths that were run.
-func (s sweepPanel) curve(points []sweepPoint, delta float64) plots.Series {
-	var widths []float64
-	var means []runs.Summary
-	var partial []bool
-	for _, p := range points {
-		if p.delta == delta {
-			widths, means = append(widths, float64(p.width)), append(means, p.summary)
-			partial = append(partial, len(p.values) < s.seeds)
-		}
-	}
-	curve := plots.Bars(fmt.Sprintf("$Δα = %v$", delta), widths, means)
-	curve.Hollow = partial
-	return curve
-}
-
-// ran are the points that have values.
-func (s sweepPanel) ran() []sweepPoint {
-	return slices.DeleteFunc(slices.Clone(s.points), func(p sweepPoint) bool { return len(p.values) == 0 })
-}
-
-// paired are the points with intervals of their differences: a seed's α
-// moves its distances at all points alike, and what it moves them by, its mean over
-// the points less that of all seeds, is taken off first (Cousineau 2005, with Morey's
-// factor √(J/(J−1)) for J points). Means stay. Points that lack seeds keep their own.
-func (s sweepPanel) paired(confidence float64) []sweepPoint {
-	points := s.ran()
-	offset := map[uint64]float64{}
+// paired are the distances with intervals of their differences: a seed's α moves its distances at all points alike.
+// This shift, its mean over the points less that of all seeds, is subtracted (Cousineau 2005, with Morey's factor
+// √(J/(J−1)) for J points). Means stay. Points that lack seeds keep their distances.
+func (s sweepPanel) paired() (moved []distance) {
+	seeds, offset := s.Params.Seeds, map[uint64]float64{}
 	whole, total := 0, 0.0
-	for _, p := range points {
-		if len(p.values) == s.seeds {
+	for _, of := range byPoint(s.distances) {
+		if len(of) == seeds {
 			whole++
-			for i, seed := range p.seeds {
-				offset[seed] += p.values[i]
-				total += p.values[i] / float64(s.seeds)
+			for _, d := range of {
+				offset[d.seed] += d.value
+				total += d.value / float64(seeds)
 			}
 		}
 	}
 	if whole < 2 {
-		return points
+		return s.distances
 	}
 	morey := math.Sqrt(float64(whole) / float64(whole-1))
-	for j, p := range points {
-		if len(p.values) < s.seeds {
-			continue
-		}
-		moved := make([]float64, len(p.values))
-		for i, seed := range p.seeds {
-			own := p.values[i] - (offset[seed]-total)/float64(whole)
-			moved[i] = p.summary.Mean + morey*(own-p.summary.Mean)
-		}
-		if s, err := runs.Summarize(moved, confidence); err == nil {
-			points[j].summary = s
+	for _, of := range byPoint(s.distances) {
+		mean := s.Mean(values(of)).Mean
+		for _, d := range of {
+			if len(of) == seeds {
+				d.value = mean + morey*(d.value-(offset[d.seed]-total)/float64(whole)-mean)
+			}
+			moved = append(moved, d)
 		}
 	}
-	return points
+	return moved
+}
+
+// bySeed are the distances of each seed.
+func (s sweepPanel) bySeed() [][]distance {
+	sorted := slices.SortedStableFunc(slices.Values(s.distances),
+		func(a, b distance) int { return cmp.Compare(a.seed, b.seed) })
+	return study.By(sorted, func(d distance) uint64 { return d.seed })
 }

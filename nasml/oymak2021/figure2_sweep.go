@@ -3,7 +3,6 @@ package oymak2021
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -21,11 +20,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// bench trains the trials of one width (of p.Together seeds of it) together in one graph, whole
-// epochs at a time where that takes seconds at most. Cancelling ends it
-// within seconds, with the finished trials stored and the others at their
-// checkpoint.
-func (p Figure2Params) bench(ctx context.Context) (b lab.Bench[sweepTrial], err error) {
+// figure2Bench trains all trials of a width (of p.Together seeds) in one graph, whole epochs at a time if that takes at
+// most seconds. Cancelled, it stops within seconds; finished trials and the checkpoint of the others are kept.
+func figure2Bench(ctx context.Context, p Figure2Params, _ string) (b lab.Bench[sweepTrial], err error) {
 	images, err := p.view().Open(ctx)
 	if err != nil {
 		return b, err
@@ -44,13 +41,6 @@ func (p Figure2Params) bench(ctx context.Context) (b lab.Bench[sweepTrial], err 
 	}
 	b.Data = func(sweepTrial) string { return images.Fingerprint }
 	b.Units = func(t sweepTrial) int { return t.units() * t.Epochs * ((images.Len + t.Batch - 1) / t.Batch) }
-	b.Amount = func(params json.RawMessage) float64 {
-		var t sweepTrial
-		if err := json.Unmarshal(params, &t); err != nil {
-			return 0
-		}
-		return float64(b.Units(t))
-	}
 	b.Together = func(t sweepTrial, seed uint64) any {
 		type graph struct {
 			panel, inputs string
@@ -71,11 +61,12 @@ func (p Figure2Params) bench(ctx context.Context) (b lab.Bench[sweepTrial], err 
 
 // view are the training examples of the two classes.
 func (p Figure2Params) view() data.View {
-	classes := []uint8{uint8(p.Classes[0]), uint8(p.Classes[1])}
-	return data.View{Name: p.Data, Split: data.Train, Classes: classes, First: p.Examples, OrShipped: true}
+	view := viewOf(p.Data, p.Classes)
+	view.First, view.OrShipped = p.Examples, true
+	return view
 }
 
-// openDevice opens what GoMLX computes on.
+// openDevice opens the device that GoMLX computes on.
 func openDevice() (name, device string, err error) {
 	b, err := backend.Open()
 	if err != nil {
@@ -85,15 +76,14 @@ func openDevice() (name, device string, err error) {
 	return name, device, nil
 }
 
-// units is the cost of a batch for one pair in units of about equal time: its
-// weights.
+// units is the cost of a batch for one pair, by its weights.
 func (t sweepTrial) units() int {
 	const inputs, unit = 784, 1 << 12
 	return 1 + t.Weights(inputs)/unit
 }
 
-// checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes,
-// so saving after every epoch could cost more than it saves.
+// checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes, so saving after every epoch could cost
+// more than it saves.
 var checkpointEvery = runs.Interval(time.Minute)
 
 // trainSweep runs the sweep that a job's trials need and stores their results.
@@ -134,28 +124,24 @@ func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Ima
 	return job.DoneAll(results)
 }
 
-// resumeSweep starts from the job's checkpoint, or from the initial weights
-// if there is none, or one in another layout.
+// resumeSweep starts from the job's checkpoint, or from the initial weights if there is none, or one in another layout.
 func resumeSweep(s *sgdsweep.Sweep, job lab.Job[sweepTrial]) (*sgdsweep.Progress, error) {
 	r, err := job.Load()
-	if errors.Is(err, runs.ErrNotFound) {
+	if err == nil {
+		defer r.Close()
+		p := s.Start()
+		if err = p.Load(r); err == nil {
+			return p, nil
+		}
+	}
+	if errors.Is(err, runs.ErrNotFound) || errors.Is(err, checkpoint.ErrOther) {
 		return s.Start(), nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	p := s.Start()
-	if err := p.Load(r); errors.Is(err, checkpoint.ErrOther) {
-		return s.Start(), nil
-	} else if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return nil, err
 }
 
-// saveCancelled keeps what a cancelled sweep has reached, if that is
-// quick: a notebook's cell is killed five seconds after it was stopped.
+// saveCancelled saves the state of a cancelled sweep if that is quick: a notebook's cell is killed five seconds after it
+// was stopped.
 func saveCancelled(ctx context.Context, s *sgdsweep.Sweep, job lab.Job[sweepTrial], p *sgdsweep.Progress) error {
 	const atMost = 1 << 29 // bytes
 	if ctx.Err() == nil || s.Done(p) == 0 || p.Bytes() > atMost {
@@ -164,13 +150,12 @@ func saveCancelled(ctx context.Context, s *sgdsweep.Sweep, job lab.Job[sweepTria
 	return job.Save(p.Save)
 }
 
-// Figure2Work is the training behind one width of Figure 2, all its seeds and
-// Δα in one graph, to be run again and again from the same start: what a
-// benchmark times. It is the code that Figure2 runs.
+// Figure2Work is the training of one width of Figure 2, all its seeds and Δα in one graph, which a benchmark runs again
+// and again from the same start. It is the code that Figure2 runs.
 type Figure2Work = sgdsweep.Work
 
-// NewFigure2Work prepares the training of width k of a panel, "a" or "b". It
-// is an error if p is invalid or the data are not available.
+// NewFigure2Work prepares the training of width k of a panel, "a" or "b". It returns an error if p is invalid or the
+// data are not available.
 func NewFigure2Work(ctx context.Context, b compute.Backend, p Figure2Params, panel string, k int) (
 	*Figure2Work, error) {
 	p.Panels, p.Widths, p.DeepWidths = []string{panel}, []int{k}, nil

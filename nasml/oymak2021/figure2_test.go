@@ -111,9 +111,9 @@ func TestReadingsSideBySide(t *testing.T) {
 	alone.Panels, alone.Widths, alone.Inputs, alone.Beside = []string{"a"}, p.BesideWidths, "standardized", nil
 	single, err := Figure2(ctx, alone)
 	require.NoError(t, err)
-	require.Equal(t, byInputs(single, "a").points, beside(both)[0].points)
+	require.Equal(t, byInputs(single, "a").distances, beside(both)[0].distances)
 	require.Subset(t, both.Records(), single.Records())
-	require.NotEqual(t, byInputs(both, "a").points[0].values, beside(both)[0].points[0].values)
+	require.NotEqual(t, byInputs(both, "a").distances[0].value, beside(both)[0].distances[0].value)
 
 	panels := both.Figure().Panels
 	require.NoError(t, both.Figure().Validate())
@@ -452,22 +452,24 @@ func TestIntervalsAreOfDifferences(t *testing.T) {
 	r := made(3, func(k int, delta float64, seed int) float64 {
 		return 1 + float64(seed) + delta + 1e-3*float64(seed*k%7)
 	})
-	before := byInputs(r, "a").ran()
-	for i, p := range byInputs(r, "a").paired(0.95) {
-		require.InDelta(t, before[i].summary.Mean, p.summary.Mean, 1e-12)
-		require.Less(t, float64(p.summary.Std), 0.01)
-		require.Greater(t, float64(before[i].summary.Std), 0.9)
+	s := byInputs(r, "a")
+	before := s.points(s.distances)
+	for i, p := range s.points(s.paired()) {
+		require.InDelta(t, before[i].mean.Mean, p.mean.Mean, 1e-12)
+		require.Less(t, float64(p.mean.Std), 0.01)
+		require.Greater(t, float64(before[i].mean.Std), 0.9)
 	}
 	r.Groups = r.Groups[:1]
-	require.Equal(t, byInputs(r, "a").ran(), byInputs(r, "a").paired(0.95), "one point has no difference")
+	s = byInputs(r, "a")
+	require.Equal(t, s.distances, s.paired(), "one point has no difference")
 }
 
 // With noise of its own at every point an interval of differences is that of the points.
 func TestIntervalsOfIndependentPointsStay(t *testing.T) {
 	rng := trial.RNG(1, "paired")
 	s := byInputs(made(400, func(int, float64, int) float64 { return 1 + rng.NormFloat64() }), "a")
-	for i, p := range s.paired(0.95) {
-		require.InEpsilon(t, float64(s.ran()[i].summary.Std), float64(p.summary.Std), 0.15)
+	for i, p := range s.points(s.paired()) {
+		require.InEpsilon(t, float64(s.points(s.distances)[i].mean.Std), float64(p.mean.Std), 0.15)
 	}
 }
 
@@ -565,7 +567,7 @@ func TestFigure2TakesOwnArrays(t *testing.T) {
 // picture says so.
 func TestFigure2SaysOnWhichDigits(t *testing.T) {
 	t.Setenv("NASML_DATA", t.TempDir())
-	b, err := Figure2Quick.bench(testContext(t))
+	b, err := figure2Bench(testContext(t), Figure2Quick, "")
 	require.NoError(t, err)
 	require.Contains(t, b.Note, "travels with the project")
 	require.Contains(t, b.Title, "the digits that travel with the project")

@@ -177,4 +177,4 @@ func larger(r *figure3, c lab.Claim, a, b []float64) runs.Claim {
 	return c.Difference(a, b).Above(0)
 }
 
-func absolute(x []float64) []float64 { return eachValue(x, math.Abs) }
+func absolute(x []float64) []float64 { return mapped(x, math.Abs) }

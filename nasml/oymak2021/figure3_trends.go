@@ -173,7 +173,7 @@ func meanOver(r *figure3, at []int, seed int, of func(series map[string][]float6
 func slopeOverSizes(r *figure3) perSeed {
 	x := r.Groups.X(func(n int) float64 { return math.Log10(float64(n)) })
 	return func(seed int) (float64, error) {
-		y := each(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record.Series)) })
+		y := mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record.Series)) })
 		_, slope := stat.LinearRegression(x, y, nil, false)
 		return slope, nil
 	}

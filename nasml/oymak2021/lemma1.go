@@ -157,7 +157,7 @@ func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Pan
 		lists := gs.Lists(s.name)
 		if s.name == "argument" {
 			for i, values := range lists {
-				lists[i] = eachValue(values, func(v float64) float64 { return v / (3 * gs[i].Trial.Radius()) })
+				lists[i] = mapped(values, func(v float64) float64 { return v / (3 * gs[i].Trial.Radius()) })
 			}
 		}
 		p.Series = append(p.Series, logBand(s.label, xs, lists, r.Confidence))

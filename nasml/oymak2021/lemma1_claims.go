@@ -147,7 +147,7 @@ func gapDecay(gs mapCases) perSeed {
 
 // lastGaps are a seed's gaps at the largest n_V, by ascending λ_min.
 func lastGaps(gs mapCases, seed int) []float64 {
-	return each(ofSeed(gs, seed), func(one *runs.Record) float64 {
+	return mapped(ofSeed(gs, seed), func(one *runs.Record) float64 {
 		gap := one.Series["gap"]
 		return gap[len(gap)-1]
 	})
@@ -155,7 +155,7 @@ func lastGaps(gs mapCases, seed int) []float64 {
 
 // boundRoots are what the bound has in it of λ₀, √log: it is √h̄_eff times a constant.
 func boundRoots(gs mapCases, seed int) []float64 {
-	return each(ofSeed(gs, seed), func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
+	return mapped(ofSeed(gs, seed), func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
 }
 
 // gapGrowth is the slope of such a number in 1/λ₀ over all λ_min, or over the smaller half, λ₀ → 0: a large λ shrinks
@@ -165,7 +165,7 @@ func gapGrowth(gs mapCases, of func(gs mapCases, seed int) []float64, half bool)
 		gs = gs[:(len(gs)+1)/2]
 	}
 	return func(seed int) (float64, error) {
-		inverse := each(ofSeed(gs, seed), func(one *runs.Record) float64 { return 1 / one.Values["lambda0"] })
+		inverse := mapped(ofSeed(gs, seed), func(one *runs.Record) float64 { return 1 / one.Values["lambda0"] })
 		return verdict.Slope(inverse, of(gs, seed))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -88,10 +87,7 @@ func digitsBench[T interface {
 	keys, err := activationKeys(names)
 	b.Key = func(t T) any {
 		list, _ := of(&t)
-		*list = slices.Clone(*list)
-		for i, name := range *list {
-			(*list)[i] = keys[slices.Index(names, name)]
-		}
+		*list = renamed(names, keys, *list)
 		return t
 	}
 	b.Data = func(t T) string {
@@ -121,7 +117,7 @@ type digits struct {
 
 func openDigits(ctx context.Context, name data.Name, classes [2]int) (*digits, error) {
 	d := &digits{first: uint8(classes[0])}
-	view := data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
+	view := viewOf(name, classes)
 	var err error
 	if d.train, err = view.Open(ctx); err != nil {
 		return nil, err
@@ -219,26 +215,15 @@ func columns(records []*runs.Record, series string) [][]float64 {
 	return study.Columns(study.Rows(records, series))
 }
 
-// each is a number of every record, and listsOf of every record of groups, [group][seed].
-func each(records []*runs.Record, of func(*runs.Record) float64) []float64 {
-	values := make([]float64, len(records))
-	for i, record := range records {
-		values[i] = of(record)
-	}
-	return values
-}
-
+// listsOf is a number of every record of groups, [group][seed].
 func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) (lists [][]float64) {
 	for _, g := range gs {
-		lists = append(lists, each(g.Records, of))
+		lists = append(lists, mapped(g.Records, of))
 	}
 	return lists
 }
 
 // ticks are marks at whole numbers.
-func ticks(at []int) (all []plots.Tick) {
-	for _, n := range at {
-		all = append(all, plots.Tick{Value: float64(n), Label: fmt.Sprint(n)})
-	}
-	return all
+func ticks(at []int) []plots.Tick {
+	return mapped(at, func(n int) plots.Tick { return plots.Tick{Value: float64(n), Label: fmt.Sprint(n)} })
 }

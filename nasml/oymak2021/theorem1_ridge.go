@@ -48,7 +48,7 @@ func scaled(name string) supremum {
 		if name == "gradient" {
 			size = record.Values["slope"] * record.Values["lipschitz"]
 		}
-		return eachValue(record.Series[name], func(v float64) float64 { return v / size })
+		return mapped(record.Series[name], func(v float64) float64 { return v / size })
 	}
 }
 

@@ -12,11 +12,9 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// Theorem4Params are the parameters of Theorem 4: the algorithm on features that
-// are drawn one example at a time (Examples … Seeds), samples of its exact distribution,
-// which needs no features and reaches any size (Law…, Map…, Size…), beside
-// searches by gradient (Search…), and outside the assumptions (Cases). A part
-// whose list of sizes is empty, or MapSide or FitExamples 0, is left out.
+// Theorem4Params are the parameters of Theorem 4: the algorithm on features that are drawn one example at a time
+// (Examples … Seeds), samples of its exact distribution (Law…, Map…, Boundary…, Size…), searches by gradient (Search…)
+// and runs outside the assumptions (Cases). To skip a part, leave its list of sizes empty, or MapSide or FitExamples 0.
 type Theorem4Params struct {
 	Examples   int       `validate:"gte=2"`                            // n of each of 𝒯 and 𝒱, of the runs on features
 	Ratios     []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"` // p̄ = p/n
@@ -59,22 +57,17 @@ type Theorem4Params struct {
 	CaseSeeds  int            `validate:"gte=1"`
 	Confidence float64        `validate:"gt=0.5,lt=1"` // of the intervals
 
-	// View is the question that the figure answers: "bounds" (or empty), "boundary",
-	// "searches" or "assumptions", see Theorem4Views. It changes no trial.
-	View string `json:",omitempty"`
+	View string `json:",omitempty"` // one of Theorem4Views, empty: the first; it changes no trial
 }
 
-// Theorem4Views are the questions to which Theorem 4 has a figure each: how close do
-// ρ² and the risk come to the bounds (11) and (12); where does the estimate stop to
-// find α*; do other searches find it; and what becomes of it outside the assumptions.
+// Theorem4Views are the questions that Theorem 4 has a figure for: how close do ρ² and the risk come to the bounds (11)
+// and (12); where does the estimate fail to find α*; do other searches find it; what happens outside the assumptions.
 var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
 
-// Theorem4Paper has features up to p = 2000 and h = 500 and samples at
-// n = 50,000; the paper gives no sizes. It takes 22 minutes on two cores, nearly
-// all of it for features and searches; its trials are shipped. ρ² ≥ 1 − 64p̄h̄ and
-// (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as
-// h^1.01 and p^1.00, and ρ² = 1/2 lies at h̄ ∝ p̄^−0.96. At 2n = p there are α that
-// leave 9.7 % of the labels out of reach, where the paper says that every α fits.
+// Theorem4Paper has features up to p = 2000 and h = 500 and samples at n = 50,000; the paper gives no sizes.
+// ρ² ≥ 1 − 64p̄h̄ and (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as h^1.01 and p^1.00, and
+// ρ² = 1/2 lies at h̄ ∝ p̄^−0.96. At 2n = p some α leave 9.7 % of the labels out of reach, although the paper says that
+// every α fits.
 var Theorem4Paper = Theorem4Params{
 	Examples: 1000, Ratios: []float64{1.25, 2}, Operations: []int{2, 4, 8, 16, 32, 64, 125, 250, 500}, Seeds: 10,
 	LawExamples: 50000, LawRatios: []float64{1.25, 2, 5, 20, 80},
@@ -90,8 +83,7 @@ var Theorem4Paper = Theorem4Params{
 	Confidence: 0.95,
 }
 
-// Theorem4Quick is the same at n = 200 and p ≤ 1000 with 8 seeds, 15 seconds on two
-// cores; all claims come out as at the paper's scale.
+// Theorem4Quick is the same at n = 200 and p ≤ 1000 with 8 seeds. All verdicts are those of the paper's scale.
 var Theorem4Quick = func() Theorem4Params {
 	p := Theorem4Paper
 	p.Examples, p.Ratios, p.Operations, p.Seeds = 200, []float64{1.25, 2, 5}, []int{2, 4, 8, 16, 32}, 8
@@ -130,7 +122,7 @@ type theorem4 = lab.Result[Theorem4Params, lowrank.Trial]
 
 var theorem4Kind = code.Define("oymak2021/theorem4", "oymak2021/internal/lowrank")
 
-// rules wants features that there are, searches that fit into memory, and a part that has a picture.
+// rules require known features, searches that fit into memory, and a part with a picture.
 func (p Theorem4Params) rules(c *study.Checks) {
 	for _, k := range p.Cases {
 		c.OneOf("Features of a case", k.Features, slices.Sorted(maps.Keys(lowrank.Features))...)
@@ -143,10 +135,9 @@ func (p Theorem4Params) rules(c *study.Checks) {
 			h, size/(1<<30), float64(most)/(1<<30))
 	}
 	if len(*c) == 0 { // else the sizes may not even be numbers
-		drawn := slices.ContainsFunc(theorem4Questions, func(q lab.Question[Theorem4Params, lowrank.Trial]) bool {
+		c.Expect(slices.ContainsFunc(theorem4Questions, func(q lab.Question[Theorem4Params, lowrank.Trial]) bool {
 			return q.Draw != nil && len(q.Trials(p)) > 0
-		})
-		c.Expect(drawn, "every part with a picture is left out, want at least one")
+		}), "every part with a picture is left out, want at least one")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// theorem4Assumptions asks what becomes of the estimate outside the assumptions.
+// theorem4Assumptions asks how the estimate does outside the assumptions.
 var theorem4Assumptions = lab.Question[Theorem4Params, lowrank.Trial]{
 	Name: "assumptions", Draw: common(drawCases),
 	Trials: func(p Theorem4Params) (gs lab.Groups[lowrank.Trial]) {
@@ -54,33 +54,30 @@ func (c Theorem4Case) trial() lowrank.Data {
 	}
 }
 
-// drawCases asks what becomes of the estimate where an assumption is changed, a row each.
+// drawCases is a table with a row for each case.
 func drawCases(r *theorem4, f *lab.Picture) {
 	var rows [][]plots.Entry
-	for i, q := range theorem4Points(r.Part("case")) {
-		k := r.Params.Cases[i]
-		limit := fmt.Sprintf("%.2f", q.limit())
-		known := k.Features != "correlated" && k.Features != "heavy" && !k.Same
-		row := []plots.Entry{
+	for i, q := range theorem4Points(r, "case") {
+		k, limit := r.Params.Cases[i], plots.Entry{Text: fmt.Sprintf("%.2f", q.limit())}
+		if k.Features == "correlated" || k.Features == "heavy" || k.Same { // it is not known
+			limit = plots.Entry{Text: "–", Grey: true}
+		}
+		rows = append(rows, []plots.Entry{
 			{Text: k.Name}, {Text: fmt.Sprintf("%d, %d, %d", q.n, q.p, q.h)}, {Text: fmt.Sprintf("%.3g", q.product())},
-			plusMinus(r.Mean(q.rho2)), {Text: limit}, boundEntry(q.bound11(), q.noise, q.bound11() > 0),
+			plusMinus(r.Mean(q.rho2)), limit, boundEntry(q.bound11(), q.noise, q.bound11() > 0),
 			plusMinus(r.Mean(q.risk)), plusMinus(r.Mean(q.oracle)), boundEntry(q.bound12(), q.noise, true),
-		}
-		if !known {
-			row[4] = plots.Entry{Text: "–", Grey: true}
-		}
-		rows = append(rows, row)
+		})
 	}
 	if len(rows) == 0 {
 		return
 	}
-	f.Row(plots.Panel{Table: &plots.Table{
-		Columns: []plots.Column{
-			{Header: "assumption changed"}, {Header: "$n, p, h$"}, {Header: "$ph/n^2$"}, {Header: "$ρ^2$"},
-			{Header: "limit"}, {Header: "(11)"}, {Header: "risk"}, {Header: "oracle"}, {Header: "(12)"},
-		},
-		Blocks: []plots.Block{{Rows: rows}},
-	}})
+	var columns []plots.Column
+	for _, header := range []string{
+		"assumption changed", "$n, p, h$", "$ph/n^2$", "$ρ^2$", "limit", "(11)", "risk", "oracle", "(12)",
+	} {
+		columns = append(columns, plots.Column{Header: header})
+	}
+	f.Row(plots.Panel{Table: &plots.Table{Columns: columns, Blocks: []plots.Block{{Rows: rows}}}})
 	f.Say("The first row breaks no assumption; ± half of the %v %% CI of the mean of %s.", 100*r.Confidence,
 		study.Counted(r.Params.CaseSeeds, "seed"))
 }
@@ -93,24 +90,24 @@ func plusMinus(s runs.Summary) plots.Entry {
 	return plots.Entry{Text: fmt.Sprintf("%.2f ± %.2f", s.Mean, float64(s.Hi)-s.Mean)}
 }
 
-// boundEntry is a bound of the paper, which has no label noise, where it says
-// something.
+// boundEntry is a bound of the paper, which has no label noise; it tells nothing if it is below 0.
 func boundEntry(bound, noise float64, telling bool) plots.Entry {
-	switch {
-	case noise > 0:
-		return plots.Entry{Text: "–", Grey: true}
-	case !telling:
-		return plots.Entry{Text: "below 0", Grey: true}
+	text := fmt.Sprintf("%.2f", bound)
+	if !telling {
+		text = "below 0"
 	}
-	return plots.Entry{Text: fmt.Sprintf("%.2f", bound), Grey: true}
+	if noise > 0 {
+		text = "–"
+	}
+	return plots.Entry{Text: text, Grey: true}
 }
 
 // judgeCases shows that the conclusion may fail where an assumption does.
 func judgeCases(r *theorem4) []runs.Claim {
 	var claims []runs.Claim
-	points := theorem4Points(r.Part("case"))
-	for i, k := range r.Params.Cases {
-		q, name := points[i], strings.NewReplacer("$", "", "^2", "²").Replace(k.Name)
+	for i, q := range theorem4Points(r, "case") {
+		k := r.Params.Cases[i]
+		name := strings.NewReplacer("$", "", "^2", "²").Replace(k.Name)
 		switch {
 		case k.Features == "correlated" && !k.Whiten && k.H > 1:
 			c := r.Claim("ours: without independent operations (11) may fail: ρ² of %s is below 1 − 64p̄h̄", name).

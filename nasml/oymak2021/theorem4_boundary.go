@@ -40,8 +40,7 @@ var theorem4Boundary = lab.Question[Theorem4Params, lowrank.Trial]{
 	},
 }
 
-// mapEdges are the ends of the map's cells: p̄ from 1 up and h̄ up to 1, even in
-// the logarithm.
+// mapEdges are the ends of the map's cells: p̄ from 1 up and h̄ up to 1, even in the logarithm.
 func (p Theorem4Params) mapEdges() (ratios, shares []float64) {
 	for i := range p.MapSide + 1 {
 		at := float64(i) / float64(p.MapSide)
@@ -61,7 +60,6 @@ func (p Theorem4Params) mapCentres() (ratios, shares []float64) {
 	return ratios, shares
 }
 
-// drawBoundary asks where the estimate stops to find α*.
 func drawBoundary(r *theorem4, f *lab.Picture) {
 	p := r.Params
 	if p.MapSide > 0 || len(p.BoundaryOperations) > 0 {
@@ -79,13 +77,10 @@ func drawBoundary(r *theorem4, f *lab.Picture) {
 // mapPanel is the map of ρ² with the exact boundary ph = n²/(1 + σ²)², and where ρ² = 1/2.
 func mapPanel(r *theorem4) plots.Panel {
 	p, v := r.Params, 1+r.Params.Noise*r.Params.Noise
-	panel := plots.Panel{
-		Title: "what the spectral estimate finds",
-		X:     plots.Axis{Label: "$p/n$", Scale: plots.Log10}, Y: plots.Axis{Label: "$h/n$", Scale: plots.Log10},
-	}
+	panel := logLog("what the spectral estimate finds", "$p/n$", "$h/n$")
 	if p.MapSide > 0 {
 		x, y := p.mapEdges()
-		means := mapped(theorem4Points(r.Part("map")), func(q theorem4Point) float64 { return stat.Mean(q.rho2, nil) })
+		means := mapped(theorem4Points(r, "map"), func(q theorem4Point) float64 { return stat.Mean(q.rho2, nil) })
 		panel.Heat = &plots.Heat{
 			X: x, Y: y, Min: 0, Max: 1, Label: "$ρ^2$",
 			Values: study.Columns(slices.Collect(slices.Chunk(means, p.MapSide))),
@@ -97,16 +92,14 @@ func mapPanel(r *theorem4) plots.Panel {
 		boundary.Label = "$ph = n^2/(1 + σ^2)^2$: the limit is 0 beyond"
 	}
 	panel.Series = append(panel.Series, boundary)
-	points := theorem4Points(r.Part("boundary"))
+	points := theorem4Points(r, "boundary")
 	half := plots.Series{Label: "$ρ^2 = 1/2$ (circles)", Color: "#000000", Line: plots.NoLine, Marker: plots.Circle}
 	half.X, half.Y = halves(points, mapped(points, func(q theorem4Point) float64 {
 		return floats.Sum(q.rho2) / float64(len(q.rho2))
 	}))
 	half.Hollow = slices.Repeat([]bool{true}, len(half.X))
-	if a, b, err := fitFrom4(half.X, half.Y); err == nil {
-		x, _ := from4(half.X, half.Y)
-		line := func(at float64) float64 { return math.Exp(a + b*math.Log(at)) }
-		fit := plots.Graph([]float64{x[0], x[len(x)-1]}, line)
+	if x, a, b, err := fitFrom4(half.X, half.Y); err == nil {
+		fit := plots.Graph([]float64{x[0], x[len(x)-1]}, func(at float64) float64 { return math.Exp(a + b*math.Log(at)) })
 		fit.Label, fit.Color, fit.Line = fmt.Sprintf(`fit: $h/n ∝ (p/n)^{%.2f}$`, b), "#009E73", plots.Dashed
 		panel.Series = append(panel.Series, fit)
 	}
@@ -114,8 +107,8 @@ func mapPanel(r *theorem4) plots.Panel {
 	return panel
 }
 
-// halves are the places (p̄, h̄) where the means of ρ² over seeds fall through 1/2,
-// by interpolation in log h̄. A ratio without such a place is left out.
+// halves are the places (p̄, h̄) where the means of ρ² over seeds fall through 1/2, by interpolation in log h̄. A ratio
+// without such a place is left out.
 func halves(points []theorem4Point, means []float64) (pBar, hBar []float64) {
 	for k := 1; k < len(points); k++ {
 		before, q := points[k-1], points[k]
@@ -129,27 +122,19 @@ func halves(points []theorem4Point, means []float64) (pBar, hBar []float64) {
 	return pBar, hBar
 }
 
-// from4 are the points with p̄ ≥ 4.
-func from4(pBar, hBar []float64) (x, y []float64) {
+// fitFrom4 is the line log h̄ = a + b log p̄ through the points with p̄ ≥ 4, which it returns as x.
+func fitFrom4(pBar, hBar []float64) (x []float64, a, b float64, err error) {
+	var logX, logY []float64
 	for i, p := range pBar {
 		if p >= 4 {
-			x, y = append(x, p), append(y, hBar[i])
+			x, logX, logY = append(x, p), append(logX, math.Log(p)), append(logY, math.Log(hBar[i]))
 		}
 	}
-	return x, y
-}
-
-// fitFrom4 is the line log h̄ = a + b log p̄ through the points with p̄ ≥ 4.
-func fitFrom4(pBar, hBar []float64) (a, b float64, err error) {
-	x, y := from4(pBar, hBar)
 	if len(x) < 3 {
-		return 0, 0, errors.New("ρ² falls through 1/2 for fewer than three p/n ≥ 4")
+		return nil, 0, 0, errors.New("ρ² falls through 1/2 for fewer than three p/n ≥ 4")
 	}
-	for i := range x {
-		x[i], y[i] = math.Log(x[i]), math.Log(y[i])
-	}
-	a, b = stat.LinearRegression(x, y, nil, false)
-	return a, b, nil
+	a, b = stat.LinearRegression(logX, logY, nil, false)
+	return x, a, b, nil
 }
 
 // sizesPanel is ρ² over n below, at and beyond the boundary, a curve a level of ph/n².
@@ -158,7 +143,7 @@ func sizesPanel(r *theorem4) plots.Panel {
 		Title: "sharper with size", Legend: plots.Legend{Position: plots.LegendInside},
 		X: plots.Axis{Label: "$n$", Scale: plots.Log2}, Y: rho2Axis,
 	}
-	levels, points := r.Params.SizeLevels, theorem4Points(r.Part("sizes"))
+	levels, points := r.Params.SizeLevels, theorem4Points(r, "sizes")
 	looks, markers := plots.Looks(levels...), []plots.Marker{plots.Hexagon, plots.Pentagon, plots.TriangleDown}
 	for k, level := range levels {
 		var of []theorem4Point
@@ -175,15 +160,15 @@ func sizesPanel(r *theorem4) plots.Panel {
 	return panel
 }
 
-// judgeBoundary fits the exponent of h̄ where the mean ρ² falls through 1/2 over
-// p̄ ≥ 4, with an interval by the jackknife over seeds.
+// judgeBoundary fits the exponent of h̄ where the mean ρ² falls through 1/2 over p̄ ≥ 4, with an interval by the
+// jackknife over seeds.
 func judgeBoundary(r *theorem4) runs.Claim {
-	points := theorem4Points(r.Part("boundary"))
+	points := theorem4Points(r, "boundary")
 	c := r.Claim("[intro-ph-bound] the algorithm works as long as hp ≲ (n_T+n_V)²: exponent of h̄ = h/n over " +
 		"p̄ = p/n at ρ² = 1/2").From("Sections 1 and 5").
 		Noting("p/n ≥ 4 with the same h for every p; the limit of ρ² is 0 from ph = n² = (n_T+n_V)²/4 on")
 	return jackknife(c, points, func(means []float64) (float64, error) {
-		_, b, err := fitFrom4(halves(points, means))
+		_, _, b, err := fitFrom4(halves(points, means))
 		return b, err
 	}).Near(-1, 0.1)
 }
@@ -200,7 +185,7 @@ func judgeNecessary(r *theorem4) runs.Claim {
 	}
 	at := floats.MaxIdx(levels)
 	mean := func(n int) runs.Summary {
-		return r.Mean(theorem4Points(r.Part("sizes"))[slices.Index(sizes, n)*len(levels)+at].rho2)
+		return r.Mean(theorem4Points(r, "sizes")[slices.Index(sizes, n)*len(levels)+at].rho2)
 	}
 	smallest, largest := slices.Min(sizes), slices.Max(sizes)
 	first, last := mean(smallest), mean(largest)
@@ -223,7 +208,7 @@ func judgeLimit(r *theorem4) runs.Claim {
 		return c.NotRun("needs BoundaryExamples from %d on", large)
 	}
 	var differences []float64
-	for _, q := range theorem4Points(r.Part("boundary")) {
+	for _, q := range theorem4Points(r, "boundary") {
 		for _, rho2 := range q.rho2 {
 			if q.product() <= 0.5 {
 				differences = append(differences, rho2-q.limit())

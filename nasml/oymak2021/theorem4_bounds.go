@@ -34,7 +34,6 @@ var theorem4Bounds = lab.Question[Theorem4Params, lowrank.Trial]{
 	},
 }
 
-// drawBounds asks how close ρ² and the risk come to (11) and (12).
 func drawBounds(r *theorem4, f *lab.Picture) {
 	p := r.Params
 	var said []string
@@ -47,8 +46,7 @@ func drawBounds(r *theorem4, f *lab.Picture) {
 	if len(p.Operations)+len(p.LawOperations) > 0 {
 		f.Add(excessPanel(r, looks))
 		said = append(said, fmt.Sprintf("risk above $1 − n/p$: full markers on features, less the oracle's risk, "+
-			"hollow in law, $n$ = %d, with the bound for the first $p/n$",
-			p.LawExamples))
+			"hollow in law, $n$ = %d, with the bound for the first $p/n$", p.LawExamples))
 	}
 	if said != nil {
 		f.Say("%s; bars: %v %% CI of the mean.", strings.Join(said, "; "), 100*r.Confidence)
@@ -57,36 +55,29 @@ func drawBounds(r *theorem4, f *lab.Picture) {
 
 // correlationPanel is ρ² over ph/n² on features, with the limit and (11).
 func correlationPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
-	panel := plots.Panel{
-		Title: "correlation on features", X: plots.Axis{Label: "$ph/n^2$", Scale: plots.Log10}, Y: rho2Axis,
-	}
-	data := theorem4Points(r.Part("data"))
+	panel := plots.Panel{Title: "correlation on features", X: logAxis("$ph/n^2$"), Y: rho2Axis}
+	data := theorem4Points(r, "data")
 	products := mapped(data, theorem4Point.product)
 	low, high := slices.Min(products)/1.3, max(1.5, 1.3*slices.Max(products))
 	for _, ratio := range r.Params.Ratios {
 		of := ofRatio(data, ratio)
-		panel.Series = append(panel.Series,
-			looks[ratio].AsLine(plots.Graph(plots.LogGrid(low, high), func(at float64) float64 {
-				return spectral.CorrelationLimit(ratio, at/ratio, r.Params.Noise)
-			})),
-			looks[ratio].AsPoints(r.Curve(fmt.Sprintf("$p/n = %v$", ratio), mapped(of, theorem4Point.product),
-				mapped(of, rho2Of))))
+		limit := plots.Graph(plots.LogGrid(low, high), func(at float64) float64 {
+			return spectral.CorrelationLimit(ratio, at/ratio, r.Params.Noise)
+		})
+		panel.Series = append(panel.Series, looks[ratio].AsLine(limit), looks[ratio].AsPoints(r.Curve(
+			fmt.Sprintf("$p/n = %v$", ratio), mapped(of, theorem4Point.product), mapped(of, rho2Of))))
 	}
 	panel.Series = append(panel.Series, plots.Reference("", plots.Dashed, plots.LogGrid(low, 1.0/64), // named beside it
 		func(at float64) float64 { return 1 - 64*at }))
 	return panel
 }
 
-// excessPanel is what searching costs in risk, over h/n.
+// excessPanel is the cost of searching in risk, over h/n.
 func excessPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
-	p := r.Params
-	panel := plots.Panel{
-		Title: "risk of searching", X: plots.Axis{Label: "$h/n$", Scale: plots.Log10},
-		Y: plots.Axis{Label: "risk above $1 − n/p$", Scale: plots.Log10},
-	}
-	law, data := theorem4Points(r.Part("law")), theorem4Points(r.Part("data"))
+	p, panel := r.Params, logLog("risk of searching", "$h/n$", "risk above $1 − n/p$")
+	law, data := theorem4Points(r, "law"), theorem4Points(r, "data")
 	all := mapped(slices.Concat(law, data), theorem4Point.hBar)
-	low, high := slices.Min(all), slices.Max(all)
+	ends, first := []float64{slices.Min(all), slices.Max(all)}, p.Ratios[0]
 	for _, ratio := range p.Ratios {
 		limit := func(at float64) float64 {
 			rho2 := spectral.CorrelationLimit(ratio, at, p.Noise)
@@ -96,10 +87,9 @@ func excessPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 		if len(p.Operations) == 0 { // there is no left panel with the legend
 			inLaw.Label = fmt.Sprintf("$p/n = %v$", ratio)
 		}
-		panel.Series = append(panel.Series, looks[ratio].AsLine(plots.Graph(plots.LogGrid(low, high), limit)),
+		panel.Series = append(panel.Series, looks[ratio].AsLine(plots.Graph(plots.LogGrid(ends[0], ends[1]), limit)),
 			looks[ratio].AsPoints(inLaw), looks[ratio].AsPoints(featureExcess(r, ofRatio(data, ratio))))
 	}
-	ends, first := []float64{low, high}, p.Ratios[0]
 	panel.Series = append(panel.Series,
 		plots.Reference("the paper's bounds (11), (12)", plots.Dashed, ends,
 			func(at float64) float64 { return 200 * at / (1 - 1/first) }),
@@ -109,10 +99,7 @@ func excessPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 
 // lawExcess is the exact mean risk given each drawn ρ², at large n.
 func lawExcess(law []theorem4Point) (s plots.Series) {
-	for _, q := range law {
-		if q.h < 2 {
-			continue
-		}
+	for _, q := range only(law, func(q theorem4Point) bool { return q.h > 1 }) {
 		excess := 0.0
 		for _, rho2 := range q.rho2 {
 			excess += q.excess(rho2) / float64(len(q.rho2))
@@ -122,9 +109,8 @@ func lawExcess(law []theorem4Point) (s plots.Series) {
 	return s
 }
 
-// featureExcess is the risk less that of the oracle on the same examples. On a
-// log axis only means above 0 have a place, and intervals end at a tenth of
-// them.
+// featureExcess is the risk less that of the oracle on the same examples. A log axis shows means above 0 only, and
+// intervals down to a tenth of them.
 func featureExcess(r *theorem4, points []theorem4Point) plots.Series {
 	s := plots.Series{Interval: plots.ErrorBars} // the left panel has the legend
 	for _, q := range points {
@@ -144,24 +130,21 @@ func featureExcess(r *theorem4, points []theorem4Point) plots.Series {
 // judgeBounds judges (11) and (12) at every point that the theorem speaks of.
 func judgeBounds(r *theorem4) []runs.Claim {
 	inside := func(q theorem4Point) bool { return q.product() <= 1.0/6 }
-	features, law := only(theorem4Points(r.Part("data")), inside), only(theorem4Points(r.Part("law")), inside)
+	features, law := only(theorem4Points(r, "data"), inside), only(theorem4Points(r, "law"), inside)
 	both := slices.Concat(features, law)
 	telling := only(both, func(q theorem4Point) bool { return q.product() < 1.0/64 })
-	low := func(q theorem4Point) verdict.Bounded {
-		return verdict.Bounded{Of: q, Mean: r.Mean(q.rho2), Bound: q.bound11()}
+	bounded := func(q theorem4Point, values []float64, bound float64) verdict.Bounded {
+		return verdict.Bounded{Of: q, Mean: r.Mean(values), Bound: bound}
 	}
-	high := func(q theorem4Point) verdict.Bounded {
-		return verdict.Bounded{Of: q, Mean: r.Mean(q.risk), Bound: q.bound12()}
+	low := func(q theorem4Point) verdict.Bounded { return bounded(q, q.rho2, q.bound11()) }
+	high := func(q theorem4Point) verdict.Bounded { return bounded(q, q.risk, q.bound12()) }
+	lost := func(q theorem4Point) verdict.Bounded {
+		return bounded(q, mapped(q.rho2, func(rho2 float64) float64 { return (1 - rho2) / q.product() }), 0)
 	}
-	constant := func(of func(q theorem4Point, rho2 float64) float64) func(theorem4Point) verdict.Bounded {
-		return func(q theorem4Point) verdict.Bounded {
-			return verdict.Bounded{Of: q, Mean: r.Mean(eachValue(q.rho2, func(x float64) float64 { return of(q, x) }))}
-		}
+	cost := func(q theorem4Point) verdict.Bounded {
+		of := func(rho2 float64) float64 { return q.excess(rho2) * (1 - 1/q.pBar()) / q.hBar() }
+		return bounded(q, mapped(q.rho2, of), 0)
 	}
-	lost := constant(func(q theorem4Point, rho2 float64) float64 { return (1 - rho2) / q.product() })
-	cost := constant(func(q theorem4Point, rho2 float64) float64 {
-		return q.excess(rho2) * (1 - 1/q.pBar()) / q.hBar()
-	})
 	const eq11, eq12 = "Theorem 4 (11)", "Theorem 4 (12)"
 	return []runs.Claim{
 		verdict.Bounds(r.Claim("[thm4-cond] ρ² ≥ 1 − 64p̄h̄ wherever p̄h̄ ≤ 1/6").From(eq11).
@@ -172,8 +155,8 @@ func judgeBounds(r *theorem4) []runs.Claim {
 			From(notInPaper+"; the exact limit gives 2").
 			Noting("the paper's constant holds with a factor 32 to spare in the limit").Claim, mapped(both, lost), 64),
 		verdict.Bounds(r.Claim("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), "+
-			"on features").
-			From(eq12).Noting("the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken").Claim,
+			"on features").From(eq12).
+			Noting("the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken").Claim,
 			mapped(features, high), -1),
 		verdict.Bounds(r.Claim("[thm4-eq12] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n").From(eq12).Claim,
 			mapped(law, high), -1),
@@ -183,18 +166,10 @@ func judgeBounds(r *theorem4) []runs.Claim {
 	}
 }
 
-func eachValue(values []float64, of func(float64) float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = of(v)
-	}
-	return out
-}
-
 // judgeOracle compares the risk that knowing α* gives with 1 − n/p.
 func judgeOracle(r *theorem4) runs.Claim {
 	var differences []float64
-	for _, q := range theorem4Points(r.Part("data")) {
+	for _, q := range theorem4Points(r, "data") {
 		for _, risk := range q.oracle {
 			differences = append(differences, risk-spectral.ExpectedRisk(q.n, q.p, 1, q.noise))
 		}
@@ -207,7 +182,7 @@ func judgeOracle(r *theorem4) runs.Claim {
 // judgeRates fits the exponents of the errors on log–log axes.
 func judgeRates(r *theorem4) []runs.Claim {
 	const few = 16 // 1 − ρ² is proportional to h − 1, which bends the line for small h
-	points := only(theorem4Points(r.Part("law")), func(q theorem4Point) bool {
+	points := only(theorem4Points(r, "law"), func(q theorem4Point) bool {
 		return q.h >= few && q.product() <= 1.0/6
 	})
 	wide := only(points, func(q theorem4Point) bool { return q.pBar() >= 20 })
@@ -231,24 +206,21 @@ func judgeRates(r *theorem4) []runs.Claim {
 	}
 }
 
-// slope is, by the jackknife over seeds, the common slope of log y over
-// log x within groups of points, y of the mean ρ² over seeds. (The slope of one
-// seed alone is too steep: the mean of the logarithm of a sum of h squares is
-// below the logarithm of its mean.)
+// slope is, by the jackknife over seeds, the common slope of log y over log x within groups of points, y of the mean ρ²
+// over seeds. (The slope of one seed alone is too steep: the mean of the logarithm of a sum of h squares is below the
+// logarithm of its mean.)
 func slope(c lab.Claim, points []theorem4Point, group func(theorem4Point) int, x func(theorem4Point) float64,
 	y func(theorem4Point, float64) float64) lab.Statistic {
+	var places []int
+	for i := range points {
+		places = append(places, i)
+	}
+	groups := study.By(places, func(i int) int { return group(points[i]) })
 	return jackknife(c, points, func(means []float64) (float64, error) {
-		type pair struct{ group, x, y float64 }
-		var pairs []pair
-		for i, q := range points {
-			pairs = append(pairs, pair{float64(group(q)), x(q), y(q, means[i])})
-		}
 		var xs, ys [][]float64
-		for i, of := range study.By(pairs, func(one pair) float64 { return one.group }) {
-			xs, ys = append(xs, nil), append(ys, nil)
-			for _, one := range of {
-				xs[i], ys[i] = append(xs[i], one.x), append(ys[i], one.y)
-			}
+		for _, of := range groups {
+			xs = append(xs, mapped(of, func(i int) float64 { return x(points[i]) }))
+			ys = append(ys, mapped(of, func(i int) float64 { return y(points[i], means[i]) }))
 		}
 		return verdict.PooledSlope(xs, ys)
 	})

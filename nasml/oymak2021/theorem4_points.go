@@ -13,7 +13,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// theorem4Point is what the seeds found at one set of sizes.
+// theorem4Point has the results of all seeds at one set of sizes.
 type theorem4Point struct {
 	n, p, h    int
 	noise      float64
@@ -21,10 +21,8 @@ type theorem4Point struct {
 	oracle     []float64 // risk of knowing α*; of runs on features only
 }
 
-func (q theorem4Point) pBar() float64 { return float64(q.p) / float64(q.n) }
-
-func (q theorem4Point) hBar() float64 { return float64(q.h) / float64(q.n) }
-
+func (q theorem4Point) pBar() float64    { return float64(q.p) / float64(q.n) }
+func (q theorem4Point) hBar() float64    { return float64(q.h) / float64(q.n) }
 func (q theorem4Point) product() float64 { return q.pBar() * q.hBar() } // p̄h̄ = ph/n²
 
 // limit is the exact limit of ρ².
@@ -32,20 +30,18 @@ func (q theorem4Point) limit() float64 { return spectral.CorrelationLimit(q.pBar
 
 // bound11 and bound12 are the right sides of (11) and (12).
 func (q theorem4Point) bound11() float64 { return 1 - 64*q.product() }
-
 func (q theorem4Point) bound12() float64 { return 1 - 1/q.pBar() + 200*q.hBar()/(1-1/q.pBar()) }
 
-// excess is the risk beyond 1 − n/p that a direction of squared correlation ρ²
-// costs, in the exact mean over 𝒯.
+// excess is the risk beyond 1 − n/p that a direction of squared correlation ρ² costs, in the exact mean over 𝒯.
 func (q theorem4Point) excess(rho2 float64) float64 {
 	return spectral.ExpectedRisk(q.n, q.p, rho2, 0) - spectral.ExpectedRisk(q.n, q.p, 1, 0)
 }
 
 func (q theorem4Point) String() string { return fmt.Sprintf("n = %d, p = %d, h = %d", q.n, q.p, q.h) }
 
-// theorem4Points lists what groups found: one in a trial on features, one for every pair of sizes in law.
-func theorem4Points(gs lab.Groups[lowrank.Trial]) []theorem4Point {
-	var all []theorem4Point
+// theorem4Points are the points of a part: one for a trial on features, one for every pair of sizes in law.
+func theorem4Points(r *theorem4, part string) (all []theorem4Point) {
+	gs := r.Part(part)
 	for i := range gs {
 		switch g := gs[i : i+1]; t := gs[i].Trial.(type) {
 		case lowrank.Data:
@@ -63,21 +59,12 @@ func theorem4Points(gs lab.Groups[lowrank.Trial]) []theorem4Point {
 	return all
 }
 
-// only are the points that are to be kept, of those of a ratio, and mapped the numbers of points.
 func only(points []theorem4Point, keep func(theorem4Point) bool) []theorem4Point {
 	return slices.DeleteFunc(slices.Clone(points), func(q theorem4Point) bool { return !keep(q) })
 }
 
 func ofRatio(points []theorem4Point, ratio float64) []theorem4Point {
 	return only(points, func(q theorem4Point) bool { return q.p == sizeOf(q.n, ratio) })
-}
-
-func mapped[V any](points []theorem4Point, of func(theorem4Point) V) []V {
-	var values []V
-	for _, q := range points {
-		values = append(values, of(q))
-	}
-	return values
 }
 
 func rho2Of(q theorem4Point) []float64 { return q.rho2 }
@@ -89,7 +76,7 @@ func jackknife(c lab.Claim, points []theorem4Point, f func(means []float64) (flo
 	return c.Of(verdict.Jackknife(study.Columns(mapped(points, rho2Of)), c.Confidence, f))
 }
 
-// common is the picture of a view with what all of them say.
+// common is the picture of a view with the sentence that all of them share.
 func common(draw func(*theorem4, *lab.Picture)) func(*theorem4, *lab.Picture) {
 	return func(r *theorem4, f *lab.Picture) {
 		if draw(r, f); r.Params.Noise > 0 {
@@ -98,7 +85,7 @@ func common(draw func(*theorem4, *lab.Picture)) func(*theorem4, *lab.Picture) {
 	}
 }
 
-// addLaw adds samples of the distribution for every pair of sizes, if there are any.
+// addLaw adds samples of the limiting distribution for every pair of sizes, if there are any.
 func addLaw(gs *lab.Groups[lowrank.Trial], part string, seeds, n int, sizes, h []int, noise float64) {
 	if len(sizes)*len(h) > 0 {
 		gs.Add(part, seeds, lowrank.Law{Part: part, N: n, P: sizes, H: h, Noise: noise})
@@ -109,9 +96,5 @@ func addLaw(gs *lab.Groups[lowrank.Trial], part string, seeds, n int, sizes, h [
 func sizeOf(n int, ratio float64) int { return max(1, int(math.Round(ratio*float64(n)))) }
 
 func sizesOf(n int, ratios []float64) []int {
-	var sizes []int
-	for _, r := range ratios {
-		sizes = append(sizes, sizeOf(n, r))
-	}
-	return sizes
+	return mapped(ratios, func(ratio float64) int { return sizeOf(n, ratio) })
 }

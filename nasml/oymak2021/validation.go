@@ -3,8 +3,10 @@ package oymak2021
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -15,23 +17,19 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
-// What the entries on train-validation splits have in common: Figure 1,
-// Theorems 1 and 2, Lemmas 1 and 2.
+// This file has what the entries on train-validation splits share: Figure 1, Theorems 1 and 2, Lemmas 1 and 2.
 
 // perSeed is a number of every seed, or why it has none.
 type perSeed func(seed int) (float64, error)
 
-// band is a curve of means of lists, one at each x, with a band for the interval, of numbers that are finite and not
+// band is a curve of means of lists, one at each x, with a band for the interval. The numbers are finite and not
 // negative: losses, errors and distances.
 func band(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
-	means := make([]runs.Summary, len(lists))
-	for i, list := range lists {
-		means[i] = meanOf(list, confidence)
-	}
-	return plots.Band(label, x, means)
+	return plots.Band(label, x, mapped(lists, func(list []float64) runs.Summary { return meanOf(list, confidence) }))
 }
 
 // meanOf is the mean of such numbers.
@@ -43,8 +41,8 @@ func meanOf(values []float64, confidence float64) runs.Summary {
 	return mean.Within(0, math.Inf(1))
 }
 
-// logBand is a band on a logarithmic axis: a mean that is not positive has no place there and is left out, and an end
-// of an interval that is not is cut at a hundredth of the mean.
+// logBand is a band on a logarithmic axis. Means that are not positive are left out; intervals are cut at a hundredth of
+// the mean.
 func logBand(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
 	var at []float64
 	var kept [][]float64
@@ -68,8 +66,7 @@ func ofSeed[T any](gs lab.Groups[T], seed int) (records []*runs.Record) {
 	return records
 }
 
-// halfRate is a dashed line of slope −1/2 through the first or last point of a
-// curve, over its range, which the caption names; nil where the curve has no two points.
+// halfRate is a dashed line of slope −1/2 through the first or last point of a curve; nil if the curve has no two points.
 func halfRate(s plots.Series, last bool) []plots.Series {
 	n := len(s.X)
 	if n < 2 {
@@ -84,21 +81,60 @@ func halfRate(s plots.Series, last bool) []plots.Series {
 	}}
 }
 
-func logAxis(label string) plots.Axis { return plots.Axis{Label: label, Scale: plots.Log10} }
-
-// openImages finds out about the publisher's training images of two classes.
-func openImages(ctx context.Context, name data.Name, classes [2]int) (*data.Opened, error) {
-	view := data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
-	return view.Open(ctx)
+// logLog is a panel with two logarithmic axes.
+func logLog(title, x, y string, series ...plots.Series) plots.Panel {
+	return plots.Panel{Title: title, X: logAxis(x), Y: logAxis(y), Series: series}
 }
 
-// imagesOf loads them.
-func imagesOf(ctx context.Context, opened *data.Opened) (activation.Images, error) {
-	im, err := opened.Images(ctx)
-	if err != nil {
-		return activation.Images{}, err
+func logAxis(label string) plots.Axis { return plots.Axis{Label: label, Scale: plots.Log10} }
+
+// viewOf are the training images of two classes.
+func viewOf(name data.Name, classes [2]int) data.View {
+	return data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
+}
+
+// netBench opens images for trials with networks; netOf is the network of a copy of a trial, nil if it has none. Keys
+// say what custom activations compute. Without names it opens nothing.
+func netBench[T interface {
+	Run(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error)
+}](ctx context.Context, name data.Name, classes [2]int, names []string, netOf func(*T) *activation.Net) (
+	b lab.Bench[T], err error) {
+	opened := new(data.Opened)
+	if len(names) > 0 {
+		if opened, err = viewOf(name, classes).Open(ctx); err != nil {
+			return b, err
+		}
 	}
-	return activation.Images{Pixels: im.Image, Labels: im.Labels}, nil
+	keys, err := netKeys(names)
+	b.Key = func(t T) any {
+		if net := netOf(&t); net != nil {
+			net.Activations = renamed(names, keys, net.Activations)
+		}
+		return t
+	}
+	b.Data = func(t T) string {
+		if netOf(&t) == nil {
+			return ""
+		}
+		return opened.Fingerprint
+	}
+	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
+		var images activation.Images
+		if netOf(&t) != nil {
+			im, err := opened.Images(ctx)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			images = activation.Images{Pixels: im.Image, Labels: im.Labels}
+		}
+		return t.Run(ctx, seed, images)
+	}
+	return b, err
+}
+
+// renamed are some of names by the keys of all.
+func renamed(names, keys, some []string) []string {
+	return mapped(some, func(name string) string { return keys[slices.Index(names, name)] })
 }
 
 // checkNet wants activations and a set of images that there are.
@@ -115,8 +151,8 @@ func checkSet(c *study.Checks, field string, set data.Name) {
 	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
 }
 
-// netKeys name the activations of networks in the keys of trials: those that have
-// always been there by their names, others as [activationKeys] does.
+// netKeys name the activations of networks in the keys of trials: activation's own by their names, others as
+// [activationKeys] does.
 func netKeys(names []string) ([]string, error) {
 	keys := slices.Clone(names)
 	for i, name := range names {
@@ -139,7 +175,9 @@ func (p *points) add(x, y float64) { p.x, p.y = append(p.x, x), append(p.y, y) }
 
 func (p *points) slope() (float64, error) { return verdict.Slope(p.x, p.y) }
 
-// meanSlope is the mean of the slopes of all curves that have two points or more.
+var errFew = errors.New("there are too few points for a slope")
+
+// meanSlope is the mean of the slopes of all curves that have two points or more; without one it returns errFew.
 func meanSlope(curves []points) (float64, error) {
 	var slopes []float64
 	for _, p := range curves {
@@ -153,17 +191,30 @@ func meanSlope(curves []points) (float64, error) {
 		slopes = append(slopes, slope)
 	}
 	if len(slopes) == 0 {
-		return 0, errors.New("there are too few points for a slope")
+		return 0, errFew
 	}
 	return stat.Mean(slopes, nil), nil
 }
 
-// slopeOfSums is the slope over n of the sum of a series over some records, an
-// entry for each n.
+// slopeOfSums is the slope over n of the sum over records of a series, which has an entry for each n.
 func slopeOfSums(sizes []int, records []*runs.Record, name string) (float64, error) {
 	var sums points
 	for i, n := range sizes {
 		sums.add(float64(n), floats.Sum(study.Column(study.Rows(records, name), i)))
 	}
 	return sums.slope()
+}
+
+// listed are whole numbers in words: "64, 128".
+func listed(numbers []int) string {
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]")), ", ")
+}
+
+// mapped is a function of each value.
+func mapped[T, V any](values []T, of func(T) V) []V {
+	all := make([]V, len(values))
+	for i, v := range values {
+		all[i] = of(v)
+	}
+	return all
 }
