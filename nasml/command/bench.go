@@ -137,8 +137,7 @@ func (v *benchCmd) features(ctx context.Context, c console, b compute.Backend, p
 	return v.print(c, r, err)
 }
 
-// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints the cases that
-// were finished.
+// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints a case when it is done.
 func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p bench.Params) error {
 	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
 		c.logf("on synthetic images: %v", err)
@@ -146,16 +145,7 @@ func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p 
 	} else if err != nil {
 		return err
 	}
-	results, err := bench.Figure2(ctx, b, p)
-	if !v.JSON {
-		return errors.Join(err, bench.WriteTable(c.Out, results))
-	}
-	for _, r := range results {
-		if printErr := printJSON(c, "", r); printErr != nil {
-			return errors.Join(err, printErr)
-		}
-	}
-	return err
+	return bench.Figure2(ctx, b, p, func(r *bench.Result) error { return v.print(c, r, nil) })
 }
 
 // setupPeers installs the peers where they are missing and returns their

@@ -2,6 +2,7 @@ package khodak2020
 
 import (
 	"context"
+	"errors"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -165,18 +166,16 @@ func columns(points int, of func(i int) []float64) [][]float64 {
 // curve is a mean over the seeds at every x, with its interval, as drawn: on a
 // logarithmic axis a lower end at or below 0 is cut off at a tenth of the mean.
 func curve(r *corollary31, label string, xs []float64, columns [][]float64, log bool) plots.Series {
-	var x []float64
-	var means []runs.Summary
-	for i, column := range columns {
-		s, err := runs.Summarize(known(column), r.Confidence)
-		if err != nil || (log && s.Mean <= 0) {
-			continue
+	x, means := means(xs, func(i int) (runs.Summary, error) {
+		s, err := runs.Summarize(known(columns[i]), r.Confidence)
+		if log && s.Mean <= 0 {
+			return s, errors.New("a logarithmic axis has no such point")
 		}
 		if log && s.Lo.Valid() && float64(s.Lo) <= s.Mean/10 {
 			s.Lo = runs.Number(s.Mean / 10)
 		}
-		x, means = append(x, xs[i]), append(means, s)
-	}
+		return s, err
+	})
 	return plots.Bars(label, x, means)
 }
 

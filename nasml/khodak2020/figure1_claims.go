@@ -1,16 +1,15 @@
 package khodak2020
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/internal/rank"
-	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -34,11 +33,6 @@ func judgeSignals(r *figure1) []runs.Claim {
 			judgeCost(r, task, "madds", "multiply-adds"))
 	}
 	return claims
-}
-
-// about is a claim about a task: every one is made of every task.
-func about(r *figure1, task, format string, args ...any) lab.Claim {
-	return r.Params.ofTask(task, r.Claim(format, args...), len(r.Params.Tasks))
 }
 
 // ends are the first and the last dimension.
@@ -92,7 +86,8 @@ func judgeBest(r *figure1, task string) runs.Claim {
 	_, last := r.Params.ends()
 	half := func(upper bool) []float64 {
 		return bySeed(signals(r, task, last), func(record *runs.Record) float64 {
-			order := ascending(record.Series["alone"])
+			order := make([]int, len(record.Series["alone"]))
+			floats.ArgsortStable(slices.Clone(record.Series["alone"]), order)
 			if upper {
 				slices.Reverse(order)
 			}
@@ -129,7 +124,11 @@ func correlations(r *figure1, task string, d int, series string) []float64 {
 		if series == "above" {
 			x, y = aboveChance(r, border)
 		}
-		return spearman(x, y)
+		rho, err := rank.SpearmanRho(x, y)
+		if err != nil {
+			return math.NaN()
+		}
+		return rho
 	})
 }
 
@@ -142,25 +141,4 @@ func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 		}
 	}
 	return shared, alone
-}
-
-// spearman is the rank correlation; NaN if there is none, as where one side is
-// constant.
-func spearman(x, y []float64) float64 {
-	rho, err := rank.SpearmanRho(x, y)
-	if err != nil {
-		return math.NaN()
-	}
-	return rho
-}
-
-// ascending are the places of x in ascending order of its values, equal ones as
-// they stand.
-func ascending(x []float64) []int {
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
-	return order
 }

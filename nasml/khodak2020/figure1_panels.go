@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -106,14 +107,9 @@ func correlationPanel(r *figure1) plots.Panel {
 		for _, kind := range []struct{ label, series string }{
 			{"all maps", "shared"}, {"own part", "cell"}, {"above chance", "above"},
 		} {
-			var x []float64
-			var means []runs.Summary
-			for _, d := range r.Params.Dims {
-				s, err := verdict.Correlations(known(correlations(r, task, d, kind.series)), r.Confidence)
-				if err == nil {
-					x, means = append(x, float64(d)), append(means, s)
-				}
-			}
+			x, means := means(study.Floats(r.Params.Dims), func(i int) (runs.Summary, error) {
+				return verdict.Correlations(known(correlations(r, task, r.Params.Dims[i], kind.series)), r.Confidence)
+			})
 			label := kind.label
 			if len(r.Params.Tasks) > 1 {
 				label = r.Params.title(task) + ", " + label

@@ -145,11 +145,6 @@ func judgeFigure2(r *searches) []runs.Claim {
 	return claims
 }
 
-// ofEach is a claim about a task: it is made of every task.
-func ofEach(r *searches, task, format string, args ...any) lab.Claim {
-	return r.Params.ofTask(task, r.Claim(format, args...), len(r.Params.Tasks))
-}
-
 // judgeErrors compares weight sharing with random search: after half as many
 // calls, after as many, and at its end.
 func judgeErrors(r *searches, task string) []runs.Claim {
@@ -160,11 +155,11 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 	}
 	const note = "ours is random search's error less weight sharing's, paired by seed"
 	return []runs.Claim{
-		less(ofEach(r, task, "[figure2-better] weight sharing's oracle error after %d calls below random search's "+
+		less(about(r, task, "[figure2-better] weight sharing's oracle error after %d calls below random search's "+
 			"after %d", (rounds+1)/2, rounds).Noting("fewer calls; %s", note), "oracle", rounds, (rounds+1)/2),
-		less(ofEach(r, task, "[figure2-better] weight sharing's oracle error below random search's after %d calls",
+		less(about(r, task, "[figure2-better] weight sharing's oracle error below random search's after %d calls",
 			rounds).Noting(note), "oracle", rounds, rounds),
-		less(ofEach(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after %d "+
+		less(about(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after %d "+
 			"calls, test error", rounds+1).From("Abstract and Sec. 2"), "observed", rounds+1, rounds+1),
 	}
 }
@@ -174,7 +169,7 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 func judgeLambdas(r *searches, task string) runs.Claim {
 	p := r.Params
 	tuned, fixed := pairs(atEnd(r, task, mapsearch.RandomSearchLambda), atEnd(r, task, mapsearch.RandomSearch))
-	c := ofEach(r, task, "[lambda-search] λ in the space does not help random search after %d calls, test error",
+	c := about(r, task, "[lambda-search] λ in the space does not help random search after %d calls, test error",
 		p.solves()).From("App. B.2").Says(0).Noting("ours is the error with λ in [%g, %g] less that with λ = %g, "+
 		"paired by seed: the same configurations and features; the paper prints neither range nor error",
 		p.LambdaMin, p.LambdaMax, p.Lambda)
@@ -184,7 +179,7 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 // judgeRounds counts Algorithm 1's solves.
 func judgeRounds(r *searches, task string) runs.Claim {
 	rounds := math.Log2(float64(r.Params.Configs))
-	c := ofEach(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
+	c := about(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
 		"is left").From("Algorithm 1").Says(rounds)
 	c.Tolerance = 0
 	made := calls(r, task, mapsearch.WeightSharing)

@@ -148,7 +148,7 @@ func judgeSpeed(r *searches, task string) runs.Claim {
 	fast, plain := besides(r, task, mapsearch.WeightSharing)
 	ratios := r.Params.ends(fast)
 	floats.Div(ratios, r.Params.ends(plain))
-	c := ofEach(r, task, "own: fast weight sharing costs less than weight sharing, ratio of %s",
+	c := about(r, task, "own: fast weight sharing costs less than weight sharing, ratio of %s",
 		clockTitles[r.Params.Clock]).From("App. B.1").Says(1)
 	return c.Of(verdict.Ratios(ratios, c.Confidence)).AtMost(1)
 }

@@ -2,14 +2,12 @@ package khodak2020
 
 import (
 	"encoding/json"
-	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
@@ -18,19 +16,6 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/trial"
 )
-
-func TestSpearman(t *testing.T) {
-	require.InDelta(t, -1, spearman([]float64{1, 2, 3}, []float64{9, 4, 1}), 1e-12)
-	require.True(t, math.IsNaN(spearman([]float64{1, 1}, []float64{1, 2})), "a constant has no rank")
-	rapid.Check(t, func(t *rapid.T) {
-		draw := rapid.SliceOfNDistinct(rapid.IntRange(-50, 50), 3, 20, rapid.ID).Draw(t, "x")
-		x, y := make([]float64, len(draw)), make([]float64, len(draw))
-		for i, v := range draw {
-			x[i], y[i] = float64(v), math.Exp(float64(v)/10)
-		}
-		require.InDelta(t, 1, spearman(x, y), 1e-9, "a monotone map changes no rank")
-	})
-}
 
 // small are the problems on generated data, on the pure Go backend.
 func small(t *testing.T) TaskParams {

@@ -65,6 +65,16 @@ func known(column []float64) []float64 {
 	return out
 }
 
+// means are the summaries at the xs that have one.
+func means(xs []float64, of func(i int) (runs.Summary, error)) (at []float64, all []runs.Summary) {
+	for i, x := range xs {
+		if s, err := of(i); err == nil {
+			at, all = append(at, x), append(all, s)
+		}
+	}
+	return at, all
+}
+
 // greater judges that a exceeds b on average, at the seeds that both have.
 func greater(c lab.Claim, a, b []float64) runs.Claim {
 	a, b = pairs(a, b)

@@ -100,6 +100,14 @@ func (p TaskParams) ofTask(task string, c lab.Claim, n int) lab.Claim {
 	return c.Family(n)
 }
 
+// about is a claim about a task: it is made of every task.
+func about[P interface{ tasks() TaskParams }, T any](r *lab.Result[P, T], task, format string, args ...any) lab.Claim {
+	p := r.Params.tasks()
+	return p.ofTask(task, r.Claim(format, args...), len(p.Tasks))
+}
+
+func (p TaskParams) tasks() TaskParams { return p }
+
 // taskTrial is a trial of a task.
 type taskTrial interface {
 	Run(ctx context.Context, data mapsearch.Data, seed uint64, step func(note string)) (trial.Result, error)

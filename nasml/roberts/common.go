@@ -53,9 +53,8 @@ var paperProblems = func() ProblemParams {
 
 // rules wants activations that there are, for problems of up to h operations.
 func (p ProblemParams) rules(h int, c *study.Checks) {
-	if _, err := mixture.ActivationsOf(p.Activations); err != nil {
-		c.Expect(false, "%v", err)
-	}
+	_, err := mixture.ActivationsOf(p.Activations)
+	c.Expect(err == nil, "%v", err)
 	c.Expect(len(p.Activations) >= h, "Activations has %d, %d operations are drawn from it", len(p.Activations), h)
 }
 

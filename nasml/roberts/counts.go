@@ -7,6 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -37,21 +38,11 @@ func (c counts) sum(name string) float64 {
 func (c counts) per(name string) float64 { return c.sum(name) / c.sum("problems") }
 
 func (c counts) most(name string) float64 {
-	var most float64
-	for _, r := range c.records {
-		most = max(most, r.Values[name])
-	}
-	return most
+	return slices.Max(append(study.Values(c.records, name), 0))
 }
 
 // series joins a series of all records.
-func (c counts) series(name string) []float64 {
-	var all []float64
-	for _, r := range c.records {
-		all = append(all, r.Series[name]...)
-	}
-	return all
-}
+func (c counts) series(name string) []float64 { return slices.Concat(study.Rows(c.records, name)...) }
 
 // sumSeries adds a series up over the records.
 func (c counts) sumSeries(name string) []float64 {
@@ -100,25 +91,24 @@ func sharesOver(
 
 // identity is a claim that two numbers are equal: the largest error over all
 // problems.
-func identity(c runs.Claim, err float64, ran bool) runs.Claim {
-	if !ran {
-		c.Note = "not run"
-		return c
-	}
-	c.Paper, c.Ours, c.Tolerance = 0, runs.Number(err), mixture.Tolerance
-	c.Holds = runs.Judge(err <= mixture.Tolerance)
-	c.Note = "largest relative error, in float64"
-	return c
+func identity(c lab.Claim, err float64, ran bool) runs.Claim {
+	return identical(c, err, ran, "largest relative error, in float64")
 }
 
 // lossIdentity is identity for Lᵢ: the error of its root, relative to the outputs
 // that losses are differences of.
-func lossIdentity(c runs.Claim, err float64, ran bool) runs.Claim {
-	c = identity(c, err, ran)
-	if ran {
-		c.Note = "largest error of the root of the loss, relative to the outputs, in float64"
+func lossIdentity(c lab.Claim, err float64, ran bool) runs.Claim {
+	return identical(c, err, ran, "largest error of the root of the loss, relative to the outputs, in float64")
+}
+
+func identical(c lab.Claim, err float64, ran bool, note string) runs.Claim {
+	if !ran {
+		c.Note = "not run"
+		return c.Claim
 	}
-	return c
+	c.Paper, c.Ours, c.Tolerance, c.Note = 0, runs.Number(err), mixture.Tolerance, note
+	c.Holds = runs.Judge(err <= mixture.Tolerance)
+	return c.Claim
 }
 
 // own is the source of what the paper does not say.

@@ -1,7 +1,6 @@
 package roberts
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -71,9 +70,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 		}
 		return gs
 	},
-	Bench: func(ctx context.Context, p MapParams, _ string) (lab.Bench[problems], error) {
-		return problemBench(ctx, p.ProblemParams)
-	},
+	Bench: problemBench[MapParams],
 	Draw: func(r *mapped, p *lab.Picture) {
 		p.Row(spacesPanel(r), widthPanel(r), noisePanel(r))
 		p.Row(spacesTable(r))

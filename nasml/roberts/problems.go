@@ -20,12 +20,12 @@ type (
 )
 
 // problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
-func problemBench(_ context.Context, p ProblemParams) (lab.Bench[problems], error) {
+func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ string) (lab.Bench[problems], error) {
 	b, err := backend.Open()
 	if err != nil {
 		return lab.Bench[problems]{}, err
 	}
-	probe, err := mixture.Probe(b, p.Activations)
+	probe, err := mixture.Probe(b, p.own().Activations)
 	es := mixture.NewEvaluators(b)
 	keyed := func(q problems) problems { q.Probe = probe; return q }
 	return lab.Bench[problems]{
@@ -33,13 +33,12 @@ func problemBench(_ context.Context, p ProblemParams) (lab.Bench[problems], erro
 		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
 			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
 		},
-		Study: study.Study{
-			Workers: 1, // each uses all cores
-			Device:  func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
-		},
+		Study: study.Study{Workers: 1, Device: openDevice}, // each uses all cores
 		Close: es.Close,
 	}, err
 }
+
+func (p ProblemParams) own() ProblemParams { return p }
 
 // problemUnits are a trial's: its problems.
 func problemUnits(q problems) int { return q.Count }

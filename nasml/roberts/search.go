@@ -100,14 +100,12 @@ type searches = lab.Result[SearchParams, teaching]
 
 // rules wants spaces of operations that there are, with a weight of the teacher for each.
 func (p SearchParams) rules(c *study.Checks) {
-	if err := simplex.CheckUpdate(p.Update); err != nil {
-		c.Expect(false, "Update: %v", err)
-	}
+	err := simplex.CheckUpdate(p.Update)
+	c.Expect(err == nil, "Update: %v", err)
 	for _, space := range p.Spaces {
 		names := splitSpace(space)
-		if _, err := mixture.ActivationsOf(names); err != nil {
-			c.Expect(false, "space %q: %v", space, err)
-		}
+		_, err := mixture.ActivationsOf(names)
+		c.Expect(err == nil, "space %q: %v", space, err)
 		c.Expect(len(names) >= 2 && len(names) <= len(p.Teacher), "space %q has %d operations and Teacher %d weights: "+
 			"want at least 2 operations and a weight for each", space, len(names), len(p.Teacher))
 	}
@@ -140,9 +138,7 @@ func searchBench(_ context.Context, p SearchParams, _ string) (lab.Bench[teachin
 		Batch:    func(ctx context.Context, job lab.Job[teaching]) error { return train(ctx, b, job) },
 		Label:    func(t teaching) string { return "space " + spaceOf(t) },
 		Facts:    facts,
-		Study: study.Study{
-			Device: func() (string, string, error) { name, device := backend.Describe(b); return name, device, nil },
-		},
+		Study:    study.Study{Device: openDevice},
 	}, err
 }
 

@@ -1,8 +1,6 @@
 package roberts
 
 import (
-	"context"
-
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
@@ -56,9 +54,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 		gs.Add("violated", p.Seeds, p.violated(3)...)
 		return gs
 	},
-	Bench: func(ctx context.Context, p Theorem4Params, _ string) (lab.Bench[problems], error) {
-		return problemBench(ctx, p.ProblemParams)
-	},
+	Bench: problemBench[Theorem4Params],
 	Draw: func(r *theorem4, p *lab.Picture) {
 		p.Style.Aspect = 0.88
 		var row []plots.Panel
@@ -83,7 +79,7 @@ type theorem4 = lab.Result[Theorem4Params, problems]
 // theorem4Claims judge Theorem 4, its lemma and the identity of its proof.
 func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	ran, c := base.sum("pairs") > 0, r.Confidence
-	lemma := identity(r.Claim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)").From("Lemma 2").Claim,
+	lemma := identity(r.Claim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)").From("Lemma 2"),
 		base.most("factor"), ran)
 	if base.sum("inside") != base.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some β is 0 or 1"
@@ -94,7 +90,7 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 			Above(r.Claim("[RO008] Condition 3 can be true (share of pairs)").From("Condition 3").Claim, 0),
 		base.share("condition_right", "condition", c).
 			Always(r.Claim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1").Claim),
-		lossIdentity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof").Claim,
+		lossIdentity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof"),
 			base.most("identity"), ran),
 		unforeseen(base, c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
 	}

@@ -1,7 +1,6 @@
 package roberts
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -62,9 +61,7 @@ var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 		gs.Add("violated", p.Seeds, p.violated(p.Violated)...)
 		return gs
 	},
-	Bench: func(ctx context.Context, p Theorem7Params, _ string) (lab.Bench[problems], error) {
-		return problemBench(ctx, p.ProblemParams)
-	},
+	Bench: problemBench[Theorem7Params],
 	Draw: func(r *theorem7, p *lab.Picture) {
 		p.Row(sharesPanel(r), criterionPanel(r))
 		p.Row(sparsityPanel(r), violationPanel(r.Part("violated"), r.Confidence))
@@ -81,7 +78,7 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 	c, sizes := r.Confidence, r.Part("sizes")
 	all := counted(sizes...)
 	ran := all.sum("pairs") > 0
-	lemma := identity(r.Claim("[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively").From("Lemma 5").Claim,
+	lemma := identity(r.Claim("[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively").From("Lemma 5"),
 		max(all.most("factor"), all.most("sticks")), ran)
 	if all.sum("inside") != all.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some γ_i is 0 or 1"
@@ -97,7 +94,7 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 	}
 	claims = append(
 		claims,
-		lossIdentity(r.Claim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})").From("Theorem 7, proof").Claim,
+		lossIdentity(r.Claim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})").From("Theorem 7, proof"),
 			all.most("identity"), ran),
 		all.share("every_ranking", "every", c).
 			Always(r.Claim("[RO015] Condition 6 for all pairs ⇒ α ranks all operations").From("Section 4").Claim),

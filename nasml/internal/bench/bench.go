@@ -22,13 +22,18 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021"
 )
 
-// Params say what is timed.
+// Params say what is timed of Figure 2.
 type Params struct {
-	Cases  []Case
-	Rounds int                     // timed trainings of each program
-	Sweep  oymak2021.Figure2Params // all of the sweep but panel and width
-	Python string                  // interpreter with Requirements installed; empty: no peers
-	Log    func(line string)       // progress; nil: none
+	Timing
+	Cases []Case
+	Sweep oymak2021.Figure2Params // all of the sweep but panel and width
+}
+
+// Timing says how programs are timed.
+type Timing struct {
+	Rounds int               // timed trainings of each program
+	Python string            // interpreter with Requirements installed; empty: no peers
+	Log    func(line string) // progress; nil: none
 }
 
 // Case is a width of a panel of Figure 2.
@@ -42,13 +47,13 @@ type Case struct {
 // many the paper scale trains together on a CPU, for two epochs over a part of
 // the data: 24 networks, 32 steps, the last batch of an epoch incomplete.
 var Full = Params{
+	Timing: Timing{Rounds: 5},
 	Cases:  []Case{{"a", 64}, {"a", 256}, {"a", 1024}, {"b", 128}},
-	Rounds: 5,
 	Sweep:  sweep(4, 2000),
 }
 
 // Quick only shows that everything works.
-var Quick = Params{Cases: []Case{{"a", 64}, {"b", 64}}, Rounds: 3, Sweep: sweep(2, 500)}
+var Quick = Params{Timing: Timing{Rounds: 3}, Cases: []Case{{"a", 64}, {"b", 64}}, Sweep: sweep(2, 500)}
 
 func sweep(seeds, examples int) oymak2021.Figure2Params {
 	p := oymak2021.Figure2Paper
@@ -59,14 +64,29 @@ func sweep(seeds, examples int) oymak2021.Figure2Params {
 // Result is a case with everyone who ran it. Entries[0] is ours.
 type Result struct {
 	Case
-	Models  int     `json:"models"` // networks that are trained together
-	Steps   int     `json:"steps"`  // updates of each in one training
-	Batch   int     `json:"batch"`
-	Data    string  `json:"data"`
-	Backend string  `json:"backend"`
-	Device  string  `json:"device"`
-	Threads int     `json:"threads"`
+	Models int    `json:"models"` // networks that are trained together
+	Steps  int    `json:"steps"`  // updates of each in one training
+	Batch  int    `json:"batch"`
+	Data   string `json:"data"`
+	Machine
 	Entries []Entry `json:"entries"`
+}
+
+// Machine is what a result was timed on.
+type Machine struct {
+	Backend string `json:"backend"`
+	Device  string `json:"device"`
+	Threads int    `json:"threads"`
+}
+
+func machineOf(b compute.Backend) Machine {
+	name, device := backend.Describe(b)
+	return Machine{name, device, runtime.NumCPU()}
+}
+
+// title says what is written over a table.
+func (m Machine) title() string {
+	return fmt.Sprintf("%s (%s), %d threads", m.Backend, m.Device, m.Threads)
 }
 
 // oursName is how this module's own entry is called.
@@ -102,25 +122,26 @@ type Spread struct {
 // as more than this.
 const tolerance = 1e-4
 
-// Figure2 times the training of every case on b. A peer that cannot run is
-// reported in its entry. It returns an error if the data are missing or if ctx
-// ends, and where a peer's losses are not ours: then times would mean nothing.
-func Figure2(ctx context.Context, b compute.Backend, p Params) ([]Result, error) {
-	var results []Result
+// Figure2 times the training of every case on b, and calls each when it is done. A
+// peer that cannot run is reported in its entry. It returns an error if the data are
+// missing, ctx ends or a peer's losses are not ours: then times would mean nothing.
+func Figure2(ctx context.Context, b compute.Backend, p Params, each func(*Result) error) error {
 	for _, c := range p.Cases {
 		p.log("panel (%s), k = %d", c.Panel, c.Width)
 		r, err := p.run(ctx, b, c)
 		if err != nil {
-			return results, fmt.Errorf("panel (%s), k = %d: %w", c.Panel, c.Width, err)
+			return fmt.Errorf("panel (%s), k = %d: %w", c.Panel, c.Width, err)
 		}
-		results = append(results, *r)
+		if err := each(r); err != nil {
+			return err
+		}
 	}
-	return results, nil
+	return nil
 }
 
-func (p Params) log(format string, args ...any) {
-	if p.Log != nil {
-		p.Log(fmt.Sprintf(format, args...))
+func (t Timing) log(format string, args ...any) {
+	if t.Log != nil {
+		t.Log(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -148,52 +169,42 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 		return nil, err
 	}
 	defer work.Close()
-	runners := []*runner{ours(func(ctx context.Context) (training, error) {
+	r := &Result{
+		Case: c, Models: work.Models(), Steps: work.Steps(), Batch: p.Sweep.Batch, Data: string(p.Sweep.Data),
+		Machine: machineOf(b),
+	}
+	train := func(ctx context.Context) (training, error) {
 		losses, took, err := work.Train(ctx)
 		return training{Seconds: took.Seconds(), Losses: slices.Concat(losses...)}, err
-	})}
-	if p.Python != "" {
-		peers, err := newTeam(func(dir string) error { return p.writeInputs(dir, c, work) })
-		if err != nil {
-			return nil, err
-		}
-		defer peers.stop()
-		for _, f := range forms {
-			peers.start(ctx, p.Python, f.program, f.form, f.script, peers.dir, f.form)
-		}
-		runners = append(runners, peers.runners...)
 	}
-	r := &Result{
-		Case:    c,
-		Models:  work.Models(),
-		Steps:   work.Steps(),
-		Batch:   p.Sweep.Batch,
-		Data:    string(p.Sweep.Data),
-		Threads: runtime.NumCPU(),
-	}
-	r.Backend, r.Device = backend.Describe(b)
-	r.Entries, err = p.measure(ctx, runners, work.Steps())
+	write := func(dir string) error { return p.writeInputs(dir, c, work) }
+	r.Entries, err = p.measure(ctx, train, r.Steps, write, figure2Peers)
 	return r, err
 }
 
-// ours is the runner of this process.
-func ours(train func(context.Context) (training, error)) *runner {
-	return &runner{entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: train}
-}
-
-// measure trains once with everyone, then in rounds; a training has so many steps.
-func (p Params) measure(ctx context.Context, runners []*runner, steps int) ([]Entry, error) {
-	if err := p.warmUp(ctx, runners); err != nil {
+// measure times our program beside its peers, which find what write puts into their
+// folder: all train once, then in rounds; a training has so many steps.
+func (t Timing) measure(
+	ctx context.Context, own func(context.Context) (training, error), steps int, write func(dir string) error,
+	peers []program,
+) ([]Entry, error) {
+	team, err := t.team(ctx, write, peers)
+	if err != nil {
 		return nil, err
 	}
-	if err := p.time(ctx, runners); err != nil {
+	defer team.stop()
+	runners := team.beside(own)
+	if err := t.warmUp(ctx, runners); err != nil {
+		return nil, err
+	}
+	if err := t.timeRounds(ctx, runners); err != nil {
 		return nil, err
 	}
 	return entries(runners, steps), nil
 }
 
 // warmUp trains once with everyone and compares the losses.
-func (p Params) warmUp(ctx context.Context, runners []*runner) error {
+func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 	for i, r := range runners {
 		var err error
 		if r.first, err = r.train(ctx); err != nil {
@@ -232,28 +243,28 @@ func difference(ours, theirs []float64) (float64, error) {
 	return worst, nil
 }
 
-// time runs the rounds: everyone trains once a round, in turn.
-func (p Params) time(ctx context.Context, runners []*runner) error {
-	for round := range p.Rounds {
+// timeRounds lets everyone train once a round, in turn.
+func (t Timing) timeRounds(ctx context.Context, runners []*runner) error {
+	for round := range t.Rounds {
 		begin := time.Now()
 		for i, r := range runners {
 			if r.entry.NotRun != "" {
 				continue
 			}
 			before := processorSeconds()
-			t, err := r.train(ctx)
+			took, err := r.train(ctx)
 			if i == 0 { // this process
-				t.Processor = processorSeconds() - before
+				took.Processor = processorSeconds() - before
 			}
 			if err == nil {
-				r.entry.Seconds, r.work = append(r.entry.Seconds, t.Seconds), append(r.work, t.Processor)
+				r.entry.Seconds, r.work = append(r.entry.Seconds, took.Seconds), append(r.work, took.Processor)
 			} else if i == 0 || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			} else {
 				r.entry.NotRun = err.Error()
 			}
 		}
-		p.log("  round %d of %d: %.1f s", round+1, p.Rounds, time.Since(begin).Seconds())
+		t.log("  round %d of %d: %.1f s", round+1, t.Rounds, time.Since(begin).Seconds())
 	}
 	return nil
 }

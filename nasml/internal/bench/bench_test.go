@@ -44,9 +44,16 @@ func tiny() Params {
 	return p
 }
 
+// figure2 are the results of a benchmark.
+func figure2(t *testing.T, p Params) (results []*Result) {
+	t.Helper()
+	keep := func(r *Result) error { results = append(results, r); return nil }
+	require.NoError(t, Figure2(t.Context(), testBackend(t), p, keep))
+	return results
+}
+
 func TestOurTimes(t *testing.T) {
-	results, err := Figure2(t.Context(), testBackend(t), tiny())
-	require.NoError(t, err)
+	results := figure2(t, tiny())
 	require.Len(t, results, 2)
 	for _, r := range results {
 		require.Equal(t, 12, r.Models, "2 seeds × (α and 5 Δα)")
@@ -57,7 +64,7 @@ func TestOurTimes(t *testing.T) {
 		require.Equal(t, Spread{1, 1, 1}, e.Ratio)
 		require.Positive(t, e.StepSeconds)
 	}
-	_, err = json.Marshal(results)
+	_, err := json.Marshal(results)
 	require.NoError(t, err)
 }
 
@@ -76,7 +83,7 @@ func TestEveryTrainingStartsFromTheSameWeights(t *testing.T) {
 func TestCancelledBenchmarkEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Figure2(ctx, testBackend(t), tiny())
+	err := Figure2(ctx, testBackend(t), tiny(), nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -121,7 +128,7 @@ func TestEntriesMarkTheFasterForm(t *testing.T) {
 	require.Equal(t, 7.0, out[2].CompileSeconds)
 
 	var table strings.Builder
-	require.NoError(t, WriteTable(&table, []Result{{Case: Case{"a", 64}, Entries: out}}))
+	require.NoError(t, (&Result{Case: Case{"a", 64}, Entries: out}).WriteTable(&table))
 	require.Contains(t, table.String(), "JAX y *")
 	require.NotContains(t, table.String(), "JAX x *")
 	require.Contains(t, table.String(), "PyTorch vmap was not run: no PyTorch")
@@ -173,9 +180,8 @@ func TestPeersThatCannotRunAreReported(t *testing.T) {
 	} {
 		p := tiny()
 		p.Cases, p.Python = p.Cases[:1], python
-		results, err := Figure2(t.Context(), testBackend(t), p)
-		require.NoError(t, err)
-		require.Len(t, results[0].Entries, 1+len(forms))
+		results := figure2(t, p)
+		require.Len(t, results[0].Entries, 5)
 		require.Len(t, results[0].Entries[0].Seconds, p.Rounds, "ours is timed all the same")
 		for _, e := range results[0].Entries[1:] {
 			require.Contains(t, e.NotRun, reason)
@@ -187,7 +193,7 @@ func TestPeersThatCannotRunAreReported(t *testing.T) {
 func TestPeersWithOtherLossesAreNotTimed(t *testing.T) {
 	p := tiny()
 	p.Python = fakePython(t, `while read line; do echo '{"seconds": 1, "losses": [1, 2]}'; done`)
-	_, err := Figure2(t.Context(), testBackend(t), p)
+	err := Figure2(t.Context(), testBackend(t), p, nil)
 	require.ErrorContains(t, err, "JAX vmap: found 2 losses")
 }
 
@@ -200,9 +206,7 @@ func TestPeersComputeTheSame(t *testing.T) {
 	}
 	p := tiny()
 	p.Rounds, p.Python = 1, python
-	results, err := Figure2(t.Context(), testBackend(t), p)
-	require.NoError(t, err)
-	for _, r := range results {
+	for _, r := range figure2(t, p) {
 		for _, e := range r.Entries {
 			require.Empty(t, e.NotRun, e.name())
 			require.Less(t, e.LossDifference, 1e-5, e.name())

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"embed"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,35 +10,28 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
 // DartsParams say what is compared and what is timed.
 type DartsParams struct {
+	Timing
 	Compared []DartsCase
 	Timed    []DartsCase
-	Rounds   int
-	Python   string            // interpreter with Requirements installed; empty: no peers
-	Log      func(line string) // progress; nil: none
 }
 
 // DartsResult is what [Darts] finds in one case.
 type DartsResult struct {
 	DartsCase
-	Agree   []Agreement `json:"agree,omitempty"` // of all comparisons, in the first result
-	Backend string      `json:"backend"`
-	Device  string      `json:"device"`
-	Threads int         `json:"threads"`
-	Entries []Entry     `json:"entries"` // Entries[0] is ours
+	Agree []Agreement `json:"agree,omitempty"` // of all comparisons, in the first result
+	Machine
+	Entries []Entry `json:"entries"` // Entries[0] is ours
 }
 
 // Agreement is the comparison of losses and gradients with one program's.
@@ -52,10 +44,7 @@ type Agreement struct {
 	Largest float64 `json:"largest"` // difference, relative to the largest number of an array
 }
 
-//go:embed peer.py darts.py darts_jax.py darts_torch.py
-var dartsScripts embed.FS
-
-var dartsPeers = []oracle{
+var dartsPeers = []program{
 	{"JAX", "darts_jax.py", []string{"stock", "shifted"}},
 	{"PyTorch", "darts_torch.py", []string{"channels-last", "contiguous"}},
 }
@@ -68,10 +57,10 @@ var dartsPeers = []oracle{
 // are reported then.
 func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*DartsResult) error) error {
 	var agree []Agreement
+	if p.Python == "" {
+		p.Compared = nil
+	}
 	for i, c := range p.Compared {
-		if p.Python == "" {
-			break
-		}
 		found, err := p.agree(ctx, b, c, uint64(i))
 		if err != nil {
 			return err
@@ -80,7 +69,7 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 	}
 	for cases := slices.Clone(p.Timed); len(cases) > 0; cases = cases[1:] {
 		c := cases[0]
-		r, err := p.time(ctx, b, c)
+		r, err := p.timeCase(ctx, b, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -99,7 +88,7 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 func (p DartsParams) agree(ctx context.Context, b compute.Backend, c DartsCase, seed uint64) ([]Agreement, error) {
 	var all []Agreement
 	for fits := true; fits; {
-		p.timer().log("darts: losses and gradients of %s in all programs", c.label())
+		p.log("darts: losses and gradients of %s in all programs", c.label())
 		found, err := p.compareWith(ctx, b, c, seed, dartsPeers)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.label(), err)
@@ -119,8 +108,6 @@ func outgrown[T any](all []T, of func(T) (form, notRun string)) (forms []string)
 	}
 	return forms
 }
-
-func (p DartsParams) timer() Params { return Params{Rounds: p.Rounds, Log: p.Log} }
 
 // dartsSettings are what the arrays do not say; ours and the peers'.
 type dartsSettings struct {
@@ -256,27 +243,22 @@ func normals(rng *rand.Rand, n int) []float32 {
 	return x
 }
 
-// write writes the scripts, the settings and the arrays.
-func (w *dartsWork) write(dir string) error {
-	if err := os.CopyFS(dir, dartsScripts); err != nil {
-		return err
-	}
-	if err := writeArrays(dir, w.arrays); err != nil {
-		return err
-	}
-	return writeJSON(dir, "settings.json", w.dartsSettings)
-}
+// write writes the settings and the arrays.
+func (w *dartsWork) write(dir string) error { return write(dir, w.dartsSettings, w.arrays) }
 
 // compareWith computes a small case in our program and in peers.
 func (p DartsParams) compareWith(
-	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []oracle,
+	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []program,
 ) ([]Agreement, error) {
-	work, folder, err := p.prepare(c, seed)
+	work, err := newDartsWork(c, seed)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := newTeam(work.write)
 	if err != nil {
 		return nil, err
 	}
 	defer folder.stop()
-	dir := folder.dir
 	run, err := newDartsRun(b, work, true)
 	if err != nil {
 		return nil, err
@@ -295,33 +277,23 @@ func (p DartsParams) compareWith(
 		ours = append(ours, values)
 	}
 	var out []Agreement
-	for _, o := range peers {
-		for _, form := range c.formsOf(o) {
-			a := Agreement{Case: c.label(), Program: o.program, Form: form}
-			file := filepath.Join(dir, o.program+"-"+form)
-			a.NotRun = finish(ctx, p.Python, []string{filepath.Join(dir, o.script), "fill", dir, form, file})
+	for _, o := range c.peers(peers) {
+		for _, form := range o.forms {
+			a := Agreement{Case: c.label(), Program: o.name, Form: form}
+			file := filepath.Join(folder.dir, o.name+"-"+form)
+			a.NotRun = finish(ctx, p.Python, filepath.Join(folder.dir, o.script), "fill", folder.dir, form, file)
 			if err := ctx.Err(); err != nil {
 				return out, err
 			}
 			if a.NotRun == "" {
 				if err := a.compare(ours, file); err != nil {
-					return out, fmt.Errorf("%s %s: %w", o.program, form, err)
+					return out, fmt.Errorf("%s %s: %w", o.name, form, err)
 				}
 			}
 			out = append(out, a)
 		}
 	}
 	return out, nil
-}
-
-// prepare makes a case and a folder for the peers that holds it.
-func (p DartsParams) prepare(c DartsCase, seed uint64) (*dartsWork, *team, error) {
-	work, err := newDartsWork(c, seed)
-	if err != nil {
-		return nil, nil, err
-	}
-	peers, err := newTeam(work.write)
-	return work, peers, err
 }
 
 // doubleTolerance is how far numbers in float64 may be apart, relative to the
@@ -364,30 +336,32 @@ func (a *Agreement) compare(ours [][]float64, file string) error {
 	return nil
 }
 
-// time runs everyone on a case.
-func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (*DartsResult, error) {
-	work, peers, err := p.prepare(c, 0)
+// timeCase runs everyone on a case.
+func (p DartsParams) timeCase(ctx context.Context, b compute.Backend, c DartsCase) (*DartsResult, error) {
+	work, err := newDartsWork(c, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer peers.stop()
-	p.timer().log("darts: %s, compiling", c)
+	p.log("darts: %s, compiling", c)
 	own, err := newDartsRun(b, work, false)
 	if err != nil {
 		return nil, err
 	}
 	defer own.close()
-	p.startPeers(ctx, c, peers)
-	runners := slices.Insert(peers.runners, 0, ours(own.losses))
-	if err := p.timer().warmUp(ctx, runners); err != nil {
+	peers, err := p.team(ctx, work.write, c.peers(dartsPeers))
+	if err != nil {
+		return nil, err
+	}
+	defer peers.stop()
+	runners := peers.beside(own.losses)
+	if err := p.warmUp(ctx, runners); err != nil {
 		return nil, err
 	}
 	resetPeak()
-	if err := p.timer().time(ctx, runners); err != nil {
+	if err := p.timeRounds(ctx, runners); err != nil {
 		return nil, err
 	}
-	r := &DartsResult{DartsCase: c, Threads: runtime.NumCPU(), Entries: entries(runners, c.Steps)}
-	r.Backend, r.Device = backend.Describe(b)
+	r := &DartsResult{DartsCase: c, Machine: machineOf(b), Entries: entries(runners, c.Steps)}
 	own.foreseen()
 	again, err := newDartsRun(b, work, false) // its program is in the cache
 	if err != nil {
@@ -399,40 +373,25 @@ func (p DartsParams) time(ctx context.Context, b compute.Backend, c DartsCase) (
 	return r, err
 }
 
-// startPeers starts the forms of every peer that a case has.
-func (p DartsParams) startPeers(ctx context.Context, c DartsCase, peers *team) {
-	if p.Python == "" {
-		return
-	}
-	for _, o := range dartsPeers {
-		for _, form := range c.formsOf(o) {
-			peers.start(ctx, p.Python, o.program, form, o.script, "serve", peers.dir, form)
-		}
-	}
-}
-
 // WriteTable writes the result for people.
 func (r *DartsResult) WriteTable(w io.Writer) error {
 	if len(r.Agree) > 0 {
-		_, _ = fmt.Fprintln(w,
-			"Networks of cells: largest relative differences of losses and gradients, float64")
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		_, _ = fmt.Fprintln(t, "program\tcase\tnumbers\tdiffer by\t")
+		_, _ = fmt.Fprintln(w, "Networks of cells: largest relative differences of losses and gradients, float64")
+		rows := []string{"program\tcase\tnumbers\tdiffer by\t"}
 		for _, a := range r.Agree {
 			found := fmt.Sprintf("%d\t%.1e", a.Numbers, a.Largest)
 			if a.NotRun != "" {
 				found = "not run: " + a.NotRun + "\t"
 			}
-			_, _ = fmt.Fprintf(t, "%s %s\t%s\t%s\t\n", a.Program, a.Form, a.Case, found)
+			rows = append(rows, fmt.Sprintf("%s %s\t%s\t%s\t", a.Program, a.Form, a.Case, found))
 		}
-		if err := t.Flush(); err != nil {
+		if err := writeRows(w, rows); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	head := r.String()
-	_, _ = fmt.Fprintf(w, "%s%s, %s (%s), %d threads\n", strings.ToUpper(head[:1]), head[1:], r.Backend, r.Device,
-		r.Threads)
+	head := r.DartsCase.String()
+	_, _ = fmt.Fprintf(w, "%s%s, %s\n", strings.ToUpper(head[:1]), head[1:], r.title())
 	if err := writeEntries(w, r.Entries); err != nil {
 		return err
 	}

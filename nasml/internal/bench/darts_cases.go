@@ -35,14 +35,15 @@ func (c DartsCase) quarter() DartsCase {
 	return c
 }
 
-// formsOf are the forms of a peer that are run.
-func (c DartsCase) formsOf(o oracle) (forms []string) {
-	for _, form := range o.forms {
-		if c.Forms == nil || slices.Contains(c.Forms, form) {
-			forms = append(forms, form)
-		}
+// peers are those of some programs that are run, in the forms that are.
+func (c DartsCase) peers(all []program) []program {
+	out := slices.Clone(all)
+	for i, p := range out {
+		out[i].forms = slices.DeleteFunc(slices.Clone(p.forms), func(form string) bool {
+			return c.Forms != nil && !slices.Contains(c.Forms, form)
+		})
 	}
-	return forms
+	return out
 }
 
 // dartsCompared are small cases of every kind, in float64.
@@ -113,12 +114,12 @@ func oneShotTimed(number int, quick bool) DartsCase {
 // OneShotFull and OneShotQuick are the same for NAS-Bench-1Shot1's supernets.
 var (
 	OneShotFull = DartsParams{
-		Compared: oneShotCompared, Rounds: 5,
+		Timing: Timing{Rounds: 5}, Compared: oneShotCompared,
 		Timed: []DartsCase{oneShotTimed(1, true), oneShotTimed(1, false), oneShotTimed(2, false),
 			oneShotTimed(3, false)},
 	}
 	OneShotQuick = DartsParams{
-		Compared: oneShotCompared[:1], Rounds: 3, Timed: []DartsCase{oneShotTimed(1, true)},
+		Timing: Timing{Rounds: 3}, Compared: oneShotCompared[:1], Timed: []DartsCase{oneShotTimed(1, true)},
 	}
 )
 
@@ -126,12 +127,12 @@ var (
 // works.
 var (
 	DartsFull = DartsParams{
-		Compared: dartsCompared, Rounds: 5,
+		Timing: Timing{Rounds: 5}, Compared: dartsCompared,
 		Timed: []DartsCase{dartsQuickSize, dartsPartialQuick, dartsPaperSize, dartsPaperSize.quarter(), dartsPartial,
 			dartsPartial.quarter(), dartsTraining},
 	}
 	DartsQuick = DartsParams{
-		Compared: dartsCompared[:1], Rounds: 3,
+		Timing: Timing{Rounds: 3}, Compared: dartsCompared[:1],
 		Timed: []DartsCase{{Name: "DARTS", Partial: 1, Cells: 2, Channels: 4, Image: 8, Batch: 8, Steps: 2}},
 	}
 )

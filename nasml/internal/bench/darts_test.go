@@ -75,7 +75,7 @@ func TestDartsPeersComputeTheSame(t *testing.T) {
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("PyTorch is not installed: `go tool nasml bench --peers --quick` does it")
 	}
-	p := DartsParams{Python: python}
+	p := DartsParams{Timing: Timing{Python: python}}
 	for i, c := range slices.Concat(dartsCompared, oneShotCompared) {
 		c.Image, c.Batch, c.Steps = 4, 3, 1
 		found, err := p.compareWith(t.Context(), goBackend(t), c, uint64(i), dartsPeers[1:])

@@ -2,19 +2,15 @@ package bench
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
 )
@@ -32,31 +28,27 @@ type FeaturesParams struct {
 	Texts   int // reviews
 	Bins    int // hashed n-grams
 
-	Only   string // "ridge" or "svm"; empty: both
-	Rounds int
-	Python string            // interpreter with Requirements installed; empty: no peers
-	Log    func(line string) // progress; nil: none
+	Only string // "ridge" or "svm"; empty: both
+	Timing
 }
 
 // FeaturesFull is behind the README's claims. NumPy takes 7 GB for its part.
 var FeaturesFull = FeaturesParams{
 	Images: data.CIFAR10, Count: 40_000, Dim: 1 << 14, Tol: 1e-3,
-	Reviews: data.IMDb, Texts: 25_000, Bins: 1 << 20, Rounds: 3,
+	Reviews: data.IMDb, Texts: 25_000, Bins: 1 << 20, Timing: Timing{Rounds: 3},
 }
 
 // FeaturesQuick only shows that everything works.
 var FeaturesQuick = FeaturesParams{
 	Images: data.Synthetic, Count: 300, Dim: 64, Tol: 1e-3,
-	Reviews: data.Synthetic, Texts: 200, Bins: 1 << 12, Rounds: 3,
+	Reviews: data.Synthetic, Texts: 200, Bins: 1 << 12, Timing: Timing{Rounds: 3},
 }
 
 // FeaturesResult is what [Features] finds. Entries[0] of a case is ours; its
 // one "step" is the whole fit.
 type FeaturesResult struct {
-	Backend string         `json:"backend"`
-	Device  string         `json:"device"`
-	Threads int            `json:"threads"`
-	Cases   []FeaturesCase `json:"cases"`
+	Machine
+	Cases []FeaturesCase `json:"cases"`
 }
 
 // FeaturesCase is one fit with everyone who ran it.
@@ -65,16 +57,14 @@ type FeaturesCase struct {
 	Entries []Entry `json:"entries"`
 }
 
-//go:embed peer.py features.py
-var featuresScripts embed.FS
-
 // fitter is a case before it is run: what ours does, and the peer's inputs.
 type fitter struct {
-	title, program string
-	forms          []string
-	inputs         map[string]*tensors.Tensor
-	settings       map[string]any
-	fit            func(context.Context) (training, error)
+	title    string
+	peer     program
+	inputs   map[string]*tensors.Tensor
+	settings map[string]any
+	fit      func(context.Context) (training, error)
+	close    func()
 }
 
 // Features times both fits beside NumPy's and scikit-learn's, in turn. The
@@ -82,16 +72,19 @@ type fitter struct {
 // compared are norms of the weights and errors on held-out images, and the
 // objective of the support vector machine. Errors are those of [Supernet].
 func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*FeaturesResult, error) {
-	r := &FeaturesResult{Threads: runtime.GOMAXPROCS(0)}
-	r.Backend, r.Device = backend.Describe(b)
+	r := &FeaturesResult{Machine: machineOf(b)}
 	for _, one := range []struct {
 		name    string
-		prepare func(context.Context, compute.Backend) (*fitter, func(), error)
+		prepare func(context.Context, compute.Backend) (*fitter, error)
 	}{{"ridge", p.ridge}, {"svm", p.svm}} {
 		if p.Only != "" && p.Only != one.name {
 			continue
 		}
-		c, err := p.run(ctx, b, one.prepare)
+		f, err := one.prepare(ctx, b)
+		if err != nil {
+			return r, err
+		}
+		c, err := p.run(ctx, f)
 		if err != nil {
 			return r, err
 		}
@@ -100,48 +93,20 @@ func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*Featur
 	return r, nil
 }
 
-func (p FeaturesParams) run(
-	ctx context.Context,
-	b compute.Backend,
-	prepare func(context.Context, compute.Backend) (*fitter, func(), error),
-) (*FeaturesCase, error) {
-	f, done, err := prepare(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	timer := Params{Rounds: p.Rounds, Log: p.Log}
-	timer.log("features: %s", f.title)
-	runners := []*runner{ours(f.fit)}
-	if p.Python != "" {
-		peers, err := newTeam(f.writeInputs)
-		if err != nil {
-			return nil, err
-		}
-		defer peers.stop()
-		for _, form := range f.forms {
-			peers.start(ctx, p.Python, f.program, form, "features.py", peers.dir, form)
-		}
-		runners = append(runners, peers.runners...)
-	}
-	f.inputs = nil // written by now: not part of our peak
+func (p FeaturesParams) run(ctx context.Context, f *fitter) (*FeaturesCase, error) {
+	defer f.close()
+	p.log("features: %s", f.title)
 	resetPeak()
-	all, err := timer.measure(ctx, runners, 1)
-	if err != nil {
-		return nil, err
-	}
-	return &FeaturesCase{Title: f.title, Entries: all}, nil
+	all, err := p.measure(ctx, f.fit, 1, f.write, []program{f.peer})
+	return &FeaturesCase{Title: f.title, Entries: all}, err
 }
 
-func (f *fitter) writeInputs(dir string) error {
-	if err := writeArrays(dir, f.inputs); err != nil {
-		return err
-	}
-	f.settings["threads"] = runtime.NumCPU()
-	if err := writeJSON(dir, "settings.json", f.settings); err != nil {
-		return err
-	}
-	return os.CopyFS(dir, featuresScripts)
+// write writes the peer's inputs, which are not part of our peak then.
+func (f *fitter) write(dir string) error {
+	err := write(dir, f.settings, f.inputs)
+	f.inputs = nil
+	resetPeak()
+	return err
 }
 
 // compareTol is LSQR's tolerance in the first fit, which is compared and not
@@ -154,10 +119,10 @@ const heldOut = 200
 
 // ridge prepares one trial of random search: Gaussian features of images
 // whose rows have norm 1, and the weights and intercepts of ten classes.
-func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, func(), error) {
+func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, error) {
 	images, err := data.Load(ctx, p.Images, data.Train)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	n := min(p.Count, images.Len()-heldOut)
 	classes := 0
@@ -173,15 +138,11 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 	f := &fitter{
 		title: fmt.Sprintf("ridge regression (LSQR, tol %v, λ = ½) on %d random Fourier features of %d images (%s)",
 			p.Tol, p.Dim, n, p.Images),
-		program: "NumPy and scikit-learn",
-		forms:   []string{"float64", "float32"},
+		peer: program{"NumPy and scikit-learn", "features.py", []string{"float64", "float32"}},
 		settings: map[string]any{
-			"case":        "ridge",
-			"gamma":       config[0].Gamma,
-			"compare_tol": compareTol,
-			"tol":         p.Tol,
-			"classes":     classes,
+			"case": "ridge", "gamma": config[0].Gamma, "compare_tol": compareTol, "tol": p.Tol, "classes": classes,
 		},
+		close: engine.Close,
 	}
 	tol := compareTol
 	f.fit = func(ctx context.Context) (training, error) {
@@ -193,23 +154,16 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 	if p.Python != "" {
 		w, offsets, err := engine.Draws(draw, features.Gaussian, x.Cols)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		f.inputs = ridgeInputs(x, held, labels, heldLabels)
-		f.inputs["w"] = tensors.FromFlatDataAndDimensions(w, x.Cols, p.Dim)
-		f.inputs["offsets"] = tensors.FromFlatDataAndDimensions(offsets, p.Dim)
+		f.inputs = map[string]*tensors.Tensor{
+			"x": tensors.FromFlatDataAndDimensions(x.Data, x.Rows, x.Cols), "labels": vector(int32s(labels)),
+			"held":        tensors.FromFlatDataAndDimensions(held.Data, held.Rows, held.Cols),
+			"held_labels": vector(int32s(heldLabels)),
+			"w":           tensors.FromFlatDataAndDimensions(w, x.Cols, p.Dim), "offsets": vector(offsets),
+		}
 	}
-	return f, engine.Close, nil
-}
-
-// ridgeInputs are the images of both parts for the peers.
-func ridgeInputs(x, held features.Table, labels, heldLabels []int) map[string]*tensors.Tensor {
-	return map[string]*tensors.Tensor{
-		"x":           tensors.FromFlatDataAndDimensions(x.Data, x.Rows, x.Cols),
-		"labels":      tensors.FromFlatDataAndDimensions(int32s(labels), len(labels)),
-		"held":        tensors.FromFlatDataAndDimensions(held.Data, held.Rows, held.Cols),
-		"held_labels": tensors.FromFlatDataAndDimensions(int32s(heldLabels), len(heldLabels)),
-	}
+	return f, nil
 }
 
 // fitRidge is our fit, from pixels to errors on held-out images.
@@ -266,7 +220,11 @@ func pixels(images *data.Images, from, to int) (features.Table, []int) {
 	return t, labels
 }
 
-func int32s(xs []int) []int32 {
+func vector[T float32 | int32](x []T) *tensors.Tensor {
+	return tensors.FromFlatDataAndDimensions(x, len(x))
+}
+
+func int32s[T int | int8](xs []T) []int32 {
 	out := make([]int32, len(xs))
 	for i, x := range xs {
 		out[i] = int32(x)
@@ -276,37 +234,25 @@ func int32s(xs []int) []int32 {
 
 // svm prepares the inner problem of the search on reviews: hinge, C = 1 and a
 // tolerance of 1e-5 as in the code of Khodak+ 2020.
-func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, func(), error) {
-	reviews, err := data.LoadReviews(ctx, p.Reviews, data.Train)
+func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, error) {
+	reviews, err := someReviews(ctx, p.Reviews, p.Texts)
 	if err != nil {
-		return nil, nil, err
-	}
-	order := data.PythonShuffle(reviews.Len(), 0) // so that a part has both labels
-	if reviews, err = reviews.Select(order[:min(p.Texts, len(order))]); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	config := features.NGramConfig{
-		Tokenizer:  "custom",
-		Lower:      true,
-		Order:      2,
-		Weighting:  "none",
-		Preprocess: "normalize",
+		Tokenizer: "custom", Lower: true, Order: 2, Weighting: "none", Preprocess: "normalize",
 	}
 	rows, err := features.Bags(ctx, features.NewTexts(reviews.Texts), nil, []features.NGramConfig{config}, nil, p.Bins)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	unitRows(rows)
 	labels := reviews.Signs()
 	f := &fitter{
 		title: fmt.Sprintf(
 			"linear SVM (hinge, C = 1, tol 1e-5) on the n-grams of %d reviews (%s) in %d bins, %d of them not 0",
-			reviews.Len(),
-			p.Reviews,
-			p.Bins,
-			rows.NNZ(),
-		),
-		program: "scikit-learn", forms: []string{"LinearSVC"},
+			reviews.Len(), p.Reviews, p.Bins, rows.NNZ()),
+		peer: program{"scikit-learn", "features.py", []string{"LinearSVC"}}, close: func() {},
 		settings: map[string]any{"case": "svm", "bins": p.Bins},
 		fit: func(ctx context.Context) (training, error) {
 			begin := time.Now()
@@ -318,22 +264,12 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, fu
 		},
 	}
 	if p.Python != "" {
-		wide := make([]int, len(labels))
-		for i, y := range labels {
-			wide[i] = int(y)
-		}
 		f.inputs = map[string]*tensors.Tensor{
-			"starts": tensors.FromFlatDataAndDimensions(
-				int32s(rows.RowPtr),
-				len(rows.RowPtr),
-			), "columns": tensors.FromFlatDataAndDimensions(rows.Col, len(rows.Col)),
-			"values": tensors.FromFlatDataAndDimensions(
-				rows.Val,
-				len(rows.Val),
-			), "labels": tensors.FromFlatDataAndDimensions(int32s(wide), len(wide)),
+			"starts": vector(int32s(rows.RowPtr)), "columns": vector(rows.Col), "values": vector(rows.Val),
+			"labels": vector(int32s(labels)),
 		}
 	}
-	return f, func() {}, nil
+	return f, nil
 }
 
 // unitRows divides every row by its norm.
@@ -351,7 +287,7 @@ func unitRows(s *features.Sparse) {
 // WriteTable writes the result for people.
 func (r *FeaturesResult) WriteTable(w io.Writer) error {
 	for _, c := range r.Cases {
-		_, _ = fmt.Fprintf(w, "%s, %s (%s), %d threads\n", c.Title, r.Backend, r.Device, r.Threads)
+		_, _ = fmt.Fprintf(w, "%s, %s\n", c.Title, r.title())
 		if err := writeEntries(w, c.Entries); err != nil {
 			return err
 		}

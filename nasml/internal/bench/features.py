@@ -1,7 +1,7 @@
 """The peer of the feature benchmark: the linear models of Khodak+ 2020 by NumPy
 and scikit-learn, on the inputs that the benchmark wrote to FOLDER,
 
-    python features.py FOLDER FORM
+    python features.py serve FOLDER FORM
 
 It answers every line on its stdin as peer.py says.
 
@@ -69,8 +69,9 @@ def svm(settings, arrays, _):
 
 
 if __name__ == "__main__":
-    settings, arrays = peer.load(sys.argv[1])
+    _, folder, form = sys.argv[1:]
+    settings, arrays = peer.load(folder)
     case = {"ridge": ridge, "svm": svm}[settings["case"]]
-    train = case(settings, arrays, {"float32": np.float32}.get(sys.argv[2], np.float64))
+    train = case(settings, arrays, {"float32": np.float32}.get(form, np.float64))
     arrays.clear()
     peer.serve(sklearn.__version__, lambda: None, train)

@@ -57,28 +57,20 @@ func processorSeconds() float64 {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }
 
-// WriteTable writes the results for people, one table a case.
-func WriteTable(w io.Writer, results []Result) error {
-	for _, r := range results {
-		_, _ = fmt.Fprintf(w,
-			"Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s (%s), %d threads\n", r.Panel,
-			r.Width, r.Models, r.Steps, r.Batch, r.Data, r.Backend, r.Device, r.Threads)
-		if err := writeEntries(w, r.Entries); err != nil {
-			return err
-		}
-	}
-	return nil
+// WriteTable writes the result for people.
+func (r *Result) WriteTable(w io.Writer) error {
+	_, _ = fmt.Fprintf(w, "Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s\n", r.Panel,
+		r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title())
+	return writeEntries(w, r.Entries)
 }
 
 // writeEntries writes the programs of a case as a table.
 func writeEntries(w io.Writer, entries []Entry) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\t"+
-		"losses differ by\t")
+	rows := []string{"program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t"}
 	for _, e := range entries {
-		_, _ = fmt.Fprintln(t, e.row())
+		rows = append(rows, e.row())
 	}
-	if err := t.Flush(); err != nil {
+	if err := writeRows(w, rows); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -88,6 +80,15 @@ func writeEntries(w io.Writer, entries []Entry) error {
 	}
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// writeRows writes a table whose columns end in tabs.
+func writeRows(w io.Writer, rows []string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(t, row)
+	}
+	return t.Flush()
 }
 
 func (e Entry) name() string {

@@ -1,10 +1,10 @@
 """What the peers have in common: the inputs, and the talk with the benchmark.
 
-A peer is started as `python peer_NAME.py FOLDER FORM` and reads the arrays and
+A peer is started as `python SCRIPT serve FOLDER FORM` and reads the arrays and
 settings that the benchmark wrote to FOLDER. For every line on its stdin it
-trains all networks once, from the same initial weights, and answers with one
-line of JSON: its version, the seconds that took, by the clock and by all
-processors, and the mean losses in the order [epoch, seed, variant].
+trains once, from the same initial weights, and answers with one line of JSON:
+its version, the seconds that took, by the clock and by all processors, and the
+losses, of Figure 2 in the order [epoch, seed, variant].
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def load(folder):
-    """Returns the settings and a dictionary of arrays."""
+    """The settings and a dictionary of arrays."""
     folder = pathlib.Path(folder)
     settings = json.loads((folder / "settings.json").read_text())
     return settings, {file.stem: np.load(file) for file in folder.glob("*.npy")}

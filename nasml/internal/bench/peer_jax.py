@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 import peer
 
-settings, arrays = peer.load(sys.argv[1])
-form = sys.argv[2]
+_, folder, form = sys.argv[1:]
+settings, arrays = peer.load(folder)
 x, y, v = (jnp.asarray(arrays[name]) for name in ("x", "y", "v"))
 alpha, order, weight = (jnp.asarray(arrays[name]) for name in ("alpha", "order", "weight"))
 initial = [arrays[f"w{i}"] for i in range(settings["layers"])]

@@ -11,8 +11,8 @@ from torch.func import grad_and_value, vmap
 
 import peer
 
-settings, arrays = peer.load(sys.argv[1])
-form = sys.argv[2]
+_, folder, form = sys.argv[1:]
+settings, arrays = peer.load(folder)
 torch.set_num_threads(settings["threads"])
 x, y, v = (torch.from_numpy(arrays[name]) for name in ("x", "y", "v"))
 alpha, weight = torch.from_numpy(arrays["alpha"]), torch.from_numpy(arrays["weight"])

@@ -30,15 +30,19 @@ import (
 //go:embed requirements-peers.txt
 var Requirements string
 
-//go:embed peer.py peer_jax.py peer_torch.py
+//go:embed peer*.py darts*.py supernet.py supernet_jax.py supernet_torch.py features.py text.py
 var scripts embed.FS
 
-// forms are the peers: each program in the ways a good user would write it.
-var forms = []struct{ program, script, form string }{
-	{"JAX", "peer_jax.py", "vmap"},
-	{"JAX", "peer_jax.py", "batched"},
-	{"PyTorch", "peer_torch.py", "loop"},
-	{"PyTorch", "peer_torch.py", "vmap"},
+// program is a peer's script, and the forms in which it is timed: as a good user would
+// write it.
+type program struct {
+	name, script string
+	forms        []string
+}
+
+var figure2Peers = []program{
+	{"JAX", "peer_jax.py", []string{"vmap", "batched"}},
+	{"PyTorch", "peer_torch.py", []string{"loop", "vmap"}},
 }
 
 // settings are what the arrays do not say.
@@ -57,24 +61,42 @@ type team struct {
 	runners []*runner
 }
 
-// newTeam makes the folder, and write fills it.
+// newTeam makes the folder with the scripts, and write fills it.
 func newTeam(write func(dir string) error) (*team, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the peers' inputs: %w", err)
 	}
-	if err := write(dir); err != nil {
+	if err := errors.Join(os.CopyFS(dir, scripts), write(dir)); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("writing the peers' inputs: %w", err)
 	}
 	return &team{dir: dir}, nil
 }
 
-// start starts a program in one of its forms, with a script of the folder. One that
-// cannot start says so where it is to train.
-func (t *team) start(ctx context.Context, python, program, form, script string, args ...string) {
-	r := &runner{entry: Entry{Program: program, Form: form}}
-	s, err := startPeer(ctx, python, slices.Insert(args, 0, filepath.Join(t.dir, script))...)
+// team starts every form of the peers, which find what write puts into their folder;
+// none without a Python.
+func (t Timing) team(ctx context.Context, write func(dir string) error, peers []program) (*team, error) {
+	if t.Python == "" {
+		return &team{}, nil
+	}
+	all, err := newTeam(write)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range peers {
+		for _, form := range p.forms {
+			all.start(ctx, t.Python, p, form)
+		}
+	}
+	return all, nil
+}
+
+// start starts a program in one of its forms. One that cannot start says so where it is
+// to train.
+func (t *team) start(ctx context.Context, python string, p program, form string) {
+	r := &runner{entry: Entry{Program: p.name, Form: form}}
+	s, err := startPeer(ctx, python, filepath.Join(t.dir, p.script), "serve", t.dir, form)
 	if err != nil {
 		r.train = func(context.Context) (training, error) { return training{}, err }
 	} else {
@@ -84,25 +106,22 @@ func (t *team) start(ctx context.Context, python, program, form, script string, 
 	t.runners = append(t.runners, r)
 }
 
-// end ends the peers; their folder stays.
-func (t *team) end() {
-	for _, s := range t.started {
-		s.stop()
-	}
-	t.started = nil
+// beside is everyone who is timed: this process first.
+func (t *team) beside(own func(context.Context) (training, error)) []*runner {
+	ours := &runner{entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own}
+	return slices.Insert(t.runners, 0, ours)
 }
 
 // stop ends the peers and removes their folder.
 func (t *team) stop() {
-	t.end()
+	for _, s := range t.started {
+		s.stop()
+	}
 	_ = os.RemoveAll(t.dir)
 }
 
-// writeInputs writes the scripts, the settings and the arrays.
+// writeInputs writes the settings and the arrays.
 func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) error {
-	if err := os.CopyFS(dir, scripts); err != nil {
-		return err
-	}
 	s := settings{Panel: c.Panel, Output: p.Sweep.Output, Rate: p.Sweep.LearningRate, Threads: runtime.NumCPU()}
 	inputs, err := work.Inputs()
 	if err != nil {
@@ -113,28 +132,21 @@ func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) err
 			s.Layers++
 		}
 	}
-	if err := writeArrays(dir, inputs); err != nil {
-		return err
-	}
-	return writeJSON(dir, "settings.json", s)
+	return write(dir, s, inputs)
 }
 
-func writeJSON(dir, name string, value any) error {
-	text, err := json.Marshal(value)
+// write writes settings.json, and NAME.npy for every array.
+func write(dir string, settings any, arrays map[string]*tensors.Tensor) error {
+	text, err := json.Marshal(settings)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, name), text, 0o644)
-}
-
-// writeArrays writes NAME.npy for every array.
-func writeArrays(dir string, arrays map[string]*tensors.Tensor) error {
 	for name, t := range arrays {
 		if err := writeNPY(filepath.Join(dir, name+".npy"), t); err != nil {
 			return err
 		}
 	}
-	return nil
+	return os.WriteFile(filepath.Join(dir, "settings.json"), text, 0o644)
 }
 
 // peer is a running script.

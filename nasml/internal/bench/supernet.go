@@ -2,18 +2,13 @@ package bench
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/gomlx/compute"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/trace"
 	"github.com/nasml/lab/nasml/supernet"
@@ -22,20 +17,18 @@ import (
 // SupernetParams say which search steps of the NAS-Bench-201 supernet are
 // compared with the oracles, and which is timed.
 type SupernetParams struct {
+	Timing
 	Compared     []Comparison
 	CompareBatch int
 	Timed        trace.Settings
 	Batch        int
-	Rounds       int
-	Python       string            // interpreter with Requirements installed; empty: no peers
-	Log          func(line string) // progress; nil: none
 }
 
 // SupernetFull is behind the README's claims: a full bilevel step at C = 16,
 // N = 1, 32×32 pixels, batch 64, after ten small steps of each method.
 var SupernetFull = SupernetParams{
-	Compared: small(4, 16, 10), CompareBatch: 16,
-	Timed: searchSettings("gaea-darts", 16, 32, 3), Batch: 64, Rounds: 5,
+	Timing: Timing{Rounds: 5}, Compared: small(4, 16, 10), CompareBatch: 16,
+	Timed: searchSettings("gaea-darts", 16, 32, 3), Batch: 64,
 }
 
 // Comparison is a search whose steps are compared.
@@ -46,8 +39,8 @@ type Comparison struct {
 
 // SupernetQuick only shows that everything works.
 var SupernetQuick = SupernetParams{
-	Compared: small(2, 8, 2)[:2], CompareBatch: 4,
-	Timed: searchSettings("gaea-darts", 4, 8, 2), Batch: 8, Rounds: 3,
+	Timing: Timing{Rounds: 3}, Compared: small(2, 8, 2)[:2], CompareBatch: 4,
+	Timed: searchSettings("gaea-darts", 4, 8, 2), Batch: 8,
 }
 
 // small are the comparisons: one step in float32, so many in float64 of each
@@ -86,10 +79,8 @@ type SupernetResult struct {
 	Oracles  []Oracle       `json:"oracles"` // empty without peers
 	Settings trace.Settings `json:"settings"`
 	Batch    int            `json:"batch"`
-	Backend  string         `json:"backend"`
-	Device   string         `json:"device"`
-	Threads  int            `json:"threads"`
-	Entries  []Entry        `json:"entries"`
+	Machine
+	Entries []Entry `json:"entries"`
 }
 
 // Oracle is the comparison with one program's steps of one method.
@@ -104,17 +95,7 @@ type Oracle struct {
 	Later   float64 `json:"later"` // and of the later ones
 }
 
-//go:embed peer.py supernet.py supernet_jax.py supernet_torch.py
-var oracleScripts embed.FS
-
-// oracle is a program that computes the same steps, plainly written, and the
-// forms in which it is timed.
-type oracle struct {
-	program, script string
-	forms           []string
-}
-
-var oracles = []oracle{
+var supernetPeers = []program{
 	{"JAX", "supernet_jax.py", []string{"stock"}},
 	{"PyTorch", "supernet_torch.py", []string{"channels-last", "contiguous"}},
 }
@@ -126,19 +107,13 @@ var oracles = []oracle{
 // cannot run is reported as such. It returns an error if ctx ends, or if a peer
 // computes something else: no times are reported then, for they mean nothing.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
-	peers, err := newTeam(func(dir string) error { return os.CopyFS(dir, oracleScripts) })
-	if err != nil {
-		return nil, err
-	}
-	defer peers.stop()
-	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Threads: runtime.NumCPU()}
-	r.Backend, r.Device = backend.Describe(b)
-	times, err := p.time(ctx, b, peers)
+	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Machine: machineOf(b)}
+	times, err := p.timeSearch(ctx, b)
 	if err != nil {
 		return r, err
 	}
 	if p.Python != "" {
-		if r.Oracles, err = p.compare(ctx, b, peers.dir, oracles); err != nil {
+		if r.Oracles, err = p.compare(ctx, b, supernetPeers); err != nil {
 			return r, err
 		}
 	}
@@ -146,16 +121,14 @@ func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*Supern
 	return r, nil
 }
 
-func (p SupernetParams) timer() Params { return Params{Rounds: p.Rounds, Log: p.Log} }
-
-// compare computes the steps of every comparison, lets the oracles fill in
-// traces of the same steps, and compares.
-func (p SupernetParams) compare(
-	ctx context.Context,
-	b compute.Backend,
-	dir string,
-	oracles []oracle,
-) ([]Oracle, error) {
+// compare computes the steps of every comparison, lets the peers fill in traces of the
+// same steps, and compares.
+func (p SupernetParams) compare(ctx context.Context, b compute.Backend, peers []program) ([]Oracle, error) {
+	folder, err := newTeam(func(string) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	defer folder.stop()
 	ours, files := make([]map[string]trace.Array, len(p.Compared)), make([]string, len(p.Compared))
 	for i, c := range p.Compared {
 		t, err := trace.Random(c.Settings, p.CompareBatch, uint64(i))
@@ -165,31 +138,31 @@ func (p SupernetParams) compare(
 		if c.Double {
 			t.Double()
 		}
-		files[i] = filepath.Join(dir, fmt.Sprintf("%d.npz", i))
+		files[i] = filepath.Join(folder.dir, fmt.Sprintf("%d.npz", i))
 		if err := t.Write(files[i]); err != nil {
 			return nil, err
 		}
-		p.timer().log("supernet: %d steps of %s to compare", c.Steps, c.Method)
+		p.log("supernet: %d steps of %s to compare", c.Steps, c.Method)
 		if ours[i], err = t.Compute(ctx, b, c.Steps); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Method, err)
 		}
 	}
 	var out []Oracle
-	for _, o := range oracles {
-		p.timer().log("supernet: the same in %s", o.program)
-		args := []string{filepath.Join(dir, o.script), "fill"}
+	for _, o := range peers {
+		p.log("supernet: the same in %s", o.name)
+		args := []string{filepath.Join(folder.dir, o.script), "fill"}
 		for _, file := range files {
-			args = append(args, file, filled(file, o.program))
+			args = append(args, file, filled(file, o.name))
 		}
-		problem := finish(ctx, p.Python, args)
+		problem := finish(ctx, p.Python, args...)
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		for i, c := range p.Compared {
-			r := Oracle{Program: o.program, Method: c.Method, Double: c.Double, Steps: c.Steps, NotRun: problem}
+			r := Oracle{Program: o.name, Method: c.Method, Double: c.Double, Steps: c.Steps, NotRun: problem}
 			if problem == "" {
-				if err := r.compare(ours[i], filled(files[i], o.program)); err != nil {
-					return out, fmt.Errorf("%s in %s: %w", c.Method, o.program, err)
+				if err := r.compare(ours[i], filled(files[i], o.name)); err != nil {
+					return out, fmt.Errorf("%s in %s: %w", c.Method, o.name, err)
 				}
 			}
 			out = append(out, r)
@@ -203,7 +176,7 @@ func filled(start, program string) string {
 }
 
 // finish runs a script to its end and returns what went wrong.
-func finish(ctx context.Context, python string, args []string) (problem string) {
+func finish(ctx context.Context, python string, args ...string) (problem string) {
 	s, err := startPeer(ctx, python, args...)
 	if err != nil {
 		return err.Error()
@@ -239,8 +212,8 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	return nil
 }
 
-// time runs everyone on the same search.
-func (p SupernetParams) time(ctx context.Context, b compute.Backend, peers *team) ([]Entry, error) {
+// timeSearch runs everyone on the same search.
+func (p SupernetParams) timeSearch(ctx context.Context, b compute.Backend) ([]Entry, error) {
 	t, err := trace.Random(p.Timed, p.Batch, 0)
 	if err != nil {
 		return nil, err
@@ -251,56 +224,39 @@ func (p SupernetParams) time(ctx context.Context, b compute.Backend, peers *team
 		return nil, err
 	}
 	defer search.Close()
-	runners := []*runner{ours(func(ctx context.Context) (training, error) {
+	train := func(ctx context.Context) (training, error) {
 		losses, took, err := search.Train(ctx)
 		return training{Seconds: took.Seconds(), Losses: losses}, err
-	})}
-	if p.Python != "" {
-		file := filepath.Join(peers.dir, "timed.npz")
-		if err := t.Write(file); err != nil {
-			return nil, err
-		}
-		p.startPeers(ctx, peers, file)
-		defer peers.end()
-		runners = append(runners, peers.runners...)
 	}
-	p.timer().log("supernet: compiling, and comparing the losses")
-	return p.timer().measure(ctx, runners, p.Timed.Steps)
+	p.log("supernet: compiling, and comparing the losses")
+	write := func(dir string) error { return t.Write(filepath.Join(dir, timedFile)) }
+	return p.measure(ctx, train, p.Timed.Steps, write, supernetPeers)
 }
 
-// startPeers starts every form of every oracle.
-func (p SupernetParams) startPeers(ctx context.Context, peers *team, file string) {
-	for _, o := range oracles {
-		for _, form := range o.forms {
-			peers.start(ctx, p.Python, o.program, form, o.script, "serve", file, form)
-		}
-	}
-}
+// timedFile is TIMED of supernet.py.
+const timedFile = "timed.npz"
 
 // WriteTable writes the result for people.
 func (r *SupernetResult) WriteTable(w io.Writer) error {
 	if len(r.Oracles) > 0 {
 		_, _ = fmt.Fprintln(w,
 			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates")
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		_, _ = fmt.Fprintln(t, "program\tmethod\ttype\tsteps\tarrays\tfirst step\tlater steps\t")
+		rows := []string{"program\tmethod\ttype\tsteps\tarrays\tfirst step\tlater steps\t"}
 		for _, o := range r.Oracles {
 			kind := map[bool]string{false: "float32", true: "float64"}[o.Double]
+			found := fmt.Sprintf("%d\t%.1e\t%.1e", o.Arrays, o.First, o.Later)
 			if o.NotRun != "" {
-				_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\tnot run: %s\t\t\t\n", o.Program, o.Method, kind, o.Steps,
-					o.NotRun)
-				continue
+				found = "not run: " + o.NotRun + "\t\t"
 			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1e\t%.1e\t\n", o.Program, o.Method, kind, o.Steps, o.Arrays,
-				o.First, o.Later)
+			rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t", o.Program, o.Method, kind, o.Steps, found))
 		}
-		if err := t.Flush(); err != nil {
+		if err := writeRows(w, rows); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(w)
 	}
 	s := r.Settings
-	_, _ = fmt.Fprintf(w, "One bilevel step of %s: C = %d, N = %d, %d×%d, batch %d, %s (%s), %d threads\n",
-		s.Method, s.Channels, s.Cells, s.Image, s.Image, r.Batch, r.Backend, r.Device, r.Threads)
+	_, _ = fmt.Fprintf(w, "One bilevel step of %s: C = %d, N = %d, %d×%d, batch %d, %s\n",
+		s.Method, s.Channels, s.Cells, s.Image, s.Image, r.Batch, r.title())
 	return writeEntries(w, r.Entries)
 }

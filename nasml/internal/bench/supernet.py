@@ -8,7 +8,9 @@ An oracle fills in what a search step gives,
 
 or is timed, answering every line on its stdin as peer.py says:
 
-    python supernet_torch.py serve IN FORM
+    python supernet_torch.py serve FOLDER FORM
+
+on the trace FOLDER/timed.npz.
 """
 
 import json
@@ -17,6 +19,8 @@ import sys
 import numpy as np
 
 import peer
+
+TIMED = "timed.npz"
 
 # Edges of a cell, from node → to node, and operations in the original's order.
 EDGES = [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]
@@ -143,7 +147,8 @@ def main(name, fill, timed):
     form) gives the two functions of peer.serve."""
     verb, *files = sys.argv[1:]
     if verb == "serve":
-        peer.serve(name.split()[1], *timed(*read(files[0]), files[1]))
+        folder, form = files
+        peer.serve(name.split()[1], *timed(*read(f"{folder}/{TIMED}"), form))
         return
     for start, end in zip(files[::2], files[1::2]):
         settings, arrays = read(start)

@@ -106,11 +106,7 @@ func TestOraclesComputeTheSame(t *testing.T) {
 	}
 	p := tinySupernet()
 	p.Python = python
-	peers, err := newTeam(func(dir string) error { return os.CopyFS(dir, oracleScripts) })
-	require.NoError(t, err)
-	defer peers.stop()
-	dir := peers.dir
-	found, err := p.compare(t.Context(), goBackend(t), dir, oracles[1:])
+	found, err := p.compare(t.Context(), goBackend(t), supernetPeers[1:])
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	for _, o := range found {
@@ -123,9 +119,10 @@ func TestOraclesComputeTheSame(t *testing.T) {
 
 	start, err := trace.Random(p.Timed, p.Batch, 0)
 	require.NoError(t, err)
-	file := filepath.Join(dir, "timed.npz")
-	require.NoError(t, start.Write(file))
-	p.startPeers(t.Context(), peers, file)
+	peers, err := p.team(t.Context(), func(dir string) error { return start.Write(filepath.Join(dir, timedFile)) },
+		supernetPeers)
+	require.NoError(t, err)
+	defer peers.stop()
 	search, err := trace.NewSearch(goBackend(t), start)
 	require.NoError(t, err)
 	defer search.Close()

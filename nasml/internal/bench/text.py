@@ -1,9 +1,11 @@
 """The peer of the text benchmark: n-grams of reviews as hashed features.
 
-It is started as `python text.py FOLDER FORM`. For every line on its stdin it
-makes the features of all reviews from their texts: split at punctuation, small
-letters, n-grams hashed to bins and counted, Naive Bayes weights, rows of norm
-one. It answers with the seconds that took and how many n-grams it has counted.
+    python text.py serve FOLDER FORM
+
+For every line on its stdin it makes the features of all reviews from their
+texts: split at punctuation, small letters, n-grams hashed to bins and counted,
+Naive Bayes weights, rows of norm one. It answers as peer.py says; its losses
+are how many n-grams it has counted.
 
 loop                plain Python around MurmurHash3, then SciPy, as the code of
                     Khodak+ 2020 has it
@@ -11,11 +13,8 @@ HashingVectorizer   scikit-learn's, which hashes in compiled code, with a
                     regular expression for the tokens
 """
 
-import json
-import pathlib
 import re
 import sys
-import time
 from unicodedata import category
 
 import mmh3
@@ -24,6 +23,8 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
+
+import peer
 
 BLOCK = 1000  # texts that one number of the answer is about
 
@@ -71,17 +72,15 @@ def weigh(counts, labels, alpha):
     return normalize(counts @ sp.diags(weights.astype(np.float32)), copy=False)
 
 
-def main(folder, form):
-    settings = json.loads((pathlib.Path(folder) / "reviews.json").read_text())
-    texts, labels = settings["texts"], np.array(settings["labels"])
-    for _ in sys.stdin:
-        begin = time.perf_counter()
-        counts = FORMS[form](texts, settings["order"], settings["bins"])
+if __name__ == "__main__":
+    _, folder, form = sys.argv[1:]
+    settings, _ = peer.load(folder)
+    labels = np.array(settings["labels"])
+
+    def train(_):
+        counts = FORMS[form](settings["texts"], settings["order"], settings["bins"])
         weigh(counts, labels, settings["alpha"])
-        seconds = time.perf_counter() - begin
         sums = np.asarray(counts.sum(1), np.float64).ravel()
-        answer = [float(sums[i:i + BLOCK].sum()) for i in range(0, len(sums), BLOCK)]
-        print(json.dumps({"version": sklearn.__version__, "seconds": seconds, "losses": answer}), flush=True)
+        return np.array([sums[i:i + BLOCK].sum() for i in range(0, len(sums), BLOCK)])
 
-
-main(*sys.argv[1:])
+    peer.serve(sklearn.__version__, lambda: None, train)

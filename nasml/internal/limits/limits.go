@@ -1,5 +1,4 @@
-// Package limits declares the limits of parameters in the tags of their fields: to those who set a
-// value that does not, and to those who look what there is to set.
+// Package limits checks parameters against the limits in the tags of their fields, and says these limits in words.
 package limits
 
 import (
@@ -13,16 +12,16 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Broken names every field of a struct that breaks the rules of its tag, which are those of package validator and
-// three of ours, "ascending" of lists, "positive" of numbers (above 0 and finite) and "multiple" of whole numbers:
+// Broken reports every field of a struct that breaks the rules of its tag. Besides those of package validator there are
+// "ascending" for lists, "positive" for numbers (above 0 and finite) and "multiple" for integers:
 //
 //	Seeds  int       `validate:"gte=1"`
 //	Width  int       `validate:"gte=2,multiple=2"`
 //	Ratios []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"`
 //	Sizes  []int     `validate:"ascending,dive,gte=2"`
 //
-// What stands before "dive" is of the list, what stands behind it of each of its values. Each is named with its value
-// and what is wanted: "Ratios has 1, want more than 1 and at most 10000".
+// Rules before "dive" are those of the list, rules after it those of each value. A report has the value and the limits:
+// "Ratios has 1, want more than 1 and at most 10000".
 func Broken(params any) []string {
 	var broken validator.ValidationErrors
 	errors.As(rules.Struct(params), &broken)
