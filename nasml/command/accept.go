@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/internal/files"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/internal/accept"
 )
@@ -26,14 +27,10 @@ var errMoved = errors.New(
 
 // Run recomputes shipped trials of the kinds whose source has changed and, where
 // they agree, writes that into the ledger of versions.
-func (v *storeAccept) Run(ctx context.Context, c console) error {
-	s, err := openSite(ctx)
-	if err != nil {
-		return err
-	}
+func (v *storeAccept) Run(ctx context.Context, c console, s *site) error {
 	open, err := accept.Open(v.Kind)
 	if err != nil {
-		return usageError{err}
+		return catalog.Usagef("%v", err)
 	}
 	if len(open) == 0 {
 		_, err := fmt.Fprintln(c.Out, "all sources are accepted")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/nasml/lab/nasml/backend/programs"
+	"github.com/nasml/lab/nasml/catalog"
 )
 
 type cacheCmd struct {
@@ -41,7 +42,7 @@ func (*cacheClear) Run(c console) error {
 		return err
 	}
 	if cache == nil {
-		return usageError{fmt.Errorf("no cache to clear: %s is off", programs.Env)}
+		return catalog.Usagef("no cache to clear: %s is off", programs.Env)
 	}
 	n, size, err := cache.Usage()
 	if err == nil {

@@ -2,14 +2,12 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/nasml/lab/nasml/internal/claims"
 )
@@ -75,29 +73,18 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 // pipe stays what it is.
 func writePage(file string, l *claims.Ledger) error {
 	var page bytes.Buffer
-	err := l.WriteHTML(&page)
-	if err == nil {
-		err = os.WriteFile(file, page.Bytes(), 0o666)
+	if err := l.WriteHTML(&page); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("the page of the claims: %w", err)
-	}
-	return nil
+	return os.WriteFile(file, page.Bytes(), 0o666)
 }
 
 // columns is the width of the terminal, else $COLUMNS, else 120; at most 160, beyond
 // which a line is hard to follow.
 func columns(w io.Writer) int {
 	const usual, most = 120, 160
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return min(width, most)
-		}
-	}
-	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
-		return min(width, most)
-	}
-	return usual
+	set, _ := strconv.Atoi(os.Getenv("COLUMNS")) // 0 where it is no number
+	return min(cmp.Or(widthOf(w), max(0, set), usual), most)
 }
 
 // colourful reports whether a writer is a terminal whose user wants colours.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"text/template"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 
 // part computes or looks at a part of a figure's trials. What the figure makes
 // of trials that are elsewhere is worth nothing, be it an error or a panic.
-func (v *runCmd) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.PartSummary, error) {
+func (v chosen) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.PartSummary, error) {
 	err := e.RunPart(ctx, p, v.Scale, v.Set)
 	sum := p.Summary()
 	if sum.Elsewhere > 0 {
@@ -31,38 +32,29 @@ func (v *runCmd) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.
 	return sum, err
 }
 
-// shard computes the I-th of N parts of each figure. It draws nothing.
+// shard computes the I-th of N parts of a figure. It draws nothing.
 func (v *runCmd) shard(ctx context.Context, c console, e catalog.Entry) error {
-	p, err := runs.ParsePart(v.Shard)
-	if err != nil {
-		return usageError{err}
-	}
+	p := &runs.Part{Index: v.Shard.Index, Of: v.Shard.Of}
 	sum, err := v.part(ctx, e, p)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "%s at %s scale, part %s: %s\n", e.ID, v.Scale, v.Shard, counts(sum))
-	return err
-}
-
-// counts is a summary in words.
-func counts(sum runs.PartSummary) string {
 	total := 0
-	var parts []string
+	var counts []string
 	for _, state := range states {
 		total += sum.Count[state]
-		parts = append(parts, fmt.Sprintf("%d %s", sum.Count[state], state))
+		counts = append(counts, fmt.Sprintf("%d %s", sum.Count[state], state))
 	}
-	return fmt.Sprintf("%d trials: %s", total, strings.Join(parts, ", "))
+	_, err = fmt.Fprintf(c.Out, "%s at %s scale, part %d/%d: %d trials: %s\n", e.ID, v.Scale, p.Index, p.Of, total,
+		strings.Join(counts, ", "))
+	return err
 }
 
 var states = []runs.State{runs.TrialDone, runs.TrialRunning, runs.TrialFailed, runs.TrialLost, runs.TrialOpen}
 
 type statusCmd struct {
-	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to look at."`
-	Scale string   `complete:"scale" help:"quick, paper, or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
-	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
-	JSON  bool     `name:"json" help:"Print one JSON object a figure."`
+	chosen `set:"scale=quick"`
+	JSON   bool `name:"json" help:"Print one JSON object a figure."`
 }
 
 // standing is what is printed of a figure's trials.
@@ -74,27 +66,24 @@ type standing struct {
 	Failed   int               `json:"failed"`
 	Lost     int               `json:"lost"`
 	Open     int               `json:"open"`
-	Seconds  *float64          `json:"seconds_left"` // forecast, see runs.PartSummary; null where that is not known
+	Seconds  runs.Number       `json:"seconds_left"` // forecast, see runs.PartSummary
 	runs.Use                   // of the finished trials, where it is known
 	Failures map[string]string `json:"failures"`
 }
 
 // Run looks at the trials of figures and computes nothing.
 func (v *statusCmd) Run(ctx context.Context, c console) error {
-	run := runCmd{ID: v.ID, Scale: v.Scale, Set: v.Set}
-	entries, err := run.check()
+	entries, err := v.check()
 	if err != nil {
 		return err
 	}
 	ctx = runs.WithProgress(ctx, runs.Silent)
-	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	if !v.JSON {
-		_, _ = fmt.Fprintln(table, "ID\tDONE\tRUNNING\tFAILED\tLOST\tOPEN\tTIME LEFT\tPROCESSOR TIME\tPEAK")
-	}
+	rows := [][]string{strings.Fields("ID DONE RUNNING FAILED LOST OPEN")}
+	rows[0] = append(rows[0], "TIME LEFT", "PROCESSOR TIME", "PEAK")
 	var why []string
 	for _, e := range entries {
-		sum, err := run.part(ctx, e, new(runs.Part))
-		if err != nil && !allDone(sum) {
+		sum, err := v.part(ctx, e, new(runs.Part))
+		if err != nil && (sum.Elsewhere > 0 || sum.Count[runs.TrialDone] == 0) { // else run will tell the figure's own
 			return fmt.Errorf("%s: %w", e.ID, err)
 		}
 		s := stand(e.ID, v.Scale, sum)
@@ -104,74 +93,57 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 			}
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n",
-			s.ID, s.Done, s.Running, s.Failed, s.Lost, s.Open, s.left(), s.worked(), s.peak())
+		rows = append(rows, s.row())
 		for _, key := range slices.Sorted(maps.Keys(sum.Failures)) {
-			why = append(why, fmt.Sprintf("failed %s: %s", key[:12], sum.Failures[key]))
+			why = append(why, fmt.Sprintf("failed %s: %s\n", key[:12], sum.Failures[key]))
 		}
 	}
-	err = table.Flush()
-	if len(why) > 0 {
-		_, _ = fmt.Fprintln(c.Out, strings.Join(why, "\n"))
+	if v.JSON {
+		return nil
 	}
-	return err
+	return c.table(rows, why...)
 }
 
-// allDone reports whether every trial is stored: then an error is the figure's own
-// affair, and run will tell it.
-func allDone(sum runs.PartSummary) bool { return sum.Elsewhere == 0 && sum.Count[runs.TrialDone] > 0 }
-
 func stand(id, scale string, sum runs.PartSummary) standing {
-	s := standing{
-		ID: id, Scale: scale, Failures: sum.Failures, Use: sum.Use,
+	return standing{
+		ID: id, Scale: scale, Failures: sum.Failures, Use: sum.Use, Seconds: sum.Seconds,
 		Done: sum.Count[runs.TrialDone], Running: sum.Count[runs.TrialRunning], Failed: sum.Count[runs.TrialFailed],
 		Lost: sum.Count[runs.TrialLost], Open: sum.Count[runs.TrialOpen],
 	}
-	if s.Failures == nil {
-		s.Failures = map[string]string{}
-	}
-	if sum.Seconds.Valid() {
-		seconds := float64(sum.Seconds)
-		s.Seconds = &seconds
-	}
-	return s
 }
 
-// left is the time that is left in whole seconds, of which a begun one counts: it is 0
-// where nothing is left to do, and nowhere else.
-func (s standing) left() string {
-	if s.Seconds == nil {
-		return "not known"
+func (s standing) row() []string {
+	left, worked, peak := "not known", "-", "-"
+	if s.Seconds.Valid() {
+		left = wholeSeconds(float64(s.Seconds))
 	}
+	if s.Processor > 0 {
+		worked = wholeSeconds(s.Processor)
+	}
+	if s.Peak > 0 {
+		peak = fmt.Sprintf("%.1f GB", s.Peak/1e9)
+	}
+	row := []string{s.ID}
+	for _, n := range []int{s.Done, s.Running, s.Failed, s.Lost, s.Open} {
+		row = append(row, strconv.Itoa(n))
+	}
+	return append(row, left, worked, peak)
+}
+
+// wholeSeconds is a time of which a begun second counts: it is 0 where nothing is left to do, and nowhere else.
+func wholeSeconds(seconds float64) string {
 	const most = 1e9 // s, beyond which nobody counts
-	return (time.Duration(math.Ceil(min(*s.Seconds, most))) * time.Second).String()
-}
-
-// worked is the processor time of finished trials, and peak the most memory of one; "-" where it is not known.
-func (s standing) worked() string {
-	if s.Processor == 0 {
-		return "-"
-	}
-	return (time.Duration(math.Ceil(s.Processor)) * time.Second).String()
-}
-
-func (s standing) peak() string {
-	if s.Peak == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f GB", s.Peak/1e9)
+	return (time.Duration(math.Ceil(min(seconds, most))) * time.Second).String()
 }
 
 // batch is what Slurm and Kubernetes are told alike.
 type batch struct {
-	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures to compute."`
-	Scale string   `complete:"scale" help:"quick, paper, or large where a figure has one between them." default:"paper" env:"NASML_SCALE"`
-	Set   []string `complete:"setting" help:"Parameters, as for run." placeholder:"FIELD=VALUE" sep:"none"`
-	Array int      `help:"Number of parts." default:"8"`
-	Time  string   `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`
-	Gpus  int      `help:"GPUs of a part."`
-	Cpus  int      `help:"Processors of a part." default:"2"`
-	Mem   string   `help:"Memory of a part, such as 8G (Kubernetes: 8Gi)." placeholder:"SIZE"`
+	chosen `set:"scale=paper"`
+	Array  int    `help:"Number of parts." default:"8"`
+	Time   string `help:"Time limit of a part, as the scheduler writes it (Slurm 08:00:00, Kubernetes 8h)." placeholder:"TIME"`
+	Gpus   int    `help:"GPUs of a part."`
+	Cpus   int    `help:"Processors of a part." default:"2"`
+	Mem    string `help:"Memory of a part, such as 8G (Kubernetes: 8Gi)." placeholder:"SIZE"`
 }
 
 // check finds mistakes before anything is written.
@@ -181,20 +153,17 @@ func (b batch) check() error {
 			return err
 		}
 	}
-	run := runCmd{ID: b.ID, Scale: b.Scale, Set: b.Set}
-	if _, err := run.check(); err != nil {
+	if _, err := b.chosen.check(); err != nil {
 		return err
 	}
 	if b.Array < 1 || b.Cpus < 1 || b.Gpus < 0 {
-		return usageError{
-			fmt.Errorf("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus, b.Gpus),
-		}
+		return catalog.Usagef("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus, b.Gpus)
 	}
 	return nil
 }
 
-// args are the command's own, without the part.
-func (b batch) args() []string {
+// Args are the command's own, without the part.
+func (b batch) Args() []string {
 	args := append([]string{"run"}, b.ID...)
 	args = append(args, "--scale", b.Scale)
 	for _, set := range b.Set {
@@ -203,8 +172,8 @@ func (b batch) args() []string {
 	return args
 }
 
-// name is a name for the scheduler.
-func (b batch) name() string {
+// Name is a name for the scheduler.
+func (b batch) Name() string {
 	return "nasml-" + strings.NewReplacer("/", "-", "_", "-").Replace(strings.Join(b.ID, "-"))
 }
 
@@ -245,19 +214,14 @@ exec {{quote .Program}}{{range .Args}} {{quote .}}{{end}} --shard "$SLURM_ARRAY_
 `))
 
 // Run writes the program and the script, and submits it where asked.
-func (v *slurmCmd) Run(ctx context.Context, c console) error {
-	dir, err := filepath.Abs(v.Dir)
-	if err != nil {
-		return err
-	}
-	if err := v.checkWords(dir); err != nil {
+func (v *slurmCmd) Run(ctx context.Context, c console, s *site) error {
+	// What stands in the script's head without quotes is words.
+	if err := cmp.Or(v.check(), checkGiven(oneWord, wordWanted, given{"--partition", v.Partition},
+		given{"--time", v.Time}, given{"--mem", v.Mem}, given{"--dir", v.Dir},
+		given{"the name of the job", v.Name()})); err != nil {
 		return err
 	}
 	store, err := sharedStore()
-	if err != nil {
-		return err
-	}
-	s, err := openSite(ctx)
 	if err != nil {
 		return err
 	}
@@ -269,23 +233,19 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 		given{"the environment", strings.Join(env, "")}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("making the folder for the script: %w", err)
-	}
-	program := filepath.Join(dir, "nasml")
+	program, file := filepath.Join(v.Dir, "nasml"), filepath.Join(v.Dir, v.Name()+".sh")
 	if err := buildProgram(ctx, s.Root, program, inBucket()); err != nil {
 		return err
 	}
 	var script bytes.Buffer
-	err = slurmScript.Execute(&script, map[string]any{
-		"Name": v.name(), "Array": v.Array, "Cpus": v.Cpus, "Time": v.Time, "Mem": v.Mem,
-		"Gpus": v.Gpus, "Partition": v.Partition,
-		"Dir": dir, "Root": s.Root, "Program": program, "Args": v.args(), "Store": store, "Env": env,
-	})
+	err = slurmScript.Execute(&script, struct {
+		*slurmCmd
+		Root, Program, Store string
+		Env                  []string
+	}{v, s.Root, program, store, env})
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, v.name()+".sh")
 	if err := os.WriteFile(file, script.Bytes(), 0o755); err != nil {
 		return fmt.Errorf("writing the script: %w", err)
 	}
@@ -296,16 +256,6 @@ func (v *slurmCmd) Run(ctx context.Context, c console) error {
 		return nil
 	}
 	return submit(ctx, c, file)
-}
-
-// checkWords finds mistakes in the call: what stands in the script's head without
-// quotes is words.
-func (v *slurmCmd) checkWords(dir string) error {
-	if err := v.check(); err != nil {
-		return err
-	}
-	return checkGiven(oneWord, wordWanted, given{"--partition", v.Partition}, given{"--time", v.Time},
-		given{"--mem", v.Mem}, given{"--dir", dir}, given{"the name of the job", v.name()})
 }
 
 // submit hands a script to Slurm.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,9 +17,9 @@ func TestTimeLeft(t *testing.T) {
 		0: "0s", 1e-9: "1s", 0.4: "1s", 1: "1s", 59.2: "1m0s", 3600: "1h0m0s", 1e300: "277777h46m40s",
 		math.MaxFloat64: "277777h46m40s",
 	} {
-		require.Equal(t, want, standing{Seconds: &seconds}.left(), seconds)
+		require.Equal(t, want, standing{Seconds: runs.Number(seconds)}.row()[6], seconds)
 	}
-	require.Equal(t, "not known", standing{}.left())
+	require.Equal(t, []string{"not known", "-", "-"}, standing{Seconds: runs.None}.row()[6:])
 }
 
 // In a folder that is only readable the files go to the user's cache folder, and where

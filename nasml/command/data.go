@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/schollz/progressbar/v3"
 )
@@ -89,12 +89,10 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	t := tables[name]
 	switch {
 	case len(v.Name) > 1:
-		return usageError{fmt.Errorf("found %v, expected %s alone: it is not downloaded but made", v.Name, name)}
+		return catalog.Usagef("found %v, expected %s alone: it is not downloaded but made", v.Name, name)
 	case v.From == "":
-		return usageError{
-			fmt.Errorf("%s has no address to download it from, expected --from DIR with its authors' %s", name,
-				t.authors),
-		}
+		return catalog.Usagef("%s has no address to download it from, expected --from DIR with its authors' %s", name,
+			t.authors)
 	}
 	bar := progress{c: c}
 	err := t.make(ctx, c, v.From, bar.set)
@@ -110,7 +108,7 @@ func (v *dataCmd) names() ([]data.Name, error) {
 	var names []data.Name
 	for _, name := range v.Name {
 		if _, err := data.Status(data.Name(name)); err != nil {
-			return nil, usageError{err}
+			return nil, catalog.Usagef("%v", err)
 		}
 		names = append(names, data.Name(name))
 	}
@@ -210,16 +208,15 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 		return printJSON(c, "  ", map[string]any{"folder": dir, "files": list})
 	}
 	_, _ = fmt.Fprintf(c.Out, "data in %s\n", dir)
-	out := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(out, "SET\tFILE\tSIZE\tSTATE")
+	rows := [][]string{{"SET", "FILE", "SIZE", "STATE"}}
 	for _, f := range list {
 		size := "?"
 		if f.Bytes != nil {
 			size = fmt.Sprintf("%.2f MB", float64(*f.Bytes)/1e6)
 		}
-		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", f.Set, f.File, size, f.State)
+		rows = append(rows, []string{f.Set, f.File, size, string(f.State)})
 	}
-	return out.Flush()
+	return c.table(rows)
 }
 
 // shipped is the state of a table that is part of the project and that the folder of

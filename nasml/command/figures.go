@@ -22,12 +22,17 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
+// chosen are the figures that a verb is about, with their parameters.
+type chosen struct {
+	ID    []string `arg:"" name:"id" complete:"figure" help:"Figures, as the verb list names them, such as oymak2021/figure2."`
+	Scale string   `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"${scale}" env:"NASML_SCALE"`
+	Set   []string `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+}
+
 type runCmd struct {
-	ID        []string          `arg:"" name:"id" complete:"figure" help:"Figures to compute, as the verb list names them, such as oymak2021/figure2."`
-	Scale     string            `complete:"scale" help:"quick (minutes on two cores; checks signs, orders, slopes), paper (the paper's setting), or large where a figure has one between them." default:"quick" env:"NASML_SCALE"`
-	Set       []string          `complete:"setting" help:"Set a parameter, such as Seeds=10 or Widths=64,256. May be given several times." placeholder:"FIELD=VALUE" sep:"none"`
+	chosen    `set:"scale=quick"`
 	Out       string            `help:"Folder for the files (default: figures, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
-	Format    []string          `complete:"format" help:"Any of pdf, svg, eps, png, csv, tex (default: the first four); tex has tables with booktabs." default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
+	Format    []string          `complete:"format" help:"Any of ${formats} (default: the first four); tex has tables with booktabs." enum:"${formats}" default:"pdf,svg,eps,png" placeholder:"FORMAT,..."`
 	Style     string            `complete:"style" help:"Set figures for a venue (icml, iclr, neurips, jmlr, tmlr, aaai, cvpr, with /column or /text) or a width, with a panel's height over its width: width=3.25in,height=0.6." placeholder:"STYLE"`
 	Caption   bool              `help:"Set the caption below the picture too; it is always beside it, as .txt and .caption.tex."`
 	Published bool              `help:"Draw published curves, bounds and reference lines; --no-published leaves them out." default:"true" negatable:""`
@@ -35,7 +40,7 @@ type runCmd struct {
 	Outlines  bool              `help:"Write text as outlines. Otherwise PDF and EPS have it as text with embedded fonts, and SVG in a font of the machine that shows it."`
 	Overwrite bool              `help:"Overwrite pictures of other parameters; otherwise they are kept, and the new files have the parameters' hash in their names."`
 	JSON      bool              `name:"json" help:"Print one JSON object a figure, each on a line."`
-	Shard     string            `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
+	Shard     *runs.Part        `help:"Compute only the I-th of N parts of the trials that are missing, and draw nothing." placeholder:"I/N"`
 	Force     bool              `help:"Compute even what needs more memory than the machine has, by the forecast." env:"NASML_FORCE"`
 	Strict    bool              `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
@@ -59,7 +64,7 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if v.Shard == "" { // a part draws nothing
+	if v.Shard == nil { // a part draws nothing
 		if v.Out, err = outFolder(c, v.Out, "figures"); err != nil {
 			return err
 		}
@@ -94,31 +99,19 @@ func named(e catalog.Entry, err error) error {
 }
 
 // check finds every mistake that can be found before the first trial.
-func (v *runCmd) check() ([]catalog.Entry, error) {
-	for _, format := range v.Format {
-		if !slices.Contains(plots.Formats(), format) {
-			return nil, usageError{
-				fmt.Errorf("unknown format %q: known are %s", format, strings.Join(plots.Formats(), ", ")),
-			}
-		}
-	}
-	if _, err := plots.StyleNamed(v.Style); v.Style != "" && err != nil {
-		return nil, usageError{fmt.Errorf("--style: %w", err)}
-	}
-	if _, err := runs.ParsePart(v.Shard); v.Shard != "" && err != nil {
-		return nil, usageError{fmt.Errorf("--shard: %w", err)}
-	}
+func (v chosen) check() ([]catalog.Entry, error) {
 	if err := backend.Check(); err != nil {
-		return nil, usageError{err}
+		return nil, catalog.Usagef("%v", err)
 	}
 	var entries []catalog.Entry
 	for _, id := range v.ID {
 		e, err := catalog.Lookup(id)
+		if err != nil {
+			return nil, err
+		}
+		params, err := e.Params(v.Scale, v.Set)
 		if err == nil {
-			var params any
-			if params, err = e.Params(v.Scale, v.Set); err == nil {
-				err = catalog.Fits(e.ID, params)
-			}
+			err = catalog.Fits(e.ID, params)
 		}
 		if err != nil {
 			return nil, err
@@ -126,6 +119,14 @@ func (v *runCmd) check() ([]catalog.Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// Validate finds a style that there is not.
+func (v *runCmd) Validate() error {
+	if _, err := plots.StyleNamed(v.Style); v.Style != "" && err != nil {
+		return fmt.Errorf("--style: %w", err)
+	}
+	return nil
 }
 
 // outFolder is the folder for files: the one that the user names, else the usual one
@@ -174,7 +175,7 @@ type outcome struct {
 
 // one computes, draws and judges one figure.
 func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
-	if v.Shard != "" {
+	if v.Shard != nil {
 		return v.shard(ctx, c, e)
 	}
 	begin := time.Now()
@@ -188,7 +189,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	}
 	o := outcome{
 		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
-		Claims:  append([]runs.Claim{}, v.judged(e, result)...), // in JSON [] and not null
+		Claims:  append([]runs.Claim{}, judged(e, result)...), // in JSON [] and not null
 		Files:   append([]string{}, drawn.Files...),
 		Records: append([]string{}, result.Records()...),
 		drawn:   drawn,
@@ -204,7 +205,7 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 
 // judged are a result's claims in words; of varied parameters, none is at the paper's
 // setting.
-func (v *runCmd) judged(e catalog.Entry, r catalog.Result) []runs.Claim {
+func judged(e catalog.Entry, r catalog.Result) []runs.Claim {
 	_, scale, _ := catalog.Of(r)
 	return claims.Judged(e.ID, scale, r.Check())
 }
@@ -214,11 +215,7 @@ func (v *runCmd) draw(f plots.Figure) (plots.Exported, error) {
 	with := plots.Export{Formats: v.Format, Caption: v.Caption, NoReferences: !v.Published, Rename: v.Rename,
 		Outlines: v.Outlines, Overwrite: v.Overwrite}
 	if v.Style != "" {
-		style, err := plots.StyleNamed(v.Style)
-		if err != nil {
-			return plots.Exported{}, err
-		}
-		with.Style = style
+		with.Style, _ = plots.StyleNamed(v.Style) // which Validate has seen
 	}
 	return f.Export(v.Out, with)
 }
@@ -258,12 +255,6 @@ func printJSON(c console, indent string, v any) error {
 	encoder.SetIndent("", indent)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
-}
-
-// isCatalogUsage reports whether the catalog calls err a mistake in the call.
-func isCatalogUsage(err error) bool {
-	var usage *catalog.UsageError
-	return errors.As(err, &usage)
 }
 
 // ensurePlugin sees to it that what computes is set up, XLA's plugin and the

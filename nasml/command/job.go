@@ -89,11 +89,6 @@ func (j *job) show(begin time.Time) (stop func()) {
 	return func() { close(quit); <-ended }
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // Write takes a program's output for the progress line.
 func (j *job) Write(p []byte) (int, error) {
 	lines := strings.Split(strings.TrimSpace(string(p)), "\n")

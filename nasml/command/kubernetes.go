@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/nasml/lab/nasml/catalog"
 )
 
 type kubernetesCmd struct {
@@ -122,30 +124,35 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 		return err
 	}
 	if v.Parallel < 0 {
-		return usageError{fmt.Errorf("--parallel is %d: want at least 1, or 0 for all", v.Parallel)}
+		return catalog.Usagef("--parallel is %d: want at least 1, or 0 for all", v.Parallel)
 	}
 	seconds, err := limitSeconds(v.Time)
 	if err != nil {
-		return usageError{err}
+		return catalog.Usagef("%v", err)
 	}
 	env, volumes, err := v.places()
 	if err != nil {
-		return usageError{err}
+		return catalog.Usagef("%v", err)
 	}
-	parallel := v.Parallel
-	if parallel == 0 || parallel > v.Array {
-		parallel = v.Array
+	if v.Parallel == 0 {
+		v.Parallel = v.Array
 	}
+	v.Parallel = min(v.Parallel, v.Array)
 	if v.Gpus > 0 {
 		env = append(env, variable{"GOMLX_BACKEND", "xla:cuda"})
 	}
-	// A name has at most 63 characters, of which the cluster adds some.
-	return jobManifest.Execute(c.Out, map[string]any{
-		"GenerateName": strings.ToLower(fmt.Sprintf("%.40s", v.name())) + "-", "Namespace": v.Namespace,
-		"Array": v.Array, "Parallel": parallel, "Seconds": seconds, "Image": v.Image, "Command": v.command(),
-		"Env":     env,
-		"Volumes": volumes, "Group": imageGroup, "Secret": v.Secret, "Cpus": v.Cpus, "Mem": v.Mem, "Gpus": v.Gpus,
-	})
+	return jobManifest.Execute(c.Out, struct {
+		*kubernetesCmd
+		Seconds int
+		Env     []variable
+		Volumes []volume
+		Group   int
+	}{v, seconds, env, volumes, imageGroup})
+}
+
+// GenerateName has at most 63 characters, of which the cluster adds some.
+func (v *kubernetesCmd) GenerateName() string {
+	return strings.ToLower(fmt.Sprintf("%.40s", v.Name())) + "-"
 }
 
 // checkNames finds what the cluster would refuse.
@@ -184,11 +191,11 @@ func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	return env, volumes, nil
 }
 
-// command computes the part that a pod's index names, from 0 on. The program
+// Command computes the part that a pod's index names, from 0 on. The program
 // takes the shell's place, so that the signal that ends a pod reaches it.
-func (v *kubernetesCmd) command() string {
+func (v *kubernetesCmd) Command() string {
 	words := []string{"exec", "go", "tool", "nasml"}
-	for _, arg := range v.args() {
+	for _, arg := range v.Args() {
 		words = append(words, quote(arg))
 	}
 	return strings.Join(words, " ") + fmt.Sprintf(` --shard "$((JOB_COMPLETION_INDEX + 1))/%d"`, v.Array)

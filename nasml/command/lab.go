@@ -12,22 +12,14 @@ import (
 )
 
 type labCmd struct {
-	IP        string `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
-	Port      int    `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
-	NoBrowser bool   `help:"Do not open a browser; the address is printed in any case."`
+	IP        netip.Addr `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
+	Port      int        `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
+	NoBrowser bool       `help:"Do not open a browser; the address is printed in any case."`
 }
 
 // Run serves the notebooks until it is interrupted.
-func (v *labCmd) Run(ctx context.Context, c console) error {
-	ip, err := netip.ParseAddr(v.IP)
-	if err != nil {
-		return usageError{fmt.Errorf("--ip %q is no address: take 127.0.0.1, or 0.0.0.0 in a container", v.IP)}
-	}
-	s, err := openSite(ctx)
-	if err != nil {
-		return err
-	}
-	port, err := choosePort(ip, v.Port)
+func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
+	port, err := choosePort(v.IP, v.Port)
 	if err != nil {
 		return err
 	}
@@ -42,19 +34,16 @@ func (v *labCmd) Run(ctx context.Context, c console) error {
 		options = append(options, "--LabApp.default_url=/lab/tree/index.ipynb")
 	}
 	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
-		shown := ip
-		if ip.IsUnspecified() { // every address, this one, too
+		shown := v.IP
+		if shown.IsUnspecified() { // every address, this one, too
 			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
-		c.logf(
-			"JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it",
-			netip.AddrPortFrom(shown, uint16(port)),
-			tokenVar,
-		)
+		c.logf("JupyterLab on notebooks/: http://%s/lab with the token of $%s; Ctrl-C stops it",
+			netip.AddrPortFrom(shown, uint16(port)), tokenVar)
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
-	at := netip.AddrPortFrom(ip, uint16(port))
+	at := netip.AddrPortFrom(v.IP, uint16(port))
 	ctx, stop := context.WithCancel(ctx)
 	wait := s.completionWhenUp(ctx, c, at)
 	defer wait()
@@ -70,11 +59,8 @@ const tokenVar = "JUPYTER_TOKEN"
 func choosePort(ip netip.Addr, wanted int) (int, error) {
 	if wanted != 0 {
 		if err := tryPort(ip, wanted); err != nil {
-			return 0, fmt.Errorf(
-				"port %d cannot be used (%w): stop what listens there, or take another with --port",
-				wanted,
-				err,
-			)
+			return 0, fmt.Errorf("port %d cannot be used (%w): stop what listens there, or take another with --port",
+				wanted, err)
 		}
 		return wanted, nil
 	}

@@ -32,6 +32,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/plots"
 )
 
 // The exit statuses of the command.
@@ -84,9 +87,6 @@ func (c console) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Err, "nasml: "+format+"\n", args...)
 }
 
-// usageError is a mistake in the call: exit status 2.
-type usageError struct{ error }
-
 // Main runs the command line of the process and ends it with the exit status.
 func Main() {
 	askForLargePages()
@@ -113,7 +113,8 @@ func execute(ctx context.Context, args []string, c console) int {
 	var commands cli
 	parser := kong.Must(&commands, kong.Name(programName()), kong.Description(description),
 		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c), kong.BindToProvider(openSite),
+		kong.BindToProvider(runs.Default), kong.Vars{"formats": strings.Join(plots.Formats(), ", ")})
 	call, err := parser.Parse(args)
 	if errors.Is(err, errVersion) {
 		_, _ = fmt.Fprint(c.Out, versionText())
@@ -151,21 +152,19 @@ func mistaken(err error) string {
 
 // status prints err as one line and says which exit status it means.
 func status(ctx context.Context, c console, err error) int {
-	var usage usageError
-	var claims claimsError
 	switch {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil:
 		c.logf("interrupted; %s", kept)
 		return exitFailed
-	case errors.As(err, &usage) || isCatalogUsage(err):
-		c.logf("%v", err)
-		return exitUsage
-	case errors.As(err, &claims):
-		c.logf("%v", err)
-		return exitClaims
 	}
 	c.logf("%v", err)
+	switch {
+	case errors.As(err, new(*catalog.UsageError)):
+		return exitUsage
+	case errors.As(err, new(claimsError)):
+		return exitClaims
+	}
 	return exitFailed
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 )
@@ -45,7 +46,9 @@ func TestMistakesInTheCall(t *testing.T) {
 		"as flag":  {[]string{"run", "oymak2021/figure2", "--seeds", "3"}, "--set NAME=VALUE"},
 		"no paper": {[]string{"run", "figure2"}, "khodak2020/figure2 or li2021/figure2 or oymak2021/figure2?"},
 		"figure":   {[]string{"run", "oymak2021/figure9"}, "oymak2021/figure"},
-		"format":   {[]string{"run", "oymak2021/figure2", "--format", "jpg"}, `unknown format "jpg"`},
+		"format":   {[]string{"run", "oymak2021/figure2", "--format", "jpg"}, `--format must be one of "eps","pdf"`},
+		"shard":    {[]string{"run", "oymak2021/figure2", "--shard", "5/4"}, `--shard: "5/4" is no part: want I/N`},
+		"style":    {[]string{"run", "oymak2021/figure2", "--style", "nips"}, `--style`},
 		"scale":    {[]string{"run", "oymak2021/figure2", "--scale", "huge"}, `unknown scale "huge"`},
 		"no value": {[]string{"run", "oymak2021/figure2", "--set"}, "--set"},
 		"notebook": {[]string{"notebooks", "nowhere.ipynb"}, "nowhere.ipynb"},
@@ -296,8 +299,9 @@ func TestGridFitsItsWidth(t *testing.T) {
 		require.Equal(t, want, lines[1], "width %d", width)
 		require.Equal(t, "bb  short", lines[2])
 	}
-	require.Equal(t, []string{"one two", "three"}, wrap("one two  three", 8))
-	require.Equal(t, []string{""}, wrap("", 8))
+	require.Equal(t, []string{"one two", "three"}, claims.Wrap("one two  three", 8))
+	require.Equal(t, []string{"one two three"}, claims.Wrap("one two  three", 0))
+	require.Empty(t, claims.Wrap("", 8))
 }
 
 func TestStoreVerbs(t *testing.T) {

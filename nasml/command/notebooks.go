@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nasml/lab/nasml/catalog"
 )
 
 //go:embed runner.py
@@ -22,11 +24,7 @@ type notebooksCmd struct {
 }
 
 // Run executes the notebooks one after the other, and fails where one does.
-func (v *notebooksCmd) Run(ctx context.Context, c console) error {
-	s, err := openSite(ctx)
-	if err != nil {
-		return err
-	}
+func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	if err := checkScale(v.Scale); err != nil {
 		return err
 	}
@@ -57,8 +55,8 @@ func (v *notebooksCmd) Run(ctx context.Context, c console) error {
 // checkScale accepts the scales that notebooks have, and none.
 func checkScale(scale string) error {
 	if scale != "" && scale != "quick" && scale != "paper" {
-		return usageError{fmt.Errorf("unknown scale %q (--scale or NASML_SCALE): a notebook takes quick or paper, "+
-			"and large is for run, where a figure has it", scale)}
+		return catalog.Usagef("unknown scale %q (--scale or NASML_SCALE): a notebook takes quick or paper, "+
+			"and large is for run, where a figure has it", scale)
 	}
 	return nil
 }
@@ -74,9 +72,9 @@ func scaleVar(scale string) []string {
 func (s *site) chooseNotebooks(named []string) ([]string, error) {
 	for _, file := range named {
 		if info, err := os.Stat(file); err != nil {
-			return nil, usageError{fmt.Errorf("no notebook %s: %w", file, err)}
+			return nil, catalog.Usagef("no notebook %s: %v", file, err)
 		} else if info.IsDir() || filepath.Ext(file) != ".ipynb" {
-			return nil, usageError{fmt.Errorf("%s is not a notebook: want a file that ends in .ipynb", file)}
+			return nil, catalog.Usagef("%s is not a notebook: want a file that ends in .ipynb", file)
 		}
 	}
 	if len(named) > 0 {

@@ -36,11 +36,7 @@ type setupCmd struct {
 }
 
 // Run sets up, and returns an error that names the missing program.
-func (v *setupCmd) Run(ctx context.Context, c console) error {
-	s, err := openSite(ctx)
-	if err != nil {
-		return err
-	}
+func (v *setupCmd) Run(ctx context.Context, c console, s *site) error {
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}

@@ -344,11 +344,7 @@ func plain(words ...string) []fit {
 // firstSentence is what a help text begins with, in one line that is not long.
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.Join(strings.Fields(text), " "), ". ")
-	text = strings.TrimSuffix(text, ".")
-	if letters := []rune(text); len(letters) > mostMeaning {
-		text = string(letters[:mostMeaning-1]) + "…"
-	}
-	return text
+	return shortened(strings.TrimSuffix(text, "."), mostMeaning)
 }
 
 // mostMeaning is how many characters of a meaning stand beside a word.

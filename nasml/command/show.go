@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/internal/claims"
@@ -63,18 +62,13 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 // settingsOf are the scales of an entry and what else is shipped of it.
 func settingsOf(e catalog.Entry) []catalog.Setting {
 	var settings []catalog.Setting
-	has := map[string]bool{}
-	add := func(s catalog.Setting) {
-		if !has[s.String()] {
-			has[s.String()] = true
-			settings = append(settings, s)
-		}
-	}
 	for _, scale := range e.Scales() {
-		add(catalog.Setting{Scale: scale})
+		settings = append(settings, catalog.Setting{Scale: scale})
 	}
 	for _, s := range e.Shipped {
-		add(s)
+		if !slices.ContainsFunc(settings, func(has catalog.Setting) bool { return has.String() == s.String() }) {
+			settings = append(settings, s)
+		}
 	}
 	return settings
 }
@@ -108,27 +102,24 @@ func (s shown) print(c console) error {
 		catalog.Works[s.Paper].Title,
 		catalog.Works[s.Paper].URL,
 	} {
-		if text == "" {
-			continue
-		}
-		for _, line := range wrap(text, width) {
+		for _, line := range claims.Wrap(text, width) {
 			fmt.Fprintln(&out, line)
 		}
 	}
 	fmt.Fprint(&out, "\nParameters, for --set NAME=VALUE:\n")
 	for _, f := range s.Parameters {
 		fmt.Fprintf(&out, "\n  %s: %s\n", f.Name, strings.TrimSuffix(f.Type+", "+f.Limits, ", "))
-		for _, line := range wrap(f.Meaning, max(0, width-6)) {
-			if line != "" {
-				fmt.Fprintf(&out, "      %s\n", line)
-			}
+		for _, line := range claims.Wrap(f.Meaning, max(0, width-6)) {
+			fmt.Fprintf(&out, "      %s\n", line)
 		}
 		fmt.Fprintf(&out, "      %s\n", defaults(f, s.Scales(), max(0, width-8)))
 	}
 	for _, r := range s.Results {
 		fmt.Fprintf(&out, "\n%s: %s\n", r.Setting, r.standing())
-		if len(r.Claims) > 0 {
-			indented(&out, runs.ClaimTable(r.Claims))
+		for line := range strings.Lines(runs.ClaimTable(r.Claims)) {
+			if len(r.Claims) > 0 {
+				fmt.Fprint(&out, "  ", line)
+			}
 		}
 	}
 	_, err := c.Out.Write(out.Bytes())
@@ -166,15 +157,8 @@ func defaults(f catalog.Field, scales []string, width int) string {
 
 // abridged is a value of at most as many characters; 0: of any.
 func abridged(value json.RawMessage, most int) string {
-	text := string(value)
-	if most < 10 || utf8.RuneCountInString(text) <= most {
-		return text
+	if most < 10 {
+		return string(value)
 	}
-	return string([]rune(text)[:most-1]) + "…"
-}
-
-func indented(w io.Writer, text string) {
-	for line := range strings.Lines(text) {
-		_, _ = fmt.Fprint(w, "  ", line)
-	}
+	return shortened(string(value), most)
 }

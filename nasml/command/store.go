@@ -1,14 +1,13 @@
 package command
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/runs"
 )
 
@@ -27,9 +26,6 @@ type recordFilter struct {
 	Figure string `complete:"figure" help:"Only the trials of this figure, such as oymak2021/figure2, or of this paper, such as oymak2021." placeholder:"ID"`
 	Scale  string `complete:"scale" help:"Only those that were computed at this scale." placeholder:"SCALE"`
 }
-
-// none reports whether everything passes.
-func (f recordFilter) none() bool { return f == recordFilter{} }
 
 func (f recordFilter) passes(r *runs.Record) bool {
 	of := r.Trial.Figure == f.Figure || strings.HasPrefix(r.Trial.Figure, f.Figure+"/")
@@ -64,11 +60,7 @@ type storedRecord struct {
 }
 
 // Run lists the records.
-func (v *storeLs) Run(c console) error {
-	store, err := runs.Default()
-	if err != nil {
-		return err
-	}
+func (v *storeLs) Run(c console, store *runs.Store) error {
 	records, broken, err := v.choose(store)
 	if err != nil {
 		return err
@@ -82,14 +74,13 @@ func (v *storeLs) Run(c console) error {
 		}
 		return printJSON(c, "  ", list)
 	}
-	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tFIGURE\tSCALE\tSEED\tBACKEND\tSTARTED\tSETTINGS")
+	rows := [][]string{{"KEY", "FIGURE", "SCALE", "SEED", "BACKEND", "STARTED", "SETTINGS"}}
 	for i, words := range runs.InWords(records) {
 		r := records[i]
-		_, _ = fmt.Fprintf(table, "%.12s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Key, r.Trial.Figure, r.Scale, r.Trial.Seed,
-			r.Backend, r.Started.Format(time.DateTime), words)
+		rows = append(rows, []string{r.Key[:12], r.Trial.Figure, r.Scale, fmt.Sprint(r.Trial.Seed), r.Backend,
+			r.Started.Format(time.DateTime), words})
 	}
-	if err := table.Flush(); err != nil {
+	if err := c.table(rows); err != nil {
 		return err
 	}
 	c.logf("%d records in %s", len(records), store.Dir())
@@ -107,13 +98,9 @@ type storeRm struct {
 
 // Run removes the records that are named or chosen; without either it is a
 // mistake in the call, because all would go.
-func (v *storeRm) Run(c console) error {
-	if len(v.Key) == 0 && v.none() {
-		return usageError{errors.New("which records? Name their keys, or choose them by --figure or --scale")}
-	}
-	store, err := runs.Default()
-	if err != nil {
-		return err
+func (v *storeRm) Run(c console, store *runs.Store) error {
+	if len(v.Key) == 0 && v.recordFilter == (recordFilter{}) {
+		return catalog.Usagef("which records? Name their keys, or choose them by --figure or --scale")
 	}
 	keys, err := v.keys(store)
 	if err != nil {
@@ -159,31 +146,18 @@ type storeShow struct {
 }
 
 // Run prints one record as JSON.
-func (v *storeShow) Run(c console) error {
-	store, err := runs.Default()
-	if err != nil {
-		return err
-	}
+func (v *storeShow) Run(c console, store *runs.Store) error {
 	record, err := store.Find(v.Key)
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return fmt.Errorf("printing record %s: %w", record.Key, err)
-	}
-	_, err = fmt.Fprintf(c.Out, "%s\n", text)
-	return err
+	return printJSON(c, "  ", record)
 }
 
 type storeExport struct{ recordFilter }
 
 // Run prints records as a package that ships them reads them.
-func (v *storeExport) Run(c console) error {
-	store, err := runs.Default()
-	if err != nil {
-		return err
-	}
+func (v *storeExport) Run(c console, store *runs.Store) error {
 	records, _, err := v.choose(store)
 	if err != nil {
 		return err
@@ -200,11 +174,7 @@ type storeGC struct {
 }
 
 // Run removes what nobody can use.
-func (v *storeGC) Run(c console) error {
-	store, err := runs.Default()
-	if err != nil {
-		return err
-	}
+func (v *storeGC) Run(c console, store *runs.Store) error {
 	removed, err := store.GC(runs.GCOptions{OlderThan: v.OlderThan, DryRun: v.DryRun})
 	verb := "removed"
 	if v.DryRun {
@@ -227,11 +197,7 @@ type brokenFile struct {
 }
 
 // Run reads the whole store, and fails where something in it is broken.
-func (v *storeVerify) Run(c console) error {
-	store, err := runs.Default()
-	if err != nil {
-		return err
-	}
+func (v *storeVerify) Run(c console, store *runs.Store) error {
 	report, err := store.Verify()
 	if printErr := v.print(c, store.Dir(), report); err == nil {
 		err = printErr

@@ -3,6 +3,7 @@ package command
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,17 @@ func widthOf(w io.Writer) int {
 		return 0
 	}
 	return width
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// table prints rows, the head first, and lines below them.
+func (c console) table(rows [][]string, below ...string) error {
+	_, err := io.WriteString(c.Out, grid{rows: rows}.String(0)+strings.Join(below, ""))
+	return err
 }
 
 // gap is the space between two columns.
@@ -49,11 +61,11 @@ func (g grid) String(width int) string {
 	sizes := g.sizes()
 	var out strings.Builder
 	for _, row := range g.rows {
-		var line strings.Builder
+		line := ""
 		for i, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", sizes[i]-utf8.RuneCountInString(cell)+gap))
+			line += cell + strings.Repeat(" ", sizes[i]-utf8.RuneCountInString(cell)+gap)
 		}
-		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return out.String()
 }
@@ -76,75 +88,51 @@ func (g grid) width() int {
 	return width
 }
 
-// column is the position of a column, −1 if there is none.
-func (g grid) column(name string) int {
-	for i, head := range g.rows[0] {
-		if head == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // leastText is what is kept of a shortened column, in characters.
 const leastText = 24
 
 // slack is how much narrower the columns can get that are shortened.
 func (g grid) slack() int {
 	slack, sizes := 0, g.sizes()
-	for _, name := range g.shorten {
-		if at := g.column(name); at >= 0 {
-			slack += max(0, sizes[at]-leastText)
+	for i, head := range g.rows[0] {
+		if slices.Contains(g.shorten, head) {
+			slack += max(0, sizes[i]-leastText)
 		}
 	}
 	return slack
 }
 
-func (g grid) without(name string) grid {
-	at := g.column(name)
+// changed is the grid after a change of every row; at is the place of a column.
+func (g grid) changed(name string, change func(row []string, at int) []string) grid {
+	at := slices.Index(g.rows[0], name)
 	if at < 0 {
 		return g
 	}
 	rows := make([][]string, len(g.rows))
 	for i, row := range g.rows {
-		rows[i] = append(append([]string{}, row[:at]...), row[at+1:]...)
+		rows[i] = change(slices.Clone(row), at)
 	}
 	g.rows = rows
 	return g
+}
+
+func (g grid) without(name string) grid {
+	return g.changed(name, func(row []string, at int) []string { return slices.Delete(row, at, at+1) })
 }
 
 // shortened takes characters off the widest cells of a column.
 func (g grid) shortened(name string, over int) grid {
-	at := g.column(name)
-	if at < 0 {
-		return g
-	}
-	most := max(leastText, g.sizes()[at]-over)
-	rows := make([][]string, len(g.rows))
-	for i, row := range g.rows {
-		rows[i] = append([]string{}, row...)
-		if letters := []rune(row[at]); len(letters) > most {
-			rows[i][at] = string(letters[:most-1]) + "…"
-		}
-	}
-	g.rows = rows
-	return g
+	sizes := g.sizes()
+	return g.changed(name, func(row []string, at int) []string {
+		row[at] = shortened(row[at], max(leastText, sizes[at]-over))
+		return row
+	})
 }
 
-// wrap breaks text into lines of at most width characters, between words.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines = append(lines, line)
-			line = word
-		default:
-			line += " " + word
-		}
+// shortened is a text of at most as many characters.
+func shortened(text string, most int) string {
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most-1]) + "…"
 	}
-	return append(lines, line)
+	return text
 }

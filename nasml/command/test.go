@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 )
 
@@ -32,15 +33,11 @@ type testCmd struct {
 
 // Run runs vet, the Go tests, the notebooks and the browser, in this order
 // and each in any case, and says at the end what failed.
-func (v *testCmd) Run(ctx context.Context, c console) error {
-	s, err := openSite(ctx)
-	if err != nil {
-		return err
-	}
+func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
 	if v.Kills < 0 {
-		return usageError{fmt.Errorf("--kills is %d, want at least 1", v.Kills)}
+		return catalog.Usagef("--kills is %d, want at least 1", v.Kills)
 	}
 	if v.Kills > 0 {
 		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/gomlx/compute"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 
@@ -40,32 +40,24 @@ type compared struct {
 // trace is a mistake in the call.
 func (v *traceCmd) Run(ctx context.Context, c console) error {
 	if v.Tolerance != nil && !(*v.Tolerance > 0) {
-		return usageError{fmt.Errorf("--tolerance is %v, want more than 0", *v.Tolerance)}
+		return catalog.Usagef("--tolerance is %v, want more than 0", *v.Tolerance)
 	}
 	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {
-		t, err := openTrace(ctx, file)
-		if err != nil {
-			return err
+		var err error
+		traces[i], err = unless(ctx, func() (trace.Replayable, error) { return trace.Open(file) })
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		traces[i] = t
+		if err != nil {
+			return catalog.Usagef("%v", err)
+		}
 	}
 	b, err := v.open(ctx, c, traces)
 	if err != nil {
 		return err
 	}
 	return v.compare(ctx, c, b, traces)
-}
-
-// openTrace reads a trace until ctx ends. A file that is none is a mistake in the call.
-func openTrace(ctx context.Context, file string) (trace.Replayable, error) {
-	return unless(ctx, func() (trace.Replayable, error) {
-		t, err := trace.Open(file)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		return t, nil
-	})
 }
 
 // unless is what f returns, or the error of ctx where that ends first: f is then
@@ -153,22 +145,17 @@ func (v *traceCmd) print(c console, r replayed) error {
 		return printJSON(c, "", r)
 	}
 	_, _ = fmt.Fprintf(c.Out, "%s: %s, %d steps, %s; computed on %s\n", r.File, r.Method, r.Steps, r.Source, r.Backend)
-	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "array\tabsolute\trelative\tof\t")
+	rows := [][]string{{"array", "absolute", "relative", "of", ""}}
 	worst := 0.0
 	for _, a := range r.Arrays {
-		verdict := ""
-		if !a.Agrees {
-			verdict = "DIFFERS"
+		row := []string{a.Name}
+		for _, x := range []float64{a.Absolute, a.Relative, a.Scale} {
+			row = append(row, fmt.Sprintf("%.1e", x))
 		}
 		worst = max(worst, a.Relative)
-		_, _ = fmt.Fprintf(table, "%s\t%.1e\t%.1e\t%.1e\t%s\n", a.Name, a.Absolute, a.Relative, a.Scale, verdict)
+		rows = append(rows, append(row, map[bool]string{false: "DIFFERS"}[a.Agrees]))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(c.Out,
+	return c.table(rows, fmt.Sprintf(
 		"%d arrays, largest relative difference %.1e, tolerance %.0e in the first step and %.0e after it: %s\n\n",
-		len(r.Arrays), worst, r.Tolerance, 10*r.Tolerance, map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees])
-	return err
+		len(r.Arrays), worst, r.Tolerance, 10*r.Tolerance, map[bool]string{true: "agrees", false: "DIFFERS"}[r.Agrees]))
 }

@@ -1,11 +1,12 @@
 package command
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/nasml/lab/nasml/catalog"
 )
 
 // given is a value for a script or a manifest, with what the user calls it.
@@ -15,7 +16,7 @@ type given struct{ name, value string }
 func checkGiven(form func(value string) bool, want string, all ...given) error {
 	for _, g := range all {
 		if g.value != "" && !form(g.value) {
-			return usageError{fmt.Errorf("%s is %.80q: want %s", g.name, g.value, want)}
+			return catalog.Usagef("%s is %.80q: want %s", g.name, g.value, want)
 		}
 	}
 	return nil

@@ -96,9 +96,7 @@ func sentence(c runs.Claim) string {
 		if c.Lo.Valid() && c.Hi.Valid() {
 			text += fmt.Sprintf(" [%v, %v]", c.Lo, c.Hi)
 		}
-		text += ", " + map[runs.Verdict]string{
-			runs.Holds: "holds", runs.Fails: "does not hold", runs.NotKnown: "inconclusive",
-		}[c.Holds]
+		text += ", " + c.Holds.String()
 	}
 	if c.Note != "" {
 		text += ". " + c.Note

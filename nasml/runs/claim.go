@@ -38,7 +38,8 @@ func Judge(holds bool) Verdict {
 	return Fails
 }
 
-// String is the verdict as tables show it.
+// String is the verdict in words. What is not known is inconclusive; that a claim was not
+// run says the claim, which then has no number.
 func (v Verdict) String() string {
 	switch v {
 	case Holds:
@@ -46,7 +47,7 @@ func (v Verdict) String() string {
 	case Fails:
 		return "does not hold"
 	}
-	return "not run"
+	return "inconclusive"
 }
 
 // MarshalJSON writes null, true or false.
@@ -209,13 +210,13 @@ func (c Claim) opened(name string) string {
 var verdictLooks = map[string]struct{ sign, color, class string }{
 	Holds.String():       {"✓", "#1f8a4c", "holds"},
 	Fails.String():       {"✗", "#d73a35", "fails"},
-	inconclusive:         {"?", "#a86e00", "inconclusive"},
+	NotKnown.String():    {"?", "#a86e00", "inconclusive"},
 	"reduced":            {"◐", "#2a7cad", "reduced"},
-	NotKnown.String():    {"–", "#767676", "open"},
+	notRun:               {"–", "#767676", "open"},
 	"error in the paper": {"†", "#8f63b6", "paper"},
 }
 
-const inconclusive = "inconclusive"
+const notRun = "not run"
 
 var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
@@ -228,16 +229,14 @@ func (c Claim) cells() []string {
 	return []string{c.Name, c.Paper.String(), c.Ours.String(), interval, c.allowed(), c.verdict(), c.Source}
 }
 
-// verdict tells a claim that was not run from one that was, but whose numbers say
-// neither yes nor no.
+// Ran reports whether the claim has a number or a verdict.
+func (c Claim) Ran() bool { return c.Ours.Valid() || c.Holds != NotKnown }
+
 func (c Claim) verdict() string {
-	switch {
-	case c.Verdict != "":
-		return c.Verdict
-	case c.Holds == NotKnown && c.Ours.Valid():
-		return inconclusive
+	if c.Verdict == "" && !c.Ran() {
+		return notRun
 	}
-	return c.Holds.String()
+	return cmp.Or(c.Verdict, c.Holds.String())
 }
 
 // allowed is where ours has to be; of a claim that does not say so, its tolerance.

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -77,6 +78,17 @@ func TestNumberRoundTrip(t *testing.T) {
 		require.NoError(t, json.Unmarshal(data, &back))
 		require.Equal(t, math.Float64bits(float64(x)), math.Float64bits(float64(back)))
 	})
+}
+
+// A verdict that is not known is inconclusive by itself; only a claim can tell that it was not run.
+func TestVerdictsInWords(t *testing.T) {
+	require.Equal(t, "[inconclusive holds does not hold]", fmt.Sprint([]Verdict{NotKnown, Holds, Fails}))
+	c := NewClaim("slope", "p. 4")
+	require.False(t, c.Ran())
+	require.Equal(t, "not run", c.verdict())
+	c.Ours = 1
+	require.True(t, c.Ran())
+	require.Equal(t, NotKnown.String(), c.verdict())
 }
 
 func TestClaimTable(t *testing.T) {

@@ -67,16 +67,13 @@ func partFrom(ctx context.Context) *Part {
 	return p
 }
 
-// ParsePart reads "2/4".
-func ParsePart(text string) (*Part, error) {
-	p := new(Part)
-	if _, err := fmt.Sscanf(text, "%d/%d", &p.Index, &p.Of); err != nil ||
-		fmt.Sprintf("%d/%d", p.Index, p.Of) != text ||
-		p.Index < 1 ||
-		p.Of < p.Index {
-		return nil, fmt.Errorf("%q is no part: want I/N with 1 ≤ I ≤ N, such as 2/4", text)
+// UnmarshalText reads "2/4".
+func (p *Part) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%d/%d", &p.Index, &p.Of)
+	if err != nil || fmt.Sprintf("%d/%d", p.Index, p.Of) != string(text) || p.Index < 1 || p.Of < p.Index {
+		return fmt.Errorf("%q is no part: want I/N with 1 ≤ I ≤ N, such as 2/4", text)
 	}
-	return p, nil
+	return nil
 }
 
 // has reports whether trial i of n, which has a key, is in the part.
@@ -209,7 +206,8 @@ func Looks(ctx context.Context) bool {
 func (p *Part) Summary() PartSummary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sum := PartSummary{Count: map[State]int{}, Failures: p.failed, Seconds: p.seconds()}
+	sum := PartSummary{Count: map[State]int{}, Failures: map[string]string{}, Seconds: p.seconds()}
+	maps.Copy(sum.Failures, p.failed)
 	for _, r := range p.stored {
 		sum.Processor += r.Processor / float64(max(1, r.Batch))
 		sum.Peak = max(sum.Peak, r.Peak)

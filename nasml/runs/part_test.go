@@ -148,11 +148,10 @@ func TestRecordsOfAFigure(t *testing.T) {
 }
 
 func TestParsePart(t *testing.T) {
-	p, err := ParsePart("2/4")
-	require.NoError(t, err)
+	var p Part
+	require.NoError(t, p.UnmarshalText([]byte("2/4")))
 	require.Equal(t, 2, p.Index)
 	for _, text := range []string{"", "0/4", "5/4", "2", "a/b", "2/4x", "-1/4"} {
-		_, err := ParsePart(text)
-		require.ErrorContains(t, err, "such as 2/4", text)
+		require.ErrorContains(t, p.UnmarshalText([]byte(text)), "such as 2/4", text)
 	}
 }

@@ -31,7 +31,7 @@ func judge(r Row, checks []Check) Line {
 	case reduced || r.Why != "":
 		l.Verdict, l.Reason = Reduced, r.Why
 	default:
-		l.Verdict = decided[holds]
+		l.Verdict = Verdict(holds.String())
 	}
 	if finding, ok := explained(kept); ok && l.Verdict == Fails {
 		l.Verdict, l.Finding, l.Reason = PaperError, finding, finding.Title
@@ -52,9 +52,6 @@ func explained(checks []Check) (finding findings.Finding, ok bool) {
 	}
 	return finding, ok
 }
-
-// decided are the verdicts on what was run at the paper's size.
-var decided = map[runs.Verdict]Verdict{runs.Holds: Holds, runs.Fails: Fails, runs.NotKnown: Inconclusive}
 
 // ran reports whether a check has a number or a verdict.
 func (c Check) ran() bool { return c.Ours.Valid() || c.Holds != runs.NotKnown }
@@ -122,7 +119,7 @@ func (l Line) Word() string {
 	if l.Verdict != Reduced {
 		return string(l.Verdict)
 	}
-	return fmt.Sprintf("%s: %s", Reduced, decided[l.At])
+	return fmt.Sprintf("%s: %s", Reduced, l.At)
 }
 
 // Ours is our number with its interval: "0.71 [0.6, 0.8]"; empty if there is none.

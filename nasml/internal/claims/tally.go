@@ -97,7 +97,7 @@ func (c Check) verdict() Verdict {
 	if !c.ran() {
 		return NotRun
 	}
-	return decided[c.Holds]
+	return Verdict(c.Holds.String())
 }
 
 // Judged are the claims of a result with the words of their verdicts, which depend on
@@ -113,9 +113,8 @@ func Judged(entry, scale string, all []runs.Claim) []runs.Claim {
 				continue
 			}
 		}
-		ran := c.Holds != runs.NotKnown || c.Ours.Valid()
-		if ran && scale != catalog.Paper && len(c.Rows) > 0 {
-			all[i].Verdict = fmt.Sprintf("%s: %s", Reduced, decided[c.Holds])
+		if c.Ran() && scale != catalog.Paper && len(c.Rows) > 0 {
+			all[i].Verdict = fmt.Sprintf("%s: %s", Reduced, c.Holds)
 		}
 	}
 	return all

@@ -56,9 +56,9 @@ const verdictWidth = 13
 func (t Text) line(w io.Writer, l Line, indent, width int) {
 	left := indent + verdictWidth + 2
 	verdict := l.wordLines()
-	text := wrap(l.Claim, width-left)
+	text := Wrap(l.Claim, width-left)
 	claims := len(text)
-	text = append(text, wrap(l.detail(), width-left)...)
+	text = append(text, Wrap(l.detail(), width-left)...)
 	for i := range max(len(text), len(verdict)) {
 		first, second, third := "", at(verdict, i), at(text, i)
 		if i == 0 {
@@ -78,7 +78,7 @@ func (l Line) wordLines() []string {
 	if first, second, ok := strings.Cut(l.Word(), ": "); ok {
 		return []string{first + ":", second}
 	}
-	return wrap(l.Word(), verdictWidth)
+	return Wrap(l.Word(), verdictWidth)
 }
 
 // Short is the id without the folder that all ids of a paper have.
@@ -122,13 +122,13 @@ func (t Text) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// wrap breaks a text between words into lines of at most width columns; a longer
-// word has a line of its own.
-func wrap(text string, width int) []string {
+// Wrap breaks a text between words into lines of at most width columns, 0: of any; a
+// longer word has a line of its own.
+func Wrap(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(text) {
 		last := len(lines) - 1
-		if last < 0 || utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) > width {
+		if last < 0 || width > 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) > width {
 			lines = append(lines, word)
 			continue
 		}
@@ -143,7 +143,7 @@ func (l *Ledger) WriteTotals(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads := [2][]string{{"rows"}, {""}}
 	for _, v := range append(slices.Clone(Verdicts), "all") {
-		words := append([]string{""}, wrap(string(v), len(PaperError)/2)...) // all take two lines at most
+		words := append([]string{""}, Wrap(string(v), len(PaperError)/2)...) // all take two lines at most
 		heads[0] = append(heads[0], words[len(words)-2])
 		heads[1] = append(heads[1], words[len(words)-1])
 	}
