@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -59,45 +57,15 @@ func floatsOf(a Array) dtypes.DType {
 	return dtypes.Float32
 }
 
-// Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state", that of [Genotypes], whose settings have
-// "genotypes", or that of [Lookups], whose settings have "specs".
-func Open(file string) (Replayable, error) {
-	var of struct{ State, Genotypes, Specs json.RawMessage }
-	ours := errors.New("of the package's own format")
-	arrays, text, err := readNPZ(file, func(text string, _ map[string]Array) error {
-		if json.Unmarshal([]byte(text), &of) != nil || of.State == nil && of.Genotypes == nil && of.Specs == nil {
-			return ours
-		}
-		return nil
-	})
-	if errors.Is(err, ours) {
-		return Read(file)
-	}
-	var t Replayable
-	switch {
-	case err != nil:
-	case of.State != nil:
-		t, err = newAuthors(arrays, text)
-	case of.Genotypes != nil:
-		t, err = newGenotypes(arrays, text)
-	default:
-		t, err = newLookups(arrays, text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return t, nil
-}
-
 // Authors is a trace that the authors' own programs left, of networks of cells
 // with two inputs or of NAS-Bench-1Shot1's: a search by DARTS, PC-DARTS or GAEA,
 // or the training of a genotype's network. Weights have the names of their PyTorch
 // modules; what they are follows from the order, which is that of [supernet.CellNet].
 //
-//	settings            JSON: see AuthorsSettings; other fields are passed over
+//	settings            JSON: see AuthorsSettings; other fields are passed over. "method" is "evaluation", the training
+//	                    of a genotype's network; "gaea-…", a search for θ by EG; or another, a search for α by Adam
 //	start               all of settings.state before the first step, one after the other
-//	start/alphas_normal, alphas_reduce    α, or θ, whose rows are on the simplex
+//	start/alphas_normal, alphas_reduce    α or θ
 //	start/alphas_mixed_op, alphas_output, alphas_inputs.I    the same of NAS-Bench-1Shot1, whose settings have space
 //	start/betas_…, edges_…                weights of edges [|E|]: β, or a simplex a node; 1: they stay
 //	train_images, train_labels, valid_images, valid_labels    [S, B, 3, H, W], [S, B]; valid_… of a search
@@ -176,9 +144,8 @@ type authorsKind struct {
 	simplex    bool // the architecture is θ, moved by EG; else α, by Adam
 	edges      string
 	imageNet   bool
-	imageNetEG bool // GAEA on ImageNet
 	oneShot    bool // a supernet of NAS-Bench-1Shot1
-	oneShotEG  bool // GAEA there
+	uncleared  bool // GAEA on ImageNet or NAS-Bench-1Shot1, see bilevel.Settings.Uncleared
 }
 
 func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
@@ -206,14 +173,16 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 	return t, err
 }
 
-// kindOf tells the programs apart by the arrays of the start.
-func (t *Authors) kindOf() (k authorsKind) {
-	alphas, searched := t.Arrays["start/alphas_normal"]
-	mixed, oneShot := t.Arrays["start/alphas_mixed_op"]
-	k.evaluation, k.oneShot = !searched && !oneShot, oneShot
-	k.simplex = alphas.onSimplex() || mixed.onSimplex()
-	k.imageNet = t.has("stem0.0.weight")
-	k.imageNetEG, k.oneShotEG = k.imageNet && k.simplex, k.oneShot && k.simplex
+// kindOf tells the programs apart by the method and the names of the parameters.
+func (t *Authors) kindOf() authorsKind {
+	_, oneShot := t.Arrays["start/alphas_mixed_op"]
+	k := authorsKind{
+		evaluation: strings.HasPrefix(t.Settings.Method, "evaluation"),
+		simplex:    strings.HasPrefix(t.Settings.Method, "gaea-"),
+		imageNet:   t.has("stem0.0.weight"),
+		oneShot:    oneShot,
+	}
+	k.uncleared = k.simplex && (k.imageNet || k.oneShot)
 	for _, name := range []string{"betas", "edges"} {
 		edges, ok := t.Arrays["start/"+name+"_normal"]
 		if ok && slices.ContainsFunc(edges.Values, func(x float64) bool { return x != 1 }) {
@@ -223,19 +192,6 @@ func (t *Authors) kindOf() (k authorsKind) {
 		}
 	}
 	return k
-}
-
-// onSimplex reports whether the rows of a matrix sum to 1.
-func (a Array) onSimplex() bool {
-	if len(a.Dims) == 0 || a.Dims[len(a.Dims)-1] < 1 {
-		return false
-	}
-	for row := range slices.Chunk(a.Values, a.Dims[len(a.Dims)-1]) {
-		if math.Abs(floats.Sum(row)-1) > 1e-6 || slices.Min(row) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // About is from the settings.

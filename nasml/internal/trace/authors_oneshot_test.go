@@ -87,8 +87,8 @@ func TestOneShotIsToldByItsShapes(t *testing.T) {
 func TestOneShotGAEAMovesByWhatIsLeft(t *testing.T) {
 	arrays, settings := ownOneShot(t, "gaea-darts", 2, supernet.OneShotConfig{})
 	trace, found := observed(t, arrays, settings)
-	require.True(t, trace.kind.oneShotEG)
-	trace.kind.oneShotEG = false
+	require.True(t, trace.kind.uncleared)
+	trace.kind.uncleared = false
 	run, err := newAuthorsRun(goBackend(t), trace)
 	require.NoError(t, err)
 	defer run.close()
@@ -188,7 +188,7 @@ func TestOneShotTracesOfPyTorch(t *testing.T) {
 func TestOneShotTracesOfOtherSearchesDiffer(t *testing.T) {
 	for file, change := range map[string]func(a *Authors){
 		"1shot1-s3-darts-2nd":           func(a *Authors) { a.Settings.Unrolled = false },
-		"1shot1-s3-gaea-pcdarts-warmup": func(a *Authors) { a.kind.oneShotEG = false },
+		"1shot1-s3-gaea-pcdarts-warmup": func(a *Authors) { a.kind.uncleared = false },
 		"1shot1-s2-darts":               func(a *Authors) { a.Settings.ArchWeightDecay = 0 },
 		"1shot1-s1-pcdarts":             func(a *Authors) { a.Settings.ArchRate *= 1.001 },
 	} {
@@ -241,7 +241,7 @@ func TestLookups(t *testing.T) {
 		`"s1": [[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
 		`"s1": [[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
 		`"s1": [[[[0,1,0],[0,0,1],[0,0,0]], ["input", "conv5x5", "output"]]]`:    "conv5x5",
-		`"s1": 7`: "expected JSON as in the comment of trace.Lookups",
+		`"s1": 7`: "expected JSON as in the comment of trace.Cells",
 	} {
 		_, err := open(specs, arrays)
 		require.ErrorContains(t, err, want)

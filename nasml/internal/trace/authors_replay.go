@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
-
-	"github.com/nasml/lab/nasml/simplex"
 )
 
 // inputs are the arrays besides the weights.
@@ -31,19 +29,14 @@ func (t *Authors) inputs() map[string]wanted {
 	for _, a := range t.architecture() {
 		dims := []int{blocks[a.blocks[0]].Rows, blocks[a.blocks[0]].Options}
 		if a.flat {
-			dims = []int{edgesOf(blocks, a.blocks)}
+			dims = []int{0}
+			for _, b := range a.blocks {
+				dims[0] += blocks[b].Options
+			}
 		}
 		want["start/"+a.name] = wanted{dims: dims}
 	}
 	return want
-}
-
-func edgesOf(blocks simplex.Product, list []int) int {
-	n := 0
-	for _, b := range list {
-		n += blocks[b].Options
-	}
-	return n
 }
 
 // compared are the names of the arrays that a replay compares, by step.
@@ -68,18 +61,9 @@ func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, 
 		return nil, err
 	}
 	defer run.close()
-	ours := map[string]Array{}
-	for step := range t.Settings.Steps {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		found, err := run.observe(step)
-		if err != nil {
-			return nil, fmt.Errorf("step %d: %w", step+1, err)
-		}
-		for plain, a := range found {
-			ours[stepName(step+1, plain)] = a
-		}
+	ours, err := observeSteps(ctx, t.Settings.Steps, run.observe)
+	if err != nil {
+		return nil, err
 	}
 	if ours["eval_logits"], err = run.evaluate(); err != nil {
 		return nil, fmt.Errorf("evaluation: %w", err)

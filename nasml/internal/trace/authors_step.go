@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -99,7 +98,7 @@ func (r *authorsRun) feed(step int) []*tensors.Tensor {
 		return pixels.tensor(r.dtype), t.Arrays[name+"_labels"].at(step).labels()
 	}
 	images, labels := part("train")
-	number := func(x float64) *tensors.Tensor { return Array{Values: []float64{x}}.tensor(r.dtype) }
+	number := func(x float64) *tensors.Tensor { return scalar(x).tensor(r.dtype) }
 	if t.kind.evaluation {
 		out := []*tensors.Tensor{images, labels, number(t.Settings.LearningRate)}
 		if p := t.Settings.DropPathProb; p != 0 {
@@ -118,19 +117,23 @@ func (r *authorsRun) feed(step int) []*tensors.Tensor {
 	}
 	f.ValidImages, f.ValidLabels = part("valid")
 	for _, b := range r.net.Architecture() {
-		dims := []int{2, b.Rows, b.Options}
-		f.Draws = append(f.Draws, Array{Dims: dims, Values: make([]float64, size(dims))}.tensor(r.dtype))
+		f.Draws = append(f.Draws, zeros(2, b.Rows, b.Options).tensor(r.dtype))
 	}
 	return f.List()
 }
 
+// parts takes a state apart: that of a training has no architecture.
+func (r *authorsRun) parts(state []*tensors.Tensor) search.Parts[*tensors.Tensor] {
+	if r.program != nil {
+		return search.Cut(r.program, state)
+	}
+	n := len(r.net.Weights())
+	return search.Parts[*tensors.Tensor]{Weights: state[:n], Velocity: state[n : 2*n], Stats: state[2*n:]}
+}
+
 // observe computes a step, from 0, and returns all that a trace may hold of it.
 func (r *authorsRun) observe(step int) (map[string]Array, error) {
-	var args []any
-	for _, t := range slices.Concat(r.feed(step), r.state) {
-		args = append(args, t)
-	}
-	out, err := r.exec.Call(args...)
+	out, err := r.exec.Call(anys(r.feed(step), r.state)...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,29 +152,21 @@ func (r *authorsRun) observe(step int) (map[string]Array, error) {
 
 // found reads what a step gave, by the authors' names and in their layout.
 func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
-	found, names := map[string]Array{}, r.names
-	var errs []error
-	for i, name := range names {
-		a, err := arrayOf(out[i])
-		found[name] = a
-		errs = append(errs, err)
+	t, after := r.trace, r.parts(r.state)
+	read := reader{found: map[string]Array{}}
+	for i, name := range r.names {
+		read.take(name, out[i])
 	}
-	t := r.trace
-	weights := len(r.net.Weights())
+	out = out[len(r.names):]
 	var grads, states []Array
 	for i, s := range t.Settings.Parameters {
-		g, errG := arrayOf(out[len(names)+i])
-		w, errW := arrayOf(r.state[i])
-		errs = append(errs, errG, errW)
-		g, w = g.permuted(toForeign(g.Dims)...), w.permuted(toForeign(w.Dims)...)
-		found["grad/"+s.Name], found["after/"+s.Name] = g, w
-		grads = append(grads, g)
+		grads = append(grads, read.takeWeight("grad/"+s.Name, out[i]))
+		read.takeWeight("after/"+s.Name, after.Weights[i])
 	}
 	for i, s := range t.stats() {
-		a, err := arrayOf(r.state[2*weights+i])
-		errs = append(errs, err)
-		found["after/"+s.Name] = a
+		read.take("after/"+s.Name, after.Stats[i])
 	}
+	found := read.found
 	for _, s := range t.Settings.State {
 		states = append(states, found["after/"+s.Name])
 	}
@@ -182,41 +177,32 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 		square += norm * norm
 	}
 	found["grad_norm"] = Array{Type: grads[0].Type, Values: []float64{math.Sqrt(square)}}
-	errs = append(errs, r.foundArchitecture(found, out[len(names)+weights:]))
-	for name, a := range found {
-		if i := slices.IndexFunc(a.Values, notFinite); i >= 0 {
-			errs = append(errs, fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts",
-				name, a.Values[i]))
-		}
-	}
-	return found, errors.Join(errs...)
+	read.errs = append(read.errs, r.foundArchitecture(found, after.Theta, out[len(grads):]))
+	return found, read.finish()
 }
 
 // foundArchitecture adds the parameters of the architecture, and their gradients
 // if there are some.
-func (r *authorsRun) foundArchitecture(found map[string]Array, grad []*tensors.Tensor) error {
-	t, weights, stats := r.trace, len(r.net.Weights()), len(r.net.Stats())
-	blocks := len(r.net.Architecture())
-	var errs []error
-	theta := r.state[2*weights+stats : 2*weights+stats+blocks]
-	for _, a := range t.architecture() {
-		joined, err := r.joined(theta, a)
-		found["after/"+a.name] = joined
-		errs = append(errs, err)
-		if len(grad) > 0 {
-			joined, err = r.joined(grad, a)
-			found["grad/"+a.name] = joined
-			errs = append(errs, err)
+func (r *authorsRun) foundArchitecture(found map[string]Array, theta, grad []*tensors.Tensor) (err error) {
+	for _, a := range r.trace.architecture() {
+		if found["after/"+a.name], err = joined(theta, a); err != nil {
+			return err
+		}
+		if len(grad) == 0 {
+			continue
+		}
+		if found["grad/"+a.name], err = joined(grad, a); err != nil {
+			return err
 		}
 	}
-	for _, name := range t.fixed {
-		found["after/"+name] = t.Arrays["start/"+name]
+	for _, name := range r.trace.fixed {
+		found["after/"+name] = r.trace.Arrays["start/"+name]
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // joined is one of the authors' parameters, of the blocks that it holds.
-func (r *authorsRun) joined(blocks []*tensors.Tensor, p authorsParameter) (Array, error) {
+func joined(blocks []*tensors.Tensor, p authorsParameter) (Array, error) {
 	var all Array
 	for _, b := range p.blocks {
 		a, err := arrayOf(blocks[b])
@@ -256,17 +242,17 @@ func (t *Authors) searchSettings() search.Settings {
 		ArchWeightDecay: s.ArchWeightDecay,
 		Bilevel: bilevel.Settings{
 			Order: bilevel.ArchitectureFirst, Clip: s.Clip, Hypergradient: "first-order",
-			Uncleared: k.imageNetEG || k.oneShotEG,
+			Uncleared: k.uncleared,
 		},
-	}
-	if k.imageNetEG {
-		out.Bilevel.Order = bilevel.WeightsFirst
 	}
 	if k.imageNet {
 		out.Bilevel.ArchClip, out.Running = s.Clip, search.OperationsTwice
+		if k.uncleared {
+			out.Bilevel.Order = bilevel.WeightsFirst
+		}
 	}
 	switch {
-	case k.oneShotEG:
+	case k.oneShot && k.uncleared:
 		out.Running = search.OuterTwice
 	case s.Unrolled:
 		out.Running, out.Bilevel.Hypergradient = search.InnerPasses, "finite-difference"
@@ -326,11 +312,8 @@ func (r *authorsRun) evaluate() (Array, error) {
 	if _, ok := r.trace.Arrays["eval_logits"]; !ok {
 		return Array{}, nil
 	}
-	weights, stats, blocks := len(r.net.Weights()), len(r.net.Stats()), len(r.net.Architecture())
-	args := []any{r.feed(r.trace.Settings.Steps - 1)[0]}
-	for _, t := range slices.Concat(r.state[:weights], r.state[2*weights:2*weights+stats+blocks]) {
-		args = append(args, t)
-	}
+	p, weights, stats := r.parts(r.state), len(r.net.Weights()), len(r.net.Stats())
+	images := r.feed(r.trace.Settings.Steps - 1)[:1]
 	out, err := CallOnce(r.backend, func(in []*Node) *Node {
 		theta := in[1+weights+stats:]
 		if !r.trace.kind.simplex {
@@ -342,7 +325,7 @@ func (r *authorsRun) evaluate() (Array, error) {
 			Images: in[0], Weights: in[1 : 1+weights], Stats: in[1+weights : 1+weights+stats], Theta: theta,
 		}
 		return r.net.Evaluate(p).Logits
-	}, args...)
+	}, anys(images, p.Weights, p.Stats, p.Theta)...)
 	if err != nil {
 		return Array{}, err
 	}
@@ -355,11 +338,10 @@ func (r *authorsRun) checkGenotype() error {
 	if want == "" || r.trace.kind.evaluation || r.trace.kind.oneShot {
 		return nil
 	}
-	weights, stats := len(r.net.Weights()), len(r.net.Stats())
-	blocks := r.net.Architecture()
+	blocks, after := r.net.Architecture(), r.parts(r.state).Theta
 	theta := make([][][]float64, len(blocks))
 	for i, b := range blocks {
-		a, err := arrayOf(r.state[2*weights+stats+i])
+		a, err := arrayOf(after[i])
 		if err != nil {
 			return err
 		}

@@ -279,7 +279,7 @@ func TestGAEAStepOfTheAuthorsByHand(t *testing.T) {
 	}
 	require.Zero(t, found[0]["grad/alphas_reduce"].Values[0], "none has no gradient")
 
-	trace.kind.imageNetEG, trace.kind.imageNet = true, true
+	trace.kind.uncleared, trace.kind.imageNet = true, true
 	trace.Settings.Clip = 1e6
 	run, err := newAuthorsRun(goBackend(t), trace)
 	require.NoError(t, err)

@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/sbinet/npyio/npy"
 	"github.com/sbinet/npyio/npz"
+	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 // Array is an array of a trace.
@@ -30,12 +30,15 @@ type Array struct {
 
 // Float32 is an array of float32 values.
 func Float32(values []float32, dims ...int) Array {
-	a := Array{Type: "<f4", Dims: dims, Values: make([]float64, len(values))}
-	for i, x := range values {
-		a.Values[i] = float64(x)
-	}
-	return a
+	return Array{Type: "<f4", Dims: dims, Values: converted[float64](values)}
 }
+
+// zeros is an array of zeros, scalar one of a number.
+func zeros(dims ...int) Array {
+	return Array{Type: "<f4", Dims: dims, Values: make([]float64, size(dims))}
+}
+
+func scalar(x float64) Array { return Array{Values: []float64{x}} }
 
 // size is the number of elements of a shape.
 func size(dims []int) int {
@@ -58,19 +61,13 @@ func (a Array) permuted(axes ...int) Array {
 	for i, axis := range axes {
 		b.Dims[i] = a.Dims[axis]
 	}
-	index := make([]int, len(axes))
 	for i := range b.Values {
-		from := 0
-		for j, axis := range axes {
-			from += index[j] * strides[axis]
+		from, rest := 0, i
+		for j, axis := range slices.Backward(axes) {
+			from += rest % b.Dims[j] * strides[axis]
+			rest /= b.Dims[j]
 		}
 		b.Values[i] = a.Values[from]
-		for j := len(index) - 1; j >= 0; j-- {
-			if index[j]++; index[j] < b.Dims[j] {
-				break
-			}
-			index[j] = 0
-		}
 	}
 	return b
 }
@@ -83,19 +80,17 @@ type number interface {
 // element is how the elements of a type are read and written.
 type element struct {
 	bytes int
-	read  func(*npy.Reader) ([]float64, error)
+	read  func(r io.Reader, n int) ([]float64, error)
 	nest  func([]float64, []int) any
 }
 
 func elementOf[T number]() element {
 	return element{
 		bytes: int(unsafe.Sizeof(T(0))),
-		read: func(r *npy.Reader) ([]float64, error) {
-			var raw []T
-			if err := r.Read(&raw); err != nil {
-				return nil, err
-			}
-			return converted[float64](raw), nil
+		read: func(r io.Reader, n int) ([]float64, error) {
+			raw := make([]T, n)
+			err := binary.Read(r, binary.LittleEndian, raw)
+			return converted[float64](raw), err
 		},
 		nest: func(values []float64, dims []int) any { return nested(converted[T](values), dims) },
 	}
@@ -162,7 +157,7 @@ func (h heads) shapes() map[string]Array {
 
 // readNPZ reads all arrays of an archive and its settings. The headers come first:
 // check is given the settings and the arrays without elements, and nothing of a file
-// that it refuses is read. nil checks nothing more than sizes.
+// that it refuses is read.
 func readNPZ(file string, check func(settings string, shapes map[string]Array) error) (
 	arrays map[string]Array, settings string, err error,
 ) {
@@ -186,10 +181,8 @@ func readNPZ(file string, check func(settings string, shapes map[string]Array) e
 	if settings, err = text.text(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", settingsName, err)
 	}
-	if check != nil {
-		if err := check(settings, all.shapes()); err != nil {
-			return nil, "", err
-		}
+	if err := check(settings, all.shapes()); err != nil {
+		return nil, "", err
 	}
 	delete(all, settingsName)
 	arrays = map[string]Array{}
@@ -248,12 +241,11 @@ func readHead(entry *zip.File) (*item, error) {
 		return nil, err
 	}
 	defer file.Close()
-	r, _, err := readHeader(file)
+	a, _, err := readHeader(file)
 	if err != nil {
 		return nil, err
 	}
-	head := r.Header.Descr
-	a := &item{kind: head.Type, fortran: head.Fortran, dims: head.Shape, entry: entry, bytes: itemSize(head.Type)}
+	a.entry, a.bytes = entry, itemSize(a.kind)
 	for _, d := range a.dims {
 		if d == 0 || d > largest/a.bytes {
 			return nil, fmt.Errorf("found shape %v, expected 1 to %d bytes in all", a.dims, largest)
@@ -268,17 +260,17 @@ func readHead(entry *zip.File) (*item, error) {
 
 // open gives the entry to a function, behind its header, and then reads to the
 // end, where zip compares the checksum.
-func (a *item) open(read func(*npy.Reader, io.Reader) error) error {
+func (a *item) open(read func(io.Reader) error) error {
 	file, err := a.entry.Open()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	r, rest, err := readHeader(file)
+	_, rest, err := readHeader(file)
 	if err != nil {
 		return err
 	}
-	if err := read(r, rest); err != nil {
+	if err := read(rest); err != nil {
 		return fmt.Errorf("reading %d bytes: %w", a.bytes, err)
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(rest, 1)); err != nil {
@@ -291,41 +283,44 @@ func (a *item) open(read func(*npy.Reader, io.Reader) error) error {
 
 const longestHeader = 1 << 16
 
-// numpyHeader is the dictionary as NumPy writes it for a plain type; npyio takes
-// it apart by these words, and does not survive others.
+// numpyHeader is the dictionary as NumPy writes it for a plain type.
 var numpyHeader = regexp.MustCompile(
-	`^\{'descr': '([^'{}]*)', 'fortran_order': (?:True|False), 'shape': \((?:[0-9]+,? ?)*\), \} *\n$`)
+	`^\{'descr': '([^'{}]*)', 'fortran_order': (True|False), 'shape': \(((?:[0-9]{1,10},? ?)*)\), \} *\n$`)
 
-// readHeader reads NumPy's format 1 or 2 up to the elements, which are next in
-// rest. What npyio would allocate or trip over is seen before.
-func readHeader(file io.Reader) (r *npy.Reader, rest io.Reader, err error) {
-	buffer := bufio.NewReaderSize(file, longestHeader+12)
-	start, _ := buffer.Peek(12) // the shortest array is longer
-	if len(start) < 12 || [6]byte(start) != npy.Magic || start[6] < 1 || start[6] > 2 {
-		return nil, nil, fmt.Errorf("expected an .npy array of version 1 or 2, found the start %q", start)
+// readHeader reads NumPy's format 1 or 2 up to the elements, which are next in rest.
+func readHeader(file io.Reader) (a *item, rest io.Reader, err error) {
+	rest = bufio.NewReader(file)
+	start := make([]byte, 8)
+	if n, _ := io.ReadFull(rest, start); n < 8 || [6]byte(start) != npy.Magic || start[6] < 1 || start[6] > 2 {
+		return nil, nil, fmt.Errorf("expected an .npy array of version 1 or 2, found the start %q", start[:n])
 	}
-	begin, n := 10, uint32(binary.LittleEndian.Uint16(start[8:]))
-	if start[6] == 2 {
-		begin, n = 12, binary.LittleEndian.Uint32(start[8:])
-	}
+	var length [4]byte
+	_, err = io.ReadFull(rest, length[:2*start[6]]) // two bytes in version 1, four in version 2
+	n := binary.LittleEndian.Uint32(length[:])
 	if n > longestHeader {
 		return nil, nil, fmt.Errorf("found a header of %d bytes, expected at most 65,536", n)
 	}
-	header, err := buffer.Peek(begin + int(n))
+	header := make([]byte, n)
+	if err == nil {
+		_, err = io.ReadFull(rest, header)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the header: %w", err)
 	}
-	found := numpyHeader.FindSubmatch(header[begin:])
+	found := numpyHeader.FindSubmatch(header)
 	if found == nil {
-		return nil, nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape",
-			header[begin:])
+		return nil, nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape", header)
 	}
-	if kind := string(found[1]); itemSize(kind) == 0 {
+	a = &item{kind: string(found[1]), fortran: string(found[2]) == "True", dims: []int{}}
+	if itemSize(a.kind) == 0 {
 		return nil, nil, fmt.Errorf("found elements of type %q, expected float32, float64, int32, int64, uint8 or "+
-			"bool, little-endian; arrays of objects are pickles, which are never read", kind)
+			"bool, little-endian; arrays of objects are pickles, which are never read", a.kind)
 	}
-	r, err = npy.NewReader(buffer)
-	return r, buffer, err
+	for digits := range strings.FieldsSeq(strings.ReplaceAll(string(found[3]), ",", " ")) {
+		d, _ := strconv.Atoi(digits) // the expression has digits, and few
+		a.dims = append(a.dims, d)
+	}
+	return a, rest, nil
 }
 
 // itemSize is the number of bytes of an element, 0 for a type that is not read.
@@ -345,8 +340,7 @@ func itemSize(kind string) int {
 	return 0
 }
 
-// text is a string of NumPy's or the bytes of one. npyio takes UTF-32 for
-// UTF-8, so that the bytes are read as they are.
+// text is a string of NumPy's or the bytes of one.
 func (a *item) text() (string, error) {
 	unicode := strings.HasPrefix(a.kind, "<U")
 	isText := unicode || strings.HasPrefix(a.kind, "|S")
@@ -354,31 +348,24 @@ func (a *item) text() (string, error) {
 		return "", fmt.Errorf("found shape %v of type %s, expected one string or a vector of uint8", a.dims, a.kind)
 	}
 	data := make([]byte, a.bytes)
-	err := a.open(func(_ *npy.Reader, rest io.Reader) error {
-		_, err := io.ReadFull(rest, data)
+	err := a.open(func(r io.Reader) error {
+		_, err := io.ReadFull(r, data)
 		return err
 	})
+	if err == nil && unicode {
+		data, err = utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM).NewDecoder().Bytes(data)
+	}
 	if err != nil {
 		return "", err
-	}
-	if unicode {
-		var text []byte
-		for b := data; len(b) >= 4; b = b[4:] {
-			text = utf8.AppendRune(text, rune(binary.LittleEndian.Uint32(b)))
-		}
-		data = text
 	}
 	return strings.TrimRight(string(data), "\x00"), nil
 }
 
 // array is the elements as numbers, row-major.
 func (a *item) array() (Array, error) {
-	out := Array{Type: a.kind, Dims: append([]int{}, a.dims...)}
-	err := a.open(func(r *npy.Reader, _ io.Reader) (err error) {
-		if a.kind == "|b1" {
-			r.Header.Descr.Type = "|u1"
-		}
-		out.Values, err = elements[a.kind].read(r) // readHeads has refused texts
+	out := Array{Type: a.kind, Dims: a.dims}
+	err := a.open(func(r io.Reader) (err error) {
+		out.Values, err = elements[a.kind].read(r, size(a.dims)) // readHeads has refused texts
 		return err
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -31,8 +32,9 @@ func (d Difference) Within(tolerance float64) bool {
 }
 
 // Replay computes the trace's steps on b, up to the last one that it holds an
-// array of, and compares all of these, in the order of the steps. The error is
-// that of [Trace.Compute].
+// array of, and compares all of these, in the order of the steps. It returns an error
+// if the trace does not pass [Trace.Check], if b cannot compute the steps, if one gives
+// a number that is not finite, and if ctx ends.
 func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	last := 0
 	for _, name := range t.compared() {
@@ -46,10 +48,15 @@ func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, er
 	return t.Compare(ours), nil
 }
 
+// Compare compares every output of the trace with ours, of [Trace.Compute], in the
+// order of the steps.
+func (t *Trace) Compare(ours map[string]Array) []Difference {
+	same := func(plain string) string { return plain }
+	return compareSteps(t.compared(), t.Arrays, ours, t.before(), t.Settings.Steps, same)
+}
+
 // Compute computes so many steps on b and returns all arrays that a trace can
-// hold of them, by their names. It returns an error if the trace does not pass
-// [Trace.Check], where b cannot compute the steps, where one gives a number
-// that is not finite, and where ctx ends.
+// hold of them, by their names. It has Replay's errors.
 func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[string]Array, error) {
 	s, err := newSearch(b, t, true)
 	if err != nil {
@@ -60,13 +67,23 @@ func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[
 	if err != nil {
 		return nil, err
 	}
+	return observeSteps(ctx, steps, func(step int) (found map[string]Array, err error) {
+		state, found, err = s.observe(state, step)
+		return found, err
+	})
+}
+
+// observeSteps gives what observe finds in steps, from 0, the names of their steps.
+func observeSteps(
+	ctx context.Context, steps int, observe func(step int) (map[string]Array, error),
+) (map[string]Array, error) {
 	all := map[string]Array{}
 	for step := range steps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var found map[string]Array
-		if state, found, err = s.observe(state, step); err != nil {
+		found, err := observe(step)
+		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", step+1, err)
 		}
 		for plain, a := range found {
@@ -82,17 +99,6 @@ func stepName(step int, plain string) string {
 		return plain
 	}
 	return fmt.Sprintf("steps/%d/%s", step, plain)
-}
-
-// Compare compares every output of the trace with ours, which [Trace.Compute]
-// gave, in the order of the steps.
-func (t *Trace) Compare(ours map[string]Array) []Difference {
-	net, err := t.Settings.net()
-	if err != nil {
-		return nil // no trace that Check passes
-	}
-	return compareSteps(t.compared(), t.Arrays, ours, t.before(net), t.Settings.Steps,
-		func(plain string) string { return plain })
 }
 
 // compareSteps compares arrays of a trace with ours. as gives a name without its step
@@ -119,15 +125,17 @@ func compareSteps(
 }
 
 // before is what after/… is measured from, by its name.
-func (t *Trace) before(net *supernet.Net) map[string]Array {
+func (t *Trace) before() map[string]Array {
 	out := map[string]Array{}
 	for name, a := range t.Arrays {
 		if parameter := methods[t.Settings.Method].parameter; strings.HasPrefix(name, "weights/") || name == parameter {
 			out["after/"+name] = a
 		}
 	}
-	for _, w := range net.Stats() {
-		out["after/stats/"+w.Path] = t.stat(w)
+	if net, err := t.Settings.net(); err == nil { // Check has built it
+		for _, w := range net.Stats() {
+			out["after/stats/"+w.Path] = t.stat(w)
+		}
 	}
 	return out
 }
@@ -137,11 +145,9 @@ func (t *Trace) stat(w supernet.Weight) Array {
 	if a, ok := t.Arrays["stats/"+w.Path]; ok {
 		return a
 	}
-	a := Array{Type: "<f4", Dims: w.Dims, Values: make([]float64, size(w.Dims))}
+	a := zeros(w.Dims...)
 	if w.Init == supernet.InitOnes {
-		for i := range a.Values {
-			a.Values[i] = 1
-		}
+		floats.AddConst(1, a.Values)
 	}
 	return a
 }
@@ -152,10 +158,8 @@ var families = []string{"after/weights/", "after/stats/", "grad/"}
 // ofArchitecture is the least scale of the architecture's gradient.
 const ofArchitecture = "architecture"
 
-func isArchitecture(name string) bool { return name == "grad/alpha" || name == "grad/theta" }
-
 func family(name string) string {
-	if isArchitecture(name) {
+	if name == "grad/alpha" || name == "grad/theta" {
 		return ofArchitecture
 	}
 	for _, f := range families {
@@ -185,7 +189,7 @@ func scale(name string, a Array, before map[string]Array) float64 {
 	if start, ok := before[name]; ok {
 		return farthest(a.Values, start.Values)
 	}
-	return farthest(a.Values, make([]float64, len(a.Values)))
+	return floats.Norm(a.Values, math.Inf(1))
 }
 
 func difference(name string, ours, theirs Array, before map[string]Array, least map[string]float64) Difference {
@@ -196,7 +200,7 @@ func difference(name string, ours, theirs Array, before map[string]Array, least 
 	rounding := 0.0
 	if _, ok := before[name]; ok {
 		epsilon := map[string]float64{"<f4": 0x1p-23, "<f8": 0x1p-52}[theirs.Type]
-		rounding = epsilon * farthest(theirs.Values, make([]float64, len(theirs.Values)))
+		rounding = epsilon * floats.Norm(theirs.Values, math.Inf(1))
 	}
 	if d.Scale = max(d.Scale, least[family(name)]); d.Scale == 0 {
 		d.Scale = 1

@@ -2,8 +2,8 @@ package trace
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
@@ -79,11 +80,20 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		var out []*tensors.Tensor
-		if state, out, err = s.call(state, batch); err != nil {
+		args := anys(batch)
+		for _, t := range state {
+			donated, err := DonateTensorBuffer(t, s.backend, 0)
+			if err != nil {
+				return nil, 0, fmt.Errorf("donating the state: %w", err)
+			}
+			args = append(args, donated)
+		}
+		out, err := s.exec.Call(args...)
+		if err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
-		loss, err := arrayOf(out[0])
+		state = out[:len(state)]
+		loss, err := arrayOf(out[len(state)])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,29 +111,39 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 // feed is what step, from 0, is given.
 func (s *Search) feed(step int) search.Feed[*tensors.Tensor] {
 	t := s.trace
-	theta := []int{len(s.net.Config.Space.Edges), len(t.Settings.Ops)}
-	pick := func(name string, rank int) Array {
-		a, ok := t.Arrays[name]
-		if !ok { // noise 0, which nobody looks at
-			a = Array{Dims: theta, Values: make([]float64, size(theta))}
-		}
-		if len(a.Dims) > rank {
-			n := size(a.Dims[1:])
-			a.Dims, a.Values = a.Dims[1:], a.Values[step*n:(step+1)*n]
-		}
-		return a
+	images := func(part string) *tensors.Tensor {
+		return s.tensor(t.at(part+"_images", 4, step).permuted(0, 2, 3, 1))
 	}
-	images := func(part string) *tensors.Tensor { return s.tensor(pick(part+"_images", 4).permuted(0, 2, 3, 1)) }
-	labels := func(part string) *tensors.Tensor { return pick(part+"_labels", 1).labels() }
-	noise := slices.Concat(pick("noise/train", 2).Values, pick("noise/valid", 2).Values)
-	number := func(x float64) *tensors.Tensor { return s.tensor(Array{Values: []float64{x}}) }
+	labels := func(part string) *tensors.Tensor { return t.at(part+"_labels", 1, step).labels() }
 	return search.Feed[*tensors.Tensor]{
 		TrainImages: images("train"), TrainLabels: labels("train"),
 		ValidImages: images("valid"), ValidLabels: labels("valid"),
-		Draws: []*tensors.Tensor{s.tensor(Array{Dims: append([]int{2}, theta...), Values: noise})},
-		Rate:  number(t.Settings.LearningRate), Tau: number(t.Settings.Tau),
-		Done: number(float64(step)), Warmup: number(0),
+		Draws: s.draws(s.noise("train", step), s.noise("valid", step)),
+		Rate:  s.tensor(scalar(t.Settings.LearningRate)), Tau: s.tensor(scalar(t.Settings.Tau)),
+		Done: s.tensor(scalar(float64(step))), Warmup: s.tensor(scalar(0)),
 	}
+}
+
+// at is an array of a step, from 0. rank is that of one step's.
+func (t *Trace) at(name string, rank, step int) Array {
+	if a := t.Arrays[name]; len(a.Dims) > rank {
+		return a.at(step)
+	}
+	return t.Arrays[name]
+}
+
+// noise is that of a pass, 0 where the method does not sample.
+func (s *Search) noise(part string, step int) Array {
+	if !methods[s.trace.Settings.Method].sampled {
+		return zeros(len(s.net.Config.Space.Edges), len(s.trace.Settings.Ops))
+	}
+	return s.trace.at("noise/"+part, 2, step)
+}
+
+// draws are the noise of the weights' pass and of the architecture's as a step takes them.
+func (s *Search) draws(train, valid Array) []*tensors.Tensor {
+	both := Array{Dims: append([]int{2}, train.Dims...), Values: slices.Concat(train.Values, valid.Values)}
+	return []*tensors.Tensor{s.tensor(both)}
 }
 
 // tensor is an array in the type of the computation.
@@ -133,20 +153,12 @@ func (a Array) tensor(dtype dtypes.DType) *tensors.Tensor {
 	if dtype == dtypes.Float64 {
 		return tensors.FromFlatDataAndDimensions(slices.Clone(a.Values), a.Dims...)
 	}
-	single := make([]float32, len(a.Values))
-	for i, x := range a.Values {
-		single[i] = float32(x)
-	}
-	return tensors.FromFlatDataAndDimensions(single, a.Dims...)
+	return tensors.FromFlatDataAndDimensions(converted[float32](a.Values), a.Dims...)
 }
 
 // labels are an array's values as int32.
 func (a Array) labels() *tensors.Tensor {
-	ints := make([]int32, len(a.Values))
-	for i, x := range a.Values {
-		ints[i] = int32(x)
-	}
-	return tensors.FromFlatDataAndDimensions(ints, len(ints))
+	return tensors.FromFlatDataAndDimensions(converted[int32](a.Values), len(a.Values))
 }
 
 // arrayOf reads a tensor.
@@ -193,27 +205,23 @@ func (s *Search) start() ([]*tensors.Tensor, error) {
 	return s.program.State(weights, stats, []*tensors.Tensor{theta}), nil
 }
 
-// call computes a step of a batch. The old state is used up.
-func (s *Search) call(state, batch []*tensors.Tensor) (next, rest []*tensors.Tensor, err error) {
-	args := make([]any, 0, len(batch)+len(state))
-	for _, t := range batch {
-		args = append(args, t)
-	}
-	for _, t := range state {
-		if err := t.MaterializeOnDevice(s.backend, false, 0); err != nil {
-			return nil, nil, fmt.Errorf("copying the state to the device: %w", err)
-		}
-		donated, err := DonateTensorBuffer(t, s.backend, 0)
-		if err != nil {
-			return nil, nil, fmt.Errorf("donating the state: %w", err)
-		}
-		args = append(args, donated)
-	}
-	out, err := s.exec.Call(args...)
+// call computes a step at once.
+func (s *Search) call(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+	next, rest []*tensors.Tensor, err error,
+) {
+	out, err := s.exec.Call(anys(f.List(), state)...)
 	if err != nil {
 		return nil, nil, err
 	}
 	return out[:len(state)], out[len(state):], nil
+}
+
+// anys are the elements of lists, one after the other, as Exec.Call takes them.
+func anys(lists ...[]*tensors.Tensor) (all []any) {
+	for _, t := range slices.Concat(lists...) {
+		all = append(all, t)
+	}
+	return all
 }
 
 // observe computes a step, from 0, and returns all that a trace may hold of it,
@@ -221,69 +229,77 @@ func (s *Search) call(state, batch []*tensors.Tensor) (next, rest []*tensors.Ten
 func (s *Search) observe(state []*tensors.Tensor, step int) (
 	next []*tensors.Tensor, found map[string]Array, err error,
 ) {
-	m := methods[s.trace.Settings.Method]
-	advance := s.whole
-	switch {
-	case s.trace.Settings.leavesBetween():
-		advance = s.halves
-	case s.trace.Settings.leaves():
-		advance = s.leaving
-	}
-	next, rest, err := advance(state, s.feed(step))
+	next, rest, err := s.advance(state, step)
 	if err != nil {
 		return nil, nil, err
 	}
-	found = map[string]Array{}
-	take := func(name string, t *tensors.Tensor, isWeight bool) {
-		a, readErr := arrayOf(t)
-		err = errors.Join(err, readErr)
-		if i := slices.IndexFunc(a.Values, notFinite); i >= 0 && err == nil {
-			err = fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts", name,
-				a.Values[i])
-		}
-		if isWeight {
-			a = a.permuted(toForeign(a.Dims)...)
-		}
-		found[name] = a
-	}
-	for i, name := range []string{"loss", "valid_loss", "logits", "valid_logits", "grad/" + m.parameter} {
-		take(name, rest[i], false)
+	read := reader{found: map[string]Array{}}
+	parameter := methods[s.trace.Settings.Method].parameter
+	for i, name := range []string{"loss", "valid_loss", "logits", "valid_logits", "grad/" + parameter} {
+		read.take(name, rest[i])
 	}
 	after := search.Cut(s.program, next)
-	take("after/"+m.parameter, after.Theta[0], false)
+	read.take("after/"+parameter, after.Theta[0])
 	for i, w := range s.net.Weights() {
-		take("grad/"+w.Path, rest[5+i], true)
-		take("after/weights/"+w.Path, after.Weights[i], true)
+		read.takeWeight("grad/"+w.Path, rest[5+i])
+		read.takeWeight("after/weights/"+w.Path, after.Weights[i])
 	}
 	for i, w := range s.net.Stats() {
-		take("after/stats/"+w.Path, after.Stats[i], false)
+		read.take("after/stats/"+w.Path, after.Stats[i])
 	}
-	return next, found, err
+	return next, read.found, read.finish()
 }
 
-// whole computes a step at once.
-func (s *Search) whole(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
-	next, rest []*tensors.Tensor, err error,
-) {
-	return s.call(state, f.List())
+// reader collects the arrays of a step by their names.
+type reader struct {
+	found map[string]Array
+	errs  []error
 }
 
-// leaving computes a step at once, and leaves weights alone that nobody sampled: the
-// architecture came first.
-func (s *Search) leaving(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
-	next, rest []*tensors.Tensor, err error,
-) {
-	if err := s.notePass(search.Cut(s.program, state).Theta[0], f, 1); err != nil {
+func (r *reader) take(name string, t *tensors.Tensor) Array {
+	a, err := arrayOf(t)
+	r.found[name] = a
+	r.errs = append(r.errs, err)
+	return a
+}
+
+// takeWeight is take of one of our weights, in a trace's layout.
+func (r *reader) takeWeight(name string, t *tensors.Tensor) Array {
+	a := r.take(name, t)
+	r.found[name] = a.permuted(toForeign(a.Dims)...)
+	return r.found[name]
+}
+
+// finish returns the first errors, and one for an element that is not finite.
+func (r *reader) finish() error {
+	for _, name := range slices.Sorted(maps.Keys(r.found)) {
+		values := r.found[name].Values
+		if i := slices.IndexFunc(values, notFinite); i >= 0 {
+			r.errs = append(r.errs, fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts",
+				name, values[i]))
+		}
+	}
+	return firstFew(r.errs)
+}
+
+// advance computes a step, from 0. It leaves weights alone that nobody sampled, see
+// Settings.Unused: after the step, or, if the weights go first, before the
+// architecture's pass sees them.
+func (s *Search) advance(state []*tensors.Tensor, step int) (next, rest []*tensors.Tensor, err error) {
+	f := s.feed(step)
+	switch {
+	case !s.trace.Settings.leaves():
+		return s.call(state, f)
+	case s.trace.Settings.leavesBetween():
+		return s.halves(state, f, s.noise("valid", step))
+	}
+	if err := s.notePass(state, s.noise("valid", step)); err != nil {
 		return nil, nil, err
 	}
-	old, err := s.copied(state)
-	if err != nil {
+	if next, rest, err = s.call(state, f); err != nil {
 		return nil, nil, err
 	}
-	if next, rest, err = s.call(state, f.List()); err != nil {
-		return nil, nil, err
-	}
-	return next, rest, s.putBack(next, old, rest[len(rest)-1])
+	return next, rest, s.putBack(next, state, rest[len(rest)-1])
 }
 
 // halves computes a step whose weights go first and leaves those alone that nobody
@@ -291,42 +307,32 @@ func (s *Search) leaving(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]
 // three parts: a step while the architecture rests, which moves the weights; one at
 // learning rate 0 with the validation batch in both places, which moves the
 // architecture; and one more of these while it rests, which moves the running
-// statistics as the architecture's pass does.
-func (s *Search) halves(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+// statistics as the architecture's pass does. noise is that of the validation batch.
+func (s *Search) halves(state []*tensors.Tensor, f search.Feed[*tensors.Tensor], noise Array) (
 	next, rest []*tensors.Tensor, err error,
 ) {
-	old, err := s.copied(state)
-	if err != nil {
-		return nil, nil, err
-	}
-	one, zero := s.tensor(Array{Values: []float64{1}}), s.tensor(Array{Values: []float64{0}})
+	one, zero := s.tensor(scalar(1)), s.tensor(scalar(0))
 	weights := f
 	weights.Warmup = one
-	moved, rest, err := s.call(state, weights.List())
+	moved, rest, err := s.call(state, weights)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.putBack(moved, old, rest[len(rest)-1]); err != nil {
+	if err := s.putBack(moved, state, rest[len(rest)-1]); err != nil {
 		return nil, nil, err
 	}
-	if err := s.notePass(search.Cut(s.program, old).Theta[0], f, 1); err != nil {
+	if err := s.notePass(state, noise); err != nil {
 		return nil, nil, err
 	}
 	again := f
 	again.TrainImages, again.TrainLabels, again.Rate, again.Warmup = f.ValidImages, f.ValidLabels, zero, zero
-	valid, err := s.draws(f, 1)
-	if err != nil {
-		return nil, nil, err
-	}
-	again.Draws = []*tensors.Tensor{s.tensor(Array{
-		Dims: append([]int{2}, valid.Dims...), Values: slices.Concat(valid.Values, valid.Values),
-	})}
-	after, outcome, err := s.callCopy(moved, again)
+	again.Draws = s.draws(noise, noise)
+	after, outcome, err := s.call(moved, again)
 	if err != nil {
 		return nil, nil, err
 	}
 	again.Warmup = one
-	rested, _, err := s.callCopy(moved, again)
+	rested, _, err := s.call(moved, again)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -339,64 +345,22 @@ func (s *Search) halves(state []*tensors.Tensor, f search.Feed[*tensors.Tensor])
 	return slices.Concat(moved[:n], rested[n:stats], after[stats:]), rest, nil
 }
 
-// callCopy is call without using the state up.
-func (s *Search) callCopy(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
-	next, rest []*tensors.Tensor, err error,
-) {
-	own, err := s.copied(state)
+// notePass notes which operations the architecture's pass samples at the α or θ of a
+// state: on each edge that with the largest log θ + noise, the first of equals.
+func (s *Search) notePass(state []*tensors.Tensor, noise Array) error {
+	logits, err := arrayOf(search.Cut(s.program, state).Theta[0])
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return s.call(own, f.List())
-}
-
-// copied are tensors of their own with the same elements.
-func (s *Search) copied(tensors []*tensors.Tensor) ([]*tensors.Tensor, error) {
-	out := slices.Clone(tensors)
-	for i, t := range tensors {
-		a, err := arrayOf(t)
-		if err != nil {
-			return nil, err
+	if methods[s.trace.Settings.Method].parameter == "theta" { // the softmax of α differs by a number for the whole edge
+		for i, x := range logits.Values {
+			logits.Values[i] = math.Log(x)
 		}
-		out[i] = s.tensor(a)
 	}
-	return out, nil
-}
-
-// draws are the noise of a pass, 0 the weights' and 1 the architecture's.
-func (s *Search) draws(f search.Feed[*tensors.Tensor], which int) (Array, error) {
-	a, err := arrayOf(f.Draws[0])
-	if err != nil {
-		return a, err
-	}
-	n := len(a.Values) / 2
-	return Array{Type: a.Type, Dims: a.Dims[1:], Values: a.Values[which*n : (which+1)*n]}, nil
-}
-
-// notePass notes which operations a pass samples at α or θ: on each edge that with
-// the largest log θ + noise, the first of equals.
-func (s *Search) notePass(theta *tensors.Tensor, f search.Feed[*tensors.Tensor], which int) error {
-	logits, err := arrayOf(theta)
-	if err != nil {
-		return err
-	}
-	noise, err := s.draws(f, which)
-	if err != nil {
-		return err
-	}
+	floats.Add(logits.Values, noise.Values)
 	ops := s.trace.Settings.Ops
 	for e, edge := range s.net.Config.Space.Edges {
-		best, most := 0, math.Inf(-1)
-		for o := range ops {
-			x := logits.Values[e*len(ops)+o] // α: its softmax differs by a number for the whole edge
-			if methods[s.trace.Settings.Method].parameter == "theta" {
-				x = math.Log(x)
-			}
-			if x += noise.Values[e*len(ops)+o]; x > most {
-				best, most = o, x
-			}
-		}
-		s.sampled[edge.String()+"/"+ops[best]] = true
+		s.sampled[edge.String()+"/"+ops[floats.MaxIdx(logits.Values[e*len(ops):(e+1)*len(ops)])]] = true
 	}
 	return nil
 }

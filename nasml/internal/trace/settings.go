@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/limits"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
@@ -21,10 +23,10 @@ type Settings struct {
 
 	Space        string   `json:"space"`
 	Ops          []string `json:"ops"`
-	Channels     int      `json:"channels"`
-	Cells        int      `json:"cells"`
-	Image        int      `json:"image"`
-	Classes      int      `json:"classes"`
+	Channels     int      `json:"channels" validate:"gte=1"`
+	Cells        int      `json:"cells" validate:"gte=1"`
+	Image        int      `json:"image" validate:"gte=4"`
+	Classes      int      `json:"classes" validate:"gte=1"`
 	Affine       bool     `json:"affine"`
 	ConvBias     bool     `json:"conv_bias"`
 	TrackStats   bool     `json:"track_stats"`
@@ -33,23 +35,23 @@ type Settings struct {
 	Method        string  `json:"method"`
 	Order         string  `json:"order"`
 	Hypergradient string  `json:"hypergradient"`
-	Steps         int     `json:"steps"`
-	LearningRate  float64 `json:"learning_rate"`
-	Momentum      float64 `json:"momentum"`
-	WeightDecay   float64 `json:"weight_decay"`
+	Steps         int     `json:"steps" validate:"gte=1"`
+	LearningRate  float64 `json:"learning_rate" validate:"gt=0"`
+	Momentum      float64 `json:"momentum" validate:"gte=0"`
+	WeightDecay   float64 `json:"weight_decay" validate:"gte=0"`
 	Nesterov      bool    `json:"nesterov"`
-	Clip          float64 `json:"clip"`
+	Clip          float64 `json:"clip" validate:"gte=0"`
 	ClipCovers    string  `json:"clip_covers"`
 	Unused        string  `json:"unused"`
 
 	Update          string  `json:"update"`
-	ArchRate        float64 `json:"arch_rate"`
-	ArchBeta1       float64 `json:"arch_beta1"`
-	ArchBeta2       float64 `json:"arch_beta2"`
-	ArchEpsilon     float64 `json:"arch_epsilon"`
-	ArchWeightDecay float64 `json:"arch_weight_decay"`
-	EntropyWeight   float64 `json:"entropy_weight"`
-	Tau             float64 `json:"tau"`
+	ArchRate        float64 `json:"arch_rate" validate:"gt=0"`
+	ArchBeta1       float64 `json:"arch_beta1" validate:"gte=0,lt=1"`
+	ArchBeta2       float64 `json:"arch_beta2" validate:"gte=0,lt=1"`
+	ArchEpsilon     float64 `json:"arch_epsilon" validate:"gt=0"`
+	ArchWeightDecay float64 `json:"arch_weight_decay" validate:"gte=0"`
+	EntropyWeight   float64 `json:"entropy_weight" validate:"gte=0"`
+	Tau             float64 `json:"tau" validate:"gt=0"`
 }
 
 // standard are the settings that a trace need not name.
@@ -80,9 +82,6 @@ var methods = map[string]method{
 	"gaea-gdas":  {"theta", true},
 }
 
-// hypergradients are those whose options a trace names.
-var hypergradients = []string{"first-order", "unrolled", "finite-difference"}
-
 // parse reads the JSON of a trace.
 func parse(text string) (Settings, error) {
 	s := standard()
@@ -100,6 +99,9 @@ func parse(text string) (Settings, error) {
 	return s, s.Check()
 }
 
+// words is where a word of a field's name begins: LearningRate is learning_rate in JSON.
+var words = regexp.MustCompile("([a-z])([A-Z])")
+
 // Check returns every invalid setting: the field, what it is, what it may be.
 func (s Settings) Check() error {
 	var errs []error
@@ -111,51 +113,31 @@ func (s Settings) Check() error {
 	oneOf := func(name, value string, allowed ...string) {
 		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", name, value, strings.Join(allowed, ", "))
 	}
+	ofTheta := methods[s.Method].parameter == "theta"
 	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
 	oneOf("method", s.Method, slices.Sorted(maps.Keys(methods))...)
 	oneOf("order", s.Order, bilevel.ArchitectureFirst, bilevel.WeightsFirst)
-	oneOf("hypergradient", s.Hypergradient, hypergradients...)
+	oneOf("hypergradient", s.Hypergradient, "first-order", "unrolled", "finite-difference")
 	oneOf("clip_covers", s.ClipCovers, bilevel.ClipWeights, bilevel.ClipWeightsAndArchitecture)
 	oneOf("unused", s.Unused, unusedOnce, unusedZero, unusedSkip)
-	if methods[s.Method].parameter == "theta" {
+	if ofTheta {
 		oneOf("update", s.Update, slices.Sorted(maps.Keys(simplex.Updates))...)
 	} else {
 		oneOf("update", s.Update, "adam", "sgd")
 	}
-	expect(s.Steps >= 1 && s.Channels >= 1 && s.Cells >= 1 && s.Classes >= 1,
-		"steps is %d, channels %d, cells %d, classes %d, want at least 1", s.Steps, s.Channels, s.Cells, s.Classes)
-	expect(s.Image >= 4, "image is %d, want at least 4", s.Image)
-	expect(s.LearningRate > 0 && s.ArchRate > 0, "learning_rate is %v and arch_rate %v, want more than 0",
-		s.LearningRate, s.ArchRate)
-	expect(s.Momentum >= 0 && s.WeightDecay >= 0 && s.Clip >= 0 && s.ArchWeightDecay >= 0,
-		"momentum is %v, weight_decay %v, clip %v, arch_weight_decay %v, want at least 0",
-		s.Momentum, s.WeightDecay, s.Clip, s.ArchWeightDecay)
-	expect(0 <= s.ArchBeta1 && s.ArchBeta1 < 1 && 0 <= s.ArchBeta2 && s.ArchBeta2 < 1 && s.ArchEpsilon > 0,
-		"arch_beta1 is %v, arch_beta2 %v, arch_epsilon %v, want 0 ≤ β < 1 and ε > 0",
-		s.ArchBeta1, s.ArchBeta2, s.ArchEpsilon)
-	expect(s.Tau > 0, "tau is %v, want more than 0", s.Tau)
-	errs = append(errs, s.checkReplay()...)
-	return firstFew(errs)
-}
-
-// checkReplay returns the invalid settings of those that only a replay has.
-func (s Settings) checkReplay() (errs []error) {
-	expect := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("settings: "+format, args...))
-		}
+	for _, broken := range limits.Broken(s) {
+		field, is, _ := strings.Cut(broken, " ")
+		expect(false, "%s %s", strings.ToLower(words.ReplaceAllString(field, "${1}_$2")), is)
 	}
-	expect(s.EntropyWeight >= 0 && (s.EntropyWeight == 0 || methods[s.Method].parameter == "theta"),
-		"entropy_weight is %v with method %s, want at least 0, and 0 where the architecture is α", s.EntropyWeight,
-		s.Method)
+	expect(s.EntropyWeight == 0 || ofTheta, "entropy_weight is %v with method %s, want 0 where the architecture is α",
+		s.EntropyWeight, s.Method)
 	expect(!s.leavesBetween() || s.Hypergradient == "first-order",
 		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
 			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
 	expect(!s.TrackStats && !s.TrackOutside || s.Hypergradient == "first-order",
 		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not "+
-			"agreed on",
-		s.Hypergradient)
-	return errs
+			"agreed on", s.Hypergradient)
+	return firstFew(errs)
 }
 
 // leavesBetween reports whether weights that nobody sampled have to be put back before

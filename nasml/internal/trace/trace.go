@@ -7,9 +7,9 @@
 // the same steps and compares. Any framework can write one; what it has to know
 // stands here, and nasml/internal/bench/supernet_torch.py is a program that does.
 //
-// [Open] reads three formats more, in which the authors' own programs' steps on the
-// DARTS space and NAS-Bench-1Shot1 stand, their genotypes, and the cells that they
-// looked up: [Authors], [Genotypes], [Lookups].
+// [Open] reads three formats more: steps of the authors' own programs on the DARTS
+// space and NAS-Bench-1Shot1, [Authors], and their genotypes and the cells that they
+// looked up, [Cells].
 //
 // # Arrays
 //
@@ -158,29 +158,62 @@ type Trace struct {
 	Arrays   map[string]Array // all but the settings
 }
 
-// Read reads a trace. The error says which array is missing, too many, of
+// Open reads a trace of any format: that of the package comment, that of
+// [Authors], whose settings have "state", or one of [Cells], whose settings have
+// "genotypes" or "specs". The error says which array is missing, too many, of
 // another shape or not finite, and what was expected.
-func Read(file string) (*Trace, error) {
-	t := new(Trace)
-	arrays, _, err := readNPZ(file, func(text string, shapes map[string]Array) (err error) {
-		if t.Settings, err = parse(text); err != nil {
-			return err
+func Open(file string) (Replayable, error) {
+	var read func(arrays map[string]Array, settings string) (Replayable, error)
+	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) (err error) {
+		var has struct{ State, Genotypes, Specs json.RawMessage }
+		_ = json.Unmarshal([]byte(text), &has) // what is no JSON is refused by newTrace
+		switch {
+		case has.State != nil:
+			read = func(a map[string]Array, s string) (Replayable, error) { return newAuthors(a, s) }
+		case has.Genotypes != nil:
+			read = newGenotypes
+		case has.Specs != nil:
+			read = newLookups
+		default:
+			read = newTrace
+			_, err = newTrace(shapes, text) // all but the elements
 		}
-		t.Arrays = shapes
-		if err := t.Check(); err != nil { // all but the elements
-			return err
-		}
-		if len(t.compared()) == 0 {
-			return errors.New("there is nothing to compare: expected at least one of logits, loss, grad/…, after/…")
-		}
-		return nil
+		return err
 	})
+	var t Replayable
 	if err == nil {
-		t.Arrays = arrays
-		err = t.Check()
+		t, err = read(arrays, text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// Read is [Open] of a trace in the format of the package comment.
+func Read(file string) (*Trace, error) {
+	t, err := Open(file)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := t.(*Trace)
+	if !ok {
+		return nil, fmt.Errorf("%s: found a %T, expected a trace as in the comment of package trace", file, t)
+	}
+	return own, nil
+}
+
+func newTrace(arrays map[string]Array, text string) (Replayable, error) {
+	settings, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{settings, arrays}
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	if len(t.compared()) == 0 {
+		return nil, errors.New("there is nothing to compare: expected at least one of logits, loss, grad/…, after/…")
 	}
 	return t, nil
 }

@@ -76,7 +76,7 @@ func TestGenotypes(t *testing.T) {
 			text():                              "found 0 genotypes of",
 			`{"genotypes": {"pc": [[[], []]]}}`: `found 1 genotypes of "pc", expected at least one, of darts, pcdarts`,
 			`{"genotypes": {}}`:                 "found nothing to compare",
-			`{"genotypes": ["Genotype(…)"]}`:    "settings: expected JSON as in the comment of trace.Genotypes",
+			`{"genotypes": ["Genotype(…)"]}`:    "settings: expected JSON as in the comment of trace.Cells",
 		} {
 			_, err = openOwn(t, arrays, settings)
 			require.ErrorContains(t, err, says)
@@ -106,7 +106,8 @@ func TestGenotypesOfTheAuthors(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Difference{{Name: "genotypes", Step: 1, Scale: 120}}, differences)
 	ties := 0
-	for _, d := range trace.(*Genotypes).all {
+	for _, cell := range trace.(*Cells).all {
+		d := cell.(discretization)
 		ours, err := supernet.DARTS.Discretize(d.mixture)
 		require.NoError(t, err)
 		if ours.String() != d.theirs.String() {

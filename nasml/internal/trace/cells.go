@@ -10,11 +10,14 @@ import (
 
 	"github.com/gomlx/compute"
 
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Genotypes is a trace of discretizations in the DARTS space: architectures of three
-// programs, and the cells that these printed.
+// Cells is a trace of architectures and the cells that the authors' programs read off
+// them. The difference is the share of cells that differ.
+//
+// Genotypes are of the DARTS space, by three programs:
 //
 //	settings                         JSON: "source", "method" and "genotypes": of each group a list of N pairs
 //	                                 [normal, reduce] of cells, eight pairs [operation, input] each
@@ -22,12 +25,43 @@ import (
 //	pcdarts/betas_normal, …_reduce   [N, 14]: β
 //	gaea/edges_normal, …_reduce      [N, 14]: weights of edges, on a simplex for each node
 //
-// The difference is the share of genotypes that differ. A pair that differs is a tie,
-// and the genotype is not counted, if its weight and that of our pair differ by
-// rounding: softmax sums the same numbers in another order.
-type Genotypes struct {
+// A genotype is not counted if where it differs the weight of its pair and that of ours
+// differ by rounding: softmax sums the same numbers in another order.
+//
+// Look-ups are cells of NAS-Bench-1Shot1's supernets, which were asked for in the table
+// of NAS-Bench-101:
+//
+//	settings                 JSON: "source", "method" and "specs": of each space s1, s2, s3 a list of N pairs
+//	                         [adjacency matrix, operations] of cells, pruned or not
+//	SPACE/alphas_mixed_op    [N, nodes, 3]: α, or θ, which is read in the same way
+//	SPACE/alphas_output      [N, 1, nodes + 1]
+//	SPACE/alphas_inputs.I    [N, 1, parents], I = 0, 1, …
+//
+// They are the same if only the order of their vertices differs. Of equal weights those
+// are taken that NumPy's argpartition took in the authors' time (supernet.TiesNumPy).
+type Cells struct {
 	Source, Method string
-	all            []discretization
+
+	what string // "genotypes" or "specs"
+	all  []interface{ agrees() (bool, error) }
+}
+
+// About is from the settings.
+func (t *Cells) About() About { return About{t.Source, t.Method, len(t.all), shareTolerance} }
+
+// Replay reads the cells off all architectures.
+func (t *Cells) Replay(context.Context, compute.Backend) ([]Difference, error) {
+	differ, n := 0.0, float64(len(t.all))
+	for i, c := range t.all {
+		agrees, err := c.agrees()
+		if err != nil {
+			return nil, fmt.Errorf("%s %d: %w", t.what, i, err)
+		}
+		if !agrees {
+			differ++
+		}
+	}
+	return []Difference{{Name: t.what, Step: 1, Absolute: differ, Relative: differ / n, Scale: n}}, nil
 }
 
 // discretization is an architecture and what the authors' program made of it.
@@ -45,15 +79,15 @@ type gene supernet.Gene
 // UnmarshalJSON reads the pair.
 func (g *gene) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &[]any{&g.Op, &g.From}) }
 
-func newGenotypes(arrays map[string]Array, text string) (*Genotypes, error) {
+func newGenotypes(arrays map[string]Array, text string) (Replayable, error) {
 	var s struct {
 		Source, Method string
 		Genotypes      map[string][][2][]gene
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return nil, fmt.Errorf("settings: expected JSON as in the comment of trace.Genotypes: %w", err)
+		return nil, fmt.Errorf("settings: expected JSON as in the comment of trace.Cells: %w", err)
 	}
-	t := &Genotypes{Source: s.Source, Method: s.Method}
+	t := &Cells{Source: s.Source, Method: s.Method, what: "genotypes"}
 	want := map[string]wanted{}
 	for group, list := range s.Genotypes {
 		edges, ok := edgesOfGroup[group]
@@ -107,6 +141,7 @@ func newDiscretization(arrays map[string]Array, group string, i int, cells [2][]
 	d.mixture = supernet.Mixture{
 		Operations: map[supernet.CellType][][]float64{}, Edges: map[supernet.CellType][]float64{},
 	}
+	var made []supernet.Cell
 	for c, kind := range supernet.CellTypes {
 		values := arrays[fmt.Sprintf("%s/alphas_%s", group, kind)].at(i).Values
 		if group != "gaea" {
@@ -124,10 +159,9 @@ func newDiscretization(arrays map[string]Array, group string, i int, cells [2][]
 		for _, g := range cells[c] {
 			cell.Genes = append(cell.Genes, supernet.Gene(g))
 		}
-		*map[supernet.CellType]*supernet.Cell{
-			supernet.Normal: &d.theirs.Normal, supernet.Reduce: &d.theirs.Reduce,
-		}[kind] = cell
+		made = append(made, cell)
 	}
+	d.theirs = supernet.Genotype{Normal: made[0], Reduce: made[1]} // in the order of CellTypes
 	if n, r := len(cells[0]), len(cells[1]); n != 8 || r != 8 {
 		return d, fmt.Errorf("found cells of %d and %d pairs [operation, input], expected 8 each", n, r)
 	}
@@ -152,42 +186,22 @@ func softmaxInto(space supernet.CellSpace, weights []float64) {
 	}
 }
 
-// About is from the settings.
-func (t *Genotypes) About() About { return About{t.Source, t.Method, len(t.all), shareTolerance} }
-
-// Replay discretizes all architectures.
-func (t *Genotypes) Replay(context.Context, compute.Backend) ([]Difference, error) {
-	differ := 0
-	for _, d := range t.all {
-		ours, err := supernet.DARTS.Discretize(d.mixture)
-		if err != nil {
-			return nil, err
-		}
-		if !d.agrees(ours) {
-			differ++
-		}
-	}
-	return []Difference{share("genotypes", differ, len(t.all))}, nil
-}
-
-// share is the difference of a trace of which so many of all things differ.
-func share(name string, differ, all int) Difference {
-	n := float64(all)
-	return Difference{Name: name, Step: 1, Absolute: float64(differ), Relative: float64(differ) / n, Scale: n}
-}
-
 // agrees reports whether ours is the authors' genotype, but for ties of rounding.
-func (d discretization) agrees(ours supernet.Genotype) bool {
+func (d discretization) agrees() (bool, error) {
+	ours, err := supernet.DARTS.Discretize(d.mixture)
+	if err != nil {
+		return false, err
+	}
 	for _, kind := range supernet.CellTypes {
 		for k, theirs := range d.theirs.Cell(kind).Genes {
 			mine := ours.Cell(kind).Genes[k]
 			x, y := d.weight(kind, k, mine), d.weight(kind, k, theirs)
 			if tie := x != y && math.Abs(x-y) < 1e-15; mine != theirs && !tie {
-				return false
+				return false, nil
 			}
 		}
 	}
-	return true
+	return true, nil
 }
 
 // weight is that of a gene into the node of place k: of its operation times its edge.
@@ -204,4 +218,95 @@ func (d discretization) weight(kind supernet.CellType, k int, g supernet.Gene) f
 		weight *= edges[edge]
 	}
 	return weight
+}
+
+// lookup is an architecture of a space and the cell that was looked up.
+type lookup struct {
+	space  supernet.OneShot
+	theta  supernet.OneShotTheta
+	theirs data.Cell101
+}
+
+// spec101 is a cell as the authors' program asks for it, [matrix, ops] in JSON.
+type spec101 struct {
+	Matrix [][]int
+	Ops    []string
+}
+
+// UnmarshalJSON reads the pair.
+func (s *spec101) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&s.Matrix, &s.Ops})
+}
+
+func newLookups(arrays map[string]Array, text string) (Replayable, error) {
+	var s struct {
+		Source, Method string
+		Specs          map[string][]spec101
+	}
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return nil, fmt.Errorf("settings: expected JSON as in the comment of trace.Cells: %w", err)
+	}
+	want, known := map[string]wanted{}, 0
+	for number, space := range oneShotSpaces {
+		specs := s.Specs["s"+number]
+		if len(specs) == 0 {
+			continue
+		}
+		known++
+		product := space.Product()
+		for i, p := range oneShotArchitecture(len(product)) {
+			want["s"+number+"/"+p.name] = wanted{dims: []int{len(specs), product[i].Rows, product[i].Options}}
+		}
+	}
+	if known != len(s.Specs) {
+		return nil, fmt.Errorf("settings: found specs of %d spaces, expected those of s1, s2, s3, at least one each",
+			len(s.Specs))
+	}
+	if err := exactly(want, arrays); err != nil {
+		return nil, err
+	}
+	t := &Cells{Source: s.Source, Method: s.Method, what: "specs"}
+	for _, number := range []string{"1", "2", "3"} {
+		for i, spec := range s.Specs["s"+number] {
+			l, err := newLookup(arrays, number, i, spec)
+			if err != nil {
+				return nil, fmt.Errorf("settings: spec %d of s%s: %w", i, number, err)
+			}
+			t.all = append(t.all, l)
+		}
+	}
+	return t, nil
+}
+
+// newLookup is look-up i of a space, of arrays that have been checked.
+func newLookup(arrays map[string]Array, number string, i int, spec spec101) (l lookup, err error) {
+	l.space = oneShotSpaces[number]
+	var blocks [][][]float64
+	for _, p := range oneShotArchitecture(len(l.space.Product())) {
+		a := arrays["s"+number+"/"+p.name].at(i)
+		blocks = append(blocks, slices.Collect(slices.Chunk(a.Values, a.Dims[1])))
+	}
+	if l.theta, err = l.space.ThetaOf(blocks); err != nil {
+		return l, err
+	}
+	cell, err := data.NewCell101(spec.Matrix, spec.Ops)
+	if err != nil {
+		return l, err
+	}
+	l.theirs = cell.Canonical()
+	return l, nil
+}
+
+// agrees reports whether the pruned cell of the architecture is the authors'.
+func (l lookup) agrees() (bool, error) {
+	arch, err := l.space.Discretize(l.theta, supernet.TiesNumPy)
+	if err != nil {
+		return false, err
+	}
+	matrix, ops, err := l.space.Spec(arch)
+	if err != nil {
+		return false, err
+	}
+	cell, err := data.NewCell101(matrix, ops)
+	return err == nil && cell.Canonical() == l.theirs, err
 }
