@@ -14,6 +14,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -195,7 +196,7 @@ func (s *Search) start() ([]*tensors.Tensor, error) {
 
 // call computes a step of a batch. The old state is used up.
 func (s *Search) call(state, batch []*tensors.Tensor) (next, rest []*tensors.Tensor, err error) {
-	args := make([]any, 0, len(batch)+len(state))
+	args := make([]any, 0, len(batch))
 	for _, t := range batch {
 		args = append(args, t)
 	}
@@ -203,17 +204,8 @@ func (s *Search) call(state, batch []*tensors.Tensor) (next, rest []*tensors.Ten
 		if err := t.MaterializeOnDevice(s.backend, false, 0); err != nil {
 			return nil, nil, fmt.Errorf("copying the state to the device: %w", err)
 		}
-		donated, err := DonateTensorBuffer(t, s.backend, 0)
-		if err != nil {
-			return nil, nil, fmt.Errorf("donating the state: %w", err)
-		}
-		args = append(args, donated)
 	}
-	out, err := s.exec.Call(args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out[:len(state)], out[len(state):], nil
+	return device.Step(s.backend, s.exec, args, state)
 }
 
 // observe computes a step, from 0, and returns all that a trace may hold of it,
