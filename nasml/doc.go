@@ -97,7 +97,7 @@
 //	α               theta                  [|E|, |O|]                DARTS, GDAS: logits, θ = softmax(α)
 //	w               W, w                   as supernet.Net.Weights   GAEA eq. 2: shared weights
 //	F, G            Outer, Inner           scalar                    bilevel: validation and training loss
-//	φ, D_φ          simplex.Phi, Bregman   scalar                    GAEA Sec. 3.1, 3.3
+//	φ, D_φ          simplex.Phi, BregmanOf scalar                    GAEA Sec. 3.1, 3.3
 //	Δ_λ             simplex.Stationarity   scalar                    GAEA eq. 7
 //	τ               TauFirst, TauLast      scalar                    GDAS: temperature
 //	C, N            Channels, Cells                                  NAS-Bench-201: of the first stage, of each stage

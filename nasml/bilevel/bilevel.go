@@ -8,8 +8,8 @@
 // Five [Hypergradients] approximate ∇_θ F(w*(θ), θ). [SGD] and [Adam] step as
 // PyTorch's do, [ClipGlobalNorm] bounds gradients, [Search] composes one step of
 // weights and architecture in the order that [Settings] name. On the host,
-// [Settings.Split] and [Settings.Epoch] draw the examples, and [Cosine] and
-// [CosinePower] are learning rates.
+// [Settings.Split] and [Settings.Epoch] draw the examples, and [Cosine] is a
+// learning rate.
 //
 // Weights w and architecture θ are lists of nodes of any shapes and one float
 // type. Graph functions panic where shapes or lengths differ, and say both.

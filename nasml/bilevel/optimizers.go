@@ -148,25 +148,3 @@ func Cosine(first, last float64, epoch, epochs int) float64 {
 	}
 	return last + (first-last)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
 }
-
-// CosinePower is the schedule of the GAEA code (CosinePowerAnnealing in
-// lr_schedulers.py): cycles of a given length, each starting at half of the
-// base before,
-//
-//	last + (first/2^⌊epoch/cycle⌋ − last)·s,  s = (p^c − 1)/(p − 1),
-//	c = (1 + cos(π·(epoch mod cycle)/cycle))/2,  and s = c for p = 1 .
-//
-// Its trap: cycle is the setting scheduler_epochs, 50, whatever the number of
-// epochs. 25 epochs end half way down, and epoch 50 restarts at first/2. It
-// panics if cycle is below 1 or power p not above 0.
-func CosinePower(first, last, power float64, epoch, cycle int) float64 {
-	if cycle < 1 || !(power > 0) {
-		panic(fmt.Errorf("CosinePower: a cycle of %d epochs and power %v, want at least 1 and more than 0", cycle,
-			power))
-	}
-	s := Cosine(1, 0, epoch%cycle, cycle)
-	if power != 1 {
-		s = (math.Pow(power, s) - 1) / (power - 1)
-	}
-	return last + (math.Ldexp(first, -(epoch/cycle))-last)*s
-}

@@ -176,15 +176,3 @@ func TestCosine(t *testing.T) {
 	require.InDelta(t, 0.05, Cosine(0.05, 0.0005, 20, 10), 1e-16, "T_max 10: up again at epoch 20")
 	require.Panics(t, func() { Cosine(1, 0, 0, 0) })
 }
-
-func TestCosinePower(t *testing.T) {
-	require.Equal(t, 0.025, CosinePower(0.025, 0.001, 1, 0, 50))
-	require.InDelta(t, 0.0138, CosinePower(0.025, 0.001, 1, 24, 50), 5e-5,
-		"25 epochs of GAEA on NAS-Bench-201 stop at .0138")
-	require.Equal(t, 0.0125, CosinePower(0.025, 0.001, 1, 50, 50), "the base is halved at the restart")
-	require.Equal(t, 0.00625, CosinePower(0.025, 0.001, 1, 100, 50))
-	require.InDelta(t, 1.0/3, CosinePower(1, 0, 4, 5, 10), 1e-15, "half way c = ½: (4^½ − 1)/3")
-	require.InDelta(t, Cosine(1, 0, 3, 10), CosinePower(1, 0, 1+1e-9, 3, 10), 1e-7, "p → 1")
-	require.Panics(t, func() { CosinePower(1, 0, 0, 1, 10) })
-	require.Panics(t, func() { CosinePower(1, 0, 1, 1, 0) })
-}

@@ -142,7 +142,7 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 		}
 		return p.forecastOf(t.Search.Settings, images.Len)
 	}
-	run := func(ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options) (trial.Result, error) {
+	run := func(ctx context.Context, f *found, r *search.Runner, seed uint64, o search.Options) (trial.Result, error) {
 		content, err := table.content()
 		if err != nil {
 			return trial.Result{}, err

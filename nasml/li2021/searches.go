@@ -164,12 +164,12 @@ func trainingPhotographs(dir string) (*data.PhotoFolder, error) {
 type loader func(ctx context.Context) (*data.Images, error)
 
 // source makes the searcher of a row of what is searched on.
-type source func(ctx context.Context, b compute.Backend, s search.Settings) (search.Runner, error)
+type source func(ctx context.Context, b compute.Backend, s search.Settings) (*search.Runner, error)
 
 // inMemory are images that are loaded at the first call. They are copied where they
 // are a part of a set, so that the others can go.
 func inMemory(load loader, part bool) source {
-	return func(ctx context.Context, b compute.Backend, s search.Settings) (search.Runner, error) {
+	return func(ctx context.Context, b compute.Backend, s search.Settings) (*search.Runner, error) {
 		images, err := load(ctx)
 		if err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ func inMemory(load loader, part bool) source {
 
 // inFiles are photographs.
 func inFiles(folder *data.PhotoFolder) source {
-	return func(_ context.Context, b compute.Backend, s search.Settings) (search.Runner, error) {
+	return func(_ context.Context, b compute.Backend, s search.Settings) (*search.Runner, error) {
 		return search.NewOf(b, s, data.Photographs{PhotoFolder: folder, Side: s.Image, Crop: s.Crop, Train: true})
 	}
 }
@@ -284,11 +284,11 @@ func (p SearchParams) searches(
 
 // searchRun runs one search of a row.
 type searchRun func(
-	ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
+	ctx context.Context, f *found, r *search.Runner, seed uint64, o search.Options,
 ) (trial.Result, error)
 
 func plainSearch(
-	ctx context.Context, f *found, r search.Runner, seed uint64, o search.Options,
+	ctx context.Context, f *found, r *search.Runner, seed uint64, o search.Options,
 ) (trial.Result, error) {
 	return searching.Run(ctx, r, f.blocks, seed, o)
 }
@@ -360,7 +360,7 @@ type searchLab struct {
 	from   source
 	live   *live
 	of     *found // whose searcher is open; nil: none
-	runner search.Runner
+	runner *search.Runner
 	run    searchRun
 }
 

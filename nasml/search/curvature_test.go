@@ -62,7 +62,7 @@ func TestLanczos(t *testing.T) {
 func TestCurvatureOfASearch(t *testing.T) {
 	for _, s := range []Settings{tiny(t, "gaea-darts"), small(t, "darts", "darts-s2")} {
 		s.Curvature, s.Epochs = 3, 1
-		x, err := newSearcher(pure(t), s, pictures(t, 16))
+		x, err := New(pure(t), s, pictures(t, 16))
 		require.NoError(t, err)
 		defer x.Close()
 		c, err := x.Search(t.Context(), 1, Options{})
@@ -134,7 +134,7 @@ func TestCurvatureOfASearch(t *testing.T) {
 		want := call(gradient, v, ahead)
 		floats.Sub(want, call(gradient, v, behind))
 		floats.Scale(1/(2*step), want)
-		got := call(x.hessianProduct, v, alpha)
+		got := call(x.curvedInLogits, v, alpha)
 		require.Greater(t, floats.Norm(want, 2), 1e-3)
 		require.Less(t, floats.Distance(want, got, 2), 1e-3*floats.Norm(want, 2))
 	}

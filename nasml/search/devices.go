@@ -40,12 +40,12 @@ const (
 const batchAxis = "batch"
 
 // divideUp makes the compiled step one of n devices.
-func (s *searcher) divideUp(n int, epoch bilevel.Epoch) error {
+func (s *Runner) divideUp(n int, epoch bilevel.Epoch) error {
 	if have := s.backend.NumDevices(); n > have {
 		return fmt.Errorf("the setting Devices is %d, and the backend %q has %d: take at most %d, "+
 			"or a backend with more (backend.OpenDevices)", n, s.backend.Name(), have, have)
 	}
-	if err := shares(n, epoch); err != nil {
+	if err := checkShares(n, epoch); err != nil {
 		return err
 	}
 	var err error
@@ -59,9 +59,9 @@ func (s *searcher) divideUp(n int, epoch bilevel.Epoch) error {
 	return s.partition()
 }
 
-// shares looks at whether n devices can share every batch equally. Batches of
+// checkShares looks at whether n devices can share every batch equally. Batches of
 // one epoch are as large as those of any other.
-func shares(n int, epoch bilevel.Epoch) error {
+func checkShares(n int, epoch bilevel.Epoch) error {
 	for i := range epoch.Weights {
 		for _, size := range []int{len(epoch.Weights[i]), len(epoch.Architecture[i])} {
 			if size%n != 0 {
@@ -76,7 +76,7 @@ func shares(n int, epoch bilevel.Epoch) error {
 
 // partition leaves the program of a step as it is and tells XLA which of its
 // inputs are divided: XLA's partitioner follows them through the program.
-func (s *searcher) partition() error {
+func (s *Runner) partition() error {
 	shared, err := distributed.BuildSpec(s.mesh).S(batchAxis).Done()
 	if err != nil {
 		return err
@@ -155,9 +155,8 @@ func (r *run) spread() error {
 	return nil
 }
 
-// arguments are what a step is given, device by device: its share of the feed
-// and its copy of the state, which is used up.
-func (r *run) arguments(feed []any) ([]any, error) {
+// shares are a feed by device.
+func (r *run) shares(feed []any) ([][]any, error) {
 	shares := make([][]any, len(r.copies))
 	for i, x := range feed {
 		parts, err := r.parts(i, x)
@@ -168,18 +167,7 @@ func (r *run) arguments(feed []any) ([]any, error) {
 			shares[d] = append(shares[d], parts[d])
 		}
 	}
-	var args []any
-	for d, share := range shares {
-		args = append(args, share...)
-		for _, t := range r.copies[d] {
-			donated, err := DonateTensorBuffer(t, r.backend, compute.DeviceNum(d))
-			if err != nil {
-				return nil, fmt.Errorf("donating the state of device %d: %w", d, err)
-			}
-			args = append(args, donated)
-		}
-	}
-	return args, nil
+	return shares, nil
 }
 
 // parts are an input of a feed, by device: batches are divided, everything else is
@@ -208,24 +196,4 @@ func (r *run) parts(i int, x any) ([]any, error) {
 		parts[d] = shard
 	}
 	return parts, nil
-}
-
-// take keeps the new states that a step has given and returns what it reports
-// besides, which is the same on every device.
-func (r *run) take(out []*tensors.Tensor) (reports []*tensors.Tensor, err error) {
-	each, state := len(out)/len(r.copies), len(r.copies[0])
-	for d := range r.copies {
-		own := out[d*each : (d+1)*each]
-		r.copies[d] = own[:state]
-		if d == 0 {
-			reports = own[state:]
-			continue
-		}
-		for _, t := range own[state:] {
-			if err := t.FinalizeAll(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return reports, nil
 }

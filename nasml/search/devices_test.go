@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -35,10 +36,10 @@ func hosts(t *testing.T, n int) compute.Backend {
 }
 
 // parallel prepares a search on several devices.
-func parallel(t *testing.T, s Settings, n int, statistics Statistics) *searcher {
+func parallel(t *testing.T, s Settings, n int, statistics Statistics) *Runner {
 	t.Helper()
 	s.Devices, s.Statistics = n, statistics
-	p, err := newSearcher(hosts(t, n), s, pictures(t, 3*s.Batch))
+	p, err := New(hosts(t, n), s, pictures(t, 3*s.Batch))
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -66,7 +67,7 @@ func wide(t *testing.T, x any) any {
 }
 
 // begin is a search at its first step, in float64, and what the step is given.
-func begin(t *testing.T, s *searcher) (r *run, feed []any) {
+func begin(t *testing.T, s *Runner) (r *run, feed []any) {
 	t.Helper()
 	r, err := s.start(3, Options{})
 	require.NoError(t, err)
@@ -87,24 +88,21 @@ func begin(t *testing.T, s *searcher) (r *run, feed []any) {
 
 // stepped are the state, the report and θ after two steps, on every device the
 // same.
-func stepped(t *testing.T, s *searcher, step *Exec) [][]float64 {
+func stepped(t *testing.T, s *Runner, step *Exec) [][]float64 {
 	t.Helper()
 	r, feed := begin(t, s)
 	for i := 0; ; i++ {
-		args, err := r.arguments(feed)
+		shares, err := r.shares(feed)
 		require.NoError(t, err)
-		out, err := step.Call(args...)
+		report, err := device.Steps(r.backend, step, shares, r.copies)
 		require.NoError(t, err)
-		each := len(out) / len(r.copies)
 		if i == 1 {
-			first := flat(t, out[:each])
+			first := flat(t, r.copies[0])
 			for d := 1; d < len(r.copies); d++ {
-				require.Equal(t, first, flat(t, out[d*each:(d+1)*each]), "device %d has left device 0", d)
+				require.Equal(t, first, flat(t, r.copies[d]), "device %d has left device 0", d)
 			}
-			return first
+			return append(first, flat(t, report)...)
 		}
-		_, err = r.take(out)
-		require.NoError(t, err)
 	}
 }
 
@@ -136,7 +134,7 @@ func apart(t *testing.T, a, b [][]float64) float64 {
 
 // inParts is a step on one device whose losses are the sum of weight times the
 // loss of each of n parts of the batch, each with batch statistics of its own.
-func inParts(t *testing.T, s *searcher, n int, weight float64) *Exec {
+func inParts(t *testing.T, s *Runner, n int, weight float64) *Exec {
 	t.Helper()
 	p, stats := *s.Step, len(s.net.Stats())
 	p.losses = func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
@@ -233,7 +231,7 @@ func TestSeveralDevicesMakeTheStepOfOneInLessMemory(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			s := shared(t, method, c.ops...)
 			s.Batch, s.TrackStats = 32, c.track // maps outweigh what every device has a copy of
-			single, err := newSearcher(hosts(t, 1), s, pictures(t, 3*s.Batch))
+			single, err := New(hosts(t, 1), s, pictures(t, 3*s.Batch))
 			require.NoError(t, err)
 			defer single.Close()
 			want := stepped(t, single, single.trainer)
@@ -265,7 +263,7 @@ func TestStatisticsOfEachDeviceAreThoseOfItsShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shared(t, c.method, c.ops...)
 			s.Bilevel.Hypergradient = c.hypergradient
-			single, err := newSearcher(pure(t), s, pictures(t, 3*s.Batch))
+			single, err := New(pure(t), s, pictures(t, 3*s.Batch))
 			require.NoError(t, err)
 			defer single.Close()
 			several := parallel(t, s, c.devices, PerDevice)
@@ -286,7 +284,7 @@ func TestStatisticsOfEachDeviceAreThoseOfItsShare(t *testing.T) {
 func TestASearchOnTwoDevicesIsThatOnOne(t *testing.T) {
 	skipIfShort(t)
 	s := shared(t, "gaea-darts", few...)
-	single, err := newSearcher(pure(t), s, pictures(t, 3*s.Batch))
+	single, err := New(pure(t), s, pictures(t, 3*s.Batch))
 	require.NoError(t, err)
 	defer single.Close()
 	want, err := single.Search(t.Context(), 3, Options{})
@@ -391,7 +389,7 @@ func BenchmarkDevices(b *testing.B) {
 				work, wall := stepWork(b, r, 3, 9)
 				b.ReportMetric(work*1e3, "cpu-ms/step")
 				b.ReportMetric(wall*1e3, "ms/step")
-				b.ReportMetric(float64(temporaries(r.(*searcher).trainer))/1e6, "MB/device")
+				b.ReportMetric(float64(temporaries(r.trainer))/1e6, "MB/device")
 				r.Close()
 			}
 		})

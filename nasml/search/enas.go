@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -22,7 +23,7 @@ import (
 // The papers do not say how an operation is embedded: here one vector for each
 // operation, shared by the edges.
 type controller struct {
-	*searcher
+	*Runner
 	state           []*tensors.Tensor // parameters, Adam's moments, Adam's step
 	sampler, update *Exec
 }
@@ -41,8 +42,8 @@ const (
 	controlParameters
 )
 
-func newController(s *searcher) (*controller, error) {
-	c := &controller{searcher: s}
+func newController(s *Runner) (*controller, error) {
+	c := &controller{Runner: s}
 	var err error
 	c.sampler, err = NewExec(s.backend, func(in []*Node) []*Node { return c.draw(in[1:], in[0]) })
 	if err != nil {
@@ -193,7 +194,7 @@ func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []flo
 	for i, o := range flat {
 		archs[i/c.edges()] = append(archs[i/c.edges()], int(o))
 	}
-	entropy, err = float64s(out[1])
+	entropy, err = device.Float64s(out[1])
 	return archs, entropy, err
 }
 
@@ -248,18 +249,10 @@ func (c *controller) train(ctx context.Context, r *run, at *position) error {
 	return nil
 }
 
-func (c *controller) step(decisions []int32, advantage []float32) error {
+func (c *controller) step(decisions []int32, advantage []float32) (err error) {
 	n := len(advantage)
 	args := []any{tensors.FromFlatDataAndDimensions(decisions, n, len(decisions)/n),
 		tensors.FromFlatDataAndDimensions(advantage, n)}
-	for _, t := range c.state {
-		donated, err := DonateTensorBuffer(t, c.backend, 0)
-		if err != nil {
-			return fmt.Errorf("donating the controller: %w", err)
-		}
-		args = append(args, donated)
-	}
-	out, err := c.update.Call(args...)
-	c.state = out
+	c.state, _, err = device.Step(c.backend, c.update, args, c.state)
 	return err
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 
 	. "github.com/gomlx/gomlx/core/graph"
-
-	"github.com/nasml/lab/nasml/supernet"
 )
 
 // Ended is a search that has ended, with its shared weights; see Options.Ended.
@@ -29,12 +27,12 @@ func (e *Ended) Space() Space { return e.space }
 // Accuracy is the share of right answers of the shared weights on the search's
 // validation images under the operation weights of an architecture.
 func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
-	step, s, other := *e.Step, *e.searcher, *e.run
+	step, s, other := *e.Step, *e.Runner, *e.run
 	step.Batch = min(cmp.Or(how.Batch, step.Batch), len(e.validation))
 	if how.ByBatch {
 		s.evaluate = e.byBatch
 	}
-	s.Step, other.searcher = &step, &s
+	s.Step, other.Runner = &step, &s
 	return other.accuracy(ctx, e.validation, a.Theta)
 }
 
@@ -43,15 +41,7 @@ func (r *run) ended(look func(e *Ended) error) error {
 	if len(r.validation) == 0 {
 		return errors.New("the search has no validation images on which its end could be looked at")
 	}
-	exec, err := NewExec(r.backend, func(in []*Node) *Node {
-		ops, weights := r.blocks(), len(r.net.Weights())
-		in, images, labels := in[2:], in[0], in[1]
-		made := r.net.Evaluate(supernet.Pass{
-			Images: images, Theta: in[:ops], Weights: in[ops : ops+weights], Stats: in[ops+weights:], Train: true,
-		})
-		right, _ := supernet.Score(made.Logits, labels)
-		return right
-	})
+	exec, err := NewExec(r.backend, r.right(true))
 	if err != nil {
 		return fmt.Errorf("building the evaluation by batches: %w", err)
 	}

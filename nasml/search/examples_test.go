@@ -32,7 +32,7 @@ func (f *failing) Batch(pixels []float32, labels []int32, indices []int, rng *ra
 // read, what was done is saved, and the search goes on from there to the same bits.
 func TestExamplesOfAnySource(t *testing.T) {
 	s, set := tiny(t, "gaea-darts"), pictures(t, 24)
-	whole, err := newSearcher(pure(t), s, set)
+	whole, err := New(pure(t), s, set)
 	require.NoError(t, err)
 	defer whole.Close()
 	want, err := whole.Search(t.Context(), 3, Options{})
@@ -96,7 +96,7 @@ func TestASearchThatDiverges(t *testing.T) {
 		require.LessOrEqual(t, saves, 2, "a state that is not finite is not saved")
 	}
 	require.NotZero(t, saved.Len())
-	r, err := x.(*searcher).start(1, Options{Load: func() (io.ReadCloser, error) { return io.NopCloser(&saved), nil }})
+	r, err := x.start(1, Options{Load: func() (io.ReadCloser, error) { return io.NopCloser(&saved), nil }})
 	require.NoError(t, err)
 	defer r.free()
 	require.NotZero(t, r.at.Step)

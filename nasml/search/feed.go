@@ -90,7 +90,7 @@ func (r *run) feed() ([]any, error) {
 }
 
 // batch makes tensors of images, augmented if there is a generator.
-func (s *searcher) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
+func (s *Runner) batch(indices []int, rng *rand.Rand) (images, labels *tensors.Tensor, err error) {
 	side := s.Image
 	pixels, classes := make([]float32, len(indices)*side*side*3), make([]int32, len(indices))
 	if err := s.images.Batch(pixels, classes, indices, rng); err != nil {

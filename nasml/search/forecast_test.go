@@ -105,7 +105,7 @@ func BenchmarkForecast(b *testing.B) {
 
 // stepWork are the processor time and the time of a step, s: the means of those
 // from first to last, after compiling.
-func stepWork(b *testing.B, searcher Runner, first, last int) (work, wall float64) {
+func stepWork(b *testing.B, searcher *Runner, first, last int) (work, wall float64) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	var begin, end float64

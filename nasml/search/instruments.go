@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
@@ -52,20 +54,23 @@ type instrument struct {
 	state          []*tensors.Tensor
 }
 
+// instrument draws a batch of validation images, without augmentation.
+func (r *run) instrument(rng *rand.Rand) (instrument, error) {
+	images, labels, err := r.batch(pick(rng, r.validation, min(r.Batch, len(r.validation))), nil)
+	state := Cut(r.Step, r.state())
+	return instrument{r, images, labels, slices.Concat(state.Weights, state.Stats)}, err
+}
+
+func (i instrument) free() { _ = device.Free(i.images, i.labels) }
+
 // instruments reads all of them after an epoch.
 func (r *run) instruments(ctx context.Context, c *Curve, epoch int) error {
 	rng := trial.RNG(r.seed, "instruments", fmt.Sprint(epoch))
-	images, labels, err := r.batch(pick(rng, r.validation, min(r.Batch, len(r.validation))), nil)
+	i, err := r.instrument(rng)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, t := range []*tensors.Tensor{images, labels} {
-			_ = t.FinalizeAll()
-		}
-	}()
-	state := Cut(r.Step, r.state())
-	i := instrument{r, images, labels, slices.Concat(state.Weights, state.Stats)}
+	defer i.free()
 	out, err := i.call(ctx, r.gauge, r.theta)
 	if err != nil {
 		return err
@@ -115,9 +120,9 @@ func (i instrument) call(ctx context.Context, exec *Exec, flat ...[]float64) ([]
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := float64s(out...)
+	numbers, err := device.Float64s(out...)
 	if err == nil && slices.ContainsFunc(numbers, bad) {
-		err = errors.New("an instrument reads what is not a number: the weights have diverged; lower LearningRate")
+		err = errors.New("a derivative of the validation loss is not finite: the weights have diverged; lower LearningRate")
 	}
 	return numbers, err
 }
@@ -194,7 +199,7 @@ func (i instrument) one(ctx context.Context, at int, row []float64, o int) (loss
 }
 
 // buildInstruments makes their executors.
-func (s *searcher) buildInstruments() (err error) {
+func (s *Runner) buildInstruments() (err error) {
 	for exec, graph := range map[**Exec]func(in []*Node) []*Node{
 		&s.gauge: s.slope, &s.relative: s.curved, &s.score: s.scored,
 	} {
@@ -206,37 +211,47 @@ func (s *searcher) buildInstruments() (err error) {
 }
 
 // slope is F and ∇F: see batchLoss.
-func (s *searcher) slope(in []*Node) []*Node {
-	loss, _, theta := s.batchLoss(in, 0)
+func (s *Runner) slope(in []*Node) []*Node {
+	theta := in[2 : 2+s.blocks()]
+	loss, _ := s.batchLoss(in, theta)
 	return append([]*Node{loss}, Gradient(loss, theta...)...)
 }
 
-// curved is ∇²F·v, v before θ.
-func (s *searcher) curved(in []*Node) []*Node {
-	loss, _, theta := s.batchLoss(in, s.blocks())
-	inner := ScalarZero(loss.Graph(), loss.DType())
-	for i, g := range Gradient(loss, theta...) {
-		inner = Add(inner, ReduceAllSum(Mul(g, StopGradient(in[2+i]))))
+// curved is ∇²F·v: v stands before θ.
+func (s *Runner) curved(in []*Node) []*Node {
+	n := s.blocks()
+	theta := in[2+n : 2+2*n]
+	loss, _ := s.batchLoss(in, theta)
+	return hessianProduct(loss, theta, in[2:2+n])
+}
+
+// curvedInLogits is ∇²_α F·v, θ = softmax(α): v stands before α.
+func (s *Runner) curvedInLogits(in []*Node) []*Node {
+	n := s.blocks()
+	alpha := in[2+n : 2+2*n]
+	loss, _ := s.batchLoss(in, each(alpha, func(x *Node) *Node { return Softmax(x, -1) }))
+	return hessianProduct(loss, alpha, in[2:2+n])
+}
+
+// hessianProduct is ∇²f·v.
+func hessianProduct(f *Node, x, v []*Node) []*Node {
+	inner := ScalarZero(f.Graph(), f.DType())
+	for i, g := range Gradient(f, x...) {
+		inner = Add(inner, ReduceAllSum(Mul(g, StopGradient(v[i]))))
 	}
-	return Gradient(inner, theta...)
+	return Gradient(inner, x...)
 }
 
 // scored is F and the logits.
-func (s *searcher) scored(in []*Node) []*Node {
-	loss, logits, _ := s.batchLoss(in, 0)
+func (s *Runner) scored(in []*Node) []*Node {
+	loss, logits := s.batchLoss(in, in[2:2+s.blocks()])
 	return []*Node{loss, logits}
 }
 
-// batchLoss is the loss under θ in training mode: in are images, labels, so many
-// nodes that are passed over, θ by blocks, weights and statistics.
-func (s *searcher) batchLoss(in []*Node, skip int) (loss, logits *Node, theta []*Node) {
-	rest := in[2+skip:]
-	theta = rest[:s.blocks()]
-	rest = rest[s.blocks():]
-	weights := len(s.net.Weights())
-	made := s.net.Evaluate(supernet.Pass{
-		Images: in[0], Theta: theta, Weights: rest[:weights], Stats: rest[weights:], Train: true,
-	})
-	_, loss = supernet.Score(made.Logits, in[1])
-	return loss, made.Logits, theta
+// batchLoss is the loss under θ in training mode: in are images, labels, and at the end
+// weights and statistics.
+func (s *Runner) batchLoss(in, theta []*Node) (loss, logits *Node) {
+	logits = s.logits(in[0], theta, in[len(in)-len(s.net.Weights())-len(s.net.Stats()):], true)
+	_, loss = supernet.Score(logits, in[1])
+	return loss, logits
 }

@@ -22,7 +22,7 @@ func TestReadingsOfASearch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Epochs, s.EvaluateEvery = 1, 1
-			plain, err := newSearcher(pure(t), s, pictures(t, 16))
+			plain, err := New(pure(t), s, pictures(t, 16))
 			require.NoError(t, err)
 			defer plain.Close()
 			want, err := plain.Search(t.Context(), 1, Options{})
@@ -30,7 +30,7 @@ func TestReadingsOfASearch(t *testing.T) {
 			require.Zero(t, want.Readings.Loss)
 
 			s.Instruments = 3
-			x, err := newSearcher(pure(t), s, pictures(t, 16))
+			x, err := New(pure(t), s, pictures(t, 16))
 			require.NoError(t, err)
 			defer x.Close()
 			c, err := x.Search(t.Context(), 1, Options{})
@@ -61,7 +61,7 @@ func TestReadingsOfASearch(t *testing.T) {
 }
 
 // start0 is θ at the start.
-func (s *searcher) start0(t *testing.T) []float64 {
+func (s *Runner) start0(t *testing.T) []float64 {
 	t.Helper()
 	require.NoError(t, simplex.Check(Blocks(s.product, s.initialTheta(1))[0], 1e-4))
 	return s.initialTheta(1)
@@ -71,7 +71,7 @@ func (s *searcher) start0(t *testing.T) []float64 {
 // products are slopes of the gradient, in double precision.
 func TestGraphsOfTheInstruments(t *testing.T) {
 	s := tiny(t, "gaea-darts")
-	x, err := newSearcher(pure(t), s, pictures(t, 16))
+	x, err := New(pure(t), s, pictures(t, 16))
 	require.NoError(t, err)
 	defer x.Close()
 	r, err := x.start(1, Options{})

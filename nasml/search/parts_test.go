@@ -13,7 +13,7 @@ func TestPartsOfASearch(t *testing.T) {
 	s := tiny(t, "gaea-darts")
 	s.Parts, s.Bilevel.KeepLast = Shares{Train: 16, Validation: 3, Test: 8}, true
 	images := pictures(t, 30)
-	x, err := newSearcher(pure(t), s, images)
+	x, err := New(pure(t), s, images)
 	require.NoError(t, err)
 	defer x.Close()
 	c, err := x.Search(t.Context(), 1, Options{})

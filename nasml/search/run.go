@@ -11,12 +11,13 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/internal/loop"
 )
 
 // run is one search under way.
 type run struct {
-	*searcher
+	*Runner
 	seed              uint64
 	train, validation []int // images
 	at                position
@@ -36,7 +37,15 @@ type position struct {
 	Known bool       `json:"known"` // whether there is one
 }
 
-func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, error) {
+// Search runs one search from its start, or from where Options.Load left it,
+// to its end. The same seed gives the same curve, however often the search
+// was interrupted. A checkpoint does not say on how many devices it was
+// written.
+//
+// It returns an error if ctx ends, which is looked at after every step, and
+// if a loss or θ is not finite: the error says at which step and on which
+// edge.
+func (s *Runner) Search(ctx context.Context, seed uint64, o Options) (*Curve, error) {
 	r, err := s.start(seed, o)
 	if err != nil {
 		return nil, err
@@ -59,8 +68,8 @@ func (s *searcher) Search(ctx context.Context, seed uint64, o Options) (*Curve, 
 }
 
 // start is a run at its beginning, or at its checkpoint.
-func (s *searcher) start(seed uint64, o Options) (*run, error) {
-	r := &run{searcher: s, seed: seed}
+func (s *Runner) start(seed uint64, o Options) (*run, error) {
+	r := &run{Runner: s, seed: seed}
 	var err error
 	if r.train, r.validation, err = s.divide(s.images.Len(), seed); err != nil {
 		return nil, err
@@ -102,9 +111,7 @@ func (r *run) state() []*tensors.Tensor { return r.copies[0] }
 
 func (r *run) free() {
 	for _, state := range r.copies {
-		for _, t := range state {
-			_ = t.FinalizeAll()
-		}
+		_ = device.Free(state...)
 	}
 }
 
@@ -208,23 +215,19 @@ func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) e
 // advance makes one step on all devices and returns the loss of its weight
 // pass.
 func (r *run) advance(feed []any) (float64, error) {
-	args, err := r.arguments(feed)
+	shares, err := r.shares(feed)
 	if err != nil {
 		return 0, err
 	}
-	out, err := r.trainer.Call(args...)
+	reports, err := device.Steps(r.backend, r.trainer, shares, r.copies)
 	if err != nil {
 		return 0, err
 	}
-	reports, err := r.take(out)
+	report, err := device.Float64s(reports[0])
 	if err != nil {
 		return 0, err
 	}
-	report, err := float64s(reports[0])
-	if err != nil {
-		return 0, err
-	}
-	if r.theta, err = float64s(reports[1:]...); err != nil {
+	if r.theta, err = device.Float64s(reports[1:]...); err != nil {
 		return 0, err
 	}
 	if err := r.finite(report); err != nil {

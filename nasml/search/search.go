@@ -1,7 +1,6 @@
 package search
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -99,21 +98,6 @@ type Moment struct {
 	Loss          float64   // of the last weight step
 }
 
-// Runner runs searches with the same settings on the same images.
-type Runner interface {
-	// Search runs one search from its start, or from where Options.Load left it,
-	// to its end. The same seed gives the same curve, however often the search
-	// was interrupted. A checkpoint does not say on how many devices it was
-	// written.
-	//
-	// It returns an error if ctx ends, which is looked at after every step, and
-	// where a loss or θ is not finite: the error says at which step and on which
-	// edge.
-	Search(ctx context.Context, seed uint64, o Options) (*Curve, error)
-	// Close frees what was compiled.
-	Close()
-}
-
 // New prepares searches, which compile once for all seeds. The images are split
 // into a part for the weights and one for the architecture, as the settings say.
 // The steps run on the first Settings.Devices devices of the backend;
@@ -122,16 +106,20 @@ type Runner interface {
 // It returns an error if settings are invalid or do not fit the images or if
 // the backend has fewer devices, and where the devices cannot share every batch
 // of an epoch equally.
-func New(b compute.Backend, s Settings, set *images.Images) (Runner, error) {
-	r, err := newSearcher(b, s, set)
-	if err != nil { // r would not be nil: it would hold a nil pointer
-		return nil, err
+func New(b compute.Backend, s Settings, set *images.Images) (*Runner, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
-	return r, nil
+	set, err := set.Fit(s.Image)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	return NewOf(b, s, set.Augmented(s.Augment))
 }
 
-// searcher runs searches on one device or several.
-type searcher struct {
+// Runner runs searches with the same settings on the same images, on one device or
+// several.
+type Runner struct {
 	*Step
 	space    Space
 	product  simplex.Product // of its network
@@ -148,18 +136,8 @@ type searcher struct {
 	foreseen func()      // ends the loading of programs of the cache
 }
 
-func newSearcher(b compute.Backend, s Settings, set *images.Images) (*searcher, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	set, err := set.Fit(s.Image)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return searcherOf(b, s, set.Augmented(s.Augment))
-}
-
-func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, error) {
+// NewOf is [New] with images of any source, which makes of them what the settings say.
+func NewOf(b compute.Backend, s Settings, set images.Examples) (*Runner, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -167,7 +145,7 @@ func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, 
 	if err != nil {
 		return nil, err
 	}
-	out := &searcher{
+	out := &Runner{
 		space: space, product: space.Network().Architecture(), backend: b, images: set, foreseen: backend.Foresee(b, s),
 	}
 	if err := out.build(s); err != nil {
@@ -178,7 +156,7 @@ func searcherOf(b compute.Backend, s Settings, set images.Examples) (*searcher, 
 }
 
 // build makes the two executors; they compile at their first call.
-func (s *searcher) build(settings Settings) error {
+func (s *Runner) build(settings Settings) error {
 	epoch, err := settings.drawEpoch(s.images.Len(), 0, 0)
 	if err != nil {
 		return err
@@ -194,14 +172,12 @@ func (s *searcher) build(settings Settings) error {
 			return err
 		}
 	}
-	s.evaluate, err = NewExec(s.backend, func(in []*Node) []*Node {
-		return []*Node{s.right(in[0], in[1], in[2:])}
-	})
+	s.evaluate, err = NewExec(s.backend, s.right(false))
 	if err != nil {
 		return fmt.Errorf("building the evaluation graph: %w", err)
 	}
 	if s.Curvature > 0 {
-		if s.hessian, err = NewExec(s.backend, s.hessianProduct); err != nil {
+		if s.hessian, err = NewExec(s.backend, s.curvedInLogits); err != nil {
 			return fmt.Errorf("building the graph of the curvature: %w", err)
 		}
 	}
@@ -224,17 +200,25 @@ func (p *Step) reported(in []*Node) []*Node {
 	return append(append(next, report), p.relaxed(Cut(p, next).Theta)...)
 }
 
-// right is the number of right answers in a batch under operation weights.
-func (s *searcher) right(images, labels *Node, in []*Node) *Node {
-	ops, weights := s.blocks(), len(s.net.Weights())
-	made := s.net.Evaluate(supernet.Pass{
-		Images: images, Theta: in[:ops], Weights: in[ops : ops+weights], Stats: in[ops+weights:],
-	})
-	right, _ := supernet.Score(made.Logits, labels)
-	return right
+// right is the number of right answers in a batch under operation weights: in are
+// images, labels, θ by blocks, weights and statistics.
+func (s *Runner) right(train bool) func(in []*Node) *Node {
+	return func(in []*Node) *Node {
+		right, _ := supernet.Score(s.logits(in[0], in[2:2+s.blocks()], in[2+s.blocks():], train), in[1])
+		return right
+	}
 }
 
-func (s *searcher) Close() {
+// logits are those of a batch under θ; state are weights and statistics.
+func (s *Runner) logits(images *Node, theta, state []*Node, train bool) *Node {
+	weights := len(s.net.Weights())
+	return s.net.Evaluate(supernet.Pass{
+		Images: images, Theta: theta, Weights: state[:weights], Stats: state[weights:], Train: train,
+	}).Logits
+}
+
+// Close frees what was compiled.
+func (s *Runner) Close() {
 	for _, exec := range []*Exec{s.trainer, s.evaluate, s.hessian, s.gauge, s.relative, s.score} {
 		if exec != nil {
 			exec.Finalize()
@@ -247,7 +231,7 @@ func (s *searcher) Close() {
 }
 
 // devices is the number of those that share a step.
-func (s *searcher) devices() int {
+func (s *Runner) devices() int {
 	if s.mesh == nil {
 		return 1
 	}
@@ -255,7 +239,7 @@ func (s *searcher) devices() int {
 }
 
 // String names the search in errors.
-func (s *searcher) String() string {
+func (s *Runner) String() string {
 	if s.mesh == nil {
 		return s.method.Title
 	}

@@ -92,7 +92,7 @@ func TestEveryMethodSearches(t *testing.T) {
 
 // interrupted is a search that is stopped after so many steps and goes on from
 // what it saved.
-func interrupted(t *testing.T, x Runner, steps int) *Curve {
+func interrupted(t *testing.T, x *Runner, steps int) *Curve {
 	t.Helper()
 	var saved []byte
 	ctx, stop := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestAnInterruptedSearchGivesTheSameCurve(t *testing.T) {
 // A checkpoint of another layout, or of other tensors, is not misread: the
 // search begins again.
 func TestAnotherCheckpointBeginsAnew(t *testing.T) {
-	x, err := newSearcher(pure(t), tiny(t, "enas"), pictures(t, 24))
+	x, err := New(pure(t), tiny(t, "enas"), pictures(t, 24))
 	require.NoError(t, err)
 	defer x.Close()
 	whole, err := x.Search(t.Context(), 3, Options{})
@@ -346,7 +346,7 @@ func TestWhoseBatchNormTracksOutsideOfCells(t *testing.T) {
 // A search ranks its candidates by the running statistics that its steps have moved:
 // with those of the start the same weights answer otherwise.
 func TestCandidatesSeeRunningStatistics(t *testing.T) {
-	x, err := newSearcher(pure(t), tiny(t, "rsps"), pictures(t, 24))
+	x, err := New(pure(t), tiny(t, "rsps"), pictures(t, 24))
 	require.NoError(t, err)
 	defer x.Close()
 	r, err := x.start(3, Options{})

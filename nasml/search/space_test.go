@@ -46,7 +46,7 @@ func TestOtherSpacesAreSearched(t *testing.T) {
 	for name, s := range other(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x, err := newSearcher(pure(t), s, pictures(t, 16))
+			x, err := New(pure(t), s, pictures(t, 16))
 			require.NoError(t, err)
 			defer x.Close()
 			c, err := x.Search(t.Context(), 3, Options{})
@@ -91,7 +91,7 @@ func TestSearchOnImageNetsStem(t *testing.T) {
 		require.InDelta(t, 0.25, s.rate(25), 1e-12, "half of the cosine")
 		s.Image, s.Channels, s.Cells, s.Batch, s.Epochs = side, 4, 3, 4, 2
 		s.Parts, s.Bilevel.Warmup = Shares{Train: 8, Validation: 4}, 1
-		x, err := newSearcher(pure(t), s, &large)
+		x, err := New(pure(t), s, &large)
 		require.NoError(t, err)
 		defer x.Close()
 		c, err := x.Search(t.Context(), 3, Options{})

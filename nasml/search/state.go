@@ -15,7 +15,7 @@ import (
 )
 
 // initial is the state before the search.
-func (s *searcher) initial(seed uint64) []*tensors.Tensor {
+func (s *Runner) initial(seed uint64) []*tensors.Tensor {
 	var theta []*tensors.Tensor
 	flat := s.initialArchitecture(seed)
 	for _, b := range s.product {
@@ -31,7 +31,7 @@ func zeros(dims ...int) *tensors.Tensor {
 }
 
 // initialArchitecture is α, 0 or 10⁻³·N(0, 1), or the uniform θ, block by block.
-func (s *searcher) initialArchitecture(seed uint64) []float32 {
+func (s *Runner) initialArchitecture(seed uint64) []float32 {
 	var flat []float32
 	rng := trial.RNG(seed, "architecture")
 	for _, b := range s.product {
@@ -50,7 +50,7 @@ func (s *searcher) initialArchitecture(seed uint64) []float32 {
 }
 
 // initialTheta is softmax(α) or θ at the start.
-func (s *searcher) initialTheta(seed uint64) []float64 {
+func (s *Runner) initialTheta(seed uint64) []float64 {
 	var flat []float64
 	for _, x := range s.initialArchitecture(seed) {
 		flat = append(flat, float64(x))
@@ -70,24 +70,6 @@ func (s *searcher) initialTheta(seed uint64) []float64 {
 		}
 	}
 	return flat
-}
-
-// float64s reads float32 tensors, one after the other, and frees them.
-func float64s(all ...*tensors.Tensor) ([]float64, error) {
-	var out []float64
-	for _, t := range all {
-		single, err := tensors.CopyFlatData[float32](t)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.FinalizeAll(); err != nil {
-			return nil, err
-		}
-		for _, v := range single {
-			out = append(out, float64(v))
-		}
-	}
-	return out, nil
 }
 
 // bounded refuses a state that is not finite, before it takes the place of one that is.

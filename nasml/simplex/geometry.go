@@ -3,41 +3,15 @@ package simplex
 import (
 	"fmt"
 	"math"
-
-	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// Entropy is the mean over the rows of θ of the Shannon entropy in nats,
+// EntropyOf is the mean over the rows of θ of the Shannon entropy in nats,
 //
-//	H(θ) = (1/|E|) Σ_e −Σ_o θ_eo log θ_eo ,   0·log 0 = 0,
+//	H(θ) = (1/|E|) Σ_e −Σ_o θ_eo log θ_eo ,   0·log 0 = 0:
 //
-// a scalar: ln |O| for uniform rows, 0 where every row sits on one operation
-// (Li+ 2021, Figure 1). Rows are taken as they are, also where they do not sum
-// to 1. It is a graph function.
-func Entropy(theta *Node) *Node {
-	terms := Neg(Mul(theta, logOr0(theta)))
-	return ReduceAllMean(ReduceSum(terms, -1))
-}
-
-// logOr0 is log x, and 0 where x is 0; so is its derivative.
-func logOr0(x *Node) *Node {
-	return Log(Where(IsZero(x), OnesLike(x), x))
-}
-
-// Bregman is the divergence of the entropic mirror map (see BregmanOf),
-//
-//	D_φ(u‖θ) = Σ u log(u/θ) − u + θ ,
-//
-// summed to a scalar. It is +∞ where u puts weight on an operation that θ gives
-// none. It is a graph function: it panics if the shapes differ.
-func Bregman(u, theta *Node) *Node {
-	mustSameShape("Bregman", theta, u)
-	terms := Add(Mul(u, Sub(logOr0(u), Log(theta))), Sub(theta, u))
-	return ReduceAllSum(Where(IsZero(u), theta, terms))
-}
-
-// EntropyOf is Entropy for host values with rows of any lengths. It is NaN
-// if there is no row.
+// ln |O| for uniform rows, 0 if every row sits on one operation (Li+ 2021, Figure
+// 1). Rows are taken as they are, even if they do not sum to 1. It is NaN if there
+// is no row.
 func EntropyOf(theta [][]float64) float64 { return (0 - Phi(theta)) / float64(len(theta)) }
 
 // Phi is the entropic mirror map φ(θ) = Σ_e Σ_o θ_eo log θ_eo in nats, with

@@ -8,7 +8,6 @@ import (
 
 	_ "github.com/nasml/lab/nasml/internal/steady"
 
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/optimize"
@@ -46,47 +45,19 @@ func inner(a, b [][]float64) (sum float64) {
 	return sum
 }
 
-func graphScalar(t *testing.T, f func(x []*Node) *Node, args ...any) float64 {
-	t.Helper()
-	out, err := ExecOnce(goBackend(t), f, args...)
-	require.NoError(t, err)
-	return out.Value().(float64)
-}
-
-func entropyNode(x []*Node) *Node { return Entropy(x[0]) }
-
-func bregmanNode(x []*Node) *Node { return Bregman(x[0], x[1]) }
-
 func TestEntropy(t *testing.T) {
 	for options := 1; options < 20; options++ {
 		uniform := Product{{"", 6, options}}.Uniform()[0]
 		require.InDelta(t, math.Log(float64(options)), EntropyOf(uniform), 1e-12)
-		require.InDelta(t, math.Log(float64(options)), graphScalar(t, entropyNode, uniform), 1e-12)
 	}
 	decided := [][]float64{{0, 1, 0}, {1, 0, 0}}
 	require.Zero(t, EntropyOf(decided))
-	require.Zero(t, graphScalar(t, entropyNode, decided))
 
 	// A mean over rows, of different lengths too, in nats.
 	require.InDelta(t, math.Log(2)/2, EntropyOf([][]float64{{0.5, 0.5}, {0, 0, 1}}), 1e-15)
 	rows := [][]float64{{0.7, 0.2, 0.1, 0}, {0.1, 0.2, 0.3, 0.4}}
 	want := -(0.7*math.Log(0.7) + 2*0.2*math.Log(0.2) + 2*0.1*math.Log(0.1) + 0.3*math.Log(0.3) + 0.4*math.Log(0.4)) / 2
 	require.InDelta(t, want, EntropyOf(rows), 1e-15)
-	require.InDelta(t, want, graphScalar(t, entropyNode, rows), 1e-15)
-}
-
-func TestEntropyHasAGradient(t *testing.T) {
-	theta := []float64{0.7, 0.2, 0.1}
-	grad := func(theta []float64) []float64 {
-		out, err := ExecOnce(goBackend(t), func(x *Node) *Node { return Gradient(Entropy(x), x)[0] },
-			[][]float64{theta})
-		require.NoError(t, err)
-		return out.Value().([][]float64)[0]
-	}
-	want := fd.Gradient(nil, func(x []float64) float64 { return EntropyOf([][]float64{x}) }, theta,
-		&fd.Settings{Formula: fd.Central})
-	require.InDeltaSlice(t, want, grad(theta), 1e-8)
-	require.False(t, math.IsNaN(sum(grad([]float64{1, 0, 0}))), "at a weight of zero")
 }
 
 // phiGradient is ∇φ(θ) = log θ + 1, −∞ where θ is 0.
@@ -148,7 +119,6 @@ func TestBregmanDivergence(t *testing.T) {
 		require.InDelta(t, want, BregmanOf(u, v), 1e-13)
 		require.Greater(t, BregmanOf(u, v), 0.0)
 		require.Zero(t, BregmanOf(u, u))
-		require.InDelta(t, want, graphScalar(t, bregmanNode, u, v), 1e-13)
 	}
 	for _, c := range []struct {
 		u, v []float64
@@ -161,7 +131,6 @@ func TestBregmanDivergence(t *testing.T) {
 	} {
 		u, v := [][]float64{c.u}, [][]float64{c.v}
 		require.Equal(t, c.want, BregmanOf(u, v), "D(%v‖%v)", c.u, c.v)
-		require.Equal(t, c.want, graphScalar(t, bregmanNode, u, v), "D(%v‖%v) in the graph", c.u, c.v)
 	}
 }
 
@@ -256,31 +225,6 @@ func TestProductOfMixedSizes(t *testing.T) {
 	require.Equal(t, [][]float64{{0.5, 0.5}}, theta[1])
 	require.InDelta(t, (3*math.Log(4)+math.Log(2)+math.Log(3))/5, EntropyOf(slices.Concat(theta...)), 1e-15)
 
-	grad := [][][]float64{{{1, 2, 3, 4}, {0, 0, 0, 0}, {-1, 0, 0, 0}}, {{0, 1}}, {{3, 2, 1}}}
-	update := func(theta, grad [][][]float64) ([][][]float64, error) {
-		args := []any{theta[0], theta[1], theta[2], grad[0], grad[1], grad[2]}
-		out, err := ExecOnceN(goBackend(t),
-			func(x []*Node) []*Node { return p.Update(Updates["eg"], x[:3], x[3:], 0.3) }, args...)
-		if err != nil {
-			return nil, err
-		}
-		var next [][][]float64
-		for _, o := range out {
-			next = append(next, o.Value().([][]float64))
-		}
-		return next, nil
-	}
-	next, err := update(theta, grad)
-	require.NoError(t, err)
-	require.NoError(t, p.Check(next, 1e-12))
-	for b := range p {
-		want := EGOf(theta[b], grad[b], 0.3)
-		require.InDeltaSlice(t, slices.Concat(want...), slices.Concat(next[b]...), 1e-15, p[b].Name)
-	}
-
-	grad[1] = [][]float64{{0, 1, 2}}
-	_, err = update(theta, grad)
-	require.ErrorContains(t, err, `"edges into 2"`)
 	theta[2][0][1] = math.NaN()
 	require.ErrorContains(t, p.Check(theta, 1e-12), `block "edges into 3": θ[0][1] is NaN`)
 	theta[2] = [][]float64{{0.5, 0.5}}

@@ -3,8 +3,6 @@ package simplex
 import (
 	"fmt"
 	"slices"
-
-	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
 // Block is a group of simplices of one size, a matrix [Rows, Options].
@@ -35,27 +33,6 @@ func (p Product) Uniform() [][][]float64 {
 		}
 	}
 	return theta
-}
-
-// Update takes one step with the same update and step size on every block. It
-// is a graph function: it panics with the block's name and both shapes where θ
-// or a gradient does not fit.
-func (p Product) Update(update Update, theta, grad []*Node, eta float64) []*Node {
-	if len(theta) != len(p) || len(grad) != len(p) {
-		panic(fmt.Errorf("simplex.Product: %d matrices of θ and %d of gradients for %d blocks", len(theta), len(grad),
-			len(p)))
-	}
-	next := make([]*Node, len(p))
-	for b, block := range p {
-		for _, x := range []*Node{theta[b], grad[b]} {
-			if err := x.Shape().CheckDims(block.Rows, block.Options); err != nil {
-				panic(fmt.Errorf("simplex.Product: block %q is [%d, %d], its θ has shape %s and its gradient %s",
-					block.Name, block.Rows, block.Options, theta[b].Shape(), grad[b].Shape()))
-			}
-		}
-		next[b] = update(theta[b], grad[b], eta)
-	}
-	return next
 }
 
 // Check returns an error, with the block's name, where θ is not a point of the

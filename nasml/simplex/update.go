@@ -177,19 +177,15 @@ func atLeast(x *Node, least float64) *Node {
 
 // mustFit panics if an update cannot be taken.
 func mustFit(name string, theta, grad *Node, eta float64) {
-	mustSameShape(name, theta, grad)
+	if !theta.Shape().Equal(grad.Shape()) {
+		panic(fmt.Errorf("simplex.%s: theta has shape %s and its gradient %s: they must be equal", name, theta.Shape(),
+			grad.Shape()))
+	}
 	if !theta.DType().IsFloat() || theta.Rank() == 0 {
 		panic(fmt.Errorf("simplex.%s: theta has shape %s: it must be a float of shape [..., options]", name,
 			theta.Shape()))
 	}
 	if !(eta >= 0 && eta <= math.MaxFloat32) {
 		panic(fmt.Errorf("simplex.%s: the step size is %v: it must be finite and not negative", name, eta))
-	}
-}
-
-func mustSameShape(name string, theta, other *Node) {
-	if !theta.Shape().Equal(other.Shape()) {
-		panic(fmt.Errorf("simplex.%s: theta has shape %s and its companion %s: they must be equal", name, theta.Shape(),
-			other.Shape()))
 	}
 }

@@ -102,6 +102,7 @@ type CellNet struct {
 	product  simplex.Product
 	plan     *walk
 	run      func(l Layers) Outcome
+	samples  bool // takes Pass.Chosen
 }
 
 // newCellNet plans a network.

@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -129,7 +130,7 @@ func (r *reference) bn(path string, x fmap, affine, counts bool) fmap {
 }
 
 func (r *reference) op(cell int, edge Edge, name string, x fmap, counts bool) fmap {
-	path := opPath(cell, edge, name)
+	path := fmt.Sprintf("cells/%d/%s/%s", cell, edge, name)
 	switch name {
 	case "none":
 		return newMap(x.b, x.h, x.w, x.c)
@@ -182,7 +183,7 @@ func (r *reference) forward(images fmap) (logits [][]float64) {
 	cell := 0
 	for stage := range 3 {
 		if stage > 0 {
-			p := opPath(cell, Edge{}, "")[:len("cells/0/")]
+			p := fmt.Sprintf("cells/%d/", cell)
 			a := r.bn(p+"conv_a/bn", refConv(refReLU(x), r.values[p+"conv_a"], 3, 2*width, 1, 2), true, true)
 			y := r.bn(p+"conv_b/bn", refConv(refReLU(a), r.values[p+"conv_b"], 3, 2*width, 1, 1), true, true)
 			down := refConv(refPool(x, 2, 0, 2), r.values[p+"downsample"], 1, 2*width, 0, 1)
@@ -341,6 +342,22 @@ func flatten(rows [][]float64) (out []float64) {
 		out = append(out, row...)
 	}
 	return out
+}
+
+// Input is a pass of a network with one block of θ.
+type Input struct {
+	Images, Theta, Chosen *Node
+	Weights, Stats        []*Node
+	Train                 bool
+}
+
+func (n *Net) Forward(in Input) (logits *Node, stats []*Node) {
+	p := Pass{Images: in.Images, Theta: []*Node{in.Theta}, Weights: in.Weights, Stats: in.Stats, Train: in.Train}
+	if in.Chosen != nil {
+		p.Chosen = []*Node{in.Chosen}
+	}
+	o := n.Evaluate(p)
+	return o.Logits, o.Stats
 }
 
 func loss(net *Net, in Input, labels *Node) *Node {
@@ -589,9 +606,9 @@ func TestRunningStatisticsByHand(t *testing.T) {
 	net, err := New(Config{Channels: 1, Cells: 1, Image: 4, TrackStats: true})
 	require.NoError(t, err)
 	out, err := ExecOnceN(goBackend(t), func(x, mean, variance *Node) []*Node {
-		f := &pass{net: net, in: Input{Train: true, Stats: []*Node{mean, variance}}, stats: make([]*Node, 2)}
-		f.track(bnPath{path: "stem/bn"}, normalOf(x))
-		return f.stats
+		w := net.walk(Pass{Train: true, Stats: []*Node{mean, variance}})
+		Layers{walk: w}.In("stem/bn").bn(Map{H: 2, W: 2, C: 1, node: x}, false, momentum)
+		return w.mixed()
 	}, [][][][]float64{{{{1}, {2}}, {{3}, {4}}}}, []float64{1}, []float64{4})
 	require.NoError(t, err)
 	require.InDelta(t, 0.9+0.25, out[0].Value().([]float64)[0], 1e-15)
@@ -615,10 +632,10 @@ func TestForwardRefusesWhatDoesNotFit(t *testing.T) {
 		"the images: got shape (Float64)[2, 4, 8, 3], want [2 8 8 3]": func(in *Input) {
 			in.Images = SliceAxis(in.Images, 1, AxisRange(0, 4))
 		},
-		"θ: got shape (Float64)[6, 4], want [6 5]": func(in *Input) {
+		"θ, operations: got shape (Float64)[6, 4], want [6 5]": func(in *Input) {
 			in.Theta = SliceAxis(in.Theta, 1, AxisRange(0, 4))
 		},
-		"θ: got shape (Float64)[1, 6, 5], want [2 6 5]": func(in *Input) {
+		"θ, operations: got shape (Float64)[1, 6, 5], want [2 6 5]": func(in *Input) {
 			in.Theta = ExpandAxes(in.Theta, 0)
 		},
 		"the chosen operations: got shape (Float64)[2, 6, 5]": func(in *Input) {

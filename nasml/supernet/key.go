@@ -154,14 +154,12 @@ func OperationKey(name string) (string, error) {
 	weights := ""
 	for _, stride := range []int{1, 2} {
 		for _, search := range []bool{true, false} {
-			n := &CellNet{plan: &walk{affine: !search, index: map[string]int{}}}
-			n.run = func(l Layers) Outcome {
+			n, err := newCellNet(Skeleton{}, !search, func(l Layers) Outcome {
 				y := op(l.In(name), Map{H: 6, W: 6, C: 4, node: l.walk.pass.Images}, stride, search)
 				return Outcome{Logits: l.plain(y).node}
-			}
-			n.run(Layers{walk: n.plan})
-			if n.plan.err != nil {
-				return "", fmt.Errorf("%s: %w", what, n.plan.err)
+			})
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", what, err)
 			}
 			for _, w := range append(slices.Clone(n.plan.weights), n.plan.stats...) {
 				weights += fmt.Sprintln(w.Dims, w.FanIn, w.Init)

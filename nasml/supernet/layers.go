@@ -77,6 +77,9 @@ func constantRow(like *Node, n int, value float64) *Node {
 type Layers struct {
 	walk *walk
 	path string
+
+	untracked bool                   // BN keeps no running statistics, and always normalises by the batch
+	chosen    func(like *Node) *Node // nil, or 0 or 1 [1, C]: whether this pass counts in running statistics
 }
 
 // walk is what all Layers of one walk share.
@@ -93,7 +96,8 @@ type walk struct {
 	// of a graph, else nil
 	net     *CellNet
 	pass    Pass
-	batches map[float64][]runningBatch // by momentum: what goes into the running statistics
+	next    []*Node                    // running statistics after the batch
+	batches map[float64][]runningBatch // by momentum: what goes into them at once
 	memo    map[memory]*Node
 	normal  map[*Node]batchNorm // of what was normalised
 }
@@ -110,7 +114,8 @@ func (l Layers) In(name string) Layers {
 	if l.path != "" {
 		name = l.path + "/" + name
 	}
-	return Layers{l.walk, name}
+	l.path = name
+	return l
 }
 
 // planning reports whether there are no numbers yet.
@@ -286,13 +291,19 @@ func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 		scale = l.weight(Weight{"scale", []int{x.C}, 0, InitOnes})
 		bias = l.weight(Weight{"bias", []int{x.C}, 0, InitZeros})
 	}
-	mean := l.stat(Weight{"mean", []int{x.C}, 0, InitZeros})
-	variance := l.stat(Weight{"variance", []int{x.C}, 0, InitOnes})
+	var mean, variance int
+	if !l.untracked {
+		mean = l.stat(Weight{"mean", []int{x.C}, 0, InitZeros})
+		variance = l.stat(Weight{"variance", []int{x.C}, 0, InitOnes})
+	}
 	if l.planning() {
 		return x
 	}
-	if x = l.plain(x); l.walk.pass.Train {
-		x.affine = l.normalize(x.node, mean, variance, momentum)
+	if x = l.plain(x); l.walk.pass.Train || l.untracked {
+		batch := l.normalize(x.node)
+		if x.affine = batch.affine; !l.untracked {
+			l.track(batch.moments, pixels(x.node), mean, variance, momentum)
+		}
 	} else {
 		row := func(i int) *Node { return StopGradient(ExpandAxes(l.walk.pass.Stats[i], 0)) }
 		root := inverseRoot(row(variance))
@@ -319,7 +330,7 @@ type runningBatch struct {
 
 // mixed are the running statistics after the batch.
 func (w *walk) mixed() []*Node {
-	next := slices.Clone(w.pass.Stats)
+	next := w.next
 	for _, momentum := range slices.Sorted(maps.Keys(w.batches)) {
 		batches := w.batches[momentum]
 		all := make([]kernels.Batch, len(batches))
@@ -337,20 +348,41 @@ func (w *walk) mixed() []*Node {
 // batchNorm is what [kernels.Normal] says of a map.
 type batchNorm struct{ affine, moments *Node }
 
-// normalize is BN by the batch, as a scale and shift. The batch is mixed into the
-// running statistics: (1 − momentum)·old + momentum·new, with the unbiased
-// variance.
-func (l Layers) normalize(x *Node, mean, variance int, momentum float64) *Node {
+// normalize is BN by the batch.
+func (l Layers) normalize(x *Node) batchNorm {
 	mustVary(l.path, x)
 	found, ok := l.walk.normal[x]
 	if !ok {
 		found.affine, found.moments = kernels.Normal(x)
 		l.walk.normal[x] = found
 	}
-	l.walk.batches[momentum] = append(l.walk.batches[momentum], runningBatch{mean, variance, kernels.Batch{
-		Moments: found.moments, Mean: l.walk.pass.Stats[mean], Variance: l.walk.pass.Stats[variance], Pixels: pixels(x),
-	}})
-	return found.affine
+	return found
+}
+
+// track mixes the moments of n pixels into the running ones: (1 − momentum)·old +
+// momentum·new, with the unbiased variance. Networks whose passes may sample do it map
+// by map, others at once.
+func (l Layers) track(moments *Node, n, mean, variance int, momentum float64) {
+	old := l.walk.pass.Stats
+	if !l.walk.net.samples {
+		l.walk.batches[momentum] = append(l.walk.batches[momentum], runningBatch{mean, variance, kernels.Batch{
+			Moments: moments, Mean: old[mean], Variance: old[variance], Pixels: n,
+		}})
+		return
+	}
+	for row, i := range []int{mean, variance} {
+		value := Slice(moments, AxisElem(row))
+		if row == 1 {
+			value = MulScalar(value, float64(n)/float64(n-1))
+		}
+		before := ExpandAxes(old[i], 0)
+		next := Add(MulScalar(before, 1-momentum), MulScalar(value, momentum))
+		if l.chosen != nil {
+			c := l.chosen(next)
+			next = Add(Mul(c, next), Mul(OneMinus(c), before))
+		}
+		l.walk.next[i] = StopGradient(Squeeze(next, 0))
+	}
 }
 
 // FactorizedReduce halves the size of a map: ReLU, two 1×1 convolutions of
@@ -432,44 +464,4 @@ func (l Layers) classify(x Map, classes int) *Node {
 		return nil
 	}
 	return Reshape(y.node, -1, classes)
-}
-
-// check panics if a pass does not fit the network.
-func (n *CellNet) check(p Pass) {
-	batch := p.Images.Shape().Dim(0)
-	mustBe("the images", p.Images, batch, n.skeleton.Image, n.skeleton.Image, 3)
-	blocks := n.Architecture()
-	if len(p.Theta) != len(blocks) || p.Chosen != nil {
-		panic(fmt.Errorf("supernet: got %d matrices of θ, chosen operations %v; the network has %d and does not sample",
-			len(p.Theta), p.Chosen != nil, len(blocks)))
-	}
-	for i, b := range blocks {
-		if x := p.Theta[i]; x.Rank() == 3 {
-			mustBe("θ, "+b.Name, x, batch, b.Rows, b.Options)
-		} else {
-			mustBe("θ, "+b.Name, x, b.Rows, b.Options)
-		}
-	}
-	mustFit("weights", p.Weights, n.plan.weights)
-	mustFit("running statistics", p.Stats, n.plan.stats)
-	if p.Drop != nil {
-		mustBe("drop path", p.Drop, batch, n.plan.dropped)
-	}
-}
-
-// Evaluate computes the network; see Network.
-func (n *CellNet) Evaluate(p Pass) Outcome {
-	n.check(p)
-	w := n.walk(p)
-	o := n.run(Layers{walk: w})
-	o.Stats = w.mixed()
-	return o
-}
-
-// walk is a pass at its start.
-func (n *CellNet) walk(p Pass) *walk {
-	return &walk{
-		affine: n.plan.affine, net: n, pass: p, batches: map[float64][]runningBatch{},
-		memo: map[memory]*Node{}, normal: map[*Node]batchNorm{},
-	}
 }

@@ -3,10 +3,9 @@ package supernet
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
+	"slices"
 
-	"github.com/gomlx/gomlx/core/tensors"
+	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
 // The macro skeleton of NAS-Bench-201 (Dong & Yang 2020, Figure 1): a 3×3
@@ -62,174 +61,147 @@ func (c Config) check() error {
 	return c.Space.Check()
 }
 
-// Init says how a weight begins.
-type Init int
-
-// PyTorch's defaults.
-const (
-	InitUniform Init = iota // U(−1/√fan_in, 1/√fan_in): convolutions, the linear layer, their biases
-	InitOnes                // scale of BN, running variance
-	InitZeros               // shift of BN, running mean
-)
-
-// Weight describes one weight, or one running statistic, of a network.
-type Weight struct {
-	Path  string // "cells/0/1<-0/nor_conv_3x3/conv"
-	Dims  []int  // convolutions [height, width, in, out], the classifier [in, classes]
-	FanIn int    // inputs of one output: height·width·in
-	Init  Init
-}
-
-// Net is a network of mixed operations; its weights are given to Forward.
+// Net is a network of mixed operations.
 type Net struct {
-	Config  Config // with the standard values filled in
-	weights []Weight
-	stats   []Weight
-	index   map[string]int // of a path in weights, or in stats
-
-	inserted map[string]insertion // by path: operations that are not computed together with others
+	*CellNet
+	Config   Config // with the standard values filled in
+	inserted int64  // multiply-adds of an example in operations that Net does not compute by itself
 }
 
 // New is the network of a configuration. It returns an error for sizes below 1,
 // an image size that two reductions cannot halve, a space that is no cell, and an
 // operation that changes the size of a map.
 func New(c Config) (*Net, error) {
-	c = c.withDefaults()
-	if err := c.check(); err != nil {
+	n := &Net{Config: c.withDefaults()}
+	err := n.Config.check()
+	if err == nil {
+		n.CellNet, err = newCellNet(Skeleton{Image: n.Config.Image}, c.Affine, n.run)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("supernet: %w", err)
 	}
-	n := &Net{Config: c, index: map[string]int{}, inserted: map[string]insertion{}}
-	n.conv("stem/conv", 3, 3, c.Channels)
-	n.bn("stem/bn", c.Channels)
-	width, cell := c.Channels, 0
-	for stage := range stages {
-		if stage > 0 {
-			n.reduction(cell, width)
-			width, cell = 2*width, cell+1
-		}
-		for range c.Cells {
-			if err := n.cell(cell, width); err != nil {
-				return nil, fmt.Errorf("supernet: %w", err)
-			}
-			cell++
-		}
-	}
-	n.bn("last/bn", width)
-	n.add(Weight{"classifier/weight", []int{width, c.Classes}, width, InitUniform})
-	n.add(Weight{"classifier/bias", []int{c.Classes}, width, InitUniform})
+	n.product, n.samples = n.Config.Space.Product(), true
 	return n, nil
 }
 
-// Weights are all trained weights in the order in which Forward takes them:
-// from the images to the logits, in cells by edge, then operation.
-func (n *Net) Weights() []Weight { return n.weights }
+// MultiplyAdds are those of the inserted operations for an image.
+func (n *Net) MultiplyAdds() int64 { return n.inserted }
 
-// Stats are BN's running means and variances in the order in which Forward
-// takes and returns them; empty if they are not tracked.
-func (n *Net) Stats() []Weight { return n.stats }
-
-// InitWeights draws float32 weights as PyTorch does by default.
-func (n *Net) InitWeights(rng *rand.Rand) []*tensors.Tensor {
-	out := make([]*tensors.Tensor, len(n.weights))
-	for i, w := range n.weights {
-		out[i] = w.tensor(rng)
-	}
-	return out
-}
-
-// InitStats are means 0 and variances 1.
-func (n *Net) InitStats() []*tensors.Tensor {
-	out := make([]*tensors.Tensor, len(n.stats))
-	for i, w := range n.stats {
-		out[i] = w.tensor(nil)
-	}
-	return out
-}
-
-func (w Weight) tensor(rng *rand.Rand) *tensors.Tensor {
-	size := 1
-	for _, d := range w.Dims {
-		size *= d
-	}
-	bound := 1 / math.Sqrt(float64(w.FanIn))
-	flat := make([]float32, size)
-	for i := range flat {
-		switch w.Init {
-		case InitUniform:
-			flat[i] = float32(bound * (2*rng.Float64() - 1))
-		case InitOnes:
-			flat[i] = 1
-		case InitZeros:
+// run computes the logits. A mixed operation is Σₒ θₒ·opₒ(x). With [Pass].Chosen it is
+// GDAS's sampled one,
+//
+//	Σₒ cₒ·θₒ·opₒ(x) + (1−cₒ)·θₒ ,
+//
+// where the θₒ of an operation that is not chosen is a scalar added to every
+// element of the map, so that its gradient is the sum of the upstream one; the
+// running statistics of such an operation stay. With a one-hot θ = Chosen it is
+// the discrete network.
+func (n *Net) run(l Layers) Outcome {
+	c := n.Config
+	l.untracked = !c.TrackStats && !c.TrackOutside
+	x := Map{H: c.Image, W: c.Image, C: 3, node: l.walk.pass.Images}
+	x = l.In("stem/bn").bn(l.In("stem").Conv("conv", x, 3, 1, c.Channels), true, momentum)
+	sampled, cell := c.sampled(l), 0
+	for stage := range stages {
+		if stage > 0 {
+			x = l.In(fmt.Sprintf("cells/%d", cell)).reduction(x)
+			cell++
+		}
+		for range c.Cells {
+			x = n.cell(l.In(fmt.Sprintf("cells/%d", cell)), sampled, l.plain(x))
+			cell++
 		}
 	}
-	return tensors.FromFlatDataAndDimensions(flat, w.Dims...)
+	return Outcome{Logits: l.In("classifier").classify(l.ReLU(l.In("last/bn").bn(x, true, momentum)), c.Classes)}
 }
 
-func (n *Net) add(w Weight) {
-	n.index[w.Path] = len(n.weights)
-	n.weights = append(n.weights, w)
+// reduction is the residual block of stride 2 between two stages, with twice
+// the channels: BN(conv(ReLU(BN(conv(ReLU(x)))))) + conv1×1(mean2×2(x)).
+func (l Layers) reduction(x Map) Map {
+	b := l.In("conv_a/bn").bn(l.Conv("conv_a", l.ReLU(x), 3, 2, 2*x.C), true, momentum)
+	b.rectified = true
+	b = l.In("conv_b/bn").bn(b.dense([]Layers{l}, "conv_b", 3, 2*x.C)[0], true, momentum)
+	half := l.once("halved", x, Map{H: x.H / 2, W: x.W / 2, C: x.C}, 2, halved)
+	return l.add([]Map{b, l.Conv("downsample", half, 1, 1, 2*x.C)})
 }
 
-func (n *Net) addStat(w Weight) {
-	n.index[w.Path] = len(n.stats)
-	n.stats = append(n.stats, w)
-}
-
-func (n *Net) conv(path string, k, in, out int) {
-	n.add(Weight{path, []int{k, k, in, out}, k * k * in, InitUniform})
-}
-
-// bn adds the weights of a BN outside of cells.
-func (n *Net) bn(path string, channels int) {
-	n.normal(path, channels, true, n.Config.TrackStats || n.Config.TrackOutside)
-}
-
-func (n *Net) normal(path string, channels int, affine, track bool) {
-	if affine {
-		n.add(Weight{path + "/scale", []int{channels}, 0, InitOnes})
-		n.add(Weight{path + "/bias", []int{channels}, 0, InitZeros})
+// cell is a search cell: first its weights by edge, then operation; in a graph node
+// after node. No map of a single operation is ever written down but that of its
+// convolution.
+func (n *Net) cell(l Layers, m sampled, x Map) Map {
+	l.untracked = !n.Config.TrackStats
+	s := n.Config.Space
+	if l.planning() {
+		for _, edge := range s.Edges {
+			for o := range s.Ops {
+				n.candidate(l, m, edge, o, x)
+			}
+		}
+		return x
 	}
-	if track {
-		n.addStat(Weight{path + "/mean", []int{channels}, 0, InitZeros})
-		n.addStat(Weight{path + "/variance", []int{channels}, 0, InitOnes})
-	}
-}
-
-// cell adds the weights of one search cell.
-func (n *Net) cell(cell, channels int) error {
-	for _, edge := range n.Config.Space.Edges {
-		for _, op := range n.Config.Space.Ops {
-			if _, own := inserted(op); own {
-				if err := n.insert(cell, edge, op, channels); err != nil {
-					return err
+	maps, entries := make([][]Map, s.Nodes), make([][]int, s.Nodes) // that arrive at a node, and by which weights
+	for i := range s.Nodes {
+		if i > 0 {
+			x = Map{H: x.H, W: x.W, C: x.C, node: l.mixed(x, maps[i], m.factors.entries, entries[i])}
+			if shift := m.shift(s, i, x); shift != nil {
+				x.node = Add(x.node, spread(shift, x.node.Shape()))
+			}
+		}
+		for o := range s.Ops {
+			for e, edge := range s.Edges {
+				if edge.From != i {
+					continue
 				}
-				continue
+				if y, ok := n.candidate(l, m, edge, o, x); ok {
+					maps[edge.To], entries[edge.To] = append(maps[edge.To], y), append(entries[edge.To], e*len(s.Ops)+o)
+				}
 			}
-			k := operations[op].kernel
-			if k == 0 {
-				continue
-			}
-			path := opPath(cell, edge, op)
-			n.conv(path+"/conv", k, channels, channels)
-			if n.Config.ConvBias {
-				n.add(Weight{path + "/conv_bias", []int{channels}, k * k * channels, InitUniform})
-			}
-			n.normal(path+"/bn", channels, n.Config.Affine, n.Config.TrackStats)
 		}
 	}
-	return nil
+	return x
 }
 
-func opPath(cell int, edge Edge, op string) string {
-	return fmt.Sprintf("cells/%d/%s/%s", cell, edge, op)
+// candidate is an operation on an edge, false if it is none, which is 0 with gradient 0.
+func (n *Net) candidate(l Layers, m sampled, edge Edge, o int, x Map) (Map, bool) {
+	s := n.Config.Space
+	name := s.Ops[o]
+	if m.chosen != nil {
+		entry := slices.Index(s.Edges, edge)*len(s.Ops) + o
+		l.chosen = func(x *Node) *Node { return m.chosen.row(x, entry) }
+	}
+	l = l.In(edge.String()).In(name)
+	op, own := inserted(name)
+	switch of := operations[name]; {
+	case own:
+		before := l.walk.multiplyAdds
+		y := op(l, x, 1, true)
+		if y.H != x.H || y.W != x.W || y.C != x.C {
+			l.fail("makes a map of %d×%d pixels and %d channels of one of %d×%d and %d at stride 1: want "+
+				"the same size", y.H, y.W, y.C, x.H, x.W, x.C)
+		}
+		if l.planning() {
+			n.inserted += l.walk.multiplyAdds - before
+		}
+		return l.plain(y), true
+	case of.kernel > 0:
+		return n.convolved(l, x, of.kernel), true
+	case of.pool:
+		return l.AvgPool(x, 1), true
+	default:
+		return x, of.skip
+	}
 }
 
-// reduction adds the weights of the residual block from channels to 2·channels.
-func (n *Net) reduction(cell, channels int) {
-	path := fmt.Sprintf("cells/%d/", cell)
-	n.conv(path+"conv_a", 3, channels, 2*channels)
-	n.bn(path+"conv_a/bn", 2*channels)
-	n.conv(path+"conv_b", 3, 2*channels, 2*channels)
-	n.bn(path+"conv_b/bn", 2*channels)
-	n.conv(path+"downsample", 1, channels, 2*channels)
+// convolved is ReLU, a convolution and BN.
+func (n *Net) convolved(l Layers, x Map, k int) Map {
+	c := x.C
+	x.rectified = true
+	y := x.dense([]Layers{l}, "conv", k, c)[0]
+	if n.Config.ConvBias {
+		bias := l.weight(Weight{"conv_bias", []int{c}, k * k * c, InitUniform})
+		if !l.planning() {
+			y.node = Add(y.node, spread(ExpandAxes(bias, 0), y.node.Shape()))
+		}
+	}
+	return l.BN("bn", y)
 }

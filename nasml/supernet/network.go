@@ -2,7 +2,9 @@ package supernet
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
@@ -27,7 +29,7 @@ type Network interface {
 type Pass struct {
 	Images  *Node   // [B, H, W, 3], normalised
 	Theta   []*Node // a point of Architecture, one matrix a block
-	Chosen  []*Node // nil, or 0/1 matrices as Theta, where a method samples: see Net.Forward
+	Chosen  []*Node // nil, or 0/1 matrices as Theta, where a method samples: see Net
 	Weights []*Node // as Network.Weights
 	Stats   []*Node // as Network.Stats
 	Train   bool    // BN normalises by the batch and moves the statistics, else by the statistics
@@ -50,19 +52,122 @@ var (
 	_ Network = (*CellNet)(nil)
 )
 
-// Architecture is the one block of operation weights.
-func (n *Net) Architecture() simplex.Product { return n.Config.Space.Product() }
+// Init says how a weight begins.
+type Init int
 
-// Evaluate is Forward as a Network does it.
-func (n *Net) Evaluate(p Pass) Outcome {
-	if len(p.Theta) != 1 || len(p.Chosen) > 1 || p.Drop != nil {
-		panic(fmt.Errorf("supernet: got %d matrices of θ, %d of chosen operations, drop path %v; "+
-			"NAS-Bench-201 has one and no drop path", len(p.Theta), len(p.Chosen), p.Drop != nil))
+// PyTorch's defaults.
+const (
+	InitUniform Init = iota // U(−1/√fan_in, 1/√fan_in): convolutions, the linear layer, their biases
+	InitOnes                // scale of BN, running variance
+	InitZeros               // shift of BN, running mean
+)
+
+// Weight describes one weight, or one running statistic, of a network.
+type Weight struct {
+	Path  string // "cells/0/1<-0/nor_conv_3x3/conv"
+	Dims  []int  // convolutions [height, width, in, out], the classifier [in, classes]
+	FanIn int    // inputs of one output: height·width·in
+	Init  Init
+}
+
+func (w Weight) tensor(rng *rand.Rand) *tensors.Tensor {
+	size := 1
+	for _, d := range w.Dims {
+		size *= d
 	}
-	in := Input{Images: p.Images, Theta: p.Theta[0], Weights: p.Weights, Stats: p.Stats, Train: p.Train}
-	if len(p.Chosen) == 1 {
-		in.Chosen = p.Chosen[0]
+	bound := 1 / math.Sqrt(float64(w.FanIn))
+	flat := make([]float32, size)
+	for i := range flat {
+		switch w.Init {
+		case InitUniform:
+			flat[i] = float32(bound * (2*rng.Float64() - 1))
+		case InitOnes:
+			flat[i] = 1
+		case InitZeros:
+		}
 	}
-	logits, stats := n.Forward(in)
-	return Outcome{Logits: logits, Stats: stats}
+	return tensors.FromFlatDataAndDimensions(flat, w.Dims...)
+}
+
+func mustFit(what string, got []*Node, want []Weight) {
+	if len(got) != len(want) {
+		panic(fmt.Errorf("supernet: got %d %s, the network has %d", len(got), what, len(want)))
+	}
+	for i, w := range want {
+		mustBe(w.Path, got[i], w.Dims...)
+	}
+}
+
+func mustBe(what string, x *Node, dims ...int) {
+	if !slices.Equal(x.Shape().Dimensions, dims) {
+		panic(fmt.Errorf("supernet: %s: got shape %s, want %v", what, x.Shape(), dims))
+	}
+}
+
+// BN's constants, PyTorch's defaults.
+const (
+	epsilon  = 1e-5
+	momentum = 0.1 // the weight of the new value in a running statistic
+)
+
+// mustVary panics if BN would divide 0 by 0.
+func mustVary(path string, z *Node) {
+	if z.Shape().Size() == z.Shape().Dim(-1) {
+		panic(fmt.Errorf("supernet: %s normalises shape %s, one value a channel: take more examples or larger images",
+			path, z.Shape()))
+	}
+}
+
+// Score is the number of examples that the largest logit gets right, int32, the
+// first of equal logits counting, and the mean cross entropy, −log softmax of
+// the label's logit. logits are [B, classes], labels [B] integers.
+func Score(logits, labels *Node) (correct, loss *Node) {
+	logp := LogSoftmax(logits)
+	hot := OneHot(labels, logits.Shape().Dim(-1), logits.DType())
+	loss = Neg(ReduceAllMean(ReduceSum(Mul(hot, logp), -1)))
+	correct = ReduceAllSum(ConvertDType(Equal(ArgMax(logits, -1, labels.DType()), labels), labels.DType()))
+	return correct, loss
+}
+
+// check panics if a pass does not fit the network.
+func (n *CellNet) check(p Pass) {
+	batch := p.Images.Shape().Dim(0)
+	mustBe("the images", p.Images, batch, n.skeleton.Image, n.skeleton.Image, 3)
+	blocks := n.Architecture()
+	if len(p.Theta) != len(blocks) || len(p.Chosen) > 0 && (len(p.Chosen) != len(blocks) || !n.samples) {
+		panic(fmt.Errorf("supernet: got %d matrices of θ, %d of chosen operations; the network has %d, samples: %v",
+			len(p.Theta), len(p.Chosen), len(blocks), n.samples))
+	}
+	for i, b := range blocks {
+		if x := p.Theta[i]; x.Rank() == 3 {
+			mustBe("θ, "+b.Name, x, batch, b.Rows, b.Options)
+		} else {
+			mustBe("θ, "+b.Name, x, b.Rows, b.Options)
+		}
+	}
+	for i, x := range p.Chosen {
+		mustBe("the chosen operations", x, blocks[i].Rows, blocks[i].Options)
+	}
+	mustFit("weights", p.Weights, n.plan.weights)
+	mustFit("running statistics", p.Stats, n.plan.stats)
+	if p.Drop != nil {
+		mustBe("drop path", p.Drop, batch, n.plan.dropped)
+	}
+}
+
+// Evaluate computes the network; see Network.
+func (n *CellNet) Evaluate(p Pass) Outcome {
+	n.check(p)
+	w := n.walk(p)
+	o := n.run(Layers{walk: w})
+	o.Stats = w.mixed()
+	return o
+}
+
+// walk is a pass at its start.
+func (n *CellNet) walk(p Pass) *walk {
+	return &walk{
+		affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats), batches: map[float64][]runningBatch{},
+		memo: map[memory]*Node{}, normal: map[*Node]batchNorm{},
+	}
 }

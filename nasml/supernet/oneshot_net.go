@@ -62,12 +62,11 @@ func NewOneShot(c OneShotConfig) (*OneShotNet, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("supernet: %w", err)
 	}
-	n := &CellNet{skeleton: c.Skeleton, product: c.Space.Product(), run: c.run}
-	n.plan = &walk{affine: true, index: map[string]int{}}
-	c.run(Layers{walk: n.plan})
-	if n.plan.err != nil {
-		return nil, fmt.Errorf("supernet: %w", n.plan.err)
+	n, err := newCellNet(c.Skeleton, true, c.run)
+	if err != nil {
+		return nil, fmt.Errorf("supernet: %w", err)
 	}
+	n.product = c.Space.Product()
 	return &OneShotNet{n, c.Space}, nil
 }
 

@@ -9,13 +9,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/internal/loop"
 	"github.com/nasml/lab/nasml/trial"
@@ -74,11 +73,7 @@ func (r *run) restart() {
 	r.initialise()
 }
 
-func (r *run) free() {
-	for _, t := range r.state {
-		_ = t.FinalizeAll()
-	}
-}
+func (r *run) free() { _ = device.Free(r.state...) }
 
 // head is that of a checkpoint.
 type head struct {
@@ -154,19 +149,12 @@ func (r *run) feed() ([]any, error) {
 
 // advance makes one step and returns the loss before it.
 func (r *run) advance(args []any) (float64, error) {
-	for _, t := range r.state {
-		donated, err := DonateTensorBuffer(t, r.backend, compute.DeviceNum(0))
-		if err != nil {
-			return 0, fmt.Errorf("donating the state: %w", err)
-		}
-		args = append(args, donated)
-	}
-	out, err := r.trainer.Call(args...)
+	next, reports, err := device.Step(r.backend, r.trainer, args, r.state)
 	if err != nil {
 		return 0, err
 	}
-	r.state = out[:len(out)-1]
-	report, err := numbers(out[len(out)-1])
+	r.state = next
+	report, err := device.Float64s(reports...)
 	if err != nil {
 		return 0, err
 	}
@@ -270,18 +258,5 @@ func (r *run) tested(parts Parts[*tensors.Tensor], from int) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	return numbers(out[0])
-}
-
-// numbers reads a float32 tensor and frees it.
-func numbers(t *tensors.Tensor) ([]float64, error) {
-	single, err := tensors.CopyFlatData[float32](t)
-	if err != nil {
-		return nil, err
-	}
-	var out []float64
-	for _, v := range single {
-		out = append(out, float64(v))
-	}
-	return out, t.FinalizeAll()
+	return device.Float64s(out...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -187,20 +188,12 @@ func (r *dartsRun) train(ctx context.Context) (out [][]*tensors.Tensor, took tim
 		for _, t := range feed {
 			args = append(args, t)
 		}
-		for _, t := range state {
-			donated, err := DonateTensorBuffer(t, r.backend, 0)
-			if err != nil {
-				return nil, 0, fmt.Errorf("donating the state: %w", err)
-			}
-			args = append(args, donated)
-		}
-		all, err := r.exec.Call(args...)
+		next, seen, err := device.Step(r.backend, r.exec, args, state)
 		if err != nil {
 			return nil, 0, err
 		}
-		n := len(state)
-		state, out = all[:n:n], append(out, all[n:])
-		if _, err := numbers(all[n]); err != nil { // as a program that prints its loss
+		state, out = next, append(out, seen)
+		if _, err := numbers(seen[0]); err != nil { // as a program that prints its loss
 			return nil, 0, fmt.Errorf("reading the loss: %w", err)
 		}
 	}

@@ -112,10 +112,10 @@ func BenchmarkCell(b *testing.B) {
 		weights := func() *Node { next++; return in[next-1] }
 		stage := func(y *Node, dilation int) *Node {
 			y = kernels.DepthwiseConv(Max(y, ZerosLike(y)), weights(), 1, dilation)
-			return kernels.BatchNorm(Reshape(Dot(Reshape(y, -1, channels), weights()).Product(), shape...))
+			return batchNorm(Reshape(Dot(Reshape(y, -1, channels), weights()).Product(), shape...))
 		}
 		edge := func(y *Node) *Node {
-			sum := Add(y, Add(kernels.BatchNorm(kernels.MaxPool3x3(y, 1)), kernels.BatchNorm(kernels.AvgPool3x3(y, 1))))
+			sum := Add(y, Add(batchNorm(kernels.MaxPool3x3(y, 1)), batchNorm(kernels.AvgPool3x3(y, 1))))
 			for range 2 { // 3 × 3 and 5 × 5
 				sum = Add(sum, Add(stage(stage(y, 1), 1), stage(y, 2)))
 			}
@@ -191,7 +191,7 @@ func BenchmarkDense(b *testing.B) {
 		own := func(x, kernel *Node) *Node {
 			side := [2]int{c.k / 2, c.k / 2}
 			y := Convolve(Max(x, ZerosLike(x)), kernel).PaddingPerDim([][2]int{side, side}).Done()
-			return kernels.BatchNorm(y)
+			return batchNorm(y)
 		}
 		kernel := func(x, kernel *Node) *Node {
 			row := func(value float64) *Node {

@@ -87,10 +87,10 @@ func (w window) denseGradient(name string, before before, ofKernels bool, in []*
 	if ofKernels {
 		suffix, results = "_gradient", 2+(len(in)-2)/6
 	}
-	of := func(c convolutions) func(in []*Node) []*Node {
+	of := func(c trilinear) func(in []*Node) []*Node {
 		return func(in []*Node) []*Node { return w.denseGradientForm(c, before, in)[:results] }
 	}
-	return gradient.OfForm(w.call(name+suffix, of(w.denseForms()), in...), of(w.denseConvolutions()), in...)
+	return gradient.OfForm(w.call(name+suffix, of(w.denseForms()), in...), of(w.denseForms().smooth()), in...)
 }
 
 // The forms.
@@ -101,32 +101,8 @@ type before func(x, affine *Node) (r, on *Node)
 
 func straight(x, affine *Node) (r, on *Node) { return applied(x, affine), nil }
 
-func (w window) denseForms() convolutions {
-	return convolutions{w.convForm, w.convInputForm, w.convKernelForm}
-}
-
-func (w window) denseConvolutions() convolutions {
-	return convolutions{w.conv, w.convInput, w.convKernel}
-}
-
-// conv, convInput and convKernel are the derivatives of one trilinear form, as
-// depthwise and its derivatives are.
-func (w window) conv(x, kernel *Node) *Node {
-	return custom(w.convForm(x, kernel), func(v *Node) []*Node {
-		return []*Node{w.convInput(v, kernel), w.convKernel(x, v)}
-	}, x, kernel)
-}
-
-func (w window) convInput(v, kernel *Node) *Node {
-	return custom(w.convInputForm(v, kernel), func(u *Node) []*Node {
-		return []*Node{w.conv(u, kernel), w.convKernel(u, v)}
-	}, v, kernel)
-}
-
-func (w window) convKernel(x, v *Node) *Node {
-	return custom(w.convKernelForm(x, v), func(u *Node) []*Node {
-		return []*Node{w.convInput(v, u), w.conv(x, u)}
-	}, x, v)
+func (w window) denseForms() trilinear {
+	return trilinear{w.convForm, w.convInputForm, w.convKernelForm}
 }
 
 func (w window) convForm(x, kernel *Node) *Node {
@@ -158,7 +134,7 @@ func (w window) denseForm(before before, in []*Node) (out []*Node) {
 	return out
 }
 
-func (w window) denseGradientForm(c convolutions, before before, in []*Node) []*Node {
+func (w window) denseGradientForm(c trilinear, before before, in []*Node) []*Node {
 	x, affine := in[0], in[1]
 	r, on := before(x, affine)
 	out := make([]*Node, 2+(len(in)-2)/6)

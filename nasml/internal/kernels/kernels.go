@@ -41,7 +41,7 @@ func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	w := windowOf("DepthwiseConv", x, stride, dilation)
 	w.mustFilter("DepthwiseConv", x, kernel)
 	w.k = kernel.Shape().Dim(0)
-	return w.depthwise(x, kernel)
+	return w.kernels().forward(x, kernel)
 }
 
 // mustFilter panics if a kernel is none of a depthwise convolution of x.
@@ -94,27 +94,38 @@ func (w window) pad() int     { return w.dilation * (w.k - 1) / 2 }
 func (w window) rows() int    { return (w.height + w.stride - 1) / w.stride }
 func (w window) columns() int { return (w.width + w.stride - 1) / w.stride }
 
-// depthwise, depthwiseInput and depthwiseKernel are the derivatives of one
-// trilinear form, ⟨depthwise(x, kernel), v⟩, and so the derivatives of each other.
-func (w window) depthwise(x, kernel *Node) *Node {
-	y := w.call1("depthwise", func(in []*Node) *Node { return w.depthwiseForm(in[0], in[1]) }, x, kernel)
-	return custom(y, func(v *Node) []*Node {
-		return []*Node{w.depthwiseInput(v, kernel), w.depthwiseKernel(x, v)}
-	}, x, kernel)
+// trilinear are the derivatives of a form ⟨forward(a, b), v⟩ that is linear in each of
+// a, b and v: forward, input(v, b) and kernel(a, v).
+type trilinear struct{ forward, input, kernel func(a, b *Node) *Node }
+
+// smooth gives the three gradients, which are made of each other.
+func (f trilinear) smooth() (s trilinear) {
+	s.forward = func(x, kernel *Node) *Node {
+		return custom(f.forward(x, kernel), func(v *Node) []*Node {
+			return []*Node{s.input(v, kernel), s.kernel(x, v)}
+		}, x, kernel)
+	}
+	s.input = func(v, kernel *Node) *Node {
+		return custom(f.input(v, kernel), func(u *Node) []*Node {
+			return []*Node{s.forward(u, kernel), s.kernel(u, v)}
+		}, v, kernel)
+	}
+	s.kernel = func(x, v *Node) *Node {
+		return custom(f.kernel(x, v), func(u *Node) []*Node {
+			return []*Node{s.input(v, u), s.forward(x, u)}
+		}, x, v)
+	}
+	return s
 }
 
-func (w window) depthwiseInput(v, kernel *Node) *Node {
-	dx := w.call1("depthwise_input", func(in []*Node) *Node { return w.depthwiseInputForm(in[0], in[1]) }, v, kernel)
-	return custom(dx, func(u *Node) []*Node {
-		return []*Node{w.depthwise(u, kernel), w.depthwiseKernel(u, v)}
-	}, v, kernel)
-}
-
-func (w window) depthwiseKernel(x, v *Node) *Node {
-	dk := w.call1("depthwise_kernel", func(in []*Node) *Node { return w.depthwiseKernelForm(in[0], in[1]) }, x, v)
-	return custom(dk, func(u *Node) []*Node {
-		return []*Node{w.depthwiseInput(v, u), w.depthwise(x, u)}
-	}, x, v)
+// calls are the three as functions of the program, of these names.
+func (f trilinear) calls(w window, forward, input, kernel string) trilinear {
+	of := func(name string, form func(a, b *Node) *Node) func(a, b *Node) *Node {
+		return func(a, b *Node) *Node {
+			return w.call1(name, func(in []*Node) *Node { return form(in[0], in[1]) }, a, b)
+		}
+	}
+	return trilinear{of(forward, f.forward), of(input, f.input), of(kernel, f.kernel)}
 }
 
 // maxPool picks pixels; maxPoolInput puts v there, and maxPoolPicked picks from

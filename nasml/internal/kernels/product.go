@@ -20,28 +20,17 @@ func Product(x, w *Node) *Node {
 				"numbers of one type", x.Shape(), w.Shape()))
 		}
 	}
-	return productOf(x, w)
+	return products.forward(x, w)
 }
 
-// productOf, productInput and productWeights are the derivatives of one trilinear form,
-// ⟨productOf(x, w), v⟩, and so the derivatives of each other.
-func productOf(x, w *Node) *Node {
-	z := whole.call1("product", func(in []*Node) *Node { return productForm(in[0], in[1]) }, x, w)
-	return custom(z, func(v *Node) []*Node { return []*Node{productInput(v, w), productWeights(v, x)} }, x, w)
-}
-
-func productInput(v, w *Node) *Node {
-	form := func(in []*Node) *Node { return Einsum("svbl,svlk->svbk", in[0], in[1]) }
-	dx := whole.call1("product_input", form, v, w)
-	return custom(dx, func(u *Node) []*Node { return []*Node{productOf(u, w), productWeights(v, u)} }, v, w)
-}
-
-func productWeights(v, x *Node) *Node {
-	form := func(in []*Node) *Node { return Einsum("svbl,svbk->svlk", in[0], in[1]) }
-	dw := whole.call1("product_weights", form, v, x)
-	return custom(dw, func(u *Node) []*Node { return []*Node{productOf(x, u), productInput(v, u)} }, v, x)
-}
-
-// The form.
-
-func productForm(x, w *Node) *Node { return Einsum("svbk,svlk->svbl", x, w) }
+// products are the product and its derivatives. That in w takes v first, as its C kernel does.
+var products = func() trilinear {
+	of := func(equation string) func(a, b *Node) *Node {
+		return func(a, b *Node) *Node { return Einsum(equation, a, b) }
+	}
+	f := trilinear{of("svbk,svlk->svbl"), of("svbl,svlk->svbk"), of("svbl,svbk->svlk")}
+	f = f.calls(whole, "product", "product_input", "product_weights")
+	weights := f.kernel
+	f.kernel = func(x, v *Node) *Node { return weights(v, x) }
+	return f.smooth()
+}()

@@ -37,15 +37,6 @@ func (w window) normalInput(x, affine, v *Node) *Node {
 	return gradient.OfForm(w.call("normal_input", form, x, affine, v), form, x, affine, v)[0]
 }
 
-// BatchNorm is x with mean 0 and variance 1 in every channel of the batch, without
-// weights:
-//
-//	(x − mean)/√(var + ε), var = mean (x − mean)².
-func BatchNorm(x *Node) *Node {
-	affine, _ := Normal(x)
-	return Weighted(number(x, 1), []*Node{x}, []*Node{affine})
-}
-
 // Affine are a scale and a shift, [1, channels] each, as [2, channels].
 func Affine(scale, shift *Node) *Node { return stacked(scale, shift) }
 
@@ -169,7 +160,7 @@ func (w window) stageGradient(name string, in ...*Node) []*Node {
 	if name == "stage_input" {
 		results = 2
 	}
-	of := func(c convolutions) func(in []*Node) []*Node {
+	of := func(c trilinear) func(in []*Node) []*Node {
 		return func(in []*Node) []*Node { return w.stageGradientForm(c, in)[:results] }
 	}
 	return gradient.OfForm(w.call(name, of(w.forms()), in...), of(w.kernels()), in...)
@@ -337,16 +328,14 @@ func weightedGradientForm(in []*Node) []*Node {
 	return out
 }
 
-// convolutions are a depthwise convolution and its derivatives: as forms, or as
-// what has a kernel and a gradient.
-type convolutions struct{ forward, input, kernel func(a, b *Node) *Node }
-
-func (w window) forms() convolutions {
-	return convolutions{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
+// forms are a depthwise convolution and its derivatives; kernels have C kernels, and
+// gradients.
+func (w window) forms() trilinear {
+	return trilinear{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
 }
 
-func (w window) kernels() convolutions {
-	return convolutions{w.depthwise, w.depthwiseInput, w.depthwiseKernel}
+func (w window) kernels() trilinear {
+	return w.forms().calls(w, "depthwise", "depthwise_input", "depthwise_kernel").smooth()
 }
 
 // product is x [images, height, width, n] times a matrix [n, m], at every pixel.
@@ -368,7 +357,7 @@ func (w window) stageForm(in []*Node) []*Node {
 	return append([]*Node{z}, normalForm(z)...)
 }
 
-func (w window) stageGradientForm(c convolutions, in []*Node) []*Node {
+func (w window) stageGradientForm(c trilinear, in []*Node) []*Node {
 	x, affine, kernel, pointwise := in[0], in[1], in[2], in[3]
 	dz := bent(Mul(in[4], everywhere(in[5], in[4])), in[6], in[7], in[8])
 	r, on := rectified(x, affine)

@@ -19,7 +19,7 @@ type Trial struct {
 
 // Run runs one search in whose space θ has these blocks.
 func Run(
-	ctx context.Context, searcher search.Runner, blocks simplex.Product, seed uint64, o search.Options,
+	ctx context.Context, searcher *search.Runner, blocks simplex.Product, seed uint64, o search.Options,
 ) (trial.Result, error) {
 	curve, err := searcher.Search(ctx, seed, o)
 	if err != nil {

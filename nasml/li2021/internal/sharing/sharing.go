@@ -55,7 +55,7 @@ const drawsPerArch = 100
 // validation images. It returns an error if the search fails, or if the table has
 // not so many cells of the space.
 func (t Trial) Run(
-	ctx context.Context, runner search.Runner, blocks simplex.Product, table *data.NASBench101, seed uint64,
+	ctx context.Context, runner *search.Runner, blocks simplex.Product, table *data.NASBench101, seed uint64,
 	o search.Options,
 ) (trial.Result, error) {
 	series := map[string][]float64{}

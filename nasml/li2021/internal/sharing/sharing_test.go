@@ -17,7 +17,7 @@ import (
 )
 
 // searcher runs the smallest searches on NAS-Bench-1Shot1.
-func searcher(t *testing.T, method string) search.Runner {
+func searcher(t *testing.T, method string) *search.Runner {
 	t.Helper()
 	s, err := search.AsQuickOn(supernet.OneShot2.Name, method)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/internal/checkpoint"
+	"github.com/nasml/lab/nasml/internal/device"
 )
 
 // Progress is where a sweep stands: epochs done, with their mean losses
@@ -122,19 +123,12 @@ func (t *trainer) call(p *Progress, to int) error {
 	}
 	sum := t.tensor(p.Sum, len(t.seeds), 1+len(t.deltas))
 	args := []any{t.x, t.y, t.alpha, t.order, t.weights, int32(p.Epoch * t.steps()), int32(p.Step), int32(to), sum}
-	for _, w := range p.state {
-		donated, err := DonateTensorBuffer(w, t.backend, 0)
-		if err != nil {
-			return fmt.Errorf("donating the weights: %w", err)
-		}
-		args = append(args, donated)
-	}
-	out, err := t.exec.Call(args...)
+	next, report, err := device.Step(t.backend, t.exec, args, p.state)
 	if err != nil {
 		return err
 	}
-	p.state = out[:len(out)-1]
-	p.Sum, err = float64s(out[len(out)-1])
+	p.state = next
+	p.Sum, err = float64s(report[0])
 	return err
 }
 
