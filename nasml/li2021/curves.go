@@ -125,15 +125,15 @@ func (f found) final(r *runs.Record) (data.Arch201, error) {
 		}
 		return arch(f.space, f.space.Argmax(f.theta(r, epoch)))
 	}
-	var choice []int
-	for _, o := range r.Series["final"] {
-		choice = append(choice, int(o))
-	}
-	return arch(f.space, choice)
+	return arch(f.space, choiceOf(r))
 }
 
 // architecture is final on any space.
-func (f found) architecture(space search.Space, r *runs.Record) (search.Arch, error) {
+func (f found) architecture(r *runs.Record) (search.Arch, error) {
+	space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
+	if err != nil {
+		return search.Arch{}, err
+	}
 	if f.picks() {
 		epoch, err := f.picked(r)
 		if err != nil {
@@ -141,11 +141,15 @@ func (f found) architecture(space search.Space, r *runs.Record) (search.Arch, er
 		}
 		return space.Discretize(f.blocksAfter(r, epoch))
 	}
-	var code []int
+	return space.Arch(choiceOf(r))
+}
+
+// choiceOf is the architecture that a search ended at, by the numbers of its choices.
+func choiceOf(r *runs.Record) (code []int) {
 	for _, x := range r.Series["final"] {
 		code = append(code, int(x))
 	}
-	return space.Arch(code)
+	return code
 }
 
 // picked is the epoch that the rule names.
@@ -160,12 +164,17 @@ func (f found) picked(r *runs.Record) (int, error) {
 	return epoch, nil
 }
 
+// numbers is how many numbers θ has.
+func (f found) numbers() (n int) {
+	for _, b := range f.blocks {
+		n += b.Rows * b.Options
+	}
+	return n
+}
+
 // blocksAfter is θ after an epoch, block by block.
 func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
-	size := 0
-	for _, b := range f.blocks {
-		size += b.Rows * b.Options
-	}
+	size := f.numbers()
 	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
@@ -175,10 +184,10 @@ func (f found) picks() bool {
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
 }
 
-// lookups are the table's accuracies of the current architecture of a search
+// accuracies are the table's accuracies of the current architecture of a search
 // after each epoch from the first on: a uniform start is a tie on every edge
 // and no architecture.
-func (f found) lookups(r *runs.Record, column []float64) ([]float64, error) {
+func (f found) accuracies(r *runs.Record, column []float64) ([]float64, error) {
 	var out []float64
 	for e := 1; e <= epochs(r); e++ {
 		a, err := arch(f.space, f.space.Argmax(f.theta(r, e)))
@@ -233,9 +242,9 @@ func searchCaption(p SearchParams, all []found, params any) string {
 }
 
 // sayChanges says what Vary changed of the settings of rows.
-func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
+func sayChanges(f *lab.Picture, rows []found) {
 	named := func(f found) string { return f.row.named() }
-	lab.Changes(f, basesOf(rows), named, func(f found) []string { return f.changes })
+	lab.Changes(f, rows, named, func(f found) []string { return f.changes })
 }
 
 // settingNote says on what data and with whose settings searches were run, as the end of
@@ -262,29 +271,20 @@ func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim
 	return judge(c)
 }
 
-// among are the parameters of a claim that is one of n of its kind.
-func (p SearchParams) among(n int) SearchParams {
-	p.Confidence = verdict.Family(p.Confidence, n)
-	return p
-}
-
 // above judges that a is above b on average over seeds.
-func (p SearchParams) above(c runs.Claim, a, b []float64) runs.Claim {
-	return p.judged(c, a, b, func(c runs.Claim) runs.Claim { return verdict.Greater(c, a, b, p.Confidence) })
+func (p SearchParams) above(c lab.Claim, a, b []float64) runs.Claim {
+	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Above(0) })
 }
 
 // below judges that a is below b on average over seeds.
-func (p SearchParams) below(c runs.Claim, a, b []float64) runs.Claim {
-	return p.judged(c, a, b, func(c runs.Claim) runs.Claim {
-		s, err := runs.MeanDiff(a, b, p.Confidence)
-		return verdict.Below(c, s, err, 0)
-	})
+func (p SearchParams) below(c lab.Claim, a, b []float64) runs.Claim {
+	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Below(0) })
 }
 
 // tabulated reports whether the table has the architectures of the searches' spaces.
-func (p SearchParams) tabulated(rows []row) error {
+func (p SearchParams) tabulated(rows []string) error {
 	for _, w := range rows {
-		if err := tabulated(cmp.Or(w.space(), p.Space)); err != nil {
+		if err := tabulated(cmp.Or(row(w).space(), p.Space)); err != nil {
 			return err
 		}
 	}

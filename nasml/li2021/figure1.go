@@ -54,7 +54,7 @@ type figure1 = lab.Result[Figure1Params, found]
 
 // compute reads or runs the searches and the comparisons of gradients.
 func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (err error) {
-	r.Groups, err = searchGroups(ctx, p.SearchParams, title, p.Rows, func(f found) (found, error) { return f, nil })
+	r.Groups, err = p.run(ctx, title, p.Rows)
 	if err != nil || len(p.Gradients) == 0 {
 		return err
 	}

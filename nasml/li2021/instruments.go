@@ -165,14 +165,6 @@ func readingsNow(c *search.Curve) readings {
 	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
 }
 
-// numbers is how many numbers θ has.
-func (f found) numbers() (n int) {
-	for _, b := range f.blocks {
-		n += b.Rows * b.Options
-	}
-	return n
-}
-
 // bounds are those of Theorem 1 after so many moves T of θ alone, a single block,
 //
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
