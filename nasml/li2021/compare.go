@@ -8,6 +8,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -32,11 +33,7 @@ var CompareQuick = CompareParams{
 }
 
 // ComparePaper is the same at the paper's scale, of which no search is shipped.
-var ComparePaper = func() CompareParams {
-	p := CompareQuick
-	p.SearchParams = paperSearch
-	return p
-}()
+var ComparePaper = lab.With(CompareQuick, func(p *CompareParams) { p.SearchParams = paperSearch })
 
 // Comparison is a comparison that was run. Its figure has curves and a table, [Comparison.Curves]
 // and [Comparison.Table] one of them, for a paper.

@@ -18,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/plots"
 )
 
 // ran lists the searches of a row that there are; of those that another process of
@@ -48,34 +49,56 @@ func (f found) column(series string, at int) []float64 {
 	return out
 }
 
-// mean is the mean curve of a series over the searches of a row, from index
-// first on, with its interval.
-func (f found) mean(series string, first int, confidence float64) (x []float64, means []runs.Summary) {
-	for e := first; ; e++ {
-		values := f.column(series, e)
-		if len(values) == 0 || len(values) < len(f.ran()) {
-			return x, means
-		}
-		x, means = append(x, float64(e)), append(means, summaryOf(values, confidence))
-	}
+// values are series of records, as [found.band] takes them.
+func values(series string) func(r *runs.Record) []float64 {
+	return func(r *runs.Record) []float64 { return r.Series[series] }
 }
 
-// summaryOf is the mean of values, of which there is at least one, with its interval.
-func summaryOf(values []float64, confidence float64) runs.Summary {
-	s, err := runs.Summarize(values, confidence)
-	if err != nil {
-		panic(err) // the records hold finite numbers
+// band is the mean over the searches of a row of what there is of each at every place x of all, with its interval,
+// which ends within what the quantity can be; x nil: epochs from the start on.
+func (f found) band(
+	confidence float64, label string, x []float64, of func(r *runs.Record) []float64,
+	within func([]runs.Summary) []runs.Summary,
+) plots.Series {
+	means := within(summaries(study.Map(f.ran(), of), confidence))
+	if x == nil {
+		x = epochsFrom(0, len(means))
 	}
-	return s
+	return plots.Band(label, x[:min(len(x), len(means))], means)
 }
 
-// summaries are the means of curves at each of their places, with their intervals.
+// epochsFrom are n epochs from the first on.
+func epochsFrom(first, n int) (x []float64) {
+	for e := range n {
+		x = append(x, float64(first+e))
+	}
+	return x
+}
+
+// summaries are the means of curves at each of the places that all have, with their intervals.
 func summaries(curves [][]float64, confidence float64) (means []runs.Summary) {
 	for _, values := range study.Columns(curves) {
-		means = append(means, summaryOf(values, confidence))
+		if len(values) < len(curves) {
+			break
+		}
+		s, err := runs.Summarize(values, confidence)
+		if err != nil {
+			panic(err) // the records hold finite numbers
+		}
+		means = append(means, s)
 	}
 	return means
 }
+
+// between ends intervals at the ends of a quantity.
+func between(lo, hi float64) func([]runs.Summary) []runs.Summary {
+	return func(means []runs.Summary) []runs.Summary {
+		return study.Map(means, func(s runs.Summary) runs.Summary { return s.Within(lo, hi) })
+	}
+}
+
+// anywhere are intervals as they are.
+var anywhere = between(math.Inf(-1), math.Inf(1))
 
 // atMostUniform ends the intervals of entropies over epochs where the entropy
 // does: at 0, and at that of the uniform weights, with which a search starts and
@@ -85,10 +108,7 @@ func atMostUniform(entropies []runs.Summary) []runs.Summary {
 	for _, s := range entropies {
 		most = max(most, s.Mean)
 	}
-	for i := range entropies {
-		entropies[i] = entropies[i].Within(0, most)
-	}
-	return entropies
+	return between(0, most)(entropies)
 }
 
 // theta is θ after epoch e of a search, edge by edge.

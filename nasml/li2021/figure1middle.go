@@ -31,14 +31,10 @@ var Figure1MiddleQuick = Figure1MiddleParams{
 
 // Figure1MiddlePaper has those of Figure2Paper; the published curves are of one
 // search each. It was not run.
-var Figure1MiddlePaper = Figure1MiddleParams{
-	OneShotParams: paperOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
-}
+var Figure1MiddlePaper = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = paperOneShot })
 
 // Figure1MiddleLarge is --scale large and has those of Figure2Large.
-var Figure1MiddleLarge = Figure1MiddleParams{
-	OneShotParams: largeOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
-}
+var Figure1MiddleLarge = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = largeOneShot })
 
 // Figure1Middle draws how the entropy of searches falls on NAS-Bench-1Shot1.
 var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, found]{
@@ -88,8 +84,7 @@ func partPanel(r *figure1Middle, part, space string) plots.Panel {
 	var published []plots.Series
 	for _, name := range r.Params.Rows {
 		f, _ := rowIn(r.Part(searchPart).Trials(), oneShotRow(name, space))
-		x, means := f.entropies(part, r.Confidence)
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
 		if part == "operations" {
 			published = append(published, f.paperEntropy(f.settings.Epochs)...)
 		}
@@ -102,15 +97,11 @@ func partPanel(r *figure1Middle, part, space string) plots.Panel {
 // false if there is none.
 func (f found) deviation(confidence float64) (deviation, bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
-	x, means := f.entropies("operations", confidence)
-	if len(theirs) == 0 || len(x) == 0 {
+	ours := f.entropies("operations", confidence)
+	if len(theirs) == 0 || len(ours.X) == 0 {
 		return deviation{}, false
 	}
-	y := make([]float64, len(means))
-	for i, m := range means {
-		y[i] = m.Mean
-	}
-	return deviate(x, y, theirs, 0), true
+	return deviate(ours.X, ours.Y, theirs, 0), true
 }
 
 // judgeFigure1Middle judges that entropies begin at that of uniform weights and that GAEA's
@@ -172,9 +163,5 @@ func (f found) publishedEntropyMean() float64 {
 // entropyMeans are the means over all epochs but the start of the entropy of a
 // part of θ, by seed.
 func (f found) entropyMeans(part string) []float64 {
-	var out []float64
-	for _, r := range f.ran() {
-		out = append(out, mean(f.entropyOf(r, part)[1:]))
-	}
-	return out
+	return study.Map(f.ran(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
 }

@@ -40,17 +40,11 @@ var Figure2Quick = Figure2Params{
 
 // Figure2Paper has the settings of Appendix C.2 and four searches of each. It was
 // not run.
-var Figure2Paper = Figure2Params{
-	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
-}
+var Figure2Paper = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = paperOneShot })
 
 // Figure2Large is --scale large and fits into one night on two cores; see
 // largeOneShot.
-var Figure2Large = func() Figure2Params {
-	p := Figure2Quick
-	p.OneShotParams = largeOneShot
-	return p
-}()
+var Figure2Large = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = largeOneShot })
 
 // Figure2 looks each architecture of searches up in the table of NAS-Bench-101. Without a
 // table regrets are those that are shipped, or gaps.
@@ -204,7 +198,7 @@ func (p Figure2Params) published(space string, last int) []plots.Series {
 	var out []plots.Series
 	for _, name := range p.Rows {
 		if c, ok := curves.Regret[space][name]; ok {
-			out = append(out, referenceFrom("the paper's "+row(name).title(), c.Mean, 1, last))
+			out = append(out, publishedSeries("the paper's "+row(name).title(), c.Mean, last))
 		}
 	}
 	if y, ok := curves.Before[space]; ok {

@@ -41,11 +41,9 @@ var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), st
 // collapse: six searches of 100 epochs on 2,000 images, about a quarter of an hour
 // on two cores; they are shipped. DARTS ends at 5.3 skip connections of 6 on
 // average, GAEA at 5.0, and their accuracies cannot be told apart.
-var Figure4Quick = func() Figure4Params {
-	p := Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
+var Figure4Quick = lab.With(Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}, func(p *Figure4Params) {
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
-	return p
-}()
+})
 
 // Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. It was
 // not run.
@@ -190,7 +188,7 @@ func (l learning) panel(r *learningCurves, set lookupSet) plots.Panel {
 	}
 	label := l.label
 	for _, y := range l.paper(r.Params, set) {
-		p.Series = append(p.Series, reference(label, y))
+		p.Series = append(p.Series, publishedSeries(label, y, len(y)))
 		label = ""
 	}
 	return p

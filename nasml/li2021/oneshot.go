@@ -44,11 +44,9 @@ var paperOneShot = OneShotParams{
 
 // largeOneShot fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
 // four searches. It was not run.
-var largeOneShot = func() OneShotParams {
-	p := quickOneShot
+var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
-	return p
-}()
+})
 
 // oneShotCost says what the searches of a figure cost.
 var oneShotCost = catalog.Cost{
@@ -287,16 +285,9 @@ func (f found) entropyOf(r *runs.Record, part string) []float64 {
 
 // entropies are the mean entropies of a part of θ over the searches, from the
 // start on.
-func (f found) entropies(part string, confidence float64) (x []float64, means []runs.Summary) {
-	var curves [][]float64
-	for _, r := range f.ran() {
-		curves = append(curves, f.entropyOf(r, part))
-	}
-	means = summaries(curves, confidence)
-	for e := range means {
-		x = append(x, float64(e))
-	}
-	return x, atMostUniform(means)
+func (f found) entropies(part string, confidence float64) plots.Series {
+	of := func(r *runs.Record) []float64 { return f.entropyOf(r, part) }
+	return f.band(confidence, f.row.title(), nil, of, atMostUniform)
 }
 
 // oneShotCaption says at which scale searches were run; params are the figure's.

@@ -1,7 +1,7 @@
 package li2021
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -19,26 +19,33 @@ type published struct {
 	XNAS    map[string][][]float64 `json:"xnas"`       // likewise; constant stretches are filled in
 }
 
-//go:embed published.json
-var publishedJSON []byte
+//go:embed published.json published_oneshot.json
+var publishedFiles embed.FS
 
 // publishedCurves reads them.
-var publishedCurves = sync.OnceValue(func() published {
-	var p published
-	if err := json.Unmarshal(publishedJSON, &p); err != nil {
-		panic(fmt.Errorf("published.json: %w", err)) // a test sees it
-	}
-	return p
-})
+var publishedCurves = sync.OnceValue(readPublished[published]("published.json"))
 
-// reference is a published curve, whose first point is the state after one
-// epoch, as a reference of ours.
-func reference(label string, y []float64) plots.Series {
-	x := make([]float64, len(y))
-	for i := range x {
-		x[i] = float64(i + 1)
+// readPublished reads a file of the package.
+func readPublished[T any](name string) func() T {
+	return func() (of T) {
+		text, err := publishedFiles.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(text, &of)
+		}
+		if err != nil {
+			panic(fmt.Errorf("%s: %w", name, err)) // a test sees it
+		}
+		return of
 	}
-	return plots.Series{Label: label, X: x, Y: y, Reference: true}
+}
+
+// publishedSeries is a published curve, whose first point is of epoch 1, up to the epoch last.
+func publishedSeries(label string, y []float64, last int) plots.Series {
+	s := plots.Series{Label: label, Y: y[:min(len(y), last)], Reference: true}
+	for i := range s.Y {
+		s.X = append(s.X, float64(i+1))
+	}
+	return s
 }
 
 // number is a mean with its deviation as Table 2 prints it.

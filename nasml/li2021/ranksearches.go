@@ -44,11 +44,7 @@ type RankSearchesParams struct {
 // RankSearchesQuick has 100 architectures in each of 18 searches on the three
 // spaces, as Figure2Quick has them but of ten epochs.
 var RankSearchesQuick = RankSearchesParams{
-	OneShotParams: func() OneShotParams {
-		p := quickOneShot
-		p.Epochs = 10
-		return p
-	}(),
+	OneShotParams:   lab.With(quickOneShot, func(p *OneShotParams) { p.Epochs = 10 }),
 	EvaluationBatch: 250, Archs: 100,
 	Rows: []string{"rsps", "gaea-pc-darts"}, Statistics: []string{sharing.Running, sharing.Batch},
 	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
@@ -57,14 +53,9 @@ var RankSearchesQuick = RankSearchesParams{
 // RankSearchesPaper has the paper's searches, and RankSearchesLarge, at --scale
 // large, those of Figure2Large. They were not run.
 var (
-	RankSearchesPaper = RankSearchesQuick.with(paperOneShot)
-	RankSearchesLarge = RankSearchesQuick.with(largeOneShot)
+	RankSearchesPaper = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = paperOneShot })
+	RankSearchesLarge = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = largeOneShot })
 )
-
-func (p RankSearchesParams) with(searches OneShotParams) RankSearchesParams {
-	p.OneShotParams = searches
-	return p
-}
 
 // RankSearches compares, at the end of every search, its weights with trainings. Without a table it shows what the
 // project ships.

@@ -56,12 +56,10 @@ var Table2Quick = Table2Params{
 }
 
 // Table2Paper has all rows of the paper at its scale. Its searches were not run.
-var Table2Paper = func() Table2Params {
-	p := Table2Quick
+var Table2Paper = lab.With(Table2Quick, func(p *Table2Params) {
 	p.SearchParams = paperSearch
 	p.Rows = []string{"rsps", "darts/benchmark", "setn", "gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"}
-	return p
-}()
+})
 
 // Table2 looks up the architectures found by methods that query the table of NAS-Bench-201 and by weight-sharing
 // searches. It returns an error if the table cannot be read.

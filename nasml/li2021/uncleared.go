@@ -37,30 +37,21 @@ type UnclearedParams struct {
 // apart as two seeds. So five are taken, and the first epoch that moves θ is judged,
 // too: both ways begin it with the same weights.
 var UnclearedQuick = UnclearedParams{
-	OneShotParams: func() OneShotParams {
-		p := quickOneShot
-		p.Spaces, p.Seeds = p.Spaces[:1], 5
-		return p
-	}(),
-	Lookups:   codeLookups,
-	Cleared:   []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup", "gaea-pc-darts/as-paper"},
-	Uncleared: []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup", "gaea-pc-darts/as-code"},
+	OneShotParams: lab.With(quickOneShot, func(p *OneShotParams) { p.Spaces, p.Seeds = p.Spaces[:1], 5 }),
+	Lookups:       codeLookups,
+	Cleared:       []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup", "gaea-pc-darts/as-paper"},
+	Uncleared:     []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup", "gaea-pc-darts/as-code"},
 }
 
 // UnclearedPaper has the paper's searches on all spaces. It was not run.
-var UnclearedPaper = UnclearedParams{
-	OneShotParams: paperOneShot, Lookups: codeLookups, Cleared: UnclearedQuick.Cleared,
-	Uncleared: UnclearedQuick.Uncleared,
-}
+var UnclearedPaper = lab.With(UnclearedQuick, func(p *UnclearedParams) { p.OneShotParams = paperOneShot })
 
 // UnclearedLarge is --scale large and has all rows on the first space as Figure2Large
 // searches. It was not run.
-var UnclearedLarge = func() UnclearedParams {
-	p := UnclearedQuick
+var UnclearedLarge = lab.With(UnclearedQuick, func(p *UnclearedParams) {
 	p.OneShotParams = largeOneShot
 	p.Spaces = p.Spaces[:1]
-	return p
-}()
+})
 
 // Uncleared searches both ways and looks up what is found.
 var Uncleared = lab.Declare(lab.Entry[UnclearedParams, found]{
@@ -131,8 +122,7 @@ func unclearedEntropies(r *uncleared, all []found, part, space string) plots.Pan
 	}
 	for _, name := range r.Params.rows() {
 		f, _ := rowIn(all, oneShotRow(name, space))
-		x, means := f.entropies(part, r.Confidence)
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
 	}
 	return panel
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // judgeUncleared says what it changes, search by search of the same seed: in the entropy of
@@ -87,12 +88,11 @@ func (f found) lostFirst(part string) []float64 {
 }
 
 // entropyAfter is the entropy of a part of θ after an epoch, of each search that ran.
-func (f found) entropyAfter(epoch int, part string) (out []float64) {
-	for _, record := range f.ran() {
-		x := f.entropyOf(record, part)
-		out = append(out, x[min(epoch, len(x)-1)])
-	}
-	return out
+func (f found) entropyAfter(epoch int, part string) []float64 {
+	return study.Map(f.ran(), func(r *runs.Record) float64 {
+		x := f.entropyOf(r, part)
+		return x[min(epoch, len(x)-1)]
+	})
 }
 
 // judgeLastEntropy judges that the entropy at the end is another.
