@@ -8,6 +8,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
@@ -32,11 +33,7 @@ var CompareQuick = CompareParams{
 }
 
 // ComparePaper is the same at the paper's scale, of which no search is shipped.
-var ComparePaper = func() CompareParams {
-	p := CompareQuick
-	p.SearchParams = paperSearch
-	return p
-}()
+var ComparePaper = lab.With(CompareQuick, func(p *CompareParams) { p.SearchParams = paperSearch })
 
 // Comparison is a comparison that was run. Its figure has curves and a table, [Comparison.Curves]
 // and [Comparison.Table] one of them, for a paper.
@@ -73,7 +70,7 @@ func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	r := &Comparison{Params: p, Tabular: p.tabulated(rowsNamed(p.all())) == nil}
+	r := &Comparison{Params: p, Tabular: p.tabulated(p.all()) == nil}
 	if r.Tabular {
 		return r, r.lookUp(ctx)
 	}
@@ -97,7 +94,8 @@ func (p CompareParams) check() error {
 	if err := c.Err("the comparison"); err != nil {
 		return err
 	}
-	return p.SearchParams.check(rowsNamed(p.all()))
+	_, err := p.plan(p.all())
+	return err
 }
 
 // column is that of LookUp among the table's data sets.
@@ -116,7 +114,7 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 	}
 	r.records, r.searches = t.Records(), searched(t.Groups)
 	at := p.column()
-	r.Optimum = lineOf(t.Part("reference").Trials(), "Optimal").accuracy[at][0]
+	r.Optimum = lineOf(lines(t, referenceBlock), "Optimal").accuracy[at][0]
 	table, err := data.LoadNASBench201("")
 	if err != nil {
 		return err
@@ -126,11 +124,11 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 		return err
 	}
 	for i, f := range r.searches {
-		l := lineOf(t.Part("middle").Trials(), string(f.row))
+		l := lineOf(lines(t, middleBlock), string(f.row))
 		row := f.compared(i < len(p.Mine))
 		row.Accuracy, row.Seconds = l.accuracy[at], l.seconds
 		for _, record := range f.ran() {
-			curve, err := f.lookups(record, column)
+			curve, err := f.accuracies(record, column)
 			if err != nil {
 				return err
 			}
@@ -138,7 +136,7 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 		}
 		r.Rows = append(r.Rows, row.over(1))
 	}
-	for _, l := range t.Part("tabular").Trials() {
+	for _, l := range lines(t, topBlock) {
 		r.Rows = append(r.Rows, p.tabularRow(l, at))
 	}
 	return nil
@@ -166,8 +164,8 @@ func (r *Comparison) ofSharedWeights(ctx context.Context) error {
 	r.records, r.searches = t.Records(), searched(t.Groups)
 	for i, f := range r.searches {
 		row := f.compared(i < len(r.Params.Mine))
+		row.Seconds = f.seconds()
 		for _, record := range f.ran() {
-			row.Seconds = append(row.Seconds, record.Seconds/float64(max(1, record.Batch)))
 			row.curves = append(row.curves, percents(record.Series["discrete"]))
 			row.epochs = record.Series["evaluated"]
 		}

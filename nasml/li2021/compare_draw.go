@@ -61,10 +61,7 @@ func (r *Comparison) accuracies() plots.Panel {
 	for _, c := range r.Rows {
 		if len(c.epochs) > 0 {
 			last = max(last, c.epochs[len(c.epochs)-1])
-			means := summaries(c.curves, r.Params.Confidence)
-			for i := range means {
-				means[i] = means[i].Within(0, 100)
-			}
+			means := between(0, 100)(summaries(c.curves, r.Params.Confidence))
 			p.Series = append(p.Series, plots.Band(c.Title, c.epochs[:len(means)], means))
 		}
 	}
@@ -88,11 +85,7 @@ func (r *Comparison) entropies() plots.Panel {
 	for _, c := range r.Rows {
 		if len(c.entropyPath) > 0 {
 			means := atMostUniform(summaries(c.entropyPath, r.Params.Confidence))
-			var epochs []float64
-			for e := range means {
-				epochs = append(epochs, float64(e))
-			}
-			p.Series = append(p.Series, plots.Band(c.Title, epochs, means))
+			p.Series = append(p.Series, plots.Band(c.Title, epochsFrom(0, len(means)), means))
 		}
 	}
 	return p

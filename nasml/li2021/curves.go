@@ -18,6 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/plots"
 )
 
 // ran lists the searches of a row that there are; of those that another process of
@@ -48,34 +49,56 @@ func (f found) column(series string, at int) []float64 {
 	return out
 }
 
-// mean is the mean curve of a series over the searches of a row, from index
-// first on, with its interval.
-func (f found) mean(series string, first int, confidence float64) (x []float64, means []runs.Summary) {
-	for e := first; ; e++ {
-		values := f.column(series, e)
-		if len(values) == 0 || len(values) < len(f.ran()) {
-			return x, means
-		}
-		x, means = append(x, float64(e)), append(means, summaryOf(values, confidence))
-	}
+// values are series of records, as [found.band] takes them.
+func values(series string) func(r *runs.Record) []float64 {
+	return func(r *runs.Record) []float64 { return r.Series[series] }
 }
 
-// summaryOf is the mean of values, of which there is at least one, with its interval.
-func summaryOf(values []float64, confidence float64) runs.Summary {
-	s, err := runs.Summarize(values, confidence)
-	if err != nil {
-		panic(err) // the records hold finite numbers
+// band is the mean over the searches of a row of what there is of each at every place x of all, with its interval,
+// which ends within what the quantity can be; x nil: epochs from the start on.
+func (f found) band(
+	confidence float64, label string, x []float64, of func(r *runs.Record) []float64,
+	within func([]runs.Summary) []runs.Summary,
+) plots.Series {
+	means := within(summaries(study.Map(f.ran(), of), confidence))
+	if x == nil {
+		x = epochsFrom(0, len(means))
 	}
-	return s
+	return plots.Band(label, x[:min(len(x), len(means))], means)
 }
 
-// summaries are the means of curves at each of their places, with their intervals.
+// epochsFrom are n epochs from the first on.
+func epochsFrom(first, n int) (x []float64) {
+	for e := range n {
+		x = append(x, float64(first+e))
+	}
+	return x
+}
+
+// summaries are the means of curves at each of the places that all have, with their intervals.
 func summaries(curves [][]float64, confidence float64) (means []runs.Summary) {
 	for _, values := range study.Columns(curves) {
-		means = append(means, summaryOf(values, confidence))
+		if len(values) < len(curves) {
+			break
+		}
+		s, err := runs.Summarize(values, confidence)
+		if err != nil {
+			panic(err) // the records hold finite numbers
+		}
+		means = append(means, s)
 	}
 	return means
 }
+
+// between ends intervals at the ends of a quantity.
+func between(lo, hi float64) func([]runs.Summary) []runs.Summary {
+	return func(means []runs.Summary) []runs.Summary {
+		return study.Map(means, func(s runs.Summary) runs.Summary { return s.Within(lo, hi) })
+	}
+}
+
+// anywhere are intervals as they are.
+var anywhere = between(math.Inf(-1), math.Inf(1))
 
 // atMostUniform ends the intervals of entropies over epochs where the entropy
 // does: at 0, and at that of the uniform weights, with which a search starts and
@@ -85,10 +108,7 @@ func atMostUniform(entropies []runs.Summary) []runs.Summary {
 	for _, s := range entropies {
 		most = max(most, s.Mean)
 	}
-	for i := range entropies {
-		entropies[i] = entropies[i].Within(0, most)
-	}
-	return entropies
+	return between(0, most)(entropies)
 }
 
 // theta is θ after epoch e of a search, edge by edge.
@@ -125,15 +145,15 @@ func (f found) final(r *runs.Record) (data.Arch201, error) {
 		}
 		return arch(f.space, f.space.Argmax(f.theta(r, epoch)))
 	}
-	var choice []int
-	for _, o := range r.Series["final"] {
-		choice = append(choice, int(o))
-	}
-	return arch(f.space, choice)
+	return arch(f.space, choiceOf(r))
 }
 
 // architecture is final on any space.
-func (f found) architecture(space search.Space, r *runs.Record) (search.Arch, error) {
+func (f found) architecture(r *runs.Record) (search.Arch, error) {
+	space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
+	if err != nil {
+		return search.Arch{}, err
+	}
 	if f.picks() {
 		epoch, err := f.picked(r)
 		if err != nil {
@@ -141,11 +161,15 @@ func (f found) architecture(space search.Space, r *runs.Record) (search.Arch, er
 		}
 		return space.Discretize(f.blocksAfter(r, epoch))
 	}
-	var code []int
+	return space.Arch(choiceOf(r))
+}
+
+// choiceOf is the architecture that a search ended at, by the numbers of its choices.
+func choiceOf(r *runs.Record) (code []int) {
 	for _, x := range r.Series["final"] {
 		code = append(code, int(x))
 	}
-	return space.Arch(code)
+	return code
 }
 
 // picked is the epoch that the rule names.
@@ -160,12 +184,17 @@ func (f found) picked(r *runs.Record) (int, error) {
 	return epoch, nil
 }
 
+// numbers is how many numbers θ has.
+func (f found) numbers() (n int) {
+	for _, b := range f.blocks {
+		n += b.Rows * b.Options
+	}
+	return n
+}
+
 // blocksAfter is θ after an epoch, block by block.
 func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
-	size := 0
-	for _, b := range f.blocks {
-		size += b.Rows * b.Options
-	}
+	size := f.numbers()
 	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
@@ -175,10 +204,10 @@ func (f found) picks() bool {
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
 }
 
-// lookups are the table's accuracies of the current architecture of a search
+// accuracies are the table's accuracies of the current architecture of a search
 // after each epoch from the first on: a uniform start is a tie on every edge
 // and no architecture.
-func (f found) lookups(r *runs.Record, column []float64) ([]float64, error) {
+func (f found) accuracies(r *runs.Record, column []float64) ([]float64, error) {
 	var out []float64
 	for e := 1; e <= epochs(r); e++ {
 		a, err := arch(f.space, f.space.Argmax(f.theta(r, e)))
@@ -233,9 +262,9 @@ func searchCaption(p SearchParams, all []found, params any) string {
 }
 
 // sayChanges says what Vary changed of the settings of rows.
-func sayChanges[T interface{ base() found }](f *lab.Picture, rows []T) {
+func sayChanges(f *lab.Picture, rows []found) {
 	named := func(f found) string { return f.row.named() }
-	lab.Changes(f, basesOf(rows), named, func(f found) []string { return f.changes })
+	lab.Changes(f, rows, named, func(f found) []string { return f.changes })
 }
 
 // settingNote says on what data and with whose settings searches were run, as the end of
@@ -262,29 +291,20 @@ func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim
 	return judge(c)
 }
 
-// among are the parameters of a claim that is one of n of its kind.
-func (p SearchParams) among(n int) SearchParams {
-	p.Confidence = verdict.Family(p.Confidence, n)
-	return p
-}
-
 // above judges that a is above b on average over seeds.
-func (p SearchParams) above(c runs.Claim, a, b []float64) runs.Claim {
-	return p.judged(c, a, b, func(c runs.Claim) runs.Claim { return verdict.Greater(c, a, b, p.Confidence) })
+func (p SearchParams) above(c lab.Claim, a, b []float64) runs.Claim {
+	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Above(0) })
 }
 
 // below judges that a is below b on average over seeds.
-func (p SearchParams) below(c runs.Claim, a, b []float64) runs.Claim {
-	return p.judged(c, a, b, func(c runs.Claim) runs.Claim {
-		s, err := runs.MeanDiff(a, b, p.Confidence)
-		return verdict.Below(c, s, err, 0)
-	})
+func (p SearchParams) below(c lab.Claim, a, b []float64) runs.Claim {
+	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Below(0) })
 }
 
 // tabulated reports whether the table has the architectures of the searches' spaces.
-func (p SearchParams) tabulated(rows []row) error {
+func (p SearchParams) tabulated(rows []string) error {
 	for _, w := range rows {
-		if err := tabulated(cmp.Or(w.space(), p.Space)); err != nil {
+		if err := tabulated(cmp.Or(row(w).space(), p.Space)); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package li2021
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -152,21 +152,14 @@ func parseGenotypes(texts []string) ([]named, error) {
 func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 	genotypes []named, records []*runs.Record, err error,
 ) {
-	if len(rows) == 0 {
-		return nil, nil, nil
-	}
-	all, err := p.run(ctx, title, rows)
-	for _, f := range all {
+	gs, err := p.run(ctx, title, rows)
+	for _, f := range searched(gs) {
 		if p.Preset == "code" {
 			f.pick = search.PickAsCodeOn(f.settings.Space, f.row.method())
 		}
-		space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
-		if err != nil {
-			return nil, nil, err
-		}
 		for _, r := range f.ran() {
 			records = append(records, r)
-			arch, err := f.architecture(space, r)
+			arch, err := f.architecture(r)
 			if err != nil {
 				return nil, nil, fmt.Errorf("search %s: %w", r.Key, err)
 			}
@@ -239,7 +232,7 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil, catalog.Usagef("Folder: %s is not there: want a folder with ILSVRC-2012's photographs in train "+
+		return nil, catalog.Usagef("Folder: %s does not exist: want a folder with ILSVRC-2012's photographs in train "+
 			"and val, each with a folder a class", dir)
 	}
 	var parts [2]*data.PhotoFolder
@@ -321,13 +314,12 @@ func (p TrainParams) counted(set string, texts []string, size supernet.Skeleton)
 // bench trains cells one after the other, each with a checkpoint of its own. Its Facts are the examples, without
 // which it reads nothing.
 func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
-	l := &trainLab{examples: x}
 	b := lab.Bench[cell]{
 		Study: study.Study{
 			ID: evaluationFigure, Title: title, Code: evaluationKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly || x == nil, Device: onDevices(1),
+			StoredOnly: p.StoredOnly || x == nil, Device: lab.OnDevices(1),
 		},
-		Batch: l.train, MaxBatch: 1, Close: l.close, Facts: x,
+		Facts: x,
 		Key:   func(c cell) any { return c.trial },
 		Label: func(c cell) string { return c.name },
 	}
@@ -336,90 +328,42 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	}
 	b.Data = func(cell) string { return x.fingerprint }
 	b.Units = func(c cell) int { return max(1, c.trial.Settings.Epochs*x.train/1000) }
-	b.Seconds = func(c cell) float64 { return x.cost(c).Seconds }
-	b.Amount = x.amount
-	b.Cost = func(missing []cell, seconds float64) string {
-		var sum forecast.Cost
-		for _, c := range missing {
-			sum = sum.Then(x.cost(c))
-		}
-		return sum.In(seconds)
+	b.Forecast = func(c cell) forecast.Cost {
+		return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
 	}
+	b.Amount = lab.Amount(func(t evaluating.Trial) float64 {
+		train, test := cmp.Or(t.Examples, x.train), cmp.Or(t.TestExamples, x.test)
+		return forecast.Training(t.Settings, t.Genotype, train, test, x.classes).Seconds
+	})
+	lab.Each(&b, x.trainer, train)
 	return b
 }
 
-// cost is that of one training.
-func (x *examples) cost(c cell) forecast.Cost {
-	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
-}
-
-// amount is the forecast of a training, of which the key says all but how many images there are.
-func (x *examples) amount(params json.RawMessage) float64 {
-	var t evaluating.Trial
-	if err := json.Unmarshal(params, &t); err != nil {
-		return 0
-	}
-	train, test := cmp.Or(t.Examples, x.train), cmp.Or(t.TestExamples, x.test)
-	return forecast.Training(t.Settings, t.Genotype, train, test, x.classes).Seconds
-}
-
-// trainLab compiles once for all seeds of a cell.
-type trainLab struct {
-	examples *examples
-	of       string // name of the trainer's cell
-	trainer  *training.Trainer
-}
-
-func (l *trainLab) close() {
-	if l.trainer != nil {
-		l.trainer.Close()
-	}
-	l.trainer = nil
-}
-
-func (l *trainLab) open(ctx context.Context, c cell) error {
-	if l.trainer != nil && l.of == c.name {
-		return nil
-	}
-	l.close()
+// trainer compiles for all seeds of a cell.
+func (x *examples) trainer(ctx context.Context, s lab.Seed[cell]) (*training.Trainer, error) {
 	b, err := backend.Open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	train, test, err := l.examples.open(ctx, c.trial.Settings)
+	settings := s.Trial.trial.Settings
+	train, test, err := x.open(ctx, settings)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.of = c.name
-	l.trainer, err = training.New(b, c.trial.Settings, c.genotype, train, test)
-	return err
+	return training.New(b, settings, s.Trial.genotype, train, test)
 }
 
-// train runs the one training of a job and stores it.
-func (l *trainLab) train(ctx context.Context, job lab.Job[cell]) error {
-	c, seed, total := job.Of[0], job.Trials[0].Seed, job.Units[0]
-	if err := l.open(ctx, c); err != nil {
-		return err
-	}
-	pace := lab.Pace{Progress: job.Progress, Units: total}
-	observe := func(m training.Moment) {
-		note := fmt.Sprintf("%s, seed %d, epoch %d/%d", c.name, seed, min(m.Epoch+1, m.Epochs), m.Epochs)
-		if n := len(m.Curve.TestError); n > 0 {
-			note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])
-		}
-		pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, note)
-	}
-	result, err := evaluating.Run(ctx, l.trainer, seed, training.Options{
-		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+// train runs one training.
+func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Result, error) {
+	return evaluating.Run(ctx, t, s.Seed, training.Options{
+		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Moment) {
+			note := fmt.Sprintf("%s, seed %d, epoch %d/%d", s.Trial.name, s.Seed, min(m.Epoch+1, m.Epochs), m.Epochs)
+			if n := len(m.Curve.TestError); n > 0 {
+				note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])
+			}
+			s.Pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, note)
+		},
 	})
-	if err == nil {
-		err = job.Done(0, result)
-	}
-	if err != nil {
-		return err
-	}
-	pace.End("")
-	return nil
 }
 
 // errorsOf are the test errors of trainings that were run, in percent.

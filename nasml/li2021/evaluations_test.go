@@ -83,7 +83,7 @@ func TestTable5OfAFolderThatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "val: no such file or directory")
 	p.Folder = filepath.Join(p.Folder, "missing")
 	_, err = Table5(ctx, p)
-	require.ErrorContains(t, err, "missing is not there")
+	require.ErrorContains(t, err, "missing does not exist")
 }
 
 func TestGenotypesThatAreWrong(t *testing.T) {
@@ -306,8 +306,8 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	cells := r.Groups.Trials()
 	require.Equal(t, "own 1", last(linesOf(publishedCIFAR, r.Groups)).method)
 	b := p.bench("", &examples{train: 50000, test: 10000})
-	require.Contains(t, b.Cost(cells[:2], 0), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
-	require.Empty(t, b.Cost(nil, 0), "there is nothing to run")
+	two := b.Forecast(cells[0]).Then(b.Forecast(cells[1]))
+	require.Contains(t, two.String(), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
 	p.CountedChannels = 8
 	small, err := Table1(ctx, p)
 	require.NoError(t, err)
@@ -390,21 +390,19 @@ func TestCellsOfOurSearches(t *testing.T) {
 	require.Len(t, none.Groups, 1)
 
 	want := supernet.Published["PC_DARTS_cifar"].Genotype
-	f, err := p.Search.find(row(p.Searches[0]))
+	gs, err := p.Search.plan(p.Searches)
 	require.NoError(t, err)
 	images, err := data.View{Name: data.CIFAR10, Split: data.Train, First: 1000}.Open(ctx)
 	require.NoError(t, err)
-	cases, err := p.Search.cases(f, images.Facts)
-	require.NoError(t, err)
-	for i := range cases {
-		cases[i].Run = func(context.Context, study.Step) (trial.Result, error) {
-			return trial.Result{
-				Values: map[string]float64{"epochs": 1}, Series: map[string][]float64{"final": codeOf(want)},
-			}, nil
-		}
+	b := p.Search.bench("", searchImages{Facts: images.Facts}, runPlain)
+	b.Batch, b.MaxBatch = nil, 0
+	b.Run = func(context.Context, found, uint64, study.Step) (trial.Result, error) {
+		return trial.Result{
+			Values: map[string]float64{"epochs": 1}, Series: map[string][]float64{"final": codeOf(want)},
+		}, nil
 	}
-	_, err = study.Study{ID: searchFigure, Code: searchKind}.Run(ctx, cases[1:])
-	require.NoError(t, err)
+	gs[0].First, gs[0].Seeds = 1, 1
+	require.NoError(t, runSearches(ctx, b, gs, images.Len))
 	r, err := Figure3(ctx, p)
 	require.NoError(t, err)
 	require.Len(t, r.Groups, 2)

@@ -31,11 +31,9 @@ var Figure1Quick = Figure1Params{SearchParams: quickSearch, Rows: []string{"dart
 
 // Figure1Paper has the settings of Appendix C.3 and the 50 epochs of the
 // published curves, one seed each as they have. It was not run.
-var Figure1Paper = func() Figure1Params {
-	p := Figure1Params{SearchParams: paperSearch, Rows: []string{"darts", "gaea-darts"}}
+var Figure1Paper = lab.With(Figure1Params{SearchParams: paperSearch, Rows: []string{"darts", "gaea-darts"}}, func(p *Figure1Params) {
 	p.Epochs, p.Seeds = 50, 1
-	return p
-}()
+})
 
 const figure1Title = "Sparsity on NAS-Bench-201: entropy of the operation weights during a search on CIFAR-10"
 
@@ -54,7 +52,7 @@ type figure1 = lab.Result[Figure1Params, found]
 
 // compute reads or runs the searches and the comparisons of gradients.
 func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (err error) {
-	r.Groups, err = searchGroups(ctx, p.SearchParams, title, p.Rows, func(f found) (found, error) { return f, nil })
+	r.Groups, err = p.run(ctx, title, p.Rows)
 	if err != nil || len(p.Gradients) == 0 {
 		return err
 	}
@@ -95,8 +93,7 @@ func entropiesPanel(r *figure1, rows []found) plots.Panel {
 		panel.Title = study.SpaceTitle(rows[0].settings.Space)
 	}
 	for _, f := range rows {
-		x, means := f.mean("entropy", 0, r.Confidence)
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, atMostUniform(means)))
+		panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title(), nil, values("entropy"), atMostUniform))
 	}
 	for _, f := range rows {
 		panel.Series = append(panel.Series, f.paperEntropy(longest(rows))...)

@@ -120,8 +120,8 @@ func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 	ids := map[string]string{supernet.NASBench201.Name: "LI034 RO019", supernet.DARTS.Name: "LI032"}
 	c := figure1Claim(r, base.row, "%s", listed(ids[base.settings.Space],
 		"entropy of "+gaea.row.named()+" below "+base.row.title()+" from epoch 2 on")).Says(0).
-		Noting("ours is the difference at the epoch where it is least clear")
-	compared := r.Params.among(pairs * max(1, min(base.settings.Epochs, gaea.settings.Epochs)-1))
+		Noting("ours is the difference at the epoch where it is least clear").
+		Family(pairs * max(1, min(base.settings.Epochs, gaea.settings.Epochs)-1))
 	var worst runs.Claim
 	for e := 2; ; e++ {
 		a, b := gaea.column("entropy", e), base.column("entropy", e)
@@ -131,7 +131,7 @@ func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 		case len(a) == 0 || len(b) == 0:
 			return worst
 		}
-		d := compared.below(c.Claim, a, b)
+		d := r.Params.below(c, a, b)
 		if !d.Hi.Valid() {
 			return d
 		}
@@ -150,7 +150,7 @@ func judgeDrop(r *figure1, base, gaea found, pairs int) runs.Claim {
 	c := r.Claim("[LI039] %s loses less accuracy by discretisation than %s, percentage points", gaea.row.named(),
 		base.row.title()).From("Section 4.1 (DARTS space: 41.84 against 56.90 points)").Says(41.84-56.90).
 		Noting("ours is the difference of the drops at the last epoch, %s; only its sign is judged", other)
-	return r.Params.among(pairs).below(c.Claim, gaea.drops(), base.drops())
+	return r.Params.below(c.Family(pairs), gaea.drops(), base.drops())
 }
 
 // drops are the losses by discretisation at the end of each search, in

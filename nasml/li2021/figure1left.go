@@ -27,20 +27,16 @@ var Figure1LeftQuick = Figure1Params{
 
 // Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels:
 // an hour and a half on two cores. These searches are precomputed.
-var Figure1LeftLarge = func() Figure1Params {
-	p := Figure1LeftQuick
+var Figure1LeftLarge = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
 	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 16, 5, 16, 64, 25, 10000
-	return p
-}()
+})
 
 // Figure1LeftPaper has the settings of Appendix C.1.1, one seed, as the published
 // curves have. These are of the authors' program, Preset "code": without warm-up,
 // and with a PC-DARTS whose edges weigh 1. It was not run.
-var Figure1LeftPaper = func() Figure1Params {
-	p := Figure1LeftQuick
+var Figure1LeftPaper = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
 	p.Preset, p.Examples, p.Seeds = "paper", 0, 1
-	return p
-}()
+})
 
 // Figure1Left draws searches on cells with two inputs, with what they can be watched by.
 var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
@@ -118,14 +114,9 @@ func edgePanel(r *figure1, rows []found) plots.Panel {
 		if len(series) == 0 {
 			continue
 		}
-		ofNormal := func(record *runs.Record, e int) float64 {
-			var all []float64
-			for _, name := range series {
-				all = append(all, record.Series[name][e])
-			}
-			return mean(all)
-		}
-		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 0, atMostUniform, ofNormal))
+		panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title(), nil, func(r *runs.Record) []float64 {
+			return means(study.Columns(study.Map(series, func(name string) []float64 { return r.Series[name] })))
+		}, atMostUniform))
 	}
 	return panel
 }
@@ -135,12 +126,12 @@ func auditPanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "supernet, validation (%)", Min: 0}}
 	for _, f := range rows {
 		for _, of := range []struct{ series, label string }{{"supernet", ""}, {"discrete", ", discretised"}} {
-			_, means := f.mean(of.series, 0, r.Confidence)
-			var x []float64
-			for i := range means {
-				x, means[i] = append(x, f.column("evaluated", i)[0]), percent(means[i])
+			var evaluated []float64
+			for _, record := range f.ran()[:min(1, len(f.ran()))] {
+				evaluated = record.Series["evaluated"]
 			}
-			panel.Series = append(panel.Series, plots.Band(f.row.title()+of.label, x, means))
+			panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title()+of.label, evaluated,
+				values(of.series), func(s []runs.Summary) []runs.Summary { return study.Map(s, percent) }))
 		}
 	}
 	return panel
@@ -159,39 +150,13 @@ func skipPanel(r *figure1, rows []found) plots.Panel {
 		label += ", normal"
 	}
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: label, Max: 1}}
-	share := func(s []runs.Summary) []runs.Summary {
-		for i := range s {
-			s[i] = s[i].Within(0, 1)
-		}
-		return s
-	}
 	for _, f := range rows {
-		// It begins without.
-		panel.Series = append(panel.Series, f.curve(r.Confidence, f.row.title(), 1, share, f.skips))
+		after := epochsFrom(1, f.settings.Epochs) // it begins without
+		panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title(), after, func(r *runs.Record) []float64 {
+			return study.Map(after[:epochs(r)], func(e float64) float64 { return f.skips(r, int(e)) })
+		}, between(0, 1)))
 	}
 	return panel
-}
-
-// curve is a number of every search after every epoch from the first on, as the mean
-// over seeds with its interval, which ends within what the quantity can be.
-func (f found) curve(
-	confidence float64, label string, first int, within func([]runs.Summary) []runs.Summary,
-	of func(record *runs.Record, epoch int) float64,
-) plots.Series {
-	var x []float64
-	var means []runs.Summary
-	for e := first; ; e++ {
-		var values []float64
-		for _, record := range f.ran() {
-			if e <= epochs(record) {
-				values = append(values, of(record, e))
-			}
-		}
-		if len(values) == 0 || len(values) < len(f.ran()) {
-			return plots.Band(label, x, within(means))
-		}
-		x, means = append(x, float64(e)), append(means, summaryOf(values, confidence))
-	}
 }
 
 // skips is the share of skip connections in the discretised normal cell after an

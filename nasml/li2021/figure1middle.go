@@ -31,17 +31,13 @@ var Figure1MiddleQuick = Figure1MiddleParams{
 
 // Figure1MiddlePaper has those of Figure2Paper; the published curves are of one
 // search each. It was not run.
-var Figure1MiddlePaper = Figure1MiddleParams{
-	OneShotParams: paperOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
-}
+var Figure1MiddlePaper = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = paperOneShot })
 
 // Figure1MiddleLarge is --scale large and has those of Figure2Large.
-var Figure1MiddleLarge = Figure1MiddleParams{
-	OneShotParams: largeOneShot, Rows: Figure1MiddleQuick.Rows, Parts: Figure1MiddleQuick.Parts,
-}
+var Figure1MiddleLarge = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = largeOneShot })
 
 // Figure1Middle draws how the entropy of searches falls on NAS-Bench-1Shot1.
-var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, oneShotFound]{
+var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, found]{
 	Of: ofPaper, Name: "figure1-middle", Kind: lab.Figure, Source: "Section 4.1 and Figure 1 (middle)",
 	Title:    "Sparsity on NAS-Bench-1Shot1: entropy of operations, inputs and output during a search",
 	Notebook: "figure1_middle_entropy", Cost: oneShotCost, Quick: Figure1MiddleQuick, Paper: Figure1MiddlePaper,
@@ -50,14 +46,14 @@ var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, oneShotFound]{
 	Note:    noteOfSearches,
 	Rules:   func(p Figure1MiddleParams, c *study.Checks) { p.oneShotRules(p.Rows, c) },
 	Compute: func(ctx context.Context, r *figure1Middle) error {
-		all, err := r.Params.runOneShot(ctx, "li2021/figure1-middle", r.Params.Rows)
-		r.Groups = oneShotGroups(all)
+		gs, err := r.Params.run(ctx, "li2021/figure1-middle", r.Params.rowsOn(r.Params.Rows))
+		r.Groups = withLookups(gs)
 		return err
 	},
 	Draw: drawFigure1Middle, Claims: judgeFigure1Middle,
 })
 
-type figure1Middle = lab.Result[Figure1MiddleParams, oneShotFound]
+type figure1Middle = lab.Result[Figure1MiddleParams, found]
 
 // drawFigure1Middle draws the mean entropy over the nodes after each epoch: a row of panels
 // for each part of θ, a panel a space, with the published curves of one search
@@ -87,9 +83,8 @@ func partPanel(r *figure1Middle, part, space string) plots.Panel {
 	}
 	var published []plots.Series
 	for _, name := range r.Params.Rows {
-		f, _ := findOneShot(r.Part(searchPart).Trials(), space, name)
-		x, means := f.entropies(part, r.Confidence)
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+		f, _ := rowIn(r.Part(searchPart).Trials(), oneShotRow(name, space))
+		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
 		if part == "operations" {
 			published = append(published, f.paperEntropy(f.settings.Epochs)...)
 		}
@@ -100,17 +95,13 @@ func partPanel(r *figure1Middle, part, space string) plots.Panel {
 
 // deviation is that of the operations' mean entropy from the published curve;
 // false if there is none.
-func (f oneShotFound) deviation(confidence float64) (deviation, bool) {
+func (f found) deviation(confidence float64) (deviation, bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
-	x, means := f.entropies("operations", confidence)
-	if len(theirs) == 0 || len(x) == 0 {
+	ours := f.entropies("operations", confidence)
+	if len(theirs) == 0 || len(ours.X) == 0 {
 		return deviation{}, false
 	}
-	y := make([]float64, len(means))
-	for i, m := range means {
-		y[i] = m.Mean
-	}
-	return deviate(x, y, theirs, 0), true
+	return deviate(ours.X, ours.Y, theirs, 0), true
 }
 
 // judgeFigure1Middle judges that entropies begin at that of uniform weights and that GAEA's
@@ -122,11 +113,11 @@ func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
 	rows := r.Part(searchPart).Trials()
 	for _, space := range r.Params.Spaces {
 		for _, name := range r.Params.Rows {
-			f, _ := findOneShot(rows, space, name)
-			n := len(f.space.Ops)
+			f, _ := rowIn(rows, oneShotRow(name, space))
+			n := len(f.oneShot.Ops)
 			claims = append(claims, f.judgeStart(
 				r.Claim("own: %s: entropy of operations starts at ln %d", f.short(), n), n))
-			if g, ok := findOneShot(rows, space, "gaea-"+name); ok {
+			if g, ok := rowIn(rows, oneShotRow("gaea-"+name, space)); ok {
 				for _, part := range r.Params.Parts {
 					claims = append(claims, judgeFaster(r, f, g, part))
 				}
@@ -144,7 +135,7 @@ func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
 
 // judgeFaster compares the mean entropy over the epochs from the first on: it is
 // lower where entropy falls faster, whatever it does in the end.
-func judgeFaster(r *figure1Middle, base, gaea oneShotFound, part string) runs.Claim {
+func judgeFaster(r *figure1Middle, base, gaea found, part string) runs.Claim {
 	name := fmt.Sprintf("%s: entropy of %s falls faster with %s than with %s", spaceTitle(base.settings.Space), part,
 		gaea.row.title(), base.row.title())
 	ids, paper := "", 0.
@@ -156,12 +147,12 @@ func judgeFaster(r *figure1Middle, base, gaea oneShotFound, part string) runs.Cl
 	}
 	c := r.Claim("%s", listed(ids, name)).Says(paper).
 		Noting("ours is the difference of the means over all epochs, nats; only its sign is judged")
-	return r.Params.among(len(r.Params.Spaces)).below(c.Claim, gaea.entropyMeans(part), base.entropyMeans(part))
+	return r.Params.below(c.Family(len(r.Params.Spaces)), gaea.entropyMeans(part), base.entropyMeans(part))
 }
 
 // publishedEntropyMean is the mean of the published curve over as many epochs as
 // the search has, without the start; 0 if there is none.
-func (f oneShotFound) publishedEntropyMean() float64 {
+func (f found) publishedEntropyMean() float64 {
 	_, y := f.publishedEntropy(f.settings.Epochs)
 	if len(y) < 2 {
 		return 0
@@ -171,10 +162,6 @@ func (f oneShotFound) publishedEntropyMean() float64 {
 
 // entropyMeans are the means over all epochs but the start of the entropy of a
 // part of θ, by seed.
-func (f oneShotFound) entropyMeans(part string) []float64 {
-	var out []float64
-	for _, r := range f.ran() {
-		out = append(out, mean(f.entropyOf(r, part)[1:]))
-	}
-	return out
+func (f found) entropyMeans(part string) []float64 {
+	return study.Map(f.ran(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
 }

@@ -40,21 +40,15 @@ var Figure2Quick = Figure2Params{
 
 // Figure2Paper has the settings of Appendix C.2 and four searches of each. It was
 // not run.
-var Figure2Paper = Figure2Params{
-	OneShotParams: paperOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
-}
+var Figure2Paper = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = paperOneShot })
 
 // Figure2Large is --scale large and fits into one night on two cores; see
 // largeOneShot.
-var Figure2Large = func() Figure2Params {
-	p := Figure2Quick
-	p.OneShotParams = largeOneShot
-	return p
-}()
+var Figure2Large = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = largeOneShot })
 
 // Figure2 looks each architecture of searches up in the table of NAS-Bench-101. Without a
 // table regrets are those that are shipped, or gaps.
-var Figure2 = lab.Declare(lab.Entry[Figure2Params, oneShotFound]{
+var Figure2 = lab.Declare(lab.Entry[Figure2Params, found]{
 	Of: ofPaper, Name: "figure2", Kind: lab.Figure, Source: "Section 4.3 and Figure 2",
 	Title:    "NAS-Bench-1Shot1: test regret of PC-DARTS and GAEA PC-DARTS during the search",
 	Notebook: "figure2_nasbench1shot1", Cost: oneShotCost, Quick: Figure2Quick, Paper: Figure2Paper,
@@ -66,42 +60,38 @@ var Figure2 = lab.Declare(lab.Entry[Figure2Params, oneShotFound]{
 		p.lookupRules(p.Spaces, c)
 	},
 	Compute: func(ctx context.Context, r *figure2) error {
-		all, err := r.Params.runOneShot(ctx, "li2021/figure2", r.Params.Rows)
+		gs, err := r.Params.run(ctx, "li2021/figure2", r.Params.rowsOn(r.Params.Rows))
 		if err != nil {
 			return err
 		}
-		if err := r.Params.lookUp(ctx, all, r.Params.StoredOnly); err != nil {
+		if err := r.Params.lookUp(ctx, gs, r.Params.StoredOnly); err != nil {
 			return err
 		}
 		spreads, err := r.Params.spreads(ctx)
-		r.Groups = append(oneShotGroups(all), spreads...)
+		r.Groups = append(withLookups(gs), spreads...)
 		return err
 	},
 	Draw: drawFigure2, Claims: judgeFigure2,
 })
 
-type figure2 = lab.Result[Figure2Params, oneShotFound]
+type figure2 = lab.Result[Figure2Params, found]
 
 // spreads are those of the best cells over their trainings, by space.
-func (p Figure2Params) spreads(ctx context.Context) (lab.Groups[oneShotFound], error) {
-	table, b, err := openLookups[regret.Spread](p.Spaces, p.StoredOnly)
+func (p Figure2Params) spreads(ctx context.Context) (lab.Groups[found], error) {
+	b, err := lookupBench(p.Spaces, p.StoredOnly,
+		func(_ context.Context, t regret.Spread, table *data.NASBench101, _ uint64) (trial.Result, error) {
+			return t.Run(table)
+		})
 	if err != nil {
 		return nil, err
 	}
 	b.Label = func(t regret.Spread) string { return "the best of " + spaceTitle(t.Space.Name) }
-	b.Run = func(_ context.Context, t regret.Spread, _ uint64, _ study.Step) (trial.Result, error) {
-		content, err := table.content()
-		if err != nil {
-			return trial.Result{}, err
-		}
-		return t.Run(content)
-	}
 	var gs lab.Groups[regret.Spread]
 	for _, space := range p.Spaces {
 		gs.Add("spread", 1, regret.Spread{Space: supernet.OneShots[space], Of: "spread of the best", Split: p.Split})
 	}
 	err = b.Compute(ctx, gs)
-	return lab.As("spread", gs, func(t regret.Spread) oneShotFound { return oneShotFound{space: t.Space} }), err
+	return lab.As("spread", gs, func(t regret.Spread) found { return found{oneShot: t.Space} }), err
 }
 
 // regretFloor is the lowest regret that the log axis shows.
@@ -133,7 +123,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 }
 
 // panel has the searches of a space.
-func (p Figure2Params) panel(all []oneShotFound, space string, rows []string) plots.Panel {
+func (p Figure2Params) panel(all []found, space string, rows []string) plots.Panel {
 	panel := plots.Panel{
 		Title: spaceTitle(space), X: plots.Axis{Label: "epochs"},
 		Y:      plots.Axis{Label: string(p.Split) + " regret", Scale: plots.Log10},
@@ -141,7 +131,7 @@ func (p Figure2Params) panel(all []oneShotFound, space string, rows []string) pl
 	}
 	last := 0
 	for _, name := range rows {
-		f, _ := findOneShot(all, space, name)
+		f, _ := rowIn(all, oneShotRow(name, space))
 		panel.Series = append(panel.Series, p.curve(f)...)
 		last = max(last, f.settings.Epochs)
 	}
@@ -150,7 +140,7 @@ func (p Figure2Params) panel(all []oneShotFound, space string, rows []string) pl
 }
 
 // curve is the mean regret of a search with its band, in pieces between the gaps.
-func (p Figure2Params) curve(f oneShotFound) []plots.Series {
+func (p Figure2Params) curve(f found) []plots.Series {
 	whole := plots.Series{Label: f.row.title()}
 	if f.isBound() {
 		whole.Label += ", at least" // the table may lack the best
@@ -208,7 +198,7 @@ func (p Figure2Params) published(space string, last int) []plots.Series {
 	var out []plots.Series
 	for _, name := range p.Rows {
 		if c, ok := curves.Regret[space][name]; ok {
-			out = append(out, referenceFrom("the paper's "+row(name).title(), c.Mean, 1, last))
+			out = append(out, publishedSeries("the paper's "+row(name).title(), c.Mean, last))
 		}
 	}
 	if y, ok := curves.Before[space]; ok {
@@ -218,7 +208,7 @@ func (p Figure2Params) published(space string, last int) []plots.Series {
 }
 
 // known says how much of the look-ups the table has.
-func known(rows []oneShotFound) string {
+func known(rows []found) string {
 	known, all := 0, 0
 	for _, f := range rows {
 		for e := f.firstLookup(); e <= f.settings.Epochs; e++ {
@@ -230,8 +220,8 @@ func known(rows []oneShotFound) string {
 }
 
 // noTable says that a search was not looked up.
-func noTable(rows []oneShotFound) bool {
-	return slices.ContainsFunc(rows, func(f oneShotFound) bool {
+func noTable(rows []found) bool {
+	return slices.ContainsFunc(rows, func(f found) bool {
 		for i, s := range f.records {
 			if s != nil && len(s.Values) > 0 && f.lookups[i] == nil {
 				return true
@@ -243,9 +233,9 @@ func noTable(rows []oneShotFound) bool {
 
 // deviation is that of a mean from the published one; false if there is
 // none.
-func (p Figure2Params) deviation(f oneShotFound) (deviation, bool) {
-	c, ok := publishedOneShotCurves().Regret[f.space.Name][f.search]
-	if !ok || p.Split != data.Test || f.isBound() {
+func (p Figure2Params) deviation(f found) (deviation, bool) {
+	c := f.publishedRegret()
+	if c.Mean == nil || p.Split != data.Test || f.isBound() {
 		return deviation{}, false
 	}
 	var x, y []float64
@@ -255,9 +245,14 @@ func (p Figure2Params) deviation(f oneShotFound) (deviation, bool) {
 	return deviate(x, y, c.Mean, 1), true
 }
 
+// publishedRegret is the paper's curve of a search, empty if there is none.
+func (f found) publishedRegret() regretCurve {
+	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.search()]
+}
+
 // meanRegrets are the mean regrets of each search over the epochs from the first
 // on whose cell the table has; searches with none are left out.
-func (f oneShotFound) meanRegrets() map[int]float64 {
+func (f found) meanRegrets() map[int]float64 {
 	sum, n := map[int]float64{}, map[int]float64{}
 	for e := max(1, f.firstLookup()); e <= f.settings.Epochs; e++ {
 		for seed, x := range f.regretAt(e) {

@@ -21,8 +21,8 @@ func judgeFigure2(r *figure2) []runs.Claim {
 	var claims []runs.Claim
 	p, rows := r.Params, r.Part(searchPart).Trials()
 	for _, space := range p.Spaces {
-		base, ok := findOneShot(rows, space, "pc-darts")
-		gaea, also := findOneShot(rows, space, "gaea-pc-darts")
+		base, ok := rowIn(rows, oneShotRow("pc-darts", space))
+		gaea, also := rowIn(rows, oneShotRow("gaea-pc-darts", space))
 		if ok && also {
 			claims = append(claims, judgeBetter(r, base, gaea))
 		}
@@ -39,8 +39,8 @@ func judgeFigure2(r *figure2) []runs.Claim {
 		}
 	}
 	for _, g := range r.Part("spread") {
-		if paper, ok := publishedSpreads[g.Trial.space.Name]; ok && p.Split == data.Test {
-			claims = append(claims, paper.judge(r, g.Trial.space, g.Records[0]))
+		if paper, ok := publishedSpreads[g.Trial.oneShot.Name]; ok && p.Split == data.Test {
+			claims = append(claims, paper.judge(r, g.Trial.oneShot, g.Records[0]))
 		}
 	}
 	return slices.Concat(claims, judgePublishedRegrets(r), judgeAppendixC2(r))
@@ -77,11 +77,10 @@ func (p publishedSpread) judge(r *figure2, space supernet.OneShot, found *runs.R
 }
 
 // judgeBetter compares two searches over pairs of seeds.
-func judgeBetter(r *figure2, base, gaea oneShotFound) runs.Claim {
-	p := publishedOneShotCurves().Regret[base.space.Name]
+func judgeBetter(r *figure2, base, gaea found) runs.Claim {
 	c := r.Claim("[LI049] %s: %s finds better architectures on average than %s, test regret",
 		spaceTitle(base.settings.Space), gaea.row.title(), base.row.title()).
-		Says(mean(p[gaea.search].Mean) - mean(p[base.search].Mean)).
+		Says(mean(gaea.publishedRegret().Mean) - mean(base.publishedRegret().Mean)).
 		Noting("ours is the difference of the means over the epochs whose cell the table has; only its sign is judged").
 		Family(len(r.Params.Spaces))
 	if noTable(r.Part(searchPart).Trials()) {
@@ -111,7 +110,7 @@ func judgeBestBefore(r *figure2, space, best string) runs.Claim {
 	var own, other map[int]float64
 	least := math.Inf(1)
 	for _, name := range beforeGAEA {
-		f, ok := findOneShot(r.Part(searchPart).Trials(), space, name)
+		f, ok := rowIn(r.Part(searchPart).Trials(), oneShotRow(name, space))
 		if !ok {
 			missing = append(missing, name)
 			continue
@@ -139,8 +138,8 @@ func judgeBestBefore(r *figure2, space, best string) runs.Claim {
 }
 
 // publishedBand is the mean over epochs of the published standard deviation of a search.
-func publishedBand(f oneShotFound) (band float64) {
-	c := publishedOneShotCurves().Regret[f.space.Name][f.search]
+func publishedBand(f found) (band float64) {
+	c := f.publishedRegret()
 	for i := range c.Mean {
 		band += (c.Hi[i] - c.Lo[i]) / 2 / float64(len(c.Mean))
 	}
@@ -218,7 +217,7 @@ func last[T any](x []T) T { return x[len(x)-1] }
 func judgeAppendixC2(r *figure2) []runs.Claim {
 	claim := func(format string, args ...any) lab.Claim { return r.Claim(format, args...).From("Appendix C.2") }
 	c := claim("[LI240] step size of EG on NAS-Bench-1Shot1")
-	s, err := paperOneShot.settingsOn("gaea-pc-darts", supernet.OneShot1.Name)
+	s, err := paperOneShot.settings(oneShotRow("gaea-pc-darts", supernet.OneShot1.Name))
 	if err != nil {
 		return []runs.Claim{c.NotRun("%v", err)}
 	}

@@ -41,18 +41,10 @@ var Figure3Quick = Figure3Params{
 }
 
 // firstSearch is one quick search a row.
-var firstSearch = func() SearchParams {
-	p := quickSearch
-	p.Seeds = 1
-	return p
-}()
+var firstSearch = lab.With(quickSearch, func(p *SearchParams) { p.Seeds = 1 })
 
 // Figure3Paper has the paper's alone.
-var Figure3Paper = func() Figure3Params {
-	p := Figure3Quick
-	p.Searches = nil
-	return p
-}()
+var Figure3Paper = lab.With(Figure3Quick, func(p *Figure3Params) { p.Searches = nil })
 
 // Figure3 draws cells that were published, and of searches of ours those that the run store has.
 var Figure3 = lab.Declare(lab.Entry[Figure3Params, drawnNet]{

@@ -41,11 +41,9 @@ var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), st
 // collapse: six searches of 100 epochs on 2,000 images, about a quarter of an hour
 // on two cores; they are shipped. DARTS ends at 5.3 skip connections of 6 on
 // average, GAEA at 5.0, and their accuracies cannot be told apart.
-var Figure4Quick = func() Figure4Params {
-	p := Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
+var Figure4Quick = lab.With(Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}, func(p *Figure4Params) {
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
-	return p
-}()
+})
 
 // Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. It was
 // not run.
@@ -69,23 +67,16 @@ type learning struct {
 	published                     func() map[string][][]float64 // by data set
 }
 
-// learned is a row with its searches as the table has them.
-type learned struct {
-	found
-	curves map[data.Task201][][]float64 // of each search, from its first epoch on
-	finals []data.Arch201               // that the searches end at
-}
-
-type learningCurves = lab.Result[Figure4Params, learned]
+type learningCurves = lab.Result[Figure4Params, found]
 
 func (l learning) declare(
 	quick, paper Figure4Params,
 ) func(context.Context, Figure4Params) (*learningCurves, error) {
-	return lab.Declare(lab.Entry[Figure4Params, learned]{
+	return lab.Declare(lab.Entry[Figure4Params, found]{
 		Of: ofPaper, Name: l.name, Kind: lab.Figure, Source: l.source, Notebook: l.notebook, Title: l.title,
 		Cost: searchCost, Quick: quick, Paper: paper, Note: noteOfSearches,
 		Rules: func(p Figure4Params, c *study.Checks) {
-			err := p.tabulated(rowsNamed(p.Rows))
+			err := p.tabulated(p.Rows)
 			c.Expect(err == nil, "%v", err)
 			p.rules(p.Rows, c)
 		},
@@ -94,9 +85,10 @@ func (l learning) declare(
 			if err != nil {
 				return err
 			}
-			r.Groups, err = searchGroups(ctx, r.Params.SearchParams, ofPaper.ID+"/"+l.name, r.Params.Rows,
-				func(f found) (learned, error) { return r.Params.lookUp(f, table) })
-			return err
+			if r.Groups, err = r.Params.run(ctx, ofPaper.ID+"/"+l.name, r.Params.Rows); err != nil {
+				return err
+			}
+			return r.Params.lookUp(r.Groups, table)
 		},
 		Draw: l.draw, Claims: l.judge,
 	})
@@ -121,33 +113,26 @@ func (p Figure4Params) query(task data.Task201) data.Query201 {
 	return data.Query201{Task: task, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}
 }
 
-// lookUp reads the accuracies of all architectures on the way of a row's searches, and where they end.
-func (p Figure4Params) lookUp(f found, table *data.NASBench201) (l learned, err error) {
-	l = learned{found: f, curves: map[data.Task201][][]float64{}}
-	for _, record := range f.ran() {
-		final, err := f.final(record)
-		if err != nil {
-			return l, err
-		}
-		l.finals = append(l.finals, final)
-	}
-	if table == nil {
-		return l, nil
-	}
-	for _, set := range p.sets() {
-		column, err := table.Column(p.query(set.task))
-		if err != nil {
-			return l, err
-		}
-		for _, record := range f.ran() {
-			y, err := f.lookups(record, column)
+// lookUp reads the accuracies of all architectures on the way of searches.
+func (p Figure4Params) lookUp(searches lab.Groups[found], table *data.NASBench201) error {
+	for i := range searches {
+		f := &searches[i].Trial
+		f.curves = map[data.Task201][][]float64{}
+		for _, set := range p.sets() {
+			column, err := table.Column(p.query(set.task))
 			if err != nil {
-				return l, err
+				return err
 			}
-			l.curves[set.task] = append(l.curves[set.task], y)
+			for _, record := range f.ran() {
+				y, err := f.accuracies(record, column)
+				if err != nil {
+					return err
+				}
+				f.curves[set.task] = append(f.curves[set.task], y)
+			}
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // paper are the published curves on a data set; the paper has none of validation images.
@@ -203,7 +188,7 @@ func (l learning) panel(r *learningCurves, set lookupSet) plots.Panel {
 	}
 	label := l.label
 	for _, y := range l.paper(r.Params, set) {
-		p.Series = append(p.Series, reference(label, y))
+		p.Series = append(p.Series, publishedSeries(label, y, len(y)))
 		label = ""
 	}
 	return p
@@ -263,15 +248,19 @@ const nearlyAll = 5
 // says that DARTS and XNAS end at nearly all skip connections and that GAEA
 // does not; all searches have to agree. The counts are bounded, so that the
 // interval of their mean says little.
-func (l learning) judgeSkips(r *learningCurves, f learned) runs.Claim {
+func (l learning) judgeSkips(r *learningCurves, f found) runs.Claim {
 	gaea, says := f.row.method() == "gaea-darts", "ends"
 	if gaea {
 		says = "does not end"
 	}
 	c := r.Claim("[%s] %s %s at nearly all skip connections", l.skips, f.row.title(), says).Says(nearlyAll)
 	var counts []float64
-	for _, a := range f.finals {
-		counts = append(counts, float64(skips(a)))
+	for _, record := range f.ran() {
+		a, err := f.final(record)
+		if err != nil {
+			return c.NotRun("%v", err)
+		}
+		counts = append(counts, float64(strings.Count(a.String(), "skip_connect")))
 	}
 	summary, err := runs.Summarize(counts, c.Confidence)
 	if err != nil {
@@ -288,11 +277,9 @@ func (l learning) judgeSkips(r *learningCurves, f learned) runs.Claim {
 	return c.Claim
 }
 
-func skips(a data.Arch201) int { return strings.Count(a.String(), "skip_connect") }
-
 // judgeLead compares the final accuracies of two rows.
-func judgeLead(r *learningCurves, base, gaea learned) (claims []runs.Claim) {
-	ends := func(f learned, set lookupSet) (all []float64) {
+func judgeLead(r *learningCurves, base, gaea found) (claims []runs.Claim) {
+	ends := func(f found, set lookupSet) (all []float64) {
 		for _, y := range f.curves[set.task] {
 			all = append(all, last(y))
 		}
@@ -301,7 +288,7 @@ func judgeLead(r *learningCurves, base, gaea learned) (claims []runs.Claim) {
 	for _, set := range lookupSets {
 		c := r.Claim("[RO019] %s: %s above %s at the end, percentage points", set.title, gaea.row.title(),
 			base.row.title()).Says(0).Noting("ours is the difference of the looked-up accuracies")
-		claims = append(claims, r.Params.above(c.Claim, ends(gaea, set), ends(base, set)))
+		claims = append(claims, r.Params.above(c, ends(gaea, set), ends(base, set)))
 	}
 	return claims
 }

@@ -1,16 +1,14 @@
 package li2021
 
+import "github.com/nasml/lab/nasml/lab"
+
 // Figure5Params are the parameters of Figure 5 (XNAS), those of Figure 4.
 type Figure5Params = Figure4Params
 
 // Figure5Quick are XNAS' searches on little data: three of 100 epochs on 2,000
 // images, about ten minutes on two cores; they are shipped. They end at 4.7 skip
 // connections of 6 on average.
-var Figure5Quick = func() Figure5Params {
-	p := Figure4Quick
-	p.Rows = []string{"xnas"}
-	return p
-}()
+var Figure5Quick = lab.With(Figure4Quick, func(p *Figure5Params) { p.Rows = []string{"xnas"} })
 
 // Figure5Paper is XNAS with what Appendix C.4 says. It was not run.
 var Figure5Paper = Figure5Params{paperSearch, []string{"xnas"}, lookUpAll, "test"}

@@ -165,14 +165,6 @@ func readingsNow(c *search.Curve) readings {
 	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
 }
 
-// numbers is how many numbers θ has.
-func (f found) numbers() (n int) {
-	for _, b := range f.blocks {
-		n += b.Rows * b.Options
-	}
-	return n
-}
-
 // bounds are those of Theorem 1 after so many moves T of θ alone, a single block,
 //
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
@@ -253,16 +245,16 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 			continue
 		}
 		title := f.row.title()
-		curve := func(label string, of func(r *runs.Record) []float64) plots.Series { return f.band(p, label, of) }
-		eigen.Series = append(eigen.Series, curve(title, func(r *runs.Record) []float64 {
-			return r.Series["curvature"]
-		}))
+		read := f
+		read.records = slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
+		evaluated := read.records[0].Series["evaluated"]
+		curve := func(label string, of func(r *runs.Record) []float64) plots.Series {
+			return read.band(p.Confidence, label, evaluated, of, anywhere)
+		}
+		eigen.Series = append(eigen.Series, curve(title, values("curvature")))
 		bound := curve(title+", bound", func(r *runs.Record) []float64 { return f.bounds(f.readingsOf(r)) })
 		bound.Line = plots.Dashed
-		delta.Series = append(delta.Series, curve(title, func(r *runs.Record) []float64 {
-			return r.Series["stationarity"]
-		}))
-		delta.Series = append(delta.Series, bound)
+		delta.Series = append(delta.Series, curve(title, values("stationarity")), bound)
 		for _, c := range criteria {
 			edges.Series = append(edges.Series, curve(title+", "+c.label, func(r *runs.Record) []float64 {
 				return f.shares(f.readingsOf(r), c.of)
@@ -279,17 +271,6 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 		}
 	}
 	return []plots.Panel{eigen, delta, edges}
-}
-
-// band is a number of every search at every evaluation, as the mean over seeds with
-// its interval; without one if there is one search.
-func (f found) band(p SearchParams, label string, of func(r *runs.Record) []float64) plots.Series {
-	all := slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
-	var curves [][]float64
-	for _, r := range all {
-		curves = append(curves, of(r))
-	}
-	return plots.Band(label, all[0].Series["evaluated"], summaries(curves, p.Confidence))
 }
 
 // instrumentCaption says what the panels of the instruments are.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/training"
@@ -60,7 +61,7 @@ func TestMain(m *testing.M) {
 	if !ok {
 		os.Exit(m.Run())
 	}
-	checkpointEvery = time.Nanosecond
+	lab.SaveEvery = time.Nanosecond
 	store, err := runs.Open(os.Getenv(killedStoreEnv))
 	if err == nil {
 		ctx := runs.WithProgress(runs.WithStore(context.Background(), store), runs.Silent)
@@ -170,7 +171,7 @@ func TestSearchOnPhotographsThatAreWrong(t *testing.T) {
 	p.Rows = onPhotographs("").Rows
 	says("class n03 has no file")
 	p.Folder = filepath.Join(p.Folder, "missing")
-	says("missing is not there")
+	says("missing does not exist")
 }
 
 // A search, and a training, that diverges says at which step and what to do; run again

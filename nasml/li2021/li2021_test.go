@@ -16,11 +16,10 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
-	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -36,7 +35,7 @@ func TestPublishedCurvesEndAtTable2(t *testing.T) {
 	p := publishedCurves()
 	require.Len(t, p.Entropy["gaea-darts"], 50)
 	for i, set := range lookupSets {
-		want := publishedDirect["gaea-darts"].accuracy[i]
+		want := publishedTable2[bottomBlock]["gaea-darts"].accuracy[i]
 		var ends []float64
 		for _, y := range p.GAEA[string(set.task)] {
 			ends = append(ends, y[len(y)-1])
@@ -227,7 +226,6 @@ func TestArchitecturesOfASpaceWithoutNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "|skip_connect~0|+|nor_conv_1x1~0|nor_conv_3x3~1|+|avg_pool_3x3~0|skip_connect~1|nor_conv_1x1~2|",
 		a.String())
-	require.Equal(t, 2, skips(a))
 }
 
 // The top block of Table 2 is at the paper's scale: every mean lies within the
@@ -264,14 +262,14 @@ func TestStoredOnlyComputesNothing(t *testing.T) {
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
 	require.Empty(t, r.Records())
-	require.Equal(t, "not run", r.Groups[0].Trial.missing[0])
+	require.Equal(t, "not run", lines(r, topBlock)[0].missing[0])
 	require.NoError(t, r.Figure().Validate())
 }
 
 // Values at the same place are of the same seed only where none is missing.
 func TestPairsNeedAllSeeds(t *testing.T) {
 	p := SearchParams{Seeds: 3, Confidence: 0.95}
-	claim := verdict.Claim("a above b", "nowhere")
+	claim := lab.Claim{Claim: verdict.Claim("a above b", "nowhere"), Confidence: p.Confidence}
 	c := p.above(claim, []float64{2, 3, 4}, []float64{1, 2})
 	require.Equal(t, runs.NotKnown, c.Holds)
 	require.Contains(t, c.Note, "3 and 2 of 3 seeds")
@@ -289,8 +287,8 @@ func TestTheTableIsThereWithoutData(t *testing.T) {
 	table, err := Table2(isolated(t), Table2Quick)
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
-	require.InDelta(t, 94.37, table.Groups[len(table.Groups)-1].Trial.accuracy[0][0], 0.01)
-	for _, l := range append(table.Part("middle").Trials(), table.Part("tabular").Trials()...) {
+	require.InDelta(t, 94.37, lineOf(lines(table, referenceBlock), "Optimal").accuracy[0][0], 0.01)
+	for _, l := range append(lines(table, middleBlock), lines(table, topBlock)...) {
 		require.Len(t, l.accuracy[0], len(l.accuracy[2]), l.title)
 		require.NotEmpty(t, l.accuracy[0], l.title)
 	}
@@ -365,7 +363,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	table, err := Table2(ctx, w)
 	require.NoError(t, err)
 	require.NoError(t, table.Figure().Validate())
-	require.Equal(t, "no data", table.Part("bottom")[0].Trial.missing[1])
+	require.Equal(t, "no data", lines(table, bottomBlock)[0].missing[1])
 	require.Len(t, searchedLine(table, "darts").accuracy[0], 2)
 }
 
@@ -409,7 +407,7 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	r, err := Table2(isolated(t), p)
 	require.NoError(t, err)
 	require.NoError(t, r.Figure().Validate())
-	middle := r.Part("middle").Trials()
+	middle := lines(r, middleBlock)
 	require.Len(t, middle, 7+3, "gdas, darts and gaea-darts have a second line: the others have no choice")
 	different := 0
 	for i, l := range middle {
@@ -474,38 +472,21 @@ func TestOneForecastOfSearches(t *testing.T) {
 	p := Table2Paper.SearchParams
 	p.Data, p.Seeds = data.Synthetic, 2
 	facts := data.Facts{Len: 50000, Fingerprint: "images"}
-	var all []found
-	var cases []study.Case
-	for _, name := range []string{"gaea-darts", "gdas"} {
-		f, err := p.find(row(name))
-		require.NoError(t, err)
-		of, err := p.cases(f, facts)
-		require.NoError(t, err)
-		all, cases = append(all, f), append(cases, of...)
-	}
-	sum := 0.0
-	for i, c := range cases {
-		require.Greater(t, c.Seconds(), 600.0, "no machine searches at the paper's scale in minutes")
-		require.InDelta(t, cases[i/2*2].Seconds(), c.Seconds(), 0, "all seeds of a row take the same")
-		if i > 0 {
-			sum += c.Seconds()
-		}
-	}
-	stored := make([]*runs.Record, len(cases))
-	stored[0] = new(runs.Record)
-	s := study.Study{ID: searchFigure, Code: searchKind, Shipped: shippedRecords}
-	title, err := p.withCost(isolated(t), s, "searches", all, cases, stored, facts.Len)
+	images := searchImages{Facts: facts}
+	gs, err := p.plan([]string{"gaea-darts", "gdas"})
 	require.NoError(t, err)
-	require.Contains(t, title, "searches, about "+forecast.Roughly(sum)+" and ")
+	b := p.bench("searches", images, runPlain)
+	sum := 0.0
+	for i := range gs {
+		gs[i].Trial = gs[i].Trial.on(facts.Len)
+		seconds := b.Forecast(gs[i].Trial).Seconds
+		require.Greater(t, seconds, 600.0, "no machine searches at the paper's scale in minutes")
+		sum += float64(p.Seeds) * seconds
+	}
 
 	part := new(runs.Part)
-	_, err = s.Run(runs.WithPart(isolated(t), part), cases[1:])
-	require.NoError(t, err)
+	require.NoError(t, runSearches(runs.WithPart(isolated(t), part), b, gs, facts.Len))
 	require.InEpsilon(t, sum, float64(part.Summary().Seconds), 1e-12)
 	t.Setenv("GOMLX_BACKEND", "xla:cuda")
-	f, err := p.find("gdas")
-	require.NoError(t, err)
-	of, err := p.cases(f, facts)
-	require.NoError(t, err)
-	require.Zero(t, of[0].Seconds(), "nothing is known of a GPU")
+	require.Zero(t, gs[1].Trial.on(facts.Len).cost().Seconds, "nothing is known of a GPU")
 }

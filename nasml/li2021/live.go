@@ -21,7 +21,7 @@ type live struct {
 	display plots.Display
 	last    time.Time
 	off     bool
-	begun   *found            // whose supernet is compiled
+	begun   row               // whose supernet is compiled
 	table   *data.NASBench201 // nil: there is none
 }
 
@@ -29,17 +29,13 @@ type live struct {
 // a second, and the last one is drawn anyway.
 const every = time.Second
 
-func newLive() *live {
-	return &live{}
-}
-
 // begin shows the view before the first step of a row, which comes after the
 // supernet has been compiled.
 func (l *live) begin(f *found, seed uint64) {
-	if l.begun == f {
+	if l.begun == f.row {
 		return
 	}
-	l.begun = f
+	l.begun = f.row
 	var theta []float64
 	for _, b := range f.blocks {
 		theta = append(theta, slices.Repeat(uniform(b.Options), b.Rows)...)

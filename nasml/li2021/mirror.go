@@ -49,11 +49,9 @@ var (
 	}
 	// MirrorPaper goes to |O| = 256, in about 8 minutes on two cores; its trials are
 	// shipped.
-	MirrorPaper = func() MirrorParams {
-		p := MirrorQuick
+	MirrorPaper = lab.With(MirrorQuick, func(p *MirrorParams) {
 		p.Options, p.Draws, p.Seeds = []int{4, 16, 64, 256}, 20000, 8
-		return p
-	}()
+	})
 )
 
 // Mirror counts the steps that exponentiated gradient, projected SGD and SGD on

@@ -44,11 +44,9 @@ var paperOneShot = OneShotParams{
 
 // largeOneShot fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
 // four searches. It was not run.
-var largeOneShot = func() OneShotParams {
-	p := quickOneShot
+var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
-	return p
-}()
+})
 
 // oneShotCost says what the searches of a figure cost.
 var oneShotCost = catalog.Cost{
@@ -61,11 +59,6 @@ var wide = plots.ICML
 
 // oneShotRow is a search of a figure on a space as a row.
 func oneShotRow(name, space string) row { return row(name + "@" + space) }
-
-// settingsOn are those of a search on a space.
-func (p OneShotParams) settingsOn(name, space string) (search.Settings, error) {
-	return p.settings(oneShotRow(name, space))
-}
 
 // rowsOn are searches on all spaces, space by space.
 func (p OneShotParams) rowsOn(searches []string) (rows []string) {
@@ -87,43 +80,10 @@ func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
 	p.rules(p.rowsOn(searches), c)
 }
 
-// checkOneShot looks at all of it.
-func (p OneShotParams) checkOneShot(searches []string) error {
-	var c study.Checks
-	c.Limits(p)
-	p.oneShotRules(searches, &c)
-	return c.Err("the searches")
-}
-
-// oneShotFound is a search on a space, with its records.
-type oneShotFound struct {
-	found
-	search  string // of the figure's rows
-	space   supernet.OneShot
-	lookups []*runs.Record // what the table says of each seed's search; nil where it does not
-}
-
-// runOneShot reads or runs the searches of all rows on all spaces.
-func (p OneShotParams) runOneShot(ctx context.Context, title string, searches []string) ([]oneShotFound, error) {
-	if err := p.checkOneShot(searches); err != nil {
-		return nil, err
-	}
-	all, err := p.run(ctx, title, p.rowsOn(searches))
-	if err != nil {
-		return nil, err
-	}
-	var of []oneShotFound
-	for _, f := range all {
-		of = append(of, oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil})
-	}
-	return of, nil
-}
-
-// oneShotGroups are searches, each before its look-ups, as an entry has them.
-func oneShotGroups(all []oneShotFound) (gs lab.Groups[oneShotFound]) {
-	for _, f := range all {
-		gs = append(gs, lab.Group[oneShotFound]{Part: searchPart, Trial: f, Records: f.records},
-			lab.Group[oneShotFound]{Part: "look-up", Trial: f, Records: f.lookups})
+// withLookups are searches, each before its look-ups, as an entry has them.
+func withLookups(searches lab.Groups[found]) (gs lab.Groups[found]) {
+	for _, g := range searches {
+		gs = append(gs, g, lab.Group[found]{Part: "look-up", Trial: g.Trial, Records: g.Trial.lookups})
 	}
 	return gs
 }
@@ -137,39 +97,23 @@ func spaceTitle(name string) string {
 }
 
 // short names a search, "GAEA PC-DARTS on S1".
-func (f oneShotFound) short() string { return f.row.title() + " on " + spaceTitle(f.row.space()) }
+func (f found) short() string { return f.row.title() + " on " + spaceTitle(f.row.space()) }
 
 // thetas are the weights after each epoch as a table is asked for them, from the
 // given epoch on: of a search without θ the architecture that it found in the end.
-func (f oneShotFound) thetas(r *runs.Record) (theta [][]float64, err error) {
+func (f found) thetas(r *runs.Record) (theta [][]float64, err error) {
 	if search.Methods[f.settings.Method].Hold != search.Nothing {
-		size := 0
-		for _, b := range f.space.Product() {
-			size += b.Rows * b.Options
-		}
-		return slices.Collect(slices.Chunk(r.Series["theta"], size)), nil
+		return slices.Collect(slices.Chunk(r.Series["theta"], f.numbers())), nil
 	}
-	space, err := f.settings.Open(10)
+	arch, err := f.architecture(r)
 	if err != nil {
 		return nil, err
 	}
-	var code []int
-	for _, c := range r.Series["final"] {
-		code = append(code, int(c))
-	}
-	arch, err := space.Arch(code)
-	if err != nil {
-		return nil, err
-	}
-	var flat []float64
-	for _, row := range slices.Concat(arch.Theta...) {
-		flat = append(flat, row...)
-	}
-	return [][]float64{flat}, nil
+	return [][]float64{slices.Concat(slices.Concat(arch.Theta...)...)}, nil
 }
 
 // firstLookup is the epoch of the first look-up.
-func (f oneShotFound) firstLookup() int {
+func (f found) firstLookup() int {
 	if search.Methods[f.settings.Method].Hold == search.Nothing {
 		return f.settings.Epochs
 	}
@@ -211,28 +155,39 @@ func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
 	}
 }
 
-// openLookups opens the table for some spaces, and the study of look-ups in it. Without a
+// lookupBench opens the table for some spaces, and the study of look-ups in it. Without a
 // table the study reads what the project ships.
-func openLookups[T any](spaces []string, storedOnly bool) (*opened101[*data.NASBench101], lab.Bench[T], error) {
+func lookupBench[T any](
+	spaces []string, storedOnly bool,
+	run func(ctx context.Context, t T, table *data.NASBench101, seed uint64) (trial.Result, error),
+) (lab.Bench[T], error) {
 	table, fingerprint, err := oneShotTable(spaces)
 	b := lab.Bench[T]{Study: lookupsStudy, Data: func(T) string { return fingerprint }}
 	b.StoredOnly = storedOnly || table == nil
-	return table, b, err
+	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
+		content, err := table.content()
+		if err != nil {
+			return trial.Result{}, err
+		}
+		return run(ctx, t, content, seed)
+	}
+	return b, err
 }
 
 // looking is the look-up of a search.
 type looking struct {
 	regret.Lookup
-	of    *oneShotFound
+	label string
 	theta [][]float64
+	to    **runs.Record
 }
 
 // lookUp looks up the trials that are not in the store.
-func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool) error {
+func (l Lookups) lookUp(ctx context.Context, searches lab.Groups[found], storedOnly bool) error {
 	var spaces []string
 	var gs lab.Groups[looking]
-	for i := range all {
-		f := &all[i]
+	for i := range searches {
+		f := &searches[i].Trial
 		spaces, f.lookups = append(spaces, f.row.space()), make([]*runs.Record, len(f.records))
 		for seed, record := range f.records {
 			if record == nil || len(record.Values) == 0 {
@@ -243,35 +198,31 @@ func (l Lookups) lookUp(ctx context.Context, all []oneShotFound, storedOnly bool
 				return fmt.Errorf("%s: %w", f.short(), err)
 			}
 			gs = append(gs, lab.Group[looking]{Seeds: 1, First: uint64(seed), Trial: looking{regret.Lookup{
-				Search: record.Key, Space: f.space, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
+				Search: record.Key, Space: f.oneShot, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
-			}, f, theta}})
+			}, f.short(), theta, &f.lookups[seed]}})
 		}
 	}
-	table, b, err := openLookups[looking](spaces, storedOnly)
+	b, err := lookupBench(spaces, storedOnly,
+		func(ctx context.Context, l looking, table *data.NASBench101, seed uint64) (trial.Result, error) {
+			return l.Run(ctx, table, l.theta, seed)
+		})
 	if err != nil {
 		return err
 	}
-	b.Label = func(l looking) string { return l.of.short() }
+	b.Label = func(l looking) string { return l.label }
 	b.Key = func(l looking) any { return l.Lookup }
-	b.Run = func(ctx context.Context, l looking, seed uint64, _ study.Step) (trial.Result, error) {
-		content, err := table.content()
-		if err != nil {
-			return trial.Result{}, err
-		}
-		return l.Run(ctx, content, l.theta, seed)
-	}
 	if err := b.Compute(ctx, gs); err != nil {
 		return err
 	}
 	for _, g := range gs {
-		g.Trial.of.lookups[g.First] = g.Records[0]
+		*g.Trial.to = g.Records[0]
 	}
 	return nil
 }
 
 // regretAt are the regrets after an epoch that are known, by seed.
-func (f oneShotFound) regretAt(epoch int) map[int]float64 {
+func (f found) regretAt(epoch int) map[int]float64 {
 	known := map[int]float64{}
 	for seed, r := range f.lookups {
 		i := epoch - f.firstLookup()
@@ -286,7 +237,7 @@ func (f oneShotFound) regretAt(epoch int) map[int]float64 {
 }
 
 // isBound says that regrets are lower bounds: the table may lack the best.
-func (f oneShotFound) isBound() bool {
+func (f found) isBound() bool {
 	return slices.ContainsFunc(f.lookups, func(r *runs.Record) bool {
 		return r != nil && r.Values[regret.ValueFound] < r.Values[regret.ValueAsked]
 	})
@@ -307,7 +258,7 @@ func partOf(block int) string {
 }
 
 // entropyOf is the mean entropy of the rows of a part of θ after every epoch.
-func (f oneShotFound) entropyOf(r *runs.Record, part string) []float64 {
+func (f found) entropyOf(r *runs.Record, part string) []float64 {
 	var sum []float64
 	rows := 0.
 	for i, b := range f.blocks {
@@ -334,20 +285,13 @@ func (f oneShotFound) entropyOf(r *runs.Record, part string) []float64 {
 
 // entropies are the mean entropies of a part of θ over the searches, from the
 // start on.
-func (f oneShotFound) entropies(part string, confidence float64) (x []float64, means []runs.Summary) {
-	var curves [][]float64
-	for _, r := range f.ran() {
-		curves = append(curves, f.entropyOf(r, part))
-	}
-	means = summaries(curves, confidence)
-	for e := range means {
-		x = append(x, float64(e))
-	}
-	return x, atMostUniform(means)
+func (f found) entropies(part string, confidence float64) plots.Series {
+	of := func(r *runs.Record) []float64 { return f.entropyOf(r, part) }
+	return f.band(confidence, f.row.title(), nil, of, atMostUniform)
 }
 
 // oneShotCaption says at which scale searches were run; params are the figure's.
-func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
+func oneShotCaption(p OneShotParams, all []found, params any) string {
 	s := all[0].settings
 	parts := []string{fmt.Sprintf(
 		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s; %s.",
@@ -359,14 +303,4 @@ func oneShotCaption(p OneShotParams, all []oneShotFound, params any) string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// findOneShot is a search on a space; false where it was not asked for.
-func findOneShot(all []oneShotFound, space, name string) (oneShotFound, bool) {
-	for _, f := range all {
-		if f.space.Name == supernet.OneShots[space].Name && f.search == name {
-			return f, true
-		}
-	}
-	return oneShotFound{}, false
 }

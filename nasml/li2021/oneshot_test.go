@@ -43,7 +43,7 @@ func TestSmallOneShotSearches(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	for _, f := range r.Part(searchPart).Trials() {
 		for _, record := range f.lookups {
-			require.Len(t, record.Series[regret.SeriesKnown], 3-f.firstLookup(), f.search)
+			require.Len(t, record.Series[regret.SeriesKnown], 3-f.firstLookup(), f.row.search())
 		}
 	}
 	names := map[string]runs.Claim{}
@@ -114,7 +114,7 @@ func TestTravellingTableSaysWhatTheTableSays(t *testing.T) {
 		theta, err := f.thetas(record)
 		require.NoError(t, err)
 		again, err := regret.Lookup{
-			Search: record.Key, Space: f.space, Ties: supernet.Ties(p.Ties), Split: p.Split, Training: p.Training,
+			Search: record.Key, Space: f.oneShot, Ties: supernet.Ties(p.Ties), Split: p.Split, Training: p.Training,
 			Against: p.Against,
 		}.Run(t.Context(), part, theta, 0)
 		require.NoError(t, err)

@@ -1,7 +1,7 @@
 package li2021
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -19,26 +19,33 @@ type published struct {
 	XNAS    map[string][][]float64 `json:"xnas"`       // likewise; constant stretches are filled in
 }
 
-//go:embed published.json
-var publishedJSON []byte
+//go:embed published.json published_oneshot.json
+var publishedFiles embed.FS
 
 // publishedCurves reads them.
-var publishedCurves = sync.OnceValue(func() published {
-	var p published
-	if err := json.Unmarshal(publishedJSON, &p); err != nil {
-		panic(fmt.Errorf("published.json: %w", err)) // a test sees it
-	}
-	return p
-})
+var publishedCurves = sync.OnceValue(readPublished[published]("published.json"))
 
-// reference is a published curve, whose first point is the state after one
-// epoch, as a reference of ours.
-func reference(label string, y []float64) plots.Series {
-	x := make([]float64, len(y))
-	for i := range x {
-		x[i] = float64(i + 1)
+// readPublished reads a file of the package.
+func readPublished[T any](name string) func() T {
+	return func() (of T) {
+		text, err := publishedFiles.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(text, &of)
+		}
+		if err != nil {
+			panic(fmt.Errorf("%s: %w", name, err)) // a test sees it
+		}
+		return of
 	}
-	return plots.Series{Label: label, X: x, Y: y, Reference: true}
+}
+
+// publishedSeries is a published curve, whose first point is of epoch 1, up to the epoch last.
+func publishedSeries(label string, y []float64, last int) plots.Series {
+	s := plots.Series{Label: label, Y: y[:min(len(y), last)], Reference: true}
+	for i := range s.Y {
+		s.X = append(s.X, float64(i+1))
+	}
+	return s
 }
 
 // number is a mean with its deviation as Table 2 prints it.
@@ -57,14 +64,14 @@ func (r table2Row) row(column int) string { return fmt.Sprintf("LI%03d", r.first
 
 // Table 2, by block and row. The lines of GAEA DARTS (ERM), ResNet and Optimal
 // are shifted by one column in some copies of the paper.
-var (
-	publishedTabular = map[string]table2Row{
-		"REA":       {0, [3]number{{93.92, 0.30}, {71.84, 0.99}, {45.54, 1.03}}, 99},
-		"RS":        {0, [3]number{{93.70, 0.36}, {71.04, 1.08}, {44.57, 1.25}}, 103},
-		"REINFORCE": {0, [3]number{{93.85, 0.37}, {71.71, 1.09}, {45.25, 1.18}}, 107},
-		"BOHB":      {0, [3]number{{93.61, 0.52}, {70.85, 1.28}, {44.42, 1.49}}, 111},
-	}
-	publishedTransfer = map[row]table2Row{
+var publishedTable2 = map[string]map[string]table2Row{
+	topBlock: {
+		"rea":       {0, [3]number{{93.92, 0.30}, {71.84, 0.99}, {45.54, 1.03}}, 99},
+		"rs":        {0, [3]number{{93.70, 0.36}, {71.04, 1.08}, {44.57, 1.25}}, 103},
+		"reinforce": {0, [3]number{{93.85, 0.37}, {71.71, 1.09}, {45.25, 1.18}}, 107},
+		"bohb":      {0, [3]number{{93.61, 0.52}, {70.85, 1.28}, {44.42, 1.49}}, 111},
+	},
+	middleBlock: {
 		"rsps":            {7587, [3]number{{87.66, 1.69}, {58.33, 4.34}, {31.14, 3.88}}, 115},
 		"darts/benchmark": {35781, [3]number{{54.30, 0}, {15.61, 0}, {16.32, 0}}, 119},
 		"setn":            {34139, [3]number{{87.64, 0}, {59.05, 0.24}, {32.52, 0.21}}, 123},
@@ -73,17 +80,17 @@ var (
 		"gaea-darts":      {7930, [3]number{{91.63, 2.57}, {68.39, 4.47}, {41.59, 4.20}}, 135},
 		"darts/erm":       {18112, [3]number{{84.39, 3.82}, {54.81, 7.08}, {31.82, 4.78}}, 139},
 		"gaea-darts/erm":  {9061, [3]number{{94.10, 0.29}, {72.60, 0.89}, {45.81, 0.51}}, 143},
-	}
-	publishedDirect = map[row]table2Row{
+	},
+	bottomBlock: {
 		"gdas":           {27923, [3]number{{93.52, 0.15}, {67.52, 0.15}, {40.91, 0.12}}, 147},
 		"gaea-gdas":      {16754, [3]number{{93.55, 0.13}, {70.47, 0.47}, {40.91, 0.12}}, 151},
 		"darts":          {10683, [3]number{{54.30, 0}, {15.32, 0}, {28.96, 10.22}}, 155},
 		"gaea-darts":     {7930, [3]number{{91.63, 2.57}, {71.87, 0.57}, {45.69, 0.56}}, 159},
 		"darts/erm":      {18112, [3]number{{84.39, 3.82}, {51.26, 6.14}, {31.35, 7.46}}, 163},
 		"gaea-darts/erm": {9061, [3]number{{94.10, 0.29}, {73.43, 0.13}, {46.36, 0}}, 167},
-	}
-	publishedReference = map[string]table2Row{
+	},
+	referenceBlock: {
 		"ResNet":  {0, [3]number{{93.97, 0}, {70.86, 0}, {43.63, 0}}, 171},
 		"Optimal": {0, [3]number{{94.37, 0}, {73.51, 0}, {47.31, 0}}, 175},
-	}
-)
+	},
+}

@@ -1,13 +1,8 @@
 package li2021
 
 import (
-	_ "embed"
-	"encoding/json"
-	"fmt"
 	"math"
 	"sync"
-
-	"github.com/nasml/lab/plots"
 )
 
 // publishedOneShot are the curves of Figure 2 of the paper as numbers, by space and
@@ -26,29 +21,8 @@ type regretCurve struct {
 	Lo   []float64 `json:"lo"`
 }
 
-//go:embed published_oneshot.json
-var publishedOneShotJSON []byte
-
 // publishedOneShotCurves reads them.
-var publishedOneShotCurves = sync.OnceValue(func() publishedOneShot {
-	var p publishedOneShot
-	if err := json.Unmarshal(publishedOneShotJSON, &p); err != nil {
-		panic(fmt.Errorf("published_oneshot.json: %w", err)) // a test sees it
-	}
-	return p
-})
-
-// referenceFrom is a published curve, whose first point is of the epoch first, up
-// to the epoch last.
-func referenceFrom(label string, y []float64, first, last int) plots.Series {
-	s := plots.Series{Label: label, Reference: true}
-	for i, v := range y {
-		if first+i <= last {
-			s.X, s.Y = append(s.X, float64(first+i)), append(s.Y, v)
-		}
-	}
-	return s
-}
+var publishedOneShotCurves = sync.OnceValue(readPublished[publishedOneShot]("published_oneshot.json"))
 
 // deviation is how far two curves are apart, at the epochs that both have.
 type deviation struct {

@@ -3,11 +3,9 @@ package li2021
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -16,12 +14,10 @@ import (
 	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
-	"github.com/nasml/lab/nasml/li2021/internal/searching"
 	"github.com/nasml/lab/nasml/li2021/internal/sharing"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
-	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
@@ -48,11 +44,7 @@ type RankSearchesParams struct {
 // RankSearchesQuick has 100 architectures in each of 18 searches on the three
 // spaces, as Figure2Quick has them but of ten epochs.
 var RankSearchesQuick = RankSearchesParams{
-	OneShotParams: func() OneShotParams {
-		p := quickOneShot
-		p.Epochs = 10
-		return p
-	}(),
+	OneShotParams:   lab.With(quickOneShot, func(p *OneShotParams) { p.Epochs = 10 }),
 	EvaluationBatch: 250, Archs: 100,
 	Rows: []string{"rsps", "gaea-pc-darts"}, Statistics: []string{sharing.Running, sharing.Batch},
 	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
@@ -61,18 +53,13 @@ var RankSearchesQuick = RankSearchesParams{
 // RankSearchesPaper has the paper's searches, and RankSearchesLarge, at --scale
 // large, those of Figure2Large. They were not run.
 var (
-	RankSearchesPaper = RankSearchesQuick.with(paperOneShot)
-	RankSearchesLarge = RankSearchesQuick.with(largeOneShot)
+	RankSearchesPaper = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = paperOneShot })
+	RankSearchesLarge = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = largeOneShot })
 )
-
-func (p RankSearchesParams) with(searches OneShotParams) RankSearchesParams {
-	p.OneShotParams = searches
-	return p
-}
 
 // RankSearches compares, at the end of every search, its weights with trainings. Without a table it shows what the
 // project ships.
-var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
+var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, found]{
 	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
 	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
 	Cost: catalog.Cost{
@@ -88,39 +75,11 @@ var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, oneShotFound]{
 	Compute: computeRankSearches, Draw: drawRankSearches, Claims: judgeRankSearches,
 })
 
-type rankSearches = lab.Result[RankSearchesParams, oneShotFound]
-
-// rankCases are the trials of searches, which are looked up in the table of that fingerprint.
-func (p RankSearchesParams) rankCases(
-	all []found, images *data.Opened, fingerprint string,
-) (cases []study.Case, err error) {
-	for _, f := range all {
-		of, err := p.cases(f, images.Facts)
-		if err != nil {
-			return nil, err
-		}
-		seconds := sync.OnceValue(func() float64 { return p.forecastOf(f.settings, images.Len) })
-		for i := range of {
-			of[i].Params = p.trial(of[i].Params.(searching.Trial), f.row.space())
-			of[i].Forecast = seconds
-			of[i].Data += " " + fingerprint
-		}
-		cases = append(cases, of...)
-	}
-	return cases, nil
-}
+type rankSearches = lab.Result[RankSearchesParams, found]
 
 // computeRankSearches runs the trials that are not in the store of the searches of all rows on all spaces.
 func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	p := r.Params
-	var all []found
-	for _, w := range rowsNamed(p.rowsOn(p.Rows)) {
-		f, err := p.find(w)
-		if err != nil {
-			return err
-		}
-		all = append(all, f)
-	}
 	table, fingerprint, err := oneShotTable(p.Spaces)
 	if err != nil {
 		return err
@@ -129,62 +88,48 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	if err != nil {
 		return err
 	}
-	cases, err := p.rankCases(all, images, fingerprint)
-	if err != nil {
+	if r.Groups, err = p.plan(p.rowsOn(p.Rows)); err != nil {
 		return err
 	}
-	s := r.Study()
-	s.StoredOnly = s.StoredOnly || table == nil
-	s.Amount = func(params json.RawMessage) float64 {
-		var t sharing.Trial
-		if err := json.Unmarshal(params, &t); err != nil {
-			return 0
-		}
-		return p.forecastOf(t.Search.Settings, images.Len)
-	}
-	run := func(ctx context.Context, f *found, r *search.Runner, seed uint64, o search.Options) (trial.Result, error) {
+	b := p.bench("", p.loaded(images.Facts, images.Images), func(
+		ctx context.Context, f found, r *search.Runner, seed uint64, o search.Options,
+	) (trial.Result, error) {
 		content, err := table.content()
 		if err != nil {
 			return trial.Result{}, err
 		}
-		return p.trial(searching.Trial{}, f.row.space()).Run(ctx, r, f.blocks, content, seed, o)
-	}
-	records, err := p.searchesOf(ctx, s, run, all, cases, images.Len, inMemory(images.Images, p.Examples > 0))
-	if err != nil {
-		return err
-	}
-	for i, row := range rowsOf(records, p.Seeds) {
-		f := all[i]
-		f.records = row
-		r.Groups = append(r.Groups, lab.Group[oneShotFound]{
-			Part: searchPart, Seeds: p.Seeds, Records: row,
-			Trial: oneShotFound{f, f.row.search(), supernet.OneShots[f.row.space()], nil},
-		})
-	}
-	return nil
+		return p.trial(f).Run(ctx, r, f.blocks, content, seed, o)
+	})
+	device := b.Device
+	b.Study = r.Study()
+	b.Device, b.StoredOnly = device, b.StoredOnly || table == nil
+	b.Amount = lab.Amount(func(t sharing.Trial) float64 {
+		return p.withComparison(forecast.Search(t.Search.Settings, images.Len), t.Search.Settings, images.Len).Seconds
+	})
+	b.Key = func(f found) any { return p.trial(f) }
+	b.Data = func(found) string { return images.Fingerprint + " " + fingerprint }
+	b.Forecast = func(f found) forecast.Cost { return p.withComparison(f.cost(), f.settings, images.Len) }
+	return runSearches(ctx, b, r.Groups, images.Len)
 }
 
-// trial is a search on a space with the comparison at its end.
-func (p RankSearchesParams) trial(s searching.Trial, space string) sharing.Trial {
-	return sharing.Trial{Search: s, Space: supernet.OneShots[space], Archs: p.Archs, Batch: p.EvaluationBatch}
+// trial is a search with the comparison at its end.
+func (p RankSearchesParams) trial(f found) sharing.Trial {
+	return sharing.Trial{Search: f.key, Space: f.oneShot, Archs: p.Archs, Batch: p.EvaluationBatch}
 }
 
-// forecastOf is what a search with its comparison will take on this machine's
-// processors, s; 0: nothing is known.
-func (p RankSearchesParams) forecastOf(s search.Settings, images int) float64 {
-	search := forecast.Search(s, images).Seconds
-	if search == 0 { // nothing is known of a GPU
-		return 0
+// withComparison is the cost of a search and of the comparison at its end.
+func (p RankSearchesParams) withComparison(cost forecast.Cost, s search.Settings, images int) forecast.Cost {
+	if cost.Seconds > 0 { // nothing is known of a GPU
+		judged := 2 * p.Archs * (images / 2) // by both statistics
+		cost.Seconds += s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch)).Wall(runtime.NumCPU())
 	}
-	judged := 2 * p.Archs * (images / 2) // by both statistics
-	more := s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch))
-	return search + more.Wall(runtime.NumCPU())
+	return cost
 }
 
 // rankCorrelations are those of the searches of a row on some spaces that rank at all, by space and seed.
 func rankCorrelations(r *rankSearches, search, name, statistics string, spaces ...string) (all []float64) {
 	for _, space := range spaces {
-		f, _ := findOneShot(r.Groups.Trials(), space, search)
+		f, _ := rowIn(r.Groups.Trials(), oneShotRow(search, space))
 		for _, record := range f.ran() {
 			if x, ok := record.Values[sharing.Value(name, statistics, r.Params.Split)]; ok {
 				all = append(all, x)
@@ -249,7 +194,7 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 	var single []string
 	for _, name := range p.Correlations {
 		for _, row := range r.Groups.Trials() {
-			x := rankCorrelations(r, row.search, name, p.Statistics[0], row.row.space())
+			x := rankCorrelations(r, row.row.search(), name, p.Statistics[0], row.row.space())
 			if len(x) == 0 {
 				continue
 			}

@@ -14,9 +14,10 @@ import (
 // where they do.
 func TestSyntheticImagesHaveTheSideOfTheSearch(t *testing.T) {
 	for side, want := range map[int]int{4: 8, 8: 8, 12: 12, 16: 16, 28: 0, 32: 32} {
-		p := SearchParams{Preset: "quick", Data: data.Synthetic, Image: side}
-		drawn, err := p.syntheticSide([]row{"darts"})
+		p := SearchParams{Preset: "quick", Data: data.Synthetic, Image: side, Seeds: 1, Confidence: 0.95}
+		gs, err := p.plan([]string{"darts"})
 		require.NoError(t, err)
+		drawn := p.syntheticSide(gs.Trials())
 		require.Equal(t, want, drawn)
 		if drawn == 0 {
 			drawn = 28

@@ -273,6 +273,10 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	if err := s.Check(); err != nil {
 		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
+	if p.Folder != "" && p.Examples > 0 && s.Parts == (search.Shares{}) {
+		return s, catalog.Usagef("settings of %s: Examples is %d of a Folder, and a search on one level takes all of "+
+			"its photographs: leave Examples 0", w, p.Examples)
+	}
 	return s, nil
 }
 
@@ -372,25 +376,4 @@ func (p SearchParams) rules(rows []string, c *study.Checks) {
 		c.Expect(err == nil, "%v", err)
 		c.Expect(!slices.Contains(rows[:i], w), "the row %q is there twice", w)
 	}
-}
-
-// check looks at all of it.
-func (p SearchParams) check(rows []row) error {
-	var c study.Checks
-	c.Limits(p)
-	p.rules(namesOf(rows), &c)
-	if err := c.Err("the searches"); err != nil {
-		return err
-	}
-	for _, w := range rows {
-		s, err := p.settings(w)
-		if err != nil {
-			return err
-		}
-		if p.Folder != "" && p.Examples > 0 && s.Parts == (search.Shares{}) {
-			return catalog.Usagef("settings of %s: Examples is %d of a Folder, and a search on one level takes all of "+
-				"its photographs: leave Examples 0", w, p.Examples)
-		}
-	}
-	return nil
 }

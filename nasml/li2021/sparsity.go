@@ -63,11 +63,9 @@ var (
 	}
 	// SparsityPaper has 20 seeds, in about a minute and a half on two cores; its
 	// trials are shipped.
-	SparsityPaper = func() SparsityParams {
-		p := SparsityQuick
+	SparsityPaper = lab.With(SparsityQuick, func(p *SparsityParams) {
 		p.Batch, p.Steps, p.StreamSteps, p.Sequences, p.Seeds = 64, 5000, 20000, 4000, 20
-		return p
-	}()
+	})
 )
 
 // Sparsity measures how fast EG, SGD on logits and DARTS' Adam on logits lower

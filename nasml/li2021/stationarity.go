@@ -38,11 +38,7 @@ var (
 		Options: 6, Weights: 4, Lambdas: []float64{1e-4, 1e-3, 1e-2, 0.1, 0.5, 2},
 		Distances: []float64{1e-9, 1e-7, 1e-5, 1e-3, 0.1, 0.5}, Seeds: 20, Confidence: 0.95,
 	}
-	StationarityPaper = func() StationarityParams {
-		p := StationarityQuick
-		p.Seeds = 200
-		return p
-	}()
+	StationarityPaper = lab.With(StationarityQuick, func(p *StationarityParams) { p.Seeds = 200 })
 )
 
 // StationarityOf measures Δ_λ where closed forms are known, on random problems:

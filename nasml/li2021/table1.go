@@ -35,19 +35,13 @@ var Table1Quick = Table1Params{
 }
 
 // Table1Paper trains as the paper does. It was not run.
-var Table1Paper = func() Table1Params {
-	p := Table1Quick
-	p.TrainParams = paperTraining
-	return p
-}()
+var Table1Paper = lab.With(Table1Quick, func(p *Table1Params) { p.TrainParams = paperTraining })
 
 // Table1Large is as much as two cores train in a night: networks of 16 channels and
 // 8 cells on 32×32 pixels, with the auxiliary head. It was not run.
-var Table1Large = func() Table1Params {
-	p := Table1Paper
+var Table1Large = lab.With(Table1Paper, func(p *Table1Params) {
 	p.Channels, p.Cells, p.Epochs, p.Examples, p.TestExamples, p.Seeds = 16, 8, 15, 10000, 1000, 2
-	return p
-}()
+})
 
 // Table1 counts the parameters of cells and trains them.
 var Table1 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{

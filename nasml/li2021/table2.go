@@ -56,16 +56,14 @@ var Table2Quick = Table2Params{
 }
 
 // Table2Paper has all rows of the paper at its scale. Its searches were not run.
-var Table2Paper = func() Table2Params {
-	p := Table2Quick
+var Table2Paper = lab.With(Table2Quick, func(p *Table2Params) {
 	p.SearchParams = paperSearch
 	p.Rows = []string{"rsps", "darts/benchmark", "setn", "gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"}
-	return p
-}()
+})
 
-// Table2 looks architectures up that methods find which query the table of NAS-Bench-201, and weight-sharing searches.
-// It returns an error if the table cannot be read.
-var Table2 = lab.Declare(lab.Entry[Table2Params, line]{
+// Table2 looks up the architectures found by methods that query the table of NAS-Bench-201 and by weight-sharing
+// searches. It returns an error if the table cannot be read.
+var Table2 = lab.Declare(lab.Entry[Table2Params, found]{
 	Of: ofPaper, Name: "table2", Kind: lab.Table, Source: "Table 2", Notebook: "table2_nasbench201",
 	Title: "NAS-Bench-201: test accuracy of the architectures that were found",
 	Cost: catalog.Cost{
@@ -76,11 +74,14 @@ var Table2 = lab.Declare(lab.Entry[Table2Params, line]{
 	Code: code.Define("li2021/table", "li2021/internal/tabular"), Note: noteOfSearches,
 	Rules:   Table2Params.rules,
 	Compute: computeTable2, Draw: drawTable2,
-	Questions: []lab.Question[Table2Params, line]{table2Tabular, table2Orders, table2Numbers},
+	Questions: []lab.Question[Table2Params, found]{
+		{Name: "tabular", Claims: judgeTabular}, {Name: "orders", Claims: judgeOrders},
+		{Name: "numbers", Claims: judgeNumbers},
+	},
 })
 
-// table2 has a group for each line of a block, and for each row of searches.
-type table2 = lab.Result[Table2Params, line]
+// table2 has a group for each line of the top block, and for each row of searches. Its lines are among its facts.
+type table2 = lab.Result[Table2Params, found]
 
 // rules want names that there are.
 func (p Table2Params) rules(c *study.Checks) {
@@ -97,7 +98,7 @@ func (p Table2Params) rules(c *study.Checks) {
 		err := search.Pick(rule).Check()
 		c.Expect(rule == "" || err == nil, "Pick, AlsoPick: %v", err)
 	}
-	err := p.tabulated(rowsNamed(p.searched()))
+	err := p.tabulated(p.searched())
 	c.Expect(err == nil, "%v", err)
 	p.SearchParams.rules(p.searched(), c)
 }
@@ -112,8 +113,8 @@ func (p Table2Params) searched() []string {
 
 // computeTable2 runs the trials that are not in the store, and looks up what was found.
 func computeTable2(ctx context.Context, r *table2) error {
-	p := r.Params
-	if err := p.check(rowsNamed(p.searched())); err != nil { // before the table is looked for
+	searches, err := r.Params.plan(r.Params.searched()) // checks before the table is looked for
+	if err != nil {
 		return err
 	}
 	table, err := data.LoadNASBench201("")
@@ -121,20 +122,22 @@ func computeTable2(ctx context.Context, r *table2) error {
 		return err
 	}
 	var columns [3][]float64 // that the paper reports
-	optimal := line{name: "Optimal", title: "Optimal", paper: publishedReference["Optimal"], printed: true}
+	optimal := newLine(referenceBlock, "Optimal", "Optimal")
 	for i, q := range data.Reported201 {
 		if columns[i], err = table.Column(q); err != nil {
 			return err
 		}
 		optimal.accuracy[i] = []float64{slices.Max(columns[i])} // of all, each data set by itself
 	}
-	if err := addTabular(ctx, r, table, columns); err != nil {
+	queried, err := runTabular(ctx, r, table, columns)
+	if err != nil {
 		return err
 	}
-	if err := addSearches(ctx, r, columns); err != nil {
+	below, err := runRows(ctx, r, searches, columns)
+	if err != nil {
 		return err
 	}
-	r.Groups.Add("reference", 0, line{title: "ResNet", paper: publishedReference["ResNet"], printed: true}, optimal)
+	r.Facts["lines"] = append(slices.Concat(queried, below), newLine(referenceBlock, "ResNet", "ResNet"), optimal)
 	return nil
 }
 

@@ -19,32 +19,32 @@ func around(mean float64, n int) []float64 {
 	return out
 }
 
-// asPrinted is a Table 2 that has the paper's means in every line.
-func asPrinted() *table2 {
-	r := &table2{Params: Table2Paper, Confidence: Table2Paper.Confidence}
-	add := func(part, name, title string, of table2Row, n int) {
-		l := line{name: name, title: title, paper: of, printed: true}
+// asPrinted is a Table 2 that has the paper's means in every line, and its lines.
+func asPrinted() (r *table2, all []line) {
+	r = &table2{Params: Table2Paper, Confidence: Table2Paper.Confidence}
+	add := func(block, name, title string, n int) {
+		l := newLine(block, name, title)
 		for i := range l.accuracy {
-			l.accuracy[i] = around(of.accuracy[i].mean, n)
+			l.accuracy[i] = around(l.paper.accuracy[i].mean, n)
 		}
-		r.Groups.Add(part, 0, l)
+		all = append(all, l)
 	}
 	for _, name := range r.Params.Tabular {
-		title := strings.ToUpper(name)
-		add("tabular", name, title, publishedTabular[title], 50)
+		add(topBlock, name, strings.ToUpper(name), 50)
 	}
-	for _, w := range rowsNamed(r.Params.Rows) {
-		add("middle", string(w), w.title(), publishedTransfer[w], r.Params.Seeds)
+	for _, name := range r.Params.Rows {
+		add(middleBlock, name, row(name).title(), r.Params.Seeds)
 	}
-	for _, w := range rowsNamed(r.Params.Direct) {
-		add("bottom", string(w), w.title(), publishedDirect[w], r.Params.Seeds)
+	for _, name := range r.Params.Direct {
+		add(bottomBlock, name, row(name).title(), r.Params.Seeds)
 	}
-	add("reference", "Optimal", "Optimal", publishedReference["Optimal"], 1)
-	optimal := &r.Groups[len(r.Groups)-1].Trial
+	optimal := newLine(referenceBlock, "Optimal", "Optimal")
 	for i := range optimal.accuracy {
 		optimal.accuracy[i] = []float64{optimal.paper.accuracy[i].mean}
 	}
-	return r
+	all = append(all, optimal)
+	r.Facts = map[string]any{"lines": all}
+	return r, all
 }
 
 func byRow(claims []runs.Claim) map[string]runs.Verdict {
@@ -61,8 +61,8 @@ func byRow(claims []runs.Claim) map[string]runs.Verdict {
 
 // With the paper's own means and little noise, what the paper says of its lines holds.
 func TestOrdersHoldOnThePapersOwnMeans(t *testing.T) {
-	r := asPrinted()
-	claims := table2Orders.Claims(r)
+	r, _ := asPrinted()
+	claims := judgeOrders(r)
 	found := byRow(claims)
 	for _, row := range []string{
 		"LI001", "LI002", "LI003", "LI006", "LI010", "LI058", "LI059", "LI060", "LI061", "LI176", "LI177", "LI178",
@@ -76,15 +76,15 @@ func TestOrdersHoldOnThePapersOwnMeans(t *testing.T) {
 }
 
 func TestOrdersFailWhereALineIsAbove(t *testing.T) {
-	r := asPrinted()
-	for g := range r.Groups {
-		if l := &r.Groups[g].Trial; l.name == best201 {
-			for i := range lookupSets {
-				l.accuracy[i] = around(map[string]float64{"middle": 90, "bottom": 91}[r.Groups[g].Part], r.Params.Seeds)
+	r, all := asPrinted()
+	for n, l := range all {
+		for i := range lookupSets {
+			if l.name == best201 {
+				all[n].accuracy[i] = around(map[string]float64{middleBlock: 90, bottomBlock: 91}[l.block], r.Params.Seeds)
 			}
 		}
 	}
-	found := byRow(table2Orders.Claims(r))
+	found := byRow(judgeOrders(r))
 	for _, row := range []string{"LI001", "LI060", "LI252"} {
 		require.Equal(t, runs.Fails, found[row], row)
 	}
@@ -92,34 +92,34 @@ func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 
 // A line that is missing leaves what speaks of it open, and says so.
 func TestOrdersOfMissingLinesAreNotRun(t *testing.T) {
-	r := asPrinted()
-	rea := &r.Groups[0].Trial
+	r, all := asPrinted()
+	rea := &all[0]
 	rea.accuracy, rea.missing = [3][]float64{}, [3]string{"not run", "not run", "not run"}
-	for _, c := range table2Orders.Claims(r) {
+	for _, c := range judgeOrders(r) {
 		if c.Rows[0] == "LI001" {
 			require.Equal(t, runs.NotKnown, c.Holds)
 			require.Contains(t, c.Note, "not run: REA: the run store lacks it")
 		}
 	}
-	r = asPrinted()
+	r, _ = asPrinted()
 	r.Params.Preset = "quick"
-	found := byRow(table2Orders.Claims(r))
+	found := byRow(judgeOrders(r))
 	require.Equal(t, runs.NotKnown, found["LI060"], "small searches against full runs on the table")
 	require.Equal(t, runs.Holds, found["LI058"], "small searches against each other")
 }
 
 func TestSearchTimesAndTheirRatios(t *testing.T) {
-	r := asPrinted()
+	r, all := asPrinted()
 	seconds := map[string]float64{"gaea-darts": 742, "darts": 1000, "gdas": 1e6}
-	for g := range r.Groups {
-		l := &r.Groups[g].Trial
+	for n := range all {
+		l := &all[n]
 		if of := seconds[l.name]; of > 0 {
 			for seed := range r.Params.Seeds {
 				l.seconds = append(l.seconds, of*(1+0.01*float64(seed%2)))
 			}
 		}
 	}
-	claims := table2Numbers.Claims(r)
+	claims := judgeNumbers(r)
 	found := byRow(claims)
 	require.Equal(t, runs.Holds, found["LI131"], "1,000 s are no longer than the paper's 10,683")
 	require.Equal(t, runs.Fails, found["LI127"])

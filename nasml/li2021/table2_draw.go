@@ -18,24 +18,24 @@ import (
 // and not among them.
 func drawTable2(r *table2, f *lab.Picture) {
 	p := r.Params
-	of := func(part string) []line { return r.Part(part).Trials() }
+	of := func(block string) []line { return lines(r, block) }
 	t := &plots.Table{Columns: []plots.Column{{Header: "method"}}}
 	for _, set := range lookupSets {
 		t.Columns = append(t.Columns, oursAndPaper(set.title+" (test)")...)
 	}
 	t.Columns = append(t.Columns, oursAndPaper("search time (s)")...)
-	top, direct, reduced := best(append(of("tabular"), of("middle")...)), best(of("bottom")), ""
+	first, direct, reduced := best(append(of(topBlock), of(middleBlock)...)), best(of(bottomBlock)), ""
 	if p.reduced() { // what is not comparable is not crowned
-		top, direct, reduced = best(of("tabular")), [3]float64{}, ", * quick scale: not to be compared"
+		first, direct, reduced = best(of(topBlock)), [3]float64{}, ", * quick scale: not to be compared"
 	}
 	t.Blocks = slices.DeleteFunc([]plots.Block{
-		block(fmt.Sprintf("Hyperparameter optimisation on the table (%d runs, simulated time)", p.Runs), of("tabular"),
-			top),
-		block("The same, with settings that the sources leave open", of("readings"), [3]float64{}),
-		block(fmt.Sprintf("Weight sharing, search on %s%s", strings.ToUpper(string(p.Data)), reduced), of("middle"),
-			top),
-		block("Weight sharing, direct search on each data set"+reduced, of("bottom"), direct),
-		block("", of("reference"), [3]float64{}),
+		block(fmt.Sprintf("Hyperparameter optimisation on the table (%d runs, simulated time)", p.Runs), of(topBlock),
+			first),
+		block("The same, with settings that the sources leave open", of(readingsBlock), [3]float64{}),
+		block(fmt.Sprintf("Weight sharing, search on %s%s", strings.ToUpper(string(p.Data)), reduced), of(middleBlock),
+			first),
+		block("Weight sharing, direct search on each data set"+reduced, of(bottomBlock), direct),
+		block("", of(referenceBlock), [3]float64{}),
 	}, func(b plots.Block) bool { return len(b.Rows) == 0 })
 	f.Row(plots.Panel{Table: t})
 	f.Say("Accuracy in percent by the table (NATS-Bench, 200 epochs): mean ± standard deviation over runs; search " +
@@ -71,7 +71,7 @@ func (l line) entries(best [3]float64) []plots.Entry {
 			mean, std := moments(values)
 			ours = plots.Entry{Text: plusMinus(mean, std) + l.mark, Bold: mean == best[i]}
 		}
-		if _, alone := publishedReference[l.title]; alone {
+		if l.block == referenceBlock {
 			paper.Text = fmt.Sprintf("%.2f", l.paper.accuracy[i].mean)
 		} else if l.printed {
 			paper.Text = plusMinus(l.paper.accuracy[i].mean, l.paper.accuracy[i].std)

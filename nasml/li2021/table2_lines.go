@@ -1,29 +1,57 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/li2021/internal/tabular"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // line is a row of Table 2: for each data set the looked-up accuracies of all
 // runs, in percent, or why there are none.
 type line struct {
-	name     string // of a tabular method, or a row
-	title    string
-	accuracy [3][]float64
-	missing  [3]string
-	paper    table2Row
-	printed  bool      // the paper has this line
-	seconds  []float64 // of each search on Data
-	mark     string    // behind its numbers: "*" where they are of a reduced scale
-	of       found     // of a group of searches, which is no line
+	block, name string // name of a tabular method, or a row
+	title       string
+	accuracy    [3][]float64
+	missing     [3]string
+	paper       table2Row
+	printed     bool      // the paper has this line
+	seconds     []float64 // of each search on Data
+	mark        string    // behind its numbers: "*" if they are of a reduced scale
 }
 
-func (l line) base() found { return l.of }
+// The blocks of the table.
+const (
+	topBlock       = "tabular"
+	readingsBlock  = "readings" // of the settings of the top block
+	middleBlock    = "middle"
+	bottomBlock    = "bottom"
+	referenceBlock = "reference"
+)
+
+// newLine is a line before it is looked up. A reading of settings has the paper's numbers of its method.
+func newLine(block, name, title string) line {
+	l := line{block: block, name: name, title: title}
+	if block == readingsBlock {
+		block = topBlock
+	}
+	l.paper, l.printed = publishedTable2[block][name]
+	return l
+}
+
+// lines are those of a block.
+func lines(r *table2, block string) []line {
+	all, _ := r.Facts["lines"].([]line)
+	return slices.DeleteFunc(slices.Clone(all), func(l line) bool { return l.block != block })
+}
 
 // lineOf is the line of a name in a block; an empty one if there is none.
 func lineOf(block []line, name string) line {
@@ -43,73 +71,147 @@ func (l line) why(i int) string {
 
 const lacking = "the run store lacks it"
 
+// tabularCase is a line of the top block with its one trial, which is all runs of the method.
+type tabularCase struct {
+	line
+	trial tabular.Trial
+}
+
+// runTabular reads or runs the lines of the top block and those of other readings.
+func runTabular(ctx context.Context, r *table2, table *data.NASBench201, columns [3][]float64) (all []line, err error) {
+	gs, err := r.Params.tabularCases()
+	if err != nil {
+		return nil, err
+	}
+	b := lab.Bench[tabularCase]{
+		Study: r.Study(),
+		Key:   func(c tabularCase) any { return c.trial },
+		Data:  func(tabularCase) string { return table.Fingerprint },
+		Label: func(c tabularCase) string { return c.name },
+		Units: func(c tabularCase) int { return c.trial.Runs },
+		Run: func(ctx context.Context, c tabularCase, _ uint64, step study.Step) (trial.Result, error) {
+			return c.trial.Run(ctx, table, func() { step(1, c.name) })
+		},
+	}
+	b.Title = b.ID + ", top block"
+	if err := b.Compute(ctx, gs); err != nil {
+		return nil, err
+	}
+	for _, g := range gs {
+		r.Groups = append(r.Groups, lab.Group[found]{Part: g.Part, Seeds: 1, Records: g.Records})
+		all = append(all, g.Trial.lookUp(g.Records[0], columns))
+	}
+	return all, nil
+}
+
+// tabularCases are the lines before they are run.
+func (p Table2Params) tabularCases() (gs lab.Groups[tabularCase], err error) {
+	add := func(l line, s search.TabularSettings) {
+		s.Budget = cmp.Or(p.Budget, s.Budget)
+		s, keyErr := keyedTabular(l.name, s)
+		err = cmp.Or(err, keyErr)
+		gs.Add(l.block, 1, tabularCase{l, tabular.Trial{Settings: s, Runs: p.Runs}})
+	}
+	for _, method := range p.Tabular {
+		add(newLine(topBlock, method, strings.ToUpper(method)), p.tabularSettings(method))
+	}
+	words := strings.NewReplacer(plusNoise, " and one trial a query", "one-trial", "one trial a query", "-", " ")
+	for _, name := range p.Readings {
+		variant, noisy := strings.CutSuffix(name, plusNoise)
+		s := search.TabularVariants[variant]
+		if noisy {
+			s.SeedNoise = search.OneTrialNoise
+		}
+		_, what, _ := strings.Cut(name, "/") // "sample-3+one-trial"
+		add(newLine(readingsBlock, s.Method, strings.ToUpper(s.Method)+", "+words.Replace(what)), s)
+	}
+	return gs, err
+}
+
+// plusNoise ends the name of a reading whose queries have the noise of one trial.
+const plusNoise = "+one-trial"
+
+// tabularSettings are those of a method of the top block.
+func (p Table2Params) tabularSettings(method string) search.TabularSettings {
+	for _, name := range slices.Backward(p.Variant) {
+		if s := search.TabularVariants[name]; s.Method == method {
+			return s
+		}
+	}
+	if p.Settings == "code" {
+		return search.TabularAsCode[method]
+	}
+	return search.TabularAsPaper[method]
+}
+
+// lookUp is the line with the accuracies of a record. Older ones name the architectures only.
+func (c tabularCase) lookUp(record *runs.Record, columns [3][]float64) line {
+	for i, column := range columns {
+		if record == nil || record.Series == nil {
+			c.missing[i] = "not run"
+			continue
+		}
+		if c.accuracy[i] = record.Series[tabular.Accuracy[i]]; c.accuracy[i] == nil {
+			for _, number := range record.Series["architecture"] {
+				c.accuracy[i] = append(c.accuracy[i], column[int(number)])
+			}
+		}
+	}
+	return c.line
+}
+
 // directSets are the other data sets that the bottom block searches on, by
 // their column. As on CIFAR-10, the training images are split in halves; the
 // benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation
 // images of ImageNet16-120 for the architecture.
 var directSets = [3]data.Name{1: data.CIFAR100, 2: data.ImageNet16}
 
-// addSearches adds the searches, then the lines of the middle block, whose searches are on Data, and of the bottom
-// block, whose are on the data set of the column.
-func addSearches(ctx context.Context, r *table2, columns [3][]float64) error {
+// runRows reads or runs the searches. The lines of the middle block are of those on Data, which were planned; of the
+// bottom block every column is of those on its own data set, if that exists. Nothing is downloaded.
+func runRows(
+	ctx context.Context, r *table2, planned lab.Groups[found], columns [3][]float64,
+) (all []line, err error) {
 	p := r.Params
 	var on [3][]found // nil: no data
-	for i := range on {
-		gs, err := p.searchesFor(ctx, r.Study().ID, i)
-		if err != nil {
-			return err
-		}
-		for _, g := range gs {
-			on[i] = append(on[i], g.Trial.of)
-		}
-		r.Groups = append(r.Groups, gs...)
-	}
-	for _, b := range []struct {
-		part      string
-		rows      []string
-		published map[row]table2Row
-		on        [3][]found
-	}{
-		{"middle", p.Rows, publishedTransfer, [3][]found{on[0], on[0], on[0]}},
-		{"bottom", p.Direct, publishedDirect, on},
-	} {
-		for _, w := range rowsNamed(b.rows) {
-			l := line{name: string(w), title: w.title()}
-			l.paper, l.printed = b.published[w]
-			lines, err := p.lookUp(l, b.on, columns)
-			if err != nil {
-				return err
+	for i, name := range directSets {
+		q, gs, part, title := p.SearchParams, planned, searchPart, r.Study().ID
+		if name != "" {
+			if len(p.Direct) == 0 || !present(name) {
+				continue
 			}
-			r.Groups.Add(b.part, 0, lines...)
+			q.Data, part, title = name, "direct", title+" on "+string(name)
+			if name == data.ImageNet16 {
+				q.Image = 16 // all that it has
+			}
+			if gs, err = q.plan(p.Direct); err != nil {
+				return nil, err
+			}
+		}
+		if err := q.search(ctx, title, gs); err != nil {
+			return nil, err
+		}
+		for n := range gs {
+			gs[n].Part, gs[n].Trial.pick = part, p.pick(gs[n].Trial.row)
+		}
+		on[i], r.Groups = gs.Trials(), append(r.Groups, gs...)
+	}
+	for block, rows := range map[string][]string{middleBlock: p.Rows, bottomBlock: p.Direct} {
+		from := on
+		if block == middleBlock {
+			from = [3][]found{on[0], on[0], on[0]}
+		}
+		for _, name := range rows {
+			lines, err := p.lookUp(newLine(block, name, row(name).title()), from, columns)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, lines...)
 		}
 	}
-	return nil
+	return all, nil
 }
 
-// searchesFor reads or runs the searches on the data set of a column: the first on Data, the others where it is there
-// and the bottom block asks for it. Nothing is downloaded.
-func (p Table2Params) searchesFor(ctx context.Context, title string, column int) (lab.Groups[line], error) {
-	q, rows, part := p.SearchParams, p.searched(), searchPart
-	if name := directSets[column]; name != "" {
-		if len(p.Direct) == 0 || !present(name) {
-			return nil, nil
-		}
-		q.Data, rows, part, title = name, p.Direct, "direct", title+" on "+string(name)
-		if name == data.ImageNet16 {
-			q.Image = 16 // all that it has
-		}
-	}
-	gs, err := searchGroups(ctx, q, title, rows, func(f found) (line, error) {
-		f.pick = p.pick(f.row)
-		return line{name: string(f.row), of: f}, nil
-	})
-	for i := range gs {
-		gs[i].Part = part
-	}
-	return gs, err
-}
-
-// present reports whether a data set is there with all that is needed to train.
+// present reports whether a data set has all that is needed to train.
 func present(name data.Name) bool {
 	files, err := data.Status(name)
 	return err == nil && !slices.ContainsFunc(files, func(f data.FileStatus) bool {
@@ -128,23 +230,18 @@ func (p Table2Params) pick(w row) search.Pick {
 	return search.LastEpoch
 }
 
-// lookUp fills a line from the searches of each column and, where AlsoPick
+// lookUp fills a line from the searches of each column and, if AlsoPick
 // asks for it and the method leaves a choice, a second one below it.
 func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]line, error) {
 	if p.reduced() {
 		l.mark = "*"
 	}
 	also, lines := search.Pick(p.AlsoPick), []line{l}
-	for _, f := range on[0] {
-		if f.row != row(l.name) {
-			continue
-		}
-		for _, record := range f.ran() {
-			lines[0].seconds = append(lines[0].seconds, record.Seconds/float64(max(1, record.Batch)))
-		}
-		if f.pick = also; f.picks() || also == search.LastEpoch {
-			lines = append(lines, line{name: l.name, title: l.title + ", " + search.PickTitles[also], mark: l.mark})
-		}
+	f, _ := rowIn(on[0], row(l.name))
+	lines[0].seconds = f.seconds()
+	if f.pick = also; f.picks() || also == search.LastEpoch {
+		title := l.title + ", " + search.PickTitles[also]
+		lines = append(lines, line{block: l.block, name: l.name, title: title, mark: l.mark})
 	}
 	for i, column := range columns {
 		for n := range lines {
@@ -156,25 +253,27 @@ func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]lin
 	return lines, nil
 }
 
-// fill looks the architectures of a line's searches up in one column, by a rule where one is given.
+// seconds are those of each search.
+func (f found) seconds() (all []float64) {
+	for _, record := range f.ran() {
+		all = append(all, record.Seconds/float64(max(1, record.Batch)))
+	}
+	return all
+}
+
+// fill looks the architectures of a line's searches up in one column, by a rule if one is given.
 func (l *line) fill(i int, all []found, column []float64, rule search.Pick) error {
 	if l.missing[i] = "not run"; all == nil {
 		l.missing[i] = "no data"
 	}
-	for _, f := range all {
-		if f.row != row(l.name) {
-			continue
+	f, _ := rowIn(all, row(l.name))
+	f.pick = cmp.Or(rule, f.pick)
+	for _, record := range f.ran() {
+		a, err := f.final(record)
+		if err != nil {
+			return err
 		}
-		if rule != "" {
-			f.pick = rule
-		}
-		for _, record := range f.ran() {
-			a, err := f.final(record)
-			if err != nil {
-				return err
-			}
-			l.accuracy[i] = append(l.accuracy[i], column[a.Number()])
-		}
+		l.accuracy[i] = append(l.accuracy[i], column[a.Number()])
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,27 +9,6 @@ import (
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 )
-
-// table2Orders asks which line is above which, across the blocks. Each claim is written whether or not its searches
-// have been run.
-var table2Orders = lab.Question[Table2Params, line]{
-	Name: "orders",
-	Claims: func(r *table2) []runs.Claim {
-		var claims []runs.Claim
-		for _, pair := range [][3]string{
-			{"LI062", "darts/erm", "darts"}, {"LI250", "gaea-darts/erm", "gaea-darts"},
-			{"RO019", "gaea-darts", "darts"}, {"RO019", "gaea-darts/erm", "darts/erm"},
-		} {
-			for i := range lookupSets {
-				claims = append(claims, judgePair(r, i, pair[0], row(pair[1]), row(pair[2])))
-			}
-		}
-		for i := range lookupSets {
-			claims = append(claims, judgeOptimal(r, i))
-		}
-		return append(claims, judgeLines(r)...)
-	},
-}
 
 // best201 is the ERM search of GAEA, which the paper recommends, and earlier201 are the
 // weight-sharing methods that the benchmark's authors had run.
@@ -43,80 +23,94 @@ const similar = 1
 // small is why searches of the quick preset are compared with each other only.
 const small = "searches at quick scale are not comparable with runs at the paper's"
 
-// searchedLine is the line of a row that was searched, of the middle block where that has it.
-func searchedLine(r *table2, w row) line {
-	return lineOf(append(r.Part("middle").Trials(), r.Part("bottom").Trials()...), string(w))
+// judgeOrders judges which line is above which, across the blocks. Each claim is written whether or not its searches
+// have been run.
+func judgeOrders(r *table2) (claims []runs.Claim) {
+	for _, pair := range [][3]string{
+		{"LI062", "darts/erm", "darts"}, {"LI250", "gaea-darts/erm", "gaea-darts"},
+		{"RO019", "gaea-darts", "darts"}, {"RO019", "gaea-darts/erm", "darts/erm"},
+	} {
+		for i := range lookupSets {
+			claims = append(claims, judgePair(r, i, pair[0], pair[1], pair[2]))
+		}
+	}
+	for i := range lookupSets {
+		claims = append(claims, judgeOptimal(r, i))
+	}
+	return append(claims, judgeLines(r)...)
 }
 
-// judgePair compares two rows of searches.
-func judgePair(r *table2, i int, rows string, better, worse row) runs.Claim {
-	paper := publishedTransfer[better].accuracy[i].mean - publishedTransfer[worse].accuracy[i].mean
-	c := r.Claim("[%s] %s: %s above %s, percentage points", rows, lookupSets[i].title, better.title(), worse.title()).
-		From("Table 2 and Section 4.4").Says(paper).
-		Noting("ours is the difference of the looked-up accuracies over seeds; only its sign is judged").Claim
-	family := r.Params.among(4 * len(lookupSets)) // four pairs in three columns
-	c = family.above(c, searchedLine(r, better).accuracy[i], searchedLine(r, worse).accuracy[i])
-	if r.Params.Preset == "quick" && c.Ours.Valid() && c.Holds != runs.Holds {
-		c.Note += "; not shown at quick scale"
+// judgeLines judges what the paper says of lines against each other.
+func judgeLines(r *table2) (claims []runs.Claim) {
+	top, middle, bottom := lines(r, topBlock), lines(r, middleBlock), lines(r, bottomBlock)
+	rea, best := lineOf(top, "rea"), lineOf(bottom, best201)
+	bilevel, gdas, gaea := lineOf(bottom, "gaea-darts"), lineOf(bottom, "gdas"), lineOf(bottom, "gaea-gdas")
+	above := func(i int, id, says string, first line, others ...line) {
+		claims = append(claims, judgeAbove(r, i, id, says, first, others...))
 	}
-	return c
+	for i := range lookupSets {
+		above(i, fmt.Sprintf("LI%03d", 1+i), best.title+", direct search, above "+rea.title, best, rea)
+		above(i, "LI060", best.title+" best of all methods", lineOf(middle, best201),
+			slices.Concat(top, without(middle, best201))...)
+		above(i, "LI060", best.title+" best of all methods, direct search", best,
+			slices.Concat(top, without(bottom, best201))...)
+		above(i, "LI252", best.title+", direct search, above every method that queries the table", best, top...)
+		above(i, "LI010", rea.title+" above every earlier weight-sharing method", rea, named201(middle, earlier201)...)
+		above(i, "LI058", "GDAS above every other earlier weight-sharing method", lineOf(middle, "gdas"),
+			named201(middle, earlier201[:3])...)
+	}
+	claims = append(claims, judgeNearOptimal(r, 0, best), judgeNearOptimal(r, 1, best))
+	above(0, "LI251", gdas.title+" above "+bilevel.title+", direct search", gdas, bilevel)
+	for i := 1; i < len(lookupSets); i++ {
+		above(i, "LI251", bilevel.title+" above "+gdas.title+", direct search", bilevel, gdas)
+		above(i, "LI061", bilevel.title+" above all methods but GAEA DARTS (ERM), direct search", bilevel,
+			slices.Concat(top, without(bottom, best201, bilevel.name))...)
+		above(i, "LI061", "GAEA DARTS (ERM) above "+bilevel.title+", direct search", best, bilevel)
+	}
+	above(1, "LI059", gaea.title+" above "+gdas.title+", direct search", gaea, gdas)
+	return append(claims, judgeSimilar(r, gaea, gdas)...)
+}
+
+// named201 are the lines of a block that are named, and without those that are not.
+func named201(block []line, names []string) []line {
+	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return !slices.Contains(names, l.name) })
+}
+
+func without(block []line, names ...string) []line {
+	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return slices.Contains(names, l.name) })
+}
+
+// searchedLine is the line of a row that was searched, of the middle block where that has it.
+func searchedLine(r *table2, name string) line {
+	return lineOf(append(lines(r, middleBlock), lines(r, bottomBlock)...), name)
+}
+
+// judgePair compares two rows of searches, one of four pairs in three columns.
+func judgePair(r *table2, i int, id, better, worse string) runs.Claim {
+	paper := publishedTable2[middleBlock]
+	c := r.Claim("[%s] %s: %s above %s, percentage points", id, lookupSets[i].title, row(better).title(),
+		row(worse).title()).From("Table 2 and Section 4.4").
+		Says(paper[better].accuracy[i].mean - paper[worse].accuracy[i].mean).Family(4 * len(lookupSets)).
+		Noting("ours is the difference of the looked-up accuracies over seeds; only its sign is judged")
+	judged := r.Params.above(c, searchedLine(r, better).accuracy[i], searchedLine(r, worse).accuracy[i])
+	if r.Params.Preset == "quick" && judged.Ours.Valid() && judged.Holds != runs.Holds {
+		judged.Note += "; not shown at quick scale"
+	}
+	return judged
 }
 
 // judgeOptimal compares the best architecture of the table with the paper's.
 func judgeOptimal(r *table2, i int) runs.Claim {
-	l := lineOf(r.Part("reference").Trials(), "Optimal")
+	l := lineOf(lines(r, referenceBlock), "Optimal")
 	paper := l.paper.accuracy[i].mean
 	c := r.Claim("[%s] %s: best architecture of the table, test accuracy in percent", l.paper.row(i),
 		lookupSets[i].title).Says(paper).Noting("the paper prints two decimals")
 	return verdict.Exactly(c.Claim, l.accuracy[i][0], paper, 0.005+1e-9)
 }
 
-// but are the lines of a block without those named.
-func but(block []line, names ...string) []line {
-	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return slices.Contains(names, l.name) })
-}
-
-// only are those of a block that are named.
-func only(block []line, names ...string) []line {
-	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return !slices.Contains(names, l.name) })
-}
-
-// judgeLines judges what the paper says of lines against each other.
-func judgeLines(r *table2) []runs.Claim {
-	var claims []runs.Claim
-	top, middle, bottom := r.Part("tabular").Trials(), r.Part("middle").Trials(), r.Part("bottom").Trials()
-	rea, best := lineOf(top, "rea"), lineOf(bottom, best201)
-	leads := func(i int, rows, says string, first line, others ...line) {
-		claims = append(claims, judgeAbove(r, i, rows, says, first, others...))
-	}
-	for i := range lookupSets {
-		leads(i, fmt.Sprintf("LI%03d", 1+i), best.title+", direct search, above "+rea.title, best, rea)
-		leads(i, "LI060", best.title+" best of all methods", lineOf(middle, best201),
-			append(slices.Clone(top), but(middle, best201)...)...)
-		leads(i, "LI060", best.title+" best of all methods, direct search", best,
-			append(slices.Clone(top), but(bottom, best201)...)...)
-		leads(i, "LI252", best.title+", direct search, above every method that queries the table", best, top...)
-		leads(i, "LI010", rea.title+" above every earlier weight-sharing method", rea, only(middle, earlier201...)...)
-		leads(i, "LI058", "GDAS above every other earlier weight-sharing method", lineOf(middle, "gdas"),
-			only(middle, earlier201[:3]...)...)
-	}
-	claims = append(claims, judgeNearOptimal(r, 0), judgeNearOptimal(r, 1))
-	bilevel, gdas := lineOf(bottom, "gaea-darts"), lineOf(bottom, "gdas")
-	leads(0, "LI251", gdas.title+" above "+bilevel.title+", direct search", gdas, bilevel)
-	for i := 1; i < len(lookupSets); i++ {
-		leads(i, "LI251", bilevel.title+" above "+gdas.title+", direct search", bilevel, gdas)
-		leads(i, "LI061", bilevel.title+" above all methods but GAEA DARTS (ERM), direct search", bilevel,
-			append(slices.Clone(top), but(bottom, best201, bilevel.name)...)...)
-		leads(i, "LI061", "GAEA DARTS (ERM) above "+bilevel.title+", direct search", best, bilevel)
-	}
-	return append(claims, judgeGDAS(r, lineOf(bottom, "gaea-gdas"), gdas)...)
-}
-
-// judgeGDAS judges GAEA GDAS against GDAS as it was run here and as it was published.
-func judgeGDAS(r *table2, gaea, gdas line) []runs.Claim {
-	claims := []runs.Claim{
-		judgeAbove(r, 1, "LI059", gaea.title+" above "+gdas.title+", direct search", gaea, gdas),
-	}
+// judgeSimilar judges where GAEA GDAS is similar to GDAS as it was run here, and how it compares with GDAS as it was
+// published.
+func judgeSimilar(r *table2, gaea, gdas line) (claims []runs.Claim) {
 	for _, i := range []int{0, 2} {
 		c := order(r, i, "LI059", gaea.title+" similar to "+gdas.title+", direct search")
 		claims = append(claims, compare(r, i, c, gaea, gdas, func(c runs.Claim, s runs.Summary, err error) runs.Claim {
@@ -125,7 +119,7 @@ func judgeGDAS(r *table2, gaea, gdas line) []runs.Claim {
 		}))
 	}
 	for i, set := range lookupSets {
-		published := publishedTransfer["gdas"].accuracy[i].mean
+		published := publishedTable2[middleBlock]["gdas"].accuracy[i].mean
 		says, lo, hi := "comparable to", -1.*similar, 1.*similar
 		if i == 2 {
 			says, lo, hi = "slightly below", -2.*similar, 0
@@ -144,16 +138,16 @@ func judgeGDAS(r *table2, gaea, gdas line) []runs.Claim {
 }
 
 func less(values []float64, x float64) []float64 {
-	var out []float64
-	for _, v := range values {
-		out = append(out, v-x)
+	out := slices.Clone(values)
+	for i := range out {
+		out[i] -= x
 	}
 	return out
 }
 
 // judgeNearOptimal judges how far GAEA's best line is from the best architecture.
-func judgeNearOptimal(r *table2, i int) runs.Claim {
-	best, optimal := lineOf(r.Part("bottom").Trials(), best201), lineOf(r.Part("reference").Trials(), "Optimal")
+func judgeNearOptimal(r *table2, i int, best line) runs.Claim {
+	optimal := lineOf(lines(r, referenceBlock), "Optimal")
 	c := r.Claim("[LI006] %s: %s near the best architecture, percentage points below it", lookupSets[i].title,
 		best.title).From("Abstract").Says(optimal.paper.accuracy[i].mean - best.paper.accuracy[i].mean).Family(2)
 	c.Tolerance = similar
@@ -171,39 +165,35 @@ func judgeNearOptimal(r *table2, i int) runs.Claim {
 // judgeAbove judges that a line is above every one of others on a data set: by one that it
 // is below, else by the one that it is least clearly above, at a confidence that
 // allows for their number.
-func judgeAbove(r *table2, i int, rows, says string, first line, others ...line) runs.Claim {
-	c := order(r, i, rows, says)
+func judgeAbove(r *table2, i int, id, says string, first line, others ...line) runs.Claim {
+	c := order(r, i, id, says)
 	if len(others) == 0 {
 		return c.NotRun("there is no other line to compare with")
 	}
-	above := func(c runs.Claim, s runs.Summary, err error) runs.Claim { return verdict.Above(c, s, err, 0) }
-	var worst runs.Claim
-	for n, other := range others {
-		one := compare(r, i, c.Family(len(others)), first, other, above)
+	var all []runs.Claim
+	for _, other := range others {
+		one := compare(r, i, c.Family(len(others)), first, other,
+			func(c runs.Claim, s runs.Summary, err error) runs.Claim { return verdict.Above(c, s, err, 0) })
 		if !one.Lo.Valid() {
 			return one
 		}
-		if n == 0 || worse(one, worst) {
-			worst = one
-		}
+		all = append(all, one)
 	}
+	worst := slices.MinFunc(all, func(a, b runs.Claim) int {
+		if fails := a.Holds == runs.Fails; fails != (b.Holds == runs.Fails) {
+			return map[bool]int{true: -1, false: 1}[fails]
+		}
+		return cmp.Compare(a.Lo, b.Lo)
+	})
 	if len(others) > 1 {
 		worst.Note += fmt.Sprintf("; the least clear of %d", len(others))
 	}
 	return worst
 }
 
-// worse reports whether a comparison speaks more against its claim than another.
-func worse(a, b runs.Claim) bool {
-	if fails := a.Holds == runs.Fails; fails != (b.Holds == runs.Fails) {
-		return fails
-	}
-	return a.Lo < b.Lo
-}
-
 // order begins a claim about lines on a data set, which is made of every column.
-func order(r *table2, i int, rows, says string) lab.Claim {
-	return r.Claim("[%s] %s: %s, percentage points", rows, lookupSets[i].title, says).From("Table 2 and Section 4.4")
+func order(r *table2, i int, id, says string) lab.Claim {
+	return r.Claim("[%s] %s: %s, percentage points", id, lookupSets[i].title, says).From("Table 2 and Section 4.4")
 }
 
 // compare judges the difference of two lines, at a confidence that allows for all columns: searches by seed, and runs
@@ -214,7 +204,8 @@ func compare(
 	if a.paper.first > 0 && b.paper.first > 0 {
 		c = c.Says(a.paper.accuracy[i].mean - b.paper.accuracy[i].mean)
 	}
-	if r.Params.Preset == "quick" && isTabular(a) != isTabular(b) {
+	queries := a.block == topBlock || b.block == topBlock
+	if r.Params.Preset == "quick" && queries && a.block != b.block {
 		return c.NotRun(small)
 	}
 	for _, l := range []line{a, b} {
@@ -223,13 +214,12 @@ func compare(
 		}
 	}
 	c = c.Noting("ours is %s less %s", a.title, b.title)
-	confidence := c.Family(len(lookupSets)).Confidence
-	if isTabular(a) || isTabular(b) {
-		s, err := runs.WelchDiff(a.accuracy[i], b.accuracy[i], confidence)
-		return judge(c.Claim, s, err)
+	difference := runs.MeanDiff
+	if queries {
+		difference = runs.WelchDiff
+	} else if n := r.Params.Seeds; len(a.accuracy[i]) != n || len(b.accuracy[i]) != n {
+		return c.NotRun("%d and %d of %d seeds", len(a.accuracy[i]), len(b.accuracy[i]), n)
 	}
-	return r.Params.judged(c.Claim, a.accuracy[i], b.accuracy[i], func(c runs.Claim) runs.Claim {
-		s, err := runs.MeanDiff(a.accuracy[i], b.accuracy[i], confidence)
-		return judge(c, s, err)
-	})
+	s, err := difference(a.accuracy[i], b.accuracy[i], c.Family(len(lookupSets)).Confidence)
+	return judge(c.Claim, s, err)
 }

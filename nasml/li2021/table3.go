@@ -41,36 +41,29 @@ type Table3Params struct {
 // Table3Quick is all of the protocol at a reduced scale: the cells of the three searches
 // by GAEA PC-DARTS of Figure 1, left, and beside them the five published ones of Table 1
 // and three random ones. These searches and trainings are precomputed.
-var Table3Quick = func() Table3Params {
-	p := Table3Params{
-		Genotypes: Table1Quick.Genotypes, Random: 3, Short: 2, Kept: 3,
-		Searches: []string{"gaea-pc-darts@darts"}, Search: Figure1LeftQuick.SearchParams,
-		TrainParams: quickTraining, Data: data.CIFAR10, Sets: 1,
-	}
-	return p
-}()
+var Table3Quick = Table3Params{
+	Genotypes: Table1Quick.Genotypes, Random: 3, Short: 2, Kept: 3,
+	Searches: []string{"gaea-pc-darts@darts"}, Search: Figure1LeftQuick.SearchParams,
+	TrainParams: quickTraining, Data: data.CIFAR10, Sets: 1,
+}
 
 // Table3Paper is all of the protocol, three times: five searches by GAEA PC-DARTS, which
 // with the published cells are ten candidates, 20 epochs of 600, and ten seeds. It was
 // not run.
-var Table3Paper = func() Table3Params {
-	p := Table3Quick
-	p.Random, p.Searches, p.Search = 0, []string{"gaea-pc-darts@darts"}, paperSearch
+var Table3Paper = lab.With(Table3Quick, func(p *Table3Params) {
+	p.Random, p.Search = 0, paperSearch
 	p.Search.Seeds, p.Sets = 5, 3
 	p.Short, p.TrainParams = 20, paperTraining
-	return p
-}()
+})
 
 // Table3Large is all of the protocol for a night on two cores: searches of Figure 1,
 // left, and trainings of Table 1 at that scale, of fewer published cells. It was not
 // run.
-var Table3Large = func() Table3Params {
-	p := Table3Paper
+var Table3Large = lab.With(Table3Paper, func(p *Table3Params) {
 	p.Search, p.TrainParams = Figure1LeftLarge.SearchParams, Table1Large.TrainParams
 	p.Genotypes = []string{"DARTS_V2", "PC_DARTS_cifar", "GAEA_PC_DARTS_cifar"}
 	p.Search.Seeds, p.Sets, p.Short = 5, 1, 3
-	return p
-}()
+})
 
 // Table3 runs the protocol of Appendix C.1, by each set of seeds.
 var Table3 = lab.Declare(lab.Entry[Table3Params, candidate]{

@@ -44,19 +44,15 @@ var Table5Quick = Table5Params{
 }
 
 // Table5Paper trains as Xu+ 2020 do where Folder is given. It was not run.
-var Table5Paper = func() Table5Params {
-	p := Table5Quick
+var Table5Paper = lab.With(Table5Quick, func(p *Table5Params) {
 	p.TrainParams = TrainParams{Preset: "paper", Seeds: 1, Confidence: 0.95}
-	return p
-}()
+})
 
 // Table5Large is as much of Folder as two cores train in a night: networks of 16
 // channels and 8 cells on 64×64 pixels of 50 photographs of each class. It was not run.
-var Table5Large = func() Table5Params {
-	p := Table5Quick
+var Table5Large = lab.With(Table5Quick, func(p *Table5Params) {
 	p.Channels, p.Cells, p.Epochs, p.Batch, p.LearningRate, p.Examples = 16, 8, 30, 128, 0.1, 50
-	return p
-}()
+})
 
 // Table5 counts, and if there is a folder trains.
 var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{

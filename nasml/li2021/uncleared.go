@@ -37,33 +37,24 @@ type UnclearedParams struct {
 // apart as two seeds. So five are taken, and the first epoch that moves θ is judged,
 // too: both ways begin it with the same weights.
 var UnclearedQuick = UnclearedParams{
-	OneShotParams: func() OneShotParams {
-		p := quickOneShot
-		p.Spaces, p.Seeds = p.Spaces[:1], 5
-		return p
-	}(),
-	Lookups:   codeLookups,
-	Cleared:   []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup", "gaea-pc-darts/as-paper"},
-	Uncleared: []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup", "gaea-pc-darts/as-code"},
+	OneShotParams: lab.With(quickOneShot, func(p *OneShotParams) { p.Spaces, p.Seeds = p.Spaces[:1], 5 }),
+	Lookups:       codeLookups,
+	Cleared:       []string{"gaea-pc-darts/cleared", "gaea-pc-darts/warmup", "gaea-pc-darts/as-paper"},
+	Uncleared:     []string{"gaea-pc-darts/uncleared", "gaea-pc-darts/uncleared-warmup", "gaea-pc-darts/as-code"},
 }
 
 // UnclearedPaper has the paper's searches on all spaces. It was not run.
-var UnclearedPaper = UnclearedParams{
-	OneShotParams: paperOneShot, Lookups: codeLookups, Cleared: UnclearedQuick.Cleared,
-	Uncleared: UnclearedQuick.Uncleared,
-}
+var UnclearedPaper = lab.With(UnclearedQuick, func(p *UnclearedParams) { p.OneShotParams = paperOneShot })
 
 // UnclearedLarge is --scale large and has all rows on the first space as Figure2Large
 // searches. It was not run.
-var UnclearedLarge = func() UnclearedParams {
-	p := UnclearedQuick
+var UnclearedLarge = lab.With(UnclearedQuick, func(p *UnclearedParams) {
 	p.OneShotParams = largeOneShot
 	p.Spaces = p.Spaces[:1]
-	return p
-}()
+})
 
 // Uncleared searches both ways and looks up what is found.
-var Uncleared = lab.Declare(lab.Entry[UnclearedParams, oneShotFound]{
+var Uncleared = lab.Declare(lab.Entry[UnclearedParams, found]{
 	Of: ofPaper, Name: "uncleared", Kind: lab.Figure, Source: "Section 4.3 and Figures 1 and 2",
 	Title:    "GAEA on NAS-Bench-1Shot1: what a training gradient changes that nobody clears",
 	Notebook: "uncleared_gradients",
@@ -81,18 +72,18 @@ var Uncleared = lab.Declare(lab.Entry[UnclearedParams, oneShotFound]{
 			"Cleared has %d rows and Uncleared %d, want one of each to compare", len(p.Cleared), len(p.Uncleared))
 	},
 	Compute: func(ctx context.Context, r *uncleared) error {
-		all, err := r.Params.runOneShot(ctx, "li2021/uncleared", r.Params.rows())
+		gs, err := r.Params.run(ctx, "li2021/uncleared", r.Params.rowsOn(r.Params.rows()))
 		if err != nil {
 			return err
 		}
-		err = r.Params.lookUp(ctx, all, r.Params.StoredOnly)
-		r.Groups = oneShotGroups(all)
+		err = r.Params.lookUp(ctx, gs, r.Params.StoredOnly)
+		r.Groups = withLookups(gs)
 		return err
 	},
 	Draw: drawUncleared, Claims: judgeUncleared,
 })
 
-type uncleared = lab.Result[UnclearedParams, oneShotFound]
+type uncleared = lab.Result[UnclearedParams, found]
 
 func (p UnclearedParams) rows() []string { return append(slices.Clone(p.Cleared), p.Uncleared...) }
 
@@ -125,21 +116,20 @@ func shortenEntries(row []plots.Panel) {
 	}
 }
 
-func unclearedEntropies(r *uncleared, all []oneShotFound, part, space string) plots.Panel {
+func unclearedEntropies(r *uncleared, all []found, part, space string) plots.Panel {
 	panel := plots.Panel{
 		Title: spaceTitle(space) + ", " + part, X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy (nats)"},
 	}
 	for _, name := range r.Params.rows() {
-		f, _ := findOneShot(all, space, name)
-		x, means := f.entropies(part, r.Confidence)
-		panel.Series = append(panel.Series, plots.Band(f.row.title(), x, means))
+		f, _ := rowIn(all, oneShotRow(name, space))
+		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
 	}
 	return panel
 }
 
 // unclearedRegrets are drawn as Figure 2 does, without intervals: those of six methods by few
 // seeds cover all of the panel.
-func unclearedRegrets(p UnclearedParams, all []oneShotFound, space string) plots.Panel {
+func unclearedRegrets(p UnclearedParams, all []found, space string) plots.Panel {
 	two := Figure2Params{OneShotParams: p.OneShotParams, Lookups: p.Lookups, Band: "interval"}
 	panel := two.panel(all, space, p.rows())
 	panel.Title += ", " + string(p.Split) + " regret"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // judgeUncleared says what it changes, search by search of the same seed: in the entropy of
@@ -13,7 +14,7 @@ import (
 // whether there is a difference at all.
 func judgeUncleared(r *uncleared) []runs.Claim {
 	var claims []runs.Claim
-	var alike [][2]oneShotFound
+	var alike [][2]found
 	for _, pair := range unclearedPairs(r) {
 		for _, part := range oneShotParts {
 			claims = append(claims, judgeLastEntropy(r, pair[0], pair[1], part))
@@ -32,13 +33,13 @@ func judgeUncleared(r *uncleared) []runs.Claim {
 }
 
 // unclearedPairs are a search of every space with the gradient cleared, and not.
-func unclearedPairs(r *uncleared) (pairs [][2]oneShotFound) {
+func unclearedPairs(r *uncleared) (pairs [][2]found) {
 	all := r.Part(searchPart).Trials()
 	for _, space := range r.Params.Spaces {
 		for i, name := range r.Params.Uncleared {
-			base, _ := findOneShot(all, space, r.Params.Cleared[i])
-			f, _ := findOneShot(all, space, name)
-			pairs = append(pairs, [2]oneShotFound{base, f})
+			base, _ := rowIn(all, oneShotRow(r.Params.Cleared[i], space))
+			f, _ := rowIn(all, oneShotRow(name, space))
+			pairs = append(pairs, [2]found{base, f})
 		}
 	}
 	return pairs
@@ -46,7 +47,7 @@ func unclearedPairs(r *uncleared) (pairs [][2]oneShotFound) {
 
 // differInTheGradient says that a pair differs in nothing else, so that searches of
 // one seed have the same weights where θ begins to move.
-func differInTheGradient(pair [2]oneShotFound) bool {
+func differInTheGradient(pair [2]found) bool {
 	same := pair[1].settings
 	same.Bilevel.Uncleared = pair[0].settings.Bilevel.Uncleared
 	return reflect.DeepEqual(same, pair[0].settings)
@@ -60,7 +61,7 @@ const onUncleared = "ours, on liamcli/nasbench-1shot1@e369bd7, which Li+ 2021, S
 // the entropy that is lost grows with the square of the step, which is why factors are
 // averaged, on the logarithm's scale. (That scale was chosen after a trial of ten
 // epochs, in which differences were skew.)
-func judgeFirstEpoch(r *uncleared, base, f oneShotFound, part string, pairs int) runs.Claim {
+func judgeFirstEpoch(r *uncleared, base, f found, part string, pairs int) runs.Claim {
 	c := r.Claim("own: %s: more entropy of %s is lost in the first epoch that moves θ, factor, %s",
 		spaceTitle(base.row.space()), part, f.row.title()).From(onUncleared).Says(1).Family(pairs).
 		Noting("ours is what is lost in parts of what %s loses, over seeds; both begin that epoch alike",
@@ -77,7 +78,7 @@ func judgeFirstEpoch(r *uncleared, base, f oneShotFound, part string, pairs int)
 
 // lostFirst is the entropy of a part of θ that the first epoch after the warm-up
 // takes, of each search that ran.
-func (f oneShotFound) lostFirst(part string) []float64 {
+func (f found) lostFirst(part string) []float64 {
 	warmup := f.settings.Bilevel.Warmup
 	lost, after := f.entropyAfter(warmup, part), f.entropyAfter(warmup+1, part)
 	for i := range lost {
@@ -87,24 +88,23 @@ func (f oneShotFound) lostFirst(part string) []float64 {
 }
 
 // entropyAfter is the entropy of a part of θ after an epoch, of each search that ran.
-func (f oneShotFound) entropyAfter(epoch int, part string) (out []float64) {
-	for _, record := range f.ran() {
-		x := f.entropyOf(record, part)
-		out = append(out, x[min(epoch, len(x)-1)])
-	}
-	return out
+func (f found) entropyAfter(epoch int, part string) []float64 {
+	return study.Map(f.ran(), func(r *runs.Record) float64 {
+		x := f.entropyOf(r, part)
+		return x[min(epoch, len(x)-1)]
+	})
 }
 
 // judgeLastEntropy judges that the entropy at the end is another.
-func judgeLastEntropy(r *uncleared, base, f oneShotFound, part string) runs.Claim {
+func judgeLastEntropy(r *uncleared, base, f found, part string) runs.Claim {
 	c := r.Claim("own: %s: entropy of %s at the end is lower, %s", spaceTitle(base.row.space()), part, f.row.title()).
 		From(onUncleared).Says(0).Noting("ours is the difference from %s over seeds, nats", base.row.title())
 	end := f.settings.Epochs
-	return r.Params.among(r.Params.pairs()).below(c.Claim, f.entropyAfter(end, part), base.entropyAfter(end, part))
+	return r.Params.below(c.Family(r.Params.pairs()), f.entropyAfter(end, part), base.entropyAfter(end, part))
 }
 
 // judgeMeanRegret judges that the regret is another.
-func judgeMeanRegret(r *uncleared, base, f oneShotFound) runs.Claim {
+func judgeMeanRegret(r *uncleared, base, f found) runs.Claim {
 	c := r.Claim("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()).
 		From(onUncleared).Says(0).Family(r.Params.pairs()).
 		Noting("ours is the difference from %s over seeds, of the means over the epochs whose cell the table has",

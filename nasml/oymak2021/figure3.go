@@ -2,7 +2,6 @@ package oymak2021
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -131,19 +130,16 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 		return b, err
 	}
 	return lab.Bench[int]{
-		Study: study.Study{Device: openDevice, Amount: amountOfGap}, MaxBatch: 1,
-		Key:     func(n int) any { return keys[n] },
-		Data:    func(int) string { return images.Fingerprint },
-		Label:   func(n int) string { return fmt.Sprintf("n_V = %d", n) },
-		Units:   func(n int) int { return settings[n].Epochs },
-		Seconds: func(n int) float64 { return costs[n]().Seconds },
-		Cost: func(missing []int, seconds float64) string {
-			var sum forecast.Cost
-			for _, n := range missing {
-				sum = sum.Then(costs[n]())
-			}
-			return sum.In(seconds)
-		},
+		Study: study.Study{Device: openDevice, Amount: lab.Amount(func(t gap.Trial) float64 {
+			of := t.Settings.Parts
+			return forecast.Search(t.Settings, of.Train+of.Validation+of.Test).Seconds
+		})},
+		MaxBatch: 1,
+		Key:      func(n int) any { return keys[n] },
+		Data:     func(int) string { return images.Fingerprint },
+		Label:    func(n int) string { return fmt.Sprintf("n_V = %d", n) },
+		Units:    func(n int) int { return settings[n].Epochs },
+		Forecast: func(n int) forecast.Cost { return costs[n]() },
 		Batch: func(ctx context.Context, job lab.Job[int]) error {
 			set, err := images.Images(ctx)
 			if err != nil {
@@ -152,16 +148,6 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 			return searchGap(ctx, job, settings[job.Of[0]], set)
 		},
 	}, nil
-}
-
-// amountOfGap is the forecast of a search.
-func amountOfGap(params json.RawMessage) float64 {
-	var t gap.Trial
-	if err := json.Unmarshal(params, &t); err != nil {
-		return 0
-	}
-	of := t.Settings.Parts
-	return forecast.Search(t.Settings, of.Train+of.Validation+of.Test).Seconds
 }
 
 // searchGap runs the one search of a job from where its last checkpoint stands, and

@@ -86,6 +86,15 @@ func By[K comparable, V any](values []V, key func(V) K) [][]V {
 	return parts
 }
 
+// Map is a list of what a function makes of each value.
+func Map[V, W any](values []V, of func(V) W) []W {
+	var all []W
+	for _, v := range values {
+		all = append(all, of(v))
+	}
+	return all
+}
+
 // Floats are whole numbers as an axis wants them.
 func Floats[T ~int | ~uint64](xs []T) []float64 {
 	out := make([]float64, len(xs))

@@ -24,14 +24,6 @@ type Cost struct {
 	GPU     float64 // on the GPU that papers name, s; 0 where none reports it
 }
 
-// In is String of a cost whose time is known better, s; 0: it is not.
-func (c Cost) In(seconds float64) string {
-	if seconds > 0 {
-		c.Seconds = seconds
-	}
-	return c.String()
-}
-
 // Then is the cost of both, one after the other.
 func (c Cost) Then(d Cost) Cost {
 	return Cost{c.Seconds + d.Seconds, max(c.Bytes, d.Bytes), c.GPU + d.GPU}
