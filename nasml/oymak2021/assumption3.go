@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Assumption3Params are the parameters of Definition 3, Assumption 3 and the
-// remarks on deeper networks: what the kernels of activation search are.
+// Assumption3Params are the parameters of Definition 3, Assumption 3 and the remarks on deeper networks.
 type Assumption3Params struct {
 	Activations []string `validate:"min=1,max=8,unique"` // candidates σ₁…σ_h; all signs of α are tried
 	Alphas      int      `validate:"gte=0"`              // random points of Δ beside the h corners and the middle
@@ -44,11 +43,9 @@ type Assumption3Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
-// Assumption3Paper goes up to k = 16384, n = 80 and depth 12 for 20 seeds, two
-// minutes on two cores; its trials are shipped. The paper prints no experiment
-// here, so that all sizes are ours. Kernels of finite width approach theirs as
-// k^(−0.50), λ_min stays above 1.4·10⁻⁴ on the simplex, and depth costs less than
-// a factor of 0.58·D.
+// Assumption3Paper goes up to k = 16,384, n = 80 and depth 12 for 20 seeds. The paper prints no experiment; all sizes
+// are ours. Kernels of finite width approach their limit as k^(−0.50), λ_min stays above 1.4·10⁻⁴ on the simplex, and
+// depth costs less than a factor of 0.58·D.
 var Assumption3Paper = Assumption3Params{
 	Activations: []string{"tanh", "sigmoid", "softplus", "sin"},
 	Alphas:      30, Seeds: 20,
@@ -61,27 +58,21 @@ var Assumption3Paper = Assumption3Params{
 	Confidence: 0.95,
 }
 
-// Assumption3Quick has 8 seeds, k up to 4096 and depth up to 8, about 5 seconds on
-// two cores; all claims come out as at the paper's scale.
+// Assumption3Quick has 8 seeds, k up to 4096 and depth up to 8. All verdicts are those of the paper's scale.
 var Assumption3Quick = func() Assumption3Params {
 	p := Assumption3Paper
 	p.Alphas, p.Seeds = 8, 8
-	p.Train, p.Widths = 20, []int{32, 64, 128, 256, 512, 1024, 2048, 4096}
-	p.Trains = []int{5, 10, 20, 40}
-	p.Depths, p.DeepTrain = []int{1, 2, 3, 4, 5, 6, 7, 8}, 20
-	p.DeepWidths = []int{32, 64, 128, 256}
+	p.Train, p.Widths, p.Trains = 20, []int{32, 64, 128, 256, 512, 1024, 2048, 4096}, []int{5, 10, 20, 40}
+	p.Depths, p.DeepTrain, p.DeepWidths = []int{1, 2, 3, 4, 5, 6, 7, 8}, 20, []int{32, 64, 128, 256}
 	return p
 }()
 
-// onSphere are inputs that are uniform on the sphere; the labels, if there is
-// need of any, are neural.Product's.
+// onSphere are inputs that are uniform on the sphere, with neural.Product's labels.
 const onSphere = neural.Product
 
-// Assumption3 computes the kernels of activation search: whether the feature
-// maps add up (Definition 3), how fast K̂_α approaches K_α in the width, for all
-// α at once, how small its eigenvalues are over Δ and beyond, what happens
-// where the assumption is violated, and how the Lipschitz constant of the
-// linearized network grows with its depth.
+// Assumption3 computes the kernels of activation search: whether the feature maps add up (Definition 3), how fast K̂_α
+// approaches K_α in the width for all α at once, its smallest eigenvalues, cases that violate the assumption, and how
+// the Lipschitz constant of the linearized network grows with its depth.
 var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Of: ofPaper, Name: "assumption3", Kind: lab.Theorem, Source: "Definition 3 and Assumption 3",
 	Title: "Neural feature maps and kernels of activation search, shallow and deep", Notebook: "assumption3_kernels",
@@ -151,9 +142,6 @@ func (p Assumption3Params) deep(world neural.World, part string, gain float64) k
 	return t
 }
 
-// drawAssumption3 shows the distance of kernels of finite width, the smallest
-// eigenvalue over Δ, the Lipschitz constant over the depth, and the scaling
-// with the initialization.
 func drawAssumption3(r *assumption3, f *lab.Picture) {
 	p := r.Params
 	f.Row(widthPanel(r), lambdaPanel(r))
@@ -171,55 +159,36 @@ func logCurve(r *assumption3, label string, xs []float64, gs lab.Groups[kernels.
 }
 
 func widthPanel(r *assumption3) plots.Panel {
-	p := r.Params
-	ks := study.Floats(p.Widths)
+	p, ks := r.Params, study.Floats(r.Params.Widths)
 	sphere := logCurve(r, "sphere", ks, on(r, "width", onSphere), "sup")
-	return plots.Panel{
-		Title: "(a) kernels of finite width", X: plots.Axis{Label: "width $k$", Scale: plots.Log10},
-		Y: plots.Axis{Label: `$\sup_α\|K_{α,k} − K_α\|/c_0$`, Scale: plots.Log10},
-		Series: []plots.Series{
-			sphere, logCurve(r, "digits", ks, on(r, "width", neural.Digits), "sup"),
-			logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths),
-				r.Part("deep"), "sup"),
-			powerLaw("slope $−1/2$", sphere, -0.5),
-		},
-	}
+	return logLog("(a) kernels of finite width", "width $k$", `$\sup_α\|K_{α,k} − K_α\|/c_0$`, sphere,
+		logCurve(r, "digits", ks, on(r, "width", neural.Digits), "sup"),
+		logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths), r.Part("deep"),
+			"sup"),
+		powerLaw("slope $−1/2$", sphere, -0.5))
 }
 
 func lambdaPanel(r *assumption3) plots.Panel {
-	ns := study.Floats(r.Params.Trains)
-	sphere := on(r, "lambda", onSphere)
-	return plots.Panel{
-		Title: "(b) Assumption 3", X: plots.Axis{Label: "training inputs $n_T$", Scale: plots.Log10},
-		Y: plots.Axis{Label: `smallest $λ_{\min}(K_α)/c_0$`, Scale: plots.Log10},
-		Series: []plots.Series{
-			logCurve(r, "over the simplex", ns, sphere, "simplex"),
-			logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
-			logCurve(r, "no $α$ is below", ns, sphere, "certified"),
-			logCurve(r, "simplex, digits", ns, on(r, "lambda", neural.Digits), "simplex"),
-		},
-	}
+	ns, sphere := study.Floats(r.Params.Trains), on(r, "lambda", onSphere)
+	return logLog("(b) Assumption 3", "training inputs $n_T$", `smallest $λ_{\min}(K_α)/c_0$`,
+		logCurve(r, "over the simplex", ns, sphere, "simplex"),
+		logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
+		logCurve(r, "no $α$ is below", ns, sphere, "certified"),
+		logCurve(r, "simplex, digits", ns, on(r, "lambda", neural.Digits), "simplex"))
 }
 
 func scalePanel(r *assumption3) plots.Panel {
 	largest := logCurve(r, `$λ_{\max}(K_α)$`, r.Params.C0s, r.Part("features"), "largest")
 	smallest := logCurve(r, `$λ_{\min}(K_α)$`, r.Params.C0s, r.Part("features"), "smallest")
-	return plots.Panel{
-		Title: "(c) initialization", X: plots.Axis{Label: "$c_0$", Scale: plots.Log10},
-		Y:      plots.Axis{Label: "eigenvalue", Scale: plots.Log10},
-		Series: []plots.Series{largest, smallest, powerLaw("slope 1", largest, 1)},
-	}
+	return logLog("(c) initialization", "$c_0$", "eigenvalue", largest, smallest, powerLaw("slope 1", largest, 1))
 }
 
 func depthPanel(r *assumption3) plots.Panel {
-	panel := plots.Panel{
-		Title: "(d) deep kernels", X: plots.Axis{Label: "depth $D$"},
-		Y: plots.Axis{Label: "Lipschitz constant in $α$", Scale: plots.Log10},
-	}
+	panel := logLog("(d) deep kernels", "depth $D$", "Lipschitz constant in $α$")
+	panel.X.Scale = plots.Linear
 	for i, gain := range r.Params.Gains {
-		label := fmt.Sprintf("gain $s = %v$", gain)
-		panel.Series = append(panel.Series, logCurve(r, label, study.Floats(r.Params.Depths),
-			r.Part("depth")[i:i+1], "lipschitz"))
+		panel.Series = append(panel.Series, logCurve(r, fmt.Sprintf("gain $s = %v$", gain),
+			study.Floats(r.Params.Depths), r.Part("depth")[i:i+1], "lipschitz"))
 	}
 	return panel
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// judgeAssumption3 works through the claims of Definition 3, Assumption 3 and the remarks
-// on deep networks.
+// judgeAssumption3 judges the claims of Definition 3, Assumption 3 and the remarks on deep networks.
 func judgeAssumption3(r *assumption3) []runs.Claim {
 	p := r.Params
 	claims := []runs.Claim{
@@ -40,16 +39,15 @@ func judgeAssumption3(r *assumption3) []runs.Claim {
 	return append(claims, judgeDeep(r)...)
 }
 
-// judgeRate judges the exponent of a series over xs. Each rate is judged twice: of the
-// smallest and of the largest eigenvalue, of inputs on the sphere and of digits.
+// judgeRate judges the exponent of a series over xs. Each rate is judged twice: of the smallest and of the largest
+// eigenvalue, of inputs on the sphere and of digits.
 func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[kernels.Part], series string,
 	paper, tolerance float64) runs.Claim {
 	c := r.Claim("%s", name).Noting("%s", note).Family(2)
 	return c.Of(verdict.Slopes(xs, gs.Rows(series), c.Confidence)).Near(paper, tolerance)
 }
 
-// judgePositive judges λ₀ > 0, above rounding, over the simplex by search and
-// over ‖α‖₁ = 1 by the bound that no α is below.
+// judgePositive judges λ₀ > 0, above rounding, over the simplex by search and over ‖α‖₁ = 1 by the lower bound.
 func judgePositive(r *assumption3, source string) []runs.Claim {
 	where := map[string]string{onSphere: "sphere", neural.Digits: "digits"}[source]
 	var claims []runs.Claim
@@ -63,8 +61,7 @@ func judgePositive(r *assumption3, source string) []runs.Claim {
 	return claims
 }
 
-// judgeLeast judges the smallest value at the largest n_T against the rounding of
-// an eigenvalue, n_T·h·ε·λ_max.
+// judgeLeast judges the smallest value at the largest n_T against the rounding of an eigenvalue, n_T·h·ε·λ_max.
 func judgeLeast(r *assumption3, claim lab.Claim, gs lab.Groups[kernels.Part], series string) runs.Claim {
 	last := len(r.Params.Trains) - 1
 	n := r.Params.Trains[last]
@@ -88,17 +85,16 @@ func judgeLeast(r *assumption3, claim lab.Claim, gs lab.Groups[kernels.Part], se
 // judgeSingular shows that each condition for K_α ≻ 0 is needed.
 func judgeSingular(r *assumption3) []runs.Claim {
 	const zero = 1e-12 // of λ_max
-	values := func(name string, of func(float64) float64) []float64 {
-		return mapped(r.Part("singular").Values(name), of)
+	negative := func(name string) []float64 {
+		return mapped(r.Part("singular").Values(name), func(x float64) float64 { return -x })
 	}
-	negative := func(x float64) float64 { return -x }
 	claims := []runs.Claim{
 		verdict.Every(r.Claim("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial").
 			Noting("the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴").Claim,
-			values("fine", negative), -zero),
+			negative("fine"), -zero),
 		verdict.Every(r.Claim("own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a "+
 			"constant").From(notInPaper).Noting("the number is −λ_min/λ_max; tanh and softplus with x and −x: "+
-			"'not parallel' is more than is needed").Claim, values("opposite_mixed", negative), -zero),
+			"'not parallel' is more than is needed").Claim, negative("opposite_mixed"), -zero),
 	}
 	for _, one := range []struct{ value, name string }{
 		{"copies", "violation: equal inputs make K_α singular"},
@@ -106,16 +102,14 @@ func judgeSingular(r *assumption3) []runs.Claim {
 		{"polynomial", "violation: polynomial activations make K_α singular"},
 	} {
 		claims = append(claims, verdict.Every(r.Claim("%s", one.name).Noting("the number is |λ_min|/λ_max").Claim,
-			values(one.value, math.Abs), zero))
+			mapped(r.Part("singular").Values(one.value), math.Abs), zero))
 	}
 	return claims
 }
 
-// judgeDeep judges what depth costs. In the log-corrected effective dimension
-// h log(C̄LΓn_V/h) of Theorem 1, with C̄ = 3, Γ = 1 and n_V = 1000, "at most a
-// factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. A second, stricter look of
-// our own asks whether the growth of log L a layer rises with the depth: for an
-// exponential it does not.
+// judgeDeep judges the cost of depth. In the log-corrected effective dimension h log(C̄LΓn_V/h) of Theorem 1, with C̄ = 3,
+// Γ = 1 and n_V = 1000, "at most a factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. Our own stricter check is
+// whether the growth of log L a layer rises with the depth; for an exponential it does not.
 func judgeDeep(r *assumption3) []runs.Claim {
 	p := r.Params
 	const margin = 0.1
@@ -142,9 +136,8 @@ func judgeDeep(r *assumption3) []runs.Claim {
 		width.Of(verdict.Slopes(study.Floats(p.DeepWidths), r.Part("deep").Rows("sup"), r.Confidence)).AtMost(0))
 }
 
-// growth tells of curves of L over the depths, one a seed: the costs
-// log(cL_D)/(D log(cL₁)), by how much the growth of log L a layer rises from the
-// earlier half of the depths to the later one, and its factor a layer.
+// growth has, of curves of L over the depths, one a seed: the costs log(cL_D)/(D log(cL₁)), by how much the growth of
+// log L a layer rises from the earlier half of the depths to the later one, and its factor a layer.
 func (p Assumption3Params) growth(curves [][]float64) (costs, rises, factors []float64) {
 	c := 3000 / float64(len(p.DeepActivations))
 	mid, last := len(p.Depths)/2, len(p.Depths)-1

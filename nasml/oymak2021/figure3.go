@@ -19,8 +19,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by
-// DARTS with validation parts of several sizes.
+// Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by DARTS with several n_V.
 type Figure3Params struct {
 	// Vary changes the settings of the searches with n_V validation images, after the fields below. The same for all
 	// is --set WeightDecay=0 on the command line.
@@ -44,12 +43,10 @@ type Figure3Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
-// Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels.
-// Figure3Large, at --scale large, fits into a night on two cores: five cells of 16
-// channels on 2,500 images of 16×16 pixels and all of the paper's n_V. It was not run.
-// Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs;
-// batch and rates, which it does not say, are DARTS'; it was not
-// run.
+// Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels. Figure3Large, at --scale large, takes a
+// night on two cores: five cells of 16 channels on 2,500 images of 16×16 pixels and all of the paper's n_V.
+// Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs; it does not say batch and rates, which
+// are DARTS'. It was not run.
 var (
 	Figure3Quick = Figure3Params{
 		Method: "darts", Space: "darts", Preset: "quick", Epochs: 6, Batch: 10,
@@ -71,8 +68,7 @@ var (
 	}()
 )
 
-// Figure3 runs searches with validation parts of several sizes, one after the other. It returns an error if a search
-// diverges.
+// Figure3 runs searches with several n_V, one after the other. It returns an error if a search diverges.
 var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Of: ofPaper, Name: "figure3", Kind: lab.Figure, Source: "Section 7b and Figure 3", Notebook: "figure3_gap",
 	Title: "Test and validation error of DARTS' supernet over the number of validation images",
@@ -90,7 +86,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 		gs.Add("searches", p.Seeds, p.Validation...)
 		return gs
 	},
-	Bench: func(ctx context.Context, p Figure3Params, _ string) (lab.Bench[int], error) { return p.bench(ctx) },
+	Bench: figure3Bench,
 	Draw:  drawFigure3,
 	Questions: []lab.Question[Figure3Params, int]{
 		{Name: "ends", Claims: judgeEnds}, {Name: "trends", Claims: judgeTrends},
@@ -110,8 +106,8 @@ func (p Figure3Params) rules(c *study.Checks) {
 	}
 }
 
-// bench derives the settings of the searches and opens the images.
-func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) {
+// figure3Bench derives the settings of the searches and opens the images.
+func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[int], err error) {
 	settings, keys, costs := map[int]search.Settings{}, map[int]any{}, map[int]func() forecast.Cost{}
 	for _, n := range p.Validation {
 		s, err := p.settings(n)
@@ -150,18 +146,16 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 	}, nil
 }
 
-// searchGap runs the one search of a job from where its last checkpoint stands, and
-// stores it.
+// searchGap runs the one search of a job from its last checkpoint, and stores it.
 func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *data.Images) error {
 	b, err := backend.Open()
 	if err != nil {
 		return err
 	}
-	pace := lab.Pace{Progress: job.Progress, Units: s.Epochs}
-	observe := func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") }
-	seed := job.Trials[0].Seed
+	pace, seed := lab.Pace{Progress: job.Progress, Units: s.Epochs}, job.Trials[0].Seed
 	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
-		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery, Observe: observe,
+		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery,
+		Observe: func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
 	})
 	if err != nil {
 		return err
@@ -170,7 +164,7 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	return job.Done(0, result)
 }
 
-// settings are those of the searches with so many validation images.
+// settings are those of the searches with n_V validation images.
 func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	s, err := map[string]func(space, method string) (search.Settings, error){
 		"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
@@ -185,8 +179,7 @@ func (p Figure3Params) settings(validation int) (search.Settings, error) {
 			*field = value
 		}
 	}
-	// An architecture's batch may be smaller than the weights'; these have parts
-	// that they divide, or a last batch that is smaller.
+	// The last batch of an epoch may be smaller: n_V need not be a multiple of it.
 	s.Split, s.EvaluateEvery, s.Bilevel.KeepLast = "random", 1, true
 	if err := study.Vary(p.Vary, strconv.Itoa(validation), &s, elsewhere); err != nil {
 		return s, err

@@ -14,16 +14,9 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// errorsAt are the errors on a part after an epoch, from 1, of the searches that were
-// run with the i-th n_V.
+// errorsAt are the errors on a part after an epoch, from 1, of the finished searches with the i-th n_V.
 func errorsAt(r *figure3, i int, part string, epoch int) []float64 {
-	var out []float64
-	for _, record := range r.Groups[i].Records {
-		if record != nil && epoch <= len(record.Series[part]) {
-			out = append(out, record.Series[part][epoch-1])
-		}
-	}
-	return out
+	return study.Column(r.Groups[i:i+1].Rows(part), epoch-1)
 }
 
 // gaps are test minus validation error.
@@ -43,23 +36,26 @@ func epochs(r *figure3) int {
 	return 0
 }
 
-// drawFigure3 draws the errors over the epochs, a panel for each of Curves as in Figure 1
-// (c), and the gap over the epochs and over n_V as in Figure 3.
+// drawFigure3 draws the errors over the epochs, a panel for each of Curves as in Figure 1 (c), and the gap over the
+// epochs and over n_V as in Figure 3.
 func drawFigure3(r *figure3, f *lab.Picture) {
-	p := r.Params
+	p, gap := r.Params, plots.Axis{Label: "test − validation error"}
 	f.Style = plots.ICML
 	f.Row()
 	for _, n := range p.Curves {
-		f.Add(errorPanel(r, slices.Index(p.Validation, n)))
+		i := slices.Index(p.Validation, n)
+		panel := plots.Panel{Title: called(n), X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "error"}}
+		for _, part := range []string{"train", "validation", "test"} {
+			panel.Series = append(panel.Series,
+				overEpochs(r, part, 0, func(e int) []float64 { return errorsAt(r, i, part, e) }))
+		}
+		f.Add(panel)
 	}
-	over := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test − validation error"}}
+	over := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: gap}
 	for i, n := range p.Validation {
-		over.Series = append(over.Series,
-			overEpochs(r, fmt.Sprintf("$n_V$ = %d", n), -1, func(e int) []float64 { return gaps(r, i, e) }))
+		over.Series = append(over.Series, overEpochs(r, called(n), -1, func(e int) []float64 { return gaps(r, i, e) }))
 	}
-	sizes := plots.Panel{
-		X: plots.Axis{Label: "$n_V$", Scale: plots.Log10}, Y: plots.Axis{Label: "test − validation error"},
-	}
+	sizes := plots.Panel{X: logAxis("$n_V$"), Y: gap}
 	for _, e := range p.At {
 		var lists [][]float64
 		for i := range p.Validation {
@@ -73,24 +69,12 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 	f.Say("Searches by %s on %s, %d training images of %s; test error: on %d further images of the training split; %s.",
 		search.Methods[p.Method].Title, study.SpaceTitle(p.Space), p.Train, strings.ToUpper(string(p.Data)), p.Test,
 		r.Interval("band", p.Seeds, "seed"))
-	lab.Changes(f, p.Validation, func(n int) string { return fmt.Sprintf("$n_V$ = %d", n) }, p.changes)
+	lab.Changes(f, p.Validation, called, p.changes)
 }
 
-// errorPanel has the errors with the i-th n_V.
-func errorPanel(r *figure3, i int) plots.Panel {
-	panel := plots.Panel{
-		Title: fmt.Sprintf("$n_V$ = %d", r.Params.Validation[i]),
-		X:     plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "error"},
-	}
-	for _, part := range []string{"train", "validation", "test"} {
-		panel.Series = append(panel.Series,
-			overEpochs(r, part, 0, func(e int) []float64 { return errorsAt(r, i, part, e) }))
-	}
-	return panel
-}
+func called(validation int) string { return fmt.Sprintf("$n_V$ = %d", validation) }
 
-// overEpochs is the mean over the searches after every epoch, with its interval
-// from least, the end of the quantity, to 1.
+// overEpochs is the mean over the searches after every epoch, with its interval between least and 1.
 func overEpochs(r *figure3, label string, least float64, of func(epoch int) []float64) plots.Series {
 	var x []float64
 	var means []runs.Summary
@@ -107,20 +91,16 @@ func onFigure1C(r *figure3, format string, args ...any) lab.Claim {
 	return r.Claim(format, args...).From("Section 7b and Figure 1 (c)")
 }
 
-// judgeEnds judges the claims of Section 7b: that the gap between test and validation
-// error falls with n_V, that few validation images are overfitted, that the gap
-// grows with the epochs, that validation tracks test with the most images, and that
-// the training error goes to 0. These compare the ends of Validation and of the epochs;
-// those of judgeTrends take all that lies between.
+// judgeEnds judges the claims of Section 7b at the ends of Validation and of the epochs; judgeTrends takes all of them.
 func judgeEnds(r *figure3) []runs.Claim {
 	last, most := epochs(r), len(r.Params.Validation)-1
 	few, many := r.Params.Validation[0], r.Params.Validation[most]
-	end, wide := gaps(r, 0, last), absolute(gaps(r, most, last))
+	end, wide := gaps(r, 0, last), mapped(gaps(r, most, last), math.Abs)
 	return []runs.Claim{
 		judgeSupernet(r),
 		larger(r, r.Claim("[figure3-decrease] the gap falls with the number of validation images").
 			Noting("|test − validation error| with n_V = %d less that with %d, the ends of Validation, after %d epochs",
-				few, many, last), absolute(end), wide),
+				few, many, last), mapped(end, math.Abs), wide),
 		larger(r, r.Claim("[figure3-overfit] the search overfits few validation images").
 			Noting("test minus validation error with the fewest, n_V = %d, after %d epochs", few, last),
 			end, make([]float64, len(end))),
@@ -133,8 +113,7 @@ func judgeEnds(r *figure3) []runs.Claim {
 			errorsAt(r, 0, "test", last), errorsAt(r, most, "test", last)),
 		onFigure1C(r, "[figure1c-val-tracks] validation error tracks test error with the most samples").
 			Noting("mean |test − validation error| with n_V = %d after %d epochs, at most %v", many, last,
-				trackedWithin).
-			Mean(wide).AtMost(trackedWithin),
+				trackedWithin).Mean(wide).AtMost(trackedWithin),
 		judgeTrainZero(r, most, last),
 	}
 }
@@ -157,8 +136,7 @@ func judgeSupernet(r *figure3) runs.Claim {
 	return verdict.Exactly(c, float64(numbers), 224, 0)
 }
 
-// judgeTrainZero judges the training error of the searches with the most validation
-// images.
+// judgeTrainZero judges the training error of the searches with the most validation images.
 func judgeTrainZero(r *figure3, most, last int) runs.Claim {
 	c := onFigure1C(r, "[figure1c-train-zero] training error zero after %d epochs", zeroFrom).
 		Noting("with the most validation images, n_V = %d, after epoch %d: at most %v",
@@ -169,12 +147,10 @@ func judgeTrainZero(r *figure3, most, last int) runs.Claim {
 	return c.Mean(errorsAt(r, most, "train", zeroFrom)).Between(0, 0, zeroWithin)
 }
 
-// larger judges that a is above b over the seeds, where both have all.
+// larger judges whether a is above b over the seeds, if both have all.
 func larger(r *figure3, c lab.Claim, a, b []float64) runs.Claim {
 	if c = c.Says(0); len(a) < r.Params.Seeds || len(b) < r.Params.Seeds {
 		return c.NotRun("%d and %d of %d searches", len(a), len(b), r.Params.Seeds)
 	}
 	return c.Difference(a, b).Above(0)
 }
-
-func absolute(x []float64) []float64 { return mapped(x, math.Abs) }

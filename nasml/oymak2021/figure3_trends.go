@@ -14,30 +14,36 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Thresholds of Section 7b: the search overfits up to so few validation images, and
-// from so many on their error tracks the test error.
+// Thresholds of Section 7b: the search overfits up to fewValidation images, and from enoughValidation on their error
+// tracks the test error. The training error is "consistently zero" after epoch zeroFrom.
 const (
 	fewValidation    = 100
 	enoughValidation = 250
+	zeroFrom         = 30
 )
 
-// trackedWithin is the largest distance of test and validation error that "almost
-// perfectly tracks" allows; it is ours.
-const trackedWithin = 0.03
-
-// zeroFrom is the epoch after which the training error is "consistently zero", and
-// zeroWithin the largest that is zero, which is ours.
+// These two are ours: the largest distance of test and validation error that "almost perfectly tracks" allows, and the
+// largest training error that is zero.
 const (
-	zeroFrom   = 30
-	zeroWithin = 0.01
+	trackedWithin = 0.03
+	zeroWithin    = 0.01
 )
 
-// judgeTrends judges over all n_V and all epochs what Section 7b and Figure 1 say of
-// them, by one number a seed.
+// judgeTrends judges the statements of Section 7b and Figure 1 over all n_V and all epochs, by one number a seed.
 func judgeTrends(r *figure3) []runs.Claim {
 	few, enough, last := sizesBetween(r, 0, fewValidation), sizesBetween(r, enoughValidation, math.MaxInt), epochs(r)
-	mean := func(at []int, of func(series map[string][]float64) float64) perSeed {
-		return func(seed int) (float64, error) { return meanOver(r, at, seed, of) }
+	mean := func(of []int, value func(*runs.Record) float64) perSeed {
+		return func(seed int) (float64, error) {
+			if len(of) == 0 {
+				return 0, fmt.Errorf("validation sizes are %v, want some up to %d and some from %d on",
+					r.Params.Validation, fewValidation, enoughValidation)
+			}
+			sum := 0.
+			for _, i := range of {
+				sum += value(r.Groups[i].Records[seed])
+			}
+			return sum / float64(len(of)), nil
+		}
 	}
 	return []runs.Claim{
 		trend(r, r.Claim("own: the gap falls over all numbers of validation images").
@@ -67,7 +73,7 @@ func difference(a, b perSeed) perSeed {
 	}
 }
 
-// trend is the mean over seeds of a number, where all searches were run.
+// trend is the mean over seeds of a number, if all searches were run.
 func trend(r *figure3, c lab.Claim, of perSeed) lab.Statistic {
 	if c = c.Says(0); missing(r) != nil {
 		return c.Of(runs.Summary{}, missing(r))
@@ -75,8 +81,7 @@ func trend(r *figure3, c lab.Claim, of perSeed) lab.Statistic {
 	return c.OverSeeds(r.Params.Seeds, of)
 }
 
-// judgeTracks judges that the validation error tracks the test error with every n_V
-// that is enough, by the one that is farthest from it.
+// judgeTracks judges whether the validation error tracks the test error with every n_V that is enough, by the farthest.
 func judgeTracks(r *figure3, enough []int) runs.Claim {
 	c := onFigure1C(r, "own: validation error tracks test error with every n_V from %d on", enoughValidation).Says(0).
 		Noting("the largest mean |test − validation error| of %s after %d epochs, at most %v", named(r, enough),
@@ -87,15 +92,11 @@ func judgeTracks(r *figure3, enough []int) runs.Claim {
 	if len(enough) == 0 {
 		return c.NotRun("Validation is %v", r.Params.Validation)
 	}
-	var distances [][]float64
-	for _, i := range enough {
-		distances = append(distances, absolute(gaps(r, i, epochs(r))))
-	}
+	distances := mapped(enough, func(i int) []float64 { return mapped(gaps(r, i, epochs(r)), math.Abs) })
 	return c.Of(verdict.Worst(distances, r.Confidence)).AtMost(trackedWithin)
 }
 
-// judgeZero judges that the training error is zero with every n_V after every epoch
-// from some on.
+// judgeZero judges whether the training error is zero with every n_V after every epoch from zeroFrom on.
 func judgeZero(r *figure3) runs.Claim {
 	c := onFigure1C(r, "own: training error zero with every n_V after every epoch from %d on", zeroFrom).
 		Noting("a seed's largest of all n_V and epochs, at most %v", zeroWithin)
@@ -103,24 +104,20 @@ func judgeZero(r *figure3) runs.Claim {
 		return c.NotRun("the searches have %d epochs, want %d", last, zeroFrom)
 	}
 	return trend(r, c, func(seed int) (float64, error) {
-		most := 0.
-		for _, record := range ofSeed(r.Groups, seed) {
-			most = max(most, slices.Max(record.Series["train"][zeroFrom-1:]))
-		}
-		return most, nil
+		return slices.Max(mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 {
+			return max(0, slices.Max(record.Series["train"][zeroFrom-1:]))
+		})), nil
 	}).AtMost(zeroWithin)
 }
 
 // missing is an error if not all searches were run to their end.
 func missing(r *figure3) error {
-	ran, records := 0, r.Groups.Records()
-	for _, record := range records {
-		if record != nil && len(record.Series["test"]) == epochs(r) {
-			ran++
-		}
-	}
-	if ran < len(records) || epochs(r) == 0 {
-		return fmt.Errorf("%d of %d searches", ran, len(records))
+	all := r.Groups.Records()
+	ran := len(slices.DeleteFunc(slices.Clone(all), func(record *runs.Record) bool {
+		return record == nil || len(record.Series["test"]) < epochs(r)
+	}))
+	if ran < len(all) || epochs(r) == 0 {
+		return fmt.Errorf("%d of %d searches", ran, len(all))
 	}
 	return nil
 }
@@ -137,43 +134,26 @@ func sizesBetween(r *figure3, lo, hi int) (at []int) {
 
 // named are places in Validation in words, "n_V = 20, 100".
 func named(r *figure3, at []int) string {
-	text := "no n_V"
-	for k, i := range at {
-		if k == 0 {
-			text = fmt.Sprintf("n_V = %d", r.Params.Validation[i])
-		} else {
-			text += fmt.Sprintf(", %d", r.Params.Validation[i])
-		}
-	}
-	return text
-}
-
-// testOf is the test error after the last epoch, and gapOf that less the validation error.
-func testOf(series map[string][]float64) float64 { return series["test"][len(series["test"])-1] }
-
-func gapOf(series map[string][]float64) float64 {
-	return testOf(series) - series["validation"][len(series["validation"])-1]
-}
-
-// meanOver is a seed's mean of a number over places in Validation.
-func meanOver(r *figure3, at []int, seed int, of func(series map[string][]float64) float64) (float64, error) {
 	if len(at) == 0 {
-		return 0, fmt.Errorf("validation sizes are %v, want some up to %d and some from %d on", r.Params.Validation,
-			fewValidation, enoughValidation)
+		return "no n_V"
 	}
-	sum := 0.
-	for _, i := range at {
-		sum += of(r.Groups[i].Records[seed].Series)
-	}
-	return sum / float64(len(at)), nil
+	return "n_V = " + listed(mapped(at, func(i int) int { return r.Params.Validation[i] }))
 }
 
-// slopeOverSizes is the slope of a seed's |gap| after the last epoch over log₁₀ n_V, by
-// least squares.
+// lastOf is the error on a part after the last epoch, gapOf the test error less the validation error.
+func lastOf(record *runs.Record, part string) float64 {
+	return record.Series[part][len(record.Series[part])-1]
+}
+
+func testOf(record *runs.Record) float64 { return lastOf(record, "test") }
+
+func gapOf(record *runs.Record) float64 { return testOf(record) - lastOf(record, "validation") }
+
+// slopeOverSizes is the slope of a seed's |gap| after the last epoch over log₁₀ n_V, by least squares.
 func slopeOverSizes(r *figure3) perSeed {
 	x := r.Groups.X(func(n int) float64 { return math.Log10(float64(n)) })
 	return func(seed int) (float64, error) {
-		y := mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record.Series)) })
+		y := mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record)) })
 		_, slope := stat.LinearRegression(x, y, nil, false)
 		return slope, nil
 	}

@@ -1,6 +1,7 @@
 package oymak2021
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lipschitz"
 	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
@@ -36,19 +38,16 @@ type Lemma1Params struct {
 }
 
 var (
-	// Lemma1Quick takes two seconds on two cores. The measured Lipschitz constant
-	// is below the lemma's in every case but Δ → cΔ with a large c, which R³ does
-	// not cover and R⁴ does.
+	// Lemma1Quick: the measured Lipschitz constant is below the lemma's in every case but Δ → cΔ with a large c, which
+	// R³ does not cover and R⁴ does.
 	Lemma1Quick = Lemma1Params{
 		Lambdas: []float64{0.1, 0, 0.001, 0.01, 1}, Trains: []int{20, 10, 30}, Decays: []float64{1, 0, 2},
 		Maps: []int{4, 2, 8}, Scales: []float64{1, 1e4, 1e8, 1e12},
 		Range: 0.5, Inputs: 40, Features: 60, Flips: 0.05, Candidates: 100, Pool: 3000,
 		Validation: []int{4, 25, 100, 400, 1600}, Repeats: 10, Seeds: 5, Confidence: 0.95,
 	}
-	// Lemma1Paper has n_T up to 160 in 200 dimensions, 16 maps and λ from 1e-4 to
-	// 10, and takes eight minutes on two cores; its trials are shipped. One claim
-	// fails that holds in Lemma1Quick: over the smaller λ₀ the gap grows like
-	// λ₀^−0.15, more than the bound's logarithm.
+	// Lemma1Paper has n_T up to 160 in 200 dimensions, 16 maps and λ from 1e-4 to 10. One claim fails that holds in
+	// Lemma1Quick: over the smaller λ₀ the gap grows like λ₀^−0.15, more than the bound's logarithm.
 	Lemma1Paper = func() Lemma1Params {
 		p := Lemma1Quick
 		p.Lambdas = []float64{0.1, 0, 1e-4, 0.001, 0.01, 1, 10}
@@ -64,9 +63,7 @@ var (
 var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Of: ofPaper, Name: "lemma1", Kind: lab.Theorem, Source: "Lemma 1", Notebook: "lemma1_feature_maps",
 	Title: "Lipschitz constant and effective dimension of feature-map selection",
-	Cost: catalog.Cost{
-		Quick: "seconds", Paper: "about eight minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about eight minutes on two cores; precomputed"},
 	Quick: Lemma1Quick, Paper: Lemma1Paper,
 	Code: lemma1Kind,
 	Rules: func(p Lemma1Params, c *study.Checks) {
@@ -95,42 +92,33 @@ func (p Lemma1Params) trials() (gs mapCases) {
 		Train: p.Trains[0], Lambda: p.Lambdas[0], Range: p.Range, Scale: 1,
 		Candidates: p.Candidates, Pool: p.Pool, Validation: p.Validation, Repeats: p.Repeats,
 	}
-	c := base
-	for _, c.Lambda = range slices.Sorted(slices.Values(p.Lambdas)) {
-		gs.Add("lambda", p.Seeds, c)
-	}
-	c = base
-	for _, c.Train = range slices.Sorted(slices.Values(p.Trains)) {
-		gs.Add("train", p.Seeds, c)
-	}
-	c = base
-	for _, c.World.Decay = range slices.Sorted(slices.Values(p.Decays)) {
-		gs.Add("decay", p.Seeds, c)
-	}
-	c = base
-	for _, c.World.Maps = range slices.Sorted(slices.Values(p.Maps)) {
-		gs.Add("maps", p.Seeds, c)
-	}
-	c = base
-	c.Lambda, c.Range = 0, 0
-	for _, c.Scale = range slices.Sorted(slices.Values(p.Scales)) {
-		gs.Add("scale", p.Seeds, c)
-	}
+	interpolating := base
+	interpolating.Lambda, interpolating.Range = 0, 0
+	vary(&gs, "lambda", p.Seeds, base, p.Lambdas, func(c *lipschitz.Case) *float64 { return &c.Lambda })
+	vary(&gs, "train", p.Seeds, base, p.Trains, func(c *lipschitz.Case) *int { return &c.Train })
+	vary(&gs, "decay", p.Seeds, base, p.Decays, func(c *lipschitz.Case) *float64 { return &c.World.Decay })
+	vary(&gs, "maps", p.Seeds, base, p.Maps, func(c *lipschitz.Case) *int { return &c.World.Maps })
+	vary(&gs, "scale", p.Seeds, interpolating, p.Scales, func(c *lipschitz.Case) *float64 { return &c.Scale })
 	return gs
+}
+
+// vary adds a case with each of the values of a field, in ascending order.
+func vary[V cmp.Ordered](gs *mapCases, part string, seeds int, c lipschitz.Case, values []V,
+	field func(*lipschitz.Case) *V) {
+	for _, *field(&c) = range slices.Sorted(slices.Values(values)) {
+		gs.Add(part, seeds, c)
+	}
 }
 
 // drawLemma1 draws the Lipschitz constant with its bounds, the gap and the excess risk of choosing α and λ together.
 func drawLemma1(r *lemma1, f *lab.Picture) {
 	lambdas := r.Part("lambda")
-	var lambda0 []float64
-	for _, values := range lambdas.Lists("lambda0") {
-		lambda0 = append(lambda0, r.Mean(values).Mean)
-	}
+	lambda0 := mapped(lambdas.Lists("lambda0"), func(values []float64) float64 { return r.Mean(values).Mean })
 	f.Row(constantPanel(r, "(a) over $λ_0$", `$λ_0 = λ_{\min} + \inf σ^2_{\min}$`, "lambda", lambda0),
 		constantPanel(r, "(b) over $n_T$", "training samples $n_T$", "train",
 			r.Part("train").X(func(c lipschitz.Case) float64 { return float64(c.Train) })))
 	x := study.Floats(r.Params.Validation)
-	c := plots.Panel{Title: "(c) uniform gap", X: logAxis("validation samples $n_V$"), Y: logAxis("sup of risk gap")}
+	c := logLog("(c) uniform gap", "validation samples $n_V$", "sup of risk gap")
 	d := plots.Panel{
 		Title: "(d) $α$ and $λ$ chosen together",
 		X:     logAxis("validation samples $n_V$"), Y: plots.Axis{Label: "excess risk"},
@@ -149,15 +137,14 @@ func drawLemma1(r *lemma1, f *lab.Picture) {
 
 // constantPanel has the measured Lipschitz constant and its bounds.
 func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Panel {
-	p := plots.Panel{Title: title, X: logAxis(label), Y: logAxis("Lipschitz constant of $f_α$")}
+	p := logLog(title, label, "Lipschitz constant of $f_α$")
 	for _, s := range []struct{ name, label string }{
 		{"argument", "Lemma 1"}, {"derived", "own bound"}, {"lipschitz", "measured"},
 	} {
-		gs := r.Part(part)
-		lists := gs.Lists(s.name)
+		lists := r.Part(part).Lists(s.name)
 		if s.name == "argument" {
-			for i, values := range lists {
-				lists[i] = mapped(values, func(v float64) float64 { return v / (3 * gs[i].Trial.Radius()) })
+			for i, g := range r.Part(part) {
+				lists[i] = mapped(g.Records, func(one *runs.Record) float64 { return perRadius(s.name)(g.Trial, one) })
 			}
 		}
 		p.Series = append(p.Series, logBand(s.label, xs, lists, r.Confidence))

@@ -10,7 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// lemma1Bound is what a record's Lipschitz constant should not exceed.
+// lemma1Bound is a bound on the Lipschitz constant of a record.
 type lemma1Bound func(c lipschitz.Case, record *runs.Record) float64
 
 // perRadius is a value divided by C̄ = 3R: Theorem 1 has C̄L in its logarithm.
@@ -52,8 +52,7 @@ func within(c lab.Claim, gs mapCases, bound lemma1Bound) runs.Claim {
 	return verdict.None(c.Claim, over, len(gs.Records()))
 }
 
-// loose says by how much the printed argument exceeds what was measured, and
-// which n_V it asks for.
+// loose says by how much the printed argument exceeds the measured constant, and which n_V it needs.
 func loose(gs mapCases) string {
 	least, heff := math.Inf(1), math.Inf(1)
 	for _, g := range gs {
@@ -90,8 +89,7 @@ func judgeGaps(r *lemma1) []runs.Claim {
 		return r.Claim("%s", name).From("Lemma 1"+place).Noting("%s", note).OverSeeds(r.Params.Seeds, of)
 	}
 	excess := func(at int) perSeed {
-		return func(seed int) (float64, error) {
-			sum := 0.0
+		return func(seed int) (sum float64, err error) {
 			for _, one := range ofSeed(gs, seed) {
 				sum += one.Series["excess"][at]
 			}
@@ -117,7 +115,7 @@ func judgeGaps(r *lemma1) []runs.Claim {
 	}
 }
 
-// growthNote says how the bound grows, and the gap where a large λ plays its part.
+// growthNote says how the bound grows, and the gap over all λ_min.
 func growthNote(r *lemma1, gs mapCases) string {
 	note := "log–log slope at the largest n_V over the smaller half of λ_min"
 	if s, err := verdict.OverSeeds(r.Params.Seeds, r.Confidence, gapGrowth(gs, boundRoots, true)); err == nil {
@@ -158,8 +156,8 @@ func boundRoots(gs mapCases, seed int) []float64 {
 	return mapped(ofSeed(gs, seed), func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
 }
 
-// gapGrowth is the slope of such a number in 1/λ₀ over all λ_min, or over the smaller half, λ₀ → 0: a large λ shrinks
-// f_α and with it what the gap is a mean of.
+// gapGrowth is the slope of such a number in 1/λ₀ over all λ_min, or over the smaller half: a large λ shrinks f_α and
+// with it the losses.
 func gapGrowth(gs mapCases, of func(gs mapCases, seed int) []float64, half bool) perSeed {
 	if half {
 		gs = gs[:(len(gs)+1)/2]

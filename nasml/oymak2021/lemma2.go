@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
@@ -15,9 +17,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Lemma2Params are the parameters of Lemma 2: random quadratics L̄(α, θ) that
-// are strongly convex in θ, a log-sum-exp, and the ridge problem of
-// Definition 2.
+// Lemma2Params are the parameters of Lemma 2: random quadratics L̄(α, θ) that are strongly convex in θ, a log-sum-exp,
+// and the ridge problem of Definition 2.
 type Lemma2Params struct {
 	Maps    []int `validate:"min=1,unique,dive,gte=1"` // h, numbers of hyperparameters
 	Weights []int `validate:"min=1,unique,dive,gte=1"` // p, numbers of weights
@@ -36,23 +37,19 @@ type Lemma2Params struct {
 }
 
 var (
-	// Lemma2Quick takes a second on two cores. Of 2250 quadratics that are convex
-	// in θ only, 1460 violate the bound, and all of the ridge problem's trials at
-	// large λ; none of the jointly convex functions does.
+	// Lemma2Quick: of 2,250 quadratics that are convex in θ only, 1,460 violate the bound, and all of the ridge problem's
+	// trials at large λ; none of the jointly convex functions does.
 	Lemma2Quick = Lemma2Params{
 		Maps: []int{1, 3, 8}, Weights: []int{1, 4, 16}, Cases: 50,
 		Lambdas: []float64{0.01, 0.1, 1, 10}, Inputs: 20, Features: 30, Train: 10, Decay: 1, RidgeMaps: 4,
 		Candidates: 60, Seeds: 5, Confidence: 0.95,
 	}
-	// Lemma2Paper has 100,000 functions of each kind, up to 16 hyperparameters and
-	// 64 weights, and takes a minute on two cores; its trials are shipped. 70,400
-	// of those that are convex in θ only violate the bound, none of the jointly
-	// convex ones.
+	// Lemma2Paper has 100,000 functions of each kind, up to 16 hyperparameters and 64 weights. 70,400 of those that are
+	// convex in θ only violate the bound, none of the jointly convex ones.
 	Lemma2Paper = func() Lemma2Params {
 		p := Lemma2Quick
 		p.Maps, p.Weights, p.Cases, p.Seeds = []int{1, 2, 3, 8, 16}, []int{1, 2, 4, 16, 64}, 400, 10
-		p.Lambdas = []float64{0.001, 0.01, 0.1, 1, 10, 100}
-		p.Candidates = 500
+		p.Lambdas, p.Candidates = []float64{0.001, 0.01, 0.1, 1, 10, 100}, 500
 		return p
 	}()
 )
@@ -68,12 +65,7 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 		c.Expect(!slices.Contains(p.Lambdas, 0),
 			"Lambdas has 0, want more: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
 	},
-	Trials: func(p Lemma2Params) (gs lab.Groups[minimizer.Case]) {
-		for _, c := range p.cases() {
-			gs.Add(c.Kind, p.Seeds, c)
-		}
-		return gs
-	},
+	Trials: Lemma2Params.trials,
 	Draw: func(r *lemma2, f *lab.Picture) {
 		p := r.Params
 		f.Row(lemma2Functions(r), lemma2Ridge(r))
@@ -88,19 +80,18 @@ type lemma2 = lab.Result[Lemma2Params, minimizer.Case]
 
 var lemma2Kind = code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer")
 
-// cases are one of each kind of function, and one for each λ.
-func (p Lemma2Params) cases() []minimizer.Case {
-	var all []minimizer.Case
+// trials are one of each kind of function, and one for each λ.
+func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, kind := range minimizer.Kinds {
-		all = append(all, minimizer.Case{Kind: kind, Maps: p.Maps, Weights: p.Weights, Cases: p.Cases})
+		gs.Add(kind, p.Seeds, minimizer.Case{Kind: kind, Maps: p.Maps, Weights: p.Weights, Cases: p.Cases})
 	}
 	for _, lambda := range p.Lambdas {
-		all = append(all, minimizer.Case{
+		gs.Add("ridge", p.Seeds, minimizer.Case{
 			Kind: "ridge", Lambda: lambda, Train: p.Train, Candidates: p.Candidates,
 			World: &world.World{Inputs: p.Inputs, Features: p.Features, Maps: p.RidgeMaps, Decay: p.Decay},
 		})
 	}
-	return all
+	return gs
 }
 
 // lemma2Functions is the ratio of the Lipschitz constant to √(L̄/μ), sorted.
@@ -124,7 +115,7 @@ func lemma2Functions(r *lemma2) plots.Panel {
 
 // lemma2Ridge is the ridge problem over λ.
 func lemma2Ridge(r *lemma2) plots.Panel {
-	b := plots.Panel{Title: "(b) ridge regression (6)", X: logAxis("$λ$"), Y: logAxis("Lipschitz constant of $θ_α$")}
+	b := logLog("(b) ridge regression (6)", "$λ$", "Lipschitz constant of $θ_α$")
 	gs := r.Part("ridge")
 	slices.SortFunc(gs, func(a, b lab.Group[minimizer.Case]) int { return cmp.Compare(a.Trial.Lambda, b.Trial.Lambda) })
 	lambdas := gs.X(func(c minimizer.Case) float64 { return c.Lambda })
@@ -136,8 +127,7 @@ func lemma2Ridge(r *lemma2) plots.Panel {
 	return b
 }
 
-// lemma2Claims judge Lemma 2 as printed (μ-strongly convex in θ, L̄-smooth in α), and
-// with joint convexity.
+// lemma2Claims judge Lemma 2 as printed (μ-strongly convex in θ, L̄-smooth in α), and with joint convexity.
 func lemma2Claims(r *lemma2) []runs.Claim {
 	return []runs.Claim{
 		lemma2Without(r, "[lemma2] jointly convex quadratics", "joint", "over_smooth",
@@ -156,14 +146,11 @@ func lemma2Claims(r *lemma2) []runs.Claim {
 	}
 }
 
-// without counts the random functions of a kind that violate a bound.
+// lemma2Without counts the random functions of a kind that violate a bound.
 func lemma2Without(r *lemma2, name, kind, over, note string) runs.Claim {
-	violations, cases := 0, 0
-	for _, record := range r.Part(kind).Records() {
-		violations += int(record.Values[over])
-		cases += int(record.Values["cases"])
-	}
-	return verdict.None(r.Claim("%s", name).Noting("%s", note).Claim, violations, cases)
+	gs := r.Part(kind)
+	return verdict.None(r.Claim("%s", name).Noting("%s", note).Claim,
+		int(floats.Sum(gs.Values(over))), int(floats.Sum(gs.Values("cases"))))
 }
 
 // counterexample is a function that is convex in θ only and violates the lemma.
@@ -176,8 +163,7 @@ func counterexample(r *lemma2) runs.Claim {
 	return c
 }
 
-// lemma2RidgeClaims count the seeds and λ at which a bound is violated beyond
-// rounding.
+// lemma2RidgeClaims count the seeds and λ at which a bound is violated beyond rounding.
 func lemma2RidgeClaims(r *lemma2) []runs.Claim {
 	records := r.Part("ridge").Records()
 	over := func(bound string) (seeds int) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/data"
@@ -19,16 +19,14 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// This file is what Theorem 3 and Assumption 3 have in common: activations,
-// images, and how their curves are drawn.
+// This file has what Theorem 3 and Assumption 3 share: activations, images and curves.
 
 // shippedActivations are spectral's own.
 var shippedActivations = maps.Clone(spectral.Activations)
 
-// activationKeys name entries of spectral.Activations, with a factor or
-// without, in the keys of trials: shipped ones by their names, a reader's by what
-// they compute. It returns an error if a name is not known, or if a function
-// gives other numbers when it is called again.
+// activationKeys name entries of spectral.Activations, with or without a factor, in the keys of trials: shipped ones by
+// their names, custom ones by what they compute. It returns an error if a name is not known or a function is not
+// deterministic.
 func activationKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
@@ -52,8 +50,7 @@ func activationKeys(names []string) ([]string, error) {
 	return keys, nil
 }
 
-// probed are an activation's bounds, values and slopes at fixed points in nine
-// digits, which tell sin(5z) from 5 sin z.
+// probed are an activation's bounds, values and slopes at fixed points in nine digits, which tell sin(5z) from 5 sin z.
 func probed(a spectral.Activation) string {
 	text := fmt.Sprintf("%.9g %.9g", a.Slope, a.Curvature)
 	points := []float64{0, 1e-9, -1e-9, 1e-3, -1e-3, 12, -12, 40, -40, 1000, -1000}
@@ -62,20 +59,20 @@ func probed(a spectral.Activation) string {
 	}
 	for _, z := range points {
 		value, slope := a.Eval(z)
-		text += " " + strconv.FormatFloat(value, 'g', 9, 64) + " " + strconv.FormatFloat(slope, 'g', 9, 64)
+		text += fmt.Sprintf(" %.9g %.9g", value, slope)
 	}
 	return text
 }
 
-// checkActivations wants known names.
+// checkActivations requires known names.
 func checkActivations(c *study.Checks, field string, names []string) []spectral.Activation {
 	activations, err := spectral.NamedActivations(names...)
 	c.Expect(err == nil, "%s: %v", field, err)
 	return activations
 }
 
-// digitsBench opens images for trials of which it is told the activations and the world. The keys say what
-// activations of those names compute.
+// digitsBench opens images for trials; of returns a trial's activations and problem instance. Keys say what custom
+// activations compute.
 func digitsBench[T interface {
 	Run(ctx context.Context, seed uint64, im *neural.Images) (trial.Result, error)
 }](ctx context.Context, name data.Name, classes [2]int, names []string,
@@ -102,35 +99,31 @@ func digitsBench[T interface {
 		}
 		return t.Run(ctx, seed, im)
 	}
-	if images.synthetic() {
+	if images.train.Synthetic || images.test.Synthetic {
 		b.Note = "SYNTHETIC DIGITS, not real ones."
 	}
 	return b, err
 }
 
-// digits are two classes of both splits of images, of which only the facts need
-// be there.
+// digits are two classes of both splits of images, opened but not loaded.
 type digits struct {
 	train, test *data.Opened
 	first       uint8
 }
 
-func openDigits(ctx context.Context, name data.Name, classes [2]int) (*digits, error) {
-	d := &digits{first: uint8(classes[0])}
+func openDigits(ctx context.Context, name data.Name, classes [2]int) (d digits, err error) {
 	view := viewOf(name, classes)
-	var err error
+	d.first = view.Classes[0]
 	if d.train, err = view.Open(ctx); err != nil {
-		return nil, err
+		return d, err
 	}
 	view.Split = data.Test
 	d.test, err = view.Open(ctx)
 	return d, err
 }
 
-func (d *digits) synthetic() bool { return d.train.Synthetic || d.test.Synthetic }
-
 // of is the fingerprint of what a world needs of the images.
-func (d *digits) of(w neural.World) string {
+func (d digits) of(w neural.World) string {
 	if w.Data != neural.Digits {
 		return ""
 	}
@@ -138,7 +131,7 @@ func (d *digits) of(w neural.World) string {
 }
 
 // load is what a world needs of the images.
-func (d *digits) load(ctx context.Context, w neural.World) (*neural.Images, error) {
+func (d digits) load(ctx context.Context, w neural.World) (*neural.Images, error) {
 	if w.Data != neural.Digits {
 		return nil, nil
 	}
@@ -166,11 +159,7 @@ func (m logMean) Bounds() (y, lo, hi float64) { return m.y, m.lo, m.hi }
 
 // logMeanOf is an error if a value is not positive.
 func logMeanOf(values []float64, confidence float64) (logMean, error) {
-	logs := make([]float64, len(values))
-	for i, v := range values {
-		logs[i] = math.Log(v)
-	}
-	s, err := runs.Summarize(logs, confidence)
+	s, err := runs.Summarize(mapped(values, math.Log), confidence)
 	if err != nil {
 		return logMean{}, err
 	}
@@ -181,8 +170,7 @@ func logMeanOf(values []float64, confidence float64) (logMean, error) {
 	return m, nil
 }
 
-// curve is a series of means over seeds, values[i] those at xs[i]. What has no
-// place on a log axis is left out.
+// curve is a series of means over seeds, values[i] those at xs[i], without those that a log axis cannot show.
 func curve(label string, xs []float64, values [][]float64, scale plots.Scale, confidence float64) plots.Series {
 	var at []float64
 	var means []logMean
@@ -202,12 +190,8 @@ func curve(label string, xs []float64, values [][]float64, scale plots.Scale, co
 
 // powerLaw is the line through the first point of a series with a slope.
 func powerLaw(label string, s plots.Series, slope float64) plots.Series {
-	ref := plots.Series{Label: label, Reference: true}
-	for _, x := range s.X {
-		ref.X = append(ref.X, x)
-		ref.Y = append(ref.Y, s.Y[0]*math.Pow(x/s.X[0], slope))
-	}
-	return ref
+	along := func(x float64) float64 { return s.Y[0] * math.Pow(x/s.X[0], slope) }
+	return plots.Series{Label: label, Reference: true, X: slices.Clone(s.X), Y: mapped(s.X, along)}
 }
 
 // columns are the values of a series, [place][seed].

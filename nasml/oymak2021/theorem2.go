@@ -37,10 +37,8 @@ type Theorem2Params struct {
 }
 
 var (
-	// Theorem2Quick takes eight seconds on two cores. Every claim holds but one that
-	// eight seeds leave open, whether choosing among more maps costs more than
-	// h^0.7: the chosen α has 0.1 % more risk than the best, an average one 21 times
-	// more.
+	// Theorem2Quick: all claims hold but one that eight seeds leave open, whether choosing among more maps costs more
+	// than h^0.7. The chosen α has 0.1 % more risk than the best, an average one 21 times more.
 	Theorem2Quick = Theorem2Params{
 		Maps: []int{4, 2, 8}, Trains: []int{25, 50, 100}, Validation: []int{5, 10, 20, 50, 100},
 		Inputs: 120, Features: 150, Decay: 1, Noises: []float64{0, 0.1}, Candidates: 40, Pool: 3000,
@@ -48,9 +46,8 @@ var (
 		PropInputs: 12, PropRank: 6, PropFlips: 0.05,
 		Repeats: 20, Seeds: 8, Tau: 3, Confidence: 0.95,
 	}
-	// Theorem2Paper has up to 16 maps, n_T = 200, and n_T = n_V up to 3840 for
-	// Proposition 1, and takes six minutes on two cores; its trials are shipped.
-	// All claims hold; choosing costs h^0.35.
+	// Theorem2Paper has up to 16 maps, n_T = 200, and n_T = n_V up to 3840 for Proposition 1. All claims hold; choosing
+	// costs h^0.35.
 	Theorem2Paper = func() Theorem2Params {
 		p := Theorem2Quick
 		p.Maps, p.Trains, p.Validation = []int{4, 2, 8, 16}, []int{50, 100, 200}, []int{5, 10, 20, 50, 100, 200}
@@ -61,14 +58,12 @@ var (
 	}()
 )
 
-// Theorem2 measures both sides of Theorem 2 and of Proposition 1. It returns an error if some Φ_α is
-// singular, so that (8) does not hold.
+// Theorem2 measures both sides of Theorem 2 and of Proposition 1. It returns an error if some Φ_α is singular, so that
+// (8) does not hold.
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_selection",
 	Title: "Excess risk of feature-map selection, and the train-validation bound of Proposition 1",
-	Cost: catalog.Cost{
-		Quick: "seconds", Paper: "about six minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about six minutes on two cores; precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code:  theorem2Kind,
 	Rules: Theorem2Params.rules,
@@ -76,8 +71,7 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 		f.Row(boundPanel(r), choicePanel(r))
 		f.Row(propositionPanel(r), extraPanel(r))
 		f.Say("First term: $2\\min_α \\sqrt{y^⊤ K_α^{-1} y/n_T}$; noise: standard deviation %v; dashed: slope −1/2; "+
-			"%s.",
-			r.Params.Noises[len(r.Params.Noises)-1], r.Interval("band", r.Params.Seeds, "seed"))
+			"%s.", r.Params.Noises[len(r.Params.Noises)-1], r.Interval("band", r.Params.Seeds, "seed"))
 	},
 	Questions: []lab.Question[Theorem2Params, selection.Case]{
 		{Name: "selection", Trials: selectionTrials, Claims: judgeSelections},
@@ -92,7 +86,7 @@ type (
 
 var theorem2Kind = code.Define("oymak2021/theorem2", "oymak2021/internal/selection")
 
-// rules want matrices of full rank, and validation samples for every n_T.
+// rules require matrices of full rank, and validation samples for every n_T.
 func (p Theorem2Params) rules(c *study.Checks) {
 	if len(*c) > 0 { // else there are numbers
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/lab"
@@ -33,33 +34,26 @@ func propositionPanel(r *theorem2) plots.Panel {
 		return logBand(label, study.Floats(r.Params.Sizes), columns(first.Records, name), r.Confidence)
 	}
 	end := of("the chosen $α$", "end")
-	return plots.Panel{
-		Title: fmt.Sprintf("(c) Proposition 1, $h = %d$", first.Trial.World.Maps), Legend: inside,
-		X: logAxis("$n_T = n_V$"), Y: logAxis("risk above $\\min_α L(f_α^D)$"),
-		Series: append([]plots.Series{end, of("one fixed $α$, eq. (5)", "train"), of("uniform gap", "gap")},
-			halfRate(end, false)...),
-	}
+	c := logLog(fmt.Sprintf("(c) Proposition 1, $h = %d$", first.Trial.World.Maps), "$n_T = n_V$",
+		"risk above $\\min_α L(f_α^D)$", end, of("one fixed $α$, eq. (5)", "train"), of("uniform gap", "gap"))
+	c.Legend, c.Series = inside, append(c.Series, halfRate(end, false)...)
+	return c
 }
 
 // extraPanel has the loss by choosing, a curve an h.
 func extraPanel(r *theorem2) plots.Panel {
-	d := plots.Panel{
-		Title: fmt.Sprintf("(d) loss by choosing, $n_T = %d$", r.Params.FixedTrain), Legend: inside,
-		X: logAxis("validation samples $n_V$"), Y: logAxis("risk above $\\min_α L(f_α)$"),
-	}
+	d := logLog(fmt.Sprintf("(d) loss by choosing, $n_T = %d$", r.Params.FixedTrain), "validation samples $n_V$",
+		"risk above $\\min_α L(f_α)$")
 	for _, g := range r.Part("prop1") {
 		d.Series = append(d.Series, logBand(fmt.Sprintf("$h = %d$", g.Trial.World.Maps),
 			study.Floats(r.Params.Sizes), columns(g.Records, "extra"), r.Confidence))
 	}
-	d.Series = append(d.Series, halfRate(d.Series[0], false)...)
+	d.Legend, d.Series = inside, append(d.Series, halfRate(d.Series[0], false)...)
 	return d
 }
 
 func judgeProposition(r *theorem2) []runs.Claim {
-	gs, violations := r.Part("prop1"), 0.0
-	for _, v := range gs.Values("violations") {
-		violations += v
-	}
+	gs := r.Part("prop1")
 	growth := func(seed int) (float64, error) {
 		var extra points
 		for _, g := range gs {
@@ -84,7 +78,7 @@ func judgeProposition(r *theorem2) []runs.Claim {
 			over("gap")).Between(-0.5, inf, -0.4),
 		verdict.None(r.Claim("[prop1] risk of α̂ ≤ min (L(f_α^D) + C_α/√n_T) + 2 sup gap").From(prop1).
 			Noting("C_α the smallest that (5) allows; follows from (3), so that one violation is an error of ours").
-			Claim, int(violations), len(gs.Records())*len(r.Params.Sizes)*r.Params.Repeats),
+			Claim, int(floats.Sum(gs.Values("violations"))), len(gs.Records())*len(r.Params.Sizes)*r.Params.Repeats),
 		claim("[prop1-extra] loss by choosing α over n_V", extra,
 			fmt.Sprintf("log–log slope of L(f_α̂^T) − min L(f_α^T) at n_T = %d", r.Params.FixedTrain),
 			over("extra")).Between(-0.5, inf, -0.4),

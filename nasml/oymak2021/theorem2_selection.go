@@ -43,10 +43,8 @@ func (p Theorem2Params) selects(h, n int, noise float64) selection.Case {
 // boundPanel has risk and bound over n_T, without noise and with the last one.
 func boundPanel(r *theorem2) plots.Panel {
 	p := r.Params
-	a := plots.Panel{
-		Title: fmt.Sprintf("(a) Theorem 2, $h = %d$", p.Maps[0]), Legend: inside,
-		X: logAxis("training samples $n_T$"), Y: logAxis("test risk"),
-	}
+	a := logLog(fmt.Sprintf("(a) Theorem 2, $h = %d$", p.Maps[0]), "training samples $n_T$", "test risk")
+	a.Legend = inside
 	noisiest := r.Part("noise").Where(func(c selection.Case) bool { return c.Noise == p.Noises[len(p.Noises)-1] })
 	for _, s := range []struct {
 		label string
@@ -91,12 +89,11 @@ func choicePanel(r *theorem2) plots.Panel {
 	return b
 }
 
-// judgeSelections judges Theorem 2.
 func judgeSelections(r *theorem2) []runs.Claim {
 	return slices.Concat(judgeTerm(r), judgePar(r), judgeNoise(r))
 }
 
-// theorem2Bound is what all selections say of the bound.
+// theorem2Bound counts and compares all selections with the bound.
 type theorem2Bound struct {
 	selections, clean  int       // with and without label noise
 	over               int       // clean ones whose worst risk exceeds the first term
@@ -138,8 +135,8 @@ func (b *theorem2Bound) add(c selection.Case, record *runs.Record, n int, worst,
 	b.readings = append(b.readings, logM(c, record, n, true)/logM(c, record, n, false))
 }
 
-// logM is log M of Theorem 2 with B = Γ = R = 1; M = 30 λ₀⁻²(n_T² + n_V²)‖y‖, or
-// 30 λ₀⁻²(n_T + n_V)‖y‖², the two readings of the print.
+// logM is log M of Theorem 2 with B = Γ = R = 1; M = 30 λ₀⁻²(n_T² + n_V²)‖y‖ or 30 λ₀⁻²(n_T + n_V)‖y‖², the two
+// readings of the print.
 func logM(c selection.Case, record *runs.Record, n int, squares bool) float64 {
 	nT, nV, y, l := float64(c.Train), float64(n), record.Values["labels"], record.Values["lambda0"]
 	if squares {
@@ -169,7 +166,7 @@ func judgeTerm(r *theorem2) []runs.Claim {
 	}
 }
 
-// judgePar judges Section 4.1, which says that α̂ is on par with the best α.
+// judgePar judges Section 4.1: α̂ is on par with the best α.
 func judgePar(r *theorem2) []runs.Claim {
 	records := r.Part("maps").Records()
 	over := func(of func(record *runs.Record, best float64) float64) []float64 {
@@ -202,9 +199,8 @@ func judgePar(r *theorem2) []runs.Claim {
 	}
 }
 
-// scaledExcess is (L(f_α̂) − min L)·√n_V at the largest n_V minus that at the
-// smallest, mean over h. A slope would need logarithms of an excess that is often
-// exactly 0.
+// scaledExcess is (L(f_α̂) − min L)·√n_V at the largest n_V minus that at the smallest, mean over h. A slope would need
+// logarithms of an excess that is often 0.
 func scaledExcess(gs selections) perSeed {
 	return func(seed int) (float64, error) {
 		sum := 0.0

@@ -14,10 +14,8 @@ import (
 
 // rankPanel has a series over the eigenvectors whose signs are labels.
 func rankPanel(r *theorem3, title, label string, scale plots.Scale, series string) plots.Panel {
-	panel := plots.Panel{
-		Title: title, X: plots.Axis{Label: "labels: sign of eigenvector", Scale: plots.Log10},
-		Y: plots.Axis{Label: label, Scale: scale},
-	}
+	panel := logLog(title, "labels: sign of eigenvector", label)
+	panel.Y.Scale = scale
 	for _, g := range r.Part("align") {
 		panel.Series = append(panel.Series, curve(sourceNames[g.Trial.World.Data], study.Floats(r.Params.Ranks),
 			columns(g.Records, series), scale, r.Confidence),
@@ -47,7 +45,7 @@ func judgeViolations(r *theorem3) []runs.Claim {
 	flipped := listsOf(ofSource(r, neural.Flipped), bestTerm)
 	errors := listsOf(r.Part("widths"), overAlphas("train_error"))
 	mostTrain, widest := len(p.Trains)-1, len(p.Widths)-1
-	below := mapped(slices.Concat(r.Part("paired").Rows("train_error")...), // of every α and seed
+	below := mapped(slices.Concat(r.Part("paired").Rows("train_error")...), // for every α and seed
 		func(e float64) float64 { return 0.5 - e })
 	return []runs.Claim{
 		r.Claim("violation: flipped labels make the first term grow with n_T").From(notInPaper).Says(0).

@@ -27,18 +27,13 @@ func networkPanel(r *theorem3) plots.Panel {
 			r.Confidence)
 	}
 	gap, moved := draw(`largest $|f − f_{\mathrm{lin}}|$`, "gap"), draw(`largest $\|W_T − W_0\|/\|W_0\|$`, "movement")
-	return plots.Panel{
-		Title: "(a) network and kernel", X: plots.Axis{Label: "width $k$", Scale: plots.Log10},
-		Y:      plots.Axis{Label: "worst $α$", Scale: plots.Log10},
-		Series: []plots.Series{gap, moved, powerLaw("slope $∓1/2$", moved, -0.5)},
-	}
+	return logLog("(a) network and kernel", "width $k$", "worst $α$", gap, moved, powerLaw("slope $∓1/2$", moved, -0.5))
 }
 
-// stepPanel draws the curves of at most four widths, the narrowest and the
-// widest among them.
+// stepPanel draws the curves of at most four widths, the narrowest and the widest among them.
 func stepPanel(r *theorem3) plots.Panel {
 	panel := plots.Panel{
-		Title: "(b) training, all $α$", X: plots.Axis{Label: "gradient step $τ$ + 1", Scale: plots.Log10},
+		Title: "(b) training, all $α$", X: logAxis("gradient step $τ$ + 1"),
 		Y: plots.Axis{Label: "0-1 error, worst $α$", Min: -0.03, Max: 1},
 	}
 	widths := r.Part("widths")
@@ -53,21 +48,15 @@ func stepPanel(r *theorem3) plots.Panel {
 	return panel
 }
 
-// spread are at most m places of 0…n−1 with both ends.
-func spread(n, m int) []int {
-	var places []int
+// spread are at most m > 1 places of 0…n−1 with both ends.
+func spread(n, m int) (places []int) {
 	for i := range min(n, m) {
-		at := 0
-		if m > 1 && n > 1 {
-			at = i * (n - 1) / (min(n, m) - 1)
-		}
-		places = append(places, at)
+		places = append(places, i*(n-1)/max(1, min(n, m)-1))
 	}
 	return places
 }
 
-// worstRatio is the largest number of steps taken over those that suffice, of the
-// α that tell.
+// worstRatio is the largest ratio of stepRatios.
 func worstRatio(steps int) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 {
 		ratios, _ := stepRatios([]*runs.Record{record}, steps)
@@ -75,8 +64,8 @@ func worstRatio(steps int) func(*runs.Record) float64 {
 	}
 }
 
-// stepRatios are steps over needed steps for every α; a run that did not reach
-// ε counts with T where T sufficed, and else is skipped.
+// stepRatios are steps over needed steps for every α. A run that did not reach ε counts with T if T sufficed, else it is
+// skipped.
 func stepRatios(records []*runs.Record, total int) (ratios []float64, skipped int) {
 	for _, record := range records {
 		for a, steps := range record.Series["steps"] {
@@ -111,15 +100,11 @@ func judgeNetworks(r *theorem3) []runs.Claim {
 	}, judgeTraining(r)...)
 }
 
-// wideFrom is the place of the first width from 64 on that has two after it: below,
-// the network is far from its kernel.
+// wideFrom is the place of the first width from 64 on, at most the last but one: below, the network is far from its
+// kernel.
 func wideFrom(widths []int) int {
-	for i, k := range widths {
-		if k >= 64 && i <= len(widths)-2 {
-			return i
-		}
-	}
-	return max(0, len(widths)-2)
+	at := slices.IndexFunc(append(slices.Clone(widths), 64), func(k int) bool { return k >= 64 })
+	return max(0, min(at, len(widths)-2))
 }
 
 func judgeTraining(r *theorem3) []runs.Claim {
@@ -139,8 +124,7 @@ func judgeTraining(r *theorem3) []runs.Claim {
 	}
 }
 
-// judgeTrained judges training errors. A run above ε speaks against the claim only
-// where its steps suffice.
+// judgeTrained judges training errors. A run above ε speaks against the claim only if its steps suffice.
 func judgeTrained(r *theorem3, name, what string, records []*runs.Record) runs.Claim {
 	p := r.Params
 	broken, short := 0, 0

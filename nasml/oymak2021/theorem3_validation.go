@@ -25,12 +25,8 @@ func validationPanel(r *theorem3) plots.Panel {
 			r.Confidence)
 	}
 	sup, excess := draw("$\\sup_α|L − L_V|$", "sup"), draw("$L(α̂) − \\min_α L$", "excess")
-	return plots.Panel{
-		Title:  fmt.Sprintf("(f) validation, $h = %d$", p.Sizes[last]),
-		X:      plots.Axis{Label: "validation examples $n_V$", Scale: plots.Log10},
-		Y:      plots.Axis{Label: "hinge loss", Scale: plots.Log10},
-		Series: []plots.Series{sup, excess, powerLaw("slope $∓1/2$", sup, -0.5)},
-	}
+	return logLog(fmt.Sprintf("(f) validation, $h = %d$", p.Sizes[last]), "validation examples $n_V$", "hinge loss",
+		sup, excess, powerLaw("slope $∓1/2$", sup, -0.5))
 }
 
 // supAt is sup |L − L̂_V| at one n_V, [h][seed].
@@ -42,7 +38,7 @@ func sizePanel(r *theorem3) plots.Panel {
 	p := r.Params
 	panel := plots.Panel{
 		Title: "(g) search spaces", X: plots.Axis{Label: "activations $h$", Scale: plots.Log2, Ticks: ticks(p.Sizes)},
-		Y: plots.Axis{Label: `$\sup_α|L − L_V|$`, Scale: plots.Log10},
+		Y: logAxis(`$\sup_α|L − L_V|$`),
 	}
 	for _, at := range spread(len(p.Validations), 3) {
 		panel.Series = append(panel.Series, curve(fmt.Sprintf("$n_V = %d$", p.Validations[at]), study.Floats(p.Sizes),

@@ -9,7 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// theorem4Merged asks what both sets together fit, and has no picture.
+// theorem4Merged asks which labels both sets together fit. It has no picture.
 var theorem4Merged = lab.Question[Theorem4Params, lowrank.Trial]{
 	Trials: func(p Theorem4Params) (gs lab.Groups[lowrank.Trial]) {
 		if p.FitExamples > 0 {
@@ -22,24 +22,31 @@ var theorem4Merged = lab.Question[Theorem4Params, lowrank.Trial]{
 	Claims: judgeFit,
 }
 
-// judgeFit judges what is said of merged sets and of reconstruction.
-func judgeFit(r *theorem4) []runs.Claim {
-	claim := func(name string, says float64) lab.Claim { return r.Claim("%s", name).From("Section 5").Says(says) }
-	merged := claim("[sec5-merged] with both sets merged and 2n ≤ p, drawn α fit all labels exactly: "+
-		"largest residual", 0)
-	every := claim("[sec5-merged] at 2n = p this is so for every α, as the paper says: "+
-		"share of the labels that no θ fits", 0)
-	left := claim("[sec5-recon] no algorithm reconstructs M* from fewer than about p+h examples: "+
-		"squared error left to who knows α*, at p = 4n", 0.5)
-	g := r.Part("fit")
-	if len(g) == 0 {
-		const why = "FitExamples is 0"
-		return []runs.Claim{merged.NotRun(why), every.NotRun(why), left.NotRun(why)}
+// judgeFit judges the statements on merged sets and on reconstruction.
+func judgeFit(r *theorem4) (claims []runs.Claim) {
+	for _, one := range []struct {
+		says  float64
+		judge func(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim
+		name  string
+	}{
+		{0, judgeMerged, "[sec5-merged] with both sets merged and 2n ≤ p, drawn α fit all labels exactly: " +
+			"largest residual"},
+		{0, judgeEvery, "[sec5-merged] at 2n = p this is so for every α, as the paper says: " +
+			"share of the labels that no θ fits"},
+		{0.5, judgeLeft, "[sec5-recon] no algorithm reconstructs M* from fewer than about p+h examples: " +
+			"squared error left to who knows α*, at p = 4n"},
+	} {
+		c := r.Claim("%s", one.name).From("Section 5").Says(one.says)
+		if g := r.Part("fit"); len(g) > 0 {
+			claims = append(claims, one.judge(r, c, g))
+		} else {
+			claims = append(claims, c.NotRun("FitExamples is 0"))
+		}
 	}
-	return []runs.Claim{judgeMerged(r, merged, g), judgeEvery(r, every, g), judgeLeft(left, g)}
+	return claims
 }
 
-// judgeMerged judges that directions that know nothing of the labels fit them.
+// judgeMerged judges whether random directions fit the labels.
 func judgeMerged(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
 	const exact = 1e-6
 	largest := slices.Max(slices.Concat(
@@ -69,8 +76,8 @@ func judgeEvery(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Clai
 		singular).Mean(shares).AtMost(1e-6)
 }
 
-// judgeLeft measures what is left of θ* to who knows α*.
-func judgeLeft(c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
+// judgeLeft judges the error of θ* that remains if α* is known.
+func judgeLeft(_ *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
 	enough := slices.Max(g.Values("error_below"))
 	judged := c.Noting("1 − 2n/p is the Bayes risk of θ* given α*; for p = 3n/2 < 2n the largest error is %.0e; "+
 		"and h unknowns of α* need 2n ≥ h; max(p, h) ≥ (p+h)/2", enough).

@@ -38,7 +38,7 @@ var theorem4Methods = []struct {
 	{"alternate", "alternating", plots.Look{Color: "#0072B2", Marker: plots.Pentagon, Line: plots.Solid}},
 }
 
-// drawSearches asks whether other searches find α*: their ρ² and their risk over ph/n².
+// drawSearches draws ρ² and risk of the searches over ph/n².
 func drawSearches(r *theorem4, f *lab.Picture) {
 	p, gs := r.Params, r.Part("search")
 	if len(gs) == 0 {
@@ -70,8 +70,7 @@ func drawSearches(r *theorem4, f *lab.Picture) {
 	f.Say("$n$ = %d, $p$ = %d; %s.", p.SearchExamples, size, r.Interval("bars", p.SearchSeeds, "seed"))
 }
 
-// judgeGradient compares the search by exact hypergradient with the spectral
-// estimate on the same data.
+// judgeGradient compares the search by exact hypergradient with the spectral estimate on the same data.
 func judgeGradient(r *theorem4) runs.Claim {
 	gs := r.Part("search").Where(func(t lowrank.Trial) bool {
 		s := t.(lowrank.Search)
