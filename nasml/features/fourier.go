@@ -72,8 +72,8 @@ type Rows struct {
 	Config  []int // of each row, an index of Configs; if nil, all have Configs[0]
 }
 
-// Features is the matrix Φ of the features of some rows, [n, d]. It is a
-// [Stepper]. It is not for use by two goroutines at once.
+// Features is the matrix Φ of the features of some rows, [n, d], as an [Operator]. It is
+// not for use by two goroutines at once.
 type Features struct {
 	e       *Engine
 	f       Fourier
@@ -108,7 +108,7 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
-	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(f.Dim*e.dtype.Size())))
+	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(4*f.Dim)))
 	m.group()
 	m.filling = true
 	err := m.each(ctx, func(b block) error { m.kept[b.first] = b.phi; return nil })
@@ -196,11 +196,11 @@ func (m *Features) Kept() bool { return m.room == m.rows.X.Rows }
 // Close frees the memory of the device.
 func (m *Features) Close() {
 	for _, t := range m.kept {
-		_ = t.FinalizeAll() // nothing to be done where that fails
+		finalize(t)
 	}
 	for _, t := range []*tensors.Tensor{m.weights, m.offsets} {
 		if t != nil {
-			_ = t.FinalizeAll()
+			finalize(t)
 		}
 	}
 	m.kept, m.weights, m.offsets = nil, nil, nil
@@ -231,7 +231,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 	var weights *tensors.Tensor
 	defer func() {
 		if weights != nil && weights != m.weights {
-			_ = weights.FinalizeAll()
+			finalize(weights)
 		}
 	}()
 	for at := 0; at < len(g.rows); {
@@ -261,7 +261,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 		}
 		err = do(b)
 		if m.kept[b.first] != b.phi {
-			_ = b.phi.FinalizeAll()
+			finalize(b.phi)
 		}
 		if err != nil {
 			return err
@@ -286,7 +286,7 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 	}
 	if m.offsets == nil || m.f.Fresh {
 		if m.offsets != nil {
-			_ = m.offsets.FinalizeAll()
+			finalize(m.offsets)
 		}
 		if m.offsets, err = m.e.draw(drawKey(m.f.Seed, "offsets", g.draw), 1, m.f.Dim, uniform); err != nil {
 			return nil, err
@@ -308,10 +308,10 @@ func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, er
 	}
 	defer finalize(weights)
 	defer m.Close()
-	if w, err = numbers(weights); err != nil {
-		return nil, nil, err
+	if w, err = tensors.CopyFlatData[float32](weights); err != nil {
+		return nil, nil, fmt.Errorf("reading drawn numbers: %w", err)
 	}
-	b, err = numbers(m.offsets)
+	b, err = tensors.CopyFlatData[float32](m.offsets)
 	return w, b, err
 }
 
@@ -328,13 +328,10 @@ func (m *Features) inputs(b block) []float32 {
 
 // MulTo is dst = ΦX.
 func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
-	if err := fits(m, dst, x); err != nil {
+	if err := m.fits(dst, x); err != nil {
 		return err
 	}
-	right, err := m.e.upload(x)
-	if err != nil {
-		return err
-	}
+	right := upload(x)
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
 		y, err := m.e.mul(b.phi, right)
@@ -348,7 +345,7 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 
 // MulTransTo is dst = ΦᵀY.
 func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
-	if err := fits(m, y, dst); err != nil {
+	if err := m.fits(y, dst); err != nil {
 		return err
 	}
 	dst.Zero()
@@ -362,15 +359,12 @@ func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
 	})
 }
 
-// StepTo is [Stepper.StepTo] with A = Φ.
+// StepTo is [Operator.StepTo] with A = Φ.
 func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error {
-	if err := fits(m, y, x); err != nil {
+	if err := m.fits(y, x); err != nil {
 		return err
 	}
-	right, err := m.e.upload(x)
-	if err != nil {
-		return err
-	}
+	right := upload(x)
 	defer right.finalize()
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
@@ -382,6 +376,20 @@ func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scal
 		addTransposed(dst, z)
 		return nil
 	})
+}
+
+// fits returns an error that shows all shapes where those of Y, [n, k], and X,
+// [d, k], are not those of a product with A.
+func (m *Features) fits(y, x *mat.Dense) error {
+	n, d := m.Dims()
+	yn, yk := y.Dims()
+	xd, xk := x.Dims()
+	if yn != n || xd != d || yk != xk {
+		return fmt.Errorf(
+			"product with a matrix of shape [%d, %d]: found sides of shapes [%d, %d] and [%d, %d], expected [%d, k] "+
+				"and [%d, k]", n, d, xd, xk, yn, yk, d, n)
+	}
+	return nil
 }
 
 // gather are the block's rows of Y, then zeros.

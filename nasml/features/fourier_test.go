@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,44 @@ import (
 	"github.com/nasml/lab/nasml/backend"
 )
 
-func goEngine(t *testing.T, dtype dtypes.DType) *Engine {
+// threefry is threefryGraph on the host.
+func threefry(key, counter [2]uint32) [2]uint32 {
+	keys := [3]uint32{key[0], key[1], key[0] ^ key[1] ^ threefryMark}
+	a, b := counter[0]+keys[0], counter[1]+keys[1]
+	for round := range uint32(5) {
+		for _, turn := range threefryTurns[round%2] {
+			a += b
+			b = bits.RotateLeft32(b, turn) ^ a
+		}
+		a += keys[(round+1)%3]
+		b += keys[(round+2)%3] + round + 1
+	}
+	return [2]uint32{a, b}
+}
+
+// drawAt is the host's version of one number of drawGraph, in float64.
+func drawAt(key [2]uint32, row, col uint32, of draw) float64 {
+	random := threefry(key, [2]uint32{row, col})
+	unit := func(n uint32) float64 { return (float64(n>>9) + 0.5) * 0x1p-23 }
+	u, v := unit(random[0]), unit(random[1])
+	switch of {
+	case normal:
+		return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*v)
+	case cauchy:
+		size := 1 / math.Tan(math.Pi/2*u)
+		if random[1]&1 == 1 {
+			size = -size
+		}
+		return size
+	default:
+		return 2 * math.Pi * u
+	}
+}
+
+func goEngine(t *testing.T) *Engine {
 	b, err := compute.NewWithConfig("go")
 	require.NoError(t, err)
-	e := NewEngineOf(b, dtype)
+	e := NewEngine(b)
 	t.Cleanup(func() { e.Close(); b.Finalize() })
 	return e
 }
@@ -36,7 +71,7 @@ func TestThreefryKnownAnswers(t *testing.T) {
 }
 
 func TestGraphDrawsAsTheHost(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	key := drawKey(7, "test")
 	for _, of := range []draw{normal, cauchy, uniform} {
 		m, err := e.draw(key, 9, 13, of)
@@ -148,14 +183,14 @@ func someRows(t *testing.T, n, p int) Rows {
 }
 
 func TestFeaturesAgainstTheFormula(t *testing.T) {
-	e := goEngine(t, dtypes.Float64)
+	e := goEngine(t)
 	e.blocks = 40 * 11 // blocks of 32 rows
 	rows := someRows(t, 75, 6)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, fresh := range []bool{false, true} {
 		f := Fourier{Dim: 11, Seed: 5, Fresh: fresh}
-		phi := OfDense(hostFeatures(f, rows))
-		for _, keep := range []int64{0, 40 * 11 * 8, 1 << 30} { // none, some, all of 75 rows
+		phi := dense{hostFeatures(f, rows)}
+		for _, keep := range []int64{0, 40 * 11 * 4, 1 << 30} { // none, some, all of 75 rows
 			m, err := e.Features(t.Context(), f, rows, keep)
 			require.NoError(t, err)
 			require.Equal(t, keep == 1<<30, m.Kept())
@@ -190,7 +225,7 @@ func TestFeaturesDoNotDependOnTheCut(t *testing.T) {
 	x := randomMatrix(rand.New(rand.NewPCG(5, 6)), 16, 2)
 	var first *mat.Dense
 	for _, blocks := range []int{1, 64 * 16, 1 << 20} {
-		e := goEngine(t, dtypes.Float64)
+		e := goEngine(t)
 		e.blocks = blocks
 		m, err := e.Features(t.Context(), Fourier{Dim: 16, Seed: 1}, rows, 0)
 		require.NoError(t, err)
@@ -199,7 +234,7 @@ func TestFeaturesDoNotDependOnTheCut(t *testing.T) {
 		if first == nil {
 			first = y
 		}
-		require.True(t, mat.EqualApprox(first, y, 1e-12))
+		require.True(t, mat.EqualApprox(first, y, 1e-5), "float32")
 		m.Close()
 	}
 }
@@ -219,32 +254,26 @@ func TestFeaturesApproximateTheirKernel(t *testing.T) {
 	}
 }
 
-func TestRidgeOnFeaturesInBothForms(t *testing.T) {
+func TestRidgeOnFeatures(t *testing.T) {
 	rows := someRows(t, 90, 5)
 	f := Fourier{Dim: 24, Seed: 2}
 	y := randomMatrix(rand.New(rand.NewPCG(7, 8)), 90, 3)
 	w, b := exactRidge(hostFeatures(f, rows), y, 0.5)
-	for _, dtype := range []dtypes.DType{dtypes.Float32, dtypes.Float64} {
-		e := goEngine(t, dtype)
-		for _, keep := range []int64{0, 1 << 30} {
-			m, err := e.Features(t.Context(), f, rows, keep)
-			require.NoError(t, err)
-			fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-7})
-			require.NoError(t, err)
-			require.True(t, mat.EqualApprox(w, fit.Weights, 1e-4*mat.Norm(w, 2)), "%s", dtype)
-			require.InDeltaSlice(t, b, fit.Intercept, 1e-4)
-			most := 0
-			for _, n := range fit.Solve.Iterations {
-				most = max(most, n)
-			}
-			require.Equal(t, 1+most, fit.Solve.Passes, "one pass an iteration, and one for means and Aᵀy")
-			scores, err := fit.Scores(t.Context(), m)
-			require.NoError(t, err)
-			want, err := fit.Scores(t.Context(), OfDense(hostFeatures(f, rows)))
-			require.NoError(t, err)
-			require.True(t, mat.EqualApprox(want, scores, 1e-4))
-			m.Close()
-		}
+	e := goEngine(t)
+	for _, keep := range []int64{0, 1 << 30} {
+		m, err := e.Features(t.Context(), f, rows, keep)
+		require.NoError(t, err)
+		fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-7})
+		require.NoError(t, err)
+		require.True(t, mat.EqualApprox(w, fit.Weights, 1e-4*mat.Norm(w, 2)))
+		require.InDeltaSlice(t, b, fit.Intercept, 1e-4)
+		require.Equal(t, 1+slices.Max(fit.Solve.Iterations), fit.Solve.Passes, "one pass an iteration, and one for means and Aᵀy")
+		scores, err := fit.Scores(t.Context(), m)
+		require.NoError(t, err)
+		want, err := fit.Scores(t.Context(), dense{hostFeatures(f, rows)})
+		require.NoError(t, err)
+		require.True(t, mat.EqualApprox(want, scores, 1e-4))
+		m.Close()
 	}
 }
 
@@ -272,7 +301,7 @@ func TestPreprocessing(t *testing.T) {
 }
 
 func TestFeaturesOfEdgeCases(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	for _, c := range []FourierConfig{
 		{Gaussian, 1e-5, Raw}, {Gaussian, 10, Standard}, {Laplacian, 1e-5, UnitRows}, {Laplacian, 10, MinMax},
 	} {
@@ -283,7 +312,7 @@ func TestFeaturesOfEdgeCases(t *testing.T) {
 			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1},
 				Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
 			require.NoError(t, err)
-			fit, err := FitRidge(t.Context(), m, mat.NewDense(n, 1, repeat(2, n)), RidgeParams{Lambda: 0.5, Tol: 1e-4})
+			fit, err := FitRidge(t.Context(), m, mat.NewDense(n, 1, slices.Repeat([]float64{2}, n)), RidgeParams{Lambda: 0.5, Tol: 1e-4})
 			require.NoError(t, err)
 			require.InDelta(t, 2, fit.Intercept[0], 1e-5, "equal targets need no feature")
 			m.Close()
@@ -292,7 +321,7 @@ func TestFeaturesOfEdgeCases(t *testing.T) {
 }
 
 func TestFeaturesRefuse(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	good := func() (Fourier, Rows) { return Fourier{Dim: 2, Seed: 1}, someRows(t, 5, 2) }
 	for want, change := range map[string]func(*Fourier, *Rows){
 		"dimension d = 0":              func(f *Fourier, _ *Rows) { f.Dim = 0 },

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/twmb/murmur3"
 )
 
 // NGramConfig is one configuration of the search space of Khodak+ (App.
@@ -85,24 +87,6 @@ func NewTexts(texts []string) *Texts {
 // Len returns the number of texts.
 func (t *Texts) Len() int { return len(t.raw) }
 
-// Tokens returns the tokens of text i, with stop words and capital letters as
-// c wants them. It returns an error if there is no such text or tokenizer.
-func (t *Texts) Tokens(i int, c NGramConfig) ([]string, error) {
-	all, err := t.tokens(c.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	if i < 0 || i >= len(all) {
-		return nil, fmt.Errorf("found text %d, expected 0…%d", i, len(all)-1)
-	}
-	var words []string
-	v := all[i].view(c.StopWords, c.Lower, nil)
-	for n := range v.ends {
-		words = append(words, string(v.gram(n, 1)))
-	}
-	return words, nil
-}
-
 // tokens returns all texts cut by a tokenizer.
 func (t *Texts) tokens(name string) ([]tokens, error) {
 	cut, err := tokenizer(name)
@@ -172,11 +156,8 @@ func (v *view) gram(i, n int) []byte {
 	return v.text[start:v.ends[i+n-1]]
 }
 
-// view uses the memory of an earlier one, if there is one.
+// view uses the memory of an earlier one.
 func (t tokens) view(noStops, small bool, old *view) *view {
-	if old == nil {
-		old = &view{}
-	}
 	v := view{text: old.text[:0], ends: old.ends[:0]}
 	start := uint32(0)
 	for _, end := range t.ends {
@@ -215,7 +196,7 @@ func (t tokens) grams(c NGramConfig) int {
 
 // Bags returns the raw hashed bags of n-grams: row i is text rows[i] under
 // configuration configs[of[i]], and column j counts its n-grams of which
-// Hash mod d is j, or reports whether there are any. rows nil means all texts, of
+// the hash mod d is j, or reports whether there are any. rows nil means all texts, of
 // nil the first configuration for all. A text without tokens is an empty row.
 //
 // Weighting and preprocessing are not applied: FitNGrams does.
@@ -316,6 +297,10 @@ func (t *Texts) cutFor(configs []NGramConfig, of []int) (map[string][]tokens, er
 	return cut, nil
 }
 
+// hash is MurmurHash3 x86-32 of the UTF-8 bytes of an n-gram, its tokens joined
+// by single spaces, as an unsigned number.
+func hash(ngram []byte, seed uint32) uint32 { return murmur3.SeedSum32(seed, ngram) }
+
 // bagger has the memory that goes from text to text.
 type bagger struct {
 	view          view
@@ -328,7 +313,7 @@ func (w *bagger) hash(t tokens, c NGramConfig, d uint32) []uint32 {
 	w.hashes = w.hashes[:0]
 	for n := 1; n <= c.Order; n++ {
 		for i := 0; i+n <= len(v.ends); i++ {
-			w.hashes = append(w.hashes, Hash(v.gram(i, n), c.HashSeed)%d)
+			w.hashes = append(w.hashes, hash(v.gram(i, n), c.HashSeed)%d)
 		}
 	}
 	w.sort(d)

@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Table is the inputs x of n examples, row-major, of p numbers each.
@@ -57,8 +58,8 @@ func FitScaling(train Table) (*Scaling, error) {
 	}
 	p := train.Cols
 	s := &Scaling{
-		least:     repeat(math.Inf(1), p),
-		span:      repeat(math.Inf(-1), p),
+		least:     slices.Repeat([]float64{math.Inf(1)}, p),
+		span:      slices.Repeat([]float64{math.Inf(-1)}, p),
 		mean:      make([]float64, p),
 		deviation: make([]float64, p),
 	}
@@ -92,16 +93,14 @@ func FitScaling(train Table) (*Scaling, error) {
 // applyTo stores factor times the preprocessed row in dst. A row of zeros has
 // no direction and stays as it is under l2.
 func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
-	switch how {
-	case MinMax:
+	shift, unit := s.of(how)
+	if shift != nil {
 		for j, v := range row {
-			dst[j] = float32((float64(v) - s.least[j]) / s.span[j] * factor)
+			dst[j] = float32((float64(v) - shift[j]) / unit[j] * factor)
 		}
-	case Standard:
-		for j, v := range row {
-			dst[j] = float32((float64(v) - s.mean[j]) / s.deviation[j] * factor)
-		}
-	case UnitRows:
+		return
+	}
+	if how == UnitRows {
 		sum := 0.0
 		for _, v := range row {
 			sum += float64(v) * float64(v)
@@ -109,12 +108,20 @@ func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
 		if sum > 0 {
 			factor /= math.Sqrt(sum)
 		}
-		for j, v := range row {
-			dst[j] = float32(float64(v) * factor)
-		}
-	default:
-		for j, v := range row {
-			dst[j] = float32(float64(v) * factor)
-		}
 	}
+	for j, v := range row {
+		dst[j] = float32(float64(v) * factor)
+	}
+}
+
+// of are what columns are shifted and divided by; nil where they are not.
+func (s *Scaling) of(how Preprocess) (shift, unit []float64) {
+	switch how {
+	case MinMax:
+		return s.least, s.span
+	case Standard:
+		return s.mean, s.deviation
+	case Raw, UnitRows:
+	}
+	return nil, nil
 }

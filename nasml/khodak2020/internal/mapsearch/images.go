@@ -64,7 +64,7 @@ func (im Images) table() (features.Table, []int) {
 func (p *imageProblem) problem(s Setting, configs int, seed uint64) problem {
 	q := *p
 	q.configs, q.fresh = imageConfigs(configs, seed), s.Fresh
-	q.ridge = features.RidgeParams{Lambda: s.Lambda, Solver: "lsqr", Tol: s.Tol}
+	q.ridge = features.RidgeParams{Lambda: s.Lambda, Tol: s.Tol}
 	return &q
 }
 
