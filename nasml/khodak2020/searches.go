@@ -106,8 +106,9 @@ func (p Figure2Params) ladder(task string) (arms, eta, rungs int) {
 	return p.ReviewArms, p.ReviewEta, p.ReviewRungs
 }
 
-// ladders are the brackets of successive halving, its own one only, and of
-// Hyperband: bracket s begins with dim/ηˢ features.
+// ladders are the brackets of successive halving, its own one only, and of Hyperband
+// (Li et al. 2018, Algorithm 1): bracket s begins with dim/ηˢ features, and every one
+// but the first with ⌈rungs/(s+1)·ηˢ⌉ arms, so that all cost about the same.
 func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	arms, eta, rungs := p.ladder(task)
 	if rungs < 1 || eta < 2 || arms < 1 {
@@ -121,7 +122,7 @@ func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	var all [][]halving.Rung
 	for s := rungs - 1; s >= last; s-- {
 		n := arms
-		if s < rungs-1 { // as many as make the bracket cost the same, as Hyperband's
+		if s < rungs-1 {
 			n = int(math.Ceil(float64(rungs) / float64(s+1) * math.Pow(float64(eta), float64(s))))
 		}
 		ladder, err := halving.Ladder(n, float64(p.dim(task))/math.Pow(float64(eta), float64(s)), eta, p.dim(task))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -31,7 +32,7 @@ type Cover struct {
 func (t Cover) Run(seed uint64) (trial.Result, error) {
 	w := newWorld(t.World, seed)
 	rng := trial.RNG(seed, "cover")
-	grid := gammas(t.Count, t.Range[0], t.Range[1], t.World.Gamma, nil)
+	grid := gammas(t.Count, t.Range, t.World.Gamma, nil)
 	train := w.sample(t.Train, rng)
 	var single [][]float64
 	for _, gamma := range grid {
@@ -62,10 +63,7 @@ func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]fl
 	if err != nil {
 		return nil, err
 	}
-	rows := mat.NewDense(len(s.at), d, nil)
-	for i, x := range s.at {
-		rows.SetRow(i, phi.RawRowView(x))
-	}
+	rows := s.rows(phi)
 	out := [][]float64{least}
 	for len(out) < members {
 		step := mat.NewVecDense(d, nil)
@@ -83,11 +81,7 @@ func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]fl
 		step.SubVec(step, &back)
 		values := mat.NewVecDense(atoms, nil)
 		values.MulVec(phi, step)
-		f := slices.Clone(least)
-		for x := range f {
-			f[x] += values.AtVec(x)
-		}
-		out = append(out, f)
+		out = append(out, floats.AddTo(make([]float64, atoms), least, values.RawVector().Data))
 	}
 	return out, nil
 }

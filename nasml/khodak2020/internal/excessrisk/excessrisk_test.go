@@ -112,7 +112,7 @@ func TestExcessIsThePopulations(t *testing.T) {
 
 func TestGammasHaveTheBestInFront(t *testing.T) {
 	for n := 1; n < 20; n++ {
-		g := gammas(n, 1e-3, 10, 0.1, trial.RNG(uint64(n), "γ"))
+		g := gammas(n, [2]float64{1e-3, 10}, 0.1, trial.RNG(uint64(n), "γ"))
 		require.Len(t, g, n)
 		require.Equal(t, 0.1, g[0])
 		for _, v := range g {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -26,7 +27,7 @@ type Joint struct {
 func (t Joint) Run(seed uint64) (trial.Result, error) {
 	w := newWorld(t.World, seed)
 	rng := trial.RNG(seed, "joint")
-	grid := gammas(t.Count, t.Range[0], t.Range[1], t.World.Gamma, nil)
+	grid := gammas(t.Count, t.Range, t.World.Gamma, nil)
 	train, valid := w.sample(t.Size, rng), w.sample(t.Size, rng)
 	all := train.join(valid)
 	var maps []*mat.Dense
@@ -53,7 +54,7 @@ func (t Joint) Run(seed uint64) (trial.Result, error) {
 			risks, losses = append(risks, w.excess(f)), append(losses, loss)
 			jointRisks, objectives = append(jointRisks, w.excess(joint)), append(objectives, objective)
 		}
-		chosen, joint := argmin(losses), argmin(objectives)
+		chosen, joint := floats.MinIdx(losses), floats.MinIdx(objectives)
 		add("bilevel", risks[chosen])
 		add("bilevel_gamma", math.Log10(grid[chosen]))
 		add("joint", jointRisks[joint])

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -35,7 +37,7 @@ func (t Kernel) Run(seed uint64) (trial.Result, error) {
 		p.Exact = true
 		w := newWorld(p, seed)
 		rng := trial.RNG(seed, "kernel")
-		grid := gammas(t.Count, t.Range[0], t.Range[1], p.Gamma, rng)
+		grid := gammas(t.Count, t.Range, p.Gamma, rng)
 		train, valid := w.sample(t.Train, rng), w.sample(t.Train, rng)
 		var risks, losses []float64
 		for _, gamma := range grid {
@@ -45,7 +47,7 @@ func (t Kernel) Run(seed uint64) (trial.Result, error) {
 			}
 			risks, losses = append(risks, w.excess(f)), append(losses, empirical(f, valid))
 		}
-		excess, dims = append(excess, risks[argmin(losses)]), append(dims, float64(p.Dim))
+		excess, dims = append(excess, risks[floats.MinIdx(losses)]), append(dims, float64(p.Dim))
 	}
 	return trial.Result{Series: map[string][]float64{"excess": excess, "dim": dims}}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -46,7 +48,7 @@ func (t Selection) Run(seed uint64) (trial.Result, error) {
 	w := newWorld(t.World, seed)
 	rng := trial.RNG(seed, "selection")
 	most := slices.Max(t.Counts)
-	grid := gammas(most, t.Range[0], t.Range[1], t.World.Gamma, rng)
+	grid := gammas(most, t.Range, t.World.Gamma, rng)
 	train := w.sample(t.Train, rng)
 	fits, risks := make([][]float64, most), make([]float64, most)
 	for c, gamma := range grid {
@@ -116,7 +118,7 @@ func (t Selection) choose(
 			losses[c] = empirical(f, s)
 		}
 		for i, k := range t.Counts {
-			c := argmin(losses[:k])
+			c := floats.MinIdx(losses[:k])
 			add := func(name string, v float64) { out[name][i] += v / float64(t.Draws) }
 			add("excess", risks[c])
 			add("selection", risks[c]-slices.Min(risks[:k]))
@@ -135,14 +137,4 @@ func indicator(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func argmin(values []float64) int {
-	best := 0
-	for i, v := range values {
-		if v < values[best] {
-			best = i
-		}
-	}
-	return best
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -64,14 +65,8 @@ func newWorld(p WorldParams, seed uint64) *world {
 	values := mat.NewVecDense(p.Support, nil)
 	values.MulVec(&f, a)
 	w.target = values.RawVector().Data
-	scale := 0.0
-	for _, v := range w.target {
-		scale = max(scale, math.Abs(v))
-	}
-	scale = p.Top / scale
-	for i := range w.target {
-		w.target[i] *= scale
-	}
+	scale := p.Top / floats.Norm(w.target, math.Inf(1))
+	floats.Scale(scale, w.target)
 	w.norm = scale * scale * mat.Inner(a, &gram, a)
 	return w
 }
@@ -140,16 +135,23 @@ func (s sample) join(t sample) sample {
 	return sample{append(slices.Clone(s.at), t.at...), append(slices.Clone(s.y), t.y...)}
 }
 
+// rows are the features of the sample.
+func (s sample) rows(phi *mat.Dense) *mat.Dense {
+	_, d := phi.Dims()
+	rows := mat.NewDense(len(s.at), d, nil)
+	for i, x := range s.at {
+		rows.SetRow(i, phi.RawRowView(x))
+	}
+	return rows
+}
+
 // fit is argmin_w λ‖w‖² + Σ(⟨w, φ(x)⟩ − y)² over a sample, evaluated at all
 // atoms, and its objective. It solves with the smaller of ΦᵀΦ + λI and
 // ΦΦᵀ + λI; λ = 0 takes the solution of least norm.
 func fit(phi *mat.Dense, s sample, lambda float64) (f []float64, objective float64, err error) {
 	atoms, d := phi.Dims()
 	n := len(s.at)
-	rows := mat.NewDense(n, d, nil)
-	for i, x := range s.at {
-		rows.SetRow(i, phi.RawRowView(x))
-	}
+	rows := s.rows(phi)
 	y := mat.NewVecDense(n, s.y)
 	w := mat.NewVecDense(d, nil)
 	if d <= n {
@@ -248,10 +250,11 @@ func empirical(f []float64, s sample) float64 {
 	return sum / float64(len(s.at))
 }
 
-// gammas is a logarithmic grid from lo to hi that has best in the place of its
+// gammas is a logarithmic grid over a range that has best in the place of its
 // nearest point, which is moved to the front; the others follow in an order
 // drawn from rng, so that the first k are |C| = k configurations with c*.
-func gammas(n int, lo, hi, best float64, rng *rand.Rand) []float64 {
+func gammas(n int, ends [2]float64, best float64, rng *rand.Rand) []float64 {
+	lo, hi := ends[0], ends[1]
 	g := make([]float64, n)
 	for i := range g {
 		g[i] = lo
