@@ -47,9 +47,11 @@ func (m *fakeModel) values(_ context.Context, s split, of []int) (losses, errs [
 
 func fakeSearch(p *fake, method string) *search {
 	return &search{
-		p: p, method: method, n: len(p.quality), d: 64, rules: halving.AsPaper(), growth: math.Sqrt2, solves: 3,
-		ladders: [][]halving.Rung{{{Arms: 8, Resource: 16}, {Arms: 4, Resource: 32}, {Arms: 2, Resource: 64}}},
-		step:    func(string) {},
+		Search: Search{
+			Method: method, Configs: len(p.quality), Dim: 64, Growth: math.Sqrt2, Solves: 3,
+			Ladders: [][]halving.Rung{{{Arms: 8, Resource: 16}, {Arms: 4, Resource: 32}, {Arms: 2, Resource: 64}}},
+		},
+		p: p, rules: halving.AsPaper(), step: func(string) {},
 	}
 }
 
@@ -263,7 +265,7 @@ func TestImagesAreRowsOfTheirSplit(t *testing.T) {
 	reviews := NewReviews([3]Reviews{{[]string{"a", "b"}, []int8{1, -1}}, {[]string{"c"}, []int8{-1}}, {}})
 	p := reviews.problem(Setting{Lambda: 1}, 1, 0)
 	require.Equal(t, []int{2, 1, 0}, []int{p.points(trainSplit), p.points(validSplit), p.points(testSplit)})
-	require.Equal(t, []int8{-1}, p.(*reviewProblem).labelsOf(validSplit))
+	require.Equal(t, []int8{-1}, p.(*reviewProblem).signs[validSplit])
 }
 
 // Sharing among equal configurations is training one of them: the assignment

@@ -66,24 +66,6 @@ func Factor(alpha []float64, i int) (gamma []float64, err error) {
 	return gamma, nil
 }
 
-// Beta is the factorization of three operations (Roberts+, Lemma 2): with
-// β = α₂/(α₂ + α₃),
-//
-//	α₂ = (1 − α₁)β,  α₃ = (1 − α₁)(1 − β) .
-//
-// It is [Factor] at operation 1. Errors are as there, and if there are not
-// three weights.
-func Beta(alpha []float64) (float64, error) {
-	if len(alpha) != 3 {
-		return 0, fmt.Errorf("lemma 2 is about 3 operations, α has %d", len(alpha))
-	}
-	gamma, err := Factor(alpha, 0)
-	if err != nil {
-		return 0, err
-	}
-	return gamma[1], nil
-}
-
 // StickBreaking applies [Factor] to γ again and again (Roberts+, after Lemma 5):
 //
 //	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
