@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -30,7 +31,7 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i,
 				rows, cols, n, p)
 		}
-		if !allFinite(m) {
+		if slices.ContainsFunc(m.RawMatrix().Data, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)
 		}
 	}
@@ -83,7 +84,7 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return nil, fmt.Errorf("mixture: found λ = %v, expected 0 or more", lambda)
 	}
-	f := &MixtureFit{Alpha: append([]float64(nil), alpha...), Lambda: lambda, train: m, phi: m.At(alpha)}
+	f := &MixtureFit{Alpha: slices.Clone(alpha), Lambda: lambda, train: m, phi: m.At(alpha)}
 	n, p := f.phi.Dims()
 	f.dual = n <= p
 	var err error
@@ -102,7 +103,7 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 		err = f.chol.SolveVecTo(theta, &right)
 	}
 	f.Theta = theta.RawVector().Data
-	f.Residual = append([]float64(nil), m.Y...)
+	f.Residual = slices.Clone(m.Y)
 	floats.Sub(f.Residual, mulVec(f.phi, f.Theta))
 	return f, err
 }
@@ -127,8 +128,8 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 	if !f.dual {
 		right := mat.NewDense(p, h+1, nil)
 		for i, m := range f.train.Maps {
-			col := mulTransVec(m, f.Residual)
-			floats.Sub(col, mulTransVec(f.phi, mulVec(m, f.Theta)))
+			col := mulVec(m.T(), f.Residual)
+			floats.Sub(col, mulVec(f.phi.T(), mulVec(m, f.Theta)))
 			right.SetCol(i, col)
 		}
 		right.SetCol(h, floats.ScaleTo(make([]float64, p), -1, f.Theta))
@@ -137,7 +138,7 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 	b := f.b.RawVector().Data
 	right, direct := mat.NewDense(n, h+1, nil), mat.NewDense(p, h+1, nil)
 	for i, m := range f.train.Maps {
-		back := mulTransVec(m, b)
+		back := mulVec(m.T(), b)
 		direct.SetCol(i, back)
 		col := mulVec(m, f.Theta)
 		floats.Add(col, mulVec(f.phi, back))
@@ -167,17 +168,10 @@ func (m *Mixture) MinSingular(alpha []float64) (float64, error) {
 	return values[len(values)-1], nil
 }
 
-func mulVec(m *mat.Dense, v []float64) []float64 {
+func mulVec(m mat.Matrix, v []float64) []float64 {
 	n, _ := m.Dims()
 	out := mat.NewVecDense(n, nil)
 	out.MulVec(m, mat.NewVecDense(len(v), v))
-	return out.RawVector().Data
-}
-
-func mulTransVec(m *mat.Dense, v []float64) []float64 {
-	_, p := m.Dims()
-	out := mat.NewVecDense(p, nil)
-	out.MulVec(m.T(), mat.NewVecDense(len(v), v))
 	return out.RawVector().Data
 }
 
@@ -201,13 +195,4 @@ func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
 				"full rank, or a larger λ", n, n, lambda, maxCondition)
 	}
 	return &chol, nil
-}
-
-func allFinite(m *mat.Dense) bool {
-	for _, v := range m.RawMatrix().Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
 }

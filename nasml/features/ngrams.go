@@ -37,10 +37,9 @@ var (
 // Check returns an error if a configuration is invalid: what was found
 // and what was expected.
 func (c NGramConfig) Check() error {
-	_, err := tokenizer(c.Tokenizer)
 	switch {
-	case err != nil:
-		return err
+	case tokenizers[c.Tokenizer] == nil:
+		return fmt.Errorf("found tokenizer %q, expected one of %q", c.Tokenizer, slices.Sorted(maps.Keys(tokenizers)))
 	case c.Order < 1:
 		return fmt.Errorf("found n-grams up to order %d, expected at least 1", c.Order)
 	case !slices.Contains(Weightings, c.Weighting):
@@ -88,19 +87,15 @@ func NewTexts(texts []string) *Texts {
 func (t *Texts) Len() int { return len(t.raw) }
 
 // tokens returns all texts cut by a tokenizer.
-func (t *Texts) tokens(name string) ([]tokens, error) {
-	cut, err := tokenizer(name)
-	if err != nil {
-		return nil, err
-	}
+func (t *Texts) tokens(name string) []tokens {
 	t.mu.Lock()
 	all, ok := t.cut[name]
 	if !ok {
-		all = sync.OnceValue(func() []tokens { return tokenizeAll(t.raw, cut) })
+		all = sync.OnceValue(func() []tokens { return tokenizeAll(t.raw, tokenizers[name]) })
 		t.cut[name] = all
 	}
 	t.mu.Unlock()
-	return all(), nil
+	return all()
 }
 
 func tokenizeAll(texts []string, cut Tokenizer) []tokens {
@@ -205,9 +200,11 @@ func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of [
 	if err != nil {
 		return nil, err
 	}
-	cut, err := t.cutFor(configs, of)
-	if err != nil {
-		return nil, err
+	cut := map[string][]tokens{} // by tokenizer
+	for _, k := range of {
+		if name := configs[k].Tokenizer; cut[name] == nil {
+			cut[name] = t.tokens(name)
+		}
 	}
 	room := make([]int, len(rows)+1) // row i has room from room[i] on
 	for i, r := range rows {
@@ -277,24 +274,6 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 		}
 	}
 	return rows, of, nil
-}
-
-// cutFor returns the texts as the tokenizers of those configurations cut them
-// that have a text.
-func (t *Texts) cutFor(configs []NGramConfig, of []int) (map[string][]tokens, error) {
-	used := map[string]bool{}
-	for _, k := range of {
-		used[configs[k].Tokenizer] = true
-	}
-	cut := map[string][]tokens{}
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		all, err := t.tokens(name)
-		if err != nil {
-			return nil, err
-		}
-		cut[name] = all
-	}
-	return cut, nil
 }
 
 // hash is MurmurHash3 x86-32 of the UTF-8 bytes of an n-gram, its tokens joined

@@ -146,9 +146,7 @@ func TestStrangeTexts(t *testing.T) {
 // tokensOf are the tokens of a text, with stop words and capital letters as c wants them.
 func tokensOf(t *testing.T, texts *Texts, i int, c NGramConfig) (words []string) {
 	t.Helper()
-	all, err := texts.tokens(c.Tokenizer)
-	require.NoError(t, err)
-	v := all[i].view(c.StopWords, c.Lower, &view{})
+	v := texts.tokens(c.Tokenizer)[i].view(c.StopWords, c.Lower, &view{})
 	for n := range v.ends {
 		words = append(words, string(v.gram(n, 1)))
 	}

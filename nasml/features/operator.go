@@ -81,9 +81,7 @@ func columnNorms(m *mat.Dense) []float64 {
 	_, k := m.Dims()
 	norms := make([]float64, k)
 	for j := range norms {
-		var v mat.VecDense
-		v.ColViewOf(m, j)
-		norms[j] = mat.Norm(&v, 2)
+		norms[j] = mat.Norm(m.ColView(j), 2)
 	}
 	return norms
 }

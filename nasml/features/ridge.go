@@ -139,12 +139,7 @@ func Classes(scores *mat.Dense) []int {
 	n, _ := scores.Dims()
 	out := make([]int, n)
 	for i := range out {
-		row := scores.RawRowView(i)
-		for j, v := range row {
-			if v > row[out[i]] {
-				out[i] = j
-			}
-		}
+		out[i] = floats.MaxIdx(scores.RawRowView(i))
 	}
 	return out
 }

@@ -3,9 +3,7 @@ package features
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 )
 
 // Reading says whose feature map is meant where Khodak+ and their code differ.
@@ -244,9 +242,9 @@ func (m *NGramMap) Rows(ctx context.Context, rows, of []int) (*Sparse, error) {
 func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	weighers := map[int]*weigher{}
 	for _, k := range of {
-		weighers[k] = nil
-	}
-	for _, k := range slices.Sorted(maps.Keys(weighers)) {
+		if weighers[k] != nil {
+			continue
+		}
 		c := m.Configs[k]
 		counts, err := m.counts(ctx, c)
 		if err != nil {

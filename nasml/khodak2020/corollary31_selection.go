@@ -87,11 +87,8 @@ func trainPanel(r *corollary31) plots.Panel {
 		curve(r, "$λ$ of the mean loss", xs, trained(r, "mean"), true),
 		curve(r, "$λ$ of the summed loss", xs, trained(r, "sum"), true))
 	if rate := rateA1(r, 1); !math.IsNaN(rate) {
-		bound := plots.Series{Label: "the bound's rate, constant 1", X: xs, Reference: true}
-		for _, x := range xs {
-			bound.Y = append(bound.Y, rate/math.Sqrt(x))
-		}
-		p.Series = append(p.Series, bound)
+		p.Series = append(p.Series, plots.Reference("the bound's rate, constant 1", plots.AutoLine, xs,
+			func(x float64) float64 { return rate / math.Sqrt(x) }))
 	}
 	return p
 }

@@ -104,32 +104,27 @@ func (d dag) output(x []float64, theta [][]float64) []float64 {
 // sum is Σ_a (Π_e θ_{e,a_e}) f_a(x) over all architectures a, and the a of the
 // largest weight.
 func (d dag) sum(ctx context.Context, x []float64, theta [][]float64) (sum []float64, mode []int, err error) {
-	choice := make([]int, len(d.space.Edges))
+	choice, ops, all := make([]int, len(d.space.Edges)), len(d.space.Ops), 1
+	for range choice {
+		all *= ops
+	}
 	sum = make([]float64, len(x))
 	best := -1.0
-	for {
+	for number := range all {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
 		weight := 1.0
-		for e, o := range choice {
-			weight *= theta[e][o]
+		for e := range choice {
+			choice[e], number = number%ops, number/ops
+			weight *= theta[e][choice[e]]
 		}
 		floats.AddScaled(sum, weight, d.output(x, d.space.OneHot(choice)))
 		if weight > best {
-			best, mode = weight, append([]int{}, choice...)
-		}
-		e := 0
-		for ; e < len(choice); e++ {
-			if choice[e]++; choice[e] < len(d.space.Ops) {
-				break
-			}
-			choice[e] = 0
-		}
-		if e == len(choice) {
-			return sum, mode, nil
+			best, mode = weight, slices.Clone(choice)
 		}
 	}
+	return sum, mode, nil
 }
 
 // sampled is the largest |mean − want|/standard error over the outputs, of

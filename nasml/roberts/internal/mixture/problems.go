@@ -245,7 +245,7 @@ func parallel(n int, f func(i int) error) error {
 }
 
 // CountsOfPairs are the counts of pairs; those of one problem are not independent.
-var CountsOfPairs = []string{"pairs", "condition", "guaranteed", "compared", "prior"}
+var CountsOfPairs = []string{"pairs", "right", "condition", "guaranteed", "compared", "prior"}
 
 // Bins of max α, each a tenth wide.
 const Bins = 10
