@@ -142,11 +142,7 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 // step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in
 // the others, and YᵀΦ with it.
 func (e *Engine) step(
-	phi *tensors.Tensor,
-	x uploaded,
-	y *mat.Dense,
-	shift, scale []float64,
-	rows int,
+	phi *tensors.Tensor, x uploaded, y *mat.Dense, shift, scale []float64, rows int,
 ) (newY, z []float64, err error) {
 	size, k := y.Dims()
 	add := mat.NewDense(size, k, nil) // −1·shiftᵀ − Y·diag(scale)

@@ -188,14 +188,7 @@ type NGramMap struct {
 // texts and weights, other than in weighting and preprocessing, and keeps 8·d
 // bytes of each; AsCode needs one pass and keeps 8·d bytes in all.
 func FitNGrams(
-	ctx context.Context,
-	t *Texts,
-	labels []int8,
-	train []int,
-	configs []NGramConfig,
-	of []int,
-	d int,
-	reading Reading,
+	ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading,
 ) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
 		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)

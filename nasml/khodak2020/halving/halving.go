@@ -61,17 +61,6 @@ func AsCode() Rules {
 	}
 }
 
-// RulesNamed are the rules of a reading, "paper" or "code".
-func RulesNamed(reading string) (Rules, error) {
-	switch reading {
-	case "paper":
-		return AsPaper(), nil
-	case "code":
-		return AsCode(), nil
-	}
-	return Rules{}, fmt.Errorf("reading %q, expected paper or code", reading)
-}
-
 // Check returns an error for a rule that is not known.
 func (r Rules) Check() error {
 	for _, rule := range []struct {

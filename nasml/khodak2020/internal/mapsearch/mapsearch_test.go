@@ -184,16 +184,10 @@ func TestRulesOfTheBaselines(t *testing.T) {
 		{Search{Method: WeightSharing}, "promoted"},
 	} {
 		want.search.Reading = "code"
-		rules, err := want.search.rules()
-		require.NoError(t, err)
-		require.Equal(t, want.incumbent, rules.Incumbent, want.search)
+		require.Equal(t, want.incumbent, want.search.rules().Incumbent, want.search)
 		want.search.Reading = "paper"
-		rules, err = want.search.rules()
-		require.NoError(t, err)
-		require.Equal(t, halving.AsPaper(), rules)
+		require.Equal(t, halving.AsPaper(), want.search.rules())
 	}
-	_, err := Search{Setting: Setting{Reading: "slides"}}.Run(t.Context(), NewReviews([3]Reviews{}), 0, nil)
-	require.ErrorContains(t, err, "slides")
 }
 
 func TestCalls(t *testing.T) {

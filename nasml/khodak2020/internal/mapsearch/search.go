@@ -56,10 +56,10 @@ func (t Search) Calls() int {
 // the ⌊n/η⌋ arms that a rung of n keeps, also of the last one: where that is
 // none, as for one arm, its score never counts; where it is some, and in random
 // search, which is one rung, the last scores count as the paper has it.
-func (t Search) rules() (halving.Rules, error) {
-	rules, err := halving.RulesNamed(t.Reading)
-	if err != nil {
-		return rules, err
+func (t Search) rules() halving.Rules {
+	rules := halving.AsPaper()
+	if t.Reading == "code" {
+		rules = halving.AsCode()
 	}
 	switch t.Method {
 	case RandomSearch, RandomSearchLambda:
@@ -70,7 +70,7 @@ func (t Search) rules() (halving.Rules, error) {
 			rules.Incumbent = "any"
 		}
 	}
-	return rules, nil
+	return rules
 }
 
 // Run searches with the random streams of a seed and calls step after every
@@ -85,11 +85,7 @@ func (t Search) rules() (halving.Rules, error) {
 // whose own training is the last call; of the others it is that of the best
 // try, at the dimension that it was tried with.
 func (t Search) Run(ctx context.Context, data Data, seed uint64, step func(note string)) (trial.Result, error) {
-	rules, err := t.rules()
-	if err != nil {
-		return trial.Result{}, err
-	}
-	s := &search{Search: t, p: data.problem(t.Setting, t.Configs, seed), rules: rules, seed: seed, step: step}
+	s := &search{Search: t, p: data.problem(t.Setting, t.Configs, seed), rules: t.rules(), seed: seed, step: step}
 	if t.Method == RandomSearchLambda {
 		s.Method, s.step = RandomSearch, func(note string) { step("λ too: " + note) }
 		s.p = withLambdas(t.Setting, data, t.Configs, t.Lambdas[0], t.Lambdas[1], seed)

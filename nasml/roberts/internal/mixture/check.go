@@ -99,7 +99,7 @@ func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 		r.Loss = append(r.Loss, r.between(g, y))
 		r.Excess = append(r.Excess, r.between(g, mixture))
 		far := trial.None
-		if gamma, err := Factor(alpha, i); err == nil {
+		if gamma := Factor(alpha, i); gamma != nil {
 			far = trial.Number(r.between(g, Combine(gamma, outputs)))
 		}
 		r.Far = append(r.Far, far)

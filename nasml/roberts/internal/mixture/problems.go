@@ -354,8 +354,8 @@ func Indicator(yes bool) float64 {
 // the simplex it is as small as their rounding.
 func (t *tally) addErrors(r *Report) {
 	for i := range r.Alpha {
-		gamma, err := Factor(r.Alpha, i)
-		if err != nil {
+		gamma := Factor(r.Alpha, i)
+		if gamma == nil {
 			continue
 		}
 		t.most("identity", r.rootError(i, r.root(i)))
@@ -370,11 +370,8 @@ func (t *tally) addErrors(r *Report) {
 			}
 		}
 	}
-	if b, err := StickBreaking(r.Alpha); err == nil {
-		again := Sticks(b)
-		floats.Sub(again, r.Alpha)
-		t.most("sticks", floats.Norm(again, math.Inf(1)))
-	}
+	again := Sticks(StickBreaking(r.Alpha))
+	t.most("sticks", floats.Distance(again, r.Alpha, math.Inf(1)))
 	if len(r.Alpha) == 2 {
 		for at, i := range r.Ranking { // L₁ = α₂²D and L₂ = α₁²D, the better operation first
 			t.most("identity"+strconv.Itoa(at+1), r.rootError(i, r.Alpha[1-i]*math.Sqrt(r.Between[0][1])))
