@@ -37,12 +37,9 @@ type Counts struct {
 type Bin struct{ Pos, Neg int32 }
 
 // Count adds up raw bags by class, labels ±1, a row each. Bags have whole
-// numbers. It returns an error if labels are missing or others than ±1, or a bin
+// numbers. It returns an error if labels are others than ±1, or a bin
 // holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
-	if len(labels) != b.Rows {
-		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
-	}
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
 		sum, rows := &c.PosSum, &c.PosRows
@@ -192,9 +189,6 @@ func FitNGrams(
 ) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
 		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
-	}
-	if len(labels) != t.Len() {
-		return nil, nil, fmt.Errorf("found %d labels for %d texts, expected one for each", len(labels), t.Len())
 	}
 	train, of, err := t.assign(train, configs, of, d)
 	if err != nil {

@@ -223,8 +223,7 @@ func small(t *testing.T) map[string]Data {
 		reviews[s] = Reviews{texts.Texts[at : at+n], texts.Signs()[at : at+n]}
 		from += n
 	}
-	all, err := NewImages(engine, images, 1<<30)
-	require.NoError(t, err)
+	all := NewImages(engine, images, 1<<30)
 	return map[string]Data{ImageTask: all, ReviewTask: NewReviews(reviews)}
 }
 
