@@ -266,7 +266,8 @@ func TestRidgeOnFeatures(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, mat.EqualApprox(w, fit.Weights, 1e-4*mat.Norm(w, 2)))
 		require.InDeltaSlice(t, b, fit.Intercept, 1e-4)
-		require.Equal(t, 1+slices.Max(fit.Solve.Iterations), fit.Solve.Passes, "one pass an iteration, and one for means and Aᵀy")
+		require.Equal(t, 1+slices.Max(fit.Solve.Iterations), fit.Solve.Passes,
+			"one pass an iteration, and one for means and Aᵀy")
 		scores, err := fit.Scores(t.Context(), m)
 		require.NoError(t, err)
 		want, err := fit.Scores(t.Context(), dense{hostFeatures(f, rows)})
@@ -308,7 +309,8 @@ func TestFeaturesOfEdgeCases(t *testing.T) {
 			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1},
 				Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
 			require.NoError(t, err)
-			fit, err := FitRidge(t.Context(), m, mat.NewDense(n, 1, slices.Repeat([]float64{2}, n)), RidgeParams{Lambda: 0.5, Tol: 1e-4})
+			y := mat.NewDense(n, 1, slices.Repeat([]float64{2}, n))
+			fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-4})
 			require.NoError(t, err)
 			require.InDelta(t, 2, fit.Intercept[0], 1e-5, "equal targets need no feature")
 			m.Close()

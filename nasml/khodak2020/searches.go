@@ -159,15 +159,15 @@ func (p Figure2Params) has(methods ...string) bool {
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// found are the searches of a method, one a seed, nil if there is none.
-func found(r *searches, task, method string) []*runs.Record {
+// searchRecords are the searches of a method, one a seed, nil if there is none.
+func searchRecords(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
 
 // atCall is a series after so many solver calls, by seed; a search that ended
 // keeps its last value.
 func atCall(r *searches, task, method, series string, call int) []float64 {
-	return bySeed(found(r, task, method), func(record *runs.Record) float64 {
+	return bySeed(searchRecords(r, task, method), func(record *runs.Record) float64 {
 		s := record.Series[series]
 		return s[min(call, len(s))-1]
 	})
@@ -230,7 +230,7 @@ func aroundMeans(series []plots.Series) (low, high float64) {
 // errorCurve is the mean error of a method over xs, in [0, 1], from the errors at each of them by seed.
 func errorCurve(r *searches, method string, xs []float64, of func(i int) []float64) plots.Series {
 	at, all := means(xs, func(i int) (runs.Summary, error) {
-		s, err := runs.Summarize(known(of(i)), r.Confidence)
+		s, err := runs.Summarize(present(of(i)), r.Confidence)
 		return s.Within(0, 1), err
 	})
 	s := plots.Band(methodTitles[method], at, all)

@@ -65,7 +65,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 			"operation. Right: %s", r.Params.caption())
 	},
 	Claims: func(r *theorem4) []runs.Claim {
-		claims := theorem4Claims(r, counted(r.Part("assumed")...))
+		claims := theorem4Claims(r, countsOf(r.Part("assumed")...))
 		for _, m := range simplexMaps(r) {
 			claims = append(claims, m.claim())
 		}

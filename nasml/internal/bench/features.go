@@ -168,7 +168,8 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 
 // fitRidge is our fit, from pixels to errors on held-out images.
 func fitRidge(
-	ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense, tol float64,
+	ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense,
+	tol float64,
 ) (training, error) {
 	begin := time.Now()
 	phi, err := e.Features(ctx, f, rows, 4<<30)

@@ -12,12 +12,12 @@ import (
 
 // Joint compares the bilevel choice with joint ERM over T ∪ V.
 type Joint struct {
-	Part   string      `json:"part"` // "joint"
-	World  WorldParams `json:"world"`
-	Range  [2]float64  `json:"range"`
-	Count  int         `json:"count"`
-	Size   int         `json:"size"` // |T| = |V|
-	Lambda []float64   `json:"lambda"`
+	Part     string         `json:"part"` // "joint"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"`
+	Size     int            `json:"size"` // |T| = |V|
+	Lambda   []float64      `json:"lambda"`
 }
 
 // Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the
@@ -25,9 +25,9 @@ type Joint struct {
 // configuration trained on T. The losses of the objectives are not clipped, as
 // in (2).
 func (t Joint) Run(seed uint64) (trial.Result, error) {
-	w := newWorld(t.World, seed)
+	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "joint")
-	grid := gammas(t.Count, t.Range, t.World.Gamma, nil)
+	grid := gammas(t.Count, t.Range, t.Instance.Gamma, nil)
 	train, valid := w.sample(t.Size, rng), w.sample(t.Size, rng)
 	all := train.join(valid)
 	var maps []*mat.Dense

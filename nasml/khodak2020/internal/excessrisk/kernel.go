@@ -12,13 +12,13 @@ import (
 // Kernel is Corollary A.3: the target is in the RKHS of the best kernel,
 // and the learner has d = κ·√|T|·log(√|T|/δ) random features of each kernel.
 type Kernel struct {
-	Part   string      `json:"part"` // "kernel"
-	World  WorldParams `json:"world"`
-	Range  [2]float64  `json:"range"`
-	Count  int         `json:"count"` // |C|
-	Train  int         `json:"train"` // |T| = |V|
-	Factor []float64   `json:"factor"`
-	Delta  float64     `json:"delta"`
+	Part     string         `json:"part"` // "kernel"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"` // |C|
+	Train    int            `json:"train"` // |T| = |V|
+	Factor   []float64      `json:"factor"`
+	Delta    float64        `json:"delta"`
 }
 
 // features is d of a factor κ.
@@ -32,10 +32,10 @@ func (t Kernel) features(kappa float64) int {
 func (t Kernel) Run(seed uint64) (trial.Result, error) {
 	var excess, dims []float64
 	for _, kappa := range t.Factor {
-		p := t.World
+		p := t.Instance
 		p.Dim = t.features(kappa)
 		p.Exact = true
-		w := newWorld(p, seed)
+		w := newInstance(p, seed)
 		rng := trial.RNG(seed, "kernel")
 		grid := gammas(t.Count, t.Range, p.Gamma, rng)
 		train, valid := w.sample(t.Train, rng), w.sample(t.Train, rng)

@@ -127,8 +127,8 @@ func (s *search) drawSeed(parts ...string) uint64 {
 	return trial.RNG(s.seed, append([]string{"features"}, parts...)...).Uint64()
 }
 
-// moment is what is known when a solver call has been judged.
-type moment struct {
+// snapshot is what is known when a solver call has been judged.
+type snapshot struct {
 	dim    int
 	best   int
 	score  float64
@@ -137,7 +137,7 @@ type moment struct {
 }
 
 // record looks at the test examples and the oracle and appends a call.
-func (s *search) record(ctx context.Context, m moment, observed func() (float64, error)) error {
+func (s *search) record(ctx context.Context, m snapshot, observed func() (float64, error)) error {
 	begun := time.Now()
 	seen, oracle := 1.0, 1.0
 	if m.best >= 0 {
@@ -200,7 +200,7 @@ func (s *search) share(ctx context.Context) error {
 		return err
 	}
 	for t, o := range trace.Rounds {
-		m := moment{dim: o.Dim, best: o.Best, score: o.Scores[slices.Index(o.Index, o.Best)], spent: spent[t]}
+		m := snapshot{dim: o.Dim, best: o.Best, score: o.Scores[slices.Index(o.Index, o.Best)], spent: spent[t]}
 		if err := s.record(ctx, m, func() (float64, error) { return testError(ctx, models[t], o.Best) }); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (s *search) retrain(ctx context.Context, winner int) error {
 	if err != nil {
 		return err
 	}
-	end := moment{dim: s.Dim, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}
+	end := snapshot{dim: s.Dim, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}
 	return s.record(ctx, end, func() (float64, error) { return testError(ctx, m, winner) })
 }
 
@@ -279,12 +279,12 @@ func (s *search) alone(ctx context.Context) error {
 	for i := range pool {
 		pool[i] = i % s.Configs
 	}
-	var after []moment
+	var after []snapshot
 	var errs []float64 // test error of every try
 	evaluate := func(ctx context.Context, config, d int) (float64, error) {
 		defer s.step(fmt.Sprintf("%s, %d features, seed %d", s.Method, d, s.seed))
 		score, test, err := s.try(ctx, config, d, len(after))
-		after = append(after, moment{dim: d, best: -1, score: 1, spent: s.spent, tested: s.tested})
+		after = append(after, snapshot{dim: d, best: -1, score: 1, spent: s.spent, tested: s.tested})
 		errs = append(errs, test)
 		return score, err
 	}

@@ -15,19 +15,19 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// world is a feature-map selection problem of which every population risk is
+// instance is a feature-map selection problem of which every population risk is
 // known exactly: 𝒟 has finitely many atoms x of equal probability, labels
 // y = ±1 with E[y|x] = f*(x), and the configurations are bandwidths of random
 // Fourier features φ_c(x) = √(2/d)·cos(√(2γ_c)·Wx + b).
-type world struct {
+type instance struct {
 	x      *mat.Dense // [N, inputs] atoms
 	target []float64  // f*(x) in [−top, top], top < 1
 	w, b   *mat.Dense // [d, inputs] and [1, d], shared by all configurations
 	norm   float64    // ‖w*‖² where f* is ⟨w*, φ_{c*}⟩, or its norm in the RKHS
 }
 
-// WorldParams say how a problem is drawn.
-type WorldParams struct {
+// InstanceParams say how a problem is drawn.
+type InstanceParams struct {
 	Inputs  int     `json:"inputs"`  // dimension of x ~ N(0, I)
 	Support int     `json:"support"` // atoms of 𝒟
 	Dim     int     `json:"dim"`     // d
@@ -37,12 +37,12 @@ type WorldParams struct {
 	Exact   bool    `json:"exact"`   // f* of the kernel itself, and not of its random features
 }
 
-// newWorld draws a world. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
+// newInstance draws an instance. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
 // Gaussian kernel, else ⟨w*, φ_{c*}(x)⟩ with w* = Σⱼ ±φ_{c*}(zⱼ), so that w*
 // is the population's minimiser; both are scaled to max |f*| = Top.
-func newWorld(p WorldParams, seed uint64) *world {
+func newInstance(p InstanceParams, seed uint64) *instance {
 	rng := trial.RNG(seed, "world")
-	w := &world{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
+	w := &instance{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
 		b: mat.NewDense(1, p.Dim, nil)}
 	for j := range p.Dim {
 		w.b.Set(0, j, 2*math.Pi*rng.Float64())
@@ -98,7 +98,7 @@ func gaussKernel(x, z *mat.Dense, gamma float64) *mat.Dense {
 }
 
 // features are √(2/d)·cos(√(2γ)·Wx + b) of the rows of x.
-func (w *world) features(x *mat.Dense, gamma float64) *mat.Dense {
+func (w *instance) features(x *mat.Dense, gamma float64) *mat.Dense {
 	n, _ := x.Dims()
 	d, _ := w.w.Dims()
 	phi := mat.NewDense(n, d, nil)
@@ -119,7 +119,7 @@ type sample struct {
 	y  []float64
 }
 
-func (w *world) sample(n int, rng *rand.Rand) sample {
+func (w *instance) sample(n int, rng *rand.Rand) sample {
 	s := sample{make([]int, n), make([]float64, n)}
 	for i := range n {
 		x := rng.IntN(len(w.target))
@@ -222,7 +222,7 @@ const lossBound = 4 // B of the squared loss of predictions in [−1, 1] and lab
 
 // excess is ℓ_𝒟(f) − ℓ_𝒟(f*) = E(f(x) − f*(x))² of clipped predictions, exact:
 // the noise of the labels is the same in both.
-func (w *world) excess(f []float64) float64 {
+func (w *instance) excess(f []float64) float64 {
 	sum := 0.0
 	for x, v := range f {
 		d := clip(v) - w.target[x]
@@ -232,7 +232,7 @@ func (w *world) excess(f []float64) float64 {
 }
 
 // noise is ℓ_𝒟(f*) = E(1 − f*(x)²).
-func (w *world) noise() float64 {
+func (w *instance) noise() float64 {
 	sum := 0.0
 	for _, v := range w.target {
 		sum += 1 - v*v
