@@ -8,5 +8,6 @@
 // sharing (Khodak+ 2020, Algorithm 1) every example has its own feature map, so
 // row i is φ_{c(i)}(xᵢ) of its configuration c(i).
 //
-// Everything but graph functions returns errors. NaN in an input is one.
+// Rows, labels and parameters are as their types say: only what cannot be known before
+// is an error, such as a number that is not finite, or the name of an own tokenizer.
 package features

@@ -3,7 +3,6 @@ package features
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
@@ -23,23 +22,7 @@ var (
 	threefryMark  = uint32(0x1BD11BDA)
 )
 
-// threefry is the host's version.
-func threefry(key, counter [2]uint32) [2]uint32 {
-	keys := [3]uint32{key[0], key[1], key[0] ^ key[1] ^ threefryMark}
-	a, b := counter[0]+keys[0], counter[1]+keys[1]
-	for round := range uint32(5) {
-		for _, turn := range threefryTurns[round%2] {
-			a += b
-			b = bits.RotateLeft32(b, turn) ^ a
-		}
-		a += keys[(round+1)%3]
-		b += keys[(round+2)%3] + round + 1
-	}
-	return [2]uint32{a, b}
-}
-
-// threefryGraph is the graph's version: key has shape [2], a and b are the
-// counters, all are uint32.
+// threefryGraph encrypts the counters a and b with key, of shape [2]; all are uint32.
 func threefryGraph(key, a, b *Node) (*Node, *Node) {
 	at := func(i int) *Node { return Reshape(Slice(key, AxisElem(i))) }
 	keys := [3]*Node{
@@ -102,23 +85,4 @@ func drawGraph(key *Node, rows, cols int, of draw) *Node {
 func unitGraph(random *Node) *Node {
 	n := ConvertDType(BitwiseShiftRightLogicalScalar(random, uint32(9)), dtypes.Float32)
 	return MulScalar(AddScalar(n, 0.5), 0x1p-23)
-}
-
-// drawAt is the host's version of one number of [drawGraph], in float64.
-func drawAt(key [2]uint32, row, col uint32, of draw) float64 {
-	random := threefry(key, [2]uint32{row, col})
-	unit := func(n uint32) float64 { return (float64(n>>9) + 0.5) * 0x1p-23 }
-	u, v := unit(random[0]), unit(random[1])
-	switch of {
-	case normal:
-		return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*v)
-	case cauchy:
-		size := 1 / math.Tan(math.Pi/2*u)
-		if random[1]&1 == 1 {
-			size = -size
-		}
-		return size
-	default:
-		return 2 * math.Pi * u
-	}
 }

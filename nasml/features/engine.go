@@ -6,7 +6,6 @@ import (
 	"math/bits"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/mat"
@@ -16,19 +15,14 @@ import (
 // one engine serves a whole search.
 type Engine struct {
 	backend compute.Backend
-	dtype   dtypes.DType
 	execs   map[string]*Exec
 	blocks  int // numbers of a block's features at most
 }
 
 // NewEngine computes features and their products in float32; sums over blocks
 // and all that is smaller is float64.
-func NewEngine(b compute.Backend) *Engine { return NewEngineOf(b, dtypes.Float32) }
-
-// NewEngineOf is NewEngine with float32 or float64 products. The drawn numbers
-// are the same, float32 ones.
-func NewEngineOf(b compute.Backend, dtype dtypes.DType) *Engine {
-	return &Engine{backend: b, dtype: dtype, execs: map[string]*Exec{}, blocks: 1 << 25}
+func NewEngine(b compute.Backend) *Engine {
+	return &Engine{backend: b, execs: map[string]*Exec{}, blocks: 1 << 25}
 }
 
 // Close frees the compiled graphs.
@@ -102,30 +96,20 @@ func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, 
 	in := tensors.FromFlatDataAndDimensions(key[:], 2)
 	defer finalize(in)
 	return finish(e.run(fmt.Sprintf("draw %s [%d, %d]", of, rows, cols), func(in []*Node) []*Node {
-		return withOne(ConvertDType(drawGraph(in[0], rows, cols, of), e.dtype))
+		return withOne(drawGraph(in[0], rows, cols, of))
 	}, in))
 }
 
-// FourierGraph is √(2/d)·cos(XW + b): x has shape [n, p] and holds inputs times
-// the factor of their bandwidth, w has shape [p, d] and b [1, d]. It is a graph
-// function: it panics if the shapes differ.
-func FourierGraph(x, w, b *Node) *Node {
-	w.AssertDims(x.Shape().Dim(1), w.Shape().Dim(1))
-	d := w.Shape().Dim(1)
-	b.AssertDims(1, d)
-	phase := Add(Dot(x, w).Product(), b)
-	return MulScalar(Cos(phase), math.Sqrt(2/float64(d)))
-}
-
-// features are those of a block, [size, d], of its inputs, [size, p]; all flat.
+// features are √(2/d)·cos(XW + b) of a block, [size, d], of its inputs times the factor of
+// their bandwidth, [size, p], W, [p, d], and b, [1, d]; all flat.
 func (e *Engine) features(x []float32, w, b *tensors.Tensor, size int) (*tensors.Tensor, error) {
 	in := tensors.FromFlatDataAndDimensions(x, len(x))
 	defer finalize(in)
 	p := len(x) / size
 	return finish(e.run(fmt.Sprintf("features of %d inputs", p), func(in []*Node) []*Node {
 		d := in[2].Shape().Size()
-		x := ConvertDType(in[0], e.dtype)
-		return withOne(FourierGraph(matrix(x, p), matrix(in[1], d), matrix(in[2], d)))
+		phase := Add(Dot(matrix(in[0], p), matrix(in[1], d)).Product(), matrix(in[2], d))
+		return withOne(MulScalar(Cos(phase), math.Sqrt(2/float64(d))))
 	}, in, w, b))
 }
 
@@ -143,10 +127,7 @@ func (e *Engine) mul(phi *tensors.Tensor, x uploaded) ([]float64, error) {
 // mulTrans is YᵀΦ, [k, d] row-major, on the host. (XLA's product with Φᵀ on
 // the left is several times slower on a CPU.)
 func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) {
-	right, err := e.upload(y)
-	if err != nil {
-		return nil, err
-	}
+	right := upload(y)
 	defer right.finalize()
 	out, err := e.run(right.name("mulTrans"), func(in []*Node) []*Node {
 		d := in[0].Shape().Size() / right.rows
@@ -161,11 +142,7 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 // step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in
 // the others, and YᵀΦ with it.
 func (e *Engine) step(
-	phi *tensors.Tensor,
-	x uploaded,
-	y *mat.Dense,
-	shift, scale []float64,
-	rows int,
+	phi *tensors.Tensor, x uploaded, y *mat.Dense, shift, scale []float64, rows int,
 ) (newY, z []float64, err error) {
 	size, k := y.Dims()
 	add := mat.NewDense(size, k, nil) // −1·shiftᵀ − Y·diag(scale)
@@ -177,18 +154,14 @@ func (e *Engine) step(
 		}
 		mask.Set(i, 0, 1)
 	}
-	onDevice := make([]uploaded, 2)
-	for i, m := range []*mat.Dense{add, mask} {
-		if onDevice[i], err = e.upload(m); err != nil {
-			return nil, nil, err
-		}
-		defer onDevice[i].finalize()
-	}
+	added, masked := upload(add), upload(mask)
+	defer added.finalize()
+	defer masked.finalize()
 	out, err := e.run(x.name("step"), func(in []*Node) []*Node {
 		phi, x, add, mask := matrix(in[0], x.rows), matrix(in[1], x.cols), matrix(in[2], x.cols), matrix(in[3], 1)
 		y := Mul(Add(Dot(phi, x).Product(), add), mask)
 		return []*Node{y, Dot(Transpose(y, 0, 1), phi).Product()}
-	}, phi, x.tensor, onDevice[0].tensor, onDevice[1].tensor)
+	}, phi, x.tensor, added.tensor, masked.tensor)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,34 +187,16 @@ func (u uploaded) finalize() { finalize(u.tensor) }
 
 func finalize(t *tensors.Tensor) { _ = t.FinalizeAll() } // nothing to be done where that fails
 
-// upload makes a matrix a tensor of the engine's type.
-func (e *Engine) upload(m *mat.Dense) (uploaded, error) {
+// upload makes a matrix a tensor.
+func upload(m *mat.Dense) uploaded {
 	rows, cols := m.Dims()
-	if e.dtype == dtypes.Float64 {
-		return uploaded{tensors.FromFlatDataAndDimensions(flat(m), rows*cols), rows, cols}, nil
-	}
-	if e.dtype != dtypes.Float32 {
-		return uploaded{}, fmt.Errorf("random Fourier features: found products of type %s, expected float32 or float64",
-			e.dtype)
-	}
 	data := make([]float32, 0, rows*cols)
-	for _, v := range flat(m) {
-		data = append(data, float32(v))
+	for i := range rows {
+		for _, v := range m.RawRowView(i) {
+			data = append(data, float32(v))
+		}
 	}
-	return uploaded{tensors.FromFlatDataAndDimensions(data, rows*cols), rows, cols}, nil
-}
-
-// flat are the entries of a matrix, row by row.
-func flat(m *mat.Dense) []float64 {
-	raw := m.RawMatrix()
-	if raw.Stride == raw.Cols {
-		return raw.Data[:raw.Rows*raw.Cols]
-	}
-	out := make([]float64, 0, raw.Rows*raw.Cols)
-	for i := range raw.Rows {
-		out = append(out, m.RawRowView(i)...)
-	}
-	return out
+	return uploaded{tensors.FromFlatDataAndDimensions(data, rows*cols), rows, cols}
 }
 
 // download takes a result from the device and frees it there.
@@ -252,36 +207,12 @@ func download(t *tensors.Tensor) ([]float64, error) {
 	}
 	out := make([]float64, t.Shape().Size())
 	err := t.ConstFlatData(func(flat any) {
-		switch data := flat.(type) {
-		case []float32:
-			for i, v := range data {
-				out[i] = float64(v)
-			}
-		case []float64:
-			copy(out, data)
+		for i, v := range flat.([]float32) {
+			out[i] = float64(v)
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading a result: %w", err)
-	}
-	return out, nil
-}
-
-// numbers are drawn numbers, which are float32 whatever the engine's type is.
-func numbers(t *tensors.Tensor) ([]float32, error) {
-	out := make([]float32, 0, t.Shape().Size())
-	err := t.ConstFlatData(func(flat any) {
-		switch data := flat.(type) {
-		case []float32:
-			out = append(out, data...)
-		case []float64:
-			for _, v := range data {
-				out = append(out, float32(v))
-			}
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading drawn numbers: %w", err)
 	}
 	return out, nil
 }

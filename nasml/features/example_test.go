@@ -4,26 +4,31 @@ import (
 	"context"
 	"fmt"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/nasml/lab/nasml/features"
 )
 
-// Ridge regression on features that are known by their products only. Here they
-// are a small matrix; they may as well be made again for every product.
-func ExampleFitRidge() {
-	phi := mat.NewDense(4, 2, []float64{1, 0, 0, 1, 1, 1, 2, 1})
-	y := mat.NewDense(4, 1, []float64{3, 4, 6, 8}) // 2φ₁ + 3φ₂ + 1
-	model, err := features.FitRidge(
-		context.Background(),
-		features.OfDense(phi),
-		y,
-		features.RidgeParams{Lambda: 1e-9, Solver: "lsqr", Tol: 1e-12},
-	)
+// A linear support vector machine on the words of texts, hashed into 64 bins.
+func ExampleFitSVM() {
+	ctx := context.Background()
+	texts := features.NewTexts([]string{"a good film", "a good plot", "a bad film", "a bad plot", "good"})
+	labels := []int8{1, 1, -1, -1, 1}
+	words := features.NGramConfig{Tokenizer: "whitespace", Order: 1, Weighting: "none", Preprocess: "normalize"}
+	train := []int{0, 1, 2, 3}
+	m, x, err := features.FitNGrams(ctx, texts, labels, train, []features.NGramConfig{words}, nil, 64, features.AsPaper)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("w = %.2f, b = %.2f\n", model.Weights.RawMatrix().Data, model.Intercept)
-	// Output: w = [2.00 3.00], b = [1.00]
+	model, err := features.FitSVM(ctx, x, labels[:4], features.SVMParams{C: 1, Loss: "hinge", Tol: 1e-3})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fresh, err := m.Rows(ctx, []int{4}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(model.Scores(fresh)[0] > 0)
+	// Output: true
 }

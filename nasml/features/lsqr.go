@@ -1,25 +1,16 @@
 package features
 
 import (
-	"context"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// LSQROptions say when [LSQR] stops. The zero value is SciPy's default except
-// for the tolerances, which are 0 then: as precise as the machine allows.
-type LSQROptions struct {
-	ATol, BTol float64 // relative errors of A and of b; scikit-learn's tol is both
-	ConLim     float64 // stops where cond(A) is estimated to be more; if 0, 1e8
-	MaxIter    int     // if 0, 2d
-}
-
 // Stop says why a solver stopped.
 type Stop string
 
-// The reasons of [LSQR], numbered as istop in Algorithm 583, and those of [CG].
+// The reasons, numbered as istop in Algorithm 583.
 const (
 	StopZero         Stop = "x = 0"                               // 0
 	StopResidual     Stop = "residual small"                      // 1: a solution of Ax = b up to the tolerances
@@ -41,53 +32,32 @@ type Solve struct {
 	Passes     int       // over A, of all targets together
 }
 
-// LSQR is the algorithm of Paige and Saunders (1982, Algorithm 583) for
+// lsqr is the algorithm of Paige and Saunders (1982, Algorithm 583) for
 //
 //	min_x ‖b − Ax‖² + damp²‖x‖² ,
 //
 // for the columns of B, [n, k], all together, so that a pass over A serves all
 // of them; x has shape [d, k]. Every column keeps its own recursion and stops
-// by its own test, so its iterations are those of SciPy's lsqr on it alone.
-// With damp = 0 and a singular A it finds the solution of minimum norm.
+// by its own test, so its iterations are those of SciPy's lsqr on it alone with
+// atol = btol = tol. With damp = 0 and a singular A it finds the solution of
+// minimum norm. A is known by AᵀB and by step, [Operator.StepTo] without a shift.
+// maxIter 0 stands for 2d.
 //
-// It returns an error if shapes differ or if a number is not finite, or if
-// ctx ends.
-func LSQR(ctx context.Context, a Operator, b *mat.Dense, damp float64, o LSQROptions) (*mat.Dense, Solve, error) {
-	_, k := b.Dims()
-	_, d := a.Dims()
-	atb := mat.NewDense(d, k, nil)
-	if err := a.MulTransTo(ctx, atb, b); err != nil {
-		return nil, Solve{}, fmt.Errorf("LSQR: %w", err)
-	}
-	x, s, err := lsqrFrom(ctx, a, b, atb, damp, o)
-	s.Passes++
-	return x, s, err
-}
-
-// lsqrFrom is LSQR where Aᵀb is known.
-func lsqrFrom(
-	ctx context.Context,
-	a Operator,
-	b, atb *mat.Dense,
-	damp float64,
-	o LSQROptions,
+// It returns an error if a number is not finite, or if step fails.
+func lsqr(
+	b, atb *mat.Dense, damp, tol float64, maxIter int, step func(dst, y, x *mat.Dense, scale []float64) error,
 ) (*mat.Dense, Solve, error) {
-	if !(damp >= 0) || math.IsInf(damp, 1) || !(o.ATol >= 0) || !(o.BTol >= 0) {
-		return nil, Solve{}, fmt.Errorf("LSQR: found damp = %v and tolerances %v and %v, expected 0 or more", damp,
-			o.ATol, o.BTol)
-	}
-	_, d := a.Dims()
-	_, k := b.Dims()
+	d, k := atb.Dims()
 	s := Solve{
-		Iterations: make([]int, k),
-		Stop:       make([]Stop, k),
-		Residual:   make([]float64, k),
-		Gradient:   make([]float64, k),
+		Iterations: make([]int, k), Stop: make([]Stop, k), Residual: make([]float64, k), Gradient: make([]float64, k),
+	}
+	if maxIter <= 0 {
+		maxIter = 2 * d
 	}
 	r := bidiagonalize(b, atb)
 	targets := make([]*lsqrTarget, k)
 	for j := range targets {
-		targets[j] = newLSQRTarget(r.alpha[j], r.beta[j], damp, o, 2*d)
+		targets[j] = newLSQRTarget(r.alpha[j], r.beta[j], damp, tol, maxIter)
 	}
 	x, w, next := mat.NewDense(d, k, nil), mat.DenseCopyOf(r.v), mat.NewDense(d, k, nil)
 	for {
@@ -104,11 +74,10 @@ func lsqrFrom(
 		if !active {
 			return x, s, nil
 		}
-		passes, err := step(ctx, a, next, r.u, r.v, r.alpha)
-		if err != nil {
+		if err := step(next, r.u, r.v, r.alpha); err != nil {
 			return nil, s, fmt.Errorf("LSQR: %w", err)
 		}
-		s.Passes += passes
+		s.Passes++
 		r.advance(next)
 		advanceLSQR(targets, x, w, r)
 	}
@@ -203,8 +172,8 @@ func advanceLSQR(targets []*lsqrTarget, x, w *mat.Dense, r *bidiagonal) {
 
 // lsqrTarget is the recursion of one right side, in the names of the article.
 type lsqrTarget struct {
-	damp, aTol, bTol, conTol float64
-	maxIter                  int
+	damp, tol float64
+	maxIter   int
 
 	iterations              int
 	stop                    Stop
@@ -216,16 +185,10 @@ type lsqrTarget struct {
 	gradient                float64 // ‖Aᵀr‖
 }
 
-func newLSQRTarget(alpha, beta, damp float64, o LSQROptions, maxIter int) *lsqrTarget {
+func newLSQRTarget(alpha, beta, damp, tol float64, maxIter int) *lsqrTarget {
 	t := &lsqrTarget{
-		damp: damp, aTol: o.ATol, bTol: o.BTol, conTol: 1e-8, maxIter: maxIter,
+		damp: damp, tol: tol, maxIter: maxIter,
 		alpha: alpha, rhoBar: alpha, phiBar: beta, bNorm: beta, cs2: -1, gradient: alpha * beta,
-	}
-	if o.ConLim > 0 {
-		t.conTol = 1 / o.ConLim
-	}
-	if o.MaxIter > 0 {
-		t.maxIter = o.MaxIter
 	}
 	if t.gradient == 0 {
 		t.stop = StopZero
@@ -281,7 +244,7 @@ func (t *lsqrTarget) norm(phi, rho, theta float64) {
 
 // test decides whether to stop; where several tests hold, the last one counts.
 func (t *lsqrTarget) test() {
-	const eps = 0x1p-52
+	const eps, conTol = 0x1p-52, 1e-8 // SciPy's
 	r := t.residual()
 	test1 := r / t.bNorm
 	test2 := t.gradient / (t.aNorm*r + eps)
@@ -295,9 +258,9 @@ func (t *lsqrTarget) test() {
 		{1+test3 <= 1, StopSingular},
 		{1+test2 <= 1, StopFlat},
 		{1+test1/(1+size) <= 1, StopExact},
-		{test3 <= t.conTol, StopCondition},
-		{test2 <= t.aTol, StopLeastSquares},
-		{test1 <= t.bTol+t.aTol*size, StopResidual},
+		{test3 <= conTol, StopCondition},
+		{test2 <= t.tol, StopLeastSquares},
+		{test1 <= t.tol+t.tol*size, StopResidual},
 	} {
 		if c.holds {
 			t.stop = c.stop

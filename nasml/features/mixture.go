@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -30,7 +31,7 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i,
 				rows, cols, n, p)
 		}
-		if !allFinite(m) {
+		if slices.ContainsFunc(m.RawMatrix().Data, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)
 		}
 	}
@@ -45,17 +46,11 @@ func (m *Mixture) At(alpha []float64) *mat.Dense {
 	n, p := m.Maps[0].Dims()
 	out := mat.NewDense(n, p, nil)
 	for i, a := range alpha {
-		addTo(out, a, m.Maps[i])
+		for j := range n {
+			floats.AddScaled(out.RawRowView(j), a, m.Maps[i].RawRowView(j))
+		}
 	}
 	return out
-}
-
-// addTo is m ← m + a·u for matrices that NewDense made, without gaps.
-func addTo(m *mat.Dense, a float64, u *mat.Dense) {
-	n, _ := m.Dims()
-	for j := range n {
-		floats.AddScaled(m.RawRowView(j), a, u.RawRowView(j))
-	}
 }
 
 // MixtureFit is the ridge solution of one α and λ on a training sample,
@@ -89,7 +84,7 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return nil, fmt.Errorf("mixture: found λ = %v, expected 0 or more", lambda)
 	}
-	f := &MixtureFit{Alpha: append([]float64(nil), alpha...), Lambda: lambda, train: m, phi: m.At(alpha)}
+	f := &MixtureFit{Alpha: slices.Clone(alpha), Lambda: lambda, train: m, phi: m.At(alpha)}
 	n, p := f.phi.Dims()
 	f.dual = n <= p
 	var err error
@@ -108,7 +103,7 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 		err = f.chol.SolveVecTo(theta, &right)
 	}
 	f.Theta = theta.RawVector().Data
-	f.Residual = append([]float64(nil), m.Y...)
+	f.Residual = slices.Clone(m.Y)
 	floats.Sub(f.Residual, mulVec(f.phi, f.Theta))
 	return f, err
 }
@@ -133,17 +128,17 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 	if !f.dual {
 		right := mat.NewDense(p, h+1, nil)
 		for i, m := range f.train.Maps {
-			col := mulTransVec(m, f.Residual)
-			floats.Sub(col, mulTransVec(f.phi, mulVec(m, f.Theta)))
+			col := mulVec(m.T(), f.Residual)
+			floats.Sub(col, mulVec(f.phi.T(), mulVec(m, f.Theta)))
 			right.SetCol(i, col)
 		}
-		right.SetCol(h, scaled(-1, f.Theta))
+		right.SetCol(h, floats.ScaleTo(make([]float64, p), -1, f.Theta))
 		return out, f.chol.SolveTo(out, right)
 	}
 	b := f.b.RawVector().Data
 	right, direct := mat.NewDense(n, h+1, nil), mat.NewDense(p, h+1, nil)
 	for i, m := range f.train.Maps {
-		back := mulTransVec(m, b)
+		back := mulVec(m.T(), b)
 		direct.SetCol(i, back)
 		col := mulVec(m, f.Theta)
 		floats.Add(col, mulVec(f.phi, back))
@@ -162,122 +157,6 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 // Predict is f_α(x) = φ_α(x)ᵀθ_α for each row of another sample.
 func (f *MixtureFit) Predict(at *Mixture) []float64 { return mulVec(at.At(f.Alpha), f.Theta) }
 
-// OutputLoss is a loss ℓ(y, f) of a target and a prediction, with its
-// derivative in the prediction.
-type OutputLoss struct {
-	Value func(y, f float64) float64
-	Slope func(y, f float64) float64 // ℓ′ = ∂ℓ/∂f, a subgradient if there is a kink
-}
-
-// OutputLosses are the losses by name; "logistic" and "hinge" expect y = ±1.
-var OutputLosses = map[string]OutputLoss{
-	"squared": {
-		func(y, f float64) float64 { return (y - f) * (y - f) },
-		func(y, f float64) float64 { return 2 * (f - y) },
-	},
-	"absolute": {
-		func(y, f float64) float64 { return math.Abs(y - f) },
-		func(y, f float64) float64 { return sign(f - y) },
-	},
-	"hinge":    {func(y, f float64) float64 { return max(0, 1-y*f) }, hingeSlope},
-	"logistic": {logistic, func(y, f float64) float64 { return -y / (1 + math.Exp(y*f)) }},
-}
-
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
-	}
-	return 0
-}
-
-func hingeSlope(y, f float64) float64 {
-	if y*f < 1 {
-		return -y
-	}
-	return 0
-}
-
-// logistic is log(1 + e^{−yf}) without overflow.
-func logistic(y, f float64) float64 {
-	z := -y * f
-	return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z)))
-}
-
-// Risk is the mean loss of f_α over another sample, L̂_V(f_α).
-func (f *MixtureFit) Risk(at *Mixture, loss OutputLoss) float64 {
-	sum := 0.0
-	for j, v := range f.Predict(at) {
-		sum += loss.Value(at.Y[j], v)
-	}
-	return sum / float64(len(at.Y))
-}
-
-// HyperGradient is the total derivative of the risk on another sample, through
-// the retrained θ_α, with respect to (α₁, …, α_h, λ), [h+1]. It costs one
-// linear solve. With gⱼ = ℓ′(ỹⱼ, f_α(x̃ⱼ))/n, u = Φ̃_αᵀg,
-//
-//	dual:   s = K⁻¹Φ_αu:  ∂ᵢ = gᵀΦ̃ᵢθ + bᵀΦᵢu − sᵀΦᵢθ − bᵀΦᵢΦ_αᵀs ,  ∂_λ = −sᵀb ,
-//	primal: q = A⁻¹u:     ∂ᵢ = gᵀΦ̃ᵢθ + rᵀΦᵢq − (Φ_αq)ᵀΦᵢθ ,          ∂_λ = −qᵀθ .
-//
-// f_α does not change under (α, λ) → (cα, c²λ), so ⟨α, ∂_α⟩ + 2λ∂_λ = 0.
-func (f *MixtureFit) HyperGradient(at *Mixture, loss OutputLoss) ([]float64, error) {
-	g := f.slopes(at, loss)
-	u := mulTransVec(at.At(f.Alpha), g)
-	h := len(f.Alpha)
-	out := make([]float64, h+1)
-	copy(out, f.frozen(at, g))
-	if f.dual {
-		s := mat.NewVecDense(len(f.Residual), nil)
-		if err := f.chol.SolveVecTo(s, mat.NewVecDense(s.Len(), mulVec(f.phi, u))); err != nil {
-			return nil, err
-		}
-		back, sv, b := mulTransVec(f.phi, s.RawVector().Data), s.RawVector().Data, f.b.RawVector().Data
-		for i, m := range f.train.Maps {
-			out[i] += floats.Dot(b, mulVec(m, u)) - floats.Dot(sv, mulVec(m, f.Theta)) - floats.Dot(b, mulVec(m, back))
-		}
-		out[h] = -floats.Dot(sv, b)
-		return out, nil
-	}
-	q := mat.NewVecDense(len(f.Theta), nil)
-	if err := f.chol.SolveVecTo(q, mat.NewVecDense(len(u), u)); err != nil {
-		return nil, err
-	}
-	qv := q.RawVector().Data
-	forward := mulVec(f.phi, qv)
-	for i, m := range f.train.Maps {
-		out[i] += floats.Dot(f.Residual, mulVec(m, qv)) - floats.Dot(forward, mulVec(m, f.Theta))
-	}
-	out[h] = -floats.Dot(qv, f.Theta)
-	return out, nil
-}
-
-// FrozenGradient is the derivative of the risk on another sample in α with the
-// weights θ_α held fixed, gᵀΦ̃ᵢθ, [h]: first-order DARTS. It is not the
-// hypergradient.
-func (f *MixtureFit) FrozenGradient(at *Mixture, loss OutputLoss) []float64 {
-	return f.frozen(at, f.slopes(at, loss))
-}
-
-func (f *MixtureFit) frozen(at *Mixture, g []float64) []float64 {
-	out := make([]float64, len(f.Alpha))
-	for i, m := range at.Maps {
-		out[i] = floats.Dot(g, mulVec(m, f.Theta))
-	}
-	return out
-}
-
-// slopes is g, the derivative of the risk in each prediction.
-func (f *MixtureFit) slopes(at *Mixture, loss OutputLoss) []float64 {
-	g := f.Predict(at)
-	for j, v := range g {
-		g[j] = loss.Slope(at.Y[j], v) / float64(len(g))
-	}
-	return g
-}
-
 // MinSingular is the smallest singular value of Φ_α as a map onto the smaller
 // of R^n and R^p: the n-th one of a wide matrix, not 0.
 func (m *Mixture) MinSingular(alpha []float64) (float64, error) {
@@ -289,20 +168,31 @@ func (m *Mixture) MinSingular(alpha []float64) (float64, error) {
 	return values[len(values)-1], nil
 }
 
-func mulVec(m *mat.Dense, v []float64) []float64 {
+func mulVec(m mat.Matrix, v []float64) []float64 {
 	n, _ := m.Dims()
 	out := mat.NewVecDense(n, nil)
 	out.MulVec(m, mat.NewVecDense(len(v), v))
 	return out.RawVector().Data
 }
 
-func mulTransVec(m *mat.Dense, v []float64) []float64 {
-	_, p := m.Dims()
-	out := mat.NewVecDense(p, nil)
-	out.MulVec(m.T(), mat.NewVecDense(len(v), v))
-	return out.RawVector().Data
-}
+// maxCondition is the condition number above which a system is refused: some
+// digits of a solution in float64 have to be left.
+const maxCondition = 1e13
 
-func scaled(a float64, v []float64) []float64 {
-	return floats.ScaleTo(make([]float64, len(v)), a, v)
+// shifted factorizes MMᵀ + λI. It returns an error if that matrix is singular to
+// rounding.
+func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
+	var gram mat.SymDense
+	gram.SymOuterK(1, m)
+	n := gram.SymmetricDim()
+	for i := range n {
+		gram.SetSym(i, i, gram.At(i, i)+lambda)
+	}
+	var chol mat.Cholesky
+	if ok := chol.Factorize(&gram); !ok || !(chol.Cond() < maxCondition) {
+		return nil, fmt.Errorf(
+			"the %d×%d system with λ = %v is singular to rounding (condition number over %.0e): expected features of "+
+				"full rank, or a larger λ", n, n, lambda, maxCondition)
+	}
+	return &chol, nil
 }

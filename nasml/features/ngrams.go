@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/twmb/murmur3"
 )
 
 // NGramConfig is one configuration of the search space of Khodak+ (App.
@@ -35,10 +37,9 @@ var (
 // Check returns an error if a configuration is invalid: what was found
 // and what was expected.
 func (c NGramConfig) Check() error {
-	_, err := tokenizer(c.Tokenizer)
 	switch {
-	case err != nil:
-		return err
+	case tokenizers[c.Tokenizer] == nil:
+		return fmt.Errorf("found tokenizer %q, expected one of %q", c.Tokenizer, slices.Sorted(maps.Keys(tokenizers)))
 	case c.Order < 1:
 		return fmt.Errorf("found n-grams up to order %d, expected at least 1", c.Order)
 	case !slices.Contains(Weightings, c.Weighting):
@@ -85,38 +86,16 @@ func NewTexts(texts []string) *Texts {
 // Len returns the number of texts.
 func (t *Texts) Len() int { return len(t.raw) }
 
-// Tokens returns the tokens of text i, with stop words and capital letters as
-// c wants them. It returns an error if there is no such text or tokenizer.
-func (t *Texts) Tokens(i int, c NGramConfig) ([]string, error) {
-	all, err := t.tokens(c.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	if i < 0 || i >= len(all) {
-		return nil, fmt.Errorf("found text %d, expected 0…%d", i, len(all)-1)
-	}
-	var words []string
-	v := all[i].view(c.StopWords, c.Lower, nil)
-	for n := range v.ends {
-		words = append(words, string(v.gram(n, 1)))
-	}
-	return words, nil
-}
-
 // tokens returns all texts cut by a tokenizer.
-func (t *Texts) tokens(name string) ([]tokens, error) {
-	cut, err := tokenizer(name)
-	if err != nil {
-		return nil, err
-	}
+func (t *Texts) tokens(name string) []tokens {
 	t.mu.Lock()
 	all, ok := t.cut[name]
 	if !ok {
-		all = sync.OnceValue(func() []tokens { return tokenizeAll(t.raw, cut) })
+		all = sync.OnceValue(func() []tokens { return tokenizeAll(t.raw, tokenizers[name]) })
 		t.cut[name] = all
 	}
 	t.mu.Unlock()
-	return all(), nil
+	return all()
 }
 
 func tokenizeAll(texts []string, cut Tokenizer) []tokens {
@@ -172,11 +151,8 @@ func (v *view) gram(i, n int) []byte {
 	return v.text[start:v.ends[i+n-1]]
 }
 
-// view uses the memory of an earlier one, if there is one.
+// view uses the memory of an earlier one.
 func (t tokens) view(noStops, small bool, old *view) *view {
-	if old == nil {
-		old = &view{}
-	}
 	v := view{text: old.text[:0], ends: old.ends[:0]}
 	start := uint32(0)
 	for _, end := range t.ends {
@@ -215,7 +191,7 @@ func (t tokens) grams(c NGramConfig) int {
 
 // Bags returns the raw hashed bags of n-grams: row i is text rows[i] under
 // configuration configs[of[i]], and column j counts its n-grams of which
-// Hash mod d is j, or reports whether there are any. rows nil means all texts, of
+// the hash mod d is j, or reports whether there are any. rows nil means all texts, of
 // nil the first configuration for all. A text without tokens is an empty row.
 //
 // Weighting and preprocessing are not applied: FitNGrams does.
@@ -224,9 +200,11 @@ func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of [
 	if err != nil {
 		return nil, err
 	}
-	cut, err := t.cutFor(configs, of)
-	if err != nil {
-		return nil, err
+	cut := map[string][]tokens{} // by tokenizer
+	for _, k := range of {
+		if name := configs[k].Tokenizer; cut[name] == nil {
+			cut[name] = t.tokens(name)
+		}
 	}
 	room := make([]int, len(rows)+1) // row i has room from room[i] on
 	for i, r := range rows {
@@ -265,7 +243,7 @@ func (s *Sparse) closeGaps(room []int) {
 	s.Col, s.Val = s.Col[:n], s.Val[:n]
 }
 
-// assign fills in what nil stands for and checks that all fits together.
+// assign fills in what nil stands for and checks the configurations.
 func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]int, []int, error) {
 	if rows == nil {
 		rows = make([]int, t.Len())
@@ -279,42 +257,17 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 	if d < 1 || d > math.MaxInt32 {
 		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
 	}
-	if len(configs) == 0 || len(of) != len(rows) {
-		return nil, nil, fmt.Errorf(
-			"found %d configurations, %d texts and a configuration for %d of them, expected some configurations and "+
-				"one for every text", len(configs), len(rows), len(of))
-	}
 	for k, c := range configs {
 		if err := c.Check(); err != nil {
 			return nil, nil, fmt.Errorf("configuration %d: %w", k, err)
 		}
 	}
-	for i, r := range rows {
-		if r < 0 || r >= t.Len() || of[i] < 0 || of[i] >= len(configs) {
-			return nil, nil, fmt.Errorf("found text %d with configuration %d, expected 0…%d and 0…%d", r, of[i],
-				t.Len()-1, len(configs)-1)
-		}
-	}
 	return rows, of, nil
 }
 
-// cutFor returns the texts as the tokenizers of those configurations cut them
-// that have a text.
-func (t *Texts) cutFor(configs []NGramConfig, of []int) (map[string][]tokens, error) {
-	used := map[string]bool{}
-	for _, k := range of {
-		used[configs[k].Tokenizer] = true
-	}
-	cut := map[string][]tokens{}
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		all, err := t.tokens(name)
-		if err != nil {
-			return nil, err
-		}
-		cut[name] = all
-	}
-	return cut, nil
-}
+// hash is MurmurHash3 x86-32 of the UTF-8 bytes of an n-gram, its tokens joined
+// by single spaces, as an unsigned number.
+func hash(ngram []byte, seed uint32) uint32 { return murmur3.SeedSum32(seed, ngram) }
 
 // bagger has the memory that goes from text to text.
 type bagger struct {
@@ -328,7 +281,7 @@ func (w *bagger) hash(t tokens, c NGramConfig, d uint32) []uint32 {
 	w.hashes = w.hashes[:0]
 	for n := 1; n <= c.Order; n++ {
 		for i := 0; i+n <= len(v.ends); i++ {
-			w.hashes = append(w.hashes, Hash(v.gram(i, n), c.HashSeed)%d)
+			w.hashes = append(w.hashes, hash(v.gram(i, n), c.HashSeed)%d)
 		}
 	}
 	w.sort(d)

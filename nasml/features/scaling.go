@@ -1,8 +1,8 @@
 package features
 
 import (
-	"fmt"
 	"math"
+	"slices"
 )
 
 // Table is the inputs x of n examples, row-major, of p numbers each.
@@ -13,23 +13,6 @@ type Table struct {
 
 // Row is the inputs of example i.
 func (t Table) Row(i int) []float32 { return t.Data[i*t.Cols : (i+1)*t.Cols] }
-
-// check returns an error if the table has another size than it says, no
-// number at all, or one that is not finite.
-func (t Table) check() error {
-	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {
-		return fmt.Errorf(
-			"found a table of %d rows and %d columns with %d numbers, expected one row and column at least and "+
-				"their product", t.Rows, t.Cols, len(t.Data))
-	}
-	for i, v := range t.Data {
-		if v-v != 0 { // NaN or infinite
-			return fmt.Errorf("found %v in row %d, column %d of a table, expected finite numbers", v, i/t.Cols,
-				i%t.Cols)
-		}
-	}
-	return nil
-}
 
 // Preprocess is what is done to the inputs before their features are made.
 type Preprocess string
@@ -50,15 +33,12 @@ type Scaling struct {
 }
 
 // FitScaling takes minimum, maximum, mean and standard deviation (divided by n)
-// of every column. It returns an error if a number is not finite.
-func FitScaling(train Table) (*Scaling, error) {
-	if err := train.check(); err != nil {
-		return nil, fmt.Errorf("preprocessing: %w", err)
-	}
+// of every column.
+func FitScaling(train Table) *Scaling {
 	p := train.Cols
 	s := &Scaling{
-		least:     repeat(math.Inf(1), p),
-		span:      repeat(math.Inf(-1), p),
+		least:     slices.Repeat([]float64{math.Inf(1)}, p),
+		span:      slices.Repeat([]float64{math.Inf(-1)}, p),
 		mean:      make([]float64, p),
 		deviation: make([]float64, p),
 	}
@@ -86,22 +66,20 @@ func FitScaling(train Table) (*Scaling, error) {
 			s.mean[j] = s.least[j]
 		}
 	}
-	return s, nil
+	return s
 }
 
 // applyTo stores factor times the preprocessed row in dst. A row of zeros has
 // no direction and stays as it is under l2.
 func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
-	switch how {
-	case MinMax:
+	shift, unit := s.of(how)
+	if shift != nil {
 		for j, v := range row {
-			dst[j] = float32((float64(v) - s.least[j]) / s.span[j] * factor)
+			dst[j] = float32((float64(v) - shift[j]) / unit[j] * factor)
 		}
-	case Standard:
-		for j, v := range row {
-			dst[j] = float32((float64(v) - s.mean[j]) / s.deviation[j] * factor)
-		}
-	case UnitRows:
+		return
+	}
+	if how == UnitRows {
 		sum := 0.0
 		for _, v := range row {
 			sum += float64(v) * float64(v)
@@ -109,12 +87,20 @@ func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
 		if sum > 0 {
 			factor /= math.Sqrt(sum)
 		}
-		for j, v := range row {
-			dst[j] = float32(float64(v) * factor)
-		}
-	default:
-		for j, v := range row {
-			dst[j] = float32(float64(v) * factor)
-		}
 	}
+	for j, v := range row {
+		dst[j] = float32(float64(v) * factor)
+	}
+}
+
+// of are what columns are shifted and divided by; nil where they are not.
+func (s *Scaling) of(how Preprocess) (shift, unit []float64) {
+	switch how {
+	case MinMax:
+		return s.least, s.span
+	case Standard:
+		return s.mean, s.deviation
+	case Raw, UnitRows:
+	}
+	return nil, nil
 }

@@ -9,20 +9,13 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// SparseRows are the rows of a sparse matrix, of which [Sparse] is one.
-type SparseRows interface {
-	Dims() (rows, cols int)
-	Row(i int) (cols []int32, vals []float32)
-}
-
 // SVMParams say what [FitSVM] minimizes, and how well.
 type SVMParams struct {
-	C           float64 // C > 0 on the sum of losses; λ = ½ is C = 1
-	Loss        string  // "hinge" or "squared-hinge"
-	Tol         float64 // on the violation; the code of Khodak+ 2020 takes 1e-5, scikit-learn 1e-4
-	MaxEpochs   int     // if 0, 1000
-	NoIntercept bool
-	Seed        uint64 // of the order of the rows
+	C         float64 // C > 0 on the sum of losses; λ = ½ is C = 1
+	Loss      string  // "hinge" or "squared-hinge"
+	Tol       float64 // on the violation; the code of Khodak+ 2020 takes 1e-5, scikit-learn 1e-4
+	MaxEpochs int     // if 0, 1000
+	Seed      uint64  // of the order of the rows
 }
 
 // SVMModel is a linear support vector machine with its certificate: the
@@ -49,7 +42,7 @@ type SVMModel struct {
 // It returns an error if the labels are others, or of one class only, a
 // parameter is invalid, a value is not finite, or ctx ends. Not to
 // converge is none: Converged says so.
-func FitSVM(ctx context.Context, x SparseRows, labels []int8, p SVMParams) (*SVMModel, error) {
+func FitSVM(ctx context.Context, x *Sparse, labels []int8, p SVMParams) (*SVMModel, error) {
 	if p.MaxEpochs <= 0 {
 		p.MaxEpochs = 1000
 	}
@@ -69,8 +62,7 @@ func FitSVM(ctx context.Context, x SparseRows, labels []int8, p SVMParams) (*SVM
 	return s.model(), nil
 }
 
-func (p *SVMParams) check(x SparseRows, labels []int8) error {
-	rows, _ := x.Dims()
+func (p *SVMParams) check(x *Sparse, labels []int8) error {
 	plus, minus := 0, 0
 	for i, y := range labels {
 		switch y {
@@ -83,20 +75,13 @@ func (p *SVMParams) check(x SparseRows, labels []int8) error {
 		}
 	}
 	switch {
-	case len(labels) != rows:
-		return fmt.Errorf("found %d labels of %d rows", len(labels), rows)
+	case len(labels) != x.Rows:
+		return fmt.Errorf("found %d labels of %d rows", len(labels), x.Rows)
 	case plus == 0 || minus == 0:
 		return fmt.Errorf(
-			"found %d rows of class +1 and %d of class −1, expected both classes: with one there is nothing to separate", //nolint:lll // one sentence
-			plus,
-			minus,
-		)
-	case !(p.C > 0) || math.IsInf(p.C, 1):
-		return fmt.Errorf("found C = %v, expected a positive number", p.C)
+			"found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to separate", plus, minus)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":
 		return fmt.Errorf("found loss %q, expected hinge or squared-hinge", p.Loss)
-	case !(p.Tol > 0):
-		return fmt.Errorf("found tolerance %v, expected a positive number", p.Tol)
 	}
 	return nil
 }
@@ -118,7 +103,6 @@ type dualDescent struct {
 	alpha  []float64
 	w      []float64 // of the packed columns
 	b      float64
-	bias   float64 // 1, or 0 without an intercept
 
 	active    []int32 // rows that are not shrunk
 	high, low float64 // projected gradients of the epoch before: rows outside of them are shrunk
@@ -127,21 +111,18 @@ type dualDescent struct {
 	converged bool
 }
 
-func newDualDescent(x SparseRows, y []int8, p SVMParams) (*dualDescent, error) {
-	rows, _ := x.Dims()
+func newDualDescent(x *Sparse, y []int8, p SVMParams) (*dualDescent, error) {
+	rows := x.Rows
 	s := &dualDescent{
-		rows: packRows(x), y: y, p: p, rng: trial.RNG(p.Seed, "linear SVM"), upper: p.C, bias: 1,
+		rows: packRows(x), y: y, p: p, rng: trial.RNG(p.Seed, "linear SVM"), upper: p.C,
 		square: make([]float64, rows), alpha: make([]float64, rows), active: make([]int32, rows),
 	}
 	s.w = make([]float64, len(s.rows.columns))
-	if p.NoIntercept {
-		s.bias = 0
-	}
 	if p.Loss == "squared-hinge" {
 		s.upper, s.extra = math.Inf(1), 1/(2*p.C)
 	}
 	for i := range rows {
-		s.square[i] = s.extra + s.bias
+		s.square[i] = s.extra + 1
 		for _, e := range s.rows.row(int32(i)) {
 			s.square[i] += float64(e.val) * float64(e.val)
 		}
@@ -175,7 +156,7 @@ func (s *dualDescent) margin(i int32) float64 {
 	for _, e := range row {
 		a += w[e.col] * float64(e.val)
 	}
-	return (a + b) + (c + d) + s.bias*s.b
+	return (a + b) + (c + d) + s.b
 }
 
 // epoch visits the active rows once, in a new order. The descent has converged
@@ -238,37 +219,29 @@ func (s *dualDescent) project(alpha, g float64) (projected float64, shrink bool)
 	return g, false
 }
 
-// move minimizes over αᵢ alone. A row without any value has no curvature, only
-// a gradient of −1, and goes to its bound.
+// move minimizes over αᵢ alone.
 func (s *dualDescent) move(i int32, g float64) {
 	before := s.alpha[i]
-	after := s.upper
-	if s.square[i] > 0 {
-		after = min(max(before-g/s.square[i], 0), s.upper)
-	}
+	after := min(max(before-g/s.square[i], 0), s.upper)
 	s.alpha[i] = after
 	d := (after - before) * float64(s.y[i])
 	w := s.w
 	for _, e := range s.rows.row(i) {
 		w[e.col] += d * float64(e.val)
 	}
-	s.b += s.bias * d
+	s.b += d
 }
 
 // model evaluates primal and dual:
 //
 //	P = ½(‖w‖² + b²) + C Σ ℓ,   D = Σα − ½(‖w‖² + b²) − ½ D Σα² .
 func (s *dualDescent) model() *SVMModel {
-	norm := s.bias * s.b * s.b
+	norm := s.b * s.b
 	for _, v := range s.w {
 		norm += v * v
 	}
 	m := &SVMModel{
-		Weights:   s.rows.unpack(s.w),
-		Intercept: s.bias * s.b,
-		Epochs:    s.epochs,
-		Violation: s.violation,
-		Converged: s.converged,
+		Weights: s.rows.unpack(s.w), Intercept: s.b, Epochs: s.epochs, Violation: s.violation, Converged: s.converged,
 	}
 	m.Primal, m.Dual = norm/2, -norm/2
 	for i, a := range s.alpha {
@@ -298,24 +271,15 @@ type entry struct {
 	val float32
 }
 
-func packRows(x SparseRows) *packedRows {
-	rows, cols := x.Dims()
-	p := &packedRows{starts: make([]int, rows+1), cols: cols}
-	counts := make([]int32, cols)
-	for i := range rows {
-		in, _ := x.Row(i)
-		p.starts[i+1] = p.starts[i] + len(in)
-		for _, c := range in {
-			counts[c] = min(counts[c]+1, int32(rows)) // a column may come twice in a row
-		}
+func packRows(x *Sparse) *packedRows {
+	p := &packedRows{starts: x.RowPtr, cols: x.Cols, entries: make([]entry, len(x.Col))}
+	counts := make([]int32, x.Cols)
+	for _, c := range x.Col {
+		counts[c]++
 	}
-	place := p.order(counts, rows)
-	p.entries = make([]entry, 0, p.starts[rows])
-	for i := range rows {
-		in, vals := x.Row(i)
-		for j, c := range in {
-			p.entries = append(p.entries, entry{place[c], vals[j]})
-		}
+	place := p.order(counts, x.Rows)
+	for i, c := range x.Col {
+		p.entries[i] = entry{place[c], x.Val[i]}
 	}
 	return p
 }
@@ -357,9 +321,8 @@ func (p *packedRows) unpack(w []float64) []float64 {
 }
 
 // Scores are ⟨w, xᵢ⟩ + b; the class is their sign.
-func (m *SVMModel) Scores(x SparseRows) []float64 {
-	rows, _ := x.Dims()
-	out := make([]float64, rows)
+func (m *SVMModel) Scores(x *Sparse) []float64 {
+	out := make([]float64, x.Rows)
 	for i := range out {
 		cols, vals := x.Row(i)
 		sum := m.Intercept

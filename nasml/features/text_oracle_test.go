@@ -112,14 +112,14 @@ func compare(t *testing.T, q question, a answers) {
 		for k, token := range want.Tokens["whitespace"] {
 			require.Equal(t, want.Small[k], string(lower(nil, token)))
 		}
-		custom := join(want.Tokens["custom"]).view(false, false, nil)
+		custom := join(want.Tokens["custom"]).view(false, false, &view{})
 		n := 0
 		for order := 1; order <= oracleOrder; order++ {
 			for k := 0; k+order <= len(custom.ends); k++ {
 				require.Equal(
 					t,
 					want.Hashes[n],
-					Hash(custom.gram(k, order), oracleSeed),
+					hash(custom.gram(k, order), oracleSeed),
 					"text %d, n-gram %q",
 					i,
 					custom.gram(k, order),
@@ -165,10 +165,10 @@ func compare(t *testing.T, q question, a answers) {
 // takes the remainder of the absolute value of a signed hash.
 func columnsOf(t tokens, bins int) row {
 	counts := make([]float64, bins)
-	v := t.view(false, false, nil)
+	v := t.view(false, false, &view{})
 	for order := 1; order <= oracleOrder; order++ {
 		for k := 0; k+order <= len(v.ends); k++ {
-			signed := int64(int32(Hash(v.gram(k, order), 0)))
+			signed := int64(int32(hash(v.gram(k, order), 0)))
 			counts[max(signed, -signed)%int64(bins)]++
 		}
 	}

@@ -1,9 +1,6 @@
 package features
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,25 +24,13 @@ type Tokenizer func(dst []string, text string) []string
 //	custom      cut at white space and where such a sign and another stand side by side
 //	treebank    the convention of the Penn Treebank, as NLTK's TreebankWordTokenizer
 //	            has it; the text is one sentence to it
-//
-// What the authors' code calls "nltk" is NLTK's word_tokenize: it cuts a text
-// into sentences first, with parameters learned from a corpus, and knows some
-// quotation marks more. The last word of a sentence inside of a text loses its
-// full stop there and keeps it here.
+//	nltk        NLTK's word_tokenize, as the authors' code has it, see [nltkTokens]
 var tokenizers = map[string]Tokenizer{
 	"whitespace": appendFields,
 	"simple":     simpleTokens,
 	"custom":     customTokens,
 	"treebank":   treebankTokens,
-}
-
-// tokenizer returns the one of that name.
-func tokenizer(name string) (Tokenizer, error) {
-	t, ok := tokenizers[name]
-	if !ok {
-		return nil, fmt.Errorf("found tokenizer %q, expected one of %q", name, slices.Sorted(maps.Keys(tokenizers)))
-	}
-	return t, nil
+	"nltk":       nltkTokens,
 }
 
 // isSpace reports whether Python's str.split cuts at r.

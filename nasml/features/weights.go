@@ -3,9 +3,7 @@ package features
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 )
 
 // Reading says whose feature map is meant where Khodak+ and their code differ.
@@ -39,12 +37,9 @@ type Counts struct {
 type Bin struct{ Pos, Neg int32 }
 
 // Count adds up raw bags by class, labels ±1, a row each. Bags have whole
-// numbers. It returns an error if labels are missing or others than ±1, or a bin
+// numbers. It returns an error if labels are others than ±1, or a bin
 // holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
-	if len(labels) != b.Rows {
-		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
-	}
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
 		sum, rows := &c.PosSum, &c.PosRows
@@ -190,20 +185,10 @@ type NGramMap struct {
 // texts and weights, other than in weighting and preprocessing, and keeps 8·d
 // bytes of each; AsCode needs one pass and keeps 8·d bytes in all.
 func FitNGrams(
-	ctx context.Context,
-	t *Texts,
-	labels []int8,
-	train []int,
-	configs []NGramConfig,
-	of []int,
-	d int,
-	reading Reading,
+	ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading,
 ) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
 		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
-	}
-	if len(labels) != t.Len() {
-		return nil, nil, fmt.Errorf("found %d labels for %d texts, expected one for each", len(labels), t.Len())
 	}
 	train, of, err := t.assign(train, configs, of, d)
 	if err != nil {
@@ -244,9 +229,9 @@ func (m *NGramMap) Rows(ctx context.Context, rows, of []int) (*Sparse, error) {
 func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	weighers := map[int]*weigher{}
 	for _, k := range of {
-		weighers[k] = nil
-	}
-	for _, k := range slices.Sorted(maps.Keys(weighers)) {
+		if weighers[k] != nil {
+			continue
+		}
 		c := m.Configs[k]
 		counts, err := m.counts(ctx, c)
 		if err != nil {

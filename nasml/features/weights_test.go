@@ -20,7 +20,7 @@ var (
 
 const tinyD = 1 << 20
 
-func binOf(word string) int32 { return int32(Hash([]byte(word), 0) % tinyD) }
+func binOf(word string) int32 { return int32(hash([]byte(word), 0) % tinyD) }
 
 func fitTiny(t *testing.T, c NGramConfig, reading Reading) *Sparse {
 	t.Helper()
@@ -84,13 +84,13 @@ func TestTextPreprocessing(t *testing.T) {
 		require.NoError(rt, err)
 		raw, err := Bags(t.Context(), NewTexts(texts), nil, []NGramConfig{c}, nil, 997)
 		require.NoError(rt, err)
-		for i, norm := range s.RowNorms() {
+		for i, norm := range rowNorms(s) {
 			require.False(rt, math.IsNaN(norm) || math.IsInf(norm, 0))
 			if c.Preprocess == "normalize" && norm > 0 {
 				require.InDelta(rt, 1, norm, 1e-6)
 			}
-			if c.Weighting == "none" && c.Preprocess == "average" && raw.RowSums()[i] > 0 {
-				require.InDelta(rt, 1, s.RowSums()[i], 1e-6)
+			if c.Weighting == "none" && c.Preprocess == "average" && rowSums(raw)[i] > 0 {
+				require.InDelta(rt, 1, rowSums(s)[i], 1e-6)
 			}
 			_, vals := s.Row(i)
 			for n, v := range vals {
@@ -101,7 +101,7 @@ func TestTextPreprocessing(t *testing.T) {
 				}
 			}
 		}
-		require.Zero(rt, s.RowNorms()[4])
+		require.Zero(rt, rowNorms(s)[4])
 	})
 }
 
@@ -151,10 +151,10 @@ func TestReadings(t *testing.T) {
 			again, err := m.Rows(t.Context(), nil, of)
 			require.NoError(t, err)
 			require.Equal(t, mixed, again, "training texts again are what they were")
-			rows[k] = mixed.Select([]int{0})
+			rows[k] = firstRow(mixed)
 		}
 		if reading == AsPaper {
-			require.Equal(t, alone.Select([]int{0}), rows[0])
+			require.Equal(t, firstRow(alone), rows[0])
 			require.Equal(t, rows[0], rows[1])
 		} else {
 			require.NotEqual(t, rows[0].Val, rows[1].Val)
@@ -164,6 +164,11 @@ func TestReadings(t *testing.T) {
 	for n, v := range first[AsCode][0].Val {
 		require.InDelta(t, v, math.Log2E*float64(first[AsPaper][0].Val[n]), 1e-5)
 	}
+}
+
+func firstRow(s *Sparse) *Sparse {
+	cols, vals := s.Row(0)
+	return &Sparse{Rows: 1, Cols: s.Cols, RowPtr: []int{0, len(cols)}, Col: cols, Val: vals}
 }
 
 // The sum of a text's Naive Bayes features is the log odds of its label where
@@ -183,13 +188,13 @@ func TestNaiveBayesTellsLabels(t *testing.T) {
 		s, err := m.Rows(t.Context(), rest, nil)
 		require.NoError(t, err)
 		right := 0
-		for i, score := range s.RowSums() {
+		for i, score := range rowSums(s) {
 			if score*float64(r.Signs()[600+i]) > 0 {
 				right++
 			}
 		}
 		if d == 1 {
-			require.Zero(t, floats.Sum(s.RowNorms()), "one bin tells nothing")
+			require.Zero(t, floats.Sum(rowNorms(s)), "one bin tells nothing")
 		} else {
 			require.Greater(t, right, 540, "of 600")
 		}
@@ -210,15 +215,12 @@ func TestFitRefuses(t *testing.T) {
 			`found 4 positive and 0 negative training texts, expected some of both for the weighting "nb"`,
 		)
 		require.ErrorContains(t, fit([]int8{1, 1, 0, 1}, nb, reading), "found label 0 of bag 2, expected −1 or 1")
-		require.ErrorContains(t, fit([]int8{1}, nb, reading), "found 1 labels for 4 texts")
 		sif := []NGramConfig{with(nb[0], func(c *NGramConfig) { c.Weighting = "sif" })}
 		require.NoError(t, fit([]int8{1, 1, 1, 1}, sif, reading), "one class is enough for SIF")
 	}
 	require.ErrorContains(t, fit(labels, nb, "code+"), `found reading "code+"`)
 	_, err := Count(&Sparse{Rows: 1, Cols: 1, RowPtr: []int{0, 1}, Col: []int32{0}, Val: []float32{3e9}}, []int8{1})
 	require.ErrorContains(t, err, "n-grams in bin 0 of 1")
-	_, err = Count(&Sparse{RowPtr: []int{0}}, []int8{1})
-	require.ErrorContains(t, err, "found 1 labels for 0 bags")
 }
 
 // Nothing but empty texts: weights do nothing.
@@ -238,11 +240,11 @@ func TestNothingToCount(t *testing.T) {
 		require.NoError(t, err)
 		s, err := m.Rows(t.Context(), []int{2}, nil)
 		require.NoError(t, err)
-		require.False(t, math.IsNaN(s.RowSums()[0]))
+		require.False(t, math.IsNaN(rowSums(s)[0]))
 		if weighting == "nb" {
-			require.Zero(t, s.RowSums()[0])
+			require.Zero(t, rowSums(s)[0])
 		} else {
-			require.Equal(t, 1.0, s.RowSums()[0])
+			require.Equal(t, 1.0, rowSums(s)[0])
 		}
 	}
 }

@@ -137,9 +137,9 @@ type (
 
 var corollary31Kind = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
 
-// world is what the trials draw from, with so many features.
-func (p Corollary31Params) world(dim int) excessrisk.WorldParams {
-	return excessrisk.WorldParams{
+// instance is what the trials draw from, with so many features.
+func (p Corollary31Params) instance(dim int) excessrisk.InstanceParams {
+	return excessrisk.InstanceParams{
 		Inputs: p.Inputs, Support: p.Support, Dim: dim, Gamma: p.Gamma, Centers: p.Centers, Top: p.Top,
 	}
 }
@@ -167,7 +167,7 @@ func columns(points int, of func(i int) []float64) [][]float64 {
 // logarithmic axis a lower end at or below 0 is cut off at a tenth of the mean.
 func curve(r *corollary31, label string, xs []float64, columns [][]float64, log bool) plots.Series {
 	x, means := means(xs, func(i int) (runs.Summary, error) {
-		s, err := runs.Summarize(known(columns[i]), r.Confidence)
+		s, err := runs.Summarize(present(columns[i]), r.Confidence)
 		if log && s.Mean <= 0 {
 			return s, errors.New("a logarithmic axis has no such point")
 		}
@@ -184,9 +184,9 @@ func panel(title string, x, y plots.Axis, series ...plots.Series) plots.Panel {
 	return plots.Panel{Title: title, X: x, Y: y, Series: series, Legend: plots.Legend{Position: plots.LegendInside}}
 }
 
-// drawn is how many draws something happened in, from the shares of so many draws
+// drawShare is how many draws something happened in, from the shares of so many draws
 // a seed.
-func drawn(r *corollary31, shares []float64, draws int) verdict.Share {
+func drawShare(r *corollary31, shares []float64, draws int) verdict.Share {
 	n := float64(draws)
 	return verdict.Share{Yes: n * floats.Sum(shares), Of: n * float64(len(shares)), Confidence: r.Confidence}
 }
@@ -197,6 +197,6 @@ const slopeTolerance = 0.05
 // halfRate judges that means over seeds fall at least as fast as n^−1/2.
 func halfRate(r *corollary31, c lab.Claim, xs []int, columns [][]float64) runs.Claim {
 	c.Tolerance = slopeTolerance
-	return c.Says(-0.5).Of(verdict.SlopeOfMeans(study.Floats(xs), complete(columns...), r.Confidence)).
+	return c.Says(-0.5).Of(verdict.SlopeOfMeans(study.Floats(xs), completeRows(columns...), r.Confidence)).
 		AtMost(-0.5 + slopeTolerance)
 }

@@ -15,7 +15,7 @@ import (
 var entropyQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		gs.Add("cover", p.Seeds, excessrisk.Cover{
-			Part: "cover", World: p.world(p.JointDim), Range: p.Range, Count: slices.Max(p.Counts), Train: p.JointSize,
+			Part: "cover", Instance: p.instance(p.JointDim), Range: p.Range, Count: slices.Max(p.Counts), Train: p.JointSize,
 			Lambda: 0.5, Scales: p.Scales, Members: p.Members,
 		})
 		return gs
@@ -45,7 +45,7 @@ func judgeEntropy(r *corollary31) runs.Claim {
 	return verdict.Every(r.Claim("[def31-singleton] Λ of a strongly convex problem at most log|C|, all ε").
 		From("Sec. 3 and Corollary A.2").
 		Noting("an upper bound (greedy cover in the sup norm over all atoms), over ε and seeds").Claim,
-		known(largest), r.Params.entropyLimit())
+		present(largest), r.Params.entropyLimit())
 }
 
 // judgeBrokenEntropy looks at an objective that is not strongly convex.
@@ -58,7 +58,7 @@ func judgeBrokenEntropy(r *corollary31) runs.Claim {
 		c.Note += "; not decidable with these parameters: needs JointDim above JointSize and Members above |C|"
 		return c.Claim
 	}
-	return c.Of(runs.Summarize(known(series(r, "cover", "unregularised", 0)), r.Confidence)).AtLeast(limit)
+	return c.Of(runs.Summarize(present(series(r, "cover", "unregularised", 0)), r.Confidence)).AtLeast(limit)
 }
 
 // theoremA1 is Theorem A.1 on a ball of radius ε, where it is tried with samples
@@ -76,7 +76,7 @@ var ballQuestion = lab.Question[Corollary31Params, risk]{
 	Claims: func(r *corollary31) []runs.Claim {
 		var claims []runs.Claim
 		for i, l := range r.Params.Lipschitz {
-			claims = append(claims, judgeBall(r, l, known(series(r, "ball", "broken", i))))
+			claims = append(claims, judgeBall(r, l, present(series(r, "ball", "broken", i))))
 		}
 		return claims
 	},
@@ -93,7 +93,7 @@ func judgeBall(r *corollary31, l float64, shares []float64) runs.Claim {
 	}
 	c.Note += "; the printed bound does not contain L, and is wrong for L > 3: it needs N(H, ε/L), or L ≤ 5/4 as our " +
 		"derivation in the notebook has it"
-	return drawn(r, shares, theoremA1.Draws).AtMost(c.Claim, bound)
+	return drawShare(r, shares, theoremA1.Draws).AtMost(c.Claim, bound)
 }
 
 // judgeNASCount counts the configurations of Setting A.3: a DAG of N nodes has

@@ -18,7 +18,7 @@ import (
 var jointQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		gs.Add("joint", p.Seeds, excessrisk.Joint{
-			Part: "joint", World: p.world(p.JointDim), Range: p.Range, Count: p.JointCount, Size: p.JointSize,
+			Part: "joint", Instance: p.instance(p.JointDim), Range: p.Range, Count: p.JointCount, Size: p.JointSize,
 			Lambda: p.JointLambda,
 		})
 		return gs
@@ -66,7 +66,7 @@ func besideZero(lambdas []float64) (xs []float64, label string) {
 // judgeJoint compares joint ERM and the bilevel choice at a λ. With much
 // regularisation the penalty itself holds joint ERM back.
 func judgeJoint(r *corollary31, i int) runs.Claim {
-	all := func(name string, i int) []float64 { return known(series(r, "joint", name, i)) }
+	all := func(name string, i int) []float64 { return present(series(r, "joint", name, i)) }
 	joint, bilevel := all("joint", i), all("bilevel", i)
 	gammas := ""
 	if len(joint) > 0 {
@@ -75,7 +75,7 @@ func judgeJoint(r *corollary31, i int) runs.Claim {
 			mean("joint_gamma"), mean("bilevel_gamma"), math.Log10(r.Params.Gamma))
 	}
 	lambda := r.Params.JointLambda[i]
-	n := r.Params.asked(lambda)
+	n := r.Params.familySize(lambda)
 	if lambda <= restraining {
 		return greater(r.Claim("[bilevel-vs-erm RO017] joint ERM has more excess risk than bilevel, λ = %v", lambda).
 			From("Sec. 3").Noting("argued in the paper, not measured; ours is the difference%s", gammas).Family(n),
@@ -92,9 +92,9 @@ func judgeJoint(r *corollary31, i int) runs.Claim {
 // restraining is the λ above which the penalty restrains joint ERM too.
 const restraining = 1
 
-// asked is of how many λ the same is asked as of this one: of those up to
-// restraining one thing, of those above another.
-func (p Corollary31Params) asked(lambda float64) (n int) {
+// familySize is the number of λ with the same claim as this one: those up to
+// restraining have one, those above it another.
+func (p Corollary31Params) familySize(lambda float64) (n int) {
 	for _, other := range p.JointLambda {
 		if (other <= restraining) == (lambda <= restraining) {
 			n++

@@ -21,7 +21,7 @@ var selectionQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		add := func(train int, valid, counts []int, reading string) {
 			gs.Add(selectionName(reading, train), p.Seeds, excessrisk.Selection{
-				Part: "selection", World: p.world(p.Dim), Range: p.Range, Train: train, Valid: valid, Counts: counts,
+				Part: "selection", Instance: p.instance(p.Dim), Range: p.Range, Train: train, Valid: valid, Counts: counts,
 				Draws: p.Draws, Delta: p.Delta, Lambda: reading,
 			})
 		}
@@ -57,16 +57,16 @@ func selectionName(reading string, train int) string {
 	return fmt.Sprintf("selection/%s/%d", reading, train)
 }
 
-// trained is the excess risk of the trained c* at every |T|.
-func trained(r *corollary31, reading string) [][]float64 {
+// trainedExcess is the excess risk of the trained c* at every |T|.
+func trainedExcess(r *corollary31, reading string) [][]float64 {
 	return columns(len(r.Params.Train), func(i int) []float64 {
 		return value(r, selectionName(reading, r.Params.Train[i]), "best")
 	})
 }
 
-// chosen is a series of the selection at At and the largest |C|, by |V|, with
+// selectionSeries is a series of the selection at At and the largest |C|, by |V|, with
 // λ of the summed loss.
-func chosen(r *corollary31, name string) [][]float64 {
+func selectionSeries(r *corollary31, name string) [][]float64 {
 	counts := len(r.Params.Counts)
 	return columns(len(r.Params.Valid), func(v int) []float64 {
 		return series(r, selectionName("sum", r.Params.At), name, v*counts+counts-1)
@@ -76,7 +76,7 @@ func chosen(r *corollary31, name string) [][]float64 {
 // rateA1 is √((‖w*‖²+1)/|T|·log(1/δ)) with the mean ‖w*‖² of the seeds; NaN
 // if there are none.
 func rateA1(r *corollary31, n int) float64 {
-	norms := known(value(r, selectionName("mean", r.Params.At), "norm"))
+	norms := present(value(r, selectionName("mean", r.Params.At), "norm"))
 	return math.Sqrt((stat.Mean(norms, nil) + 1) / float64(n) * math.Log(1/r.Params.Delta))
 }
 
@@ -84,14 +84,11 @@ func trainPanel(r *corollary31) plots.Panel {
 	xs := study.Floats(r.Params.Train)
 	p := panel("(a) training, Cor. A.1",
 		plots.Axis{Label: "$|T|$", Scale: plots.Log2}, plots.Axis{Label: "excess risk of $c^*$", Scale: plots.Log10},
-		curve(r, "$λ$ of the mean loss", xs, trained(r, "mean"), true),
-		curve(r, "$λ$ of the summed loss", xs, trained(r, "sum"), true))
+		curve(r, "$λ$ of the mean loss", xs, trainedExcess(r, "mean"), true),
+		curve(r, "$λ$ of the summed loss", xs, trainedExcess(r, "sum"), true))
 	if rate := rateA1(r, 1); !math.IsNaN(rate) {
-		bound := plots.Series{Label: "the bound's rate, constant 1", X: xs, Reference: true}
-		for _, x := range xs {
-			bound.Y = append(bound.Y, rate/math.Sqrt(x))
-		}
-		p.Series = append(p.Series, bound)
+		p.Series = append(p.Series, plots.Reference("the bound's rate, constant 1", plots.AutoLine, xs,
+			func(x float64) float64 { return rate / math.Sqrt(x) }))
 	}
 	return p
 }
@@ -99,15 +96,15 @@ func trainPanel(r *corollary31) plots.Panel {
 func validPanel(r *corollary31) plots.Panel {
 	xs := study.Floats(r.Params.Valid)
 	bound := plots.Series{Label: "bound of Theorem A.2", Reference: true}
-	for i, column := range chosen(r, "bound") {
-		if column = known(column); len(column) > 0 {
+	for i, column := range selectionSeries(r, "bound") {
+		if column = present(column); len(column) > 0 {
 			bound.X, bound.Y = append(bound.X, xs[i]), append(bound.Y, stat.Mean(column, nil))
 		}
 	}
 	return panel(fmt.Sprintf("(b) choice of %d", slices.Max(r.Params.Counts)),
 		plots.Axis{Label: "$|V|$", Scale: plots.Log2}, plots.Axis{Label: "risk", Scale: plots.Log10},
-		curve(r, "excess over the best trained $c$", xs, chosen(r, "selection"), true),
-		curve(r, `$\ell_D − \ell_V$ of the choice`, xs, chosen(r, "gap"), true), bound)
+		curve(r, "excess over the best trained $c$", xs, selectionSeries(r, "selection"), true),
+		curve(r, `$\ell_D − \ell_V$ of the choice`, xs, selectionSeries(r, "gap"), true), bound)
 }
 
 // judgeCoverage judges how often a bound was broken, over all |V|, |C|, draws
@@ -115,12 +112,12 @@ func validPanel(r *corollary31) plots.Panel {
 // the independent units.
 func judgeCoverage(r *corollary31, c lab.Claim, reading, series string, k float64) runs.Claim {
 	records := r.Part(selectionName(reading, r.Params.At)).Records()
-	shares := known(bySeed(records, func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }))
+	shares := present(bySeed(records, func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }))
 	border := k * r.Params.Delta
 	c = c.Noting("ours is the share at the worst |V| and |C| of each seed, ε* measured on c*; at most %gδ = %.3g "+
 		"promised%s", k, border, slackOf(records))
 	c.Tolerance = 0
-	share := drawn(r, shares, r.Params.Draws)
+	share := drawShare(r, shares, r.Params.Draws)
 	share.Alike = float64(r.Params.Draws)
 	return share.AtMost(c.Claim, border)
 }
@@ -146,7 +143,7 @@ func slackOf(records []*runs.Record) string {
 func judgeTrain(r *corollary31, reading, inWords string) runs.Claim {
 	return halfRate(r, r.Claim("[corA1] slope of c*'s excess risk over |T| at most −1/2, %s", inWords).
 		From("Corollary A.1").Noting("ours is the log–log slope with a jackknife interval over seeds; a bound "+
-		"O(|T|^−1/2) asks for no more than −1/2"), r.Params.Train, trained(r, reading))
+		"O(|T|^−1/2) asks for no more than −1/2"), r.Params.Train, trainedExcess(r, reading))
 }
 
 // judgeTrainConstant is the constant that Corollary A.1 needs.
@@ -161,7 +158,7 @@ func judgeTrainConstant(r *corollary31) runs.Claim {
 	return r.Claim("[corA1] constant of √((‖w*‖²+1)/|T|·log 1/δ) that the data need, at most 1, λ of the mean loss").
 		From("Corollary A.1").Says(1).
 		Noting("the paper has O(·): the constant 1 is ours; ours is the largest ratio over |T|").
-		Of(verdict.Jackknife(complete(trained(r, "mean")...), r.Confidence, constant)).AtMost(1)
+		Of(verdict.Jackknife(completeRows(trainedExcess(r, "mean")...), r.Confidence, constant)).AtMost(1)
 }
 
 // judgeLambda compares the two readings of λ where |T| is nearest to d.
@@ -179,5 +176,5 @@ func judgeValid(r *corollary31) runs.Claim {
 	return halfRate(r, r.Claim("[corA2] slope of the choice's excess over the best trained c in |V| at most −1/2").
 		From("Corollaries 3.1 and A.2").
 		Noting("|C| = %d, |T| = %d, jackknife interval over seeds", slices.Max(r.Params.Counts), r.Params.At),
-		r.Params.Valid, chosen(r, "selection"))
+		r.Params.Valid, selectionSeries(r, "selection"))
 }

@@ -50,7 +50,7 @@ func judgeTight(r *corollary31) runs.Claim {
 		From("Corollaries 3.1 and A.2").Says(1).Noting("ours is the largest ratio over |C| with its interval")
 	var worst runs.Summary
 	for _, column := range ratios(r) {
-		s, err := runs.Summarize(known(column), r.Confidence)
+		s, err := runs.Summarize(present(column), r.Confidence)
 		if err != nil {
 			return c.NotRun("%v", err)
 		}
@@ -67,16 +67,16 @@ func judgeTightEnd(r *corollary31) runs.Claim {
 	return r.Claim("[corA2-C] the root of the logarithm is reached: ratio at |C| = %d at least 0.8",
 		r.Params.TightCounts[last]).From("Corollaries 3.1 and A.2").Says(1).
 		Noting("the bound 0.8 is ours; without log|C| the ratio would go to 0").
-		Of(runs.Summarize(known(ratios(r)[last]), r.Confidence)).AtLeast(0.8)
+		Of(runs.Summarize(present(ratios(r)[last]), r.Confidence)).AtLeast(0.8)
 }
 
 // judgeDeviation is the probability of the deviation term on the tight case. A
 // draw has all |C|.
 func judgeDeviation(r *corollary31) runs.Claim {
-	shares := known(bySeed(r.Part("uniform").Records(), func(record *runs.Record) float64 {
+	shares := present(bySeed(r.Part("uniform").Records(), func(record *runs.Record) float64 {
 		return stat.Mean(record.Series["beyond_hoeffding"], nil)
 	}))
-	return drawn(r, shares, r.Params.Draws).AtMost(
+	return drawShare(r, shares, r.Params.Draws).AtMost(
 		r.Claim("[thmA2] deviation beyond √((log|C| + log 1/δ)/2|V|), share, tight case").From("Theorem A.2, step 1").
 			Noting("the paper's term is twice this one; ours is the mean share over |C|, at most δ promised").Claim,
 		r.Params.Delta)

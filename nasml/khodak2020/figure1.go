@@ -84,7 +84,7 @@ const figure1Source = "Figure 1 and Sec. 2"
 
 type figure1 = lab.Result[Figure1Params, mapsearch.Signal]
 
-// signals are the records of a task at d features, one a seed, nil if there is none.
-func signals(r *figure1, task string, d int) []*runs.Record {
+// signalRecords are the records of a task at d features, one a seed, nil if there is none.
+func signalRecords(r *figure1, task string, d int) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Signal) bool { return t.Dim == d }).Records()
 }

@@ -40,11 +40,11 @@ func (p Figure1Params) ends() (first, last int) { return p.Dims[0], p.Dims[len(p
 
 func judgeSignal(r *figure1, task, series, which string) runs.Claim {
 	_, last := r.Params.ends()
-	c := about(r, task, "[figure1-correlation abstract-signal] strong rank correlation, at least %v, at d = %d%s",
+	c := taskClaim(r, task, "[figure1-correlation abstract-signal] strong rank correlation, at least %v, at d = %d%s",
 		strong, last, which).Says(strong).Noting("the paper prints no number: the border is ours; ours is Spearman's "+
 		"ρ on the whole validation set, with an interval over seeds on Fisher's scale%s",
 		guessing(r, task, last, series))
-	return c.Of(verdict.Correlations(known(correlations(r, task, last, series)), c.Confidence)).AtLeast(strong)
+	return c.Of(verdict.Correlations(present(correlations(r, task, last, series)), c.Confidence)).AtLeast(strong)
 }
 
 // guessing says, for those above chance, how many maps they are.
@@ -53,7 +53,7 @@ func guessing(r *figure1, task string, d int, series string) string {
 		return ""
 	}
 	border := examplesOf(r, task).chance()
-	counts := known(bySeed(signals(r, task, d), func(r *runs.Record) float64 {
+	counts := present(bySeed(signalRecords(r, task, d), func(r *runs.Record) float64 {
 		_, alone := aboveChance(r, border)
 		return float64(len(alone))
 	}))
@@ -66,12 +66,12 @@ func guessing(r *figure1, task string, d int, series string) string {
 
 func judgeDims(r *figure1, task, series, which string) runs.Claim {
 	first, last := r.Params.ends()
-	more, fewer := pairs(correlations(r, task, last, series), correlations(r, task, first, series))
+	more, fewer := completePairs(correlations(r, task, last, series), correlations(r, task, first, series))
 	note := "ours is the difference of atanh ρ, Fisher's scale, paired by seed"
 	if len(more) > 0 {
 		note += fmt.Sprintf("; mean ρ %.3f and %.3f", stat.Mean(more, nil), stat.Mean(fewer, nil))
 	}
-	c := about(r, task, "own: stronger correlation at d = %d than at d = %d%s", last, first, which).Noting("%s", note)
+	c := taskClaim(r, task, "own: stronger correlation at d = %d than at d = %d%s", last, first, which).Noting("%s", note)
 	after, err := verdict.Fisher(more)
 	before, also := verdict.Fisher(fewer)
 	if err := errors.Join(err, also); err != nil {
@@ -85,7 +85,7 @@ func judgeDims(r *figure1, task, series, which string) runs.Claim {
 func judgeBest(r *figure1, task string) runs.Claim {
 	_, last := r.Params.ends()
 	half := func(upper bool) []float64 {
-		return bySeed(signals(r, task, last), func(record *runs.Record) float64 {
+		return bySeed(signalRecords(r, task, last), func(record *runs.Record) float64 {
 			order := make([]int, len(record.Series["alone"]))
 			floats.ArgsortStable(slices.Clone(record.Series["alone"]), order)
 			if upper {
@@ -98,7 +98,7 @@ func judgeBest(r *figure1, task string) runs.Claim {
 			return sum
 		})
 	}
-	c := about(r, task, "[alg1-best-maps] shared weights classify better under the better half of the maps")
+	c := taskClaim(r, task, "[alg1-best-maps] shared weights classify better under the better half of the maps")
 	c.Note = "ours is the difference of the mean accuracies with shared weights of the halves by standalone accuracy"
 	return greater(c, half(true), half(false))
 }
@@ -106,12 +106,12 @@ func judgeBest(r *figure1, task string) runs.Claim {
 // judgeCost compares a shared solve with the mean standalone one.
 func judgeCost(r *figure1, task, value, unit string) runs.Claim {
 	_, last := r.Params.ends()
-	ratios := bySeed(signals(r, task, last), func(r *runs.Record) float64 {
+	ratios := bySeed(signalRecords(r, task, last), func(r *runs.Record) float64 {
 		return r.Values[value+"_shared"] / r.Values[value+"_alone"]
 	})
-	c := about(r, task, "[wallclock] a shared solve is slower than the average standalone solve, ratio of %s", unit).
+	c := taskClaim(r, task, "[wallclock] a shared solve is slower than the average standalone solve, ratio of %s", unit).
 		Says(1).Noting("geometric mean over the seeds; times of the machine that computed the trials")
-	return c.Of(verdict.Ratios(known(ratios), c.Confidence)).AtLeast(1)
+	return c.Of(verdict.Ratios(present(ratios), c.Confidence)).AtLeast(1)
 }
 
 // correlations is Spearman's ρ between standalone accuracy and a series, for
@@ -119,7 +119,7 @@ func judgeCost(r *figure1, task, value, unit string) runs.Claim {
 // is "shared" of the maps that are above chance by themselves.
 func correlations(r *figure1, task string, d int, series string) []float64 {
 	border := examplesOf(r, task).chance()
-	return bySeed(signals(r, task, d), func(r *runs.Record) float64 {
+	return bySeed(signalRecords(r, task, d), func(r *runs.Record) float64 {
 		x, y := r.Series[series], r.Series["alone"]
 		if series == "above" {
 			x, y = aboveChance(r, border)

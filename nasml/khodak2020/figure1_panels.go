@@ -108,7 +108,7 @@ func correlationPanel(r *figure1) plots.Panel {
 			{"all maps", "shared"}, {"own part", "cell"}, {"above chance", "above"},
 		} {
 			x, means := means(study.Floats(r.Params.Dims), func(i int) (runs.Summary, error) {
-				return verdict.Correlations(known(correlations(r, task, r.Params.Dims[i], kind.series)), r.Confidence)
+				return verdict.Correlations(present(correlations(r, task, r.Params.Dims[i], kind.series)), r.Confidence)
 			})
 			label := kind.label
 			if len(r.Params.Tasks) > 1 {

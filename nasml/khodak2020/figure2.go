@@ -93,7 +93,7 @@ var Figure2 = lab.Declare(func() lab.Entry[Figure2Params, mapsearch.Search] {
 // calls is the largest number of solver calls of a method.
 func calls(r *searches, task, method string) int {
 	n := 0
-	for _, record := range found(r, task, method) {
+	for _, record := range searchRecords(r, task, method) {
 		if record != nil {
 			n = max(n, len(record.Series["oracle"]))
 		}
@@ -155,11 +155,11 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 	}
 	const note = "ours is random search's error less weight sharing's, paired by seed"
 	return []runs.Claim{
-		less(about(r, task, "[figure2-better] weight sharing's oracle error after %d calls below random search's "+
+		less(taskClaim(r, task, "[figure2-better] weight sharing's oracle error after %d calls below random search's "+
 			"after %d", (rounds+1)/2, rounds).Noting("fewer calls; %s", note), "oracle", rounds, (rounds+1)/2),
-		less(about(r, task, "[figure2-better] weight sharing's oracle error below random search's after %d calls",
+		less(taskClaim(r, task, "[figure2-better] weight sharing's oracle error below random search's after %d calls",
 			rounds).Noting(note), "oracle", rounds, rounds),
-		less(about(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after %d "+
+		less(taskClaim(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after %d "+
 			"calls, test error", rounds+1).From("Abstract and Sec. 2"), "observed", rounds+1, rounds+1),
 	}
 }
@@ -168,8 +168,8 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 // search.
 func judgeLambdas(r *searches, task string) runs.Claim {
 	p := r.Params
-	tuned, fixed := pairs(atEnd(r, task, mapsearch.RandomSearchLambda), atEnd(r, task, mapsearch.RandomSearch))
-	c := about(r, task, "[lambda-search] λ in the space does not help random search after %d calls, test error",
+	tuned, fixed := completePairs(atEnd(r, task, mapsearch.RandomSearchLambda), atEnd(r, task, mapsearch.RandomSearch))
+	c := taskClaim(r, task, "[lambda-search] λ in the space does not help random search after %d calls, test error",
 		p.solves()).From("App. B.2").Says(0).Noting("ours is the error with λ in [%g, %g] less that with λ = %g, "+
 		"paired by seed: the same configurations and features; the paper prints neither range nor error",
 		p.LambdaMin, p.LambdaMax, p.Lambda)
@@ -179,7 +179,7 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 // judgeRounds counts Algorithm 1's solves.
 func judgeRounds(r *searches, task string) runs.Claim {
 	rounds := math.Log2(float64(r.Params.Configs))
-	c := about(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
+	c := taskClaim(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
 		"is left").From("Algorithm 1").Says(rounds)
 	c.Tolerance = 0
 	made := calls(r, task, mapsearch.WeightSharing)

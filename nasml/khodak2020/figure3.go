@@ -116,7 +116,7 @@ func observedAt(record *runs.Record, clock string, t float64) (float64, bool) {
 // ended keeps its last value.
 func timeCurve(r *searches, task, method, clock string) plots.Series {
 	const steps = 32
-	records, first, end := found(r, task, method), 0.0, 0.0
+	records, first, end := searchRecords(r, task, method), 0.0, 0.0
 	for _, record := range records {
 		if record != nil {
 			times := record.Series[clock]

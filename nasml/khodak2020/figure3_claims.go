@@ -38,16 +38,16 @@ func (p Figure3Params) baselines() []string {
 	}, func(baseline string) bool { return !p.has(mapsearch.FastWeightSharing, baseline) })
 }
 
-// compared is a claim about a baseline on a task: it is made of every baseline on every task, and the intervals hold
-// together.
-func compared(r *searches, task, format string, args ...any) lab.Claim {
+// baselineClaim is a claim about a baseline on a task: it is made of every baseline on every task, and the intervals
+// hold together.
+func baselineClaim(r *searches, task, format string, args ...any) lab.Claim {
 	return r.Params.ofTask(task, r.Claim(format, args...), len(r.Params.baselines())*len(r.Params.Tasks))
 }
 
-// besides are the searches of Fast Weight-Sharing and of a baseline with the same seed, where both are there.
-func besides(r *searches, task, baseline string) (fast, other []*runs.Record) {
-	all := found(r, task, mapsearch.FastWeightSharing)
-	for seed, record := range found(r, task, baseline) {
+// pairedRecords are the searches of Fast Weight-Sharing and of a baseline with the same seed, where both are there.
+func pairedRecords(r *searches, task, baseline string) (fast, other []*runs.Record) {
+	all := searchRecords(r, task, mapsearch.FastWeightSharing)
+	for seed, record := range searchRecords(r, task, baseline) {
 		if all[seed] != nil && record != nil {
 			fast, other = append(fast, all[seed]), append(other, record)
 		}
@@ -63,12 +63,12 @@ func (p Figure3Params) ends(records []*runs.Record) []float64 {
 // judgeMoment compares errors when Fast Weight-Sharing ends. A baseline
 // without a result by then counts as always wrong, and the note says how often.
 func judgeMoment(r *searches, task, baseline string) runs.Claim {
-	c := compared(r, task, "[figure3-fast] when fast weight sharing ends its test error is below that of %s (%s)",
+	c := baselineClaim(r, task, "[figure3-fast] when fast weight sharing ends its test error is below that of %s (%s)",
 		methodTitles[baseline], clockTitles[r.Params.Clock])
 	if baseline == mapsearch.WeightSharing {
 		c = c.From("Figure 3 (not claimed in words)")
 	}
-	fast, others := besides(r, task, baseline)
+	fast, others := pairedRecords(r, task, baseline)
 	ends, none := r.Params.ends(fast), 0
 	var ours, theirs []float64
 	for i, other := range others {
@@ -88,13 +88,13 @@ func judgeMoment(r *searches, task, baseline string) runs.Claim {
 // is the larger one.
 func judgeAxis(r *searches, task, baseline string) []runs.Claim {
 	var areas, shares []float64
-	fast, others := besides(r, task, baseline)
+	fast, others := pairedRecords(r, task, baseline)
 	for i, other := range others {
 		a, s := lead(fast[i], other, r.Params.Clock, 1-1/classes[task])
 		areas, shares = append(areas, a), append(shares, s)
 	}
 	about := func(where, ours string) lab.Claim {
-		return compared(r, task, "own: on %s the axis fast weight sharing's test error is below that of %s (%s)", where,
+		return baselineClaim(r, task, "own: on %s the axis fast weight sharing's test error is below that of %s (%s)", where,
 			methodTitles[baseline], clockTitles[r.Params.Clock]).Noting("ours is %s from 0 to the end of both, evenly "+
 			"in the clock; a method without a result counts as guessing", ours)
 	}
@@ -137,7 +137,7 @@ func lead(ours, other *runs.Record, clock string, guess float64) (area, share fl
 
 // judgeEnd compares errors when all have ended.
 func judgeEnd(r *searches, task, baseline string) runs.Claim {
-	return greater(compared(r, task, "[sec2-beats-hb] fast weight sharing's final test error below that of %s",
+	return greater(baselineClaim(r, task, "[sec2-beats-hb] fast weight sharing's final test error below that of %s",
 		methodTitles[baseline]).From("Sec. 2 and Figure 3").Noting("ours is the baseline's error less that of fast "+
 		"weight sharing, paired by seed; each has ended by its own time"),
 		atEnd(r, task, baseline), atEnd(r, task, mapsearch.FastWeightSharing))
@@ -145,10 +145,10 @@ func judgeEnd(r *searches, task, baseline string) runs.Claim {
 
 // judgeSpeed compares what the two weight-sharing searches cost.
 func judgeSpeed(r *searches, task string) runs.Claim {
-	fast, plain := besides(r, task, mapsearch.WeightSharing)
+	fast, plain := pairedRecords(r, task, mapsearch.WeightSharing)
 	ratios := r.Params.ends(fast)
 	floats.Div(ratios, r.Params.ends(plain))
-	c := about(r, task, "own: fast weight sharing costs less than weight sharing, ratio of %s",
+	c := taskClaim(r, task, "own: fast weight sharing costs less than weight sharing, ratio of %s",
 		clockTitles[r.Params.Clock]).From("App. B.1").Says(1)
 	return c.Of(verdict.Ratios(ratios, c.Confidence)).AtMost(1)
 }

@@ -131,9 +131,9 @@ func TestRandomSearchTunesLambda(t *testing.T) {
 		ran[highest] = r
 	}
 	for _, task := range p.Tasks {
-		for seed, plain := range found(ran[p.Lambda], task, mapsearch.RandomSearch) {
+		for seed, plain := range searchRecords(ran[p.Lambda], task, mapsearch.RandomSearch) {
 			of := func(highest float64) *runs.Record {
-				return found(ran[highest], task, mapsearch.RandomSearchLambda)[seed]
+				return searchRecords(ran[highest], task, mapsearch.RandomSearchLambda)[seed]
 			}
 			for _, series := range []string{"observed", "oracle", "score", "best"} {
 				require.Equal(t, plain.Series[series], of(p.Lambda).Series[series], "%s, %s", task, series)

@@ -33,9 +33,9 @@ func bySeed(records []*runs.Record, of func(*runs.Record) float64) []float64 {
 	return out
 }
 
-// complete are the rows, a seed each, of columns that bySeed made: of the seeds
+// completeRows are the rows, a seed each, of columns that bySeed made: of the seeds
 // that have a number in every column, so that seeds are compared with themselves.
-func complete(columns ...[]float64) [][]float64 {
+func completeRows(columns ...[]float64) [][]float64 {
 	var rows [][]float64
 	for seed := range columns[0] {
 		row := make([]float64, len(columns))
@@ -51,17 +51,17 @@ func complete(columns ...[]float64) [][]float64 {
 	return rows
 }
 
-// pairs are two columns at the seeds that both have.
-func pairs(a, b []float64) (x, y []float64) {
-	for _, row := range complete(a, b) {
+// completePairs are two columns at the seeds that both have.
+func completePairs(a, b []float64) (x, y []float64) {
+	for _, row := range completeRows(a, b) {
 		x, y = append(x, row[0]), append(y, row[1])
 	}
 	return x, y
 }
 
-// known are the numbers of a column that are there.
-func known(column []float64) []float64 {
-	out, _ := pairs(column, column)
+// present are the numbers of a column without NaN.
+func present(column []float64) []float64 {
+	out, _ := completePairs(column, column)
 	return out
 }
 
@@ -77,6 +77,6 @@ func means(xs []float64, of func(i int) (runs.Summary, error)) (at []float64, al
 
 // greater judges that a exceeds b on average, at the seeds that both have.
 func greater(c lab.Claim, a, b []float64) runs.Claim {
-	a, b = pairs(a, b)
+	a, b = completePairs(a, b)
 	return verdict.Greater(c.Claim, a, b, c.Confidence)
 }

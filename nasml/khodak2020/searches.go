@@ -106,8 +106,9 @@ func (p Figure2Params) ladder(task string) (arms, eta, rungs int) {
 	return p.ReviewArms, p.ReviewEta, p.ReviewRungs
 }
 
-// ladders are the brackets of successive halving, its own one only, and of
-// Hyperband: bracket s begins with dim/ηˢ features.
+// ladders are the brackets of successive halving, its own one only, and of Hyperband
+// (Li et al. 2018, Algorithm 1): bracket s begins with dim/ηˢ features, and every one
+// but the first with ⌈rungs/(s+1)·ηˢ⌉ arms, so that all cost about the same.
 func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	arms, eta, rungs := p.ladder(task)
 	if rungs < 1 || eta < 2 || arms < 1 {
@@ -121,7 +122,7 @@ func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	var all [][]halving.Rung
 	for s := rungs - 1; s >= last; s-- {
 		n := arms
-		if s < rungs-1 { // as many as make the bracket cost the same, as Hyperband's
+		if s < rungs-1 {
 			n = int(math.Ceil(float64(rungs) / float64(s+1) * math.Pow(float64(eta), float64(s))))
 		}
 		ladder, err := halving.Ladder(n, float64(p.dim(task))/math.Pow(float64(eta), float64(s)), eta, p.dim(task))
@@ -158,15 +159,15 @@ func (p Figure2Params) has(methods ...string) bool {
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// found are the searches of a method, one a seed, nil if there is none.
-func found(r *searches, task, method string) []*runs.Record {
+// searchRecords are the searches of a method, one a seed, nil if there is none.
+func searchRecords(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
 
 // atCall is a series after so many solver calls, by seed; a search that ended
 // keeps its last value.
 func atCall(r *searches, task, method, series string, call int) []float64 {
-	return bySeed(found(r, task, method), func(record *runs.Record) float64 {
+	return bySeed(searchRecords(r, task, method), func(record *runs.Record) float64 {
 		s := record.Series[series]
 		return s[min(call, len(s))-1]
 	})
@@ -229,7 +230,7 @@ func aroundMeans(series []plots.Series) (low, high float64) {
 // errorCurve is the mean error of a method over xs, in [0, 1], from the errors at each of them by seed.
 func errorCurve(r *searches, method string, xs []float64, of func(i int) []float64) plots.Series {
 	at, all := means(xs, func(i int) (runs.Summary, error) {
-		s, err := runs.Summarize(known(of(i)), r.Confidence)
+		s, err := runs.Summarize(present(of(i)), r.Confidence)
 		return s.Within(0, 1), err
 	})
 	s := plots.Band(methodTitles[method], at, all)

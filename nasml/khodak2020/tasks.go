@@ -100,8 +100,10 @@ func (p TaskParams) ofTask(task string, c lab.Claim, n int) lab.Claim {
 	return c.Family(n)
 }
 
-// about is a claim about a task: it is made of every task.
-func about[P interface{ tasks() TaskParams }, T any](r *lab.Result[P, T], task, format string, args ...any) lab.Claim {
+// taskClaim is a claim about a task: it is made of every task.
+func taskClaim[P interface{ tasks() TaskParams }, T any](
+	r *lab.Result[P, T], task, format string, args ...any,
+) lab.Claim {
 	p := r.Params.tasks()
 	return p.ofTask(task, r.Claim(format, args...), len(p.Tasks))
 }

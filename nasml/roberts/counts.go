@@ -17,8 +17,8 @@ type counts struct {
 	operations int // of a problem, at most
 }
 
-// counted joins groups of problems, also of several sizes.
-func counted(gs ...lab.Group[problems]) (all counts) {
+// countsOf joins groups of problems, also of several sizes.
+func countsOf(gs ...lab.Group[problems]) (all counts) {
 	for _, g := range gs {
 		all.records = append(all.records, g.Records...)
 		all.operations = max(all.operations, g.Trial.Operations)
@@ -84,7 +84,7 @@ func sharesOver(
 ) plots.Series {
 	var points []verdict.Share
 	for _, g := range gs {
-		points = append(points, counted(g).share(yes, all, confidence))
+		points = append(points, countsOf(g).share(yes, all, confidence))
 	}
 	return shares(label, gs.X(x), points)
 }

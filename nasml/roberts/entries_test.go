@@ -112,7 +112,7 @@ func TestDegenerateProblems(t *testing.T) {
 	same, err := Theorem4(isolated(t), Theorem4Params{p, nil, 4})
 	require.NoError(t, err)
 	require.NoError(t, same.Figure().Validate())
-	require.Zero(t, counted(same.Groups...).sum("ordered"), "two operations are the same: Assumption 1 fails")
+	require.Zero(t, countsOf(same.Groups...).sum("ordered"), "two operations are the same: Assumption 1 fails")
 	for _, c := range same.Check() {
 		require.False(t, len(c.Rows) > 0 && c.Holds == runs.Fails, c.Name)
 	}

@@ -183,24 +183,24 @@ func graphClaims(r *figure1) []runs.Claim {
 	same := func(c lab.Claim, value string) runs.Claim {
 		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true)
 	}
-	claims := []runs.Claim{onSimplex(r)}
+	claims := []runs.Claim{judgeSimplex(r)}
 	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
 		c := r.Claim("[RO020] %s: f(cx) = c·f(x) for c > 0", op).From("Section 5")
 		claims = append(claims, same(c, "scale "+op))
 	}
 	relu := r.Claim("[RO021] with ReLU nodes the factorization fails (relative difference)").Claim
 	claims = append(claims,
-		same(r.Claim("[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a"), "linear"), beyond(r, "relu", relu),
-		sampled(r), same(r.Claim("[RO021] the most probable architecture is the arg max on each edge"), "mode"))
+		same(r.Claim("[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a"), "linear"), judgeDifferent(r, "relu", relu),
+		judgeSampled(r), same(r.Claim("[RO021] the most probable architecture is the arg max on each edge"), "mode"))
 	for _, op := range slices.Sorted(maps.Keys(graph.OtherOps)) {
 		claims = append(claims,
-			beyond(r, "scale "+op, ours(op+" is not 1-positively homogeneous (relative difference)")))
+			judgeDifferent(r, "scale "+op, ours(op+" is not 1-positively homogeneous (relative difference)")))
 	}
 	return claims
 }
 
-// onSimplex judges the caption.
-func onSimplex(r *figure1) runs.Claim {
+// judgeSimplex judges the caption.
+func judgeSimplex(r *figure1) runs.Claim {
 	c := r.Claim("own: α of every edge is on the simplex").From("Figure 1").Claim
 	err := simplex.Check(r.Params.theta(r.Groups[0].Trial.Space), 1e-12)
 	if c.Holds = runs.Judge(err == nil); err != nil {
@@ -209,8 +209,8 @@ func onSimplex(r *figure1) runs.Claim {
 	return c
 }
 
-// beyond judges that two numbers differ, in every graph.
-func beyond(r *figure1, value string, c runs.Claim) runs.Claim {
+// judgeDifferent judges that two numbers differ, in every graph.
+func judgeDifferent(r *figure1, value string, c runs.Claim) runs.Claim {
 	xs := r.Groups.Values(value)
 	s, err := runs.Summarize(xs, r.Confidence)
 	if err != nil {
@@ -229,10 +229,10 @@ func beyond(r *figure1, value string, c runs.Claim) runs.Claim {
 	return c
 }
 
-// sampled judges the mean over sampled architectures by its largest distance
+// judgeSampled judges the mean over sampled architectures by its largest distance
 // from the sum over all, in standard errors; so many distances are looked at that
 // the largest may well be 3.
-func sampled(r *figure1) runs.Claim {
+func judgeSampled(r *figure1) runs.Claim {
 	c := r.Claim("[RO021] sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} " +
 		"(largest z)").Claim
 	looks := float64(r.Params.Channels * r.Params.Seeds)

@@ -2,7 +2,8 @@ package roberts
 
 import (
 	"math"
-	"slices"
+
+	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
@@ -53,7 +54,11 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 			"WeightErrors, AlphaErrors and Sign do nothing here: leave them empty; the theorems have them")
 	},
 	Trials: func(p MapParams) (gs problemGroups) {
-		for names := range subsets(p.Activations, p.Size) {
+		for subsets := combin.NewCombinationGenerator(len(p.Activations), p.Size); subsets.Next(); {
+			var names []string
+			for _, at := range subsets.Combination(nil) {
+				names = append(names, p.Activations[at])
+			}
 			gs.Add("spaces", p.Seeds, p.only(names))
 		}
 		for _, d := range p.Widths {
@@ -81,25 +86,6 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 })
 
 type mapped = lab.Result[MapParams, problems]
-
-// subsets yields all subsets of a size, in the order of the names.
-func subsets(names []string, size int) func(yield func([]string) bool) {
-	return func(yield func([]string) bool) {
-		var walk func(chosen []string, from int) bool
-		walk = func(chosen []string, from int) bool {
-			if len(chosen) == size {
-				return yield(slices.Clone(chosen))
-			}
-			for i := from; i < len(names); i++ {
-				if !walk(append(chosen, names[i]), i+1) {
-					return false
-				}
-			}
-			return true
-		}
-		walk(nil, 0)
-	}
-}
 
 // ratio is the geometric mean over the problems of how much farther the two
 // operations farthest from each other are than the two nearest, as √D.

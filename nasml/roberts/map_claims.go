@@ -14,7 +14,7 @@ import (
 
 // mapClaims judge Theorem 7 on the whole map and what the map shows, which is ours.
 func mapClaims(r *mapped) []runs.Claim {
-	all := counted(slices.Concat(r.Part("spaces"), r.Part("widths"))...)
+	all := countsOf(slices.Concat(r.Part("spaces"), r.Part("widths"))...)
 	return []runs.Claim{
 		all.share("condition_right", "condition", r.Confidence).
 			Always(r.Claim("[RO013] on all spaces and widths, Condition 6 ⇒ α_j < α_i").Claim),
@@ -32,7 +32,7 @@ func correlation(r *mapped) runs.Claim {
 		"over the spaces)")
 	var x, y []float64
 	for _, g := range r.Part("spaces") {
-		x, y = append(x, math.Log(counted(g).ratio())), append(y, counted(g).per("argmax"))
+		x, y = append(x, math.Log(countsOf(g).ratio())), append(y, countsOf(g).per("argmax"))
 	}
 	if len(x) < 4 {
 		c.Note = "not run: needs at least 4 spaces"
@@ -44,13 +44,13 @@ func correlation(r *mapped) runs.Claim {
 	c.Note = "of the logarithm of the ratio of distances; spaces share operations, so that the interval is too narrow"
 	if math.Abs(rho) < 1 {
 		c.Lo, c.Hi = runs.Number(math.Tanh(math.Atanh(rho)-half)), runs.Number(math.Tanh(math.Atanh(rho)+half))
-		c.Holds = side(-c.Hi, -c.Lo)
+		c.Holds = signVerdict(-c.Hi, -c.Lo)
 	}
 	return c
 }
 
-// side reports whether an interval lies above 0, or below.
-func side(lo, hi runs.Number) runs.Verdict {
+// signVerdict reports whether an interval lies above 0, or below.
+func signVerdict(lo, hi runs.Number) runs.Verdict {
 	switch {
 	case lo > 0:
 		return runs.Holds
@@ -72,19 +72,19 @@ func noiseClaim(r *mapped) runs.Claim {
 	}
 	level := slices.Max(r.Params.Noise)
 	few, many := slices.Min(r.Params.NoisePoints), slices.Max(r.Params.NoisePoints)
-	d, err := runs.MeanDiff(lost(r, few, level), lost(r, many, level), r.Confidence)
+	d, err := runs.MeanDiff(lossByNoise(r, few, level), lossByNoise(r, many, level), r.Confidence)
 	if err != nil {
 		c.Note = "not run: " + err.Error()
 		return c
 	}
-	c.Ours, c.Lo, c.Hi, c.Holds = runs.Number(d.Mean), d.Lo, d.Hi, side(d.Lo, d.Hi)
+	c.Ours, c.Lo, c.Hi, c.Holds = runs.Number(d.Mean), d.Lo, d.Hi, signVerdict(d.Lo, d.Hi)
 	c.Note = fmt.Sprintf("ours is how much less the share falls by noise of level %v with %d points than with %d, "+
 		"over seeds", level, many, few)
 	return c
 }
 
-// lost is by how much noise lowers the share of right arg max, seed by seed.
-func lost(r *mapped, points int, level float64) []float64 {
+// lossByNoise is by how much noise lowers the share of right arg max, seed by seed.
+func lossByNoise(r *mapped, points int, level float64) []float64 {
 	right := func(level float64) []float64 {
 		gs := r.Part("noise").Where(func(q problems) bool { return q.Points == points && q.Level == level })
 		shares := gs.Values("argmax")

@@ -31,7 +31,7 @@ func spacesPanel(r *mapped) plots.Panel {
 	for i, curve := range mapCurves {
 		s := plots.Series{Label: curve.label, Line: plots.NoLine, Marker: markers[i]}
 		for _, g := range spaces {
-			s.X, s.Y = append(s.X, counted(g).ratio()), append(s.Y, counted(g).per(curve.name))
+			s.X, s.Y = append(s.X, countsOf(g).ratio()), append(s.Y, countsOf(g).per(curve.name))
 		}
 		p.Series = append(p.Series, s)
 	}
@@ -66,7 +66,7 @@ func noisePanel(r *mapped) plots.Panel {
 			sharesOver(fmt.Sprintf("$n = %d$", n), of, levelOf, "argmax", "problems", r.Confidence))
 	}
 	if len(noise) > 0 { // which begins with a group without noise
-		p.Series = append(p.Series, plots.HLine("without noise", counted(noise[0]).per("argmax")))
+		p.Series = append(p.Series, plots.HLine("without noise", countsOf(noise[0]).per("argmax")))
 	}
 	return p
 }
@@ -75,7 +75,7 @@ func noisePanel(r *mapped) plots.Panel {
 func spacesTable(r *mapped) plots.Panel {
 	const each = 4
 	order := slices.SortedFunc(slices.Values(r.Part("spaces")), func(a, b lab.Group[problems]) int {
-		return cmp.Compare(counted(b).per("argmax"), counted(a).per("argmax"))
+		return cmp.Compare(countsOf(b).per("argmax"), countsOf(a).per("argmax"))
 	})
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "operations"}, {Header: "distances: largest/smallest"}, {Header: "arg max right"},
@@ -92,7 +92,7 @@ func spacesTable(r *mapped) plots.Panel {
 
 func spaceRows(spaces problemGroups) (rows [][]plots.Entry) {
 	for _, g := range spaces {
-		of := counted(g)
+		of := countsOf(g)
 		row := []plots.Entry{
 			{Text: spaceLabel(strings.Join(g.Trial.Only, "/"))}, {Text: fmt.Sprintf("%.1f", of.ratio())},
 		}

@@ -13,10 +13,12 @@
 // the best operation. [CheckNet] does so for a network.
 package roberts
 
-import "github.com/nasml/lab/nasml/roberts/internal/mixture"
+import (
+	"fmt"
 
-// Net is a two-layer network f(x) = vᵀσ_α(Wᵀx) that a search has found.
-type Net = mixture.Net
+	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/roberts/internal/mixture"
+)
 
 // Report is what α says of the operations that it mixes.
 type Report = mixture.Report
@@ -28,8 +30,70 @@ func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	return mixture.Check(alpha, outputs, y)
 }
 
+// Net is a two-layer network f(x) = vᵀσ_α(Wᵀx) that a search has found.
+type Net struct {
+	Activations []string    // σ₁ … σ_h, see [ProblemParams]
+	Alpha       []float64   // α, [h]
+	W           [][]float64 // W, [k][d]
+	V           []float64   // v, [d]
+}
+
 // CheckNet is [Check] for a network on inputs x [n][k] with labels y [n]. It
 // evaluates every operation with the shared weights on the process's backend.
 func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
-	return mixture.CheckNet(net, x, y)
+	outputs, err := net.outputs(x)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Check(net.Alpha, outputs, y)
+	if err != nil {
+		return nil, err
+	}
+	r.Names = net.Activations
+	return r, nil
+}
+
+// outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
+// inputs x [n][k]. It returns an error if the shapes do not fit, an activation is
+// unknown or the backend cannot be opened.
+func (net Net) outputs(x [][]float64) ([][]float64, error) {
+	k, d := len(net.W), len(net.V)
+	if k == 0 || d == 0 || len(x) == 0 || len(net.Activations) == 0 {
+		return nil, fmt.Errorf("network with %d activations, W of %d rows and v of %d entries on %d inputs: each must be at "+
+			"least 1", len(net.Activations), k, d, len(x))
+	}
+	flatX, err := flatten("x", x, k)
+	if err != nil {
+		return nil, err
+	}
+	flatW, err := flatten("W", net.W, d)
+	if err != nil {
+		return nil, err
+	}
+	b, err := backend.Open()
+	if err != nil {
+		return nil, err
+	}
+	e, err := mixture.NewEvaluator(b, net.Activations, mixture.Sizes{Count: 1, Points: len(x), Inputs: k, Width: d})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	out, err := e.Outputs(flatX, flatW, net.V)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// flatten joins rows that must all have this many entries.
+func flatten(name string, rows [][]float64, width int) ([]float64, error) {
+	flat := make([]float64, 0, len(rows)*width)
+	for i, row := range rows {
+		if len(row) != width {
+			return nil, fmt.Errorf("row %d of %s has %d entries, expected %d", i, name, len(row), width)
+		}
+		flat = append(flat, row...)
+	}
+	return flat, nil
 }

@@ -17,7 +17,7 @@ const (
 // searchClaims judge the paper's assumptions on what searches find, and the theorems
 // with our gap instead of Assumption 3.
 func searchClaims(r *searches) []runs.Claim {
-	all, c := searched(r.Groups), r.Confidence
+	all, c := searchCounts(r.Groups), r.Confidence
 	bounds := all.without("bound_wrong", "bounds", c)
 	bounds.Alike = float64(all.operations)
 	claims := []runs.Claim{
@@ -34,12 +34,12 @@ func searchClaims(r *searches) []runs.Claim {
 	}
 	for _, space := range r.Params.Spaces {
 		if len(splitSpace(space)) == 2 {
-			claims = append(claims, thatReach(r.Part(space)).share("argmax", "problems", c).
+			claims = append(claims, reachTeacher(r.Part(space)).share("argmax", "problems", c).
 				Always(r.Claim("[RO001] %s: a search that reaches the teacher has the better operation at arg max",
 					spaceLabel(space)).From("Theorem 1").Claim))
 		}
 	}
-	many := thatReach(r.Groups.Where(func(t teaching) bool { return len(t.Activations) > 2 }))
+	many := reachTeacher(r.Groups.Where(func(t teaching) bool { return len(t.Activations) > 2 }))
 	return append(claims, many.without("argmax", "problems", c).
 		Above(r.Claim("[RO016] h > 2: a search that reaches the teacher may have another operation at arg max (share)").
 			Claim, 0), dependentClaim(r))
@@ -47,7 +47,7 @@ func searchClaims(r *searches) []runs.Claim {
 
 // dependentClaim says that α is not identified where many α give the same mixture.
 func dependentClaim(r *searches) runs.Claim {
-	hull := thatReach(r.Groups.Where(func(t teaching) bool { return r.Facts[""].(dependence)[spaceOf(t)] }))
+	hull := reachTeacher(r.Groups.Where(func(t teaching) bool { return r.Facts[""].(dependence)[spaceOf(t)] }))
 	missed := verdict.Share{Of: hull.sum("problems"), Confidence: r.Confidence}
 	for _, record := range hull.records {
 		if record.Values["alpha_error"] > far {
@@ -58,8 +58,8 @@ func dependentClaim(r *searches) runs.Claim {
 		"off its α by more than %v", far)), 0.5)
 }
 
-// searched are the counts of searches.
-func searched(gs lab.Groups[teaching]) counts {
+// searchCounts are the counts of searches.
+func searchCounts(gs lab.Groups[teaching]) counts {
 	all := counts{records: gs.Records()}
 	for _, g := range gs {
 		all.operations = max(all.operations, len(g.Trial.Activations))
@@ -67,9 +67,9 @@ func searched(gs lab.Groups[teaching]) counts {
 	return all
 }
 
-// thatReach are the searches that reach the teacher.
-func thatReach(gs lab.Groups[teaching]) counts {
-	all := searched(gs)
+// reachTeacher are the counts of searches that reach the teacher.
+func reachTeacher(gs lab.Groups[teaching]) counts {
+	all := searchCounts(gs)
 	all.records = slices.DeleteFunc(all.records, func(r *runs.Record) bool {
 		return !(r.Values["mixture"] <= reached*r.Values["best_loss"])
 	})

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
@@ -41,18 +43,12 @@ func newSimplexMap(names []string, d [][]float64, grid int) simplexMap {
 // classOf is the position in simplexLabels of α.
 func classOf(d [][]float64, alpha []float64) int {
 	losses, far := make([]float64, len(alpha)), make([]float64, len(alpha))
-	best, most := 0, 0
 	for i := range alpha {
 		losses[i] = distanceLoss(d, alpha, i)
 		far[i] = losses[i] / math.Pow(mixture.Rest(alpha, i), 2)
-		if losses[i] < losses[best] {
-			best = i
-		}
-		if alpha[i] > alpha[most] {
-			most = i
-		}
 	}
-	if best != most {
+	best := floats.MinIdx(losses)
+	if best != floats.MaxIdx(alpha) {
 		return 2
 	}
 	for j := range alpha {

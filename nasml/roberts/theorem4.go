@@ -3,7 +3,6 @@ package roberts
 import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -66,7 +65,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 			"operation. Right: %s", r.Params.caption())
 	},
 	Claims: func(r *theorem4) []runs.Claim {
-		claims := theorem4Claims(r, counted(r.Part("assumed")...))
+		claims := theorem4Claims(r, countsOf(r.Part("assumed")...))
 		for _, m := range simplexMaps(r) {
 			claims = append(claims, m.claim())
 		}
@@ -92,15 +91,8 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 			Always(r.Claim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1").Claim),
 		lossIdentity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof"),
 			base.most("identity"), ran),
-		unforeseen(base, c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
+		base.without("condition_right", "right", c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
 	}
-}
-
-// unforeseen is the share without the condition among the pairs in order.
-func unforeseen(of counts, confidence float64) verdict.Share {
-	s := of.without("condition_right", "right", confidence)
-	s.Alike = of.pairs()
-	return s
 }
 
 // simplexMaps are those of the spaces whose records are there.

@@ -52,7 +52,7 @@ func criterionPanel(r *theorem7) plots.Panel {
 	}
 	right := plots.Series{Label: "$α_j < α_i$", Line: plots.NoLine, Marker: plots.Circle, Color: "#0072B2"}
 	wrong := plots.Series{Label: "$α_j > α_i$", Line: plots.NoLine, Marker: plots.TriangleUp, Color: "#D55E00"}
-	of := counted(g)
+	of := countsOf(g)
 	x, y, ok := of.series("losses"), of.series("far"), of.series("points")
 	for k := range min(most, len(x)) {
 		s := &right
@@ -79,7 +79,7 @@ func sparsityPanel(r *theorem7) plots.Panel {
 		X:     plots.Axis{Label: "largest weight, $\\max_i α_i$", Min: 0, Max: 1},
 		Y:     plots.Axis{Label: "share of problems", Max: 1.05},
 	}
-	space := counted(r.Part("space")...)
+	space := countsOf(r.Part("space")...)
 	all := space.sumSeries("bin_problems")
 	for _, curve := range []struct{ label, name string }{
 		{"arg max $α$ is the best", "bin_right"},

@@ -43,7 +43,7 @@ func levelOf(q problems) float64 { return q.Level }
 func pooled(gs problemGroups, yes, all string, confidence float64) verdict.Share {
 	s := verdict.Share{Confidence: confidence}
 	for _, g := range gs {
-		c := counted(g)
+		c := countsOf(g)
 		s = s.Add(c.sum(yes), c.sum(all))
 		s.Alike += c.pairs()
 	}

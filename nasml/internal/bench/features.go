@@ -168,11 +168,7 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 
 // fitRidge is our fit, from pixels to errors on held-out images.
 func fitRidge(
-	ctx context.Context,
-	e *features.Engine,
-	f features.Fourier,
-	rows, held features.Rows,
-	y, heldY *mat.Dense,
+	ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense,
 	tol float64,
 ) (training, error) {
 	begin := time.Now()
@@ -242,12 +238,12 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, er
 	config := features.NGramConfig{
 		Tokenizer: "custom", Lower: true, Order: 2, Weighting: "none", Preprocess: "normalize",
 	}
-	rows, err := features.Bags(ctx, features.NewTexts(reviews.Texts), nil, []features.NGramConfig{config}, nil, p.Bins)
+	labels, configs := reviews.Signs(), []features.NGramConfig{config}
+	_, rows, err := features.FitNGrams(ctx, features.NewTexts(reviews.Texts), labels, nil, configs, nil, p.Bins,
+		features.AsPaper)
 	if err != nil {
 		return nil, err
 	}
-	unitRows(rows)
-	labels := reviews.Signs()
 	f := &fitter{
 		title: fmt.Sprintf(
 			"linear SVM (hinge, C = 1, tol 1e-5) on the n-grams of %d reviews (%s) in %d bins, %d of them not 0",
@@ -270,18 +266,6 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, er
 		}
 	}
 	return f, nil
-}
-
-// unitRows divides every row by its norm.
-func unitRows(s *features.Sparse) {
-	factors := s.RowNorms()
-	for i, norm := range factors {
-		factors[i] = 1
-		if norm > 0 {
-			factors[i] = 1 / norm
-		}
-	}
-	s.ScaleRows(factors)
 }
 
 // WriteTable writes the result for people.

@@ -12,9 +12,10 @@ import peer
 
 _, folder, form = sys.argv[1:]
 settings, arrays = peer.load(folder)
+layers = sum(name.startswith("w") and name != "weight" for name in arrays)
 x, y, v = (jnp.asarray(arrays[name]) for name in ("x", "y", "v"))
 alpha, order, weight = (jnp.asarray(arrays[name]) for name in ("alpha", "order", "weight"))
-initial = [arrays[f"w{i}"] for i in range(settings["layers"])]
+initial = [arrays[f"w{i}"] for i in range(layers)]
 
 
 def sigma(alpha, z):

@@ -13,11 +13,12 @@ import peer
 
 _, folder, form = sys.argv[1:]
 settings, arrays = peer.load(folder)
+layers = sum(name.startswith("w") and name != "weight" for name in arrays)
 torch.set_num_threads(settings["threads"])
 x, y, v = (torch.from_numpy(arrays[name]) for name in ("x", "y", "v"))
 alpha, weight = torch.from_numpy(arrays["alpha"]), torch.from_numpy(arrays["weight"])
 order = torch.from_numpy(arrays["order"]).long()
-initial = [torch.from_numpy(arrays[f"w{i}"]) for i in range(settings["layers"])]
+initial = [torch.from_numpy(arrays[f"w{i}"]) for i in range(layers)]
 epochs, steps, seeds, _ = order.shape
 rate = settings["rate"]
 

@@ -45,15 +45,6 @@ var figure2Peers = []program{
 	{"PyTorch", "peer_torch.py", []string{"loop", "vmap"}},
 }
 
-// settings are what the arrays do not say.
-type settings struct {
-	Panel   string  `json:"panel"`
-	Output  bool    `json:"output"` // panel (b): σ_α after the last layer
-	Layers  int     `json:"layers"`
-	Rate    float64 `json:"rate"`
-	Threads int     `json:"threads"`
-}
-
 // team are the peers of one case, in a folder of their own with what they are given.
 type team struct {
 	dir     string
@@ -122,17 +113,14 @@ func (t *team) stop() {
 
 // writeInputs writes the settings and the arrays.
 func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) error {
-	s := settings{Panel: c.Panel, Output: p.Sweep.Output, Rate: p.Sweep.LearningRate, Threads: runtime.NumCPU()}
 	inputs, err := work.Inputs()
 	if err != nil {
 		return err
 	}
-	for name := range inputs {
-		if strings.HasPrefix(name, "w") && name != "weight" {
-			s.Layers++
-		}
-	}
-	return write(dir, s, inputs)
+	return write(dir, map[string]any{
+		"panel": c.Panel, "rate": p.Sweep.LearningRate, "threads": runtime.NumCPU(),
+		"output": p.Sweep.Output, // panel (b): σ_α after the last layer
+	}, inputs)
 }
 
 // write writes settings.json, and NAME.npy for every array.

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"time"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/features"
@@ -96,8 +93,12 @@ func (p TextParams) train(ctx context.Context, reviews *data.Reviews) (t trainin
 	if err != nil {
 		return t, err
 	}
-	for block := range slices.Chunk(counts.RowSums(), textBlock) {
-		t.Losses = append(t.Losses, floats.Sum(block))
+	for first := 0; first < counts.Rows; first += textBlock {
+		sum := 0.0
+		for _, n := range counts.Val[counts.RowPtr[first]:counts.RowPtr[min(first+textBlock, counts.Rows)]] {
+			sum += float64(n)
+		}
+		t.Losses = append(t.Losses, sum)
 	}
 	return t, nil
 }

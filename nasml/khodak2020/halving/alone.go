@@ -35,38 +35,6 @@ func Ladder(n int, r float64, eta, largest int) ([]Rung, error) {
 	return rungs, nil
 }
 
-// Bracket is the ladder of bracket s of Hyperband (Li et al. 2018, Algorithm
-// 1) with resources from smallest to largest:
-//
-//	s_max = ⌊log_η(largest/smallest)⌋,  n = ⌈(s_max+1)/(s+1)·η^s⌉,  r = largest·η^−s .
-//
-// Bracket 0 is random search with n = s_max+1 arms; bracket s_max halves most.
-func Bracket(s, smallest, largest, eta int) ([]Rung, error) {
-	most, err := Brackets(smallest, largest, eta)
-	if err != nil {
-		return nil, err
-	}
-	if s < 0 || s > most {
-		return nil, fmt.Errorf("bracket %d, expected 0 to %d", s, most)
-	}
-	power := math.Pow(float64(eta), float64(s))
-	n := int(math.Ceil(float64(most+1)/float64(s+1)*power - 1e-9))
-	return Ladder(n, float64(largest)/power, eta, largest)
-}
-
-// Brackets is s_max, the number of Hyperband's brackets less one.
-func Brackets(smallest, largest, eta int) (int, error) {
-	if smallest < 1 || largest < smallest || eta < 2 {
-		return 0, fmt.Errorf("resources %d to %d, factor %d: expected 1 ≤ smallest ≤ largest, factor at least 2",
-			smallest, largest, eta)
-	}
-	most := 0
-	for at := largest / eta; at >= smallest; at /= eta {
-		most++
-	}
-	return most, nil
-}
-
 // Try is one evaluation of an arm by itself.
 type Try struct {
 	Arm      int     // by its place in the arms
@@ -75,39 +43,19 @@ type Try struct {
 	Best     int     // place in the tries of the best one so far, by Rules.Incumbent; −1: none yet
 }
 
-// RandomSearch evaluates the arms in their order, each with the whole
-// resource. Cancelling ctx ends it between two; the tries before are returned.
-func RandomSearch[A any](ctx context.Context, arms []A, resource int, evaluate Evaluate[A]) ([]Try, error) {
-	return SuccessiveHalving(ctx, arms, []Rung{{len(arms), resource}}, AsPaper(), evaluate)
-}
-
-// SuccessiveHalving evaluates the first arms of the first rung and takes the
-// best of each rung to the next one. It returns an error if the rungs want more
-// arms than there are or than the one before has, where a score is NaN, and
-// where evaluate fails; the tries before it are returned.
-func SuccessiveHalving[A any](
-	ctx context.Context,
-	arms []A,
-	rungs []Rung,
-	rules Rules,
-	evaluate Evaluate[A],
-) ([]Try, error) {
-	return climb(ctx, nil, arms, 0, rungs, rules, evaluate)
-}
-
-// Hyperband runs the ladders one after the other, each with arms of its own
-// from the front of those that are left.
+// Hyperband runs ladders one after the other, each with arms of its own from the
+// front of those that are left (Li et al. 2018, Algorithm 1): the first arms of
+// its first rung are evaluated, and the best of each rung go on to the next one.
+// One ladder is successive halving, and one of a single rung random search.
+//
+// It returns an error if rungs want more arms than are left or than the one before
+// has, if a score is NaN or evaluate fails, or if ctx ends; the tries before are
+// returned.
 func Hyperband[A any](
-	ctx context.Context,
-	arms []A,
-	ladders [][]Rung,
-	rules Rules,
-	evaluate Evaluate[A],
-) ([]Try, error) {
-	var tries []Try
+	ctx context.Context, arms []A, ladders [][]Rung, rules Rules, evaluate Evaluate[A],
+) (tries []Try, err error) {
 	first := 0
 	for s, rungs := range ladders {
-		var err error
 		if tries, err = climb(ctx, tries, arms, first, rungs, rules, evaluate); err != nil {
 			return tries, fmt.Errorf("ladder %d of %d: %w", s+1, len(ladders), err)
 		}
@@ -118,21 +66,12 @@ func Hyperband[A any](
 
 // climb goes up one ladder with the arms from first on and appends its tries.
 func climb[A any](
-	ctx context.Context,
-	tries []Try,
-	arms []A,
-	first int,
-	rungs []Rung,
-	rules Rules,
-	evaluate Evaluate[A],
+	ctx context.Context, tries []Try, arms []A, first int, rungs []Rung, rules Rules, evaluate Evaluate[A],
 ) ([]Try, error) {
 	if err := checkLadder(len(arms)-first, rungs, rules); err != nil {
 		return tries, err
 	}
-	var standing []int
-	for i := range rungs[0].Arms {
-		standing = append(standing, first+i)
-	}
+	standing := places(first, rungs[0].Arms)
 	for i, rung := range rungs {
 		from := len(tries)
 		for _, arm := range standing {
@@ -146,7 +85,10 @@ func climb[A any](
 			if err != nil {
 				return tries, fmt.Errorf("arm %d with %d: %w", arm, rung.Resource, err)
 			}
-			best := incumbent(tries)
+			best := -1
+			if len(tries) > 0 {
+				best = tries[len(tries)-1].Best
+			}
 			if rules.Incumbent == "any" && (best < 0 || score < tries[best].Score) {
 				best = len(tries)
 			}
@@ -161,13 +103,19 @@ func climb[A any](
 	return tries, nil
 }
 
+// places are n numbers from the first on.
+func places(first, n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = first + i
+	}
+	return out
+}
+
 // promote takes the best so many tries of a rung that starts at from, and
 // makes the best of them the incumbent where the rule waits for that.
 func promote(tries []Try, from, next int, rules Rules) []int {
-	order := make([]int, len(tries)-from)
-	for i := range order {
-		order[i] = from + i
-	}
+	order := places(from, len(tries)-from)
 	if rules.Tied == "last" {
 		slices.Reverse(order)
 	}
@@ -184,25 +132,16 @@ func promote(tries []Try, from, next int, rules Rules) []int {
 	return standing
 }
 
-// incumbent is the best try so far, −1 if there is none.
-func incumbent(tries []Try) int {
-	if len(tries) == 0 {
-		return -1
-	}
-	return tries[len(tries)-1].Best
-}
-
 func checkLadder(arms int, rungs []Rung, rules Rules) error {
 	if len(rungs) == 0 {
 		return fmt.Errorf("there are no rungs, expected at least one")
 	}
-	have := arms
 	for i, rung := range rungs {
-		if rung.Arms < 1 || rung.Arms > have || rung.Resource < 1 {
+		if rung.Arms < 1 || rung.Arms > arms || rung.Resource < 1 {
 			return fmt.Errorf("rung %d has %d arms with %d each, expected 1 to %d arms with at least 1", i+1, rung.Arms,
-				rung.Resource, have)
+				rung.Resource, arms)
 		}
-		have = rung.Arms
+		arms = rung.Arms
 	}
 	return rules.Check()
 }

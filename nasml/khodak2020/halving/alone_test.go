@@ -12,31 +12,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The brackets that the authors ran, and the table of Li et al. 2018 (η = 3,
+// The rungs that the authors ran, and those of the table of Li et al. 2018 (η = 3,
 // R = 81).
-func TestBracketsOfTheLiterature(t *testing.T) {
-	bracket := func(s, smallest, largest, eta int) []Rung {
-		rungs, err := Bracket(s, smallest, largest, eta)
+func TestLaddersOfTheLiterature(t *testing.T) {
+	ladder := func(n int, r float64, eta, largest int) []Rung {
+		rungs, err := Ladder(n, r, eta, largest)
 		require.NoError(t, err)
 		return rungs
 	}
-	assert.Equal(t, []Rung{{64, 1562}, {16, 6250}, {4, 25000}, {1, 100000}}, bracket(3, 1000, 100000, 4))
-	assert.Equal(t, []Rung{{4, 100000}}, bracket(0, 1000, 100000, 4))
-	assert.Equal(t, []Rung{{18, 1 << 21}, {9, 1 << 22}, {4, 1 << 23}, {2, 1 << 24}}, bracket(3, 1<<16, 1<<24, 2))
-	assert.Equal(t, []Rung{{9, 1 << 24}}, bracket(0, 1<<16, 1<<24, 2))
-	assert.Equal(t, []Rung{{81, 1}, {27, 3}, {9, 9}, {3, 27}, {1, 81}}, bracket(4, 1, 81, 3))
-	assert.Equal(t, []Rung{{34, 3}, {11, 9}, {3, 27}, {1, 81}}, bracket(3, 1, 81, 3))
-	assert.Equal(t, []Rung{{15, 9}, {5, 27}, {1, 81}}, bracket(2, 1, 81, 3))
-	assert.Equal(t, []Rung{{8, 27}, {2, 81}}, bracket(1, 1, 81, 3))
-	assert.Equal(t, []Rung{{5, 81}}, bracket(0, 1, 81, 3))
-	_, err := Bracket(5, 1, 81, 3)
-	assert.ErrorContains(t, err, "expected 0 to 4")
-	for _, bad := range [][3]int{{0, 81, 3}, {9, 8, 3}, {1, 81, 1}} {
-		_, err := Brackets(bad[0], bad[1], bad[2])
-		assert.Error(t, err)
-	}
-	_, err = Ladder(0, 1, 2, 8)
+	assert.Equal(t, []Rung{{64, 1562}, {16, 6250}, {4, 25000}, {1, 100000}}, ladder(64, 1562.5, 4, 100000))
+	assert.Equal(t, []Rung{{18, 1 << 21}, {9, 1 << 22}, {4, 1 << 23}, {2, 1 << 24}}, ladder(18, 1<<21, 2, 1<<24))
+	assert.Equal(t, []Rung{{81, 1}, {27, 3}, {9, 9}, {3, 27}, {1, 81}}, ladder(81, 1, 3, 81))
+	assert.Equal(t, []Rung{{34, 3}, {11, 9}, {3, 27}, {1, 81}}, ladder(34, 3, 3, 81))
+	assert.Equal(t, []Rung{{5, 81}}, ladder(5, 81, 3, 81))
+	_, err := Ladder(0, 1, 2, 8)
 	assert.Error(t, err)
+}
+
+// alone is successive halving.
+func alone[A any](arms []A, rungs []Rung, rules Rules, evaluate Evaluate[A]) ([]Try, error) {
+	return Hyperband(context.Background(), arms, [][]Rung{rungs}, rules, evaluate)
 }
 
 // Every rung of every bracket costs about the same and ends at the largest
@@ -66,7 +61,7 @@ func TestSuccessiveHalvingByHand(t *testing.T) {
 		asked = append(asked, [2]int{int(arm), resource})
 		return arm, nil
 	}
-	tries, err := SuccessiveHalving(context.Background(), arms, rungs, AsPaper(), evaluate)
+	tries, err := alone(arms, rungs, AsPaper(), evaluate)
 	require.NoError(t, err)
 	assert.Equal(
 		t,
@@ -101,14 +96,14 @@ func TestSuccessiveHalvingByHand(t *testing.T) {
 func TestSuccessiveHalvingAsTheCode(t *testing.T) {
 	scores := map[int]float64{1: 0.5, 2: 0.1} // by resource: better with more
 	evaluate := func(_ context.Context, _ int, resource int) (float64, error) { return scores[resource], nil }
-	tries, err := SuccessiveHalving(context.Background(), numbered(4), []Rung{{4, 1}, {1, 2}}, AsCode(), evaluate)
+	tries, err := alone(numbered(4), []Rung{{4, 1}, {1, 2}}, AsCode(), evaluate)
 	require.NoError(t, err)
 	require.Len(t, tries, 5)
 	assert.Equal(t, -1, tries[2].Best, "nothing was promoted yet")
 	assert.Equal(t, 3, tries[3].Best, "the last of the equal arms")
 	assert.Equal(t, 3, tries[4].Arm)
 	assert.Equal(t, 3, tries[4].Best, "the top rung does not count")
-	paper, err := SuccessiveHalving(context.Background(), numbered(4), []Rung{{4, 1}, {1, 2}}, AsPaper(), evaluate)
+	paper, err := alone(numbered(4), []Rung{{4, 1}, {1, 2}}, AsPaper(), evaluate)
 	require.NoError(t, err)
 	assert.Equal(t, 0, paper[4].Arm)
 	assert.Equal(t, 4, paper[4].Best)
@@ -120,7 +115,7 @@ func TestRandomSearchAndHyperband(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		losses := random(rapid.Uint64().Draw(t, "seed")).Perm(rapid.IntRange(1, 40).Draw(t, "n"))
 		evaluate := func(_ context.Context, arm, _ int) (float64, error) { return float64(losses[arm]), nil }
-		tries, err := RandomSearch(context.Background(), numbered(len(losses)), 3, evaluate)
+		tries, err := alone(numbered(len(losses)), []Rung{{len(losses), 3}}, AsPaper(), evaluate)
 		require.NoError(t, err)
 		for i, try := range tries {
 			require.Equal(t, float64(slices.Min(losses[:i+1])), tries[try.Best].Score)
@@ -147,10 +142,10 @@ func TestRandomSearchAndHyperband(t *testing.T) {
 func TestAloneErrors(t *testing.T) {
 	ctx := context.Background()
 	nan := func(context.Context, int, int) (float64, error) { return math.NaN(), nil }
-	_, err := RandomSearch(ctx, numbered(2), 1, nan)
+	_, err := alone(numbered(2), []Rung{{2, 1}}, AsPaper(), nan)
 	assert.ErrorContains(t, err, "NaN")
 	broken := errors.New("broken")
-	tries, err := RandomSearch(ctx, numbered(3), 1, func(_ context.Context, arm, _ int) (float64, error) {
+	tries, err := alone(numbered(3), []Rung{{3, 1}}, AsPaper(), func(_ context.Context, arm, _ int) (float64, error) {
 		if arm == 2 {
 			return 0, broken
 		}
@@ -158,11 +153,11 @@ func TestAloneErrors(t *testing.T) {
 	})
 	require.ErrorIs(t, err, broken)
 	assert.Len(t, tries, 2)
-	_, err = RandomSearch(ctx, []int{}, 1, nan)
+	_, err = alone([]int{}, []Rung{{1, 1}}, AsPaper(), nan)
 	assert.Error(t, err)
-	_, err = SuccessiveHalving(ctx, numbered(2), []Rung{{1, 1}, {2, 2}}, AsPaper(), nan)
+	_, err = alone(numbered(2), []Rung{{1, 1}, {2, 2}}, AsPaper(), nan)
 	assert.ErrorContains(t, err, "rung 2")
-	_, err = SuccessiveHalving(ctx, numbered(2), nil, AsPaper(), nan)
+	_, err = alone(numbered(2), nil, AsPaper(), nan)
 	assert.Error(t, err)
 	_, err = Hyperband(
 		ctx,
@@ -174,6 +169,6 @@ func TestAloneErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "ladder 2 of 2")
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = RandomSearch(stopped, numbered(2), 1, nan)
+	_, err = Hyperband(stopped, numbered(2), [][]Rung{{{2, 1}}}, AsPaper(), nan)
 	assert.ErrorIs(t, err, context.Canceled)
 }

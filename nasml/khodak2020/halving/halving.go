@@ -9,10 +9,9 @@
 package halving
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -58,24 +57,8 @@ func AsPaper() Rules {
 // AsCode are the rules of the authors' code.
 func AsCode() Rules {
 	return Rules{
-		Score:     "error",
-		Ties:      "first-round",
-		Empty:     "wrong",
-		Full:      "retraining",
-		Incumbent: "promoted",
-		Tied:      "last",
+		Score: "error", Ties: "first-round", Empty: "wrong", Full: "retraining", Incumbent: "promoted", Tied: "last",
 	}
-}
-
-// RulesNamed are the rules of a reading, "paper" or "code".
-func RulesNamed(reading string) (Rules, error) {
-	switch reading {
-	case "paper":
-		return AsPaper(), nil
-	case "code":
-		return AsCode(), nil
-	}
-	return Rules{}, fmt.Errorf("reading %q, expected paper or code", reading)
 }
 
 // Check returns an error for a rule that is not known.
@@ -99,27 +82,15 @@ func (r Rules) Check() error {
 }
 
 // Differences lists the rules in which a and b differ: "ties: half, all".
-func Differences(a, b Rules) []string {
-	x, y := a.fields(), b.fields()
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(x)) {
-		if x[name] != y[name] {
-			out = append(out, fmt.Sprintf("%s: %s, %s", name, x[name], y[name]))
+func Differences(a, b Rules) (all []string) {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		if x.Field(i).String() != y.Field(i).String() {
+			all = append(all, fmt.Sprintf("%s: %v, %v", x.Type().Field(i).Tag.Get("json"), x.Field(i), y.Field(i)))
 		}
 	}
-	return out
-}
-
-func (r Rules) fields() map[string]string {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // a struct of strings always marshals
-	}
-	fields := map[string]string{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		panic(err)
-	}
-	return fields
+	slices.Sort(all)
+	return all
 }
 
 // Rounds is the number of rounds that leave one of n arms, ⌈log₂ n⌉: 0 for one

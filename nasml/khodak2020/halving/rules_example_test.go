@@ -44,9 +44,3 @@ func ExampleDifferences() {
 	// tied: first, last
 	// ties: half, first-round
 }
-
-func ExampleBracket() {
-	rungs, err := halving.Bracket(2, 1, 9, 3)
-	fmt.Println(rungs, err)
-	// Output: [{9 1} {3 3} {1 9}] <nil>
-}

@@ -60,21 +60,12 @@ type Trace struct {
 // known, dims has not one dimension a round, a score is NaN, and where solve
 // fails; then, and where ctx ends, the trace has the rounds before.
 func WeightSharing[A any](
-	ctx context.Context,
-	arms []A,
-	points Points,
-	dims []int,
-	rules Rules,
-	rng *rand.Rand,
-	solve Solve[A],
+	ctx context.Context, arms []A, points Points, dims []int, rules Rules, rng *rand.Rand, solve Solve[A],
 ) (*Trace, error) {
 	if err := checkSharing(len(arms), points, dims, rules); err != nil {
 		return nil, err
 	}
-	index := make([]int, len(arms))
-	for i := range index {
-		index[i] = i
-	}
+	index := places(0, len(arms))
 	trace := &Trace{Winner: index[0]}
 	for t, dim := range dims {
 		if err := ctx.Err(); err != nil {
@@ -125,13 +116,7 @@ func assign(n, arms int, rng *rand.Rand) []int {
 
 // judge scores the arms of a round and says who stays.
 func judge(
-	index []int,
-	dim int,
-	cells []int,
-	values []float64,
-	rules Rules,
-	initial int,
-	rng *rand.Rand,
+	index []int, dim int, cells []int, values []float64, rules Rules, initial int, rng *rand.Rand,
 ) (Outcome, error) {
 	if len(values) != len(cells) {
 		return Outcome{}, fmt.Errorf("%d values for %d validation examples", len(values), len(cells))
@@ -184,10 +169,7 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 // rule trims them to half, so that the best arm always stays; else the first
 // one comes first.
 func ranking(scores []float64, ties string, rng *rand.Rand) []int {
-	order := make([]int, len(scores))
-	for i := range order {
-		order[i] = i
-	}
+	order := places(0, len(scores))
 	if ties == "half" {
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -13,14 +14,14 @@ import (
 
 // Cover measures version entropies.
 type Cover struct {
-	Part    string      `json:"part"` // "cover"
-	World   WorldParams `json:"world"`
-	Range   [2]float64  `json:"range"`
-	Count   int         `json:"count"`
-	Train   int         `json:"train"`
-	Lambda  float64     `json:"lambda"` // of the strongly convex objective; the other one has none
-	Scales  []float64   `json:"scales"` // ε
-	Members int         `json:"members"`
+	Part     string         `json:"part"` // "cover"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"`
+	Train    int            `json:"train"`
+	Lambda   float64        `json:"lambda"` // of the strongly convex objective; the other one has none
+	Scales   []float64      `json:"scales"` // ε
+	Members  int            `json:"members"`
 }
 
 // Run gives, for every ε, an upper and a lower bound of Λ for the regularised
@@ -29,9 +30,9 @@ type Cover struct {
 // solution of least norm plus random steps of the same length in the null
 // space of the training features.
 func (t Cover) Run(seed uint64) (trial.Result, error) {
-	w := newWorld(t.World, seed)
+	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "cover")
-	grid := gammas(t.Count, t.Range[0], t.Range[1], t.World.Gamma, nil)
+	grid := gammas(t.Count, t.Range, t.Instance.Gamma, nil)
 	train := w.sample(t.Train, rng)
 	var single [][]float64
 	for _, gamma := range grid {
@@ -41,7 +42,7 @@ func (t Cover) Run(seed uint64) (trial.Result, error) {
 		}
 		single = append(single, f)
 	}
-	space, err := versionSpace(w.features(w.x, t.World.Gamma), train, t.Members, rng)
+	space, err := versionSpace(w.features(w.x, t.Instance.Gamma), train, t.Members, rng)
 	if err != nil {
 		return trial.Result{}, err
 	}
@@ -62,10 +63,7 @@ func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]fl
 	if err != nil {
 		return nil, err
 	}
-	rows := mat.NewDense(len(s.at), d, nil)
-	for i, x := range s.at {
-		rows.SetRow(i, phi.RawRowView(x))
-	}
+	rows := s.rows(phi)
 	out := [][]float64{least}
 	for len(out) < members {
 		step := mat.NewVecDense(d, nil)
@@ -83,11 +81,7 @@ func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]fl
 		step.SubVec(step, &back)
 		values := mat.NewVecDense(atoms, nil)
 		values.MulVec(phi, step)
-		f := slices.Clone(least)
-		for x := range f {
-			f[x] += values.AtVec(x)
-		}
-		out = append(out, f)
+		out = append(out, floats.AddTo(make([]float64, atoms), least, values.RawVector().Data))
 	}
 	return out, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-func smallWorld(seed uint64, dim int) *world {
-	return newWorld(WorldParams{Inputs: 3, Support: 60, Dim: dim, Gamma: 0.3, Centers: 3, Top: 0.9}, seed)
+func smallWorld(seed uint64, dim int) *instance {
+	return newInstance(InstanceParams{Inputs: 3, Support: 60, Dim: dim, Gamma: 0.3, Centers: 3, Top: 0.9}, seed)
 }
 
 // The target of a world that is not exact is a function of the class, with the
@@ -39,10 +39,10 @@ func TestWorldsTargetIsRealizable(t *testing.T) {
 
 // With many features the target of the kernel and that of its features agree.
 func TestRandomFeaturesApproachTheKernel(t *testing.T) {
-	p := WorldParams{Inputs: 3, Support: 50, Dim: 20000, Gamma: 0.3, Centers: 3, Top: 1}
-	approximate := newWorld(p, 2)
+	p := InstanceParams{Inputs: 3, Support: 50, Dim: 20000, Gamma: 0.3, Centers: 3, Top: 1}
+	approximate := newInstance(p, 2)
 	p.Exact = true
-	exact := newWorld(p, 2)
+	exact := newInstance(p, 2)
 	for x := range exact.target {
 		require.InDelta(t, exact.target[x], approximate.target[x], 0.05)
 	}
@@ -112,7 +112,7 @@ func TestExcessIsThePopulations(t *testing.T) {
 
 func TestGammasHaveTheBestInFront(t *testing.T) {
 	for n := 1; n < 20; n++ {
-		g := gammas(n, 1e-3, 10, 0.1, trial.RNG(uint64(n), "γ"))
+		g := gammas(n, [2]float64{1e-3, 10}, 0.1, trial.RNG(uint64(n), "γ"))
 		require.Len(t, g, n)
 		require.Equal(t, 0.1, g[0])
 		for _, v := range g {
@@ -149,7 +149,7 @@ func TestTheorem31IsNoStrongerThanA2(t *testing.T) {
 // as n^−1/2, λ in proportion to n.
 func TestRandomAssignmentApproachesTheExpectedObjective(t *testing.T) {
 	const d, configs, repeats = 6, 4, 12
-	w := newWorld(WorldParams{Inputs: 3, Support: 100, Dim: d, Gamma: 0.3, Centers: 3, Top: 0.9}, 8)
+	w := newInstance(InstanceParams{Inputs: 3, Support: 100, Dim: d, Gamma: 0.3, Centers: 3, Top: 0.9}, 8)
 	var maps []*mat.Dense
 	for _, gamma := range []float64{0.01, 0.1, 1, 5} {
 		maps = append(maps, w.features(w.x, gamma))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
@@ -11,12 +12,12 @@ import (
 
 // Joint compares the bilevel choice with joint ERM over T ∪ V.
 type Joint struct {
-	Part   string      `json:"part"` // "joint"
-	World  WorldParams `json:"world"`
-	Range  [2]float64  `json:"range"`
-	Count  int         `json:"count"`
-	Size   int         `json:"size"` // |T| = |V|
-	Lambda []float64   `json:"lambda"`
+	Part     string         `json:"part"` // "joint"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"`
+	Size     int            `json:"size"` // |T| = |V|
+	Lambda   []float64      `json:"lambda"`
 }
 
 // Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the
@@ -24,9 +25,9 @@ type Joint struct {
 // configuration trained on T. The losses of the objectives are not clipped, as
 // in (2).
 func (t Joint) Run(seed uint64) (trial.Result, error) {
-	w := newWorld(t.World, seed)
+	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "joint")
-	grid := gammas(t.Count, t.Range[0], t.Range[1], t.World.Gamma, nil)
+	grid := gammas(t.Count, t.Range, t.Instance.Gamma, nil)
 	train, valid := w.sample(t.Size, rng), w.sample(t.Size, rng)
 	all := train.join(valid)
 	var maps []*mat.Dense
@@ -53,7 +54,7 @@ func (t Joint) Run(seed uint64) (trial.Result, error) {
 			risks, losses = append(risks, w.excess(f)), append(losses, loss)
 			jointRisks, objectives = append(jointRisks, w.excess(joint)), append(objectives, objective)
 		}
-		chosen, joint := argmin(losses), argmin(objectives)
+		chosen, joint := floats.MinIdx(losses), floats.MinIdx(objectives)
 		add("bilevel", risks[chosen])
 		add("bilevel_gamma", math.Log10(grid[chosen]))
 		add("joint", jointRisks[joint])

@@ -6,21 +6,23 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // Selection is one training set, on which every configuration is trained,
 // and many validation sets that choose among them.
 type Selection struct {
-	Part   string      `json:"part"` // "selection"
-	World  WorldParams `json:"world"`
-	Range  [2]float64  `json:"range"` // of γ
-	Train  int         `json:"train"` // |T|
-	Valid  []int       `json:"valid"` // |V|
-	Counts []int       `json:"counts"`
-	Draws  int         `json:"draws"`  // validation sets of each size
-	Delta  float64     `json:"delta"`  // δ
-	Lambda string      `json:"lambda"` // "mean", "sum" or "none": how λ = √(log(1/δ)/|T|) is meant
+	Part     string         `json:"part"` // "selection"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"` // of γ
+	Train    int            `json:"train"` // |T|
+	Valid    []int          `json:"valid"` // |V|
+	Counts   []int          `json:"counts"`
+	Draws    int            `json:"draws"`  // validation sets of each size
+	Delta    float64        `json:"delta"`  // δ
+	Lambda   string         `json:"lambda"` // "mean", "sum" or "none": how λ = √(log(1/δ)/|T|) is meant
 }
 
 // regularisation is λ of λ‖w‖² + Σ_T ℓ. Corollary A.1's λ = √(log(1/δ)/|T|)
@@ -43,10 +45,10 @@ func regularisation(reading string, n int, delta float64) float64 {
 // ℓ_𝒟 − ℓ_V, the share of validation sets where Theorem A.2's, Theorem 3.1's
 // or Corollary A.4's bound is broken, and A.2's bound.
 func (t Selection) Run(seed uint64) (trial.Result, error) {
-	w := newWorld(t.World, seed)
+	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "selection")
 	most := slices.Max(t.Counts)
-	grid := gammas(most, t.Range[0], t.Range[1], t.World.Gamma, rng)
+	grid := gammas(most, t.Range, t.Instance.Gamma, rng)
 	train := w.sample(t.Train, rng)
 	fits, risks := make([][]float64, most), make([]float64, most)
 	for c, gamma := range grid {
@@ -102,7 +104,7 @@ func (b bounds) corollaryA4(valid, configs int) float64 {
 // choose draws validation sets of one size and lets each choose among the
 // first k configurations, for every k.
 func (t Selection) choose(
-	w *world, fits [][]float64, risks []float64, star bounds, n int, rng *rand.Rand,
+	w *instance, fits [][]float64, risks []float64, star bounds, n int, rng *rand.Rand,
 ) map[string][]float64 {
 	names := []string{"excess", "selection", "gap", "broken_a2", "broken_31", "broken_a4", "bound"}
 	out := map[string][]float64{}
@@ -116,7 +118,7 @@ func (t Selection) choose(
 			losses[c] = empirical(f, s)
 		}
 		for i, k := range t.Counts {
-			c := argmin(losses[:k])
+			c := floats.MinIdx(losses[:k])
 			add := func(name string, v float64) { out[name][i] += v / float64(t.Draws) }
 			add("excess", risks[c])
 			add("selection", risks[c]-slices.Min(risks[:k]))
@@ -135,14 +137,4 @@ func indicator(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func argmin(values []float64) int {
-	best := 0
-	for i, v := range values {
-		if v < values[best] {
-			best = i
-		}
-	}
-	return best
 }

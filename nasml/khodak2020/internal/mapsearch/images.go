@@ -34,17 +34,15 @@ type Images struct {
 func ValidFrom(n int) int { return min(40000, n*4/5) }
 
 // NewImages makes the training, validation and test images a task. Its features
-// are computed by the engine, where up to keep bytes of them stay. It is an
-// error if the scaling of the features cannot be fitted.
-func NewImages(engine *features.Engine, splits [3]Images, keep int64) (Data, error) {
+// are computed by the engine, where up to keep bytes of them stay.
+func NewImages(engine *features.Engine, splits [3]Images, keep int64) Data {
 	p := &imageProblem{engine: engine, keep: keep}
 	for s, part := range splits {
 		p.tables[s], p.labels[s] = part.table()
 	}
 	p.targets = features.Targets(p.labels[trainSplit], 10)
-	var err error
-	p.scaling, err = features.FitScaling(p.tables[trainSplit])
-	return p, err
+	p.scaling = features.FitScaling(p.tables[trainSplit])
+	return p
 }
 
 // table are the images in [0, 1], a row each, and their labels.
@@ -64,7 +62,7 @@ func (im Images) table() (features.Table, []int) {
 func (p *imageProblem) problem(s Setting, configs int, seed uint64) problem {
 	q := *p
 	q.configs, q.fresh = imageConfigs(configs, seed), s.Fresh
-	q.ridge = features.RidgeParams{Lambda: s.Lambda, Solver: "lsqr", Tol: s.Tol}
+	q.ridge = features.RidgeParams{Lambda: s.Lambda, Tol: s.Tol}
 	return &q
 }
 

@@ -11,8 +11,9 @@ import (
 // reviewProblem is a linear SVM on hashed bags of n-grams of reviews.
 type reviewProblem struct {
 	texts   *features.Texts
-	rows    [3][]int // texts of each split
-	labels  []int8   // of all texts, ±1
+	rows    [3][]int  // texts of each split
+	labels  []int8    // of all texts, ±1
+	signs   [3][]int8 // of each split
 	configs []features.NGramConfig
 	reading features.Reading
 	svm     features.SVMParams // of weight sharing
@@ -30,11 +31,11 @@ func NewReviews(splits [3]Reviews) Data {
 	p := new(reviewProblem)
 	var texts []string
 	for s, part := range splits {
-		for i, text := range part.Texts {
-			p.rows[s] = append(p.rows[s], len(texts))
-			texts = append(texts, text)
-			p.labels = append(p.labels, part.Signs[i])
+		for i := range part.Texts {
+			p.rows[s] = append(p.rows[s], len(texts)+i)
 		}
+		p.signs[s], p.labels = part.Signs, append(p.labels, part.Signs...)
+		texts = append(texts, part.Texts...)
 	}
 	p.texts = features.NewTexts(texts)
 	return p
@@ -61,14 +62,6 @@ func broadcast(of []int, n int) []int {
 	return of
 }
 
-func (p *reviewProblem) labelsOf(s split) []int8 {
-	out := make([]int8, len(p.rows[s]))
-	for i, r := range p.rows[s] {
-		out[i] = p.labels[r]
-	}
-	return out
-}
-
 func (p *reviewProblem) train(ctx context.Context, of []int, d int, seed uint64, alone bool) (model, cost, error) {
 	begun := time.Now()
 	configs := broadcast(of, p.points(trainSplit))
@@ -81,7 +74,7 @@ func (p *reviewProblem) train(ctx context.Context, of []int, d int, seed uint64,
 		params = p.alone
 	}
 	params.Seed = seed
-	fit, err := features.FitSVM(ctx, x, p.labelsOf(trainSplit), params)
+	fit, err := features.FitSVM(ctx, x, p.signs[trainSplit], params)
 	if err != nil {
 		return nil, cost{}, err
 	}
@@ -102,7 +95,7 @@ func (m *reviewModel) values(ctx context.Context, s split, of []int) (losses, er
 	if err != nil {
 		return nil, nil, err
 	}
-	labels := m.p.labelsOf(s)
+	labels := m.p.signs[s]
 	for i, score := range m.fit.Scores(x) {
 		margin := float64(labels[i]) * score
 		loss, wrong := max(0, 1-margin), 0.0

@@ -56,10 +56,10 @@ func (t Search) Calls() int {
 // the ⌊n/η⌋ arms that a rung of n keeps, also of the last one: where that is
 // none, as for one arm, its score never counts; where it is some, and in random
 // search, which is one rung, the last scores count as the paper has it.
-func (t Search) rules() (halving.Rules, error) {
-	rules, err := halving.RulesNamed(t.Reading)
-	if err != nil {
-		return rules, err
+func (t Search) rules() halving.Rules {
+	rules := halving.AsPaper()
+	if t.Reading == "code" {
+		rules = halving.AsCode()
 	}
 	switch t.Method {
 	case RandomSearch, RandomSearchLambda:
@@ -70,7 +70,7 @@ func (t Search) rules() (halving.Rules, error) {
 			rules.Incumbent = "any"
 		}
 	}
-	return rules, nil
+	return rules
 }
 
 // Run searches with the random streams of a seed and calls step after every
@@ -85,16 +85,9 @@ func (t Search) rules() (halving.Rules, error) {
 // whose own training is the last call; of the others it is that of the best
 // try, at the dimension that it was tried with.
 func (t Search) Run(ctx context.Context, data Data, seed uint64, step func(note string)) (trial.Result, error) {
-	rules, err := t.rules()
-	if err != nil {
-		return trial.Result{}, err
-	}
-	s := &search{
-		p: data.problem(t.Setting, t.Configs, seed), method: t.Method, n: t.Configs, d: t.Dim, rules: rules,
-		growth: t.Growth, solves: t.Solves, ladders: t.Ladders, seed: seed, step: step,
-	}
+	s := &search{Search: t, p: data.problem(t.Setting, t.Configs, seed), rules: t.rules(), seed: seed, step: step}
 	if t.Method == RandomSearchLambda {
-		s.method, s.step = RandomSearch, func(note string) { step("λ too: " + note) }
+		s.Method, s.step = RandomSearch, func(note string) { step("λ too: " + note) }
 		s.p = withLambdas(t.Setting, data, t.Configs, t.Lambdas[0], t.Lambdas[1], seed)
 	}
 	return s.run(ctx)
@@ -102,16 +95,11 @@ func (t Search) Run(ctx context.Context, data Data, seed uint64, step func(note 
 
 // search runs one method on a problem and looks at it after every solver call.
 type search struct {
-	p       problem
-	method  string
-	n       int // |C|: configurations in the pool
-	d       int // features
-	rules   halving.Rules
-	growth  float64          // of the dimension of Fast Weight-Sharing
-	solves  int              // of random search
-	ladders [][]halving.Rung // of successive halving and Hyperband
-	seed    uint64
-	step    func(note string)
+	Search
+	p     problem
+	rules halving.Rules
+	seed  uint64
+	step  func(note string)
 
 	spent   cost            // of the search itself
 	tested  float64         // seconds of the baselines' looking at test examples
@@ -123,7 +111,7 @@ type search struct {
 func (s *search) run(ctx context.Context) (trial.Result, error) {
 	s.oracles, s.series = map[int]float64{}, map[string][]float64{}
 	var err error
-	if s.method == WeightSharing || s.method == FastWeightSharing {
+	if s.Method == WeightSharing || s.Method == FastWeightSharing {
 		err = s.share(ctx)
 	} else {
 		err = s.alone(ctx)
@@ -139,8 +127,8 @@ func (s *search) drawSeed(parts ...string) uint64 {
 	return trial.RNG(s.seed, append([]string{"features"}, parts...)...).Uint64()
 }
 
-// moment is what is known when a solver call has been judged.
-type moment struct {
+// snapshot is what is known when a solver call has been judged.
+type snapshot struct {
 	dim    int
 	best   int
 	score  float64
@@ -149,7 +137,7 @@ type moment struct {
 }
 
 // record looks at the test examples and the oracle and appends a call.
-func (s *search) record(ctx context.Context, m moment, observed func() (float64, error)) error {
+func (s *search) record(ctx context.Context, m snapshot, observed func() (float64, error)) error {
 	begun := time.Now()
 	seen, oracle := 1.0, 1.0
 	if m.best >= 0 {
@@ -177,26 +165,25 @@ func (s *search) oracle(ctx context.Context, config int) (float64, error) {
 	if known, ok := s.oracles[config]; ok {
 		return known, nil
 	}
-	m, _, err := s.p.train(ctx, []int{config}, s.d, s.drawSeed("oracle", strconv.Itoa(config)), true)
+	m, _, err := s.p.train(ctx, []int{config}, s.Dim, s.drawSeed("oracle", strconv.Itoa(config)), true)
 	if err != nil {
 		return 0, fmt.Errorf("oracle of configuration %d: %w", config, err)
 	}
-	_, errs, err := m.values(ctx, testSplit, []int{config})
-	s.oracles[config] = mean(errs)
-	return mean(errs), err
+	s.oracles[config], err = testError(ctx, m, config)
+	return s.oracles[config], err
 }
 
 // share is Algorithm 1 or Fast Weight-Sharing, and the training of the winner.
 func (s *search) share(ctx context.Context) error {
 	growth := 1.0
-	if s.method == FastWeightSharing {
-		growth = s.growth
+	if s.Method == FastWeightSharing {
+		growth = s.Growth
 	}
-	dims, err := halving.Dims(s.d, halving.Rounds(s.n), growth, s.rules.Full)
+	dims, err := halving.Dims(s.Dim, halving.Rounds(s.Configs), growth, s.rules.Full)
 	if err != nil {
 		return err
 	}
-	pool := make([]int, s.n)
+	pool := make([]int, s.Configs)
 	for i := range pool {
 		pool[i] = i
 	}
@@ -204,7 +191,7 @@ func (s *search) share(ctx context.Context) error {
 	var spent []cost
 	points := halving.Points{Train: s.p.points(trainSplit), Valid: s.p.points(validSplit)}
 	trace, err := halving.WeightSharing(ctx, pool, points, dims, s.rules,
-		trial.RNG(s.seed, s.method), func(ctx context.Context, round halving.Round[int]) ([]float64, error) {
+		trial.RNG(s.seed, s.Method), func(ctx context.Context, round halving.Round[int]) ([]float64, error) {
 			m, values, err := s.solve(ctx, round)
 			models, spent = append(models, m), append(spent, s.spent)
 			return values, err
@@ -213,8 +200,8 @@ func (s *search) share(ctx context.Context) error {
 		return err
 	}
 	for t, o := range trace.Rounds {
-		m := moment{dim: o.Dim, best: o.Best, score: o.Scores[slices.Index(o.Index, o.Best)], spent: spent[t]}
-		if err := s.record(ctx, m, func() (float64, error) { return s.testError(ctx, models[t], o.Best) }); err != nil {
+		m := snapshot{dim: o.Dim, best: o.Best, score: o.Scores[slices.Index(o.Index, o.Best)], spent: spent[t]}
+		if err := s.record(ctx, m, func() (float64, error) { return testError(ctx, models[t], o.Best) }); err != nil {
 			return err
 		}
 	}
@@ -223,9 +210,9 @@ func (s *search) share(ctx context.Context) error {
 
 // solve is the shared solve of a round with its validation values.
 func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []float64, error) {
-	defer s.step(fmt.Sprintf("%s, round %d, seed %d", s.method, round.Number, s.seed))
+	defer s.step(fmt.Sprintf("%s, round %d, seed %d", s.Method, round.Number, s.seed))
 	draw := s.drawSeed("shared")
-	if s.method == FastWeightSharing { // another dimension, other features
+	if s.Method == FastWeightSharing { // another dimension, other features
 		draw = s.drawSeed("shared", strconv.Itoa(round.Number))
 	}
 	m, spent, err := s.p.train(ctx, configsOf(round, round.Train), round.Dim, draw, false)
@@ -257,15 +244,15 @@ func configsOf(round halving.Round[int], of []int) []int {
 }
 
 // testError is that of a classifier under one configuration.
-func (s *search) testError(ctx context.Context, m model, config int) (float64, error) {
+func testError(ctx context.Context, m model, config int) (float64, error) {
 	_, errs, err := m.values(ctx, testSplit, []int{config})
 	return mean(errs), err
 }
 
 // retrain trains the winner by itself with all features: one more call.
 func (s *search) retrain(ctx context.Context, winner int) error {
-	defer s.step(fmt.Sprintf("%s, winner, seed %d", s.method, s.seed))
-	m, spent, err := s.p.train(ctx, []int{winner}, s.d, s.drawSeed("winner"), true)
+	defer s.step(fmt.Sprintf("%s, winner, seed %d", s.Method, s.seed))
+	m, spent, err := s.p.train(ctx, []int{winner}, s.Dim, s.drawSeed("winner"), true)
 	if err != nil {
 		return err
 	}
@@ -274,15 +261,15 @@ func (s *search) retrain(ctx context.Context, winner int) error {
 	if err != nil {
 		return err
 	}
-	end := moment{dim: s.d, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}
-	return s.record(ctx, end, func() (float64, error) { return s.testError(ctx, m, winner) })
+	end := snapshot{dim: s.Dim, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}
+	return s.record(ctx, end, func() (float64, error) { return testError(ctx, m, winner) })
 }
 
 // alone is random search, successive halving or Hyperband.
 func (s *search) alone(ctx context.Context) error {
-	ladders := s.ladders
-	if s.method == RandomSearch {
-		ladders = [][]halving.Rung{{{Arms: s.solves, Resource: s.d}}}
+	ladders := s.Ladders
+	if s.Method == RandomSearch {
+		ladders = [][]halving.Rung{{{Arms: s.Solves, Resource: s.Dim}}}
 	}
 	arms := 0
 	for _, rungs := range ladders {
@@ -290,14 +277,14 @@ func (s *search) alone(ctx context.Context) error {
 	}
 	pool := make([]int, arms)
 	for i := range pool {
-		pool[i] = i % s.n
+		pool[i] = i % s.Configs
 	}
-	var after []moment
+	var after []snapshot
 	var errs []float64 // test error of every try
 	evaluate := func(ctx context.Context, config, d int) (float64, error) {
-		defer s.step(fmt.Sprintf("%s, %d features, seed %d", s.method, d, s.seed))
+		defer s.step(fmt.Sprintf("%s, %d features, seed %d", s.Method, d, s.seed))
 		score, test, err := s.try(ctx, config, d, len(after))
-		after = append(after, moment{dim: d, best: -1, score: 1, spent: s.spent, tested: s.tested})
+		after = append(after, snapshot{dim: d, best: -1, score: 1, spent: s.spent, tested: s.tested})
 		errs = append(errs, test)
 		return score, err
 	}
@@ -310,7 +297,7 @@ func (s *search) alone(ctx context.Context) error {
 		if try.Best >= 0 {
 			m.best, m.score, observed = pool[tries[try.Best].Arm], tries[try.Best].Score, errs[try.Best]
 		}
-		if s.method == RandomSearch && m.best >= 0 {
+		if s.Method == RandomSearch && m.best >= 0 {
 			s.oracles[m.best] = observed // its own training is one with all d features
 		}
 		if err := s.record(ctx, m, func() (float64, error) { return observed, nil }); err != nil {
@@ -323,7 +310,7 @@ func (s *search) alone(ctx context.Context) error {
 // try trains one configuration by itself and returns its validation score and
 // its test error.
 func (s *search) try(ctx context.Context, config, d, number int) (score, test float64, err error) {
-	m, spent, err := s.p.train(ctx, []int{config}, d, s.drawSeed(s.method, strconv.Itoa(number)), true)
+	m, spent, err := s.p.train(ctx, []int{config}, d, s.drawSeed(s.Method, strconv.Itoa(number)), true)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -335,7 +322,7 @@ func (s *search) try(ctx context.Context, config, d, number int) (score, test fl
 	spent.seconds += time.Since(begun).Seconds()
 	s.spent.add(spent)
 	begun = time.Now()
-	test, err = s.testError(ctx, m, config)
+	test, err = testError(ctx, m, config)
 	s.tested += time.Since(begun).Seconds()
 	return mean(s.scores(losses, errs)), test, err
 }

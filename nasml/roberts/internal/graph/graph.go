@@ -15,7 +15,6 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/supernet"
@@ -37,14 +36,7 @@ type Trial struct {
 func DrawTheta(space supernet.Space, seed uint64, concentration float64) [][]float64 {
 	theta := make([][]float64, len(space.Edges))
 	for e := range theta {
-		gamma := distuv.Gamma{Alpha: concentration, Beta: 1, Src: trial.RNG(seed, "α", fmt.Sprint(e))}
-		theta[e] = make([]float64, len(space.Ops))
-		for floats.Sum(theta[e]) == 0 { // a small concentration underflows
-			for o := range theta[e] {
-				theta[e][o] = gamma.Rand()
-			}
-		}
-		floats.Scale(1/floats.Sum(theta[e]), theta[e])
+		theta[e] = mixture.Dirichlet(trial.RNG(seed, "α", fmt.Sprint(e)), len(space.Ops), concentration)
 	}
 	return theta
 }
@@ -112,43 +104,33 @@ func (d dag) output(x []float64, theta [][]float64) []float64 {
 // sum is Σ_a (Π_e θ_{e,a_e}) f_a(x) over all architectures a, and the a of the
 // largest weight.
 func (d dag) sum(ctx context.Context, x []float64, theta [][]float64) (sum []float64, mode []int, err error) {
-	choice := make([]int, len(d.space.Edges))
+	choice, ops, all := make([]int, len(d.space.Edges)), len(d.space.Ops), 1
+	for range choice {
+		all *= ops
+	}
 	sum = make([]float64, len(x))
 	best := -1.0
-	for {
+	for number := range all {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
 		weight := 1.0
-		for e, o := range choice {
-			weight *= theta[e][o]
+		for e := range choice {
+			choice[e], number = number%ops, number/ops
+			weight *= theta[e][choice[e]]
 		}
 		floats.AddScaled(sum, weight, d.output(x, d.space.OneHot(choice)))
 		if weight > best {
-			best, mode = weight, append([]int{}, choice...)
-		}
-		e := 0
-		for ; e < len(choice); e++ {
-			if choice[e]++; choice[e] < len(d.space.Ops) {
-				break
-			}
-			choice[e] = 0
-		}
-		if e == len(choice) {
-			return sum, mode, nil
+			best, mode = weight, slices.Clone(choice)
 		}
 	}
+	return sum, mode, nil
 }
 
 // sampled is the largest |mean − want|/standard error over the outputs, of
 // architectures with an operation drawn on each edge by itself.
 func (d dag) sampled(
-	ctx context.Context,
-	x []float64,
-	theta [][]float64,
-	want []float64,
-	samples int,
-	rng *rand.Rand,
+	ctx context.Context, x []float64, theta [][]float64, want []float64, samples int, rng *rand.Rand,
 ) (float64, error) {
 	outputs := make([][]float64, len(x))
 	for range samples {
@@ -169,11 +151,8 @@ func (d dag) sampled(
 	}
 	var most float64
 	for i, ys := range outputs {
-		if samples < 2 {
-			break
-		}
 		mean, std := stat.MeanStdDev(ys, nil)
-		if std > 0 {
+		if std > 0 { // NaN of one sample
 			most = max(most, math.Abs(mean-want[i])/(std/math.Sqrt(float64(samples))))
 		}
 	}
@@ -196,7 +175,7 @@ func (t Trial) Run(ctx context.Context, ops *Scaler, seed uint64) (trial.Result,
 		values[name] = difference(d.output(x, theta), sum)
 		values["mode"] = 0
 		for e, o := range t.Space.Argmax(theta) {
-			values["mode"] += indicator(mode[e] != o)
+			values["mode"] += mixture.Indicator(mode[e] != o)
 		}
 		if d.relu {
 			if values["sampled"], err = d.sampled(ctx, x, theta, sum, t.Samples,
@@ -206,13 +185,6 @@ func (t Trial) Run(ctx context.Context, ops *Scaler, seed uint64) (trial.Result,
 		}
 	}
 	return trial.Result{Values: values}, ops.scale(rng, values)
-}
-
-func indicator(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // difference is ‖a − b‖/‖b‖, and ‖a‖ where b is 0.

@@ -99,7 +99,7 @@ func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 		r.Loss = append(r.Loss, r.between(g, y))
 		r.Excess = append(r.Excess, r.between(g, mixture))
 		far := trial.None
-		if gamma, err := Factor(alpha, i); err == nil {
+		if gamma := Factor(alpha, i); gamma != nil {
 			far = trial.Number(r.between(g, Combine(gamma, outputs)))
 		}
 		r.Far = append(r.Far, far)
@@ -148,10 +148,8 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 func (r *Report) rank() {
 	for i := range r.Alpha {
 		r.Ranking = append(r.Ranking, i)
-		if r.Alpha[i] > r.Alpha[r.ArgMax] {
-			r.ArgMax = i
-		}
 	}
+	r.ArgMax = floats.MaxIdx(r.Alpha)
 	slices.SortStableFunc(r.Ranking, func(i, j int) int { return cmp.Compare(r.Loss[i], r.Loss[j]) })
 	r.Best = r.Ranking[0]
 	best := r.Loss[r.Best]

@@ -45,17 +45,11 @@ func Rest(alpha []float64, i int) float64 {
 // γ is on the simplex of the other operations; γ[i] is 0, so that it has the
 // length of α, as the paper's [0, γ]. Where all αs are positive so are all other
 // γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
-// It returns an error if αᵢ is 1, or where α is not on the simplex.
-func Factor(alpha []float64, i int) (gamma []float64, err error) {
-	if err := checkAlpha(alpha); err != nil {
-		return nil, err
-	}
-	if i < 0 || i >= len(alpha) {
-		return nil, fmt.Errorf("operation %d of %d: there is none", i, len(alpha))
-	}
+// where αᵢ is 1 there is none, and γ is nil.
+func Factor(alpha []float64, i int) (gamma []float64) {
 	others := Rest(alpha, i)
 	if others == 0 {
-		return nil, fmt.Errorf("α[%d] is 1: the others have no weights to factor; take αᵢ < 1", i)
+		return nil
 	}
 	gamma = make([]float64, len(alpha))
 	for k, a := range alpha {
@@ -63,25 +57,7 @@ func Factor(alpha []float64, i int) (gamma []float64, err error) {
 			gamma[k] = a / others
 		}
 	}
-	return gamma, nil
-}
-
-// Beta is the factorization of three operations (Roberts+, Lemma 2): with
-// β = α₂/(α₂ + α₃),
-//
-//	α₂ = (1 − α₁)β,  α₃ = (1 − α₁)(1 − β) .
-//
-// It is [Factor] at operation 1. Errors are as there, and if there are not
-// three weights.
-func Beta(alpha []float64) (float64, error) {
-	if len(alpha) != 3 {
-		return 0, fmt.Errorf("lemma 2 is about 3 operations, α has %d", len(alpha))
-	}
-	gamma, err := Factor(alpha, 0)
-	if err != nil {
-		return 0, err
-	}
-	return gamma[1], nil
+	return gamma
 }
 
 // StickBreaking applies [Factor] to γ again and again (Roberts+, after Lemma 5):
@@ -89,12 +65,8 @@ func Beta(alpha []float64) (float64, error) {
 //	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
 //
 // Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero
-// its b are 1, which gives the zeros back. It returns an error if α is not on the
-// simplex.
-func StickBreaking(alpha []float64) ([]float64, error) {
-	if err := checkAlpha(alpha); err != nil {
-		return nil, err
-	}
+// its b are 1, which gives the zeros back.
+func StickBreaking(alpha []float64) []float64 {
 	b := make([]float64, len(alpha))
 	tail := 0.0
 	for i := len(alpha) - 1; i >= 0; i-- {
@@ -104,7 +76,7 @@ func StickBreaking(alpha []float64) ([]float64, error) {
 			b[i] = alpha[i] / tail
 		}
 	}
-	return b, nil
+	return b
 }
 
 // Sticks is the inverse of [StickBreaking].

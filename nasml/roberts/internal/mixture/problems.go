@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,9 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/gomlx/compute"
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -69,7 +70,7 @@ func (p Problems) draw(seed uint64, i int) problem {
 	for i, name := range p.Only {
 		q.chosen[i] = slices.Index(p.Activations, name)
 	}
-	q.teacher = dirichlet(rng, p.Operations, p.Concentration)
+	q.teacher = Dirichlet(rng, p.Operations, p.Concentration)
 	if p.Violation == NotInterior {
 		q.teacher[other.IntN(p.Operations)] = 0
 		floats.Scale(1/floats.Sum(q.teacher), q.teacher)
@@ -80,7 +81,7 @@ func (p Problems) draw(seed uint64, i int) problem {
 		q.found = Normals(other, p.Inputs*p.Width, p.Level*std)
 		floats.Add(q.found, q.w)
 	case WrongAlpha:
-		q.alpha = dirichlet(other, p.Operations, p.Concentration)
+		q.alpha = Dirichlet(other, p.Operations, p.Concentration)
 		floats.Scale(p.Level, q.alpha)
 		floats.AddScaled(q.alpha, 1-p.Level, q.teacher)
 	}
@@ -113,8 +114,8 @@ func Normals(rng *rand.Rand, n int, std float64) []float64 {
 	return out
 }
 
-// dirichlet draws from the symmetric Dirichlet distribution.
-func dirichlet(rng *rand.Rand, h int, concentration float64) []float64 {
+// Dirichlet draws from the symmetric Dirichlet distribution.
+func Dirichlet(rng *rand.Rand, h int, concentration float64) []float64 {
 	gamma := distuv.Gamma{Alpha: concentration, Beta: 1, Src: rng}
 	alpha := make([]float64, h)
 	for floats.Sum(alpha) == 0 { // a small concentration underflows
@@ -192,10 +193,7 @@ func (p Problems) Simulate(ctx context.Context, es *Evaluators, seed uint64, ste
 func (p Problems) reports(e *Evaluator, seed uint64, first int) ([]*Report, error) {
 	drawn := make([]problem, e.Count)
 	var x, w, found, v []float64
-	parallel(e.Count, func(i int) error { //nolint:errcheck // it returns none
-		drawn[i] = p.draw(seed, first+i)
-		return nil
-	})
+	_ = parallel(e.Count, func(i int) error { drawn[i] = p.draw(seed, first+i); return nil })
 	for _, q := range drawn {
 		x, w, found, v = append(x, q.x...), append(w, q.w...), append(found, q.found...), append(v, q.v...)
 	}
@@ -232,26 +230,22 @@ func choose(rows [][]float64, which []int) [][]float64 {
 // smallest i.
 func parallel(n int, f func(i int) error) error {
 	errs := make([]error, n)
-	var wait sync.WaitGroup
-	workers := min(n, runtime.GOMAXPROCS(0))
-	for k := range workers {
-		wait.Go(func() {
-			for i := k; i < n; i += workers {
-				errs[i] = f(i)
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		all.Go(func() error {
+			if err := f(i); err != nil {
+				errs[i] = fmt.Errorf("problem %d: %w", i, err)
 			}
+			return nil
 		})
 	}
-	wait.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return fmt.Errorf("problem %d: %w", i, err)
-		}
-	}
-	return nil
+	_ = all.Wait()
+	return cmp.Or(errs...)
 }
 
 // CountsOfPairs are the counts of pairs; those of one problem are not independent.
-var CountsOfPairs = []string{"pairs", "condition", "guaranteed", "compared", "prior"}
+var CountsOfPairs = []string{"pairs", "right", "condition", "guaranteed", "compared", "prior"}
 
 // Bins of max α, each a tenth wide.
 const Bins = 10
@@ -272,13 +266,8 @@ func newTally() *tally {
 
 func (t *tally) result() trial.Result { return trial.Result{Values: t.values, Series: t.series} }
 
-func (t *tally) count(name string, yes bool) {
-	if yes {
-		t.values[name]++
-	} else {
-		t.values[name] += 0 // a count of none is a number too
-	}
-}
+// count counts up where yes; a count of none is a number, too.
+func (t *tally) count(name string, yes bool) { t.values[name] += Indicator(yes) }
 
 func (t *tally) most(name string, x float64) { t.values[name] = max(t.values[name], x) }
 
@@ -304,11 +293,10 @@ func (t *tally) add(r *Report) {
 	}
 	t.addErrors(r)
 	bin := min(int(Bins*r.Alpha[r.ArgMax]), Bins-1)
-	for name, yes := range map[string]bool{"bin_problems": true, "bin_right": right, "bin_condition": firstAll,
-		"bin_sparse": r.Sparse()} {
-		if yes {
-			t.series[name][bin]++
-		}
+	for name, yes := range map[string]bool{
+		"bin_problems": true, "bin_right": right, "bin_condition": firstAll, "bin_sparse": r.Sparse(),
+	} {
+		t.series[name][bin] += Indicator(yes)
 	}
 	near, far, fresh := math.Inf(1), 0.0, len(t.series["between"]) == 0
 	for i, row := range r.Between {
@@ -348,12 +336,13 @@ func (t *tally) addPair(r *Report, p Pair) {
 		t.series["far"] = append(t.series["far"], far)
 		t.series["losses"] = append(t.series["losses"], losses)
 		t.series["alphas"] = append(t.series["alphas"], ai/aj)
-		t.series["points"] = append(t.series["points"], b2f(p.Right))
+		t.series["points"] = append(t.series["points"], Indicator(p.Right))
 	}
 }
 
-func b2f(b bool) float64 {
-	if b {
+// Indicator is 1 or 0.
+func Indicator(yes bool) float64 {
+	if yes {
 		return 1
 	}
 	return 0
@@ -365,8 +354,8 @@ func b2f(b bool) float64 {
 // the simplex it is as small as their rounding.
 func (t *tally) addErrors(r *Report) {
 	for i := range r.Alpha {
-		gamma, err := Factor(r.Alpha, i)
-		if err != nil {
+		gamma := Factor(r.Alpha, i)
+		if gamma == nil {
 			continue
 		}
 		t.most("identity", r.rootError(i, r.root(i)))
@@ -381,11 +370,8 @@ func (t *tally) addErrors(r *Report) {
 			}
 		}
 	}
-	if b, err := StickBreaking(r.Alpha); err == nil {
-		again := Sticks(b)
-		floats.Sub(again, r.Alpha)
-		t.most("sticks", floats.Norm(again, math.Inf(1)))
-	}
+	again := Sticks(StickBreaking(r.Alpha))
+	t.most("sticks", floats.Distance(again, r.Alpha, math.Inf(1)))
 	if len(r.Alpha) == 2 {
 		for at, i := range r.Ranking { // L₁ = α₂²D and L₂ = α₁²D, the better operation first
 			t.most("identity"+strconv.Itoa(at+1), r.rootError(i, r.Alpha[1-i]*math.Sqrt(r.Between[0][1])))
@@ -397,9 +383,7 @@ func (t *tally) addErrors(r *Report) {
 func Found(r *Report, teacher []float64) trial.Result {
 	t := newTally()
 	t.add(r)
-	for name := range t.series {
-		delete(t.series, name)
-	}
+	clear(t.series)
 	t.values["mixture"], t.values["best_loss"] = r.Mixture, r.Loss[r.Best]
 	t.values["least_alpha"] = floats.Min(r.Alpha)
 	t.values["alpha_error"] = floats.Distance(r.Alpha, teacher, math.Inf(1))

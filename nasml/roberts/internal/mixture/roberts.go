@@ -14,82 +14,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/supernet"
 )
-
-// Net is a two-layer network f(x) = vᵀσ_α(Wᵀx) that a search has found.
-type Net struct {
-	Activations []string    // σ₁ … σ_h, see [Activation]
-	Alpha       []float64   // α, [h]
-	W           [][]float64 // W, [k][d]
-	V           []float64   // v, [d]
-}
-
-// CheckNet is [Check] for a network on inputs x [n][k] with labels y [n]. It
-// evaluates every operation with the shared weights on the process's backend.
-func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
-	outputs, err := net.Outputs(x)
-	if err != nil {
-		return nil, err
-	}
-	r, err := Check(net.Alpha, outputs, y)
-	if err != nil {
-		return nil, err
-	}
-	r.Names = net.Activations
-	return r, nil
-}
-
-// Outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
-// inputs x [n][k]. It returns an error if the shapes do not fit, an activation is
-// unknown or the backend cannot be opened.
-func (net Net) Outputs(x [][]float64) ([][]float64, error) {
-	k, d := len(net.W), len(net.V)
-	if k == 0 || d == 0 || len(x) == 0 || len(net.Activations) == 0 {
-		return nil, fmt.Errorf(
-			"network with %d activations, W of %d rows and v of %d entries on %d inputs: all of them must be at least 1", //nolint:lll // one sentence
-			len(net.Activations),
-			k,
-			d,
-			len(x),
-		)
-	}
-	flatX, err := flatten("x", x, k)
-	if err != nil {
-		return nil, err
-	}
-	flatW, err := flatten("W", net.W, d)
-	if err != nil {
-		return nil, err
-	}
-	b, err := backend.Open()
-	if err != nil {
-		return nil, err
-	}
-	e, err := NewEvaluator(b, net.Activations, Sizes{1, len(x), k, d})
-	if err != nil {
-		return nil, err
-	}
-	defer e.Close()
-	out, err := e.Outputs(flatX, flatW, net.V)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
-}
-
-// flatten joins rows that must all have this many entries.
-func flatten(name string, rows [][]float64, width int) ([]float64, error) {
-	flat := make([]float64, 0, len(rows)*width)
-	for i, row := range rows {
-		if len(row) != width {
-			return nil, fmt.Errorf("row %d of %s has %d entries, expected %d", i, name, len(row), width)
-		}
-		flat = append(flat, row...)
-	}
-	return flat, nil
-}
 
 // Activation finds an activation function: a name of supernet.Activations, where
 // a reader adds own ones, or a combination of such names,

@@ -9,24 +9,25 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// world is a feature-map selection problem of which every population risk is
+// instance is a feature-map selection problem of which every population risk is
 // known exactly: 𝒟 has finitely many atoms x of equal probability, labels
 // y = ±1 with E[y|x] = f*(x), and the configurations are bandwidths of random
 // Fourier features φ_c(x) = √(2/d)·cos(√(2γ_c)·Wx + b).
-type world struct {
+type instance struct {
 	x      *mat.Dense // [N, inputs] atoms
 	target []float64  // f*(x) in [−top, top], top < 1
 	w, b   *mat.Dense // [d, inputs] and [1, d], shared by all configurations
 	norm   float64    // ‖w*‖² where f* is ⟨w*, φ_{c*}⟩, or its norm in the RKHS
 }
 
-// WorldParams say how a problem is drawn.
-type WorldParams struct {
+// InstanceParams say how a problem is drawn.
+type InstanceParams struct {
 	Inputs  int     `json:"inputs"`  // dimension of x ~ N(0, I)
 	Support int     `json:"support"` // atoms of 𝒟
 	Dim     int     `json:"dim"`     // d
@@ -36,12 +37,12 @@ type WorldParams struct {
 	Exact   bool    `json:"exact"`   // f* of the kernel itself, and not of its random features
 }
 
-// newWorld draws a world. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
+// newInstance draws an instance. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
 // Gaussian kernel, else ⟨w*, φ_{c*}(x)⟩ with w* = Σⱼ ±φ_{c*}(zⱼ), so that w*
 // is the population's minimiser; both are scaled to max |f*| = Top.
-func newWorld(p WorldParams, seed uint64) *world {
+func newInstance(p InstanceParams, seed uint64) *instance {
 	rng := trial.RNG(seed, "world")
-	w := &world{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
+	w := &instance{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
 		b: mat.NewDense(1, p.Dim, nil)}
 	for j := range p.Dim {
 		w.b.Set(0, j, 2*math.Pi*rng.Float64())
@@ -64,14 +65,8 @@ func newWorld(p WorldParams, seed uint64) *world {
 	values := mat.NewVecDense(p.Support, nil)
 	values.MulVec(&f, a)
 	w.target = values.RawVector().Data
-	scale := 0.0
-	for _, v := range w.target {
-		scale = max(scale, math.Abs(v))
-	}
-	scale = p.Top / scale
-	for i := range w.target {
-		w.target[i] *= scale
-	}
+	scale := p.Top / floats.Norm(w.target, math.Inf(1))
+	floats.Scale(scale, w.target)
 	w.norm = scale * scale * mat.Inner(a, &gram, a)
 	return w
 }
@@ -103,7 +98,7 @@ func gaussKernel(x, z *mat.Dense, gamma float64) *mat.Dense {
 }
 
 // features are √(2/d)·cos(√(2γ)·Wx + b) of the rows of x.
-func (w *world) features(x *mat.Dense, gamma float64) *mat.Dense {
+func (w *instance) features(x *mat.Dense, gamma float64) *mat.Dense {
 	n, _ := x.Dims()
 	d, _ := w.w.Dims()
 	phi := mat.NewDense(n, d, nil)
@@ -124,7 +119,7 @@ type sample struct {
 	y  []float64
 }
 
-func (w *world) sample(n int, rng *rand.Rand) sample {
+func (w *instance) sample(n int, rng *rand.Rand) sample {
 	s := sample{make([]int, n), make([]float64, n)}
 	for i := range n {
 		x := rng.IntN(len(w.target))
@@ -140,16 +135,23 @@ func (s sample) join(t sample) sample {
 	return sample{append(slices.Clone(s.at), t.at...), append(slices.Clone(s.y), t.y...)}
 }
 
+// rows are the features of the sample.
+func (s sample) rows(phi *mat.Dense) *mat.Dense {
+	_, d := phi.Dims()
+	rows := mat.NewDense(len(s.at), d, nil)
+	for i, x := range s.at {
+		rows.SetRow(i, phi.RawRowView(x))
+	}
+	return rows
+}
+
 // fit is argmin_w λ‖w‖² + Σ(⟨w, φ(x)⟩ − y)² over a sample, evaluated at all
 // atoms, and its objective. It solves with the smaller of ΦᵀΦ + λI and
 // ΦΦᵀ + λI; λ = 0 takes the solution of least norm.
 func fit(phi *mat.Dense, s sample, lambda float64) (f []float64, objective float64, err error) {
 	atoms, d := phi.Dims()
 	n := len(s.at)
-	rows := mat.NewDense(n, d, nil)
-	for i, x := range s.at {
-		rows.SetRow(i, phi.RawRowView(x))
-	}
+	rows := s.rows(phi)
 	y := mat.NewVecDense(n, s.y)
 	w := mat.NewVecDense(d, nil)
 	if d <= n {
@@ -220,7 +222,7 @@ const lossBound = 4 // B of the squared loss of predictions in [−1, 1] and lab
 
 // excess is ℓ_𝒟(f) − ℓ_𝒟(f*) = E(f(x) − f*(x))² of clipped predictions, exact:
 // the noise of the labels is the same in both.
-func (w *world) excess(f []float64) float64 {
+func (w *instance) excess(f []float64) float64 {
 	sum := 0.0
 	for x, v := range f {
 		d := clip(v) - w.target[x]
@@ -230,7 +232,7 @@ func (w *world) excess(f []float64) float64 {
 }
 
 // noise is ℓ_𝒟(f*) = E(1 − f*(x)²).
-func (w *world) noise() float64 {
+func (w *instance) noise() float64 {
 	sum := 0.0
 	for _, v := range w.target {
 		sum += 1 - v*v
@@ -248,10 +250,11 @@ func empirical(f []float64, s sample) float64 {
 	return sum / float64(len(s.at))
 }
 
-// gammas is a logarithmic grid from lo to hi that has best in the place of its
+// gammas is a logarithmic grid over a range that has best in the place of its
 // nearest point, which is moved to the front; the others follow in an order
 // drawn from rng, so that the first k are |C| = k configurations with c*.
-func gammas(n int, lo, hi, best float64, rng *rand.Rand) []float64 {
+func gammas(n int, ends [2]float64, best float64, rng *rand.Rand) []float64 {
+	lo, hi := ends[0], ends[1]
 	g := make([]float64, n)
 	for i := range g {
 		g[i] = lo
