@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,20 +64,22 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 			return v.makeTable(ctx, c, name)
 		}
 	}
-	names, err := v.names()
-	if err != nil {
-		return err
+	names := make([]data.Name, len(v.Name))
+	for i, name := range v.Name {
+		names[i] = data.Name(name)
 	}
-	switch {
-	case v.From != "":
+	if _, err := data.Status(names...); err != nil {
+		return catalog.Usagef("%v", err)
+	}
+	if v.From != "" {
 		if err := data.Import(v.From, names...); err != nil {
 			return err
 		}
-	default:
-		for _, name := range names {
-			if err := fetch(ctx, c, name); err != nil {
-				return err
-			}
+		return listData(c, v.JSON, names)
+	}
+	for _, name := range names {
+		if err := fetch(ctx, c, name); err != nil {
+			return err
 		}
 	}
 	return listData(c, v.JSON, names)
@@ -101,18 +102,6 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 		return err
 	}
 	return listData(c, v.JSON, nil)
-}
-
-// names are the named sets; an unknown one is a mistake in the call.
-func (v *dataCmd) names() ([]data.Name, error) {
-	var names []data.Name
-	for _, name := range v.Name {
-		if _, err := data.Status(data.Name(name)); err != nil {
-			return nil, catalog.Usagef("%v", err)
-		}
-		names = append(names, data.Name(name))
-	}
-	return names, nil
 }
 
 // fetch downloads the missing files of a set, with a bar or, without a
@@ -160,6 +149,14 @@ type listedFile struct {
 	What  string     `json:"problem"` // and what to do; empty where it is present
 }
 
+func fileOf(set, file string, state data.State, problem error) listedFile {
+	one := listedFile{Set: set, File: file, State: state}
+	if problem != nil {
+		one.What = problem.Error()
+	}
+	return one
+}
+
 // listData prints the state of every file, and fails where one is broken.
 func listData(c console, asJSON bool, names []data.Name) error {
 	files, err := data.Status(names...)
@@ -173,12 +170,9 @@ func listData(c console, asJSON bool, names []data.Name) error {
 	list := []listedFile{}
 	var broken []error
 	for _, f := range files {
-		one := listedFile{Set: string(f.Name), File: f.File.Path, State: f.State}
+		one := fileOf(string(f.Name), f.File.Path, f.State, f.Problem)
 		if f.File.Size > 0 {
 			one.Bytes = &f.File.Size
-		}
-		if f.Problem != nil {
-			one.What = f.Problem.Error()
 		}
 		list = append(list, one)
 		switch f.State {
@@ -188,16 +182,11 @@ func listData(c console, asJSON bool, names []data.Name) error {
 			c.logf("%v", f.Problem)
 		}
 	}
-	if len(names) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(tables)) {
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		if len(names) == 0 {
 			problem := tables[name].load()
 			state, err := tableState(problem, filepath.Join(dir, filepath.FromSlash(tables[name].file)))
-			one := listedFile{Set: name, File: tables[name].file, State: state}
-			if problem != nil {
-				one.What = problem.Error()
-			}
-			list = append(list, one)
-			broken = append(broken, err)
+			list, broken = append(list, fileOf(name, tables[name].file, state, problem)), append(broken, err)
 		}
 	}
 	return errors.Join(append([]error{printData(c, asJSON, dir, list)}, broken...)...)
@@ -228,10 +217,8 @@ const shipped data.State = "shipped"
 func tableState(err error, path string) (data.State, error) {
 	switch {
 	case err == nil:
-		for _, own := range []string{path, strings.TrimSuffix(path, ".gz")} {
-			if _, err := os.Stat(own); err == nil {
-				return data.Present, nil
-			}
+		if exists(path) || exists(strings.TrimSuffix(path, ".gz")) {
+			return data.Present, nil
 		}
 		return shipped, nil
 	case errors.Is(err, data.ErrMissing):

@@ -14,10 +14,12 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/internal/gallery"
-	"github.com/nasml/lab/nasml/study/studytest"
 )
 
-const anew = "write it anew with " + studytest.UpdateEnv + "=1 go test ./nasml/command -run TestPagesSayWhatIsShipped"
+const (
+	updateEnv = "NASML_UPDATE_GOLDEN" // set: write the pages anew
+	anew      = "write it anew with " + updateEnv + "=1 go test ./nasml/command -run TestPagesSayWhatIsShipped"
+)
 
 // Index, README, guide and thumbnails are what the shipped records say now, and the
 // ledger's notebook, the gallery's pages and the command count the same, entry by entry.
@@ -31,7 +33,7 @@ func TestPagesSayWhatIsShipped(t *testing.T) {
 	require.NoError(t, err)
 	shipped, err := gallery.Shipped(t.Context())
 	require.NoError(t, err)
-	if os.Getenv(studytest.UpdateEnv) != "" {
+	if os.Getenv(updateEnv) != "" {
 		require.NoError(t, shipped.WritePages(root))
 		return
 	}

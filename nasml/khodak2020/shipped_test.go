@@ -6,28 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/data/datatest"
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study/studytest"
 )
-
-// All that are shipped is drawn without data, and says what it said.
-func TestClaimsOfShippedTrials(t *testing.T) {
-	var all []studytest.Shipped
-	for _, name := range []string{"corollary31", "figure1", "figure2", "figure3"} {
-		id := "khodak2020/" + name
-		entry, err := catalog.Lookup(id)
-		require.NoError(t, err)
-		for _, setting := range entry.Shipped {
-			all = append(all, studytest.Shipped{ID: id, Scale: setting.Scale, Set: setting.Set})
-		}
-	}
-	studytest.Golden(t, "testdata/claims.json", all...)
-}
 
 // A trial speaks of the test images that it uses: with a whole archive its key
 // is that of an archive that has no more than these. The stand-in, which has

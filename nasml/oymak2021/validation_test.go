@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study/studytest"
 )
 
 func emptyStore(t *testing.T) context.Context {
@@ -16,16 +15,6 @@ func emptyStore(t *testing.T) context.Context {
 	store, err := runs.Open(t.TempDir())
 	require.NoError(t, err)
 	return runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent)
-}
-
-// What the project ships is of this code, is all that the paper's scale needs,
-// needs no data to be drawn, and says what it has said before.
-func TestShippedClaimsOfValidationEntries(t *testing.T) {
-	var shipped []studytest.Shipped
-	for _, id := range []string{"figure1", "theorem1", "theorem2", "lemma1", "lemma2"} {
-		shipped = append(shipped, studytest.Shipped{ID: "oymak2021/" + id, Scale: "paper"})
-	}
-	studytest.Golden(t, "testdata/claims_validation.json", shipped...)
 }
 
 func TestSlopeOfSums(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,8 +46,18 @@ type golden struct {
 	Files   map[string]string `json:"files,omitempty"`
 }
 
-// Every entry draws and claims, byte for byte, what it did when testdata/golden.json was written: from the shipped
-// records alone, without data, computing nothing.
+// pinned is a claim for a reader of testdata/claims.json, who sees which verdict flips and which number moves.
+type pinned struct {
+	Name  string       `json:"name"`
+	Rows  []string     `json:"rows"` // of the papers' claims; null: a claim of ours
+	Holds runs.Verdict `json:"holds"`
+	Ours  string       `json:"ours"`
+	Lo    string       `json:"lo"`
+	Hi    string       `json:"hi"`
+}
+
+// Every entry draws and claims, byte for byte, what it did when testdata/golden.json and testdata/claims.json were
+// written: from the shipped records alone, without data, computing nothing.
 func TestEveryEntryStaysAsItIs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws every entry")
@@ -54,11 +65,9 @@ func TestEveryEntryStaysAsItIs(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("sums of float64 may differ in the last digit where the processor fuses operations")
 	}
-	goldenFile := filepath.Join(cmp.Or(os.Getenv(storeEnv), "testdata"), "golden.json")
-	found, known := map[string]golden{}, map[string]golden{}
-	if text, err := os.ReadFile(goldenFile); err == nil {
-		require.NoError(t, json.Unmarshal(text, &known))
-	}
+	folder := cmp.Or(os.Getenv(storeEnv), "testdata")
+	found, known := map[string]golden{}, readGolden[golden](t, folder, "golden.json")
+	claims, knownClaims := map[string][]pinned{}, readGolden[[]pinned](t, folder, "claims.json")
 	t.Setenv("NASML_DATA", t.TempDir())
 	t.Setenv("NASML_STORE", t.TempDir())
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // nothing is downloaded
@@ -72,8 +81,9 @@ func TestEveryEntryStaysAsItIs(t *testing.T) {
 			name := e.ID + " " + s.String()
 			names = append(names, name)
 			t.Run(name, func(t *testing.T) {
-				found[name] = pin(ctx, t, name, e, s)
+				found[name], claims[name] = pin(ctx, t, name, e, s)
 				if os.Getenv(updateEnv) == "" {
+					require.Equal(t, knownClaims[name], claims[name], "claims have changed")
 					require.Equal(t, known[name], found[name], "set %s to a folder, here and at the commit before, "+
 						"and compare them; where the change is meant, set %s=1", keepEnv, updateEnv)
 				}
@@ -81,14 +91,28 @@ func TestEveryEntryStaysAsItIs(t *testing.T) {
 		}
 	}
 	if os.Getenv(updateEnv) != "" {
-		maps.Copy(known, found) // with -run, only what was run
-		maps.DeleteFunc(known, func(name string, _ golden) bool { return !slices.Contains(names, name) })
-		text, err := json.MarshalIndent(known, "", " ")
-		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(goldenFile), 0o777))
-		require.NoError(t, os.WriteFile(goldenFile, append(text, '\n'), 0o666))
+		writeGolden(t, folder, "golden.json", names, known, found)
+		writeGolden(t, folder, "claims.json", names, knownClaims, claims)
 	}
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(known)), "no entry and no setting is lost")
+}
+
+func readGolden[T any](t *testing.T, folder, name string) map[string]T {
+	known := map[string]T{}
+	if text, err := os.ReadFile(filepath.Join(folder, name)); err == nil {
+		require.NoError(t, json.Unmarshal(text, &known))
+	}
+	return known
+}
+
+// writeGolden updates what is known of the entries of these names; with -run, of those that were run.
+func writeGolden[T any](t *testing.T, folder, name string, names []string, known, found map[string]T) {
+	maps.Copy(known, found)
+	maps.DeleteFunc(known, func(name string, _ T) bool { return !slices.Contains(names, name) })
+	text, err := json.MarshalIndent(known, "", " ")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(folder, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, name), append(text, '\n'), 0o666))
 }
 
 // settings are every scale, what is shipped besides, and every view of each.
@@ -111,25 +135,24 @@ func settings(e catalog.Entry) []catalog.Setting {
 }
 
 // pin draws an entry at a setting from what is shipped.
-func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s catalog.Setting) golden {
+func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s catalog.Setting) (g golden, all []pinned) {
 	part := new(runs.Part) // looks, and computes nothing
 	partErr := e.RunPart(ctx, part, s.Scale, s.Set)
-	var g golden
 	g.Missing, g.Stored = part.Elsewhere()
 	g.Keys = keysOf(slices.Collect(maps.Keys(part.Stored())))
 	r, err := e.Stored(ctx, s)
 	var open *catalog.OpenError
 	if errors.As(err, &open) {
-		return g
+		return g, nil
 	}
 	var usage *catalog.UsageError
 	if err = cmp.Or(err, partErr); errors.As(err, &usage) {
 		g.Error = err.Error()
-		return g
+		return g, nil
 	}
 	if err != nil { // in words of this machine
 		g.Error = "data are needed to know its trials"
-		return g
+		return g, nil
 	}
 	figure, claims := r.Figure(), r.Check()
 	require.LessOrEqual(t, len(sentenceEnd.FindAllString(figure.Caption, -1)), 3, "sentences of %q", figure.Caption)
@@ -153,7 +176,18 @@ func pin(ctx context.Context, t *testing.T, name string, e catalog.Entry, s cata
 	judged, err := json.MarshalIndent(claims, "", " ")
 	keep("json", judged, err)
 	g.Keys = keysOf(r.Records())
-	return g
+	for _, c := range claims {
+		all = append(all, pinned{c.Name, c.Rows, c.Holds, six(c.Ours), six(c.Lo), six(c.Hi)})
+	}
+	return g, all
+}
+
+// six are six significant digits.
+func six(x runs.Number) string {
+	if !x.Valid() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(x), 'g', 6, 64)
 }
 
 var sentenceEnd = regexp.MustCompile(`\.(\s|$)`)
