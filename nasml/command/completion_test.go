@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tab on p.Wi and Shift+Tab on notebook.Export are answered by the kernel, which finds
-// the pinned gopls.
+// Tab on p.Wi and Shift+Tab on notebook.Export are answered by the kernel, which finds the pinned gopls; Tab in a
+// string, the first in a new kernel, by the names that the field may be.
 func TestCompletionInACell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a kernel and its language server: not with -short")
@@ -28,12 +28,14 @@ func TestCompletionInACell(t *testing.T) {
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	var seen struct {
-		Matches       []string
-		Doc           string
-		Tab, ShiftTab float64 // seconds of the answers
+		Matches, Names       []string
+		Doc, Replaced        string
+		First, Tab, ShiftTab float64 // seconds of the answers
 	}
 	require.NoError(t, json.Unmarshal(out, &seen), "%s", out)
-	t.Logf("Tab %.2f s, Shift+Tab %.2f s", seen.Tab, seen.ShiftTab)
+	t.Logf("Tab in a string %.2f s, on a field %.2f s, Shift+Tab %.2f s", seen.First, seen.Tab, seen.ShiftTab)
+	require.Equal(t, []string{"sigmoid", "sin"}, seen.Names)
+	require.Equal(t, "si", seen.Replaced)
 	require.Contains(t, seen.Matches, "Widths")
 	require.Contains(t, seen.Doc, "Export writes a result's picture into the folder dir")
 }

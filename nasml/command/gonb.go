@@ -37,7 +37,27 @@ var gonbEdits = []gonbEdit{
 	// checks every package, 18 s of a processor; it goes on telling gopls of those that change.
 	{"internal/goexec/tracking.go", "if !ti.updated.Has(path) {", "if false {"},
 	{"internal/goexec/goplsclient/conn.go", "8000 * time.Millisecond", "20000 * time.Millisecond"},
+	// Tab within a string is answered by nasml, since gopls completes none.
+	{"internal/goexec/inspect.go", "\t\"os\"\n", "\t\"flag\"\n\t\"os\"\n\t\"os/exec\"\n"},
+	{"internal/goexec/inspect.go", "\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n",
+		"\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n" + completeString},
 }
+
+// completeString begins GoNB's AutoCompleteOptionsInCell. With its quotes the cursor's line is in a string where their
+// number is odd.
+const completeString = `	if before := cellLines[cursorLine][:cursorCol]; strings.Count(before, "\"")%2 == 1 {
+		cell := strings.Join(append(append([]string(nil), cellLines[:cursorLine]...), before), "\n")
+		ask := exec.Command("go", "tool", "nasml", "strings", "--", cell)
+		ask.Dir = flag.Lookup("go_work").Value.String()
+		ask.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off") // as in a terminal, for which it is built already
+		if names, _ := ask.Output(); len(names) > 0 {
+			reply.Matches = strings.Fields(string(names))
+			begun := before[strings.LastIndex(before, "\"")+1:]
+			reply.CursorStart -= len(utf16.Encode([]rune(begun)))
+			return
+		}
+	}
+`
 
 // startGopls comes before the last line of GoNB's InitializeGoWork.
 const startGopls = `defer func() {

@@ -67,6 +67,7 @@ type cli struct {
 	Bench      benchCmd      `cmd:"" help:"Run the benchmark suite."`
 	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete verbs, figures and settings: bash, zsh or fish."`
 	Complete   completeCmd   `cmd:"" hidden:""`
+	Strings    stringsCmd    `cmd:"" hidden:""`
 	Trace      traceCmd      `cmd:"" help:"Replay search steps that another program computed, and compare."`
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -285,7 +286,7 @@ func (l *line) settings(begun string) []fit {
 			case !valued:
 				all = append(all, fit{f.Name + "=", f.Type + ": " + firstSentence(f.Meaning)})
 			case f.Name == name:
-				all = append(all, settingValues(f, e.Scales())...)
+				all = append(all, settingValues(f, e)...)
 			}
 		}
 	}
@@ -293,16 +294,19 @@ func (l *line) settings(begun string) []fit {
 	return slices.CompactFunc(all, func(a, b fit) bool { return a.Word == b.Word })
 }
 
-// settingValues are a parameter's values at each scale, and what else a switch may be.
-func settingValues(f catalog.Field, scales []string) []fit {
+// settingValues are a parameter's values at each scale, and what else a switch or a name may be.
+func settingValues(f catalog.Field, e catalog.Entry) []fit {
 	var all []fit
-	for _, scale := range scales {
+	for _, scale := range e.Scales() {
 		if text, ok := asWord(f.Values[scale]); ok {
 			all = append(all, fit{f.Name + "=" + text, "as at the scale " + scale})
 		}
 	}
 	if f.Type == "bool" {
 		all = append(all, fit{Word: f.Name + "=true"}, fit{Word: f.Name + "=false"})
+	}
+	for _, name := range e.Choices(context.Background(), f.Name) {
+		all = append(all, fit{Word: f.Name + "=" + name})
 	}
 	return all
 }

@@ -42,7 +42,9 @@ func TestFits(t *testing.T) {
 		"run oymak2021/figure2 roberts/map --set Noise": "Noise= NoisePoints=",
 		"run oymak2021/figure2 --set Stored":            "StoredOnly=",
 		"run oymak2021/figure2 --set StoredOnly=":       "StoredOnly=false StoredOnly=true",
-		"run oymak2021/figure2 --set Data=":             "Data=mnist",
+		"run oymak2021/figure2 --set Data=m":            "Data=mnist",
+		"run li2021/figure1 --set Update=x":             "Update=xnas",
+		"run oymak2021/figure2 --set Loss=":             "Loss=half-mse Loss=mse",
 		"run oymak2021/figure2 --set=Dat":               "--set=Data=",
 	} {
 		var got []string

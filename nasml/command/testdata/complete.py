@@ -1,8 +1,8 @@
 """Ask the GoNB kernel what Tab and Shift+Tab ask: complete.py SECONDS.
 
-It prints as JSON what completes "p.Wi", what notebook.Export is, and how long the
-answers took once there was one. For the first SECONDS at most the kernel may answer
-nothing: the language server starts with it and reads the module.
+It prints as JSON what completes a string of a field, asked first, and "p.Wi", what notebook.Export
+is, and how long the answers took once there was one. For the first SECONDS at most the kernel may
+answer nothing to the latter: the language server starts with it and reads the module.
 """
 
 import json
@@ -37,6 +37,10 @@ def until(ask, good, seconds):
 def main(seconds):
     manager, client = start_new_kernel(kernel_name="gonb", startup_timeout=120)
     try:
+        begin = time.monotonic()
+        cell = CELL.replace("p.Wi", 'p.Activations = [2]string{"α", "si"}')
+        names = client.complete(cell, cell.index('"}'), reply=True, timeout=60)["content"]
+        first = time.monotonic() - begin
         at = CELL.index("p.Wi") + len("p.Wi")
         matches, tab = until(
             lambda: client.complete(CELL, at, reply=True, timeout=60)["content"].get("matches", []),
@@ -51,6 +55,7 @@ def main(seconds):
     print(json.dumps({
         "matches": matches, "tab": tab, "doc": found.get("text/markdown") or found.get("text/plain", ""),
         "shiftTab": shift_tab,
+        "names": names["matches"], "replaced": cell[names["cursor_start"]:names["cursor_end"]], "first": first,
     }))
 
 
