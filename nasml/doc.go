@@ -61,6 +61,7 @@
 //	images      labelled images in memory and photographs, and the augmented batches that they become
 //	kernels     depthwise convolutions, pools and batch norm, in XLA's operations and in C
 //	loop        the epochs of searches and trainings: checkpoints, progress, resume
+//	device      one call of a step: its state is donated, its report taken off
 //	rank        rank correlations with intervals
 //	limits      the limits of parameters, as tags of their fields
 //	accept      shows that changed source computes what it did
@@ -72,6 +73,34 @@
 //	steady      property tests draw the same cases in every run
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing of it.
+//
+// # From a cell to XLA
+//
+// A search of Figure 4 passes through these functions on its way from a cell to the device. Each does one thing;
+// a theorem's way is the same without the lines of li2021, search and loop.
+//
+//	notebook.Run                 ends at an interrupt of the cell, panics with an error
+//	lab.Entry.run                checks the parameters, fills the result's groups
+//	li2021.SearchParams.run      derives the settings of every row, opens the images
+//	lab.Bench.Compute            makes cases of groups and seeds, forecasts what is missing
+//	study.Study.Batches          opens the store, shows the progress of all cases
+//	study.Study.group            gives every case its key, opens the device if one is missing
+//	runs.Store.Compute           reads what is stored, locks what is not
+//	runs.Job.run                 one trial: its checkpoint, what it used, its failure or its record
+//	lab.Each                     opens a searcher once for all seeds of a row
+//	li2021/internal/searching    the trial: what of a search its record holds
+//	search.Runner.Search         starts at first weights or at a checkpoint
+//	loop.Loop.Run, Epoch, step   epochs and steps; saves, observes, ends early
+//	search.run.advance           puts the batches of a step on the device
+//	device.Steps                 donates the state, calls the program, takes its report
+//	graph.Exec.Call (GoMLX)      builds the graph at the first step, lets XLA compile it, and runs it
+//
+// The graph of a step is built from the outside in:
+//
+//	search.Step.Graph            the losses of weights and architecture on the batches
+//	bilevel.Search.Step          whose turn it is, the gradients
+//	bilevel.Rule.Step            an optimizer: weight decay, clipping, the update
+//	simplex.EG                   the update of θ, or a reader's own
 //
 // # Data flow
 //
