@@ -62,10 +62,9 @@ type Compared struct {
 	curves, entropyPath [][]float64 // after each epoch, of every search
 }
 
-// Compare runs the missing searches and compares a reader's own with the others: on
-// the same images with the same seeds. Where the operations of all rows are those of NAS-Bench-201
-// the architectures are looked up in its table, which is shipped; else they are compared by the
-// accuracy of their shared weights. It returns an error if a row or a method is not known.
+// Compare runs the missing searches and compares custom methods with others on the same images and seeds. If all
+// operations are NAS-Bench-201's, accuracies come from its table, which is shipped; else they are those of the shared
+// weights. It returns an error if a row or a method is unknown.
 func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -134,11 +133,11 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 			}
 			row.curves = append(row.curves, curve)
 		}
-		r.Rows = append(r.Rows, row.over(1))
+		row.epochs = epochsFrom(1, len(verdict.MeanCurve(row.curves)))
+		r.Rows = append(r.Rows, row)
 	}
-	for _, l := range lines(t, topBlock) {
-		r.Rows = append(r.Rows, p.tabularRow(l, at))
-	}
+	queried := study.Map(lines(t, topBlock), func(l line) Compared { return p.tabularRow(l, at) })
+	r.Rows = append(r.Rows, queried...)
 	return nil
 }
 
@@ -181,30 +180,17 @@ func (f found) compared(mine bool) Compared {
 	if own, ok := search.Methods[f.row.method()]; ok && mine && own.Title != "" && f.row.variant() == "" {
 		c.Title = strings.TrimSuffix(c.Title, " (bilevel)")
 	}
-	for _, record := range f.ran() {
-		c.entropyPath = append(c.entropyPath, record.Series["entropy"])
-	}
-	return c
-}
-
-// over has a point after each epoch, from the first on.
-func (c Compared) over(first int) Compared {
-	for i := range verdict.MeanCurve(c.curves) {
-		c.epochs = append(c.epochs, float64(i+first))
-	}
+	c.entropyPath = study.Map(f.ran(), values("entropy"))
 	return c
 }
 
 // Regret is what each run loses to the best architecture of the table, percentage points; none
 // without a table.
 func (r *Comparison) Regret(c Compared) []float64 {
-	var out []float64
-	for _, a := range c.Accuracy {
-		if r.Optimum > 0 {
-			out = append(out, r.Optimum-a)
-		}
+	if r.Optimum == 0 {
+		return nil
 	}
-	return out
+	return study.Map(c.Accuracy, func(a float64) float64 { return r.Optimum - a })
 }
 
 // Records are the keys of the trials.

@@ -165,11 +165,8 @@ func (f found) architecture(r *runs.Record) (search.Arch, error) {
 }
 
 // choiceOf is the architecture that a search ended at, by the numbers of its choices.
-func choiceOf(r *runs.Record) (code []int) {
-	for _, x := range r.Series["final"] {
-		code = append(code, int(x))
-	}
-	return code
+func choiceOf(r *runs.Record) []int {
+	return study.Map(r.Series["final"], func(x float64) int { return int(x) })
 }
 
 // picked is the epoch that the rule names.

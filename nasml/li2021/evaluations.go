@@ -368,11 +368,7 @@ func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Re
 
 // errorsOf are the test errors of trainings that were run, in percent.
 func errorsOf(records []*runs.Record, value string) []float64 {
-	var out []float64
-	for _, v := range study.Values(records, value) {
-		out = append(out, 100*v)
-	}
-	return out
+	return percents(study.Values(records, value))
 }
 
 // caption says at which scale trainings were run, on which images.

@@ -20,12 +20,9 @@ func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
 	return c.From("Section 4.1 and Figure 1 (" + panel + ")")
 }
 
-// judgeFigure1 judges the claims about entropy and discretisation: that entropy
-// starts at ln |O|, that GAEA's is below its base method's from the second
-// epoch on, and that the supernet loses less accuracy by discretisation. The
-// last stands in Section 4.1 for the DARTS space, with the accuracies, which
-// are judged at the paper's scale only; so is how far entropies are from the
-// paper's curves.
+// judgeFigure1 judges that entropy starts at ln |O|, that GAEA's is below its base method's from epoch 2 on, and that
+// its supernet loses less accuracy by discretisation (Section 4.1, on the DARTS space). Accuracies, and the distance
+// from the paper's curves, are judged at the paper's scale only.
 func judgeFigure1(r *figure1) []runs.Claim {
 	rows := searched(r.Groups)
 	claims := judgeStarts(r)

@@ -84,10 +84,8 @@ func drawFigure1Left(r *figure1, f *lab.Picture) {
 	}
 }
 
-// leftPanels are four panels for every space: the entropies of operations and of
-// edges of the normal cell, the accuracy of the supernet on validation images with
-// θ and discretised, and the share of skip connections in the normal cell's
-// discretisation; and the instruments', where they were read.
+// leftPanels are, for every space: entropies of operations and edges of the normal cell, validation accuracy of the
+// supernet with θ and discretised, share of skip connections of the normal cell, and the instruments if they were read.
 func leftPanels(r *figure1) (panels [][]plots.Panel) {
 	for _, rows := range bySpace(r) {
 		panels = append(panels,

@@ -104,10 +104,9 @@ func (f found) deviation(confidence float64) (deviation, bool) {
 	return deviate(ours.X, ours.Y, theirs, 0), true
 }
 
-// judgeFigure1Middle judges that entropies begin at that of uniform weights and that GAEA's
-// falls faster than its base method's, on every space and for every part of θ; of
-// the paper is the first space and the operations. How far curves are from the
-// published ones is judged at the paper's scale only.
+// judgeFigure1Middle judges that entropies start at that of uniform weights and that GAEA's falls faster than its base
+// method's, on every space (the paper has the first) and for every part of θ (it has the operations). The distance from
+// the published curves is judged at the paper's scale only.
 func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
 	var claims []runs.Claim
 	rows := r.Part(searchPart).Trials()

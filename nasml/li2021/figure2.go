@@ -30,10 +30,9 @@ type Figure2Params struct {
 	Band string `validate:"oneof=std interval"`
 }
 
-// Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, in about a
-// quarter of an hour on two cores; they are shipped. Which of the two finds better
-// architectures is inconclusive at this scale: the table has 171 of the 468 cells that
-// are looked up, and differences over three seeds hold 0.
+// Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, about a quarter of an hour on two cores; they are
+// shipped. Which method finds better architectures is inconclusive: the table has 171 of the 468 cells that are looked
+// up, and intervals over three seeds contain 0.
 var Figure2Quick = Figure2Params{
 	OneShotParams: quickOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
@@ -168,14 +169,11 @@ var shortNames = map[string]string{
 func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	const inputs = 2
 	nodes := len(c.Genes) / 2
-	cell := &plots.Cell{Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Width: 1.6}
+	cell := &plots.Cell{Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Ops: study.Map(ops, opOf), Width: 1.6}
 	for i := range nodes {
 		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
 	}
 	cell.Nodes = append(cell.Nodes, "$c_k$")
-	for _, op := range ops {
-		cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
-	}
 	at := map[[2]int]int{}
 	for i, gene := range c.Genes {
 		ends := [2]int{gene.From, inputs + i/2}
@@ -194,6 +192,9 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	}
 	return cell
 }
+
+// opOf is an operation as cells are drawn with it.
+func opOf(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
 
 func shortName(op string) string {
 	if short, ok := shortNames[op]; ok {

@@ -24,10 +24,8 @@ type lookupSet struct {
 	title string
 }
 
-// Figure4Params are the parameters of Figure 4 (learning curves): the searches
-// whose architecture is looked up in the table after every epoch. The paper
-// searches on each of the three data sets; here all look-ups are of searches on
-// Data.
+// Figure4Params are the parameters of Figure 4 (learning curves): searches whose architecture is looked up in the table
+// after every epoch. The paper searches on each of the three data sets; here all searches are on Data.
 type Figure4Params struct {
 	SearchParams
 	Rows     []string // searches by method, with "/erm" for the single level
@@ -37,10 +35,9 @@ type Figure4Params struct {
 
 var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), string(data.TaskImageNet16)}
 
-// Figure4Quick are long searches on little data, where the bilevel methods
-// collapse: six searches of 100 epochs on 2,000 images, about a quarter of an hour
-// on two cores; they are shipped. DARTS ends at 5.3 skip connections of 6 on
-// average, GAEA at 5.0, and their accuracies cannot be told apart.
+// Figure4Quick are six searches of 100 epochs on 2,000 images, on which bilevel methods collapse, about a quarter of an
+// hour on two cores; they are shipped. DARTS ends at 5.3 skip connections of 6 on average, GAEA at 5.0; their accuracies
+// do not differ significantly.
 var Figure4Quick = lab.With(Figure4Params{quickSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}, func(p *Figure4Params) {
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
 })
@@ -197,10 +194,7 @@ func (l learning) panel(r *learningCurves, set lookupSet) plots.Panel {
 // meanCurve is the mean of curves over their common length, from epoch 1 on.
 func meanCurve(curves [][]float64) (x, mean []float64) {
 	mean = verdict.MeanCurve(curves)
-	for e := range mean {
-		x = append(x, float64(e+1))
-	}
-	return x, mean
+	return epochsFrom(1, len(mean)), mean
 }
 
 // apart is how far the mean curve of the row that the paper draws is from the mean of
@@ -220,11 +214,8 @@ func (l learning) apart(r *learningCurves, set lookupSet) verdict.Distance {
 // all skip connections, and, where both are there, whether GAEA's architecture is
 // more accurate than DARTS'. It says how far our curves are from the published ones.
 func (l learning) judge(r *learningCurves) []runs.Claim {
-	var claims []runs.Claim
 	rows := r.Groups.Trials()
-	for _, f := range rows {
-		claims = append(claims, l.judgeSkips(r, f))
-	}
+	claims := study.Map(rows, func(f found) runs.Claim { return l.judgeSkips(r, f) })
 	for _, f := range rows {
 		for _, g := range rows {
 			if "gaea-"+string(f.row) == string(g.row) {
@@ -244,10 +235,8 @@ func (l learning) judge(r *learningCurves) []runs.Claim {
 // nearlyAll is how many of the six edges make "nearly all skip connections".
 const nearlyAll = 5
 
-// judgeSkips counts the skip connections of the final architectures. The paper
-// says that DARTS and XNAS end at nearly all skip connections and that GAEA
-// does not; all searches have to agree. The counts are bounded, so that the
-// interval of their mean says little.
+// judgeSkips counts the skip connections of the final architectures. The paper says that DARTS and XNAS end at nearly
+// all skip connections and that GAEA does not; all searches have to agree.
 func (l learning) judgeSkips(r *learningCurves, f found) runs.Claim {
 	gaea, says := f.row.method() == "gaea-darts", "ends"
 	if gaea {
@@ -279,12 +268,7 @@ func (l learning) judgeSkips(r *learningCurves, f found) runs.Claim {
 
 // judgeLead compares the final accuracies of two rows.
 func judgeLead(r *learningCurves, base, gaea found) (claims []runs.Claim) {
-	ends := func(f found, set lookupSet) (all []float64) {
-		for _, y := range f.curves[set.task] {
-			all = append(all, last(y))
-		}
-		return all
-	}
+	ends := func(f found, set lookupSet) []float64 { return study.Map(f.curves[set.task], last[float64]) }
 	for _, set := range lookupSets {
 		c := r.Claim("[RO019] %s: %s above %s at the end, percentage points", set.title, gaea.row.title(),
 			base.row.title()).Says(0).Noting("ours is the difference of the looked-up accuracies")

@@ -82,10 +82,7 @@ func gradientsPanel(r *figure1) plots.Panel {
 		Y:      plots.Axis{Label: `$\|g - g^*\| / \|g^*\|$, $g^*$ exact`, Scale: plots.Log10},
 		Legend: plots.Legend{Position: plots.LegendInside},
 	}
-	steps := make([]float64, len(r.Params.Gradients))
-	for i, step := range r.Params.Gradients {
-		steps[i] = float64(step)
-	}
+	steps := study.Floats(r.Params.Gradients)
 	for _, way := range gradientWays {
 		middle := plots.Series{Label: way.label, X: steps}
 		distances := r.Part("gradients").Rows(way.series)
@@ -95,9 +92,7 @@ func gradientsPanel(r *figure1) plots.Panel {
 		for _, y := range distances {
 			p.Series = append(p.Series, plots.Series{Label: way.label, X: steps, Y: y, Faint: true})
 		}
-		for _, off := range study.Columns(distances) {
-			middle.Y = append(middle.Y, math.Exp(mean(logs(off))))
-		}
+		middle.Y = study.Map(study.Columns(distances), geometricMean)
 		p.Series = append(p.Series, middle)
 	}
 	return p
@@ -131,13 +126,12 @@ func judgeGradients(r *figure1) []runs.Claim {
 	return claims
 }
 
+func geometricMean(x []float64) float64 { return math.Exp(mean(logs(x))) }
+
 // gradientDistance summarizes, over seeds, the geometric mean of a distance over the
 // steps.
 func gradientDistance(r *figure1, series string) (runs.Summary, error) {
-	var distances []float64
-	for _, y := range r.Part("gradients").Rows(series) {
-		distances = append(distances, math.Exp(mean(logs(y))))
-	}
+	distances := study.Map(r.Part("gradients").Rows(series), geometricMean)
 	if len(distances) != r.Params.Seeds {
 		return runs.Summary{}, fmt.Errorf("not all of %d comparisons were made", r.Params.Seeds)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
@@ -123,11 +124,8 @@ func labelled(label string, s plots.Series) plots.Series {
 }
 
 // percents are shares in percent.
-func percents(shares []float64) (out []float64) {
-	for _, x := range shares {
-		out = append(out, 100*x)
-	}
-	return out
+func percents(shares []float64) []float64 {
+	return study.Map(shares, func(x float64) float64 { return 100 * x })
 }
 
 // moves is the number of steps of θ after an epoch.
@@ -278,10 +276,9 @@ const instrumentCaption = "Instruments, on a batch of validation images: largest
 	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
 	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."
 
-// Animation has the cells of a search of a row after every epoch, edges as wide as
-// θ, with the alarm where it would have been raised. Edges on which the largest
-// weight is that of the operation that is best alone stand out where the instruments
-// have read that. It returns an error if no such search was run.
+// Animation shows the cells of a search after every epoch, edges as wide as θ, with the alarm when it would have been
+// raised. Edges whose largest weight is on the operation that is best alone stand out. It returns an error if no such
+// search was run.
 func Animation(r *figure1, name string, seed uint64) (plots.Animation, error) {
 	var all []string
 	for _, f := range searched(r.Groups) {

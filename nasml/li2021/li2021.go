@@ -1,19 +1,15 @@
-// Package li2021 reproduces the figures, tables and theorems of Li, Khodak,
-// Balcan, Talwalkar, "Geometry-Aware Gradient Algorithms for Neural
-// Architecture Search", ICLR 2021 (GAEA, Li+ 2021).
-//
-// Its figures on NAS-Bench-201 are drawn from the same searches: a search that
-// one of them has run is read by the others.
+// Package li2021 reproduces the figures, tables and theorems of Li, Khodak, Balcan, Talwalkar, "Geometry-Aware Gradient
+// Algorithms for Neural Architecture Search", ICLR 2021 (GAEA). Its figures on NAS-Bench-201 share their searches.
 package li2021
 
 import (
 	"embed"
 	"math"
-	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -26,35 +22,21 @@ var ofPaper = lab.Paper{ID: "li2021", Name: paper, Shipped: shippedRecords}
 //go:embed records
 var shippedRecords embed.FS
 
-// rowsOf cuts records into rows of one a seed.
-func rowsOf(records []*runs.Record, seeds int) [][]*runs.Record {
-	return slices.Collect(slices.Chunk(records, seeds))
-}
-
 // means are the means of lists.
-func means(lists [][]float64) []float64 {
-	var out []float64
-	for _, list := range lists {
-		sum := 0.0
-		for _, v := range list {
-			sum += v / float64(len(list))
-		}
-		out = append(out, sum)
+func means(lists [][]float64) []float64 { return study.Map(lists, mean) }
+
+func mean(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v / float64(len(x))
 	}
-	return out
+	return sum
 }
 
 // seriesOver is a series of each record over a value of that, a list a record.
 func seriesOver(records []*runs.Record, series, value string) [][]float64 {
-	var all [][]float64
-	for _, record := range records {
-		var list []float64
-		for _, v := range record.Series[series] {
-			list = append(list, v/record.Values[value])
-		}
-		all = append(all, list)
-	}
-	return all
+	return study.Map(records, func(r *runs.Record) []float64 {
+		return study.Map(r.Series[series], func(v float64) float64 { return v / r.Values[value] })
+	})
 }
 
 // everyRounding judges that no value is above 0 by more than rounding.
@@ -64,15 +46,7 @@ func everyRounding(c lab.Claim, values []float64, rounding float64) runs.Claim {
 	return judged
 }
 
-func mean(x []float64) float64 { return means([][]float64{x})[0] }
-
-func logs(x []float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = math.Log(v)
-	}
-	return out
-}
+func logs(x []float64) []float64 { return study.Map(x, math.Log) }
 
 // geometric is a curve on a log axis: of each list the geometric mean and its interval.
 // A list without a value, or with one that is not positive, has no point.

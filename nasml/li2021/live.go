@@ -116,10 +116,7 @@ func now(m search.Moment) float64 {
 // lossPanel has the mean losses of each epoch and, until there is one, the
 // loss of the batch that was trained on last.
 func lossPanel(m search.Moment) plots.Panel {
-	var done []float64
-	for i := range m.Curve.TrainLoss {
-		done = append(done, float64(i+1))
-	}
+	done := epochsFrom(1, len(m.Curve.TrainLoss))
 	training := plots.Series{Label: "training", X: done, Y: m.Curve.TrainLoss}
 	if len(done) == 0 && m.Step > 0 {
 		training.X, training.Y = []float64{now(m)}, []float64{m.Loss}
@@ -142,10 +139,7 @@ func liveCurve(x, y []float64) []plots.Series {
 // entropyPanel has the entropy from the start to now.
 func entropyPanel(f *found, m search.Moment) plots.Panel {
 	y := m.Curve.Entropy(f.blocks)[0]
-	var x []float64
-	for i := range y {
-		x = append(x, float64(i))
-	}
+	x := epochsFrom(0, len(y))
 	if at := now(m); len(x) == 0 || at > x[len(x)-1] {
 		x, y = append(x, at), append(y, simplex.EntropyOf(search.Blocks(f.blocks, m.Theta)[0]))
 	}
@@ -159,13 +153,7 @@ func entropyPanel(f *found, m search.Moment) plots.Panel {
 	}
 }
 
-func uniform(n int) []float64 {
-	row := make([]float64, n)
-	for i := range row {
-		row[i] = 1 / float64(n)
-	}
-	return row
-}
+func uniform(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
 
 // accuracyPanel is the table's accuracy of the architecture after each epoch,
 // and now. A start that ties has none.
@@ -212,12 +200,9 @@ func cellsOf(f found, theta [][][]float64) []*plots.Cell {
 	if f.space.Ops == nil {
 		return nil
 	}
-	cell := &plots.Cell{Width: 7} // fixed, so that a cell that decides keeps its shape
+	cell := &plots.Cell{Width: 7, Ops: study.Map(f.space.Ops, opOf)} // fixed, so that a cell keeps its shape
 	for i := range f.space.Nodes {
 		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
-	}
-	for _, op := range f.space.Ops {
-		cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
 	}
 	for e, edge := range f.space.Edges {
 		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[0][e]})
@@ -237,8 +222,7 @@ func mixedCell(space supernet.CellSpace, t supernet.CellType, theta [][][]float6
 	for e := range edges {
 		for _, op := range space.Candidates(t, e) {
 			if !slices.Contains(ops, op) {
-				ops = append(ops, op)
-				cell.Ops = append(cell.Ops, plots.Op{Label: op, None: op == "none"})
+				ops, cell.Ops = append(ops, op), append(cell.Ops, opOf(op))
 			}
 		}
 	}

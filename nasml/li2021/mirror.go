@@ -34,10 +34,8 @@ type MirrorParams struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
-// The presets differ in |O| and in the number of seeds. What comes out at both: EG
-// needs 0.43 of the steps of its bound at most, and projected SGD's number of steps
-// over EG's grows as |O|^0.8, while that of tuned SGD on logits hardly grows
-// (|O|^0.07).
+// The presets differ in |O| and in the number of seeds. In both, EG needs at most 0.43 of the steps of its bound.
+// Projected SGD's steps over EG's grow as |O|^0.8, those of tuned SGD on logits hardly (|O|^0.07).
 var (
 	// MirrorQuick goes to |O| = 64, in about a second on two cores, since all but the
 	// norms are among the shipped trials of MirrorPaper.

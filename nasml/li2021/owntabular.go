@@ -14,12 +14,9 @@ import (
 // shippedTabular are the tabular methods that are the project's own.
 var shippedTabular = maps.Clone(search.TabularMethods)
 
-// keyedTabular are settings whose method a trial may be known by: a method of the
-// project goes by its name, a reader's by what it does on a small benchmark, and
-// is added to the methods under that name, so that its random stream does not
-// change when it is renamed. A reader's method has random search's budget where
-// no settings are listed for it. It returns an error if it is random beyond the
-// stream that it is given, or has a state.
+// keyedTabular are settings with the method's name in the key of a trial: a custom method goes by what it does on a
+// small benchmark, and is registered under that name, so that renaming it does not change its random stream. Without
+// listed settings it has random search's budget. It returns an error if the method is not a function of its stream.
 func keyedTabular(method string, s search.TabularSettings) (search.TabularSettings, error) {
 	f := search.TabularMethods[method]
 	if own.Same(f, shippedTabular[method]) {

@@ -191,10 +191,7 @@ const onRanks = "ours, on supernets of Pourchot+ 2020, trainings of Ying+ 2019; 
 // the space where this is least clear over its seeds, and that what variants with
 // "ft_bn" do after the training of the shared weights helps.
 func judgeSupernets(r *ranksResult) []runs.Claim {
-	var claims []runs.Claim
-	for _, variant := range r.Params.Variants {
-		claims = append(claims, judgeChance(r, variant))
-	}
+	claims := study.Map(r.Params.Variants, func(variant string) runs.Claim { return judgeChance(r, variant) })
 	const plain, tuned = "baseline_no_ft", "baseline_ft_bn"
 	if !slices.Contains(r.Params.Variants, plain) || !slices.Contains(r.Params.Variants, tuned) {
 		return claims

@@ -132,10 +132,8 @@ func (r remembrance) sum() string {
 // while it is read, or twice within the clock's grain, is younger.
 const settled = 2 * time.Second
 
-// remembered is the fingerprint of a file, as it was computed when a file of this
-// path, size and time of modification was read, else as compute has it. What is kept
-// and is not whole counts as not kept; where nothing can be kept, the next time only
-// takes longer.
+// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else what
+// compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
 func remembered(path string, compute func() (string, error)) (string, error) {
 	kept, now, known := lookedUp(path)
 	if known {

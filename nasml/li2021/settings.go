@@ -17,16 +17,13 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// SearchParams are the parameters of the weight-sharing searches behind a
-// figure. A field at 0 leaves what the preset says.
-//
-// What has no field here is varied, row by row:
+// SearchParams are the parameters of the weight-sharing searches behind a figure. A field at 0 leaves the preset's
+// value. Settings without a field are varied row by row, before the fields apply:
 //
 //	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
 //
-// The same for all rows is --set WeightDecay=0 on the command line, or Bilevel.Warmup=2. The fields below are
-// applied after that. Update, ArchRate and Hypergradient apply to some methods only; s.ArchRate, or
-// --set Vary.ArchRate=0.1, is the step size of any method.
+// or for all rows by --set WeightDecay=0 on the command line. Update, ArchRate and Hypergradient apply to some methods
+// only; s.ArchRate, or --set Vary.ArchRate=0.1, is the step size of any method.
 type SearchParams struct {
 	Preset string // "quick", "paper" or "code": search.AsQuick, AsPaper, AsCode; or "imagenet", "imagenet-code"
 
@@ -85,10 +82,8 @@ var searchCost = catalog.Cost{
 	Paper: "hours a search on a GPU, days on two cores",
 }
 
-// row names a search: a method of search.Methods, with "/erm" where weights and
-// architecture share all images, or "darts/benchmark" for DARTS as Dong & Yang
-// 2020 ran it, or with one of stepVariants. Behind an "@" it names its search
-// space, "gaea-pc-darts@darts".
+// row names a search: a method of search.Methods, with "/erm" if weights and architecture share all images, one of
+// stepVariants, or "darts/benchmark" (DARTS as Dong & Yang 2020 ran it); "@" adds a search space, "gaea-pc-darts@darts".
 type row string
 
 // stepVariants are what a row of any space may have behind its method: how a step

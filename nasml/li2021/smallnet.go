@@ -8,11 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// NetParams describe the small supernet of Theorems 1 and 2, a regression
-//
-//	f(w, θ) = (1/N) Σₙ ½ rₙ² ,   rₙ = (1/|E|) Σ_e Σ_o θ_eo σ_o(⟨w_e, xₙ⟩) − yₙ ,
-//
-// with ‖xₙ‖ = 1 and targets of a discrete teacher plus a sign of size Noise.
+// NetParams describe the small supernet of Theorems 1 and 2, a regression f(w, θ).
 type NetParams = smoothnet.Params
 
 // smallNet is the supernet of the theorems: two edges of three operations.

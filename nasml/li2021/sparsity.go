@@ -200,10 +200,9 @@ func lossAtTheEnd(method string, gs lab.Groups[sparsity.Trial]) plots.Series {
 // judgeSparsity judges, pairing seeds:
 //
 //   - EG's closed form, odds e^{ηct} for a constant gradient;
-//   - that EG is below the entropy Below before both others (Section 3.3, 4.1);
+//   - that EG is below the entropy Below before both others (Sections 3.3 and 4.1);
 //   - that its mixture is no worse and its arg max loses less (Section 4.1);
-//   - that XNAS' wipe-out changes no winner, as a control that a more eager one
-//     does, and that clipping for each example can turn a gradient's sign.
+//   - that XNAS' wipe-out changes no winner, a more eager one does, and clipping can turn a gradient's sign.
 func judgeSparsity(r *sparsityResult) []runs.Claim {
 	var closed []float64
 	for _, margin := range r.Params.Margins {

@@ -40,10 +40,9 @@ var tables101 = struct {
 	of map[string]*opened101[*data.NASBench101]
 }{of: map[string]*opened101[*data.NASBench101]{}}
 
-// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Where the user
-// has no table, it is the part that is part of the project, which says of these cells
-// what the published subset says and so has its fingerprint. A space of a reader's own
-// has cells that the part lacks: it needs a table, and the result is nil without.
+// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Without a table it is the shipped part, which
+// agrees with the published subset on these cells and has its fingerprint. A custom space has other cells; without a
+// table the result is nil.
 func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error) {
 	table, err := table101()
 	if err != nil {

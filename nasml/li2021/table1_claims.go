@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -17,10 +18,7 @@ import (
 // space (Appendix C.1), and the errors of Table 1 at the paper's scale. Which
 // cell is better is judged at every scale.
 func judgeTable1(r *table1) []runs.Claim {
-	var genotypes []named
-	for _, c := range r.Groups.Trials() {
-		genotypes = append(genotypes, c.named)
-	}
+	genotypes := study.Map(r.Groups.Trials(), func(c cell) named { return c.named })
 	claims := slices.Concat(judgeCounts(r), judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), judgeErrors(r))
 	for _, base := range table1Rivals {
 		claims = append(claims, judgeRival(r, "GAEA PC-DARTS", base))

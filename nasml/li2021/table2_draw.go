@@ -9,13 +9,13 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-// drawTable2 is the table, with the paper's numbers in grey beside ours: mean ±
-// standard deviation over runs, and the time of a search. The best of ours in the top
-// two blocks and in the bottom one is bold; searches at a reduced scale are marked
-// and not among them.
+// drawTable2 is the table, with the paper's numbers in grey beside ours: mean ± standard deviation over runs, and search
+// times. The best of ours is bold, in the top two blocks and in the bottom one; searches at a reduced scale are marked
+// instead.
 func drawTable2(r *table2, f *lab.Picture) {
 	p := r.Params
 	of := func(block string) []line { return lines(r, block) }
@@ -55,11 +55,8 @@ func oursAndPaper(group string) []plots.Column {
 }
 
 func block(title string, lines []line, best [3]float64) plots.Block {
-	b := plots.Block{Title: title}
-	for _, l := range lines {
-		b.Rows = append(b.Rows, l.entries(best))
-	}
-	return b
+	rows := study.Map(lines, func(l line) []plots.Entry { return l.entries(best) })
+	return plots.Block{Title: title, Rows: rows}
 }
 
 // entries are a line's texts.

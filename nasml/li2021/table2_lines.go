@@ -160,10 +160,8 @@ func (c tabularCase) lookUp(record *runs.Record, columns [3][]float64) line {
 	return c.line
 }
 
-// directSets are the other data sets that the bottom block searches on, by
-// their column. As on CIFAR-10, the training images are split in halves; the
-// benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation
-// images of ImageNet16-120 for the architecture.
+// directSets are the other data sets of the bottom block, by column. Training images are split in halves as on CIFAR-10;
+// the benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation images of ImageNet16-120 for θ.
 var directSets = [3]data.Name{1: data.CIFAR100, 2: data.ImageNet16}
 
 // runRows reads or runs the searches. The lines of the middle block are of those on Data, which were planned; of the
@@ -254,11 +252,8 @@ func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]lin
 }
 
 // seconds are those of each search.
-func (f found) seconds() (all []float64) {
-	for _, record := range f.ran() {
-		all = append(all, record.Seconds/float64(max(1, record.Batch)))
-	}
-	return all
+func (f found) seconds() []float64 {
+	return study.Map(f.ran(), func(r *runs.Record) float64 { return r.Seconds / float64(max(1, r.Batch)) })
 }
 
 // fill looks the architectures of a line's searches up in one column, by a rule if one is given.

@@ -8,6 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // best201 is the ERM search of GAEA, which the paper recommends, and earlier201 are the
@@ -138,11 +139,7 @@ func judgeSimilar(r *table2, gaea, gdas line) (claims []runs.Claim) {
 }
 
 func less(values []float64, x float64) []float64 {
-	out := slices.Clone(values)
-	for i := range out {
-		out[i] -= x
-	}
-	return out
+	return study.Map(values, func(v float64) float64 { return v - x })
 }
 
 // judgeNearOptimal judges how far GAEA's best line is from the best architecture.

@@ -157,10 +157,9 @@ func runProtocol(ctx context.Context, r *table3, set int) error {
 	r.Facts[""] = x
 	b, first := p.bench(p.stage(2, set), x), uint64(set*(p.Seeds+1))
 	defer b.Close()
-	var once lab.Groups[cell]
-	for _, c := range cells {
-		once = append(once, lab.Group[cell]{Seeds: 1, First: first, Trial: c})
-	}
+	once := lab.Groups[cell](study.Map(cells, func(c cell) lab.Group[cell] {
+		return lab.Group[cell]{Seeds: 1, First: first, Trial: c}
+	}))
 	if err := b.Compute(ctx, once); err != nil {
 		return err
 	}

@@ -8,17 +8,16 @@ import (
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/li2021/internal/algorithm1"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
-// judgeTheorem1 judges Theorem 1, on each problem, because it speaks of each:
+// judgeTheorem1 judges Theorem 1 on each problem, because it speaks of each:
 //
 //   - Assumption 1 with the proved constants, at the points that were visited;
-//   - at every ε, E Δ ≤ ε after T(ε) steps; judged on the worst problem, at a
-//     confidence that allows for their number;
+//   - at every ε, E Δ ≤ ε after T(ε) steps, on the worst problem, at the confidence of a family;
 //   - E Δ falls as T^{−1/2} within 0.1 of the exponent, which is O(1/ε²) steps;
 //   - the same for what is done in practice, which the theorem does not cover;
-//   - as a control, that the conclusion fails after far fewer steps: a check
-//     that can only pass shows nothing.
+//   - as a control, that the conclusion fails after far fewer steps.
 func judgeTheorem1(r *theorem1) []runs.Claim {
 	claims := judgeAssumption(r)
 	for _, g := range r.Part("random") {
@@ -42,11 +41,7 @@ func judgeTheorem1(r *theorem1) []runs.Claim {
 func judgeAssumption(r *theorem1) []runs.Claim {
 	const visited = "at the points at which Δ was measured"
 	every := func(c lab.Claim, note string, most float64, value func(*runs.Record) float64) runs.Claim {
-		var values []float64
-		for _, record := range r.Part("random").Records() {
-			values = append(values, value(record))
-		}
-		return verdict.Every(c.Noting("%s", note).Claim, values, most)
+		return verdict.Every(c.Noting("%s", note).Claim, study.Map(r.Part("random").Records(), value), most)
 	}
 	assumed := func(name string) lab.Claim { return r.Claim("[LI015] %s", name).From("Assumption 1") }
 	largest := func(name string) func(*runs.Record) float64 {
@@ -79,11 +74,8 @@ func judgeReached(r *theorem1, g lab.Group[algorithm1.Trial], iterate string, c 
 		Of(s, err).AtMost(1)
 }
 
-// judgeRate judges the slope of E Δ over T, a line for each problem: over all ε, and
-// over the smaller half of them, because O(1/ε²) speaks of ε → 0 and the start still
-// helps at large ε. The bound's own rate is exactly −½, so that a run at that rate is
-// what the theorem predicts and cannot be asked to be faster: the slope is to be −½
-// within 0.1, in both.
+// judgeRate judges that E Δ over T has a slope of −½ within 0.1 on log–log axes, the bound's own rate, by one line a
+// problem: over all ε, and over the smaller half, because O(1/ε²) speaks of ε → 0 and the start still helps at large ε.
 func judgeRate(r *theorem1) []runs.Claim {
 	const (
 		name = "[LI016] E Δ falls as T^−½: O(1/ε²) steps, "

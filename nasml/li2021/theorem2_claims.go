@@ -8,11 +8,9 @@ import (
 
 // judgeTheorem2 judges:
 //
-//   - Theorem 2's bound for every b, on the worst of all schedules, γ̂, T and
-//     problems, at a confidence that allows for their number;
+//   - Theorem 2's bound for every b, on the worst schedule, γ̂, T and problem, at the confidence of a family;
 //   - Claims 1 and 2 on the product norm, on random points;
-//   - Setting 1 with block-wise γ on f = xy: the theorem's proof takes f to be
-//     γ-RWC jointly, which does not follow; and with the joint γ.
+//   - Setting 1 on f = xy with block-wise γ, from which the proof's joint γ-RWC does not follow, and with the joint γ.
 func judgeTheorem2(r *theorem2) []runs.Claim {
 	p := r.Params
 	var claims []runs.Claim

@@ -25,10 +25,7 @@ func (c *TrainingCurves) Figure() plots.Figure {
 		if len(ran) == 0 {
 			continue
 		}
-		var passed []float64
-		for e := range ran[0].Series["train_error"] {
-			passed = append(passed, float64(e+1))
-		}
+		passed := epochsFrom(1, len(ran[0].Series["train_error"]))
 		training.Series = append(training.Series, c.mean(name, passed, ran, "train_error"))
 		test.Series = append(test.Series, c.mean(name, ran[0].Series["evaluated"], ran, "test_error"))
 	}
@@ -47,11 +44,9 @@ func (c *TrainingCurves) Figure() plots.Figure {
 
 // mean is that of a series of trainings in percent, with its interval over seeds.
 func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, series string) plots.Series {
-	var means []runs.Summary
-	for _, values := range study.Columns(study.Rows(ran, series)) {
-		means = append(means, percent(c.of.Mean(values)).Within(0, 100))
-	}
-	band := plots.Band(label, x, means)
+	band := plots.Band(label, x, study.Map(study.Columns(study.Rows(ran, series)), func(v []float64) runs.Summary {
+		return percent(c.of.Mean(v)).Within(0, 100)
+	}))
 	if len(ran) < leastForBands {
 		band.Lo, band.Hi = nil, nil
 	}

@@ -11,18 +11,14 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// UnclearedParams are the parameters of what a gradient changes that nobody
-// clears: in the program behind Figure 2 and the middle of Figure 1
-// (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
+// UnclearedParams are the parameters of the effect of stale gradients (missing zero_grad): in the program behind Figure 2
+// and the middle of Figure 1 (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
 //
 //	∇_θ L_valid(wₜ, θₜ) + ∇_θ L_train(wₜ₋₁, θₜ) ,
 //
-// because the training pass leaves its gradient behind, and after a warm-up by all
-// training gradients of the warm-up at once. Rows are the same method with the
-// gradient cleared and not, of the same warm-up, and as the paper's text and as
-// that program have it altogether: the first clears, and has no warm-up; the second
-// does not, after a warm-up of a fifth of the epochs, clamps θ, and makes its
-// validation pass twice.
+// and after a warm-up by all training gradients of the warm-up at once. Pairs of rows differ in whether the gradient is
+// cleared, without and with a warm-up. The last pair is the paper's text (cleared, no warm-up) and that program (not
+// cleared, a warm-up of a fifth of the epochs, θ clamped, two validation passes).
 type UnclearedParams struct {
 	OneShotParams
 	Lookups
@@ -30,12 +26,9 @@ type UnclearedParams struct {
 	Uncleared []string
 }
 
-// UnclearedQuick has GAEA PC-DARTS on the first space at quick scale, without and
-// with a warm-up, and in both presets; the searches of its first row, which are
-// those of the paper's text, are those of Figure2Quick and two more seeds. Three seeds
-// decided nothing about the end of a search, where two that part early are as far
-// apart as two seeds. So five are taken, and the first epoch that moves θ is judged,
-// too: both ways begin it with the same weights.
+// UnclearedQuick has GAEA PC-DARTS on the first space at quick scale, without and with a warm-up, and in both presets.
+// The first row's searches are those of Figure2Quick and two more seeds: three seeds decided nothing about the end of a
+// search, so there are five, and the first epoch that moves θ, which both begin with the same weights, is judged, too.
 var UnclearedQuick = UnclearedParams{
 	OneShotParams: lab.With(quickOneShot, func(p *OneShotParams) { p.Spaces, p.Seeds = p.Spaces[:1], 5 }),
 	Lookups:       codeLookups,

@@ -8,10 +8,8 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// judgeUncleared says what it changes, search by search of the same seed: in the entropy of
-// operations, inputs and output at the end, in what the first epoch that moves θ takes
-// of it, and in the mean regret. No claim of the paper's is about it, so that what is judged is
-// whether there is a difference at all.
+// judgeUncleared judges, pairing seeds, the difference in the entropies of operations, inputs and output at the end, in
+// the entropy that the first epoch of moving θ takes, and in the mean regret. No claim of the paper's is about it.
 func judgeUncleared(r *uncleared) []runs.Claim {
 	var claims []runs.Claim
 	var alike [][2]found
@@ -55,12 +53,9 @@ func differInTheGradient(pair [2]found) bool {
 
 const onUncleared = "ours, on liamcli/nasbench-1shot1@e369bd7, which Li+ 2021, Section 4.3 and Figures 1 and 2 are from"
 
-// judgeFirstEpoch judges that more entropy is lost in the first epoch that moves θ, as a
-// factor, one of so many pairs. There the gradient that is left makes the step twice
-// as long at first, and after a warm-up longer by all of its gradients; from uniform θ
-// the entropy that is lost grows with the square of the step, which is why factors are
-// averaged, on the logarithm's scale. (That scale was chosen after a trial of ten
-// epochs, in which differences were skew.)
+// judgeFirstEpoch judges by which factor more entropy is lost in the first epoch that moves θ, for one of so many pairs.
+// A stale gradient doubles the first step, or more after a warm-up. From uniform θ the lost entropy grows with the square
+// of the step, so factors are averaged on a log scale (chosen after a trial of ten epochs, whose differences were skew).
 func judgeFirstEpoch(r *uncleared, base, f found, part string, pairs int) runs.Claim {
 	c := r.Claim("own: %s: more entropy of %s is lost in the first epoch that moves θ, factor, %s",
 		spaceTitle(base.row.space()), part, f.row.title()).From(onUncleared).Says(1).Family(pairs).
