@@ -16,9 +16,8 @@ func ExampleLadder() {
 
 // Fast weight-sharing begins with few features; the text has all of them in the last round.
 func ExampleDims() {
-	dims, err := halving.Dims(100000, 4, 2, "last-round")
-	fmt.Println(dims, err)
-	// Output: [12500 25000 50000 100000] <nil>
+	fmt.Println(halving.Dims(100000, 4, 2, "last-round"))
+	// Output: [12500 25000 50000 100000]
 }
 
 func ExampleRounds() {

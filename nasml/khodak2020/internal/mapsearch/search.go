@@ -179,10 +179,7 @@ func (s *search) share(ctx context.Context) error {
 	if s.Method == FastWeightSharing {
 		growth = s.Growth
 	}
-	dims, err := halving.Dims(s.Dim, halving.Rounds(s.Configs), growth, s.rules.Full)
-	if err != nil {
-		return err
-	}
+	dims := halving.Dims(s.Dim, halving.Rounds(s.Configs), growth, s.rules.Full)
 	pool := make([]int, s.Configs)
 	for i := range pool {
 		pool[i] = i
