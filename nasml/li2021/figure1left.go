@@ -138,18 +138,12 @@ func auditPanel(r *figure1, rows []found) plots.Panel {
 			_, means := f.mean(of.series, 0, r.Confidence)
 			var x []float64
 			for i := range means {
-				x, means[i] = append(x, f.column("evaluated", i)[0]), percent(means[i])
+				x, means[i] = append(x, f.column("evaluated", i)[0]), means[i].Percent()
 			}
 			panel.Series = append(panel.Series, plots.Band(f.row.title()+of.label, x, means))
 		}
 	}
 	return panel
-}
-
-// percent is a summary of shares in percent.
-func percent(s runs.Summary) runs.Summary {
-	s.Mean, s.Std, s.Lo, s.Hi = 100*s.Mean, 100*s.Std, 100*s.Lo, 100*s.Hi
-	return s
 }
 
 // skipPanel has the share of skip connections.

@@ -26,7 +26,7 @@ func validationPanel(r *theorem3) plots.Panel {
 	}
 	sup, excess := draw("$\\sup_α|L − L_V|$", "sup"), draw("$L(α̂) − \\min_α L$", "excess")
 	return plots.Panel{
-		Title:  fmt.Sprintf("(f) validation, $h = %d$", p.Sizes[last]),
+		Title:  fmt.Sprintf("(c) validation, $h = %d$", p.Sizes[last]),
 		X:      plots.Axis{Label: "validation examples $n_V$", Scale: plots.Log10},
 		Y:      plots.Axis{Label: "hinge loss", Scale: plots.Log10},
 		Series: []plots.Series{sup, excess, powerLaw("slope $∓1/2$", sup, -0.5)},
@@ -41,7 +41,7 @@ func supAt(r *theorem3, at int) [][]float64 {
 func sizePanel(r *theorem3) plots.Panel {
 	p := r.Params
 	panel := plots.Panel{
-		Title: "(g) search spaces", X: plots.Axis{Label: "activations $h$", Scale: plots.Log2, Ticks: ticks(p.Sizes)},
+		Title: "(d) search spaces", X: plots.Axis{Label: "activations $h$", Scale: plots.Log2, Ticks: ticks(p.Sizes)},
 		Y: plots.Axis{Label: `$\sup_α|L − L_V|$`, Scale: plots.Log10},
 	}
 	for _, at := range spread(len(p.Validations), 3) {
