@@ -2,7 +2,6 @@ package plots
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -14,32 +13,13 @@ import (
 // beyondNote is what the caption says of the triangles.
 const beyondNote = "Triangles at the frame: beyond the axis."
 
-// runsNote is what the caption says of [Series.Runs].
-const runsNote = "Thin lines: the two runs, too few for a band."
-
-// hasRuns reports whether a curve has its runs instead of a band.
-func (f Figure) hasRuns() bool {
-	for _, row := range f.Panels {
-		for _, p := range row {
-			if slices.ContainsFunc(p.Series, func(s Series) bool { return len(s.Runs) > 0 }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // caption is what stands below the panels: Caption, and where something is cut
 // off, what marks it. An empty one stays empty.
 func (f Figure) caption() string {
-	text := f.Caption
-	if text != "" && f.hasRuns() {
-		text = strings.TrimSpace(text) + " " + runsNote
+	if f.Caption == "" || !f.beyond() {
+		return f.Caption
 	}
-	if text != "" && f.beyond() {
-		text = strings.TrimSpace(text) + " " + beyondNote
-	}
-	return text
+	return strings.TrimSpace(f.Caption) + " " + beyondNote
 }
 
 // beyond reports whether a panel cuts off some of its data.

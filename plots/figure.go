@@ -87,7 +87,7 @@ type Series struct {
 	Interval Interval
 
 	// Runs are values of single runs at every point, whose mean Y is: thin lines of the
-	// curve's colour behind it, instead of an interval that too few of them would have.
+	// curve's colour behind it. The caption says so.
 	Runs [][]float64 `json:",omitempty"`
 
 	// Reference marks what is not ours: a paper's own curve, number or bound.
@@ -182,52 +182,61 @@ const (
 	LegendNone   LegendPosition = "none"
 )
 
+// FewestForBand is the number of runs from which on [Band] draws a band. An interval of the mean
+// of fewer says little: they are drawn themselves.
+const FewestForBand = 5
+
 // Band is a curve with a transparent band, from values that know their bounds: the
 // value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
-// a mean over one seed, say that there is no interval. The mean of two, which an
-// interval of Student's says little about, has two lines instead of it: values with a
-// method Pair say which.
+// a mean over one seed, say that there is no interval. Means of fewer than
+// [FewestForBand] runs have these as thin lines instead, if they have a method Runs.
 func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := withBounds(label, x, values)
-	if runs := pairs(values); runs != nil {
-		s.Lo, s.Hi, s.Runs = nil, nil, runs
+	if s.Runs = fewRuns(values); s.Runs != nil {
+		s.Lo, s.Hi = nil, nil
 	}
 	return s
 }
 
-// withBounds is a curve with its intervals.
+// withBounds is a curve with its intervals, if there are some.
 func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := Series{Label: label, X: x}
+	none := true
 	for _, v := range values {
 		y, lo, hi := v.Bounds()
 		if math.IsNaN(lo) || math.IsNaN(hi) {
 			lo, hi = y, y
+		} else {
+			none = false
 		}
 		s.Y, s.Lo, s.Hi = append(s.Y, y), append(s.Lo, lo), append(s.Hi, hi)
+	}
+	if none {
+		s.Lo, s.Hi = nil, nil
 	}
 	return s
 }
 
-// pairs are the lower and the upper values, if every one is of two; else nil.
-func pairs[V any](values []V) [][]float64 {
-	var lower, upper []float64
-	for _, v := range values {
-		pair, is := any(v).(interface {
-			Pair() (low, high float64, ok bool)
-		})
-		if !is {
+// fewRuns are the single runs behind values, if they are too few for a band and as many everywhere; else nil.
+func fewRuns[V any](values []V) [][]float64 {
+	var runs [][]float64
+	for i, v := range values {
+		of, _ := any(v).(interface{ Runs() []float64 })
+		if of == nil {
 			return nil
 		}
-		low, high, ok := pair.Pair()
-		if !ok {
+		all := of.Runs()
+		if len(all) < 2 || len(all) >= FewestForBand || i > 0 && len(all) != len(runs) {
 			return nil
 		}
-		lower, upper = append(lower, low), append(upper, high)
+		if i == 0 {
+			runs = make([][]float64, len(all))
+		}
+		for n, y := range all {
+			runs[n] = append(runs[n], y)
+		}
 	}
-	if len(lower) == 0 {
-		return nil
-	}
-	return [][]float64{lower, upper}
+	return runs
 }
 
 // withRuns is the panel with a faint curve for each of its single runs. On a log axis a

@@ -82,10 +82,13 @@ func (l *layout) legend(p *panel, below *[]entry) {
 	if p.box == nil && p.heat == nil &&
 		(p.Legend.Position == LegendInside || p.Legend.Position == LegendAuto && alone) {
 		l.setNames(entries, l.width)
-		if at, ok := p.freePlace(l.legendSize(entries), p.obstacles()); ok {
-			l.blank(at, l.legendSize(entries)) // no grid lines behind it
-			l.drawEntries(entries, 1, at)
-			return
+		for perRow := range min(max(1, len(entries)/2), mostColumns) {
+			size := l.legendSize(entries, perRow+1)
+			if at, ok := p.freePlace(size, p.obstacles()); ok {
+				l.blank(at, size) // no grid lines behind it
+				l.drawEntries(entries, perRow+1, at)
+				return
+			}
 		}
 	}
 	for _, e := range entries {
@@ -178,8 +181,9 @@ func total(widths []vg.Length) vg.Length {
 
 func (l *layout) entryHeight() vg.Length { return 1.3 * l.small }
 
-func (l *layout) legendSize(entries []entry) vg.Point {
-	return vg.Point{X: total(columnWidths(entries, 1)), Y: vg.Length(len(entries)) * l.entryHeight()}
+func (l *layout) legendSize(entries []entry, perRow int) vg.Point {
+	lines := (len(entries) + perRow - 1) / perRow
+	return vg.Point{X: total(columnWidths(entries, perRow)), Y: vg.Length(lines) * l.entryHeight()}
 }
 
 // freePlace returns the upper left corner of a place of the given size in the
@@ -218,6 +222,9 @@ func (l *layout) blank(at, size vg.Point) {
 		tint(ink, 0),
 	)
 }
+
+// mostColumns is how many columns a legend inside a frame may have, of two entries or more.
+const mostColumns = 2
 
 // mostShared is how many entries a legend that panels share may have.
 const mostShared = 6
@@ -359,7 +366,7 @@ func (l *layout) besideSize(row []*panel, entries []entry) (left vg.Length, ok b
 	for c := range row {
 		left += l.left[c] + l.frame.X + l.right[c] + columns
 	}
-	size := l.legendSize(l.setNames(entries, l.width))
+	size := l.legendSize(l.setNames(entries, l.width), 1)
 	return left, left+size.X <= l.width-edge && size.Y <= l.frame.Y
 }
 
@@ -370,7 +377,7 @@ func (l *layout) legendBeside(row []*panel, entries []entry) []entry {
 	if !ok || len(ofKind(entries, true)) > 0 {
 		return entries
 	}
-	size, frame := l.legendSize(entries), row[0].frame
+	size, frame := l.legendSize(entries, 1), row[0].frame
 	l.drawEntries(entries, 1, vg.Point{
 		X: (left + l.width - edge - size.X) / 2, Y: (frame.Min.Y + frame.Max.Y + size.Y) / 2,
 	})

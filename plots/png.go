@@ -23,7 +23,7 @@ func encodePNG(l *layout) ([]byte, error) {
 	l.paint(c)
 	var body bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&body, indexed(c.Image())); err != nil {
+	if err := encoder.Encode(&body, indexed(c.Image(), l.colors())); err != nil {
 		return nil, err
 	}
 	const header = 8 + 12 + 13 // signature and IHDR; everything else comes after them
@@ -68,10 +68,23 @@ const (
 	coloredShare          = 0.0002
 )
 
-// indexed is a picture with the colours that it has most of. Others, of which a chart has
+// colors are those that something is drawn in, and each of them half as strong, as thin lines have it.
+func (l *layout) colors() color.Palette {
+	var all color.Palette
+	for _, o := range l.ops {
+		for _, c := range []color.RGBA{o.color, tint(o.color, 0.5)} {
+			if o.color.A == 255 && !slices.Contains(all, color.Color(c)) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all[:min(len(all), mostColors)]
+}
+
+// indexed is a picture with the colours that are drawn and those that it has most of. Others, of which a chart has
 // only mixtures at the edges of its shapes, become the nearest of them: a file is then a
 // quarter as large, and nobody sees it.
-func indexed(picture image.Image) *image.Paletted {
+func indexed(picture image.Image, palette color.Palette) *image.Paletted {
 	bounds := picture.Bounds()
 	full := image.NewRGBA(bounds)
 	draw.Draw(full, bounds, picture, bounds.Min, draw.Src)
@@ -86,8 +99,13 @@ func indexed(picture image.Image) *image.Paletted {
 	colors := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
 		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B), int(a.A)-int(b.A))
 	})
-	var palette color.Palette
-	for i, c := range colors[:min(len(colors), mostColors)] {
+	for i, c := range colors {
+		if len(palette) == mostColors {
+			break
+		}
+		if slices.Contains(palette, color.Color(c)) {
+			continue
+		}
 		if i < fewColors || float64(count[c]) > coloredShare*float64(len(full.Pix)/4) {
 			palette = append(palette, c)
 		}

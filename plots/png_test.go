@@ -21,7 +21,7 @@ func TestPicturesAreIndexed(t *testing.T) {
 	for i := range 200 { // each once
 		picture.SetRGBA(i, 7, color.RGBA{R: uint8(i/20*25 + i%3), B: uint8(i % 7), A: 255})
 	}
-	out := indexed(picture)
+	out := indexed(picture, nil)
 	require.Less(t, len(out.Palette), 130)
 	for y := range 200 {
 		for x := range 200 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -50,7 +51,8 @@ func (r *Comparison) caption() string {
 		text = fmt.Sprintf("Accuracies on %s are the table's, after 200 epochs of training; regret is to its best, "+
 			"%.2f %%.", lookupSets[r.Params.column()].title, r.Optimum)
 	}
-	return fmt.Sprintf("%s Means with %.3g %% intervals. %s", text, 100*r.Params.Confidence,
+	p := r.Params
+	return fmt.Sprintf("%s Means; %s. %s", text, lab.Interval("band", p.Seeds, "seed", p.Confidence),
 		searchCaption(r.Params.SearchParams, r.searches, r.Params))
 }
 

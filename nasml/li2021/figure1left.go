@@ -129,16 +129,10 @@ func auditPanel(r *figure1, rows []found) plots.Panel {
 				evaluated = record.Series["evaluated"]
 			}
 			panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title()+of.label, evaluated,
-				values(of.series), func(s []runs.Summary) []runs.Summary { return study.Map(s, percent) }))
+				values(of.series), func(s []runs.Summary) []runs.Summary { return study.Map(s, runs.Summary.Percent) }))
 		}
 	}
 	return panel
-}
-
-// percent is a summary of shares in percent.
-func percent(s runs.Summary) runs.Summary {
-	s.Mean, s.Std, s.Lo, s.Hi = 100*s.Mean, 100*s.Std, 100*s.Lo, 100*s.Hi
-	return s
 }
 
 // skipPanel has the share of skip connections.

@@ -112,7 +112,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 			"3": "training 3",
 		}[p.Training], map[string]string{
 			"std":      fmt.Sprintf("± one standard deviation of %s", study.Counted(p.Seeds, "seed")),
-			"interval": strings.TrimPrefix(r.Interval("band", p.Seeds, "seed"), "band: "),
+			"interval": strings.TrimPrefix(r.Interval("interval", p.Seeds, "seed"), "interval: "),
 		}[p.Band], known(rows))
 	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
 	sayChanges(f, rows)

@@ -162,8 +162,9 @@ func drawSparsity(r *sparsityResult, f *lab.Picture) {
 		}
 		for _, method := range sparsity.Methods {
 			gs := sparsityStream(r, method, margin, p.Noise)
-			panel.Series = append(panel.Series,
-				r.Band(sparsityMethods[method], gs.Rows("step")[0], study.Columns(gs.Rows("entropy"))))
+			curve := r.Band(sparsityMethods[method], gs.Rows("step")[0], study.Columns(gs.Rows("entropy")))
+			curve.Marker = plots.NoMarker
+			panel.Series = append(panel.Series, curve)
 		}
 		f.Add(panel)
 	}

@@ -15,8 +15,7 @@ type TrainingCurves struct{ of *table1 }
 func Table1Curves(r *table1) *TrainingCurves { return &TrainingCurves{r} }
 
 // Figure has the errors of the passes of every epoch themselves, with cutout and drop
-// path, and on the test images, in percent: means over seeds with their intervals,
-// which of two seeds would cover the panels and are left out.
+// path, and on the test images, in percent: means over seeds.
 func (c *TrainingCurves) Figure() plots.Figure {
 	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
 	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}
@@ -44,29 +43,20 @@ func (c *TrainingCurves) Figure() plots.Figure {
 
 // mean is that of a series of trainings in percent, with its interval over seeds.
 func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, series string) plots.Series {
-	band := plots.Band(label, x, study.Map(study.Columns(study.Rows(ran, series)), func(v []float64) runs.Summary {
-		return percent(c.of.Mean(v)).Within(0, 100)
-	}))
-	if len(ran) < leastForBands {
-		band.Lo, band.Hi = nil, nil
+	var means []runs.Summary
+	for _, values := range study.Columns(study.Rows(ran, series)) {
+		means = append(means, c.of.Mean(values).Percent().Within(0, 100))
 	}
-	return band
+	return plots.Band(label, x, means)
 }
-
-// leastForBands is how many trainings there are to be for an interval.
-const leastForBands = 3
 
 func (c *TrainingCurves) caption(p TrainParams) string {
 	set := "the images"
 	if p.Examples > 0 {
 		set = fmt.Sprintf("%d images", p.Examples)
 	}
-	text := "Training errors are of the passes of an epoch, with cutout and drop path. " +
-		p.caption(examplesOf(c.of), set)
-	if p.Seeds < leastForBands {
-		return text + " Means over seeds, without intervals."
-	}
-	return text + fmt.Sprintf(" Means over seeds with %v %% intervals.", 100*p.Confidence)
+	return "Training errors are of the passes of an epoch, with cutout and drop path; " +
+		c.of.Interval("band", p.Seeds, "seed") + ". " + p.caption(examplesOf(c.of), set)
 }
 
 // Check judges nothing: what is claimed of errors is about the last epoch.

@@ -93,7 +93,7 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 		shortenEntries(row)
 		f.Row(row...)
 	}
-	f.Say("GAEA PC-DARTS, mean over seeds; entropies' %s.", r.Interval("band", r.Params.Seeds, "seed"))
+	f.Say("GAEA PC-DARTS, mean over seeds; entropies, %s.", r.Interval("band", r.Params.Seeds, "seed"))
 	f.Say("%s", oneShotCaption(r.Params.OneShotParams, all, r.Params))
 }
 

@@ -61,9 +61,7 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 		for i := range p.Validation {
 			lists = append(lists, gaps(r, i, e))
 		}
-		after := r.Curve(fmt.Sprintf("after epoch %d", e), study.Floats(p.Validation), lists)
-		after.Interval = plots.Bands
-		sizes.Series = append(sizes.Series, after)
+		sizes.Series = append(sizes.Series, r.Band(fmt.Sprintf("after epoch %d", e), study.Floats(p.Validation), lists))
 	}
 	f.Row(over, sizes)
 	f.Say("Searches by %s on %s, %d training images of %s; test error: on %d further images of the training split; %s.",

@@ -170,7 +170,8 @@ func logMeanOf(values []float64, confidence float64) (logMean, error) {
 	return m, nil
 }
 
-// curve is a series of means over seeds, values[i] those at xs[i], without those that a log axis cannot show.
+// curve is a series of means over seeds, values[i] those at xs[i], of errors, risks and distances: intervals end at 0.
+// What has no place on a log axis is left out.
 func curve(label string, xs []float64, values [][]float64, scale plots.Scale, confidence float64) plots.Series {
 	var at []float64
 	var means []logMean
@@ -179,7 +180,7 @@ func curve(label string, xs []float64, values [][]float64, scale plots.Scale, co
 		if scale == plots.Linear {
 			var s runs.Summary
 			s, err = runs.Summarize(values[i], confidence)
-			m.y, m.lo, m.hi = s.Bounds()
+			m.y, m.lo, m.hi = s.Within(0, math.Inf(1)).Bounds()
 		}
 		if err == nil {
 			at, means = append(at, x), append(means, m)

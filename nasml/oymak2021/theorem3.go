@@ -55,7 +55,13 @@ type Theorem3Params struct {
 	RankWorld []string `validate:"dive,oneof=cap images product flipped"`
 
 	Confidence float64 `validate:"gt=0.5,lt=1"`
+
+	// View is the picture: "training" (or empty) or "bound", see Theorem3Views. It changes no trial.
+	View string `json:",omitempty"`
 }
+
+// Theorem3Views are the pictures of Theorem 3: how the networks train, and the terms of the bound on their risk.
+var Theorem3Views = []string{"training", "bound"}
 
 // Theorem3Paper is wide and long enough for the regime of the theorem: up to
 // k = 8192, 600 steps and 17 seeds, an hour on two cores; its trials are shipped.
@@ -117,14 +123,15 @@ var Theorem3 = lab.Declare(lab.Entry[Theorem3Params, activationsearch.Part]{
 		return digitsBench(ctx, p.Images, p.Classes, names,
 			func(t *activationsearch.Part) (*[]string, neural.World) { return &t.Activations, t.World })
 	},
-	Draw:      drawTheorem3,
 	Questions: theorem3Questions,
 })
 
-// theorem3Questions are what the theorem is asked, a file each; their panels are those of one picture.
+// theorem3Questions are what the theorem is asked, a file each; all but the first share a picture.
 var theorem3Questions = []lab.Question[Theorem3Params, activationsearch.Part]{
-	{Name: "training", Claims: judgeNetworks}, {Name: "validation", Claims: judgeValidation},
-	{Name: "bound", Claims: judgeBound}, {Name: "alignment", Claims: judgeAlignment},
+	{Name: "training", Draw: drawNetworks, Claims: judgeNetworks},
+	{Name: "validation", Claims: judgeValidation},
+	{Name: "bound", Draw: drawBound, Claims: judgeBound},
+	{Name: "alignment", Claims: judgeAlignment},
 	{Name: "violations", Claims: judgeViolations},
 }
 
@@ -155,7 +162,7 @@ func (p Theorem3Params) rules(c *study.Checks) {
 	}
 }
 
-// theorem3Sources are those of panel (d).
+// theorem3Sources are those of the panels over n_T.
 var theorem3Sources = []string{neural.Cap, neural.Digits, neural.Product, neural.Flipped}
 
 func (p Theorem3Params) world(source string) neural.World {
@@ -217,23 +224,29 @@ func ofSource(r *theorem3, source string) descents {
 	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data == source })
 }
 
-// drawTheorem3 shows, row by row: the network against its kernel over the width, the
-// training error of the worst α over the steps, and the steps taken over
-// those that suffice; the data-dependent term and the risk of α̂ over n_T, and
-// the validation gap over n_V; that gap over h, and the term and the test
-// error for labels along the kernel's eigenvectors.
-func drawTheorem3(r *theorem3, f *lab.Picture) {
-	const term = `$2B\sqrt{y^⊤K_α^{-1}y/n_T}$`
+// drawNetworks shows the network against its kernel over the width, the training error of the worst α over the
+// steps, and the steps taken over those that suffice.
+func drawNetworks(r *theorem3, f *lab.Picture) {
 	p := r.Params
 	f.Row(networkPanel(r), stepPanel(r),
 		trainPanel(r, "(c) steps to error $ε$, worst $α$", "taken / sufficient", plots.Log10, worstRatio(p.Steps)))
-	f.Row(trainPanel(r, "(d) data-dependent term", term+", best $α$", plots.Log10, bestTerm),
-		trainPanel(r, "(e) risk of $α̂$", "0-1 risk", plots.Linear, selectedRisk), validationPanel(r))
-	f.Row(sizePanel(r), rankPanel(r, "(h) alignment: term", term, plots.Log10, "term"),
-		rankPanel(r, "(i) alignment: test error", "0-1 test error", plots.Linear, "error"))
-	f.Say("$σ_α$ over %s; $K_α$ is divided by $c_0$; slopes: the theorem's rates, whose constants are unknown; %s. "+
-		"(a) and (b): $n_T = %d$ product examples; (c)–(e): $k = %d$; "+
-		"(f) and (g): kernels of infinite width, product, $n_T = %d$.",
-		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"), p.WidthTrain, p.Width,
-		p.SizeTrain)
+	f.Say("$σ_α$ over %s; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $n_T = %d$ product examples; (c): $k = %d$.", p.WidthTrain, p.Width)
+}
+
+// drawBound shows, row by row, the data-dependent term and the risk of α̂ over n_T; the validation gap over n_V and
+// over h; and the term and the test error for labels along the kernel's eigenvectors.
+func drawBound(r *theorem3, f *lab.Picture) {
+	const term = `$2B\sqrt{y^⊤K_α^{-1}y/n_T}$`
+	p := r.Params
+	f.Style.Aspect = 0.5
+	f.Row(trainPanel(r, "(a) data-dependent term", term+", best $α$", plots.Log10, bestTerm),
+		trainPanel(r, "(b) risk of $α̂$", "0-1 risk", plots.Linear, selectedRisk))
+	f.Row(validationPanel(r), sizePanel(r))
+	f.Row(rankPanel(r, "(e) alignment: term", term, plots.Log10, "term"),
+		rankPanel(r, "(f) alignment: test error", "0-1 test error", plots.Linear, "error"))
+	f.Say("$σ_α$ over %s; $K_α$ is divided by $c_0$; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $k = %d$; (c) and (d): kernels of infinite width, product, $n_T = %d$.", p.Width, p.SizeTrain)
 }

@@ -37,8 +37,10 @@ func TestTheorem3IsReadBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Records(), again.Records())
 	require.Equal(t, runs.ClaimTable(first.Check()), runs.ClaimTable(again.Check()))
-	require.NoError(t, first.Figure().Validate())
-	require.Contains(t, first.Figure().Caption, "SYNTHETIC")
+	for _, first.Params.View = range Theorem3Views {
+		require.NoError(t, first.Figure().Validate())
+		require.Contains(t, first.Figure().Caption, "SYNTHETIC")
+	}
 
 	other, err := Theorem3(emptyStore(t), p) // another store, other goroutines
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func validationPanel(r *theorem3) plots.Panel {
 			r.Confidence)
 	}
 	sup, excess := draw("$\\sup_α|L − L_V|$", "sup"), draw("$L(α̂) − \\min_α L$", "excess")
-	return logLog(fmt.Sprintf("(f) validation, $h = %d$", p.Sizes[last]), "validation examples $n_V$", "hinge loss",
+	return logLog(fmt.Sprintf("(c) validation, $h = %d$", p.Sizes[last]), "validation examples $n_V$", "hinge loss",
 		sup, excess, powerLaw("slope $∓1/2$", sup, -0.5))
 }
 
@@ -37,7 +37,7 @@ func supAt(r *theorem3, at int) [][]float64 {
 func sizePanel(r *theorem3) plots.Panel {
 	p := r.Params
 	panel := plots.Panel{
-		Title: "(g) search spaces", X: plots.Axis{Label: "activations $h$", Scale: plots.Log2, Ticks: ticks(p.Sizes)},
+		Title: "(d) search spaces", X: plots.Axis{Label: "activations $h$", Scale: plots.Log2, Ticks: ticks(p.Sizes)},
 		Y: logAxis(`$\sup_α|L − L_V|$`),
 	}
 	for _, at := range spread(len(p.Validations), 3) {

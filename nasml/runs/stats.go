@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/perf/benchmath"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -29,6 +30,8 @@ type Summary struct {
 	Hi         Number   `json:"hi"`         // to Hi
 	Confidence float64  `json:"confidence"` // of the interval, at least what was asked for
 	Warnings   []string `json:"warnings,omitempty"`
+
+	values []float64
 }
 
 // Summarize describes values and gives Student's interval for their mean,
@@ -47,6 +50,7 @@ func Summarize(xs []float64, confidence float64) (Summary, error) {
 		N: len(xs), Mean: stat.Mean(sample.Values, nil), Median: median(sample.Values),
 		Std: None, Divisor: DivisorSample,
 		Of: "mean", Lo: bound(estimate.Lo), Hi: bound(estimate.Hi), Confidence: estimate.Confidence,
+		values: slices.Clone(xs),
 	}
 	if s.N > 1 {
 		s.Std = Number(stat.StdDev(sample.Values, nil))
@@ -116,17 +120,15 @@ func (s Summary) Within(lo, hi float64) Summary {
 	return s
 }
 
-// Pair returns the two values of a summary of two, the smaller one first; ok is false for
-// any other. They follow from mean and deviation: x̄ ± s/√2 with s of divisor n−1.
-func (s Summary) Pair() (low, high float64, ok bool) {
-	if s.N != 2 {
-		return 0, 0, false
-	}
-	away := float64(s.Std)
-	if s.Divisor != DivisorPopulation {
-		away /= math.Sqrt2
-	}
-	return s.Mean - away, s.Mean + away, true
+// Runs are the summarized values, in their order.
+func (s Summary) Runs() []float64 { return s.values }
+
+// Percent is the summary of shares in percent.
+func (s Summary) Percent() Summary {
+	s.Mean, s.Median, s.Std, s.Lo, s.Hi = 100*s.Mean, 100*s.Median, 100*s.Std, 100*s.Lo, 100*s.Hi
+	s.values = slices.Clone(s.values)
+	floats.Scale(100, s.values)
+	return s
 }
 
 // String is the mean with its deviation and interval, for a line of text.

@@ -178,20 +178,15 @@ func TestWelchsIntervalCovers(t *testing.T) {
 	require.InDelta(t, 0.95, float64(holds)/samples, 0.015)
 }
 
-// The two values of a summary of two come back from it.
-func TestPairOfASummary(t *testing.T) {
-	for _, values := range [][]float64{{3, 1}, {-2, 5}, {4, 4}} {
-		s, err := Summarize(values, 0.95)
-		require.NoError(t, err)
-		for _, s := range []Summary{s, s.StdPopulation()} {
-			low, high, ok := s.Pair()
-			require.True(t, ok)
-			require.InDelta(t, min(values[0], values[1]), low, 1e-12)
-			require.InDelta(t, max(values[0], values[1]), high, 1e-12)
-		}
-	}
-	s, err := Summarize([]float64{1, 2, 3}, 0.95)
+// The values come back in their order, and in percent with all that is said of them.
+func TestRunsOfASummary(t *testing.T) {
+	values := []float64{3, 1, 2}
+	s, err := Summarize(values, 0.95)
 	require.NoError(t, err)
-	_, _, ok := s.Pair()
-	require.False(t, ok)
+	percent, err := Summarize([]float64{300, 100, 200}, 0.95)
+	require.NoError(t, err)
+	require.Equal(t, values, s.Runs())
+	require.Equal(t, []float64{300, 100, 200}, s.Percent().Runs())
+	require.InDelta(t, float64(percent.Hi), float64(s.Percent().Hi), 1e-12)
+	require.Equal(t, values, s.Runs())
 }

@@ -32,6 +32,7 @@ const (
 
 // views are the questions of the entries whose parameters have a View.
 var views = map[string][]string{
+	"oymak2021/theorem3": {"bound"},
 	"oymak2021/theorem4": {"boundary", "searches", "assumptions"}, // "bounds" is the default
 }
 
