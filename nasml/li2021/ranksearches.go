@@ -177,7 +177,8 @@ func (p RankSearchesParams) forecastOf(s search.Settings, images int) float64 {
 		return 0
 	}
 	judged := 2 * p.Archs * (images / 2) // by both statistics
-	more := s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch))
+	plan, _ := s.Plan(10)                // it was checked
+	more := plan.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch))
 	return search + more.Wall(runtime.NumCPU())
 }
 
