@@ -1,10 +1,7 @@
 package bilevel
 
 import (
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
@@ -19,22 +16,15 @@ var shipped = maps.Clone(Hypergradients)
 // problem. It returns an error if there is no such entry, or if it cannot be
 // known by what it computes because it is random or has a state.
 func HypergradientKey(name string) (string, error) {
-	hypergradient, ok := Hypergradients[name]
-	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(Hypergradients)), ", ")
-		return "", fmt.Errorf("unknown hypergradient %q: take one of %s, or add yours to bilevel.Hypergradients", name,
-			known)
-	}
-	if own.Same(hypergradient, shipped[name]) {
-		return name, nil
-	}
-	var probes []own.Probe
-	for _, terms := range []int{1, 4} {
-		for _, eta := range []float64{0.05, 0.4} {
-			probes = append(probes, own.Probe{Of: onProbe(hypergradient, terms, eta), Inputs: probeInputs})
+	const where = "bilevel.Hypergradients"
+	return own.Entry("hypergradient", name, where, Hypergradients, shipped, func(h Hypergradient) (probes []own.Probe) {
+		for _, terms := range []int{1, 4} {
+			for _, eta := range []float64{0.05, 0.4} {
+				probes = append(probes, own.Probe{Of: onProbe(h, terms, eta), Inputs: probeInputs})
+			}
 		}
-	}
-	return own.Name("bilevel.Hypergradients[\""+name+"\"]", probes...)
+		return probes
+	})
 }
 
 // probeInputs are two weights, two architecture parameters and two velocities.

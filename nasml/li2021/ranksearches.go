@@ -121,7 +121,8 @@ func (p RankSearchesParams) trial(f found) sharing.Trial {
 func (p RankSearchesParams) withComparison(cost forecast.Cost, s search.Settings, images int) forecast.Cost {
 	if cost.Seconds > 0 { // nothing is known of a GPU
 		judged := 2 * p.Archs * (images / 2) // by both statistics
-		cost.Seconds += s.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch)).Wall(runtime.NumCPU())
+		plan, _ := s.Plan(10)                // it was checked
+		cost.Seconds += plan.ForecastEvaluations(judged, cmp.Or(p.EvaluationBatch, s.Batch)).Wall(runtime.NumCPU())
 	}
 	return cost
 }

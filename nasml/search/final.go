@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -118,11 +119,7 @@ func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) (A
 
 // pick draws n different elements.
 func pick(rng *rand.Rand, from []int, n int) []int {
-	out := make([]int, n)
-	for i, j := range rng.Perm(len(from))[:n] {
-		out[i] = from[j]
-	}
-	return out
+	return gathered(from, rng.Perm(len(from))[:n])
 }
 
 // likeliest are the n architectures of the largest probability Π_e θ_e,o(e), the
@@ -143,7 +140,7 @@ func likeliest(theta [][]float64, n int) [][]int {
 		}
 		// The n best of the whole have prefixes among the n best prefixes,
 		// since the edges are independent.
-		slices.SortStableFunc(next, func(a, b scored) int { return compare(b.logP, a.logP) })
+		slices.SortStableFunc(next, func(a, b scored) int { return cmp.Compare(b.logP, a.logP) })
 		all = next[:min(n, len(next))]
 	}
 	out := make([][]int, len(all))
@@ -151,15 +148,4 @@ func likeliest(theta [][]float64, n int) [][]int {
 		out[i] = s.choice
 	}
 	return out
-}
-
-// compare orders −∞ and numbers; θ has no NaN (run.finite).
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

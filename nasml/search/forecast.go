@@ -47,18 +47,18 @@ var costsOf = map[string]costs{
 
 // Forecast is the cost of one search on so many images (all of them, both
 // halves).
-func (s Settings) Forecast(of int) Forecast {
-	_, elements := s.size()
+func (p Plan) Forecast(of int) Forecast {
+	_, elements := p.size()
 	return Forecast{
-		Work: probe() * s.probes(of),
-		Bytes: bytesAlways + s.costs().bytes*float64(s.Cells) + bytesPerElement*elements*float64(s.Batch) +
-			s.pixels(of),
+		Work: probe() * p.probes(of),
+		Bytes: bytesAlways + p.costs().bytes*float64(p.Cells) + bytesPerElement*elements*float64(p.Batch) +
+			p.pixels(of),
 	}
 }
 
 // costs are those of the space's kind. A reader's own kind costs as NAS-Bench-201.
-func (s Settings) costs() costs {
-	kind, _, err := s.kind()
+func (p Plan) costs() costs {
+	kind, _, err := p.kind()
 	if c, ok := costsOf[kind]; ok && err == nil {
 		return c
 	}
@@ -75,26 +75,26 @@ func (s Settings) pixels(of int) float64 {
 }
 
 // probes is the work of a search in runs of the probe.
-func (s Settings) probes(of int) float64 {
-	m := Methods[s.Method]
+func (p Plan) probes(of int) float64 {
+	m := Methods[p.Method]
 	split, valid := of/2, of/2 // images that pass once or twice a step, and those that are evaluated
-	if s.Parts != (Shares{}) {
-		split, valid = s.Parts.Train, s.Parts.Validation
+	if p.Parts != (Shares{}) {
+		split, valid = p.Parts.Train, p.Parts.Validation
 	}
-	if s.Bilevel.Level == bilevel.ERM {
+	if p.Bilevel.Level == bilevel.ERM {
 		split = of
 	}
-	compiled := float64(s.Cells)
+	compiled := float64(p.Cells)
 	if m.Architecture == NoPass {
 		compiled /= 2
 	}
 	evaluations := 1.
-	if s.EvaluateEvery > 0 {
-		evaluations += float64(s.Epochs / s.EvaluateEvery)
+	if p.EvaluateEvery > 0 {
+		evaluations += float64(p.Epochs / p.EvaluateEvery)
 	}
 	forward := 2 * float64(valid) / 3 // θ as it is, and one operation an edge: without gradients
-	forward = forward*evaluations + float64(s.Candidates*s.CandidateBatch)/3
-	return s.pass(s.Batch)*(float64(s.Epochs)*s.passes()*float64(split)+forward) + s.costs().compiling*compiled
+	forward = forward*evaluations + float64(p.Candidates*p.CandidateBatch)/3
+	return p.pass(p.Batch)*(float64(p.Epochs)*p.passes()*float64(split)+forward) + p.costs().compiling*compiled
 }
 
 // passes are how often the supernet is run forward and backward in a step.
@@ -114,26 +114,22 @@ func (s Settings) passes() float64 {
 
 // pass is the work of an image's pass forward and backward in a batch of so many, in
 // probes.
-func (s Settings) pass(batch int) float64 {
-	products, elements := s.size()
-	c := s.costs()
-	return probesPerProduct*products + c.element*elements + c.operation*s.operations()/float64(batch)
+func (p Plan) pass(batch int) float64 {
+	products, elements := p.size()
+	c := p.costs()
+	return probesPerProduct*products + c.element*elements + c.operation*p.operations()/float64(batch)
 }
 
 // ForecastEvaluations is the cost of evaluating so many images by shared weights,
 // batch by batch, without gradients.
-func (s Settings) ForecastEvaluations(images, batch int) Forecast {
-	return Forecast{Work: probe() * s.pass(batch) * float64(images) / 3}
+func (p Plan) ForecastEvaluations(images, batch int) Forecast {
+	return Forecast{Work: probe() * p.pass(batch) * float64(images) / 3}
 }
 
 // operations are the candidate operations of all cells, or the maps of all cells with
 // operations on nodes; 0 in a reader's own kinds of spaces.
-func (s Settings) operations() float64 {
-	space, err := s.Open(10)
-	if err != nil {
-		return 0
-	}
-	switch c := space.(type) {
+func (p Plan) operations() float64 {
+	switch c := p.Opened.(type) {
 	case nasbench201:
 		return float64(3 * c.Config.Cells * len(c.Config.Space.Edges) * len(c.Config.Space.Ops))
 	case cells:
@@ -146,12 +142,11 @@ func (s Settings) operations() float64 {
 }
 
 // size is Space.Size, and 0 if there is none.
-func (s Settings) size() (products, elements float64) {
-	space, err := s.Open(10)
-	if err != nil { // Check tells
+func (p Plan) size() (products, elements float64) {
+	if p.Opened == nil { // Check tells
 		return 0, 0
 	}
-	return space.Size()
+	return p.Opened.Size()
 }
 
 var kernelArea = map[string]float64{"nor_conv_1x1": 1, "nor_conv_3x3": 9}

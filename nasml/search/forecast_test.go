@@ -38,14 +38,14 @@ func TestForecastGrowsWithTheWork(t *testing.T) {
 		s := paper
 		c.change(&s)
 		require.NoError(t, s.Check(), name)
-		ratio := s.probes(images) / paper.probes(images)
+		ratio := planned(s).probes(images) / planned(paper).probes(images)
 		require.GreaterOrEqual(t, ratio, c.least-1e-12, name)
 		require.LessOrEqual(t, ratio, c.atMost+1e-12, name)
 	}
-	base := paper.Forecast(images)
+	base := planned(paper).Forecast(images)
 	smaller := paper
 	smaller.Batch /= 2
-	require.Less(t, smaller.Forecast(images).Bytes, base.Bytes)
+	require.Less(t, planned(smaller).Forecast(images).Bytes, base.Bytes)
 	require.Less(t, base.Wall(2), base.Wall(1))
 	require.Positive(t, base.Work)
 	require.InEpsilon(t, 1.2e9+3*32*32*images, base.Bytes, 0.25, "its steps took 1.2 GB, on few images")
@@ -95,8 +95,8 @@ func BenchmarkForecast(b *testing.B) {
 				work, _ := stepWork(b, searcher, 3, 9)
 				b.ReportMetric(work*1e3, "cpu-ms/step")
 				b.ReportMetric(processorTime(b)-begin-9*work, "cpu-s-before")
-				b.ReportMetric(probe()*s.pass(s.Batch)*s.passes()*float64(s.Batch)/work, "model/measured-work")
-				b.ReportMetric(s.Forecast(c.images).Bytes/peakBytes(b), "model/measured-memory")
+				b.ReportMetric(probe()*planned(s).pass(s.Batch)*s.passes()*float64(s.Batch)/work, "model/measured-work")
+				b.ReportMetric(planned(s).Forecast(c.images).Bytes/peakBytes(b), "model/measured-memory")
 				b.ReportMetric(peakBytes(b)/1e6, "MB")
 			}
 		})
@@ -146,13 +146,13 @@ func peakBytes(b *testing.B) (peak float64) {
 func TestForecastOfCells(t *testing.T) {
 	s, err := AsQuickOn("darts", "gaea-pc-darts")
 	require.NoError(t, err)
-	base := s.probes(4000)
+	base := planned(s).probes(4000)
 	compile := 3 * costsOf["cells"].compiling
 	s.Batch *= 2
-	require.InEpsilon(t, (base-compile)/2, s.probes(4000)-compile, 0.1, "half as many operations, and little else")
+	require.InEpsilon(t, (base-compile)/2, planned(s).probes(4000)-compile, 0.1, "half as many operations, and little else")
 	s.Batch /= 2
 	s.Space = "darts-s2"
-	require.InEpsilon(t, (base-compile)/4, s.probes(4000)-compile, 0.1, "two operations in place of eight")
+	require.InEpsilon(t, (base-compile)/4, planned(s).probes(4000)-compile, 0.1, "two operations in place of eight")
 }
 
 // Cells with operations on nodes move maps that no operation makes, and have a cost a
@@ -178,8 +178,13 @@ func TestForecastOfNodes(t *testing.T) {
 
 	random, err := AsQuickOn("1shot1-s1", "rsps")
 	require.NoError(t, err)
-	base := random.probes(2000)
+	base := planned(random).probes(2000)
 	random.Candidates *= 2
-	require.InDelta(t, 0.2, random.probes(2000)/base-1, 0.15, "100 more candidates on 256 images each")
-	require.Positive(t, random.ForecastEvaluations(1000, 32).Work)
+	require.InDelta(t, 0.2, planned(random).probes(2000)/base-1, 0.15, "100 more candidates on 256 images each")
+	require.Positive(t, planned(random).ForecastEvaluations(1000, 32).Work)
+}
+
+func planned(s Settings) Plan {
+	p, _ := s.Plan(10)
+	return p
 }

@@ -43,12 +43,7 @@
 // search out that is meant for several GPUs.
 package search
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-)
+import "github.com/nasml/lab/nasml/internal/own"
 
 // Hold says what the architecture parameters are.
 type Hold string
@@ -127,7 +122,5 @@ func lookup(name string) (Method, error) {
 	if m, ok := Methods[name]; ok {
 		return m, nil
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(Methods)), ", ")
-	return Method{}, fmt.Errorf("unknown search method %q: take one of %s, or add your own to search.Methods", name,
-		known)
+	return Method{}, own.Unknown("search method", name, Methods, "search.Methods")
 }

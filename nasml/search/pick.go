@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -86,9 +85,5 @@ func (p Pick) Check() error {
 	if Picks[p] != nil {
 		return nil
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(Picks)) {
-		names = append(names, string(name))
-	}
-	return fmt.Errorf("found the rule %q, expected one of %s", string(p), strings.Join(names, ", "))
+	return fmt.Errorf("found the rule %q, expected one of %q", string(p), slices.Sorted(maps.Keys(Picks)))
 }

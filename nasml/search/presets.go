@@ -81,8 +81,9 @@ func preset(space, method, scale string) (Settings, error) {
 		}
 		if like, known := of["darts"], Methods[method]; like != nil && known.Title != "" {
 			s := like()
-			if s.Space = space; s.checkSpace(known) != nil { // no settings would help
-				return Settings{}, s.checkSpace(known)
+			s.Space = space
+			if _, err := s.checkSpace(known, 10); err != nil { // no settings would help
+				return Settings{}, err
 			}
 		}
 		return Settings{}, fmt.Errorf("no settings are listed for the search method %q, only for %s: fill in "+
@@ -277,13 +278,16 @@ func benchmark() Settings {
 // benchmark; Li+ 2021 ran it again, without "none" (AsPaper).
 func AsBenchmark() Settings { return benchmark() }
 
-var quickSettings = func() map[string]func() Settings {
-	quick := map[string]func() Settings{}
-	for name, paper := range paperSettings {
-		quick[name] = func() Settings { return with(paper(), makeQuick) }
+var quickSettings = changed(paperSettings, makeQuick)
+
+// changed are presets with one change.
+func changed(presets map[string]func() Settings, change func(*Settings)) map[string]func() Settings {
+	all := map[string]func() Settings{}
+	for name, of := range presets {
+		all[name] = func() Settings { return with(of(), change) }
 	}
-	return quick
-}()
+	return all
+}
 
 // makeQuick makes settings small.
 func makeQuick(s *Settings) {

@@ -83,19 +83,11 @@ var cellsCode = map[string]func() Settings{
 // cellsQuick are the paper's with 8 channels, 3 cells, 8×8 images, batches of 16
 // and no warm-up, which would be all of a short search. Of three cells the first is
 // a normal one.
-var cellsQuick = func() map[string]func() Settings {
-	quick := map[string]func() Settings{}
-	for name, paper := range cellsPaper {
-		quick[name] = func() Settings {
-			return with(paper(), func(s *Settings) {
-				s.Channels, s.Cells, s.Image = 8, 3, 8
-				s.Epochs, s.Batch, s.EvaluateEvery = 10, 16, 1
-				s.Bilevel.KeepLast, s.Bilevel.Warmup = false, 0
-			})
-		}
-	}
-	return quick
-}()
+var cellsQuick = changed(cellsPaper, func(s *Settings) {
+	s.Channels, s.Cells, s.Image = 8, 3, 8
+	s.Epochs, s.Batch, s.EvaluateEvery = 10, 16, 1
+	s.Bilevel.KeepLast, s.Bilevel.Warmup = false, 0
+})
 
 // ilsvrc is the number of ILSVRC-2012's training images.
 const ilsvrc = 1281167

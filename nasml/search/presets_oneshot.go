@@ -78,18 +78,10 @@ func addInput(s *Settings) { s.AddInput = true }
 
 // oneShotQuick are the paper's with 3 cells of 8, 16 and 32 channels, 8×8 images
 // and batches of 32.
-var oneShotQuick = func() map[string]func() Settings {
-	quick := map[string]func() Settings{}
-	for name, paper := range oneShotPaper {
-		quick[name] = func() Settings {
-			return with(paper(), func(s *Settings) {
-				s.Channels, s.Cells, s.Image = 8, 3, 8
-				s.Epochs, s.Batch, s.Bilevel.KeepLast = 25, 32, false
-				if s.Candidates > 0 {
-					s.Candidates, s.CandidateBatch = 100, 256
-				}
-			})
-		}
+var oneShotQuick = changed(oneShotPaper, func(s *Settings) {
+	s.Channels, s.Cells, s.Image = 8, 3, 8
+	s.Epochs, s.Batch, s.Bilevel.KeepLast = 25, 32, false
+	if s.Candidates > 0 {
+		s.Candidates, s.CandidateBatch = 100, 256
 	}
-	return quick
-}()
+})

@@ -107,9 +107,6 @@ type Moment struct {
 // the backend has fewer devices, and where the devices cannot share every batch
 // of an epoch equally.
 func New(b compute.Backend, s Settings, set *images.Images) (*Runner, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
 	set, err := set.Fit(s.Image)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -138,15 +135,13 @@ type Runner struct {
 
 // NewOf is [New] with images of any source, which makes of them what the settings say.
 func NewOf(b compute.Backend, s Settings, set images.Examples) (*Runner, error) {
-	if err := s.Check(); err != nil {
+	p, err := s.Plan(set.Classes())
+	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	space, err := s.Open(set.Classes())
-	if err != nil {
-		return nil, err
-	}
 	out := &Runner{
-		space: space, product: space.Network().Architecture(), backend: b, images: set, foreseen: backend.Foresee(b, s),
+		space: p.Opened, product: p.Opened.Network().Architecture(), backend: b, images: set,
+		foreseen: backend.Foresee(b, s),
 	}
 	if err := out.build(s); err != nil {
 		out.Close()

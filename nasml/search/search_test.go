@@ -159,13 +159,13 @@ func TestAnotherCheckpointBeginsAnew(t *testing.T) {
 		require.NoError(t, checkpoint.Write(&b, head, state...))
 		return b.Bytes()
 	}
-	right := write(place{other.at, other.theta, other.shapes()}, other.tensors()...)
-	shapes := other.shapes()
+	right := write(place{other.at, other.theta, checkpoint.Shapes(other.tensors())}, other.tensors()...)
+	shapes := checkpoint.Shapes(other.tensors())
 	shapes[0], shapes[1] = shapes[1], shapes[0]
 	for name, content := range map[string][]byte{
 		"without shapes":         write(map[string]any{"position": other.at, "theta": other.theta}, other.tensors()...),
 		"shapes in other order":  write(place{other.at, other.theta, shapes}, other.tensors()...),
-		"without the controller": write(place{other.at, other.theta, other.shapes()}, other.state()...),
+		"without the controller": write(place{other.at, other.theta, checkpoint.Shapes(other.tensors())}, other.state()...),
 		"cut":                    right[:len(right)-1],
 		"something else":         []byte("no checkpoint at all"),
 	} {

@@ -1,13 +1,12 @@
 package search
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/differ"
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
@@ -142,8 +141,22 @@ type ControllerSettings struct {
 	Tanh          float64 `json:"tanh"`
 }
 
+// Plan is what checked settings come to: forecasts and searches are made of it.
+type Plan struct {
+	Settings
+	Opened Space // the search space; nil if it cannot be opened
+}
+
 // Check returns every invalid setting.
 func (s Settings) Check() error {
+	_, err := s.Plan(10)
+	return err
+}
+
+// Plan checks the settings and opens their space for images of so many classes. It
+// returns every invalid setting.
+func (s Settings) Plan(classes int) (Plan, error) {
+	p := Plan{Settings: s}
 	m, err := lookup(s.Method)
 	e := expectation{err}
 	e = append(e, s.Bilevel.Check())
@@ -151,7 +164,8 @@ func (s Settings) Check() error {
 	e.that(sizes, "Channels is %d, Cells %d and Image %d, want at least 1, and Partial %d, want at least 0",
 		s.Channels, s.Cells, s.Image, s.Partial)
 	if sizes { // zeros would be read as the standard ones
-		e = append(e, s.checkSpace(m))
+		p.Opened, err = s.checkSpace(m, classes)
+		e = append(e, err)
 	}
 	e.that(s.Epochs >= 1 && s.Batch >= 2,
 		"Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
@@ -166,7 +180,7 @@ func (s Settings) Check() error {
 		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
 	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
 	e = append(e, s.checkParts(), s.Augment.Check(), s.Crop.Check(), s.checkDevices(m))
-	return errors.Join(append(e, s.checkArchitecture(m))...)
+	return p, errors.Join(append(e, s.checkArchitecture(m))...)
 }
 
 func (s Settings) checkParts() error {
@@ -270,56 +284,4 @@ var held = map[Hold]string{Logits: "logits", OnSimplex: "points of a simplex", N
 
 // Differences lists the fields in which two settings differ, such as those of
 // the paper and of the authors' code: "epochs: 25, 50".
-func Differences(a, b Settings) []string {
-	var out []string
-	x, y := a.fields(), b.fields()
-	keys := slices.Sorted(maps.Keys(x))
-	for k := range y {
-		if _, ok := x[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	for _, k := range slices.Compact(keys) {
-		if x[k] != y[k] {
-			out = append(out, fmt.Sprintf("%s: %s, %s", k, or(x[k]), or(y[k])))
-		}
-	}
-	return out
-}
-
-func or(value string) string {
-	if value == "" {
-		return "not set"
-	}
-	return value
-}
-
-// fields are the settings by the path of their JSON name.
-func (s Settings) fields() map[string]string {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // plain numbers and strings
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		panic(err)
-	}
-	out := map[string]string{}
-	flatten("", tree, out)
-	return out
-}
-
-func flatten(prefix string, tree map[string]any, out map[string]string) {
-	for k, v := range tree {
-		if sub, ok := v.(map[string]any); ok {
-			flatten(prefix+k+".", sub, out)
-			continue
-		}
-		text, err := json.Marshal(v)
-		if err != nil {
-			panic(err)
-		}
-		out[prefix+k] = string(text)
-	}
-}
+func Differences(a, b Settings) []string { return differ.Fields(a, b) }

@@ -104,12 +104,12 @@ func (s Settings) Open(classes int) (Space, error) {
 	return kind.Open(s, classes)
 }
 
-// checkSpace looks at whether the supernet can be built, reads what is set, and
-// is one on which the method is defined.
-func (s Settings) checkSpace(m Method) error {
+// checkSpace opens the space. It returns an error if the supernet cannot be built, does not
+// read what is set, or is none on which the method is defined.
+func (s Settings) checkSpace(m Method, classes int) (Space, error) {
 	name, kind, err := s.kind()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for field, set := range map[string]bool{
 		"Affine": s.Affine, "ConvBias": s.ConvBias, "TrackStats": s.TrackStats, "TrackOutside": s.TrackOutside,
@@ -117,21 +117,21 @@ func (s Settings) checkSpace(m Method) error {
 		"EdgeRate": s.EdgeRate != 0, "Stem": s.Stem != "", "AddInput": s.AddInput, "Ties": s.Ties != "",
 	} {
 		if set && !slices.Contains(kind.Reads, field) {
-			return fmt.Errorf("%s is set, which the space %s does not read: leave it unset (spaces of its kind, %s, "+
+			return nil, fmt.Errorf("%s is set, which the space %s does not read: leave it unset (spaces of its kind, %s, "+
 				"read %s)", field, s.Space, name, strings.Join(kind.Reads, ", "))
 		}
 	}
-	space, err := s.Open(10)
+	space, err := kind.Open(s, classes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, free := space.(rowwise)
 	if !free && (m.Weights == Controller || m.Final == ByController || m.Final == ByLikelihood) {
-		return fmt.Errorf("%s is not defined on the space %s: it draws the operation of one edge after the other, and "+
+		return nil, fmt.Errorf("%s is not defined on the space %s: it draws the operation of one edge after the other, and "+
 			"the architectures of this space choose edges, too; take one of NAS-Bench-201's (%s), or another method",
 			m.Title, s.Space, strings.Join(Kinds["nasbench201"].Names(), ", "))
 	}
-	return nil
+	return space, nil
 }
 
 // left are the operations of a space without those that are left out.

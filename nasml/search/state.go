@@ -110,16 +110,8 @@ type place struct {
 	Shapes   []string  `json:"shapes"` // of the tensors behind it
 }
 
-func (r *run) shapes() []string {
-	var all []string
-	for _, t := range r.tensors() {
-		all = append(all, t.Shape().String())
-	}
-	return all
-}
-
 func (r *run) save(w io.Writer) error {
-	return checkpoint.Write(w, place{r.at, r.theta, r.shapes()}, r.tensors()...)
+	return checkpoint.Write(w, place{r.at, r.theta, checkpoint.Shapes(r.tensors())}, r.tensors()...)
 }
 
 // load reads what save wrote.
@@ -128,7 +120,7 @@ func (r *run) load(from io.Reader) error {
 	if err := checkpoint.Read(from, &p, r.tensors()...); err != nil {
 		return err
 	}
-	if !slices.Equal(p.Shapes, r.shapes()) || len(p.Theta) != len(r.theta) {
+	if !slices.Equal(p.Shapes, checkpoint.Shapes(r.tensors())) || len(p.Theta) != len(r.theta) {
 		return fmt.Errorf("the checkpoint has %d tensors and θ of %d numbers: %w", len(p.Shapes), len(p.Theta),
 			checkpoint.ErrOther)
 	}

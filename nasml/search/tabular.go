@@ -198,23 +198,23 @@ func TabularDifferences() []string {
 
 // Check returns every invalid setting.
 func (s TabularSettings) Check() error {
-	var wrong complaints
-	wrong.unless(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method,
+	var wrong expectation
+	wrong.that(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method,
 		slices.Sorted(maps.Keys(TabularMethods)))
-	wrong.unless(s.Budget > 0 && s.Budget < 1e12, "Budget is %v s, want more than 0", s.Budget)
-	wrong.unless(s.Epochs > 0, "Epochs is %d, want 12 or 200", s.Epochs)
-	wrong.unless(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs is %v and SeedNoise %v, want at least 0",
+	wrong.that(s.Budget > 0 && s.Budget < 1e12, "Budget is %v s, want more than 0", s.Budget)
+	wrong.that(s.Epochs > 0, "Epochs is %d, want 12 or 200", s.Epochs)
+	wrong.that(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs is %v and SeedNoise %v, want at least 0",
 		s.EvalEpochs, s.SeedNoise)
 	switch s.Method {
 	case "rea":
-		wrong.unless(s.Population >= 1 && s.Sample >= 1, "Population is %d and Sample %d, want at least 1",
+		wrong.that(s.Population >= 1 && s.Sample >= 1, "Population is %d and Sample %d, want at least 1",
 			s.Population, s.Sample)
-		wrong.unless(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate is %q, want %q or %q", s.Mutate,
+		wrong.that(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate is %q, want %q or %q", s.Mutate,
 			MutateNode, MutateEdge)
 	case "reinforce":
-		wrong.unless(s.Rate > 0, "Rate is %v, want more than 0", s.Rate)
-		wrong.unless(s.Baseline >= 0 && s.Baseline < 1, "Baseline is %v, want 0 ≤ momentum < 1", s.Baseline)
-		wrong.unless(s.Pick == PickBest || s.Pick == PickPolicy, "Pick is %q, want %q or %q", s.Pick, PickBest,
+		wrong.that(s.Rate > 0, "Rate is %v, want more than 0", s.Rate)
+		wrong.that(s.Baseline >= 0 && s.Baseline < 1, "Baseline is %v, want 0 ≤ momentum < 1", s.Baseline)
+		wrong.that(s.Pick == PickBest || s.Pick == PickPolicy, "Pick is %q, want %q or %q", s.Pick, PickBest,
 			PickPolicy)
 	case "bohb":
 		s.checkBOHB(&wrong)
@@ -222,22 +222,13 @@ func (s TabularSettings) Check() error {
 	return errors.Join(wrong...)
 }
 
-func (s TabularSettings) checkBOHB(wrong *complaints) {
-	wrong.unless(s.Samples >= 1 && s.TopPercent >= 1 && s.TopPercent <= 99,
+func (s TabularSettings) checkBOHB(wrong *expectation) {
+	wrong.that(s.Samples >= 1 && s.TopPercent >= 1 && s.TopPercent <= 99,
 		"Samples is %d, want at least 1, and TopPercent %d, want 1 to 99", s.Samples, s.TopPercent)
-	wrong.unless(s.RandomFraction >= 0 && s.RandomFraction <= 1, "RandomFraction is %v, want 0 to 1", s.RandomFraction)
-	wrong.unless(s.MinBandwidth > 0 && s.MinBandwidth < 1, "MinBandwidth is %v, want 0 < h < 1", s.MinBandwidth)
-	wrong.unless(s.Rungs >= 1 && s.Rungs <= 8 && s.Eta >= 2 && s.Eta <= 8 && s.Brackets >= 1,
+	wrong.that(s.RandomFraction >= 0 && s.RandomFraction <= 1, "RandomFraction is %v, want 0 to 1", s.RandomFraction)
+	wrong.that(s.MinBandwidth > 0 && s.MinBandwidth < 1, "MinBandwidth is %v, want 0 < h < 1", s.MinBandwidth)
+	wrong.that(s.Rungs >= 1 && s.Rungs <= 8 && s.Eta >= 2 && s.Eta <= 8 && s.Brackets >= 1,
 		"Rungs is %d, Eta %d, Brackets %d: want 1 to 8, 2 to 8, at least 1", s.Rungs, s.Eta, s.Brackets)
-}
-
-// complaints are what is wrong with settings.
-type complaints []error
-
-func (c *complaints) unless(ok bool, format string, args ...any) {
-	if !ok {
-		*c = append(*c, fmt.Errorf(format, args...))
-	}
 }
 
 // RunTabular runs the method of the settings once. The same seed of rng gives

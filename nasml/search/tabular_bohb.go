@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -71,13 +72,18 @@ func (h *hyperband) bracket(ctx context.Context, s int) error {
 		n = max(n/h.Eta, 1)
 		order := ascending(losses)[:n]
 		slices.Sort(order)
-		kept := make([][]int, n)
-		for i, from := range order {
-			kept[i] = archs[from]
-		}
-		archs = kept
+		archs = gathered(archs, order)
 	}
 	return nil
+}
+
+// gathered are the elements at some places.
+func gathered[T any](all []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, at := range places {
+		out[i] = all[at]
+	}
+	return out
 }
 
 // ascending returns the indices of the losses, the lowest first.
@@ -86,15 +92,7 @@ func ascending(losses []float64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case losses[a] < losses[b]:
-			return -1
-		case losses[a] > losses[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(losses[a], losses[b]) })
 	return order
 }
 
@@ -136,15 +134,8 @@ func (h *hyperband) learn(rung int, arch []int, loss float64) {
 		return
 	}
 	order := ascending(d.losses)
-	pick := func(order []int) [][]int {
-		archs := make([][]int, len(order))
-		for i, from := range order {
-			archs[i] = d.archs[from]
-		}
-		return archs
-	}
-	d.good = newDensity(pick(order[:good]), h.MinBandwidth)
-	d.bad = newDensity(pick(order[good:min(good+bad, n)]), h.MinBandwidth)
+	d.good = newDensity(gathered(d.archs, order[:good]), h.MinBandwidth)
+	d.bad = newDensity(gathered(d.archs, order[good:min(good+bad, n)]), h.MinBandwidth)
 }
 
 // propose draws Samples architectures around good ones and returns the one

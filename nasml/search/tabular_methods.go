@@ -80,6 +80,15 @@ func (r *tabularRun) note(arch []int, accuracy, seconds float64) {
 	r.Steps = append(r.Steps, step)
 }
 
+// try queries an architecture and notes it, unless it does not fit into the budget.
+func (r *tabularRun) try(ctx context.Context, arch []int) (fits bool, err error) {
+	accuracy, seconds, err := r.query(ctx, arch)
+	if fits = err == nil && r.spent()+seconds <= r.Budget; fits {
+		r.note(arch, accuracy, seconds)
+	}
+	return fits, err
+}
+
 // finish returns the trajectory with the best architecture of all, for a
 // method that has not chosen another.
 func (r *tabularRun) finish() (Trajectory, error) {
@@ -100,16 +109,10 @@ func randomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand
 	if err != nil {
 		return Trajectory{}, err
 	}
-	for r.spent() < r.Budget {
-		arch := r.random()
-		accuracy, seconds, err := r.query(ctx, arch)
-		if err != nil {
+	for fits := true; fits && r.spent() < r.Budget; {
+		if fits, err = r.try(ctx, r.random()); err != nil {
 			return Trajectory{}, err
 		}
-		if r.spent()+seconds > r.Budget {
-			break
-		}
-		r.note(arch, accuracy, seconds)
 	}
 	return r.finish()
 }
@@ -133,16 +136,11 @@ func regularizedEvolution(ctx context.Context, bench Bench, s TabularSettings, r
 		}
 		r.note(arch, accuracy, seconds)
 	}
-	for r.spent() < r.Budget {
+	for fits := true; fits && r.spent() < r.Budget; {
 		child := r.mutate(r.parent(r.Steps[len(r.Steps)-r.Population:])) // the youngest are the population
-		accuracy, seconds, err := r.query(ctx, child)
-		if err != nil {
+		if fits, err = r.try(ctx, child); err != nil {
 			return Trajectory{}, err
 		}
-		if r.spent()+seconds > r.Budget {
-			break
-		}
-		r.note(child, accuracy, seconds)
 	}
 	return r.finish()
 }

@@ -17,21 +17,15 @@ var shipped = maps.Clone(Updates)
 // entry, and where it cannot be known by what it computes because it is random
 // or has a state.
 func UpdateKey(name string) (string, error) {
-	if err := CheckUpdate(name); err != nil {
-		return "", err
-	}
-	update := Updates[name]
-	if own.Same(update, shipped[name]) {
-		return name, nil
-	}
-	var probes []own.Probe
-	for _, eta := range []float64{0, 0.1, 3} {
-		of := func(in []*Node) []*Node { return []*Node{update(in[0], in[1], eta)} }
-		for _, point := range probePoints {
-			probes = append(probes, own.Probe{Of: of, Inputs: []any{point.theta, point.grad}})
+	return own.Entry("update", name, "simplex.Updates", Updates, shipped, func(update Update) (probes []own.Probe) {
+		for _, eta := range []float64{0, 0.1, 3} {
+			of := func(in []*Node) []*Node { return []*Node{update(in[0], in[1], eta)} }
+			for _, point := range probePoints {
+				probes = append(probes, own.Probe{Of: of, Inputs: []any{point.theta, point.grad}})
+			}
 		}
-	}
-	return own.Name("simplex.Updates[\""+name+"\"]", probes...)
+		return probes
+	})
 }
 
 // probePoints are uniform and uneven rows, one next to a vertex and one on it,

@@ -14,13 +14,13 @@ package simplex
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/own"
 )
 
 // Update is one step on θ against its gradient with step size η. It is a graph
@@ -48,8 +48,7 @@ func CheckUpdate(name string) error {
 	if _, ok := Updates[name]; ok {
 		return nil
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(Updates)), ", ")
-	return fmt.Errorf("unknown update %q: take one of %s, or add your own to simplex.Updates", name, known)
+	return own.Unknown("update", name, Updates, "simplex.Updates")
 }
 
 // EG is one exponentiated-gradient step, mirror descent on a product of

@@ -7,11 +7,10 @@ package supernet
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/own"
 )
 
 // Activation is an elementwise function σ: R → R as a graph function. Its
@@ -44,8 +43,7 @@ func CheckActivation(name string) error {
 	if _, ok := Activations[name]; ok {
 		return nil
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(Activations)), ", ")
-	return fmt.Errorf("unknown activation %q: take one of %s, or add your own to supernet.Activations", name, known)
+	return own.Unknown("activation", name, Activations, "supernet.Activations")
 }
 
 // MixActivations is the two-point activation mixture of Oymak+ 2021,

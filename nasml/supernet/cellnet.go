@@ -425,8 +425,8 @@ func (l Layers) apart(x Map, k int) (first, rest Map) {
 	first, rest = x, x
 	first.C = x.C / k
 	rest.C = x.C - first.C
-	first = l.once("first channels", x, first, k, func(x *Node) *Node { return strided(x, along(3, 0, 1, first.C)) })
-	rest = l.once("other channels", x, rest, k, func(x *Node) *Node { return strided(x, along(3, first.C, 1, rest.C)) })
+	first = l.once("first channels", x, first, k, func(x *Node) *Node { return strided(x, cut{3, 0, 1, first.C}) })
+	rest = l.once("other channels", x, rest, k, func(x *Node) *Node { return strided(x, cut{3, first.C, 1, rest.C}) })
 	return first, rest
 }
 

@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -95,22 +96,12 @@ func (s CellSpace) discretize(t CellType, theta [][]float64, edges []float64) ([
 	}
 	var genes []Gene
 	for _, choices := range into {
-		slices.SortStableFunc(choices, func(a, b choice) int { return -compare(a.weight, b.weight) })
+		slices.SortStableFunc(choices, func(a, b choice) int { return cmp.Compare(b.weight, a.weight) })
 		for _, c := range choices[:edgesInto] {
 			genes = append(genes, c.gene)
 		}
 	}
 	return genes, nil
-}
-
-func compare(x, y float64) int {
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -28,15 +28,11 @@ var (
 // if there is no such entry, and where it cannot be known by what it computes
 // because it is random or has a state.
 func ActivationKey(name string) (string, error) {
-	if err := CheckActivation(name); err != nil {
-		return "", err
-	}
-	sigma := Activations[name]
-	if own.Same(sigma, shippedActivations[name]) {
-		return name, nil
-	}
-	of := func(in []*Node) []*Node { return []*Node{sigma(in[0])} }
-	return own.Name("supernet.Activations[\""+name+"\"]", own.Probe{Of: of, Inputs: []any{probePoints()}})
+	const where = "supernet.Activations"
+	return own.Entry("activation", name, where, Activations, shippedActivations, func(sigma Activation) []own.Probe {
+		of := func(in []*Node) []*Node { return []*Node{sigma(in[0])} }
+		return []own.Probe{{Of: of, Inputs: []any{probePoints()}}}
+	})
 }
 
 // probePoints are pre-activations: the kink at 0, where networks work, and far

@@ -404,7 +404,7 @@ func (l Layers) corner(name string, x Map, out, at int) Map {
 	y := Map{H: x.H / 2, W: x.W / 2, C: out}
 	kernel := Weight{name, []int{1, 1, x.C, out}, x.C, InitUniform}
 	part := l.once(fmt.Sprint("corner ", at), x, Map{H: y.H, W: y.W, C: x.C}, 2, func(x *Node) *Node {
-		return strided(x, along(1, at, 2, y.H), along(2, at, 2, y.W))
+		return strided(x, cut{1, at, 2, y.H}, cut{2, at, 2, y.W})
 	})
 	return l.Apply(part, y, []Weight{kernel}, int64(y.H*y.W*out)*int64(x.C), func(x *Node, w []*Node) *Node {
 		return convolution(x, w[0])

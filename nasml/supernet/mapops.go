@@ -20,8 +20,6 @@ func count(n int) []int {
 // cut picks places along an axis: stride·i + offset for i < n.
 type cut struct{ axis, offset, stride, n int }
 
-func along(axis, offset, stride, n int) cut { return cut{axis, offset, stride, n} }
-
 // strided is y with y[i] = x[stride·i + offset] for i < n along the axis of each
 // cut, 0 where x ends. unstrided is its transpose, to the sizes given.
 func strided(x *Node, cuts ...cut) *Node {
@@ -124,16 +122,16 @@ func insideAxis(y *Node, axis, offset, stride, n int) *Node {
 func MaxPool2x2(x *Node) *Node {
 	for _, axis := range []int{2, 1} {
 		out := x.Shape().Dim(axis) / 2
-		x = larger(strided(x, along(axis, 0, 2, out)), strided(x, along(axis, 1, 2, out)))
+		x = larger(strided(x, cut{axis, 0, 2, out}), strided(x, cut{axis, 1, 2, out}))
 	}
 	return x
 }
 
 // windowSum is Σ_{j<k} x[stride·i + offset + j] along an axis for i < n.
 func windowSum(x *Node, axis, offset, k, stride, n int) *Node {
-	y := strided(x, along(axis, offset, stride, n))
+	y := strided(x, cut{axis, offset, stride, n})
 	for j := 1; j < k; j++ {
-		y = Add(y, strided(x, along(axis, offset+j, stride, n)))
+		y = Add(y, strided(x, cut{axis, offset + j, stride, n}))
 	}
 	return y
 }
@@ -195,6 +193,6 @@ func Shuffled(x *Node, groups int) *Node {
 func beside(x, y *Node) *Node {
 	a, b := x.Shape().Dim(-1), y.Shape().Dim(-1)
 	return custom1(Concatenate([]*Node{x, y}, -1), func(v *Node) []*Node {
-		return []*Node{strided(v, along(3, 0, 1, a)), strided(v, along(3, a, 1, b))}
+		return []*Node{strided(v, cut{3, 0, 1, a}), strided(v, cut{3, a, 1, b})}
 	}, x, y)
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat/combin"
 )
 
 // OneShot is a space of NAS-Bench-1Shot1 (Zela+ 2020,
@@ -135,17 +137,9 @@ func (s OneShot) Size() int {
 		size *= len(s.Ops)
 	}
 	for i, k := range s.numbers() {
-		size *= binomial(i+1, k)
+		size *= combin.Binomial(i+1, k)
 	}
 	return size
-}
-
-func binomial(n, k int) int {
-	b := 1
-	for i := range k {
-		b = b * (n - i) / (i + 1)
-	}
-	return b
 }
 
 // OneShotArch is an architecture of a space.
@@ -160,12 +154,24 @@ type OneShotArch struct {
 // only such nodes read count as read, as with the space's authors.)
 func (s OneShot) Archs(everyOp bool) iter.Seq[OneShotArch] {
 	return func(yield func(OneShotArch) bool) {
-		for parents := range s.wirings() {
-			varied := s.readNodes(parents)
-			if everyOp {
-				varied = slices.Repeat([]bool{true}, len(s.Parents))
+		var sets [][][]int // of parents, by node
+		var sizes []int
+		for i, k := range s.numbers() {
+			sets = append(sets, combin.Combinations(i+1, k))
+			sizes = append(sizes, len(sets[i]))
+		}
+		for wiring := range tuples(sizes) {
+			parents := make([][]int, len(sets))
+			for i, at := range wiring {
+				parents[i] = sets[i][at]
 			}
-			for ops := range s.operations(varied) {
+			varied := make([]int, len(s.Parents)) // numbers of operations
+			for i, read := range s.readNodes(parents) {
+				if varied[i] = 1; read || everyOp {
+					varied[i] = len(s.Ops)
+				}
+			}
+			for ops := range tuples(varied) {
 				if !yield(OneShotArch{ops, parents}) {
 					return
 				}
@@ -174,47 +180,12 @@ func (s OneShot) Archs(everyOp bool) iter.Seq[OneShotArch] {
 	}
 }
 
-// wirings are all choices of parents.
-func (s OneShot) wirings() iter.Seq[[][]int] {
-	numbers := s.numbers()
-	return func(yield func([][]int) bool) {
-		var extend func(parents [][]int) bool
-		extend = func(parents [][]int) bool {
-			i := len(parents)
-			if i == len(numbers) {
-				return yield(slices.Clone(parents))
-			}
-			for set := range subsets(i+1, numbers[i]) {
-				if !extend(append(parents, set)) {
-					return false
-				}
-			}
-			return true
-		}
-		extend(make([][]int, 0, len(numbers)))
-	}
-}
-
-// subsets are the sets of k of 0 … n−1, ascending, in lexicographic order.
-func subsets(n, k int) iter.Seq[[]int] {
+// tuples are all choices of one of so many at every place, the last place fastest.
+func tuples(sizes []int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
-		set := make([]int, k)
-		for i := range set {
-			set[i] = i
-		}
-		for {
-			if !yield(slices.Clone(set)) {
+		for all := combin.NewCartesianGenerator(sizes); all.Next(); {
+			if !yield(all.Product(nil)) {
 				return
-			}
-			i := k - 1
-			for ; i >= 0 && set[i] == n-k+i; i-- {
-			}
-			if i < 0 {
-				return
-			}
-			set[i]++
-			for j := i + 1; j < k; j++ {
-				set[j] = set[j-1] + 1
 			}
 		}
 	}
@@ -231,29 +202,6 @@ func (s OneShot) readNodes(parents [][]int) []bool {
 		}
 	}
 	return read
-}
-
-// operations are all choices of operations of the varied nodes; the others have
-// the first.
-func (s OneShot) operations(varied []bool) iter.Seq[[]int] {
-	return func(yield func([]int) bool) {
-		ops := make([]int, len(varied))
-		for {
-			if !yield(slices.Clone(ops)) {
-				return
-			}
-			i := len(ops) - 1
-			for ; i >= 0; i-- {
-				if ops[i]++; varied[i] && ops[i] < len(s.Ops) {
-					break
-				}
-				ops[i] = 0
-			}
-			if i < 0 {
-				return
-			}
-		}
-	}
 }
 
 // CheckArch returns an error if the architecture is not of the space.

@@ -314,7 +314,7 @@ func (l Layers) maxPool2Padded(x Map) Map {
 		for _, axis := range []int{2, 1} {
 			n := x.Shape().Dim(axis)
 			at := func(offset int) *Node {
-				y := strided(x, along(axis, offset, 2, n/2+1))
+				y := strided(x, cut{axis, offset, 2, n/2 + 1})
 				return Where(insideAxis(y, axis, offset, 2, n), y, BroadcastToShape(lowest(x), y.Shape()))
 			}
 			x = larger(at(-1), at(0))

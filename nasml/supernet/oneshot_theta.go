@@ -76,7 +76,7 @@ var TieRules = map[Ties]TieRule{
 
 // firstOfLargest are the places of the k largest weights, the first of equals.
 func firstOfLargest(w []float64, k int) []int {
-	order := places(len(w))
+	order := count(len(w))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w[j], w[i]) })
 	return order[:k]
 }
@@ -113,7 +113,7 @@ func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) 
 		case i == len(s.Parents):
 			parents = rule.Top(seen(theta.Output), k)
 		case k == i+1:
-			parents = places(k)
+			parents = count(k)
 		default:
 			parents, inputs = rule.Top(seen(inputs[0]), k), inputs[1:]
 		}
@@ -121,14 +121,6 @@ func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) 
 		a.Parents = append(a.Parents, parents)
 	}
 	return a, nil
-}
-
-func places(n int) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	return order
 }
 
 // softmax32 is the softmax in single precision.
@@ -153,7 +145,7 @@ func softmax32(w []float64) []float64 {
 // elsewhere). v has at most a few elements; NumPy's worst-case guard is
 // left out, which begins to act with more.
 func argpartition(v []float64, kth int) []int {
-	at := places(len(v))
+	at := count(len(v))
 	swap := func(i, j int) { at[i], at[j] = at[j], at[i] }
 	less := func(i, j int) bool { return v[at[i]] < v[at[j]] }
 	switch {

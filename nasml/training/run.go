@@ -81,16 +81,8 @@ type head struct {
 	Shapes   []string `json:"shapes"` // of the tensors behind it
 }
 
-func (r *run) shapes() []string {
-	var all []string
-	for _, t := range r.state {
-		all = append(all, t.Shape().String())
-	}
-	return all
-}
-
 func (r *run) save(w io.Writer) error {
-	return checkpoint.Write(w, head{r.at, r.shapes()}, r.state...)
+	return checkpoint.Write(w, head{r.at, checkpoint.Shapes(r.state)}, r.state...)
 }
 
 func (r *run) load(from io.Reader) error {
@@ -98,7 +90,7 @@ func (r *run) load(from io.Reader) error {
 	if err := checkpoint.Read(from, &h, r.state...); err != nil {
 		return err
 	}
-	if !slices.Equal(h.Shapes, r.shapes()) {
+	if !slices.Equal(h.Shapes, checkpoint.Shapes(r.state)) {
 		return fmt.Errorf("the checkpoint has other tensors: %w", checkpoint.ErrOther)
 	}
 	r.at = h.Position

@@ -1,13 +1,13 @@
 package training
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/differ"
 	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -192,37 +192,4 @@ func (s Settings) Network(g supernet.Genotype, classes int) (*supernet.CellNet, 
 
 // Differences lists the fields in which two settings differ, such as those of
 // the paper and of the code: "batch: 128, 96".
-func Differences(a, b Settings) []string {
-	var out []string
-	x, y := a.fields(), b.fields()
-	names := slices.Collect(maps.Keys(x))
-	for name := range y {
-		if _, both := x[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if x[name] != y[name] {
-			out = append(out, fmt.Sprintf("%s: %s, %s", name, x[name], y[name]))
-		}
-	}
-	return out
-}
-
-// fields are the settings by their JSON names; what is left out is "none".
-func (s Settings) fields() map[string]string {
-	text, err := json.Marshal(s)
-	var raw map[string]json.RawMessage
-	if err == nil {
-		err = json.Unmarshal(text, &raw)
-	}
-	if err != nil {
-		panic(err) // plain numbers and strings
-	}
-	out := map[string]string{}
-	for name, value := range raw {
-		out[name] = string(value)
-	}
-	return out
-}
+func Differences(a, b Settings) []string { return differ.Fields(a, b) }

@@ -333,7 +333,7 @@ func TestSchedules(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	require.Equal(t, []string{"batch: 128, 96", "drop_path: 0.3, 0.2"},
 		Differences(AsPaper["cifar-10"], AsCode["cifar-10"]))
-	require.Equal(t, []string{"auxiliary_bn: , true", "smoothing: , 0.1"},
+	require.Equal(t, []string{"auxiliary_bn: not set, true", "smoothing: not set, 0.1"},
 		Differences(AsPaper["imagenet"], AsCode["imagenet"]))
 }
 

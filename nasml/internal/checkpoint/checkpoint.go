@@ -25,6 +25,15 @@ var ErrOther = errors.New("this is no checkpoint of the computation")
 // longestHead bounds what a wrong length makes Read allocate.
 const longestHead = 1 << 28
 
+// Shapes are those of tensors, for heads that tell one layout from another.
+func Shapes(state []*tensors.Tensor) []string {
+	all := make([]string, len(state))
+	for i, t := range state {
+		all[i] = t.Shape().String()
+	}
+	return all
+}
+
 // Write writes the head as JSON and the bytes of the tensors.
 func Write(w io.Writer, head any, state ...*tensors.Tensor) error {
 	text, err := json.Marshal(head)

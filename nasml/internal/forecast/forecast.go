@@ -31,8 +31,9 @@ func (c Cost) Then(d Cost) Cost {
 
 // Search is the cost of one search on so many images, all that it has.
 func Search(s search.Settings, images int) Cost {
-	f := forecastOf(s, images)
-	return Cost{onProcessors(f.Wall(runtime.NumCPU())), f.Bytes, gpuSearch(s, images)}
+	plan, _ := s.Plan(10) // what an invalid setting costs is nobody's question
+	f := forecastOf(plan, images)
+	return Cost{onProcessors(f.Wall(runtime.NumCPU())), f.Bytes, gpuSearch(plan, images)}
 }
 
 // Training is the cost of one training of a genotype's network; none if there is no

@@ -29,26 +29,26 @@ var gpuSearches = map[string]struct {
 
 // gpuSearch is the time of a search on that card, s; 0 where no paper reports one of
 // its kind.
-func gpuSearch(s search.Settings, images int) float64 {
+func gpuSearch(s search.Plan, images int) float64 {
 	report, ok := gpuSearches[Kind(s.Space)]
 	if !ok {
 		return 0
 	}
-	reference, err := report.settings()
+	settings, err := report.settings()
 	if err != nil {
+		return 0
+	}
+	reference, err := settings.Plan(10)
+	if err != nil || s.Opened == nil {
 		return 0
 	}
 	return report.seconds * products(s, images) / products(reference, 50000)
 }
 
 // products are the multiply-adds of all passes of a search.
-func products(s search.Settings, images int) float64 {
-	space, err := s.Open(10)
-	if err != nil {
-		return 0
-	}
-	perImage, _ := space.Size()
-	return perImage * float64(Units(s, images))
+func products(s search.Plan, images int) float64 {
+	perImage, _ := s.Opened.Size()
+	return perImage * float64(Units(s.Settings, images))
 }
 
 // gpuTraining is the time of a training on that card, s: 600 epochs of DARTS' cell

@@ -15,13 +15,13 @@ import (
 func TestTimesOnAGPU(t *testing.T) {
 	s, err := search.AsPaperOn("darts", "darts")
 	require.NoError(t, err)
-	require.InEpsilon(t, 1.5*86400/4, gpuSearch(s, 50000), 1e-9)
+	require.InEpsilon(t, 1.5*86400/4, gpuSearch(planned(s), 50000), 1e-9)
 	s.Epochs /= 2
-	require.InEpsilon(t, 1.5*86400/8, gpuSearch(s, 50000), 1e-9)
-	require.InEpsilon(t, 10890, gpuSearch(search.AsBenchmark(), 50000), 1e-9)
+	require.InEpsilon(t, 1.5*86400/8, gpuSearch(planned(s), 50000), 1e-9)
+	require.InEpsilon(t, 10890, gpuSearch(planned(search.AsBenchmark()), 50000), 1e-9)
 	s, err = search.AsPaperOn("1shot1-s1", "darts")
 	require.NoError(t, err)
-	require.Zero(t, gpuSearch(s, 50000), "no paper reports it")
+	require.Zero(t, gpuSearch(planned(s), 50000), "no paper reports it")
 
 	g := supernet.Published["DARTS_V2"].Genotype
 	w := training.AsCode["cifar-10/darts"]

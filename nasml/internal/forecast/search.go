@@ -31,7 +31,7 @@ var corrections = map[string]correction{
 const passesOfProduct = 4
 
 // forecastOf is the corrected model.
-func forecastOf(s search.Settings, images int) search.Forecast {
+func forecastOf(s search.Plan, images int) search.Forecast {
 	c, known := corrections[Kind(s.Space)]
 	if !known { // a reader's own
 		c = corrections["nasbench201"]
@@ -55,12 +55,12 @@ func forecastOf(s search.Settings, images int) search.Forecast {
 }
 
 // imageOf is the model's pass of an image, forward and backward, in a batch of so many.
-func imageOf(s search.Settings, batch int) float64 {
+func imageOf(s search.Plan, batch int) float64 {
 	return 3 * s.ForecastEvaluations(1, batch).Work
 }
 
 // compilingOf is the model's part that no image takes.
-func compilingOf(s search.Settings) float64 {
+func compilingOf(s search.Plan) float64 {
 	s.Parts, s.Candidates = search.Shares{}, 0
 	return s.Forecast(0).Work
 }

@@ -30,13 +30,13 @@ func TestWorkOfSearches(t *testing.T) {
 		none := s
 		none.Epochs = 0
 		const images = 4096
-		compiling := forecastOf(none, 0)
-		perProbe := compilingOf(s) / c.probes // s
+		compiling := forecastOf(planned(none), 0)
+		perProbe := compilingOf(planned(s)) / c.probes // s
 		require.InEpsilon(t, c.compiling/c.probe, compiling.Work/perProbe, 0.2, "%+v", c)
-		steps := forecastOf(s, images).Work - forecastOf(none, images).Work
+		steps := forecastOf(planned(s), images).Work - forecastOf(planned(none), images).Work
 		steps /= float64(s.Epochs * images / 2 / s.Batch)
 		require.InEpsilon(t, c.step/c.probe, steps/perProbe, 0.2, "%+v", c)
-		require.InEpsilon(t, c.peakGB*1e9, forecastOf(s, images).Bytes, 0.2, "%+v", c)
+		require.InEpsilon(t, c.peakGB*1e9, forecastOf(planned(s), images).Bytes, 0.2, "%+v", c)
 	}
 }
 
@@ -45,18 +45,23 @@ func TestInstrumentsCost(t *testing.T) {
 	s, err := search.AsQuickOn("darts", "darts")
 	require.NoError(t, err)
 	s.Channels, s.Image, s.Cells, s.Batch, s.Epochs, s.EvaluateEvery = 16, 16, 5, 64, 25, 1
-	plain := forecastOf(s, 10000)
+	plain := forecastOf(planned(s), 10000)
 	s.Curvature, s.Instruments = 4, 4
-	with := forecastOf(s, 10000)
+	with := forecastOf(planned(s), 10000)
 	require.InEpsilon(t, 5.6e9, with.Bytes, 0.1, "the process was at 5.6 GB")
 	require.Less(t, plain.Bytes, 2e9)
 	rarely := s
 	rarely.EvaluateEvery = 25
 	more := with.Work - plain.Work
 	s.EvaluateEvery, s.Curvature, s.Instruments = 25, 0, 0
-	require.Greater(t, forecastOf(rarely, 10000).Work, forecastOf(s, 10000).Work+2*compilingOf(s))
-	require.Less(t, forecastOf(rarely, 10000).Work-forecastOf(s, 10000).Work, more, "fewer evaluations")
+	require.Greater(t, forecastOf(planned(rarely), 10000).Work, forecastOf(planned(s), 10000).Work+2*compilingOf(planned(s)))
+	require.Less(t, forecastOf(planned(rarely), 10000).Work-forecastOf(planned(s), 10000).Work, more, "fewer evaluations")
 	s = rarely
 	s.EvaluateEvery = 1
 	require.InDelta(t, with.Wall(runtime.NumCPU()), Search(s, 10000).Seconds, 1e-6)
+}
+
+func planned(s search.Settings) search.Plan {
+	p, _ := s.Plan(10)
+	return p
 }

@@ -8,8 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -26,6 +29,27 @@ const Prefix = "own:"
 // same captured variables. F is a function type; nil is the same as nil only.
 func Same[F any](f, g F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f)) == *(*unsafe.Pointer)(unsafe.Pointer(&g))
+}
+
+// Unknown is the error of a name that a map of entries lacks: what it names, and where a
+// reader adds one.
+func Unknown[V any](what, name string, entries map[string]V, where string) error {
+	known := strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
+	return fmt.Errorf("unknown %s %q: take one of %s, or add your own to %s", what, name, known, where)
+}
+
+// Entry names an entry of a map, which is called where, in the key of a trial: by its
+// name if it is the shipped function, else by what its probes compute. It returns an
+// error if there is none, and as [Name] does.
+func Entry[F any](what, name, where string, entries, shipped map[string]F, probes func(F) []Probe) (string, error) {
+	f, ok := entries[name]
+	if !ok {
+		return "", Unknown(what, name, entries, where)
+	}
+	if Same(f, shipped[name]) {
+		return name, nil
+	}
+	return Name(where+"[\""+name+"\"]", probes(f)...)
 }
 
 // Probe is a graph function with the inputs that tell it from others.
