@@ -1,6 +1,7 @@
 package spectral
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -83,11 +84,10 @@ func (a Activation) stretched(f float64, name string) Activation {
 	return s
 }
 
-// NamedActivations is [NamedActivation] of each name; it returns an error if
-// there is none.
+// NamedActivations is [NamedActivation] of each name, of which there must be one.
 func NamedActivations(names ...string) ([]Activation, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no activations, expected at least one name")
+		return nil, errors.New("no activations, expected at least one name")
 	}
 	var all []Activation
 	for _, name := range names {
@@ -163,11 +163,9 @@ const (
 	tableStep  = 2 * tableEnd / tableKnots
 )
 
-// Table is a mixture between knots: the cubic that has σ_α and σ_α′ at both
-// ends, and its derivative. For smooth activations of order-one derivatives it
-// is off by less than 10⁻¹¹ in value and 10⁻⁸ in slope, and costs the same
-// however many activations are mixed. Where an activation has a kink the
-// mixture is evaluated as it is.
+// Table is a mixture between knots: the cubic that has σ_α and σ_α′ at both ends, and its derivative. For smooth
+// activations it is off by less than 10⁻¹¹ in value and 10⁻⁸ in slope, and costs the same however many are mixed. A
+// mixture with a kink is evaluated directly.
 type Table struct {
 	mixture Mixture
 	knots   [][2]float64 // value and slope times the step; nil: evaluate directly

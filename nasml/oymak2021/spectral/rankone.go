@@ -24,15 +24,6 @@ type Examples struct {
 	Draw func(i int, x []float64) (y float64)
 }
 
-func (d Examples) check() error {
-	if d.N < 1 || d.H < 1 || d.P < 1 || d.Draw == nil {
-		return fmt.Errorf(
-			"spectral: %d examples of %d×%d features (Draw set: %v), expected at least one of each and a Draw", d.N,
-			d.H, d.P, d.Draw != nil)
-	}
-	return nil
-}
-
 // parts is into how many runs of consecutive examples a pass is cut. It is
 // fixed, so that sums do not depend on the number of processors.
 const parts = 4
@@ -40,9 +31,6 @@ const parts = 4
 // pass draws every example once, in parts that run at the same time, and gives
 // each to visit with the part it is of. It ends early where ctx does.
 func (d Examples) pass(ctx context.Context, visit func(part, i int, x []float64, y float64)) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	var wg sync.WaitGroup
 	for part := range parts {
 		wg.Go(func() {
@@ -65,7 +53,7 @@ func (d Examples) pass(ctx context.Context, visit func(part, i int, x []float64,
 func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 	var sums [parts][]float64
 	for part := range sums {
-		sums[part] = make([]float64, max(0, d.H*d.P))
+		sums[part] = make([]float64, d.H*d.P)
 	}
 	err := d.pass(ctx, func(part, _ int, x []float64, y float64) { floats.AddScaled(sums[part], y, x) })
 	if err != nil {
@@ -81,7 +69,7 @@ func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 // of them: row i of Z_α ∈ ℝ^{n×p} is Xᵢᵀα. It also returns the labels.
 func Projected(ctx context.Context, d Examples, alphas ...[]float64) (z []*mat.Dense, y []float64, err error) {
 	for _, alpha := range alphas {
-		if len(alpha) != d.H {
+		if len(alpha) != d.H { // a panic of pass would end the program
 			return nil, nil, fmt.Errorf("spectral: α has %d entries, expected h = %d", len(alpha), d.H)
 		}
 		z = append(z, mat.NewDense(d.N, d.P, nil))
