@@ -68,8 +68,7 @@ func ratioGrowth(gs curves) perSeed {
 	}
 }
 
-// judgeTooFew breaks the condition n_V ≥ h̄_eff + τ: there the gap exceeds what
-// the rate √(h/n_V) extrapolates from n_V ≥ 8h.
+// judgeTooFew breaks the condition n_V ≥ h̄_eff + τ: the gap exceeds the rate √(h/n_V) that holds for n_V ≥ 8h.
 func judgeTooFew(r *theorem1, gs curves) runs.Claim {
 	var ratios []float64
 	for seed := range r.Params.Seeds {
