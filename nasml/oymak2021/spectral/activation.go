@@ -22,8 +22,7 @@ type Activation struct {
 // Bound is the B of Oymak+ 2021, Theorem 3: it bounds |σ′| and |σ″|.
 func (a Activation) Bound() float64 { return max(a.Slope, a.Curvature) }
 
-// Activations are the known ones by name. Those with an infinite Bound (ReLU,
-// square) lie outside Theorem 3.
+// Activations by name. Those with an infinite Bound (ReLU, square) lie outside Theorem 3.
 var Activations = map[string]Activation{
 	"erf":      {Eval: erf, Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
 	"identity": {Eval: func(z float64) (float64, float64) { return z, 1 }, Slope: 1},

@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// Stored are examples held in memory, 8·n·h·p bytes, for searches that visit
-// them many times.
+// Stored are examples held in memory, 8·n·h·p bytes, for searches.
 type Stored struct {
 	N, H, P int
 	x       []float64 // [n, h, p]
@@ -147,8 +146,7 @@ func (u until) Record(*optimize.Location, optimize.Operation, *optimize.Stats) e
 	return u.ctx.Err()
 }
 
-// sphereProblem is F(α/‖α‖) with the gradient that belongs to it. It remembers
-// the point that it was asked for last: a line search wants both there.
+// sphereProblem is F(α/‖α‖) with its gradient. It caches the last point: a line search needs both there.
 type sphereProblem struct {
 	split Split
 	at    []float64

@@ -46,8 +46,7 @@ func newKrylov(n int) *krylov {
 	return &krylov{q: [][]float64{unit(Normals(rng, 1, n).RawRowView(0))}}
 }
 
-// step adds a direction and returns its length β before it was normalized, 0
-// where the space is exhausted.
+// step adds a direction and returns its length β before normalization, 0 if the space is exhausted.
 func (k *krylov) step(apply func(dst, v []float64)) (beta float64, err error) {
 	last := k.q[len(k.q)-1]
 	next := make([]float64, len(last))
@@ -72,8 +71,7 @@ func (k *krylov) step(apply func(dst, v []float64)) (beta float64, err error) {
 	return beta, nil
 }
 
-// ritz is the leading eigenpair of the tridiagonal matrix, in ℝⁿ, with the norm
-// of its residual.
+// ritz is the leading eigenpair of the tridiagonal matrix, in ℝⁿ, with the norm of its residual.
 func (k *krylov) ritz(beta float64) (value float64, vector []float64, residual float64) {
 	m := len(k.alpha)
 	t := mat.NewSymDense(m, nil)

@@ -1,5 +1,4 @@
-// Package activation trains networks whose activation is a superposition
-// Σᵢ αᵢσᵢ, one for each α, on the images of two classes.
+// Package activation trains networks with the activation Σᵢ αᵢσᵢ, one for each α, on the images of two classes.
 package activation
 
 import (

@@ -18,8 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Part is what a trial depends on, beside its seed. What does not apply stays 0,
-// so that it changes no key.
+// Part is what a trial depends on, beside its seed. What does not apply stays 0 and changes no key.
 type Part struct {
 	Part        string       `json:"part"` // "descent", "kernel", "align" or "paired"
 	World       neural.World `json:"world"`

@@ -34,8 +34,7 @@ type Case struct {
 // Radius is R, the ℓ₁ radius of Δ with λ as its last coordinate, at least 1.
 func (c Case) Radius() float64 { return max(1, c.Scale+c.Lambda+c.Range) }
 
-// argument is what Lemma 1 takes the logarithm of, 20R³Bn_T²λ₀⁻²(Bn_T + 1) with
-// B = 1 and R to a power of choice: 3 as printed.
+// argument is that of Lemma 1's logarithm, 20R³Bn_T²λ₀⁻²(Bn_T + 1) with B = 1 and R to a power: 3 as printed.
 func (c Case) argument(lambda0, power float64) float64 {
 	n := float64(c.Train)
 	return 20 * math.Pow(c.Radius(), power) * n * n / (lambda0 * lambda0) * (n + 1)
@@ -52,8 +51,7 @@ func (c Case) derived(lambda0, y float64) float64 {
 	return math.Sqrt(float64(c.World.Maps)*first*first + last*last)
 }
 
-// ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in
-// f, as Lemma 1 asks for.
+// ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in f, as Lemma 1 requires.
 func ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
 
 // Run measures the Lipschitz constant of f_α in the norm sup over the unit sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ
@@ -103,8 +101,7 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	}}, err
 }
 
-// fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α where λ
-// does not vary.
+// fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α if λ does not vary.
 func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda float64, varies bool) (
 	w []float64, slope float64, err error) {
 	fitted, err := train.Fit(alpha, lambda)

@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Case is what a trial depends on but its seed. Part "select" is Theorem 2,
-// "prop1" is Proposition 1.
+// Case is what a trial depends on but its seed. Part "select" is Theorem 2, "prop1" is Proposition 1.
 type Case struct {
 	Part       string      `json:"part"`
 	World      world.World `json:"world"`
@@ -30,8 +29,8 @@ type Case struct {
 	Repeats    int         `json:"repeats"`
 }
 
-// Run computes one seed, see runSelection and runProposition. It is an error
-// if ctx is cancelled or some Φ_α is singular, so that (8) does not hold.
+// Run computes one seed, see runSelection and runProposition. It returns an error if ctx is cancelled or some Φ_α is
+// singular, so that (8) does not hold.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	if c.Part == "prop1" {
 		return c.runProposition(ctx, seed)

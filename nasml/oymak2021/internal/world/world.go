@@ -152,8 +152,7 @@ func (t *Teacher) LinearSample(rng *rand.Rand, n int, noise float64) (*mat.Dense
 	return x, out
 }
 
-// Mixture is a sample seen through the feature maps, Φᵢ = XPᵢᵀ. It is an error
-// if features.NewMixture has one.
+// Mixture is a sample seen through the feature maps, Φᵢ = XPᵢᵀ. It returns the error of features.NewMixture.
 func (t *Teacher) Mixture(x *mat.Dense, y []float64) (*features.Mixture, error) {
 	maps := make([]*mat.Dense, len(t.maps))
 	for i, p := range t.maps {
