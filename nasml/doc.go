@@ -48,8 +48,8 @@
 //
 //	khodak2020  the figures and the corollary of Khodak+; khodak2020/halving: successive halving, Hyperband,
 //	            weight-sharing rounds, generic over what an arm is
-//	oymak2021   the figures and theorems of Oymak+; oymak2021/spectral: rank-one estimators, neural tangent kernels,
-//	            covering numbers and effective dimension
+//	oymak2021   the figures and theorems of Oymak+; oymak2021/spectral: rank-one estimators and neural tangent
+//	            kernels
 //	roberts     the figure and theorems of Roberts+, and a checker of their conditions
 //	li2021      the figures, tables and theorems of Li+ (GAEA)
 //	notebook    what the cells of the notebooks call

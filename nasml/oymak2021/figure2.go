@@ -14,8 +14,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Figure2Params are the parameters of Figure 2. Those that the paper leaves
-// open say so; the presets list what was chosen.
+// Figure2Params are the parameters of Figure 2. Comments say which of them the paper leaves open.
 type Figure2Params struct {
 	// Panels are "a", the input layer of a one-hidden-layer net, and "b", all weights of a four-layer net. A seed fixes
 	// α ∈ [0, 1], initialization and batch order.
@@ -76,9 +75,8 @@ var Figure2Paper = Figure2Params{
 	Loss: "mse", C0: 1, Output: true, BeyondOne: "allow", Precision: "float32", Confidence: 0.95,
 }
 
-// Figure2Quick trains the three narrowest nets of (a) and the two narrowest of
-// (b) for 4 α and 20 epochs over 4096 examples. It takes half a minute on two
-// cores; means end at 0.84 in (a) and at 1.4 in (b), with wide intervals.
+// Figure2Quick trains the three narrowest nets of (a) and the two narrowest of (b) for 4 α and 20 epochs over 4,096
+// examples. Means end at 0.84 in (a) and at 1.4 in (b), with wide intervals.
 var Figure2Quick = func() Figure2Params {
 	p := Figure2Paper
 	p.Widths, p.DeepWidths, p.Beside, p.BesideWidths = []int{64, 128, 256}, []int{64, 128}, nil, nil

@@ -15,8 +15,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Lemma1Params are the parameters of Lemma 1. Around a base case (the first
-// value of each list) one list is varied at a time.
+// Lemma1Params are the parameters of Lemma 1. One list at a time is varied around the first value of each.
 type Lemma1Params struct {
 	Lambdas []float64 `validate:"min=1,unique,dive,gte=0,lt=Inf"` // λ_min; 0: interpolates, needs n_T ≤ min(d, p)
 	Trains  []int     `validate:"min=1,unique,dive,gte=1"`        // n_T
@@ -58,8 +57,8 @@ var (
 	}()
 )
 
-// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap.
-// It returns an error if some Φ_α is singular at λ = 0.
+// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap. It returns an error if some Φ_α is
+// singular at λ = 0.
 var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Of: ofPaper, Name: "lemma1", Kind: lab.Theorem, Source: "Lemma 1", Notebook: "lemma1_feature_maps",
 	Title: "Lipschitz constant and effective dimension of feature-map selection",

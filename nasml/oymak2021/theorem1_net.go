@@ -1,9 +1,11 @@
 package oymak2021
 
 import (
+	"context"
 	"math"
 	"slices"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
@@ -24,6 +26,21 @@ func netTrials(p Theorem1Params) curves {
 		})
 	}
 	return p.asked("net", cases...)
+}
+
+// theorem1Bench opens the images that networks need.
+func theorem1Bench(ctx context.Context, p Theorem1Params, _ string) (lab.Bench[convergence.Case], error) {
+	names := p.Activations
+	if !slices.Contains(p.Parts, "net") {
+		names = nil
+	}
+	return netBench(ctx, p.Data, p.Classes, names, func(c *convergence.Case) *activation.Net {
+		if c.Net != nil {
+			net := *c.Net
+			c.Net = &net
+		}
+		return c.Net
+	})
 }
 
 func judgeNet(r *theorem1) []runs.Claim {

@@ -38,9 +38,8 @@ func ridges(r *theorem1, lambda float64) curves {
 	return r.Part("ridge").Where(func(c convergence.Case) bool { return c.Lambda == lambda && !c.Bad })
 }
 
-// scaled divides gaps by the bound of the loss, (1 + sup |f|)², and gradient
-// gaps by that of the hypergradient, Γ·sup ‖∇_α f‖. Assumptions 1′, 2 and 2′ call
-// these bounded; the maps of a larger h may make them larger.
+// scaled divides gaps by the bound of the loss, (1 + sup |f|)², and gradient gaps by that of the hypergradient,
+// Γ·sup ‖∇_α f‖. Assumptions 1′, 2 and 2′ bound these; they may grow with h.
 func scaled(name string) supremum {
 	return func(g lab.Group[convergence.Case], seed int) []float64 {
 		record := g.Records[seed]
@@ -144,8 +143,7 @@ func judgeConstant(r *theorem1, name string, gs curves) runs.Claim {
 		Of(slope, err).Between(0, math.Inf(-1), 0.2)
 }
 
-// judgeInterpolation: the training residual is rounding at every α, while test
-// risks differ and the gap at the largest n_V is not 0.
+// judgeInterpolation judges whether the training residual is rounding at every α, while the gap is not.
 func judgeInterpolation(r *theorem1, gs curves) runs.Claim {
 	train, smallest := slices.Max(gs.Values("train")), slices.Min(slices.Concat(gs.Rows("gap")...))
 	c := verdict.Exactly(r.Claim("[oymak2021ext/abstract-best-pair figure1a] the gap stays although the training "+

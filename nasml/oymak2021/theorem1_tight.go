@@ -1,6 +1,7 @@
 package oymak2021
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/plots"
 )
 
 // tightTrials are those of f_α = ⟨α, g⟩, whose suprema are exact.
@@ -65,8 +68,7 @@ func ratioGrowth(gs curves) perSeed {
 	}
 }
 
-// judgeTooFew breaks the condition n_V ≥ h̄_eff + τ: there the gap exceeds what
-// the rate √(h/n_V) extrapolates from n_V ≥ 8h.
+// judgeTooFew breaks the condition n_V ≥ h̄_eff + τ: the gap exceeds the rate √(h/n_V) that holds for n_V ≥ 8h.
 func judgeTooFew(r *theorem1, gs curves) runs.Claim {
 	var ratios []float64
 	for seed := range r.Params.Seeds {
@@ -129,4 +131,28 @@ func growth(gs curves, of supremum, times int) perSeed {
 		}
 		return meanSlope(all)
 	}
+}
+
+// supremumPanel has a curve for each h.
+func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Panel {
+	p := logLog(title, "validation samples $n_V$", label)
+	for _, g := range gs {
+		p.Series = append(p.Series, logBand(fmt.Sprintf("$h = %d$", g.Trial.Maps), study.Floats(g.Trial.Validation),
+			columns(g.Records, name), r.Confidence))
+	}
+	p.Series = append(p.Series, halfRate(p.Series[len(p.Series)-1], true)...)
+	return p
+}
+
+// asked are cases of a part, where that is asked for.
+func (p Theorem1Params) asked(part string, cases ...convergence.Case) (gs curves) {
+	if slices.Contains(p.Parts, part) {
+		gs.Add(part, p.Seeds, cases...)
+	}
+	return gs
+}
+
+// rate is a claim on a number that every seed has.
+func rate(r *theorem1, name, place, note string, of perSeed) lab.Statistic {
+	return r.Claim("%s", name).From("Theorem 1"+place).Noting("%s", note).OverSeeds(r.Params.Seeds, of)
 }

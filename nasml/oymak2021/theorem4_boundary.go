@@ -17,7 +17,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// theorem4Boundary asks where the estimate stops to find α*.
+// theorem4Boundary asks where the estimate fails to find α*.
 var theorem4Boundary = lab.Question[Theorem4Params, lowrank.Trial]{
 	Name: "boundary", Draw: common(drawBoundary),
 	Trials: func(p Theorem4Params) (gs lab.Groups[lowrank.Trial]) {
@@ -195,8 +195,7 @@ func judgeNecessary(r *theorem4) runs.Claim {
 		last.Hi <= most && last.Hi < first.Lo, last.Lo > most)
 }
 
-// judgeLimit compares ρ² at large n with the exact limit, where the boundary is
-// not near.
+// judgeLimit compares ρ² at large n with the exact limit, away from the boundary.
 func judgeLimit(r *theorem4) runs.Claim {
 	const large = 1000
 	c := r.Claim("ours: ρ² → (1 − p̄h̄)₊/(1 + h̄): mean difference where ph ≤ n²/2").

@@ -1,6 +1,7 @@
 package spectral
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,8 +22,7 @@ type Activation struct {
 // Bound is the B of Oymak+ 2021, Theorem 3: it bounds |σ′| and |σ″|.
 func (a Activation) Bound() float64 { return max(a.Slope, a.Curvature) }
 
-// Activations are the known ones by name. Those with an infinite Bound (ReLU,
-// square) lie outside Theorem 3.
+// Activations by name. Those with an infinite Bound (ReLU, square) lie outside Theorem 3.
 var Activations = map[string]Activation{
 	"erf":      {Eval: erf, Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
 	"identity": {Eval: func(z float64) (float64, float64) { return z, 1 }, Slope: 1},
@@ -83,11 +83,10 @@ func (a Activation) stretched(f float64, name string) Activation {
 	return s
 }
 
-// NamedActivations is [NamedActivation] of each name; it returns an error if
-// there is none.
+// NamedActivations is [NamedActivation] of each name, of which there must be one.
 func NamedActivations(names ...string) ([]Activation, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no activations, expected at least one name")
+		return nil, errors.New("no activations, expected at least one name")
 	}
 	var all []Activation
 	for _, name := range names {
@@ -163,11 +162,9 @@ const (
 	tableStep  = 2 * tableEnd / tableKnots
 )
 
-// Table is a mixture between knots: the cubic that has σ_α and σ_α′ at both
-// ends, and its derivative. For smooth activations of order-one derivatives it
-// is off by less than 10⁻¹¹ in value and 10⁻⁸ in slope, and costs the same
-// however many activations are mixed. Where an activation has a kink the
-// mixture is evaluated as it is.
+// Table is a mixture between knots: the cubic that has σ_α and σ_α′ at both ends, and its derivative. For smooth
+// activations it is off by less than 10⁻¹¹ in value and 10⁻⁸ in slope, and costs the same however many are mixed. A
+// mixture with a kink is evaluated directly.
 type Table struct {
 	mixture Mixture
 	knots   [][2]float64 // value and slope times the step; nil: evaluate directly

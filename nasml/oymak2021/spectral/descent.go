@@ -2,7 +2,6 @@ package spectral
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// Stored are examples held in memory, 8·n·h·p bytes, for searches that visit
-// them many times.
+// Stored are examples held in memory, 8·n·h·p bytes, for searches.
 type Stored struct {
 	N, H, P int
 	x       []float64 // [n, h, p]
@@ -24,9 +22,6 @@ type Stored struct {
 
 // Store draws all examples and keeps them.
 func Store(ctx context.Context, d Examples) (*Stored, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
 	s := &Stored{N: d.N, H: d.H, P: d.P, x: make([]float64, d.N*d.H*d.P), y: make([]float64, d.N)}
 	size := d.H * d.P
 	err := d.pass(ctx, func(_, i int, x []float64, y float64) {
@@ -53,28 +48,10 @@ func (s *Stored) times(v []float64) *mat.Dense {
 	return out
 }
 
-// Split is a rank-one problem with separate training and validation examples.
+// Split is a rank-one problem with separate training and validation examples of the same shape.
 type Split struct {
 	Train, Valid *Stored
-	Ridge        float64 // λ ≥ 0 of the lower level; 0 is least squares of least norm
-}
-
-func (s Split) check() error {
-	t, v := s.Train, s.Valid
-	switch {
-	case t == nil || v == nil:
-		return errors.New("spectral: a split needs training and validation examples")
-	case t.H != v.H || t.P != v.P:
-		return fmt.Errorf(
-			"spectral: training features are %d×%d and validation features %d×%d, expected the same shape", t.H, t.P,
-			v.H, v.P)
-	case !(s.Ridge >= 0) || math.IsInf(s.Ridge, 0):
-		return fmt.Errorf("spectral: ridge λ = %v, expected a finite λ ≥ 0", s.Ridge)
-	case s.Ridge == 0 && t.N > t.P:
-		return fmt.Errorf("spectral: %d training examples of %d parameters and λ = 0, expected n ≤ p or λ > 0", t.N,
-			t.P)
-	}
-	return nil
+	Ridge        float64 // λ ≥ 0 of the lower level; 0 is least squares of least norm, for n ≤ p
 }
 
 // lower is the solution of the lower level,
@@ -99,9 +76,6 @@ func (s Split) lower(alpha []float64) (z *mat.Dense, chol *mat.Cholesky, c, thet
 
 // Theta is θ_α.
 func (s Split) Theta(alpha []float64) ([]float64, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
 	_, _, _, theta, err := s.lower(alpha)
 	return theta, err
 }
@@ -115,9 +89,6 @@ func (s Split) Theta(alpha []float64) ([]float64, error) {
 // derivative for λ > 0 and that of the pseudo-inverse for λ = 0, where F does
 // not depend on the length of α.
 func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
-	if err := s.check(); err != nil {
-		return 0, nil, err
-	}
 	z, chol, c, theta, err := s.lower(alpha)
 	if err != nil {
 		return 0, nil, err
@@ -137,16 +108,9 @@ func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 	return floats.Dot(r, r) / n, grad, nil
 }
 
-// Descend searches α on the unit sphere by the exact hypergradient: L-BFGS on
-// F(α/‖α‖) from start, for so many steps at most. It returns the best α met
-// with its loss. It returns an error if start is 0 or the lower level is singular
-// there, and where ctx ends.
+// Descend searches α on the unit sphere by the exact hypergradient: at most steps of L-BFGS on F(α/‖α‖) from start, which
+// is not 0. It returns the best α with its loss, or an error if the lower level is singular at start or ctx is cancelled.
 func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha []float64, loss float64, err error) {
-	if len(start) != s.Train.H || floats.Norm(start, 2) == 0 || steps < 0 {
-		return nil, 0, fmt.Errorf(
-			"spectral: start %v and %d steps, expected h = %d numbers that are not all 0, and steps ≥ 0", start, steps,
-			s.Train.H)
-	}
 	alpha = unit(start)
 	if loss, _, err = s.Loss(alpha); err != nil || steps == 0 || s.Train.H == 1 {
 		return alpha, loss, err
@@ -182,8 +146,7 @@ func (u until) Record(*optimize.Location, optimize.Operation, *optimize.Stats) e
 	return u.ctx.Err()
 }
 
-// sphereProblem is F(α/‖α‖) with the gradient that belongs to it. It remembers
-// the point that it was asked for last: a line search wants both there.
+// sphereProblem is F(α/‖α‖) with its gradient. It caches the last point: a line search needs both there.
 type sphereProblem struct {
 	split Split
 	at    []float64
@@ -223,16 +186,9 @@ func unit(x []float64) []float64 {
 	return u
 }
 
-// Alternate is the search that ignores how θ_α moves with α, as first-order
-// DARTS does: θ fits the training set at the present α, then α fits the
-// validation set at that θ by least squares, in turns.
+// Alternate is the search that ignores how θ_α moves with α, as first-order DARTS does: in turns, θ fits the training set
+// at the present α, and α fits the validation set at that θ by least squares.
 func (s Split) Alternate(ctx context.Context, start []float64, rounds int) (alpha []float64, err error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	if len(start) != s.Train.H || floats.Norm(start, 2) == 0 {
-		return nil, fmt.Errorf("spectral: start %v, expected h = %d numbers that are not all 0", start, s.Train.H)
-	}
 	alpha = unit(start)
 	for range rounds {
 		if ctx.Err() != nil {

@@ -9,41 +9,6 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
-// The covering number of a circle of radius 1 by discs of radius 0.1.
-func ExampleCircleCover() {
-	fmt.Println(spectral.CircleCover(1, 0.1))
-	// Output: 32
-}
-
-// Volumes bound the covering number of a ball from both sides.
-func ExampleBallCover() {
-	fmt.Println(spectral.BallPacking(2, 1, 0.5), "≤ N ≤", spectral.BallCover(2, 1, 0.5))
-	// Output: 4 ≤ N ≤ 25
-}
-
-func ExampleIntervalCover() {
-	fmt.Println(spectral.IntervalCover(1, 0.2))
-	// Output: 3
-}
-
-// Vectors with one entry that is not 0 are lines: their number grows as 1/ε.
-func ExampleSparseCover() {
-	fmt.Printf("%.0f %.0f\n", spectral.SparseCover(3, 1, 1, 0.5), spectral.SparseCover(3, 3, 1, 0.5))
-	// Output: 15 125
-}
-
-// The effective dimension of a circle at C̄ = 3 is that of a curve.
-func ExampleEffectiveDimension() {
-	radii := []float64{0.1, 0.01, 0.001}
-	var numbers []float64
-	for _, eps := range radii {
-		numbers = append(numbers, spectral.CircleCover(1, eps))
-	}
-	h, err := spectral.EffectiveDimension(radii, numbers, 3)
-	fmt.Printf("%.2f %v\n", h, err)
-	// Output: 1.02 <nil>
-}
-
 // The spectral estimate of the architecture in the limit: nothing is found below
 // ph = n², all of it for p̄h̄ → 0.
 func ExampleCorrelationLimit() {
@@ -93,21 +58,13 @@ func ExampleInverseForm() {
 	// Output: 3 <nil>
 }
 
-func ExampleGreedyCover() {
-	chosen, err := spectral.GreedyCover(mat.NewDense(4, 1, []float64{0, 0.1, 1, 1.1}), 0.5)
-	fmt.Println(len(chosen), err)
-	// Output: 2 <nil>
-}
-
-// Means of g², of uv at a correlation of 0.3, and of cos g, which is e^−½.
+// Means of g² and of cos g, which is e^−½.
 func ExampleGaussHermite() {
 	rule, err := spectral.GaussHermite(20)
 	fmt.Printf("%.4f %v\n", rule.Mean(func(g float64) float64 { return g * g }), err)
-	fmt.Printf("%.3f\n", rule.Mean2(func(u, v float64) float64 { return u * v }, 0.3))
 	fmt.Printf("%.4f\n", rule.Mean(math.Cos))
 	// Output:
 	// 1.0000 <nil>
-	// 0.300
 	// 0.6065
 }
 

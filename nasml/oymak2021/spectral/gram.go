@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -23,61 +24,50 @@ func Symmetric(a mat.Matrix) *mat.SymDense {
 	return s
 }
 
-// Eigen are the eigenvalues of a symmetric matrix, the largest first, with
-// their eigenvectors as the columns of vectors.
-func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense, err error) {
+// Eigen are the eigenvalues of a symmetric matrix, the largest first, with their eigenvectors as the columns of vectors.
+func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense) {
 	var eig mat.EigenSym
-	if !eig.Factorize(k, true) {
-		return nil, nil, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
-			k.SymmetricDim(), k.SymmetricDim())
-	}
 	n := k.SymmetricDim()
-	up := eig.Values(nil)
+	vectors = mat.NewDense(n, n, nil)
+	if !eig.Factorize(k, true) {
+		return slices.Repeat([]float64{math.NaN()}, n), vectors
+	}
 	var columns mat.Dense
 	eig.VectorsTo(&columns)
-	vectors = mat.NewDense(n, n, nil)
-	values = make([]float64, n)
+	values = eig.Values(nil)
+	slices.Reverse(values)
 	for j := range n {
-		values[j] = up[n-1-j]
 		vectors.SetCol(j, mat.Col(nil, n-1-j, &columns))
 	}
-	return values, vectors, nil
+	return values, vectors
 }
 
 // EigenRange is the smallest and the largest eigenvalue.
-func EigenRange(k mat.Symmetric) (smallest, largest float64, err error) {
+func EigenRange(k mat.Symmetric) (smallest, largest float64) {
 	var eig mat.EigenSym
 	if !eig.Factorize(k, false) {
-		return 0, 0, fmt.Errorf("eigenvalues of a matrix [%d, %d] did not converge: does it hold NaN?",
-			k.SymmetricDim(), k.SymmetricDim())
+		return math.NaN(), math.NaN()
 	}
 	values := eig.Values(nil)
-	return values[0], values[len(values)-1], nil
+	return values[0], values[len(values)-1]
 }
 
 // Norm is the spectral norm of a symmetric matrix, max |λ|.
-func Norm(k mat.Symmetric) (float64, error) {
-	lo, hi, err := EigenRange(k)
-	return max(math.Abs(lo), math.Abs(hi)), err
+func Norm(k mat.Symmetric) float64 {
+	lo, hi := EigenRange(k)
+	return max(math.Abs(lo), math.Abs(hi))
 }
 
-// InverseForm is yᵀK⁻¹y for a positive definite K. It returns an error if K is
-// singular to working precision: λ_min ≤ n ε λ_max.
-func InverseForm(k mat.Symmetric, y []float64) (float64, error) {
-	n := k.SymmetricDim()
-	if len(y) != n {
-		return 0, fmt.Errorf("%d labels for a kernel matrix of %d inputs, expected as many", len(y), n)
-	}
-	values, vectors, err := Eigen(k)
-	if err != nil {
-		return 0, err
-	}
+// InverseForm is yᵀK⁻¹y for a positive definite K. It returns an error if K is singular to working precision:
+// λ_min ≤ n ε λ_max.
+func InverseForm(k mat.Symmetric, y []float64) (sum float64, err error) {
+	values, vectors := Eigen(k)
+	n := len(values)
 	if last := values[n-1]; !(last > float64(n)*0x1p-52*values[0]) {
 		return 0, fmt.Errorf(
 			"kernel matrix of %d inputs has λ_min = %.3g beside λ_max = %.3g, expected it positive definite: look "+
 				"for equal or opposite inputs, or add a ridge", n, last, values[0])
 	}
-	var sum float64
 	label := mat.NewVecDense(n, y)
 	for j, value := range values {
 		c := mat.Dot(vectors.ColView(j), label)
@@ -109,8 +99,7 @@ func SpherePoints(rng *rand.Rand, n, d int) *mat.Dense {
 	return m
 }
 
-// SimplexPoint is a random point of the simplex in R^h, Dirichlet(1/2, …, 1/2)
-// so that corners, edges and the middle are all visited.
+// SimplexPoint is a random point of the simplex in R^h, Dirichlet(1/2, …, 1/2), which visits corners, edges and middle.
 func SimplexPoint(rng *rand.Rand, h int) []float64 {
 	alpha := make([]float64, h)
 	var sum float64
@@ -125,23 +114,16 @@ func SimplexPoint(rng *rand.Rand, h int) []float64 {
 	return alpha
 }
 
-// SmallestOverSimplex looks for the α of the simplex with the smallest
-// λ_min(K_α) (the λ₀ of Oymak+ 2021, Assumption 3): from a start, the minimum
-// over u of uᵀK_αu and that over α of the convex αᵀQα, Qᵢⱼ = uᵀKᵢⱼu, take
-// turns, so that λ_min never rises. What it finds from several starts is an
-// upper bound of the infimum; [CertifiedSmallest] is a lower one.
-func (b *Blocks) SmallestOverSimplex(starts ...[]float64) (smallest float64, alpha []float64, err error) {
+// SmallestOverSimplex looks for the α of the simplex with the smallest λ_min(K_α) (the λ₀ of Oymak+ 2021, Assumption 3).
+// From each start it alternates the minimum over u of uᵀK_αu and that over α of the convex αᵀQα, Qᵢⱼ = uᵀKᵢⱼu, so that
+// λ_min never rises. The result is an upper bound of the infimum; [Blocks.CertifiedSmallest] is a lower one.
+func (b *Blocks) SmallestOverSimplex(starts ...[]float64) (smallest float64, alpha []float64) {
 	smallest = math.Inf(1)
-	for _, start := range starts {
-		at := start
+	for _, at := range starts {
 		for range 20 {
-			values, vectors, err := Eigen(Symmetric(b.At(at)))
-			if err != nil {
-				return 0, nil, err
-			}
+			values, vectors := Eigen(Symmetric(b.At(at)))
 			n := len(values)
-			last := values[n-1]
-			if last < smallest {
+			if last := values[n-1]; last < smallest {
 				smallest, alpha = last, at
 			}
 			next := smallestOnSimplex(b.forms(vectors.ColView(n-1)), at)
@@ -151,7 +133,7 @@ func (b *Blocks) SmallestOverSimplex(starts ...[]float64) (smallest float64, alp
 			at = next
 		}
 	}
-	return smallest, alpha, nil
+	return smallest, alpha
 }
 
 // forms is the matrix of the uᵀKᵢⱼu.
@@ -166,10 +148,9 @@ func (b *Blocks) forms(u mat.Vector) *mat.SymDense {
 	return Symmetric(q)
 }
 
-// smallestOnSimplex minimizes αᵀQα over the simplex, Q ⪰ 0, by Frank–Wolfe
-// steps with exact line search from a start.
+// smallestOnSimplex minimizes αᵀQα over the simplex, Q ⪰ 0, by Frank–Wolfe steps with exact line search from a start.
 func smallestOnSimplex(q *mat.SymDense, start []float64) []float64 {
-	alpha := append([]float64(nil), start...)
+	alpha := slices.Clone(start)
 	h := len(alpha)
 	for range 200 {
 		grad := make([]float64, h)
@@ -182,13 +163,13 @@ func smallestOnSimplex(q *mat.SymDense, start []float64) []float64 {
 				best = i
 			}
 		}
-		var along, bend float64 // αᵀQ(e−α) and (e−α)ᵀQ(e−α)
+		var along float64 // αᵀQ(e−α)
 		for i := range h {
 			along -= alpha[i] * grad[i]
 		}
 		value := -along
 		along += grad[best]
-		bend = q.At(best, best) - 2*grad[best] + value
+		bend := q.At(best, best) - 2*grad[best] + value // (e−α)ᵀQ(e−α)
 		if along >= 0 || bend <= 0 {
 			return alpha
 		}
@@ -209,19 +190,17 @@ func distance(a, b []float64) float64 {
 	return math.Sqrt(sum)
 }
 
-// CertifiedSmallest is a λ₀ that holds for every α with ‖α‖₁ = 1, of either
-// sign, at once:
+// CertifiedSmallest is a λ₀ that holds for every α with ‖α‖₁ = 1, of either sign, at once:
 //
 //	λ_min(K_α) = min_u (α⊗u)ᵀ𝒦(α⊗u) ≥ λ_min(𝒦)‖α‖₂² ≥ λ_min(𝒦)/h,
 //
 // with 𝒦 the Gram matrix of all feature maps, see [Blocks.Whole].
-func (b *Blocks) CertifiedSmallest() (float64, error) {
-	smallest, _, err := EigenRange(b.Whole())
-	return smallest / float64(len(b.k)), err
+func (b *Blocks) CertifiedSmallest() float64 {
+	smallest, _ := EigenRange(b.Whole())
+	return smallest / float64(len(b.k))
 }
 
-// Signed are the blocks of the activations sⱼσⱼ: its simplex is the orthant of
-// the ℓ₁ sphere with the signs s.
+// Signed are the blocks of the activations sⱼσⱼ: its simplex is the orthant of the ℓ₁ sphere with the signs s.
 func (b *Blocks) Signed(signs []float64) *Blocks {
 	s := newBlocks(len(b.k))
 	for i, row := range b.k {

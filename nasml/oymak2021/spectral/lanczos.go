@@ -9,18 +9,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TopEigen is the largest eigenvalue λ of a symmetric positive semidefinite
-// operator on ℝⁿ, given by its product with a vector, and its unit eigenvector
-// with the largest entry positive. It is Lanczos' method with full
-// reorthogonalization, from a fixed random start, until ‖Av − λv‖ ≤ 10⁻¹⁰λ; n
-// steps span the whole space, so that it then is a dense eigenproblem. Where
-// the largest eigenvalue is multiple it returns one of its eigenvectors.
+// TopEigen is the largest eigenvalue λ of a symmetric positive semidefinite operator on ℝⁿ, given by its product with a
+// vector, and its unit eigenvector with the largest entry positive. It is Lanczos' method with full reorthogonalization,
+// from a fixed random start, until ‖Av − λv‖ ≤ 10⁻¹⁰λ, at most n steps. If λ is multiple it returns one eigenvector.
 //
 // It returns an error if the operator is 0 (ErrNoDirection) or not finite.
 func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []float64, err error) {
-	if n < 1 {
-		return 0, nil, fmt.Errorf("spectral: an operator on %d dimensions, expected at least 1", n)
-	}
 	k := newKrylov(n)
 	for steps := 1; ; steps++ {
 		beta, err := k.step(apply)
@@ -49,16 +43,10 @@ type krylov struct {
 
 func newKrylov(n int) *krylov {
 	rng := rand.New(rand.NewPCG(1, 2)) // any start with a share of the leading direction
-	start := make([]float64, n)
-	for i := range start {
-		start[i] = rng.NormFloat64()
-	}
-	floats.Scale(1/floats.Norm(start, 2), start)
-	return &krylov{q: [][]float64{start}}
+	return &krylov{q: [][]float64{unit(Normals(rng, 1, n).RawRowView(0))}}
 }
 
-// step adds a direction and returns its length β before it was normalized, 0
-// where the space is exhausted.
+// step adds a direction and returns its length β before normalization, 0 if the space is exhausted.
 func (k *krylov) step(apply func(dst, v []float64)) (beta float64, err error) {
 	last := k.q[len(k.q)-1]
 	next := make([]float64, len(last))
@@ -83,8 +71,7 @@ func (k *krylov) step(apply func(dst, v []float64)) (beta float64, err error) {
 	return beta, nil
 }
 
-// ritz is the leading eigenpair of the tridiagonal matrix, in ℝⁿ, with the norm
-// of its residual.
+// ritz is the leading eigenpair of the tridiagonal matrix, in ℝⁿ, with the norm of its residual.
 func (k *krylov) ritz(beta float64) (value float64, vector []float64, residual float64) {
 	m := len(k.alpha)
 	t := mat.NewSymDense(m, nil)
@@ -105,8 +92,7 @@ func (k *krylov) ritz(beta float64) (value float64, vector []float64, residual f
 	for i := range m {
 		floats.AddScaled(vector, s.At(i, m-1), k.q[i])
 	}
-	floats.Scale(1/floats.Norm(vector, 2), vector)
-	return value, positive(vector), math.Abs(beta * s.At(m-1, m-1))
+	return value, positive(unit(vector)), math.Abs(beta * s.At(m-1, m-1))
 }
 
 // positive is v or −v, so that the entry of largest size is positive.

@@ -1,7 +1,6 @@
 package spectral
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -37,12 +36,7 @@ type RankOneLaw struct {
 
 // Draw is one outcome: ρ² = ⟨α*, α̂⟩² and the population risk of (α̂, θ̂).
 func (l RankOneLaw) Draw(rng *rand.Rand) (rho2, risk float64, err error) {
-	if l.N < 1 || l.P < 1 || l.H < 1 || !(l.Noise >= 0) || math.IsInf(l.Noise, 0) {
-		return 0, 0, fmt.Errorf("spectral: n = %d, p = %d, h = %d, σ = %v, expected n, p, h ≥ 1 and a finite σ ≥ 0",
-			l.N, l.P, l.H, l.Noise)
-	}
-	rho2, err = l.drawCorrelation(rng)
-	if err != nil {
+	if rho2, err = l.drawCorrelation(rng); err != nil {
 		return 0, 0, err
 	}
 	return rho2, l.drawRisk(rng, rho2), nil

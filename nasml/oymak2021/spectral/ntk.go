@@ -3,16 +3,23 @@ package spectral
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// Numbers of the quadrature: coefficients of a slope that is analytic in a
-// strip of half-width π/2, such as tanh′, have fallen below 10⁻⁹ at this degree.
-const (
-	hermiteNodes  = 200
-	hermiteDegree = 100
-)
+// hermiteDegree is that of the expansions: the coefficients of a slope that is analytic in a strip of half-width π/2, such
+// as tanh′, have fallen below 10⁻⁹ there.
+const hermiteDegree = 100
+
+// hermiteRule is the quadrature of the coefficients.
+var hermiteRule = sync.OnceValue(func() Rule {
+	rule, err := GaussHermite(200)
+	if err != nil {
+		panic(err) // there are as many nodes
+	}
+	return rule
+})
 
 // Tangent is the neural tangent kernel of activation search on a one-hidden-
 // layer network of infinite width, f_α(x) = vᵀσ_α(Wx) with σ_α = Σⱼ αⱼσⱼ and
@@ -31,18 +38,11 @@ type Tangent struct {
 }
 
 // NewTangent expands the slopes of the activations.
-func NewTangent(activations ...Activation) (*Tangent, error) {
-	if len(activations) == 0 {
-		return nil, fmt.Errorf("tangent kernel of no activations, expected at least one")
-	}
-	rule, err := GaussHermite(hermiteNodes)
-	if err != nil {
-		return nil, err
-	}
+func NewTangent(activations ...Activation) *Tangent {
 	t := &Tangent{Activations: activations}
 	var coefficients [][]float64
 	for _, a := range activations {
-		coefficients = append(coefficients, a.hermite(rule))
+		coefficients = append(coefficients, a.hermite(hermiteRule()))
 	}
 	for i, ci := range coefficients {
 		t.series = append(t.series, make([][]float64, len(activations)))
@@ -53,7 +53,7 @@ func NewTangent(activations ...Activation) (*Tangent, error) {
 			t.series[i][j] = trimmed(products(ci, cj))
 		}
 	}
-	return t, nil
+	return t
 }
 
 // hermite are the coefficients of σ′.
@@ -61,10 +61,12 @@ func (a Activation) hermite(r Rule) []float64 {
 	if a.slopeHermite != nil {
 		return a.slopeHermite(hermiteDegree)
 	}
-	return r.Hermite(func(z float64) float64 {
-		_, slope := a.Eval(z)
-		return slope
-	}, hermiteDegree)
+	return r.Hermite(a.slope, hermiteDegree)
+}
+
+func (a Activation) slope(z float64) float64 {
+	_, slope := a.Eval(z)
+	return slope
 }
 
 // trimmed leaves out the last terms where they add nothing at ρ = 1.
@@ -95,36 +97,28 @@ func (t *Tangent) Pair(i, j int, rho float64) float64 {
 		return powerSeries(t.series[i][j], rho)
 	}
 	// Two steps at 0, perhaps reflected: 1{u>0} is the slope at +∞.
-	_, up := t.Activations[i].Eval(1)
-	_, down := t.Activations[i].Eval(-1)
-	_, up2 := t.Activations[j].Eval(1)
-	_, down2 := t.Activations[j].Eval(-1)
+	up, down := t.Activations[i].slope(1), t.Activations[i].slope(-1)
+	up2, down2 := t.Activations[j].slope(1), t.Activations[j].slope(-1)
 	same := (math.Pi - math.Acos(rho)) / (2 * math.Pi) // P(u>0, v>0)
 	return (up*up2+down*down2)*same + (up*down2+down*up2)*(0.5-same)
 }
 
-// Blocks are the matrices Kᵢⱼ of one pair of sets of inputs, from which the
-// kernel of any α is a sum:
+// Blocks are the matrices Kᵢⱼ of two sets of inputs. The kernel of any α is a sum of them:
 //
 //	K_α = Σᵢⱼ αᵢαⱼKᵢⱼ .
 type Blocks struct {
 	k [][]*mat.Dense // h × h, each n × m
 }
 
-// Blocks are ρ κᵢⱼ(ρ) between the rows of x [n, d] and of z [m, d]. It is an
-// error if a row has not unit norm, because the kernel then depends on the
-// norm too, and where the dimensions differ.
+// Blocks are ρ κᵢⱼ(ρ) between the rows of x [n, d] and of z [m, d]. It returns an error if a row has not unit norm,
+// because the kernel then depends on the norm, too.
 func (t *Tangent) Blocks(x, z *mat.Dense) (*Blocks, error) {
 	for _, rows := range []*mat.Dense{x, z} {
 		if err := checkUnitRows(rows); err != nil {
 			return nil, err
 		}
 	}
-	rho, err := inner(x, z)
-	if err != nil {
-		return nil, err
-	}
-	h := len(t.Activations)
+	rho, h := inner(x, z), len(t.Activations)
 	b := newBlocks(h)
 	for i := range h {
 		for j := range i + 1 {
@@ -156,14 +150,10 @@ func checkUnitRows(x *mat.Dense) error {
 }
 
 // inner are the products ⟨xᵢ, zⱼ⟩ of rows.
-func inner(x, z *mat.Dense) (*mat.Dense, error) {
-	_, d := x.Dims()
-	if _, e := z.Dims(); d != e {
-		return nil, fmt.Errorf("inputs of %d and %d features, expected as many", d, e)
-	}
+func inner(x, z *mat.Dense) *mat.Dense {
 	rho := new(mat.Dense)
 	rho.Mul(x, z.T())
-	return rho, nil
+	return rho
 }
 
 // At is K_α. It panics if α has not one entry for each activation.
@@ -188,12 +178,6 @@ func (b *Blocks) At(alpha []float64) *mat.Dense {
 	return sum
 }
 
-// Activations is h, the number of activations.
-func (b *Blocks) Activations() int { return len(b.k) }
-
-// Pair is the block Kᵢⱼ.
-func (b *Blocks) Pair(i, j int) mat.Matrix { return b.k[i][j] }
-
 // Whole is the Gram matrix of all feature maps at once, [hn, hn] with block
 // Kᵢⱼ at (i, j), for blocks of one set of inputs with itself.
 func (b *Blocks) Whole() *mat.SymDense {
@@ -208,78 +192,51 @@ func (b *Blocks) Whole() *mat.SymDense {
 	return whole
 }
 
-// WideBlocks are the blocks of a network of finite width k with the hidden
-// weights w [k, d], Monte Carlo estimates of Tangent.Blocks:
+// WideBlocks are the blocks of a network of finite width k with the hidden weights w [k, d], Monte Carlo estimates of
+// Tangent.Blocks:
 //
 //	K̂ᵢⱼ(x, x′) = ⟨x, x′⟩ (1/k) Σᵣ σᵢ′(wᵣᵀx)σⱼ′(wᵣᵀx′) .
 //
 // They are the inner products of the feature maps of [Features], divided by c₀.
-func WideBlocks(activations []Activation, x, z, w *mat.Dense) (*Blocks, error) {
-	rho, err := inner(x, z)
-	if err != nil {
-		return nil, err
-	}
-	left, err := slopes(activations, x, w)
-	if err != nil {
-		return nil, err
-	}
-	right, err := slopes(activations, z, w)
-	if err != nil {
-		return nil, err
-	}
+func WideBlocks(activations []Activation, x, z, w *mat.Dense) *Blocks {
+	rho, left, right := inner(x, z), slopes(activations, x, w), slopes(activations, z, w)
 	width, _ := w.Dims()
 	b := newBlocks(len(activations))
 	for i := range left {
 		for j := range right {
-			k := new(mat.Dense)
-			k.Mul(left[i], right[j].T())
+			k := inner(left[i], right[j])
 			k.Scale(1/float64(width), k)
 			k.MulElem(k, rho)
 			b.k[i][j] = k
 		}
 	}
-	return b, nil
+	return b
 }
 
 // slopes are σⱼ′(XWᵀ), [n, k] for each activation.
-func slopes(activations []Activation, x, w *mat.Dense) ([]*mat.Dense, error) {
-	z, err := inner(x, w)
-	if err != nil {
-		return nil, err
-	}
-	var all []*mat.Dense
+func slopes(activations []Activation, x, w *mat.Dense) (all []*mat.Dense) {
+	z := inner(x, w)
 	for _, a := range activations {
 		s := new(mat.Dense)
-		s.Apply(func(_, _ int, v float64) float64 {
-			_, slope := a.Eval(v)
-			return slope
-		}, z)
+		s.Apply(func(_, _ int, v float64) float64 { return a.slope(v) }, z)
 		all = append(all, s)
 	}
-	return all, nil
+	return all
 }
 
-// Features are the rows φ(xᵢ) = vec((v ⊙ σ′(Wxᵢ))xᵢᵀ) ∈ R^{kd} of one
-// activation: the derivative of vᵀσ(Wx) by W (Oymak+ 2021, Definition 3). w is
-// [k, d] and v has k entries.
-func Features(eval func(z float64) (value, slope float64), x, w *mat.Dense, v []float64) (*mat.Dense, error) {
-	z, err := inner(x, w)
-	if err != nil {
-		return nil, err
-	}
+// Features are the rows φ(xᵢ) = vec((v ⊙ σ′(Wxᵢ))xᵢᵀ) ∈ R^{kd} of one activation: the derivative of vᵀσ(Wx) by W
+// (Oymak+ 2021, Definition 3). w is [k, d] and v has k entries.
+func Features(eval func(z float64) (value, slope float64), x, w *mat.Dense, v []float64) *mat.Dense {
+	z := inner(x, w)
 	n, d := x.Dims()
-	k, _ := w.Dims()
-	if len(v) != k {
-		return nil, fmt.Errorf("%d output weights for width %d, expected as many", len(v), k)
-	}
-	phi := mat.NewDense(n, k*d, nil)
+	phi := mat.NewDense(n, len(v)*d, nil)
 	for i := range n {
-		for r := range k {
+		for r := range v {
 			_, slope := eval(z.At(i, r))
 			for c := range d {
 				phi.Set(i, r*d+c, v[r]*slope*x.At(i, c))
 			}
 		}
 	}
-	return phi, nil
+	return phi
 }

@@ -21,15 +21,6 @@ type Deep struct {
 	Gain        float64 // s, the standard deviation of the weights times √k
 }
 
-func (d Deep) check() error {
-	if d.Depth < 1 || !(d.Gain > 0) || len(d.Activations) == 0 {
-		return fmt.Errorf(
-			"deep network of depth %d, gain %v and %d activations, expected at least one layer, a positive gain and "+
-				"an activation", d.Depth, d.Gain, len(d.Activations))
-	}
-	return nil
-}
-
 // Kernel is the tangent kernel of infinite width, divided by c₀, for inputs of
 // unit norm with inner products rho [n, m]. With the covariance Σ of a layer,
 //
@@ -49,19 +40,12 @@ func (d Deep) Kernel(alpha []float64, rho *mat.Dense) (*mat.Dense, error) {
 
 // Kernels are those of the depths 1…Depth, for the cost of the last.
 func (d Deep) Kernels(alpha []float64, rho *mat.Dense) ([]*mat.Dense, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
-	rule, err := GaussHermite(hermiteNodes)
-	if err != nil {
-		return nil, err
-	}
 	n, m := rho.Dims()
 	correlation, theta := mat.DenseCopyOf(rho), mat.DenseCopyOf(rho)
 	variance, gain := 1.0, d.Gain*d.Gain
 	var all []*mat.Dense
 	for layer := 1; ; layer++ {
-		values, slopes, err := d.expand(rule, alpha, math.Sqrt(variance))
+		values, slopes, err := d.expand(alpha, math.Sqrt(variance))
 		if err != nil {
 			return nil, fmt.Errorf("deep kernel, layer %d: %w", layer, err)
 		}
@@ -86,11 +70,10 @@ func (d Deep) Kernels(alpha []float64, rho *mat.Dense) ([]*mat.Dense, error) {
 	}
 }
 
-// expand are the squared Hermite coefficients of σ_α(√q·) and σ_α′(√q·). It is
-// an error if these add up to less than 99.9 % of the mean square: a steep or
-// fast function of a large variance needs more of them.
-func (d Deep) expand(rule Rule, alpha []float64, deviation float64) (values, slopes []float64, err error) {
-	mixture := Mixture{d.Activations, alpha}
+// expand are the squared Hermite coefficients of σ_α(√q·) and σ_α′(√q·). It returns an error if they add up to less than
+// 99.9 % of the mean square, as for steep functions of a large variance.
+func (d Deep) expand(alpha []float64, deviation float64) (values, slopes []float64, err error) {
+	rule, mixture := hermiteRule(), Mixture{d.Activations, alpha}
 	for i, f := range []func(z float64) float64{
 		func(z float64) float64 { v, _ := mixture.Eval(deviation * z); return v },
 		func(z float64) float64 { _, s := mixture.Eval(deviation * z); return s },
@@ -113,16 +96,9 @@ func (d Deep) expand(rule Rule, alpha []float64, deviation float64) (values, slo
 	return values, slopes, nil
 }
 
-// WideKernel is the tangent kernel, divided by c₀, between the rows of x of the
-// network with these weights: weights[0] is [k, d], the others [k, k], and
-// signs are the k signs of v.
-func (d Deep) WideKernel(alpha []float64, x *mat.Dense, weights []*mat.Dense, signs []float64) (*mat.SymDense, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
-	if len(weights) != d.Depth {
-		return nil, fmt.Errorf("%d weight matrices for depth %d, expected as many", len(weights), d.Depth)
-	}
+// WideKernel is the tangent kernel, divided by c₀, between the rows of x of the network with these weights: weights[0]
+// is [k, d], the others, one a further layer, [k, k], and signs are the k signs of v.
+func (d Deep) WideKernel(alpha []float64, x *mat.Dense, weights []*mat.Dense, signs []float64) *mat.SymDense {
 	n, _ := x.Dims()
 	k, _ := weights[0].Dims()
 	mixture := NewTable(Mixture{d.Activations, alpha})
@@ -133,8 +109,7 @@ func (d Deep) WideKernel(alpha []float64, x *mat.Dense, weights []*mat.Dense, si
 		if l == 0 {
 			scales[l] = 1
 		}
-		z := new(mat.Dense)
-		z.Mul(inputs[l], w.T())
+		z := inner(inputs[l], w)
 		z.Scale(scales[l], z)
 		value, slope := mat.NewDense(n, k, nil), mat.NewDense(n, k, nil)
 		for p, v := range z.RawMatrix().Data {
@@ -151,12 +126,10 @@ func (d Deep) WideKernel(alpha []float64, x *mat.Dense, weights []*mat.Dense, si
 	kernel := mat.NewDense(n, n, nil)
 	for l := d.Depth - 1; l >= 0; l-- {
 		back.MulElem(back, slopes[l])
-		var left, right mat.Dense
-		left.Mul(back, back.T())
-		right.Mul(inputs[l], inputs[l].T())
-		left.MulElem(&left, &right)
-		left.Scale(scales[l]*scales[l], &left)
-		kernel.Add(kernel, &left)
+		left := inner(back, back)
+		left.MulElem(left, inner(inputs[l], inputs[l]))
+		left.Scale(scales[l]*scales[l], left)
+		kernel.Add(kernel, left)
 		if l > 0 {
 			next := new(mat.Dense)
 			next.Mul(back, weights[l])
@@ -164,5 +137,5 @@ func (d Deep) WideKernel(alpha []float64, x *mat.Dense, weights []*mat.Dense, si
 			back = next
 		}
 	}
-	return Symmetric(kernel), nil
+	return Symmetric(kernel)
 }

@@ -1,4 +1,3 @@
-// Package spectral holds spectral estimators and neural tangent kernels.
 package spectral
 
 import (
@@ -13,10 +12,9 @@ import (
 //	E f(g) ≈ Σᵢ Wᵢ f(Xᵢ),  g ~ N(0, 1) .
 type Rule struct{ X, W []float64 }
 
-// GaussHermite is the rule with m nodes, exact for polynomials of degree
-// 2m − 1. For a function that is analytic in a strip around the real line the
-// error falls like exp(−c√m). It returns an error if m is not in 1…200, which is
-// as far as double precision has weights.
+// GaussHermite is the rule with m nodes, exact for polynomials of degree 2m − 1. For a function that is analytic in a
+// strip around the real line the error falls like exp(−c√m). It returns an error if m is not in 1…200, the range in
+// which double precision has weights.
 func GaussHermite(m int) (Rule, error) {
 	if m < 1 || m > 200 {
 		return Rule{}, fmt.Errorf("Gauss–Hermite rule of %d nodes, expected 1 to 200", m)
@@ -39,17 +37,6 @@ func (r Rule) Mean(f func(float64) float64) float64 {
 	return sum
 }
 
-// Mean2 is E f(u, v) of two standard normal variables with correlation ρ, by
-// the tensor rule on u and v = ρu + √(1−ρ²)w. A ρ outside [−1, 1], as rounding
-// makes it, counts as the nearest end.
-func (r Rule) Mean2(f func(u, v float64) float64, rho float64) float64 {
-	rho = min(1, max(-1, rho))
-	rest := math.Sqrt((1 - rho) * (1 + rho))
-	return r.Mean(func(u float64) float64 {
-		return r.Mean(func(w float64) float64 { return f(u, rho*u+rest*w) })
-	})
-}
-
 // Hermite are the coefficients of f in the normalised Hermite polynomials of
 // the probabilists,
 //
@@ -59,9 +46,8 @@ func (r Rule) Mean2(f func(u, v float64) float64, rho float64) float64 {
 // panics if the rule cannot tell the degree's polynomial from lower ones.
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
-		panic(
-			fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
-				degree, len(r.X)))
+		panic(fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
+			degree, len(r.X)))
 	}
 	c := make([]float64, degree+1)
 	for i, x := range r.X {

@@ -13,9 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Examples are n labelled feature matrices (Xᵢ, yᵢ) with Xᵢ ∈ ℝ^{h×p}. They are
-// made one at a time: together they take 8·n·h·p bytes, which for h = 500,
-// p = 2000, n = 1000 is 8 GB.
+// Examples are n labelled feature matrices (Xᵢ, yᵢ) with Xᵢ ∈ ℝ^{h×p}, drawn one at a time: together they take 8·n·h·p
+// bytes, 8 GB for h = 500, p = 2000, n = 1000.
 type Examples struct {
 	N, H, P int
 
@@ -24,25 +23,11 @@ type Examples struct {
 	Draw func(i int, x []float64) (y float64)
 }
 
-func (d Examples) check() error {
-	if d.N < 1 || d.H < 1 || d.P < 1 || d.Draw == nil {
-		return fmt.Errorf(
-			"spectral: %d examples of %d×%d features (Draw set: %v), expected at least one of each and a Draw", d.N,
-			d.H, d.P, d.Draw != nil)
-	}
-	return nil
-}
-
-// parts is into how many runs of consecutive examples a pass is cut. It is
-// fixed, so that sums do not depend on the number of processors.
+// parts is the number of parts of a pass. It is fixed, so that sums do not depend on the number of processors.
 const parts = 4
 
-// pass draws every example once, in parts that run at the same time, and gives
-// each to visit with the part it is of. It ends early where ctx does.
+// pass draws every example once, in parallel parts, and calls visit with its part. It stops if ctx is cancelled.
 func (d Examples) pass(ctx context.Context, visit func(part, i int, x []float64, y float64)) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	var wg sync.WaitGroup
 	for part := range parts {
 		wg.Go(func() {
@@ -65,7 +50,7 @@ func (d Examples) pass(ctx context.Context, visit func(part, i int, x []float64,
 func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 	var sums [parts][]float64
 	for part := range sums {
-		sums[part] = make([]float64, max(0, d.H*d.P))
+		sums[part] = make([]float64, d.H*d.P)
 	}
 	err := d.pass(ctx, func(part, _ int, x []float64, y float64) { floats.AddScaled(sums[part], y, x) })
 	if err != nil {
@@ -77,11 +62,10 @@ func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 	return mat.NewDense(d.H, d.P, sums[0]), nil
 }
 
-// Projected are the examples seen along directions α ∈ ℝ^h, in one pass for all
-// of them: row i of Z_α ∈ ℝ^{n×p} is Xᵢᵀα. It also returns the labels.
+// Projected are the examples along directions α ∈ ℝ^h, in one pass, and the labels: row i of Z_α ∈ ℝ^{n×p} is Xᵢᵀα.
 func Projected(ctx context.Context, d Examples, alphas ...[]float64) (z []*mat.Dense, y []float64, err error) {
 	for _, alpha := range alphas {
-		if len(alpha) != d.H {
+		if len(alpha) != d.H { // a panic of pass would end the program
 			return nil, nil, fmt.Errorf("spectral: α has %d entries, expected h = %d", len(alpha), d.H)
 		}
 		z = append(z, mat.NewDense(d.N, d.P, nil))
@@ -104,10 +88,8 @@ func mulTrans(dst, x []float64, p int, alpha []float64) {
 
 func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
 
-// TopLeft is the left singular vector of m to its largest singular value σ,
-// that is the leading eigenvector of m·mᵀ, of unit length and with its largest
-// entry positive (its sign is arbitrary). m·mᵀ is not formed. It is an error
-// if m is 0 or not finite: no direction leads.
+// TopLeft is the left singular vector of m to its largest singular value σ, the leading eigenvector of m·mᵀ, of unit length
+// and with its largest entry positive. m·mᵀ is not formed. It returns an error if m is 0 or not finite.
 func TopLeft(m *mat.Dense) (u []float64, sigma float64, err error) {
 	h, p := m.Dims()
 	raw := m.RawMatrix()
@@ -158,8 +140,7 @@ func finiteMatrix(z *mat.Dense) bool {
 	return !math.IsNaN(norm) && !math.IsInf(norm, 0)
 }
 
-// gramCholesky is the factor of ZZᵀ where Z is wide and the squared condition
-// leaves half of the digits.
+// gramCholesky is the factor of ZZᵀ if Z is wide and the squared condition leaves half of the digits.
 func gramCholesky(z *mat.Dense) (*mat.Cholesky, bool) {
 	n, p := z.Dims()
 	if n > p {
@@ -191,8 +172,7 @@ func Residual(z *mat.Dense, theta, y []float64) float64 {
 	return floats.Distance(mulVec(z, theta), y, math.Inf(1))
 }
 
-// Correlation2 is ρ² = ⟨a, b⟩²/(‖a‖²‖b‖²), blind to the sign and length of
-// both; 0 where one of them is 0.
+// Correlation2 is ρ² = ⟨a, b⟩²/(‖a‖²‖b‖²), independent of sign and length; 0 if one of them is 0.
 func Correlation2(a, b []float64) float64 {
 	aa, bb, ab := floats.Dot(a, a), floats.Dot(b, b), floats.Dot(a, b)
 	if aa == 0 || bb == 0 {

@@ -163,8 +163,6 @@ func TestTopEigenAtTheEdges(t *testing.T) {
 	require.InDelta(t, 1, floats.Norm(v, 2), 1e-14)
 	_, _, err = TopEigen(2, func(dst, _ []float64) { dst[0] = math.NaN() })
 	require.ErrorContains(t, err, "finite")
-	_, _, err = TopEigen(0, nil)
-	require.ErrorContains(t, err, "at least 1")
 }
 
 func TestMinNorm(t *testing.T) {
@@ -203,8 +201,6 @@ func TestTwoStageInterpolatesAndOneOperationIsNoSearch(t *testing.T) {
 	require.InDelta(t, 0, risk, 1e-14)
 	_, _, err := Projected(t.Context(), gaussian(1, 3, []float64{1}, []float64{1}, 0), []float64{1, 2})
 	require.ErrorContains(t, err, "h = 1")
-	_, err = Moment(t.Context(), Examples{N: 1, H: 0, P: 1})
-	require.ErrorContains(t, err, "at least one")
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Moment(done, gaussian(1, 3, []float64{1}, []float64{1}, 0))
@@ -235,8 +231,6 @@ func TestLawAgainstSimulation(t *testing.T) {
 			require.InDelta(t, 0, math.Log(s1/s2), 0.3, "spread, %+v, number %d", c, k)
 		}
 	}
-	_, _, err := RankOneLaw{N: 0, P: 1, H: 1}.Draw(nil)
-	require.ErrorContains(t, err, "n = 0")
 }
 
 // ExpectedRisk is the exact mean given ρ², at any size.
@@ -401,14 +395,8 @@ func TestSearchesEndWithTheirContext(t *testing.T) {
 func TestSearchesRefuseNonsense(t *testing.T) {
 	s, _, _ := testSplit(t, 8, 15, 4, 0)
 	_, _, err := s.Descend(t.Context(), make([]float64, 4), 3)
-	require.ErrorContains(t, err, "not all 0")
-	_, err = s.Alternate(t.Context(), []float64{1}, 3)
-	require.ErrorContains(t, err, "h = 4")
+	require.ErrorContains(t, err, "singular")
 	wide, _, _ := testSplit(t, 20, 15, 4, 0)
 	_, _, err = wide.Loss([]float64{1, 0, 0, 0})
-	require.ErrorContains(t, err, "n ≤ p")
-	_, err = Split{Train: s.Train, Valid: s.Valid, Ridge: math.NaN()}.Theta([]float64{1, 0, 0, 0})
-	require.ErrorContains(t, err, "λ")
-	_, err = Split{Train: s.Train}.Theta(nil)
-	require.ErrorContains(t, err, "needs")
+	require.ErrorContains(t, err, "use a larger λ", "more examples than parameters without a ridge")
 }

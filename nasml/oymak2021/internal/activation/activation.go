@@ -1,5 +1,4 @@
-// Package activation trains networks whose activation is a superposition
-// Σᵢ αᵢσᵢ, one for each α, on the images of two classes.
+// Package activation trains networks with the activation Σᵢ αᵢσᵢ, one for each α, on the images of two classes.
 package activation
 
 import (
@@ -31,7 +30,7 @@ var known = map[string]function{
 		func(z float64) float64 { return math.Cos(4 * z) }},
 }
 
-// Names are the activations that there are, sorted.
+// Names are the known activations, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
 // find is an activation by its name, one of these or an entry of spectral.Activations.
@@ -44,21 +43,15 @@ func find(name string) (function, error) {
 		return function{}, fmt.Errorf("found activation %q, expected one of %q or an entry of spectral.Activations",
 			name, Names())
 	}
-	return function{
-		value: func(z float64) float64 { value, _ := a.Eval(z); return value },
-		slope: func(z float64) float64 { _, slope := a.Eval(z); return slope },
-	}, nil
+	value := func(z float64) float64 { value, _ := a.Eval(z); return value }
+	return function{value, func(z float64) float64 { _, slope := a.Eval(z); return slope }}, nil
 }
 
-// Check is an error if there is no activation of that name, neither here nor in
-// spectral.Activations, to which a reader adds.
+// Check returns an error if there is no activation of that name, neither here nor in spectral.Activations.
 func Check(name string) error {
 	_, err := find(name)
 	return err
 }
-
-// LossNames are the losses that there are, sorted.
-func LossNames() []string { return slices.Sorted(maps.Keys(losses)) }
 
 func heaviside(z float64) float64 {
 	if z > 0 {
@@ -84,9 +77,8 @@ type Net struct {
 	Rate        float64  `json:"rate"` // of gradient descent, in units of 1/λ_max(K̂_α) at W₀
 }
 
-// Task is a training sample and the distribution 𝒟 that it was drawn from,
-// the uniform one on a pool of other images, so that test risks are exact and
-// a validation sample is drawn from 𝒟 with replacement.
+// Task is a training sample and the distribution 𝒟, the uniform one on a pool of other images: test risks are exact, and a
+// validation sample is drawn from 𝒟 with replacement.
 type Task struct {
 	Y, PoolY []float64 // ±1
 
@@ -105,13 +97,11 @@ type Images struct {
 	Labels []uint8
 }
 
-// NewTask draws training sample, pool and W₀ of a seed. It returns an error if
-// there are too few images.
+// NewTask draws training sample, pool and W₀ of a seed. It returns an error if there are too few images.
 func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 	if net.Train+net.Pool > len(im.Labels) {
 		return nil, fmt.Errorf("found %d images of the two classes, expected %d for training and %d for the "+
-			"distribution: "+
-			"set Train or Pool lower", len(im.Labels), net.Train, net.Pool)
+			"distribution: set Train or Pool lower", len(im.Labels), net.Train, net.Pool)
 	}
 	order := trial.RNG(seed, "images").Perm(len(im.Labels))
 	t := &Task{net: net}
@@ -119,20 +109,14 @@ func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 	t.pool, t.PoolY = pixels(im, order[net.Train:net.Train+net.Pool], net.Classes)
 	centre(t.x, t.pool)
 	_, d := t.x.Dims()
-	rng := trial.RNG(seed, "weights")
-	w := mat.NewDense(net.Width, d, nil)
-	w.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, w)
+	w := spectral.Normals(trial.RNG(seed, "weights"), net.Width, d)
 	t.gram, t.cross, t.z, t.zPool = new(mat.Dense), new(mat.Dense), new(mat.Dense), new(mat.Dense)
 	t.gram.Mul(t.x, t.x.T())
 	t.cross.Mul(t.pool, t.x.T())
 	t.z.Mul(t.x, w.T())
 	t.zPool.Mul(t.pool, w.T())
-	t.head = make([]float64, net.Width)
-	for j := range t.head {
-		t.head[j] = math.Sqrt(net.C0 / float64(net.Width))
-		if j%2 == 1 {
-			t.head[j] = -t.head[j]
-		}
+	for j := range net.Width {
+		t.head = append(t.head, math.Copysign(math.Sqrt(net.C0/float64(net.Width)), 0.5-float64(j%2)))
 	}
 	for _, name := range net.Activations {
 		f, err := find(name)
@@ -160,8 +144,7 @@ func pixels(im Images, index []int, classes [2]int) (*mat.Dense, []float64) {
 	return x, y
 }
 
-// centre subtracts the mean of the training rows and scales every row to
-// unit norm.
+// centre subtracts the mean of the training rows and scales every row to unit norm.
 func centre(train, pool *mat.Dense) {
 	n, d := train.Dims()
 	mean := make([]float64, d)
@@ -206,9 +189,8 @@ func (t *Task) outputs(alpha []float64, z *mat.Dense) []float64 {
 	return out.RawVector().Data
 }
 
-// Train runs gradient descent for one α and returns the outputs on the training
-// sample and on the pool. Descent in W is descent of the pre-activations Z = XWᵀ
-// with the Gram matrix of the inputs in front,
+// Train runs gradient descent for one α and returns the outputs on the training sample and on the pool. Descent in W is
+// descent of the pre-activations Z = XWᵀ with the Gram matrix of the inputs in front,
 //
 //	Z ← Z − η XXᵀG,  G = (f − y)vᵀ ⊙ σ_α′(Z) ,
 //
@@ -260,13 +242,8 @@ func (t *Task) sharpness(alpha []float64) float64 {
 	var kernel mat.Dense
 	kernel.Mul(s, s.T())
 	kernel.MulElem(&kernel, t.gram)
-	sym := mat.NewSymDense(n, kernel.RawMatrix().Data)
-	var eig mat.EigenSym
-	if !eig.Factorize(sym, false) {
-		return math.NaN()
-	}
-	values := eig.Values(nil)
-	return values[n-1]
+	_, largest := spectral.EigenRange(mat.NewSymDense(n, kernel.RawMatrix().Data))
+	return largest
 }
 
 // losses are what a network is judged by, under their names in parameters.

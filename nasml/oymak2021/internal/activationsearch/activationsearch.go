@@ -1,6 +1,5 @@
-// Package activationsearch computes the trials of Oymak+ 2021, Theorem 3: it
-// trains networks of one hidden layer, and their kernels, for every activation
-// σ_α of a finite Δ and selects among them by validation.
+// Package activationsearch computes the trials of Oymak+ 2021, Theorem 3: it trains networks of one hidden layer, and
+// their kernels, for every activation σ_α of a finite Δ and selects among them by validation.
 package activationsearch
 
 import (
@@ -14,12 +13,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
+	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Part is what a trial depends on, beside its seed. What does not apply stays 0,
-// so that it changes no key.
+// Part is what a trial depends on, beside its seed. What does not apply stays 0 and changes no key.
 type Part struct {
 	Part        string       `json:"part"` // "descent", "kernel", "align" or "paired"
 	World       neural.World `json:"world"`
@@ -41,65 +40,53 @@ type Part struct {
 // job is a part with its examples and kernels.
 type job struct {
 	Part
+	neural.Notes
 	seed        uint64
 	acts        []spectral.Activation
 	bound       float64 // B
 	train, rest neural.Examples
 	tangent     *spectral.Tangent
 	own, cross  *spectral.Blocks // K̄ of the training inputs, and of the pool with them
-	result      trial.Result
 }
 
-// Run computes the numbers of a seed. images may be nil where the world has none.
-func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (trial.Result, error) {
-	c := &job{Part: t, seed: seed}
-	c.result = trial.Result{Values: map[string]float64{}, Series: map[string][]float64{}}
-	var err error
+// Run computes the numbers of a seed. images may be nil if the problem instance has none.
+func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (_ trial.Result, err error) {
+	c := &job{Part: t, Notes: neural.NewNotes(), seed: seed}
 	if c.acts, err = spectral.NamedActivations(t.Activations...); err != nil {
-		return c.result, err
+		return c.Result, err
 	}
 	for _, a := range c.acts {
 		c.bound = max(c.bound, a.Bound())
 	}
-	if c.tangent, err = spectral.NewTangent(c.acts...); err != nil {
-		return c.result, err
-	}
+	c.tangent = spectral.NewTangent(c.acts...)
 	if c.train, c.rest, err = t.World.Draw(seed, t.Train, t.Pool, images); err != nil {
-		return c.result, err
+		return c.Result, err
 	}
-	switch t.Part {
-	case "align":
-		err = c.align()
-	case "kernel":
-		err = c.kernels(ctx)
-	case "paired":
-		err = c.onlyTrain(ctx)
-	default:
-		err = c.descents(ctx)
-	}
-	return c.result, err
+	part := map[string]func(context.Context) error{
+		"align": c.align, "kernel": c.kernels, "paired": c.onlyTrain, "descent": c.descents,
+	}[t.Part]
+	return c.Result, part(ctx)
 }
 
-// onlyTrain trains every α without a look at K̄, which may be singular. Series
-// over α: train_error, where an output of less than 10⁻⁹ counts as 0, that is as
-// an error: the least squares fit of pairs with f(−x) = −f(x) and one label is
-// f = 0, of which rounding would make a sign.
+// onlyTrain trains every α without K̄, which may be singular. Series over α: train_error. An output of less than 10⁻⁹
+// counts as 0, that is as an error: the least squares fit of pairs with f(−x) = −f(x) and one label is f = 0, which
+// rounding would give a sign.
 func (c *job) onlyTrain(ctx context.Context) error {
 	net, err := c.network()
 	if err != nil {
 		return err
 	}
 	for _, alpha := range c.alphas() {
-		done, err := net.descend(ctx, c.sigma(alpha), c.Steps, c.Epsilon)
+		done, err := c.descend(ctx, net, alpha)
 		if err != nil {
-			return fmt.Errorf("α = %.3v, k = %d, n_T = %d: %w", alpha, c.Width, c.Train, err)
+			return err
 		}
 		for i, f := range done.Train {
 			if math.Abs(f) < 1e-9 {
 				done.Train[i] = 0
 			}
 		}
-		c.note("train_error", errorRate(done.Train, c.train.Y))
+		c.Note("train_error", errorRate(done.Train, c.train.Y))
 	}
 	return nil
 }
@@ -111,31 +98,26 @@ func (c *job) network() (*network, error) {
 	return newNetwork(c.train.X, c.rest.X, w0, c.train.Y, c.C0)
 }
 
-func (c *job) sigma(alpha []float64) *spectral.Table {
-	return spectral.NewTable(spectral.Mixture{Activations: c.acts, Alpha: alpha})
+func (c *job) descend(ctx context.Context, net *network, alpha []float64) (*descent, error) {
+	sigma := spectral.NewTable(spectral.Mixture{Activations: c.acts, Alpha: alpha})
+	done, err := net.descend(ctx, sigma, c.Steps, c.Epsilon)
+	if err != nil {
+		return nil, fmt.Errorf("α = %.3v, k = %d, n_T = %d: %w", alpha, c.Width, c.Train, err)
+	}
+	return done, nil
 }
 
 // alphas are the points of Δ: corners, the middle, then random ones.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	var all [][]float64
-	for j := range h {
-		corner := make([]float64, h)
-		corner[j] = 1
-		all = append(all, corner)
-	}
+	all := neural.Corners(h)
 	if h > 1 {
 		all = append(all, neural.Middle(h))
 	}
-	rng := trial.RNG(c.seed, "alphas")
-	for range c.Alphas {
-		all = append(all, spectral.SimplexPoint(rng, h))
-	}
-	return all
+	return append(all, neural.RandomPoints(c.seed, h, c.Alphas)...)
 }
 
-func (c *job) openKernels() error {
-	var err error
+func (c *job) openKernels() (err error) {
 	if c.own, err = c.tangent.Blocks(c.train.X, c.train.X); err != nil {
 		return err
 	}
@@ -151,11 +133,10 @@ func (c *job) term(k *mat.SymDense, y []float64) (float64, error) {
 
 // descents trains every α and selects among them.
 //
-// Series over α: term, train_error, test_error, ntk_error (of the kernel of
-// infinite width), steps (to a training error that stays at most ε; −1:
-// never), needed (see descend), movement, gap (of network and linearization
-// on the pool), cap (see analyticCap), initial (|f₀|). Series over steps:
-// errors, the largest training error over α. Further those of choose.
+// Series over α: term, train_error, test_error, ntk_error (of the kernel of infinite width), steps (to a training error
+// that stays at most ε; −1: never), needed (see descend), movement, gap (of network and linearization on the pool), cap
+// (see analyticCap), initial (|f₀|). Series over steps: errors, the largest training error over α. Further those of
+// choose.
 func (c *job) descents(ctx context.Context) error {
 	if err := c.openKernels(); err != nil {
 		return err
@@ -167,9 +148,9 @@ func (c *job) descents(ctx context.Context) error {
 	var outputs [][]float64
 	worst := make([]float64, c.Steps+1)
 	for _, alpha := range c.alphas() {
-		done, err := net.descend(ctx, c.sigma(alpha), c.Steps, c.Epsilon)
+		done, err := c.descend(ctx, net, alpha)
 		if err != nil {
-			return fmt.Errorf("α = %.3v, k = %d, n_T = %d: %w", alpha, c.Width, c.Train, err)
+			return err
 		}
 		for i, e := range done.Errors {
 			worst[i] = max(worst[i], e)
@@ -179,7 +160,7 @@ func (c *job) descents(ctx context.Context) error {
 		}
 		outputs = append(outputs, done.Pool)
 	}
-	c.result.Series["errors"] = worst
+	c.Series["errors"] = worst
 	return c.choose(outputs)
 }
 
@@ -194,21 +175,17 @@ func (c *job) describe(alpha []float64, done *descent) error {
 	if err != nil {
 		return err
 	}
-	c.note("term", term)
-	c.note("cap", c.analyticCap(alpha))
-	c.note("train_error", done.Errors[c.Steps])
-	c.note("test_error", errorRate(done.Pool, c.rest.Y))
-	c.note("ntk_error", errorRate(kernel, c.rest.Y))
-	c.note("steps", float64(done.Reached))
-	c.note("needed", min(done.Needed, math.MaxInt32))
-	c.note("movement", done.Movement)
-	c.note("gap", done.LinearGap)
-	c.note("initial", done.InitialMax)
+	c.Note("term", term)
+	c.Note("cap", c.analyticCap(alpha))
+	c.Note("train_error", done.Errors[c.Steps])
+	c.Note("test_error", errorRate(done.Pool, c.rest.Y))
+	c.Note("ntk_error", errorRate(kernel, c.rest.Y))
+	c.Note("steps", float64(done.Reached))
+	c.Note("needed", min(done.Needed, math.MaxInt32))
+	c.Note("movement", done.Movement)
+	c.Note("gap", done.LinearGap)
+	c.Note("initial", done.InitialMax)
 	return nil
-}
-
-func (c *job) note(name string, value float64) {
-	c.result.Series[name] = append(c.result.Series[name], value)
 }
 
 // predict is the kernel's interpolant K̄(pool, X)K̄⁻¹y.
@@ -229,10 +206,8 @@ func (c *job) predict(k *mat.SymDense, alpha []float64) ([]float64, error) {
 	return f.RawVector().Data, nil
 }
 
-// analyticCap is an upper bound of the term for labels of the cap, our own
-// finding: there y = ⟨x, e₁⟩/cos φ is linear, and linear functions have a small
-// norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². 0 for other
-// sources, to which it does not apply.
+// analyticCap is an upper bound of the term for labels of the cap, our own finding: there y = ⟨x, e₁⟩/cos φ is linear, and
+// linear functions have a small norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². It is 0 for other sources.
 func (c *job) analyticCap(alpha []float64) float64 {
 	if c.World.Data != neural.Cap {
 		return 0
@@ -265,11 +240,9 @@ func (c *job) kernels(ctx context.Context) error {
 	return c.choose(outputs)
 }
 
-// choose draws validation sets of every size n_V, with replacement, from the
-// pool, which stands for 𝒟, and minimizes the hinge loss over Δ. Series over
-// n_V, means over the draws: sup (of |L − L̂_V| over Δ), excess (L(f_α̂) − min L,
-// hinge), selected (0-1 risk of α̂), selected_max (its largest). Values: best,
-// worst (0-1 risks over Δ).
+// choose draws validation sets of every size n_V, with replacement, from the pool, which stands for 𝒟, and minimizes the
+// hinge loss over Δ. Series over n_V, means over the draws: sup (of |L − L̂_V| over Δ), excess (L(f_α̂) − min L, hinge),
+// selected (0-1 risk of α̂), selected_max (its largest). Values: best, worst (0-1 risks over Δ).
 func (c *job) choose(outputs [][]float64) error {
 	y := c.rest.Y
 	losses, risks := make([][]float64, len(outputs)), make([]float64, len(outputs))
@@ -282,69 +255,49 @@ func (c *job) choose(outputs [][]float64) error {
 		}
 		risks[a] = errorRate(f, y)
 	}
-	c.result.Values["best"], c.result.Values["worst"] = slices.Min(risks), slices.Max(risks)
+	c.Values["best"], c.Values["worst"] = slices.Min(risks), slices.Max(risks)
 	rng := trial.RNG(c.seed, "validation")
 	for _, n := range c.Validations {
-		var sum choice
+		var sup, excess, risk, most float64
 		for range c.Draws {
-			one := chooseOnce(rng, losses, hinge, n)
-			sum.sup += one.sup
-			sum.excess += one.excess
-			sum.risk += risks[one.alpha]
-			sum.most = max(sum.most, risks[one.alpha])
+			alpha, gap := chooseOnce(rng, losses, hinge, n)
+			sup += gap
+			excess += hinge[alpha] - slices.Min(hinge)
+			risk += risks[alpha]
+			most = max(most, risks[alpha])
 		}
 		draws := float64(c.Draws)
-		c.note("sup", sum.sup/draws)
-		c.note("excess", sum.excess/draws)
-		c.note("selected", sum.risk/draws)
-		c.note("selected_max", sum.most)
+		c.Note("sup", sup/draws)
+		c.Note("excess", excess/draws)
+		c.Note("selected", risk/draws)
+		c.Note("selected_max", most)
 	}
 	return nil
 }
 
-// choice is what a validation set gave.
-type choice struct {
-	alpha                   int
-	sup, excess, risk, most float64
-}
-
-func chooseOnce(rng *rand.Rand, losses [][]float64, means []float64, n int) choice {
-	drawn := make([]int, n)
-	for i := range drawn {
-		drawn[i] = rng.IntN(len(losses[0]))
-	}
-	best := math.Inf(1)
-	var choice choice
+// chooseOnce is the α̂ of a validation set, of several the first, with sup |L − L̂_V|.
+func chooseOnce(rng *rand.Rand, losses [][]float64, means []float64, n int) (alpha int, sup float64) {
+	drawn, best := validation.Draw(rng, len(losses[0]), n), math.Inf(1)
 	for a, loss := range losses {
-		var sum float64
-		for _, i := range drawn {
-			sum += loss[i]
-		}
-		sum /= float64(n)
-		choice.sup = max(choice.sup, math.Abs(sum-means[a]))
-		if sum < best {
-			best, choice.alpha = sum, a
+		value := validation.MeanAt(loss, drawn)
+		if sup = max(sup, math.Abs(value-means[a])); value < best {
+			best, alpha = value, a
 		}
 	}
-	choice.excess = means[choice.alpha] - slices.Min(means)
-	return choice
+	return alpha, sup
 }
 
-// align labels a pool of inputs by the signs of the eigenvectors of its kernel
-// K̄ at the middle of the simplex, and at random, trains the kernel on one half
-// and tests on the other. Series over the ranks: term, error; values:
-// random_term, random_error.
-func (c *job) align() error {
+// align labels a pool of inputs by the signs of the eigenvectors of its kernel K̄ at the middle of the simplex, and at
+// random, trains the kernel on one half and tests on the other. Series over the ranks: term, error; values: random_term,
+// random_error.
+func (c *job) align(context.Context) error {
 	alpha := neural.Middle(len(c.acts))
 	blocks, err := c.tangent.Blocks(c.rest.X, c.rest.X)
 	if err != nil {
 		return err
 	}
 	whole := spectral.Symmetric(blocks.At(alpha))
-	_, vectors, err := spectral.Eigen(whole)
-	if err != nil {
-		return err
-	}
+	_, vectors := spectral.Eigen(whole)
 	rng := trial.RNG(c.seed, "halves")
 	order := rng.Perm(c.Pool)
 	labels := make([]float64, c.Pool)
@@ -356,17 +309,17 @@ func (c *job) align() error {
 		if err != nil {
 			return err
 		}
-		c.note("term", term)
-		c.note("error", wrong)
+		c.Note("term", term)
+		c.Note("error", wrong)
 	}
 	for i := range labels {
 		labels[i] = float64(2*rng.IntN(2) - 1)
 	}
-	c.result.Values["random_term"], c.result.Values["random_error"], err = c.half(whole, order, labels)
+	c.Values["random_term"], c.Values["random_error"], err = c.half(whole, order, labels)
 	return err
 }
 
-// half trains on the first c.Train neural of order and tests on the others.
+// half trains on the first c.Train inputs of order and tests on the others.
 func (c *job) half(whole *mat.SymDense, order []int, labels []float64) (term, wrong float64, err error) {
 	n, m := c.Train, len(order)-c.Train
 	own, cross := mat.NewSymDense(n, nil), mat.NewDense(m, n, nil)
@@ -389,10 +342,7 @@ func (c *job) half(whole *mat.SymDense, order []int, labels []float64) (term, wr
 	if term, err = c.term(own, y); err != nil {
 		return 0, 0, err
 	}
-	values, vectors, err := spectral.Eigen(own)
-	if err != nil {
-		return 0, 0, err
-	}
+	values, vectors := spectral.Eigen(own)
 	var inEigen, coefficients, f mat.VecDense
 	inEigen.MulVec(vectors.T(), mat.NewVecDense(n, y))
 	for j, value := range values {

@@ -91,10 +91,7 @@ type descent struct {
 func (net *network) descend(ctx context.Context, sigma *spectral.Table, steps int, epsilon float64) (*descent, error) {
 	start := net.forward(sigma, net.x, nil, net.w0)
 	startPool := net.forward(sigma, net.pool, net.poolRest, net.w0)
-	values, vectors, err := spectral.Eigen(spectral.Symmetric(net.gram(net.x, start.slopes, net.x, start.slopes)))
-	if err != nil {
-		return nil, err
-	}
+	values, vectors := spectral.Eigen(spectral.Symmetric(net.gram(net.x, start.slopes, net.x, start.slopes)))
 	n := len(net.y)
 	d := &descent{Eta: 1 / values[0], Smallest: values[n-1], Reached: -1}
 	d.Needed = net.needed(start.f, d, epsilon)
@@ -217,18 +214,16 @@ func (net *network) needed(f0 []float64, d *descent, epsilon float64) float64 {
 	return max(0, math.Log(squares(f0, net.y)/(epsilon*float64(len(f0))))/(2*d.Eta*d.Smallest))
 }
 
-// lastAbove is the first step from which on no error exceeds ε; −1 where the
-// last one does.
+// lastAbove is the first step from which on no error exceeds ε; −1 if the last one does.
 func lastAbove(errors []float64, epsilon float64) int {
-	for step := len(errors) - 1; step >= 0; step-- {
-		if errors[step] > epsilon {
-			if step == len(errors)-1 {
-				return -1
-			}
-			return step + 1
-		}
+	step := len(errors)
+	for step > 0 && errors[step-1] <= epsilon {
+		step--
 	}
-	return 0
+	if step == len(errors) {
+		return -1
+	}
+	return step
 }
 
 // errorRate is the share of yf ≤ 0: an output of 0 counts as wrong.

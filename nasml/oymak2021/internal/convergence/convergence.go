@@ -1,6 +1,5 @@
-// Package convergence measures both sides of Oymak+ 2021, Theorem 1: by how much
-// validation risks and their hypergradients differ from those of the
-// distribution, at the worst α.
+// Package convergence measures both sides of Oymak+ 2021, Theorem 1: by how much validation risks and their hypergradients
+// differ from those of the distribution, at the worst α.
 package convergence
 
 import (
@@ -10,7 +9,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
+	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -33,13 +34,11 @@ type Case struct {
 
 // Run computes one seed. Images are needed by "net" alone.
 //
-//   - "tight": for every n_V the means over validation samples of the suprema
-//     over the ball of R^h ("gap", "gradient") and over its two-dimensional part
-//     ("gap2", "gradient2"), and of the gap at one α ("fixed");
+//   - "tight": for every n_V the means over validation samples of the suprema over the ball of R^h ("gap", "gradient")
+//     and over its two-dimensional part ("gap2", "gradient2"), and of the gap at one α ("fixed");
 //   - "ridge": see runRidge;
 //   - "net": see runNet;
-//   - "lipschitz": "gap", the mean supremum for every L, and "few", that of three
-//     samples only, where no bound on L is harmless;
+//   - "lipschitz": "gap", the mean supremum for every L, and "few", that of three samples only;
 //   - "cover": the sizes of covers, see cover.
 //
 // It returns an error if ctx is cancelled, some Φ_α is singular at λ = 0, there
@@ -59,59 +58,41 @@ func (c Case) Run(ctx context.Context, seed uint64, images activation.Images) (t
 }
 
 func (c Case) runTight(ctx context.Context, seed uint64) (trial.Result, error) {
-	series := map[string][]float64{}
-	for _, n := range c.Validation {
-		if err := ctx.Err(); err != nil {
-			return trial.Result{}, err
-		}
-		sums := map[string]float64{}
-		for rep := range c.Repeats {
-			t := newTight(trial.RNG(seed, "tight", fmt.Sprint(c.Maps, n, rep)), c.Maps, n)
-			gap, gradient, err := t.gaps(c.Maps)
-			if err != nil {
-				return trial.Result{}, err
-			}
-			gap2, gradient2, err := t.gaps(min(2, c.Maps))
-			if err != nil {
-				return trial.Result{}, err
-			}
-			for name, v := range map[string]float64{
-				"gap": gap, "gradient": gradient, "gap2": gap2, "gradient2": gradient2, "fixed": t.fixed(),
-			} {
-				sums[name] += v
-			}
-		}
-		for name, sum := range sums {
-			series[name] = append(series[name], sum/float64(c.Repeats))
-		}
-	}
-	return trial.Result{Series: series}, nil
+	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		t := newTight(trial.RNG(seed, "tight", fmt.Sprint(c.Maps, n, rep)), c.Maps, n)
+		gap, gradient := t.gaps(c.Maps)
+		gap2, gradient2 := t.gaps(min(2, c.Maps))
+		sums["gap"] += gap
+		sums["gradient"] += gradient
+		sums["gap2"] += gap2
+		sums["gradient2"] += gradient2
+		sums["fixed"] += t.fixed()
+		return nil
+	})
+	return trial.Result{Series: series}, err
 }
 
 func (c Case) runLipschitz(seed uint64) trial.Result {
 	const step = 0.1
-	gap, few := make([]float64, len(c.Lipschitz)), make([]float64, len(c.Lipschitz))
-	for rep := range c.Repeats {
-		for i, v := range cosines(trial.RNG(seed, "cosines", fmt.Sprint(rep)), c.Validation[0], c.Lipschitz, step) {
-			gap[i] += v / float64(c.Repeats)
+	mean := func(stream string, n int) []float64 {
+		sup := make([]float64, len(c.Lipschitz))
+		for rep := range c.Repeats {
+			for i, v := range cosines(trial.RNG(seed, stream, fmt.Sprint(rep)), n, c.Lipschitz, step) {
+				sup[i] += v / float64(c.Repeats)
+			}
 		}
-		for i, v := range cosines(trial.RNG(seed, "few cosines", fmt.Sprint(rep)), 3, c.Lipschitz, step) {
-			few[i] += v / float64(c.Repeats)
-		}
+		return sup
 	}
-	return trial.Result{Series: map[string][]float64{"gap": gap, "few": few}}
+	return trial.Result{Series: map[string][]float64{
+		"gap": mean("cosines", c.Validation[0]), "few": mean("few cosines", 3),
+	}}
 }
 
-// cosines is sup |mean cos(ωxᵢ) − e^{−ω²/2}| over ω ∈ [0, L] for n
-// samples x ~ N(0, 1): the family f_α(x) = cos(Lαx), α ∈ [0, 1], has h = 1 and
-// Lipschitz constant L·|x|. It returns the supremum for every L of an
-// ascending list, on a grid of that step (the sum moves by at most
-// max|x|·step/2 between two points).
+// cosines is sup |mean cos(ωxᵢ) − e^{−ω²/2}| over ω ∈ [0, L] for n samples x ~ N(0, 1): the family f_α(x) = cos(Lαx),
+// α ∈ [0, 1], has h = 1 and Lipschitz constant L·|x|. It returns the supremum for every L of an ascending list, on a grid
+// of that step (the sum moves by at most max|x|·step/2 between two points).
 func cosines(rng *rand.Rand, n int, ls []float64, step float64) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
+	x := spectral.Normals(rng, 1, n).RawRowView(0)
 	out := make([]float64, len(ls))
 	at, sup := 0, 0.0
 	for i, l := range ls {

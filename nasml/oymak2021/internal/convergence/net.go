@@ -12,8 +12,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// runNet trains a network for every candidate and draws validation samples from
-// the pool: series as in runRidge, without the gradient.
+// runNet trains a network for every candidate and draws validation samples from the pool: series as in runRidge, without
+// the gradient.
 func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
 	task, err := activation.NewTask(images, *c.Net, seed)
 	if err != nil {
@@ -32,31 +32,19 @@ func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images)
 		trainError = max(trainError, validation.Mean(activation.Losses("error", task.Y, train)))
 		trainLoss = max(trainLoss, validation.Mean(activation.Losses("squared", task.Y, train)))
 	}
-	result := c.validateNets(seed, losses, risks)
-	result.Values["train"], result.Values["train_loss"] = trainError, trainLoss
-	return result, nil
-}
-
-// validateNets goes by the losses of every network on every image of the pool.
-func (c Case) validateNets(seed uint64, losses [][]float64, risks []float64) trial.Result {
-	best, violations, series := slices.Min(risks), 0.0, map[string][]float64{}
-	centre := min(c.Maps, len(losses)-1)
-	for _, n := range c.Validation {
-		var gap, fixed, excess float64
-		for rep := range c.Repeats {
-			index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Net.Pool, n)
-			sup, chosen := validation.Choose(losses, risks, index)
-			fixed += math.Abs(validation.MeanAt(losses[centre], index) - risks[centre])
-			gap, excess = gap+sup, excess+chosen-best
-			if chosen-best > 2*sup*(1+1e-12) {
-				violations++
-			}
+	best, violations, centre := slices.Min(risks), 0.0, min(c.Maps, len(losses)-1)
+	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Net.Pool, n)
+		gap, chosen := validation.Choose(losses, risks, index)
+		if chosen-best > 2*gap*(1+1e-12) {
+			violations++
 		}
-		for name, sum := range map[string]float64{"gap": gap, "fixed": fixed, "excess": excess} {
-			series[name] = append(series[name], sum/float64(c.Repeats))
-		}
-	}
+		sums["gap"] += gap
+		sums["fixed"] += math.Abs(validation.MeanAt(losses[centre], index) - risks[centre])
+		sums["excess"] = sums["excess"] + chosen - best // in this order of rounding
+		return nil
+	})
 	return trial.Result{Series: series, Values: map[string]float64{
-		"best": best, "worst": slices.Max(risks), "violations": violations,
-	}}
+		"best": best, "worst": slices.Max(risks), "violations": violations, "train": trainError, "train_loss": trainLoss,
+	}}, err
 }

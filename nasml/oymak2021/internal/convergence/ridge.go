@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -28,30 +31,40 @@ type fitted struct {
 	train float64 // mean squared training residual
 }
 
-// runRidge fits every candidate once and then draws validation samples: for
-// every n_V "gap" and "gradient" are means of the suprema over α, "fixed" of the
-// gap at the centre of Δ, "excess" of L(f_α̂) − min L.
+// runRidge fits every candidate once and then draws validation samples: for every n_V "gap" and "gradient" are means of
+// the suprema over α, "fixed" of the gap at the centre of Δ, "excess" of L(f_α̂) − min L; "violations" counts how often the
+// risk of α̂ exceeds min L + 2 sup |L̂_V − L|.
 func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 	r, err := c.newRidge(seed)
 	if err != nil {
 		return trial.Result{}, err
 	}
-	result, err := r.validateAll(ctx, seed)
-	if err != nil {
-		return trial.Result{}, err
-	}
+	violations := 0.0
+	series, err := validation.Over(ctx, r.Validation, r.Repeats, func(n, rep int, sums map[string]float64) error {
+		one, err := r.validate(r.teacher.Deviation(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), n))
+		if err != nil {
+			return err
+		}
+		if one.chosen-r.best > 2*one.gap*(1+1e-12) {
+			violations++
+		}
+		sums["gap"] += one.gap
+		sums["gradient"] += one.gradient
+		sums["fixed"] += one.fixed
+		sums["excess"] = sums["excess"] + one.chosen - r.best // in this order of rounding
+		return nil
+	})
 	worst, train, lipschitz, slope := 0.0, 0.0, 0.0, 0.0
 	for _, f := range r.fits {
 		worst, train = max(worst, f.risk), max(train, f.train)
 		lipschitz, slope = max(lipschitz, world.Largest(f.jac)), max(slope, 2*(1+norm(f.w)))
 	}
-	result.Values["best"], result.Values["worst"], result.Values["train"] = r.best, worst, train
-	result.Values["lipschitz"], result.Values["slope"] = lipschitz, slope
-	return result, nil
+	return trial.Result{Series: series, Values: map[string]float64{
+		"best": r.best, "worst": worst, "train": train, "lipschitz": lipschitz, "slope": slope, "violations": violations,
+	}}, err
 }
 
-// newRidge draws a training sample, with coin flips for labels where c.Bad says
-// so, and fits the candidates.
+// newRidge draws a training sample, with coin flips for labels if c.Bad, and fits the candidates.
 func (c Case) newRidge(seed uint64) (*ridge, error) {
 	r := &ridge{Case: c, teacher: world.NewTeacher(seed, *c.World), best: math.Inf(1)}
 	rng := trial.RNG(seed, "train")
@@ -90,39 +103,9 @@ func (r *ridge) fit(alpha []float64) (fitted, error) {
 		train: norm(fit.Residual) * norm(fit.Residual) / float64(len(fit.Residual)),
 	}
 	for i := range alpha {
-		row := make([]float64, len(w))
-		for k := range row {
-			row[k] = jac.At(k, i)
-		}
-		out.jac = append(out.jac, row)
+		out.jac = append(out.jac, mat.Col(nil, i, jac))
 	}
 	return out, nil
-}
-
-// validateAll has the series of runRidge and "violations", how often the risk of
-// α̂ exceeds min L + 2 sup |L̂_V − L|.
-func (r *ridge) validateAll(ctx context.Context, seed uint64) (trial.Result, error) {
-	series, violations := map[string][]float64{}, 0.0
-	for _, n := range r.Validation {
-		var gap, gradient, fixed, excess float64
-		for rep := range r.Repeats {
-			if err := ctx.Err(); err != nil {
-				return trial.Result{}, err
-			}
-			one, err := r.validate(r.teacher.Deviation(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), n))
-			if err != nil {
-				return trial.Result{}, err
-			}
-			gap, gradient, fixed, excess = gap+one.gap, gradient+one.gradient, fixed+one.fixed, excess+one.chosen-r.best
-			if one.chosen-r.best > 2*one.gap*(1+1e-12) {
-				violations++
-			}
-		}
-		for name, sum := range map[string]float64{"gap": gap, "gradient": gradient, "fixed": fixed, "excess": excess} {
-			series[name] = append(series[name], sum/float64(r.Repeats))
-		}
-	}
-	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, nil
 }
 
 // validated is what one validation sample gives.
@@ -130,8 +113,7 @@ type validated struct {
 	gap, gradient, fixed, chosen float64
 }
 
-// validate takes the suprema over the candidates and over what lies uphill from
-// the largest gap: a lower bound of the supremum over the simplex.
+// validate takes the suprema over the candidates and uphill from the largest gap: a lower bound of those over the simplex.
 func (r *ridge) validate(dev world.Deviation) (validated, error) {
 	out := validated{}
 	least, at := math.Inf(1), 0
@@ -152,8 +134,7 @@ func (r *ridge) validate(dev world.Deviation) (validated, error) {
 	return out, err
 }
 
-// ascend goes uphill from a fit by exponentiated steps that grow and shrink, and
-// raises the suprema.
+// ascend goes uphill from a fit by exponentiated steps that grow and shrink, and raises the suprema.
 func (r *ridge) ascend(dev world.Deviation, f fitted, out *validated) error {
 	eta := 1.0
 	for range r.Ascent {
@@ -177,8 +158,7 @@ func (r *ridge) ascend(dev world.Deviation, f fitted, out *validated) error {
 	return nil
 }
 
-// multiplied is one exponentiated step in the simplex; every coordinate is
-// first lifted a little, so that a vertex can be left.
+// multiplied is one exponentiated step in the simplex. Every coordinate is first raised a little, to leave a vertex.
 func multiplied(alpha, up []float64) []float64 {
 	most := norm(up)
 	out, sum := make([]float64, len(alpha)), 0.0

@@ -12,23 +12,20 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// depth measures the Lipschitz constant in α of the linearized network of
-// infinite width with a ridge,
+// depth measures the Lipschitz constant in α of the linearized network of infinite width with a ridge,
 //
 //	f_α(x) = K_α(x, X)(K_α + λI)⁻¹y,   λ = Ridge·tr(K_α)/n,
 //
-// as the largest norm over Δ and a pool of inputs of its gradient along the
-// simplex, by central differences. Series over D: lipschitz.
+// as the largest norm over Δ and a pool of inputs of its gradient along the simplex, by central differences. Series over
+// D: lipschitz.
 func (c *job) depth(ctx context.Context) error {
 	const pool, step = 40, 1e-4
 	train, rest, err := c.World.Draw(c.seed, c.Train, pool, c.images)
 	if err != nil {
 		return err
 	}
-	rho := new(mat.Dense)
-	both := mat.NewDense(c.Train+pool, c.World.Dim, nil)
-	both.Slice(0, c.Train, 0, c.World.Dim).(*mat.Dense).Copy(train.X)
-	both.Slice(c.Train, c.Train+pool, 0, c.World.Dim).(*mat.Dense).Copy(rest.X)
+	both, rho := new(mat.Dense), new(mat.Dense)
+	both.Stack(train.X, rest.X)
 	rho.Mul(both, train.X.T())
 	net := spectral.Deep{Activations: c.acts, Depth: slices.Max(c.Depths), Gain: c.Gain}
 	lipschitz := make([]float64, net.Depth)
@@ -45,7 +42,7 @@ func (c *job) depth(ctx context.Context) error {
 		}
 	}
 	for _, depth := range c.Depths {
-		c.note("lipschitz", lipschitz[depth-1])
+		c.Note("lipschitz", lipschitz[depth-1])
 	}
 	return nil
 }
@@ -84,8 +81,7 @@ func (c *job) steepest(net spectral.Deep, alpha []float64, rho *mat.Dense, y []f
 	return steepest, nil
 }
 
-// deep measures sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks over the widths.
-// Series: sup.
+// deep measures sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks over the widths. Series: sup.
 func (c *job) deep(ctx context.Context) error {
 	x, err := c.inputs(c.Train)
 	if err != nil {
@@ -100,43 +96,20 @@ func (c *job) deep(ctx context.Context) error {
 		for range net.Depth - 1 {
 			weights = append(weights, spectral.Normals(rng, k, k))
 		}
-		sup, err := c.deepGap(ctx, net, x, rho, weights)
-		if err != nil {
-			return err
+		signs, sup := neural.OutputWeights(k, float64(k)), 0.0
+		for _, alpha := range c.alphas() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			limit, err := net.Kernel(alpha, rho)
+			if err != nil {
+				return err
+			}
+			scale := spectral.Norm(spectral.Symmetric(limit))
+			limit.Sub(limit, net.WideKernel(alpha, x, weights, signs))
+			sup = max(sup, spectral.Norm(spectral.Symmetric(limit))/scale)
 		}
-		c.note("sup", sup)
+		c.Note("sup", sup)
 	}
 	return nil
-}
-
-// deepGap is sup_α ‖K̂_α − K_α‖/‖K_α‖ for given weights.
-func (c *job) deepGap(ctx context.Context, net spectral.Deep, x, rho *mat.Dense, weights []*mat.Dense) (
-	float64, error) {
-	k, _ := weights[0].Dims()
-	signs := neural.OutputWeights(k, float64(k))
-	var sup float64
-	for _, alpha := range c.alphas() {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		wide, err := net.WideKernel(alpha, x, weights, signs)
-		if err != nil {
-			return 0, err
-		}
-		limit, err := net.Kernel(alpha, rho)
-		if err != nil {
-			return 0, err
-		}
-		scale, err := spectral.Norm(spectral.Symmetric(limit))
-		if err != nil {
-			return 0, err
-		}
-		limit.Sub(limit, wide)
-		gap, err := spectral.Norm(spectral.Symmetric(limit))
-		if err != nil {
-			return 0, err
-		}
-		sup = max(sup, gap/scale)
-	}
-	return sup, nil
 }

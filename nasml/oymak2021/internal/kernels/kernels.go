@@ -1,6 +1,5 @@
-// Package kernels computes the trials of Oymak+ 2021, Definition 3, Assumption 3
-// and the remarks on deeper networks: neural feature maps and tangent kernels of
-// activation search.
+// Package kernels computes the trials of Oymak+ 2021, Definition 3, Assumption 3 and the remarks on deeper networks: neural
+// feature maps and tangent kernels of activation search.
 package kernels
 
 import (
@@ -34,40 +33,26 @@ type Part struct {
 // job is a part under way.
 type job struct {
 	Part
+	neural.Notes
 	seed   uint64
 	acts   []spectral.Activation
 	images *neural.Images
-	result trial.Result
 }
 
-// Run computes the numbers of a seed. images may be nil where the world has none.
+// Run computes the numbers of a seed. images may be nil if the problem instance has none.
 func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (trial.Result, error) {
-	c := &job{Part: t, seed: seed, images: images}
-	c.result = trial.Result{Values: map[string]float64{}, Series: map[string][]float64{}}
-	var err error
+	c := &job{Part: t, Notes: neural.NewNotes(), seed: seed, images: images}
 	if t.Part == "singular" {
-		return c.result, c.singular()
+		return c.Result, c.singular()
 	}
+	var err error
 	if c.acts, err = spectral.NamedActivations(t.Activations...); err != nil {
-		return c.result, err
+		return c.Result, err
 	}
-	switch t.Part {
-	case "features":
-		err = c.features()
-	case "width":
-		err = c.width(ctx)
-	case "lambda":
-		err = c.lambda(ctx)
-	case "depth":
-		err = c.depth(ctx)
-	default:
-		err = c.deep(ctx)
-	}
-	return c.result, err
-}
-
-func (c *job) note(name string, value float64) {
-	c.result.Series[name] = append(c.result.Series[name], value)
+	part := map[string]func(context.Context) error{
+		"features": c.features, "width": c.width, "lambda": c.lambda, "depth": c.depth, "deep": c.deep,
+	}[t.Part]
+	return c.Result, part(ctx)
 }
 
 func (c *job) inputs(n int) (*mat.Dense, error) {
@@ -75,26 +60,15 @@ func (c *job) inputs(n int) (*mat.Dense, error) {
 	return e.X, err
 }
 
-// alphas are the corners of the simplex, its middle and random points.
+// alphas are the middle of the simplex, its corners and random points.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	all := [][]float64{neural.Middle(h)}
-	for j := range h {
-		corner := make([]float64, h)
-		corner[j] = 1
-		all = append(all, corner)
-	}
-	rng := trial.RNG(c.seed, "alphas")
-	for range c.Alphas {
-		all = append(all, spectral.SimplexPoint(rng, h))
-	}
-	return all
+	return slices.Concat([][]float64{neural.Middle(h)}, neural.Corners(h), neural.RandomPoints(c.seed, h, c.Alphas))
 }
 
-// features compares φ_α with Σⱼ αⱼφⱼ and with central differences of the
-// network, at a random α. Values: additive, derivative, the largest absolute
-// differences. Series over c₀: smallest and largest, the eigenvalues of ΦΦᵀ.
-func (c *job) features() error {
+// features compares φ_α with Σⱼ αⱼφⱼ and with central differences of the network, at a random α. Values: additive,
+// derivative, the largest absolute differences. Series over c₀: smallest and largest, the eigenvalues of ΦΦᵀ.
+func (c *job) features(context.Context) error {
 	const n, k, step = 8, 32, 1e-5
 	x, err := c.inputs(n)
 	if err != nil {
@@ -103,46 +77,23 @@ func (c *job) features() error {
 	w := spectral.Normals(trial.RNG(c.seed, "weights"), k, c.World.Dim)
 	alpha := spectral.SimplexPoint(trial.RNG(c.seed, "alpha"), len(c.acts))
 	sigma := spectral.Mixture{Activations: c.acts, Alpha: alpha}
-	if err := c.scaling(sigma, x, w); err != nil {
-		return err
+	for _, c0 := range c.C0s {
+		phi, gram := spectral.Features(sigma.Eval, x, w, neural.OutputWeights(k, c0)), new(mat.Dense)
+		gram.Mul(phi, phi.T())
+		lo, hi := spectral.EigenRange(spectral.Symmetric(gram))
+		c.Note("smallest", lo)
+		c.Note("largest", hi)
 	}
 	v := neural.OutputWeights(k, 1)
-	phi, err := spectral.Features(sigma.Eval, x, w, v)
-	if err != nil {
-		return err
-	}
-	sum := mat.NewDense(n, k*c.World.Dim, nil)
+	phi, sum := spectral.Features(sigma.Eval, x, w, v), mat.NewDense(n, k*c.World.Dim, nil)
 	for j, a := range c.acts {
-		one, err := spectral.Features(a.Eval, x, w, v)
-		if err != nil {
-			return err
-		}
+		one := spectral.Features(a.Eval, x, w, v)
 		one.Scale(alpha[j], one)
 		sum.Add(sum, one)
 	}
 	sum.Sub(sum, phi)
-	c.result.Values["additive"] = max(mat.Max(sum), -mat.Min(sum))
-	c.result.Values["derivative"] = derivativeError(sigma, x, w, v, phi, step)
-	return nil
-}
-
-// scaling notes the eigenvalues of ΦΦᵀ over c₀.
-func (c *job) scaling(sigma spectral.Mixture, x, w *mat.Dense) error {
-	k, _ := w.Dims()
-	for _, c0 := range c.C0s {
-		phi, err := spectral.Features(sigma.Eval, x, w, neural.OutputWeights(k, c0))
-		if err != nil {
-			return err
-		}
-		gram := new(mat.Dense)
-		gram.Mul(phi, phi.T())
-		lo, hi, err := spectral.EigenRange(spectral.Symmetric(gram))
-		if err != nil {
-			return err
-		}
-		c.note("smallest", lo)
-		c.note("largest", hi)
-	}
+	c.Values["additive"] = max(mat.Max(sum), -mat.Min(sum))
+	c.Values["derivative"] = derivativeError(sigma, x, w, v, phi, step)
 	return nil
 }
 
@@ -171,11 +122,7 @@ func (c *job) width(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tangent, err := spectral.NewTangent(c.acts...)
-	if err != nil {
-		return err
-	}
-	limit, err := tangent.Blocks(x, x)
+	limit, err := spectral.NewTangent(c.acts...).Blocks(x, x)
 	if err != nil {
 		return err
 	}
@@ -185,43 +132,22 @@ func (c *job) width(ctx context.Context) error {
 			return err
 		}
 		w := spectral.Normals(trial.RNG(c.seed, "weights", fmt.Sprint(k)), k, d)
-		wide, err := spectral.WideBlocks(c.acts, x, x, w)
-		if err != nil {
-			return err
+		wide, sup := spectral.WideBlocks(c.acts, x, x, w), 0.0
+		for _, alpha := range c.alphas() {
+			gap := new(mat.Dense)
+			gap.Sub(wide.At(alpha), limit.At(alpha))
+			sup = max(sup, spectral.Norm(spectral.Symmetric(gap)))
 		}
-		sup, err := c.gap(wide, limit)
-		if err != nil {
-			return err
-		}
-		c.note("sup", sup)
+		c.Note("sup", sup)
 	}
 	return nil
 }
 
-// gap is sup_α of the norm of the difference.
-func (c *job) gap(wide, limit *spectral.Blocks) (float64, error) {
-	var sup float64
-	for _, alpha := range c.alphas() {
-		gap := new(mat.Dense)
-		gap.Sub(wide.At(alpha), limit.At(alpha))
-		norm, err := spectral.Norm(spectral.Symmetric(gap))
-		if err != nil {
-			return 0, err
-		}
-		sup = max(sup, norm)
-	}
-	return sup, nil
-}
-
-// lambda looks for the smallest λ_min(K̄_α) over the simplex, over all signs of
-// α with ‖α‖₁ = 1, and for the bound that no α undercuts. Series over n:
-// simplex, sphere, certified, norm (λ_max at the middle of the simplex), and
-// for the largest n over the activations: corner, λ_min of each alone.
+// lambda looks for the smallest λ_min(K̄_α) over the simplex, over all signs of α with ‖α‖₁ = 1, and for the lower bound
+// of all α. Series over n: simplex, sphere, certified, norm (λ_max at the middle of the simplex), and for the largest n
+// over the activations: corner, λ_min of each alone.
 func (c *job) lambda(ctx context.Context) error {
-	tangent, err := spectral.NewTangent(c.acts...)
-	if err != nil {
-		return err
-	}
+	tangent := spectral.NewTangent(c.acts...)
 	for _, n := range c.Trains {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -234,61 +160,41 @@ func (c *job) lambda(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.smallest(b); err != nil {
-			return err
-		}
+		c.smallest(b)
 		if n != slices.Max(c.Trains) {
 			continue
 		}
-		for _, alpha := range c.alphas()[1 : 1+len(c.acts)] {
-			lo, _, err := spectral.EigenRange(spectral.Symmetric(b.At(alpha)))
-			if err != nil {
-				return err
-			}
-			c.note("corner", lo)
+		for _, alpha := range neural.Corners(len(c.acts)) {
+			lo, _ := spectral.EigenRange(spectral.Symmetric(b.At(alpha)))
+			c.Note("corner", lo)
 		}
 	}
 	return nil
 }
 
-func (c *job) smallest(b *spectral.Blocks) error {
+func (c *job) smallest(b *spectral.Blocks) {
 	h := len(c.acts)
-	starts := c.alphas()[:1+h]
 	sphere := math.Inf(1)
 	for pattern := range 1 << (h - 1) { // K_{−α} = K_α
 		signs := make([]float64, h)
 		for j := range signs {
 			signs[j] = 1 - 2*float64(pattern>>j&1)
 		}
-		found, _, err := b.Signed(signs).SmallestOverSimplex(starts...)
-		if err != nil {
-			return err
-		}
+		found, _ := b.Signed(signs).SmallestOverSimplex(c.alphas()[:1+h]...)
 		if pattern == 0 {
-			c.note("simplex", found)
+			c.Note("simplex", found)
 		}
 		sphere = min(sphere, found)
 	}
-	certified, err := b.CertifiedSmallest()
-	if err != nil {
-		return err
-	}
-	_, norm, err := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(h))))
-	if err != nil {
-		return err
-	}
-	c.note("sphere", sphere)
-	c.note("certified", certified)
-	c.note("norm", norm)
-	return nil
+	_, norm := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(h))))
+	c.Note("sphere", sphere)
+	c.Note("certified", b.CertifiedSmallest())
+	c.Note("norm", norm)
 }
 
-// singular measures λ_min/λ_max of K̄_α at the middle of a simplex in cases
-// that satisfy the conditions for a positive definite kernel, or break one.
-// Values: fine (tanh and softplus, no two inputs parallel), copies (two equal
-// inputs), opposite (x and −x, tanh and sin), opposite_mixed (x and −x, tanh
-// and softplus), polynomial (identity and square, more inputs than their
-// features have dimensions).
+// singular measures λ_min/λ_max of K̄_α at the middle of a simplex in cases that satisfy the conditions for a positive
+// definite kernel, or break one. Values: fine (no two inputs are parallel), copies (two equal inputs), opposite and
+// opposite_mixed (x and −x), polynomial (more inputs than the features have dimensions).
 func (c *job) singular() error {
 	const n, d = 20, 4 // the polynomial features have 4 + 10 dimensions
 	x := spectral.SpherePoints(trial.RNG(c.seed, "singular"), n, d)
@@ -311,19 +217,12 @@ func (c *job) singular() error {
 		if err != nil {
 			return err
 		}
-		tangent, err := spectral.NewTangent(acts...)
+		b, err := spectral.NewTangent(acts...).Blocks(one.x, one.x)
 		if err != nil {
 			return err
 		}
-		b, err := tangent.Blocks(one.x, one.x)
-		if err != nil {
-			return err
-		}
-		lo, hi, err := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(2))))
-		if err != nil {
-			return err
-		}
-		c.result.Values[name] = lo / hi
+		lo, hi := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(2))))
+		c.Values[name] = lo / hi
 	}
 	return nil
 }
@@ -341,8 +240,7 @@ func alongSimplex(gradient [][][]float64, d, i int) float64 {
 	return math.Sqrt(square)
 }
 
-// ridgePredictors are f of the depths 1…D on all rows of rho [m, n], of which
-// the first n are the training inputs.
+// ridgePredictors are f of the depths 1…D on all rows of rho [m, n], of which the first n are the training inputs.
 func ridgePredictors(net spectral.Deep, alpha []float64, rho *mat.Dense, y []float64, ridge float64) (
 	[][]float64, error) {
 	kernels, err := net.Kernels(alpha, rho)

@@ -1,5 +1,5 @@
-// Package lipschitz measures the Lipschitz constant of feature-map selection,
-// what Lemma 1 of Oymak+ 2021 puts into its bound, and the uniform gap.
+// Package lipschitz measures the Lipschitz constant of feature-map selection, the bound of Lemma 1 of Oymak+ 2021, and the
+// uniform gap.
 package lipschitz
 
 import (
@@ -34,8 +34,7 @@ type Case struct {
 // Radius is R, the ℓ₁ radius of Δ with λ as its last coordinate, at least 1.
 func (c Case) Radius() float64 { return max(1, c.Scale+c.Lambda+c.Range) }
 
-// argument is what Lemma 1 takes the logarithm of, 20R³Bn_T²λ₀⁻²(Bn_T + 1) with
-// B = 1 and R to a power of choice: 3 as printed.
+// argument is that of Lemma 1's logarithm, 20R³Bn_T²λ₀⁻²(Bn_T + 1) with B = 1 and R to a power: 3 as printed.
 func (c Case) argument(lambda0, power float64) float64 {
 	n := float64(c.Train)
 	return 20 * math.Pow(c.Radius(), power) * n * n / (lambda0 * lambda0) * (n + 1)
@@ -52,15 +51,12 @@ func (c Case) derived(lambda0, y float64) float64 {
 	return math.Sqrt(float64(c.World.Maps)*first*first + last*last)
 }
 
-// ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in
-// f, as Lemma 1 asks for.
+// ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in f, as Lemma 1 requires.
 func ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
 
-// Run measures the Lipschitz constant of f_α in the norm sup over the unit
-// sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ ("lipschitz"), the bounds on it
-// ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of
-// the gap, see gaps. It returns an error if ctx is cancelled or some Φ_α is
-// singular at λ = 0.
+// Run measures the Lipschitz constant of f_α in the norm sup over the unit sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ
+// ("lipschitz"), the bounds on it ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of the gap,
+// see gaps. It returns an error if ctx is cancelled or some Φ_α is singular at λ = 0.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	x, y := t.Sample(trial.RNG(seed, "train"), c.Train)
@@ -97,17 +93,15 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 		sigma = 0 // Φ_α cannot have n_T singular values that are not 0
 	}
 	lambda0 := c.Lambda + sigma*sigma
-	result := c.gaps(seed, each)
-	result.Values = map[string]float64{
+	series, err := c.gaps(ctx, seed, each)
+	return trial.Result{Series: series, Values: map[string]float64{
 		"lipschitz": lipschitz, "lambda0": lambda0,
 		"argument": c.argument(lambda0, 3), "repaired": c.argument(lambda0, 4),
 		"derived": c.derived(lambda0, floats.Norm(y, 2)),
-	}
-	return result, nil
+	}}, err
 }
 
-// fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α where λ
-// does not vary.
+// fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α if λ does not vary.
 func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda float64, varies bool) (
 	w []float64, slope float64, err error) {
 	fitted, err := train.Fit(alpha, lambda)
@@ -118,35 +112,30 @@ func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda floa
 	if err != nil {
 		return nil, 0, err
 	}
-	d, columns := jacobian.Dims()
+	_, columns := jacobian.Dims()
 	if !varies {
 		columns--
 	}
 	rows := make([][]float64, columns)
 	for j := range rows {
-		rows[j] = mat.Col(make([]float64, d), j, jacobian)
+		rows[j] = mat.Col(nil, j, jacobian)
 	}
 	return t.Weights(fitted), world.Largest(rows), nil
 }
 
-// gaps draws validation samples from the pool: for every n_V the mean supremum
-// of |L̂_V − L| ("gap") and the mean excess risk of the minimizer of L̂_V over
-// all (α, λ) ("excess").
-func (c Case) gaps(seed uint64, each [][]float64) trial.Result {
+// gaps draws validation samples from the pool: for every n_V the mean supremum of |L̂_V − L| ("gap") and the mean excess
+// risk of the minimizer of L̂_V over all (α, λ) ("excess").
+func (c Case) gaps(ctx context.Context, seed uint64, each [][]float64) (map[string][]float64, error) {
 	var risks []float64
 	for _, losses := range each {
 		risks = append(risks, floats.Sum(losses)/float64(len(losses)))
 	}
-	best, series := slices.Min(risks), map[string][]float64{}
-	for _, n := range c.Validation {
-		var gap, excess float64
-		for rep := range c.Repeats {
-			index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
-			sup, chosen := validation.Choose(each, risks, index)
-			gap, excess = gap+sup, excess+chosen-best
-		}
-		series["gap"] = append(series["gap"], gap/float64(c.Repeats))
-		series["excess"] = append(series["excess"], excess/float64(c.Repeats))
-	}
-	return trial.Result{Series: series}
+	best := slices.Min(risks)
+	return validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
+		gap, chosen := validation.Choose(each, risks, index)
+		sums["gap"] += gap
+		sums["excess"] = sums["excess"] + chosen - best // in this order of rounding
+		return nil
+	})
 }

@@ -1,6 +1,5 @@
-// Package lowrank computes the trials of Oymak+ 2021, Theorem 4: the spectral
-// estimate of the architecture in low-rank learning with p > n, its outcome in
-// law, and other searches of the same architecture.
+// Package lowrank computes the trials of Oymak+ 2021, Theorem 4: the spectral estimate of the architecture in low-rank
+// learning with p > n, samples of its distribution, and other searches of the same architecture.
 package lowrank
 
 import (
@@ -25,8 +24,7 @@ type Trial interface {
 	String() string
 }
 
-// Law draws the outcome of the algorithm in law for every pair of sizes:
-// all of P with all of H.
+// Law samples the distribution of the algorithm's outcome for every pair of sizes: all of P with all of H.
 type Law struct {
 	Part  string  `json:"part"` // "law", "map", "boundary" or "sizes": what it is for
 	N     int     `json:"n"`
@@ -51,8 +49,8 @@ func (t Law) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	series := map[string][]float64{}
 	for _, p := range t.P {
 		for _, h := range t.H {
-			if ctx.Err() != nil {
-				return trial.Result{}, ctx.Err()
+			if err := ctx.Err(); err != nil {
+				return trial.Result{}, err
 			}
 			// A stream for each pair of sizes: other pairs beside it change nothing.
 			rng := trial.RNG(seed, "law", strconv.Itoa(p), strconv.Itoa(h))
@@ -95,12 +93,10 @@ type model struct {
 	root         *mat.Dense    // A^{1/2}
 }
 
-// Correlation is the correlation between two operations' features where they
-// are "correlated".
+// Correlation is the correlation between two operations' features if they are "correlated".
 const Correlation = 0.9
 
-// Features fill a feature matrix with numbers of variance 1, independent
-// but for what the name says.
+// Features fill a feature matrix with numbers of variance 1, independent unless the name says otherwise.
 var Features = map[string]func(rng *rand.Rand, x []float64){
 	"gaussian":   normal,
 	"correlated": normal, // the model's root mixes the rows
@@ -109,8 +105,7 @@ var Features = map[string]func(rng *rand.Rand, x []float64){
 			x[i] = float64(2*rng.IntN(2) - 1)
 		}
 	},
-	// A common factor makes some examples much larger than others: multivariate t
-	// with 3 degrees of freedom, without a fourth moment.
+	// A common factor makes some examples much larger than others: multivariate t₃, without a fourth moment.
 	"heavy": func(rng *rand.Rand, x []float64) {
 		const dof = 3
 		normal(rng, x)
@@ -130,8 +125,7 @@ func (t Data) model(seed uint64) model {
 	if t.Features != "correlated" {
 		return m
 	}
-	m.alpha = make([]float64, t.H)
-	m.alpha[0] = 1 // one operation is right
+	m.alpha = axis(t.H, 0) // one operation is right
 	m.cov, m.root = mat.NewSymDense(t.H, nil), mat.NewDense(t.H, t.H, nil)
 	// The eigenvalue of (1,…,1) is 1+(h−1)r, all others are 1−r.
 	low, high := math.Sqrt(1-Correlation), math.Sqrt(1+float64(t.H-1)*Correlation)
@@ -140,12 +134,19 @@ func (t Data) model(seed uint64) model {
 			m.cov.SetSym(i, j, Correlation)
 			m.root.Set(i, j, (high-low)/float64(t.H))
 		}
+		m.root.Set(i, i, m.root.At(i, i)+low)
 	}
 	for i := range t.H {
 		m.cov.SetSym(i, i, 1)
-		m.root.Set(i, i, m.root.At(i, i)+low)
 	}
 	return m
+}
+
+// axis is the unit vector along coordinate i of ℝⁿ.
+func axis(n, i int) []float64 {
+	e := make([]float64, n)
+	e[i] = 1
+	return e
 }
 
 func unit(rng *rand.Rand, n int) []float64 {
@@ -176,8 +177,7 @@ func (t Data) examples(seed uint64, set string, m model) spectral.Examples {
 	}}
 }
 
-// Run gives the values rho2 and risk of the algorithm, the risk that knowing α*
-// gives (oracle_risk), and the largest residual on 𝒯.
+// Run has the values rho2 and risk of the algorithm, the risk of knowing α* (oracle_risk), and the largest residual on 𝒯.
 func (t Data) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	m := t.model(seed)
 	train, valid := t.examples(seed, "train", m), t.examples(seed, "validation", m)
@@ -221,9 +221,8 @@ func (m model) risk(alpha, theta []float64) float64 {
 	return spectral.RankOneRisk(alpha, theta, m.alpha, m.theta, m.cov)
 }
 
-// direction is α̂. Whitened, it is the algorithm for the features A^{-1/2}X, which
-// are independent, and for A^{1/2}α*: α̂ = A^{-1/2}β̂ with β̂ the leading direction of
-// A^{-1/2}M̂.
+// direction is α̂. Whitened, it is the algorithm for the independent features A^{-1/2}X and for A^{1/2}α*: α̂ = A^{-1/2}β̂
+// with β̂ the leading direction of A^{-1/2}M̂.
 func (m model) direction(moment *mat.Dense, whiten bool) ([]float64, error) {
 	if !whiten || m.root == nil {
 		alpha, _, err := spectral.TopLeft(moment)
@@ -244,8 +243,7 @@ func (m model) direction(moment *mat.Dense, whiten bool) ([]float64, error) {
 	return alpha.RawVector().Data, nil
 }
 
-// Search runs the spectral algorithm and searches by gradient on the same
-// normal features.
+// Search runs the spectral algorithm and searches by gradient on the same normal features.
 type Search struct {
 	Part  string  `json:"part"` // "search"
 	N     int     `json:"n"`
@@ -266,8 +264,8 @@ func (t Search) Cost() float64 {
 	return float64(1+t.Steps) * n * p * (20*h + 4*n)
 }
 
-// Run gives rho2 and risk of every method and the risk of the oracle. All but
-// "ridge" solve the lower level by least squares of least norm on 𝒯.
+// Run has rho2 and risk of every method and of the oracle. All but "ridge" solve the lower level by least squares of least
+// norm on 𝒯.
 func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	data := Data{N: t.N, P: t.P, H: t.H, Noise: t.Noise, Features: "gaussian"}
 	m := data.model(seed)
@@ -297,8 +295,8 @@ func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 		{"ridge", ridge, func() ([]float64, error) { return descend(ctx, ridge, start, t.Steps) }},
 		{"alternate", plain, func() ([]float64, error) { return plain.Alternate(ctx, start, t.Steps) }},
 	} {
-		if ctx.Err() != nil {
-			return trial.Result{}, ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return trial.Result{}, err
 		}
 		alpha, err := method.search()
 		if err != nil {
@@ -346,8 +344,7 @@ func descend(ctx context.Context, s spectral.Split, start []float64, steps int) 
 	return alpha, err
 }
 
-// Fit looks at what no algorithm can do: at m examples in all it measures
-// how well least squares fits them.
+// Fit measures how well least squares fits m examples, which bounds every algorithm.
 type Fit struct {
 	Part  string `json:"part"` // "fit"
 	M     int    `json:"m"`    // 2n, even
@@ -360,18 +357,13 @@ func (t Fit) String() string { return fmt.Sprintf("merged sets, 2n = %d", t.M) }
 // Cost is about how many numbers a seed touches.
 func (t Fit) Cost() float64 { return 20 * float64(t.Tries) * math.Pow(float64(t.M), 3) }
 
-// Run gives, for p = 2n ("…_at"), 2n+h−1 ("…_above"), 4n ("…_double") and 3n/2
-// ("…_below"): the largest residual of the best θ over drawn directions α
-// (residual_…) and the squared error of θ̂ that is left to who knows α*
-// (error_…). At p = 2n it solves for a direction that does not fit the labels:
-// found_at reports whether there is one, smallest_at is σ_min/σ_max of its Z_α and
+// Run has, for p = 2n ("…_at"), 2n+h−1 ("…_above"), 4n ("…_double") and 3n/2 ("…_below"): the largest residual of the best
+// θ over random directions α (residual_…) and the squared error of θ̂ if α* is known (error_…). At p = 2n it solves for a
+// direction that does not fit the labels: found_at reports whether one exists, smallest_at is σ_min/σ_max of its Z_α and
 // exceptional_at the share of the labels that no θ reaches.
 func (t Fit) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	values := map[string]float64{}
 	for name, p := range map[string]int{"at": t.M, "above": t.M + t.H - 1, "double": 2 * t.M, "below": 3 * t.M / 4} {
-		if ctx.Err() != nil {
-			return trial.Result{}, ctx.Err()
-		}
 		if err := t.measure(ctx, seed, name, p, values); err != nil {
 			return trial.Result{}, err
 		}
@@ -405,20 +397,15 @@ func (t Fit) measure(ctx context.Context, seed uint64, name string, p int, value
 		values["residual_"+name] = max(values["residual_"+name], spectral.Residual(z[i], theta, y))
 	}
 	if name == "at" && t.H > 1 {
-		if err := t.exceptional(ctx, examples, values); err != nil {
-			return err
-		}
+		return t.exceptional(ctx, examples, values)
 	}
 	return nil
 }
 
-// exceptional solves det(Z₁ + s·Z₂) = 0 for the square Z₁, Z₂ of the first two
-// operations: at a real s, α ∝ (1, s, 0, …) has a singular Z_α, and no θ fits
-// labels outside its range.
+// exceptional solves det(Z₁ + s·Z₂) = 0 for the square Z₁, Z₂ of the first two operations: at a real s, α ∝ (1, s, 0, …)
+// has a singular Z_α, and no θ fits labels outside its range.
 func (t Fit) exceptional(ctx context.Context, examples spectral.Examples, values map[string]float64) error {
-	e1, e2 := make([]float64, t.H), make([]float64, t.H)
-	e1[0], e2[1] = 1, 1
-	z, y, err := spectral.Projected(ctx, examples, e1, e2)
+	z, y, err := spectral.Projected(ctx, examples, axis(t.H, 0), axis(t.H, 1))
 	if err != nil {
 		return err
 	}

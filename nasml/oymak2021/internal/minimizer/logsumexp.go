@@ -8,14 +8,15 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
-// logSumExp is L̄(α, θ) = log Σᵢ exp(aᵢᵀα + bᵢᵀθ) + (μ/2)‖θ‖², jointly
-// convex, L̄-smooth in α with L̄ = ‖A‖²/2 because ‖diag(q) − qqᵀ‖ ≤ ½. Its
-// Lipschitz constant is measured on pairs, both near and far.
+// logSumExp is L̄(α, θ) = log Σᵢ exp(aᵢᵀα + bᵢᵀθ) + (μ/2)‖θ‖², jointly convex, L̄-smooth in α with L̄ = ‖A‖²/2 because
+// ‖diag(q) − qqᵀ‖ ≤ ½. Its Lipschitz constant is measured on near and far pairs.
 func logSumExp(rng *rand.Rand, h, p int) (Bounds, error) {
 	const terms, mu = 12, 0.5
-	a, b := gaussian(rng, terms, h), gaussian(rng, terms, p)
+	a, b := spectral.Normals(rng, terms, h), spectral.Normals(rng, terms, p)
 	most := 0.0
 	for _, distance := range []float64{1e-3, 1, 10} {
 		alpha, beta := make([]float64, h), make([]float64, h)
@@ -35,8 +36,8 @@ func logSumExp(rng *rand.Rand, h, p int) (Bounds, error) {
 	}
 	whole := mat.NewDense(terms, h+p, nil)
 	whole.Augment(a, b)
-	full := spectral(whole)*spectral(whole)/2 + mu
-	outer, inner := spectral(a), spectral(b)
+	full := singular(whole)*singular(whole)/2 + mu
+	outer, inner := singular(a), singular(b)
 	return Bounds{most, math.Sqrt(outer * outer / 2 / mu), math.Sqrt(full / mu), outer * inner / 2 / mu}, nil
 }
 

@@ -1,5 +1,5 @@
-// Package minimizer measures the Lipschitz constant of θ_α, the minimizer over θ
-// of a loss L̄(α, θ), beside what Oymak+ 2021, Lemma 2, says bounds it.
+// Package minimizer measures the Lipschitz constant of θ_α, the minimizer over θ of a loss L̄(α, θ), and the bound of
+// Oymak+ 2021, Lemma 2.
 package minimizer
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Kinds are the random functions: quadratics that are jointly convex,
-// those that are convex in θ only, and a log-sum-exp.
+// Kinds are the random functions: quadratics that are jointly convex, or convex in θ only, and a log-sum-exp.
 var Kinds = []string{"joint", "separate", "log-sum-exp"}
 
 // Shares are the quantiles that are kept of the sorted ratios.
@@ -43,10 +42,9 @@ type Bounds struct {
 	Cross     float64 // ‖H_θα‖/μ
 }
 
-// Run draws and measures random functions or, of the kind "ridge", the ridge
-// problem. The values of random functions are their number ("cases"), how many
-// have a Lipschitz constant above each bound ("over_smooth", …) and the largest
-// ratio to √(L̄/μ); the series are quantiles of the ratios, at Shares.
+// Run draws and measures random functions or, of the kind "ridge", the ridge problem. The values of random functions are
+// their number ("cases"), how many have a Lipschitz constant above each bound ("over_smooth", …) and the largest ratio to
+// √(L̄/μ); the series are quantiles of the ratios, at Shares.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	if c.Kind == "ridge" {
 		return c.runRidge(ctx, seed)
@@ -129,7 +127,7 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 			return trial.Result{}, err
 		}
 		outerHere, crossHere := hessianNorms(train, fit)
-		lipschitz = max(lipschitz, spectral(jacobian.Slice(0, c.World.Features, 0, len(alpha)).(*mat.Dense)))
+		lipschitz = max(lipschitz, singular(jacobian.Slice(0, c.World.Features, 0, len(alpha)).(*mat.Dense)))
 		outer, cross = max(outer, outerHere), max(cross, crossHere)
 		least := 0.0
 		if c.World.Features <= c.Train {
@@ -158,5 +156,5 @@ func hessianNorms(train *features.Mixture, fit *features.MixtureFit) (outer, cro
 		images.SetCol(i, image.RawVector().Data)
 		mixed.SetCol(i, back.RawVector().Data)
 	}
-	return 2 * spectral(images) * spectral(images), 2 * spectral(mixed)
+	return 2 * singular(images) * singular(images), 2 * singular(mixed)
 }

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -27,7 +28,7 @@ func TestQuadratics(t *testing.T) {
 		// By differences: θ_α solves H_θθθ = −H_θα α, so it is linear in α.
 		most := 0.0
 		for range 200 {
-			alpha := gaussian(rng, h, 1).RawMatrix().Data
+			alpha := spectral.Normals(rng, h, 1).RawMatrix().Data
 			floats.Scale(1/floats.Norm(alpha, 2), alpha)
 			var theta mat.VecDense
 			right := mat.NewVecDense(p, nil)
@@ -50,7 +51,7 @@ func TestQuadratics(t *testing.T) {
 
 func TestNewtonFindsTheMinimum(t *testing.T) {
 	rng := trial.RNG(2, "n")
-	a, b := gaussian(rng, 5, 2), gaussian(rng, 5, 3)
+	a, b := spectral.Normals(rng, 5, 2), spectral.Normals(rng, 5, 3)
 	alpha := []float64{1, -2}
 	theta, err := newton(a, b, alpha, 0.5)
 	require.NoError(t, err)

@@ -7,38 +7,27 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
-// joint is a Hessian AAᵀ of (α, θ) of rank p + a random part of h, so that
-// it is convex, and strongly so in θ, and often not strongly in (α, θ).
+// joint is a Hessian AAᵀ of (α, θ) of rank p + a random part of h: convex, strongly in θ, often not strongly in (α, θ).
 func joint(rng *rand.Rand, h, p int) *mat.SymDense {
-	a := gaussian(rng, h+p, p+rng.IntN(h+1))
+	a := spectral.Normals(rng, h+p, p+rng.IntN(h+1))
 	var hessian mat.SymDense
 	hessian.SymOuterK(1, a)
 	return &hessian
 }
 
-// separate is a random symmetric Hessian whose θ-block is made positive
-// definite, with a smallest eigenvalue in [0.1, 1.1].
+// separate is a random symmetric Hessian whose θ-block is made positive definite, with a smallest eigenvalue in
+// [0.1, 1.1].
 func separate(rng *rand.Rand, h, p int) *mat.SymDense {
-	g := gaussian(rng, h+p, h+p)
-	hessian := mat.NewSymDense(h+p, nil)
-	for i := range h + p {
-		for j := i; j < h+p; j++ {
-			hessian.SetSym(i, j, (g.At(i, j)+g.At(j, i))/2)
-		}
-	}
+	hessian := spectral.Symmetric(spectral.Normals(rng, h+p, h+p))
 	shift := 0.1 + rng.Float64() - smallest(block(hessian, h, h+p))
 	for i := h; i < h+p; i++ {
 		hessian.SetSym(i, i, hessian.At(i, i)+shift)
 	}
 	return hessian
-}
-
-func gaussian(rng *rand.Rand, n, d int) *mat.Dense {
-	m := mat.NewDense(n, d, nil)
-	m.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, m)
-	return m
 }
 
 // block is the symmetric block of rows and columns from…to−1.
@@ -52,20 +41,9 @@ func block(m *mat.SymDense, from, to int) *mat.SymDense {
 	return out
 }
 
-func eigenvalues(m *mat.SymDense) []float64 {
-	var eig mat.EigenSym
-	if !eig.Factorize(m, false) {
-		return []float64{math.NaN()} // a result with it is refused
-	}
-	return eig.Values(nil)
-}
-
-func smallest(m *mat.SymDense) float64 { return eigenvalues(m)[0] }
-
-// norm is the spectral norm of a symmetric matrix.
-func norm(m *mat.SymDense) float64 {
-	values := eigenvalues(m)
-	return max(math.Abs(values[0]), math.Abs(values[len(values)-1]))
+func smallest(m *mat.SymDense) float64 {
+	least, _ := spectral.EigenRange(m)
+	return least
 }
 
 // Example is (μ/2)θ² − kμαθ, which is not jointly convex: H_αα = 0 and
@@ -98,18 +76,18 @@ func quadratic(hessian *mat.SymDense, h int) (Bounds, error) {
 	}
 	mu := smallest(inner)
 	return Bounds{
-		Lipschitz: spectral(&slope),
-		Smooth:    math.Sqrt(norm(block(hessian, 0, h)) / mu),
-		Joint:     math.Sqrt(norm(hessian) / mu),
-		Cross:     spectral(cross) / mu,
+		Lipschitz: singular(&slope),
+		Smooth:    math.Sqrt(spectral.Norm(block(hessian, 0, h)) / mu),
+		Joint:     math.Sqrt(spectral.Norm(hessian) / mu),
+		Cross:     singular(cross) / mu,
 	}, nil
 }
 
-// spectral is the largest singular value.
-func spectral(m *mat.Dense) float64 {
+// singular is the largest singular value.
+func singular(m mat.Matrix) float64 {
 	var svd mat.SVD
 	if !svd.Factorize(m, mat.SVDNone) {
-		return math.NaN()
+		return math.NaN() // a result with it is refused
 	}
 	return svd.Values(nil)[0]
 }

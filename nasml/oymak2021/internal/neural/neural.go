@@ -1,12 +1,12 @@
-// Package neural is what the trials of neural activation search have in common
-// (Oymak+ 2021, Section 4.2): labelled inputs of unit norm, the output weights of
-// the network, and the middle of the simplex.
+// Package neural has what the trials of neural activation search share (Oymak+ 2021, Section 4.2): labelled inputs of
+// unit norm, the output weights of the network, and points of the simplex.
 package neural
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -15,10 +15,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// The sources of examples. All inputs have unit norm, all labels are ±1. The
-// labels of Product are an even function, which kernels of odd activations cannot
-// see; the pairs of Paired are what networks of odd activations cannot fit, as K_α
-// is singular there.
+// The sources of examples. All inputs have unit norm, all labels are ±1. The labels of Product are an even function, which
+// kernels of odd activations cannot see; networks of odd activations cannot fit the pairs of Paired, where K_α is
+// singular.
 const (
 	Cap     = "cap"     // x = (y cos φ, sin φ·u), u uniform on a sphere: aligned with every kernel
 	Flipped = "flipped" // the same with a share of the labels turned over: aligned with none
@@ -27,8 +26,7 @@ const (
 	Digits  = "images"  // two classes of images, pixels divided by their norm
 )
 
-// OutputWeights are the fixed v of the network, ±√(c₀/k), half of each. The rows
-// of W₀ are independent, so that any half will do.
+// OutputWeights are the fixed v of the network, ±√(c₀/k), half of each; the rows of W₀ are independent.
 func OutputWeights(k int, c0 float64) []float64 {
 	v := make([]float64, k)
 	for r := range v {
@@ -38,13 +36,37 @@ func OutputWeights(k int, c0 float64) []float64 {
 }
 
 // Middle is the middle of the simplex, (1/h, …, 1/h).
-func Middle(h int) []float64 {
-	alpha := make([]float64, h)
-	for j := range alpha {
-		alpha[j] = 1 / float64(h)
+func Middle(h int) []float64 { return slices.Repeat([]float64{1 / float64(h)}, h) }
+
+// Corners are the corners of the simplex.
+func Corners(h int) [][]float64 {
+	all := make([][]float64, h)
+	for j := range all {
+		all[j] = make([]float64, h)
+		all[j][j] = 1
 	}
-	return alpha
+	return all
 }
+
+// RandomPoints are n further points of the simplex that a seed fixes.
+func RandomPoints(seed uint64, h, n int) (all [][]float64) {
+	rng := trial.RNG(seed, "alphas")
+	for range n {
+		all = append(all, spectral.SimplexPoint(rng, h))
+	}
+	return all
+}
+
+// Notes are the numbers of a trial.
+type Notes struct{ trial.Result }
+
+// NewNotes are empty.
+func NewNotes() Notes {
+	return Notes{trial.Result{Values: map[string]float64{}, Series: map[string][]float64{}}}
+}
+
+// Note appends to a series.
+func (n Notes) Note(series string, value float64) { n.Series[series] = append(n.Series[series], value) }
 
 // World is what examples are drawn from.
 type World struct {
@@ -60,9 +82,8 @@ type Examples struct {
 	Y []float64
 }
 
-// Draw takes n examples for training and pool others from the world; images
-// come from the training split for the former and from the test split for the
-// latter. A seed's first n examples are the same for every n.
+// Draw takes n examples for training and pool others; images are of the training split and of the test split. A seed's
+// first n examples are the same for every n.
 func (w World) Draw(seed uint64, n, pool int, images *Images) (train, rest Examples, err error) {
 	if w.Data == Digits {
 		if train, err = images.take(images.Train, trial.RNG(seed, "examples", "train"), n); err != nil {
@@ -90,8 +111,7 @@ func (w World) synthetic(rng *rand.Rand, n int) Examples {
 			e.Y[i] = math.Copysign(1, row[0]*row[1])
 			continue
 		}
-		sine := math.Sqrt(1 - w.CosPhi*w.CosPhi)
-		var norm float64
+		sine, norm := math.Sqrt(1-w.CosPhi*w.CosPhi), 0.0
 		for _, v := range u[1:] {
 			norm += v * v
 		}

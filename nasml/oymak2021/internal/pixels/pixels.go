@@ -1,5 +1,4 @@
-// Package pixels is what the trials on images know of them: the numbers of each
-// and its label.
+// Package pixels has images as trials need them: numbers and labels.
 package pixels
 
 import "math"
@@ -18,10 +17,8 @@ func (im *Images) Len() int { return len(im.Labels) }
 // Image are the pixels of image i.
 func (im *Images) Image(i int) []uint8 { return im.Pixels[i*im.Size : (i+1)*im.Size] }
 
-// Scale writes an image's features: "unit-interval" x/255; "standardized"
-// (x/255 − 0.1307)/0.3081, MNIST's mean and standard deviation; "unit-norm"
-// x/‖x‖₂ as Theorem 3 of Oymak+ 2021 assumes. A black image has no direction and
-// stays 0.
+// Scale writes an image's features: "unit-interval" x/255; "standardized" (x/255 − 0.1307)/0.3081, MNIST's mean and
+// standard deviation; "unit-norm" x/‖x‖₂ as Theorem 3 of Oymak+ 2021 assumes. A black image stays 0.
 func Scale(how string, pixels []uint8, x []float64) {
 	var sum float64
 	for i, p := range pixels {

@@ -1,5 +1,5 @@
-// Package selection measures both sides of Oymak+ 2021, Theorem 2, the excess
-// risk of feature-map selection, and of Proposition 1.
+// Package selection measures both sides of Oymak+ 2021, Theorem 2, the excess risk of feature-map selection, and of
+// Proposition 1.
 package selection
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Case is what a trial depends on but its seed. Part "select" is Theorem 2,
-// "prop1" is Proposition 1.
+// Case is what a trial depends on but its seed. Part "select" is Theorem 2, "prop1" is Proposition 1.
 type Case struct {
 	Part       string      `json:"part"`
 	World      world.World `json:"world"`
@@ -30,8 +29,8 @@ type Case struct {
 	Repeats    int         `json:"repeats"`
 }
 
-// Run computes one seed, see runSelection and runProposition. It is an error
-// if ctx is cancelled or some Φ_α is singular, so that (8) does not hold.
+// Run computes one seed, see runSelection and runProposition. It returns an error if ctx is cancelled or some Φ_α is
+// singular, so that (8) does not hold.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	if c.Part == "prop1" {
 		return c.runProposition(ctx, seed)
@@ -42,9 +41,8 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 // clipped is the loss min(1, |y − f|): 1-Lipschitz, bounded, 0 where y = f.
 func clipped(y, f float64) float64 { return min(1, math.Abs(y-f)) }
 
-// runSelection fits every candidate α, α* among them, by the interpolant of
-// minimum norm. Its values are the parts of the bound: "term", yᵀK_α⁻¹y at its
-// least and at α*; its series over n_V the risk of α̂ and the uniform gap.
+// runSelection fits every candidate α, α* among them, by the interpolant of minimum norm. Its values are the parts of the
+// bound: "term", yᵀK_α⁻¹y at its least and at α*; its series over n_V the risk of α̂ and the uniform gap.
 func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	x, y := t.LinearSample(trial.RNG(seed, "train"), c.Train, c.Noise)
@@ -80,41 +78,38 @@ func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, erro
 		losses := validation.Losses(pool, labels, t.Weights(fit), clipped)
 		each, risks = append(each, losses), append(risks, floats.Sum(losses)/float64(c.Pool))
 	}
-	result := c.choose(seed, each, risks)
-	n := float64(c.Train)
-	values["complexity"], values["term"] = complexity, 2*math.Sqrt(complexity/n)
+	series, err := c.choose(ctx, seed, each, risks)
+	values["complexity"], values["term"] = complexity, 2*math.Sqrt(complexity/float64(c.Train))
 	values["residual"], values["lambda0"] = residual, sigma*sigma
 	values["labels"] = floats.Norm(y, 2)
 	values["best"], values["average"] = slices.Min(risks), floats.Sum(risks)/float64(len(risks))
-	result.Values = values
-	return result, nil
+	return trial.Result{Series: series, Values: values}, err
 }
 
-// choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean
-// uniform gap ("gap") and the largest risk ("worst").
-func (c Case) choose(seed uint64, each [][]float64, risks []float64) trial.Result {
-	series := map[string][]float64{}
-	for _, n := range c.Validation {
-		var risk, gap float64
-		worst := 0.0
-		for rep := range c.Repeats {
-			index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
-			sup, chosen := validation.Choose(each, risks, index)
-			risk, gap, worst = risk+chosen, gap+sup, max(worst, chosen)
-		}
-		series["risk"] = append(series["risk"], risk/float64(c.Repeats))
-		series["gap"] = append(series["gap"], gap/float64(c.Repeats))
-		series["worst"] = append(series["worst"], worst)
+// choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean uniform gap ("gap") and the largest risk
+// ("worst").
+func (c Case) choose(ctx context.Context, seed uint64, each [][]float64, risks []float64) (
+	map[string][]float64, error) {
+	worst := make([]float64, len(c.Validation))
+	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Pool, n)
+		gap, chosen := validation.Choose(each, risks, index)
+		sums["risk"] += chosen
+		sums["gap"] += gap
+		at := slices.Index(c.Validation, n)
+		worst[at] = max(worst[at], chosen)
+		return nil
+	})
+	if err == nil {
+		series["worst"] = worst
 	}
-	return trial.Result{Series: series}
+	return series, err
 }
 
-// runProposition has means over repeats: for n = n_T = n_V "end" is
-// L(f_α̂^𝒯) − min L(f_α^𝒟), "train" is L(f_α^𝒯) − L(f_α^𝒟) at the centre (eq. 5),
-// "gap" is the uniform gap; and for a fixed n_T "extra" is
-// L(f_α̂^𝒯) − min L(f_α^𝒯) over n_V. "violations" counts
-// L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest C_α^𝒯 ≥ 0 that
-// (5) allows.
+// runProposition has means over repeats: for n = n_T = n_V "end" is L(f_α̂^𝒯) − min L(f_α^𝒟), "train" is
+// L(f_α^𝒯) − L(f_α^𝒟) at the centre (eq. 5), "gap" is the uniform gap; and for a fixed n_T "extra" is
+// L(f_α̂^𝒯) − min L(f_α^𝒯) over n_V. "violations" counts L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest
+// C_α^𝒯 ≥ 0 that (5) allows.
 func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	candidates := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)
@@ -126,38 +121,30 @@ func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, er
 		}
 		limits = append(limits, t.Risk(w))
 	}
-	centre := min(c.World.Maps, len(candidates)-1)
-	series, violations := map[string][]float64{}, 0.0
-	for _, n := range c.Validation {
-		var end, train, gap, extra float64
-		for rep := range c.Repeats {
-			if err := ctx.Err(); err != nil {
-				return trial.Result{}, err
-			}
-			one, err := c.propose(t, candidates, trial.RNG(seed, "prop1", fmt.Sprint(n, rep)), n, n)
-			if err != nil {
-				return trial.Result{}, err
-			}
-			end, gap = end+one.chosen-slices.Min(limits), gap+one.gap
-			train += one.risks[centre] - limits[centre]
-			bound := math.Inf(1)
-			for i, limit := range limits {
-				bound = min(bound, limit+max(0, one.risks[i]-limit))
-			}
-			if one.chosen > (bound+2*one.gap)*(1+1e-12) {
-				violations++
-			}
-			fixed, err := c.propose(t, candidates, trial.RNG(seed, "fixed", fmt.Sprint(n, rep)), c.Fixed, n)
-			if err != nil {
-				return trial.Result{}, err
-			}
-			extra += fixed.chosen - slices.Min(fixed.risks)
+	centre, violations := min(c.World.Maps, len(candidates)-1), 0.0
+	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		one, err := c.propose(t, candidates, trial.RNG(seed, "prop1", fmt.Sprint(n, rep)), n, n)
+		if err != nil {
+			return err
 		}
-		for name, sum := range map[string]float64{"end": end, "train": train, "gap": gap, "extra": extra} {
-			series[name] = append(series[name], sum/float64(c.Repeats))
+		fixed, err := c.propose(t, candidates, trial.RNG(seed, "fixed", fmt.Sprint(n, rep)), c.Fixed, n)
+		if err != nil {
+			return err
 		}
-	}
-	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, nil
+		bound := math.Inf(1)
+		for i, limit := range limits {
+			bound = min(bound, limit+max(0, one.risks[i]-limit))
+		}
+		if one.chosen > (bound+2*one.gap)*(1+1e-12) {
+			violations++
+		}
+		sums["end"] = sums["end"] + one.chosen - slices.Min(limits) // in this order of rounding
+		sums["gap"] += one.gap
+		sums["train"] += one.risks[centre] - limits[centre]
+		sums["extra"] += fixed.chosen - slices.Min(fixed.risks)
+		return nil
+	})
+	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, err
 }
 
 // choice is one train-validation run.
@@ -166,8 +153,7 @@ type choice struct {
 	chosen, gap float64
 }
 
-// propose fits every candidate on one training sample and chooses by one
-// validation sample.
+// propose fits every candidate on one training sample and chooses by one validation sample.
 func (c Case) propose(t *world.Teacher, candidates [][]float64, rng *rand.Rand, nTrain, nVal int) (choice, error) {
 	x, y := t.Sample(rng, nTrain)
 	train, err := t.Mixture(x, y)

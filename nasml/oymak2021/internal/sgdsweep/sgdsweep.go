@@ -1,7 +1,5 @@
-// Package sgdsweep trains the networks of Oymak+ 2021, Figure 2, by stochastic
-// gradient descent: a sweep of seeds and of perturbed architecture parameters,
-// all in one graph, and measures how far the weights of θ_α and θ_{α+Δα} end
-// apart.
+// Package sgdsweep trains the networks of Oymak+ 2021, Figure 2, by stochastic gradient descent: a sweep of seeds and of
+// perturbed architecture parameters, all in one graph, and measures how far the weights of θ_α and θ_{α+Δα} end apart.
 package sgdsweep
 
 import (
@@ -17,8 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Sweep is one batched training: S seeds with V architecture parameters each,
-// all of one network, trained together in one graph.
+// Sweep is one batched training: S seeds with V architecture parameters each, of one network, in one graph.
 type Sweep struct {
 	net    Network
 	seeds  []uint64
@@ -36,8 +33,8 @@ type Pair struct {
 	DeltaAlpha float64
 }
 
-// New is the smallest rectangle of seeds × Δα that holds the pairs. It is an
-// error if the images leave nothing to learn from.
+// New is the smallest rectangle of seeds × Δα that holds the pairs. It returns an error if the images leave nothing to
+// learn from.
 func New(net Network, im *pixels.Images, pairs []Pair) (*Sweep, error) {
 	s := &Sweep{net: net}
 	for _, p := range pairs {
@@ -51,8 +48,8 @@ func New(net Network, im *pixels.Images, pairs []Pair) (*Sweep, error) {
 	return s, s.setExamples(im)
 }
 
-// Results are the finished numbers of each pair: its α, the normalized distance
-// ‖θ_α − θ_{α+Δα}‖₂/Δα, and both training losses in the last epoch.
+// Results are the numbers of each pair: its α, the normalized distance ‖θ_α − θ_{α+Δα}‖₂/Δα, and both training losses in
+// the last epoch.
 func (s *Sweep) Results(pairs []Pair, p *Progress) ([]trial.Result, error) {
 	distances, err := s.distances(p)
 	if err != nil {
@@ -76,8 +73,7 @@ func (s *Sweep) Results(pairs []Pair, p *Progress) ([]trial.Result, error) {
 // alphaOf draws the architecture parameter of a seed, uniform in [0, 1].
 func alphaOf(seed uint64) float64 { return trial.RNG(seed, "alpha").Float64() }
 
-// perturbed is α + Δα; where that leaves [0, 1] and BeyondOne is "reflect", it
-// is α − Δα instead, at the same distance.
+// perturbed is α + Δα; if that leaves [0, 1] and BeyondOne is "reflect", it is α − Δα, at the same distance.
 func (n Network) perturbed(alpha, delta float64) float64 {
 	if n.BeyondOne == "reflect" && alpha+delta > 1 {
 		return alpha - delta
@@ -98,35 +94,32 @@ func (s *Sweep) alphas() []float64 {
 	return out
 }
 
-// heWeights draws W_l of a seed, [d_{l+1}, d_l], from N(0, 2/d_l) (He+ 2015).
-// A row of the first layer is drawn in full and then restricted to the active
-// inputs, so that leaving out inputs that are always 0 changes no number.
+// heWeights draws W_l of a seed, [d_{l+1}, d_l], from N(0, 2/d_l) (He+ 2015). A row of the first layer is drawn in full
+// and then restricted to the active inputs, so that leaving out inputs that are always 0 changes no number.
 func (s *Sweep) heWeights(seed uint64, layer, out, in int) []float64 {
-	rng := trial.RNG(seed, "init", fmt.Sprint(layer))
+	if layer == 0 {
+		in = s.fanIn
+	}
+	rng, w, std := trial.RNG(seed, "init", fmt.Sprint(layer)), make([]float64, out*in), math.Sqrt(2/float64(in))
+	for i := range w {
+		w[i] = std * rng.NormFloat64()
+	}
 	if layer > 0 {
-		w, std := make([]float64, out*in), math.Sqrt(2/float64(in))
-		for i := range w {
-			w[i] = std * rng.NormFloat64()
-		}
 		return w
 	}
-	w, row, std := make([]float64, 0, out*in), make([]float64, s.fanIn), math.Sqrt(2/float64(s.fanIn))
-	for range out {
-		for i := range row {
-			row[i] = std * rng.NormFloat64()
-		}
+	var kept []float64
+	for row := range slices.Chunk(w, in) {
 		for _, i := range s.active {
-			w = append(w, row[i])
+			kept = append(kept, row[i])
 		}
 	}
-	return w
+	return kept
 }
 
 // Start is where a sweep begins.
 func (s *Sweep) Start() *Progress { return &Progress{Layout: layout, state: s.initialState()} }
 
-// initialState is the state before training: He weights, equal for the V
-// variants of a seed, and slots of zeros.
+// initialState is the state before training: He weights, equal for the V variants of a seed, and slots of zeros.
 func (s *Sweep) initialState() []*tensors.Tensor {
 	var state, slots []*tensors.Tensor
 	for l, size := range s.net.layers(s.d) {
@@ -143,8 +136,7 @@ func (s *Sweep) initialState() []*tensors.Tensor {
 	return append(state, slots...)
 }
 
-// dims are those of layer l of all models: [S, d, V, k] of the first, [S, V, d_{l+1}, d_l]
-// of the others.
+// dims are those of layer l of all models: [S, d, V, k] of the first, [S, V, d_{l+1}, d_l] of the others.
 func (s *Sweep) dims(l int) []int {
 	size, variants := s.net.layers(s.d)[l], 1+len(s.deltas)
 	if l == 0 {
@@ -214,9 +206,8 @@ func (s *Sweep) Batches() int { return s.net.Epochs * s.steps() }
 // Done is the number of batches that were trained on up to p.
 func (s *Sweep) Done(p *Progress) int { return p.Epoch*s.steps() + p.Step }
 
-// order draws the examples of every batch of an epoch, [steps, S, B], by one
-// permutation a seed. It is a function of seed and epoch alone: a resumed run
-// needs no generator state, and α and α+Δα see the same batches.
+// order draws the examples of every batch of an epoch, [steps, S, B], by one permutation a seed. It depends on seed and
+// epoch alone: a resumed run needs no generator state, and α and α+Δα see the same batches.
 func (s *Sweep) order(epoch int) *tensors.Tensor {
 	steps, size := s.steps(), s.net.Batch
 	flat := make([]int32, steps*len(s.seeds)*size)

@@ -390,7 +390,7 @@ func TestStretchesChangeNothing(t *testing.T) {
 		p := s.Start()
 		tr, err := s.trainer(testBackend(t))
 		require.NoError(t, err)
-		defer tr.close()
+		defer tr.exec.Finalize()
 		for p.Epoch < s.net.Epochs {
 			if tr.stretch = stretch; !tr.loops {
 				t.Skip("this backend takes one batch a call")

@@ -18,9 +18,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/device"
 )
 
-// Progress is where a sweep stands: epochs done, with their mean losses
-// [epoch][s·V + v], batches done of the epoch under way, with the sums of their
-// losses, and the state after them.
+// Progress is the state of a sweep: epochs done, with their mean losses [epoch][s·V + v], batches done of the epoch under
+// way, with the sums of their losses, and the weights and slots after them.
 type Progress struct {
 	Epoch  int         `json:"epoch"`
 	Losses [][]float64 `json:"losses"`
@@ -65,17 +64,19 @@ func (s *Sweep) trainer(backend compute.Backend) (*trainer, error) {
 	}, nil
 }
 
-func (t *trainer) close() { t.exec.Finalize() }
-
-// Train runs the sweep from p to its last epoch. After every stretch it calls
-// after, which may save p; an error of it, or of ctx, ends the training.
+// Train runs the sweep from p to its last epoch. After every stretch it calls after, which may save p; an error of it, or
+// of ctx, ends the training.
 func (s *Sweep) Train(ctx context.Context, backend compute.Backend, p *Progress, after func() error) error {
 	t, err := s.trainer(backend)
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	for p.Epoch < s.net.Epochs {
+	defer t.exec.Finalize()
+	return t.run(ctx, p, after)
+}
+
+func (t *trainer) run(ctx context.Context, p *Progress, after func() error) error {
+	for p.Epoch < t.net.Epochs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -89,9 +90,8 @@ func (s *Sweep) Train(ctx context.Context, backend compute.Backend, p *Progress,
 	return nil
 }
 
-// A call of the device cannot be interrupted, and each copies the weights
-// once, so a stretch takes between these times: whole epochs for small
-// networks, a few batches for the largest. How an epoch is cut changes no bit.
+// A call of the device cannot be interrupted, and each copies the weights once, so a stretch takes between these times:
+// whole epochs for small networks, a few batches for the largest. How an epoch is cut changes no bit.
 const shortest, longest = time.Second, 3 * time.Second
 
 // advance trains the next stretch of the epoch under way.
@@ -149,15 +149,13 @@ func (s *Sweep) checkFinite(losses []float64) error {
 	for i, loss := range losses {
 		if math.IsNaN(loss) || math.IsInf(loss, 0) {
 			return fmt.Errorf("the training of seed %d (α = %.4g, k = %d) diverged: loss %v; lower LearningRate "+
-				"(now %v)",
-				s.seeds[i/variants], s.alphas()[i], s.net.Width, loss, s.net.LearningRate)
+				"(now %v)", s.seeds[i/variants], s.alphas()[i], s.net.Width, loss, s.net.LearningRate)
 		}
 	}
 	return nil
 }
 
-// distances are ‖θ_α − θ_{α+Δα}‖₂ over all trained weights, [S][V−1], summed in
-// float64.
+// distances are ‖θ_α − θ_{α+Δα}‖₂ over all trained weights, [S][V−1], summed in float64.
 func (s *Sweep) distances(p *Progress) ([][]float64, error) {
 	distances := make([][]float64, len(s.seeds))
 	for j := range distances {
@@ -197,8 +195,8 @@ func float64s(t *tensors.Tensor) ([]float64, error) {
 // Save writes p to a checkpoint.
 func (p *Progress) Save(w io.Writer) error { return checkpoint.Write(w, p, p.state...) }
 
-// Load reads what Save wrote into p, which is at the start of the same sweep.
-// The error is checkpoint.ErrOther where it is another's.
+// Load reads a checkpoint of the same sweep into p, which is at its start. The error is checkpoint.ErrOther if it is of
+// another one.
 func (p *Progress) Load(r io.Reader) error {
 	p.Layout = 0
 	err := checkpoint.Read(r, p, p.state...)

@@ -9,8 +9,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Work is a sweep that is run again and again from the same start: what a
-// benchmark times. It is the code that trains for the figure.
+// Work is a sweep that a benchmark runs again and again from the same start, by the code that trains for the figure.
 type Work struct {
 	t     *trainer
 	start []*tensors.Tensor
@@ -26,7 +25,7 @@ func (s *Sweep) Work(b compute.Backend) (*Work, error) {
 }
 
 // Close frees the compiled program.
-func (w *Work) Close() { w.t.close() }
+func (w *Work) Close() { w.t.exec.Finalize() }
 
 // Models is the number of networks that are trained together.
 func (w *Work) Models() int { return len(w.t.seeds) * (1 + len(w.t.deltas)) }
@@ -34,10 +33,9 @@ func (w *Work) Models() int { return len(w.t.seeds) * (1 + len(w.t.deltas)) }
 // Steps is the number of updates of each network in all epochs.
 func (w *Work) Steps() int { return w.t.Batches() }
 
-// Train trains all networks from the start to the last epoch. It returns the
-// mean loss of each in every epoch, [epoch][s·V + v], and the time from weights
-// that stand on the device to losses that stand in memory. The first call
-// compiles. Cancelling ctx ends it after the stretch under way.
+// Train trains all networks from the start to the last epoch. It returns the mean loss of each in every epoch,
+// [epoch][s·V + v], and the time from weights on the device to losses in memory. The first call compiles. If ctx is
+// cancelled it stops after the stretch under way.
 func (w *Work) Train(ctx context.Context) (losses [][]float64, took time.Duration, err error) {
 	for _, x := range w.start {
 		if err := x.MaterializeOnDevice(w.t.backend, false, 0); err != nil {
@@ -46,13 +44,8 @@ func (w *Work) Train(ctx context.Context) (losses [][]float64, took time.Duratio
 	}
 	p := &Progress{state: w.start}
 	begin := time.Now()
-	for p.Epoch < w.t.net.Epochs {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		if err := w.t.advance(p); err != nil {
-			return nil, 0, fmt.Errorf("epoch %d: %w", p.Epoch+1, err)
-		}
+	if err := w.t.run(ctx, p, func() error { return nil }); err != nil {
+		return nil, 0, err
 	}
 	took = time.Since(begin)
 	for _, x := range p.state {
@@ -63,10 +56,8 @@ func (w *Work) Train(ctx context.Context) (losses [][]float64, took time.Duratio
 	return p.Losses, took, nil
 }
 
-// Inputs are the arrays that the training works on, for a program that is to
-// compute the same: x [n, d], y [n], the head v [k] of panel (a), alpha [S, V],
-// order [epochs, steps, S, B], weight [steps, B] and the initial weights
-// w0, w1, … [S, V, out, in].
+// Inputs are the arrays of the training, for a program that computes the same: x [n, d], y [n], the head v [k] of panel
+// (a), alpha [S, V], order [epochs, steps, S, B], weight [steps, B] and the initial weights w0, w1, … [S, V, out, in].
 func (w *Work) Inputs() (map[string]*tensors.Tensor, error) {
 	s := w.t.Sweep
 	in := map[string]*tensors.Tensor{

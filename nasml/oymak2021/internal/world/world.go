@@ -1,5 +1,5 @@
-// Package world has problems of feature-map selection whose test risk has a
-// closed form: every f_α is linear in inputs that are uniform on a sphere.
+// Package world has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear in
+// inputs that are uniform on a sphere.
 package world
 
 import (
@@ -11,18 +11,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// World is a problem of feature-map selection (Definition 2) whose test risk has
-// a closed form: x is uniform on the unit sphere of R^d and
+// World is a problem of feature-map selection (Definition 2): x is uniform on the unit sphere of R^d and
 //
 //	φᵢ(x) = Pᵢx ∈ R^p,  ‖Pᵢ‖ = 1,  so that sup ‖φᵢ(x)‖² = B = 1 .
 //
-// The singular values of Pᵢ fall like j^(−decay/2) along directions of its own,
-// so that maps differ in what is easy for them. Labels are ±1:
-// y = sign⟨u*, x⟩, flipped with probability q. Every f_α is linear,
-// f_α(x) = ⟨w_α, x⟩ with w_α = P_αᵀθ_α.
+// The singular values of Pᵢ fall like j^(−decay/2) along directions of its own. Labels are ±1: y = sign⟨u*, x⟩, flipped
+// with probability q. Every f_α is linear, f_α(x) = ⟨w_α, x⟩ with w_α = P_αᵀθ_α.
 type World struct {
 	Inputs   int     `json:"inputs"`   // d
 	Features int     `json:"features"` // p
@@ -57,26 +55,19 @@ func NewTeacher(seed uint64, w World) *Teacher {
 	}
 	rng := trial.RNG(seed, "teacher")
 	t.Best = simplexPoint(rng, w.Maps)
-	z := make([]float64, w.Inputs)
-	for j := range z {
-		z[j] = rng.NormFloat64()
-	}
-	p := t.at(t.Best)
+	z, p := spectral.Normals(rng, 1, w.Inputs), t.at(t.Best)
 	var seen, u mat.VecDense
-	seen.MulVec(p, mat.NewVecDense(len(z), z))
+	seen.MulVec(p, z.RowView(0))
 	u.MulVec(p.T(), &seen)
 	t.star = u.RawVector().Data
 	floats.Scale(1/floats.Norm(t.star, 2), t.star)
 	return t
 }
 
-// Orthonormal has k ≤ n orthonormal columns, uniformly distributed but for
-// signs, which a uniform direction does not notice.
+// Orthonormal has k ≤ n orthonormal columns, uniformly distributed up to signs.
 func Orthonormal(rng *rand.Rand, n, k int) *mat.Dense {
-	g := mat.NewDense(n, k, nil)
-	g.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, g)
 	var qr mat.QR
-	qr.Factorize(g)
+	qr.Factorize(spectral.Normals(rng, n, k))
 	var q mat.Dense
 	qr.QTo(&q)
 	return mat.DenseCopyOf(q.Slice(0, n, 0, k))
@@ -92,9 +83,8 @@ func simplexPoint(rng *rand.Rand, h int) []float64 {
 	return alpha
 }
 
-// Candidates are the vertices of the simplex of R^h, its centre, and
-// random points: n in all, or the h+1 first ones where that is more. Every
-// second point is concentrated on few maps.
+// Candidates are the vertices of the simplex of R^h, its centre, and random points: n in all, at least the first h+1.
+// Every second random point is concentrated on few maps.
 func Candidates(rng *rand.Rand, h, n int) [][]float64 {
 	var all [][]float64
 	for i := range h {
@@ -162,8 +152,7 @@ func (t *Teacher) LinearSample(rng *rand.Rand, n int, noise float64) (*mat.Dense
 	return x, out
 }
 
-// Mixture is a sample seen through the feature maps, Φᵢ = XPᵢᵀ. It is an error
-// if features.NewMixture has one.
+// Mixture is a sample seen through the feature maps, Φᵢ = XPᵢᵀ. It returns the error of features.NewMixture.
 func (t *Teacher) Mixture(x *mat.Dense, y []float64) (*features.Mixture, error) {
 	maps := make([]*mat.Dense, len(t.maps))
 	for i, p := range t.maps {
@@ -215,9 +204,8 @@ func (t *Teacher) Risk(w []float64) float64 {
 	return floats.Dot(w, w)/float64(t.Inputs) - 2*t.correlation()*floats.Dot(w, t.star) + 1
 }
 
-// Limit is w of f_α^𝒟, the limit n_T → ∞ with λ = 0: the best predictor in the row
-// space of P_α, the projection of d·c·u* onto it. It returns an error if P_α is
-// singular.
+// Limit is w of f_α^𝒟, the limit n_T → ∞ with λ = 0: the projection of d·c·u* onto the row space of P_α. It returns an
+// error if P_α is singular.
 func (t *Teacher) Limit(alpha []float64) ([]float64, error) {
 	p := t.at(alpha)
 	target := mat.NewVecDense(t.Inputs, nil)
@@ -230,8 +218,7 @@ func (t *Teacher) Limit(alpha []float64) ([]float64, error) {
 	return w.RawVector().Data, nil
 }
 
-// Deviation holds a validation sample by its moments minus those of the
-// distribution, so that L̂_V(w) − L(w) = wᵀEw − 2⟨e, w⟩ for any w.
+// Deviation has the moments of a validation sample minus those of the distribution: L̂_V(w) − L(w) = wᵀEw − 2⟨e, w⟩.
 type Deviation struct {
 	second *mat.SymDense // E = X̃ᵀX̃/n − I/d
 	first  []float64     // e = X̃ᵀỹ/n − c·u*
@@ -263,8 +250,8 @@ func (d Deviation) Gap(w []float64) (float64, []float64) {
 	return value, grad
 }
 
-// Largest is the largest singular value of a matrix of rows ∂w/∂αᵢ: the
-// Lipschitz constant of α ↦ f_α at one α over inputs of unit norm.
+// Largest is the largest singular value of a matrix of rows ∂w/∂αᵢ: the Lipschitz constant of α ↦ f_α at one α over inputs
+// of unit norm.
 func Largest(rows [][]float64) float64 {
 	gram := mat.NewSymDense(len(rows), nil)
 	for i := range rows {
@@ -272,10 +259,6 @@ func Largest(rows [][]float64) float64 {
 			gram.SetSym(i, j, floats.Dot(rows[i], rows[j]))
 		}
 	}
-	var eig mat.EigenSym
-	if !eig.Factorize(gram, false) {
-		return math.NaN() // a result with it is refused
-	}
-	values := eig.Values(nil)
-	return math.Sqrt(max(0, values[len(values)-1]))
+	_, largest := spectral.EigenRange(gram)
+	return math.Sqrt(max(0, largest))
 }

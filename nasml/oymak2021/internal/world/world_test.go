@@ -17,7 +17,7 @@ func TestWorldAgainstSamples(t *testing.T) {
 	w := World{Inputs: 5, Features: 7, Maps: 3, Decay: 1, Flips: 0.1}
 	teacher := NewTeacher(2, w)
 	for _, p := range teacher.maps {
-		require.InDelta(t, 1, spectral(t, p), 1e-12, "B = 1")
+		require.InDelta(t, 1, singular(t, p), 1e-12, "B = 1")
 	}
 	rng := trial.RNG(5, "w")
 	x, y := teacher.Sample(rng, 200_000)
@@ -83,8 +83,8 @@ func TestCandidatesLieInTheSimplex(t *testing.T) {
 	}
 }
 
-// spectral is the largest singular value.
-func spectral(t *testing.T, m *mat.Dense) float64 {
+// singular is the largest singular value.
+func singular(t *testing.T, m *mat.Dense) float64 {
 	t.Helper()
 	var svd mat.SVD
 	require.True(t, svd.Factorize(m, mat.SVDNone))
@@ -101,7 +101,7 @@ func TestLargestIsTheSpectralNorm(t *testing.T) {
 		}
 		m.SetRow(i, row)
 	}
-	require.InDelta(t, spectral(t, m), Largest(rows), 1e-12)
+	require.InDelta(t, singular(t, m), Largest(rows), 1e-12)
 }
 
 func TestComplexityOfTheInterpolant(t *testing.T) {
