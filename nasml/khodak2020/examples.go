@@ -64,10 +64,6 @@ func (e *examples) take(want, have [3]int) error {
 // imageClasses is how many the task tells apart.
 const imageClasses = 10
 
-// testImages is how many there are in CIFAR-10's whole archive, and in the
-// stand-in.
-const testImages = 10000
-
 // openTest finds the test images that are used: the first ones, so that trials
 // are the same with the publisher's archive and with one that has the first
 // 1,000 only. Where all were asked for, these are all that such an archive has.

@@ -181,7 +181,7 @@ func cell(space supernet.Space, theta [][]float64) *plots.Cell {
 // graphClaims judge the caption and what Section 5 says of computation graphs.
 func graphClaims(r *figure1) []runs.Claim {
 	same := func(c lab.Claim, value string) runs.Claim {
-		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true)
+		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true, ofNumbers)
 	}
 	claims := []runs.Claim{judgeSimplex(r)}
 	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
