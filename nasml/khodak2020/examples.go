@@ -122,8 +122,8 @@ func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (maps
 			return nil, err
 		}
 		if most := slices.Max(im.Labels); most >= imageClasses {
-			return nil, catalog.Usagef("Images is %s, which has class %d: classes must be 0 to %d", e.params.Images, most,
-				imageClasses-1)
+			return nil, catalog.Usagef("Images is %s, which has class %d: classes must be 0 to %d", e.params.Images,
+				most, imageClasses-1)
 		}
 		splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
 		splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }

@@ -152,8 +152,8 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 			"after %d", (rounds+1)/2, rounds).Noting("fewer calls; %s", note), "oracle", rounds, (rounds+1)/2),
 		less(taskClaim(r, task, "[figure2-better] weight sharing's oracle error below random search's after %d calls",
 			rounds).Noting(note), "oracle", rounds, rounds),
-		less(taskClaim(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after %d "+
-			"calls, test error", rounds+1).From("Abstract and Sec. 2"), "observed", rounds+1, rounds+1),
+		less(taskClaim(r, task, "[abstract-outperforms] the winner of weight sharing below random search's best after "+
+			"%d calls, test error", rounds+1).From("Abstract and Sec. 2"), "observed", rounds+1, rounds+1),
 	}
 }
 
@@ -172,8 +172,8 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 // judgeRounds counts Algorithm 1's solves.
 func judgeRounds(r *searches, task string) runs.Claim {
 	rounds := math.Log2(float64(r.Params.Configs))
-	c := taskClaim(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration "+
-		"is left").From("Algorithm 1").Says(rounds)
+	c := taskClaim(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one "+
+		"configuration is left").From("Algorithm 1").Says(rounds)
 	c.Tolerance = 0
 	made := calls(r, task, mapsearch.WeightSharing)
 	if made == 0 {

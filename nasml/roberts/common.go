@@ -55,7 +55,8 @@ var paperProblems = func() ProblemParams {
 func (p ProblemParams) rules(h int, c *study.Checks) {
 	_, err := mixture.ActivationsOf(p.Activations)
 	c.Expect(err == nil, "%v", err)
-	c.Expect(len(p.Activations) >= h, "Activations must have at least %d entries to draw operations from, got %d", h, len(p.Activations))
+	c.Expect(len(p.Activations) >= h, "Activations must have at least %d entries to draw operations from, got %d", h,
+		len(p.Activations))
 }
 
 // base are problems that satisfy the assumptions.

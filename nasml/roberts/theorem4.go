@@ -91,7 +91,8 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 			Always(r.Claim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1").Claim),
 		identity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof"),
 			base.most("identity"), ran, ofRoots),
-		base.without("condition_right", "right", c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
+		base.without("condition_right", "right", c).
+			Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
 	}
 }
 

@@ -390,11 +390,11 @@ func (r *DartsResult) WriteTable(w io.Writer) error {
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	head := r.DartsCase.String()
+	head := r.String()
 	if err := writeEntries(w, strings.ToUpper(head[:1])+head[1:]+", "+r.title(), r.Entries); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "From the cache of compiled programs the first call takes %.1f s more than another one.\n\n",
-		r.Entries[0].CachedSeconds)
+	_, err := fmt.Fprintf(w, "From the cache of compiled programs the first call takes %.1f s more than another "+
+		"one.\n\n", r.Entries[0].CachedSeconds)
 	return err
 }

@@ -59,8 +59,8 @@ func processorSeconds() float64 {
 
 // WriteTable writes the result for people.
 func (r *Result) WriteTable(w io.Writer) error {
-	return writeEntries(w, fmt.Sprintf("Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s", r.Panel,
-		r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title()), r.Entries)
+	return writeEntries(w, fmt.Sprintf("Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s",
+		r.Panel, r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title()), r.Entries)
 }
 
 // writeEntries writes the programs of a case as a table.
