@@ -8,6 +8,6 @@
 // sharing (Khodak+ 2020, Algorithm 1) every example has its own feature map, so
 // row i is φ_{c(i)}(xᵢ) of its configuration c(i).
 //
-// Rows, labels and parameters are as their types say: only what cannot be known before
-// is an error, such as a number that is not finite, or the name of an own tokenizer.
+// Callers pass rows, labels and parameters that fit together. Errors report unknown
+// names, results that are not finite, a failing device, and a context that has ended.
 package features

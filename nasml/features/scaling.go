@@ -72,8 +72,11 @@ func FitScaling(train Table) *Scaling {
 // applyTo stores factor times the preprocessed row in dst. A row of zeros has
 // no direction and stays as it is under l2.
 func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
-	shift, unit := s.of(how)
-	if shift != nil {
+	if how == MinMax || how == Standard {
+		shift, unit := s.least, s.span
+		if how == Standard {
+			shift, unit = s.mean, s.deviation
+		}
 		for j, v := range row {
 			dst[j] = float32((float64(v) - shift[j]) / unit[j] * factor)
 		}
@@ -91,16 +94,4 @@ func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
 	for j, v := range row {
 		dst[j] = float32(float64(v) * factor)
 	}
-}
-
-// of are what columns are shifted and divided by; nil where they are not.
-func (s *Scaling) of(how Preprocess) (shift, unit []float64) {
-	switch how {
-	case MinMax:
-		return s.least, s.span
-	case Standard:
-		return s.mean, s.deviation
-	case Raw, UnitRows:
-	}
-	return nil, nil
 }

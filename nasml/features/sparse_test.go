@@ -36,7 +36,7 @@ func requireSparse(t require.TestingT, s *Sparse) {
 	for i := range s.Rows {
 		cols, _ := s.Row(i)
 		for k, c := range cols {
-			require.True(t, 0 <= c && int(c) < s.Cols && (k == 0 || c > cols[k-1]), "row %d has the columns %v", i, cols)
+			require.True(t, 0 <= c && int(c) < s.Cols && (k == 0 || c > cols[k-1]), "row %d: %v", i, cols)
 		}
 	}
 }

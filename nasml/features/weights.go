@@ -36,36 +36,26 @@ type Counts struct {
 // of Wang and Manning without α.
 type Bin struct{ Pos, Neg int32 }
 
-// Count adds up raw bags by class, labels ±1, a row each. Bags have whole
-// numbers. It returns an error if labels are others than ±1, or a bin
-// holds more than an int32.
-func Count(b *Sparse, labels []int8) (*Counts, error) {
+// count adds up raw bags by class, labels ±1, a row each. Bags have whole numbers.
+func count(b *Sparse, labels []int8) *Counts {
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
 		sum, rows := &c.PosSum, &c.PosRows
-		switch y {
-		case 1:
-		case -1:
+		if y < 0 {
 			sum, rows = &c.NegSum, &c.NegRows
-		default:
-			return nil, fmt.Errorf("found label %d of bag %d, expected −1 or 1", y, i)
 		}
 		*rows++
 		cols, vals := b.Row(i)
 		for n, col := range cols {
-			count := &c.Bins[col].Pos
+			bin := &c.Bins[col].Pos
 			if y < 0 {
-				count = &c.Bins[col].Neg
+				bin = &c.Bins[col].Neg
 			}
-			if float64(*count)+float64(vals[n]) > math.MaxInt32 {
-				return nil, fmt.Errorf("found more than %d n-grams in bin %d of %d, expected more bins or fewer texts",
-					math.MaxInt32, col, b.Cols)
-			}
-			*count += int32(vals[n])
+			*bin += int32(vals[n])
 			*sum += float64(vals[n])
 		}
 	}
-	return c, nil
+	return c
 }
 
 // weight returns the weight of a bin as a function of its two counts p and q,
@@ -203,9 +193,7 @@ func FitNGrams(
 		return nil, nil, err
 	}
 	if reading == AsCode {
-		if m.mixed, err = Count(b, m.labels); err != nil {
-			return nil, nil, err
-		}
+		m.mixed = count(b, m.labels)
 	}
 	return m, b, m.weigh(ctx, b, of)
 }
@@ -260,9 +248,7 @@ func (m *NGramMap) counts(ctx context.Context, c NGramConfig) (*Counts, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.own[key], err = Count(b, m.labels); err != nil {
-			return nil, err
-		}
+		m.own[key] = count(b, m.labels)
 	}
 	return m.own[key], nil
 }

@@ -61,10 +61,6 @@ type Corollary31Params struct {
 
 // Corollary31Paper is a wide sweep with 100 seeds: the paper states the theorems
 // and measures none of them. It takes 12 minutes on two cores.
-// All bounds hold: c*'s excess risk falls as |T|^−0.56 and the choice's cost as
-// |V|^−1.2, the root of log|C| is reached to 15 %, joint ERM at λ = 10⁻³ has 0.72
-// more excess risk than the bilevel choice, and none of 160,000 validation sets
-// goes beyond Theorem A.2's bound.
 var Corollary31Paper = Corollary31Params{
 	Inputs: 4, Support: 2048, Dim: 128, Gamma: 0.1, Centers: 4, Top: 0.9,
 	Range: [2]float64{1e-3, 10},
@@ -78,9 +74,8 @@ var Corollary31Paper = Corollary31Params{
 	Seeds:     100, Confidence: 0.95,
 }
 
-// Corollary31Quick has half the dimensions, smaller sets and 16 seeds: a minute on
-// two cores. It gives the same but for two slopes in |T|, whose intervals are three
-// to five times as wide and leave −1/2 open.
+// Corollary31Quick has half the dimensions, smaller sets and 16 seeds: a minute on two
+// cores. Two slopes in |T| are inconclusive with it.
 var Corollary31Quick = func() Corollary31Params {
 	p := Corollary31Paper
 	p.Support, p.Dim = 1024, 64

@@ -15,8 +15,8 @@ import (
 var entropyQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		gs.Add("cover", p.Seeds, excessrisk.Cover{
-			Part: "cover", Instance: p.instance(p.JointDim), Range: p.Range, Count: slices.Max(p.Counts), Train: p.JointSize,
-			Lambda: 0.5, Scales: p.Scales, Members: p.Members,
+			Part: "cover", Instance: p.instance(p.JointDim), Range: p.Range, Count: slices.Max(p.Counts),
+			Train: p.JointSize, Lambda: 0.5, Scales: p.Scales, Members: p.Members,
 		})
 		return gs
 	},

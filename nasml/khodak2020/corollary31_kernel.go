@@ -18,8 +18,8 @@ var kernelQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		for _, n := range p.KernelTrain {
 			gs.Add(kernelName(n), p.Seeds, excessrisk.Kernel{
-				Part: "kernel", Instance: p.instance(p.Dim), Range: p.Range, Count: min(8, slices.Max(p.Counts)), Train: n,
-				Factor: p.KernelFactor, Delta: p.Delta,
+				Part: "kernel", Instance: p.instance(p.Dim), Range: p.Range, Count: min(8, slices.Max(p.Counts)),
+				Train: n, Factor: p.KernelFactor, Delta: p.Delta,
 			})
 		}
 		return gs

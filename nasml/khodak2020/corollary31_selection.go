@@ -21,8 +21,8 @@ var selectionQuestion = lab.Question[Corollary31Params, risk]{
 	Trials: func(p Corollary31Params) (gs risks) {
 		add := func(train int, valid, counts []int, reading string) {
 			gs.Add(selectionName(reading, train), p.Seeds, excessrisk.Selection{
-				Part: "selection", Instance: p.instance(p.Dim), Range: p.Range, Train: train, Valid: valid, Counts: counts,
-				Draws: p.Draws, Delta: p.Delta, Lambda: reading,
+				Part: "selection", Instance: p.instance(p.Dim), Range: p.Range, Train: train, Valid: valid,
+				Counts: counts, Draws: p.Draws, Delta: p.Delta, Lambda: reading,
 			})
 		}
 		// Away from At only the largest |V| and |C| are of interest.

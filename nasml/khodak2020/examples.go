@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 )
 
-// examples are those of a task, of which only the facts need be there until a
-// trial is computed.
+// examples are those of a task. They are read when the first trial runs.
 type examples struct {
 	params      TaskParams
 	task        string
@@ -30,7 +29,7 @@ type examples struct {
 
 func (e *examples) title() string { return e.params.title(e.task) }
 
-// open finds out about the examples of a task.
+// open opens the examples of a task.
 func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
 	e := &examples{params: p, task: task}
 	open := e.openReviews
@@ -47,11 +46,11 @@ func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
 
 var splitNames = [3]string{"training", "validation", "test"}
 
-// take says how many examples of each split are used, of so many. 0 stands for all.
+// take sets the number of examples of each split; 0 stands for all.
 func (e *examples) take(want, have [3]int) error {
 	for s, n := range want {
 		if n > have[s] {
-			return catalog.Usagef("%d %s examples were asked for, there are %d: take fewer, or 0 for all",
+			return catalog.Usagef("%d %s examples requested, only %d available: use fewer, or 0 for all",
 				n, splitNames[s], have[s])
 		}
 		if e.sizes[s] = n; n == 0 {
@@ -61,12 +60,8 @@ func (e *examples) take(want, have [3]int) error {
 	return nil
 }
 
-// imageClasses is how many the task tells apart.
+// imageClasses is the number of classes.
 const imageClasses = 10
-
-// testImages is how many there are in CIFAR-10's whole archive, and in the
-// stand-in.
-const testImages = 10000
 
 // openTest finds the test images that are used: the first ones, so that trials
 // are the same with the publisher's archive and with one that has the first
@@ -86,7 +81,7 @@ func (p TaskParams) openTest(ctx context.Context) (*data.Opened, error) {
 	return test, err
 }
 
-// missing says that the files of a set are not in the folder of the data sets.
+// missing reports whether a file of a data set has not been downloaded.
 func missing(name data.Name) bool {
 	files, err := data.Status(name)
 	return err == nil && slices.ContainsFunc(files, func(f data.FileStatus) bool { return f.State == data.Missing })
@@ -127,8 +122,8 @@ func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (maps
 			return nil, err
 		}
 		if most := slices.Max(im.Labels); most >= imageClasses {
-			return nil, catalog.Usagef("Images is %s, which has class %d: want classes 0 to %d", e.params.Images, most,
-				imageClasses-1)
+			return nil, catalog.Usagef("Images is %s, which has class %d: classes must be 0 to %d", e.params.Images,
+				most, imageClasses-1)
 		}
 		splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
 		splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }

@@ -19,10 +19,9 @@ type Figure1Params struct {
 	Dims    []int `validate:"min=1,unique,dive,gte=1"` // feature dimensions
 }
 
-// Figure1Paper is the setting of Appendix B.1 on CIFAR-10: 32 configurations,
-// 3,125 to 100,000 features, which are the authors' code's, and ten seeds, of
-// which they ran one. 100,000 features take weeks on two cores: it wants a GPU,
-// and was not run.
+// Figure1Paper is the setting of Appendix B.1 on CIFAR-10: 32 configurations and 3,125
+// to 100,000 features, as in the authors' code, and ten seeds, of which they ran one. It
+// takes weeks on two cores and was not run.
 var Figure1Paper = func() Figure1Params {
 	p := Figure1Params{paperTasks, 32, []int{3125, 6250, 12500, 25000, 50000, 100000}}
 	p.Tasks = []string{mapsearch.ImageTask}
@@ -30,7 +29,7 @@ var Figure1Paper = func() Figure1Params {
 }()
 
 // Figure1Quick has 2,048 training images, 32 to 1,024 features and four seeds:
-// half a minute on two cores. Spearman's ρ at 1,024 features is 0.88 ± 0.12.
+// half a minute on two cores.
 var Figure1Quick = func() Figure1Params {
 	p := Figure1Params{quickTasks, 32, []int{32, 64, 128, 256, 512, 1024}}
 	p.Tasks = []string{mapsearch.ImageTask}
@@ -38,11 +37,8 @@ var Figure1Quick = func() Figure1Params {
 	return p
 }()
 
-// Figure1Large has all training and validation images and five seeds, with 391
-// to 6,250 features, of which the last two are the paper's first two: 25 minutes
-// on two cores. Spearman's ρ at 6,250 features is 0.86 ± 0.02, no other than at
-// 391; of the two thirds of the maps that do better than guessing it falls from 0.88
-// to 0.73. A shared solve takes 2 % more multiply-adds than one by itself.
+// Figure1Large has all training and validation images and five seeds, with 391 to 6,250
+// features, of which the last two are the paper's first two: 25 minutes on two cores.
 var Figure1Large = func() Figure1Params {
 	p := Figure1Paper
 	p.Dims, p.Seeds, p.ImageTest = []int{391, 781, 1563, 3125, 6250}, 5, 1000

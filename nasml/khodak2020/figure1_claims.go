@@ -71,7 +71,8 @@ func judgeDims(r *figure1, task, series, which string) runs.Claim {
 	if len(more) > 0 {
 		note += fmt.Sprintf("; mean ρ %.3f and %.3f", stat.Mean(more, nil), stat.Mean(fewer, nil))
 	}
-	c := taskClaim(r, task, "own: stronger correlation at d = %d than at d = %d%s", last, first, which).Noting("%s", note)
+	c := taskClaim(r, task, "own: stronger correlation at d = %d than at d = %d%s", last, first, which)
+	c.Note = note
 	after, err := verdict.Fisher(more)
 	before, also := verdict.Fisher(fewer)
 	if err := errors.Join(err, also); err != nil {
@@ -109,8 +110,9 @@ func judgeCost(r *figure1, task, value, unit string) runs.Claim {
 	ratios := bySeed(signalRecords(r, task, last), func(r *runs.Record) float64 {
 		return r.Values[value+"_shared"] / r.Values[value+"_alone"]
 	})
-	c := taskClaim(r, task, "[wallclock] a shared solve is slower than the average standalone solve, ratio of %s", unit).
-		Says(1).Noting("geometric mean over the seeds; times of the machine that computed the trials")
+	const slower = "[wallclock] a shared solve is slower than the average standalone solve, ratio of %s"
+	c := taskClaim(r, task, slower, unit).Says(1).
+		Noting("geometric mean over the seeds; times of the machine that computed the trials")
 	return c.Of(verdict.Ratios(present(ratios), c.Confidence)).AtLeast(1)
 }
 

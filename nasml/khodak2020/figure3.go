@@ -29,25 +29,19 @@ var figure3Shipped = []string{
 // withoutHyperband are they as a setting.
 var withoutHyperband = "Methods=" + strings.Join(figure3Shipped, ",")
 
-// Figure3Paper is [Figure2Paper] with all methods: an hour on two cores on IMDb
-// without Hyperband, which was not run there. In multiply-adds fast weight sharing
-// ends 0.010 ± 0.013 below random search and 0.043 ± 0.021 below successive halving;
-// over the whole axis random search is 0.05 ± 0.04 below it. It costs 1.2 ± 0.3 times as much as
-// weight sharing, since collisions of hashes hardly make a text shorter.
+// Figure3Paper is [Figure2Paper] with all methods: an hour on two cores on IMDb without
+// Hyperband, which was not run there. Fast weight sharing costs about as much as weight sharing
+// there, since collisions of hashes hardly make a text shorter.
 var Figure3Paper = withMethods(Figure2Paper, figure3Methods...)
 
 // Figure3Quick is [Figure2Quick] with all methods: five minutes on two cores. Its
 // times are too short to compare (compilation, other work of the machine), so
-// that the axis counts multiply-adds. On CIFAR-10 fast weight sharing ends
-// 0.016 ± 0.018 below successive halving and 0.041 ± 0.029 below weight sharing.
+// that the axis counts multiply-adds.
 var Figure3Quick = withMethods(Figure2Quick, figure3Methods...)
 
-// Figure3Large is CIFAR-10 with all training and validation images and
-// configurations of the paper, a sixteenth of its features, and seven trials:
-// 100 minutes on two cores. It was computed beside other work, so that the axis
-// counts multiply-adds. Fast weight sharing takes 0.466 ± 0.002 of weight sharing's
-// and ends 0.056 ± 0.039 below random search; of successive halving it is not told
-// apart.
+// Figure3Large is CIFAR-10 with all training and validation images and configurations of
+// the paper, a sixteenth of its features, and seven trials: 100 minutes on two cores. It
+// was computed beside other work, so that the axis counts multiply-adds.
 var Figure3Large = func() Figure3Params {
 	p := withMethods(Figure2Paper, figure3Shipped...)
 	p.Tasks, p.ImageDim, p.ImageTest, p.Clock, p.Seeds = []string{mapsearch.ImageTask}, 6250, 1000, "madds", 7

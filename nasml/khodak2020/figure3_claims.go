@@ -94,9 +94,10 @@ func judgeAxis(r *searches, task, baseline string) []runs.Claim {
 		areas, shares = append(areas, a), append(shares, s)
 	}
 	about := func(where, ours string) lab.Claim {
-		return baselineClaim(r, task, "own: on %s the axis fast weight sharing's test error is below that of %s (%s)", where,
-			methodTitles[baseline], clockTitles[r.Params.Clock]).Noting("ours is %s from 0 to the end of both, evenly "+
-			"in the clock; a method without a result counts as guessing", ours)
+		const below = "own: on %s the axis fast weight sharing's test error is below that of %s (%s)"
+		return baselineClaim(r, task, below, where, methodTitles[baseline], clockTitles[r.Params.Clock]).
+			Noting("ours is %s from 0 to the end of both, evenly in the clock; a method without a result counts as "+
+				"guessing", ours)
 	}
 	area := about("average over", "the mean of the other's error less that of fast weight sharing;")
 	share := about("more than half of", "the share of the axis, equal errors half;")

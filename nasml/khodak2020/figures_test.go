@@ -107,7 +107,7 @@ func TestFiguresTakeOwnImages(t *testing.T) {
 		require.NotContains(t, claim.Name, "CIFAR-10")
 	}
 	_, err = Figure1(ctx, own("many", 12))
-	require.ErrorContains(t, err, "class 11: want classes 0 to 9")
+	require.ErrorContains(t, err, "class 11: classes must be 0 to 9")
 }
 
 // Random search that tunes λ is random search where the range is one number,
@@ -188,20 +188,20 @@ func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 	t.Setenv(catalog.ForceEnv, "1") // what a machine lacks is not the question
 	var usage *catalog.UsageError
 	for want, change := range map[string]func(*Figure3Params){
-		`Tasks has "mnist"`:   func(p *Figure3Params) { p.Tasks = []string{"mnist"} },
-		"Tasks is []":         func(p *Figure3Params) { p.Tasks = []string{} },
-		`Fresh has "hash"`:    func(p *Figure3Params) { p.Fresh = []string{"hash"} },
-		"Images is":           func(p *Figure3Params) { p.Images = "unknown" },
-		"Reviews is":          func(p *Figure3Params) { p.Reviews = "unknown" },
-		"ImageTest is 10001":  func(p *Figure3Params) { p.ImageTest = 10001 },
-		`Methods has "grid"`:  func(p *Figure3Params) { p.Methods = []string{"grid"} },
-		"Methods is [rs rs]":  func(p *Figure3Params) { p.Methods = []string{"rs", "rs"} },
-		"LambdaMin ≤":         func(p *Figure3Params) { p.LambdaMin, p.LambdaMax = 1, 0.1 },
-		"0 rungs":             func(p *Figure3Params) { p.ImageRungs = 0 },
-		"Hyperband on cifar":  func(p *Figure3Params) { p.ImageDim, p.ImageRungs = 3, 5 },
-		"Lambda is 0":         func(p *Figure3Params) { p.Lambda = 0 },
-		`Clock is "days"`:     func(p *Figure3Params) { p.Clock = "days" },
-		`Reading is "slides"`: func(p *Figure3Params) { p.Reading = "slides" },
+		`Tasks has "mnist"`:         func(p *Figure3Params) { p.Tasks = []string{"mnist"} },
+		"Tasks is []":               func(p *Figure3Params) { p.Tasks = []string{} },
+		`Fresh has "hash"`:          func(p *Figure3Params) { p.Fresh = []string{"hash"} },
+		"Images must be one of":     func(p *Figure3Params) { p.Images = "unknown" },
+		"Reviews is":                func(p *Figure3Params) { p.Reviews = "unknown" },
+		"ImageTest is 10001":        func(p *Figure3Params) { p.ImageTest = 10001 },
+		`Methods has "grid"`:        func(p *Figure3Params) { p.Methods = []string{"grid"} },
+		"Methods is [rs rs]":        func(p *Figure3Params) { p.Methods = []string{"rs", "rs"} },
+		"LambdaMin must be at most": func(p *Figure3Params) { p.LambdaMin, p.LambdaMax = 1, 0.1 },
+		"0 rungs":                   func(p *Figure3Params) { p.ImageRungs = 0 },
+		"Hyperband on cifar":        func(p *Figure3Params) { p.ImageDim, p.ImageRungs = 3, 5 },
+		"Lambda is 0":               func(p *Figure3Params) { p.Lambda = 0 },
+		`Clock is "days"`:           func(p *Figure3Params) { p.Clock = "days" },
+		`Reading is "slides"`:       func(p *Figure3Params) { p.Reading = "slides" },
 		"1073741824 training ": func(p *Figure3Params) {
 			p.Images, p.Tasks, p.ImageTrain = data.Synthetic, []string{mapsearch.ImageTask}, 1<<30
 		},

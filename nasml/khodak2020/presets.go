@@ -57,14 +57,14 @@ func figure3Settings() []runs.Claim {
 func (p TaskParams) imageSplit() runs.Claim {
 	const train = 50_000
 	from := mapsearch.ValidFrom(train)
-	sizes := [3]int{from, train - from, testImages}
+	sizes := [3]int{from, train - from, 10_000}
 	for i, n := range []int{p.ImageTrain, p.ImageValid, p.ImageTest} {
 		if n > 0 {
 			sizes[i] = n
 		}
 	}
 	return verdict.Setting("[cifar-split] training, validation and test images", appendixB2+".1", sizes,
-		[3]int{40_000, 10_000, 10_000})
+		paperSizes[mapsearch.ImageTask])
 }
 
 // reviewSplit judges the parts of IMDb, whose sizes are known without it.
@@ -79,5 +79,5 @@ func (p TaskParams) reviewSplit() runs.Claim {
 	for i, part := range opened.Parts {
 		sizes[i] = part.Len
 	}
-	return verdict.Setting(name, appendixB2+".2", sizes, [3]int{25_000, 12_500, 12_500})
+	return verdict.Setting(name, appendixB2+".2", sizes, paperSizes[mapsearch.ReviewTask])
 }

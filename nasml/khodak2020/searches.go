@@ -57,7 +57,7 @@ var methodTitles = map[string]string{
 	mapsearch.SuccessiveHalving: "successive halving", mapsearch.Hyperband: "Hyperband",
 }
 
-// methodColors keep a method's colour where others are left out.
+// methodColors give a method the same colour in every picture.
 var methodColors = map[string]string{
 	mapsearch.WeightSharing: "#0072B2", mapsearch.FastWeightSharing: "#000000",
 	mapsearch.RandomSearch: "#E69F00", mapsearch.RandomSearchLambda: "#CC79A7",
@@ -69,10 +69,10 @@ var clockTitles = map[string]string{
 	"seconds": "seconds", "seconds_total": "seconds, with evaluations", "madds": "multiply-adds",
 }
 
-// rules wants searches that can be made of the parameters.
+// rules reports parameters that no search can be made of.
 func (p Figure2Params) rules(c *study.Checks) {
 	p.TaskParams.rules(c)
-	c.Expect(p.LambdaMin <= p.LambdaMax, "LambdaMin is %v and LambdaMax %v, want LambdaMin ≤ LambdaMax", p.LambdaMin,
+	c.Expect(p.LambdaMin <= p.LambdaMax, "LambdaMin must be at most LambdaMax, got %v and %v", p.LambdaMin,
 		p.LambdaMax)
 	for _, task := range p.Tasks {
 		for _, method := range p.Methods {
@@ -90,7 +90,7 @@ func (p Figure2Params) dim(task string) int {
 	return p.ReviewDim
 }
 
-// solves is how many configurations random search tries.
+// solves is the number of configurations that random search tries.
 func (p Figure2Params) solves() int {
 	if p.Solves > 0 {
 		return p.Solves
@@ -112,7 +112,7 @@ func (p Figure2Params) ladder(task string) (arms, eta, rungs int) {
 func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	arms, eta, rungs := p.ladder(task)
 	if rungs < 1 || eta < 2 || arms < 1 {
-		return nil, fmt.Errorf("%d arms, factor %d, %d rungs: want at least 1 arm, factor 2 and 1 rung",
+		return nil, fmt.Errorf("%d arms, factor %d and %d rungs: need at least 1 arm, factor 2 and 1 rung",
 			arms, eta, rungs)
 	}
 	last := rungs - 1
@@ -159,12 +159,12 @@ func (p Figure2Params) has(methods ...string) bool {
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// searchRecords are the searches of a method, one a seed, nil if there is none.
+// searchRecords returns the record of each seed of a method; nil if it is missing.
 func searchRecords(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
 
-// atCall is a series after so many solver calls, by seed; a search that ended
+// atCall is a series after a number of solver calls, by seed; a search that has stopped
 // keeps its last value.
 func atCall(r *searches, task, method, series string, call int) []float64 {
 	return bySeed(searchRecords(r, task, method), func(record *runs.Record) float64 {
@@ -173,7 +173,7 @@ func atCall(r *searches, task, method, series string, call int) []float64 {
 	})
 }
 
-// atEnd is what was observed after all calls, by seed.
+// atEnd is the observed test error after all calls, by seed.
 func atEnd(r *searches, task, method string) []float64 {
 	return atCall(r, task, method, "observed", math.MaxInt)
 }

@@ -14,7 +14,7 @@ import (
 
 var taskTitles = map[string]string{mapsearch.ImageTask: "CIFAR-10", mapsearch.ReviewTask: "IMDb"}
 
-// What computes the trials of the two tasks.
+// taskKinds are the code versions of the two tasks.
 var taskKinds = map[string]*code.Kind{
 	mapsearch.ImageTask:  code.Define("khodak2020/images", "khodak2020/internal/mapsearch"),
 	mapsearch.ReviewTask: code.Define("khodak2020/reviews", "khodak2020/internal/mapsearch"),
@@ -66,10 +66,10 @@ var quickTasks = func() TaskParams {
 	return p
 }()
 
-// rules wants images that there are.
+// rules reports an unknown image data set.
 func (p TaskParams) rules(c *study.Checks) {
 	known := data.Known()
-	c.Expect(slices.Contains(known, p.Images), "Images is %q, want one of %v", p.Images, known)
+	c.Expect(slices.Contains(known, p.Images), "Images must be one of %v, got %q", known, p.Images)
 }
 
 // setting is what a trial of a task depends on.
@@ -119,8 +119,8 @@ type taskTrial interface {
 // taskOf is the task of a group, which is its part and has a bench of its own.
 func taskOf[T taskTrial](g lab.Group[T]) string { return g.Part }
 
-// taskBench finds out about the examples of a task. Its trials are computed one after the other, so that their times
-// can be compared: images on XLA, reviews in this machine's Go.
+// taskBench opens the examples of a task. Its trials run one after the other, so that their times can be compared:
+// images on XLA, reviews in Go.
 func taskBench[T taskTrial](ctx context.Context, p TaskParams, task string, label func(T) string) (
 	lab.Bench[T], error,
 ) {

@@ -14,8 +14,8 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// ProblemParams are what the theorems' random problems have in common. The paper
-// has no experiment: all values are ours.
+// ProblemParams are the parameters that all random problems share. The paper has no
+// experiments, so all values are choices of this implementation.
 type ProblemParams struct {
 	Activations   []string  // the pool that operations are drawn from, see [Activation]; own ones are welcome
 	Inputs        int       `validate:"gte=1"`           // k: x ∼ N(0, I_k)
@@ -51,11 +51,12 @@ var paperProblems = func() ProblemParams {
 	return p
 }()
 
-// rules wants activations that there are, for problems of up to h operations.
+// rules reports unknown activations, and a pool that is too small for h operations.
 func (p ProblemParams) rules(h int, c *study.Checks) {
 	_, err := mixture.ActivationsOf(p.Activations)
 	c.Expect(err == nil, "%v", err)
-	c.Expect(len(p.Activations) >= h, "Activations has %d, %d operations are drawn from it", len(p.Activations), h)
+	c.Expect(len(p.Activations) >= h, "Activations must have at least %d entries to draw operations from, got %d", h,
+		len(p.Activations))
 }
 
 // base are problems that satisfy the assumptions.
@@ -66,14 +67,14 @@ func (p ProblemParams) base(h int) problems {
 	}
 }
 
-// only are base problems of these operations of the pool.
+// only returns base problems of these operations of the pool.
 func (p ProblemParams) only(names []string) problems {
 	q := p.base(len(names))
 	q.Only = names
 	return q
 }
 
-// splitSpace is the operations of "relu/tanh/sin".
+// splitSpace returns the operations of "relu/tanh/sin".
 func splitSpace(space string) []string { return strings.Split(space, "/") }
 
 // normalized divides weights by their sum.
@@ -88,7 +89,7 @@ func (p ProblemParams) operationsOf(space string) ([]string, error) {
 	names := splitSpace(space)
 	for i, name := range names {
 		if !slices.Contains(p.Activations, name) || slices.Contains(names[:i], name) {
-			return nil, catalog.Usagef("space %q: %q must be in Activations and come once: %v",
+			return nil, catalog.Usagef("space %q: %q must appear once, and in Activations %v",
 				space, name, p.Activations)
 		}
 	}

@@ -89,19 +89,14 @@ func sharesOver(
 	return shares(label, gs.X(x), points)
 }
 
-// identity is a claim that two numbers are equal: the largest error over all
-// problems.
-func identity(c lab.Claim, err float64, ran bool) runs.Claim {
-	return identical(c, err, ran, "largest relative error, in float64")
-}
+// What the error of an identity is: of α and γ, and of losses, which are differences of outputs.
+const (
+	ofNumbers = "largest relative error, in float64"
+	ofRoots   = "largest error of the root of the loss, relative to the outputs, in float64"
+)
 
-// lossIdentity is identity for Lᵢ: the error of its root, relative to the outputs
-// that losses are differences of.
-func lossIdentity(c lab.Claim, err float64, ran bool) runs.Claim {
-	return identical(c, err, ran, "largest error of the root of the loss, relative to the outputs, in float64")
-}
-
-func identical(c lab.Claim, err float64, ran bool, note string) runs.Claim {
+// identity is a claim that two numbers are equal: the largest error over all problems.
+func identity(c lab.Claim, err float64, ran bool, note string) runs.Claim {
 	if !ran {
 		c.Note = "not run"
 		return c.Claim

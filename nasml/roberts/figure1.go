@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -77,15 +76,15 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, graph.Trial]{
 
 type figure1 = lab.Result[Figure1Params, graph.Trial]
 
-// rules wants a space whose architectures can all be summed over.
+// rules reports an unknown space, or one with too many architectures to sum over.
 func (p Figure1Params) rules(c *study.Checks) {
 	space, ok := supernet.Spaces[p.Space]
-	c.Expect(ok, "Space is %q, want a name of supernet.Spaces, such as %s", p.Space, supernet.NASBench201.Name)
+	c.Expect(ok, "Space must be a name in supernet.Spaces, such as %s, got %q", supernet.NASBench201.Name, p.Space)
 	if !ok {
 		return
 	}
 	for _, op := range p.Without {
-		c.Expect(op == "" || slices.Contains(space.Ops, op), "Without has %q, the space has %v", op, space.Ops)
+		c.Expect(op == "" || slices.Contains(space.Ops, op), "Without has %q, the operations are %v", op, space.Ops)
 	}
 	space = space.Without(p.Without...)
 	if err := space.Check(); err != nil {
@@ -93,21 +92,14 @@ func (p Figure1Params) rules(c *study.Checks) {
 		return
 	}
 	n := math.Pow(float64(len(space.Ops)), float64(len(space.Edges)))
-	c.Expect(n <= graph.MostArchitectures, "the space has %v architectures, all of which are summed over: leave "+
+	c.Expect(n <= graph.MostArchitectures, "the space has %v architectures, too many to sum over: leave "+
 		"operations out until there are at most %d", n, graph.MostArchitectures)
 }
 
 // graphBench opens the backend with the first graph that is computed, for the operations that are scaled: a look at
 // what is stored needs none. A reader's space goes by its content, not by its name.
 func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.Trial], error) {
-	scaler := sync.OnceValues(func() (*graph.Scaler, error) {
-		b, err := backend.Open()
-		if err != nil {
-			return nil, err
-		}
-		return graph.NewScaler(b)
-	})
-	opened := false
+	var scaler *graph.Scaler
 	named, err := supernet.SpaceKey(p.Space)
 	return lab.Bench[graph.Trial]{
 		Key: func(t graph.Trial) any {
@@ -117,18 +109,21 @@ func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.T
 			return t
 		},
 		Run: func(ctx context.Context, t graph.Trial, seed uint64, _ study.Step) (trial.Result, error) {
-			scaled, err := scaler()
-			if err != nil {
-				return trial.Result{}, err
+			if scaler == nil {
+				b, err := backend.Open()
+				if err != nil {
+					return trial.Result{}, err
+				}
+				if scaler, err = graph.NewScaler(b); err != nil {
+					return trial.Result{}, err
+				}
 			}
-			opened = true
-			return t.Run(ctx, scaled, seed)
+			return t.Run(ctx, scaler, seed)
 		},
 		Study: study.Study{Workers: 1, Device: openDevice},
 		Close: func() {
-			if opened {
-				scaled, _ := scaler() // which is there
-				scaled.Close()
+			if scaler != nil {
+				scaler.Close()
 			}
 		},
 	}, err
@@ -181,7 +176,7 @@ func cell(space supernet.Space, theta [][]float64) *plots.Cell {
 // graphClaims judge the caption and what Section 5 says of computation graphs.
 func graphClaims(r *figure1) []runs.Claim {
 	same := func(c lab.Claim, value string) runs.Claim {
-		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true)
+		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true, ofNumbers)
 	}
 	claims := []runs.Claim{judgeSimplex(r)}
 	for _, op := range slices.Sorted(maps.Keys(graph.StandardOps)) {
@@ -190,8 +185,9 @@ func graphClaims(r *figure1) []runs.Claim {
 	}
 	relu := r.Claim("[RO021] with ReLU nodes the factorization fails (relative difference)").Claim
 	claims = append(claims,
-		same(r.Claim("[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a"), "linear"), judgeDifferent(r, "relu", relu),
-		judgeSampled(r), same(r.Claim("[RO021] the most probable architecture is the arg max on each edge"), "mode"))
+		same(r.Claim("[RO021] linear graph: mixture = Σ_a (Π_e α_{e,a_e}) f_a"), "linear"),
+		judgeDifferent(r, "relu", relu), judgeSampled(r),
+		same(r.Claim("[RO021] the most probable architecture is the arg max on each edge"), "mode"))
 	for _, op := range slices.Sorted(maps.Keys(graph.OtherOps)) {
 		claims = append(claims,
 			judgeDifferent(r, "scale "+op, ours(op+" is not 1-positively homogeneous (relative difference)")))
@@ -209,7 +205,7 @@ func judgeSimplex(r *figure1) runs.Claim {
 	return c
 }
 
-// judgeDifferent judges that two numbers differ, in every graph.
+// judgeDifferent judges that two numbers differ in every graph.
 func judgeDifferent(r *figure1, value string, c runs.Claim) runs.Claim {
 	xs := r.Groups.Values(value)
 	s, err := runs.Summarize(xs, r.Confidence)

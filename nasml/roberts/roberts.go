@@ -59,8 +59,8 @@ func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
 func (net Net) outputs(x [][]float64) ([][]float64, error) {
 	k, d := len(net.W), len(net.V)
 	if k == 0 || d == 0 || len(x) == 0 || len(net.Activations) == 0 {
-		return nil, fmt.Errorf("network with %d activations, W of %d rows and v of %d entries on %d inputs: each must be at "+
-			"least 1", len(net.Activations), k, d, len(x))
+		return nil, fmt.Errorf("network with %d activations, W of %d rows and v of %d entries on %d inputs: each must "+
+			"be at least 1", len(net.Activations), k, d, len(x))
 	}
 	flatX, err := flatten("x", x, k)
 	if err != nil {

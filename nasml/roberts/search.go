@@ -98,7 +98,7 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 
 type searches = lab.Result[SearchParams, teaching]
 
-// rules wants spaces of operations that there are, with a weight of the teacher for each.
+// rules reports spaces with unknown operations, or with more of them than the teacher has weights.
 func (p SearchParams) rules(c *study.Checks) {
 	err := simplex.CheckUpdate(p.Update)
 	c.Expect(err == nil, "Update: %v", err)
@@ -114,7 +114,7 @@ func (p SearchParams) rules(c *study.Checks) {
 // spaceOf is the space of a search, as the parameters name it.
 func spaceOf(t teaching) string { return strings.Join(t.Activations, "/") }
 
-// dependence says of which spaces the operations are linearly dependent functions.
+// dependence has the spaces whose operations are linearly dependent functions.
 type dependence map[string]bool
 
 // searchBench opens the backend. A reader's activations and update go by what they compute.

@@ -79,7 +79,7 @@ type theorem4 = lab.Result[Theorem4Params, problems]
 func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	ran, c := base.sum("pairs") > 0, r.Confidence
 	lemma := identity(r.Claim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)").From("Lemma 2"),
-		base.most("factor"), ran)
+		base.most("factor"), ran, ofNumbers)
 	if base.sum("inside") != base.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some β is 0 or 1"
 	}
@@ -89,9 +89,10 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 			Above(r.Claim("[RO008] Condition 3 can be true (share of pairs)").From("Condition 3").Claim, 0),
 		base.share("condition_right", "condition", c).
 			Always(r.Claim("[RO009] h = 3, L_1 < L_2 and Condition 3 ⇒ α_2 < α_1").Claim),
-		lossIdentity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof"),
-			base.most("identity"), ran),
-		base.without("condition_right", "right", c).Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
+		identity(r.Claim("[RO010] L_1 = (1−α_1)² 𝓛(f_1, f_{β_1σ_2+(1−β_1)σ_3})").From("Theorem 4, proof"),
+			base.most("identity"), ran, ofRoots),
+		base.without("condition_right", "right", c).
+			Above(ours("most pairs with α_2 < α_1 are without Condition 3"), 0.5),
 	}
 }
 

@@ -79,7 +79,7 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 	all := countsOf(sizes...)
 	ran := all.sum("pairs") > 0
 	lemma := identity(r.Claim("[RO011] α_i = (1−α_1)γ_i, γ ∈ int Δ^{h−2}; recursively").From("Lemma 5"),
-		max(all.most("factor"), all.most("sticks")), ran)
+		max(all.most("factor"), all.most("sticks")), ran, ofNumbers)
 	if all.sum("inside") != all.sum("gammas") {
 		lemma.Holds, lemma.Note = runs.Fails, "some γ_i is 0 or 1"
 	}
@@ -94,8 +94,8 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 	}
 	claims = append(
 		claims,
-		lossIdentity(r.Claim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})").From("Theorem 7, proof"),
-			all.most("identity"), ran),
+		identity(r.Claim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})").From("Theorem 7, proof"),
+			all.most("identity"), ran, ofRoots),
 		all.share("every_ranking", "every", c).
 			Always(r.Claim("[RO015] Condition 6 for all pairs ⇒ α ranks all operations").From("Section 4").Claim),
 		all.share("first_argmax", "first", c).

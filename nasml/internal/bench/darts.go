@@ -376,7 +376,6 @@ func (p DartsParams) timeCase(ctx context.Context, b compute.Backend, c DartsCas
 // WriteTable writes the result for people.
 func (r *DartsResult) WriteTable(w io.Writer) error {
 	if len(r.Agree) > 0 {
-		_, _ = fmt.Fprintln(w, "Networks of cells: largest relative differences of losses and gradients, float64")
 		rows := []string{"program\tcase\tnumbers\tdiffer by\t"}
 		for _, a := range r.Agree {
 			found := fmt.Sprintf("%d\t%.1e", a.Numbers, a.Largest)
@@ -385,18 +384,17 @@ func (r *DartsResult) WriteTable(w io.Writer) error {
 			}
 			rows = append(rows, fmt.Sprintf("%s %s\t%s\t%s\t", a.Program, a.Form, a.Case, found))
 		}
-		if err := writeRows(w, rows); err != nil {
+		const head = "Networks of cells: largest relative differences of losses and gradients, float64"
+		if err := writeRows(w, head, rows); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	head := r.DartsCase.String()
-	_, _ = fmt.Fprintf(w, "%s%s, %s\n", strings.ToUpper(head[:1]), head[1:], r.title())
-	if err := writeEntries(w, r.Entries); err != nil {
+	head := r.String()
+	if err := writeEntries(w, strings.ToUpper(head[:1])+head[1:]+", "+r.title(), r.Entries); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w,
-		"From the cache of compiled programs the first call takes %.1f s more than another one.\n\n",
-		r.Entries[0].CachedSeconds)
+	_, err := fmt.Fprintf(w, "From the cache of compiled programs the first call takes %.1f s more than another "+
+		"one.\n\n", r.Entries[0].CachedSeconds)
 	return err
 }

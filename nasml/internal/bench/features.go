@@ -271,8 +271,7 @@ func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, er
 // WriteTable writes the result for people.
 func (r *FeaturesResult) WriteTable(w io.Writer) error {
 	for _, c := range r.Cases {
-		_, _ = fmt.Fprintf(w, "%s, %s\n", c.Title, r.title())
-		if err := writeEntries(w, c.Entries); err != nil {
+		if err := writeEntries(w, c.Title+", "+r.title(), c.Entries); err != nil {
 			return err
 		}
 	}

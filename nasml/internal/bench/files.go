@@ -59,18 +59,17 @@ func processorSeconds() float64 {
 
 // WriteTable writes the result for people.
 func (r *Result) WriteTable(w io.Writer) error {
-	_, _ = fmt.Fprintf(w, "Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s\n", r.Panel,
-		r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title())
-	return writeEntries(w, r.Entries)
+	return writeEntries(w, fmt.Sprintf("Figure 2 (%s), k = %d: %d networks at once, %d steps, batch %d, data %s, %s",
+		r.Panel, r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title()), r.Entries)
 }
 
 // writeEntries writes the programs of a case as a table.
-func writeEntries(w io.Writer, entries []Entry) error {
+func writeEntries(w io.Writer, title string, entries []Entry) error {
 	rows := []string{"program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t"}
 	for _, e := range entries {
 		rows = append(rows, e.row())
 	}
-	if err := writeRows(w, rows); err != nil {
+	if err := writeRows(w, title, rows); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -83,7 +82,8 @@ func writeEntries(w io.Writer, entries []Entry) error {
 }
 
 // writeRows writes a table whose columns end in tabs.
-func writeRows(w io.Writer, rows []string) error {
+func writeRows(w io.Writer, title string, rows []string) error {
+	_, _ = fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range rows {
 		_, _ = fmt.Fprintln(t, row)

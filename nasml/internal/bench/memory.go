@@ -18,13 +18,13 @@ const (
 // freeMB is the memory that is free, +Inf where the system does not tell; a test has another.
 var freeMB = func() float64 { return memory.Free() / 1e6 }
 
-// outgrew is how the reason begins why a peer was ended that took too much memory.
+// outgrew begins the reason why a peer was stopped that took too much memory.
 const outgrew = "it needs more memory than "
 
 // tooLarge reports whether that is why a peer has not run.
 func tooLarge(reason string) bool { return strings.HasPrefix(reason, outgrew) }
 
-// watch ends the peer where it takes too much memory, so that neither the machine nor
+// watch stops the peer if it takes too much memory, so that neither the machine nor
 // the other peers' figures suffer.
 func (s *peer) watch() {
 	free := freeMB()
@@ -36,7 +36,7 @@ func (s *peer) watch() {
 		case <-time.After(50 * time.Millisecond):
 		}
 		if took := s.peakMB(); took > most || s.busy.Load() && freeMB() < left {
-			reason := fmt.Sprintf("%sthe %.1f GB that it may take here: it was ended at %.1f GB", outgrew, most/1000,
+			reason := fmt.Sprintf("%sthe %.1f GB allowed here: stopped at %.1f GB", outgrew, most/1000,
 				took/1000)
 			s.outgrown.Store(&reason)
 			_ = s.cmd.Process.Kill() // it may have ended

@@ -239,8 +239,6 @@ const timedFile = "timed.npz"
 // WriteTable writes the result for people.
 func (r *SupernetResult) WriteTable(w io.Writer) error {
 	if len(r.Oracles) > 0 {
-		_, _ = fmt.Fprintln(w,
-			"NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates")
 		rows := []string{"program\tmethod\ttype\tsteps\tarrays\tfirst step\tlater steps\t"}
 		for _, o := range r.Oracles {
 			kind := map[bool]string{false: "float32", true: "float64"}[o.Double]
@@ -250,13 +248,13 @@ func (r *SupernetResult) WriteTable(w io.Writer) error {
 			}
 			rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t", o.Program, o.Method, kind, o.Steps, found))
 		}
-		if err := writeRows(w, rows); err != nil {
+		const head = "NAS-Bench-201 supernet: largest relative differences of logits, losses, gradients and updates"
+		if err := writeRows(w, head, rows); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(w)
 	}
 	s := r.Settings
-	_, _ = fmt.Fprintf(w, "One bilevel step of %s: C = %d, N = %d, %d×%d, batch %d, %s\n",
-		s.Method, s.Channels, s.Cells, s.Image, s.Image, r.Batch, r.title())
-	return writeEntries(w, r.Entries)
+	return writeEntries(w, fmt.Sprintf("One bilevel step of %s: C = %d, N = %d, %d×%d, batch %d, %s", s.Method,
+		s.Channels, s.Cells, s.Image, s.Image, r.Batch, r.title()), r.Entries)
 }

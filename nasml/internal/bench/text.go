@@ -105,7 +105,6 @@ func (p TextParams) train(ctx context.Context, reviews *data.Reviews) (t trainin
 
 // WriteTable writes the result for people.
 func (r *TextResult) WriteTable(w io.Writer) error {
-	_, _ = fmt.Fprintf(w, "Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes weights, %d threads\n",
-		r.Order, r.Texts, r.Data, r.Bins, r.Threads)
-	return writeEntries(w, r.Entries)
+	return writeEntries(w, fmt.Sprintf("Hashed n-grams up to order %d of %d reviews (%s), d = %d, Naive Bayes "+
+		"weights, %d threads", r.Order, r.Texts, r.Data, r.Bins, r.Threads), r.Entries)
 }

@@ -69,7 +69,7 @@ func WeightSharing[A any](
 		}
 		round := Round[A]{
 			Number: t + 1, Index: slices.Clone(index), Dim: dim,
-			Train: assign(points.Train, len(index), rng), Valid: assign(points.Valid, len(index), rng),
+			Train: Assign(points.Train, len(index), rng), Valid: Assign(points.Valid, len(index), rng),
 		}
 		for _, i := range index {
 			round.Arms = append(round.Arms, arms[i])
@@ -88,8 +88,8 @@ func WeightSharing[A any](
 	return trace, nil
 }
 
-// assign draws an arm for each of n examples.
-func assign(n, arms int, rng *rand.Rand) []int {
+// Assign draws an arm for each of n examples.
+func Assign(n, arms int, rng *rand.Rand) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = rng.IntN(arms)

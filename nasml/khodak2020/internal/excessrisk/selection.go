@@ -106,9 +106,8 @@ func (b bounds) corollaryA4(valid, configs int) float64 {
 func (t Selection) choose(
 	w *instance, fits [][]float64, risks []float64, star bounds, n int, rng *rand.Rand,
 ) map[string][]float64 {
-	names := []string{"excess", "selection", "gap", "broken_a2", "broken_31", "broken_a4", "bound"}
 	out := map[string][]float64{}
-	for _, name := range names {
+	for _, name := range []string{"excess", "selection", "gap", "broken_a2", "broken_31", "broken_a4", "bound"} {
 		out[name] = make([]float64, len(t.Counts))
 	}
 	noise, losses := w.noise(), make([]float64, len(fits))

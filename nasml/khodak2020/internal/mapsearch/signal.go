@@ -33,19 +33,13 @@ func (t Signal) Calls() int { return t.Configs + 1 }
 func signal(ctx context.Context, p problem, n, d int, seed uint64, step func(string)) (trial.Result, error) {
 	s := &search{p: p, seed: seed}
 	rng := trial.RNG(seed, "signal")
-	assign := func(points int) []int {
-		out := make([]int, points)
-		for i := range out {
-			out[i] = rng.IntN(n)
-		}
-		return out
-	}
-	shared, together, err := p.train(ctx, assign(p.points(trainSplit)), d, s.drawSeed("shared"), false)
+	all := halving.Assign(p.points(trainSplit), n, rng)
+	shared, together, err := p.train(ctx, all, d, s.drawSeed("shared"), false)
 	if err != nil {
 		return trial.Result{}, err
 	}
 	step(fmt.Sprintf("shared, d = %d", d))
-	cells := assign(p.points(validSplit))
+	cells := halving.Assign(p.points(validSplit), n, rng)
 	_, errs, err := shared.values(ctx, validSplit, cells)
 	if err != nil {
 		return trial.Result{}, err

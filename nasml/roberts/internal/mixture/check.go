@@ -240,15 +240,15 @@ func (r *Report) String() string {
 	}
 	_, _ = fmt.Fprintln(w, "\npair\tCondition 6\tmargin\tguaranteed\tfor every α\tα in order")
 	for _, p := range r.Pairs {
-		_, _ = fmt.Fprintf(w, "%s before %s\t%s\t%v\t%s\t%s\t%s\n", r.name(p.I), r.name(p.J), yes(p.Condition),
-			p.Margin, yes(p.Guaranteed), yes(p.Prior), yes(p.Right))
+		_, _ = fmt.Fprintf(w, "%s before %s\t%s\t%v\t%s\t%s\t%s\n", r.name(p.I), r.name(p.J), yes[p.Condition],
+			p.Margin, yes[p.Guaranteed], yes[p.Prior], yes[p.Right])
 	}
 	_ = w.Flush() // into a buffer
 	fmt.Fprintf(&out, "\nAssumption 1: %s. Assumption 2: %s. Assumption 3: %s (loss of the mixture %.4g).\n",
-		yes(r.Ordered && r.Distinct), yes(r.Interior), yes(r.Realized), r.Mixture)
+		yes[r.Ordered && r.Distinct], yes[r.Interior], yes[r.Realized], r.Mixture)
 	fmt.Fprintf(&out,
 		"arg max α is %s, the best operation is %s; whole ranking right: %s; so sparse that it must be: %s.\n",
-		r.name(r.ArgMax), r.name(r.Best), yes(r.RankingRight()), yes(r.Sparse()))
+		r.name(r.ArgMax), r.name(r.Best), yes[r.RankingRight()], yes[r.Sparse()])
 	return strings.TrimRight(out.String(), "\n")
 }
 
@@ -259,12 +259,7 @@ func (r *Report) name(i int) string {
 	return fmt.Sprint(i + 1)
 }
 
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
+var yes = map[bool]string{true: "yes", false: "no"}
 
 // loss is 𝓛(f, g) = ½E[(f − g)²].
 func loss(f, g []float64) float64 {

@@ -186,7 +186,7 @@ func (p Problems) Simulate(ctx context.Context, es *Evaluators, seed uint64, ste
 		}
 		step(n)
 	}
-	return t.result(), nil
+	return trial.Result{Values: t.values, Series: t.series}, nil
 }
 
 // reports are those of as many problems as the evaluator takes.
@@ -263,8 +263,6 @@ func newTally() *tally {
 	}
 	return t
 }
-
-func (t *tally) result() trial.Result { return trial.Result{Values: t.values, Series: t.series} }
 
 // count counts up where yes; a count of none is a number, too.
 func (t *tally) count(name string, yes bool) { t.values[name] += Indicator(yes) }
@@ -397,7 +395,7 @@ func Found(r *Report, teacher []float64) trial.Result {
 		t.count("bounds", true)
 	}
 	t.series["alpha"], t.series["loss"] = r.Alpha, r.Loss
-	return t.result()
+	return trial.Result{Values: t.values, Series: t.series}
 }
 
 // root is (1−αᵢ)√Aᵢ, which is 0 where αᵢ is 1.

@@ -89,7 +89,6 @@ type Sizes struct{ Count, Points, Inputs, Width int }
 type Evaluator struct {
 	Sizes
 	exec *Exec
-	h    int
 }
 
 // NewEvaluator builds the graph, which compiles at its first call.
@@ -102,7 +101,7 @@ func NewEvaluator(b compute.Backend, names []string, s Sizes) (*Evaluator, error
 	if err != nil {
 		return nil, fmt.Errorf("building the graph of %v: %w", names, err)
 	}
-	return &Evaluator{Sizes: s, exec: exec, h: len(names)}, nil
+	return &Evaluator{s, exec}, nil
 }
 
 // Close frees what was compiled.

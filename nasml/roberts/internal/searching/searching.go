@@ -217,8 +217,8 @@ func (c *Class) Results(b compute.Backend, teachings []Teaching, w, alpha *tenso
 	for _, l := range c.Lessons {
 		x, v = append(x, l.x[1]...), append(v, l.v...)
 	}
-	var flatW []float64
-	if flatW, err = tensors.CopyFlatData[float64](w); err != nil {
+	flatW, err := tensors.CopyFlatData[float64](w)
+	if err != nil {
 		return nil, err
 	}
 	outputs, err := e.Outputs(x, flatW, v)
