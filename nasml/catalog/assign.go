@@ -13,10 +13,10 @@ import (
 func clone[P any](p P) (P, error) {
 	var c P
 	data, err := json.Marshal(p)
-	if err != nil {
-		return c, fmt.Errorf("copying %T: %w", p, err)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err != nil {
 		return c, fmt.Errorf("copying %T: %w", p, err)
 	}
 	return c, nil

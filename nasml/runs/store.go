@@ -246,11 +246,7 @@ func (s *Store) setAside(b *Broken) error {
 // write writes an object whole or not at all. One that was there before stays
 // until the new one is complete.
 func (s *Store) write(name string, write func(io.Writer) error) error {
-	f, err := s.medium.Stage(name, write)
-	if err != nil {
-		return err
-	}
-	return s.medium.Commit(false, f)
+	return s.medium.Put(false, Draft{name, write})
 }
 
 func recordName(key string) string { return "records/" + key[:2] + "/" + key + ".json" }
