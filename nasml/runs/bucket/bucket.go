@@ -5,22 +5,17 @@
 //	NASML_STORE=azblob://container/prefix
 //	NASML_STORE=file:///shared/folder      for file systems without locks
 //
-// Importing it makes [runs.Open] take such addresses; what stands behind the
-// question mark is explained at gocloud.dev/blob and its drivers, but for
-// lease=60s, the time after which a worker that does not answer is dead.
-// Credentials come from where the services' own tools have them.
+// Importing it makes [runs.Open] take such addresses. Their options are those of
+// gocloud.dev/blob and its drivers, and lease=60s, the time after which a silent worker is
+// dead. Credentials are those of the services' own tools.
 //
 // # How machines share
 //
-// An object is written whole or not at all, which every such service promises,
-// and a record only if there is none, so that two workers never both keep a
-// result for one key. Who computes is agreed on by leases: a worker renews one
-// object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that
-// it takes. A lock counts as long as its worker's lease is fresh by the
-// service's clock. To take a trial is to put the own lock and then to look:
-// where another fresh one is there, both step back and try again. A later process
-// sees the lock of an earlier process, because these services list what
-// was put before.
+// An object is written whole or not at all, which every such service promises, and a record
+// only if there is none. A worker renews one object, leases/WORKER, and puts an empty
+// locks/KEY/WORKER for each trial that it takes. A lock counts as long as its worker's lease
+// is fresh by the service's clock. To take a trial, a worker puts its own lock and then
+// lists: if there is another fresh one, both step back and try again.
 //
 // What that costs a sweep of a thousand to ten million trials is told, with
 // measurements, in docker/scaling.md.
