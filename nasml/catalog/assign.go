@@ -13,20 +13,19 @@ import (
 func clone[P any](p P) (P, error) {
 	var c P
 	data, err := json.Marshal(p)
-	if err != nil {
-		return c, fmt.Errorf("copying %T: %w", p, err)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err != nil {
 		return c, fmt.Errorf("copying %T: %w", p, err)
 	}
 	return c, nil
 }
 
-// assign sets one field of the struct that params points to, of the entry id, from
-// "Field=value". The value is JSON; a string needs no quotes, and a list may be
-// written without brackets: Widths=64,128. A field of a struct among the fields goes
-// by both names, Bilevel.Clip=3; so does one of settings that the parameters vary, see
-// [place], which goes by its own, too, unless it is a parameter's.
+// assign sets a field of the struct that params points to, of the entry id, from
+// "Field=value". The value is JSON; strings need no quotes, lists no brackets:
+// Widths=64,128. An inner field has both names, Bilevel.Clip=3; one of settings that the
+// parameters vary (see [place]) may have its own alone, unless a parameter has that.
 func assign(id string, params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {

@@ -78,13 +78,10 @@ type Entry struct {
 	// the paper prints; nil: the paper's list of claims has none of this entry.
 	Settings func() []runs.Claim `json:"-"`
 
-	run    func(ctx context.Context, scale string, set []string) (Result, error)
-	check  func(scale string, set []string) error
-	params func(scale string, set []string) (any, error)
-	is     func(params any) string
-	result reflect.Type
-	scales []string
-
+	params  func(scale string, set []string) (any, error)
+	run     func(ctx context.Context, params any) (Result, error)
+	result  reflect.Type
+	scales  []string
 	presets []any // the parameters of each scale
 }
 
@@ -128,7 +125,7 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		}
 	}
 	presets := append([]Preset[P]{{Quick, quick}, {Paper, paper}}, also...)
-	params := func(scale string, set []string) (P, error) {
+	e.params = func(scale string, set []string) (any, error) {
 		p, err := preset(presets, scale)
 		for _, assignment := range set {
 			if err == nil {
@@ -137,40 +134,18 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 		}
 		return p, err
 	}
-	e.check = func(scale string, set []string) error {
-		_, err := params(scale, set)
-		return err
-	}
-	e.params = func(scale string, set []string) (any, error) { return params(scale, set) }
 	e.scales, e.presets = nil, nil
 	for _, p := range presets {
 		e.scales, e.presets = append(e.scales, p.Scale), append(e.presets, p.Params)
 	}
-	e.run = func(ctx context.Context, scale string, set []string) (_ Result, err error) {
-		defer Usage(&err)
-		p, err := params(scale, set)
-		if err == nil && !runs.Looks(ctx) {
-			err = Fits(e.ID, p)
-		}
-		if err != nil {
-			return nil, err
-		}
-		// A nil *R in a Result would not be nil, so the error decides.
-		r, err := run(runs.WithScale(ctx, scale), p)
-		if err != nil {
+	e.run = func(ctx context.Context, params any) (Result, error) {
+		r, err := run(ctx, params.(P))
+		if err != nil { // a nil *R in a Result would not be nil
 			return nil, err
 		}
 		return r, nil
 	}
 	e.result = reflect.TypeFor[R]()
-	e.is = func(params any) string {
-		for _, preset := range presets {
-			if reflect.DeepEqual(any(preset.Params), params) {
-				return preset.Scale
-			}
-		}
-		return ""
-	}
 	entries[e.ID] = e
 }
 
@@ -189,8 +164,10 @@ func ScaleOf(params any) string {
 		params = copied.Interface()
 	}
 	for _, e := range All() {
-		if scale := e.is(params); scale != "" {
-			return scale
+		for i, preset := range e.presets {
+			if reflect.DeepEqual(preset, params) {
+				return e.scales[i]
+			}
 		}
 	}
 	return ""
@@ -309,22 +286,18 @@ func alikeIDs(a, b string) bool {
 	return paperA == paperB || nameA == nameB
 }
 
-// Check is the *UsageError of an unknown scale or field, or a value of the wrong
-// type, that [Entry.Run] would return. It runs nothing.
-func (e Entry) Check(scale string, set []string) error {
-	if e.check == nil {
-		return fmt.Errorf("catalog: the entry %q was not registered", e.ID)
-	}
-	return e.check(scale, set)
-}
-
 // Run runs the entry at a scale with single parameters set by "Field=value".
 // An unknown scale or field, or a value of the wrong type, is a *UsageError.
-func (e Entry) Run(ctx context.Context, scale string, set []string) (Result, error) {
-	if e.run == nil {
-		return nil, fmt.Errorf("catalog: the entry %q was not registered", e.ID)
+func (e Entry) Run(ctx context.Context, scale string, set []string) (_ Result, err error) {
+	defer Usage(&err)
+	p, err := e.Params(scale, set)
+	if err == nil && !runs.Looks(ctx) {
+		err = Fits(e.ID, p)
 	}
-	return e.run(ctx, scale, set)
+	if err != nil {
+		return nil, err
+	}
+	return e.run(runs.WithScale(ctx, scale), p)
 }
 
 // RunPart is [Entry.Run] under a part, of which only the trials count. What the

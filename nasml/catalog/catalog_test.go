@@ -96,10 +96,12 @@ func TestMistakesInTheCallAreUsageErrors(t *testing.T) {
 		for _, part := range parts {
 			require.ErrorContains(t, err, part, set)
 		}
-		require.Equal(t, err, e.Check(Quick, []string{set}), "the same without running anything")
+		_, same := e.Params(Quick, []string{set})
+		require.Equal(t, err, same, "the same without running anything")
 	}
-	require.NoError(t, e.Check(Paper, []string{"Widths=64"}))
-	_, err := e.Run(t.Context(), "large", nil)
+	_, err := e.Params(Paper, []string{"Widths=64"})
+	require.NoError(t, err)
+	_, err = e.Run(t.Context(), "large", nil)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage)
 	require.ErrorContains(t, err, "quick or paper")
@@ -117,8 +119,8 @@ func TestAnEntryMayHaveMoreScales(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, rate, r.(*result).p.Rate)
 	}
-	require.ErrorContains(t, e.Check("huge", nil),
-		`unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
+	_, err = e.Params("huge", nil)
+	require.ErrorContains(t, err, `unknown scale "huge" (--scale or NASML_SCALE): take quick, paper or large`)
 }
 
 func TestRunCarriesScaleAndErrors(t *testing.T) {
@@ -132,7 +134,6 @@ func TestRunCarriesScaleAndErrors(t *testing.T) {
 	require.True(t, r == nil, "a nil *result in a Result would not be nil")
 	_, err = Entry{ID: "made/by-hand"}.Run(t.Context(), Quick, nil)
 	require.ErrorContains(t, err, "made/by-hand")
-	require.ErrorContains(t, Entry{ID: "made/by-hand"}.Check(Quick, nil), "made/by-hand")
 }
 
 func TestLookup(t *testing.T) {

@@ -15,13 +15,9 @@ type cacheCmd struct {
 type cacheShow struct{}
 
 // Run counts the compiled programs.
-func (*cacheShow) Run(c console) error {
-	cache, err := programs.Default()
-	if err != nil {
-		return err
-	}
+func (*cacheShow) Run(c console, cache *programs.Cache) error {
 	if cache == nil {
-		_, err = fmt.Fprintf(c.Out, "compiled programs are not kept: %s is off\n", programs.Env)
+		_, err := fmt.Fprintf(c.Out, "compiled programs are not kept: %s is off\n", programs.Env)
 		return err
 	}
 	n, size, err := cache.Usage()
@@ -36,11 +32,7 @@ func (*cacheShow) Run(c console) error {
 type cacheClear struct{}
 
 // Run removes the compiled programs, and nothing else.
-func (*cacheClear) Run(c console) error {
-	cache, err := programs.Default()
-	if err != nil {
-		return err
-	}
+func (*cacheClear) Run(c console, cache *programs.Cache) error {
 	if cache == nil {
 		return catalog.Usagef("no cache to clear: %s is off", programs.Env)
 	}

@@ -25,11 +25,9 @@ type kubernetesCmd struct {
 	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
 }
 
-// jobManifest is an Indexed Job. A part that fails is tried again on its own
-// and goes on from its checkpoint; what a node's end or a drain costs does not
-// count; a mistake in the call (exit status 2) ends its part at once. Names are
-// generated, so that the same manifest can be created again for the missing
-// trials.
+// jobManifest is an Indexed Job. A part that fails is tried again and goes on from its
+// checkpoint; losing a node does not count; a usage error (exit status 2) ends a part at
+// once. Names are generated, so that the manifest can be created again for missing trials.
 var jobManifest = template.Must(
 	template.New("job").
 		Funcs(template.FuncMap{"yaml": yamlText}).

@@ -6,12 +6,10 @@ import (
 	"syscall"
 )
 
-// XLA takes the memory of a step from the C library at every call and gives it
-// back after it, a gigabyte and more for a supernet. In pages of 4 kB, the system
-// is at work for a sixth of a step's time. Where it has large pages for who asks
-// for them, an option of the C library (glibc 2.35) asks, and two others keep what is
-// given back for the next step: it would be filled with zeros again. The C library
-// reads its options when a program starts.
+// XLA allocates the memory of a step at every call, a gigabyte and more for a supernet, and
+// frees it after it. With pages of 4 kB that takes a sixth of a step's time. An option of
+// the C library (glibc 2.35) asks for large pages if the system has them, two others keep
+// freed memory for the next step. The C library reads its options when a program starts.
 const (
 	tunables   = "GLIBC_TUNABLES"
 	largePages = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:" +

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -88,14 +87,15 @@ func stateOf(ctx context.Context, e catalog.Entry, s catalog.Setting) (string, e
 
 // together is what claims are as one.
 func together(all []runs.Claim) string {
-	has := func(v runs.Verdict) bool {
-		return slices.ContainsFunc(all, func(claim runs.Claim) bool { return claim.Holds == v })
+	word := "holds"
+	for _, claim := range all {
+		switch claim.Holds {
+		case runs.Fails:
+			return "fails"
+		case runs.NotKnown:
+			word = "inconclusive"
+		case runs.Holds:
+		}
 	}
-	switch {
-	case has(runs.Fails):
-		return "fails"
-	case has(runs.NotKnown):
-		return "inconclusive"
-	}
-	return "holds"
+	return word
 }

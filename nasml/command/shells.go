@@ -23,9 +23,8 @@ import (
 // The answer is a line for each word that fits, with what it means behind a tab, or
 // filesFit alone where the shell's own completion of files is wanted.
 //
-// The libraries for kong answer for one program name and one word a position; here the
-// name is three words (go tool nasml), a verb takes any number of figures, and a setting
-// completes by the figures that stand before it.
+// The libraries for kong take one program name and one word a position; this name has three
+// words (go tool nasml), and a setting completes by the figures before it.
 
 //go:embed shells
 var shellScripts embed.FS

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 const modulePath = "github.com/nasml/lab"
@@ -77,7 +78,8 @@ func findRoot() (string, error) {
 		return "", fmt.Errorf("finding the checkout: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		if declares(filepath.Join(dir, "go.mod"), modulePath) {
+		text, _ := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if modfile.ModulePath(text) == modulePath {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
@@ -86,21 +88,6 @@ func findRoot() (string, error) {
 				start)
 		}
 	}
-}
-
-// declares reports whether a go.mod file has the given module path.
-func declares(file, module string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) >= 2 && fields[0] == "module" {
-			return fields[1] == module
-		}
-	}
-	return false
 }
 
 // path names a file or folder of the set-up.

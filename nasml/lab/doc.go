@@ -1,7 +1,6 @@
-// Package lab makes an entry of the catalog out of its declaration: a figure, table or theorem of a paper says what
-// its parameters are, which trials it is made of, what is drawn of their records and what is claimed of them. What is
-// common to all entries is done here, once: limits of parameters are checked, trials are read or computed, records
-// are grouped, pictures get their caption and claims their source and confidence.
+// Package lab makes an entry of the catalog from its declaration: the parameters of a figure, table or theorem, its
+// trials, its picture and its claims. The package checks limits, reads or computes trials, groups records, and gives
+// pictures their caption and claims their source and confidence.
 //
 // # An entry
 //
@@ -34,8 +33,8 @@
 //
 //	type figure1 = lab.Result[Figure1Params, areas.Square]
 //
-// Declare returns the function that runs the entry: a reader calls notebook.Run(mypaper.Figure1, p) and names no
-// generic type, and the command knows it by its ID, "mypaper/figure1".
+// Declare returns the function that runs the entry: a reader calls notebook.Run(mypaper.Figure1, p), and the command
+// knows it as "mypaper/figure1".
 //
 // # How it is meant
 //

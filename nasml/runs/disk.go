@@ -76,45 +76,49 @@ func (d folder) Open(name string) (Object, error) {
 // pipe.
 var errNoFile = errors.New("expected a file, found a folder or something else that is none")
 
-// Stage writes a file under a temporary name in its folder and syncs it. It
-// leaves nothing behind where that fails.
-func (d folder) Stage(name string, write func(io.Writer) error) (_ Staged, err error) {
-	path := d.Where(name)
-	defer func() { err = explain(err, "write", path) }()
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return Staged{}, err
+// Put writes files under temporary names in their folders, syncs them, and gives them their
+// names, all at once but for a kill in the microseconds between two of them. Locks keep two
+// processes from writing one record, so that a rename, which replaces, does for keep too.
+func (d folder) Put(_ bool, objects ...Draft) (err error) {
+	var staged []string
+	at := "" // what is being written
+	defer func() {
+		for _, temp := range staged {
+			_ = os.Remove(temp) // what has its name is not there any more; GC takes what cannot be removed now
+		}
+		err = explain(err, "write", at)
+	}()
+	for _, o := range objects {
+		at = d.Where(o.Name)
+		temp, err := stage(filepath.Dir(at), o.Write)
+		if err != nil {
+			return err
+		}
+		staged = append(staged, temp)
 	}
-	temp, err := files.Stage(dir, 0o644, func(f *os.File) error { // for a group that shares the store
-		return errors.Join(write(f), f.Sync())
-	})
-	return Staged{temp, name}, err
-}
-
-// Commit gives staged files their names, all at once but for a kill in the
-// microseconds between two of them, and syncs their folders. Where one fails
-// the rest is taken back. Locks keep two processes from writing one record, so
-// that a rename, which replaces, does for keep too.
-func (d folder) Commit(_ bool, objects ...Staged) error {
-	for i, f := range objects {
-		if err := os.Rename(f.Temp, d.Where(f.Name)); err != nil {
-			d.Discard(objects[i:]...)
-			return explain(err, "write", d.Where(f.Name))
+	for i, o := range objects {
+		at = d.Where(o.Name)
+		if err := os.Rename(staged[i], at); err != nil {
+			return err
 		}
 	}
-	for _, f := range objects {
-		if err := syncDir(filepath.Dir(d.Where(f.Name))); err != nil {
-			return explain(err, "write", d.Where(f.Name))
+	for _, o := range objects {
+		at = d.Where(o.Name)
+		if err := syncDir(filepath.Dir(at)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Discard removes staged files; GC takes what cannot be removed now.
-func (d folder) Discard(objects ...Staged) {
-	for _, f := range objects {
-		_ = os.Remove(f.Temp)
+// stage writes a file under a temporary name in a folder and syncs it.
+func stage(dir string, write func(io.Writer) error) (string, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
 	}
+	return files.Stage(dir, 0o644, func(f *os.File) error { // for a group that shares the store
+		return errors.Join(write(f), f.Sync())
+	})
 }
 
 // Remove removes a file, and a folder that is in the place of one.

@@ -23,18 +23,14 @@ type Options struct {
 	Missing func(at []int)
 }
 
-// Compute returns the record of every trial, in order. What the store has is
-// read. What it lacks is locked and handed to fn, all of it in one job, so
-// that the trials can run in one graph; trials that another process is
-// computing are waited for. Two processes never compute one trial at the same
-// time, and a process that dies frees its trials.
+// Compute returns the record of every trial, in order. Stored records are read. The other
+// trials, or those of a [Part], are locked and handed to fn in one job, so that they can run
+// in one graph; it waits for trials that another process computes. Two processes never
+// compute one trial at the same time, and a process that dies frees its trials.
 //
-// Under a [Part] it does that part only.
-//
-// Finished trials are stored at once, so that cancelling ctx, an error or a
-// crash loses none of them. It returns an error if a trial has no key or if fn
-// fails or returns without a result for each of its trials, and where the
-// store cannot be written.
+// Finished trials are stored at once: cancelling ctx, an error or a crash loses none of
+// them. It returns an error if a trial has no key, if fn fails or returns without a result
+// for each trial, and if the store cannot be written.
 func (s *Store) Compute(
 	ctx context.Context,
 	trials []Trial,
@@ -135,11 +131,9 @@ func (s *Store) fill(records []*Record, keys []string) (missing []int, err error
 	return missing, nil
 }
 
-// lockJob takes those of the missing trials that nobody else computes, at most
-// so many. It never waits while it holds a lock, so that two processes with
-// overlapping trials cannot wait for each other. It returns no job where all
-// are taken, or finished by now, and those of the missing that it did not come
-// to.
+// lockJob takes at most so many of the missing trials, those that nobody else computes. It
+// never waits while it holds a lock, so that no two processes wait for each other. It
+// returns no job if all are taken or finished by now, and the missing that it did not reach.
 func (s *Store) lockJob(
 	ctx context.Context,
 	trials []Trial,
@@ -200,10 +194,9 @@ func (s *Store) lockMissing(key string) (Lock, error) {
 	return lock, nil
 }
 
-// waitForOthers pauses before the next look at trials that others compute: for
-// at least the time given, and longer the longer it has waited, so that a look
-// comes at most a twentieth too late and many who wait do not wear a bucket
-// out. Chance keeps those apart who began together.
+// waitForOthers pauses before the next look at trials that others compute: at least the
+// time given, and a twentieth of what it has waited so far, so that many waiting processes
+// do not overload a bucket. A random part keeps them apart.
 func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int) error {
 	if wait <= 0 {
 		wait = 200 * time.Millisecond
@@ -281,11 +274,9 @@ func (j *Job) release() {
 	})
 }
 
-// Done stores the result of trial i, whole or not at all; once it returns nil
-// the trial is never computed again. It may be called from several goroutines
-// for different i. It returns an error if a number is not finite. Where another
-// machine has kept a result meanwhile, because this one could not reach the
-// store for long, that one stays. Where the disk is full it waits for room.
+// Done stores the result of trial i, whole or not at all; it may be called from several
+// goroutines for different i. It returns an error if a number is not finite. A result that
+// another machine has stored meanwhile stays. If the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {
 	var use Use
 	if len(j.Trials) == 1 {
@@ -298,9 +289,8 @@ func (j *Job) Done(i int, result Result) error {
 	return j.keep([]int{i}, [][]byte{line})
 }
 
-// DoneAll stores the results of all trials, in their order: all of them or none
-// in a folder, whose trials nobody sees one by one; in a bucket a crash may leave
-// some. Where the disk is full it waits for room.
+// DoneAll is Done for all trials, in their order: all of them or none in a folder; in a
+// bucket a crash may leave some.
 func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))

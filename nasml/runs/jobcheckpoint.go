@@ -20,10 +20,9 @@ func (j *Job) checkpointName() string {
 	return "checkpoints/" + id + ".ckpt"
 }
 
-// Save keeps the state that write writes: weights, optimizer state, random
-// streams, position in the data. Load hands back exactly these bytes, in this
-// process or a later one. The checkpoint before it stays until the new one is
-// whole. It returns an error if another machine has taken the trials over.
+// Save stores the state that write writes: weights, optimizer state, random streams,
+// position in the data. Load returns the same bytes, in this process or a later one. It
+// returns an error if another machine has taken the trials over.
 func (j *Job) Save(write func(io.Writer) error) error {
 	begun := j.store.now()
 	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
@@ -53,9 +52,8 @@ func (j *Job) Save(write func(io.Writer) error) error {
 	return err
 }
 
-// SaveEvery saves where the last Save is at least so long ago, and twenty
-// times as long as it took: saving never costs more than 5 % of the time. It
-// reports whether it saved.
+// SaveEvery saves, and reports that it did, if the last Save is at least so long ago and 20
+// times as long as it took: saving costs at most 5 % of the time.
 func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool, error) {
 	last := j.saved
 	if last.IsZero() {

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,13 +25,9 @@ type Medium interface {
 	// Open opens an object. The error is fs.ErrNotExist if there is none.
 	Open(name string) (Object, error)
 
-	// Stage writes what will be an object, where nobody reads it yet. Commit
-	// gives such objects their names, whole or not at all; where keep is set it
-	// replaces nothing and returns ErrTaken for what is there. What Commit
-	// fails to place is discarded.
-	Stage(name string, write func(io.Writer) error) (Staged, error)
-	Commit(keep bool, objects ...Staged) error
-	Discard(objects ...Staged)
+	// Put writes objects, each whole or not at all, and leaves nothing else behind. With keep
+	// it replaces nothing and returns ErrTaken for what is there.
+	Put(keep bool, objects ...Draft) error
 
 	// Remove removes an object, Move renames one. That it is gone is no error
 	// of Remove.
@@ -57,8 +54,11 @@ type Object interface {
 	Size() int64
 }
 
-// Staged is an object that is whole under a temporary name.
-type Staged struct{ Temp, Name string }
+// Draft is what will be an object.
+type Draft struct {
+	Name  string
+	Write func(io.Writer) error
+}
 
 // Info is an object as Walk finds it.
 type Info struct {
@@ -98,10 +98,7 @@ func openMedium(address string) (Medium, error) {
 	}
 	open, ok := media[scheme]
 	if !ok {
-		known := "none"
-		if len(media) > 0 {
-			known = strings.Join(slices.Sorted(maps.Keys(media)), ", ")
-		}
+		known := cmp.Or(strings.Join(slices.Sorted(maps.Keys(media)), ", "), "none")
 		return nil, fmt.Errorf(
 			"run store %s: this program knows no stores at %s://, only %s; import _ %q in a notebook, or take a folder",
 			redact(address), scheme, known, thisModule+"/nasml/runs/bucket")

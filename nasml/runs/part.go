@@ -12,15 +12,12 @@ import (
 	"sync"
 )
 
-// Part makes [Store.Compute] do a part of the work, or only look at it, so that
-// many machines can share a figure. Trials that are neither stored nor in the
-// part come back as records without values; what a figure makes of those is
-// worth nothing.
+// Part makes [Store.Compute] do a part of the work, or only look at it, so that many
+// machines can share a figure. Trials that are neither stored nor in the part come back as
+// records without values; what a figure makes of those is worth nothing.
 //
-// Part 2 of 4 is the second quarter of the trials of every call of Compute, in
-// their order, so that trials that share a graph stay together. It does not
-// depend on what is stored: all parts together are all trials, and no two have
-// one in common.
+// Part 2 of 4 is the second quarter of the trials of every call of Compute, in their order,
+// stored or not: the parts are disjoint, and together all trials.
 type Part struct {
 	Index, Of int // 1 ≤ Index ≤ Of; the zero value looks and computes nothing
 	// Keys, if there are some, are the trials of the part instead.
@@ -195,8 +192,7 @@ func (p *Part) Elsewhere() (missing, stored int) {
 	return missing, stored
 }
 
-// Looks reports whether the context's part, if it has one, computes nothing, so that
-// nobody waits for what would be computed.
+// Looks reports whether the context has a part that computes nothing.
 func Looks(ctx context.Context) bool {
 	p := partFrom(ctx)
 	return p != nil && p.Of == 0 && len(p.Keys) == 0

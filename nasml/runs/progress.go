@@ -210,9 +210,8 @@ func (m *meter) show(now time.Time) {
 	m.drawn = now
 }
 
-// pace is how long one unit takes. The first step holds what happens once
-// (loading a plugin, compiling), so it says nothing: until there is a second,
-// only what was expected is known.
+// pace is how long one unit takes. The first step includes what happens once (loading a
+// plugin, compiling) and does not count.
 type pace struct {
 	firstN, units   int           // units of the first step, and of all
 	firstAt, lastAt time.Duration // since the start

@@ -140,11 +140,9 @@ var versions = sync.OnceValue(func() map[string]string {
 // them. The map is the caller's own.
 func Versions() map[string]string { return maps.Clone(versions()) }
 
-// revision is the commit of the checkout that this program was built from, with
-// "modified" where it was, or the version of the module where another module
-// imports it. Only "go build" stamps a program with the commit; tests, "go tool"
-// and the cells of notebooks are built otherwise, and ask git about the folder
-// of the sources.
+// revision is the commit of the checkout that this program was built from, with "modified"
+// if it was, or the version of the module if another module imports it. Only "go build"
+// stamps a program with the commit; tests, "go tool" and cells ask git.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -60,19 +60,14 @@ func room(lines [][]byte) string {
 
 // place writes records once.
 func (j *Job) place(at []int, lines [][]byte) error {
-	var staged []Staged
+	drafts := make([]Draft, len(at))
 	for n, i := range at {
-		f, err := j.store.medium.Stage(recordName(j.keys[i]), func(w io.Writer) error {
+		drafts[n] = Draft{recordName(j.keys[i]), func(w io.Writer) error {
 			_, err := w.Write(lines[n])
 			return err
-		})
-		if err != nil {
-			j.store.medium.Discard(staged...)
-			return err
-		}
-		staged = append(staged, f)
+		}}
 	}
-	if err := j.store.medium.Commit(true, staged...); err != nil && !errors.Is(err, ErrTaken) {
+	if err := j.store.medium.Put(true, drafts...); err != nil && !errors.Is(err, ErrTaken) {
 		return err
 	}
 	for _, i := range at {

@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,15 +19,15 @@ type fullMedium struct {
 	free chan struct{}
 }
 
-func (m fullMedium) Stage(name string, write func(io.Writer) error) (Staged, error) {
+func (m fullMedium) Put(keep bool, objects ...Draft) error {
 	select {
 	case <-m.free:
 	default:
-		if strings.HasPrefix(name, "records/") {
-			return Staged{}, explain(syscall.ENOSPC, "write", name)
+		if strings.HasPrefix(objects[0].Name, "records/") {
+			return explain(syscall.ENOSPC, "write", objects[0].Name)
 		}
 	}
-	return m.Medium.Stage(name, write)
+	return m.Medium.Put(keep, objects...)
 }
 
 // notes collects what is told.

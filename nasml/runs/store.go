@@ -1,9 +1,7 @@
-// Package runs keeps what was computed: a store of finished trials, each under
-// a key of all that its numbers depend on, with checkpoints of unfinished
-// ones, seeds, statistics over seeds, claims and progress.
-//
-// A cell of a notebook is a new process, so the store is what makes a notebook
-// quick: an unchanged trial is read, never computed again.
+// Package runs stores finished trials, each under a key of everything that its numbers
+// depend on, and checkpoints of unfinished ones; it also has statistics over seeds, claims
+// and progress. A cell of a notebook is a new process: an unchanged trial is read from the
+// store, never computed again.
 //
 //	store, err := runs.FromContext(ctx)
 //	records, err := store.Compute(ctx, trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
@@ -59,11 +57,9 @@ type Store struct {
 	now     func() time.Time
 }
 
-// Open opens the store in a folder, which is made at the first write, or at an
-// address such as s3://bucket/prefix (see [RegisterMedium]). Records in the
-// JSON files of readOnly are found after those of the store and never written.
-// It returns an error if dir is a file, or if no medium for the address is
-// registered.
+// Open opens the store in a folder, which is made at the first write, or at an address such
+// as s3://bucket/prefix (see [RegisterMedium]), with the records of readOnly behind it. It
+// returns an error if dir is a file, or if no medium for the address is registered.
 func Open(dir string, readOnly ...fs.FS) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("run store has no folder: give one or set NASML_STORE")
@@ -246,11 +242,7 @@ func (s *Store) setAside(b *Broken) error {
 // write writes an object whole or not at all. One that was there before stays
 // until the new one is complete.
 func (s *Store) write(name string, write func(io.Writer) error) error {
-	f, err := s.medium.Stage(name, write)
-	if err != nil {
-		return err
-	}
-	return s.medium.Commit(false, f)
+	return s.medium.Put(false, Draft{name, write})
 }
 
 func recordName(key string) string { return "records/" + key[:2] + "/" + key + ".json" }

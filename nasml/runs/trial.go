@@ -13,11 +13,8 @@ import (
 	"strings"
 )
 
-// Trial is what a number depends on: two trials with the same fields give the
-// same numbers, so one of them is computed and the other is read.
-//
-// What does not change the numbers (the scale's name, the host, the format of
-// a picture) stays out of it.
+// Trial is what a number depends on: two trials with the same fields give the same numbers,
+// so that one is computed and the other read. It has nothing else, such as scale or host.
 type Trial struct {
 	Figure string `json:"figure"` // id of the figure that computes it, "oymak2021/figure2"
 	// what determines the numbers, marshals to a JSON object; a json.RawMessage once read back
@@ -41,12 +38,9 @@ func (t *Trial) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Key names the trial: the SHA-256 of its canonical JSON in 64 hexadecimal
-// digits. Canonical means sorted fields, no white space and one way to write a
-// number, so that neither the order of fields nor the layout changes the key.
-//
-// It returns an error if Figure or Code is missing, or if Params is not a
-// JSON object (NaN and ±Inf have no JSON).
+// Key names the trial: the SHA-256 of its canonical JSON (sorted fields, no white space, one
+// way to write a number) in 64 hexadecimal digits. It returns an error if Figure or Code is
+// missing, or if Params is not a JSON object (NaN and ±Inf have no JSON).
 func (t Trial) Key() (string, error) {
 	if t.Figure == "" || t.Code == "" {
 		return "", fmt.Errorf(

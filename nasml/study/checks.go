@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,27 +54,12 @@ func (c *Checks) Err(what string) error {
 	return catalog.Usagef("parameters of %s: %s", what, strings.Join(slices.Sorted(slices.Values(*c)), "; "))
 }
 
-// Ascending wants at least atLeast values above a bound, each above the one
-// before it.
-func Ascending[T cmp.Ordered](c *Checks, field string, values []T, atLeast int, above T) {
-	ok := len(values) >= atLeast
-	for i, v := range values {
-		ok = ok && v > above && (i == 0 || v > values[i-1])
-	}
-	c.Expect(ok, "%s is %v, want at least %d values above %v in ascending order", field, values, atLeast, above)
-}
-
 // Distinct wants at least atLeast values, none twice.
 func Distinct[T comparable](c *Checks, field string, values []T, atLeast int) {
 	seen := map[T]bool{}
 	for _, v := range values {
 		seen[v] = true
 	}
-	c.Expect(
-		len(values) >= atLeast && len(seen) == len(values),
-		"%s is %v, want at least %d values, none twice",
-		field,
-		values,
-		atLeast,
-	)
+	c.Expect(len(values) >= atLeast && len(seen) == len(values), "%s is %v, want at least %d values, none twice",
+		field, values, atLeast)
 }

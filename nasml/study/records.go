@@ -22,30 +22,24 @@ func Keys(records []*runs.Record) []string {
 
 // Values are a value of the records that have it, in their order.
 func Values(records []*runs.Record, name string) []float64 {
-	var values []float64
-	for _, r := range records {
-		if r == nil {
-			continue
-		}
-		if v, ok := r.Values[name]; ok {
-			values = append(values, v)
-		}
-	}
-	return values
+	return named(records, func(r *runs.Record) map[string]float64 { return r.Values }, name)
 }
 
 // Rows are a series of the records that have it: a row a record.
 func Rows(records []*runs.Record, name string) [][]float64 {
-	var rows [][]float64
+	return named(records, func(r *runs.Record) map[string][]float64 { return r.Series }, name)
+}
+
+// named is what records have by a name; nil stands for no record.
+func named[V any](records []*runs.Record, of func(*runs.Record) map[string]V, name string) (all []V) {
 	for _, r := range records {
-		if r == nil {
-			continue
-		}
-		if row, ok := r.Series[name]; ok {
-			rows = append(rows, row)
+		if r != nil {
+			if v, ok := of(r)[name]; ok {
+				all = append(all, v)
+			}
 		}
 	}
-	return rows
+	return all
 }
 
 // Column is entry j of the rows that are long enough.

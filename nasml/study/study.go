@@ -1,8 +1,6 @@
-// Package study runs studies: a figure or theorem splits its work into cases,
-// a case is one trial, and a trial has a record in the run store. Here is the
-// one pool of workers, the one progress, the one place that knows of records
-// that a package ships, and what the results of all figures do with records and
-// parameters.
+// Package study runs studies: a figure or theorem splits its work into cases, each a trial
+// with a record in the run store. It has the pool of workers, the progress, and what all
+// figures do with shipped records and with parameters.
 package study
 
 import (
@@ -83,7 +81,7 @@ const Host = "host"
 func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
 	return s.Batch(ctx, cases, runs.Options{}, func(ctx context.Context, job *runs.Job, progress runs.Progress) error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(s.workers())
+		group.SetLimit(cmp.Or(max(0, s.Workers), runtime.GOMAXPROCS(0)))
 		for i, at := range job.Index {
 			group.Go(func() error {
 				if err := ctx.Err(); err != nil {
@@ -94,13 +92,6 @@ func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
 		}
 		return group.Wait()
 	})
-}
-
-func (s Study) workers() int {
-	if s.Workers > 0 {
-		return s.Workers
-	}
-	return runtime.GOMAXPROCS(0)
 }
 
 // runCase computes one case of a job and stores it.

@@ -251,20 +251,17 @@ func TestChecksNameAllMistakes(t *testing.T) {
 	c.Confidence(2)
 	c.Positive("Rate", -1)
 	c.OneOf("Kind", "x", "a", "b")
-	Ascending(&c, "Widths", []int{3, 2}, 2, 0)
 	Distinct(&c, "Levels", []float64{1, 1}, 1)
 	err := c.Err("figure")
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
 	for _, field := range []string{
-		"Seeds is 0", "Confidence is 2", "Rate is -1", `Kind is "x", want one of a, b`, "Widths is [3 2]",
-		"Levels is [1 1]",
+		"Seeds is 0", "Confidence is 2", "Rate is -1", `Kind is "x", want one of a, b`, "Levels is [1 1]",
 	} {
 		require.ErrorContains(t, err, field)
 	}
 	c = nil
 	c.AtLeast("Seeds", 1, 1)
-	Ascending(&c, "Widths", []int{2, 3}, 2, 0)
 	Distinct(&c, "Levels", []float64{1, 2}, 1)
 	require.NoError(t, c.Err("figure"))
 }

@@ -1,6 +1,5 @@
-// Package accept shows that changed source computes what it did: it recomputes
-// trials that are shipped and compares them. It needs the packages of the
-// papers to be imported, which register their entries.
+// Package accept recomputes shipped trials after a change of their source and compares the
+// numbers. The papers' packages, which register the entries, have to be imported.
 package accept
 
 import (
@@ -110,30 +109,23 @@ func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
 	return runs.WithProgress(runs.WithStore(ctx, store), runs.Silent), clean, nil
 }
 
-// Pick chooses trials that show whether source computes what it did: the
-// cheapest of every branch, and one that the hash of the source draws, so that
-// nobody can know it before. A trial that took longer than most seconds is not
-// taken; those branches are named.
+// Pick chooses trials to compute again: the cheapest of every branch, and one that the hash
+// of the source draws, so that nobody can know it before. Branches whose cheapest trial took
+// longer than most seconds are left.
 func Pick(trials []Trial, source string, most float64) (picked []Trial, left []string) {
-	cheapest := map[string]Trial{}
-	var affordable []Trial
+	branches := map[string][]Trial{}
 	for _, t := range trials {
 		b := branch(t.record.Trial)
-		if old, ok := cheapest[b]; !ok || t.seconds() < old.seconds() ||
-			t.seconds() == old.seconds() && t.record.Key < old.record.Key {
-			cheapest[b] = t
-		}
-		if t.seconds() <= most {
-			affordable = append(affordable, t)
-		}
+		branches[b] = append(branches[b], t)
 	}
-	for _, b := range slices.Sorted(maps.Keys(cheapest)) {
-		if t := cheapest[b]; t.seconds() <= most {
+	for _, b := range slices.Sorted(maps.Keys(branches)) {
+		if t, _ := Cheapest(branches[b]); t.seconds() <= most {
 			picked = append(picked, t)
 		} else {
 			left = append(left, fmt.Sprintf("%s (its cheapest trial took %.0f s)", b, t.seconds()))
 		}
 	}
+	affordable := slices.DeleteFunc(slices.Clone(trials), func(t Trial) bool { return t.seconds() > most })
 	if len(affordable) > 0 {
 		slices.SortFunc(affordable, func(a, b Trial) int { return strings.Compare(a.record.Key, b.record.Key) })
 		h := fnv.New64a()
@@ -265,11 +257,8 @@ func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, err
 	return found, nil
 }
 
-// compare lists the numbers in which two records of a trial differ by more than
-// they may.
-//
-// Beside the tolerance, numbers through XLA may differ by rounding: many are
-// errors of identities, about 10⁻¹⁶.
+// compare lists the numbers in which two records of a trial differ by more than they may;
+// through XLA also by rounding, because many are errors of identities, about 10⁻¹⁶.
 func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	d := Difference{Trial: old.Trial, Host: onHost(old)}
 	if now == nil {
@@ -350,10 +339,13 @@ func numbers(r *runs.Record, name string) []float64 {
 // Open are the kinds whose source was not accepted yet, of those named, or of
 // all.
 func Open(names []string) (open []*code.Kind, err error) {
+	var known []string
+	for _, k := range code.Kinds() {
+		known = append(known, k.Name())
+	}
 	for _, name := range names {
-		if !slices.ContainsFunc(code.Kinds(), func(k *code.Kind) bool { return k.Name() == name }) {
-			return nil, fmt.Errorf("no kind of trials is called %q: there are %s",
-				name, strings.Join(kindNames(), ", "))
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no kind of trials is called %q: there are %s", name, strings.Join(known, ", "))
 		}
 	}
 	for _, k := range code.Kinds() {
@@ -366,12 +358,4 @@ func Open(names []string) (open []*code.Kind, err error) {
 		}
 	}
 	return open, nil
-}
-
-func kindNames() []string {
-	var all []string
-	for _, k := range code.Kinds() {
-		all = append(all, k.Name())
-	}
-	return all
 }

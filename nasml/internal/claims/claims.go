@@ -1,10 +1,7 @@
-// Package claims is the ledger of the papers' claims: a row for each, in our
-// words, with the entries of the catalog that judge it or the reason why none does,
-// and what the run store and the shipped records say about it today.
-//
-// The claims of the entries name the rows that they judge ([runs.Claim].Rows), so
-// that a row needs no more than the entries. The packages of the papers, which
-// register these, have to be imported.
+// Package claims is the ledger of the papers' claims: a row for each, with the entries that
+// judge it or the reason why none does, and the verdict from the run store and the shipped
+// records. The entries' claims name their rows ([runs.Claim].Rows); the papers' packages,
+// which register the entries, have to be imported.
 package claims
 
 import (

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/nasml/lab/nasml/study"
 )
 
 //go:embed page.html
@@ -37,12 +39,8 @@ type Paper struct {
 // Papers are the rows paper by paper.
 func (l *Ledger) Papers() []Paper {
 	var all []Paper
-	for _, line := range l.Lines {
-		if len(all) == 0 || all[len(all)-1].Name != line.Paper {
-			all = append(all, Paper{Name: line.Paper})
-		}
-		last := &all[len(all)-1]
-		last.Lines = append(last.Lines, line)
+	for _, lines := range study.By(l.Lines, func(line Line) string { return line.Paper }) {
+		all = append(all, Paper{lines[0].Paper, lines})
 	}
 	return all
 }

@@ -143,23 +143,20 @@ type Total struct {
 
 // Totals are those of each paper and, last, of all.
 func (l *Ledger) Totals() []Total {
-	all := Total{Paper: "all", Count: map[Verdict]int{}}
 	var totals []Total
-	for _, line := range l.Lines {
-		if len(totals) == 0 || totals[len(totals)-1].Paper != line.Paper {
-			totals = append(totals, Total{Paper: line.Paper, Count: map[Verdict]int{}})
-		}
-		for _, t := range []*Total{&totals[len(totals)-1], &all} {
-			t.add(line)
-		}
+	for _, p := range l.Papers() {
+		totals = append(totals, total(p.Name, p.Lines))
 	}
 	if len(totals) == 1 {
 		return totals
 	}
-	return append(totals, all)
+	return append(totals, total("all", l.Lines))
 }
 
-func (t *Total) add(l Line) {
-	t.Count[l.Verdict]++
-	t.All++
+func total(paper string, lines []Line) Total {
+	t := Total{Paper: paper, Count: map[Verdict]int{}, All: len(lines)}
+	for _, line := range lines {
+		t.Count[line.Verdict]++
+	}
+	return t
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/findings"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // Check is a claim of an entry at a scale, as one row's.
@@ -91,7 +92,11 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 	all := rows
 	rows = slices.DeleteFunc(slices.Clone(all), func(r Row) bool { return !o.has(r) })
 	if len(rows) == 0 {
-		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(paperNames(), ", "))
+		var papers []string
+		for _, of := range study.By(all, func(r Row) string { return r.Paper }) {
+			papers = append(papers, of[0].Paper)
+		}
+		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(papers, ", "))
 	}
 	if err := registered(rows); err != nil {
 		return nil, err
@@ -173,20 +178,6 @@ func plain(name string) string {
 	}, name)
 }
 
-func paperNames() []string {
-	rows, err := Rows()
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, r := range rows {
-		if !slices.Contains(names, r.Paper) {
-			names = append(names, r.Paper)
-		}
-	}
-	return names
-}
-
 // needed are the entries that judge rows, and those of the same papers that judge none.
 func needed(rows []Row, o Options) []catalog.Entry {
 	return slices.DeleteFunc(catalog.All(), func(e catalog.Entry) bool {
@@ -265,7 +256,7 @@ func settings(e catalog.Entry) []catalog.Setting {
 // has that, so that a part of its trials is enough, and else where all are there.
 func stored(ctx context.Context, e catalog.Entry, s catalog.Setting) (catalog.Result, error) {
 	only := append(slices.Clone(s.Set), "StoredOnly=true")
-	if e.Check(s.Scale, only) == nil {
+	if _, err := e.Params(s.Scale, only); err == nil {
 		return e.Run(catalog.Looking(ctx), s.Scale, only)
 	}
 	return e.Stored(ctx, s)

@@ -6,9 +6,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Above judges that a mean is larger than a bound: the opposite of [AtMost], so
-// that a mean that equals the bound is not above it, and one whose interval only
-// ends there is inconclusive.
+// Above judges that a mean is larger than a bound, the opposite of [AtMost]: a mean that
+// equals the bound is not above it.
 func Above(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
 	return opposite(AtMost(allowed(c, "above", bound), s, err, bound))
 }
@@ -24,19 +23,14 @@ func allowed(c runs.Claim, side string, bound float64) runs.Claim {
 }
 
 func opposite(c runs.Claim) runs.Claim {
-	switch c.Holds {
-	case runs.Holds:
-		c.Holds = runs.Fails
-	case runs.Fails:
-		c.Holds = runs.Holds
-	case runs.NotKnown:
+	if c.Holds != runs.NotKnown {
+		c.Holds = runs.Judge(c.Holds == runs.Fails)
 	}
 	return c
 }
 
-// Worst summarizes the list with the largest mean, for a statement that speaks of
-// every list: at a confidence that holds for all lists together, 1 − (1−c)/n for
-// each of n (Bonferroni). It returns an error if there is no list, or if one
+// Worst summarizes the list with the largest mean, for a statement about every list, at the
+// confidence of a [Family] of them. It returns an error if there is no list, or if one
 // cannot be summarized.
 func Worst(lists [][]float64, confidence float64) (runs.Summary, error) {
 	if len(lists) == 0 {

@@ -1,8 +1,10 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -14,9 +16,8 @@ type Bounded struct {
 	Bound float64
 }
 
-// Bounds judges that means keep to one side of their bounds, above them for sign 1 and below them for sign −1: it
-// holds where the interval of every mean does, and fails where all of one interval lies on the other side. Ours is
-// the mean closest to its bound.
+// Bounds judges that all means lie above their bounds, for sign 1, or below them, for sign −1, by their intervals.
+// Ours is the mean closest to its bound.
 func Bounds(c runs.Claim, all []Bounded, sign float64) runs.Claim {
 	if len(all) == 0 {
 		return NotRun(c, "no sizes in the range that it speaks of")
@@ -43,12 +44,7 @@ func LargestAtMost(c runs.Claim, all []Bounded, paper float64) runs.Claim {
 	if len(all) == 0 {
 		return NotRun(c, "no sizes in the range that it speaks of")
 	}
-	largest := all[0]
-	for _, b := range all {
-		if b.Mean.Mean > largest.Mean.Mean {
-			largest = b
-		}
-	}
+	largest := slices.MaxFunc(all, func(a, b Bounded) int { return cmp.Compare(a.Mean.Mean, b.Mean.Mean) })
 	c.Note = joined(fmt.Sprintf("ours is the largest mean, at %v, of %d points", largest.Of, len(all)), c.Note)
 	return AtMost(c, largest.Mean, nil, paper)
 }

@@ -76,10 +76,9 @@ func Apart(ours runs.Summary, paper Printed, confidence float64, n int) (errors,
 	return beyond / float64(d.Std), distuv.UnitNormal.Quantile((1 + Family(confidence, n)) / 2), nil
 }
 
-// Descending judges that the means of independent samples fall from one to the
-// next, as a table's order says, by the smallest of the steps: it holds where all
-// of its interval lies above 0. To say that all steps are above 0 needs no
-// correction for their number, to say that one is not does: the interval has it.
+// Descending judges that the means of independent samples fall from one to the next, as a
+// table's order says: the lowest interval of the steps, at the confidence of a [Family] of
+// them, has to lie above 0.
 func Descending(c runs.Claim, names []string, samples [][]float64, confidence float64) runs.Claim {
 	c.Paper = 0
 	if len(samples) < 2 || len(names) != len(samples) {

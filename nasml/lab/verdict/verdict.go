@@ -1,28 +1,21 @@
-// Package verdict judges claims of papers by numbers: whether a mean, a slope, a
-// share or a difference is where a paper says it is. Each question has one
-// statistic, and each answer one of three verdicts: a claim holds where the
-// whole interval is where the paper says, fails where none of it is, and is
-// inconclusive in between. A claim without numbers says why it was not run.
+// Package verdict judges claims of papers by numbers: whether a mean, a slope, a share or a
+// difference is where a paper says it is. A claim holds if its whole confidence interval is
+// there, fails if none of it is, and is inconclusive otherwise. A claim without numbers says
+// why it was not run.
 //
 // # Several claims of one kind
 //
-// A figure that asks one question of several cases - data sets, search spaces,
-// methods, sizes, panels - makes a claim of each, and a reader sees all of them. They
-// are a family: of n claims each is judged at [Family] of the parameters' confidence,
-// so that at that confidence no interval of the family is wrong. The rule is the same
-// everywhere:
+// A figure that asks one question of several cases (data sets, spaces, methods, sizes) makes
+// a claim of each. They are a family: each of n claims is judged at [Family] of the
+// parameters' confidence, so that at that confidence no interval of the family is wrong.
 //
-//   - n counts the cases that the parameters ask for, also those that were not run, so
-//     that no verdict depends on what was;
-//   - a claim that is as good as its worst case of n ([Worst], [Descending], an order
-//     of many) has the intervals of a family of n cases, which is one more factor where
-//     the claim is itself one of a family;
-//   - other questions are other families, of one claim if there is one case; the
-//     same question of claims of ours is one, too;
-//   - what is judged without an interval has none to correct: [Setting], [Exactly],
-//     [Every], [None] and [Share.Always], whose interval is shown, not judged;
-//   - what is only drawn or printed, a band or a bar, is at the confidence itself, and
-//     so is the interval of a claim without a verdict.
+//   - n counts the cases that the parameters ask for, run or not: no verdict depends on
+//     what was run;
+//   - a claim about the worst of n cases ([Worst], [Descending]) has the intervals of a
+//     family of n, which is one more factor if the claim is itself one of a family;
+//   - another question is another family, also one of nasml's own claims;
+//   - [Setting], [Exactly], [Every], [None] and [Share.Always] judge no interval;
+//   - bands and bars, and intervals of claims without a verdict, are at the confidence itself.
 package verdict
 
 import (
@@ -64,10 +57,9 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// Within judges that a mean lies in [lo, hi], one end of which may be infinite:
-// the claim holds where the summary's interval lies in it, fails where it lies
-// outside, and is inconclusive otherwise. A number without noise, equal for every seed,
-// is judged as it is. err is that of the summary.
+// Within judges that a mean lies in [lo, hi], one end of which may be infinite, by the
+// summary's interval. A number that is equal for every seed is judged without one. err is
+// that of the summary.
 func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim {
 	if err != nil {
 		return NotRun(allow(c, lo, hi), err.Error())
@@ -165,10 +157,8 @@ func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (r
 	return runs.Summarize(values, confidence)
 }
 
-// Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed, by
-// Student's interval of the mean difference: the claim holds where all of it lies
-// above 0 and fails where none of it does; what is not significantly greater is
-// inconclusive. Pairs without any difference are not greater.
+// Greater judges that a exceeds b on average over pairs, aᵢ and bᵢ of one seed, by Student's
+// interval of the mean difference, see [Above]. Pairs without any difference are not greater.
 func Greater(c runs.Claim, a, b []float64, confidence float64) runs.Claim {
 	if len(a) == 0 {
 		return NotRun(c, "there is no pair")

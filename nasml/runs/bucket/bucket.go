@@ -5,33 +5,28 @@
 //	NASML_STORE=azblob://container/prefix
 //	NASML_STORE=file:///shared/folder      for file systems without locks
 //
-// Importing it makes [runs.Open] take such addresses; what stands behind the
-// question mark is explained at gocloud.dev/blob and its drivers, but for
-// lease=60s, the time after which a worker that does not answer is dead.
-// Credentials come from where the services' own tools have them.
+// Importing it makes [runs.Open] take such addresses. Their options are those of
+// gocloud.dev/blob and its drivers, and lease=60s, the time after which a silent worker is
+// dead. Credentials are those of the services' own tools.
 //
 // # How machines share
 //
-// An object is written whole or not at all, which every such service promises,
-// and a record only if there is none, so that two workers never both keep a
-// result for one key. Who computes is agreed on by leases: a worker renews one
-// object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that
-// it takes. A lock counts as long as its worker's lease is fresh by the
-// service's clock. To take a trial is to put the own lock and then to look:
-// where another fresh one is there, both step back and try again. A later process
-// sees the lock of an earlier process, because these services list what
-// was put before.
+// An object is written whole or not at all, which every such service promises, and a record
+// only if there is none. A worker renews one object, leases/WORKER, and puts an empty
+// locks/KEY/WORKER for each trial that it takes. A lock counts as long as its worker's lease
+// is fresh by the service's clock. To take a trial, a worker puts its own lock and then
+// lists: if there is another fresh one, both step back and try again.
 //
 // What that costs a sweep of a thousand to ten million trials is told, with
 // measurements, in docker/scaling.md.
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -155,22 +150,9 @@ func workerName() string {
 // Where is the address of an object.
 func (b *Bucket) Where(name string) string { return strings.TrimSuffix(b.address+"/"+name, "/") }
 
-// Stage writes an object into a file of this machine.
-func (b *Bucket) Stage(name string, write func(io.Writer) error) (runs.Staged, error) {
-	f, err := os.CreateTemp("", "nasml-*")
-	if err != nil {
-		return runs.Staged{}, fmt.Errorf("writing %s: %w; set TMPDIR to a folder with some space", b.Where(name), err)
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return runs.Staged{}, errors.Join(fmt.Errorf("writing %s: %w", b.Where(name), err), os.Remove(f.Name()))
-	}
-	return runs.Staged{Temp: f.Name(), Name: name}, nil
-}
-
-// Commit puts staged objects into the bucket, many at a time. With keep it puts
-// what is not there and returns runs.ErrTaken where one was.
-func (b *Bucket) Commit(keep bool, objects ...runs.Staged) error {
-	defer b.Discard(objects...)
+// Put puts objects into the bucket, many at a time. With keep it puts what is not there and
+// returns runs.ErrTaken where one was.
+func (b *Bucket) Put(keep bool, objects ...runs.Draft) error {
 	var taken atomic.Pointer[error]
 	var group errgroup.Group
 	group.SetLimit(writers)
@@ -197,15 +179,15 @@ const writers = 32
 
 // put puts one object. A try whose answer was lost may have put it: the next
 // one finds it taken, by us.
-func (b *Bucket) put(o runs.Staged, keep bool) error {
-	data, err := os.ReadFile(o.Temp)
-	if err != nil {
-		return fmt.Errorf("putting %s: %w", b.Where(o.Name), err)
+func (b *Bucket) put(o runs.Draft, keep bool) error {
+	var data bytes.Buffer
+	if err := o.Write(&data); err != nil {
+		return fmt.Errorf("writing %s: %w", b.Where(o.Name), err)
 	}
-	err = b.write(o.Name, data, keep)
+	err := b.write(o.Name, data.Bytes(), keep)
 	if keep && isTaken(err) {
 		there, err := b.read(o.Name)
-		if err == nil && string(there) == string(data) {
+		if err == nil && bytes.Equal(there, data.Bytes()) {
 			return nil
 		}
 		return fmt.Errorf("%s: %w", b.Where(o.Name), runs.ErrTaken)
@@ -228,18 +210,10 @@ func (b *Bucket) write(name string, data []byte, keep bool) error {
 	})
 }
 
-// Discard removes the files of staged objects.
-func (b *Bucket) Discard(objects ...runs.Staged) {
-	for _, o := range objects {
-		_ = os.Remove(o.Temp) // a temporary file
-	}
-}
-
 // object is an object that was read whole.
-type object struct{ *strings.Reader }
+type object struct{ *bytes.Reader }
 
-func (object) Close() error  { return nil }
-func (o object) Size() int64 { return o.Reader.Size() }
+func (object) Close() error { return nil }
 
 // Open reads an object whole: what is read has been there at one time.
 func (b *Bucket) Open(name string) (runs.Object, error) {
@@ -247,7 +221,7 @@ func (b *Bucket) Open(name string) (runs.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object{strings.NewReader(string(data))}, nil
+	return object{bytes.NewReader(data)}, nil
 }
 
 func (b *Bucket) read(name string) (data []byte, err error) {

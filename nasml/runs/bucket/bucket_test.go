@@ -219,9 +219,10 @@ func TestALeaseRunsOut(t *testing.T) {
 func TestARecordIsNeverReplaced(t *testing.T) {
 	b := newBucket(memblob.OpenBucket(nil), "mem://w", short)
 	put := func(text string, keep bool) error {
-		o, err := b.Stage("records/x", func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
-		require.NoError(t, err)
-		return b.Commit(keep, o)
+		return b.Put(keep, runs.Draft{Name: "records/x", Write: func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}})
 	}
 	require.NoError(t, put("first", true))
 	require.NoError(t, put("first", true), "as after an answer that was lost")
