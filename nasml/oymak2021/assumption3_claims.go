@@ -107,8 +107,8 @@ func judgeSingular(r *assumption3) []runs.Claim {
 	return claims
 }
 
-// judgeDeep judges the cost of depth. In the log-corrected effective dimension h log(C̄LΓn_V/h) of Theorem 1, with C̄ = 3,
-// Γ = 1 and n_V = 1000, "at most a factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. Our own stricter check is
+// judgeDeep judges the cost of depth. In the log-corrected effective dimension h log(C̄LΓn_V/h) of Theorem 1, with C̄ =
+// 3, Γ = 1 and n_V = 1000, "at most a factor D" is log(cL_D) ≤ D log(cL₁) with c = 3000/h. Our own stricter check is
 // whether the growth of log L a layer rises with the depth; for an exponential it does not.
 func judgeDeep(r *assumption3) []runs.Claim {
 	p := r.Params

@@ -64,8 +64,8 @@ var figure2Readings = lab.Question[Figure2Params, sweepTrial]{
 	},
 }
 
-// judgePanel judges the printed statements on a panel; called gives a claim its name. Each claim is made of both panels,
-// and of other readings of (a).
+// judgePanel judges the printed statements on a panel; called gives a claim its name. Each claim is made of both
+// panels, and of other readings of (a).
 func judgePanel(r *figure2, s sweepPanel, called func(row, name string) string) []runs.Claim {
 	claim := func(row, name string) lab.Claim {
 		return r.Claim("%s", called(row, name)).From("Section 7a and Figure 2(" + s.panel + ")").
@@ -174,7 +174,8 @@ func (s sweepPanel) judgeSmallDelta(c lab.Claim) runs.Claim {
 
 // valuesAt are the distances at Δα from lo to hi.
 func valuesAt(distances []distance, lo, hi float64) []float64 {
-	return values(slices.DeleteFunc(slices.Clone(distances), func(d distance) bool { return d.delta < lo || d.delta > hi }))
+	return values(slices.DeleteFunc(slices.Clone(distances),
+		func(d distance) bool { return d.delta < lo || d.delta > hi }))
 }
 
 // judgeReadings judges whether a reading of the inputs fits all printed statements on panel (a), at the widths that it

@@ -140,8 +140,8 @@ func resumeSweep(s *sgdsweep.Sweep, job lab.Job[sweepTrial]) (*sgdsweep.Progress
 	return nil, err
 }
 
-// saveCancelled saves the state of a cancelled sweep if that is quick: a notebook's cell is killed five seconds after it
-// was stopped.
+// saveCancelled saves the state of a cancelled sweep if that is quick: a notebook's cell is killed five seconds after
+// it was stopped.
 func saveCancelled(ctx context.Context, s *sgdsweep.Sweep, job lab.Job[sweepTrial], p *sgdsweep.Progress) error {
 	const atMost = 1 << 29 // bytes
 	if ctx.Err() == nil || s.Done(p) == 0 || p.Bytes() > atMost {

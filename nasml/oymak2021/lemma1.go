@@ -37,8 +37,8 @@ type Lemma1Params struct {
 }
 
 var (
-	// Lemma1Quick: the measured Lipschitz constant is below the lemma's in every case but Δ → cΔ with a large c, which
-	// R³ does not cover and R⁴ does.
+	// Lemma1Quick is small: the measured Lipschitz constant is below the lemma's in every case but Δ → cΔ with a large
+	// c, which R³ does not cover and R⁴ does.
 	Lemma1Quick = Lemma1Params{
 		Lambdas: []float64{0.1, 0, 0.001, 0.01, 1}, Trains: []int{20, 10, 30}, Decays: []float64{1, 0, 2},
 		Maps: []int{4, 2, 8}, Scales: []float64{1, 1e4, 1e8, 1e12},
@@ -57,8 +57,8 @@ var (
 	}()
 )
 
-// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap. It returns an error if some Φ_α is
-// singular at λ = 0.
+// Lemma1 measures the Lipschitz constant of feature-map selection and the uniform gap. It returns an error if some Φ_α
+// is singular at λ = 0.
 var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Of: ofPaper, Name: "lemma1", Kind: lab.Theorem, Source: "Lemma 1", Notebook: "lemma1_feature_maps",
 	Title: "Lipschitz constant and effective dimension of feature-map selection",

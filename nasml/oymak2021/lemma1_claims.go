@@ -153,7 +153,8 @@ func lastGaps(gs mapCases, seed int) []float64 {
 
 // boundRoots are what the bound has in it of λ₀, √log: it is √h̄_eff times a constant.
 func boundRoots(gs mapCases, seed int) []float64 {
-	return mapped(ofSeed(gs, seed), func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
+	return mapped(ofSeed(gs, seed),
+		func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
 }
 
 // gapGrowth is the slope of such a number in 1/λ₀ over all λ_min, or over the smaller half: a large λ shrinks f_α and

@@ -37,8 +37,8 @@ type Lemma2Params struct {
 }
 
 var (
-	// Lemma2Quick: of 2,250 quadratics that are convex in θ only, 1,460 violate the bound, and all of the ridge problem's
-	// trials at large λ; none of the jointly convex functions does.
+	// Lemma2Quick is small: of 2,250 quadratics that are convex in θ only, 1,460 violate the bound, and all of the
+	// ridge problem's trials at large λ; none of the jointly convex functions does.
 	Lemma2Quick = Lemma2Params{
 		Maps: []int{1, 3, 8}, Weights: []int{1, 4, 16}, Cases: 50,
 		Lambdas: []float64{0.01, 0.1, 1, 10}, Inputs: 20, Features: 30, Train: 10, Decay: 1, RidgeMaps: 4,

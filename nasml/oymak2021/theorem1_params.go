@@ -50,7 +50,7 @@ type Theorem1Params struct {
 
 // The paper proves Theorem 1 and gives no setting; all of it is ours.
 var (
-	// Theorem1Quick: all claims hold; the exact family's gap falls like n_V^−0.51 and grows like h^0.50.
+	// Theorem1Quick is small: all claims hold; the exact family's gap falls like n_V^−0.51 and grows like h^0.50.
 	Theorem1Quick = Theorem1Params{
 		Parts:     []string{"tight", "ridge", "net", "lipschitz", "cover"},
 		TightMaps: []int{2, 8, 32}, TightValidation: []int{8, 32, 128, 256, 512, 1024, 2048},

@@ -37,8 +37,8 @@ type Theorem2Params struct {
 }
 
 var (
-	// Theorem2Quick: all claims hold but one that eight seeds leave open, whether choosing among more maps costs more
-	// than h^0.7. The chosen α has 0.1 % more risk than the best, an average one 21 times more.
+	// Theorem2Quick is small: all claims hold but one that eight seeds leave open, whether choosing among more maps
+	// costs more than h^0.7. The chosen α has 0.1 % more risk than the best, an average one 21 times more.
 	Theorem2Quick = Theorem2Params{
 		Maps: []int{4, 2, 8}, Trains: []int{25, 50, 100}, Validation: []int{5, 10, 20, 50, 100},
 		Inputs: 120, Features: 150, Decay: 1, Noises: []float64{0, 0.1}, Candidates: 40, Pool: 3000,

@@ -64,8 +64,8 @@ func worstRatio(steps int) func(*runs.Record) float64 {
 	}
 }
 
-// stepRatios are steps over needed steps for every α. A run that did not reach ε counts with T if T sufficed, else it is
-// skipped.
+// stepRatios are steps over needed steps for every α. A run that did not reach ε counts with T if T sufficed, else it
+// is skipped.
 func stepRatios(records []*runs.Record, total int) (ratios []float64, skipped int) {
 	for _, record := range records {
 		for a, steps := range record.Series["steps"] {

@@ -99,7 +99,8 @@ func mapPanel(r *theorem4) plots.Panel {
 	}))
 	half.Hollow = slices.Repeat([]bool{true}, len(half.X))
 	if x, a, b, err := fitFrom4(half.X, half.Y); err == nil {
-		fit := plots.Graph([]float64{x[0], x[len(x)-1]}, func(at float64) float64 { return math.Exp(a + b*math.Log(at)) })
+		line := func(at float64) float64 { return math.Exp(a + b*math.Log(at)) }
+		fit := plots.Graph([]float64{x[0], x[len(x)-1]}, line)
 		fit.Label, fit.Color, fit.Line = fmt.Sprintf(`fit: $h/n ∝ (p/n)^{%.2f}$`, b), "#009E73", plots.Dashed
 		panel.Series = append(panel.Series, fit)
 	}

@@ -52,9 +52,9 @@ type Theorem4Params struct {
 // and (12); where does the estimate fail to find α*; do other searches find it; what happens outside the assumptions.
 var Theorem4Views = []string{"bounds", "boundary", "searches", "assumptions"}
 
-// Theorem4Paper has features up to p = 2000 and h = 500 and samples at n = 50,000; the paper gives no sizes.
-// ρ² ≥ 1 − 64p̄h̄ and (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as h^1.01 and p^1.00, and
-// ρ² = 1/2 lies at h̄ ∝ p̄^−0.96. At 2n = p some α leave 9.7 % of the labels out of reach, although the paper says that
+// Theorem4Paper has features up to p = 2000 and h = 500 and samples at n = 50,000; the paper gives no sizes. ρ² ≥ 1 −
+// 64p̄h̄ and (12) hold with constants 1.8 and 2.2 instead of 64 and 200; 1 − ρ² grows as h^1.01 and p^1.00, and ρ² =
+// 1/2 lies at h̄ ∝ p̄^−0.96. At 2n = p some α leave 9.7 % of the labels out of reach, although the paper says that
 // every α fits.
 var Theorem4Paper = Theorem4Params{
 	Examples: 1000, Ratios: []float64{1.25, 2}, Operations: []int{2, 4, 8, 16, 32, 64, 125, 250, 500}, Seeds: 10,

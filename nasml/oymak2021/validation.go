@@ -41,8 +41,8 @@ func meanOf(values []float64, confidence float64) runs.Summary {
 	return mean.Within(0, math.Inf(1))
 }
 
-// logBand is a band on a logarithmic axis. Means that are not positive are left out; intervals are cut at a hundredth of
-// the mean.
+// logBand is a band on a logarithmic axis. Means that are not positive are left out; intervals are cut at a hundredth
+// of the mean.
 func logBand(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
 	var at []float64
 	var kept [][]float64
@@ -66,7 +66,8 @@ func ofSeed[T any](gs lab.Groups[T], seed int) (records []*runs.Record) {
 	return records
 }
 
-// halfRate is a dashed line of slope −1/2 through the first or last point of a curve; nil if the curve has no two points.
+// halfRate is a dashed line of slope −1/2 through the first or last point of a curve; nil if the curve has no two
+// points.
 func halfRate(s plots.Series, last bool) []plots.Series {
 	n := len(s.X)
 	if n < 2 {

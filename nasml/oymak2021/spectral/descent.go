@@ -108,8 +108,9 @@ func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 	return floats.Dot(r, r) / n, grad, nil
 }
 
-// Descend searches α on the unit sphere by the exact hypergradient: at most steps of L-BFGS on F(α/‖α‖) from start, which
-// is not 0. It returns the best α with its loss, or an error if the lower level is singular at start or ctx is cancelled.
+// Descend searches α on the unit sphere by the exact hypergradient: at most steps of L-BFGS on F(α/‖α‖) from start,
+// which is not 0. It returns the best α with its loss, or an error if the lower level is singular at start or ctx is
+// cancelled.
 func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha []float64, loss float64, err error) {
 	alpha = unit(start)
 	if loss, _, err = s.Loss(alpha); err != nil || steps == 0 || s.Train.H == 1 {
@@ -186,8 +187,8 @@ func unit(x []float64) []float64 {
 	return u
 }
 
-// Alternate is the search that ignores how θ_α moves with α, as first-order DARTS does: in turns, θ fits the training set
-// at the present α, and α fits the validation set at that θ by least squares.
+// Alternate is the search that ignores how θ_α moves with α, as first-order DARTS does: in turns, θ fits the training
+// set at the present α, and α fits the validation set at that θ by least squares.
 func (s Split) Alternate(ctx context.Context, start []float64, rounds int) (alpha []float64, err error) {
 	alpha = unit(start)
 	for range rounds {

@@ -24,7 +24,8 @@ func Symmetric(a mat.Matrix) *mat.SymDense {
 	return s
 }
 
-// Eigen are the eigenvalues of a symmetric matrix, the largest first, with their eigenvectors as the columns of vectors.
+// Eigen are the eigenvalues of a symmetric matrix, the largest first, with their eigenvectors as the columns of
+// vectors.
 func Eigen(k mat.Symmetric) (values []float64, vectors *mat.Dense) {
 	var eig mat.EigenSym
 	n := k.SymmetricDim()
@@ -114,9 +115,9 @@ func SimplexPoint(rng *rand.Rand, h int) []float64 {
 	return alpha
 }
 
-// SmallestOverSimplex looks for the α of the simplex with the smallest λ_min(K_α) (the λ₀ of Oymak+ 2021, Assumption 3).
-// From each start it alternates the minimum over u of uᵀK_αu and that over α of the convex αᵀQα, Qᵢⱼ = uᵀKᵢⱼu, so that
-// λ_min never rises. The result is an upper bound of the infimum; [Blocks.CertifiedSmallest] is a lower one.
+// SmallestOverSimplex looks for the α of the simplex with the smallest λ_min(K_α) (the λ₀ of Oymak+ 2021, Assumption
+// 3). From each start it alternates the minimum over u of uᵀK_αu and that over α of the convex αᵀQα, Qᵢⱼ = uᵀKᵢⱼu, so
+// that λ_min never rises. The result is an upper bound of the infimum; [Blocks.CertifiedSmallest] is a lower one.
 func (b *Blocks) SmallestOverSimplex(starts ...[]float64) (smallest float64, alpha []float64) {
 	smallest = math.Inf(1)
 	for _, at := range starts {

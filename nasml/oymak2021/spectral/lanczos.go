@@ -10,8 +10,9 @@ import (
 )
 
 // TopEigen is the largest eigenvalue λ of a symmetric positive semidefinite operator on ℝⁿ, given by its product with a
-// vector, and its unit eigenvector with the largest entry positive. It is Lanczos' method with full reorthogonalization,
-// from a fixed random start, until ‖Av − λv‖ ≤ 10⁻¹⁰λ, at most n steps. If λ is multiple it returns one eigenvector.
+// vector, and its unit eigenvector with the largest entry positive. It is Lanczos' method with full
+// reorthogonalization, from a fixed random start, until ‖Av − λv‖ ≤ 10⁻¹⁰λ, at most n steps. If λ is multiple it
+// returns one eigenvector.
 //
 // It returns an error if the operator is 0 (ErrNoDirection) or not finite.
 func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []float64, err error) {

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hermiteDegree is that of the expansions: the coefficients of a slope that is analytic in a strip of half-width π/2, such
-// as tanh′, have fallen below 10⁻⁹ there.
+// hermiteDegree is that of the expansions: the coefficients of a slope that is analytic in a strip of half-width π/2,
+// such as tanh′, have fallen below 10⁻⁹ there.
 const hermiteDegree = 100
 
 // hermiteRule is the quadrature of the coefficients.

@@ -70,8 +70,8 @@ func (d Deep) Kernels(alpha []float64, rho *mat.Dense) ([]*mat.Dense, error) {
 	}
 }
 
-// expand are the squared Hermite coefficients of σ_α(√q·) and σ_α′(√q·). It returns an error if they add up to less than
-// 99.9 % of the mean square, as for steep functions of a large variance.
+// expand are the squared Hermite coefficients of σ_α(√q·) and σ_α′(√q·). It returns an error if they add up to less
+// than 99.9 % of the mean square, as for steep functions of a large variance.
 func (d Deep) expand(alpha []float64, deviation float64) (values, slopes []float64, err error) {
 	rule, mixture := hermiteRule(), Mixture{d.Activations, alpha}
 	for i, f := range []func(z float64) float64{

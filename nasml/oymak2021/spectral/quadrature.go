@@ -46,7 +46,7 @@ func (r Rule) Mean(f func(float64) float64) float64 {
 // panics if the rule cannot tell the degree's polynomial from lower ones.
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
-		panic(fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: the degree must be below the number of nodes",
+		panic(fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: want a degree below that",
 			degree, len(r.X)))
 	}
 	c := make([]float64, degree+1)

@@ -88,8 +88,8 @@ func mulTrans(dst, x []float64, p int, alpha []float64) {
 
 func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
 
-// TopLeft is the left singular vector of m to its largest singular value σ, the leading eigenvector of m·mᵀ, of unit length
-// and with its largest entry positive. m·mᵀ is not formed. It returns an error if m is 0 or not finite.
+// TopLeft is the left singular vector of m to its largest singular value σ, the leading eigenvector of m·mᵀ, of unit
+// length and with its largest entry positive. m·mᵀ is not formed. It returns an error if m is 0 or not finite.
 func TopLeft(m *mat.Dense) (u []float64, sigma float64, err error) {
 	h, p := m.Dims()
 	raw := m.RawMatrix()

@@ -77,8 +77,8 @@ type Net struct {
 	Rate        float64  `json:"rate"` // of gradient descent, in units of 1/λ_max(K̂_α) at W₀
 }
 
-// Task is a training sample and the distribution 𝒟, the uniform one on a pool of other images: test risks are exact, and a
-// validation sample is drawn from 𝒟 with replacement.
+// Task is a training sample and the distribution 𝒟, the uniform one on a pool of other images: test risks are exact,
+// and a validation sample is drawn from 𝒟 with replacement.
 type Task struct {
 	Y, PoolY []float64 // ±1
 

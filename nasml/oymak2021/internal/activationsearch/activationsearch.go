@@ -206,8 +206,9 @@ func (c *job) predict(k *mat.SymDense, alpha []float64) ([]float64, error) {
 	return f.RawVector().Data, nil
 }
 
-// analyticCap is an upper bound of the term for labels of the cap, our own finding: there y = ⟨x, e₁⟩/cos φ is linear, and
-// linear functions have a small norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². It is 0 for other sources.
+// analyticCap is an upper bound of the term for labels of the cap, our own finding: there y = ⟨x, e₁⟩/cos φ is linear,
+// and linear functions have a small norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². It is 0 for other
+// sources.
 func (c *job) analyticCap(alpha []float64) float64 {
 	if c.World.Data != neural.Cap {
 		return 0
@@ -240,9 +241,9 @@ func (c *job) kernels(ctx context.Context) error {
 	return c.choose(outputs)
 }
 
-// choose draws validation sets of every size n_V, with replacement, from the pool, which stands for 𝒟, and minimizes the
-// hinge loss over Δ. Series over n_V, means over the draws: sup (of |L − L̂_V| over Δ), excess (L(f_α̂) − min L, hinge),
-// selected (0-1 risk of α̂), selected_max (its largest). Values: best, worst (0-1 risks over Δ).
+// choose draws validation sets of every size n_V, with replacement, from the pool, which stands for 𝒟, and minimizes
+// the hinge loss over Δ. Series over n_V, means over the draws: sup (of |L − L̂_V| over Δ), excess (L(f_α̂) − min L,
+// hinge), selected (0-1 risk of α̂), selected_max (its largest). Values: best, worst (0-1 risks over Δ).
 func (c *job) choose(outputs [][]float64) error {
 	y := c.rest.Y
 	losses, risks := make([][]float64, len(outputs)), make([]float64, len(outputs))
@@ -288,8 +289,8 @@ func chooseOnce(rng *rand.Rand, losses [][]float64, means []float64, n int) (alp
 }
 
 // align labels a pool of inputs by the signs of the eigenvectors of its kernel K̄ at the middle of the simplex, and at
-// random, trains the kernel on one half and tests on the other. Series over the ranks: term, error; values: random_term,
-// random_error.
+// random, trains the kernel on one half and tests on the other. Series over the ranks: term, error; values:
+// random_term, random_error.
 func (c *job) align(context.Context) error {
 	alpha := neural.Middle(len(c.acts))
 	blocks, err := c.tangent.Blocks(c.rest.X, c.rest.X)

@@ -1,5 +1,5 @@
-// Package convergence measures both sides of Oymak+ 2021, Theorem 1: by how much validation risks and their hypergradients
-// differ from those of the distribution, at the worst α.
+// Package convergence measures both sides of Oymak+ 2021, Theorem 1: by how much validation risks and their
+// hypergradients differ from those of the distribution, at the worst α.
 package convergence
 
 import (
@@ -88,8 +88,8 @@ func (c Case) runLipschitz(seed uint64) trial.Result {
 	}}
 }
 
-// cosines is sup |mean cos(ωxᵢ) − e^{−ω²/2}| over ω ∈ [0, L] for n samples x ~ N(0, 1): the family f_α(x) = cos(Lαx),
-// α ∈ [0, 1], has h = 1 and Lipschitz constant L·|x|. It returns the supremum for every L of an ascending list, on a grid
+// cosines is sup |mean cos(ωxᵢ) − e^{−ω²/2}| over ω ∈ [0, L] for n samples x ~ N(0, 1): the family f_α(x) = cos(Lαx), α
+// ∈ [0, 1], has h = 1 and Lipschitz constant L·|x|. It returns the supremum for every L of an ascending list, on a grid
 // of that step (the sum moves by at most max|x|·step/2 between two points).
 func cosines(rng *rand.Rand, n int, ls []float64, step float64) []float64 {
 	x := spectral.Normals(rng, 1, n).RawRowView(0)

@@ -15,9 +15,9 @@ import (
 // CoverRadii are the ε of the covers, for a set of radius 1.
 var CoverRadii = []float64{0.8, 0.4, 0.2, 0.1}
 
-// cover covers a sample of the unit ball of R^h, h = 1, 2, 3 ("ball1"…), and of a circle in R^10 ("circle") greedily with
-// balls of radius ε. The centres are ε apart, so that their number is at most (1+2/ε)^h and at least the size of the
-// smallest cover of the sample by balls of radius ε.
+// cover covers a sample of the unit ball of R^h, h = 1, 2, 3 ("ball1"…), and of a circle in R^10 ("circle") greedily
+// with balls of radius ε. The centres are ε apart, so that their number is at most (1+2/ε)^h and at least the size of
+// the smallest cover of the sample by balls of radius ε.
 func cover(seed uint64) trial.Result {
 	const points = 20000
 	series := map[string][]float64{}

@@ -12,8 +12,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// runNet trains a network for every candidate and draws validation samples from the pool: series as in runRidge, without
-// the gradient.
+// runNet trains a network for every candidate and draws validation samples from the pool: series as in runRidge,
+// without the gradient.
 func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
 	task, err := activation.NewTask(images, *c.Net, seed)
 	if err != nil {
@@ -45,6 +45,7 @@ func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images)
 		return nil
 	})
 	return trial.Result{Series: series, Values: map[string]float64{
-		"best": best, "worst": slices.Max(risks), "violations": violations, "train": trainError, "train_loss": trainLoss,
+		"best": best, "worst": slices.Max(risks), "violations": violations,
+		"train": trainError, "train_loss": trainLoss,
 	}}, err
 }

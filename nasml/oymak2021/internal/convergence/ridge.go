@@ -32,8 +32,8 @@ type fitted struct {
 }
 
 // runRidge fits every candidate once and then draws validation samples: for every n_V "gap" and "gradient" are means of
-// the suprema over α, "fixed" of the gap at the centre of Δ, "excess" of L(f_α̂) − min L; "violations" counts how often the
-// risk of α̂ exceeds min L + 2 sup |L̂_V − L|.
+// the suprema over α, "fixed" of the gap at the centre of Δ, "excess" of L(f_α̂) − min L; "violations" counts how often
+// the risk of α̂ exceeds min L + 2 sup |L̂_V − L|.
 func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 	r, err := c.newRidge(seed)
 	if err != nil {
@@ -60,7 +60,8 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 		lipschitz, slope = max(lipschitz, world.Largest(f.jac)), max(slope, 2*(1+norm(f.w)))
 	}
 	return trial.Result{Series: series, Values: map[string]float64{
-		"best": r.best, "worst": worst, "train": train, "lipschitz": lipschitz, "slope": slope, "violations": violations,
+		"best": r.best, "worst": worst, "train": train, "lipschitz": lipschitz, "slope": slope,
+		"violations": violations,
 	}}, err
 }
 
@@ -113,7 +114,8 @@ type validated struct {
 	gap, gradient, fixed, chosen float64
 }
 
-// validate takes the suprema over the candidates and uphill from the largest gap: a lower bound of those over the simplex.
+// validate takes the suprema over the candidates and uphill from the largest gap: a lower bound of those over the
+// simplex.
 func (r *ridge) validate(dev world.Deviation) (validated, error) {
 	out := validated{}
 	least, at := math.Inf(1), 0

@@ -16,8 +16,8 @@ import (
 //
 //	f_α(x) = K_α(x, X)(K_α + λI)⁻¹y,   λ = Ridge·tr(K_α)/n,
 //
-// as the largest norm over Δ and a pool of inputs of its gradient along the simplex, by central differences. Series over
-// D: lipschitz.
+// as the largest norm over Δ and a pool of inputs of its gradient along the simplex, by central differences. Series
+// over D: lipschitz.
 func (c *job) depth(ctx context.Context) error {
 	const pool, step = 40, 1e-4
 	train, rest, err := c.World.Draw(c.seed, c.Train, pool, c.images)

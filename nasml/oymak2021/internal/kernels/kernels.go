@@ -1,5 +1,5 @@
-// Package kernels computes the trials of Oymak+ 2021, Definition 3, Assumption 3 and the remarks on deeper networks: neural
-// feature maps and tangent kernels of activation search.
+// Package kernels computes the trials of Oymak+ 2021, Definition 3, Assumption 3 and the remarks on deeper networks:
+// neural feature maps and tangent kernels of activation search.
 package kernels
 
 import (
@@ -143,9 +143,9 @@ func (c *job) width(ctx context.Context) error {
 	return nil
 }
 
-// lambda looks for the smallest λ_min(K̄_α) over the simplex, over all signs of α with ‖α‖₁ = 1, and for the lower bound
-// of all α. Series over n: simplex, sphere, certified, norm (λ_max at the middle of the simplex), and for the largest n
-// over the activations: corner, λ_min of each alone.
+// lambda looks for the smallest λ_min(K̄_α) over the simplex, over all signs of α with ‖α‖₁ = 1, and for the lower
+// bound of all α. Series over n: simplex, sphere, certified, norm (λ_max at the middle of the simplex), and for the
+// largest n over the activations: corner, λ_min of each alone.
 func (c *job) lambda(ctx context.Context) error {
 	tangent := spectral.NewTangent(c.acts...)
 	for _, n := range c.Trains {

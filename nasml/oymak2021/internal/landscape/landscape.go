@@ -38,9 +38,9 @@ func Grid(h, steps int) [][]float64 {
 // ValidationLoss names the losses of one n_V.
 func ValidationLoss(n int) string { return fmt.Sprintf("validation %d", n) }
 
-// Run trains a network for every α of the grid. Series over α: the losses on the training sample ("train"), on a validation
-// sample of each size (see ValidationLoss) and on the pool ("test"). Value: the largest training 0-1 error. It returns an
-// error if ctx is cancelled, there are too few images, or a training diverges.
+// Run trains a network for every α of the grid. Series over α: the losses on the training sample ("train"), on a
+// validation sample of each size (see ValidationLoss) and on the pool ("test"). Value: the largest training 0-1 error.
+// It returns an error if ctx is cancelled, there are too few images, or a training diverges.
 func (c Case) Run(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
 	task, err := activation.NewTask(images, c.Net, seed)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package lipschitz measures the Lipschitz constant of feature-map selection, the bound of Lemma 1 of Oymak+ 2021, and the
-// uniform gap.
+// Package lipschitz measures the Lipschitz constant of feature-map selection, the bound of Lemma 1 of Oymak+ 2021, and
+// the uniform gap.
 package lipschitz
 
 import (
@@ -54,9 +54,9 @@ func (c Case) derived(lambda0, y float64) float64 {
 // ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in f, as Lemma 1 requires.
 func ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
 
-// Run measures the Lipschitz constant of f_α in the norm sup over the unit sphere, σ_max(∂w/∂(α, λ)), over candidates of Δ
-// ("lipschitz"), the bounds on it ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of the gap,
-// see gaps. It returns an error if ctx is cancelled or some Φ_α is singular at λ = 0.
+// Run measures the Lipschitz constant of f_α in the norm sup over the unit sphere, σ_max(∂w/∂(α, λ)), over candidates
+// of Δ ("lipschitz"), the bounds on it ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of
+// the gap, see gaps. It returns an error if ctx is cancelled or some Φ_α is singular at λ = 0.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	x, y := t.Sample(trial.RNG(seed, "train"), c.Train)
@@ -123,8 +123,8 @@ func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda floa
 	return t.Weights(fitted), world.Largest(rows), nil
 }
 
-// gaps draws validation samples from the pool: for every n_V the mean supremum of |L̂_V − L| ("gap") and the mean excess
-// risk of the minimizer of L̂_V over all (α, λ) ("excess").
+// gaps draws validation samples from the pool: for every n_V the mean supremum of |L̂_V − L| ("gap") and the mean
+// excess risk of the minimizer of L̂_V over all (α, λ) ("excess").
 func (c Case) gaps(ctx context.Context, seed uint64, each [][]float64) (map[string][]float64, error) {
 	var risks []float64
 	for _, losses := range each {

@@ -177,7 +177,8 @@ func (t Data) examples(seed uint64, set string, m model) spectral.Examples {
 	}}
 }
 
-// Run has the values rho2 and risk of the algorithm, the risk of knowing α* (oracle_risk), and the largest residual on 𝒯.
+// Run has the values rho2 and risk of the algorithm, the risk of knowing α* (oracle_risk), and the largest residual on
+// 𝒯.
 func (t Data) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	m := t.model(seed)
 	train, valid := t.examples(seed, "train", m), t.examples(seed, "validation", m)
@@ -221,8 +222,8 @@ func (m model) risk(alpha, theta []float64) float64 {
 	return spectral.RankOneRisk(alpha, theta, m.alpha, m.theta, m.cov)
 }
 
-// direction is α̂. Whitened, it is the algorithm for the independent features A^{-1/2}X and for A^{1/2}α*: α̂ = A^{-1/2}β̂
-// with β̂ the leading direction of A^{-1/2}M̂.
+// direction is α̂. Whitened, it is the algorithm for the independent features A^{-1/2}X and for A^{1/2}α*: α̂ =
+// A^{-1/2}β̂ with β̂ the leading direction of A^{-1/2}M̂.
 func (m model) direction(moment *mat.Dense, whiten bool) ([]float64, error) {
 	if !whiten || m.root == nil {
 		alpha, _, err := spectral.TopLeft(moment)
@@ -264,8 +265,8 @@ func (t Search) Cost() float64 {
 	return float64(1+t.Steps) * n * p * (20*h + 4*n)
 }
 
-// Run has rho2 and risk of every method and of the oracle. All but "ridge" solve the lower level by least squares of least
-// norm on 𝒯.
+// Run has rho2 and risk of every method and of the oracle. All but "ridge" solve the lower level by least squares of
+// least norm on 𝒯.
 func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	data := Data{N: t.N, P: t.P, H: t.H, Noise: t.Noise, Features: "gaussian"}
 	m := data.model(seed)
@@ -357,10 +358,10 @@ func (t Fit) String() string { return fmt.Sprintf("merged sets, 2n = %d", t.M) }
 // Cost is about how many numbers a seed touches.
 func (t Fit) Cost() float64 { return 20 * float64(t.Tries) * math.Pow(float64(t.M), 3) }
 
-// Run has, for p = 2n ("…_at"), 2n+h−1 ("…_above"), 4n ("…_double") and 3n/2 ("…_below"): the largest residual of the best
-// θ over random directions α (residual_…) and the squared error of θ̂ if α* is known (error_…). At p = 2n it solves for a
-// direction that does not fit the labels: found_at reports whether one exists, smallest_at is σ_min/σ_max of its Z_α and
-// exceptional_at the share of the labels that no θ reaches.
+// Run has, for p = 2n ("…_at"), 2n+h−1 ("…_above"), 4n ("…_double") and 3n/2 ("…_below"): the largest residual of the
+// best θ over random directions α (residual_…) and the squared error of θ̂ if α* is known (error_…). At p = 2n it
+// solves for a direction that does not fit the labels: found_at reports whether one exists, smallest_at is σ_min/σ_max
+// of its Z_α and exceptional_at the share of the labels that no θ reaches.
 func (t Fit) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	values := map[string]float64{}
 	for name, p := range map[string]int{"at": t.M, "above": t.M + t.H - 1, "double": 2 * t.M, "below": 3 * t.M / 4} {
@@ -402,8 +403,8 @@ func (t Fit) measure(ctx context.Context, seed uint64, name string, p int, value
 	return nil
 }
 
-// exceptional solves det(Z₁ + s·Z₂) = 0 for the square Z₁, Z₂ of the first two operations: at a real s, α ∝ (1, s, 0, …)
-// has a singular Z_α, and no θ fits labels outside its range.
+// exceptional solves det(Z₁ + s·Z₂) = 0 for the square Z₁, Z₂ of the first two operations: at a real s, α ∝ (1, s, 0,
+// …) has a singular Z_α, and no θ fits labels outside its range.
 func (t Fit) exceptional(ctx context.Context, examples spectral.Examples, values map[string]float64) error {
 	z, y, err := spectral.Projected(ctx, examples, axis(t.H, 0), axis(t.H, 1))
 	if err != nil {

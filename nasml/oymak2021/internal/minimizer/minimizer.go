@@ -42,9 +42,9 @@ type Bounds struct {
 	Cross     float64 // ‖H_θα‖/μ
 }
 
-// Run draws and measures random functions or, of the kind "ridge", the ridge problem. The values of random functions are
-// their number ("cases"), how many have a Lipschitz constant above each bound ("over_smooth", …) and the largest ratio to
-// √(L̄/μ); the series are quantiles of the ratios, at Shares.
+// Run draws and measures random functions or, of the kind "ridge", the ridge problem. The values of random functions
+// are their number ("cases"), how many have a Lipschitz constant above each bound ("over_smooth", …) and the largest
+// ratio to √(L̄/μ); the series are quantiles of the ratios, at Shares.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	if c.Kind == "ridge" {
 		return c.runRidge(ctx, seed)

@@ -15,8 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// The sources of examples. All inputs have unit norm, all labels are ±1. The labels of Product are an even function, which
-// kernels of odd activations cannot see; networks of odd activations cannot fit the pairs of Paired, where K_α is
+// The sources of examples. All inputs have unit norm, all labels are ±1. The labels of Product are an even function,
+// which kernels of odd activations cannot see; networks of odd activations cannot fit the pairs of Paired, where K_α is
 // singular.
 const (
 	Cap     = "cap"     // x = (y cos φ, sin φ·u), u uniform on a sphere: aligned with every kernel

@@ -41,8 +41,8 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 // clipped is the loss min(1, |y − f|): 1-Lipschitz, bounded, 0 where y = f.
 func clipped(y, f float64) float64 { return min(1, math.Abs(y-f)) }
 
-// runSelection fits every candidate α, α* among them, by the interpolant of minimum norm. Its values are the parts of the
-// bound: "term", yᵀK_α⁻¹y at its least and at α*; its series over n_V the risk of α̂ and the uniform gap.
+// runSelection fits every candidate α, α* among them, by the interpolant of minimum norm. Its values are the parts of
+// the bound: "term", yᵀK_α⁻¹y at its least and at α*; its series over n_V the risk of α̂ and the uniform gap.
 func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	x, y := t.LinearSample(trial.RNG(seed, "train"), c.Train, c.Noise)
@@ -86,8 +86,8 @@ func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, erro
 	return trial.Result{Series: series, Values: values}, err
 }
 
-// choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean uniform gap ("gap") and the largest risk
-// ("worst").
+// choose draws validation samples from the pool: mean risk of α̂ ("risk"), mean uniform gap ("gap") and the largest
+// risk ("worst").
 func (c Case) choose(ctx context.Context, seed uint64, each [][]float64, risks []float64) (
 	map[string][]float64, error) {
 	worst := make([]float64, len(c.Validation))
@@ -106,10 +106,10 @@ func (c Case) choose(ctx context.Context, seed uint64, each [][]float64, risks [
 	return series, err
 }
 
-// runProposition has means over repeats: for n = n_T = n_V "end" is L(f_α̂^𝒯) − min L(f_α^𝒟), "train" is
-// L(f_α^𝒯) − L(f_α^𝒟) at the centre (eq. 5), "gap" is the uniform gap; and for a fixed n_T "extra" is
-// L(f_α̂^𝒯) − min L(f_α^𝒯) over n_V. "violations" counts L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest
-// C_α^𝒯 ≥ 0 that (5) allows.
+// runProposition has means over repeats: for n = n_T = n_V "end" is L(f_α̂^𝒯) − min L(f_α^𝒟), "train" is L(f_α^𝒯) −
+// L(f_α^𝒟) at the centre (eq. 5), "gap" is the uniform gap; and for a fixed n_T "extra" is L(f_α̂^𝒯) − min L(f_α^𝒯)
+// over n_V. "violations" counts L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest C_α^𝒯 ≥ 0 that (5)
+// allows.
 func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, error) {
 	t := world.NewTeacher(seed, c.World)
 	candidates := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)

@@ -6,8 +6,8 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 )
 
-// setExamples turns labelled images into the inputs and targets of a sweep: y [n], and x [n, d] restricted to the pixels
-// that are not 0 in every image; the weights of the others receive no gradient.
+// setExamples turns labelled images into the inputs and targets of a sweep: y [n], and x [n, d] restricted to the
+// pixels that are not 0 in every image; the weights of the others receive no gradient.
 func (s *Sweep) setExamples(im *pixels.Images) error {
 	x := make([]float64, im.Len()*im.Size)
 	for i := range im.Len() {

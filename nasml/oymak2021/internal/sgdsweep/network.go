@@ -59,8 +59,8 @@ type batch struct {
 	sparse       bool // most numbers of x are 0
 }
 
-// first is W₁x [S, V, B, k] of all models. Their first matrices are side by side, [S, d, V, k]: the V variants of a seed
-// are one product.
+// first is W₁x [S, V, B, k] of all models. Their first matrices are side by side, [S, d, V, k]: the V variants of a
+// seed are one product.
 func (n Network) first(b batch, w *Node) *Node {
 	if b.sparse {
 		return kernels.Sparse(b.x, w)
@@ -68,8 +68,8 @@ func (n Network) first(b batch, w *Node) *Node {
 	return Einsum("sbd,sdvk->svbk", b.x, w)
 }
 
-// forward is the network's output [S, V, B] for S seeds with V values of the architecture parameter each: z = W₁x of all
-// models, alpha [S, V, 1, 1], and the other weights W_l [S, V, d_{l+1}, d_l].
+// forward is the network's output [S, V, B] for S seeds with V values of the architecture parameter each: z = W₁x of
+// all models, alpha [S, V, 1, 1], and the other weights W_l [S, V, d_{l+1}, d_l].
 //
 //	(a)  f_α(x) = vᵀσ_α(Wx),  v = √(c₀/k)·(1,…,1,−1,…,−1)   (Oymak+ 2021, Sec. 7a)
 //	(b)  f_α(x) = σ_α(W₄σ_α(W₃σ_α(W₂σ_α(W₁x))))
@@ -97,8 +97,8 @@ func headWeights(k int, c0 float64) []float64 {
 	return append(slices.Repeat(size, k/2), slices.Repeat([]float64{-size[0]}, k-k/2)...)
 }
 
-// losses is the weighted squared error of every model, [S, V]: Σ_b weight_b (f_b − y_b)², halved for the loss "half-mse".
-// z is that of the first layer, w are the other weights.
+// losses is the weighted squared error of every model, [S, V]: Σ_b weight_b (f_b − y_b)², halved for the loss
+// "half-mse". z is that of the first layer, w are the other weights.
 func (n Network) losses(b batch, z, alpha *Node, w []*Node) *Node {
 	f := n.forward(z, alpha, w)
 	e := Sub(f, BroadcastToShape(ExpandAxes(b.y, 1), f.Shape()))
@@ -109,8 +109,8 @@ func (n Network) losses(b batch, z, alpha *Node, w []*Node) *Node {
 	return loss
 }
 
-// gradients are those of each model's own loss [S, V], in the nodes of. The models share no weight, so the gradient of the
-// sum of the losses has them all.
+// gradients are those of each model's own loss [S, V], in the nodes of. The models share no weight, so the gradient of
+// the sum of the losses has them all.
 func gradients(loss *Node, of []*Node) []*Node {
 	total := Einsum("sv,sv->", loss, OnesLike(loss)) // a dot: go-xla cannot reduce inside a loop
 	return Gradient(total, of...)
@@ -136,7 +136,8 @@ var optimizers = map[string]func(n Network) bilevel.Rule{
 // rule is the optimizer of the weights.
 func (n Network) rule() bilevel.Rule { return optimizers[n.Optimizer](n) }
 
-// pass has the inputs of a stretch of training: all examples, the batches of an epoch, and the number of updates before it.
+// pass has the inputs of a stretch of training: all examples, the batches of an epoch, and the number of updates before
+// it.
 type pass struct {
 	x, y, alpha   *Node // [n, d], [n], [S, V, 1, 1]
 	order, weight *Node // [steps, S, B] int32 picks the examples, [steps, B] is batch.weight
@@ -146,8 +147,8 @@ type pass struct {
 
 func (p pass) nodes() []*Node { return []*Node{p.x, p.y, p.alpha, p.order, p.weight, p.before} }
 
-// stretch trains on the batches from ≤ i < to of an epoch inside one loop of the device. state holds the weights, then the
-// slots; sum [S, V] adds up the losses. It returns the new state, then sum.
+// stretch trains on the batches from ≤ i < to of an epoch inside one loop of the device. state holds the weights, then
+// the slots; sum [S, V] adds up the losses. It returns the new state, then sum.
 func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
 	g := p.x.Graph()
 	loop := slices.Concat([]*Node{from, to, sum}, p.nodes(), state)

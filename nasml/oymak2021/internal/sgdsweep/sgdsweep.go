@@ -1,5 +1,6 @@
-// Package sgdsweep trains the networks of Oymak+ 2021, Figure 2, by stochastic gradient descent: a sweep of seeds and of
-// perturbed architecture parameters, all in one graph, and measures how far the weights of θ_α and θ_{α+Δα} end apart.
+// Package sgdsweep trains the networks of Oymak+ 2021, Figure 2, by stochastic gradient descent: a sweep of seeds and
+// of perturbed architecture parameters, all in one graph, and measures how far the weights of θ_α and θ_{α+Δα} end
+// apart.
 package sgdsweep
 
 import (
@@ -48,8 +49,8 @@ func New(net Network, im *pixels.Images, pairs []Pair) (*Sweep, error) {
 	return s, s.setExamples(im)
 }
 
-// Results are the numbers of each pair: its α, the normalized distance ‖θ_α − θ_{α+Δα}‖₂/Δα, and both training losses in
-// the last epoch.
+// Results are the numbers of each pair: its α, the normalized distance ‖θ_α − θ_{α+Δα}‖₂/Δα, and both training losses
+// in the last epoch.
 func (s *Sweep) Results(pairs []Pair, p *Progress) ([]trial.Result, error) {
 	distances, err := s.distances(p)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/device"
 )
 
-// Progress is the state of a sweep: epochs done, with their mean losses [epoch][s·V + v], batches done of the epoch under
-// way, with the sums of their losses, and the weights and slots after them.
+// Progress is the state of a sweep: epochs done, with their mean losses [epoch][s·V + v], batches done of the epoch
+// under way, with the sums of their losses, and the weights and slots after them.
 type Progress struct {
 	Epoch  int         `json:"epoch"`
 	Losses [][]float64 `json:"losses"`
@@ -64,8 +64,8 @@ func (s *Sweep) trainer(backend compute.Backend) (*trainer, error) {
 	}, nil
 }
 
-// Train runs the sweep from p to its last epoch. After every stretch it calls after, which may save p; an error of it, or
-// of ctx, ends the training.
+// Train runs the sweep from p to its last epoch. After every stretch it calls after, which may save p; an error of it,
+// or of ctx, ends the training.
 func (s *Sweep) Train(ctx context.Context, backend compute.Backend, p *Progress, after func() error) error {
 	t, err := s.trainer(backend)
 	if err != nil {

@@ -30,8 +30,8 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Over are the means, by name and for every size n_V, of numbers that so many validation samples give; add adds those of
-// one to sums. It stops if ctx is cancelled.
+// Over are the means, by name and for every size n_V, of numbers that so many validation samples give; add adds those
+// of one to sums. It stops if ctx is cancelled.
 func Over(ctx context.Context, sizes []int, repeats int, add func(n, rep int, sums map[string]float64) error) (
 	map[string][]float64, error) {
 	means := map[string][]float64{}
@@ -70,9 +70,9 @@ func MeanAt(values []float64, index []int) float64 {
 	return sum / float64(len(index))
 }
 
-// Choose takes the losses of every model on every example of the pool, and the models' test risks. It returns the uniform
-// gap sup |L̂_V − L| on the sample with these places, and the test risk of the model with the least L̂_V, of several the
-// first.
+// Choose takes the losses of every model on every example of the pool, and the models' test risks. It returns the
+// uniform gap sup |L̂_V − L| on the sample with these places, and the test risk of the model with the least L̂_V, of
+// several the first.
 func Choose(losses [][]float64, risks []float64, index []int) (gap, chosen float64) {
 	least := math.Inf(1)
 	for i, each := range losses {

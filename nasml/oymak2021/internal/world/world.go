@@ -1,5 +1,5 @@
-// Package world has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear in
-// inputs that are uniform on a sphere.
+// Package world has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear
+// in inputs that are uniform on a sphere.
 package world
 
 import (
@@ -250,8 +250,8 @@ func (d Deviation) Gap(w []float64) (float64, []float64) {
 	return value, grad
 }
 
-// Largest is the largest singular value of a matrix of rows ∂w/∂αᵢ: the Lipschitz constant of α ↦ f_α at one α over inputs
-// of unit norm.
+// Largest is the largest singular value of a matrix of rows ∂w/∂αᵢ: the Lipschitz constant of α ↦ f_α at one α over
+// inputs of unit norm.
 func Largest(rows [][]float64) float64 {
 	gram := mat.NewSymDense(len(rows), nil)
 	for i := range rows {
