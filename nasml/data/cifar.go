@@ -17,43 +17,26 @@ import (
 // that of the whole test batch was not; all six are those that torchvision-ruby
 // pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
 // That of the head is computed from a copy that has no more of the test batch.
-var cifar10 = cifar(
-	"cifar-10-binary.tar.gz",
-	170052171,
-	recordFormat{labels: []int{10}, side: 32},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_1.bin",
-		Images: 10_000,
-		SHA256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_2.bin",
-		Images: 10_000,
-		SHA256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_3.bin",
-		Images: 10_000,
-		SHA256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_4.bin",
-		Images: 10_000,
-		SHA256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_5.bin",
-		Images: 10_000,
-		SHA256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-	},
-	Member{
-		Path:       "cifar-10-batches-bin/test_batch.bin",
+var cifar10 = func() set {
+	const folder = "cifar-10-batches-bin/"
+	var members []Member
+	for i, sum := range []string{
+		"cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+		"a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+		"bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+		"014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+		"755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+	} {
+		members = append(members, Member{Path: fmt.Sprintf(folder+"data_batch_%d.bin", i+1), Images: 10_000, SHA256: sum})
+	}
+	return cifar("cifar-10-binary.tar.gz", 170052171, recordFormat{labels: []int{10}, side: 32}, append(members, Member{
+		Path:       folder + "test_batch.bin",
 		Images:     10_000,
 		SHA256:     "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 		Head:       1_000,
 		HeadSHA256: "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
-	},
-)
+	})...)
+}()
 
 // cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
 // They were not checked against files of our own. The first label of a record

@@ -174,34 +174,8 @@ func (s ReviewSpec) withDefaults() (ReviewSpec, error) {
 // and tell nothing; and syllables of names and rare words.
 var (
 	telling = [2][]string{
-		{
-			"dull",
-			"clumsy",
-			"boring",
-			"waste",
-			"awful",
-			"tiresome",
-			"flat",
-			"worst",
-			"badly",
-			"lifeless",
-			"isn't",
-			"mess",
-		},
-		{
-			"lovely",
-			"gripping",
-			"moving",
-			"superb",
-			"clever",
-			"warm",
-			"brilliant",
-			"best",
-			"finely",
-			"wonderful",
-			"must-see",
-			"gem",
-		},
+		strings.Fields("dull clumsy boring waste awful tiresome flat worst badly lifeless isn't mess"),
+		strings.Fields("lovely gripping moving superb clever warm brilliant best finely wonderful must-see gem"),
 	}
 	common = strings.Fields(
 		"the a of and to is in it this that was film story as with for but on you are not I he she they have at by " +
