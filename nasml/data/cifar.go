@@ -27,7 +27,8 @@ var cifar10 = func() set {
 		"014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
 		"755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
 	} {
-		members = append(members, Member{Path: fmt.Sprintf(folder+"data_batch_%d.bin", i+1), Images: 10_000, SHA256: sum})
+		path := fmt.Sprintf(folder+"data_batch_%d.bin", i+1)
+		members = append(members, Member{Path: path, Images: 10_000, SHA256: sum})
 	}
 	return cifar("cifar-10-binary.tar.gz", 170052171, recordFormat{labels: []int{10}, side: 32}, append(members, Member{
 		Path:       folder + "test_batch.bin",
@@ -141,36 +142,23 @@ type Member struct {
 func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 	var body []byte
 	found := map[string]int{} // images in each member
-	for archive := tar.NewReader(plain); ; {
-		entry, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("found %d of %d files and then no more of a tar archive: %w", len(found),
-				len(members), err)
-		}
-		name, err := entryName(entry)
-		if err != nil {
-			return nil, err
-		}
+	known := func() string { return fmt.Sprintf("%d of %d files", len(found), len(members)) }
+	err := eachEntry(plain, known, func(name string, entry *tar.Header, content io.Reader) (err error) {
 		k := slices.IndexFunc(members, func(m Member) bool { return m.Path == name })
 		if k < 0 {
-			continue
+			return nil
 		}
 		if _, twice := found[name]; twice {
-			return nil, fmt.Errorf("found %s twice in the archive, expected it once", name)
+			return fmt.Errorf("found %s twice in the archive, expected it once", name)
 		}
 		if body == nil { // not before the archive has been seen to be one
 			body = make([]byte, sizeOf(members))
 		}
-		if found[name], err = members[k].read(archive, entry.Size,
-			body[sizeOf(members[:k]):sizeOf(members[:k+1])]); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
-		return nil, fmt.Errorf("found an error after the last file of the archive: %w", err)
+		found[name], err = members[k].read(content, entry.Size, body[sizeOf(members[:k]):sizeOf(members[:k+1])])
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range members {
 		switch images, ok := found[m.Path]; {
@@ -182,6 +170,34 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 		}
 	}
 	return body, nil
+}
+
+// eachEntry calls visit for the entries of a tar archive and reads it to its end. Every
+// entry must be a file or a folder inside the archive's own; nothing is written. sofar
+// says in an error how much came before it.
+func eachEntry(
+	plain io.Reader, sofar func() string, visit func(name string, entry *tar.Header, content io.Reader) error,
+) error {
+	for archive := tar.NewReader(plain); ; {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("found %s and then no more of a tar archive: %w", sofar(), err)
+		}
+		name, err := entryName(entry)
+		if err == nil {
+			err = visit(name, entry, archive)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
+		return fmt.Errorf("found an error after the last file of the archive: %w", err)
+	}
+	return nil
 }
 
 // sizeOf is that of the members together, in bytes.

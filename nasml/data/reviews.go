@@ -111,21 +111,16 @@ func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Revie
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for i, all := range parts {
-		if parts[i], err = all.Select(PythonShuffle(all.Len(), 0)); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	half := parts[1].Len() / 2
-	rows := make([]int, parts[1].Len())
-	for i := range rows {
-		rows[i] = i
-	}
-	if test, err = parts[1].Select(rows[:half]); err != nil {
+	if train, err = parts[0].Select(PythonShuffle(parts[0].Len(), 0)); err != nil {
 		return nil, nil, nil, err
 	}
-	valid, err = parts[1].Select(rows[half:])
-	return parts[0], valid, test, err
+	order := PythonShuffle(parts[1].Len(), 0)
+	half := len(order) / 2
+	if test, err = parts[1].Select(order[:half]); err != nil {
+		return nil, nil, nil, err
+	}
+	valid, err = parts[1].Select(order[half:])
+	return train, valid, test, err
 }
 
 // PythonShuffle returns 0…n−1 in the order that Python 3's random.shuffle
