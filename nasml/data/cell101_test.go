@@ -154,8 +154,8 @@ func TestCell101Errors(t *testing.T) {
 		change change
 		want   string
 	}{
-		"cycle": {5, edited(func(m [][]int, _ []string) { m[3][1] = 1 }), "a cycle through the vertices [1 2 3 1]"},
-		"self":  {4, edited(func(m [][]int, _ []string) { m[2][2] = 1 }), "a cycle through the vertices [2 2]"},
+		"cycle": {5, edited(func(m [][]int, _ []string) { m[3][1] = 1 }), "an edge from vertex 3 back to vertex 1"},
+		"self":  {4, edited(func(m [][]int, _ []string) { m[2][2] = 1 }), "an edge from vertex 2 back to vertex 2"},
 		"backwards": {4, edited(func(m [][]int, _ []string) { m[1][2], m[2][1] = 0, 1 }),
 			"an edge from vertex 2 back to vertex 1, expected an upper triangular matrix"},
 		"unknown op": {4, edited(func(_ [][]int, o []string) { o[2] = "conv5x5" }),

@@ -17,43 +17,27 @@ import (
 // that of the whole test batch was not; all six are those that torchvision-ruby
 // pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
 // That of the head is computed from a copy that has no more of the test batch.
-var cifar10 = cifar(
-	"cifar-10-binary.tar.gz",
-	170052171,
-	recordFormat{labels: []int{10}, side: 32},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_1.bin",
-		Images: 10_000,
-		SHA256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_2.bin",
-		Images: 10_000,
-		SHA256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_3.bin",
-		Images: 10_000,
-		SHA256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_4.bin",
-		Images: 10_000,
-		SHA256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-	},
-	Member{
-		Path:   "cifar-10-batches-bin/data_batch_5.bin",
-		Images: 10_000,
-		SHA256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-	},
-	Member{
-		Path:       "cifar-10-batches-bin/test_batch.bin",
+var cifar10 = func() set {
+	const folder = "cifar-10-batches-bin/"
+	var members []Member
+	for i, sum := range []string{
+		"cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+		"a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+		"bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+		"014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+		"755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+	} {
+		path := fmt.Sprintf(folder+"data_batch_%d.bin", i+1)
+		members = append(members, Member{Path: path, Images: 10_000, SHA256: sum})
+	}
+	return cifar("cifar-10-binary.tar.gz", 170052171, recordFormat{labels: []int{10}, side: 32}, append(members, Member{
+		Path:       folder + "test_batch.bin",
 		Images:     10_000,
 		SHA256:     "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 		Head:       1_000,
 		HeadSHA256: "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
-	},
-)
+	})...)
+}()
 
 // cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
 // They were not checked against files of our own. The first label of a record
@@ -158,36 +142,23 @@ type Member struct {
 func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 	var body []byte
 	found := map[string]int{} // images in each member
-	for archive := tar.NewReader(plain); ; {
-		entry, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("found %d of %d files and then no more of a tar archive: %w", len(found),
-				len(members), err)
-		}
-		name, err := entryName(entry)
-		if err != nil {
-			return nil, err
-		}
+	known := func() string { return fmt.Sprintf("%d of %d files", len(found), len(members)) }
+	err := eachEntry(plain, known, func(name string, entry *tar.Header, content io.Reader) (err error) {
 		k := slices.IndexFunc(members, func(m Member) bool { return m.Path == name })
 		if k < 0 {
-			continue
+			return nil
 		}
 		if _, twice := found[name]; twice {
-			return nil, fmt.Errorf("found %s twice in the archive, expected it once", name)
+			return fmt.Errorf("found %s twice in the archive, expected it once", name)
 		}
 		if body == nil { // not before the archive has been seen to be one
 			body = make([]byte, sizeOf(members))
 		}
-		if found[name], err = members[k].read(archive, entry.Size,
-			body[sizeOf(members[:k]):sizeOf(members[:k+1])]); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
-		return nil, fmt.Errorf("found an error after the last file of the archive: %w", err)
+		found[name], err = members[k].read(content, entry.Size, body[sizeOf(members[:k]):sizeOf(members[:k+1])])
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range members {
 		switch images, ok := found[m.Path]; {
@@ -199,6 +170,34 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 		}
 	}
 	return body, nil
+}
+
+// eachEntry calls visit for the entries of a tar archive and reads it to its end. Every
+// entry must be a file or a folder inside the archive's own; nothing is written. sofar
+// says in an error how much came before it.
+func eachEntry(
+	plain io.Reader, sofar func() string, visit func(name string, entry *tar.Header, content io.Reader) error,
+) error {
+	for archive := tar.NewReader(plain); ; {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("found %s and then no more of a tar archive: %w", sofar(), err)
+		}
+		name, err := entryName(entry)
+		if err == nil {
+			err = visit(name, entry, archive)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
+		return fmt.Errorf("found an error after the last file of the archive: %w", err)
+	}
+	return nil
 }
 
 // sizeOf is that of the members together, in bytes.

@@ -1,7 +1,7 @@
 // Package data has the data sets that the papers use: the publishers' own
 // files, checked against pinned sums and downloaded where they are missing
-// (Load, LoadReviews, Fetch, Import, Status), and generators for what can be made
-// (SyntheticImages, SyntheticReviews, LinearTeacher, LowRankTeacher).
+// (Load, LoadReviews, Fetch, Import, Status), and generators of images and reviews
+// (SyntheticImages, SyntheticReviews).
 //
 // The files lie in Dir as their publisher names them, zipped or not:
 //
@@ -63,8 +63,7 @@ func Dir() (string, error) {
 }
 
 // Load returns one part of a data set. Files that are missing are downloaded
-// first, with progress to the function that WithProgress put into ctx;
-// Synthetic never downloads anything.
+// first; Synthetic never downloads anything.
 //
 // An error names the file, what was found, what was expected and what to do:
 // it wraps ErrMissing where a file is missing and cannot be downloaded, ErrBroken
@@ -83,14 +82,6 @@ func Load(ctx context.Context, name Name, split Split) (*Images, error) {
 		return nil, err
 	}
 	return l.load(ctx, name, split)
-}
-
-type progressKey struct{}
-
-// WithProgress returns a ctx under which Load reports its downloads to
-// progress, in bytes done and bytes in all of the file in hand.
-func WithProgress(ctx context.Context, progress func(done, total int64)) context.Context {
-	return context.WithValue(ctx, progressKey{}, progress)
 }
 
 // library is a folder of data sets with the publishers it is filled from.
@@ -155,12 +146,7 @@ func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error)
 	if !errors.Is(err, ErrMissing) {
 		return body, err
 	}
-	progress, _ := ctx.Value(progressKey{}).(func(done, total int64))
-	if err := l.download(ctx, name, f, func(done int64) {
-		if progress != nil {
-			progress(done, f.Size)
-		}
-	}); err != nil {
+	if err := l.download(ctx, name, f, func(int64) {}); err != nil {
 		return nil, err
 	}
 	body, _, err = l.find(name, f)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -108,37 +107,28 @@ func (v review) order(w review) int {
 const largestReview = 16 << 20 // bytes; the longest of IMDb has 14 thousand
 
 // readReviews reads an archive to its end and returns its reviews packed and in
-// order, n in each of its four folders with ids from 0 to n−1. Every entry has
-// to be a file or a folder inside of the archive's own; nothing is written, and
-// other files are passed over.
+// order, n in each of its four folders with ids from 0 to n−1. Other files are
+// passed over.
 func readReviews(plain io.Reader, n int) ([]byte, error) {
 	var all []review
-	for archive := tar.NewReader(plain); ; {
-		entry, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("found %d of %d reviews and then no more of a tar archive: %w", len(all), 4*n, err)
-		}
-		v, ok, err := reviewOf(entry)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
+	known := func() string { return fmt.Sprintf("%d of %d reviews", len(all), 4*n) }
+	err := eachEntry(plain, known, func(name string, entry *tar.Header, content io.Reader) error {
+		v, ok, err := reviewOf(name, entry)
+		if err != nil || !ok {
+			return err
 		}
 		if entry.Size > largestReview {
-			return nil, fmt.Errorf("found %d bytes in %s, expected at most %d", entry.Size, entry.Name, largestReview)
+			return fmt.Errorf("found %d bytes in %s, expected at most %d", entry.Size, entry.Name, largestReview)
 		}
 		v.text = make([]byte, entry.Size)
-		if k, err := io.ReadFull(archive, v.text); err != nil {
-			return nil, fmt.Errorf("%s: %w", entry.Name, short(err, k, len(v.text)))
+		if k, err := io.ReadFull(content, v.text); err != nil {
+			return fmt.Errorf("%s: %w", entry.Name, short(err, k, len(v.text)))
 		}
 		all = append(all, v)
-	}
-	if _, err := io.Copy(io.Discard, plain); err != nil { // the checksum of the gzip file is at its end
-		return nil, fmt.Errorf("found an error after the last file of the archive: %w", err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return packReviews(all, n)
 }
@@ -152,11 +142,7 @@ var (
 // is; ok is false for what is none. The name says what it is:
 // aclImdb/train/pos/ID_RATING.txt, with 1 to 4 stars for the negative ones and
 // 7 to 10 for the positive.
-func reviewOf(entry *tar.Header) (v review, ok bool, err error) {
-	name, err := entryName(entry)
-	if err != nil {
-		return v, false, err
-	}
+func reviewOf(name string, entry *tar.Header) (v review, ok bool, err error) {
 	m := reviewPath.FindStringSubmatch(name)
 	if m == nil || entry.Typeflag != tar.TypeReg {
 		return v, false, nil

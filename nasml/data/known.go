@@ -5,56 +5,18 @@ package data
 // on every digit.
 
 var knownViews = map[string]Facts{
-	"mnist train, classes [3 5]": {
-		"2a9bd473c147d021938093ea6cb94ebc05607ebf6ca9c88ef4041cdbcf2d9d18",
-		11552,
-		false,
-	},
-	"mnist train, classes [0 1]": {
-		"1e3031a9d767374b1f6227dd00722c57d2aa1d382414e09366d13b470b9b6848",
-		12665,
-		false,
-	},
+	"mnist train, classes [3 5]": {"2a9bd473c147d021938093ea6cb94ebc05607ebf6ca9c88ef4041cdbcf2d9d18", 11552, false},
+	"mnist train, classes [0 1]": {"1e3031a9d767374b1f6227dd00722c57d2aa1d382414e09366d13b470b9b6848", 12665, false},
 	"mnist train, classes [0 1], first 500": {
-		"afc807c1758408b32df7789ce8df02fb13dec5458b1d369fbe97846c7100511a",
-		500,
-		false,
+		"afc807c1758408b32df7789ce8df02fb13dec5458b1d369fbe97846c7100511a", 500, false,
 	},
-	"mnist test, classes [0 1]": {
-		"9a209e906eaa41a6f88349eedb4581602785bf3af1f5d190d93bd18a3b58d236",
-		2115,
-		false,
-	},
-	"cifar-10 train": {
-		"3ca63dc2270e708eb5bc776433c93c4c62e2bf6e9ff0728d6910e852b5bfb014",
-		50000,
-		false,
-	},
-	"cifar-10 train, first 10000": {
-		"1b493db27e29d452755a9c634f26906e2afe9e5f7a21c2e1b1f0814a410a0fd5",
-		10000,
-		false,
-	},
-	"cifar-10 train, first 4000": {
-		"2de6530ebf757917d8ce6efb35c28f24ba31a04d79fe752f0e3a1da93675195e",
-		4000,
-		false,
-	},
-	"cifar-10 train, first 2000": {
-		"41d5d27c45b7a8f0de08188764efe1a65769c5cbcb8db3a4e18a97e27d0bdfaa",
-		2000,
-		false,
-	},
-	"cifar-10 train, first 1000": {
-		"29f2b08a7fc64d9f660386cbf0939f2c7f019d0e5673d956d952612e1f11adb2",
-		1000,
-		false,
-	},
-	"cifar-10 test, first 1000": {
-		"343727a0aaa1f290088a711206626af599f551e4fc4947ab8eeff2671421b2fd",
-		1000,
-		false,
-	},
+	"mnist test, classes [0 1]":   {"9a209e906eaa41a6f88349eedb4581602785bf3af1f5d190d93bd18a3b58d236", 2115, false},
+	"cifar-10 train":              {"3ca63dc2270e708eb5bc776433c93c4c62e2bf6e9ff0728d6910e852b5bfb014", 50000, false},
+	"cifar-10 train, first 10000": {"1b493db27e29d452755a9c634f26906e2afe9e5f7a21c2e1b1f0814a410a0fd5", 10000, false},
+	"cifar-10 train, first 4000":  {"2de6530ebf757917d8ce6efb35c28f24ba31a04d79fe752f0e3a1da93675195e", 4000, false},
+	"cifar-10 train, first 2000":  {"41d5d27c45b7a8f0de08188764efe1a65769c5cbcb8db3a4e18a97e27d0bdfaa", 2000, false},
+	"cifar-10 train, first 1000":  {"29f2b08a7fc64d9f660386cbf0939f2c7f019d0e5673d956d952612e1f11adb2", 1000, false},
+	"cifar-10 test, first 1000":   {"343727a0aaa1f290088a711206626af599f551e4fc4947ab8eeff2671421b2fd", 1000, false},
 }
 
 // NASBench201Fingerprint is that of the table with which the project's trials of

@@ -43,10 +43,8 @@ func ImportNASBench101(
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range []string{table101File, unzipped(table101File)} {
-		if at := filepath.Join(dir, filepath.FromSlash(file)); exists(at) {
-			return nil, fmt.Errorf("%s is there already; move it away to make it anew", at)
-		}
+	if err := notYet(dir, table101File); err != nil {
+		return nil, err
 	}
 	path, err := original101(from)
 	if err != nil {
@@ -354,30 +352,17 @@ func (r *reader101) complete() error {
 	return nil
 }
 
-// install writes the file beside its place, reads it as everyone does, and
-// only then gives it its name.
-func (b *NASBench101) install(dir string) (*NASBench101, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, explain(err, File{})
-	}
-	made, err := os.MkdirTemp(dir, ".nasbench101-*")
+// install installs the table and returns it as it is read.
+func (b *NASBench101) install(dir string) (read *NASBench101, err error) {
+	err = installTables(dir, b.path, []table{{table101File, b.csv()}}, func(made string) error {
+		read, err = LoadNASBench101(made)
+		return err
+	})
 	if err != nil {
-		return nil, explain(err, File{})
+		return nil, err
 	}
-	defer os.RemoveAll(made)
-	at := filepath.Join(made, filepath.FromSlash(table101File))
-	if err := writeZipped(at, b.csv()); err != nil {
-		return nil, explain(err, File{})
-	}
-	table, err := LoadNASBench101(made)
-	if err != nil {
-		return nil, fmt.Errorf("what was made of %s: %w", b.path, err)
-	}
-	table.path = filepath.Join(dir, filepath.FromSlash(table101File))
-	if err := os.MkdirAll(filepath.Dir(table.path), 0o755); err != nil {
-		return nil, explain(err, File{})
-	}
-	return table, explain(os.Rename(at, table.path), File{})
+	read.path = filepath.Join(dir, filepath.FromSlash(table101File))
+	return read, nil
 }
 
 // csv writes the table as LoadNASBench101 reads it.

@@ -229,7 +229,7 @@ func TestImportNASBench101WrongContent(t *testing.T) {
 		"hash of another": {edit(func(f []any) { f[0] = "09fc2d10bdd6225e167a6f81a22a3f06" }), `record 2 (offset `},
 		"wrong hash": {edit(func(f []any) { f[0] = "09fc2d10bdd6225e167a6f81a22a3f06" }),
 			`found the hash "09fc2d10bdd6225e167a6f81a22a3f06", expected`},
-		"cycle":            {edit(func(f []any) { f[2] = "011001010" }), "a cycle through the vertices [1 2 1]"},
+		"cycle":            {edit(func(f []any) { f[2] = "011001010" }), "an edge from vertex 2 back to vertex 1"},
 		"backwards":        {edit(func(f []any) { f[2] = "001100000" }), "an edge from vertex 1 back to vertex 0"},
 		"matrix too short": {edit(func(f []any) { f[2] = "01100100" }), "expected 9 digits"},
 		"unknown op": {edit(func(f []any) { f[3] = "input,conv5x5,output" }),

@@ -47,10 +47,8 @@ func ImportNASBench201(ctx context.Context, from string, advance func(path strin
 	if err != nil {
 		return err
 	}
-	for _, file := range []string{table201File, unzipped(table201File), trials201File, unzipped(trials201File)} {
-		if at := filepath.Join(dir, filepath.FromSlash(file)); exists(at) {
-			return fmt.Errorf("%s is there already; move it away to make it anew", at)
-		}
+	if err := notYet(dir, table201File, trials201File); err != nil {
+		return err
 	}
 	paths, err := originals201(from)
 	if err != nil {
@@ -76,6 +74,18 @@ func ImportNASBench201(ctx context.Context, from string, advance func(path strin
 		sources = append(sources, o)
 	}
 	return install201(dir, sources)
+}
+
+// notYet returns an error if one of the files is in a folder of data sets, zipped or not.
+func notYet(dir string, files ...string) error {
+	for _, file := range files {
+		for _, at := range places(filepath.Join(dir, filepath.FromSlash(file))) {
+			if exists(at) {
+				return fmt.Errorf("%s is there already; move it away to make it anew", at)
+			}
+		}
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -133,42 +143,54 @@ func (o *original201) complete() error {
 			"whole benchmark in its place", o.path, len(o.results), first, ErrBroken, Archs201)
 }
 
-// install201 writes the files beside their places, reads them as everyone
-// does, and only then gives them their names.
+// install201 installs what was read.
 func install201(dir string, sources []*original201) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return explain(err, File{})
-	}
-	made, err := os.MkdirTemp(dir, ".nasbench201-*")
-	if err != nil {
-		return explain(err, File{})
-	}
-	defer os.RemoveAll(made)
 	means, err := means201CSV(sources)
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{table201File: means}
+	var tables []table
 	if last := sources[len(sources)-1]; last.release == ReleaseNATS {
-		files[trials201File] = last.trialsCSV()
+		tables = append(tables, table{trials201File, last.trialsCSV()})
 	}
-	for file, text := range files {
-		if err := writeZipped(filepath.Join(made, filepath.FromSlash(file)), text); err != nil {
+	tables = append(tables, table{table201File, means}) // last: it says that all is there
+	return installTables(dir, sources[0].path, tables, func(made string) error {
+		_, err := LoadNASBench201(made)
+		return err
+	})
+}
+
+// table is a file of a table, below the folder of the data sets, with its content.
+type table struct {
+	file string
+	text []byte
+}
+
+// installTables writes tables, zipped, beside their places, has them read as everyone
+// reads them, and only then gives them their names, in order.
+func installTables(dir, original string, tables []table, load func(made string) error) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return explain(err, File{})
+	}
+	made, err := os.MkdirTemp(dir, ".nasbench-*")
+	if err != nil {
+		return explain(err, File{})
+	}
+	defer os.RemoveAll(made)
+	for _, t := range tables {
+		if err := writeZipped(filepath.Join(made, filepath.FromSlash(t.file)), t.text); err != nil {
 			return explain(err, File{})
 		}
 	}
-	if _, err := LoadNASBench201(made); err != nil {
-		return fmt.Errorf("what was made of %s: %w", sources[0].path, err)
+	if err := load(made); err != nil {
+		return fmt.Errorf("what was made of %s: %w", original, err)
 	}
-	for _, file := range []string{trials201File, table201File} { // the table last: it says that all is there
-		if files[file] == nil {
-			continue
-		}
-		to := filepath.Join(dir, filepath.FromSlash(file))
+	for _, t := range tables {
+		from, to := filepath.Join(made, filepath.FromSlash(t.file)), filepath.Join(dir, filepath.FromSlash(t.file))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return explain(err, File{})
 		}
-		if err := os.Rename(filepath.Join(made, filepath.FromSlash(file)), to); err != nil {
+		if err := os.Rename(from, to); err != nil {
 			return explain(err, File{})
 		}
 	}

@@ -334,7 +334,7 @@ func TestImportNASBench201(t *testing.T) {
 
 	err = ImportNASBench201(t.Context(), from, nil)
 	require.ErrorContains(t, err, "nasbench201.csv.gz is there already; move it away")
-	left, err := filepath.Glob(filepath.Join(dir, ".nasbench201*"))
+	left, err := filepath.Glob(filepath.Join(dir, ".nasbench-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

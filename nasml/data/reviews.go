@@ -111,21 +111,16 @@ func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Revie
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for i, all := range parts {
-		if parts[i], err = all.Select(PythonShuffle(all.Len(), 0)); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	half := parts[1].Len() / 2
-	rows := make([]int, parts[1].Len())
-	for i := range rows {
-		rows[i] = i
-	}
-	if test, err = parts[1].Select(rows[:half]); err != nil {
+	if train, err = parts[0].Select(PythonShuffle(parts[0].Len(), 0)); err != nil {
 		return nil, nil, nil, err
 	}
-	valid, err = parts[1].Select(rows[half:])
-	return parts[0], valid, test, err
+	order := PythonShuffle(parts[1].Len(), 0)
+	half := len(order) / 2
+	if test, err = parts[1].Select(order[:half]); err != nil {
+		return nil, nil, nil, err
+	}
+	valid, err = parts[1].Select(order[half:])
+	return train, valid, test, err
 }
 
 // PythonShuffle returns 0…n−1 in the order that Python 3's random.shuffle
@@ -174,34 +169,8 @@ func (s ReviewSpec) withDefaults() (ReviewSpec, error) {
 // and tell nothing; and syllables of names and rare words.
 var (
 	telling = [2][]string{
-		{
-			"dull",
-			"clumsy",
-			"boring",
-			"waste",
-			"awful",
-			"tiresome",
-			"flat",
-			"worst",
-			"badly",
-			"lifeless",
-			"isn't",
-			"mess",
-		},
-		{
-			"lovely",
-			"gripping",
-			"moving",
-			"superb",
-			"clever",
-			"warm",
-			"brilliant",
-			"best",
-			"finely",
-			"wonderful",
-			"must-see",
-			"gem",
-		},
+		strings.Fields("dull clumsy boring waste awful tiresome flat worst badly lifeless isn't mess"),
+		strings.Fields("lovely gripping moving superb clever warm brilliant best finely wonderful must-see gem"),
 	}
 	common = strings.Fields(
 		"the a of and to is in it this that was film story as with for but on you are not I he she they have at by " +

@@ -1,15 +1,10 @@
 package data
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 )
 
@@ -132,115 +127,4 @@ func TestGeneratorsAreFixed(t *testing.T) {
 	im, err := SyntheticImages(7, 50, ImageSpec{})
 	require.NoError(t, err)
 	require.Equal(t, "c6fdca3c353b278fa68735f47cb43bf99b87841659f823b87d5fa3246762fd2e", im.Fingerprint)
-	lin, err := LinearTeacher(9, 20_000, 50, 0.5)
-	require.NoError(t, err)
-	low, err := LowRankTeacher(9, 3_000, 5, 40, 3, 0.5)
-	require.NoError(t, err)
-	h := sha256.New()
-	for _, s := range [][]float64{lin.X, lin.Y, lin.Theta, low.X, low.Y, low.Alpha, low.Theta} {
-		require.NoError(t, binary.Write(h, binary.BigEndian, s))
-	}
-	require.Equal(t, "8ec703f9585bdd61b83149760dc3a631411e7be88130c0805059e2d512273a3f", hex.EncodeToString(h.Sum(nil)))
-}
-
-func TestLinearTeacherIsTheModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n, d := rapid.IntRange(1, 20).Draw(t, "n"), rapid.IntRange(1, 20).Draw(t, "d")
-		s, err := LinearTeacher(rapid.Uint64().Draw(t, "seed"), n, d, 0)
-		require.NoError(t, err)
-		theta, y := mat.NewVecDense(d, s.Theta), mat.NewVecDense(n, nil)
-		y.MulVec(mat.NewDense(n, d, s.X), theta)
-		require.InDeltaSlice(t, y.RawVector().Data, s.Y, 1e-12)
-		require.InDelta(t, 1, mat.Norm(theta, 2), 1e-14)
-	})
-}
-
-func TestLowRankTeacherIsTheModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n, h, p := rapid.IntRange(1, 5).
-			Draw(t, "n"),
-			rapid.IntRange(1, 8).
-				Draw(t, "h"),
-			rapid.IntRange(1, 8).
-				Draw(t, "p")
-		rank := rapid.IntRange(1, min(h, p)).Draw(t, "rank")
-		s, err := LowRankTeacher(rapid.Uint64().Draw(t, "seed"), n, h, p, rank, 0)
-		require.NoError(t, err)
-		alpha, theta := mat.NewDense(rank, h, s.Alpha), mat.NewDense(rank, p, s.Theta)
-		var m, gram mat.Dense
-		gram.Mul(alpha, alpha.T())
-		require.True(t, mat.EqualApprox(&gram, eye(rank), 1e-12))
-		gram.Reset()
-		gram.Mul(theta, theta.T())
-		require.True(t, mat.EqualApprox(&gram, eye(rank), 1e-12))
-		m.Mul(alpha.T(), theta)
-		for i := range n {
-			var prod mat.Dense
-			prod.MulElem(mat.NewDense(h, p, s.X[i*h*p:(i+1)*h*p]), &m)
-			require.InDelta(t, mat.Sum(&prod)/math.Sqrt(float64(rank)), s.Y[i], 1e-12)
-		}
-	})
-}
-
-func eye(n int) mat.Matrix {
-	ones := make([]float64, n)
-	for i := range ones {
-		ones[i] = 1
-	}
-	return mat.NewDiagDense(n, ones)
-}
-
-// Moments of a large sample, each within five standard errors: X is N(0, 1),
-// also from one sample to the next, and E y² = 1 + noise².
-func TestTeacherMoments(t *testing.T) {
-	const n, noise = 100_000, 0.5
-	for name, draw := range map[string]func() (x, y []float64){
-		"linear": func() (x, y []float64) {
-			s, err := LinearTeacher(11, n, 4, noise)
-			require.NoError(t, err)
-			return s.X, s.Y
-		},
-		"low rank": func() (x, y []float64) {
-			s, err := LowRankTeacher(11, n, 2, 2, 2, noise)
-			require.NoError(t, err)
-			return s.X, s.Y
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x, y := draw()
-			se := 1 / math.Sqrt(float64(len(x)))
-			require.InDelta(t, 0, stat.Mean(x, nil), 5*se)
-			require.InDelta(t, 1, stat.Variance(x, nil), 5*math.Sqrt2*se)
-			require.InDelta(t, 3, stat.Moment(4, x, nil), 5*math.Sqrt(96)*se)
-			require.InDelta(t, 0, stat.Correlation(x[4:], x[:len(x)-4], nil), 5*se, "neighbouring samples")
-			v := 1 + noise*noise
-			require.InDelta(t, v, stat.Moment(2, y, nil), 5*v*math.Sqrt2/math.Sqrt(n))
-		})
-	}
-}
-
-func TestTeacherPrefix(t *testing.T) {
-	short, err := LowRankTeacher(5, 3, 4, 6, 2, 1)
-	require.NoError(t, err)
-	long, err := LowRankTeacher(5, 8, 4, 6, 2, 1)
-	require.NoError(t, err)
-	require.Equal(t, short.X, long.X[:3*4*6])
-	require.Equal(t, short.Y, long.Y[:3])
-	require.Equal(t, short.Alpha, long.Alpha)
-	other, err := LowRankTeacher(6, 3, 4, 6, 2, 1)
-	require.NoError(t, err)
-	require.NotEqual(t, short.X, other.X)
-}
-
-func TestTeachersRefuse(t *testing.T) {
-	_, err := LinearTeacher(1, 0, 2, 0)
-	require.ErrorContains(t, err, "LinearTeacher: n, d: found [0 2]")
-	_, err = LinearTeacher(1, 2, 2, math.NaN())
-	require.ErrorContains(t, err, "found noise NaN")
-	_, err = LowRankTeacher(1, 2, 3, 4, 4, 0)
-	require.ErrorContains(t, err, "found rank 4, expected at most min(h, p) = 3")
-	_, err = LowRankTeacher(1, 2, 3, 4, 1, math.Inf(1))
-	require.ErrorContains(t, err, "found noise +Inf")
-	_, err = LowRankTeacher(1, 2, -3, 4, 1, 0)
-	require.ErrorContains(t, err, "found [2 -3 4 1]")
 }

@@ -178,8 +178,8 @@ func singleSupernet(r *ranksResult) string {
 	for i, n := range pairs {
 		a, err := rank.Fisher(r.Params.Correlation, rho[i][0], int(n[0]), r.Confidence)
 		if err == nil && a.Lo.Valid() {
-			return fmt.Sprintf("A single supernet's %.3f has [%.3f, %.3f] (%s, %d pairs).", a.Estimate, float64(a.Lo),
-				float64(a.Hi), a.Interval, a.N)
+			return fmt.Sprintf("A single supernet's %.3f has [%.3f, %.3f] (Fisher's z, %d pairs).", a.Estimate,
+				float64(a.Lo), float64(a.Hi), a.N)
 		}
 	}
 	return ""

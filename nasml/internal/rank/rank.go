@@ -33,22 +33,12 @@ var Correlations = map[string]Correlation{
 	"spearman": {SpearmanRho, func(r float64, n int) float64 { return (1 + r*r/2) / float64(n-3) }, 3},
 }
 
-// How an interval of a correlation comes about.
-const (
-	IntervalFisher    = "Fisher's z"
-	IntervalBootstrap = "bootstrap of pairs"
-)
-
 // Association is a rank correlation with its interval.
 type Association struct {
-	Of         string       `json:"of"` // a name of Correlations
-	N          int          `json:"n"`
-	Estimate   float64      `json:"estimate"`
-	Lo         trial.Number `json:"lo"` // interval from Lo, at least −1
-	Hi         trial.Number `json:"hi"` // to Hi, at most 1
-	Confidence float64      `json:"confidence"`
-	Interval   string       `json:"interval"` // IntervalFisher or IntervalBootstrap
-	Warnings   []string     `json:"warnings,omitempty"`
+	N        int // pairs
+	Estimate float64
+	Lo, Hi   trial.Number // the interval, within [−1, 1]
+	Warnings []string
 }
 
 // Correlate is a rank correlation with Fisher's interval,
@@ -61,21 +51,22 @@ type Association struct {
 // an error if there are not two pairs, a value is not finite or all values of
 // one side are equal.
 func Correlate(name string, x, y []float64, confidence float64) (Association, error) {
-	a, _, err := associate(name, x, y, confidence)
+	c, err := lookup(name, confidence)
 	if err != nil {
-		return a, err
+		return Association{}, err
 	}
-	return Fisher(name, a.Estimate, a.N, confidence)
+	r, err := c.Estimate(x, y)
+	if err != nil {
+		return Association{}, err
+	}
+	return Fisher(name, r, len(x), confidence)
 }
 
 // Fisher is a correlation that was seen in n pairs with the interval that
 // Correlate gives it. It returns an error if there is no such correlation.
 func Fisher(name string, estimate float64, n int, confidence float64) (Association, error) {
 	c, err := lookup(name, confidence)
-	a := Association{
-		Of: name, N: n, Estimate: estimate, Lo: trial.None, Hi: trial.None, Confidence: confidence,
-		Interval: IntervalFisher,
-	}
+	a := Association{N: n, Estimate: estimate, Lo: trial.None, Hi: trial.None}
 	switch {
 	case err != nil:
 		return a, err
@@ -94,48 +85,6 @@ func Fisher(name string, estimate float64, n int, confidence float64) (Associati
 	return a, nil
 }
 
-// CorrelateBootstrap is Correlate with the interval between the quantiles
-// (1−c)/2 and (1+c)/2 of the correlations of so many resamples of the pairs,
-// drawn with replacement from the seed, which assumes only that the pairs are
-// independent. Resamples in which one side is constant have no correlation and
-// are left out, which a warning counts. It returns an error if there are fewer
-// than 100 resamples.
-func CorrelateBootstrap(
-	name string, x, y []float64, confidence float64, resamples int, seed uint64,
-) (Association, error) {
-	a, c, err := associate(name, x, y, confidence)
-	if err != nil {
-		return a, err
-	}
-	if resamples < 100 {
-		return a, fmt.Errorf("found %d resamples, expected at least 100 for a quantile", resamples)
-	}
-	a.Interval = IntervalBootstrap
-	rng := trial.RNG(seed, "bootstrap", name)
-	u, v := make([]float64, a.N), make([]float64, a.N)
-	var drawn []float64
-	for range resamples {
-		for i := range u {
-			k := rng.IntN(a.N)
-			u[i], v[i] = x[k], y[k]
-		}
-		if r, err := c.Estimate(u, v); err == nil {
-			drawn = append(drawn, r)
-		}
-	}
-	if left := resamples - len(drawn); left > 0 {
-		a.Warnings = append(a.Warnings, fmt.Sprintf("%d of %d resamples are constant on one side and left out", left,
-			resamples))
-	}
-	if len(drawn) < resamples/2 {
-		return a, nil
-	}
-	slices.Sort(drawn)
-	a.Lo = trial.Number(stat.Quantile((1-confidence)/2, stat.LinInterp, drawn, nil))
-	a.Hi = trial.Number(stat.Quantile((1+confidence)/2, stat.LinInterp, drawn, nil))
-	return a, nil
-}
-
 // lookup finds a correlation, and looks at a confidence.
 func lookup(name string, confidence float64) (Correlation, error) {
 	c, ok := Correlations[name]
@@ -147,18 +96,6 @@ func lookup(name string, confidence float64) (Correlation, error) {
 		return c, fmt.Errorf("confidence is %v, expected a number between 0 and 1 such as 0.95", confidence)
 	}
 	return c, nil
-}
-
-// associate is the correlation without an interval.
-func associate(name string, x, y []float64, confidence float64) (Association, Correlation, error) {
-	c, err := lookup(name, confidence)
-	if err != nil {
-		return Association{}, c, err
-	}
-	r, err := c.Estimate(x, y)
-	return Association{
-		Of: name, N: len(x), Estimate: r, Lo: trial.None, Hi: trial.None, Confidence: confidence,
-	}, c, err
 }
 
 // KendallTauB is Kendall's τ_b, the excess of concordant over discordant pairs

@@ -62,8 +62,8 @@ func floatsOf(a Array) dtypes.DType {
 // or the training of a genotype's network. Weights have the names of their PyTorch
 // modules; what they are follows from the order, which is that of [supernet.CellNet].
 //
-//	settings            JSON: see AuthorsSettings; other fields are passed over. "method" is "evaluation", the training
-//	                    of a genotype's network; "gaea-…", a search for θ by EG; or another, a search for α by Adam
+//	settings            JSON: see AuthorsSettings; other fields are passed over. "method" is "evaluation", the
+//	                    training of a genotype's network; "gaea-…", a search for θ by EG; else for α by Adam
 //	start               all of settings.state before the first step, one after the other
 //	start/alphas_normal, alphas_reduce    α or θ
 //	start/alphas_mixed_op, alphas_output, alphas_inputs.I    the same of NAS-Bench-1Shot1, whose settings have space

@@ -238,8 +238,8 @@ func TestLookups(t *testing.T) {
 		other("s2"): "s2/alphas_inputs.0 is missing: expected shape [1 1 2]",
 		other("s4"): "expected those of s1, s2, s3",
 
-		`"s1": [[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
-		`"s1": [[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found a cycle",
+		`"s1": [[[[0,1,0],[0,0,1],[0,1,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found an edge from ",
+		`"s1": [[[[0,1,0],[1,0,1],[0,0,0]], ["input", ` + conv + `, "output"]]]`: "spec 0 of s1: found an edge from ",
 		`"s1": [[[[0,1,0],[0,0,1],[0,0,0]], ["input", "conv5x5", "output"]]]`:    "conv5x5",
 		`"s1": 7`: "expected JSON as in the comment of trace.Cells",
 	} {

@@ -309,7 +309,8 @@ func readHeader(file io.Reader) (a *item, rest io.Reader, err error) {
 	}
 	found := numpyHeader.FindSubmatch(header)
 	if found == nil {
-		return nil, nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape", header)
+		return nil, nil, fmt.Errorf("found the header %.100q, expected one with a plain type, an order and a shape",
+			header)
 	}
 	a = &item{kind: string(found[1]), fortran: string(found[2]) == "True", dims: []int{}}
 	if itemSize(a.kind) == 0 {

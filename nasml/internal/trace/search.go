@@ -275,8 +275,8 @@ func (r *reader) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(r.found)) {
 		values := r.found[name].Values
 		if i := slices.IndexFunc(values, notFinite); i >= 0 {
-			r.errs = append(r.errs, fmt.Errorf("our %s has the element %v: the search diverges from where the trace starts",
-				name, values[i]))
+			r.errs = append(r.errs, fmt.Errorf("our %s has the element %v: the search diverges from where the trace "+
+				"starts", name, values[i]))
 		}
 	}
 	return firstFew(r.errs)
@@ -352,7 +352,7 @@ func (s *Search) notePass(state []*tensors.Tensor, noise Array) error {
 	if err != nil {
 		return err
 	}
-	if methods[s.trace.Settings.Method].parameter == "theta" { // the softmax of α differs by a number for the whole edge
+	if methods[s.trace.Settings.Method].parameter == "theta" { // log softmax(α) is α but for a number an edge
 		for i, x := range logits.Values {
 			logits.Values[i] = math.Log(x)
 		}
