@@ -132,8 +132,8 @@ func (r remembrance) sum() string {
 // while it is read, or twice within the clock's grain, is younger.
 const settled = 2 * time.Second
 
-// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else what
-// compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
+// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else
+// what compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
 func remembered(path string, compute func() (string, error)) (string, error) {
 	kept, now, known := lookedUp(path)
 	if known {

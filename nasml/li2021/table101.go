@@ -40,9 +40,9 @@ var tables101 = struct {
 	of map[string]*opened101[*data.NASBench101]
 }{of: map[string]*opened101[*data.NASBench101]{}}
 
-// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Without a table it is the shipped part, which
-// agrees with the published subset on these cells and has its fingerprint. A custom space has other cells; without a
-// table the result is nil.
+// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Without a table it is the shipped part,
+// which agrees with the published subset on these cells and has its fingerprint. A custom space has other cells;
+// without a table the result is nil.
 func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error) {
 	table, err := table101()
 	if err != nil {

@@ -139,7 +139,8 @@ func (p Figure3Params) bench(ctx context.Context) (b lab.Bench[int], err error) 
 		Data:     func(int) string { return images.Fingerprint },
 		Label:    func(n int) string { return fmt.Sprintf("n_V = %d", n) },
 		Units:    func(n int) int { return settings[n].Epochs },
-		Forecast: func(n int) forecast.Cost { return costs[n]() },
+		Seconds:  func(n int) float64 { return costs[n]().Seconds },
+		Cost:     forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
 		Batch: func(ctx context.Context, job lab.Job[int]) error {
 			set, err := images.Images(ctx)
 			if err != nil {
