@@ -9,7 +9,6 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
-	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
@@ -27,15 +26,17 @@ type Bench[T any] struct {
 	Together func(t T, seed uint64) any // comparable
 	MaxBatch int                        // 0: no limit
 
-	Key      func(T) any           // what the key of a record says instead of T
-	Data     func(T) string        // the fingerprint of the data
-	Kind     func(T) *code.Kind    // what computes a trial, where it is not the study's Code
-	Label    func(T) string        // for progress and errors; nil: its String, or its part
-	Units    func(T) int           // of work, where it depends on what was opened; nil: the entry's
-	Forecast func(T) forecast.Cost // of a trial; the title says what all that are not in the store will cost
-	Note     string                // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
-	Facts    any                   // about what was opened, for pictures and claims: [Result.Facts]
-	Close    func()                // called when all is computed
+	Key     func(T) any        // what the key of a record says instead of T
+	Data    func(T) string     // the fingerprint of the data
+	Kind    func(T) *code.Kind // what computes a trial, where it is not the study's Code
+	Label   func(T) string     // for progress and errors; nil: its String, or its part
+	Units   func(T) int        // of work, where it depends on what was opened; nil: the entry's
+	Seconds func(T) float64    // forecast on this machine; 0: not known
+	// Cost is behind the title: the trials that are not in the store will cost, which take so many seconds.
+	Cost  func(missing []T, seconds float64) string
+	Note  string // a sentence for the caption: "SYNTHETIC DIGITS, not real ones."
+	Facts any    // about what was opened, for pictures and claims: [Result.Facts]
+	Close func() // called when all is computed
 }
 
 // Job is a [runs.Job] whose trials are computed together. It counts units by Progress and reports each trial.
@@ -60,15 +61,15 @@ func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
 	for i := range gs {
 		gs[i].Records = nil
 	}
-	if b.Amount == nil && b.Forecast == nil && b.reads(gs) {
+	if b.Amount == nil && b.Seconds == nil && b.reads(gs) {
 		b.Amount = b.amount
 	}
-	if b.Forecast != nil && !b.StoredOnly && !runs.Looks(ctx) {
-		missing, err := b.missing(ctx, gs, all)
+	if b.Cost != nil && !b.StoredOnly && !runs.Looks(ctx) {
+		missing, seconds, err := b.missing(ctx, gs, all)
 		if err != nil {
 			return err
 		}
-		b.Title += missing.String()
+		b.Title += b.Cost(missing, seconds)
 	}
 	batches := [][]one{all}
 	if b.Batch != nil && b.Together != nil {
@@ -132,30 +133,28 @@ func (b Bench[T]) records(ctx context.Context, gs Groups[T], batches [][]one) ([
 		})
 }
 
-// missing is the cost of the trials that are not in the store, one a seed. Stored trials tell how long others take.
-func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (sum forecast.Cost, err error) {
+// missing are the trials that are not in the store, one a seed, and what they will take, s.
+func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing []T, seconds float64, err error) {
 	b.Batch, b.StoredOnly = nil, true
 	store, err := b.Store(ctx)
 	if err != nil {
-		return sum, err
+		return nil, 0, err
 	}
 	stored, err := b.records(ctx, gs, [][]one{all})
 	if err != nil {
-		return sum, err
+		return nil, 0, err
 	}
 	cases := make([]study.Case, len(all))
 	for i, o := range all {
 		cases[i] = b.caseOf(gs[o.group], o.seed)
 	}
-	seconds := b.Forecasts(store, cases)
+	forecast := b.Forecasts(store, cases)
 	for i, o := range all {
 		if stored[0][i] == nil {
-			cost := b.Forecast(gs[o.group].Trial)
-			cost.Seconds = seconds(cases[i])
-			sum = sum.Then(cost)
+			missing, seconds = append(missing, gs[o.group].Trial), seconds+forecast(cases[i])
 		}
 	}
-	return sum, nil
+	return missing, seconds, nil
 }
 
 // reads reports whether units can be told from keys: of the first and the last group they can.
@@ -198,8 +197,8 @@ func (b Bench[T]) caseOf(g Group[T], seed uint64) study.Case {
 	set(&c.Code, b.Kind, g.Trial)
 	set(&c.Label, b.Label, g.Trial)
 	set(&c.Units, b.Units, g.Trial)
-	if b.Forecast != nil {
-		c.Forecast = func() float64 { return b.Forecast(g.Trial).Seconds }
+	if b.Seconds != nil {
+		c.Forecast = func() float64 { return b.Seconds(g.Trial) }
 	}
 	c.Run = func(ctx context.Context, step study.Step) (trial.Result, error) {
 		if b.Run != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
-	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
@@ -53,12 +52,12 @@ func TestTrialsThatAreComputedTogether(t *testing.T) {
 		}
 	}
 	jobs, b.Together, b.MaxBatch = nil, nil, 1
-	b.Forecast = func(square) forecast.Cost { return forecast.Cost{Seconds: 600} }
+	b.Cost = func(missing []square, seconds float64) string { require.Len(t, missing, 2); return ", a second" }
 	require.NoError(t, b.Compute(ctx, groups(2)))
 	require.Equal(t, [][]square{{{2}}, {{2}}}, jobs, "seeds 3 and 4")
 
 	b.Batch = func(context.Context, Job[square]) error { return fmt.Errorf("it is full") }
-	b.Label, b.Forecast = func(s square) string { return fmt.Sprintf("side %d", s.Size) }, nil
+	b.Label, b.Cost = func(s square) string { return fmt.Sprintf("side %d", s.Size) }, nil
 	require.ErrorContains(t, b.Compute(ctx, Groups[square]{{Seeds: 1, Trial: square{9}}}), "side 9: it is full")
 	b.StoredOnly = true
 	gs = Groups[square]{{Seeds: 2, Trial: square{9}}}

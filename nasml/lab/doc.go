@@ -58,8 +58,8 @@
 //
 // [Entry.Bench] opens data and a device. Its Study says what a record is filed under (ID) and what computes it (Code),
 // where that is not the entry. Batch computes trials in one graph: together those of one Together, one job each with a
-// checkpoint of its own. [Each] makes a job of every trial, for searches and trainings, which keep what they compile for
-// the next seed, save checkpoints and forecast what they cost.
+// checkpoint of its own. [Each] makes a job of every trial, for searches and trainings, which save checkpoints and keep
+// what they compile for the next seed.
 // By gives each task or part a bench of its own. Facts carries to the picture what only the data know.
 // [Entry.Compute] is for groups that come from elsewhere; it calls [Bench.Compute] itself, whose Study then has all
 // fields set, by [Result.Study] or otherwise, and fills Groups and Facts of the result. Without that T may carry what a

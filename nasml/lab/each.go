@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -69,17 +68,5 @@ func Amount[K any](of func(K) float64) func(params json.RawMessage) float64 {
 			return 0
 		}
 		return of(key)
-	}
-}
-
-// OnDevices opens n devices of this host, for [study.Study.Device].
-func OnDevices(n int) func() (name, device string, err error) {
-	return func() (name, device string, err error) {
-		b, err := backend.OpenDevices(n)
-		if err != nil {
-			return "", "", err
-		}
-		name, device = backend.Describe(b)
-		return name, device, nil
 	}
 }

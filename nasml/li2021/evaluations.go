@@ -291,6 +291,25 @@ func (p TrainParams) cells(set string, genotypes []named) ([]cell, error) {
 	return all, nil
 }
 
+// ownOperations are what operations of a genotype compute that are not the
+// project's, by name, for the key of a trial.
+func ownOperations(g supernet.Genotype) (map[string]string, error) {
+	var own map[string]string
+	for _, op := range operationsOf(g) {
+		key, err := supernet.OperationKey(op)
+		if err != nil {
+			return nil, err
+		}
+		if key != op {
+			if own == nil {
+				own = map[string]string{}
+			}
+			own[op] = key
+		}
+	}
+	return own, nil
+}
+
 // counted are the cells of genotypes by their texts, with the size of their networks.
 func (p TrainParams) counted(set string, texts []string, size supernet.Skeleton) ([]cell, error) {
 	genotypes, err := parseGenotypes(texts)
@@ -317,7 +336,7 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b := lab.Bench[cell]{
 		Study: study.Study{
 			ID: evaluationFigure, Title: title, Code: evaluationKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly || x == nil, Device: lab.OnDevices(1),
+			StoredOnly: p.StoredOnly || x == nil, Device: onDevices(1),
 		},
 		Facts: x,
 		Key:   func(c cell) any { return c.trial },
@@ -328,15 +347,19 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	}
 	b.Data = func(cell) string { return x.fingerprint }
 	b.Units = func(c cell) int { return max(1, c.trial.Settings.Epochs*x.train/1000) }
-	b.Forecast = func(c cell) forecast.Cost {
-		return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
-	}
+	b.Seconds = func(c cell) float64 { return x.cost(c).Seconds }
+	b.Cost = forecast.Title(x.cost)
 	b.Amount = lab.Amount(func(t evaluating.Trial) float64 {
 		train, test := cmp.Or(t.Examples, x.train), cmp.Or(t.TestExamples, x.test)
 		return forecast.Training(t.Settings, t.Genotype, train, test, x.classes).Seconds
 	})
 	lab.Each(&b, x.trainer, train)
 	return b
+}
+
+// cost is that of one training.
+func (x *examples) cost(c cell) forecast.Cost {
+	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
 }
 
 // trainer compiles for all seeds of a cell.

@@ -30,7 +30,8 @@ var Figure1Quick = Figure1Params{SearchParams: quickSearch, Rows: []string{"dart
 
 // Figure1Paper has the settings of Appendix C.3 and the 50 epochs of the
 // published curves, one seed each as they have. It was not run.
-var Figure1Paper = lab.With(Figure1Params{SearchParams: paperSearch, Rows: []string{"darts", "gaea-darts"}}, func(p *Figure1Params) {
+var Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) {
+	p.SearchParams = paperSearch
 	p.Epochs, p.Seeds = 50, 1
 })
 

@@ -144,17 +144,23 @@ func (n named) title() string {
 // others by name: an operation has one colour in all cells.
 func operations(of []drawnNet) (ops []string) {
 	for _, d := range of {
-		for _, t := range supernet.CellTypes {
-			for _, gene := range d.genotype.Cell(t).Genes {
-				ops = append(ops, gene.Op)
-			}
-		}
+		ops = append(ops, operationsOf(d.genotype)...)
 	}
 	slices.SortFunc(ops, func(a, b string) int {
 		place := func(op string) uint { return uint(slices.Index(supernet.DARTS.Ops, op)) } // others are last
 		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
 	})
 	return slices.Compact(ops)
+}
+
+// operationsOf are those of the genes of a genotype.
+func operationsOf(g supernet.Genotype) (ops []string) {
+	for _, t := range supernet.CellTypes {
+		for _, gene := range g.Cell(t).Genes {
+			ops = append(ops, gene.Op)
+		}
+	}
+	return ops
 }
 
 // shortNames are what edges are labelled with.

@@ -46,7 +46,7 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 	err = lab.Bench[parting.Trial]{
 		Study: study.Study{
 			ID: "li2021/gradients", Title: "li2021/figure1, gradients", Code: gradientsKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly, Device: lab.OnDevices(1),
+			StoredOnly: p.StoredOnly, Device: onDevices(1),
 		},
 		Data:  func(parting.Trial) string { return opened.Fingerprint },
 		Units: func(t parting.Trial) int { return last(t.Steps) },

@@ -244,7 +244,7 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 		}
 		title := f.row.title()
 		read := f
-		read.records = slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return len(r.Series["stationarity"]) == 0 })
+		read.records = slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return r.Series["stationarity"] == nil })
 		evaluated := read.records[0].Series["evaluated"]
 		curve := func(label string, of func(r *runs.Record) []float64) plots.Series {
 			return read.band(p.Confidence, label, evaluated, of, anywhere)

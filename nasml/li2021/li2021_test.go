@@ -479,7 +479,7 @@ func TestOneForecastOfSearches(t *testing.T) {
 	sum := 0.0
 	for i := range gs {
 		gs[i].Trial = gs[i].Trial.on(facts.Len)
-		seconds := b.Forecast(gs[i].Trial).Seconds
+		seconds := b.Seconds(gs[i].Trial)
 		require.Greater(t, seconds, 600.0, "no machine searches at the paper's scale in minutes")
 		sum += float64(p.Seeds) * seconds
 	}

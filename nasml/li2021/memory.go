@@ -1,6 +1,8 @@
 package li2021
 
 import (
+	"cmp"
+
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -14,11 +16,7 @@ func (p SearchParams) Memory() float64 {
 	if err != nil {
 		return 0
 	}
-	images := p.Examples
-	if images == 0 {
-		images = someImages
-	}
-	return forecast.Search(s, images).Bytes
+	return forecast.Search(s, cmp.Or(p.Examples, someImages)).Bytes
 }
 
 // Memory is a forecast of the peak of a training of DARTS' second-order cell, bytes; 0 where the settings are none.

@@ -108,7 +108,8 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	})
 	b.Key = func(f found) any { return p.trial(f) }
 	b.Data = func(found) string { return images.Fingerprint + " " + fingerprint }
-	b.Forecast = func(f found) forecast.Cost { return p.withComparison(f.cost(), f.settings, images.Len) }
+	cost := func(f found) forecast.Cost { return p.withComparison(f.cost(), f.settings, images.Len) }
+	b.Seconds, b.Cost = func(f found) float64 { return cost(f).Seconds }, forecast.Title(cost)
 	return runSearches(ctx, b, r.Groups, images.Len)
 }
 

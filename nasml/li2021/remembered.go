@@ -23,75 +23,66 @@ const (
 	shared101File = "nasbench/weightsharing_proxy.csv.gz"
 )
 
-// opened101 is a file of NAS-Bench-101 of which only the fingerprint need be there:
-// a figure whose trials are all stored is drawn without what is in it.
+// opened101 is a file of NAS-Bench-101 of which only the fingerprint need be known:
+// a figure whose trials are all stored is drawn without its content.
 type opened101[T any] struct {
 	path        string
 	fingerprint string
-	read        func() (read101[T], error)
+	read        func() (T, error)
+	of          func(T) string // the fingerprint of what was read
 }
 
-// read101 is a file that was read.
-type read101[T any] struct {
-	of          T
-	fingerprint string
-}
-
-// openNASBench101 finds out about the table that [data.LoadNASBench101] reads, with its
-// errors. A file that was read before and has not changed since is not read again.
+// openNASBench101 opens the table that [data.LoadNASBench101] reads. A file that has not changed since it was read is
+// not read again.
 func openNASBench101(dir string) (*opened101[*data.NASBench101], error) {
 	names := []string{table101File, subset101File}
-	return open101(dir, names, func(dir string) (file read101[*data.NASBench101], err error) {
-		if file.of, err = data.LoadNASBench101(dir); err == nil {
-			file.fingerprint = file.of.Fingerprint
-		}
-		return file, err
-	})
+	return open101(dir, names, data.LoadNASBench101, func(t *data.NASBench101) string { return t.Fingerprint })
 }
 
 // openShared101 is openNASBench101 for what [data.LoadShared101] reads.
 func openShared101(dir string) (*opened101[[]data.Shared101], error) {
-	return open101(dir, []string{shared101File}, func(dir string) (file read101[[]data.Shared101], err error) {
-		if file.of, err = data.LoadShared101(dir); err == nil && len(file.of) == 0 {
+	return open101(dir, []string{shared101File}, func(dir string) ([]data.Shared101, error) {
+		all, err := data.LoadShared101(dir)
+		if err == nil && len(all) == 0 {
 			err = fmt.Errorf("%s: found no row, expected one a cell: %w", shared101File, data.ErrBroken)
 		}
-		if err == nil {
-			file.fingerprint = file.of[0].Fingerprint
-		}
-		return file, err
-	})
+		return all, err
+	}, func(all []data.Shared101) string { return all[0].Fingerprint })
 }
 
-// open101 opens the first of the files that is there.
-func open101[T any](dir string, names []string, load func(string) (read101[T], error)) (*opened101[T], error) {
+// open101 opens the first of the files that exists.
+func open101[T any](
+	dir string, names []string, load func(dir string) (T, error), of func(T) string,
+) (o *opened101[T], err error) {
 	if dir == "" {
-		var err error
 		if dir, err = data.Dir(); err != nil {
 			return nil, err
 		}
 	}
-	path := firstThere(dir, names)
-	o := &opened101[T]{path: path, read: sync.OnceValues(func() (read101[T], error) { return load(dir) })}
-	var err error
-	o.fingerprint, err = remembered(path, func() (string, error) {
+	o = &opened101[T]{path: firstThere(dir, names), of: of}
+	o.read = sync.OnceValues(func() (T, error) { return load(dir) })
+	o.fingerprint, err = remembered(o.path, func() (string, error) {
 		file, err := o.read()
-		return file.fingerprint, err
+		if err != nil {
+			return "", err
+		}
+		return of(file), nil
 	})
 	return o, err
 }
 
-// content is what is in the file, read at the first call. It returns an error if that
-// is not what the fingerprint speaks of, which is then no longer remembered.
+// content is the content of the file, read at the first call. It returns an error if the fingerprint is another's,
+// which is then no longer remembered.
 func (o *opened101[T]) content() (T, error) {
 	file, err := o.read()
-	if err == nil && file.fingerprint != o.fingerprint {
+	if err == nil && o.of(file) != o.fingerprint {
 		if kept, _, known := lookedUp(o.path); known {
 			_ = os.Remove(kept)
 		}
 		err = fmt.Errorf("found a file of NAS-Bench-101 with fingerprint %s, expected %s: it has changed since it was "+
-			"opened; run again", file.fingerprint, o.fingerprint)
+			"opened; run again", o.of(file), o.fingerprint)
 	}
-	return file.of, err
+	return file, err
 }
 
 // firstThere is the path of the first of the files, zipped or not, that is there;
@@ -132,8 +123,8 @@ func (r remembrance) sum() string {
 // while it is read, or twice within the clock's grain, is younger.
 const settled = 2 * time.Second
 
-// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else what
-// compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
+// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else
+// what compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
 func remembered(path string, compute func() (string, error)) (string, error) {
 	kept, now, known := lookedUp(path)
 	if known {

@@ -170,7 +170,8 @@ func (p SearchParams) open(ctx context.Context, rows []found) (searchImages, err
 	case p.Folder != "":
 		return photographsIn(p.Folder)
 	case side > 0:
-		made, err := data.SyntheticImages(1, cmp.Or(p.Examples, syntheticLen), data.ImageSpec{Height: side, Width: side})
+		size := data.ImageSpec{Height: side, Width: side}
+		made, err := data.SyntheticImages(1, cmp.Or(p.Examples, syntheticLen), size)
 		if err != nil {
 			return searchImages{}, err
 		}
@@ -207,8 +208,8 @@ const syntheticLen = 10_000
 // photographsIn are those of a folder with train in it.
 func photographsIn(dir string) (searchImages, error) {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return searchImages{}, catalog.Usagef("Folder: %s does not exist: want a folder with ILSVRC-2012's photographs "+
-			"in train, with a folder a class", dir)
+		return searchImages{}, catalog.Usagef("Folder: %s does not exist: want a folder with ILSVRC-2012's "+
+			"photographs in train, with a folder a class", dir)
 	}
 	folder, err := data.OpenPhotoFolder(filepath.Join(dir, "train"))
 	if err != nil {
@@ -253,15 +254,16 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 	b := lab.Bench[found]{
 		Study: study.Study{
 			ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
-			Device: lab.OnDevices(p.Devices), Amount: lab.Amount(func(t searching.Trial) float64 {
+			Device: onDevices(p.Devices), Amount: lab.Amount(func(t searching.Trial) float64 {
 				return forecast.Search(t.Settings, cmp.Or(t.Examples, images.Len)).Seconds
 			}),
 		},
-		Key:      func(f found) any { return f.key },
-		Data:     func(found) string { return images.Fingerprint },
-		Label:    func(f found) string { return f.row.named() },
-		Units:    func(f found) int { return forecast.Units(f.settings, images.Len) },
-		Forecast: func(f found) forecast.Cost { return f.cost() },
+		Key:     func(f found) any { return f.key },
+		Data:    func(found) string { return images.Fingerprint },
+		Label:   func(f found) string { return f.row.named() },
+		Units:   func(f found) int { return forecast.Units(f.settings, images.Len) },
+		Seconds: func(f found) float64 { return f.cost().Seconds },
+		Cost:    forecast.Title(func(f found) forecast.Cost { return f.cost() }),
 	}
 	if p.Devices > 1 {
 		b.Code = searchDevicesKind
@@ -278,6 +280,18 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 		return run(ctx, s.Trial, r, s.Seed, view.watch(s))
 	})
 	return b
+}
+
+// onDevices opens what searches and trainings are computed on, for [study.Study.Device].
+func onDevices(n int) func() (name, device string, err error) {
+	return func() (name, device string, err error) {
+		b, err := backend.OpenDevices(n)
+		if err != nil {
+			return "", "", err
+		}
+		name, device = backend.Describe(b)
+		return name, device, nil
+	}
 }
 
 // watch shows a search and counts its progress.

@@ -25,9 +25,9 @@ const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
 // of θ may end.
 const parted = 0.1
 
-// judgeSecondOrder compares where gradients of second order, which the central difference of Liu+ 2019 approximates, lead
-// from one start on the same batches. These claims of ours were fixed before the searches. The second one fails in the
-// shipped searches in float32; judgeGradients shows why.
+// judgeSecondOrder compares where gradients of second order, which the central difference of Liu+ 2019 approximates,
+// lead from one start on the same batches. These claims of ours were fixed before the searches. The second one fails
+// in the shipped searches in float32; judgeGradients shows why.
 func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 	for _, exact := range searched(r.Groups) {
 		if exact.row.variant() != "unrolled" {

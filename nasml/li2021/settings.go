@@ -83,7 +83,8 @@ var searchCost = catalog.Cost{
 }
 
 // row names a search: a method of search.Methods, with "/erm" if weights and architecture share all images, one of
-// stepVariants, or "darts/benchmark" (DARTS as Dong & Yang 2020 ran it); "@" adds a search space, "gaea-pc-darts@darts".
+// stepVariants, or "darts/benchmark" (DARTS as Dong & Yang 2020 ran it); "@" adds a search space,
+// "gaea-pc-darts@darts".
 type row string
 
 // stepVariants are what a row of any space may have behind its method: how a step
@@ -169,14 +170,6 @@ func rowsNamed(names []string) []row {
 		rows[i] = row(name)
 	}
 	return rows
-}
-
-func namesOf(rows []row) []string {
-	names := make([]string, len(rows))
-	for i, w := range rows {
-		names[i] = string(w)
-	}
-	return names
 }
 
 // title is how tables and legends call a row.

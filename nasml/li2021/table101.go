@@ -40,9 +40,9 @@ var tables101 = struct {
 	of map[string]*opened101[*data.NASBench101]
 }{of: map[string]*opened101[*data.NASBench101]{}}
 
-// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Without a table it is the shipped part, which
-// agrees with the published subset on these cells and has its fingerprint. A custom space has other cells; without a
-// table the result is nil.
+// oneShotTable is [table101] for cells of some spaces of NAS-Bench-1Shot1. Without a table it is the shipped part,
+// which agrees with the published subset on these cells and has its fingerprint. A custom space has other cells;
+// without a table the result is nil.
 func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error) {
 	table, err := table101()
 	if err != nil {
@@ -65,10 +65,8 @@ var benchmarkOneShots = maps.Clone(supernet.OneShots)
 // shipped101 is the part that is part of the project.
 var shipped101 = &opened101[*data.NASBench101]{
 	fingerprint: data.NASBench101Fingerprint,
-	read: func() (read101[*data.NASBench101], error) {
-		table, err := data.OneShot101()
-		return read101[*data.NASBench101]{table, data.NASBench101Fingerprint}, err
-	},
+	read:        data.OneShot101,
+	of:          func(*data.NASBench101) string { return data.NASBench101Fingerprint },
 }
 
 // noTable101 says why a number is missing.

@@ -35,10 +35,11 @@ type Table2Params struct {
 	AlsoPick string // a second line for each search, by this rule; empty: none
 }
 
-// Table2Quick has the top block at the paper's scale, 2,000 runs in a second, and 35 searches at quick scale, about an
-// hour on two cores; all are shipped. Ten of the top block's twelve means are the paper's to their standard error; REA
-// with a sample size of 10 is 0.16 points above on CIFAR-10. With the noise of one trial a query, as in the authors' code,
-// all twelve are, REINFORCE at a rate of 0.1. The searches show none of the paper's comparisons at this scale.
+// Table2Quick has the top block at the paper's scale, 2,000 runs in a second, and 35 searches at quick scale, about
+// an hour on two cores; all are shipped. Ten of the top block's twelve means are the paper's to their standard error;
+// REA with a sample size of 10 is 0.16 points above on CIFAR-10. With the noise of one trial a query, as in the
+// authors' code, all twelve are, REINFORCE at a rate of 0.1. The searches show none of the paper's comparisons at
+// this scale.
 var Table2Quick = Table2Params{
 	SearchParams: quickSearch,
 	Rows:         []string{"rsps", "setn", "gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"},

@@ -80,7 +80,8 @@ func TestOrdersFailWhereALineIsAbove(t *testing.T) {
 	for n, l := range all {
 		for i := range lookupSets {
 			if l.name == best201 {
-				all[n].accuracy[i] = around(map[string]float64{middleBlock: 90, bottomBlock: 91}[l.block], r.Params.Seeds)
+				mean := map[string]float64{middleBlock: 90, bottomBlock: 91}[l.block]
+				all[n].accuracy[i] = around(mean, r.Params.Seeds)
 			}
 		}
 	}

@@ -160,8 +160,9 @@ func (c tabularCase) lookUp(record *runs.Record, columns [3][]float64) line {
 	return c.line
 }
 
-// directSets are the other data sets of the bottom block, by column. Training images are split in halves as on CIFAR-10;
-// the benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation images of ImageNet16-120 for θ.
+// directSets are the other data sets of the bottom block, by column. Training images are split in halves as on
+// CIFAR-10; the benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation images of ImageNet16-120
+// for θ.
 var directSets = [3]data.Name{1: data.CIFAR100, 2: data.ImageNet16}
 
 // runRows reads or runs the searches. The lines of the middle block are of those on Data, which were planned; of the

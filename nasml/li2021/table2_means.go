@@ -41,7 +41,8 @@ func judgeNumbers(r *table2) []runs.Claim {
 	}
 	all := append(lines(r, middleBlock), direct...)
 	return append(append(judgeMeans(r, all, searchRuns), judgeTimes(r, all)...),
-		judgeRatio(r, "LI179", middleBlock, "gaea-darts", "darts"), judgeRatio(r, "LI180", middleBlock, best201, "darts/erm"),
+		judgeRatio(r, "LI179", middleBlock, "gaea-darts", "darts"),
+		judgeRatio(r, "LI180", middleBlock, best201, "darts/erm"),
 		judgeRatio(r, "LI181", bottomBlock, "gaea-gdas", "gdas"))
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// UnclearedParams are the parameters of the effect of stale gradients (missing zero_grad): in the program behind Figure 2
-// and the middle of Figure 1 (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
+// UnclearedParams are the parameters of the effect of stale gradients (missing zero_grad): in the program behind
+// Figure 2 and the middle of Figure 1 (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
 //
 //	∇_θ L_valid(wₜ, θₜ) + ∇_θ L_train(wₜ₋₁, θₜ) ,
 //

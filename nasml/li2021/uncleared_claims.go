@@ -53,9 +53,10 @@ func differInTheGradient(pair [2]found) bool {
 
 const onUncleared = "ours, on liamcli/nasbench-1shot1@e369bd7, which Li+ 2021, Section 4.3 and Figures 1 and 2 are from"
 
-// judgeFirstEpoch judges by which factor more entropy is lost in the first epoch that moves θ, for one of so many pairs.
-// A stale gradient doubles the first step, or more after a warm-up. From uniform θ the lost entropy grows with the square
-// of the step, so factors are averaged on a log scale (chosen after a trial of ten epochs, whose differences were skew).
+// judgeFirstEpoch judges by which factor more entropy is lost in the first epoch that moves θ, for one of so many
+// pairs. A stale gradient doubles the first step, or more after a warm-up. From uniform θ the lost entropy grows with
+// the square of the step, so factors are averaged on a log scale (chosen after a trial of ten epochs, whose
+// differences were skew).
 func judgeFirstEpoch(r *uncleared, base, f found, part string, pairs int) runs.Claim {
 	c := r.Claim("own: %s: more entropy of %s is lost in the first epoch that moves θ, factor, %s",
 		spaceTitle(base.row.space()), part, f.row.title()).From(onUncleared).Says(1).Family(pairs).

@@ -135,7 +135,8 @@ func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[i
 		Data:     func(int) string { return images.Fingerprint },
 		Label:    func(n int) string { return fmt.Sprintf("n_V = %d", n) },
 		Units:    func(n int) int { return settings[n].Epochs },
-		Forecast: func(n int) forecast.Cost { return costs[n]() },
+		Seconds:  func(n int) float64 { return costs[n]().Seconds },
+		Cost:     forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
 		Batch: func(ctx context.Context, job lab.Job[int]) error {
 			set, err := images.Images(ctx)
 			if err != nil {

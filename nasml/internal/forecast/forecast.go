@@ -24,6 +24,20 @@ type Cost struct {
 	GPU     float64 // on the GPU that papers name, s; 0 where none reports it
 }
 
+// Title is what a title says of trials that take so many seconds, as their bench knows better; 0: it does not.
+func Title[T any](of func(T) Cost) func(missing []T, seconds float64) string {
+	return func(missing []T, seconds float64) string {
+		var sum Cost
+		for _, t := range missing {
+			sum = sum.Then(of(t))
+		}
+		if seconds > 0 {
+			sum.Seconds = seconds
+		}
+		return sum.String()
+	}
+}
+
 // Then is the cost of both, one after the other.
 func (c Cost) Then(d Cost) Cost {
 	return Cost{c.Seconds + d.Seconds, max(c.Bytes, d.Bytes), c.GPU + d.GPU}
