@@ -73,44 +73,50 @@ type Settings struct {
 // examples, 782 for 50,000). Set KeepLast to false to save the compilation of a
 // second graph.
 var AsCode = map[string]Settings{
-	"darts": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"darts-second-order": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeights, Hypergradient: "finite-difference"},
-	"pc-darts": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Warmup: 15,
-		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"darts":              darts,
+	"darts-second-order": with(darts, func(s *Settings) { s.Hypergradient = "finite-difference" }),
+	"pc-darts":           with(darts, func(s *Settings) { s.Warmup = 15 }),
 	// On ImageNet the architecture's gradient is clipped, too, over operations and
 	// edges; GAEA's program lets the weights go first and does not clear it.
-	"pc-darts-imagenet": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
-		Warmup: 35, Clip: 5, ClipCovers: ClipWeights, ArchClip: 5, Hypergradient: "first-order"},
-	"gaea-imagenet": {Level: Bilevel, Order: WeightsFirst, Pairing: WithoutReplacement, KeepLast: true,
-		Warmup: 35, Clip: 5, ClipCovers: ClipWeights, ArchClip: 5, Hypergradient: "first-order", Uncleared: true},
-	"1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
-		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"pc-darts-imagenet": with(darts, func(s *Settings) { s.Pairing, s.Warmup, s.ArchClip = WithoutReplacement, 35, 5 }),
+	"gaea-imagenet": with(darts, func(s *Settings) {
+		s.Order, s.Pairing, s.Warmup, s.ArchClip, s.Uncleared = WeightsFirst, WithoutReplacement, 35, 5, true
+	}),
+	"1shot1": with(darts, func(s *Settings) { s.Pairing = WithoutReplacement }),
 
 	// GAEA. On the DARTS space its batches are drawn as DARTS' are; on
 	// NAS-Bench-201 they come from AutoDL-Projects' loader unless it is ERM.
-	"gaea": {Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true,
-		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201-erm": {Level: ERM, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeights, Hypergradient: "first-order"},
-	"gaea-nasbench201-gdas": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true,
-		Warmup: 50, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order"},
+	"gaea":                  darts,
+	"gaea-nasbench201":      with(darts, func(s *Settings) { s.Pairing = WithReplacement }),
+	"gaea-nasbench201-erm":  with(darts, func(s *Settings) { s.Level = ERM }),
+	"gaea-nasbench201-gdas": with(darts, func(s *Settings) { s.Pairing, s.Warmup = WithReplacement, 50 }),
 	// the published curves have no warm-up
-	"gaea-1shot1": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithoutReplacement, KeepLast: true,
-		Warmup: 10, Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order", Uncleared: true},
+	"gaea-1shot1": with(darts, func(s *Settings) { s.Pairing, s.Warmup, s.Uncleared = WithoutReplacement, 10, true }),
 
 	// AutoDL-Projects, on NAS-Bench-201.
-	"autodl-darts-v1": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
-	"autodl-darts-v2": {Level: Bilevel, Order: ArchitectureFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "finite-difference"},
-	"autodl-gdas": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true, Clip: 5,
-		ClipCovers: ClipWeightsAndArchitecture, Hypergradient: "first-order"},
-	"autodl-setn": {Level: Bilevel, Order: WeightsFirst, Pairing: WithReplacement, KeepLast: true,
-		Hypergradient: "first-order"},
+	"autodl-darts-v1": autoDL,
+	"autodl-darts-v2": with(autoDL, func(s *Settings) {
+		s.Order, s.Hypergradient = ArchitectureFirst, "finite-difference"
+	}),
+	"autodl-gdas": autoDL,
+	"autodl-setn": with(autoDL, func(s *Settings) { s.Clip, s.ClipCovers = 0, "" }),
+}
+
+// darts is how DARTS' program takes turns, and autoDL that of DARTS-V1 in AutoDL-Projects.
+var (
+	darts = Settings{
+		Level: Bilevel, Order: ArchitectureFirst, Pairing: FreshShuffle, KeepLast: true,
+		Clip: 5, ClipCovers: ClipWeights, Hypergradient: "first-order",
+	}
+	autoDL = with(darts, func(s *Settings) {
+		s.Order, s.Pairing, s.ClipCovers = WeightsFirst, WithReplacement, ClipWeightsAndArchitecture
+	})
+)
+
+// with changes settings.
+func with(s Settings, change func(*Settings)) Settings {
+	change(&s)
+	return s
 }
 
 // KeepsGradient reports whether a step hands a gradient of the architecture on to

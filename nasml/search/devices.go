@@ -12,12 +12,9 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 )
 
-// This file spreads the steps of a search over several devices of one host.
-// Every device has its share of the examples of a batch, and its own copy of
-// weights, momentum and architecture, all of which end a step with the same
-// bits; so what grows with the batch, the maps that wait for the backward pass,
-// is divided by the number of devices, and what grows with the network is not.
-// The supernet and its discretisation are evaluated on the first device.
+// This file spreads the steps of a search over several devices of one host, all of
+// which end a step with the same bits. The supernet and its discretisation are
+// evaluated on the first one.
 
 // Statistics says over which examples batch norm takes mean and variance, where
 // a batch is shared by several devices.

@@ -11,18 +11,18 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// divide splits so many images into those that train the weights and those that
-// move the architecture.
-func (s Settings) divide(images int, seed uint64) (train, validation []int, err error) {
+// divide splits so many images into those that train the weights, those that move the
+// architecture, and those that are only evaluated.
+func (s Settings) divide(images int, seed uint64) (train, validation, test []int, err error) {
 	var rng *rand.Rand
 	if s.Split == "random" {
 		rng = trial.RNG(seed, "split")
 	}
-	if s.Parts == (Shares{}) {
-		return s.Bilevel.Split(images, 0.5, rng)
+	if s.Parts != (Shares{}) {
+		return s.Parts.of(images, rng)
 	}
-	train, validation, _, err = s.Parts.of(images, rng)
-	return train, validation, err
+	train, validation, err = s.Bilevel.Split(images, 0.5, rng)
+	return train, validation, nil, err
 }
 
 // of are the parts of so many images, in order where rng is nil.
@@ -42,21 +42,11 @@ func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, e
 	return all[:a:a], all[a:b:b], all[b:c:c], nil
 }
 
-// test are the images that are only evaluated.
-func (s Settings) test(images int, seed uint64) ([]int, error) {
-	var rng *rand.Rand
-	if s.Split == "random" {
-		rng = trial.RNG(seed, "split")
-	}
-	_, _, test, err := s.Parts.of(images, rng)
-	return test, err
-}
-
 // drawEpoch draws the batches of an epoch. Like all that is random in a search,
 // it is a function of the seed and of where the search stands, so that a
 // resumed search has no generator to restore.
 func (s Settings) drawEpoch(images int, seed uint64, epoch int) (bilevel.Epoch, error) {
-	train, validation, err := s.divide(images, seed)
+	train, validation, _, err := s.divide(images, seed)
 	if err != nil {
 		return bilevel.Epoch{}, err
 	}

@@ -149,7 +149,8 @@ func TestForecastOfCells(t *testing.T) {
 	base := planned(s).probes(4000)
 	compile := 3 * costsOf["cells"].compiling
 	s.Batch *= 2
-	require.InEpsilon(t, (base-compile)/2, planned(s).probes(4000)-compile, 0.1, "half as many operations, and little else")
+	require.InEpsilon(t,
+		(base-compile)/2, planned(s).probes(4000)-compile, 0.1, "half as many operations, and little else")
 	s.Batch /= 2
 	s.Space = "darts-s2"
 	require.InEpsilon(t, (base-compile)/4, planned(s).probes(4000)-compile, 0.1, "two operations in place of eight")

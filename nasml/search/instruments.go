@@ -198,18 +198,6 @@ func (i instrument) one(ctx context.Context, at int, row []float64, o int) (loss
 	return own[0], apart / float64(i.labels.Shape().Size()), nil
 }
 
-// buildInstruments makes their executors.
-func (s *Runner) buildInstruments() (err error) {
-	for exec, graph := range map[**Exec]func(in []*Node) []*Node{
-		&s.gauge: s.slope, &s.relative: s.curved, &s.score: s.scored,
-	} {
-		if *exec, err = NewExec(s.backend, graph); err != nil {
-			return fmt.Errorf("building the graphs of the instruments: %w", err)
-		}
-	}
-	return nil
-}
-
 // slope is F and ∇F: see batchLoss.
 func (s *Runner) slope(in []*Node) []*Node {
 	theta := in[2 : 2+s.blocks()]

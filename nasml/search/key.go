@@ -28,16 +28,15 @@ func (s Settings) Key() (Settings, error) {
 	if s.Method, err = methodKey(s.Method); err != nil {
 		return s, err
 	}
-	if s.Update, err = updateKey(s.Update); err != nil {
-		return s, err
+	for _, name := range []*string{&s.Update, &s.EdgeUpdate} {
+		if *name, err = updateKey(*name); err != nil {
+			return s, err
+		}
 	}
 	if s.Bilevel.Hypergradient != "" {
 		if s.Bilevel.Hypergradient, err = bilevel.HypergradientKey(s.Bilevel.Hypergradient); err != nil {
 			return s, err
 		}
-	}
-	if s.EdgeUpdate, err = updateKey(s.EdgeUpdate); err != nil {
-		return s, err
 	}
 	_, kind, err := s.kind()
 	if err != nil {

@@ -17,26 +17,21 @@
 //
 // # Several devices
 //
-// With Settings.Devices = N the steps of a search run on N devices of one host:
-// every device has the N-th part of each batch and a copy of
-// weights, momentum and architecture. Two ways, by Settings.Statistics:
+// With Settings.Devices = N the steps of a search run on N devices of one host, each
+// with the N-th part of each batch and a copy of weights, momentum and architecture.
+// Two ways, by Settings.Statistics:
 //
-// Synchronised: GoMLX's AutoSharding. The program of a step is the one of one
-// device with its batches marked as divided; XLA's partitioner cuts it up.
-// Weights, θ and losses are those of one device to rounding.
+// Synchronised (GoMLX's AutoSharding): XLA's partitioner cuts the program of one device
+// up. Weights, θ and losses are those of one device to rounding.
 //
-// PerDevice: GoMLX's SPMD. Batch norm sees a device's share only, and losses,
+// PerDevice (GoMLX's SPMD): batch norm sees a device's share only, and losses,
 // gradients and running statistics are means over the devices, also inside
 // unrolled and other hypergradients. XNAS, which takes a gradient of every
 // example, has no such form.
 //
-// What a device needs besides a step's inputs and outputs falls to 1/N, because
-// it holds maps of examples (BenchmarkDevices); with TrackStats and Synchronised
-// statistics only to about 1.5/N: XLA finds that batch norm and its running
-// statistics need the same variance where it is computed on one device, and
-// computes it twice if there is a sum over devices in it. Weights and their
-// momentum are not divided, and neither is the evaluation of the supernet, which
-// is without gradients, on the first device.
+// What a device needs besides a step's inputs and outputs falls to 1/N
+// (BenchmarkDevices); with TrackStats and Synchronised statistics to about 1.5/N, since
+// XLA computes the variance of batch norm twice if a sum over devices is in it.
 //
 // XLA's CPU plugin has four devices, or as many as backend.OpenDevices asks for.
 // They share the cores, so that nothing gets faster: they are there to try a

@@ -26,9 +26,7 @@ func TestPartsOfASearch(t *testing.T) {
 	epoch, err := s.drawEpoch(30, 1, 0)
 	require.NoError(t, err)
 	require.Len(t, epoch.Weights, 4)
-	train, validation, err := s.divide(30, 1)
-	require.NoError(t, err)
-	test, err := s.test(30, 1)
+	train, validation, test, err := s.divide(30, 1)
 	require.NoError(t, err)
 	for _, batch := range epoch.Architecture {
 		require.Len(t, batch, 3)
@@ -39,9 +37,9 @@ func TestPartsOfASearch(t *testing.T) {
 	require.Len(t, slices.Compact(all), 27, "no image is in two parts")
 
 	s.Split = "random"
-	one, _, err := s.divide(30, 1)
+	one, _, _, err := s.divide(30, 1)
 	require.NoError(t, err)
-	two, _, err := s.divide(30, 2)
+	two, _, _, err := s.divide(30, 2)
 	require.NoError(t, err)
 	require.NotEqual(t, one, two)
 	s.Parts.Test = 20

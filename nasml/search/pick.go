@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -85,5 +86,9 @@ func (p Pick) Check() error {
 	if Picks[p] != nil {
 		return nil
 	}
-	return fmt.Errorf("found the rule %q, expected one of %q", string(p), slices.Sorted(maps.Keys(Picks)))
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(Picks)) {
+		names = append(names, string(name))
+	}
+	return fmt.Errorf("found the rule %q, expected one of %s", string(p), strings.Join(names, ", "))
 }

@@ -269,14 +269,11 @@ func gaeaCode(s *Settings) {
 	}
 }
 
-// benchmark is DARTS as Dong & Yang 2020 ran it, with the operation "none".
-func benchmark() Settings {
+// AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the
+// benchmark, with the operation "none"; Li+ 2021 ran it again, without (AsPaper).
+func AsBenchmark() Settings {
 	return with(autoDL("darts", "autodl-darts-v1"), func(s *Settings) { s.Epochs, s.EvaluateEvery = 50, 5 })
 }
-
-// AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the
-// benchmark; Li+ 2021 ran it again, without "none" (AsPaper).
-func AsBenchmark() Settings { return benchmark() }
 
 var quickSettings = changed(paperSettings, makeQuick)
 

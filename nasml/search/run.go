@@ -18,13 +18,13 @@ import (
 // run is one search under way.
 type run struct {
 	*Runner
-	seed              uint64
-	train, validation []int // images
-	at                position
-	copies            [][]*tensors.Tensor // of the state, by device
-	theta             []float64           // relaxed, now
-	batches           bilevel.Epoch       // of the epoch under way
-	loop              loop.Loop[[]any]
+	seed                    uint64
+	train, validation, test []int // images
+	at                      position
+	copies                  [][]*tensors.Tensor // of the state, by device
+	theta                   []float64           // relaxed, now
+	batches                 bilevel.Epoch       // of the epoch under way
+	loop                    loop.Loop[[]any]
 }
 
 // position is where a search stands, with what it has recorded.
@@ -71,7 +71,7 @@ func (s *Runner) Search(ctx context.Context, seed uint64, o Options) (*Curve, er
 func (s *Runner) start(seed uint64, o Options) (*run, error) {
 	r := &run{Runner: s, seed: seed}
 	var err error
-	if r.train, r.validation, err = s.divide(s.images.Len(), seed); err != nil {
+	if r.train, r.validation, r.test, err = s.divide(s.images.Len(), seed); err != nil {
 		return nil, err
 	}
 	r.loop = loop.Loop[[]any]{
@@ -196,15 +196,11 @@ func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) e
 	if r.Parts.Test == 0 {
 		return nil
 	}
-	test, err := r.test(r.images.Len(), r.seed)
-	if err != nil {
-		return err
-	}
 	fitted, err := r.accuracy(ctx, r.train, theta)
 	if err != nil {
 		return err
 	}
-	tested, err := r.accuracy(ctx, test, theta)
+	tested, err := r.accuracy(ctx, r.test, theta)
 	if err != nil {
 		return err
 	}

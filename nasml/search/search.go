@@ -150,7 +150,7 @@ func NewOf(b compute.Backend, s Settings, set images.Examples) (*Runner, error) 
 	return out, nil
 }
 
-// build makes the two executors; they compile at their first call.
+// build makes the executors; they compile at their first call.
 func (s *Runner) build(settings Settings) error {
 	epoch, err := settings.drawEpoch(s.images.Len(), 0, 0)
 	if err != nil {
@@ -159,25 +159,27 @@ func (s *Runner) build(settings Settings) error {
 	if s.Step, err = NewStep(settings, s.space.Network(), len(epoch.Weights)); err != nil {
 		return err
 	}
-	if s.trainer, err = NewExec(s.backend, s.reported); err != nil {
-		return fmt.Errorf("building the training graph: %w", err)
+	for _, graph := range []struct {
+		what string
+		exec **Exec
+		on   bool
+		of   func(in []*Node) []*Node
+	}{
+		{"the training", &s.trainer, true, s.reported},
+		{"the evaluation", &s.evaluate, true, s.right(false)},
+		{"the curvature", &s.hessian, s.Curvature > 0, s.curvedInLogits},
+		{"the loss and its gradient", &s.gauge, s.Instruments > 0, s.slope},
+		{"the convexity", &s.relative, s.Instruments > 0, s.curved},
+		{"the logits", &s.score, s.Instruments > 0, s.scored},
+	} {
+		if graph.on {
+			if *graph.exec, err = NewExec(s.backend, graph.of); err != nil {
+				return fmt.Errorf("building the graph of %s: %w", graph.what, err)
+			}
+		}
 	}
 	if s.Devices > 1 {
 		if err := s.divideUp(s.Devices, epoch); err != nil {
-			return err
-		}
-	}
-	s.evaluate, err = NewExec(s.backend, s.right(false))
-	if err != nil {
-		return fmt.Errorf("building the evaluation graph: %w", err)
-	}
-	if s.Curvature > 0 {
-		if s.hessian, err = NewExec(s.backend, s.curvedInLogits); err != nil {
-			return fmt.Errorf("building the graph of the curvature: %w", err)
-		}
-	}
-	if s.Instruments > 0 {
-		if err := s.buildInstruments(); err != nil {
 			return err
 		}
 	}
@@ -197,10 +199,10 @@ func (p *Step) reported(in []*Node) []*Node {
 
 // right is the number of right answers in a batch under operation weights: in are
 // images, labels, θ by blocks, weights and statistics.
-func (s *Runner) right(train bool) func(in []*Node) *Node {
-	return func(in []*Node) *Node {
+func (s *Runner) right(train bool) func(in []*Node) []*Node {
+	return func(in []*Node) []*Node {
 		right, _ := supernet.Score(s.logits(in[0], in[2:2+s.blocks()], in[2+s.blocks():], train), in[1])
-		return right
+		return []*Node{right}
 	}
 }
 

@@ -19,9 +19,33 @@ type Space interface {
 	DualNorm(g []float64) float64
 }
 
+// flat is what spaces with φ = ½‖·‖₂² have in common.
+type flat struct{}
+
+// Divergence is ½‖u−x‖₂².
+func (flat) Divergence(u, x []float64) float64 {
+	var sum float64
+	for i := range u {
+		sum += (u[i] - x[i]) * (u[i] - x[i])
+	}
+	return sum / 2
+}
+
+// Norm is ‖x‖₂.
+func (flat) Norm(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}
+
+// DualNorm is ‖g‖₂.
+func (f flat) DualNorm(g []float64) float64 { return f.Norm(g) }
+
 // Euclidean is ℝᵏ with φ = ½‖·‖₂²: its step is that of gradient descent
 // (Li+ 2021, eq. 4).
-type Euclidean struct{}
+type Euclidean struct{ flat }
 
 // Step is x − η·grad.
 func (Euclidean) Step(x, grad []float64, eta float64) {
@@ -30,17 +54,11 @@ func (Euclidean) Step(x, grad []float64, eta float64) {
 	}
 }
 
-// Divergence is ½‖u−x‖₂².
-func (Euclidean) Divergence(u, x []float64) float64 { return halfSquare(u, x) }
-
-// Norm is ‖x‖₂.
-func (Euclidean) Norm(x []float64) float64 { return norm2(x) }
-
-// DualNorm is ‖g‖₂.
-func (Euclidean) DualNorm(g []float64) float64 { return norm2(g) }
-
 // Box is [Lo, Hi]ᵏ with φ = ½‖·‖₂².
-type Box struct{ Lo, Hi float64 }
+type Box struct {
+	Lo, Hi float64
+	flat
+}
 
 // Step is x − η·grad, cut off at the box.
 func (b Box) Step(x, grad []float64, eta float64) {
@@ -48,15 +66,6 @@ func (b Box) Step(x, grad []float64, eta float64) {
 		x[i] = math.Max(b.Lo, math.Min(b.Hi, x[i]-eta*grad[i]))
 	}
 }
-
-// Divergence is ½‖u−x‖₂².
-func (b Box) Divergence(u, x []float64) float64 { return halfSquare(u, x) }
-
-// Norm is ‖x‖₂.
-func (b Box) Norm(x []float64) float64 { return norm2(x) }
-
-// DualNorm is ‖g‖₂.
-func (b Box) DualNorm(g []float64) float64 { return norm2(g) }
 
 // Entropic is one simplex with φ(θ) = Σ θ log θ: its step is the exponentiated
 // gradient (Li+ 2021, eq. 5). φ is 1-strongly convex in ‖·‖₁, by Pinsker's
@@ -109,7 +118,7 @@ func (Entropic) DualNorm(g []float64) float64 { return largest(g) }
 
 // FlatSimplex is one simplex with φ = ½‖·‖₂²: its step is that of projected
 // gradient descent.
-type FlatSimplex struct{}
+type FlatSimplex struct{ flat }
 
 // Step is the Euclidean projection of θ − η·grad.
 func (FlatSimplex) Step(theta, grad []float64, eta float64) {
@@ -118,15 +127,6 @@ func (FlatSimplex) Step(theta, grad []float64, eta float64) {
 	}
 	project(theta)
 }
-
-// Divergence is ½‖u−x‖₂².
-func (FlatSimplex) Divergence(u, x []float64) float64 { return halfSquare(u, x) }
-
-// Norm is ‖x‖₂.
-func (FlatSimplex) Norm(x []float64) float64 { return norm2(x) }
-
-// DualNorm is ‖g‖₂.
-func (FlatSimplex) DualNorm(g []float64) float64 { return norm2(g) }
 
 // project moves y, in place, to the nearest point of the simplex,
 //
@@ -266,20 +266,4 @@ func (d BlockDescent) blocks(n int) ([][]int, error) {
 		}
 	}
 	return d.Blocks, nil
-}
-
-func norm2(x []float64) float64 {
-	var sum float64
-	for _, v := range x {
-		sum += v * v
-	}
-	return math.Sqrt(sum)
-}
-
-func halfSquare(u, x []float64) float64 {
-	var sum float64
-	for i := range u {
-		sum += (u[i] - x[i]) * (u[i] - x[i])
-	}
-	return sum / 2
 }

@@ -35,7 +35,7 @@ func drawn(rng *rand.Rand, s Space, n int) []float64 {
 }
 
 var spaces = map[string]Space{
-	"euclidean": Euclidean{}, "box": Box{-1, 1}, "entropic": Entropic{}, "flat simplex": FlatSimplex{},
+	"euclidean": Euclidean{}, "box": Box{Lo: -1, Hi: 1}, "entropic": Entropic{}, "flat simplex": FlatSimplex{},
 }
 
 // The step is the proximal step: no other point of the space is better.

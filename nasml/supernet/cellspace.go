@@ -84,7 +84,7 @@ func pairs(edges string) [][]string {
 // Without is the space without the operations named, "none" for instance.
 // Names that the space does not have are passed over.
 func (s CellSpace) Without(ops ...string) CellSpace {
-	s.Ops = slices.DeleteFunc(slices.Clone(s.Ops), func(op string) bool { return slices.Contains(ops, op) })
+	s.Ops = without(s.Ops, ops)
 	return s
 }
 
@@ -187,6 +187,4 @@ func (s CellSpace) Architectures() *big.Int {
 }
 
 // some are the operations but none.
-func some(ops []string) []string {
-	return slices.DeleteFunc(slices.Clone(ops), func(op string) bool { return op == none })
-}
+func some(ops []string) []string { return without(ops, []string{none}) }

@@ -2,6 +2,7 @@ package supernet
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -197,12 +198,16 @@ func concatText(concat []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// A genotype as text: the fields in any order and spacing, lists or tuples.
+// mostNodes bounds what a range may ask for.
+const mostNodes = 1000
+
+// The text of a genotype as JSON: names in quotes, lists for tuples and ranges, in any
+// order and spacing.
 var (
-	fieldText = regexp.MustCompile(`(\w+)=(range\([^()]*\)|\[[^\[\]]*\]|\((?:[^()]|\([^()]*\))*\))`)
-	geneText  = regexp.MustCompile(`^\(['"](\w+)['"],(\d+)\),?`)
-	rangeText = regexp.MustCompile(`^range\((\d+),(\d+)\)$`)
 	spaceText = regexp.MustCompile(`\s+`)
+	nameText  = regexp.MustCompile(`(\w+)=`)
+	rangeText = regexp.MustCompile(`range\((\d+),(\d+)\)`)
+	asJSON    = strings.NewReplacer(",)", "]", ",]", "]", "(", "[", ")", "]", "'", `"`)
 )
 
 // ParseGenotype reads a name of Published or the text that the authors'
@@ -212,8 +217,7 @@ func ParseGenotype(text string) (Genotype, error) {
 	if p, ok := Published[text]; ok {
 		return p.Genotype, nil
 	}
-	tight := spaceText.ReplaceAllString(text, "")
-	inside, opened := strings.CutPrefix(tight, "Genotype(")
+	inside, opened := strings.CutPrefix(spaceText.ReplaceAllString(text, ""), "Genotype(")
 	inside, closed := strings.CutSuffix(inside, ")")
 	if !opened || !closed {
 		return Genotype{}, fmt.Errorf("genotype %.60q: expected a published name or "+
@@ -221,87 +225,60 @@ func ParseGenotype(text string) (Genotype, error) {
 			"reduce_concat=range(2, 6)); published are %s",
 			text, strings.Join(slices.Sorted(maps.Keys(Published)), ", "))
 	}
-	fields, err := genotypeFields(inside)
+	g, err := parseFields(strings.TrimSuffix(inside, ","))
+	if err == nil {
+		err = g.Check()
+	}
 	if err != nil {
 		return Genotype{}, fmt.Errorf("genotype %.60q: %w", text, err)
-	}
-	var g Genotype
-	for _, t := range CellTypes {
-		cell, err := parseCell(fields[string(t)], fields[string(t)+"_concat"])
-		if err == nil {
-			err = cell.check()
-		}
-		if err != nil {
-			return Genotype{}, fmt.Errorf("genotype %.60q: %s cell: %w", text, t, err)
-		}
-		*map[CellType]*Cell{Normal: &g.Normal, Reduce: &g.Reduce}[t] = cell
 	}
 	return g, nil
 }
 
-// genotypeFields takes name=value, name=value apart.
-func genotypeFields(inside string) (map[string]string, error) {
-	fields := map[string]string{}
-	rest := fieldText.ReplaceAllStringFunc(inside, func(field string) string {
-		name, value, _ := strings.Cut(field, "=")
-		if _, ok := fields[name]; ok {
-			return "a second " + name
+// parseFields reads name=value, name=value.
+func parseFields(inside string) (Genotype, error) {
+	var g Genotype
+	inside = rangeText.ReplaceAllStringFunc(inside, func(text string) string {
+		found := rangeText.FindStringSubmatch(text)
+		from, _ := strconv.Atoi(found[1])
+		to, err := strconv.Atoi(found[2])
+		if err != nil || to > mostNodes {
+			return text // which is no JSON
 		}
-		fields[name] = value
-		return ""
+		return strings.Join(strings.Fields(fmt.Sprint(count(max(from, to))[from:])), ",")
 	})
-	want := []string{"normal", "normal_concat", "reduce", "reduce_concat"}
-	for _, name := range want {
-		if _, ok := fields[name]; !ok {
-			return nil, fmt.Errorf("it has no %s, want %s", name, strings.Join(want, ", "))
+	inside = asJSON.Replace(nameText.ReplaceAllString(inside, `"$1":`))
+	fields := map[string]any{
+		"normal": &g.Normal.Genes, "normal_concat": &g.Normal.Concat,
+		"reduce": &g.Reduce.Genes, "reduce_concat": &g.Reduce.Concat,
+	}
+	for name := range fields {
+		if n := strings.Count(inside, `"`+name+`":`); n != 1 {
+			return g, fmt.Errorf("it has %d fields %s, want one", n, name)
 		}
 	}
-	if strings.Trim(rest, ",") != "" || len(fields) != len(want) {
-		return nil, fmt.Errorf("besides %s it has %q", strings.Join(want, ", "), rest)
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal([]byte("{"+inside+"}"), &values); err != nil {
+		return g, fmt.Errorf("expected lists of ('operation', state) and of node numbers, or a range of these: %w", err)
 	}
-	return fields, nil
+	for name, value := range values {
+		if fields[name] == nil {
+			return g, fmt.Errorf("it has a field %s, want %v", name, slices.Sorted(maps.Keys(fields)))
+		}
+		if err := json.Unmarshal(value, fields[name]); err != nil {
+			return g, fmt.Errorf("%s is %.40s: %w", name, value, err)
+		}
+	}
+	return g, nil
 }
 
-func parseCell(genes, concat string) (c Cell, err error) {
-	for rest := genes[1 : len(genes)-1]; rest != ""; {
-		found := geneText.FindStringSubmatch(rest)
-		if found == nil {
-			return c, fmt.Errorf("found %.40q, expected ('operation', state)", rest)
-		}
-		from, err := strconv.Atoi(found[2])
-		if err != nil {
-			return c, fmt.Errorf("state of %s: %w", found[0], err)
-		}
-		c.Genes = append(c.Genes, Gene{found[1], from})
-		rest = rest[len(found[0]):]
+// UnmarshalJSON reads ["operation", state].
+func (g *Gene) UnmarshalJSON(text []byte) error {
+	pair := []any{&g.Op, &g.From}
+	if err := json.Unmarshal(text, &pair); err != nil || len(pair) != 2 {
+		return fmt.Errorf("found %s, expected ('operation', state)", text)
 	}
-	c.Concat, err = parseConcat(concat)
-	return c, err
-}
-
-// mostNodes bounds what a range may ask for.
-const mostNodes = 1000
-
-func parseConcat(text string) (nodes []int, err error) {
-	if found := rangeText.FindStringSubmatch(text); found != nil {
-		from, err1 := strconv.Atoi(found[1])
-		to, err2 := strconv.Atoi(found[2])
-		if err1 != nil || err2 != nil || to > mostNodes {
-			return nil, fmt.Errorf("found %s, expected a range of node numbers", text)
-		}
-		for n := from; n < to; n++ {
-			nodes = append(nodes, n)
-		}
-		return nodes, nil
-	}
-	for part := range strings.SplitSeq(strings.TrimSuffix(text[1:len(text)-1], ","), ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return nil, fmt.Errorf("found %q in the concatenation %s, expected numbers of nodes", part, text)
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
+	return nil
 }
 
 // MarshalText writes [Genotype.String].

@@ -5,6 +5,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
 	"github.com/nasml/lab/nasml/internal/gradient"
+	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 // This file holds the operations on feature maps [B, H, W, C], with gradients
@@ -79,29 +80,14 @@ func convolution(x, kernel *Node) *Node {
 type window struct{ pad, stride int }
 
 // conv is the convolution of x [B, H, W, C] with a kernel [k, k, C, O], as a
-// cross-correlation. conv, convInput and convKernel are the derivatives of one
-// trilinear form, ⟨conv(x, kernel), v⟩, and so the derivatives of each other.
+// cross-correlation.
 func (w window) conv(x, kernel *Node) *Node {
-	return custom1(w.native(x, kernel), func(v *Node) []*Node {
-		return []*Node{w.convInput(v, kernel, x.Shape()), w.convKernel(x, v, kernel.Shape())}
-	}, x, kernel)
-}
-
-// convInput is the derivative of ⟨conv(x, kernel), v⟩ in x of the given shape.
-func (w window) convInput(v, kernel *Node, shape shapes.Shape) *Node {
-	y := nativeVJP(w.native(Zeros(v.Graph(), shape), kernel), v)[0]
-	return custom1(y, func(u *Node) []*Node {
-		return []*Node{w.conv(u, kernel), w.convKernel(u, v, kernel.Shape())}
-	}, v, kernel)
-}
-
-// convKernel is the derivative of ⟨conv(x, kernel), v⟩ in a kernel of the given
-// shape.
-func (w window) convKernel(x, v *Node, shape shapes.Shape) *Node {
-	y := nativeVJP(w.native(x, Zeros(v.Graph(), shape)), v)[1]
-	return custom1(y, func(u *Node) []*Node {
-		return []*Node{w.convInput(v, u, x.Shape()), w.conv(x, u)}
-	}, x, v)
+	of, with := x.Shape(), kernel.Shape()
+	return kernels.Trilinear{
+		Forward: w.native,
+		Input:   func(v, kernel *Node) *Node { return nativeVJP(w.native(Zeros(v.Graph(), of), kernel), v)[0] },
+		Kernel:  func(x, v *Node) *Node { return nativeVJP(w.native(x, Zeros(v.Graph(), with)), v)[1] },
+	}.Smooth().Forward(x, kernel)
 }
 
 func (w window) native(x, kernel *Node) *Node {

@@ -40,8 +40,12 @@ var Spaces = map[string]Space{NASBench201.Name: NASBench201}
 // Without is the space without the operations named, "none" for instance.
 // Names that the space does not have are passed over.
 func (s Space) Without(ops ...string) Space {
-	s.Ops = slices.DeleteFunc(slices.Clone(s.Ops), func(op string) bool { return slices.Contains(ops, op) })
+	s.Ops = without(s.Ops, ops)
 	return s
+}
+
+func without(all, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(op string) bool { return slices.Contains(names, op) })
 }
 
 // With is the space with more operations, behind those that it has.

@@ -11,7 +11,9 @@ import (
 
 // Step calls exec on inputs and a state behind them. The state is donated: the device
 // may write the new one over it. What exec gives behind the new state is the report.
-func Step(b compute.Backend, exec *Exec, inputs []any, state []*tensors.Tensor) (next, report []*tensors.Tensor, err error) {
+func Step(
+	b compute.Backend, exec *Exec, inputs []any, state []*tensors.Tensor,
+) (next, report []*tensors.Tensor, err error) {
 	states := [][]*tensors.Tensor{state}
 	report, err = Steps(b, exec, [][]any{inputs}, states)
 	return states[0], report, err
@@ -19,7 +21,9 @@ func Step(b compute.Backend, exec *Exec, inputs []any, state []*tensors.Tensor) 
 
 // Steps is [Step] on several devices, each with inputs and a state of its own, whose
 // place the new one takes. The report is the same on all of them.
-func Steps(b compute.Backend, exec *Exec, inputs [][]any, states [][]*tensors.Tensor) (report []*tensors.Tensor, err error) {
+func Steps(
+	b compute.Backend, exec *Exec, inputs [][]any, states [][]*tensors.Tensor,
+) (report []*tensors.Tensor, err error) {
 	var args []any
 	for d, state := range states {
 		args = append(args, inputs[d]...)

@@ -54,7 +54,8 @@ func TestInstrumentsCost(t *testing.T) {
 	rarely.EvaluateEvery = 25
 	more := with.Work - plain.Work
 	s.EvaluateEvery, s.Curvature, s.Instruments = 25, 0, 0
-	require.Greater(t, forecastOf(planned(rarely), 10000).Work, forecastOf(planned(s), 10000).Work+2*compilingOf(planned(s)))
+	require.Greater(t, forecastOf(planned(rarely), 10000).Work,
+		forecastOf(planned(s), 10000).Work+2*compilingOf(planned(s)))
 	require.Less(t, forecastOf(planned(rarely), 10000).Work-forecastOf(planned(s), 10000).Work, more, "fewer evaluations")
 	s = rarely
 	s.EvaluateEvery = 1

@@ -87,10 +87,10 @@ func (w window) denseGradient(name string, before before, ofKernels bool, in []*
 	if ofKernels {
 		suffix, results = "_gradient", 2+(len(in)-2)/6
 	}
-	of := func(c trilinear) func(in []*Node) []*Node {
+	of := func(c Trilinear) func(in []*Node) []*Node {
 		return func(in []*Node) []*Node { return w.denseGradientForm(c, before, in)[:results] }
 	}
-	return gradient.OfForm(w.call(name+suffix, of(w.denseForms()), in...), of(w.denseForms().smooth()), in...)
+	return gradient.OfForm(w.call(name+suffix, of(w.denseForms()), in...), of(w.denseForms().Smooth()), in...)
 }
 
 // The forms.
@@ -101,8 +101,8 @@ type before func(x, affine *Node) (r, on *Node)
 
 func straight(x, affine *Node) (r, on *Node) { return applied(x, affine), nil }
 
-func (w window) denseForms() trilinear {
-	return trilinear{w.convForm, w.convInputForm, w.convKernelForm}
+func (w window) denseForms() Trilinear {
+	return Trilinear{w.convForm, w.convInputForm, w.convKernelForm}
 }
 
 func (w window) convForm(x, kernel *Node) *Node {
@@ -134,20 +134,20 @@ func (w window) denseForm(before before, in []*Node) (out []*Node) {
 	return out
 }
 
-func (w window) denseGradientForm(c trilinear, before before, in []*Node) []*Node {
+func (w window) denseGradientForm(c Trilinear, before before, in []*Node) []*Node {
 	x, affine := in[0], in[1]
 	r, on := before(x, affine)
 	out := make([]*Node, 2+(len(in)-2)/6)
 	for i := len(out) - 1; i >= 2; i-- {
 		of := in[2+6*(i-2):]
 		dz := bent(Mul(of[1], everywhere(of[2], of[1])), of[3], of[4], of[5])
-		up := c.input(dz, of[0])
+		up := c.Input(dz, of[0])
 		if on != nil {
 			up = Where(on, up, zeros(up))
 		}
 		out[0] = plus(out[0], Mul(up, everywhere(rowOf(affine, 0), x)))
 		out[1] = plus(out[1], stacked(sum(Mul(up, x)), sum(up)))
-		out[i] = c.kernel(r, dz)
+		out[i] = c.Kernel(r, dz)
 	}
 	return out
 }

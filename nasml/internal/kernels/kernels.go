@@ -41,7 +41,7 @@ func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	w := windowOf("DepthwiseConv", x, stride, dilation)
 	w.mustFilter("DepthwiseConv", x, kernel)
 	w.k = kernel.Shape().Dim(0)
-	return w.kernels().forward(x, kernel)
+	return w.kernels().Forward(x, kernel)
 }
 
 // mustFilter panics if a kernel is none of a depthwise convolution of x.
@@ -94,38 +94,38 @@ func (w window) pad() int     { return w.dilation * (w.k - 1) / 2 }
 func (w window) rows() int    { return (w.height + w.stride - 1) / w.stride }
 func (w window) columns() int { return (w.width + w.stride - 1) / w.stride }
 
-// trilinear are the derivatives of a form ⟨forward(a, b), v⟩ that is linear in each of
-// a, b and v: forward, input(v, b) and kernel(a, v).
-type trilinear struct{ forward, input, kernel func(a, b *Node) *Node }
+// Trilinear are the derivatives of a form ⟨Forward(a, b), v⟩ that is linear in each of
+// a, b and v: Forward, Input(v, b) and Kernel(a, v).
+type Trilinear struct{ Forward, Input, Kernel func(a, b *Node) *Node }
 
-// smooth gives the three gradients, which are made of each other.
-func (f trilinear) smooth() (s trilinear) {
-	s.forward = func(x, kernel *Node) *Node {
-		return custom(f.forward(x, kernel), func(v *Node) []*Node {
-			return []*Node{s.input(v, kernel), s.kernel(x, v)}
+// Smooth gives the three gradients, which are made of each other.
+func (f Trilinear) Smooth() (s Trilinear) {
+	s.Forward = func(x, kernel *Node) *Node {
+		return custom(f.Forward(x, kernel), func(v *Node) []*Node {
+			return []*Node{s.Input(v, kernel), s.Kernel(x, v)}
 		}, x, kernel)
 	}
-	s.input = func(v, kernel *Node) *Node {
-		return custom(f.input(v, kernel), func(u *Node) []*Node {
-			return []*Node{s.forward(u, kernel), s.kernel(u, v)}
+	s.Input = func(v, kernel *Node) *Node {
+		return custom(f.Input(v, kernel), func(u *Node) []*Node {
+			return []*Node{s.Forward(u, kernel), s.Kernel(u, v)}
 		}, v, kernel)
 	}
-	s.kernel = func(x, v *Node) *Node {
-		return custom(f.kernel(x, v), func(u *Node) []*Node {
-			return []*Node{s.input(v, u), s.forward(x, u)}
+	s.Kernel = func(x, v *Node) *Node {
+		return custom(f.Kernel(x, v), func(u *Node) []*Node {
+			return []*Node{s.Input(v, u), s.Forward(x, u)}
 		}, x, v)
 	}
 	return s
 }
 
 // calls are the three as functions of the program, of these names.
-func (f trilinear) calls(w window, forward, input, kernel string) trilinear {
+func (f Trilinear) calls(w window, forward, input, kernel string) Trilinear {
 	of := func(name string, form func(a, b *Node) *Node) func(a, b *Node) *Node {
 		return func(a, b *Node) *Node {
 			return w.call1(name, func(in []*Node) *Node { return form(in[0], in[1]) }, a, b)
 		}
 	}
-	return trilinear{of(forward, f.forward), of(input, f.input), of(kernel, f.kernel)}
+	return Trilinear{of(forward, f.Forward), of(input, f.Input), of(kernel, f.Kernel)}
 }
 
 // maxPool picks pixels; maxPoolInput puts v there, and maxPoolPicked picks from

@@ -20,17 +20,17 @@ func Product(x, w *Node) *Node {
 				"numbers of one type", x.Shape(), w.Shape()))
 		}
 	}
-	return products.forward(x, w)
+	return products.Forward(x, w)
 }
 
 // products are the product and its derivatives. That in w takes v first, as its C kernel does.
-var products = func() trilinear {
+var products = func() Trilinear {
 	of := func(equation string) func(a, b *Node) *Node {
 		return func(a, b *Node) *Node { return Einsum(equation, a, b) }
 	}
-	f := trilinear{of("svbk,svlk->svbl"), of("svbl,svlk->svbk"), of("svbl,svbk->svlk")}
+	f := Trilinear{of("svbk,svlk->svbl"), of("svbl,svlk->svbk"), of("svbl,svbk->svlk")}
 	f = f.calls(whole, "product", "product_input", "product_weights")
-	weights := f.kernel
-	f.kernel = func(x, v *Node) *Node { return weights(v, x) }
-	return f.smooth()
+	weights := f.Kernel
+	f.Kernel = func(x, v *Node) *Node { return weights(v, x) }
+	return f.Smooth()
 }()

@@ -160,7 +160,7 @@ func (w window) stageGradient(name string, in ...*Node) []*Node {
 	if name == "stage_input" {
 		results = 2
 	}
-	of := func(c trilinear) func(in []*Node) []*Node {
+	of := func(c Trilinear) func(in []*Node) []*Node {
 		return func(in []*Node) []*Node { return w.stageGradientForm(c, in)[:results] }
 	}
 	return gradient.OfForm(w.call(name, of(w.forms()), in...), of(w.kernels()), in...)
@@ -330,12 +330,12 @@ func weightedGradientForm(in []*Node) []*Node {
 
 // forms are a depthwise convolution and its derivatives; kernels have C kernels, and
 // gradients.
-func (w window) forms() trilinear {
-	return trilinear{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
+func (w window) forms() Trilinear {
+	return Trilinear{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
 }
 
-func (w window) kernels() trilinear {
-	return w.forms().calls(w, "depthwise", "depthwise_input", "depthwise_kernel").smooth()
+func (w window) kernels() Trilinear {
+	return w.forms().calls(w, "depthwise", "depthwise_input", "depthwise_kernel").Smooth()
 }
 
 // product is x [images, height, width, n] times a matrix [n, m], at every pixel.
@@ -357,16 +357,16 @@ func (w window) stageForm(in []*Node) []*Node {
 	return append([]*Node{z}, normalForm(z)...)
 }
 
-func (w window) stageGradientForm(c trilinear, in []*Node) []*Node {
+func (w window) stageGradientForm(c Trilinear, in []*Node) []*Node {
 	x, affine, kernel, pointwise := in[0], in[1], in[2], in[3]
 	dz := bent(Mul(in[4], everywhere(in[5], in[4])), in[6], in[7], in[8])
 	r, on := rectified(x, affine)
 	du := product(dz, TransposeAllAxes(pointwise, 1, 0))
-	up := c.input(du, kernel)
+	up := c.Input(du, kernel)
 	up = Where(on, up, zeros(up))
 	rows := func(y *Node) *Node { return Reshape(y, -1, y.Shape().Dim(-1)) }
 	return []*Node{
 		Mul(up, everywhere(rowOf(affine, 0), x)), stacked(sum(Mul(up, x)), sum(up)),
-		c.kernel(r, du), Dot(TransposeAllAxes(rows(c.forward(r, kernel)), 1, 0), rows(dz)).Product(),
+		c.Kernel(r, du), Dot(TransposeAllAxes(rows(c.Forward(r, kernel)), 1, 0), rows(dz)).Product(),
 	}
 }
