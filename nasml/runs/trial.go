@@ -82,8 +82,8 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// normalised reads a JSON object. Written again, it has sorted fields, no white space and every number in one form: 1.0,
-// 1e0 and 1 are the same.
+// normalised reads a JSON object. Written again, it has sorted fields, no white space and every number in one form:
+// 1.0, 1e0 and 1 are the same.
 func normalised(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber() // a uint64 seed does not fit into a float64
