@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -277,8 +278,10 @@ func ensurePlugin(ctx context.Context, c console) error {
 }
 
 // readWithoutXLA lets GoMLX's own backend compute the keys of trials where XLA is not set
-// up: a look at what is stored runs nothing else, and should not need a set-up.
+// up: a look at what is stored runs nothing else, and should not need a set-up. It ends soon, so that its memory need
+// not be collected often.
 func readWithoutXLA(ctx context.Context) {
+	debug.SetGCPercent(400)
 	if os.Getenv("GOMLX_BACKEND") != "" || os.Getenv(pluginPathVar) != "" {
 		return
 	}

@@ -19,7 +19,7 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 	found := map[string]*Record{}
 	var broken []*Broken
 	for _, b := range s.bundles {
-		records, bad := b.load()
+		records, bad := b.records()
 		maps.Copy(found, records)
 		broken = append(broken, bad...)
 	}
@@ -51,7 +51,7 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 func (s *Store) Alike(figure string) []*Record {
 	found := map[string]*Record{}
 	for _, b := range s.bundles {
-		records, _ := b.load()
+		records, _ := b.records()
 		maps.Copy(found, records)
 	}
 	for _, r := range s.own() {
@@ -203,7 +203,7 @@ type Report struct {
 func (s *Store) Verify() (Report, error) {
 	var report Report
 	for _, b := range s.bundles {
-		records, bad := b.load()
+		records, bad := b.records()
 		report.Records += len(records)
 		report.Broken = append(report.Broken, bad...)
 	}

@@ -54,7 +54,11 @@ func (r *Record) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Sum, err = sumOf(line); err != nil {
+	fields, err := normalised(line)
+	if err != nil {
+		return nil, err
+	}
+	if r.Sum, err = sumOf(fields); err != nil {
 		return nil, err
 	}
 	line, err = json.Marshal(r)
@@ -68,14 +72,19 @@ func decode(line []byte) (*Record, error) {
 	if err := json.Unmarshal(line, r); err != nil {
 		return nil, fmt.Errorf("not a record: %w", err)
 	}
-	sum, err := sumOf(line)
+	fields, err := normalised(line)
+	if err != nil {
+		return nil, fmt.Errorf("not a record: %w", err)
+	}
+	sum, err := sumOf(fields)
 	if err != nil {
 		return nil, fmt.Errorf("not a record: %w", err)
 	}
 	if sum != r.Sum {
 		return nil, fmt.Errorf("its content has sum %s, but it says %.64q: changed after it was written", sum, r.Sum)
 	}
-	key, err := r.Trial.Key()
+	tried, _ := fields["trial"].(map[string]any) // none: an error
+	key, err := keyIn(tried)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +97,9 @@ func decode(line []byte) (*Record, error) {
 // sumOf is the SHA-256 over the canonical JSON of a record without its sum. It
 // works on the JSON and not on a Record, so that a record with a field that
 // this version does not know is still whole.
-func sumOf(line []byte) (string, error) {
-	v, err := normalised(line)
-	if err != nil {
-		return "", err
-	}
-	if fields, ok := v.(map[string]any); ok {
-		delete(fields, "sum")
-	}
-	rest, err := json.Marshal(v)
+func sumOf(fields map[string]any) (string, error) {
+	delete(fields, "sum")
+	rest, err := json.Marshal(fields)
 	return digest(rest), err
 }
 

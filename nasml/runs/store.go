@@ -11,7 +11,6 @@
 package runs
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -197,9 +196,10 @@ func (s *Store) readBundles(key string) (*Record, error) {
 		return nil, fmt.Errorf("record %s has to be recomputed: %w", key, ErrNotFound)
 	}
 	for _, b := range s.bundles {
-		records, _ := b.load()
-		if r, ok := records[key]; ok {
-			return r, nil
+		if l, ok := b.load()[key]; ok {
+			if r, err := l.record(); err == nil {
+				return r, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("record %s: %w", key, ErrNotFound)
@@ -255,16 +255,40 @@ func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == 
 
 // bundle is a file system of records that are only read, loaded once.
 type bundle struct {
-	fsys    fs.FS
-	once    sync.Once
-	records map[string]*Record
-	broken  []*Broken
+	fsys   fs.FS
+	once   sync.Once
+	lines  map[string]*line // by the keys that they say they have
+	broken []*Broken        // that say none, and files
 }
 
-// load returns the bundle's records by key, and its broken lines.
-func (b *bundle) load() (map[string]*Record, []*Broken) {
+// line is a line of a bundle, of which a record is made when it is asked for: a figure asks for few.
+type line struct {
+	where  string
+	record func() (*Record, error)
+}
+
+// records are the bundle's records by key, and what is broken.
+func (b *bundle) records() (map[string]*Record, []*Broken) {
+	lines := slices.SortedFunc(maps.Values(b.load()), func(a, b *line) int { return strings.Compare(a.where, b.where) })
+	_ = sideBySide(len(lines), func(i int) error {
+		_, err := lines[i].record()
+		return err
+	})
+	found, broken := map[string]*Record{}, slices.Clone(b.broken)
+	for _, l := range lines {
+		if r, err := l.record(); err != nil {
+			broken = append(broken, &Broken{Path: l.where, Reason: err.Error()})
+		} else {
+			found[r.Key] = r
+		}
+	}
+	return found, broken
+}
+
+// load finds the bundle's lines.
+func (b *bundle) load() map[string]*line {
 	b.once.Do(func() {
-		b.records = map[string]*Record{}
+		b.lines = map[string]*line{}
 		err := fs.WalkDir(b.fsys, ".", func(path string, entry fs.DirEntry, err error) error {
 			name, zipped := strings.CutSuffix(path, ".gz")
 			if ext := filepath.Ext(name); err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
@@ -288,7 +312,7 @@ func (b *bundle) load() (map[string]*Record, []*Broken) {
 			b.broken = append(b.broken, &Broken{Path: ".", Reason: err.Error()})
 		}
 	})
-	return b.records, b.broken
+	return b.lines
 }
 
 func unzip(data []byte) ([]byte, error) {
@@ -300,19 +324,33 @@ func unzip(data []byte) ([]byte, error) {
 }
 
 func (b *bundle) loadFile(path string, data []byte) {
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for n := 1; lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+	n := 0
+	for text := range bytes.Lines(data) {
+		n++
+		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		r, err := decode(bytes.Clone(lines.Bytes()))
-		if err != nil {
-			b.broken = append(b.broken, &Broken{Path: fmt.Sprintf("%s:%d", path, n), Reason: err.Error()})
-			continue
+		l := &line{fmt.Sprintf("%s:%d", path, n), sync.OnceValues(func() (*Record, error) { return decode(text) })}
+		key := keyOfLine(text)
+		if key == "" { // of another program's layout, or broken
+			r, err := l.record()
+			if err != nil {
+				b.broken = append(b.broken, &Broken{Path: l.where, Reason: err.Error()})
+				continue
+			}
+			key = r.Key
 		}
-		b.records[r.Key] = r
+		b.lines[key] = l
 	}
+}
+
+// keyOfLine is the key that a line begins with as this program writes it; empty if it does not.
+func keyOfLine(text []byte) string {
+	text, found := bytes.CutPrefix(text, []byte(`{"key":"`))
+	if key := string(text[:min(len(text), 64)]); found && isKey(key) {
+		return key
+	}
+	return ""
 }
 
 type contextKey int

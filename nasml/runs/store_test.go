@@ -132,11 +132,33 @@ func TestRecordWithFieldsOfALaterVersionIsWhole(t *testing.T) {
 	line, err := r.encode()
 	require.NoError(t, err)
 	later := strings.Replace(string(line), `{"key"`, `{"colour":"green","key"`, 1)
-	sum, err := sumOf([]byte(later))
+	fields, err := normalised([]byte(later))
+	require.NoError(t, err)
+	sum, err := sumOf(fields)
 	require.NoError(t, err)
 	got, err := decode([]byte(strings.Replace(later, r.Sum, sum, 1)))
 	require.NoError(t, err)
 	require.Equal(t, r.Values, got.Values)
+}
+
+// A record is made only of the lines that are asked for; one that says a key which its trial has not is none.
+func TestABundleReadsWhatIsAskedFor(t *testing.T) {
+	trials := toyTrials(0, 3)
+	keys := []string{keyOf(t, trials[0]), keyOf(t, trials[1]), strings.Repeat("0", 64)}
+	forged := strings.Replace(fileOf(t, bundleOf(t, trials[2:], "")), keyOf(t, trials[2]), keys[2], 1)
+	b := &bundle{fsys: bundleOf(t, trials[:2], forged)}
+	decoded := map[string]bool{}
+	for key, l := range b.load() {
+		record := l.record
+		l.record = func() (*Record, error) { decoded[key] = true; return record() }
+	}
+	s := &Store{bundles: []*bundle{b}}
+	r, err := s.readBundles(keys[1])
+	require.NoError(t, err)
+	require.Equal(t, keys[1], r.Key)
+	_, err = s.readBundles(keys[2])
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, map[string]bool{keys[1]: true, keys[2]: true}, decoded)
 }
 
 // bundleOf is a file system with the records of trials, as a package ships it.
@@ -149,6 +171,14 @@ func bundleOf(t *testing.T, trials []Trial, extra string) fs.FS {
 		"records/panel_a.json": {Data: append(file.Bytes(), extra...)},
 		"records/README.md":    {Data: []byte("no record")},
 	}
+}
+
+// fileOf is the text of the file of a bundle.
+func fileOf(t *testing.T, bundle fs.FS) string {
+	t.Helper()
+	text, err := fs.ReadFile(bundle, "records/panel_a.json")
+	require.NoError(t, err)
+	return string(text)
 }
 
 func TestShippedRecords(t *testing.T) {

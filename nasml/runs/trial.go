@@ -42,27 +42,32 @@ func (t *Trial) UnmarshalJSON(data []byte) error {
 // way to write a number) in 64 hexadecimal digits. It returns an error if Figure or Code is
 // missing, or if Params is not a JSON object (NaN and ±Inf have no JSON).
 func (t Trial) Key() (string, error) {
-	if t.Figure == "" || t.Code == "" {
-		return "", fmt.Errorf(
-			"trial has figure %q and code %q: both must be set, or a changed figure would be taken for an old one",
-			t.Figure, t.Code)
-	}
-	params, err := json.Marshal(t.Params)
-	if err != nil {
-		return "", fmt.Errorf("trial of %s: params have no JSON: %w", t.Figure, err)
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(params), []byte("{")) {
-		return "", fmt.Errorf("trial of %s: params are %.40s, expected a JSON object", t.Figure, params)
-	}
 	whole, err := json.Marshal(t)
 	if err != nil {
-		return "", fmt.Errorf("trial of %s: %w", t.Figure, err)
+		return "", fmt.Errorf("trial of %s has no JSON: %w", t.Figure, err)
 	}
-	whole, err = canonical(whole)
+	fields, err := normalised(whole)
 	if err != nil {
 		return "", fmt.Errorf("trial of %s: %w", t.Figure, err)
 	}
-	return digest(whole), nil
+	return keyIn(fields)
+}
+
+// keyIn is the key of a trial of normalised JSON.
+func keyIn(fields map[string]any) (string, error) {
+	figure, _ := fields["figure"].(string)
+	code, _ := fields["code"].(string)
+	if figure == "" || code == "" {
+		return "", fmt.Errorf(
+			"trial has figure %q and code %q: both must be set, or a changed figure would be taken for an old one",
+			figure, code)
+	}
+	if _, ok := fields["params"].(map[string]any); !ok {
+		params, err := json.Marshal(fields["params"])
+		return "", errors.Join(fmt.Errorf("trial of %s: params are %.40s, expected a JSON object", figure, params), err)
+	}
+	whole, err := json.Marshal(fields)
+	return digest(whole), err
 }
 
 // digest is the SHA-256 of data in hexadecimal digits.
@@ -71,28 +76,20 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical rewrites one JSON value with sorted fields, without white space
-// and with every number in one form: 1.0, 1e0 and 1 are the same.
-func canonical(data []byte) ([]byte, error) {
-	v, err := normalised(data)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
-}
-
-// normalised reads one JSON value, as canonical writes it.
-func normalised(data []byte) (any, error) {
+// normalised reads a JSON object. Written again, it has sorted fields, no white space and every number in one form:
+// 1.0, 1e0 and 1 are the same.
+func normalised(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber() // a uint64 seed does not fit into a float64
-	var v any
+	var v map[string]any
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	return normal(v)
+	_, err := normal(v) // in place
+	return v, err
 }
 
 // normal gives every number inside v its canonical form.
