@@ -176,16 +176,7 @@ func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng 
 		})
 		labels[k] = p.files[i].label
 	}
-	return cmp.Or(group.Wait(), firstOf(errs))
-}
-
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(group.Wait(), cmp.Or(errs...))
 }
 
 // write is the photograph with an index, a random part of it if there is a

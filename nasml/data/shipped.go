@@ -2,12 +2,10 @@ package data
 
 import (
 	"bytes"
-	"compress/gzip"
 	"embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/nasml/lab/nasml/internal/images"
@@ -56,11 +54,7 @@ func shippedBytes(path string, axes int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	plain, err := io.ReadAll(r)
+	plain, err := gunzip(zipped)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
