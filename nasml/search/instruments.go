@@ -122,7 +122,8 @@ func (i instrument) call(ctx context.Context, exec *Exec, flat ...[]float64) ([]
 	}
 	numbers, err := device.Float64s(out...)
 	if err == nil && slices.ContainsFunc(numbers, bad) {
-		err = errors.New("a derivative of the validation loss is not finite: the weights have diverged; lower LearningRate")
+		err = errors.New("a derivative of the validation loss is not finite: the weights have diverged; " +
+			"lower LearningRate")
 	}
 	return numbers, err
 }

@@ -163,11 +163,12 @@ func TestAnotherCheckpointBeginsAnew(t *testing.T) {
 	shapes := checkpoint.Shapes(other.tensors())
 	shapes[0], shapes[1] = shapes[1], shapes[0]
 	for name, content := range map[string][]byte{
-		"without shapes":         write(map[string]any{"position": other.at, "theta": other.theta}, other.tensors()...),
-		"shapes in other order":  write(place{other.at, other.theta, shapes}, other.tensors()...),
-		"without the controller": write(place{other.at, other.theta, checkpoint.Shapes(other.tensors())}, other.state()...),
-		"cut":                    right[:len(right)-1],
-		"something else":         []byte("no checkpoint at all"),
+		"without shapes":        write(map[string]any{"position": other.at, "theta": other.theta}, other.tensors()...),
+		"shapes in other order": write(place{other.at, other.theta, shapes}, other.tensors()...),
+		"without the controller": write(
+			place{other.at, other.theta, checkpoint.Shapes(other.tensors())}, other.state()...),
+		"cut":            right[:len(right)-1],
+		"something else": []byte("no checkpoint at all"),
 	} {
 		load := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 		c, err := x.Search(t.Context(), 3, Options{Load: load})

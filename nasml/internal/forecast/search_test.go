@@ -56,7 +56,8 @@ func TestInstrumentsCost(t *testing.T) {
 	s.EvaluateEvery, s.Curvature, s.Instruments = 25, 0, 0
 	require.Greater(t, forecastOf(planned(rarely), 10000).Work,
 		forecastOf(planned(s), 10000).Work+2*compilingOf(planned(s)))
-	require.Less(t, forecastOf(planned(rarely), 10000).Work-forecastOf(planned(s), 10000).Work, more, "fewer evaluations")
+	require.Less(t, forecastOf(planned(rarely), 10000).Work-forecastOf(planned(s), 10000).Work, more,
+		"fewer evaluations")
 	s = rarely
 	s.EvaluateEvery = 1
 	require.InDelta(t, with.Wall(runtime.NumCPU()), Search(s, 10000).Seconds, 1e-6)
