@@ -116,7 +116,8 @@ func execute(ctx context.Context, args []string, c console) int {
 	parser := kong.Must(&commands, kong.Name(programName()), kong.Description(description),
 		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c), kong.BindToProvider(openSite),
-		kong.BindToProvider(runs.Default), kong.BindToProvider(programs.Default), kong.Vars{"formats": strings.Join(plots.Formats(), ", ")})
+		kong.BindToProvider(runs.Default), kong.BindToProvider(programs.Default),
+		kong.Vars{"formats": strings.Join(plots.Formats(), ", ")})
 	call, err := parser.Parse(args)
 	if errors.Is(err, errVersion) {
 		_, _ = fmt.Fprint(c.Out, versionText())
