@@ -48,8 +48,9 @@ type Try struct {
 // its first rung are evaluated, and the best of each rung go on to the next one.
 // One ladder is successive halving, and one of a single rung random search.
 //
-// It returns an error if a score is NaN or evaluate fails, or if ctx ends; the tries
-// before are returned. It panics if a rung wants more arms than there are.
+// It returns an error if rungs want more arms than are left or than the one before
+// has, if a score is NaN or evaluate fails, or if ctx ends; the tries before are
+// returned.
 func Hyperband[A any](
 	ctx context.Context, arms []A, ladders [][]Rung, rules Rules, evaluate Evaluate[A],
 ) (tries []Try, err error) {
@@ -67,6 +68,9 @@ func Hyperband[A any](
 func climb[A any](
 	ctx context.Context, tries []Try, arms []A, first int, rungs []Rung, rules Rules, evaluate Evaluate[A],
 ) ([]Try, error) {
+	if err := checkLadder(len(arms)-first, rungs, rules); err != nil {
+		return tries, err
+	}
 	standing := places(first, rungs[0].Arms)
 	for i, rung := range rungs {
 		from := len(tries)
@@ -126,4 +130,18 @@ func promote(tries []Try, from, next int, rules Rules) []int {
 		}
 	}
 	return standing
+}
+
+func checkLadder(arms int, rungs []Rung, rules Rules) error {
+	if len(rungs) == 0 {
+		return fmt.Errorf("there are no rungs, expected at least one")
+	}
+	for i, rung := range rungs {
+		if rung.Arms < 1 || rung.Arms > arms || rung.Resource < 1 {
+			return fmt.Errorf("rung %d has %d arms with %d each, expected 1 to %d arms with at least 1", i+1, rung.Arms,
+				rung.Resource, arms)
+		}
+		arms = rung.Arms
+	}
+	return rules.Check()
 }

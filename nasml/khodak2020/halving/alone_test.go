@@ -153,6 +153,20 @@ func TestAloneErrors(t *testing.T) {
 	})
 	require.ErrorIs(t, err, broken)
 	assert.Len(t, tries, 2)
+	_, err = alone([]int{}, []Rung{{1, 1}}, AsPaper(), nan)
+	assert.Error(t, err)
+	_, err = alone(numbered(2), []Rung{{1, 1}, {2, 2}}, AsPaper(), nan)
+	assert.ErrorContains(t, err, "rung 2")
+	_, err = alone(numbered(2), nil, AsPaper(), nan)
+	assert.Error(t, err)
+	_, err = Hyperband(
+		ctx,
+		numbered(2),
+		[][]Rung{{{2, 1}}, {{1, 1}}},
+		AsPaper(),
+		func(context.Context, int, int) (float64, error) { return 0, nil },
+	)
+	assert.ErrorContains(t, err, "ladder 2 of 2")
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err = Hyperband(stopped, numbered(2), [][]Rung{{{2, 1}}}, AsPaper(), nan)

@@ -61,6 +61,26 @@ func AsCode() Rules {
 	}
 }
 
+// Check returns an error for a rule that is not known.
+func (r Rules) Check() error {
+	for _, rule := range []struct {
+		name, got string
+		known     []string
+	}{
+		{"Score", r.Score, []string{"loss", "error"}},
+		{"Ties", r.Ties, []string{"half", "all", "first-round"}},
+		{"Empty", r.Empty, []string{"worst", "wrong"}},
+		{"Full", r.Full, []string{"last-round", "retraining"}},
+		{"Incumbent", r.Incumbent, []string{"any", "promoted"}},
+		{"Tied", r.Tied, []string{"first", "last"}},
+	} {
+		if !slices.Contains(rule.known, rule.got) {
+			return fmt.Errorf("rule %s is %q, expected one of %q", rule.name, rule.got, rule.known)
+		}
+	}
+	return nil
+}
+
 // Differences lists the rules in which a and b differ: "ties: half, all".
 func Differences(a, b Rules) (all []string) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
@@ -90,7 +110,15 @@ func Rounds(n int) int {
 // so that the last one has all d; where full is "retraining" every round has
 // one power less, and only the training of the winner has d. Growth 1 is
 // Algorithm 1 itself; Fast Weight-Sharing has √2.
-func Dims(d, rounds int, growth float64, full string) []int {
+func Dims(d, rounds int, growth float64, full string) ([]int, error) {
+	switch {
+	case d < 1 || rounds < 0:
+		return nil, fmt.Errorf("dimension %d over %d rounds, expected at least 1 over at least 0", d, rounds)
+	case !(growth >= 1) || math.IsInf(growth, 1):
+		return nil, fmt.Errorf("growth is %v, expected a number from 1, such as √2", growth)
+	case full != "last-round" && full != "retraining":
+		return nil, fmt.Errorf("all features at %q, expected last-round or retraining", full)
+	}
 	dims := make([]int, rounds)
 	for t := range dims {
 		power := float64(rounds - 1 - t)
@@ -100,5 +128,5 @@ func Dims(d, rounds int, growth float64, full string) []int {
 		// The small number keeps 100000·√2⁻⁸ = 6250 from becoming 6251.
 		dims[t] = max(1, int(math.Ceil(float64(d)*math.Pow(growth, -power)-1e-6)))
 	}
-	return dims
+	return dims, nil
 }

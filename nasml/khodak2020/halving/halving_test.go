@@ -37,18 +37,34 @@ func byArm(f func(arm int) float64) Solve[int] {
 }
 
 func TestDimsAreThoseOfPaperAndCode(t *testing.T) {
-	paper := Dims(100000, 8, math.Sqrt2, "last-round")
+	paper, err := Dims(100000, 8, math.Sqrt2, "last-round")
+	require.NoError(t, err)
 	assert.Equal(t, []int{8839, 12500, 17678, 25000, 35356, 50000, 70711, 100000}, paper)
-	code := Dims(100000, 8, math.Sqrt2, "retraining")
+	code, err := Dims(100000, 8, math.Sqrt2, "retraining")
+	require.NoError(t, err)
 	assert.Equal(t, []int{6250, 8839, 12500, 17678, 25000, 35356, 50000, 70711}, code)
 	for _, full := range []string{"last-round", "retraining"} {
-		plain := Dims(100, 3, 1, full)
+		plain, err := Dims(100, 3, 1, full)
+		require.NoError(t, err)
 		assert.Equal(t, []int{100, 100, 100}, plain, "Algorithm 1 has one dimension")
 	}
-	small := Dims(1, 4, 2, "retraining")
+	small, err := Dims(1, 4, 2, "retraining")
+	require.NoError(t, err)
 	assert.Equal(t, []int{1, 1, 1, 1}, small, "no round is without a feature")
-	none := Dims(10, 0, 2, "last-round")
+	none, err := Dims(10, 0, 2, "last-round")
+	require.NoError(t, err)
 	assert.Empty(t, none)
+	for _, bad := range []struct {
+		d, rounds int
+		growth    float64
+		full      string
+	}{
+		{0, 1, 2, "last-round"}, {1, -1, 2, "last-round"}, {1, 1, 0.5, "last-round"},
+		{1, 1, math.NaN(), "last-round"}, {1, 1, 2, "never"},
+	} {
+		_, err := Dims(bad.d, bad.rounds, bad.growth, bad.full)
+		assert.Error(t, err, "%v", bad)
+	}
 }
 
 func TestRoundsIsTheLogarithmRoundedUp(t *testing.T) {
@@ -71,7 +87,8 @@ func TestMedian(t *testing.T) {
 func TestFourArmsByHand(t *testing.T) {
 	losses := []float64{3, 1, 2, 0}
 	for _, rules := range []Rules{AsPaper(), AsCode()} {
-		dims := Dims(8, 2, 2, rules.Full)
+		dims, err := Dims(8, 2, 2, rules.Full)
+		require.NoError(t, err)
 		trace, err := WeightSharing(
 			context.Background(),
 			[]string{"a", "b", "c", "d"},
@@ -106,7 +123,8 @@ func TestDistinctScoresHalveEverySetAndKeepTheBest(t *testing.T) {
 		rules := rapid.SampledFrom([]Rules{AsPaper(), AsCode()}).Draw(t, "rules")
 		seed := rapid.Uint64().Draw(t, "seed")
 		losses := random(seed).Perm(n)
-		dims := Dims(10, Rounds(n), 1, rules.Full)
+		dims, err := Dims(10, Rounds(n), 1, rules.Full)
+		require.NoError(t, err)
 		trace, err := WeightSharing(context.Background(), numbered(n), Points{Train: 1, Valid: 60 * n}, dims, rules,
 			random(seed+1), byArm(func(arm int) float64 { return float64(losses[arm]) }))
 		require.NoError(t, err)
@@ -219,6 +237,17 @@ func TestWeightSharingErrors(t *testing.T) {
 		_, err := WeightSharing(ctx, numbered(arms), p, dims, r, random(0), solve)
 		return err
 	}
+	assert.ErrorContains(t, run(0, points, nil, rules, ok), "no arms")
+	assert.ErrorContains(t, run(2, Points{Train: 1}, []int{1}, rules, ok), "0 validation")
+	assert.ErrorContains(t, run(4, points, []int{1}, rules, ok), "one a round: 2")
+	bad := rules
+	bad.Ties = "coin"
+	assert.ErrorContains(t, run(2, points, []int{1}, bad, ok), "coin")
+	assert.ErrorContains(
+		t,
+		run(2, points, []int{1}, rules, func(context.Context, Round[int]) ([]float64, error) { return nil, nil }),
+		"0 values for 1",
+	)
 	assert.ErrorContains(t, run(2, points, []int{1}, rules, func(context.Context, Round[int]) ([]float64, error) {
 		return nil, errors.New("singular")
 	}), "round 1, 2 arms: singular")
@@ -245,4 +274,6 @@ func TestDifferences(t *testing.T) {
 		"empty: worst, wrong", "full: last-round, retraining", "incumbent: any, promoted",
 		"score: loss, error", "tied: first, last", "ties: half, first-round",
 	}, Differences(AsPaper(), AsCode()))
+	assert.NoError(t, AsPaper().Check())
+	assert.NoError(t, AsCode().Check())
 }

@@ -16,8 +16,9 @@ func ExampleLadder() {
 
 // Fast weight-sharing begins with few features; the text has all of them in the last round.
 func ExampleDims() {
-	fmt.Println(halving.Dims(100000, 4, 2, "last-round"))
-	// Output: [12500 25000 50000 100000]
+	dims, err := halving.Dims(100000, 4, 2, "last-round")
+	fmt.Println(dims, err)
+	// Output: [12500 25000 50000 100000] <nil>
 }
 
 func ExampleRounds() {

@@ -56,11 +56,15 @@ type Trace struct {
 // arm, the lowest score of the last round wins. All draws come from rng; solve
 // may keep what is in the round.
 //
-// There is an arm at least, and dims has [Rounds] of them. It returns an error if a
-// score is NaN, if solve fails, or if ctx ends; the trace then has the rounds before.
+// It returns an error if there is no arm or no validation example, a rule is not
+// known, dims has not one dimension a round, a score is NaN, and where solve
+// fails; then, and where ctx ends, the trace has the rounds before.
 func WeightSharing[A any](
 	ctx context.Context, arms []A, points Points, dims []int, rules Rules, rng *rand.Rand, solve Solve[A],
 ) (*Trace, error) {
+	if err := checkSharing(len(arms), points, dims, rules); err != nil {
+		return nil, err
+	}
 	index := places(0, len(arms))
 	trace := &Trace{Winner: index[0]}
 	for t, dim := range dims {
@@ -88,6 +92,19 @@ func WeightSharing[A any](
 	return trace, nil
 }
 
+func checkSharing(arms int, points Points, dims []int, rules Rules) error {
+	switch {
+	case arms < 1:
+		return fmt.Errorf("there are no arms, expected at least one")
+	case points.Train < 1 || points.Valid < 1:
+		return fmt.Errorf("%d training and %d validation examples, expected at least one of each", points.Train,
+			points.Valid)
+	case len(dims) != Rounds(arms):
+		return fmt.Errorf("%d dimensions for %d arms, expected one a round: %d", len(dims), arms, Rounds(arms))
+	}
+	return rules.Check()
+}
+
 // Assign draws an arm for each of n examples.
 func Assign(n, arms int, rng *rand.Rand) []int {
 	out := make([]int, n)
@@ -101,6 +118,9 @@ func Assign(n, arms int, rng *rand.Rand) []int {
 func judge(
 	index []int, dim int, cells []int, values []float64, rules Rules, initial int, rng *rand.Rand,
 ) (Outcome, error) {
+	if len(values) != len(cells) {
+		return Outcome{}, fmt.Errorf("%d values for %d validation examples", len(values), len(cells))
+	}
 	o := Outcome{Dim: dim, Index: index}
 	var err error
 	if o.Scores, o.Cells, err = Means(cells, values, len(index), rules.Empty); err != nil {
@@ -118,11 +138,15 @@ func judge(
 
 // Means is the mean value of each of n cells and how many values it has: cells
 // says which cell a value belongs to. The mean of an empty cell is +∞, or 1
-// where empty is "wrong". It returns an error if a value is NaN.
+// where empty is "wrong". It returns an error if a value is NaN or a cell is
+// outside 0…n−1.
 func Means(cells []int, values []float64, n int, empty string) (means []float64, counts []int, err error) {
 	means, counts = make([]float64, n), make([]int, n)
 	for i, c := range cells {
-		if math.IsNaN(values[i]) {
+		switch {
+		case c < 0 || c >= n:
+			return nil, nil, fmt.Errorf("example %d is in cell %d of %d", i, c, n)
+		case math.IsNaN(values[i]):
 			return nil, nil, fmt.Errorf("the value of validation example %d is NaN, expected a loss", i)
 		}
 		means[c] += values[i]

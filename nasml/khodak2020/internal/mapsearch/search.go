@@ -179,7 +179,10 @@ func (s *search) share(ctx context.Context) error {
 	if s.Method == FastWeightSharing {
 		growth = s.Growth
 	}
-	dims := halving.Dims(s.Dim, halving.Rounds(s.Configs), growth, s.rules.Full)
+	dims, err := halving.Dims(s.Dim, halving.Rounds(s.Configs), growth, s.rules.Full)
+	if err != nil {
+		return err
+	}
 	pool := make([]int, s.Configs)
 	for i := range pool {
 		pool[i] = i
