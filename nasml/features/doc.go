@@ -8,6 +8,5 @@
 // sharing (Khodak+ 2020, Algorithm 1) every example has its own feature map, so
 // row i is φ_{c(i)}(xᵢ) of its configuration c(i).
 //
-// Callers pass rows, labels and parameters that fit together. Errors report unknown
-// names, results that are not finite, a failing device, and a context that has ended.
+// Everything but graph functions returns errors. NaN in an input is one.
 package features

@@ -67,7 +67,7 @@ type Fourier struct {
 // Rows are examples, each with its configuration.
 type Rows struct {
 	X       Table
-	Scaling *Scaling // of the training examples; nil if no configuration needs it
+	Scaling *Scaling // of the training examples; may be nil where no configuration needs it
 	Configs []FourierConfig
 	Config  []int // of each row, an index of Configs; if nil, all have Configs[0]
 }
@@ -98,12 +98,14 @@ type featureGroup struct {
 // keeps them on the device. Every product makes those of the others again, block
 // by block, and W before the first of them.
 //
-// It returns an error if a configuration is invalid, or if ctx ends.
+// It returns an error if a configuration is invalid, the sizes differ, or an
+// input is not finite.
 func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes int64) (*Features, error) {
-	for i, c := range rows.Configs {
-		if err := c.Check(); err != nil {
-			return nil, fmt.Errorf("random Fourier features: configuration %d: %w", i, err)
-		}
+	if err := rows.check(); err != nil {
+		return nil, fmt.Errorf("random Fourier features: %w", err)
+	}
+	if f.Dim < 1 || f.Dim > math.MaxInt32 {
+		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
 	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(4*f.Dim)))
@@ -116,6 +118,36 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, err
 	}
 	return m, nil
+}
+
+func (r *Rows) check() error {
+	if err := r.X.check(); err != nil {
+		return err
+	}
+	if len(r.Configs) == 0 {
+		return fmt.Errorf("found no configuration")
+	}
+	for i, c := range r.Configs {
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("configuration %d: %w", i, err)
+		}
+		if c.Preprocess != MinMax && c.Preprocess != Standard {
+			continue
+		}
+		if r.Scaling == nil || len(r.Scaling.mean) != r.X.Cols {
+			return fmt.Errorf("configuration %d preprocesses by %s: expected a Scaling of %d columns, from FitScaling",
+				i, c.Preprocess, r.X.Cols)
+		}
+	}
+	if r.Config != nil && len(r.Config) != r.X.Rows {
+		return fmt.Errorf("found the configurations of %d rows, expected %d", len(r.Config), r.X.Rows)
+	}
+	for i, c := range r.Config {
+		if c < 0 || c >= len(r.Configs) {
+			return fmt.Errorf("row %d has configuration %d of %d", i, c, len(r.Configs))
+		}
+	}
+	return nil
 }
 
 // config is that of row i.
@@ -296,6 +328,9 @@ func (m *Features) inputs(b block) []float32 {
 
 // MulTo is dst = ΦX.
 func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
+	if err := m.fits(dst, x); err != nil {
+		return err
+	}
 	right := upload(x)
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
@@ -310,6 +345,9 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 
 // MulTransTo is dst = ΦᵀY.
 func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
+	if err := m.fits(y, dst); err != nil {
+		return err
+	}
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
 		z, err := m.e.mulTrans(b.phi, b.gather(y))
@@ -323,6 +361,9 @@ func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
 
 // StepTo is [Operator.StepTo] with A = Φ.
 func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error {
+	if err := m.fits(y, x); err != nil {
+		return err
+	}
 	right := upload(x)
 	defer right.finalize()
 	dst.Zero()
@@ -335,6 +376,20 @@ func (m *Features) StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scal
 		addTransposed(dst, z)
 		return nil
 	})
+}
+
+// fits returns an error that shows all shapes where those of Y, [n, k], and X,
+// [d, k], are not those of a product with A.
+func (m *Features) fits(y, x *mat.Dense) error {
+	n, d := m.Dims()
+	yn, yk := y.Dims()
+	xd, xk := x.Dims()
+	if yn != n || xd != d || yk != xk {
+		return fmt.Errorf(
+			"product with a matrix of shape [%d, %d]: found sides of shapes [%d, %d] and [%d, %d], expected [%d, k] "+
+				"and [%d, k]", n, d, xd, xk, yn, yk, d, n)
+	}
+	return nil
 }
 
 // gather are the block's rows of Y, then zeros.

@@ -171,7 +171,8 @@ func someRows(t *testing.T, n, p int) Rows {
 	for i := range x.Data {
 		x.Data[i] = rng.Float32()
 	}
-	s := FitScaling(x)
+	s, err := FitScaling(x)
+	require.NoError(t, err)
 	rows := Rows{X: x, Scaling: s, Config: make([]int, n), Configs: []FourierConfig{
 		{Gaussian, 0.3, Raw}, {Laplacian, 0.05, MinMax}, {Gaussian, 0.02, Standard}, {Laplacian, 0.2, UnitRows},
 	}}
@@ -279,7 +280,8 @@ func TestRidgeOnFeatures(t *testing.T) {
 
 func TestPreprocessing(t *testing.T) {
 	train := Table{Rows: 3, Cols: 2, Data: []float32{1, 7, 3, 7, 5, 7}}
-	s := FitScaling(train)
+	s, err := FitScaling(train)
+	require.NoError(t, err)
 	apply := func(how Preprocess, row ...float32) []float32 {
 		out := make([]float32, 2)
 		s.applyTo(out, row, how, 2)
@@ -292,7 +294,8 @@ func TestPreprocessing(t *testing.T) {
 	require.InDeltaSlice(t, []float32{1.2, 1.6}, apply(UnitRows, 3, 4), 1e-6)
 	require.Equal(t, []float32{0, 0}, apply(UnitRows, 0, 0), "a row of zeros stays")
 
-	constant := FitScaling(Table{Rows: 3, Cols: 1, Data: []float32{0.1, 0.1, 0.1}})
+	constant, err := FitScaling(Table{Rows: 3, Cols: 1, Data: []float32{0.1, 0.1, 0.1}})
+	require.NoError(t, err)
 	out := make([]float32, 1)
 	constant.applyTo(out, []float32{0.1}, Standard, 1)
 	require.Zero(t, out[0], "rounding of the mean is not scaled up")
@@ -305,7 +308,8 @@ func TestFeaturesOfEdgeCases(t *testing.T) {
 	} {
 		for _, n := range []int{1, 3} {
 			x := Table{Rows: n, Cols: 2, Data: make([]float32, 2*n)} // zeros: constant columns
-			s := FitScaling(x)
+			s, err := FitScaling(x)
+			require.NoError(t, err)
 			m, err := e.Features(t.Context(), Fourier{Dim: 1, Seed: 1},
 				Rows{X: x, Scaling: s, Configs: []FourierConfig{c}}, 0)
 			require.NoError(t, err)
@@ -322,31 +326,36 @@ func TestFeaturesRefuse(t *testing.T) {
 	e := goEngine(t)
 	good := func() (Fourier, Rows) { return Fourier{Dim: 2, Seed: 1}, someRows(t, 5, 2) }
 	for want, change := range map[string]func(*Fourier, *Rows){
-		`kernel "rbf"`:           func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
-		"γ = 0":                  func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
-		"γ = NaN":                func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
-		`preprocessing "whiten"`: func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
+		"dimension d = 0":              func(f *Fourier, _ *Rows) { f.Dim = 0 },
+		"no configuration":             func(_ *Fourier, r *Rows) { r.Configs = nil },
+		`kernel "rbf"`:                 func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
+		"γ = 0":                        func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
+		"γ = NaN":                      func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
+		`preprocessing "whiten"`:       func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
+		"a Scaling of 2 columns":       func(_ *Fourier, r *Rows) { r.Scaling = nil },
+		"configurations of 4 rows":     func(_ *Fourier, r *Rows) { r.Config = r.Config[:4] },
+		"row 2 has configuration 9":    func(_ *Fourier, r *Rows) { r.Config[2] = 9 },
+		"NaN in row 1, column 0":       func(_ *Fourier, r *Rows) { r.X.Data[2] = float32(math.NaN()) },
+		"+Inf in row 0":                func(_ *Fourier, r *Rows) { r.X.Data[1] = float32(math.Inf(1)) },
+		"2 columns with 7 numbers":     func(_ *Fourier, r *Rows) { r.X.Data = r.X.Data[:7] },
+		"a table of 0 rows and 2 colu": func(_ *Fourier, r *Rows) { r.X = Table{Cols: 2} },
 	} {
 		f, rows := good()
 		change(&f, &rows)
 		_, err := e.Features(t.Context(), f, rows, 0)
 		require.ErrorContains(t, err, want)
 	}
-	f, rows := good()
-	rows.X.Data[2] = float32(math.NaN())
-	m, err := e.Features(t.Context(), f, rows, 0)
-	require.NoError(t, err)
-	_, err = FitRidge(t.Context(), m, mat.NewDense(5, 1, nil), RidgeParams{})
-	require.ErrorContains(t, err, "not finite")
-	m.Close()
+	_, err := FitScaling(Table{Rows: 1, Cols: 1, Data: []float32{float32(math.NaN())}})
+	require.ErrorContains(t, err, "NaN")
 
-	f, rows = good()
+	f, rows := good()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = e.Features(ctx, f, rows, 1<<20)
 	require.ErrorIs(t, err, context.Canceled)
-	m, err = e.Features(t.Context(), f, rows, 0)
+	m, err := e.Features(t.Context(), f, rows, 0)
 	require.NoError(t, err)
+	require.ErrorContains(t, m.MulTo(t.Context(), mat.NewDense(5, 1, nil), mat.NewDense(3, 1, nil)), "[5, 2]")
 	require.ErrorIs(t, m.MulTo(ctx, mat.NewDense(5, 1, nil), mat.NewDense(2, 1, nil)), context.Canceled)
 }
 

@@ -170,7 +170,17 @@ func TestRidgeOfDegenerateProblems(t *testing.T) {
 
 func TestRidgeRefuses(t *testing.T) {
 	a, y := dense{mat.NewDense(2, 1, []float64{1, 2})}, mat.NewDense(2, 1, []float64{1, 2})
-	_, err := FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
+	for want, p := range map[string]RidgeParams{
+		"λ = -1":    {Lambda: -1},
+		"λ = NaN":   {Lambda: math.NaN()},
+		"tolerance": {Tol: -1},
+	} {
+		_, err := FitRidge(t.Context(), a, y, p)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := FitRidge(t.Context(), a, mat.NewDense(3, 1, nil), RidgeParams{})
+	require.ErrorContains(t, err, "2 rows of features and 3 of targets")
+	_, err = FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
 	require.ErrorContains(t, err, "not finite")
 	_, err = FitRidge(t.Context(), dense{mat.NewDense(2, 1, []float64{1, math.NaN()})}, y, RidgeParams{})
 	require.ErrorContains(t, err, "not finite")
@@ -286,7 +296,9 @@ func TestSVMRefuses(t *testing.T) {
 	rows, labels := randomRows(rand.New(rand.NewPCG(1, 1)), 4, 3)
 	good := SVMParams{C: 1, Loss: "hinge", Tol: 1e-3}
 	for want, change := range map[string]func(*SVMParams){
-		`loss "l2"`: func(p *SVMParams) { p.Loss = "l2" },
+		"C = 0":      func(p *SVMParams) { p.C = 0 },
+		`loss "l2"`:  func(p *SVMParams) { p.Loss = "l2" },
+		"tolerance ": func(p *SVMParams) { p.Tol = math.NaN() },
 	} {
 		p := good
 		change(&p)

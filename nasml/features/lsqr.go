@@ -43,10 +43,13 @@ type Solve struct {
 // minimum norm. A is known by AᵀB and by step, [Operator.StepTo] without a shift.
 // maxIter 0 stands for 2d.
 //
-// It returns an error if a number is not finite, or if step fails.
+// It returns an error if damp or tol is negative, a number is not finite, or step fails.
 func lsqr(
 	b, atb *mat.Dense, damp, tol float64, maxIter int, step func(dst, y, x *mat.Dense, scale []float64) error,
 ) (*mat.Dense, Solve, error) {
+	if !(damp >= 0) || math.IsInf(damp, 1) || !(tol >= 0) {
+		return nil, Solve{}, fmt.Errorf("LSQR: found damp = %v and tolerance %v, expected 0 or more", damp, tol)
+	}
 	d, k := atb.Dims()
 	s := Solve{
 		Iterations: make([]int, k), Stop: make([]Stop, k), Residual: make([]float64, k), Gradient: make([]float64, k),

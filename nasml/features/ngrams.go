@@ -243,7 +243,7 @@ func (s *Sparse) closeGaps(room []int) {
 	s.Col, s.Val = s.Col[:n], s.Val[:n]
 }
 
-// assign fills in what nil stands for and checks the configurations.
+// assign fills in what nil stands for and checks that all fits together.
 func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]int, []int, error) {
 	if rows == nil {
 		rows = make([]int, t.Len())
@@ -257,9 +257,20 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 	if d < 1 || d > math.MaxInt32 {
 		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
 	}
+	if len(configs) == 0 || len(of) != len(rows) {
+		return nil, nil, fmt.Errorf(
+			"found %d configurations, %d texts and a configuration for %d of them, expected some configurations and "+
+				"one for every text", len(configs), len(rows), len(of))
+	}
 	for k, c := range configs {
 		if err := c.Check(); err != nil {
 			return nil, nil, fmt.Errorf("configuration %d: %w", k, err)
+		}
+	}
+	for i, r := range rows {
+		if r < 0 || r >= t.Len() || of[i] < 0 || of[i] >= len(configs) {
+			return nil, nil, fmt.Errorf("found text %d with configuration %d, expected 0…%d and 0…%d", r, of[i],
+				t.Len()-1, len(configs)-1)
 		}
 	}
 	return rows, of, nil

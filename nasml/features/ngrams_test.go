@@ -192,6 +192,18 @@ func TestBagsRefuse(t *testing.T) {
 		"found d = 2147483648 features": func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, good, nil, 1<<31)
 		},
+		"found 0 configurations": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, nil, nil, 4)
+		},
+		"2 texts and a configuration for 1 of them": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, nil, good, []int{0}, 4)
+		},
+		"found text 2 with configuration 0": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, []int{2}, good, nil, 4)
+		},
+		"found text 0 with configuration 1": func() (*Sparse, error) {
+			return Bags(t.Context(), texts, []int{0}, good, []int{1}, 4)
+		},
 		`configuration 0: found tokenizer "words"`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Tokenizer = "words" }), nil, 4)
 		},

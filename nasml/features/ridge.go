@@ -34,9 +34,12 @@ type LinearModel struct {
 // centred within the products, never in memory. With λ = 0 it is the
 // least-squares solution of minimum norm.
 //
-// It returns an error if a number is not finite or ctx ends. Not to converge is none:
-// Solve.Stop says so.
+// It returns an error if shapes differ, a parameter is invalid, a number is
+// not finite, and where ctx ends. Not to converge is none: Solve.Stop says so.
 func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*LinearModel, error) {
+	if err := p.check(a, y); err != nil {
+		return nil, fmt.Errorf("ridge: %w", err)
+	}
 	n, d := a.Dims()
 	with, yMeans := centredTargets(y)
 	c, atb, err := centre(ctx, a, with)
@@ -53,6 +56,23 @@ func FitRidge(ctx context.Context, a Operator, y *mat.Dense, p RidgeParams) (*Li
 	m.Solve.Passes++
 	floats.Sub(m.Intercept, c.shift(m.Weights)) // b = ȳ − wᵀφ̄
 	return m, nil
+}
+
+func (p *RidgeParams) check(a Operator, y *mat.Dense) error {
+	n, _ := a.Dims()
+	rows, _ := y.Dims()
+	switch {
+	case rows != n || n == 0:
+		return fmt.Errorf("found %d rows of features and %d of targets, expected as many and one at least", n, rows)
+	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
+		return fmt.Errorf("found λ = %v, expected 0 or more", p.Lambda)
+	}
+	for j, norm := range columnNorms(y) {
+		if math.IsNaN(norm) || math.IsInf(norm, 0) {
+			return fmt.Errorf("found a number of target %d that is not finite", j)
+		}
+	}
+	return nil
 }
 
 // centredTargets are the targets less their means, with a column of ones, [n, k+1], and the means.

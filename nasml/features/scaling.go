@@ -1,6 +1,7 @@
 package features
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -13,6 +14,23 @@ type Table struct {
 
 // Row is the inputs of example i.
 func (t Table) Row(i int) []float32 { return t.Data[i*t.Cols : (i+1)*t.Cols] }
+
+// check returns an error if the table has another size than it says, no
+// number at all, or one that is not finite.
+func (t Table) check() error {
+	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {
+		return fmt.Errorf(
+			"found a table of %d rows and %d columns with %d numbers, expected one row and column at least and "+
+				"their product", t.Rows, t.Cols, len(t.Data))
+	}
+	for i, v := range t.Data {
+		if v-v != 0 { // NaN or infinite
+			return fmt.Errorf("found %v in row %d, column %d of a table, expected finite numbers", v, i/t.Cols,
+				i%t.Cols)
+		}
+	}
+	return nil
+}
 
 // Preprocess is what is done to the inputs before their features are made.
 type Preprocess string
@@ -33,8 +51,11 @@ type Scaling struct {
 }
 
 // FitScaling takes minimum, maximum, mean and standard deviation (divided by n)
-// of every column.
-func FitScaling(train Table) *Scaling {
+// of every column. It returns an error if a number is not finite.
+func FitScaling(train Table) (*Scaling, error) {
+	if err := train.check(); err != nil {
+		return nil, fmt.Errorf("preprocessing: %w", err)
+	}
 	p := train.Cols
 	s := &Scaling{
 		least:     slices.Repeat([]float64{math.Inf(1)}, p),
@@ -66,7 +87,7 @@ func FitScaling(train Table) *Scaling {
 			s.mean[j] = s.least[j]
 		}
 	}
-	return s
+	return s, nil
 }
 
 // applyTo stores factor times the preprocessed row in dst. A row of zeros has

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -40,20 +39,20 @@ type SVMModel struct {
 // as liblinear's and so scikit-learn's LinearSVC's is (intercept_scaling = 1).
 // Labels are −1 and +1. The same arguments give the same model.
 //
-// It returns an error if all labels are the same or ctx ends. Not to converge is none:
-// Converged says so.
+// It returns an error if the labels are others, or of one class only, a
+// parameter is invalid, a value is not finite, or ctx ends. Not to
+// converge is none: Converged says so.
 func FitSVM(ctx context.Context, x *Sparse, labels []int8, p SVMParams) (*SVMModel, error) {
 	if p.MaxEpochs <= 0 {
 		p.MaxEpochs = 1000
 	}
-	switch {
-	case !slices.Contains(labels, 1) || !slices.Contains(labels, -1):
-		return nil, fmt.Errorf("linear SVM: all %d rows are of one class, expected both: there is nothing to separate",
-			len(labels))
-	case p.Loss != "hinge" && p.Loss != "squared-hinge":
-		return nil, fmt.Errorf("linear SVM: found loss %q, expected hinge or squared-hinge", p.Loss)
+	if err := p.check(x, labels); err != nil {
+		return nil, fmt.Errorf("linear SVM: %w", err)
 	}
-	s := newDualDescent(x, labels, p)
+	s, err := newDualDescent(x, labels, p)
+	if err != nil {
+		return nil, fmt.Errorf("linear SVM: %w", err)
+	}
 	for s.epochs < p.MaxEpochs && !s.converged {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("linear SVM, after %d epochs: %w", s.epochs, err)
@@ -61,6 +60,34 @@ func FitSVM(ctx context.Context, x *Sparse, labels []int8, p SVMParams) (*SVMMod
 		s.epoch()
 	}
 	return s.model(), nil
+}
+
+func (p *SVMParams) check(x *Sparse, labels []int8) error {
+	plus, minus := 0, 0
+	for i, y := range labels {
+		switch y {
+		case 1:
+			plus++
+		case -1:
+			minus++
+		default:
+			return fmt.Errorf("found label %d of row %d, expected −1 or +1", y, i)
+		}
+	}
+	switch {
+	case len(labels) != x.Rows:
+		return fmt.Errorf("found %d labels of %d rows", len(labels), x.Rows)
+	case plus == 0 || minus == 0:
+		return fmt.Errorf(
+			"found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to separate", plus, minus)
+	case !(p.C > 0) || math.IsInf(p.C, 1):
+		return fmt.Errorf("found C = %v, expected a positive number", p.C)
+	case p.Loss != "hinge" && p.Loss != "squared-hinge":
+		return fmt.Errorf("found loss %q, expected hinge or squared-hinge", p.Loss)
+	case !(p.Tol > 0):
+		return fmt.Errorf("found tolerance %v, expected a positive number", p.Tol)
+	}
+	return nil
 }
 
 // dualDescent is the state of the descent. The dual is
@@ -88,7 +115,7 @@ type dualDescent struct {
 	converged bool
 }
 
-func newDualDescent(x *Sparse, y []int8, p SVMParams) *dualDescent {
+func newDualDescent(x *Sparse, y []int8, p SVMParams) (*dualDescent, error) {
 	rows := x.Rows
 	s := &dualDescent{
 		rows: packRows(x), y: y, p: p, rng: trial.RNG(p.Seed, "linear SVM"), upper: p.C,
@@ -103,9 +130,12 @@ func newDualDescent(x *Sparse, y []int8, p SVMParams) *dualDescent {
 		for _, e := range s.rows.row(int32(i)) {
 			s.square[i] += float64(e.val) * float64(e.val)
 		}
+		if math.IsNaN(s.square[i]) || math.IsInf(s.square[i], 0) {
+			return nil, fmt.Errorf("found a value in row %d that is not finite", i)
+		}
 	}
 	s.unshrink()
-	return s
+	return s, nil
 }
 
 // unshrink makes all rows active.

@@ -36,26 +36,39 @@ type Counts struct {
 // of Wang and Manning without α.
 type Bin struct{ Pos, Neg int32 }
 
-// count adds up raw bags by class, labels ±1, a row each. Bags have whole numbers.
-func count(b *Sparse, labels []int8) *Counts {
+// Count adds up raw bags by class, labels ±1, a row each. Bags have whole
+// numbers. It returns an error if labels are missing or others than ±1, or a bin
+// holds more than an int32.
+func Count(b *Sparse, labels []int8) (*Counts, error) {
+	if len(labels) != b.Rows {
+		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
+	}
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
 		sum, rows := &c.PosSum, &c.PosRows
-		if y < 0 {
+		switch y {
+		case 1:
+		case -1:
 			sum, rows = &c.NegSum, &c.NegRows
+		default:
+			return nil, fmt.Errorf("found label %d of bag %d, expected −1 or 1", y, i)
 		}
 		*rows++
 		cols, vals := b.Row(i)
 		for n, col := range cols {
-			bin := &c.Bins[col].Pos
+			count := &c.Bins[col].Pos
 			if y < 0 {
-				bin = &c.Bins[col].Neg
+				count = &c.Bins[col].Neg
 			}
-			*bin += int32(vals[n])
+			if float64(*count)+float64(vals[n]) > math.MaxInt32 {
+				return nil, fmt.Errorf("found more than %d n-grams in bin %d of %d, expected more bins or fewer texts",
+					math.MaxInt32, col, b.Cols)
+			}
+			*count += int32(vals[n])
 			*sum += float64(vals[n])
 		}
 	}
-	return c
+	return c, nil
 }
 
 // weight returns the weight of a bin as a function of its two counts p and q,
@@ -180,6 +193,9 @@ func FitNGrams(
 	if reading != AsPaper && reading != AsCode {
 		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
 	}
+	if len(labels) != t.Len() {
+		return nil, nil, fmt.Errorf("found %d labels for %d texts, expected one for each", len(labels), t.Len())
+	}
 	train, of, err := t.assign(train, configs, of, d)
 	if err != nil {
 		return nil, nil, err
@@ -193,7 +209,9 @@ func FitNGrams(
 		return nil, nil, err
 	}
 	if reading == AsCode {
-		m.mixed = count(b, m.labels)
+		if m.mixed, err = Count(b, m.labels); err != nil {
+			return nil, nil, err
+		}
 	}
 	return m, b, m.weigh(ctx, b, of)
 }
@@ -248,7 +266,9 @@ func (m *NGramMap) counts(ctx context.Context, c NGramConfig) (*Counts, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.own[key] = count(b, m.labels)
+		if m.own[key], err = Count(b, m.labels); err != nil {
+			return nil, err
+		}
 	}
 	return m.own[key], nil
 }

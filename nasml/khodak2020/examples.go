@@ -128,7 +128,7 @@ func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (maps
 		splits[s].Labels = im.Labels[part.from : part.from+e.sizes[s]]
 		splits[s].Pixels = func(i int) []uint8 { return im.Image(part.from + i) }
 	}
-	return mapsearch.NewImages(e.engine, splits, int64(e.params.KeepGB*(1<<30))), nil
+	return mapsearch.NewImages(e.engine, splits, int64(e.params.KeepGB*(1<<30)))
 }
 
 // openReviews takes training reviews of the training part, the first half of the

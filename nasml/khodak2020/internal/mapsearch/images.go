@@ -34,15 +34,17 @@ type Images struct {
 func ValidFrom(n int) int { return min(40000, n*4/5) }
 
 // NewImages makes the training, validation and test images a task. Its features
-// are computed by the engine, where up to keep bytes of them stay.
-func NewImages(engine *features.Engine, splits [3]Images, keep int64) Data {
+// are computed by the engine, where up to keep bytes of them stay. It is an
+// error if the scaling of the features cannot be fitted.
+func NewImages(engine *features.Engine, splits [3]Images, keep int64) (Data, error) {
 	p := &imageProblem{engine: engine, keep: keep}
 	for s, part := range splits {
 		p.tables[s], p.labels[s] = part.table()
 	}
 	p.targets = features.Targets(p.labels[trainSplit], 10)
-	p.scaling = features.FitScaling(p.tables[trainSplit])
-	return p
+	var err error
+	p.scaling, err = features.FitScaling(p.tables[trainSplit])
+	return p, err
 }
 
 // table are the images in [0, 1], a row each, and their labels.

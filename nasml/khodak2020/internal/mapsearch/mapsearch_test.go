@@ -223,7 +223,8 @@ func small(t *testing.T) map[string]Data {
 		reviews[s] = Reviews{texts.Texts[at : at+n], texts.Signs()[at : at+n]}
 		from += n
 	}
-	all := NewImages(engine, images, 1<<30)
+	all, err := NewImages(engine, images, 1<<30)
+	require.NoError(t, err)
 	return map[string]Data{ImageTask: all, ReviewTask: NewReviews(reviews)}
 }
 
