@@ -239,7 +239,7 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 		x += columns
 	}
 	y -= top + frame + bottom
-	return y - own.draw(l, y)
+	return y - own.draw(l, x-columns, y)
 }
 
 // rowHeights returns what a row takes above its frames, the frames' height (0

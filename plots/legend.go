@@ -287,13 +287,14 @@ func (l *layout) grouped(p *panel) bool {
 	return slices.ContainsFunc(l.groups, func(group []*panel) bool { return slices.Contains(group, p) })
 }
 
-// legendUnder draws the legend of a panel under it, between left and right and
-// below y, and returns its height.
-func (l *layout) legendUnder(entries []entry, left, right, y vg.Length) vg.Length {
-	l.setNames(entries, right-left-sampleWidth-sampleGap)
-	perRow := fitting(entries, right-left)
-	l.drawEntries(entries, perRow, vg.Point{X: (left + right - total(columnWidths(entries, perRow))) / 2, Y: y})
-	return vg.Length((len(entries)+perRow-1)/perRow) * l.entryHeight()
+// legendUnder draws a strip between left and right and below y, in the middle of its panels if it fits there, and
+// returns its height.
+func (l *layout) legendUnder(s strip, left, right, y vg.Length) vg.Length {
+	l.setNames(s.entries, right-left-sampleWidth-sampleGap)
+	perRow := fitting(s.entries, right-left)
+	width := total(columnWidths(s.entries, perRow))
+	l.drawEntries(s.entries, perRow, vg.Point{X: max(left, min(right-width, (s.left+s.right-width)/2)), Y: y})
+	return vg.Length((len(s.entries)+perRow-1)/perRow) * l.entryHeight()
 }
 
 // strip is a legend under the panels of a row between left and right.
@@ -324,10 +325,14 @@ func (all *strips) add(s strip) {
 	*all = append(*all, s)
 }
 
-// draw draws them below y and returns the height of the highest.
-func (all strips) draw(l *layout, y vg.Length) (height vg.Length) {
+// draw draws them below y and returns the height of the highest. A single one has the width of the row.
+func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 	for _, s := range all {
-		height = max(height, l.legendUnder(s.entries, s.left, s.right, y-legendGap)+legendGap)
+		from, to := s.left, s.right
+		if len(all) == 1 {
+			from, to = edge, right
+		}
+		height = max(height, l.legendUnder(s, from, to, y-legendGap)+legendGap)
 	}
 	return height
 }

@@ -125,7 +125,7 @@ func drawTable5(r *table5, f *lab.Picture) {
 		"without the auxiliary head.", p.CountedChannels, p.CountedCells, p.CountedClasses, p.CountedImage,
 		p.CountedImage)
 	if x == nil {
-		f.Say("Errors need the photographs of ILSVRC-2012, which are not there.")
+		f.Say("Errors are not run: they need ImageNet (ILSVRC-2012).")
 		return
 	}
 	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))

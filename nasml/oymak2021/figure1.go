@@ -139,7 +139,8 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 	f.Say("One hidden layer of %d, %d training images of %s %d and %d; the paper has a sketch.", p.Width, p.Train,
 		strings.ToUpper(string(p.Data)), p.Classes[0], p.Classes[1])
 	f.Say("Above: $σ_0$ = %s, $σ_1$ = %s, %s; below: every $α$ of the simplex of %s, %d seeds.",
-		p.Line[0], p.Line[1], r.Interval("band", p.Seeds, "seed"), strings.Join(p.Plane[:], ", "), p.Seeds)
+		study.Title(p.Line[0]), study.Title(p.Line[1]), r.Interval("band", p.Seeds, "seed"),
+		study.Title(strings.Join(p.Plane[:], ", ")), p.Seeds)
 	if p.Data == data.Synthetic {
 		f.Say("SYNTHETIC DATA.")
 	}

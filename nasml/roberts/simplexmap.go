@@ -9,6 +9,7 @@ import (
 
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -74,7 +75,7 @@ func distanceLoss(d [][]float64, alpha []float64, i int) float64 {
 func (m simplexMap) panel() plots.Panel {
 	triangle := &plots.Simplex{Grid: m.grid}
 	for i, name := range m.names {
-		triangle.Corners[i] = shortName(name)
+		triangle.Corners[i] = study.Title(shortName(name))
 	}
 	for class, label := range simplexLabels {
 		triangle.Areas = append(triangle.Areas, plots.Area{

@@ -7,6 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -75,7 +76,7 @@ func criterionPanel(r *theorem7) plots.Panel {
 // sparsityPanel is what the largest weight says of arg max.
 func sparsityPanel(r *theorem7) plots.Panel {
 	p := plots.Panel{
-		Title: r.Params.Space,
+		Title: study.Title(spaceLabel(r.Params.Space)),
 		X:     plots.Axis{Label: "largest weight, $\\max_i α_i$", Min: 0, Max: 1},
 		Y:     plots.Axis{Label: "share of problems", Max: 1.05},
 	}

@@ -57,19 +57,26 @@ var titles = map[string]string{
 	"darts":         "DARTS (bilevel)", "gaea-darts": "GAEA DARTS (bilevel)",
 	"darts/erm": "DARTS (ERM)", "gaea-darts/erm": "GAEA DARTS (ERM)",
 	"pc-darts": "PC-DARTS", "gaea-pc-darts": "GAEA PC-DARTS", "PDARTS": "P-DARTS",
+	"relu": "ReLU", "leaky relu": "leaky ReLU", "sin4": `$\sin 4x$`, // of activations
 	"full_0": "full, part 0", "full_1": "full, part 1", // of NAS-Bench-101
 }
 
 // Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is
 // "max pool 3×3", "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of
-// NAS-Bench-201, "|avg_pool_3x3~0|+…", is its operations, node by node. What it does not
-// know stays as it is.
+// NAS-Bench-201, "|avg_pool_3x3~0|+…", is its operations, node by node; of a list,
+// "relu, tanh", each has its title. What it does not know stays as it is.
 func Title(name string) string {
 	if title, ok := titles[name]; ok {
 		return title
 	}
 	if row, space, ok := strings.Cut(name, "@"); ok && titles[row] != "" {
 		return titles[row] + ", " + SpaceTitle(space)
+	}
+	if parts := strings.Split(name, ", "); len(parts) > 1 {
+		for i, part := range parts {
+			parts[i] = Title(part)
+		}
+		return strings.Join(parts, ", ")
 	}
 	if strings.HasPrefix(name, "|") && strings.HasSuffix(name, "|") && strings.Contains(name, "~") {
 		return cellTitle(name)
