@@ -82,7 +82,7 @@
 //	notebook.Run                 ends at an interrupt of the cell, panics with an error
 //	lab.Entry.run                checks the parameters, fills the result's groups
 //	li2021.SearchParams.run      derives the settings of every row, opens the images
-//	lab.Bench.Compute            makes cases of groups and seeds, forecasts what is missing
+//	lab.Bench.Compute            makes cases of groups and seeds, forecasts the missing trials
 //	study.Study.Batches          opens the store, shows the progress of all cases
 //	study.Study.group            gives every case its key, opens the device if one is missing
 //	runs.Store.Compute           reads what is stored, locks what is not

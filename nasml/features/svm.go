@@ -78,8 +78,8 @@ func (p *SVMParams) check(x *Sparse, labels []int8) error {
 	case len(labels) != x.Rows:
 		return fmt.Errorf("found %d labels of %d rows", len(labels), x.Rows)
 	case plus == 0 || minus == 0:
-		return fmt.Errorf(
-			"found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to separate", plus, minus)
+		return fmt.Errorf("found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to "+
+			"separate", plus, minus)
 	case !(p.C > 0) || math.IsInf(p.C, 1):
 		return fmt.Errorf("found C = %v, expected a positive number", p.C)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":

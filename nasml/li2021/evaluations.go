@@ -341,6 +341,7 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 		Facts: x,
 		Key:   func(c cell) any { return c.trial },
 		Label: func(c cell) string { return c.name },
+		Close: func() {}, // without data no trainer is opened
 	}
 	if x == nil {
 		return b

@@ -127,8 +127,9 @@ func (s Settings) checkSpace(m Method, classes int) (Space, error) {
 	}
 	_, free := space.(rowwise)
 	if !free && (m.Weights == Controller || m.Final == ByController || m.Final == ByLikelihood) {
-		return nil, fmt.Errorf("%s is not defined on the space %s: it draws the operation of one edge after the other, "+
-			"and the architectures of this space choose edges, too; take one of NAS-Bench-201's (%s), or another method",
+		return nil, fmt.Errorf("%s is not defined on the space %s: it draws the operation of one edge after the "+
+			"other, and the architectures of this space choose edges, too; take one of NAS-Bench-201's (%s), or "+
+			"another method",
 			m.Title, s.Space, strings.Join(Kinds["nasbench201"].Names(), ", "))
 	}
 	return space, nil
