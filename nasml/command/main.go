@@ -107,6 +107,9 @@ func programName() string {
 	return filepath.Base(os.Args[0])
 }
 
+// flagValues are the values of flags that other packages know.
+var flagValues = kong.Vars{"formats": strings.Join(plots.Formats(), ", ")}
+
 // execute runs one command line and returns the exit status.
 func execute(ctx context.Context, args []string, c console) int {
 	if len(args) == 0 {
@@ -116,8 +119,7 @@ func execute(ctx context.Context, args []string, c console) int {
 	parser := kong.Must(&commands, kong.Name(programName()), kong.Description(description),
 		kong.Writers(c.Out, c.Err), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(c), kong.BindToProvider(openSite),
-		kong.BindToProvider(runs.Default), kong.BindToProvider(programs.Default),
-		kong.Vars{"formats": strings.Join(plots.Formats(), ", ")})
+		kong.BindToProvider(runs.Default), kong.BindToProvider(programs.Default), flagValues)
 	call, err := parser.Parse(args)
 	if errors.Is(err, errVersion) {
 		_, _ = fmt.Fprint(c.Out, versionText())

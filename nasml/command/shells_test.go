@@ -13,7 +13,7 @@ import (
 )
 
 func TestFits(t *testing.T) {
-	app := kong.Must(new(cli), kong.Name("nasml"))
+	app := kong.Must(new(cli), kong.Name("nasml"), flagValues)
 	for words, want := range map[string]string{ // the last word is the one to complete
 		"sho":                             "show",
 		"compl":                           "completion", // and not what the shells ask

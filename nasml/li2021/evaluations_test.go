@@ -94,7 +94,7 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 		strings.Replace(cheap, "max_pool_3x3", "max_9x9", 1):                             "max_9x9\" is unknown",
 		strings.Replace(cheap, "('skip_connect', 1)", "('skip_connect', 2)", 1):          "comes from 2",
 		strings.Replace(cheap, "('skip_connect', 0), ", "", 1):                           "one is missing or too many",
-		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "besides",
+		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "it has a field what",
 	} {
 		for _, run := range []func() error{
 			func() error { _, err := Figure3(ctx, Figure3Params{Genotypes: []string{genotype}}); return err },

@@ -84,6 +84,9 @@ func (p SearchParams) run(ctx context.Context, title string, names []string) (la
 
 // plan checks parameters and derives the searches of the rows.
 func (p SearchParams) plan(names []string) (gs lab.Groups[found], err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	var c study.Checks
 	c.Limits(p)
 	p.rules(names, &c)

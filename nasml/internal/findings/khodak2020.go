@@ -14,7 +14,7 @@ var khodak2020 = []Finding{
 		Shown: "Let H be all functions with |h| ≤ ε, which one ball covers, and the loss min(1, 4|h|). At ε = 0.1 " +
 			"and m = 2,000 the gap exceeds 3ε in 2,000 of 2,000 samples; the bound is 9.08·10⁻⁵.",
 		Tests: []Test{{"nasml/khodak2020", "TestTheorem31NeedsALipschitzConstant"},
-			{"nasml/khodak2020", "TestClaimsOfShippedTrials"}},
+			{"nasml/internal/gallery", "TestEveryEntryStaysAsItIs"}},
 		Follows: "The paper quotes it as a standard result; the usual proof gives the form with ε/L. What the " +
 			"paper builds on it needs a small L or a finer cover, see the next finding.",
 		Notebook: corollary31Notebook,

@@ -12,7 +12,7 @@ var oymak2021 = []Finding{
 			"nor the gap changes. But λ₀ → c²λ₀, and the printed R³λ₀⁻² falls like 1/c, below what was measured in " +
 			"10 of 40 cases. With R⁴ it is invariant, and no case violates it.",
 		Tests: []Test{{"nasml/oymak2021", "TestLemma1Run"}, {"nasml/oymak2021/internal/lipschitz", "TestArgument"},
-			{"nasml/oymak2021", "TestShippedClaimsOfValidationEntries"}},
+			{"nasml/internal/gallery", "TestEveryEntryStaysAsItIs"}},
 		Follows: "For a large domain the printed h̄_eff is below 0 and the bound cannot hold. At R ≈ 1 it has " +
 			"orders of magnitude to spare, and only its logarithm counts: the lemma's message stays.",
 		Notebook: "notebooks/oymak2021/lemma1_feature_maps.ipynb",
@@ -48,7 +48,7 @@ var oymak2021 = []Finding{
 			"of α ∝ (1, s, 0, …) singular. Such an α was found in 60 of 60 draws, and leaves 9.7 % [7.4, 12.0] of " +
 			"the squared labels that no θ fits.",
 		Tests: []Test{{"nasml/oymak2021/internal/lowrank", "TestExceptionalDirection"},
-			{"nasml/oymak2021", "TestClaimsOfShippedTrialsStayAsTheyAre"}},
+			{"nasml/internal/gallery", "TestEveryEntryStaysAsItIs"}},
 		Follows: "Nothing for the argument: a merged set cannot tell almost any α from another, which is why the " +
 			"paper splits it.",
 		Notebook: "notebooks/oymak2021/theorem4_spectral.ipynb",
