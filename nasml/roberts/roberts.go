@@ -41,7 +41,7 @@ type Net struct {
 // CheckNet is [Check] for a network on inputs x [n][k] with labels y [n]. It
 // evaluates every operation with the shared weights on the process's backend.
 func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
-	outputs, err := net.outputs(x)
+	outputs, err := net.Outputs(x)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
 	return r, nil
 }
 
-// outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
+// Outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
 // inputs x [n][k]. It returns an error if the shapes do not fit, an activation is
 // unknown or the backend cannot be opened.
-func (net Net) outputs(x [][]float64) ([][]float64, error) {
+func (net Net) Outputs(x [][]float64) ([][]float64, error) {
 	k, d := len(net.W), len(net.V)
 	if k == 0 || d == 0 || len(x) == 0 || len(net.Activations) == 0 {
 		return nil, fmt.Errorf("network with %d activations, W of %d rows and v of %d entries on %d inputs: each must "+

@@ -16,7 +16,7 @@ func TestOutputsAgainstLoops(t *testing.T) {
 		W: [][]float64{{1, -0.5, 0.3}, {0.2, 2, -1}}, V: []float64{0.7, -1.1, 0.4},
 	}
 	x := [][]float64{{1, 2}, {-0.5, 0.1}, {0, -3}, {2, 0.4}}
-	got, err := net.outputs(x)
+	got, err := net.Outputs(x)
 	require.NoError(t, err)
 	for i, sigma := range []func(float64) float64{
 		func(z float64) float64 { return max(z, 0) }, math.Tanh,
