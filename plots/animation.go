@@ -36,7 +36,7 @@ func (a Animation) validate() error {
 }
 
 // HTML is the animation as a part of a page that needs nothing else: all frames
-// as PNG, a button and a slider. Where scripts do not run it shows the last frame.
+// as SVG, a button and a slider. Where scripts do not run it shows the last frame.
 // It returns the errors of [Figure.Render].
 func (a Animation) HTML() (string, error) { return a.html(a.Name) }
 
@@ -50,8 +50,7 @@ func (a Animation) html(id string) (string, error) {
 	last := len(a.Frames) - 1
 	fmt.Fprintf(&b, `<div class="nasml-animation" id="%s">`, id)
 	for i, f := range a.Frames {
-		f.Style.DPI = screenDPI // a third of the SVG, which repeats its glyphs in every frame
-		png, err := f.Render("png")
+		svg, err := f.Render("svg")
 		if err != nil {
 			return "", err
 		}
@@ -59,8 +58,9 @@ func (a Animation) html(id string) (string, error) {
 		if i == last {
 			style = "display:block"
 		}
-		fmt.Fprintf(&b, `<img style="%s;max-width:100%%" width="%d" alt="%s" src="data:image/png;base64,%s">`, style,
-			f.screenWidth(), html.EscapeString(a.Labels[i]+". "+f.Alt()), base64.StdEncoding.EncodeToString(png))
+		fmt.Fprintf(&b, `<img style="%s;max-width:100%%" alt="%s" src="data:image/svg+xml;base64,%s">`, style,
+			html.EscapeString(a.Labels[i]+". "+f.Alt()),
+			base64.StdEncoding.EncodeToString([]byte(onScreen(svg))))
 	}
 	fmt.Fprintf(&b, `<p><button type="button">play</button> <input type="range" aria-label="frame" min="0" max="%d" `+
 		`value="%d" style="width:50%%;vertical-align:middle"> <output>%s</output></p></div>`, last, last,

@@ -87,9 +87,6 @@ func (f Figure) Alt() string {
 	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.caption())
 }
 
-// screenWidth is the figure's width on the screen, in CSS pixels.
-func (f Figure) screenWidth() int { return int(vg.Length(f.Style.filled().Width) * 96 * screenZoom) }
-
 // bundle returns the figure in both forms, with its width on the screen.
 func (f Figure) bundle() (*protocol.DisplayData, error) {
 	f.Style.DPI = screenDPI
@@ -101,7 +98,7 @@ func (f Figure) bundle() (*protocol.DisplayData, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := f.screenWidth()
+	width := int(vg.Length(f.Style.filled().Width) * 96 * screenZoom)
 	picture := fmt.Sprintf(`<img alt="%s" width="%d" style="max-width: 100%%" src="data:image/svg+xml;base64,%s">`,
 		html.EscapeString(f.Alt()), width, base64.StdEncoding.EncodeToString([]byte(onScreen(svg))))
 	return &protocol.DisplayData{
