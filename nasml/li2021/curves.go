@@ -150,18 +150,14 @@ func (f found) final(r *runs.Record) (data.Arch201, error) {
 
 // architecture is final on any space.
 func (f found) architecture(r *runs.Record) (search.Arch, error) {
-	space, err := f.settings.Open(10) // what an architecture is does not depend on the classes
-	if err != nil {
-		return search.Arch{}, err
-	}
 	if f.picks() {
 		epoch, err := f.picked(r)
 		if err != nil {
 			return search.Arch{}, err
 		}
-		return space.Discretize(f.blocksAfter(r, epoch))
+		return f.opened.Discretize(f.blocksAfter(r, epoch))
 	}
-	return space.Arch(choiceOf(r))
+	return f.opened.Arch(choiceOf(r))
 }
 
 // choiceOf is the architecture that a search ended at, by the numbers of its choices.

@@ -33,11 +33,10 @@ const (
 // cell, the normal one if there are two; false where the space has none.
 func (f found) skipShare(theta [][][]float64) (share float64, ok bool) {
 	if cells, ok := supernet.CellSpaces[f.settings.Space]; ok {
-		space, err := f.settings.Open(10)
-		if err != nil || cells.Nodes == 0 {
+		if cells.Nodes == 0 {
 			return 0, false
 		}
-		genotype, err := space.Network().(*supernet.CellNet).Discretize(theta)
+		genotype, err := f.opened.Network().(*supernet.CellNet).Discretize(theta)
 		return genotype.Normal.Share("skip_connect"), err == nil
 	}
 	skip := slices.Index(f.space.Ops, "skip_connect")

@@ -41,11 +41,8 @@ func readPublished[T any](name string) func() T {
 
 // publishedSeries is a published curve, whose first point is of epoch 1, up to the epoch last.
 func publishedSeries(label string, y []float64, last int) plots.Series {
-	s := plots.Series{Label: label, Y: y[:min(len(y), last)], Reference: true}
-	for i := range s.Y {
-		s.X = append(s.X, float64(i+1))
-	}
-	return s
+	y = y[:min(len(y), last)]
+	return plots.Series{Label: label, X: epochsFrom(1, len(y)), Y: y, Reference: true}
 }
 
 // number is a mean with its deviation as Table 2 prints it.

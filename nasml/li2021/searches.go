@@ -42,6 +42,7 @@ type found struct {
 	settings  search.Settings
 	key       searching.Trial
 	cost      func() forecast.Cost // of a search
+	opened    search.Space         // for ten classes, on which no architecture depends
 	space     supernet.Space       // of NAS-Bench-201's kind, else zero
 	oneShot   supernet.OneShot     // of NAS-Bench-1Shot1's kind, else zero
 	blocks    simplex.Product      // of θ
@@ -140,7 +141,7 @@ func (p SearchParams) find(w row) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	space, err := s.Open(10)
+	opened, err := s.Open(10)
 	if err != nil {
 		return found{}, err
 	}
@@ -154,8 +155,8 @@ func (p SearchParams) find(w row) (found, error) {
 	}
 	return found{
 		row: w, settings: s, key: searching.Trial{Settings: key, Examples: p.Examples}, changes: changes,
-		space: supernet.Spaces[s.Space].Without(s.Without...), oneShot: supernet.OneShots[s.Space],
-		blocks: space.Network().Architecture(), synthetic: p.synthetic(),
+		opened: opened, space: supernet.Spaces[s.Space].Without(s.Without...), oneShot: supernet.OneShots[s.Space],
+		blocks: opened.Network().Architecture(), synthetic: p.synthetic(),
 	}, nil
 }
 

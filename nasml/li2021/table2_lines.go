@@ -194,10 +194,10 @@ func runRows(
 		}
 		on[i], r.Groups = gs.Trials(), append(r.Groups, gs...)
 	}
-	for block, rows := range map[string][]string{middleBlock: p.Rows, bottomBlock: p.Direct} {
-		from := on
+	for _, block := range []string{middleBlock, bottomBlock} {
+		from, rows := on, p.Direct
 		if block == middleBlock {
-			from = [3][]found{on[0], on[0], on[0]}
+			from, rows = [3][]found{on[0], on[0], on[0]}, p.Rows
 		}
 		for _, name := range rows {
 			lines, err := p.lookUp(newLine(block, name, row(name).title()), from, columns)

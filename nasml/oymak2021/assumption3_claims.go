@@ -86,7 +86,7 @@ func judgeLeast(r *assumption3, claim lab.Claim, gs lab.Groups[kernels.Part], se
 func judgeSingular(r *assumption3) []runs.Claim {
 	const zero = 1e-12 // of λ_max
 	negative := func(name string) []float64 {
-		return mapped(r.Part("singular").Values(name), func(x float64) float64 { return -x })
+		return study.Map(r.Part("singular").Values(name), func(x float64) float64 { return -x })
 	}
 	claims := []runs.Claim{
 		verdict.Every(r.Claim("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial").
@@ -102,7 +102,7 @@ func judgeSingular(r *assumption3) []runs.Claim {
 		{"polynomial", "violation: polynomial activations make K_α singular"},
 	} {
 		claims = append(claims, verdict.Every(r.Claim("%s", one.name).Noting("the number is |λ_min|/λ_max").Claim,
-			mapped(r.Part("singular").Values(one.value), math.Abs), zero))
+			study.Map(r.Part("singular").Values(one.value), math.Abs), zero))
 	}
 	return claims
 }

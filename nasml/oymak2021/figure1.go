@@ -188,7 +188,7 @@ func judgeLosses(r *figure1, delta, part string) []runs.Claim {
 	first, last := v[0], v[len(v)-1]
 	claim := func(panel, name, note string, of func(l figure1Losses) float64) lab.Statistic { // one of each Δ
 		return r.Claim("%s, %s", name, delta).From("Figure 1"+panel).Noting("%s", note).Family(2).
-			Mean(mapped(gs.Records(), func(record *runs.Record) float64 {
+			Mean(study.Map(gs.Records(), func(record *runs.Record) float64 {
 				at := func(n int) []float64 { return record.Series[landscape.ValidationLoss(n)] }
 				return of(figure1Losses{record.Series["train"], record.Series["test"], at(first), at(last)})
 			}))

@@ -183,13 +183,12 @@ func valuesAt(distances []distance, lo, hi float64) []float64 {
 func judgeReadings(r *figure2, readings []sweepPanel) runs.Claim {
 	c := r.Claim("own: (a) statements that the best reading of the inputs fits, of those printed").
 		From("Section 7a and Figure 2(a)").Claim
-	words := map[runs.Verdict]string{runs.Holds: "holds", runs.Fails: "does not hold", runs.NotKnown: "inconclusive"}
 	best, all, open := 0, 0, false
 	for _, s := range readings {
 		count, said := map[runs.Verdict]int{}, s.reading
 		for _, x := range judgePanel(r, s, func(_, name string) string { return name }) {
 			count[x.Holds]++
-			said += fmt.Sprintf("; %s: %s", x.Name, words[x.Holds])
+			said += fmt.Sprintf("; %s: %s", x.Name, x.Holds)
 		}
 		c.Note = joined(said, c.Note)
 		best, open = max(best, count[runs.Holds]), open || count[runs.Fails] == 0

@@ -93,12 +93,12 @@ func onFigure1C(r *figure3, format string, args ...any) lab.Claim {
 func judgeEnds(r *figure3) []runs.Claim {
 	last, most := epochs(r), len(r.Params.Validation)-1
 	few, many := r.Params.Validation[0], r.Params.Validation[most]
-	end, wide := gaps(r, 0, last), mapped(gaps(r, most, last), math.Abs)
+	end, wide := gaps(r, 0, last), study.Map(gaps(r, most, last), math.Abs)
 	return []runs.Claim{
 		judgeSupernet(r),
 		larger(r, r.Claim("[figure3-decrease] the gap falls with the number of validation images").
 			Noting("|test − validation error| with n_V = %d less that with %d, the ends of Validation, after %d epochs",
-				few, many, last), mapped(end, math.Abs), wide),
+				few, many, last), study.Map(end, math.Abs), wide),
 		larger(r, r.Claim("[figure3-overfit] the search overfits few validation images").
 			Noting("test minus validation error with the fewest, n_V = %d, after %d epochs", few, last),
 			end, make([]float64, len(end))),

@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // Thresholds of Section 7b: the search overfits up to fewValidation images, and from enoughValidation on their error
@@ -92,7 +93,7 @@ func judgeTracks(r *figure3, enough []int) runs.Claim {
 	if len(enough) == 0 {
 		return c.NotRun("Validation is %v", r.Params.Validation)
 	}
-	distances := mapped(enough, func(i int) []float64 { return mapped(gaps(r, i, epochs(r)), math.Abs) })
+	distances := study.Map(enough, func(i int) []float64 { return study.Map(gaps(r, i, epochs(r)), math.Abs) })
 	return c.Of(verdict.Worst(distances, r.Confidence)).AtMost(trackedWithin)
 }
 
@@ -104,7 +105,7 @@ func judgeZero(r *figure3) runs.Claim {
 		return c.NotRun("the searches have %d epochs, want %d", last, zeroFrom)
 	}
 	return trend(r, c, func(seed int) (float64, error) {
-		return slices.Max(mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 {
+		return slices.Max(study.Map(ofSeed(r.Groups, seed), func(record *runs.Record) float64 {
 			return max(0, slices.Max(record.Series["train"][zeroFrom-1:]))
 		})), nil
 	}).AtMost(zeroWithin)
@@ -137,7 +138,7 @@ func named(r *figure3, at []int) string {
 	if len(at) == 0 {
 		return "no n_V"
 	}
-	return "n_V = " + listed(mapped(at, func(i int) int { return r.Params.Validation[i] }))
+	return "n_V = " + listed(study.Map(at, func(i int) int { return r.Params.Validation[i] }))
 }
 
 // lastOf is the error on a part after the last epoch, gapOf the test error less the validation error.
@@ -153,7 +154,7 @@ func gapOf(record *runs.Record) float64 { return testOf(record) - lastOf(record,
 func slopeOverSizes(r *figure3) perSeed {
 	x := r.Groups.X(func(n int) float64 { return math.Log10(float64(n)) })
 	return func(seed int) (float64, error) {
-		y := mapped(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record)) })
+		y := study.Map(ofSeed(r.Groups, seed), func(record *runs.Record) float64 { return math.Abs(gapOf(record)) })
 		_, slope := stat.LinearRegression(x, y, nil, false)
 		return slope, nil
 	}

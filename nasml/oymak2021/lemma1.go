@@ -112,7 +112,7 @@ func vary[V cmp.Ordered](gs *mapCases, part string, seeds int, c lipschitz.Case,
 // drawLemma1 draws the Lipschitz constant with its bounds, the gap and the excess risk of choosing α and λ together.
 func drawLemma1(r *lemma1, f *lab.Picture) {
 	lambdas := r.Part("lambda")
-	lambda0 := mapped(lambdas.Lists("lambda0"), func(values []float64) float64 { return r.Mean(values).Mean })
+	lambda0 := study.Map(lambdas.Lists("lambda0"), func(values []float64) float64 { return r.Mean(values).Mean })
 	f.Row(constantPanel(r, "(a) over $λ_0$", `$λ_0 = λ_{\min} + \inf σ^2_{\min}$`, "lambda", lambda0),
 		constantPanel(r, "(b) over $n_T$", "training samples $n_T$", "train",
 			r.Part("train").X(func(c lipschitz.Case) float64 { return float64(c.Train) })))
@@ -143,7 +143,7 @@ func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Pan
 		lists := r.Part(part).Lists(s.name)
 		if s.name == "argument" {
 			for i, g := range r.Part(part) {
-				lists[i] = mapped(g.Records, func(one *runs.Record) float64 { return perRadius(s.name)(g.Trial, one) })
+				lists[i] = study.Map(g.Records, func(one *runs.Record) float64 { return perRadius(s.name)(g.Trial, one) })
 			}
 		}
 		p.Series = append(p.Series, logBand(s.label, xs, lists, r.Confidence))

@@ -8,6 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lipschitz"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // lemma1Bound is a bound on the Lipschitz constant of a record.
@@ -145,7 +146,7 @@ func gapDecay(gs mapCases) perSeed {
 
 // lastGaps are a seed's gaps at the largest n_V, by ascending λ_min.
 func lastGaps(gs mapCases, seed int) []float64 {
-	return mapped(ofSeed(gs, seed), func(one *runs.Record) float64 {
+	return study.Map(ofSeed(gs, seed), func(one *runs.Record) float64 {
 		gap := one.Series["gap"]
 		return gap[len(gap)-1]
 	})
@@ -153,7 +154,7 @@ func lastGaps(gs mapCases, seed int) []float64 {
 
 // boundRoots are what the bound has in it of λ₀, √log: it is √h̄_eff times a constant.
 func boundRoots(gs mapCases, seed int) []float64 {
-	return mapped(ofSeed(gs, seed),
+	return study.Map(ofSeed(gs, seed),
 		func(one *runs.Record) float64 { return math.Sqrt(math.Log(one.Values["argument"])) })
 }
 
@@ -164,7 +165,7 @@ func gapGrowth(gs mapCases, of func(gs mapCases, seed int) []float64, half bool)
 		gs = gs[:(len(gs)+1)/2]
 	}
 	return func(seed int) (float64, error) {
-		inverse := mapped(ofSeed(gs, seed), func(one *runs.Record) float64 { return 1 / one.Values["lambda0"] })
+		inverse := study.Map(ofSeed(gs, seed), func(one *runs.Record) float64 { return 1 / one.Values["lambda0"] })
 		return verdict.Slope(inverse, of(gs, seed))
 	}
 }

@@ -159,7 +159,7 @@ func (m logMean) Bounds() (y, lo, hi float64) { return m.y, m.lo, m.hi }
 
 // logMeanOf is an error if a value is not positive.
 func logMeanOf(values []float64, confidence float64) (logMean, error) {
-	s, err := runs.Summarize(mapped(values, math.Log), confidence)
+	s, err := runs.Summarize(study.Map(values, math.Log), confidence)
 	if err != nil {
 		return logMean{}, err
 	}
@@ -192,7 +192,7 @@ func curve(label string, xs []float64, values [][]float64, scale plots.Scale, co
 // powerLaw is the line through the first point of a series with a slope.
 func powerLaw(label string, s plots.Series, slope float64) plots.Series {
 	along := func(x float64) float64 { return s.Y[0] * math.Pow(x/s.X[0], slope) }
-	return plots.Series{Label: label, Reference: true, X: slices.Clone(s.X), Y: mapped(s.X, along)}
+	return plots.Series{Label: label, Reference: true, X: slices.Clone(s.X), Y: study.Map(s.X, along)}
 }
 
 // columns are the values of a series, [place][seed].
@@ -203,12 +203,12 @@ func columns(records []*runs.Record, series string) [][]float64 {
 // listsOf is a number of every record of groups, [group][seed].
 func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) (lists [][]float64) {
 	for _, g := range gs {
-		lists = append(lists, mapped(g.Records, of))
+		lists = append(lists, study.Map(g.Records, of))
 	}
 	return lists
 }
 
 // ticks are marks at whole numbers.
 func ticks(at []int) []plots.Tick {
-	return mapped(at, func(n int) plots.Tick { return plots.Tick{Value: float64(n), Label: fmt.Sprint(n)} })
+	return study.Map(at, func(n int) plots.Tick { return plots.Tick{Value: float64(n), Label: fmt.Sprint(n)} })
 }

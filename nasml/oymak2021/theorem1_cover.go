@@ -26,7 +26,7 @@ func coverPanel(r *theorem1) plots.Panel {
 
 // inverseRadii are the 1/ε of the covers.
 func inverseRadii() []float64 {
-	return mapped(convergence.CoverRadii, func(eps float64) float64 { return 1 / eps })
+	return study.Map(convergence.CoverRadii, func(eps float64) float64 { return 1 / eps })
 }
 
 func judgeCovers(r *theorem1) []runs.Claim {

@@ -47,7 +47,7 @@ func scaled(name string) supremum {
 		if name == "gradient" {
 			size = record.Values["slope"] * record.Values["lipschitz"]
 		}
-		return mapped(record.Series[name], func(v float64) float64 { return v / size })
+		return study.Map(record.Series[name], func(v float64) float64 { return v / size })
 	}
 }
 

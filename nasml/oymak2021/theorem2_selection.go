@@ -78,7 +78,7 @@ func choicePanel(r *theorem2) plots.Panel {
 	for _, g := range r.Part("maps") {
 		var means []runs.Summary
 		for j := range g.Trial.Validation {
-			ratios := mapped(g.Records, func(record *runs.Record) float64 {
+			ratios := study.Map(g.Records, func(record *runs.Record) float64 {
 				return record.Series["risk"][j] / record.Values["best"]
 			})
 			means = append(means, r.Mean(ratios).Within(1, math.Inf(1))) // none is below the least
@@ -170,7 +170,7 @@ func judgeTerm(r *theorem2) []runs.Claim {
 func judgePar(r *theorem2) []runs.Claim {
 	records := r.Part("maps").Records()
 	over := func(of func(record *runs.Record, best float64) float64) []float64 {
-		return mapped(records, func(record *runs.Record) float64 { return of(record, record.Values["best"]) })
+		return study.Map(records, func(record *runs.Record) float64 { return of(record, record.Values["best"]) })
 	}
 	par := over(func(record *runs.Record, best float64) float64 { return lastRisk(record)/best - 1 })
 	random := over(func(record *runs.Record, best float64) float64 {
@@ -226,9 +226,9 @@ func judgeNoise(r *theorem2) []runs.Claim {
 	return []runs.Claim{
 		r.Claim("own: with label noise the first term exceeds the loss's range").
 			Noting("bounded loss ≤ 1: the bound says nothing").
-			Mean(mapped(records, firstTerm)).Between(1, 1, math.Inf(1)),
+			Mean(study.Map(records, firstTerm)).Between(1, 1, math.Inf(1)),
 		r.Claim("own: with label noise α̂ is still on par").
 			Noting("risk of α̂ above the least risk, relative, at the largest n_V").
-			Mean(mapped(records, excess)).Between(0, math.Inf(-1), 0.05),
+			Mean(study.Map(records, excess)).Between(0, math.Inf(-1), 0.05),
 	}
 }

@@ -45,7 +45,7 @@ func judgeViolations(r *theorem3) []runs.Claim {
 	flipped := listsOf(ofSource(r, neural.Flipped), bestTerm)
 	errors := listsOf(r.Part("widths"), overAlphas("train_error"))
 	mostTrain, widest := len(p.Trains)-1, len(p.Widths)-1
-	below := mapped(slices.Concat(r.Part("paired").Rows("train_error")...), // for every α and seed
+	below := study.Map(slices.Concat(r.Part("paired").Rows("train_error")...), // for every α and seed
 		func(e float64) float64 { return 0.5 - e })
 	return []runs.Claim{
 		r.Claim("violation: flipped labels make the first term grow with n_T").From(notInPaper).Says(0).

@@ -69,7 +69,7 @@ func judgeValidation(r *theorem3) []runs.Claim {
 			Difference(excess[first], excess[last]).Above(0),
 		r.Claim("[thm3-bound] α̂ beats the worst α").Says(0).
 			Noting("ours is the difference of 0-1 risks on product data, n_V = %d", p.Validations[last]).
-			Difference(study.Values(product, "worst"), mapped(product, selectedRisk)).Above(0),
+			Difference(study.Values(product, "worst"), study.Map(product, selectedRisk)).Above(0),
 	}
 }
 

@@ -80,7 +80,7 @@ func mapPanel(r *theorem4) plots.Panel {
 	panel := logLog("what the spectral estimate finds", "$p/n$", "$h/n$")
 	if p.MapSide > 0 {
 		x, y := p.mapEdges()
-		means := mapped(theorem4Points(r, "map"), func(q theorem4Point) float64 { return stat.Mean(q.rho2, nil) })
+		means := study.Map(theorem4Points(r, "map"), func(q theorem4Point) float64 { return stat.Mean(q.rho2, nil) })
 		panel.Heat = &plots.Heat{
 			X: x, Y: y, Min: 0, Max: 1, Label: "$ρ^2$",
 			Values: study.Columns(slices.Collect(slices.Chunk(means, p.MapSide))),
@@ -94,7 +94,7 @@ func mapPanel(r *theorem4) plots.Panel {
 	panel.Series = append(panel.Series, boundary)
 	points := theorem4Points(r, "boundary")
 	half := plots.Series{Label: "$ρ^2 = 1/2$ (circles)", Color: "#000000", Line: plots.NoLine, Marker: plots.Circle}
-	half.X, half.Y = halves(points, mapped(points, func(q theorem4Point) float64 {
+	half.X, half.Y = halves(points, study.Map(points, func(q theorem4Point) float64 {
 		return floats.Sum(q.rho2) / float64(len(q.rho2))
 	}))
 	half.Hollow = slices.Repeat([]bool{true}, len(half.X))
@@ -151,12 +151,12 @@ func sizesPanel(r *theorem4) plots.Panel {
 		for at := k; at < len(points); at += len(levels) {
 			of = append(of, points[at])
 		}
-		ns := mapped(of, func(q theorem4Point) float64 { return float64(q.n) })
+		ns := study.Map(of, func(q theorem4Point) float64 { return float64(q.n) })
 		look := looks[level]
 		look.Marker = markers[k%len(markers)] // not those of the ratios
-		limit := plots.Series{X: ns, Y: mapped(of, theorem4Point.limit)}
+		limit := plots.Series{X: ns, Y: study.Map(of, theorem4Point.limit)}
 		panel.Series = append(panel.Series, plots.Look{Color: look.Color, Line: plots.Dotted}.AsLine(limit),
-			look.On(r.Curve(fmt.Sprintf("$ph/n^2 = %v$", level), ns, mapped(of, rho2Of))))
+			look.On(r.Curve(fmt.Sprintf("$ph/n^2 = %v$", level), ns, study.Map(of, rho2Of))))
 	}
 	return panel
 }

@@ -57,7 +57,7 @@ func drawBounds(r *theorem4, f *lab.Picture) {
 func correlationPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 	panel := plots.Panel{Title: "correlation on features", X: logAxis("$ph/n^2$"), Y: rho2Axis}
 	data := theorem4Points(r, "data")
-	products := mapped(data, theorem4Point.product)
+	products := study.Map(data, theorem4Point.product)
 	low, high := slices.Min(products)/1.3, max(1.5, 1.3*slices.Max(products))
 	for _, ratio := range r.Params.Ratios {
 		of := ofRatio(data, ratio)
@@ -65,7 +65,7 @@ func correlationPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 			return spectral.CorrelationLimit(ratio, at/ratio, r.Params.Noise)
 		})
 		panel.Series = append(panel.Series, looks[ratio].AsLine(limit), looks[ratio].AsPoints(r.Curve(
-			fmt.Sprintf("$p/n = %v$", ratio), mapped(of, theorem4Point.product), mapped(of, rho2Of))))
+			fmt.Sprintf("$p/n = %v$", ratio), study.Map(of, theorem4Point.product), study.Map(of, rho2Of))))
 	}
 	panel.Series = append(panel.Series, plots.Reference("", plots.Dashed, plots.LogGrid(low, 1.0/64), // named beside it
 		func(at float64) float64 { return 1 - 64*at }))
@@ -76,7 +76,7 @@ func correlationPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 func excessPanel(r *theorem4, looks map[float64]plots.Look) plots.Panel {
 	p, panel := r.Params, logLog("risk of searching", "$h/n$", "risk above $1 − n/p$")
 	law, data := theorem4Points(r, "law"), theorem4Points(r, "data")
-	all := mapped(slices.Concat(law, data), theorem4Point.hBar)
+	all := study.Map(slices.Concat(law, data), theorem4Point.hBar)
 	ends, first := []float64{slices.Min(all), slices.Max(all)}, p.Ratios[0]
 	for _, ratio := range p.Ratios {
 		limit := func(at float64) float64 {
@@ -139,30 +139,30 @@ func judgeBounds(r *theorem4) []runs.Claim {
 	low := func(q theorem4Point) verdict.Bounded { return bounded(q, q.rho2, q.bound11()) }
 	high := func(q theorem4Point) verdict.Bounded { return bounded(q, q.risk, q.bound12()) }
 	lost := func(q theorem4Point) verdict.Bounded {
-		return bounded(q, mapped(q.rho2, func(rho2 float64) float64 { return (1 - rho2) / q.product() }), 0)
+		return bounded(q, study.Map(q.rho2, func(rho2 float64) float64 { return (1 - rho2) / q.product() }), 0)
 	}
 	cost := func(q theorem4Point) verdict.Bounded {
 		of := func(rho2 float64) float64 { return q.excess(rho2) * (1 - 1/q.pBar()) / q.hBar() }
-		return bounded(q, mapped(q.rho2, of), 0)
+		return bounded(q, study.Map(q.rho2, of), 0)
 	}
 	const eq11, eq12 = "Theorem 4 (11)", "Theorem 4 (12)"
 	return []runs.Claim{
 		verdict.Bounds(r.Claim("[thm4-cond] ρ² ≥ 1 − 64p̄h̄ wherever p̄h̄ ≤ 1/6").From(eq11).
-			Noting("for p̄h̄ ≥ 1/64 the bound is not above 0 and says nothing").Claim, mapped(both, low), 1),
+			Noting("for p̄h̄ ≥ 1/64 the bound is not above 0 and says nothing").Claim, study.Map(both, low), 1),
 		verdict.Bounds(r.Claim("[thm4-eq11] ρ² ≥ 1 − 64p̄h̄ where it says something, p̄h̄ < 1/64").From(eq11).Claim,
-			mapped(telling, low), 1),
+			study.Map(telling, low), 1),
 		verdict.LargestAtMost(r.Claim("ours: the constant that (11) needs, max (1 − ρ²)/p̄h̄").
 			From(notInPaper+"; the exact limit gives 2").
-			Noting("the paper's constant holds with a factor 32 to spare in the limit").Claim, mapped(both, lost), 64),
+			Noting("the paper's constant holds with a factor 32 to spare in the limit").Claim, study.Map(both, lost), 64),
 		verdict.Bounds(r.Claim("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), "+
 			"on features").From(eq12).
 			Noting("the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken").Claim,
-			mapped(features, high), -1),
+			study.Map(features, high), -1),
 		verdict.Bounds(r.Claim("[thm4-eq12] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), in law at large n").From(eq12).Claim,
-			mapped(law, high), -1),
+			study.Map(law, high), -1),
 		verdict.LargestAtMost(r.Claim("ours: the constant that (12) needs, max excess·(1 − 1/p̄)/h̄").
 			From(notInPaper+"; the exact limit gives 2.25").
-			Noting("the paper's constant holds with a factor 89 to spare in the limit").Claim, mapped(law, cost), 200),
+			Noting("the paper's constant holds with a factor 89 to spare in the limit").Claim, study.Map(law, cost), 200),
 	}
 }
 
@@ -219,8 +219,8 @@ func slope(c lab.Claim, points []theorem4Point, group func(theorem4Point) int, x
 	return jackknife(c, points, func(means []float64) (float64, error) {
 		var xs, ys [][]float64
 		for _, of := range groups {
-			xs = append(xs, mapped(of, func(i int) float64 { return x(points[i]) }))
-			ys = append(ys, mapped(of, func(i int) float64 { return y(points[i], means[i]) }))
+			xs = append(xs, study.Map(of, func(i int) float64 { return x(points[i]) }))
+			ys = append(ys, study.Map(of, func(i int) float64 { return y(points[i], means[i]) }))
 		}
 		return verdict.PooledSlope(xs, ys)
 	})

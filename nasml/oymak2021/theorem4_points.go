@@ -73,7 +73,7 @@ var rho2Axis = plots.Axis{Label: "$ρ^2$", Min: -0.02, Max: 1.05}
 
 // jackknife is a statistic of the mean ρ² of points.
 func jackknife(c lab.Claim, points []theorem4Point, f func(means []float64) (float64, error)) lab.Statistic {
-	return c.Of(verdict.Jackknife(study.Columns(mapped(points, rho2Of)), c.Confidence, f))
+	return c.Of(verdict.Jackknife(study.Columns(study.Map(points, rho2Of)), c.Confidence, f))
 }
 
 // common is the picture of a view with the sentence that all of them share.
@@ -96,5 +96,5 @@ func addLaw(gs *lab.Groups[lowrank.Trial], part string, seeds, n int, sizes, h [
 func sizeOf(n int, ratio float64) int { return max(1, int(math.Round(ratio*float64(n)))) }
 
 func sizesOf(n int, ratios []float64) []int {
-	return mapped(ratios, func(ratio float64) int { return sizeOf(n, ratio) })
+	return study.Map(ratios, func(ratio float64) int { return sizeOf(n, ratio) })
 }

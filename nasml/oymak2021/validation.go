@@ -29,7 +29,7 @@ type perSeed func(seed int) (float64, error)
 // band is a curve of means of lists, one at each x, with a band for the interval. The numbers are finite and not
 // negative: losses, errors and distances.
 func band(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
-	return plots.Band(label, x, mapped(lists, func(list []float64) runs.Summary { return meanOf(list, confidence) }))
+	return plots.Band(label, x, study.Map(lists, func(list []float64) runs.Summary { return meanOf(list, confidence) }))
 }
 
 // meanOf is the mean of such numbers.
@@ -135,7 +135,7 @@ func netBench[T interface {
 
 // renamed are some of names by the keys of all.
 func renamed(names, keys, some []string) []string {
-	return mapped(some, func(name string) string { return keys[slices.Index(names, name)] })
+	return study.Map(some, func(name string) string { return keys[slices.Index(names, name)] })
 }
 
 // checkNet wants activations and a set of images that there are.
@@ -209,13 +209,4 @@ func slopeOfSums(sizes []int, records []*runs.Record, name string) (float64, err
 // listed are whole numbers in words: "64, 128".
 func listed(numbers []int) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]")), ", ")
-}
-
-// mapped is a function of each value.
-func mapped[T, V any](values []T, of func(T) V) []V {
-	all := make([]V, len(values))
-	for i, v := range values {
-		all[i] = of(v)
-	}
-	return all
 }
