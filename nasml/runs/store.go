@@ -332,16 +332,28 @@ func (b *bundle) loadFile(path string, data []byte) {
 		}
 		l := &line{fmt.Sprintf("%s:%d", path, n), sync.OnceValues(func() (*Record, error) { return decode(text) })}
 		key := keyOfLine(text)
-		if key == "" { // of another program's layout, or broken
-			r, err := l.record()
-			if err != nil {
-				b.broken = append(b.broken, &Broken{Path: l.where, Reason: err.Error()})
+		before := b.lines[key]
+		if before != nil {
+			b.whole(before) // else nobody would say that it is broken
+		}
+		if key == "" || before != nil { // of another program's layout, broken, or there twice: the last whole line counts
+			r := b.whole(l)
+			if r == nil {
 				continue
 			}
 			key = r.Key
 		}
 		b.lines[key] = l
 	}
+}
+
+// whole is the record of a line; nil if it is broken, which the bundle then says.
+func (b *bundle) whole(l *line) *Record {
+	r, err := l.record()
+	if err != nil {
+		b.broken = append(b.broken, &Broken{Path: l.where, Reason: err.Error()})
+	}
+	return r
 }
 
 // keyOfLine is the key that a line begins with as this program writes it; empty if it does not.

@@ -161,6 +161,22 @@ func TestABundleReadsWhatIsAskedFor(t *testing.T) {
 	require.Equal(t, map[string]bool{keys[1]: true, keys[2]: true}, decoded)
 }
 
+// A damaged copy of a line loses nothing, wherever it stands, and is named.
+func TestABundleKeepsTheWholeOfTwoLines(t *testing.T) {
+	trials := toyTrials(0, 1)
+	whole := fileOf(t, bundleOf(t, trials, ""))
+	damaged := strings.Replace(whole, `"seed":0`, `"seed":1`, 1)
+	require.NotEqual(t, whole, damaged)
+	for _, text := range []string{whole + damaged, damaged + whole, damaged + whole + damaged} {
+		s := &Store{bundles: []*bundle{{fsys: fstest.MapFS{"records/panel_a.json": {Data: []byte(text)}}}}}
+		r, err := s.readBundles(keyOf(t, trials[0]))
+		require.NoError(t, err)
+		require.Equal(t, keyOf(t, trials[0]), r.Key)
+		_, broken := s.bundles[0].records()
+		require.Len(t, broken, strings.Count(text, `"seed":1`))
+	}
+}
+
 // bundleOf is a file system with the records of trials, as a package ships it.
 func bundleOf(t *testing.T, trials []Trial, extra string) fs.FS {
 	t.Helper()

@@ -47,6 +47,10 @@ type golden struct {
 	Files   map[string]string `json:"files,omitempty"`
 }
 
+// everyDigit reports whether sums of float64 end in the last digits of the golden files: not where the processor fuses
+// operations, where only claims are compared, which have six digits.
+const everyDigit = runtime.GOARCH == "amd64"
+
 // pinned is a claim for a reader of testdata/claims.json, who sees which verdict flips and which number moves.
 type pinned struct {
 	Name  string       `json:"name"`
@@ -62,9 +66,6 @@ type pinned struct {
 func TestEveryEntryStaysAsItIs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws every entry")
-	}
-	if runtime.GOARCH != "amd64" {
-		t.Skip("sums of float64 may differ in the last digit where the processor fuses operations")
 	}
 	folder := cmp.Or(os.Getenv(storeEnv), "testdata")
 	found, known := map[string]golden{}, readGolden[golden](t, folder, "golden.json")
@@ -85,6 +86,8 @@ func TestEveryEntryStaysAsItIs(t *testing.T) {
 				found[name], claims[name] = pin(ctx, t, name, e, s)
 				if os.Getenv(updateEnv) == "" {
 					require.Equal(t, knownClaims[name], claims[name], "claims have changed")
+				}
+				if os.Getenv(updateEnv) == "" && everyDigit {
 					require.Equal(t, known[name], found[name], "set %s to a folder, here and at the commit before, "+
 						"and compare them; where the change is meant, set %s=1", keepEnv, updateEnv)
 				}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -260,12 +259,7 @@ func TestLookups(t *testing.T) {
 
 // TestLookupsOfTheAuthors reads the authors' 90 cells.
 func TestLookupsOfTheAuthors(t *testing.T) {
-	file := filepath.Join(authorsTraces(), "1shot1-lookup.npz")
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("the authors' traces are not part of the repository: %v", err)
-	}
-	trace, err := Open(file)
-	require.NoError(t, err)
+	trace := openAuthors(t, "1shot1-lookup")
 	differences, err := trace.Replay(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, []Difference{{Name: "specs", Step: 1, Scale: 90}}, differences)

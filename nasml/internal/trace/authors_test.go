@@ -24,6 +24,18 @@ func authorsTraces() string {
 	return "../../../../shared/reference/traces_darts"
 }
 
+// openAuthors opens one of them, and skips the test if it is not there.
+func openAuthors(t *testing.T, name string) Replayable {
+	t.Helper()
+	file := filepath.Join(authorsTraces(), name+".npz")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("the authors' traces are not part of the repository: %v", err)
+	}
+	trace, err := Open(file)
+	require.NoError(t, err)
+	return trace
+}
+
 // TestTracesOfTheAuthors replays what their PyTorch code computed, in float64.
 func TestTracesOfTheAuthors(t *testing.T) {
 	b := goBackend(t)
@@ -32,12 +44,7 @@ func TestTracesOfTheAuthors(t *testing.T) {
 		"1shot1gaea-s1-edarts",
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(authorsTraces(), name+".npz")
-			if _, err := os.Stat(file); err != nil {
-				t.Skipf("the authors' traces are not part of the repository: %v", err)
-			}
-			trace, err := Open(file)
-			require.NoError(t, err)
+			trace := openAuthors(t, name)
 			differences, err := trace.Replay(t.Context(), b)
 			require.NoError(t, err)
 			for _, d := range differences {

@@ -3,7 +3,6 @@ package trace
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -95,12 +94,7 @@ func TestGenotypes(t *testing.T) {
 // two rows of the same numbers in another order, where PyTorch's sum ends in another
 // last digit than ours.
 func TestGenotypesOfTheAuthors(t *testing.T) {
-	file := filepath.Join(authorsTraces(), "genotypes.npz")
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("the authors' traces are not part of the repository: %v", err)
-	}
-	trace, err := Open(file)
-	require.NoError(t, err)
+	trace := openAuthors(t, "genotypes")
 	require.Equal(t, 120, trace.About().Steps)
 	differences, err := trace.Replay(t.Context(), nil)
 	require.NoError(t, err)
