@@ -143,7 +143,7 @@ func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Pan
 		lists := r.Part(part).Lists(s.name)
 		if s.name == "argument" {
 			for i, g := range r.Part(part) {
-				lists[i] = study.Map(g.Records, func(one *runs.Record) float64 { return perRadius(s.name)(g.Trial, one) })
+				lists[i] = study.Map(g.Records, func(x *runs.Record) float64 { return perRadius(s.name)(g.Trial, x) })
 			}
 		}
 		p.Series = append(p.Series, logBand(s.label, xs, lists, r.Confidence))

@@ -153,7 +153,8 @@ func judgeBounds(r *theorem4) []runs.Claim {
 			study.Map(telling, low), 1),
 		verdict.LargestAtMost(r.Claim("ours: the constant that (11) needs, max (1 − ρ²)/p̄h̄").
 			From(notInPaper+"; the exact limit gives 2").
-			Noting("the paper's constant holds with a factor 32 to spare in the limit").Claim, study.Map(both, lost), 64),
+			Noting("the paper's constant holds with a factor 32 to spare in the limit").Claim,
+			study.Map(both, lost), 64),
 		verdict.Bounds(r.Claim("[thm4-eq12 oymak2021ext/abstract-links] risk ≤ 1 − 1/p̄ + 200h̄/(1 − 1/p̄), "+
 			"on features").From(eq12).
 			Noting("the paper's small constant c is not given, so that all p̄h̄ ≤ 1/6 were taken").Claim,
@@ -162,7 +163,8 @@ func judgeBounds(r *theorem4) []runs.Claim {
 			study.Map(law, high), -1),
 		verdict.LargestAtMost(r.Claim("ours: the constant that (12) needs, max excess·(1 − 1/p̄)/h̄").
 			From(notInPaper+"; the exact limit gives 2.25").
-			Noting("the paper's constant holds with a factor 89 to spare in the limit").Claim, study.Map(law, cost), 200),
+			Noting("the paper's constant holds with a factor 89 to spare in the limit").Claim,
+			study.Map(law, cost), 200),
 	}
 }
 

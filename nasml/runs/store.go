@@ -336,7 +336,7 @@ func (b *bundle) loadFile(path string, data []byte) {
 		if before != nil {
 			b.whole(before) // else nobody would say that it is broken
 		}
-		if key == "" || before != nil { // of another program's layout, broken, or there twice: the last whole line counts
+		if key == "" || before != nil { // of another layout, broken, or there twice: the last whole line counts
 			r := b.whole(l)
 			if r == nil {
 				continue
