@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/nasml/lab/nasml"
 )
 
 // filesPackage is the package that locks files and writes them whole: everything that is
@@ -66,7 +69,7 @@ func gather(source fs.FS, at string, found map[string]*room) error {
 	if found[at] != nil {
 		return nil
 	}
-	r, err := readRoom(source, at)
+	r, err := roomOf(source, at)
 	if err != nil {
 		return err
 	}
@@ -121,6 +124,18 @@ func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
 // outside are the packages that compute no number of a trial.
 var outside = []string{
 	"catalog", "code", "command", "lab", "lab/verdict", "notebook", "runs", "study", "backend", "data",
+}
+
+// ours are the packages in this program that were read, by their paths: kinds share most of them.
+var ours sync.Map
+
+// roomOf is readRoom, once for a package in this program.
+func roomOf(source fs.FS, at string) (*room, error) {
+	if source != fs.FS(nasml.Sources) {
+		return readRoom(source, at)
+	}
+	read, _ := ours.LoadOrStore(at, sync.OnceValues(func() (*room, error) { return readRoom(source, at) }))
+	return read.(func() (*room, error))()
 }
 
 // readRoom reads the Go and C files of a package, those of all platforms, without

@@ -2,7 +2,6 @@ package code
 
 import (
 	"bytes"
-	"fmt"
 	"go/scanner"
 	"go/token"
 	"strings"
@@ -25,7 +24,7 @@ func goTokens(path string, text []byte) ([]byte, error) {
 			return out.Bytes(), errs.Err()
 		case token.COMMENT:
 			if strings.HasPrefix(literal, "//go:") {
-				fmt.Fprintf(&out, "%s\n", literal)
+				out.WriteString(literal + "\n")
 			}
 			continue
 		case token.COMMA, token.SEMICOLON:
@@ -35,7 +34,11 @@ func goTokens(path string, text []byte) ([]byte, error) {
 		case token.RPAREN, token.RBRACE, token.RBRACK:
 			held = ""
 		}
-		fmt.Fprintf(&out, "%s%s %s\n", held, tok, literal)
+		out.WriteString(held)
+		out.WriteString(tok.String())
+		out.WriteByte(' ')
+		out.WriteString(literal)
+		out.WriteByte('\n')
 		held = ""
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -239,6 +240,26 @@ func Status(names ...Name) ([]FileStatus, error) {
 		return nil, err
 	}
 	return l.status(names)
+}
+
+// Have reports whether every file of a set exists, whatever is in it.
+func Have(name Name) bool {
+	l, err := open()
+	if err != nil {
+		return false
+	}
+	needed, err := l.sets.files(name)
+	return err == nil && !slices.ContainsFunc(needed, func(f File) bool { return l.place(f) == "" })
+}
+
+// place is the path of a file that exists; empty if it is missing.
+func (l *library) place(f File) string {
+	for _, path := range places(l.path(f)) {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func (l *library) status(names []Name) ([]FileStatus, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // View is a part of a set of images that trials use.
@@ -57,12 +59,50 @@ func (v View) Open(ctx context.Context) (*Opened, error) {
 		o.Facts = facts
 		return o, nil
 	}
-	im, err := o.Images(ctx)
+	found, err := files.Remembered(v.archive(), v.String(), func() (opening, error) {
+		im, err := o.Images(ctx)
+		switch {
+		case errors.Is(err, ErrIncomplete):
+			return opening{Incomplete: err.Error()}, nil
+		case err != nil:
+			return opening{}, err
+		}
+		return opening{Facts: Facts{im.Fingerprint, im.Len(), im.Synthetic}}, nil
+	})
+	if err == nil && found.Incomplete != "" {
+		err = incompleteError(found.Incomplete)
+	}
 	if err != nil {
 		return nil, err
 	}
-	o.Facts = Facts{im.Fingerprint, im.Len(), im.Synthetic}
+	o.Facts = found.Facts
 	return o, nil
+}
+
+// opening is what is remembered of an archive that a view was read from.
+type opening struct {
+	Facts
+	Incomplete string // the error of an archive that lacks some of the images; empty: it has all
+}
+
+// incompleteError is an [ErrIncomplete] that was remembered.
+type incompleteError string
+
+func (e incompleteError) Error() string { return string(e) }
+
+// Is makes it the error that it was.
+func (e incompleteError) Is(target error) bool { return target == ErrIncomplete }
+
+// archive is the path of the one file that has the images; empty if it is missing, or if there are several.
+func (v View) archive() string {
+	l, err := open()
+	if err != nil {
+		return ""
+	}
+	if p := l.sets[v.Name][v.Split]; len(p.files) == 1 {
+		return l.place(p.files[0])
+	}
+	return ""
 }
 
 // Images are those of the view, loaded at the first call. It returns an error if
@@ -79,6 +119,7 @@ func (o *Opened) Images(ctx context.Context) (*Images, error) {
 		return o.images, err
 	}
 	if o.Fingerprint != "" && im.Fingerprint != o.Fingerprint {
+		files.Forget(o.view.archive(), o.view.String())
 		return nil, fmt.Errorf("%v: found images with fingerprint %s, expected %s: they are not the publisher's",
 			o.view, im.Fingerprint, o.Fingerprint)
 	}

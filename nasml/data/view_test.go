@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,12 +93,33 @@ func TestKnownFactsAreThoseOfTheData(t *testing.T) {
 	}
 }
 
+// What an archive has for a view that is not built in is remembered, its incompleteness too.
+func TestAnArchiveIsReadOnce(t *testing.T) {
+	if os.Getenv("NASML_DATA") == "" || !Have(CIFAR10) {
+		t.Skip("needs CIFAR-10 in $NASML_DATA")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	view := View{Name: CIFAR10, Split: Test}
+	o, err := view.Open(t.Context())
+	kept, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "nasml", "fingerprints", "*.json"))
+	require.Len(t, kept, 1)
+	again, sameErr := view.Open(t.Context())
+	require.Equal(t, err == nil, sameErr == nil)
+	if err != nil {
+		require.ErrorIs(t, sameErr, ErrIncomplete)
+		require.EqualError(t, sameErr, err.Error())
+		return
+	}
+	require.Equal(t, o.Facts, again.Facts)
+	require.Nil(t, again.images, "read again")
+}
+
 // parseView is the inverse of View.String.
 func parseView(t *testing.T, text string) View {
 	for _, split := range []Split{Train, Test} {
 		for _, name := range []Name{MNIST, CIFAR10} {
 			for _, classes := range [][]uint8{nil, {0, 1}, {3, 5}} {
-				for _, first := range []int{0, 500, 1000, 2000, 4000, 10000} {
+				for _, first := range []int{0, 500, 1000, 2000, 4000, 4096, 10000} {
 					if v := (View{Name: name, Split: split, Classes: classes, First: first}); v.String() == text {
 						return v
 					}

@@ -70,7 +70,7 @@ const imageClasses = 10
 // read as with that one.
 func (p TaskParams) openTest(ctx context.Context) (*data.Opened, error) {
 	view := data.View{Name: p.Images, Split: data.Test, First: p.ImageTest}
-	if p.StoredOnly && p.Images == data.CIFAR10 && p.ImageTest == 0 && missing(p.Images) {
+	if p.StoredOnly && p.Images == data.CIFAR10 && p.ImageTest == 0 && !data.Have(p.Images) {
 		view.First = 1000
 	}
 	test, err := view.Open(ctx)
@@ -79,12 +79,6 @@ func (p TaskParams) openTest(ctx context.Context) (*data.Opened, error) {
 		return view.Open(ctx)
 	}
 	return test, err
-}
-
-// missing reports whether a file of a data set has not been downloaded.
-func missing(name data.Name) bool {
-	files, err := data.Status(name)
-	return err == nil && slices.ContainsFunc(files, func(f data.FileStatus) bool { return f.State == data.Missing })
 }
 
 // openImages cuts the splits: training images from the front, validation images

@@ -1,15 +1,11 @@
 package li2021
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nasml/lab/internal/files"
 	"github.com/nasml/lab/nasml/data"
@@ -61,7 +57,7 @@ func open101[T any](
 	}
 	o = &opened101[T]{path: firstThere(dir, names), of: of}
 	o.read = sync.OnceValues(func() (T, error) { return load(dir) })
-	o.fingerprint, err = remembered(o.path, func() (string, error) {
+	o.fingerprint, err = files.Remembered(o.path, "fingerprint", func() (string, error) {
 		file, err := o.read()
 		if err != nil {
 			return "", err
@@ -76,9 +72,7 @@ func open101[T any](
 func (o *opened101[T]) content() (T, error) {
 	file, err := o.read()
 	if err == nil && o.of(file) != o.fingerprint {
-		if kept, _, known := lookedUp(o.path); known {
-			_ = os.Remove(kept)
-		}
+		files.Forget(o.path, "fingerprint")
 		err = fmt.Errorf("found a file of NAS-Bench-101 with fingerprint %s, expected %s: it has changed since it was "+
 			"opened; run again", o.of(file), o.fingerprint)
 	}
@@ -97,82 +91,4 @@ func firstThere(dir string, names []string) string {
 		}
 	}
 	return ""
-}
-
-// remembrance is what is kept of a file in the user's cache folder.
-type remembrance struct {
-	Path        string
-	Size        int64
-	Modified    time.Time
-	Fingerprint string
-	Sum         string // of the rest, so that a damaged one is made again
-}
-
-// sum is the SHA-256 of all but Sum.
-func (r remembrance) sum() string {
-	r.Sum, r.Modified = "", r.Modified.UTC()
-	text, err := json.Marshal(r)
-	if err != nil { // a time before the year 0
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}
-
-// settled is the age from which on a file counts by its time: one that is written
-// while it is read, or twice within the clock's grain, is younger.
-const settled = 2 * time.Second
-
-// remembered is the fingerprint of a file: the stored one if path, size and time of modification are the same, else
-// what compute returns. A damaged entry counts as missing; if nothing can be stored, the next call takes longer.
-func remembered(path string, compute func() (string, error)) (string, error) {
-	kept, now, known := lookedUp(path)
-	if known {
-		return now.Fingerprint, nil
-	}
-	sum, err := compute()
-	if err != nil || kept == "" || time.Since(now.Modified) < settled {
-		return sum, err
-	}
-	if _, again, _ := lookedUp(path); !again.same(now) {
-		return sum, nil // it was written meanwhile
-	}
-	now.Fingerprint = sum
-	now.Sum = now.sum()
-	if text, err := json.Marshal(now); err == nil {
-		_ = files.WriteBytes(kept, append(text, '\n'))
-	}
-	return sum, nil
-}
-
-// lookedUp says where a file's fingerprint is kept, what the file is now, and whether
-// the fingerprint is known.
-func lookedUp(path string) (kept string, now remembrance, known bool) {
-	absolute, err := filepath.Abs(path)
-	if err != nil || path == "" {
-		return "", now, false
-	}
-	info, err := os.Stat(absolute)
-	if err != nil {
-		return "", now, false
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", now, false
-	}
-	now = remembrance{Path: absolute, Size: info.Size(), Modified: info.ModTime()}
-	name := sha256.Sum256([]byte(absolute))
-	kept = filepath.Join(cache, "nasml", "fingerprints", hex.EncodeToString(name[:12])+".json")
-	text, err := os.ReadFile(kept)
-	var before remembrance
-	if err != nil || json.Unmarshal(text, &before) != nil || !before.same(now) || before.Sum != before.sum() {
-		return kept, now, false
-	}
-	now.Fingerprint = before.Fingerprint
-	return kept, now, true
-}
-
-// same reports whether both speak of the same file, unchanged.
-func (r remembrance) same(as remembrance) bool {
-	return r.Path == as.Path && r.Size == as.Size && r.Modified.Equal(as.Modified)
 }

@@ -12,60 +12,6 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// onceOf is remembered of a file, with the number of times that it was computed.
-func onceOf(t *testing.T, path, sum string) (got string, computed int) {
-	t.Helper()
-	got, err := remembered(path, func() (string, error) { computed++; return sum, nil })
-	require.NoError(t, err)
-	return got, computed
-}
-
-func TestFingerprintsAreRemembered(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	path := filepath.Join(t.TempDir(), "table.csv")
-	write := func(text string, age time.Duration) {
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		at := time.Now().Add(-age)
-		require.NoError(t, os.Chtimes(path, at, at))
-	}
-	const a, b = data.NASBench101Fingerprint, data.Shared101Fingerprint
-	expect := func(why, computes, want string, times int) {
-		t.Helper()
-		got, computed := onceOf(t, path, computes)
-		require.Equal(t, want, got, why)
-		require.Equal(t, times, computed, why)
-	}
-	write("one", time.Hour)
-	expect("first", a, a, 1)
-	expect("unchanged", b, a, 0)
-	write("four", 2*time.Hour)
-	expect("another size and time", b, b, 1)
-	expect("unchanged", a, b, 0)
-	write("five", time.Hour)
-	expect("another time", a, a, 1)
-	kept, _, known := lookedUp(path)
-	require.True(t, known)
-	for _, damaged := range []string{"", "{", `{"Fingerprint":"` + b + `"}`} {
-		require.NoError(t, os.WriteFile(kept, []byte(damaged), 0o600))
-		expect("kept as "+damaged, a, a, 1)
-		expect("kept anew", b, a, 0)
-	}
-	text, err := os.ReadFile(kept)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(kept, []byte(string(text[:len(text)-20])+"zzzzzzzzzzzzzzz\"}\n"), 0o600))
-	expect("no fingerprint", b, b, 1)
-	text, err = os.ReadFile(kept)
-	require.NoError(t, err)
-	require.Contains(t, string(text), b)
-	other := strings.NewReplacer("0", "1", "1", "0").Replace(b)
-	require.NoError(t, os.WriteFile(kept, []byte(strings.Replace(string(text), b, other, 1)), 0o600))
-	expect("digits changed", b, b, 1)
-	expect("healed", a, b, 0)
-	write("now", 0)
-	expect("too young to be told by its time", a, a, 1)
-	expect("too young to be told by its time", b, b, 1)
-}
-
 // What is opened a second time is not read, but for its content; and what has changed
 // under an unchanged time is found where it is read.
 func TestOpenedTable101(t *testing.T) {

@@ -51,7 +51,7 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 func (s *Store) Alike(figure string) []*Record {
 	found := map[string]*Record{}
 	for _, b := range s.bundles {
-		records, _ := b.records()
+		records, _ := b.all(func(l *line) (*Record, error) { return l.record() })
 		maps.Copy(found, records)
 	}
 	for _, r := range s.own() {

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ func (s *Store) With(readOnly ...fs.FS) *Store {
 	with := *s
 	with.bundles = s.bundles[:len(s.bundles):len(s.bundles)]
 	for _, fsys := range readOnly {
-		with.bundles = append(with.bundles, &bundle{fsys: fsys})
+		with.bundles = append(with.bundles, newBundle(fsys, fsys))
 	}
 	return &with
 }
@@ -255,28 +256,43 @@ func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == 
 
 // bundle is a file system of records that are only read, loaded once.
 type bundle struct {
-	fsys   fs.FS
-	once   sync.Once
-	lines  map[string]*line // by the keys that they say they have
-	broken []*Broken        // that say none, and files
+	fsys    fs.FS
+	builtIn bool // part of this program
+	once    sync.Once
+	lines   map[string]*line // by the keys that they say they have
+	broken  []*Broken        // that say none, and files
+}
+
+// newBundle reads a folder of files.
+func newBundle(files, folder fs.FS) *bundle {
+	_, builtIn := files.(embed.FS)
+	return &bundle{fsys: folder, builtIn: builtIn}
 }
 
 // line is a line of a bundle, of which a record is made when it is asked for: a figure asks for few.
 type line struct {
-	where  string
+	where   string
+	checked func() (*Record, error) // believed only if its sum and key are right
+	// record is checked, but of a zipped file of this program, which has a sum of its own, only read: tests check it
+	// and "store verify" does. That takes a third of the time.
 	record func() (*Record, error)
 }
 
-// records are the bundle's records by key, and what is broken.
+// records are the bundle's records by key, all of them checked, and what is broken.
 func (b *bundle) records() (map[string]*Record, []*Broken) {
+	return b.all(func(l *line) (*Record, error) { return l.checked() })
+}
+
+// all are the bundle's records as read makes them of lines, by key, and what is broken.
+func (b *bundle) all(read func(*line) (*Record, error)) (map[string]*Record, []*Broken) {
 	lines := slices.SortedFunc(maps.Values(b.load()), func(a, b *line) int { return strings.Compare(a.where, b.where) })
 	_ = sideBySide(len(lines), func(i int) error {
-		_, err := lines[i].record()
+		_, err := read(lines[i])
 		return err
 	})
 	found, broken := map[string]*Record{}, slices.Clone(b.broken)
 	for _, l := range lines {
-		if r, err := l.record(); err != nil {
+		if r, err := read(l); err != nil {
 			broken = append(broken, &Broken{Path: l.where, Reason: err.Error()})
 		} else {
 			found[r.Key] = r
@@ -305,7 +321,7 @@ func (b *bundle) load() map[string]*line {
 				b.broken = append(b.broken, &Broken{Path: path, Reason: err.Error()})
 				return nil
 			}
-			b.loadFile(path, data)
+			b.loadFile(path, data, b.builtIn && zipped)
 			return nil
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a package may ship nothing
@@ -323,14 +339,19 @@ func unzip(data []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func (b *bundle) loadFile(path string, data []byte) {
+func (b *bundle) loadFile(path string, data []byte, whole bool) {
 	n := 0
 	for text := range bytes.Lines(data) {
 		n++
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		l := &line{fmt.Sprintf("%s:%d", path, n), sync.OnceValues(func() (*Record, error) { return decode(text) })}
+		l := &line{where: fmt.Sprintf("%s:%d", path, n)}
+		l.checked = sync.OnceValues(func() (*Record, error) { return decode(text) })
+		l.record = l.checked
+		if whole {
+			l.record = sync.OnceValues(func() (*Record, error) { return parse(text) })
+		}
 		key := keyOfLine(text)
 		before := b.lines[key]
 		if before != nil {
@@ -441,13 +462,13 @@ func (k *kept) all() []*bundle {
 
 func (k *kept) bundle(shipped fs.FS, name string, folder fs.FS) *bundle {
 	if k == nil || !reflect.TypeOf(shipped).Comparable() {
-		return &bundle{fsys: folder}
+		return newBundle(shipped, folder)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at := keptName{shipped, name}
 	if k.bundles[at] == nil {
-		k.bundles[at] = &bundle{fsys: folder}
+		k.bundles[at] = newBundle(shipped, folder)
 	}
 	return k.bundles[at]
 }
