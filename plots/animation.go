@@ -1,6 +1,8 @@
 package plots
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -36,7 +38,7 @@ func (a Animation) validate() error {
 }
 
 // HTML is the animation as a part of a page that needs nothing else: all frames
-// as SVG, a button and a slider. Where scripts do not run it shows the last frame.
+// as SVG, zipped but for the last, a button and a slider. Without scripts it shows the last frame.
 // It returns the errors of [Figure.Render].
 func (a Animation) HTML() (string, error) { return a.html(a.Name) }
 
@@ -54,13 +56,15 @@ func (a Animation) html(id string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		style := "display:none"
-		if i == last {
-			style = "display:block"
+		picture, source, style := []byte(onScreen(svg)), "src=\"data:image/svg+xml;base64,", "display:block"
+		if i < last {
+			if picture, err = gzipped(picture); err != nil {
+				return "", err
+			}
+			source, style = "data-svg=\"", "display:none"
 		}
-		fmt.Fprintf(&b, `<img style="%s;max-width:100%%" alt="%s" src="data:image/svg+xml;base64,%s">`, style,
-			html.EscapeString(a.Labels[i]+". "+f.Alt()),
-			base64.StdEncoding.EncodeToString([]byte(onScreen(svg))))
+		fmt.Fprintf(&b, `<img style="%s;max-width:100%%" alt="%s" %s%s">`, style,
+			html.EscapeString(a.Labels[i]+". "+f.Alt()), source, base64.StdEncoding.EncodeToString(picture))
 	}
 	fmt.Fprintf(&b, `<p><button type="button">play</button> <input type="range" aria-label="frame" min="0" max="%d" `+
 		`value="%d" style="width:50%%;vertical-align:middle"> <output>%s</output></p></div>`, last, last,
@@ -69,10 +73,27 @@ func (a Animation) html(id string) (string, error) {
 	return b.String(), nil
 }
 
-// script moves through the frames of the element with an id.
+func gzipped(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(data)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+// script unzips the frames of the element with an id and moves through them.
 const script = `<script>(function () {
   var box = document.getElementById("%s"), frames = box.querySelectorAll("img"), timer = null;
   var slider = box.querySelector("input"), label = box.querySelector("output"), button = box.querySelector("button");
+  frames.forEach(async function (f) {
+    if (!f.dataset.svg) { return; }
+    var zipped = Uint8Array.from(atob(f.dataset.svg), function (c) { return c.charCodeAt(0); });
+    var svg = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
+    f.src = URL.createObjectURL(new Blob([await new Response(svg).text()], {type: "image/svg+xml"}));
+  });
   function show() {
     frames.forEach(function (f, i) { f.style.display = i === +slider.value ? "block" : "none"; });
     label.textContent = frames[+slider.value].alt.split(". ")[0];

@@ -1,6 +1,10 @@
 package plots
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,8 +39,21 @@ func TestAnimationIsAPageByItself(t *testing.T) {
 	again, err := a.HTML()
 	require.NoError(t, err)
 	require.Equal(t, page, again)
-	frames := strings.Split(page, "base64,")[1:]
-	require.NotEqual(t, strings.Split(frames[0], `"`)[0], strings.Split(frames[2], `"`)[0])
+	frames := strings.Split(page, `data-svg="`)[1:]
+	require.Len(t, frames, 2)
+	require.Equal(t, 1, strings.Count(page, "base64,"), "the last frame")
+	var pictures []string
+	for _, frame := range frames {
+		zipped, err := base64.StdEncoding.DecodeString(strings.Split(frame, `"`)[0])
+		require.NoError(t, err)
+		r, err := gzip.NewReader(bytes.NewReader(zipped))
+		require.NoError(t, err)
+		svg, err := io.ReadAll(r)
+		require.NoError(t, err)
+		pictures = append(pictures, string(svg))
+	}
+	require.Contains(t, pictures[0], "<svg ")
+	require.NotEqual(t, pictures[0], pictures[1])
 }
 
 func TestAnimationIsSaved(t *testing.T) {
