@@ -52,6 +52,27 @@ func TestPagesSayWhatIsShipped(t *testing.T) {
 	sameLedger(t, filepath.Join(root, "notebooks", "claims.ipynb"), shipped.Ledger)
 }
 
+// Every picture that the pages come with is shown by one of them.
+func TestEveryPictureIsOnAPage(t *testing.T) {
+	root, err := findRoot()
+	require.NoError(t, err)
+	var pages strings.Builder
+	for _, pattern := range []string{"README.md", "notebooks/*.ipynb", "notebooks/guide/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, file := range files {
+			pages.WriteString(read(t, file))
+		}
+	}
+	for _, pattern := range []string{"notebooks/guide/*.png", "notebooks/" + gallery.Thumbnails + "/*.png"} {
+		pictures, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, picture := range pictures {
+			require.Contains(t, pages.String(), filepath.Base(picture), "no page shows %s", picture)
+		}
+	}
+}
+
 // sameThumbnail compares a picture by its size and its pixels, of which other processors
 // round some otherwise.
 func sameThumbnail(t *testing.T, dir string, it gallery.Item) {
