@@ -74,6 +74,15 @@
 //
 // Package plots, beside nasml, draws figures from plain data and knows nothing of it.
 //
+// # Where to begin
+//
+//	a figure or theorem of your own   .github/CONTRIBUTING.md, "A figure of your own, in full", has a whole file;
+//	                                  package lab says what each field is for
+//	a search method of your own       search.Updates and search.Methods; the example of li2021.Compare is a whole
+//	                                  program, which puts it beside DARTS, GAEA and random search
+//	what a band or an error bar is    runs.Summary.Bounds
+//	a cell that varies a figure       notebooks/guide/vary.md
+//
 // # From a cell to XLA
 //
 // A search of Figure 4 passes through these functions on its way from a cell to the device. Each does one thing;

@@ -33,6 +33,9 @@
 //
 //	type figure1 = lab.Result[Figure1Params, areas.Square]
 //
+// The example leaves out the paper, the arithmetic and the imports. .github/CONTRIBUTING.md has a whole file, under "A
+// figure of your own, in full".
+//
 // Declare returns the function that runs the entry: a reader calls notebook.Run(mypaper.Figure1, p), and the command
 // knows it as "mypaper/figure1".
 //
@@ -43,13 +46,20 @@
 //   - T is what the key of a record speaks of, as it is marshalled. If the key says less or more, [Bench.Key] makes it.
 //     If an entry has trials of several types, T is an interface or a struct with a marshaller; [As] brings groups of
 //     another type into it.
-//   - Limits are tags, see package limits. Rules has only what a tag cannot say: several fields, or names of a table.
+//   - Limits are tags; Broken of internal/limits lists the rules. Rules has only what a tag cannot say: several fields,
+//     or names of a table.
 //   - A picture is built by adding: Row, Add, Say. The scale note comes last by itself. A look has a name, see
 //     [plots.Looks].
+//   - Curve draws means with error bars, Band with a band. No caption says what these are until you add it:
+//     f.Say("%s.", r.Interval("band", r.Params.Seeds, "seed")).
 //   - Settings that a reader varies, Vary func(row string, s *Settings) `json:"-"`, are not in the parameters' JSON:
 //     [study.Vary] applies that, and [Changes] says what it changed and puts it into the picture's hash.
 //   - A claim is a statistic and where the paper says that it is: Mean, Difference, OverSeeds or Of, then Near,
 //     Between, AtMost, AtLeast, Above, Below. A verdict of another form takes r.Claim(…).Claim into package verdict.
+//     An interval that you compute yourself is at the claim's Confidence, which Family raises, not at the result's.
+//   - The name of a claim begins with its rows of the ledger, "[RO001]". If it judges no row, it begins with "own:".
+//   - Values that are 0 or 1 are a [verdict.Share], whose interval is right for any share. Mean takes Student's, which
+//     is [0, 0] if no value is 1.
 //   - Fields View and StoredOnly of the parameters mean the same in every entry and are read here.
 //   - An entry of several questions has a file a question: `var boundary = lab.Question[P, T]{Name: "boundary", …}`
 //     with its trials, picture and claims, and the entry lists them.

@@ -201,7 +201,9 @@ func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 }
 
 // Bounds returns the mean and the ends of the interval, NaN if there is none,
-// as package plots draws them.
+// as package plots draws them. Bands and bars are what this returns; verdicts
+// read Lo and Hi. To draw another interval, change it here, and its name in
+// captions in lab.Interval. Shares and means of logarithms have their own.
 func (s Summary) Bounds() (y, lo, hi float64) { return s.Mean, float64(s.Lo), float64(s.Hi) }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
