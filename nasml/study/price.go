@@ -24,17 +24,25 @@ import (
 // forecast, or its units, at the price at which batches of trials of the study were computed on a machine with as
 // many processors. Nothing is read before it is asked.
 func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
+	like, same := likeness, func(price) bool { return true }
+	measured := s.Amount != nil || slices.ContainsFunc(cases, func(c Case) bool { return c.Units > 0 || c.Forecast != nil })
+	if !measured { // any other settings may be any amount of work
+		like = asText
+	}
 	prices := sync.OnceValue(func() []price {
 		of := s.amounts(cases)
-		return prices(store.Alike(s.ID), of)
+		return prices(store.Alike(s.ID), like, of)
 	})
 	return func(c Case) float64 {
 		own := c.Seconds()
 		if own == 0 && c.Forecast != nil {
 			return 0
 		}
-		amount := cmp.Or(own, float64(c.units()))
-		price, known := typical(prices(), likeness(c.Params), amount, own > 0)
+		amount, alike := cmp.Or(own, float64(c.units())), like(c.Params)
+		if !measured {
+			same = func(p price) bool { return p.like == alike }
+		}
+		price, known := typical(only(prices(), same), alike, amount, own > 0)
 		if !known {
 			return own
 		}
@@ -71,7 +79,7 @@ func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 
 // price is what a batch of trials took.
 type price struct {
-	like    string  // settings of its trials, but for numbers
+	like    string  // settings of its trials: but for numbers, if these say how much work it is
 	amount  float64 // of work, the mean of a trial
 	seconds float64 // that a unit of it took
 }
@@ -83,7 +91,9 @@ const near, doubt = 8, 3
 
 // prices are those of the batches that were computed on as many processors as this machine has, and on what its
 // backend is.
-func prices(records []*runs.Record, amount func(r *runs.Record) float64) (all []price) {
+func prices(
+	records []*runs.Record, likeness func(params any) string, amount func(r *runs.Record) float64,
+) (all []price) {
 	type batch struct {
 		started time.Time
 		trials  int
@@ -156,12 +166,8 @@ func only(all []price, which func(p price) bool) (kept []price) {
 
 // likeness are the settings of a trial that are no numbers, by their names.
 func likeness(params any) string {
-	text, err := json.Marshal(params)
-	if err != nil { // it has no key either
-		return ""
-	}
 	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
+	if err := json.Unmarshal([]byte(asText(params)), &v); err != nil { // it has no key either
 		return ""
 	}
 	var words []string
@@ -173,6 +179,15 @@ func likeness(params any) string {
 	})
 	slices.Sort(words)
 	return strings.Join(words, "\n")
+}
+
+// asText are all settings of a trial.
+func asText(params any) string {
+	text, err := json.Marshal(params)
+	if err != nil { // it has no key either
+		return ""
+	}
+	return string(text)
 }
 
 // leaves visits the values inside v that have no parts.

@@ -43,23 +43,23 @@ func steps(r *runs.Record) float64 {
 func TestPricesOfBatches(t *testing.T) {
 	t.Setenv("GOMLX_BACKEND", "")
 	records := append(batch(1, bench{"a", 100}, 4, 200), batch(2, bench{"b", 10}, 1, 90)...)
-	all := prices(records, steps)
+	all := prices(records, likeness, steps)
 	a, b := likeness(bench{"a", 3}), likeness(bench{"b", 3})
 	require.Equal(t, []price{{a, 100, 0.5}, {b, 10, 9}}, all, "200 s for 400 steps, and 90 s for 10")
 
-	require.Equal(t, []price{{a, 100, 0.5}}, prices(records[2:4], steps), "half of a batch took half of its time")
+	require.Equal(t, []price{{a, 100, 0.5}}, prices(records[2:4], likeness, steps), "half of a batch took half of its time")
 
 	records[4].Processor = 50
-	require.InDelta(t, 5, prices(records[4:], steps)[0].seconds, 1e-12, "it waited for 40 s")
+	require.InDelta(t, 5, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "it waited for 40 s")
 	records[4].Processor = 170
-	require.InDelta(t, 9, prices(records[4:], steps)[0].seconds, 1e-12, "on two processors")
+	require.InDelta(t, 9, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "on two processors")
 
 	records[4].Host.CPUs++
-	require.Len(t, prices(records, steps), 1, "another kind of machine")
+	require.Len(t, prices(records, likeness, steps), 1, "another kind of machine")
 	t.Setenv("GOMLX_BACKEND", "xla:cuda")
-	require.Empty(t, prices(records, steps))
+	require.Empty(t, prices(records, likeness, steps))
 	t.Setenv("GOMLX_BACKEND", "")
-	require.Empty(t, prices(records, func(*runs.Record) float64 { return 0 }), "of an unknown amount of work")
+	require.Empty(t, prices(records, likeness, func(*runs.Record) float64 { return 0 }), "of an unknown amount of work")
 }
 
 func TestTypicalPrice(t *testing.T) {
@@ -132,6 +132,12 @@ func TestAForecastLearnsFromRecords(t *testing.T) {
 	s.Amount = nil
 	other := s.Forecasts(store.With(shipped(t, code, records...)), []Case{{Params: bench{"a", 100}, Units: 100}})
 	require.InDelta(t, 0.5*50, other(of(bench{"a", 50}, 0)), 1e-9)
+
+	// Without units only trials of the same settings say anything.
+	a, b := Case{Params: bench{"a", 100}}, Case{Params: bench{"a", 50}}
+	same := s.Forecasts(store.With(shipped(t, code, records...)), []Case{a, b})
+	require.InDelta(t, 50, same(a), 1e-9)
+	require.Zero(t, same(b))
 }
 
 // shipped is a bundle of the records as the study has them, whole.
