@@ -82,13 +82,13 @@ func (p CompareParams) all() []string { return slices.Concat(p.Mine, p.Baselines
 // check says what is wrong with the parameters of its own.
 func (p CompareParams) check() error {
 	var c study.Checks
-	c.Expect(len(p.all()) > 0, "Mine and Baselines are empty, want a search in Mine such as \"gaea-darts/erm\"")
-	c.Expect(p.Seeds >= 2, "Seeds is %d, want at least 2: a comparison is over seeds", p.Seeds)
+	c.Expect(len(p.all()) > 0, "Mine or Baselines must name a search, such as \"gaea-darts/erm\"")
+	c.Expect(p.Seeds >= 2, "Seeds must be at least 2, since a comparison is over seeds, got %d", p.Seeds)
 	c.OneOf("LookUp", p.LookUp, lookUpAll...)
-	c.Expect(p.Update == "", "Update is %q, which would take the place of every row's: leave it empty, add "+
+	c.Expect(p.Update == "", "Update must be empty, since it replaces the update of every row, got %q: add "+
 		"search.Methods[\"mine\"] with this Update, and set Mine to \"mine\"", p.Update)
 	for _, name := range p.Mine {
-		c.Expect(!slices.Contains(p.Baselines, name), "%q is in Mine and in Baselines, want it in one", name)
+		c.Expect(!slices.Contains(p.Baselines, name), "%q must be in Mine or in Baselines, not in both", name)
 	}
 	if err := c.Err("the comparison"); err != nil {
 		return err

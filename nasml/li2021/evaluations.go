@@ -76,7 +76,7 @@ var trainPresets = map[string]map[string]training.Settings{
 func (p TrainParams) settings(set string) (training.Settings, error) {
 	s, ok := trainPresets[p.Preset][set]
 	if !ok {
-		return s, catalog.Usagef("Preset is %q, want quick, paper or code", p.Preset)
+		return s, catalog.Usagef("Preset must be quick, paper or code, got %q", p.Preset)
 	}
 	if err := study.Vary(p.Vary, set, &s, nil); err != nil {
 		return s, err
@@ -189,7 +189,7 @@ type examples struct {
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
 	known := data.Known()
 	if !slices.Contains(known, name) {
-		return nil, catalog.Usagef("Data is %q, want one of %v", name, known)
+		return nil, catalog.Usagef("Data must be one of %v, got %q", known, name)
 	}
 	x, err := p.opened(ctx, name)
 	if p.StoredOnly && (errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)) {
@@ -232,8 +232,8 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil, catalog.Usagef("Folder: %s does not exist: want a folder with ILSVRC-2012's photographs in train "+
-			"and val, each with a folder a class", dir)
+		return nil, catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's photographs in train and "+
+			"val, one folder for each class", dir)
 	}
 	var parts [2]*data.PhotoFolder
 	for i, part := range []struct {
@@ -247,8 +247,8 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 		parts[i] = folder.First(part.first)
 	}
 	if !slices.Equal(parts[0].ClassNames, parts[1].ClassNames) {
-		return nil, fmt.Errorf("photographs in %s: train has %d classes and val %d, or others: expected the same "+
-			"folders in both; the publisher's validation archive has none, its labels say which", dir,
+		return nil, fmt.Errorf("photographs in %s: train has %d classes and val %d: both must have the same folders "+
+			"(the publisher's validation archive has none; sort its images by their labels)", dir,
 			len(parts[0].ClassNames), len(parts[1].ClassNames))
 	}
 	return &examples{

@@ -92,9 +92,9 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 	for genotype, want := range map[string]string{
 		"DARTS_V3": "expected a published name or Genotype(",
 		strings.Replace(cheap, "max_pool_3x3", "max_9x9", 1):                             "max_9x9\" is unknown",
-		strings.Replace(cheap, "('skip_connect', 1)", "('skip_connect', 2)", 1):          "comes from 2",
+		strings.Replace(cheap, "('skip_connect', 1)", "('skip_connect', 2)", 1):          "0 to 1, got 2",
 		strings.Replace(cheap, "('skip_connect', 0), ", "", 1):                           "one is missing or too many",
-		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "it has a field what",
+		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "got what",
 	} {
 		for _, run := range []func() error{
 			func() error { _, err := Figure3(ctx, Figure3Params{Genotypes: []string{genotype}}); return err },
@@ -122,14 +122,14 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 	ctx := runs.WithProgress(t.Context(), runs.Silent)
 	for want, change := range map[string]func(p *Table3Params){
-		"Kept is 11, want 1 to 10":             func(p *Table3Params) { p.Kept = 11 },
-		"Short is 6, want less than Epochs, 6": func(p *Table3Params) { p.Short = 6 },
-		"are 1 candidates, want at least 2": func(p *Table3Params) {
+		"Kept must be between 1 and 10, fewer than the candidates, got 11": func(p *Table3Params) { p.Kept = 11 },
+		"Short must be less than Epochs, 6, got 6":                         func(p *Table3Params) { p.Short = 6 },
+		"at least 2 candidates, got 1": func(p *Table3Params) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
-		"Preset is \"slow\"":                      func(p *Table3Params) { p.Preset = "slow" },
+		"imagenet-code, got \"slow\"":             func(p *Table3Params) { p.Preset = "slow" },
 		"DropPath is 1 and":                       func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
-		"Data is \"cifar\", want one of":          func(p *Table3Params) { p.Data = "cifar" },
+		"got \"cifar\"":                           func(p *Table3Params) { p.Data = "cifar" },
 		"Genotypes is [PDARTS PDARTS], want none": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
 	} {
 		p := Table3Quick
@@ -407,7 +407,7 @@ func TestCellsOfOurSearches(t *testing.T) {
 
 	p.Search.Preset = "slow"
 	_, err = Figure3(ctx, p)
-	require.ErrorContains(t, err, "Preset is \"slow\"")
+	require.ErrorContains(t, err, "Preset must be quick, paper, code, imagenet or imagenet-code, got \"slow\"")
 }
 
 // codeOf is a genotype of the DARTS space as a search's record has it: operation

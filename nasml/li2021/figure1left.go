@@ -56,7 +56,7 @@ var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
 	Claims:  func(r *figure1) []runs.Claim { return append(judgeFigure1(r), judgeCollapse(r)) },
 })
 
-// onCells wants searches on spaces of these kinds, whose cells can be drawn.
+// onCells checks that all rows search spaces of these kinds, whose cells can be drawn.
 func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
 	p.rules(p.Rows, c)
 	var names []string
@@ -65,10 +65,11 @@ func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
 	}
 	for _, w := range rowsNamed(p.Rows) {
 		space := cmp.Or(w.space(), p.Space)
-		c.Expect(slices.Contains(names, space), "row %q is on the space %q, want METHOD@SPACE with a SPACE of %v", w,
-			space, names)
+		c.Expect(slices.Contains(names, space), "the space of row %q must be one of %v (METHOD@SPACE), got %q", w,
+			names,
+			space)
 	}
-	c.Expect(len(p.Gradients) == 0, "Gradients is %v: gradients are compared by li2021/figure1", p.Gradients)
+	c.Expect(len(p.Gradients) == 0, "Gradients must be empty, got %v: li2021/figure1 compares gradients", p.Gradients)
 }
 
 // drawFigure1Left draws what [leftPanels] has.

@@ -34,8 +34,8 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 		return nil, err
 	}
 	if p.Folder != "" {
-		return nil, catalog.Usagef("Folder is %q and Gradients %v: gradients are compared on images of Data", p.Folder,
-			p.Gradients)
+		return nil, catalog.Usagef("Folder must be empty with Gradients %v, which are compared on images of Data, "+
+			"got %q", p.Gradients, p.Folder)
 	}
 	opened, err := data.View{Name: p.Data, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {

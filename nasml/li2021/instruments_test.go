@@ -111,10 +111,10 @@ func TestSpacesOfInstruments(t *testing.T) {
 	}
 	p.Rows = []string{"darts@1shot1-s1"}
 	_, err := Instruments(isolated(t), p)
-	require.ErrorContains(t, err, `row "darts@1shot1-s1" is on the space "1shot1-s1", want METHOD@SPACE`)
+	require.ErrorContains(t, err, `got "1shot1-s1"`)
 	p.Rows = []string{"darts@nasbench201"}
 	_, err = Figure1Left(isolated(t), p)
-	require.ErrorContains(t, err, `want METHOD@SPACE with a SPACE of [darts`)
+	require.ErrorContains(t, err, `the space of row "darts@nasbench201" must be one of [darts`)
 }
 
 // TestAlarm: half of the edges skip connections, or an eigenvalue that grows by
@@ -206,6 +206,6 @@ func TestUnknownMethodNamesThoseThereAre(t *testing.T) {
 	p := InstrumentsQuick
 	p.Rows = []string{"nosuch@darts"}
 	_, err := Instruments(t.Context(), p)
-	require.ErrorContains(t, err, `no search method is called "nosuch", want one of `)
+	require.ErrorContains(t, err, `got "nosuch"`)
 	require.ErrorContains(t, err, "gaea-pc-darts")
 }

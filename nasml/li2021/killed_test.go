@@ -163,10 +163,10 @@ func TestSearchOnPhotographsThatAreWrong(t *testing.T) {
 	require.Contains(t, r.Figure().Caption, "16 images of photographs in ")
 
 	p.Examples = 17
-	says("there are 16 images, want 17")
+	says("Parts need 17 images")
 	p.Rows, p.Examples = []string{"gaea-darts/erm@darts-s2"}, 16
 	p.Preset = "quick"
-	says("a search on one level takes all of its photographs")
+	says("a single-level search takes all photographs")
 	require.NoError(t, os.MkdirAll(filepath.Join(p.Folder, "train", "n03"), 0o755))
 	p.Rows = onPhotographs("").Rows
 	says("class n03 has no file")

@@ -52,7 +52,7 @@ func TestRows(t *testing.T) {
 	require.Equal(t, "DARTS (bilevel)", row("darts").title())
 	require.Equal(t, "GDAS", row("gdas").title())
 	require.NoError(t, row("darts/benchmark").check())
-	require.ErrorContains(t, row("gdas/benchmark").check(), "want METHOD")
+	require.ErrorContains(t, row("gdas/benchmark").check(), "must be METHOD")
 	require.ErrorContains(t, row("dart").check(), `"dart"`)
 
 	w := row("darts/erm@darts")
@@ -60,7 +60,7 @@ func TestRows(t *testing.T) {
 	require.Equal(t, "DARTS (ERM), DARTS' space", w.named())
 	require.Equal(t, row("gaea-darts/erm@darts"), w.on("gaea-darts/erm"))
 	require.NoError(t, w.check())
-	require.ErrorContains(t, row("darts/benchmark@darts").check(), "want METHOD")
+	require.ErrorContains(t, row("darts/benchmark@darts").check(), "must be METHOD")
 	require.Equal(t, "PC-DARTS", row("pc-darts@darts").title())
 }
 
@@ -137,7 +137,7 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	require.Equal(t, 2, of)
 	require.Contains(t, left.Check()[len(left.Check())-1].Name, "own: no search ends with skip connections")
 	_, err = Figure1Left(isolated(t), p)
-	require.ErrorContains(t, err, `row "gaea-darts" is on the space ""`)
+	require.ErrorContains(t, err, `the space of row "gaea-darts" must be one of`)
 
 	// The table of NAS-Bench-201 has no such cells.
 	table := Table2Quick

@@ -65,9 +65,9 @@ var Mirror = lab.Declare(lab.Entry[MirrorParams, geometry.Trial]{
 	Quick: MirrorQuick, Paper: MirrorPaper,
 	Code: code.Define("li2021/mirror", "li2021/internal/geometry"),
 	Rules: func(p MirrorParams, c *study.Checks) {
-		c.Expect(p.Gap < p.Margin/2, "Gap is %v, want below Margin/2: the start's is nearly Margin", p.Gap)
+		c.Expect(p.Gap < p.Margin/2, "Gap must be below Margin/2, since it starts at nearly Margin, got %v", p.Gap)
 		if n := len(p.SmallRates); n > 0 && len(p.Rates) > 0 {
-			c.Expect(p.SmallRates[n-1] < p.Rates[0], "SmallRates is %v, want less than all Rates", p.SmallRates)
+			c.Expect(p.SmallRates[n-1] < p.Rates[0], "SmallRates must be less than all Rates, got %v", p.SmallRates)
 		}
 	},
 	Trials: MirrorParams.trials,

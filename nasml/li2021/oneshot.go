@@ -72,7 +72,7 @@ func (p OneShotParams) rowsOn(searches []string) (rows []string) {
 
 // oneShotRules are what neither tags nor settings say.
 func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
-	c.Expect(p.Space == "", "Space is %q, want none: Spaces are the spaces of NAS-Bench-1Shot1", p.Space)
+	c.Expect(p.Space == "", "Space must be empty, got %q: name spaces of NAS-Bench-1Shot1 in Spaces", p.Space)
 	study.Distinct(c, "Rows", searches, 1)
 	for _, space := range p.Spaces {
 		c.OneOf("Spaces", space, slices.Sorted(maps.Keys(supernet.OneShots))...)
@@ -150,8 +150,8 @@ func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
 	c.OneOf("Ties", l.Ties, ties...)
 	for _, space := range spaces {
 		s, ok := supernet.OneShots[space]
-		c.Expect(!ok || l.Against != regret.AgainstPublished || s.Known.TestError > 0, "Against is %q, and nothing is "+
-			"published of the space %q: take %q", l.Against, space, regret.AgainstTable)
+		c.Expect(!ok || l.Against != regret.AgainstPublished || s.Known.TestError > 0, "Against must be %q for the "+
+			"space %q, got %q: no best error of it is published", regret.AgainstTable, space, l.Against)
 	}
 }
 

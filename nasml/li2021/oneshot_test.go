@@ -96,7 +96,7 @@ func TestSmallOneShotSearches(t *testing.T) {
 	}
 	u.Cleared = nil
 	_, err = Uncleared(ctx, u)
-	require.ErrorContains(t, err, "Cleared has 0 rows and Uncleared 2")
+	require.ErrorContains(t, err, "as many rows, got 0 and 2")
 }
 
 // The part of NAS-Bench-101 that travels says what the table said from which the shipped
@@ -175,9 +175,9 @@ func TestOneShotRefuses(t *testing.T) {
 		`Spaces is "1shot1-s4", want one of 1shot1-s1, 1shot1-s2, 1shot1-s3`: func(p *Figure2Params) {
 			p.Spaces = []string{"1shot1-s4"}
 		},
-		`Space is "1shot1-s1", want none`:          func(p *Figure2Params) { p.Space = "1shot1-s1" },
+		`Space must be empty, got "1shot1-s1"`:     func(p *Figure2Params) { p.Space = "1shot1-s1" },
 		"ENAS is not defined on the space 1shot1-": func(p *Figure2Params) { p.Rows = []string{"enas"} },
-		`row "darts/x@1shot1-s1": want METHOD`:     func(p *Figure2Params) { p.Rows = []string{"darts/x"} },
+		`row "darts/x@1shot1-s1" must be METHOD`:   func(p *Figure2Params) { p.Rows = []string{"darts/x"} },
 		`Ties is "last", want one of first, numpy`: func(p *Figure2Params) { p.Ties = "last" },
 		`Training is "4", want one of mean, one,`:  func(p *Figure2Params) { p.Training = "4" },
 		`Against is "me", want one of published`:   func(p *Figure2Params) { p.Against = "me" },
@@ -213,7 +213,7 @@ func TestAnOwnOneShotSpace(t *testing.T) {
 	p.OneShotParams = smallOneShot(p.OneShotParams)
 	p.Spaces, p.Rows, p.Epochs, p.Seeds = []string{"mine"}, []string{"gaea-darts"}, 1, 1
 	_, err := Figure2(isolated(t), p)
-	require.ErrorContains(t, err, `nothing is published of the space "mine": take "table"`)
+	require.ErrorContains(t, err, `Against must be "table" for the space "mine", got "published"`)
 	p.Against = "table"
 	r, err := Figure2(isolated(t), p)
 	require.NoError(t, err)

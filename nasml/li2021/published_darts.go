@@ -27,7 +27,7 @@ type cellRow struct {
 }
 
 // rowIDs are the rows of the list of the papers' claims that judge a line, by
-// number, each as verdict.Claim wants them. The list leaves P-DARTS out.
+// number, in the form of verdict.Claim. The list leaves P-DARTS out.
 type rowIDs struct{ params, best, average, top1, top5 string }
 
 // listed puts rows before the name of a claim; one without is marked as ours.

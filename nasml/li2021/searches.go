@@ -212,8 +212,8 @@ const syntheticLen = 10_000
 // photographsIn are those of a folder with train in it.
 func photographsIn(dir string) (searchImages, error) {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return searchImages{}, catalog.Usagef("Folder: %s does not exist: want a folder with ILSVRC-2012's "+
-			"photographs in train, with a folder a class", dir)
+		return searchImages{}, catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's "+
+			"photographs in train, one folder for each class", dir)
 	}
 	folder, err := data.OpenPhotoFolder(filepath.Join(dir, "train"))
 	if err != nil {

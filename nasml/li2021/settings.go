@@ -200,16 +200,16 @@ func (w row) named() string {
 // check says what is wrong with a row.
 func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
-		return fmt.Errorf("row %q: no search method is called %q, want one of %s", w, w.method(),
-			strings.Join(slices.Sorted(maps.Keys(search.Methods)), ", "))
+		return fmt.Errorf("row %q: the search method must be one of %s, got %q", w,
+			strings.Join(slices.Sorted(maps.Keys(search.Methods)), ", "), w.method())
 	}
 	if _, ok := stepVariants[w.variant()]; ok {
 		return nil
 	}
 	v, own := w.variant(), supernet.Spaces[w.space()].Ops == nil && w.space() != ""
 	if v != "" && v != "erm" && (w.method() != "darts" || v != "benchmark" || own) {
-		return fmt.Errorf("row %q: want METHOD, METHOD/erm, METHOD/ and one of %s, or darts/benchmark, with @SPACE "+
-			"behind all but the last", w, strings.Join(slices.Sorted(maps.Keys(stepVariants)), ", "))
+		return fmt.Errorf("row %q must be METHOD, METHOD/erm, METHOD/ and one of %s, or darts/benchmark; all but the "+
+			"last may end in @SPACE", w, strings.Join(slices.Sorted(maps.Keys(stepVariants)), ", "))
 	}
 	return nil
 }
@@ -224,8 +224,8 @@ var presets = map[string]func(space, method string) (search.Settings, error){
 func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	of, ok := presets[p.Preset]
 	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset is %q, want quick, paper or code, or imagenet or "+
-			"imagenet-code", p.Preset)
+		return search.Settings{}, catalog.Usagef("Preset must be quick, paper, code, imagenet or "+
+			"imagenet-code, got %q", p.Preset)
 	}
 	return of(space, method)
 }
@@ -262,8 +262,8 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 		return s, catalog.Usagef("settings of %s: %v", w, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if p.Folder != "" && p.Examples > 0 && s.Parts == (search.Shares{}) {
-		return s, catalog.Usagef("settings of %s: Examples is %d of a Folder, and a search on one level takes all of "+
-			"its photographs: leave Examples 0", w, p.Examples)
+		return s, catalog.Usagef("settings of %s: Examples must be 0 with a Folder, got %d: a single-level search "+
+			"takes all photographs", w, p.Examples)
 	}
 	return s, nil
 }
@@ -356,12 +356,12 @@ const ilsvrcSide = 224
 // rules are what neither tags nor the settings of a row say.
 func (p SearchParams) rules(rows []string, c *study.Checks) {
 	known := data.Known()
-	c.Expect(slices.Contains(known, p.Data), "Data is %q, want one of %v", p.Data, known)
+	c.Expect(slices.Contains(known, p.Data), "Data must be one of %v, got %q", known, p.Data)
 	c.Expect(p.Statistics == "" || p.Devices > 1,
-		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", p.Statistics)
+		"Statistics must be empty with one device, got %q: leave it empty, or set Devices to 2 or more", p.Statistics)
 	for i, w := range rows {
 		err := row(w).check()
 		c.Expect(err == nil, "%v", err)
-		c.Expect(!slices.Contains(rows[:i], w), "the row %q is there twice", w)
+		c.Expect(!slices.Contains(rows[:i], w), "row %q appears twice", w)
 	}
 }

@@ -21,10 +21,10 @@ func checkNet(c *study.Checks, p NetParams) {
 	c.AtLeast("Inputs", p.Inputs, 1)
 	c.AtLeast("Examples", p.Examples, 1)
 	c.AtLeast("Batch", p.Batch, 1)
-	c.Expect(p.Noise >= 0 && !math.IsInf(p.Noise, 0), "Noise is %v, want 0 or more", p.Noise)
-	c.Expect(len(p.Ops) >= 2, "Ops is %v, want at least two: on one operation there is nothing to search", p.Ops)
+	c.Expect(p.Noise >= 0 && !math.IsInf(p.Noise, 0), "Noise must be at least 0, got %v", p.Noise)
+	c.Expect(len(p.Ops) >= 2, "Ops must have at least two operations to choose from, got %v", p.Ops)
 	c.Expect(slices.ContainsFunc(p.Ops, func(op string) bool { return op != "zero" }),
-		"Ops is %v: f would be constant, want an operation other than zero", p.Ops)
+		"Ops must have an operation other than zero, else f is constant, got %v", p.Ops)
 	for _, op := range p.Ops {
 		c.OneOf("Ops", op, smoothnet.Operations()...)
 	}

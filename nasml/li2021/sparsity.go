@@ -83,7 +83,7 @@ var Sparsity = lab.Declare(lab.Entry[SparsityParams, sparsity.Trial]{
 	Units: func(t sparsity.Trial) int { return 1 + t.Edges*max(1, t.Batch)*t.Steps/100000 },
 	Rules: func(p SparsityParams, c *study.Checks) {
 		c.Expect(p.Below < math.Log(float64(p.Options)),
-			"Below is %v, want less than ln Options, where the search starts", p.Below)
+			"Below must be less than ln Options, where the search starts, got %v", p.Below)
 	},
 	Trials: sparsityTrials,
 	Draw:   drawSparsity,

@@ -96,8 +96,8 @@ type candidate struct {
 // rules want candidates of which some are given up, after an epoch that there is.
 func (p Table3Params) rules(c *study.Checks) {
 	n := p.Random + len(p.Genotypes) + len(p.Searches)*max(0, p.Search.Seeds)
-	c.Expect(n >= 2, "Genotypes, Random and Searches are %d candidates, want at least 2", n)
-	c.Expect(p.Kept < n, "Kept is %d, want 1 to %d, fewer than the candidates", p.Kept, n-1)
+	c.Expect(n >= 2, "Genotypes, Random and Searches must give at least 2 candidates, got %d", n)
+	c.Expect(p.Kept < n, "Kept must be between 1 and %d, fewer than the candidates, got %d", n-1, p.Kept)
 	if len(p.Searches) > 0 {
 		c.Limits(p.Search)
 		p.Search.rules(p.Searches, c)
@@ -107,8 +107,8 @@ func (p Table3Params) rules(c *study.Checks) {
 	if s, err := p.settings("cifar-10"); err != nil {
 		c.Expect(false, "%v", err)
 	} else {
-		c.Expect(p.Short < s.Epochs, "Short is %d, want less than Epochs, %d", p.Short, s.Epochs)
-		c.Expect(s.EvaluateEvery == 1, "EvaluateEvery is %d, want 1: candidates are compared after any epoch",
+		c.Expect(p.Short < s.Epochs, "Short must be less than Epochs, %d, got %d", s.Epochs, p.Short)
+		c.Expect(s.EvaluateEvery == 1, "EvaluateEvery must be 1, since candidates are compared after any epoch, got %d",
 			s.EvaluateEvery)
 	}
 }

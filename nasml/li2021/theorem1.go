@@ -71,7 +71,7 @@ var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, algorithm1.Trial]{
 	Rules: func(p Theorem1Params, c *study.Checks) {
 		checkNet(c, p.NetParams)
 		c.Expect(slices.Contains(p.Orders, "random"),
-			"Orders is %v, want random among them: the theorem is about it", p.Orders)
+			"Orders must include random, which the theorem is about, got %v", p.Orders)
 	},
 	Trials: Theorem1Params.trials,
 	Units:  func(t algorithm1.Trial) int { return 1 + int(t.Constant*float64(t.Runs)/(t.Target*t.Target)) },

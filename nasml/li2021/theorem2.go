@@ -70,7 +70,7 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, algorithm2.Trial]{
 	Rules: func(p Theorem2Params, c *study.Checks) {
 		checkNet(c, p.NetParams)
 		for _, b := range p.Blocks {
-			c.Expect(b == 1 || b == 2 || b == 2*p.Edges, "Blocks has %d, want 1, 2 or 2·Edges = %d", b, 2*p.Edges)
+			c.Expect(b == 1 || b == 2 || b == 2*p.Edges, "Blocks must be 1, 2 or 2·Edges = %d, got %d", 2*p.Edges, b)
 		}
 	},
 	Trials: Theorem2Params.trials,

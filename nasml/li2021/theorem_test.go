@@ -146,7 +146,7 @@ func TestTheSmallestTheorems(t *testing.T) {
 	require.NotEmpty(t, r.Check())
 	p.Ops = []string{"zero", "zero"}
 	_, err = Theorem1(ctx, p)
-	require.ErrorContains(t, err, "f would be constant")
+	require.ErrorContains(t, err, "else f is constant")
 
 	q := Theorem2Quick
 	q.NetParams = NetParams{Edges: 1, Inputs: 1, Ops: []string{"cos", "sin"}, Examples: 1, Batch: 1}

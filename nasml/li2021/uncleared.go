@@ -62,7 +62,7 @@ var Uncleared = lab.Declare(lab.Entry[UnclearedParams, found]{
 		p.oneShotRules(p.rows(), c)
 		p.lookupRules(p.Spaces, c)
 		c.Expect(len(p.Cleared) == len(p.Uncleared),
-			"Cleared has %d rows and Uncleared %d, want one of each to compare", len(p.Cleared), len(p.Uncleared))
+			"Cleared and Uncleared must have as many rows, got %d and %d", len(p.Cleared), len(p.Uncleared))
 	},
 	Compute: func(ctx context.Context, r *uncleared) error {
 		gs, err := r.Params.run(ctx, "li2021/uncleared", r.Params.rowsOn(r.Params.rows()))

@@ -39,8 +39,8 @@ const batchAxis = "batch"
 // divideUp makes the compiled step one of n devices.
 func (s *Runner) divideUp(n int, epoch bilevel.Epoch) error {
 	if have := s.backend.NumDevices(); n > have {
-		return fmt.Errorf("the setting Devices is %d, and the backend %q has %d: take at most %d, "+
-			"or a backend with more (backend.OpenDevices)", n, s.backend.Name(), have, have)
+		return fmt.Errorf("Devices must be at most %d on the backend %q, got %d: open more with "+
+			"backend.OpenDevices", have, s.backend.Name(), n)
 	}
 	if err := checkShares(n, epoch); err != nil {
 		return err

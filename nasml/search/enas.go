@@ -204,7 +204,7 @@ func (c *controller) one(rng *rand.Rand) (Arch, error) {
 	if err != nil {
 		return Arch{}, err
 	}
-	return c.space.(rowwise).rowwise(sampled[0]), nil // Check wants it to be one
+	return c.space.(rowwise).rowwise(sampled[0]), nil // by Check
 }
 
 // edges and options are those of the one block of θ.

@@ -28,8 +28,8 @@ func (s Settings) divide(images int, seed uint64) (train, validation, test []int
 // of are the parts of so many images, in order where rng is nil.
 func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, err error) {
 	if want := p.Train + p.Validation + p.Test; images < want {
-		return nil, nil, nil, fmt.Errorf("there are %d images, want %d: %d for the weights, %d for the architecture "+
-			"and %d to test on", images, want, p.Train, p.Validation, p.Test)
+		return nil, nil, nil, fmt.Errorf("Parts need %d images, %d for the weights, %d for the architecture and %d to "+
+			"test on, got %d", want, p.Train, p.Validation, p.Test, images)
 	}
 	all := make([]int, images)
 	for i := range all {

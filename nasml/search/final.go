@@ -36,7 +36,7 @@ func (r *run) accuracy(ctx context.Context, images []int, theta [][][]float64) (
 		right, seen = right+n, seen+size
 	}
 	if seen == 0 {
-		return 0, fmt.Errorf("%d validation images, want at least a batch of %d", len(images), r.Batch)
+		return 0, fmt.Errorf("an accuracy needs at least a batch of %d images, got %d", r.Batch, len(images))
 	}
 	return float64(right) / float64(seen), nil
 }
@@ -85,7 +85,7 @@ func (r *run) final(ctx context.Context) (Arch, error) {
 	case ByLikelihood:
 		ranked := likeliest(theta[0], r.Candidates)
 		return r.best(ctx, rng, func(i int) (Arch, error) {
-			return r.space.(rowwise).rowwise(ranked[i%len(ranked)]), nil // Check wants it to be one
+			return r.space.(rowwise).rowwise(ranked[i%len(ranked)]), nil // by Check
 		})
 	case ByController:
 		return r.best(ctx, rng, func(int) (Arch, error) { return r.control.one(rng) })

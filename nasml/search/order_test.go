@@ -146,5 +146,6 @@ func TestStatisticsInsideOperationsTwice(t *testing.T) {
 	}
 	require.Positive(t, inside)
 	s.Space = "nasbench201"
-	require.ErrorContains(t, s.Check(), `Running is "operations-twice" on the space "nasbench201"`)
+	require.ErrorContains(t, s.Check(),
+		`Running "operations-twice" needs a space of cells with two inputs, got "nasbench201"`)
 }

@@ -44,7 +44,7 @@ func TestPartsOfASearch(t *testing.T) {
 	require.NotEqual(t, one, two)
 	s.Parts.Test = 20
 	_, err = New(pure(t), s, images)
-	require.ErrorContains(t, err, "there are 30 images, want 39")
+	require.ErrorContains(t, err, "Parts need 39 images")
 	s.Parts.Validation = 1
-	require.ErrorContains(t, s.Check(), "want at least 2 images for training and validation")
+	require.ErrorContains(t, s.Check(), "Parts must have at least 2 images for training and for validation")
 }

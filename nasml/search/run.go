@@ -279,9 +279,10 @@ func (r *run) onSimplex() error {
 		for i, row := range block {
 			sum, j := floats.Sum(row), floats.MinIdx(row)
 			if math.Abs(sum-1) > offSimplex || row[j] < -offSimplex {
-				return fmt.Errorf("the update %q left the simplex: θ of %s is %.4g, and its row sums to %.4g, want no "+
-					"number below 0 and a sum of 1; end it with simplex.EG or another entry of simplex.Updates, or "+
-					"divide what is positive by its sum", r.rules[b].name, r.space.Entry(b, i, j), row[j], sum)
+				return fmt.Errorf("the update %q left the simplex: θ of %s is %.4g, and its row sums to %.4g; a row "+
+					"must be at least 0 and sum to 1: end the update with simplex.EG or another entry of "+
+					"simplex.Updates, or clip at 0 and divide by the sum", r.rules[b].name, r.space.Entry(b, i, j),
+					row[j], sum)
 			}
 		}
 	}

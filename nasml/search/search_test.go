@@ -204,7 +204,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"operation": {func(s *Settings) { s.Without = []string{"sep_conv"} }, `"sep_conv"`},
 		"update":    {func(s *Settings) { s.Update = "adam" }, "adam"},
 		"image":     {func(s *Settings) { s.Image = 10 }, "multiple of 4"},
-		"rate":      {func(s *Settings) { s.ArchRate = 0 }, "ArchRate is 0"},
+		"rate":      {func(s *Settings) { s.ArchRate = 0 }, "ArchRate must be positive, got 0"},
 		"split":     {func(s *Settings) { s.Split = "third" }, `"third"`},
 	} {
 		s := tiny(t, "gaea-darts")

@@ -161,24 +161,26 @@ func (s Settings) Plan(classes int) (Plan, error) {
 	e := expectation{err}
 	e = append(e, s.Bilevel.Check())
 	sizes := s.Channels >= 1 && s.Cells >= 1 && s.Image >= 1 && s.Partial >= 0
-	e.that(sizes, "Channels is %d, Cells %d and Image %d, want at least 1, and Partial %d, want at least 0",
+	e.that(sizes, "Channels, Cells and Image must be at least 1, got %d, %d and %d, and Partial at least 0, got %d",
 		s.Channels, s.Cells, s.Image, s.Partial)
 	if sizes { // zeros would be read as the standard ones
 		p.Opened, err = s.checkSpace(m, classes)
 		e = append(e, err)
 	}
 	e.that(s.Epochs >= 1 && s.Batch >= 2,
-		"Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm needs two", s.Epochs, s.Batch)
+		"Epochs must be at least 1, got %d, and Batch at least 2 for batch norm, got %d", s.Epochs, s.Batch)
 	e.that(s.LearningRate > 0 && s.LearningRateMin >= 0,
-		"LearningRate is %v, want more than 0, and LearningRateMin %v, want at least 0",
+		"LearningRate must be positive, got %v, and LearningRateMin at least 0, got %v",
 		s.LearningRate, s.LearningRateMin)
 	e.that(s.ScheduleEpochs >= 0 && s.EvaluateEvery >= 0 && s.Curvature >= 0 && s.RateWarmup >= 0 &&
 		s.Instruments >= 0,
-		"ScheduleEpochs is %d, EvaluateEvery %d, Curvature %d, Instruments %d and RateWarmup %d, want at least 0",
+		"ScheduleEpochs, EvaluateEvery, Curvature, Instruments and RateWarmup must be at least 0, got %d, %d, %d, "+
+			"%d and %d",
 		s.ScheduleEpochs, s.EvaluateEvery, s.Curvature, s.Instruments, s.RateWarmup)
 	e.that(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0,
-		"Momentum is %v, want 0 ≤ μ < 1, and WeightDecay %v, want at least 0", s.Momentum, s.WeightDecay)
-	e.that(s.Split == "ordered" || s.Split == "random", "Split is %q, want ordered or random", s.Split)
+		"Momentum must be at least 0 and less than 1, got %v, and WeightDecay at least 0, got %v", s.Momentum,
+		s.WeightDecay)
+	e.that(s.Split == "ordered" || s.Split == "random", "Split must be ordered or random, got %q", s.Split)
 	e = append(e, s.checkParts(), s.Augment.Check(), s.Crop.Check(), s.checkDevices(m))
 	return p, errors.Join(append(e, s.checkArchitecture(m))...)
 }
@@ -186,8 +188,8 @@ func (s Settings) Plan(classes int) (Plan, error) {
 func (s Settings) checkParts() error {
 	if p := s.Parts; p != (Shares{}) &&
 		(p.Train < 2 || p.Validation < 2 || p.Test < 0 || s.Bilevel.Level != bilevel.Bilevel) {
-		return fmt.Errorf("the setting Parts is %+v at the level %q, want at least 2 images for training and "+
-			"validation, of two levels", p, s.Bilevel.Level)
+		return fmt.Errorf("Parts must have at least 2 images for training and for validation at the level %q, "+
+			"got %+v at the level %q", bilevel.Bilevel, p, s.Bilevel.Level)
 	}
 	return nil
 }
@@ -204,20 +206,20 @@ func (e *expectation) that(ok bool, format string, args ...any) {
 // checkDevices looks at whether several devices can share a search.
 func (s Settings) checkDevices(m Method) error {
 	var e expectation
-	e.that(s.Devices >= 0, "Devices is %d, want 0 or 1 (one device) or more", s.Devices)
-	e.that(s.Statistics == Synchronised || s.Statistics == PerDevice, "Statistics is %q, want %q (synchronised) or %q",
-		s.Statistics, Synchronised, PerDevice)
+	e.that(s.Devices >= 0, "Devices must be at least 0, got %d", s.Devices)
+	e.that(s.Statistics == Synchronised || s.Statistics == PerDevice, "Statistics must be %q (synchronised) or %q, "+
+		"got %q",
+		Synchronised, PerDevice, s.Statistics)
 	e.that(s.Statistics == Synchronised || s.Devices > 1,
-		"Statistics is %q with one device: leave it empty, or set Devices to 2 or more", s.Statistics)
+		"Statistics must be empty with one device, got %q: leave it empty, or set Devices to 2 or more", s.Statistics)
 	if s.Devices > 1 {
-		e.that(s.Batch%s.Devices == 0, "Batch is %d, which %d devices cannot share equally: take a multiple of "+
-			"%d, or other Devices", s.Batch, s.Devices, s.Devices)
+		e.that(s.Batch%s.Devices == 0, "Batch must be a multiple of Devices, %d, got %d", s.Devices, s.Batch)
 		e.that(s.Statistics != PerDevice || s.Batch/s.Devices >= 2,
-			"Batch is %d, %d for each of %d devices: batch norm over each device's share needs two",
-			s.Batch, s.Batch/s.Devices, s.Devices)
+			"Batch must be at least %d, two for batch norm on each of %d devices, got %d", 2*s.Devices, s.Devices,
+			s.Batch)
 		e.that(s.Statistics != PerDevice || m.Architecture != PerExample,
-			"Statistics is %q: %s takes a gradient of every example of the batch, which no device has; leave it empty",
-			s.Statistics, m.Title)
+			"Statistics must be empty for %s, which takes a gradient of every example of the batch, got %q", m.Title,
+			s.Statistics)
 	}
 	return errors.Join(e...)
 }
@@ -230,24 +232,24 @@ func (s Settings) checkArchitecture(m Method) error {
 		s.checkUpdate(m, &e)
 	}
 	e.that(slices.Contains([]Running{OuterPass, InnerPasses, OuterTwice, OperationsTwice}, s.Running),
-		"Running is %q, want %q, %q, %q or %q", s.Running, OuterPass, InnerPasses, OuterTwice, OperationsTwice)
+		"Running must be %q, %q, %q or %q, got %q", OuterPass, InnerPasses, OuterTwice, OperationsTwice, s.Running)
 	kind, _, _ := s.kind()
 	e.that(s.Running != OperationsTwice || kind == "cells",
-		"Running is %q on the space %q, want a space of cells with two inputs", s.Running, s.Space)
+		"Running %q needs a space of cells with two inputs, got %q", s.Running, s.Space)
 	e.that(s.Running != InnerPasses || s.Bilevel.Hypergradient != "first-order",
-		"Running is %q, and the hypergradient of first order has no inner passes: take another, or %q", s.Running,
-		OuterPass)
+		"Running must not be %q with the first-order hypergradient, which has no inner passes", s.Running)
 	if m.Weights == Gumbel || m.Architecture == Gumbel {
-		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst is %v and TauLast %v, want more than 0", s.TauFirst,
+		e.that(s.TauFirst > 0 && s.TauLast > 0, "TauFirst and TauLast must be positive, got %v and %v", s.TauFirst,
 			s.TauLast)
 	}
 	if m.Final != ByArgmax {
 		e.that(s.Candidates >= 1 && s.CandidateBatch >= 2,
-			"Candidates is %d, want at least 1, and CandidateBatch %d, want at least 2", s.Candidates, s.CandidateBatch)
+			"Candidates must be at least 1, got %d, and CandidateBatch at least 2, got %d", s.Candidates,
+			s.CandidateBatch)
 	}
 	if c := s.Control; m.Weights == Controller {
 		e.that(c.Hidden >= 1 && c.Steps >= 1 && c.Samples >= 1 && c.Rate > 0 && c.Temperature > 0,
-			"Control is %+v, want positive Hidden, Steps, Samples, Rate and Temperature", c)
+			"Hidden, Steps, Samples, Rate and Temperature of Control must be positive, got %+v", c)
 	}
 	return errors.Join(e...)
 }
@@ -258,10 +260,10 @@ func (s Settings) checkUpdate(m Method, e *expectation) {
 	if s.EdgeUpdate != "" {
 		s.checkMoves("EdgeUpdate", s.EdgeUpdate, m, e)
 	}
-	e.that(s.ArchRate > 0 || s.ArchRate == 0 && update.OwnRate, "ArchRate is %v, want more than 0", s.ArchRate)
-	e.that(s.EdgeRate >= 0, "EdgeRate is %v, want 0 (as ArchRate) or more", s.EdgeRate)
-	e.that(s.Start == "uniform" || s.Start == "normal", "Start is %q, want uniform or normal", s.Start)
-	e.that(s.Start == "uniform" || m.Hold != OnSimplex, "Start is %q: on the simplex it is uniform", s.Start)
+	e.that(s.ArchRate > 0 || s.ArchRate == 0 && update.OwnRate, "ArchRate must be positive, got %v", s.ArchRate)
+	e.that(s.EdgeRate >= 0, "EdgeRate must be at least 0 (0: as ArchRate), got %v", s.EdgeRate)
+	e.that(s.Start == "uniform" || s.Start == "normal", "Start must be uniform or normal, got %q", s.Start)
+	e.that(s.Start == "uniform" || m.Hold != OnSimplex, "Start must be uniform on the simplex, got %q", s.Start)
 }
 
 // checkMoves looks at whether an update moves what a method holds.
@@ -271,11 +273,11 @@ func (s Settings) checkMoves(field, name string, m Method, e *expectation) Updat
 		*e = append(*e, fmt.Errorf("%s: %w", field, err))
 		return update
 	}
-	e.that(update.Moves == m.Hold, "%s is %q, which moves %s: %s holds %s, which one of these moves: %v",
-		field, name, held[update.Moves], m.Title, held[m.Hold], updateNames(m.Hold))
+	e.that(update.Moves == m.Hold, "%s must move %s, which %s holds: one of %v, got %q, which moves %s",
+		field, held[m.Hold], m.Title, updateNames(m.Hold), name, held[update.Moves])
 	e.that(update.PerExample == (m.Architecture == PerExample),
-		"%s is %q: an update that takes a gradient for each example goes with a method that has one, and only "+
-			"with it", field, name)
+		"%s is %q: an update by per-example gradients needs a method that computes them, and such a method needs such "+
+			"an update", field, name)
 	return update
 }
 

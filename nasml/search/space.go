@@ -117,8 +117,8 @@ func (s Settings) checkSpace(m Method, classes int) (Space, error) {
 		"EdgeRate": s.EdgeRate != 0, "Stem": s.Stem != "", "AddInput": s.AddInput, "Ties": s.Ties != "",
 	} {
 		if set && !slices.Contains(kind.Reads, field) {
-			return nil, fmt.Errorf("%s is set, which the space %s does not read: leave it unset (spaces of its kind, "+
-				"%s, read %s)", field, s.Space, name, strings.Join(kind.Reads, ", "))
+			return nil, fmt.Errorf("%s is set, which the space %s does not read: leave it unset (spaces of the kind "+
+				"%s read %s)", field, s.Space, name, strings.Join(kind.Reads, ", "))
 		}
 	}
 	space, err := kind.Open(s, classes)
@@ -144,8 +144,8 @@ func (s Settings) left(ops []string) ([]string, error) {
 	}
 	all := slices.DeleteFunc(slices.Clone(ops), func(op string) bool { return slices.Contains(s.Without, op) })
 	if len(all) < 2 {
-		return nil, fmt.Errorf("the space %s without %v has %d operations, want at least 2", s.Space, s.Without,
-			len(all))
+		return nil, fmt.Errorf("the space %s must keep at least 2 operations, got %d without %v", s.Space, len(all),
+			s.Without)
 	}
 	return all, nil
 }
@@ -242,8 +242,8 @@ func openCells(s Settings, classes int) (Space, error) {
 			return nil, err
 		}
 	} else if len(s.Without) > 0 {
-		return nil, fmt.Errorf("the space %s has operations of its own on every edge, none of which can be left out: "+
-			"Without is %v, want nothing", s.Space, s.Without)
+		return nil, fmt.Errorf("Without must be empty on the space %s, whose edges have operations of their own, "+
+			"got %v", s.Space, s.Without)
 	}
 	c := supernet.SearchConfig{
 		Skeleton: supernet.Skeleton{
@@ -359,8 +359,8 @@ func openOneShot(s Settings, classes int) (Space, error) {
 		ties = supernet.Ties(s.Ties)
 	}
 	if _, ok := supernet.TieRules[ties]; !ok {
-		return nil, fmt.Errorf("the setting Ties is %q, want one of %q", s.Ties,
-			slices.Sorted(maps.Keys(supernet.TieRules)))
+		return nil, fmt.Errorf("Ties must be one of %q, got %q",
+			slices.Sorted(maps.Keys(supernet.TieRules)), s.Ties)
 	}
 	c := supernet.OneShotConfig{
 		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Cells, Image: s.Image, Classes: classes},

@@ -158,16 +158,17 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 		change        func(*Settings)
 		want          string
 	}{
-		"partial channels":    {"darts", "nasbench201", func(s *Settings) { s.Partial = 2 }, "Partial is set"},
-		"K":                   {"darts", "darts", func(s *Settings) { s.Partial = 3 }, "K must divide them"},
-		"bias":                {"darts", "darts", func(s *Settings) { s.ConvBias = true }, "ConvBias is set"},
-		"edges":               {"darts", "1shot1-s1", func(s *Settings) { s.EdgeWeights = true }, "EdgeWeights is set"},
-		"ties":                {"darts", "1shot1-s1", func(s *Settings) { s.Ties = "last" }, `Ties is "last"`},
-		"stem":                {"darts", "darts", func(s *Settings) { s.Stem = "mnist" }, `"mnist"`},
-		"small images":        {"darts", "darts", func(s *Settings) { s.Image = 7 }, "must be even"},
-		"likelihood":          {"setn", "darts", func(*Settings) {}, "SETN is not defined on the space darts"},
-		"controller":          {"enas", "1shot1-s1", func(*Settings) {}, "ENAS is not defined on the space 1shot1-s1"},
-		"operations of S1":    {"darts", "darts-s1", func(s *Settings) { s.Without = []string{"none"} }, "of its own"},
+		"partial channels": {"darts", "nasbench201", func(s *Settings) { s.Partial = 2 }, "Partial is set"},
+		"K":                {"darts", "darts", func(s *Settings) { s.Partial = 3 }, "K must divide them"},
+		"bias":             {"darts", "darts", func(s *Settings) { s.ConvBias = true }, "ConvBias is set"},
+		"edges":            {"darts", "1shot1-s1", func(s *Settings) { s.EdgeWeights = true }, "EdgeWeights is set"},
+		"ties":             {"darts", "1shot1-s1", func(s *Settings) { s.Ties = "last" }, `got "last"`},
+		"stem":             {"darts", "darts", func(s *Settings) { s.Stem = "mnist" }, `"mnist"`},
+		"small images":     {"darts", "darts", func(s *Settings) { s.Image = 7 }, "must be even"},
+		"likelihood":       {"setn", "darts", func(*Settings) {}, "SETN is not defined on the space darts"},
+		"controller":       {"enas", "1shot1-s1", func(*Settings) {}, "ENAS is not defined on the space 1shot1-s1"},
+		"operations of S1": {"darts", "darts-s1", func(s *Settings) { s.Without = []string{"none"} },
+			"operations of their own, got [none]"},
 		"update of edges":     {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "eg" }, `EdgeUpdate is "eg"`},
 		"no such edge update": {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "ge" }, `"ge"`},
 	} {

@@ -199,23 +199,23 @@ func TabularDifferences() []string {
 // Check returns every invalid setting.
 func (s TabularSettings) Check() error {
 	var wrong expectation
-	wrong.that(TabularMethods[s.Method] != nil, "Method is %q, want one of %v", s.Method,
-		slices.Sorted(maps.Keys(TabularMethods)))
-	wrong.that(s.Budget > 0 && s.Budget < 1e12, "Budget is %v s, want more than 0", s.Budget)
-	wrong.that(s.Epochs > 0, "Epochs is %d, want 12 or 200", s.Epochs)
-	wrong.that(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs is %v and SeedNoise %v, want at least 0",
+	wrong.that(TabularMethods[s.Method] != nil, "Method must be one of %v, got %q",
+		slices.Sorted(maps.Keys(TabularMethods)), s.Method)
+	wrong.that(s.Budget > 0 && s.Budget < 1e12, "Budget must be positive, got %v s", s.Budget)
+	wrong.that(s.Epochs > 0, "Epochs must be 12 or 200, got %d", s.Epochs)
+	wrong.that(s.EvalEpochs >= 0 && s.SeedNoise >= 0, "EvalEpochs and SeedNoise must be at least 0, got %v and %v",
 		s.EvalEpochs, s.SeedNoise)
 	switch s.Method {
 	case "rea":
-		wrong.that(s.Population >= 1 && s.Sample >= 1, "Population is %d and Sample %d, want at least 1",
+		wrong.that(s.Population >= 1 && s.Sample >= 1, "Population and Sample must be at least 1, got %d and %d",
 			s.Population, s.Sample)
-		wrong.that(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate is %q, want %q or %q", s.Mutate,
-			MutateNode, MutateEdge)
+		wrong.that(s.Mutate == MutateNode || s.Mutate == MutateEdge, "Mutate must be %q or %q, got %q",
+			MutateNode, MutateEdge, s.Mutate)
 	case "reinforce":
-		wrong.that(s.Rate > 0, "Rate is %v, want more than 0", s.Rate)
-		wrong.that(s.Baseline >= 0 && s.Baseline < 1, "Baseline is %v, want 0 ≤ momentum < 1", s.Baseline)
-		wrong.that(s.Pick == PickBest || s.Pick == PickPolicy, "Pick is %q, want %q or %q", s.Pick, PickBest,
-			PickPolicy)
+		wrong.that(s.Rate > 0, "Rate must be positive, got %v", s.Rate)
+		wrong.that(s.Baseline >= 0 && s.Baseline < 1, "Baseline must be at least 0 and less than 1, got %v", s.Baseline)
+		wrong.that(s.Pick == PickBest || s.Pick == PickPolicy, "Pick must be %q or %q, got %q", PickBest, PickPolicy,
+			s.Pick)
 	case "bohb":
 		s.checkBOHB(&wrong)
 	}
@@ -224,11 +224,14 @@ func (s TabularSettings) Check() error {
 
 func (s TabularSettings) checkBOHB(wrong *expectation) {
 	wrong.that(s.Samples >= 1 && s.TopPercent >= 1 && s.TopPercent <= 99,
-		"Samples is %d, want at least 1, and TopPercent %d, want 1 to 99", s.Samples, s.TopPercent)
-	wrong.that(s.RandomFraction >= 0 && s.RandomFraction <= 1, "RandomFraction is %v, want 0 to 1", s.RandomFraction)
-	wrong.that(s.MinBandwidth > 0 && s.MinBandwidth < 1, "MinBandwidth is %v, want 0 < h < 1", s.MinBandwidth)
+		"Samples must be at least 1, got %d, and TopPercent between 1 and 99, got %d", s.Samples, s.TopPercent)
+	wrong.that(s.RandomFraction >= 0 && s.RandomFraction <= 1, "RandomFraction must be between 0 and 1, got %v",
+		s.RandomFraction)
+	wrong.that(s.MinBandwidth > 0 && s.MinBandwidth < 1, "MinBandwidth must be greater than 0 and less than 1, got %v",
+		s.MinBandwidth)
 	wrong.that(s.Rungs >= 1 && s.Rungs <= 8 && s.Eta >= 2 && s.Eta <= 8 && s.Brackets >= 1,
-		"Rungs is %d, Eta %d, Brackets %d: want 1 to 8, 2 to 8, at least 1", s.Rungs, s.Eta, s.Brackets)
+		"Rungs must be between 1 and 8, Eta between 2 and 8 and Brackets at least 1, got %d, %d and %d", s.Rungs,
+		s.Eta, s.Brackets)
 }
 
 // RunTabular runs the method of the settings once. The same seed of rng gives

@@ -125,8 +125,8 @@ func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 	Updates["examples"] = Update{Moves: OnSimplex, PerExample: true, Rule: resting.Rule}
 	Updates["eg"] = momentum(0)
 	for update, want := range map[string]string{
-		"logits":   `Update is "logits", which moves logits: GAEA DARTS holds points of a simplex`,
-		"examples": "an update that takes a gradient for each example goes with a method that has one",
+		"logits":   `Update must move points of a simplex, which GAEA DARTS holds: one of [`,
+		"examples": "an update by per-example gradients needs a method that computes them",
 		"eg":       `two updates are called "eg"`,
 		"unknown":  `unknown update "unknown": take one of [adam eg`,
 	} {

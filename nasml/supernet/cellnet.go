@@ -413,8 +413,8 @@ func (n *mixedNode) enter(l Layers, t CellType, edge int, x Map, stride int) {
 		}
 		y := op(l.In(name), x, stride, true)
 		if y.H != n.out.H || y.W != n.out.W || y.C != x.C {
-			l.In(name).fail("it made %d×%d×%d of %d×%d×%d at stride %d, want %d×%d×%d",
-				y.H, y.W, y.C, x.H, x.W, x.C, stride, n.out.H, n.out.W, x.C)
+			l.In(name).fail("at stride %d it must make %d×%d×%d of %d×%d×%d, got %d×%d×%d",
+				stride, n.out.H, n.out.W, x.C, x.H, x.W, x.C, y.H, y.W, y.C)
 		}
 		n.terms, n.operations = append(n.terms, y), append(n.operations, edge*n.Space.Options()+o)
 	}

@@ -632,7 +632,7 @@ func TestOwnOperationAndSpace(t *testing.T) {
 	require.InDelta(t, difference, slope, 1e-6*(1+math.Abs(slope)))
 	c.Space.Ops = []string{"wrong", "none"}
 	_, err = NewSearch(c)
-	require.ErrorContains(t, err, "cells/0/2<-0/wrong: it made 4×4×3 of 4×4×2 at stride 1, want 4×4×2")
+	require.ErrorContains(t, err, "cells/0/2<-0/wrong: at stride 1 it must make 4×4×2 of 4×4×2, got 4×4×3")
 }
 
 func TestCellNetworksThatAreNone(t *testing.T) {

@@ -122,7 +122,7 @@ func (s CellSpace) Options() int { return len(s.Candidates(Normal, 0)) }
 // differently many.
 func (s CellSpace) Check() error {
 	if s.Nodes < 1 {
-		return fmt.Errorf("space %q has %d nodes, want at least 1", s.Name, s.Nodes)
+		return fmt.Errorf("space %q must have at least 1 node, got %d", s.Name, s.Nodes)
 	}
 	edges := s.Edges()
 	for _, cell := range CellTypes {
@@ -141,7 +141,8 @@ func (s CellSpace) Check() error {
 
 func (s CellSpace) checkOps(ops []string) error {
 	if len(ops) == 0 || len(ops) != s.Options() {
-		return fmt.Errorf("it has %d operations, want at least 1 and as many on every edge, %d", len(ops), s.Options())
+		return fmt.Errorf("it must have at least 1 operation and as many as every edge, %d, got %d", s.Options(),
+			len(ops))
 	}
 	for i, op := range ops {
 		if err := knownOperation(op); err != nil {

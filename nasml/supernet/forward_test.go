@@ -629,21 +629,21 @@ func TestScore(t *testing.T) {
 func TestForwardRefusesWhatDoesNotFit(t *testing.T) {
 	s := newSetup(t, Config{TrackStats: true}, 2)
 	for want, change := range map[string]func(in *Input){
-		"the images: got shape (Float64)[2, 4, 8, 3], want [2 8 8 3]": func(in *Input) {
+		"the images must have shape [2 8 8 3], got (Float64)[2, 4, 8, 3]": func(in *Input) {
 			in.Images = SliceAxis(in.Images, 1, AxisRange(0, 4))
 		},
-		"θ, operations: got shape (Float64)[6, 4], want [6 5]": func(in *Input) {
+		"θ, operations must have shape [6 5], got (Float64)[6, 4]": func(in *Input) {
 			in.Theta = SliceAxis(in.Theta, 1, AxisRange(0, 4))
 		},
-		"θ, operations: got shape (Float64)[1, 6, 5], want [2 6 5]": func(in *Input) {
+		"θ, operations must have shape [2 6 5], got (Float64)[1, 6, 5]": func(in *Input) {
 			in.Theta = ExpandAxes(in.Theta, 0)
 		},
-		"the chosen operations: got shape (Float64)[2, 6, 5]": func(in *Input) {
+		"the chosen operations must have shape [6 5], got (Float64)[2, 6, 5]": func(in *Input) {
 			in.Chosen = BroadcastToDims(ExpandAxes(in.Theta, 0), 2, 6, 5)
 		},
 		"got 56 weights, the network has 57":           func(in *Input) { in.Weights = in.Weights[1:] },
 		"got 0 running statistics, the network has 84": func(in *Input) { in.Stats = nil },
-		"stem/conv: got shape (Float64)[2], want [3 3 3 2]": func(in *Input) {
+		"stem/conv must have shape [3 3 3 2], got (Float64)[2]": func(in *Input) {
 			in.Weights = append(in.Weights[1:2:2], in.Weights[1:]...)
 		},
 	} {

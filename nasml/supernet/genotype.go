@@ -152,17 +152,18 @@ func (c Cell) check() error {
 			return fmt.Errorf("edge %d, into node %d: %w", i, node, err)
 		}
 		if gene.From < 0 || gene.From >= node {
-			return fmt.Errorf("edge %d, %s into node %d, comes from %d: want a state before the node, 0 to %d",
-				i, gene.Op, node, gene.From, node-1)
+			return fmt.Errorf("edge %d, %s into node %d, must come from a state before the node, 0 to %d, got %d",
+				i, gene.Op, node, node-1, gene.From)
 		}
 	}
 	if len(c.Concat) == 0 {
-		return fmt.Errorf("the concatenation is empty: want some of the nodes %d to %d", inputs, inputs+c.nodes()-1)
+		return fmt.Errorf("the concatenation must have some of the nodes %d to %d, got none", inputs,
+			inputs+c.nodes()-1)
 	}
 	for i, node := range c.Concat {
 		if node < inputs || node >= inputs+c.nodes() || slices.Contains(c.Concat[:i], node) {
-			return fmt.Errorf("the concatenation %v names %d: want each of the nodes %d to %d at most once",
-				c.Concat, node, inputs, inputs+c.nodes()-1)
+			return fmt.Errorf("the concatenation must have each of the nodes %d to %d at most once, got %v",
+				inputs, inputs+c.nodes()-1, c.Concat)
 		}
 	}
 	return nil
@@ -254,7 +255,7 @@ func parseFields(inside string) (Genotype, error) {
 	}
 	for name := range fields {
 		if n := strings.Count(inside, `"`+name+`":`); n != 1 {
-			return g, fmt.Errorf("it has %d fields %s, want one", n, name)
+			return g, fmt.Errorf("it must have one field %s, got %d", name, n)
 		}
 	}
 	var values map[string]json.RawMessage
@@ -263,7 +264,7 @@ func parseFields(inside string) (Genotype, error) {
 	}
 	for name, value := range values {
 		if fields[name] == nil {
-			return g, fmt.Errorf("it has a field %s, want %v", name, slices.Sorted(maps.Keys(fields)))
+			return g, fmt.Errorf("its fields must be %v, got %s", slices.Sorted(maps.Keys(fields)), name)
 		}
 		if err := json.Unmarshal(value, fields[name]); err != nil {
 			return g, fmt.Errorf("%s is %.40s: %w", name, value, err)

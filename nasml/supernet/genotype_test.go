@@ -118,17 +118,17 @@ func TestBadGenotypes(t *testing.T) {
 		{"sep_conv_3x3", "conv_3x3",
 			`normal cell: edge 0, into node 2: operation "conv_3x3" is unknown: take one of avg_pool_3x3, `},
 		{"'skip_connect', 2", "'skip_connect', 3",
-			"edge 2, skip_connect into node 3, comes from 3: want a state before the node, 0 to 2"},
+			"edge 2, skip_connect into node 3, must come from a state before the node, 0 to 2, got 3"},
 		{", ('skip_connect', 0)]", "]", "3 edges: every node has 2, so that one is missing or too many"},
 		{"range(2, 4)", "range(2, 6)",
-			"the concatenation [2 3 4 5] names 4: want each of the nodes 2 to 3 at most once"},
-		{"[2]", "[2, 2]", "names 2"},
-		{"[2]", "[]", "the concatenation is empty"},
-		{"range(2, 4)", "range(4, 2)", "the concatenation is empty"},
+			"the concatenation must have each of the nodes 2 to 3 at most once, got [2 3 4 5]"},
+		{"[2]", "[2, 2]", "at most once, got [2 2]"},
+		{"[2]", "[]", "the nodes 2 to 2, got none"},
+		{"range(2, 4)", "range(4, 2)", "the nodes 2 to 3, got none"},
 		{"range(2, 4)", "range(2, 99999999)", "or a range of these"},
 		{"reduce_concat=[2]", "reduce_concat=two", "or a range of these"},
-		{"reduce_concat=[2]", "reduce_concat=[2], reduce_concat=[2]", "it has 2 fields reduce_concat, want one"},
-		{"reduce_concat=[2]", "reduce_concat=[2], more=[1]", "it has a field more, want [normal"},
+		{"reduce_concat=[2]", "reduce_concat=[2], reduce_concat=[2]", "it must have one field reduce_concat, got 2"},
+		{"reduce_concat=[2]", "reduce_concat=[2], more=[1]", "got more"},
 		{"('max_pool_3x3', 0)", "('max_pool_3x3', '1')", "expected ('operation', state)"},
 		{"Genotype(", "(", "expected a published name or Genotype(normal=["},
 	} {
@@ -235,14 +235,14 @@ func TestSpacesOfCells(t *testing.T) {
 		space CellSpace
 		says  string
 	}{
-		{CellSpace{Name: "x", Ops: DARTS.Ops}, "has 0 nodes"},
-		{CellSpace{Name: "x", Nodes: 1}, "it has 0 operations"},
+		{CellSpace{Name: "x", Ops: DARTS.Ops}, "must have at least 1 node, got 0"},
+		{CellSpace{Name: "x", Nodes: 1}, "it must have at least 1 operation"},
 		{CellSpace{Name: "x", Nodes: 1, Ops: []string{"nothing"}}, `operation "nothing" is unknown`},
 		{CellSpace{Name: "x", Nodes: 1, Ops: []string{"none", "none"}}, "named twice"},
 		{CellSpace{Name: "x", Nodes: 1, EdgeOps: map[CellType][][]string{Normal: {{"none"}}}},
 			"of 1 edges of the normal cell, which has 2"},
 		{CellSpace{Name: "x", Nodes: 1, EdgeOps: map[CellType][][]string{Normal: {{"none"}, {}}}},
-			"as many on every edge, 1"},
+			"as many as every edge, 1"},
 	} {
 		require.ErrorContains(t, c.space.Check(), c.says)
 	}

@@ -176,8 +176,8 @@ func (n *Net) candidate(l Layers, m sampled, edge Edge, o int, x Map) (Map, bool
 		before := l.walk.multiplyAdds
 		y := op(l, x, 1, true)
 		if y.H != x.H || y.W != x.W || y.C != x.C {
-			l.fail("makes a map of %d×%d pixels and %d channels of one of %d×%d and %d at stride 1: want "+
-				"the same size", y.H, y.W, y.C, x.H, x.W, x.C)
+			l.fail("makes a map of %d×%d pixels and %d channels of one of %d×%d and %d at stride 1; it must keep "+
+				"the size", y.H, y.W, y.C, x.H, x.W, x.C)
 		}
 		if l.planning() {
 			n.inserted += l.walk.multiplyAdds - before

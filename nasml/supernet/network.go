@@ -100,7 +100,7 @@ func mustFit(what string, got []*Node, want []Weight) {
 
 func mustBe(what string, x *Node, dims ...int) {
 	if !slices.Equal(x.Shape().Dimensions, dims) {
-		panic(fmt.Errorf("supernet: %s: got shape %s, want %v", what, x.Shape(), dims))
+		panic(fmt.Errorf("supernet: %s must have shape %v, got %s", what, dims, x.Shape()))
 	}
 }
 

@@ -30,15 +30,15 @@ func TestCellNetworksRefuseWhatDoesNotFit(t *testing.T) {
 	}, net.Architecture())
 	s := newCellSetup(t, net, 2, false)
 	changes := map[string]func(p *Pass){
-		"the images: got shape": func(p *Pass) { p.Images = Transpose(p.Images, 1, 3) },
-		"got 5 matrices of θ":   func(p *Pass) { p.Theta = p.Theta[1:] },
-		"θ, reduce edges into 3: got": func(p *Pass) {
+		"the images must have shape": func(p *Pass) { p.Images = Transpose(p.Images, 1, 3) },
+		"got 5 matrices of θ":        func(p *Pass) { p.Theta = p.Theta[1:] },
+		"θ, reduce edges into 3 must have": func(p *Pass) {
 			p.Theta = append(append([]*Node{}, p.Theta[:5]...), p.Theta[4])
 		},
 		"6 of chosen operations":              func(p *Pass) { p.Chosen = p.Theta },
 		"weights, the network has":            func(p *Pass) { p.Weights = p.Weights[1:] },
 		"running statistics, the network has": func(p *Pass) { p.Stats = nil },
-		"drop path: got shape":                func(p *Pass) { p.Drop = p.Theta[0] },
+		"drop path must have shape":           func(p *Pass) { p.Drop = p.Theta[0] },
 	}
 	errs := map[string]error{}
 	s.run(t, func(p Pass, _ *Node) []*Node {

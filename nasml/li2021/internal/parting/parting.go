@@ -167,7 +167,7 @@ func (t Trial) check() error {
 		return fmt.Errorf("split %q, level %q, KeepLast %v and Parts %+v: gradients are compared on ordered halves in "+
 			"whole batches", s.Split, s.Bilevel.Level, s.Bilevel.KeepLast, s.Parts)
 	case len(t.Steps) == 0 || t.Steps[0] < 1 || !slices.IsSorted(t.Steps):
-		return fmt.Errorf("the steps are %v, want some from 1, ascending", t.Steps)
+		return fmt.Errorf("the steps must be at least 1 and ascending, got %v", t.Steps)
 	}
 	return nil
 }

@@ -96,8 +96,8 @@ func TestWhatCannotBeCompared(t *testing.T) {
 	for want, change := range map[string]func(*Trial){
 		`"gaea-darts" has no mixture of operations by logits`: func(x *Trial) { x.Settings.Method = "gaea-darts" },
 		`split "random"`:      func(x *Trial) { x.Settings.Split = "random" },
-		"the steps are []":    func(x *Trial) { x.Steps = nil },
-		"the steps are [2 1]": func(x *Trial) { x.Steps = []int{2, 1} },
+		"ascending, got []":    func(x *Trial) { x.Steps = nil },
+		"ascending, got [2 1]": func(x *Trial) { x.Steps = []int{2, 1} },
 	} {
 		b, trial, set := tiny(t, func(*search.Settings) {})
 		change(&trial)
