@@ -240,15 +240,18 @@ func (p SearchParams) titled(title string) string {
 func searchCaption(p SearchParams, all []found, params any) string {
 	var parts []string
 	if len(all) > 0 {
-		s := all[0].settings
-		parts = append(parts, fmt.Sprintf(
-			"Searches on %s: $C$ = %d, $N$ = %d, %d×%d pixels, batch %d, %d epochs, %s; %s.",
+		s, cells := all[0].settings, "$N$ = %d"
+		if all[0].oneShot.Name != "" {
+			cells = "%d cells"
+		}
+		parts = append(parts, fmt.Sprintf("Searches on %s: $C$ = %d, "+cells+", %d×%d pixels, batch %d, %d epochs, "+
+			"%s; %s.",
 			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed"),
 			settingNote(p.Data, p.Preset, params)))
 	}
 	for _, f := range all {
 		if n := len(f.ran()); n < p.Seeds {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.row.title(), n, p.Seeds))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -91,7 +91,8 @@ func TestGenotypesThatAreWrong(t *testing.T) {
 	var usage *catalog.UsageError
 	for genotype, want := range map[string]string{
 		"DARTS_V3": "expected a published name or Genotype(",
-		strings.Replace(cheap, "max_pool_3x3", "max_9x9", 1):                             "max_9x9\" is unknown",
+		strings.Replace(cheap, "max_pool_3x3", "max_9x9", 1): "unknown operation " +
+			"\"max_9x9\"",
 		strings.Replace(cheap, "('skip_connect', 1)", "('skip_connect', 2)", 1):          "0 to 1, got 2",
 		strings.Replace(cheap, "('skip_connect', 0), ", "", 1):                           "one is missing or too many",
 		strings.Replace(cheap, "reduce_concat=[2]", "reduce_concat=[2], what=[1, 2]", 1): "got what",

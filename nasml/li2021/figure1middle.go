@@ -3,6 +3,7 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
@@ -60,36 +61,38 @@ type figure1Middle = lab.Result[Figure1MiddleParams, found]
 // if there are some, of operations.
 func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 	f.Style = wide
+	rows := r.Part(searchPart).Trials()
 	for _, part := range r.Params.Parts {
 		f.Row()
 		for _, space := range r.Params.Spaces {
-			f.Add(partPanel(r, part, space))
+			on := slices.DeleteFunc(slices.Clone(rows), func(f found) bool { return f.oneShot.Name != space })
+			panel := partPanel(on, part, r.Confidence)
+			for _, f := range on {
+				if part == "operations" {
+					panel.Series = append(panel.Series, f.paperEntropy(f.settings.Epochs)...)
+				}
+			}
+			f.Add(panel)
 		}
 	}
-	rows := r.Part(searchPart).Trials()
 	published := "; the paper's curves (operations) are of one seed, 50 epochs"
 	if r.Params.synthetic() {
 		published = ""
 	}
 	f.Say("Mean entropy over the nodes after each epoch; %s%s.", r.Interval("band", r.Params.Seeds, "seed"), published)
-	f.Say("%s", oneShotCaption(r.Params.OneShotParams, rows, r.Params))
+	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
 	sayChanges(f, rows)
 }
 
-func partPanel(r *figure1Middle, part, space string) plots.Panel {
+// partPanel has the entropy of a part of θ of searches on one space.
+func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	panel := plots.Panel{
-		Title: spaceTitle(space), X: plots.Axis{Label: "epochs"},
+		Title: spaceTitle(rows[0].oneShot.Name), X: plots.Axis{Label: "epochs"},
 		Y: plots.Axis{Label: "entropy of " + part + " (nats)"},
 	}
-	var published []plots.Series
-	for _, name := range r.Params.Rows {
-		f, _ := rowIn(r.Part(searchPart).Trials(), oneShotRow(name, space))
-		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
-		if part == "operations" {
-			published = append(published, f.paperEntropy(f.settings.Epochs)...)
-		}
+	for _, f := range rows {
+		panel.Series = append(panel.Series, f.entropies(part, confidence))
 	}
-	panel.Series = append(panel.Series, published...)
 	return panel
 }
 

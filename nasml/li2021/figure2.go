@@ -114,7 +114,7 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 			"std":      fmt.Sprintf("± one standard deviation of %s", study.Counted(p.Seeds, "seed")),
 			"interval": strings.TrimPrefix(r.Interval("interval", p.Seeds, "seed"), "interval: "),
 		}[p.Band], known(rows))
-	f.Say("%s", oneShotCaption(p.OneShotParams, rows, p))
+	f.Say("%s", searchCaption(p.SearchParams, rows, p))
 	sayChanges(f, rows)
 	if noTable(rows) {
 		f.Say("%s", noTable101Caption)

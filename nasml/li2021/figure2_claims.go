@@ -90,8 +90,7 @@ func judgeBetter(r *figure2, base, gaea found) runs.Claim {
 	if len(x) == 0 {
 		return c.NotRun("the table has no cell of a pair of searches")
 	}
-	s, err := runs.MeanDiff(x, y, c.Confidence)
-	return verdict.Below(c.Claim, s, err, 0)
+	return c.Difference(x, y).Below(0)
 }
 
 // beforeGAEA are the searches of Zela+ 2020 by gradients and by chance, and
@@ -133,8 +132,7 @@ func judgeBestBefore(r *figure2, space, best string) runs.Claim {
 	case len(x) == 0:
 		return c.NotRun("no pair of searches has a cell in a table that is there")
 	}
-	s, err := runs.MeanDiff(x, y, c.Confidence)
-	return verdict.Below(c.Claim, s, err, 0)
+	return c.Difference(x, y).Below(0)
 }
 
 // publishedBand is the mean over epochs of the published standard deviation of a search.

@@ -189,7 +189,8 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 		}
 		edge := &cell.Edges[at[ends]]
 		edge.Weights[slices.Index(ops, gene.Op)] = 1
-		if short := shortName(gene.Op); labels && !slices.Contains(strings.Split(edge.Label, "\n"), short) {
+		if short := cmp.Or(shortNames[gene.Op], gene.Op); labels && !slices.Contains(strings.Split(edge.Label, "\n"),
+			short) {
 			edge.Label = strings.TrimPrefix(edge.Label+"\n"+short, "\n")
 		}
 	}
@@ -201,13 +202,6 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 
 // opOf is an operation as cells are drawn with it.
 func opOf(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
-
-func shortName(op string) string {
-	if short, ok := shortNames[op]; ok {
-		return short
-	}
-	return op
-}
 
 // judgeFigure3 judges that the cells are what Appendix C.1 says a cell is, and that
 // their networks have the parameters that Tables 4 and 5 print.

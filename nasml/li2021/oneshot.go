@@ -97,7 +97,12 @@ func spaceTitle(name string) string {
 }
 
 // short names a search, "GAEA PC-DARTS on S1".
-func (f found) short() string { return f.row.title() + " on " + spaceTitle(f.row.space()) }
+func (f found) short() string {
+	if f.oneShot.Name == "" {
+		return f.row.title()
+	}
+	return f.row.title() + " on " + spaceTitle(f.row.space())
+}
 
 // thetas are the weights after each epoch as a table is asked for them, from the
 // given epoch on: of a search without θ the architecture that it found in the end.
@@ -288,19 +293,4 @@ func (f found) entropyOf(r *runs.Record, part string) []float64 {
 func (f found) entropies(part string, confidence float64) plots.Series {
 	of := func(r *runs.Record) []float64 { return f.entropyOf(r, part) }
 	return f.band(confidence, f.row.title(), nil, of, atMostUniform)
-}
-
-// oneShotCaption says at which scale searches were run; params are the figure's.
-func oneShotCaption(p OneShotParams, all []found, params any) string {
-	s := all[0].settings
-	parts := []string{fmt.Sprintf(
-		"Searches on %s: $C$ = %d, %d cells, %d×%d pixels, batch %d, %d epochs, %s; %s.",
-		p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs,
-		study.Counted(p.Seeds, "seed"), settingNote(p.Data, p.Preset, params))}
-	for _, f := range all {
-		if n := len(f.ran()); n < p.Seeds {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))
-		}
-	}
-	return strings.Join(parts, " ")
 }

@@ -173,7 +173,7 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 		"trainings of 108 epochs, over %d architectures: mean over searches and its %v %% CI, on Fisher's scale.",
 		splitTitles[p.Split], p.Archs, 100*p.Confidence)
 	sayOneSearch(r, f)
-	f.Say("%s", oneShotCaption(p.OneShotParams, r.Groups.Trials(), p))
+	f.Say("%s", searchCaption(p.SearchParams, r.Groups.Trials(), p))
 	sayChanges(f, r.Groups.Trials())
 }
 

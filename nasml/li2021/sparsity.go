@@ -106,7 +106,7 @@ func sparsityTrials(p SparsityParams) (gs lab.Groups[sparsity.Trial]) {
 		}
 	}
 	for _, margin := range p.Margins {
-		for _, noise := range distinctOf(0, p.Noise) {
+		for _, noise := range slices.Compact([]float64{0, p.Noise}) {
 			add(sparsity.Trial{
 				Kind: "stream", Edges: p.Edges, Options: p.Options, Margin: margin, Noise: noise, Below: p.Below,
 				Steps: p.StreamSteps,
@@ -119,17 +119,10 @@ func sparsityTrials(p SparsityParams) (gs lab.Groups[sparsity.Trial]) {
 			Examples: p.Examples, Steps: p.Steps,
 		}, sparsity.Methods...)
 	}
-	for _, eager := range distinctOf(1, p.Eager) {
+	for _, eager := range slices.Compact([]float64{1, p.Eager}) {
 		add(sparsity.Trial{Kind: "wipeout", Options: p.Options, Steps: p.Horizon, Runs: p.Sequences, Eager: eager}, "")
 	}
 	return gs
-}
-
-func distinctOf(a, b float64) []float64 {
-	if a == b {
-		return []float64{a}
-	}
-	return []float64{a, b}
 }
 
 // sparsityStream is a method on the stream of gradients, sparsityMixture in the small search, and

@@ -170,6 +170,5 @@ func judgeRival(r *table1, better, worse string) runs.Claim {
 	if r.Params.reduced("cifar-10") {
 		c = c.Noting("at a reduced scale, of which only the sign is judged")
 	}
-	s, err := runs.MeanDiff(ours, theirs, c.Confidence)
-	return verdict.Below(c.Claim, s, err, 0)
+	return c.Difference(ours, theirs).Below(0)
 }

@@ -87,8 +87,7 @@ func judgeTimes(r *table2, all []line) (claims []runs.Claim) {
 			claims = append(claims, c.NotRun(lacking))
 			continue
 		}
-		s, err := runs.Summarize(l.seconds, c.Confidence)
-		claims = append(claims, c.Of(s, err).AtMost(l.paper.seconds))
+		claims = append(claims, c.Of(runs.Summarize(l.seconds, c.Confidence)).AtMost(l.paper.seconds))
 	}
 	return claims
 }

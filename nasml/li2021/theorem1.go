@@ -125,9 +125,6 @@ var theorem1Variants = []struct{ part, iterate, label string }{
 	{"short", "random", "Algorithm 1, $T$ too short (control)"},
 }
 
-// theorem1Target is a trial's ε over Δ at the start.
-func theorem1Target(t algorithm1.Trial) float64 { return t.Target }
-
 // theorem1Problems are the numbers of steps and E Δ of Algorithm 1, a row a problem, over ε.
 func theorem1Problems(r *theorem1) (steps, delta [][]float64) {
 	gs := r.Part("random")
@@ -153,7 +150,8 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 		for _, g := range gs {
 			reached = append(reached, means(seriesOver(g.Records, v.iterate, "delta_start")))
 		}
-		if s := geometric(v.label, gs.X(theorem1Target), reached, r.Confidence); len(s.X) > 0 {
+		if s := geometric(v.label, gs.X(func(t algorithm1.Trial) float64 { return t.Target }), reached,
+			r.Confidence); len(s.X) > 0 {
 			left.Series = append(left.Series, s)
 		}
 	}

@@ -80,25 +80,31 @@ type uncleared = lab.Result[UnclearedParams, found]
 
 func (p UnclearedParams) rows() []string { return append(slices.Clone(p.Cleared), p.Uncleared...) }
 
-// drawUncleared draws entropies of operations and of inputs, and regrets: a row of panels
-// a space.
+// drawUncleared draws a row of panels for every pair of searches on every space: the entropies of operations and of
+// inputs, and the regrets, without intervals, which would cover all of the panel.
 func drawUncleared(r *uncleared, f *lab.Picture) {
 	f.Style = wide
-	all := r.Part(searchPart).Trials()
-	for _, space := range r.Params.Spaces {
+	p, all := r.Params, r.Part(searchPart).Trials()
+	two := Figure2Params{OneShotParams: p.OneShotParams, Lookups: p.Lookups, Band: "interval"}
+	for _, pair := range unclearedPairs(r) {
+		space, rows := pair[0].oneShot.Name, []string{pair[0].row.search(), pair[1].row.search()}
 		row := []plots.Panel{
-			unclearedEntropies(r, all, "operations", space), unclearedEntropies(r, all, "inputs", space),
-			unclearedRegrets(r.Params, all, space),
+			partPanel(pair[:], "operations", r.Confidence), partPanel(pair[:], "inputs", r.Confidence),
+			two.panel(all, space, rows),
+		}
+		for i := range row[2].Series {
+			row[2].Series[i].Lo, row[2].Series[i].Hi = nil, nil
 		}
 		shortenEntries(row)
 		f.Row(row...)
 	}
-	f.Say("GAEA PC-DARTS, mean over seeds; entropies, %s.", r.Interval("band", r.Params.Seeds, "seed"))
-	f.Say("%s", oneShotCaption(r.Params.OneShotParams, all, r.Params))
+	f.Say("GAEA PC-DARTS, mean over seeds: each row compares a search that clears the gradient with one that does not; "+
+		"entropies, %s.", r.Interval("band", p.Seeds, "seed"))
+	f.Say("%s", searchCaption(p.SearchParams, all, p))
 }
 
-// shortenEntries leaves out of the legend what all searches have in common, which
-// the caption says: "GAEA PC-DARTS (as the paper)" is "as the paper".
+// shortenEntries leaves out of the legend what all searches have in common, which the caption says: "GAEA PC-DARTS (as
+// the paper)" is "as the paper".
 func shortenEntries(row []plots.Panel) {
 	for _, panel := range row {
 		for i, s := range panel.Series {
@@ -107,27 +113,4 @@ func shortenEntries(row []plots.Panel) {
 			}
 		}
 	}
-}
-
-func unclearedEntropies(r *uncleared, all []found, part, space string) plots.Panel {
-	panel := plots.Panel{
-		Title: spaceTitle(space) + ", " + part, X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy (nats)"},
-	}
-	for _, name := range r.Params.rows() {
-		f, _ := rowIn(all, oneShotRow(name, space))
-		panel.Series = append(panel.Series, f.entropies(part, r.Confidence))
-	}
-	return panel
-}
-
-// unclearedRegrets are drawn as Figure 2 does, without intervals: those of six methods by few
-// seeds cover all of the panel.
-func unclearedRegrets(p UnclearedParams, all []found, space string) plots.Panel {
-	two := Figure2Params{OneShotParams: p.OneShotParams, Lookups: p.Lookups, Band: "interval"}
-	panel := two.panel(all, space, p.rows())
-	panel.Title += ", " + string(p.Split) + " regret"
-	for i := range panel.Series {
-		panel.Series[i].Lo, panel.Series[i].Hi = nil, nil
-	}
-	return panel
 }

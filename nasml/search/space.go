@@ -387,7 +387,7 @@ func (o oneShot) Entry(block, row, option int) string {
 }
 
 func (o oneShot) Discretize(theta [][][]float64) (Arch, error) {
-	a, err := o.OneShotNet.Discretize(theta, o.ties)
+	a, err := o.Space.Discretize(theta, o.ties)
 	if err != nil {
 		return Arch{}, err
 	}

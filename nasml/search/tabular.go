@@ -31,10 +31,10 @@ type Tabular func(ctx context.Context, bench Bench, s TabularSettings, rng *rand
 
 // TabularMethods are the tabular methods by name, to which a reader may add.
 var TabularMethods = map[string]Tabular{
-	"rs":        randomSearch,
-	"rea":       regularizedEvolution,
-	"reinforce": reinforce,
-	"bohb":      bohb,
+	"rs":        tabular(randomSearch),
+	"rea":       tabular(regularizedEvolution),
+	"reinforce": tabular(reinforce),
+	"bohb":      tabular(bohb),
 }
 
 // TabularStep is one query of a run.

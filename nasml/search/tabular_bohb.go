@@ -18,19 +18,15 @@ import (
 // query: an architecture that is kept is queried, and paid for, again. What
 // does not fit into the budget counts as accuracy 0, and so does everything
 // after it. It returns the best architecture of the last rung.
-func bohb(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
-	r, err := startTabular(bench, s, rng)
-	if err != nil {
-		return Trajectory{}, err
-	}
-	h := &hyperband{tabularRun: r, seen: make([]rungData, s.Rungs)}
-	for bracket := 0; bracket < s.Brackets && (!h.over || h.best == nil); bracket++ {
-		if err := h.bracket(ctx, s.Rungs-1-bracket%s.Rungs); err != nil {
-			return Trajectory{}, err
+func bohb(ctx context.Context, r *tabularRun) error {
+	h := &hyperband{tabularRun: r, seen: make([]rungData, r.Rungs)}
+	for bracket := 0; bracket < r.Brackets && (!h.over || h.best == nil); bracket++ {
+		if err := h.bracket(ctx, r.Rungs-1-bracket%r.Rungs); err != nil {
+			return err
 		}
 	}
 	r.Final = h.best
-	return r.finish()
+	return nil
 }
 
 // hyperband is BOHB's state.

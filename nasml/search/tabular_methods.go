@@ -18,6 +18,20 @@ type tabularRun struct {
 	Trajectory
 }
 
+// tabular is a method whose search adds to the steps of a run; it may choose the final architecture.
+func tabular(search func(ctx context.Context, r *tabularRun) error) Tabular {
+	return func(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
+		r, err := startTabular(bench, s, rng)
+		if err == nil {
+			err = search(ctx, r)
+		}
+		if err != nil {
+			return Trajectory{}, err
+		}
+		return r.finish()
+	}
+}
+
 func startTabular(bench Bench, s TabularSettings, rng *rand.Rand) (*tabularRun, error) {
 	r := &tabularRun{TabularSettings: s, bench: bench, groups: bench.Groups(), rng: rng}
 	for _, group := range r.groups {
@@ -80,13 +94,17 @@ func (r *tabularRun) note(arch []int, accuracy, seconds float64) {
 	r.Steps = append(r.Steps, step)
 }
 
-// try queries an architecture and notes it, unless it does not fit into the budget.
-func (r *tabularRun) try(ctx context.Context, arch []int) (fits bool, err error) {
-	accuracy, seconds, err := r.query(ctx, arch)
-	if fits = err == nil && r.spent()+seconds <= r.Budget; fits {
+// fill queries architectures until one does not fit into the budget, and notes the others.
+func (r *tabularRun) fill(ctx context.Context, next func() []int) error {
+	for r.spent() < r.Budget {
+		arch := next()
+		accuracy, seconds, err := r.query(ctx, arch)
+		if err != nil || r.spent()+seconds > r.Budget {
+			return err
+		}
 		r.note(arch, accuracy, seconds)
 	}
-	return fits, err
+	return nil
 }
 
 // finish returns the trajectory with the best architecture of all, for a
@@ -104,17 +122,8 @@ func (r *tabularRun) finish() (Trajectory, error) {
 
 // randomSearch draws architectures uniformly, with replacement, until one does
 // not fit into the budget, and returns the best of the others.
-func randomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
-	r, err := startTabular(bench, s, rng)
-	if err != nil {
-		return Trajectory{}, err
-	}
-	for fits := true; fits && r.spent() < r.Budget; {
-		if fits, err = r.try(ctx, r.random()); err != nil {
-			return Trajectory{}, err
-		}
-	}
-	return r.finish()
+func randomSearch(ctx context.Context, r *tabularRun) error {
+	return r.fill(ctx, r.random)
 }
 
 // regularizedEvolution is aging evolution (Real+ 2019, algorithm 1): of Sample
@@ -123,26 +132,18 @@ func randomSearch(ctx context.Context, bench Bench, s TabularSettings, rng *rand
 // first population is drawn uniformly and paid for whatever the budget; the
 // child that does not fit into it is dropped. It returns the best architecture
 // of the whole history.
-func regularizedEvolution(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
-	r, err := startTabular(bench, s, rng)
-	if err != nil {
-		return Trajectory{}, err
-	}
+func regularizedEvolution(ctx context.Context, r *tabularRun) error {
 	for len(r.Steps) < r.Population {
 		arch := r.random()
 		accuracy, seconds, err := r.query(ctx, arch)
 		if err != nil {
-			return Trajectory{}, err
+			return err
 		}
 		r.note(arch, accuracy, seconds)
 	}
-	for fits := true; fits && r.spent() < r.Budget; {
-		child := r.mutate(r.parent(r.Steps[len(r.Steps)-r.Population:])) // the youngest are the population
-		if fits, err = r.try(ctx, child); err != nil {
-			return Trajectory{}, err
-		}
-	}
-	return r.finish()
+	return r.fill(ctx, func() []int {
+		return r.mutate(r.parent(r.Steps[len(r.Steps)-r.Population:])) // the youngest are the population
+	})
 }
 
 // parent is the best of Sample members.
@@ -183,18 +184,14 @@ func (r *tabularRun) mutate(arch []int) []int {
 // of all rewards with this one. It ends with the query that does not fit into
 // the budget; as in the authors' code that one still counts for the best,
 // which Pick returns.
-func reinforce(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
-	r, err := startTabular(bench, s, rng)
-	if err != nil {
-		return Trajectory{}, err
-	}
-	p := newPolicy(r.counts, r.Rate, rng)
+func reinforce(ctx context.Context, r *tabularRun) error {
+	p := newPolicy(r.counts, r.Rate, r.rng)
 	var sum, weight float64 // of the moving average
 	for r.spent() < r.Budget {
-		arch := p.draw(rng)
+		arch := p.draw(r.rng)
 		accuracy, seconds, err := r.query(ctx, arch)
 		if err != nil {
-			return Trajectory{}, err
+			return err
 		}
 		r.note(arch, accuracy, seconds)
 		if r.spent() >= r.Budget {
@@ -207,7 +204,7 @@ func reinforce(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Ra
 	if r.Pick == PickPolicy {
 		r.Final = p.mode()
 	}
-	return r.finish()
+	return nil
 }
 
 // policy is a softmax for every decision and Adam on its logits.

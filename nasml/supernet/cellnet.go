@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -28,14 +29,9 @@ type Skeleton struct {
 }
 
 func (s Skeleton) withDefaults() Skeleton {
-	if s.Stem == "" {
-		s.Stem = "cifar"
-	}
-	for value, standard := range map[*int]int{&s.Channels: 16, &s.Cells: 8, &s.Image: 32, &s.Classes: 10} {
-		if *value == 0 {
-			*value = standard
-		}
-	}
+	s.Stem = cmp.Or(s.Stem, "cifar")
+	s.Channels, s.Cells = cmp.Or(s.Channels, 16), cmp.Or(s.Cells, 8)
+	s.Image, s.Classes = cmp.Or(s.Image, 32), cmp.Or(s.Classes, 10)
 	return s
 }
 
@@ -46,6 +42,15 @@ func (s Skeleton) check() error {
 	if s.Channels < 1 || s.Cells < 1 || s.Classes < 1 || s.Image < 1 {
 		return fmt.Errorf("channels %d, cells %d, classes %d, image %d: all must be at least 1",
 			s.Channels, s.Cells, s.Classes, s.Image)
+	}
+	return nil
+}
+
+// checkPartial returns an error if 1/k of the channels are not a whole number.
+func (s Skeleton) checkPartial(k int) error {
+	if s.Channels%k != 0 {
+		return fmt.Errorf("%d channels of which 1/K, K = %d, go through the operations: K must divide them",
+			s.Channels, k)
 	}
 	return nil
 }
@@ -61,7 +66,7 @@ func (s Skeleton) head() int { return 2 * s.Cells / 3 }
 type Stem func(l Layers, images Map, channels int) (s0, s1 Map, halved bool)
 
 // Stems are the known stems by name. Their BN always has scale and shift.
-var Stems = map[string]Stem{"cifar": stemCIFAR, "imagenet": stemImageNet, "imagenet-search": stemImageNetSearch}
+var Stems = map[string]Stem{"cifar": stemCIFAR, "imagenet": stemImageNet(1), "imagenet-search": stemImageNet(3)}
 
 // stemCIFAR is a 3×3 convolution to 3C channels and BN.
 func stemCIFAR(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
@@ -69,23 +74,16 @@ func stemCIFAR(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
 	return x, x, false
 }
 
-// stemImageNet halves the size three times, to C channels
-// (quark0/darts@f276dd3, model.py:165-183).
-func stemImageNet(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
-	return threeHalvings(l, images, channels)
-}
-
-// stemImageNetSearch is the same to 3C channels
-// (yuhuixu1993/PC-DARTS@643a4cb, model_search_imagenet.py).
-func stemImageNetSearch(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
-	return threeHalvings(l, images, 3*channels)
-}
-
-func threeHalvings(l Layers, images Map, out int) (s0, s1 Map, halved bool) {
-	x := l.In("bn_0").bn(l.Conv("conv_0", images, 3, 2, out/2), true, momentum)
-	s0 = l.In("bn_1").bn(l.Conv("conv_1", l.ReLU(x), 3, 2, out), true, momentum)
-	s1 = l.In("bn_2").bn(l.Conv("conv_2", l.ReLU(s0), 3, 2, out), true, momentum)
-	return s0, s1, true
+// stemImageNet halves the size three times, to wide·C channels: C in networks that are evaluated (quark0/darts@f276dd3,
+// model.py:165-183), 3C in a search (yuhuixu1993/PC-DARTS@643a4cb, model_search_imagenet.py).
+func stemImageNet(wide int) Stem {
+	return func(l Layers, images Map, channels int) (s0, s1 Map, halved bool) {
+		out := wide * channels
+		x := l.In("bn_0").bn(l.Conv("conv_0", images, 3, 2, out/2), true, momentum)
+		s0 = l.In("bn_1").bn(l.Conv("conv_1", l.ReLU(x), 3, 2, out), true, momentum)
+		s1 = l.In("bn_2").bn(l.Conv("conv_2", l.ReLU(s0), 3, 2, out), true, momentum)
+		return s0, s1, true
+	}
 }
 
 // CellNet is a network of cells with two inputs: the supernet of a search, or
@@ -263,14 +261,7 @@ func NewSearch(c SearchConfig) (*CellNet, error) {
 }
 
 func (c SearchConfig) check() error {
-	if err := c.Skeleton.check(); err != nil {
-		return err
-	}
-	if c.Channels%c.Partial != 0 {
-		return fmt.Errorf("%d channels of which 1/K, K = %d, go through the operations: K must divide them",
-			c.Channels, c.Partial)
-	}
-	return c.Space.Check()
+	return cmp.Or(c.Skeleton.check(), c.checkPartial(c.Partial), c.Space.Check())
 }
 
 func (c SearchConfig) product() simplex.Product {

@@ -2,10 +2,11 @@ package supernet
 
 import (
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/nasml/lab/nasml/internal/own"
 )
 
 // CellSpace is a search space of cells with two inputs as data, as in DARTS
@@ -158,8 +159,7 @@ func (s CellSpace) checkOps(ops []string) error {
 // knownOperation returns an error that lists Operations where op is none of them.
 func knownOperation(op string) error {
 	if _, ok := Operations[op]; !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(Operations)), ", ")
-		return fmt.Errorf("operation %q is unknown: take one of %s, or add your own to supernet.Operations", op, known)
+		return own.Unknown("operation", op, Operations, "supernet.Operations")
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestBadGenotypes(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ old, by, says string }{
 		{"sep_conv_3x3", "conv_3x3",
-			`normal cell: edge 0, into node 2: operation "conv_3x3" is unknown: take one of avg_pool_3x3, `},
+			`normal cell: edge 0, into node 2: unknown operation "conv_3x3": take one of avg_pool_3x3, `},
 		{"'skip_connect', 2", "'skip_connect', 3",
 			"edge 2, skip_connect into node 3, must come from a state before the node, 0 to 2, got 3"},
 		{", ('skip_connect', 0)]", "]", "3 edges: every node has 2, so that one is missing or too many"},
@@ -237,7 +237,7 @@ func TestSpacesOfCells(t *testing.T) {
 	}{
 		{CellSpace{Name: "x", Ops: DARTS.Ops}, "must have at least 1 node, got 0"},
 		{CellSpace{Name: "x", Nodes: 1}, "it must have at least 1 operation"},
-		{CellSpace{Name: "x", Nodes: 1, Ops: []string{"nothing"}}, `operation "nothing" is unknown`},
+		{CellSpace{Name: "x", Nodes: 1, Ops: []string{"nothing"}}, `unknown operation "nothing"`},
 		{CellSpace{Name: "x", Nodes: 1, Ops: []string{"none", "none"}}, "named twice"},
 		{CellSpace{Name: "x", Nodes: 1, EdgeOps: map[CellType][][]string{Normal: {{"none"}}}},
 			"of 1 edges of the normal cell, which has 2"},

@@ -222,15 +222,6 @@ func (l Layers) Conv(name string, x Map, k, stride, out int) Map {
 	})
 }
 
-// Depthwise is [kernels.DepthwiseConv] with a k×k kernel.
-func (l Layers) Depthwise(name string, x Map, k, stride, dilation int) Map {
-	y := x.strided(stride)
-	kernel := Weight{name, []int{k, k, 1, x.C}, k * k, InitUniform}
-	return l.Apply(x, y, []Weight{kernel}, int64(y.H*y.W*x.C)*int64(k*k), func(x *Node, w []*Node) *Node {
-		return kernels.DepthwiseConv(x, Reshape(w[0], k, k, -1), stride, dilation)
-	})
-}
-
 // filters are the depthwise kernel and the pointwise one, of C channels, of a
 // stage.
 type filters struct {

@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,11 +38,8 @@ func (c Config) withDefaults() Config {
 	if c.Space.Edges == nil {
 		c.Space = NASBench201
 	}
-	for value, standard := range map[*int]int{&c.Channels: 16, &c.Cells: 5, &c.Image: 32, &c.Classes: 10} {
-		if *value == 0 {
-			*value = standard
-		}
-	}
+	c.Channels, c.Cells = cmp.Or(c.Channels, 16), cmp.Or(c.Cells, 5)
+	c.Image, c.Classes = cmp.Or(c.Image, 32), cmp.Or(c.Classes, 10)
 	return c
 }
 

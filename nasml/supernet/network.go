@@ -71,12 +71,8 @@ type Weight struct {
 }
 
 func (w Weight) tensor(rng *rand.Rand) *tensors.Tensor {
-	size := 1
-	for _, d := range w.Dims {
-		size *= d
-	}
 	bound := 1 / math.Sqrt(float64(w.FanIn))
-	flat := make([]float32, size)
+	flat := make([]float32, size(w.Dims))
 	for i := range flat {
 		switch w.Init {
 		case InitUniform:

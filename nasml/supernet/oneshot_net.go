@@ -1,6 +1,7 @@
 package supernet
 
 import (
+	"cmp"
 	"fmt"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
@@ -51,9 +52,7 @@ const oneShotMomentum = 0.997
 // NewOneShot is the supernet of a configuration. It returns an error for sizes
 // below 1, channels that K does not divide and a space that is none.
 func NewOneShot(c OneShotConfig) (*OneShotNet, error) {
-	if c.Cells == 0 {
-		c.Cells = 9
-	}
+	c.Cells = cmp.Or(c.Cells, 9)
 	c.Skeleton = c.withDefaults()
 	if c.Space.Ops == nil && c.Space.Parents == nil {
 		c.Space = OneShot1
@@ -71,14 +70,7 @@ func NewOneShot(c OneShotConfig) (*OneShotNet, error) {
 }
 
 func (c OneShotConfig) check() error {
-	if err := c.Skeleton.check(); err != nil {
-		return err
-	}
-	if c.Channels%c.Partial != 0 {
-		return fmt.Errorf("%d channels of which 1/K, K = %d, go through the operations: K must divide them",
-			c.Channels, c.Partial)
-	}
-	return c.Space.Check()
+	return cmp.Or(c.Skeleton.check(), c.checkPartial(c.Partial), c.Space.Check())
 }
 
 // Product is the space of θ: operations [N, |O|], output [1, N+1], and the
@@ -90,24 +82,6 @@ func (s OneShot) Product() simplex.Product {
 		p = append(p, simplex.Block{Name: fmt.Sprintf("inputs of node %d", node), Rows: 1, Options: node})
 	}
 	return p
-}
-
-// ThetaOf are the blocks of Product as the parameters that Discretize reads. It
-// is an error if they are not of Product's shapes.
-func (s OneShot) ThetaOf(blocks [][][]float64) (OneShotTheta, error) {
-	if want := len(s.Product()); len(blocks) != want || len(blocks[1]) != 1 {
-		return OneShotTheta{}, fmt.Errorf("found %d blocks of weights, expected %d in the space %q, with one row "+
-			"for the output", len(blocks), want, s.Name)
-	}
-	theta := OneShotTheta{Ops: blocks[0], Output: blocks[1][0]}
-	for i, block := range blocks[2:] {
-		if len(block) != 1 {
-			return OneShotTheta{}, fmt.Errorf("found %d rows of weights of the inputs of node %d, expected 1",
-				len(block), s.Choosing()[i])
-		}
-		theta.Inputs = append(theta.Inputs, block[0])
-	}
-	return theta, s.CheckTheta(theta)
 }
 
 // Weights01 are the blocks of Product that have 1 for what an architecture has
@@ -135,16 +109,6 @@ func (s OneShot) Weights01(a OneShotArch) ([][][]float64, error) {
 		blocks = append(blocks, [][]float64{row(node, a.Parents[node-1]...)})
 	}
 	return blocks, nil
-}
-
-// Discretize is the architecture of the blocks of Architecture by a rule for
-// ties; see OneShot.Discretize.
-func (n *OneShotNet) Discretize(theta [][][]float64, ties Ties) (OneShotArch, error) {
-	t, err := n.Space.ThetaOf(theta)
-	if err != nil {
-		return OneShotArch{}, err
-	}
-	return n.Space.Discretize(t, ties)
 }
 
 func (c OneShotConfig) run(l Layers) Outcome {

@@ -403,13 +403,13 @@ func TestOneShotArchitecture(t *testing.T) {
 		require.Equal(t, max(1, 4*(1-i)), b.Rows)
 		theta = append(theta, slices.Repeat([][]float64{ascendingRow(b.Options)}, b.Rows))
 	}
-	a, err := net.Discretize(theta, TiesFirst)
+	a, err := net.Space.Discretize(theta, TiesFirst)
 	require.NoError(t, err)
 	require.Equal(t, OneShotArch{Ops: []int{2, 2, 2, 2}, Parents: [][]int{{0}, {1}, {1, 2}, {2, 3}, {2, 3, 4}}}, a)
-	_, err = net.Discretize(theta[1:], TiesFirst)
+	_, err = net.Space.Discretize(theta[1:], TiesFirst)
 	require.ErrorContains(t, err, "found 4 blocks of weights, expected 5")
 	theta[2] = nil
-	_, err = net.Discretize(theta, TiesFirst)
+	_, err = net.Space.Discretize(theta, TiesFirst)
 	require.ErrorContains(t, err, "found 0 rows of weights of the inputs of node 2")
 	require.Contains(t, slices.Collect(maps.Values(OneShots)), net.Space)
 }

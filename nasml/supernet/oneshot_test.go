@@ -203,7 +203,7 @@ func TestDiscretizeUniform(t *testing.T) {
 				"[[0] [1] [2] [2 3] [1 4] [1 5]]",
 			}[i],
 		} {
-			a, err := s.Discretize(uniform(s), ties)
+			a, err := s.Discretize(s.Product().Uniform(), ties)
 			require.NoError(t, err)
 			require.Equal(t, make([]int, len(s.Parents)), a.Ops)
 			require.Equal(t, want, fmt.Sprint(a.Parents), "%s, %s", s.Name, ties)
@@ -215,9 +215,9 @@ func TestDiscretizeUniform(t *testing.T) {
 // authors' code, and to nothing else.
 func TestDiscretizeInSinglePrecision(t *testing.T) {
 	s := supernet.OneShot1
-	theta := uniform(s)
-	theta.Ops[0][2] += 1e-9
-	theta.Output[0] += 1e-9
+	theta := s.Product().Uniform()
+	theta[0][0][2] += 1e-9
+	theta[1][0][0] += 1e-9
 	first, err := s.Discretize(theta, supernet.TiesFirst)
 	require.NoError(t, err)
 	require.Equal(t, 2, first.Ops[0])
@@ -226,23 +226,10 @@ func TestDiscretizeInSinglePrecision(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 0, numPys.Ops[0])
 	require.Equal(t, []int{1, 4}, numPys.Parents[4])
-	theta.Ops[0][2] += 1e-6
+	theta[0][0][2] += 1e-6
 	numPys, err = s.Discretize(theta, supernet.TiesNumPy)
 	require.NoError(t, err)
 	require.Equal(t, 2, numPys.Ops[0])
-}
-
-// uniform is GAEA's initial θ.
-func uniform(s supernet.OneShot) supernet.OneShotTheta {
-	row := func(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
-	theta := supernet.OneShotTheta{Output: row(len(s.Parents) + 1)}
-	for range s.Parents {
-		theta.Ops = append(theta.Ops, row(len(s.Ops)))
-	}
-	for _, node := range s.Choosing() {
-		theta.Inputs = append(theta.Inputs, row(node))
-	}
-	return theta
 }
 
 // Where no two weights are equal, both rules read off the architecture that
@@ -250,13 +237,13 @@ func uniform(s supernet.OneShot) supernet.OneShotTheta {
 func TestDiscretizeIsInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(oneShots()).Draw(t, "space")
-		theta := uniform(s)
+		theta := s.Product().Uniform()
 		draw := func(row []float64, name string) {
 			for i, x := range rapid.Permutation(ascending(len(row))).Draw(t, name) {
 				row[i] = x
 			}
 		}
-		for _, row := range append(append(slices.Clone(theta.Ops), theta.Inputs...), theta.Output) {
+		for _, row := range slices.Concat(theta...) {
 			draw(row, "weights")
 		}
 		first, err := s.Discretize(theta, supernet.TiesFirst)
@@ -266,12 +253,12 @@ func TestDiscretizeIsInverse(t *testing.T) {
 		require.Equal(t, first, numPys)
 		require.NoError(t, s.CheckArch(first))
 		for i, op := range first.Ops {
-			require.Equal(t, slices.Max(theta.Ops[i]), theta.Ops[i][op])
+			require.Equal(t, slices.Max(theta[0][i]), theta[0][i][op])
 		}
 		out := first.Parents[len(first.Parents)-1]
-		for p, x := range theta.Output {
+		for p, x := range theta[1][0] {
 			for _, q := range out {
-				require.True(t, slices.Contains(out, p) || x < theta.Output[q])
+				require.True(t, slices.Contains(out, p) || x < theta[1][0][q])
 			}
 		}
 	})
@@ -287,10 +274,8 @@ func TestWeights01(t *testing.T) {
 			}
 			blocks, err := s.Weights01(a)
 			require.NoError(t, err)
-			theta, err := s.ThetaOf(blocks)
-			require.NoError(t, err)
 			for ties := range supernet.TieRules {
-				got, err := s.Discretize(theta, ties)
+				got, err := s.Discretize(blocks, ties)
 				require.NoError(t, err)
 				require.Equal(t, a, got, "%s", ties)
 			}
@@ -335,16 +320,16 @@ func TestOneShotErrors(t *testing.T) {
 	} {
 		require.ErrorContains(t, c.Check(), want)
 	}
-	theta := uniform(s)
+	theta := s.Product().Uniform()
 	_, err := s.Discretize(theta, "best")
 	require.ErrorContains(t, err, `found the rule "best" for ties, expected one of ["first" "numpy"]`)
-	theta.Inputs[1][2] = math.NaN()
+	theta[3][0][2] = math.NaN()
 	_, err = s.Discretize(theta, supernet.TiesFirst)
 	require.ErrorContains(t, err, "found NaN as weight 2 of the inputs of node 4")
-	_, err = supernet.OneShot2.Discretize(uniform(s), supernet.TiesFirst)
-	require.ErrorContains(t, err, "of inputs of 2, expected 4 and 3")
-	theta = uniform(s)
-	theta.Output = theta.Output[1:]
+	_, err = supernet.OneShot2.Discretize(s.Product().Uniform(), supernet.TiesFirst)
+	require.ErrorContains(t, err, "found 4 blocks of weights, expected 5")
+	theta = s.Product().Uniform()
+	theta[1][0] = theta[1][0][1:]
 	require.ErrorContains(t, s.CheckTheta(theta), "found 4 weights of the output, expected 5")
 
 	good := supernet.OneShotArch{Ops: []int{0, 1, 2, 0}, Parents: [][]int{{0}, {0, 1}, {0, 2}, {1, 3}, {3, 4}}}

@@ -8,44 +8,30 @@ import (
 	"slices"
 )
 
-// OneShotTheta are the architecture parameters of a supernet of the space:
-// logits, or weights on simplices.
-type OneShotTheta struct {
-	Ops    [][]float64 // [N, |O|]
-	Output []float64   // [N+1]: of node 0, 1, … N as parents of the output
-	Inputs [][]float64 // of the nodes Choosing, in order; the weights of node i are [i]
-}
-
-// CheckTheta returns an error if shapes are not the space's or a number is
-// not finite.
-func (s OneShot) CheckTheta(theta OneShotTheta) error {
-	choosing := s.Choosing()
-	if len(theta.Ops) != len(s.Parents) || len(theta.Inputs) != len(choosing) {
-		return fmt.Errorf("found weights of operations on %d nodes and of inputs of %d, expected %d and %d in the "+
-			"space %q", len(theta.Ops), len(theta.Inputs), len(s.Parents), len(choosing), s.Name)
+// CheckTheta returns an error if θ is not a point of Product's shapes, of logits or of weights on simplices: a
+// number of blocks, rows or weights that is not the space's, or a weight that is not finite.
+func (s OneShot) CheckTheta(theta [][][]float64) error {
+	product := s.Product()
+	if len(theta) != len(product) {
+		return fmt.Errorf("found %d blocks of weights, expected %d in the space %q", len(theta), len(product), s.Name)
 	}
-	check := func(what string, row []float64, n int) error {
-		if len(row) != n {
-			return fmt.Errorf("found %d weights of %s, expected %d in the space %q", len(row), what, n, s.Name)
+	for b, block := range product {
+		if len(theta[b]) != block.Rows {
+			return fmt.Errorf("found %d rows of weights of the %s, expected %d in the space %q", len(theta[b]),
+				block.Name,
+				block.Rows, s.Name)
 		}
-		for i, x := range row {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("found %v as weight %d of %s, expected a finite number", x, i, what)
+		for _, row := range theta[b] {
+			if len(row) != block.Options {
+				return fmt.Errorf("found %d weights of the %s, expected %d in the space %q", len(row), block.Name,
+					block.Options, s.Name)
+			}
+			if i := slices.IndexFunc(row, func(x float64) bool { return !finite(x) }); i >= 0 {
+				return fmt.Errorf("found %v as weight %d of the %s, expected a finite number", row[i], i, block.Name)
 			}
 		}
-		return nil
 	}
-	for i, row := range theta.Ops {
-		if err := check(fmt.Sprintf("the operations of node %d", i+1), row, len(s.Ops)); err != nil {
-			return err
-		}
-	}
-	for i, node := range choosing {
-		if err := check(fmt.Sprintf("the inputs of node %d", node), theta.Inputs[i], node); err != nil {
-			return err
-		}
-	}
-	return check("the output", theta.Output, len(s.Parents)+1)
+	return nil
 }
 
 // Ties says which of equally weighted parents a discretisation takes.
@@ -81,13 +67,10 @@ func firstOfLargest(w []float64, k int) []int {
 	return order[:k]
 }
 
-// Discretize reads the architecture off θ: of every node the operation of the
-// largest weight, the first of equals, and the parents of the largest weights.
-// The initial θ of GAEA is uniform and thus all ties: no architecture but the
-// rule decides.
-//
-// It returns an error if θ is not of the space, or the rule is none of TieRules.
-func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) {
+// Discretize reads the architecture off θ, the blocks of Product: of every node the operation of the largest weight,
+// the first of equals, and the parents of the largest weights. The initial θ of GAEA is uniform, so that the rule for
+// ties decides alone. It returns an error if CheckTheta does, or if the rule is none of TieRules.
+func (s OneShot) Discretize(theta [][][]float64, ties Ties) (OneShotArch, error) {
 	rule, known := TieRules[ties]
 	if !known {
 		return OneShotArch{}, fmt.Errorf("found the rule %q for ties, expected one of %q", ties,
@@ -103,19 +86,19 @@ func (s OneShot) Discretize(theta OneShotTheta, ties Ties) (OneShotArch, error) 
 		return row
 	}
 	var a OneShotArch
-	for _, row := range theta.Ops {
+	for _, row := range theta[0] {
 		a.Ops = append(a.Ops, firstOfLargest(seen(row), 1)[0])
 	}
-	inputs := theta.Inputs
+	inputs := theta[2:]
 	for i, k := range s.numbers() {
 		var parents []int
 		switch {
 		case i == len(s.Parents):
-			parents = rule.Top(seen(theta.Output), k)
+			parents = rule.Top(seen(theta[1][0]), k)
 		case k == i+1:
 			parents = count(k)
 		default:
-			parents, inputs = rule.Top(seen(inputs[0]), k), inputs[1:]
+			parents, inputs = rule.Top(seen(inputs[0][0]), k), inputs[1:]
 		}
 		slices.Sort(parents)
 		a.Parents = append(a.Parents, parents)

@@ -23,15 +23,9 @@ type Operation func(l Layers, x Map, stride int, search bool) Map
 // Cells of the kinds of those two benchmarks have pools and skip connections of these
 // names of their own, without the BN that DARTS' pools end in.
 var Operations = map[string]Operation{
-	none: nil,
-	"max_pool_3x3": func(l Layers, x Map, stride int, search bool) Map {
-		return pooled(l, l.MaxPool(x, stride),
-			search)
-	},
-	"avg_pool_3x3": func(l Layers, x Map, stride int, search bool) Map {
-		return pooled(l, l.AvgPool(x, stride),
-			search)
-	},
+	none:           nil,
+	"max_pool_3x3": pooled(Layers.MaxPool),
+	"avg_pool_3x3": pooled(Layers.AvgPool),
 	"skip_connect": skip,
 	"nor_conv_1x1": convolved(1),
 	"nor_conv_3x3": convolved(3),
@@ -43,11 +37,14 @@ var Operations = map[string]Operation{
 	"noise":        noise,
 }
 
-func pooled(l Layers, x Map, search bool) Map {
-	if search {
-		return l.BN("bn", x)
+// pooled is a pool, with a BN behind it in a search.
+func pooled(pool func(l Layers, x Map, stride int) Map) Operation {
+	return func(l Layers, x Map, stride int, search bool) Map {
+		if x = pool(l, x, stride); search {
+			return l.BN("bn", x)
+		}
+		return x
 	}
-	return x
 }
 
 func skip(l Layers, x Map, stride int, _ bool) Map {

@@ -223,7 +223,7 @@ func (d discretization) weight(kind supernet.CellType, k int, g supernet.Gene) f
 // lookup is an architecture of a space and the cell that was looked up.
 type lookup struct {
 	space  supernet.OneShot
-	theta  supernet.OneShotTheta
+	theta  [][][]float64
 	theirs data.Cell101
 }
 
@@ -281,12 +281,11 @@ func newLookups(arrays map[string]Array, text string) (Replayable, error) {
 // newLookup is look-up i of a space, of arrays that have been checked.
 func newLookup(arrays map[string]Array, number string, i int, spec spec101) (l lookup, err error) {
 	l.space = oneShotSpaces[number]
-	var blocks [][][]float64
 	for _, p := range oneShotArchitecture(len(l.space.Product())) {
 		a := arrays["s"+number+"/"+p.name].at(i)
-		blocks = append(blocks, slices.Collect(slices.Chunk(a.Values, a.Dims[1])))
+		l.theta = append(l.theta, slices.Collect(slices.Chunk(a.Values, a.Dims[1])))
 	}
-	if l.theta, err = l.space.ThetaOf(blocks); err != nil {
+	if err := l.space.CheckTheta(l.theta); err != nil {
 		return l, err
 	}
 	cell, err := data.NewCell101(spec.Matrix, spec.Ops)

@@ -7,9 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/nasml/lab/nasml/li2021/internal/descent"
 	"github.com/nasml/lab/nasml/li2021/internal/smoothnet"
-	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -54,26 +52,12 @@ func (t Trial) Run(ctx context.Context, s *smoothnet.Problem, seed uint64) (tria
 func (t Trial) run(
 	ctx context.Context, s *smoothnet.Problem, steps int, eta float64, seed uint64, name string,
 ) (map[string]float64, error) {
-	blocks, err := s.Blocks(2)
-	if err != nil {
-		return nil, err
-	}
-	d := simplex.BlockDescent{Spaces: s.Spaces(), Blocks: blocks, Cyclic: t.Order == "cyclic"}
-	at, examples := descent.Clone(s.At), trial.RNG(seed, "examples", name)
 	sum := map[string]float64{"gw": 0, "gt": 0}
-	take := smoothnet.DrawTimes(trial.RNG(seed, "iterates", name), steps, t.Iterates, nil)
-	err = d.Run(at, steps, func(int) float64 { return eta }, trial.RNG(seed, "blocks", name),
-		func(_ int, _ []int, x, grad [][]float64) error {
-			s.Minibatch(x, grad, examples)
-			return nil
-		}, func(step int, x [][]float64) error {
-			for ; len(take) > 0 && take[0].Step == step; take = take[1:] {
-				if err := measure(s, sum, "random", x, take[0].Weight); err != nil {
-					return err
-				}
-			}
-			return descent.EverySo(ctx, step)
-		})
+	r := smoothnet.Run{Blocks: 2, Cyclic: t.Order == "cyclic", Steps: steps, Eta: func(int) float64 { return eta }}
+	r.Times = smoothnet.DrawTimes(trial.RNG(seed, "iterates", name), steps, t.Iterates, nil)
+	at, err := s.Descend(ctx, r, seed, name, func(x [][]float64, weight float64) error {
+		return measure(s, sum, "random", x, weight)
+	})
 	if err == nil {
 		err = measure(s, sum, "last", at, 1)
 	}

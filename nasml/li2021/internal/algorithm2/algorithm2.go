@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/nasml/lab/nasml/li2021/internal/descent"
 	"github.com/nasml/lab/nasml/li2021/internal/smoothnet"
 	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/trial"
@@ -99,26 +98,14 @@ func envelope(s *smoothnet.Problem, hat float64) (float64, error) {
 func (t Trial) run(
 	ctx context.Context, s *smoothnet.Problem, eta func(int) float64, hat float64, seed uint64, name string,
 ) (float64, error) {
-	blocks, err := s.Blocks(t.Blocks)
-	if err != nil {
-		return 0, err
-	}
-	delta, examples := 0.0, trial.RNG(seed, "examples", name)
-	take := smoothnet.DrawTimes(trial.RNG(seed, "iterates", name), t.Steps, t.Iterates, eta)
-	d := simplex.BlockDescent{Spaces: s.Spaces(), Blocks: blocks}
-	err = d.Run(descent.Clone(s.At), t.Steps, eta, trial.RNG(seed, "blocks", name),
-		func(_ int, _ []int, x, grad [][]float64) error {
-			s.Minibatch(x, grad, examples)
-			return nil
-		}, func(step int, x [][]float64) error {
-			for ; len(take) > 0 && take[0].Step == step; take = take[1:] {
-				m, err := s.Stationarity(x, hat/2)
-				if err != nil {
-					return err
-				}
-				delta += take[0].Weight * m.Delta
-			}
-			return descent.EverySo(ctx, step)
-		})
+	delta, r := 0.0, smoothnet.Run{Blocks: t.Blocks, Steps: t.Steps, Eta: eta}
+	r.Times = smoothnet.DrawTimes(trial.RNG(seed, "iterates", name), t.Steps, t.Iterates, eta)
+	_, err := s.Descend(ctx, r, seed, name, func(x [][]float64, weight float64) error {
+		m, err := s.Stationarity(x, hat/2)
+		if err == nil {
+			delta += weight * m.Delta
+		}
+		return err
+	})
 	return delta, err
 }

@@ -95,7 +95,7 @@ func TestTheSearchIsTheSearch(t *testing.T) {
 func TestWhatCannotBeCompared(t *testing.T) {
 	for want, change := range map[string]func(*Trial){
 		`"gaea-darts" has no mixture of operations by logits`: func(x *Trial) { x.Settings.Method = "gaea-darts" },
-		`split "random"`:      func(x *Trial) { x.Settings.Split = "random" },
+		`split "random"`:       func(x *Trial) { x.Settings.Split = "random" },
 		"ascending, got []":    func(x *Trial) { x.Steps = nil },
 		"ascending, got [2 1]": func(x *Trial) { x.Steps = []int{2, 1} },
 	} {

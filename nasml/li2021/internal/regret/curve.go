@@ -3,9 +3,9 @@ package regret
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/supernet"
@@ -18,8 +18,10 @@ const (
 	OneTraining  = "one"  // one of the three, drawn for every look-up, as in Li+ 2021's code; or "1", "2", "3"
 )
 
-// Trainings are the values of Lookup.Training.
-var Trainings = []string{MeanTraining, OneTraining, "1", "2", "3"}
+// trainings are those that each value of Lookup.Training may draw.
+var trainings = map[string][]int{
+	MeanTraining: {data.Mean}, OneTraining: {1, 2, 3}, "1": {1}, "2": {2}, "3": {3},
+}
 
 // Lookup is what the look-ups of one search depend on besides the table: its
 // architecture after every epoch, read off θ, in the table of trainings of 108
@@ -74,39 +76,24 @@ func (l Lookup) Run(
 		if err != nil {
 			return trial.Result{}, fmt.Errorf("after epoch %d: %w", epoch, err)
 		}
-		x, err := regrets[rng.IntN(len(regrets))].Of(arch)
+		x, known, err := regrets[rng.IntN(len(regrets))].Of(arch)
 		if err != nil {
 			return trial.Result{}, fmt.Errorf("after epoch %d: %w", epoch, err)
 		}
-		known := 0.
-		if x.Known {
-			known = 1
-		}
-		out.Series[SeriesRegret] = append(out.Series[SeriesRegret], x.Regret/100)
-		out.Series[SeriesKnown] = append(out.Series[SeriesKnown], known)
+		out.Series[SeriesRegret] = append(out.Series[SeriesRegret], x/100)
+		out.Series[SeriesKnown] = append(out.Series[SeriesKnown], map[bool]float64{true: 1}[known])
 	}
 	return out, nil
 }
 
 // regrets are the look-ups of each training that may be drawn.
 func (l Lookup) regrets(table *data.NASBench101) ([]*OneShotRegrets, error) {
-	var trainings []int
-	switch {
-	case !slices.Contains(Trainings, l.Training):
-		return nil, fmt.Errorf("found %q as training of a cell, expected one of %q", l.Training, Trainings)
-	case l.Training == MeanTraining:
-		trainings = []int{data.Mean}
-	case l.Training == OneTraining:
-		trainings = []int{1, 2, 3}
-	default:
-		training, err := strconv.Atoi(l.Training)
-		if err != nil {
-			return nil, err
-		}
-		trainings = []int{training}
+	if trainings[l.Training] == nil {
+		return nil, fmt.Errorf("found %q as training of a cell, expected one of %q", l.Training,
+			slices.Sorted(maps.Keys(trainings)))
 	}
 	var out []*OneShotRegrets
-	for _, training := range trainings {
+	for _, training := range trainings[l.Training] {
 		q := data.Query101{Split: l.Split, Epochs: 108, Trial: training}
 		r, err := NewOneShotRegrets(table, l.Space, q, l.Against)
 		if err != nil {
@@ -132,11 +119,7 @@ func (l Lookup) arch(flat []float64) (supernet.OneShotArch, error) {
 			}
 		}
 	}
-	theta, err := l.Space.ThetaOf(blocks)
-	if err != nil {
-		return supernet.OneShotArch{}, err
-	}
-	return l.Space.Discretize(theta, l.Ties)
+	return l.Space.Discretize(blocks, l.Ties)
 }
 
 // Blocks cuts weights that stand in one row into copies of the blocks of a

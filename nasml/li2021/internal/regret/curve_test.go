@@ -51,11 +51,11 @@ func TestCurveLooksUpEveryEpoch(t *testing.T) {
 		if i++; i%97 != 0 {
 			continue
 		}
-		x, err := regrets.Of(a)
+		x, found, err := regrets.Of(a)
 		require.NoError(t, err)
 		theta = append(theta, flatOf(t, l.Space, a))
-		want = append(want, x.Regret/100)
-		known = append(known, map[bool]float64{true: 1}[x.Known])
+		want = append(want, x/100)
+		known = append(known, map[bool]float64{true: 1}[found])
 	}
 	for ties := range supernet.TieRules {
 		l.Ties = ties

@@ -119,29 +119,19 @@ func NewOneShotRegrets(
 	return r, err
 }
 
-// OneShotRegret is what an architecture loses, in points of accuracy.
-type OneShotRegret struct {
-	Known   bool    // the table has the cell; else the numbers are 0 and mean nothing: a gap in a curve
-	Regret  float64 // accuracy of the best less that of the architecture
-	IsBound bool    // the table does not have all cells: the regret is at least this
-}
-
-// Of is the regret of an architecture. It returns an error if it is not of the
-// space; a cell that the table does not have is none.
-func (r *OneShotRegrets) Of(a supernet.OneShotArch) (OneShotRegret, error) {
+// Of is what an architecture loses to the best, in points of accuracy: at least this much if Best.IsBound. If the table
+// lacks its cell, known is false. It returns an error if the architecture is not of the space.
+func (r *OneShotRegrets) Of(a supernet.OneShotArch) (regret float64, known bool, err error) {
 	c, err := OneShotCell(r.Space, a)
-	if errors.Is(err, data.ErrNotInTable) {
-		return OneShotRegret{}, nil
+	accuracy := 0.
+	if err == nil {
+		accuracy, err = r.table.Accuracy(c, r.Query)
 	}
-	if err != nil {
-		return OneShotRegret{}, err
-	}
-	switch x, err := r.table.Accuracy(c, r.Query); {
+	switch {
 	case errors.Is(err, data.ErrNotInTable):
-		return OneShotRegret{}, nil
+		return 0, false, nil
 	case err != nil:
-		return OneShotRegret{}, err
-	default:
-		return OneShotRegret{Known: true, Regret: r.Best.Accuracy - x, IsBound: r.Best.IsBound()}, nil
+		return 0, false, err
 	}
+	return r.Best.Accuracy - accuracy, true, nil
 }

@@ -26,21 +26,20 @@ func TestOneShotRegrets(t *testing.T) {
 	require.Equal(t, 7773, ours.Best.Asked)
 	known, gaps, least := map[data.Cell101]bool{}, map[data.Cell101]bool{}, 1.0
 	for a := range s.Archs(false) {
-		r, err := ours.Of(a)
+		r, found, err := ours.Of(a)
 		require.NoError(t, err)
 		c, err := OneShotCell(s, a)
 		require.NoError(t, err)
-		if !r.Known {
+		if !found {
 			gaps[c.Canonical()] = true
 			require.Zero(t, r)
 			continue
 		}
 		known[c.Canonical()] = true
-		least = min(least, r.Regret)
-		p, err := theirs.Of(a)
+		least = min(least, r)
+		p, _, err := theirs.Of(a)
 		require.NoError(t, err)
-		require.InDelta(t, r.Regret, p.Regret, 1e-5)
-		require.False(t, p.IsBound)
+		require.InDelta(t, r, p, 1e-5)
 	}
 	require.Len(t, known, ours.Best.Found)
 	require.Len(t, gaps, ours.Best.Asked-ours.Best.Found)
@@ -66,9 +65,10 @@ func TestOtherOperationsAreGaps(t *testing.T) {
 	arch.Ops = []int{3, 0, 0, 0}
 	_, err = OneShotCell(more, arch)
 	require.ErrorIs(t, err, data.ErrNotInTable)
-	x, err := r.Of(arch)
+	x, found, err := r.Of(arch)
 	require.NoError(t, err)
 	require.Zero(t, x)
+	require.False(t, found)
 }
 
 func TestOneShotRegretsRefuse(t *testing.T) {
@@ -96,6 +96,6 @@ func TestOneShotRegretsRefuse(t *testing.T) {
 	r, err := NewOneShotRegrets(table, supernet.OneShot1,
 		data.Query101{Split: data.Valid, Epochs: 108, Trial: 2}, AgainstPublished)
 	require.NoError(t, err)
-	_, err = r.Of(supernet.OneShotArch{})
+	_, _, err = r.Of(supernet.OneShotArch{})
 	require.ErrorContains(t, err, "found 0 operations")
 }

@@ -120,11 +120,7 @@ func (t Trial) draw(
 
 // cell is that of an architecture, in canonical form.
 func (t Trial) cell(a search.Arch) (data.Cell101, error) {
-	theta, err := t.Space.ThetaOf(a.Theta)
-	if err != nil {
-		return data.Cell101{}, err
-	}
-	arch, err := t.Space.Discretize(theta, supernet.TiesFirst)
+	arch, err := t.Space.Discretize(a.Theta, supernet.TiesFirst)
 	if err != nil {
 		return data.Cell101{}, err
 	}

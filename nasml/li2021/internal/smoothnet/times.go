@@ -1,8 +1,13 @@
 package smoothnet
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/li2021/internal/descent"
+	"github.com/nasml/lab/nasml/simplex"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Time is a step with its weight in a mean over all steps.
@@ -36,4 +41,38 @@ func DrawTimes(rng *rand.Rand, steps, count int, eta func(t int) float64) []Time
 		times[i] = Time{min(quantile(u*u), steps-1), 2 * u / float64(count)}
 	}
 	return times
+}
+
+// Run is how [Problem.Descend] goes from the start.
+type Run struct {
+	Blocks int // as (*net).Blocks takes them
+	Cyclic bool
+	Steps  int
+	Eta    func(step int) float64
+	Times  []Time // at which it measures
+}
+
+// Descend runs block-stochastic mirror descent on minibatches, whose random streams have the name, and calls measure
+// with the iterate at each of the times and its weight. It returns the last iterate.
+func (s *Problem) Descend(
+	ctx context.Context, r Run, seed uint64, name string, measure func(x [][]float64, weight float64) error,
+) ([][]float64, error) {
+	blocks, err := s.Blocks(r.Blocks)
+	if err != nil {
+		return nil, err
+	}
+	d := simplex.BlockDescent{Spaces: s.Spaces(), Blocks: blocks, Cyclic: r.Cyclic}
+	at, examples, take := descent.Clone(s.At), trial.RNG(seed, "examples", name), r.Times
+	return at, d.Run(at, r.Steps, r.Eta, trial.RNG(seed, "blocks", name),
+		func(_ int, _ []int, x, grad [][]float64) error {
+			s.Minibatch(x, grad, examples)
+			return nil
+		}, func(step int, x [][]float64) error {
+			for ; len(take) > 0 && take[0].Step == step; take = take[1:] {
+				if err := measure(x, take[0].Weight); err != nil {
+					return err
+				}
+			}
+			return descent.EverySo(ctx, step)
+		})
 }
