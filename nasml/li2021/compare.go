@@ -25,8 +25,8 @@ type CompareParams struct {
 	LookUp    string   // the data set of the accuracies: "cifar10", "cifar100" or "ImageNet16-120"
 }
 
-// CompareQuick has the searches of Table 2 and the 500 runs of random search, which are shipped,
-// so that only those of Mine are computed: a minute or two each on two cores.
+// CompareQuick uses the precomputed searches of Table 2 and 500 precomputed runs of random search, so only the searches
+// of Mine are computed: a minute or two each on two cores.
 var CompareQuick = CompareParams{
 	SearchParams: quickSearch, Baselines: []string{"darts", "gaea-darts"}, Tabular: []string{"rs"}, Runs: 500,
 	LookUp: string(data.TaskCIFAR10),
@@ -35,8 +35,8 @@ var CompareQuick = CompareParams{
 // ComparePaper is the same at the paper's scale, of which no search is shipped.
 var ComparePaper = lab.With(CompareQuick, func(p *CompareParams) { p.SearchParams = paperSearch })
 
-// Comparison is a comparison that was run. Its figure has curves and a table, [Comparison.Curves]
-// and [Comparison.Table] one of them, for a paper.
+// Comparison is a finished comparison. Its figure has curves and a table; [Comparison.Curves] and [Comparison.Table]
+// have one of them.
 type Comparison struct {
 	Params   CompareParams
 	Rows     []Compared // Mine, Baselines, Tabular
@@ -51,9 +51,8 @@ type Comparison struct {
 type Compared struct {
 	Name, Title string
 	Mine        bool
-	// Accuracy, %, is what the table of NAS-Bench-201 says of the architecture that was found, after
-	// 200 epochs of training. In a space that the table lacks it is that of the search's own shared
-	// weights under this architecture, on the images that θ was moved by.
+	// Accuracy (%) is that of the architecture found: after 200 epochs of training by the table of NAS-Bench-201, or,
+	// in a space without a table, with the search's shared weights on the images that moved θ.
 	Accuracy []float64
 	Entropy  []float64 // of θ at the end, nats; none of tabular methods
 	Seconds  []float64 // of a search; of tabular methods the simulated seconds
@@ -184,8 +183,7 @@ func (f found) compared(mine bool) Compared {
 	return c
 }
 
-// Regret is what each run loses to the best architecture of the table, percentage points; none
-// without a table.
+// Regret is what each run loses to the best architecture of the table, in percentage points; nil without a table.
 func (r *Comparison) Regret(c Compared) []float64 {
 	if r.Optimum == 0 {
 		return nil
@@ -196,8 +194,8 @@ func (r *Comparison) Regret(c Compared) []float64 {
 // Records are the keys of the trials.
 func (r *Comparison) Records() []string { return r.records }
 
-// Check compares every row of Mine with every other row that is not: searches seed by seed,
-// methods that query the table as independent runs. All intervals cover together.
+// Check compares every row of Mine with every other row: searches by seed, methods that query the table as independent
+// runs. All intervals hold together.
 func (r *Comparison) Check() []runs.Claim {
 	var claims []runs.Claim
 	for _, mine := range r.Rows {

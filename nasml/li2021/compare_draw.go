@@ -22,8 +22,8 @@ func (r *Comparison) seenAs(view string) *Comparison {
 	return &of
 }
 
-// Figure has the accuracy of the current architecture and the entropy of θ after each epoch, means with
-// their intervals over seeds, above a table of the runs' ends.
+// Figure draws, after each epoch, the accuracy of the current architecture and the entropy of θ, as means with
+// intervals over seeds, above a table of the final values.
 func (r *Comparison) Figure() plots.Figure {
 	f := plots.Figure{Name: "comparison", Style: plots.ICLR, Caption: r.caption()}
 	title := "Own methods beside others"

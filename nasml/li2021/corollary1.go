@@ -15,8 +15,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Corollary1Params are the parameters of Corollary 1: separable functions of b
-// real blocks whose Δ has a closed form, chosen to come close to the bound.
+// Corollary1Params are the parameters of Corollary 1: separable functions of b real blocks with a closed form of Δ,
+// chosen to come close to the bound.
 type Corollary1Params struct {
 	// "sharp": f = Σ s|xᵢ|; "cosine": f = Σ s(1−cos xᵢ), weakly convex with γ = s.
 	Shapes []string `validate:"min=1,unique,dive,oneof=sharp cosine"`
@@ -32,17 +32,16 @@ type Corollary1Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
-// The presets differ in T and in the number of runs. What comes out at both: the
-// printed constant 2 does not follow from Theorem 2, which gives 3, and no function
-// needs more than 1.
+// The presets differ in T and in the number of runs. Both show that the printed constant 2 does not follow from Theorem
+// 2, which gives 3, and that no function needs more than 1.
 var (
 	// Corollary1Quick goes to T = 100,000, in about 2 s on two cores.
 	Corollary1Quick = Corollary1Params{
 		Shapes: []string{"sharp", "cosine"}, Slopes: []float64{0.03, 0.1, 0.3, 1}, Blocks: []int{1, 4},
 		Steps: []int{1000, 10000, 100000}, Start: 1, Gamma: 1, Runs: 4, Seeds: 5, Confidence: 0.95,
 	}
-	// Corollary1Paper goes to T = 1,000,000, in about 10 minutes on two cores; its
-	// trials are shipped. The worst function needs a constant of 0.97.
+	// Corollary1Paper goes to T = 1,000,000: about 10 minutes on two cores, precomputed. The worst function needs a
+	// constant of 0.97.
 	Corollary1Paper = Corollary1Params{
 		Shapes: []string{"sharp", "cosine"}, Slopes: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1},
 		Blocks: []int{1, 4, 16}, Steps: []int{1000, 10000, 100000, 1000000}, Start: 1, Gamma: 1,
@@ -50,9 +49,8 @@ var (
 	}
 )
 
-// Corollary1 runs Algorithm 2 at the printed step η = √(2b(f¹−f*)/(γL²T)) and
-// measures the exact mean of Δ_{1/(2γ)} over all iterates, in units of
-// L√(2bγ(f¹−f*)/T).
+// Corollary1 runs Algorithm 2 at the printed step η = √(2b(f¹−f*)/(γL²T)) and measures the exact mean of Δ_{1/(2γ)}
+// over all iterates, in units of L√(2bγ(f¹−f*)/T).
 var Corollary1 = lab.Declare(lab.Entry[Corollary1Params, separable.Trial]{
 	Of: ofPaper, Name: "corollary1", Kind: lab.Theorem, Source: "Corollary 1", Notebook: "corollary1_constant",
 	Title: "Corollary 1: the constant that follows, the one that is printed, and the one that is needed",
@@ -88,8 +86,8 @@ func (p Corollary1Params) trials() (gs lab.Groups[separable.Trial]) {
 	return gs
 }
 
-// drawCorollary1 draws the constant that each function needs, a panel a shape, with
-// those of the paper and of Theorem 2.
+// drawCorollary1 draws the constant that each function needs beside those of the paper and of Theorem 2, one panel per
+// shape.
 func drawCorollary1(r *corollary1, f *lab.Picture) {
 	p := r.Params
 	_, best := bestStep()
@@ -117,8 +115,7 @@ func drawCorollary1(r *corollary1, f *lab.Picture) {
 		p.Blocks[0], r.Interval("bars", p.Seeds, "seed"), p.Runs)
 }
 
-// judgeCorollary1 judges the printed constants: whether they follow from Theorem 2,
-// and whether any of the functions needs more.
+// judgeCorollary1 judges whether the printed constants follow from Theorem 2, and whether a function needs more.
 func judgeCorollary1(r *corollary1) []runs.Claim {
 	times, best := bestStep()
 	return []runs.Claim{
@@ -146,8 +143,7 @@ func judgeNeeded(r *corollary1) runs.Claim {
 		len(lists), at.Shape, at.Slope, at.Blocks, at.Steps).Of(verdict.Worst(lists, r.Confidence)).AtMost(2)
 }
 
-// judgeGrowth judges that the worst constant does not grow with T: that E Δ
-// falls as T^−½ where the bound is tightest.
+// judgeGrowth judges that the worst constant does not grow with T: E Δ falls as T^−½ where the bound is tightest.
 func judgeGrowth(r *corollary1) runs.Claim {
 	const tolerance = 0.1 // the slopes s are a grid
 	c := r.Claim("[LI025] E Δ of the worst function falls as T^−½").Says(-0.5).Noting(
@@ -180,8 +176,7 @@ func follows(times float64) float64 {
 	return bound / math.Sqrt(l2*2*b*gamma*drop/steps)
 }
 
-// callsFor is the number of oracle calls after which c·L√(2bγ(f¹−f*)/T) is ε, in
-// units of γbL²(f¹−f*)/ε², found by bisection on T.
+// callsFor is the number of oracle calls until c·L√(2bγ(f¹−f*)/T) is ε, in units of γbL²(f¹−f*)/ε², by bisection on T.
 func callsFor(c float64) float64 {
 	const gamma, l2, b, drop, epsilon = 0.7, 3.0, 5.0, 2.0, 0.01
 	lo, hi := 1.0, 1e12
@@ -196,8 +191,7 @@ func callsFor(c float64) float64 {
 	return lo / (gamma * b * l2 * drop / (epsilon * epsilon))
 }
 
-// bestStep is the step, in units of the printed one, with the least constant,
-// by golden-section search.
+// bestStep is the step with the least constant, in units of the printed step, by golden-section search.
 func bestStep() (times, constant float64) {
 	lo, hi, ratio := 0.01, 10.0, (math.Sqrt(5)-1)/2
 	for hi-lo > 1e-9 {

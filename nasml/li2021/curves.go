@@ -21,8 +21,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// ran lists the searches of a row that there are; of those that another process of
-// a cluster runs the record has no values yet.
+// ran are the finished searches of a row. The record of a search that another process is running has no values yet.
 func (f found) ran() []*runs.Record { return ranOf(f.records) }
 
 // ranOf are the records of trials that were run.
@@ -32,8 +31,7 @@ func ranOf(records []*runs.Record) []*runs.Record {
 	})
 }
 
-// column is the value at a position of one series over the searches of a row:
-// the last where at is negative.
+// column is the value of a series at an index, for each search of a row; a negative index counts from the end.
 func (f found) column(series string, at int) []float64 {
 	var out []float64
 	for _, r := range f.ran() {
@@ -54,8 +52,8 @@ func values(series string) func(r *runs.Record) []float64 {
 	return func(r *runs.Record) []float64 { return r.Series[series] }
 }
 
-// band is the mean over the searches of a row of what there is of each at every place x of all, with its interval,
-// which ends within what the quantity can be; x nil: epochs from the start on.
+// band is the mean over the searches of a row at every x that all of them have, with its interval, clipped by within. x
+// nil: epochs from the start.
 func (f found) band(
 	confidence float64, label string, x []float64, of func(r *runs.Record) []float64,
 	within func([]runs.Summary) []runs.Summary,
@@ -100,9 +98,8 @@ func between(lo, hi float64) func([]runs.Summary) []runs.Summary {
 // anywhere are intervals as they are.
 var anywhere = between(math.Inf(-1), math.Inf(1))
 
-// atMostUniform ends the intervals of entropies over epochs where the entropy
-// does: at 0, and at that of the uniform weights, with which a search starts and
-// which no mean of a later epoch exceeds but by rounding.
+// atMostUniform clips intervals of entropies to [0, the largest mean], which is the entropy of the uniform weights at
+// the start.
 func atMostUniform(entropies []runs.Summary) []runs.Summary {
 	most := math.Inf(-1)
 	for _, s := range entropies {
@@ -122,8 +119,6 @@ func (f found) theta(r *runs.Record, e int) [][]float64 {
 // epochs is the number of epochs of a search.
 func epochs(r *runs.Record) int { return int(r.Values["epochs"]) }
 
-// arch is the benchmark's architecture of a choice in a space, by the names of
-// its operations.
 func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 	all := make([]int, len(choice))
 	for e, o := range choice {
@@ -134,9 +129,8 @@ func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 	return data.NewArch201(all)
 }
 
-// final is the architecture that a search has found: that of the epoch which
-// the row's rule names, where the method reads it off θ and has validation
-// images.
+// final is the architecture that a search found: at the epoch of the selection rule if the method reads it off θ and
+// has validation images.
 func (f found) final(r *runs.Record) (data.Arch201, error) {
 	if f.picks() {
 		epoch, err := f.picked(r)
@@ -197,9 +191,8 @@ func (f found) picks() bool {
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
 }
 
-// accuracies are the table's accuracies of the current architecture of a search
-// after each epoch from the first on: a uniform start is a tie on every edge
-// and no architecture.
+// accuracies are the table's accuracies of the current architecture after each epoch, from the first: at the start all
+// operations tie.
 func (f found) accuracies(r *runs.Record, column []float64) ([]float64, error) {
 	var out []float64
 	for e := 1; e <= epochs(r); e++ {
@@ -224,8 +217,7 @@ func (p SearchParams) searchedOn() string {
 	return images + " of " + of
 }
 
-// synthetic reports whether the images are no publisher's: beside those stands no curve of
-// the paper.
+// synthetic reports whether the images are synthetic; the paper's curves are then not drawn.
 func (p SearchParams) synthetic() bool { return p.Data == data.Synthetic && p.Folder == "" }
 
 // titled is a title without the paper's data set, where that is not searched on.
@@ -263,8 +255,7 @@ func sayChanges(f *lab.Picture, rows []found) {
 	lab.Changes(f, rows, named, func(f found) []string { return f.changes })
 }
 
-// settingNote says on what data and with whose settings searches were run, as the end of
-// a sentence.
+// settingNote says which data and settings were used, as the end of a sentence.
 func settingNote(on data.Name, preset string, params any) string {
 	note := strings.Trim(study.SettingNote(params), " .")
 	note = strings.ToLower(note[:1]) + note[1:]
@@ -277,9 +268,8 @@ func settingNote(on data.Name, preset string, params any) string {
 	return note
 }
 
-// judged is a claim on differences of two rows, values of the same seeds. Both must
-// have all seeds: with some missing, values at the same place would be of different
-// ones.
+// judged judges a claim on two rows seed by seed. Both rows must have all seeds, else values at the same index belong
+// to different seeds.
 func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim) runs.Claim) runs.Claim {
 	if len(a) != p.Seeds || len(b) != p.Seeds {
 		return verdict.NotRun(c, fmt.Sprintf("%d and %d of %d seeds", len(a), len(b), p.Seeds))

@@ -27,12 +27,12 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// TrainParams are the parameters of the trainings from scratch behind a table. A field at 0
-// leaves what the preset says. What has no field is varied, on the set "cifar-10" or "imagenet":
+// TrainParams are the parameters of the trainings from scratch behind a table. A field at 0 keeps the preset's value.
+// Settings without a field are varied by data set, "cifar-10" or "imagenet", before the fields apply:
 //
 //	p.Vary = func(set string, s *training.Settings) { s.DropPath = 0 }
 //
-// or --set DropPath=0 on the command line. The fields come after that.
+// or by --set DropPath=0 on the command line.
 type TrainParams struct {
 	Preset string // "quick", "paper" or "code": training.AsQuick, AsPaper, AsCode
 
@@ -61,8 +61,6 @@ var quickTraining = TrainParams{
 // paperTraining is Appendix C.1.2: ten seeds of 600 epochs. It was not run.
 var paperTraining = TrainParams{Preset: "paper", Seeds: 10, Confidence: 0.95}
 
-// evaluationFigure is the name under which all tables of the paper keep
-// trainings.
 const evaluationFigure = "li2021/evaluation"
 
 var evaluationKind = code.Define(evaluationFigure, "li2021/internal/evaluating")
@@ -123,8 +121,8 @@ type named struct {
 	genotype supernet.Genotype
 }
 
-// parseGenotypes reads names of supernet.Published and genotypes as the authors'
-// programs print them, which are called own 1, own 2, ….
+// parseGenotypes reads names of supernet.Published and genotypes in the format of the authors' programs, which are
+// named own 1, own 2, ….
 func parseGenotypes(texts []string) ([]named, error) {
 	var all []named
 	own := 0
@@ -146,9 +144,8 @@ func parseGenotypes(texts []string) ([]named, error) {
 	return all, nil
 }
 
-// foundBy are the genotypes that searches have found, of rows such as
-// "gaea-pc-darts@darts", and the records of these; with StoredOnly of those that the
-// run store has.
+// foundBy are the genotypes that searches found, of rows such as "gaea-pc-darts@darts", with their records; with
+// StoredOnly only those in the store.
 func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 	genotypes []named, records []*runs.Record, err error,
 ) {
@@ -173,8 +170,7 @@ func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 	return genotypes, records, err
 }
 
-// examples are what trainings learn from and are tested on, of which only the
-// facts need be there.
+// examples are the training and test images of which only the facts need be known until a training runs.
 type examples struct {
 	set         string // whose settings there are: "cifar-10" or "imagenet"
 	fingerprint string
@@ -184,8 +180,7 @@ type examples struct {
 	open        func(ctx context.Context, s training.Settings) (train, test images.Examples, err error)
 }
 
-// inMemory are the images of a set; nil where they are not there and nothing is to
-// be computed.
+// inMemory are the images of a set; nil if they are missing and nothing is to be computed.
 func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, error) {
 	known := data.Known()
 	if !slices.Contains(known, name) {
@@ -225,8 +220,7 @@ func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, err
 	}, nil
 }
 
-// photographs are those of a folder with train and val in it; nil where none is
-// named.
+// photographs are those of a folder with train and val in it; nil if dir is empty.
 func (p TrainParams) photographs(dir string) (*examples, error) {
 	if dir == "" {
 		return nil, nil
@@ -291,8 +285,7 @@ func (p TrainParams) cells(set string, genotypes []named) ([]cell, error) {
 	return all, nil
 }
 
-// ownOperations are what operations of a genotype compute that are not the
-// project's, by name, for the key of a trial.
+// ownOperations maps the operations of a genotype that are not nasml's to what they compute, for the key of a trial.
 func ownOperations(g supernet.Genotype) (map[string]string, error) {
 	var own map[string]string
 	for _, op := range operationsOf(g) {
@@ -330,8 +323,8 @@ func (p TrainParams) counted(set string, texts []string, size supernet.Skeleton)
 	return all, nil
 }
 
-// bench trains cells one after the other, each with a checkpoint of its own. Its Facts are the examples, without
-// which it reads nothing.
+// bench trains cells one after another, each with its own checkpoint. Its Facts are the examples; without them it only
+// reads the store.
 func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b := lab.Bench[cell]{
 		Study: study.Study{

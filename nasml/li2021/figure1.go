@@ -12,24 +12,22 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1Params are the parameters of Figure 1: the searches whose entropy is
-// drawn, in a panel for each search space.
+// Figure1Params are the parameters of Figure 1: the searches whose entropy is drawn, one panel per search space.
 type Figure1Params struct {
 	SearchParams
 	Rows []string // searches by method, "gaea-darts", with "/erm" for the single level, "@darts" for another space
 
-	// Gradients are steps, from 1, at which gradients of second order are compared along
-	// a search by the one of Liu+ 2019, "darts/second-order"; empty: none.
+	// Gradients are the steps, from 1, at which second-order gradients are compared along "darts/second-order", a
+	// search by the gradient of Liu+ 2019; empty: none.
 	Gradients []int `json:",omitempty" validate:"ascending,dive,gte=1"`
 }
 
-// Figure1Quick has ten searches of 25 epochs on 4,000 images, about ten minutes on two cores; they are shipped.
-// Entropy falls under both methods, GAEA's by 0.01 nats more at the least clear epoch (the interval contains 0). GAEA
-// loses 5.6 points less by discretisation.
+// Figure1Quick has ten precomputed searches of 25 epochs on 4,000 images, about ten minutes on two cores. Entropy falls
+// under both methods, under GAEA by 0.01 nats more at the least clear epoch (the interval contains 0). GAEA loses 5.6
+// points less by discretisation.
 var Figure1Quick = Figure1Params{SearchParams: quickSearch, Rows: []string{"darts", "gaea-darts"}}
 
-// Figure1Paper has the settings of Appendix C.3 and the 50 epochs of the
-// published curves, one seed each as they have. It was not run.
+// Figure1Paper has the settings of Appendix C.3 and, like the published curves, 50 epochs and one seed. It was not run.
 var Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) {
 	p.SearchParams = paperSearch
 	p.Epochs, p.Seeds = 50, 1
@@ -66,9 +64,8 @@ func bySpace(r *figure1) [][]found {
 	return study.By(searched(r.Groups), func(f found) string { return f.settings.Space })
 }
 
-// drawFigure1 draws the mean entropy over the edges after each epoch, of the normal
-// cell if there are two, with the interval of its mean over seeds, and the
-// published curve of one seed: a panel a search space.
+// drawFigure1 draws, for each search space, the mean entropy over the edges (of the normal cell, if there are two)
+// after each epoch, with its interval over seeds and the published curve of one seed.
 func drawFigure1(r *figure1, f *lab.Picture) {
 	f.Style, f.Title = plots.ICLR, r.Params.titled(figure1Title)
 	f.Row()
@@ -101,8 +98,6 @@ func entropiesPanel(r *figure1, rows []found) plots.Panel {
 	return panel
 }
 
-// sayEntropies says at which scale searches were run on each space; how far they are
-// from the paper's curves is among the claims.
 func sayEntropies(r *figure1, f *lab.Picture) {
 	p, spaces, rows := r.Params, bySpace(r), searched(r.Groups)
 	published := ""
@@ -127,8 +122,8 @@ func sayEntropies(r *figure1, f *lab.Picture) {
 	}
 }
 
-// publishedEntropy is the paper's curve of a row up to so many epochs, with the
-// number of epochs after which its points are. There is none beside synthetic images.
+// publishedEntropy is the paper's curve of a row and its epochs, up to a number of epochs. On synthetic images there is
+// none.
 func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	if f.synthetic {
 		return nil, nil
@@ -158,8 +153,7 @@ func (f found) paperEntropy(epochs int) []plots.Series {
 	return []plots.Series{{Label: "the paper's " + f.row.title(), X: x, Y: y, Reference: true}}
 }
 
-// apart is how far the mean entropy of a row is from the published curve, at the
-// epochs that both have.
+// apart is the distance of the mean entropy of a row from the published curve, at the epochs that both have.
 func (f found) apart() verdict.Distance {
 	var x, ours, theirs []float64
 	epochs, published := f.publishedEntropy(longest([]found{f}))

@@ -21,8 +21,8 @@ func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
 }
 
 // judgeFigure1 judges that entropy starts at ln |O|, that GAEA's is below its base method's from epoch 2 on, and that
-// its supernet loses less accuracy by discretisation (Section 4.1, on the DARTS space). Accuracies, and the distance
-// from the paper's curves, are judged at the paper's scale only.
+// its supernet loses less accuracy by discretisation (Section 4.1, DARTS space). Accuracies and distances from the
+// paper's curves are judged at the paper's scale only.
 func judgeFigure1(r *figure1) []runs.Claim {
 	rows := searched(r.Groups)
 	claims := judgeStarts(r)
@@ -80,8 +80,8 @@ func pairs(rows []found) (all [][2]found) {
 	return all
 }
 
-// publishedAudit are the accuracies of supernets on validation images before and
-// after discretisation, in percent (Section 4.1), with their rows of the list of claims.
+// publishedAudit are the validation accuracies of supernets before and after discretisation, in percent (Section 4.1),
+// with the ids of their claims.
 var publishedAudit = map[row][2]struct {
 	id       string
 	accuracy float64
@@ -92,8 +92,8 @@ var publishedAudit = map[row][2]struct {
 // ownScale says why a number of the paper's is not judged at another scale.
 const ownScale = "another scale than the paper's: not judged"
 
-// judgeAudit compares the accuracy of the supernet at the last epoch, before and
-// after discretisation, where searches have the paper's settings, or its code's.
+// judgeAudit compares the accuracy of the supernet at the last epoch, before and after discretisation, at the paper's
+// settings or its code's.
 func judgeAudit(r *figure1, f found) (claims []runs.Claim) {
 	for i, of := range []struct{ what, series string }{{"before", "supernet"}, {"after", "discrete"}} {
 		paper, ok := publishedAudit[f.row]
@@ -111,8 +111,7 @@ func judgeAudit(r *figure1, f found) (claims []runs.Claim) {
 	return claims
 }
 
-// judgeBelow compares entropies epoch by epoch, of one pair of many: the claim is as
-// good as its worst epoch.
+// judgeBelow compares the entropies of a pair epoch by epoch; the least clear epoch decides the claim.
 func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 	ids := map[string]string{supernet.NASBench201.Name: "LI034 RO019", supernet.DARTS.Name: "LI032"}
 	c := figure1Claim(r, base.row, "%s", listed(ids[base.settings.Space],
@@ -150,8 +149,6 @@ func judgeDrop(r *figure1, base, gaea found, pairs int) runs.Claim {
 	return r.Params.below(c.Family(pairs), gaea.drops(), base.drops())
 }
 
-// drops are the losses by discretisation at the end of each search, in
-// percentage points.
 func (f found) drops() []float64 {
 	drops := f.column("supernet", -1)
 	for i, after := range f.column("discrete", -1) {

@@ -18,22 +18,20 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250
-// steps each.
+// Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250 steps each.
 var Figure1LeftQuick = Figure1Params{
 	SearchParams: SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
 	Rows:         []string{"pc-darts@darts", "gaea-pc-darts@darts"},
 }
 
-// Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels:
-// an hour and a half on two cores. These searches are precomputed.
+// Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels: an hour and a half on two cores,
+// precomputed.
 var Figure1LeftLarge = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
 	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 16, 5, 16, 64, 25, 10000
 })
 
-// Figure1LeftPaper has the settings of Appendix C.1.1, one seed, as the published
-// curves have. These are of the authors' program, Preset "code": without warm-up,
-// and with a PC-DARTS whose edges weigh 1. It was not run.
+// Figure1LeftPaper has the settings of Appendix C.1.1 and, like the published curves, one seed. Those curves come from
+// the authors' program (Preset "code"), without warm-up and with a PC-DARTS whose edges weigh 1. It was not run.
 var Figure1LeftPaper = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
 	p.Preset, p.Examples, p.Seeds = "paper", 0, 1
 })
@@ -99,8 +97,8 @@ func leftPanels(r *figure1) (panels [][]plots.Panel) {
 	return panels
 }
 
-// edgePanel has the mean entropy of the weights of edges over the nodes of the
-// normal cell, where the searches have these.
+// edgePanel has the mean entropy of the edge weights over the nodes of the normal cell, for searches that have edge
+// weights.
 func edgePanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of edges (nats)"}}
 	for _, f := range rows {
@@ -152,8 +150,6 @@ func skipPanel(r *figure1, rows []found) plots.Panel {
 	return panel
 }
 
-// skips is the share of skip connections in the discretised normal cell after an
-// epoch.
 func (f found) skips(record *runs.Record, epoch int) float64 {
 	share, ok := f.skipShare(f.blocksAfter(record, epoch))
 	if !ok {
@@ -179,8 +175,8 @@ func whose(r *figure1) string {
 	return "the (normal) cell's"
 }
 
-// collapsed counts the searches that ended with skip connections on half or more
-// of the (normal) cell's edges, the collapse of Zela+ 2020.
+// collapsed counts the searches that ended with skip connections on at least half of the (normal) cell's edges, the
+// collapse of Zela+ 2020.
 func collapsed(r *figure1) (searches, of int) {
 	for _, f := range searched(r.Groups) {
 		for _, record := range f.ran() {

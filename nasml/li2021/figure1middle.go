@@ -12,8 +12,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1MiddleParams are the parameters of Figure 1, middle, on all three spaces
-// of NAS-Bench-1Shot1, of which the paper shows the first.
+// Figure1MiddleParams are the parameters of Figure 1 (middle), on all three spaces of NAS-Bench-1Shot1; the paper shows
+// the first.
 type Figure1MiddleParams struct {
 	OneShotParams
 	Rows []string // searches by method, see Figure2Params
@@ -22,16 +22,15 @@ type Figure1MiddleParams struct {
 	Parts []string `validate:"min=1,unique,dive,oneof=operations inputs output"`
 }
 
-// Figure1MiddleQuick has the searches of Figure2Quick. GAEA's entropy of operations
-// falls faster on the first two spaces; on the third the interval holds 0. All of it
-// is small beside the published curves, which are of thirty times as many steps.
+// Figure1MiddleQuick has the searches of Figure2Quick. GAEA's entropy of operations falls faster on the first two
+// spaces; on the third the interval contains 0. All of this is small beside the published curves, of thirty times as
+// many steps.
 var Figure1MiddleQuick = Figure1MiddleParams{
 	OneShotParams: quickOneShot, Rows: []string{"pc-darts", "gaea-pc-darts"},
 	Parts: []string{"operations", "inputs", "output"},
 }
 
-// Figure1MiddlePaper has those of Figure2Paper; the published curves are of one
-// search each. It was not run.
+// Figure1MiddlePaper has the searches of Figure2Paper; the published curves are of one search each. It was not run.
 var Figure1MiddlePaper = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = paperOneShot })
 
 // Figure1MiddleLarge is --scale large and has those of Figure2Large.
@@ -56,9 +55,8 @@ var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, found]{
 
 type figure1Middle = lab.Result[Figure1MiddleParams, found]
 
-// drawFigure1Middle draws the mean entropy over the nodes after each epoch: a row of panels
-// for each part of θ, a panel a space, with the published curves of one search
-// if there are some, of operations.
+// drawFigure1Middle draws the mean entropy over the nodes after each epoch, a row of panels per part of θ and a panel
+// per space, with the published curves of operations.
 func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 	f.Style = wide
 	rows := r.Part(searchPart).Trials()
@@ -96,8 +94,7 @@ func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	return panel
 }
 
-// deviation is that of the operations' mean entropy from the published curve;
-// false if there is none.
+// deviation is the deviation of the operations' mean entropy from the published curve; false if there is none.
 func (f found) deviation(confidence float64) (deviation, bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
 	ours := f.entropies("operations", confidence)
@@ -108,8 +105,8 @@ func (f found) deviation(confidence float64) (deviation, bool) {
 }
 
 // judgeFigure1Middle judges that entropies start at that of uniform weights and that GAEA's falls faster than its base
-// method's, on every space (the paper has the first) and for every part of θ (it has the operations). The distance from
-// the published curves is judged at the paper's scale only.
+// method's, on every space and for every part of θ; the paper has operations on the first. The distance from the
+// published curves is judged at the paper's scale only.
 func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
 	var claims []runs.Claim
 	rows := r.Part(searchPart).Trials()
@@ -135,8 +132,7 @@ func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
 	return claims
 }
 
-// judgeFaster compares the mean entropy over the epochs from the first on: it is
-// lower where entropy falls faster, whatever it does in the end.
+// judgeFaster compares the mean entropy over all epochs but the start, which is lower if entropy falls faster.
 func judgeFaster(r *figure1Middle, base, gaea found, part string) runs.Claim {
 	name := fmt.Sprintf("%s: entropy of %s falls faster with %s than with %s", spaceTitle(base.settings.Space), part,
 		gaea.row.title(), base.row.title())
@@ -152,8 +148,8 @@ func judgeFaster(r *figure1Middle, base, gaea found, part string) runs.Claim {
 	return r.Params.below(c.Family(len(r.Params.Spaces)), gaea.entropyMeans(part), base.entropyMeans(part))
 }
 
-// publishedEntropyMean is the mean of the published curve over as many epochs as
-// the search has, without the start; 0 if there is none.
+// publishedEntropyMean is the mean of the published curve over the search's epochs, without the start; 0 if there is
+// none.
 func (f found) publishedEntropyMean() float64 {
 	_, y := f.publishedEntropy(f.settings.Epochs)
 	if len(y) < 2 {
@@ -162,8 +158,7 @@ func (f found) publishedEntropyMean() float64 {
 	return mean(y[1:])
 }
 
-// entropyMeans are the means over all epochs but the start of the entropy of a
-// part of θ, by seed.
+// entropyMeans are, by seed, the means of the entropy of a part of θ over all epochs but the start.
 func (f found) entropyMeans(part string) []float64 {
 	return study.Map(f.ran(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure2Params are the parameters of Figure 2: the searches whose architectures
-// are looked up after every epoch.
+// Figure2Params are the parameters of Figure 2: searches whose architectures are looked up after every epoch.
 type Figure2Params struct {
 	OneShotParams
 	Lookups
@@ -30,23 +29,21 @@ type Figure2Params struct {
 	Band string `validate:"oneof=std interval"`
 }
 
-// Figure2Quick has 18 searches of 25 epochs on 2,000 images at 8×8, about a quarter of an hour on two cores; they are
-// shipped. Which method finds better architectures is inconclusive: the table has 171 of the 468 cells that are looked
-// up, and intervals over three seeds contain 0.
+// Figure2Quick has 18 precomputed searches of 25 epochs on 2,000 images at 8×8, about a quarter of an hour on two
+// cores. Which method finds better architectures is inconclusive: the table has 171 of the 468 cells, and intervals
+// over three seeds contain 0.
 var Figure2Quick = Figure2Params{
 	OneShotParams: quickOneShot, Lookups: codeLookups, Rows: []string{"pc-darts", "gaea-pc-darts"}, Band: "std",
 }
 
-// Figure2Paper has the settings of Appendix C.2 and four searches of each. It was
-// not run.
+// Figure2Paper has the settings of Appendix C.2 and four searches of each. It was not run.
 var Figure2Paper = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = paperOneShot })
 
-// Figure2Large is --scale large and fits into one night on two cores; see
-// largeOneShot.
+// Figure2Large is --scale large, one night on two cores; see largeOneShot.
 var Figure2Large = lab.With(Figure2Quick, func(p *Figure2Params) { p.OneShotParams = largeOneShot })
 
-// Figure2 looks each architecture of searches up in the table of NAS-Bench-101. Without a
-// table regrets are those that are shipped, or gaps.
+// Figure2 looks up the architectures of searches in the table of NAS-Bench-101. Without a table, regrets are the
+// precomputed ones, or gaps.
 var Figure2 = lab.Declare(lab.Entry[Figure2Params, found]{
 	Of: ofPaper, Name: "figure2", Kind: lab.Figure, Source: "Section 4.3 and Figure 2",
 	Title:    "NAS-Bench-1Shot1: test regret of PC-DARTS and GAEA PC-DARTS during the search",
@@ -96,8 +93,8 @@ func (p Figure2Params) spreads(ctx context.Context) (lab.Groups[found], error) {
 // regretFloor is the lowest regret that the log axis shows.
 const regretFloor = 5e-4
 
-// drawFigure2 draws the mean regret after each epoch over the searches whose cell the
-// table has, hollow where it lacks some, over the published means.
+// drawFigure2 draws, after each epoch, the mean regret over the searches whose cell is in the table, hollow if some are
+// missing, over the published means.
 func drawFigure2(r *figure2, f *lab.Picture) {
 	p, rows := r.Params, r.Part(searchPart).Trials()
 	f.Style = wide
@@ -230,8 +227,6 @@ func noTable(rows []found) bool {
 	})
 }
 
-// deviation is that of a mean from the published one; false if there is
-// none.
 func (p Figure2Params) deviation(f found) (deviation, bool) {
 	c := f.publishedRegret()
 	if c.Mean == nil || p.Split != data.Test || f.isBound() {
@@ -249,8 +244,8 @@ func (f found) publishedRegret() regretCurve {
 	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.search()]
 }
 
-// meanRegrets are the mean regrets of each search over the epochs from the first
-// on whose cell the table has; searches with none are left out.
+// meanRegrets are the mean regrets of each search over the epochs, from the first, whose cell is in the table; searches
+// without any are left out.
 func (f found) meanRegrets() map[int]float64 {
 	sum, n := map[int]float64{}, map[int]float64{}
 	for e := max(1, f.firstLookup()); e <= f.settings.Epochs; e++ {

@@ -15,8 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// judgeFigure2 judges the claims about regret, those about our searches and those about
-// the paper's own curves, and Appendix C.2's settings.
+// judgeFigure2 judges the claims about the regret of nasml's searches and of the paper's curves, and the settings of
+// Appendix C.2.
 func judgeFigure2(r *figure2) []runs.Claim {
 	var claims []runs.Claim
 	p, rows := r.Params, r.Part(searchPart).Trials()
@@ -46,8 +46,8 @@ func judgeFigure2(r *figure2) []runs.Claim {
 	return slices.Concat(claims, judgePublishedRegrets(r), judgeAppendixC2(r))
 }
 
-// publishedSpreads are those of the best network's test error over trainings, in
-// points, without a word on which kind of spread it is, with their rows of the list of claims.
+// publishedSpreads are the spreads of the best network's test error over trainings, in points, with the ids of their
+// claims. The paper does not say which kind of spread it is.
 var publishedSpreads = map[string]publishedSpread{
 	"1shot1-s1": {"LI054", 0.37}, "1shot1-s2": {"LI055", 0.23}, "1shot1-s3": {"LI056", 0.19},
 }
@@ -57,8 +57,8 @@ type publishedSpread struct {
 	points float64
 }
 
-// judge compares the spread of the best cell, the population's standard
-// deviation, where the table has the best training that the space's authors print.
+// judge compares the population standard deviation of the best cell, if the table has the best training that the
+// space's authors print.
 func (p publishedSpread) judge(r *figure2, space supernet.OneShot, found *runs.Record) runs.Claim {
 	c := r.Claim("[%s] %s: spread over trainings of the best network's test error, points", p.id,
 		spaceTitle(space.Name)).From("Section 4.3")
@@ -93,15 +93,14 @@ func judgeBetter(r *figure2, base, gaea found) runs.Claim {
 	return c.Difference(x, y).Below(0)
 }
 
-// beforeGAEA are the searches of Zela+ 2020 by gradients and by chance, and
-// bestBefore the one that the paper calls the best of them on a space.
+// beforeGAEA are the gradient and random searches of Zela+ 2020, and bestBefore the one that the paper calls the best
+// of them on a space.
 var (
 	beforeGAEA = []string{"darts", "gdas", "pc-darts", "rsps"}
 	bestBefore = map[string]string{"1shot1-s1": "pc-darts", "1shot1-s2": "gdas", "1shot1-s3": "pc-darts"}
 )
 
-// judgeBestBefore compares a search with the one of the others whose mean regret is
-// the lowest, over pairs of seeds, where all were run.
+// judgeBestBefore compares a search with the best of the others by mean regret, over pairs of seeds, if all were run.
 func judgeBestBefore(r *figure2, space, best string) runs.Claim {
 	c := r.Claim("[LI052] %s: the best method before GAEA is %s, test regret", spaceTitle(space), row(best).title()).
 		Says(0)
@@ -144,8 +143,8 @@ func publishedBand(f found) (band float64) {
 	return band
 }
 
-// deviationClaims are the mean and the largest distance from a published curve,
-// of which the first is judged where judge is set, to lie within the published band.
+// deviationClaims are the mean and the largest distance from a published curve; with judge the mean must lie within the
+// published band.
 func deviationClaims(
 	claim func(format string, args ...any) lab.Claim, what string, d deviation, tolerance float64, judge bool,
 ) []runs.Claim {
@@ -210,8 +209,7 @@ func judgePublishedRegrets(r *figure2) []runs.Claim {
 
 func last[T any](x []T) T { return x[len(x)-1] }
 
-// judgeAppendixC2 looks at the settings and the supernets as Appendix C.2 has
-// them.
+// judgeAppendixC2 judges the settings and the supernets against Appendix C.2.
 func judgeAppendixC2(r *figure2) []runs.Claim {
 	claim := func(format string, args ...any) lab.Claim { return r.Claim(format, args...).From("Appendix C.2") }
 	c := claim("[LI240] step size of EG on NAS-Bench-1Shot1")
@@ -228,8 +226,7 @@ func judgeAppendixC2(r *figure2) []runs.Claim {
 	return claims
 }
 
-// judgeCandidates counts the convolutions of a cell's candidates in a supernet:
-// two for each node, whatever its edges.
+// judgeCandidates counts the convolutions of a cell's candidates in a supernet: two per node, whatever its edges.
 func judgeCandidates(c lab.Claim, space supernet.OneShot) runs.Claim {
 	net, err := supernet.NewOneShot(supernet.OneShotConfig{
 		Space: space, Skeleton: supernet.Skeleton{Cells: 1, Channels: 4, Image: 8, Classes: 10},

@@ -22,20 +22,19 @@ type Figure3Params struct {
 	Genotypes []string `validate:"min=1,unique"`
 	Labels    bool     // operations stand at their edges, too, and not in the legend only
 
-	// Searches of ours, rows of Figure 1 such as "gaea-pc-darts@darts", run as
-	// Search says: their cells are drawn, too, where the run store has them.
+	// Searches are rows of Figure 1 such as "gaea-pc-darts@darts", run as Search says: their cells are drawn, too, if
+	// they are in the store.
 	Searches []string
 	Search   SearchParams `validate:"-"`
 
-	// The network whose size stands below: "cifar" or "imagenet" (the stem), and
-	// C, L, classes. A field at 0 (or empty) is the paper's: of CIFAR-10, or of
-	// ImageNet where the genotype was searched there.
+	// The network whose size the caption gives: its stem, "cifar" or "imagenet", and C, L, classes. A field at 0 (or
+	// empty) is the paper's, of ImageNet if the genotype was searched there, else of CIFAR-10.
 	Stem                     string `validate:"omitempty,oneof=cifar imagenet"`
 	Channels, Cells, Classes int    `validate:"gte=0"`
 }
 
-// Figure3Quick are the paper's two pairs of cells, and one pair that each method's
-// first search of Figure 1, left, has found at its quick scale.
+// Figure3Quick has the paper's two pairs of cells, and one pair found by the first quick search of each method of
+// Figure 1 (left).
 var Figure3Quick = Figure3Params{
 	Genotypes: []string{"GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image"}, Labels: true,
 	Searches: []string{"gaea-pc-darts@darts", "pc-darts@darts"}, Search: firstSearch,
@@ -103,8 +102,6 @@ func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 	return s
 }
 
-// drawFigure3 draws the cells, a row a genotype: the normal cell and the reduction
-// cell.
 func drawFigure3(r *figure3, f *lab.Picture) {
 	f.Style = plots.ICLR.Text()
 	f.Say("$c_{k-2}$ and $c_{k-1}$ are the outputs of the two cells before, $c_k$ the concatenation of the nodes " +
@@ -140,8 +137,8 @@ func (n named) title() string {
 	return n.name
 }
 
-// operations are all that genotypes have, in the order of the space, then
-// others by name: an operation has one colour in all cells.
+// operations are those of all genotypes, in the order of the space, then others by name, so that an operation has the
+// same colour in all cells.
 func operations(of []drawnNet) (ops []string) {
 	for _, d := range of {
 		ops = append(ops, operationsOf(d.genotype)...)
@@ -169,9 +166,8 @@ var shortNames = map[string]string{
 	"sep_conv_5x5": "sep 5×5", "sep_conv_7x7": "sep 7×7", "dil_conv_3x3": "dil 3×3", "dil_conv_5x5": "dil 5×5",
 }
 
-// drawnCell is a discrete cell as a graph: the two inputs, the nodes, and the
-// concatenation that is its output. Two operations between the same states are
-// drawn beside each other.
+// drawnCell is a discrete cell as a graph: two inputs, nodes, and the concatenation that is its output. Two operations
+// between the same states are drawn side by side.
 func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	const inputs = 2
 	nodes := len(c.Genes) / 2
@@ -203,8 +199,8 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 // opOf is an operation as cells are drawn with it.
 func opOf(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
 
-// judgeFigure3 judges that the cells are what Appendix C.1 says a cell is, and that
-// their networks have the parameters that Tables 4 and 5 print.
+// judgeFigure3 judges that the cells are as in Appendix C.1 and that their networks have the parameters of Tables 4 and
+// 5.
 func judgeFigure3(r *figure3) []runs.Claim {
 	all, why := r.Groups.Trials(), ""
 	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
@@ -227,8 +223,7 @@ func judgeFigure3(r *figure3) []runs.Claim {
 	return slices.Concat(judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), nodes, parameters)
 }
 
-// judgeNodes judges that every one of four nodes has two edges, and that all of
-// them are concatenated.
+// judgeNodes judges that each of four nodes has two edges and that all are concatenated.
 func judgeNodes(r *figure3, g named) runs.Claim {
 	nodes := 0
 	for _, t := range supernet.CellTypes {

@@ -13,8 +13,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// lookupSets are the data sets of the table in the paper's order, with their
-// titles.
+// lookupSets are the table's data sets in the paper's order, with their titles.
 var lookupSets = []lookupSet{
 	{data.TaskCIFAR10, "CIFAR-10"}, {data.TaskCIFAR100, "CIFAR-100"}, {data.TaskImageNet16, "ImageNet16-120"},
 }
@@ -35,19 +34,18 @@ type Figure4Params struct {
 
 var lookUpAll = []string{string(data.TaskCIFAR10), string(data.TaskCIFAR100), string(data.TaskImageNet16)}
 
-// Figure4Quick are six searches of 100 epochs on 2,000 images, on which bilevel methods collapse, about a quarter of
-// an hour on two cores; they are shipped. DARTS ends at 5.3 skip connections of 6 on average, GAEA at 5.0; their
-// accuracies do not differ significantly.
+// Figure4Quick has six precomputed searches of 100 epochs on 2,000 images, on which bilevel methods collapse: about a
+// quarter of an hour on two cores. DARTS ends at 5.3 skip connections of 6 on average, GAEA at 5.0; their accuracies do
+// not differ significantly.
 var Figure4Quick = lab.With(Figure4Paper, func(p *Figure4Params) {
 	p.SearchParams = quickSearch
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
 })
 
-// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. It was
-// not run.
+// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. It was not run.
 var Figure4Paper = Figure4Params{paperSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
 
-// Figure4 looks the architectures of searches up after every epoch. Without the table of NAS-Bench-201 it draws the
+// Figure4 looks up the architectures of searches after every epoch. Without the table of NAS-Bench-201 it draws the
 // paper's curves alone and says so.
 var Figure4 = learning{
 	name: "figure4", title: "NAS-Bench-201 learning curves: the table's accuracy of the current architecture",
@@ -99,8 +97,8 @@ func (p Figure4Params) sets() []lookupSet {
 	})
 }
 
-// query is what is read of the table. Accuracies on validation images are of
-// the benchmark's first release, those on test images of NATS-Bench.
+// query names an accuracy of the table: on validation images of the benchmark's first release, on test images of
+// NATS-Bench.
 func (p Figure4Params) query(task data.Task201) data.Query201 {
 	if p.Accuracy == "test" {
 		return data.Query201{Task: task, Split: data.Test, Epochs: 200, Release: data.ReleaseNATS}
@@ -141,8 +139,7 @@ func (l learning) paper(p Figure4Params, set lookupSet) [][]float64 {
 	return l.published()[string(set.task)]
 }
 
-// draw draws, a panel a data set, the mean over the searches with every search
-// behind it, and the published curves.
+// draw draws, for each data set, the mean over the searches with every search behind it, and the published curves.
 func (l learning) draw(r *learningCurves, f *lab.Picture) {
 	p := r.Params
 	published := ""
@@ -198,8 +195,8 @@ func meanCurve(curves [][]float64) (x, mean []float64) {
 	return epochsFrom(1, len(mean)), mean
 }
 
-// apart is how far the mean curve of the row that the paper draws is from the mean of
-// the paper's, whose searches are on the data set itself.
+// apart is the distance of the mean curve of the row that the paper draws from the mean of the paper's, whose searches
+// are on the data set itself.
 func (l learning) apart(r *learningCurves, set lookupSet) verdict.Distance {
 	var curves [][]float64
 	for _, f := range r.Groups.Trials() {
@@ -211,9 +208,8 @@ func (l learning) apart(r *learningCurves, set lookupSet) verdict.Distance {
 	return verdict.CurveDistance(x, mean, verdict.MeanCurve(l.paper(r.Params, set)))
 }
 
-// judge judges what the paper says of the two figures: which methods end at nearly
-// all skip connections, and, where both are there, whether GAEA's architecture is
-// more accurate than DARTS'. It says how far our curves are from the published ones.
+// judge judges which methods end at nearly all skip connections and, if both were run, whether GAEA's architecture is
+// more accurate than DARTS'. It also measures the distance from the published curves.
 func (l learning) judge(r *learningCurves) []runs.Claim {
 	rows := r.Groups.Trials()
 	claims := study.Map(rows, func(f found) runs.Claim { return l.judgeSkips(r, f) })

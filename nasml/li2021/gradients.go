@@ -74,8 +74,8 @@ var gradientWays = []struct{ series, label string }{
 	{parting.Rounded, "exact, float32"},
 }
 
-// gradientsPanel draws the distances from the exact gradient over the steps: every
-// seed's, which are orders apart where a difference crosses kinks, and their means.
+// gradientsPanel draws the distances from the exact gradient over the steps: of every seed, since they are orders apart
+// where a difference crosses kinks, and their means.
 func gradientsPanel(r *figure1) plots.Panel {
 	p := plots.Panel{
 		Title: "gradients of second order", X: plots.Axis{Label: "step of a search"},
@@ -98,9 +98,8 @@ func gradientsPanel(r *figure1) plots.Panel {
 	return p
 }
 
-// judgeGradients compares gradients on the same weights and batches, where searches
-// that part in their own ways say little: see judgeSecondOrder. What is called the
-// same is the border there.
+// judgeGradients compares gradients on the same weights and batches, which says more than searches that diverge by
+// themselves; see judgeSecondOrder, which has the threshold.
 func judgeGradients(r *figure1) []runs.Claim {
 	if len(r.Params.Gradients) == 0 {
 		return nil
@@ -128,8 +127,6 @@ func judgeGradients(r *figure1) []runs.Claim {
 
 func geometricMean(x []float64) float64 { return math.Exp(mean(logs(x))) }
 
-// gradientDistance summarizes, over seeds, the geometric mean of a distance over the
-// steps.
 func gradientDistance(r *figure1, series string) (runs.Summary, error) {
 	distances := study.Map(r.Part("gradients").Rows(series), geometricMean)
 	if len(distances) != r.Params.Seeds {

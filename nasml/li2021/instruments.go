@@ -16,21 +16,20 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// This file is what a search is watched by, while it runs and in its record: an
-// alarm on collapse, the stationarity of θ beside its bound, Roberts+'s criterion on
-// every edge, and its cells after every epoch.
+// This file has the diagnostics of a search, during and after it: an alarm on collapse, the stationarity of θ beside
+// its bound, Roberts+'s criterion on every edge, and the cells after every epoch.
 
-// Bounds of the alarm on collapse: half of the normal cell's edges are skip
-// connections; or, as Zela+ 2020 (Section 4.3) stop early, the largest eigenvalue of
-// five evaluations ago is less than 0.75 of today's.
+// Thresholds of the alarm on collapse: half of the normal cell's edges are skip connections, or, as in the early
+// stopping of Zela+ 2020 (Section 4.3), the largest eigenvalue of five evaluations ago is less than 0.75 of the current
+// one.
 const (
 	manySkips    = 0.5
 	growthWindow = 5
 	leastRatio   = 0.75
 )
 
-// skipShare is the share of skip connections among the edges of the discretised
-// cell, the normal one if there are two; false where the space has none.
+// skipShare is the share of skip connections among the edges of the discretised (normal) cell; false if the space has
+// none.
 func (f found) skipShare(theta [][][]float64) (share float64, ok bool) {
 	if cells, ok := supernet.CellSpaces[f.settings.Space]; ok {
 		if cells.Nodes == 0 {
@@ -70,9 +69,8 @@ func (f found) alarm(theta [][][]float64, curvature []float64) string {
 	return "ALARM: " + strings.Join(why, ", ")
 }
 
-// watchPanels are what a live view has besides losses and entropy: the share of skip
-// connections, what discretisation costs, and the instruments as far as they have been
-// read.
+// watchPanels are the panels of a live view besides losses and entropy: share of skip connections, loss by
+// discretisation, and the instruments read so far.
 func watchPanels(f *found, m search.Moment) []plots.Panel {
 	read := readingsNow(m.Curve)
 	var skips, x []float64
@@ -162,12 +160,11 @@ func readingsNow(c *search.Curve) readings {
 	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
 }
 
-// bounds are those of Theorem 1 after so many moves T of θ alone, a single block,
+// bounds are those of Theorem 1 after T moves of θ alone, a single block,
 //
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
 //
-// with the largest γ, F and G_θ² that were read until then in the place of their
-// suprema.
+// with the largest γ, F and G_θ² read so far in place of their suprema.
 func (f found) bounds(r readings) []float64 {
 	var out []float64
 	var gamma, loss, square float64
@@ -178,8 +175,6 @@ func (f found) bounds(r readings) []float64 {
 	return out
 }
 
-// agreement is Roberts+'s criterion on every row of operation weights at an
-// evaluation.
 type agreement struct {
 	right []bool // the largest θᵢ is that of the least Lᵢ: discretisation picks what is best alone
 	holds []bool // Condition 6 for the operation i of the least Lᵢ and all others j: Aᵢ ≥ Aⱼ
@@ -230,9 +225,8 @@ func share(of []bool) float64 {
 	return float64(n) / float64(max(1, len(of)))
 }
 
-// instrumentPanels draw what the instruments have read, where they have: the largest
-// eigenvalue; Δ and its bound; and on which share of the edges Roberts+'s criterion
-// says that discretisation picks right.
+// instrumentPanels draw the instruments if they were read: the largest eigenvalue; Δ and its bound; and the share of
+// edges on which Roberts+'s criterion says that discretisation picks the right operation.
 func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 	eigen := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "largest eigenvalue in $α$"}}
 	delta := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "stationarity $Δ$", Scale: plots.Log10}}
@@ -275,9 +269,9 @@ const instrumentCaption = "Instruments, on a batch of validation images: largest
 	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
 	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."
 
-// Animation shows the cells of a search after every epoch, edges as wide as θ, with the alarm when it would have been
-// raised. Edges whose largest weight is on the operation that is best alone stand out. It returns an error if no such
-// search was run.
+// Animation shows the cells of a search after every epoch, edges as wide as θ, and the alarm when it would have been
+// raised. Edges whose largest weight is on the operation that is best alone are highlighted. It returns an error if no
+// such search was run.
 func Animation(r *figure1, name string, seed uint64) (plots.Animation, error) {
 	var all []string
 	for _, f := range searched(r.Groups) {

@@ -48,8 +48,8 @@ func everyRounding(c lab.Claim, values []float64, rounding float64) runs.Claim {
 
 func logs(x []float64) []float64 { return study.Map(x, math.Log) }
 
-// geometric is a curve on a log axis: of each list the geometric mean and its interval.
-// A list without a value, or with one that is not positive, has no point.
+// geometric is a curve on a log axis: the geometric mean of each list with its interval. A list that is empty or has a
+// value that is not positive has no point.
 func geometric(label string, xs []float64, lists [][]float64, confidence float64) plots.Series {
 	s := plots.Series{Label: label, Interval: plots.ErrorBars}
 	for i, list := range lists {

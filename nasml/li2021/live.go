@@ -14,9 +14,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// live is the view of the search under way below a notebook's cell: losses,
-// entropy, the cell with edges as wide as θ, and the table's accuracy of the
-// current architecture. Outside a notebook it shows nothing.
+// live is the view of a running search below a notebook's cell: losses, entropy, the cell with edges as wide as θ, and
+// the table's accuracy of the current architecture. Outside a notebook it shows nothing.
 type live struct {
 	display plots.Display
 	last    time.Time
@@ -25,12 +24,10 @@ type live struct {
 	table   *data.NASBench201 // nil: there is none
 }
 
-// every is how often the view is drawn; a notebook takes no more than a picture
-// a second, and the last one is drawn anyway.
+// every is the least time between two pictures; the last one is always drawn.
 const every = time.Second
 
-// begin shows the view before the first step of a row, which comes after the
-// supernet has been compiled.
+// begin shows the view before the first step of a row, which has to wait for the compiler.
 func (l *live) begin(f *found, seed uint64) {
 	if l.begun == f.row {
 		return
@@ -77,8 +74,7 @@ func mostEntropy(f *found) float64 {
 	return simplex.EntropyOf([][]float64{uniform(f.blocks[0].Options)})
 }
 
-// liveFigure is a search as it stands: curves of the epochs that are done, and
-// if there is more to know, where it is now.
+// liveFigure draws a search so far: curves of finished epochs, and the current state.
 func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
 	cells := cellsOf(*f, search.Blocks(f.blocks, m.Theta))
 	if read := readingsNow(m.Curve); len(read.alone) > 0 {
@@ -113,8 +109,7 @@ func now(m search.Moment) float64 {
 	return float64(m.Epoch) + float64(m.Step)/float64(m.Steps)
 }
 
-// lossPanel has the mean losses of each epoch and, until there is one, the
-// loss of the batch that was trained on last.
+// lossPanel has the mean losses of each epoch and, before the first ends, the loss of the last batch.
 func lossPanel(m search.Moment) plots.Panel {
 	done := epochsFrom(1, len(m.Curve.TrainLoss))
 	training := plots.Series{Label: "training", X: done, Y: m.Curve.TrainLoss}
@@ -144,8 +139,7 @@ func entropyPanel(f *found, m search.Moment) plots.Panel {
 		x, y = append(x, at), append(y, simplex.EntropyOf(search.Blocks(f.blocks, m.Theta)[0]))
 	}
 	most := mostEntropy(f)
-	// Down to the next fifth of the range, so that a slow fall shows and a
-	// fast one does not move the axis at every step.
+	// Down to the next fifth of the range: a slow fall shows, and a fast one does not move the axis at every step.
 	lowest := most / 5 * math.Floor(5*slices.Min(y)/most-0.25)
 	return plots.Panel{
 		X: liveAxis(m), Y: plots.Axis{Label: "entropy of $θ$ (nats)", Min: max(0, lowest), Max: 1.02 * most},
@@ -155,8 +149,8 @@ func entropyPanel(f *found, m search.Moment) plots.Panel {
 
 func uniform(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
 
-// accuracyPanel is the table's accuracy of the architecture after each epoch,
-// and now. A start that ties has none.
+// accuracyPanel is the table's accuracy of the architecture after each epoch, and now; not at the start, where all
+// operations tie.
 func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Panel {
 	p := plots.Panel{
 		X: liveAxis(m), Y: plots.Axis{Label: "CIFAR-10 test (%)"}, Legend: plots.Legend{Position: plots.LegendNone},
@@ -186,9 +180,8 @@ func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Pan
 	return p
 }
 
-// cellsOf are the cells of a search with edges as wide as θ: one of
-// NAS-Bench-201, two of the spaces with a cell that halves, where weights of
-// edges, if there are any, multiply those of operations. Other spaces have none.
+// cellsOf are the cells of a search with edges as wide as θ: one on NAS-Bench-201, two on spaces with a reduction cell,
+// with edge weights, if any, multiplied into those of operations. Other spaces have none.
 func cellsOf(f found, theta [][][]float64) []*plots.Cell {
 	if space, ok := supernet.CellSpaces[f.settings.Space]; ok {
 		var cells []*plots.Cell

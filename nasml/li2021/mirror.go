@@ -13,9 +13,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// MirrorParams are the parameters of the comparison of geometries in Sections
-// 3.1 to 3.3: on each edge one operation has a mean loss of −Margin, all others
-// 0, and the oracle sees entries of ±1.
+// MirrorParams are the parameters of the comparison of geometries in Sections 3.1 to 3.3: on each edge one operation
+// has a mean loss of −Margin, all others 0, and the oracle's entries are ±1.
 type MirrorParams struct {
 	Edges   int   `validate:"gte=1"`
 	Options []int `validate:"min=1,ascending,dive,gte=2"` // |O|
@@ -24,8 +23,7 @@ type MirrorParams struct {
 	Gap     float64   `validate:"gt=0"`                      // mean gap of a run, per edge, that counts as reached
 	Margin  float64   `validate:"gt=0,lte=1"`                // of the best operation, a mean of ±1
 	Rates   []float64 `validate:"min=1,ascending,dive,gt=0"` // step sizes that tuned runs choose from
-	// Further ones, below those, for projected SGD on the dense oracle, whose best step
-	// falls like 1/|O|.
+	// Smaller rates for projected SGD on the dense oracle, whose best step falls like 1/|O|.
 	SmallRates []float64 `validate:"ascending,dive,gt=0"`
 	Draws      int       `validate:"gte=1"` // random points for the identities and norms
 	Seeds      int       `validate:"gte=2"`
@@ -37,24 +35,22 @@ type MirrorParams struct {
 // The presets differ in |O| and in the number of seeds. In both, EG needs at most 0.43 of the steps of its bound.
 // Projected SGD's steps over EG's grow as |O|^0.8, those of tuned SGD on logits hardly (|O|^0.07).
 var (
-	// MirrorQuick goes to |O| = 64, in about a second on two cores, since all but the
-	// norms are among the shipped trials of MirrorPaper.
+	// MirrorQuick goes to |O| = 64: about a second on two cores, since all but the norms are precomputed with
+	// MirrorPaper.
 	MirrorQuick = MirrorParams{
 		Edges: 4, Options: []int{4, 16, 64}, Oracles: []string{"dense", "sparse"}, Gap: 0.1, Margin: 0.5,
 		Rates: []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30}, SmallRates: []float64{1e-4, 3e-4, 1e-3},
 		Draws: 2000, Seeds: 6,
 		CellENAS: [3]int{100, 14, 7}, Confidence: 0.95,
 	}
-	// MirrorPaper goes to |O| = 256, in about 8 minutes on two cores; its trials are
-	// shipped.
+	// MirrorPaper goes to |O| = 256: about 8 minutes on two cores, precomputed.
 	MirrorPaper = lab.With(MirrorQuick, func(p *MirrorParams) {
 		p.Options, p.Draws, p.Seeds = []int{4, 16, 64, 256}, 20000, 8
 	})
 )
 
-// Mirror counts the steps that exponentiated gradient, projected SGD and SGD on
-// logits need to the same mean gap, and measures the norms that the bounds are
-// made of.
+// Mirror counts the steps that exponentiated gradient, projected SGD and SGD on logits need to reach the same mean gap,
+// and measures the norms in their bounds.
 var Mirror = lab.Declare(lab.Entry[MirrorParams, geometry.Trial]{
 	Of: ofPaper, Name: "mirror", Kind: lab.Theorem, Source: "Section 3.3", Notebook: "mirror_geometry",
 	Title: "Exponentiated gradient against SGD: iterations and gradient bounds as |O| grows",
@@ -83,8 +79,8 @@ var Mirror = lab.Declare(lab.Entry[MirrorParams, geometry.Trial]{
 
 type mirror = lab.Result[MirrorParams, geometry.Trial]
 
-// trials are random points for the norms, and the methods: projected SGD and EG at the step of their
-// bounds, and all three at every rate.
+// trials are random points for the norms; projected SGD and EG at the step of their bounds; and all methods at every
+// rate.
 func (p MirrorParams) trials() (gs lab.Groups[geometry.Trial]) {
 	for _, options := range p.Options {
 		gs.Add("norms", p.Seeds, geometry.Trial{Kind: "norms", Edges: p.Edges, Options: options, Draws: p.Draws})
@@ -124,9 +120,8 @@ func mirrorOf(r *mirror, part, method, oracle string, options int) lab.Groups[ge
 	})
 }
 
-// mirrorSteps are the numbers of steps of a method, one a seed, for each |O|: at the step of the
-// bound, or at the rate with the least mean. A list is empty where no rate reaches
-// the gap in every seed.
+// mirrorSteps are the numbers of steps of a method for each |O|, one per seed: at the step of the bound, or at the rate
+// with the least mean. A list is empty if no rate reaches the gap in every seed.
 func mirrorSteps(r *mirror, part, method, oracle string) (lists [][]float64) {
 	for _, options := range r.Params.Options {
 		gs := mirrorOf(r, part, method, oracle, options)
@@ -139,9 +134,8 @@ func mirrorSteps(r *mirror, part, method, oracle string) (lists [][]float64) {
 	return lists
 }
 
-// bestRate are the numbers of steps at the rate with the least mean among the rates
-// of all groups, one a seed, and that rate; nil where none reaches the gap in every
-// seed.
+// bestRate are the numbers of steps, one per seed, at the rate of all groups with the least mean, and that rate; nil if
+// none reaches the gap in every seed.
 func bestRate(gs lab.Groups[geometry.Trial]) (best []float64, rate float64) {
 	for _, g := range gs {
 		for i, steps := range study.Columns(study.Rows(g.Records, "steps")) {
@@ -158,8 +152,6 @@ func lowest(gs lab.Groups[geometry.Trial]) float64 {
 	return slices.Min(gs.X(func(t geometry.Trial) float64 { return slices.Min(t.Rates) }))
 }
 
-// drawMirror draws the numbers of steps over |O|, a panel an oracle, with the
-// bounds.
 func drawMirror(r *mirror, f *lab.Picture) {
 	p := r.Params
 	for i, oracle := range p.Oracles {

@@ -12,9 +12,8 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// judgeMirror judges the steps' closed forms (eq. 4 and 5), the norms of Section 3.3,
-// the two rates of Section 3.1, the factor |O| between them in bounds and in
-// runs, and Appendix B.3.
+// judgeMirror judges the closed forms of the steps (eq. 4 and 5), the norms of Section 3.3, the two rates of Section
+// 3.1, the factor |O| between them in bounds and in runs, and Appendix B.3.
 func judgeMirror(r *mirror) []runs.Claim {
 	claims := append(judgeIdentities(r), judgeNorms(r)...)
 	for _, oracle := range r.Params.Oracles {
@@ -77,8 +76,7 @@ func judgeNorms(r *mirror) []runs.Claim {
 	}
 }
 
-// judgeBounded judges the steps at the bound's own rate against the bound, on
-// the worst |O|.
+// judgeBounded judges the steps at the bound's rate against the bound, on the worst |O|.
 func judgeBounded(r *mirror, method, name string) runs.Claim {
 	lists := mirrorSteps(r, "theory", method, "dense")
 	for i, options := range r.Params.Options {
@@ -92,8 +90,7 @@ func judgeBounded(r *mirror, method, name string) runs.Claim {
 		Of(verdict.Worst(lists, r.Confidence)).AtMost(math.Pow(2, 0.25))
 }
 
-// judgeExponent judges the exponent of the steps over ln |O|, or over |O|−1, as
-// the bounds have it.
+// judgeExponent judges the exponent of the steps over ln |O|, or over |O|−1, as in the bounds.
 func judgeExponent(r *mirror, method, name string, of func(float64) float64) runs.Claim {
 	const tolerance = 0.15 // T is on a grid, |O| finite
 	c := r.Claim("%s a power of 1", name).From("Section 3.1").Says(1).
@@ -114,9 +111,8 @@ func exponent(r *mirror, lists [][]float64, of func(float64) float64) (runs.Summ
 	return verdict.Slopes(x, study.Columns(lists), r.Confidence)
 }
 
-// judgeFactor judges how the steps of a method over those of EG grow with |O|:
-// like |O| where the exponent is 1. On the sparse oracle, where both norms of
-// the gradient are the same, EG should have no advantage.
+// judgeFactor judges how the steps of a method over those of EG grow with |O|: like |O| if the exponent is 1. On the
+// sparse oracle, where both norms of the gradient are equal, EG should have no advantage.
 func judgeFactor(r *mirror, part, method, oracle string) runs.Claim {
 	how := map[string]string{"theory": "at the bounds' steps", "tuned": "tuned"}[part]
 	c := r.Claim("[LI022] %s over EG, %s, grows like |O|: exponent", methodName(method), how)
@@ -153,8 +149,8 @@ func ratiosOf(a, b []float64) []float64 {
 	return a
 }
 
-// tuning says at which rates a tuned method was, from the fewest operations to the
-// most, and where that is the least of all that were tried.
+// tuning lists the rates of a tuned method, from the fewest operations to the most, and says if one is the least that
+// was tried.
 func tuning(r *mirror, part, method, oracle string) string {
 	if part != "tuned" {
 		return ""

@@ -26,8 +26,7 @@ type OneShotParams struct {
 	Spaces       []string `validate:"min=1,unique"` // names of supernet.OneShots
 }
 
-// quickOneShot is what two cores can show in a quarter of an hour: 2,000 images of
-// CIFAR-10 at 8×8, 18 searches of 25 epochs.
+// quickOneShot takes two cores a quarter of an hour: 2,000 images of CIFAR-10 at 8×8, 18 searches of 25 epochs.
 var quickOneShot = OneShotParams{
 	SearchParams: SearchParams{
 		Preset: "quick", Data: data.CIFAR10, Examples: 2000, Seeds: 3, Confidence: 0.95,
@@ -35,15 +34,13 @@ var quickOneShot = OneShotParams{
 	Spaces: []string{"1shot1-s1", "1shot1-s2", "1shot1-s3"},
 }
 
-// paperOneShot is the paper's setting: four searches of 50 epochs, all images. It
-// was not run.
+// paperOneShot is the paper's setting: four searches of 50 epochs, all images. It was not run.
 var paperOneShot = OneShotParams{
 	SearchParams: SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95},
 	Spaces:       quickOneShot.Spaces,
 }
 
-// largeOneShot fits into one night on two cores: 10,000 images at 16×16, 50 epochs,
-// four searches. It was not run.
+// largeOneShot takes two cores a night: 10,000 images at 16×16, 50 epochs, four searches. It was not run.
 var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
 })
@@ -104,8 +101,7 @@ func (f found) short() string {
 	return f.row.title() + " on " + spaceTitle(f.row.space())
 }
 
-// thetas are the weights after each epoch as a table is asked for them, from the
-// given epoch on: of a search without θ the architecture that it found in the end.
+// thetas are the weights after each epoch that are looked up; of a search without θ, those of its final architecture.
 func (f found) thetas(r *runs.Record) (theta [][]float64, err error) {
 	if search.Methods[f.settings.Method].Hold != search.Nothing {
 		return slices.Collect(slices.Chunk(r.Series["theta"], f.numbers())), nil
@@ -160,8 +156,8 @@ func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
 	}
 }
 
-// lookupBench opens the table for some spaces, and the study of look-ups in it. Without a
-// table the study reads what the project ships.
+// lookupBench opens the table for some spaces, and the study of look-ups in it. Without a table the study reads the
+// precomputed ones.
 func lookupBench[T any](
 	spaces []string, storedOnly bool,
 	run func(ctx context.Context, t T, table *data.NASBench101, seed uint64) (trial.Result, error),
@@ -288,8 +284,6 @@ func (f found) entropyOf(r *runs.Record, part string) []float64 {
 	return sum
 }
 
-// entropies are the mean entropies of a part of θ over the searches, from the
-// start on.
 func (f found) entropies(part string, confidence float64) plots.Series {
 	of := func(r *runs.Record) []float64 { return f.entropyOf(r, part) }
 	return f.band(confidence, f.row.title(), nil, of, atMostUniform)

@@ -14,9 +14,9 @@ import (
 // shippedTabular are the tabular methods that are the project's own.
 var shippedTabular = maps.Clone(search.TabularMethods)
 
-// keyedTabular are settings with the method's name in the key of a trial: a custom method goes by what it does on a
-// small benchmark, and is registered under that name, so that renaming it does not change its random stream. Without
-// listed settings it has random search's budget. It returns an error if the method is not a function of its stream.
+// keyedTabular are settings with the method's name in the key of a trial: a custom method is keyed by what it does on a
+// small benchmark and registered under that name, so that renaming it does not change its random stream. Without listed
+// settings it has random search's budget. It returns an error if the method is not a function of its stream.
 func keyedTabular(method string, s search.TabularSettings) (search.TabularSettings, error) {
 	f := search.TabularMethods[method]
 	if own.Same(f, shippedTabular[method]) {
@@ -43,8 +43,7 @@ func keyedTabular(method string, s search.TabularSettings) (search.TabularSettin
 	return s, nil
 }
 
-// probeTabular is the name of what a method does with two random streams on a
-// benchmark of six edges with five operations.
+// probeTabular names what a method does with two random streams on a benchmark of six edges with five operations.
 func probeTabular(f search.Tabular, s search.TabularSettings) (string, error) {
 	method := s.Method
 	s.Budget, s.Method = probeQueries, "" // a second a query
@@ -66,8 +65,6 @@ func probeTabular(f search.Tabular, s search.TabularSettings) (string, error) {
 // probeQueries is how many queries a probe has.
 const probeQueries = 60
 
-// smallBench answers a query after a second with a number that depends on every
-// edge.
 type smallBench struct{}
 
 func (smallBench) Groups() [][]int {

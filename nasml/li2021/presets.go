@@ -11,8 +11,6 @@ import (
 	"github.com/nasml/lab/nasml/training"
 )
 
-// table2Settings judges the settings of the searches on NAS-Bench-201 as
-// [Table2Paper] has them.
 func table2Settings() []runs.Claim {
 	const c3, section44 = "Li+ 2021, Appendix C.3", "Li+ 2021, Section 4.4"
 	of := func(w row) search.Settings {
@@ -91,8 +89,6 @@ func table3Settings() []runs.Claim {
 	}
 }
 
-// table5Settings judges the search and the training on ImageNet at the paper's
-// scale.
 func table5Settings() []runs.Claim {
 	const source, images = "Li+ 2021, Section 4.2", 1281167. // of ILSVRC-2012, for training
 	s, err := search.AsImageNetOn(supernet.DARTS.Name, "gaea-pc-darts")

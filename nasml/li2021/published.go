@@ -9,9 +9,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// published are curves of the paper as numbers: see its field source. Their
-// final values are Table 2's, the mean of the last points of the four searches
-// of GAEA DARTS (bilevel) for instance 91.63 on CIFAR-10 and 71.87 on CIFAR-100.
+// published are curves of the paper as numbers; see its field source. They end at the values of Table 2: the last
+// points of the four searches of GAEA DARTS (bilevel) average 91.63 on CIFAR-10 and 71.87 on CIFAR-100.
 type published struct {
 	Source  string                 `json:"source"`
 	Entropy map[string][]float64   `json:"entropy"`    // by row, nats
@@ -55,12 +54,11 @@ type table2Row struct {
 	first    int       // number of its first row, that of the search cost, in the list of the paper's claims
 }
 
-// row is the row of the list of the paper's claims about the accuracy in a column,
-// counted from 0; that about the search cost is row(-1).
+// row is the id of the claim about the accuracy in a column, counted from 0; row(-1) is that about the search cost.
 func (r table2Row) row(column int) string { return fmt.Sprintf("LI%03d", r.first+1+column) }
 
-// Table 2, by block and row. The lines of GAEA DARTS (ERM), ResNet and Optimal
-// are shifted by one column in some copies of the paper.
+// publishedTable2 is Table 2, by block and row. Some copies of the paper shift GAEA DARTS (ERM), ResNet and Optimal by
+// a column.
 var publishedTable2 = map[string]map[string]table2Row{
 	topBlock: {
 		"rea":       {0, [3]number{{93.92, 0.30}, {71.84, 0.99}, {45.54, 1.03}}, 99},

@@ -8,16 +8,15 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// cellRow is a line of Tables 1, 4 and 5 of the paper whose cells lie in the
-// DARTS space.
+// cellRow is a line of Tables 1, 4 and 5 whose cell lies in the DARTS space.
 type cellRow struct {
 	method   string
 	genotype string  // a name of supernet.Published; empty: not published
 	params   float64 // millions, as printed
 	cost     string  // GPU days
 
-	// Test errors in percent, 0 where none is printed: on CIFAR-10 the best and
-	// the average with its deviation, on ImageNet top-1 and top-5.
+	// Test errors in percent, 0 if not printed: best and average with deviation on CIFAR-10, top-1 and top-5 on
+	// ImageNet.
 	best       float64
 	average    number
 	top1, top5 float64
@@ -26,8 +25,7 @@ type cellRow struct {
 	ids rowIDs
 }
 
-// rowIDs are the rows of the list of the papers' claims that judge a line, by
-// number, in the form of verdict.Claim. The list leaves P-DARTS out.
+// rowIDs are the ids of the claims about a line, in the form of verdict.Claim. There are none about P-DARTS.
 type rowIDs struct{ params, best, average, top1, top5 string }
 
 // listed puts rows before the name of a claim; one without is marked as ours.
@@ -91,8 +89,7 @@ func (l cellLine) parameters() int {
 	return l.cell.Trial.parameters
 }
 
-// linesOf are the rows of a table: the published ones of the given cells, in the
-// table's order, then the reader's own.
+// linesOf are the rows of a table: the published ones of the given cells in the table's order, then the reader's own.
 func linesOf(table []cellRow, cells lab.Groups[cell]) (lines []cellLine) {
 	known := map[string]bool{"": true}
 	for _, row := range table {

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// publishedOneShot are the curves of Figure 2 of the paper as numbers, by space and
-// search: see its field source. They were not compared with the printed figure.
+// publishedOneShot are the curves of Figure 2 as numbers, by space and search; see its field source. They were not
+// compared with the printed figure.
 type publishedOneShot struct {
 	Source string                            `json:"source"`
 	Before map[string]float64                `json:"before"` // dashed: regret of the best search of Zela+ 2020
 	Regret map[string]map[string]regretCurve `json:"regret"`
 }
 
-// regretCurve is a test regret, as a fraction, from epoch 1 on: the mean of four
-// searches, and one standard deviation (divisor n) above and below.
+// regretCurve is a test regret, as a fraction, from epoch 1: the mean of four searches ± one standard deviation
+// (divisor n).
 type regretCurve struct {
 	Mean []float64 `json:"mean"`
 	Hi   []float64 `json:"hi"`

@@ -20,9 +20,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// RanksParams are the parameters of the rank correlations between accuracies with
-// shared weights and after a training of one's own, of 1,000 cells of
-// NAS-Bench-101 in each of the supernets of Pourchot+ 2020.
+// RanksParams are the parameters of the rank correlations between accuracies with shared weights and after separate
+// training, of 1,000 cells of NAS-Bench-101 in each of the supernets of Pourchot+ 2020.
 type RanksParams struct {
 	Variants    []string   `validate:"min=1,unique"` // of training and evaluation of the shared weights
 	Spaces      []string   `validate:"min=1,unique"` // of cells that shared them: "full", or a part of the benchmark
@@ -32,9 +31,8 @@ type RanksParams struct {
 	StoredOnly  bool       // show what the run store has and compute nothing
 }
 
-// RanksQuick and RanksPaper are the same: all supernets of the file take seconds.
-// Its trials are shipped. What comes out: with statistics of batch norm of the
-// architecture's own the order is kept better.
+// RanksQuick and RanksPaper are the same: all supernets of the file take seconds, precomputed. The order is kept better
+// with the architecture's own statistics of batch norm.
 var (
 	RanksQuick = RanksParams{
 		Variants: []string{
@@ -46,8 +44,8 @@ var (
 	RanksPaper = RanksQuick
 )
 
-// Ranks correlates the trials that are not in the store. It returns an error if neither the store
-// nor the folder of the data sets has what is asked for.
+// Ranks computes the correlations that are not in the store. It returns an error if the data are missing there and in
+// the data folder.
 var Ranks = lab.Declare(lab.Entry[RanksParams, ranking.Trial]{
 	Of: ofPaper, Name: "ranks", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_weight_sharing",
 	Title: "Does a supernet rank cells as their own training does? NAS-Bench-101, six ways to share weights",
@@ -78,8 +76,7 @@ var Ranks = lab.Declare(lab.Entry[RanksParams, ranking.Trial]{
 
 type ranksResult = lab.Result[RanksParams, ranking.Trial]
 
-// rankedFiles are the two files that are correlated, or what the project's trials
-// know of them.
+// rankedFiles are the two files that are correlated, or their fingerprints in the precomputed trials.
 type rankedFiles struct {
 	table       *opened101[*data.NASBench101] // nil: not there
 	shared      *opened101[[]data.Shared101]
@@ -123,8 +120,7 @@ func ranksOf(r *ranksResult, variant string) map[string]*runs.Record {
 	return of
 }
 
-// drawRanks draws the table of means over seeds with Student's intervals, and says
-// what one supernet alone leaves open.
+// drawRanks draws the table of means over seeds with Student's intervals, and gives the interval of a single supernet.
 func drawRanks(r *ranksResult, f *lab.Picture) {
 	p, records := r.Params, r.Groups.Records()
 	t := &plots.Table{Columns: []plots.Column{{Header: "shared weights"}}, Blocks: make([]plots.Block, 1)}
@@ -157,8 +153,7 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 	}
 }
 
-// correlationEntry is the mean of correlations with half of its interval, in so many
-// digits.
+// correlationEntry is the mean of correlations ± half of its interval.
 func correlationEntry(rho []float64, digits int, confidence float64) plots.Entry {
 	s, err := runs.Summarize(rho, confidence)
 	if err != nil {
@@ -171,8 +166,7 @@ func correlationEntry(rho []float64, digits int, confidence float64) plots.Entry
 	return plots.Entry{Text: text}
 }
 
-// singleSupernet says how wide Fisher's interval of one supernet is, at the first that
-// there is.
+// singleSupernet says how wide Fisher's interval of the first supernet is.
 func singleSupernet(r *ranksResult) string {
 	rho, pairs := r.Groups.Rows(r.Params.Correlation), r.Groups.Rows(ranking.Pairs)
 	for i, n := range pairs {
@@ -187,9 +181,8 @@ func singleSupernet(r *ranksResult) string {
 
 const onRanks = "ours, on supernets of Pourchot+ 2020, trainings of Ying+ 2019; Li+ 2021, Section 1"
 
-// judgeSupernets judges what a supernet is used for: that it ranks better than a coin, in
-// the space where this is least clear over its seeds, and that what variants with
-// "ft_bn" do after the training of the shared weights helps.
+// judgeSupernets judges that a supernet ranks better than chance, in the space where this is least clear over its
+// seeds, and that what variants with "ft_bn" do after the training of the shared weights helps.
 func judgeSupernets(r *ranksResult) []runs.Claim {
 	claims := study.Map(r.Params.Variants, func(variant string) runs.Claim { return judgeChance(r, variant) })
 	const plain, tuned = "baseline_no_ft", "baseline_ft_bn"

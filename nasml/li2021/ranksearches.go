@@ -22,9 +22,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// RankSearchesParams are the parameters of the rank correlations between the
-// accuracies of architectures with the weights that a search leaves and after a
-// training of their own.
+// RankSearchesParams are the parameters of the rank correlations between accuracies with the weights that a search
+// leaves and after separate training.
 type RankSearchesParams struct {
 	OneShotParams
 	Rows  []string // searches: see Figure2Params
@@ -34,15 +33,15 @@ type RankSearchesParams struct {
 	Statistics   []string `validate:"min=1,unique,dive,oneof=running batch"`
 	Correlations []string `validate:"min=1,unique,dive,oneof=kendall spearman"` // names of rank.Correlations
 
-	// EvaluationBatch is how many images are evaluated at once with the weights that
-	// the search leaves, at most all; 0: as many as in a step of the search.
+	// EvaluationBatch is how many images are evaluated at once with the search's weights, at most all; 0: as in a step
+	// of the search.
 	EvaluationBatch int `validate:"gte=0"`
 
 	Split data.Split `validate:"oneof=valid test"` // whose accuracy after 108 epochs is compared
 }
 
-// RankSearchesQuick has 100 architectures in each of 18 searches on the three
-// spaces, as Figure2Quick has them but of ten epochs.
+// RankSearchesQuick has 100 architectures in each of 18 searches on the three spaces, as in Figure2Quick but of ten
+// epochs.
 var RankSearchesQuick = RankSearchesParams{
 	OneShotParams:   lab.With(quickOneShot, func(p *OneShotParams) { p.Epochs = 10 }),
 	EvaluationBatch: 250, Archs: 100,
@@ -50,15 +49,15 @@ var RankSearchesQuick = RankSearchesParams{
 	Correlations: []string{"kendall", "spearman"}, Split: data.Valid,
 }
 
-// RankSearchesPaper has the paper's searches, and RankSearchesLarge, at --scale
-// large, those of Figure2Large. They were not run.
+// RankSearchesPaper has the paper's searches, and RankSearchesLarge (--scale large) those of Figure2Large. They were
+// not run.
 var (
 	RankSearchesPaper = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = paperOneShot })
 	RankSearchesLarge = lab.With(RankSearchesQuick, func(p *RankSearchesParams) { p.OneShotParams = largeOneShot })
 )
 
-// RankSearches compares, at the end of every search, its weights with trainings. Without a table it shows what the
-// project ships.
+// RankSearches compares the weights at the end of every search with separate trainings. Without a table it shows
+// precomputed results.
 var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, found]{
 	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
 	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
@@ -213,9 +212,8 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 	}
 }
 
-// judgeRankSearches judges what a supernet is used for: that it ranks better than a coin, on
-// every space, and on all of them together, if there are more searches. The
-// latter was added after searches by two seeds had left the spaces inconclusive.
+// judgeRankSearches judges that a supernet ranks better than chance on every space and, if there are several, on all
+// together. The latter was added after searches by two seeds had left the spaces inconclusive.
 func judgeRankSearches(r *rankSearches) []runs.Claim {
 	var claims []runs.Claim
 	for _, space := range r.Params.Spaces {

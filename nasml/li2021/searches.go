@@ -73,8 +73,8 @@ func rowIn(all []found, w row) (found, bool) {
 // noteOfSearches is empty: their captions say the scale, see [searchCaption].
 func noteOfSearches(any) string { return "" }
 
-// run checks parameters and reads or runs the searches of the rows, one after the
-// other, each with its own checkpoint and stored as it ends.
+// run checks parameters and reads or runs the searches of the rows, one after another, each with its own checkpoint and
+// stored at its end.
 func (p SearchParams) run(ctx context.Context, title string, names []string) (lab.Groups[found], error) {
 	gs, err := p.plan(names)
 	if err != nil {
@@ -166,8 +166,8 @@ type searchImages struct {
 	open func(ctx context.Context, b compute.Backend, s search.Settings) (*search.Runner, error)
 }
 
-// open finds out about the images of rows: photographs in Folder, synthetic ones of the side that the rows want, or
-// those of Data.
+// open finds the images of rows: photographs in Folder, synthetic images of the side that the rows need, or those of
+// Data.
 func (p SearchParams) open(ctx context.Context, rows []found) (searchImages, error) {
 	side := p.syntheticSide(rows)
 	switch {
@@ -189,8 +189,8 @@ func (p SearchParams) open(ctx context.Context, rows []found) (searchImages, err
 	return p.loaded(images.Facts, images.Images), nil
 }
 
-// syntheticSide is the side of the synthetic images of which halves have the sides that
-// the rows want; 0 where those are another set's or the default ones, of 28 pixels, do.
+// syntheticSide is the side of the synthetic images that the rows need; 0 if they search on another set or on halves of
+// the default 28 pixels.
 func (p SearchParams) syntheticSide(rows []found) int {
 	if p.Data != data.Synthetic {
 		return 0
@@ -225,8 +225,7 @@ func photographsIn(dir string) (searchImages, error) {
 	}}, nil
 }
 
-// loaded are images that are loaded at the first search. They are copied where they
-// are a part of a set, so that the others can go.
+// loaded are images that are loaded at the first search. A part of a set is copied, so that the rest can be freed.
 func (p SearchParams) loaded(facts data.Facts, load func(context.Context) (*data.Images, error)) searchImages {
 	part := p.Examples > 0
 	return searchImages{facts, func(ctx context.Context, b compute.Backend, s search.Settings) (*search.Runner, error) {
@@ -237,8 +236,7 @@ func (p SearchParams) loaded(facts data.Facts, load func(context.Context) (*data
 		if part {
 			images.Pixels, part = slices.Clone(images.Pixels), false
 		}
-		// What reading the images took would lie beside what compiling takes, which
-		// is the peak of a search.
+		// The memory that reading took would add to the peak of a search, which is compiling.
 		debug.FreeOSMemory()
 		return search.New(b, s, images)
 	}}
@@ -314,8 +312,7 @@ func (l *live) watch(s lab.Seed[found]) search.Options {
 	}
 }
 
-// peakMemory is the most memory that this process has had, as a note to its
-// progress, ", 1.4 GB"; empty where the system does not tell.
+// peakMemory is this process's peak memory as a note for its progress, ", 1.4 GB"; empty if unknown.
 func peakMemory() string {
 	if bytes := memory.Peak("self"); bytes > 0 {
 		return fmt.Sprintf(", %.1f GB", bytes/1e9)

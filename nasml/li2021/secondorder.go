@@ -11,9 +11,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// secondOrderSearch is a real search that is small enough to be run by all gradients
-// of second order, a few minutes on two cores in all: it shows that they part. At the
-// steps the gradients themselves are compared, of 7 in each of 3 epochs.
+// secondOrderSearch is a real search, small enough for all second-order gradients (a few minutes on two cores in all),
+// which shows that they diverge. The gradients themselves are compared at the listed steps, of 7 in each of 3 epochs.
 var secondOrderSearch = []string{
 	"Rows=darts,darts/second-order,darts/second-order-small,darts/unrolled", "Examples=1000", "Epochs=3", "Seeds=3",
 	"Gradients=1,4,8,15,21",
@@ -21,13 +20,12 @@ var secondOrderSearch = []string{
 
 const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
 
-// parted is how far apart, relative to the border of what we call the same, the ways
-// of θ may end.
+// parted is the relative distance above which the ways of θ count as different.
 const parted = 0.1
 
-// judgeSecondOrder compares where gradients of second order, which the central difference of Liu+ 2019 approximates,
-// lead from one start on the same batches. These claims of ours were fixed before the searches. The second one fails
-// in the shipped searches in float32; judgeGradients shows why.
+// judgeSecondOrder compares where second-order gradients, which the central difference of Liu+ 2019 approximates, lead
+// from the same start on the same batches. These claims were fixed before the searches. The second one fails in the
+// precomputed searches in float32; judgeGradients shows why.
 func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 	for _, exact := range searched(r.Groups) {
 		if exact.row.variant() != "unrolled" {
@@ -61,8 +59,8 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 // side is above a border, or below.
 type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 
-// parting summarizes over seeds how far from the end of exact searches others end, over
-// the way that the exact ones went.
+// separation summarizes over seeds the distance between the ends of exact and other searches, relative to the way of
+// the exact ones.
 func (p Figure1Params) parting(other, exact found) (runs.Summary, error) {
 	if len(other.ran()) != p.Seeds || len(exact.ran()) != p.Seeds {
 		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), p.Seeds)

@@ -17,7 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// SearchParams are the parameters of the weight-sharing searches behind a figure. A field at 0 leaves the preset's
+// SearchParams are the parameters of the weight-sharing searches behind a figure. A field at 0 keeps the preset's
 // value. Settings without a field are varied row by row, before the fields apply:
 //
 //	p.Vary = func(row string, s *search.Settings) { s.WeightDecay = 0 }
@@ -44,23 +44,20 @@ type SearchParams struct {
 	Hypergradient string   // of the mixture methods: a name of bilevel.Hypergradients
 	ArchRate      float64  // step size of the GAEA methods
 
-	// Several devices of one host, each with its share of every batch. A search
-	// on several is a trial of its own, whose numbers are those of one device
-	// to rounding, unless Statistics is "device": see package search.
+	// Several devices of one host share every batch. A search on several is a trial of its own, with the numbers of one
+	// device to rounding, unless Statistics is "device": see package search.
 	Devices    int    `json:",omitempty" validate:"gte=0"` // 0 or 1: one
 	Statistics string `json:",omitempty"`                  // of batch norm: "synchronised" (or empty) or "device"
 
-	// Instruments is the number of products with Hessians from which the largest
-	// eigenvalue and the convexity of the validation loss are found after every
-	// evaluation, with what else the instruments read (see search.Readings); 0: none.
+	// Instruments is the number of products with Hessians that estimate the largest eigenvalue and the convexity of the
+	// validation loss at every evaluation, and turns on the other instruments (see search.Readings); 0: none.
 	Instruments int `json:",omitempty" validate:"gte=0"`
 
 	Data     data.Name // the images that are searched on
 	Examples int       `validate:"gte=0"` // the first training images; 0: all; of photographs, so many at random
 
-	// Folder, where it is given, takes the place of Data: it has photographs such as
-	// ILSVRC-2012's in train, with a folder a class. They are cropped as Crop of the
-	// settings says, which is search's on ImageNet, and split at random.
+	// Folder replaces Data: it has photographs such as ILSVRC-2012's in train, one folder per class. They are cropped
+	// by the settings' Crop (that of a search on ImageNet) and split at random.
 	Folder string `json:",omitempty"`
 
 	Seeds      int     `validate:"gte=1"`
@@ -68,12 +65,11 @@ type SearchParams struct {
 	StoredOnly bool    // show what the run store has and compute nothing
 }
 
-// quickSearch is what two cores can show: 4,000 images of CIFAR-10 at 16×16, a
-// minute or two a search.
+// quickSearch is for two cores: 4,000 images of CIFAR-10 at 16×16, a minute or two a search.
 var quickSearch = SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 5, Confidence: 0.95}
 
-// paperSearch is the paper's setting: four runs, all images. It was not run: it
-// takes hours a search on a GPU and days on two cores.
+// paperSearch is the paper's setting: four runs, all images. It was not run: a search takes hours on a GPU, days on two
+// cores.
 var paperSearch = SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95}
 
 // searchCost says what the searches of a figure cost.
@@ -82,20 +78,18 @@ var searchCost = catalog.Cost{
 	Paper: "hours a search on a GPU, days on two cores",
 }
 
-// row names a search: a method of search.Methods, with "/erm" if weights and architecture share all images, one of
-// stepVariants, or "darts/benchmark" (DARTS as Dong & Yang 2020 ran it); "@" adds a search space,
-// "gaea-pc-darts@darts".
+// row names a search: a method of search.Methods, with "/erm" for the single level, one of stepVariants, or
+// "darts/benchmark" (DARTS as Dong & Yang 2020 ran it); "@" adds a search space, "gaea-pc-darts@darts".
 type row string
 
-// stepVariants are what a row of any space may have behind its method: how a step
-// moves the architecture, whatever the preset says.
+// stepVariants may follow the method of a row on any space: how a step moves the architecture, whatever the preset
+// says.
 var stepVariants = map[string]struct {
 	title  string
 	change func(s *search.Settings)
 }{
-	// Of second order there is what Liu+ 2019 and their code have, a central difference
-	// with ε = 0.01/‖v‖; one with an ε so small that it crosses no kink of ReLU; and the
-	// exact gradient that both stand for.
+	// Second order is the central difference of Liu+ 2019 and their code, with ε = 0.01/‖v‖; one with an ε so small
+	// that it crosses no kink of ReLU; and the exact gradient that both approximate.
 	"second-order": {"second order", func(s *search.Settings) {
 		s.Bilevel.Hypergradient = "finite-difference"
 	}},
@@ -120,8 +114,7 @@ var stepVariants = map[string]struct {
 	"uncleared-warmup": {"not cleared, warm-up", func(s *search.Settings) {
 		s.Bilevel.Uncleared, s.Bilevel.Warmup = true, s.Epochs/5
 	}},
-	// What the presets "paper" and "code" say of a step of GAEA on NAS-Bench-1Shot1,
-	// at the size of the preset that is searched with.
+	// A step of GAEA on NAS-Bench-1Shot1 as in the presets "paper" and "code", at the size of the search's preset.
 	"as-paper": {"as the paper", func(s *search.Settings) {
 		s.Bilevel.Uncleared, s.Bilevel.Warmup = false, 0
 	}},
@@ -323,8 +316,8 @@ func (p SearchParams) fields(s *search.Settings) {
 	}
 }
 
-// onSimplex reports whether an update is a step on the simplex at ArchRate: one of
-// simplex.Updates, or one of a reader's in search.Updates, which keeps a state.
+// onSimplex reports whether an update is a step on the simplex at ArchRate: one of simplex.Updates, or a reader's in
+// search.Updates, which keeps a state.
 func onSimplex(update string) bool {
 	_, plain := simplex.Updates[update]
 	keeps, ok := search.Updates[update]
@@ -349,8 +342,7 @@ func (p SearchParams) divide(s *search.Settings) {
 	}
 }
 
-// ilsvrcSide is that of the images that ImageNet's crop makes 256 pixels, the shorter
-// side, for.
+// ilsvrcSide is the side of the images for which ImageNet's crop makes the shorter side 256 pixels.
 const ilsvrcSide = 224
 
 // rules are what neither tags nor the settings of a row say.

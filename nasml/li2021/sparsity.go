@@ -15,8 +15,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// SparsityParams are the parameters of the sparsity of EG (Sections 3.3 and
-// 4.1) and of XNAS' wipe-out (Appendix C.4), on problems of seconds.
+// SparsityParams are the parameters of the sparsity of EG (Sections 3.3 and 4.1) and of XNAS' wipe-out (Appendix C.4),
+// on problems of seconds.
 type SparsityParams struct {
 	// A stream of gradients that all methods see: −Margin at the best operation
 	// of an edge, plus noise.
@@ -50,9 +50,8 @@ type SparsityParams struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
-// Rates are those of GAEA and DARTS; the presets differ in the number of seeds and
-// steps. What comes out at both: EG decides 5 times sooner than SGD on logits at a
-// margin of 0.1, its arg max loses less, and XNAS' wipe-out changes no winner.
+// Rates are those of GAEA and DARTS; the presets differ in seeds and steps. In both, EG decides 5 times sooner than SGD
+// on logits at a margin of 0.1, its arg max loses less, and XNAS' wipe-out changes no winner.
 var (
 	// SparsityQuick has 5 seeds, in about 6 s on two cores.
 	SparsityQuick = SparsityParams{
@@ -61,16 +60,14 @@ var (
 		TargetNoise: 0.1, RateEG: 0.1, RateSGD: 0.1, RateAdam: 3e-4,
 		Sequences: 400, Horizon: 60, Eager: 0.25, Seeds: 5, Confidence: 0.95,
 	}
-	// SparsityPaper has 20 seeds, in about a minute and a half on two cores; its
-	// trials are shipped.
+	// SparsityPaper has 20 seeds: about a minute and a half on two cores, precomputed.
 	SparsityPaper = lab.With(SparsityQuick, func(p *SparsityParams) {
 		p.Batch, p.Steps, p.StreamSteps, p.Sequences, p.Seeds = 64, 5000, 20000, 4000, 20
 	})
 )
 
-// Sparsity measures how fast EG, SGD on logits and DARTS' Adam on logits lower
-// the entropy of θ, on one stream of gradients and on a small search, what is
-// lost when the arg max is taken, and what XNAS' wipe-out changes.
+// Sparsity measures how fast EG, SGD on logits and DARTS' Adam on logits lower the entropy of θ, on one stream of
+// gradients and in a small search, what the arg max loses, and what XNAS' wipe-out changes.
 var Sparsity = lab.Declare(lab.Entry[SparsityParams, sparsity.Trial]{
 	Of: ofPaper, Name: "sparsity", Kind: lab.Theorem, Source: "Sections 3.3 and 4.1",
 	Title:    "Exponentiated gradient decides faster, and loses less at discretization; XNAS' wipe-out",
@@ -125,8 +122,8 @@ func sparsityTrials(p SparsityParams) (gs lab.Groups[sparsity.Trial]) {
 	return gs
 }
 
-// sparsityStream is a method on the stream of gradients, sparsityMixture in the small search, and
-// sparsityWipeout XNAS' with so much of the exponent.
+// sparsityStream, sparsityMixture and sparsityWipeout are the trials of a method on the stream of gradients, in the
+// small search, and of XNAS with a fraction of the exponent.
 func sparsityStream(r *sparsityResult, method string, margin, noise float64) lab.Groups[sparsity.Trial] {
 	return r.Part("stream").Where(func(t sparsity.Trial) bool {
 		return t.Method == method && t.Margin == margin && t.Noise == noise
@@ -141,8 +138,8 @@ func sparsityWipeout(r *sparsityResult, eager float64) lab.Groups[sparsity.Trial
 	return r.Part("wipeout").Where(func(t sparsity.Trial) bool { return t.Eager == eager })
 }
 
-// drawSparsity draws the entropy on the stream of gradients, a panel a margin, and
-// the loss at discretization over the entropy at the end of the small search.
+// drawSparsity draws the entropy on the stream of gradients, one panel per margin, and the loss of discretisation over
+// the final entropy of the small search.
 func drawSparsity(r *sparsityResult, f *lab.Picture) {
 	p := r.Params
 	for i, margin := range p.Margins {

@@ -17,8 +17,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// StationarityParams are the parameters of what Bregman stationarity means
-// (Section 3.2, Definitions 5 and 6).
+// StationarityParams are the parameters of what Bregman stationarity means (Section 3.2, Definitions 5 and 6).
 type StationarityParams struct {
 	Options   int       `validate:"gte=2"`                          // |O| of the linear functions
 	Weights   int       `validate:"gte=1"`                          // dimension of w in the quadratic ones
@@ -30,8 +29,8 @@ type StationarityParams struct {
 }
 
 // StationarityQuick and StationarityPaper have 20 and 200 problems, in a tenth of a second on two cores; the latter are
-// shipped. Closed forms agree to 1e-10, ‖∇f‖² is at most 2.2 Δ, and the worst vertex of the simplex is a fixed point of
-// the proximal map with a gap of 1.
+// precomputed. Closed forms agree to 1e-10, ‖∇f‖² is at most 2.2 Δ, and the worst vertex of the simplex is a fixed
+// point of the proximal map with a gap of 1.
 var (
 	StationarityQuick = StationarityParams{
 		Options: 6, Weights: 4, Lambdas: []float64{1e-4, 1e-3, 1e-2, 0.1, 0.5, 2},
@@ -40,9 +39,8 @@ var (
 	StationarityPaper = lab.With(StationarityQuick, func(p *StationarityParams) { p.Seeds = 200 })
 )
 
-// StationarityOf measures Δ_λ where closed forms are known, on random problems:
-// linear functions on a simplex, quadratic ones of w, non-convex ones of both;
-// and near the worst vertex of a simplex.
+// StationarityOf measures Δ_λ on random problems with known closed forms (linear functions on a simplex, quadratic ones
+// of w, non-convex ones of both) and near the worst vertex of a simplex.
 var StationarityOf = lab.Declare(lab.Entry[StationarityParams, proximal.Trial]{
 	Of: ofPaper, Name: "stationarity", Kind: lab.Theorem, Source: "Section 3.2 and eq. 7",
 	Notebook: "stationarity_meaning", Title: "What Bregman stationarity measures, and where it is blind",
@@ -68,8 +66,8 @@ var StationarityOf = lab.Declare(lab.Entry[StationarityParams, proximal.Trial]{
 
 type stationarity = lab.Result[StationarityParams, proximal.Trial]
 
-// drawStationarity draws Δ over λ for a linear function, numeric on the closed form,
-// and Δ with the Frank–Wolfe gap near the worst vertex.
+// drawStationarity draws the numeric Δ of a linear function over λ on its closed form, and Δ with the Frank–Wolfe gap
+// near the worst vertex.
 func drawStationarity(r *stationarity, f *lab.Picture) {
 	first := r.Groups.Records()[0]
 	left := plots.Panel{
@@ -95,8 +93,8 @@ func drawStationarity(r *stationarity, f *lab.Picture) {
 		"of the entropic proximal map, also the worst.")
 }
 
-// judgeStationarity judges the closed forms, O(ε) in the smooth unconstrained case, and that
-// fixed points of the proximal map have no direction of descent.
+// judgeStationarity judges the closed forms, O(ε) in the smooth unconstrained case, and that fixed points of the
+// proximal map have no direction of descent.
 func judgeStationarity(r *stationarity) []runs.Claim {
 	each := func(value func(*runs.Record) float64) []float64 { return study.Map(r.Groups.Records(), value) }
 	exactly := func(c lab.Claim, errors []float64, tolerance float64) runs.Claim {
@@ -120,8 +118,7 @@ func judgeStationarity(r *stationarity) []runs.Claim {
 	}
 }
 
-// numericError is how far the numeric Δ of a linear function is from the closed
-// form.
+// numericError is the largest relative error of the numeric Δ of a linear function.
 func numericError(x *runs.Record) float64 {
 	most := 0.0
 	for i, closed := range x.Series["closed"] {

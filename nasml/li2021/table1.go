@@ -13,8 +13,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Table1Params are the parameters of Table 1's part on CIFAR-10, with Table 4,
-// which has the number of parameters besides.
+// Table1Params are the parameters of Table 1 on CIFAR-10, and of Table 4, which adds the numbers of parameters.
 type Table1Params struct {
 	// Names of supernet.Published, or genotypes as the authors' programs print them.
 	Genotypes []string `validate:"min=1,unique"`
@@ -26,8 +25,7 @@ type Table1Params struct {
 	Data data.Name // the images that are trained on
 }
 
-// Table1Quick counts at the paper's size and trains five cells twice at a reduced
-// scale. These trainings are precomputed.
+// Table1Quick counts at the paper's size and trains five cells twice at a reduced scale, precomputed.
 var Table1Quick = Table1Params{
 	Genotypes:       []string{"DARTS_V1", "DARTS_V2", "PDARTS", "PC_DARTS_cifar", "GAEA_PC_DARTS_cifar"},
 	CountedChannels: 36, CountedCells: 20, CountedClasses: 10,
@@ -37,8 +35,8 @@ var Table1Quick = Table1Params{
 // Table1Paper trains as the paper does. It was not run.
 var Table1Paper = lab.With(Table1Quick, func(p *Table1Params) { p.TrainParams = paperTraining })
 
-// Table1Large is as much as two cores train in a night: networks of 16 channels and
-// 8 cells on 32×32 pixels, with the auxiliary head. It was not run.
+// Table1Large takes two cores a night: networks of 16 channels and 8 cells on 32×32 pixels, with the auxiliary head. It
+// was not run.
 var Table1Large = lab.With(Table1Paper, func(p *Table1Params) {
 	p.Channels, p.Cells, p.Epochs, p.Examples, p.TestExamples, p.Seeds = 16, 8, 15, 10000, 1000, 2
 })
@@ -85,8 +83,7 @@ func (p Table1Params) cells() ([]cell, error) {
 	})
 }
 
-// Table1Differences lists where the settings as in the paper and as in the authors'
-// code differ: "batch: 128, 96".
+// Table1Differences lists the settings in which paper and authors' code differ: "batch: 128, 96".
 func Table1Differences() []string {
 	return training.Differences(training.AsPaper["cifar-10"], training.AsCode["cifar-10"])
 }
@@ -111,8 +108,8 @@ func drawTable1(r *table1, f *lab.Picture) {
 	showCIFARTable(r, f, t, 3, 4)
 }
 
-// showCIFARTable shows Table 1 or 4, of which some columns have our test errors. Those of smaller networks than
-// the paper's are no estimate of its errors: they move to columns of their own.
+// showCIFARTable shows Table 1 or 4 with nasml's test errors in some columns. Errors of smaller networks than the
+// paper's do not estimate the paper's: they move to columns of their own.
 func showCIFARTable(r *table1, f *lab.Picture, t *plots.Table, errors ...int) {
 	if r.Params.reduced("cifar-10") {
 		for _, column := range errors {

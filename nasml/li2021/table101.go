@@ -10,9 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// table101 opens NAS-Bench-101's table in the folder of the data sets, once for all
-// figures; it is read where a trial is to be computed. If there is none it is nil:
-// what has been looked up is drawn without it.
+// table101 opens NAS-Bench-101's table in the data folder, once for all figures; trials read it when they are computed.
+// It is nil if the table is missing: figures are then drawn from stored look-ups.
 func table101() (*opened101[*data.NASBench101], error) {
 	dir, err := data.Dir()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// judgeTable1 judges the numbers of parameters that Table 4 prints, the size of the
-// space (Appendix C.1), and the errors of Table 1 at the paper's scale. Which
-// cell is better is judged at every scale.
+// judgeTable1 judges the numbers of parameters of Table 4, the size of the space (Appendix C.1), the errors of Table 1
+// at the paper's scale and, at every scale, which cell is better.
 func judgeTable1(r *table1) []runs.Claim {
 	genotypes := study.Map(r.Groups.Trials(), func(c cell) named { return c.named })
 	claims := slices.Concat(judgeCounts(r), judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), judgeErrors(r))

@@ -23,22 +23,21 @@ type Table2Params struct {
 	Tabular  []string `validate:"unique"`           // top block: names of search.TabularMethods
 	Settings string   `validate:"oneof=paper code"` // of the top block
 	Variant  []string // names of search.TabularVariants, which take the place of their method's settings
-	// Further lines of the top block, with settings that the sources leave open or choose
-	// from: names of search.TabularVariants, with "+one-trial" for a query that also has
-	// the noise of a single trial.
+	// Further lines of the top block, with settings that the sources leave open: names of search.TabularVariants, with
+	// "+one-trial" if a query also has the noise of a single trial.
 	Readings []string `validate:"unique"`
 	Runs     int      `validate:"gte=1"` // of each method of the top block
 	Budget   float64  `validate:"gte=0"` // simulated seconds of a run; 0: as the settings say
-	// After which epoch the architecture of a search is taken: a name of
-	// search.Picks; empty: "last", and with Preset "code" what the authors' code does.
+	// The epoch whose architecture counts: a name of search.SelectionRules; empty: "last", and with Preset "code" that
+	// of the authors' code.
 	Pick     string
 	AlsoPick string // a second line for each search, by this rule; empty: none
 }
 
-// Table2Quick has the top block at the paper's scale, 2,000 runs in a second, and 35 searches at quick scale, about
-// an hour on two cores; all are shipped. Ten of the top block's twelve means are the paper's to their standard error;
-// REA with a sample size of 10 is 0.16 points above on CIFAR-10. With the noise of one trial a query, as in the
-// authors' code, all twelve are, REINFORCE at a rate of 0.1. The searches show none of the paper's comparisons at
+// Table2Quick has the top block at the paper's scale, 2,000 runs in a second, and 35 searches at quick scale, about an
+// hour on two cores; all are precomputed. Ten of the top block's twelve means agree with the paper's to their standard
+// error; REA with a sample size of 10 is 0.16 points above on CIFAR-10. With the noise of one trial a query, as in the
+// authors' code, and REINFORCE at a rate of 0.1 all twelve agree. The searches show none of the paper's comparisons at
 // this scale.
 var Table2Quick = Table2Params{
 	SearchParams: quickSearch,
@@ -59,8 +58,8 @@ var Table2Paper = lab.With(Table2Quick, func(p *Table2Params) {
 	p.Rows = []string{"rsps", "darts/benchmark", "setn", "gdas", "darts", "gaea-darts", "darts/erm", "gaea-darts/erm"}
 })
 
-// Table2 looks up the architectures found by methods that query the table of NAS-Bench-201 and by weight-sharing
-// searches. It returns an error if the table cannot be read.
+// Table2 looks up the architectures found by weight-sharing searches and by methods that query the table of
+// NAS-Bench-201. It returns an error if the table cannot be read.
 var Table2 = lab.Declare(lab.Entry[Table2Params, found]{
 	Of: ofPaper, Name: "table2", Kind: lab.Table, Source: "Table 2", Notebook: "table2_nasbench201",
 	Title: "NAS-Bench-201: test accuracy of the architectures that were found",
@@ -101,8 +100,8 @@ func (p Table2Params) rules(c *study.Checks) {
 	p.SearchParams.rules(p.searched(), c)
 }
 
-// searched are the rows that are searched on Data: those of the middle block,
-// and of the bottom block, whose first column is the same search.
+// searched are the rows searched on Data: those of the middle block, and those of the bottom block, which share its
+// first column.
 func (p Table2Params) searched() []string {
 	return append(slices.Clone(p.Rows), slices.DeleteFunc(slices.Clone(p.Direct), func(w string) bool {
 		return slices.Contains(p.Rows, w)
@@ -139,8 +138,8 @@ func computeTable2(ctx context.Context, r *table2) error {
 	return nil
 }
 
-// Table2Differences lists where the settings as in the paper and as in the authors' code differ, for every row:
-// "gaea-darts channels: 16, 24".
+// Table2Differences lists the settings in which paper and authors' code differ, for every row: "gaea-darts channels:
+// 16, 24".
 func Table2Differences(p Table2Params) []string {
 	out := search.TabularDifferences()
 	for _, w := range rowsNamed(p.searched()) {

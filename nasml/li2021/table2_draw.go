@@ -13,9 +13,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// drawTable2 is the table, with the paper's numbers in grey beside ours: mean ± standard deviation over runs, and
-// search times. The best of ours is bold, in the top two blocks and in the bottom one; searches at a reduced scale
-// are marked instead.
+// drawTable2 is the table, with the paper's numbers in grey: mean ± standard deviation over runs, and search times. The
+// best of nasml's is bold in the top two blocks and in the bottom one; searches at a reduced scale are marked instead.
 func drawTable2(r *table2, f *lab.Picture) {
 	p := r.Params
 	of := func(block string) []line { return lines(r, block) }

@@ -15,8 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// line is a row of Table 2: for each data set the looked-up accuracies of all
-// runs, in percent, or why there are none.
+// line is a row of Table 2: the looked-up accuracies of all runs for each data set, in percent, or why there are none.
 type line struct {
 	block, name string // name of a tabular method, or a row
 	title       string
@@ -160,13 +159,12 @@ func (c tabularCase) lookUp(record *runs.Record, columns [3][]float64) line {
 	return c.line
 }
 
-// directSets are the other data sets of the bottom block, by column. Training images are split in halves as on
-// CIFAR-10; the benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation images of ImageNet16-120
-// for θ.
+// directSets are the other data sets of the bottom block, by column. Training images are halved as on CIFAR-10; the
+// benchmark's authors used 5,000 test images of CIFAR-100 and 3,000 validation images of ImageNet16-120 for θ.
 var directSets = [3]data.Name{1: data.CIFAR100, 2: data.ImageNet16}
 
-// runRows reads or runs the searches. The lines of the middle block are of those on Data, which were planned; of the
-// bottom block every column is of those on its own data set, if that exists. Nothing is downloaded.
+// runRows reads or runs the searches. Lines of the middle block are of the planned searches on Data; each column of the
+// bottom block is of searches on its own data set, if that exists. Nothing is downloaded.
 func runRows(
 	ctx context.Context, r *table2, planned lab.Groups[found], columns [3][]float64,
 ) (all []line, err error) {
@@ -229,8 +227,8 @@ func (p Table2Params) pick(w row) search.Pick {
 	return search.LastEpoch
 }
 
-// lookUp fills a line from the searches of each column and, if AlsoPick
-// asks for it and the method leaves a choice, a second one below it.
+// lookUp fills a line from the searches of each column. If AlsoPick asks for it and the method leaves a choice, it adds
+// a second line.
 func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]line, error) {
 	if p.reduced() {
 		l.mark = "*"

@@ -9,15 +9,15 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Runs behind a number of Table 2: Dong & Yang 2020 report 500 of each method that
-// queries the table and 3 searches of each that shares weights; Li+ made 4.
+// Runs behind a number of Table 2: Dong & Yang 2020 report 500 of each method that queries the table and 3 searches of
+// each that shares weights; Li+ made 4.
 const (
 	tabularRuns = 500
 	searchRuns  = 4
 )
 
-// judgeTabular judges whether methods that query the table find what the paper prints: each of its means, by the
-// standard error of the difference, its order, and which readings of the settings have it.
+// judgeTabular judges whether methods that query the table reproduce the paper: each mean, by the standard error of the
+// difference, the order of means, and which readings of the settings fit.
 func judgeTabular(r *table2) []runs.Claim {
 	queried := lines(r, topBlock)
 	claims := judgeMeans(r, queried, tabularRuns)
@@ -51,8 +51,7 @@ func (n number) asPrinted(of int) verdict.Printed {
 	return verdict.Printed{Mean: n.mean, Std: n.std, Runs: of, Digit: 0.01}
 }
 
-// judgeMeans judges whether the means of lines are those that the paper prints,
-// over so many runs, at a confidence that allows for the number of these claims.
+// judgeMeans judges whether the means of lines are the paper's, over paperRuns runs, at the confidence of a family.
 func judgeMeans(r *table2, all []line, paperRuns int) (claims []runs.Claim) {
 	for _, l := range all {
 		for i := range lookupSets {
@@ -73,9 +72,8 @@ func judgeMeans(r *table2, all []line, paperRuns int) (claims []runs.Claim) {
 	return claims
 }
 
-// judgeTimes judges search times on CIFAR-10 against the paper's, which are of a
-// P100: only that a search takes no longer can be asked of another machine. The
-// ratios of times are judged as they are.
+// judgeTimes judges search times on CIFAR-10 against the paper's, of a P100: on another machine only that a search
+// takes no longer. Ratios of times are judged as they are.
 func judgeTimes(r *table2, all []line) (claims []runs.Claim) {
 	for _, l := range all {
 		if !l.printed {
@@ -126,8 +124,8 @@ func judgeOrder(r *table2, i int) runs.Claim {
 	return verdict.Descending(c.Claim, names, samples, c.Confidence)
 }
 
-// judgeReadings judges whether a reading of the settings of a method, that of its line in the top block among them,
-// gives the numbers that the paper prints: the one that fits best, by the column that it fits worst.
+// judgeReadings judges whether a reading of a method's settings, its line in the top block included, reproduces the
+// paper's numbers: the best-fitting one, by its worst column.
 func judgeReadings(r *table2, first line) runs.Claim {
 	c := r.Claim("own: a reading of the settings of %s gives the paper's means in all columns, standard errors apart",
 		first.title)

@@ -11,21 +11,20 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// best201 is the ERM search of GAEA, which the paper recommends, and earlier201 are the
-// weight-sharing methods that the benchmark's authors had run.
+// best201 is GAEA's ERM search, which the paper recommends; earlier201 are the weight-sharing methods that the
+// benchmark's authors ran.
 const best201 = "gaea-darts/erm"
 
 var earlier201 = []string{"rsps", "darts/benchmark", "setn", "gdas"}
 
-// similar is how many percentage points apart "similar" and "comparable" lines may
-// be; the paper gives no number.
+// similar is the largest distance of "similar" and "comparable" lines, in percentage points; the paper gives no number.
 const similar = 1
 
 // small is why searches of the quick preset are compared with each other only.
 const small = "searches at quick scale are not comparable with runs at the paper's"
 
-// judgeOrders judges which line is above which, across the blocks. Each claim is written whether or not its searches
-// have been run.
+// judgeOrders judges which line is above which, across the blocks. Each claim is listed whether or not its searches
+// were run.
 func judgeOrders(r *table2) (claims []runs.Claim) {
 	for _, pair := range [][3]string{
 		{"LI062", "darts/erm", "darts"}, {"LI250", "gaea-darts/erm", "gaea-darts"},
@@ -109,8 +108,7 @@ func judgeOptimal(r *table2, i int) runs.Claim {
 	return verdict.Exactly(c.Claim, l.accuracy[i][0], paper, 0.005+1e-9)
 }
 
-// judgeSimilar judges where GAEA GDAS is similar to GDAS as it was run here, and how it compares with GDAS as it was
-// published.
+// judgeSimilar judges where GAEA GDAS is similar to GDAS as run here, and how it compares with the published GDAS.
 func judgeSimilar(r *table2, gaea, gdas line) (claims []runs.Claim) {
 	for _, i := range []int{0, 2} {
 		c := order(r, i, "LI059", gaea.title+" similar to "+gdas.title+", direct search")
@@ -159,9 +157,8 @@ func judgeNearOptimal(r *table2, i int, best line) runs.Claim {
 	return c.Noting("near is within one percentage point, which is ours").Of(s, err).AtMost(similar)
 }
 
-// judgeAbove judges that a line is above every one of others on a data set: by one that it
-// is below, else by the one that it is least clearly above, at a confidence that
-// allows for their number.
+// judgeAbove judges that a line is above all others on a data set: by one that it is below, else by the least clear
+// one, at the confidence of a family.
 func judgeAbove(r *table2, i int, id, says string, first line, others ...line) runs.Claim {
 	c := order(r, i, id, says)
 	if len(others) == 0 {
@@ -193,8 +190,8 @@ func order(r *table2, i int, id, says string) lab.Claim {
 	return r.Claim("[%s] %s: %s, percentage points", id, lookupSets[i].title, says).From("Table 2 and Section 4.4")
 }
 
-// compare judges the difference of two lines, at a confidence that allows for all columns: searches by seed, and runs
-// of methods that query the table as independent samples.
+// compare judges the difference of two lines, at a confidence for all columns: searches by seed, runs of methods that
+// query the table as independent samples.
 func compare(
 	r *table2, i int, c lab.Claim, a, b line, judge func(runs.Claim, runs.Summary, error) runs.Claim,
 ) runs.Claim {

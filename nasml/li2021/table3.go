@@ -15,18 +15,15 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Table3Params are the parameters of the protocol of Appendix C.1 and its
-// repetition, Table 3: several candidates, one training each, of which the poor
-// ones are known after a few epochs, and the best again from other seeds.
+// Table3Params are the parameters of the protocol of Appendix C.1 and its repetition, Table 3: several candidates are
+// trained once, the poor ones are dropped after a few epochs, and the best is trained again from other seeds.
 type Table3Params struct {
-	// Candidates, the architectures that searches have found, and so many that are
-	// drawn from the DARTS space, uniformly over Genotypes.
+	// Candidates: Genotypes, and Random genotypes drawn uniformly from the DARTS space.
 	Genotypes []string `validate:"unique"`
 	Random    int      `validate:"gte=0"`
 
-	// Searches are the first stage: rows of Figure 1 such as "gaea-pc-darts@darts", of
-	// which Search.Seeds are run as Search says; what they found are candidates, too.
-	// With Search.StoredOnly those that the run store has.
+	// Searches are the first stage: rows of Figure 1 such as "gaea-pc-darts@darts", run as Search says; what they find
+	// are candidates, too. With Search.StoredOnly only those in the store.
 	Searches []string
 	Search   SearchParams `validate:"-"`
 
@@ -38,27 +35,24 @@ type Table3Params struct {
 	Data        data.Name // the images that are trained on
 }
 
-// Table3Quick is all of the protocol at a reduced scale: the cells of the three searches
-// by GAEA PC-DARTS of Figure 1, left, and beside them the five published ones of Table 1
-// and three random ones. These searches and trainings are precomputed.
+// Table3Quick is the whole protocol at a reduced scale: the cells of the three searches by GAEA PC-DARTS of Figure 1
+// (left), the five published ones of Table 1 and three random ones. These searches and trainings are precomputed.
 var Table3Quick = Table3Params{
 	Genotypes: Table1Quick.Genotypes, Random: 3, Short: 2, Kept: 3,
 	Searches: []string{"gaea-pc-darts@darts"}, Search: Figure1LeftQuick.SearchParams,
 	TrainParams: quickTraining, Data: data.CIFAR10, Sets: 1,
 }
 
-// Table3Paper is all of the protocol, three times: five searches by GAEA PC-DARTS, which
-// with the published cells are ten candidates, 20 epochs of 600, and ten seeds. It was
-// not run.
+// Table3Paper is the whole protocol, three times: five searches by GAEA PC-DARTS and five published cells, 20 epochs of
+// 600, and ten seeds. It was not run.
 var Table3Paper = lab.With(Table3Quick, func(p *Table3Params) {
 	p.Random, p.Search = 0, paperSearch
 	p.Search.Seeds, p.Sets = 5, 3
 	p.Short, p.TrainParams = 20, paperTraining
 })
 
-// Table3Large is all of the protocol for a night on two cores: searches of Figure 1,
-// left, and trainings of Table 1 at that scale, of fewer published cells. It was not
-// run.
+// Table3Large is the whole protocol for a night on two cores: searches and trainings as in Figure1LeftLarge and
+// Table1Large, with fewer published cells. It was not run.
 var Table3Large = lab.With(Table3Paper, func(p *Table3Params) {
 	p.Search, p.TrainParams = Figure1LeftLarge.SearchParams, Table1Large.TrainParams
 	p.Genotypes = []string{"DARTS_V2", "PC_DARTS_cifar", "GAEA_PC_DARTS_cifar"}
@@ -133,8 +127,7 @@ func computeTable3(ctx context.Context, r *table3) error {
 	return nil
 }
 
-// runProtocol is the protocol by one set of seeds, from 0. Set s trains with the seeds from
-// s·(Seeds + 1) on.
+// runProtocol runs the protocol by one set of seeds, from 0. Set s trains with the seeds from s·(Seeds + 1) on.
 func runProtocol(ctx context.Context, r *table3, set int) error {
 	p := r.Params
 	genotypes, err := p.listed()
@@ -185,8 +178,8 @@ func runProtocol(ctx context.Context, r *table3, set int) error {
 	return nil
 }
 
-// stage1 are the genotypes that the searches of a set have found, and their records.
-// Set s, from 0, has the seeds from s·Search.Seeds on.
+// stage1 returns the genotypes that the searches of a set found, with their records. Set s searches with the seeds from
+// s·Search.Seeds on.
 func (p Table3Params) stage1(ctx context.Context, set int) (genotypes []named, searches []*runs.Record, err error) {
 	first := set * p.Search.Seeds
 	p.Search.Seeds += first
@@ -209,9 +202,8 @@ func (p Table3Params) stage(number, set int) string {
 	return title
 }
 
-// choose reads the candidates' errors, and takes of those that are kept after the
-// short part the one that is best at the end, and of equals the one that was ahead.
-// It takes none before all are trained.
+// choose reads the candidates' errors and picks, of those kept after the short part, the best at the end; of equals,
+// the one that was ahead. It picks none before all are trained.
 func (p Table3Params) choose(candidates lab.Groups[candidate]) {
 	var order []*candidate
 	for i, g := range candidates {

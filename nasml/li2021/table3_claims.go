@@ -23,8 +23,8 @@ const (
 
 const stage2Source = "Appendix C.1.3"
 
-// judgeTable3 judges whether poor candidates are known after a few epochs, what that
-// saves, and the errors of Table 3 at the paper's scale.
+// judgeTable3 judges whether poor candidates are known after a few epochs, what that saves, and the errors of Table 3
+// at the paper's scale.
 func judgeTable3(r *table3) []runs.Claim {
 	claims := []runs.Claim{judgeRanks(r, "spearman"), judgeRanks(r, "kendall"), judgeKept(r), judgeSaved(r)}
 	for set := range publishedSets {
@@ -33,8 +33,7 @@ func judgeTable3(r *table3) []runs.Claim {
 	return append(claims, judgeEvaluationSettings(r))
 }
 
-// judgeRanks judges, by one of two rank correlations, that errors after the short part rank candidates as those at
-// the end do.
+// judgeRanks judges, by one of two rank correlations, that errors after the short part rank candidates as at the end.
 func judgeRanks(r *table3, name string) runs.Claim {
 	c := r.Claim("own: poor candidates are known after a few epochs: %s's rank correlation above 0",
 		strings.ToUpper(name[:1])+name[1:]).From(stage2Source).Says(0).Family(2)
@@ -71,9 +70,8 @@ func judgeKept(r *table3) runs.Claim {
 		len(candidates), r.Params.Short).Claim, lost, 1)
 }
 
-// judgeSaved judges the share of the cost that the paper says is saved, by its own
-// numbers: three of ten candidates are trained for all of 600 epochs, the others
-// for 20.
+// judgeSaved judges the saved share of the cost by the paper's own numbers: three of ten candidates are trained for 600
+// epochs, the others for 20.
 func judgeSaved(r *table3) runs.Claim {
 	c := r.Claim("[LI237] share of the cost of stage 2 that is saved, %%").From(stage2Source).Says(protocolSaved).
 		Noting("by the paper's own numbers: 3 of 10 candidates for 600 epochs, the others for 20")
@@ -103,8 +101,7 @@ func judgeSet(r *table3, set int) runs.Claim {
 	return c.Mean(ours).Near(paper.mean, paper.std)
 }
 
-// judgeEvaluationSettings holds the settings at the paper's scale to what Appendix
-// C.1.2 prints.
+// judgeEvaluationSettings compares the settings at the paper's scale with Appendix C.1.2.
 func judgeEvaluationSettings(r *table3) runs.Claim {
 	c := r.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed").From("Appendix C.1.2")
 	s := training.AsPaper["cifar-10"]

@@ -30,8 +30,6 @@ func epochs3(r *table3) int {
 	return s.Epochs
 }
 
-// drawTable3 draws the candidates' errors after the short part and at the end, and the
-// protocol as a table.
 func drawTable3(r *table3, f *lab.Picture) {
 	p := r.Params
 	panel := plots.Panel{

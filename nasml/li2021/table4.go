@@ -19,8 +19,7 @@ var Table4 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
 	Claims: func(r *table1) []runs.Claim { return append(judgeCounts(r), judgeErrors(r)...) },
 }))
 
-// otherRow is a line of Table 4 whose network is none of the DARTS space, or whose
-// cell is not published in it.
+// otherRow is a line of Table 4 whose network is not of the DARTS space, or whose cell is not published.
 type otherRow struct {
 	network    string
 	best       float64 // test errors in percent, 0 where none is printed
@@ -55,8 +54,8 @@ var (
 	}
 )
 
-// drawTable4 is the table by its groups, the paper's numbers in grey beside ours. Search
-// costs are the paper's: none of its searches was timed on its card.
+// drawTable4 is the table by its groups, the paper's numbers in grey. Search costs are the paper's: none of its
+// searches was timed on its GPU.
 func drawTable4(r *table1, f *lab.Picture) {
 	const test, theirs, params = "test error (%)", "the paper's", "parameters (M)"
 	t := &plots.Table{Columns: []plots.Column{

@@ -15,26 +15,23 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Table5Params are the parameters of Table 5, ImageNet in the mobile setting, whose
-// errors are those of Table 1.
+// Table5Params are the parameters of Table 5, ImageNet in the mobile setting; its errors are those of Table 1.
 type Table5Params struct {
 	// Names of supernet.Published, or genotypes as the authors' programs print them.
 	Genotypes []string `validate:"min=1,unique"`
 
-	// The network whose parameters and multiply-adds are counted; what is trained
-	// is in TrainParams.
+	// The network whose parameters and multiply-adds are counted; TrainParams has the one that is trained.
 	CountedChannels              int `validate:"gte=2"`
 	CountedCells, CountedClasses int `validate:"gte=1"`
 	CountedImage                 int `validate:"gte=32"`
 
-	// Folder has ILSVRC-2012's photographs in train and val, each with a folder a
-	// class; empty: nothing is trained. Examples and TestExamples are of each class.
+	// Folder has ILSVRC-2012's photographs in train and val, one folder per class; empty: nothing is trained. Examples
+	// and TestExamples are per class.
 	Folder string
 	TrainParams
 }
 
-// Table5Quick counts, and trains nothing. With a Folder it trains small networks
-// on small pictures of a few photographs.
+// Table5Quick counts and trains nothing; with a Folder it trains small networks on a few small photographs.
 var Table5Quick = Table5Params{
 	Genotypes: []string{
 		"DARTS_V2", "PDARTS", "PC_DARTS_cifar", "PC_DARTS_image", "GAEA_PC_DARTS_cifar", "GAEA_PC_DARTS_image",
@@ -48,8 +45,8 @@ var Table5Paper = lab.With(Table5Quick, func(p *Table5Params) {
 	p.TrainParams = TrainParams{Preset: "paper", Seeds: 1, Confidence: 0.95}
 })
 
-// Table5Large is as much of Folder as two cores train in a night: networks of 16
-// channels and 8 cells on 64×64 pixels of 50 photographs of each class. It was not run.
+// Table5Large takes two cores a night with a Folder: networks of 16 channels and 8 cells on 64×64 pixels of 50
+// photographs of each class. It was not run.
 var Table5Large = lab.With(Table5Quick, func(p *Table5Params) {
 	p.Channels, p.Cells, p.Epochs, p.Batch, p.LearningRate, p.Examples = 16, 8, 30, 128, 0.1, 50
 })
@@ -92,8 +89,7 @@ func (p Table5Params) cells() ([]cell, error) {
 	})
 }
 
-// Table5Differences lists where the settings as in the paper and as in the authors'
-// code differ.
+// Table5Differences lists the settings in which paper and authors' code differ.
 func Table5Differences() []string {
 	return training.Differences(training.AsPaper["imagenet"], training.AsCode["imagenet"])
 }
@@ -131,8 +127,8 @@ func drawTable5(r *table5, f *lab.Picture) {
 	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
-// judgeTable5 judges the numbers of parameters that Table 5 prints, that multiply-adds
-// are fewer than 600 M, and the errors at the paper's scale.
+// judgeTable5 judges the numbers of parameters of Table 5, that multiply-adds are fewer than 600 M, and the errors at
+// the paper's scale.
 func judgeTable5(r *table5) []runs.Claim {
 	p, quick, why := r.Params, Table5Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||

@@ -15,8 +15,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Theorem1Params are the parameters of Theorem 1: a small smooth supernet whose
-// constants are proved, see NetParams, and the accuracies to be reached.
+// Theorem1Params are the parameters of Theorem 1: a small smooth supernet with proved constants, see NetParams, and
+// target accuracies.
 type Theorem1Params struct {
 	NetParams
 	// ε over Δ at the start, below 1, or there would be nothing to reach.
@@ -32,19 +32,16 @@ type Theorem1Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
-// Theorem 1 names no problem; the presets differ in how small ε gets and how often
-// the algorithm is run. What comes out at both: the theorem holds at every ε on
-// every problem, and so does practice, blocks in turn and the last iterate.
+// Theorem 1 names no problem; the presets differ in the smallest ε and the number of runs. In both, the theorem holds
+// at every ε on every problem, and so does practice: blocks in turn and the last iterate.
 var (
-	// Theorem1Quick runs 4 problems at three ε down to 0.15 of the start's Δ, in
-	// about 6 s on two cores.
+	// Theorem1Quick runs 4 problems at three ε down to 0.15 of the start's Δ, in about 6 s on two cores.
 	Theorem1Quick = Theorem1Params{
 		NetParams: smallNet, Targets: []float64{0.15, 0.3, 0.6}, Orders: []string{"random", "cyclic"}, Short: 0.0625,
 		Runs: 6, Iterates: 16, Seeds: 4, Confidence: 0.95,
 	}
-	// Theorem1Paper runs 8 problems at five ε down to 0.03, in about 20 minutes on two
-	// cores; its trials are shipped. On the worst problem Δ/ε is 0.23, and T would need a
-	// constant of 0.8 and not 16.
+	// Theorem1Paper runs 8 problems at five ε down to 0.03: about 20 minutes on two cores, precomputed. On the worst
+	// problem Δ/ε is 0.23, and T would need a constant of 0.8 instead of 16.
 	Theorem1Paper = Theorem1Params{
 		NetParams: smallNet, Targets: []float64{0.03, 0.06, 0.12, 0.25, 0.5},
 		Orders: []string{"random", "cyclic"}, Short: 0.0625, Runs: 12, Iterates: 32, Seeds: 8, Confidence: 0.95,
@@ -134,9 +131,8 @@ func theorem1Problems(r *theorem1) (steps, delta [][]float64) {
 	return study.Columns(gs.Lists("steps")), study.Columns(delta)
 }
 
-// drawTheorem1 draws, on the left, the stationarity that was reached over the one
-// asked for, both over that of the start, with the theorem's bound; on the
-// right Algorithm 1 on every problem over the number of steps.
+// drawTheorem1 draws, on the left, the stationarity reached over that asked for, relative to the start, with the
+// theorem's bound; on the right Algorithm 1 on every problem over the number of steps.
 func drawTheorem1(r *theorem1, f *lab.Picture) {
 	p, bound := r.Params, "Theorem 1: at most $ε$"
 	left := plots.Panel{

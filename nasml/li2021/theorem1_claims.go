@@ -36,8 +36,7 @@ func judgeTheorem1(r *theorem1) []runs.Claim {
 	return claims
 }
 
-// judgeAssumption judges Assumption 1 with the proved constants, and the step size, on the
-// records of Algorithm 1.
+// judgeAssumption judges Assumption 1 with the proved constants, and the step size, on the records of Algorithm 1.
 func judgeAssumption(r *theorem1) []runs.Claim {
 	const visited = "at the points at which Δ was measured"
 	every := func(c lab.Claim, note string, most float64, value func(*runs.Record) float64) runs.Claim {
@@ -74,8 +73,8 @@ func judgeReached(r *theorem1, g lab.Group[algorithm1.Trial], iterate string, c 
 		Of(s, err).AtMost(1)
 }
 
-// judgeRate judges that E Δ over T has a slope of −½ within 0.1 on log–log axes, the bound's own rate, by one line a
-// problem: over all ε, and over the smaller half, because O(1/ε²) speaks of ε → 0 and the start still helps at large ε.
+// judgeRate judges that E Δ over T has the bound's slope of −½, within 0.1, on log–log axes, by one line per problem:
+// over all ε, and over the smaller half, since O(1/ε²) is about ε → 0 and the start still helps at large ε.
 func judgeRate(r *theorem1) []runs.Claim {
 	const (
 		name = "[LI016] E Δ falls as T^−½: O(1/ε²) steps, "
@@ -96,8 +95,8 @@ func judgeRate(r *theorem1) []runs.Claim {
 	return claims
 }
 
-// judgeConstant says which constant in T the problems need: where E Δ = c·ε
-// with 16 and E Δ falls as T^−½, 16c² is enough.
+// judgeConstant measures the constant in T that the problems need: if E Δ = c·ε with 16 and E Δ falls as T^−½, 16c² is
+// enough.
 func judgeConstant(r *theorem1) runs.Claim {
 	c := r.Claim("ours: the constant in T that the problems need").Says(theorem1Constant)
 	s, err := verdict.Worst(seriesOver(r.Part("random")[0].Records, "random", "epsilon"), r.Confidence)

@@ -15,9 +15,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Theorem2Params are the parameters of Theorem 2: Algorithm 2 on the small
-// supernet cut into b blocks, and the two-variable function on which Setting 1
-// is not enough.
+// Theorem2Params are the parameters of Theorem 2: Algorithm 2 on the small supernet cut into b blocks, and a function
+// of two variables on which Setting 1 is not enough.
 type Theorem2Params struct {
 	NetParams
 	// b: 1 (one block), 2 ({w, θ}) or 2|E| (every w_e and θ_e).
@@ -29,17 +28,16 @@ type Theorem2Params struct {
 	Iterates  int       `validate:"gte=1"`                                       // of each run, at which Δ is measured
 	Seeds     int       `validate:"gte=2"`                                       // problems
 
-	// Of the function xy: γ, of which the blocks alone allow any above 0 and which needs 1, and the noise of its
-	// oracle, ±σ a coordinate.
+	// Of the function xy: γ, which the blocks allow to be anything above 0 though it must be 1, and its oracle's noise,
+	// ±σ a coordinate.
 	Gammas []float64 `validate:"min=1,ascending,dive,gt=0"`
 	Sigmas []float64 `validate:"min=1,ascending,dive,gte=0"`
 
 	Confidence float64 `validate:"gt=0.5,lt=1"` // of the intervals
 }
 
-// The presets differ in T, γ̂ and the number of runs. What comes out at both: E Δ is
-// at most 0.15 of the bound for every b, and on f = xy the bound fails for every
-// block-wise γ below 1.
+// The presets differ in T, γ̂ and the number of runs. In both, E Δ is at most 0.15 of the bound for every b, and on f =
+// xy the bound fails for every block-wise γ below 1.
 var (
 	// Theorem2Quick goes to T = 100,000 on 4 problems, in about 5 s on two cores.
 	Theorem2Quick = Theorem2Params{
@@ -47,8 +45,7 @@ var (
 		Schedules: []string{"constant", "decreasing"}, Steps: []int{1000, 10000, 100000}, Runs: 4, Iterates: 8,
 		Seeds: 4, Gammas: []float64{0.1, 0.4, 1}, Sigmas: []float64{0, 0.5}, Confidence: 0.95,
 	}
-	// Theorem2Paper goes to T = 1,000,000 on 8 problems, in about 40 minutes on two
-	// cores; its trials are shipped.
+	// Theorem2Paper goes to T = 1,000,000 on 8 problems: about 40 minutes on two cores, precomputed.
 	Theorem2Paper = Theorem2Params{
 		NetParams: smallNet, Blocks: []int{1, 2, 4}, Ratios: []float64{1.1, 1.5, 2, 4},
 		Schedules: []string{"constant", "decreasing"},
@@ -57,8 +54,7 @@ var (
 	}
 )
 
-// Theorem2 runs Algorithm 2 and measures E Δ_{1/γ̂} at its random output, beside
-// the bound of Theorem 2 with every term of it computed.
+// Theorem2 runs Algorithm 2, measures E Δ_{1/γ̂} at its random output, and computes every term of Theorem 2's bound.
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, algorithm2.Trial]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_blocks",
 	Title: "Algorithm 2 over b blocks: the bound on Bregman stationarity, and what Setting 1 lacks",
@@ -131,8 +127,8 @@ func theorem2Saddle(r *theorem2, gamma, sigma float64) lab.Groups[algorithm2.Tri
 // theorem2Steps is a trial's T.
 func theorem2Steps(t algorithm2.Trial) float64 { return float64(t.Steps) }
 
-// theorem2Bounds is measured stationarity over the bound of Theorem 2 for each number of
-// blocks, the geometric mean over problems, schedules and γ̂.
+// theorem2Bounds is the measured stationarity over the bound of Theorem 2 for each number of blocks, the geometric mean
+// over problems, schedules and γ̂.
 func theorem2Bounds(r *theorem2) plots.Panel {
 	panel := plots.Panel{
 		Title: "small supernet, cut into $b$ blocks",
@@ -152,8 +148,8 @@ func theorem2Bounds(r *theorem2) plots.Panel {
 	return panel
 }
 
-// safe is the constant of Corollary 1's bound that follows from Theorem 2 at
-// the printed step, instead of the printed 2; see Corollary1.
+// safe is the constant of Corollary 1's bound that follows from Theorem 2 at the printed step, instead of the printed
+// 2.
 const safe = 3
 
 // Of the curves of f = xy colour and marker are γ, and the line is σ.
@@ -165,8 +161,8 @@ var (
 	}{{plots.Solid, "solid"}, {plots.Dashed, "dashed"}, {plots.Dotted, "dotted"}, {plots.DashDot, "dash-dotted"}}
 )
 
-// theorem2Saddles is Δ on f = xy, where the blocks alone allow a γ that is too small,
-// with the bound of Corollary 1 in its safe form.
+// theorem2Saddles is Δ on f = xy, where the blocks alone allow too small a γ, with Corollary 1's bound in its safe
+// form.
 func theorem2Saddles(r *theorem2) plots.Panel {
 	panel := plots.Panel{
 		Title: "$f(x, y) = xy$: block-wise $γ$",

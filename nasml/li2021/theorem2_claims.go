@@ -41,8 +41,7 @@ func judgeProductNorms(r *theorem2) []runs.Claim {
 	}
 }
 
-// judgeSetting1 judges Corollary 1's bound, with the safe constant, on f = xy
-// without noise at the largest T.
+// judgeSetting1 judges Corollary 1's bound, with the safe constant, on f = xy without noise at the largest T.
 func judgeSetting1(r *theorem2, gamma float64) runs.Claim {
 	gs := theorem2Saddle(r, gamma, r.Params.Sigmas[0])
 	last := gs[len(gs)-1]

@@ -14,8 +14,8 @@ type TrainingCurves struct{ of *table1 }
 // Table1Curves are the errors of the table's trainings over epochs.
 func Table1Curves(r *table1) *TrainingCurves { return &TrainingCurves{r} }
 
-// Figure has the errors of the passes of every epoch themselves, with cutout and drop
-// path, and on the test images, in percent: means over seeds.
+// Figure draws the errors of every epoch's training passes, with cutout and drop path, and on the test images, in
+// percent: means over seeds.
 func (c *TrainingCurves) Figure() plots.Figure {
 	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
 	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// UnclearedParams are the parameters of the effect of stale gradients (missing zero_grad): in the program behind
-// Figure 2 and the middle of Figure 1 (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
+// UnclearedParams are the parameters of the effect of stale gradients (missing zero_grad): in the program behind Figure
+// 2 and the middle of Figure 1 (liamcli/nasbench-1shot1@e369bd7) the architecture of GAEA moves by
 //
 //	∇_θ L_valid(wₜ, θₜ) + ∇_θ L_train(wₜ₋₁, θₜ) ,
 //
@@ -27,8 +27,8 @@ type UnclearedParams struct {
 }
 
 // UnclearedQuick has GAEA PC-DARTS on the first space at quick scale, without and with a warm-up, and in both presets.
-// The first row's searches are those of Figure2Quick and two more seeds: three seeds decided nothing about the end of a
-// search, so there are five, and the first epoch that moves θ, which both begin with the same weights, is judged, too.
+// The first row has the searches of Figure2Quick and two more seeds: three decided nothing about the end of a search,
+// so there are five, and the first epoch that moves θ, which both begin with the same weights, is judged, too.
 var UnclearedQuick = UnclearedParams{
 	OneShotParams: lab.With(quickOneShot, func(p *OneShotParams) { p.Spaces, p.Seeds = p.Spaces[:1], 5 }),
 	Lookups:       codeLookups,
@@ -39,8 +39,7 @@ var UnclearedQuick = UnclearedParams{
 // UnclearedPaper has the paper's searches on all spaces. It was not run.
 var UnclearedPaper = lab.With(UnclearedQuick, func(p *UnclearedParams) { p.OneShotParams = paperOneShot })
 
-// UnclearedLarge is --scale large and has all rows on the first space as Figure2Large
-// searches. It was not run.
+// UnclearedLarge is --scale large: all rows on the first space, searched as in Figure2Large. It was not run.
 var UnclearedLarge = lab.With(UnclearedQuick, func(p *UnclearedParams) {
 	p.OneShotParams = largeOneShot
 	p.Spaces = p.Spaces[:1]
@@ -103,8 +102,7 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 	f.Say("%s", searchCaption(p.SearchParams, all, p))
 }
 
-// shortenEntries leaves out of the legend what all searches have in common, which the caption says: "GAEA PC-DARTS (as
-// the paper)" is "as the paper".
+// shortenEntries leaves what all searches share out of the legend: "GAEA PC-DARTS (as the paper)" is "as the paper".
 func shortenEntries(row []plots.Panel) {
 	for _, panel := range row {
 		for i, s := range panel.Series {

@@ -8,8 +8,8 @@ import (
 	"github.com/nasml/lab/nasml/study"
 )
 
-// judgeUncleared judges, pairing seeds, the difference in the entropies of operations, inputs and output at the end, in
-// the entropy that the first epoch of moving θ takes, and in the mean regret. No claim of the paper's is about it.
+// judgeUncleared judges, seed by seed, the differences in the final entropies of operations, inputs and output, in the
+// entropy lost by the first epoch that moves θ, and in the mean regret. The paper makes no such claim.
 func judgeUncleared(r *uncleared) []runs.Claim {
 	var claims []runs.Claim
 	var alike [][2]found
@@ -43,8 +43,8 @@ func unclearedPairs(r *uncleared) (pairs [][2]found) {
 	return pairs
 }
 
-// differInTheGradient says that a pair differs in nothing else, so that searches of
-// one seed have the same weights where θ begins to move.
+// differInTheGradient reports whether a pair differs in nothing else, so that searches of one seed have the same
+// weights when θ begins to move.
 func differInTheGradient(pair [2]found) bool {
 	same := pair[1].settings
 	same.Bilevel.Uncleared = pair[0].settings.Bilevel.Uncleared
@@ -53,9 +53,9 @@ func differInTheGradient(pair [2]found) bool {
 
 const onUncleared = "ours, on liamcli/nasbench-1shot1@e369bd7, which Li+ 2021, Section 4.3 and Figures 1 and 2 are from"
 
-// judgeFirstEpoch judges by which factor more entropy is lost in the first epoch that moves θ, for one of so many
-// pairs. A stale gradient doubles the first step, or more after a warm-up. From uniform θ the lost entropy grows with
-// the square of the step, so factors are averaged on a log scale (chosen after a trial of ten epochs, whose
+// judgeFirstEpoch judges the factor by which more entropy is lost in the first epoch that moves θ, for one of a number
+// of pairs. A stale gradient doubles the first step, or more after a warm-up. From uniform θ the lost entropy grows
+// with the square of the step, so factors are averaged on a log scale (chosen after a trial of ten epochs, whose
 // differences were skew).
 func judgeFirstEpoch(r *uncleared, base, f found, part string, pairs int) runs.Claim {
 	c := r.Claim("own: %s: more entropy of %s is lost in the first epoch that moves θ, factor, %s",
@@ -72,8 +72,7 @@ func judgeFirstEpoch(r *uncleared, base, f found, part string, pairs int) runs.C
 	})
 }
 
-// lostFirst is the entropy of a part of θ that the first epoch after the warm-up
-// takes, of each search that ran.
+// lostFirst is the entropy of a part of θ lost in the first epoch after the warm-up, for each finished search.
 func (f found) lostFirst(part string) []float64 {
 	warmup := f.settings.Bilevel.Warmup
 	lost, after := f.entropyAfter(warmup, part), f.entropyAfter(warmup+1, part)

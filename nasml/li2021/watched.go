@@ -14,13 +14,11 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// InstrumentsQuick has one search by DARTS on its space, and one by GAEA PC-DARTS, at the
-// quick scale of Figure 1, left, which are watched after every epoch. The project ships
-// them, and those of instruments201.
+// InstrumentsQuick has one search by DARTS and one by GAEA PC-DARTS on the DARTS space, at the quick scale of Figure 1
+// (left), with diagnostics after every epoch. They are precomputed, and so are those of instruments201.
 var InstrumentsQuick = watched(Figure1LeftQuick)
 
-// InstrumentsLarge has the middle scale of Figure 1, left: two searches, five hours on two
-// cores beside other work.
+// InstrumentsLarge has the middle scale of Figure 1 (left): two searches, five hours on two cores beside other work.
 var InstrumentsLarge = watched(Figure1LeftLarge)
 
 // InstrumentsPaper has the paper's settings of the searches. It was not run.
@@ -55,9 +53,8 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 	Draw:    drawInstruments, Claims: judgeInstruments,
 })
 
-// drawInstruments draws the panels of [Figure1Left] with those of the instruments, and
-// below them the cells of every search at its end, edges as wide as θ; edges on which
-// the largest weight is that of the operation that is best alone stand out.
+// drawInstruments draws the panels of [Figure1Left] with those of the instruments, and the final cells of every search,
+// edges as wide as θ. Edges whose largest weight is on the operation that is best alone are highlighted.
 func drawInstruments(r *figure1, f *lab.Picture) {
 	f.Style.Aspect = 0.5 // of which a page holds three rows, and the cells
 	curves := slices.DeleteFunc(slices.Concat(leftPanels(r)...), func(p plots.Panel) bool {
@@ -91,8 +88,8 @@ func drawInstruments(r *figure1, f *lab.Picture) {
 	sayChanges(f, rows)
 }
 
-// judgeInstruments judges that searches begin at uniform weights and do not collapse, and for
-// searches by GAEA that θ comes as near to a stationary point as Theorem 1 says.
+// judgeInstruments judges that searches begin at uniform weights and do not collapse, and for GAEA that θ comes as near
+// to a stationary point as Theorem 1 says.
 func judgeInstruments(r *figure1) []runs.Claim {
 	claims := append(judgeStarts(r), judgeCollapse(r))
 	for _, f := range searched(r.Groups) {

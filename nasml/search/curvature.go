@@ -13,16 +13,14 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// curvature is the largest eigenvalue of the Hessian of the validation loss in
-// the logits of the architecture, on one batch without augmentation and with the
-// shared weights as they are,
+// curvature is the largest eigenvalue of the Hessian of the validation loss in the architecture's logits, on one batch
+// without augmentation and with the current shared weights,
 //
 //	λ_max(∇²_α F(w, α)),  α = log θ .
 //
-// Where it grows, the discretisation of θ loses accuracy (Zela+ 2020,
-// https://arxiv.org/abs/1909.09656, Section 4). θ on a simplex is looked at in its
-// logits, too, so that methods can be compared. It is found by the method of
-// Lanczos with Settings.Curvature products.
+// If it grows, discretising θ loses accuracy (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 4). θ on a simplex
+// is taken to its logits, too, so that methods can be compared. It is found by Lanczos' method with Settings.Curvature
+// products.
 func (r *run) curvature(ctx context.Context, epoch int) (float64, error) {
 	rng := trial.RNG(r.seed, "curvature", fmt.Sprint(epoch))
 	i, err := r.instrument(rng)
@@ -38,9 +36,8 @@ func (r *run) curvature(ctx context.Context, epoch int) (float64, error) {
 	return lanczos(product, len(alpha), r.Curvature, rng)
 }
 
-// lanczos is the largest eigenvalue of a symmetric matrix [n, n] that is known by
-// its products, from at most so many of them (Lanczos 1950, with full
-// reorthogonalisation): exact for n of them, and from below for fewer.
+// lanczos is the largest eigenvalue of a symmetric matrix [n, n] known by its products, from at most the given number
+// of them (Lanczos 1950, with full reorthogonalisation): exact for n of them, a lower bound for fewer.
 func lanczos(product func(v []float64) ([]float64, error), n, most int, rng *rand.Rand) (float64, error) {
 	v := make([]float64, n)
 	for i := range v {

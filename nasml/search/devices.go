@@ -12,22 +12,17 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 )
 
-// This file spreads the steps of a search over several devices of one host, all of
-// which end a step with the same bits. The supernet and its discretisation are
-// evaluated on the first one.
+// This file spreads the steps of a search over several devices of one host, all of which end a step with the same bits.
+// The first one evaluates the supernet and its discretisation.
 
-// Statistics says over which examples batch norm takes mean and variance, where
-// a batch is shared by several devices.
+// Statistics says over which examples batch norm takes mean and variance if several devices share a batch.
 type Statistics string
 
-// Synchronised takes them over the whole batch: the numbers are those of one
-// device, to rounding. XLA's partitioner cuts the same program up and adds the
-// sums that cross devices.
+// Synchronised takes them over the whole batch: the numbers are those of one device, to rounding. XLA's partitioner
+// cuts the same program up and adds the sums that cross devices.
 //
-// PerDevice takes them over each device's share, as data-parallel training
-// commonly does: another estimator than that of one device, the same as if the
-// losses of the shares had been averaged. Running statistics are the mean of
-// the devices'.
+// PerDevice takes them over each device's share, as is common in data-parallel training: another estimator, the same as
+// averaging the losses of the shares. Running statistics are the mean of the devices'.
 const (
 	Synchronised Statistics = ""
 	PerDevice    Statistics = "device"
@@ -56,8 +51,8 @@ func (s *Runner) divideUp(n int, epoch bilevel.Epoch) error {
 	return s.partition()
 }
 
-// checkShares looks at whether n devices can share every batch equally. Batches of
-// one epoch are as large as those of any other.
+// checkShares returns an error if n devices cannot share every batch equally. Batches of all epochs have the same
+// sizes.
 func checkShares(n int, epoch bilevel.Epoch) error {
 	for i := range epoch.Weights {
 		for _, size := range []int{len(epoch.Weights[i]), len(epoch.Architecture[i])} {
@@ -71,8 +66,8 @@ func checkShares(n int, epoch bilevel.Epoch) error {
 	return nil
 }
 
-// partition leaves the program of a step as it is and tells XLA which of its
-// inputs are divided: XLA's partitioner follows them through the program.
+// partition leaves the program of a step as it is and tells XLA which inputs are divided; its partitioner follows them
+// through the program.
 func (s *Runner) partition() error {
 	shared, err := distributed.BuildSpec(s.mesh).S(batchAxis).Done()
 	if err != nil {
@@ -86,9 +81,7 @@ func (s *Runner) partition() error {
 	return nil
 }
 
-// overDevices makes the step one on a device's share of the batches: its losses
-// are the means over the devices of the losses of the shares, its counts their
-// sums.
+// overDevices makes the step one on a device's share of the batches: losses are means over devices, counts are sums.
 func (p *Step) overDevices() {
 	stats := len(p.net.Stats())
 	p.losses = func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
@@ -100,8 +93,8 @@ func (p *Step) overDevices() {
 	}
 }
 
-// meanOverDevices is the mean over devices of a loss on the share of each, and
-// of the first so many of what it leaves behind, the running statistics.
+// meanOverDevices is the mean over devices of a loss on each share, and of the running statistics, the first of its
+// side outputs.
 func meanOverDevices(share bilevel.Loss, stats int) bilevel.Loss {
 	return func(w, theta []*Node) (*Node, []*Node) {
 		loss, aux := share(each(w, onDevice), each(theta, onDevice))
@@ -113,17 +106,16 @@ func meanOverDevices(share bilevel.Loss, stats int) bilevel.Loss {
 	}
 }
 
-// onDevice and deviceMean are the two ends of what a device does for itself.
-// onDevice takes a tensor that all devices have in common; deviceMean is the
-// mean of a tensor over devices. In the inner product that averages over
-// devices they are each other's transposes, so that a gradient of what has
-// passed both is the mean of the devices' gradients, and has a gradient again.
+// onDevice and deviceMean are the two ends of what a device does for itself. onDevice takes a tensor that all devices
+// share; deviceMean is the mean of a tensor over devices. In the inner product that averages over devices they are each
+// other's transposes, so that a gradient through both is the mean of the devices' gradients, and can be differentiated
+// again.
 func onDevice(x *Node) *Node {
 	return IdentityWithCustomGradient(x, func(_, v *Node) *Node { return deviceMean(v) })
 }
 
-// deviceMean has a branch that is never taken to carry the gradient to x, as
-// GoMLX has gradients of one's own for the identity only.
+// deviceMean has a branch that is never taken to carry the gradient to x, as GoMLX has custom gradients for the
+// identity only.
 func deviceMean(x *Node) *Node {
 	var v *Node // of the call of Gradient under way, which visits the mean before x
 	own := IdentityWithCustomGradient(x, func(_, _ *Node) *Node { return onDevice(v) })
@@ -167,8 +159,6 @@ func (r *run) shares(feed []any) ([][]any, error) {
 	return shares, nil
 }
 
-// parts are an input of a feed, by device: batches are divided, everything else is
-// copied.
 func (r *run) parts(i int, x any) ([]any, error) {
 	parts := make([]any, len(r.copies))
 	t, isTensor := x.(*tensors.Tensor)

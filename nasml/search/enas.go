@@ -15,13 +15,10 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// controller is the policy of ENAS (Pham+ 2018, Section 2.4): an LSTM of two
-// layers that draws the operation of one edge after the other, each decision
-// fed into the next by an embedding. It is trained by REINFORCE on the accuracy
-// of the shared weights on validation batches.
-//
-// The papers do not say how an operation is embedded: here one vector for each
-// operation, shared by the edges.
+// controller is the policy of ENAS (Pham+ 2018, Section 2.4): an LSTM of two layers that draws the operation of one
+// edge after another and feeds each decision into the next by an embedding. It is trained by REINFORCE on the accuracy
+// of the shared weights on validation batches. The papers do not say how an operation is embedded: here by one vector
+// per operation, shared by the edges.
 type controller struct {
 	*Runner
 	state           []*tensors.Tensor // parameters, Adam's moments, Adam's step
@@ -79,8 +76,8 @@ func (c *controller) reset(seed uint64) {
 	c.state = append(append(c.state, moments...), tensors.FromScalar(float32(0)))
 }
 
-// policy runs the LSTM over the edges. next is called with the logits of each
-// edge, [S, |O|], and returns the one-hot decision, [S, |O|].
+// policy runs the LSTM over the edges. next is called with the logits of each edge, [S, |O|], and returns the one-hot
+// decision, [S, |O|].
 func (c *controller) policy(params []*Node, samples int, next func(edge int, logits *Node) *Node) {
 	h := c.Control.Hidden
 	g, dtype := params[0].Graph(), params[0].DType()
@@ -116,9 +113,8 @@ func lstm(x, h, cell, input, hidden, bias *Node) (*Node, *Node) {
 	return Mul(Sigmoid(gate(3)), Tanh(cell)), cell
 }
 
-// draw turns uniform numbers [S, |E|] into decisions [S, |E|] int32, by the
-// inverse of each edge's distribution function, and the entropy [S] of the
-// distributions that each was drawn from, summed over the edges, in nats.
+// draw turns uniform numbers [S, |E|] into decisions [S, |E|] int32, by the inverse of each edge's distribution
+// function, and returns the entropy [S] of these distributions, summed over the edges, in nats.
 func (c *controller) draw(params []*Node, uniform *Node) []*Node {
 	samples, ops := uniform.Shape().Dim(0), c.options()
 	var decisions []*Node
@@ -147,8 +143,8 @@ func upper(g *Graph, dtype dtypes.DType, n int) *Node {
 	return ConvertDType(Const(g, m), dtype)
 }
 
-// reinforce is one step of Adam, after clipping at 5, on the mean over samples
-// of −A·log P(decisions), A being the advantage [S].
+// reinforce is one step of Adam, clipped at 5, on the mean over samples of −A·log P(decisions), A being the advantage
+// [S].
 func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Node {
 	params, t := state[:controlParameters], state[3*controlParameters]
 	moments := state[controlParameters : 3*controlParameters]
@@ -170,8 +166,6 @@ func (c *controller) reinforce(decisions, advantage *Node, state []*Node) []*Nod
 	return append(append(next, moments...), AddScalar(t, 1))
 }
 
-// sample draws n architectures and returns the entropy that each was drawn
-// with.
 func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []float64, err error) {
 	uniform := make([]float32, n*c.edges())
 	for i := range uniform {
@@ -211,10 +205,9 @@ func (c *controller) one(rng *rand.Rand) (Arch, error) {
 func (c *controller) edges() int   { return c.product[0].Rows }
 func (c *controller) options() int { return c.product[0].Options }
 
-// train makes the controller's updates after an epoch. The reward of a sample
-// is its accuracy on one validation batch and a little of its entropy; the
-// baseline is the rewards' moving average, begun with the first accuracy and
-// updated before the advantage.
+// train makes the controller's updates after an epoch. A sample's reward is its accuracy on one validation batch plus a
+// little of its entropy; the baseline is the rewards' moving average, which starts at the first accuracy and is updated
+// before the advantage.
 func (c *controller) train(ctx context.Context, r *run, at *position) error {
 	rng := trial.RNG(r.seed, "controller", fmt.Sprint(r.at.Epoch))
 	for range c.Control.Steps {

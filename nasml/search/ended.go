@@ -24,8 +24,7 @@ type Evaluation struct {
 // Space is the one that was searched.
 func (e *Ended) Space() Space { return e.space }
 
-// Accuracy is the share of right answers of the shared weights on the search's
-// validation images under the operation weights of an architecture.
+// Accuracy is the share of right answers of the shared weights under an architecture on the search's validation images.
 func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
 	step, s, other := *e.Step, *e.Runner, *e.run
 	step.Batch = min(cmp.Or(how.Batch, step.Batch), len(e.validation))

@@ -11,8 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// divide splits so many images into those that train the weights, those that move the
-// architecture, and those that are only evaluated.
+// divide splits images into those that train the weights, move the architecture, and are only evaluated.
 func (s Settings) divide(images int, seed uint64) (train, validation, test []int, err error) {
 	var rng *rand.Rand
 	if s.Split == "random" {
@@ -42,9 +41,8 @@ func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, e
 	return all[:a:a], all[a:b:b], all[b:c:c], nil
 }
 
-// drawEpoch draws the batches of an epoch. Like all that is random in a search,
-// it is a function of the seed and of where the search stands, so that a
-// resumed search has no generator to restore.
+// drawEpoch draws the batches of an epoch. Like all randomness in a search it is a function of the seed and the
+// position, so that a resumed search has no generator to restore.
 func (s Settings) drawEpoch(images int, seed uint64, epoch int) (bilevel.Epoch, error) {
 	train, validation, _, err := s.divide(images, seed)
 	if err != nil {
@@ -156,8 +154,7 @@ func (s Settings) rate(epoch int) float64 {
 //
 //	τ = first − (first − last)·max(e − from, 0)/(E − 1) ,
 //
-// which reaches last only where from is 0 (liamcli/gaea_release@1604615
-// begins at 50 and ends at 3.42).
+// which reaches last only if from is 0 (liamcli/gaea_release@1604615 begins at 50 and ends at 3.42).
 func (s Settings) tau(epoch int) float64 {
 	if s.Epochs < 2 {
 		return s.TauFirst

@@ -14,10 +14,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// accuracy is the share of right answers of the shared weights on some images
-// under operation weights. It takes whole batches, because batch statistics
-// depend on their size; what is left over is not counted. With Parts, of any size,
-// batches are as large as divides the images, so that all are.
+// accuracy is the share of right answers of the shared weights on some images. It takes whole batches, since batch
+// statistics depend on their size; a rest is not counted. With Parts, of any size, the batch is the largest that
+// divides the images.
 func (r *run) accuracy(ctx context.Context, images []int, theta [][][]float64) (float64, error) {
 	right, seen, size := 0, 0, r.Batch
 	if r.Parts != (Shares{}) {
@@ -93,8 +92,7 @@ func (r *run) final(ctx context.Context) (Arch, error) {
 	return Arch{}, fmt.Errorf("no rule is called %q", r.method.Final)
 }
 
-// best is the candidate with the most right answers, each on a validation batch
-// of its own; the first of equals.
+// best is the candidate with the most right answers, each on its own validation batch; the first of equals.
 func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) (Arch, error)) (Arch, error) {
 	var best Arch
 	size, most := min(r.CandidateBatch, len(r.validation)), -1
@@ -122,9 +120,8 @@ func pick(rng *rand.Rand, from []int, n int) []int {
 	return gathered(from, rng.Perm(len(from))[:n])
 }
 
-// likeliest are the n architectures of the largest probability Π_e θ_e,o(e), the
-// likeliest first; of equals, the first in counting order with the last edge
-// fastest.
+// likeliest are the n architectures of the largest probability Π_e θ_e,o(e), the likeliest first; of equals, the first
+// in counting order with the last edge fastest.
 func likeliest(theta [][]float64, n int) [][]int {
 	type scored struct {
 		choice []int
@@ -138,8 +135,7 @@ func likeliest(theta [][]float64, n int) [][]int {
 				next = append(next, scored{append(slices.Clone(s.choice), o), s.logP + math.Log(p)})
 			}
 		}
-		// The n best of the whole have prefixes among the n best prefixes,
-		// since the edges are independent.
+		// The n best have prefixes among the n best prefixes, since the edges are independent.
 		slices.SortStableFunc(next, func(a, b scored) int { return cmp.Compare(b.logP, a.logP) })
 		all = next[:min(n, len(next))]
 	}

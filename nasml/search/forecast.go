@@ -10,28 +10,26 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// Forecast is what a search will cost on this machine's processors, before
-// anything of it is compiled. It is a model with measured constants, good to about a
-// factor of two, and says nothing about a GPU.
+// Forecast is the cost of a search on this machine's processors, before anything is compiled: a model with measured
+// constants, good to about a factor of two. It does not cover GPUs.
 type Forecast struct {
 	Work  float64 // processor seconds
 	Bytes float64 // peak memory
 }
 
-// Wall is the time that a forecast takes on n processors, s. XLA's loops over
-// maps keep two of them busy about nine tenths of the time.
+// Wall is the time on n processors, s. XLA's loops over maps keep two of them busy about nine tenths of the time.
 func (f Forecast) Wall(n int) float64 { return f.Work / math.Pow(float64(n), 0.85) }
 
-// Constants of the model, fitted to measured steps (see BenchmarkForecast). Work is in
-// units of the probe, so that a slow machine has a slow forecast.
+// Constants of the model, fitted to measured steps (see BenchmarkForecast). Work is in units of the probe, so that a
+// slow machine has a slow forecast.
 const (
 	probesPerProduct = 2.2e-8 // probes a multiply-add of a convolution, forward and backward
 	bytesPerElement  = 4.8    // an example's elements that are kept for the backward pass, with their temporaries
 	bytesAlways      = 3.1e8  // program and compiler, without cells
 )
 
-// costs are the constants that depend on the kind of space. What is counted as
-// operations and elements of maps differs, too: see operations and Size.
+// costs are the constants of a kind of space, which also differ in what counts as operations and elements of maps: see
+// operations and Size.
 type costs struct {
 	element   float64 // probes an element of a map, forward and backward
 	operation float64 // probes an operation of a batch's forward and backward pass, however small
@@ -45,8 +43,7 @@ var costsOf = map[string]costs{
 	"oneshot":     {element: 8e-7, operation: 0.04, compiling: 900, bytes: 3e7},
 }
 
-// Forecast is the cost of one search on so many images (all of them, both
-// halves).
+// Forecast is the cost of one search on a number of images (both halves).
 func (p Plan) Forecast(of int) Forecast {
 	_, elements := p.size()
 	return Forecast{
@@ -65,8 +62,7 @@ func (p Plan) costs() costs {
 	return costsOf["nasbench201"]
 }
 
-// pixels are the bytes of images in memory, of which there are none where they are
-// files.
+// pixels are the bytes of images in memory; 0 if they stay in files.
 func (s Settings) pixels(of int) float64 {
 	if s.Crop != (images.Crop{}) {
 		return 0
@@ -112,22 +108,20 @@ func (s Settings) passes() float64 {
 	return passes
 }
 
-// pass is the work of an image's pass forward and backward in a batch of so many, in
-// probes.
+// pass is the work of an image's forward and backward pass in a batch, in probes.
 func (p Plan) pass(batch int) float64 {
 	products, elements := p.size()
 	c := p.costs()
 	return probesPerProduct*products + c.element*elements + c.operation*p.operations()/float64(batch)
 }
 
-// ForecastEvaluations is the cost of evaluating so many images by shared weights,
-// batch by batch, without gradients.
+// ForecastEvaluations is the cost of evaluating images with shared weights, batch by batch, without gradients.
 func (p Plan) ForecastEvaluations(images, batch int) Forecast {
 	return Forecast{Work: probe() * p.pass(batch) * float64(images) / 3}
 }
 
-// operations are the candidate operations of all cells, or the maps of all cells with
-// operations on nodes; 0 in a reader's own kinds of spaces.
+// operations are the candidate operations of all cells, or their maps if nodes have operations; 0 in a reader's own
+// kinds of spaces.
 func (p Plan) operations() float64 {
 	switch c := p.Opened.(type) {
 	case nasbench201:
@@ -151,9 +145,8 @@ func (p Plan) size() (products, elements float64) {
 
 var kernelArea = map[string]float64{"nor_conv_1x1": 1, "nor_conv_3x3": 9}
 
-// probe is how long this machine takes, in seconds, for a loop over a map that
-// fits into no cache: the least of many tries, because others may be at work. It
-// is measured once, so that all forecasts of a process add up.
+// probe is the time in seconds of a loop over a map that fits into no cache: the least of many tries, since others may
+// be at work. It is measured once, so that all forecasts of a process add up.
 var probe = sync.OnceValue(func() float64 {
 	x, y := make([]float32, 1<<22), make([]float32, 1<<22)
 	best := math.Inf(1)

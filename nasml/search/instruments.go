@@ -17,22 +17,20 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Readings are what the instruments of a search have read after each of
-// Curve.Evaluated epochs, with the shared weights as they are, on one batch of
-// validation images without augmentation: F is its loss.
+// Readings are what the instruments of a search read after each of Curve.Evaluated epochs, with the current shared
+// weights, on one batch of validation images without augmentation: F is its loss.
 type Readings struct {
 	Loss []float64 `json:"loss,omitempty"` // F(w, θ)
 
-	// Convexity is γ, the least number for which F(w, ·) + γφ is convex near θ: the
-	// least eigenvalue of diag(√θ)·∇²F·diag(√θ) below 0, without its sign, from
-	// Settings.Instruments products (Li+ 2021, Assumption 1, for θ alone).
+	// Convexity is γ, the least number for which F(w, ·) + γφ is convex near θ: minus the least eigenvalue of
+	// diag(√θ)·∇²F·diag(√θ), or 0, from Settings.Instruments products (Li+ 2021, Assumption 1, for θ alone).
 	Convexity []float64 `json:"convexity,omitempty"`
 
 	// Gradient is Σₑ ‖∇ₑF‖∞², which G_θ² bounds there.
 	Gradient []float64 `json:"gradient,omitempty"`
 
-	// Stationarity is Δ_λ of F linearised at θ, see [simplex.LinearStationarity], at
-	// λ = 1/(2γ): how far θ is from where exponentiated gradient rests.
+	// Stationarity is Δ_λ of F linearised at θ, see [simplex.LinearStationarity], at λ = 1/(2γ): the distance of θ from
+	// where exponentiated gradient rests.
 	Stationarity []float64 `json:"stationarity,omitempty"`
 
 	// Of every number θᵢ of a row (Roberts+, Sections 2 and 3, on an edge of a real
@@ -144,8 +142,7 @@ func (i instrument) negative(ctx context.Context, v []float64) ([]float64, error
 	return out, nil
 }
 
-// each has the loss of every operation alone on its edge, and how far it is apart
-// from the others.
+// each is the loss of every operation alone on its edge, and its distance from the others.
 func (i instrument) each(ctx context.Context) (alone, apart []float64, err error) {
 	alone, apart = make([]float64, len(i.theta)), make([]float64, len(i.theta))
 	at := 0
@@ -237,8 +234,7 @@ func (s *Runner) scored(in []*Node) []*Node {
 	return []*Node{loss, logits}
 }
 
-// batchLoss is the loss under θ in training mode: in are images, labels, and at the end
-// weights and statistics.
+// batchLoss is the loss under θ in training mode: in are images, labels and, at the end, weights and statistics.
 func (s *Runner) batchLoss(in, theta []*Node) (loss, logits *Node) {
 	logits = s.logits(in[0], theta, in[len(in)-len(s.net.Weights())-len(s.net.Stats()):], true)
 	_, loss = supernet.Score(logits, in[1])

@@ -18,11 +18,10 @@ var (
 	shippedUpdates = maps.Clone(Updates)
 )
 
-// Key is the settings as the key of a trial has them: what a reader put into
-// Methods, Updates, simplex.Updates, bilevel.Hypergradients or a map of spaces
-// goes by what it computes and not by its name. Settings of the project's own entries
-// are their own key. It returns an error if an entry is not there, or cannot be
-// known by what it computes because it is random or has a state.
+// Key is the settings as the key of a trial has them: a reader's entries of Methods, Updates, simplex.Updates,
+// bilevel.Hypergradients and maps of spaces are keyed by what they compute and not by name. Settings without such
+// entries are their own key. It returns an error if an entry is missing, or cannot be known by what it computes because
+// it is random or has a state.
 func (s Settings) Key() (Settings, error) {
 	var err error
 	if s.Method, err = methodKey(s.Method); err != nil {
@@ -46,8 +45,7 @@ func (s Settings) Key() (Settings, error) {
 	return s, err
 }
 
-// methodKey is the name of a method of this package; a reader's is data, and
-// goes by its fields but for what only tables show.
+// methodKey is the name of a method of this package; a reader's is keyed by its fields except title and source.
 func methodKey(name string) (string, error) {
 	m, err := lookup(name)
 	if err != nil {
@@ -67,8 +65,7 @@ func methodKey(name string) (string, error) {
 	return own.Text(string(text)), nil
 }
 
-// updateKey is the name of an update that are shipped, and what a
-// reader's computes.
+// updateKey is the name of a shipped update, or what a reader's computes.
 func updateKey(name string) (string, error) {
 	if name == "" {
 		return name, nil
@@ -97,8 +94,8 @@ func sameFields(a, b Update) bool {
 	return a.Moves == b.Moves && a.PerExample == b.PerExample && a.OwnRate == b.OwnRate
 }
 
-// threeMoves are the block and the slots after each of three moves that follow
-// each other: the first sees slots of 0, the others what was kept.
+// threeMoves are the block and the slots after each of three moves in a row: the first sees slots of 0, the others what
+// was kept.
 func threeMoves(u Update, s Settings) func(in []*Node) []*Node {
 	return func(in []*Node) []*Node {
 		rule := u.Rule(Setup{Rate: s.ArchRate, Total: s.Epochs, Settings: s})
@@ -129,8 +126,7 @@ var probeSettings = []Settings{
 	},
 }
 
-// probeMoves are blocks of three and four options, each with three gradients of
-// both signs and several sizes.
+// probeMoves are blocks of three and four options, each with three gradients of both signs and several sizes.
 func probeMoves(u Update) [][]any {
 	blocks := [][][]float64{{{0.2, 0.5, 0.3}, {0.98, 0.015, 0.005}}, {{0.25, 0.25, 0.25, 0.25}}}
 	if u.Moves == Logits {

@@ -1,11 +1,8 @@
-// Package search holds the methods of neural architecture search: those that
-// share weights in a supernet (New) and those that query a table
-// (TabularMethods). One step of the first is Step, whatever it runs on.
+// Package search holds the methods of neural architecture search: those that share weights in a supernet (New) and
+// those that query a table (TabularMethods). Step is one step of the former.
 //
-// A weight-sharing method is data: how the architecture parameters are held,
-// under which architecture the weights are trained, under which the
-// architecture's own gradient is taken, and how one architecture is picked in
-// the end. A reader's own is one line,
+// A weight-sharing method is data: how the architecture is parameterized, under which architecture the weights are
+// trained and the architecture's gradient is taken, and how the final architecture is picked. Add a custom one with
 //
 //	search.Methods["mine"] = search.Method{
 //		Hold: search.OnSimplex, Weights: search.Mixture, Architecture: search.Mixture,
@@ -43,8 +40,7 @@ import "github.com/nasml/lab/nasml/internal/own"
 // Hold says what the architecture parameters are.
 type Hold string
 
-// The ways to hold them: logits α behind a softmax, points θ of a product of
-// simplices, or none at all.
+// The parameterizations: logits α behind a softmax, points θ of a product of simplices, or none.
 const (
 	Logits    Hold = "logits"
 	OnSimplex Hold = "simplex"
@@ -74,10 +70,8 @@ const (
 // Final says how the architecture is picked after the search.
 type Final string
 
-// The rules. ByArgmax takes the largest θ of each edge; the others rank
-// candidates by the accuracy of the shared weights on one batch of validation
-// images: random ones, those that are most probable under θ, or samples of the
-// controller.
+// The rules. ByArgmax takes the largest θ of each edge; the others rank candidates by the accuracy of the shared
+// weights on one batch of validation images: random ones, the most probable under θ, or samples of the controller.
 const (
 	ByArgmax     Final = "argmax"
 	ByRandom     Final = "random"
@@ -96,9 +90,8 @@ type Method struct {
 	Final        Final
 }
 
-// Methods are the weight-sharing methods by name. PC-DARTS is DARTS on a supernet
-// with Settings.Partial and Settings.EdgeWeights, which its presets set. A reader adds one as the
-// comment of the package shows.
+// Methods are the weight-sharing methods by name. PC-DARTS is DARTS on a supernet with Settings.Partial and
+// Settings.EdgeWeights, set by its presets. Add a custom one as in the package comment.
 var Methods = map[string]Method{
 	"darts":         {"DARTS", "Liu+ 2019", Logits, Mixture, Mixture, "adam", ByArgmax},
 	"gaea-darts":    {"GAEA DARTS", "Li+ 2021", OnSimplex, Mixture, Mixture, "eg", ByArgmax},

@@ -9,9 +9,8 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Pick says after which epoch of a recorded search its architecture is taken,
-// for the methods that read it off θ (ByArgmax). It is applied to the record
-// and is no part of the search: one search serves all rules.
+// SelectionRule says after which epoch of a recorded search its architecture is taken, for methods that read it off θ
+// (ByArgmax). It applies to the record and is not part of the search: one search serves all rules.
 type Pick string
 
 // The rules, which Picks has.
@@ -29,9 +28,8 @@ var PickTitles = map[Pick]string{
 	BestBatches: "best epoch by validation batches",
 }
 
-// Picks are the rules by name: the epoch, counted from 1, after which the
-// architecture of a search is taken. It returns an error if the curve lacks what
-// the rule reads. Of equal epochs it is the first, as in the authors' code,
+// SelectionRules are the rules by name: the epoch, counted from 1, after which the architecture of a search is taken.
+// It returns an error if the curve lacks what the rule reads. Of equal epochs it is the first, as in the authors' code,
 // which keeps an architecture until another is strictly better.
 var Picks = map[Pick]func(c *Curve) (int, error){
 	LastEpoch: func(c *Curve) (int, error) { return len(c.TrainLoss), nil },
@@ -54,13 +52,10 @@ var Picks = map[Pick]func(c *Curve) (int, error){
 // firstBest is the place of the largest value, the first of equals.
 func firstBest(values []float64) int { return slices.Index(values, slices.Max(values)) }
 
-// PickAsCode is the rule of the authors' code for a method: that of Li+ 2021
-// evaluates the supernet after every epoch and keeps the architecture of the
-// best (liamcli/gaea_release, cnn/train_search.py), that of the benchmark's
-// authors returns the last one. It differs from BestEpoch here in that it
-// augments the validation images, and evaluates twice after the last epoch.
-// A search on one level has no validation images and ends with its last
-// architecture.
+// RuleAsCode is the rule of the authors' code for a method: that of Li+ 2021 evaluates the supernet after every epoch
+// and keeps the best architecture (liamcli/gaea_release, cnn/train_search.py), that of the benchmark's authors returns
+// the last one. Unlike BestEpoch it augments the validation images, and evaluates twice after the last epoch. A
+// single-level search has no validation images and ends with its last architecture.
 func PickAsCode(method string) Pick {
 	if slices.Contains([]string{"darts", "gaea-darts", "gaea-gdas"}, method) {
 		return BestEpoch
@@ -68,9 +63,8 @@ func PickAsCode(method string) Pick {
 	return LastEpoch
 }
 
-// PickAsCodeOn is PickAsCode on any space. On those of cells with two inputs DARTS is
-// its own authors' program, which returns the last architecture; the other methods are
-// that of Li+ 2021, as on NAS-Bench-201.
+// RuleAsCodeOn is RuleAsCode on any space. On cells with two inputs DARTS is its own authors' program, which returns
+// the last architecture; the other methods are that of Li+ 2021, as on NAS-Bench-201.
 func PickAsCodeOn(space, method string) Pick {
 	if supernet.CellSpaces[space].Name == "" {
 		return PickAsCode(method)

@@ -11,24 +11,20 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// AsPaper returns the settings of a method on NAS-Bench-201 and CIFAR-10 as the
-// paper that reports it has them: Li+ 2021, Appendix C.3 and C.4, for darts,
-// gaea-darts, gaea-gdas and xnas; Dong & Yang 2020 for the others. For ERM set
-// Bilevel.Level to "erm"; for DARTS of second order, Bilevel.Hypergradient to
-// "finite-difference", which is what Liu+ 2019 (eq. 8) and their code compute:
-// bilevel.AsCode["darts-second-order"]. It is not the exact gradient, "unrolled": its
-// step of 0.01 along v/‖v‖ crosses kinks of ReLU, where the two differ by more than
-// half of the gradient on a small network in float64.
+// AsPaper returns the settings of a method on NAS-Bench-201 and CIFAR-10 in the paper that reports it: Li+ 2021,
+// Appendix C.3 and C.4, for darts, gaea-darts, gaea-gdas and xnas; Dong & Yang 2020 for the others. For ERM set
+// Bilevel.Level to "erm". For second-order DARTS set Bilevel.Hypergradient to "finite-difference", which is what Liu+
+// 2019 (eq. 8) and their code compute: bilevel.AsCode["darts-second-order"]. The exact gradient is "unrolled": the step
+// of 0.01 along v/‖v‖ crosses kinks of ReLU, where the two differ by more than half of the gradient on a small network
+// in float64.
 func AsPaper(method string) (Settings, error) { return AsPaperOn(supernet.NASBench201.Name, method) }
 
-// AsCode returns the settings that the authors' code has (liamcli/gaea_release
-// at 1604615 and D-X-Y/AutoDL-Projects at f46486e). Differences prints where
-// they are not the paper's.
+// AsCode returns the settings of the authors' code (liamcli/gaea_release at 1604615 and D-X-Y/AutoDL-Projects at
+// f46486e). Differences lists where they are not the paper's.
 func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench201.Name, method) }
 
-// AsQuick returns settings that two cores can run in about a minute: the
-// paper's with 8 channels, one cell a stage, 16×16 images, batch statistics in
-// cells and no operation "none".
+// AsQuick returns settings that take two cores about a minute: the paper's with 8 channels, one cell a stage, 16×16
+// images, batch statistics in cells and no operation "none".
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
@@ -37,14 +33,11 @@ func AsPaperOn(space, method string) (Settings, error) { return preset(space, me
 // AsCodeOn is AsCode on any space of a kind that Presets has.
 func AsCodeOn(space, method string) (Settings, error) { return preset(space, method, "code") }
 
-// AsQuickOn is AsQuick on any space of a kind that Presets has: settings that two
-// cores can run in minutes. A reader's own method has the settings of the listed one
-// that it resembles most: the one that holds θ in the same way and takes its passes
-// under the same architectures.
+// AsQuickOn is AsQuick on any space of a kind that Presets has; searches take two cores minutes. A custom method gets
+// the settings of the listed one that it resembles most, in parameterization and passes.
 func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
 
-// AsImageNetOn are the settings of a search on ImageNet as the papers have them, on
-// a space of cells with two inputs.
+// AsImageNetOn returns the papers' settings of a search on ImageNet, on a space of cells with two inputs.
 func AsImageNetOn(space, method string) (Settings, error) { return preset(space, method, "imagenet") }
 
 // AsImageNetCodeOn is the same as the authors' programs have it.
@@ -52,9 +45,8 @@ func AsImageNetCodeOn(space, method string) (Settings, error) {
 	return preset(space, method, "imagenet-code")
 }
 
-// Presets are settings by kind of space (a name of Kinds), scale ("paper", "code"
-// or "quick"; of cells also "imagenet" and "imagenet-code") and method. The space
-// itself is filled in.
+// Presets are settings by kind of space (a name of Kinds), scale ("paper", "code" or "quick"; of cells also "imagenet"
+// and "imagenet-code") and method. The space itself is filled in.
 var Presets = map[string]map[string]map[string]func() Settings{
 	"nasbench201": {"paper": paperSettings, "code": codeSettings, "quick": quickSettings},
 	"cells": {
@@ -104,10 +96,9 @@ func listed(method string) bool {
 	return false
 }
 
-// ownPreset are the settings of a reader's own method: those of the listed one that
-// it resembles most, with its own update; the paper's instead of the code's, since
-// no authors' code has it. Where it ranks candidates in the end and the other does
-// not, it ranks as many as SETN.
+// ownPreset are the settings of a custom method: those of the listed one that it resembles most, with its own update;
+// the paper's instead of the code's, since no authors' code has it. If only it ranks candidates in the end, it ranks as
+// many as SETN.
 func ownPreset(space, kind, method string, own Method, scale string) (Settings, error) {
 	if scale == "code" {
 		scale = "paper"
@@ -125,9 +116,8 @@ func ownPreset(space, kind, method string, own Method, scale string) (Settings, 
 	return s, nil
 }
 
-// resembling is the listed method that holds θ as m does and, among those, has the
-// same pass for the weights, then for the architecture, then the same final rule and
-// update; the first by name of equals.
+// resembling is the listed method with the same parameterization as m and, among those, the same pass for the weights,
+// then for the architecture, then the same final rule and update; the first by name of equals.
 func resembling(of map[string]func() Settings, m Method) string {
 	best, most := "", -1
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -148,8 +138,8 @@ func resembling(of map[string]func() Settings, m Method) string {
 	return best
 }
 
-// gaea is Li+ 2021, Appendix C.3. Momentum without Nesterov, the split and the
-// augmentation are DARTS', on which its code is built.
+// gaea is Li+ 2021, Appendix C.3. Momentum without Nesterov, the split and the augmentation are those of DARTS, on
+// which its code is built.
 func gaea(method string) Settings {
 	return Settings{
 		Method: method, Space: "nasbench201", Without: []string{"none"},
@@ -169,10 +159,9 @@ func adam(s Settings) Settings {
 	return s
 }
 
-// autoDL is how the benchmark's authors ran weight-sharing methods. Their
-// split is a fixed random one whose file is not public with the paper; here it
-// depends on the seed. Batch norm in cells evaluates by the batch, all other by
-// running statistics (their BN=0).
+// autoDL is how the benchmark's authors ran weight-sharing methods. Their split is a fixed random one whose file is not
+// public; here it depends on the seed. Batch norm evaluates by the batch in cells, else by running statistics (their
+// BN=0).
 func autoDL(method, program string) Settings {
 	return adam(Settings{
 		Method: method, Space: "nasbench201",
@@ -199,8 +188,8 @@ var paperSettings = map[string]func() Settings{
 			s.Without, s.Epochs, s.TauFirst, s.TauLast = nil, 150, 10, 0.1
 		})
 	},
-	// C.4 gives no settings: those of GAEA DARTS with Nayman+'s step size and
-	// L = 1. The published curves go beyond epoch 56.
+	// C.4 gives no settings: those of GAEA DARTS with Nayman+'s step size and L = 1. The published curves go beyond
+	// epoch 56.
 	"xnas": func() Settings {
 		return with(gaea("xnas"), func(s *Settings) { s.ArchRate, s.GradientClip, s.Epochs = 0, 1, 60 })
 	},
@@ -227,8 +216,7 @@ var paperSettings = map[string]func() Settings{
 	},
 }
 
-// noArchitecture takes out what a method without θ does not read, so that it
-// changes no key.
+// noArchitecture clears what a method without θ does not read, so that it changes no key.
 func noArchitecture(s *Settings) {
 	s.Start, s.ArchRate, s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = "", 0, 0, 0, 0
 	s.Bilevel.ClipCovers = bilevel.ClipWeights
@@ -258,9 +246,8 @@ var codeSettings = map[string]func() Settings{
 	"enas": paperSettings["enas"],
 }
 
-// gaeaCode turns the paper's settings of GAEA into those of its code: 24
-// channels, a cosine over 50 epochs of which 25 are run, a clamp, and the
-// supernet evaluated after every epoch, for PickAsCode.
+// gaeaCode turns the paper's settings of GAEA into those of its code: 24 channels, a cosine over 50 epochs of which 25
+// are run, a clamp, and the supernet evaluated after every epoch, for RuleAsCode.
 func gaeaCode(s *Settings) {
 	s.Bilevel = bilevel.AsCode["gaea-nasbench201"]
 	s.Channels, s.ScheduleEpochs, s.EvaluateEvery = 24, 50, 1
@@ -269,8 +256,8 @@ func gaeaCode(s *Settings) {
 	}
 }
 
-// AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the
-// benchmark, with the operation "none"; Li+ 2021 ran it again, without (AsPaper).
+// AsBenchmark returns the settings by which Dong & Yang 2020 ran DARTS for the benchmark, with the operation "none";
+// Li+ 2021 ran it again without (AsPaper).
 func AsBenchmark() Settings {
 	return with(autoDL("darts", "autodl-darts-v1"), func(s *Settings) { s.Epochs, s.EvaluateEvery = 50, 5 })
 }

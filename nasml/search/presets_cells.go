@@ -5,8 +5,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// This file has the settings on spaces of cells with two inputs, of DARTS' own
-// first of all, and CIFAR-10.
+// This file has the settings on spaces of cells with two inputs, above all DARTS', and CIFAR-10.
 
 // dartsCells is Liu+ 2019, Section 3.1.1 and Appendix A.1.1.
 func dartsCells() Settings {
@@ -19,8 +18,8 @@ func dartsCells() Settings {
 	})
 }
 
-// partial gives settings the supernet and the training of PC-DARTS (Xu+ 2020,
-// Section 4.2): a larger batch and rate, and a warm-up of 15 epochs.
+// partial adds the supernet and the training of PC-DARTS (Xu+ 2020, Section 4.2): a larger batch and rate, and a
+// warm-up of 15 epochs.
 func partial(s Settings) Settings {
 	s.Partial, s.EdgeWeights = 4, true
 	s.Batch, s.LearningRate, s.LearningRateMin = 256, 0.1, 0
@@ -28,39 +27,32 @@ func partial(s Settings) Settings {
 	return s
 }
 
-// simplices gives settings GAEA's architecture (Li+ 2021, Appendix C.1.1): θ on
-// simplices, moved by EG with η = 0.1 on operations and edges, without weight
-// decay.
+// simplices adds GAEA's architecture (Li+ 2021, Appendix C.1.1): θ on simplices, moved by EG with η = 0.1 on operations
+// and edges, without weight decay.
 func simplices(method string, s Settings) Settings {
 	s.Method, s.Start, s.ArchRate = method, "uniform", 0.1
 	s.ArchBeta1, s.ArchBeta2, s.ArchWeightDecay = 0, 0, 0
 	return s
 }
 
-// cellsPaper: the second order of DARTS is Bilevel.Hypergradient "unrolled", and
-// ERM is Bilevel.Level "erm". Li+ 2021 have no GAEA DARTS on this space: it is
-// DARTS with their architecture.
+// cellsPaper: second-order DARTS is Bilevel.Hypergradient "unrolled", and ERM is Bilevel.Level "erm". Li+ 2021 have no
+// GAEA DARTS on this space: it is DARTS with their architecture.
 var cellsPaper = map[string]func() Settings{
 	"darts":      dartsCells,
 	"gaea-darts": func() Settings { return simplices("gaea-darts", dartsCells()) },
 	"pc-darts": func() Settings {
 		return with(partial(dartsCells()), func(s *Settings) { s.Method, s.ArchRate = "pc-darts", 6e-4 })
 	},
-	// "we train the shared-weights network for 10 epochs without performing any
-	// architecture updates"
+	// "we train the shared-weights network for 10 epochs without performing any architecture updates"
 	"gaea-pc-darts": func() Settings {
 		return with(simplices("gaea-pc-darts", partial(dartsCells())), func(s *Settings) { s.Bilevel.Warmup = 10 })
 	},
 }
 
-// cellsCode are the authors' programs: quark0/darts@f276dd3 for darts,
-// liamcli/gaea_release@1604615 for the others. The second has no warm-up, clamps
-// θ of operations but not that of edges, and evaluates the supernet after every
-// epoch, for PickAsCode. Its PC-DARTS has edges that weigh 1 and stay so
-// (architect_darts.py:53-56); the curve of Figure 1, left, is of that one.
-//
-// DARTS of second order as its code has it is bilevel.AsCode["darts-second-order"]
-// with Running "inner".
+// cellsCode are the authors' programs: quark0/darts@f276dd3 for darts, liamcli/gaea_release@1604615 for the others. The
+// latter has no warm-up, clamps θ of operations but not of edges, and evaluates the supernet after every epoch, for
+// RuleAsCode. Its PC-DARTS has edges that weigh 1 and stay so (architect_darts.py:53-56), as in the curve of Figure 1
+// (left). Second-order DARTS as in its code is bilevel.AsCode["darts-second-order"] with Running "inner".
 var cellsCode = map[string]func() Settings{
 	"darts": dartsCells,
 	"gaea-darts": func() Settings {
@@ -80,9 +72,8 @@ var cellsCode = map[string]func() Settings{
 	},
 }
 
-// cellsQuick are the paper's with 8 channels, 3 cells, 8×8 images, batches of 16
-// and no warm-up, which would be all of a short search. Of three cells the first is
-// a normal one.
+// cellsQuick are the paper's with 8 channels, 3 cells (the first is a normal one), 8×8 images, batches of 16 and no
+// warm-up, which would be all of a short search.
 var cellsQuick = changed(cellsPaper, func(s *Settings) {
 	s.Channels, s.Cells, s.Image = 8, 3, 8
 	s.Epochs, s.Batch, s.EvaluateEvery = 10, 16, 1
@@ -92,12 +83,10 @@ var cellsQuick = changed(cellsPaper, func(s *Settings) {
 // ilsvrc is the number of ILSVRC-2012's training images.
 const ilsvrc = 1281167
 
-// imageNet gives settings of PC-DARTS the supernet and training with which Xu+ 2020
-// search on ImageNet (Section 4.3) and Li+ 2021 do, too (Section 4.2): images that
-// a stem halves three times, half of the channels through the operations, a tenth
-// of the training images for the weights and a fortieth for the architecture, which
-// rests for 35 of 50 epochs. Their images are cropped and jittered photographs; here
-// they are padded, cropped and flipped as CIFAR-10's.
+// imageNet adds the supernet and training with which Xu+ 2020 (Section 4.3) and Li+ 2021 (Section 4.2) search on
+// ImageNet: a stem that halves images three times, half of the channels through the operations, a tenth of the training
+// images for the weights and a fortieth for the architecture, which rests for 35 of 50 epochs. Their images are cropped
+// and jittered photographs; here they are padded, cropped and flipped as CIFAR-10's.
 func imageNet(s Settings) Settings {
 	s.Stem, s.Image, s.Partial = "imagenet-search", 224, 2
 	s.Batch, s.LearningRate, s.LearningRateMin, s.RateWarmup = 1024, 0.5, 0, 5
@@ -106,8 +95,7 @@ func imageNet(s Settings) Settings {
 	return s
 }
 
-// cellsImageNet are the searches on ImageNet of both papers. The step size of EG is
-// as on CIFAR-10; that of Adam is Xu+'s.
+// cellsImageNet are both papers' searches on ImageNet. The step size of EG is as on CIFAR-10; that of Adam is Xu+'s.
 var cellsImageNet = map[string]func() Settings{
 	"pc-darts": func() Settings {
 		return with(imageNet(cellsPaper["pc-darts"]()), func(s *Settings) { s.ArchRate = 6e-3 })
@@ -115,11 +103,10 @@ var cellsImageNet = map[string]func() Settings{
 	"gaea-pc-darts": func() Settings { return imageNet(cellsPaper["gaea-pc-darts"]()) },
 }
 
-// cellsImageNetCode are the programs' (yuhuixu1993/PC-DARTS@b74702f,
-// train_search_imagenet.py; liamcli/PC-DARTS@dc3cfe0,
-// train_search_imagenet_edarts.py). The second takes the weights' step first and
-// leaves its gradient in the architecture's, whose first step has the sum of those
-// of 35 epochs in it; it clamps θ of operations, not that of edges.
+// cellsImageNetCode are the authors' programs (yuhuixu1993/PC-DARTS@b74702f, train_search_imagenet.py;
+// liamcli/PC-DARTS@dc3cfe0, train_search_imagenet_edarts.py). The latter takes the weights' step first and leaves its
+// gradient in the architecture's, whose first step has the sum of those of 35 epochs; it clamps θ of operations, not of
+// edges.
 var cellsImageNetCode = map[string]func() Settings{
 	"pc-darts": func() Settings {
 		return with(cellsImageNet["pc-darts"](), func(s *Settings) { s.Running = OperationsTwice })

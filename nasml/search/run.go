@@ -37,14 +37,9 @@ type position struct {
 	Known bool       `json:"known"` // whether there is one
 }
 
-// Search runs one search from its start, or from where Options.Load left it,
-// to its end. The same seed gives the same curve, however often the search
-// was interrupted. A checkpoint does not say on how many devices it was
-// written.
-//
-// It returns an error if ctx ends, which is looked at after every step, and
-// if a loss or θ is not finite: the error says at which step and on which
-// edge.
+// Search runs one search to its end, from its start or from Options.Load. The same seed gives the same curve, however
+// often the search was interrupted; a checkpoint does not depend on the number of devices. It returns an error if ctx
+// ends, checked after every step, or if a loss or θ is not finite: the error gives the step and the edge.
 func (s *Runner) Search(ctx context.Context, seed uint64, o Options) (*Curve, error) {
 	r, err := s.start(seed, o)
 	if err != nil {
@@ -121,8 +116,8 @@ func (r *run) begin() (steps int, err error) {
 	return r.steps, err
 }
 
-// end books an epoch whose steps are done. What is interrupted here changes
-// nothing and is done again, for which ENAS' controller has to be saved first.
+// end books a finished epoch. If it is interrupted nothing changes and it is done again, for which ENAS' controller has
+// to be saved first.
 func (r *run) end(ctx context.Context) (loss float64, err error) {
 	next, due := r.at, r.at.Epoch+1
 	if due == r.Epochs || r.EvaluateEvery > 0 && due%r.EvaluateEvery == 0 {
@@ -190,8 +185,6 @@ func (r *run) compare(ctx context.Context, c *Curve, epoch int) error {
 	return nil
 }
 
-// compareParts evaluates the supernet on training and test images, if there are
-// some of the latter.
 func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) error {
 	if r.Parts.Test == 0 {
 		return nil
@@ -208,8 +201,7 @@ func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) e
 	return nil
 }
 
-// advance makes one step on all devices and returns the loss of its weight
-// pass.
+// advance makes one step on all devices and returns the loss of its weight pass.
 func (r *run) advance(feed []any) (float64, error) {
 	shares, err := r.shares(feed)
 	if err != nil {
@@ -266,8 +258,8 @@ func (r *run) finite(report []float64) error {
 	return r.onSimplex()
 }
 
-// offSimplex is how far a row's sum may be from 1 and an entry below 0: a thousand times what
-// rounding in single precision leaves.
+// offSimplex is how far a row's sum may be from 1 and an entry below 0: a thousand times the rounding of single
+// precision.
 const offSimplex = 1e-3
 
 // onSimplex refuses a θ that an update has taken off the simplex, which softmax cannot do.

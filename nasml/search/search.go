@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Curve is what a search records. Index e of a curve over epochs is the state
-// after e epochs; index 0 is the start.
+// Curve is the record of a search. Index e of a curve over epochs is the state after e epochs; index 0 is the start.
 type Curve struct {
 	Theta [][]float64 `json:"theta"` // softmax(α) or θ, block by block, row by row: [Epochs+1][numbers of θ]
 
@@ -27,19 +26,19 @@ type Curve struct {
 	ValidLoss     []float64 `json:"valid_loss"`
 	ValidAccuracy []float64 `json:"valid_accuracy"`
 
-	// Accuracy of the shared weights on the validation images after Evaluated
-	// epochs, with θ as it is and with one operation an edge.
+	// Accuracy of the shared weights on the validation images after Evaluated epochs, with the current θ and with one
+	// operation an edge.
 	Evaluated []float64 `json:"evaluated"`
 	Supernet  []float64 `json:"supernet"`
 	Discrete  []float64 `json:"discrete"`
 
-	// Accuracy of the supernet on training images and on images that it was neither
-	// trained nor searched on, likewise; empty without Settings.Parts.Test.
+	// Likewise, accuracy of the supernet on training images and on images that it was neither trained nor searched on;
+	// empty without Settings.Parts.Test.
 	Fitted []float64 `json:"fitted,omitempty"`
 	Tested []float64 `json:"tested,omitempty"`
 
-	// The largest eigenvalue of the Hessian of the validation loss in the
-	// architecture's logits, likewise; empty without Settings.Curvature.
+	// Likewise, the largest eigenvalue of the Hessian of the validation loss in the architecture's logits; empty
+	// without Settings.Curvature.
 	Curvature []float64 `json:"curvature,omitempty"`
 
 	Readings Readings `json:"readings,omitzero"` // likewise; empty without Settings.Instruments
@@ -49,8 +48,7 @@ type Curve struct {
 	Found string `json:"found,omitempty"`
 }
 
-// Entropy is the mean entropy of the rows of θ after every epoch, in nats, of
-// every block by itself: [blocks][Epochs+1].
+// Entropy is the mean entropy of the rows of θ after every epoch, in nats, block by block: [blocks][Epochs+1].
 func (c *Curve) Entropy(blocks simplex.Product) [][]float64 {
 	out := make([][]float64, len(blocks))
 	for _, flat := range c.Theta {
@@ -61,8 +59,7 @@ func (c *Curve) Entropy(blocks simplex.Product) [][]float64 {
 	return out
 }
 
-// Blocks cuts flat numbers, such as those of Curve.Theta, into the matrices of
-// all blocks.
+// Blocks cuts flat numbers, such as those of Curve.Theta, into the matrices of all blocks.
 func Blocks(blocks simplex.Product, flat []float64) [][][]float64 {
 	out := make([][][]float64, len(blocks))
 	for i, b := range blocks {
@@ -75,17 +72,16 @@ func Blocks(blocks simplex.Product, flat []float64) [][][]float64 {
 
 // Options are how a search is watched and kept. The zero value does neither.
 type Options struct {
-	// Load and Save are those of a runs.Job: the state that was saved last, or
-	// an error that is fs.ErrNotExist, and a function that keeps it.
+	// Load and Save are those of a runs.Job: the state that was saved last, or an error that is fs.ErrNotExist, and a
+	// function that keeps it.
 	Load func() (io.ReadCloser, error)
 	Save func(write func(io.Writer) error) error
 	// SaveEvery is the time between two saves; 0: a minute.
 	SaveEvery time.Duration
-	// Observe is called after every epoch and, with Step > 0, now and then in
-	// between. The curve must not be changed or kept.
+	// Observe is called after every epoch and, with Step > 0, now and then in between. The curve must not be changed or
+	// kept.
 	Observe func(Moment)
-	// Ended looks at a search after its end, before its weights are gone. Nothing
-	// that it does changes the curve.
+	// Finished gets the search after its end, before its weights are freed. It cannot change the curve.
 	Ended func(e *Ended) error
 }
 
@@ -98,14 +94,10 @@ type Moment struct {
 	Loss          float64   // of the last weight step
 }
 
-// New prepares searches, which compile once for all seeds. The images are split
-// into a part for the weights and one for the architecture, as the settings say.
-// The steps run on the first Settings.Devices devices of the backend;
-// backend.OpenDevices opens one that has so many.
-//
-// It returns an error if settings are invalid or do not fit the images or if
-// the backend has fewer devices, and where the devices cannot share every batch
-// of an epoch equally.
+// New prepares searches, which compile once for all seeds. The settings split the images into a part for the weights
+// and one for the architecture. The steps run on the first Settings.Devices devices of the backend; backend.OpenDevices
+// opens one with as many. It returns an error if settings are invalid or do not fit the images, if the backend has
+// fewer devices, or if the devices cannot share every batch of an epoch equally.
 func New(b compute.Backend, s Settings, set *images.Images) (*Runner, error) {
 	set, err := set.Fit(s.Image)
 	if err != nil {
@@ -114,8 +106,7 @@ func New(b compute.Backend, s Settings, set *images.Images) (*Runner, error) {
 	return NewOf(b, s, set.Augmented(s.Augment))
 }
 
-// Runner runs searches with the same settings on the same images, on one device or
-// several.
+// Runner runs searches with the same settings on the same images, on one or several devices.
 type Runner struct {
 	*Step
 	space    Space
@@ -189,16 +180,15 @@ func (s *Runner) build(settings Settings) error {
 	return err
 }
 
-// reported is the step with what a search looks at behind the new state: losses
-// and numbers of right answers, and softmax(α) or θ, one tensor a block.
+// reported is the step followed by losses and numbers of right answers, and softmax(α) or θ, one tensor a block.
 func (p *Step) reported(in []*Node) []*Node {
 	next, o := p.Graph(in)
 	report := Stack([]*Node{o.TrainLoss, o.TrainRight, o.ValidLoss, o.ValidRight}, 0)
 	return append(append(next, report), p.relaxed(Cut(p, next).Theta)...)
 }
 
-// right is the number of right answers in a batch under operation weights: in are
-// images, labels, θ by blocks, weights and statistics.
+// right is the number of right answers in a batch under operation weights: in are images, labels, θ by blocks, weights
+// and statistics.
 func (s *Runner) right(train bool) func(in []*Node) []*Node {
 	return func(in []*Node) []*Node {
 		right, _ := supernet.Score(s.logits(in[0], in[2:2+s.blocks()], in[2+s.blocks():], train), in[1])

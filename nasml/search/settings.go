@@ -10,8 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// Settings are all that a weight-sharing search depends on besides data and
-// seed. They are JSON and part of a trial's key.
+// Settings are all that a weight-sharing search depends on besides data and seed. They are JSON and part of a trial's
+// key.
 type Settings struct {
 	Method  string   `json:"method"`            // a name of Methods
 	Space   string   `json:"space"`             // a name of supernet.Spaces, CellSpaces or OneShots
@@ -28,8 +28,7 @@ type Settings struct {
 	// TrackOutside is TrackStats without the cells: see supernet.Config.
 	TrackOutside bool `json:"track_outside,omitempty"`
 
-	// The supernet in other spaces than NAS-Bench-201, where BN always keeps
-	// running statistics.
+	// The supernet in other spaces than NAS-Bench-201, where BN always keeps running statistics.
 	Partial     int    `json:"partial,omitempty"`      // K of PC-DARTS: operations see 1/K of the channels; 0: all
 	EdgeWeights bool   `json:"edge_weights,omitempty"` // edges of cells with two inputs have weights in θ, else 1
 	Stem        string `json:"stem,omitempty"`         // of supernet.Stems; empty: that for CIFAR-10
@@ -50,8 +49,7 @@ type Settings struct {
 	// How weights and architecture take turns.
 	Bilevel bilevel.Settings `json:"bilevel"`
 
-	// Running says which passes move the running statistics of batch norm, and how
-	// often.
+	// Running says which passes move the running statistics of batch norm, and how often.
 	Running Running `json:"running,omitempty"`
 
 	// The architecture.
@@ -83,14 +81,12 @@ type Settings struct {
 	CandidateBatch int `json:"candidate_batch,omitempty"` // images that each is ranked on
 	EvaluateEvery  int `json:"evaluate_every"`            // epochs between two evaluations; 0: one at the end
 
-	// Curvature is the number of products with the Hessian of the validation loss
-	// in the architecture from which its largest eigenvalue is found at every
-	// evaluation; 0: it is not.
+	// Curvature is the number of products with the Hessian of the validation loss in the architecture that estimate its
+	// largest eigenvalue at every evaluation; 0: none.
 	Curvature int `json:"curvature,omitempty"`
 
-	// Instruments is likewise the number of products from which the convexity of the
-	// validation loss in θ is found, and whether there are [Readings] at all; 0: there
-	// are none.
+	// Instruments is likewise the number of products that estimate the convexity of the validation loss in θ, and turns
+	// on [Readings]; 0: none.
 	Instruments int `json:"instruments,omitempty"`
 
 	Control ControllerSettings `json:"controller,omitzero"` // ENAS only
@@ -100,28 +96,24 @@ type Settings struct {
 	Statistics Statistics `json:"statistics,omitempty"` // of batch norm, over several devices
 }
 
-// Shares are numbers of images, one part after the other: those that train the
-// weights, those that move the architecture, and those that are only evaluated.
+// Shares are numbers of images, one part after another: those that train the weights, move the architecture, and are
+// only evaluated.
 type Shares struct {
 	Train      int `json:"train"`
 	Validation int `json:"validation"`
 	Test       int `json:"test,omitempty"` // 0: there are none, and accuracies on training images are not recorded
 }
 
-// Running says which passes of a step move running statistics, besides that of the
-// weights.
+// Running says which passes of a step move running statistics, besides that of the weights.
 type Running string
 
-// OuterPass is the validation pass that the gradient is taken of. InnerPasses are
-// the training passes of an unrolled step, one after the other, and not the
-// validation pass, which DARTS' code makes on a copy of the network
-// (quark0/darts@f276dd3, architect.py). OuterTwice is the validation pass, made
-// twice, as GAEA's code on NAS-Bench-1Shot1 does (liamcli/nasbench-1shot1@e369bd7,
-// optimizers/edarts/architect.py:117-118). OperationsTwice is as OuterPass, but every
-// pass, that of the weights too, moves the statistics inside operations twice: the
-// programs for ImageNet call each mixed operation a second time to ask on which
-// device its output is (yuhuixu1993/PC-DARTS@b74702f, model_search_imagenet.py:93;
-// liamcli/PC-DARTS@dc3cfe0, model_search_imagenet_edarts.py:94).
+// OuterPass is the validation pass whose gradient is taken. InnerPasses are the training passes of an unrolled step,
+// one after another, and not the validation pass, which DARTS' code makes on a copy of the network
+// (quark0/darts@f276dd3, architect.py). OuterTwice is the validation pass, made twice, as in GAEA's code on
+// NAS-Bench-1Shot1 (liamcli/nasbench-1shot1@e369bd7, optimizers/edarts/architect.py:117-118). OperationsTwice is as
+// OuterPass, but every pass, that of the weights too, moves the statistics inside operations twice: the programs for
+// ImageNet call each mixed operation a second time to ask on which device its output is (yuhuixu1993/PC-DARTS@b74702f,
+// model_search_imagenet.py:93; liamcli/PC-DARTS@dc3cfe0, model_search_imagenet_edarts.py:94).
 const (
 	OuterPass       Running = ""
 	InnerPasses     Running = "inner"
@@ -153,8 +145,7 @@ func (s Settings) Check() error {
 	return err
 }
 
-// Plan checks the settings and opens their space for images of so many classes. It
-// returns every invalid setting.
+// Plan checks the settings and opens their space for a number of classes. It returns every invalid setting.
 func (s Settings) Plan(classes int) (Plan, error) {
 	p := Plan{Settings: s}
 	m, err := lookup(s.Method)
@@ -224,8 +215,7 @@ func (s Settings) checkDevices(m Method) error {
 	return errors.Join(e...)
 }
 
-// checkArchitecture looks at how θ is held and moved, and how one architecture
-// is picked.
+// checkArchitecture checks how θ is parameterized and moved, and how the final architecture is picked.
 func (s Settings) checkArchitecture(m Method) error {
 	var e expectation
 	if m.Hold != Nothing && m.Hold != "" {
@@ -284,6 +274,6 @@ func (s Settings) checkMoves(field, name string, m Method, e *expectation) Updat
 // held is what the architecture is held as, in words.
 var held = map[Hold]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
 
-// Differences lists the fields in which two settings differ, such as those of
-// the paper and of the authors' code: "epochs: 25, 50".
+// Differences lists the fields in which two settings differ, such as those of paper and authors' code: "epochs: 25,
+// 50".
 func Differences(a, b Settings) []string { return differ.Fields(a, b) }

@@ -10,16 +10,15 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Space is a search space as a search sees it: a supernet, what its θ means, and
-// its discrete architectures.
+// Space is a search space for a search: a supernet, the meaning of its θ, and its discrete architectures.
 type Space interface {
 	Network() supernet.Network
 
 	// Entry names a number of θ: "skip_connect on edge 1<-0".
 	Entry(block, row, option int) string
 
-	// Discretize reads the architecture off θ, one matrix a block of the network,
-	// by the space's own rule. It returns an error if there is none.
+	// Discretize reads the architecture off θ, one matrix a block of the network, by the space's own rule. It returns
+	// an error if there is none.
 	Discretize(theta [][][]float64) (Arch, error)
 
 	// Random draws an architecture, all choices equally likely.
@@ -28,23 +27,20 @@ type Space interface {
 	// Arch is the architecture of a code, and an error if there is none.
 	Arch(code []int) (Arch, error)
 
-	// Size counts the multiply-adds of an image's forward pass and the elements of
-	// all candidate operations' maps, and of the maps between them where nodes, not
-	// edges, have operations.
+	// Size counts the multiply-adds of an image's forward pass and the elements of the maps of all candidate
+	// operations, and of the maps between them if nodes, not edges, have operations.
 	Size() (products, elements float64)
 }
 
 // Arch is a discrete architecture of a space.
 type Arch struct {
-	// Code is what a record has of it. NAS-Bench-201: the operation of every edge;
-	// cells with two inputs: of the normal cell, then of the other, operation and
-	// state of every gene; NAS-Bench-1Shot1: the operations of the nodes, then the
-	// parents of every node and of the output.
+	// Code is the architecture in a record. NAS-Bench-201: the operation of every edge; cells with two inputs:
+	// operation and state of every gene, of the normal cell first; NAS-Bench-1Shot1: the operations of the nodes, then
+	// the parents of every node and of the output.
 	Code []int
 	Text string // as the space prints it
 
-	// Theta is what the supernet has in the place of θ where it is this
-	// architecture: 1 for what it has, 0 for everything else.
+	// Theta makes the supernet this architecture if it takes the place of θ: 1 for what it has, 0 for everything else.
 	Theta [][][]float64
 }
 
@@ -56,8 +52,7 @@ type Kind struct {
 	Reads []string                                     // fields of Settings that others pass over
 }
 
-// Kinds are the known kinds of spaces. A name of Settings.Space is one of any of
-// them.
+// Kinds are the known kinds of spaces. Settings.Space is the name of a space of any kind.
 var Kinds = map[string]Kind{
 	"nasbench201": {
 		Names: func() []string { return names(supernet.Spaces) }, Key: supernet.SpaceKey, Open: openNASBench201,
@@ -94,8 +89,8 @@ func (s Settings) kind() (name string, kind Kind, err error) {
 	return "", kind, fmt.Errorf("two search spaces are called %q, of the kinds %v: rename one", s.Space, found)
 }
 
-// Open is the search space of the settings, for images of so many classes. It is
-// an error if there is no such space, or where its supernet cannot be built.
+// Open is the search space of the settings, for a number of classes. It returns an error if there is no such space, or
+// if its supernet cannot be built.
 func (s Settings) Open(classes int) (Space, error) {
 	_, kind, err := s.kind()
 	if err != nil {
@@ -104,8 +99,8 @@ func (s Settings) Open(classes int) (Space, error) {
 	return kind.Open(s, classes)
 }
 
-// checkSpace opens the space. It returns an error if the supernet cannot be built, does not
-// read what is set, or is none on which the method is defined.
+// checkSpace opens the space. It returns an error if the supernet cannot be built, if the space does not read a
+// setting, or if the method is not defined on it.
 func (s Settings) checkSpace(m Method, classes int) (Space, error) {
 	name, kind, err := s.kind()
 	if err != nil {
@@ -201,9 +196,8 @@ func (n nasbench201) Arch(code []int) (Arch, error) {
 	return n.rowwise(code), nil
 }
 
-// rowwise is a space each of whose architectures chooses an option in every row
-// of the one block of θ, by itself. Methods that draw row after row are defined
-// on these only.
+// rowwise is a space whose architectures choose an option in every row of the one block of θ independently. Methods
+// that draw row after row are defined on these only.
 type rowwise interface {
 	rowwise(choice []int) Arch
 }
@@ -435,9 +429,8 @@ func (o oneShot) Size() (products, elements float64) {
 	return float64(o.MultiplyAdds()), elements
 }
 
-// maps are those of a cell: of the candidate operations of its nodes, and, of all
-// channels, the projected input of every node, the sums before and after its
-// operations, and what the output weighs and joins.
+// maps are the maps of a cell: of the candidate operations of its nodes, and, of all channels, the projected input of
+// every node, the sums before and after its operations, and what the output weighs and joins.
 func (o oneShot) maps() (through, whole float64) {
 	n := len(o.Space.Parents)
 	joined := n + 1

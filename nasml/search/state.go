@@ -102,8 +102,7 @@ func (r *run) tensors() []*tensors.Tensor {
 	return slices.Concat(r.state(), r.control.state)
 }
 
-// place is the head of a checkpoint. What is random is a function of seed, epoch
-// and step, so that a generator has no state to keep.
+// place is the head of a checkpoint. Randomness is a function of seed, epoch and step: there is no generator to keep.
 type place struct {
 	Position position  `json:"position"`
 	Theta    []float64 `json:"theta"`

@@ -14,8 +14,8 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Step is one step of a search as a graph function. A search on one device, a
-// search on several, and the replay of a trace compile the same one.
+// Step is one step of a search as a graph function. A search on one device or several and the replay of a trace compile
+// the same one.
 type Step struct {
 	Settings
 	method Method
@@ -23,15 +23,14 @@ type Step struct {
 	rules  []rule // of the architecture, one a block; empty where it is not trained
 	steps  int    // of an epoch
 
-	// losses are those of the batches in a feed, as this program sees them.
-	// counts are the numbers of right answers on the whole batches.
+	// losses are those of the batches in a step's inputs, as this program sees them. counts are the numbers of right
+	// answers on the whole batches.
 	losses func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem
 	counts func(right []*Node) []*Node
 }
 
-// NewStep is the step of a search on a network, one of so many in an epoch. It
-// reads those of the settings that say how weights and architecture move, and
-// returns an error if they name a method or an update that is not there.
+// NewStep is the step of a search on a network, one of a number in an epoch. It reads the settings that say how weights
+// and architecture move, and returns an error if they name an unknown method or update.
 func NewStep(s Settings, net supernet.Network, steps int) (*Step, error) {
 	m, err := lookup(s.Method)
 	if err != nil {
@@ -50,8 +49,7 @@ func NewStep(s Settings, net supernet.Network, steps int) (*Step, error) {
 	return p, nil
 }
 
-// Feed is what a step is given besides the state: nodes inside of a graph,
-// tensors and numbers outside.
+// Inputs are what a step is given besides the state: nodes inside a graph, tensors and numbers outside.
 type Feed[T any] struct {
 	TrainImages, TrainLabels T
 	ValidImages, ValidLabels T
@@ -112,8 +110,8 @@ func (s Parts[T]) list() []T {
 	return slices.Concat(s.Weights, s.Velocity, s.Stats, s.Theta, s.Slots, s.Stale)
 }
 
-// State is the state before the first step: velocity, slots and stale gradients
-// are 0, in the type of what they belong to.
+// State is the state before the first step: velocity, slots and stale gradients are 0, in the type of what they belong
+// to.
 func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor {
 	zeros := func(like []*tensors.Tensor) (out []*tensors.Tensor) {
 		for _, t := range like {
@@ -147,8 +145,8 @@ func (p *Step) keepsGradient() bool {
 	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
 }
 
-// Outcome is what a step reports besides the new state. Without an architecture
-// pass, ValidLoss and ValidRight are 0, and what else is of it is nil.
+// Outcome is what a step reports besides the new state. Without an architecture pass, ValidLoss and ValidRight are 0
+// and its other fields are nil.
 type Outcome struct {
 	TrainLoss, TrainRight *Node // mean cross entropy and number of right answers, before the update
 	ValidLoss, ValidRight *Node
@@ -160,9 +158,8 @@ type Outcome struct {
 	GradTheta                []*Node // the hypergradient, before L2
 }
 
-// Graph is the step: in are the arguments, a feed and a state behind it, next is
-// the state after the step. The numbers of right answers travel as the last two
-// of what passes hand on to each other.
+// Graph is the step: in are the arguments, inputs and then a state; next is the state after the step. The numbers of
+// right answers are the last two of the values that passes hand on.
 func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	f, all := feedOf(in, p.blocks())
 	parts := Cut(p, all)
@@ -207,9 +204,8 @@ func (p *Step) hypergradient(f Feed[*Node]) bilevel.Hypergradient {
 	return nil
 }
 
-// chain makes the passes of an architecture's step change the running statistics
-// one after the other as Running says. What passes hand on besides is the outer
-// pass's.
+// chain makes the passes of an architecture's step change the running statistics one after another, as Running says.
+// Their other values are those of the outer pass.
 func (p *Step) chain(search *bilevel.Search) {
 	problem, hypergradient, stats := search.Problem, search.Hypergradient, len(p.net.Stats())
 	if hypergradient == nil {
@@ -245,8 +241,8 @@ type view struct {
 	chosen       []*Node
 }
 
-// views are the passes of a step, of the weights' loss and the architecture's.
-// Unrolled hypergradients make more than one of the first.
+// views are the passes of a step, of the weights' loss and the architecture's. Unrolled hypergradients make more than
+// one of the former.
 type views [2][]view
 
 // complete adds what the passes behind the losses have seen.
@@ -281,8 +277,8 @@ func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem 
 	}
 }
 
-// mixed are the running statistics after a pass. Where the batch is mixed in twice,
-// s′ = (1−m)s + m·batch becomes s″ = (1−m)s′ + m·batch = s′ + (1−m)(s′ − s).
+// mixed are the running statistics after a pass. If the batch is mixed in twice, s′ = (1−m)s + m·batch becomes s″ =
+// (1−m)s′ + m·batch = s′ + (1−m)(s′ − s).
 func (p *Step) mixed(before, after []*Node) []*Node {
 	const m = 0.1 // of BN in cells
 	next := slices.Clone(after)
@@ -307,9 +303,8 @@ func each(x []*Node, f func(*Node) *Node) []*Node {
 	return y
 }
 
-// gated is what was chosen where the network wants to know. NAS-Bench-201's gives
-// an operation that was not chosen the gradient of a scalar, as GDAS' code does;
-// other networks compute all operations, and a straight-through gradient.
+// gated is what was chosen, for networks that use it. NAS-Bench-201's gives an operation that was not chosen the
+// gradient of a scalar, as in GDAS' code; other networks compute all operations, and a straight-through gradient.
 func (p *Step) gated(chosen []*Node) []*Node {
 	if _, ok := p.net.(*supernet.Net); ok {
 		return chosen
@@ -317,9 +312,8 @@ func (p *Step) gated(chosen []*Node) []*Node {
 	return nil
 }
 
-// operations are the weights of the operations in a pass, shaped as theta, with
-// those that are chosen where the pass samples. Weights of edges are never
-// sampled by the Gumbel-softmax, as in GDAS on NAS-Bench-1Shot1.
+// operations are the weights of the operations in a pass, shaped as theta, and the chosen ones if the pass samples.
+// Weights of edges are never sampled by the Gumbel-softmax, as in GDAS on NAS-Bench-1Shot1.
 func (p *Step) operations(pass Pass, theta, draws []*Node, tau *Node) (ops, chosen []*Node) {
 	switch pass {
 	case Mixture, PerExample:
@@ -340,9 +334,8 @@ func (p *Step) operations(pass Pass, theta, draws []*Node, tau *Node) (ops, chos
 	panic(fmt.Errorf("no forward pass is called %q", pass))
 }
 
-// gumbel is the hard Gumbel-softmax (Dong & Yang 2019, eq. 5): with noise g and
-// l = log softmax(α) or log θ, p = softmax((l + g)/τ), of which the largest is
-// chosen; its value is 1 and its gradient that of p.
+// gumbel is the hard Gumbel-softmax (Dong & Yang 2019, eq. 5): with noise g and l = log softmax(α) or log θ, the
+// largest of p = softmax((l + g)/τ) is chosen; its value is 1 and its gradient that of p.
 func gumbel(logarithm, noise, tau *Node) (op, chosen *Node) {
 	logits := Div(Add(logarithm, noise), tau)
 	soft := Softmax(logits, -1)
@@ -366,9 +359,8 @@ func (p *Step) logarithm(theta *Node) *Node {
 	return LogSoftmax(theta, -1)
 }
 
-// perExample is ∇_θ ℓ_b of every example b of the validation batch, [B, rows,
-// options] for each block. Batch statistics couple the examples: then it is the
-// share of each example in the batch's gradient, times B.
+// perExample is ∇_θ ℓ_b of every example b of the validation batch, [B, rows, options] for each block. If batch
+// statistics couple the examples, it is each example's share in the batch's gradient, times B.
 func perExample(examples int) bilevel.Hypergradient {
 	return func(p bilevel.Problem, _ bilevel.Options, w, theta, _ []*Node) (*Node, []*Node, []*Node) {
 		copies := each(theta, func(x *Node) *Node { return BroadcastPrefix(x, examples) })

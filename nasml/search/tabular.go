@@ -12,21 +12,18 @@ import (
 	"strings"
 )
 
-// Bench is what a tabular method searches on: decisions with a number of
-// choices each, and what it takes to try an architecture.
+// Bench is what a tabular method searches on: decisions with their numbers of choices, and queries of architectures.
 type Bench interface {
-	// Groups are the numbers of choices of all decisions, those into one node
-	// together: {{5}, {5, 5}, {5, 5, 5}} for NAS-Bench-201. An architecture is
-	// the choices of all groups in a row.
+	// Groups are the numbers of choices of all decisions, those into one node together: {{5}, {5, 5}, {5, 5, 5}} for
+	// NAS-Bench-201. An architecture is the choices of all groups in a row.
 	Groups() [][]int
-	// Query returns the validation accuracy of an architecture in percent and
-	// the seconds that training and evaluating it is said to take.
+	// Query returns the validation accuracy of an architecture in percent and the simulated seconds of its training and
+	// evaluation.
 	Query(arch []int) (accuracy, seconds float64, err error)
 }
 
-// Tabular is a method that searches by querying a benchmark until a simulated
-// time is used up. It draws all its randomness from rng, and ends with ctx's
-// error where ctx ends.
+// Tabular is a method that queries a benchmark until a simulated time is used up. It draws all its randomness from rng,
+// and returns ctx's error if ctx ends.
 type Tabular func(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error)
 
 // TabularMethods are the tabular methods by name, to which a reader may add.
@@ -51,9 +48,8 @@ type Trajectory struct {
 	Final []int         `json:"final"` // the architecture that the method returns
 }
 
-// TabularSettings are all that a tabular method depends on besides benchmark
-// and seed. They are JSON and part of a trial's key; a method leaves the
-// fields of the others at zero.
+// TabularSettings are all that a tabular method depends on besides benchmark and seed. They are JSON and part of a
+// trial's key; a method leaves the fields of the others at zero.
 type TabularSettings struct {
 	Method string  `json:"method"`         // a name of TabularMethods
 	Budget float64 `json:"budget_seconds"` // simulated time
@@ -84,31 +80,28 @@ type TabularSettings struct {
 	Brackets       int     `json:"brackets,omitempty"`    // at most
 }
 
-// How REA draws the operation that it changes: first a node and then one of
-// the edges into it, as the authors' code does, so that the edge into node 1
-// changes as often as all three into node 3 together; or every edge alike.
+// How REA draws the operation that it changes: first a node and then one of the edges into it, as in the authors' code,
+// so that the edge into node 1 changes as often as all three into node 3 together; or every edge alike.
 const (
 	MutateNode = "node, then edge"
 	MutateEdge = "edge"
 )
 
-// What REINFORCE returns: the best it has queried, or the most probable
-// architecture of its policy, as the first version of the authors' code did.
+// What REINFORCE returns: the best it has queried, or the most probable architecture of its policy, as in the first
+// version of the authors' code.
 const (
 	PickBest   = "best"
 	PickPolicy = "policy"
 )
 
-// evalEpochs is how long one evaluation on the 25,000 validation images takes,
-// in epochs on the 25,000 training images. The table does not have it. In two
-// architectures of which the benchmark's interface is quoted in public code it
-// is 2.549/7.221 = 0.353 and 3.754/10.848 = 0.346.
+// evalEpochs is the time of one evaluation on the 25,000 validation images, in epochs on the 25,000 training images,
+// which the table lacks. For two architectures of which public code quotes the benchmark's interface it is 2.549/7.221
+// = 0.353 and 3.754/10.848 = 0.346.
 const evalEpochs = 0.35
 
-// TabularAsCode are the settings of AutoDL-Projects, by method: sample size and
-// learning rate are arguments there, and stand here as its documentation calls
-// the scripts (docs/NAS-Bench-201.md: "R-EA.sh cifar10 3", "REINFORCE.sh
-// 0.5"). Its BOHB asks for the accuracy, and pays the time, of 200 epochs.
+// TabularAsCode are the settings of AutoDL-Projects by method. Sample size and learning rate are arguments there, with
+// the values of its documentation (docs/NAS-Bench-201.md: "R-EA.sh cifar10 3", "REINFORCE.sh 0.5"). Its BOHB asks for
+// the accuracy, and pays the time, of 200 epochs.
 var TabularAsCode = map[string]TabularSettings{
 	"rs": {Method: "rs", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs},
 	"rea": {Method: "rea", Budget: 12000, Epochs: 12, EvalEpochs: evalEpochs, Population: 10, Sample: 3,
@@ -119,14 +112,11 @@ var TabularAsCode = map[string]TabularSettings{
 		Samples: 4, MinBandwidth: 0.3, TopPercent: 15, Rungs: 3, Eta: 3, Brackets: 50},
 }
 
-// TabularAsPaper are the settings of Dong & Yang 2020 by method, and those of
-// their code where the paper is silent. Their appendix chooses REA's sample
-// size among 3, 5, 10 and REINFORCE's learning rate among 0.01, 0.02, 0.05,
-// 0.1, 0.2, 0.5; which ones (10 and 0.2) could not be checked against its text. By
-// what comes out, means over trials do not give the paper's numbers with 10, nor
-// does a rate of 0.5 with anything: with the noise of one trial a query REA with 10
-// does, and REINFORCE with 0.1 (Table 2 of package li2021 shows it).
-// TabularVariants has all of them.
+// TabularAsPaper are the settings of Dong & Yang 2020 by method, or of their code where the paper is silent. Their
+// appendix chooses REA's sample size among 3, 5, 10 and REINFORCE's learning rate among 0.01, 0.02, 0.05, 0.1, 0.2,
+// 0.5; which ones (10 and 0.2) could not be checked against its text. Means over trials do not give the paper's numbers
+// with 10, nor does a rate of 0.5 with anything; with the noise of one trial a query REA with 10 does, and REINFORCE
+// with 0.1 (see Table 2 of package li2021). TabularVariants has all of them.
 var TabularAsPaper = map[string]TabularSettings{
 	"rs":        TabularAsCode["rs"],
 	"rea":       variant(TabularAsCode["rea"], func(s *TabularSettings) { s.Sample = 10 }),
@@ -134,10 +124,9 @@ var TabularAsPaper = map[string]TabularSettings{
 	"bohb":      variant(TabularAsCode["bohb"], func(s *TabularSettings) { s.Epochs = 12 }),
 }
 
-// OneTrialNoise is the deviation of a 12-epoch accuracy of one of two trials
-// from their mean, in points, which is also the deviation of such means from
-// each other: 0.32 among the cells of the table that compute the same function
-// with more than 80 % (674 degrees of freedom).
+// OneTrialNoise is the deviation of a 12-epoch accuracy of one of two trials from their mean, in points, which is also
+// the deviation of such means from each other: 0.32 among the table's cells that compute the same function with more
+// than 80 % (674 degrees of freedom).
 const OneTrialNoise = 0.32
 
 // TabularVariants are the settings as in the paper with one thing changed that
@@ -180,8 +169,7 @@ func variant(s TabularSettings, change func(*TabularSettings)) TabularSettings {
 	return s
 }
 
-// TabularDifferences lists where the settings as in the paper and as in the
-// code differ: "rea sample: paper 10, code 3".
+// TabularDifferences lists the settings in which paper and code differ: "rea sample: paper 10, code 3".
 func TabularDifferences() []string {
 	var out []string
 	for _, method := range slices.Sorted(maps.Keys(TabularAsPaper)) {
@@ -234,8 +222,7 @@ func (s TabularSettings) checkBOHB(wrong *expectation) {
 		s.Eta, s.Brackets)
 }
 
-// RunTabular runs the method of the settings once. The same seed of rng gives
-// the same trajectory.
+// RunTabular runs the method of the settings once. The same seed of rng gives the same trajectory.
 func RunTabular(ctx context.Context, bench Bench, s TabularSettings, rng *rand.Rand) (Trajectory, error) {
 	if err := s.Check(); err != nil {
 		raw, _ := json.Marshal(s) // plain numbers and strings
@@ -246,28 +233,24 @@ func RunTabular(ctx context.Context, bench Bench, s TabularSettings, rng *rand.R
 
 // Table is a benchmark whose architectures are numbered.
 type Table interface {
-	// Searched returns, by number, the validation accuracy in percent of each
-	// architecture after so many epochs on half of CIFAR-10's training images,
-	// and the seconds that an epoch takes.
+	// Searched returns, by number, the validation accuracy in percent of each architecture after a number of epochs on
+	// half of CIFAR-10's training images, and the seconds of an epoch.
 	Searched(epochs int) (accuracy, epochSeconds []float64, err error)
 	// Number is that of an architecture, the operations of its edges.
 	Number(arch []int) (int, error)
 }
 
-// NASBench201 is a Bench on the real table: validation accuracy on CIFAR-10,
-// trained on half of the training images for some epochs, and the simulated
-// time of that training and one evaluation.
+// NASBench201 is a Bench on the real table: validation accuracy on CIFAR-10, trained on half of the training images,
+// and the simulated time of that training and one evaluation.
 type NASBench201 struct {
 	table    Table
 	accuracy []float64 // by number
 	seconds  []float64
 }
 
-// NewNASBench201 prepares the table, data.NASBench201, for the settings.
-// Accuracies are means over trials: over two at 12 epochs, where the authors'
-// code draws one of two trials at every query; the table does not have them
-// singly. SeedNoise imitates that. It returns an error if the table has no
-// accuracy for the settings' Epochs, or no times.
+// NewNASBench201 prepares the table, data.NASBench201, for the settings. Accuracies are means over trials, two at 12
+// epochs, where the authors' code draws one of two trials at every query; the table lacks single ones, which SeedNoise
+// imitates. It returns an error if the table has no accuracy for the settings' Epochs, or no times.
 func NewNASBench201(table Table, s TabularSettings) (*NASBench201, error) {
 	accuracy, seconds, err := table.Searched(s.Epochs)
 	if err != nil {

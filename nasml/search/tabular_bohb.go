@@ -8,16 +8,14 @@ import (
 	"slices"
 )
 
-// bohb is Hyperband with architectures drawn from a kernel density model of
-// good ones (Falkner+ 2018, https://arxiv.org/abs/1807.01774), as HpBandSter
-// has it and AutoDL-Projects calls it. Brackets of Rungs, Rungs−1, …, 1 rungs
-// take turns; from rung to rung one of Eta architectures is kept, and the
-// models are built for the highest rung that has seen enough.
+// bohb is Hyperband with architectures drawn from a kernel density model of good ones (Falkner+ 2018,
+// https://arxiv.org/abs/1807.01774), as in HpBandSter, called by AutoDL-Projects. Brackets of Rungs, Rungs−1, …, 1
+// rungs take turns; one of Eta architectures is kept from rung to rung, and the models are built for the highest rung
+// that has seen enough.
 //
-// As in the authors' code, the rung changes neither accuracy nor time of a
-// query: an architecture that is kept is queried, and paid for, again. What
-// does not fit into the budget counts as accuracy 0, and so does everything
-// after it. It returns the best architecture of the last rung.
+// As in the authors' code, the rung changes neither accuracy nor time of a query: an architecture that is kept is
+// queried, and paid for, again. Accuracy counts as 0 from the first query that does not fit into the budget. It returns
+// the best architecture of the last rung.
 func bohb(ctx context.Context, r *tabularRun) error {
 	h := &hyperband{tabularRun: r, seen: make([]rungData, r.Rungs)}
 	for bracket := 0; bracket < r.Brackets && (!h.over || h.best == nil); bracket++ {
@@ -112,9 +110,8 @@ func (h *hyperband) try(ctx context.Context, rung int, arch []int) (float64, err
 	return loss, nil
 }
 
-// learn builds the models of a rung again, unless a higher rung has models: the
-// TopPercent best count as good and the rest as bad, at least one more than
-// there are decisions each; with fewer there are no models.
+// learn builds the models of a rung again, unless a higher rung has models: the TopPercent best count as good and the
+// rest as bad, each at least one more than there are decisions; with fewer there are no models.
 func (h *hyperband) learn(rung int, arch []int, loss float64) {
 	for _, higher := range h.seen[rung+1:] {
 		if higher.good != nil {
@@ -134,9 +131,8 @@ func (h *hyperband) learn(rung int, arch []int, loss float64) {
 	d.bad = newDensity(gathered(d.archs, order[good:min(good+bad, n)]), h.MinBandwidth)
 }
 
-// propose draws Samples architectures around good ones and returns the one
-// with the lowest ratio of the bad density to the good; without models, and in
-// a RandomFraction of cases, one that is drawn uniformly.
+// propose draws Samples architectures around good ones and returns the one with the lowest ratio of the bad density to
+// the good one; without models, and in a RandomFraction of cases, a uniform draw.
 func (h *hyperband) propose() []int {
 	var d *rungData
 	for i := range h.seen {
@@ -183,11 +179,9 @@ func floor(density float64) float64 {
 //
 //	p(x) = 1/n Σᵢ Πₑ k(xₑ, Xᵢₑ) ,  k = 1 − hₑ if equal, else hₑ/(cₑ − 1) ,
 //
-// where cₑ is the number of choices that occur in the data, and bandwidths by
-// the normal rule hₑ = 1.06 σₑ n^(−1/(4+|E|)), at least a minimum. That rule,
-// meant for numbers, can give more than 1, and k is negative then; where only
-// one choice occurs, another one's k is infinite. Both are so in statsmodels,
-// which HpBandSter uses.
+// where cₑ is the number of choices in the data, and bandwidths follow the normal rule hₑ = 1.06 σₑ n^(−1/(4+|E|)), at
+// least a minimum. That rule, meant for numbers, can give more than 1, and k is then negative; if only one choice
+// occurs, another one's k is infinite. Both hold in statsmodels, which HpBandSter uses.
 type density struct {
 	data      [][]int
 	bandwidth []float64
@@ -229,8 +223,7 @@ func (d *density) at(arch []int) float64 {
 	return sum / float64(len(d.data))
 }
 
-// draw takes one of the data and draws each of its choices again with
-// probability hₑ, uniformly.
+// draw takes one of the data and redraws each of its choices uniformly with probability hₑ.
 func (d *density) draw(counts []int, rng *rand.Rand) []int {
 	arch := slices.Clone(d.data[rng.IntN(len(d.data))])
 	for e, h := range d.bandwidth {

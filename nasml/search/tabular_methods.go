@@ -107,8 +107,7 @@ func (r *tabularRun) fill(ctx context.Context, next func() []int) error {
 	return nil
 }
 
-// finish returns the trajectory with the best architecture of all, for a
-// method that has not chosen another.
+// finish returns the trajectory with the best architecture of all, unless the method has chosen another.
 func (r *tabularRun) finish() (Trajectory, error) {
 	if len(r.Steps) == 0 {
 		return Trajectory{}, fmt.Errorf("found no query within the budget of %v simulated seconds, expected room "+
@@ -120,18 +119,15 @@ func (r *tabularRun) finish() (Trajectory, error) {
 	return r.Trajectory, nil
 }
 
-// randomSearch draws architectures uniformly, with replacement, until one does
-// not fit into the budget, and returns the best of the others.
+// randomSearch draws architectures uniformly, with replacement, until one does not fit into the budget; the best wins.
 func randomSearch(ctx context.Context, r *tabularRun) error {
 	return r.fill(ctx, r.random)
 }
 
-// regularizedEvolution is aging evolution (Real+ 2019, algorithm 1): of Sample
-// members of the population, drawn with replacement, the best gets a child
-// with one operation changed, which takes the place of the oldest member. The
-// first population is drawn uniformly and paid for whatever the budget; the
-// child that does not fit into it is dropped. It returns the best architecture
-// of the whole history.
+// regularizedEvolution is aging evolution (Real+ 2019, algorithm 1): the best of Sample members of the population,
+// drawn with replacement, gets a child with one operation changed, which replaces the oldest member. The first
+// population is drawn uniformly and paid for whatever the budget; a child that does not fit into it is dropped. The
+// best architecture of the whole history wins.
 func regularizedEvolution(ctx context.Context, r *tabularRun) error {
 	for len(r.Steps) < r.Population {
 		arch := r.random()
@@ -180,10 +176,9 @@ func (r *tabularRun) mutate(arch []int) []int {
 //
 //	∇ = −(R − b) ∇ Σₑ log πₑ(aₑ) ,
 //
-// with reward R, the accuracy in percent, and baseline b, the moving average
-// of all rewards with this one. It ends with the query that does not fit into
-// the budget; as in the authors' code that one still counts for the best,
-// which Pick returns.
+// with reward R, the accuracy in percent, and baseline b, the moving average of all rewards including this one. It ends
+// with the query that does not fit into the budget; as in the authors' code that one still counts for the best, which
+// Pick returns.
 func reinforce(ctx context.Context, r *tabularRun) error {
 	p := newPolicy(r.counts, r.Rate, r.rng)
 	var sum, weight float64 // of the moving average
@@ -263,8 +258,8 @@ func (p *policy) mode() []int {
 	return arch
 }
 
-// step is a step of Adam (β = 0.9, 0.999, ε = 10⁻⁸) on −advantage·Σₑ log πₑ(aₑ),
-// of which the gradient is advantage·(πₑ − onehot(aₑ)).
+// step is a step of Adam (β = 0.9, 0.999, ε = 10⁻⁸) on −advantage·Σₑ log πₑ(aₑ), whose gradient is advantage·(πₑ −
+// onehot(aₑ)).
 func (p *policy) step(arch []int, advantage float64) {
 	p.steps++
 	bias1, bias2 := 1-math.Pow(0.9, float64(p.steps)), 1-math.Pow(0.999, float64(p.steps))

@@ -28,8 +28,7 @@ type Setup struct {
 	Settings Settings // of which a rule reads what it needs
 }
 
-// Updates are the updates that keep a state, or read more of the settings than
-// the step size, by name. A reader adds one with
+// Updates are the updates that keep a state, or read more settings than the step size, by name. Add one with
 //
 //	search.Updates["momentum"] = search.Update{
 //		Moves: search.OnSimplex, Rule: func(o search.Setup) bilevel.Rule {
@@ -40,8 +39,7 @@ type Setup struct {
 //		},
 //	}
 //
-// Every entry of simplex.Updates is an update, too, one without a state: a name
-// is looked up in both.
+// Entries of simplex.Updates are updates without a state: a name is looked up in both.
 var Updates = map[string]Update{
 	"adam": {Moves: Logits, Rule: adamRule},
 	"sgd":  {Moves: Logits, Rule: sgdRule},

@@ -1,8 +1,5 @@
-// Package supernet holds the operations of weight-sharing networks and the
-// continuous mixtures of them that the search methods work on.
-//
-// Its first space is that of activation functions (Oymak+ 2021, Section 4.2):
-// σ_α = Σᵢ αᵢ σᵢ.
+// Package supernet holds the operations of weight-sharing networks and their continuous mixtures, on which searches
+// work. Its first space is that of activation functions (Oymak+ 2021, Section 4.2): σ_α = Σᵢ αᵢ σᵢ.
 package supernet
 
 import (
@@ -13,14 +10,11 @@ import (
 	"github.com/nasml/lab/nasml/internal/own"
 )
 
-// Activation is an elementwise function σ: R → R as a graph function. Its
-// result has the shape of z.
+// Activation is an elementwise function σ: R → R as a graph function. Its result has the shape of z.
 type Activation func(z *Node) *Node
 
-// Activations are the known activation functions by name. Add a custom one with
-// Activations["mine"] = func(z *Node) *Node {…}.
-//
-// They avoid reductions, which XLA's loops cannot contain in go-xla v0.4.
+// Activations are the known activation functions by name. Add a custom one with Activations["mine"] = func(z *Node)
+// *Node {…}. They avoid reductions, which XLA's loops cannot contain in go-xla v0.4.
 var Activations = map[string]Activation{
 	"identity": func(z *Node) *Node { return z },
 	"relu":     relu,
@@ -37,8 +31,7 @@ func relu(z *Node) *Node {
 	return Where(GreaterThan(z, zero), z, zero)
 }
 
-// CheckActivation returns an error that lists the known names where name is
-// not one of Activations.
+// CheckActivation returns an error that lists the known names if name is not one of Activations.
 func CheckActivation(name string) error {
 	if _, ok := Activations[name]; ok {
 		return nil
@@ -46,14 +39,12 @@ func CheckActivation(name string) error {
 	return own.Unknown("activation", name, Activations, "supernet.Activations")
 }
 
-// MixActivations is the two-point activation mixture of Oymak+ 2021,
-// Section 7a, with one hyperparameter:
+// MixActivations is the two-point activation mixture of Oymak+ 2021, Section 7a, with one hyperparameter:
 //
 //	σ_α(z) = (1−α)·σ₀(z) + α·σ₁(z) .
 //
-// alpha must broadcast to z by its axes of dimension 1; α outside [0, 1] is
-// allowed. It is a graph function: it panics for an unknown name, and with
-// both shapes where the ranks differ.
+// alpha must broadcast to z by its axes of dimension 1; α outside [0, 1] is allowed. It is a graph function: it panics
+// for an unknown name, and with both shapes if the ranks differ.
 func MixActivations(sigma0, sigma1 string, alpha, z *Node) *Node {
 	for _, name := range []string{sigma0, sigma1} {
 		if err := CheckActivation(name); err != nil {

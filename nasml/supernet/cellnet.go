@@ -16,10 +16,9 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// Skeleton is what networks of cells with two inputs have in common (Liu+ 2019,
-// Appendix A): a stem, cells of which those at ⌊L/3⌋ and ⌊2L/3⌋ halve the size
-// and double the channels, global mean, linear classifier. Zero values are the
-// search on CIFAR-10.
+// Skeleton is what networks of cells with two inputs share (Liu+ 2019, Appendix A): a stem, cells of which those at
+// ⌊L/3⌋ and ⌊2L/3⌋ halve the size and double the channels, global mean, linear classifier. Zero values are the search
+// on CIFAR-10.
 type Skeleton struct {
 	Stem     string // a name of Stems; "": "cifar"
 	Channels int    // C of the first cells; 0: 16
@@ -61,8 +60,8 @@ func (s Skeleton) reduces(cell int) bool { return cell == s.Cells/3 || cell == 2
 // head is the cell behind which the auxiliary head sits.
 func (s Skeleton) head() int { return 2 * s.Cells / 3 }
 
-// Stem makes of the images the inputs of the first cell for C channels. halved
-// says that the second is half as large as the first.
+// Stem turns the images into the inputs of the first cell for C channels. halved says that the second has half the size
+// of the first.
 type Stem func(l Layers, images Map, channels int) (s0, s1 Map, halved bool)
 
 // Stems are the known stems by name. Their BN always has scale and shift.
@@ -86,14 +85,11 @@ func stemImageNet(wide int) Stem {
 	}
 }
 
-// CellNet is a network of cells with two inputs: the supernet of a search, or
-// that of one genotype.
+// CellNet is a network of cells with two inputs: the supernet of a search, or that of one genotype.
 //
-// Its weights stand from the images to the logits: stem; of a cell
-// preprocess0, preprocess1, then by edge and by operation what the operation
-// declares; auxiliary head; classifier. This is the order of the authors'
-// named_parameters. Paths read cells/2/preprocess0/conv,
-// cells/2/3<-0/sep_conv_3x3/depthwise_1.
+// Its weights are in the order of the authors' named_parameters, from the images to the logits: stem; of a cell
+// preprocess0, preprocess1, then by edge and by operation what the operation declares; auxiliary head; classifier.
+// Paths read cells/2/preprocess0/conv, cells/2/3<-0/sep_conv_3x3/depthwise_1.
 type CellNet struct {
 	skeleton Skeleton
 	space    CellSpace // of a search
@@ -119,13 +115,11 @@ func (n *CellNet) Weights() []Weight { return n.plan.weights }
 // Stats are BN's running means and variances.
 func (n *CellNet) Stats() []Weight { return n.plan.stats }
 
-// Architecture are the blocks of operation weights of both types of cells, and
-// of their edges where the network has these: a row a node, of as many edges as
-// enter it.
+// Architecture are the blocks of operation weights of both types of cells, and of edge weights if the network has them:
+// one row per node, with the edges into it.
 func (n *CellNet) Architecture() simplex.Product { return n.product }
 
-// Discretize is the genotype of operation and edge weights, the blocks of
-// Architecture: see [CellSpace.Discretize].
+// Discretize is the genotype of operation and edge weights, the blocks of Architecture: see [CellSpace.Discretize].
 func (n *CellNet) Discretize(theta [][][]float64) (Genotype, error) {
 	if err := n.product.Check(theta, math.Inf(1)); err != nil {
 		return Genotype{}, fmt.Errorf("genotype: %w", err)
@@ -143,16 +137,15 @@ func (n *CellNet) Discretize(theta [][][]float64) (Genotype, error) {
 	return n.space.Discretize(m)
 }
 
-// DropPlaces is the number of places of drop path, the columns of Pass.Drop:
-// every operation of a derived network but identities, in the order of the
-// cells and their edges.
+// DropPlaces is the number of places of drop path, the columns of Pass.Drop: every operation of a derived network but
+// identities, in the order of the cells and their edges.
 func (n *CellNet) DropPlaces() int { return n.plan.dropped }
 
 // auxiliaryPath names the weights of the auxiliary head.
 const auxiliaryPath = "auxiliary"
 
-// Parameters is the number of weights without those of the auxiliary head, as
-// the authors count (quark0/darts@f276dd3, utils.py, count_parameters_in_MB).
+// Parameters is the number of weights without those of the auxiliary head, as the authors count (quark0/darts@f276dd3,
+// utils.py, count_parameters_in_MB).
 func (n *CellNet) Parameters() int {
 	total := 0
 	for _, w := range n.plan.weights {
@@ -171,9 +164,8 @@ func size(dims []int) int {
 	return n
 }
 
-// MultiplyAdds is the number of multiplications of an example in convolutions
-// and the classifier, without the auxiliary head, which an evaluation does not
-// compute.
+// MultiplyAdds is the number of multiplications of an example in convolutions and the classifier, without the auxiliary
+// head, which an evaluation does not compute.
 func (n *CellNet) MultiplyAdds() int64 { return n.plan.multiplyAdds }
 
 // InitWeights draws float32 weights as PyTorch does by default.
@@ -192,8 +184,7 @@ func initialized(weights []Weight, rng *rand.Rand) []*tensors.Tensor {
 	return out
 }
 
-// states walks through all cells, where cell makes of the preprocessed inputs
-// its output; it returns the outputs.
+// states walks through all cells and returns their outputs; cell computes one from its preprocessed inputs.
 func (s Skeleton) states(l Layers, cell func(l Layers, t CellType, s0, s1 Map) Map) []Map {
 	s0, s1, halved := Stems[s.Stem](l.In("stem"), Map{H: s.Image, W: s.Image, C: 3, node: l.walk.pass.Images},
 		s.Channels)
@@ -215,8 +206,7 @@ func (s Skeleton) states(l Layers, cell func(l Layers, t CellType, s0, s1 Map) M
 	return outputs
 }
 
-// preprocess brings an input of a cell to its width and size: ReLU, 1×1
-// convolution, BN, or a FactorizedReduce.
+// preprocess brings an input of a cell to its width and size: ReLU, 1×1 convolution, BN, or a FactorizedReduce.
 func (l Layers) preprocess(x Map, width int, halve bool) Map {
 	if halve {
 		return l.FactorizedReduce(x, width)
@@ -229,9 +219,8 @@ type SearchConfig struct {
 	Skeleton
 	Space CellSpace // nil operations: DARTS
 
-	// Partial is K of PC-DARTS (Xu+ 2020): the first 1/K of the channels go
-	// through the operations, the rest passes by, and the channels are shuffled.
-	// 0 or 1: all of them.
+	// Partial is K of PC-DARTS (Xu+ 2020): the first 1/K of the channels go through the operations, the rest passes by,
+	// and the channels are shuffled. 0 or 1: all of them.
 	Partial int
 
 	// Edges says that edges have weights of their own (edge normalisation of
@@ -239,10 +228,9 @@ type SearchConfig struct {
 	Edges bool
 }
 
-// NewSearch is the supernet of a search: in cells, every edge is the mixture of
-// its candidates, Σₒ θₒ·opₒ(x), BN there has neither scale nor shift, and pools
-// are followed by a BN. It returns an error for sizes below 1, images too small
-// for the reductions, channels that K does not divide, and a space that is none.
+// NewSearch is the supernet of a search: every edge is the mixture of its candidates, Σₒ θₒ·opₒ(x), BN in cells has
+// neither scale nor shift, and pools are followed by a BN. It returns an error for sizes below 1, images too small for
+// the reductions, channels that K does not divide, and an invalid space.
 func NewSearch(c SearchConfig) (*CellNet, error) {
 	c.Skeleton = c.withDefaults()
 	if c.Space.Ops == nil && c.Space.EdgeOps == nil {
@@ -316,8 +304,8 @@ func (c SearchConfig) mixture(l Layers, i int) mixture {
 	return mixture{edges, Reshape(Mul(wide, BroadcastToShape(ops, wide.Shape())), -1, e*o)}
 }
 
-// spliced are rows [1, n] or [B, 1, n] of any lengths beside each other, as
-// products with parts of the identity: slices would have no second gradient.
+// spliced puts rows [1, n] or [B, 1, n] of any lengths side by side, as products with parts of the identity: slices
+// would have no second gradient.
 func spliced(rows []*Node) *Node {
 	total := 0
 	for _, r := range rows {
@@ -355,8 +343,8 @@ func picked(row *Node, places []int) *Node {
 	return Dot(row, selection(row, row.Shape().Dim(1), places)).Product()
 }
 
-// cell is a mixed cell. A node is the shuffled pair of the sum over its edges of
-// all operations and the sum of what passes by.
+// cell is a mixed cell. A node is the shuffled pair of the sum over its edges of all operations and the sum of the
+// channels that pass by.
 func (c SearchConfig) cell(l Layers, t CellType, m mixture, s0, s1 Map) Map {
 	states := []Map{s0, s1}
 	at := 0 // edge
@@ -438,8 +426,7 @@ func (n *mixedNode) sum(l Layers) Map {
 	return n.out
 }
 
-// mixed is the mixed sum of maps with the weights in some places of a row, 0 of
-// the size out if there are none.
+// mixed is the mixed sum of maps with some weights of a row; 0 of the size out without maps.
 func (l Layers) mixed(out Map, maps []Map, weights *Node, places []int) *Node {
 	if len(maps) == 0 {
 		images := l.walk.pass.Images

@@ -9,19 +9,16 @@ import (
 	"github.com/nasml/lab/nasml/internal/own"
 )
 
-// CellSpace is a search space of cells with two inputs as data, as in DARTS
-// (Liu+ 2019, https://arxiv.org/abs/1806.09055): states 0 and 1 are the outputs
-// of the two cells before, every further state is the sum of what the edges
-// from all states before it bring, and the cell's output is the concatenation
-// of those further states, its nodes. A cell that leaves the size as it is and
-// one that halves it are searched apart.
+// CellSpace is a search space of cells with two inputs as data, as in DARTS (Liu+ 2019,
+// https://arxiv.org/abs/1806.09055): states 0 and 1 are the outputs of the two cells before, every further state (node)
+// sums the edges from all states before it, and the cell's output is the concatenation of the nodes. Cells that keep
+// the size and cells that halve it are searched apart.
 type CellSpace struct {
 	Name  string
 	Nodes int      // states after the two inputs; a genotype keeps two edges into each
 	Ops   []string // candidate operations of an edge, names of Operations, in the original's order
 
-	// EdgeOps, where it has a type of cell, names the candidates of each of its
-	// edges instead, as many for all.
+	// EdgeOps, if it has a type of cell, names the candidates of each of its edges instead, as many for all.
 	EdgeOps map[CellType][][]string
 }
 
@@ -42,8 +39,8 @@ const (
 	edgesInto = 2 // edges into a node of a genotype
 )
 
-// DARTS is the space of Liu+ 2019, of PC-DARTS (Xu+ 2020) and of Li+ 2021,
-// Section 4.2: four nodes, 14 edges, eight operations.
+// DARTS is the space of Liu+ 2019, of PC-DARTS (Xu+ 2020) and of Li+ 2021, Section 4.2: four nodes, 14 edges, eight
+// operations.
 var DARTS = CellSpace{
 	Name: "darts", Nodes: 4,
 	Ops: []string{
@@ -52,9 +49,8 @@ var DARTS = CellSpace{
 	},
 }
 
-// CellSpaces are the known spaces of cells with two inputs by name. Add a custom
-// one with CellSpaces["mine"] = CellSpace{…}. S1 to S4 are those on which DARTS
-// fails (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 3; candidates from
+// CellSpaces are the known spaces of cells with two inputs by name. Add a custom one with CellSpaces["mine"] =
+// CellSpace{…}. DARTS fails on S1 to S4 (Zela+ 2020, https://arxiv.org/abs/1909.09656, Section 3; candidates from
 // automl/RobustDARTS@07f54ba, src/spaces.py).
 var CellSpaces = map[string]CellSpace{
 	DARTS.Name: DARTS,
@@ -82,8 +78,7 @@ func pairs(edges string) [][]string {
 	return out
 }
 
-// Without is the space without the operations named, "none" for instance.
-// Names that the space does not have are passed over.
+// Without is the space without the named operations, such as "none". It ignores names that the space lacks.
 func (s CellSpace) Without(ops ...string) CellSpace {
 	s.Ops = without(s.Ops, ops)
 	return s
@@ -95,8 +90,7 @@ func (s CellSpace) With(ops ...string) CellSpace {
 	return s
 }
 
-// Edges are the edges of a cell, by node, then by where they come from:
-// 2<-0, 2<-1, 3<-0, …
+// Edges are the edges of a cell, by node, then by origin: 2<-0, 2<-1, 3<-0, …
 func (s CellSpace) Edges() []Edge {
 	var edges []Edge
 	for to := inputs; to < inputs+s.Nodes; to++ {
@@ -118,9 +112,8 @@ func (s CellSpace) Candidates(cell CellType, edge int) []string {
 // Options is the number of candidates of an edge.
 func (s CellSpace) Options() int { return len(s.Candidates(Normal, 0)) }
 
-// Check returns an error if the space is no space: fewer than one node, an
-// operation unknown or twice on an edge, edges without candidates or with
-// differently many.
+// Check returns an error if the space is invalid: fewer than one node, an operation unknown or twice on an edge, edges
+// without candidates or with different numbers of them.
 func (s CellSpace) Check() error {
 	if s.Nodes < 1 {
 		return fmt.Errorf("space %q must have at least 1 node, got %d", s.Name, s.Nodes)

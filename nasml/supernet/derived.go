@@ -11,15 +11,13 @@ type DerivedConfig struct {
 	Skeleton // zero values: the search's; see DerivedCIFAR and DerivedImageNet
 	Genotype Genotype
 
-	// Auxiliary adds logits of a small head behind cell ⌊2L/3⌋ to training
-	// passes. A 5×5 mean must make 2×2 pixels of its map: at stride 3 of 8 to 10
-	// with the stem "cifar", at stride 2 of 7 or 8 with "imagenet", as it is with
-	// images of 32 and 224 pixels.
+	// Auxiliary adds logits of a small head behind cell ⌊2L/3⌋ to training passes. A 5×5 mean must make 2×2 pixels of
+	// its map: 8 to 10 at stride 3 with the stem "cifar", 7 or 8 at stride 2 with "imagenet", as for images of 32 and
+	// 224 pixels.
 	Auxiliary bool
 
-	// AuxiliaryBN puts the last BN into the ImageNet head, which DARTS leaves
-	// out (quark0/darts@f276dd3, model.py:98-100) and GAEA's code has
-	// (liamcli/gaea_release@1604615, model.py:98). On CIFAR it is there in both.
+	// AuxiliaryBN adds the last BN to the ImageNet head, which DARTS leaves out (quark0/darts@f276dd3, model.py:98-100)
+	// and GAEA's code has (liamcli/gaea_release@1604615, model.py:98). On CIFAR both have it.
 	AuxiliaryBN bool
 }
 
@@ -29,10 +27,9 @@ var (
 	DerivedImageNet = Skeleton{Stem: "imagenet", Channels: 48, Cells: 14, Image: 224, Classes: 1000}
 )
 
-// NewDerived is the network of a genotype. BN has scale and shift everywhere and
-// pools are not followed by one. It returns an error for sizes below 1, images
-// too small for the reductions or the auxiliary head, and a genotype that is
-// none.
+// NewDerived is the network of a genotype. BN has scale and shift everywhere and pools are not followed by one. It
+// returns an error for sizes below 1, images too small for the reductions or the auxiliary head, and an invalid
+// genotype.
 func NewDerived(c DerivedConfig) (*CellNet, error) {
 	c.Skeleton = c.withDefaults()
 	err := c.check()
@@ -63,8 +60,7 @@ func (c DerivedConfig) run(l Layers) (o Outcome) {
 	return o
 }
 
-// run is a discrete cell: a node is the sum of its two operations, each behind a
-// drop path unless it is the identity.
+// run is a discrete cell: a node is the sum of its two operations, each behind a drop path unless it is the identity.
 func (c Cell) run(l Layers, t CellType, s0, s1 Map) Map {
 	states := []Map{s0, s1}
 	var in []Map // of the node under way
@@ -93,8 +89,8 @@ func (c Cell) run(l Layers, t CellType, s0, s1 Map) Map {
 	return l.concat(outputs)
 }
 
-// auxiliary is the head: ReLU, 5×5 mean to 2×2 pixels, 1×1 convolution to 128
-// channels, BN, ReLU, 2×2 convolution to 768, BN, ReLU, linear layer.
+// auxiliary is the head: ReLU, 5×5 mean to 2×2 pixels, 1×1 convolution to 128 channels, BN, ReLU, 2×2 convolution to
+// 768, BN, ReLU, linear layer.
 func (c DerivedConfig) auxiliary(l Layers, x Map) *Node {
 	const pool, left, narrow, wide = 5, 2, 128, 768
 	stride, size := 3, "8 to 10"

@@ -9,8 +9,8 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// OnEdges reports whether a block of a network's architecture weighs edges, or the
-// inputs of a node, and not operations.
+// OnEdges reports whether a block of a network's architecture weighs edges or the inputs of a node instead of
+// operations.
 func OnEdges(b simplex.Block) bool {
 	return b.Name == "output" || strings.HasPrefix(b.Name, "inputs of ") || strings.Contains(b.Name, "edges into ")
 }
@@ -20,11 +20,9 @@ func (s Space) Product() simplex.Product {
 	return simplex.Product{{Name: "operations", Rows: len(s.Edges), Options: len(s.Ops)}}
 }
 
-// Weights01 are the blocks of Architecture of a search network that have 1 for
-// what a genotype has, its edges and their operations, and 0 for everything else: the
-// rows of edges that it has not are 0, and two edges into a node weigh 1 each.
-// Discretize is its inverse but for the order of a node's edges. It is an error
-// if the genotype is not of the network's space.
+// Weights01 are the blocks of Architecture with 1 for the edges and operations of a genotype and 0 for everything else:
+// rows of other edges are 0, and two edges into a node weigh 1 each. Discretize is its inverse up to the order of a
+// node's edges. It returns an error if the genotype is not of the network's space.
 func (n *CellNet) Weights01(g Genotype) ([][][]float64, error) {
 	theta := n.product.Uniform()
 	for _, block := range theta {
@@ -49,9 +47,8 @@ func (n *CellNet) Weights01(g Genotype) ([][][]float64, error) {
 	return theta, nil
 }
 
-// CheckGenotype returns an error if a genotype is none of the space: as
-// [Genotype.Check], and where a cell has other nodes, an edge twice, an
-// operation that its edge has not, or not all of its nodes as output.
+// CheckGenotype returns an error if a genotype is not of the space: as [Genotype.Check], and if a cell has other nodes,
+// an edge twice, an operation that its edge lacks, or not all of its nodes as output.
 func (s CellSpace) CheckGenotype(g Genotype) error {
 	if err := g.Check(); err != nil {
 		return err
@@ -76,8 +73,7 @@ func (s CellSpace) CheckGenotype(g Genotype) error {
 	return nil
 }
 
-// Random draws a genotype: two edges into every node, all pairs equally likely,
-// and on each an operation but none, all equally likely.
+// Random draws a genotype uniformly: two edges into every node, and on each an operation but none.
 func (s CellSpace) Random(rng *rand.Rand) Genotype {
 	cells := map[CellType]Cell{}
 	for _, t := range CellTypes {
@@ -98,8 +94,7 @@ func (s CellSpace) Random(rng *rand.Rand) Genotype {
 	return Genotype{cells[Normal], cells[Reduce]}
 }
 
-// Random draws an architecture: an operation of every node and the parents of
-// every node and the output, all equally likely.
+// Random draws an architecture uniformly: an operation of every node and the parents of every node and the output.
 func (s OneShot) Random(rng *rand.Rand) OneShotArch {
 	var a OneShotArch
 	for range s.Parents {

@@ -14,8 +14,8 @@ type operation struct {
 	pool   bool // 3×3 mean
 }
 
-// operations are those of NAS-Bench-201 by name: what leaves a node is computed
-// together. All others are of Operations.
+// operations are those of NAS-Bench-201 by name, computed together for all edges that leave a node. All others are in
+// Operations.
 var operations = map[string]operation{
 	"none":         {},
 	"skip_connect": {skip: true},
@@ -24,8 +24,7 @@ var operations = map[string]operation{
 	"avg_pool_3x3": {pool: true},
 }
 
-// inserted finds the operation of a name that Net does not compute by itself: what a
-// reader added, or put in the place of a shipped one, and those of DARTS.
+// inserted finds an operation that Net does not compute by itself: a reader's, or one of DARTS'.
 func inserted(name string) (Operation, bool) {
 	op := Operations[name]
 	if _, ours := operations[name]; ours && own.Same(op, shippedOperations[name]) {
@@ -58,8 +57,7 @@ func (c Config) sampled(l Layers) (m sampled) {
 	}
 }
 
-// table is a number for each operation on each edge, [1, |E|·|O|], or [B, |E|·|O|]
-// for one table an example.
+// table is a number for each operation on each edge, [1, |E|·|O|], or [B, |E|·|O|] for one table an example.
 type table struct {
 	entries *Node
 	rows    map[int][]*Node // by the number of channels
@@ -80,8 +78,8 @@ func (t *table) row(x *Node, i int) *Node {
 	return t.rows[c][i]
 }
 
-// shift are the scalars of the operations into a node that are not chosen, added
-// up, [1, C] or [B, C]; nil where none is sampled.
+// shift is the sum of the scalars of the operations into a node that are not chosen, [1, C] or [B, C]; nil if none is
+// sampled.
 func (m sampled) shift(s Space, node int, x Map) (shift *Node) {
 	if m.scalars == nil {
 		return nil

@@ -18,8 +18,8 @@ type Gene struct {
 	From int
 }
 
-// Cell is a discrete cell: the genes of its nodes one after the other, as many
-// for each, and the states whose concatenation is the cell's output.
+// Cell is a discrete cell: the genes of its nodes one after another, as many for each, and the states whose
+// concatenation is the cell's output.
 type Cell struct {
 	Genes  []Gene
 	Concat []int
@@ -39,20 +39,18 @@ func (g Genotype) Cell(t CellType) Cell {
 // none is the operation that no genotype chooses.
 const none = "none"
 
-// Mixture are operation weights of a search: for each type of cell softmax(α),
-// or θ, [|E|, |O|], and the weights of the edges [|E|], nil where all are 1.
+// Mixture are operation weights of a search: for each type of cell softmax(α), or θ, [|E|, |O|], and the weights of the
+// edges [|E|], nil if all are 1.
 type Mixture struct {
 	Operations map[CellType][][]float64
 	Edges      map[CellType][]float64
 }
 
-// Discretize is the genotype of a mixture by the rule of DARTS
-// (quark0/darts@f276dd3, model_search.py:133-152), which PC-DARTS and GAEA
-// apply to operation times edge weight: into every node the two edges of the
-// largest weight of an operation but none, the stronger first; on each its
-// largest operation but none. Equal weights keep the order of edges and of
-// operations. It returns an error for other shapes than the space's, a weight
-// that is not finite, and an edge that has no operation but none.
+// Discretize is the genotype of a mixture by the rule of DARTS (quark0/darts@f276dd3, model_search.py:133-152), which
+// PC-DARTS and GAEA apply to operation times edge weight: into every node the two edges with the largest weight of an
+// operation but none, the stronger first; on each its largest operation but none. Equal weights keep the order of edges
+// and of operations. It returns an error for other shapes than the space's, a weight that is not finite, and an edge
+// without an operation but none.
 func (s CellSpace) Discretize(m Mixture) (Genotype, error) {
 	var cells []Cell
 	for _, t := range CellTypes {
@@ -127,10 +125,9 @@ func strongest(ops []string, weights []float64) (choice, error) {
 	return best, nil
 }
 
-// Check returns an error if the genotype is no network: an operation that
-// is unknown, a node without its edges, an edge that does not come from a state
-// before its node, a concatenation that is empty or names something that is no
-// node, or twice the same.
+// Check returns an error if the genotype is no network: an unknown operation, a node without its edges, an edge that
+// does not come from a state before its node, a concatenation that is empty or has something other than a node, or a
+// node twice.
 func (g Genotype) Check() error {
 	for _, t := range CellTypes {
 		if err := g.Cell(t).check(); err != nil {
@@ -202,8 +199,7 @@ func concatText(concat []int) string {
 // mostNodes bounds what a range may ask for.
 const mostNodes = 1000
 
-// The text of a genotype as JSON: names in quotes, lists for tuples and ranges, in any
-// order and spacing.
+// The text of a genotype as JSON: names in quotes, lists for tuples and ranges, in any order and spacing.
 var (
 	spaceText = regexp.MustCompile(`\s+`)
 	nameText  = regexp.MustCompile(`(\w+)=`)
@@ -211,9 +207,8 @@ var (
 	asJSON    = strings.NewReplacer(",)", "]", ",]", "]", "(", "[", ")", "]", "'", `"`)
 )
 
-// ParseGenotype reads a name of Published or the text that the authors'
-// programs print, as [Genotype.String] does. It returns an error for anything
-// else, and where [Genotype.Check] does.
+// ParseGenotype reads a name of Published or the format of the authors' programs, as [Genotype.String] writes it. It
+// returns an error for anything else, and if [Genotype.Check] does.
 func ParseGenotype(text string) (Genotype, error) {
 	if p, ok := Published[text]; ok {
 		return p.Genotype, nil
@@ -291,8 +286,8 @@ func (g *Genotype) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Share is the share of an operation among a cell's edges, what an alarm on
-// collapse looks at with skip_connect (Zela+ 2020).
+// Share is the share of an operation among a cell's edges, such as that of skip_connect in an alarm on collapse (Zela+
+// 2020).
 func (c Cell) Share(op string) float64 {
 	n := 0
 	for _, gene := range c.Genes {

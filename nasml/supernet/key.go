@@ -23,10 +23,9 @@ var (
 	shippedOperations  = maps.Clone(Operations)
 )
 
-// ActivationKey names an entry of [Activations] in the key of a trial: one of
-// this package by its name, a reader's by what it computes. It is an error
-// if there is no such entry, and where it cannot be known by what it computes
-// because it is random or has a state.
+// ActivationKey names an entry of [Activations] in the key of a trial: one of this package by its name, a reader's by
+// what it computes. It returns an error if the entry is missing, or cannot be known by what it computes because it is
+// random or has a state.
 func ActivationKey(name string) (string, error) {
 	const where = "supernet.Activations"
 	return own.Entry("activation", name, where, Activations, shippedActivations, func(sigma Activation) []own.Probe {
@@ -35,8 +34,7 @@ func ActivationKey(name string) (string, error) {
 	})
 }
 
-// probePoints are pre-activations: the kink at 0, where networks work, and far
-// out, [1, 79].
+// probePoints are pre-activations around the kink at 0, in the usual range, and far out, [1, 79].
 func probePoints() [][]float64 {
 	points := []float64{0, 1e-9, -1e-9, 1e-3, -1e-3, 12, -12, 40, -40, 1000, -1000, 1e6, -1e6}
 	for i := range 66 {
@@ -45,18 +43,16 @@ func probePoints() [][]float64 {
 	return [][]float64{points}
 }
 
-// SpaceKey names an entry of [Spaces] in the key of a trial: one of this package
-// by its name, a reader's by its content, where an operation that a reader added goes
-// by what it computes, too: see [OperationKey]. It returns an error if there is no such
-// entry.
+// SpaceKey names an entry of [Spaces] in the key of a trial: one of this package by its name, a reader's by its
+// content, including what its custom operations compute: see [OperationKey]. It returns an error if the entry is
+// missing.
 func SpaceKey(name string) (string, error) {
 	space := Spaces[name]
 	space.Name = ""
 	return spaceKey(name, Spaces, shippedSpaces, space, space.Ops)
 }
 
-// spaceKey is the name of an entry that is as it was shipped, and so are its
-// operations, else what tells its content and theirs.
+// spaceKey is the name of an entry if it and its operations are as shipped, else a hash of their content.
 func spaceKey[S any](name string, all, shipped map[string]S, content S, ops []string) (string, error) {
 	computed, err := ownOperations(ops)
 	if err != nil {
@@ -89,8 +85,7 @@ func ownOperations(ops []string) (map[string]string, error) {
 	return computed, nil
 }
 
-// OneShotKey is the same for [OneShots]. What is only known about a space is no
-// part of it.
+// OneShotKey is the same for [OneShots], without what is only known about a space.
 func OneShotKey(name string) (string, error) {
 	space := OneShots[name]
 	space.Name, space.Known = "", OneShotKnown{}
@@ -115,8 +110,7 @@ func CellSpaceKey(name string) (string, error) {
 	return spaceKey(name, CellSpaces, shippedCellSpaces, space, ops)
 }
 
-// contentKey is the name of an entry that is as it was shipped, else what tells
-// its content.
+// contentKey is the name of an entry if it is as shipped, else a hash of its content.
 func contentKey[S any](name string, all, shipped map[string]S, content any) (string, error) {
 	space, ok := all[name]
 	if !ok {
@@ -132,11 +126,9 @@ func contentKey[S any](name string, all, shipped map[string]S, content any) (str
 	return own.Text(string(text)), nil
 }
 
-// OperationKey names an entry of [Operations] in the key of a trial: one of this
-// package by its name, a reader's by what it computes and how its weights begin.
-// It returns an error if there is no such entry or if it makes no map of one, and
-// where it cannot be known by what it computes because it is random or has a
-// state.
+// OperationKey names an entry of [Operations] in the key of a trial: one of this package by its name, a reader's by
+// what it computes and how its weights begin. It returns an error if the entry is missing or returns no map, or cannot
+// be known by what it computes because it is random or has a state.
 func OperationKey(name string) (string, error) {
 	if err := knownOperation(name); err != nil {
 		return "", err

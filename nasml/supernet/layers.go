@@ -11,11 +11,9 @@ import (
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
-// Map is a feature map [B, H, W, C] on the way through a network. While the
-// network is planned there are no numbers yet, only sizes.
-//
-// What a BN normalised is not written down: the map is node·scale + shift, which
-// its reader takes into account. Those that cannot take [Layers.plain].
+// Map is a feature map [B, H, W, C] on the way through a network; while the network is planned it has only sizes. The
+// output of a BN is not written down: the map is node·scale + shift, which its reader takes into account, or calls
+// [Layers.plain].
 type Map struct {
 	H, W, C   int
 	node      *Node
@@ -71,9 +69,8 @@ func constantRow(like *Node, n int, value float64) *Node {
 	return BroadcastToDims(Reshape(ConstAsDType(like.Graph(), like.DType(), value), 1, 1), 1, n)
 }
 
-// Layers walks through a network, twice by the same code: once it plans which
-// weights there are, in which order, and counts; in a graph it computes with
-// them. What it declares stands below its path.
+// Layers walks through a network, twice by the same code: first it plans weights and their order, and counts; in a
+// graph it computes with them. It declares weights below its path.
 type Layers struct {
 	walk *walk
 	path string
@@ -150,9 +147,8 @@ func (l Layers) stat(w Weight) int {
 	return l.walk.net.plan.index[w.Path]
 }
 
-// Apply is a custom layer: compute gets the node of x and the weights, whose
-// paths are taken below l's, and returns one of the size out; multiplyAdds are
-// those of an example.
+// Apply is a custom layer: compute gets the node of x and the weights, with paths below l's, and returns a node of the
+// size out; multiplyAdds are those of an example.
 func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute func(x *Node, w []*Node) *Node) Map {
 	l.walk.multiplyAdds += multiplyAdds
 	nodes := make([]*Node, len(weights))
@@ -166,8 +162,7 @@ func (l Layers) Apply(x, out Map, weights []Weight, multiplyAdds int64, compute 
 	return out
 }
 
-// once is a layer without weights. What it makes of the same map is computed
-// once.
+// once is a layer without weights, computed once for each map.
 func (l Layers) once(what string, x, out Map, stride int, compute func(x *Node) *Node) Map {
 	if l.planning() {
 		return out
@@ -208,8 +203,7 @@ func (l Layers) AvgPool(x Map, stride int) Map {
 	return l.once("mean", x, x.strided(stride), stride, func(x *Node) *Node { return kernels.AvgPool3x3(x, stride) })
 }
 
-// Conv is a convolution with a k×k kernel, k odd, to out channels, without
-// bias, padded by ⌊k/2⌋.
+// Conv is a convolution with a k×k kernel, k odd, to out channels, without bias, padded by ⌊k/2⌋.
 func (l Layers) Conv(name string, x Map, k, stride, out int) Map {
 	y := x.strided(stride)
 	y.C = out
@@ -222,15 +216,13 @@ func (l Layers) Conv(name string, x Map, k, stride, out int) Map {
 	})
 }
 
-// filters are the depthwise kernel and the pointwise one, of C channels, of a
-// stage.
 type filters struct {
 	depthwise, pointwise string
 	k, stride, dilation  int
 }
 
-// stage is ReLU, a depthwise k×k convolution, a 1×1 convolution that keeps the
-// number of channels, and BN, at once; see [kernels.Stage].
+// stage is ReLU, a depthwise k×k convolution, a 1×1 convolution that keeps the number of channels, and BN, at once; see
+// [kernels.Stage].
 func (l Layers) stage(f filters, bn string, x Map) Map {
 	y := x.strided(f.stride)
 	depthwise := l.weight(Weight{f.depthwise, []int{f.k, f.k, 1, x.C}, f.k * f.k, InitUniform})
@@ -245,9 +237,8 @@ func (l Layers) stage(f filters, bn string, x Map) Map {
 	return l.BN(bn, y)
 }
 
-// dense are convolutions of stride 1 of one map as it stands, rectified or not, to
-// out channels each; see [kernels.Dense] and [kernels.Linear]. Their weights stand
-// below the paths of to. BN knows of their moments.
+// dense are convolutions of stride 1 of one map, rectified or not, to out channels each; see [kernels.Dense] and
+// [kernels.Linear]. Their weights have the paths of to. BN knows their moments.
 func (x Map) dense(to []Layers, name string, k, out int) []Map {
 	all, filters := make([]Map, len(to)), make([]*Node, len(to))
 	for i, l := range to {
@@ -270,12 +261,10 @@ func (x Map) dense(to []Layers, name string, k, out int) []Map {
 	return all
 }
 
-// BN is batch normalisation, with scale and shift where the network's cells
-// have them: in a derived network, not in a search.
+// BN is batch normalisation, with scale and shift in a derived network, without in a search.
 func (l Layers) BN(name string, x Map) Map { return l.In(name).bn(x, l.walk.affine, momentum) }
 
-// bn is BN with or without scale and shift; momentum is the weight of the new
-// value in its running statistics.
+// bn is BN with or without scale and shift; momentum is the weight of the new value in its running statistics.
 func (l Layers) bn(x Map, affine bool, momentum float64) Map {
 	var scale, bias *Node
 	if affine {
@@ -350,9 +339,8 @@ func (l Layers) normalize(x *Node) batchNorm {
 	return found
 }
 
-// track mixes the moments of n pixels into the running ones: (1 − momentum)·old +
-// momentum·new, with the unbiased variance. Networks whose passes may sample do it map
-// by map, others at once.
+// track mixes the moments of n pixels into the running ones: (1 − momentum)·old + momentum·new, with the unbiased
+// variance. Networks whose passes may sample do it map by map, others at once.
 func (l Layers) track(moments *Node, n, mean, variance int, momentum float64) {
 	old := l.walk.pass.Stats
 	if !l.walk.net.samples {
@@ -376,9 +364,8 @@ func (l Layers) track(moments *Node, n, mean, variance int, momentum float64) {
 	}
 }
 
-// FactorizedReduce halves the size of a map: ReLU, two 1×1 convolutions of
-// stride 2, the second of the map without its first row and column, beside each
-// other, BN. Sizes and the number of channels out must be even.
+// FactorizedReduce halves the size of a map: ReLU, two 1×1 convolutions of stride 2 side by side, the second of the map
+// without its first row and column, BN. Sizes and the number of channels out must be even.
 func (l Layers) FactorizedReduce(x Map, out int) Map {
 	if x.H%2 != 0 || x.W%2 != 0 || out%2 != 0 {
 		l.fail("halves a map of %d×%d pixels to %d channels: all three must be even; take larger images or more "+
@@ -424,8 +411,7 @@ func (l Layers) add(maps []Map) Map {
 	return y
 }
 
-// drop is a place of drop path: it takes the path x from the examples that
-// Pass.Drop says, and scales it for the others.
+// drop is a place of drop path: it drops the path x of the examples that Pass.Drop names, and scales it for the others.
 func (l Layers) drop(x Map) Map {
 	place := l.walk.dropped
 	l.walk.dropped++

@@ -5,8 +5,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// This file holds what the cells with two inputs do to feature maps besides
-// ops.go and package kernels. All have gradients of gradients.
+// This file has the operations of cells with two inputs besides ops.go and package kernels. All have second gradients.
 
 // count is 0, 1, …, n−1.
 func count(n int) []int {
@@ -20,8 +19,8 @@ func count(n int) []int {
 // cut picks places along an axis: stride·i + offset for i < n.
 type cut struct{ axis, offset, stride, n int }
 
-// strided is y with y[i] = x[stride·i + offset] for i < n along the axis of each
-// cut, 0 where x ends. unstrided is its transpose, to the sizes given.
+// strided is y with y[i] = x[stride·i + offset] for i < n along the axis of each cut, 0 beyond x. unstrided is its
+// transpose, to the given sizes.
 func strided(x *Node, cuts ...cut) *Node {
 	y := x
 	sizes := make([]int, len(cuts))
@@ -117,8 +116,7 @@ func insideAxis(y *Node, axis, offset, stride, n int) *Node {
 	return BroadcastToDims(Reshape(Const(y.Graph(), inside), dims...), y.Shape().Dimensions...)
 }
 
-// MaxPool2x2 is the largest of every 2×2 pixels; an odd last row or column is
-// left out.
+// MaxPool2x2 is the largest of every 2×2 pixels; an odd last row or column is dropped.
 func MaxPool2x2(x *Node) *Node {
 	for _, axis := range []int{2, 1} {
 		out := x.Shape().Dim(axis) / 2
@@ -144,8 +142,7 @@ func AvgPoolValid(x *Node, k, stride int) *Node {
 	return DivScalar(x, float64(k*k))
 }
 
-// MixedSum is Σₖ wₖ·yₖ of maps [B, H, W, C] with weights w [1, n], or [B, n] for
-// those of every example.
+// MixedSum is Σₖ wₖ·yₖ of maps [B, H, W, C] with weights w [1, n], or [B, n] for those of every example.
 func MixedSum(y []*Node, w *Node) *Node {
 	r, n, c := w.Shape().Dim(0), len(y), y[0].Shape().Dim(-1)
 	mustBe("weights of a mixed sum", w, r, n)
@@ -170,8 +167,8 @@ func sum(x *Node, terms []*Node) *Node {
 	return kept(y)
 }
 
-// everywhere puts s [1, C] or [B, C] at every pixel. As a product with ones its
-// gradient is such a product, too: compare spread.
+// everywhere puts s [1, C] or [B, C] at every pixel. As a product with ones its gradient is such a product, too:
+// compare spread.
 func everywhere(s *Node, shape shapes.Shape) *Node {
 	rows, c := s.Shape().Dim(0), s.Shape().Dim(1)
 	ones := Ones(s.Graph(), shapes.Make(s.DType(), rows, shape.Size()/(rows*c), 1))
@@ -181,8 +178,7 @@ func everywhere(s *Node, shape shapes.Shape) *Node {
 	return Reshape(Einsum("bpi,bic->bpc", ones, ExpandAxes(s, 1)), shape.Dimensions...)
 }
 
-// Shuffled deals the channels out as PC-DARTS' channel_shuffle does: channel
-// i·C/groups + j comes to j·groups + i.
+// Shuffled deals the channels out as PC-DARTS' channel_shuffle: channel i·C/groups + j comes to j·groups + i.
 func Shuffled(x *Node, groups int) *Node {
 	d := x.Shape().Dimensions
 	apart := Reshape(x, d[0], d[1], d[2], groups, d[3]/groups)

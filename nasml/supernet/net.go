@@ -9,15 +9,13 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// The macro skeleton of NAS-Bench-201 (Dong & Yang 2020, Figure 1): a 3×3
-// convolution, three stages of N cells with C, 2C and 4C channels, between them
-// a residual block of stride 2, then BN, ReLU, global mean, linear classifier.
+// The macro skeleton of NAS-Bench-201 (Dong & Yang 2020, Figure 1): a 3×3 convolution, three stages of N cells with C,
+// 2C and 4C channels with residual blocks of stride 2 between them, then BN, ReLU, global mean, linear classifier.
 const stages = 3
 
-// Config is what a network is made of. Its zero values are NAS-Bench-201's
-// search cells as GAEA's authors ran them: 16 channels, 5 cells a stage, 32×32
-// images, 10 classes, convolutions without bias, BN in cells without scale and
-// shift, batch statistics only.
+// Config describes a network. Its zero values are NAS-Bench-201's search cells as GAEA's authors ran them: 16 channels,
+// 5 cells a stage, 32×32 images, 10 classes, convolutions without bias, BN in cells without scale and shift, batch
+// statistics only.
 type Config struct {
 	Space      Space // nil edges: NASBench201
 	Channels   int   // C of the first stage; 0: 16
@@ -28,9 +26,8 @@ type Config struct {
 	ConvBias   bool  // convolutions in cells have a bias
 	TrackStats bool  // BN keeps running statistics and evaluates by them ("BN=1")
 
-	// TrackOutside is TrackStats of the stem, the residual blocks and the last BN
-	// only: cells evaluate by the batch. That is what "BN=0" means in AutoDL-Projects
-	// (D-X-Y/AutoDL-Projects@f46486e, search_model_random.py:23,35,57).
+	// TrackOutside is TrackStats of the stem, the residual blocks and the last BN only; cells evaluate by the batch.
+	// This is "BN=0" in AutoDL-Projects (D-X-Y/AutoDL-Projects@f46486e, search_model_random.py:23,35,57).
 	TrackOutside bool
 }
 
@@ -66,9 +63,8 @@ type Net struct {
 	inserted int64  // multiply-adds of an example in operations that Net does not compute by itself
 }
 
-// New is the network of a configuration. It returns an error for sizes below 1,
-// an image size that two reductions cannot halve, a space that is no cell, and an
-// operation that changes the size of a map.
+// New is the network of a configuration. It returns an error for sizes below 1, an image size that two reductions
+// cannot halve, an invalid space, and an operation that changes the size of a map.
 func New(c Config) (*Net, error) {
 	n := &Net{Config: c.withDefaults()}
 	err := n.Config.check()
@@ -90,10 +86,9 @@ func (n *Net) MultiplyAdds() int64 { return n.inserted }
 //
 //	Σₒ cₒ·θₒ·opₒ(x) + (1−cₒ)·θₒ ,
 //
-// where the θₒ of an operation that is not chosen is a scalar added to every
-// element of the map, so that its gradient is the sum of the upstream one; the
-// running statistics of such an operation stay. With a one-hot θ = Chosen it is
-// the discrete network.
+// where the θₒ of an operation that is not chosen is a scalar added to every element of the map, so that its gradient
+// is the sum of the upstream one; the running statistics of such an operation do not move. With a one-hot θ = Chosen it
+// is the discrete network.
 func (n *Net) run(l Layers) Outcome {
 	c := n.Config
 	l.untracked = !c.TrackStats && !c.TrackOutside
@@ -113,8 +108,8 @@ func (n *Net) run(l Layers) Outcome {
 	return Outcome{Logits: l.In("classifier").classify(l.ReLU(l.In("last/bn").bn(x, true, momentum)), c.Classes)}
 }
 
-// reduction is the residual block of stride 2 between two stages, with twice
-// the channels: BN(conv(ReLU(BN(conv(ReLU(x)))))) + conv1×1(mean2×2(x)).
+// reduction is the residual block of stride 2 between two stages, with twice the channels:
+// BN(conv(ReLU(BN(conv(ReLU(x)))))) + conv1×1(mean2×2(x)).
 func (l Layers) reduction(x Map) Map {
 	b := l.In("conv_a/bn").bn(l.Conv("conv_a", l.ReLU(x), 3, 2, 2*x.C), true, momentum)
 	b.rectified = true
@@ -123,9 +118,8 @@ func (l Layers) reduction(x Map) Map {
 	return l.add([]Map{b, l.Conv("downsample", half, 1, 1, 2*x.C)})
 }
 
-// cell is a search cell: first its weights by edge, then operation; in a graph node
-// after node. No map of a single operation is ever written down but that of its
-// convolution.
+// cell is a search cell: it plans weights by edge, then operation; in a graph it goes node by node. Only convolutions
+// write the map of a single operation.
 func (n *Net) cell(l Layers, m sampled, x Map) Map {
 	l.untracked = !n.Config.TrackStats
 	s := n.Config.Space

@@ -12,9 +12,8 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// Network is what a search or a training drives: a function of images whose
-// weights, running statistics and architecture are given to it. A network of
-// one architecture has an empty one.
+// Network is what a search or a training drives: a function of images, given weights, running statistics and
+// architecture. A network of one architecture has an empty Architecture.
 type Network interface {
 	Weights() []Weight             // trained, in the order in which Evaluate takes them
 	Stats() []Weight               // running means and variances, in the order of Pass.Stats
@@ -34,9 +33,8 @@ type Pass struct {
 	Stats   []*Node // as Network.Stats
 	Train   bool    // BN normalises by the batch and moves the statistics, else by the statistics
 
-	// Drop holds the drop path of a training pass, nil for none: [B, n] for the
-	// n drop places of a CellNet, 0 where the example loses the path, else
-	// 1/(1−p).
+	// Drop holds the drop path of a training pass, nil for none: [B, n] for the n drop places of a CellNet, 0 if the
+	// example loses the path, else 1/(1−p).
 	Drop *Node
 }
 
@@ -114,9 +112,8 @@ func mustVary(path string, z *Node) {
 	}
 }
 
-// Score is the number of examples that the largest logit gets right, int32, the
-// first of equal logits counting, and the mean cross entropy, −log softmax of
-// the label's logit. logits are [B, classes], labels [B] integers.
+// Score is the number of examples whose largest logit (the first of equals) is right, int32, and the mean cross
+// entropy, −log softmax of the label's logit. logits are [B, classes], labels [B] integers.
 func Score(logits, labels *Node) (correct, loss *Node) {
 	logp := LogSoftmax(logits)
 	hot := OneHot(labels, logits.Shape().Dim(-1), logits.DType())

@@ -9,14 +9,12 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// noise is a map of independent numbers from N(0, 1) in the size of x, whose own
-// numbers go no further (Zela+ 2020, Section 3, S4; automl/RobustDARTS@07f54ba,
-// src/operations.py). It is drawn again in every pass, also where a network is tested.
+// noise is a map of independent N(0, 1) numbers in the size of x, whose values it ignores (Zela+ 2020, Section 3, S4;
+// automl/RobustDARTS@07f54ba, src/operations.py). It is drawn anew in every pass, also in tests.
 //
-// The generator begins at the bits of the pass's images and the place in the network,
-// so that a pass is a function: a search that was interrupted goes on as it would
-// have, and all derivatives of a step are of one loss. The same images come again with
-// the same noise only where they are not augmented.
+// The generator is seeded by the bits of the pass's images and the place in the network, so that a pass is a function:
+// an interrupted search goes on as it would have, and all derivatives of a step are of one loss. Without augmentation
+// the same images bring the same noise.
 func noise(l Layers, x Map, stride int, _ bool) Map {
 	return l.Apply(x, x.strided(stride), nil, 0, func(x *Node, _ []*Node) *Node {
 		y := x.Shape().Clone()
@@ -27,8 +25,8 @@ func noise(l Layers, x Map, stride int, _ bool) Map {
 	})
 }
 
-// generator is the state of a random generator for a place and images. Sums of
-// integers wrap around, and so are the same in any order.
+// generator is the state of a random generator for a place and images. Sums of integers wrap around, so that their
+// order does not matter.
 func generator(place string, images *Node) *Node {
 	name := fnv.New64a()
 	name.Write([]byte(place))

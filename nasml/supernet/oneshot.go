@@ -9,20 +9,17 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// OneShot is a space of NAS-Bench-1Shot1 (Zela+ 2020,
-// https://openreview.net/forum?id=SJx9ngStPH) as data: cells of NAS-Bench-101
-// whose nodes choose one operation and a fixed number of parents. Node 0 is the
-// cell's input, nodes 1 … N have an operation each and any of the nodes before
-// them as parents, and the output chooses among all of those.
+// OneShot is a space of NAS-Bench-1Shot1 (Zela+ 2020, https://openreview.net/forum?id=SJx9ngStPH) as data: cells of
+// NAS-Bench-101 whose nodes choose one operation and a fixed number of parents. Node 0 is the cell's input, nodes 1 … N
+// have an operation each and parents among the nodes before them, and the output chooses among all of those.
 type OneShot struct {
 	Name    string
 	Ops     []string // of every node, in the original's order; others are of Operations, and have no table
 	Parents []int    // how many parents node 1, 2, … N has
 	Output  int      // how many the output has
 
-	// What the space's authors print: the number of architectures, and the lowest
-	// errors of one training in NAS-Bench-101 among those that their program
-	// lists. Zeros: nothing is known.
+	// What the space's authors print: the number of architectures, and the lowest errors of one training in
+	// NAS-Bench-101 among those that their program lists. Zeros: unknown.
 	Known OneShotKnown
 }
 
@@ -37,11 +34,9 @@ type OneShotKnown struct {
 // opsOneShot are the operations in the original's order.
 var opsOneShot = []string{"maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu"}
 
-// The spaces of NAS-Bench-1Shot1. Their authors count 6,240 and 363,648
-// architectures of the first and the third by the operations of those nodes
-// only that another node reads, and all 81 · 360 = 29,160 of the second. The
-// lowest errors are over the 2,487, 3,609 and 24,066 pruned architectures that
-// their program generates, which are not all.
+// The spaces of NAS-Bench-1Shot1. Their authors count 6,240 and 363,648 architectures of the first and the third by the
+// operations of nodes that another node reads, and all 81 · 360 = 29,160 of the second. The lowest errors are over the
+// 2,487, 3,609 and 24,066 pruned architectures that their program generates, which are not all.
 var (
 	OneShot1 = OneShot{
 		Name: "1shot1-s1", Ops: opsOneShot, Parents: []int{1, 2, 2, 2}, Output: 2,
@@ -58,8 +53,7 @@ var (
 	}
 )
 
-// OneShots are the known spaces of this kind by name. Add a custom one with
-// OneShots["mine"] = OneShot{…}.
+// OneShots are the known spaces of this kind by name. Add a custom one with OneShots["mine"] = OneShot{…}.
 var OneShots = map[string]OneShot{OneShot1.Name: OneShot1, OneShot2.Name: OneShot2, OneShot3.Name: OneShot3}
 
 // The bounds of NAS-Bench-101.
@@ -74,9 +68,8 @@ func (s OneShot) With(ops ...string) OneShot {
 	return s
 }
 
-// Check returns an error if the space is not one of NAS-Bench-101's cells: a
-// node with no parent or more than there are nodes before it, more than five
-// nodes or nine edges, an operation unknown or twice.
+// Check returns an error if the space is not one of NAS-Bench-101's cells: a node with no parent or more than there are
+// nodes before it, more than five nodes or nine edges, an operation unknown or twice.
 func (s OneShot) Check() error {
 	if n := len(s.Parents); n < 1 || n > maxOneShotNodes {
 		return fmt.Errorf("space %q has %d nodes, expected 1 to %d", s.Name, n, maxOneShotNodes)
@@ -116,9 +109,8 @@ func (s OneShot) node(i int) string {
 	return fmt.Sprintf("node %d", i+1)
 }
 
-// Choosing are the nodes that choose their parents, in order: nodes 3 and 4 of
-// the first space. Others have all nodes before them as parents, and no weights
-// on them. The output is not among them; it always has weights.
+// Choosing are the nodes that choose their parents, in order: nodes 3 and 4 of the first space. The others have all
+// nodes before them as parents, without weights. The output always has weights and is not listed.
 func (s OneShot) Choosing() []int {
 	var nodes []int
 	for i, k := range s.Parents {
@@ -129,8 +121,7 @@ func (s OneShot) Choosing() []int {
 	return nodes
 }
 
-// Size is the number of choices of operations and parents, Π |O|ᴺ · C(i, kᵢ):
-// 14,580, 29,160 and 1,312,200.
+// Size is the number of choices of operations and parents, Π |O|ᴺ · C(i, kᵢ): 14,580, 29,160 and 1,312,200.
 func (s OneShot) Size() int {
 	size := 1
 	for range s.Parents {
@@ -148,10 +139,9 @@ type OneShotArch struct {
 	Parents [][]int // of nodes 1 … N and of the output, ascending
 }
 
-// Archs are the architectures of the space, those of one wiring together. With
-// everyOp these are all of Size; without, the operation of a node that no other
-// reads is not varied and is the first: 6,240, 16,632 and 363,648. (Nodes that
-// only such nodes read count as read, as with the space's authors.)
+// Archs are the architectures of the space, grouped by wiring. With everyOp these are all of Size; without, a node that
+// no other reads has the first operation only: 6,240, 16,632 and 363,648. (As with the space's authors, nodes that only
+// such nodes read count as read.)
 func (s OneShot) Archs(everyOp bool) iter.Seq[OneShotArch] {
 	return func(yield func(OneShotArch) bool) {
 		var sets [][][]int // of parents, by node
@@ -227,13 +217,10 @@ func (s OneShot) CheckArch(a OneShotArch) error {
 	return nil
 }
 
-// Spec is the architecture as NAS-Bench-101 has cells: the adjacency matrix
-// [N+2][N+2] and the names of all operations, to be pruned by that benchmark's
-// rule (data.NewCell101), which leaves the nodes that the output can be traced
-// back to. It has CheckArch's errors.
-//
-// The authors' program traces back first, and gives the cells of the first two
-// spaces a fifth node without edges. Both change nothing in what is left.
+// Spec is the architecture as a cell of NAS-Bench-101: the adjacency matrix [N+2][N+2] and the names of all operations,
+// to be pruned by that benchmark's rule (data.NewCell101) to the nodes that the output can be traced back to. It has
+// CheckArch's errors. The authors' program traces back first, and gives the cells of the first two spaces a fifth node
+// without edges; the pruned cells are the same.
 func (s OneShot) Spec(a OneShotArch) (matrix [][]int, ops []string, err error) {
 	if err := s.CheckArch(a); err != nil {
 		return nil, nil, err

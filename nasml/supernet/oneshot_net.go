@@ -9,48 +9,40 @@ import (
 	"github.com/nasml/lab/nasml/simplex"
 )
 
-// OneShotConfig is a supernet of NAS-Bench-1Shot1 (Zela+ 2020, Section 3.2).
-// Its zero values are GAEA's search on the first space: 9 cells, 16 channels in
-// the first third of them.
+// OneShotConfig is a supernet of NAS-Bench-1Shot1 (Zela+ 2020, Section 3.2). Its zero values are GAEA's search on the
+// first space: 9 cells, 16 channels in the first third of them.
 type OneShotConfig struct {
 	Skeleton         // Cells: 0 is 9; Stem is this network's own
 	Space    OneShot // no operations: OneShot1
 
-	// AddInput tells the two supernets apart. A cell projects its input to its
-	// output, too: with AddInput, to the width of all nodes together, and adds it
-	// to them, as the benchmark's authors do since their issue 2
-	// (automl/nasbench-1shot1@cb0f0ec); without, to the width of one node, and
-	// puts it beside them, as in the program of Li+ 2021
-	// (liamcli/nasbench-1shot1@e369bd7).
+	// AddInput distinguishes two supernets. A cell also projects its input to its output: with AddInput, to the width
+	// of all nodes together, and adds it to them, as the benchmark's authors do since their issue 2
+	// (automl/nasbench-1shot1@cb0f0ec); without, to the width of one node, and puts it beside them, as in the program
+	// of Li+ 2021 (liamcli/nasbench-1shot1@e369bd7).
 	AddInput bool
 
-	// Partial is K of PC-DARTS: the first 1/K of the channels of a node go
-	// through the operations, the rest passes by, and the channels are shuffled.
-	// 0 or 1: all of them. There are no weights of edges beside those of inputs.
+	// Partial is K of PC-DARTS: the first 1/K of the channels of a node go through the operations, the rest passes by,
+	// and the channels are shuffled. 0 or 1: all of them. There are no edge weights beside those of inputs.
 	Partial int
 }
 
-// OneShotNet is the network of a OneShotConfig. Its architecture has a block of
-// operation weights, a row a node, a block of one row for the output, and one
-// for each of the nodes OneShot.Choosing.
+// OneShotNet is the network of a OneShotConfig. Its architecture has a block of operation weights, a row a node, a
+// block of one row for the output, and one for each of the nodes OneShot.Choosing.
 //
-// Its weights stand in the order of the authors' named_parameters: stem; of a
-// cell the operations by node, then the projections of its input to the nodes
-// and to the output; postprocess; classifier. Paths read
-// cells/2/node_3/conv3x3-bn-relu/conv, cells/2/input_to_3/conv,
-// cells/2/input_to_output/bn/scale.
+// Its weights are in the order of the authors' named_parameters: stem; of a cell the operations by node, then the
+// projections of its input to the nodes and to the output; postprocess; classifier. Paths read
+// cells/2/node_3/conv3x3-bn-relu/conv, cells/2/input_to_3/conv, cells/2/input_to_output/bn/scale.
 type OneShotNet struct {
 	*CellNet
 	Space OneShot
 }
 
-// oneShotMomentum is the weight of the new value in a running statistic of
-// every BN but the last: the benchmark's .997 for the old value in TensorFlow
-// is taken over for PyTorch, which means the new one.
+// oneShotMomentum is the weight of the new value in a running statistic of every BN but the last: the authors kept the
+// benchmark's .997, which weighs the old value in TensorFlow, in PyTorch, where it weighs the new one.
 const oneShotMomentum = 0.997
 
-// NewOneShot is the supernet of a configuration. It returns an error for sizes
-// below 1, channels that K does not divide and a space that is none.
+// NewOneShot is the supernet of a configuration. It returns an error for sizes below 1, channels that K does not divide
+// and an invalid space.
 func NewOneShot(c OneShotConfig) (*OneShotNet, error) {
 	c.Cells = cmp.Or(c.Cells, 9)
 	c.Skeleton = c.withDefaults()
@@ -73,8 +65,7 @@ func (c OneShotConfig) check() error {
 	return cmp.Or(c.Skeleton.check(), c.checkPartial(c.Partial), c.Space.Check())
 }
 
-// Product is the space of θ: operations [N, |O|], output [1, N+1], and the
-// inputs of each node Choosing, [1, i].
+// Product is the space of θ: operations [N, |O|], output [1, N+1], and the inputs of each node Choosing, [1, i].
 func (s OneShot) Product() simplex.Product {
 	n := len(s.Parents)
 	p := simplex.Product{{Name: "operations", Rows: n, Options: len(s.Ops)}, {Name: "output", Rows: 1, Options: n + 1}}
@@ -84,10 +75,9 @@ func (s OneShot) Product() simplex.Product {
 	return p
 }
 
-// Weights01 are the blocks of Product that have 1 for what an architecture has
-// and 0 for everything else, as random search with weight sharing evaluates it: the
-// rows of parents do not add up to 1. Discretize is its inverse by either rule.
-// It returns an error if the architecture is not of the space.
+// Weights01 are the blocks of Product with 1 for the choices of an architecture and 0 for everything else, as random
+// search with weight sharing evaluates it: rows of parents do not add up to 1. Discretize is its inverse by either
+// rule. It returns an error if the architecture is not of the space.
 func (s OneShot) Weights01(a OneShotArch) ([][][]float64, error) {
 	if err := s.CheckArch(a); err != nil {
 		return nil, err
@@ -132,8 +122,7 @@ func (c OneShotConfig) run(l Layers) Outcome {
 //
 //	sᵢ = Σₒ θᵢₒ · opₒ( Σⱼ aᵢⱼ·uⱼ ) , u₀ = projᵢ(x), uⱼ = sⱼ ,
 //
-// without the weights aᵢ where it does not choose; the output has the weights
-// b of u₀ = proj(x) and of all nodes.
+// without the weights aᵢ if it does not choose; the output has the weights b of u₀ = proj(x) and of all nodes.
 func (c OneShotConfig) cell(l Layers, x Map, width int) Map {
 	n := len(c.Space.Parents)
 	if l.planning() { // in the order of the authors' parameters
@@ -253,8 +242,7 @@ func (c OneShotConfig) output(l Layers, u Map, states []Map) Map {
 	return out
 }
 
-// convBNReLU are convolutions of one map, each with BN with scale and shift and ReLU
-// behind it.
+// convBNReLU are convolutions of one map, each followed by BN with scale and shift and ReLU.
 func (x Map) convBNReLU(to []Layers, k, out int) (all []Map) {
 	if len(to) > 1 && to[0].planning() { // the weights of one stand together
 		for i := range to {
@@ -270,8 +258,8 @@ func (x Map) convBNReLU(to []Layers, k, out int) (all []Map) {
 	return all
 }
 
-// maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row
-// and column of padding at every side: 32 pixels become 17, and these 9.
+// maxPool2Padded is the largest of 2×2 pixels at a stride of 2, with one row and column of padding at every side: 32
+// pixels become 17, and these 9.
 func (l Layers) maxPool2Padded(x Map) Map {
 	out := Map{H: x.H/2 + 1, W: x.W/2 + 1, C: x.C}
 	return l.once("padded max2", x, out, 2, func(x *Node) *Node {

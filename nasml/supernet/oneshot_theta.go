@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// CheckTheta returns an error if θ is not a point of Product's shapes, of logits or of weights on simplices: a
-// number of blocks, rows or weights that is not the space's, or a weight that is not finite.
+// CheckTheta returns an error if θ, logits or weights on simplices, has other shapes than Product or a weight that is
+// not finite.
 func (s OneShot) CheckTheta(theta [][][]float64) error {
 	product := s.Product()
 	if len(theta) != len(product) {
@@ -45,16 +45,14 @@ const (
 
 // TieRule says how weights are compared.
 type TieRule struct {
-	// Single says that they are compared after a softmax in single precision, as
-	// in the authors' code, whatever they are: what differs by less than its
-	// rounding becomes equal.
+	// Single compares weights after a softmax in single precision, as in the authors' code: differences below its
+	// rounding become ties.
 	Single bool
 	// Top are the places of the k largest.
 	Top func(weights []float64, k int) []int
 }
 
-// TieRules are the rules by name. Add a custom one with
-// TieRules["mine"] = TieRule{Top: …}.
+// TieRules are the rules by name. Add a custom one with TieRules["mine"] = TieRule{Top: …}.
 var TieRules = map[Ties]TieRule{
 	TiesFirst: {Top: firstOfLargest},
 	TiesNumPy: {Single: true, Top: func(w []float64, k int) []int { return argpartition(w, len(w)-k)[len(w)-k:] }},
@@ -121,12 +119,10 @@ func softmax32(w []float64) []float64 {
 	return p
 }
 
-// argpartition orders the places of v so that the one at kth is where sorting
-// would put it, and those of larger values come after it: introselect, as
-// numpy.argpartition had it in the authors' time, so that equal values end
-// where they did there (NumPy 2 has another with AVX-512, which leaves them
-// elsewhere). v has at most a few elements; NumPy's worst-case guard is
-// left out, which begins to act with more.
+// argpartition orders the places of v so that the one at kth is where sorting would put it, and those of larger values
+// come after it: introselect, as in numpy.argpartition in the authors' time, so that equal values end up in the same
+// places (NumPy 2 has another with AVX-512). It leaves out NumPy's worst-case guard, which only acts on more elements
+// than v has.
 func argpartition(v []float64, kth int) []int {
 	at := count(len(v))
 	swap := func(i, j int) { at[i], at[j] = at[j], at[i] }

@@ -1,10 +1,9 @@
 package supernet
 
-// Operation is a candidate operation of any space's cells: it makes of a map of C
-// channels one of C channels at a stride, 1 or 2; only cells with two inputs, as DARTS
-// has them, ask for 2. It declares its weights through l as it goes, and computes with
-// them; nothing else says what it consists of. search tells whether it stands in a
-// search, where pools end in a BN, or in a derived network.
+// Operation is a candidate operation of any space's cells: it turns a map of C channels into one of C channels at a
+// stride, 1 or 2 (2 only in cells with two inputs, as DARTS has them). It declares its weights through l as it goes,
+// and computes with them; nothing else describes it. search tells a search, where pools end in a BN, from a derived
+// network.
 //
 // A custom operation is one entry, and a space that names it:
 //
@@ -13,15 +12,13 @@ package supernet
 //	}
 //	supernet.Spaces["mine"] = supernet.NASBench201.With("conv_5x5")
 //
-// [Layers.Apply] makes one of a graph function with any weights.
+// [Layers.Apply] makes one from a graph function with any weights.
 type Operation func(l Layers, x Map, stride int, search bool) Map
 
-// Operations are the known operations by name: those of DARTS (quark0/darts@f276dd3,
-// operations.py), the convolutions of NAS-Bench-201 at any stride, and the noise of
-// Zela+ 2020. none, which is 0, has no function.
-//
-// Cells of the kinds of those two benchmarks have pools and skip connections of these
-// names of their own, without the BN that DARTS' pools end in.
+// Operations are the known operations by name: those of DARTS (quark0/darts@f276dd3, operations.py), the convolutions
+// of NAS-Bench-201 at any stride, and the noise of Zela+ 2020. none, which is 0, has no function. Cells of
+// NAS-Bench-201 and NAS-Bench-1Shot1 have pools and skip connections of their own by these names, without DARTS' BN
+// behind pools.
 var Operations = map[string]Operation{
 	none:           nil,
 	"max_pool_3x3": pooled(Layers.MaxPool),
@@ -61,8 +58,7 @@ func convolved(k int) Operation {
 	}
 }
 
-// separable is ReLU, depthwise k×k with the stride, 1×1, BN, and the same again
-// without a stride.
+// separable is ReLU, depthwise k×k with the stride, 1×1, BN, and the same again without a stride.
 func separable(k int) Operation {
 	return func(l Layers, x Map, stride int, _ bool) Map {
 		x = l.stage(filters{"depthwise_1", "pointwise_1", k, stride, 1}, "bn_1", x)

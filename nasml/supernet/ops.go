@@ -8,15 +8,12 @@ import (
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
-// This file holds the operations on feature maps [B, H, W, C], with gradients
-// that are again made of such operations, so that gradients of gradients exist:
-// GoMLX v0.28 has none for Pad, Reverse and dilated convolutions, which its
-// gradients of slices and convolutions are made of. Sums over pixels are
-// products with ones: on a CPU they are four times faster than XLA's
-// reductions.
+// This file has the operations on feature maps [B, H, W, C], whose gradients are again made of such operations, so that
+// second gradients exist: GoMLX v0.28 has none for Pad, Reverse and dilated convolutions, of which its gradients of
+// slices and convolutions are made. Sums over pixels are products with ones: on a CPU they are four times faster than
+// XLA's reductions.
 
-// custom returns the values y, computed from x, with gradients of their own:
-// vjp(v) are those of x where v are those of y.
+// custom returns the values y, computed from x, with custom gradients: vjp(v) are those of x if v are those of y.
 func custom(y []*Node, vjp func(v []*Node) []*Node, x ...*Node) []*Node {
 	return gradient.Custom(y, func(v []*Node, _ int) []*Node { return vjp(v) }, x...)
 }
@@ -29,8 +26,7 @@ func custom1(y *Node, vjp func(v *Node) []*Node, x ...*Node) *Node {
 // pixels is the number of values of a channel, over all examples.
 func pixels(x *Node) int { return x.Shape().Size() / x.Shape().Dim(-1) }
 
-// sums adds up the pixels of every channel: [1, C] over all examples, or
-// [B, C] where rows is B.
+// sums adds up the pixels of every channel: [1, C] over all examples, or [B, C] if rows is B.
 func sums(x *Node, rows int) *Node {
 	c := x.Shape().Dim(-1)
 	ones := Ones(x.Graph(), shapes.Make(x.DType(), rows, 1, pixels(x)/rows))
@@ -43,16 +39,14 @@ func sums(x *Node, rows int) *Node {
 	return custom1(y, func(v *Node) []*Node { return []*Node{spread(v, x.Shape())} }, x)
 }
 
-// spread puts s [1, C] or [B, C] at every pixel of a shape [B, H, W, C]; it is
-// the transpose of sums.
+// spread puts s [1, C] or [B, C] at every pixel of a shape [B, H, W, C]; it is the transpose of sums.
 func spread(s *Node, shape shapes.Shape) *Node {
 	rows, c := s.Shape().Dim(0), s.Shape().Dim(1)
 	y := BroadcastToShape(Reshape(s, rows, 1, 1, c), shape)
 	return custom1(y, func(v *Node) []*Node { return []*Node{sums(v, rows)} }, s)
 }
 
-// split deals out the channels into equal parts; join is its inverse and its
-// transpose.
+// split deals out the channels into equal parts; join is its inverse and its transpose.
 func split(x *Node, parts int) []*Node {
 	width := x.Shape().Dim(-1) / parts
 	y := make([]*Node, parts)
@@ -79,8 +73,7 @@ func convolution(x, kernel *Node) *Node {
 // A window is the geometry of a convolution.
 type window struct{ pad, stride int }
 
-// conv is the convolution of x [B, H, W, C] with a kernel [k, k, C, O], as a
-// cross-correlation.
+// conv is the convolution of x [B, H, W, C] with a kernel [k, k, C, O], as a cross-correlation.
 func (w window) conv(x, kernel *Node) *Node {
 	of, with := x.Shape(), kernel.Shape()
 	return kernels.Trilinear{
@@ -98,8 +91,7 @@ func (w window) native(x, kernel *Node) *Node {
 	return c.Done()
 }
 
-// nativeVJP is GoMLX's own gradient of a convolution y, in its input and in its
-// kernel.
+// nativeVJP is GoMLX's own gradient of a convolution y, in its input and in its kernel.
 func nativeVJP(y, v *Node) []*Node {
 	return VJPRegistration[y.Type()](y, []*Node{v}, shapes.Make(v.DType()))
 }
@@ -126,9 +118,8 @@ func doubled(v *Node) *Node {
 // inverseRoot is 1/√(variance + ε).
 func inverseRoot(variance *Node) *Node { return Inverse(Sqrt(AddScalar(variance, epsilon))) }
 
-// kept is x, computed once. XLA:CPU would compute a sum of maps again in every
-// loop that reads it, unless something that is no loop reads it too: here a
-// convolution that looks at one pixel of an example and comes to nothing.
+// kept is x, computed once. XLA:CPU would recompute a sum of maps in every loop that reads it, unless something other
+// than a loop reads it, too: here a convolution that looks at one pixel of an example and comes to nothing.
 func kept(x *Node) *Node {
 	d := x.Shape().Dimensions
 	one := Ones(x.Graph(), shapes.Make(x.DType(), 1, 1, d[3], 1))

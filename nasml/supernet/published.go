@@ -10,12 +10,10 @@ type PublishedGenotype struct {
 	Source   string // where it stands
 }
 
-// Published are known genotypes of the DARTS space, by the authors' names but
-// for GAEA's: its paper shows them in Figure 3 only. That of CIFAR-10 is
-// pcdartseedartscifar103103 in the authors' file, where a second one stands;
-// it is the one whose numbers of parameters are those of Tables 4 and 5. That
-// of ImageNet was given away by the first author with a later port, as the
-// paper's best.
+// Published are known genotypes of the DARTS space, by the authors' names but for GAEA's, which its paper only shows in
+// Figure 3. That of CIFAR-10 is pcdartseedartscifar103103 in the authors' file; of two there, it has the numbers of
+// parameters of Tables 4 and 5. That of ImageNet was released by the first author with a later port, as the paper's
+// best.
 var Published = map[string]PublishedGenotype{
 	"DARTS_V1": {
 		published("sep3:1 sep3:0 skip:0 sep3:1 skip:0 sep3:1 sep3:0 skip:2",

@@ -13,9 +13,8 @@ type Edge struct{ From, To int }
 // String prints "2<-0" for the edge from node 0 to node 2.
 func (e Edge) String() string { return fmt.Sprintf("%d<-%d", e.To, e.From) }
 
-// Space is a cell search space as data: nodes, edges, candidate operations.
-// Node 0 is the cell's input; node j is the sum of the mixed operations of the
-// edges into it; the last node is the cell's output.
+// Space is a cell search space as data: nodes, edges, candidate operations. Node 0 is the cell's input; node j is the
+// sum of the mixed operations of the edges into it; the last node is the cell's output.
 type Space struct {
 	Name  string
 	Nodes int      // of a cell, input included
@@ -23,9 +22,8 @@ type Space struct {
 	Ops   []string // candidate operations of every edge, in the original's order: NAS-Bench-201's, or of Operations
 }
 
-// NASBench201 is the space of Dong & Yang 2020 (https://arxiv.org/abs/2001.00326):
-// four nodes, every one connected to all before it, five operations an edge;
-// 5⁶ = 15,625 architectures.
+// NASBench201 is the space of Dong & Yang 2020 (https://arxiv.org/abs/2001.00326): four nodes, each connected to all
+// before it, five operations an edge; 5⁶ = 15,625 architectures.
 var NASBench201 = Space{
 	Name:  "nasbench201",
 	Nodes: 4,
@@ -33,12 +31,10 @@ var NASBench201 = Space{
 	Ops:   []string{"none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"},
 }
 
-// Spaces are the known cell spaces by name. Add a custom one with
-// Spaces["mine"] = Space{…}.
+// Spaces are the known cell spaces by name. Add a custom one with Spaces["mine"] = Space{…}.
 var Spaces = map[string]Space{NASBench201.Name: NASBench201}
 
-// Without is the space without the operations named, "none" for instance.
-// Names that the space does not have are passed over.
+// Without is the space without the named operations, such as "none". It ignores names that the space lacks.
 func (s Space) Without(ops ...string) Space {
 	s.Ops = without(s.Ops, ops)
 	return s
@@ -54,9 +50,8 @@ func (s Space) With(ops ...string) Space {
 	return s
 }
 
-// Check returns an error if the space is not a cell: an edge that does not
-// go from an earlier node to a later one, an edge twice, a node after the first
-// that no edge enters, an operation unknown or twice.
+// Check returns an error if the space is not a cell: an edge that does not go from an earlier node to a later one, an
+// edge twice, a node after the first that no edge enters, an operation unknown or twice.
 func (s Space) Check() error {
 	if s.Nodes < 2 || len(s.Ops) == 0 {
 		return fmt.Errorf("space %q has %d nodes and %d operations: a cell needs at least 2 nodes and 1 operation",
@@ -92,9 +87,8 @@ func operationNames() []string {
 	return slices.Compact(names)
 }
 
-// Argmax is the discretisation of θ [|E|, |O|]: the operation of the largest
-// weight on each edge, the first of them where several are equal, as in
-// PyTorch on CPU (a uniform θ is a tie on every edge, not an architecture).
+// Argmax is the discretisation of θ [|E|, |O|]: the operation of the largest weight on each edge, the first of equals,
+// as in PyTorch on CPU (a uniform θ is a tie on every edge, not an architecture).
 func (s Space) Argmax(theta [][]float64) []int {
 	choice := make([]int, len(theta))
 	for e, row := range theta {
@@ -125,9 +119,8 @@ func (s Space) Arch(choice []int) string {
 	return strings.Join(nodes, "+")
 }
 
-// Parse is the inverse of Arch: the operation of each edge in the space's
-// order. It returns an error for a string that Arch does not print: an
-// operation, an edge or a node too few, too many, or unknown.
+// Parse is the inverse of Arch: the operation of each edge in the space's order. It returns an error for a string that
+// Arch does not print.
 func (s Space) Parse(arch string) ([]int, error) {
 	nodes := strings.Split(arch, "+")
 	if len(nodes) != s.Nodes-1 {

@@ -1,5 +1,4 @@
-// Package algorithm1 runs Algorithm 1 of Li+ 2021 on small supernets, with the
-// number of steps and the step size of Theorem 1.
+// Package algorithm1 runs Algorithm 1 of Li+ 2021 on small supernets, with the steps and step size of Theorem 1.
 package algorithm1
 
 import (
@@ -47,8 +46,8 @@ func (t Trial) Run(ctx context.Context, s *smoothnet.Problem, seed uint64) (tria
 	return out, nil
 }
 
-// run is one run: Δ and the gap at random iterates (means over them) and at
-// the end, and the largest second moments of the gradients on the way.
+// run returns Δ and the gap of one run at random iterates (weighted means) and at the end, and the largest second
+// moments of the gradients.
 func (t Trial) run(
 	ctx context.Context, s *smoothnet.Problem, steps int, eta float64, seed uint64, name string,
 ) (map[string]float64, error) {
@@ -64,8 +63,7 @@ func (t Trial) run(
 	return sum, err
 }
 
-// measure adds Δ and the gap at a point, times a weight, and notes the second
-// moments there.
+// measure adds Δ and the gap at a point, times a weight, and updates the largest second moments.
 func measure(s *smoothnet.Problem, sum map[string]float64, name string, at [][]float64, weight float64) error {
 	m, err := s.Stationarity(at, s.Gamma)
 	if err != nil {

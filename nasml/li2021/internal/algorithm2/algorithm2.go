@@ -1,5 +1,4 @@
-// Package algorithm2 runs Algorithm 2 of Li+ 2021 over b blocks, beside the bound
-// of Theorem 2 with every term of it computed.
+// Package algorithm2 runs Algorithm 2 of Li+ 2021 over b blocks and computes every term of Theorem 2's bound.
 package algorithm2
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Trial is what the runs on one problem depend on; Kind says which of the other
-// fields apply.
+// Trial is what the runs on one problem depend on; Kind says which other fields apply.
 type Trial struct {
 	Kind     string            `json:"kind"` // "net", "xy" or "norms"
 	Net      *smoothnet.Params `json:"net,omitempty"`
@@ -44,8 +42,8 @@ func (t Trial) Run(
 	return t.supernet(ctx, s, seed)
 }
 
-// supernet runs one problem. With f* ≥ 0 replaced by 0 and L² = G_w²+G_θ², which
-// is the same for all ways to cut the supernet, the bound is
+// supernet runs one problem. With f* ≥ 0 replaced by 0 and L² = G_w²+G_θ², which does not depend on the blocks, the
+// bound is
 //
 //	(γ̂b/(γ̂−γ)) · (min_u f(u) + γ̂D(u‖x¹) + (γ̂L²/2b) Σηₜ²) / Σηₜ .
 func (t Trial) supernet(ctx context.Context, s *smoothnet.Problem, seed uint64) (trial.Result, error) {

@@ -9,9 +9,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// norms tries Claims 1 and 2 on random points of ℝ³ × (ℝ³, ‖·‖₁): how far
-// ‖x+y‖ exceeds ‖x‖+‖y‖ at most, how far ⟨u, x⟩ − ½‖x‖² exceeds ½‖u‖_*² at
-// most, and how close the maximizer of the proof gets to it.
+// norms checks Claims 1 and 2 at random points of ℝ³ × (ℝ³, ‖·‖₁): the most by which ‖x+y‖ exceeds ‖x‖+‖y‖ and ⟨u, x⟩ −
+// ½‖x‖² exceeds ½‖u‖_*², and how close the proof's maximizer comes to it.
 func norms(seed uint64) trial.Result {
 	rng := trial.RNG(seed, "norms")
 	parts := []simplex.Space{simplex.Euclidean{}, simplex.Entropic{}}
@@ -42,8 +41,8 @@ func norms(seed uint64) trial.Result {
 	return trial.Result{Values: map[string]float64{"triangle": triangle, "above": above, "attained": attained}}
 }
 
-// atMaximizer is ⟨u, x⟩ − ½‖x‖² where each part of x is aligned with its part
-// of u and as long as that part's dual norm.
+// atMaximizer is ⟨u, x⟩ − ½‖x‖² where each part of x is aligned with its part of u and has that part's dual norm as
+// length.
 func atMaximizer(u [][]float64, parts []simplex.Space) float64 {
 	largest := 0
 	for i, v := range u[1] {

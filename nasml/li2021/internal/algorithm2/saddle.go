@@ -10,10 +10,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// saddle runs Algorithm 2 on f(x, y) = xy over [−1, 1]² from (0, 0), with b = 2
-// and Corollary 1's step, and measures Δ_{1/(2γ)} over all iterates. f is
-// linear in x and in y, so that Setting 1 holds block-wise with every γ > 0;
-// f* = −1 and L² = 2(1+σ²).
+// saddle runs Algorithm 2 on f(x, y) = xy over [−1, 1]² from (0, 0), with b = 2 and Corollary 1's step, and measures
+// Δ_{1/(2γ)} over all iterates. f is linear in x and in y, so that Setting 1 holds block-wise with every γ > 0; f* = −1
+// and L² = 2(1+σ²).
 func (t Trial) saddle(ctx context.Context, seed uint64) (trial.Result, error) {
 	const b, drop = 2, 1.0
 	l2 := 2 * (1 + t.Sigma*t.Sigma)
@@ -41,9 +40,8 @@ func (t Trial) saddle(ctx context.Context, seed uint64) (trial.Result, error) {
 	return out, nil
 }
 
-// saddleStationarity is Δ_λ = ‖(x, y) − prox‖²/λ² for f = xy on [−1, 1]². The
-// proximal point is the best of those that can be optimal: one inside, and one
-// on each side.
+// saddleStationarity is Δ_λ = ‖(x, y) − prox‖²/λ² for f = xy on [−1, 1]². The proximal point is the best of the
+// possible optima: one inside, and one on each side.
 func saddleStationarity(x, y, lambda float64) float64 {
 	clamp := func(v float64) float64 { return math.Max(-1, math.Min(1, v)) }
 	best, square := math.Inf(1), 0.0

@@ -1,5 +1,4 @@
-// Package descent holds what the small problems of Li+ 2021 have in common:
-// products of rows, and the gradient behind a softmax.
+// Package descent has what the small problems of Li+ 2021 share: products of rows, and the gradient behind a softmax.
 package descent
 
 import (
@@ -7,8 +6,8 @@ import (
 	"slices"
 )
 
-// ThroughSoftmax turns the gradient in θ = softmax(z) into that in z, (diag θ −
-// θθᵀ) g: a step of EG with it is a step of SGD on the logits.
+// ThroughSoftmax turns the gradient in θ = softmax(z) into that in z, (diag θ − θθᵀ) g: a step of EG with it is a step
+// of SGD on the logits.
 func ThroughSoftmax(theta, grad []float64) {
 	m := Inner(theta, grad)
 	for o := range grad {

@@ -1,5 +1,4 @@
-// Package evaluating trains architectures of Li+ 2021 from scratch and turns
-// that into results of trials.
+// Package evaluating trains architectures of Li+ 2021 from scratch for trials.
 package evaluating
 
 import (
@@ -15,8 +14,7 @@ type Trial struct {
 	Settings training.Settings `json:"settings"`
 	Genotype supernet.Genotype `json:"genotype"`
 
-	// Operations are what those of the genotype compute that are not the
-	// project's own, by name.
+	// Operations are what those operations of the genotype compute that are not nasml's, by name.
 	Operations map[string]string `json:"operations,omitempty"`
 
 	Examples     int `json:"examples"`      // the first so many, 0: all; of photographs of each class

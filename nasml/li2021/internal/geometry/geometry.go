@@ -1,6 +1,5 @@
-// Package geometry compares mirror descents on a product of simplices: it counts
-// the steps that exponentiated gradient, projected SGD and SGD on logits need to
-// the same mean gap, and measures the norms that their bounds are made of.
+// Package geometry compares mirror descents on a product of simplices: it counts the steps that exponentiated gradient,
+// projected SGD and SGD on logits need to reach the same mean gap, and measures the norms in their bounds.
 package geometry
 
 import (
@@ -16,8 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Trial is what a number of iterations depends on; Kind says which fields
-// apply.
+// Trial is what a number of steps depends on; Kind says which fields apply.
 type Trial struct {
 	Kind    string    `json:"kind"`             // "theory": the step of the bound; "tuned": each of Rates; "norms"
 	Method  string    `json:"method,omitempty"` // "eg", "projected" or "softmax"
@@ -41,9 +39,8 @@ func (t Trial) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return t.tuned(ctx, seed)
 }
 
-// Bound is the number of steps after which the mean gap of a run is at most
-// Gap, by the regret of mirror descent with entries bounded by 1: 2 ln|O|/ε² for
-// EG and (1−1/|O|)G²/ε² for projected SGD, G² = |O| or, sparse, 1.
+// Bound is the number of steps after which the mean gap of a run is at most Gap, by the regret of mirror descent with
+// entries bounded by 1: 2 ln|O|/ε² for EG and (1−1/|O|)G²/ε² for projected SGD, G² = |O| or, sparse, 1.
 func (t Trial) Bound() float64 {
 	k := float64(t.Options)
 	if t.Method == "eg" {
@@ -74,8 +71,8 @@ func (t Trial) Cap() int {
 	return int(2 * float64(t.Options) / (t.Gap * t.Gap))
 }
 
-// gaps runs a method from the uniform point and calls visit with the mean gap
-// per edge before each step, until it returns false.
+// gaps runs a method from the uniform point; before each step it calls visit with the mean gap per edge, until that
+// returns false.
 func (t Trial) gaps(ctx context.Context, eta float64, rng *rand.Rand, visit func(step int, gap float64) bool) error {
 	var space simplex.Space = simplex.Entropic{}
 	if t.Method == "projected" {
@@ -107,8 +104,7 @@ func (t Trial) gaps(ctx context.Context, eta float64, rng *rand.Rand, visit func
 	}
 }
 
-// draw writes one edge's gradient: ±1 with mean −Margin at operation 0, and ±1
-// with mean 0, or 0, elsewhere.
+// draw writes one edge's gradient: ±1 with mean −Margin at operation 0, and ±1 with mean 0, or 0, elsewhere.
 func (t Trial) draw(grad []float64, rng *rand.Rand) {
 	if t.Oracle == "dense" {
 		var bits uint64
@@ -126,8 +122,8 @@ func (t Trial) draw(grad []float64, rng *rand.Rand) {
 	}
 }
 
-// theory is the least T of the grid 2^{j/4} at which runs with the bound's step
-// for T have a mean gap of at most Gap; a bound is on an expectation.
+// theory is the least T of the grid 2^{j/4} for which the mean gap of runs at the bound's step is at most Gap; the
+// bound is on an expectation.
 func (t Trial) theory(ctx context.Context, seed uint64) (trial.Result, error) {
 	at := func(j int) int { return int(math.Round(math.Pow(2, float64(j)/4))) }
 	reached := func(j int) (bool, error) {
@@ -178,8 +174,7 @@ func (t Trial) theory(ctx context.Context, seed uint64) (trial.Result, error) {
 	return trial.Result{Values: map[string]float64{"steps": float64(at(hi)), "bound": t.Bound()}}, nil
 }
 
-// tuned is, for each of the rates, the first step at which the mean gap so far
-// is at most Gap, and the cap where it is not reached.
+// tuned is, for each rate, the first step at which the mean gap so far is at most Gap, or the cap.
 func (t Trial) tuned(ctx context.Context, seed uint64) (trial.Result, error) {
 	out := trial.Result{Series: map[string][]float64{}}
 	for _, rate := range t.Rates {
@@ -294,8 +289,7 @@ func (t Trial) proximal(v map[string]float64, rng *rand.Rand) {
 	v["better"] = math.Max(v["better"], objective(next)-objective(other))
 }
 
-// attained is ⟨g, x⟩ over the product of the norms at the best x, which has one
-// entry.
+// attained is ⟨g, x⟩ over the product of the norms at the best x, which has one entry.
 func attained(g [][]float64) float64 {
 	x, best := make([][]float64, len(g)), [2]int{}
 	for e := range g {
@@ -329,9 +323,8 @@ func (t Trial) ratios(v map[string]float64, rng *rand.Rand) {
 	}
 }
 
-// monteCarlo compares ENAS' kind of gradient with DARTS': for losses cₑₒ ∼ U(0,
-// 1) at the uniform point the exact gradient in the logits is θ⊙(c−⟨θ, c⟩), and
-// the score-function estimate (Σ_e cₑₐ)·(1ₐ − θ), over a random a on each edge.
+// monteCarlo compares ENAS' gradient with DARTS'. For losses cₑₒ ∼ U(0, 1) at the uniform point the exact gradient in
+// the logits is θ⊙(c−⟨θ, c⟩), and the score-function estimate (Σ_e cₑₐ)·(1ₐ − θ), over a random a on each edge.
 func (t Trial) monteCarlo(rng *rand.Rand) float64 {
 	k := float64(t.Options)
 	costs, exact := t.normal(rng), 0.0

@@ -1,5 +1,5 @@
-// Package parting follows one weight-sharing search in float64 and compares, at some
-// of its steps, gradients of second order on the same weights and batches.
+// Package separation follows one weight-sharing search in float64 and compares second-order gradients on the same
+// weights and batches at some of its steps.
 package parting
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // Trial is what the comparison depends on besides seed, code and images.
 type Trial struct {
-	// Settings are those of the search that is followed, as their Key has them, on
-	// halves of the images in order. Its own hypergradient moves it.
+	// Settings are those of the search, as their Key has them, on halves of the images in order. Its own hypergradient
+	// moves it.
 	Settings search.Settings `json:"settings"`
 	Examples int             `json:"examples"`
 	Steps    []int           `json:"steps"` // at which gradients are compared, from 1, ascending
@@ -58,12 +58,10 @@ var others = []way{
 	{Rounded, "unrolled", 0, dtypes.Float32},
 }
 
-// Run follows the search up to the last of the steps and calls done after each. It
-// returns "step" and, for each of the others by its name, ‖g − g*‖₂/‖g*‖₂ at the
-// steps, g* being the exact gradient of the validation loss by α, before L2.
-//
-// It returns an error if the settings are not of a search that mixes its operations,
-// where steps do not fit, and where a gradient is not finite.
+// Run follows the search up to the last of the steps and calls done after each. It returns "step" and, for each other
+// gradient by its name, ‖g − g*‖₂/‖g*‖₂ at the steps, g* being the exact gradient of the validation loss by α, before
+// L2. It returns an error if the settings are not of a search that mixes its operations, if steps do not fit, or if a
+// gradient is not finite.
 func Run(ctx context.Context, b compute.Backend, t Trial, set *images.Images, seed uint64, done func(note string)) (
 	trial.Result, error) {
 	f, err := follow(b, t, set, seed)

@@ -1,5 +1,5 @@
-// Package proximal measures Bregman stationarity Δ_λ where closed forms are known,
-// on random problems, and near the worst vertex of a simplex.
+// Package proximal measures Bregman stationarity Δ_λ on random problems with known closed forms and near the worst
+// vertex of a simplex.
 package proximal
 
 import (
@@ -34,8 +34,7 @@ func (t Trial) Run(seed uint64) (trial.Result, error) {
 	return out, nil
 }
 
-// linear: f = ⟨c, θ⟩ has Δ_λ = ⟨c, θ−p⟩/λ with p ∝ θ⊙e^{−λc}, and Δ_0 =
-// Var_{o∼θ}(c_o).
+// linear: f = ⟨c, θ⟩ has Δ_λ = ⟨c, θ−p⟩/λ with p ∝ θ⊙e^{−λc}, and Δ_0 = Var_{o∼θ}(c_o).
 func (t Trial) linear(rng *rand.Rand, out trial.Result) error {
 	theta, c := make([]float64, t.Options), make([]float64, t.Options)
 	total, m, variance := 0.0, 0.0, 0.0
@@ -85,8 +84,8 @@ func (t Trial) euclidean(rng *rand.Rand, out trial.Result) error {
 	return nil
 }
 
-// joint: at the proximal point of a non-convex f of w and θ the two forms of Δ
-// agree, (D(x|p)+D(p|x))/λ² and ⟨∇f(p), x−p⟩/λ.
+// joint: at the proximal point of a non-convex f of w and θ both forms of Δ agree, (D(x|p)+D(p|x))/λ² and ⟨∇f(p),
+// x−p⟩/λ.
 func (t Trial) joint(rng *rand.Rand, out trial.Result) error {
 	b, gamma, err := symmetric(rng, t.Weights+t.Options)
 	if err != nil {

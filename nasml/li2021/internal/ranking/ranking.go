@@ -1,5 +1,4 @@
-// Package ranking correlates accuracies of cells of NAS-Bench-101 with shared
-// weights with those of their own training.
+// Package ranking correlates accuracies of cells of NAS-Bench-101 with shared weights and after their own training.
 package ranking
 
 import (
@@ -25,13 +24,11 @@ const (
 	Pairs = "pairs" // cells that were compared
 )
 
-// Constant is the value that counts supernets which give all cells the same
-// accuracy: they do not rank, and are in no series.
+// Constant is the value that counts supernets which give all cells the same accuracy; they are in no series.
 const Constant = "constant"
 
-// Run correlates for every supernet of the variant and space, in the order of
-// the file. It returns an error if there is none, or if the table does not have
-// what is asked for.
+// Run correlates for every supernet of the variant and space, in the order of the file. It returns an error if there is
+// none, or if the table lacks an accuracy.
 func (t Trial) Run(table *data.NASBench101, all []data.Shared101) (trial.Result, error) {
 	out := trial.Result{Values: map[string]float64{Constant: 0}, Series: map[string][]float64{}}
 	found := false

@@ -23,9 +23,8 @@ var trainings = map[string][]int{
 	MeanTraining: {data.Mean}, OneTraining: {1, 2, 3}, "1": {1}, "2": {2}, "3": {3},
 }
 
-// Lookup is what the look-ups of one search depend on besides the table: its
-// architecture after every epoch, read off θ, in the table of trainings of 108
-// epochs. A space goes by what it is, because a reader's may have any name.
+// Lookup is what the look-ups of one search depend on besides the table: its architecture after every epoch, read off
+// θ, in the table of trainings of 108 epochs. A space is keyed by its content, since a reader's may have any name.
 type Lookup struct {
 	Search   string           `json:"search"` // key of the search's record
 	Space    supernet.OneShot `json:"space"`
@@ -48,13 +47,9 @@ const (
 	ValueAsked = "asked" // cells of the space; if there are more, every regret is a lower bound
 )
 
-// Run looks the architectures up of weights of a search after each epoch, the
-// blocks of the space's Product one after the other, each row on a simplex. An
-// architecture whose cell the table lacks is a gap. The draws of one training
-// of three depend on the seed.
-//
-// It returns an error if the table does not have what is asked for, or if
-// weights are not of the space.
+// Run looks up the architectures of a search after each epoch, given θ as the blocks of the space's Product one after
+// another, each row on a simplex. An architecture whose cell is not in the table is a gap. The seed draws one training
+// of three. It returns an error if the table lacks the query or if θ is not of the space.
 func (l Lookup) Run(
 	ctx context.Context, table *data.NASBench101, theta [][]float64, seed uint64,
 ) (trial.Result, error) {
@@ -104,9 +99,8 @@ func (l Lookup) regrets(table *data.NASBench101) ([]*OneShotRegrets, error) {
 	return out, nil
 }
 
-// arch reads an architecture off weights on simplices. The rules for ties may
-// take a softmax before they compare, so they are given logarithms, of which it
-// makes the weights again.
+// arch reads an architecture off weights on simplices. It takes their logarithms, since rules for ties may apply a
+// softmax before they compare.
 func (l Lookup) arch(flat []float64) (supernet.OneShotArch, error) {
 	blocks, err := Blocks(l.Space, flat)
 	if err != nil {
@@ -122,8 +116,7 @@ func (l Lookup) arch(flat []float64) (supernet.OneShotArch, error) {
 	return l.Space.Discretize(blocks, l.Ties)
 }
 
-// Blocks cuts weights that stand in one row into copies of the blocks of a
-// space's Product. It returns an error if there are not as many.
+// Blocks cuts a flat θ into copies of the blocks of a space's Product. It returns an error if the length does not fit.
 func Blocks(s supernet.OneShot, flat []float64) ([][][]float64, error) {
 	product, want := s.Product(), 0
 	for _, b := range product {

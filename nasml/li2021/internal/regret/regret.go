@@ -1,5 +1,4 @@
-// Package regret looks up what architectures of NAS-Bench-1Shot1 lose to the best
-// in the table of NAS-Bench-101.
+// Package regret looks up what architectures of NAS-Bench-1Shot1 lose to the best in the table of NAS-Bench-101.
 package regret
 
 import (
@@ -12,17 +11,15 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// OneShotCell is the cell of NAS-Bench-101 that an architecture of
-// NAS-Bench-1Shot1 is, pruned by that benchmark's rule. It returns an error if the
-// architecture is not of the space, and wraps data.ErrNotInTable where what is left
-// has an operation that the benchmark has not.
+// OneShotCell is the cell of NAS-Bench-101 of an architecture of NAS-Bench-1Shot1, pruned by that benchmark's rule. It
+// returns an error if the architecture is not of the space, and wraps data.ErrNotInTable if the pruned cell has an
+// operation that the benchmark lacks.
 func OneShotCell(s supernet.OneShot, a supernet.OneShotArch) (data.Cell101, error) {
 	matrix, ops, err := s.Spec(a)
 	if err != nil {
 		return data.Cell101{}, err
 	}
-	// What others there are is left out if it does not matter which of the benchmark's
-	// stand in their place.
+	// Other operations are pruned if the cell is the same whichever of the benchmark's takes their place.
 	c, err := data.NewCell101(matrix, replaced(ops, data.Ops101[0]))
 	if err != nil {
 		return c, err
@@ -45,9 +42,8 @@ func replaced(ops []string, by string) []string {
 	return out
 }
 
-// OneShotCells are the cells of NAS-Bench-101 that architectures of a space are, each
-// once, in canonical form: 2,685, 7,773 and 55,854 of the three spaces. It panics if
-// the space does not pass Check.
+// OneShotCells are the cells of NAS-Bench-101 of a space's architectures, each once, in canonical form: 2,685, 7,773
+// and 55,854 of the three spaces. It panics if the space does not pass Check.
 func OneShotCells(s supernet.OneShot) iter.Seq[data.Cell101] {
 	if err := s.Check(); err != nil {
 		panic(err)
@@ -79,8 +75,7 @@ const (
 	AgainstPublished = "published" // the lowest error that the space's authors print, as in Li+ 2021, Figure 2
 )
 
-// OneShotRegrets looks up what architectures of a space of NAS-Bench-1Shot1
-// lose to the best.
+// OneShotRegrets looks up what architectures of a space of NAS-Bench-1Shot1 lose to the best.
 type OneShotRegrets struct {
 	Space supernet.OneShot
 	Query data.Query101 // of an architecture's accuracy
@@ -89,9 +84,8 @@ type OneShotRegrets struct {
 	table *data.NASBench101
 }
 
-// NewOneShotRegrets prepares look-ups. It returns an error if the table does not
-// have the query, where against is neither AgainstTable nor AgainstPublished, or
-// where nothing is published of the space and split.
+// NewOneShotRegrets prepares look-ups. It returns an error if the table lacks the query, if against is neither
+// AgainstTable nor AgainstPublished, or if nothing is published for the space and split.
 func NewOneShotRegrets(
 	table *data.NASBench101, s supernet.OneShot, q data.Query101, against string,
 ) (*OneShotRegrets, error) {

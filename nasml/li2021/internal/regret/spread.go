@@ -8,8 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Spread asks for the spread over the three trainings of the best cell of a space,
-// by the mean of their accuracies after 108 epochs.
+// Spread asks for the spread over the three trainings of a space's best cell, by mean accuracy after 108 epochs.
 type Spread struct {
 	Space supernet.OneShot `json:"space"`
 	Of    string           `json:"of"` // "spread of the best"; tells it from a Lookup

@@ -1,5 +1,4 @@
-// Package searching runs weight-sharing searches of Li+ 2021 and turns them into
-// results of trials.
+// Package searching runs weight-sharing searches of Li+ 2021 for trials.
 package searching
 
 import (
@@ -28,9 +27,8 @@ func Run(
 	return result(curve, blocks), nil
 }
 
-// result is a search as a record has it: curves that there are, and θ after every
-// epoch in one row. The entropy of the first block goes by "entropy", of another
-// by "entropy of normal edges into 2".
+// result is a search as a record has it: its curves, and θ after every epoch in one row. The entropy of the first block
+// is "entropy", that of another "entropy of normal edges into 2".
 func result(c *search.Curve, blocks simplex.Product) trial.Result {
 	var theta, final []float64
 	for _, t := range c.Theta {

@@ -1,5 +1,4 @@
-// Package separable runs Algorithm 2 of Li+ 2021 on sums of functions of one real
-// block each, whose Bregman stationarity Δ has a closed form.
+// Package separable runs Algorithm 2 of Li+ 2021 on sums of functions of one real block each, with a closed form of Δ.
 package separable
 
 import (
@@ -56,9 +55,8 @@ func (t Trial) gradient(x float64) float64 {
 	return 0
 }
 
-// stationarity is Δ_λ of one coordinate, (x − prox_λ(x))²/λ² with λ = 1/(2γ):
-// min(s, |x|/λ)² for the sharp function, f′(p)² with p + λs·sin p = x for the
-// cosine, which for λs = ½ is solved by Newton's method.
+// stationarity is Δ_λ of one coordinate, (x − prox_λ(x))²/λ² with λ = 1/(2γ): min(s, |x|/λ)² for the sharp function;
+// f′(p)² with p + λs·sin p = x for the cosine, solved by Newton's method at λs = ½.
 func (t Trial) stationarity(x float64) float64 {
 	lambda := 1 / (2 * t.Gamma)
 	if t.Shape == "sharp" {
@@ -92,8 +90,7 @@ func (t Trial) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return trial.Result{Values: map[string]float64{"delta": total, "constant": total / t.unit()}}, nil
 }
 
-// run is Algorithm 2 over real blocks; only the block that moves changes its
-// part of Δ.
+// run is Algorithm 2 over real blocks; only the block that moves changes its part of Δ.
 func (t Trial) run(ctx context.Context, rng *rand.Rand) (float64, error) {
 	eta, noise := t.printed(), math.Sqrt(1-t.Slope*t.Slope)
 	x, parts := make([]float64, t.Blocks), make([]float64, t.Blocks)

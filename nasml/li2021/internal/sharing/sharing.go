@@ -1,5 +1,5 @@
-// Package sharing looks whether the shared weights of a search on NAS-Bench-1Shot1
-// order architectures as their own trainings do.
+// Package sharing tests whether the shared weights of a search on NAS-Bench-1Shot1 rank architectures as their own
+// trainings do.
 package sharing
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Trial is a search with so many architectures that are judged by its weights when
-// it has ended.
+// Trial is a search with a number of architectures that its weights judge at the end.
 type Trial struct {
 	Search searching.Trial  `json:"search"`
 	Space  supernet.OneShot `json:"space"`
@@ -33,16 +32,13 @@ const (
 	Batch   = "batch"   // of the architecture, on the batch
 )
 
-// Shared is the series of accuracies with shared weights by statistics, in parts of
-// 1, an entry an architecture.
+// Shared names the series of accuracies with shared weights, as fractions, one per architecture.
 func Shared(statistics string) string { return "shared, " + statistics }
 
-// Own is the series of accuracies after 108 epochs of their own in percent, the mean
-// of three trainings.
+// Own names the series of accuracies after 108 epochs of training, in percent, the mean of three trainings.
 func Own(split data.Split) string { return "own, " + string(split) }
 
-// Value is the name of the correlation of a name in rank.Correlations; where all
-// accuracies are equal there is none.
+// Value names a correlation of rank.Correlations; it is missing if all accuracies are equal.
 func Value(correlation, statistics string, split data.Split) string {
 	return correlation + ", " + statistics + ", " + string(split)
 }
@@ -50,10 +46,9 @@ func Value(correlation, statistics string, split data.Split) string {
 // drawsPerArch bounds how many architectures are drawn for one that counts.
 const drawsPerArch = 100
 
-// Run runs the search, draws architectures until so many different cells are in
-// the table, all choices equally likely, and evaluates them on the search's
-// validation images. It returns an error if the search fails, or if the table has
-// not so many cells of the space.
+// Run runs the search, draws architectures uniformly until Archs different cells are in the table, and evaluates them
+// on the search's validation images. It returns an error if the search fails or the table has too few cells of the
+// space.
 func (t Trial) Run(
 	ctx context.Context, runner *search.Runner, blocks simplex.Product, table *data.NASBench101, seed uint64,
 	o search.Options,

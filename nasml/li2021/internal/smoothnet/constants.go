@@ -9,8 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/li2021/internal/descent"
 )
 
-// Constants are those of Assumption 1 and Setting 1, proved for the whole
-// domain: see (*net).constants.
+// Constants are those of Assumption 1 and Setting 1, proved for the whole domain: see (*net).constants.
 type Constants struct {
 	Gamma  float64 // γ, joint
 	Gw, Gt float64 // G_w², G_θ² (in the dual of the norm of |E| simplices)
@@ -27,8 +26,7 @@ type Constants struct {
 //
 //	γ = (1/N) Σₙ (Rₙ/|E|) (B₂ + √(B₂² + 4B₁²))/2
 //
-// makes f + γ(½‖w‖² + φ(θ)) convex, jointly in w and θ. All are means over the
-// examples, which minibatches keep.
+// makes f + γ(½‖w‖² + φ(θ)) convex, jointly in w and θ. All are means over the examples, which minibatches keep.
 func (n *net) constants() Constants {
 	var b [3]float64
 	squares := 0.0
@@ -50,8 +48,7 @@ func (n *net) constants() Constants {
 	return c
 }
 
-// weakness is the least γ that the Hessian at a point allows,
-// max(0, −λ_min(S ∇²f S)) with S = diag(I, √θ).
+// weakness is the least γ that the Hessian at a point allows, max(0, −λ_min(S ∇²f S)) with S = diag(I, √θ).
 func (n *net) weakness(at [][]float64) (float64, error) {
 	k, o := n.Inputs, len(n.ops)
 	size := n.Edges * (k + o)
@@ -71,8 +68,7 @@ func (n *net) weakness(at [][]float64) (float64, error) {
 	return math.Max(0, -eigen.Values(nil)[0]), nil
 }
 
-// scaledEdge adds r∇²r of one edge and example to h and writes the edge's part
-// of ∇r.
+// scaledEdge adds r∇²r of one edge and example to h and writes the edge's part of ∇r.
 func (n *net) scaledEdge(h *mat.SymDense, jac []float64, at [][]float64, e int, r float64, x []float64) {
 	k, edges, share := n.Inputs, float64(n.Edges), 1/float64(len(n.x))
 	theta, from := at[n.Edges+e], e*(n.Inputs+len(n.ops))

@@ -32,8 +32,7 @@ func (n *net) Stationarity(at [][]float64, gamma float64) (*simplex.Measured, er
 	return simplex.Stationarity{Gamma: gamma, Tolerance: 1e-6}.At(n.oracle, n.point(at))
 }
 
-// start is the point of largest Δ among 100 random ones, so that there is
-// something to show.
+// start is the point of largest Δ among 100 random ones.
 func (n *net) start(seed uint64, gamma float64) (at [][]float64, delta float64, err error) {
 	rng := trial.RNG(seed, "start")
 	for range 100 {
@@ -58,8 +57,8 @@ type Problem struct {
 	Weakness       float64 // largest γ that any of 100 random points needs
 }
 
-// Problems computes each problem's start once; the seed is the problem's name.
-// It returns an error if every point that is tried is stationary.
+// Problems computes each problem's start once; the seed names the problem. It returns an error if all points tried are
+// stationary.
 func Problems(p Params) func(seed uint64) (*Problem, error) {
 	var mu sync.Mutex
 	memo := map[uint64]func() (*Problem, error){}

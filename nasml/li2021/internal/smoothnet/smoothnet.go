@@ -1,5 +1,5 @@
-// Package smoothnet is the small supernet of Theorems 1 and 2 of Li+ 2021, whose
-// operations are so smooth that the constants of Assumption 1 can be proved.
+// Package smoothnet is the small supernet of Theorems 1 and 2 of Li+ 2021, smooth enough to prove the constants of
+// Assumption 1.
 package smoothnet
 
 import (
@@ -14,15 +14,13 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// smoothOp is an operation σ with its first two derivatives and bounds B₀, B₁,
-// B₂ on |σ|, |σ′|, |σ″|.
+// smoothOp is an operation σ with its first two derivatives and bounds B₀, B₁, B₂ on |σ|, |σ′|, |σ″|.
 type smoothOp struct {
 	at     func(z float64) (value, first, second float64)
 	bounds [3]float64
 }
 
-// operations are the operations of the small supernet: bounded with bounded
-// derivatives, so that Assumption 1 holds with constants that can be proved.
+// operations are bounded with bounded derivatives, so that the constants of Assumption 1 can be proved.
 var operations = map[string]smoothOp{
 	"zero": {func(float64) (float64, float64, float64) { return 0, 0, 0 }, [3]float64{0, 0, 0}},
 	"sin": {func(z float64) (float64, float64, float64) {
@@ -64,8 +62,7 @@ type Params struct {
 	Batch    int      `json:"batch"`
 }
 
-// net is a small supernet. Its points have 2|E| parts: w_e ∈ ℝᵏ, then the
-// simplices θ_e.
+// net is a small supernet. Its points have 2|E| parts: w_e ∈ ℝᵏ, then the simplices θ_e.
 type net struct {
 	Params
 	ops []smoothOp
@@ -190,8 +187,7 @@ func (n *net) gradient(at, grad [][]float64) {
 	}
 }
 
-// Minibatch writes the gradient over Batch examples drawn with replacement, an
-// unbiased one.
+// Minibatch writes an unbiased gradient, over Batch examples drawn with replacement.
 func (n *net) Minibatch(at, grad [][]float64, rng *rand.Rand) {
 	for _, g := range grad {
 		clear(g)
@@ -213,8 +209,7 @@ func (n *net) Spaces() []simplex.Space {
 	return s
 }
 
-// Blocks groups the parts: 1 is all of them, 2 is Algorithm 1's {w, θ}, and
-// 2|E| is every part on its own.
+// Blocks groups the parts: 1 is all of them, 2 is Algorithm 1's {w, θ}, and 2|E| is every part on its own.
 func (n *net) Blocks(b int) ([][]int, error) {
 	all := make([]int, 2*n.Edges)
 	for i := range all {

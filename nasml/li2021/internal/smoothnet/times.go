@@ -16,12 +16,10 @@ type Time struct {
 	Weight float64
 }
 
-// DrawTimes draws so many of the steps 0, …, steps−1, in ascending order, such
-// that Σ weight·g(step) is without bias the mean of any g over the steps, taken
-// with probability eta(t)/Σ eta, or uniformly where eta is nil: the expectation
-// at the random iterate of Algorithm 2. The early steps, where Δ is large, are
-// drawn more often: with one u in each of count equal parts of [0, 1), the step
-// at the quantile u² has weight 2u.
+// DrawTimes draws count of the steps 0, …, steps−1, in ascending order, with weights such that Σ weight·g(step) is an
+// unbiased mean of any g over the steps, taken with probability eta(t)/Σ eta, or uniformly if eta is nil: the
+// expectation at the random iterate of Algorithm 2. Early steps, where Δ is large, are drawn more often: with one u in
+// each of count equal parts of [0, 1), the step at the quantile u² has weight 2u.
 func DrawTimes(rng *rand.Rand, steps, count int, eta func(t int) float64) []Time {
 	quantile := func(q float64) int { return int(float64(steps) * q) }
 	if eta != nil {

@@ -31,8 +31,7 @@ type mixtureNet struct {
 	w [][]float64
 }
 
-// at is the output at x; where grads are given it adds the gradients of
-// ½(y−target)² times a weight.
+// at is the output at x; it adds the gradients of ½(y−target)², times a weight, to those that are not nil.
 func (n mixtureNet) at(theta [][]float64, x []float64, target, weight float64, gradW, gradTheta [][]float64) float64 {
 	scale, out := 1/math.Sqrt(float64(len(n.v))), 0.0
 	var values [16][8]float64
@@ -74,8 +73,8 @@ type example struct {
 	y float64
 }
 
-// mixture searches operations of a small net on a discrete teacher's data and
-// notes the test loss of the mixture and of its arg max, without retraining.
+// mixture searches operations of a small net on a discrete teacher's data and returns the test loss of the mixture and
+// of its arg max, without retraining.
 func (t Trial) mixture(ctx context.Context, seed uint64) (trial.Result, error) {
 	rng := trial.RNG(seed, "mixture")
 	teacher, answer := t.randomNet(rng), newChooser("eg", 1, t.Edges, len(unitOps)).theta
@@ -138,9 +137,8 @@ func (n mixtureNet) loss(theta [][]float64, data []example) (sum float64) {
 	return sum
 }
 
-// search alternates θ steps on valid with steps of SGD on train, with momentum
-// 0.9, gradients clipped to length 5 and a step size that falls from 0.025 along
-// a cosine, as in DARTS.
+// search alternates θ steps on valid with SGD steps on train, as in DARTS: momentum 0.9, gradients clipped to length 5,
+// and a step size that falls from 0.025 along a cosine.
 func (t Trial) search(ctx context.Context, n mixtureNet, c *chooser, train, valid []example, rng *rand.Rand) error {
 	gradW, gradTheta, speed := zerosLike(n.w), zerosLike(c.theta), zerosLike(n.w)
 	for step := range t.Steps {

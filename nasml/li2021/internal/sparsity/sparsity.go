@@ -1,6 +1,5 @@
-// Package sparsity measures how fast updates of θ decide for an operation: on one
-// stream of gradients and in a small search, with what is lost when the arg max
-// is taken, and what XNAS' wipe-out changes.
+// Package sparsity measures how fast updates of θ decide for an operation, on one stream of gradients and in a small
+// search, what the arg max loses, and what XNAS' wipe-out changes.
 package sparsity
 
 import (
@@ -13,8 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Methods are the updates of θ that are compared: EG, SGD on logits, and Adam on
-// logits.
+// Methods are the compared updates of θ: EG, SGD on logits, and Adam on logits.
 var Methods = []string{"eg", "softmax", "adam"}
 
 // Trial is what a record depends on; Kind says which fields apply.
@@ -84,8 +82,7 @@ func (c *chooser) step(grad [][]float64) {
 	}
 }
 
-// adam is DARTS' optimizer of logits: Adam with β = (0.5, 0.999) and weight
-// decay 1e-3 in the gradient.
+// adam is DARTS' optimizer of logits: Adam with β = (0.5, 0.999) and weight decay 1e-3 in the gradient.
 func (c *chooser) adam(e int, grad []float64) {
 	const beta1, beta2, decay, tiny = 0.5, 0.999, 1e-3, 1e-8
 	n := float64(c.steps)
@@ -99,9 +96,8 @@ func (c *chooser) adam(e int, grad []float64) {
 	copy(c.theta[e], simplex.PhiConjugateGradient([][]float64{c.logits[e]})[0])
 }
 
-// stream feeds a method the gradients of a seed, the same for all methods, and
-// notes the entropy at about 60 times, the first step below Below, whether every
-// arg max is right at the end, and the error of EG's closed form.
+// stream gives a method the gradients of a seed, the same for all methods, and records the entropy at about 60 times,
+// the first step below Below, whether every arg max is right at the end, and the error of EG's closed form.
 func (t Trial) stream(seed uint64) trial.Result {
 	rng := trial.RNG(seed, "stream")
 	c := newChooser(t.Method, t.Rate, t.Edges, t.Options)

@@ -7,10 +7,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// wipeout runs XNAS' update of one edge, L = 1 and η = √(2 ln|O|/T), on random
-// sequences of gradients in [−1, 1] with and without wipe-out, the exponent of
-// its threshold times Eager. It also clips gradients of 0.2 (nine in ten) and −5
-// (one in ten) to ±0.25 for each example and takes both means.
+// wipeout runs XNAS' update of one edge, L = 1 and η = √(2 ln|O|/T), on random sequences of gradients in [−1, 1], with
+// and without wipe-out, the exponent of its threshold times Eager. It also clips gradients of 0.2 (nine in ten) and −5
+// (one in ten) to ±0.25 for each example and returns both means.
 func (t Trial) wipeout(seed uint64) trial.Result {
 	rng := trial.RNG(seed, "wipeout")
 	eta := math.Sqrt(2 * math.Log(float64(t.Options)) / float64(t.Steps))

@@ -1,5 +1,4 @@
-// Package tabular runs the searches of the top block of Table 2 of Li+ 2021, which
-// query the table of NAS-Bench-201.
+// Package tabular runs the searches of the top block of Table 2 of Li+ 2021, which query the table of NAS-Bench-201.
 package tabular
 
 import (
@@ -16,12 +15,12 @@ type Trial struct {
 	Runs     int                    `json:"runs"`
 }
 
-// Accuracy are the names of the series that hold, for every run, the accuracy of
-// the architecture that was found, in percent: those of data.Reported201.
+// Accuracy names the series of the accuracies of the architectures found, in percent, one per run: those of
+// data.Reported201.
 var Accuracy = [len(data.Reported201)]string{"cifar10", "cifar100", "imagenet16"}
 
-// Run makes the runs of one method and calls step after each; run i has the seed
-// i. The architecture found is kept as its number, see data.Arch201.
+// Run makes the runs of one method, run i with the seed i, and calls step after each. Architectures are stored by
+// number, see data.Arch201.
 func (t Trial) Run(ctx context.Context, table *data.NASBench201, step func()) (trial.Result, error) {
 	bench, err := search.NewNASBench201(table, t.Settings)
 	if err != nil {
