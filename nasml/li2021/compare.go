@@ -125,7 +125,7 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 		l := lineOf(lines(t, middleBlock), string(f.row))
 		row := f.compared(i < len(p.Mine))
 		row.Accuracy, row.Seconds = l.accuracy[at], l.seconds
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			curve, err := f.accuracies(record, column)
 			if err != nil {
 				return err
@@ -163,7 +163,7 @@ func (r *Comparison) ofSharedWeights(ctx context.Context) error {
 	for i, f := range r.searches {
 		row := f.compared(i < len(r.Params.Mine))
 		row.Seconds = f.seconds()
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			row.curves = append(row.curves, percents(record.Series["discrete"]))
 			row.epochs = record.Series["evaluated"]
 		}
@@ -179,7 +179,7 @@ func (f found) compared(mine bool) Compared {
 	if own, ok := search.Methods[f.row.method()]; ok && mine && own.Title != "" && f.row.variant() == "" {
 		c.Title = strings.TrimSuffix(c.Title, " (bilevel)")
 	}
-	c.entropyPath = study.Map(f.ran(), values("entropy"))
+	c.entropyPath = study.Map(f.finished(), values("entropy"))
 	return c
 }
 

@@ -21,11 +21,11 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// ran are the finished searches of a row. The record of a search that another process is running has no values yet.
-func (f found) ran() []*runs.Record { return ranOf(f.records) }
+// finished are the finished searches of a row. The record of one that another process is running has no values yet.
+func (f found) finished() []*runs.Record { return finishedOf(f.records) }
 
-// ranOf are the records of trials that were run.
-func ranOf(records []*runs.Record) []*runs.Record {
+// finishedOf are the records of trials that were run.
+func finishedOf(records []*runs.Record) []*runs.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r *runs.Record) bool {
 		return r == nil || len(r.Values) == 0
 	})
@@ -34,7 +34,7 @@ func ranOf(records []*runs.Record) []*runs.Record {
 // column is the value of a series at an index, for each search of a row; a negative index counts from the end.
 func (f found) column(series string, at int) []float64 {
 	var out []float64
-	for _, r := range f.ran() {
+	for _, r := range f.finished() {
 		x := r.Series[series]
 		i := at
 		if at < 0 {
@@ -58,7 +58,7 @@ func (f found) band(
 	confidence float64, label string, x []float64, of func(r *runs.Record) []float64,
 	within func([]runs.Summary) []runs.Summary,
 ) plots.Series {
-	means := within(summaries(study.Map(f.ran(), of), confidence))
+	means := within(summaries(study.Map(f.finished(), of), confidence))
 	if x == nil {
 		x = epochsFrom(0, len(means))
 	}
@@ -132,8 +132,8 @@ func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 // final is the architecture that a search found: at the epoch of the selection rule if the method reads it off θ and
 // has validation images.
 func (f found) final(r *runs.Record) (data.Arch201, error) {
-	if f.picks() {
-		epoch, err := f.picked(r)
+	if f.selects() {
+		epoch, err := f.selectedEpoch(r)
 		if err != nil {
 			return data.Arch201{}, err
 		}
@@ -144,8 +144,8 @@ func (f found) final(r *runs.Record) (data.Arch201, error) {
 
 // architecture is final on any space.
 func (f found) architecture(r *runs.Record) (search.Arch, error) {
-	if f.picks() {
-		epoch, err := f.picked(r)
+	if f.selects() {
+		epoch, err := f.selectedEpoch(r)
 		if err != nil {
 			return search.Arch{}, err
 		}
@@ -159,9 +159,9 @@ func choiceOf(r *runs.Record) []int {
 	return study.Map(r.Series["final"], func(x float64) int { return int(x) })
 }
 
-// picked is the epoch that the rule names.
-func (f found) picked(r *runs.Record) (int, error) {
-	epoch, err := search.Picks[f.pick](&search.Curve{
+// selectedEpoch is the epoch that the rule names.
+func (f found) selectedEpoch(r *runs.Record) (int, error) {
+	epoch, err := search.SelectionRules[f.rule](&search.Curve{
 		TrainLoss: make([]float64, epochs(r)), ValidAccuracy: r.Series["valid_accuracy"],
 		Evaluated: r.Series["evaluated"], Supernet: r.Series["supernet"],
 	})
@@ -185,9 +185,9 @@ func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
 	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
-// picks reports whether the rule has a choice: else the search's own end counts.
-func (f found) picks() bool {
-	return f.pick != "" && f.pick != search.LastEpoch &&
+// selects reports whether the rule has a choice: else the search's own end counts.
+func (f found) selects() bool {
+	return f.rule != "" && f.rule != search.LastEpoch &&
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
 }
 
@@ -242,7 +242,7 @@ func searchCaption(p SearchParams, all []found, params any) string {
 			settingNote(p.Data, p.Preset, params)))
 	}
 	for _, f := range all {
-		if n := len(f.ran()); n < p.Seeds {
+		if n := len(f.finished()); n < p.Seeds {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d searches were run.", f.short(), n, p.Seeds))
 		}
 	}

@@ -152,9 +152,9 @@ func foundBy(ctx context.Context, p SearchParams, title string, rows []string) (
 	gs, err := p.run(ctx, title, rows)
 	for _, f := range searched(gs) {
 		if p.Preset == "code" {
-			f.pick = search.PickAsCodeOn(f.settings.Space, f.row.method())
+			f.rule = search.RuleAsCodeOn(f.settings.Space, f.row.method())
 		}
-		for _, r := range f.ran() {
+		for _, r := range f.finished() {
 			records = append(records, r)
 			arch, err := f.architecture(r)
 			if err != nil {

@@ -153,8 +153,8 @@ func (f found) paperEntropy(epochs int) []plots.Series {
 	return []plots.Series{{Label: "the paper's " + f.row.title(), X: x, Y: y, Reference: true}}
 }
 
-// apart is the distance of the mean entropy of a row from the published curve, at the epochs that both have.
-func (f found) apart() verdict.Distance {
+// distance is the distance of the mean entropy of a row from the published curve, at the epochs that both have.
+func (f found) distance() verdict.Distance {
 	var x, ours, theirs []float64
 	epochs, published := f.publishedEntropy(longest([]found{f}))
 	for i, epoch := range epochs {
@@ -169,7 +169,7 @@ func (f found) apart() verdict.Distance {
 func longest(rows []found) int {
 	most := 0
 	for _, f := range rows {
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			most = max(most, epochs(record))
 		}
 	}

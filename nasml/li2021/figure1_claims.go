@@ -34,7 +34,7 @@ func judgeFigure1(r *figure1) []runs.Claim {
 		if x, _ := f.publishedEntropy(1); len(x) == 0 {
 			continue
 		}
-		claims = append(claims, f.apart().Claim(figure1Claim(r, f.row,
+		claims = append(claims, f.distance().Claim(figure1Claim(r, f.row,
 			"own: %s: distance of our mean entropy from the paper's curve, nats", f.row.named()).Claim, "epoch"))
 		claims = append(claims, judgeAudit(r, f)...)
 	}

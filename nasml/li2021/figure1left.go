@@ -124,7 +124,7 @@ func auditPanel(r *figure1, rows []found) plots.Panel {
 	for _, f := range rows {
 		for _, of := range []struct{ series, label string }{{"supernet", ""}, {"discrete", ", discretised"}} {
 			var evaluated []float64
-			for _, record := range f.ran()[:min(1, len(f.ran()))] {
+			for _, record := range f.finished()[:min(1, len(f.finished()))] {
 				evaluated = record.Series["evaluated"]
 			}
 			panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title()+of.label, evaluated,
@@ -179,7 +179,7 @@ func whose(r *figure1) string {
 // collapse of Zela+ 2020.
 func collapsed(r *figure1) (searches, of int) {
 	for _, f := range searched(r.Groups) {
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			if of++; f.skips(record, epochs(record)) >= manySkips {
 				searches++
 			}

@@ -160,5 +160,5 @@ func (f found) publishedEntropyMean() float64 {
 
 // entropyMeans are, by seed, the means of the entropy of a part of θ over all epochs but the start.
 func (f found) entropyMeans(part string) []float64 {
-	return study.Map(f.ran(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
+	return study.Map(f.finished(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
 }

@@ -209,7 +209,7 @@ func known(rows []found) string {
 	for _, f := range rows {
 		for e := f.firstLookup(); e <= f.settings.Epochs; e++ {
 			known += len(f.regretAt(e))
-			all += len(f.ran())
+			all += len(f.finished())
 		}
 	}
 	return fmt.Sprintf("gaps: cells that the table lacks (it has %d of %d)", known, all)

@@ -119,7 +119,7 @@ func (p Figure4Params) lookUp(searches lab.Groups[found], table *data.NASBench20
 			if err != nil {
 				return err
 			}
-			for _, record := range f.ran() {
+			for _, record := range f.finished() {
 				y, err := f.accuracies(record, column)
 				if err != nil {
 					return err
@@ -195,9 +195,9 @@ func meanCurve(curves [][]float64) (x, mean []float64) {
 	return epochsFrom(1, len(mean)), mean
 }
 
-// apart is the distance of the mean curve of the row that the paper draws from the mean of the paper's, whose searches
-// are on the data set itself.
-func (l learning) apart(r *learningCurves, set lookupSet) verdict.Distance {
+// distance is that of the mean curve of the row that the paper draws from the mean of the paper's, whose searches are
+// on the data set itself.
+func (l learning) distance(r *learningCurves, set lookupSet) verdict.Distance {
 	var curves [][]float64
 	for _, f := range r.Groups.Trials() {
 		if f.row == l.drawn {
@@ -222,7 +222,8 @@ func (l learning) judge(r *learningCurves) []runs.Claim {
 	}
 	for _, set := range r.Params.sets() {
 		if len(l.paper(r.Params, set)) > 0 {
-			claims = append(claims, l.apart(r, set).Claim(r.Claim("own: %s: distance of our mean curve of %s from the "+
+			claims = append(claims, l.distance(r, set).Claim(r.Claim("own: %s: distance of our mean curve of %s "+
+				"from the "+
 				"mean of the paper's, percentage points", set.title, l.drawn.title()).Claim, "epoch"))
 		}
 	}
@@ -241,7 +242,7 @@ func (l learning) judgeSkips(r *learningCurves, f found) runs.Claim {
 	}
 	c := r.Claim("[%s] %s %s at nearly all skip connections", l.skips, f.row.title(), says).Says(nearlyAll)
 	var counts []float64
-	for _, record := range f.ran() {
+	for _, record := range f.finished() {
 		a, err := f.final(record)
 		if err != nil {
 			return c.NotRun("%v", err)

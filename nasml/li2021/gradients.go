@@ -11,14 +11,14 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
-	"github.com/nasml/lab/nasml/li2021/internal/parting"
+	"github.com/nasml/lab/nasml/li2021/internal/separation"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
-var gradientsKind = code.Define("li2021/gradients", "li2021/internal/parting")
+var gradientsKind = code.Define("li2021/gradients", "li2021/internal/separation")
 
 // gradientsRow is the search along which gradients are compared.
 const gradientsRow = row("darts/second-order")
@@ -41,17 +41,17 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 	if err != nil {
 		return nil, err
 	}
-	var gs lab.Groups[parting.Trial]
-	gs.Add("gradients", p.Seeds, parting.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients})
-	err = lab.Bench[parting.Trial]{
+	var gs lab.Groups[separation.Trial]
+	gs.Add("gradients", p.Seeds, separation.Trial{Settings: key, Examples: p.Examples, Steps: p.Gradients})
+	err = lab.Bench[separation.Trial]{
 		Study: study.Study{
 			ID: "li2021/gradients", Title: "li2021/figure1, gradients", Code: gradientsKind, Shipped: shippedRecords,
 			StoredOnly: p.StoredOnly, Device: onDevices(1),
 		},
-		Data:  func(parting.Trial) string { return opened.Fingerprint },
-		Units: func(t parting.Trial) int { return last(t.Steps) },
-		Label: func(parting.Trial) string { return "gradients of second order" },
-		Run: func(ctx context.Context, t parting.Trial, seed uint64, step study.Step) (trial.Result, error) {
+		Data:  func(separation.Trial) string { return opened.Fingerprint },
+		Units: func(t separation.Trial) int { return last(t.Steps) },
+		Label: func(separation.Trial) string { return "gradients of second order" },
+		Run: func(ctx context.Context, t separation.Trial, seed uint64, step study.Step) (trial.Result, error) {
 			set, err := opened.Images(ctx)
 			if err != nil {
 				return trial.Result{}, err
@@ -61,17 +61,18 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 				return trial.Result{}, err
 			}
 			t.Settings = settings // what the key names by what it computes has its own name here
-			return parting.Run(ctx, b, t, set, seed, func(note string) { step(1, note) })
+			return separation.Run(ctx, b, t, set, seed, func(note string) { step(1, note) })
 		},
 	}.Compute(ctx, gs)
-	return lab.As("gradients", gs, func(parting.Trial) found { return found{} }), err
+	return lab.As("gradients", gs, func(separation.Trial) found { return found{} }), err
 }
 
 // gradientWays are the compared gradients as a legend has them.
 var gradientWays = []struct{ series, label string }{
-	{parting.Difference, "difference, $ε = 10^{-2}/\\|v\\|$"}, {parting.Small, "difference, $ε = 10^{-4}/\\|v\\|$"},
-	{parting.Tiny, "difference, $ε = 10^{-6}/\\|v\\|$"}, {parting.FirstOrder, "first order"},
-	{parting.Rounded, "exact, float32"},
+	{separation.Difference, "difference, $ε = 10^{-2}/\\|v\\|$"}, {separation.Small,
+		"difference, $ε = 10^{-4}/\\|v\\|$"},
+	{separation.Tiny, "difference, $ε = 10^{-6}/\\|v\\|$"}, {separation.FirstOrder, "first order"},
+	{separation.Rounded, "exact, float32"},
 }
 
 // gradientsPanel draws the distances from the exact gradient over the steps: of every seed, since they are orders apart
@@ -109,18 +110,18 @@ func judgeGradients(r *figure1) []runs.Claim {
 		series, name string
 		judge        side
 	}{
-		{parting.Difference, "own: the difference with ε = 0.01/‖v‖ is off the exact gradient", verdict.Above},
-		{parting.Tiny, "control: with ε = 10⁻⁶/‖v‖, in float64, it is not", verdict.Below},
-		{parting.Small, "own: with ε = 0.0001/‖v‖, in float64, it is not", verdict.Below},
-		{parting.Rounded, "own: nor is the exact gradient in float32", verdict.Below},
-		{parting.FirstOrder, "control: first order is", verdict.Above},
+		{separation.Difference, "own: the difference with ε = 0.01/‖v‖ is off the exact gradient", verdict.Above},
+		{separation.Tiny, "control: with ε = 10⁻⁶/‖v‖, in float64, it is not", verdict.Below},
+		{separation.Small, "own: with ε = 0.0001/‖v‖, in float64, it is not", verdict.Below},
+		{separation.Rounded, "own: nor is the exact gradient in float32", verdict.Below},
+		{separation.FirstOrder, "control: first order is", verdict.Above},
 	} {
 		c := verdict.Claim(x.name+", relative distance", secondOrderSource)
 		c.Note = fmt.Sprintf("ours is the geometric mean over seeds and steps %v of ‖g − g*‖/‖g*‖, g* the exact "+
 			"gradient on the same weights and batches in float64, along a search by the difference with ε = 0.01/‖v‖; "+
-			"what is below %v we call the same", r.Params.Gradients, parted)
+			"what is below %v we call the same", r.Params.Gradients, separated)
 		s, err := gradientDistance(r, x.series)
-		claims = append(claims, x.judge(c, s, err, parted))
+		claims = append(claims, x.judge(c, s, err, separated))
 	}
 	return claims
 }

@@ -71,7 +71,7 @@ func (f found) alarm(theta [][][]float64, curvature []float64) string {
 
 // watchPanels are the panels of a live view besides losses and entropy: share of skip connections, loss by
 // discretisation, and the instruments read so far.
-func watchPanels(f *found, m search.Moment) []plots.Panel {
+func watchPanels(f *found, m search.Snapshot) []plots.Panel {
 	read := readingsNow(m.Curve)
 	var skips, x []float64
 	for e, flat := range m.Curve.Theta {
@@ -100,7 +100,7 @@ func watchPanels(f *found, m search.Moment) []plots.Panel {
 }
 
 // livePanel has those of the series that have begun.
-func livePanel(m search.Moment, y plots.Axis, all ...plots.Series) plots.Panel {
+func livePanel(m search.Snapshot, y plots.Axis, all ...plots.Series) plots.Panel {
 	p := plots.Panel{X: liveAxis(m), Y: y, Legend: plots.Legend{Position: plots.LegendNone}}
 	for _, s := range all {
 		switch {
@@ -237,7 +237,8 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 		}
 		title := f.row.title()
 		read := f
-		read.records = slices.DeleteFunc(f.ran(), func(r *runs.Record) bool { return r.Series["stationarity"] == nil })
+		read.records = slices.DeleteFunc(f.finished(),
+			func(r *runs.Record) bool { return r.Series["stationarity"] == nil })
 		evaluated := read.records[0].Series["evaluated"]
 		curve := func(label string, of func(r *runs.Record) []float64) plots.Series {
 			return read.band(p.Confidence, label, evaluated, of, anywhere)
@@ -275,7 +276,7 @@ const instrumentCaption = "Instruments, on a batch of validation images: largest
 func Animation(r *figure1, name string, seed uint64) (plots.Animation, error) {
 	var all []string
 	for _, f := range searched(r.Groups) {
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			if string(f.row) == name && record.Trial.Seed == seed {
 				return f.animation(record)
 			}

@@ -84,9 +84,9 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 }
 
 // momentOf is a search's record as it looked at its last step.
-func momentOf(f *found) search.Moment {
+func momentOf(f *found) search.Snapshot {
 	read, s := f.readingsOf(f.records[0]), f.records[0].Series
-	return search.Moment{
+	return search.Snapshot{
 		Epoch: len(s["train_loss"]), Epochs: len(s["train_loss"]), Steps: 1, Theta: read.theta[len(read.theta)-1],
 		Curve: &search.Curve{
 			Theta: read.theta, TrainLoss: s["train_loss"], ValidLoss: s["valid_loss"], Evaluated: read.evaluated,

@@ -110,7 +110,7 @@ func TestFigure1OnTwoSpaces(t *testing.T) {
 	r.Params = p
 	r.Params.Preset = "code"
 	for i := range all[1:] {
-		m := search.Moment{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: all[1+i].records[0].Series["theta"]}
+		m := search.Snapshot{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: all[1+i].records[0].Series["theta"]}
 		view := liveFigure(&all[1+i], m, nil)
 		require.NoError(t, view.Validate())
 		require.Len(t, view.Panels[1], 2, "both cells")
@@ -333,7 +333,7 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 
 	benchmark, err := data.LoadNASBench201("")
 	require.NoError(t, err)
-	for _, m := range []search.Moment{
+	for _, m := range []search.Snapshot{
 		{Epochs: 2, Steps: 1, Curve: &search.Curve{}, Theta: uniform(24)}, // before the first step
 		{Epochs: 2, Step: 1, Steps: 2, Curve: &search.Curve{Theta: [][]float64{uniform(24)}},
 			Theta: uniform(24), Loss: 2.3},
@@ -381,13 +381,14 @@ func TestFinalByRule(t *testing.T) {
 		"evaluated": {1, 2, 3}, "supernet": {0.4, 0.4, 0.3}, "valid_accuracy": {0.1, 0.3, 0.2},
 	}}
 	f := found{row: "gaea-darts", settings: settings, space: space}
-	for rule, op := range map[search.Pick]int{"": 3, search.LastEpoch: 3, search.BestEpoch: 1, search.BestBatches: 2} {
-		f.pick = rule
+	for rule, op := range map[search.SelectionRule]int{"": 3, search.LastEpoch: 3, search.BestEpoch: 1,
+		search.BestBatches: 2} {
+		f.rule = rule
 		a, err := f.final(record)
 		require.NoError(t, err)
 		require.Equal(t, slices.Repeat([]int{op}, 6), a.Choice(), rule)
 	}
-	f.pick, f.settings.Bilevel.Level = search.BestEpoch, bilevel.ERM
+	f.rule, f.settings.Bilevel.Level = search.BestEpoch, bilevel.ERM
 	a, err := f.final(record)
 	require.NoError(t, err)
 	require.Equal(t, 3, a.Choice()[0], "one level has no validation images")
@@ -425,11 +426,11 @@ func TestShippedSearchesByBothRules(t *testing.T) {
 	}
 	require.Positive(t, different, "or the rule changes nothing in any of ten searches")
 	for _, f := range searched(r.Groups) {
-		f.pick = search.BestEpoch
-		if !f.picks() {
+		f.rule = search.BestEpoch
+		if !f.selects() {
 			continue
 		}
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			a, err := f.final(record)
 			require.NoError(t, err)
 			at := record.Series["supernet"]

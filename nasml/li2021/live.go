@@ -37,12 +37,12 @@ func (l *live) begin(f *found, seed uint64) {
 	for _, b := range f.blocks {
 		theta = append(theta, slices.Repeat(uniform(b.Options), b.Rows)...)
 	}
-	start := search.Moment{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}
+	start := search.Snapshot{Epochs: f.settings.Epochs, Steps: 1, Curve: &search.Curve{}, Theta: theta}
 	l.draw(f, seed, start, "compiling the supernet")
 }
 
 // show draws a moment of a search, now and then.
-func (l *live) show(f *found, seed uint64, m search.Moment) {
+func (l *live) show(f *found, seed uint64, m search.Snapshot) {
 	if time.Since(l.last) < every && m.Epoch < m.Epochs {
 		return
 	}
@@ -51,7 +51,7 @@ func (l *live) show(f *found, seed uint64, m search.Moment) {
 		m.Epoch, m.Epochs, simplex.EntropyOf(theta[0]), mostEntropy(f)))
 }
 
-func (l *live) draw(f *found, seed uint64, m search.Moment, state string) {
+func (l *live) draw(f *found, seed uint64, m search.Snapshot, state string) {
 	if l.off {
 		return
 	}
@@ -75,7 +75,7 @@ func mostEntropy(f *found) float64 {
 }
 
 // liveFigure draws a search so far: curves of finished epochs, and the current state.
-func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure {
+func liveFigure(f *found, m search.Snapshot, table *data.NASBench201) plots.Figure {
 	cells := cellsOf(*f, search.Blocks(f.blocks, m.Theta))
 	if read := readingsNow(m.Curve); len(read.alone) > 0 {
 		f.agree(read, len(read.alone)-1).emphasize(cells) // as it was at the last evaluation
@@ -100,17 +100,17 @@ func liveFigure(f *found, m search.Moment, table *data.NASBench201) plots.Figure
 }
 
 // liveAxis goes to the end of the search from its beginning on.
-func liveAxis(m search.Moment) plots.Axis {
+func liveAxis(m search.Snapshot) plots.Axis {
 	return plots.Axis{Label: "epochs", Max: float64(m.Epochs)}
 }
 
 // now is how many epochs are done, the one under way in part.
-func now(m search.Moment) float64 {
+func now(m search.Snapshot) float64 {
 	return float64(m.Epoch) + float64(m.Step)/float64(m.Steps)
 }
 
 // lossPanel has the mean losses of each epoch and, before the first ends, the loss of the last batch.
-func lossPanel(m search.Moment) plots.Panel {
+func lossPanel(m search.Snapshot) plots.Panel {
 	done := epochsFrom(1, len(m.Curve.TrainLoss))
 	training := plots.Series{Label: "training", X: done, Y: m.Curve.TrainLoss}
 	if len(done) == 0 && m.Step > 0 {
@@ -132,7 +132,7 @@ func liveCurve(x, y []float64) []plots.Series {
 }
 
 // entropyPanel has the entropy from the start to now.
-func entropyPanel(f *found, m search.Moment) plots.Panel {
+func entropyPanel(f *found, m search.Snapshot) plots.Panel {
 	y := m.Curve.Entropy(f.blocks)[0]
 	x := epochsFrom(0, len(y))
 	if at := now(m); len(x) == 0 || at > x[len(x)-1] {
@@ -151,7 +151,7 @@ func uniform(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, 
 
 // accuracyPanel is the table's accuracy of the architecture after each epoch, and now; not at the start, where all
 // operations tie.
-func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Panel {
+func accuracyPanel(f *found, m search.Snapshot, table *data.NASBench201) plots.Panel {
 	p := plots.Panel{
 		X: liveAxis(m), Y: plots.Axis{Label: "CIFAR-10 test (%)"}, Legend: plots.Legend{Position: plots.LegendNone},
 	}
@@ -160,17 +160,17 @@ func accuracyPanel(f *found, m search.Moment, table *data.NASBench201) plots.Pan
 		return p // a table without it
 	}
 	var x, y []float64
-	look := func(at float64, flat []float64) {
+	add := func(at float64, flat []float64) {
 		a, err := arch(f.space, f.space.Argmax(slices.Collect(slices.Chunk(flat, len(f.space.Ops)))))
 		if err == nil && at > 0 {
 			x, y = append(x, at), append(y, column[a.Number()])
 		}
 	}
 	for e, flat := range m.Curve.Theta {
-		look(float64(e), flat)
+		add(float64(e), flat)
 	}
 	if at := now(m); at > float64(len(m.Curve.Theta)-1) {
-		look(at, m.Theta)
+		add(at, m.Theta)
 	}
 	p.Series = liveCurve(x, y)
 	p.Y.Max = 100

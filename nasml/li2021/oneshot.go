@@ -175,8 +175,8 @@ func lookupBench[T any](
 	return b, err
 }
 
-// looking is the look-up of a search.
-type looking struct {
+// lookupTrial is the look-up of a search.
+type lookupTrial struct {
 	regret.Lookup
 	label string
 	theta [][]float64
@@ -186,7 +186,7 @@ type looking struct {
 // lookUp looks up the trials that are not in the store.
 func (l Lookups) lookUp(ctx context.Context, searches lab.Groups[found], storedOnly bool) error {
 	var spaces []string
-	var gs lab.Groups[looking]
+	var gs lab.Groups[lookupTrial]
 	for i := range searches {
 		f := &searches[i].Trial
 		spaces, f.lookups = append(spaces, f.row.space()), make([]*runs.Record, len(f.records))
@@ -198,21 +198,21 @@ func (l Lookups) lookUp(ctx context.Context, searches lab.Groups[found], storedO
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.short(), err)
 			}
-			gs = append(gs, lab.Group[looking]{Seeds: 1, First: uint64(seed), Trial: looking{regret.Lookup{
+			gs = append(gs, lab.Group[lookupTrial]{Seeds: 1, First: uint64(seed), Trial: lookupTrial{regret.Lookup{
 				Search: record.Key, Space: f.oneShot, Ties: supernet.Ties(l.Ties), Split: l.Split, Training: l.Training,
 				Against: l.Against,
 			}, f.short(), theta, &f.lookups[seed]}})
 		}
 	}
 	b, err := lookupBench(spaces, storedOnly,
-		func(ctx context.Context, l looking, table *data.NASBench101, seed uint64) (trial.Result, error) {
+		func(ctx context.Context, l lookupTrial, table *data.NASBench101, seed uint64) (trial.Result, error) {
 			return l.Run(ctx, table, l.theta, seed)
 		})
 	if err != nil {
 		return err
 	}
-	b.Label = func(l looking) string { return l.label }
-	b.Key = func(l looking) any { return l.Lookup }
+	b.Label = func(l lookupTrial) string { return l.label }
+	b.Key = func(l lookupTrial) any { return l.Lookup }
 	if err := b.Compute(ctx, gs); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (p RankSearchesParams) withComparison(cost forecast.Cost, s search.Settings
 func rankCorrelations(r *rankSearches, search, name, statistics string, spaces ...string) (all []float64) {
 	for _, space := range spaces {
 		f, _ := rowIn(r.Groups.Trials(), oneShotRow(search, space))
-		for _, record := range f.ran() {
+		for _, record := range f.finished() {
 			if x, ok := record.Values[sharing.Value(name, statistics, r.Params.Split)]; ok {
 				all = append(all, x)
 			}

@@ -47,10 +47,10 @@ type found struct {
 	oneShot   supernet.OneShot     // of NAS-Bench-1Shot1's kind, else zero
 	blocks    simplex.Product      // of θ
 	records   []*runs.Record
-	images    int         // that are searched on, all of them
-	synthetic bool        // no publisher's
-	changes   []string    // of the preset's settings, by Vary
-	pick      search.Pick // which epoch's architecture counts; empty: the last
+	images    int                  // that are searched on, all of them
+	synthetic bool                 // no publisher's
+	changes   []string             // of the preset's settings, by Vary
+	rule      search.SelectionRule // which epoch's architecture counts; empty: the last
 
 	lookups []*runs.Record               // what the table of NAS-Bench-101 says of each search; nil where it does not
 	curves  map[data.Task201][][]float64 // and that of NAS-Bench-201, after each epoch from the first on
@@ -301,7 +301,7 @@ func (l *live) watch(s lab.Seed[found]) search.Options {
 	f, memory := &s.Trial, ""
 	l.begin(f, s.Seed)
 	return search.Options{
-		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m search.Moment) {
+		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m search.Snapshot) {
 			if memory == "" && m.Step >= 3 { // all that a search needs has been taken by then
 				memory = peakMemory()
 			}

@@ -20,8 +20,8 @@ var secondOrderSearch = []string{
 
 const secondOrderSource = "Liu+ 2019, eq. 8, and their code"
 
-// parted is the relative distance above which the ways of θ count as different.
-const parted = 0.1
+// separated is the relative distance above which the ways of θ count as different.
+const separated = 0.1
 
 // judgeSecondOrder compares where second-order gradients, which the central difference of Liu+ 2019 approximates, lead
 // from the same start on the same batches. These claims were fixed before the searches. The second one fails in the
@@ -46,9 +46,9 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 					c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
 					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact "+
 						"gradient, of searches with the same start and batches; "+
-						"what is below %v we call the same", parted)
-					s, err := r.Params.parting(f, exact)
-					claims = append(claims, x.judge(c, s, err, parted))
+						"what is below %v we call the same", separated)
+					s, err := r.Params.separation(f, exact)
+					claims = append(claims, x.judge(c, s, err, separated))
 				}
 			}
 		}
@@ -61,20 +61,21 @@ type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 
 // separation summarizes over seeds the distance between the ends of exact and other searches, relative to the way of
 // the exact ones.
-func (p Figure1Params) parting(other, exact found) (runs.Summary, error) {
-	if len(other.ran()) != p.Seeds || len(exact.ran()) != p.Seeds {
-		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.ran()), len(exact.ran()), p.Seeds)
+func (p Figure1Params) separation(other, exact found) (runs.Summary, error) {
+	if len(other.finished()) != p.Seeds || len(exact.finished()) != p.Seeds {
+		return runs.Summary{}, fmt.Errorf("%d and %d of %d seeds", len(other.finished()), len(exact.finished()),
+			p.Seeds)
 	}
 	s, err := verdict.OverSeeds(p.Seeds, p.Confidence, func(seed int) (float64, error) {
 		a, b := other.records[seed], exact.records[seed]
 		start, last := slices.Concat(exact.theta(b, 0)...), epochs(b)
 		end := slices.Concat(exact.theta(b, last)...)
-		there := slices.Concat(other.theta(a, last)...)
+		reached := slices.Concat(other.theta(a, last)...)
 		way := floats.Distance(end, start, 2)
 		if way == 0 {
 			return 0, fmt.Errorf("θ has not moved")
 		}
-		return floats.Distance(there, end, 2) / way, nil
+		return floats.Distance(reached, end, 2) / way, nil
 	})
 	return s.Within(0, math.Inf(1)), err
 }

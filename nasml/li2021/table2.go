@@ -92,7 +92,7 @@ func (p Table2Params) rules(c *study.Checks) {
 		c.OneOf("Readings", strings.TrimSuffix(name, plusNoise), slices.Sorted(maps.Keys(search.TabularVariants))...)
 	}
 	for _, rule := range []string{p.Pick, p.AlsoPick} {
-		err := search.Pick(rule).Check()
+		err := search.SelectionRule(rule).Check()
 		c.Expect(rule == "" || err == nil, "Pick, AlsoPick: %v", err)
 	}
 	err := p.tabulated(p.searched())
@@ -151,9 +151,9 @@ func Table2Differences(p Table2Params) []string {
 		for _, d := range search.Differences(paper, code) {
 			out = append(out, string(w)+" "+d)
 		}
-		if rule := search.PickAsCode(w.method()); rule != search.LastEpoch && w.variant() == "" {
-			out = append(out, fmt.Sprintf("%s architecture: %s, %s", w, search.PickTitles[search.LastEpoch],
-				search.PickTitles[rule]))
+		if rule := search.RuleAsCode(w.method()); rule != search.LastEpoch && w.variant() == "" {
+			out = append(out, fmt.Sprintf("%s architecture: %s, %s", w, search.RuleTitles[search.LastEpoch],
+				search.RuleTitles[rule]))
 		}
 	}
 	return out

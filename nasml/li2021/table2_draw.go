@@ -42,8 +42,8 @@ func drawTable2(r *table2, f *lab.Picture) {
 	if all := searched(r.Groups); len(all) > 0 {
 		f.Say("%s", searchCaption(p.SearchParams, all, p))
 		sayChanges(f, all)
-		if i := slices.IndexFunc(all, found.picks); i >= 0 {
-			f.Say("Architectures that are read off $θ$ are of the %s.", search.PickTitles[all[i].pick])
+		if i := slices.IndexFunc(all, found.selects); i >= 0 {
+			f.Say("Architectures that are read off $θ$ are of the %s.", search.RuleTitles[all[i].rule])
 		}
 	}
 }

@@ -188,7 +188,7 @@ func runRows(
 			return nil, err
 		}
 		for n := range gs {
-			gs[n].Part, gs[n].Trial.pick = part, p.pick(gs[n].Trial.row)
+			gs[n].Part, gs[n].Trial.rule = part, p.rule(gs[n].Trial.row)
 		}
 		on[i], r.Groups = gs.Trials(), append(r.Groups, gs...)
 	}
@@ -216,13 +216,13 @@ func present(name data.Name) bool {
 	})
 }
 
-// pick is the rule of a row.
-func (p Table2Params) pick(w row) search.Pick {
+// rule is that of a row.
+func (p Table2Params) rule(w row) search.SelectionRule {
 	switch {
 	case p.Pick != "":
-		return search.Pick(p.Pick)
+		return search.SelectionRule(p.Pick)
 	case p.Preset == "code" && w.variant() != "benchmark":
-		return search.PickAsCode(w.method())
+		return search.RuleAsCode(w.method())
 	}
 	return search.LastEpoch
 }
@@ -233,16 +233,16 @@ func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]lin
 	if p.reduced() {
 		l.mark = "*"
 	}
-	also, lines := search.Pick(p.AlsoPick), []line{l}
+	also, lines := search.SelectionRule(p.AlsoPick), []line{l}
 	f, _ := rowIn(on[0], row(l.name))
 	lines[0].seconds = f.seconds()
-	if f.pick = also; f.picks() || also == search.LastEpoch {
-		title := l.title + ", " + search.PickTitles[also]
+	if f.rule = also; f.selects() || also == search.LastEpoch {
+		title := l.title + ", " + search.RuleTitles[also]
 		lines = append(lines, line{block: l.block, name: l.name, title: title, mark: l.mark})
 	}
 	for i, column := range columns {
 		for n := range lines {
-			if err := lines[n].fill(i, on[i], column, []search.Pick{"", also}[n]); err != nil {
+			if err := lines[n].fill(i, on[i], column, []search.SelectionRule{"", also}[n]); err != nil {
 				return nil, err
 			}
 		}
@@ -252,17 +252,17 @@ func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]lin
 
 // seconds are those of each search.
 func (f found) seconds() []float64 {
-	return study.Map(f.ran(), func(r *runs.Record) float64 { return r.Seconds / float64(max(1, r.Batch)) })
+	return study.Map(f.finished(), func(r *runs.Record) float64 { return r.Seconds / float64(max(1, r.Batch)) })
 }
 
 // fill looks the architectures of a line's searches up in one column, by a rule if one is given.
-func (l *line) fill(i int, all []found, column []float64, rule search.Pick) error {
+func (l *line) fill(i int, all []found, column []float64, rule search.SelectionRule) error {
 	if l.missing[i] = "not run"; all == nil {
 		l.missing[i] = "no data"
 	}
 	f, _ := rowIn(all, row(l.name))
-	f.pick = cmp.Or(rule, f.pick)
-	for _, record := range f.ran() {
+	f.rule = cmp.Or(rule, f.rule)
+	for _, record := range f.finished() {
 		a, err := f.final(record)
 		if err != nil {
 			return err

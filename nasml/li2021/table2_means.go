@@ -134,7 +134,7 @@ func judgeReadings(r *table2, first line) runs.Claim {
 		if l.name != first.name {
 			continue
 		}
-		means, worst, bound, err := l.apart(r.Confidence)
+		means, worst, bound, err := l.distance(r.Confidence)
 		if err != nil {
 			return c.NotRun("%v", err)
 		}
@@ -151,8 +151,8 @@ func judgeReadings(r *table2, first line) runs.Claim {
 		note, paper).Claim
 }
 
-// apart is how many standard errors a line's means are from the paper's at most, and how many they may be.
-func (l line) apart(confidence float64) (means string, worst, most float64, err error) {
+// distance is how many standard errors a line's means are from the paper's at most, and how many they may be.
+func (l line) distance(confidence float64) (means string, worst, most float64, err error) {
 	for i := range lookupSets {
 		if len(l.accuracy[i]) == 0 {
 			return "", 0, 0, fmt.Errorf("%s", l.why(i))

@@ -20,7 +20,7 @@ func (c *TrainingCurves) Figure() plots.Figure {
 	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
 	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}
 	for _, g := range c.of.Groups {
-		ran, name := ranOf(g.Records), candidateTitle(g.Trial.name)
+		ran, name := finishedOf(g.Records), candidateTitle(g.Trial.name)
 		if len(ran) == 0 {
 			continue
 		}

@@ -97,7 +97,8 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 		shortenEntries(row)
 		f.Row(row...)
 	}
-	f.Say("GAEA PC-DARTS, mean over seeds: each row compares a search that clears the gradient with one that does not; "+
+	f.Say("GAEA PC-DARTS, mean over seeds: each row compares a search that clears the gradient with one that does "+
+		"not; "+
 		"entropies, %s.", r.Interval("band", p.Seeds, "seed"))
 	f.Say("%s", searchCaption(p.SearchParams, all, p))
 }

@@ -84,7 +84,7 @@ func (f found) lostFirst(part string) []float64 {
 
 // entropyAfter is the entropy of a part of θ after an epoch, of each search that ran.
 func (f found) entropyAfter(epoch int, part string) []float64 {
-	return study.Map(f.ran(), func(r *runs.Record) float64 {
+	return study.Map(f.finished(), func(r *runs.Record) float64 {
 		x := f.entropyOf(r, part)
 		return x[min(epoch, len(x)-1)]
 	})

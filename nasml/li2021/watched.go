@@ -66,7 +66,7 @@ func drawInstruments(r *figure1, f *lab.Picture) {
 	rows := searched(r.Groups)
 	var cells []plots.Panel
 	for _, of := range rows {
-		for _, record := range of.ran()[:min(1, len(of.ran()))] {
+		for _, record := range of.finished()[:min(1, len(of.finished()))] {
 			a, err := of.animation(record)
 			if err != nil {
 				panic(err) // the searches were on cells with two inputs
@@ -105,7 +105,7 @@ func judgeBound(r *figure1, f found) runs.Claim {
 	c := r.Claim("own: %s: evaluations at which Δ lies above Theorem 1's bound of the constants read until then",
 		f.row.named()).From("Theorem 1")
 	above, of := 0, 0
-	for _, record := range f.ran() {
+	for _, record := range f.finished() {
 		bounds := f.bounds(f.readingsOf(record))
 		for i, delta := range record.Series["stationarity"] {
 			if of++; delta > bounds[i] {

@@ -156,7 +156,7 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	pace, seed := lab.Pace{Progress: job.Progress, Units: s.Epochs}, job.Trials[0].Seed
 	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
 		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery,
-		Observe: func(m search.Moment) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
+		Observe: func(m search.Snapshot) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
 	})
 	if err != nil {
 		return err

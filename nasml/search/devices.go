@@ -74,7 +74,7 @@ func (s *Runner) partition() error {
 		return err
 	}
 	whole := distributed.NewReplicatedShardingSpec(s.mesh)
-	// Batches come first in a feed; the last specification goes for all that follows.
+	// Batches come first in a inputs; the last specification goes for all that follows.
 	s.trainer.AutoSharding(s.mesh).
 		WithInputShardingSpecs(shared, shared, shared, shared, whole).
 		WithOutputShardingSpecs(whole)
@@ -84,7 +84,7 @@ func (s *Runner) partition() error {
 // overDevices makes the step one on a device's share of the batches: losses are means over devices, counts are sums.
 func (p *Step) overDevices() {
 	stats := len(p.net.Stats())
-	p.losses = func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
+	p.losses = func(f Inputs[*Node], aux []*Node, seen *views) bilevel.Problem {
 		own := p.problem(f, aux, seen)
 		return bilevel.Problem{Inner: meanOverDevices(own.Inner, stats), Outer: meanOverDevices(own.Outer, stats)}
 	}
@@ -144,10 +144,10 @@ func (r *run) spread() error {
 	return nil
 }
 
-// shares are a feed by device.
-func (r *run) shares(feed []any) ([][]any, error) {
+// shares are a inputs by device.
+func (r *run) shares(inputs []any) ([][]any, error) {
 	shares := make([][]any, len(r.copies))
-	for i, x := range feed {
+	for i, x := range inputs {
 		parts, err := r.parts(i, x)
 		if err != nil {
 			return nil, fmt.Errorf("dividing a batch up: %w", err)

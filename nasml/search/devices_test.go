@@ -73,7 +73,7 @@ func begin(t *testing.T, s *Runner) (r *run, feed []any) {
 	require.NoError(t, err)
 	r.batches, err = s.drawEpoch(s.images.Len(), 3, 0)
 	require.NoError(t, err)
-	given, err := r.feed()
+	given, err := r.inputs()
 	require.NoError(t, err)
 	for _, x := range given {
 		feed = append(feed, wide(t, x))
@@ -137,7 +137,7 @@ func apart(t *testing.T, a, b [][]float64) float64 {
 func inParts(t *testing.T, s *Runner, n int, weight float64) *Exec {
 	t.Helper()
 	p, stats := *s.Step, len(s.net.Stats())
-	p.losses = func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
+	p.losses = func(f Inputs[*Node], aux []*Node, seen *views) bilevel.Problem {
 		var inner, outer []bilevel.Loss
 		for k := range n {
 			of := s.problem(part(f, k, n), aux, seen)
@@ -178,7 +178,7 @@ func together(parts []bilevel.Loss, stats, counts int, weight float64) bilevel.L
 }
 
 // part is the k-th of n parts of the batches of a feed.
-func part(f Feed[*Node], k, n int) Feed[*Node] {
+func part(f Inputs[*Node], k, n int) Inputs[*Node] {
 	cut := func(x *Node) *Node {
 		size := x.Shape().Dim(0) / n
 		return SliceAxis(x, 0, AxisRange(k*size, (k+1)*size))

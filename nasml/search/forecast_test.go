@@ -110,7 +110,7 @@ func stepWork(b *testing.B, searcher *Runner, first, last int) (work, wall float
 	defer cancel()
 	var begin, end float64
 	var began, ended time.Time
-	_, err := searcher.Search(ctx, 1, Options{Observe: func(m Moment) {
+	_, err := searcher.Search(ctx, 1, Options{Observe: func(m Snapshot) {
 		switch m.Step {
 		case first:
 			begin, began = processorTime(b), time.Now()

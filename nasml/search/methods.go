@@ -38,13 +38,13 @@ package search
 import "github.com/nasml/lab/nasml/internal/own"
 
 // Hold says what the architecture parameters are.
-type Hold string
+type Parameterization string
 
 // The parameterizations: logits α behind a softmax, points θ of a product of simplices, or none.
 const (
-	Logits    Hold = "logits"
-	OnSimplex Hold = "simplex"
-	Nothing   Hold = "none"
+	Logits    Parameterization = "logits"
+	OnSimplex Parameterization = "simplex"
+	Nothing   Parameterization = "none"
 )
 
 // Pass says under which architecture a forward pass is made.
@@ -83,7 +83,7 @@ const (
 type Method struct {
 	Title        string
 	Source       string // the paper it is from
-	Hold         Hold
+	Hold         Parameterization
 	Weights      Pass   // under which the weights are trained
 	Architecture Pass   // under which the gradient of θ is taken
 	Update       string // of θ: a name of Updates or simplex.Updates

@@ -45,7 +45,7 @@ func doubleStep(t *testing.T, s Settings) (grad []float64, stats map[string][]fl
 		}
 		return out
 	}
-	f := Feed[*tensors.Tensor]{
+	f := Inputs[*tensors.Tensor]{
 		TrainImages: draw(3, s.Image, s.Image, 3), TrainLabels: tensors.FromFlatDataAndDimensions([]int32{0, 1, 2}, 3),
 		ValidImages: draw(3, s.Image, s.Image, 3), ValidLabels: tensors.FromFlatDataAndDimensions([]int32{2, 1, 1}, 3),
 		Rate: tensors.FromScalar(0.1), Tau: tensors.FromScalar(1.), Done: tensors.FromScalar(0.),

@@ -54,8 +54,8 @@ func (s *Runner) Search(ctx context.Context, seed uint64, o Options) (*Curve, er
 		return nil, fmt.Errorf("%s, seed %d, picking an architecture: %w", s, seed, err)
 	}
 	r.at.Curve.Final, r.at.Curve.Found = found.Code, found.Text
-	if o.Ended != nil {
-		if err := r.ended(o.Ended); err != nil {
+	if o.Finished != nil {
+		if err := r.finished(o.Finished); err != nil {
 			return nil, fmt.Errorf("%s, seed %d, after its end: %w", s, seed, err)
 		}
 	}
@@ -70,13 +70,13 @@ func (s *Runner) start(seed uint64, o Options) (*run, error) {
 		return nil, err
 	}
 	r.loop = loop.Loop[[]any]{
-		Epochs: s.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.feed, Advance: r.advance, End: r.end,
+		Epochs: s.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.inputs, Advance: r.advance, End: r.end,
 		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
 		Write:  r.save, Read: r.load, Reset: r.restart, Sound: r.bounded,
 	}
 	if o.Observe != nil {
 		r.loop.Observe = func(steps int, loss float64) {
-			o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, r.theta, loss})
+			o.Observe(Snapshot{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, r.theta, loss})
 		}
 	}
 	r.reset()
@@ -202,8 +202,8 @@ func (r *run) compareParts(ctx context.Context, c *Curve, theta [][][]float64) e
 }
 
 // advance makes one step on all devices and returns the loss of its weight pass.
-func (r *run) advance(feed []any) (float64, error) {
-	shares, err := r.shares(feed)
+func (r *run) advance(inputs []any) (float64, error) {
+	shares, err := r.shares(inputs)
 	if err != nil {
 		return 0, err
 	}

@@ -80,13 +80,13 @@ type Options struct {
 	SaveEvery time.Duration
 	// Observe is called after every epoch and, with Step > 0, now and then in between. The curve must not be changed or
 	// kept.
-	Observe func(Moment)
+	Observe func(Snapshot)
 	// Finished gets the search after its end, before its weights are freed. It cannot change the curve.
-	Ended func(e *Ended) error
+	Finished func(e *Finished) error
 }
 
-// Moment is where a search stands.
-type Moment struct {
+// Snapshot is where a search stands.
+type Snapshot struct {
 	Epoch, Epochs int // epochs done, and all
 	Step, Steps   int // of the epoch under way
 	Curve         *Curve

@@ -110,7 +110,7 @@ func interrupted(t *testing.T, x *Runner, steps int) *Curve {
 			saved = b.Bytes()
 			return err
 		},
-		Observe: func(m Moment) {
+		Observe: func(m Snapshot) {
 			if m.Epoch*m.Steps+m.Step >= steps {
 				stop()
 			}

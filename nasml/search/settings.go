@@ -272,7 +272,7 @@ func (s Settings) checkMoves(field, name string, m Method, e *expectation) Updat
 }
 
 // held is what the architecture is held as, in words.
-var held = map[Hold]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
+var held = map[Parameterization]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
 
 // Differences lists the fields in which two settings differ, such as those of paper and authors' code: "epochs: 25,
 // 50".

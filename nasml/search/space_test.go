@@ -169,7 +169,8 @@ func TestSettingsThatASpaceDoesNotReadAreRefused(t *testing.T) {
 		"controller":       {"enas", "1shot1-s1", func(*Settings) {}, "ENAS is not defined on the space 1shot1-s1"},
 		"operations of S1": {"darts", "darts-s1", func(s *Settings) { s.Without = []string{"none"} },
 			"operations of their own, got [none]"},
-		"update of edges":     {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "eg" }, "EdgeUpdate must move logits"},
+		"update of edges": {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "eg" },
+			"EdgeUpdate must move logits"},
 		"no such edge update": {"darts", "darts", func(s *Settings) { s.EdgeUpdate = "ge" }, `"ge"`},
 	} {
 		s := small(t, c.method, c.space)

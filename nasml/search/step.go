@@ -25,7 +25,7 @@ type Step struct {
 
 	// losses are those of the batches in a step's inputs, as this program sees them. counts are the numbers of right
 	// answers on the whole batches.
-	losses func(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem
+	losses func(f Inputs[*Node], aux []*Node, seen *views) bilevel.Problem
 	counts func(right []*Node) []*Node
 }
 
@@ -50,7 +50,7 @@ func NewStep(s Settings, net supernet.Network, steps int) (*Step, error) {
 }
 
 // Inputs are what a step is given besides the state: nodes inside a graph, tensors and numbers outside.
-type Feed[T any] struct {
+type Inputs[T any] struct {
 	TrainImages, TrainLabels T
 	ValidImages, ValidLabels T
 	Draws                    []T // one a block, [2, rows, options]: Gumbel noise or one-hot rows of both passes
@@ -63,14 +63,14 @@ type Feed[T any] struct {
 // divided is the number of inputs, at the head of List, that devices divide.
 const divided = 4
 
-// List is the feed as the head of the step's arguments.
-func (f Feed[T]) List() []T {
+// List is the inputs as the head of the step's arguments.
+func (f Inputs[T]) List() []T {
 	list := append([]T{f.TrainImages, f.TrainLabels, f.ValidImages, f.ValidLabels}, f.Draws...)
 	return append(list, f.Rate, f.Tau, f.Done, f.Warmup)
 }
 
-// feedOf takes the feed off the step's arguments; blocks are those of θ.
-func feedOf(in []*Node, blocks int) (f Feed[*Node], state []*Node) {
+// inputsOf takes the inputs off the step's arguments; blocks are those of θ.
+func inputsOf(in []*Node, blocks int) (f Inputs[*Node], state []*Node) {
 	f.TrainImages, f.TrainLabels, f.ValidImages, f.ValidLabels = in[0], in[1], in[2], in[3]
 	f.Draws = in[divided : divided+blocks]
 	in = in[divided+blocks:]
@@ -161,7 +161,7 @@ type Outcome struct {
 // Graph is the step: in are the arguments, inputs and then a state; next is the state after the step. The numbers of
 // right answers are the last two of the values that passes hand on.
 func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
-	f, all := feedOf(in, p.blocks())
+	f, all := inputsOf(in, p.blocks())
 	parts := Cut(p, all)
 	zero := ScalarZero(f.Rate.Graph(), f.Rate.DType())
 	seen := &views{}
@@ -197,7 +197,7 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 }
 
 // hypergradient is the one that the settings name where it is nil.
-func (p *Step) hypergradient(f Feed[*Node]) bilevel.Hypergradient {
+func (p *Step) hypergradient(f Inputs[*Node]) bilevel.Hypergradient {
 	if p.method.Architecture == PerExample {
 		return perExample(f.ValidImages.Shape().Dim(0))
 	}
@@ -256,7 +256,7 @@ func (v *views) complete(o *Outcome) {
 }
 
 // problem is the pair of losses of a step whose passes start from aux.
-func (p *Step) problem(f Feed[*Node], aux []*Node, seen *views) bilevel.Problem {
+func (p *Step) problem(f Inputs[*Node], aux []*Node, seen *views) bilevel.Problem {
 	stats := aux[:len(aux)-2]
 	loss := func(pass Pass, which int, images, labels *Node) bilevel.Loss {
 		return func(w, theta []*Node) (*Node, []*Node) {

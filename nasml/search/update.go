@@ -13,9 +13,9 @@ import (
 
 // Update says by which rule the architecture moves.
 type Update struct {
-	Moves      Hold // what it moves: Logits or OnSimplex
-	PerExample bool // it takes a gradient for each example, [B, rows, options]
-	OwnRate    bool // it has a step size of its own where Settings.ArchRate is 0
+	Moves      Parameterization // what it moves: Logits or OnSimplex
+	PerExample bool             // it takes a gradient for each example, [B, rows, options]
+	OwnRate    bool             // it has a step size of its own where Settings.ArchRate is 0
 
 	// Rule is the rule of a search: its slots, and its move as a graph function.
 	Rule func(o Setup) bilevel.Rule
@@ -97,7 +97,7 @@ func lookupUpdate(name string) (Update, error) {
 }
 
 // updateNames are the names of the updates that move what is held in these ways.
-func updateNames(holds ...Hold) []string {
+func updateNames(holds ...Parameterization) []string {
 	var names []string
 	for name, u := range Updates {
 		if slices.Contains(holds, u.Moves) {

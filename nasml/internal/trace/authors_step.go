@@ -108,7 +108,7 @@ func (r *authorsRun) feed(step int) []*tensors.Tensor {
 		}
 		return out
 	}
-	f := search.Feed[*tensors.Tensor]{
+	f := search.Inputs[*tensors.Tensor]{
 		TrainImages: images, TrainLabels: labels, Rate: number(t.Settings.LearningRate), Tau: number(1),
 		Done: number(float64(r.moved)), Warmup: number(0),
 	}

@@ -109,13 +109,13 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 }
 
 // feed is what step, from 0, is given.
-func (s *Search) feed(step int) search.Feed[*tensors.Tensor] {
+func (s *Search) feed(step int) search.Inputs[*tensors.Tensor] {
 	t := s.trace
 	images := func(part string) *tensors.Tensor {
 		return s.tensor(t.at(part+"_images", 4, step).permuted(0, 2, 3, 1))
 	}
 	labels := func(part string) *tensors.Tensor { return t.at(part+"_labels", 1, step).labels() }
-	return search.Feed[*tensors.Tensor]{
+	return search.Inputs[*tensors.Tensor]{
 		TrainImages: images("train"), TrainLabels: labels("train"),
 		ValidImages: images("valid"), ValidLabels: labels("valid"),
 		Draws: s.draws(s.noise("train", step), s.noise("valid", step)),
@@ -206,7 +206,7 @@ func (s *Search) start() ([]*tensors.Tensor, error) {
 }
 
 // call computes a step at once.
-func (s *Search) call(state []*tensors.Tensor, f search.Feed[*tensors.Tensor]) (
+func (s *Search) call(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor]) (
 	next, rest []*tensors.Tensor, err error,
 ) {
 	out, err := s.exec.Call(anys(f.List(), state)...)
@@ -308,7 +308,7 @@ func (s *Search) advance(state []*tensors.Tensor, step int) (next, rest []*tenso
 // learning rate 0 with the validation batch in both places, which moves the
 // architecture; and one more of these while it rests, which moves the running
 // statistics as the architecture's pass does. noise is that of the validation batch.
-func (s *Search) halves(state []*tensors.Tensor, f search.Feed[*tensors.Tensor], noise Array) (
+func (s *Search) halves(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor], noise Array) (
 	next, rest []*tensors.Tensor, err error,
 ) {
 	one, zero := s.tensor(scalar(1)), s.tensor(scalar(0))

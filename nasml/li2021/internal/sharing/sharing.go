@@ -54,7 +54,7 @@ func (t Trial) Run(
 	o search.Options,
 ) (trial.Result, error) {
 	series := map[string][]float64{}
-	o.Ended = func(e *search.Ended) error {
+	o.Finished = func(e *search.Finished) error {
 		archs, err := t.draw(e.Space(), table, seed, series)
 		if err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Ended is a search that has ended, with its shared weights; see Options.Ended.
-type Ended struct {
+// Finished is a search that has ended, with its shared weights; see Options.Finished.
+type Finished struct {
 	*run
 	byBatch *Exec // an evaluation by the statistics of the batch
 }
@@ -22,10 +22,10 @@ type Evaluation struct {
 }
 
 // Space is the one that was searched.
-func (e *Ended) Space() Space { return e.space }
+func (e *Finished) Space() Space { return e.space }
 
 // Accuracy is the share of right answers of the shared weights under an architecture on the search's validation images.
-func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
+func (e *Finished) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
 	step, s, other := *e.Step, *e.Runner, *e.run
 	step.Batch = min(cmp.Or(how.Batch, step.Batch), len(e.validation))
 	if how.ByBatch {
@@ -36,7 +36,7 @@ func (e *Ended) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, 
 }
 
 // ended calls what looks at a search that has ended.
-func (r *run) ended(look func(e *Ended) error) error {
+func (r *run) finished(visit func(e *Finished) error) error {
 	if len(r.validation) == 0 {
 		return errors.New("the search has no validation images on which its end could be looked at")
 	}
@@ -45,5 +45,5 @@ func (r *run) ended(look func(e *Ended) error) error {
 		return fmt.Errorf("building the evaluation by batches: %w", err)
 	}
 	defer exec.Finalize()
-	return look(&Ended{r, exec})
+	return visit(&Finished{r, exec})
 }

@@ -51,8 +51,8 @@ func (s Settings) drawEpoch(images int, seed uint64, epoch int) (bilevel.Epoch, 
 	return s.Bilevel.Epoch(train, validation, s.Batch, trial.RNG(seed, "batches", fmt.Sprint(epoch)))
 }
 
-// feed is what the step under way is given.
-func (r *run) feed() ([]any, error) {
+// inputs is what the step under way is given.
+func (r *run) inputs() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	train, trainLabels, err := r.batch(r.batches.Weights[r.at.Step], rng)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *run) feed() ([]any, error) {
 		warmup = 1
 	}
 	before := max(0, r.at.Epoch-r.Bilevel.Warmup)*r.steps + r.at.Step
-	return Feed[any]{
+	return Inputs[any]{
 		TrainImages: train, TrainLabels: trainLabels, ValidImages: valid, ValidLabels: validLabels, Draws: draws,
 		Rate: float32(r.rate(r.at.Epoch)), Tau: float32(r.tau(r.at.Epoch)), Done: float32(before), Warmup: warmup,
 	}.List(), nil

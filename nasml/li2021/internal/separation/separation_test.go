@@ -1,4 +1,4 @@
-package parting
+package separation
 
 import (
 	"math"
@@ -81,9 +81,9 @@ func TestTheSearchIsTheSearch(t *testing.T) {
 	require.NoError(t, err)
 	defer f.close()
 	for range 2 * f.steps {
-		feed, err := f.feed()
+		inputs, err := f.inputs()
 		require.NoError(t, err)
-		require.NoError(t, f.move(feed))
+		require.NoError(t, f.move(inputs))
 	}
 	program, err := search.NewStep(trial.Settings, mustNet(t, trial), f.steps)
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 // Package separation follows one weight-sharing search in float64 and compares second-order gradients on the same
 // weights and batches at some of its steps.
-package parting
+package separation
 
 import (
 	"context"
@@ -74,16 +74,16 @@ func Run(ctx context.Context, b compute.Backend, t Trial, set *images.Images, se
 		if err := ctx.Err(); err != nil {
 			return trial.Result{}, err
 		}
-		feed, err := f.feed()
+		inputs, err := f.inputs()
 		if err != nil {
 			return trial.Result{}, err
 		}
 		if slices.Contains(t.Steps, f.at+1) {
-			if err := f.compare(feed, series); err != nil {
+			if err := f.compare(inputs, series); err != nil {
 				return trial.Result{}, fmt.Errorf("step %d: %w", f.at+1, err)
 			}
 		}
-		if err := f.move(feed); err != nil {
+		if err := f.move(inputs); err != nil {
 			return trial.Result{}, fmt.Errorf("step %d: %w", f.at, err)
 		}
 		done(fmt.Sprintf("step %d of %d", f.at, t.Steps[len(t.Steps)-1]))
@@ -200,15 +200,15 @@ func (f *followed) start() *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(alpha, f.theta...)
 }
 
-// feed draws the batches of the next step as a search does.
-func (f *followed) feed() (search.Feed[*tensors.Tensor], error) {
-	var feed search.Feed[*tensors.Tensor]
+// inputs draws the batches of the next step as a search does.
+func (f *followed) inputs() (search.Inputs[*tensors.Tensor], error) {
+	var inputs search.Inputs[*tensors.Tensor]
 	s, epoch, step := f.Settings, f.at/f.steps, f.at%f.steps
 	if step == 0 {
 		var err error
 		rng := trial.RNG(f.seed, "batches", fmt.Sprint(epoch))
 		if f.epoch, err = s.Bilevel.Epoch(f.train, f.validation, s.Batch, rng); err != nil {
-			return feed, err
+			return inputs, err
 		}
 	}
 	rng := trial.RNG(f.seed, "step", fmt.Sprint(epoch), fmt.Sprint(step))
@@ -225,33 +225,34 @@ func (f *followed) feed() (search.Feed[*tensors.Tensor], error) {
 			tensors.FromFlatDataAndDimensions(classes, len(of)), nil
 	}
 	var err error
-	if feed.TrainImages, feed.TrainLabels, err = batch(f.epoch.Weights[step]); err != nil {
-		return feed, err
+	if inputs.TrainImages, inputs.TrainLabels, err = batch(f.epoch.Weights[step]); err != nil {
+		return inputs, err
 	}
-	if feed.ValidImages, feed.ValidLabels, err = batch(f.epoch.Architecture[step]); err != nil {
-		return feed, err
+	if inputs.ValidImages, inputs.ValidLabels, err = batch(f.epoch.Architecture[step]); err != nil {
+		return inputs, err
 	}
 	none := make([]float32, 2*f.theta[0]*f.theta[1])
-	feed.Draws = []*tensors.Tensor{tensors.FromFlatDataAndDimensions(none, 2, f.theta[0], f.theta[1])}
-	feed.Rate = tensors.FromScalar(float32(bilevel.Cosine(s.LearningRate, s.LearningRateMin, epoch, s.Epochs)))
-	feed.Tau, feed.Done = tensors.FromScalar(float32(1)), tensors.FromScalar(float32(f.at))
-	feed.Warmup = tensors.FromScalar(float32(0))
-	return feed, nil
+	inputs.Draws = []*tensors.Tensor{tensors.FromFlatDataAndDimensions(none, 2, f.theta[0], f.theta[1])}
+	inputs.Rate = tensors.FromScalar(float32(bilevel.Cosine(s.LearningRate, s.LearningRateMin, epoch, s.Epochs)))
+	inputs.Tau, inputs.Done = tensors.FromScalar(float32(1)), tensors.FromScalar(float32(f.at))
+	inputs.Warmup = tensors.FromScalar(float32(0))
+	return inputs, nil
 }
 
-// call runs a program on the feed and the state in a type.
-func (f *followed) call(exec *Exec, feed search.Feed[*tensors.Tensor], dtype dtypes.DType) ([]*tensors.Tensor, error) {
+// call runs a program on the inputs and the state in a type.
+func (f *followed) call(exec *Exec, inputs search.Inputs[*tensors.Tensor], dtype dtypes.DType) ([]*tensors.Tensor,
+	error) {
 	var args []any
-	for _, t := range append(feed.List(), f.state...) {
+	for _, t := range append(inputs.List(), f.state...) {
 		args = append(args, in(t, dtype))
 	}
 	return exec.Call(args...)
 }
 
 // compare adds the distances of all gradients from the exact one.
-func (f *followed) compare(feed search.Feed[*tensors.Tensor], series map[string][]float64) error {
+func (f *followed) compare(inputs search.Inputs[*tensors.Tensor], series map[string][]float64) error {
 	gradient := func(w way) ([]float64, error) {
-		out, err := f.call(f.gradients[w], feed, w.dtype)
+		out, err := f.call(f.gradients[w], inputs, w.dtype)
 		if err != nil {
 			return nil, fmt.Errorf("the gradient %q: %w", w.name, err)
 		}
@@ -277,8 +278,8 @@ func (f *followed) compare(feed search.Feed[*tensors.Tensor], series map[string]
 }
 
 // move makes a step.
-func (f *followed) move(feed search.Feed[*tensors.Tensor]) error {
-	next, err := f.call(f.step, feed, dtypes.Float64)
+func (f *followed) move(inputs search.Inputs[*tensors.Tensor]) error {
+	next, err := f.call(f.step, inputs, dtypes.Float64)
 	f.at++
 	if err != nil {
 		return err
