@@ -75,10 +75,9 @@ func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
 	return r, r.ofSharedWeights(ctx)
 }
 
-// all are the searches.
 func (p CompareParams) all() []string { return slices.Concat(p.Mine, p.Baselines) }
 
-// check says what is wrong with the parameters of its own.
+// check reports every invalid parameter of the comparison itself.
 func (p CompareParams) check() error {
 	var c study.Checks
 	c.Expect(len(p.all()) > 0, "Mine or Baselines must name a search, such as \"gaea-darts/erm\"")
@@ -140,7 +139,6 @@ func (r *Comparison) lookUp(ctx context.Context) error {
 	return nil
 }
 
-// tabularRow is a method that queries the table.
 func (p CompareParams) tabularRow(l line, at int) Compared {
 	title := l.title
 	if l.name == "rs" {
@@ -173,7 +171,6 @@ func (r *Comparison) ofSharedWeights(ctx context.Context) error {
 	return nil
 }
 
-// compared is a search without its accuracies.
 func (f found) compared(mine bool) Compared {
 	c := Compared{Name: string(f.row), Title: f.row.named(), Mine: mine, Entropy: f.column("entropy", -1)}
 	if own, ok := search.Methods[f.row.method()]; ok && mine && own.Title != "" && f.row.variant() == "" {
@@ -208,7 +205,7 @@ func (r *Comparison) Check() []runs.Claim {
 	return claims
 }
 
-// judge reports whether mine is above another row, with what so many runs cannot see.
+// judge judges whether mine is above another row, and notes the smallest difference that these runs could show.
 func (r *Comparison) judge(mine, other Compared) runs.Claim {
 	p := r.Params
 	confidence := verdict.Family(p.Confidence, len(p.Mine)*(len(r.Rows)-len(p.Mine)))

@@ -43,7 +43,6 @@ func (r *Comparison) Figure() plots.Figure {
 	return f
 }
 
-// caption says where the accuracies are from and on what was searched.
 func (r *Comparison) caption() string {
 	text := "Accuracies are those of the shared weights under the architecture that was found, on the images of the " +
 		"architecture: no table has this space."
@@ -93,7 +92,7 @@ func (r *Comparison) entropies() plots.Panel {
 	return p
 }
 
-// table has a line for each row: mean and interval of the accuracy, regret, entropy at the end and cost.
+// table has a line for each row: mean and interval of the accuracy, regret, final entropy and cost.
 func (r *Comparison) table() *plots.Table {
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "method"}, {Header: "runs"}, {Header: "accuracy (%)"},
@@ -119,7 +118,6 @@ func (r *Comparison) table() *plots.Table {
 	return t
 }
 
-// entry is a line of the table.
 func (r *Comparison) entry(c Compared) []plots.Entry {
 	accuracy, interval := "not run", ""
 	if s, err := runs.Summarize(c.Accuracy, r.Params.Confidence); err == nil {
@@ -145,10 +143,10 @@ func (r *Comparison) entry(c Compared) []plots.Entry {
 	return out
 }
 
-// regretColumn is where the regret stands, which only a table tells.
+// regretColumn is the place of the regret, which needs a table of accuracies.
 const regretColumn = 4
 
-// twoDigits is a mean, and "–" if there is none.
+// twoDigits is a mean, or "–" without values.
 func twoDigits(values []float64) string {
 	if len(values) == 0 {
 		return "–"

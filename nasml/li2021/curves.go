@@ -24,7 +24,6 @@ import (
 // finished are the finished searches of a row. The record of one that another process is running has no values yet.
 func (f found) finished() []*runs.Record { return finishedOf(f.records) }
 
-// finishedOf are the records of trials that were run.
 func finishedOf(records []*runs.Record) []*runs.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r *runs.Record) bool {
 		return r == nil || len(r.Values) == 0
@@ -65,7 +64,7 @@ func (f found) band(
 	return plots.Band(label, x[:min(len(x), len(means))], means)
 }
 
-// epochsFrom are n epochs from the first on.
+// epochsFrom are n epochs, counted from first.
 func epochsFrom(first, n int) (x []float64) {
 	for e := range n {
 		x = append(x, float64(first+e))
@@ -73,7 +72,7 @@ func epochsFrom(first, n int) (x []float64) {
 	return x
 }
 
-// summaries are the means of curves at each of the places that all have, with their intervals.
+// summaries are the means of curves with their intervals, at the places that all curves have.
 func summaries(curves [][]float64, confidence float64) (means []runs.Summary) {
 	for _, values := range study.Columns(curves) {
 		if len(values) < len(curves) {
@@ -88,14 +87,14 @@ func summaries(curves [][]float64, confidence float64) (means []runs.Summary) {
 	return means
 }
 
-// between ends intervals at the ends of a quantity.
+// between clips intervals to the range of a quantity.
 func between(lo, hi float64) func([]runs.Summary) []runs.Summary {
 	return func(means []runs.Summary) []runs.Summary {
 		return study.Map(means, func(s runs.Summary) runs.Summary { return s.Within(lo, hi) })
 	}
 }
 
-// anywhere are intervals as they are.
+// anywhere leaves intervals as they are.
 var anywhere = between(math.Inf(-1), math.Inf(1))
 
 // atMostUniform clips intervals of entropies to [0, the largest mean], which is the entropy of the uniform weights at
@@ -116,7 +115,6 @@ func (f found) theta(r *runs.Record, e int) [][]float64 {
 	return slices.Collect(slices.Chunk(flat, ops))
 }
 
-// epochs is the number of epochs of a search.
 func epochs(r *runs.Record) int { return int(r.Values["epochs"]) }
 
 func arch(space supernet.Space, choice []int) (data.Arch201, error) {
@@ -154,12 +152,11 @@ func (f found) architecture(r *runs.Record) (search.Arch, error) {
 	return f.opened.Arch(choiceOf(r))
 }
 
-// choiceOf is the architecture that a search ended at, by the numbers of its choices.
+// choiceOf is the final architecture of a search, by the numbers of its choices.
 func choiceOf(r *runs.Record) []int {
 	return study.Map(r.Series["final"], func(x float64) int { return int(x) })
 }
 
-// selectedEpoch is the epoch that the rule names.
 func (f found) selectedEpoch(r *runs.Record) (int, error) {
 	epoch, err := search.SelectionRules[f.rule](&search.Curve{
 		TrainLoss: make([]float64, epochs(r)), ValidAccuracy: r.Series["valid_accuracy"],
@@ -171,7 +168,7 @@ func (f found) selectedEpoch(r *runs.Record) (int, error) {
 	return epoch, nil
 }
 
-// numbers is how many numbers θ has.
+// numbers is the size of θ.
 func (f found) numbers() (n int) {
 	for _, b := range f.blocks {
 		n += b.Rows * b.Options
@@ -185,7 +182,7 @@ func (f found) blocksAfter(r *runs.Record, epoch int) [][][]float64 {
 	return search.Blocks(f.blocks, r.Series["theta"][epoch*size:(epoch+1)*size])
 }
 
-// selects reports whether the rule has a choice: else the search's own end counts.
+// selects reports whether the rule has a choice; else the search's own end counts.
 func (f found) selects() bool {
 	return f.rule != "" && f.rule != search.LastEpoch &&
 		search.Methods[f.row.method()].Final == search.ByArgmax && f.settings.Bilevel.Level != bilevel.ERM
@@ -205,7 +202,6 @@ func (f found) accuracies(r *runs.Record, column []float64) ([]float64, error) {
 	return out, nil
 }
 
-// searchedOn says which images are searched on.
 func (p SearchParams) searchedOn() string {
 	images, of := "all training images", strings.ToUpper(string(p.Data))
 	if p.Examples > 0 {
@@ -220,7 +216,7 @@ func (p SearchParams) searchedOn() string {
 // synthetic reports whether the images are synthetic; the paper's curves are then not drawn.
 func (p SearchParams) synthetic() bool { return p.Data == data.Synthetic && p.Folder == "" }
 
-// titled is a title without the paper's data set, where that is not searched on.
+// titled replaces the paper's data set in a title if another is searched on.
 func (p SearchParams) titled(title string) string {
 	if p.synthetic() {
 		return strings.ReplaceAll(title, "on CIFAR-10", "on synthetic images")
@@ -228,7 +224,7 @@ func (p SearchParams) titled(title string) string {
 	return title
 }
 
-// searchCaption says at which scale searches were run; params are the figure's.
+// searchCaption states the scale at which searches were run; params are the figure's.
 func searchCaption(p SearchParams, all []found, params any) string {
 	var parts []string
 	if len(all) > 0 {
@@ -249,7 +245,6 @@ func searchCaption(p SearchParams, all []found, params any) string {
 	return strings.Join(parts, " ")
 }
 
-// sayChanges says what Vary changed of the settings of rows.
 func sayChanges(f *lab.Picture, rows []found) {
 	named := func(f found) string { return f.row.named() }
 	lab.Changes(f, rows, named, func(f found) []string { return f.changes })
@@ -277,17 +272,17 @@ func (p SearchParams) judged(c runs.Claim, a, b []float64, judge func(runs.Claim
 	return judge(c)
 }
 
-// above judges that a is above b on average over seeds.
+// above judges that the mean of a over seeds is above that of b.
 func (p SearchParams) above(c lab.Claim, a, b []float64) runs.Claim {
 	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Above(0) })
 }
 
-// below judges that a is below b on average over seeds.
+// below judges that the mean of a over seeds is below that of b.
 func (p SearchParams) below(c lab.Claim, a, b []float64) runs.Claim {
 	return p.judged(c.Claim, a, b, func(runs.Claim) runs.Claim { return c.Difference(a, b).Below(0) })
 }
 
-// tabulated reports whether the table has the architectures of the searches' spaces.
+// tabulated returns an error if the table lacks the architectures of the searches' spaces.
 func (p SearchParams) tabulated(rows []string) error {
 	for _, w := range rows {
 		if err := tabulated(cmp.Or(row(w).space(), p.Space)); err != nil {
@@ -297,7 +292,7 @@ func (p SearchParams) tabulated(rows []string) error {
 	return tabulated(p.Space)
 }
 
-// tabulated reports whether the table has the architectures of a space.
+// tabulated returns an error if the table lacks the architectures of a space.
 func tabulated(name string) error {
 	benchmark := supernet.Spaces["nasbench201"]
 	space, ok := supernet.Spaces[name]

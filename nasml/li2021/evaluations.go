@@ -49,10 +49,9 @@ type TrainParams struct {
 	StoredOnly   bool    // show what the run store has and compute nothing
 }
 
-// quickTrainingCost is what the quick trainings of a table cost.
 const quickTrainingCost = "a quarter of a minute each on two cores, and as long to compile a cell"
 
-// quickTraining is what two cores can show: five cells on 16×16 pixels.
+// quickTraining is for two cores: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
 	Preset: "quick", Epochs: 6,
 	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
@@ -65,7 +64,6 @@ const evaluationFigure = "li2021/evaluation"
 
 var evaluationKind = code.Define(evaluationFigure, "li2021/internal/evaluating")
 
-// trainPresets are the settings by preset and data set.
 var trainPresets = map[string]map[string]training.Settings{
 	"quick": training.AsQuick, "paper": training.AsPaper, "code": training.AsCode,
 }
@@ -88,7 +86,7 @@ func (p TrainParams) settings(set string) (training.Settings, error) {
 	return s, nil
 }
 
-// changes are what Vary changed of the preset's settings on a data set, "DropPath: 0.3, 0".
+// changes are the settings that Vary changed on a data set, "DropPath: 0.3, 0".
 func (p TrainParams) changes(set string) []string {
 	if p.Vary == nil {
 		return nil
@@ -100,7 +98,7 @@ func (p TrainParams) changes(set string) []string {
 	return study.Differences(before, s)
 }
 
-// say says at which scale trainings were run, on which images, and what Vary changed.
+// say states the scale of trainings, their images, and what Vary changed.
 func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
 	f.Say("%s", p.caption(x, images))
 	if x != nil {
@@ -115,7 +113,6 @@ func (p TrainParams) reduced(set string) bool {
 	return err != nil || p.Examples > 0 || p.TestExamples > 0 || !as(training.AsPaper) && !as(training.AsCode)
 }
 
-// named is a genotype with what it is called.
 type named struct {
 	name     string
 	genotype supernet.Genotype
@@ -193,7 +190,7 @@ func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, e
 	return x, err
 }
 
-// opened are the images of a set, of which only the facts need be there.
+// opened are the images of a set; their content is loaded when a training needs it.
 func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, error) {
 	train, err := data.View{Name: name, Split: data.Train, First: p.Examples}.Open(ctx)
 	if err != nil {
@@ -255,7 +252,6 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 	}, nil
 }
 
-// cell is a genotype as it is trained and counted.
 type cell struct {
 	named
 	trial        evaluating.Trial
@@ -351,7 +347,6 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	return b
 }
 
-// cost is that of one training.
 func (x *examples) cost(c cell) forecast.Cost {
 	return forecast.Training(c.trial.Settings, c.genotype, x.train, x.test, x.classes)
 }
@@ -370,7 +365,6 @@ func (x *examples) trainer(ctx context.Context, s lab.Seed[cell]) (*training.Tra
 	return training.New(b, settings, s.Trial.genotype, train, test)
 }
 
-// train runs one training.
 func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Result, error) {
 	return evaluating.Run(ctx, t, s.Seed, training.Options{
 		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Moment) {
@@ -383,12 +377,11 @@ func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Re
 	})
 }
 
-// errorsOf are the test errors of trainings that were run, in percent.
+// errorsOf are test errors in percent.
 func errorsOf(records []*runs.Record, value string) []float64 {
 	return percents(study.Values(records, value))
 }
 
-// caption says at which scale trainings were run, on which images.
 func (p TrainParams) caption(x *examples, images string) string {
 	if x == nil {
 		return "Nothing was trained: the images are not there."
@@ -413,7 +406,6 @@ func (p TrainParams) caption(x *examples, images string) string {
 	return text + "."
 }
 
-// imagesOf says what of a set is trained on.
 func (p TrainParams) imagesOf(set data.Name) string {
 	images := "all training images"
 	if p.Examples > 0 {
@@ -422,7 +414,7 @@ func (p TrainParams) imagesOf(set data.Name) string {
 	return images + " of " + strings.ToUpper(string(set))
 }
 
-// missing stands for an error that was not computed.
+// missing stands for a number that was not computed.
 var missing = plots.Entry{Text: "not run", Grey: true}
 
 // errorEntries are mean and best of the test errors of a cell, in percent.
@@ -435,7 +427,7 @@ func errorEntries(records []*runs.Record, value string) (mean, best plots.Entry)
 	return plots.Entry{Text: plusMinus(m, std)}, plots.Entry{Text: fmt.Sprintf("%.2f", slices.Min(values))}
 }
 
-// printed is a number of the paper's, empty where it is 0.
+// printed is a number of the paper, or "–" if it is 0.
 func printed(format string, x float64) plots.Entry {
 	if x == 0 {
 		return plots.Entry{Text: "–", Grey: true}
@@ -443,7 +435,7 @@ func printed(format string, x float64) plots.Entry {
 	return plots.Entry{Text: fmt.Sprintf(format, x), Grey: true}
 }
 
-// printedError is a mean of the paper's with its deviation.
+// printedError is a mean of the paper with its deviation.
 func printedError(n number) plots.Entry {
 	if n.mean == 0 {
 		return printed("", 0)

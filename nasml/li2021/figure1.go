@@ -48,7 +48,6 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, found]{
 
 type figure1 = lab.Result[Figure1Params, found]
 
-// compute reads or runs the searches and the comparisons of gradients.
 func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (err error) {
 	r.Groups, err = p.run(ctx, title, p.Rows)
 	if err != nil || len(p.Gradients) == 0 {
@@ -144,7 +143,7 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
-// paperEntropy is that curve as it is drawn, if there is one.
+// paperEntropy is that curve as drawn, if there is one.
 func (f found) paperEntropy(epochs int) []plots.Series {
 	x, y := f.publishedEntropy(epochs)
 	if len(x) == 0 {

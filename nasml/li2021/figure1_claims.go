@@ -10,7 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// figure1Claim is a claim about a row, with where the paper says what that is about.
+// figure1Claim is a claim about a row, with its source in the paper.
 func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
 	c := r.Claim(format, args...)
 	panel := map[string]string{"": "right", "nasbench201": "right", "darts": "left", "1shot1-s1": "middle"}[w.space()]
@@ -41,7 +41,6 @@ func judgeFigure1(r *figure1) []runs.Claim {
 	return slices.Concat(claims, judgeSecondOrder(r), judgeGradients(r))
 }
 
-// judgeStarts judges the first entropies.
 func judgeStarts(r *figure1) (claims []runs.Claim) {
 	for _, f := range searched(r.Groups) {
 		n := f.blocks[0].Options
@@ -68,7 +67,7 @@ func (f found) judgeStart(c lab.Claim, n int) runs.Claim {
 	return verdict.Exactly(c.Noting("ours is the seed furthest from it").Claim, furthest, want, 1e-4)
 }
 
-// pairs are the rows that are compared: a method and GAEA with it.
+// pairs are the compared rows: a method and GAEA with it.
 func pairs(rows []found) (all [][2]found) {
 	for _, f := range rows {
 		for _, g := range rows {
@@ -89,7 +88,7 @@ var publishedAudit = map[row][2]struct {
 	"pc-darts@darts": {{"LI035", 72.17}, {"LI036", 15.27}}, "gaea-pc-darts@darts": {{"LI037", 75.07}, {"LI038", 33.23}},
 }
 
-// ownScale says why a number of the paper's is not judged at another scale.
+// ownScale is why a number of the paper is not judged at another scale.
 const ownScale = "another scale than the paper's: not judged"
 
 // judgeAudit compares the accuracy of the supernet at the last epoch, before and after discretisation, at the paper's

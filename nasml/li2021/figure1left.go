@@ -70,7 +70,6 @@ func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
 	c.Expect(len(p.Gradients) == 0, "Gradients must be empty, got %v: li2021/figure1 compares gradients", p.Gradients)
 }
 
-// drawFigure1Left draws what [leftPanels] has.
 func drawFigure1Left(r *figure1, f *lab.Picture) {
 	f.Style = plots.ICLR
 	for _, panels := range leftPanels(r) {
@@ -134,7 +133,6 @@ func auditPanel(r *figure1, rows []found) plots.Panel {
 	return panel
 }
 
-// skipPanel has the share of skip connections.
 func skipPanel(r *figure1, rows []found) plots.Panel {
 	label := "skip connections"
 	if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
@@ -158,7 +156,7 @@ func (f found) skips(record *runs.Record, epoch int) float64 {
 	return share
 }
 
-// whose edges skip connections are counted on: the cell's or, of two, the normal one's.
+// whose names the cell on whose edges skip connections are counted.
 func whose(r *figure1) string {
 	spaces, two := bySpace(r), 0
 	for _, rows := range spaces {
@@ -188,7 +186,6 @@ func collapsed(r *figure1) (searches, of int) {
 	return searches, of
 }
 
-// judgeCollapse judges, as a claim of ours, that no search collapses.
 func judgeCollapse(r *figure1) runs.Claim {
 	c := verdict.Claim("own: no search ends with skip connections on half or more of "+whose(r)+" edges",
 		"Zela+ 2020, Section 3")

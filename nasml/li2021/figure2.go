@@ -168,7 +168,7 @@ func (p Figure2Params) curve(f found) []plots.Series {
 	return pieces
 }
 
-// band is a mean, and what lies around it.
+// band is a mean with its band.
 func (p Figure2Params) band(values []float64) (y, lo, hi float64) {
 	s, err := runs.Summarize(values, p.Confidence)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p Figure2Params) published(space string, last int) []plots.Series {
 	return out
 }
 
-// known says how much of the look-ups the table has.
+// known counts the look-ups that the table can answer.
 func known(rows []found) string {
 	known, all := 0, 0
 	for _, f := range rows {
@@ -215,7 +215,7 @@ func known(rows []found) string {
 	return fmt.Sprintf("gaps: cells that the table lacks (it has %d of %d)", known, all)
 }
 
-// noTable says that a search was not looked up.
+// noTable reports whether a search was not looked up.
 func noTable(rows []found) bool {
 	return slices.ContainsFunc(rows, func(f found) bool {
 		for i, s := range f.records {
@@ -239,7 +239,7 @@ func (p Figure2Params) deviation(f found) (deviation, bool) {
 	return deviate(x, y, c.Mean, 1), true
 }
 
-// publishedRegret is the paper's curve of a search, empty if there is none.
+// publishedRegret is the paper's curve of a search; empty if there is none.
 func (f found) publishedRegret() regretCurve {
 	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.search()]
 }

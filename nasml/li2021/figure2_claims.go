@@ -76,7 +76,6 @@ func (p publishedSpread) judge(r *figure2, space supernet.OneShot, found *runs.R
 	return claim
 }
 
-// judgeBetter compares two searches over pairs of seeds.
 func judgeBetter(r *figure2, base, gaea found) runs.Claim {
 	c := r.Claim("[LI049] %s: %s finds better architectures on average than %s, test regret",
 		spaceTitle(base.settings.Space), gaea.row.title(), base.row.title()).
@@ -170,7 +169,7 @@ func deviationClaims(
 	return claims
 }
 
-// judgePublishedRegrets judges what the text says of the curves by the curves.
+// judgePublishedRegrets judges the paper's text by its own curves.
 func judgePublishedRegrets(r *figure2) []runs.Claim {
 	p := publishedOneShotCurves()
 	var claims []runs.Claim

@@ -55,7 +55,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, drawnNet]{
 	Compute: computeFigure3, Draw: drawFigure3, Claims: judgeFigure3,
 })
 
-// figure3 has a group for each pair of cells, with the record of the search that found it, if that is ours.
+// figure3 has a group for each pair of cells, with the record of the search that found it, if any.
 type figure3 = lab.Result[Figure3Params, drawnNet]
 
 // drawnNet is a genotype with its network.
@@ -65,7 +65,6 @@ type drawnNet struct {
 	net      *supernet.CellNet
 }
 
-// computeFigure3 reads the genotypes and plans their networks.
 func computeFigure3(ctx context.Context, r *figure3) error {
 	r.Params.Search.StoredOnly = true // drawing a cell is no reason to search for it
 	p := r.Params
@@ -160,7 +159,7 @@ func operationsOf(g supernet.Genotype) (ops []string) {
 	return ops
 }
 
-// shortNames are what edges are labelled with.
+// shortNames are the labels of edges.
 var shortNames = map[string]string{
 	"max_pool_3x3": "max 3×3", "avg_pool_3x3": "mean 3×3", "skip_connect": "skip", "sep_conv_3x3": "sep 3×3",
 	"sep_conv_5x5": "sep 5×5", "sep_conv_7x7": "sep 7×7", "dil_conv_3x3": "dil 3×3", "dil_conv_5x5": "dil 5×5",

@@ -54,7 +54,7 @@ var Figure4 = learning{
 	published: func() map[string][][]float64 { return publishedCurves().GAEA },
 }.declare(Figure4Quick, Figure4Paper)
 
-// learning is what tells Figure 5 from Figure 4.
+// learning is what distinguishes Figure 5 from Figure 4.
 type learning struct {
 	name, title, source, notebook string
 	label                         string                        // of the published curves
@@ -90,7 +90,6 @@ func (l learning) declare(
 	})
 }
 
-// sets are the data sets that architectures are looked up on.
 func (p Figure4Params) sets() []lookupSet {
 	return slices.DeleteFunc(slices.Clone(lookupSets), func(s lookupSet) bool {
 		return !slices.Contains(p.LookUp, string(s.task))
@@ -109,7 +108,6 @@ func (p Figure4Params) query(task data.Task201) data.Query201 {
 	return data.Query201{Task: task, Split: data.Valid, Epochs: 200, Release: data.ReleaseNB201}
 }
 
-// lookUp reads the accuracies of all architectures on the way of searches.
 func (p Figure4Params) lookUp(searches lab.Groups[found], table *data.NASBench201) error {
 	for i := range searches {
 		f := &searches[i].Trial
@@ -264,7 +262,6 @@ func (l learning) judgeSkips(r *learningCurves, f found) runs.Claim {
 	return c.Claim
 }
 
-// judgeLead compares the final accuracies of two rows.
 func judgeLead(r *learningCurves, base, gaea found) (claims []runs.Claim) {
 	ends := func(f found, set lookupSet) []float64 { return study.Map(f.curves[set.task], last[float64]) }
 	for _, set := range lookupSets {

@@ -23,7 +23,6 @@ var gradientsKind = code.Define("li2021/gradients", "li2021/internal/separation"
 // gradientsRow is the search along which gradients are compared.
 const gradientsRow = row("darts/second-order")
 
-// gradients reads or computes the comparison, a trial a seed.
 func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error) {
 	settings, err := p.settings(gradientsRow)
 	if err != nil {
@@ -67,7 +66,7 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 	return lab.As("gradients", gs, func(separation.Trial) found { return found{} }), err
 }
 
-// gradientWays are the compared gradients as a legend has them.
+// gradientWays are the compared gradients and their legend entries.
 var gradientWays = []struct{ series, label string }{
 	{separation.Difference, "difference, $ε = 10^{-2}/\\|v\\|$"}, {separation.Small,
 		"difference, $ε = 10^{-4}/\\|v\\|$"},

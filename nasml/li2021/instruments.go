@@ -51,7 +51,7 @@ func (f found) skipShare(theta [][][]float64) (share float64, ok bool) {
 	return float64(n) / float64(len(f.space.Edges)), true
 }
 
-// alarm says in words why a search looks as if it collapsed; empty: it does not.
+// alarm says why a search seems to collapse; empty if it does not.
 func (f found) alarm(theta [][][]float64, curvature []float64) string {
 	var why []string
 	if share, ok := f.skipShare(theta); ok && share >= manySkips {
@@ -99,7 +99,7 @@ func watchPanels(f *found, m search.Snapshot) []plots.Panel {
 	return slices.DeleteFunc(panels, func(p plots.Panel) bool { return len(p.Series) == 0 })
 }
 
-// livePanel has those of the series that have begun.
+// livePanel has the series that have begun.
 func livePanel(m search.Snapshot, y plots.Axis, all ...plots.Series) plots.Panel {
 	p := plots.Panel{X: liveAxis(m), Y: y, Legend: plots.Legend{Position: plots.LegendNone}}
 	for _, s := range all {
@@ -136,7 +136,7 @@ func (f found) moves(epoch float64) float64 {
 	return max(0, epoch-float64(s.Bilevel.Warmup)) * float64(steps)
 }
 
-// readings are what the instruments have read of a search at its evaluations.
+// readings are what the instruments of a search read at its evaluations.
 type readings struct {
 	evaluated                                   []float64 // epochs done
 	loss, convexity, gradient, stationarity     []float64
@@ -180,7 +180,7 @@ type agreement struct {
 	holds []bool // Condition 6 for the operation i of the least Lᵢ and all others j: Aᵢ ≥ Aⱼ
 }
 
-// agree judges all rows of the blocks that are not of edges, one after the other.
+// agree judges all rows of the blocks of operations.
 func (f found) agree(r readings, evaluation int) agreement {
 	theta := search.Blocks(f.blocks, r.theta[int(r.evaluated[evaluation])])
 	alone, apart := search.Blocks(f.blocks, r.alone[evaluation]), search.Blocks(f.blocks, r.apart[evaluation])
@@ -198,7 +198,7 @@ func (f found) agree(r readings, evaluation int) agreement {
 	return a
 }
 
-// criteria are the two shares of edges that an agreement gives, by their labels.
+// criteria are the two shares of edges of an agreement, by label.
 var criteria = []struct {
 	label string
 	of    func(a agreement) []bool
@@ -207,7 +207,7 @@ var criteria = []struct {
 	{"largest is best alone", func(a agreement) []bool { return a.right }},
 }
 
-// shares are those of edges on which a criterion says yes, at every evaluation.
+// shares are those of the edges that meet a criterion, at every evaluation.
 func (f found) shares(r readings, of func(a agreement) []bool) (y []float64) {
 	for i := range r.alone {
 		y = append(y, share(of(f.agree(r, i))))
@@ -265,7 +265,7 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 	return []plots.Panel{eigen, delta, edges}
 }
 
-// instrumentCaption says what the panels of the instruments are.
+// instrumentCaption explains the panels of the instruments.
 const instrumentCaption = "Instruments, on a batch of validation images: largest eigenvalue of the Hessian in the " +
 	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
 	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."
@@ -322,7 +322,7 @@ func (f found) animation(record *runs.Record) (plots.Animation, error) {
 	return a, nil
 }
 
-// emphasize makes edges stand out where discretisation picks right.
+// emphasize highlights edges on which discretisation picks the right operation.
 func (a agreement) emphasize(cells []*plots.Cell) {
 	at := 0
 	for _, cell := range cells {

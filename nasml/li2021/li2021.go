@@ -22,7 +22,6 @@ var ofPaper = lab.Paper{ID: "li2021", Name: paper, Shipped: shippedRecords}
 //go:embed records
 var shippedRecords embed.FS
 
-// means are the means of lists.
 func means(lists [][]float64) []float64 { return study.Map(lists, mean) }
 
 func mean(x []float64) (sum float64) {

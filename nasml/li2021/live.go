@@ -41,7 +41,6 @@ func (l *live) begin(f *found, seed uint64) {
 	l.draw(f, seed, start, "compiling the supernet")
 }
 
-// show draws a moment of a search, now and then.
 func (l *live) show(f *found, seed uint64, m search.Snapshot) {
 	if time.Since(l.last) < every && m.Epoch < m.Epochs {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// someImages stand for all of a set of which nothing is read before a forecast.
+// someImages stand for all images of a set that is not read for a forecast.
 const someImages = 50000
 
 // Memory is a forecast of the peak of a search by DARTS, bytes; 0 where the settings are none.

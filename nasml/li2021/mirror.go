@@ -113,7 +113,7 @@ func methodName(method string) string {
 	return strings.NewReplacer("eg", "EG", "projected", "projected SGD", "softmax", "SGD on logits").Replace(method)
 }
 
-// mirrorOf is a method on an oracle, in a part, "theory" or "tuned".
+// mirrorOf is a method on an oracle, in the part "theory" or "tuned".
 func mirrorOf(r *mirror, part, method, oracle string, options int) lab.Groups[geometry.Trial] {
 	return r.Part(part).Where(func(t geometry.Trial) bool {
 		return t.Method == method && t.Oracle == oracle && t.Options == options
@@ -147,7 +147,7 @@ func bestRate(gs lab.Groups[geometry.Trial]) (best []float64, rate float64) {
 	return best, rate
 }
 
-// lowest is the least rate of groups, below which nobody has looked.
+// lowest is the least rate of groups.
 func lowest(gs lab.Groups[geometry.Trial]) float64 {
 	return slices.Min(gs.X(func(t geometry.Trial) float64 { return slices.Min(t.Rates) }))
 }

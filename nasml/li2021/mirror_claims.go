@@ -138,7 +138,7 @@ func judgeFactor(r *mirror, part, method, oracle string) runs.Claim {
 		Of(s, nil).Above(0.5)
 }
 
-// ratiosOf are a over b, none where one of them is empty.
+// ratiosOf are a over b; nil if b is empty.
 func ratiosOf(a, b []float64) []float64 {
 	if len(b) == 0 {
 		return nil

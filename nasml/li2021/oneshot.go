@@ -45,7 +45,6 @@ var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
 })
 
-// oneShotCost says what the searches of a figure cost.
 var oneShotCost = catalog.Cost{
 	Quick: "about 15 minutes on two cores for all three spaces; those of the presets are precomputed",
 	Paper: "hours a search on a GPU, days on two cores",
@@ -67,7 +66,7 @@ func (p OneShotParams) rowsOn(searches []string) (rows []string) {
 	return rows
 }
 
-// oneShotRules are what neither tags nor settings say.
+// oneShotRules has the rules that neither tags nor settings have.
 func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
 	c.Expect(p.Space == "", "Space must be empty, got %q: name spaces of NAS-Bench-1Shot1 in Spaces", p.Space)
 	study.Distinct(c, "Rows", searches, 1)
@@ -77,7 +76,7 @@ func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
 	p.rules(p.rowsOn(searches), c)
 }
 
-// withLookups are searches, each before its look-ups, as an entry has them.
+// withLookups are searches, each followed by its look-ups, as in an entry.
 func withLookups(searches lab.Groups[found]) (gs lab.Groups[found]) {
 	for _, g := range searches {
 		gs = append(gs, g, lab.Group[found]{Part: "look-up", Trial: g.Trial, Records: g.Trial.lookups})
@@ -85,7 +84,7 @@ func withLookups(searches lab.Groups[found]) (gs lab.Groups[found]) {
 	return gs
 }
 
-// spaceTitle is how panels call a space: "S1" for those of the benchmark.
+// spaceTitle is a space in panels: "S1" for those of the benchmark.
 func spaceTitle(name string) string {
 	if short, ok := strings.CutPrefix(name, "1shot1-s"); ok {
 		return "S" + short
@@ -129,7 +128,6 @@ type Lookups struct {
 	Split    data.Split `validate:"oneof=valid test"`
 }
 
-// codeLookups are those of the paper's code.
 var codeLookups = Lookups{
 	Ties: string(supernet.TiesNumPy), Training: regret.OneTraining, Against: regret.AgainstPublished, Split: data.Test,
 }
@@ -141,7 +139,7 @@ var lookupsStudy = study.Study{
 	Code: code.Define(lookupsID, "li2021/internal/regret"),
 }
 
-// lookupRules are what tags do not say.
+// lookupRules has the rules that tags cannot express.
 func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
 	var ties []string
 	for name := range supernet.TieRules {
@@ -222,7 +220,7 @@ func (l Lookups) lookUp(ctx context.Context, searches lab.Groups[found], storedO
 	return nil
 }
 
-// regretAt are the regrets after an epoch that are known, by seed.
+// regretAt are the known regrets after an epoch, by seed.
 func (f found) regretAt(epoch int) map[int]float64 {
 	known := map[int]float64{}
 	for seed, r := range f.lookups {
@@ -237,7 +235,7 @@ func (f found) regretAt(epoch int) map[int]float64 {
 	return known
 }
 
-// isBound says that regrets are lower bounds: the table may lack the best.
+// isBound reports whether regrets are lower bounds, since the table may lack the best.
 func (f found) isBound() bool {
 	return slices.ContainsFunc(f.lookups, func(r *runs.Record) bool {
 		return r != nil && r.Values[regret.ValueFound] < r.Values[regret.ValueAsked]

@@ -11,7 +11,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// shippedTabular are the tabular methods that are the project's own.
+// shippedTabular are nasml's own tabular methods.
 var shippedTabular = maps.Clone(search.TabularMethods)
 
 // keyedTabular are settings with the method's name in the key of a trial: a custom method is keyed by what it does on a

@@ -42,7 +42,6 @@ func table2Settings() []runs.Claim {
 			search.Methods["rsps"].Hold != search.Nothing, false))
 }
 
-// weightSettings judges those of the supernet and of its weights.
 func weightSettings(s search.Settings, source string) []runs.Claim {
 	return []runs.Claim{
 		verdict.Setting("[LI248] batch", source, s.Batch, 64),
@@ -56,7 +55,6 @@ func weightSettings(s search.Settings, source string) []runs.Claim {
 	}
 }
 
-// table1Settings judges those of the search on the DARTS space at the paper's scale.
 func table1Settings() []runs.Claim {
 	const source = "Li+ 2021, Appendix C.1.1"
 	s, err := search.AsPaperOn(supernet.DARTS.Name, "gaea-pc-darts")
@@ -79,7 +77,6 @@ func table1Settings() []runs.Claim {
 	}
 }
 
-// table3Settings judges the numbers of the protocol at the paper's scale.
 func table3Settings() []runs.Claim {
 	const source = "Li+ 2021, Appendix C.1.3"
 	return []runs.Claim{

@@ -21,10 +21,8 @@ type published struct {
 //go:embed published.json published_oneshot.json
 var publishedFiles embed.FS
 
-// publishedCurves reads them.
 var publishedCurves = sync.OnceValue(readPublished[published]("published.json"))
 
-// readPublished reads a file of the package.
 func readPublished[T any](name string) func() T {
 	return func() (of T) {
 		text, err := publishedFiles.ReadFile(name)
@@ -47,7 +45,6 @@ func publishedSeries(label string, y []float64, last int) plots.Series {
 // number is a mean with its deviation as Table 2 prints it.
 type number struct{ mean, std float64 }
 
-// table2Row is a line of Table 2 of the paper.
 type table2Row struct {
 	seconds  float64   // search cost on CIFAR-10; 0: not given
 	accuracy [3]number // test accuracy in percent: CIFAR-10, CIFAR-100, ImageNet16-120

@@ -28,7 +28,7 @@ type cellRow struct {
 // rowIDs are the ids of the claims about a line, in the form of verdict.Claim. There are none about P-DARTS.
 type rowIDs struct{ params, best, average, top1, top5 string }
 
-// listed puts rows before the name of a claim; one without is marked as ours.
+// listed puts ids before the name of a claim; without ids it is marked as ours.
 func listed(ids, name string) string {
 	if ids == "" {
 		return "own: " + name
@@ -67,13 +67,12 @@ var publishedImageNet = []cellRow{
 		top5: 7.3, ids: rowIDs{params: "LI223", top1: "LI046 LI090 LI221", top5: "LI091 LI222"}},
 }
 
-// cellLine is a row of a table with the trainings of its cell; without where nobody says which cell it is.
+// cellLine is a row of a table with the trainings of its cell; nil if the cell is unknown.
 type cellLine struct {
 	cellRow
 	cell *lab.Group[cell]
 }
 
-// errors are the test errors of a line's trainings, in percent.
 func (l cellLine) errors(value string) []float64 {
 	if l.cell == nil {
 		return nil

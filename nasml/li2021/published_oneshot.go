@@ -21,10 +21,9 @@ type regretCurve struct {
 	Lo   []float64 `json:"lo"`
 }
 
-// publishedOneShotCurves reads them.
 var publishedOneShotCurves = sync.OnceValue(readPublished[publishedOneShot]("published_oneshot.json"))
 
-// deviation is how far two curves are apart, at the epochs that both have.
+// deviation is the distance of two curves at the epochs that both have.
 type deviation struct {
 	Largest float64 // absolute difference
 	At      float64 // its epoch

@@ -213,7 +213,7 @@ func sameSupernets(correlation string, a, b *runs.Record) (x, y []float64) {
 	return x, y
 }
 
-// judgeChance is as good as the worst space, of one variant of many.
+// judgeChance judges one of several variants by its worst space.
 func judgeChance(r *ranksResult, variant string) runs.Claim {
 	p := r.Params
 	c := r.Claim("own: %s ranks cells better than chance", variant).From(onRanks).Says(0).

@@ -76,7 +76,6 @@ var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, found]{
 
 type rankSearches = lab.Result[RankSearchesParams, found]
 
-// computeRankSearches runs the trials that are not in the store of the searches of all rows on all spaces.
 func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	p := r.Params
 	table, fingerprint, err := oneShotTable(p.Spaces)
@@ -112,12 +111,10 @@ func computeRankSearches(ctx context.Context, r *rankSearches) error {
 	return runSearches(ctx, b, r.Groups, images.Len)
 }
 
-// trial is a search with the comparison at its end.
 func (p RankSearchesParams) trial(f found) sharing.Trial {
 	return sharing.Trial{Search: f.key, Space: f.oneShot, Archs: p.Archs, Batch: p.EvaluationBatch}
 }
 
-// withComparison is the cost of a search and of the comparison at its end.
 func (p RankSearchesParams) withComparison(cost forecast.Cost, s search.Settings, images int) forecast.Cost {
 	if cost.Seconds > 0 { // nothing is known of a GPU
 		judged := 2 * p.Archs * (images / 2) // by both statistics
@@ -127,7 +124,8 @@ func (p RankSearchesParams) withComparison(cost forecast.Cost, s search.Settings
 	return cost
 }
 
-// rankCorrelations are those of the searches of a row on some spaces that rank at all, by space and seed.
+// rankCorrelations are those of a row's searches on some spaces, by space and seed; searches that do not rank have
+// none.
 func rankCorrelations(r *rankSearches, search, name, statistics string, spaces ...string) (all []float64) {
 	for _, space := range spaces {
 		f, _ := rowIn(r.Groups.Trials(), oneShotRow(search, space))
@@ -144,7 +142,7 @@ var splitTitles = map[data.Split]string{data.Valid: "validation", data.Test: "te
 
 var correlationTitles = map[string]string{"kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
 
-// drawRankSearches is the table of means over seeds with intervals, and below it what one search alone leaves open.
+// drawRankSearches is the table of means over seeds with intervals, and the interval of a single search below it.
 func drawRankSearches(r *rankSearches, f *lab.Picture) {
 	p := r.Params
 	t := &plots.Table{Columns: []plots.Column{{Header: "weights of"}, {Header: "batch norm by"}}}
@@ -189,7 +187,7 @@ func rankEntry(correlations []float64, confidence float64) plots.Entry {
 	return plots.Entry{Text: strings.ReplaceAll(text, "-", "−")}
 }
 
-// sayOneSearch says how wide the interval of one search is, of every correlation at the first that there is.
+// sayOneSearch gives the interval of the first search, for every correlation.
 func sayOneSearch(r *rankSearches, f *lab.Picture) {
 	p := r.Params
 	var single []string

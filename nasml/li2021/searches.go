@@ -28,7 +28,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// searchFigure is the name under which all figures of the paper keep searches.
+// searchFigure is the name under which all figures keep their searches.
 const searchFigure = "li2021/search"
 
 var (
@@ -36,7 +36,7 @@ var (
 	searchDevicesKind = code.Define("li2021/search-devices", "li2021/internal/searching")
 )
 
-// found is a row with the searches that were run, nil where one was not.
+// found is a row with the records of its searches, nil if not run.
 type found struct {
 	row       row
 	settings  search.Settings
@@ -56,13 +56,12 @@ type found struct {
 	curves  map[data.Task201][][]float64 // and that of NAS-Bench-201, after each epoch from the first on
 }
 
-// searchPart is the part of an entry that its searches are.
+// searchPart is the part of an entry with its searches.
 const searchPart = "search"
 
-// searched are the rows of an entry.
 func searched(gs lab.Groups[found]) []found { return gs.Part(searchPart).Trials() }
 
-// rowIn is a row of some; false if there is none.
+// rowIn finds a row; false if there is none.
 func rowIn(all []found, w row) (found, bool) {
 	if i := slices.IndexFunc(all, func(f found) bool { return f.row == w }); i >= 0 {
 		return all[i], true
@@ -70,7 +69,7 @@ func rowIn(all []found, w row) (found, bool) {
 	return found{}, false
 }
 
-// noteOfSearches is empty: their captions say the scale, see [searchCaption].
+// noteOfSearches is empty, since their captions state the scale, see [searchCaption].
 func noteOfSearches(any) string { return "" }
 
 // run checks parameters and reads or runs the searches of the rows, one after another, each with its own checkpoint and
@@ -104,7 +103,6 @@ func (p SearchParams) plan(names []string) (gs lab.Groups[found], err error) {
 	return gs, nil
 }
 
-// search reads or runs searches that were planned.
 func (p SearchParams) search(ctx context.Context, title string, gs lab.Groups[found]) error {
 	if len(gs) == 0 {
 		return nil
@@ -116,7 +114,7 @@ func (p SearchParams) search(ctx context.Context, title string, gs lab.Groups[fo
 	return runSearches(ctx, p.bench(title, images, runPlain), gs, images.Len)
 }
 
-// runSearches reads or runs searches on so many images, which then know of their records.
+// runSearches reads or runs searches on a number of images and gives them their records.
 func runSearches(ctx context.Context, b lab.Bench[found], gs lab.Groups[found], images int) error {
 	for i := range gs {
 		gs[i].Trial = gs[i].Trial.on(images)
@@ -128,14 +126,14 @@ func runSearches(ctx context.Context, b lab.Bench[found], gs lab.Groups[found], 
 	return err
 }
 
-// on is a row that is searched on so many images.
+// on is the row searched on a number of images.
 func (f found) on(images int) found {
 	f.images = images
 	f.cost = sync.OnceValue(func() forecast.Cost { return forecast.Search(f.settings, images) })
 	return f
 }
 
-// find is a row before its searches are looked for. What a reader added goes by what it computes.
+// find prepares a row. A reader's additions are keyed by what they compute.
 func (p SearchParams) find(w row) (found, error) {
 	s, err := p.settings(w)
 	if err != nil {
@@ -160,7 +158,7 @@ func (p SearchParams) find(w row) (found, error) {
 	}, nil
 }
 
-// searchImages are what is searched on. They are loaded before the first search that is missing.
+// searchImages are the images of a search, loaded before the first missing search.
 type searchImages struct {
 	data.Facts
 	open func(ctx context.Context, b compute.Backend, s search.Settings) (*search.Runner, error)
@@ -206,10 +204,9 @@ func (p SearchParams) syntheticSide(rows []found) int {
 	return side
 }
 
-// syntheticLen is how many synthetic images there are where Examples is 0.
+// syntheticLen is the number of synthetic images if Examples is 0.
 const syntheticLen = 10_000
 
-// photographsIn are those of a folder with train in it.
 func photographsIn(dir string) (searchImages, error) {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return searchImages{}, catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's "+
@@ -242,7 +239,6 @@ func (p SearchParams) loaded(facts data.Facts, load func(context.Context) (*data
 	}}
 }
 
-// searchRun runs one search of a row.
 type searchRun func(ctx context.Context, f found, r *search.Runner, seed uint64, o search.Options) (trial.Result, error)
 
 func runPlain(
@@ -251,7 +247,7 @@ func runPlain(
 	return searching.Run(ctx, r, f.blocks, seed, o)
 }
 
-// bench runs searches on images, each of which gives the result of run.
+// bench runs searches on images by run.
 func (p SearchParams) bench(title string, images searchImages, run searchRun) lab.Bench[found] {
 	b := lab.Bench[found]{
 		Study: study.Study{

@@ -56,7 +56,7 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 	return claims
 }
 
-// side is above a border, or below.
+// side is Above or Below of package verdict.
 type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 
 // separation summarizes over seeds the distance between the ends of exact and other searches, relative to the way of

@@ -72,7 +72,6 @@ var quickSearch = SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 40
 // cores.
 var paperSearch = SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95}
 
-// searchCost says what the searches of a figure cost.
 var searchCost = catalog.Cost{
 	Quick: "about 1 to 2 minutes a search on two cores; those of the presets are precomputed",
 	Paper: "hours a search on a GPU, days on two cores",
@@ -137,13 +136,11 @@ func (w row) variant() string {
 	return variant
 }
 
-// search is the row without its space.
 func (w row) search() string {
 	of, _, _ := strings.Cut(string(w), "@")
 	return of
 }
 
-// space is the one that the row names, or empty.
 func (w row) space() string {
 	_, space, _ := strings.Cut(string(w), "@")
 	return space
@@ -165,7 +162,7 @@ func rowsNamed(names []string) []row {
 	return rows
 }
 
-// title is how tables and legends call a row.
+// title is a row in tables and legends.
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
 	step, varied := stepVariants[w.variant()]
@@ -182,7 +179,7 @@ func (w row) title() string {
 	return title
 }
 
-// named is the title with the space that the row names.
+// named is the title with the row's space, if it names one.
 func (w row) named() string {
 	if w.space() == "" {
 		return w.title()
@@ -190,7 +187,7 @@ func (w row) named() string {
 	return w.title() + ", " + study.SpaceTitle(w.space())
 }
 
-// check says what is wrong with a row.
+// check returns an error if the row is invalid.
 func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: the search method must be one of %s, got %q", w,
@@ -207,7 +204,6 @@ func (w row) check() error {
 	return nil
 }
 
-// presets are the settings of the methods that are shipped.
 var presets = map[string]func(space, method string) (search.Settings, error){
 	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
 	"imagenet": search.AsImageNetOn, "imagenet-code": search.AsImageNetCodeOn,
@@ -223,7 +219,6 @@ func (p SearchParams) preset(space, method string) (search.Settings, error) {
 	return of(space, method)
 }
 
-// settings are those of a row.
 func (p SearchParams) settings(w row) (search.Settings, error) {
 	space := cmp.Or(w.space(), p.Space, supernet.NASBench201.Name)
 	s, err := p.preset(space, w.method())
@@ -261,13 +256,13 @@ func (p SearchParams) settings(w row) (search.Settings, error) {
 	return s, nil
 }
 
-// elsewhere are the settings that have a parameter, which says more.
+// elsewhere are the settings with a parameter of their own.
 var elsewhere = map[string]string{
 	"Method": "name methods in the rows", "Space": "set SearchParams.Space, or name it in the rows",
 	"Devices": "set SearchParams.Devices", "Statistics": "set SearchParams.Statistics",
 }
 
-// changes are what Vary changed of the settings of a row, "WeightDecay: 0.0003, 0".
+// changes are the settings of a row that Vary changed, "WeightDecay: 0.0003, 0".
 func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
 	if p.Vary == nil {
 		return nil, nil
@@ -277,12 +272,12 @@ func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
 	return study.Differences(before, s), err
 }
 
-// reduced reports whether searches are of another size than the paper's.
+// reduced reports whether searches are smaller than the paper's.
 func (p SearchParams) reduced() bool {
 	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
 }
 
-// fields sets what the parameters that are fields say.
+// fields applies the parameters that are fields.
 func (p SearchParams) fields(s *search.Settings) {
 	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
 	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
@@ -345,7 +340,7 @@ func (p SearchParams) divide(s *search.Settings) {
 // ilsvrcSide is the side of the images for which ImageNet's crop makes the shorter side 256 pixels.
 const ilsvrcSide = 224
 
-// rules are what neither tags nor the settings of a row say.
+// rules has the rules that neither tags nor the settings of a row have.
 func (p SearchParams) rules(rows []string, c *study.Checks) {
 	known := data.Known()
 	c.Expect(slices.Contains(known, p.Data), "Data must be one of %v, got %q", known, p.Data)

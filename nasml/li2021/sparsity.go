@@ -89,7 +89,6 @@ var Sparsity = lab.Declare(lab.Entry[SparsityParams, sparsity.Trial]{
 
 type sparsityResult = lab.Result[SparsityParams, sparsity.Trial]
 
-// sparsityMethods are their names in pictures.
 var sparsityMethods = map[string]string{
 	"eg": "EG (GAEA)", "softmax": "SGD on logits", "adam": "Adam on logits (DARTS)",
 }
@@ -177,7 +176,7 @@ func drawSparsity(r *sparsityResult, f *lab.Picture) {
 	f.Say("Search: %d units, %d steps, a point a seed, test MSE of the arg max without retraining.", p.Units, p.Steps)
 }
 
-// lossAtTheEnd is a point a seed, but for losses that have no place on a log axis.
+// lossAtTheEnd has a point per seed, except for losses that a log axis cannot show.
 func lossAtTheEnd(method string, gs lab.Groups[sparsity.Trial]) plots.Series {
 	s := plots.Series{Label: sparsityMethods[method], Line: plots.NoLine}
 	for _, record := range gs.Records() {
@@ -214,7 +213,7 @@ func judgeSparsity(r *sparsityResult) []runs.Claim {
 	return append(claims, judgeWipeout(r)...)
 }
 
-// others are all methods but EG, which each case is judged against.
+// others is the number of methods that each case compares with EG.
 var others = len(sparsity.Methods) - 1
 
 // judgeSooner compares the first steps below the entropy, in logarithms.

@@ -54,7 +54,7 @@ var Table1 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
 
 type table1 = lab.Result[Table1Params, cell]
 
-// cifarTable adds what Tables 1 and 4 have in common.
+// cifarTable adds what Tables 1 and 4 share.
 func cifarTable(e lab.Entry[Table1Params, cell]) lab.Entry[Table1Params, cell] {
 	e.Of, e.Kind, e.Quick, e.Paper, e.Note = ofPaper, lab.Table, Table1Quick, Table1Paper, noteOfSearches
 	e.Also = []catalog.Preset[Table1Params]{{Scale: catalog.Large, Params: Table1Large}}
@@ -76,7 +76,6 @@ func cifarTable(e lab.Entry[Table1Params, cell]) lab.Entry[Table1Params, cell] {
 	return e
 }
 
-// cells are the genotypes as they are counted and trained.
 func (p Table1Params) cells() ([]cell, error) {
 	return p.counted("cifar-10", p.Genotypes, supernet.Skeleton{
 		Stem: "cifar", Channels: p.CountedChannels, Cells: p.CountedCells, Classes: p.CountedClasses,
@@ -88,7 +87,6 @@ func Table1Differences() []string {
 	return training.Differences(training.AsPaper["cifar-10"], training.AsCode["cifar-10"])
 }
 
-// drawTable1 is the table, with the paper's numbers in grey beside ours.
 func drawTable1(r *table1, f *lab.Picture) {
 	const params, test, theirs = "parameters (M)", "test error (%)", "the paper's"
 	t := &plots.Table{Columns: []plots.Column{
@@ -135,7 +133,7 @@ func moveToEnd(t *plots.Table, column int, group string) {
 	}
 }
 
-// entries are what is known of a line's cell: its parameters, and mean and best of its test errors.
+// entries are the parameters of a line's cell, and mean and best of its test errors.
 func (l cellLine) entries() (count, mean, best plots.Entry) {
 	if l.cell == nil {
 		return plots.Entry{Text: "unknown", Grey: true}, plots.Entry{Text: "cell unknown", Grey: true}, plots.Entry{}
@@ -144,7 +142,6 @@ func (l cellLine) entries() (count, mean, best plots.Entry) {
 	return plots.Entry{Text: fmt.Sprintf("%.2f", millions(l.cell.Trial.parameters))}, mean, best
 }
 
-// sayTable1 says what was counted and trained.
 func sayTable1(r *table1, f *lab.Picture) {
 	p := r.Params
 	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without "+
@@ -153,7 +150,7 @@ func sayTable1(r *table1, f *lab.Picture) {
 	p.say(f, examplesOf(r), p.imagesOf(p.Data))
 }
 
-// examplesOf are what was trained on; nil: nothing.
+// examplesOf are the examples of trainings; nil if nothing was trained.
 func examplesOf[P, T any](r *lab.Result[P, T]) *examples {
 	x, _ := r.Facts[""].(*examples)
 	return x

@@ -61,7 +61,7 @@ func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error
 // benchmarkOneShots are the spaces of the benchmark, without a reader's.
 var benchmarkOneShots = maps.Clone(supernet.OneShots)
 
-// shipped101 is the part that is part of the project.
+// shipped101 is the part that nasml ships.
 var shipped101 = &opened101[*data.NASBench101]{
 	fingerprint: data.NASBench101Fingerprint,
 	read:        data.OneShot101,
@@ -73,5 +73,4 @@ const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml
 	"with a folder that has the publisher's nasbench_only108.tfrecord, or set NASML_DATA to a folder that has " +
 	"nasbench/nb101_108_subset151644.csv.gz"
 
-// noTable101Caption is a note of a picture that lacks what the table has.
 const noTable101Caption = "The table of NAS-Bench-101 is not there: what the project does not ship is left out."

@@ -25,10 +25,8 @@ func judgeTable1(r *table1) []runs.Claim {
 	return claims
 }
 
-// table1Rivals are the cells that GAEA PC-DARTS' is compared with.
 var table1Rivals = []string{"PC-DARTS", "DARTS (2nd order)", "DARTS (1st order)"}
 
-// judgeCounts judges all numbers of parameters.
 func judgeCounts(r *table1) (claims []runs.Claim) {
 	p, quick, why := r.Params, Table1Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
@@ -41,12 +39,11 @@ func judgeCounts(r *table1) (claims []runs.Claim) {
 	return claims
 }
 
-// claimsFrom begins claims with a source.
 func claimsFrom[P, T any](r *lab.Result[P, T], source string) func(name string) lab.Claim {
 	return func(name string) lab.Claim { return r.Claim("%s", name).From(source) }
 }
 
-// judgeParameters judges a number of parameters, 0 where it is not known, to the printed digit, if one is printed.
+// judgeParameters judges a printed number of parameters to its last digit; 0 means that it is unknown.
 func (row cellRow) judgeParameters(claim func(name string) lab.Claim, parameters int, why string) []runs.Claim {
 	if row.params == 0 {
 		return nil
@@ -75,7 +72,7 @@ const (
 	dartsMagnitude  = 18 // of the number of architectures
 )
 
-// judgeSpace judges what is said of the space, and that the cells lie in it.
+// judgeSpace judges the size of the space, and that the cells lie in it.
 func judgeSpace(claim func(name string) lab.Claim, genotypes []named) []runs.Claim {
 	space := supernet.DARTS
 	count, _ := new(big.Float).SetInt(space.Architectures()).Float64()
@@ -97,7 +94,7 @@ func judgeSpace(claim func(name string) lab.Claim, genotypes []named) []runs.Cla
 	}
 }
 
-// judgeErrors judges the average and the best test error of all rows of the paper's.
+// judgeErrors judges the average and the best test errors of the paper's rows.
 func judgeErrors(r *table1) (claims []runs.Claim) {
 	lines := linesOf(publishedCIFAR, r.Groups)
 	for _, l := range lines {
@@ -130,7 +127,7 @@ func judgeErrors(r *table1) (claims []runs.Claim) {
 	return claims
 }
 
-// whyNotJudged says why the errors of a line are not held against the paper's.
+// whyNotJudged is why the errors of a line are not compared with the paper's.
 func whyNotJudged(r *table1, l cellLine) string {
 	switch {
 	case l.cell == nil:

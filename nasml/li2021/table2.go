@@ -77,10 +77,10 @@ var Table2 = lab.Declare(lab.Entry[Table2Params, found]{
 	},
 })
 
-// table2 has a group for each line of the top block, and for each row of searches. Its lines are among its facts.
+// table2 has a group for each line of the top block and each row of searches; its lines are among its facts.
 type table2 = lab.Result[Table2Params, found]
 
-// rules want names that there are.
+// rules checks names.
 func (p Table2Params) rules(c *study.Checks) {
 	for _, method := range p.Tabular {
 		c.OneOf("Tabular", method, slices.Sorted(maps.Keys(search.TabularMethods))...)
@@ -108,7 +108,6 @@ func (p Table2Params) searched() []string {
 	})...)
 }
 
-// computeTable2 runs the trials that are not in the store, and looks up what was found.
 func computeTable2(ctx context.Context, r *table2) error {
 	searches, err := r.Params.plan(r.Params.searched()) // checks before the table is looked for
 	if err != nil {

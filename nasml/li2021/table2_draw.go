@@ -48,7 +48,6 @@ func drawTable2(r *table2, f *lab.Picture) {
 	}
 }
 
-// oursAndPaper are two columns of a group.
 func oursAndPaper(group string) []plots.Column {
 	return []plots.Column{{Header: "ours", Group: group}, {Header: "paper", Group: group}}
 }
@@ -58,7 +57,6 @@ func block(title string, lines []line, best [3]float64) plots.Block {
 	return plots.Block{Title: title, Rows: rows}
 }
 
-// entries are a line's texts.
 func (l line) entries(best [3]float64) []plots.Entry {
 	out := []plots.Entry{{Text: l.title}}
 	for i := range lookupSets {
@@ -78,7 +76,7 @@ func (l line) entries(best [3]float64) []plots.Entry {
 		plots.Entry{Text: thousands(l.paper.seconds, ""), Grey: true})
 }
 
-// thousands is a time in whole seconds with a mark; none is empty.
+// thousands is a time in whole seconds with a mark; empty if there is none.
 func thousands(seconds float64, mark string) string {
 	if !(seconds > 0) {
 		return ""

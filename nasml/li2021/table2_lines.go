@@ -46,7 +46,6 @@ func newLine(block, name, title string) line {
 	return l
 }
 
-// lines are those of a block.
 func lines(r *table2, block string) []line {
 	all, _ := r.Facts["lines"].([]line)
 	return slices.DeleteFunc(slices.Clone(all), func(l line) bool { return l.block != block })
@@ -70,13 +69,12 @@ func (l line) why(i int) string {
 
 const lacking = "the run store lacks it"
 
-// tabularCase is a line of the top block with its one trial, which is all runs of the method.
+// tabularCase is a line of the top block with its one trial, all runs of the method.
 type tabularCase struct {
 	line
 	trial tabular.Trial
 }
 
-// runTabular reads or runs the lines of the top block and those of other readings.
 func runTabular(ctx context.Context, r *table2, table *data.NASBench201, columns [3][]float64) (all []line, err error) {
 	gs, err := r.Params.tabularCases()
 	if err != nil {
@@ -103,7 +101,6 @@ func runTabular(ctx context.Context, r *table2, table *data.NASBench201, columns
 	return all, nil
 }
 
-// tabularCases are the lines before they are run.
 func (p Table2Params) tabularCases() (gs lab.Groups[tabularCase], err error) {
 	add := func(l line, s search.TabularSettings) {
 		s.Budget = cmp.Or(p.Budget, s.Budget)
@@ -143,7 +140,7 @@ func (p Table2Params) tabularSettings(method string) search.TabularSettings {
 	return search.TabularAsPaper[method]
 }
 
-// lookUp is the line with the accuracies of a record. Older ones name the architectures only.
+// lookUp adds the accuracies of a record. Older ones have the architectures only.
 func (c tabularCase) lookUp(record *runs.Record, columns [3][]float64) line {
 	for i, column := range columns {
 		if record == nil || record.Series == nil {
@@ -216,7 +213,6 @@ func present(name data.Name) bool {
 	})
 }
 
-// rule is that of a row.
 func (p Table2Params) rule(w row) search.SelectionRule {
 	switch {
 	case p.Pick != "":
@@ -250,12 +246,11 @@ func (p Table2Params) lookUp(l line, on [3][]found, columns [3][]float64) ([]lin
 	return lines, nil
 }
 
-// seconds are those of each search.
 func (f found) seconds() []float64 {
 	return study.Map(f.finished(), func(r *runs.Record) float64 { return r.Seconds / float64(max(1, r.Batch)) })
 }
 
-// fill looks the architectures of a line's searches up in one column, by a rule if one is given.
+// fill looks up the architectures of a line's searches in one column, by a rule if one is given.
 func (l *line) fill(i int, all []found, column []float64, rule search.SelectionRule) error {
 	if l.missing[i] = "not run"; all == nil {
 		l.missing[i] = "no data"

@@ -17,7 +17,7 @@ type SelectionRule string
 const (
 	LastEpoch SelectionRule = "last" // as the search ended
 	// of the best supernet on the validation images, among the epochs that it was evaluated after
-	BestEpoch   SelectionRule = "best"
+	BestEpoch SelectionRule = "best"
 	// of the best accuracy on the architecture's own batches, which every epoch has
 	BestBatches SelectionRule = "best-batches"
 )

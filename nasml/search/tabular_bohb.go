@@ -37,7 +37,6 @@ type hyperband struct {
 	bestLoss float64
 }
 
-// rungData is what a rung has seen and the models made of it.
 type rungData struct {
 	archs     [][]int
 	losses    []float64
@@ -166,7 +165,7 @@ func (h *hyperband) propose() []int {
 	return best
 }
 
-// floor bounds a density from below; one that does not exist counts as none.
+// floor bounds a density from below; NaN counts as none.
 func floor(density float64) float64 {
 	if density > 1e-32 {
 		return density

@@ -45,7 +45,6 @@ func startTabular(bench Bench, s TabularSettings, rng *rand.Rand) (*tabularRun, 
 	return r, nil
 }
 
-// random draws an architecture uniformly.
 func (r *tabularRun) random() []int {
 	arch := make([]int, len(r.counts))
 	for i, n := range r.counts {
@@ -75,7 +74,6 @@ func (r *tabularRun) query(ctx context.Context, arch []int) (accuracy, seconds f
 	return accuracy, seconds, nil
 }
 
-// spent is the simulated time so far.
 func (r *tabularRun) spent() float64 {
 	if len(r.Steps) == 0 {
 		return 0
@@ -83,7 +81,6 @@ func (r *tabularRun) spent() float64 {
 	return r.Steps[len(r.Steps)-1].Seconds
 }
 
-// note adds a query to the trajectory.
 func (r *tabularRun) note(arch []int, accuracy, seconds float64) {
 	step := TabularStep{Arch: slices.Clone(arch), Accuracy: accuracy, Seconds: r.spent() + seconds, Best: len(r.Steps)}
 	if len(r.Steps) > 0 {
@@ -153,7 +150,6 @@ func (r *tabularRun) parent(population []TabularStep) []int {
 	return best.Arch
 }
 
-// mutate returns a copy of arch with one choice changed to another.
 func (r *tabularRun) mutate(arch []int) []int {
 	at := r.rng.IntN(len(arch))
 	if r.Mutate == MutateNode {
@@ -222,7 +218,6 @@ func newPolicy(counts []int, rate float64, rng *rand.Rand) *policy {
 	return p
 }
 
-// probabilities is the softmax of a decision.
 func (p *policy) probabilities(e int) []float64 {
 	most, sum := slices.Max(p.logits[e]), 0.0
 	out := make([]float64, len(p.logits[e]))
@@ -236,7 +231,6 @@ func (p *policy) probabilities(e int) []float64 {
 	return out
 }
 
-// draw draws every decision.
 func (p *policy) draw(rng *rand.Rand) []int {
 	arch := make([]int, len(p.logits))
 	for e := range arch {

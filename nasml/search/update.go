@@ -69,7 +69,6 @@ func xnasRule(o Setup) bilevel.Rule {
 	}}
 }
 
-// stateless is an entry of simplex.Updates as an Update.
 func stateless(update simplex.Update) Update {
 	return Update{Moves: OnSimplex, Rule: func(o Setup) bilevel.Rule {
 		return bilevel.Each(0, func(theta, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
@@ -78,7 +77,6 @@ func stateless(update simplex.Update) Update {
 	}}
 }
 
-// lookupUpdate finds an update in Updates or simplex.Updates.
 func lookupUpdate(name string) (Update, error) {
 	keeps, ok := Updates[name]
 	update, geometric := simplex.Updates[name]
@@ -111,7 +109,6 @@ func updateNames(holds ...Parameterization) []string {
 	return names
 }
 
-// updateName is the name of the rule by which θ moves.
 func (s Settings) updateName(m Method) string {
 	if s.Update != "" {
 		return s.Update

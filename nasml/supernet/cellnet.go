@@ -54,7 +54,6 @@ func (s Skeleton) checkPartial(k int) error {
 	return nil
 }
 
-// reduces reports whether a cell halves the size.
 func (s Skeleton) reduces(cell int) bool { return cell == s.Cells/3 || cell == 2*s.Cells/3 }
 
 // head is the cell behind which the auxiliary head sits.
@@ -99,7 +98,6 @@ type CellNet struct {
 	samples  bool // takes Pass.Chosen
 }
 
-// newCellNet plans a network.
 func newCellNet(s Skeleton, affine bool, run func(l Layers) Outcome) (*CellNet, error) {
 	n := &CellNet{skeleton: s, run: run, plan: &walk{affine: affine, index: map[string]int{}}}
 	run(Layers{walk: n.plan})
@@ -409,7 +407,6 @@ func (l Layers) apart(x Map, k int) (first, rest Map) {
 	return first, rest
 }
 
-// sum is the node.
 func (n *mixedNode) sum(l Layers) Map {
 	out := n.out
 	if l.planning() {

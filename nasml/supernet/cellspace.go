@@ -149,7 +149,7 @@ func (s CellSpace) checkOps(ops []string) error {
 	return nil
 }
 
-// knownOperation returns an error that lists Operations where op is none of them.
+// knownOperation returns an error that lists Operations if op is not one.
 func knownOperation(op string) error {
 	if _, ok := Operations[op]; !ok {
 		return own.Unknown("operation", op, Operations, "supernet.Operations")

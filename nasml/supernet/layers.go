@@ -21,7 +21,7 @@ type Map struct {
 	rectified bool  // it is max(0, node·scale + shift)
 }
 
-// plain is a map of which the node is all.
+// plain writes down what a BN left to the reader of a map.
 func (l Layers) plain(x Map) Map {
 	if x.affine == nil && !x.rectified || l.planning() {
 		return x
@@ -115,7 +115,6 @@ func (l Layers) In(name string) Layers {
 	return l
 }
 
-// planning reports whether there are no numbers yet.
 func (l Layers) planning() bool { return l.walk.net == nil }
 
 // fail notes the first error of a plan.
@@ -402,7 +401,6 @@ func (l Layers) concat(maps []Map) Map {
 	return y
 }
 
-// add is the sum of maps.
 func (l Layers) add(maps []Map) Map {
 	y := Map{H: maps[0].H, W: maps[0].W, C: maps[0].C}
 	if !l.planning() {

@@ -101,7 +101,7 @@ func (s OneShot) Check() error {
 // numbers are the numbers of parents of nodes 1 … N and of the output.
 func (s OneShot) numbers() []int { return append(slices.Clone(s.Parents), s.Output) }
 
-// node names what numbers has at i.
+// node names entry i of numbers.
 func (s OneShot) node(i int) string {
 	if i == len(s.Parents) {
 		return "the output"

@@ -168,7 +168,6 @@ func (c OneShotConfig) states(l Layers, projected []Map, inputs []*Node) (states
 	return states
 }
 
-// nodesOf are the numbers of maps.
 func nodesOf(maps []Map) []*Node {
 	nodes := make([]*Node, len(maps))
 	for i, m := range maps {

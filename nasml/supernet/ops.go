@@ -18,7 +18,6 @@ func custom(y []*Node, vjp func(v []*Node) []*Node, x ...*Node) []*Node {
 	return gradient.Custom(y, func(v []*Node, _ int) []*Node { return vjp(v) }, x...)
 }
 
-// custom1 is custom for one value.
 func custom1(y *Node, vjp func(v *Node) []*Node, x ...*Node) *Node {
 	return custom([]*Node{y}, func(v []*Node) []*Node { return vjp(v[0]) }, x...)[0]
 }

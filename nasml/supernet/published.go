@@ -52,7 +52,7 @@ var Published = map[string]PublishedGenotype{
 	},
 }
 
-// published spells out "operation:state" for the edges of both cells.
+// published expands "operation:state" for the edges of both cells.
 func published(normal, reduce string) Genotype {
 	return Genotype{shortCell(normal), shortCell(reduce)}
 }

@@ -31,7 +31,7 @@ func OneShotCell(s supernet.OneShot, a supernet.OneShotArch) (data.Cell101, erro
 	return c, err
 }
 
-// replaced has an operation of NAS-Bench-101 in the place of those that are not.
+// replaced puts an operation of NAS-Bench-101 in place of others.
 func replaced(ops []string, by string) []string {
 	out := slices.Clone(ops)
 	for i := 1; i < len(ops)-1; i++ {

@@ -29,7 +29,7 @@ type Trial struct {
 	Steps    []int           `json:"steps"` // at which gradients are compared, from 1, ascending
 }
 
-// way is a gradient of second order, or one that stands for it.
+// way is a second-order gradient, or a stand-in.
 type way struct {
 	name          string // of its series
 	hypergradient string
@@ -49,7 +49,7 @@ const (
 	Rounded    = "rounded"    // the exact gradient in float32
 )
 
-// others are what is compared with the exact gradient.
+// others are compared with the exact gradient.
 var others = []way{
 	{FirstOrder, "first-order", 0, dtypes.Float64},
 	{Difference, "finite-difference", 0, dtypes.Float64},
@@ -91,7 +91,6 @@ func Run(ctx context.Context, b compute.Backend, t Trial, set *images.Images, se
 	return trial.Result{Series: series}, nil
 }
 
-// followed is a search under way.
 type followed struct {
 	Trial
 	set               *images.Images
@@ -106,7 +105,7 @@ type followed struct {
 	gradients         map[way]*Exec
 }
 
-// follow is the search before its first step.
+// follow prepares the search.
 func follow(b compute.Backend, t Trial, set *images.Images, seed uint64) (*followed, error) {
 	s := t.Settings
 	if err := t.check(); err != nil {
@@ -153,7 +152,7 @@ func follow(b compute.Backend, t Trial, set *images.Images, seed uint64) (*follo
 	return f, nil
 }
 
-// check looks at what a comparison can follow.
+// check returns an error if a comparison cannot follow the search.
 func (t Trial) check() error {
 	s := t.Settings
 	m := search.Methods[s.Method]
@@ -170,7 +169,7 @@ func (t Trial) check() error {
 	return nil
 }
 
-// compile prepares a step of which report is returned.
+// compile prepares a step that returns report.
 func (f *followed) compile(b compute.Backend, s search.Settings, space search.Space, exec **Exec,
 	report func(next []*Node, o search.Outcome) []*Node) (*search.Step, error) {
 	program, err := search.NewStep(s, space.Network(), f.steps)
@@ -188,7 +187,7 @@ func (f *followed) close() {
 	}
 }
 
-// start is α as a search of the seed begins with it: 0, or 10⁻³·N(0, 1).
+// start is α at the start of a search by the seed: 0, or 10⁻³·N(0, 1).
 func (f *followed) start() *tensors.Tensor {
 	rng := trial.RNG(f.seed, "architecture")
 	alpha := make([]float64, f.theta[0]*f.theta[1])
@@ -277,7 +276,6 @@ func (f *followed) compare(inputs search.Inputs[*tensors.Tensor], series map[str
 	return nil
 }
 
-// move makes a step.
 func (f *followed) move(inputs search.Inputs[*tensors.Tensor]) error {
 	next, err := f.call(f.step, inputs, dtypes.Float64)
 	f.at++
@@ -308,7 +306,6 @@ func in(t *tensors.Tensor, dtype dtypes.DType) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(single, dims...)
 }
 
-// floats64 are the numbers of a tensor of floats.
 func floats64(t *tensors.Tensor) []float64 {
 	if t.DType() == dtypes.Float64 {
 		return tensors.MustCopyFlatData[float64](t)

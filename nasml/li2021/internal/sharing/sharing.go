@@ -43,7 +43,7 @@ func Value(correlation, statistics string, split data.Split) string {
 	return correlation + ", " + statistics + ", " + string(split)
 }
 
-// drawsPerArch bounds how many architectures are drawn for one that counts.
+// drawsPerArch bounds the draws per architecture that counts.
 const drawsPerArch = 100
 
 // Run runs the search, draws architectures uniformly until Archs different cells are in the table, and evaluates them
@@ -123,7 +123,7 @@ func (t Trial) cell(a search.Arch) (data.Cell101, error) {
 	return cell.Canonical(), err
 }
 
-// lookUp adds a cell's accuracies, where the table has it.
+// lookUp adds a cell's accuracies if it is in the table.
 func lookUp(table *data.NASBench101, cell data.Cell101, series map[string][]float64) (known bool, err error) {
 	found := map[string]float64{}
 	for _, split := range []data.Split{data.Valid, data.Test} {
@@ -142,7 +142,6 @@ func lookUp(table *data.NASBench101, cell data.Cell101, series map[string][]floa
 	return true, nil
 }
 
-// correlate adds the correlations that there are.
 func correlate(out trial.Result) error {
 	for _, statistics := range []string{Running, Batch} {
 		shared := out.Series[Shared(statistics)]

@@ -11,7 +11,6 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// unitOps are the operations of a unit with their derivatives.
 var unitOps = []func(z float64) (value, slope float64){
 	func(float64) (float64, float64) { return 0, 0 },
 	func(z float64) (float64, float64) { return z, 1 },
@@ -67,7 +66,6 @@ func (n mixtureNet) at(theta [][]float64, x []float64, target, weight float64, g
 	return out
 }
 
-// example is a pair of input and target.
 type example struct {
 	x []float64
 	y float64
