@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,30 +182,21 @@ func (p TrainParams) inMemory(ctx context.Context, name data.Name) (*examples, e
 	if !slices.Contains(known, name) {
 		return nil, catalog.Usagef("Data must be one of %v, got %q", known, name)
 	}
-	x, err := p.opened(ctx, name)
-	if p.StoredOnly && (errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)) {
-		return nil, nil
-	}
-	return x, err
-}
-
-// opened are the images of a set; their content is loaded when a training needs it.
-func (p TrainParams) opened(ctx context.Context, name data.Name) (*examples, error) {
 	train, err := data.View{Name: name, Split: data.Train, First: p.Examples}.Open(ctx)
-	if err != nil {
-		return nil, err
+	var test *data.Opened
+	if err == nil {
+		test, err = data.View{Name: name, Split: data.Test, First: p.TestExamples}.Open(ctx)
 	}
-	test, err := data.View{Name: name, Split: data.Test, First: p.TestExamples}.Open(ctx)
 	if err != nil {
+		if p.StoredOnly && (errors.Is(err, data.ErrMissing) || errors.Is(err, data.ErrIncomplete)) {
+			return nil, nil
+		}
 		return nil, err
 	}
 	open := func(ctx context.Context, s training.Settings) (images.Examples, images.Examples, error) {
 		learned, err := train.Images(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		tested, err := test.Images(ctx)
-		if err != nil {
+		tested, testErr := test.Images(ctx)
+		if err = cmp.Or(err, testErr); err != nil {
 			return nil, nil, err
 		}
 		return s.InMemory(learned, tested)
@@ -222,9 +212,8 @@ func (p TrainParams) photographs(dir string) (*examples, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil, catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's photographs in train and "+
-			"val, one folder for each class", dir)
+	if err := checkFolder(dir); err != nil {
+		return nil, err
 	}
 	var parts [2]*data.PhotoFolder
 	for i, part := range []struct {

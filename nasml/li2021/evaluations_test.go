@@ -128,7 +128,7 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 		"at least 2 candidates, got 1": func(p *Table3Params) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
-		"imagenet-code, got \"slow\"":             func(p *Table3Params) { p.Preset = "slow" },
+		"Preset must be quick, paper or code, got \"slow\"": func(p *Table3Params) { p.Preset = "slow" },
 		"DropPath is 1 and":                       func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
 		"got \"cifar\"":                           func(p *Table3Params) { p.Data = "cifar" },
 		"Genotypes is [PDARTS PDARTS], want none": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
@@ -408,7 +408,7 @@ func TestCellsOfOurSearches(t *testing.T) {
 
 	p.Search.Preset = "slow"
 	_, err = Figure3(ctx, p)
-	require.ErrorContains(t, err, "Preset must be quick, paper, code, imagenet or imagenet-code, got \"slow\"")
+	require.ErrorContains(t, err, "there are no settings \"slow\" on the space ")
 }
 
 // codeOf is a genotype of the DARTS space as a search's record has it: operation

@@ -232,7 +232,7 @@ func TestSettingsOfAnOwnMethod(t *testing.T) {
 	ours.Title, ours.Final = "", search.ByLikelihood
 	search.Methods["mine"] = ours
 	t.Cleanup(func() { delete(search.Methods, "mine") })
-	for preset := range presets {
+	for _, preset := range []string{"quick", "paper", "code", "imagenet", "imagenet-code"} {
 		p := quickSearch
 		p.Preset = preset
 		s, err := p.settings("mine")

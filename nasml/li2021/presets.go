@@ -88,7 +88,7 @@ func table3Settings() []runs.Claim {
 
 func table5Settings() []runs.Claim {
 	const source, images = "Li+ 2021, Section 4.2", 1281167. // of ILSVRC-2012, for training
-	s, err := search.AsImageNetOn(supernet.DARTS.Name, "gaea-pc-darts")
+	s, err := search.Preset(supernet.DARTS.Name, "gaea-pc-darts", "imagenet")
 	if err != nil {
 		panic(err) // of a preset that is shipped
 	}

@@ -207,10 +207,18 @@ func (p SearchParams) syntheticSide(rows []found) int {
 // syntheticLen is the number of synthetic images if Examples is 0.
 const syntheticLen = 10_000
 
-func photographsIn(dir string) (searchImages, error) {
+// checkFolder returns an error if a folder of photographs does not exist.
+func checkFolder(dir string) error {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return searchImages{}, catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's "+
-			"photographs in train, one folder for each class", dir)
+		return catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's photographs in train, and for "+
+			"trainings in val, one folder for each class", dir)
+	}
+	return nil
+}
+
+func photographsIn(dir string) (searchImages, error) {
+	if err := checkFolder(dir); err != nil {
+		return searchImages{}, err
 	}
 	folder, err := data.OpenPhotoFolder(filepath.Join(dir, "train"))
 	if err != nil {

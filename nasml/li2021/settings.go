@@ -204,24 +204,9 @@ func (w row) check() error {
 	return nil
 }
 
-var presets = map[string]func(space, method string) (search.Settings, error){
-	"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
-	"imagenet": search.AsImageNetOn, "imagenet-code": search.AsImageNetCodeOn,
-}
-
-// preset are the settings of a method on a space, without a row's variant.
-func (p SearchParams) preset(space, method string) (search.Settings, error) {
-	of, ok := presets[p.Preset]
-	if !ok {
-		return search.Settings{}, catalog.Usagef("Preset must be quick, paper, code, imagenet or "+
-			"imagenet-code, got %q", p.Preset)
-	}
-	return of(space, method)
-}
-
 func (p SearchParams) settings(w row) (search.Settings, error) {
 	space := cmp.Or(w.space(), p.Space, supernet.NASBench201.Name)
-	s, err := p.preset(space, w.method())
+	s, err := search.Preset(space, w.method(), p.Preset)
 	if err != nil {
 		return s, catalog.Usagef("settings of %s: %v", w, err)
 	}

@@ -104,23 +104,18 @@ func judgeErrors(r *table1) (claims []runs.Claim) {
 			c.Tolerance = paperNumber(l.average.std)
 			return c
 		}
-		why := whyNotJudged(r, l)
-		if !l.extra && l.average.mean > 0 {
-			c := claim(l.ids.average, "average").Says(l.average.mean)
-			if why != "" {
-				claims = append(claims, c.NotRun("%s", why))
-			} else {
-				claims = append(claims, c.Family(len(lines)).Mean(l.errors("test_error")).
-					Near(l.average.mean, l.average.std))
-			}
+		average, best := claim(l.ids.average, "average").Says(l.average.mean), claim(l.ids.best, "best").Says(l.best)
+		judged := []runs.Claim{average.Claim, best.Claim}
+		if why := whyNotJudged(r, l); why != "" {
+			judged = []runs.Claim{average.NotRun("%s", why), best.NotRun("%s", why)}
+		} else {
+			errors := l.errors("test_error")
+			judged[0] = average.Family(len(lines)).Mean(errors).Near(l.average.mean, l.average.std)
+			judged[1] = verdict.Exactly(best.Claim, slices.Min(errors), l.best, max(l.average.std, 0.005))
 		}
-		if !l.extra && l.best > 0 {
-			c := claim(l.ids.best, "best").Says(l.best)
-			if why != "" {
-				claims = append(claims, c.NotRun("%s", why))
-			} else {
-				claims = append(claims, verdict.Exactly(c.Claim, slices.Min(l.errors("test_error")), l.best,
-					max(l.average.std, 0.005)))
+		for i, printed := range []float64{l.average.mean, l.best} {
+			if !l.extra && printed > 0 {
+				claims = append(claims, judged[i])
 			}
 		}
 	}

@@ -28,22 +28,14 @@ func AsCode(method string) (Settings, error) { return AsCodeOn(supernet.NASBench
 func AsQuick(method string) (Settings, error) { return AsQuickOn(supernet.NASBench201.Name, method) }
 
 // AsPaperOn is AsPaper on any space of a kind that Presets has.
-func AsPaperOn(space, method string) (Settings, error) { return preset(space, method, "paper") }
+func AsPaperOn(space, method string) (Settings, error) { return Preset(space, method, "paper") }
 
 // AsCodeOn is AsCode on any space of a kind that Presets has.
-func AsCodeOn(space, method string) (Settings, error) { return preset(space, method, "code") }
+func AsCodeOn(space, method string) (Settings, error) { return Preset(space, method, "code") }
 
 // AsQuickOn is AsQuick on any space of a kind that Presets has; searches take two cores minutes. A custom method gets
 // the settings of the listed one that it resembles most, in parameterization and passes.
-func AsQuickOn(space, method string) (Settings, error) { return preset(space, method, "quick") }
-
-// AsImageNetOn returns the papers' settings of a search on ImageNet, on a space of cells with two inputs.
-func AsImageNetOn(space, method string) (Settings, error) { return preset(space, method, "imagenet") }
-
-// AsImageNetCodeOn is the same as the authors' programs have it.
-func AsImageNetCodeOn(space, method string) (Settings, error) {
-	return preset(space, method, "imagenet-code")
-}
+func AsQuickOn(space, method string) (Settings, error) { return Preset(space, method, "quick") }
 
 // Presets are settings by kind of space (a name of Kinds), scale ("paper", "code" or "quick"; of cells also "imagenet"
 // and "imagenet-code") and method. The space itself is filled in.
@@ -56,7 +48,8 @@ var Presets = map[string]map[string]map[string]func() Settings{
 	"oneshot": {"paper": oneShotPaper, "code": oneShotCode, "quick": oneShotQuick},
 }
 
-func preset(space, method, scale string) (Settings, error) {
+// Preset returns the settings of Presets for a method on a space. It returns an error if there are none.
+func Preset(space, method, scale string) (Settings, error) {
 	kind, _, err := Settings{Space: space}.kind()
 	if err != nil {
 		return Settings{}, err

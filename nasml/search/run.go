@@ -239,9 +239,7 @@ func (r *run) book(report []float64) {
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"training loss", "", "validation loss", ""} {
 		if bad(report[i]) {
-			return fmt.Errorf("the %s is %v: the weights have diverged; lower LearningRate (now %v), with which "+
-				"another search begins from its start: what is saved of this one stays", name, report[i],
-				r.LearningRate)
+			return r.diverged(fmt.Sprintf("the %s is %v", name, report[i]))
 		}
 	}
 	for b, block := range Blocks(r.product, r.theta) {
@@ -256,6 +254,12 @@ func (r *run) finite(report []float64) error {
 		}
 	}
 	return r.onSimplex()
+}
+
+// diverged says what is not finite, and what to do.
+func (r *run) diverged(what string) error {
+	return fmt.Errorf("%s: the weights have diverged; lower LearningRate (now %v), with which another search "+
+		"begins from its start: what is saved of this one stays", what, r.LearningRate)
 }
 
 // offSimplex is how far a row's sum may be from 1 and an entry below 0: a thousand times the rounding of single

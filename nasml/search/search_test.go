@@ -221,7 +221,7 @@ func TestPresetsAreWhole(t *testing.T) {
 		space := Kinds[kind].Names()[0]
 		for scale, methods := range scales {
 			for method := range methods {
-				s, err := preset(space, method, scale)
+				s, err := Preset(space, method, scale)
 				require.NoError(t, err)
 				require.NoError(t, s.Check(), "%s %s %s", kind, scale, method)
 				require.Equal(t, space, s.Space)
@@ -264,7 +264,7 @@ func TestSettingsOfAnOwnMethod(t *testing.T) {
 				continue // these spaces do not sample
 			}
 			for _, scale := range []string{"quick", "paper", "code"} {
-				s, err := preset(Kinds[kind].Names()[0], "mine", scale)
+				s, err := Preset(Kinds[kind].Names()[0], "mine", scale)
 				require.NoError(t, err)
 				require.NoError(t, s.Check(), "%s %s %+v", kind, scale, m)
 				require.Equal(t, "mine", s.Method)

@@ -82,8 +82,8 @@ func TestSearchOnImageNetsStem(t *testing.T) {
 	for i := range large.Pixels {
 		large.Pixels[i] = byte(i * i / 7)
 	}
-	for _, of := range []func(space, method string) (Settings, error){AsImageNetOn, AsImageNetCodeOn} {
-		s, err := of("darts-s2", "gaea-pc-darts")
+	for _, scale := range []string{"imagenet", "imagenet-code"} {
+		s, err := Preset("darts-s2", "gaea-pc-darts", scale)
 		require.NoError(t, err)
 		require.NoError(t, s.Check())
 		require.InDelta(t, 0.1, s.rate(0), 1e-12, "a fifth of 0.5")
@@ -99,7 +99,7 @@ func TestSearchOnImageNetsStem(t *testing.T) {
 		require.Equal(t, c.Theta[0], c.Theta[1], "warm-up")
 		require.NotEqual(t, c.Theta[1], c.Theta[2])
 	}
-	_, err := AsImageNetOn("darts", "darts")
+	_, err := Preset("darts", "darts", "imagenet")
 	require.ErrorContains(t, err, `no settings are listed for the search method "darts"`)
 }
 

@@ -84,10 +84,7 @@ func (r *run) bounded() error {
 		}
 		for _, x := range flat {
 			if bad(float64(x)) {
-				return fmt.Errorf(
-					"after this step the state has a number that is %v: the weights have diverged; lower "+
-						"LearningRate (now %v), with which another search begins from its start: what is saved of this "+ //nolint:lll // its tokens are hashed
-						"one stays", x, r.LearningRate)
+				return r.diverged(fmt.Sprintf("after this step the state has a number that is %v", x))
 			}
 		}
 	}
