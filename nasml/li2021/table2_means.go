@@ -30,7 +30,6 @@ func judgeTabular(r *table2) []runs.Claim {
 	return claims
 }
 
-// judgeNumbers judges, of searches at the paper's scale, the paper's means and times.
 func judgeNumbers(r *table2) []runs.Claim {
 	if r.Params.Preset == "quick" {
 		return nil
@@ -46,7 +45,7 @@ func judgeNumbers(r *table2) []runs.Claim {
 		judgeRatio(r, "LI181", bottomBlock, "gaea-gdas", "gdas"))
 }
 
-// asPrinted is a number of Table 2, which has two digits after the point.
+// asPrinted is a number of Table 2, printed to two digits after the point.
 func (n number) asPrinted(of int) verdict.Printed {
 	return verdict.Printed{Mean: n.mean, Std: n.std, Runs: of, Digit: 0.01}
 }
@@ -90,7 +89,7 @@ func judgeTimes(r *table2, all []line) (claims []runs.Claim) {
 	return claims
 }
 
-// judgeRatio judges one of three ratios of times, which a block prints, by the mean of its logarithm over seeds.
+// judgeRatio judges one of three ratios of times of a block by the mean of its logarithm over seeds.
 func judgeRatio(r *table2, id, block, fast, slow string) runs.Claim {
 	ratio := publishedTable2[block][fast].seconds / publishedTable2[block][slow].seconds
 	c := r.Claim("[%s] search time of %s over %s", id, row(fast).title(), row(slow).title()).Says(ratio).Family(3).
@@ -106,7 +105,7 @@ func judgeRatio(r *table2, id, block, fast, slow string) runs.Claim {
 
 func exp(x runs.Number) runs.Number { return runs.Number(math.Exp(float64(x))) }
 
-// judgeOrder judges the order of the paper's means of the top block, which all columns have.
+// judgeOrder judges the order of the paper's means of the top block, the same in all columns.
 func judgeOrder(r *table2, i int) runs.Claim {
 	var names []string
 	var samples [][]float64
@@ -151,7 +150,7 @@ func judgeReadings(r *table2, first line) runs.Claim {
 		note, paper).Claim
 }
 
-// distance is how many standard errors a line's means are from the paper's at most, and how many they may be.
+// distance is the largest distance of a line's means from the paper's in standard errors, and the largest allowed.
 func (l line) distance(confidence float64) (means string, worst, most float64, err error) {
 	for i := range lookupSets {
 		if len(l.accuracy[i]) == 0 {

@@ -40,7 +40,7 @@ func judgeOrders(r *table2) (claims []runs.Claim) {
 	return append(claims, judgeLines(r)...)
 }
 
-// judgeLines judges what the paper says of lines against each other.
+// judgeLines judges the paper's statements about lines against each other.
 func judgeLines(r *table2) (claims []runs.Claim) {
 	top, middle, bottom := lines(r, topBlock), lines(r, middleBlock), lines(r, bottomBlock)
 	rea, best := lineOf(top, "rea"), lineOf(bottom, best201)
@@ -71,7 +71,7 @@ func judgeLines(r *table2) (claims []runs.Claim) {
 	return append(claims, judgeSimilar(r, gaea, gdas)...)
 }
 
-// named201 are the lines of a block that are named, and without those that are not.
+// named201 are the named lines of a block, and without the others.
 func named201(block []line, names []string) []line {
 	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return !slices.Contains(names, l.name) })
 }
@@ -80,7 +80,7 @@ func without(block []line, names ...string) []line {
 	return slices.DeleteFunc(slices.Clone(block), func(l line) bool { return slices.Contains(names, l.name) })
 }
 
-// searchedLine is the line of a row that was searched, of the middle block where that has it.
+// searchedLine is the line of a row, of the middle block if it has one.
 func searchedLine(r *table2, name string) line {
 	return lineOf(append(lines(r, middleBlock), lines(r, bottomBlock)...), name)
 }
@@ -99,7 +99,6 @@ func judgePair(r *table2, i int, id, better, worse string) runs.Claim {
 	return judged
 }
 
-// judgeOptimal compares the best architecture of the table with the paper's.
 func judgeOptimal(r *table2, i int) runs.Claim {
 	l := lineOf(lines(r, referenceBlock), "Optimal")
 	paper := l.paper.accuracy[i].mean
@@ -185,7 +184,7 @@ func judgeAbove(r *table2, i int, id, says string, first line, others ...line) r
 	return worst
 }
 
-// order begins a claim about lines on a data set, which is made of every column.
+// order begins a claim about lines on a data set.
 func order(r *table2, i int, id, says string) lab.Claim {
 	return r.Claim("[%s] %s: %s, percentage points", id, lookupSets[i].title, says).From("Table 2 and Section 4.4")
 }

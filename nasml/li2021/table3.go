@@ -77,7 +77,6 @@ var Table3 = lab.Declare(lab.Entry[Table3Params, candidate]{
 // table3 has, set by set, the searches, the candidates with one training each, and the best of them again.
 type table3 = lab.Result[Table3Params, candidate]
 
-// candidate is an architecture with the test errors of one training, in percent.
 type candidate struct {
 	cell
 	set          int  // of seeds, from 0
@@ -87,7 +86,7 @@ type candidate struct {
 	best         bool // and of these at the end
 }
 
-// rules want candidates of which some are given up, after an epoch that there is.
+// rules checks that some candidates are dropped, after an epoch of the training.
 func (p Table3Params) rules(c *study.Checks) {
 	n := p.Random + len(p.Genotypes) + len(p.Searches)*max(0, p.Search.Seeds)
 	c.Expect(n >= 2, "Genotypes, Random and Searches must give at least 2 candidates, got %d", n)
@@ -107,7 +106,7 @@ func (p Table3Params) rules(c *study.Checks) {
 	}
 }
 
-// listed are the genotypes that need no search: those of the parameters, and random ones.
+// listed are the genotypes that need no search: Genotypes, and random ones.
 func (p Table3Params) listed() ([]named, error) {
 	genotypes, err := parseGenotypes(p.Genotypes)
 	for i := range p.Random {
@@ -117,7 +116,6 @@ func (p Table3Params) listed() ([]named, error) {
 	return genotypes, err
 }
 
-// computeTable3 runs the trials that are not in the store of all sets.
 func computeTable3(ctx context.Context, r *table3) error {
 	for set := range r.Params.Sets {
 		if err := runProtocol(ctx, r, set); err != nil {
@@ -193,7 +191,6 @@ func (p Table3Params) stage1(ctx context.Context, set int) (genotypes []named, s
 	return genotypes, searches, err
 }
 
-// stage is the title of a stage's work.
 func (p Table3Params) stage(number, set int) string {
 	title := fmt.Sprintf("li2021/table3, stage %d", number)
 	if p.Sets > 1 {

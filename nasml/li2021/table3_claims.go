@@ -54,7 +54,7 @@ func judgeRanks(r *table3, name string) runs.Claim {
 	return verdict.Interval(c.Claim, 0, 1)
 }
 
-// judgeKept judges that the best candidate at the end is not given up early.
+// judgeKept judges that the best candidate at the end is not dropped early.
 func judgeKept(r *table3) runs.Claim {
 	c := r.Claim("own: the best candidate at the end is among those that go on").From(stage2Source)
 	candidates := candidatesOf(r, 0)
@@ -81,7 +81,6 @@ func judgeSaved(r *table3) runs.Claim {
 	return c.Claim
 }
 
-// judgeSet judges a mean of Table 3.
 func judgeSet(r *table3, set int) runs.Claim {
 	paper := publishedSets[set]
 	c := r.Claim("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+set, set+1).Says(paper.mean).

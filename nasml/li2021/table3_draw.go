@@ -10,7 +10,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// candidatesOf are those of a set; none before one is chosen.
+// candidatesOf are the candidates of a set; none before one is chosen.
 func candidatesOf(r *table3, set int) []candidate {
 	all := r.Part("candidate").Where(func(c candidate) bool { return c.set == set }).Trials()
 	if !slices.ContainsFunc(all, func(c candidate) bool { return c.best }) {
@@ -19,12 +19,10 @@ func candidatesOf(r *table3, set int) []candidate {
 	return all
 }
 
-// againOf are the further trainings of a set's best candidate.
 func againOf(r *table3, set int) []*runs.Record {
 	return r.Part("again").Where(func(c candidate) bool { return c.set == set }).Records()
 }
 
-// epochs3 is after how many epochs candidates are trained.
 func epochs3(r *table3) int {
 	s, _ := r.Params.settings("cifar-10") // whose error is one of the rules'
 	return s.Epochs
@@ -60,7 +58,6 @@ func drawTable3(r *table3, f *lab.Picture) {
 	once.say(f, examplesOf(r), p.imagesOf(p.Data))
 }
 
-// stage1Note says where candidates come from.
 func stage1Note(r *table3) string {
 	if n := len(r.Part(searchPart)[0].Records); n > 0 {
 		return fmt.Sprintf("Stage 1: %d searches of ours", n)
@@ -68,10 +65,8 @@ func stage1Note(r *table3) string {
 	return "Stage 1 was not run: candidates are published cells and random ones"
 }
 
-// publishedSets are the means of Table 3.
 var publishedSets = []number{{2.50, 0.07}, {2.50, 0.09}, {2.60, 0.09}}
 
-// protocolTable has a row a candidate of every set, and the best again.
 func protocolTable(r *table3) *plots.Table {
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
@@ -107,7 +102,6 @@ func protocolTable(r *table3) *plots.Table {
 	return t
 }
 
-// candidateTitle is how a table calls a candidate.
 func candidateTitle(name string) string {
 	p, ok := supernet.Published[name]
 	switch {

@@ -73,7 +73,7 @@ func drawTable4(r *table1, f *lab.Picture) {
 	f.Say("Search costs are the paper's, on a V100.")
 }
 
-// otherEntries are rows of which all is the paper's.
+// otherEntries are rows with the paper's numbers only.
 func otherEntries(rows []otherRow) (all [][]plots.Entry) {
 	grey := func(text string) plots.Entry { return plots.Entry{Text: text, Grey: true} }
 	for _, row := range rows {
@@ -89,7 +89,6 @@ func otherEntries(rows []otherRow) (all [][]plots.Entry) {
 	return all
 }
 
-// sharedEntries are the rows of cells of the DARTS space.
 func sharedEntries(r *table1) (all [][]plots.Entry) {
 	for _, l := range linesOf(publishedCIFAR, r.Groups) {
 		count, mean, _ := l.entries()

@@ -81,7 +81,6 @@ var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{
 
 type table5 = lab.Result[Table5Params, cell]
 
-// cells are the genotypes as they are counted and trained.
 func (p Table5Params) cells() ([]cell, error) {
 	return p.counted("imagenet", p.Genotypes, supernet.Skeleton{
 		Stem: "imagenet", Channels: p.CountedChannels, Cells: p.CountedCells, Image: p.CountedImage,
@@ -94,7 +93,6 @@ func Table5Differences() []string {
 	return training.Differences(training.AsPaper["imagenet"], training.AsCode["imagenet"])
 }
 
-// drawTable5 is the table, with the paper's numbers in grey beside ours.
 func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
 	t := &plots.Table{Columns: []plots.Column{
@@ -154,7 +152,6 @@ func judgeTable5(r *table5) []runs.Claim {
 // mobileMultiplyAdds bounds the mobile setting (Liu+ 2019, Section 3.3).
 const mobileMultiplyAdds = 600
 
-// judgeMobile judges that a network is in the mobile setting.
 func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
 	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", l.method).
 		From("Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
@@ -172,7 +169,6 @@ func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
 	return c.Claim
 }
 
-// judgeTop judges a test error at the paper's scale.
 func judgeTop(r *table5, ids string, l cellLine, what string, paper float64, value string) runs.Claim {
 	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", l.method, what))).Says(paper).
 		Family(2 * len(linesOf(publishedImageNet, r.Groups))) // of every row, top-1 and top-5

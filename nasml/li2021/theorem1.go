@@ -79,7 +79,6 @@ var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, algorithm1.Trial]{
 
 type theorem1 = lab.Result[Theorem1Params, algorithm1.Trial]
 
-// trials are every order at every ε, and the control.
 func (p Theorem1Params) trials() (gs lab.Groups[algorithm1.Trial]) {
 	add := func(part, order string, constant float64) {
 		for _, target := range p.Targets {
@@ -98,7 +97,6 @@ func (p Theorem1Params) trials() (gs lab.Groups[algorithm1.Trial]) {
 	return gs
 }
 
-// theorem1Bench draws each problem once.
 func theorem1Bench(_ context.Context, p Theorem1Params, _ string) (lab.Bench[algorithm1.Trial], error) {
 	problem := smoothnet.Problems(p.NetParams)
 	return lab.Bench[algorithm1.Trial]{

@@ -58,7 +58,6 @@ func judgeAssumption(r *theorem1) []runs.Claim {
 	}
 }
 
-// stepError is how far the step that was taken is from Theorem 1's.
 func stepError(x *runs.Record) float64 {
 	v := x.Values
 	return math.Abs(v["eta"]/math.Sqrt(4*v["f_start"]/(v["gamma"]*(v["gw"]+v["gt"])*v["steps"])) - 1)

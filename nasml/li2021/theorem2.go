@@ -119,12 +119,10 @@ func (p Theorem2Params) trials() (gs lab.Groups[algorithm2.Trial]) {
 	return gs
 }
 
-// theorem2Saddle is Algorithm 2 on f = xy, over T.
 func theorem2Saddle(r *theorem2, gamma, sigma float64) lab.Groups[algorithm2.Trial] {
 	return r.Part("xy").Where(func(t algorithm2.Trial) bool { return t.Sigma == sigma && t.Gamma == gamma })
 }
 
-// theorem2Steps is a trial's T.
 func theorem2Steps(t algorithm2.Trial) float64 { return float64(t.Steps) }
 
 // theorem2Bounds is the measured stationarity over the bound of Theorem 2 for each number of blocks, the geometric mean
@@ -190,7 +188,7 @@ func theorem2Saddles(r *theorem2) plots.Panel {
 	return panel
 }
 
-// theorem2SaddleCurve is the mean Δ over T, where that is not 0.
+// theorem2SaddleCurve is the mean Δ over T, without zeros.
 func theorem2SaddleCurve(gs lab.Groups[algorithm2.Trial]) (s plots.Series) {
 	for _, g := range gs {
 		if m := mean(means(study.Rows(g.Records, "delta"))); m > 0 {
@@ -200,7 +198,7 @@ func theorem2SaddleCurve(gs lab.Groups[algorithm2.Trial]) (s plots.Series) {
 	return s
 }
 
-// theorem2SaddleBound is what Corollary 1 then claims.
+// theorem2SaddleBound is Corollary 1's bound for it.
 func theorem2SaddleBound(gs lab.Groups[algorithm2.Trial]) plots.Series {
 	s := plots.Series{Label: "bound with block-wise $γ$", Reference: true, X: gs.X(theorem2Steps)}
 	for _, units := range gs.Lists("unit") {

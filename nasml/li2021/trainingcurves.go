@@ -41,7 +41,6 @@ func (c *TrainingCurves) Figure() plots.Figure {
 	return f
 }
 
-// mean is that of a series of trainings in percent, with its interval over seeds.
 func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, series string) plots.Series {
 	var means []runs.Summary
 	for _, values := range study.Columns(study.Rows(ran, series)) {

@@ -30,7 +30,7 @@ func judgeUncleared(r *uncleared) []runs.Claim {
 	return claims
 }
 
-// unclearedPairs are a search of every space with the gradient cleared, and not.
+// unclearedPairs are, on every space, a search with the gradient cleared and one without.
 func unclearedPairs(r *uncleared) (pairs [][2]found) {
 	all := r.Part(searchPart).Trials()
 	for _, space := range r.Params.Spaces {
@@ -82,7 +82,7 @@ func (f found) lostFirst(part string) []float64 {
 	return lost
 }
 
-// entropyAfter is the entropy of a part of θ after an epoch, of each search that ran.
+// entropyAfter is the entropy of a part of θ after an epoch, of each finished search.
 func (f found) entropyAfter(epoch int, part string) []float64 {
 	return study.Map(f.finished(), func(r *runs.Record) float64 {
 		x := f.entropyOf(r, part)
@@ -90,7 +90,7 @@ func (f found) entropyAfter(epoch int, part string) []float64 {
 	})
 }
 
-// judgeLastEntropy judges that the entropy at the end is another.
+// judgeLastEntropy judges that the final entropy differs.
 func judgeLastEntropy(r *uncleared, base, f found, part string) runs.Claim {
 	c := r.Claim("own: %s: entropy of %s at the end is lower, %s", spaceTitle(base.row.space()), part, f.row.title()).
 		From(onUncleared).Says(0).Noting("ours is the difference from %s over seeds, nats", base.row.title())
@@ -98,7 +98,7 @@ func judgeLastEntropy(r *uncleared, base, f found, part string) runs.Claim {
 	return r.Params.below(c.Family(r.Params.pairs()), f.entropyAfter(end, part), base.entropyAfter(end, part))
 }
 
-// judgeMeanRegret judges that the regret is another.
+// judgeMeanRegret judges that the regret differs.
 func judgeMeanRegret(r *uncleared, base, f found) runs.Claim {
 	c := r.Claim("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()).
 		From(onUncleared).Says(0).Family(r.Params.pairs()).
@@ -111,5 +111,5 @@ func judgeMeanRegret(r *uncleared, base, f found) runs.Claim {
 	return verdict.Greater(c.Claim, x, y, c.Confidence)
 }
 
-// pairs counts what each question is asked of: a pair of searches of every space.
+// pairs is the number of pairs of searches, each of which gets every question.
 func (p UnclearedParams) pairs() int { return len(p.Spaces) * len(p.Uncleared) }

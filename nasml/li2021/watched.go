@@ -30,7 +30,6 @@ func watched(p Figure1Params) Figure1Params {
 	return p
 }
 
-// instruments201 has searches by DARTS and by GAEA DARTS on NAS-Bench-201.
 var instruments201 = []string{"Rows=darts@nasbench201,gaea-darts@nasbench201"}
 
 // Instruments reads the instruments after every evaluation of searches.
@@ -100,7 +99,6 @@ func judgeInstruments(r *figure1) []runs.Claim {
 	return claims
 }
 
-// judgeBound judges Δ against its bound at all evaluations of the searches of a row.
 func judgeBound(r *figure1, f found) runs.Claim {
 	c := r.Claim("own: %s: evaluations at which Δ lies above Theorem 1's bound of the constants read until then",
 		f.row.named()).From("Theorem 1")

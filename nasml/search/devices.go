@@ -28,10 +28,9 @@ const (
 	PerDevice    Statistics = "device"
 )
 
-// batchAxis is the one axis of the mesh of devices.
 const batchAxis = "batch"
 
-// divideUp makes the compiled step one of n devices.
+// divideUp spreads the compiled step over n devices.
 func (s *Runner) divideUp(n int, epoch bilevel.Epoch) error {
 	if have := s.backend.NumDevices(); n > have {
 		return fmt.Errorf("Devices must be at most %d on the backend %q, got %d: open more with "+
@@ -128,7 +127,7 @@ func deviceMean(x *Node) *Node {
 	})
 }
 
-// spread gives every device but the first a copy of the state.
+// spread copies the state to every other device.
 func (r *run) spread() error {
 	for len(r.copies) < r.devices() {
 		var own []*tensors.Tensor
@@ -144,7 +143,7 @@ func (r *run) spread() error {
 	return nil
 }
 
-// shares are a inputs by device.
+// shares are the inputs by device.
 func (r *run) shares(inputs []any) ([][]any, error) {
 	shares := make([][]any, len(r.copies))
 	for i, x := range inputs {

@@ -192,7 +192,6 @@ func (c *controller) sample(n int, rng *rand.Rand) (archs [][]int, entropy []flo
 	return archs, entropy, err
 }
 
-// one draws an architecture.
 func (c *controller) one(rng *rand.Rand) (Arch, error) {
 	sampled, _, err := c.sample(1, rng)
 	if err != nil {

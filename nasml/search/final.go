@@ -62,7 +62,6 @@ func (r *run) rightOn(indices []int, theta [][][]float64) (int, error) {
 	return int(tensors.ToScalar[int32](out[0])), nil
 }
 
-// matrix is a block of θ as a float32 tensor.
 func matrix(b simplex.Block, theta [][]float64) *tensors.Tensor {
 	var flat []float32
 	for _, row := range theta {
@@ -73,7 +72,6 @@ func matrix(b simplex.Block, theta [][]float64) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(flat, b.Rows, b.Options)
 }
 
-// final picks the architecture at the end.
 func (r *run) final(ctx context.Context) (Arch, error) {
 	rng, theta := trial.RNG(r.seed, "final"), Blocks(r.product, r.theta)
 	switch r.method.Final {

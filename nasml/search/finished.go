@@ -35,7 +35,7 @@ func (e *Finished) Accuracy(ctx context.Context, a Arch, how Evaluation) (float6
 	return other.accuracy(ctx, e.validation, a.Theta)
 }
 
-// ended calls what looks at a search that has ended.
+// finished calls visit with a finished search.
 func (r *run) finished(visit func(e *Finished) error) error {
 	if len(r.validation) == 0 {
 		return errors.New("the search has no validation images on which its end could be looked at")

@@ -135,7 +135,7 @@ func (p Plan) operations() float64 {
 	return 0
 }
 
-// size is Space.Size, and 0 if there is none.
+// size is Space.Size, or 0 without a space.
 func (p Plan) size() (products, elements float64) {
 	if p.Opened == nil { // Check tells
 		return 0, 0

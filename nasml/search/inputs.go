@@ -24,7 +24,7 @@ func (s Settings) divide(images int, seed uint64) (train, validation, test []int
 	return train, validation, nil, err
 }
 
-// of are the parts of so many images, in order where rng is nil.
+// of are the parts of a number of images, in order if rng is nil.
 func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, err error) {
 	if want := p.Train + p.Validation + p.Test; images < want {
 		return nil, nil, nil, fmt.Errorf("Parts need %d images, %d for the weights, %d for the architecture and %d to "+
@@ -51,7 +51,7 @@ func (s Settings) drawEpoch(images int, seed uint64, epoch int) (bilevel.Epoch, 
 	return s.Bilevel.Epoch(train, validation, s.Batch, trial.RNG(seed, "batches", fmt.Sprint(epoch)))
 }
 
-// inputs is what the step under way is given.
+// inputs are those of the current step.
 func (r *run) inputs() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	train, trainLabels, err := r.batch(r.batches.Weights[r.at.Step], rng)
@@ -109,7 +109,7 @@ func (r *run) draws(rng *rand.Rand) ([]any, error) {
 	return out, nil
 }
 
-// draw writes what is random of a pass, block by block.
+// draw writes the random part of a pass, block by block.
 func (r *run) draw(pass Pass, parts [][]float32, rng *rand.Rand) error {
 	var arch Arch
 	var err error

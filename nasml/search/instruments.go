@@ -52,7 +52,6 @@ type instrument struct {
 	state          []*tensors.Tensor
 }
 
-// instrument draws a batch of validation images, without augmentation.
 func (r *run) instrument(rng *rand.Rand) (instrument, error) {
 	images, labels, err := r.batch(pick(rng, r.validation, min(r.Batch, len(r.validation))), nil)
 	state := Cut(r.Step, r.state())
@@ -61,7 +60,7 @@ func (r *run) instrument(rng *rand.Rand) (instrument, error) {
 
 func (i instrument) free() { _ = device.Free(i.images, i.labels) }
 
-// instruments reads all of them after an epoch.
+// instruments reads all instruments after an epoch.
 func (r *run) instruments(ctx context.Context, c *Curve, epoch int) error {
 	rng := trial.RNG(r.seed, "instruments", fmt.Sprint(epoch))
 	i, err := r.instrument(rng)
@@ -163,7 +162,7 @@ func (i instrument) each(ctx context.Context) (alone, apart []float64, err error
 	return alone, apart, nil
 }
 
-// one is that of an operation of the row that begins at a place of θ.
+// one is the loss and the distance of option o of the row that begins at index at of θ.
 func (i instrument) one(ctx context.Context, at int, row []float64, o int) (loss, apart float64, err error) {
 	with := func(weights []float64) ([]float64, error) {
 		theta := slices.Clone(i.theta)

@@ -105,7 +105,6 @@ var Methods = map[string]Method{
 	"enas":          {"ENAS", "Pham+ 2018", Nothing, Controller, NoPass, "", ByController},
 }
 
-// lookup finds a method.
 func lookup(name string) (Method, error) {
 	if m, ok := Methods[name]; ok {
 		return m, nil

@@ -144,7 +144,7 @@ func gaea(method string) Settings {
 	}
 }
 
-// adam gives settings the architecture's optimizer of DARTS (Liu+ 2019).
+// adam adds the architecture's optimizer of DARTS (Liu+ 2019).
 func adam(s Settings) Settings {
 	s.Start, s.ArchRate = "normal", 3e-4
 	darts := bilevel.DARTSAdam
@@ -166,7 +166,6 @@ func autoDL(method, program string) Settings {
 	})
 }
 
-// with changes settings.
 func with(s Settings, change func(*Settings)) Settings {
 	change(&s)
 	return s
@@ -257,7 +256,6 @@ func AsBenchmark() Settings {
 
 var quickSettings = changed(paperSettings, makeQuick)
 
-// changed are presets with one change.
 func changed(presets map[string]func() Settings, change func(*Settings)) map[string]func() Settings {
 	all := map[string]func() Settings{}
 	for name, of := range presets {
@@ -266,7 +264,6 @@ func changed(presets map[string]func() Settings, change func(*Settings)) map[str
 	return all
 }
 
-// makeQuick makes settings small.
 func makeQuick(s *Settings) {
 	s.Without = []string{"none"}
 	s.Channels, s.Cells, s.Image, s.TrackStats = 8, 1, 16, false

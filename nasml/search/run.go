@@ -15,7 +15,6 @@ import (
 	"github.com/nasml/lab/nasml/internal/loop"
 )
 
-// run is one search under way.
 type run struct {
 	*Runner
 	seed                    uint64
@@ -27,7 +26,7 @@ type run struct {
 	loop                    loop.Loop[[]any]
 }
 
-// position is where a search stands, with what it has recorded.
+// position is the position of a search, with its record so far.
 type position struct {
 	loop.At
 	Sums  [4]float64 `json:"sums"` // over the steps of the epoch under way: losses times images, and right answers
@@ -62,7 +61,6 @@ func (s *Runner) Search(ctx context.Context, seed uint64, o Options) (*Curve, er
 	return &r.at.Curve, nil
 }
 
-// start is a run at its beginning, or at its checkpoint.
 func (s *Runner) start(seed uint64, o Options) (*run, error) {
 	r := &run{Runner: s, seed: seed}
 	var err error
@@ -86,7 +84,6 @@ func (s *Runner) start(seed uint64, o Options) (*run, error) {
 	return r, r.spread()
 }
 
-// reset goes to the beginning.
 func (r *run) reset() {
 	if r.control != nil {
 		r.control.reset(r.seed)
@@ -95,7 +92,6 @@ func (r *run) reset() {
 	r.at = position{Curve: Curve{Theta: [][]float64{r.theta}}}
 }
 
-// restart goes back to the beginning.
 func (r *run) restart() {
 	r.free()
 	r.reset()
@@ -110,7 +106,6 @@ func (r *run) free() {
 	}
 }
 
-// begin draws the batches of an epoch.
 func (r *run) begin() (steps int, err error) {
 	r.batches, err = r.drawEpoch(r.images.Len(), r.seed, r.at.Epoch)
 	return r.steps, err
@@ -225,7 +220,6 @@ func (r *run) advance(inputs []any) (float64, error) {
 	return report[0], nil
 }
 
-// book adds up what a step reported.
 func (r *run) book(report []float64) {
 	images := [2]int{len(r.batches.Weights[r.at.Step]), len(r.batches.Architecture[r.at.Step])}
 	for i, n := range images {
@@ -235,7 +229,7 @@ func (r *run) book(report []float64) {
 	}
 }
 
-// finite refuses what has diverged: a NaN must not reach a figure.
+// finite rejects divergence: a NaN must not reach a figure.
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"training loss", "", "validation loss", ""} {
 		if bad(report[i]) {
@@ -256,7 +250,7 @@ func (r *run) finite(report []float64) error {
 	return r.onSimplex()
 }
 
-// diverged says what is not finite, and what to do.
+// diverged is the error for a number that is not finite.
 func (r *run) diverged(what string) error {
 	return fmt.Errorf("%s: the weights have diverged; lower LearningRate (now %v), with which another search "+
 		"begins from its start: what is saved of this one stays", what, r.LearningRate)
@@ -266,7 +260,7 @@ func (r *run) diverged(what string) error {
 // precision.
 const offSimplex = 1e-3
 
-// onSimplex refuses a θ that an update has taken off the simplex, which softmax cannot do.
+// onSimplex rejects a θ off the simplex, which softmax cannot produce.
 func (r *run) onSimplex() error {
 	if r.method.Hold != OnSimplex {
 		return nil

@@ -217,7 +217,6 @@ func (s *Runner) Close() {
 	s.foreseen()
 }
 
-// devices is the number of those that share a step.
 func (s *Runner) devices() int {
 	if s.mesh == nil {
 		return 1

@@ -194,7 +194,7 @@ func (e *expectation) that(ok bool, format string, args ...any) {
 	}
 }
 
-// checkDevices looks at whether several devices can share a search.
+// checkDevices checks that several devices can share a search.
 func (s Settings) checkDevices(m Method) error {
 	var e expectation
 	e.that(s.Devices >= 0, "Devices must be at least 0, got %d", s.Devices)
@@ -244,7 +244,7 @@ func (s Settings) checkArchitecture(m Method) error {
 	return errors.Join(e...)
 }
 
-// checkUpdate looks at whether the update fits what it moves.
+// checkUpdate checks that the update fits the parameterization.
 func (s Settings) checkUpdate(m Method, e *expectation) {
 	update := s.checkMoves("Update", s.updateName(m), m, e)
 	if s.EdgeUpdate != "" {
@@ -256,7 +256,7 @@ func (s Settings) checkUpdate(m Method, e *expectation) {
 	e.that(s.Start == "uniform" || m.Hold != OnSimplex, "Start must be uniform on the simplex, got %q", s.Start)
 }
 
-// checkMoves looks at whether an update moves what a method holds.
+// checkMoves checks that an update moves a method's parameterization.
 func (s Settings) checkMoves(field, name string, m Method, e *expectation) Update {
 	update, err := lookupUpdate(name)
 	if err != nil {
@@ -271,7 +271,7 @@ func (s Settings) checkMoves(field, name string, m Method, e *expectation) Updat
 	return update
 }
 
-// held is what the architecture is held as, in words.
+// held names the parameterizations in words.
 var held = map[Parameterization]string{Logits: "logits", OnSimplex: "points of a simplex", Nothing: "nothing"}
 
 // Differences lists the fields in which two settings differ, such as those of paper and authors' code: "epochs: 25,

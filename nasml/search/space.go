@@ -70,7 +70,6 @@ var Kinds = map[string]Kind{
 
 func names[T any](spaces map[string]T) []string { return slices.Sorted(maps.Keys(spaces)) }
 
-// kind finds the kind of a space by the space's name.
 func (s Settings) kind() (name string, kind Kind, err error) {
 	var known, found []string
 	for _, k := range slices.Sorted(maps.Keys(Kinds)) {
@@ -130,7 +129,7 @@ func (s Settings) checkSpace(m Method, classes int) (Space, error) {
 	return space, nil
 }
 
-// left are the operations of a space without those that are left out.
+// left are the operations without those of Settings.Without.
 func (s Settings) left(ops []string) ([]string, error) {
 	for _, op := range s.Without {
 		if !slices.Contains(ops, op) {
@@ -145,7 +144,6 @@ func (s Settings) left(ops []string) ([]string, error) {
 	return all, nil
 }
 
-// nasbench201 is a space of supernet.Spaces.
 type nasbench201 struct{ *supernet.Net }
 
 func openNASBench201(s Settings, classes int) (Space, error) {
@@ -221,7 +219,6 @@ func (n nasbench201) Size() (products, elements float64) {
 	return products + float64(n.MultiplyAdds()), elements
 }
 
-// cells is a space of supernet.CellSpaces.
 type cells struct {
 	*supernet.CellNet
 	space  supernet.CellSpace
@@ -335,7 +332,6 @@ func (c cells) Size() (products, elements float64) {
 	return float64(c.MultiplyAdds()), elements
 }
 
-// oneShot is a space of supernet.OneShots.
 type oneShot struct {
 	*supernet.OneShotNet
 	config supernet.OneShotConfig

@@ -14,7 +14,6 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// initial is the state before the search.
 func (s *Runner) initial(seed uint64) []*tensors.Tensor {
 	var theta []*tensors.Tensor
 	flat := s.initialArchitecture(seed)
@@ -72,7 +71,7 @@ func (s *Runner) initialTheta(seed uint64) []float64 {
 	return flat
 }
 
-// bounded refuses a state that is not finite, before it takes the place of one that is.
+// bounded rejects a state that is not finite before it replaces one that is.
 func (r *run) bounded() error {
 	for _, t := range r.tensors() {
 		if t.DType() != dtypes.Float32 {
@@ -110,7 +109,6 @@ func (r *run) save(w io.Writer) error {
 	return checkpoint.Write(w, place{r.at, r.theta, checkpoint.Shapes(r.tensors())}, r.tensors()...)
 }
 
-// load reads what save wrote.
 func (r *run) load(from io.Reader) error {
 	var p place
 	if err := checkpoint.Read(from, &p, r.tensors()...); err != nil {

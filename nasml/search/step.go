@@ -105,7 +105,6 @@ func Cut[T any](p *Step, all []T) Parts[T] {
 	return s
 }
 
-// list puts the parts together.
 func (s Parts[T]) list() []T {
 	return slices.Concat(s.Weights, s.Velocity, s.Stats, s.Theta, s.Slots, s.Stale)
 }
@@ -129,10 +128,8 @@ func (p *Step) State(weights, stats, theta []*tensors.Tensor) []*tensors.Tensor 
 	return s.list()
 }
 
-// blocks is the number of tensors of θ.
 func (p *Step) blocks() int { return len(p.net.Architecture()) }
 
-// slots is the number of tensors that all updates keep.
 func (p *Step) slots() (n int) {
 	for _, r := range p.rules {
 		n += r.of(p).Slots
@@ -140,7 +137,7 @@ func (p *Step) slots() (n int) {
 	return n
 }
 
-// keepsGradient reports whether a step hands a gradient of the architecture on.
+// keepsGradient reports whether steps hand on a gradient of the architecture.
 func (p *Step) keepsGradient() bool {
 	return p.Bilevel.KeepsGradient() && p.method.Architecture != NoPass
 }
@@ -196,7 +193,7 @@ func (p *Step) Graph(in []*Node) (next []*Node, o Outcome) {
 	return parts.list(), o
 }
 
-// hypergradient is the one that the settings name where it is nil.
+// hypergradient is the method's own, or nil for that of the settings.
 func (p *Step) hypergradient(f Inputs[*Node]) bilevel.Hypergradient {
 	if p.method.Architecture == PerExample {
 		return perExample(f.ValidImages.Shape().Dim(0))
@@ -235,7 +232,7 @@ func (p *Step) chain(search *bilevel.Search) {
 	}
 }
 
-// view is a forward pass as it stands in the graph.
+// view is a forward pass in the graph.
 type view struct {
 	loss, logits *Node
 	chosen       []*Node
@@ -245,7 +242,7 @@ type view struct {
 // one of the former.
 type views [2][]view
 
-// complete adds what the passes behind the losses have seen.
+// complete adds logits and choices of the passes behind the losses.
 func (v *views) complete(o *Outcome) {
 	if i := slices.IndexFunc(v[0], func(x view) bool { return x.loss == o.TrainLoss }); i >= 0 {
 		o.TrainLogits, o.Chosen = v[0][i].logits, v[0][i].chosen
@@ -290,7 +287,6 @@ func (p *Step) mixed(before, after []*Node) []*Node {
 	return next
 }
 
-// drawn picks the draws of a pass: 0 is the weights', 1 the architecture's.
 func drawn(draws []*Node, which int) []*Node {
 	return each(draws, func(x *Node) *Node { return Squeeze(Slice(x, AxisElem(which)), 0) })
 }
@@ -371,7 +367,7 @@ func perExample(examples int) bilevel.Hypergradient {
 	}
 }
 
-// moves are the rules of all blocks, with what regularises the gradient.
+// moves are the rules of all blocks, with regularised gradients.
 func (p *Step) moves() (rules []bilevel.Rule) {
 	for _, r := range p.rules {
 		rule := r.of(p)
@@ -385,20 +381,17 @@ func (p *Step) moves() (rules []bilevel.Rule) {
 	return rules
 }
 
-// of is the rule in a search.
 func (r rule) of(p *Step) bilevel.Rule {
 	total := (p.Epochs - p.Bilevel.Warmup) * p.steps
 	return r.update.Rule(Setup{Rate: r.rate, Total: total, Settings: p.Settings})
 }
 
-// rule is how a block of the architecture moves.
 type rule struct {
 	name   string
 	update Update
 	rate   float64
 }
 
-// rulesOf are the rules of all blocks.
 func (s Settings) rulesOf(m Method, blocks simplex.Product) ([]rule, error) {
 	var rules []rule
 	for _, b := range blocks {

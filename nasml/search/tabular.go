@@ -163,7 +163,6 @@ func tabularVariants() map[string]TabularSettings {
 	return out
 }
 
-// variant changes a copy of the settings.
 func variant(s TabularSettings, change func(*TabularSettings)) TabularSettings {
 	change(&s)
 	return s
