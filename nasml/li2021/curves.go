@@ -109,10 +109,7 @@ func atMostUniform(entropies []runs.Summary) []runs.Summary {
 
 // theta is θ after epoch e of a search, edge by edge.
 func (f found) theta(r *runs.Record, e int) [][]float64 {
-	ops := len(f.space.Ops)
-	size := ops * len(f.space.Edges)
-	flat := r.Series["theta"][e*size : (e+1)*size]
-	return slices.Collect(slices.Chunk(flat, ops))
+	return f.blocksAfter(r, e)[0]
 }
 
 func epochs(r *runs.Record) int { return int(r.Values["epochs"]) }
@@ -130,14 +127,11 @@ func arch(space supernet.Space, choice []int) (data.Arch201, error) {
 // final is the architecture that a search found: at the epoch of the selection rule if the method reads it off θ and
 // has validation images.
 func (f found) final(r *runs.Record) (data.Arch201, error) {
-	if f.selects() {
-		epoch, err := f.selectedEpoch(r)
-		if err != nil {
-			return data.Arch201{}, err
-		}
-		return arch(f.space, f.space.Argmax(f.theta(r, epoch)))
+	a, err := f.architecture(r)
+	if err != nil {
+		return data.Arch201{}, err
 	}
-	return arch(f.space, choiceOf(r))
+	return arch(f.space, a.Code)
 }
 
 // architecture is final on any space.

@@ -380,7 +380,9 @@ func TestFinalByRule(t *testing.T) {
 		"theta": theta, "final": {2, 2, 2, 2, 2, 2},
 		"evaluated": {1, 2, 3}, "supernet": {0.4, 0.4, 0.3}, "valid_accuracy": {0.1, 0.3, 0.2},
 	}}
-	f := found{row: "gaea-darts", settings: settings, space: space}
+	opened, err := settings.Open(10)
+	require.NoError(t, err)
+	f := found{row: "gaea-darts", settings: settings, space: space, opened: opened, blocks: space.Product()}
 	for rule, op := range map[search.SelectionRule]int{"": 3, search.LastEpoch: 3, search.BestEpoch: 1,
 		search.BestBatches: 2} {
 		f.rule = rule

@@ -160,7 +160,7 @@ func accuracyPanel(f *found, m search.Snapshot, table *data.NASBench201) plots.P
 	}
 	var x, y []float64
 	add := func(at float64, flat []float64) {
-		a, err := arch(f.space, f.space.Argmax(slices.Collect(slices.Chunk(flat, len(f.space.Ops)))))
+		a, err := arch(f.space, f.space.Argmax(search.Blocks(f.blocks, flat)[0]))
 		if err == nil && at > 0 {
 			x, y = append(x, at), append(y, column[a.Number()])
 		}

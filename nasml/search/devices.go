@@ -33,7 +33,7 @@ const batchAxis = "batch"
 // divideUp spreads the compiled step over n devices.
 func (s *Runner) divideUp(n int, epoch bilevel.Epoch) error {
 	if have := s.backend.NumDevices(); n > have {
-		return fmt.Errorf("Devices must be at most %d on the backend %q, got %d: open more with "+
+		return fmt.Errorf("the setting Devices must be at most %d on the backend %q, got %d: open more with "+
 			"backend.OpenDevices", have, s.backend.Name(), n)
 	}
 	if err := checkShares(n, epoch); err != nil {

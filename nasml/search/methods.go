@@ -37,7 +37,7 @@ package search
 
 import "github.com/nasml/lab/nasml/internal/own"
 
-// Hold says what the architecture parameters are.
+// Parameterization says what the architecture parameters are.
 type Parameterization string
 
 // The parameterizations: logits α behind a softmax, points θ of a product of simplices, or none.

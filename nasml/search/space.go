@@ -233,7 +233,8 @@ func openCells(s Settings, classes int) (Space, error) {
 			return nil, err
 		}
 	} else if len(s.Without) > 0 {
-		return nil, fmt.Errorf("Without must be empty on the space %s, whose edges have operations of their own, "+
+		return nil, fmt.Errorf("the setting Without must be empty on the space %s, whose edges have operations of "+
+			"their own, "+
 			"got %v", s.Space, s.Without)
 	}
 	c := supernet.SearchConfig{
@@ -349,7 +350,7 @@ func openOneShot(s Settings, classes int) (Space, error) {
 		ties = supernet.Ties(s.Ties)
 	}
 	if _, ok := supernet.TieRules[ties]; !ok {
-		return nil, fmt.Errorf("Ties must be one of %q, got %q",
+		return nil, fmt.Errorf("the setting Ties must be one of %q, got %q",
 			slices.Sorted(maps.Keys(supernet.TieRules)), s.Ties)
 	}
 	c := supernet.OneShotConfig{
