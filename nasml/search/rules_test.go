@@ -33,7 +33,7 @@ func TestPicks(t *testing.T) {
 	require.ErrorContains(t, SelectionRule("first").Check(), "expected one of best, best-batches, last")
 }
 
-func TestPickAsCode(t *testing.T) {
+func TestRuleAsCode(t *testing.T) {
 	for method, want := range map[string]SelectionRule{
 		"darts": BestEpoch, "gaea-darts": BestEpoch, "gaea-gdas": BestEpoch, "gdas": LastEpoch, "setn": LastEpoch,
 	} {

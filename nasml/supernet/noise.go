@@ -10,7 +10,7 @@ import (
 )
 
 // noise is a map of independent N(0, 1) numbers in the size of x, whose values it ignores (Zela+ 2020, Section 3, S4;
-// automl/RobustDARTS@07f54ba, src/operations.py). It is drawn anew in every pass, also in tests.
+// automl/RobustDARTS@07f54ba, src/operations.py). It is drawn again in every pass, also in tests.
 //
 // The generator is seeded by the bits of the pass's images and the place in the network, so that a pass is a function:
 // an interrupted search goes on as it would have, and all derivatives of a step are of one loss. Without augmentation
