@@ -29,8 +29,8 @@ const interval = 600
 
 func (a Animation) validate() error {
 	if len(a.Frames) == 0 || len(a.Labels) != len(a.Frames) {
-		return fmt.Errorf("plots: animation %q has %d frames and %d labels, want at least one and as many of both",
-			a.Name, len(a.Frames), len(a.Labels))
+		return fmt.Errorf("plots: animation %q must have a label for each frame and at least one frame, "+
+			"got %d frames and %d labels", a.Name, len(a.Frames), len(a.Labels))
 	}
 	return nil
 }

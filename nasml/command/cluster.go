@@ -157,8 +157,8 @@ func (b batch) check() error {
 		return err
 	}
 	if b.Array < 1 || b.Cpus < 1 || b.Gpus < 0 {
-		return catalog.Usagef("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus,
-			b.Gpus)
+		return catalog.Usagef("--array and --cpus must be at least 1 and --gpus at least 0, got %d, %d and %d",
+			b.Array, b.Cpus, b.Gpus)
 	}
 	return nil
 }

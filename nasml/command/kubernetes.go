@@ -122,7 +122,7 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 		return err
 	}
 	if v.Parallel < 0 {
-		return catalog.Usagef("--parallel is %d: want at least 1, or 0 for all", v.Parallel)
+		return catalog.Usagef("--parallel must be at least 1, or 0 for all, got %d", v.Parallel)
 	}
 	seconds, err := limitSeconds(v.Time)
 	if err != nil {

@@ -12,14 +12,26 @@ import (
 )
 
 type labCmd struct {
-	IP        netip.Addr `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
-	Port      int        `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
-	NoBrowser bool       `help:"Do not open a browser; the address is printed in any case."`
+	IP        address `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
+	Port      int     `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
+	NoBrowser bool    `help:"Do not open a browser; the address is printed in any case."`
+}
+
+// address is an address to listen on.
+type address struct{ netip.Addr }
+
+// UnmarshalText parses the value of --ip.
+func (a *address) UnmarshalText(text []byte) error {
+	if a.Addr.UnmarshalText(text) != nil || !a.IsValid() {
+		return fmt.Errorf("must be 127.0.0.1 (this machine only), 0.0.0.0 (every network, for containers) or another "+
+			"IP address of this machine, got %q", text)
+	}
+	return nil
 }
 
 // Run serves the notebooks until it is interrupted.
 func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
-	port, err := choosePort(v.IP, v.Port)
+	port, err := choosePort(v.IP.Addr, v.Port)
 	if err != nil {
 		return err
 	}
@@ -34,7 +46,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 		options = append(options, "--LabApp.default_url=/lab/tree/index.ipynb")
 	}
 	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
-		shown := v.IP
+		shown := v.IP.Addr
 		if shown.IsUnspecified() { // every address, this one, too
 			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
@@ -43,7 +55,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
-	at := netip.AddrPortFrom(v.IP, uint16(port))
+	at := netip.AddrPortFrom(v.IP.Addr, uint16(port))
 	ctx, stop := context.WithCancel(ctx)
 	wait := s.completionWhenUp(ctx, c, at)
 	defer wait()

@@ -74,7 +74,7 @@ func (s *site) chooseNotebooks(named []string) ([]string, error) {
 		if info, err := os.Stat(file); err != nil {
 			return nil, catalog.Usagef("no notebook %s: %v", file, err)
 		} else if info.IsDir() || filepath.Ext(file) != ".ipynb" {
-			return nil, catalog.Usagef("%s is not a notebook: want a file that ends in .ipynb", file)
+			return nil, catalog.Usagef("%s must be a notebook, a file that ends in .ipynb", file)
 		}
 	}
 	if len(named) > 0 {

@@ -37,7 +37,7 @@ func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
 	if v.Kills < 0 {
-		return catalog.Usagef("--kills is %d, want at least 1", v.Kills)
+		return catalog.Usagef("--kills must be at least 1, got %d", v.Kills)
 	}
 	if v.Kills > 0 {
 		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
@@ -329,7 +329,7 @@ func (t *testRun) lacks(file string) error {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &notebook); err != nil {
-		return fmt.Errorf("%s is no notebook: %w", t.relative(file), err)
+		return fmt.Errorf("%s is not a notebook: %w", t.relative(file), err)
 	}
 	for _, set := range notebook.Metadata.NASML.Data {
 		if err := t.has(set); err != nil {

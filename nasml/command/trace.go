@@ -40,7 +40,7 @@ type compared struct {
 // trace is a mistake in the call.
 func (v *traceCmd) Run(ctx context.Context, c console) error {
 	if v.Tolerance != nil && !(*v.Tolerance > 0) {
-		return catalog.Usagef("--tolerance is %v, want more than 0", *v.Tolerance)
+		return catalog.Usagef("--tolerance must be more than 0, got %v", *v.Tolerance)
 	}
 	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {

@@ -16,7 +16,7 @@ type given struct{ name, value string }
 func checkGiven(form func(value string) bool, want string, all ...given) error {
 	for _, g := range all {
 		if g.value != "" && !form(g.value) {
-			return catalog.Usagef("%s is %.80q: want %s", g.name, g.value, want)
+			return catalog.Usagef("%s must be %s, got %.80q", g.name, want, g.value)
 		}
 	}
 	return nil

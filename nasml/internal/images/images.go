@@ -164,8 +164,8 @@ func (im *Images) Fit(side int) (*Images, error) {
 		sides = append(sides, set.Height)
 	}
 	if set.Height != side || set.Width != side || set.Channels != 3 {
-		return nil, fmt.Errorf("images of %s are %d×%d×%d, halved as often as that can be, want %d×%d×3: take "+
-			"one of %v for Image", set.Name, set.Height, set.Width, set.Channels, side, side, sides)
+		return nil, fmt.Errorf("images of %s are %d×%d after halving: Image must be one of %v, got %d", set.Name,
+			set.Height, set.Width, sides, side)
 	}
 	return set, nil
 }

@@ -20,25 +20,26 @@ import (
 //	Ratios []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"`
 //	Sizes  []int     `validate:"ascending,dive,gte=2"`
 //
-// Rules before "dive" are those of the list, rules after it those of each value. A report has the value and the limits:
-// "Ratios has 1, want more than 1 and at most 10000".
+// Rules before "dive" are those of the list, rules after it those of each value. A report has the limits and the value:
+// "every value of Ratios must be more than 1 and at most 10000, got 1".
 func Broken(params any) []string {
 	var broken validator.ValidationErrors
 	errors.As(rules.Struct(params), &broken)
 	var texts []string
 	for _, b := range broken {
-		name, is := b.Field(), "is"
-		if before, _, value := strings.Cut(name, "["); value {
-			name, is = before, "has"
-		}
+		name, _, inList := strings.Cut(b.Field(), "[")
 		if at := strings.LastIndex(b.Namespace(), "]."); at >= 0 { // of a case: Cases[1].Ratio
 			name = b.Namespace()[strings.LastIndex(b.Namespace()[:at], ".")+1:at+2] + name
 		}
-		list, each := words(tagOf(reflect.TypeOf(params), b.StructNamespace()))
-		if is == "has" {
-			list = each
+		limits, each := words(tagOf(reflect.TypeOf(params), b.StructNamespace()))
+		verb := "be"
+		switch {
+		case inList:
+			name, limits = "every value of "+name, each
+		case b.Kind() == reflect.Slice:
+			verb = "have"
 		}
-		texts = append(texts, fmt.Sprintf("%s %s %s, want %s", name, is, shown(b.Value()), list))
+		texts = append(texts, fmt.Sprintf("%s must %s %s, got %s", name, verb, limits, shown(b.Value())))
 	}
 	return texts
 }
@@ -120,9 +121,9 @@ func inWords(rule string) string {
 	case "oneof":
 		return "one of " + strings.ReplaceAll(value, " ", ", ")
 	case "min":
-		return fmt.Sprintf("at least %s of them", value)
+		return strings.TrimSuffix("at least "+value+" values", map[bool]string{true: "s"}[value == "1"])
 	case "max":
-		return fmt.Sprintf("at most %s of them", value)
+		return "at most " + value + " values"
 	}
 	return strings.TrimSpace(ruleWords[name] + " " + value)
 }
@@ -130,7 +131,7 @@ func inWords(rule string) string {
 var ruleWords = map[string]string{
 	"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than", "positive": "more than 0 and finite",
 	"multiple":  "a multiple of",
-	"ascending": "in ascending order", "unique": "none twice", "required": "something",
+	"ascending": "values in ascending order", "unique": "no duplicates", "required": "non-empty",
 }
 
 // shown is a value as a message has it: words in quotes.

@@ -22,7 +22,7 @@ func (t *Authors) oneShot() (supernet.Network, error) {
 		Space:    oneShotSpaces[string(s.Space)],
 	}
 	if c.Space.Ops == nil {
-		return nil, fmt.Errorf("settings: space is %s, want 1, 2 or 3 of NAS-Bench-1Shot1", s.Space)
+		return nil, fmt.Errorf("settings: space must be 1, 2 or 3 of NAS-Bench-1Shot1, got %s", s.Space)
 	}
 	nodes := len(c.Space.Parents)
 	all := func([]int) bool { return true }

@@ -111,7 +111,7 @@ func (s Settings) Check() error {
 		}
 	}
 	oneOf := func(name, value string, allowed ...string) {
-		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", name, value, strings.Join(allowed, ", "))
+		expect(slices.Contains(allowed, value), "%s must be one of %s, got %q", name, strings.Join(allowed, ", "), value)
 	}
 	ofTheta := methods[s.Method].parameter == "theta"
 	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
@@ -126,14 +126,14 @@ func (s Settings) Check() error {
 		oneOf("update", s.Update, "adam", "sgd")
 	}
 	for _, broken := range limits.Broken(s) {
-		field, is, _ := strings.Cut(broken, " ")
-		expect(false, "%s %s", strings.ToLower(words.ReplaceAllString(field, "${1}_$2")), is)
+		field, must, _ := strings.Cut(broken, " ")
+		expect(false, "%s %s", strings.ToLower(words.ReplaceAllString(field, "${1}_$2")), must)
 	}
-	expect(s.EntropyWeight == 0 || ofTheta, "entropy_weight is %v with method %s, want 0 where the architecture is α",
-		s.EntropyWeight, s.Method)
+	expect(s.EntropyWeight == 0 || ofTheta, "entropy_weight must be 0 with method %s, whose architecture is α, got %v",
+		s.Method, s.EntropyWeight)
 	expect(!s.leavesBetween() || s.Hypergradient == "first-order",
-		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
-			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
+		"hypergradient must be first-order with order %q in a method that samples, got %q: weights of operations that "+
+			"were not sampled must stay as they are between the passes", s.Order, s.Hypergradient)
 	expect(!s.TrackStats && !s.TrackOutside || s.Hypergradient == "first-order",
 		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not "+
 			"agreed on", s.Hypergradient)
