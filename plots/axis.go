@@ -77,6 +77,14 @@ func (s Scale) inverse(v float64) float64 {
 	return v
 }
 
+// labelWidth is the width of the widest label.
+func (a axis) labelWidth() (w vg.Length) {
+	for _, t := range a.ticks {
+		w = max(w, t.label.width)
+	}
+	return w
+}
+
 // norm returns where v stands: 0 at the start of the axis, 1 at its end. It
 // works on halves, because max − min of the largest numbers overflows.
 func (a axis) norm(v float64) float64 {

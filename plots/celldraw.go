@@ -105,9 +105,7 @@ func crosses(a, b Edge) bool {
 // makes no difference, on the emptier side: the longest first, and then each
 // again where it is better off on the other side.
 func (b *cellBox) chooseSides() {
-	order := b.arches(
-		func(x, y Edge) int { return cmp.Or(cmp.Compare(y.To-y.From, x.To-x.From), cmp.Compare(x.From, y.From)) },
-	)
+	order := b.arches(func(x, y Edge) int { return cmp.Or(y.To-y.From-(x.To-x.From), x.From-y.From) })
 	cost := func(i int, side vg.Length) int {
 		n := 0
 		for _, k := range order {
@@ -149,9 +147,7 @@ func (b *cellBox) arches(order func(a, b Edge) int) []int {
 
 // chooseLevels puts the shortest arches lowest.
 func (b *cellBox) chooseLevels() {
-	order := b.arches(
-		func(x, y Edge) int { return cmp.Or(cmp.Compare(x.To-x.From, y.To-y.From), cmp.Compare(x.From, y.From)) },
-	)
+	order := b.arches(func(x, y Edge) int { return cmp.Or(x.To-x.From-(y.To-y.From), x.From-y.From) })
 	for n, i := range order {
 		level := 1
 		for _, k := range order[:n] {
@@ -325,9 +321,9 @@ func (b *cellBox) draw(l *layout, in vg.Rectangle) {
 // drawOrder returns the edges from the back: dimmed ones, then straight ones,
 // then arches from the lowest level.
 func (b *cellBox) drawOrder() []int {
-	order := make([]int, len(b.edges))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i := range b.edges {
+		order = append(order, i)
 	}
 	back := func(i int) int { return map[Emphasis]int{Dimmed: -1, Highlighted: 1}[b.Edges[i].Emphasis] }
 	slices.SortStableFunc(order, func(i, k int) int {
@@ -341,7 +337,7 @@ func (b *cellBox) drawNode(l *layout, n cellNode, origin vg.Point) {
 	at := vg.Point{X: origin.X + n.x, Y: origin.Y}
 	outline := roundedBox(at, n.width, b.tall, 3.5)
 	l.fill(outline, tint(ink, 0.06))
-	l.ops = append(l.ops, op{path: outline, color: ink, width: vg.Length(l.style.Hairline)})
+	l.outline(outline, ink, vg.Length(l.style.Hairline))
 	l.text(n.text, vg.Point{X: at.X - n.text.width/2, Y: at.Y - 0.33*b.size})
 }
 
@@ -398,7 +394,7 @@ func (b *cellBox) drawEdge(l *layout, i int, origin vg.Point) {
 		return
 	}
 	line := func(aside, width vg.Length, c color.RGBA) {
-		l.ops = append(l.ops, op{path: b.path(at, aside, origin), color: c, width: width})
+		l.outline(b.path(at, aside, origin), c, width)
 	}
 	line(0, wide+2.8, tint(ink, 0)) // a crossing edge stops short of this one
 	if e.Emphasis == Highlighted {
@@ -421,7 +417,7 @@ func (b *cellBox) drawHead(l *layout, outline vg.Path, like stripe) {
 		return
 	}
 	l.fill(outline, tint(ink, 0))
-	l.ops = append(l.ops, op{path: outline, color: like.color, width: tubeWall})
+	l.outline(outline, like.color, tubeWall)
 }
 
 // path returns the curve that runs beside an edge's middle, so far outwards

@@ -36,14 +36,9 @@ func encodeEPS(l *layout) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%%!PS-Adobe-3.0 EPSF-3.0\n%%%%Creator: nasml plots\n%%%%Title: %s\n%%%%Keywords: %s\n",
 		ascii(l.figure.title()), ascii(strings.Join(l.figure.meta(), " ")))
-	fmt.Fprintf(
-		&out,
+	fmt.Fprintf(&out,
 		"%%%%BoundingBox: 0 0 %.0f %.0f\n%%%%HiResBoundingBox: 0 0 %.3f %.3f\n%%%%LanguageLevel: 2\n%%%%EndComments\n",
-		math.Ceil(float64(l.width)),
-		math.Ceil(float64(l.height)),
-		float64(l.width),
-		float64(l.height),
-	)
+		math.Ceil(float64(l.width)), math.Ceil(float64(l.height)), float64(l.width), float64(l.height))
 	for _, s := range texts.fonts.all {
 		s.writePFA(&out)
 	}

@@ -401,19 +401,8 @@ func (s Series) validate(x, y Scale) error {
 		checkText(s.Entry),
 		checkColor(s.Color),
 		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
-		known(
-			"marker",
-			s.Marker,
-			AutoMarker,
-			Circle,
-			Square,
-			TriangleUp,
-			Diamond,
-			TriangleDown,
-			Pentagon,
-			Hexagon,
-			NoMarker,
-		),
+		known("marker", s.Marker, AutoMarker, Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon,
+			NoMarker),
 		known("interval", s.Interval, Bands, ErrorBars),
 		s.validateLengths(),
 		finite("X", s.X, x),
@@ -473,12 +462,8 @@ func finite(name string, values []float64, scale Scale) error {
 	for i, v := range values {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
-			return fmt.Errorf(
-				"%s[%d] is %g: expected a finite number; leave out points that were not computed",
-				name,
-				i,
-				v,
-			)
+			return fmt.Errorf("%s[%d] is %g: expected a finite number; leave out points that were not computed", name,
+				i, v)
 		case scale != Linear && v < 1e-300: // below, logarithms lose their digits
 			return fmt.Errorf("%s[%d] is %g: expected a positive number on a %s axis", name, i, v, scale)
 		}

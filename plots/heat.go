@@ -1,11 +1,11 @@
 package plots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -29,48 +29,36 @@ func (h *Heat) validate(x, y Scale) error {
 	if err := checkText(h.Label); err != nil {
 		return fmt.Errorf("label: %w", err)
 	}
-	for _, edges := range []struct {
-		name   string
-		values []float64
-		scale  Scale
-	}{{"X", h.X, x}, {"Y", h.Y, y}} {
-		if len(edges.values) < 2 {
-			return fmt.Errorf("%s has %d edges: expected at least 2", edges.name, len(edges.values))
-		}
-		if err := finite(edges.name, edges.values, edges.scale); err != nil {
-			return err
-		}
-		for i := 1; i < len(edges.values); i++ {
-			if edges.values[i] <= edges.values[i-1] {
-				return fmt.Errorf(
-					"%s[%d] is %g after %g: expected increasing edges",
-					edges.name,
-					i,
-					edges.values[i],
-					edges.values[i-1],
-				)
-			}
-		}
+	if err := cmp.Or(checkEdges("X", h.X, x), checkEdges("Y", h.Y, y)); err != nil {
+		return err
 	}
 	return h.validateValues()
 }
 
+func checkEdges(name string, edges []float64, scale Scale) error {
+	if len(edges) < 2 {
+		return fmt.Errorf("%s has %d edges: expected at least 2", name, len(edges))
+	}
+	if err := finite(name, edges, scale); err != nil {
+		return err
+	}
+	for i := 1; i < len(edges); i++ {
+		if edges[i] <= edges[i-1] {
+			return fmt.Errorf("%s[%d] is %g after %g: expected increasing edges", name, i, edges[i], edges[i-1])
+		}
+	}
+	return nil
+}
+
 func (h *Heat) validateValues() error {
 	if len(h.Values) != len(h.Y)-1 {
-		return fmt.Errorf(
-			"there are %d rows of values and %d edges in Y: expected one row less than edges",
-			len(h.Values),
-			len(h.Y),
-		)
+		return fmt.Errorf("there are %d rows of values and %d edges in Y: expected one row less than edges",
+			len(h.Values), len(h.Y))
 	}
 	for i, row := range h.Values {
 		if len(row) != len(h.X)-1 {
-			return fmt.Errorf(
-				"row %d has %d values and X has %d edges: expected one value less than edges",
-				i,
-				len(row),
-				len(h.X),
-			)
+			return fmt.Errorf("row %d has %d values and X has %d edges: expected one value less than edges", i,
+				len(row), len(h.X))
 		}
 		if err := finite(fmt.Sprintf("Values[%d]", i), row, Linear); err != nil {
 			return err
@@ -151,17 +139,9 @@ func (h *heat) breakLabels(l *layout) {
 
 // width is what the bar takes at the right of the frame.
 func (h *heat) width(l *layout) vg.Length {
-	w := barGap + barWidth + tickMark + tickGap + h.tickWidth()
+	w := barGap + barWidth + tickMark + tickGap + h.bar.labelWidth()
 	if len(h.label) > 0 {
 		w += labelGap + blockHeight(h.label, l.label)
-	}
-	return w
-}
-
-func (h *heat) tickWidth() vg.Length {
-	var w vg.Length
-	for _, t := range h.bar.ticks {
-		w = max(w, t.label.width)
 	}
 	return w
 }
@@ -188,32 +168,20 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 	x, height := frame.Max.X+barGap, frame.Size().Y
 	for i := range barSteps {
 		bottom := frame.Min.Y + height*vg.Length(i)/barSteps
-		l.fill(
-			rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
-			heatColor((float64(i)+0.5)/barSteps),
-		)
+		l.fill(rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
+			heatColor((float64(i)+0.5)/barSteps))
 	}
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	l.ops = append(
-		l.ops,
-		op{
-			path:  rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
-			color: line.color,
-			width: line.width,
-		},
-	)
+	l.outline(rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}), line.color, line.width)
 	for _, t := range h.bar.ticks {
 		y := frame.Min.Y + vg.Length(h.bar.norm(t.value))*height
 		l.stroke([]vg.Point{{X: x + barWidth, Y: y}, {X: x + barWidth + t.length(), Y: y}}, line)
 		l.text(t.shown(), vg.Point{X: x + barWidth + tickMark + tickGap, Y: y - 0.33*l.small})
 	}
-	x += barWidth + tickMark + tickGap + h.tickWidth() + labelGap + ascent*l.label
+	x += barWidth + tickMark + tickGap + h.bar.labelWidth() + labelGap + ascent*l.label
 	for i, text := range h.label {
-		l.turnedText(
-			text,
-			vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2},
-			true,
-		)
+		at := vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2}
+		l.turnedText(text, at)
 	}
 }
 
@@ -231,14 +199,11 @@ func (p *panel) halo(l *layout, part []vg.Point, look look) {
 // lines returns the CSV's lines for a heat map: a line for each cell, x and y at
 // its edges.
 func (h *Heat) lines(panel string) [][]string {
-	write := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	var lines [][]string
 	for row := range h.Values {
-		for column, v := range h.Values[row] {
-			lines = append(
-				lines,
-				[]string{panel, write(h.X[column]), write(h.X[column+1]), write(h.Y[row]), write(h.Y[row+1]), write(v)},
-			)
+		for column := range h.Values[row] {
+			lines = append(lines, []string{panel, number(h.X, column), number(h.X, column+1), number(h.Y, row),
+				number(h.Y, row+1), number(h.Values[row], column)})
 		}
 	}
 	return lines

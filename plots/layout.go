@@ -211,11 +211,9 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	for c, p := range row {
 		if p.box != nil {
 			width := l.boxWidth(row, c)
-			l.drawBox(
-				p,
+			l.drawBox(p,
 				vg.Rectangle{Min: vg.Point{X: x, Y: y - top - frame - bottom}, Max: vg.Point{X: x + width, Y: y - top}},
-				frame,
-			)
+				frame)
 			l.legend(p, below)
 			x += width + columns
 			continue

@@ -50,10 +50,8 @@ func (p *panel) entries() []entry {
 		}
 	}
 	if p.Legend.Hollow != "" {
-		all = append(
-			all,
-			entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true},
-		)
+		all = append(all,
+			entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true})
 	}
 	return all
 }
@@ -210,17 +208,8 @@ func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) 
 
 // blank makes a rectangle white.
 func (l *layout) blank(at, size vg.Point) {
-	l.fill(
-		polygon(
-			[]vg.Point{
-				at,
-				{X: at.X + size.X, Y: at.Y},
-				{X: at.X + size.X, Y: at.Y - size.Y},
-				{X: at.X, Y: at.Y - size.Y},
-			},
-		),
-		tint(ink, 0),
-	)
+	right, low := at.X+size.X, at.Y-size.Y
+	l.fill(polygon([]vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}), tint(ink, 0))
 }
 
 // mostColumns is how many columns a legend inside a frame may have, of two entries or more.
@@ -427,12 +416,13 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 		}
 		return
 	}
+	area := rectangle(at.Sub(vg.Point{Y: half}), right.Add(vg.Point{Y: half}))
 	if e.patch {
-		l.fill(rectangle(at.Sub(vg.Point{Y: half}), right.Add(vg.Point{Y: half})), e.look.color)
+		l.fill(area, e.look.color)
 		return
 	}
 	if e.band {
-		l.veil(rectangle(vg.Point{X: at.X, Y: at.Y - half}, vg.Point{X: right.X, Y: at.Y + half}), e.look)
+		l.veil(area, e.look)
 	}
 	if e.bars {
 		low, high := vg.Point{X: middle.X, Y: at.Y - half}, vg.Point{X: middle.X, Y: at.Y + half}

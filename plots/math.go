@@ -233,26 +233,7 @@ var signs = map[rune]atom{
 	',': {space: 3. / 18}, ':': {space: 4. / 18}, ';': {space: 5. / 18}, ' ': {space: 6. / 18}, '!': {space: -3. / 18},
 }
 
-var functions = []string{
-	"log",
-	"ln",
-	"exp",
-	"min",
-	"max",
-	"sup",
-	"inf",
-	"lim",
-	"arg",
-	"argmin",
-	"argmax",
-	"det",
-	"dim",
-	"Pr",
-	"tr",
-	"sin",
-	"cos",
-	"tanh",
-}
+var functions = strings.Fields("log ln exp min max sup inf lim arg argmin argmax det dim Pr tr sin cos tanh")
 
 // symbols are the commands that stand for one symbol.
 var symbols = map[string]rune{

@@ -161,6 +161,10 @@ func (p *page) fill(path vg.Path, col color.RGBA) {
 	}
 }
 
+func (p *page) outline(path vg.Path, col color.RGBA, width vg.Length) {
+	p.ops = append(p.ops, op{path: path, color: col, width: width})
+}
+
 // pen is how a line is stroked.
 type pen struct {
 	color color.RGBA
@@ -173,10 +177,8 @@ func (p *page) stroke(points []vg.Point, with pen) {
 	if len(points) < 2 || with.line == NoLine {
 		return
 	}
-	p.ops = append(
-		p.ops,
-		op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)},
-	)
+	p.ops = append(p.ops,
+		op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)})
 }
 
 // strokeCentred is stroke with the middle of the first dash of the pattern in
@@ -192,9 +194,8 @@ func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
 	for _, d := range dash {
 		period += d
 	}
-	p.ops[at].phase = vg.Length(
-		math.Mod(float64(dash[0]/2-length/2), float64(period)),
-	) + period // between 0 and two periods
+	phase := math.Mod(float64(dash[0]/2-length/2), float64(period))
+	p.ops[at].phase = vg.Length(phase) + period // between 0 and two periods
 }
 
 func polyline(points []vg.Point) vg.Path {
@@ -231,13 +232,9 @@ func dashes(l Line, width vg.Length) []vg.Length {
 	return scaled
 }
 
-// text draws a line of text with the start of its baseline at pt.
-func (p *page) text(l textLine, pt vg.Point) { p.tintedText(l, pt, false, ink) }
-
-// turnedText draws it turned by a quarter counterclockwise, where asked to.
-func (p *page) turnedText(l textLine, pt vg.Point, quarter bool) {
-	p.tintedText(l, pt, quarter, ink)
-}
+// text draws a line of text with the start of its baseline at pt; turnedText turns it a quarter counterclockwise.
+func (p *page) text(l textLine, pt vg.Point)       { p.tintedText(l, pt, false, ink) }
+func (p *page) turnedText(l textLine, pt vg.Point) { p.tintedText(l, pt, true, ink) }
 
 func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA) {
 	path := l.path(pt, quarter)
@@ -294,7 +291,7 @@ func (p *page) mark(m Marker, pt vg.Point, r vg.Length, col color.RGBA, hollow b
 		inside = color.RGBA{R: 255, G: 255, B: 255, A: 255}
 	}
 	p.fill(outline, inside)
-	p.ops = append(p.ops, op{path: outline, color: col, width: 0.35 * r})
+	p.outline(outline, col, 0.35*r)
 }
 
 // markerPath returns the outline of a marker. All have about the same area.
@@ -345,12 +342,10 @@ func circle(at vg.Point, r vg.Length) vg.Path {
 
 // clipLine returns the parts of a line inside a rectangle.
 func clipLine(r vg.Rectangle, points []vg.Point) [][]vg.Point {
-	c := draw.Canvas{Rectangle: r}
-	return c.ClipLinesXY(points)
+	return (&draw.Canvas{Rectangle: r}).ClipLinesXY(points)
 }
 
 // clipPolygon returns the part of a polygon inside a rectangle.
 func clipPolygon(r vg.Rectangle, points []vg.Point) []vg.Point {
-	c := draw.Canvas{Rectangle: r}
-	return c.ClipPolygonXY(points)
+	return (&draw.Canvas{Rectangle: r}).ClipPolygonXY(points)
 }

@@ -73,7 +73,7 @@ func (p *panel) breakLabels(l *layout) {
 
 // margins returns what stands left and right of the frame.
 func (p *panel) margins(l *layout) (left, right vg.Length) {
-	left = p.tickWidth() + tickMark + tickGap
+	left = p.y.labelWidth() + tickMark + tickGap
 	if len(p.yLabel) > 0 {
 		left += labelGap + blockHeight(p.yLabel, l.label)
 	}
@@ -85,15 +85,6 @@ func (p *panel) margins(l *layout) (left, right vg.Length) {
 		right = max(right, p.heat.width(l))
 	}
 	return left, max(right, edge)
-}
-
-// tickWidth returns the width of the widest label at the y axis.
-func (p *panel) tickWidth() vg.Length {
-	var w vg.Length
-	for _, t := range p.y.ticks {
-		w = max(w, t.label.width)
-	}
-	return w
 }
 
 // bottom returns what stands below the frame.
@@ -302,15 +293,7 @@ func (l *layout) pen(look look) pen {
 
 func (p *panel) drawFrame(l *layout) {
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	path := polygon(
-		[]vg.Point{
-			p.frame.Min,
-			{X: p.frame.Max.X, Y: p.frame.Min.Y},
-			p.frame.Max,
-			{X: p.frame.Min.X, Y: p.frame.Max.Y},
-		},
-	)
-	l.ops = append(l.ops, op{path: path, color: line.color, width: line.width})
+	l.outline(rectangle(p.frame.Min, p.frame.Max), line.color, line.width)
 	for _, t := range p.x.ticks {
 		q := p.at(t.value, p.y.min)
 		l.stroke([]vg.Point{q, {X: q.X, Y: q.Y - t.length()}}, line)
@@ -341,23 +324,17 @@ func (t tick) length() vg.Length {
 // drawLabels centres title and labels on the frame, whatever the scale.
 func (p *panel) drawLabels(l *layout) {
 	l.block(p.title, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Max.Y+titleGap+blockHeight(p.title, l.label), 0.5)
-	l.block(
-		p.xLabel,
-		l.label,
-		p.frame.Min.X,
-		p.frame.Max.X,
-		p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap,
-		0.5,
-	)
+	l.block(p.xLabel, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap,
+		0.5)
 	if len(p.yLabel) == 0 {
 		return
 	}
 	// The block of the y label ends where the widest tick label begins.
-	x := p.frame.Min.X - tickMark - tickGap - p.tickWidth() - labelGap
+	x := p.frame.Min.X - tickMark - tickGap - p.y.labelWidth() - labelGap
 	x += max(ascent*l.label, p.yLabel[0].height) - blockHeight(p.yLabel, l.label)
 	middle := (p.frame.Min.Y + p.frame.Max.Y) / 2
 	for i, line := range p.yLabel {
-		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2}, true)
+		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2})
 	}
 }
 
@@ -399,10 +376,8 @@ func (p *panel) intervals(n int) [][]vg.Point {
 		low0, high0 := p.point(n, i-1, s.Lo[i-1]), p.point(n, i-1, s.Hi[i-1])
 		const between = 32
 		for k := vg.Length(1); k < between; k++ {
-			lines = append(
-				lines,
-				[]vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))},
-			)
+			lines = append(lines,
+				[]vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))})
 		}
 	}
 	return lines

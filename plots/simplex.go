@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -64,11 +63,7 @@ func (s *Simplex) lines(panel string) [][]string {
 	var lines [][]string
 	for _, a := range s.Areas {
 		for _, p := range a.Points {
-			line := []string{panel, plain(a.Label)}
-			for _, v := range p {
-				line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
-			}
-			lines = append(lines, line)
+			lines = append(lines, []string{panel, plain(a.Label), number(p, 0), number(p, 1), number(p, 2)})
 		}
 	}
 	return lines
@@ -134,7 +129,7 @@ func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 		}
 	}
 	corners := []vg.Point{at([3]float64{1, 0, 0}), at([3]float64{0, 1, 0}), at([3]float64{0, 0, 1})}
-	l.ops = append(l.ops, op{path: polygon(corners), color: ink, width: vg.Length(l.style.Hairline)})
+	l.outline(polygon(corners), ink, vg.Length(l.style.Hairline))
 	baseline := left.Y - cornerGap - ascent*b.size
 	l.text(b.names[0], vg.Point{X: max(in.Min.X, left.X-b.names[0].width/2), Y: baseline})
 	l.text(b.names[1], vg.Point{X: min(in.Max.X, left.X+side+b.names[1].width/2) - b.names[1].width, Y: baseline})

@@ -64,11 +64,9 @@ func (t *Table) validate() error {
 		return fmt.Errorf("table: note: %w", err)
 	}
 	for i, c := range t.Columns {
-		align := known("align", c.Align, AlignAuto, Left, Center, Right)
-		for _, err := range []error{checkText(c.Header), checkText(c.Group), align} {
-			if err != nil {
-				return fmt.Errorf("table: column %d %q: %w", i, c.Header, err)
-			}
+		if err := cmp.Or(checkText(c.Header), checkText(c.Group),
+			known("align", c.Align, AlignAuto, Left, Center, Right)); err != nil {
+			return fmt.Errorf("table: column %d %q: %w", i, c.Header, err)
 		}
 	}
 	for b, block := range t.Blocks {
@@ -230,19 +228,8 @@ func (s *tableSet) parts(e Entry) parts {
 	p := parts{number: s.entry(e, number)}
 	if ok {
 		whole, _, _ := strings.Cut(spread, ".")
-		p.sign, p.spread, p.space, p.whole = s.entry(
-			e,
-			"±",
-		), s.entry(
-			e,
-			spread,
-		), s.entry(
-			e,
-			" ",
-		).width, s.entry(
-			e,
-			whole,
-		).width
+		p.sign, p.spread = s.entry(e, "±"), s.entry(e, spread)
+		p.space, p.whole = s.entry(e, " ").width, s.entry(e, whole).width
 	}
 	return p
 }
@@ -436,7 +423,7 @@ func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []tex
 	if len(rotated) > 0 {
 		across := x + ascent*s.size
 		for _, line := range rotated {
-			p.turnedText(line, vg.Point{X: across, Y: (start+y)/2 - line.width/2}, true)
+			p.turnedText(line, vg.Point{X: across, Y: (start+y)/2 - line.width/2})
 			across += lineStep * s.size
 		}
 	}
