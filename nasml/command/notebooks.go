@@ -123,7 +123,7 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 	}
 	defer log.Close()
 	cmd := s.guarded(ctx, "-c", runner, file,
-		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), flag(r.write))
+		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), map[bool]string{true: "1", false: "0"}[r.write])
 	report := &reportWriter{console: c, name: name}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(file), s.env(r.env...), report, log
 	begin := time.Now()
@@ -164,12 +164,4 @@ func (w *reportWriter) end(err error) string {
 		return last
 	}
 	return err.Error()
-}
-
-// flag is a yes or no for the runner.
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
 }

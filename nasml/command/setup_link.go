@@ -34,12 +34,8 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 func (s *site) sitePackages(venv string) (string, error) {
 	entries, err := os.ReadDir(s.path(venv, "lib"))
 	if err != nil || len(entries) != 1 {
-		return "", fmt.Errorf(
-			"%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml "+
-				"setup` again",
-			s.path(venv),
-			len(entries),
-		)
+		return "", fmt.Errorf("%s is not a virtual environment with one Python (%d folders in lib): delete it and run "+
+			"`go tool nasml setup` again", s.path(venv), len(entries))
 	}
 	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
 }
@@ -86,13 +82,10 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
 	}
-	return slices.DeleteFunc(
-		strings.Fields(string(out)),
-		func(path string) bool {
-			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
-				strings.HasSuffix(path, "/nasml/command")
-		},
-	), nil
+	return slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool {
+		return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
+			strings.HasSuffix(path, "/nasml/command")
+	}), nil
 }
 
 // setupCUDA installs the CUDA plugin, if there is a GPU or where forced.
@@ -104,14 +97,11 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	}
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		if !force {
-			return errors.New(
-				"no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a " +
-					"container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA " +
-					"plugin all the same",
-			)
+			return errors.New("no NVIDIA GPU found (/dev/nvidia0 does not exist): is the driver loaded (`nvidia-smi`), " +
+				"and does a container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the " +
+				"CUDA plugin all the same")
 		}
-		c.logf("no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
-			"of --force")
+		c.logf("no NVIDIA GPU found (/dev/nvidia0 does not exist): installing the CUDA plugin because of --force")
 	}
 	return s.bring(ctx, c, []step{
 		s.venvStep("venv-cuda",

@@ -19,16 +19,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 )
 
 type testCmd struct {
-	Short    bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only     string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
-	Package  []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
-	Kills    int      `help:"Instead: kill workers so often, at random moments, and compare what they leave with unbroken runs." placeholder:"N"`
-	KillSeed uint64   `help:"Draw the moments from this seed, as such a run names it (default: another each time)." placeholder:"SEED"`
+	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
+	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
+	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
 }
 
 // Run runs vet, the Go tests, the notebooks and the browser, in this order
@@ -36,12 +33,6 @@ type testCmd struct {
 func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
-	if v.Kills < 0 {
-		return catalog.Usagef("--kills must be at least 1, got %d", v.Kills)
-	}
-	if v.Kills > 0 {
-		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
-	}
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
@@ -99,32 +90,17 @@ type testRun struct {
 	passed, failures, skipped int
 }
 
-// makeScratch makes the scratch folder.
-func (t *testRun) makeScratch() (err error) {
+// prepare makes the scratch folder and finds the data.
+func (t *testRun) prepare(ctx context.Context) (err error) {
 	if err = os.MkdirAll(t.path("test"), 0o755); err == nil {
 		t.scratch, err = os.MkdirTemp(t.path("test"), "run-")
 	}
 	if err != nil {
 		return fmt.Errorf("making the tests' folder: %w", err)
 	}
-	return nil
-}
-
-// prepare makes the scratch folder and finds the data.
-func (t *testRun) prepare(ctx context.Context) error {
-	if err := t.makeScratch(); err != nil {
-		return err
-	}
 	t.env = []string{"NASML_STORE=" + filepath.Join(t.scratch, "store")}
-	setting, note, err := t.findData(ctx)
-	if err != nil {
+	if err := t.findData(ctx); err != nil {
 		return err
-	}
-	if note != "" {
-		t.notes = append(t.notes, note)
-	}
-	if setting != "" {
-		t.env = append(t.env, setting)
 	}
 	if lacking := t.lacking(); len(lacking) > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("tests that need %s are skipped: `go tool nasml data` says what is "+
@@ -277,13 +253,9 @@ func skipReason(output string) string {
 // notebooks executes copies of all notebooks at quick scale; the files in the
 // checkout stay as they are.
 func (t *testRun) notebooks(ctx context.Context) {
-	copied := filepath.Join(t.scratch, "notebooks")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(t.Root, "notebooks"))); err != nil {
-		t.part(ctx, "notebooks", func() error { return fmt.Errorf("copying them: %w", err) })
-		return
-	}
+	copied := os.CopyFS(filepath.Join(t.scratch, "notebooks"), os.DirFS(filepath.Join(t.Root, "notebooks")))
 	files, err := t.chooseNotebooks(nil)
-	if err != nil {
+	if err := errors.Join(copied, err); err != nil {
 		t.part(ctx, "notebooks", func() error { return err })
 		return
 	}
@@ -344,12 +316,6 @@ const nasbench = "nasbench"
 
 // has returns what is wrong with a data set in the folder that the tests use.
 func (t *testRun) has(set data.Name) error {
-	if dir := t.dataDir(); dir != "" {
-		defer restore(os.LookupEnv("NASML_DATA"))
-		if err := os.Setenv("NASML_DATA", dir); err != nil {
-			return err
-		}
-	}
 	if set == nasbench {
 		_, err := data.LoadNASBench201("")
 		return err
@@ -364,24 +330,6 @@ func (t *testRun) has(set data.Name) error {
 		}
 	}
 	return nil
-}
-
-// dataDir is the folder that findData has chosen, or empty for the default.
-func (t *testRun) dataDir() string {
-	for _, setting := range t.env {
-		if dir, ok := strings.CutPrefix(setting, "NASML_DATA="); ok {
-			return dir
-		}
-	}
-	return ""
-}
-
-func restore(value string, was bool) {
-	if was {
-		_ = os.Setenv("NASML_DATA", value) // it was one before
-		return
-	}
-	_ = os.Unsetenv("NASML_DATA")
 }
 
 // tally counts a notebook or the browser as a test.
@@ -431,12 +379,11 @@ func chromium() string {
 	return ""
 }
 
-// findData sees to real data for the tests: the user's own, else a copy beside
-// the checkout, else a download. If there is none the figures are computed
-// on synthetic data, and the summary says so.
-func (t *testRun) findData(ctx context.Context) (setting, note string, err error) {
+// findData finds real data for the tests, for this process and its children: the user's, else a copy beside the
+// checkout, else a download. If there is none, the figures run on synthetic data, and the summary says so.
+func (t *testRun) findData(ctx context.Context) error {
 	if os.Getenv("NASML_DATA") != "" || t.has(data.MNIST) == nil {
-		return "", "", nil
+		return nil
 	}
 	if unpack := filepath.Join(t.Root, "..", "shared", "data", "unpack.go"); exists(unpack) {
 		dir := t.path("data")
@@ -447,17 +394,14 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 				return j.command(ctx, t.Root, t.site.env(), "go", "run", unpack, dir)
 			},
 		}})
-		return "NASML_DATA=" + dir, "", err
+		return errors.Join(err, os.Setenv("NASML_DATA", dir))
 	}
 	t.logf("downloading MNIST (12 MB)")
 	if err := data.Fetch(ctx, data.MNIST, nil); err != nil {
-		if ctx.Err() != nil {
-			return "", "", ctx.Err()
-		}
-		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
-			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v", err), nil
+		t.env = append(t.env, "NASML_OFFLINE_DATA=synthetic")
+		t.notes = append(t.notes, fmt.Sprintf("the notebooks ran on SYNTHETIC data: MNIST could not be downloaded: %v", err))
 	}
-	return "", "", nil
+	return ctx.Err()
 }
 
 func exists(path string) bool {

@@ -165,30 +165,6 @@ func (c Cell101) Edges() int { return bits.OnesCount64(c.edges) }
 // Edge reports whether an edge goes from one vertex to another.
 func (c Cell101) Edge(from, to int) bool { return c.edges>>(MaxVertices101*from+to)&1 == 1 }
 
-// Matrix is the adjacency matrix [V][V], strictly upper triangular, from which
-// NewCell101 makes the same cell with Ops.
-func (c Cell101) Matrix() [][]int {
-	matrix := make([][]int, c.vertices)
-	for i := range matrix {
-		matrix[i] = make([]int, c.vertices)
-		for j := range matrix[i] {
-			if c.Edge(i, j) {
-				matrix[i][j] = 1
-			}
-		}
-	}
-	return matrix
-}
-
-// Ops are the operations of all vertices.
-func (c Cell101) Ops() []string {
-	ops := []string{Input101}
-	for _, op := range c.ops[:max(c.Vertices(), 2)-2] {
-		ops = append(ops, Ops101[op])
-	}
-	return append(ops, Output101)
-}
-
 // letters101 stand for the operations in the short form of a cell.
 const letters101 = "31M"
 
@@ -250,10 +226,15 @@ func parseShort101(letters, edges string) (Cell101, error) {
 			at++
 		}
 	}
+	return newPruned101(matrix, ops)
+}
+
+// newPruned101 is NewCell101 of a cell that has to be pruned already.
+func newPruned101(matrix [][]int, ops []string) (Cell101, error) {
 	c, err := NewCell101(matrix, ops)
-	if err == nil && c.Vertices() != n {
-		return Cell101{}, fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected "+
-			"a pruned cell", n, n-c.Vertices())
+	if n := len(ops); err == nil && c.Vertices() != n {
+		err = fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected a pruned cell",
+			n, n-c.Vertices())
 	}
 	return c, err
 }

@@ -42,21 +42,11 @@ var cifar10 = func() set {
 // cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
 // They were not checked against files of our own. The first label of a record
 // is the coarse one of 20, which is passed over.
-var cifar100 = cifar(
-	"cifar-100-binary.tar.gz",
-	168513733,
-	recordFormat{labels: []int{20, 100}, side: 32},
-	Member{
-		Path:   "cifar-100-binary/train.bin",
-		Images: 50_000,
-		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
-	},
-	Member{
-		Path:   "cifar-100-binary/test.bin",
-		Images: 10_000,
-		SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
-	},
-)
+var cifar100 = cifar("cifar-100-binary.tar.gz", 168513733, recordFormat{labels: []int{20, 100}, side: 32},
+	Member{Path: "cifar-100-binary/train.bin", Images: 50_000,
+		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+	Member{Path: "cifar-100-binary/test.bin", Images: 10_000,
+		SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"})
 
 // cifar lays out an archive of which the last member is the test set, and its
 // head, if it has one, a split of its own.

@@ -12,7 +12,7 @@
 //	$NASML_DATA/imagenet16-120/train_data_batch_1
 //	$NASML_DATA/aclImdb_v1.tar.gz
 //
-// Colour images become batches for training by Augment: cropped, flipped and
+// Colour images become batches for training by Augments: cropped, flipped and
 // normalised as DARTS or AutoDL-Projects do it. How a search divides Train is
 // not part of the data: package bilevel does it in order, as DARTS, or at
 // random. The fixed halves of AutoDL-Projects (cifar-split.txt and, for the two
@@ -62,6 +62,14 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "nasml", "data"), nil
 }
 
+// dirOr is dir, or Dir's where it is empty.
+func dirOr(dir string) (string, error) {
+	if dir != "" {
+		return dir, nil
+	}
+	return Dir()
+}
+
 // Load returns one part of a data set. Files that are missing are downloaded
 // first; Synthetic never downloads anything.
 //
@@ -99,13 +107,7 @@ func open() (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &library{
-		dir:    dir,
-		sets:   publishers,
-		client: http.DefaultClient,
-		pause:  time.Second / 2,
-		stall:  30 * time.Second,
-	}, nil
+	return &library{dir, publishers, http.DefaultClient, time.Second / 2, 30 * time.Second}, nil
 }
 
 func (l *library) load(ctx context.Context, name Name, split Split) (*Images, error) {
@@ -232,7 +234,7 @@ type FileStatus struct {
 
 // Status reads and checks every file of the named sets, of all sets where
 // none is named. It returns an error only for a set that is not known, or
-// where Dir does; what is wrong with a file stands in its FileStatus.
+// where Dir does; what is wrong with a file is in its FileStatus.
 func Status(names ...Name) ([]FileStatus, error) {
 	l, err := open()
 	if err != nil {

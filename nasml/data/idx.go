@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -73,11 +72,7 @@ func kind(shape []int) string {
 }
 
 func times(shape []int) string {
-	s := make([]string, len(shape))
-	for i, n := range shape {
-		s[i] = strconv.Itoa(n)
-	}
-	return strings.Join(s, "×")
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(shape), "[]")), "×")
 }
 
 // read returns the content of the file at path, zipped or not, after it has

@@ -192,12 +192,7 @@ func parseMatrix101(digits string, ops []string) (Cell101, error) {
 	for i := range digits {
 		matrix[i/n] = append(matrix[i/n], int(digits[i]-'0'))
 	}
-	c, err := NewCell101(matrix, ops)
-	if err == nil && c.Vertices() != n {
-		err = fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected a pruned cell",
-			n, n-c.Vertices())
-	}
-	return c, err
+	return newPruned101(matrix, ops)
 }
 
 // Numbers of the fields of the messages ModelMetrics and EvaluationData, by
@@ -359,7 +354,7 @@ func (b *NASBench101) install(dir string) (read *NASBench101, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, explain(err, File{})
 	}
 	read.path = filepath.Join(dir, filepath.FromSlash(table101File))
 	return read, nil

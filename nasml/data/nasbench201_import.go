@@ -154,10 +154,10 @@ func install201(dir string, sources []*original201) error {
 		tables = append(tables, table{trials201File, last.trialsCSV()})
 	}
 	tables = append(tables, table{table201File, means}) // last: it says that all is there
-	return installTables(dir, sources[0].path, tables, func(made string) error {
+	return explain(installTables(dir, sources[0].path, tables, func(made string) error {
 		_, err := LoadNASBench201(made)
 		return err
-	})
+	}), File{})
 }
 
 // table is a file of a table, below the folder of the data sets, with its content.
@@ -170,16 +170,16 @@ type table struct {
 // reads them, and only then gives them their names, in order.
 func installTables(dir, original string, tables []table, load func(made string) error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return explain(err, File{})
+		return err
 	}
 	made, err := os.MkdirTemp(dir, ".nasbench-*")
 	if err != nil {
-		return explain(err, File{})
+		return err
 	}
 	defer os.RemoveAll(made)
 	for _, t := range tables {
 		if err := writeZipped(filepath.Join(made, filepath.FromSlash(t.file)), t.text); err != nil {
-			return explain(err, File{})
+			return err
 		}
 	}
 	if err := load(made); err != nil {
@@ -188,10 +188,10 @@ func installTables(dir, original string, tables []table, load func(made string) 
 	for _, t := range tables {
 		from, to := filepath.Join(made, filepath.FromSlash(t.file)), filepath.Join(dir, filepath.FromSlash(t.file))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return explain(err, File{})
+			return err
 		}
 		if err := os.Rename(from, to); err != nil {
-			return explain(err, File{})
+			return err
 		}
 	}
 	return nil

@@ -128,10 +128,7 @@ func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Revie
 func PythonShuffle(n int, seed uint32) []int {
 	rng := prng.NewMT19937()
 	rng.SeedFromKeys([]uint32{seed})
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := span(0, n)
 	for i := n - 1; i > 0; i-- {
 		shift := 32 - bits.Len32(uint32(i+1)) // as few bits as hold i+1, until they are at most i
 		j := rng.Uint32() >> shift
@@ -141,6 +138,15 @@ func PythonShuffle(n int, seed uint32) []int {
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
+}
+
+// span are the numbers from…to−1.
+func span(from, to int) []int {
+	all := make([]int, to-from)
+	for i := range all {
+		all[i] = from + i
+	}
+	return all
 }
 
 // ReviewSpec says what SyntheticReviews writes.
@@ -245,19 +251,13 @@ func reviewStandIn(splits []Split) ([]*Reviews, error) {
 	}
 	var parts []*Reviews
 	for _, split := range splits {
-		if split != Train && split != Test {
+		from, ok := map[Split]int{Train: 0, Test: standInReviews}[split]
+		if !ok {
 			return nil, unknownSplit(Synthetic, split, Train, Test)
-		}
-		rows := make([]int, standInReviews)
-		for i := range rows {
-			rows[i] = i
-			if split == Test {
-				rows[i] += standInReviews
-			}
 		}
 		part := *all
 		part.Split = split
-		selected, err := part.Select(rows)
+		selected, err := part.Select(span(from, from+standInReviews))
 		if err != nil {
 			return nil, err
 		}

@@ -3,10 +3,10 @@ package data
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/nasml/lab/nasml/internal/images"
 )
@@ -20,10 +20,7 @@ type Name = images.Name
 // Split names a part of a set.
 type Split = images.Split
 
-// Augment is how images become batches for training.
-type Augment = images.Augment
-
-// Augments are those of package images.
+// Augments are how images become batches for training.
 var Augments = images.Augments
 
 // The data sets that there are.
@@ -163,13 +160,8 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) se
 // idxPart is a split that is one file of grey images and one of labels.
 func idxPart(images, labels File) part {
 	return part{files: []File{images, labels}, images: func(content [][]byte) (Images, error) {
-		return Images{
-			Height:   images.Shape[1],
-			Width:    images.Shape[2],
-			Channels: 1,
-			Pixels:   content[0],
-			Labels:   content[1],
-		}, nil
+		return Images{Height: images.Shape[1], Width: images.Shape[2], Channels: 1, Pixels: content[0],
+			Labels: content[1]}, nil
 	}}
 }
 
@@ -183,14 +175,7 @@ func Names() []Name {
 // FromArrays and Synthetic.
 func Known() []Name { return append(append(Names(), ownNames()...), Synthetic) }
 
-func (r registry) names() []Name {
-	var names []Name
-	for n := range r {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func (r registry) names() []Name { return slices.Sorted(maps.Keys(r)) }
 
 // files returns all files of a set, train before test: none for Synthetic, an
 // error for a set that is not known.
@@ -214,9 +199,5 @@ func (r registry) files(name Name) ([]File, error) {
 }
 
 func (r registry) unknown(name Name) error {
-	known := []string{string(Synthetic)}
-	for _, n := range r.names() {
-		known = append(known, string(n))
-	}
-	return fmt.Errorf("found data set %q, expected one of %s", name, strings.Join(known, ", "))
+	return fmt.Errorf("found data set %q, expected one of %q", name, append([]Name{Synthetic}, r.names()...))
 }

@@ -31,11 +31,9 @@ type Shared101 struct {
 // nasbench/nb101_108_subset151644.csv.gz, which must lie beside it. Its errors
 // are those of LoadNASBench101.
 func LoadShared101(dir string) ([]Shared101, error) {
-	if dir == "" {
-		var err error
-		if dir, err = Dir(); err != nil {
-			return nil, err
-		}
+	dir, err := dirOr(dir)
+	if err != nil {
+		return nil, err
 	}
 	subset, err := openCSV(dir, subset101File)
 	if err != nil {

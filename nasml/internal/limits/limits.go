@@ -136,8 +136,8 @@ var ruleWords = map[string]string{
 
 // shown is a value as a message has it: words in quotes.
 func shown(value any) string {
-	if text, ok := value.(string); ok {
-		return fmt.Sprintf("%q", text)
+	if reflect.ValueOf(value).Kind() == reflect.String {
+		return fmt.Sprintf("%q", value)
 	}
 	return fmt.Sprint(value)
 }
