@@ -40,7 +40,6 @@ func (a Animation) validate() error {
 // It returns the errors of [Figure.Render].
 func (a Animation) HTML() (string, error) { return a.html(a.Name) }
 
-// html has the element with an id.
 func (a Animation) html(id string) (string, error) {
 	if err := a.validate(); err != nil {
 		return "", err

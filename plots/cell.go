@@ -123,7 +123,6 @@ func (c *Cell) validateEdge(e Edge) error {
 	return cmp.Or(checkText(e.Label), known("emphasis", e.Emphasis, Normal, Dimmed, Highlighted))
 }
 
-// lines returns the CSV's lines for a cell. An edge without operations has one.
 func (c *Cell) lines(panel string) [][]string {
 	var lines [][]string
 	for i, e := range c.Edges {

@@ -97,8 +97,7 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// captionTeX is the caption as a file: without a space or a paragraph at its ends, so that
-// it stands in a caption as if it were typed there.
+// captionTeX is the caption as an input file, without a space or paragraph at its ends.
 func (f Figure) captionTeX() string {
 	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
 		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
@@ -138,8 +137,7 @@ func (f Figure) CSV() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// csvTables are the CSV's tables: curves, cells, simplices and heat maps, as far as
-// there are some, and then the tables themselves.
+// csvTables returns the CSV's tables: curves, cells, simplices and heat maps, then the figure's tables.
 func (f Figure) csvTables() [][][]string {
 	const curves, cells, areas, heats = 0, 1, 2, 3
 	kinds := [][][]string{
@@ -176,7 +174,6 @@ func (f Figure) csvTables() [][][]string {
 	return append(all, tables...)
 }
 
-// lines returns the CSV's lines for a panel with axes.
 func (p Panel) lines(name string) [][]string {
 	var lines [][]string
 	runs := map[string]int{}
@@ -191,7 +188,6 @@ func (p Panel) lines(name string) [][]string {
 	return lines
 }
 
-// lines returns the CSV's lines for a series.
 func (s Series) lines(panel, label string) [][]string {
 	var lines [][]string
 	for i := range max(len(s.X), len(s.Y)) {
@@ -209,12 +205,10 @@ func number(values []float64, i int) string {
 	return strconv.FormatFloat(values[i], 'g', -1, 64)
 }
 
-// title is what a file calls itself: the figure's title or, where none is to
-// stand above the panels, Meta["title"].
+// title is the document's title.
 func (f Figure) title() string { return cmp.Or(plain(f.Title), f.Meta["title"], f.Name) }
 
-// meta returns the metadata besides title and caption, "name=… params=…", in
-// the order of their keys.
+// meta returns the metadata besides title and caption, "name=… params=…", sorted by key.
 func (f Figure) meta() []string {
 	pairs := []string{"name=" + f.Name}
 	for _, key := range slices.Sorted(maps.Keys(f.Meta)) {

@@ -103,8 +103,7 @@ func (f Figure) Export(dir string, with Export) (Exported, error) {
 // pageHeight is what venues leave for text and figures, in inches.
 const pageHeight = 9
 
-// widened is the figure at the width of the text, if it was to have that of a column and
-// is too wide for it, or higher than a page.
+// widened is the figure at text width if it is set for a column that cannot hold it, or is higher than a page.
 func (f Figure) widened(caption bool) (Figure, bool) {
 	style := f.Style.filled()
 	if style.Width != style.ColumnWidth || style.Width == style.TextWidth {
@@ -121,7 +120,6 @@ func (f Figure) widened(caption bool) (Figure, bool) {
 	return f, true
 }
 
-// as is the figure as an export wants it.
 func (f Figure) as(with Export) (Figure, error) {
 	if !reflect.ValueOf(with.Style).IsZero() {
 		aspect := f.Style.filled().Aspect
@@ -140,8 +138,7 @@ func (f Figure) as(with Export) (Figure, error) {
 	return f.renamed(with.Rename)
 }
 
-// withoutReferences leaves out series that are references, and panels that have
-// nothing else.
+// withoutReferences drops reference series, and panels that have nothing else.
 func withoutReferences(panels [][]Panel) [][]Panel {
 	var rows [][]Panel
 	for _, row := range panels {
@@ -160,8 +157,7 @@ func withoutReferences(panels [][]Panel) [][]Panel {
 	return rows
 }
 
-// inTheWay is a file in the folder that shows other parameters under the figure's name;
-// empty: there is none.
+// inTheWay returns an existing file of the figure's name with other parameters, or "".
 func (f Figure) inTheWay(dir string) string {
 	mine := f.Meta["params"]
 	if mine == "" {

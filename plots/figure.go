@@ -198,7 +198,6 @@ func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64
 	return s
 }
 
-// withBounds is a curve with its intervals, if there are some.
 func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := Series{Label: label, X: x}
 	none := true
@@ -217,7 +216,7 @@ func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []f
 	return s
 }
 
-// fewRuns are the single runs behind values, if they are too few for a band and as many everywhere; else nil.
+// fewRuns returns the single runs behind values if they are too few for a band, else nil.
 func fewRuns[V any](values []V) [][]float64 {
 	var runs [][]float64
 	for i, v := range values {
@@ -239,8 +238,7 @@ func fewRuns[V any](values []V) [][]float64 {
 	return runs
 }
 
-// withRuns is the panel with a faint curve for each of its single runs. On a log axis a
-// run has no place where it is not positive.
+// withRuns adds a faint curve for each single run. On a log axis, values that are not positive are left out.
 func (p Panel) withRuns() Panel {
 	var all []Series
 	for _, s := range p.Series {
@@ -278,7 +276,6 @@ func VLine(label string, x float64) Series {
 	return Series{Label: label, X: []float64{x}, Reference: true}
 }
 
-// spans reports whether s is one number drawn right across the panel.
 func (s Series) spans() bool {
 	return s.Reference && len(s.X)+len(s.Y) == 1 && len(s.Lo)+len(s.Hi)+len(s.Hollow) == 0
 }
@@ -352,7 +349,6 @@ func (p Panel) validate() error {
 	return nil
 }
 
-// validateBox is validate for a panel without axes.
 func (p Panel) validateBox() error {
 	boxes := 0
 	for _, there := range []bool{p.Cell != nil, p.Table != nil, p.Simplex != nil} {
@@ -456,8 +452,7 @@ func (s Series) validateIntervals() error {
 	return nil
 }
 
-// finite returns an error for the first value that has no place on an axis of
-// this scale.
+// finite returns an error for the first value that an axis of this scale cannot show.
 func finite(name string, values []float64, scale Scale) error {
 	for i, v := range values {
 		switch {
@@ -471,7 +466,6 @@ func finite(name string, values []float64, scale Scale) error {
 	return nil
 }
 
-// known returns an error if value is none of all.
 func known[T ~string](what string, value T, all ...T) error {
 	if slices.Contains(all, value) {
 		return nil

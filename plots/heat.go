@@ -24,7 +24,6 @@ type Heat struct {
 	Label    string // of the bar, such as "$ρ^2$"
 }
 
-// validate is Panel.validate for a heat map.
 func (h *Heat) validate(x, y Scale) error {
 	if err := checkText(h.Label); err != nil {
 		return fmt.Errorf("label: %w", err)
@@ -123,7 +122,6 @@ func (l *layout) newHeat(h *Heat) *heat {
 	return &heat{Heat: h, bar: newAxis(Axis{Label: h.Label, Min: bar.min, Max: bar.max}, nil, l.font, l.small)}
 }
 
-// heatAxis are an axis' ends where a heat map decides them.
 func heatAxis(a Axis, edges []float64) Axis {
 	if a.Min == 0 && a.Max == 0 {
 		a.Min, a.Max = edges[0], edges[len(edges)-1]
@@ -131,13 +129,11 @@ func heatAxis(a Axis, edges []float64) Axis {
 	return a
 }
 
-// breakLabels sets the label and thins out the bar's ticks.
 func (h *heat) breakLabels(l *layout) {
 	h.label = l.font.lines(h.bar.label, l.label, l.frame.Y)
 	h.bar.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 }
 
-// width is what the bar takes at the right of the frame.
 func (h *heat) width(l *layout) vg.Length {
 	w := barGap + barWidth + tickMark + tickGap + h.bar.labelWidth()
 	if len(h.label) > 0 {
@@ -146,9 +142,7 @@ func (h *heat) width(l *layout) vg.Length {
 	return w
 }
 
-// draw draws the cells and the bar. A cell reaches under its right and upper
-// neighbours, which are drawn after it, so that no line of paper shows between
-// them.
+// draw draws cells and bar. Cells overlap their right and upper neighbours a little, so that no gaps show.
 func (h *heat) draw(l *layout, p *panel) {
 	const under = 0.4
 	for row := range h.Values {
@@ -189,15 +183,13 @@ func rectangle(low, high vg.Point) vg.Path {
 	return polygon([]vg.Point{low, {X: high.X, Y: low.Y}, high, {X: low.X, Y: high.Y}})
 }
 
-// halo is the white edge that keeps a curve apart from the colours behind it.
+// halo is the white edge that sets a curve off from the colours behind it.
 func (p *panel) halo(l *layout, part []vg.Point, look look) {
 	if p.heat != nil && look.line != NoLine {
 		l.stroke(part, pen{tint(ink, 0), l.pen(look).width + 1.6, Solid})
 	}
 }
 
-// lines returns the CSV's lines for a heat map: a line for each cell, x and y at
-// its edges.
 func (h *Heat) lines(panel string) [][]string {
 	var lines [][]string
 	for row := range h.Values {

@@ -66,7 +66,6 @@ const screenZoom = 1.4
 // svgSize is the size of a picture, which is not that of its coordinates.
 var svgSize = regexp.MustCompile(`<svg width="([0-9.]+)pt" height="([0-9.]+)pt"`)
 
-// onScreen is a picture at the size of the screen.
 func onScreen(svg []byte) string {
 	return string(svgSize.ReplaceAllFunc(svg, func(head []byte) []byte {
 		size := svgSize.FindSubmatch(head)
@@ -87,7 +86,7 @@ func (f Figure) Alt() string {
 	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.caption())
 }
 
-// bundle returns the figure in both forms, with its width on the screen.
+// bundle returns the figure as HTML, PNG and text.
 func (f Figure) bundle() (*protocol.DisplayData, error) {
 	f.Style.DPI = screenDPI
 	svg, err := f.Render("svg")

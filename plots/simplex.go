@@ -25,7 +25,6 @@ type Area struct {
 	Points [][]float64 // weights of the corners in their order, each positive or 0, their sum 1
 }
 
-// validate is Panel.validate for a simplex.
 func (s *Simplex) validate() error {
 	for i, name := range s.Corners {
 		if err := checkText(name); err != nil {
@@ -58,7 +57,6 @@ func (a Area) validate() error {
 	return nil
 }
 
-// lines returns the CSV's lines for a simplex: a line for each point.
 func (s *Simplex) lines(panel string) [][]string {
 	var lines [][]string
 	for _, a := range s.Areas {
@@ -91,7 +89,6 @@ const cornerGap = 3
 func (b *simplexBox) above() vg.Length { return max(ascent*b.size, b.names[2].height) + cornerGap }
 func (b *simplexBox) below() vg.Length { return (ascent+descent)*b.size + cornerGap }
 
-// height is that of a triangle of the whole width with its names.
 func (b *simplexBox) height(l *layout, width vg.Length) (vg.Length, error) {
 	if room := width - b.names[0].width - b.names[1].width; room < b.size {
 		return 0, fmt.Errorf("its corners' names leave %.0f pt between them: expected shorter names or a wider style",
@@ -100,7 +97,7 @@ func (b *simplexBox) height(l *layout, width vg.Length) (vg.Length, error) {
 	return b.above() + b.tall(l, width) + b.below(), nil
 }
 
-// tall is the height of the triangle: its base stands where a frame beside it does.
+// tall is the triangle's height. Its base is level with the frames beside it.
 func (b *simplexBox) tall(l *layout, width vg.Length) vg.Length {
 	tall := vg.Length(math.Sqrt(3)/2) * width
 	if l.hasAxes() {
@@ -109,7 +106,6 @@ func (b *simplexBox) tall(l *layout, width vg.Length) vg.Length {
 	return tall
 }
 
-// draw draws the triangle in the middle of a rectangle.
 func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 	tall := b.tall(l, in.Size().X)
 	side := tall * vg.Length(2/math.Sqrt(3))
@@ -140,8 +136,7 @@ func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 // that neighbours overlap and no line of paper shows between them.
 const patchSize = 1.15
 
-// patch is the part of the triangle that is nearer to a point than to any other of
-// its grid, a hexagon, as far as it lies in the triangle.
+// patch is the hexagon of points nearest to a grid point, clipped to the triangle.
 func patch(point []float64, grid int) [][3]float64 {
 	r := patchSize / (3 * float64(grid))
 	var corners [][3]float64
@@ -154,7 +149,6 @@ func patch(point []float64, grid int) [][3]float64 {
 	return corners
 }
 
-// clipWeight is the part of a polygon where weight i is not negative.
 func clipWeight(polygon [][3]float64, i int) [][3]float64 {
 	var out [][3]float64
 	for n, a := range polygon {
@@ -172,7 +166,6 @@ func clipWeight(polygon [][3]float64, i int) [][3]float64 {
 	return out
 }
 
-// entries explains the colours.
 func (b *simplexBox) entries() []entry {
 	var all []entry
 	for _, a := range b.Areas {

@@ -62,7 +62,6 @@ var (
 	hatches     = []float64{45, 135, 15, 105, 75, 165}
 )
 
-// filled returns the style with a number for every 0.
 func (s Style) filled() Style {
 	setDefault(&s.TextWidth, 6.75)
 	setDefault(&s.ColumnWidth, 3.25)
@@ -116,7 +115,6 @@ func (s Style) validate() error {
 
 var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 
-// checkColor returns an error if c is neither empty nor "#RRGGBB".
 func checkColor(c string) error {
 	if c == "" || hexColor.MatchString(c) {
 		return nil
@@ -124,7 +122,6 @@ func checkColor(c string) error {
 	return fmt.Errorf("colour %q: expected \"#RRGGBB\"", c)
 }
 
-// rgb returns the colour of a checked "#RRGGBB".
 func rgb(hex string) color.RGBA {
 	v, _ := strconv.ParseUint(hex[1:], 16, 32)
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
@@ -164,9 +161,8 @@ type looks struct {
 	colors map[string]string // by key; see assign
 }
 
-// assign chooses the colours of a figure's curves: in a panel no two have the same,
-// if there are as many, and in the figure a colour has one meaning for as long as
-// the palette goes. What asks for a colour has it.
+// assign chooses the curves' colours: different ones within a panel, and one meaning per colour in the figure as far as
+// the palette goes. A colour that is asked for is kept.
 func (l *looks) assign(panels [][]Panel) {
 	l.colors = map[string]string{}
 	var auto []string // keys in their order
@@ -200,8 +196,7 @@ func (l *looks) assign(panels [][]Panel) {
 	}
 }
 
-// leastUsed is the colour that fewest of some panels have already, of these the one
-// that fewest panels of the figure have, and of these the palette's first.
+// leastUsed is the colour that fewest of the given panels use, then fewest of all panels, then the palette's first.
 func (l *looks) leastUsed(used map[string]map[string]bool, places []string) string {
 	best, least := "", math.MaxInt
 	for _, color := range l.palette {
@@ -263,7 +258,6 @@ func (l *looks) of(s Series, place string) look {
 	return v
 }
 
-// color is what a series asks for, or what it has in every figure; empty: neither.
 func (s Series) color() string {
 	if s.Reference {
 		return s.Color
@@ -274,8 +268,7 @@ func (s Series) color() string {
 
 var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}
 
-// key is what series that look the same have in common: their label; place stands
-// in for that of a series without.
+// key identifies series that look the same, by their label, or by place if there is none.
 func (s Series) key(place string) string {
 	key := fmt.Sprint(s.Reference, " ", s.Label)
 	if s.Label == "" {
@@ -284,7 +277,6 @@ func (s Series) key(place string) string {
 	return key
 }
 
-// index counts the keys.
 func (l *looks) index(s Series, key string) int {
 	n, ok := l.byKey[key]
 	if ok {
@@ -299,8 +291,7 @@ func (l *looks) index(s Series, key string) int {
 	return n
 }
 
-// op returns the colour of an operation. Operations are counted apart from
-// curves; where they are more than the colours, the next ones are tints.
+// op returns an operation's colour. After the last colour of the palette come tints.
 func (l *looks) op(o Op) color.RGBA {
 	switch {
 	case o.Color != "":

@@ -142,7 +142,7 @@ func (t *tableBox) set(l *layout, width vg.Length) (*tableSet, error) {
 	return t.table, t.err
 }
 
-// set sets the table in the largest size that fits a width.
+// set uses the largest text size that fits.
 func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 	for size := l.small; ; size = max(size-0.25, tableLeast) {
 		s := t.setIn(l.font, size)
@@ -185,7 +185,6 @@ func (t *Table) setIn(font Font, size vg.Length) *tableSet {
 	return s
 }
 
-// setColumn measures a column.
 func (s *tableSet) setColumn(c int) columnSet {
 	col := columnSet{align: cmp.Or(s.Columns[c].Align, Right)}
 	if c == 0 {
@@ -239,7 +238,6 @@ func (c *columnSet) add(p parts) {
 	c.whole, c.decimals = max(c.whole, p.whole), max(c.decimals, p.spread.width-p.whole)
 }
 
-// indent of a block's rows, which stand below its title.
 func (s *tableSet) indent(b Block) vg.Length {
 	if s.Rotated || b.Title == "" {
 		return 0
@@ -247,7 +245,6 @@ func (s *tableSet) indent(b Block) vg.Length {
 	return tableIndent * s.size
 }
 
-// split cuts "93.92 ± 0.30" at its sign.
 func (e Entry) split() (number, spread string, ok bool) {
 	number, spread, ok = strings.Cut(e.Text, "±")
 	return strings.TrimSpace(number), strings.TrimSpace(spread), ok && !strings.Contains(e.Text, "$")
@@ -258,7 +255,6 @@ func (e Entry) isNumber() bool {
 	return err == nil
 }
 
-// entry sets a part of an entry's text as the entry is.
 func (s *tableSet) entry(e Entry, text string) textLine {
 	if e.Bold {
 		return s.font.boldLine(text, s.size)
@@ -286,7 +282,6 @@ func (s *tableSet) groups() []group {
 	return all
 }
 
-// widen makes the columns of a group as wide as its header.
 func (s *tableSet) widen(g group) {
 	left, right := s.span(g.from, g.to)
 	n := vg.Length(g.to - g.from + 1)
@@ -295,7 +290,6 @@ func (s *tableSet) widen(g group) {
 	}
 }
 
-// span returns where columns start and end.
 func (s *tableSet) span(from, to int) (left, right vg.Length) {
 	left = s.first
 	for _, c := range s.columns[:from] {
@@ -313,7 +307,6 @@ func (s *tableSet) width() vg.Length {
 	return right
 }
 
-// checkTitles returns an error if a title beside its block is too small.
 func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {
@@ -349,8 +342,7 @@ func (t *tableBox) draw(l *layout, in vg.Rectangle) {
 	s.draw(&l.page, vg.Point{X: in.Min.X, Y: in.Max.Y}, width)
 }
 
-// draw draws the table in the middle of a width, below at, and returns where
-// it ends.
+// draw draws the table centred below at and returns where it ends.
 func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	x, right := at.X+(width-s.width())/2, at.X+(width+s.width())/2
 	rule := func(y, wide vg.Length) {
@@ -372,7 +364,6 @@ func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	return y
 }
 
-// drawHeader draws the groups' and the columns' headers below y.
 func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 	if groups := s.groups(); len(groups) > 0 {
 		for _, g := range groups {
@@ -402,7 +393,6 @@ func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 	return y - (ascent+descent+vg.Length(lines-1)*lineStep)*s.size
 }
 
-// drawBlock draws a block's title and rows below y.
 func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []textLine) vg.Length {
 	start := y
 	if block.Title != "" && !s.Rotated {
@@ -430,7 +420,6 @@ func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []tex
 	return min(y, start)
 }
 
-// drawEntry draws an entry of column c on its baseline.
 func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Length) {
 	col := s.columns[c]
 	left, right := s.span(c, c)
@@ -459,7 +448,6 @@ func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Len
 	}
 }
 
-// lines returns the table as lines of a CSV, its headers first.
 func (t *Table) lines(panel string) [][]string {
 	head := []string{"panel", "block"}
 	for _, c := range t.Columns {

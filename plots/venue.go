@@ -25,7 +25,6 @@ func venue(name string, column, text, body float64) Style {
 	return Style{Name: name, Width: text, ColumnWidth: column, TextWidth: text, Body: body}.filled()
 }
 
-// inTimes is the style with Times instead of Computer Modern.
 func (s Style) inTimes() Style {
 	s.Font = Times
 	return s
@@ -82,7 +81,7 @@ func StyleNamed(name string) (Style, error) {
 	return s, s.validate()
 }
 
-// setVenue is the style of "icml" or "icml/column"; what is set already stays.
+// setVenue sets a style such as "icml/column"; what is set already stays.
 func (s *Style) setVenue(name string) error {
 	venue, width, _ := strings.Cut(name, "/")
 	v, ok := venues[venue]
@@ -103,7 +102,6 @@ func (s *Style) setVenue(name string) error {
 // perInch are the units of lengths.
 var perInch = map[string]float64{"in": 1, "cm": 2.54, "mm": 25.4, "pt": 72.27} // TeX's points
 
-// inches reads "3.25in".
 func inches(length string) (float64, error) {
 	number := strings.TrimRight(length, letters)
 	v, err := strconv.ParseFloat(number, 64)

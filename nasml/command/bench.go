@@ -22,8 +22,7 @@ type benchCmd struct {
 	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
 }
 
-// Run times the figures' arithmetic. Where the peers cannot be installed, it
-// says why and times ours alone.
+// Run runs the benchmarks. If the peers cannot be installed, it says why and times nasml alone.
 func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
@@ -83,8 +82,7 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	return nil
 }
 
-// ownCache lets programs be compiled, and kept, in a folder of this run: how long
-// that takes is part of what is timed. Where the user set a folder, it stays.
+// ownCache compiles into a folder of this run, because compile time is measured; a folder that the user set stays.
 func (v *benchCmd) ownCache() (restore func(), err error) {
 	if os.Getenv(programs.Env) != "" || !v.wants("darts") && !v.wants("oneshot") {
 		return func() {}, nil
@@ -98,7 +96,6 @@ func (v *benchCmd) ownCache() (restore func(), err error) {
 
 func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }
 
-// print prints a result unless there was an error, which it returns.
 func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, err error) error {
 	switch {
 	case err != nil:
@@ -109,7 +106,6 @@ func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, 
 	return r.WriteTable(c.Out)
 }
 
-// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints a case when it is done.
 func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p bench.Params) error {
 	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
 		c.logf("on synthetic images: %v", err)
@@ -120,8 +116,7 @@ func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p 
 	return bench.Figure2(ctx, b, p, func(r *bench.Result) error { return v.print(c, r, nil) })
 }
 
-// setupPeers installs the peers where they are missing and returns their
-// Python, "" where that failed. They compute on the CPU, and so do we.
+// setupPeers installs the peers if necessary and returns their Python, "" on failure. All compute on the CPU.
 func setupPeers(ctx context.Context, c console) (python string, err error) {
 	if os.Getenv("GOMLX_BACKEND") == "" {
 		if err := os.Setenv("GOMLX_BACKEND", "xla:cpu"); err != nil {

@@ -45,8 +45,7 @@ var tables = map[string]table{
 	},
 }
 
-// makeNASBench101 says how much of the benchmark the table has: a part of it
-// is a table, too.
+// makeNASBench101 reports how much of the benchmark the table has.
 func makeNASBench101(ctx context.Context, c console, from string, advance func(path string, done, total int64)) error {
 	made, err := data.ImportNASBench101(ctx, from, advance)
 	if err != nil {
@@ -57,7 +56,6 @@ func makeNASBench101(ctx context.Context, c console, from string, advance func(p
 	return nil
 }
 
-// Run lists, takes over or downloads data sets.
 func (v *dataCmd) Run(ctx context.Context, c console) error {
 	for _, name := range v.Name {
 		if _, ok := tables[name]; ok {
@@ -85,7 +83,6 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 	return listData(c, v.JSON, names)
 }
 
-// makeTable makes a table of its authors' files, and lists all.
 func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	t := tables[name]
 	switch {
@@ -104,8 +101,7 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	return listData(c, v.JSON, nil)
 }
 
-// fetch downloads the missing files of a set, with a bar or, without a
-// terminal, a line at the beginning.
+// fetch downloads missing files, with a progress bar in a terminal.
 func fetch(ctx context.Context, c console, name data.Name) error {
 	c.logf("%s: checking files, downloading missing ones", name)
 	bar := progress{c: c, bytes: true}
@@ -157,7 +153,7 @@ func fileOf(set, file string, state data.State, problem error) listedFile {
 	return one
 }
 
-// listData prints the state of every file, and fails where one is broken.
+// listData prints every file's state, and fails if one is broken.
 func listData(c console, asJSON bool, names []data.Name) error {
 	files, err := data.Status(names...)
 	if err != nil {
@@ -212,8 +208,7 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 // the data sets does not replace.
 const shipped data.State = "shipped"
 
-// tableState is the state of a table by the error of loading it, with what is
-// wrong where it is broken. path is where the user's own would be, zipped or not.
+// tableState is a table's state by the error of loading it. path is where the user's own would be.
 func tableState(err error, path string) (data.State, error) {
 	switch {
 	case err == nil:

@@ -32,8 +32,7 @@ type job struct {
 	last string // what the running program does now
 }
 
-// do runs the step and stamps it. What the step's programs print goes to
-// .nasml/setup.log.
+// do runs the step and stamps it. Its programs print to .nasml/setup.log.
 func (j *job) do(ctx context.Context, st step) error {
 	if err := j.checkRoom(st.needMB); err != nil {
 		return err
@@ -55,7 +54,7 @@ func (j *job) do(ctx context.Context, st step) error {
 	return nil
 }
 
-// show prints the step's title, and in a terminal the time that has passed.
+// show prints the step's title and, in a terminal, the elapsed time.
 func (j *job) show(begin time.Time) (stop func()) {
 	if j.title == "" {
 		return func() {}
@@ -98,8 +97,7 @@ func (j *job) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// command runs a program to its end, without input. It fails with what the
-// program printed.
+// command runs a program without input. On failure the error has what it printed.
 func (j *job) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, env
@@ -108,7 +106,6 @@ func (j *job) command(ctx context.Context, dir string, env []string, name string
 	return j.run(cmd, (*exec.Cmd).Run, name, args)
 }
 
-// guarded is command of which nothing is left at any end of this process, see [site.guarded].
 func (j *job) guarded(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	const execute = "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"
 	cmd := j.site.guarded(ctx, append([]string{"-c", execute, name}, args...)...)
@@ -116,7 +113,6 @@ func (j *job) guarded(ctx context.Context, dir string, env []string, name string
 	return j.run(cmd, runGuarded, name, args)
 }
 
-// run runs what is called by a name with arguments.
 func (j *job) run(cmd *exec.Cmd, run func(*exec.Cmd) error, name string, args []string) error {
 	log, err := os.OpenFile(j.site.path("setup.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -191,8 +187,7 @@ var diagnoses = []struct {
 		"Go is too old (%s): install the version that go.mod names from https://go.dev/dl, or unset GOTOOLCHAIN"},
 }
 
-// explain turns a failure into one line that says what to do, where it knows
-// the cause.
+// explain turns a known failure into one line that says what to do.
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf(diagnoses[0].advice, err)
@@ -212,7 +207,7 @@ func explain(err error) error {
 	return failed
 }
 
-// ending is the end of a long line: there stands the cause.
+// ending keeps the end of a long line, which has the cause.
 func ending(line string) string {
 	const most = 150
 	if len(line) <= most {
@@ -221,7 +216,6 @@ func ending(line string) string {
 	return "… " + strings.ToValidUTF8(line[len(line)-most:], "")
 }
 
-// checkRoom fails before a step begins where the disk has no room for it.
 func (j *job) checkRoom(needMB uint64) error {
 	var disk syscall.Statfs_t
 	if needMB == 0 || syscall.Statfs(j.site.path(), &disk) != nil {

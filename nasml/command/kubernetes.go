@@ -116,7 +116,6 @@ type (
 // imageGroup is the group of the user in the image of docker/.
 const imageGroup = 1000
 
-// Run prints the manifest.
 func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	if err := cmp.Or(v.check(), v.checkNames()); err != nil {
 		return err
@@ -153,7 +152,6 @@ func (v *kubernetesCmd) GenerateName() string {
 	return strings.ToLower(fmt.Sprintf("%.40s", v.Name())) + "-"
 }
 
-// checkNames finds what the cluster would refuse.
 func (v *kubernetesCmd) checkNames() error {
 	return cmp.Or(
 		checkGiven(isLabel, "at most 63 of a-z, 0-9 and -, with a letter or digit at both ends (RFC 1123)",
@@ -167,7 +165,6 @@ func (v *kubernetesCmd) checkNames() error {
 	)
 }
 
-// places are the store and the data sets as a pod sees them.
 func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	bucket := os.Getenv("NASML_STORE")
 	isBucket := strings.Contains(bucket, "://") && !strings.HasPrefix(bucket, "file://")
@@ -214,7 +211,6 @@ func limitSeconds(text string) (int, error) {
 	return seconds, nil
 }
 
-// yamlText writes a text so that YAML reads the same text: JSON's strings are YAML's.
 func yamlText(text string) (string, error) {
 	quoted, err := json.Marshal(text)
 	return string(quoted), err

@@ -29,7 +29,6 @@ func (a *address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Run serves the notebooks until it is interrupted.
 func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 	port, err := choosePort(v.IP.Addr, v.Port)
 	if err != nil {
@@ -66,8 +65,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 // tokenVar is Jupyter's own: the token that lets a reader in.
 const tokenVar = "JUPYTER_TOKEN"
 
-// choosePort returns a free port of this machine: the wanted one, or without
-// one the first from 8888 on.
+// choosePort returns the wanted port if it is free, or without one the first free port from 8888 on.
 func choosePort(ip netip.Addr, wanted int) (int, error) {
 	if wanted != 0 {
 		if err := tryPort(ip, wanted); err != nil {
@@ -96,9 +94,8 @@ func tryPort(ip netip.Addr, port int) error {
 	return listener.Close()
 }
 
-// serveLab runs JupyterLab on a folder until ctx ends, and then stops it with
-// its kernels. Jupyter takes the token of $JUPYTER_TOKEN, or makes a random one
-// and prints the address with it.
+// serveLab runs JupyterLab until ctx ends, then stops it and its kernels. Jupyter uses $JUPYTER_TOKEN, or prints the
+// address with a random token.
 func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.AddrPort, options ...string) error {
 	args := append([]string{
 		"-m", "jupyterlab", "--ServerApp.ip=" + at.Addr().String(),

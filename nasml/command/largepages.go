@@ -17,8 +17,7 @@ const (
 	largePagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
 
-// withLargePages is an environment with the option; ok says that it is of use
-// and was not there.
+// withLargePages adds the option to an environment; ok reports whether it was useful and missing.
 func withLargePages(env []string, state string) (_ []string, ok bool) {
 	if !strings.Contains(state, "[madvise]") {
 		return env, false
@@ -31,8 +30,7 @@ func withLargePages(env []string, state string) (_ []string, ok bool) {
 	return append(env, tunables+"="+largePages), true
 }
 
-// askForLargePages starts this program once more, in this process, with the
-// option. Where that cannot be done, the program goes on as it is.
+// askForLargePages restarts this program in this process with the option, if it can.
 func askForLargePages() {
 	state, _ := os.ReadFile(largePagesFile) // on Linux only
 	env, ok := withLargePages(os.Environ(), string(state))

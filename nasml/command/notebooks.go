@@ -23,7 +23,6 @@ type notebooksCmd struct {
 	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
 }
 
-// Run executes the notebooks one after the other, and fails where one does.
 func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	if err := checkScale(v.Scale); err != nil {
 		return err
@@ -52,7 +51,6 @@ func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	return nil
 }
 
-// checkScale accepts the scales that notebooks have, and none.
 func checkScale(scale string) error {
 	if scale != "" && scale != "quick" && scale != "paper" {
 		return catalog.Usagef("unknown scale %q (--scale or NASML_SCALE): a notebook takes quick or paper, "+
@@ -68,7 +66,6 @@ func scaleVar(scale string) []string {
 	return []string{"NASML_SCALE=" + scale}
 }
 
-// chooseNotebooks returns the named files, or else all of the checkout.
 func (s *site) chooseNotebooks(named []string) ([]string, error) {
 	for _, file := range named {
 		if info, err := os.Stat(file); err != nil {
@@ -105,9 +102,8 @@ type notebookRun struct {
 	env     []string      // settings, besides those of the set-up
 }
 
-// runNotebook executes a notebook with a fresh kernel. A cell that fails, a
-// shell line that exits with another status than 0 and an unknown magic fail
-// it: the error names the notebook, the cell and what was printed.
+// runNotebook executes a notebook with a fresh kernel. Failing cells, failing shell lines and unknown magics are
+// errors, which name the notebook and the cell.
 func (s *site) runNotebook(ctx context.Context, c console, file string, r notebookRun) error {
 	name := s.relative(file)
 	file, err := filepath.Abs(file)
@@ -151,13 +147,11 @@ func (w *reportWriter) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// took are the seconds of all cells, which the runner says at the end.
 func (w *reportWriter) took() string {
 	_, seconds, _ := strings.Cut(w.text.String(), "\ntook ")
 	return strings.Join(strings.Fields(seconds), ", ")
 }
 
-// end is the last line of the report, or err if there is none.
 func (w *reportWriter) end(err error) string {
 	lines := strings.Split(strings.TrimSpace(w.text.String()), "\n")
 	if last := lines[len(lines)-1]; last != "" {

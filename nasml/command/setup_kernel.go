@@ -22,9 +22,8 @@ func (s *site) kernelFile() string {
 // checkout that belongs to another user has no version control to stamp.
 const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
 
-// kernelspec tells Jupyter how to start GoNB. Its cells import the checkout's
-// packages through a go.work file; GOPROXY=off keeps GoNB from asking the
-// network about every import that it does not know.
+// kernelspec tells Jupyter how to start GoNB. Cells use the checkout through a go.work file. GOPROXY=off keeps GoNB
+// from looking up unknown imports on the network.
 func (s *site) kernelspec(goFlags string) string {
 	spec := map[string]any{
 		"display_name": "Go (gonb)",
@@ -49,6 +48,5 @@ func (s *site) kernelspec(goFlags string) string {
 	return string(data) + "\n"
 }
 
-// jupyterLiteral protects a path from Jupyter, which expands $NAME in a
-// kernel's environment.
+// jupyterLiteral escapes a path, because Jupyter expands $NAME in a kernel's environment.
 func jupyterLiteral(path string) string { return strings.ReplaceAll(path, "$", "$$") }

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// linkCPUPlugin gives the plugin of xla-cpu-pjrt the name and the folder in
-// which go-xla finds it.
+// linkCPUPlugin links the plugin of xla-cpu-pjrt to where go-xla looks for it.
 func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 	if err := os.MkdirAll(s.path("pjrt"), 0o755); err != nil {
 		return fmt.Errorf("making the plugin folder: %w", err)
@@ -30,7 +29,6 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 	return link(filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so"), s.cpuPlugin())
 }
 
-// sitePackages is the folder of a virtual environment's packages.
 func (s *site) sitePackages(venv string) (string, error) {
 	entries, err := os.ReadDir(s.path(venv, "lib"))
 	if err != nil || len(entries) != 1 {
@@ -45,7 +43,7 @@ func (s *site) sitePackages(venv string) (string, error) {
 // functions, with the compilers that were tried, and set-up finds out whether it can here.
 const linkInside = "-linkmode=internal"
 
-// linksInside reports whether a program that is linked so computes.
+// linksInside reports whether a program that is linked this way runs.
 func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -57,13 +55,11 @@ func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	return true
 }
 
-// cellGoFlags are kernelGoFlags with what the set-up has found out about the linker.
 func (s *site) cellGoFlags() string {
 	link, _ := os.ReadFile(s.path("link")) // where it cannot be read: as without
 	return withLink(string(link))
 }
 
-// withLink adds an option of the linker to kernelGoFlags.
 func withLink(option string) string {
 	if option == "" {
 		return kernelGoFlags
@@ -71,9 +67,8 @@ func withLink(option string) string {
 	return strings.TrimSuffix(kernelGoFlags, "'") + " " + option + "'"
 }
 
-// libraries are the import paths of the checkout's packages but for commands,
-// for what only tests and the checkout itself may use, and for buckets, whose
-// services' libraries take longer than all the rest and which few cells import.
+// libraries lists the checkout's packages that cells may import. Buckets are left out, because their dependencies take
+// longer to build than everything else.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
 		"./...")
@@ -88,7 +83,6 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	}), nil
 }
 
-// setupCUDA installs the CUDA plugin, if there is a GPU or where forced.
 func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf(
@@ -116,8 +110,8 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	})
 }
 
-// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin
-// looks for them: ../nvidia beside its folder, with ptxas in nvidia/bin.
+// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin expects: ../nvidia beside its folder, with
+// ptxas in nvidia/bin.
 func (s *site) linkCUDAPlugin(context.Context, *job) error {
 	packages, err := s.sitePackages("venv-cuda")
 	if err != nil {
@@ -143,7 +137,7 @@ func (s *site) linkCUDAPlugin(context.Context, *job) error {
 		s.path("pjrt", "pjrt_c_api_cuda_plugin.so"))
 }
 
-// link makes or replaces a symbolic link, at one stroke.
+// link makes or replaces a symbolic link atomically.
 func link(target, name string) error {
 	fresh := name + ".new"
 	_ = os.Remove(fresh) // left by a set-up that broke off, or not there

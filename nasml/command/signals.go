@@ -20,9 +20,9 @@ const samePress = 500 * time.Millisecond
 // before it is asked whether it can.
 const grace = 3 * time.Second
 
-// untilSignal ends with Ctrl-C, SIGTERM or a closed terminal (unless nohup says otherwise), upon which what is under
-// way ends after its step. A second one ends the program at once; so does the first one where XLA is still compiling
-// after a moment, because that takes minutes and cannot be interrupted. stop ends all that.
+// untilSignal returns a context that ends with Ctrl-C, SIGTERM or a closed terminal (unless under nohup). A second
+// signal ends the program at once; so does the first one if XLA is still compiling after grace, because that takes
+// minutes and cannot be interrupted. stop ends the watching.
 func untilSignal(c console, compiling func() bool) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -41,8 +41,7 @@ func untilSignal(c console, compiling func() bool) (ctx context.Context, stop fu
 	}
 }
 
-// endAtLast waits for the end that was asked for, and brings it about where it does not
-// come or where it is asked for once more.
+// endAtLast waits for the program to end, and ends it on a second signal or if it cannot end by itself.
 func endAtLast(c console, signals <-chan os.Signal, compiling func() bool) {
 	if isTerminal(c.Err) { // whose last line may be the progress
 		c.Err = lineBreaker{c.Err}

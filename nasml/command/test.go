@@ -28,8 +28,8 @@ type testCmd struct {
 	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
 }
 
-// Run runs vet, the Go tests, the notebooks and the browser, in this order
-// and each in any case, and says at the end what failed.
+// Run runs vet, the Go tests, the notebooks and the browser test. Each runs even if another fails; a summary comes
+// last.
 func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
@@ -57,7 +57,6 @@ func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	return t.summary()
 }
 
-// ofBrowser reports whether the browser test is asked for, by name or with all others.
 func (v *testCmd) ofBrowser() bool {
 	if v.Only == "" {
 		return !v.Short && len(v.Package) == 0
@@ -90,7 +89,6 @@ type testRun struct {
 	passed, failures, skipped int
 }
 
-// prepare makes the scratch folder and finds the data.
 func (t *testRun) prepare(ctx context.Context) (err error) {
 	if err = os.MkdirAll(t.path("test"), 0o755); err == nil {
 		t.scratch, err = os.MkdirTemp(t.path("test"), "run-")
@@ -109,7 +107,6 @@ func (t *testRun) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// lacking are the data sets and tables that are not all there.
 func (t *testRun) lacking() []string {
 	var names []string
 	for _, set := range []data.Name{data.MNIST, data.CIFAR10, data.IMDb, nasbench} {
@@ -126,7 +123,6 @@ func (t *testRun) cleanUp() {
 	}
 }
 
-// part runs one part and notes how it ended.
 func (t *testRun) part(ctx context.Context, name string, run func() error) {
 	if ctx.Err() != nil {
 		return
@@ -161,7 +157,6 @@ func (t *testRun) vet(ctx context.Context, packages []string) error {
 	return cmd.Run()
 }
 
-// command is a child with the tests' environment. It ends with ctx.
 func (t *testRun) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.Root, t.site.env(t.env...), t.Err
@@ -170,7 +165,6 @@ func (t *testRun) command(ctx context.Context, name string, args ...string) *exe
 	return cmd
 }
 
-// goTest runs go test, prints what it prints without -v, and counts the tests.
 func (t *testRun) goTest(ctx context.Context, args []string) error {
 	cmd := t.command(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	events, err := cmd.StdoutPipe()
@@ -187,8 +181,7 @@ func (t *testRun) goTest(ctx context.Context, args []string) error {
 // testEvent is a line of `go test -json` (see go doc test2json).
 type testEvent struct{ Action, Package, Test, Output string }
 
-// count reads the events: lines of packages are printed, lines of tests only
-// where the test fails.
+// count prints the lines of packages, and those of tests that fail.
 func (t *testRun) count(events io.Reader) {
 	output := map[string]*strings.Builder{} // of a test, until it ends
 	lines := bufio.NewScanner(events)
@@ -219,7 +212,6 @@ func (t *testRun) count(events io.Reader) {
 	}
 }
 
-// end counts a test that has ended.
 func (t *testRun) end(e testEvent, output string) {
 	if e.Test == "" {
 		return // a package: its line has been printed
@@ -237,8 +229,7 @@ func (t *testRun) end(e testEvent, output string) {
 	}
 }
 
-// skipReason is what a test said when it skipped: the last line between the
-// lines of the testing package.
+// skipReason is the last line that a skipped test printed.
 func skipReason(output string) string {
 	reason := "no reason given"
 	for line := range strings.Lines(output) {
@@ -250,8 +241,7 @@ func skipReason(output string) string {
 	return reason
 }
 
-// notebooks executes copies of all notebooks at quick scale; the files in the
-// checkout stay as they are.
+// notebooks executes copies of all notebooks at quick scale.
 func (t *testRun) notebooks(ctx context.Context) {
 	copied := os.CopyFS(filepath.Join(t.scratch, "notebooks"), os.DirFS(filepath.Join(t.Root, "notebooks")))
 	files, err := t.chooseNotebooks(nil)
@@ -274,7 +264,6 @@ func (t *testRun) notebooks(ctx context.Context) {
 // cell keeps one processor busy.
 const notebooksTogether = 2
 
-// notebook executes the copy of a notebook.
 func (t *testRun) notebook(ctx context.Context, file string) {
 	name := t.relative(file)
 	t.part(ctx, name, func() error {
@@ -288,8 +277,7 @@ func (t *testRun) notebook(ctx context.Context, file string) {
 	})
 }
 
-// lacks is a reason to skip a notebook: data that it needs, as its metadata
-// say, and that a test must not download because they are large, or cannot.
+// lacks is a reason to skip a notebook: data that a test must not, or cannot, download.
 func (t *testRun) lacks(file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -314,7 +302,6 @@ func (t *testRun) lacks(file string) error {
 // nasbench is how notebooks call the table of NAS-Bench-201.
 const nasbench = "nasbench"
 
-// has returns what is wrong with a data set in the folder that the tests use.
 func (t *testRun) has(set data.Name) error {
 	if set == nasbench {
 		_, err := data.LoadNASBench201("")
@@ -332,7 +319,6 @@ func (t *testRun) has(set data.Name) error {
 	return nil
 }
 
-// tally counts a notebook or the browser as a test.
 func (t *testRun) tally(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -343,8 +329,7 @@ func (t *testRun) tally(err error) {
 	}
 }
 
-// browser drives JupyterLab in a Chromium, where one is installed. It comes
-// after the notebooks and reads their trials.
+// browser runs JupyterLab in Chromium, if it is installed. It runs after the notebooks and uses their trials.
 func (t *testRun) browser(ctx context.Context, test string) error {
 	if chromium() == "" {
 		return skipped("no Chromium in PATH (Debian: apt install chromium)")
@@ -369,7 +354,6 @@ func (s *site) browserStep() step {
 		requirementsBrowser, 10, 200)
 }
 
-// chromium is the path of an installed Chromium or Chrome, or empty.
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -409,7 +393,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// summary prints the notes and the count, and fails where anything failed.
 func (t *testRun) summary() error {
 	for _, note := range t.notes {
 		_, _ = fmt.Fprintf(t.Out, "note: %s\n", note)
