@@ -61,7 +61,6 @@ func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Dur
 	}
 }
 
-// samePlace reports whether the path still names the open file.
 func samePlace(file *flock.Flock) bool {
 	ours, err1 := file.Stat()
 	there, err2 := os.Stat(file.Path())

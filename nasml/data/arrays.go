@@ -55,7 +55,6 @@ func FromArrays[P uint8 | float32 | float64](name Name, split Split, height, wid
 	return made, nil
 }
 
-// asByte is a pixel as images have it.
 func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
 	if v, ok := any(p).(uint8); ok {
 		return v, nil
@@ -67,14 +66,13 @@ func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
 	return uint8(math.Round(255 * v)), nil
 }
 
-// ownNames are the sets of FromArrays, in alphabetical order.
 func ownNames() []Name {
 	ownLock.Lock()
 	defer ownLock.Unlock()
 	return slices.Sorted(maps.Keys(own))
 }
 
-// ownSet finds a split of FromArrays; false where the name is none of them.
+// ownSet finds a split of FromArrays; false if the name is not one of them.
 func ownSet(name Name, split Split) (*Images, bool, error) {
 	ownLock.Lock()
 	defer ownLock.Unlock()

@@ -84,7 +84,6 @@ func NewCell101(matrix [][]int, ops []string) (Cell101, error) {
 	return c, nil
 }
 
-// checkMatrix101 says where a matrix is no adjacency matrix of a cell.
 func checkMatrix101(matrix [][]int, ops []string) error {
 	if len(matrix) != len(ops) || len(ops) < 2 {
 		return fmt.Errorf("found a matrix of %d rows and %d operations, expected as many of both, at least 2",
@@ -112,8 +111,7 @@ func checkMatrix101(matrix [][]int, ops []string) error {
 	return nil
 }
 
-// labels101 are the operations as indices to Ops101; those of input and output
-// are 0.
+// labels101 returns indices to Ops101; 0 for input and output.
 func labels101(ops []string) ([]uint8, error) {
 	last := len(ops) - 1
 	if ops[0] != Input101 || ops[last] != Output101 {
@@ -131,8 +129,7 @@ func labels101(ops []string) ([]uint8, error) {
 	return labels, nil
 }
 
-// onPaths returns the vertices on paths from the first to the last, in order;
-// the matrix is upper triangular.
+// onPaths returns the vertices on paths from the first to the last vertex.
 func onPaths(matrix [][]int) []int {
 	n := len(matrix)
 	reached, reaches := make([]bool, n), make([]bool, n)
@@ -229,7 +226,7 @@ func parseShort101(letters, edges string) (Cell101, error) {
 	return newPruned101(matrix, ops)
 }
 
-// newPruned101 is NewCell101 of a cell that has to be pruned already.
+// newPruned101 is NewCell101 for a cell that must be pruned already.
 func newPruned101(matrix [][]int, ops []string) (Cell101, error) {
 	c, err := NewCell101(matrix, ops)
 	if n := len(ops); err == nil && c.Vertices() != n {
@@ -239,8 +236,7 @@ func newPruned101(matrix [][]int, ops []string) (Cell101, error) {
 	return c, err
 }
 
-// label is what a vertex has of itself in a hash: its edges out and in, and
-// its operation, −1 for the input and −2 for the output.
+// label is a vertex's part of the hash: edges out, edges in, and operation (input −1, output −2).
 func (c Cell101) label(v int) (out, in, op int) {
 	for w := range c.Vertices() {
 		out += int(c.edges >> (MaxVertices101*v + w) & 1)
@@ -320,7 +316,6 @@ func (c Cell101) Canonical() Cell101 {
 	return best
 }
 
-// parents are the vertices with an edge to v, as bits.
 func (c Cell101) parents(v int) (set uint8) {
 	for w := range v {
 		set |= uint8(c.edges>>(MaxVertices101*w+v)&1) << w
@@ -328,7 +323,6 @@ func (c Cell101) parents(v int) (set uint8) {
 	return set
 }
 
-// reorder puts vertex order[i] in place i.
 func (c Cell101) reorder(order []int) Cell101 {
 	o := Cell101{vertices: c.vertices}
 	for i, from := range order {
@@ -342,7 +336,6 @@ func (c Cell101) reorder(order []int) Cell101 {
 	return o
 }
 
-// before orders cells of as many vertices.
 func (c Cell101) before(d Cell101) bool {
 	return cmp.Or(bytes.Compare(c.ops[:], d.ops[:]), cmp.Compare(c.edges, d.edges)) < 0
 }

@@ -76,7 +76,6 @@ func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 	return f, nil
 }
 
-// list names the photographs of a class in order.
 func (f *PhotoFolder) list(class string, add func(path string, size int64)) error {
 	entries, err := os.ReadDir(filepath.Join(f.Dir, class))
 	if err != nil {
@@ -95,7 +94,7 @@ func (f *PhotoFolder) list(class string, add func(path string, size int64)) erro
 	return nil
 }
 
-// pathless is an error without the path, which stands before it.
+// pathless strips the path, which the message has already.
 func pathless(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -123,7 +122,6 @@ func (f *PhotoFolder) First(n int) *PhotoFolder {
 // Len is the number of photographs.
 func (f *PhotoFolder) Len() int { return len(f.files) }
 
-// read decodes a photograph.
 func (f *PhotoFolder) read(i int) (image.Image, error) {
 	path := filepath.Join(f.Dir, filepath.FromSlash(f.files[i].path))
 	file, err := os.Open(path)
@@ -179,8 +177,6 @@ func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng 
 	return cmp.Or(group.Wait(), cmp.Or(errs...))
 }
 
-// write is the photograph with an index, a random part of it if there is a
-// generator.
 func (p Photographs) write(out []float32, i int, rng *rand.Rand) error {
 	photo, err := p.read(i)
 	if err != nil {

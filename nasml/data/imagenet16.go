@@ -38,10 +38,8 @@ func imagenetFile(base, sum string) File {
 			"https://image-net.org/download-images.php, which asks for an account, unzip them"}
 }
 
-// pickledRecords returns the images of the first classes of a pickled batch as
-// records: a label, counted from 0, and the bytes of the image by channel. The
-// pickle is a dictionary with "data", a numpy array of bytes [N, 768], and
-// "labels", a list of N numbers from 1 to 1000.
+// pickledRecords returns the images of the first classes of a pickled batch as records: a label from 0 and the image by
+// channel. The pickle is a dictionary with "data", bytes [N, 768], and "labels", N numbers from 1 to 1000.
 func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	const size = 3 * imagenetSide * imagenetSide
 	batch, err := unpickleDict(pickle)
@@ -72,9 +70,8 @@ func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	return records, nil
 }
 
-// byteArray returns the content of a pickled numpy array of bytes with rows of
-// the given size. What numpy pickles is a call of _reconstruct and then the
-// state (1, shape, dtype, Fortran order, content).
+// byteArray returns the content of a pickled numpy array of bytes with rows of a size. numpy pickles a call of
+// _reconstruct and its state (1, shape, dtype, Fortran order, content).
 func byteArray(v any, row int) ([]byte, error) {
 	array, ok := v.(*pickled)
 	if !ok || array.what != "_reconstruct" || len(array.state) != 5 {

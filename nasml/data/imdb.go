@@ -28,13 +28,11 @@ var imdb = reviewSet(File{
 	Reviews: 12_500,
 })
 
-// reviewSet lays out an archive of reviews.
 func reviewSet(archive File) set {
 	both := part{files: []File{archive}, reviews: true}
 	return set{Train: both, Test: both}
 }
 
-// loadReviews is to reviews what load is to images, for several splits at once.
 func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	set, ok := l.sets[name]
 	if !ok {
@@ -76,17 +74,15 @@ type review struct {
 	Text          []byte
 }
 
-// order is that of the reviews: train before test, negative before positive,
-// by id.
+// order sorts train before test, negative before positive, then by id.
 func (v review) order(w review) int {
 	return cmp.Or(cmp.Compare(w.Split, v.Split), cmp.Compare(v.Label, w.Label), cmp.Compare(v.ID, w.ID))
 }
 
 const largestReview = 16 << 20 // bytes; the longest of IMDb has 14 thousand
 
-// readReviews reads an archive to its end and returns its reviews packed and in
-// order, n in each of its four folders with ids from 0 to n−1. Other files are
-// passed over.
+// readReviews returns the encoded reviews of an archive in order: n in each of its four folders, with ids from 0 to
+// n−1. Other files are ignored.
 func readReviews(plain io.Reader, n int) ([]byte, error) {
 	var all []review
 	known := func() string { return fmt.Sprintf("%d of %d reviews", len(all), 4*n) }
@@ -116,10 +112,8 @@ var (
 	reviewName = regexp.MustCompile(`^([0-9]{1,7})_([0-9]{1,2})\.txt$`)
 )
 
-// reviewOf returns the review, without its text, that an entry of the archive
-// is; ok is false for what is none. The name says what it is:
-// aclImdb/train/pos/ID_RATING.txt, with 1 to 4 stars for the negative ones and
-// 7 to 10 for the positive.
+// reviewOf returns the review, without text, of an archive entry such as aclImdb/train/pos/ID_RATING.txt; ok is false
+// for other files. Negative reviews have 1 to 4 stars, positive ones 7 to 10.
 func reviewOf(name string, entry *tar.Header) (v review, ok bool, err error) {
 	m := reviewPath.FindStringSubmatch(name)
 	if m == nil || entry.Typeflag != tar.TypeReg {
@@ -145,8 +139,7 @@ func reviewOf(name string, entry *tar.Header) (v review, ok bool, err error) {
 	return v, true, nil
 }
 
-// packReviews puts the reviews in order, after it has found that each is there
-// once.
+// packReviews sorts and encodes the reviews after checking that each is there once.
 func packReviews(all []review, n int) ([]byte, error) {
 	slices.SortStableFunc(all, review.order)
 	var counts [4]int

@@ -117,7 +117,6 @@ func (h *hits101) percent(row, trial int) float64 {
 	return 100 * float64(h[trial-1][row]) / images101
 }
 
-// column finds what a query asks for.
 func (b *NASBench101) column(q Query101) (*hits101, error) {
 	l, err := b.length(q.Epochs)
 	if err != nil {
@@ -131,7 +130,6 @@ func (b *NASBench101) column(q Query101) (*hits101, error) {
 	return hits, nil
 }
 
-// length finds the trainings of a length.
 func (b *NASBench101) length(epochs int) (*length101, error) {
 	for _, l := range b.lengths {
 		if l.epochs == epochs {
@@ -142,7 +140,6 @@ func (b *NASBench101) length(epochs int) (*length101, error) {
 		b.Epochs())
 }
 
-// row finds a cell, whatever the order of its vertices.
 func (b *NASBench101) row(c Cell101) (int, error) {
 	if row, ok := b.rows[c.Canonical()]; ok {
 		return row, nil

@@ -61,7 +61,6 @@ func ImportNASBench101(
 	return b.install(dir)
 }
 
-// original101 finds the benchmark's file.
 func original101(from string) (string, error) {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -88,7 +87,6 @@ type reader101 struct {
 	hashes  []string        // by row
 }
 
-// readOriginal101 reads the benchmark's file.
 func readOriginal101(ctx context.Context, path string, advance func(done, total int64)) (*NASBench101, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -149,9 +147,8 @@ type record101 struct {
 	seconds float32
 }
 
-// parseRecord101 takes apart the JSON array of a training: hash, epochs,
-// adjacency matrix row by row, operations between commas, and metrics in
-// base64.
+// parseRecord101 parses the JSON array of a training: hash, epochs, adjacency matrix by rows, operations, base64
+// metrics.
 func parseRecord101(text []byte) (*record101, error) {
 	v := &record101{}
 	var matrix, ops, metrics string
@@ -205,7 +202,6 @@ const (
 	fieldTest       = 5 // EvaluationData: double
 )
 
-// parseMetrics reads a message ModelMetrics.
 func (v *record101) parseMetrics(message []byte) error {
 	var evaluations [][]byte
 	err := eachField(message, func(number protowire.Number, value any) {
@@ -232,7 +228,6 @@ func (v *record101) parseMetrics(message []byte) error {
 	return v.parseEvaluation(evaluations[2])
 }
 
-// parseEvaluation reads a message EvaluationData.
 func (v *record101) parseEvaluation(message []byte) error {
 	numbers := map[protowire.Number]float64{fieldSeconds: math.NaN(), fieldValid: math.NaN(), fieldTest: math.NaN()}
 	err := eachField(message, func(number protowire.Number, value any) {
@@ -258,9 +253,7 @@ func (v *record101) parseEvaluation(message []byte) error {
 	return nil
 }
 
-// eachField calls visit for every field of a message with its number and its
-// value: uint64 (varint), float64 (fixed64) or []byte. Other kinds are passed
-// over.
+// eachField visits a message's fields with number and value: uint64 (varint), float64 (fixed64) or []byte.
 func eachField(message []byte, visit func(number protowire.Number, value any)) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -290,7 +283,6 @@ func eachField(message []byte, visit func(number protowire.Number, value any)) e
 	return nil
 }
 
-// newCell makes a row for a cell that was not seen before.
 func (r *reader101) newCell(v *record101) (int, error) {
 	if hash := v.cell.Hash(); hash != v.hash {
 		return 0, fmt.Errorf("found the hash %q, expected %s, that of the cell %s", v.hash, hash, v.cell)
@@ -301,7 +293,6 @@ func (r *reader101) newCell(v *record101) (int, error) {
 	return row, nil
 }
 
-// take keeps a training of a cell.
 func (r *reader101) take(row int, v *record101) error {
 	if v.cell != r.cells[row] || v.params != r.params[row] {
 		return fmt.Errorf("found the cell %s with %d parameters, expected %s with %d as in the first record with "+
@@ -325,8 +316,7 @@ func (r *reader101) take(row int, v *record101) error {
 	return nil
 }
 
-// complete says which cell lacks trainings, as in a file that breaks off
-// between two records.
+// complete returns an error for a cell without all trainings, as in a truncated file.
 func (r *reader101) complete() error {
 	if len(r.cells) == 0 {
 		return fmt.Errorf("%w: found no record, expected three for each cell and length of training", ErrBroken)
@@ -347,7 +337,6 @@ func (r *reader101) complete() error {
 	return nil
 }
 
-// install installs the table and returns it as it is read.
 func (b *NASBench101) install(dir string) (read *NASBench101, err error) {
 	err = installTables(dir, b.path, []table{{table101File, b.csv()}}, func(made string) error {
 		read, err = LoadNASBench101(made)
@@ -360,7 +349,6 @@ func (b *NASBench101) install(dir string) (read *NASBench101, err error) {
 	return read, nil
 }
 
-// csv writes the table as LoadNASBench101 reads it.
 func (b *NASBench101) csv() []byte {
 	var out bytes.Buffer
 	out.WriteString(strings.Join([]string{idColumn, edgesColumn, opsColumn, weightColumn}, ","))

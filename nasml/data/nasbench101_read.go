@@ -63,7 +63,6 @@ func LoadNASBench101(dir string) (*NASBench101, error) {
 	return b, err
 }
 
-// withRecords adds to the error of a missing table what makes it.
 func withRecords(err error, dir string) error {
 	if !errors.Is(err, ErrMissing) {
 		return err
@@ -89,7 +88,7 @@ type column101 struct {
 	add      func(text string) bool // to the table; false for what is not expected
 }
 
-// parse101 parses a file and returns the table and its rows by their ids.
+// parse101 returns the table and its rows by id.
 func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
 	text, err := f.open()
 	if err != nil {
@@ -119,8 +118,7 @@ func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
 	return b, ids, nil
 }
 
-// layOut makes the table's columns of the first line: all measurements of a
-// length or none.
+// layOut reads the column names. A length of training has all its columns or none.
 func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
 	c := &columns101{}
 	for name, at := range map[string]*int{
@@ -153,7 +151,6 @@ func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
 	return c, nil
 }
 
-// lengthOf returns the trainings of a length, made where they are new.
 func (b *NASBench101) lengthOf(epochs int) *length101 {
 	l, err := b.length(epochs)
 	if err != nil {
@@ -163,7 +160,7 @@ func (b *NASBench101) lengthOf(epochs int) *length101 {
 	return l
 }
 
-// column is that of a measurement: val9984, test9984 or time_s.
+// column appends values of val9984, test9984 or time_s to the table.
 func (l *length101) column(what string, trial, at int) column101 {
 	if what == "time_s" {
 		return column101{at, "seconds, more than 0", func(text string) bool {

@@ -116,7 +116,6 @@ func ParseArch201(s string) (Arch201, error) {
 	return a, nil
 }
 
-// cutOp takes an operation and what must follow it from the front of s.
 func cutOp(s, after string) (op uint8, rest string, ok bool) {
 	for i, name := range Ops201 {
 		if tail, ok := strings.CutPrefix(s, name); ok {
@@ -254,7 +253,6 @@ func (b *NASBench201) Column(q Query201) ([]float64, error) {
 	return slices.Clone(column), nil
 }
 
-// find returns the stored column of a query.
 func (b *NASBench201) find(q Query201) ([]float64, error) {
 	i := slices.Index(b.table.Queries, q)
 	switch {

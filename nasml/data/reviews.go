@@ -26,7 +26,6 @@ type Reviews struct {
 	Synthetic   bool    // not a publisher's data, and a figure made of it says so
 }
 
-// newReviews computes the fingerprint.
 func newReviews(r Reviews) *Reviews {
 	h := sha256.New()
 	fmt.Fprintf(h, "reviews %d\n", len(r.Texts))
@@ -85,7 +84,6 @@ func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) 
 	return all[0], nil
 }
 
-// loadReviews reads the archive once for all splits.
 func loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	if name == Synthetic {
 		return reviewStandIn(splits)
@@ -140,7 +138,6 @@ func PythonShuffle(n int, seed uint32) []int {
 	return order
 }
 
-// span are the numbers from…to−1.
 func span(from, to int) []int {
 	all := make([]int, to-from)
 	for i := range all {
@@ -211,7 +208,6 @@ func SyntheticReviews(seed uint64, n int, spec ReviewSpec) (*Reviews, error) {
 	return newReviews(r), nil
 }
 
-// write writes one review.
 func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 	var b strings.Builder
 	capital := true
@@ -243,7 +239,6 @@ func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 
 const standInReviews = 2_000 // in each part
 
-// reviewStandIn returns splits of the default synthetic set.
 func reviewStandIn(splits []Split) ([]*Reviews, error) {
 	all, err := SyntheticReviews(standInSeed, 2*standInReviews, ReviewSpec{})
 	if err != nil {

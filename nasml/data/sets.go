@@ -69,8 +69,7 @@ type part struct {
 	reviews  bool                                   // texts, and no images
 }
 
-// cut returns what the split has of the content of a file. Where all of it is
-// in an incomplete file, that is no error.
+// cut returns the split's part of a file. It is no error if an incomplete file has all of it.
 func (p part) cut(body []byte, err error) ([]byte, error) {
 	if errors.Is(err, ErrIncomplete) && p.within(len(body)) {
 		err = nil
@@ -81,14 +80,12 @@ func (p part) cut(body []byte, err error) ([]byte, error) {
 	return body[p.from:p.to], nil
 }
 
-// within reports whether the first n bytes of its files are all it needs.
 func (p part) within(n int) bool { return p.to > 0 && p.to <= n }
 
 // set is the splits of a data set.
 type set map[Split]part
 
-// splits returns those that the first n bytes are enough for, in order; all of
-// a set that does not say how many it needs.
+// splits returns the splits that the first n bytes contain.
 func (s set) splits(n int) []Split {
 	var all []Split
 	for _, split := range []Split{Train, Test, Test1000} {
@@ -140,8 +137,8 @@ var publishers = registry{
 	IMDb:       imdb,
 }
 
-// idxSet lays out a set that has MNIST's four files. Sums and sizes come in
-// the order train images, train labels, test images, test labels.
+// idxSet describes a set of four files like MNIST's. Sums and sizes are of train images, train labels, test images,
+// test labels.
 func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) set {
 	file := func(i int, base string, shape ...int) File {
 		f := File{Path: path.Join(folder, base), SHA256: sums[i], Size: sizes[i], Shape: shape}
@@ -157,7 +154,6 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) se
 	}
 }
 
-// idxPart is a split that is one file of grey images and one of labels.
 func idxPart(images, labels File) part {
 	return part{files: []File{images, labels}, images: func(content [][]byte) (Images, error) {
 		return Images{Height: images.Shape[1], Width: images.Shape[2], Channels: 1, Pixels: content[0],
@@ -177,8 +173,7 @@ func Known() []Name { return append(append(Names(), ownNames()...), Synthetic) }
 
 func (r registry) names() []Name { return slices.Sorted(maps.Keys(r)) }
 
-// files returns all files of a set, train before test: none for Synthetic, an
-// error for a set that is not known.
+// files returns all files of a set, train before test; none for Synthetic.
 func (r registry) files(name Name) ([]File, error) {
 	if name == Synthetic {
 		return nil, nil

@@ -86,8 +86,7 @@ func (o *Opened) Images(ctx context.Context) (*Images, error) {
 	return im, nil
 }
 
-// load reads the images. Those of CIFAR-10's first test images are there in
-// incomplete archives, too.
+// load reads the images. Incomplete archives have CIFAR-10's first test images, too.
 func (v View) load(ctx context.Context) (*Images, error) {
 	im, err := Load(ctx, v.Name, v.Split)
 	if errors.Is(err, ErrIncomplete) && v.Name == CIFAR10 && v.Split == Test && len(v.Classes) == 0 && v.First > 0 &&
@@ -110,7 +109,6 @@ type ReviewView struct {
 	Train, Valid, Test int
 }
 
-// parts are the numbers of training, validation and test reviews.
 func (v ReviewView) parts() [3]int { return [3]int{v.Train, v.Valid, v.Test} }
 
 // OpenedReviews is a ReviewView of which only the facts need be there.
@@ -144,7 +142,6 @@ func (v ReviewView) Open(ctx context.Context) (*OpenedReviews, error) {
 	return o, nil
 }
 
-// partName names a part of a ReviewView, "imdb valid, 1500".
 func partName(name Name, part, n int) string {
 	return fmt.Sprintf("%s %s, %d", name, [3]string{"train", "valid", "test"}[part], n)
 }

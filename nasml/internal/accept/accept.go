@@ -36,7 +36,6 @@ type Trial struct {
 	setting catalog.Setting
 }
 
-// seconds is what the trial took when it was computed, s.
 func (t Trial) seconds() float64 { return t.record.Seconds / float64(max(1, t.record.Batch)) }
 
 // ByVersion has trials by the version of their code.
@@ -94,7 +93,7 @@ func look(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (ma
 	return part.Stored(), nil
 }
 
-// apart is a context with an empty store of its own.
+// apart is a context with an empty store.
 func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
 	dir, err := os.MkdirTemp("", "nasml-accept-*")
 	if err != nil {
@@ -148,8 +147,7 @@ func Cheapest(trials []Trial) (Trial, bool) {
 	}), true
 }
 
-// branch names the way through the code that a trial takes: its figure and all
-// words and switches in its parameters, but for lists and numbers.
+// branch identifies the code path of a trial: its figure and all strings and switches among its parameters.
 func branch(t runs.Trial) string {
 	text, err := json.Marshal(t.Params)
 	if err != nil {
@@ -231,7 +229,7 @@ func Recompute(
 	return moved, largest, nil
 }
 
-// recompute computes trials of one entry and setting whatever is shipped of them.
+// recompute computes trials of one entry and setting, whatever is shipped.
 func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, error) {
 	part := &runs.Part{Keys: map[string]bool{}}
 	for _, t := range group {
@@ -257,8 +255,7 @@ func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, err
 	return found, nil
 }
 
-// compare lists the numbers in which two records of a trial differ by more than they may;
-// through XLA also by rounding, because many are errors of identities, about 10⁻¹⁶.
+// compare lists the numbers of two records that differ too much. Those computed by XLA may differ by rounding.
 func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	d := Difference{Trial: old.Trial, Host: onHost(old)}
 	if now == nil {
@@ -302,14 +299,12 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	return moved, largest
 }
 
-// onHost reports whether a record was computed in float64 by Go itself, under any
-// of the names that records have had for it.
+// onHost reports whether a record was computed in float64 by Go, under any name that records have used.
 func onHost(r *runs.Record) bool {
 	return r.Device == "cpu" && slices.Contains([]string{"host", "gonum", "go"}, r.Backend)
 }
 
-// measured reports whether a number is a time that was measured, which never comes
-// out again: "seconds…", and "looking" of Khodak+'s searches.
+// measured reports whether a number is a measured time, which is never reproduced.
 func measured(name string) bool { return strings.HasPrefix(name, "seconds") || name == "looking" }
 
 func names(a, b *runs.Record) []string {
@@ -325,7 +320,6 @@ func names(a, b *runs.Record) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// numbers are a value or a series of a record.
 func numbers(r *runs.Record, name string) []float64 {
 	if series, ok := r.Series[name]; ok {
 		return series

@@ -84,7 +84,6 @@ func machineOf(b compute.Backend) Machine {
 	return Machine{name, device, runtime.NumCPU()}
 }
 
-// title says what is written over a table.
 func (m Machine) title() string {
 	return fmt.Sprintf("%s (%s), %d threads", m.Backend, m.Device, m.Threads)
 }
@@ -182,8 +181,7 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 	return r, err
 }
 
-// measure times our program beside its peers, which find what write puts into their
-// folder: all train once, then in rounds; a training has so many steps.
+// measure times nasml beside its peers: all train once, then in rounds of so many steps. write fills the peers' folder.
 func (t Timing) measure(
 	ctx context.Context, own func(context.Context) (training, error), steps int, write func(dir string) error,
 	peers []program,
@@ -203,7 +201,6 @@ func (t Timing) measure(
 	return entries(runners, steps), nil
 }
 
-// warmUp trains once with everyone and compares the losses.
 func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 	for i, r := range runners {
 		var err error
@@ -223,8 +220,7 @@ func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 	return nil
 }
 
-// difference is the largest relative difference of two lists of losses. It is
-// an error if that is beyond the tolerance or not a number.
+// difference is the largest relative difference of losses. One beyond the tolerance, or NaN, is an error.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
 		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks",
@@ -243,7 +239,6 @@ func difference(ours, theirs []float64) (float64, error) {
 	return worst, nil
 }
 
-// timeRounds lets everyone train once a round, in turn.
 func (t Timing) timeRounds(ctx context.Context, runners []*runner) error {
 	for round := range t.Rounds {
 		begin := time.Now()
@@ -269,8 +264,7 @@ func (t Timing) timeRounds(ctx context.Context, runners []*runner) error {
 	return nil
 }
 
-// entries are the runners' times in numbers, with each program's fastest form
-// marked.
+// entries summarizes the times and marks each program's fastest form.
 func entries(runners []*runner, steps int) []Entry {
 	var out []Entry
 	fastest := map[string]int{}
@@ -295,7 +289,6 @@ func entries(runners []*runner, steps int) []Entry {
 	return out
 }
 
-// ratio is theirs/ours, round by round.
 func ratio(theirs, ours []float64) Spread {
 	ratios := make([]float64, len(theirs))
 	for i := range theirs {

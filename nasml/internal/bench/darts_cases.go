@@ -29,13 +29,12 @@ type DartsCase struct {
 	halved bool     // because peers could not run the larger one
 }
 
-// quarter is a case with a quarter of its batch, and JAX.
+// quarter has a quarter of the batch, and JAX.
 func (c DartsCase) quarter() DartsCase {
 	c.Batch, c.Forms = c.Batch/4, []string{"channels-last", "stock"}
 	return c
 }
 
-// peers are those of some programs that are run, in the forms that are.
 func (c DartsCase) peers(all []program) []program {
 	out := slices.Clone(all)
 	for i, p := range out {
@@ -59,8 +58,7 @@ var dartsCompared = []DartsCase{
 	moved("DARTS (2nd order by differences)", 1, DartsCase{Hypergradient: "finite-difference"}),
 }
 
-// moved is a small case of a method that moves the architecture in another way: one
-// cell, a reduction, which JAX compiles in minutes.
+// moved is a small case of another architecture update: one reduction cell, which JAX compiles in minutes.
 func moved(name string, partial int, c DartsCase) DartsCase {
 	c.Name, c.Partial, c.Channels = name, partial, 4*partial
 	c.Cells, c.Image, c.Batch, c.Steps, c.Double = 1, 8, 4, 2, true
@@ -98,8 +96,7 @@ var oneShotCompared = []DartsCase{
 		Double: true, Forms: oneShotForms},
 }
 
-// oneShotTimed is a bilevel step of DARTS on a space, at the paper's size or at
-// that of the figures' quick scale.
+// oneShotTimed is a bilevel DARTS step at the paper's size or that of quick scale.
 func oneShotTimed(number int, quick bool) DartsCase {
 	c := DartsCase{
 		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,

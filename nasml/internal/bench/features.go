@@ -101,7 +101,7 @@ func (p FeaturesParams) run(ctx context.Context, f *fitter) (*FeaturesCase, erro
 	return &FeaturesCase{Title: f.title, Entries: all}, err
 }
 
-// write writes the peer's inputs, which are not part of our peak then.
+// write writes the peer's inputs, and drops them so that they do not count as our memory.
 func (f *fitter) write(dir string) error {
 	err := write(dir, f.settings, f.inputs)
 	f.inputs = nil
@@ -117,8 +117,7 @@ const compareTol = 1e-5
 // heldOut is how many images the fits are compared on.
 const heldOut = 200
 
-// ridge prepares one trial of random search: Gaussian features of images
-// whose rows have norm 1, and the weights and intercepts of ten classes.
+// ridge prepares a trial of random search: Gaussian features of images with rows of norm 1, ten classes.
 func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, error) {
 	images, err := data.Load(ctx, p.Images, data.Train)
 	if err != nil {
@@ -166,7 +165,7 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 	return f, nil
 }
 
-// fitRidge is our fit, from pixels to errors on held-out images.
+// fitRidge goes from pixels to errors on held-out images.
 func fitRidge(
 	ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense,
 	tol float64,
@@ -202,7 +201,6 @@ func fitRidge(
 	return t, nil
 }
 
-// pixels are images from..to as a table of numbers in [0, 1].
 func pixels(images *data.Images, from, to int) (features.Table, []int) {
 	size := images.Height * images.Width * images.Channels
 	t := features.Table{Rows: to - from, Cols: size, Data: make([]float32, (to-from)*size)}
@@ -228,8 +226,8 @@ func int32s[T int | int8](xs []T) []int32 {
 	return out
 }
 
-// svm prepares the inner problem of the search on reviews: hinge, C = 1 and a
-// tolerance of 1e-5 as in the code of Khodak+ 2020.
+// svm prepares the inner problem of the search on reviews: hinge loss, C = 1, tolerance 1e-5, as in the code of Khodak+
+// 2020.
 func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, error) {
 	reviews, err := someReviews(ctx, p.Reviews, p.Texts)
 	if err != nil {

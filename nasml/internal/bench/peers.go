@@ -52,7 +52,6 @@ type team struct {
 	runners []*runner
 }
 
-// newTeam makes the folder with the scripts, and write fills it.
 func newTeam(write func(dir string) error) (*team, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
@@ -65,8 +64,7 @@ func newTeam(write func(dir string) error) (*team, error) {
 	return &team{dir: dir}, nil
 }
 
-// team starts every form of the peers, which find what write puts into their folder;
-// none without a Python.
+// team starts every form of the peers; none without a Python.
 func (t Timing) team(ctx context.Context, write func(dir string) error, peers []program) (*team, error) {
 	if t.Python == "" {
 		return &team{}, nil
@@ -83,8 +81,7 @@ func (t Timing) team(ctx context.Context, write func(dir string) error, peers []
 	return all, nil
 }
 
-// start starts a program in one of its forms. One that cannot start says so where it is
-// to train.
+// start starts a form of a program. A failure is reported when it is to train.
 func (t *team) start(ctx context.Context, python string, p program, form string) {
 	r := &runner{entry: Entry{Program: p.name, Form: form}}
 	s, err := startPeer(ctx, python, filepath.Join(t.dir, p.script), "serve", t.dir, form)
@@ -97,13 +94,11 @@ func (t *team) start(ctx context.Context, python string, p program, form string)
 	t.runners = append(t.runners, r)
 }
 
-// beside is everyone who is timed: this process first.
 func (t *team) beside(own func(context.Context) (training, error)) []*runner {
 	ours := &runner{entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own}
 	return slices.Insert(t.runners, 0, ours)
 }
 
-// stop ends the peers and removes their folder.
 func (t *team) stop() {
 	for _, s := range t.started {
 		s.stop()
@@ -111,7 +106,6 @@ func (t *team) stop() {
 	_ = os.RemoveAll(t.dir)
 }
 
-// writeInputs writes the settings and the arrays.
 func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) error {
 	inputs, err := work.Inputs()
 	if err != nil {
@@ -123,7 +117,7 @@ func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) err
 	}, inputs)
 }
 
-// write writes settings.json, and NAME.npy for every array.
+// write writes settings.json and NAME.npy of every array.
 func write(dir string, settings any, arrays map[string]*tensors.Tensor) error {
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -150,8 +144,7 @@ type peer struct {
 	ended    chan struct{}
 }
 
-// ourOption reports whether a variable holds the options of the C library with which our
-// program starts itself: a peer is run as its users run it.
+// ourOption reports whether a variable is the C library option that nasml sets for itself. Peers run as users run them.
 func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
 
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
@@ -176,8 +169,7 @@ func startPeer(ctx context.Context, python string, args ...string) (*peer, error
 	return s, nil
 }
 
-// train asks for one training. If there is no answer, the error is the last
-// line that the script wrote to stderr.
+// train asks for one training. Without an answer, the error is the script's last line on stderr.
 func (s *peer) train(context.Context) (t training, err error) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
@@ -195,7 +187,7 @@ func (s *peer) train(context.Context) (t training, err error) {
 	return t, nil
 }
 
-// stop ends the script: it stops where its input ends.
+// stop closes the script's input, which ends it.
 func (s *peer) stop() {
 	_ = s.in.Close()
 	s.once.Do(func() {

@@ -43,9 +43,8 @@ var SupernetQuick = SupernetParams{
 	Timed: searchSettings("gaea-darts", 4, 8, 2), Batch: 8,
 }
 
-// small are the comparisons: one step in float32, so many in float64 of each
-// method, DARTS and GAEA as in GAEA's code, the GDAS methods as in
-// AutoDL-Projects.
+// small are the comparisons: one step in float32, and several of each method in float64, DARTS and GAEA as in GAEA's
+// code, GDAS as in AutoDL-Projects.
 func small(channels, image, steps int) []Comparison {
 	out := []Comparison{{Settings: searchSettings("gaea-darts", channels, image, 1)}}
 	for _, method := range []string{"darts", "gaea-darts", "gdas", "gaea-gdas"} {
@@ -121,8 +120,7 @@ func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*Supern
 	return r, nil
 }
 
-// compare computes the steps of every comparison, lets the peers fill in traces of the
-// same steps, and compares.
+// compare computes all comparisons, lets the peers compute them, and compares.
 func (p SupernetParams) compare(ctx context.Context, b compute.Backend, peers []program) ([]Oracle, error) {
 	folder, err := newTeam(func(string) error { return nil })
 	if err != nil {
@@ -189,8 +187,6 @@ func finish(ctx context.Context, python string, args ...string) (problem string)
 	return s.problemOf(s.cmd.ProcessState.String())
 }
 
-// compare compares a trace with what we computed. It returns an error if one of
-// its arrays is beyond the tolerance.
 func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	t, err := trace.Read(file)
 	if err != nil {
@@ -212,7 +208,6 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	return nil
 }
 
-// timeSearch runs everyone on the same search.
 func (p SupernetParams) timeSearch(ctx context.Context, b compute.Backend) ([]Entry, error) {
 	t, err := trace.Random(p.Timed, p.Batch, 0)
 	if err != nil {

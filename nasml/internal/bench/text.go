@@ -67,7 +67,7 @@ func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	}, err
 }
 
-// someReviews are so many training reviews, shuffled so that they have both labels.
+// someReviews are shuffled training reviews, so that both labels occur.
 func someReviews(ctx context.Context, name data.Name, n int) (*data.Reviews, error) {
 	reviews, err := data.LoadReviews(ctx, name, data.Train)
 	if err != nil {
@@ -77,7 +77,6 @@ func someReviews(ctx context.Context, name data.Name, n int) (*data.Reviews, err
 	return reviews.Select(order[:min(n, len(order))])
 }
 
-// train makes features of the reviews, and counts the n-grams of every block.
 func (p TextParams) train(ctx context.Context, reviews *data.Reviews) (t training, err error) {
 	configs := []features.NGramConfig{{
 		Tokenizer: "custom", Lower: true, Order: p.Order, Weighting: "nb", Alpha: p.Alpha, Preprocess: "normalize",

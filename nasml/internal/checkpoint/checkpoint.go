@@ -103,7 +103,6 @@ func readHead(r io.Reader, head any) error {
 	return nil
 }
 
-// tooShort marks an end that came too early as ErrOther.
 func tooShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it ends too early: %w", ErrOther)

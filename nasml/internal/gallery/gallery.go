@@ -80,7 +80,6 @@ func Shipped(ctx context.Context) (*Gallery, error) {
 	return g, ctx.Err()
 }
 
-// itemOf draws an entry at the first setting of which all trials are there.
 func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	it = Item{Entry: e, Setting: catalog.Setting{Scale: catalog.Quick}}
 	if it.Fields, err = e.Fields(); err != nil {
@@ -101,7 +100,6 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	return it, nil
 }
 
-// settingsOf are the settings that may be shipped, the largest first.
 func settingsOf(e catalog.Entry) []catalog.Setting {
 	settings := append([]catalog.Setting{{Scale: catalog.Paper}}, e.Shipped...)
 	for _, scale := range e.Scales() {

@@ -59,16 +59,13 @@ func markdown(id, text string) map[string]any {
 	}
 }
 
-// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace(html.EscapeString(text))
 }
 
-// heading is the title without the short name before it.
 func (it Item) heading() string { return cell(strings.TrimPrefix(it.Title, it.Short()+": ")) }
 
-// indexRow is the item's line of the index. It is HTML, since a column of a Markdown table has no width: JupyterLab
-// would shrink its pictures to what the text leaves.
+// indexRow is HTML, because Markdown tables have no column widths: JupyterLab would shrink the pictures.
 func (it Item) indexRow() string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
 	return fmt.Sprintf(`<tr><td width="%d">%s</td><td><b>%s</b><br><a href="%s">%s</a></td><td>%s</td>`+
@@ -76,7 +73,7 @@ func (it Item) indexRow() string {
 		it.heading(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
 }
 
-// picture is the item's thumbnail as a link to its notebook, for a page that has the notebooks in folder.
+// picture is the thumbnail, linked to the notebook. folder is the path to the notebooks.
 func (it Item) picture(folder string, width int) string {
 	if !it.Drawn() {
 		return ""
@@ -89,7 +86,6 @@ func (it Item) picture(folder string, width int) string {
 // startID is the entry that a reader is sent to first: quick, with data that are part of the project.
 const startID = "oymak2021/figure2"
 
-// start links the notebook to begin with.
 func (g *Gallery) start() string {
 	for _, it := range g.Items {
 		if link, ok := strings.CutPrefix(it.Notebook, "notebooks/"); ok && it.ID == startID {
@@ -114,8 +110,7 @@ func (it Item) Thumbnail() plots.Figure {
 	return f
 }
 
-// pages are the files of a checkout that say what the shipped records show, by their
-// paths, each with the function that makes its generated part.
+// pages are the pages with a generated part, and its generator, by path.
 func (g *Gallery) pages() map[string]func() string {
 	return map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures}
 }
@@ -187,7 +182,6 @@ func (g *Gallery) Summary() string {
 	return text
 }
 
-// totals is a table of the ledger: papers by verdicts.
 func (g *Gallery) totals() string {
 	head, rule := "| claims of |", "|---|"
 	for _, v := range claims.Verdicts {

@@ -26,7 +26,6 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 // formats are the files of a picture, the one on the page first.
 var formats = []string{"svg", "pdf", "eps", "csv"}
 
-// formatsOf are the formats of a picture, with LaTeX where it has a table.
 func formatsOf(f plots.Figure) []string {
 	for _, row := range f.Panels {
 		if slices.ContainsFunc(row, func(p plots.Panel) bool { return p.Table != nil }) {
@@ -107,7 +106,6 @@ func (g *Gallery) writeLedger(file string) error {
 	return files.WriteBytes(file, out.Bytes())
 }
 
-// saveCard writes the picture of the index.
 func saveCard(dir string, it Item) error {
 	f := it.Thumbnail()
 	f.Name = it.Card()
@@ -118,7 +116,6 @@ func saveCard(dir string, it Item) error {
 // Card is the name of the picture of the index.
 func (it Item) Card() string { return it.Name() + "-card" }
 
-// write fills in a template.
 func write(file, name string, data any) error {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {

@@ -89,7 +89,6 @@ func (c *call) gradient(i int) *Node {
 	return c.grads[i]
 }
 
-// calls are those of a graph, by their nodes.
 func calls(g *Graph) map[*Node]*call {
 	made, _ := g.State(callsKey{}).(map[*Node]*call)
 	if made == nil {
@@ -101,7 +100,6 @@ func calls(g *Graph) map[*Node]*call {
 
 type callsKey struct{}
 
-// source is the node that has a value among its results.
 func source(y *Node) *Node {
 	if y.Type() == NodeTypeSplitNode {
 		return y.Inputs()[0]
@@ -109,8 +107,8 @@ func source(y *Node) *Node {
 	return y
 }
 
-// GoMLX asks this table for what it has no gradient of. What it is told of a call's
-// inputs are only their shapes: gradients come from where they are asked for.
+// GoMLX asks this table for gradients it does not know. It knows only the shapes of a call's inputs; gradients come
+// from where they are asked for.
 func init() {
 	VJPRegistration[NodeTypeCall] = func(node *Node, v []*Node, _ shapes.Shape) []*Node {
 		c := calls(node.Graph())[node]
@@ -150,12 +148,10 @@ func zerosLike(y []*Node) []*Node {
 	return zeros
 }
 
-// first is the first element of x, [1, 1].
 func first(x *Node) *Node {
 	return Slice(Reshape(x, 1, x.Shape().Size()), AxisRange(), AxisRange(0, 1))
 }
 
-// fill is the number x [1, 1] in every place of a shape.
 func fill(x *Node, shape shapes.Shape) *Node {
 	ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, shape.Size()))
 	return Reshape(Dot(x, ones).Product(), shape.Dimensions...)

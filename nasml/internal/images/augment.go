@@ -36,7 +36,6 @@ var Augments = map[string]Augment{
 	"autodl-imagenet16-120": autoDL([3]float64{122.68, 116.66, 104.01}, [3]float64{63.22, 61.26, 65.09}),
 }
 
-// autoDL takes mean and standard deviation in units of 1/255.
 func autoDL(mean, std [3]float64) Augment {
 	a := Augment{Order: "flip-crop", Padding: 4, Flip: true}
 	for c := range mean {
@@ -102,8 +101,7 @@ func (a Augment) Batch(batch []float32, im *Images, indices []int, rng *rand.Ran
 	return nil
 }
 
-// levels is (p/255 − Mean)/Std of each channel for each of the 256 values p of
-// a pixel.
+// levels is (p/255 − Mean)/Std of each channel for all pixel values p.
 func (a Augment) levels() *[3][256]float32 {
 	var levels [3][256]float32
 	for c := range levels {
@@ -126,7 +124,6 @@ type view struct {
 	flip   bool
 }
 
-// draw draws a view of an h×w image.
 func (a Augment) draw(rng *rand.Rand, h, w int) view {
 	var v view
 	flipFirst := a.Order == "flip-crop"
@@ -146,7 +143,6 @@ func (a Augment) draw(rng *rand.Rand, h, w int) view {
 	return v
 }
 
-// write puts the view of an image [h, w, 3] into out.
 func (v view) write(out []float32, image []uint8, h, w int, levels *[3][256]float32) {
 	first, step := v.dx, 1 // the column that column 0 of the result comes from, and the way to the next one
 	if v.flip {
@@ -177,8 +173,7 @@ func blacken(pixels []float32, levels *[3][256]float32) {
 	}
 }
 
-// cutout sets a square around a random pixel to 0; what lies beyond the border
-// is not made up for.
+// cutout zeroes a square around a random pixel, clipped at the border.
 func (a Augment) cutout(image []float32, h, w int, rng *rand.Rand) {
 	if a.Cutout == 0 {
 		return

@@ -94,7 +94,6 @@ func (im *Images) Classes(labels ...uint8) (*Images, error) {
 	return New(part)
 }
 
-// classes returns the labels that occur, in order.
 func (im *Images) classes() []int {
 	var all []int
 	for label := range im.Counts() {
@@ -170,7 +169,6 @@ func (im *Images) Fit(side int) (*Images, error) {
 	return set, nil
 }
 
-// coloured are the images with three channels, where they have one.
 func (im *Images) coloured() *Images {
 	if im.Channels != 1 {
 		return im

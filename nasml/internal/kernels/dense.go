@@ -65,7 +65,6 @@ func denseOf(name string, x, affine *Node, filters []*Node) (all []Filtered) {
 	return all
 }
 
-// mustConvolve panics if kernels are none of convolutions of x.
 func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	for _, f := range filters {
 		d, first := f.Shape().Dimensions, filters[0].Shape().Dimensions
@@ -79,9 +78,8 @@ func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	}
 }
 
-// denseGradient are the gradients in x, in its scales and shifts and, where they are
-// wanted, in the kernels. Their own gradients are those of the form in
-// convolutions that have gradients.
+// denseGradient returns gradients by x, its scales and shifts and, if wanted, the kernels. Their own gradients are
+// those of the form.
 func (w window) denseGradient(name string, before before, ofKernels bool, in []*Node) []*Node {
 	suffix, results := "_input", 2
 	if ofKernels {
@@ -110,13 +108,11 @@ func (w window) convForm(x, kernel *Node) *Node {
 	return Convolve(x, kernel).PaddingPerDim([][2]int{{p, p}, {p, p}}).Done()
 }
 
-// convInputForm is the convolution with the kernel turned around, of the outputs.
 func (w window) convInputForm(v, kernel *Node) *Node {
 	return w.convForm(v, TransposeAllAxes(Reverse(kernel, 0, 1), 0, 1, 3, 2))
 }
 
-// convKernelForm is a convolution, too: channels are the images, images are what is
-// summed up, and v is the kernel.
+// convKernelForm is a convolution: channels act as images, images are summed, v is the kernel.
 func (w window) convKernelForm(x, v *Node) *Node {
 	side := compute.PadAxis{Start: w.pad(), End: w.pad()}
 	wide := Pad(x, zero(x), compute.PadAxis{}, side, side, compute.PadAxis{})

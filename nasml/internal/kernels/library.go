@@ -34,8 +34,7 @@ type variant struct {
 	flags []string
 }
 
-// variants are the kinds of processors of this architecture. NEON's vectors are
-// the plain ones on arm64, as SSE2's are on amd64.
+// variants are the processor types of this architecture. NEON is standard on arm64, as SSE2 is on amd64.
 func variants() []variant {
 	plain := variant{"plain", 16, nil}
 	if runtime.GOARCH != "amd64" {
@@ -53,7 +52,6 @@ var (
 	linked = []string{"-shared", "-pthread"}
 )
 
-// defines are what loops.c is compiled with.
 func (v variant) defines() []string {
 	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
 }
@@ -133,7 +131,6 @@ func Build(ctx context.Context, path string) error {
 	return err
 }
 
-// compile makes the objects, side by side.
 func compile(ctx context.Context, dir string) ([]string, error) {
 	calls := [][]string{slices.Concat(common, []string{"-o", "kernels.o", "c/kernels.c"})}
 	objects := []string{"kernels.o"}
@@ -156,7 +153,6 @@ func compile(ctx context.Context, dir string) ([]string, error) {
 	return objects, nil
 }
 
-// compiler is $CC, or the C compiler that is installed.
 func compiler() []string {
 	if set := strings.Fields(os.Getenv("CC")); len(set) > 0 {
 		return set
@@ -169,7 +165,6 @@ func compiler() []string {
 	return []string{"cc"}
 }
 
-// cc calls the C compiler in a folder.
 func cc(ctx context.Context, dir string, args ...string) error {
 	compiler := compiler()
 	cmd := exec.CommandContext(ctx, compiler[0], append(compiler[1:], args...)...)

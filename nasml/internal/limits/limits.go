@@ -70,7 +70,6 @@ var rules = func() *validator.Validate {
 	return v
 }()
 
-// ascending reports whether each number of a list is above the one before it.
 func ascending(list reflect.Value) bool {
 	number := func(i int) float64 { return list.Index(i).Convert(reflect.TypeFor[float64]()).Float() }
 	for i := 1; i < list.Len(); i++ {
@@ -81,7 +80,6 @@ func ascending(list reflect.Value) bool {
 	return true
 }
 
-// tagOf is the tag of the field at a path, "P.Cases[2].Ratio".
 func tagOf(t reflect.Type, path string) string {
 	var f reflect.StructField
 	for _, name := range strings.Split(path, ".")[1:] {
@@ -94,7 +92,6 @@ func tagOf(t reflect.Type, path string) string {
 	return f.Tag.Get("validate")
 }
 
-// words are what a tag asks of a field, and of each value of a list.
 func words(tag string) (field, each string) {
 	joined := func(rules string) string {
 		var all []string
@@ -109,7 +106,6 @@ func words(tag string) (field, each string) {
 	return joined(field), joined(each)
 }
 
-// inWords is a rule, or several of which one is enough.
 func inWords(rule string) string {
 	if first, other, ok := strings.Cut(rule, "|"); ok {
 		return inWords(first) + " or " + inWords(other)
@@ -134,7 +130,6 @@ var ruleWords = map[string]string{
 	"ascending": "values in ascending order", "unique": "no duplicates", "required": "non-empty",
 }
 
-// shown is a value as a message has it: words in quotes.
 func shown(value any) string {
 	if reflect.ValueOf(value).Kind() == reflect.String {
 		return fmt.Sprintf("%q", value)

@@ -115,7 +115,6 @@ func probe(what string, probes []Probe) (string, error) {
 
 var goBackend = sync.OnceValues(func() (compute.Backend, error) { return compute.NewWithConfig("go") })
 
-// run is the text of all outputs and gradients.
 func (f Probe) run(backend compute.Backend) (string, error) {
 	text, err := f.values(backend, true)
 	if err != nil { // an operation on the way may have no gradient
@@ -143,8 +142,7 @@ func (f Probe) values(backend compute.Backend, gradients bool) (string, error) {
 	return text, nil
 }
 
-// panicWithError turns any panic into one with an error: GoMLX returns those,
-// and is left with a lock by others.
+// panicWithError turns panics into errors: GoMLX returns those, and keeps a lock after others.
 func panicWithError() {
 	switch cause := recover().(type) {
 	case nil:
@@ -155,8 +153,7 @@ func panicWithError() {
 	}
 }
 
-// slopes are the gradients by the inputs of a weighted sum of the outputs. The
-// weights differ, so that softmax, whose outputs sum to 1, has some.
+// slopes are gradients of a weighted sum of the outputs. The weights differ, because the outputs of softmax sum to 1.
 func slopes(out, in []*Node) []*Node {
 	var sum *Node
 	for _, y := range out {
@@ -174,7 +171,6 @@ func slopes(out, in []*Node) []*Node {
 	return Gradient(sum, in...)
 }
 
-// digits is the shape and the numbers of a tensor.
 func digits(t *tensors.Tensor) string {
 	text := t.Shape().String()
 	t.MustConstFlatData(func(flat any) {
@@ -190,8 +186,7 @@ func digits(t *tensors.Tensor) string {
 	return text + ";"
 }
 
-// nine is a number in nine digits. What is 1e-12 or smaller beside numbers of
-// size 1 is rounding.
+// nine formats nine digits. Numbers of 1e-12 or less are rounding.
 func nine(v float64) string {
 	if math.Abs(v) < 1e-12 {
 		v = 0

@@ -85,7 +85,6 @@ func Fisher(name string, estimate float64, n int, confidence float64) (Associati
 	return a, nil
 }
 
-// lookup finds a correlation, and looks at a confidence.
 func lookup(name string, confidence float64) (Correlation, error) {
 	c, ok := Correlations[name]
 	if !ok {
@@ -129,7 +128,6 @@ func KendallTauB(x, y []float64) (float64, error) {
 	return clampUnit(float64(excess) / math.Sqrt(float64(all-tiedX)) / math.Sqrt(float64(all-tiedY))), nil
 }
 
-// tiedPairs counts pairs in runs of equal neighbours.
 func tiedPairs(n int, equal func(i, j int) bool) int {
 	pairs, run := 0, 0
 	for i := 1; i < n; i++ {
@@ -141,8 +139,7 @@ func tiedPairs(n int, equal func(i, j int) bool) int {
 	return pairs
 }
 
-// inversions sorts v, with a buffer of its length, and counts the pairs that
-// stood in falling order.
+// inversions sorts v and counts the pairs in falling order.
 func inversions(v, buffer []float64) int {
 	if len(v) < 2 {
 		return 0
@@ -193,7 +190,6 @@ func Ranks(x []float64) []float64 {
 	return ranks
 }
 
-// clampUnit takes rounding beyond ±1 away.
 func clampUnit(r float64) float64 { return max(-1, min(1, r)) }
 
 func checkPairs(x, y []float64) error {

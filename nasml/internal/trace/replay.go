@@ -73,7 +73,6 @@ func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[
 	})
 }
 
-// observeSteps gives what observe finds in steps, from 0, the names of their steps.
 func observeSteps(
 	ctx context.Context, steps int, observe func(step int) (map[string]Array, error),
 ) (map[string]Array, error) {
@@ -93,7 +92,6 @@ func observeSteps(
 	return all, nil
 }
 
-// stepName is the name of an array of a step, from 1.
 func stepName(step int, plain string) string {
 	if step == 1 {
 		return plain
@@ -101,8 +99,7 @@ func stepName(step int, plain string) string {
 	return fmt.Sprintf("steps/%d/%s", step, plain)
 }
 
-// compareSteps compares arrays of a trace with ours. as gives a name without its step
-// the name by which it is in before and known to its family.
+// compareSteps compares arrays with ours. as maps a plain name to the name used in before and for families.
 func compareSteps(
 	names []string, theirs, ours, before map[string]Array, steps int, as func(plain string) string,
 ) []Difference {
@@ -124,7 +121,6 @@ func compareSteps(
 	return all
 }
 
-// before is what after/… is measured from, by its name.
 func (t *Trace) before() map[string]Array {
 	out := map[string]Array{}
 	for name, a := range t.Arrays {
@@ -140,7 +136,6 @@ func (t *Trace) before() map[string]Array {
 	return out
 }
 
-// stat is a running statistic at the start.
 func (t *Trace) stat(w supernet.Weight) Array {
 	if a, ok := t.Arrays["stats/"+w.Path]; ok {
 		return a
@@ -170,8 +165,7 @@ func family(name string) string {
 	return ""
 }
 
-// raise makes the least scale of an array's family at least a tenth of its
-// scale.
+// raise raises the least scale of an array's family to a tenth of its scale.
 func raise(least map[string]float64, name string, a Array, before map[string]Array) {
 	f := family(name)
 	if f == "" || f == ofArchitecture {
@@ -184,7 +178,6 @@ func raise(least map[string]float64, name string, a Array, before map[string]Arr
 	}
 }
 
-// scale is the largest element, or the largest change since before.
 func scale(name string, a Array, before map[string]Array) float64 {
 	if start, ok := before[name]; ok {
 		return farthest(a.Values, start.Values)
@@ -209,7 +202,6 @@ func difference(name string, ours, theirs Array, before map[string]Array, least 
 	return d
 }
 
-// farthest is the largest |x − y|.
 func farthest(x, y []float64) float64 {
 	worst := 0.0
 	for i := range x {

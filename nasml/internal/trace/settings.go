@@ -54,7 +54,6 @@ type Settings struct {
 	Tau             float64 `json:"tau" validate:"gt=0"`
 }
 
-// standard are the settings that a trace need not name.
 func standard() Settings {
 	return Settings{
 		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedOnce,
@@ -82,7 +81,6 @@ var methods = map[string]method{
 	"gaea-gdas":  {"theta", true},
 }
 
-// parse reads the JSON of a trace.
 func parse(text string) (Settings, error) {
 	s := standard()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -140,18 +138,15 @@ func (s Settings) Check() error {
 	return firstFew(errs)
 }
 
-// leavesBetween reports whether weights that nobody sampled have to be put back before
-// the architecture's pass, which sees them.
+// leavesBetween reports whether weights that were not sampled are restored before the architecture's pass.
 func (s Settings) leavesBetween() bool {
 	return s.leaves() && s.Order == bilevel.WeightsFirst
 }
 
-// leaves reports whether some weights are left alone by a step.
 func (s Settings) leaves() bool {
 	return methods[s.Method].sampled && s.Unused != unusedZero
 }
 
-// net is the supernet of the settings.
 func (s Settings) net() (*supernet.Net, error) {
 	space := supernet.Spaces[s.Space]
 	space.Ops = s.Ops
@@ -161,7 +156,6 @@ func (s Settings) net() (*supernet.Net, error) {
 	})
 }
 
-// search are the settings of a trace as those of a search of one epoch.
 func (s Settings) search() search.Settings {
 	return search.Settings{
 		Method: s.Method, Epochs: 1, Momentum: s.Momentum, WeightDecay: s.WeightDecay, Nesterov: s.Nesterov,
