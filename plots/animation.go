@@ -15,9 +15,8 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// Animation is a row of figures, such as a cell after every epoch of a search,
-// which a reader plays or moves through by a slider. Figures of one layout and
-// size keep their place.
+// Animation is a sequence of figures, such as a cell after every epoch of a search, played or moved through with a
+// slider.
 type Animation struct {
 	Name   string // of files and of what is in a page, as Figure.Name
 	Frames []Figure
@@ -35,9 +34,8 @@ func (a Animation) validate() error {
 	return nil
 }
 
-// HTML is the animation as a part of a page that needs nothing else: all frames
-// as SVG, a button and a slider. Where scripts do not run it shows the last frame.
-// It returns the errors of [Figure.Render].
+// HTML is a self-contained part of a page: all frames as SVG, a button and a slider. Without scripts it shows the last
+// frame.
 func (a Animation) HTML() (string, error) { return a.html(a.Name) }
 
 func (a Animation) html(id string) (string, error) {
@@ -104,9 +102,8 @@ func (a Animation) Show() error {
 	return gonbui.Error()
 }
 
-// Save writes the animation into a folder, which it makes where it is missing: as
-// Name.html, a page by itself, and every frame as Name-001.FORMAT, …, in the other
-// formats, which are those of [Figure.Save]. It returns the files' paths.
+// Save writes the animation into a folder: as Name.html, a page by itself, and every frame as Name-001.FORMAT, … in the
+// other formats, those of [Figure.Save]. It returns the paths.
 func (a Animation) Save(dir string, formats ...string) (paths []string, err error) {
 	if err := a.validate(); err != nil {
 		return nil, err

@@ -93,8 +93,7 @@ func (a axis) norm(v float64) float64 {
 	return max(-far, min(far, (t-low)/(high-low)))
 }
 
-// far is how far outside the axis a value may be placed. Lines to points
-// outside are clipped; where they would be farther yet, the clipping overflows.
+// far is how far outside the axis a value may be placed. Beyond that, clipping would overflow.
 const far = 1e6
 
 // margin is what automatic ends leave free on both sides, as a share of the range.

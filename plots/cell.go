@@ -33,8 +33,7 @@ type Cell struct {
 	Note  string  `json:",omitempty"` // a text below the cell
 }
 
-// Op is an operation. Ops with the same label have the same colour in all
-// cells of a figure.
+// Op is an operation. Those with the same label have the same colour throughout a figure.
 type Op struct {
 	Label string
 	Color string `json:",omitempty"` // "#RRGGBB"; empty: the palette's next

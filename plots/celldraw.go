@@ -33,8 +33,7 @@ type cellNode struct {
 	width, x vg.Length // x is its middle
 }
 
-// cellEdge says where an edge stands; heights count from the nodes' upper (or
-// lower) side outwards.
+// cellEdge is a placed edge. Heights count outwards from the nodes' upper (or lower) side.
 type cellEdge struct {
 	side       vg.Length // 1 above the nodes, −1 below, 0 straight
 	level      int       // 1 is next to the nodes
@@ -44,8 +43,7 @@ type cellEdge struct {
 	middle     vg.Length // x of the label
 }
 
-// Distances in a cell: across and along an arrowhead beyond an edge's width,
-// between edges that leave a node, between nodes and above an edge.
+// Distances in a cell: an arrowhead's width and length beyond the edge, then gaps between edges, nodes and labels.
 const (
 	headWide  = 3.4
 	headLong  = 4.2

@@ -22,14 +22,11 @@ var encoders = map[string]func(*layout) ([]byte, error){
 	"png": encodePNG,
 }
 
-// Formats returns the names of the formats that Save knows: the pictures',
-// "csv", and "tex" (see LaTeX).
+// Formats returns the formats that Save knows: pictures, "csv" and "tex" (see LaTeX).
 func Formats() []string { return append(slices.Sorted(maps.Keys(encoders)), "csv", "tex") }
 
-// Render returns the figure as the bytes of a file: "pdf", "svg", "eps" or
-// "png". The same figure gives the same bytes. It returns an error if the
-// format is unknown, where Validate does, and where labels leave no room for
-// the panels.
+// Render returns the figure as a "pdf", "svg", "eps" or "png" file, always the same bytes. It returns an error for an
+// unknown format, an invalid figure, and labels that leave no room for panels.
 func (f Figure) Render(format string) ([]byte, error) {
 	encode, ok := encoders[format]
 	if !ok {
@@ -49,10 +46,8 @@ func (f Figure) Render(format string) ([]byte, error) {
 	return data, nil
 }
 
-// Save writes the figure into a folder, which it makes where it is missing,
-// as Name.format for each of the formats (those of Render, and "csv"), and
-// returns the files' paths. A file is written whole or not at all; on an
-// error those written before are returned with it.
+// Save writes the figure into a folder as Name.format, for each of [Formats], and returns the paths. Files are written
+// atomically; on an error the paths of those already written are returned with it.
 func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 	for _, format := range formats {
 		if !slices.Contains(Formats(), format) {
@@ -77,9 +72,8 @@ func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 	return paths, nil
 }
 
-// SaveCaption writes the caption beside a figure that is saved without it, as
-// Name.txt and, for a paper's source, Name.caption.tex, and returns the paths;
-// none if there is no caption.
+// SaveCaption writes the caption as Name.txt and, for LaTeX, Name.caption.tex, and returns the paths; none without a
+// caption.
 func (f Figure) SaveCaption(dir string) ([]string, error) {
 	if f.Caption == "" {
 		return nil, nil
@@ -113,14 +107,10 @@ func (f Figure) encode(format string) ([]byte, error) {
 	return f.Render(format)
 }
 
-// CSV returns what the figure draws as a table: of curves a line for each
-// point, with the panel (its title, or its number in reading order), series,
-// x, y, lo, hi, and whether it is a reference and hollow; of cells a line for
-// each operation of an edge, with its weight; of heat maps a line for each cell;
-// of a Simplex one for each point; of a Table its own columns. What
-// does not apply is empty, and faint runs are numbered. Where a figure has
-// panels of several kinds, each kind and each table follows with its own
-// header after an empty line.
+// CSV returns the drawn numbers. Curves have a line per point: panel (its title, or its number in reading order),
+// series, x, y, lo, hi, and whether it is a reference and hollow. Cells have a line per operation of an edge, heat maps
+// per cell, a Simplex per point, and a Table its own columns. Faint runs are numbered. Each kind of panel and each
+// table has its own header after an empty line.
 func (f Figure) CSV() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err

@@ -57,10 +57,9 @@ func (e Exported) String() string {
 	return text
 }
 
-// Export writes the figure into a folder, as Name.format, and the caption as Name.txt and
-// Name.caption.tex unless it is in the picture. A picture there that has other parameters,
-// by Meta["params"], is kept: the new files then have the parameters' hash in their names.
-// A format that fails does not keep the others from being written.
+// Export writes the figure into a folder as Name.format, and the caption as Name.txt and Name.caption.tex unless it is
+// in the picture. A picture there with other parameters, by Meta["params"], is kept: the new files get the parameters'
+// hash in their names. If a format fails, the others are still written.
 func (f Figure) Export(dir string, with Export) (Exported, error) {
 	f, err := f.as(with)
 	if err != nil {
@@ -178,8 +177,7 @@ func (f Figure) inTheWay(dir string) string {
 	return ""
 }
 
-// Size returns what the figure takes on a page. It returns an error if the figure
-// cannot be drawn.
+// Size returns the figure's size on a page. It returns an error if the figure cannot be drawn.
 func (f Figure) Size() (Size, error) {
 	if err := f.Validate(); err != nil {
 		return Size{}, err

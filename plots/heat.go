@@ -10,10 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Heat is a number for every cell of a grid, drawn as colours in a panel's axes,
-// behind its curves, with a bar that explains the colours at the right. The
-// colours only get darker with the number, so that they can be read in grey. The
-// axes end where the cells do, unless Axis says otherwise.
+// Heat is a grid of numbers drawn as colours behind a panel's curves, with a colour bar at the right. Larger is darker,
+// so that it can be read in grey. The axes end with the grid, unless Axis says otherwise.
 type Heat struct {
 	X, Y   []float64   // edges of the cells, increasing: one more than there are columns and rows
 	Values [][]float64 // Values[row][column], the first row at Y[0]
@@ -86,8 +84,7 @@ const (
 	barSteps = 64
 )
 
-// heatMap are the colours from the smallest to the largest number, given by a
-// few of them. Their luminance falls evenly: 247, 198, 143, 88, 30 of 255.
+// heatMap are the colours from small to large, with evenly falling luminance: 247, 198, 143, 88, 30 of 255.
 var heatMap = []color.RGBA{
 	{R: 0xFB, G: 0xF7, B: 0xEC, A: 255}, {R: 0xF2, G: 0xBE, B: 0x79, A: 255}, {R: 0xC8, G: 0x79, B: 0x6A, A: 255},
 	{R: 0x71, G: 0x44, B: 0x7F, A: 255}, {R: 0x20, G: 0x16, B: 0x45, A: 255},

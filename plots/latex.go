@@ -8,11 +8,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// LaTeX returns the figure for a paper's source, with a caption and a label: as a picture
-// that is included by the figure's name and, as a float of its own, every table with the
-// rules of package booktabs. Floats that need both columns of the style's page are starred,
-// and a table that is wider than the page is made smaller. It is for pdfLaTeX, LuaLaTeX or
-// XeLaTeX: Greek letters and signs are written as commands.
+// LaTeX returns the figure for a paper's source: an included picture, and every table as a float with booktabs' rules.
+// Floats that need both columns are starred; tables wider than the page are scaled. It works with pdfLaTeX, LuaLaTeX
+// and XeLaTeX: Greek letters and signs are commands.
 func (f Figure) LaTeX() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err

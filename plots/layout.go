@@ -20,9 +20,8 @@ const (
 	least    = 24  // and a panel cannot be less wide than this
 )
 
-// layout places the parts of a figure on a page: first it measures what the
-// labels need, then all panels get the same width from what is left, and the
-// height follows from Style.Aspect.
+// layout places the parts of a figure. Labels are measured first, then all panels share the rest of the width, and
+// their height follows from Style.Aspect.
 type layout struct {
 	page
 	figure       Figure

@@ -23,8 +23,7 @@ type entry struct {
 	hollow bool // the operation stands for no connection
 }
 
-// Distances in a legend: length of a sample, gap to its text, gap between
-// entries side by side, and from the frame to a legend inside.
+// Distances in a legend.
 const (
 	sampleWidth = 20
 	sampleGap   = 4

@@ -74,8 +74,7 @@ func (l *textLine) setRoot(atoms []atom, size, full, y vg.Length) {
 	l.width += rootPad * size
 }
 
-// Of the sign of a root, in em: its width without the bar, the bar's thickness, its
-// gap to what is under it, and how far it reaches beyond that.
+// The root sign, in em: its width without the bar, the bar's thickness, gap and overhang.
 const (
 	rootWidth = 0.5
 	rootBar   = 0.045

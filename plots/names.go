@@ -7,13 +7,12 @@ import (
 	"slices"
 )
 
-// Named are the looks that things have in every figure, by the labels of their curves. A
-// curve that is called "NAME, variant" has the colour of NAME in another dash. What a
-// [Series] asks for comes first, and what has no name here gets a look by its place.
+// Named are the looks of things in every figure, by the labels of their curves. "NAME, variant" has NAME's colour in
+// another dash. What a [Series] sets itself comes first.
 var Named = map[string]Look{}
 
-// Title says what pictures and tables call a thing, by the name that it has in programs:
-// a curve, a row, a column, a mark of an axis or an operation. A CSV keeps the names.
+// Title maps the name of a curve, row, column, tick or operation in programs to the one in pictures and tables. CSV
+// keeps names.
 var Title = func(name string) string { return name }
 
 // renamed replaces names. It returns an error for one that the figure does not have.

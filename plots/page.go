@@ -9,8 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// page is a drawn figure: paths to be filled or stroked, in their order. It
-// grows downwards from y = 0, in points; its height is known at the end.
+// page is a drawn figure: paths in order, from y = 0 downwards, in points.
 type page struct {
 	width, height vg.Length
 	ops           []op
@@ -239,8 +238,7 @@ func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA)
 	p.texts = append(p.texts, l.box(pt, quarter))
 }
 
-// Lines of a text are lineStep em apart; ascent and descent are what letters
-// take above and below the baseline.
+// In em: the distance of lines, and what letters take above and below the baseline.
 const (
 	lineStep = 1.2
 	ascent   = 0.72

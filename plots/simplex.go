@@ -9,16 +9,14 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Simplex is the triangle of all weights of three things, drawn as a panel: at a
-// corner all weight is on one of them. What holds where is shown by colours.
+// Simplex is the triangle of all weights of three things, one at each corner; colours show what holds where.
 type Simplex struct {
 	Corners [3]string // names: left, right, top
 	Grid    int       // points along an edge: how large the patch of a point is
 	Areas   []Area
 }
 
-// Area is what holds at some points of a simplex. Its patches have one colour, and
-// its name is explained in the legend, also where it has no point.
+// Area is what holds at some points of a simplex. It is in the legend even without points.
 type Area struct {
 	Label  string
 	Color  string      // "#RRGGBB"
@@ -132,8 +130,7 @@ func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 	l.text(b.names[2], vg.Point{X: corners[2].X - b.names[2].width/2, Y: corners[2].Y + cornerGap})
 }
 
-// patchSize is by how much a patch is larger than its share of the triangle, so
-// that neighbours overlap and no line of paper shows between them.
+// patchSize enlarges patches so that neighbours overlap and no gaps show.
 const patchSize = 1.15
 
 // patch is the hexagon of points nearest to a grid point, clipped to the triangle.

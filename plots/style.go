@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Style is how a venue wants a figure, as data. Widths are in inches, all
-// other lengths in points. A number that is 0 is taken from ICML, so that
-// Style{} is ICML at text width and Style{Width: 4} is that, four inches wide.
+// Style is a venue's figure style. Widths are in inches, other lengths in points. A number that is 0 defaults to
+// ICML's, so that Style{Width: 4} is ICML, four inches wide.
 type Style struct {
 	Name  string
 	Width float64 // of the whole figure; see Column and Text
@@ -37,8 +36,8 @@ type Style struct {
 	Palette []string // colours "#RRGGBB" of the curves, in their order
 }
 
-// Lettering reports whether a file has its text as text, which is found and edited, or as
-// outlines, which look the same on every machine. A PNG has dots.
+// Lettering is whether text is stored as text, which can be searched and edited, or as outlines, which look the same
+// everywhere.
 type Lettering string
 
 // The letterings.
@@ -48,14 +47,11 @@ const (
 	Outlines Lettering = "outlines" // outlines in all formats
 )
 
-// palette has the colours of Okabe and Ito ("Color Universal Design", 2008),
-// which stay apart for the colour-blind, less the yellow, which vanishes on
-// white. Their order makes neighbours differ in lightness, so that they stay
-// apart in grey too: luminance 87, 162, 0, 119, 158, 106, 151 of 255.
+// palette has the colours of Okabe and Ito ("Color Universal Design", 2008), which the colour-blind can tell apart,
+// without the yellow. Neighbours differ in lightness: luminance 87, 162, 0, 119, 158, 106, 151 of 255.
 var palette = []string{"#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#009E73", "#CC79A7"}
 
-// Dashes and markers by the index of a curve. Their numbers share no divisor
-// with the palette's, so that 35 curves differ.
+// Dashes and markers by the index of a curve. Their numbers are coprime with the palette's, so that 35 curves differ.
 var (
 	autoLines   = []Line{Solid, Dashed, DashDot, LongDash, Dotted}
 	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
@@ -150,9 +146,7 @@ type look struct {
 	hatch  float64 // degrees of its band's lines if there is no transparency
 }
 
-// looks gives every label of the figure its look, in order of appearance, so
-// that a curve looks the same in all panels. Curves and references are counted
-// apart.
+// looks gives every label its look, in order of appearance. Curves and references are counted separately.
 type looks struct {
 	palette                []string
 	byKey                  map[string]int

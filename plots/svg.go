@@ -53,8 +53,7 @@ func escape(s string) string {
 	return out.String()
 }
 
-// svgGlyphs collects text as outlines, which come after everything else: each is defined once, in
-// thousandths of an em, and used wherever its glyph is.
+// svgGlyphs collects text as outlines, each defined once. They come after everything else.
 type svgGlyphs struct {
 	*vgsvg.Canvas
 	out, shapes *bytes.Buffer
@@ -119,8 +118,8 @@ func hexOf(c color.Color) string {
 	return fmt.Sprintf("#%02X%02X%02X", v.R, v.G, v.B)
 }
 
-// svgText collects text as text, which comes after everything else, in fonts of the machine that
-// shows it: each piece takes the width that it has in the font it was set in.
+// svgText collects text in fonts of the viewer's machine, stretched to the width it was set in. It comes after
+// everything else.
 type svgText struct {
 	*vgsvg.Canvas
 	out *bytes.Buffer

@@ -34,8 +34,7 @@ type Column struct {
 // Align says where the entries of a column stand.
 type Align string
 
-// The alignments. AlignAuto is Left for the first column and Right for all
-// others.
+// The alignments. AlignAuto is Left for the first column, else Right.
 const (
 	AlignAuto Align = ""
 	Left      Align = "left"
@@ -94,8 +93,7 @@ func (t *Table) validateRow(row []Entry) error {
 	return nil
 }
 
-// tableBox is a Table on its way to the page. It remembers how it was set last:
-// the layout asks several times for the same width.
+// tableBox is a Table with its last layout: the same width is asked for several times.
 type tableBox struct {
 	*Table
 	last  vg.Length
@@ -124,9 +122,8 @@ type tableSet struct {
 	titles    [][]textLine // of each block
 }
 
-// columnSet is one column: its width, and of numbers with an uncertainty the
-// room for the number, for the sign with its spaces, and for what stands right
-// of it, before and after the decimal point.
+// columnSet is a column's width and, of numbers with an uncertainty, the room for the number, the sign with its spaces,
+// and what follows before and after the decimal point.
 type columnSet struct {
 	align                       Align
 	width                       vg.Length

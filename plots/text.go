@@ -54,8 +54,7 @@ type faces struct {
 	bold    *typeface
 }
 
-// families are the fonts. Latin Modern Math and STIX Two Math have the italic letters of
-// formulas. A sfnt.Font and its buffer are not safe for concurrent use: mu guards all.
+// families are the fonts. The math fonts have the italic letters of formulas. mu guards them and the buffer.
 var (
 	mu       sync.Mutex
 	buffer   sfnt.Buffer
@@ -175,8 +174,7 @@ func (f Font) kern(a, b rune) vg.Length {
 	return roman.inEm(k)
 }
 
-// textLine is one line of set text with its baseline at y = 0, in points.
-// Height and depth are those of the ink.
+// textLine is a line of set text with its baseline at y = 0, in points.
 type textLine struct {
 	font                 Font
 	glyphs               []placed

@@ -20,8 +20,7 @@ import (
 // bucketTag is the build tag of the program that knows buckets.
 const bucketTag = "buckets"
 
-// linked says that this is the program that knows buckets: an address that it
-// does not know is an error then, and nothing to hand over.
+// linked says that this program knows buckets: it must not hand over again.
 var linked bool
 
 func inBucket() bool { return strings.Contains(os.Getenv("NASML_STORE"), "://") }

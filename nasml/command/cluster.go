@@ -183,9 +183,8 @@ type slurmCmd struct {
 	Submit    bool   `help:"Hand the script to sbatch."`
 }
 
-// slurmScript runs one part a task. The program is the batch step itself, so
-// that Slurm's signal before the time limit reaches it: it keeps a checkpoint
-// and ends.
+// slurmScript runs one part per task. The program is the batch step itself, so that it gets Slurm's signal before the
+// time limit and saves a checkpoint.
 var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote}).Parse(`#!/bin/bash
 #SBATCH --job-name={{.Name}}
 #SBATCH --array=1-{{.Array}}

@@ -21,8 +21,7 @@ type dataCmd struct {
 	JSON bool     `name:"json" help:"Print JSON."`
 }
 
-// table is the table of a benchmark: no set of images, and not downloaded but
-// made of its authors' files.
+// table is a benchmark's table, which is made of its authors' files and not downloaded.
 type table struct {
 	file    string // that is made
 	authors string // what it is made of
@@ -204,8 +203,7 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 	return c.table(rows)
 }
 
-// shipped is the state of a table that is part of the project and that the folder of
-// the data sets does not replace.
+// shipped is the state of a shipped table that the data folder does not replace.
 const shipped data.State = "shipped"
 
 // tableState is a table's state by the error of loading it. path is where the user's own would be.

@@ -49,8 +49,7 @@ type runCmd struct {
 // errClaims is the end of a figure of which a claim does not hold.
 var errClaims = errors.New("a claim does not hold")
 
-// claimsError is the end of a call in which all ran and only claims failed: exit
-// status 3.
+// claimsError says that everything ran and only claims failed: exit status 3.
 type claimsError struct{ error }
 
 // Run computes the figures one by one. If one fails, the others still run.

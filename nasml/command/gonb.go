@@ -17,8 +17,7 @@ const gonbModule = "github.com/janpfeifer/gonb"
 // gonbEdit changes a text that is in a file of the pinned GoNB once.
 type gonbEdit struct{ file, from, to string }
 
-// gonbEdits are changes to GoNB's source before it is built. No flag of GoNB and no program that it calls can make
-// them.
+// gonbEdits are changes to GoNB's source that no flag can make.
 var gonbEdits = []gonbEdit{
 	// Go's words for a cell that begins with a statement say what to do.
 	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
@@ -43,8 +42,8 @@ var gonbEdits = []gonbEdit{
 		"\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n" + completeString},
 }
 
-// completeString begins GoNB's AutoCompleteOptionsInCell. With its quotes the cursor's line is in a string where their
-// number is odd.
+// completeString begins GoNB's AutoCompleteOptionsInCell. An odd number of quotes before the cursor means that it is in
+// a string.
 const completeString = `	if before := cellLines[cursorLine][:cursorCol]; strings.Count(before, "\"")%2 == 1 {
 		cell := strings.Join(append(append([]string(nil), cellLines[:cursorLine]...), before), "\n")
 		ask := exec.Command("go", "tool", "nasml", "strings", "--", cell)

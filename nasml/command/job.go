@@ -20,8 +20,7 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// job is a running step of the set-up: it shows that time passes and keeps
-// what the programs say, in case one fails.
+// job is a running step of the set-up. It shows progress and keeps its programs' output in case one fails.
 type job struct {
 	site *site
 	console
@@ -157,8 +156,7 @@ func (e *commandError) Error() string {
 const room = "the set-up takes about 1 GB in .nasml, 2 GB in Go's caches (go env GOCACHE GOMODCACHE) and 0.5 GB in " +
 	"pip's cache and the temporary folder"
 
-// diagnoses are the failures that a user can mend, each known by what pip, go
-// or the C compiler print about it. The first that matches is taken.
+// diagnoses are the failures that a user can fix, by what pip, go or the C compiler print. The first match counts.
 var diagnoses = []struct {
 	pattern *regexp.Regexp
 	advice  string

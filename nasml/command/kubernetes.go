@@ -25,9 +25,8 @@ type kubernetesCmd struct {
 	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
 }
 
-// jobManifest is an Indexed Job. A part that fails is tried again and goes on from its
-// checkpoint; losing a node does not count; a usage error (exit status 2) ends a part at
-// once. Names are generated, so that the manifest can be created again for missing trials.
+// jobManifest is an Indexed Job. A failed part is retried from its checkpoint; a lost node does not count; a usage
+// error (exit status 2) ends a part. Names are generated, so that the manifest can be created again.
 var jobManifest = template.Must(
 	template.New("job").
 		Funcs(template.FuncMap{"yaml": yamlText}).
@@ -186,8 +185,7 @@ func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	return env, volumes, nil
 }
 
-// Command computes the part that a pod's index names, from 0 on. The program
-// takes the shell's place, so that the signal that ends a pod reaches it.
+// Command computes the part of a pod's index, from 0. exec passes the signal that ends a pod on to the program.
 func (v *kubernetesCmd) Command() string {
 	words := []string{"exec", "go", "tool", "nasml"}
 	for _, arg := range v.Args() {

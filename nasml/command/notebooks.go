@@ -130,8 +130,7 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 	return nil
 }
 
-// reportWriter takes what the runner prints: it shows which cell runs, and
-// keeps all of it for the end.
+// reportWriter shows which cell runs, and keeps the runner's output.
 type reportWriter struct {
 	console
 	name string

@@ -13,8 +13,7 @@ import (
 const noVenv = "Python's venv module is missing: install it (Debian and Ubuntu: apt install python3-venv) and run " +
 	"the command again"
 
-// probe prints what a Python is: its version, its own path without links, and
-// which modules of a virtual environment it lacks.
+// probe prints a Python's version, its resolved path, and missing modules of virtual environments.
 const probe = `import sys, os, importlib.util as u
 print(sys.version_info[0], sys.version_info[1])
 print(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))

@@ -57,9 +57,8 @@ func (v *setupCmd) Run(ctx context.Context, c console, s *site) error {
 	return nil
 }
 
-// step is one part of the set-up. It is done when its stamp holds the hash of
-// its inputs and its outputs are there. The stamp is written last, so that a
-// step that broke off is not taken for a finished one and is run again.
+// step is a part of the set-up. It is done if its stamp has the hash of its inputs and its outputs exist. The stamp is
+// written last, so that an interrupted step runs again.
 type step struct {
 	name    string
 	what    string   // for the progress line: what is made, how long it takes; empty for a moment's work

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// labPageConfig turns JupyterLab's question about news off: it would stand
-// over every first notebook, and asks the network.
+// labPageConfig disables JupyterLab's question about news, which also uses the network.
 const labPageConfig = `{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}
 `
 
@@ -18,8 +17,8 @@ func (s *site) kernelFile() string {
 	return s.path("share", "jupyter", "kernels", "gonb", "kernel.json")
 }
 
-// kernelGoFlags are GoNB's: a stripped cell links in half the time, and a
-// checkout that belongs to another user has no version control to stamp.
+// kernelGoFlags strip cells, which halves linking time, and skip version control, which fails in another user's
+// checkout.
 const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
 
 // kernelspec tells Jupyter how to start GoNB. Cells use the checkout through a go.work file. GOPROXY=off keeps GoNB

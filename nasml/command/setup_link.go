@@ -38,9 +38,8 @@ func (s *site) sitePackages(venv string) (string, error) {
 	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
 }
 
-// linkInside makes Go's linker link what is compiled from C, too, which saves the C
-// compiler's linker, a fifth of what a cell takes to build. It can for this project's few
-// functions, with the compilers that were tried, and set-up finds out whether it can here.
+// linkInside makes Go's linker link C code, too, which saves a fifth of a cell's build time. It cannot with every C
+// compiler; set-up finds out.
 const linkInside = "-linkmode=internal"
 
 // linksInside reports whether a program that is linked this way runs.

@@ -12,12 +12,11 @@ import (
 // kept says what an interrupted call leaves.
 const kept = "finished trials and checkpoints are kept, the same command goes on from there"
 
-// samePress is the time within which a second signal is no second wish: go tool hands a
-// Ctrl-C on that the terminal has sent to this program, too.
+// samePress is the time within which a second signal is the same Ctrl-C: go tool passes on what the terminal has sent
+// here, too.
 const samePress = 500 * time.Millisecond
 
-// grace is how long what is under way has to end by itself, and to keep its checkpoint,
-// before it is asked whether it can.
+// grace is how long work may take to end by itself and save its checkpoint.
 const grace = 3 * time.Second
 
 // untilSignal returns a context that ends with Ctrl-C, SIGTERM or a closed terminal (unless under nohup). A second

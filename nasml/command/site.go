@@ -15,9 +15,8 @@ import (
 
 const modulePath = "github.com/nasml/lab"
 
-// site is a checkout and the folder that holds all that the set-up makes:
-// .nasml in the checkout, which git ignores, or another one, so that a
-// container's set-up is not hidden under a checkout that is mounted into it.
+// site is a checkout and the folder of its set-up: .nasml in the checkout, or another one, so that a container's set-up
+// is not hidden by a mounted checkout.
 type site struct {
 	Root string  // absolute path of the checkout
 	Made string  // absolute path of the set-up's folder; empty: .nasml in Root

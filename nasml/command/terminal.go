@@ -36,16 +36,14 @@ func (c console) table(rows [][]string, below ...string) error {
 // gap is the space between two columns.
 const gap = 2
 
-// grid is a table of text with a head. It fits a width by leaving columns out
-// and by shortening some.
+// grid is a table of text that fits a width by dropping and shortening columns.
 type grid struct {
 	rows    [][]string // the head first
 	drop    []string   // columns to leave out, the first one first
 	shorten []string   // columns to shorten, the first one first
 }
 
-// String is the table in lines of at most width columns, as far as dropping and
-// shortening can do it; 0: of any.
+// String formats the table in at most width columns, if it can; 0: any.
 func (g grid) String(width int) string {
 	for _, name := range g.drop {
 		if width > 0 && g.width() > width+g.slack() {

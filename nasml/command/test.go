@@ -75,8 +75,7 @@ func (v *testCmd) goFlags(packages []string) []string {
 	return append(flags, packages...)
 }
 
-// testRun is one run of all tests. It has a store of its own, so that the
-// notebooks compute what they show.
+// testRun is one run of all tests, with an empty store, so that notebooks compute what they show.
 type testRun struct {
 	*site
 	console
@@ -260,8 +259,6 @@ func (t *testRun) notebooks(ctx context.Context) {
 	_ = group.Wait() // each part has told its own
 }
 
-// notebooksTogether is how many notebooks are executed at a time: building a
-// cell keeps one processor busy.
 const notebooksTogether = 2
 
 func (t *testRun) notebook(ctx context.Context, file string) {
@@ -341,8 +338,7 @@ func (t *testRun) browser(ctx context.Context, test string) error {
 	return t.goTest(ctx, []string{"-count=1", "-timeout=20m", "-run=" + test, "./nasml/command"})
 }
 
-// browserVar is set where the browser test is to run: it takes long, and needs
-// what only this command sets up.
+// browserVar enables the browser test, which needs what only this command sets up.
 const browserVar = "NASML_TEST_BROWSER"
 
 // browserTest is the name of the browser test.

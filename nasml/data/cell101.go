@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Ops101 are the operations of NAS-Bench-101 (Ying+ 2019,
-// https://arxiv.org/abs/1902.09635) in the order of its configuration, which
-// its hashes depend on.
+// Ops101 are the operations of NAS-Bench-101 (Ying+ 2019, https://arxiv.org/abs/1902.09635), in the order that its
+// hashes depend on.
 var Ops101 = [3]string{"conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"}
 
 // Operations of the first and of the last vertex.
@@ -30,10 +29,9 @@ const (
 	Cells101       = 423624 // that differ
 )
 
-// Cell101 is a pruned cell of NAS-Bench-101: vertices in topological order,
-// the input first and the output last, an operation on each between them. Make
-// one with NewCell101 or ParseCell101. Cells that are == are equal; equal cells
-// whose vertices are in another order have the same Hash.
+// Cell101 is a pruned cell of NAS-Bench-101: vertices in topological order, input first and output last, with an
+// operation on each between them. Make one with NewCell101 or ParseCell101. Equal cells are ==; isomorphic ones have
+// the same Hash.
 type Cell101 struct {
 	vertices uint8
 	edges    uint64                    // bit 7i+j: an edge from vertex i to vertex j
@@ -189,8 +187,7 @@ func (c Cell101) short() (ops, edges string) {
 	return o.String(), e.String()
 }
 
-// ParseCell101 is the inverse of String. Beside NewCell101's errors it is one
-// where the form is another, or the cell is not pruned.
+// ParseCell101 is the inverse of String. It returns an error for other forms and for cells that are not pruned.
 func ParseCell101(s string) (Cell101, error) {
 	ops, edges, _ := strings.Cut(s, " ")
 	c, err := parseShort101(ops, edges)
@@ -251,10 +248,9 @@ func (c Cell101) label(v int) (out, in, op int) {
 	return out, in, int(c.ops[v-1])
 }
 
-// Hash is the benchmark's name of the cell, which does not depend on the order
-// of its vertices (Ying+ 2019; hash_module of the benchmark's graph_util): every
-// vertex starts with the MD5 of its label and takes, V times, the MD5 of its
-// neighbours' hashes, sorted, and its own; the cell has the MD5 of all of them.
+// Hash is the benchmark's isomorphism-invariant name of the cell (Ying+ 2019; hash_module of graph_util): every vertex
+// starts with the MD5 of its label and V times takes the MD5 of its neighbours' hashes, sorted, and its own; the cell
+// has the MD5 of all.
 func (c Cell101) Hash() string {
 	n := c.Vertices()
 	hashes, next := make([]string, n), make([]string, n)
@@ -288,10 +284,8 @@ func md5Hex(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Canonical returns the cell with its vertices in the one order that stands for
-// all: of those in which every edge goes to a later vertex, the first by
-// operations, then by edges. Two cells of the benchmark have the same Hash
-// exactly where their canonical forms are ==, and this is much quicker.
+// Canonical returns the canonical order of vertices: of all topological orders the first by operations, then by edges.
+// Cells of the benchmark have the same Hash exactly if their canonical forms are ==, which is much faster.
 func (c Cell101) Canonical() Cell101 {
 	best, found := c, false
 	order := make([]int, 1, MaxVertices101) // the input comes first

@@ -12,11 +12,9 @@ import (
 	"slices"
 )
 
-// cifar10 is known by the sums of its members, so that an archive packed again
-// is the same. The sums of the training batches were computed from real files,
-// that of the whole test batch was not; all six are those that torchvision-ruby
-// pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
-// That of the head is computed from a copy that has no more of the test batch.
+// cifar10 is known by its members' checksums, so that a repacked archive is the same. Those of the training batches
+// were computed from real files, that of the test batch was not; all six are pinned by torchvision-ruby, beside the
+// archive (SHA-256 c4a38c50…, MD5 c32a1d4a…). That of the head is from a copy with no more of the test batch.
 var cifar10 = func() set {
 	const folder = "cifar-10-batches-bin/"
 	var members []Member
@@ -39,9 +37,8 @@ var cifar10 = func() set {
 	})...)
 }()
 
-// cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
-// They were not checked against files of our own. The first label of a record
-// is the coarse one of 20, which is passed over.
+// cifar100 has torchvision-ruby's checksums; the archive's own is 58a81ae1…. They were not checked against real files.
+// Of a record's two labels, the coarse one is ignored.
 var cifar100 = cifar("cifar-100-binary.tar.gz", 168513733, recordFormat{labels: []int{20, 100}, side: 32},
 	Member{Path: "cifar-100-binary/train.bin", Images: 50_000,
 		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
@@ -67,8 +64,7 @@ func cifar(name string, size int64, format recordFormat, members ...Member) set 
 	return splits
 }
 
-// recordFormat is that of a file of records: some labels, a byte each, of which
-// the last counts, and an image by channel, all of red before green and blue.
+// recordFormat describes records: some labels, a byte each, of which the last counts, and an image by channel.
 type recordFormat struct {
 	labels []int // how many values each label has
 	side   int   // pixels

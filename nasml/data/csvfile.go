@@ -23,8 +23,7 @@ type csvFile struct {
 	body  string   // what comes after the first line
 }
 
-// maxCSV bounds what is unzipped: the largest file is that of NAS-Bench-101
-// with four lengths of training, of some 130 MB.
+// maxCSV bounds the unzipped size. The largest table, NAS-Bench-101 with four lengths, has some 130 MB.
 const maxCSV = 256 << 20
 
 // openCSV reads a file of dir, zipped or not.

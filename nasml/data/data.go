@@ -48,9 +48,8 @@ var (
 	ErrIncomplete = errors.New("the file is incomplete") // what is there is right
 )
 
-// Dir returns the folder of the data sets as an absolute path: $NASML_DATA,
-// else nasml/data in the user's cache folder. It does not make the folder. It
-// is an error if neither is known.
+// Dir returns the absolute path of the data folder: $NASML_DATA, else nasml/data in the user's cache folder. It does
+// not create it.
 func Dir() (string, error) {
 	if dir := os.Getenv("NASML_DATA"); dir != "" {
 		return filepath.Abs(dir)
@@ -226,9 +225,8 @@ type FileStatus struct {
 	Problem error // nil where it is present; says what to do
 }
 
-// Status reads and checks every file of the named sets, of all sets where
-// none is named. It returns an error only for a set that is not known, or
-// where Dir does; what is wrong with a file is in its FileStatus.
+// Status checks every file of the named sets, or of all. It returns an error only for an unknown set or folder; a
+// file's problem is in its FileStatus.
 func Status(names ...Name) ([]FileStatus, error) {
 	l, err := open()
 	if err != nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// PhotoFolder are photographs in folders, one a class, as ILSVRC's training
-// archive has them once it is unpacked: n01440764/n01440764_10026.JPEG. They are
-// read when they are needed.
+// PhotoFolder is a folder of photographs with one folder per class, like ILSVRC's training archive:
+// n01440764/n01440764_10026.JPEG. They are read when needed.
 type PhotoFolder struct {
 	Dir         string
 	ClassNames  []string // of the folders, in order: label i is the i-th
@@ -40,8 +39,8 @@ type photo struct {
 // photoEndings are those of files that are photographs.
 var photoEndings = []string{".jpeg", ".jpg", ".png"}
 
-// OpenPhotoFolder lists the photographs of a folder. It returns an error if it
-// cannot be read, has no folders, or has one without photographs.
+// OpenPhotoFolder lists the photographs of a folder. A folder without classes, or a class without photographs, is an
+// error.
 func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,9 +150,8 @@ type Photographs struct {
 // Classes is the number of classes.
 func (p Photographs) Classes() int { return len(p.ClassNames) }
 
-// Batch writes photographs to pixels [len(indices), Side, Side, 3], and their
-// labels, as many at a time as there are processors. It draws one number for each
-// from rng where Train is true, unless it is nil. It returns an error if a file is broken.
+// Batch writes photographs to pixels [len(indices), Side, Side, 3], and their labels, on all processors. If Train, it
+// draws one number for each from rng, unless that is nil. It returns an error if a file is broken.
 func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error {
 	size := p.Side * p.Side * 3
 	if len(pixels) != len(indices)*size || len(labels) != len(indices) {

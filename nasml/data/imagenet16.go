@@ -5,17 +5,15 @@ import (
 	"path"
 )
 
-// ImageNet16-120 as Dong and Yang 2020 take it (NAS-Bench-201): the images of
-// labels 1 to 120 of the downsampled ImageNet, 151,700 for training, and for
-// testing the 6,000 of the publisher's validation set. Labels become 0 to 119.
+// ImageNet16-120 (NAS-Bench-201, Dong & Yang 2020): labels 1 to 120 of the downsampled ImageNet, 151,700 training
+// images and the 6,000 of the validation set for testing. Labels become 0 to 119.
 const (
 	imagenetSide    = 16
 	imagenetClasses = 1000 // that the files have
 	imagenetKept    = 120
 )
 
-// imagenet16 has the MD5 sums that AutoDL-Projects pins for the publisher's
-// eleven files. They were not checked against files of our own.
+// imagenet16 has the MD5 sums that AutoDL-Projects pins. They were not checked against real files.
 var imagenet16 = func() set {
 	var train []File
 	for i, sum := range []string{

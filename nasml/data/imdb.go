@@ -13,13 +13,10 @@ import (
 	"strconv"
 )
 
-// imdb is the publisher's archive (Maas+ 2011), or one packed again of the same
-// reviews. The reviews have no sum of their own that anybody has published, so
-// that an archive is good where it is whole, has every review once and no
-// other, and ratings that go with the labels. What is downloaded has to be the
-// publisher's file byte for byte besides: its SHA-256 is what many independent
-// projects pin (MD5 7c2ac02c…); it was not checked against a file of our own.
-// The 50,000 reviews without labels are passed over and may be missing.
+// imdb is the publisher's archive (Maas+ 2011) or a repacked one. The reviews have no published checksum: an archive is
+// good if it has every review once, no other, and ratings that match the labels. A download must also be the
+// publisher's file by its SHA-256, which many projects pin (MD5 7c2ac02c…); it was not checked against a real file. The
+// 50,000 reviews without labels are ignored and may be missing.
 var imdb = reviewSet(File{
 	Path:    "aclImdb_v1.tar.gz",
 	URLs:    []string{"https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"},

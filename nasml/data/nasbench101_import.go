@@ -192,8 +192,7 @@ func parseMatrix101(digits string, ops []string) (Cell101, error) {
 	return newPruned101(matrix, ops)
 }
 
-// Numbers of the fields of the messages ModelMetrics and EvaluationData, by
-// the benchmark's model_metrics.proto.
+// Field numbers of the messages ModelMetrics and EvaluationData, from model_metrics.proto.
 const (
 	fieldEvaluation = 1 // ModelMetrics: EvaluationData, of the beginning, of the middle and of the end
 	fieldParams     = 2 // ModelMetrics: int32

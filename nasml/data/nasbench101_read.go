@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// The files of the table, below the folder of the data sets: what
-// ImportNASBench101 makes, and a published part of the benchmark.
+// The table's files in the data folder: the one ImportNASBench101 makes, and a published part.
 const (
 	table101File  = "nasbench/nasbench101.csv.gz"
 	subset101File = "nasbench/nb101_108_subset151644.csv.gz"
@@ -26,8 +25,7 @@ const (
 	weightColumn = "params"
 )
 
-// measured101 are the names of measurements: val9984_1 is of 108 epochs,
-// e4_val9984_1 of 4.
+// measured101 matches columns: val9984_1 is of 108 epochs, e4_val9984_1 of 4.
 var measured101 = regexp.MustCompile(`^(?:e([1-9]\d{0,4})_)?(val9984|test9984|time_s)_([123])$`)
 
 // LoadNASBench101 reads the table from a folder of data sets, Dir's where dir

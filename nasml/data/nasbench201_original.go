@@ -26,8 +26,7 @@ type trial201 struct {
 	params   float64            // in millions
 }
 
-// result201 is what is kept of one architecture: its trainings by the length
-// of the schedule, 12 and 200 epochs, each sorted by task and seed.
+// result201 is an architecture's trainings by the length of the schedule, sorted by task and seed.
 type result201 map[int][]trial201
 
 // original201 is what is kept of the benchmark's own files.
@@ -38,18 +37,15 @@ type original201 struct {
 	results map[int]result201
 }
 
-// sets201 are the original's names of what a network was evaluated on: x-valid
-// and x-test are the two halves of ori-test for TaskCIFAR100 and
-// TaskImageNet16, and for TaskCIFAR10Valid x-valid is the other half of the
-// training images.
+// The original's names of evaluation sets: x-valid and x-test are the halves of ori-test for TaskCIFAR100 and
+// TaskImageNet16; for TaskCIFAR10Valid x-valid is the other half of the training images.
 const (
 	xValid  = "x-valid"
 	xTest   = "x-test"
 	oriTest = "ori-test"
 )
 
-// schedules201 are the names of the two schedules, in NATS-Bench and in
-// NAS-Bench-201.
+// schedules201 are the schedules' names, in NATS-Bench and in NAS-Bench-201.
 var schedules201 = map[string]int{"12": 12, "200": 200, "less": 12, "full": 200}
 
 // readOriginal201 reads the authors' files: the folder NATS-tss-…-simple, NATS-tss-….pickle.pbz2, or
@@ -223,8 +219,7 @@ func (w *watched) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// torchMagic is the number that begins a file of torch.save before PyTorch
-// 1.6, as its first pickle.
+// torchMagic is the first pickle of a file of torch.save before PyTorch 1.6.
 const torchMagic = "0x6cfc9c46f9206aa85019" // 0x1950a86a20f9469cfc6c, the lowest byte first
 
 // skipTorchHead returns the pickle in a file of torch.save: data.pkl of the zip archive (since PyTorch 1.6), or what

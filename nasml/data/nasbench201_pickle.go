@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// dropped201 are keys of a training whose values no column is made of: weights,
-// losses and curves, nearly all of the file.
+// dropped201 are keys that no column needs: weights, losses and curves, nearly all of the file.
 var dropped201 = map[string]bool{
 	"net_state_dict": true, "train_acc1es": true, "train_acc5es": true, "train_losses": true,
 	"eval_losses": true, "eval_times": true, "latency": true, "arch_config": true,

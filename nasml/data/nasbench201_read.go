@@ -18,8 +18,7 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// The two files of the table, below the folder of the data sets. Both may lie
-// there unzipped, and the second may be missing.
+// The table's two files in the data folder, zipped or not. The second may be missing.
 const (
 	table201File  = "nasbench/nasbench201.csv.gz"
 	trials201File = "nasbench/nats_per_trial_e200.csv.gz"

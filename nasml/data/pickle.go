@@ -202,8 +202,7 @@ var opcodes = [256]func(*unpickler){
 	},
 }
 
-// pickledNames are the names that a pickle may have, and what they are here:
-// all are made of their arguments by pickledCalls, or only passed on.
+// pickledNames are the names that a pickle may use.
 var pickledNames = map[string]global{
 	"numpy.core.multiarray._reconstruct":  "_reconstruct",
 	"numpy._core.multiarray._reconstruct": "_reconstruct",

@@ -52,9 +52,7 @@ func (r *Reviews) Signs() []int8 {
 	return signs
 }
 
-// Select returns the reviews of the given numbers in their order, with a
-// fingerprint of their own. It returns an error if there is no such review, or
-// no number.
+// Select returns the reviews of the given numbers, with their own fingerprint.
 func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	part := *r
 	part.Texts, part.Labels, part.Ratings, part.IDs = nil, nil, nil, nil
@@ -72,10 +70,8 @@ func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	return newReviews(part), nil
 }
 
-// LoadReviews returns the Train or Test part of a set of reviews: of IMDb,
-// 25,000 each, first the negative ones by id and then the positive ones; of
-// Synthetic, 2,000 each. It is to texts what Load is to images, with the same
-// errors.
+// LoadReviews returns the Train or Test part of a set of reviews: of IMDb 25,000 each, negative ones by id, then
+// positive ones; of Synthetic 2,000 each. Its errors are those of Load.
 func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) {
 	all, err := loadReviews(ctx, name, split)
 	if err != nil {
@@ -121,8 +117,7 @@ func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Revie
 	return train, valid, test, err
 }
 
-// PythonShuffle returns 0…n−1 in the order that Python 3's random.shuffle
-// leaves them in after random.seed(seed).
+// PythonShuffle returns 0…n−1 as shuffled by Python 3's random.seed(seed) and random.shuffle.
 func PythonShuffle(n int, seed uint32) []int {
 	rng := prng.NewMT19937()
 	rng.SeedFromKeys([]uint32{seed})
@@ -168,8 +163,7 @@ func (s ReviewSpec) withDefaults() (ReviewSpec, error) {
 	return s, nil
 }
 
-// Words of made-up reviews: those that tell, by label; those that are often
-// and tell nothing; and syllables of names and rare words.
+// Words of made-up reviews: telling ones by label, common ones, and syllables of names and rare words.
 var (
 	telling = [2][]string{
 		strings.Fields("dull clumsy boring waste awful tiresome flat worst badly lifeless isn't mess"),

@@ -44,8 +44,7 @@ const (
 	Test1000 Split = "test-1000" // the first 1,000 images of CIFAR10's Test: all that incomplete copies have of it
 )
 
-// File is one file of a publisher, known by what is in it: the checksum is
-// that of the uncompressed bytes, so that a file zipped again is the same file.
+// File is one file of a publisher. The checksum is of the uncompressed bytes, so that a rezipped file is the same.
 type File struct {
 	Path    string   // below Dir, with slashes: "mnist/train-images-idx3-ubyte.gz"
 	URLs    []string // where it can be had, tried in this order; none where a program cannot get it
@@ -60,8 +59,7 @@ type File struct {
 	Classes int      // of pickled images: only those of the first so many classes are kept
 }
 
-// part says what a split is made of: bytes from…to−1 of the content of some
-// files, all of it where to is 0, and how they become images.
+// part is how a split is made: bytes from…to−1 of some files' content (all if to is 0), and their conversion to images.
 type part struct {
 	files    []File
 	from, to int
@@ -161,14 +159,12 @@ func idxPart(images, labels File) part {
 	}}
 }
 
-// Names returns the sets of images that have files, in alphabetical order: what
-// Load can load.
+// Names returns the sets of images that have files, sorted.
 func Names() []Name {
 	return slices.DeleteFunc(publishers.names(), func(n Name) bool { return publishers[n][Train].reviews })
 }
 
-// Known returns every set of images that a parameter may name: those of Names, of
-// FromArrays and Synthetic.
+// Known returns every set of images that a parameter may name: those of Names and FromArrays, and Synthetic.
 func Known() []Name { return append(append(Names(), ownNames()...), Synthetic) }
 
 func (r registry) names() []Name { return slices.Sorted(maps.Keys(r)) }

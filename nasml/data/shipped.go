@@ -11,10 +11,9 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// A part of MNIST is part of the project: the first 5,000 training images, of the
-// digits 0 and 1 the first 4,096, and the first 1,000 test images, in the order of the
-// whole set. So the first n images of some classes are the same in both, with the same
-// fingerprint, as long as the part has so many. See shipped/README.md.
+// A part of MNIST is shipped: the first 5,000 training images, the first 4,096 of the digits 0 and 1, and the first
+// 1,000 test images. The first n images of a selection of classes are therefore the same, with the same fingerprint, as
+// in the whole set. See shipped/README.md.
 //
 //go:embed shipped/*.gz
 var shippedFiles embed.FS

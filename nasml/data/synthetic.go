@@ -27,8 +27,7 @@ const (
 	ofReview
 )
 
-// ImageSpec says what SyntheticImages draws. The zero value means ten classes
-// of 28×28 images with MNIST's share of ink.
+// ImageSpec says what SyntheticImages draws; by default ten classes of 28×28 images with MNIST's share of ink.
 type ImageSpec struct {
 	Classes int     // 2 to 256; if 0, 10
 	Height  int     // pixels, at least 8; if 0, 28

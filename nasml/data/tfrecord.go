@@ -9,8 +9,7 @@ import (
 	"io"
 )
 
-// maxRecord bounds the length of a record; those of NAS-Bench-101 have some
-// hundreds of bytes.
+// maxRecord bounds a record's length; NAS-Bench-101's have some hundreds of bytes.
 const maxRecord = 1 << 20
 
 // tfRecords reads the records of a TFRecord file one after the other, in

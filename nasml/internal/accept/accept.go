@@ -19,14 +19,11 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Tolerance is how far a value that was computed in float32 through XLA may be
-// from the shipped one, relative to the largest of its series: another order of
-// sums moves the last digits, and training magnifies them. Host arithmetic has
-// to agree bit for bit.
+// Tolerance is the largest difference of a value computed by XLA in float32, relative to the largest of its series: the
+// order of sums changes last digits, and training magnifies them. Host arithmetic must agree exactly.
 const Tolerance = 1e-2
 
-// rounding is the size below which a number through XLA is not compared by its
-// own.
+// rounding is the size below which numbers from XLA are compared absolutely.
 const rounding = 1e-9
 
 // Trial is a trial that are shipped, with how to compute it.
@@ -50,9 +47,7 @@ func Seconds(trials []Trial) float64 {
 	return sum
 }
 
-// Shipped lists the trials that are shipped, by the version of their
-// code. Entries that cannot be looked at, because they need data that are not
-// there, are noted.
+// Shipped lists the shipped trials by the version of their code. notes lists entries that need missing data.
 func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err error) {
 	byVersion = ByVersion{}
 	seen := map[string]bool{}
@@ -108,9 +103,8 @@ func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
 	return runs.WithProgress(runs.WithStore(ctx, store), runs.Silent), clean, nil
 }
 
-// Pick chooses trials to compute again: the cheapest of every branch, and one that the hash
-// of the source draws, so that nobody can know it before. Branches whose cheapest trial took
-// longer than most seconds are left.
+// Pick chooses trials to recompute: the cheapest of every branch, and one that the source's hash draws, so that it is
+// unpredictable. Branches whose cheapest trial took longer than most seconds are left.
 func Pick(trials []Trial, source string, most float64) (picked []Trial, left []string) {
 	branches := map[string][]Trial{}
 	for _, t := range trials {
@@ -197,9 +191,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s was %v and is %v (relative difference %.2g)", what, d.Name, d.Old, d.New, d.Relative)
 }
 
-// Recompute computes trials again and returns what moved, and the largest
-// relative difference of the numbers that are within the tolerance. progress is
-// told what is computed.
+// Recompute recomputes trials and returns what moved, and the largest relative difference within the tolerance.
+// progress gets what is computed.
 func Recompute(
 	ctx context.Context,
 	trials []Trial,
@@ -330,8 +323,7 @@ func numbers(r *runs.Record, name string) []float64 {
 	return nil
 }
 
-// Open are the kinds whose source was not accepted yet, of those named, or of
-// all.
+// Open returns the code versions that are not accepted yet, of those named or of all.
 func Open(names []string) (open []*code.Kind, err error) {
 	var known []string
 	for _, k := range code.Kinds() {

@@ -42,10 +42,9 @@ type Case struct {
 	Width int    `json:"width"`
 }
 
-// Full are the cases behind the README's claims; with peers they take several
-// minutes on two cores. The paper's setting, but with 4 seeds, which is how
-// many the paper scale trains together on a CPU, for two epochs over a part of
-// the data: 24 networks, 32 steps, the last batch of an epoch incomplete.
+// Full are the cases behind the README's claims; with peers they take minutes on two cores. The paper's setting, with 4
+// seeds, as many as the paper scale trains together on a CPU, and two epochs over a part of the data: 24 networks, 32
+// steps, the last batch incomplete.
 var Full = Params{
 	Timing: Timing{Rounds: 5},
 	Cases:  []Case{{"a", 64}, {"a", 256}, {"a", 1024}, {"b", 128}},
@@ -116,14 +115,12 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// tolerance is how far two losses may be apart, relative to their size. In
-// float32 they agree to about 1e-6; a learning rate that is off by 1 % shows
-// as more than this.
+// tolerance is the largest relative difference of losses. In float32 they agree to about 1e-6; a learning rate that is
+// off by 1 % exceeds it.
 const tolerance = 1e-4
 
-// Figure2 times the training of every case on b, and calls each when it is done. A
-// peer that cannot run is reported in its entry. It returns an error if the data are
-// missing, ctx ends or a peer's losses are not ours: then times would mean nothing.
+// Figure2 times the training of every case on b and calls each with the result. A peer that cannot run is reported in
+// its entry; one with other losses is an error, because times would be meaningless.
 func Figure2(ctx context.Context, b compute.Backend, p Params, each func(*Result) error) error {
 	for _, c := range p.Cases {
 		p.log("panel (%s), k = %d", c.Panel, c.Width)

@@ -49,12 +49,9 @@ var dartsPeers = []program{
 	{"PyTorch", "darts_torch.py", []string{"channels-last", "contiguous"}},
 }
 
-// Darts compares losses and gradients of small networks with those of JAX and
-// PyTorch, from the same weights on the same batches, and then times larger
-// ones beside theirs, in turn, each peer in a process of its own. Memory is that
-// of the rounds, without compiling. A peer that cannot run is reported as such. It
-// is an error if ctx ends, or if a peer computes something else: no times
-// are reported then.
+// Darts compares losses and gradients of small networks with JAX's and PyTorch's, from the same weights and batches,
+// and then times larger ones in turn. Each peer is a process of its own. Memory is that of the rounds, without
+// compiling. A peer that cannot run is reported; one that computes something else is an error.
 func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*DartsResult) error) error {
 	var agree []Agreement
 	if p.Python == "" {
@@ -289,9 +286,8 @@ func (p DartsParams) compareWith(
 	return out, nil
 }
 
-// doubleTolerance is how far numbers in float64 may be apart, relative to the
-// largest of their array: sums of some thousand terms, in other orders, through
-// a network in depth.
+// doubleTolerance is the largest relative difference in float64: sums of some thousand terms in other orders, through a
+// deep network.
 const doubleTolerance = 1e-9
 
 // compare compares a peer's numbers with ours.

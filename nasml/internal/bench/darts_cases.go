@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// DartsCase is a network of cells with one kind of step: a bilevel one of a
-// supernet, or one of training a genotype's network.
+// DartsCase is a network of cells with one type of step: bilevel search or training of a genotype.
 type DartsCase struct {
 	Name     string `json:"name"`
 	Space    string `json:"space,omitempty"`    // of NAS-Bench-1Shot1, a name of supernet.OneShots; empty: DARTS'
@@ -66,9 +65,8 @@ func moved(name string, partial int, c DartsCase) DartsCase {
 	return c
 }
 
-// The cases that are timed. JAX with shifted maps compiles for many minutes and
-// asks for 30 GB at the paper's size, with stock operations for more than 18 GB, so
-// that JAX is run at the quick size, and at the paper's with a quarter of the batch.
+// The timed cases. At the paper's size JAX needs 30 GB with shifted maps and over 18 GB with stock operations, so it
+// runs at quick size, and at the paper's with a quarter of the batch.
 var (
 	dartsQuickSize    = DartsCase{Name: "DARTS", Partial: 1, Cells: 5, Channels: 8, Image: 16, Batch: 64, Steps: 2}
 	dartsPartialQuick = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 5, Channels: 8, Image: 16, Batch: 256, Steps: 2,
@@ -81,9 +79,8 @@ var (
 		Batch: 96, Steps: 2, Forms: []string{"channels-last", "stock"}}
 )
 
-// oneShotForms are the peers' forms on NAS-Bench-1Shot1. JAX with shifted pools is none
-// of them: in float64 its gradients differ from those of all other programs by 1e-9 to
-// 1e-7, why is not known.
+// oneShotForms are the peers' forms on NAS-Bench-1Shot1, without JAX's shifted pools: their float64 gradients differ
+// from all others by 1e-9 to 1e-7, for unknown reasons.
 var oneShotForms = []string{"stock", "channels-last", "contiguous"}
 
 // oneShotCompared are small cases of every space of NAS-Bench-1Shot1, in float64.

@@ -15,9 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/features"
 )
 
-// FeaturesParams say which linear models of Khodak+ 2020 are timed: ridge
-// regression on random Fourier features of images, and a support vector
-// machine on hashed n-grams of reviews.
+// FeaturesParams are the timed linear models of Khodak+ 2020: ridge regression on random Fourier features of images,
+// and an SVM on hashed n-grams of reviews.
 type FeaturesParams struct {
 	Images data.Name
 	Count  int // images
@@ -44,8 +43,7 @@ var FeaturesQuick = FeaturesParams{
 	Reviews: data.Synthetic, Texts: 200, Bins: 1 << 12, Timing: Timing{Rounds: 3},
 }
 
-// FeaturesResult is what [Features] finds. Entries[0] of a case is ours; its
-// one "step" is the whole fit.
+// FeaturesResult is the result of [Features]. Entries[0] of a case is ours; its "step" is the whole fit.
 type FeaturesResult struct {
 	Machine
 	Cases []FeaturesCase `json:"cases"`
@@ -67,10 +65,9 @@ type fitter struct {
 	close    func()
 }
 
-// Features times both fits beside NumPy's and scikit-learn's, in turn. The
-// peers get the same inputs, and the random matrix for nothing. What is
-// compared are norms of the weights and errors on held-out images, and the
-// objective of the support vector machine. Errors are those of [Supernet].
+// Features times both fits beside NumPy and scikit-learn, in turn. The peers get the same inputs, and the random matrix
+// for free. Weight norms, errors on held-out images and the SVM's objective are compared. Errors are those of
+// [Supernet].
 func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*FeaturesResult, error) {
 	r := &FeaturesResult{Machine: machineOf(b)}
 	for _, one := range []struct {
@@ -109,9 +106,8 @@ func (f *fitter) write(dir string) error {
 	return err
 }
 
-// compareTol is LSQR's tolerance in the first fit, which is compared and not
-// timed. At the one of the timed fits rounding may decide about an iteration
-// more or less, which shows in the fourth digit.
+// compareTol is LSQR's tolerance in the first fit, which is compared and not timed. At the timed fits' tolerance,
+// rounding may change the number of iterations, and with it the fourth digit.
 const compareTol = 1e-5
 
 // heldOut is how many images the fits are compared on.

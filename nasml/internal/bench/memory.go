@@ -8,8 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/memory"
 )
 
-// What a peer may take: so much of the memory that is free when it starts, and while it
-// works as much as leaves so much of that, in which the machine does not begin to swap.
+// A peer's memory limit: a share of the free memory when it starts, and while it works, so much must stay free.
 const (
 	peerShare = 0.5
 	leftShare = 0.1

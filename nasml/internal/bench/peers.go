@@ -33,8 +33,7 @@ var Requirements string
 //go:embed peer*.py darts*.py supernet.py supernet_jax.py supernet_torch.py features.py text.py
 var scripts embed.FS
 
-// program is a peer's script, and the forms in which it is timed: as a good user would
-// write it.
+// program is a peer's script and the forms that are timed, as a good user would write them.
 type program struct {
 	name, script string
 	forms        []string

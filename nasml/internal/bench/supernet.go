@@ -14,8 +14,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// SupernetParams say which search steps of the NAS-Bench-201 supernet are
-// compared with the oracles, and which is timed.
+// SupernetParams are the compared and the timed search steps of the NAS-Bench-201 supernet.
 type SupernetParams struct {
 	Timing
 	Compared     []Comparison
@@ -24,8 +23,8 @@ type SupernetParams struct {
 	Batch        int
 }
 
-// SupernetFull is behind the README's claims: a full bilevel step at C = 16,
-// N = 1, 32×32 pixels, batch 64, after ten small steps of each method.
+// SupernetFull is behind the README's claims: a bilevel step at C = 16, N = 1, 32×32, batch 64, after ten small steps
+// of each method.
 var SupernetFull = SupernetParams{
 	Timing: Timing{Rounds: 5}, Compared: small(4, 16, 10), CompareBatch: 16,
 	Timed: searchSettings("gaea-darts", 16, 32, 3), Batch: 64,
@@ -99,12 +98,9 @@ var supernetPeers = []program{
 	{"PyTorch", "supernet_torch.py", []string{"channels-last", "contiguous"}},
 }
 
-// Supernet times one search on b beside those of JAX and PyTorch, in turn, and
-// compares search steps with theirs, from the same weights on the same batches.
-// The comparison comes last, for what it leaves in our process would count as
-// our memory, while the peers compare in processes of their own. A peer that
-// cannot run is reported as such. It returns an error if ctx ends, or if a peer
-// computes something else: no times are reported then, for they mean nothing.
+// Supernet times a search beside JAX and PyTorch, in turn, and compares search steps from the same weights and batches.
+// The comparison comes last, because it would count as our memory. A peer that cannot run is reported; one that
+// computes something else is an error, because times would be meaningless.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Machine: machineOf(b)}
 	times, err := p.timeSearch(ctx, b)

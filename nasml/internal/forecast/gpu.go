@@ -13,8 +13,7 @@ import (
 // gpu is the card of both reports.
 const gpu = "a GTX 1080 Ti"
 
-// gpuSearches are the times of a search by kind of space, s, at the settings that
-// follow, on 50,000 images.
+// gpuSearches are reported search times in s on 50,000 images, by type of space.
 var gpuSearches = map[string]struct {
 	seconds  float64
 	settings func() (search.Settings, error)

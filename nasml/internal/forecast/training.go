@@ -8,8 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/training"
 )
 
-// Constants of the memory of a training, fitted to the first five runs of
-// TestMemoryOfTrainings.
+// Fitted to the first five runs of TestMemoryOfTrainings.
 const (
 	bytesAlways  = 5.3e8 // program and compiler, without cells
 	bytesCell    = 5.5e7 // likewise, a cell

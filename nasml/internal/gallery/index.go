@@ -23,8 +23,8 @@ const verdictsLine = "Verdicts come from the shipped results. A claim that was t
 	"paper's is *reduced*; an interval that contains the threshold is *inconclusive*; a statement that is wrong as " +
 	"printed is an *error in the paper*"
 
-// Index is the notebook that JupyterLab opens first: a picture, the title, the verdicts,
-// the cost and a link for every item. It has no code, so that it opens at once.
+// Index is the notebook that JupyterLab opens first: picture, title, verdicts, cost and a link for every item. It has
+// no code.
 func (g *Gallery) Index() ([]byte, error) {
 	cells := []any{markdown("head", "# Four papers on weight-sharing NAS, figure by figure\n\n"+
 		"**Start here**: open "+g.start()+", press *Run All*, change a line, and run it again. Then read "+
@@ -115,8 +115,7 @@ func (g *Gallery) pages() map[string]func() string {
 	return map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures}
 }
 
-// WritePages writes all that a checkout says of the shipped records: the index notebook
-// with its thumbnails, and the tables of the README (with pictures) and of the guide.
+// WritePages writes the index notebook, its thumbnails, and the tables of the README and the guide.
 func (g *Gallery) WritePages(root string) error {
 	pages, err := g.Pages(root)
 	if err != nil {
@@ -141,8 +140,7 @@ func (g *Gallery) WritePages(root string) error {
 	return nil
 }
 
-// Pages are the texts that WritePages writes, by their paths below root. What stands
-// outside the marks of a page stays.
+// Pages are the texts that WritePages writes, by path below root. Text outside a page's marks stays.
 func (g *Gallery) Pages(root string) (map[string][]byte, error) {
 	index, err := g.Index()
 	if err != nil {
@@ -168,8 +166,7 @@ const begin, end = "<!-- figures -->", "<!-- /figures -->"
 
 var marked = regexp.MustCompile("(?s)" + begin + ".*" + end)
 
-// Summary is the README's part: how many claims have which verdict, and the entries of
-// each paper with theirs.
+// Summary is the README's part: claims by verdict, and each paper's entries.
 func (g *Gallery) Summary() string {
 	text := g.totals()
 	for _, paper := range ByPaper(g.Items) {
@@ -212,8 +209,7 @@ func (g *Gallery) Figures() string {
 // numbered is the last part of an identifier such as "figure1-left".
 var numbered = regexp.MustCompile(`^([a-z]+?)([0-9]*)(-.*)?$`)
 
-// Short is what an item is called in its paper, "Figure 1 left", or what it is
-// about where the paper has no such figure.
+// Short is an item's name in its paper, "Figure 1 left".
 func (it Item) Short() string {
 	_, name, _ := strings.Cut(it.ID, "/")
 	part := numbered.FindStringSubmatch(name)

@@ -64,8 +64,7 @@ type pageOf struct {
 // claimsPage is the file of the ledger.
 const claimsPage = "claims.html"
 
-// Write writes a page for every item, one of the ledger and an index into a folder. They
-// need nothing else and no network.
+// Write writes a page for every item, the ledger and an index into a folder. They need no network.
 func (g *Gallery) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("the gallery's folder: %w", err)
@@ -124,8 +123,7 @@ func write(file, name string, data any) error {
 	return files.WriteBytes(file, out.Bytes())
 }
 
-// Values are the defaults of a parameter at the scales of an entry, in their
-// order.
+// Values are a parameter's defaults at the entry's scales.
 func (it Item) Values(field int) []string {
 	if len(it.Fields[field].Values) == 0 {
 		return []string{"what the preset says"}

@@ -9,8 +9,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// Backward gives the gradients of inputs x₀ … x_last, where v are those of the
-// outputs. Nobody asks for the others. What it returns may be longer.
+// Backward returns the gradients of inputs x₀ … x_last, given those of the outputs. It may return more.
 type Backward func(v []*Node, last int) []*Node
 
 // Custom returns the values y, computed from x, with gradients of their own. x
@@ -56,8 +55,7 @@ func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
 	return out
 }
 
-// Call calls a function of the graph. What it returns has no gradient before Custom
-// gives it one, which is then an entry of a table: there are no nodes for it.
+// Call calls a function of the graph. Its results have no gradients until Custom gives them some.
 func Call(f *Function, x ...*Node) []*Node {
 	c := &call{x: x}
 	in := make([]*Node, len(x))
@@ -120,8 +118,7 @@ func init() {
 	}
 }
 
-// OfForm returns the values y with the gradients of a function of x that
-// computes them in GoMLX's operations.
+// OfForm returns values y with the gradients of a function of x that computes them in GoMLX's operations.
 func OfForm(y []*Node, form func(x []*Node) []*Node, x ...*Node) []*Node {
 	return Custom(y, func(v []*Node, _ int) []*Node {
 		own := make([]*Node, len(x))

@@ -27,8 +27,7 @@ type Crop struct {
 	Std    [3]float64 // of these; where 0, 1
 }
 
-// ImageNetCrop is that of DARTS and PC-DARTS (quark0/darts@f276dd3,
-// train_imagenet.py:113-131).
+// ImageNetCrop is that of DARTS and PC-DARTS (quark0/darts@f276dd3, train_imagenet.py:113-131).
 var ImageNetCrop = Crop{
 	Area: [2]float64{0.08, 1}, Aspect: [2]float64{3. / 4, 4. / 3}, Flip: true, Jitter: [4]float64{0.4, 0.4, 0.4, 0.2},
 	Resize: 256, Mean: [3]float64{0.485, 0.456, 0.406}, Std: [3]float64{0.229, 0.224, 0.225},

@@ -10,8 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
-// Filtered is what a convolution gives: z, and as [Normal] has them its own scales and
-// shifts and its moments.
+// Filtered is a convolution's result z, with its scales and shifts and its moments as in [Normal].
 type Filtered struct{ Z, Normal, Moments *Node }
 
 // Dense is ReLU and convolutions with kernels [k, k, channels, wide], k odd, of
@@ -93,8 +92,7 @@ func (w window) denseGradient(name string, before before, ofKernels bool, in []*
 
 // The forms.
 
-// before is what stands before a convolution: the map, and where its gradient
-// passes, nil for everywhere.
+// before is applied before a convolution. It returns the map, and where its gradient passes, nil for everywhere.
 type before func(x, affine *Node) (r, on *Node)
 
 func straight(x, affine *Node) (r, on *Node) { return applied(x, affine), nil }

@@ -14,12 +14,11 @@ import (
 // look at a computation as a whole: of a supernet with thousands of calls of kernels
 // both take seconds. A computation of its own for some hundred calls ends this.
 
-// divided says which programs are: those with more than few calls of functions, into
-// parts of at least so many calls and at most so many.
+// divided says that programs with more than few function calls are divided into parts of least to most calls.
 var divided = struct{ few, least, most int }{600, 8, 300}
 
-// statement is one of a function: the values of the function that it defines and uses.
-// Its level is how often something was computed between calls before it.
+// statement is a statement of a function with the values it defines and uses. Its level counts computations between
+// calls before it.
 type statement struct {
 	text          string
 	defines, uses []string
@@ -35,11 +34,9 @@ type division struct {
 	parts      [][]*statement
 }
 
-// Divide puts calls of a program's main function that do not wait for anything that is
-// computed between them into functions of their own, which XLA leaves as they are, if
-// there are many calls. What is computed between calls stays in the main function, where
-// XLA fuses it as before: the program computes the same bits. It returns a program as it
-// is where it is small, or is written as none that this reads.
+// Divide moves independent calls of a large program's main function into functions of their own, which XLA does not
+// inline. What is computed between calls stays in the main function, where XLA fuses it as before: the program computes
+// the same bits. Small programs, and programs it cannot read, are returned as they are.
 func Divide(program string) string {
 	if strings.Count(program, `"func.call"`) <= divided.few {
 		return program

@@ -52,18 +52,16 @@ func (w window) mustFilter(name string, x, kernel *Node) {
 	}
 }
 
-// MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that
-// lie inside x. The gradient goes to the first of the largest, row by row. What
-// is no number stays one. It panics if stride is below 1.
+// MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that lie inside x. The gradient goes to
+// the first largest one, row by row. NaN stays NaN. It panics if stride is below 1.
 func MaxPool3x3(x *Node, stride int) *Node {
 	w := windowOf("MaxPool3x3", x, stride, 1)
 	w.k = 3
 	return w.maxPool(x)
 }
 
-// AvgPool3x3 is the mean of the 3 × 3 pixels around every stride-th pixel that
-// lie inside x (PyTorch's count_include_pad=False). It panics if stride is
-// below 1.
+// AvgPool3x3 is the mean of the 3 × 3 pixels around every stride-th pixel that lie inside x (PyTorch's
+// count_include_pad=False). It panics if stride is below 1.
 func AvgPool3x3(x *Node, stride int) *Node {
 	w := windowOf("AvgPool3x3", x, stride, 1)
 	w.k = 3

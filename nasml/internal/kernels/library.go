@@ -22,9 +22,8 @@ import (
 //go:embed c
 var sources embed.FS
 
-// Env turns the kernels off where it is "off": every function is compiled as it
-// is written. The name of a variant, such as "avx2", takes the kernels of that kind of
-// processor.
+// Env set to "off" disables the kernels. The name of a variant, such as "avx2", selects the kernels of that processor
+// type.
 const Env = "NASML_KERNELS"
 
 // variant is one kind of processor for which the loops are compiled.
@@ -56,8 +55,7 @@ func (v variant) defines() []string {
 	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
 }
 
-// FileName is the name of the library of this source on this architecture. Of
-// changed source it is another.
+// FileName is the library's name; it depends on source and architecture.
 func FileName() string {
 	h := sha256.New()
 	_ = fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error { // what is embedded can be read
@@ -71,10 +69,8 @@ func FileName() string {
 	return fmt.Sprintf("nasml_kernels-%s-%s.so", runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16])
 }
 
-// Library is the path of the kernels' library: in one of the folders, else in
-// the user's cache folder, where it is built first if it is not there, which
-// takes a quarter of a minute. It returns an error if it cannot be built. One that
-// others may have written is not taken, which warn is told.
+// Library is the path of the kernels' library: in one of the folders, else in the user's cache folder, where it is
+// built if necessary (15 s). One that others may have written is not used; warn is told.
 func Library(warn func(format string, args ...any), folders ...string) (string, error) {
 	for _, dir := range folders {
 		path := filepath.Join(dir, FileName())
@@ -103,8 +99,7 @@ func Library(warn func(format string, args ...any), folders ...string) (string, 
 	return own, Build(context.Background(), own)
 }
 
-// Build compiles the library to a path, whole or not at all, by the C compiler
-// $CC, or cc.
+// Build compiles the library atomically with $CC or cc.
 func Build(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("building the kernels: %w", err)

@@ -20,8 +20,7 @@ var (
 	dividing string
 )
 
-// signatures are the kernels by name: what arrays they take, and what they
-// return. Those in parentheses come in any number.
+// signatures are the kernels' parameters and results. Those in parentheses may repeat.
 var signatures = map[string]string{
 	prefix + "depthwise":          "xk>y",
 	prefix + "depthwise_input":    "yk>x",
@@ -93,11 +92,8 @@ func (w window) shape(kind rune, maps int) []int {
 // head is the head of a function that may have a kernel, a line of StableHLO's text.
 var head = regexp.MustCompile(`^func\.func (?:private |public )?@(` + prefix + `[a-z_]*?)__stride(\d+)_dilation(\d+)(?:_\d+)?\(([^)]*)\) *-> *([^{]*)\{`) //nolint:lll // one expression
 
-// Rewrite puts a call of a kernel in the place of the body of every function of
-// a program, in StableHLO's text, that has one. have says which kernels there
-// are. It returns the program as it is if there is nothing to replace, and
-// where the program is divided between devices by XLA, which could not divide a
-// kernel.
+// Rewrite replaces the body of every function that has a kernel with a call of it, in StableHLO's text. have says which
+// kernels exist. Programs that XLA divides between devices are returned as they are, because it cannot divide a kernel.
 func Rewrite(program string, have func(kernel string) bool) string {
 	if !Named(program) || strings.Contains(program, "sdy.mesh") {
 		return program
@@ -195,8 +191,7 @@ func (w window) fits(kernel string, types, results []string) bool {
 	return w.known(kinds, maps) && (!strings.Contains(kinds, "a") || arraysFit(kernel, shapes, maps))
 }
 
-// axes are the arrays of products, parameters and results, by axes: one letter, one
-// length.
+// axes are the axes of products' arrays, parameters and results: one letter, one length.
 var axes = map[string]string{
 	prefix + "sparse":          "sbj,sjvk,svbk",
 	prefix + "sparse_gradient": "sbj,svbk,sjvk",

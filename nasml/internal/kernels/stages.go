@@ -18,10 +18,9 @@ import (
 // Epsilon is what is added to a variance.
 const Epsilon = 1e-5
 
-// Normal is how batch norm scales and shifts x [images, height, width, channels]:
-// scale = 1/√(var + ε) and shift = −mean·scale [2, channels], with which
-// scale·x + shift has mean 0 and variance 1 in every channel; and mean and
-// var = mean (x − mean)² themselves, [2, channels], which pass no gradient.
+// Normal returns batch norm's scales and shifts of x [images, height, width, channels]: scale = 1/√(var + ε) and shift
+// = −mean·scale, [2, channels], so that scale·x + shift has mean 0 and variance 1 in every channel; and mean and var =
+// mean (x − mean)², [2, channels], which pass no gradient.
 func Normal(x *Node) (affine, moments *Node) {
 	w := windowOf("Normal", x, 1, 1)
 	out := w.call("normal", func(in []*Node) []*Node { return normalForm(in[0]) }, x)

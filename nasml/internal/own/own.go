@@ -25,22 +25,19 @@ import (
 // Prefix begins the name of a reader's function in a key.
 const Prefix = "own:"
 
-// Same reports whether two functions are one value of Go: the same code with the
-// same captured variables. F is a function type; nil is the same as nil only.
+// Same reports whether two functions are the same Go value: same code and captured variables. F is a function type.
 func Same[F any](f, g F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f)) == *(*unsafe.Pointer)(unsafe.Pointer(&g))
 }
 
-// Unknown is the error of a name that a map of entries lacks: what it names, and where a
-// reader adds one.
+// Unknown is the error for a name that a map of entries does not have; where says where a reader can add one.
 func Unknown[V any](what, name string, entries map[string]V, where string) error {
 	known := strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
 	return fmt.Errorf("unknown %s %q: take one of %s, or add your own to %s", what, name, known, where)
 }
 
-// Entry names an entry of a map, which is called where, in the key of a trial: by its
-// name if it is the shipped function, else by what its probes compute. It returns an
-// error if there is none, and as [Name] does.
+// Entry names an entry of a map, called where, in a trial's key: by its name if it is the shipped function, else by
+// what its probes compute.
 func Entry[F any](what, name, where string, entries, shipped map[string]F, probes func(F) []Probe) (string, error) {
 	f, ok := entries[name]
 	if !ok {

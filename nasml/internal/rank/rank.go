@@ -62,8 +62,7 @@ func Correlate(name string, x, y []float64, confidence float64) (Association, er
 	return Fisher(name, r, len(x), confidence)
 }
 
-// Fisher is a correlation that was seen in n pairs with the interval that
-// Correlate gives it. It returns an error if there is no such correlation.
+// Fisher returns Correlate's interval for a correlation of n pairs.
 func Fisher(name string, estimate float64, n int, confidence float64) (Association, error) {
 	c, err := lookup(name, confidence)
 	a := Association{N: n, Estimate: estimate, Lo: trial.None, Hi: trial.None}
@@ -159,8 +158,7 @@ func inversions(v, buffer []float64) int {
 	return count
 }
 
-// SpearmanRho is Spearman's ρ: Pearson's correlation of the ranks, where equal
-// values share the mean of their ranks. It has Correlate's errors.
+// SpearmanRho is Spearman's ρ: Pearson's correlation of the ranks. Its errors are Correlate's.
 func SpearmanRho(x, y []float64) (float64, error) {
 	if err := checkPairs(x, y); err != nil {
 		return 0, err
@@ -168,8 +166,7 @@ func SpearmanRho(x, y []float64) (float64, error) {
 	return clampUnit(stat.Correlation(Ranks(x), Ranks(y), nil)), nil
 }
 
-// Ranks are the places of values in rising order, from 1 on; equal values share
-// the mean of their places.
+// Ranks are the ranks of values from 1; ties share their mean.
 func Ranks(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {

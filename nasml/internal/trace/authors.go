@@ -33,9 +33,8 @@ type About struct {
 	Tolerance float64
 }
 
-// tolerances are by the type in which a trace was computed. Sums of some thousand
-// terms through a network in depth differ by 1e-11 in float64 and by 1e-5 in float32
-// where they are taken in another order.
+// tolerances are by the type of computation. Sums of some thousand terms in another order, through a deep network,
+// differ by 1e-11 in float64 and by 1e-5 in float32.
 var tolerances = map[dtypes.DType]float64{dtypes.Float64: 1e-9, dtypes.Float32: 1e-4}
 
 // shareTolerance is that of a share of genotypes or cells that differ: none may.

@@ -49,10 +49,8 @@ func (t *Authors) compared() []string {
 	return names
 }
 
-// Replay computes the trace's steps on b and compares all arrays that it holds
-// of them. It returns an error if it holds an array that is none of those of the
-// comment, where b cannot compute the steps, where one gives a number that is
-// not finite, where the genotype is another one, and where ctx ends.
+// Replay computes the trace's steps on b and compares all its arrays. It returns an error for an array not listed at
+// [Authors], a number that is not finite, and another genotype.
 func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	run, err := newAuthorsRun(b, t)
 	if err != nil {

@@ -103,8 +103,7 @@ func nested[T number](flat []T, dims []int) any {
 	return reflect.NewAt(t, unsafe.Pointer(unsafe.SliceData(flat))).Interface()
 }
 
-// WriteNPY writes an array that NumPy reads, row-major. It panics if there
-// are not as many elements as the dimensions say.
+// WriteNPY writes an array for NumPy, row-major. It panics if the number of elements does not match the dimensions.
 func WriteNPY[T number](w io.Writer, flat []T, dims ...int) error {
 	if size(dims) != len(flat) || len(flat) == 0 {
 		panic(fmt.Errorf("found %d elements, expected those of shape %v, and at least one", len(flat), dims))

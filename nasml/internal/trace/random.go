@@ -9,9 +9,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Random is a trace to start from, without outputs: weights as PyTorch draws
-// them, with other scales and biases of batch norm than 1 and 0, normal images,
-// a random architecture and Gumbel noise, float32, all by seed.
+// Random is a trace without outputs, by seed: weights as PyTorch draws them, perturbed scales and biases of batch norm,
+// normal images, a random architecture and Gumbel noise, float32.
 func Random(s Settings, batch int, seed uint64) (*Trace, error) {
 	if err := s.Check(); err != nil {
 		return nil, err

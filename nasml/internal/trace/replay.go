@@ -12,8 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Difference is how far our array is from that of a trace; the package comment
-// defines the numbers.
+// Difference is how far our array is from a trace's, as the package comment defines.
 type Difference struct {
 	Name     string  `json:"name"`
 	Step     int     `json:"step"` // from 1
@@ -22,8 +21,8 @@ type Difference struct {
 	Scale    float64 `json:"scale"`
 }
 
-// Within reports whether the relative difference is at most tolerance, or, after
-// the first step, ten times that: rounding grows from step to step.
+// Within reports whether the relative difference is at most tolerance, or ten times that after the first step: rounding
+// grows.
 func (d Difference) Within(tolerance float64) bool {
 	if d.Step > 1 {
 		tolerance *= 10
@@ -31,10 +30,8 @@ func (d Difference) Within(tolerance float64) bool {
 	return d.Relative <= tolerance
 }
 
-// Replay computes the trace's steps on b, up to the last one that it holds an
-// array of, and compares all of these, in the order of the steps. It returns an error
-// if the trace does not pass [Trace.Check], if b cannot compute the steps, if one gives
-// a number that is not finite, and if ctx ends.
+// Replay computes the steps that the trace has arrays of on b and compares these, in order. It returns an error if the
+// trace fails [Trace.Check] or a number is not finite.
 func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	last := 0
 	for _, name := range t.compared() {
@@ -48,15 +45,13 @@ func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, er
 	return t.Compare(ours), nil
 }
 
-// Compare compares every output of the trace with ours, of [Trace.Compute], in the
-// order of the steps.
+// Compare compares every output of the trace with ours, of [Trace.Compute], in order.
 func (t *Trace) Compare(ours map[string]Array) []Difference {
 	same := func(plain string) string { return plain }
 	return compareSteps(t.compared(), t.Arrays, ours, t.before(), t.Settings.Steps, same)
 }
 
-// Compute computes so many steps on b and returns all arrays that a trace can
-// hold of them, by their names. It has Replay's errors.
+// Compute computes so many steps on b and returns all arrays of a trace. It has Replay's errors.
 func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[string]Array, error) {
 	s, err := newSearch(b, t, true)
 	if err != nil {

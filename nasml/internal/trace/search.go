@@ -31,8 +31,7 @@ type Search struct {
 	sampled map[string]bool // operations "2<-0/nor_conv_1x1" that were sampled since the start
 }
 
-// NewSearch prepares the steps of a trace, which need not hold any output. It
-// is compiled when it first runs.
+// NewSearch prepares the steps of a trace, with or without outputs. It compiles when it first runs.
 func NewSearch(b compute.Backend, t *Trace) (*Search, error) { return newSearch(b, t, false) }
 
 func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
@@ -57,10 +56,8 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 // Close frees the compiled step.
 func (s *Search) Close() { s.exec.Finalize() }
 
-// Train computes all steps from the start. It returns the training loss of each
-// and the time from a state and batches that stand on the device to a state
-// there and losses in memory. The first call compiles. Cancelling ctx ends it
-// after the step under way.
+// Train computes all steps. It returns their training losses and the time from inputs on the device to a state there
+// and losses in memory. The first call compiles. If ctx is cancelled it stops after the current step.
 func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duration, err error) {
 	state, err := s.start()
 	if err != nil {

@@ -158,10 +158,8 @@ type Trace struct {
 	Arrays   map[string]Array // all but the settings
 }
 
-// Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state", or one of [Cells], whose settings have
-// "genotypes" or "specs". The error says which array is missing, too many, of
-// another shape or not finite, and what was expected.
+// Open reads a trace of any format: this package's, [Authors] (settings have "state"), or [Cells] ("genotypes" or
+// "specs"). The error names an array that is missing, unexpected, misshapen or not finite.
 func Open(file string) (Replayable, error) {
 	var read func(arrays map[string]Array, settings string) (Replayable, error)
 	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) (err error) {
