@@ -61,7 +61,7 @@ func (e Exported) String() string {
 // in the picture. A picture there with other parameters, by Meta["params"], is kept: the new files get the parameters'
 // hash in their names. If a format fails, the others are still written.
 func (f Figure) Export(dir string, with Export) (Exported, error) {
-	f, err := f.as(with)
+	f, err := f.forExport(with)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -119,7 +119,7 @@ func (f Figure) widened(caption bool) (Figure, bool) {
 	return f, true
 }
 
-func (f Figure) as(with Export) (Figure, error) {
+func (f Figure) forExport(with Export) (Figure, error) {
 	if !reflect.ValueOf(with.Style).IsZero() {
 		aspect := f.Style.filled().Aspect
 		f.Style = with.Style.filled()

@@ -31,7 +31,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 		for _, v := range [][]float64{s.Y, s.Lo, s.Hi} {
 			ys = append(ys, v...)
 		}
-		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
+		q.looks = append(q.looks, l.looks.forSeries(s, fmt.Sprint(place, i)))
 	}
 	p.X, p.Y = p.fixedEnds()
 	q.x, q.y = newAxis(p.X, xs, l.font, l.small), newAxis(p.Y, ys, l.font, l.small)

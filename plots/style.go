@@ -213,7 +213,7 @@ func (l *looks) leastUsed(used map[string]map[string]bool, places []string) stri
 	return best
 }
 
-func (l *looks) of(s Series, place string) look {
+func (l *looks) forSeries(s Series, place string) look {
 	key := s.key(place)
 	n := l.index(s, key)
 	// A colour that comes again has another marker.

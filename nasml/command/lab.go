@@ -116,7 +116,7 @@ func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("JupyterLab ended (%w): its last lines say why", err)
+		return fmt.Errorf("JupyterLab stopped (%w): its last lines say why", err)
 	}
 	return nil
 }

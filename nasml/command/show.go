@@ -46,7 +46,7 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	for _, setting := range settingsOf(e) {
-		found, err := look(ctx, e, setting)
+		found, err := storedResult(ctx, e, setting)
 		if err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func settingsOf(e catalog.Entry) []catalog.Setting {
 	return settings
 }
 
-// look reads what is finished. It returns an error if that cannot be read.
-func look(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
+// storedResult reads what is finished. It returns an error if that cannot be read.
+func storedResult(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
 	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
 	r, err := e.Stored(ctx, s)
 	var open *catalog.OpenError

@@ -54,7 +54,7 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 	for _, entry := range catalog.All() {
 		settings := append([]catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}}, entry.Shipped...)
 		for _, setting := range settings {
-			records, err := look(ctx, entry, setting)
+			records, err := shippedRecords(ctx, entry, setting)
 			if err != nil {
 				notes = append(notes, fmt.Sprintf("%s %s is not looked at: %v", entry.ID, setting, err))
 				continue
@@ -70,8 +70,8 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 	return byVersion, notes, nil
 }
 
-// look finds the shipped records of an entry and computes nothing.
-func look(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (map[string]*runs.Record, error) {
+// shippedRecords finds the shipped records of an entry and computes nothing.
+func shippedRecords(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (map[string]*runs.Record, error) {
 	ctx, clean, err := apart(ctx)
 	if err != nil {
 		return nil, err
