@@ -80,7 +80,8 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, file := range []struct{ end, text string }{
-		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", f.captionTeX()},
+		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
+			"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
 		if err := files.WriteBytes(path, []byte(file.text)); err != nil {
@@ -89,12 +90,6 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 		paths = append(paths, path)
 	}
 	return paths, nil
-}
-
-// captionTeX is the caption as an input file, without a space or paragraph at its ends.
-func (f Figure) captionTeX() string {
-	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
-		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 }
 
 func (f Figure) encode(format string) ([]byte, error) {

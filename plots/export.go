@@ -38,15 +38,12 @@ type Size struct {
 	Text          float64 // of the smallest text in points; scripts of formulas are smaller
 }
 
-func (s Size) String() string {
-	return fmt.Sprintf("%.4g × %.4g in, smallest text %.3g pt", s.Width, math.Round(100*s.Height)/100, s.Text)
-}
-
 // String says what was written, line by line.
 func (e Exported) String() string {
 	text := strings.Join(e.Files, "\n")
 	if e.Size.Width > 0 {
-		text += "\n" + e.Size.String()
+		text += fmt.Sprintf("\n%.4g × %.4g in, smallest text %.3g pt", e.Size.Width, math.Round(100*e.Size.Height)/100,
+			e.Size.Text)
 	}
 	if e.Wide {
 		text += "\na column cannot hold it: it takes the width of the text"

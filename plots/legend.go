@@ -80,7 +80,8 @@ func (l *layout) legend(p *panel, below *[]entry) {
 		for perRow := range min(max(1, len(entries)/2), mostColumns) {
 			size := l.legendSize(entries, perRow+1)
 			if at, ok := p.freePlace(size, p.obstacles()); ok {
-				l.blank(at, size) // no grid lines behind it
+				right, low := at.X+size.X, at.Y-size.Y // no grid lines behind it
+				l.fill(polygon([]vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}), tint(ink, 0))
 				l.drawEntries(entries, perRow+1, at)
 				return
 			}
@@ -195,11 +196,6 @@ func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) 
 	return vg.Point{}, false
 }
 
-func (l *layout) blank(at, size vg.Point) {
-	right, low := at.X+size.X, at.Y-size.Y
-	l.fill(polygon([]vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}), tint(ink, 0))
-}
-
 // mostColumns is how many columns a legend inside a frame may have, of two entries or more.
 const mostColumns = 2
 
@@ -310,12 +306,7 @@ func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 
 // legendBelow draws the shared legend below y and returns where it ends.
 func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
-	free := l.width - 2*edge
-	l.setNames(entries, free-sampleWidth-sampleGap)
-	perRow := fitting(entries, free)
-	n := (len(entries) + perRow - 1) / perRow
-	l.drawEntries(entries, perRow, vg.Point{X: (l.width - total(columnWidths(entries, perRow))) / 2, Y: y})
-	return y - vg.Length(n)*l.entryHeight()
+	return y - l.legendUnder(strip{entries, 0, l.width}, edge, l.width-edge, y)
 }
 
 // waits reports whether the legend of the group that ends with row r can go beside the last row.

@@ -65,7 +65,7 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 	case v.HTML != "":
 		return writePage(v.HTML, l)
 	}
-	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colourful(c.Out)})
+	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: isTerminal(c.Out) && os.Getenv("NO_COLOR") == ""})
 }
 
 // writePage writes the page into the file itself: a link, device or pipe stays what it is.
@@ -83,5 +83,3 @@ func columns(w io.Writer) int {
 	set, _ := strconv.Atoi(os.Getenv("COLUMNS")) // 0 where it is no number
 	return min(cmp.Or(widthOf(w), max(0, set), usual), most)
 }
-
-func colourful(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }

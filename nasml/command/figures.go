@@ -178,13 +178,14 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	if err != nil {
 		return err
 	}
+	_, scale, _ := catalog.Of(result) // of varied parameters, none is the paper's
 	drawn, err := v.draw(result.Figure())
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
 	o := outcome{
 		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
-		Claims:  append([]runs.Claim{}, judged(e, result)...), // in JSON [] and not null
+		Claims:  append([]runs.Claim{}, claims.Judged(e.ID, scale, result.Check())...), // in JSON [] and not null
 		Files:   append([]string{}, drawn.Files...),
 		Records: append([]string{}, result.Records()...),
 		drawn:   drawn,
@@ -196,11 +197,6 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 		return errClaims
 	}
 	return nil
-}
-
-func judged(e catalog.Entry, r catalog.Result) []runs.Claim {
-	_, scale, _ := catalog.Of(r)
-	return claims.Judged(e.ID, scale, r.Check())
 }
 
 func (v *runCmd) draw(f plots.Figure) (plots.Exported, error) {

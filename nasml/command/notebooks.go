@@ -36,7 +36,7 @@ func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	}
 	failed := 0
 	for _, file := range files {
-		err := s.runNotebook(ctx, c, file, notebookRun{write: true, timeout: v.Timeout, env: scaleVar(v.Scale)})
+		err := s.runNotebook(ctx, c, file, notebookRun{write: true, timeout: v.Timeout, env: []string{"NASML_SCALE=" + v.Scale}})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -57,13 +57,6 @@ func checkScale(scale string) error {
 			"and large is for run, where a figure has it", scale)
 	}
 	return nil
-}
-
-func scaleVar(scale string) []string {
-	if scale == "" {
-		return nil
-	}
-	return []string{"NASML_SCALE=" + scale}
 }
 
 func (s *site) chooseNotebooks(named []string) ([]string, error) {

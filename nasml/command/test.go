@@ -43,7 +43,11 @@ func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	t.part(ctx, "go vet", func() error { return t.vet(ctx, packages) })
+	t.part(ctx, "go vet", func() error {
+		cmd := t.command(ctx, "go", append([]string{"vet"}, packages...)...)
+		cmd.Stdout = t.Out
+		return cmd.Run()
+	})
 	t.part(ctx, "go test", func() error { return t.goTest(ctx, v.goFlags(packages)) })
 	if v.Only == "" && !v.Short && len(v.Package) == 0 {
 		t.notebooks(ctx)
@@ -149,12 +153,6 @@ func (t *testRun) part(ctx context.Context, name string, run func() error) {
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
-
-func (t *testRun) vet(ctx context.Context, packages []string) error {
-	cmd := t.command(ctx, "go", append([]string{"vet"}, packages...)...)
-	cmd.Stdout = t.Out
-	return cmd.Run()
-}
 
 func (t *testRun) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -331,7 +329,9 @@ func (t *testRun) browser(ctx context.Context, test string) error {
 	if chromium() == "" {
 		return skipped("no Chromium in PATH (Debian: apt install chromium)")
 	}
-	if err := t.bring(ctx, t.console, []step{t.browserStep()}); err != nil {
+	const what = "Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)"
+	playwright := t.venvStep("venv-browser", what, requirementsBrowser, 10, 200)
+	if err := t.bring(ctx, t.console, []step{playwright}); err != nil {
 		return err
 	}
 	t.env = append(t.env, browserVar+"=1", "NASML_SCALE=quick")
@@ -343,12 +343,6 @@ const browserVar = "NASML_TEST_BROWSER"
 
 // browserTest is the name of the browser test.
 const browserTest = "TestBrowser"
-
-func (s *site) browserStep() step {
-	return s.venvStep("venv-browser",
-		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
-		requirementsBrowser, 10, 200)
-}
 
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

@@ -60,10 +60,6 @@ type length101 struct {
 // hits101 are the images of images101 that were right, by trial and row.
 type hits101 [Trials101][]uint16
 
-func newLength101(epochs int) *length101 {
-	return &length101{epochs: epochs, hits: map[Split]*hits101{Valid: {}, Test: {}}}
-}
-
 // Len counts the cells of the table.
 func (b *NASBench101) Len() int { return len(b.cells) }
 

@@ -152,7 +152,7 @@ func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
 func (b *NASBench101) lengthOf(epochs int) *length101 {
 	l, err := b.length(epochs)
 	if err != nil {
-		l = newLength101(epochs)
+		l = &length101{epochs: epochs, hits: map[Split]*hits101{Valid: {}, Test: {}}}
 		b.lengths = append(b.lengths, l)
 	}
 	return l

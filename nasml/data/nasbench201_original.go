@@ -140,7 +140,11 @@ func (o *original201) readWhole(
 		return err
 	}
 	source := &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}
-	v, err := loadWhole(source, open)
+	var v *dict
+	in, err := open(source)
+	if err == nil {
+		v, err = load201(in)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -167,14 +171,6 @@ func (o *original201) readWhole(
 		}
 	}
 	return nil
-}
-
-func loadWhole(source *watched, open func(io.Reader) (io.Reader, error)) (*dict, error) {
-	in, err := open(source)
-	if err != nil {
-		return nil, err
-	}
-	return load201(in)
 }
 
 func load201(in io.Reader) (*dict, error) {

@@ -256,7 +256,7 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 		return []Difference{d}, 0
 	}
 	for _, name := range names(old, now) {
-		if measured(name) {
+		if strings.HasPrefix(name, "seconds") || name == "looking" { // measured times, which are never reproduced
 			continue
 		}
 		a, b := numbers(old, name), numbers(now, name)
@@ -296,9 +296,6 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 func onHost(r *runs.Record) bool {
 	return r.Device == "cpu" && slices.Contains([]string{"host", "gonum", "go"}, r.Backend)
 }
-
-// measured reports whether a number is a measured time, which is never reproduced.
-func measured(name string) bool { return strings.HasPrefix(name, "seconds") || name == "looking" }
 
 func names(a, b *runs.Record) []string {
 	all := map[string]bool{}

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -143,25 +144,18 @@ type peer struct {
 	ended    chan struct{}
 }
 
-// ourOption reports whether a variable is the C library option that nasml sets for itself. Peers run as users run them.
-func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
-
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer),
 		ended: make(chan struct{})}
-	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), ourOption), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "GLIBC_TUNABLES=") // nasml sets it for itself; peers run as users run them
+	}), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
 		"CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1")
 	s.cmd.Stderr, s.cmd.WaitDelay = s.problem, 5*time.Second
-	var err error
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", python, err)
-	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", python, err)
-	}
-	s.out = bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
+	in, err1 := s.cmd.StdinPipe()
+	out, err2 := s.cmd.StdoutPipe()
+	s.in, s.out = in, bufio.NewReader(out)
+	if err := cmp.Or(err1, err2, s.cmd.Start()); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", python, err)
 	}
 	go s.watch()

@@ -110,11 +110,6 @@ func (it Item) Thumbnail() plots.Figure {
 	return f
 }
 
-// pages are the pages with a generated part, and its generator, by path.
-func (g *Gallery) pages() map[string]func() string {
-	return map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures}
-}
-
 // WritePages writes the index notebook, its thumbnails, and the tables of the README and the guide.
 func (g *Gallery) WritePages(root string) error {
 	pages, err := g.Pages(root)
@@ -147,7 +142,7 @@ func (g *Gallery) Pages(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	pages := map[string][]byte{"notebooks/index.ipynb": index}
-	for name, part := range g.pages() {
+	for name, part := range map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return nil, fmt.Errorf("reading a page to fill in: %w", err)

@@ -81,7 +81,9 @@ func (g *Gallery) Write(dir string) error {
 				page.Files = append(page.Files, filepath.Base(file))
 			}
 			page.Alt = it.Figure.Alt()
-			if err := saveCard(dir, it); err != nil {
+			card := it.Thumbnail()
+			card.Name = it.Card()
+			if _, err := card.Save(dir, "svg"); err != nil {
 				return err
 			}
 		}
@@ -89,27 +91,16 @@ func (g *Gallery) Write(dir string) error {
 			return err
 		}
 	}
-	if err := g.writeLedger(filepath.Join(dir, claimsPage)); err != nil {
+	var ledger bytes.Buffer
+	if err := g.Ledger.WriteHTML(&ledger); err != nil {
+		return fmt.Errorf("%s: %w", claimsPage, err)
+	}
+	if err := files.WriteBytes(filepath.Join(dir, claimsPage), ledger.Bytes()); err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "index.html"), "index", map[string]any{
 		"Papers": ByPaper(g.Items), "Ledger": g.Ledger, "Claims": claimsPage,
 	})
-}
-
-func (g *Gallery) writeLedger(file string) error {
-	var out bytes.Buffer
-	if err := g.Ledger.WriteHTML(&out); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return files.WriteBytes(file, out.Bytes())
-}
-
-func saveCard(dir string, it Item) error {
-	f := it.Thumbnail()
-	f.Name = it.Card()
-	_, err := f.Save(dir, "svg")
-	return err
 }
 
 // Card is the name of the picture of the index.

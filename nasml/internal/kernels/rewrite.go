@@ -64,29 +64,12 @@ var inPlace = map[string]int{prefix + "sparse_descent": 3}
 // one with all channels; c and d scales and shifts before and behind p or f, g and h
 // scales alone; w weights of maps. Arrays a are arraysFit's.
 func (w window) shape(kind rune, maps int) []int {
-	switch kind {
-	case 'x':
-		return []int{w.images, w.height, w.width, w.channels}
-	case 'y':
-		return []int{w.images, w.rows(), w.columns(), w.channels}
-	case 'z':
-		return []int{w.images, w.rows(), w.columns(), w.wide}
-	case 'k':
-		return []int{w.k, w.k, w.channels}
-	case 'p':
-		return []int{w.channels, w.wide}
-	case 'f':
-		return []int{w.k, w.k, w.channels, w.wide}
-	case 'c':
-		return []int{2, w.channels}
-	case 'd':
-		return []int{2, w.wide}
-	case 'g':
-		return []int{1, w.channels}
-	case 'h':
-		return []int{1, w.wide}
-	}
-	return []int{1, maps}
+	return map[rune][]int{
+		'x': {w.images, w.height, w.width, w.channels}, 'y': {w.images, w.rows(), w.columns(), w.channels},
+		'z': {w.images, w.rows(), w.columns(), w.wide}, 'k': {w.k, w.k, w.channels}, 'p': {w.channels, w.wide},
+		'f': {w.k, w.k, w.channels, w.wide}, 'c': {2, w.channels}, 'd': {2, w.wide}, 'g': {1, w.channels},
+		'h': {1, w.wide}, 'w': {1, maps},
+	}[kind]
 }
 
 // head is the head of a function that may have a kernel, a line of StableHLO's text.

@@ -81,8 +81,8 @@ func Rectified(weights *Node, x, affine []*Node, on []bool) *Node {
 	in[1] = ConstAsDType(weights.Graph(), weights.DType(), floors)
 	return gradient.Custom(w.call("rectified", rectifiedForm, in...), func(v []*Node, _ int) []*Node {
 		all := slices.Concat(in[:2], v, in[2:])
-		of := func(in []*Node) []*Node { return rectifiedGradientForm(in) }
-		out := gradient.OfForm(w.call("rectified_gradient", of, all...), of, all...)
+		made := w.call("rectified_gradient", rectifiedGradientForm, all...)
+		out := gradient.OfForm(made, rectifiedGradientForm, all...)
 		return slices.Insert(out, 1, ZerosLike(in[1]))
 	}, in...)[0]
 }
@@ -263,13 +263,10 @@ func weightedForm(in []*Node) []*Node {
 // cut raises a map to a floor, number k of a row, and says where it is above it.
 func cut(x, affine, floors *Node, k int) (y, above *Node) {
 	y = applied(x, affine)
-	floor := everywhere(wide(entryOf(floors, k), 1, x.Shape().Dim(-1)), x)
+	floor := everywhere(wide(Slice(floors, AxisRange(), AxisRange(k, k+1)), 1, x.Shape().Dim(-1)), x) // may be infinite
 	above = Not(LessOrEqual(y, floor))
 	return Where(above, y, floor), above
 }
-
-// entryOf is entry of a constant row, which may be infinite.
-func entryOf(row *Node, k int) *Node { return Slice(row, AxisRange(), AxisRange(k, k+1)) }
 
 func rectifiedForm(in []*Node) []*Node {
 	var sum *Node
@@ -307,8 +304,7 @@ func weightedGradientForm(in []*Node) []*Node {
 	for k := range (len(in) - 2) / 2 {
 		x, affine := in[2+2*k], in[3+2*k]
 		sums := stacked(sum(Mul(v, x)), sum(v))
-		place := make([][]float64, 1)
-		place[0] = make([]float64, weights.Shape().Dim(1))
+		place := [][]float64{make([]float64, weights.Shape().Dim(1))}
 		place[0][k] = 1
 		total := Dot(Reshape(affine, 1, -1), Reshape(sums, -1, 1)).Product()
 		dw = plus(dw, Dot(total, ConstAsDType(v.Graph(), v.DType(), place)).Product())
