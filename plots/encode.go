@@ -79,9 +79,10 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 		return nil, nil
 	}
 	var paths []string
+	tex := fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
+		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 	for _, file := range []struct{ end, text string }{
-		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
-			"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))},
+		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", tex},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
 		if err := files.WriteBytes(path, []byte(file.text)); err != nil {

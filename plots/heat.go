@@ -163,7 +163,8 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 			heatColor((float64(i)+0.5)/barSteps))
 	}
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	l.outline(rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}), line.color, line.width)
+	bar := rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y})
+	l.outline(bar, line.color, line.width)
 	for _, t := range h.bar.ticks {
 		y := frame.Min.Y + vg.Length(h.bar.norm(t.value))*height
 		l.stroke([]vg.Point{{X: x + barWidth, Y: y}, {X: x + barWidth + t.length(), Y: y}}, line)

@@ -81,7 +81,8 @@ func (l *layout) legend(p *panel, below *[]entry) {
 			size := l.legendSize(entries, perRow+1)
 			if at, ok := p.freePlace(size, p.obstacles()); ok {
 				right, low := at.X+size.X, at.Y-size.Y // no grid lines behind it
-				l.fill(polygon([]vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}), tint(ink, 0))
+				area := []vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}
+				l.fill(polygon(area), tint(ink, 0))
 				l.drawEntries(entries, perRow+1, at)
 				return
 			}

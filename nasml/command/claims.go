@@ -65,7 +65,8 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 	case v.HTML != "":
 		return writePage(v.HTML, l)
 	}
-	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: isTerminal(c.Out) && os.Getenv("NO_COLOR") == ""})
+	colour := isTerminal(c.Out) && os.Getenv("NO_COLOR") == ""
+	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colour})
 }
 
 // writePage writes the page into the file itself: a link, device or pipe stays what it is.

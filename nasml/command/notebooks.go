@@ -36,7 +36,8 @@ func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	}
 	failed := 0
 	for _, file := range files {
-		err := s.runNotebook(ctx, c, file, notebookRun{write: true, timeout: v.Timeout, env: []string{"NASML_SCALE=" + v.Scale}})
+		err := s.runNotebook(ctx, c, file,
+			notebookRun{write: true, timeout: v.Timeout, env: []string{"NASML_SCALE=" + v.Scale}})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -90,9 +90,9 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	}
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		if !force {
-			return errors.New("no NVIDIA GPU found (/dev/nvidia0 does not exist): is the driver loaded (`nvidia-smi`), " +
-				"and does a container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the " +
-				"CUDA plugin all the same")
+			return errors.New("no NVIDIA GPU found (/dev/nvidia0 does not exist): is the driver loaded " +
+				"(`nvidia-smi`), and does a container pass the GPU on (`--gpus all`)? The CPU plugin is set up; " +
+				"--force installs the CUDA plugin all the same")
 		}
 		c.logf("no NVIDIA GPU found (/dev/nvidia0 does not exist): installing the CUDA plugin because of --force")
 	}

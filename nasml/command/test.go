@@ -373,7 +373,7 @@ func (t *testRun) findData(ctx context.Context) error {
 	t.logf("downloading MNIST (12 MB)")
 	if err := data.Fetch(ctx, data.MNIST, nil); err != nil {
 		t.env = append(t.env, "NASML_OFFLINE_DATA=synthetic")
-		t.notes = append(t.notes, fmt.Sprintf("the notebooks ran on SYNTHETIC data: MNIST could not be downloaded: %v", err))
+		t.notes = append(t.notes, fmt.Sprintf("the notebooks ran on SYNTHETIC data: downloading MNIST: %v", err))
 	}
 	return ctx.Err()
 }

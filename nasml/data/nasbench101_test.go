@@ -65,7 +65,8 @@ func (v training101) fields(t testing.TB) []any {
 	for _, row := range c.matrix() {
 		digits += strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", ""), "[]")
 	}
-	return []any{c.Hash(), v.epochs, digits, strings.Join(c.names(), ","), base64.StdEncoding.EncodeToString(v.message())}
+	return []any{c.Hash(), v.epochs, digits, strings.Join(c.names(), ","),
+		base64.StdEncoding.EncodeToString(v.message())}
 }
 
 func (v training101) json(t testing.TB) []byte {

@@ -71,14 +71,14 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 }
 
 // shippedRecords finds the shipped records of an entry and computes nothing.
-func shippedRecords(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (map[string]*runs.Record, error) {
+func shippedRecords(ctx context.Context, entry catalog.Entry, s catalog.Setting) (map[string]*runs.Record, error) {
 	ctx, clean, err := apart(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
 	part := new(runs.Part)
-	err = entry.RunPart(ctx, part, setting.Scale, setting.Set)
+	err = entry.RunPart(ctx, part, s.Scale, s.Set)
 	if part.Err() != nil {
 		return nil, part.Err()
 	}

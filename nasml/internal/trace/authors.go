@@ -332,7 +332,7 @@ func (t *Authors) check() error {
 	match("parameters", s.Parameters, t.net.Weights())
 	match("running statistics", t.stats(), t.net.Stats())
 	if s.Steps < 1 || !(s.LearningRate > 0) {
-		errs = append(errs, fmt.Errorf("settings: steps must be at least 1 and learning_rate more than 0, got %d and %v",
+		errs = append(errs, fmt.Errorf("settings: steps must be at least 1, learning_rate more than 0, got %d and %v",
 			s.Steps, s.LearningRate))
 	}
 	inputs := t.inputs()

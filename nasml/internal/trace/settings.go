@@ -109,7 +109,8 @@ func (s Settings) Check() error {
 		}
 	}
 	oneOf := func(name, value string, allowed ...string) {
-		expect(slices.Contains(allowed, value), "%s must be one of %s, got %q", name, strings.Join(allowed, ", "), value)
+		list := strings.Join(allowed, ", ")
+		expect(slices.Contains(allowed, value), "%s must be one of %s, got %q", name, list, value)
 	}
 	ofTheta := methods[s.Method].parameter == "theta"
 	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
