@@ -17,9 +17,8 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// Animation is a row of figures, such as a cell after every epoch of a search,
-// which a reader plays or moves through by a slider. Figures of one layout and
-// size keep their place.
+// Animation is a sequence of figures, such as a cell after every epoch of a search, played or moved through with a
+// slider.
 type Animation struct {
 	Name   string // of files and of what is in a page, as Figure.Name
 	Frames []Figure
@@ -31,18 +30,16 @@ const interval = 600
 
 func (a Animation) validate() error {
 	if len(a.Frames) == 0 || len(a.Labels) != len(a.Frames) {
-		return fmt.Errorf("plots: animation %q has %d frames and %d labels, want at least one and as many of both",
-			a.Name, len(a.Frames), len(a.Labels))
+		return fmt.Errorf("plots: animation %q must have a label for each frame and at least one frame, "+
+			"got %d frames and %d labels", a.Name, len(a.Frames), len(a.Labels))
 	}
 	return nil
 }
 
-// HTML is the animation as a part of a page that needs nothing else: all frames
-// as SVG, zipped but for the last, a button and a slider. Without scripts it shows the last frame.
-// It returns the errors of [Figure.Render].
+// HTML is a self-contained part of a page: all frames as SVG, zipped but for the last, a button and a slider. Without
+// scripts it shows the last frame.
 func (a Animation) HTML() (string, error) { return a.html(a.Name) }
 
-// html has the element with an id.
 func (a Animation) html(id string) (string, error) {
 	if err := a.validate(); err != nil {
 		return "", err
@@ -126,9 +123,8 @@ func (a Animation) Show() error {
 	return gonbui.Error()
 }
 
-// Save writes the animation into a folder, which it makes where it is missing: as
-// Name.html, a page by itself, and every frame as Name-001.FORMAT, …, in the other
-// formats, which are those of [Figure.Save]. It returns the files' paths.
+// Save writes the animation into a folder: as Name.html, a page by itself, and every frame as Name-001.FORMAT, … in the
+// other formats, those of [Figure.Save]. It returns the paths.
 func (a Animation) Save(dir string, formats ...string) (paths []string, err error) {
 	if err := a.validate(); err != nil {
 		return nil, err

@@ -26,8 +26,7 @@ type tick struct {
 	hidden bool // its label would touch the one before
 }
 
-// newAxis decides on the ends, from the values that the panel draws, and on
-// the ticks, with labels of the given size.
+// newAxis sets the ends, from the values in the panel, and the ticks.
 func newAxis(a Axis, values []float64, font Font, size vg.Length) axis {
 	x := axis{scale: a.Scale, min: a.Min, max: a.Max, label: a.Label}
 	if a.Min == 0 && a.Max == 0 {
@@ -77,8 +76,15 @@ func (s Scale) inverse(v float64) float64 {
 	return v
 }
 
-// norm returns where v stands: 0 at the start of the axis, 1 at its end. It
-// works on halves, because max − min of the largest numbers overflows.
+// labelWidth is the width of the widest label.
+func (a axis) labelWidth() (w vg.Length) {
+	for _, t := range a.ticks {
+		w = max(w, t.label.width)
+	}
+	return w
+}
+
+// norm maps v to 0 at the start of the axis and 1 at its end. It halves everything, because max − min may overflow.
 func (a axis) norm(v float64) float64 {
 	t, low, high := a.scale.transform(v)/2, a.scale.transform(a.min)/2, a.scale.transform(a.max)/2
 	if high <= low { // ends closer than a float64 can tell
@@ -87,14 +93,13 @@ func (a axis) norm(v float64) float64 {
 	return max(-far, min(far, (t-low)/(high-low)))
 }
 
-// far is how far outside the axis a value may be placed. Lines to points
-// outside are clipped; where they would be farther yet, the clipping overflows.
+// far is how far outside the axis a value may be placed. Beyond that, clipping would overflow.
 const far = 1e6
 
 // margin is what automatic ends leave free on both sides, as a share of the range.
 const margin = 0.05
 
-// ends returns the automatic ends for values; see Axis.Min.
+// ends returns automatic ends; see Axis.Min.
 func ends(values []float64, scale Scale) (low, high float64) {
 	if len(values) == 0 {
 		return scale.inverse(0), scale.inverse(1)
@@ -120,7 +125,7 @@ func ends(values []float64, scale Scale) (low, high float64) {
 	return clampFinite(scale.inverse(low), scale), clampFinite(scale.inverse(high), scale)
 }
 
-// clampFinite keeps an end that the margin pushed out of the numbers.
+// clampFinite keeps an end finite that the margin made infinite.
 func clampFinite(v float64, scale Scale) float64 {
 	least := -math.MaxFloat64
 	if scale != Linear {
@@ -141,8 +146,7 @@ func autoTicks(a axis) []Tick {
 	return linearTicks(a.min, a.max)
 }
 
-// linearTicks are multiples of 1, 2 or 5 times a power of ten, four to eight
-// of them.
+// linearTicks returns four to eight multiples of 1, 2 or 5 times a power of ten.
 func linearTicks(low, high float64) []Tick {
 	step := niceStep((high/2 - low/2) / 2.5)
 	first, last := math.Ceil(low/step-1e-9), math.Floor(high/step+1e-9)
@@ -157,22 +161,20 @@ func linearTicks(low, high float64) []Tick {
 	return ticks
 }
 
-// tooFine reports whether numbers up to a size would need too many digits to be told
-// apart at a step: then their labels are what they are above the first of them,
-// and the axis' label says how much that is.
+// tooFine reports whether tick labels would need too many digits. They then count from the first tick, and the axis
+// label gives the offset.
 func tooFine(size, step float64) bool {
 	digits := floorLog10(size) - floorLog10(step)
 	return digits >= 7 || digits >= 4 && !plainDigits(size, step)
 }
 
-// plainDigits reports whether numbers up to a size are written without a power of
-// ten at a step.
+// plainDigits reports whether numbers up to size need no power of ten at this step.
 func plainDigits(size, step float64) bool {
 	last := floorLog10(step) // the power of ten of the last digit
 	return -4 <= last && last <= 4 || -6 <= last && last <= 4 && size >= 0.1
 }
 
-// offset is the value that the ticks' labels count from.
+// offset is the value that tick labels count from.
 func offset(ticks []Tick) float64 {
 	if len(ticks) > 1 && ticks[0].Label == "0" {
 		return ticks[0].Value
@@ -180,8 +182,7 @@ func offset(ticks []Tick) float64 {
 	return 0
 }
 
-// shiftedLabel is the label of an axis whose ticks say how much a value is above
-// an offset.
+// shiftedLabel adds the offset to an axis label.
 func shiftedLabel(label string, offset float64) string {
 	if offset == 0 {
 		return label
@@ -213,8 +214,7 @@ func niceStep(raw float64) float64 {
 	return step
 }
 
-// formatTick writes v with as many digits as a step asks for, and very large
-// and very small numbers as m·10ᵉ.
+// formatTick writes v with the digits that step needs, and very large or small numbers as m·10ᵉ.
 func formatTick(v, step float64) string {
 	if v == 0 {
 		return "0"
@@ -230,10 +230,8 @@ func formatTick(v, step float64) string {
 
 func floorLog10(v float64) int { return int(math.Floor(math.Log10(v) + 1e-9)) }
 
-// fineTicks are 1, 2 and 5 times powers of ten, with minor ticks between them,
-// for an axis of less than two decades, of which powers of ten alone would
-// leave most without a number. It returns nil for other axes, and where fewer
-// than three of them lie on the axis.
+// fineTicks returns 1, 2 and 5 times powers of ten, with minor ticks between them. It returns nil for axes of two
+// decades or more, and if fewer than three of them are on the axis.
 func fineTicks(a axis) []Tick {
 	low, high := a.scale.transform(a.min), a.scale.transform(a.max)
 	if a.scale != Log10 || high-low >= 2-1e-9 {
@@ -261,9 +259,8 @@ func fineTicks(a axis) []Tick {
 	return ticks
 }
 
-// powerTicks are powers of the base, every n-th of them if there are many,
-// with minor ticks between neighbouring powers of ten. It returns nil where
-// the axis holds fewer than two powers: linear ticks then say more.
+// powerTicks returns powers of the base, every n-th if there are many, with minor ticks between powers of ten. It
+// returns nil if fewer than two are on the axis: linear ticks then say more.
 func powerTicks(a axis) []Tick {
 	low := math.Ceil(a.scale.transform(a.min)-1e-9) + 0 // −0 becomes 0
 	high := math.Floor(a.scale.transform(a.max) + 1e-9)
@@ -285,7 +282,6 @@ func powerTicks(a axis) []Tick {
 	return ticks
 }
 
-// powerLabel writes small powers of two as numbers, all others as powers.
 func powerLabel(scale Scale, k float64) string {
 	switch {
 	case scale == Log2 && 0 <= k && k <= 16:
@@ -296,8 +292,7 @@ func powerLabel(scale Scale, k float64) string {
 	return fmt.Sprintf("$10^{%g}$", k)
 }
 
-// thin leaves out labels so that neighbours on an axis of the given length
-// keep a gap; extent is the room that a label takes along the axis.
+// thin hides labels so that neighbours keep a gap. extent is a label's size along the axis.
 func (a *axis) thin(length, gap vg.Length, extent func(textLine) vg.Length) {
 	for stride := 1; stride <= len(a.ticks); stride++ {
 		if a.fits(stride, length, gap, extent) {
@@ -307,7 +302,6 @@ func (a *axis) thin(length, gap vg.Length, extent func(textLine) vg.Length) {
 	}
 }
 
-// fits reports whether every stride-th label keeps the gap to the next.
 func (a *axis) fits(stride int, length, gap vg.Length, extent func(textLine) vg.Length) bool {
 	end, n := vg.Length(math.Inf(-1)), 0
 	for _, t := range a.ticks {

@@ -13,8 +13,7 @@ import (
 // beyondNote is what the caption says of the triangles.
 const beyondNote = "Triangles at the frame: beyond the axis."
 
-// caption is what stands below the panels: Caption, and where something is cut
-// off, what marks it. An empty one stays empty.
+// caption is Caption and, if data are cut off, a note on the triangles. An empty caption stays empty.
 func (f Figure) caption() string {
 	if f.Caption == "" || !f.beyond() {
 		return f.Caption
@@ -22,7 +21,6 @@ func (f Figure) caption() string {
 	return strings.TrimSpace(f.Caption) + " " + beyondNote
 }
 
-// beyond reports whether a panel cuts off some of its data.
 func (f Figure) beyond() bool {
 	for _, row := range f.Panels {
 		for _, p := range row {
@@ -37,7 +35,6 @@ func (f Figure) beyond() bool {
 	return false
 }
 
-// fixedEnds are the axes whose ends do not follow from the series.
 func (p Panel) fixedEnds() (x, y Axis) {
 	x, y = p.X, p.Y
 	if p.Heat != nil {
@@ -60,7 +57,7 @@ func (a Axis) cuts(values []float64) bool {
 	return false
 }
 
-// side is −1 before the start of an axis, 1 behind its end, else 0.
+// side is −1 before the start of an axis, 1 after its end, else 0.
 func side(norm float64) int {
 	const slop = 1e-9
 	switch {
@@ -78,8 +75,7 @@ type cut struct {
 	x, y int      // its direction
 }
 
-// cuts are the triangles of series n, those of one border well apart: the value
-// itself first, and then the ends of its intervals.
+// cuts returns the triangles of series n, well apart on each border: values first, then the ends of intervals.
 func (p *panel) cuts(n int, r vg.Length) []cut {
 	s := p.Series[n]
 	if s.Reference {
@@ -104,8 +100,7 @@ func (p *panel) cuts(n int, r vg.Length) []cut {
 	return all
 }
 
-// apart is how far from each other the triangles of a series stand: those of a
-// curve as its markers do, those of single points as far as they can be told apart.
+// apart is the least distance between triangles of a series: that of a curve's markers, or less for single points.
 func (p *panel) apart(s Series, r vg.Length) vg.Length {
 	if s.Line == NoLine {
 		return r
@@ -113,7 +108,7 @@ func (p *panel) apart(s Series, r vg.Length) vg.Length {
 	return max(2*r, p.frame.Size().X/8)
 }
 
-// crowded reports whether one of the triangles in the same direction is nearer to c.
+// crowded reports whether a triangle of the same direction is too close to c.
 func crowded(all []cut, c cut, apart vg.Length) bool {
 	for _, o := range all {
 		d := o.at.Sub(c.at)
@@ -124,7 +119,6 @@ func crowded(all []cut, c cut, apart vg.Length) bool {
 	return false
 }
 
-// drawCuts draws the triangles of series n inside the frame.
 func (p *panel) drawCuts(l *layout, n int) {
 	r := 0.95 * vg.Length(l.style.Marker)
 	for _, c := range p.cuts(n, r) {

@@ -33,8 +33,7 @@ type Cell struct {
 	Note  string  `json:",omitempty"` // a text below the cell
 }
 
-// Op is an operation. Ops with the same label have the same colour in all
-// cells of a figure.
+// Op is an operation. Those with the same label have the same colour throughout a figure.
 type Op struct {
 	Label string
 	Color string `json:",omitempty"` // "#RRGGBB"; empty: the palette's next
@@ -96,10 +95,8 @@ func (c *Cell) validateEdges() error {
 	for i, e := range c.Edges {
 		err := c.validateEdge(e)
 		if before, again := seen[[2]int{e.From, e.To}]; again {
-			err = fmt.Errorf(
-				"edge %d connects the same nodes: expected one edge with the weights of all operations",
-				before,
-			)
+			err = fmt.Errorf("edge %d connects the same nodes: expected one edge with the weights of all operations",
+				before)
 		}
 		if err != nil {
 			return fmt.Errorf("cell: edge %d (%d→%d): %w", i, e.From, e.To, err)
@@ -114,11 +111,8 @@ func (c *Cell) validateEdge(e Edge) error {
 	case e.From < 0 || e.To >= len(c.Nodes) || e.From >= e.To:
 		return fmt.Errorf("expected 0 ≤ From < To < %d, the number of nodes", len(c.Nodes))
 	case len(e.Weights) != 0 && len(e.Weights) != len(c.Ops):
-		return fmt.Errorf(
-			"it has %d weights and the cell %d ops: expected as many, or none",
-			len(e.Weights),
-			len(c.Ops),
-		)
+		return fmt.Errorf("it has %d weights and the cell %d ops: expected as many, or none", len(e.Weights),
+			len(c.Ops))
 	}
 	for k, w := range e.Weights {
 		if !(0 <= w && w <= 1+1e-6) { // NaN too; float32 rounds above 1
@@ -128,7 +122,6 @@ func (c *Cell) validateEdge(e Edge) error {
 	return cmp.Or(checkText(e.Label), known("emphasis", e.Emphasis, Normal, Dimmed, Highlighted))
 }
 
-// lines returns the CSV's lines for a cell. An edge without operations has one.
 func (c *Cell) lines(panel string) [][]string {
 	var lines [][]string
 	for i, e := range c.Edges {

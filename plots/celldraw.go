@@ -33,8 +33,7 @@ type cellNode struct {
 	width, x vg.Length // x is its middle
 }
 
-// cellEdge says where an edge stands; heights count from the nodes' upper (or
-// lower) side outwards.
+// cellEdge is a placed edge. Heights count outwards from the nodes' upper (or lower) side.
 type cellEdge struct {
 	side       vg.Length // 1 above the nodes, −1 below, 0 straight
 	level      int       // 1 is next to the nodes
@@ -44,8 +43,7 @@ type cellEdge struct {
 	middle     vg.Length // x of the label
 }
 
-// Distances in a cell: across and along an arrowhead beyond an edge's width,
-// between edges that leave a node, between nodes and above an edge.
+// Distances in a cell: an arrowhead's width and length beyond the edge, then gaps between edges, nodes and labels.
 const (
 	headWide  = 3.4
 	headLong  = 4.2
@@ -75,8 +73,7 @@ func (l *layout) newCell(c *Cell) *cellBox {
 	return b
 }
 
-// setWidths decides how wide weight 1 is, and the room for every edge: the
-// sum of weights may exceed 1.
+// setWidths sets the width of weight 1 and the room for an edge, whose weights may sum to more than 1.
 func (b *cellBox) setWidths() {
 	mixed, most := false, 1.0
 	for _, e := range b.Edges {
@@ -96,18 +93,14 @@ func (b *cellBox) setWidths() {
 	}
 }
 
-// crosses reports whether two arches on one side would cut each other.
 func crosses(a, b Edge) bool {
 	return a.From < b.From && b.From < a.To && a.To < b.To || b.From < a.From && a.From < b.To && b.To < a.To
 }
 
-// chooseSides puts every arch where it crosses fewer others, and where that
-// makes no difference, on the emptier side: the longest first, and then each
-// again where it is better off on the other side.
+// chooseSides puts each arch on the side where it crosses fewer others, or else on the emptier side: the longest first,
+// then again until nothing improves.
 func (b *cellBox) chooseSides() {
-	order := b.arches(
-		func(x, y Edge) int { return cmp.Or(cmp.Compare(y.To-y.From, x.To-x.From), cmp.Compare(x.From, y.From)) },
-	)
+	order := b.arches(func(x, y Edge) int { return cmp.Or(y.To-y.From-(x.To-x.From), x.From-y.From) })
 	cost := func(i int, side vg.Length) int {
 		n := 0
 		for _, k := range order {
@@ -135,7 +128,7 @@ func (b *cellBox) chooseSides() {
 	}
 }
 
-// arches returns the indices of the edges that are not straight, in an order.
+// arches returns the indices of the edges that are not straight, sorted.
 func (b *cellBox) arches(order func(a, b Edge) int) []int {
 	var all []int
 	for i, e := range b.Edges {
@@ -149,9 +142,7 @@ func (b *cellBox) arches(order func(a, b Edge) int) []int {
 
 // chooseLevels puts the shortest arches lowest.
 func (b *cellBox) chooseLevels() {
-	order := b.arches(
-		func(x, y Edge) int { return cmp.Or(cmp.Compare(x.To-x.From, y.To-y.From), cmp.Compare(x.From, y.From)) },
-	)
+	order := b.arches(func(x, y Edge) int { return cmp.Or(x.To-x.From-(y.To-y.From), x.From-y.From) })
 	for n, i := range order {
 		level := 1
 		for _, k := range order[:n] {
@@ -164,9 +155,8 @@ func (b *cellBox) chooseLevels() {
 	}
 }
 
-// placePorts decides where arches meet their nodes, and so how wide nodes are:
-// from left to right those that come in, the shortest first, and those that go
-// out, the longest first. Then no two that meet at a node cross there.
+// placePorts sets where arches meet their nodes, and the nodes' widths: from left to right incoming arches, the
+// shortest first, then outgoing ones, the longest first, so that none cross at a node.
 func (b *cellBox) placePorts() {
 	step := b.slot + headWide + portGap
 	into := b.arches(func(x, y Edge) int { return cmp.Compare(x.To-x.From, y.To-y.From) })
@@ -194,7 +184,7 @@ func (b *cellBox) placePorts() {
 	}
 }
 
-// placed returns the cell set in a width, with its nodes from x = 0 on.
+// placed lays the cell out in a width, its nodes from x = 0 on.
 func (b *cellBox) placed(width vg.Length) (*cellBox, error) {
 	p := *b
 	p.nodes, p.edges = slices.Clone(b.nodes), slices.Clone(b.edges)
@@ -235,14 +225,12 @@ func (b *cellBox) placeNodes(gap vg.Length) {
 	}
 }
 
-// width returns what the nodes take from the first to the last.
 func (b *cellBox) width() vg.Length {
 	last := b.nodes[len(b.nodes)-1]
 	return last.x + last.width/2
 }
 
-// chooseRises gives every level its height: above what the level below takes
-// with its labels. The lowest clears the labels of straight edges.
+// chooseRises sets each level's height: above the level below with its labels, and above the labels of straight edges.
 func (b *cellBox) chooseRises() {
 	for _, side := range []vg.Length{1, -1} {
 		rise := b.slot + headLong + 12
@@ -265,7 +253,7 @@ func (b *cellBox) chooseRises() {
 	}
 }
 
-// straightTop returns how far labels of straight edges stand out above nodes.
+// straightTop is how far labels of straight edges stick out above the nodes.
 func (b *cellBox) straightTop() vg.Length {
 	top := vg.Length(0)
 	for _, e := range b.edges {
@@ -276,12 +264,12 @@ func (b *cellBox) straightTop() vg.Length {
 	return top
 }
 
-// radius of an arch's corners: the arrowhead needs a straight end.
+// radius is that of an arch's corners. The arrowhead needs a straight end.
 func (b *cellBox) radius(e cellEdge) vg.Length {
 	return min(max(roundest, b.slot), e.rise-headLong-1, (e.end-e.start)/2)
 }
 
-// extent returns what a placed cell takes above (side 1) or below its nodes.
+// extent is the height of the arches above (side 1) or below the nodes.
 func (b *cellBox) extent(side vg.Length) vg.Length {
 	most := vg.Length(0)
 	if side > 0 {
@@ -303,7 +291,6 @@ func (b *cellBox) height(l *layout, width vg.Length) (vg.Length, error) {
 	return p.extent(1) + p.tall + p.extent(-1) + b.noteHeight(width), nil
 }
 
-// draw draws the cell in the middle of a rectangle, its note at the end.
 func (b *cellBox) draw(l *layout, in vg.Rectangle) {
 	width := in.Size().X
 	p, err := b.placed(width)
@@ -322,12 +309,11 @@ func (b *cellBox) draw(l *layout, in vg.Rectangle) {
 	l.block(b.font.lines(b.Note, b.size, width), b.size, in.Min.X, in.Max.X, in.Min.Y+note-titleGap, 0.5)
 }
 
-// drawOrder returns the edges from the back: dimmed ones, then straight ones,
-// then arches from the lowest level.
+// drawOrder returns the edges from back to front: dimmed ones, straight ones, then arches by level.
 func (b *cellBox) drawOrder() []int {
-	order := make([]int, len(b.edges))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i := range b.edges {
+		order = append(order, i)
 	}
 	back := func(i int) int { return map[Emphasis]int{Dimmed: -1, Highlighted: 1}[b.Edges[i].Emphasis] }
 	slices.SortStableFunc(order, func(i, k int) int {
@@ -336,12 +322,11 @@ func (b *cellBox) drawOrder() []int {
 	return order
 }
 
-// drawNode draws a rounded box with the node's label.
 func (b *cellBox) drawNode(l *layout, n cellNode, origin vg.Point) {
 	at := vg.Point{X: origin.X + n.x, Y: origin.Y}
 	outline := roundedBox(at, n.width, b.tall, 3.5)
 	l.fill(outline, tint(ink, 0.06))
-	l.ops = append(l.ops, op{path: outline, color: ink, width: vg.Length(l.style.Hairline)})
+	l.outline(outline, ink, vg.Length(l.style.Hairline))
 	l.text(n.text, vg.Point{X: at.X - n.text.width/2, Y: at.Y - 0.33*b.size})
 }
 
@@ -352,8 +337,8 @@ type stripe struct {
 	hollow      bool      // only its outline is drawn
 }
 
-// stripes returns the curves of an edge, from the outside in, how wide they
-// are together, and the one that the arrowhead looks like.
+// stripes returns an edge's curves from the outside in, their total width, and the curve that gives the arrowhead its
+// look.
 func (b *cellBox) stripes(e Edge) (all []stripe, wide vg.Length, head stripe) {
 	shade := func(c color.RGBA) color.RGBA {
 		if e.Emphasis == Dimmed {
@@ -398,7 +383,7 @@ func (b *cellBox) drawEdge(l *layout, i int, origin vg.Point) {
 		return
 	}
 	line := func(aside, width vg.Length, c color.RGBA) {
-		l.ops = append(l.ops, op{path: b.path(at, aside, origin), color: c, width: width})
+		l.outline(b.path(at, aside, origin), c, width)
 	}
 	line(0, wide+2.8, tint(ink, 0)) // a crossing edge stops short of this one
 	if e.Emphasis == Highlighted {
@@ -421,11 +406,10 @@ func (b *cellBox) drawHead(l *layout, outline vg.Path, like stripe) {
 		return
 	}
 	l.fill(outline, tint(ink, 0))
-	l.ops = append(l.ops, op{path: outline, color: like.color, width: tubeWall})
+	l.outline(outline, like.color, tubeWall)
 }
 
-// path returns the curve that runs beside an edge's middle, so far outwards
-// (of a straight edge: upwards), up to the arrowhead.
+// path is the curve at a distance outwards from an edge's middle (upwards if straight), up to the arrowhead.
 func (b *cellBox) path(e cellEdge, aside vg.Length, origin vg.Point) vg.Path {
 	var p vg.Path
 	if e.side == 0 {
@@ -448,7 +432,6 @@ func (b *cellBox) path(e cellEdge, aside vg.Length, origin vg.Point) vg.Path {
 	return p
 }
 
-// head returns the arrowhead of an edge that wide.
 func (b *cellBox) head(e cellEdge, wide vg.Length, origin vg.Point) vg.Path {
 	half := (wide + headWide) / 2
 	if e.side == 0 {
@@ -460,7 +443,6 @@ func (b *cellBox) head(e cellEdge, wide vg.Length, origin vg.Point) vg.Path {
 	return polygon([]vg.Point{tip, {X: tip.X - half, Y: base}, {X: tip.X + half, Y: base}})
 }
 
-// roundedBox returns a rectangle around a point with corners of radius r.
 func roundedBox(at vg.Point, width, height, r vg.Length) vg.Path {
 	const k = 1 - 0.5522847498 // see circle
 	to := func(x, y vg.Length) vg.Point { return vg.Point{X: at.X + x, Y: at.Y + y} }
@@ -478,7 +460,6 @@ func roundedBox(at vg.Point, width, height, r vg.Length) vg.Path {
 	return p
 }
 
-// entries returns what a legend says of the operations.
 func (b *cellBox) entries() []entry {
 	var all []entry
 	for i, o := range b.Ops {

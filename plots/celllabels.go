@@ -20,7 +20,6 @@ func (b *cellBox) setLabel(label string) []textLine {
 	return lines
 }
 
-// labelHeight returns what a label takes beside its edge.
 func (b *cellBox) labelHeight(e cellEdge) vg.Length {
 	if len(e.label) == 0 {
 		return 0
@@ -28,9 +27,8 @@ func (b *cellBox) labelHeight(e cellEdge) vg.Length {
 	return blockHeight(e.label, b.size) + 0.6*air
 }
 
-// placeLabels puts the label of each edge beside the middle of its horizontal,
-// or where the rising ends of other arches leave more room. It makes a label
-// smaller that is too wide, and returns an error if that is not legible.
+// placeLabels puts each label at the middle of its edge, or where other arches leave more room, and shrinks labels that
+// are too wide. It returns an error if one would not be legible.
 func (b *cellBox) placeLabels() error {
 	for i := range b.edges {
 		e := &b.edges[i]
@@ -65,8 +63,8 @@ func (b *cellBox) placeLabels() error {
 	return nil
 }
 
-// labelRoom returns the ends of the free part of edge i for a label that wide:
-// of those with enough room the one nearest to the middle, else the widest.
+// labelRoom returns the free part of edge i for a label: the one nearest to the middle that is wide enough, else the
+// widest.
 func (b *cellBox) labelRoom(i int, wide vg.Length) (low, high vg.Length) {
 	e := b.edges[i]
 	side, from := e.side, e.rise+b.slot/2
@@ -104,7 +102,7 @@ func (b *cellBox) labelRoom(i int, wide vg.Length) (low, high vg.Length) {
 	return low, high
 }
 
-// lean returns how far inwards an arch's end stands at a height.
+// lean is how far an arch's end bends inwards at a height.
 func (b *cellBox) lean(e cellEdge, y vg.Length) vg.Length {
 	r := b.radius(e)
 	up := min(r, y-(e.rise-r))
@@ -121,7 +119,6 @@ func (b *cellBox) noteHeight(width vg.Length) vg.Length {
 	return 0
 }
 
-// drawLabel draws the label on the outer side of its edge.
 func (b *cellBox) drawLabel(l *layout, i int, origin vg.Point) {
 	at := b.edges[i]
 	if len(at.label) == 0 {

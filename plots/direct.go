@@ -7,10 +7,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// direct names references where they are, as long as a shared legend has more
-// entries than it explains well, and returns those that are left to the legend. A
-// name is drawn in every panel that has the line, or in none. Curves stay
-// together in the legend: of a family, none is looked for elsewhere.
+// direct writes the names of references beside their curves while a legend has more entries than it can hold, and
+// returns the entries that are left. A name is written in every panel that has the curve, or in none. Curves stay
+// together in the legend.
 func (l *layout) direct(panels []*panel, entries []entry) []entry {
 	for i := 0; i < len(entries) && len(entries) > mostShared; {
 		if e := entries[i]; e.look.thin && !e.empty && l.nameCurve(panels, e) {
@@ -28,8 +27,7 @@ type name struct {
 	at   vg.Point // the start of its baseline
 }
 
-// nameCurve writes an entry's name beside its curve in every panel, where each
-// has the room.
+// nameCurve names a curve in every panel that has it. It reports whether each panel had room.
 func (l *layout) nameCurve(panels []*panel, e entry) bool {
 	var names []name
 	for _, p := range panels {
@@ -51,8 +49,7 @@ func (l *layout) nameCurve(panels []*panel, e entry) bool {
 	return len(names) > 0
 }
 
-// nameAt is a place for the name of series n, above or below its curve, that
-// touches nothing; near its right end if possible.
+// nameAt finds a free place for a name above or below its curve, near its right end if possible.
 func (p *panel) nameAt(l *layout, n int, text textLine) (name, bool) {
 	const away = 2 // from the curve
 	curve := p.sampledCurve(n)
@@ -73,7 +70,6 @@ func (p *panel) nameAt(l *layout, n int, text textLine) (name, bool) {
 	return name{}, false
 }
 
-// sampledCurve are points on the curve of series n, close to each other.
 func (p *panel) sampledCurve(n int) []vg.Point {
 	var all []vg.Point
 	for _, part := range clipLine(p.frame, p.points(n, p.Series[n].Y)) {
@@ -82,7 +78,6 @@ func (p *panel) sampledCurve(n int) []vg.Point {
 	return all
 }
 
-// heights are the least and the greatest height of points between two x.
 func heights(points []vg.Point, from, to vg.Length) (low, high vg.Length, ok bool) {
 	for _, q := range points {
 		if q.X < from || q.X > to {
@@ -96,8 +91,7 @@ func heights(points []vg.Point, from, to vg.Length) (low, high vg.Length, ok boo
 	return low, high, ok
 }
 
-// clear reports whether a text's ink is in the frame and keeps clear of the data
-// and of all other texts.
+// clear reports whether text fits in the frame and touches neither data nor other texts.
 func (p *panel) clear(l *layout, box vg.Rectangle, obstacles []vg.Point) bool {
 	const gap = 1
 	box.Min, box.Max = box.Min.Sub(vg.Point{X: gap, Y: gap}), box.Max.Add(vg.Point{X: gap, Y: gap})

@@ -22,14 +22,11 @@ var encoders = map[string]func(*layout) ([]byte, error){
 	"png": encodePNG,
 }
 
-// Formats returns the names of the formats that Save knows: the pictures',
-// "csv", and "tex" (see LaTeX).
+// Formats returns the formats that Save knows: pictures, "csv" and "tex" (see LaTeX).
 func Formats() []string { return append(slices.Sorted(maps.Keys(encoders)), "csv", "tex") }
 
-// Render returns the figure as the bytes of a file: "pdf", "svg", "eps" or
-// "png". The same figure gives the same bytes. It returns an error if the
-// format is unknown, where Validate does, and where labels leave no room for
-// the panels.
+// Render returns the figure as a "pdf", "svg", "eps" or "png" file, always the same bytes. It returns an error for an
+// unknown format, an invalid figure, and labels that leave no room for panels.
 func (f Figure) Render(format string) ([]byte, error) {
 	encode, ok := encoders[format]
 	if !ok {
@@ -49,10 +46,8 @@ func (f Figure) Render(format string) ([]byte, error) {
 	return data, nil
 }
 
-// Save writes the figure into a folder, which it makes where it is missing,
-// as Name.format for each of the formats (those of Render, and "csv"), and
-// returns the files' paths. A file is written whole or not at all; on an
-// error those written before are returned with it.
+// Save writes the figure into a folder as Name.format, for each of [Formats], and returns the paths. Files are written
+// atomically; on an error the paths of those already written are returned with it.
 func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 	for _, format := range formats {
 		if !slices.Contains(Formats(), format) {
@@ -77,16 +72,17 @@ func (f Figure) Save(dir string, formats ...string) ([]string, error) {
 	return paths, nil
 }
 
-// SaveCaption writes the caption beside a figure that is saved without it, as
-// Name.txt and, for a paper's source, Name.caption.tex, and returns the paths;
-// none if there is no caption.
+// SaveCaption writes the caption as Name.txt and, for LaTeX, Name.caption.tex, and returns the paths; none without a
+// caption.
 func (f Figure) SaveCaption(dir string) ([]string, error) {
 	if f.Caption == "" {
 		return nil, nil
 	}
 	var paths []string
+	tex := fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
+		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 	for _, file := range []struct{ end, text string }{
-		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", f.captionTeX()},
+		{".txt", plain(f.caption()) + "\n"}, {".caption.tex", tex},
 	} {
 		path := filepath.Join(dir, f.Name+file.end)
 		if err := files.WriteBytes(path, []byte(file.text)); err != nil {
@@ -95,13 +91,6 @@ func (f Figure) SaveCaption(dir string) ([]string, error) {
 		paths = append(paths, path)
 	}
 	return paths, nil
-}
-
-// captionTeX is the caption as a file: without a space or a paragraph at its ends, so that
-// it stands in a caption as if it were typed there.
-func (f Figure) captionTeX() string {
-	return fmt.Sprintf("%% \\caption[short]{\\input{%[1]s.caption}} or \\caption{\\protect\\input{%[1]s.caption}}: "+
-		"LaTeX expands \\input alone in a list of figures\n%[2]s%%\n", f.Name, latexText(f.caption()))
 }
 
 func (f Figure) encode(format string) ([]byte, error) {
@@ -114,14 +103,10 @@ func (f Figure) encode(format string) ([]byte, error) {
 	return f.Render(format)
 }
 
-// CSV returns what the figure draws as a table: of curves a line for each
-// point, with the panel (its title, or its number in reading order), series,
-// x, y, lo, hi, and whether it is a reference and hollow; of cells a line for
-// each operation of an edge, with its weight; of heat maps a line for each cell;
-// of a Simplex one for each point; of a Table its own columns. What
-// does not apply is empty, and faint runs are numbered. Where a figure has
-// panels of several kinds, each kind and each table follows with its own
-// header after an empty line.
+// CSV returns the drawn numbers. Curves have a line per point: panel (its title, or its number in reading order),
+// series, x, y, lo, hi, and whether it is a reference and hollow. Cells have a line per operation of an edge, heat maps
+// per cell, a Simplex per point, and a Table its own columns. Faint runs are numbered. Each kind of panel and each
+// table has its own header after an empty line.
 func (f Figure) CSV() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
@@ -138,8 +123,7 @@ func (f Figure) CSV() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// csvTables are the CSV's tables: curves, cells, simplices and heat maps, as far as
-// there are some, and then the tables themselves.
+// csvTables returns the CSV's tables: curves, cells, simplices and heat maps, then the figure's tables.
 func (f Figure) csvTables() [][][]string {
 	const curves, cells, areas, heats = 0, 1, 2, 3
 	kinds := [][][]string{
@@ -176,7 +160,6 @@ func (f Figure) csvTables() [][][]string {
 	return append(all, tables...)
 }
 
-// lines returns the CSV's lines for a panel with axes.
 func (p Panel) lines(name string) [][]string {
 	var lines [][]string
 	runs := map[string]int{}
@@ -191,7 +174,6 @@ func (p Panel) lines(name string) [][]string {
 	return lines
 }
 
-// lines returns the CSV's lines for a series.
 func (s Series) lines(panel, label string) [][]string {
 	var lines [][]string
 	for i := range max(len(s.X), len(s.Y)) {
@@ -209,12 +191,10 @@ func number(values []float64, i int) string {
 	return strconv.FormatFloat(values[i], 'g', -1, 64)
 }
 
-// title is what a file calls itself: the figure's title or, where none is to
-// stand above the panels, Meta["title"].
+// title is the document's title.
 func (f Figure) title() string { return cmp.Or(plain(f.Title), f.Meta["title"], f.Name) }
 
-// meta returns the metadata besides title and caption, "name=… params=…", in
-// the order of their keys.
+// meta returns the metadata besides title and caption, "name=… params=…", sorted by key.
 func (f Figure) meta() []string {
 	pairs := []string{"name=" + f.Name}
 	for _, key := range slices.Sorted(maps.Keys(f.Meta)) {

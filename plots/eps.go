@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgeps"
 )
 
-// encodeEPS writes its own header: that of gonum/plot has the time of day, a
-// first line that is no EPS, and a bounding box that is not whole.
+// encodeEPS writes its own header. That of gonum/plot has the time of day and a bounding box with fractions.
 func encodeEPS(l *layout) ([]byte, error) {
 	c := vgeps.New(l.width, l.height)
 	p := l.hatched()
@@ -36,14 +35,9 @@ func encodeEPS(l *layout) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%%!PS-Adobe-3.0 EPSF-3.0\n%%%%Creator: nasml plots\n%%%%Title: %s\n%%%%Keywords: %s\n",
 		ascii(l.figure.title()), ascii(strings.Join(l.figure.meta(), " ")))
-	fmt.Fprintf(
-		&out,
+	fmt.Fprintf(&out,
 		"%%%%BoundingBox: 0 0 %.0f %.0f\n%%%%HiResBoundingBox: 0 0 %.3f %.3f\n%%%%LanguageLevel: 2\n%%%%EndComments\n",
-		math.Ceil(float64(l.width)),
-		math.Ceil(float64(l.height)),
-		float64(l.width),
-		float64(l.height),
-	)
+		math.Ceil(float64(l.width)), math.Ceil(float64(l.height)), float64(l.width), float64(l.height))
 	for _, s := range texts.fonts.all {
 		s.writePFA(&out)
 	}
@@ -54,8 +48,7 @@ func encodeEPS(l *layout) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ascii keeps a comment of an EPS on its line and within 7 bits; what is not
-// ASCII is written as in Go, \u03b8.
+// ascii makes a comment of one line in 7 bits, with escapes as in Go: \u03b8.
 func ascii(s string) string {
 	quoted := strconv.QuoteToASCII(s)
 	quoted = quoted[1 : len(quoted)-1]
@@ -91,7 +84,6 @@ func (c epsText) Text(t setText, ink color.Color) {
 	}
 }
 
-// writePFA writes the font as a part of a PostScript program.
 func (s subset) writePFA(out *bytes.Buffer) {
 	head, cipher := s.program()
 	fmt.Fprintf(out, "%%%%BeginResource: font %s\n%s", s.name(), head)

@@ -38,15 +38,12 @@ type Size struct {
 	Text          float64 // of the smallest text in points; scripts of formulas are smaller
 }
 
-func (s Size) String() string {
-	return fmt.Sprintf("%.4g × %.4g in, smallest text %.3g pt", s.Width, math.Round(100*s.Height)/100, s.Text)
-}
-
 // String says what was written, line by line.
 func (e Exported) String() string {
 	text := strings.Join(e.Files, "\n")
 	if e.Size.Width > 0 {
-		text += "\n" + e.Size.String()
+		text += fmt.Sprintf("\n%.4g × %.4g in, smallest text %.3g pt", e.Size.Width, math.Round(100*e.Size.Height)/100,
+			e.Size.Text)
 	}
 	if e.Wide {
 		text += "\na column cannot hold it: it takes the width of the text"
@@ -57,12 +54,11 @@ func (e Exported) String() string {
 	return text
 }
 
-// Export writes the figure into a folder, as Name.format, and the caption as Name.txt and
-// Name.caption.tex unless it is in the picture. A picture there that has other parameters,
-// by Meta["params"], is kept: the new files then have the parameters' hash in their names.
-// A format that fails does not keep the others from being written.
+// Export writes the figure into a folder as Name.format, and the caption as Name.txt and Name.caption.tex unless it is
+// in the picture. A picture there with other parameters, by Meta["params"], is kept: the new files get the parameters'
+// hash in their names. If a format fails, the others are still written.
 func (f Figure) Export(dir string, with Export) (Exported, error) {
-	f, err := f.as(with)
+	f, err := f.forExport(with)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -103,8 +99,7 @@ func (f Figure) Export(dir string, with Export) (Exported, error) {
 // pageHeight is what venues leave for text and figures, in inches.
 const pageHeight = 9
 
-// widened is the figure at the width of the text, if it was to have that of a column and
-// is too wide for it, or higher than a page.
+// widened is the figure at text width if it is set for a column that cannot hold it, or is higher than a page.
 func (f Figure) widened(caption bool) (Figure, bool) {
 	style := f.Style.filled()
 	if style.Width != style.ColumnWidth || style.Width == style.TextWidth {
@@ -121,8 +116,7 @@ func (f Figure) widened(caption bool) (Figure, bool) {
 	return f, true
 }
 
-// as is the figure as an export wants it.
-func (f Figure) as(with Export) (Figure, error) {
+func (f Figure) forExport(with Export) (Figure, error) {
 	if !reflect.ValueOf(with.Style).IsZero() {
 		aspect := f.Style.filled().Aspect
 		f.Style = with.Style.filled()
@@ -140,8 +134,7 @@ func (f Figure) as(with Export) (Figure, error) {
 	return f.renamed(with.Rename)
 }
 
-// withoutReferences leaves out series that are references, and panels that have
-// nothing else.
+// withoutReferences drops reference series, and panels that have nothing else.
 func withoutReferences(panels [][]Panel) [][]Panel {
 	var rows [][]Panel
 	for _, row := range panels {
@@ -160,8 +153,7 @@ func withoutReferences(panels [][]Panel) [][]Panel {
 	return rows
 }
 
-// inTheWay is a file in the folder that shows other parameters under the figure's name;
-// empty: there is none.
+// inTheWay returns an existing file of the figure's name with other parameters, or "".
 func (f Figure) inTheWay(dir string) string {
 	mine := f.Meta["params"]
 	if mine == "" {
@@ -182,8 +174,7 @@ func (f Figure) inTheWay(dir string) string {
 	return ""
 }
 
-// Size returns what the figure takes on a page. It returns an error if the figure
-// cannot be drawn.
+// Size returns the figure's size on a page. It returns an error if the figure cannot be drawn.
 func (f Figure) Size() (Size, error) {
 	if err := f.Validate(); err != nil {
 		return Size{}, err

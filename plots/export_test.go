@@ -53,12 +53,12 @@ func TestExportIsInTheVenuesStyle(t *testing.T) {
 func TestExportKeepsTheShape(t *testing.T) {
 	f := paperFigure("")
 	f.Style.Aspect = 1
-	square, err := f.as(Export{Style: CVPR.Column()})
+	square, err := f.forExport(Export{Style: CVPR.Column()})
 	require.NoError(t, err)
 	require.Equal(t, 1.0, square.Style.Aspect)
 	flat, err := StyleNamed("cvpr,height=0.4")
 	require.NoError(t, err)
-	f, err = f.as(Export{Style: flat})
+	f, err = f.forExport(Export{Style: flat})
 	require.NoError(t, err)
 	require.Equal(t, 0.4, f.Style.Aspect)
 }
@@ -86,7 +86,7 @@ func TestExportOverwritesNoOtherParameters(t *testing.T) {
 func TestExportWithoutReferences(t *testing.T) {
 	f := paperFigure("")
 	f.Panels = append(f.Panels, []Panel{{Series: []Series{HLine("bound", 1)}}})
-	bare, err := f.as(Export{NoReferences: true})
+	bare, err := f.forExport(Export{NoReferences: true})
 	require.NoError(t, err)
 	require.Len(t, bare.Panels, 1, "a panel of nothing else is left out")
 	require.Len(t, bare.Panels[0][0].Series, 1)
@@ -101,14 +101,14 @@ func TestExportRenames(t *testing.T) {
 			{{Text: "DARTS"}, {Text: "97"}},
 		}}},
 	}})
-	named, err := f.as(Export{Rename: map[string]string{"DARTS": "baseline"}})
+	named, err := f.forExport(Export{Rename: map[string]string{"DARTS": "baseline"}})
 	require.NoError(t, err)
 	s, table := named.Panels[0][0].Series[0], named.Panels[0][1].Table
 	require.Equal(t, []string{"DARTS", "baseline"}, []string{s.Label, s.Entry})
 	require.Equal(t, "baseline", table.Columns[1].Header)
 	require.Equal(t, "baseline", table.Blocks[0].Rows[0][0].Text)
 	require.Equal(t, "DARTS", f.Panels[0][1].Table.Blocks[0].Rows[0][0].Text)
-	_, err = f.as(Export{Rename: map[string]string{"darts": "x"}})
+	_, err = f.forExport(Export{Rename: map[string]string{"darts": "x"}})
 	require.ErrorContains(t, err, `nothing in it is called "darts": expected one of ["DARTS" "method" "published"]`)
 }
 

@@ -144,8 +144,7 @@ const (
 // Marker is the sign at a curve's points.
 type Marker string
 
-// The markers; AutoMarker gives each curve its own, and thins them out if
-// there are many points.
+// The markers. AutoMarker gives each curve its own, and thins out many points.
 const (
 	AutoMarker   Marker = ""
 	Circle       Marker = "circle"
@@ -167,14 +166,10 @@ type Legend struct {
 // LegendPosition is where a legend stands.
 type LegendPosition string
 
-// The positions. LegendAuto is LegendInside for a single panel and LegendBelow
-// for several, which then share one legend under them. Where that would have more
-// than six entries, rows whose panels explain the same share one, and all other
-// panels have one each, inside if there is a place, or neighbours that explain the
-// same have one below. LegendInside looks for a place without data, and falls back to
-// LegendBelow if there is none. A shared legend stands beside the last row where
-// that is shorter than the others and leaves the room. The operations of cells are
-// explained below, if at all.
+// The positions. LegendAuto is LegendInside for a single panel. Several panels share one legend below, unless it would
+// have more than six entries: then rows that explain the same share one, and other panels have their own. LegendInside
+// looks for a place without data, else it is LegendBelow. A shared legend goes beside a last row that is shorter than
+// the others. Operations of cells are explained below.
 const (
 	LegendAuto   LegendPosition = ""
 	LegendInside LegendPosition = "inside"
@@ -182,14 +177,11 @@ const (
 	LegendNone   LegendPosition = "none"
 )
 
-// FewestForBand is the number of runs from which on [Band] draws a band. An interval of the mean
-// of fewer says little: they are drawn themselves.
+// FewestForBand is the least number of runs for which [Band] draws a band. Fewer runs are drawn themselves.
 const FewestForBand = 5
 
-// Band is a curve with a transparent band, from values that know their bounds: the
-// value y itself and the interval [lo, hi] around it. Bounds that are NaN, as of
-// a mean over one seed, say that there is no interval. Means of fewer than
-// [FewestForBand] runs have these as thin lines instead, if they have a method Runs.
+// Band is a curve with a transparent band, from values with an interval [lo, hi]; NaN bounds mean none. Means of fewer
+// than [FewestForBand] runs have these as thin lines instead, if they have a method Runs.
 func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := withBounds(label, x, values)
 	if s.Runs = fewRuns(values); s.Runs != nil {
@@ -198,7 +190,6 @@ func Band[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64
 	return s
 }
 
-// withBounds is a curve with its intervals, if there are some.
 func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64, values []V) Series {
 	s := Series{Label: label, X: x}
 	none := true
@@ -217,7 +208,7 @@ func withBounds[V interface{ Bounds() (y, lo, hi float64) }](label string, x []f
 	return s
 }
 
-// fewRuns are the single runs behind values, if they are too few for a band and as many everywhere; else nil.
+// fewRuns returns the single runs behind values if they are too few for a band, else nil.
 func fewRuns[V any](values []V) [][]float64 {
 	var runs [][]float64
 	for i, v := range values {
@@ -239,8 +230,7 @@ func fewRuns[V any](values []V) [][]float64 {
 	return runs
 }
 
-// withRuns is the panel with a faint curve for each of its single runs. On a log axis a
-// run has no place where it is not positive.
+// withRuns adds a faint curve for each single run. On a log axis, values that are not positive are left out.
 func (p Panel) withRuns() Panel {
 	var all []Series
 	for _, s := range p.Series {
@@ -267,8 +257,7 @@ func Bars[V interface{ Bounds() (y, lo, hi float64) }](label string, x []float64
 	return s
 }
 
-// HLine is a reference line across the panel at height y, for instance where a
-// paper's axis ends.
+// HLine is a reference line across the panel at height y.
 func HLine(label string, y float64) Series {
 	return Series{Label: label, Y: []float64{y}, Reference: true}
 }
@@ -278,16 +267,12 @@ func VLine(label string, x float64) Series {
 	return Series{Label: label, X: []float64{x}, Reference: true}
 }
 
-// spans reports whether s is one number drawn right across the panel.
 func (s Series) spans() bool {
 	return s.Reference && len(s.X)+len(s.Y) == 1 && len(s.Lo)+len(s.Hi)+len(s.Hollow) == 0
 }
 
-// Validate returns nil where the figure can be drawn as it is meant. Its error
-// names panel and series, what was found and what was expected: lengths that
-// differ, numbers that are not finite or, on a log axis, not positive, text
-// that cannot be set. A point that was not computed is left out of its series:
-// NaN is always a mistake.
+// Validate returns an error if the figure cannot be drawn: it names panel and series, and says what was found and
+// expected. NaN is always a mistake: leave out points that were not computed.
 func (f Figure) Validate() error {
 	if err := f.validate(); err != nil {
 		return fmt.Errorf("plots: figure %q: %w", f.Name, err)
@@ -352,7 +337,6 @@ func (p Panel) validate() error {
 	return nil
 }
 
-// validateBox is validate for a panel without axes.
 func (p Panel) validateBox() error {
 	boxes := 0
 	for _, there := range []bool{p.Cell != nil, p.Table != nil, p.Simplex != nil} {
@@ -401,19 +385,8 @@ func (s Series) validate(x, y Scale) error {
 		checkText(s.Entry),
 		checkColor(s.Color),
 		known("line", s.Line, AutoLine, Solid, Dashed, Dotted, DashDot, LongDash, NoLine),
-		known(
-			"marker",
-			s.Marker,
-			AutoMarker,
-			Circle,
-			Square,
-			TriangleUp,
-			Diamond,
-			TriangleDown,
-			Pentagon,
-			Hexagon,
-			NoMarker,
-		),
+		known("marker", s.Marker, AutoMarker, Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon,
+			NoMarker),
 		known("interval", s.Interval, Bands, ErrorBars),
 		s.validateLengths(),
 		finite("X", s.X, x),
@@ -467,18 +440,13 @@ func (s Series) validateIntervals() error {
 	return nil
 }
 
-// finite returns an error for the first value that has no place on an axis of
-// this scale.
+// finite returns an error for the first value that an axis of this scale cannot show.
 func finite(name string, values []float64, scale Scale) error {
 	for i, v := range values {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
-			return fmt.Errorf(
-				"%s[%d] is %g: expected a finite number; leave out points that were not computed",
-				name,
-				i,
-				v,
-			)
+			return fmt.Errorf("%s[%d] is %g: expected a finite number; leave out points that were not computed", name,
+				i, v)
 		case scale != Linear && v < 1e-300: // below, logarithms lose their digits
 			return fmt.Errorf("%s[%d] is %g: expected a positive number on a %s axis", name, i, v, scale)
 		}
@@ -486,7 +454,6 @@ func finite(name string, values []float64, scale Scale) error {
 	return nil
 }
 
-// known returns an error if value is none of all.
 func known[T ~string](what string, value T, all ...T) error {
 	if slices.Contains(all, value) {
 		return nil

@@ -199,12 +199,12 @@ func TestStylesHaveTheVenuesWidths(t *testing.T) {
 
 func TestLooksGoByLabel(t *testing.T) {
 	l := looks{palette: palette, byKey: map[string]int{}}
-	a, b := l.of(Series{Label: "a"}, "0"), l.of(Series{Label: "b"}, "1")
-	require.Equal(t, a, l.of(Series{Label: "a"}, "2"), "the same label looks the same in another panel")
-	require.NotEqual(t, a, l.of(Series{Label: "a", Reference: true}, "3"), "a paper's curve looks unlike ours")
+	a, b := l.forSeries(Series{Label: "a"}, "0"), l.forSeries(Series{Label: "b"}, "1")
+	require.Equal(t, a, l.forSeries(Series{Label: "a"}, "2"), "the same label looks the same in another panel")
+	require.NotEqual(t, a, l.forSeries(Series{Label: "a", Reference: true}, "3"), "a paper's curve looks unlike ours")
 	seen := map[look]bool{a: true, b: true}
 	for i := range 33 {
-		seen[l.of(Series{}, fmt.Sprint("unnamed", i))] = true
+		seen[l.forSeries(Series{}, fmt.Sprint("unnamed", i))] = true
 	}
 	require.Len(t, seen, 35, "35 curves differ")
 	points := map[look]bool{}

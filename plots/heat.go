@@ -1,19 +1,17 @@
 package plots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot/vg"
 )
 
-// Heat is a number for every cell of a grid, drawn as colours in a panel's axes,
-// behind its curves, with a bar that explains the colours at the right. The
-// colours only get darker with the number, so that they can be read in grey. The
-// axes end where the cells do, unless Axis says otherwise.
+// Heat is a grid of numbers drawn as colours behind a panel's curves, with a colour bar at the right. Larger is darker,
+// so that it can be read in grey. The axes end with the grid, unless Axis says otherwise.
 type Heat struct {
 	X, Y   []float64   // edges of the cells, increasing: one more than there are columns and rows
 	Values [][]float64 // Values[row][column], the first row at Y[0]
@@ -24,53 +22,40 @@ type Heat struct {
 	Label    string // of the bar, such as "$ρ^2$"
 }
 
-// validate is Panel.validate for a heat map.
 func (h *Heat) validate(x, y Scale) error {
 	if err := checkText(h.Label); err != nil {
 		return fmt.Errorf("label: %w", err)
 	}
-	for _, edges := range []struct {
-		name   string
-		values []float64
-		scale  Scale
-	}{{"X", h.X, x}, {"Y", h.Y, y}} {
-		if len(edges.values) < 2 {
-			return fmt.Errorf("%s has %d edges: expected at least 2", edges.name, len(edges.values))
-		}
-		if err := finite(edges.name, edges.values, edges.scale); err != nil {
-			return err
-		}
-		for i := 1; i < len(edges.values); i++ {
-			if edges.values[i] <= edges.values[i-1] {
-				return fmt.Errorf(
-					"%s[%d] is %g after %g: expected increasing edges",
-					edges.name,
-					i,
-					edges.values[i],
-					edges.values[i-1],
-				)
-			}
-		}
+	if err := cmp.Or(checkEdges("X", h.X, x), checkEdges("Y", h.Y, y)); err != nil {
+		return err
 	}
 	return h.validateValues()
 }
 
+func checkEdges(name string, edges []float64, scale Scale) error {
+	if len(edges) < 2 {
+		return fmt.Errorf("%s has %d edges: expected at least 2", name, len(edges))
+	}
+	if err := finite(name, edges, scale); err != nil {
+		return err
+	}
+	for i := 1; i < len(edges); i++ {
+		if edges[i] <= edges[i-1] {
+			return fmt.Errorf("%s[%d] is %g after %g: expected increasing edges", name, i, edges[i], edges[i-1])
+		}
+	}
+	return nil
+}
+
 func (h *Heat) validateValues() error {
 	if len(h.Values) != len(h.Y)-1 {
-		return fmt.Errorf(
-			"there are %d rows of values and %d edges in Y: expected one row less than edges",
-			len(h.Values),
-			len(h.Y),
-		)
+		return fmt.Errorf("there are %d rows of values and %d edges in Y: expected one row less than edges",
+			len(h.Values), len(h.Y))
 	}
 	for i, row := range h.Values {
 		if len(row) != len(h.X)-1 {
-			return fmt.Errorf(
-				"row %d has %d values and X has %d edges: expected one value less than edges",
-				i,
-				len(row),
-				len(h.X),
-			)
+			return fmt.Errorf("row %d has %d values and X has %d edges: expected one value less than edges", i,
+				len(row), len(h.X))
 		}
 		if err := finite(fmt.Sprintf("Values[%d]", i), row, Linear); err != nil {
 			return err
@@ -99,8 +84,7 @@ const (
 	barSteps = 64
 )
 
-// heatMap are the colours from the smallest to the largest number, given by a
-// few of them. Their luminance falls evenly: 247, 198, 143, 88, 30 of 255.
+// heatMap are the colours from small to large, with evenly falling luminance: 247, 198, 143, 88, 30 of 255.
 var heatMap = []color.RGBA{
 	{R: 0xFB, G: 0xF7, B: 0xEC, A: 255}, {R: 0xF2, G: 0xBE, B: 0x79, A: 255}, {R: 0xC8, G: 0x79, B: 0x6A, A: 255},
 	{R: 0x71, G: 0x44, B: 0x7F, A: 255}, {R: 0x20, G: 0x16, B: 0x45, A: 255},
@@ -135,7 +119,6 @@ func (l *layout) newHeat(h *Heat) *heat {
 	return &heat{Heat: h, bar: newAxis(Axis{Label: h.Label, Min: bar.min, Max: bar.max}, nil, l.font, l.small)}
 }
 
-// heatAxis are an axis' ends where a heat map decides them.
 func heatAxis(a Axis, edges []float64) Axis {
 	if a.Min == 0 && a.Max == 0 {
 		a.Min, a.Max = edges[0], edges[len(edges)-1]
@@ -143,32 +126,20 @@ func heatAxis(a Axis, edges []float64) Axis {
 	return a
 }
 
-// breakLabels sets the label and thins out the bar's ticks.
 func (h *heat) breakLabels(l *layout) {
 	h.label = l.font.lines(h.bar.label, l.label, l.frame.Y)
 	h.bar.thin(l.frame.Y, 0.3*l.small, func(textLine) vg.Length { return l.small })
 }
 
-// width is what the bar takes at the right of the frame.
 func (h *heat) width(l *layout) vg.Length {
-	w := barGap + barWidth + tickMark + tickGap + h.tickWidth()
+	w := barGap + barWidth + tickMark + tickGap + h.bar.labelWidth()
 	if len(h.label) > 0 {
 		w += labelGap + blockHeight(h.label, l.label)
 	}
 	return w
 }
 
-func (h *heat) tickWidth() vg.Length {
-	var w vg.Length
-	for _, t := range h.bar.ticks {
-		w = max(w, t.label.width)
-	}
-	return w
-}
-
-// draw draws the cells and the bar. A cell reaches under its right and upper
-// neighbours, which are drawn after it, so that no line of paper shows between
-// them.
+// draw draws cells and bar. Cells overlap their right and upper neighbours a little, so that no gaps show.
 func (h *heat) draw(l *layout, p *panel) {
 	const under = 0.4
 	for row := range h.Values {
@@ -188,32 +159,21 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 	x, height := frame.Max.X+barGap, frame.Size().Y
 	for i := range barSteps {
 		bottom := frame.Min.Y + height*vg.Length(i)/barSteps
-		l.fill(
-			rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
-			heatColor((float64(i)+0.5)/barSteps),
-		)
+		l.fill(rectangle(vg.Point{X: x, Y: bottom}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
+			heatColor((float64(i)+0.5)/barSteps))
 	}
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	l.ops = append(
-		l.ops,
-		op{
-			path:  rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y}),
-			color: line.color,
-			width: line.width,
-		},
-	)
+	bar := rectangle(vg.Point{X: x, Y: frame.Min.Y}, vg.Point{X: x + barWidth, Y: frame.Max.Y})
+	l.outline(bar, line.color, line.width)
 	for _, t := range h.bar.ticks {
 		y := frame.Min.Y + vg.Length(h.bar.norm(t.value))*height
 		l.stroke([]vg.Point{{X: x + barWidth, Y: y}, {X: x + barWidth + t.length(), Y: y}}, line)
 		l.text(t.shown(), vg.Point{X: x + barWidth + tickMark + tickGap, Y: y - 0.33*l.small})
 	}
-	x += barWidth + tickMark + tickGap + h.tickWidth() + labelGap + ascent*l.label
+	x += barWidth + tickMark + tickGap + h.bar.labelWidth() + labelGap + ascent*l.label
 	for i, text := range h.label {
-		l.turnedText(
-			text,
-			vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2},
-			true,
-		)
+		at := vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2}
+		l.turnedText(text, at)
 	}
 }
 
@@ -221,24 +181,19 @@ func rectangle(low, high vg.Point) vg.Path {
 	return polygon([]vg.Point{low, {X: high.X, Y: low.Y}, high, {X: low.X, Y: high.Y}})
 }
 
-// halo is the white edge that keeps a curve apart from the colours behind it.
+// halo is the white edge that sets a curve off from the colours behind it.
 func (p *panel) halo(l *layout, part []vg.Point, look look) {
 	if p.heat != nil && look.line != NoLine {
 		l.stroke(part, pen{tint(ink, 0), l.pen(look).width + 1.6, Solid})
 	}
 }
 
-// lines returns the CSV's lines for a heat map: a line for each cell, x and y at
-// its edges.
 func (h *Heat) lines(panel string) [][]string {
-	write := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	var lines [][]string
 	for row := range h.Values {
-		for column, v := range h.Values[row] {
-			lines = append(
-				lines,
-				[]string{panel, write(h.X[column]), write(h.X[column+1]), write(h.Y[row]), write(h.Y[row+1]), write(v)},
-			)
+		for column := range h.Values[row] {
+			lines = append(lines, []string{panel, number(h.X, column), number(h.X, column+1), number(h.Y, row),
+				number(h.Y, row+1), number(h.Values[row], column)})
 		}
 	}
 	return lines

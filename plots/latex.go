@@ -8,11 +8,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// LaTeX returns the figure for a paper's source, with a caption and a label: as a picture
-// that is included by the figure's name and, as a float of its own, every table with the
-// rules of package booktabs. Floats that need both columns of the style's page are starred,
-// and a table that is wider than the page is made smaller. It is for pdfLaTeX, LuaLaTeX or
-// XeLaTeX: Greek letters and signs are written as commands.
+// LaTeX returns the figure for a paper's source: an included picture, and every table as a float with booktabs' rules.
+// Floats that need both columns are starred; tables wider than the page are scaled. It works with pdfLaTeX, LuaLaTeX
+// and XeLaTeX: Greek letters and signs are commands.
 func (f Figure) LaTeX() ([]byte, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
@@ -50,8 +48,7 @@ func (f Figure) LaTeX() ([]byte, error) {
 		f.title(), strings.Join(f.meta(), " "), note, floats.String()), nil
 }
 
-// float writes a figure or table, wide where it takes both columns of a page. A table's
-// caption stands above it.
+// float writes a figure or table environment, starred if wide. A table's caption comes first.
 func float(out *strings.Builder, kind string, wide bool, caption, label, body string) {
 	name := kind
 	if wide {
@@ -72,7 +69,7 @@ const (
 	latexGap   = 4   // \tabcolsep, in pt, at each side of a column
 )
 
-// latex is the table as a tabular, and whether it needs both columns of the style's page.
+// latex returns the tabular and whether it needs both columns.
 func (t *Table) latex(style Style) (text string, wide bool) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\\small\n\\setlength{\\tabcolsep}{%dpt}\n", latexGap)
@@ -89,7 +86,7 @@ func (t *Table) latex(style Style) (text string, wide bool) {
 	return out.String(), wide
 }
 
-// latexWidth is about what the tabular takes, in inches.
+// latexWidth is the tabular's approximate width in inches.
 func (t *Table) latexWidth(style Style) float64 {
 	width := vg.Length(0)
 	for _, c := range t.setIn(style.Font, latexSmall*vg.Length(style.Body)).columns {
@@ -98,7 +95,6 @@ func (t *Table) latexWidth(style Style) float64 {
 	return float64(width) / 72
 }
 
-// tabular writes the tabular itself.
 func (t *Table) tabular(out *strings.Builder) {
 	letters := map[Align]string{Left: "l", Center: "c", Right: "r"}
 	spec, lines := "", 0
@@ -150,8 +146,7 @@ func writeRow(out *strings.Builder, cells []string) {
 	fmt.Fprintf(out, "%s \\\\\n", firstCell(strings.Join(cells, " & ")))
 }
 
-// firstCell keeps a row from beginning with what would be an argument of the end of
-// the one before, or of the rule.
+// firstCell keeps a row's start from being read as an argument of the command before it.
 func firstCell(row string) string {
 	if strings.HasPrefix(row, "[") || strings.HasPrefix(row, "*") {
 		return "{}" + row
@@ -159,7 +154,6 @@ func firstCell(row string) string {
 	return row
 }
 
-// latexGroups writes the headers over neighbouring columns, if there are some.
 func (t *Table) latexGroups(out *strings.Builder) {
 	var cells, rules []string
 	some := false
@@ -181,8 +175,7 @@ func (t *Table) latexGroups(out *strings.Builder) {
 	}
 }
 
-// latexText is text as LaTeX wants it, with its formulas. It is ASCII where every
-// sign has a command.
+// latexText escapes text for LaTeX and keeps its formulas. It is ASCII if every sign has a command.
 func latexText(text string) string {
 	var out strings.Builder
 	formula := false
@@ -197,7 +190,7 @@ func latexText(text string) string {
 	return out.String()
 }
 
-// splitDollars are running text and formulas in turn; "\$" is part of a text.
+// splitDollars alternates between running text and formulas; "\$" is text.
 func splitDollars(text string) []string {
 	const dollar = "\x00"
 	parts := strings.Split(strings.ReplaceAll(text, `\$`, dollar), "$")
@@ -215,7 +208,6 @@ var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "&", `\&`, "%", 
 var latexFunctions = strings.NewReplacer(`\argmin`, `\operatorname{arg\,min}`, `\argmax`, `\operatorname{arg\,max}`,
 	`\tr`, `\operatorname{tr}`)
 
-// latexQuotes turns straight quotes into opening and closing ones.
 func latexQuotes(text string) string {
 	var out strings.Builder
 	open := true
@@ -233,8 +225,7 @@ func latexQuotes(text string) string {
 // combiningHat stands behind the letter that it is over.
 const combiningHat = '\u0302'
 
-// latexSigns writes signs as commands of mathematics, each between dollar signs
-// where the text is not a formula.
+// latexSigns writes signs as math commands, between dollar signs outside a formula.
 func latexSigns(text string, formula bool) string {
 	var out strings.Builder
 	runes := []rune(text)

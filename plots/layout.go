@@ -20,9 +20,8 @@ const (
 	least    = 24  // and a panel cannot be less wide than this
 )
 
-// layout places the parts of a figure on a page: first it measures what the
-// labels need, then all panels get the same width from what is left, and the
-// height follows from Style.Aspect.
+// layout places the parts of a figure. Labels are measured first, then all panels share the rest of the width, and
+// their height follows from Style.Aspect.
 type layout struct {
 	page
 	figure       Figure
@@ -37,7 +36,6 @@ type layout struct {
 	groups       [][]*panel  // by row: whose shared legend stands under it; nil: none
 }
 
-// newLayout draws the figure on a page.
 func newLayout(f Figure) (*layout, error) {
 	f = f.called(Title)
 	style := f.Style.filled()
@@ -61,9 +59,8 @@ func newLayout(f Figure) (*layout, error) {
 	return l, nil
 }
 
-// arrange breaks rows until every panel has the width that it needs: first
-// between axes and boxes, and then those of the kind that is too narrow into rows of
-// fewer panels.
+// arrange breaks rows until every panel is wide enough: first between axes and boxes, then rows of the kind that is too
+// narrow.
 func (l *layout) arrange() error {
 	for l.measure(); l.hasAxes() && l.frame.X < narrow || l.boxError() != nil; l.measure() {
 		rows := splitKinds(l.panels)
@@ -85,8 +82,7 @@ func (l *layout) arrange() error {
 	return l.boxError()
 }
 
-// reflow breaks the longest of the rows of boxes, or of those of axes, into rows of about
-// equal length with a panel less, the longer ones first. Rows of one panel stay.
+// reflow breaks the longest rows of boxes, or of axes, into rows of about equal length with one panel less.
 func reflow(panels [][]*panel, boxes bool) [][]*panel {
 	perRow := 1
 	for _, row := range panels {
@@ -107,9 +103,7 @@ func reflow(panels [][]*panel, boxes bool) [][]*panel {
 	return out
 }
 
-// measure decides on margins, line breaks and the frames' size. The line
-// breaks depend on the frame, and the frame on how many lines there are: a
-// smaller frame makes more lines, which make the frame smaller, until all fits.
+// measure sets margins, line breaks and the frame size. They depend on each other, so it repeats until nothing changes.
 func (l *layout) measure() {
 	for range 10 {
 		before := l.frame
@@ -158,7 +152,6 @@ func (l *layout) measureFrame() {
 	l.frame = vg.Point{X: width, Y: width * vg.Length(l.style.Aspect)}
 }
 
-// draw draws everything from the title to the caption, and sets the height.
 func (l *layout) draw() {
 	y := vg.Length(-edge)
 	if title := l.font.lines(l.figure.Title, l.label, l.width-2*edge); len(title) > 0 {
@@ -202,8 +195,8 @@ func (l *layout) draw() {
 	l.height = edge - y
 }
 
-// drawRow draws a row of panels below y and returns where it ends. Legends
-// that find no place inside are added to below, or stand under their panels.
+// drawRow draws a row below y and returns where it ends. Legends that do not fit inside go to below, or under their
+// panels.
 func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	top, frame, bottom := l.rowHeights(row)
 	var own strips
@@ -211,11 +204,9 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	for c, p := range row {
 		if p.box != nil {
 			width := l.boxWidth(row, c)
-			l.drawBox(
-				p,
+			l.drawBox(p,
 				vg.Rectangle{Min: vg.Point{X: x, Y: y - top - frame - bottom}, Max: vg.Point{X: x + width, Y: y - top}},
-				frame,
-			)
+				frame)
 			l.legend(p, below)
 			x += width + columns
 			continue
@@ -242,8 +233,7 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 	return y - own.draw(l, x-columns, y)
 }
 
-// rowHeights returns what a row takes above its frames, the frames' height (0
-// where it has none), and what it takes below them.
+// rowHeights returns a row's height above its frames, of the frames (0 if it has none), and below them.
 func (l *layout) rowHeights(row []*panel) (top, frame, bottom vg.Length) {
 	if !boxesOnly(row) {
 		top, frame = l.small/3, l.frame.Y // half a tick label stands above the frame
@@ -281,8 +271,7 @@ func (l *layout) newBox(p Panel) box {
 	return nil
 }
 
-// drawBox draws a box with its title. Beside axes it stands where a frame
-// does, and only where it is higher it goes on beside their labels.
+// drawBox draws a box with its title. Next to axes it is aligned with their frames, unless it is higher.
 func (l *layout) drawBox(p *panel, in vg.Rectangle, frame vg.Length) {
 	if height, _ := p.box.height(l, in.Size().X); height <= frame {
 		in.Min.Y = in.Max.Y - frame
@@ -291,8 +280,7 @@ func (l *layout) drawBox(p *panel, in vg.Rectangle, frame vg.Length) {
 	p.box.draw(l, in)
 }
 
-// boxWidth returns the width of a box: an even share of a row of boxes, or
-// what a frame and its labels take in that column.
+// boxWidth is an even share of a row of boxes, or the width of a column of axes.
 func (l *layout) boxWidth(row []*panel, c int) vg.Length {
 	if boxesOnly(row) {
 		n := vg.Length(len(row))
@@ -301,7 +289,6 @@ func (l *layout) boxWidth(row []*panel, c int) vg.Length {
 	return l.left[c] + l.frame.X + l.right[c]
 }
 
-// boxError returns why a box does not fit where it stands.
 func (l *layout) boxError() error {
 	for _, row := range l.panels {
 		for c, p := range row {
@@ -322,7 +309,6 @@ func boxesOnly(row []*panel) bool {
 	return !slices.ContainsFunc(row, func(p *panel) bool { return p.box == nil })
 }
 
-// splitKinds breaks rows wherever axes and boxes stand side by side.
 func splitKinds(panels [][]*panel) [][]*panel {
 	var out [][]*panel
 	for _, row := range panels {

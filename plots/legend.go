@@ -23,8 +23,7 @@ type entry struct {
 	hollow bool // the operation stands for no connection
 }
 
-// Distances in a legend: length of a sample, gap to its text, gap between
-// entries side by side, and from the frame to a legend inside.
+// Distances in a legend.
 const (
 	sampleWidth = 20
 	sampleGap   = 4
@@ -33,7 +32,6 @@ const (
 	legendGap   = 3 // between a panel and its own legend
 )
 
-// entries returns what a panel's legend explains.
 func (p *panel) entries() []entry {
 	var all []entry
 	if p.box != nil {
@@ -50,15 +48,13 @@ func (p *panel) entries() []entry {
 		}
 	}
 	if p.Legend.Hollow != "" {
-		all = append(
-			all,
-			entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true},
-		)
+		all = append(all,
+			entry{name: p.Legend.Hollow, look: look{color: ink, line: NoLine, marker: Circle}, note: true})
 	}
 	return all
 }
 
-// setNames sets the entries' texts, none wider than room, and returns them.
+// setNames sets the entries' texts, none wider than room.
 func (l *layout) setNames(entries []entry, room vg.Length) []entry {
 	for i, e := range entries {
 		if e.empty {
@@ -72,7 +68,6 @@ func (l *layout) setNames(entries []entry, room vg.Length) []entry {
 	return entries
 }
 
-// legend draws the panel's legend inside the frame, or leaves it to below.
 func (l *layout) legend(p *panel, below *[]entry) {
 	entries := p.entries()
 	if p.Legend.Position == LegendNone || len(entries) == 0 {
@@ -85,7 +80,9 @@ func (l *layout) legend(p *panel, below *[]entry) {
 		for perRow := range min(max(1, len(entries)/2), mostColumns) {
 			size := l.legendSize(entries, perRow+1)
 			if at, ok := p.freePlace(size, p.obstacles()); ok {
-				l.blank(at, size) // no grid lines behind it
+				right, low := at.X+size.X, at.Y-size.Y // no grid lines behind it
+				area := []vg.Point{at, {X: right, Y: at.Y}, {X: right, Y: low}, {X: at.X, Y: low}}
+				l.fill(polygon(area), tint(ink, 0))
 				l.drawEntries(entries, perRow+1, at)
 				return
 			}
@@ -96,10 +93,8 @@ func (l *layout) legend(p *panel, below *[]entry) {
 	}
 }
 
-// addEntry adds e to a shared legend where it is not there already; the note on
-// hollow points stays last. A series that has points in one panel is not
-// marked as not run for another's sake, and one that is a line in one panel and
-// points in another is explained by both together.
+// addEntry adds e to a shared legend unless it is there; the note on hollow points stays last. A series with points in
+// any panel is not marked "not run". A line in one panel and points in another become one entry.
 func addEntry(shared []entry, e entry) []entry {
 	i := slices.IndexFunc(shared, e.sameAs)
 	n := len(shared)
@@ -114,7 +109,6 @@ func addEntry(shared []entry, e entry) []entry {
 	return shared
 }
 
-// sameAs reports whether one entry can explain both.
 func (e entry) sameAs(o entry) bool {
 	fits := func(a, b, none string) bool { return a == b || a == none || b == none }
 	return e.name == o.name && e.note == o.note && e.op == o.op && e.patch == o.patch &&
@@ -123,7 +117,6 @@ func (e entry) sameAs(o entry) bool {
 		fits(string(e.look.marker), string(o.look.marker), string(NoMarker))
 }
 
-// with is the entry that explains both.
 func (e entry) with(o entry) entry {
 	if e.look.line == NoLine {
 		e.look.line = o.look.line
@@ -136,7 +129,6 @@ func (e entry) with(o entry) entry {
 	return e
 }
 
-// merged are the entries of several panels, each once.
 func merged(panels []*panel) []entry {
 	var all []entry
 	for _, p := range panels {
@@ -161,7 +153,6 @@ func ofKind(entries []entry, ops bool) []entry {
 	return out
 }
 
-// columnWidths returns how wide entries are, set row by row.
 func columnWidths(entries []entry, perRow int) []vg.Length {
 	widths := make([]vg.Length, min(perRow, len(entries)))
 	for i, e := range entries {
@@ -170,7 +161,6 @@ func columnWidths(entries []entry, perRow int) []vg.Length {
 	return widths
 }
 
-// total returns the width of columns with the gaps between them.
 func total(widths []vg.Length) vg.Length {
 	sum := vg.Length(len(widths)-1) * entryGap
 	for _, w := range widths {
@@ -186,8 +176,7 @@ func (l *layout) legendSize(entries []entry, perRow int) vg.Point {
 	return vg.Point{X: total(columnWidths(entries, perRow)), Y: vg.Length(lines) * l.entryHeight()}
 }
 
-// freePlace returns the upper left corner of a place of the given size in the
-// frame that keeps clear of all obstacles: the corners first.
+// freePlace returns the upper left corner of a place in the frame without obstacles, corners first.
 func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) {
 	room := p.frame.Size().Sub(size).Sub(vg.Point{X: 2 * insideGap, Y: 2 * insideGap})
 	if room.X < 0 || room.Y < 0 {
@@ -208,29 +197,13 @@ func (p *panel) freePlace(size vg.Point, obstacles []vg.Point) (vg.Point, bool) 
 	return vg.Point{}, false
 }
 
-// blank makes a rectangle white.
-func (l *layout) blank(at, size vg.Point) {
-	l.fill(
-		polygon(
-			[]vg.Point{
-				at,
-				{X: at.X + size.X, Y: at.Y},
-				{X: at.X + size.X, Y: at.Y - size.Y},
-				{X: at.X, Y: at.Y - size.Y},
-			},
-		),
-		tint(ink, 0),
-	)
-}
-
 // mostColumns is how many columns a legend inside a frame may have, of two entries or more.
 const mostColumns = 2
 
 // mostShared is how many entries a legend that panels share may have.
 const mostShared = 6
 
-// manyEntries reports whether several panels have more entries together than one
-// legend can explain well.
+// manyEntries reports whether the panels have too many entries for one legend.
 func (l *layout) manyEntries() bool {
 	var axes []*panel
 	for _, row := range l.panels {
@@ -243,10 +216,8 @@ func (l *layout) manyEntries() bool {
 	return len(axes) > 1 && len(merged(axes)) > mostShared
 }
 
-// share decides, if there are too many entries for one legend, which rows
-// share one, each under the last of them: neighbours whose panels all have the same
-// entries, or some of them, or a legend inside. What is in no such row has a legend
-// of its own.
+// share decides which rows share a legend if one is not enough: neighbouring rows whose panels explain the same, or a
+// part of it. Every other panel has its own.
 func (l *layout) share() {
 	l.own = l.manyEntries()
 	l.groups = make([][]*panel, len(l.panels))
@@ -263,8 +234,7 @@ func (l *layout) share() {
 	}
 }
 
-// alike are those of some panels that leave their legend to be placed, if they
-// explain the same, one of them all that any does; else, or where it is one, nil.
+// alike returns the panels whose legends can be shared, if one of them has all entries; else nil.
 func alike(panels []*panel) []*panel {
 	var open []*panel
 	for _, p := range panels {
@@ -282,13 +252,11 @@ func alike(panels []*panel) []*panel {
 	return open
 }
 
-// grouped reports whether a panel shares its legend with others of its group.
 func (l *layout) grouped(p *panel) bool {
 	return slices.ContainsFunc(l.groups, func(group []*panel) bool { return slices.Contains(group, p) })
 }
 
-// legendUnder draws a strip between left and right and below y, in the middle of its panels if it fits there, and
-// returns its height.
+// legendUnder draws a legend below y, centred under its panels if it fits, and returns its height.
 func (l *layout) legendUnder(s strip, left, right, y vg.Length) vg.Length {
 	l.setNames(s.entries, right-left-sampleWidth-sampleGap)
 	perRow := fitting(s.entries, right-left)
@@ -306,7 +274,7 @@ type strip struct {
 // strips are the legends under a row, from left to right.
 type strips []strip
 
-// add takes a panel's legend. Neighbours share one where one of them has all entries.
+// add takes a panel's legend. Neighbours share one if one of them has all entries.
 func (all *strips) add(s strip) {
 	if len(s.entries) == 0 {
 		return
@@ -325,7 +293,7 @@ func (all *strips) add(s strip) {
 	*all = append(*all, s)
 }
 
-// draw draws them below y and returns the height of the highest. A single one has the width of the row.
+// draw draws them below y and returns the largest height. A single one gets the width of the row.
 func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 	for _, s := range all {
 		from, to := s.left, s.right
@@ -337,20 +305,12 @@ func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 	return height
 }
 
-// legendBelow draws the shared legend below y, in as many columns as the width
-// allows, and returns where it ends.
+// legendBelow draws the shared legend below y and returns where it ends.
 func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
-	free := l.width - 2*edge
-	l.setNames(entries, free-sampleWidth-sampleGap)
-	perRow := fitting(entries, free)
-	n := (len(entries) + perRow - 1) / perRow
-	l.drawEntries(entries, perRow, vg.Point{X: (l.width - total(columnWidths(entries, perRow))) / 2, Y: y})
-	return y - vg.Length(n)*l.entryHeight()
+	return y - l.legendUnder(strip{entries, 0, l.width}, edge, l.width-edge, y)
 }
 
-// waits reports whether the legend of the group that ends with row r stands beside
-// the last row: where all rows from there to the last have their legends inside
-// or none, so that nothing comes between, and there is room beside it.
+// waits reports whether the legend of the group that ends with row r can go beside the last row.
 func (l *layout) waits(r int) bool {
 	last := l.panels[len(l.panels)-1]
 	if r != len(l.panels)-2 || l.groups[len(l.panels)-1] != nil || boxesOnly(last) {
@@ -361,8 +321,7 @@ func (l *layout) waits(r int) bool {
 	return ok
 }
 
-// besideSize is the room that is left beside the panels of the last row, and
-// whether a legend of one column fits into it.
+// besideSize is the room beside the last row, and whether a legend of one column fits.
 func (l *layout) besideSize(row []*panel, entries []entry) (left vg.Length, ok bool) {
 	if len(l.panels) < 2 || boxesOnly(row) || len(row) >= len(l.left) || len(entries) == 0 {
 		return 0, false
@@ -375,8 +334,7 @@ func (l *layout) besideSize(row []*panel, entries []entry) (left vg.Length, ok b
 	return left, left+size.X <= l.width-edge && size.Y <= l.frame.Y
 }
 
-// legendBeside draws a shared legend beside the last row, in the middle of what
-// its panels leave, if there is room, and returns what it left over.
+// legendBeside draws a legend beside the last row if it fits, and returns the entries that are left.
 func (l *layout) legendBeside(row []*panel, entries []entry) []entry {
 	left, ok := l.besideSize(row, entries)
 	if !ok || len(ofKind(entries, true)) > 0 {
@@ -389,8 +347,7 @@ func (l *layout) legendBeside(row []*panel, entries []entry) []entry {
 	return nil
 }
 
-// fitting returns how many entries go into a row, in as few rows as the width
-// allows, all of about the same length.
+// fitting is how many entries go into a row, in as few rows of about equal length as possible.
 func fitting(entries []entry, width vg.Length) int {
 	for n := 1; n < len(entries); n++ {
 		if perRow := (len(entries) + n - 1) / n; total(columnWidths(entries, perRow)) <= width {
@@ -400,7 +357,6 @@ func fitting(entries []entry, width vg.Length) int {
 	return 1
 }
 
-// drawEntries draws entries row by row from an upper left corner.
 func (l *layout) drawEntries(entries []entry, perRow int, at vg.Point) {
 	widths := columnWidths(entries, perRow)
 	for i, e := range entries {
@@ -414,7 +370,6 @@ func (l *layout) drawEntries(entries []entry, perRow int, at vg.Point) {
 	}
 }
 
-// drawSample draws a short piece of the curve to the right of at.
 func (l *layout) drawSample(e entry, at vg.Point) {
 	right := vg.Point{X: at.X + sampleWidth, Y: at.Y}
 	middle := vg.Point{X: at.X + sampleWidth/2, Y: at.Y}
@@ -427,12 +382,13 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 		}
 		return
 	}
+	area := rectangle(at.Sub(vg.Point{Y: half}), right.Add(vg.Point{Y: half}))
 	if e.patch {
-		l.fill(rectangle(at.Sub(vg.Point{Y: half}), right.Add(vg.Point{Y: half})), e.look.color)
+		l.fill(area, e.look.color)
 		return
 	}
 	if e.band {
-		l.veil(rectangle(vg.Point{X: at.X, Y: at.Y - half}, vg.Point{X: right.X, Y: at.Y + half}), e.look)
+		l.veil(area, e.look)
 	}
 	if e.bars {
 		low, high := vg.Point{X: middle.X, Y: at.Y - half}, vg.Point{X: middle.X, Y: at.Y + half}

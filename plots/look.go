@@ -62,8 +62,8 @@ var (
 	lookLines  = []Line{Solid, LongDash, DashDot, Dashed, Dotted}
 )
 
-// Looks gives each thing a look of its own, by what it is: the list has all that some picture may show, so that
-// none changes its look where another is left out. A thing that is named twice keeps its first.
+// Looks gives each thing a look by its place in the list, which has everything that any picture may show. Duplicates
+// keep their first.
 func Looks[K comparable](things ...K) map[K]Look {
 	looks := map[K]Look{}
 	for _, thing := range things {

@@ -53,7 +53,6 @@ func (p *parser) fail(format string, args ...any) {
 	}
 }
 
-// next takes one rune; 0 is the end.
 func (p *parser) next() rune {
 	if p.rest == "" {
 		return 0
@@ -63,7 +62,6 @@ func (p *parser) next() rune {
 	return r
 }
 
-// take takes a prefix if it is there.
 func (p *parser) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	if ok {
@@ -72,7 +70,6 @@ func (p *parser) take(prefix string) bool {
 	return ok
 }
 
-// parseText reads running text with formulas.
 func parseText(text string) ([]atom, error) {
 	p := &parser{rest: text}
 	var atoms []atom
@@ -92,7 +89,7 @@ func parseText(text string) ([]atom, error) {
 	return atoms, p.err
 }
 
-// textRune takes one rune of running text, with the ligatures of the font.
+// textRune takes one rune of running text, or a ligature.
 func (p *parser) textRune() rune {
 	for _, l := range []struct {
 		letters  string
@@ -108,7 +105,6 @@ func (p *parser) textRune() rune {
 	return p.next()
 }
 
-// formula reads up to the closing rune, and takes it.
 func (p *parser) formula(closing rune) []atom {
 	var atoms []atom
 	for {
@@ -138,7 +134,7 @@ func orEnd(r rune) string {
 	return string(r)
 }
 
-// script reads what stands below or above an atom.
+// script reads a subscript or superscript.
 func (p *parser) script(a *atom, sign rune) {
 	to := &a.sup
 	if sign == '_' {
@@ -162,7 +158,6 @@ func (p *parser) script(a *atom, sign rune) {
 	*to = append(*to, p.atom(r))
 }
 
-// atom reads the atom that starts with r.
 func (p *parser) atom(r rune) atom {
 	switch r {
 	case '{':
@@ -177,7 +172,6 @@ func (p *parser) atom(r rune) atom {
 	return symbol(r)
 }
 
-// command reads what follows a backslash.
 func (p *parser) command() atom {
 	name := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, letters))]
 	if name == "" {
@@ -205,7 +199,6 @@ func (p *parser) command() atom {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// upright reads a group as running text.
 func (p *parser) upright(name string) []atom {
 	text, rest, ok := strings.Cut(p.rest, "}")
 	if !ok || !strings.HasPrefix(text, "{") {
@@ -233,26 +226,7 @@ var signs = map[rune]atom{
 	',': {space: 3. / 18}, ':': {space: 4. / 18}, ';': {space: 5. / 18}, ' ': {space: 6. / 18}, '!': {space: -3. / 18},
 }
 
-var functions = []string{
-	"log",
-	"ln",
-	"exp",
-	"min",
-	"max",
-	"sup",
-	"inf",
-	"lim",
-	"arg",
-	"argmin",
-	"argmax",
-	"det",
-	"dim",
-	"Pr",
-	"tr",
-	"sin",
-	"cos",
-	"tanh",
-}
+var functions = strings.Fields("log ln exp min max sup inf lim arg argmin argmax det dim Pr tr sin cos tanh")
 
 // symbols are the commands that stand for one symbol.
 var symbols = map[string]rune{
@@ -272,7 +246,6 @@ var symbols = map[string]rune{
 	"Vert": '‖', "prime": '′', "dagger": '†', "emptyset": '∅',
 }
 
-// symbol returns the atom of a rune that stands in a formula.
 func symbol(r rune) atom {
 	a := atom{char: r, italic: true}
 	switch {
@@ -292,7 +265,6 @@ func symbol(r rune) atom {
 	return a
 }
 
-// glyph returns the outline of an atom's own symbol, nil where it has none.
 func (f Font) glyph(a atom) *glyph {
 	switch {
 	case a.char == 0:
@@ -305,7 +277,6 @@ func (f Font) glyph(a atom) *glyph {
 	return f.lookup(a.char)
 }
 
-// embolden makes atoms bold, and what is in, below and above them.
 func embolden(atoms []atom) {
 	for i := range atoms {
 		a := &atoms[i]
@@ -316,8 +287,7 @@ func embolden(atoms []atom) {
 	}
 }
 
-// italic returns the italic letter of a formula: Latin and small Greek letters
-// are italic there, capitals of Greek are upright, as TeX has it.
+// italic returns a formula's italic letter. Greek capitals are upright, as in TeX.
 func italic(r rune) rune {
 	switch {
 	case r == 'h': // has its place elsewhere

@@ -16,9 +16,7 @@ const (
 	supRise     = 0.38
 )
 
-// set appends atoms at a size, with their baseline at y; full is the size of
-// the text that they are part of. Spaces around operators are for the text's
-// own size: scripts are set tight.
+// set appends atoms with their baseline at y; full is the size of the text. Scripts get no space around operators.
 func (l *textLine) set(atoms []atom, size, full, y vg.Length) {
 	before := opening
 	for i, a := range atoms {
@@ -34,7 +32,6 @@ func (l *textLine) set(atoms []atom, size, full, y vg.Length) {
 	}
 }
 
-// between returns the space between two classes, in em.
 func between(a, b class) vg.Length {
 	switch {
 	case b == operator || a == operator:
@@ -69,7 +66,6 @@ func (l *textLine) setAtom(a atom, size, full, y vg.Length) {
 	l.width = end
 }
 
-// setRoot sets atoms under the sign of a root, which is as high as they are.
 func (l *textLine) setRoot(atoms []atom, size, full, y vg.Length) {
 	inside := textLine{font: l.font}
 	inside.set(atoms, size, full, 0)
@@ -78,8 +74,7 @@ func (l *textLine) setRoot(atoms []atom, size, full, y vg.Length) {
 	l.width += rootPad * size
 }
 
-// Of the sign of a root, in em: its width without the bar, the bar's thickness, its
-// gap to what is under it, and how far it reaches beyond that.
+// The root sign, in em: its width without the bar, the bar's thickness, gap and overhang.
 const (
 	rootWidth = 0.5
 	rootBar   = 0.045
@@ -87,7 +82,6 @@ const (
 	rootPad   = 0.06
 )
 
-// rootSign is the outline of the sign over something of that size, in em.
 func rootSign(width, height, depth vg.Length) *glyph {
 	top, bottom := height+rootGap+rootBar, -depth-0.03
 	knee := bottom + 0.55*(top-bottom)
@@ -100,8 +94,7 @@ func rootSign(width, height, depth vg.Length) *glyph {
 	return &glyph{path: path, advance: rootWidth, height: top, depth: -bottom}
 }
 
-// checkText returns an error if text cannot be set: a formula that does not
-// end, a command that is unknown, a symbol that no font has.
+// checkText returns an error for an open formula, an unknown command, or a symbol that no font has.
 func checkText(text string) error {
 	atoms, err := parseText(text)
 	if err == nil {
@@ -127,7 +120,7 @@ func checkGlyphs(atoms []atom) error {
 	return nil
 }
 
-// plain returns text without the marks of formulas, for a file's metadata.
+// plain is text without markup, for metadata.
 func plain(text string) string {
 	atoms, _ := parseText(text)
 	return splitLigatures.Replace(plainAtoms(atoms))

@@ -7,16 +7,15 @@ import (
 	"slices"
 )
 
-// Named are the looks that things have in every figure, by the labels of their curves. A
-// curve that is called "NAME, variant" has the colour of NAME in another dash. What a
-// [Series] asks for comes first, and what has no name here gets a look by its place.
+// Named are the looks of things in every figure, by the labels of their curves. "NAME, variant" has NAME's colour in
+// another dash. What a [Series] sets itself comes first.
 var Named = map[string]Look{}
 
-// Title says what pictures and tables call a thing, by the name that it has in programs:
-// a curve, a row, a column, a mark of an axis or an operation. A CSV keeps the names.
+// Title maps the name of a curve, row, column, tick or operation in programs to the one in pictures and tables. CSV
+// keeps names.
 var Title = func(name string) string { return name }
 
-// renamed is the figure with other names. It returns an error for one that is not in it.
+// renamed replaces names. It returns an error for one that the figure does not have.
 func (f Figure) renamed(names map[string]string) (Figure, error) {
 	used, known := map[string]bool{}, map[string]bool{}
 	f = f.called(func(name string) string {
@@ -36,8 +35,7 @@ func (f Figure) renamed(names map[string]string) (Figure, error) {
 	return f, nil
 }
 
-// called is the figure with what name returns for everything that has a name. A curve
-// keeps its look, which goes by its label: only what the legend says changes.
+// called applies name to everything with a name. Looks go by the label and stay.
 func (f Figure) called(name func(string) string) Figure {
 	naming := func(text string) string {
 		if text == "" || text == NoEntry {
@@ -85,7 +83,6 @@ func (p Panel) called(name func(string) string) Panel {
 	return p
 }
 
-// called renames what is in a table's first column and headers.
 func (t Table) called(name func(string) string) *Table {
 	t.Columns, t.Blocks = slices.Clone(t.Columns), slices.Clone(t.Blocks)
 	for i := range t.Columns {
@@ -104,8 +101,7 @@ func (t Table) called(name func(string) string) *Table {
 	return &t
 }
 
-// lookOf is the look that a label has everywhere; variant says that the label adds a word
-// to the name that it is known by.
+// lookOf is the registered look of a label. variant reports that the label adds a word to a registered name.
 func lookOf(label string) (look Look, variant, ok bool) {
 	if look, ok = Named[label]; ok {
 		return look, false, true

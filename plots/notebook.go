@@ -19,21 +19,17 @@ var ErrNoNotebook = errors.New(
 	"plots: this program was not started by a GoNB notebook: nothing to show the figure in; use Save",
 )
 
-// Show shows the figure as the output of a notebook's cell: as SVG, which is
-// sharp at every zoom, in an image with an alternative text, which Jupyter gives to
-// no SVG or PNG of its own, and as PNG for what shows no HTML. Outside a notebook it
-// does nothing but return ErrNoNotebook.
+// Show shows the figure as a cell's output: SVG with an alternative text, and PNG for programs without HTML. Outside a
+// notebook it returns ErrNoNotebook.
 func (f Figure) Show() error { return f.show("") }
 
-// Display is a place in a notebook's output that shows one figure at a time,
-// for a picture that grows while trials finish. The zero value is ready: the
-// first Show makes the place. A notebook stores the last figure only.
+// Display is a place in a notebook's output that shows one figure at a time. The first Show makes it. The notebook
+// stores the last figure only.
 type Display struct {
 	id string
 }
 
-// Show shows the figure instead of the one before. It is for one goroutine;
-// once a second is as often as a notebook takes it well.
+// Show replaces the figure shown before. It is for one goroutine, at most once a second.
 func (d *Display) Show(f Figure) error {
 	if d.id == "" {
 		d.id = "nasml_plots_" + gonbui.UniqueId()
@@ -59,14 +55,12 @@ func (f Figure) show(displayID string) error {
 // makes all notebooks 1.3 MB larger, and JupyterLab itself shows the SVG.
 const screenDPI = 176
 
-// screenZoom is how much wider than on paper a figure is on the screen: a
-// notebook's text is 14 px where a paper's is 10 pt.
+// screenZoom enlarges figures on screen: a notebook's text is 14 px, a paper's 10 pt.
 const screenZoom = 1.4
 
 // svgSize is the size of a picture, which is not that of its coordinates.
 var svgSize = regexp.MustCompile(`<svg width="([0-9.]+)pt" height="([0-9.]+)pt"`)
 
-// onScreen is a picture at the size of the screen.
 func onScreen(svg []byte) string {
 	return string(svgSize.ReplaceAllFunc(svg, func(head []byte) []byte {
 		size := svgSize.FindSubmatch(head)
@@ -87,7 +81,7 @@ func (f Figure) Alt() string {
 	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.caption())
 }
 
-// bundle returns the figure in both forms, with its width on the screen.
+// bundle returns the figure as HTML, PNG and text.
 func (f Figure) bundle() (*protocol.DisplayData, error) {
 	f.Style.DPI = screenDPI
 	svg, err := f.Render("svg")

@@ -9,8 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// page is a drawn figure: paths to be filled or stroked, in their order. It
-// grows downwards from y = 0, in points; its height is known at the end.
+// page is a drawn figure: paths in order, from y = 0 downwards, in points.
 type page struct {
 	width, height vg.Length
 	ops           []op
@@ -52,7 +51,6 @@ type canvas interface {
 	Stroke(vg.Path)
 }
 
-// paint draws the page on a canvas of its size, whose origin is at the bottom.
 func (p *page) paint(c canvas) {
 	round := func(v vg.Length) vg.Length { return vg.Length(math.Round(100*float64(v)) / 100) } // keeps files small
 	up := func(q vg.Point) vg.Point { return vg.Point{X: round(q.X), Y: round(q.Y + p.height)} }
@@ -81,7 +79,6 @@ func (p *page) paint(c canvas) {
 // veilShare is how much of its colour a veil has.
 const veilShare = 0.19
 
-// paint is the colour of the path, with how much is seen through it.
 func (o op) paint() color.Color {
 	if !o.veil {
 		return o.color
@@ -89,15 +86,13 @@ func (o op) paint() color.Color {
 	return color.NRGBA{R: o.color.R, G: o.color.G, B: o.color.B, A: uint8(math.Round(255 * veilShare))}
 }
 
-// veil fills a path so that what is drawn before it is seen through it.
 func (p *page) veil(path vg.Path, with look) {
 	if len(path) > 0 {
 		p.ops = append(p.ops, op{path: path, color: with.color, veil: true, hatch: with.hatch})
 	}
 }
 
-// hatched is the page with every veil as lines, which let through what lies under
-// them in a format that has no transparency.
+// hatched draws veils as parallel lines, for a format without transparency.
 func (p *page) hatched() *page {
 	const apart, width = 2.6, 0.3
 	out := &page{width: p.width, height: p.height}
@@ -113,8 +108,7 @@ func (p *page) hatched() *page {
 	return out
 }
 
-// hatchLines are parallel lines in a polygon, at an angle in degrees and that far
-// apart, wherever on the page the polygon is: lines of neighbours meet.
+// hatchLines fills a polygon with parallel lines on a fixed grid, so that those of neighbours meet.
 func hatchLines(polygon vg.Path, degrees float64, apart vg.Length) [][]vg.Point {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	along := func(q vg.Point) vg.Point { // turned so that the lines are level
@@ -142,7 +136,6 @@ func hatchLines(polygon vg.Path, degrees float64, apart vg.Length) [][]vg.Point 
 	return lines
 }
 
-// crossings are where the edges of a polygon cross a height, from left to right.
 func crossings(corners []vg.Point, y vg.Length) []vg.Length {
 	var xs []vg.Length
 	for i, a := range corners {
@@ -161,6 +154,10 @@ func (p *page) fill(path vg.Path, col color.RGBA) {
 	}
 }
 
+func (p *page) outline(path vg.Path, col color.RGBA, width vg.Length) {
+	p.ops = append(p.ops, op{path: path, color: col, width: width})
+}
+
 // pen is how a line is stroked.
 type pen struct {
 	color color.RGBA
@@ -168,20 +165,16 @@ type pen struct {
 	line  Line
 }
 
-// stroke draws a line through points.
 func (p *page) stroke(points []vg.Point, with pen) {
 	if len(points) < 2 || with.line == NoLine {
 		return
 	}
-	p.ops = append(
-		p.ops,
-		op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)},
-	)
+	p.ops = append(p.ops,
+		op{path: polyline(points), color: with.color, width: with.width, dash: dashes(with.line, with.width)})
 }
 
-// strokeCentred is stroke with the middle of the first dash of the pattern in
-// the middle of a line of that length: a gap there would be behind a marker,
-// and a short piece of a dashed line look solid.
+// strokeCentred centres the first dash on a line of that length: a gap there would be hidden by a marker, and a short
+// dashed line look solid.
 func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
 	at := len(p.ops)
 	p.stroke(points, with)
@@ -192,9 +185,8 @@ func (p *page) strokeCentred(points []vg.Point, length vg.Length, with pen) {
 	for _, d := range dash {
 		period += d
 	}
-	p.ops[at].phase = vg.Length(
-		math.Mod(float64(dash[0]/2-length/2), float64(period)),
-	) + period // between 0 and two periods
+	phase := math.Mod(float64(dash[0]/2-length/2), float64(period))
+	p.ops[at].phase = vg.Length(phase) + period // between 0 and two periods
 }
 
 func polyline(points []vg.Point) vg.Path {
@@ -215,7 +207,6 @@ func polygon(points []vg.Point) vg.Path {
 	return path
 }
 
-// dashes returns the dash pattern, which grows with the line's width.
 func dashes(l Line, width vg.Length) []vg.Length {
 	unit := max(width, 0.8)
 	pattern := map[Line][]vg.Length{
@@ -231,13 +222,9 @@ func dashes(l Line, width vg.Length) []vg.Length {
 	return scaled
 }
 
-// text draws a line of text with the start of its baseline at pt.
-func (p *page) text(l textLine, pt vg.Point) { p.tintedText(l, pt, false, ink) }
-
-// turnedText draws it turned by a quarter counterclockwise, where asked to.
-func (p *page) turnedText(l textLine, pt vg.Point, quarter bool) {
-	p.tintedText(l, pt, quarter, ink)
-}
+// text draws a line of text with the start of its baseline at pt; turnedText turns it a quarter counterclockwise.
+func (p *page) text(l textLine, pt vg.Point)       { p.tintedText(l, pt, false, ink) }
+func (p *page) turnedText(l textLine, pt vg.Point) { p.tintedText(l, pt, true, ink) }
 
 func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA) {
 	path := l.path(pt, quarter)
@@ -251,16 +238,13 @@ func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA)
 	p.texts = append(p.texts, l.box(pt, quarter))
 }
 
-// Lines of a text are lineStep em apart; ascent and descent are what letters
-// take above and below the baseline.
+// In em: the distance of lines, and what letters take above and below the baseline.
 const (
 	lineStep = 1.2
 	ascent   = 0.72
 	descent  = 0.22
 )
 
-// blockHeight returns what lines of a size take from the top of the first to
-// the bottom of the last.
 func blockHeight(lines []textLine, size vg.Length) vg.Length {
 	if len(lines) == 0 {
 		return 0
@@ -269,8 +253,7 @@ func blockHeight(lines []textLine, size vg.Length) vg.Length {
 	return max(ascent*size, first.height) + vg.Length(len(lines)-1)*lineStep*size + max(descent*size, last.depth)
 }
 
-// block draws lines below y, each placed between left and right by align
-// (0 left, 0.5 centred), and returns where it ends.
+// block draws lines below y, aligned between left and right (0 left, 0.5 centred), and returns where they end.
 func (p *page) block(lines []textLine, size, left, right, y, align vg.Length) vg.Length {
 	if len(lines) == 0 {
 		return y
@@ -283,7 +266,6 @@ func (p *page) block(lines []textLine, size, left, right, y, align vg.Length) vg
 	return y - blockHeight(lines, size)
 }
 
-// mark draws a marker of radius r; hollow ones are white inside.
 func (p *page) mark(m Marker, pt vg.Point, r vg.Length, col color.RGBA, hollow bool) {
 	outline := markerPath(m, pt, r)
 	if outline == nil {
@@ -294,10 +276,9 @@ func (p *page) mark(m Marker, pt vg.Point, r vg.Length, col color.RGBA, hollow b
 		inside = color.RGBA{R: 255, G: 255, B: 255, A: 255}
 	}
 	p.fill(outline, inside)
-	p.ops = append(p.ops, op{path: outline, color: col, width: 0.35 * r})
+	p.outline(outline, col, 0.35*r)
 }
 
-// markerPath returns the outline of a marker. All have about the same area.
 func markerPath(m Marker, at vg.Point, r vg.Length) vg.Path {
 	switch m {
 	case Circle:
@@ -318,8 +299,7 @@ func markerPath(m Marker, at vg.Point, r vg.Length) vg.Path {
 	return nil
 }
 
-// regular returns a polygon with n corners on a circle, the first at an angle
-// in degrees.
+// regular returns a regular polygon; degrees is the angle of its first corner.
 func regular(at vg.Point, n int, r vg.Length, degrees float64) vg.Path {
 	var corners []vg.Point
 	for i := range n {
@@ -329,7 +309,7 @@ func regular(at vg.Point, n int, r vg.Length, degrees float64) vg.Path {
 	return polygon(corners)
 }
 
-// circle is four cubic curves, which all formats draw alike; arcs they do not.
+// circle is four cubic curves: formats draw arcs differently.
 func circle(at vg.Point, r vg.Length) vg.Path {
 	const k = 0.5522847498 // 4/3·(√2 − 1)
 	to := func(x, y vg.Length) vg.Point { return vg.Point{X: at.X + r*x, Y: at.Y + r*y} }
@@ -343,14 +323,10 @@ func circle(at vg.Point, r vg.Length) vg.Path {
 	return p
 }
 
-// clipLine returns the parts of a line inside a rectangle.
 func clipLine(r vg.Rectangle, points []vg.Point) [][]vg.Point {
-	c := draw.Canvas{Rectangle: r}
-	return c.ClipLinesXY(points)
+	return (&draw.Canvas{Rectangle: r}).ClipLinesXY(points)
 }
 
-// clipPolygon returns the part of a polygon inside a rectangle.
 func clipPolygon(r vg.Rectangle, points []vg.Point) []vg.Point {
-	c := draw.Canvas{Rectangle: r}
-	return c.ClipPolygonXY(points)
+	return (&draw.Canvas{Rectangle: r}).ClipPolygonXY(points)
 }

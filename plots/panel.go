@@ -31,7 +31,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 		for _, v := range [][]float64{s.Y, s.Lo, s.Hi} {
 			ys = append(ys, v...)
 		}
-		q.looks = append(q.looks, l.looks.of(s, fmt.Sprint(place, i)))
+		q.looks = append(q.looks, l.looks.forSeries(s, fmt.Sprint(place, i)))
 	}
 	p.X, p.Y = p.fixedEnds()
 	q.x, q.y = newAxis(p.X, xs, l.font, l.small), newAxis(p.Y, ys, l.font, l.small)
@@ -39,9 +39,7 @@ func (l *layout) newPanel(p Panel, place string) *panel {
 	return q
 }
 
-// setAside moves curves with error bars a little sideways from each other, so
-// that no bar hides another one at the same x. On an axis of numbers they stay:
-// beside its x a point would say another number.
+// setAside shifts curves with error bars a little sideways on an axis of names, so that none hides another.
 func (p *panel) setAside(l *layout) {
 	p.aside = make([]vg.Length, len(p.Series))
 	if !p.X.categorical() {
@@ -58,8 +56,6 @@ func (p *panel) setAside(l *layout) {
 	}
 }
 
-// breakLabels sets titles and labels in lines that fit the frame, and thins
-// out the ticks' labels.
 func (p *panel) breakLabels(l *layout) {
 	p.title = l.font.lines(p.Title, l.label, l.frame.X)
 	p.xLabel = l.font.lines(p.x.label, l.label, l.frame.X)
@@ -71,9 +67,8 @@ func (p *panel) breakLabels(l *layout) {
 	}
 }
 
-// margins returns what stands left and right of the frame.
 func (p *panel) margins(l *layout) (left, right vg.Length) {
-	left = p.tickWidth() + tickMark + tickGap
+	left = p.y.labelWidth() + tickMark + tickGap
 	if len(p.yLabel) > 0 {
 		left += labelGap + blockHeight(p.yLabel, l.label)
 	}
@@ -87,16 +82,6 @@ func (p *panel) margins(l *layout) (left, right vg.Length) {
 	return left, max(right, edge)
 }
 
-// tickWidth returns the width of the widest label at the y axis.
-func (p *panel) tickWidth() vg.Length {
-	var w vg.Length
-	for _, t := range p.y.ticks {
-		w = max(w, t.label.width)
-	}
-	return w
-}
-
-// bottom returns what stands below the frame.
 func (p *panel) bottom(l *layout) vg.Length {
 	h := tickMark + tickGap + p.tickHeight(l) + descent*l.small
 	if len(p.xLabel) > 0 {
@@ -105,7 +90,6 @@ func (p *panel) bottom(l *layout) vg.Length {
 	return h
 }
 
-// tickHeight returns the height of the labels at the x axis above their baseline.
 func (p *panel) tickHeight(l *layout) vg.Length {
 	h := ascent * l.small
 	for _, t := range p.x.ticks {
@@ -114,7 +98,6 @@ func (p *panel) tickHeight(l *layout) vg.Length {
 	return h
 }
 
-// at returns where the point (x, y) of the data stands.
 func (p *panel) at(x, y float64) vg.Point {
 	size := p.frame.Size()
 	return vg.Point{
@@ -123,7 +106,6 @@ func (p *panel) at(x, y float64) vg.Point {
 	}
 }
 
-// points returns where values of y over the x of series n stand.
 func (p *panel) points(n int, y []float64) []vg.Point {
 	s := p.Series[n]
 	if s.spans() {
@@ -139,15 +121,13 @@ func (p *panel) points(n int, y []float64) []vg.Point {
 	return points
 }
 
-// point returns where the value y over x number i of series n stands.
 func (p *panel) point(n, i int, y float64) vg.Point {
 	at := p.at(p.Series[n].X[i], y)
 	at.X += p.aside[n]
 	return at
 }
 
-// draw draws the panel without its legend: from the back, the grid or the heat map, all bands,
-// all error bars and references, faint runs, and then the curves.
+// draw draws from back to front: grid or heat map, bands, error bars and references, faint runs, curves.
 func (p *panel) draw(l *layout) {
 	if p.heat != nil {
 		p.heat.draw(l, p)
@@ -189,8 +169,7 @@ func (p *panel) drawGrid(l *layout) {
 	}
 }
 
-// asBand reports whether the interval is drawn as a band; a band of one point
-// could not be seen and becomes a bar.
+// asBand reports whether the interval is a band. A band of one point becomes a bar.
 func (s Series) asBand() bool { return s.Interval == Bands && len(s.Lo) > 1 }
 
 func (p *panel) drawBand(l *layout, n int) {
@@ -206,7 +185,7 @@ func (p *panel) drawBand(l *layout, n int) {
 	l.veil(polygon(clipPolygon(p.frame, outline)), look)
 }
 
-// drawBandEdges shows a band's ends also where another band covers it.
+// drawBandEdges shows a band's ends even under another band.
 func (p *panel) drawBandEdges(l *layout, n int) {
 	s, look := p.Series[n], p.looks[n]
 	if !s.asBand() {
@@ -242,7 +221,6 @@ func (p *panel) drawBars(l *layout, n int) {
 	}
 }
 
-// capOf is the short line at the end of an error bar.
 func capOf(at vg.Point, l *layout) []vg.Point {
 	half := vg.Length(l.style.Marker) * 0.8
 	return []vg.Point{{X: at.X - half, Y: at.Y}, {X: at.X + half, Y: at.Y}}
@@ -263,8 +241,7 @@ func (p *panel) drawCurve(l *layout, n int) {
 	}
 }
 
-// marked returns which points get a marker: all in the frame, but where they
-// are many and the markers automatic, only some, well apart.
+// marked returns the points with a marker: all, or a few well apart if there are many.
 func (p *panel) marked(s Series, points []vg.Point) []int {
 	var chosen []int
 	for i, q := range points {
@@ -283,7 +260,6 @@ func (p *panel) marked(s Series, points []vg.Point) []int {
 
 func (s Series) hollow(i int) bool { return i < len(s.Hollow) && s.Hollow[i] }
 
-// inside allows for rounding: a point on the frame is inside.
 func (p *panel) inside(q vg.Point) bool {
 	const slop = 1e-6
 	return p.frame.Min.X-slop <= q.X && q.X <= p.frame.Max.X+slop && p.frame.Min.Y-slop <= q.Y &&
@@ -302,15 +278,7 @@ func (l *layout) pen(look look) pen {
 
 func (p *panel) drawFrame(l *layout) {
 	line := pen{ink, vg.Length(l.style.Hairline), Solid}
-	path := polygon(
-		[]vg.Point{
-			p.frame.Min,
-			{X: p.frame.Max.X, Y: p.frame.Min.Y},
-			p.frame.Max,
-			{X: p.frame.Min.X, Y: p.frame.Max.Y},
-		},
-	)
-	l.ops = append(l.ops, op{path: path, color: line.color, width: line.width})
+	l.outline(rectangle(p.frame.Min, p.frame.Max), line.color, line.width)
 	for _, t := range p.x.ticks {
 		q := p.at(t.value, p.y.min)
 		l.stroke([]vg.Point{q, {X: q.X, Y: q.Y - t.length()}}, line)
@@ -323,7 +291,6 @@ func (p *panel) drawFrame(l *layout) {
 	}
 }
 
-// shown returns the label, empty where thin left it out.
 func (t tick) shown() textLine {
 	if t.hidden {
 		return textLine{}
@@ -338,30 +305,23 @@ func (t tick) length() vg.Length {
 	return 0.6 * tickMark
 }
 
-// drawLabels centres title and labels on the frame, whatever the scale.
 func (p *panel) drawLabels(l *layout) {
 	l.block(p.title, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Max.Y+titleGap+blockHeight(p.title, l.label), 0.5)
-	l.block(
-		p.xLabel,
-		l.label,
-		p.frame.Min.X,
-		p.frame.Max.X,
-		p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap,
-		0.5,
-	)
+	l.block(p.xLabel, l.label, p.frame.Min.X, p.frame.Max.X, p.frame.Min.Y-tickMark-tickGap-p.tickHeight(l)-labelGap,
+		0.5)
 	if len(p.yLabel) == 0 {
 		return
 	}
 	// The block of the y label ends where the widest tick label begins.
-	x := p.frame.Min.X - tickMark - tickGap - p.tickWidth() - labelGap
+	x := p.frame.Min.X - tickMark - tickGap - p.y.labelWidth() - labelGap
 	x += max(ascent*l.label, p.yLabel[0].height) - blockHeight(p.yLabel, l.label)
 	middle := (p.frame.Min.Y + p.frame.Max.Y) / 2
 	for i, line := range p.yLabel {
-		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2}, true)
+		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2})
 	}
 }
 
-// obstacles returns points, close to each other, wherever the panel draws data.
+// obstacles samples all places where the panel draws data.
 func (p *panel) obstacles() []vg.Point {
 	var all []vg.Point
 	for n, s := range p.Series {
@@ -385,8 +345,7 @@ func (p *panel) obstacles() []vg.Point {
 	return all
 }
 
-// intervals returns lines from Lo to Hi: those of the points, and for a band
-// those between, too.
+// intervals returns lines from Lo to Hi, for a band also between points.
 func (p *panel) intervals(n int) [][]vg.Point {
 	s := p.Series[n]
 	var lines [][]vg.Point
@@ -399,16 +358,13 @@ func (p *panel) intervals(n int) [][]vg.Point {
 		low0, high0 := p.point(n, i-1, s.Lo[i-1]), p.point(n, i-1, s.Hi[i-1])
 		const between = 32
 		for k := vg.Length(1); k < between; k++ {
-			lines = append(
-				lines,
-				[]vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))},
-			)
+			lines = append(lines,
+				[]vg.Point{low0.Add(low.Sub(low0).Scale(k / between)), high0.Add(high.Sub(high0).Scale(k / between))})
 		}
 	}
 	return lines
 }
 
-// sampled returns points on a line, about two points apart.
 func sampled(line []vg.Point) []vg.Point {
 	var all []vg.Point
 	for i := range line {

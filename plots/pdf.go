@@ -14,8 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// encodePDF writes by fpdf itself: gonum/plot's canvas for it sets no metadata
-// and writes the time of day.
+// encodePDF uses fpdf directly. gonum/plot's canvas sets no metadata and writes the time of day.
 func encodePDF(l *layout) ([]byte, error) {
 	doc := fpdf.NewCustom(
 		&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: float64(l.width), Ht: float64(l.height)}},

@@ -17,7 +17,6 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// encodePNG adds resolution and texts to the picture.
 func encodePNG(l *layout) ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(l.width, l.height), vgimg.UseDPI(l.style.DPI))
 	l.paint(c)
@@ -42,8 +41,7 @@ func encodePNG(l *layout) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writePNGText writes a text: as tEXt where it is ASCII, which every program
-// reads, else as iTXt, which is for UTF-8.
+// writePNGText writes ASCII as tEXt, which every program reads, else iTXt.
 func writePNGText(out *bytes.Buffer, key, value string) {
 	switch {
 	case value == "":
@@ -54,7 +52,6 @@ func writePNGText(out *bytes.Buffer, key, value string) {
 	}
 }
 
-// writeChunk writes length, kind, data and checksum.
 func writeChunk(out *bytes.Buffer, kind string, data []byte) {
 	chunk := append([]byte(kind), data...)
 	out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(data))))
@@ -68,7 +65,7 @@ const (
 	coloredShare          = 0.0002
 )
 
-// colors are those that something is drawn in, and each of them half as strong, as thin lines have it.
+// colors are those that are drawn, and each at half strength, as in thin lines.
 func (l *layout) colors() color.Palette {
 	var all color.Palette
 	for _, o := range l.ops {
@@ -81,9 +78,7 @@ func (l *layout) colors() color.Palette {
 	return all[:min(len(all), mostColors)]
 }
 
-// indexed is a picture with the colours that are drawn and those that it has most of. Others, of which a chart has
-// only mixtures at the edges of its shapes, become the nearest of them: a file is then a
-// quarter as large, and nobody sees it.
+// indexed reduces a picture to the drawn and the most frequent colours, which makes the file a quarter as large.
 func indexed(picture image.Image, palette color.Palette) *image.Paletted {
 	bounds := picture.Bounds()
 	full := image.NewRGBA(bounds)

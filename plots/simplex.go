@@ -5,28 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot/vg"
 )
 
-// Simplex is the triangle of all weights of three things, drawn as a panel: at a
-// corner all weight is on one of them. What holds where is shown by colours.
+// Simplex is the triangle of all weights of three things, one at each corner; colours show what holds where.
 type Simplex struct {
 	Corners [3]string // names: left, right, top
 	Grid    int       // points along an edge: how large the patch of a point is
 	Areas   []Area
 }
 
-// Area is what holds at some points of a simplex. Its patches have one colour, and
-// its name is explained in the legend, also where it has no point.
+// Area is what holds at some points of a simplex. It is in the legend even without points.
 type Area struct {
 	Label  string
 	Color  string      // "#RRGGBB"
 	Points [][]float64 // weights of the corners in their order, each positive or 0, their sum 1
 }
 
-// validate is Panel.validate for a simplex.
 func (s *Simplex) validate() error {
 	for i, name := range s.Corners {
 		if err := checkText(name); err != nil {
@@ -59,16 +55,11 @@ func (a Area) validate() error {
 	return nil
 }
 
-// lines returns the CSV's lines for a simplex: a line for each point.
 func (s *Simplex) lines(panel string) [][]string {
 	var lines [][]string
 	for _, a := range s.Areas {
 		for _, p := range a.Points {
-			line := []string{panel, plain(a.Label)}
-			for _, v := range p {
-				line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
-			}
-			lines = append(lines, line)
+			lines = append(lines, []string{panel, plain(a.Label), number(p, 0), number(p, 1), number(p, 2)})
 		}
 	}
 	return lines
@@ -96,7 +87,6 @@ const cornerGap = 3
 func (b *simplexBox) above() vg.Length { return max(ascent*b.size, b.names[2].height) + cornerGap }
 func (b *simplexBox) below() vg.Length { return (ascent+descent)*b.size + cornerGap }
 
-// height is that of a triangle of the whole width with its names.
 func (b *simplexBox) height(l *layout, width vg.Length) (vg.Length, error) {
 	if room := width - b.names[0].width - b.names[1].width; room < b.size {
 		return 0, fmt.Errorf("its corners' names leave %.0f pt between them: expected shorter names or a wider style",
@@ -105,7 +95,7 @@ func (b *simplexBox) height(l *layout, width vg.Length) (vg.Length, error) {
 	return b.above() + b.tall(l, width) + b.below(), nil
 }
 
-// tall is the height of the triangle: its base stands where a frame beside it does.
+// tall is the triangle's height. Its base is level with the frames beside it.
 func (b *simplexBox) tall(l *layout, width vg.Length) vg.Length {
 	tall := vg.Length(math.Sqrt(3)/2) * width
 	if l.hasAxes() {
@@ -114,7 +104,6 @@ func (b *simplexBox) tall(l *layout, width vg.Length) vg.Length {
 	return tall
 }
 
-// draw draws the triangle in the middle of a rectangle.
 func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 	tall := b.tall(l, in.Size().X)
 	side := tall * vg.Length(2/math.Sqrt(3))
@@ -134,19 +123,17 @@ func (b *simplexBox) draw(l *layout, in vg.Rectangle) {
 		}
 	}
 	corners := []vg.Point{at([3]float64{1, 0, 0}), at([3]float64{0, 1, 0}), at([3]float64{0, 0, 1})}
-	l.ops = append(l.ops, op{path: polygon(corners), color: ink, width: vg.Length(l.style.Hairline)})
+	l.outline(polygon(corners), ink, vg.Length(l.style.Hairline))
 	baseline := left.Y - cornerGap - ascent*b.size
 	l.text(b.names[0], vg.Point{X: max(in.Min.X, left.X-b.names[0].width/2), Y: baseline})
 	l.text(b.names[1], vg.Point{X: min(in.Max.X, left.X+side+b.names[1].width/2) - b.names[1].width, Y: baseline})
 	l.text(b.names[2], vg.Point{X: corners[2].X - b.names[2].width/2, Y: corners[2].Y + cornerGap})
 }
 
-// patchSize is by how much a patch is larger than its share of the triangle, so
-// that neighbours overlap and no line of paper shows between them.
+// patchSize enlarges patches so that neighbours overlap and no gaps show.
 const patchSize = 1.15
 
-// patch is the part of the triangle that is nearer to a point than to any other of
-// its grid, a hexagon, as far as it lies in the triangle.
+// patch is the hexagon of points nearest to a grid point, clipped to the triangle.
 func patch(point []float64, grid int) [][3]float64 {
 	r := patchSize / (3 * float64(grid))
 	var corners [][3]float64
@@ -159,7 +146,6 @@ func patch(point []float64, grid int) [][3]float64 {
 	return corners
 }
 
-// clipWeight is the part of a polygon where weight i is not negative.
 func clipWeight(polygon [][3]float64, i int) [][3]float64 {
 	var out [][3]float64
 	for n, a := range polygon {
@@ -177,7 +163,6 @@ func clipWeight(polygon [][3]float64, i int) [][3]float64 {
 	return out
 }
 
-// entries explains the colours.
 func (b *simplexBox) entries() []entry {
 	var all []entry
 	for _, a := range b.Areas {

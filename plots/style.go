@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Style is how a venue wants a figure, as data. Widths are in inches, all
-// other lengths in points. A number that is 0 is taken from ICML, so that
-// Style{} is ICML at text width and Style{Width: 4} is that, four inches wide.
+// Style is a venue's figure style. Widths are in inches, other lengths in points. A number that is 0 defaults to
+// ICML's, so that Style{Width: 4} is ICML, four inches wide.
 type Style struct {
 	Name  string
 	Width float64 // of the whole figure; see Column and Text
@@ -37,8 +36,8 @@ type Style struct {
 	Palette []string // colours "#RRGGBB" of the curves, in their order
 }
 
-// Lettering reports whether a file has its text as text, which is found and edited, or as
-// outlines, which look the same on every machine. A PNG has dots.
+// Lettering is whether text is stored as text, which can be searched and edited, or as outlines, which look the same
+// everywhere.
 type Lettering string
 
 // The letterings.
@@ -48,21 +47,17 @@ const (
 	Outlines Lettering = "outlines" // outlines in all formats
 )
 
-// palette has the colours of Okabe and Ito ("Color Universal Design", 2008),
-// which stay apart for the colour-blind, less the yellow, which vanishes on
-// white. Their order makes neighbours differ in lightness, so that they stay
-// apart in grey too: luminance 87, 162, 0, 119, 158, 106, 151 of 255.
+// palette has the colours of Okabe and Ito ("Color Universal Design", 2008), which the colour-blind can tell apart,
+// without the yellow. Neighbours differ in lightness: luminance 87, 162, 0, 119, 158, 106, 151 of 255.
 var palette = []string{"#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#009E73", "#CC79A7"}
 
-// Dashes and markers by the index of a curve. Their numbers share no divisor
-// with the palette's, so that 35 curves differ.
+// Dashes and markers by the index of a curve. Their numbers are coprime with the palette's, so that 35 curves differ.
 var (
 	autoLines   = []Line{Solid, Dashed, DashDot, LongDash, Dotted}
 	autoMarkers = []Marker{Circle, Square, TriangleUp, Diamond, TriangleDown, Pentagon, Hexagon}
 	hatches     = []float64{45, 135, 15, 105, 75, 165}
 )
 
-// filled returns the style with a number for every 0.
 func (s Style) filled() Style {
 	setDefault(&s.TextWidth, 6.75)
 	setDefault(&s.ColumnWidth, 3.25)
@@ -116,7 +111,6 @@ func (s Style) validate() error {
 
 var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 
-// checkColor returns an error if c is neither empty nor "#RRGGBB".
 func checkColor(c string) error {
 	if c == "" || hexColor.MatchString(c) {
 		return nil
@@ -124,7 +118,6 @@ func checkColor(c string) error {
 	return fmt.Errorf("colour %q: expected \"#RRGGBB\"", c)
 }
 
-// rgb returns the colour of a checked "#RRGGBB".
 func rgb(hex string) color.RGBA {
 	v, _ := strconv.ParseUint(hex[1:], 16, 32)
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
@@ -153,9 +146,7 @@ type look struct {
 	hatch  float64 // degrees of its band's lines if there is no transparency
 }
 
-// looks gives every label of the figure its look, in order of appearance, so
-// that a curve looks the same in all panels. Curves and references are counted
-// apart.
+// looks gives every label its look, in order of appearance. Curves and references are counted separately.
 type looks struct {
 	palette                []string
 	byKey                  map[string]int
@@ -164,9 +155,8 @@ type looks struct {
 	colors map[string]string // by key; see assign
 }
 
-// assign chooses the colours of a figure's curves: in a panel no two have the same,
-// if there are as many, and in the figure a colour has one meaning for as long as
-// the palette goes. What asks for a colour has it.
+// assign chooses the curves' colours: different ones within a panel, and one meaning per colour in the figure as far as
+// the palette goes. A colour that is asked for is kept.
 func (l *looks) assign(panels [][]Panel) {
 	l.colors = map[string]string{}
 	var auto []string // keys in their order
@@ -200,8 +190,7 @@ func (l *looks) assign(panels [][]Panel) {
 	}
 }
 
-// leastUsed is the colour that fewest of some panels have already, of these the one
-// that fewest panels of the figure have, and of these the palette's first.
+// leastUsed is the colour that fewest of the given panels use, then fewest of all panels, then the palette's first.
 func (l *looks) leastUsed(used map[string]map[string]bool, places []string) string {
 	best, least := "", math.MaxInt
 	for _, color := range l.palette {
@@ -224,7 +213,7 @@ func (l *looks) leastUsed(used map[string]map[string]bool, places []string) stri
 	return best
 }
 
-func (l *looks) of(s Series, place string) look {
+func (l *looks) forSeries(s Series, place string) look {
 	key := s.key(place)
 	n := l.index(s, key)
 	// A colour that comes again has another marker.
@@ -263,7 +252,6 @@ func (l *looks) of(s Series, place string) look {
 	return v
 }
 
-// color is what a series asks for, or what it has in every figure; empty: neither.
 func (s Series) color() string {
 	if s.Reference {
 		return s.Color
@@ -274,8 +262,7 @@ func (s Series) color() string {
 
 var referenceLines = []Line{Dashed, Dotted, DashDot, LongDash}
 
-// key is what series that look the same have in common: their label; place stands
-// in for that of a series without.
+// key identifies series that look the same, by their label, or by place if there is none.
 func (s Series) key(place string) string {
 	key := fmt.Sprint(s.Reference, " ", s.Label)
 	if s.Label == "" {
@@ -284,7 +271,6 @@ func (s Series) key(place string) string {
 	return key
 }
 
-// index counts the keys.
 func (l *looks) index(s Series, key string) int {
 	n, ok := l.byKey[key]
 	if ok {
@@ -299,8 +285,7 @@ func (l *looks) index(s Series, key string) int {
 	return n
 }
 
-// op returns the colour of an operation. Operations are counted apart from
-// curves; where they are more than the colours, the next ones are tints.
+// op returns an operation's colour. After the last colour of the palette come tints.
 func (l *looks) op(o Op) color.RGBA {
 	switch {
 	case o.Color != "":

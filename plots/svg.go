@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// encodeSVG adds title, description and metadata to gonum/plot's document.
 func encodeSVG(l *layout) ([]byte, error) {
 	c := vgsvg.New(l.width, l.height)
 	var texts, shapes bytes.Buffer
@@ -54,8 +53,7 @@ func escape(s string) string {
 	return out.String()
 }
 
-// svgGlyphs collects text as outlines, which come after everything else: each is defined once, in
-// thousandths of an em, and used wherever its glyph is.
+// svgGlyphs collects text as outlines, each defined once. They come after everything else.
 type svgGlyphs struct {
 	*vgsvg.Canvas
 	out, shapes *bytes.Buffer
@@ -80,7 +78,6 @@ func (c svgGlyphs) Text(t setText, ink color.Color) {
 	}
 }
 
-// id is the number of a glyph's outline.
 func (c svgGlyphs) id(g *glyph) int {
 	id, ok := c.ids[g]
 	if ok {
@@ -111,19 +108,18 @@ func (c svgGlyphs) id(g *glyph) int {
 	return id
 }
 
-// short is a length with two decimals at most, and what stands behind it.
+// short formats a length with at most two decimals.
 func short(v vg.Length, behind ...string) string {
 	return strconv.FormatFloat(math.Round(100*float64(v))/100, 'f', -1, 64) + strings.Join(behind, "")
 }
 
-// hexOf is an opaque colour.
 func hexOf(c color.Color) string {
 	v := color.NRGBAModel.Convert(c).(color.NRGBA)
 	return fmt.Sprintf("#%02X%02X%02X", v.R, v.G, v.B)
 }
 
-// svgText collects text as text, which comes after everything else, in fonts of the machine that
-// shows it: each piece takes the width that it has in the font it was set in.
+// svgText collects text in fonts of the viewer's machine, stretched to the width it was set in. It comes after
+// everything else.
 type svgText struct {
 	*vgsvg.Canvas
 	out *bytes.Buffer
@@ -164,7 +160,6 @@ func (c svgText) Text(t setText, ink color.Color) {
 	}
 }
 
-// css is the font in an SVG, and what stands in for it.
 func (f *typeface) css() string {
 	if strings.HasPrefix(f.name, "STIX") {
 		return "STIX Two Text, STIX Two Math, Times New Roman, Times, serif"

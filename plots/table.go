@@ -34,8 +34,7 @@ type Column struct {
 // Align says where the entries of a column stand.
 type Align string
 
-// The alignments. AlignAuto is Left for the first column and Right for all
-// others.
+// The alignments. AlignAuto is Left for the first column, else Right.
 const (
 	AlignAuto Align = ""
 	Left      Align = "left"
@@ -64,11 +63,9 @@ func (t *Table) validate() error {
 		return fmt.Errorf("table: note: %w", err)
 	}
 	for i, c := range t.Columns {
-		align := known("align", c.Align, AlignAuto, Left, Center, Right)
-		for _, err := range []error{checkText(c.Header), checkText(c.Group), align} {
-			if err != nil {
-				return fmt.Errorf("table: column %d %q: %w", i, c.Header, err)
-			}
+		if err := cmp.Or(checkText(c.Header), checkText(c.Group),
+			known("align", c.Align, AlignAuto, Left, Center, Right)); err != nil {
+			return fmt.Errorf("table: column %d %q: %w", i, c.Header, err)
 		}
 	}
 	for b, block := range t.Blocks {
@@ -96,8 +93,7 @@ func (t *Table) validateRow(row []Entry) error {
 	return nil
 }
 
-// tableBox is a Table on its way to the page. It remembers how it was set last:
-// the layout asks several times for the same width.
+// tableBox is a Table with its last layout: the same width is asked for several times.
 type tableBox struct {
 	*Table
 	last  vg.Length
@@ -126,9 +122,8 @@ type tableSet struct {
 	titles    [][]textLine // of each block
 }
 
-// columnSet is one column: its width, and of numbers with an uncertainty the
-// room for the number, for the sign with its spaces, and for what stands right
-// of it, before and after the decimal point.
+// columnSet is a column's width and, of numbers with an uncertainty, the room for the number, the sign with its spaces,
+// and what follows before and after the decimal point.
 type columnSet struct {
 	align                       Align
 	width                       vg.Length
@@ -144,7 +139,7 @@ func (t *tableBox) set(l *layout, width vg.Length) (*tableSet, error) {
 	return t.table, t.err
 }
 
-// set sets the table in the largest size that fits a width.
+// set uses the largest text size that fits.
 func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 	for size := l.small; ; size = max(size-0.25, tableLeast) {
 		s := t.setIn(l.font, size)
@@ -187,7 +182,6 @@ func (t *Table) setIn(font Font, size vg.Length) *tableSet {
 	return s
 }
 
-// setColumn measures a column.
 func (s *tableSet) setColumn(c int) columnSet {
 	col := columnSet{align: cmp.Or(s.Columns[c].Align, Right)}
 	if c == 0 {
@@ -230,19 +224,8 @@ func (s *tableSet) parts(e Entry) parts {
 	p := parts{number: s.entry(e, number)}
 	if ok {
 		whole, _, _ := strings.Cut(spread, ".")
-		p.sign, p.spread, p.space, p.whole = s.entry(
-			e,
-			"±",
-		), s.entry(
-			e,
-			spread,
-		), s.entry(
-			e,
-			" ",
-		).width, s.entry(
-			e,
-			whole,
-		).width
+		p.sign, p.spread = s.entry(e, "±"), s.entry(e, spread)
+		p.space, p.whole = s.entry(e, " ").width, s.entry(e, whole).width
 	}
 	return p
 }
@@ -252,7 +235,6 @@ func (c *columnSet) add(p parts) {
 	c.whole, c.decimals = max(c.whole, p.whole), max(c.decimals, p.spread.width-p.whole)
 }
 
-// indent of a block's rows, which stand below its title.
 func (s *tableSet) indent(b Block) vg.Length {
 	if s.Rotated || b.Title == "" {
 		return 0
@@ -260,7 +242,6 @@ func (s *tableSet) indent(b Block) vg.Length {
 	return tableIndent * s.size
 }
 
-// split cuts "93.92 ± 0.30" at its sign.
 func (e Entry) split() (number, spread string, ok bool) {
 	number, spread, ok = strings.Cut(e.Text, "±")
 	return strings.TrimSpace(number), strings.TrimSpace(spread), ok && !strings.Contains(e.Text, "$")
@@ -271,7 +252,6 @@ func (e Entry) isNumber() bool {
 	return err == nil
 }
 
-// entry sets a part of an entry's text as the entry is.
 func (s *tableSet) entry(e Entry, text string) textLine {
 	if e.Bold {
 		return s.font.boldLine(text, s.size)
@@ -299,7 +279,6 @@ func (s *tableSet) groups() []group {
 	return all
 }
 
-// widen makes the columns of a group as wide as its header.
 func (s *tableSet) widen(g group) {
 	left, right := s.span(g.from, g.to)
 	n := vg.Length(g.to - g.from + 1)
@@ -308,7 +287,6 @@ func (s *tableSet) widen(g group) {
 	}
 }
 
-// span returns where columns start and end.
 func (s *tableSet) span(from, to int) (left, right vg.Length) {
 	left = s.first
 	for _, c := range s.columns[:from] {
@@ -326,7 +304,6 @@ func (s *tableSet) width() vg.Length {
 	return right
 }
 
-// checkTitles returns an error if a title beside its block is too small.
 func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {
@@ -362,8 +339,7 @@ func (t *tableBox) draw(l *layout, in vg.Rectangle) {
 	s.draw(&l.page, vg.Point{X: in.Min.X, Y: in.Max.Y}, width)
 }
 
-// draw draws the table in the middle of a width, below at, and returns where
-// it ends.
+// draw draws the table centred below at and returns where it ends.
 func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	x, right := at.X+(width-s.width())/2, at.X+(width+s.width())/2
 	rule := func(y, wide vg.Length) {
@@ -385,7 +361,6 @@ func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	return y
 }
 
-// drawHeader draws the groups' and the columns' headers below y.
 func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 	if groups := s.groups(); len(groups) > 0 {
 		for _, g := range groups {
@@ -415,7 +390,6 @@ func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 	return y - (ascent+descent+vg.Length(lines-1)*lineStep)*s.size
 }
 
-// drawBlock draws a block's title and rows below y.
 func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []textLine) vg.Length {
 	start := y
 	if block.Title != "" && !s.Rotated {
@@ -436,14 +410,13 @@ func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []tex
 	if len(rotated) > 0 {
 		across := x + ascent*s.size
 		for _, line := range rotated {
-			p.turnedText(line, vg.Point{X: across, Y: (start+y)/2 - line.width/2}, true)
+			p.turnedText(line, vg.Point{X: across, Y: (start+y)/2 - line.width/2})
 			across += lineStep * s.size
 		}
 	}
 	return min(y, start)
 }
 
-// drawEntry draws an entry of column c on its baseline.
 func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Length) {
 	col := s.columns[c]
 	left, right := s.span(c, c)
@@ -472,7 +445,6 @@ func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Len
 	}
 }
 
-// lines returns the table as lines of a CSV, its headers first.
 func (t *Table) lines(panel string) [][]string {
 	head := []string{"panel", "block"}
 	for _, c := range t.Columns {

@@ -54,8 +54,7 @@ type faces struct {
 	bold    *typeface
 }
 
-// families are the fonts. Latin Modern Math and STIX Two Math have the italic letters of
-// formulas. A sfnt.Font and its buffer are not safe for concurrent use: mu guards all.
+// families are the fonts. The math fonts have the italic letters of formulas. mu guards them and the buffer.
 var (
 	mu       sync.Mutex
 	buffer   sfnt.Buffer
@@ -81,7 +80,6 @@ func parseFont(name string, data []byte) *typeface {
 	return &typeface{Font: f, name: name, em: fixed.I(int(f.UnitsPerEm())), glyphs: map[rune]*glyph{}}
 }
 
-// lookup returns the glyph of r, or nil where no font has one.
 func (f Font) lookup(r rune) *glyph {
 	mu.Lock()
 	defer mu.Unlock()
@@ -93,8 +91,7 @@ func (f Font) lookup(r rune) *glyph {
 	return nil
 }
 
-// lookupBold returns the bold glyph of r, or if there is none, as of a
-// formula's letters, that of lookup.
+// lookupBold returns a bold glyph, or else that of lookup.
 func (f Font) lookupBold(r rune) *glyph {
 	mu.Lock()
 	g := families()[f].bold.lookup(r)
@@ -138,8 +135,7 @@ func (f *typeface) load(i sfnt.GlyphIndex) *glyph {
 
 func (f *typeface) inEm(v fixed.Int26_6) vg.Length { return vg.Length(v) / vg.Length(f.em) }
 
-// add appends a segment. Every contour of a font is closed, also where it does
-// not come back to its start.
+// add appends a segment, and closes the contour before.
 func (f *typeface) add(p *vg.Path, s sfnt.Segment) {
 	at := func(i int) vg.Point { return vg.Point{X: f.inEm(s.Args[i].X), Y: -f.inEm(s.Args[i].Y)} }
 	switch s.Op {
@@ -159,7 +155,6 @@ func (f *typeface) add(p *vg.Path, s sfnt.Segment) {
 	}
 }
 
-// kern returns the correction, in em, between two runes of running text.
 func (f Font) kern(a, b rune) vg.Length {
 	if a == 0 {
 		return 0
@@ -179,8 +174,7 @@ func (f Font) kern(a, b rune) vg.Length {
 	return roman.inEm(k)
 }
 
-// textLine is one line of set text with its baseline at y = 0, in points.
-// Height and depth are those of the ink.
+// textLine is a line of set text with its baseline at y = 0, in points.
 type textLine struct {
 	font                 Font
 	glyphs               []placed
@@ -192,8 +186,7 @@ type placed struct {
 	x, y, size vg.Length
 }
 
-// line sets one line of text at a size in points. What checkText refuses comes out as
-// far as it is understood.
+// line sets one line of text. It does what it can with text that checkText refuses.
 func (f Font) line(text string, size vg.Length) textLine {
 	atoms, _ := parseText(text)
 	l := textLine{font: f}
@@ -201,7 +194,6 @@ func (f Font) line(text string, size vg.Length) textLine {
 	return l
 }
 
-// boldLine is line in bold; letters of formulas stay as they are.
 func (f Font) boldLine(text string, size vg.Length) textLine {
 	atoms, _ := parseText(text)
 	embolden(atoms)
@@ -219,7 +211,6 @@ func (l *textLine) put(g *glyph, size, y vg.Length) {
 	l.width += size * g.advance
 }
 
-// size is the line's own, which scripts do not have.
 func (l textLine) size() (size vg.Length) {
 	for _, g := range l.glyphs {
 		size = max(size, g.size)
@@ -227,7 +218,6 @@ func (l textLine) size() (size vg.Length) {
 	return size
 }
 
-// scaled returns the line at another size.
 func (l textLine) scaled(by vg.Length) textLine {
 	s := textLine{font: l.font, width: l.width * by, height: l.height * by, depth: l.depth * by}
 	for _, g := range l.glyphs {
@@ -236,8 +226,7 @@ func (l textLine) scaled(by vg.Length) textLine {
 	return s
 }
 
-// path returns the outlines with the start of the baseline at pt, turned
-// counterclockwise by quarter turns.
+// path returns the outlines from pt on, turned a quarter counterclockwise if quarter.
 func (l textLine) path(pt vg.Point, quarter bool) vg.Path {
 	var p vg.Path
 	for _, g := range l.glyphs {
@@ -256,7 +245,6 @@ func (l textLine) path(pt vg.Point, quarter bool) vg.Path {
 	return p
 }
 
-// box returns the rectangle that the line's ink is in.
 func (l textLine) box(pt vg.Point, quarter bool) vg.Rectangle {
 	if quarter {
 		return vg.Rectangle{
@@ -270,7 +258,6 @@ func (l textLine) box(pt vg.Point, quarter bool) vg.Rectangle {
 	}
 }
 
-// mapPath returns the path with every point mapped.
 func mapPath(p vg.Path, to func(vg.Point) vg.Point) vg.Path {
 	out := make(vg.Path, len(p), len(p)+1)
 	for i, c := range p {
@@ -287,9 +274,7 @@ func mapPath(p vg.Path, to func(vg.Point) vg.Point) vg.Path {
 	return out
 }
 
-// lines sets text in as many lines as a width asks for, breaking at spaces
-// outside formulas and at line ends. A line without such a place is made
-// smaller, so that it is never cut.
+// lines breaks text to a width at spaces outside formulas. A line that cannot be broken is made smaller.
 func (f Font) lines(text string, size, width vg.Length) []textLine {
 	var lines []textLine
 	for _, paragraph := range strings.Split(text, "\n") {
@@ -314,7 +299,6 @@ func (f Font) lines(text string, size, width vg.Length) []textLine {
 	return lines
 }
 
-// words splits text at spaces outside formulas.
 func words(text string) []string {
 	var words []string
 	word, inMath, escaped := "", false, false

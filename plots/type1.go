@@ -38,7 +38,6 @@ type subsets struct {
 	code map[*glyph]coded
 }
 
-// newSubsets collects the glyphs of a page's texts in their order.
 func newSubsets(p *page) *subsets {
 	s := &subsets{code: map[*glyph]coded{}}
 	open := map[*typeface]int{} // the subset that still takes some
@@ -62,7 +61,7 @@ func newSubsets(p *page) *subsets {
 	return s
 }
 
-// name is the font's, with a tag of six letters as a subset of a font has.
+// name is the font's with a tag of six letters, as subsets have.
 func (s subset) name() string {
 	hash := sha256.Sum256([]byte(s.encoding()))
 	tag := make([]byte, 6)
@@ -72,7 +71,6 @@ func (s subset) name() string {
 	return string(tag) + "+" + s.face.name
 }
 
-// encoding is the list of its glyphs' names, "32 /space /A".
 func (s subset) encoding() string {
 	names := []string{fmt.Sprint(firstCode)}
 	for _, g := range s.glyphs {
@@ -81,7 +79,7 @@ func (s subset) encoding() string {
 	return strings.Join(names, " ")
 }
 
-// name is the glyph's in the Adobe Glyph List, from which a reader knows its text.
+// name is that of the Adobe Glyph List, from which a reader recovers the text.
 func (g *glyph) name() string {
 	r, slanted := upright(g.char)
 	name := fmt.Sprintf("uni%04X", r)
@@ -101,8 +99,7 @@ func (g *glyph) name() string {
 	return name
 }
 
-// upright is the letter of running text that italic makes a letter of formulas, and
-// whether r is one.
+// upright inverts italic.
 func upright(r rune) (rune, bool) {
 	if u, ok := uprights()[r]; ok {
 		return u, true
@@ -118,10 +115,8 @@ var uprights = sync.OnceValue(func() map[rune]rune {
 	return all
 })
 
-// thousandth is a length in em as fonts have it.
 func thousandth(em vg.Length) int { return int(math.Round(1000 * float64(em))) }
 
-// box is what all outlines are in.
 func (s subset) box() (left, bottom, right, top int) {
 	for _, g := range s.glyphs {
 		right = max(right, thousandth(g.advance))
@@ -130,7 +125,7 @@ func (s subset) box() (left, bottom, right, top int) {
 	return -500, bottom, right + 500, top
 }
 
-// program is the font as a file: its clear part, and the enciphered one.
+// program returns the font file: clear text and enciphered part.
 func (s subset) program() (head, cipher []byte) {
 	var out bytes.Buffer
 	left, bottom, right, top := s.box()
@@ -160,7 +155,6 @@ func (s subset) program() (head, cipher []byte) {
 	return out.Bytes(), encipher(private.Bytes(), 55665)
 }
 
-// encipher is the format's cipher (chapter 7.1), which keeps nothing secret.
 func encipher(plain []byte, key uint16) []byte {
 	out := make([]byte, len(plain))
 	for i, b := range plain {
@@ -170,7 +164,6 @@ func encipher(plain []byte, key uint16) []byte {
 	return out
 }
 
-// charString is the outline in the format's commands (chapter 6).
 func (g *glyph) charString() []byte {
 	const closepath, rlineto, rrcurveto, hsbw, endchar, rmoveto = 9, 5, 8, 13, 14, 21
 	var out []byte
@@ -205,7 +198,6 @@ func (g *glyph) charString() []byte {
 	return append(out, endchar)
 }
 
-// charNumber appends a number as outlines have it.
 func charNumber(out []byte, v int) []byte {
 	switch {
 	case -107 <= v && v <= 107:
@@ -218,8 +210,7 @@ func charNumber(out []byte, v int) []byte {
 	return append(out, 255, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }
 
-// runs are the line's glyphs in pieces that one command can write: each of one size and
-// height, as long as same says so. What no font has is left out.
+// runs splits a line into pieces of one size and height that are alike by same. Glyphs of no font are left out.
 func (l textLine) runs(same func(a, b *glyph) bool) [][]placed {
 	var all [][]placed
 	for _, g := range l.glyphs {
@@ -238,12 +229,11 @@ func (l textLine) runs(same func(a, b *glyph) bool) [][]placed {
 	return all
 }
 
-// runs are the pieces of a line that are in one subset.
 func (s *subsets) runs(l textLine) [][]placed {
 	return l.runs(func(a, b *glyph) bool { return s.code[a].subset == s.code[b].subset })
 }
 
-// drawn are the outlines of what no font has, such as the sign of a root.
+// drawn returns the outlines of glyphs that are in no font, such as a root sign.
 func (t setText) drawn() vg.Path {
 	l := t.textLine
 	l.glyphs = nil
@@ -255,7 +245,6 @@ func (t setText) drawn() vg.Path {
 	return l.path(t.at, t.quarter)
 }
 
-// place is where a glyph of the line is on the page.
 func (t setText) place(g placed) vg.Point {
 	if t.quarter {
 		return t.at.Add(vg.Point{X: -g.y, Y: g.x})

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// The venues' styles, by the widths of their author kits. ICML, AAAI and CVPR have two
-// columns, the others one. JMLR sets its text in 11 pt, the others in 10 pt; JMLR and TMLR
-// do so in Computer Modern, the others in Times.
+// The venues' styles, by their author kits. ICML, AAAI and CVPR have two columns. JMLR's text is 11 pt, the others' 10
+// pt. JMLR and TMLR use Computer Modern, the others Times.
 var (
 	ICML    = venue("ICML", 3.25, 6.75, 10).inTimes()
 	ICLR    = venue("ICLR", 5.5, 5.5, 10).inTimes()
@@ -25,7 +24,6 @@ func venue(name string, column, text, body float64) Style {
 	return Style{Name: name, Width: text, ColumnWidth: column, TextWidth: text, Body: body}.filled()
 }
 
-// inTimes is the style with Times instead of Computer Modern.
 func (s Style) inTimes() Style {
 	s.Font = Times
 	return s
@@ -56,9 +54,8 @@ func (s Style) Text() Style {
 	return s
 }
 
-// StyleNamed returns a style by its name: a venue, with "/column" or "/text" for its
-// width, "width=3.25in" (or cm, mm, pt), "height=0.6" for a panel's height over its
-// width, or several of these with commas between them, such as "icml/column,height=0.8".
+// StyleNamed returns a style by name: a venue, with "/column" or "/text" for its width; "width=3.25in" (or cm, mm, pt);
+// "height=0.6", a panel's height over its width; or several, such as "icml/column,height=0.8".
 func StyleNamed(name string) (Style, error) {
 	var s Style
 	for _, part := range strings.Split(strings.ToLower(name), ",") {
@@ -82,7 +79,7 @@ func StyleNamed(name string) (Style, error) {
 	return s, s.validate()
 }
 
-// setVenue is the style of "icml" or "icml/column"; what is set already stays.
+// setVenue sets a style such as "icml/column"; what is set already stays.
 func (s *Style) setVenue(name string) error {
 	venue, width, _ := strings.Cut(name, "/")
 	v, ok := venues[venue]
@@ -103,7 +100,6 @@ func (s *Style) setVenue(name string) error {
 // perInch are the units of lengths.
 var perInch = map[string]float64{"in": 1, "cm": 2.54, "mm": 25.4, "pt": 72.27} // TeX's points
 
-// inches reads "3.25in".
 func inches(length string) (float64, error) {
 	number := strings.TrimRight(length, letters)
 	v, err := strconv.ParseFloat(number, 64)

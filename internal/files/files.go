@@ -13,12 +13,11 @@ import (
 // prefix begins the name of a file that is not yet whole.
 const prefix = ".tmp-"
 
-// IsTemp reports whether a file is one that was not whole when its writer ended,
-// or is being written.
+// IsTemp reports whether a file is a temporary one of Stage.
 func IsTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), prefix) }
 
-// Stage writes a file under a temporary name in a folder and returns its path.
-// It leaves nothing behind where that fails. write may call Sync.
+// Stage writes a temporary file in a folder and returns its path. It leaves nothing behind on failure. write may call
+// Sync.
 func Stage(dir string, mode fs.FileMode, write func(*os.File) error) (string, error) {
 	f, err := os.CreateTemp(dir, prefix+"*")
 	if err != nil {
@@ -30,8 +29,7 @@ func Stage(dir string, mode fs.FileMode, write func(*os.File) error) (string, er
 	return f.Name(), nil
 }
 
-// Write writes a file that is there whole or not at all: another process that
-// reads it finds the old one or the new one.
+// Write writes a file atomically: readers see the old one or the new one.
 func Write(path string, mode fs.FileMode, write func(*os.File) error) error {
 	fresh, err := Stage(filepath.Dir(path), mode, write)
 	if err != nil {
@@ -43,8 +41,7 @@ func Write(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return nil
 }
 
-// WriteBytes is [Write] of what is in memory, with a folder made for it. It is
-// on the disk when it returns.
+// WriteBytes is [Write] of bytes. It creates the folder, and syncs to disk.
 func WriteBytes[T string | []byte](path string, data T) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

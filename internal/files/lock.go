@@ -11,12 +11,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Lock is an advisory lock on a file. The kernel frees it when the process ends
-// in whatever way.
+// Lock is an advisory file lock, which the kernel frees when the process ends.
 type Lock struct{ file *flock.Flock }
 
-// TryLock locks a file, which it makes if there is none. It returns nil
-// where another holds the lock, in this process or in another.
+// TryLock locks a file, which it creates if necessary. It returns nil if another process, or this one, holds the lock.
 func TryLock(path string, mode fs.FileMode) (*Lock, error) {
 	for {
 		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(mode))
@@ -37,8 +35,7 @@ func TryLock(path string, mode fs.FileMode) (*Lock, error) {
 
 type refusing struct{}
 
-// Refusing returns a context under which WaitLock fails with err: who only looks at what is there writes nothing, and
-// so downloads nothing.
+// Refusing returns a context under which WaitLock fails with err, so that readers write and download nothing.
 func Refusing(ctx context.Context, err error) context.Context {
 	return context.WithValue(ctx, refusing{}, err)
 }
@@ -61,7 +58,6 @@ func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Dur
 	}
 }
 
-// samePlace reports whether the path still names the open file.
 func samePlace(file *flock.Flock) bool {
 	ours, err1 := file.Stat()
 	there, err2 := os.Stat(file.Path())
@@ -71,8 +67,7 @@ func samePlace(file *flock.Flock) bool {
 // Unlock frees the lock and leaves its file.
 func (l *Lock) Unlock() { _ = l.file.Close() }
 
-// Remove removes the file while it is locked, then frees the lock. What fails
-// here leaves an empty file.
+// Remove removes the locked file, then unlocks. On failure it leaves an empty file.
 func (l *Lock) Remove() {
 	_ = os.Remove(l.file.Path())
 	l.Unlock()

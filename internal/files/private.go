@@ -12,9 +12,8 @@ import (
 // ErrNotPrivate says that somebody else could have written what is to be run.
 var ErrNotPrivate = errors.New("what lies there is run as a program")
 
-// Private returns an error, an [ErrNotPrivate], where a file or folder is neither the
-// user's nor root's, or where its group or everybody may write to it. What is there and
-// is run has to be the user's own.
+// Private returns an [ErrNotPrivate] unless a file or folder belongs to the user or root and only the owner can write
+// to it, as what is run must.
 func Private(paths ...string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)

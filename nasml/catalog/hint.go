@@ -10,7 +10,8 @@ import (
 // it has, as "one of eg, sgd" or as "ordered or random".
 var unknownName = regexp.MustCompile(`(?s)"([^"]+)"[^"]{0,14}[:,] (?:` +
 	`(?:(?:take|want|expected) one of|only for|(?:it|the space) has) \[?([^\];:]+?)(?:, or |[\];:]|$)|` +
-	`want ([\w-]+(?:(?:,|,? or) [\w-]+)+))`)
+	`want ([\w-]+(?:(?:,|,? or) [\w-]+)+))|` +
+	`must be (?:one of \[?([^\];:]+?)\]?|([\w-]+(?:(?:,|,? or) [\w-]+)+)), got "([^"]+)"`)
 
 var (
 	nameInList = regexp.MustCompile(`[\w./@*+±-]+`)
@@ -26,7 +27,8 @@ func known(err error) (name string, names []string) {
 	if found == nil {
 		return "", nil
 	}
-	return found[1], nameInList.FindAllString(found[2]+orInList.ReplaceAllString(found[3], " "), -1)
+	list := found[2] + found[4] + orInList.ReplaceAllString(found[3]+found[5], " ")
+	return found[1] + found[6], nameInList.FindAllString(list, -1)
 }
 
 // DidYouMean is what may have been meant where an error is that of a name that is not

@@ -25,8 +25,7 @@ type storeAccept struct {
 var errMoved = errors.New(
 	"not accepted: the source computes other numbers, so its trials are recomputed under a new version")
 
-// Run recomputes shipped trials of the kinds whose source has changed and, where
-// they agree, writes that into the ledger of versions.
+// Run recomputes shipped trials of changed code and accepts the code if the numbers agree.
 func (v *storeAccept) Run(ctx context.Context, c console, s *site) error {
 	open, err := accept.Open(v.Kind)
 	if err != nil {
@@ -62,7 +61,6 @@ func (v *storeAccept) Run(ctx context.Context, c console, s *site) error {
 	return errors.Join(failed...)
 }
 
-// one accepts the source of a kind or says what moved.
 func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped accept.ByVersion, ledger string) error {
 	version, err := k.Version()
 	if err != nil {
@@ -108,7 +106,6 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 	return addToLedger(ledger, k.Name(), source)
 }
 
-// addToLedger writes that a source computes what its kind's version does.
 func addToLedger(file, kind, source string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -22,25 +22,28 @@ type benchCmd struct {
 	JSON  bool   `help:"Print one JSON object a case, each on a line." name:"json"`
 }
 
-// Run times the figures' arithmetic. Where the peers cannot be installed, it
-// says why and times ours alone.
+// Run runs the benchmarks. If the peers cannot be installed, it says why and times nasml alone.
 func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err := ensurePlugin(ctx, c); err != nil {
 		return err
 	}
 	sweep, supernet, linear, text := bench.Full, bench.SupernetFull, bench.FeaturesFull, bench.TextFull
+	cells, oneShot := bench.DartsFull, bench.OneShotFull
 	if v.Quick {
 		sweep, supernet, linear, text = bench.Quick, bench.SupernetQuick, bench.FeaturesQuick, bench.TextQuick
+		cells, oneShot = bench.DartsQuick, bench.OneShotQuick
 	}
-	sweep.Log = func(line string) { c.logf("%s", line) }
-	supernet.Log, linear.Log, text.Log = sweep.Log, sweep.Log, sweep.Log
 	python := ""
 	if v.Peers {
 		var err error
 		if python, err = setupPeers(ctx, c); err != nil {
 			return err
 		}
-		sweep.Python, supernet.Python, linear.Python, text.Python = python, python, python, python
+	}
+	for _, t := range []*bench.Timing{
+		&sweep.Timing, &supernet.Timing, &linear.Timing, &text.Timing, &cells.Timing, &oneShot.Timing,
+	} {
+		t.Python, t.Log = python, func(line string) { c.logf("%s", line) }
 	}
 	restore, err := v.ownCache()
 	if err != nil {
@@ -51,32 +54,35 @@ func (v *benchCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if v.wants("figure2") {
-		if err := v.figure2(ctx, c, b, sweep); err != nil {
+	if v.Only == "ridge" || v.Only == "svm" {
+		linear.Only = v.Only
+	}
+	done := func(r *bench.DartsResult) error { return v.print(c, r, nil) } // a case when it is done
+	for _, suite := range []struct {
+		asked bool
+		run   func() error
+	}{
+		{v.wants("figure2"), func() error { return v.figure2(ctx, c, b, sweep) }},
+		{v.wants("supernet"), func() error { r, err := bench.Supernet(ctx, b, supernet); return v.print(c, r, err) }},
+		{v.wants("darts"), func() error { return bench.Darts(ctx, b, cells, done) }},
+		{v.wants("oneshot"), func() error { return bench.Darts(ctx, b, oneShot, done) }},
+		{v.wants("features") || linear.Only != "", func() error {
+			r, err := bench.Features(ctx, b, linear)
+			return v.print(c, r, err)
+		}},
+		{v.wants("text"), func() error { r, err := bench.Text(ctx, text); return v.print(c, r, err) }},
+	} {
+		if !suite.asked {
+			continue
+		}
+		if err := suite.run(); err != nil {
 			return err
 		}
-	}
-	if v.wants("supernet") {
-		r, err := bench.Supernet(ctx, b, supernet)
-		if err := v.print(c, r, err); err != nil {
-			return err
-		}
-	}
-	if err := v.cells(ctx, c, b, python, sweep.Log); err != nil {
-		return err
-	}
-	if err := v.features(ctx, c, b, linear); err != nil {
-		return err
-	}
-	if v.wants("text") {
-		r, err := bench.Text(ctx, text)
-		return v.print(c, r, err)
 	}
 	return nil
 }
 
-// ownCache lets programs be compiled, and kept, in a folder of this run: how long
-// that takes is part of what is timed. Where the user set a folder, it stays.
+// ownCache compiles into a folder of this run, because compile time is measured; a folder that the user set stays.
 func (v *benchCmd) ownCache() (restore func(), err error) {
 	if os.Getenv(programs.Env) != "" || !v.wants("darts") && !v.wants("oneshot") {
 		return func() {}, nil
@@ -88,33 +94,8 @@ func (v *benchCmd) ownCache() (restore func(), err error) {
 	return func() { _ = errors.Join(os.Unsetenv(programs.Env), os.RemoveAll(dir)) }, os.Setenv(programs.Env, dir)
 }
 
-// cells times the networks of cells that are asked for.
-func (v *benchCmd) cells(ctx context.Context, c console, b compute.Backend, python string, log func(string)) error {
-	for _, suite := range []struct {
-		name        string
-		full, quick bench.DartsParams
-	}{
-		{"darts", bench.DartsFull, bench.DartsQuick}, {"oneshot", bench.OneShotFull, bench.OneShotQuick},
-	} {
-		if !v.wants(suite.name) {
-			continue
-		}
-		p := suite.full
-		if v.Quick {
-			p = suite.quick
-		}
-		p.Python, p.Log = python, log
-		done := func(r *bench.DartsResult) error { return v.print(c, r, nil) } // a case when it is done
-		if err := bench.Darts(ctx, b, p, done); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (v *benchCmd) wants(name string) bool { return v.Only == name || v.Only == "all" }
 
-// print prints a result unless there was an error, which it returns.
 func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, err error) error {
 	switch {
 	case err != nil:
@@ -125,19 +106,6 @@ func (v *benchCmd) print(c console, r interface{ WriteTable(io.Writer) error }, 
 	return r.WriteTable(c.Out)
 }
 
-// features times the linear models of Khodak+ 2020 that are asked for.
-func (v *benchCmd) features(ctx context.Context, c console, b compute.Backend, p bench.FeaturesParams) error {
-	switch {
-	case v.Only == "ridge" || v.Only == "svm":
-		p.Only = v.Only
-	case !v.wants("features"):
-		return nil
-	}
-	r, err := bench.Features(ctx, b, p)
-	return v.print(c, r, err)
-}
-
-// figure2 times the sweep of Oymak+ 2021, Figure 2, and prints a case when it is done.
 func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p bench.Params) error {
 	if _, err := data.Load(ctx, p.Sweep.Data, data.Train); errors.Is(err, data.ErrMissing) {
 		c.logf("on synthetic images: %v", err)
@@ -148,8 +116,7 @@ func (v *benchCmd) figure2(ctx context.Context, c console, b compute.Backend, p 
 	return bench.Figure2(ctx, b, p, func(r *bench.Result) error { return v.print(c, r, nil) })
 }
 
-// setupPeers installs the peers where they are missing and returns their
-// Python, "" where that failed. They compute on the CPU, and so do we.
+// setupPeers installs the peers if necessary and returns their Python, "" on failure. All compute on the CPU.
 func setupPeers(ctx context.Context, c console) (python string, err error) {
 	if os.Getenv("GOMLX_BACKEND") == "" {
 		if err := os.Setenv("GOMLX_BACKEND", "xla:cpu"); err != nil {

@@ -20,25 +20,21 @@ import (
 // bucketTag is the build tag of the program that knows buckets.
 const bucketTag = "buckets"
 
-// linked says that this is the program that knows buckets: an address that it
-// does not know is an error then, and nothing to hand over.
+// linked says that this program knows buckets: it must not hand over again.
 var linked bool
 
-// inBucket reports whether the store is a bucket.
 func inBucket() bool { return strings.Contains(os.Getenv("NASML_STORE"), "://") }
 
 // withStore are the verbs that open the store.
 var withStore = []string{"run", "status", "slurm", "list", "show", "store", "claims", "gallery"}
 
-// handOver reports whether a call needs the program that knows buckets.
 func handOver(verb string) bool {
 	verb, _, _ = strings.Cut(verb, " ")
 	scheme, _, _ := strings.Cut(os.Getenv("NASML_STORE"), "://")
 	return !linked && inBucket() && slices.Contains(withStore, verb) && !runs.KnowsMedium(scheme)
 }
 
-// runWithBuckets replaces this process by the program that knows buckets, with
-// the same command line. It returns only where that fails.
+// runWithBuckets replaces this process with the program that knows buckets. It returns only on failure.
 func runWithBuckets(ctx context.Context, c console, args []string) error {
 	s, err := openSite(ctx)
 	if err != nil {
@@ -52,8 +48,6 @@ func runWithBuckets(ctx context.Context, c console, args []string) error {
 	return fmt.Errorf("starting %s: %w", program, err)
 }
 
-// buildBuckets brings the program that knows buckets up to date, which go does
-// in a second where it is.
 func (s *site) buildBuckets(ctx context.Context, c console) (string, error) {
 	program := s.path("buckets", "nasml")
 	if !exists(program) {
@@ -67,8 +61,7 @@ func (s *site) buildBuckets(ctx context.Context, c console) (string, error) {
 	return program, buildProgram(ctx, s.Root, program, true)
 }
 
-// buildProgram builds this command, with or without buckets. A running
-// process keeps the old one.
+// buildProgram builds this command. A running process keeps the old one.
 func buildProgram(ctx context.Context, root, program string, buckets bool) error {
 	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
 		return fmt.Errorf("a folder for the program: %w", err)

@@ -21,7 +21,6 @@ type stringsCmd struct {
 	Cell string `arg:"" help:"Text of a cell up to the cursor."`
 }
 
-// Run prints the names that the string at the end of the cell may become, a line each.
 func (v *stringsCmd) Run(ctx context.Context, c console) error {
 	for _, name := range cellStrings(ctx, v.Cell) {
 		if _, err := fmt.Fprintln(c.Out, name); err != nil {
@@ -31,8 +30,8 @@ func (v *stringsCmd) Run(ctx context.Context, c console) error {
 	return nil
 }
 
-// cellStrings are the names that the string at the end of a cell's text may become: those of the field that it is a
-// value of, in the figures that the cell names, or else in all.
+// cellStrings returns the completions of the string at the end of a cell: the values of its field in the figures that
+// the cell names, or else in all.
 func cellStrings(ctx context.Context, cell string) []string {
 	field, begun := stringField(cell)
 	if field == "" {
@@ -55,8 +54,8 @@ func cellStrings(ctx context.Context, cell string) []string {
 
 var notGo = regexp.MustCompile(`(?m)^[ \t]*[%!].*$`)
 
-// stringField is the name of the field that the string at the end of a cell's text becomes a value of, and how the
-// string begins. It is empty where the text does not end in a string that is a field's.
+// stringField returns the field that the string at the end of a cell is assigned to, and the string so far; "" if there
+// is none.
 func stringField(cell string) (field, begun string) {
 	text := strings.Replace("package cell\n"+cell+`"`, "\n%%", "\nfunc main() {", 1)
 	text = notGo.ReplaceAllString(text, "")
@@ -91,7 +90,7 @@ func stringField(cell string) (field, begun string) {
 	return "", ""
 }
 
-// endOf is the string that a text of Go ends with, and what closes the brackets that are open.
+// endOf returns the string that Go text ends with, and the closing brackets that it lacks.
 func endOf(text string) (last, open string) {
 	var s scanner.Scanner
 	files := token.NewFileSet()

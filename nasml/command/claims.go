@@ -37,7 +37,6 @@ Nothing is computed. Verdicts are
   go tool nasml claims --json | jq -r '.[] | select(.checks == []) | [.id, .reason] | @tsv'`
 }
 
-// Run reads the ledger and prints it.
 func (v *claimsCmd) Run(ctx context.Context, c console) error {
 	readWithoutXLA(ctx)
 	begin := time.Now()
@@ -66,11 +65,11 @@ func (v *claimsCmd) write(c console, l *claims.Ledger) error {
 	case v.HTML != "":
 		return writePage(v.HTML, l)
 	}
-	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colourful(c.Out)})
+	colour := isTerminal(c.Out) && os.Getenv("NO_COLOR") == ""
+	return l.WriteText(c.Out, claims.Text{Width: columns(c.Out), Colour: colour})
 }
 
-// writePage writes the page once it is whole, into the file itself: a link, a device or a
-// pipe stays what it is.
+// writePage writes the page into the file itself: a link, device or pipe stays what it is.
 func writePage(file string, l *claims.Ledger) error {
 	var page bytes.Buffer
 	if err := l.WriteHTML(&page); err != nil {
@@ -79,13 +78,9 @@ func writePage(file string, l *claims.Ledger) error {
 	return os.WriteFile(file, page.Bytes(), 0o666)
 }
 
-// columns is the width of the terminal, else $COLUMNS, else 120; at most 160, beyond
-// which a line is hard to follow.
+// columns is the width of the terminal, else $COLUMNS, else 120, at most 160.
 func columns(w io.Writer) int {
 	const usual, most = 120, 160
 	set, _ := strconv.Atoi(os.Getenv("COLUMNS")) // 0 where it is no number
 	return min(cmp.Or(widthOf(w), max(0, set), usual), most)
 }
-
-// colourful reports whether a writer is a terminal whose user wants colours.
-func colourful(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }

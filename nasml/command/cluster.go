@@ -21,8 +21,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// part computes or looks at a part of a figure's trials. What the figure makes
-// of trials that are elsewhere is worth nothing, be it an error or a panic.
+// part runs or inspects a part of a figure's trials. Errors of the figure itself do not count while trials are
+// elsewhere.
 func (v chosen) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.PartSummary, error) {
 	err := e.RunPart(ctx, p, v.Scale, v.Set)
 	sum := p.Summary()
@@ -32,7 +32,6 @@ func (v chosen) part(ctx context.Context, e catalog.Entry, p *runs.Part) (runs.P
 	return sum, err
 }
 
-// shard computes the I-th of N parts of a figure. It draws nothing.
 func (v *runCmd) shard(ctx context.Context, c console, e catalog.Entry) error {
 	p := &runs.Part{Index: v.Shard.Index, Of: v.Shard.Of}
 	sum, err := v.part(ctx, e, p)
@@ -130,7 +129,7 @@ func (s standing) row() []string {
 	return append(row, left, worked, peak)
 }
 
-// wholeSeconds is a time of which a begun second counts: it is 0 where nothing is left to do, and nowhere else.
+// wholeSeconds rounds up, so that 0 means that nothing is left to do.
 func wholeSeconds(seconds float64) string {
 	const most = 1e9 // s, beyond which nobody counts
 	return (time.Duration(math.Ceil(min(seconds, most))) * time.Second).String()
@@ -146,7 +145,6 @@ type batch struct {
 	Mem    string `help:"Memory of a part, such as 8G (Kubernetes: 8Gi)." placeholder:"SIZE"`
 }
 
-// check finds mistakes before anything is written.
 func (b batch) check() error {
 	for _, set := range b.Set { // what follows would take it for a value
 		if err := checkLines(given{"--set", set}); err != nil {
@@ -157,8 +155,8 @@ func (b batch) check() error {
 		return err
 	}
 	if b.Array < 1 || b.Cpus < 1 || b.Gpus < 0 {
-		return catalog.Usagef("--array is %d, --cpus %d and --gpus %d: want at least 1, 1 and 0", b.Array, b.Cpus,
-			b.Gpus)
+		return catalog.Usagef("--array and --cpus must be at least 1 and --gpus at least 0, got %d, %d and %d",
+			b.Array, b.Cpus, b.Gpus)
 	}
 	return nil
 }
@@ -185,9 +183,8 @@ type slurmCmd struct {
 	Submit    bool   `help:"Hand the script to sbatch."`
 }
 
-// slurmScript runs one part a task. The program is the batch step itself, so
-// that Slurm's signal before the time limit reaches it: it keeps a checkpoint
-// and ends.
+// slurmScript runs one part per task. The program is the batch step itself, so that it gets Slurm's signal before the
+// time limit and saves a checkpoint.
 var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote}).Parse(`#!/bin/bash
 #SBATCH --job-name={{.Name}}
 #SBATCH --array=1-{{.Array}}
@@ -259,7 +256,6 @@ func (v *slurmCmd) Run(ctx context.Context, c console, s *site) error {
 	return submit(ctx, c, file)
 }
 
-// submit hands a script to Slurm.
 func submit(ctx context.Context, c console, file string) error {
 	cmd := exec.CommandContext(ctx, "sbatch", "--parsable", file)
 	cmd.Stderr = c.Err
@@ -274,7 +270,6 @@ func submit(ctx context.Context, c console, file string) error {
 	return nil
 }
 
-// sharedStore is the store's folder or address with all that belongs to it.
 func sharedStore() (string, error) {
 	store, err := runs.Default()
 	if err != nil {
@@ -286,7 +281,7 @@ func sharedStore() (string, error) {
 	return store.Dir(), nil
 }
 
-// environment are the settings that a task needs, as shell words.
+// environment returns a task's settings as shell words.
 func environment(s *site, store string) []string {
 	env := []string{"NASML_STORE=" + quote(store), "GOMLX_NO_AUTO_INSTALL=1"}
 	plugins := os.Getenv(pluginPathVar)
@@ -302,7 +297,6 @@ func environment(s *site, store string) []string {
 	return env
 }
 
-// quote makes one word of a shell of a text.
 func quote(text string) string {
 	if text != "" &&
 		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-") == "" {

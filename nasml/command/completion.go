@@ -18,7 +18,6 @@ import (
 // goplsModule is the folder of the module that pins gopls, below the checkout.
 const goplsModule = "nasml/command/gopls"
 
-// completion is the step that builds gopls.
 func (s *site) completion() step {
 	mod, _ := os.ReadFile(filepath.Join(s.Root, goplsModule, "go.mod")) // a missing one fails in the build
 	sum, _ := os.ReadFile(filepath.Join(s.Root, goplsModule, "go.sum"))
@@ -31,9 +30,8 @@ func (s *site) completion() step {
 	}
 }
 
-// buildGopls builds gopls beside the others' work, at low priority, and lets it look at a cell once: it keeps what it
-// finds out about the packages that a cell imports, 18 s of a processor, and without that the first Tab has to wait. A
-// lab may end meanwhile, and leaves nothing of this.
+// buildGopls builds gopls at low priority and lets it check a cell once, which fills its cache (18 s) before the first
+// Tab. JupyterLab may be closed meanwhile.
 func (s *site) buildGopls(ctx context.Context, j *job) error {
 	fresh := s.path("gopls", "gopls.new")
 	if err := os.MkdirAll(filepath.Dir(fresh), 0o755); err != nil {
@@ -52,8 +50,7 @@ func (s *site) buildGopls(ctx context.Context, j *job) error {
 	return os.Rename(fresh, s.path("gopls", "gopls"))
 }
 
-// bringCompletion builds gopls where it is not there. Without it everything works but
-// for Tab and Shift+Tab, so that a failure is said and is no error.
+// bringCompletion builds gopls if necessary. A failure is reported and is not an error, because all else works.
 func (s *site) bringCompletion(ctx context.Context, c console) {
 	if s.done(s.completion()) {
 		return
@@ -68,8 +65,7 @@ func (s *site) bringCompletion(ctx context.Context, c console) {
 	}
 }
 
-// completionWhenUp builds gopls once a server answers, so that it keeps nobody from the
-// first page. What it returns waits for the end of that.
+// completionWhenUp builds gopls once a server answers. The returned function waits for the build.
 func (s *site) completionWhenUp(ctx context.Context, c console, at netip.AddrPort) (wait func()) {
 	var building sync.WaitGroup
 	building.Go(func() {

@@ -21,8 +21,7 @@ type dataCmd struct {
 	JSON bool     `name:"json" help:"Print JSON."`
 }
 
-// table is the table of a benchmark: no set of images, and not downloaded but
-// made of its authors' files.
+// table is a benchmark's table, which is made of its authors' files and not downloaded.
 type table struct {
 	file    string // that is made
 	authors string // what it is made of
@@ -45,8 +44,7 @@ var tables = map[string]table{
 	},
 }
 
-// makeNASBench101 says how much of the benchmark the table has: a part of it
-// is a table, too.
+// makeNASBench101 reports how much of the benchmark the table has.
 func makeNASBench101(ctx context.Context, c console, from string, advance func(path string, done, total int64)) error {
 	made, err := data.ImportNASBench101(ctx, from, advance)
 	if err != nil {
@@ -57,7 +55,6 @@ func makeNASBench101(ctx context.Context, c console, from string, advance func(p
 	return nil
 }
 
-// Run lists, takes over or downloads data sets.
 func (v *dataCmd) Run(ctx context.Context, c console) error {
 	for _, name := range v.Name {
 		if _, ok := tables[name]; ok {
@@ -85,7 +82,6 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 	return listData(c, v.JSON, names)
 }
 
-// makeTable makes a table of its authors' files, and lists all.
 func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	t := tables[name]
 	switch {
@@ -104,8 +100,7 @@ func (v *dataCmd) makeTable(ctx context.Context, c console, name string) error {
 	return listData(c, v.JSON, nil)
 }
 
-// fetch downloads the missing files of a set, with a bar or, without a
-// terminal, a line at the beginning.
+// fetch downloads missing files, with a progress bar in a terminal.
 func fetch(ctx context.Context, c console, name data.Name) error {
 	c.logf("%s: checking files, downloading missing ones", name)
 	bar := progress{c: c, bytes: true}
@@ -157,7 +152,7 @@ func fileOf(set, file string, state data.State, problem error) listedFile {
 	return one
 }
 
-// listData prints the state of every file, and fails where one is broken.
+// listData prints every file's state, and fails if one is broken.
 func listData(c console, asJSON bool, names []data.Name) error {
 	files, err := data.Status(names...)
 	if err != nil {
@@ -208,12 +203,10 @@ func printData(c console, asJSON bool, dir string, list []listedFile) error {
 	return c.table(rows)
 }
 
-// shipped is the state of a table that is part of the project and that the folder of
-// the data sets does not replace.
+// shipped is the state of a shipped table that the data folder does not replace.
 const shipped data.State = "shipped"
 
-// tableState is the state of a table by the error of loading it, with what is
-// wrong where it is broken. path is where the user's own would be, zipped or not.
+// tableState is a table's state by the error of loading it. path is where the user's own would be.
 func tableState(err error, path string) (data.State, error) {
 	switch {
 	case err == nil:

@@ -49,12 +49,10 @@ type runCmd struct {
 // errClaims is the end of a figure of which a claim does not hold.
 var errClaims = errors.New("a claim does not hold")
 
-// claimsError is the end of a call in which all ran and only claims failed: exit
-// status 3.
+// claimsError says that everything ran and only claims failed: exit status 3.
 type claimsError struct{ error }
 
-// Run computes the figures in turn. A figure that fails does not keep the
-// others from being computed.
+// Run computes the figures one by one. If one fails, the others still run.
 func (v *runCmd) Run(ctx context.Context, c console) error {
 	if v.Force { // told to what this process starts, too
 		if err := os.Setenv(catalog.ForceEnv, "1"); err != nil {
@@ -91,7 +89,6 @@ func (v *runCmd) Run(ctx context.Context, c console) error {
 	return errors.Join(failed...)
 }
 
-// named is err with the figure's name before it, where it does not begin with that.
 func named(e catalog.Entry, err error) error {
 	if strings.HasPrefix(err.Error(), e.ID+": ") {
 		return err
@@ -99,7 +96,7 @@ func named(e catalog.Entry, err error) error {
 	return fmt.Errorf("%s: %w", e.ID, err)
 }
 
-// check finds every mistake that can be found before the first trial.
+// check finds the mistakes that can be found before the first trial.
 func (v chosen) check() ([]catalog.Entry, error) {
 	if err := backend.Check(); err != nil {
 		return nil, catalog.Usagef("%v", err)
@@ -130,9 +127,8 @@ func (v *runCmd) Validate() error {
 	return nil
 }
 
-// outFolder is the folder for files: the one that the user names, else the usual one
-// below the working directory, and where that is only readable, as a checkout may be
-// once everything is set up, one of that name in the user's cache folder.
+// outFolder is the folder for files: the user's choice, else the usual one in the working directory or, if that is
+// read-only, in the user's cache folder.
 func outFolder(c console, named, usual string) (string, error) {
 	if named != "" {
 		return named, tryFolder(named)
@@ -150,8 +146,7 @@ func outFolder(c console, named, usual string) (string, error) {
 	return other, tryFolder(other)
 }
 
-// tryFolder writes into a folder, so that one that cannot be written to is
-// found before anything is computed.
+// tryFolder writes into a folder before anything is computed.
 func tryFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("the folder for the files: %w; take another with --out", err)
@@ -174,7 +169,6 @@ type outcome struct {
 	drawn   plots.Exported
 }
 
-// one computes, draws and judges one figure.
 func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	if v.Shard != nil {
 		return v.shard(ctx, c, e)
@@ -184,13 +178,14 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	if err != nil {
 		return err
 	}
+	_, scale, _ := catalog.Of(result) // of varied parameters, none is the paper's
 	drawn, err := v.draw(result.Figure())
 	if err != nil {
 		return fmt.Errorf("drawing: %w", err)
 	}
 	o := outcome{
 		ID: e.ID, Scale: v.Scale, Seconds: time.Since(begin).Seconds(),
-		Claims:  append([]runs.Claim{}, judged(e, result)...), // in JSON [] and not null
+		Claims:  append([]runs.Claim{}, claims.Judged(e.ID, scale, result.Check())...), // in JSON [] and not null
 		Files:   append([]string{}, drawn.Files...),
 		Records: append([]string{}, result.Records()...),
 		drawn:   drawn,
@@ -204,14 +199,6 @@ func (v *runCmd) one(ctx context.Context, c console, e catalog.Entry) error {
 	return nil
 }
 
-// judged are a result's claims in words; of varied parameters, none is at the paper's
-// setting.
-func judged(e catalog.Entry, r catalog.Result) []runs.Claim {
-	_, scale, _ := catalog.Of(r)
-	return claims.Judged(e.ID, scale, r.Check())
-}
-
-// draw writes a figure's files.
 func (v *runCmd) draw(f plots.Figure) (plots.Exported, error) {
 	with := plots.Export{Formats: v.Format, Caption: v.Caption, NoReferences: !v.Published, Rename: v.Rename,
 		Outlines: v.Outlines, Overwrite: v.Overwrite}
@@ -236,8 +223,7 @@ func (v *runCmd) print(c console, o outcome) error {
 	return err
 }
 
-// parts names the entries that are other panels of the same figure: of figure1 those
-// called figure1-….
+// parts names the entries that are other panels of the same figure, such as figure1-left.
 func parts(id string) string {
 	var others []string
 	for _, e := range catalog.All() {
@@ -258,8 +244,7 @@ func printJSON(c console, indent string, v any) error {
 	return encoder.Encode(v)
 }
 
-// ensurePlugin sees to it that what computes is set up, XLA's plugin and the
-// kernels, and nothing of what only notebooks need.
+// ensurePlugin sets up XLA's plugin and the C kernels if necessary, and nothing that only notebooks need.
 func ensurePlugin(ctx context.Context, c console) error {
 	if os.Getenv(pluginPathVar) != "" || os.Getenv("GOMLX_BACKEND") == "go" {
 		return nil
@@ -277,9 +262,8 @@ func ensurePlugin(ctx context.Context, c console) error {
 	return s.bring(ctx, c, s.computing())
 }
 
-// readWithoutXLA lets GoMLX's own backend compute the keys of trials where XLA is not set
-// up: a look at what is stored runs nothing else, and should not need a set-up. It ends soon, so that its memory need
-// not be collected often.
+// readWithoutXLA uses GoMLX's own backend for trial keys if XLA is not set up, since reading results should need no
+// set-up. The process is short, so garbage is collected less often.
 func readWithoutXLA(ctx context.Context) {
 	debug.SetGCPercent(400)
 	if os.Getenv("GOMLX_BACKEND") != "" || os.Getenv(pluginPathVar) != "" {

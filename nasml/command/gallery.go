@@ -13,7 +13,6 @@ type galleryCmd struct {
 	Out string `help:"Folder for the pages (default: gallery, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
 }
 
-// Run writes the pages from what is shipped.
 func (v *galleryCmd) Run(ctx context.Context, c console) error {
 	out, err := outFolder(c, v.Out, "gallery")
 	if err != nil {

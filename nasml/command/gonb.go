@@ -17,8 +17,7 @@ const gonbModule = "github.com/janpfeifer/gonb"
 // gonbEdit changes a text that is in a file of the pinned GoNB once.
 type gonbEdit struct{ file, from, to string }
 
-// gonbEdits are changes to GoNB's source before it is built. No flag of GoNB and no program that it calls can make
-// them.
+// gonbEdits are changes to GoNB's source that no flag can make.
 var gonbEdits = []gonbEdit{
 	// Go's words for a cell that begins with a statement say what to do.
 	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
@@ -43,8 +42,8 @@ var gonbEdits = []gonbEdit{
 		"\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n" + completeString},
 }
 
-// completeString begins GoNB's AutoCompleteOptionsInCell. With its quotes the cursor's line is in a string where their
-// number is odd.
+// completeString begins GoNB's AutoCompleteOptionsInCell. An odd number of quotes before the cursor means that it is in
+// a string.
 const completeString = `	if before := cellLines[cursorLine][:cursorCol]; strings.Count(before, "\"")%2 == 1 {
 		cell := strings.Join(append(append([]string(nil), cellLines[:cursorLine]...), before), "\n")
 		ask := exec.Command("go", "tool", "nasml", "strings", "--", cell)
@@ -81,8 +80,7 @@ func startHint(message string) string {
 }
 `
 
-// editedGoNB copies the pinned GoNB into a folder and makes the edits. It returns the argument with which go builds
-// it instead of the pinned one.
+// editedGoNB copies the pinned GoNB into a folder and edits it. It returns the build argument that selects the copy.
 func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err error) {
 	from, err := s.moduleDir(ctx, gonbModule)
 	if err != nil {
@@ -113,7 +111,6 @@ func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err 
 	return "-modfile=" + file, copyFile(filepath.Join(dir, "go.sum"), filepath.Join(s.Root, "go.sum"))
 }
 
-// editGoNB makes the edits in a copy of GoNB.
 func editGoNB(dir string) error {
 	for _, e := range gonbEdits {
 		path := filepath.Join(dir, e.file)
@@ -132,7 +129,7 @@ func editGoNB(dir string) error {
 	return nil
 }
 
-// moduleDir is where Go keeps the source of a module that go.mod pins, which it fetches.
+// moduleDir downloads a pinned module and returns its folder.
 func (s *site) moduleDir(ctx context.Context, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir, cmd.Env = s.Root, append(s.env(), "GOFLAGS=", "GOWORK=off")
@@ -147,7 +144,7 @@ func (s *site) moduleDir(ctx context.Context, module string) (string, error) {
 	return found.Dir, nil
 }
 
-// copyFile copies a file; the copy can be written to, which those in Go's module cache cannot.
+// copyFile copies a file from Go's module cache, writable.
 func copyFile(to, from string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

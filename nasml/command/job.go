@@ -20,8 +20,7 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// job is a running step of the set-up: it shows that time passes and keeps
-// what the programs say, in case one fails.
+// job is a running step of the set-up. It shows progress and keeps its programs' output in case one fails.
 type job struct {
 	site *site
 	console
@@ -32,8 +31,7 @@ type job struct {
 	last string // what the running program does now
 }
 
-// do runs the step and stamps it. What the step's programs print goes to
-// .nasml/setup.log.
+// do runs the step and stamps it. Its programs print to .nasml/setup.log.
 func (j *job) do(ctx context.Context, st step) error {
 	if err := j.checkRoom(st.needMB); err != nil {
 		return err
@@ -55,7 +53,7 @@ func (j *job) do(ctx context.Context, st step) error {
 	return nil
 }
 
-// show prints the step's title, and in a terminal the time that has passed.
+// show prints the step's title and, in a terminal, the elapsed time.
 func (j *job) show(begin time.Time) (stop func()) {
 	if j.title == "" {
 		return func() {}
@@ -98,8 +96,7 @@ func (j *job) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// command runs a program to its end, without input. It fails with what the
-// program printed.
+// command runs a program without input. On failure the error has what it printed.
 func (j *job) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, env
@@ -108,7 +105,6 @@ func (j *job) command(ctx context.Context, dir string, env []string, name string
 	return j.run(cmd, (*exec.Cmd).Run, name, args)
 }
 
-// guarded is command of which nothing is left at any end of this process, see [site.guarded].
 func (j *job) guarded(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	const execute = "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"
 	cmd := j.site.guarded(ctx, append([]string{"-c", execute, name}, args...)...)
@@ -116,7 +112,6 @@ func (j *job) guarded(ctx context.Context, dir string, env []string, name string
 	return j.run(cmd, runGuarded, name, args)
 }
 
-// run runs what is called by a name with arguments.
 func (j *job) run(cmd *exec.Cmd, run func(*exec.Cmd) error, name string, args []string) error {
 	log, err := os.OpenFile(j.site.path("setup.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -161,8 +156,7 @@ func (e *commandError) Error() string {
 const room = "the set-up takes about 1 GB in .nasml, 2 GB in Go's caches (go env GOCACHE GOMODCACHE) and 0.5 GB in " +
 	"pip's cache and the temporary folder"
 
-// diagnoses are the failures that a user can mend, each known by what pip, go
-// or the C compiler print about it. The first that matches is taken.
+// diagnoses are the failures that a user can fix, by what pip, go or the C compiler print. The first match counts.
 var diagnoses = []struct {
 	pattern *regexp.Regexp
 	advice  string
@@ -191,8 +185,7 @@ var diagnoses = []struct {
 		"Go is too old (%s): install the version that go.mod names from https://go.dev/dl, or unset GOTOOLCHAIN"},
 }
 
-// explain turns a failure into one line that says what to do, where it knows
-// the cause.
+// explain turns a known failure into one line that says what to do.
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf(diagnoses[0].advice, err)
@@ -212,7 +205,7 @@ func explain(err error) error {
 	return failed
 }
 
-// ending is the end of a long line: there stands the cause.
+// ending keeps the end of a long line, which has the cause.
 func ending(line string) string {
 	const most = 150
 	if len(line) <= most {
@@ -221,7 +214,6 @@ func ending(line string) string {
 	return "… " + strings.ToValidUTF8(line[len(line)-most:], "")
 }
 
-// checkRoom fails before a step begins where the disk has no room for it.
 func (j *job) checkRoom(needMB uint64) error {
 	var disk syscall.Statfs_t
 	if needMB == 0 || syscall.Statfs(j.site.path(), &disk) != nil {

@@ -25,9 +25,8 @@ type kubernetesCmd struct {
 	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
 }
 
-// jobManifest is an Indexed Job. A part that fails is tried again and goes on from its
-// checkpoint; losing a node does not count; a usage error (exit status 2) ends a part at
-// once. Names are generated, so that the manifest can be created again for missing trials.
+// jobManifest is an Indexed Job. A failed part is retried from its checkpoint; a lost node does not count; a usage
+// error (exit status 2) ends a part. Names are generated, so that the manifest can be created again.
 var jobManifest = template.Must(
 	template.New("job").
 		Funcs(template.FuncMap{"yaml": yamlText}).
@@ -116,13 +115,12 @@ type (
 // imageGroup is the group of the user in the image of docker/.
 const imageGroup = 1000
 
-// Run prints the manifest.
 func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	if err := cmp.Or(v.check(), v.checkNames()); err != nil {
 		return err
 	}
 	if v.Parallel < 0 {
-		return catalog.Usagef("--parallel is %d: want at least 1, or 0 for all", v.Parallel)
+		return catalog.Usagef("--parallel must be at least 1, or 0 for all, got %d", v.Parallel)
 	}
 	seconds, err := limitSeconds(v.Time)
 	if err != nil {
@@ -153,7 +151,6 @@ func (v *kubernetesCmd) GenerateName() string {
 	return strings.ToLower(fmt.Sprintf("%.40s", v.Name())) + "-"
 }
 
-// checkNames finds what the cluster would refuse.
 func (v *kubernetesCmd) checkNames() error {
 	return cmp.Or(
 		checkGiven(isLabel, "at most 63 of a-z, 0-9 and -, with a letter or digit at both ends (RFC 1123)",
@@ -167,7 +164,6 @@ func (v *kubernetesCmd) checkNames() error {
 	)
 }
 
-// places are the store and the data sets as a pod sees them.
 func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	bucket := os.Getenv("NASML_STORE")
 	isBucket := strings.Contains(bucket, "://") && !strings.HasPrefix(bucket, "file://")
@@ -189,8 +185,7 @@ func (v *kubernetesCmd) places() (env []variable, volumes []volume, err error) {
 	return env, volumes, nil
 }
 
-// Command computes the part that a pod's index names, from 0 on. The program
-// takes the shell's place, so that the signal that ends a pod reaches it.
+// Command computes the part of a pod's index, from 0. exec passes the signal that ends a pod on to the program.
 func (v *kubernetesCmd) Command() string {
 	words := []string{"exec", "go", "tool", "nasml"}
 	for _, arg := range v.Args() {
@@ -214,7 +209,6 @@ func limitSeconds(text string) (int, error) {
 	return seconds, nil
 }
 
-// yamlText writes a text so that YAML reads the same text: JSON's strings are YAML's.
 func yamlText(text string) (string, error) {
 	quoted, err := json.Marshal(text)
 	return string(quoted), err

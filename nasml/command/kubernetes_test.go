@@ -163,7 +163,7 @@ func TestKubernetesMistakes(t *testing.T) {
 		"no image":                 {"s3://b", nil, "--image"},
 		"no time":                  {"s3://b", []string{"--image", "x", "--time", "soon"}, "8h30m"},
 		"negative time":            {"s3://b", []string{"--image", "x", "--time=-5"}, "8h30m"},
-		"no parts":                 {"s3://b", []string{"--image", "x", "--array", "0"}, "--array is 0"},
+		"no parts":                 {"s3://b", []string{"--image", "x", "--array", "0"}, "--cpus must be at least 1"},
 		"a new line in a value": {
 			"s3://b", []string{"--image", "x", "--set", "Data=a\nb"}, "without control characters"},
 		"a new line in the store": {"s3://b\nx", []string{"--image", "x"}, "without control characters"},

@@ -12,14 +12,25 @@ import (
 )
 
 type labCmd struct {
-	IP        netip.Addr `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
-	Port      int        `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
-	NoBrowser bool       `help:"Do not open a browser; the address is printed in any case."`
+	IP        address `name:"ip" default:"127.0.0.1" help:"Address to listen on: 127.0.0.1 is reached from this machine only, 0.0.0.0 from wherever the network lets in (containers)."`
+	Port      int     `help:"Port to listen on. Without it: 8888, or the next that is free." env:"NASML_PORT"`
+	NoBrowser bool    `help:"Do not open a browser; the address is printed in any case."`
 }
 
-// Run serves the notebooks until it is interrupted.
+// address is an address to listen on.
+type address struct{ netip.Addr }
+
+// UnmarshalText parses the value of --ip.
+func (a *address) UnmarshalText(text []byte) error {
+	if a.Addr.UnmarshalText(text) != nil || !a.IsValid() {
+		return fmt.Errorf("must be 127.0.0.1 (this machine only), 0.0.0.0 (every network, for containers) or another "+
+			"IP address of this machine, got %q", text)
+	}
+	return nil
+}
+
 func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
-	port, err := choosePort(v.IP, v.Port)
+	port, err := choosePort(v.IP.Addr, v.Port)
 	if err != nil {
 		return err
 	}
@@ -34,7 +45,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 		options = append(options, "--LabApp.default_url=/lab/tree/index.ipynb")
 	}
 	if os.Getenv(tokenVar) != "" { // which Jupyter does not print
-		shown := v.IP
+		shown := v.IP.Addr
 		if shown.IsUnspecified() { // every address, this one, too
 			shown = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
@@ -43,7 +54,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 	} else {
 		c.logf("JupyterLab on notebooks/: the address follows; Ctrl-C stops it")
 	}
-	at := netip.AddrPortFrom(v.IP, uint16(port))
+	at := netip.AddrPortFrom(v.IP.Addr, uint16(port))
 	ctx, stop := context.WithCancel(ctx)
 	wait := s.completionWhenUp(ctx, c, at)
 	defer wait()
@@ -54,8 +65,7 @@ func (v *labCmd) Run(ctx context.Context, c console, s *site) error {
 // tokenVar is Jupyter's own: the token that lets a reader in.
 const tokenVar = "JUPYTER_TOKEN"
 
-// choosePort returns a free port of this machine: the wanted one, or without
-// one the first from 8888 on.
+// choosePort returns the wanted port if it is free, or without one the first free port from 8888 on.
 func choosePort(ip netip.Addr, wanted int) (int, error) {
 	if wanted != 0 {
 		if err := tryPort(ip, wanted); err != nil {
@@ -84,9 +94,8 @@ func tryPort(ip netip.Addr, port int) error {
 	return listener.Close()
 }
 
-// serveLab runs JupyterLab on a folder until ctx ends, and then stops it with
-// its kernels. Jupyter takes the token of $JUPYTER_TOKEN, or makes a random one
-// and prints the address with it.
+// serveLab runs JupyterLab until ctx ends, then stops it and its kernels. Jupyter uses $JUPYTER_TOKEN, or prints the
+// address with a random token.
 func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.AddrPort, options ...string) error {
 	args := append([]string{
 		"-m", "jupyterlab", "--ServerApp.ip=" + at.Addr().String(),
@@ -107,7 +116,7 @@ func (s *site) serveLab(ctx context.Context, c console, folder string, at netip.
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("JupyterLab ended (%w): its last lines say why", err)
+		return fmt.Errorf("JupyterLab stopped (%w): its last lines say why", err)
 	}
 	return nil
 }

@@ -6,10 +6,9 @@ import (
 	"syscall"
 )
 
-// XLA allocates the memory of a step at every call, a gigabyte and more for a supernet, and
-// frees it after it. With pages of 4 kB that takes a sixth of a step's time. An option of
-// the C library (glibc 2.35) asks for large pages if the system has them, two others keep
-// freed memory for the next step. The C library reads its options when a program starts.
+// XLA allocates a step's memory, often gigabytes, at every call. With pages of 4 kB that takes a sixth of the step's
+// time. These options of the C library (glibc 2.35) ask for large pages, and keep freed memory for the next step. It
+// reads them when a program starts.
 const (
 	tunables   = "GLIBC_TUNABLES"
 	largePages = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:" +
@@ -17,8 +16,7 @@ const (
 	largePagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
 
-// withLargePages is an environment with the option; ok says that it is of use
-// and was not there.
+// withLargePages adds the option to an environment; ok reports whether it was useful and missing.
 func withLargePages(env []string, state string) (_ []string, ok bool) {
 	if !strings.Contains(state, "[madvise]") {
 		return env, false
@@ -31,8 +29,7 @@ func withLargePages(env []string, state string) (_ []string, ok bool) {
 	return append(env, tunables+"="+largePages), true
 }
 
-// askForLargePages starts this program once more, in this process, with the
-// option. Where that cannot be done, the program goes on as it is.
+// askForLargePages restarts this program in this process with the option, if it can.
 func askForLargePages() {
 	state, _ := os.ReadFile(largePagesFile) // on Linux only
 	env, ok := withLargePages(os.Environ(), string(state))

@@ -24,7 +24,6 @@ type listed struct {
 	State string `json:"state,omitempty"`
 }
 
-// Run prints the catalog.
 func (v *listCmd) Run(ctx context.Context, c console) error {
 	readWithoutXLA(ctx)
 	found := []listed{} // [] and not null where empty
@@ -72,8 +71,7 @@ func (v *listCmd) table(found []listed) grid {
 	return g
 }
 
-// stateOf is what finished trials say of an entry: "open" where some are
-// missing, else what its claims are together.
+// stateOf summarizes an entry's finished trials: "open" if some are missing, else by its claims.
 func stateOf(ctx context.Context, e catalog.Entry, s catalog.Setting) (string, error) {
 	r, err := e.Stored(ctx, s)
 	if claims.NotThere(err) {
@@ -85,7 +83,6 @@ func stateOf(ctx context.Context, e catalog.Entry, s catalog.Setting) (string, e
 	return together(r.Check()), nil
 }
 
-// together is what claims are as one.
 func together(all []runs.Claim) string {
 	word := "holds"
 	for _, claim := range all {

@@ -84,7 +84,6 @@ Settings come from a flag, then from the environment, then a default:
 // console is where the verbs write: results to Out, progress to Err.
 type console struct{ Out, Err io.Writer }
 
-// logf writes one line of progress.
 func (c console) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Err, "nasml: "+format+"\n", args...)
 }
@@ -97,8 +96,6 @@ func Main() {
 	os.Exit(execute(ctx, os.Args[1:], c))
 }
 
-// programName is how this program is called: go tool nasml, or the name of the program
-// of another module.
 func programName() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path == modulePath || info.Main.Path == "" {
@@ -110,7 +107,6 @@ func programName() string {
 // flagValues are the values of flags that other packages know.
 var flagValues = kong.Vars{"formats": strings.Join(plots.Formats(), ", ")}
 
-// execute runs one command line and returns the exit status.
 func execute(ctx context.Context, args []string, c console) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -135,8 +131,7 @@ func execute(ctx context.Context, args []string, c console) int {
 	return status(ctx, c, call.Run())
 }
 
-// mistaken is the line about a mistake in the call, with what helps: the command's own
-// help, and where an identifier or a parameter of a figure is meant, how they are given.
+// mistaken formats a usage error with a hint: the command's help, or how ids and parameters are given.
 func mistaken(err error) string {
 	help, figures := programName(), false
 	var at *kong.ParseError
@@ -155,7 +150,6 @@ func mistaken(err error) string {
 	return fmt.Sprintf("%s%s (see `%s --help`)", text, hint, help)
 }
 
-// status prints err as one line and says which exit status it means.
 func status(ctx context.Context, c console, err error) int {
 	switch {
 	case err == nil:

@@ -59,7 +59,7 @@ func TestMistakesInTheCall(t *testing.T) {
 		"rm all":   {[]string{"store", "rm"}, "which records?"},
 		"shown":    {[]string{"show", "li2021/figur1"}, "did you mean li2021/figure1"},
 		"kind":     {[]string{"list", "--kind", "picture"}, "--kind"},
-		"address":  {[]string{"lab", "--ip", "localhost"}, "--ip"},
+		"address":  {[]string{"lab", "--ip", "foo"}, `--ip: must be 127.0.0.1 (this machine only), 0.0.0.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, err := call(t, test.args...)

@@ -23,7 +23,6 @@ type notebooksCmd struct {
 	Timeout time.Duration `help:"Longest time for one cell, such as 30m. Without it: no limit."`
 }
 
-// Run executes the notebooks one after the other, and fails where one does.
 func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	if err := checkScale(v.Scale); err != nil {
 		return err
@@ -37,7 +36,8 @@ func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	}
 	failed := 0
 	for _, file := range files {
-		err := s.runNotebook(ctx, c, file, notebookRun{write: true, timeout: v.Timeout, env: scaleVar(v.Scale)})
+		err := s.runNotebook(ctx, c, file,
+			notebookRun{write: true, timeout: v.Timeout, env: []string{"NASML_SCALE=" + v.Scale}})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -52,7 +52,6 @@ func (v *notebooksCmd) Run(ctx context.Context, c console, s *site) error {
 	return nil
 }
 
-// checkScale accepts the scales that notebooks have, and none.
 func checkScale(scale string) error {
 	if scale != "" && scale != "quick" && scale != "paper" {
 		return catalog.Usagef("unknown scale %q (--scale or NASML_SCALE): a notebook takes quick or paper, "+
@@ -61,20 +60,12 @@ func checkScale(scale string) error {
 	return nil
 }
 
-func scaleVar(scale string) []string {
-	if scale == "" {
-		return nil
-	}
-	return []string{"NASML_SCALE=" + scale}
-}
-
-// chooseNotebooks returns the named files, or else all of the checkout.
 func (s *site) chooseNotebooks(named []string) ([]string, error) {
 	for _, file := range named {
 		if info, err := os.Stat(file); err != nil {
 			return nil, catalog.Usagef("no notebook %s: %v", file, err)
 		} else if info.IsDir() || filepath.Ext(file) != ".ipynb" {
-			return nil, catalog.Usagef("%s is not a notebook: want a file that ends in .ipynb", file)
+			return nil, catalog.Usagef("%s must be a notebook, a file that ends in .ipynb", file)
 		}
 	}
 	if len(named) > 0 {
@@ -105,9 +96,8 @@ type notebookRun struct {
 	env     []string      // settings, besides those of the set-up
 }
 
-// runNotebook executes a notebook with a fresh kernel. A cell that fails, a
-// shell line that exits with another status than 0 and an unknown magic fail
-// it: the error names the notebook, the cell and what was printed.
+// runNotebook executes a notebook with a fresh kernel. Failing cells, failing shell lines and unknown magics are
+// errors, which name the notebook and the cell.
 func (s *site) runNotebook(ctx context.Context, c console, file string, r notebookRun) error {
 	name := s.relative(file)
 	file, err := filepath.Abs(file)
@@ -123,7 +113,7 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 	}
 	defer log.Close()
 	cmd := s.guarded(ctx, "-c", runner, file,
-		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), flag(r.write))
+		strconv.FormatFloat(r.timeout.Seconds(), 'f', -1, 64), map[bool]string{true: "1", false: "0"}[r.write])
 	report := &reportWriter{console: c, name: name}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(file), s.env(r.env...), report, log
 	begin := time.Now()
@@ -134,8 +124,7 @@ func (s *site) runNotebook(ctx context.Context, c console, file string, r notebo
 	return nil
 }
 
-// reportWriter takes what the runner prints: it shows which cell runs, and
-// keeps all of it for the end.
+// reportWriter shows which cell runs, and keeps the runner's output.
 type reportWriter struct {
 	console
 	name string
@@ -151,25 +140,15 @@ func (w *reportWriter) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// took are the seconds of all cells, which the runner says at the end.
 func (w *reportWriter) took() string {
 	_, seconds, _ := strings.Cut(w.text.String(), "\ntook ")
 	return strings.Join(strings.Fields(seconds), ", ")
 }
 
-// end is the last line of the report, or err if there is none.
 func (w *reportWriter) end(err error) string {
 	lines := strings.Split(strings.TrimSpace(w.text.String()), "\n")
 	if last := lines[len(lines)-1]; last != "" {
 		return last
 	}
 	return err.Error()
-}
-
-// flag is a yes or no for the runner.
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
 }

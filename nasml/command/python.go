@@ -13,16 +13,14 @@ import (
 const noVenv = "Python's venv module is missing: install it (Debian and Ubuntu: apt install python3-venv) and run " +
 	"the command again"
 
-// probe prints what a Python is: its version, its own path without links, and
-// which modules of a virtual environment it lacks.
+// probe prints a Python's version, its resolved path, and missing modules of virtual environments.
 const probe = `import sys, os, importlib.util as u
 print(sys.version_info[0], sys.version_info[1])
 print(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
 print(*[m for m in ("venv", "ensurepip") if u.find_spec(m) is None])`
 
-// findPython returns the path of a Python 3.minor or newer that can make
-// virtual environments: $NASML_PYTHON, or the first that fits in PATH. The
-// error says of the first one found what it lacks.
+// findPython returns a Python 3.minor or newer that can make virtual environments: $NASML_PYTHON or the first in PATH.
+// The error says what the first one found lacks.
 func findPython(ctx context.Context, minor int) (string, error) {
 	names := []string{"python3", "python3.13", "python3.12", "python3.11", "python3.10"}
 	if own := os.Getenv("NASML_PYTHON"); own != "" {
@@ -46,7 +44,6 @@ func findPython(ctx context.Context, minor int) (string, error) {
 	return "", problem
 }
 
-// checkPython asks one Python what it is.
 func checkPython(ctx context.Context, name string, minor int) (string, error) {
 	out, err := exec.CommandContext(ctx, name, "-c", probe).Output()
 	if err != nil {

@@ -35,7 +35,6 @@ type setupCmd struct {
 	Force   bool `help:"With --cuda: install the plugin where no GPU is found, too."`
 }
 
-// Run sets up, and returns an error that names the missing program.
 func (v *setupCmd) Run(ctx context.Context, c console, s *site) error {
 	if err := s.setup(ctx, c); err != nil {
 		return err
@@ -58,9 +57,8 @@ func (v *setupCmd) Run(ctx context.Context, c console, s *site) error {
 	return nil
 }
 
-// step is one part of the set-up. It is done when its stamp holds the hash of
-// its inputs and its outputs are there. The stamp is written last, so that a
-// step that broke off is not taken for a finished one and is run again.
+// step is a part of the set-up. It is done if its stamp has the hash of its inputs and its outputs exist. The stamp is
+// written last, so that an interrupted step runs again.
 type step struct {
 	name    string
 	what    string   // for the progress line: what is made, how long it takes; empty for a moment's work
@@ -70,8 +68,7 @@ type step struct {
 	run     func(context.Context, *job) error
 }
 
-// setup brings .nasml up to date. Where nothing is to do it returns within
-// milliseconds. Errors are one line that says what to do.
+// setup brings .nasml up to date, within milliseconds if nothing is to do.
 func (s *site) setup(ctx context.Context, c console) error {
 	if err := s.check(); err != nil {
 		return err
@@ -79,9 +76,8 @@ func (s *site) setup(ctx context.Context, c console) error {
 	return s.bring(ctx, c, s.steps())
 }
 
-// steps lists the set-up in order. A step's inputs name the places of checkout
-// and set-up, because virtual environments and the kernel hold absolute paths. The
-// kernel has the linker's option that the step before it finds out.
+// steps lists the set-up in order. Inputs include the paths of checkout and set-up, because virtual environments and
+// the kernel store absolute paths.
 func (s *site) steps() []step {
 	sums, _ := os.ReadFile(filepath.Join(s.Root, "go.sum")) // a broken go.sum fails in the build
 	goInputs := append(s.places(), string(sums), s.Go.GOVERSION, s.Go.GOROOT, s.Go.CGO_ENABLED)
@@ -120,9 +116,8 @@ func (s *site) steps() []step {
 	}...)
 }
 
-// computing are the steps that make what computes, without notebooks: all that
-// a node needs that only runs figures. The virtual environment is the one that
-// JupyterLab comes into, so that nothing is downloaded twice.
+// computing are the steps that running figures needs, without notebooks. Both use one virtual environment, so that
+// nothing is downloaded twice.
 func (s *site) computing() []step {
 	xla := pinned(requirements, "xla-cpu-pjrt")
 	xlaStep := s.venvStep("venv", "XLA's CPU plugin into .nasml/venv (a minute, downloads 80 MB)", xla, 10, 350)
@@ -142,7 +137,7 @@ func (s *site) computing() []step {
 	}
 }
 
-// pinned are the lines of a lock file that pin one package, with its hashes.
+// pinned are the lines of a lock file for one package.
 func pinned(locked, name string) string {
 	var out strings.Builder
 	within := false
@@ -157,8 +152,7 @@ func pinned(locked, name string) string {
 	return out.String()
 }
 
-// bring runs the steps that are not done. Two processes that set up one
-// checkout take turns.
+// bring runs the steps that are not done. Concurrent set-ups of a checkout take turns.
 func (s *site) bring(ctx context.Context, c console, steps []step) error {
 	missing := func() (out []step) {
 		for _, st := range steps {
@@ -185,7 +179,6 @@ func (s *site) bring(ctx context.Context, c console, steps []step) error {
 	return nil
 }
 
-// done reports whether the step's outputs are there and made from its inputs.
 func (s *site) done(st step) bool {
 	stamp, err := os.ReadFile(s.stamp(st))
 	if err != nil || string(stamp) != st.hash() {
@@ -207,8 +200,7 @@ func (st step) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// lock takes the set-up's lock, which lasts until the file is closed by this
-// process and by the programs that got it.
+// lock takes the set-up's lock, which is held until this process and its children have closed the file.
 func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
 	if err := os.MkdirAll(s.path("stamps"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the set-up's folder: %w; the checkout has to be writable", err)
@@ -236,8 +228,7 @@ func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
 	}
 }
 
-// check says what stands in the way of a set-up, if anything. The command
-// itself builds without a C compiler, XLA does not.
+// check reports what prevents a set-up. The command builds without a C compiler, XLA does not.
 func (s *site) check() error {
 	if s.Go.CGO_ENABLED != "1" && os.Getenv("GOMLX_BACKEND") != "go" {
 		return fmt.Errorf(
@@ -254,8 +245,7 @@ func (s *site) check() error {
 	return nil
 }
 
-// venvStep makes a virtual environment with exactly the locked packages, which
-// need Python 3.minor or newer.
+// venvStep makes a virtual environment of the locked packages with Python 3.minor or newer.
 func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) step {
 	return step{
 		name: name, what: what, needMB: needMB,
@@ -277,7 +267,6 @@ func (s *site) venvStep(name, what, locked string, minor int, needMB uint64) ste
 	}
 }
 
-// install puts exactly the locked packages into a virtual environment.
 func (j *job) install(ctx context.Context, venv, name, locked string) error {
 	file := j.site.path(venv, name)
 	if err := files.WriteBytes(file, locked); err != nil {
@@ -288,8 +277,7 @@ func (j *job) install(ctx context.Context, venv, name, locked string) error {
 		"--progress-bar=off", "--retries=2", "--requirement", file)
 }
 
-// cpuPlugin is where go-xla finds the CPU plugin, or would find it: PyPI has
-// one for Linux only.
+// cpuPlugin is where go-xla looks for the CPU plugin. PyPI has one for Linux only.
 func (s *site) cpuPlugin() string {
 	if runtime.GOOS != "linux" {
 		return s.path("pjrt")
@@ -300,13 +288,12 @@ func (s *site) cpuPlugin() string {
 // goimportsSource is the folder of the goimports that the kernel calls, below the checkout.
 const goimportsSource = "nasml/cmd/goimports"
 
-// goimports is the source of it.
 func (s *site) goimports() string {
 	text, _ := os.ReadFile(filepath.Join(s.Root, goimportsSource, "main.go")) // a missing one fails in the build
 	return string(text)
 }
 
-// buildTools builds the kernel and what it needs, at the versions of go.mod.
+// buildTools builds the kernel and its tools at the versions of go.mod.
 func (s *site) buildTools(ctx context.Context, j *job) error {
 	fresh := s.path("bin.new")
 	if err := os.RemoveAll(fresh); err != nil {
@@ -331,8 +318,7 @@ func (s *site) buildTools(ctx context.Context, j *job) error {
 	return os.Rename(fresh, s.path("bin"))
 }
 
-// buildKernels builds the C kernels. Where that does not work, the set-up is
-// complete all the same: XLA's own operations compute the same, and take longer.
+// buildKernels builds the C kernels. Without them XLA's own, slower operations are used.
 func (s *site) buildKernels(ctx context.Context, j *job) error {
 	if s.Go.CGO_ENABLED != "1" || runtime.GOOS != "linux" { // no XLA, no kernels
 		return nil
@@ -349,8 +335,8 @@ func (s *site) buildKernels(ctx context.Context, j *job) error {
 	return nil
 }
 
-// warmCache builds what a cell builds. That fetches and compiles all that a first cell would wait for. It finds out
-// whether Go's own linker can link a cell, and leaves the answer in the file link.
+// warmCache builds what a cell builds, so that the first cell need not, and finds out whether Go's own linker can link
+// it.
 func (s *site) warmCache(ctx context.Context, j *job) error {
 	return s.inCell(ctx, s.path("warm"), func(dir string, env []string) error {
 		if err := j.command(ctx, dir, env, "go", "build", "-o", "warm", "."); err != nil {
@@ -364,8 +350,8 @@ func (s *site) warmCache(ctx context.Context, j *job) error {
 	}, j)
 }
 
-// inCell makes a program that imports all that cells import where a cell has its own, a module that sees the checkout
-// through a go.work file, and calls do with the folder and the kernel's environment. The folder is removed afterwards.
+// inCell calls do in a folder that is set up like a cell's, with a program that imports all libraries, and removes it
+// afterwards.
 func (s *site) inCell(ctx context.Context, dir string, do func(dir string, env []string) error, j *job) error {
 	list, err := s.libraries(ctx)
 	if err != nil {

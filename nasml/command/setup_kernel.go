@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// labPageConfig turns JupyterLab's question about news off: it would stand
-// over every first notebook, and asks the network.
+// labPageConfig disables JupyterLab's question about news, which also uses the network.
 const labPageConfig = `{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}
 `
 
@@ -18,13 +17,12 @@ func (s *site) kernelFile() string {
 	return s.path("share", "jupyter", "kernels", "gonb", "kernel.json")
 }
 
-// kernelGoFlags are GoNB's: a stripped cell links in half the time, and a
-// checkout that belongs to another user has no version control to stamp.
+// kernelGoFlags strip cells, which halves linking time, and skip version control, which fails in another user's
+// checkout.
 const kernelGoFlags = "-buildvcs=false '-ldflags=-s -w'"
 
-// kernelspec tells Jupyter how to start GoNB. Its cells import the checkout's
-// packages through a go.work file; GOPROXY=off keeps GoNB from asking the
-// network about every import that it does not know.
+// kernelspec tells Jupyter how to start GoNB. Cells use the checkout through a go.work file. GOPROXY=off keeps GoNB
+// from looking up unknown imports on the network.
 func (s *site) kernelspec(goFlags string) string {
 	spec := map[string]any{
 		"display_name": "Go (gonb)",
@@ -49,6 +47,5 @@ func (s *site) kernelspec(goFlags string) string {
 	return string(data) + "\n"
 }
 
-// jupyterLiteral protects a path from Jupyter, which expands $NAME in a
-// kernel's environment.
+// jupyterLiteral escapes a path, because Jupyter expands $NAME in a kernel's environment.
 func jupyterLiteral(path string) string { return strings.ReplaceAll(path, "$", "$$") }

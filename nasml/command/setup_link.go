@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// linkCPUPlugin gives the plugin of xla-cpu-pjrt the name and the folder in
-// which go-xla finds it.
+// linkCPUPlugin links the plugin of xla-cpu-pjrt to where go-xla looks for it.
 func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 	if err := os.MkdirAll(s.path("pjrt"), 0o755); err != nil {
 		return fmt.Errorf("making the plugin folder: %w", err)
@@ -30,26 +29,20 @@ func (s *site) linkCPUPlugin(_ context.Context, j *job) error {
 	return link(filepath.Join(packages, "xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so"), s.cpuPlugin())
 }
 
-// sitePackages is the folder of a virtual environment's packages.
 func (s *site) sitePackages(venv string) (string, error) {
 	entries, err := os.ReadDir(s.path(venv, "lib"))
 	if err != nil || len(entries) != 1 {
-		return "", fmt.Errorf(
-			"%s is not a virtual environment with one Python (%d folders in lib): delete it and run `go tool nasml "+
-				"setup` again",
-			s.path(venv),
-			len(entries),
-		)
+		return "", fmt.Errorf("%s is not a virtual environment with one Python (%d folders in lib): delete it and run "+
+			"`go tool nasml setup` again", s.path(venv), len(entries))
 	}
 	return s.path(venv, "lib", entries[0].Name(), "site-packages"), nil
 }
 
-// linkInside makes Go's linker link what is compiled from C, too, which saves the C
-// compiler's linker, a fifth of what a cell takes to build. It can for this project's few
-// functions, with the compilers that were tried, and set-up finds out whether it can here.
+// linkInside makes Go's linker link C code, too, which saves a fifth of a cell's build time. It cannot with every C
+// compiler; set-up finds out.
 const linkInside = "-linkmode=internal"
 
-// linksInside reports whether a program that is linked so computes.
+// linksInside reports whether a program that is linked this way runs.
 func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -61,13 +54,11 @@ func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	return true
 }
 
-// cellGoFlags are kernelGoFlags with what the set-up has found out about the linker.
 func (s *site) cellGoFlags() string {
 	link, _ := os.ReadFile(s.path("link")) // where it cannot be read: as without
 	return withLink(string(link))
 }
 
-// withLink adds an option of the linker to kernelGoFlags.
 func withLink(option string) string {
 	if option == "" {
 		return kernelGoFlags
@@ -75,9 +66,8 @@ func withLink(option string) string {
 	return strings.TrimSuffix(kernelGoFlags, "'") + " " + option + "'"
 }
 
-// libraries are the import paths of the checkout's packages but for commands,
-// for what only tests and the checkout itself may use, and for buckets, whose
-// services' libraries take longer than all the rest and which few cells import.
+// libraries lists the checkout's packages that cells may import. Buckets are left out, because their dependencies take
+// longer to build than everything else.
 func (s *site) libraries(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
 		"./...")
@@ -86,16 +76,12 @@ func (s *site) libraries(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the packages of the checkout: %s", reason(err))
 	}
-	return slices.DeleteFunc(
-		strings.Fields(string(out)),
-		func(path string) bool {
-			return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
-				strings.HasSuffix(path, "/nasml/command")
-		},
-	), nil
+	return slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool {
+		return strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/runs/bucket") ||
+			strings.HasSuffix(path, "/nasml/command")
+	}), nil
 }
 
-// setupCUDA installs the CUDA plugin, if there is a GPU or where forced.
 func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf(
@@ -104,14 +90,11 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	}
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		if !force {
-			return errors.New(
-				"no NVIDIA GPU found (there is no /dev/nvidia0): is the driver loaded (`nvidia-smi`), and does a " +
-					"container pass the GPU on (`--gpus all`)? The CPU plugin is set up; --force installs the CUDA " +
-					"plugin all the same",
-			)
+			return errors.New("no NVIDIA GPU found (/dev/nvidia0 does not exist): is the driver loaded " +
+				"(`nvidia-smi`), and does a container pass the GPU on (`--gpus all`)? The CPU plugin is set up; " +
+				"--force installs the CUDA plugin all the same")
 		}
-		c.logf("no NVIDIA GPU found (there is no /dev/nvidia0): installing the CUDA plugin all the same, because " +
-			"of --force")
+		c.logf("no NVIDIA GPU found (/dev/nvidia0 does not exist): installing the CUDA plugin because of --force")
 	}
 	return s.bring(ctx, c, []step{
 		s.venvStep("venv-cuda",
@@ -126,8 +109,8 @@ func (s *site) setupCUDA(ctx context.Context, c console, force bool) error {
 	})
 }
 
-// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin
-// looks for them: ../nvidia beside its folder, with ptxas in nvidia/bin.
+// linkCUDAPlugin lays the plugin and NVIDIA's libraries out as the plugin expects: ../nvidia beside its folder, with
+// ptxas in nvidia/bin.
 func (s *site) linkCUDAPlugin(context.Context, *job) error {
 	packages, err := s.sitePackages("venv-cuda")
 	if err != nil {
@@ -153,7 +136,7 @@ func (s *site) linkCUDAPlugin(context.Context, *job) error {
 		s.path("pjrt", "pjrt_c_api_cuda_plugin.so"))
 }
 
-// link makes or replaces a symbolic link, at one stroke.
+// link makes or replaces a symbolic link atomically.
 func link(target, name string) error {
 	fresh := name + ".new"
 	_ = os.Remove(fresh) // left by a set-up that broke off, or not there

@@ -92,7 +92,7 @@ type line struct {
 	flags bool        // may come, because no -- has
 }
 
-// fits are the words that the last one may become.
+// fits returns the completions of the last word.
 func fits(app *kong.Node, words []string) []fit {
 	if len(words) == 0 {
 		words = []string{""}
@@ -127,7 +127,6 @@ func fits(app *kong.Node, words []string) []fit {
 	return fitting
 }
 
-// readLine finds the verb, and what the next word is for.
 func readLine(app *kong.Node, words []string) *line {
 	l := &line{node: app, flags: true}
 	for _, word := range words {
@@ -151,7 +150,6 @@ func readLine(app *kong.Node, words []string) *line {
 	return l
 }
 
-// flag is the flag of a word, nil if there is none.
 func (l *line) flag(word string) *kong.Flag {
 	for _, f := range slices.Concat(l.node.AllFlags(true)...) {
 		if word == "--"+f.Name || (f.Short != 0 && word == "-"+string(f.Short)) {
@@ -172,7 +170,6 @@ func (l *line) allFlags() []fit {
 	return all
 }
 
-// words are the verbs that may follow, or the verb's arguments.
 func (l *line) words(begun string) []fit {
 	var all []fit
 	for _, child := range l.node.Children {
@@ -189,7 +186,7 @@ func (l *line) words(begun string) []fit {
 	return all
 }
 
-// values are what a flag or an argument may be, by its tag complete or its enum.
+// values returns a flag's or argument's values, by its tag complete or its enum.
 func (l *line) values(v *kong.Value, begun string) []fit {
 	kind := v.Tag.Get("complete")
 	if of, ok := valueKinds[kind]; ok {
@@ -259,7 +256,6 @@ var valueKinds = map[string]func(l *line, begun string) []fit{
 	"none": func(*line, string) []fit { return nil },
 }
 
-// figures are the entries that stand on the line.
 func (l *line) figures() []catalog.Entry {
 	var entries []catalog.Entry
 	for _, id := range l.args {
@@ -270,8 +266,7 @@ func (l *line) figures() []catalog.Entry {
 	return entries
 }
 
-// settings are the parameters of the figures on the line, and behind the = the values
-// that they have at their scales.
+// settings returns the parameters of the figures on the line, or after = the parameter's values in the presets.
 func (l *line) settings(begun string) []fit {
 	name, _, valued := strings.Cut(begun, "=")
 	var all []fit
@@ -293,7 +288,6 @@ func (l *line) settings(begun string) []fit {
 	return slices.CompactFunc(all, func(a, b fit) bool { return a.Word == b.Word })
 }
 
-// settingValues are a parameter's values at each scale, and what else a switch or a name may be.
 func settingValues(f catalog.Field, e catalog.Entry) []fit {
 	var all []fit
 	for _, scale := range e.Scales() {
@@ -310,8 +304,7 @@ func settingValues(f catalog.Field, e catalog.Entry) []fit {
 	return all
 }
 
-// asWord is a JSON value as --set takes it without brackets and quotes, where that is one
-// word of a shell.
+// asWord formats a JSON value for --set if it is one shell word.
 func asWord(value json.RawMessage) (string, bool) {
 	var decoded any
 	if json.Unmarshal(value, &decoded) != nil {
@@ -344,7 +337,6 @@ func plain(words ...string) []fit {
 	return all
 }
 
-// firstSentence is what a help text begins with, in one line that is not long.
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.Join(strings.Fields(text), " "), ". ")
 	return shortened(strings.TrimSuffix(text, "."), mostMeaning)

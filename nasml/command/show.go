@@ -35,7 +35,6 @@ type shownResult struct {
 	Records []string     `json:"records"`
 }
 
-// Run prints what is known of an entry.
 func (v *showCmd) Run(ctx context.Context, c console) error {
 	e, err := catalog.Lookup(v.ID)
 	if err != nil {
@@ -47,7 +46,7 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 		return err
 	}
 	for _, setting := range settingsOf(e) {
-		found, err := look(ctx, e, setting)
+		found, err := storedResult(ctx, e, setting)
 		if err != nil {
 			return err
 		}
@@ -59,7 +58,7 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 	return s.print(c)
 }
 
-// settingsOf are the scales of an entry and what else is shipped of it.
+// settingsOf are an entry's scales and other shipped settings.
 func settingsOf(e catalog.Entry) []catalog.Setting {
 	var settings []catalog.Setting
 	for _, scale := range e.Scales() {
@@ -73,8 +72,8 @@ func settingsOf(e catalog.Entry) []catalog.Setting {
 	return settings
 }
 
-// look reads what is finished. It returns an error if that cannot be read.
-func look(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
+// storedResult reads what is finished. It returns an error if that cannot be read.
+func storedResult(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
 	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
 	r, err := e.Stored(ctx, s)
 	var open *catalog.OpenError
@@ -126,7 +125,6 @@ func (s shown) print(c console) error {
 	return err
 }
 
-// standing is how far a setting is, in words.
 func (r shownResult) standing() string {
 	switch {
 	case r.Open < 0:
@@ -137,8 +135,7 @@ func (r shownResult) standing() string {
 	return fmt.Sprintf("%d records, %s", len(r.Records), together(r.Claims))
 }
 
-// defaults are the values of a parameter at each scale, once where they are all
-// the same.
+// defaults are a parameter's values at each scale, one if all are the same.
 func defaults(f catalog.Field, scales []string, width int) string {
 	if len(f.Values) == 0 {
 		return "default: what the preset says"
@@ -155,7 +152,7 @@ func defaults(f catalog.Field, scales []string, width int) string {
 	return strings.Join(parts, ", ")
 }
 
-// abridged is a value of at most as many characters; 0: of any.
+// abridged shortens a value to most characters; 0: does not.
 func abridged(value json.RawMessage, most int) string {
 	if most < 10 {
 		return string(value)

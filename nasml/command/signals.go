@@ -12,17 +12,16 @@ import (
 // kept says what an interrupted call leaves.
 const kept = "finished trials and checkpoints are kept, the same command goes on from there"
 
-// samePress is the time within which a second signal is no second wish: go tool hands a
-// Ctrl-C on that the terminal has sent to this program, too.
+// samePress is the time within which a second signal is the same Ctrl-C: go tool passes on what the terminal has sent
+// here, too.
 const samePress = 500 * time.Millisecond
 
-// grace is how long what is under way has to end by itself, and to keep its checkpoint,
-// before it is asked whether it can.
+// grace is how long work may take to end by itself and save its checkpoint.
 const grace = 3 * time.Second
 
-// untilSignal ends with Ctrl-C, SIGTERM or a closed terminal (unless nohup says otherwise), upon which what is under
-// way ends after its step. A second one ends the program at once; so does the first one where XLA is still compiling
-// after a moment, because that takes minutes and cannot be interrupted. stop ends all that.
+// untilSignal returns a context that ends with Ctrl-C, SIGTERM or a closed terminal (unless under nohup). A second
+// signal ends the program at once; so does the first one if XLA is still compiling after grace, because that takes
+// minutes and cannot be interrupted. stop ends the watching.
 func untilSignal(c console, compiling func() bool) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -41,8 +40,7 @@ func untilSignal(c console, compiling func() bool) (ctx context.Context, stop fu
 	}
 }
 
-// endAtLast waits for the end that was asked for, and brings it about where it does not
-// come or where it is asked for once more.
+// endAtLast waits for the program to end, and ends it on a second signal or if it cannot end by itself.
 func endAtLast(c console, signals <-chan os.Signal, compiling func() bool) {
 	if isTerminal(c.Err) { // whose last line may be the progress
 		c.Err = lineBreaker{c.Err}

@@ -15,9 +15,8 @@ import (
 
 const modulePath = "github.com/nasml/lab"
 
-// site is a checkout and the folder that holds all that the set-up makes:
-// .nasml in the checkout, which git ignores, or another one, so that a
-// container's set-up is not hidden under a checkout that is mounted into it.
+// site is a checkout and the folder of its set-up: .nasml in the checkout, or another one, so that a container's set-up
+// is not hidden by a mounted checkout.
 type site struct {
 	Root string  // absolute path of the checkout
 	Made string  // absolute path of the set-up's folder; empty: .nasml in Root
@@ -30,8 +29,7 @@ const setupVar = "NASML_SETUP"
 // goFacts are the answers of `go env`.
 type goFacts struct{ GOROOT, GOVERSION, CGO_ENABLED, CC string } //nolint:revive // names of go env
 
-// openSite finds the checkout around the working directory and asks its Go
-// what it is. The error says where it looked.
+// openSite finds the checkout around the working directory and asks its Go for its settings.
 func openSite(ctx context.Context) (*site, error) {
 	root, err := findRoot()
 	if err != nil {
@@ -60,7 +58,6 @@ func openSite(ctx context.Context) (*site, error) {
 	return s, nil
 }
 
-// resolved is a path without links, as far as it is there.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -71,7 +68,6 @@ func resolved(path string) string {
 	return path
 }
 
-// findRoot walks up from the working directory to the go.mod of this module.
 func findRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -90,7 +86,6 @@ func findRoot() (string, error) {
 	}
 }
 
-// path names a file or folder of the set-up.
 func (s *site) path(parts ...string) string {
 	made := s.Made
 	if made == "" {
@@ -99,7 +94,6 @@ func (s *site) path(parts ...string) string {
 	return filepath.Join(append([]string{made}, parts...)...)
 }
 
-// places are the folders whose paths stand in what the set-up makes.
 func (s *site) places() []string {
 	if s.Made == "" {
 		return []string{s.Root}
@@ -107,7 +101,6 @@ func (s *site) places() []string {
 	return []string{s.Root, s.Made}
 }
 
-// relative shortens a path inside the checkout for a message.
 func (s *site) relative(path string) string {
 	if rel, err := filepath.Rel(s.Root, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -115,9 +108,8 @@ func (s *site) relative(path string) string {
 	return path
 }
 
-// env is the environment of the programs that the command starts: the
-// process's own, with the set-up's tools first, and with Python and Jupyter
-// kept inside the checkout.
+// env is the environment of child programs: the process's own, with the set-up's tools first in PATH and Python and
+// Jupyter confined to the set-up.
 func (s *site) env(more ...string) []string {
 	set := append([]string{
 		"PATH=" + s.toolPath() + ":" + os.Getenv("PATH"),
@@ -135,8 +127,6 @@ func (s *site) env(more ...string) []string {
 	return append(os.Environ(), set...) // of a name that stands twice, the last holds
 }
 
-// toolPath is what comes first in PATH: GoNB and goimports, gopls once it is there, and
-// the Go that this checkout is built with.
 func (s *site) toolPath() string {
 	return s.path("bin") + ":" + s.path("gopls") + ":" + filepath.Join(s.Go.GOROOT, "bin")
 }
@@ -144,10 +134,9 @@ func (s *site) toolPath() string {
 // pluginPathVar lists the folders in which go-xla looks for PJRT plugins.
 const pluginPathVar = "PJRT_PLUGIN_LIBRARY_PATH"
 
-// python is the interpreter of one of the set-up's virtual environments.
 func (s *site) python(venv string) string { return s.path(venv, "bin", "python") }
 
-// reason is what a failed command said, or else how it ended.
+// reason is what a failed command printed, or else its status.
 func reason(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -222,7 +222,7 @@ func TestSlurmMistakes(t *testing.T) {
 			dir := t.TempDir()
 			status, out, err := call(t, append([]string{"slurm", "oymak2021/figure2", "--dir", dir}, args...)...)
 			require.Equal(t, exitUsage, status)
-			require.Contains(t, err, args[0]+" is ")
+			require.Contains(t, err, args[0]+" must be ")
 			require.Empty(t, out)
 			require.Empty(t, filesIn(t, dir))
 		})

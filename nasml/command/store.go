@@ -32,7 +32,6 @@ func (f recordFilter) passes(r *runs.Record) bool {
 	return (f.Figure == "" || of) && (f.Scale == "" || r.Scale == f.Scale)
 }
 
-// choose returns the records that pass, and how many files are broken.
 func (f recordFilter) choose(store *runs.Store) (records []*runs.Record, broken int, err error) {
 	all, bad, err := store.List()
 	if err != nil {
@@ -59,7 +58,6 @@ type storedRecord struct {
 	runs.Use
 }
 
-// Run lists the records.
 func (v *storeLs) Run(c console, store *runs.Store) error {
 	records, broken, err := v.choose(store)
 	if err != nil {
@@ -96,8 +94,7 @@ type storeRm struct {
 	DryRun bool     `help:"Only count."`
 }
 
-// Run removes the records that are named or chosen; without either it is a
-// mistake in the call, because all would go.
+// Run removes the named or chosen records. Without either, all would go, so that is a usage error.
 func (v *storeRm) Run(c console, store *runs.Store) error {
 	if len(v.Key) == 0 && v.recordFilter == (recordFilter{}) {
 		return catalog.Usagef("which records? Name their keys, or choose them by --figure or --scale")
@@ -117,7 +114,6 @@ func (v *storeRm) Run(c console, store *runs.Store) error {
 	return err
 }
 
-// keys are those of the records to remove.
 func (v *storeRm) keys(store *runs.Store) ([]string, error) {
 	var keys []string
 	if len(v.Key) == 0 {
@@ -145,7 +141,6 @@ type storeShow struct {
 	Key string `arg:"" complete:"none" help:"Key of the trial, or as much of its beginning as is needed."`
 }
 
-// Run prints one record as JSON.
 func (v *storeShow) Run(c console, store *runs.Store) error {
 	record, err := store.Find(v.Key)
 	if err != nil {
@@ -156,7 +151,6 @@ func (v *storeShow) Run(c console, store *runs.Store) error {
 
 type storeExport struct{ recordFilter }
 
-// Run prints records as a package that ships them reads them.
 func (v *storeExport) Run(c console, store *runs.Store) error {
 	records, _, err := v.choose(store)
 	if err != nil {
@@ -173,7 +167,6 @@ type storeGC struct {
 	DryRun    bool          `help:"Only count."`
 }
 
-// Run removes what nobody can use.
 func (v *storeGC) Run(c console, store *runs.Store) error {
 	removed, err := store.GC(runs.GCOptions{OlderThan: v.OlderThan, DryRun: v.DryRun})
 	verb := "removed"
@@ -196,7 +189,7 @@ type brokenFile struct {
 	MovedTo string `json:"moved_to"`
 }
 
-// Run reads the whole store, and fails where something in it is broken.
+// Run reads the whole store, and fails if something is broken.
 func (v *storeVerify) Run(c console, store *runs.Store) error {
 	report, err := store.Verify()
 	if printErr := v.print(c, store.Dir(), report); err == nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// widthOf is how many columns the terminal behind w has; 0 if there is none.
+// widthOf is the width of the terminal behind w; 0 if there is none.
 func widthOf(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -28,7 +28,6 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// table prints rows, the head first, and lines below them.
 func (c console) table(rows [][]string, below ...string) error {
 	_, err := io.WriteString(c.Out, grid{rows: rows}.String(0)+strings.Join(below, ""))
 	return err
@@ -37,16 +36,14 @@ func (c console) table(rows [][]string, below ...string) error {
 // gap is the space between two columns.
 const gap = 2
 
-// grid is a table of text with a head. It fits a width by leaving columns out
-// and by shortening some.
+// grid is a table of text that fits a width by dropping and shortening columns.
 type grid struct {
 	rows    [][]string // the head first
 	drop    []string   // columns to leave out, the first one first
 	shorten []string   // columns to shorten, the first one first
 }
 
-// String is the table in lines of at most width columns, as far as dropping and
-// shortening can do it; 0: of any.
+// String formats the table in at most width columns, if it can; 0: any.
 func (g grid) String(width int) string {
 	for _, name := range g.drop {
 		if width > 0 && g.width() > width+g.slack() {
@@ -91,7 +88,6 @@ func (g grid) width() int {
 // leastText is what is kept of a shortened column, in characters.
 const leastText = 24
 
-// slack is how much narrower the columns can get that are shortened.
 func (g grid) slack() int {
 	slack, sizes := 0, g.sizes()
 	for i, head := range g.rows[0] {
@@ -102,7 +98,7 @@ func (g grid) slack() int {
 	return slack
 }
 
-// changed is the grid after a change of every row; at is the place of a column.
+// changed applies change to every row; at is the column's index.
 func (g grid) changed(name string, change func(row []string, at int) []string) grid {
 	at := slices.Index(g.rows[0], name)
 	if at < 0 {
@@ -120,7 +116,6 @@ func (g grid) without(name string) grid {
 	return g.changed(name, func(row []string, at int) []string { return slices.Delete(row, at, at+1) })
 }
 
-// shortened takes characters off the widest cells of a column.
 func (g grid) shortened(name string, over int) grid {
 	sizes := g.sizes()
 	return g.changed(name, func(row []string, at int) []string {

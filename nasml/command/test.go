@@ -19,29 +19,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 )
 
 type testCmd struct {
-	Short    bool     `help:"Skip the long tests, the notebooks and the browser."`
-	Only     string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
-	Package  []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
-	Kills    int      `help:"Instead: kill workers so often, at random moments, and compare what they leave with unbroken runs." placeholder:"N"`
-	KillSeed uint64   `help:"Draw the moments from this seed, as such a run names it (default: another each time)." placeholder:"SEED"`
+	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
+	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
+	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
 }
 
-// Run runs vet, the Go tests, the notebooks and the browser, in this order
-// and each in any case, and says at the end what failed.
+// Run runs vet, the Go tests, the notebooks and the browser test. Each runs even if another fails; a summary comes
+// last.
 func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
-	if v.Kills < 0 {
-		return catalog.Usagef("--kills is %d, want at least 1", v.Kills)
-	}
-	if v.Kills > 0 {
-		return t.kills(ctx, v.Kills, cmp.Or(v.KillSeed, uint64(time.Now().UnixNano())))
-	}
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
@@ -52,7 +43,11 @@ func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	t.part(ctx, "go vet", func() error { return t.vet(ctx, packages) })
+	t.part(ctx, "go vet", func() error {
+		cmd := t.command(ctx, "go", append([]string{"vet"}, packages...)...)
+		cmd.Stdout = t.Out
+		return cmd.Run()
+	})
 	t.part(ctx, "go test", func() error { return t.goTest(ctx, v.goFlags(packages)) })
 	if v.Only == "" && !v.Short && len(v.Package) == 0 {
 		t.notebooks(ctx)
@@ -66,7 +61,6 @@ func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	return t.summary()
 }
 
-// ofBrowser reports whether the browser test is asked for, by name or with all others.
 func (v *testCmd) ofBrowser() bool {
 	if v.Only == "" {
 		return !v.Short && len(v.Package) == 0
@@ -85,8 +79,7 @@ func (v *testCmd) goFlags(packages []string) []string {
 	return append(flags, packages...)
 }
 
-// testRun is one run of all tests. It has a store of its own, so that the
-// notebooks compute what they show.
+// testRun is one run of all tests, with an empty store, so that notebooks compute what they show.
 type testRun struct {
 	*site
 	console
@@ -99,32 +92,16 @@ type testRun struct {
 	passed, failures, skipped int
 }
 
-// makeScratch makes the scratch folder.
-func (t *testRun) makeScratch() (err error) {
+func (t *testRun) prepare(ctx context.Context) (err error) {
 	if err = os.MkdirAll(t.path("test"), 0o755); err == nil {
 		t.scratch, err = os.MkdirTemp(t.path("test"), "run-")
 	}
 	if err != nil {
 		return fmt.Errorf("making the tests' folder: %w", err)
 	}
-	return nil
-}
-
-// prepare makes the scratch folder and finds the data.
-func (t *testRun) prepare(ctx context.Context) error {
-	if err := t.makeScratch(); err != nil {
-		return err
-	}
 	t.env = []string{"NASML_STORE=" + filepath.Join(t.scratch, "store")}
-	setting, note, err := t.findData(ctx)
-	if err != nil {
+	if err := t.findData(ctx); err != nil {
 		return err
-	}
-	if note != "" {
-		t.notes = append(t.notes, note)
-	}
-	if setting != "" {
-		t.env = append(t.env, setting)
 	}
 	if lacking := t.lacking(); len(lacking) > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("tests that need %s are skipped: `go tool nasml data` says what is "+
@@ -133,7 +110,6 @@ func (t *testRun) prepare(ctx context.Context) error {
 	return nil
 }
 
-// lacking are the data sets and tables that are not all there.
 func (t *testRun) lacking() []string {
 	var names []string
 	for _, set := range []data.Name{data.MNIST, data.CIFAR10, data.IMDb, nasbench} {
@@ -150,7 +126,6 @@ func (t *testRun) cleanUp() {
 	}
 }
 
-// part runs one part and notes how it ended.
 func (t *testRun) part(ctx context.Context, name string, run func() error) {
 	if ctx.Err() != nil {
 		return
@@ -179,13 +154,6 @@ type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-func (t *testRun) vet(ctx context.Context, packages []string) error {
-	cmd := t.command(ctx, "go", append([]string{"vet"}, packages...)...)
-	cmd.Stdout = t.Out
-	return cmd.Run()
-}
-
-// command is a child with the tests' environment. It ends with ctx.
 func (t *testRun) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.Root, t.site.env(t.env...), t.Err
@@ -194,7 +162,6 @@ func (t *testRun) command(ctx context.Context, name string, args ...string) *exe
 	return cmd
 }
 
-// goTest runs go test, prints what it prints without -v, and counts the tests.
 func (t *testRun) goTest(ctx context.Context, args []string) error {
 	cmd := t.command(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	events, err := cmd.StdoutPipe()
@@ -211,8 +178,7 @@ func (t *testRun) goTest(ctx context.Context, args []string) error {
 // testEvent is a line of `go test -json` (see go doc test2json).
 type testEvent struct{ Action, Package, Test, Output string }
 
-// count reads the events: lines of packages are printed, lines of tests only
-// where the test fails.
+// count prints the lines of packages, and those of tests that fail.
 func (t *testRun) count(events io.Reader) {
 	output := map[string]*strings.Builder{} // of a test, until it ends
 	lines := bufio.NewScanner(events)
@@ -243,7 +209,6 @@ func (t *testRun) count(events io.Reader) {
 	}
 }
 
-// end counts a test that has ended.
 func (t *testRun) end(e testEvent, output string) {
 	if e.Test == "" {
 		return // a package: its line has been printed
@@ -261,8 +226,7 @@ func (t *testRun) end(e testEvent, output string) {
 	}
 }
 
-// skipReason is what a test said when it skipped: the last line between the
-// lines of the testing package.
+// skipReason is the last line that a skipped test printed.
 func skipReason(output string) string {
 	reason := "no reason given"
 	for line := range strings.Lines(output) {
@@ -274,16 +238,11 @@ func skipReason(output string) string {
 	return reason
 }
 
-// notebooks executes copies of all notebooks at quick scale; the files in the
-// checkout stay as they are.
+// notebooks executes copies of all notebooks at quick scale.
 func (t *testRun) notebooks(ctx context.Context) {
-	copied := filepath.Join(t.scratch, "notebooks")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(t.Root, "notebooks"))); err != nil {
-		t.part(ctx, "notebooks", func() error { return fmt.Errorf("copying them: %w", err) })
-		return
-	}
+	copied := os.CopyFS(filepath.Join(t.scratch, "notebooks"), os.DirFS(filepath.Join(t.Root, "notebooks")))
 	files, err := t.chooseNotebooks(nil)
-	if err != nil {
+	if err := errors.Join(copied, err); err != nil {
 		t.part(ctx, "notebooks", func() error { return err })
 		return
 	}
@@ -298,11 +257,8 @@ func (t *testRun) notebooks(ctx context.Context) {
 	_ = group.Wait() // each part has told its own
 }
 
-// notebooksTogether is how many notebooks are executed at a time: building a
-// cell keeps one processor busy.
 const notebooksTogether = 2
 
-// notebook executes the copy of a notebook.
 func (t *testRun) notebook(ctx context.Context, file string) {
 	name := t.relative(file)
 	t.part(ctx, name, func() error {
@@ -316,8 +272,7 @@ func (t *testRun) notebook(ctx context.Context, file string) {
 	})
 }
 
-// lacks is a reason to skip a notebook: data that it needs, as its metadata
-// say, and that a test must not download because they are large, or cannot.
+// lacks is a reason to skip a notebook: data that a test must not, or cannot, download.
 func (t *testRun) lacks(file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -329,7 +284,7 @@ func (t *testRun) lacks(file string) error {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &notebook); err != nil {
-		return fmt.Errorf("%s is no notebook: %w", t.relative(file), err)
+		return fmt.Errorf("%s is not a notebook: %w", t.relative(file), err)
 	}
 	for _, set := range notebook.Metadata.NASML.Data {
 		if err := t.has(set); err != nil {
@@ -342,14 +297,7 @@ func (t *testRun) lacks(file string) error {
 // nasbench is how notebooks call the table of NAS-Bench-201.
 const nasbench = "nasbench"
 
-// has returns what is wrong with a data set in the folder that the tests use.
 func (t *testRun) has(set data.Name) error {
-	if dir := t.dataDir(); dir != "" {
-		defer restore(os.LookupEnv("NASML_DATA"))
-		if err := os.Setenv("NASML_DATA", dir); err != nil {
-			return err
-		}
-	}
 	if set == nasbench {
 		_, err := data.LoadNASBench201("")
 		return err
@@ -366,25 +314,6 @@ func (t *testRun) has(set data.Name) error {
 	return nil
 }
 
-// dataDir is the folder that findData has chosen, or empty for the default.
-func (t *testRun) dataDir() string {
-	for _, setting := range t.env {
-		if dir, ok := strings.CutPrefix(setting, "NASML_DATA="); ok {
-			return dir
-		}
-	}
-	return ""
-}
-
-func restore(value string, was bool) {
-	if was {
-		_ = os.Setenv("NASML_DATA", value) // it was one before
-		return
-	}
-	_ = os.Unsetenv("NASML_DATA")
-}
-
-// tally counts a notebook or the browser as a test.
 func (t *testRun) tally(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -395,33 +324,26 @@ func (t *testRun) tally(err error) {
 	}
 }
 
-// browser drives JupyterLab in a Chromium, where one is installed. It comes
-// after the notebooks and reads their trials.
+// browser runs JupyterLab in Chromium, if it is installed. It runs after the notebooks and uses their trials.
 func (t *testRun) browser(ctx context.Context, test string) error {
 	if chromium() == "" {
 		return skipped("no Chromium in PATH (Debian: apt install chromium)")
 	}
-	if err := t.bring(ctx, t.console, []step{t.browserStep()}); err != nil {
+	const what = "Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)"
+	playwright := t.venvStep("venv-browser", what, requirementsBrowser, 10, 200)
+	if err := t.bring(ctx, t.console, []step{playwright}); err != nil {
 		return err
 	}
 	t.env = append(t.env, browserVar+"=1", "NASML_SCALE=quick")
 	return t.goTest(ctx, []string{"-count=1", "-timeout=20m", "-run=" + test, "./nasml/command"})
 }
 
-// browserVar is set where the browser test is to run: it takes long, and needs
-// what only this command sets up.
+// browserVar enables the browser test, which needs what only this command sets up.
 const browserVar = "NASML_TEST_BROWSER"
 
 // browserTest is the name of the browser test.
 const browserTest = "TestBrowser"
 
-func (s *site) browserStep() step {
-	return s.venvStep("venv-browser",
-		"Playwright into .nasml/venv-browser, for the browser test (half a minute, downloads 50 MB)",
-		requirementsBrowser, 10, 200)
-}
-
-// chromium is the path of an installed Chromium or Chrome, or empty.
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -431,12 +353,11 @@ func chromium() string {
 	return ""
 }
 
-// findData sees to real data for the tests: the user's own, else a copy beside
-// the checkout, else a download. If there is none the figures are computed
-// on synthetic data, and the summary says so.
-func (t *testRun) findData(ctx context.Context) (setting, note string, err error) {
+// findData finds real data for the tests, for this process and its children: the user's, else a copy beside the
+// checkout, else a download. If there is none, the figures run on synthetic data, and the summary says so.
+func (t *testRun) findData(ctx context.Context) error {
 	if os.Getenv("NASML_DATA") != "" || t.has(data.MNIST) == nil {
-		return "", "", nil
+		return nil
 	}
 	if unpack := filepath.Join(t.Root, "..", "shared", "data", "unpack.go"); exists(unpack) {
 		dir := t.path("data")
@@ -447,17 +368,14 @@ func (t *testRun) findData(ctx context.Context) (setting, note string, err error
 				return j.command(ctx, t.Root, t.site.env(), "go", "run", unpack, dir)
 			},
 		}})
-		return "NASML_DATA=" + dir, "", err
+		return errors.Join(err, os.Setenv("NASML_DATA", dir))
 	}
 	t.logf("downloading MNIST (12 MB)")
 	if err := data.Fetch(ctx, data.MNIST, nil); err != nil {
-		if ctx.Err() != nil {
-			return "", "", ctx.Err()
-		}
-		return "NASML_OFFLINE_DATA=synthetic", fmt.Sprintf(
-			"the notebooks ran on SYNTHETIC data, because MNIST could not be had: %v", err), nil
+		t.env = append(t.env, "NASML_OFFLINE_DATA=synthetic")
+		t.notes = append(t.notes, fmt.Sprintf("the notebooks ran on SYNTHETIC data: downloading MNIST: %v", err))
 	}
-	return "", "", nil
+	return ctx.Err()
 }
 
 func exists(path string) bool {
@@ -465,7 +383,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// summary prints the notes and the count, and fails where anything failed.
 func (t *testRun) summary() error {
 	for _, note := range t.notes {
 		_, _ = fmt.Fprintf(t.Out, "note: %s\n", note)

@@ -36,11 +36,10 @@ type compared struct {
 	Agrees bool `json:"agrees"`
 }
 
-// Run replays the traces and prints how far each array is off. A file that is no
-// trace is a mistake in the call.
+// Run replays the traces and prints the difference of each array. A file that is not a trace is a usage error.
 func (v *traceCmd) Run(ctx context.Context, c console) error {
 	if v.Tolerance != nil && !(*v.Tolerance > 0) {
-		return catalog.Usagef("--tolerance is %v, want more than 0", *v.Tolerance)
+		return catalog.Usagef("--tolerance must be more than 0, got %v", *v.Tolerance)
 	}
 	traces := make([]trace.Replayable, len(v.File))
 	for i, file := range v.File {
@@ -60,9 +59,8 @@ func (v *traceCmd) Run(ctx context.Context, c console) error {
 	return v.compare(ctx, c, b, traces)
 }
 
-// unless is what f returns, or the error of ctx where that ends first: f is then
-// left alone, with what it holds, until the program ends. It is for what cannot be
-// interrupted, such as a file that does not come or XLA's compiler.
+// unless returns f's result, or ctx's error if that ends first; f is then abandoned. It is for calls that cannot be
+// interrupted, such as XLA's compiler.
 func unless[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -82,9 +80,8 @@ func unless[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// open is the process's backend, or, if there are only the authors' traces
-// and none was asked for, GoMLX's pure-Go one: it computes their few small steps
-// in a fraction of the time in which XLA compiles one.
+// open returns the process's backend. For the authors' small traces the default is GoMLX's pure-Go backend, which is
+// done before XLA has compiled.
 func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayable) (compute.Backend, error) {
 	small := !slices.ContainsFunc(traces, func(t trace.Replayable) bool { _, big := t.(*trace.Trace); return big })
 	if small && os.Getenv(compute.ConfigEnvVar) == "" {
@@ -96,7 +93,6 @@ func (v *traceCmd) open(ctx context.Context, c console, traces []trace.Replayabl
 	return backend.Open()
 }
 
-// compare replays and prints all traces; it returns an error if one differs.
 func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, traces []trace.Replayable) error {
 	differ := 0
 	for i, file := range v.File {

@@ -28,8 +28,8 @@ func TestFilesThatAreNoTraces(t *testing.T) {
 		"nowhere.npz: there is no such file":                        {"trace", "nowhere.npz"},
 		"main.go: expected an .npz file":                            {"trace", "main.go"},
 		"broken.npz: weights/stem/conv is missing: expected shape ": {"trace", dartsTrace, file},
-		"--tolerance is -1, want more than 0":                       {"trace", dartsTrace, "--tolerance=-1"},
-		"<file>":                                                    {"trace"},
+		"--tolerance must be more than 0, got -1":                   {"trace", dartsTrace, "--tolerance=-1"},
+		"<file>": {"trace"},
 	} {
 		status, out, err := call(t, args...)
 		require.Equal(t, exitUsage, status, err)

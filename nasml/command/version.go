@@ -20,8 +20,6 @@ var errVersion = errors.New("version")
 // BeforeReset is called where the flag is given.
 func (versionFlag) BeforeReset() error { return errVersion }
 
-// versionText names this program and what computes with it as records do: a
-// line each.
 func versionText() string {
 	all := runs.Versions()
 	maps.Copy(all, code.Modules())

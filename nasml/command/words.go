@@ -12,18 +12,17 @@ import (
 // given is a value for a script or a manifest, with what the user calls it.
 type given struct{ name, value string }
 
-// checkGiven returns an error for the first value that is there and not of a form.
+// checkGiven returns an error for the first value that does not have the form.
 func checkGiven(form func(value string) bool, want string, all ...given) error {
 	for _, g := range all {
 		if g.value != "" && !form(g.value) {
-			return catalog.Usagef("%s is %.80q: want %s", g.name, g.value, want)
+			return catalog.Usagef("%s must be %s, got %.80q", g.name, want, g.value)
 		}
 	}
 	return nil
 }
 
-// checkLines returns an error for a value that does not stay on its line, whatever
-// quotes are around it.
+// checkLines refuses values with line breaks or control characters.
 func checkLines(all ...given) error {
 	return checkGiven(oneLine, "text without control characters", all...)
 }
@@ -34,8 +33,7 @@ func oneLine(text string) bool {
 		!strings.ContainsAny(text, breaks)
 }
 
-// oneWord reports whether a value is a word of a line that no shell reads, such as
-// Slurm's: nothing in it ends the word, quotes or begins a pattern.
+// oneWord reports whether a value is safe unquoted where no shell reads it, as in Slurm's head lines.
 func oneWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("_./:=,@+-~", r)
@@ -56,8 +54,6 @@ const longestLabel, longestSubdomain = 63, 253
 
 func isLabel(name string) bool { return len(name) <= longestLabel && label.MatchString(name) }
 
-// isSubdomain reports whether a name is labels with dots between, which may be longer than
-// a label alone, as the names of secrets and claims are.
 func isSubdomain(name string) bool {
 	for part := range strings.SplitSeq(name, ".") {
 		if !label.MatchString(part) {

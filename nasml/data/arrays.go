@@ -16,13 +16,11 @@ var (
 	own     = map[Name]map[Split]*Images{}
 )
 
-// FromArrays makes a split of a data set of a reader's own arrays, which Load and
-// with it every parameter Data knows by its name for as long as the program runs.
-// pixels are [N, height, width, channels], row-major, as bytes or as numbers from
-// 0 to 1, which are rounded to bytes; labels are N classes from 0 to 255. Trials
-// are kept by what is in the arrays, not by the name. It returns an error if the
-// counts differ, where a number is outside its range, and where the name is one
-// of a set that there is; the same name again takes the place of the arrays before.
+// FromArrays registers a split of a data set of the reader's arrays, which Load and every parameter Data know by its
+// name while the program runs. pixels are [N, height, width, channels], row-major, as bytes or as numbers from 0 to 1,
+// which are rounded to bytes; labels are N classes from 0 to 255. Trials are keyed by content, not by name. It returns
+// an error for wrong counts, numbers out of range, and the name of a built-in set. The same name again replaces the
+// arrays.
 func FromArrays[P uint8 | float32 | float64](name Name, split Split, height, width, channels int, pixels []P,
 	labels []int) (*Images, error) {
 	if taken := append(publishers.names(), Synthetic, ""); slices.Contains(taken, name) {
@@ -55,7 +53,6 @@ func FromArrays[P uint8 | float32 | float64](name Name, split Split, height, wid
 	return made, nil
 }
 
-// asByte is a pixel as images have it.
 func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
 	if v, ok := any(p).(uint8); ok {
 		return v, nil
@@ -67,14 +64,13 @@ func asByte[P uint8 | float32 | float64](p P) (uint8, error) {
 	return uint8(math.Round(255 * v)), nil
 }
 
-// ownNames are the sets of FromArrays, in alphabetical order.
 func ownNames() []Name {
 	ownLock.Lock()
 	defer ownLock.Unlock()
 	return slices.Sorted(maps.Keys(own))
 }
 
-// ownSet finds a split of FromArrays; false where the name is none of them.
+// ownSet finds a split of FromArrays; false if the name is not one of them.
 func ownSet(name Name, split Split) (*Images, bool, error) {
 	ownLock.Lock()
 	defer ownLock.Unlock()

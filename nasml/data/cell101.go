@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Ops101 are the operations of NAS-Bench-101 (Ying+ 2019,
-// https://arxiv.org/abs/1902.09635) in the order of its configuration, which
-// its hashes depend on.
+// Ops101 are the operations of NAS-Bench-101 (Ying+ 2019, https://arxiv.org/abs/1902.09635), in the order that its
+// hashes depend on.
 var Ops101 = [3]string{"conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"}
 
 // Operations of the first and of the last vertex.
@@ -30,10 +29,9 @@ const (
 	Cells101       = 423624 // that differ
 )
 
-// Cell101 is a pruned cell of NAS-Bench-101: vertices in topological order,
-// the input first and the output last, an operation on each between them. Make
-// one with NewCell101 or ParseCell101. Cells that are == are equal; equal cells
-// whose vertices are in another order have the same Hash.
+// Cell101 is a pruned cell of NAS-Bench-101: vertices in topological order, input first and output last, with an
+// operation on each between them. Make one with NewCell101 or ParseCell101. Equal cells are ==; isomorphic ones have
+// the same Hash.
 type Cell101 struct {
 	vertices uint8
 	edges    uint64                    // bit 7i+j: an edge from vertex i to vertex j
@@ -84,7 +82,6 @@ func NewCell101(matrix [][]int, ops []string) (Cell101, error) {
 	return c, nil
 }
 
-// checkMatrix101 says where a matrix is no adjacency matrix of a cell.
 func checkMatrix101(matrix [][]int, ops []string) error {
 	if len(matrix) != len(ops) || len(ops) < 2 {
 		return fmt.Errorf("found a matrix of %d rows and %d operations, expected as many of both, at least 2",
@@ -112,8 +109,7 @@ func checkMatrix101(matrix [][]int, ops []string) error {
 	return nil
 }
 
-// labels101 are the operations as indices to Ops101; those of input and output
-// are 0.
+// labels101 returns indices to Ops101; 0 for input and output.
 func labels101(ops []string) ([]uint8, error) {
 	last := len(ops) - 1
 	if ops[0] != Input101 || ops[last] != Output101 {
@@ -131,8 +127,7 @@ func labels101(ops []string) ([]uint8, error) {
 	return labels, nil
 }
 
-// onPaths returns the vertices on paths from the first to the last, in order;
-// the matrix is upper triangular.
+// onPaths returns the vertices on paths from the first to the last vertex.
 func onPaths(matrix [][]int) []int {
 	n := len(matrix)
 	reached, reaches := make([]bool, n), make([]bool, n)
@@ -165,30 +160,6 @@ func (c Cell101) Edges() int { return bits.OnesCount64(c.edges) }
 // Edge reports whether an edge goes from one vertex to another.
 func (c Cell101) Edge(from, to int) bool { return c.edges>>(MaxVertices101*from+to)&1 == 1 }
 
-// Matrix is the adjacency matrix [V][V], strictly upper triangular, from which
-// NewCell101 makes the same cell with Ops.
-func (c Cell101) Matrix() [][]int {
-	matrix := make([][]int, c.vertices)
-	for i := range matrix {
-		matrix[i] = make([]int, c.vertices)
-		for j := range matrix[i] {
-			if c.Edge(i, j) {
-				matrix[i][j] = 1
-			}
-		}
-	}
-	return matrix
-}
-
-// Ops are the operations of all vertices.
-func (c Cell101) Ops() []string {
-	ops := []string{Input101}
-	for _, op := range c.ops[:max(c.Vertices(), 2)-2] {
-		ops = append(ops, Ops101[op])
-	}
-	return append(ops, Output101)
-}
-
 // letters101 stand for the operations in the short form of a cell.
 const letters101 = "31M"
 
@@ -216,8 +187,7 @@ func (c Cell101) short() (ops, edges string) {
 	return o.String(), e.String()
 }
 
-// ParseCell101 is the inverse of String. Beside NewCell101's errors it is one
-// where the form is another, or the cell is not pruned.
+// ParseCell101 is the inverse of String. It returns an error for other forms and for cells that are not pruned.
 func ParseCell101(s string) (Cell101, error) {
 	ops, edges, _ := strings.Cut(s, " ")
 	c, err := parseShort101(ops, edges)
@@ -250,16 +220,20 @@ func parseShort101(letters, edges string) (Cell101, error) {
 			at++
 		}
 	}
+	return newPruned101(matrix, ops)
+}
+
+// newPruned101 is NewCell101 for a cell that must be pruned already.
+func newPruned101(matrix [][]int, ops []string) (Cell101, error) {
 	c, err := NewCell101(matrix, ops)
-	if err == nil && c.Vertices() != n {
-		return Cell101{}, fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected "+
-			"a pruned cell", n, n-c.Vertices())
+	if n := len(ops); err == nil && c.Vertices() != n {
+		err = fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected a pruned cell",
+			n, n-c.Vertices())
 	}
 	return c, err
 }
 
-// label is what a vertex has of itself in a hash: its edges out and in, and
-// its operation, −1 for the input and −2 for the output.
+// label is a vertex's part of the hash: edges out, edges in, and operation (input −1, output −2).
 func (c Cell101) label(v int) (out, in, op int) {
 	for w := range c.Vertices() {
 		out += int(c.edges >> (MaxVertices101*v + w) & 1)
@@ -274,10 +248,9 @@ func (c Cell101) label(v int) (out, in, op int) {
 	return out, in, int(c.ops[v-1])
 }
 
-// Hash is the benchmark's name of the cell, which does not depend on the order
-// of its vertices (Ying+ 2019; hash_module of the benchmark's graph_util): every
-// vertex starts with the MD5 of its label and takes, V times, the MD5 of its
-// neighbours' hashes, sorted, and its own; the cell has the MD5 of all of them.
+// Hash is the benchmark's isomorphism-invariant name of the cell (Ying+ 2019; hash_module of graph_util): every vertex
+// starts with the MD5 of its label and V times takes the MD5 of its neighbours' hashes, sorted, and its own; the cell
+// has the MD5 of all.
 func (c Cell101) Hash() string {
 	n := c.Vertices()
 	hashes, next := make([]string, n), make([]string, n)
@@ -311,10 +284,8 @@ func md5Hex(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Canonical returns the cell with its vertices in the one order that stands for
-// all: of those in which every edge goes to a later vertex, the first by
-// operations, then by edges. Two cells of the benchmark have the same Hash
-// exactly where their canonical forms are ==, and this is much quicker.
+// Canonical returns the canonical order of vertices: of all topological orders the first by operations, then by edges.
+// Cells of the benchmark have the same Hash exactly if their canonical forms are ==, which is much faster.
 func (c Cell101) Canonical() Cell101 {
 	best, found := c, false
 	order := make([]int, 1, MaxVertices101) // the input comes first
@@ -339,7 +310,6 @@ func (c Cell101) Canonical() Cell101 {
 	return best
 }
 
-// parents are the vertices with an edge to v, as bits.
 func (c Cell101) parents(v int) (set uint8) {
 	for w := range v {
 		set |= uint8(c.edges>>(MaxVertices101*w+v)&1) << w
@@ -347,7 +317,6 @@ func (c Cell101) parents(v int) (set uint8) {
 	return set
 }
 
-// reorder puts vertex order[i] in place i.
 func (c Cell101) reorder(order []int) Cell101 {
 	o := Cell101{vertices: c.vertices}
 	for i, from := range order {
@@ -361,7 +330,6 @@ func (c Cell101) reorder(order []int) Cell101 {
 	return o
 }
 
-// before orders cells of as many vertices.
 func (c Cell101) before(d Cell101) bool {
 	return cmp.Or(bytes.Compare(c.ops[:], d.ops[:]), cmp.Compare(c.edges, d.edges)) < 0
 }

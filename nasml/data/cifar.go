@@ -12,11 +12,9 @@ import (
 	"slices"
 )
 
-// cifar10 is known by the sums of its members, so that an archive packed again
-// is the same. The sums of the training batches were computed from real files,
-// that of the whole test batch was not; all six are those that torchvision-ruby
-// pins, beside the publisher's archive (SHA-256 c4a38c50…, MD5 c32a1d4a…).
-// That of the head is computed from a copy that has no more of the test batch.
+// cifar10 is known by its members' checksums, so that a repacked archive is the same. Those of the training batches
+// were computed from real files, that of the test batch was not; all six are pinned by torchvision-ruby, beside the
+// archive (SHA-256 c4a38c50…, MD5 c32a1d4a…). That of the head is from a copy with no more of the test batch.
 var cifar10 = func() set {
 	const folder = "cifar-10-batches-bin/"
 	var members []Member
@@ -39,27 +37,15 @@ var cifar10 = func() set {
 	})...)
 }()
 
-// cifar100 has torchvision-ruby's sums too; the archive's own is 58a81ae1….
-// They were not checked against files of our own. The first label of a record
-// is the coarse one of 20, which is passed over.
-var cifar100 = cifar(
-	"cifar-100-binary.tar.gz",
-	168513733,
-	recordFormat{labels: []int{20, 100}, side: 32},
-	Member{
-		Path:   "cifar-100-binary/train.bin",
-		Images: 50_000,
-		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
-	},
-	Member{
-		Path:   "cifar-100-binary/test.bin",
-		Images: 10_000,
-		SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
-	},
-)
+// cifar100 has torchvision-ruby's checksums; the archive's own is 58a81ae1…. They were not checked against real files.
+// Of a record's two labels, the coarse one is ignored.
+var cifar100 = cifar("cifar-100-binary.tar.gz", 168513733, recordFormat{labels: []int{20, 100}, side: 32},
+	Member{Path: "cifar-100-binary/train.bin", Images: 50_000,
+		SHA256: "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+	Member{Path: "cifar-100-binary/test.bin", Images: 10_000,
+		SHA256: "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"})
 
-// cifar lays out an archive of which the last member is the test set, and its
-// head, if it has one, a split of its own.
+// cifar describes an archive whose last member is the test set; its head, if any, is a split of its own.
 func cifar(name string, size int64, format recordFormat, members ...Member) set {
 	archive := File{Path: name, URLs: []string{"https://www.cs.toronto.edu/~kriz/" + name}, Size: size}
 	for _, m := range members {
@@ -78,8 +64,7 @@ func cifar(name string, size int64, format recordFormat, members ...Member) set 
 	return splits
 }
 
-// recordFormat is that of a file of records: some labels, a byte each, of which
-// the last counts, and an image by channel, all of red before green and blue.
+// recordFormat describes records: some labels, a byte each, of which the last counts, and an image by channel.
 type recordFormat struct {
 	labels []int // how many values each label has
 	side   int   // pixels
@@ -87,8 +72,7 @@ type recordFormat struct {
 
 func (r recordFormat) size() int { return len(r.labels) + 3*r.side*r.side }
 
-// images takes records apart. It returns an error if a label is out of range, or
-// bytes are left over.
+// images splits records. It returns an error for labels out of range and for a partial record.
 func (r recordFormat) images(content [][]byte) (Images, error) {
 	im := Images{Height: r.side, Width: r.side, Channels: 3}
 	total := 0
@@ -114,7 +98,6 @@ func (r recordFormat) images(content [][]byte) (Images, error) {
 	return im, nil
 }
 
-// interleave copies an image by channel, [3, area], into one by pixel, [area, 3].
 func interleave(pixels, channels []uint8) {
 	area := len(channels) / 3
 	red, green, blue := channels[:area], channels[area:2*area], channels[2*area:]
@@ -133,12 +116,9 @@ type Member struct {
 	HeadSHA256 string // of these
 }
 
-// readArchive returns the content of the members, one after the other in their
-// order here, whatever it is in the archive. Every entry has to be a file or a
-// folder inside the archive's own; nothing is written, and other files are
-// passed over. A member that is missing, twice there, of another size or sum is
-// an error. Where of the last member only the head is there, it returns what
-// it has, and an error that wraps ErrIncomplete.
+// readArchive returns the members' content in the order of the list. A member that is missing, twice there, or of the
+// wrong size or checksum is an error; other files are ignored. If only the head of the last member is there, it returns
+// that and an error that wraps ErrIncomplete.
 func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 	var body []byte
 	found := map[string]int{} // images in each member
@@ -172,9 +152,8 @@ func readArchive(plain io.Reader, members []Member) ([]byte, error) {
 	return body, nil
 }
 
-// eachEntry calls visit for the entries of a tar archive and reads it to its end. Every
-// entry must be a file or a folder inside the archive's own; nothing is written. sofar
-// says in an error how much came before it.
+// eachEntry visits the entries of a tar archive to its end. Entries must be files or folders inside the archive's own
+// folder; nothing is written. sofar says in an error what came before.
 func eachEntry(
 	plain io.Reader, sofar func() string, visit func(name string, entry *tar.Header, content io.Reader) error,
 ) error {
@@ -200,7 +179,6 @@ func eachEntry(
 	return nil
 }
 
-// sizeOf is that of the members together, in bytes.
 func sizeOf(members []Member) int {
 	total := 0
 	for _, m := range members {
@@ -209,9 +187,8 @@ func sizeOf(members []Member) int {
 	return total
 }
 
-// entryName returns the cleaned name of an entry. What could reach outside of
-// a folder that the archive is unpacked in is refused: a name with "..", an
-// absolute one, a link.
+// entryName returns an entry's cleaned name. It refuses what could reach outside of the folder: "..", absolute names,
+// links.
 func entryName(entry *tar.Header) (string, error) {
 	switch entry.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
@@ -225,8 +202,7 @@ func entryName(entry *tar.Header) (string, error) {
 	return path.Clean(entry.Name), nil
 }
 
-// read fills body with the member and returns how many images it has: all, or
-// those of the head.
+// read fills body with the member or its head, and returns the number of images.
 func (m Member) read(r io.Reader, size int64, body []byte) (int, error) {
 	images, want := m.Images, m.SHA256
 	if m.Head > 0 && size == int64(m.Head*m.Record) {

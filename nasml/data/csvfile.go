@@ -23,12 +23,10 @@ type csvFile struct {
 	body  string   // what comes after the first line
 }
 
-// maxCSV bounds what is unzipped: the largest file is that of NAS-Bench-101
-// with four lengths of training, of some 130 MB.
+// maxCSV bounds the unzipped size. The largest table, NAS-Bench-101 with four lengths, has some 130 MB.
 const maxCSV = 256 << 20
 
-// openCSV reads a file of dir, zipped or, where that one is not there,
-// unzipped.
+// openCSV reads a file of dir, zipped or not.
 func openCSV(dir, file string) (*csvFile, error) {
 	zipped := filepath.Join(dir, filepath.FromSlash(file))
 	for _, path := range []string{zipped, unzipped(zipped)} {
@@ -48,7 +46,7 @@ func openCSV(dir, file string) (*csvFile, error) {
 	)
 }
 
-// open unzips the file, reads its first line and returns the whole text.
+// open unzips the file, reads its first line and returns all of it.
 func (f *csvFile) open() ([]byte, error) {
 	text := f.raw
 	if filepath.Ext(f.path) == ".gz" {
@@ -67,7 +65,6 @@ func (f *csvFile) open() ([]byte, error) {
 	return text, nil
 }
 
-// gunzip unzips all of raw and says how far it came where that ends early.
 func gunzip(raw []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -86,9 +83,7 @@ func gunzip(raw []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// rows calls visit for every row with its fields, which are reused, and
-// returns how many there are. It returns an error if a row has another number of
-// fields than the first line.
+// rows visits every row and returns their number. The fields are reused. Rows of different lengths are an error.
 func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) {
 	fields := make([]string, len(f.names))
 	row := 0
@@ -110,8 +105,7 @@ func (f *csvFile) rows(visit func(row int, fields []string) error) (int, error) 
 	return row, nil
 }
 
-// number reads a field: a whole number that is not negative (index, class), a
-// positive number (cost), or a percentage.
+// number parses a field: an index or class ≥ 0, a cost > 0, or a percentage.
 func (f *csvFile) number(line int, name, text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	ok, expected := x >= 0 && x <= 100, "an accuracy from 0 to 100 percent"
@@ -127,7 +121,6 @@ func (f *csvFile) number(line int, name, text string) (float64, error) {
 	return x, nil
 }
 
-// wrong is the error of a line and column.
 func (f *csvFile) wrong(line int, column, found, expected string) error {
 	return fmt.Errorf("%s, line %d, column %s: %s: %w, expected %s; put an intact file in its place", f.path, line,
 		column, found, ErrBroken, expected)

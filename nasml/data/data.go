@@ -12,7 +12,7 @@
 //	$NASML_DATA/imagenet16-120/train_data_batch_1
 //	$NASML_DATA/aclImdb_v1.tar.gz
 //
-// Colour images become batches for training by Augment: cropped, flipped and
+// Colour images become batches for training by Augments: cropped, flipped and
 // normalised as DARTS or AutoDL-Projects do it. How a search divides Train is
 // not part of the data: package bilevel does it in order, as DARTS, or at
 // random. The fixed halves of AutoDL-Projects (cifar-split.txt and, for the two
@@ -49,9 +49,8 @@ var (
 	ErrIncomplete = errors.New("the file is incomplete") // what is there is right
 )
 
-// Dir returns the folder of the data sets as an absolute path: $NASML_DATA,
-// else nasml/data in the user's cache folder. It does not make the folder. It
-// is an error if neither is known.
+// Dir returns the absolute path of the data folder: $NASML_DATA, else nasml/data in the user's cache folder. It does
+// not create it.
 func Dir() (string, error) {
 	if dir := os.Getenv("NASML_DATA"); dir != "" {
 		return filepath.Abs(dir)
@@ -61,6 +60,13 @@ func Dir() (string, error) {
 		return "", fmt.Errorf("no folder for data: %w; set NASML_DATA to one", err)
 	}
 	return filepath.Join(cache, "nasml", "data"), nil
+}
+
+func dirOr(dir string) (string, error) {
+	if dir != "" {
+		return dir, nil
+	}
+	return Dir()
 }
 
 // Load returns one part of a data set. Files that are missing are downloaded
@@ -94,19 +100,12 @@ type library struct {
 	stall  time.Duration // how long a server may be silent
 }
 
-// open returns the user's library.
 func open() (*library, error) {
 	dir, err := Dir()
 	if err != nil {
 		return nil, err
 	}
-	return &library{
-		dir:    dir,
-		sets:   publishers,
-		client: http.DefaultClient,
-		pause:  time.Second / 2,
-		stall:  30 * time.Second,
-	}, nil
+	return &library{dir, publishers, http.DefaultClient, time.Second / 2, 30 * time.Second}, nil
 }
 
 func (l *library) load(ctx context.Context, name Name, split Split) (*Images, error) {
@@ -140,8 +139,8 @@ func unknownSplit(name Name, split Split, known ...Split) error {
 	return fmt.Errorf("found split %q of data set %s, expected one of %q", split, name, known)
 }
 
-// obtain returns the content of a file, downloaded first where it is missing,
-// and of an incomplete one what it has, with the error.
+// obtain returns a file's content, downloaded if missing. Of an incomplete file it returns what is there, with the
+// error.
 func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error) {
 	body, _, err := l.find(name, f)
 	if !errors.Is(err, ErrMissing) {
@@ -154,10 +153,8 @@ func (l *library) obtain(ctx context.Context, name Name, f File) ([]byte, error)
 	return body, err
 }
 
-// path returns where a file belongs.
 func (l *library) path(f File) string { return filepath.Join(l.dir, filepath.FromSlash(f.Path)) }
 
-// places are where a file may lie: zipped or, beside that, unzipped.
 func places(path string) []string {
 	if plain := unzipped(path); plain != path {
 		return []string{path, plain}
@@ -165,9 +162,8 @@ func places(path string) []string {
 	return []string{path}
 }
 
-// find returns the content of a file and its path: the zipped one, or the
-// unzipped one beside it. A broken one is an error only where the other is
-// not good either. Of an incomplete one it returns what is there and an error.
+// find returns a file's content and path: zipped, or else unzipped beside that. Of an incomplete file it returns what
+// is there, with an error.
 func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	err = ErrMissing
 	for _, p := range places(l.path(f)) {
@@ -198,7 +194,6 @@ func (l *library) find(name Name, f File) (body []byte, at string, err error) {
 	}
 }
 
-// howToGet says how a missing file comes to its place.
 func (f File) howToGet(name Name) string {
 	if f.ByHand != "" {
 		return fmt.Sprintf("%s, and put it there, %s", f.ByHand, fromFolder(name))
@@ -231,9 +226,8 @@ type FileStatus struct {
 	Problem error // nil where it is present; says what to do
 }
 
-// Status reads and checks every file of the named sets, of all sets where
-// none is named. It returns an error only for a set that is not known, or
-// where Dir does; what is wrong with a file stands in its FileStatus.
+// Status checks every file of the named sets, or of all. It returns an error only for an unknown set or folder; a
+// file's problem is in its FileStatus.
 func Status(names ...Name) ([]FileStatus, error) {
 	l, err := open()
 	if err != nil {
@@ -345,7 +339,6 @@ func (l *library) takeOver(from string, names []Name) error {
 	return nil
 }
 
-// copyMissing copies the files that Dir does not have.
 func (l *library) copyMissing(name Name, files []File, sources []string) error {
 	for i, f := range files {
 		_, _, ours := l.find(name, f)
@@ -364,15 +357,13 @@ func (l *library) copyMissing(name Name, files []File, sources []string) error {
 	return nil
 }
 
-// unzipped returns the name of a zipped file without ".gz".
 func unzipped(path string) string { return strings.TrimSuffix(path, ".gz") }
 
 // others are the folders that torchvision and AutoDL-Projects keep the files in.
 var others = map[Name][]string{MNIST: {"MNIST/raw"}, FashionMNIST: {"FashionMNIST/raw"}, ImageNet16: {"ImageNet16"}}
 
-// locate returns where each file lies, good, below from as it does below Dir,
-// or in one of the folders.
-// Where one does not, it returns those found and an error for the first other.
+// locate returns the paths of good copies below from, as below Dir or in one of the folders, and an error for the first
+// file without one.
 func locate(from string, folders []string, files []File) (sources []string, first error) {
 	for _, f := range files {
 		at, err := f.lookIn(from, folders)
@@ -386,7 +377,7 @@ func locate(from string, folders []string, files []File) (sources []string, firs
 	return sources, first
 }
 
-// lookIn returns the path of a good copy of the file, else of an incomplete one.
+// lookIn returns the path of a good copy, else of an incomplete one.
 func (f File) lookIn(from string, folders []string) (string, error) {
 	base := path.Base(f.Path)
 	var problem error
@@ -416,7 +407,7 @@ func (f File) lookIn(from string, folders []string) (string, error) {
 	return "", fmt.Errorf("%s: %w: found none of %s", base, ErrMissing, strings.Join(looked, ", "))
 }
 
-// copy copies the file whole or not at all, and checks the copy.
+// copy copies the file atomically and checks the copy.
 func (f File) copy(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return explain(err, f)
@@ -441,8 +432,7 @@ func (f File) copy(from, to string) error {
 	return explain(install(out, to), f)
 }
 
-// install gives a finished and checked file its name, for all to read. What
-// had the name is kept beside it as NAME.broken.
+// install moves a finished file to its name. A file that had the name becomes NAME.broken.
 func install(file *os.File, to string) error {
 	if err := file.Chmod(0o644); err != nil {
 		return err
@@ -456,7 +446,7 @@ func install(file *os.File, to string) error {
 	return os.Rename(file.Name(), to)
 }
 
-// explain adds to an error of the file system what to do about it.
+// explain says what to do about an error of the file system.
 func explain(err error, f File) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

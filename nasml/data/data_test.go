@@ -109,7 +109,7 @@ func TestLoadErrorsSayWhatToDo(t *testing.T) {
 	)
 
 	_, err = l.load(t.Context(), "minst", Train)
-	require.EqualError(t, err, `found data set "minst", expected one of synthetic, fashion-mnist, mnist`)
+	require.EqualError(t, err, `found data set "minst", expected one of ["synthetic" "fashion-mnist" "mnist"]`)
 	_, err = l.load(t.Context(), MNIST, "validation")
 	require.EqualError(t, err, `found split "validation" of data set mnist, expected one of ["train" "test"]`)
 }

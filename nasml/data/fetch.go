@@ -72,7 +72,6 @@ func (l *library) fetch(ctx context.Context, name Name, progress func(done, tota
 	return nil
 }
 
-// download gets one file from the first address that has it.
 func (l *library) download(ctx context.Context, name Name, f File, progress func(int64)) error {
 	to := l.path(f)
 	if f.ByHand != "" {
@@ -114,8 +113,7 @@ type partial struct {
 	lock *files.Lock
 }
 
-// lockPart opens the file that a download goes to and waits until no other
-// process writes to it.
+// lockPart opens the file of a download once no other process writes to it.
 func lockPart(ctx context.Context, path string) (*partial, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -135,7 +133,7 @@ func lockPart(ctx context.Context, path string) (*partial, error) {
 	return &partial{file, lock}, nil
 }
 
-// release ends the lock, and leaves no empty file behind.
+// release unlocks the file, and removes it if it is empty.
 func (p *partial) release() {
 	if info, err := p.Stat(); err == nil && info.Size() == 0 {
 		os.Remove(p.Name())
@@ -146,9 +144,8 @@ func (p *partial) release() {
 
 const tries = 3 // requests to one address that bring nothing new
 
-// fill makes part the whole file, from one address: it resumes what is there,
-// tries again after a pause where the server or the way to it fails, and
-// checks the result.
+// fill downloads the file from one address. It resumes, retries after a pause if server or network fail, and checks the
+// result.
 func (l *library) fill(ctx context.Context, f File, address string, part *os.File, progress func(int64)) error {
 	pause, most := l.pause, int64(0)
 	for try := 1; ; try++ {
@@ -176,9 +173,7 @@ func (l *library) fill(ctx context.Context, f File, address string, part *os.Fil
 	}
 }
 
-// final reports whether an error will be the same next time: one of our own
-// disk, an answer that means no, a name that does not exist, as if there is
-// no network.
+// final reports whether a retry is useless: for errors of the disk, of the request, and of the host's name.
 func final(err error) bool {
 	var local *fs.PathError
 	var status *statusError
@@ -187,8 +182,7 @@ func final(err error) bool {
 		errors.As(err, &name) && name.IsNotFound
 }
 
-// withoutURL takes off what http.Client puts before an error: the address
-// stands before it already.
+// withoutURL strips the address that http.Client prepends.
 func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -197,7 +191,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// check reads the finished part and empties it where it is not the file.
+// check reads the finished part, and empties it if it is not the file.
 func check(f File, part *os.File) error {
 	_, err := f.read(part.Name())
 	if err == nil {
@@ -212,8 +206,7 @@ func check(f File, part *os.File) error {
 	return fmt.Errorf("what was downloaded is not the file (%w), and was deleted", err)
 }
 
-// checkZipped compares the sum of the file as it is with the publisher's, if
-// there is one.
+// checkZipped compares the publisher's checksum of the file as it is, if there is one.
 func (f File) checkZipped(part *os.File) error {
 	if f.Zipped == "" {
 		return nil
@@ -230,8 +223,7 @@ func (f File) checkZipped(part *os.File) error {
 
 var errStalled = errors.New("the server was silent for too long")
 
-// request asks for what part lacks and appends it. It returns whether the
-// server resumed, and the size that part has then.
+// request appends what part lacks. It returns whether the server resumed, and the new size.
 func (l *library) request(
 	ctx context.Context,
 	address string,
@@ -263,9 +255,8 @@ func (l *library) request(
 	return resumed, m.done, cause(ctx, err)
 }
 
-// accept says what an answer does to part, of which offset bytes are there:
-// it goes on, it has nothing more, or, with part emptied, it begins again. An
-// answer without content, or with other bytes than those asked for, is an error.
+// accept says what an answer does to part, which has offset bytes: continue, complete, or start again with an empty
+// part. Anything else is an error.
 func accept(resp *http.Response, part *os.File, offset int64) (resumed, complete bool, err error) {
 	sent := resp.Header.Get("Content-Range")
 	switch resp.StatusCode {
@@ -285,8 +276,7 @@ func accept(resp *http.Response, part *os.File, offset int64) (resumed, complete
 	return false, false, errors.Join(err, &statusError{resp.StatusCode, resp.Status})
 }
 
-// get sends the request. It asks for the bytes as they are: Go would
-// otherwise unzip a .gz that a server labels as an encoding.
+// get asks for the bytes as they are. Otherwise Go would unzip a .gz that a server labels as an encoding.
 func (l *library) get(ctx context.Context, address string, offset int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -307,7 +297,6 @@ func restart(part *os.File) error {
 	return err
 }
 
-// cause replaces "context canceled" by why it was.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -339,7 +328,6 @@ type statusError struct {
 
 func (e *statusError) Error() string { return "the server answered " + e.text }
 
-// passing reports whether a retry may succeed.
 func (e *statusError) passing() bool {
 	return e.code >= 500 || e.code == http.StatusTooManyRequests || e.code == http.StatusRequestTimeout ||
 		e.code == http.StatusRequestedRangeNotSatisfiable || e.code == http.StatusPartialContent

@@ -342,7 +342,8 @@ func TestWaitingForALockStopsWithItsContext(t *testing.T) {
 func TestFetchSyntheticAndUnknown(t *testing.T) {
 	l, _ := small(t)
 	require.NoError(t, l.fetch(t.Context(), Synthetic, nil))
-	require.ErrorContains(t, l.fetch(t.Context(), "imagenet", nil), "expected one of synthetic, fashion-mnist, mnist")
+	err := l.fetch(t.Context(), "imagenet", nil)
+	require.ErrorContains(t, err, `expected one of ["synthetic" "fashion-mnist" "mnist"]`)
 }
 
 func TestFinalErrorsAreNotTriedAgain(t *testing.T) {

@@ -22,9 +22,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// PhotoFolder are photographs in folders, one a class, as ILSVRC's training
-// archive has them once it is unpacked: n01440764/n01440764_10026.JPEG. They are
-// read when they are needed.
+// PhotoFolder is a folder of photographs with one folder per class, like ILSVRC's training archive:
+// n01440764/n01440764_10026.JPEG. They are read when needed.
 type PhotoFolder struct {
 	Dir         string
 	ClassNames  []string // of the folders, in order: label i is the i-th
@@ -40,8 +39,8 @@ type photo struct {
 // photoEndings are those of files that are photographs.
 var photoEndings = []string{".jpeg", ".jpg", ".png"}
 
-// OpenPhotoFolder lists the photographs of a folder. It returns an error if it
-// cannot be read, has no folders, or has one without photographs.
+// OpenPhotoFolder lists the photographs of a folder. A folder without classes, or a class without photographs, is an
+// error.
 func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -76,7 +75,6 @@ func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 	return f, nil
 }
 
-// list names the photographs of a class in order.
 func (f *PhotoFolder) list(class string, add func(path string, size int64)) error {
 	entries, err := os.ReadDir(filepath.Join(f.Dir, class))
 	if err != nil {
@@ -95,7 +93,7 @@ func (f *PhotoFolder) list(class string, add func(path string, size int64)) erro
 	return nil
 }
 
-// pathless is an error without the path, which stands before it.
+// pathless strips the path, which the message has already.
 func pathless(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -123,7 +121,6 @@ func (f *PhotoFolder) First(n int) *PhotoFolder {
 // Len is the number of photographs.
 func (f *PhotoFolder) Len() int { return len(f.files) }
 
-// read decodes a photograph.
 func (f *PhotoFolder) read(i int) (image.Image, error) {
 	path := filepath.Join(f.Dir, filepath.FromSlash(f.files[i].path))
 	file, err := os.Open(path)
@@ -153,9 +150,8 @@ type Photographs struct {
 // Classes is the number of classes.
 func (p Photographs) Classes() int { return len(p.ClassNames) }
 
-// Batch writes photographs to pixels [len(indices), Side, Side, 3], and their
-// labels, as many at a time as there are processors. It draws one number for each
-// from rng where Train is true, unless it is nil. It returns an error if a file is broken.
+// Batch writes photographs to pixels [len(indices), Side, Side, 3], and their labels, on all processors. If Train, it
+// draws one number for each from rng, unless that is nil. It returns an error if a file is broken.
 func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error {
 	size := p.Side * p.Side * 3
 	if len(pixels) != len(indices)*size || len(labels) != len(indices) {
@@ -179,8 +175,6 @@ func (p Photographs) Batch(pixels []float32, labels []int32, indices []int, rng 
 	return cmp.Or(group.Wait(), cmp.Or(errs...))
 }
 
-// write is the photograph with an index, a random part of it if there is a
-// generator.
 func (p Photographs) write(out []float32, i int, rng *rand.Rand) error {
 	photo, err := p.read(i)
 	if err != nil {

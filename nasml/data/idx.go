@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -57,7 +56,6 @@ func readIDX(r io.Reader, shape []int) ([]byte, error) {
 	}
 }
 
-// short says how far a reader came that failed before its end.
 func short(err error, found, want int) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("found a file that is cut off after %d bytes (uncompressed), expected all of %d", found, want)
@@ -73,18 +71,12 @@ func kind(shape []int) string {
 }
 
 func times(shape []int) string {
-	s := make([]string, len(shape))
-	for i, n := range shape {
-		s[i] = strconv.Itoa(n)
-	}
-	return strings.Join(s, "×")
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(shape), "[]")), "×")
 }
 
-// read returns the content of the file at path, zipped or not, after it has
-// been found to be f: header and shape of an IDX file, members of an archive,
-// length and checksum. The errors say what was found and what was expected,
-// and wrap ErrBroken where the content is at fault; read says nothing of path.
-// Of an incomplete archive it returns what is there, and ErrIncomplete.
+// read returns the content of the file at path, zipped or not, after checking it. Errors say what was found and
+// expected, without the path; they wrap ErrBroken for wrong content. Of an incomplete archive it returns what is there,
+// and ErrIncomplete.
 func (f File) read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,7 +94,6 @@ func (f File) read(path string) ([]byte, error) {
 	return body, err
 }
 
-// parse reads the uncompressed bytes to their end.
 func (f File) parse(plain io.Reader) (body []byte, err error) {
 	switch {
 	case f.Members != nil:
@@ -132,8 +123,7 @@ func (f File) parse(plain io.Reader) (body []byte, err error) {
 	return body, nil
 }
 
-// unzip looks at the content, not at the name: some browsers unzip what they
-// download and leave the name as it was.
+// unzip goes by the content: some browsers unzip downloads and keep the name.
 func unzip(r *bufio.Reader) (io.Reader, error) {
 	switch magic, err := r.Peek(2); {
 	case err == io.EOF:

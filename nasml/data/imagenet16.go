@@ -5,17 +5,15 @@ import (
 	"path"
 )
 
-// ImageNet16-120 as Dong and Yang 2020 take it (NAS-Bench-201): the images of
-// labels 1 to 120 of the downsampled ImageNet, 151,700 for training, and for
-// testing the 6,000 of the publisher's validation set. Labels become 0 to 119.
+// ImageNet16-120 (NAS-Bench-201, Dong & Yang 2020): labels 1 to 120 of the downsampled ImageNet, 151,700 training
+// images and the 6,000 of the validation set for testing. Labels become 0 to 119.
 const (
 	imagenetSide    = 16
 	imagenetClasses = 1000 // that the files have
 	imagenetKept    = 120
 )
 
-// imagenet16 has the MD5 sums that AutoDL-Projects pins for the publisher's
-// eleven files. They were not checked against files of our own.
+// imagenet16 has the MD5 sums that AutoDL-Projects pins. They were not checked against real files.
 var imagenet16 = func() set {
 	var train []File
 	for i, sum := range []string{
@@ -38,10 +36,8 @@ func imagenetFile(base, sum string) File {
 			"https://image-net.org/download-images.php, which asks for an account, unzip them"}
 }
 
-// pickledRecords returns the images of the first classes of a pickled batch as
-// records: a label, counted from 0, and the bytes of the image by channel. The
-// pickle is a dictionary with "data", a numpy array of bytes [N, 768], and
-// "labels", a list of N numbers from 1 to 1000.
+// pickledRecords returns the images of the first classes of a pickled batch as records: a label from 0 and the image by
+// channel. The pickle is a dictionary with "data", bytes [N, 768], and "labels", N numbers from 1 to 1000.
 func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	const size = 3 * imagenetSide * imagenetSide
 	batch, err := unpickleDict(pickle)
@@ -72,9 +68,8 @@ func pickledRecords(pickle []byte, classes int) ([]byte, error) {
 	return records, nil
 }
 
-// byteArray returns the content of a pickled numpy array of bytes with rows of
-// the given size. What numpy pickles is a call of _reconstruct and then the
-// state (1, shape, dtype, Fortran order, content).
+// byteArray returns the content of a pickled numpy array of bytes with rows of a size. numpy pickles a call of
+// _reconstruct and its state (1, shape, dtype, Fortran order, content).
 func byteArray(v any, row int) ([]byte, error) {
 	array, ok := v.(*pickled)
 	if !ok || array.what != "_reconstruct" || len(array.state) != 5 {

@@ -2,9 +2,10 @@ package data
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/gob"
 	"fmt"
 	"io"
 	"regexp"
@@ -12,13 +13,10 @@ import (
 	"strconv"
 )
 
-// imdb is the publisher's archive (Maas+ 2011), or one packed again of the same
-// reviews. The reviews have no sum of their own that anybody has published, so
-// that an archive is good where it is whole, has every review once and no
-// other, and ratings that go with the labels. What is downloaded has to be the
-// publisher's file byte for byte besides: its SHA-256 is what many independent
-// projects pin (MD5 7c2ac02c…); it was not checked against a file of our own.
-// The 50,000 reviews without labels are passed over and may be missing.
+// imdb is the publisher's archive (Maas+ 2011) or a repacked one. The reviews have no published checksum: an archive is
+// good if it has every review once, no other, and ratings that match the labels. A download must also be the
+// publisher's file by its SHA-256, which many projects pin (MD5 7c2ac02c…); it was not checked against a real file. The
+// 50,000 reviews without labels are ignored and may be missing.
 var imdb = reviewSet(File{
 	Path:    "aclImdb_v1.tar.gz",
 	URLs:    []string{"https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"},
@@ -27,13 +25,11 @@ var imdb = reviewSet(File{
 	Reviews: 12_500,
 })
 
-// reviewSet lays out an archive of reviews.
 func reviewSet(archive File) set {
 	both := part{files: []File{archive}, reviews: true}
 	return set{Train: both, Test: both}
 }
 
-// loadReviews is to reviews what load is to images, for several splits at once.
 func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	set, ok := l.sets[name]
 	if !ok {
@@ -50,13 +46,15 @@ func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) (
 	if err != nil {
 		return nil, err
 	}
+	var reviews []review
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&reviews); err != nil {
+		return nil, err
+	}
 	parts := map[Split]*Reviews{Train: {Name: name, Split: Train}, Test: {Name: name, Split: Test}}
-	for len(body) > 0 {
-		var v review
-		v, body = unpackReview(body)
-		r := parts[v.split]
-		r.Texts, r.Labels = append(r.Texts, string(v.text)), append(r.Labels, v.label)
-		r.Ratings, r.IDs = append(r.Ratings, v.rating), append(r.IDs, v.id)
+	for _, v := range reviews {
+		r := parts[v.Split]
+		r.Texts, r.Labels = append(r.Texts, string(v.Text)), append(r.Labels, v.Label)
+		r.Ratings, r.IDs = append(r.Ratings, v.Rating), append(r.IDs, v.ID)
 	}
 	var all []*Reviews
 	for _, split := range splits {
@@ -65,50 +63,23 @@ func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) (
 	return all, nil
 }
 
-// review is a file of the archive.
+// review is a file of the archive. A list of them, by package gob, is the content that File.read returns.
 type review struct {
-	split         Split
-	label, rating uint8
-	id            int32
-	text          []byte
+	Split         Split
+	Label, Rating uint8
+	ID            int32
+	Text          []byte
 }
 
-// pack appends a review to the content that File.read returns.
-func (v review) pack(body []byte) []byte {
-	test := uint8(0)
-	if v.split == Test {
-		test = 1
-	}
-	body = append(body, test, v.label, v.rating)
-	body = binary.LittleEndian.AppendUint32(body, uint32(v.id))
-	body = binary.LittleEndian.AppendUint32(body, uint32(len(v.text)))
-	return append(body, v.text...)
-}
-
-const reviewHead = 3 + 4 + 4 // bytes that pack puts before a text
-
-// unpackReview inverts pack and returns what follows.
-func unpackReview(body []byte) (v review, rest []byte) {
-	v = review{split: Train, label: body[1], rating: body[2], id: int32(binary.LittleEndian.Uint32(body[3:]))}
-	if body[0] == 1 {
-		v.split = Test
-	}
-	end := reviewHead + int(binary.LittleEndian.Uint32(body[7:]))
-	v.text = body[reviewHead:end]
-	return v, body[end:]
-}
-
-// order is that of the reviews: train before test, negative before positive,
-// by id.
+// order sorts train before test, negative before positive, then by id.
 func (v review) order(w review) int {
-	return cmp.Or(cmp.Compare(w.split, v.split), cmp.Compare(v.label, w.label), cmp.Compare(v.id, w.id))
+	return cmp.Or(cmp.Compare(w.Split, v.Split), cmp.Compare(v.Label, w.Label), cmp.Compare(v.ID, w.ID))
 }
 
 const largestReview = 16 << 20 // bytes; the longest of IMDb has 14 thousand
 
-// readReviews reads an archive to its end and returns its reviews packed and in
-// order, n in each of its four folders with ids from 0 to n−1. Other files are
-// passed over.
+// readReviews returns the encoded reviews of an archive in order: n in each of its four folders, with ids from 0 to
+// n−1. Other files are ignored.
 func readReviews(plain io.Reader, n int) ([]byte, error) {
 	var all []review
 	known := func() string { return fmt.Sprintf("%d of %d reviews", len(all), 4*n) }
@@ -120,9 +91,9 @@ func readReviews(plain io.Reader, n int) ([]byte, error) {
 		if entry.Size > largestReview {
 			return fmt.Errorf("found %d bytes in %s, expected at most %d", entry.Size, entry.Name, largestReview)
 		}
-		v.text = make([]byte, entry.Size)
-		if k, err := io.ReadFull(content, v.text); err != nil {
-			return fmt.Errorf("%s: %w", entry.Name, short(err, k, len(v.text)))
+		v.Text = make([]byte, entry.Size)
+		if k, err := io.ReadFull(content, v.Text); err != nil {
+			return fmt.Errorf("%s: %w", entry.Name, short(err, k, len(v.Text)))
 		}
 		all = append(all, v)
 		return nil
@@ -138,19 +109,17 @@ var (
 	reviewName = regexp.MustCompile(`^([0-9]{1,7})_([0-9]{1,2})\.txt$`)
 )
 
-// reviewOf returns the review, without its text, that an entry of the archive
-// is; ok is false for what is none. The name says what it is:
-// aclImdb/train/pos/ID_RATING.txt, with 1 to 4 stars for the negative ones and
-// 7 to 10 for the positive.
+// reviewOf returns the review, without text, of an archive entry such as aclImdb/train/pos/ID_RATING.txt; ok is false
+// for other files. Negative reviews have 1 to 4 stars, positive ones 7 to 10.
 func reviewOf(name string, entry *tar.Header) (v review, ok bool, err error) {
 	m := reviewPath.FindStringSubmatch(name)
 	if m == nil || entry.Typeflag != tar.TypeReg {
 		return v, false, nil
 	}
-	v.split = Split(m[1])
+	v.Split = Split(m[1])
 	low, high := 1, 4
 	if m[2] == "pos" {
-		v.label, low, high = 1, 7, 10
+		v.Label, low, high = 1, 7, 10
 	}
 	numbers := reviewName.FindStringSubmatch(m[3])
 	if numbers == nil {
@@ -163,40 +132,37 @@ func reviewOf(name string, entry *tar.Header) (v review, ok bool, err error) {
 		return v, false, fmt.Errorf("found %s in the archive with %d stars, expected %d to %d for %s", name, rating,
 			low, high, m[2])
 	}
-	v.id, v.rating = int32(id), uint8(rating)
+	v.ID, v.Rating = int32(id), uint8(rating)
 	return v, true, nil
 }
 
-// packReviews puts the reviews in order, after it has found that each is there
-// once.
+// packReviews sorts and encodes the reviews after checking that each is there once.
 func packReviews(all []review, n int) ([]byte, error) {
 	slices.SortStableFunc(all, review.order)
 	var counts [4]int
-	size := 0
 	for i, v := range all {
 		if i > 0 && v.order(all[i-1]) == 0 {
-			return nil, fmt.Errorf("found the %s review %d of label %d twice in the archive, expected it once", v.split,
-				v.id, v.label)
+			return nil, fmt.Errorf("found the %s review %d of label %d twice in the archive, expected it once", v.Split,
+				v.ID, v.Label)
 		}
-		folder := int(v.label)
-		if v.split == Test {
+		folder := int(v.Label)
+		if v.Split == Test {
 			folder += 2
 		}
 		counts[folder]++
-		size += reviewHead + len(v.text)
 	}
 	if counts != [4]int{n, n, n, n} {
 		return nil, fmt.Errorf(
 			"found %d, %d, %d and %d reviews in train/neg, train/pos, test/neg and test/pos of the archive, expected "+
 				"%d in each", counts[0], counts[1], counts[2], counts[3], n)
 	}
-	body := make([]byte, 0, size)
 	for i, v := range all {
-		if int(v.id) != i%n {
+		if int(v.ID) != i%n {
 			return nil, fmt.Errorf("found no %s review %d of label %d in the archive, expected the numbers 0 to %d",
-				v.split, i%n, v.label, n-1)
+				v.Split, i%n, v.Label, n-1)
 		}
-		body = v.pack(body)
 	}
-	return body, nil
+	var body bytes.Buffer
+	err := gob.NewEncoder(&body).Encode(all)
+	return body.Bytes(), err
 }

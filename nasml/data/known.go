@@ -22,13 +22,11 @@ var knownViews = map[string]Facts{
 	"cifar-10 test, first 1000":   {"343727a0aaa1f290088a711206626af599f551e4fc4947ab8eeff2671421b2fd", 1000, false},
 }
 
-// NASBench201Fingerprint is that of the table with which the project's trials of
-// NAS-Bench-201 were computed: nasbench201.csv and nats_per_trial_e200.csv.
+// NASBench201Fingerprint is that of the table that shipped trials used: nasbench201.csv and nats_per_trial_e200.csv.
 const NASBench201Fingerprint = "5a4329bc38400ae25aadb62378e6ba455e6355e23a4137e0dd9bbf840e250c71"
 
-// NASBench101Fingerprint is that of the part of NAS-Bench-101's table with which
-// the project's trials were computed, nb101_108_subset151644.csv, and
-// Shared101Fingerprint that of weightsharing_proxy.csv, whose cells it names.
+// The fingerprints of the tables that shipped trials used: nb101_108_subset151644.csv, and weightsharing_proxy.csv,
+// which names its cells.
 const (
 	NASBench101Fingerprint = "115037c49ca280b317023c8b245681d75bbbbfc16d54b323dd5d080cc672aa4d"
 	Shared101Fingerprint   = "d94f41b3ca929445e93262fa7fb439190099f5cfa4db87e59022539f16d6bf53"

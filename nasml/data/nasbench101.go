@@ -10,12 +10,10 @@ import (
 // Trials101 is how often every cell was trained at each length.
 const Trials101 = 3
 
-// images101 is how many of the 10,000 images of a set were looked at: 39
-// batches of 256. An accuracy is a whole number of them.
+// images101 is the number of evaluated images of 10,000: 39 batches of 256.
 const images101 = 9984
 
-// BestTrial is the Trial of a Query101 that asks for the highest accuracy of
-// the three trainings, which is what NAS-Bench-1Shot1's constants are made of.
+// BestTrial is the Trial that asks for the best of the three trainings, as NAS-Bench-1Shot1's constants do.
 const BestTrial = -1
 
 // Query101 names one accuracy of a cell. Only Trial has a default, Mean.
@@ -37,14 +35,11 @@ func (q Query101) String() string {
 	return fmt.Sprintf("CIFAR-10 %s after %d epochs (%s)", q.Split, q.Epochs, trial)
 }
 
-// ErrNotInTable says that a cell of the benchmark is not in a table that lacks
-// some: the cell has an accuracy, which is not known.
+// ErrNotInTable says that an incomplete table does not have the cell.
 var ErrNotInTable = errors.New("this table does not have the cell")
 
-// NASBench101 is the table of NAS-Bench-101 (Ying+ 2019): accuracies on
-// CIFAR-10 and costs of the cells, all 423,624 or some of them. Load it with
-// LoadNASBench101. It is not changed after that, and safe for use by several
-// goroutines.
+// NASBench101 is the table of NAS-Bench-101 (Ying+ 2019): CIFAR-10 accuracies and costs of all 423,624 cells or some of
+// them. It is immutable and safe for concurrent use.
 type NASBench101 struct {
 	Fingerprint string // SHA-256 of the uncompressed file
 
@@ -65,10 +60,6 @@ type length101 struct {
 // hits101 are the images of images101 that were right, by trial and row.
 type hits101 [Trials101][]uint16
 
-func newLength101(epochs int) *length101 {
-	return &length101{epochs: epochs, hits: map[Split]*hits101{Valid: {}, Test: {}}}
-}
-
 // Len counts the cells of the table.
 func (b *NASBench101) Len() int { return len(b.cells) }
 
@@ -87,10 +78,8 @@ func (b *NASBench101) Epochs() []int {
 	return epochs
 }
 
-// Accuracy returns an accuracy of the cell in percent: n/9984 of the images,
-// where the benchmark's own interface has the nearest float32. It wraps
-// ErrNotInTable where the table does not have the cell, and is another error
-// where it does not have what is asked for.
+// Accuracy returns a cell's accuracy in percent, n/9984 (the benchmark's interface rounds to float32). It wraps
+// ErrNotInTable if the table does not have the cell.
 func (b *NASBench101) Accuracy(c Cell101, q Query101) (float64, error) {
 	hits, err := b.column(q)
 	if err != nil {
@@ -117,7 +106,6 @@ func (h *hits101) percent(row, trial int) float64 {
 	return 100 * float64(h[trial-1][row]) / images101
 }
 
-// column finds what a query asks for.
 func (b *NASBench101) column(q Query101) (*hits101, error) {
 	l, err := b.length(q.Epochs)
 	if err != nil {
@@ -131,7 +119,6 @@ func (b *NASBench101) column(q Query101) (*hits101, error) {
 	return hits, nil
 }
 
-// length finds the trainings of a length.
 func (b *NASBench101) length(epochs int) (*length101, error) {
 	for _, l := range b.lengths {
 		if l.epochs == epochs {
@@ -142,7 +129,6 @@ func (b *NASBench101) length(epochs int) (*length101, error) {
 		b.Epochs())
 }
 
-// row finds a cell, whatever the order of its vertices.
 func (b *NASBench101) row(c Cell101) (int, error) {
 	if row, ok := b.rows[c.Canonical()]; ok {
 		return row, nil
@@ -151,8 +137,7 @@ func (b *NASBench101) row(c Cell101) (int, error) {
 		b.Len(), Cells101)
 }
 
-// Params returns the number of weights of the cell's network. It has
-// Accuracy's errors.
+// Params returns the number of weights of the cell's network.
 func (b *NASBench101) Params(c Cell101) (int, error) {
 	row, err := b.row(c)
 	if err != nil {
@@ -161,9 +146,7 @@ func (b *NASBench101) Params(c Cell101) (int, error) {
 	return int(b.params[row]), nil
 }
 
-// Seconds returns how long a training of this many epochs took, on the
-// benchmark's machines: trial 1, 2, 3, or the Mean of the three. It has
-// Accuracy's errors.
+// Seconds returns how long a training of this many epochs took on the benchmark's machines: trial 1, 2, 3, or the Mean.
 func (b *NASBench101) Seconds(c Cell101, epochs, trial int) (float64, error) {
 	l, err := b.length(epochs)
 	if err != nil {
@@ -194,9 +177,8 @@ type Best101 struct {
 	Asked    int // cells that were to be compared
 }
 
-// IsBound says that the table does not have all cells that were asked for: the
-// best of them is at least this good, and a regret against it at least as
-// large as against this.
+// IsBound reports whether the table lacks some of the cells: Accuracy is then a lower bound, and so is a regret against
+// it.
 func (b Best101) IsBound() bool { return b.Found < b.Asked }
 
 // Best returns the best of all cells of the benchmark.
@@ -206,8 +188,7 @@ func (b *NASBench101) Best(q Query101) (Best101, error) {
 	return best, err
 }
 
-// BestOf returns the best of the cells, the first of equals, and how many of
-// them the table has. It wraps ErrNotInTable where it has none.
+// BestOf returns the best of the cells, the first of equals. It wraps ErrNotInTable if the table has none of them.
 func (b *NASBench101) BestOf(cells iter.Seq[Cell101], q Query101) (Best101, error) {
 	hits, err := b.column(q)
 	if err != nil {

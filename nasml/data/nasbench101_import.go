@@ -61,7 +61,6 @@ func ImportNASBench101(
 	return b.install(dir)
 }
 
-// original101 finds the benchmark's file.
 func original101(from string) (string, error) {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -88,7 +87,6 @@ type reader101 struct {
 	hashes  []string        // by row
 }
 
-// readOriginal101 reads the benchmark's file.
 func readOriginal101(ctx context.Context, path string, advance func(done, total int64)) (*NASBench101, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -149,9 +147,8 @@ type record101 struct {
 	seconds float32
 }
 
-// parseRecord101 takes apart the JSON array of a training: hash, epochs,
-// adjacency matrix row by row, operations between commas, and metrics in
-// base64.
+// parseRecord101 parses the JSON array of a training: hash, epochs, adjacency matrix by rows, operations, base64
+// metrics.
 func parseRecord101(text []byte) (*record101, error) {
 	v := &record101{}
 	var matrix, ops, metrics string
@@ -192,16 +189,10 @@ func parseMatrix101(digits string, ops []string) (Cell101, error) {
 	for i := range digits {
 		matrix[i/n] = append(matrix[i/n], int(digits[i]-'0'))
 	}
-	c, err := NewCell101(matrix, ops)
-	if err == nil && c.Vertices() != n {
-		err = fmt.Errorf("found %d vertices of which %d are on no path from input to output, expected a pruned cell",
-			n, n-c.Vertices())
-	}
-	return c, err
+	return newPruned101(matrix, ops)
 }
 
-// Numbers of the fields of the messages ModelMetrics and EvaluationData, by
-// the benchmark's model_metrics.proto.
+// Field numbers of the messages ModelMetrics and EvaluationData, from model_metrics.proto.
 const (
 	fieldEvaluation = 1 // ModelMetrics: EvaluationData, of the beginning, of the middle and of the end
 	fieldParams     = 2 // ModelMetrics: int32
@@ -210,7 +201,6 @@ const (
 	fieldTest       = 5 // EvaluationData: double
 )
 
-// parseMetrics reads a message ModelMetrics.
 func (v *record101) parseMetrics(message []byte) error {
 	var evaluations [][]byte
 	err := eachField(message, func(number protowire.Number, value any) {
@@ -237,7 +227,6 @@ func (v *record101) parseMetrics(message []byte) error {
 	return v.parseEvaluation(evaluations[2])
 }
 
-// parseEvaluation reads a message EvaluationData.
 func (v *record101) parseEvaluation(message []byte) error {
 	numbers := map[protowire.Number]float64{fieldSeconds: math.NaN(), fieldValid: math.NaN(), fieldTest: math.NaN()}
 	err := eachField(message, func(number protowire.Number, value any) {
@@ -263,9 +252,7 @@ func (v *record101) parseEvaluation(message []byte) error {
 	return nil
 }
 
-// eachField calls visit for every field of a message with its number and its
-// value: uint64 (varint), float64 (fixed64) or []byte. Other kinds are passed
-// over.
+// eachField visits a message's fields with number and value: uint64 (varint), float64 (fixed64) or []byte.
 func eachField(message []byte, visit func(number protowire.Number, value any)) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -295,7 +282,6 @@ func eachField(message []byte, visit func(number protowire.Number, value any)) e
 	return nil
 }
 
-// newCell makes a row for a cell that was not seen before.
 func (r *reader101) newCell(v *record101) (int, error) {
 	if hash := v.cell.Hash(); hash != v.hash {
 		return 0, fmt.Errorf("found the hash %q, expected %s, that of the cell %s", v.hash, hash, v.cell)
@@ -306,7 +292,6 @@ func (r *reader101) newCell(v *record101) (int, error) {
 	return row, nil
 }
 
-// take keeps a training of a cell.
 func (r *reader101) take(row int, v *record101) error {
 	if v.cell != r.cells[row] || v.params != r.params[row] {
 		return fmt.Errorf("found the cell %s with %d parameters, expected %s with %d as in the first record with "+
@@ -330,8 +315,7 @@ func (r *reader101) take(row int, v *record101) error {
 	return nil
 }
 
-// complete says which cell lacks trainings, as in a file that breaks off
-// between two records.
+// complete returns an error for a cell without all trainings, as in a truncated file.
 func (r *reader101) complete() error {
 	if len(r.cells) == 0 {
 		return fmt.Errorf("%w: found no record, expected three for each cell and length of training", ErrBroken)
@@ -352,20 +336,18 @@ func (r *reader101) complete() error {
 	return nil
 }
 
-// install installs the table and returns it as it is read.
 func (b *NASBench101) install(dir string) (read *NASBench101, err error) {
 	err = installTables(dir, b.path, []table{{table101File, b.csv()}}, func(made string) error {
 		read, err = LoadNASBench101(made)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, explain(err, File{})
 	}
 	read.path = filepath.Join(dir, filepath.FromSlash(table101File))
 	return read, nil
 }
 
-// csv writes the table as LoadNASBench101 reads it.
 func (b *NASBench101) csv() []byte {
 	var out bytes.Buffer
 	out.WriteString(strings.Join([]string{idColumn, edgesColumn, opsColumn, weightColumn}, ","))

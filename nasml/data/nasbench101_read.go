@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// The files of the table, below the folder of the data sets: what
-// ImportNASBench101 makes, and a published part of the benchmark.
+// The table's files in the data folder: the one ImportNASBench101 makes, and a published part.
 const (
 	table101File  = "nasbench/nasbench101.csv.gz"
 	subset101File = "nasbench/nb101_108_subset151644.csv.gz"
@@ -26,8 +25,7 @@ const (
 	weightColumn = "params"
 )
 
-// measured101 are the names of measurements: val9984_1 is of 108 epochs,
-// e4_val9984_1 of 4.
+// measured101 matches columns: val9984_1 is of 108 epochs, e4_val9984_1 of 4.
 var measured101 = regexp.MustCompile(`^(?:e([1-9]\d{0,4})_)?(val9984|test9984|time_s)_([123])$`)
 
 // LoadNASBench101 reads the table from a folder of data sets, Dir's where dir
@@ -46,11 +44,9 @@ var measured101 = regexp.MustCompile(`^(?:e([1-9]\d{0,4})_)?(val9984|test9984|ti
 // in whatever order of its vertices, is an error; cells that are missing are
 // not, see NASBench101.Complete.
 func LoadNASBench101(dir string) (*NASBench101, error) {
-	if dir == "" {
-		var err error
-		if dir, err = Dir(); err != nil {
-			return nil, err
-		}
+	dir, err := dirOr(dir)
+	if err != nil {
+		return nil, err
 	}
 	f, err := openCSV(dir, table101File)
 	if errors.Is(err, ErrMissing) {
@@ -65,7 +61,6 @@ func LoadNASBench101(dir string) (*NASBench101, error) {
 	return b, err
 }
 
-// withRecords adds to the error of a missing table what makes it.
 func withRecords(err error, dir string) error {
 	if !errors.Is(err, ErrMissing) {
 		return err
@@ -81,17 +76,17 @@ func withRecords(err error, dir string) error {
 // columns101 says what the columns of a file are.
 type columns101 struct {
 	id, edges, ops, params int
-	hits                   []column101[uint16]
-	seconds                []column101[float32]
+	measured               []column101
 }
 
-// column101 is a column of measurements in the file and in the table.
-type column101[T any] struct {
-	at     int
-	values *[]T
+// column101 is a column of measurements of a file.
+type column101 struct {
+	at       int
+	expected string
+	add      func(text string) bool // to the table; false for what is not expected
 }
 
-// parse101 parses a file and returns the table and its rows by their ids.
+// parse101 returns the table and its rows by id.
 func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
 	text, err := f.open()
 	if err != nil {
@@ -121,8 +116,7 @@ func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
 	return b, ids, nil
 }
 
-// layOut makes the table's columns of the first line: all measurements of a
-// length or none.
+// layOut reads the column names. A length of training has all its columns or none.
 func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
 	c := &columns101{}
 	for name, at := range map[string]*int{
@@ -145,35 +139,40 @@ func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
 		if m[1] != "" {
 			epochs, _ = strconv.Atoi(m[1]) // the pattern has digits, and few
 		}
-		c.add(b.lengthOf(epochs), m[2], int(m[3][0]-'1'), at)
+		c.measured = append(c.measured, b.lengthOf(epochs).column(m[2], int(m[3][0]-'1'), at))
 	}
-	if n := len(b.lengths); n == 0 || len(c.hits) != 2*Trials101*n || len(c.seconds) != Trials101*n {
-		return nil, f.wrong(1, f.names[len(f.names)-1], fmt.Sprintf("found %d columns of accuracies and %d of "+
-			"times for %d lengths of training", len(c.hits), len(c.seconds), n),
+	if n := len(b.lengths); n == 0 || len(c.measured) != 3*Trials101*n {
+		return nil, f.wrong(1, f.names[len(f.names)-1],
+			fmt.Sprintf("found %d columns of measurements for %d lengths of training", len(c.measured), n),
 			"val9984_N, test9984_N and time_s_N with N = 1, 2, 3 for each length")
 	}
 	return c, nil
 }
 
-// lengthOf returns the trainings of a length, made where they are new.
 func (b *NASBench101) lengthOf(epochs int) *length101 {
 	l, err := b.length(epochs)
 	if err != nil {
-		l = newLength101(epochs)
+		l = &length101{epochs: epochs, hits: map[Split]*hits101{Valid: {}, Test: {}}}
 		b.lengths = append(b.lengths, l)
 	}
 	return l
 }
 
-func (c *columns101) add(l *length101, what string, trial, at int) {
-	switch what {
-	case "val9984":
-		c.hits = append(c.hits, column101[uint16]{at, &l.hits[Valid][trial]})
-	case "test9984":
-		c.hits = append(c.hits, column101[uint16]{at, &l.hits[Test][trial]})
-	default:
-		c.seconds = append(c.seconds, column101[float32]{at, &l.seconds[trial]})
+// column appends values of val9984, test9984 or time_s to the table.
+func (l *length101) column(what string, trial, at int) column101 {
+	if what == "time_s" {
+		return column101{at, "seconds, more than 0", func(text string) bool {
+			s, err := strconv.ParseFloat(text, 32)
+			l.seconds[trial] = append(l.seconds[trial], float32(s))
+			return err == nil && s > 0 && !math.IsInf(s, 0)
+		}}
 	}
+	hits := &l.hits[map[string]Split{"val9984": Valid, "test9984": Test}[what]][trial]
+	return column101{at, fmt.Sprintf("a whole number from 0 to %d", images101), func(text string) bool {
+		n, err := strconv.ParseUint(text, 10, 16)
+		*hits = append(*hits, uint16(n))
+		return err == nil && n <= images101
+	}}
 }
 
 func (b *NASBench101) addRow(f *csvFile, c *columns101, row int, fields []string) error {
@@ -193,20 +192,10 @@ func (b *NASBench101) addRow(f *csvFile, c *columns101, row int, fields []string
 		return f.wrong(row+2, weightColumn, "found "+strconv.Quote(fields[c.params]), "a whole number greater than 0")
 	}
 	b.params = append(b.params, int32(params))
-	for _, column := range c.hits {
-		n, err := strconv.ParseUint(fields[column.at], 10, 16)
-		if err != nil || n > images101 {
-			return f.wrong(row+2, f.names[column.at], "found "+strconv.Quote(fields[column.at]),
-				fmt.Sprintf("a whole number from 0 to %d", images101))
+	for _, m := range c.measured {
+		if !m.add(fields[m.at]) {
+			return f.wrong(row+2, f.names[m.at], "found "+strconv.Quote(fields[m.at]), m.expected)
 		}
-		*column.values = append(*column.values, uint16(n))
-	}
-	for _, column := range c.seconds {
-		s, err := strconv.ParseFloat(fields[column.at], 32)
-		if err != nil || !(s > 0) || math.IsInf(s, 0) {
-			return f.wrong(row+2, f.names[column.at], "found "+strconv.Quote(fields[column.at]), "seconds, more than 0")
-		}
-		*column.values = append(*column.values, float32(s))
 	}
 	return nil
 }

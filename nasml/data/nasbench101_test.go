@@ -62,10 +62,11 @@ func (v training101) fields(t testing.TB) []any {
 	c, err := ParseCell101(v.cell)
 	require.NoError(t, err)
 	digits := ""
-	for _, row := range c.Matrix() {
+	for _, row := range c.matrix() {
 		digits += strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", ""), "[]")
 	}
-	return []any{c.Hash(), v.epochs, digits, strings.Join(c.Ops(), ","), base64.StdEncoding.EncodeToString(v.message())}
+	return []any{c.Hash(), v.epochs, digits, strings.Join(c.names(), ","),
+		base64.StdEncoding.EncodeToString(v.message())}
 }
 
 func (v training101) json(t testing.TB) []byte {

@@ -12,24 +12,21 @@ import (
 // Arch201 count them from 0.
 var Ops201 = [5]string{"none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"}
 
-// edges201 are the edges of the cell in the original's order, with what stands
-// before and after an edge's operation in an architecture string.
+// edges201 are the edges in the original's order, with the text around an operation in an architecture string.
 var edges201 = [6]struct{ name, before, after string }{
 	{"1<-0", "|", "~0|"},
 	{"2<-0", "+|", "~0|"}, {"2<-1", "", "~1|"},
 	{"3<-0", "+|", "~0|"}, {"3<-1", "", "~1|"}, {"3<-2", "", "~2|"},
 }
 
-// Arch201 is an architecture of NAS-Bench-201: the operation, as an index to
-// Ops201, of each edge in the order 1<-0, 2<-0, 2<-1, 3<-0, 3<-1, 3<-2. The
-// zero value has no operation anywhere.
+// Arch201 is an architecture of NAS-Bench-201: the operation, an index to Ops201, of each edge in the order 1<-0, 2<-0,
+// 2<-1, 3<-0, 3<-1, 3<-2.
 type Arch201 [6]uint8
 
 // Archs201 is the number of architectures, 5⁶.
 const Archs201 = 15625
 
-// NewArch201 returns the architecture of a list of operations, one an edge. It
-// is an error if there are not six or one is not in 0…4.
+// NewArch201 returns the architecture of six operations from 0 to 4, one for each edge.
 func NewArch201(choice []int) (Arch201, error) {
 	var a Arch201
 	if len(choice) != len(a) {
@@ -46,8 +43,7 @@ func NewArch201(choice []int) (Arch201, error) {
 	return a, nil
 }
 
-// Arch201At is the inverse of Number. Like an index out of range, it panics
-// if number is not in 0…15,624.
+// Arch201At is the inverse of Number. It panics if number is not in 0…15,624.
 func Arch201At(number int) Arch201 {
 	if number < 0 || number >= Archs201 {
 		panic(fmt.Sprintf("data: found architecture number %d, expected 0 to %d", number, Archs201-1))
@@ -60,8 +56,8 @@ func Arch201At(number int) Arch201 {
 	return a
 }
 
-// Number reads the digits of the architecture as a number to base 5, the first
-// edge first: 0…15,624. It is not the original's index (NASBench201.Index).
+// Number reads the architecture as a number to base 5, the first edge first: 0…15,624. It is not the original's index
+// (NASBench201.Index).
 func (a Arch201) Number() int {
 	n := 0
 	for _, op := range a {
@@ -95,9 +91,7 @@ func (a Arch201) String() string {
 	return string(text)
 }
 
-// ParseArch201 is the inverse of String. It takes nothing else: no other order
-// of the edges, no blanks; the error says where the string departs from the
-// form.
+// ParseArch201 is the inverse of String. It accepts no other form; the error says where the string departs from it.
 func ParseArch201(s string) (Arch201, error) {
 	var a Arch201
 	rest := s
@@ -116,7 +110,6 @@ func ParseArch201(s string) (Arch201, error) {
 	return a, nil
 }
 
-// cutOp takes an operation and what must follow it from the front of s.
 func cutOp(s, after string) (op uint8, rest string, ok bool) {
 	for i, name := range Ops201 {
 		if tail, ok := strings.CutPrefix(s, name); ok {
@@ -134,7 +127,8 @@ type Task201 string
 // TaskCIFAR10Valid and TaskCIFAR10 have the same test images and are several
 // points of accuracy apart.
 const (
-	// 25,000 training images of CIFAR-10; Valid: the other 25,000; Test: the 10,000
+	// The trainings, by the original's names. TaskCIFAR10Valid and TaskCIFAR10 have the same test images and differ by
+	// several points of accuracy.
 	TaskCIFAR10Valid Task201 = "cifar10-valid"
 	TaskCIFAR10      Task201 = "cifar10"        // all 50,000 training images; Test: the 10,000; no validation set
 	TaskCIFAR100     Task201 = "cifar100"       // all 50,000; Valid and Test: 5,000 each of the test images
@@ -147,13 +141,12 @@ const (
 	ValidTest Split = "valid+test" // both together, where that is all a table has
 )
 
-// Release201 is a publication of the table. The two differ in about 2,400
-// architectures at 200 epochs, because networks were trained again: numbers of
-// both do not belong into one figure.
+// Release201 is a publication of the table. The two differ in about 2,400 architectures, which were retrained: do not
+// mix them in a figure.
 type Release201 string
 
-// The releases. The 12-epoch accuracies are listed under the first: like its
-// version 1.1 they have two trials of TaskCIFAR10Valid and one of the others.
+// The releases. The 12-epoch accuracies are those of the first, version 1.1: two trials of TaskCIFAR10Valid, one of the
+// others.
 const (
 	ReleaseNB201 Release201 = "NAS-Bench-201"
 	ReleaseNATS  Release201 = "NATS-Bench"
@@ -162,8 +155,7 @@ const (
 // Mean is the Trial of a Query201 that asks for the mean over all trials.
 const Mean = 0
 
-// Query201 names one accuracy of an architecture. No field but Trial has a
-// default, so that no number is read by accident.
+// Query201 names one accuracy of an architecture. Only Trial has a default.
 type Query201 struct {
 	Task    Task201
 	Split   Split
@@ -181,19 +173,16 @@ func (q Query201) String() string {
 	return fmt.Sprintf("%s %s after %d epochs (%s, %s)", q.Task, q.Split, q.Epochs, q.Release, trial)
 }
 
-// Reported201 are the accuracies that papers report of an architecture that
-// was found: test images of CIFAR-10 (trained on all training images),
-// CIFAR-100 and ImageNet16-120, 200 epochs, mean over trials. All are of one
-// release, the only one of which the CSV has the first.
+// Reported201 are the accuracies that papers report: test images of CIFAR-10 (trained on all training images),
+// CIFAR-100 and ImageNet16-120, 200 epochs, mean over trials, all of one release.
 var Reported201 = [3]Query201{
 	{TaskCIFAR10, Test, 200, ReleaseNATS, Mean},
 	{TaskCIFAR100, Test, 200, ReleaseNATS, Mean},
 	{TaskImageNet16, Test, 200, ReleaseNATS, Mean},
 }
 
-// NASBench201 is the benchmark's table: accuracies in percent and costs of all
-// 15,625 architectures. Load it with LoadNASBench201. It is not changed after
-// that, and safe for use by several goroutines.
+// NASBench201 is the benchmark's table: accuracies in percent and costs of all 15,625 architectures. It is immutable
+// and safe for concurrent use.
 type NASBench201 struct {
 	Fingerprint string // SHA-256 of the uncompressed files: the same table has the same one
 
@@ -203,8 +192,7 @@ type NASBench201 struct {
 	noTrials error     // why there are no single trials
 }
 
-// table201 is the content of the files. All columns are in the order of
-// Number; one that a file does not have is empty.
+// table201 is the content of the files, ordered by Number. Missing columns are empty.
 type table201 struct {
 	Queries  []Query201  // the accuracies, in the order of the files
 	Accuracy [][]float64 // [len(Queries)], in percent; NaN: this architecture has no such trial
@@ -214,20 +202,17 @@ type table201 struct {
 	Index    []float64 // of the original
 }
 
-// Arch returns the architecture of an index of the original, 0…15,624. Like an
-// index out of range, it panics if there is none.
+// Arch returns the architecture of an original index, 0…15,624. It panics if there is none.
 func (b *NASBench201) Arch(index int) Arch201 { return b.archs[index] }
 
-// Index returns the original's index of the architecture, 0…15,624: the order
-// in which the benchmark's own interface lists them.
+// Index returns the original's index of the architecture, 0…15,624.
 func (b *NASBench201) Index(a Arch201) int { return int(b.table.Index[a.Number()]) }
 
 // Queries returns what the table has, in the order of its columns.
 func (b *NASBench201) Queries() []Query201 { return slices.Clone(b.table.Queries) }
 
-// Accuracy returns an accuracy in percent. It is an error to ask for what the
-// table does not have: the error lists what it has for the same task, or says
-// how many trials the architecture has.
+// Accuracy returns an accuracy in percent. If the table does not have it, the error lists what it has for the task, or
+// how many trials.
 func (b *NASBench201) Accuracy(a Arch201, q Query201) (float64, error) {
 	column, err := b.find(q)
 	if err != nil {
@@ -240,8 +225,7 @@ func (b *NASBench201) Accuracy(a Arch201, q Query201) (float64, error) {
 		q, a)
 }
 
-// Column returns an accuracy of every architecture, at its Number, as a copy.
-// It has Accuracy's errors; one architecture without the trial is one.
+// Column returns an accuracy of every architecture, by Number. A missing trial is an error.
 func (b *NASBench201) Column(q Query201) ([]float64, error) {
 	column, err := b.find(q)
 	if err != nil {
@@ -254,7 +238,6 @@ func (b *NASBench201) Column(q Query201) ([]float64, error) {
 	return slices.Clone(column), nil
 }
 
-// find returns the stored column of a query.
 func (b *NASBench201) find(q Query201) ([]float64, error) {
 	i := slices.Index(b.table.Queries, q)
 	switch {
@@ -276,18 +259,15 @@ func (b *NASBench201) find(q Query201) ([]float64, error) {
 	return nil, fmt.Errorf("%s: found no %s, expected one of: %s", b.path, q, strings.Join(has, "; "))
 }
 
-// EpochSeconds returns the time of one epoch of training on TaskCIFAR10Valid:
-// a 200th of the table's time for 200 epochs, measured by the benchmark's
-// authors on one kind of GPU.
+// EpochSeconds returns the time of one epoch on TaskCIFAR10Valid: a 200th of the table's time, measured by the
+// benchmark's authors on one type of GPU.
 func (b *NASBench201) EpochSeconds(a Arch201) (float64, error) {
 	seconds, err := b.cost(a, b.table.Seconds, secondsColumn)
 	return seconds / 200, err
 }
 
-// Searched returns what a search on TaskCIFAR10Valid asks of the architectures,
-// at their Numbers: the accuracy on the validation images after so many epochs,
-// mean over trials, and the seconds of an epoch. Its errors are those of Column
-// and EpochSeconds.
+// Searched returns what a search on TaskCIFAR10Valid asks for, by Number: validation accuracy after so many epochs,
+// mean over trials, and the seconds of an epoch.
 func (b *NASBench201) Searched(epochs int) (accuracy, epochSeconds []float64, err error) {
 	q := Query201{Task: TaskCIFAR10Valid, Split: Valid, Epochs: epochs, Release: ReleaseNB201, Trial: Mean}
 	if accuracy, err = b.Column(q); err != nil {
@@ -308,14 +288,12 @@ func (b *NASBench201) Number(arch []int) (int, error) {
 	return a.Number(), err
 }
 
-// Params returns the number of weights of the network for CIFAR-10 (C = 16,
-// N = 5), in millions.
+// Params returns the weights of the network for CIFAR-10 (C = 16, N = 5), in millions.
 func (b *NASBench201) Params(a Arch201) (float64, error) {
 	return b.cost(a, b.table.Params, paramsColumn)
 }
 
-// IsoClass returns the number of the architecture's class of equals: cells
-// that compute the same function once dead edges are removed.
+// IsoClass returns the class of architectures that compute the same function without dead edges.
 func (b *NASBench201) IsoClass(a Arch201) (int, error) {
 	class, err := b.cost(a, b.table.IsoClass, isoColumn)
 	return int(class), err

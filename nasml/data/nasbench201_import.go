@@ -76,7 +76,7 @@ func ImportNASBench201(ctx context.Context, from string, advance func(path strin
 	return install201(dir, sources)
 }
 
-// notYet returns an error if one of the files is in a folder of data sets, zipped or not.
+// notYet returns an error if one of the files exists, zipped or not.
 func notYet(dir string, files ...string) error {
 	for _, file := range files {
 		for _, at := range places(filepath.Join(dir, filepath.FromSlash(file))) {
@@ -93,7 +93,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// originals201 returns the files to read, NAS-Bench-201's before NATS-Bench's.
 func originals201(from string) ([]string, error) {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -126,7 +125,6 @@ func originals201(from string) ([]string, error) {
 	return paths, nil
 }
 
-// complete says which architecture has no results.
 func (o *original201) complete() error {
 	if len(o.archs) == Archs201 && len(o.results) == Archs201 {
 		return nil
@@ -143,7 +141,6 @@ func (o *original201) complete() error {
 			"whole benchmark in its place", o.path, len(o.results), first, ErrBroken, Archs201)
 }
 
-// install201 installs what was read.
 func install201(dir string, sources []*original201) error {
 	means, err := means201CSV(sources)
 	if err != nil {
@@ -154,10 +151,10 @@ func install201(dir string, sources []*original201) error {
 		tables = append(tables, table{trials201File, last.trialsCSV()})
 	}
 	tables = append(tables, table{table201File, means}) // last: it says that all is there
-	return installTables(dir, sources[0].path, tables, func(made string) error {
+	return explain(installTables(dir, sources[0].path, tables, func(made string) error {
 		_, err := LoadNASBench201(made)
 		return err
-	})
+	}), File{})
 }
 
 // table is a file of a table, below the folder of the data sets, with its content.
@@ -166,20 +163,20 @@ type table struct {
 	text []byte
 }
 
-// installTables writes tables, zipped, beside their places, has them read as everyone
-// reads them, and only then gives them their names, in order.
+// installTables writes zipped tables to a temporary folder, reads them as users do, and then moves them to their places
+// in order.
 func installTables(dir, original string, tables []table, load func(made string) error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return explain(err, File{})
+		return err
 	}
 	made, err := os.MkdirTemp(dir, ".nasbench-*")
 	if err != nil {
-		return explain(err, File{})
+		return err
 	}
 	defer os.RemoveAll(made)
 	for _, t := range tables {
 		if err := writeZipped(filepath.Join(made, filepath.FromSlash(t.file)), t.text); err != nil {
-			return explain(err, File{})
+			return err
 		}
 	}
 	if err := load(made); err != nil {
@@ -188,10 +185,10 @@ func installTables(dir, original string, tables []table, load func(made string) 
 	for _, t := range tables {
 		from, to := filepath.Join(made, filepath.FromSlash(t.file)), filepath.Join(dir, filepath.FromSlash(t.file))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return explain(err, File{})
+			return err
 		}
 		if err := os.Rename(from, to); err != nil {
-			return explain(err, File{})
+			return err
 		}
 	}
 	return nil
@@ -213,7 +210,6 @@ func writeZipped(path string, text []byte) error {
 	return errors.Join(z.Close(), f.Sync())
 }
 
-// means201CSV writes the table of means over trials.
 func means201CSV(sources []*original201) ([]byte, error) {
 	names := []string{indexColumn, archColumn}
 	columns := [][]float64{nil, nil}
@@ -238,8 +234,7 @@ func means201CSV(sources []*original201) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// column201 returns a column by the original's index, of the first source that
-// has numbers for it, and nil where none has any.
+// column201 returns a column, by the original's index, of the first source that has it; nil if none has.
 func column201(sources []*original201, name string) ([]float64, error) {
 	for _, o := range sources {
 		column, has := make([]float64, len(o.archs)), 0
@@ -264,7 +259,6 @@ func column201(sources []*original201, name string) ([]float64, error) {
 	return nil, nil
 }
 
-// number returns what a column says of an architecture.
 func (o *original201) number(index int, name string) (float64, bool) {
 	q, isAccuracy := means201[name]
 	half := func(t trial201) bool { return t.task == TaskCIFAR10Valid }
@@ -283,7 +277,6 @@ func (o *original201) number(index int, name string) (float64, bool) {
 	})
 }
 
-// set201 is the original's name of what a query asks for.
 func set201(q Query201) string {
 	switch {
 	case q.Split == Valid:
@@ -294,7 +287,6 @@ func set201(q Query201) string {
 	return oriTest
 }
 
-// mean201 is the mean over the trials that have the number.
 func mean201(trials []trial201, number func(trial201) (float64, bool)) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, t := range trials {
@@ -305,8 +297,7 @@ func mean201(trials []trial201, number func(trial201) (float64, bool)) (float64,
 	return sum / float64(max(n, 1)), n > 0
 }
 
-// trialsCSV writes the table of single trials, by seed: those that the
-// architecture has of all three trainings.
+// trialsCSV writes the table of single trials, by seed.
 func (o *original201) trialsCSV() []byte {
 	names := []string{"c10valid_val", "c100_valtest", "in16_valtest"}
 	var out bytes.Buffer

@@ -26,8 +26,7 @@ type trial201 struct {
 	params   float64            // in millions
 }
 
-// result201 is what is kept of one architecture: its trainings by the length
-// of the schedule, 12 and 200 epochs, each sorted by task and seed.
+// result201 is an architecture's trainings by the length of the schedule, sorted by task and seed.
 type result201 map[int][]trial201
 
 // original201 is what is kept of the benchmark's own files.
@@ -38,23 +37,19 @@ type original201 struct {
 	results map[int]result201
 }
 
-// sets201 are the original's names of what a network was evaluated on: x-valid
-// and x-test are the two halves of ori-test for TaskCIFAR100 and
-// TaskImageNet16, and for TaskCIFAR10Valid x-valid is the other half of the
-// training images.
+// The original's names of evaluation sets: x-valid and x-test are the halves of ori-test for TaskCIFAR100 and
+// TaskImageNet16; for TaskCIFAR10Valid x-valid is the other half of the training images.
 const (
 	xValid  = "x-valid"
 	xTest   = "x-test"
 	oriTest = "ori-test"
 )
 
-// schedules201 are the names of the two schedules, in NATS-Bench and in
-// NAS-Bench-201.
+// schedules201 are the schedules' names, in NATS-Bench and in NAS-Bench-201.
 var schedules201 = map[string]int{"12": 12, "200": 200, "less": 12, "full": 200}
 
-// readOriginal201 reads files of the benchmark's authors: the folder
-// NATS-tss-…-simple, the one file NATS-tss-….pickle.pbz2, or
-// NAS-Bench-201-….pth. advance, which may be nil, hears how much was read.
+// readOriginal201 reads the authors' files: the folder NATS-tss-…-simple, NATS-tss-….pickle.pbz2, or
+// NAS-Bench-201-….pth. advance, which may be nil, gets the progress.
 func readOriginal201(ctx context.Context, path string, advance func(done, total int64)) (*original201, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,7 +74,7 @@ func readOriginal201(ctx context.Context, path string, advance func(done, total 
 	return o, nil
 }
 
-// readFolder reads a file an architecture, several at a time.
+// readFolder reads a file per architecture, several at a time.
 func (o *original201) readFolder(ctx context.Context, advance func(done, total int64)) error {
 	meta, err := o.readPickle("meta.pickle.pbz2")
 	if err != nil {
@@ -120,7 +115,6 @@ func (o *original201) readFolder(ctx context.Context, advance func(done, total i
 	return nil
 }
 
-// readPickle reads a zipped pickle of the folder.
 func (o *original201) readPickle(base string) (*dict, error) {
 	f, err := os.Open(filepath.Join(o.path, base))
 	if err != nil {
@@ -130,8 +124,7 @@ func (o *original201) readPickle(base string) (*dict, error) {
 	return load201(bzip2.NewReader(f))
 }
 
-// readWhole reads all architectures from one file, which open makes a stream
-// of pickles.
+// readWhole reads all architectures from one file. open turns it into a stream of pickles.
 func (o *original201) readWhole(
 	ctx context.Context,
 	open func(io.Reader) (io.Reader, error),
@@ -147,7 +140,11 @@ func (o *original201) readWhole(
 		return err
 	}
 	source := &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}
-	v, err := loadWhole(source, open)
+	var v *dict
+	in, err := open(source)
+	if err == nil {
+		v, err = load201(in)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -176,15 +173,6 @@ func (o *original201) readWhole(
 	return nil
 }
 
-func loadWhole(source *watched, open func(io.Reader) (io.Reader, error)) (*dict, error) {
-	in, err := open(source)
-	if err != nil {
-		return nil, err
-	}
-	return load201(in)
-}
-
-// load201 reads a pickled dictionary and drops what the columns do not need.
 func load201(in io.Reader) (*dict, error) {
 	u := newUnpickler(in)
 	u.onSet = u.keep201
@@ -227,13 +215,11 @@ func (w *watched) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// torchMagic is the number that begins a file of torch.save before PyTorch
-// 1.6, as its first pickle.
+// torchMagic is the first pickle of a file of torch.save before PyTorch 1.6.
 const torchMagic = "0x6cfc9c46f9206aa85019" // 0x1950a86a20f9469cfc6c, the lowest byte first
 
-// skipTorchHead returns the pickle in a file of torch.save: data.pkl of the zip
-// archive that PyTorch writes since 1.6, or what follows three pickles about
-// the file in the format before.
+// skipTorchHead returns the pickle in a file of torch.save: data.pkl of the zip archive (since PyTorch 1.6), or what
+// follows the three pickles of the old format's head.
 func skipTorchHead(r io.Reader) (io.Reader, error) {
 	source := r.(*watched)
 	head := make([]byte, 4)
@@ -261,7 +247,6 @@ func skipTorchHead(r io.Reader) (io.Reader, error) {
 	return u.in, nil
 }
 
-// torchZip returns the one file data.pkl of the archive.
 func torchZip(source *watched) (io.Reader, error) {
 	z, err := zip.NewReader(source, source.total)
 	if err != nil {

@@ -8,17 +8,14 @@ import (
 	"strings"
 )
 
-// dropped201 are keys of a training whose values no column is made of: weights,
-// losses and curves, nearly all of the file.
+// dropped201 are keys that no column needs: weights, losses and curves, nearly all of the file.
 var dropped201 = map[string]bool{
 	"net_state_dict": true, "train_acc1es": true, "train_acc5es": true, "train_losses": true,
 	"eval_losses": true, "eval_times": true, "latency": true, "arch_config": true,
 }
 
-// keep201 is the onSet of the benchmark's files: it keeps of a curve its last
-// epoch, of times their sum, and empties what is not needed at once, so that
-// the file need not be in memory. What it does twice it does once: the pickle
-// may name a dictionary again.
+// keep201 is the onSet of the benchmark's files. It keeps a curve's last epoch and the sum of times, and drops all
+// else, so that the file need not fit in memory. It is idempotent: a pickle may name a dictionary again.
 func (u *unpickler) keep201(key string, value any) any {
 	d, isDict := value.(*dict)
 	switch {
@@ -41,7 +38,7 @@ func (u *unpickler) keep201(key string, value any) any {
 	return value
 }
 
-// lastEpochs keeps of entries such as "x-valid@199" the last epoch of each set.
+// lastEpochs keeps the last epoch of each set, of entries such as "x-valid@199".
 func lastEpochs(d *dict) []keyed {
 	last := map[string]int{}
 	for _, e := range d.entries {
@@ -65,7 +62,6 @@ func cutEpoch(key any) (set string, epoch int, ok bool) {
 	return set, epoch, found && err == nil
 }
 
-// sum201 adds the values up.
 func sum201(d *dict) any {
 	total := 0.0
 	for _, e := range d.entries {
@@ -88,8 +84,7 @@ func float201(v any) (float64, bool) {
 	return 0, false
 }
 
-// takeTrials takes the trainings of one architecture and schedule from
-// all_results, a dictionary by (task, seed).
+// takeTrials reads the trainings of one architecture and schedule from all_results, a dictionary by (task, seed).
 func takeTrials(d *dict) ([]trial201, error) {
 	trials := make([]trial201, 0, len(d.entries))
 	for _, e := range d.entries {
@@ -111,7 +106,7 @@ func takeTrials(d *dict) ([]trial201, error) {
 	return trials, nil
 }
 
-// takeTrial takes one training, after keep201 has been at it.
+// takeTrial reads one training that keep201 has processed.
 func takeTrial(key tuple, d *dict) (trial201, error) {
 	name, _ := key[0].(string)
 	t := trial201{task: Task201(name), accuracy: map[string]float64{}}
@@ -147,7 +142,6 @@ func takeTrial(key tuple, d *dict) (trial201, error) {
 	return t, nil
 }
 
-// get201 returns the sum that keep201 has put into train_times.
 func (d *dict) get201() any {
 	if len(d.entries) != 1 {
 		return nil
@@ -155,7 +149,6 @@ func (d *dict) get201() any {
 	return d.entries[0].value
 }
 
-// takeArchs takes the architecture strings, each once, and all of them.
 func (o *original201) takeArchs(d *dict) error {
 	list, ok := d.get("meta_archs").(*[]any)
 	if !ok {
@@ -172,7 +165,6 @@ func (o *original201) takeArchs(d *dict) error {
 	return nil
 }
 
-// takeResult takes both schedules of an architecture.
 func (o *original201) takeResult(index int, d *dict) (result201, error) {
 	r := result201{}
 	for _, e := range d.entries {

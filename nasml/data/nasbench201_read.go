@@ -18,8 +18,7 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// The two files of the table, below the folder of the data sets. Both may lie
-// there unzipped, and the second may be missing.
+// The table's two files in the data folder, zipped or not. The second may be missing.
 const (
 	table201File  = "nasbench/nasbench201.csv.gz"
 	trials201File = "nasbench/nats_per_trial_e200.csv.gz"
@@ -112,7 +111,7 @@ func LoadNASBench201(dir string) (*NASBench201, error) {
 	return b, nil
 }
 
-// open201 opens the two files. Without the second, trials is nil and noTrials says why.
+// open201 opens the two files. If the second is missing, trials is nil and noTrials says why.
 func open201(dir string) (means, trials *csvFile, noTrials, err error) {
 	shipped := dir == ""
 	if shipped {
@@ -137,16 +136,15 @@ func open201(dir string) (means, trials *csvFile, noTrials, err error) {
 	return means, trials, noTrials, nil
 }
 
-// shippedCSV opens a table that is part of the project, by its path below a folder of
-// data sets.
+// shippedCSV opens a shipped table by its path in a folder of data sets.
 func shippedCSV(file string) (*csvFile, error) {
 	name := "shipped/" + path.Base(file)
 	raw, err := shippedFiles.ReadFile(name)
 	return &csvFile{path: name, raw: raw}, err
 }
 
-// withPickles adds to the error of a missing table what to do with the
-// benchmark's own files, where some are in the folder.
+// withPickles adds to the error of a missing table how to make it from the benchmark's files, if they are in the
+// folder.
 func withPickles(err error, dir string) error {
 	if !errors.Is(err, ErrMissing) {
 		return err
@@ -163,7 +161,6 @@ func withPickles(err error, dir string) error {
 	return err
 }
 
-// parse201 parses both files; trials may be nil.
 func parse201(means, trials *csvFile) (*saved201, error) {
 	h := sha256.New()
 	t := &table201{}
@@ -188,7 +185,6 @@ func parse201(means, trials *csvFile) (*saved201, error) {
 	return &saved201{Fingerprint: hex.EncodeToString(h.Sum(nil)), Table: t}, nil
 }
 
-// readMeans takes the table of means over trials apart.
 func (t *table201) readMeans(f *csvFile) error {
 	columns, arch, err := t.layOut(f)
 	if err != nil {
@@ -228,8 +224,7 @@ func (t *table201) readMeans(f *csvFile) error {
 	return t.checkIndex(f)
 }
 
-// layOut makes a column for each name of the first line, and says which one
-// has the architectures.
+// layOut makes a column for each name, and returns which one has the architectures.
 func (t *table201) layOut(f *csvFile) (columns [][]float64, arch int, err error) {
 	arch = -1
 	for c, name := range f.names {
@@ -260,7 +255,7 @@ func (t *table201) layOut(f *csvFile) (columns [][]float64, arch int, err error)
 	return columns, arch, nil
 }
 
-// checkIndex looks whether the indices are a numbering of the architectures.
+// checkIndex returns an error unless the indices are a permutation.
 func (t *table201) checkIndex(f *csvFile) error {
 	var taken [Archs201]bool
 	for n, index := range t.Index {
@@ -275,7 +270,7 @@ func (t *table201) checkIndex(f *csvFile) error {
 	return nil
 }
 
-// readTrials takes the table of single trials apart, after readMeans.
+// readTrials reads the table of single trials, after readMeans.
 func (t *table201) readTrials(f *csvFile) error {
 	index, trial := slices.Index(f.names, indexColumn), slices.Index(f.names, trialColumn)
 	if index < 0 || trial < 0 {
@@ -313,8 +308,7 @@ func (t *table201) readTrials(f *csvFile) error {
 	return err
 }
 
-// layOutTrials makes a column for each trial and each accuracy of the first
-// line, and none for index and trial.
+// layOutTrials makes a column for each trial of each accuracy.
 func (t *table201) layOutTrials(f *csvFile) ([][maxTrials201][]float64, error) {
 	columns := make([][maxTrials201][]float64, len(f.names))
 	for c, name := range f.names {
@@ -340,8 +334,7 @@ type saved201 struct {
 	Table       *table201
 }
 
-// cachePath is where the parsed form of the two files is kept. The name has
-// the sums of both: another file, or a change of the form, has another name.
+// cachePath is the cached form's file. Its name depends on both files' checksums.
 func cachePath(means, trials *csvFile) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "1 %x", sha256.Sum256(means.raw)) // 1: the form of saved201
@@ -352,8 +345,7 @@ func cachePath(means, trials *csvFile) (string, error) {
 	return filepath.Join(dir, "nasml", fmt.Sprintf("nasbench201-%x.gob", h.Sum(nil)[:12])), err
 }
 
-// fromCache returns the parsed form of the files, or an error where it is not
-// there, not whole, or changed.
+// fromCache returns the cached form, or an error if it is missing or damaged.
 func fromCache(means, trials *csvFile) (*saved201, error) {
 	path, err := cachePath(means, trials)
 	if err != nil {
@@ -370,8 +362,7 @@ func fromCache(means, trials *csvFile) (*saved201, error) {
 	return &s, gob.NewDecoder(bytes.NewReader(raw[sha256.Size:])).Decode(&s)
 }
 
-// toCache keeps the parsed form for the next time. Where that fails, the next
-// time only takes longer.
+// toCache saves the parsed form. A failure only makes the next load slower.
 func (s *saved201) toCache(means, trials *csvFile) {
 	path, err := cachePath(means, trials)
 	if err != nil {

@@ -55,7 +55,6 @@ type (
 	keyed struct{ key, value any }
 )
 
-// get returns the value of a key, nil if there is none.
 func (d *dict) get(key string) any {
 	for _, e := range slices.Backward(d.entries) {
 		if e.key == key { // of the same type, too
@@ -65,7 +64,6 @@ func (d *dict) get(key string) any {
 	return nil
 }
 
-// describe says what a pickled value is without printing all of it.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -93,7 +91,6 @@ func newUnpickler(r io.Reader) *unpickler {
 	return &unpickler{in: bufio.NewReaderSize(r, peekable), texts: map[string]uint32{}}
 }
 
-// unpickleDict returns the dictionary that a pickle is.
 func unpickleDict(pickle []byte) (*dict, error) {
 	u := newUnpickler(bytes.NewReader(pickle))
 	v, err := u.load()
@@ -107,8 +104,7 @@ func unpickleDict(pickle []byte) (*dict, error) {
 	return d, nil
 }
 
-// load returns the next value of the stream. A pickle that breaks off, or has
-// any other instruction, is an error.
+// load returns the next value of the stream. A truncated pickle and unknown instructions are errors.
 func (u *unpickler) load() (any, error) {
 	u.stack, u.marks, u.memo, u.named = u.stack[:0], u.marks[:0], nil, nil
 	clear(u.texts)
@@ -206,8 +202,7 @@ var opcodes = [256]func(*unpickler){
 	},
 }
 
-// pickledNames are the names that a pickle may have, and what they are here:
-// all are made of their arguments by pickledCalls, or only passed on.
+// pickledNames are the names that a pickle may use.
 var pickledNames = map[string]global{
 	"numpy.core.multiarray._reconstruct":  "_reconstruct",
 	"numpy._core.multiarray._reconstruct": "_reconstruct",
@@ -250,7 +245,6 @@ var pickledCalls = map[string]func(args tuple) (any, error){
 	},
 }
 
-// latin1 returns the bytes that a text in this encoding is.
 func latin1(text string) ([]byte, error) {
 	var b []byte
 	for _, r := range text {
@@ -262,7 +256,6 @@ func latin1(text string) ([]byte, error) {
 	return b, nil
 }
 
-// pickledScalar is a number of numpy: its dtype and its bytes.
 func pickledScalar(args tuple) (any, error) {
 	wrong := errors.New("found a numpy scalar, expected one of f8, f4, i8 or i4 with its bytes")
 	if len(args) != 2 {
@@ -287,8 +280,7 @@ func pickledScalar(args tuple) (any, error) {
 	return nil, wrong
 }
 
-// put gives the last value a place by which the pickle names it again.
-// Python counts the places.
+// put memoizes the last value at a place. Python counts the places.
 func (u *unpickler) put(place int) {
 	if place > len(u.memo)+1 {
 		u.fail("found place %d in the pickle after %d of them, expected the next one", place, len(u.memo))
@@ -310,7 +302,6 @@ func (u *unpickler) put(place int) {
 	u.memo[place] = at
 }
 
-// recall pushes what has a place.
 func (u *unpickler) recall(place int) {
 	if place >= len(u.memo) || len(u.named) == 0 {
 		u.fail("found place %d in the pickle, expected one of the %d before", place, len(u.memo))
@@ -323,15 +314,13 @@ func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
 
 func (u *unpickler) pop() any { return u.popN(1)[0] }
 
-// top returns the value that was pushed last.
 func (u *unpickler) top() any {
 	v := u.pop()
 	u.push(v)
 	return v
 }
 
-// popN returns the last n values in the order in which they were pushed, all
-// of them nil if there are fewer above the last mark.
+// popN returns the last n values in order; nils if there are fewer above the last mark.
 func (u *unpickler) popN(n int) []any {
 	bottom := 0
 	if len(u.marks) > 0 {
@@ -347,7 +336,6 @@ func (u *unpickler) popN(n int) []any {
 	return values
 }
 
-// popMark returns the values above the last mark.
 func (u *unpickler) popMark() []any {
 	if len(u.marks) == 0 {
 		u.fail("found an end without its beginning in the pickle")
@@ -358,7 +346,6 @@ func (u *unpickler) popMark() []any {
 	return values
 }
 
-// extend appends values to the list below them.
 func (u *unpickler) extend(values []any) {
 	list, ok := u.top().(*[]any)
 	if !ok {
@@ -368,7 +355,6 @@ func (u *unpickler) extend(values []any) {
 	*list = append(*list, values...)
 }
 
-// set puts key, value, key, value… into the dictionary below them.
 func (u *unpickler) set(pairs []any) {
 	d, ok := u.top().(*dict)
 	if !ok || len(pairs)%2 != 0 {

@@ -15,8 +15,7 @@ func (u *unpickler) fail(format string, args ...any) {
 	}
 }
 
-// peek returns the next n ≤ peekable bytes, until the next call of any kind,
-// without going on; skip goes on.
+// peek returns the next n ≤ peekable bytes, valid until the next call, without consuming them.
 func (u *unpickler) peek(n int) []byte {
 	if u.err != nil {
 		return nil
@@ -34,7 +33,6 @@ func (u *unpickler) skip(n int) {
 	u.at += int64(n)
 }
 
-// short is the error of a stream that ends, or breaks, before n bytes.
 func (u *unpickler) short(left, n int, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		u.fail("found a pickle that is cut off: %d bytes are left, expected %d", left, n)
@@ -43,7 +41,7 @@ func (u *unpickler) short(left, n int, err error) {
 	u.fail("found a pickle that cannot be read: %w", err)
 }
 
-// bytes returns the next n bytes. It takes memory only for what is there.
+// bytes returns the next n bytes. It allocates only as much as exists.
 func (u *unpickler) bytes(n int) []byte {
 	if n <= peekable {
 		b := bytes.Clone(u.peek(n))
@@ -63,15 +61,13 @@ func (u *unpickler) bytes(n int) []byte {
 	return b.Bytes()
 }
 
-// number returns the next n ≤ 4 bytes, the lowest first.
 func (u *unpickler) number(n int) int {
 	var wide [4]byte
 	u.skip(copy(wide[:], u.peek(n)))
 	return int(binary.LittleEndian.Uint32(wide[:]))
 }
 
-// long returns the next n bytes as a signed number, as text where it has more
-// than 64 bits: those are only compared.
+// long returns a signed number of n bytes; as text if it has more than 64 bits, which are only compared.
 func (u *unpickler) long(n int) any {
 	b := u.bytes(n)
 	if n > 8 {
@@ -85,7 +81,6 @@ func (u *unpickler) long(n int) any {
 	return int(binary.LittleEndian.Uint64(wide[:]))
 }
 
-// text pushes a text of n bytes.
 func (u *unpickler) text(n int) {
 	if n > peekable {
 		u.push(string(u.bytes(n)))
@@ -100,7 +95,6 @@ func (u *unpickler) text(n int) {
 	u.skip(len(b))
 }
 
-// line returns what comes before the next end of a line.
 func (u *unpickler) line() string {
 	if u.err != nil {
 		return ""
@@ -114,7 +108,6 @@ func (u *unpickler) line() string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
-// global pushes one of the names that are known.
 func (u *unpickler) global(module, name string) {
 	known, ok := pickledNames[module+"."+name]
 	if !ok {

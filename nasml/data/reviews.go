@@ -26,7 +26,6 @@ type Reviews struct {
 	Synthetic   bool    // not a publisher's data, and a figure made of it says so
 }
 
-// newReviews computes the fingerprint.
 func newReviews(r Reviews) *Reviews {
 	h := sha256.New()
 	fmt.Fprintf(h, "reviews %d\n", len(r.Texts))
@@ -53,9 +52,7 @@ func (r *Reviews) Signs() []int8 {
 	return signs
 }
 
-// Select returns the reviews of the given numbers in their order, with a
-// fingerprint of their own. It returns an error if there is no such review, or
-// no number.
+// Select returns the reviews of the given numbers, with their own fingerprint.
 func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	part := *r
 	part.Texts, part.Labels, part.Ratings, part.IDs = nil, nil, nil, nil
@@ -73,10 +70,8 @@ func (r *Reviews) Select(rows []int) (*Reviews, error) {
 	return newReviews(part), nil
 }
 
-// LoadReviews returns the Train or Test part of a set of reviews: of IMDb,
-// 25,000 each, first the negative ones by id and then the positive ones; of
-// Synthetic, 2,000 each. It is to texts what Load is to images, with the same
-// errors.
+// LoadReviews returns the Train or Test part of a set of reviews: of IMDb 25,000 each, negative ones by id, then
+// positive ones; of Synthetic 2,000 each. Its errors are those of Load.
 func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) {
 	all, err := loadReviews(ctx, name, split)
 	if err != nil {
@@ -85,7 +80,6 @@ func LoadReviews(ctx context.Context, name Name, split Split) (*Reviews, error) 
 	return all[0], nil
 }
 
-// loadReviews reads the archive once for all splits.
 func loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
 	if name == Synthetic {
 		return reviewStandIn(splits)
@@ -123,15 +117,11 @@ func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Revie
 	return train, valid, test, err
 }
 
-// PythonShuffle returns 0…n−1 in the order that Python 3's random.shuffle
-// leaves them in after random.seed(seed).
+// PythonShuffle returns 0…n−1 as shuffled by Python 3's random.seed(seed) and random.shuffle.
 func PythonShuffle(n int, seed uint32) []int {
 	rng := prng.NewMT19937()
 	rng.SeedFromKeys([]uint32{seed})
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := span(0, n)
 	for i := n - 1; i > 0; i-- {
 		shift := 32 - bits.Len32(uint32(i+1)) // as few bits as hold i+1, until they are at most i
 		j := rng.Uint32() >> shift
@@ -141,6 +131,14 @@ func PythonShuffle(n int, seed uint32) []int {
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
+}
+
+func span(from, to int) []int {
+	all := make([]int, to-from)
+	for i := range all {
+		all[i] = from + i
+	}
+	return all
 }
 
 // ReviewSpec says what SyntheticReviews writes.
@@ -165,8 +163,7 @@ func (s ReviewSpec) withDefaults() (ReviewSpec, error) {
 	return s, nil
 }
 
-// Words of made-up reviews: those that tell, by label; those that are often
-// and tell nothing; and syllables of names and rare words.
+// Words of made-up reviews: telling ones by label, common ones, and syllables of names and rare words.
 var (
 	telling = [2][]string{
 		strings.Fields("dull clumsy boring waste awful tiresome flat worst badly lifeless isn't mess"),
@@ -205,7 +202,6 @@ func SyntheticReviews(seed uint64, n int, spec ReviewSpec) (*Reviews, error) {
 	return newReviews(r), nil
 }
 
-// write writes one review.
 func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 	var b strings.Builder
 	capital := true
@@ -237,7 +233,6 @@ func write(rng *rand.Rand, label int, spec ReviewSpec) string {
 
 const standInReviews = 2_000 // in each part
 
-// reviewStandIn returns splits of the default synthetic set.
 func reviewStandIn(splits []Split) ([]*Reviews, error) {
 	all, err := SyntheticReviews(standInSeed, 2*standInReviews, ReviewSpec{})
 	if err != nil {
@@ -245,19 +240,13 @@ func reviewStandIn(splits []Split) ([]*Reviews, error) {
 	}
 	var parts []*Reviews
 	for _, split := range splits {
-		if split != Train && split != Test {
+		from, ok := map[Split]int{Train: 0, Test: standInReviews}[split]
+		if !ok {
 			return nil, unknownSplit(Synthetic, split, Train, Test)
-		}
-		rows := make([]int, standInReviews)
-		for i := range rows {
-			rows[i] = i
-			if split == Test {
-				rows[i] += standInReviews
-			}
 		}
 		part := *all
 		part.Split = split
-		selected, err := part.Select(rows)
+		selected, err := part.Select(span(from, from+standInReviews))
 		if err != nil {
 			return nil, err
 		}

@@ -3,10 +3,10 @@ package data
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/nasml/lab/nasml/internal/images"
 )
@@ -20,10 +20,7 @@ type Name = images.Name
 // Split names a part of a set.
 type Split = images.Split
 
-// Augment is how images become batches for training.
-type Augment = images.Augment
-
-// Augments are those of package images.
+// Augments are how images become batches for training.
 var Augments = images.Augments
 
 // The data sets that there are.
@@ -47,8 +44,7 @@ const (
 	Test1000 Split = "test-1000" // the first 1,000 images of CIFAR10's Test: all that incomplete copies have of it
 )
 
-// File is one file of a publisher, known by what is in it: the checksum is
-// that of the uncompressed bytes, so that a file zipped again is the same file.
+// File is one file of a publisher. The checksum is of the uncompressed bytes, so that a rezipped file is the same.
 type File struct {
 	Path    string   // below Dir, with slashes: "mnist/train-images-idx3-ubyte.gz"
 	URLs    []string // where it can be had, tried in this order; none where a program cannot get it
@@ -63,8 +59,7 @@ type File struct {
 	Classes int      // of pickled images: only those of the first so many classes are kept
 }
 
-// part says what a split is made of: bytes from…to−1 of the content of some
-// files, all of it where to is 0, and how they become images.
+// part is how a split is made: bytes from…to−1 of some files' content (all if to is 0), and their conversion to images.
 type part struct {
 	files    []File
 	from, to int
@@ -72,8 +67,7 @@ type part struct {
 	reviews  bool                                   // texts, and no images
 }
 
-// cut returns what the split has of the content of a file. Where all of it is
-// in an incomplete file, that is no error.
+// cut returns the split's part of a file. It is no error if an incomplete file has all of it.
 func (p part) cut(body []byte, err error) ([]byte, error) {
 	if errors.Is(err, ErrIncomplete) && p.within(len(body)) {
 		err = nil
@@ -84,14 +78,12 @@ func (p part) cut(body []byte, err error) ([]byte, error) {
 	return body[p.from:p.to], nil
 }
 
-// within reports whether the first n bytes of its files are all it needs.
 func (p part) within(n int) bool { return p.to > 0 && p.to <= n }
 
 // set is the splits of a data set.
 type set map[Split]part
 
-// splits returns those that the first n bytes are enough for, in order; all of
-// a set that does not say how many it needs.
+// splits returns the splits that the first n bytes contain.
 func (s set) splits(n int) []Split {
 	var all []Split
 	for _, split := range []Split{Train, Test, Test1000} {
@@ -143,8 +135,8 @@ var publishers = registry{
 	IMDb:       imdb,
 }
 
-// idxSet lays out a set that has MNIST's four files. Sums and sizes come in
-// the order train images, train labels, test images, test labels.
+// idxSet describes a set of four files like MNIST's. Sums and sizes are of train images, train labels, test images,
+// test labels.
 func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) set {
 	file := func(i int, base string, shape ...int) File {
 		f := File{Path: path.Join(folder, base), SHA256: sums[i], Size: sizes[i], Shape: shape}
@@ -160,40 +152,24 @@ func idxSet(folder string, sums [4]string, sizes [4]int64, mirrors ...string) se
 	}
 }
 
-// idxPart is a split that is one file of grey images and one of labels.
 func idxPart(images, labels File) part {
 	return part{files: []File{images, labels}, images: func(content [][]byte) (Images, error) {
-		return Images{
-			Height:   images.Shape[1],
-			Width:    images.Shape[2],
-			Channels: 1,
-			Pixels:   content[0],
-			Labels:   content[1],
-		}, nil
+		return Images{Height: images.Shape[1], Width: images.Shape[2], Channels: 1, Pixels: content[0],
+			Labels: content[1]}, nil
 	}}
 }
 
-// Names returns the sets of images that have files, in alphabetical order: what
-// Load can load.
+// Names returns the sets of images that have files, sorted.
 func Names() []Name {
 	return slices.DeleteFunc(publishers.names(), func(n Name) bool { return publishers[n][Train].reviews })
 }
 
-// Known returns every set of images that a parameter may name: those of Names, of
-// FromArrays and Synthetic.
+// Known returns every set of images that a parameter may name: those of Names and FromArrays, and Synthetic.
 func Known() []Name { return append(append(Names(), ownNames()...), Synthetic) }
 
-func (r registry) names() []Name {
-	var names []Name
-	for n := range r {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func (r registry) names() []Name { return slices.Sorted(maps.Keys(r)) }
 
-// files returns all files of a set, train before test: none for Synthetic, an
-// error for a set that is not known.
+// files returns all files of a set, train before test; none for Synthetic.
 func (r registry) files(name Name) ([]File, error) {
 	if name == Synthetic {
 		return nil, nil
@@ -214,9 +190,5 @@ func (r registry) files(name Name) ([]File, error) {
 }
 
 func (r registry) unknown(name Name) error {
-	known := []string{string(Synthetic)}
-	for _, n := range r.names() {
-		known = append(known, string(n))
-	}
-	return fmt.Errorf("found data set %q, expected one of %s", name, strings.Join(known, ", "))
+	return fmt.Errorf("found data set %q, expected one of %q", name, append([]Name{Synthetic}, r.names()...))
 }

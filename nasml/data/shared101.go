@@ -7,13 +7,11 @@ import (
 	"strconv"
 )
 
-// shared101File has accuracies with shared weights, of cells that it names by
-// the ids of subset101File.
+// shared101File has accuracies with shared weights, for cells by their ids in subset101File.
 const shared101File = "nasbench/weightsharing_proxy.csv.gz"
 
-// Shared101 are the accuracies of cells of NAS-Bench-101 with the weights that
-// they share in one trained supernet (Pourchot+ 2020, "To share or not to
-// share").
+// Shared101 are accuracies of NAS-Bench-101's cells with the weights of one supernet (Pourchot+ 2020, "To share or not
+// to share").
 type Shared101 struct {
 	Variant  string // of the training and evaluation of the shared weights
 	Space    string // of cells that shared them, "full" or a part of the benchmark
@@ -24,18 +22,13 @@ type Shared101 struct {
 	Fingerprint string // SHA-256 of the uncompressed file
 }
 
-// LoadShared101 reads nasbench/weightsharing_proxy.csv.gz from a folder of data
-// sets, Dir's where dir is empty: columns variant, space, seed, id and
-// proxy_val_acc (a fraction), one entry of the result for each variant, space
-// and seed, in the order of the file. The ids are those of
-// nasbench/nb101_108_subset151644.csv.gz, which must lie beside it. Its errors
-// are those of LoadNASBench101.
+// LoadShared101 reads nasbench/weightsharing_proxy.csv.gz from a data folder (default: Dir): columns variant, space,
+// seed, id and proxy_val_acc (a fraction); one result for each variant, space and seed, in the order of the file. The
+// ids are those of nasbench/nb101_108_subset151644.csv.gz beside it. Its errors are those of LoadNASBench101.
 func LoadShared101(dir string) ([]Shared101, error) {
-	if dir == "" {
-		var err error
-		if dir, err = Dir(); err != nil {
-			return nil, err
-		}
+	dir, err := dirOr(dir)
+	if err != nil {
+		return nil, err
 	}
 	subset, err := openCSV(dir, subset101File)
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// A part of MNIST is part of the project: the first 5,000 training images, of the
-// digits 0 and 1 the first 4,096, and the first 1,000 test images, in the order of the
-// whole set. So the first n images of some classes are the same in both, with the same
-// fingerprint, as long as the part has so many. See shipped/README.md.
+// A part of MNIST is shipped: the first 5,000 training images, the first 4,096 of the digits 0 and 1, and the first
+// 1,000 test images. The first n images of a selection of classes are therefore the same, with the same fingerprint, as
+// in the whole set. See shipped/README.md.
 //
 //go:embed shipped/*.gz
 var shippedFiles embed.FS
@@ -26,13 +25,10 @@ const (
 	shippedTest  = 1000 // test images
 )
 
-// shippedIDX names a file of the part.
 func shippedIDX(split Split, what string) string {
 	return fmt.Sprintf("shipped/mnist-%s-%s.gz", split, what)
 }
 
-// loadShipped reads the part that is part of the project. It returns an error if there is
-// none of the set.
 func loadShipped(name Name, split Split) (*Images, error) {
 	if name != MNIST || split != Train && split != Test {
 		return nil, fmt.Errorf("no part of %s %s travels with the project, only of %s", name, split, MNIST)
@@ -48,7 +44,7 @@ func loadShipped(name Name, split Split) (*Images, error) {
 	return images.New(im)
 }
 
-// shippedBytes reads an IDX file of as many axes.
+// shippedBytes reads an IDX file of the given rank.
 func shippedBytes(path string, axes int) ([]byte, error) {
 	zipped, err := shippedFiles.ReadFile(path)
 	if err != nil {
@@ -65,8 +61,7 @@ func shippedBytes(path string, axes int) ([]byte, error) {
 	return readIDX(bytes.NewReader(plain), shape)
 }
 
-// shipped is the view of the part that is part of the project, and what has to be
-// said about it.
+// shipped returns the shipped part of the view, and a note on it.
 func (v View) shipped() (im *Images, note string, err error) {
 	part, err := loadShipped(v.Name, v.Split)
 	if err != nil {
@@ -95,8 +90,7 @@ func (v View) shipped() (im *Images, note string, err error) {
 	return im, note + "; the whole set has the same in their place.", nil
 }
 
-// shippedSure is how many images of the part of so many lack none of the view's classes
-// between them.
+// shippedSure is how many of the shipped images surely include all of the view's classes between them.
 func (v View) shippedSure(all int) int {
 	others := slices.ContainsFunc(v.Classes, func(class uint8) bool { return class > 1 })
 	if v.Split == Train && (others || len(v.Classes) == 0) {
@@ -105,7 +99,7 @@ func (v View) shippedSure(all int) int {
 	return all
 }
 
-// openShipped finds out about the part if the publisher's files are missing.
+// openShipped falls back to the shipped part if the publisher's files are missing.
 func (o *Opened) openShipped(cause error) error {
 	if !o.view.OrShipped || !errors.Is(cause, ErrMissing) {
 		return cause

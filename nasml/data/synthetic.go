@@ -9,10 +9,8 @@ import (
 	"github.com/nasml/lab/nasml/internal/images"
 )
 
-// stream returns the random numbers of the i-th thing of a kind: they depend
-// on seed, kind and i only, so that more things leave the first ones as they
-// are. The multiply-and-shift steps are those of SplitMix64; without them
-// neighbours would start from neighbouring states.
+// stream returns random numbers that depend on seed, kind and i only. The mixing is that of SplitMix64: neighbours
+// would otherwise start from neighbouring states.
 func stream(seed uint64, kind uint32, i int) *rand.Rand {
 	z := (uint64(kind)<<40 + uint64(i)) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -29,8 +27,7 @@ const (
 	ofReview
 )
 
-// ImageSpec says what SyntheticImages draws. The zero value means ten classes
-// of 28×28 images with MNIST's share of ink.
+// ImageSpec says what SyntheticImages draws; by default ten classes of 28×28 images with MNIST's share of ink.
 type ImageSpec struct {
 	Classes int     // 2 to 256; if 0, 10
 	Height  int     // pixels, at least 8; if 0, 28
@@ -39,7 +36,6 @@ type ImageSpec struct {
 	Noise   float64 // largest deviation of an inked pixel as a share of 255, at most 1; if 0, 0.2; if negative, none
 }
 
-// withDefaults fills in what is 0. It returns an error for what cannot be drawn.
 func (s ImageSpec) withDefaults() (ImageSpec, error) {
 	s.Classes = cmp.Or(s.Classes, 10)
 	s.Height = cmp.Or(s.Height, 28)
@@ -94,8 +90,8 @@ func SyntheticImages(seed uint64, n int, spec ImageSpec) (*Images, error) {
 	return images.New(im)
 }
 
-// stroke walks a brush of 2×2 pixels at random until it has inked its share.
-// It keeps off the border, so that the stroke can be moved by one pixel.
+// stroke moves a 2×2 brush at random until it has inked its share, away from the border, so that the stroke can be
+// shifted by one pixel.
 func stroke(rng *rand.Rand, spec ImageSpec) []uint8 {
 	pixels := make([]uint8, spec.Height*spec.Width)
 	margin := min(spec.Height, spec.Width) / 8
@@ -119,7 +115,6 @@ func stroke(rng *rand.Rand, spec ImageSpec) []uint8 {
 	return pixels
 }
 
-// redraw draws one image of a prototype.
 func redraw(rng *rand.Rand, prototype, image []uint8, spec ImageSpec) {
 	move := (rng.IntN(3)-1)*spec.Width + rng.IntN(3) - 1
 	amplitude := int(math.Round(255 * spec.Noise))
@@ -138,8 +133,7 @@ const (
 	standInTest  = 10_000
 )
 
-// standIn returns a split of the default synthetic set: both have the same
-// prototypes and no image in common.
+// standIn returns a split of the default synthetic set: same prototypes, no common image.
 func standIn(split Split) (*Images, error) {
 	from, to := 0, standInTrain
 	switch split {

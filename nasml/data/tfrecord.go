@@ -9,8 +9,7 @@ import (
 	"io"
 )
 
-// maxRecord bounds the length of a record; those of NAS-Bench-101 have some
-// hundreds of bytes.
+// maxRecord bounds a record's length; NAS-Bench-101's have some hundreds of bytes.
 const maxRecord = 1 << 20
 
 // tfRecords reads the records of a TFRecord file one after the other, in
@@ -34,9 +33,8 @@ func newTFRecords(in io.Reader) *tfRecords {
 	return &tfRecords{in: bufio.NewReaderSize(in, 1<<16)}
 }
 
-// next returns the data of the next record, which is reused, and io.EOF after
-// the last. Any other error names the record and its offset, and wraps
-// ErrBroken unless the file cannot be read.
+// next returns the next record's data, which is reused, and io.EOF after the last. Other errors name the record, and
+// wrap ErrBroken unless reading fails.
 func (r *tfRecords) next() ([]byte, error) {
 	r.number, r.offset = r.number+1, r.end
 	var head [12]byte
@@ -65,7 +63,6 @@ func (r *tfRecords) next() ([]byte, error) {
 	return body[:length], r.check("data", body[:length], body[length:])
 }
 
-// check compares a masked checksum.
 func (r *tfRecords) check(what string, data, sum []byte) error {
 	want, got := binary.LittleEndian.Uint32(sum), maskedCRC(data)
 	if got != want {
@@ -76,14 +73,12 @@ func (r *tfRecords) check(what string, data, sum []byte) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maskedCRC is the checksum of a TFRecord: the CRC-32C rotated right by 15
-// bits, plus a constant modulo 2³².
+// maskedCRC is a TFRecord's checksum: the CRC-32C rotated right by 15 bits plus a constant, modulo 2³².
 func maskedCRC(data []byte) uint32 {
 	c := crc32.Checksum(data, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// cut is the error of a record that breaks off.
 func (r *tfRecords) cut(err error, has, wants int) error {
 	if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return r.at(err)
@@ -95,7 +90,6 @@ func (r *tfRecords) wrong(format string, args ...any) error {
 	return r.at(fmt.Errorf("%w: "+format, append([]any{ErrBroken}, args...)...))
 }
 
-// at says in which record something is wrong.
 func (r *tfRecords) at(err error) error {
 	return fmt.Errorf("record %d (offset %d): %w", r.number, r.offset, err)
 }

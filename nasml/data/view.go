@@ -41,8 +41,7 @@ type Facts struct {
 	Synthetic   bool
 }
 
-// Opened is a view of which only the facts need be there: a figure whose trials
-// are all stored is drawn without its data.
+// Opened is a view whose images are loaded only if needed: a figure of stored trials is drawn without its data.
 type Opened struct {
 	Facts
 	Note   string // what has to be said about the images, see View.OrShipped; empty: nothing
@@ -105,8 +104,7 @@ func (v View) archive() string {
 	return ""
 }
 
-// Images are those of the view, loaded at the first call. It returns an error if
-// they are not those that the facts speak of.
+// Images loads the view's images at the first call. It returns an error if they do not match the facts.
 func (o *Opened) Images(ctx context.Context) (*Images, error) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -127,8 +125,7 @@ func (o *Opened) Images(ctx context.Context) (*Images, error) {
 	return im, nil
 }
 
-// load reads the images. Those of CIFAR-10's first test images are there in
-// incomplete archives, too.
+// load reads the images. Incomplete archives have CIFAR-10's first test images, too.
 func (v View) load(ctx context.Context) (*Images, error) {
 	im, err := Load(ctx, v.Name, v.Split)
 	if errors.Is(err, ErrIncomplete) && v.Name == CIFAR10 && v.Split == Test && len(v.Classes) == 0 && v.First > 0 &&
@@ -144,14 +141,12 @@ func (v View) load(ctx context.Context) (*Images, error) {
 	return im, err
 }
 
-// ReviewView is how many reviews of each of LoadReviewSplits' parts trials use;
-// 0: all. Fewer than all are evenly spaced ones, see [Spread].
+// ReviewView is how many reviews of each part of LoadReviewSplits are used; 0: all. See [Spread].
 type ReviewView struct {
 	Name               Name
 	Train, Valid, Test int
 }
 
-// parts are the numbers of training, validation and test reviews.
 func (v ReviewView) parts() [3]int { return [3]int{v.Train, v.Valid, v.Test} }
 
 // OpenedReviews is a ReviewView of which only the facts need be there.
@@ -185,14 +180,12 @@ func (v ReviewView) Open(ctx context.Context) (*OpenedReviews, error) {
 	return o, nil
 }
 
-// partName names a part of a ReviewView, "imdb valid, 1500".
 func partName(name Name, part, n int) string {
 	return fmt.Sprintf("%s %s, %d", name, [3]string{"train", "valid", "test"}[part], n)
 }
 
-// Reviews are those of the view, loaded at the first call. It returns an error if
-// there are fewer than were asked for, and where they are not those that the
-// facts speak of.
+// Reviews loads the view's reviews at the first call. It returns an error if there are too few, or if they do not match
+// the facts.
 func (o *OpenedReviews) Reviews(ctx context.Context) ([3]*Reviews, error) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -225,9 +218,8 @@ func (o *OpenedReviews) Reviews(ctx context.Context) ([3]*Reviews, error) {
 	return parts, nil
 }
 
-// Spread are n of so many places, evenly spaced, even and odd ones in turns
-// if there is room: so classes that stand together keep their shares, and
-// classes that stand in turns do too.
+// Spread returns n of so many places, evenly spaced, alternating even and odd ones if possible, so that sorted and
+// alternating classes keep their shares.
 func Spread(n, of int) []int {
 	out := make([]int, n)
 	for i := range out {

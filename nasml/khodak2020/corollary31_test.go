@@ -61,14 +61,14 @@ func TestCorollary31RunsOnceAndResumes(t *testing.T) {
 func TestCorollary31RefusesWhatMakesNoSense(t *testing.T) {
 	var usage *catalog.UsageError
 	for want, change := range map[string]func(*Corollary31Params){
-		"Counts is [4 2]":   func(p *Corollary31Params) { p.Counts = []int{4, 2} },
-		"Valid is [4 4]":    func(p *Corollary31Params) { p.Valid = []int{4, 4} },
-		"Train is []":       func(p *Corollary31Params) { p.Train = []int{} },
-		"JointLambda has":   func(p *Corollary31Params) { p.JointLambda = []float64{math.Inf(1)} },
-		"Range is [1 1]":    func(p *Corollary31Params) { p.Range = [2]float64{1, 1} },
-		"Range has -1":      func(p *Corollary31Params) { p.Range[0] = -1 },
-		"Gamma is NaN":      func(p *Corollary31Params) { p.Gamma = math.NaN() },
-		"Confidence is 0.5": func(p *Corollary31Params) { p.Confidence = 0.5 },
+		"Counts must":               func(p *Corollary31Params) { p.Counts = []int{4, 2} },
+		"Valid must":                func(p *Corollary31Params) { p.Valid = []int{4, 4} },
+		"Train must":                func(p *Corollary31Params) { p.Train = []int{} },
+		"value of JointLambda must": func(p *Corollary31Params) { p.JointLambda = []float64{math.Inf(1)} },
+		"Range must":                func(p *Corollary31Params) { p.Range = [2]float64{1, 1} },
+		"value of Range must":       func(p *Corollary31Params) { p.Range[0] = -1 },
+		"Gamma must":                func(p *Corollary31Params) { p.Gamma = math.NaN() },
+		"Confidence must":           func(p *Corollary31Params) { p.Confidence = 0.5 },
 	} {
 		p := Corollary31Quick
 		change(&p)

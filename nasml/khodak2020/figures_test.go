@@ -188,20 +188,20 @@ func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 	t.Setenv(catalog.ForceEnv, "1") // what a machine lacks is not the question
 	var usage *catalog.UsageError
 	for want, change := range map[string]func(*Figure3Params){
-		`Tasks has "mnist"`:         func(p *Figure3Params) { p.Tasks = []string{"mnist"} },
-		"Tasks is []":               func(p *Figure3Params) { p.Tasks = []string{} },
-		`Fresh has "hash"`:          func(p *Figure3Params) { p.Fresh = []string{"hash"} },
+		`value of Tasks must`:       func(p *Figure3Params) { p.Tasks = []string{"mnist"} },
+		"Tasks must":                func(p *Figure3Params) { p.Tasks = []string{} },
+		`value of Fresh must`:       func(p *Figure3Params) { p.Fresh = []string{"hash"} },
 		"Images must be one of":     func(p *Figure3Params) { p.Images = "unknown" },
-		"Reviews is":                func(p *Figure3Params) { p.Reviews = "unknown" },
-		"ImageTest is 10001":        func(p *Figure3Params) { p.ImageTest = 10001 },
-		`Methods has "grid"`:        func(p *Figure3Params) { p.Methods = []string{"grid"} },
-		"Methods is [rs rs]":        func(p *Figure3Params) { p.Methods = []string{"rs", "rs"} },
+		"Reviews must":              func(p *Figure3Params) { p.Reviews = "unknown" },
+		"ImageTest must":            func(p *Figure3Params) { p.ImageTest = 10001 },
+		`value of Methods must`:     func(p *Figure3Params) { p.Methods = []string{"grid"} },
+		"Methods must":              func(p *Figure3Params) { p.Methods = []string{"rs", "rs"} },
 		"LambdaMin must be at most": func(p *Figure3Params) { p.LambdaMin, p.LambdaMax = 1, 0.1 },
 		"0 rungs":                   func(p *Figure3Params) { p.ImageRungs = 0 },
 		"Hyperband on cifar":        func(p *Figure3Params) { p.ImageDim, p.ImageRungs = 3, 5 },
-		"Lambda is 0":               func(p *Figure3Params) { p.Lambda = 0 },
-		`Clock is "days"`:           func(p *Figure3Params) { p.Clock = "days" },
-		`Reading is "slides"`:       func(p *Figure3Params) { p.Reading = "slides" },
+		"Lambda must":               func(p *Figure3Params) { p.Lambda = 0 },
+		`Clock must`:                func(p *Figure3Params) { p.Clock = "days" },
+		`Reading must`:              func(p *Figure3Params) { p.Reading = "slides" },
 		"1073741824 training ": func(p *Figure3Params) {
 			p.Images, p.Tasks, p.ImageTrain = data.Synthetic, []string{mapsearch.ImageTask}, 1<<30
 		},
@@ -214,7 +214,7 @@ func TestFiguresRefuseWhatMakesNoSense(t *testing.T) {
 	}
 	_, err := Figure1(isolated(t), Figure1Params{quickTasks, 1, []int{8}})
 	require.ErrorAs(t, err, &usage)
-	require.ErrorContains(t, err, "Configs is 1")
+	require.ErrorContains(t, err, "Configs must")
 }
 
 // The code's reading has NLTK's tokenizer and says the factor of its ladders;

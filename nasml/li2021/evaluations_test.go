@@ -129,9 +129,9 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
 		"Preset must be quick, paper or code, got \"slow\"": func(p *Table3Params) { p.Preset = "slow" },
-		"DropPath is 1 and":                       func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
-		"got \"cifar\"":                           func(p *Table3Params) { p.Data = "cifar" },
-		"Genotypes is [PDARTS PDARTS], want none": func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
+		"DropPath is 1 and": func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
+		"got \"cifar\"":     func(p *Table3Params) { p.Data = "cifar" },
+		"Genotypes must":    func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
 	} {
 		p := Table3Quick
 		change(&p)
@@ -279,7 +279,7 @@ func TestSetsOfSeeds(t *testing.T) {
 	}
 	p.Sets = 0
 	_, err = Table3(ctx, p)
-	require.ErrorContains(t, err, "Sets is 0, want at least 1")
+	require.ErrorContains(t, err, "Sets must")
 }
 
 // The paper's own numbers do not make "over 75 %".

@@ -179,13 +179,13 @@ func TestOneShotRefuses(t *testing.T) {
 		"ENAS is not defined on the space 1shot1-": func(p *Figure2Params) { p.Rows = []string{"enas"} },
 		`row "darts/x@1shot1-s1" must be METHOD`:   func(p *Figure2Params) { p.Rows = []string{"darts/x"} },
 		`Ties is "last", want one of first, numpy`: func(p *Figure2Params) { p.Ties = "last" },
-		`Training is "4", want one of mean, one,`:  func(p *Figure2Params) { p.Training = "4" },
-		`Against is "me", want one of published`:   func(p *Figure2Params) { p.Against = "me" },
-		`Band is "wide", want one of std, interval`: func(p *Figure2Params) {
+		`Training must`: func(p *Figure2Params) { p.Training = "4" },
+		`Against must`:  func(p *Figure2Params) { p.Against = "me" },
+		`Band must`: func(p *Figure2Params) {
 			p.Band = "wide"
 		},
-		"Seeds is 0, want at least 1": func(p *Figure2Params) { p.Seeds = 0 },
-		"Rows is []":                  func(p *Figure2Params) { p.Rows = nil },
+		"Seeds must": func(p *Figure2Params) { p.Seeds = 0 },
+		"Rows is []": func(p *Figure2Params) { p.Rows = nil },
 	} {
 		p := Figure2Quick
 		p.StoredOnly = true

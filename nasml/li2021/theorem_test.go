@@ -103,34 +103,34 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	p := Theorem1Quick
 	p.Targets, p.Seeds, p.Ops = []float64{0.5, 1}, 1, []string{"tanh", "relu"}
 	r, err := Theorem1(ctx, p)
-	refused("Targets has 1", r, err)
-	refused("Seeds is 1", r, err)
+	refused("value of Targets must", r, err)
+	refused("Seeds must", r, err)
 	refused(`Ops is "relu"`, r, err)
 	q := Theorem2Quick
 	q.Blocks, q.Ratios = []int{3}, []float64{1}
 	r2, err := Theorem2(ctx, q)
 	refused("Blocks has 3", r2, err)
-	refused("Ratios has 1", r2, err)
+	refused("value of Ratios must", r2, err)
 	c := Corollary1Quick
 	c.Slopes, c.Start = []float64{2}, 0
 	r3, err := Corollary1(ctx, c)
-	refused("Slopes has 2", r3, err)
-	refused("Start is 0", r3, err)
+	refused("value of Slopes must", r3, err)
+	refused("Start must", r3, err)
 	m := MirrorQuick
 	m.Gap, m.Options = 0.4, []int{1, 4}
 	r4, err := Mirror(ctx, m)
 	refused("Gap is 0.4", r4, err)
-	refused("Options has 1", r4, err)
+	refused("value of Options must", r4, err)
 	s := SparsityQuick
 	s.Below, s.Eager = 3, 0
 	r5, err := Sparsity(ctx, s)
 	refused("Below is 3", r5, err)
-	refused("Eager is 0", r5, err)
+	refused("Eager must", r5, err)
 	st := StationarityQuick
 	st.Lambdas, st.Distances = []float64{0, 1}, []float64{0.1, 1}
 	r6, err := StationarityOf(ctx, st)
-	refused("Lambdas has 0", r6, err)
-	refused("Distances has 1", r6, err)
+	refused("value of Lambdas must", r6, err)
+	refused("value of Distances must", r6, err)
 }
 
 // The smallest cases have defined answers: one edge, one input, one example, one

@@ -86,7 +86,7 @@ func TestAssumption3WrongParameters(t *testing.T) {
 	_, err := Assumption3(t.Context(), p)
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
-	for _, part := range []string{"none twice", "unknown activation", "Ridge", "Gains", "C0s", "Depths"} {
+	for _, part := range []string{"no duplicates", "unknown activation", "Ridge", "Gains", "C0s", "Depths"} {
 		require.ErrorContains(t, err, part)
 	}
 }

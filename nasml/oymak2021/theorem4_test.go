@@ -46,8 +46,8 @@ func TestTheorem4WrongParametersAreAllNamed(t *testing.T) {
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
 	for _, part := range []string{
-		"Ratios has 1", "Operations has 0", "Seeds is 0", "FitExamples is 2",
-		"Noise is -1, want at least 0", "ascending",
+		"value of Ratios must", "value of Operations must", "Seeds must", "FitExamples must",
+		"Noise must be at least 0, got -1", "ascending",
 		"GB", "pink", "rademacher",
 	} {
 		require.ErrorContains(t, err, part)

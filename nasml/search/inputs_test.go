@@ -13,7 +13,7 @@ func TestImagesOfAnotherSide(t *testing.T) {
 	grey, err := data.SyntheticImages(1, 4, data.ImageSpec{Classes: 2, Height: 28, Width: 28})
 	require.NoError(t, err)
 	_, err = grey.Fit(8)
-	require.ErrorContains(t, err, "are 7×7×3, halved as often as that can be, want 8×8×3: take one of [28 14 7]")
+	require.ErrorContains(t, err, "are 7×7 after halving: Image must be one of [28 14 7], got 8")
 	small, err := grey.Fit(14)
 	require.NoError(t, err)
 	require.Equal(t, []int{14, 14, 3}, []int{small.Height, small.Width, small.Channels})

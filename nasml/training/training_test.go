@@ -368,7 +368,7 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 	}
 	s := tiny()
 	_, _, err := s.InMemory(pictures(t, 9, 12), pictures(t, 9, 12))
-	require.ErrorContains(t, err, "halved as often as that can be, want 8×8×3: take one of [")
+	require.ErrorContains(t, err, "after halving: Image must be one of [")
 	s.Stem = "imagenet" // which leaves 1×1 pixels of 8×8
 	train, test, err := s.InMemory(pictures(t, 9, 8), pictures(t, 9, 8))
 	require.NoError(t, err)

@@ -16,10 +16,9 @@ const (
 	IMDb    = "aclImdb_v1.tar.gz"
 )
 
-// Dir sets NASML_DATA for a test to a folder that has the given files, MNIST
-// where none is given, and returns it: the one that NASML_DATA says or, where
-// it is not set, the user's or a folder shared/data beside the checkout. If
-// there is none, it skips the test and says so. Nothing is downloaded.
+// Dir sets NASML_DATA for a test to a folder with the given files, MNIST by default, and returns it: $NASML_DATA or, if
+// that is not set, the user's folder or shared/data beside the checkout. Otherwise it skips the test. Nothing is
+// downloaded.
 func Dir(t testing.TB, files ...string) string {
 	t.Helper()
 	if len(files) == 0 {

@@ -8,16 +8,13 @@ import (
 	"github.com/nasml/lab/nasml/data"
 )
 
-// NASBench201 returns the real table of NAS-Bench-201 from the folders that
-// Dir looks in, to which it sets NASML_DATA for the test. If there is none,
-// it skips the test and says so.
+// NASBench201 returns the real table from the folders of Dir, and sets NASML_DATA to its folder, or skips the test.
 func NASBench201(t testing.TB) *data.NASBench201 {
 	t.Helper()
 	return table(t, "NAS-Bench-201", "nasbench201.csv.gz", data.LoadNASBench201)
 }
 
-// NASBench101 is the same for the table of NAS-Bench-101, of which it may be a
-// part (NASBench101.Complete).
+// NASBench101 is the same for NAS-Bench-101, whose table may be a part (NASBench101.Complete).
 func NASBench101(t testing.TB) *data.NASBench101 {
 	t.Helper()
 	return table(t, "NAS-Bench-101", "nasbench101.csv.gz or nb101_108_subset151644.csv.gz", data.LoadNASBench101)

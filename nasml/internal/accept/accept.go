@@ -19,14 +19,11 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Tolerance is how far a value that was computed in float32 through XLA may be
-// from the shipped one, relative to the largest of its series: another order of
-// sums moves the last digits, and training magnifies them. Host arithmetic has
-// to agree bit for bit.
+// Tolerance is the largest difference of a value computed by XLA in float32, relative to the largest of its series: the
+// order of sums changes last digits, and training magnifies them. Host arithmetic must agree exactly.
 const Tolerance = 1e-2
 
-// rounding is the size below which a number through XLA is not compared by its
-// own.
+// rounding is the size below which numbers from XLA are compared absolutely.
 const rounding = 1e-9
 
 // Trial is a trial that are shipped, with how to compute it.
@@ -36,7 +33,6 @@ type Trial struct {
 	setting catalog.Setting
 }
 
-// seconds is what the trial took when it was computed, s.
 func (t Trial) seconds() float64 { return t.record.Seconds / float64(max(1, t.record.Batch)) }
 
 // ByVersion has trials by the version of their code.
@@ -51,16 +47,14 @@ func Seconds(trials []Trial) float64 {
 	return sum
 }
 
-// Shipped lists the trials that are shipped, by the version of their
-// code. Entries that cannot be looked at, because they need data that are not
-// there, are noted.
+// Shipped lists the shipped trials by the version of their code. notes lists entries that need missing data.
 func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err error) {
 	byVersion = ByVersion{}
 	seen := map[string]bool{}
 	for _, entry := range catalog.All() {
 		settings := append([]catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}}, entry.Shipped...)
 		for _, setting := range settings {
-			records, err := look(ctx, entry, setting)
+			records, err := shippedRecords(ctx, entry, setting)
 			if err != nil {
 				notes = append(notes, fmt.Sprintf("%s %s is not looked at: %v", entry.ID, setting, err))
 				continue
@@ -76,15 +70,15 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 	return byVersion, notes, nil
 }
 
-// look finds the shipped records of an entry and computes nothing.
-func look(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (map[string]*runs.Record, error) {
+// shippedRecords finds the shipped records of an entry and computes nothing.
+func shippedRecords(ctx context.Context, entry catalog.Entry, s catalog.Setting) (map[string]*runs.Record, error) {
 	ctx, clean, err := apart(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
 	part := new(runs.Part)
-	err = entry.RunPart(ctx, part, setting.Scale, setting.Set)
+	err = entry.RunPart(ctx, part, s.Scale, s.Set)
 	if part.Err() != nil {
 		return nil, part.Err()
 	}
@@ -94,7 +88,7 @@ func look(ctx context.Context, entry catalog.Entry, setting catalog.Setting) (ma
 	return part.Stored(), nil
 }
 
-// apart is a context with an empty store of its own.
+// apart is a context with an empty store.
 func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
 	dir, err := os.MkdirTemp("", "nasml-accept-*")
 	if err != nil {
@@ -109,9 +103,8 @@ func apart(ctx context.Context) (_ context.Context, clean func(), err error) {
 	return runs.WithProgress(runs.WithStore(ctx, store), runs.Silent), clean, nil
 }
 
-// Pick chooses trials to compute again: the cheapest of every branch, and one that the hash
-// of the source draws, so that nobody can know it before. Branches whose cheapest trial took
-// longer than most seconds are left.
+// Pick chooses trials to recompute: the cheapest of every branch, and one that the source's hash draws, so that it is
+// unpredictable. Branches whose cheapest trial took longer than most seconds are left.
 func Pick(trials []Trial, source string, most float64) (picked []Trial, left []string) {
 	branches := map[string][]Trial{}
 	for _, t := range trials {
@@ -148,8 +141,7 @@ func Cheapest(trials []Trial) (Trial, bool) {
 	}), true
 }
 
-// branch names the way through the code that a trial takes: its figure and all
-// words and switches in its parameters, but for lists and numbers.
+// branch identifies the code path of a trial: its figure and all strings and switches among its parameters.
 func branch(t runs.Trial) string {
 	text, err := json.Marshal(t.Params)
 	if err != nil {
@@ -199,9 +191,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s was %v and is %v (relative difference %.2g)", what, d.Name, d.Old, d.New, d.Relative)
 }
 
-// Recompute computes trials again and returns what moved, and the largest
-// relative difference of the numbers that are within the tolerance. progress is
-// told what is computed.
+// Recompute recomputes trials and returns what moved, and the largest relative difference within the tolerance.
+// progress gets what is computed.
 func Recompute(
 	ctx context.Context,
 	trials []Trial,
@@ -231,7 +222,7 @@ func Recompute(
 	return moved, largest, nil
 }
 
-// recompute computes trials of one entry and setting whatever is shipped of them.
+// recompute computes trials of one entry and setting, whatever is shipped.
 func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, error) {
 	part := &runs.Part{Keys: map[string]bool{}}
 	for _, t := range group {
@@ -257,8 +248,7 @@ func recompute(ctx context.Context, group []Trial) (map[string]*runs.Record, err
 	return found, nil
 }
 
-// compare lists the numbers in which two records of a trial differ by more than they may;
-// through XLA also by rounding, because many are errors of identities, about 10⁻¹⁶.
+// compare lists the numbers of two records that differ too much. Those computed by XLA may differ by rounding.
 func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	d := Difference{Trial: old.Trial, Host: onHost(old)}
 	if now == nil {
@@ -266,7 +256,7 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 		return []Difference{d}, 0
 	}
 	for _, name := range names(old, now) {
-		if measured(name) {
+		if strings.HasPrefix(name, "seconds") || name == "looking" { // measured times, which are never reproduced
 			continue
 		}
 		a, b := numbers(old, name), numbers(now, name)
@@ -302,15 +292,10 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	return moved, largest
 }
 
-// onHost reports whether a record was computed in float64 by Go itself, under any
-// of the names that records have had for it.
+// onHost reports whether a record was computed in float64 by Go, under any name that records have used.
 func onHost(r *runs.Record) bool {
 	return r.Device == "cpu" && slices.Contains([]string{"host", "gonum", "go"}, r.Backend)
 }
-
-// measured reports whether a number is a time that was measured, which never comes
-// out again: "seconds…", and "looking" of Khodak+'s searches.
-func measured(name string) bool { return strings.HasPrefix(name, "seconds") || name == "looking" }
 
 func names(a, b *runs.Record) []string {
 	all := map[string]bool{}
@@ -325,7 +310,6 @@ func names(a, b *runs.Record) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// numbers are a value or a series of a record.
 func numbers(r *runs.Record, name string) []float64 {
 	if series, ok := r.Series[name]; ok {
 		return series
@@ -336,8 +320,7 @@ func numbers(r *runs.Record, name string) []float64 {
 	return nil
 }
 
-// Open are the kinds whose source was not accepted yet, of those named, or of
-// all.
+// Open returns the code versions that are not accepted yet, of those named or of all.
 func Open(names []string) (open []*code.Kind, err error) {
 	var known []string
 	for _, k := range code.Kinds() {

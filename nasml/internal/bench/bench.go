@@ -42,10 +42,9 @@ type Case struct {
 	Width int    `json:"width"`
 }
 
-// Full are the cases behind the README's claims; with peers they take several
-// minutes on two cores. The paper's setting, but with 4 seeds, which is how
-// many the paper scale trains together on a CPU, for two epochs over a part of
-// the data: 24 networks, 32 steps, the last batch of an epoch incomplete.
+// Full are the cases behind the README's claims; with peers they take minutes on two cores. The paper's setting, with 4
+// seeds, as many as the paper scale trains together on a CPU, and two epochs over a part of the data: 24 networks, 32
+// steps, the last batch incomplete.
 var Full = Params{
 	Timing: Timing{Rounds: 5},
 	Cases:  []Case{{"a", 64}, {"a", 256}, {"a", 1024}, {"b", 128}},
@@ -84,7 +83,6 @@ func machineOf(b compute.Backend) Machine {
 	return Machine{name, device, runtime.NumCPU()}
 }
 
-// title says what is written over a table.
 func (m Machine) title() string {
 	return fmt.Sprintf("%s (%s), %d threads", m.Backend, m.Device, m.Threads)
 }
@@ -117,14 +115,12 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// tolerance is how far two losses may be apart, relative to their size. In
-// float32 they agree to about 1e-6; a learning rate that is off by 1 % shows
-// as more than this.
+// tolerance is the largest relative difference of losses. In float32 they agree to about 1e-6; a learning rate that is
+// off by 1 % exceeds it.
 const tolerance = 1e-4
 
-// Figure2 times the training of every case on b, and calls each when it is done. A
-// peer that cannot run is reported in its entry. It returns an error if the data are
-// missing, ctx ends or a peer's losses are not ours: then times would mean nothing.
+// Figure2 times the training of every case on b and calls each with the result. A peer that cannot run is reported in
+// its entry; one with other losses is an error, because times would be meaningless.
 func Figure2(ctx context.Context, b compute.Backend, p Params, each func(*Result) error) error {
 	for _, c := range p.Cases {
 		p.log("panel (%s), k = %d", c.Panel, c.Width)
@@ -182,8 +178,7 @@ func (p Params) run(ctx context.Context, b compute.Backend, c Case) (*Result, er
 	return r, err
 }
 
-// measure times our program beside its peers, which find what write puts into their
-// folder: all train once, then in rounds; a training has so many steps.
+// measure times nasml beside its peers: all train once, then in rounds of so many steps. write fills the peers' folder.
 func (t Timing) measure(
 	ctx context.Context, own func(context.Context) (training, error), steps int, write func(dir string) error,
 	peers []program,
@@ -203,7 +198,6 @@ func (t Timing) measure(
 	return entries(runners, steps), nil
 }
 
-// warmUp trains once with everyone and compares the losses.
 func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 	for i, r := range runners {
 		var err error
@@ -223,8 +217,7 @@ func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 	return nil
 }
 
-// difference is the largest relative difference of two lists of losses. It is
-// an error if that is beyond the tolerance or not a number.
+// difference is the largest relative difference of losses. One beyond the tolerance, or NaN, is an error.
 func difference(ours, theirs []float64) (float64, error) {
 	if len(ours) != len(theirs) {
 		return 0, fmt.Errorf("found %d losses, expected %d as ours: the programs do not train the same networks",
@@ -243,7 +236,6 @@ func difference(ours, theirs []float64) (float64, error) {
 	return worst, nil
 }
 
-// timeRounds lets everyone train once a round, in turn.
 func (t Timing) timeRounds(ctx context.Context, runners []*runner) error {
 	for round := range t.Rounds {
 		begin := time.Now()
@@ -269,8 +261,7 @@ func (t Timing) timeRounds(ctx context.Context, runners []*runner) error {
 	return nil
 }
 
-// entries are the runners' times in numbers, with each program's fastest form
-// marked.
+// entries summarizes the times and marks each program's fastest form.
 func entries(runners []*runner, steps int) []Entry {
 	var out []Entry
 	fastest := map[string]int{}
@@ -295,7 +286,6 @@ func entries(runners []*runner, steps int) []Entry {
 	return out
 }
 
-// ratio is theirs/ours, round by round.
 func ratio(theirs, ours []float64) Spread {
 	ratios := make([]float64, len(theirs))
 	for i := range theirs {

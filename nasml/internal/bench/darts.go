@@ -49,12 +49,9 @@ var dartsPeers = []program{
 	{"PyTorch", "darts_torch.py", []string{"channels-last", "contiguous"}},
 }
 
-// Darts compares losses and gradients of small networks with those of JAX and
-// PyTorch, from the same weights on the same batches, and then times larger
-// ones beside theirs, in turn, each peer in a process of its own. Memory is that
-// of the rounds, without compiling. A peer that cannot run is reported as such. It
-// is an error if ctx ends, or if a peer computes something else: no times
-// are reported then.
+// Darts compares losses and gradients of small networks with JAX's and PyTorch's, from the same weights and batches,
+// and then times larger ones in turn. Each peer is a process of its own. Memory is that of the rounds, without
+// compiling. A peer that cannot run is reported; one that computes something else is an error.
 func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*DartsResult) error) error {
 	var agree []Agreement
 	if p.Python == "" {
@@ -84,7 +81,7 @@ func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*Dar
 	return nil
 }
 
-// agree compares a case, and a smaller one in the programs for which that is too large.
+// agree compares a case, with a smaller batch in programs for which it is too large.
 func (p DartsParams) agree(ctx context.Context, b compute.Backend, c DartsCase, seed uint64) ([]Agreement, error) {
 	var all []Agreement
 	for fits := true; fits; {
@@ -99,7 +96,6 @@ func (p DartsParams) agree(ctx context.Context, b compute.Backend, c DartsCase, 
 	return all, nil
 }
 
-// outgrown are the forms that needed too much memory.
 func outgrown[T any](all []T, of func(T) (form, notRun string)) (forms []string) {
 	for _, one := range all {
 		if form, notRun := of(one); tooLarge(notRun) {
@@ -157,7 +153,6 @@ func newDartsWork(c DartsCase, seed uint64) (*dartsWork, error) {
 	return w, nil
 }
 
-// build makes the network, and says of it what the peers have to know.
 func (w *dartsWork) build(skeleton supernet.Skeleton) (err error) {
 	c := w.DartsCase
 	switch {
@@ -181,7 +176,6 @@ func (w *dartsWork) build(skeleton supernet.Skeleton) (err error) {
 	return err
 }
 
-// cellJSON is a cell as the peers read it.
 func cellJSON(c supernet.Cell) [2]any {
 	genes := make([][2]any, len(c.Genes))
 	for i, g := range c.Genes {
@@ -190,7 +184,6 @@ func cellJSON(c supernet.Cell) [2]any {
 	return [2]any{genes, c.Concat}
 }
 
-// draw makes weights, architecture and batches.
 func (w *dartsWork) draw(rng *rand.Rand) {
 	var weights, theta []float32
 	for i, t := range w.net.InitWeights(rng) {
@@ -223,7 +216,6 @@ func (w *dartsWork) draw(rng *rand.Rand) {
 	}
 }
 
-// ontoSimplex takes the softmax of logits in their place.
 func ontoSimplex(row []float32) {
 	sum := 0.0
 	for i, x := range row {
@@ -243,10 +235,8 @@ func normals(rng *rand.Rand, n int) []float32 {
 	return x
 }
 
-// write writes the settings and the arrays.
 func (w *dartsWork) write(dir string) error { return write(dir, w.dartsSettings, w.arrays) }
 
-// compareWith computes a small case in our program and in peers.
 func (p DartsParams) compareWith(
 	ctx context.Context, b compute.Backend, c DartsCase, seed uint64, peers []program,
 ) ([]Agreement, error) {
@@ -296,13 +286,11 @@ func (p DartsParams) compareWith(
 	return out, nil
 }
 
-// doubleTolerance is how far numbers in float64 may be apart, relative to the
-// largest of their array: sums of some thousand terms, in other orders, through
-// a network in depth.
+// doubleTolerance is the largest relative difference in float64: sums of some thousand terms in other orders, through a
+// deep network.
 const doubleTolerance = 1e-9
 
-// compare reads a peer's numbers. It returns an error if one is beyond the
-// tolerance.
+// compare compares a peer's numbers with ours.
 func (a *Agreement) compare(ours [][]float64, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -336,7 +324,6 @@ func (a *Agreement) compare(ours [][]float64, file string) error {
 	return nil
 }
 
-// timeCase runs everyone on a case.
 func (p DartsParams) timeCase(ctx context.Context, b compute.Backend, c DartsCase) (*DartsResult, error) {
 	work, err := newDartsWork(c, 0)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// DartsCase is a network of cells with one kind of step: a bilevel one of a
-// supernet, or one of training a genotype's network.
+// DartsCase is a network of cells with one type of step: bilevel search or training of a genotype.
 type DartsCase struct {
 	Name     string `json:"name"`
 	Space    string `json:"space,omitempty"`    // of NAS-Bench-1Shot1, a name of supernet.OneShots; empty: DARTS'
@@ -29,13 +28,12 @@ type DartsCase struct {
 	halved bool     // because peers could not run the larger one
 }
 
-// quarter is a case with a quarter of its batch, and JAX.
+// quarter has a quarter of the batch, and JAX.
 func (c DartsCase) quarter() DartsCase {
 	c.Batch, c.Forms = c.Batch/4, []string{"channels-last", "stock"}
 	return c
 }
 
-// peers are those of some programs that are run, in the forms that are.
 func (c DartsCase) peers(all []program) []program {
 	out := slices.Clone(all)
 	for i, p := range out {
@@ -59,8 +57,7 @@ var dartsCompared = []DartsCase{
 	moved("DARTS (2nd order by differences)", 1, DartsCase{Hypergradient: "finite-difference"}),
 }
 
-// moved is a small case of a method that moves the architecture in another way: one
-// cell, a reduction, which JAX compiles in minutes.
+// moved is a small case of another architecture update: one reduction cell, which JAX compiles in minutes.
 func moved(name string, partial int, c DartsCase) DartsCase {
 	c.Name, c.Partial, c.Channels = name, partial, 4*partial
 	c.Cells, c.Image, c.Batch, c.Steps, c.Double = 1, 8, 4, 2, true
@@ -68,9 +65,8 @@ func moved(name string, partial int, c DartsCase) DartsCase {
 	return c
 }
 
-// The cases that are timed. JAX with shifted maps compiles for many minutes and
-// asks for 30 GB at the paper's size, with stock operations for more than 18 GB, so
-// that JAX is run at the quick size, and at the paper's with a quarter of the batch.
+// The timed cases. At the paper's size JAX needs 30 GB with shifted maps and over 18 GB with stock operations, so it
+// runs at quick size, and at the paper's with a quarter of the batch.
 var (
 	dartsQuickSize    = DartsCase{Name: "DARTS", Partial: 1, Cells: 5, Channels: 8, Image: 16, Batch: 64, Steps: 2}
 	dartsPartialQuick = DartsCase{Name: "PC-DARTS", Partial: 4, Cells: 5, Channels: 8, Image: 16, Batch: 256, Steps: 2,
@@ -83,9 +79,8 @@ var (
 		Batch: 96, Steps: 2, Forms: []string{"channels-last", "stock"}}
 )
 
-// oneShotForms are the peers' forms on NAS-Bench-1Shot1. JAX with shifted pools is none
-// of them: in float64 its gradients differ from those of all other programs by 1e-9 to
-// 1e-7, why is not known.
+// oneShotForms are the peers' forms on NAS-Bench-1Shot1, without JAX's shifted pools: their float64 gradients differ
+// from all others by 1e-9 to 1e-7, for unknown reasons.
 var oneShotForms = []string{"stock", "channels-last", "contiguous"}
 
 // oneShotCompared are small cases of every space of NAS-Bench-1Shot1, in float64.
@@ -98,8 +93,7 @@ var oneShotCompared = []DartsCase{
 		Double: true, Forms: oneShotForms},
 }
 
-// oneShotTimed is a bilevel step of DARTS on a space, at the paper's size or at
-// that of the figures' quick scale.
+// oneShotTimed is a bilevel DARTS step at the paper's size or that of quick scale.
 func oneShotTimed(number int, quick bool) DartsCase {
 	c := DartsCase{
 		Name: fmt.Sprintf("DARTS on S%d", number), Space: fmt.Sprintf("1shot1-s%d", number), Partial: 1,

@@ -45,8 +45,7 @@ func newDartsRun(b compute.Backend, w *dartsWork, full bool) (*dartsRun, error) 
 	return r, nil
 }
 
-// step is a step as a graph: the new state, the losses and, in full, the
-// gradients of weights and architecture.
+// step is the graph of a step: new state, losses and, if full, the gradients of weights and architecture.
 func (r *dartsRun) step(in []*Node) []*Node {
 	w, all := r.work, in[5:]
 	take := func(n int) []*Node {
@@ -101,7 +100,7 @@ func (r *dartsRun) step(in []*Node) []*Node {
 	return out
 }
 
-// rule is how the architecture moves. It keeps two slots, also where it reads none.
+// rule updates the architecture. It always has two slots.
 func (w *dartsWork) rule() bilevel.Rule {
 	update := simplex.Updates[w.Update]
 	if update == nil {
@@ -112,7 +111,6 @@ func (w *dartsWork) rule() bilevel.Rule {
 	})
 }
 
-// floats is a tensor in the type of the computation.
 func (r *dartsRun) floats(values []float32, dims ...int) *tensors.Tensor {
 	if !r.work.Double {
 		return tensors.FromFlatDataAndDimensions(values, dims...)
@@ -124,7 +122,6 @@ func (r *dartsRun) floats(values []float32, dims ...int) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(double, dims...)
 }
 
-// start is the state before the first step.
 func (r *dartsRun) start() (state []*tensors.Tensor) {
 	cut := func(name string, list []namedDims, copies int) (own, zero []*tensors.Tensor) {
 		flat := tensors.MustCopyFlatData[float32](r.work.arrays[name])
@@ -152,7 +149,6 @@ func (r *dartsRun) start() (state []*tensors.Tensor) {
 	return slices.Concat(state, theta, zeros)
 }
 
-// feeds are what every step is given.
 func (r *dartsRun) feeds() (all [][]*tensors.Tensor) {
 	w := r.work
 	for step := range w.Steps {
@@ -169,9 +165,8 @@ func (r *dartsRun) feeds() (all [][]*tensors.Tensor) {
 	return all
 }
 
-// train computes all steps from the start, and returns what each gave behind its
-// state, and the time from a state and batches on the device to the last result
-// in memory.
+// train computes all steps and returns what each gave besides its state. The time is from inputs on the device to the
+// last result in memory.
 func (r *dartsRun) train(ctx context.Context) (out [][]*tensors.Tensor, took time.Duration, err error) {
 	state, feeds := r.start(), r.feeds()
 	for _, t := range slices.Concat(append(feeds, state)...) {
@@ -206,7 +201,6 @@ func (r *dartsRun) train(ctx context.Context) (out [][]*tensors.Tensor, took tim
 	return out, took, nil
 }
 
-// numbers are those of a tensor of either type.
 func numbers(t *tensors.Tensor) ([]float64, error) {
 	if t.DType() == dtypes.Float64 {
 		return tensors.CopyFlatData[float64](t)
@@ -219,7 +213,6 @@ func numbers(t *tensors.Tensor) ([]float64, error) {
 	return out, err
 }
 
-// losses is one training, as the clock sees it.
 func (r *dartsRun) losses(ctx context.Context) (t training, err error) {
 	out, took, err := r.train(ctx)
 	t.Seconds = took.Seconds()

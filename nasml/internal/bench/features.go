@@ -15,9 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/features"
 )
 
-// FeaturesParams say which linear models of Khodak+ 2020 are timed: ridge
-// regression on random Fourier features of images, and a support vector
-// machine on hashed n-grams of reviews.
+// FeaturesParams are the timed linear models of Khodak+ 2020: ridge regression on random Fourier features of images,
+// and an SVM on hashed n-grams of reviews.
 type FeaturesParams struct {
 	Images data.Name
 	Count  int // images
@@ -44,8 +43,7 @@ var FeaturesQuick = FeaturesParams{
 	Reviews: data.Synthetic, Texts: 200, Bins: 1 << 12, Timing: Timing{Rounds: 3},
 }
 
-// FeaturesResult is what [Features] finds. Entries[0] of a case is ours; its
-// one "step" is the whole fit.
+// FeaturesResult is the result of [Features]. Entries[0] of a case is ours; its "step" is the whole fit.
 type FeaturesResult struct {
 	Machine
 	Cases []FeaturesCase `json:"cases"`
@@ -67,10 +65,9 @@ type fitter struct {
 	close    func()
 }
 
-// Features times both fits beside NumPy's and scikit-learn's, in turn. The
-// peers get the same inputs, and the random matrix for nothing. What is
-// compared are norms of the weights and errors on held-out images, and the
-// objective of the support vector machine. Errors are those of [Supernet].
+// Features times both fits beside NumPy and scikit-learn, in turn. The peers get the same inputs, and the random matrix
+// for free. Weight norms, errors on held-out images and the SVM's objective are compared. Errors are those of
+// [Supernet].
 func Features(ctx context.Context, b compute.Backend, p FeaturesParams) (*FeaturesResult, error) {
 	r := &FeaturesResult{Machine: machineOf(b)}
 	for _, one := range []struct {
@@ -101,7 +98,7 @@ func (p FeaturesParams) run(ctx context.Context, f *fitter) (*FeaturesCase, erro
 	return &FeaturesCase{Title: f.title, Entries: all}, err
 }
 
-// write writes the peer's inputs, which are not part of our peak then.
+// write writes the peer's inputs, and drops them so that they do not count as our memory.
 func (f *fitter) write(dir string) error {
 	err := write(dir, f.settings, f.inputs)
 	f.inputs = nil
@@ -109,16 +106,14 @@ func (f *fitter) write(dir string) error {
 	return err
 }
 
-// compareTol is LSQR's tolerance in the first fit, which is compared and not
-// timed. At the one of the timed fits rounding may decide about an iteration
-// more or less, which shows in the fourth digit.
+// compareTol is LSQR's tolerance in the first fit, which is compared and not timed. At the timed fits' tolerance,
+// rounding may change the number of iterations, and with it the fourth digit.
 const compareTol = 1e-5
 
 // heldOut is how many images the fits are compared on.
 const heldOut = 200
 
-// ridge prepares one trial of random search: Gaussian features of images
-// whose rows have norm 1, and the weights and intercepts of ten classes.
+// ridge prepares a trial of random search: Gaussian features of images with rows of norm 1, ten classes.
 func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, error) {
 	images, err := data.Load(ctx, p.Images, data.Train)
 	if err != nil {
@@ -166,7 +161,7 @@ func (p FeaturesParams) ridge(ctx context.Context, b compute.Backend) (*fitter, 
 	return f, nil
 }
 
-// fitRidge is our fit, from pixels to errors on held-out images.
+// fitRidge goes from pixels to errors on held-out images.
 func fitRidge(
 	ctx context.Context, e *features.Engine, f features.Fourier, rows, held features.Rows, y, heldY *mat.Dense,
 	tol float64,
@@ -202,7 +197,6 @@ func fitRidge(
 	return t, nil
 }
 
-// pixels are images from..to as a table of numbers in [0, 1].
 func pixels(images *data.Images, from, to int) (features.Table, []int) {
 	size := images.Height * images.Width * images.Channels
 	t := features.Table{Rows: to - from, Cols: size, Data: make([]float32, (to-from)*size)}
@@ -228,8 +222,8 @@ func int32s[T int | int8](xs []T) []int32 {
 	return out
 }
 
-// svm prepares the inner problem of the search on reviews: hinge, C = 1 and a
-// tolerance of 1e-5 as in the code of Khodak+ 2020.
+// svm prepares the inner problem of the search on reviews: hinge loss, C = 1, tolerance 1e-5, as in the code of Khodak+
+// 2020.
 func (p FeaturesParams) svm(ctx context.Context, _ compute.Backend) (*fitter, error) {
 	reviews, err := someReviews(ctx, p.Reviews, p.Texts)
 	if err != nil {

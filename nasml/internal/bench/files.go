@@ -16,7 +16,6 @@ import (
 	"github.com/nasml/lab/nasml/internal/trace"
 )
 
-// writeNPY writes a tensor of float32 or int32 for NumPy.
 func writeNPY(file string, t *tensors.Tensor) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -37,20 +36,18 @@ func writeNPY(file string, t *tensors.Tensor) (err error) {
 	return errors.Join(err, err2)
 }
 
-// resetPeak lets the kernel count this process's peak memory again.
+// resetPeak restarts the kernel's count of peak memory.
 func resetPeak() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // Linux only, and it is only a number for information
 }
 
-// peakMB is the largest resident memory of a process, 0 where the system does
-// not tell.
+// peakMB is a process's peak resident memory; 0 if unknown.
 func peakMB(pid string) float64 {
 	return memory.Peak(pid) / 1e6
 }
 
-// processorSeconds are the seconds that all processors have worked for this
-// process.
+// processorSeconds is this process's CPU time.
 func processorSeconds() float64 {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // 0 where the system does not tell
@@ -63,7 +60,6 @@ func (r *Result) WriteTable(w io.Writer) error {
 		r.Panel, r.Width, r.Models, r.Steps, r.Batch, r.Data, r.title()), r.Entries)
 }
 
-// writeEntries writes the programs of a case as a table.
 func writeEntries(w io.Writer, title string, entries []Entry) error {
 	rows := []string{"program\tms a step\tprocessor ms\ttime by ours (range)\tcompile s\tpeak MB\tlosses differ by\t"}
 	for _, e := range entries {
@@ -81,7 +77,6 @@ func writeEntries(w io.Writer, title string, entries []Entry) error {
 	return err
 }
 
-// writeRows writes a table whose columns end in tabs.
 func writeRows(w io.Writer, title string, rows []string) error {
 	_, _ = fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

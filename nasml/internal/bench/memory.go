@@ -8,8 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/memory"
 )
 
-// What a peer may take: so much of the memory that is free when it starts, and while it
-// works as much as leaves so much of that, in which the machine does not begin to swap.
+// A peer's memory limit: a share of the free memory when it starts, and while it works, so much must stay free.
 const (
 	peerShare = 0.5
 	leftShare = 0.1
@@ -21,11 +20,9 @@ var freeMB = func() float64 { return memory.Free() / 1e6 }
 // outgrew begins the reason why a peer was stopped that took too much memory.
 const outgrew = "it needs more memory than "
 
-// tooLarge reports whether that is why a peer has not run.
 func tooLarge(reason string) bool { return strings.HasPrefix(reason, outgrew) }
 
-// watch stops the peer if it takes too much memory, so that neither the machine nor
-// the other peers' figures suffer.
+// watch stops a peer that takes too much memory.
 func (s *peer) watch() {
 	free := freeMB()
 	most, left := peerShare*free, leftShare*free
@@ -45,8 +42,7 @@ func (s *peer) watch() {
 	}
 }
 
-// problemOf is why the script ended: for lack of memory, or the last line that it wrote
-// to stderr.
+// problemOf says why the script ended: for lack of memory, or its last line on stderr.
 func (s *peer) problemOf(how string) string {
 	if reason := s.outgrown.Load(); reason != nil {
 		return *reason
@@ -55,8 +51,7 @@ func (s *peer) problemOf(how string) string {
 	return fmt.Sprintf("the script ended (%s): %s", how, lines[len(lines)-1])
 }
 
-// smaller is the case with half of its batch, for the forms that could not run at this
-// size; false if no smaller one exists.
+// smaller has half the batch, for the forms that could not run; false if it cannot be halved.
 func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
 	if len(forms) == 0 || c.Batch < 2 {
 		return c, false
@@ -65,7 +60,6 @@ func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
 	return c, true
 }
 
-// label is the case's name, with the batch where that was chosen to fit.
 func (c DartsCase) label() string {
 	if !c.halved {
 		return c.Name

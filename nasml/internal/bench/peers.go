@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -33,8 +34,7 @@ var Requirements string
 //go:embed peer*.py darts*.py supernet.py supernet_jax.py supernet_torch.py features.py text.py
 var scripts embed.FS
 
-// program is a peer's script, and the forms in which it is timed: as a good user would
-// write it.
+// program is a peer's script and the forms that are timed, as a good user would write them.
 type program struct {
 	name, script string
 	forms        []string
@@ -52,7 +52,6 @@ type team struct {
 	runners []*runner
 }
 
-// newTeam makes the folder with the scripts, and write fills it.
 func newTeam(write func(dir string) error) (*team, error) {
 	dir, err := os.MkdirTemp("", "nasml-bench-")
 	if err != nil {
@@ -65,8 +64,7 @@ func newTeam(write func(dir string) error) (*team, error) {
 	return &team{dir: dir}, nil
 }
 
-// team starts every form of the peers, which find what write puts into their folder;
-// none without a Python.
+// team starts every form of the peers; none without a Python.
 func (t Timing) team(ctx context.Context, write func(dir string) error, peers []program) (*team, error) {
 	if t.Python == "" {
 		return &team{}, nil
@@ -83,8 +81,7 @@ func (t Timing) team(ctx context.Context, write func(dir string) error, peers []
 	return all, nil
 }
 
-// start starts a program in one of its forms. One that cannot start says so where it is
-// to train.
+// start starts a form of a program. A failure is reported when it is to train.
 func (t *team) start(ctx context.Context, python string, p program, form string) {
 	r := &runner{entry: Entry{Program: p.name, Form: form}}
 	s, err := startPeer(ctx, python, filepath.Join(t.dir, p.script), "serve", t.dir, form)
@@ -97,13 +94,11 @@ func (t *team) start(ctx context.Context, python string, p program, form string)
 	t.runners = append(t.runners, r)
 }
 
-// beside is everyone who is timed: this process first.
 func (t *team) beside(own func(context.Context) (training, error)) []*runner {
 	ours := &runner{entry: Entry{Program: oursName}, peak: func() float64 { return peakMB("self") }, train: own}
 	return slices.Insert(t.runners, 0, ours)
 }
 
-// stop ends the peers and removes their folder.
 func (t *team) stop() {
 	for _, s := range t.started {
 		s.stop()
@@ -111,7 +106,6 @@ func (t *team) stop() {
 	_ = os.RemoveAll(t.dir)
 }
 
-// writeInputs writes the settings and the arrays.
 func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) error {
 	inputs, err := work.Inputs()
 	if err != nil {
@@ -123,7 +117,7 @@ func (p Params) writeInputs(dir string, c Case, work *oymak2021.Figure2Work) err
 	}, inputs)
 }
 
-// write writes settings.json, and NAME.npy for every array.
+// write writes settings.json and NAME.npy of every array.
 func write(dir string, settings any, arrays map[string]*tensors.Tensor) error {
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -150,34 +144,25 @@ type peer struct {
 	ended    chan struct{}
 }
 
-// ourOption reports whether a variable holds the options of the C library with which our
-// program starts itself: a peer is run as its users run it.
-func ourOption(variable string) bool { return strings.HasPrefix(variable, "GLIBC_TUNABLES=") }
-
 func startPeer(ctx context.Context, python string, args ...string) (*peer, error) {
 	s := &peer{cmd: exec.CommandContext(ctx, python, args...), problem: new(bytes.Buffer),
 		ended: make(chan struct{})}
-	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), ourOption), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "GLIBC_TUNABLES=") // nasml sets it for itself; peers run as users run them
+	}), "JAX_PLATFORMS=cpu", "JAX_ENABLE_X64=0",
 		"CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1")
 	s.cmd.Stderr, s.cmd.WaitDelay = s.problem, 5*time.Second
-	var err error
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", python, err)
-	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", python, err)
-	}
-	s.out = bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
+	in, err1 := s.cmd.StdinPipe()
+	out, err2 := s.cmd.StdoutPipe()
+	s.in, s.out = in, bufio.NewReader(out)
+	if err := cmp.Or(err1, err2, s.cmd.Start()); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", python, err)
 	}
 	go s.watch()
 	return s, nil
 }
 
-// train asks for one training. If there is no answer, the error is the last
-// line that the script wrote to stderr.
+// train asks for one training. Without an answer, the error is the script's last line on stderr.
 func (s *peer) train(context.Context) (t training, err error) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
@@ -195,7 +180,7 @@ func (s *peer) train(context.Context) (t training, err error) {
 	return t, nil
 }
 
-// stop ends the script: it stops where its input ends.
+// stop closes the script's input, which ends it.
 func (s *peer) stop() {
 	_ = s.in.Close()
 	s.once.Do(func() {

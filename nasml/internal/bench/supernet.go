@@ -14,8 +14,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// SupernetParams say which search steps of the NAS-Bench-201 supernet are
-// compared with the oracles, and which is timed.
+// SupernetParams are the compared and the timed search steps of the NAS-Bench-201 supernet.
 type SupernetParams struct {
 	Timing
 	Compared     []Comparison
@@ -24,8 +23,8 @@ type SupernetParams struct {
 	Batch        int
 }
 
-// SupernetFull is behind the README's claims: a full bilevel step at C = 16,
-// N = 1, 32×32 pixels, batch 64, after ten small steps of each method.
+// SupernetFull is behind the README's claims: a bilevel step at C = 16, N = 1, 32×32, batch 64, after ten small steps
+// of each method.
 var SupernetFull = SupernetParams{
 	Timing: Timing{Rounds: 5}, Compared: small(4, 16, 10), CompareBatch: 16,
 	Timed: searchSettings("gaea-darts", 16, 32, 3), Batch: 64,
@@ -43,9 +42,8 @@ var SupernetQuick = SupernetParams{
 	Timed: searchSettings("gaea-darts", 4, 8, 2), Batch: 8,
 }
 
-// small are the comparisons: one step in float32, so many in float64 of each
-// method, DARTS and GAEA as in GAEA's code, the GDAS methods as in
-// AutoDL-Projects.
+// small are the comparisons: one step in float32, and several of each method in float64, DARTS and GAEA as in GAEA's
+// code, GDAS as in AutoDL-Projects.
 func small(channels, image, steps int) []Comparison {
 	out := []Comparison{{Settings: searchSettings("gaea-darts", channels, image, 1)}}
 	for _, method := range []string{"darts", "gaea-darts", "gdas", "gaea-gdas"} {
@@ -100,12 +98,9 @@ var supernetPeers = []program{
 	{"PyTorch", "supernet_torch.py", []string{"channels-last", "contiguous"}},
 }
 
-// Supernet times one search on b beside those of JAX and PyTorch, in turn, and
-// compares search steps with theirs, from the same weights on the same batches.
-// The comparison comes last, for what it leaves in our process would count as
-// our memory, while the peers compare in processes of their own. A peer that
-// cannot run is reported as such. It returns an error if ctx ends, or if a peer
-// computes something else: no times are reported then, for they mean nothing.
+// Supernet times a search beside JAX and PyTorch, in turn, and compares search steps from the same weights and batches.
+// The comparison comes last, because it would count as our memory. A peer that cannot run is reported; one that
+// computes something else is an error, because times would be meaningless.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Machine: machineOf(b)}
 	times, err := p.timeSearch(ctx, b)
@@ -121,8 +116,7 @@ func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*Supern
 	return r, nil
 }
 
-// compare computes the steps of every comparison, lets the peers fill in traces of the
-// same steps, and compares.
+// compare computes all comparisons, lets the peers compute them, and compares.
 func (p SupernetParams) compare(ctx context.Context, b compute.Backend, peers []program) ([]Oracle, error) {
 	folder, err := newTeam(func(string) error { return nil })
 	if err != nil {
@@ -189,8 +183,6 @@ func finish(ctx context.Context, python string, args ...string) (problem string)
 	return s.problemOf(s.cmd.ProcessState.String())
 }
 
-// compare compares a trace with what we computed. It returns an error if one of
-// its arrays is beyond the tolerance.
 func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	t, err := trace.Read(file)
 	if err != nil {
@@ -212,7 +204,6 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 	return nil
 }
 
-// timeSearch runs everyone on the same search.
 func (p SupernetParams) timeSearch(ctx context.Context, b compute.Backend) ([]Entry, error) {
 	t, err := trace.Random(p.Timed, p.Batch, 0)
 	if err != nil {

@@ -21,15 +21,14 @@ type TextParams struct {
 	Alpha float64
 }
 
-// TextFull is behind the README's claims: all training reviews, n-grams of up
-// to three tokens, d = 2²⁰, with Naive Bayes weights.
+// TextFull is behind the README's claims: all training reviews, n-grams up to order 3, d = 2²⁰, Naive Bayes weights.
 var TextFull = TextParams{Timing{Rounds: 3}, data.IMDb, 25_000, 1 << 20, 3, 1}
 
 // TextQuick only shows that everything works.
 var TextQuick = TextParams{Timing{Rounds: 3}, data.Synthetic, 500, 1 << 16, 2, 1}
 
-// TextResult is what [Text] finds. Entries[0] is ours; a "step" is all reviews,
-// and what is compared is how many n-grams each block of reviews has.
+// TextResult is the result of [Text]. Entries[0] is ours; a "step" is all reviews. The number of n-grams in each block
+// is compared.
 type TextResult struct {
 	Data    data.Name `json:"data"`
 	Texts   int       `json:"texts"`
@@ -42,10 +41,8 @@ type TextResult struct {
 // textBlock is BLOCK of the script.
 const textBlock = 1000
 
-// Text times reviews becoming features, from strings to rows, beside
-// scikit-learn's vectorizer and a loop in Python as the code of Khodak+ 2020
-// has it, in turn. Ours tokenizes again in every round, as they do. Errors are
-// those of [Supernet].
+// Text times turning reviews into features, beside scikit-learn's vectorizer and a Python loop as in the code of
+// Khodak+ 2020, in turn. Every round tokenizes again. Errors are those of [Supernet].
 func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	reviews, err := someReviews(ctx, p.Data, p.Texts)
 	if err != nil {
@@ -67,7 +64,7 @@ func Text(ctx context.Context, p TextParams) (*TextResult, error) {
 	}, err
 }
 
-// someReviews are so many training reviews, shuffled so that they have both labels.
+// someReviews are shuffled training reviews, so that both labels occur.
 func someReviews(ctx context.Context, name data.Name, n int) (*data.Reviews, error) {
 	reviews, err := data.LoadReviews(ctx, name, data.Train)
 	if err != nil {
@@ -77,7 +74,6 @@ func someReviews(ctx context.Context, name data.Name, n int) (*data.Reviews, err
 	return reviews.Select(order[:min(n, len(order))])
 }
 
-// train makes features of the reviews, and counts the n-grams of every block.
 func (p TextParams) train(ctx context.Context, reviews *data.Reviews) (t training, err error) {
 	configs := []features.NGramConfig{{
 		Tokenizer: "custom", Lower: true, Order: p.Order, Weighting: "nb", Alpha: p.Alpha, Preprocess: "normalize",

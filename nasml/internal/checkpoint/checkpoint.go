@@ -17,9 +17,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// ErrOther is the cause where the bytes are no checkpoint of this head and
-// these tensors: another layout, other shapes, or not whole. The computation
-// has to begin again.
+// ErrOther says that the bytes are not a whole checkpoint of this layout and these shapes. The computation must start
+// over.
 var ErrOther = errors.New("this is no checkpoint of the computation")
 
 // longestHead bounds what a wrong length makes Read allocate.
@@ -56,10 +55,8 @@ func Write(w io.Writer, head any, state ...*tensors.Tensor) error {
 	return nil
 }
 
-// Read reads what Write wrote into the value that head points to and into the
-// tensors, which have the shapes of those that were written. It reads to the
-// end of r. Where it fails, head and tensors hold anything; the error is
-// [ErrOther] where r could be read, but has something else.
+// Read reads what Write wrote, to the end of r, into head's target and tensors of the same shapes. On an error both are
+// undefined; it is [ErrOther] if r has something else.
 func Read(r io.Reader, head any, state ...*tensors.Tensor) error {
 	if err := readHead(r, head); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
@@ -103,7 +100,6 @@ func readHead(r io.Reader, head any) error {
 	return nil
 }
 
-// tooShort marks an end that came too early as ErrOther.
 func tooShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it ends too early: %w", ErrOther)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Keeper keeps where a long computation stands, and finds it again. The zero
-// value keeps nothing.
+// Keeper saves and restores the state of a long computation. The zero value saves nothing.
 type Keeper struct {
 	// Load and Save are those of a runs.Job: the state that was saved last, or
 	// an error that is fs.ErrNotExist, and a function that keeps one.
@@ -19,8 +18,7 @@ type Keeper struct {
 	saved time.Time
 }
 
-// Resume reads the state that was saved last, if there is one. One of another
-// layout is not misread: reset is called, which goes to the beginning.
+// Resume reads the last saved state, if any. If its layout differs, reset is called instead.
 func (k *Keeper) Resume(read func(io.Reader) error, reset func()) error {
 	k.saved = time.Now()
 	if k.Load == nil {

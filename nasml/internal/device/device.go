@@ -9,8 +9,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Step calls exec on inputs and a state behind them. The state is donated: the device
-// may write the new one over it. What exec gives behind the new state is the report.
+// Step calls exec on inputs and a donated state, which the device may overwrite. The outputs after the new state are
+// the report.
 func Step(
 	b compute.Backend, exec *Exec, inputs []any, state []*tensors.Tensor,
 ) (next, report []*tensors.Tensor, err error) {
@@ -19,8 +19,7 @@ func Step(
 	return states[0], report, err
 }
 
-// Steps is [Step] on several devices, each with inputs and a state of its own, whose
-// place the new one takes. The report is the same on all of them.
+// Steps is [Step] on several devices, each with its own inputs and state, which it replaces. All give the same report.
 func Steps(
 	b compute.Backend, exec *Exec, inputs [][]any, states [][]*tensors.Tensor,
 ) (report []*tensors.Tensor, err error) {

@@ -23,7 +23,6 @@ func Fields[S any](a, b S) (all []string) {
 	return all
 }
 
-// fields are settings by the path of their JSON name.
 func fields(settings any) map[string]string {
 	out := map[string]string{}
 	var flatten func(path string, text json.RawMessage)

@@ -55,28 +55,23 @@ type Test struct{ Folder, Name string }
 // String is "nasml/oymak2021 TestLemma2Run".
 func (t Test) String() string { return t.Folder + " " + t.Name }
 
-// Claim names claims of an entry by the beginning of their name, which does not
-// contain the rows in brackets.
+// Claim names claims of an entry by a prefix, without the rows in brackets.
 type Claim struct{ Entry, Name string }
 
 // String is "oymak2021/lemma2: as printed".
 func (c Claim) String() string { return c.Entry + ": " + c.Name }
 
-// All lists the findings: paper by paper, what is wrong in the paper before what is
-// wrong in the program. The caller may change the list.
+// All lists the findings by paper, those in papers before those in programs.
 func All() []Finding {
 	return slices.Concat(khodak2020, oymak2021, roberts, li2021, khodak2020Code, li2021Code)
 }
 
-// Of returns the finding that explains why a row of the ledger fails, if there is one.
-// It says nothing about a check of the row that fails for another reason: [OfClaim]
-// tells these apart.
+// Of returns the finding that explains why a row of the ledger fails, if any. For a single check, see [OfClaim].
 func Of(row string) (Finding, bool) {
 	return first(func(f Finding) bool { return slices.Contains(f.Rows, row) })
 }
 
-// OfClaim returns the finding that makes a claim of an entry fail, if there is one.
-// The name is that of a runs.Claim, as it is printed.
+// OfClaim returns the finding that makes a claim of an entry fail, if any, by its printed name.
 func OfClaim(entry, name string) (Finding, bool) {
 	return first(func(f Finding) bool {
 		return slices.ContainsFunc(f.Claims, func(c Claim) bool {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// lines are the five lines of a finding, each after its lead word.
 func (f Finding) lines() [][2]string {
 	var tests []string
 	for _, t := range f.Tests {
@@ -26,7 +25,6 @@ func (f Finding) lines() [][2]string {
 	}
 }
 
-// sections are the papers and, last, the programs, with their findings.
 func sections() (titles []string, parts map[string][]Finding) {
 	parts = map[string][]Finding{}
 	for _, f := range All() {
@@ -93,7 +91,6 @@ func HTML() string {
 	return out.String()
 }
 
-// place is where the error is; a program's with its paper.
 func (f Finding) place() string {
 	if f.Kind == Code {
 		return f.Paper + ": " + f.Where
@@ -101,7 +98,6 @@ func (f Finding) place() string {
 	return f.Where
 }
 
-// escape keeps Markdown from reading names and products as emphasis.
 func escape(text string) string {
 	return strings.NewReplacer("_", `\_`, "*", `\*`, "<", "&lt;", "|", `\|`).Replace(text)
 }

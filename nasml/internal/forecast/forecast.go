@@ -50,8 +50,7 @@ func Search(s search.Settings, images int) Cost {
 	return Cost{onProcessors(f.Wall(runtime.NumCPU())), f.Bytes, gpuSearch(plan, images)}
 }
 
-// Training is the cost of one training of a genotype's network; none if there is no
-// such network.
+// Training is the cost of training a genotype's network; zero if the network is invalid.
 func Training(s training.Settings, g supernet.Genotype, train, test, classes int) Cost {
 	net, err := s.Network(g, max(10, classes))
 	if err != nil {
@@ -70,13 +69,11 @@ func onProcessors(seconds float64) float64 {
 	return seconds
 }
 
-// secondsPerProduct is the time of one core for a multiply-add of an example's
-// forward pass when it is trained, s: 17 s of two cores for eight epochs of the quick
-// setting, all compiled.
+// secondsPerProduct is a core's time per multiply-add of an example's forward pass in training, in s: 17 s of two cores
+// for eight epochs of the quick setting.
 const secondsPerProduct = 7e-10
 
-// secondsPerCell is the time to compile a cell of a training's network, s: three seconds, which every other training
-// of a cell, with another seed, saves.
+// secondsPerCell is the time to compile a cell, in s: three, which every other training, with another seed, saves.
 const secondsPerCell = 1.5
 
 func trainingSeconds(s training.Settings, net *supernet.CellNet, train, test int) float64 {

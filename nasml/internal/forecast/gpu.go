@@ -13,8 +13,7 @@ import (
 // gpu is the card of both reports.
 const gpu = "a GTX 1080 Ti"
 
-// gpuSearches are the times of a search by kind of space, s, at the settings that
-// follow, on 50,000 images.
+// gpuSearches are reported search times in s on 50,000 images, by type of space.
 var gpuSearches = map[string]struct {
 	seconds  float64
 	settings func() (search.Settings, error)
@@ -27,8 +26,7 @@ var gpuSearches = map[string]struct {
 	"nasbench201": {10890, func() (search.Settings, error) { return search.AsBenchmark(), nil }},
 }
 
-// gpuSearch is the time of a search on that card, s; 0 where no paper reports one of
-// its kind.
+// gpuSearch is the time of a search on that GPU, in s; 0 if no paper reports one of its kind.
 func gpuSearch(s search.Plan, images int) float64 {
 	report, ok := gpuSearches[Kind(s.Space)]
 	if !ok {
@@ -45,15 +43,13 @@ func gpuSearch(s search.Plan, images int) float64 {
 	return report.seconds * products(s, images) / products(reference, 50000)
 }
 
-// products are the multiply-adds of all passes of a search.
 func products(s search.Plan, images int) float64 {
 	perImage, _ := s.Opened.Size()
 	return perImage * float64(Units(s.Settings, images))
 }
 
-// gpuTraining is the time of a training on that card, s: 600 epochs of DARTS' cell
-// with 36 channels in 1.5 days, and 250 on ImageNet in 12 (Liu+ 2019, Sections 3.3 and
-// Appendix A).
+// gpuTraining is the time of a training on that GPU, in s. DARTS' cell with 36 channels takes 600 epochs in 1.5 days,
+// and 250 on ImageNet in 12 (Liu+ 2019, Section 3.3 and Appendix A).
 func gpuTraining(s training.Settings, g supernet.Genotype, images, classes int) float64 {
 	reference, of, seconds := training.AsCode["cifar-10/darts"], 50000, 1.5*86400
 	if s.Stem == "imagenet" {

@@ -30,7 +30,6 @@ var corrections = map[string]correction{
 // passesOfProduct is how many passes of a batch one product with a Hessian takes.
 const passesOfProduct = 4
 
-// forecastOf is the corrected model.
 func forecastOf(s search.Plan, images int) search.Forecast {
 	c, known := corrections[Kind(s.Space)]
 	if !known { // a reader's own
@@ -54,12 +53,10 @@ func forecastOf(s search.Plan, images int) search.Forecast {
 	return f
 }
 
-// imageOf is the model's pass of an image, forward and backward, in a batch of so many.
 func imageOf(s search.Plan, batch int) float64 {
 	return 3 * s.ForecastEvaluations(1, batch).Work
 }
 
-// compilingOf is the model's part that no image takes.
 func compilingOf(s search.Plan) float64 {
 	s.Parts, s.Candidates = search.Shares{}, 0
 	return s.Forecast(0).Work

@@ -8,8 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/training"
 )
 
-// Constants of the memory of a training, fitted to the first five runs of
-// TestMemoryOfTrainings.
+// Fitted to the first five runs of TestMemoryOfTrainings.
 const (
 	bytesAlways  = 5.3e8 // program and compiler, without cells
 	bytesCell    = 5.5e7 // likewise, a cell
@@ -20,7 +19,6 @@ const (
 // mapsOf is how many maps an operation keeps for its backward pass.
 var mapsOf = map[string]float64{"sep": 2, "dil": 1, "max": 1, "avg": 1, "skip": 0}
 
-// trainingBytes is the peak memory of a training with so many images.
 func trainingBytes(s training.Settings, g supernet.Genotype, net *supernet.CellNet, of int) float64 {
 	pixels := 3 * float64(s.Image*s.Image*of)
 	if s.Crop != (images.Crop{}) {
@@ -30,8 +28,7 @@ func trainingBytes(s training.Settings, g supernet.Genotype, net *supernet.CellN
 		bytesWeight*float64(net.Parameters()) + pixels
 }
 
-// elements are those of all maps that an example leaves: of a cell its two inputs, what
-// its operations keep, and its nodes.
+// elements counts the numbers that an example's maps have: a cell's two inputs, what its operations keep, its nodes.
 func elements(s training.Settings, g supernet.Genotype) (n float64) {
 	side, width := float64(s.Image), float64(s.Channels)
 	if strings.HasPrefix(s.Stem, "imagenet") {

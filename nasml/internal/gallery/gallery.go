@@ -17,8 +17,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Gallery is every entry with its picture, and the ledger from which its verdicts are
-// counted. All pages are made of one Gallery, so that they say the same.
+// Gallery has every entry with its picture, and the ledger that verdicts are counted from. All pages use one Gallery,
+// so that they agree.
 type Gallery struct {
 	Items  []Item
 	Ledger *claims.Ledger
@@ -41,8 +41,7 @@ func (it Item) Drawn() bool { return len(it.Figure.Panels) > 0 }
 // Name is the stem of the entry's files, "li2021-figure1".
 func (it Item) Name() string { return strings.ReplaceAll(it.ID, "/", "-") }
 
-// Shown says at which size the picture is drawn: "paper", "quick, Seeds=10", or "not
-// run".
+// Shown is the setting of the picture: "paper", "quick, Seeds=10", or "not run".
 func (it Item) Shown() string {
 	if !it.Drawn() {
 		return string(claims.NotRun)
@@ -50,9 +49,8 @@ func (it Item) Shown() string {
 	return strings.Join(append([]string{it.Setting.Scale}, it.Setting.Set...), ", ")
 }
 
-// Shipped is the gallery as the shipped records alone show it, whatever the user's
-// store has: each entry at the paper's scale if all of those trials are shipped, else at
-// what else is shipped, else at quick scale.
+// Shipped is the gallery of the shipped records alone: each entry at the paper's scale if all its trials are shipped,
+// else at another shipped setting, else at quick scale.
 func Shipped(ctx context.Context) (*Gallery, error) {
 	dir, err := os.MkdirTemp("", "nasml-gallery-*")
 	if err != nil {
@@ -80,7 +78,6 @@ func Shipped(ctx context.Context) (*Gallery, error) {
 	return g, ctx.Err()
 }
 
-// itemOf draws an entry at the first setting of which all trials are there.
 func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	it = Item{Entry: e, Setting: catalog.Setting{Scale: catalog.Quick}}
 	if it.Fields, err = e.Fields(); err != nil {
@@ -101,7 +98,6 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 	return it, nil
 }
 
-// settingsOf are the settings that may be shipped, the largest first.
 func settingsOf(e catalog.Entry) []catalog.Setting {
 	settings := append([]catalog.Setting{{Scale: catalog.Paper}}, e.Shipped...)
 	for _, scale := range e.Scales() {

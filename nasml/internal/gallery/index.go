@@ -23,8 +23,8 @@ const verdictsLine = "Verdicts come from the shipped results. A claim that was t
 	"paper's is *reduced*; an interval that contains the threshold is *inconclusive*; a statement that is wrong as " +
 	"printed is an *error in the paper*"
 
-// Index is the notebook that JupyterLab opens first: a picture, the title, the verdicts,
-// the cost and a link for every item. It has no code, so that it opens at once.
+// Index is the notebook that JupyterLab opens first: picture, title, verdicts, cost and a link for every item. It has
+// no code.
 func (g *Gallery) Index() ([]byte, error) {
 	cells := []any{markdown("head", "# Four papers on weight-sharing NAS, figure by figure\n\n"+
 		"**Start here**: open "+g.start()+", press *Run All*, change a line, and run it again. Then read "+
@@ -59,16 +59,13 @@ func markdown(id, text string) map[string]any {
 	}
 }
 
-// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "&#124;", "$", "&#36;", "*", "&#42;").Replace(html.EscapeString(text))
 }
 
-// heading is the title without the short name before it.
 func (it Item) heading() string { return cell(strings.TrimPrefix(it.Title, it.Short()+": ")) }
 
-// indexRow is the item's line of the index. It is HTML, since a column of a Markdown table has no width: JupyterLab
-// would shrink its pictures to what the text leaves.
+// indexRow is HTML, because Markdown tables have no column widths: JupyterLab would shrink the pictures.
 func (it Item) indexRow() string {
 	link, _ := strings.CutPrefix(it.Notebook, "notebooks/")
 	return fmt.Sprintf(`<tr><td width="%d">%s</td><td><b>%s</b><br><a href="%s">%s</a></td><td>%s</td>`+
@@ -76,7 +73,7 @@ func (it Item) indexRow() string {
 		it.heading(), it.Tally, cell(it.Cost.Quick), cell(it.Cost.Paper))
 }
 
-// picture is the item's thumbnail as a link to its notebook, for a page that has the notebooks in folder.
+// picture is the thumbnail, linked to the notebook. folder is the path to the notebooks.
 func (it Item) picture(folder string, width int) string {
 	if !it.Drawn() {
 		return ""
@@ -89,7 +86,6 @@ func (it Item) picture(folder string, width int) string {
 // startID is the entry that a reader is sent to first: quick, with data that are part of the project.
 const startID = "oymak2021/figure2"
 
-// start links the notebook to begin with.
 func (g *Gallery) start() string {
 	for _, it := range g.Items {
 		if link, ok := strings.CutPrefix(it.Notebook, "notebooks/"); ok && it.ID == startID {
@@ -114,14 +110,7 @@ func (it Item) Thumbnail() plots.Figure {
 	return f
 }
 
-// pages are the files of a checkout that say what the shipped records show, by their
-// paths, each with the function that makes its generated part.
-func (g *Gallery) pages() map[string]func() string {
-	return map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures}
-}
-
-// WritePages writes all that a checkout says of the shipped records: the index notebook
-// with its thumbnails, and the tables of the README (with pictures) and of the guide.
+// WritePages writes the index notebook, its thumbnails, and the tables of the README and the guide.
 func (g *Gallery) WritePages(root string) error {
 	pages, err := g.Pages(root)
 	if err != nil {
@@ -146,15 +135,14 @@ func (g *Gallery) WritePages(root string) error {
 	return nil
 }
 
-// Pages are the texts that WritePages writes, by their paths below root. What stands
-// outside the marks of a page stays.
+// Pages are the texts that WritePages writes, by path below root. Text outside a page's marks stays.
 func (g *Gallery) Pages(root string) (map[string][]byte, error) {
 	index, err := g.Index()
 	if err != nil {
 		return nil, err
 	}
 	pages := map[string][]byte{"notebooks/index.ipynb": index}
-	for name, part := range g.pages() {
+	for name, part := range map[string]func() string{"README.md": g.Summary, "notebooks/guide/figures.md": g.Figures} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return nil, fmt.Errorf("reading a page to fill in: %w", err)
@@ -173,8 +161,7 @@ const begin, end = "<!-- figures -->", "<!-- /figures -->"
 
 var marked = regexp.MustCompile("(?s)" + begin + ".*" + end)
 
-// Summary is the README's part: how many claims have which verdict, and the entries of
-// each paper with theirs.
+// Summary is the README's part: claims by verdict, and each paper's entries.
 func (g *Gallery) Summary() string {
 	text := g.totals()
 	for _, paper := range ByPaper(g.Items) {
@@ -187,7 +174,6 @@ func (g *Gallery) Summary() string {
 	return text
 }
 
-// totals is a table of the ledger: papers by verdicts.
 func (g *Gallery) totals() string {
 	head, rule := "| claims of |", "|---|"
 	for _, v := range claims.Verdicts {
@@ -218,8 +204,7 @@ func (g *Gallery) Figures() string {
 // numbered is the last part of an identifier such as "figure1-left".
 var numbered = regexp.MustCompile(`^([a-z]+?)([0-9]*)(-.*)?$`)
 
-// Short is what an item is called in its paper, "Figure 1 left", or what it is
-// about where the paper has no such figure.
+// Short is an item's name in its paper, "Figure 1 left".
 func (it Item) Short() string {
 	_, name, _ := strings.Cut(it.ID, "/")
 	part := numbered.FindStringSubmatch(name)

@@ -26,7 +26,6 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 // formats are the files of a picture, the one on the page first.
 var formats = []string{"svg", "pdf", "eps", "csv"}
 
-// formatsOf are the formats of a picture, with LaTeX where it has a table.
 func formatsOf(f plots.Figure) []string {
 	for _, row := range f.Panels {
 		if slices.ContainsFunc(row, func(p plots.Panel) bool { return p.Table != nil }) {
@@ -65,8 +64,7 @@ type pageOf struct {
 // claimsPage is the file of the ledger.
 const claimsPage = "claims.html"
 
-// Write writes a page for every item, one of the ledger and an index into a folder. They
-// need nothing else and no network.
+// Write writes a page for every item, the ledger and an index into a folder. They need no network.
 func (g *Gallery) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("the gallery's folder: %w", err)
@@ -83,7 +81,9 @@ func (g *Gallery) Write(dir string) error {
 				page.Files = append(page.Files, filepath.Base(file))
 			}
 			page.Alt = it.Figure.Alt()
-			if err := saveCard(dir, it); err != nil {
+			card := it.Thumbnail()
+			card.Name = it.Card()
+			if _, err := card.Save(dir, "svg"); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,11 @@ func (g *Gallery) Write(dir string) error {
 			return err
 		}
 	}
-	if err := g.writeLedger(filepath.Join(dir, claimsPage)); err != nil {
+	var ledger bytes.Buffer
+	if err := g.Ledger.WriteHTML(&ledger); err != nil {
+		return fmt.Errorf("%s: %w", claimsPage, err)
+	}
+	if err := files.WriteBytes(filepath.Join(dir, claimsPage), ledger.Bytes()); err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "index.html"), "index", map[string]any{
@@ -99,26 +103,9 @@ func (g *Gallery) Write(dir string) error {
 	})
 }
 
-func (g *Gallery) writeLedger(file string) error {
-	var out bytes.Buffer
-	if err := g.Ledger.WriteHTML(&out); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return files.WriteBytes(file, out.Bytes())
-}
-
-// saveCard writes the picture of the index.
-func saveCard(dir string, it Item) error {
-	f := it.Thumbnail()
-	f.Name = it.Card()
-	_, err := f.Save(dir, "svg")
-	return err
-}
-
 // Card is the name of the picture of the index.
 func (it Item) Card() string { return it.Name() + "-card" }
 
-// write fills in a template.
 func write(file, name string, data any) error {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
@@ -127,8 +114,7 @@ func write(file, name string, data any) error {
 	return files.WriteBytes(file, out.Bytes())
 }
 
-// Values are the defaults of a parameter at the scales of an entry, in their
-// order.
+// Values are a parameter's defaults at the entry's scales.
 func (it Item) Values(field int) []string {
 	if len(it.Fields[field].Values) == 0 {
 		return []string{"what the preset says"}

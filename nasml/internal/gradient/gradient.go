@@ -9,8 +9,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// Backward gives the gradients of inputs x₀ … x_last, where v are those of the
-// outputs. Nobody asks for the others. What it returns may be longer.
+// Backward returns the gradients of inputs x₀ … x_last, given those of the outputs. It may return more.
 type Backward func(v []*Node, last int) []*Node
 
 // Custom returns the values y, computed from x, with gradients of their own. x
@@ -56,8 +55,7 @@ func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
 	return out
 }
 
-// Call calls a function of the graph. What it returns has no gradient before Custom
-// gives it one, which is then an entry of a table: there are no nodes for it.
+// Call calls a function of the graph. Its results have no gradients until Custom gives them some.
 func Call(f *Function, x ...*Node) []*Node {
 	c := &call{x: x}
 	in := make([]*Node, len(x))
@@ -89,7 +87,6 @@ func (c *call) gradient(i int) *Node {
 	return c.grads[i]
 }
 
-// calls are those of a graph, by their nodes.
 func calls(g *Graph) map[*Node]*call {
 	made, _ := g.State(callsKey{}).(map[*Node]*call)
 	if made == nil {
@@ -101,7 +98,6 @@ func calls(g *Graph) map[*Node]*call {
 
 type callsKey struct{}
 
-// source is the node that has a value among its results.
 func source(y *Node) *Node {
 	if y.Type() == NodeTypeSplitNode {
 		return y.Inputs()[0]
@@ -109,8 +105,8 @@ func source(y *Node) *Node {
 	return y
 }
 
-// GoMLX asks this table for what it has no gradient of. What it is told of a call's
-// inputs are only their shapes: gradients come from where they are asked for.
+// GoMLX asks this table for gradients it does not know. It knows only the shapes of a call's inputs; gradients come
+// from where they are asked for.
 func init() {
 	VJPRegistration[NodeTypeCall] = func(node *Node, v []*Node, _ shapes.Shape) []*Node {
 		c := calls(node.Graph())[node]
@@ -122,8 +118,7 @@ func init() {
 	}
 }
 
-// OfForm returns the values y with the gradients of a function of x that
-// computes them in GoMLX's operations.
+// OfForm returns values y with the gradients of a function of x that computes them in GoMLX's operations.
 func OfForm(y []*Node, form func(x []*Node) []*Node, x ...*Node) []*Node {
 	return Custom(y, func(v []*Node, _ int) []*Node {
 		own := make([]*Node, len(x))
@@ -150,12 +145,10 @@ func zerosLike(y []*Node) []*Node {
 	return zeros
 }
 
-// first is the first element of x, [1, 1].
 func first(x *Node) *Node {
 	return Slice(Reshape(x, 1, x.Shape().Size()), AxisRange(), AxisRange(0, 1))
 }
 
-// fill is the number x [1, 1] in every place of a shape.
 func fill(x *Node, shape shapes.Shape) *Node {
 	ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, shape.Size()))
 	return Reshape(Dot(x, ones).Product(), shape.Dimensions...)

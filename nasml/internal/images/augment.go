@@ -22,11 +22,9 @@ type Augment struct {
 	Cutout  int        // side of a square, made even, that is 0 around a random pixel, after the normalisation
 }
 
-// Augments has what two code bases do in a search, by name, for both halves of
-// the training set. "darts" is CIFAR10's in DARTS, PC-DARTS and GAEA's searches
-// of that space; its evaluation adds Cutout: 16. "autodl" is CIFAR10's in
-// AutoDL-Projects, NAS-Bench-201's code; the other sets' have their names
-// behind it. "none" is the zero value.
+// Augments are the augmentations of two code bases in searches, for both halves of the training set. "darts" is
+// CIFAR10's in DARTS, PC-DARTS and GAEA; evaluation adds Cutout: 16. "autodl" is CIFAR10's in AutoDL-Projects
+// (NAS-Bench-201); other sets append their names. "none" is the zero value.
 var Augments = map[string]Augment{
 	"none": {},
 	"darts": {Order: "crop-flip", Padding: 4, Flip: true,
@@ -36,7 +34,6 @@ var Augments = map[string]Augment{
 	"autodl-imagenet16-120": autoDL([3]float64{122.68, 116.66, 104.01}, [3]float64{63.22, 61.26, 65.09}),
 }
 
-// autoDL takes mean and standard deviation in units of 1/255.
 func autoDL(mean, std [3]float64) Augment {
 	a := Augment{Order: "flip-crop", Padding: 4, Flip: true}
 	for c := range mean {
@@ -68,12 +65,9 @@ func (a Augment) Check() error {
 // most is a padding and a cutout that leave nothing of an image.
 const most = 1 << 10
 
-// Batch writes the images with the given indices, augmented, to batch
-// [len(indices), Height, Width, 3]. It draws from rng what a asks for and
-// nothing else, image by image, so that the same indices and state of rng give
-// the same batch; rng may be nil where nothing is random. It returns an error
-// if a is wrong, an index is out of range, batch has another length, or im
-// is not of three colours.
+// Batch writes the augmented images of the given indices to batch [len(indices), Height, Width, 3]. It draws from rng
+// image by image, and only what a needs; rng may be nil if nothing is random. It returns an error for an invalid a,
+// index, batch length, or number of channels.
 func (a Augment) Batch(batch []float32, im *Images, indices []int, rng *rand.Rand) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -102,8 +96,7 @@ func (a Augment) Batch(batch []float32, im *Images, indices []int, rng *rand.Ran
 	return nil
 }
 
-// levels is (p/255 − Mean)/Std of each channel for each of the 256 values p of
-// a pixel.
+// levels is (p/255 − Mean)/Std of each channel for all pixel values p.
 func (a Augment) levels() *[3][256]float32 {
 	var levels [3][256]float32
 	for c := range levels {
@@ -118,15 +111,13 @@ func (a Augment) levels() *[3][256]float32 {
 	return &levels
 }
 
-// view is which part of a padded image is seen: pixel (y, x) of the result is
-// pixel (y+dy, x+dx) of the image, or black where it has none, and with flip
-// the image is turned first.
+// view is the visible part of a padded image: pixel (y, x) is pixel (y+dy, x+dx) of the image, flipped first if flip,
+// or black.
 type view struct {
 	dy, dx int
 	flip   bool
 }
 
-// draw draws a view of an h×w image.
 func (a Augment) draw(rng *rand.Rand, h, w int) view {
 	var v view
 	flipFirst := a.Order == "flip-crop"
@@ -146,7 +137,6 @@ func (a Augment) draw(rng *rand.Rand, h, w int) view {
 	return v
 }
 
-// write puts the view of an image [h, w, 3] into out.
 func (v view) write(out []float32, image []uint8, h, w int, levels *[3][256]float32) {
 	first, step := v.dx, 1 // the column that column 0 of the result comes from, and the way to the next one
 	if v.flip {
@@ -177,8 +167,7 @@ func blacken(pixels []float32, levels *[3][256]float32) {
 	}
 }
 
-// cutout sets a square around a random pixel to 0; what lies beyond the border
-// is not made up for.
+// cutout zeroes a square around a random pixel, clipped at the border.
 func (a Augment) cutout(image []float32, h, w int, rng *rand.Rand) {
 	if a.Cutout == 0 {
 		return

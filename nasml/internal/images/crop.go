@@ -27,8 +27,7 @@ type Crop struct {
 	Std    [3]float64 // of these; where 0, 1
 }
 
-// ImageNetCrop is that of DARTS and PC-DARTS (quark0/darts@f276dd3,
-// train_imagenet.py:113-131).
+// ImageNetCrop is that of DARTS and PC-DARTS (quark0/darts@f276dd3, train_imagenet.py:113-131).
 var ImageNetCrop = Crop{
 	Area: [2]float64{0.08, 1}, Aspect: [2]float64{3. / 4, 4. / 3}, Flip: true, Jitter: [4]float64{0.4, 0.4, 0.4, 0.2},
 	Resize: 256, Mean: [3]float64{0.485, 0.456, 0.406}, Std: [3]float64{0.229, 0.224, 0.225},
@@ -79,8 +78,7 @@ func (c Crop) Train(out []float32, photo image.Image, side int, rng *rand.Rand) 
 	c.normalise(out, pixels)
 }
 
-// part draws a part of a photograph: ten tries, then the largest in the middle
-// whose aspect is allowed.
+// part draws a part of a photograph: ten tries, then the largest central part of an allowed aspect.
 func (c Crop) part(b image.Rectangle, rng *rand.Rand) image.Rectangle {
 	if c.Area == [2]float64{} {
 		return b
@@ -110,8 +108,7 @@ func (c Crop) part(b image.Rectangle, rng *rand.Rand) image.Rectangle {
 	return image.Rect(x, y, x+w, y+h)
 }
 
-// scaled is a part of a photograph at another size, bilinear with as wide a
-// filter as shrinking asks for, [side, side, 3] from 0 to 255.
+// scaled resizes a part to [side, side, 3], 0 to 255: bilinear, with a filter as wide as shrinking needs.
 func scaled(photo image.Image, part image.Rectangle, side int) []float64 {
 	small := image.NewRGBA(image.Rect(0, 0, side, side))
 	draw.BiLinear.Scale(small, small.Bounds(), photo, part, draw.Src, nil)
@@ -144,7 +141,6 @@ func (c Crop) normalise(out []float32, pixels []float64) {
 	}
 }
 
-// jitter changes brightness, contrast, saturation and hue in a random order.
 func (c Crop) jitter(pixels []float64, rng *rand.Rand) {
 	if c.Jitter == [4]float64{} {
 		return
@@ -168,11 +164,9 @@ func (c Crop) jitter(pixels []float64, rng *rand.Rand) {
 	}
 }
 
-// grey is the luminance of a pixel (ITU-R 601).
 func grey(p []float64) float64 { return 0.299*p[0] + 0.587*p[1] + 0.114*p[2] }
 
-// blend moves all pixels away from another image, or towards it, and clips them:
-// factor·x + (1 − factor)·other.
+// blend clips factor·x + (1 − factor)·other.
 func blend(pixels []float64, factor float64, other func(p []float64) float64) {
 	for i := 0; i < len(pixels); i += 3 {
 		p := pixels[i : i+3]
@@ -183,7 +177,6 @@ func blend(pixels []float64, factor float64, other func(p []float64) float64) {
 	}
 }
 
-// turn turns the hue of all pixels by a share of the circle.
 func turn(pixels []float64, by float64) {
 	for i := 0; i < len(pixels); i += 3 {
 		p := pixels[i : i+3]
@@ -199,7 +192,6 @@ func turn(pixels []float64, by float64) {
 	}
 }
 
-// hue is that of a pixel in sixths of the circle, red being 0.
 func hue(p []float64, most, spread float64) float64 {
 	switch most {
 	case p[0]:

@@ -2,8 +2,7 @@ package images
 
 import "math/rand/v2"
 
-// Examples are labelled images that batches are made of: photographs in files, for
-// instance, which nobody could have in memory.
+// Examples are labelled images for batches, which need not be in memory.
 type Examples interface {
 	Len() int
 	Classes() int // labels are 0 to Classes−1

@@ -10,8 +10,7 @@ import (
 	"slices"
 )
 
-// Name names a data set. It is a string, so that a parameter struct that has
-// one is plain JSON. Package data lists them.
+// Name names a data set; package data lists them.
 type Name string
 
 // Split names a part of a data set as its publisher divides it.
@@ -28,8 +27,7 @@ type Images struct {
 	Synthetic               bool    // not a publisher's data, and a figure made of it says so
 }
 
-// New puts images and labels together and computes the fingerprint. It
-// returns an error if the counts differ.
+// New checks counts and computes the fingerprint.
 func New(im Images) (*Images, error) {
 	pixels := im.Height * im.Width * im.Channels
 	if len(im.Pixels) != len(im.Labels)*pixels {
@@ -48,8 +46,7 @@ func New(im Images) (*Images, error) {
 // Len returns N, the number of images.
 func (im *Images) Len() int { return len(im.Labels) }
 
-// Image returns the pixels of image i, [Height, Width, Channels], as a part
-// of Pixels. Like an index out of range, it panics if there is no image i.
+// Image returns the pixels of image i, [Height, Width, Channels], as a slice of Pixels.
 func (im *Images) Image(i int) []uint8 {
 	size := im.Height * im.Width * im.Channels
 	return im.Pixels[i*size : (i+1)*size : (i+1)*size]
@@ -64,9 +61,7 @@ func (im *Images) Counts() map[uint8]int {
 	return counts
 }
 
-// Classes returns the images of the given classes only, with their labels and
-// in their order, as a copy with a fingerprint of its own. It is an error to
-// name no class, or one that has no image.
+// Classes returns a copy with only the images of the given classes, in order. A class without images is an error.
 func (im *Images) Classes(labels ...uint8) (*Images, error) {
 	counts, n := im.Counts(), 0
 	var keep [256]bool
@@ -94,7 +89,6 @@ func (im *Images) Classes(labels ...uint8) (*Images, error) {
 	return New(part)
 }
 
-// classes returns the labels that occur, in order.
 func (im *Images) classes() []int {
 	var all []int
 	for label := range im.Counts() {
@@ -104,8 +98,7 @@ func (im *Images) classes() []int {
 	return all
 }
 
-// Head returns the first n images, which share memory with im, with a
-// fingerprint of their own. It returns an error if n is not in 1…Len.
+// Head returns the first n images, which share memory with im.
 func (im *Images) Head(n int) (*Images, error) { return im.Slice(0, n) }
 
 // Slice returns images from…to−1, as Head does.
@@ -151,8 +144,8 @@ func (im *Images) Half() (*Images, error) {
 	return New(half)
 }
 
-// Fit halves images by [Images.Half] until they have the wanted side. Grey ones have the
-// same in all three channels. It returns an error if that does not lead there.
+// Fit halves images by [Images.Half] until they have the wanted side, and makes grey ones three-channel. It returns an
+// error if it cannot.
 func (im *Images) Fit(side int) (*Images, error) {
 	set := im.coloured()
 	sides := []int{set.Height}
@@ -164,13 +157,12 @@ func (im *Images) Fit(side int) (*Images, error) {
 		sides = append(sides, set.Height)
 	}
 	if set.Height != side || set.Width != side || set.Channels != 3 {
-		return nil, fmt.Errorf("images of %s are %d×%d×%d, halved as often as that can be, want %d×%d×3: take "+
-			"one of %v for Image", set.Name, set.Height, set.Width, set.Channels, side, side, sides)
+		return nil, fmt.Errorf("images of %s are %d×%d after halving: Image must be one of %v, got %d", set.Name,
+			set.Height, set.Width, sides, side)
 	}
 	return set, nil
 }
 
-// coloured are the images with three channels, where they have one.
 func (im *Images) coloured() *Images {
 	if im.Channels != 1 {
 		return im

@@ -10,8 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
-// Filtered is what a convolution gives: z, and as [Normal] has them its own scales and
-// shifts and its moments.
+// Filtered is a convolution's result z, with its scales and shifts and its moments as in [Normal].
 type Filtered struct{ Z, Normal, Moments *Node }
 
 // Dense is ReLU and convolutions with kernels [k, k, channels, wide], k odd, of
@@ -65,7 +64,6 @@ func denseOf(name string, x, affine *Node, filters []*Node) (all []Filtered) {
 	return all
 }
 
-// mustConvolve panics if kernels are none of convolutions of x.
 func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	for _, f := range filters {
 		d, first := f.Shape().Dimensions, filters[0].Shape().Dimensions
@@ -79,9 +77,8 @@ func (w window) mustConvolve(name string, x *Node, filters []*Node) {
 	}
 }
 
-// denseGradient are the gradients in x, in its scales and shifts and, where they are
-// wanted, in the kernels. Their own gradients are those of the form in
-// convolutions that have gradients.
+// denseGradient returns gradients by x, its scales and shifts and, if wanted, the kernels. Their own gradients are
+// those of the form.
 func (w window) denseGradient(name string, before before, ofKernels bool, in []*Node) []*Node {
 	suffix, results := "_input", 2
 	if ofKernels {
@@ -95,8 +92,7 @@ func (w window) denseGradient(name string, before before, ofKernels bool, in []*
 
 // The forms.
 
-// before is what stands before a convolution: the map, and where its gradient
-// passes, nil for everywhere.
+// before is applied before a convolution. It returns the map, and where its gradient passes, nil for everywhere.
 type before func(x, affine *Node) (r, on *Node)
 
 func straight(x, affine *Node) (r, on *Node) { return applied(x, affine), nil }
@@ -110,13 +106,11 @@ func (w window) convForm(x, kernel *Node) *Node {
 	return Convolve(x, kernel).PaddingPerDim([][2]int{{p, p}, {p, p}}).Done()
 }
 
-// convInputForm is the convolution with the kernel turned around, of the outputs.
 func (w window) convInputForm(v, kernel *Node) *Node {
 	return w.convForm(v, TransposeAllAxes(Reverse(kernel, 0, 1), 0, 1, 3, 2))
 }
 
-// convKernelForm is a convolution, too: channels are the images, images are what is
-// summed up, and v is the kernel.
+// convKernelForm is a convolution: channels act as images, images are summed, v is the kernel.
 func (w window) convKernelForm(x, v *Node) *Node {
 	side := compute.PadAxis{Start: w.pad(), End: w.pad()}
 	wide := Pad(x, zero(x), compute.PadAxis{}, side, side, compute.PadAxis{})

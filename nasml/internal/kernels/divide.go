@@ -14,12 +14,11 @@ import (
 // look at a computation as a whole: of a supernet with thousands of calls of kernels
 // both take seconds. A computation of its own for some hundred calls ends this.
 
-// divided says which programs are: those with more than few calls of functions, into
-// parts of at least so many calls and at most so many.
+// divided says that programs with more than few function calls are divided into parts of least to most calls.
 var divided = struct{ few, least, most int }{600, 8, 300}
 
-// statement is one of a function: the values of the function that it defines and uses.
-// Its level is how often something was computed between calls before it.
+// statement is a statement of a function with the values it defines and uses. Its level counts computations between
+// calls before it.
 type statement struct {
 	text          string
 	defines, uses []string
@@ -35,11 +34,9 @@ type division struct {
 	parts      [][]*statement
 }
 
-// Divide puts calls of a program's main function that do not wait for anything that is
-// computed between them into functions of their own, which XLA leaves as they are, if
-// there are many calls. What is computed between calls stays in the main function, where
-// XLA fuses it as before: the program computes the same bits. It returns a program as it
-// is where it is small, or is written as none that this reads.
+// Divide moves independent calls of a large program's main function into functions of their own, which XLA does not
+// inline. What is computed between calls stays in the main function, where XLA fuses it as before: the program computes
+// the same bits. Small programs, and programs it cannot read, are returned as they are.
 func Divide(program string) string {
 	if strings.Count(program, `"func.call"`) <= divided.few {
 		return program
@@ -56,7 +53,6 @@ func Divide(program string) string {
 	return before + head + "\n" + d.text() + after
 }
 
-// cutMain finds the head and the body of the main function.
 func cutMain(program string) (before, head, body, after string, ok bool) {
 	at := strings.Index(program, "  func.func @main(")
 	if at < 0 {
@@ -76,7 +72,6 @@ var (
 	operation = regexp.MustCompile(`^    (?:(%\w+(?:, %\w+)*) = )?"(?:stablehlo|func)\.(\w+)"`)
 )
 
-// readMain reads the statements of the main function.
 func readMain(head, body string) (*division, bool) {
 	d := &division{types: map[string]string{}, definedBy: map[string]*statement{}}
 	for _, m := range argument.FindAllStringSubmatch(head, -1) {
@@ -108,8 +103,7 @@ func readMain(head, body string) (*division, bool) {
 	return d, strings.HasPrefix(d.statements[len(d.statements)-1].text, `    "stablehlo.return"`)
 }
 
-// setLevel gives a statement the level of what it uses, and the next where it computes
-// something from a call.
+// setLevel gives a statement the level of what it uses, plus one if it computes from a call.
 func (d *division) setLevel(s *statement) {
 	for _, name := range s.uses {
 		if from := d.definedBy[name]; from != nil && from.call && !s.call {
@@ -120,7 +114,6 @@ func (d *division) setLevel(s *statement) {
 	}
 }
 
-// values are the names of values in a text, in their order.
 func values(text string) (names []string) {
 	for {
 		_, rest, ok := strings.Cut(text, "%")
@@ -137,8 +130,6 @@ func values(text string) (names []string) {
 	}
 }
 
-// statementsOf are the statements of a body: what begins at its margin with a value or
-// an operation.
 func statementsOf(body string) (all []string) {
 	begin := 0
 	for at := 0; at < len(body); {
@@ -155,8 +146,7 @@ func statementsOf(body string) (all []string) {
 	return all
 }
 
-// takeParts orders the statements, calls behind the others of their level, and makes
-// parts of the calls of every level.
+// takeParts sorts statements by level, calls last, and splits each level's calls into parts.
 func (d *division) takeParts() {
 	last := d.statements[len(d.statements)-1]
 	last.level = len(d.statements)
@@ -183,7 +173,6 @@ func (d *division) takeParts() {
 	}
 }
 
-// text is the main function's body, with the parts behind it.
 func (d *division) text() string {
 	wanted := map[string]bool{} // by a statement outside of the value's part
 	for _, s := range d.statements {
@@ -205,7 +194,6 @@ func (d *division) text() string {
 	return body.String() + "  }\n" + parts.String()
 }
 
-// writePart writes a part and its call.
 func (d *division) writePart(body, parts *strings.Builder, part int, wanted map[string]bool) {
 	var in, out []string
 	var text strings.Builder
@@ -232,7 +220,6 @@ func (d *division) writePart(body, parts *strings.Builder, part int, wanted map[
 		"{inlineable = \"false\"}} : (%s) -> (%s)\n", results, strings.Join(in, ", "), part, d.typed(in, false), types)
 }
 
-// typed lists the types of values, with their names or without.
 func (d *division) typed(names []string, named bool) string {
 	list := make([]string, len(names))
 	for i, name := range names {

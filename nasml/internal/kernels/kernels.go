@@ -44,7 +44,6 @@ func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	return w.kernels().Forward(x, kernel)
 }
 
-// mustFilter panics if a kernel is none of a depthwise convolution of x.
 func (w window) mustFilter(name string, x, kernel *Node) {
 	if d := kernel.Shape().Dimensions; len(d) != 3 || d[0] != d[1] || d[0]%2 == 0 || d[2] != w.channels ||
 		kernel.DType() != x.DType() {
@@ -53,18 +52,16 @@ func (w window) mustFilter(name string, x, kernel *Node) {
 	}
 }
 
-// MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that
-// lie inside x. The gradient goes to the first of the largest, row by row. What
-// is no number stays one. It panics if stride is below 1.
+// MaxPool3x3 is the largest of the 3 × 3 pixels around every stride-th pixel that lie inside x. The gradient goes to
+// the first largest one, row by row. NaN stays NaN. It panics if stride is below 1.
 func MaxPool3x3(x *Node, stride int) *Node {
 	w := windowOf("MaxPool3x3", x, stride, 1)
 	w.k = 3
 	return w.maxPool(x)
 }
 
-// AvgPool3x3 is the mean of the 3 × 3 pixels around every stride-th pixel that
-// lie inside x (PyTorch's count_include_pad=False). It panics if stride is
-// below 1.
+// AvgPool3x3 is the mean of the 3 × 3 pixels around every stride-th pixel that lie inside x (PyTorch's
+// count_include_pad=False). It panics if stride is below 1.
 func AvgPool3x3(x *Node, stride int) *Node {
 	w := windowOf("AvgPool3x3", x, stride, 1)
 	w.k = 3
@@ -118,7 +115,6 @@ func (f Trilinear) Smooth() (s Trilinear) {
 	return s
 }
 
-// calls are the three as functions of the program, of these names.
 func (f Trilinear) calls(w window, forward, input, kernel string) Trilinear {
 	of := func(name string, form func(a, b *Node) *Node) func(a, b *Node) *Node {
 		return func(a, b *Node) *Node {
@@ -128,9 +124,8 @@ func (f Trilinear) calls(w window, forward, input, kernel string) Trilinear {
 	return Trilinear{of(forward, f.Forward), of(input, f.Input), of(kernel, f.Kernel)}
 }
 
-// maxPool picks pixels; maxPoolInput puts v there, and maxPoolPicked picks from
-// u where x is largest. The last two are linear and each other's transposes;
-// their derivative in x is 0 almost everywhere.
+// maxPool picks pixels, maxPoolInput puts v there, and maxPoolPicked picks from u where x is largest. The last two are
+// linear and transposes of each other; their derivative by x is 0 almost everywhere.
 func (w window) maxPool(x *Node) *Node {
 	y := w.call1("max_pool", func(in []*Node) *Node { return w.maxPoolForm(in[0]) }, x)
 	return custom(y, func(v *Node) []*Node { return []*Node{w.maxPoolInput(x, v)} }, x)
@@ -146,7 +141,7 @@ func (w window) maxPoolPicked(x, u *Node) *Node {
 	return custom(y, func(v *Node) []*Node { return []*Node{ZerosLike(x), w.maxPoolInput(x, v)} }, x, u)
 }
 
-// meanPool and meanPoolInput are linear and each other's transposes.
+// meanPool and meanPoolInput are linear and transposes of each other.
 func (w window) meanPool(x *Node) *Node {
 	y := w.call1("mean_pool", func(in []*Node) *Node { return w.meanPoolForm(in[0]) }, x)
 	return custom(y, func(v *Node) []*Node { return []*Node{w.meanPoolInput(v)} }, x)
@@ -157,16 +152,13 @@ func (w window) meanPoolInput(v *Node) *Node {
 	return custom(dx, func(u *Node) []*Node { return []*Node{w.meanPool(u)} }, v)
 }
 
-// call1 is call of a form with one result.
 func (w window) call1(name string, form func(in []*Node) *Node, in ...*Node) *Node {
 	return w.call(name, func(in []*Node) []*Node { return []*Node{form(in)} }, in...)[0]
 }
 
-// call is form of the inputs as a function of the program, named so that a
-// kernel can take its place: nasml_NAME__strideS_dilationD. Calls of the same
-// name with the same shapes share one function. Only XLA has kernels; another
-// backend computes the form where it stands (calls of functions stop GoMLX's
-// pure-Go backend v0.1.2 for ever where they are many).
+// call puts form into a function of the program, nasml_NAME__strideS_dilationD, so that a kernel can replace it. Calls
+// with the same name and shapes share a function. Only XLA has kernels: another backend computes the form in place
+// (many function calls hang GoMLX's pure-Go backend v0.1.2).
 func (w window) call(name string, form func(in []*Node) []*Node, in ...*Node) []*Node {
 	g := in[0].Graph()
 	if g.Backend().Name() != "xla" {
@@ -200,27 +192,23 @@ type functionsKey struct{}
 // prefix begins the names of all functions that may have a kernel.
 const prefix = "nasml_"
 
-// custom is a value with a gradient of its own: see gradient.Custom.
 func custom(y *Node, vjp func(v *Node) []*Node, x ...*Node) *Node {
 	return gradient.Custom([]*Node{y}, func(v []*Node, _ int) []*Node { return vjp(v[0]) }, x...)[0]
 }
 
 // The forms in XLA's operations.
 
-// around is x with a pixel of a value on every side.
 func around(x, value *Node) *Node {
 	side := compute.PadAxis{Start: 1, End: 1}
 	return Pad(x, value, compute.PadAxis{}, side, side, compute.PadAxis{})
 }
 
-// zero is the number 0 of the type of x. GoMLX's ScalarZero, and all that uses
-// it, keeps its node for the graph, because a node of one function cannot be used in
-// another.
+// zero is 0 of the type of x. GoMLX's ScalarZero caches its node for the graph, but functions cannot share nodes.
 func zero(x *Node) *Node { return ConstAsDType(x.Graph(), x.DType(), 0.0) }
 
 func zeros(x *Node) *Node { return BroadcastToShape(zero(x), x.Shape()) }
 
-// tap is what all outputs see at [u, v] of the window, from x with its padding.
+// tap is what all outputs see at [u, v] of the window.
 func (w window) tap(padded *Node, u, v int) *Node {
 	range1 := func(at, n int) SliceAxisSpec {
 		return AxisRange(at*w.dilation, at*w.dilation+(n-1)*w.stride+1).Stride(w.stride)
@@ -228,8 +216,7 @@ func (w window) tap(padded *Node, u, v int) *Node {
 	return Slice(padded, AxisRange(), range1(u, w.rows()), range1(v, w.columns()), AxisRange())
 }
 
-// back adds what the outputs have for every tap of the window to where it came
-// from; it is the transpose of all taps.
+// back is the transpose of all taps: it adds the outputs' values at every tap to where they came from.
 func (w window) back(taps []*Node) *Node {
 	span := w.dilation * (w.k - 1)
 	var sum *Node
@@ -258,8 +245,7 @@ func (w window) depthwiseForm(x, kernel *Node) *Node {
 	return w.grouped(x, w.one(kernel), w.stride, [][2]int{{p, p}, {p, p}})
 }
 
-// depthwiseInputForm is the convolution of v, with its pixels s places apart, with
-// the kernel turned around.
+// depthwiseInputForm convolves v, its pixels s places apart, with the flipped kernel.
 func (w window) depthwiseInputForm(v, kernel *Node) *Node {
 	axis := func(n, size int) compute.PadAxis {
 		return compute.PadAxis{Start: w.pad(), End: w.pad() + size - (n-1)*w.stride - 1, Interior: w.stride - 1}
@@ -268,10 +254,8 @@ func (w window) depthwiseInputForm(v, kernel *Node) *Node {
 	return w.grouped(apart, w.one(Reverse(kernel, 0, 1)), 1, [][2]int{{0, 0}, {0, 0}})
 }
 
-// one is a kernel with its one input.
 func (w window) one(kernel *Node) *Node { return Reshape(kernel, w.k, w.k, 1, w.channels) }
 
-// grouped is XLA's convolution of every channel with a kernel of its own.
 func (w window) grouped(x, kernel *Node, stride int, padding [][2]int) *Node {
 	c := Convolve(x, kernel)
 	if stride > 1 && w.dilation > 1 { // GoMLX takes one of the two
@@ -286,8 +270,8 @@ func (w window) grouped(x, kernel *Node, stride int, padding [][2]int) *Node {
 	return c.ChannelGroupCount(w.channels).PaddingPerDim(padding).Done()
 }
 
-// depthwiseKernelForm is a convolution, too: the images of a channel are what is
-// summed up, v is the kernel, its pixels s places apart, and d is the stride.
+// depthwiseKernelForm is a convolution: a channel's images are summed, v with its pixels s apart is the kernel, d the
+// stride.
 func (w window) depthwiseKernelForm(x, v *Node) *Node {
 	p := w.pad()
 	after := func(n, size int) int { return (n-1)*w.stride + 1 + w.dilation*(w.k-1) - p - size }
@@ -316,7 +300,7 @@ func (w window) maxPoolForm(x *Node) *Node {
 	return y
 }
 
-// inside says, for a tap of a 3 × 3 window, which outputs see a pixel of x there.
+// inside says which outputs see a pixel of x at tap i of a 3 × 3 window.
 func (w window) inside(g *Graph, i int) *Node {
 	in := make([][][]bool, w.rows())
 	for r := range in {
@@ -329,7 +313,7 @@ func (w window) inside(g *Graph, i int) *Node {
 	return ExpandAxes(Const(g, in), 0)
 }
 
-// picked says for every tap where it is the first that is largest.
+// picked says for every tap whether it is the first largest one.
 func (w window) picked(x *Node) []*Node {
 	padded, y := around(x, zero(x)), w.maxPoolForm(x)
 	taps := make([]*Node, 9)
@@ -365,7 +349,7 @@ func (w window) maxPoolPickedForm(x, u *Node) *Node {
 	return y
 }
 
-// share is 1 over the number of pixels of x that an output of a pool sees.
+// share is 1 over the number of pixels that an output of a pool sees.
 func (w window) share(g *Graph, like *Node) *Node {
 	count := func(at, n int) int { return min(n, at*w.stride+2) - max(0, at*w.stride-1) }
 	share := make([][][]float64, w.rows())

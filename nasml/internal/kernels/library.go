@@ -22,9 +22,8 @@ import (
 //go:embed c
 var sources embed.FS
 
-// Env turns the kernels off where it is "off": every function is compiled as it
-// is written. The name of a variant, such as "avx2", takes the kernels of that kind of
-// processor.
+// Env set to "off" disables the kernels. The name of a variant, such as "avx2", selects the kernels of that processor
+// type.
 const Env = "NASML_KERNELS"
 
 // variant is one kind of processor for which the loops are compiled.
@@ -34,8 +33,7 @@ type variant struct {
 	flags []string
 }
 
-// variants are the kinds of processors of this architecture. NEON's vectors are
-// the plain ones on arm64, as SSE2's are on amd64.
+// variants are the processor types of this architecture. NEON is standard on arm64, as SSE2 is on amd64.
 func variants() []variant {
 	plain := variant{"plain", 16, nil}
 	if runtime.GOARCH != "amd64" {
@@ -53,13 +51,11 @@ var (
 	linked = []string{"-shared", "-pthread"}
 )
 
-// defines are what loops.c is compiled with.
 func (v variant) defines() []string {
 	return []string{"-DISA=" + v.isa, fmt.Sprintf("-DWIDTH=%d", v.width)}
 }
 
-// FileName is the name of the library of this source on this architecture. Of
-// changed source it is another.
+// FileName is the library's name; it depends on source and architecture.
 func FileName() string {
 	h := sha256.New()
 	_ = fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error { // what is embedded can be read
@@ -73,10 +69,8 @@ func FileName() string {
 	return fmt.Sprintf("nasml_kernels-%s-%s.so", runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16])
 }
 
-// Library is the path of the kernels' library: in one of the folders, else in
-// the user's cache folder, where it is built first if it is not there, which
-// takes a quarter of a minute. It returns an error if it cannot be built. One that
-// others may have written is not taken, which warn is told.
+// Library is the path of the kernels' library: in one of the folders, else in the user's cache folder, where it is
+// built if necessary (15 s). One that others may have written is not used; warn is told.
 func Library(warn func(format string, args ...any), folders ...string) (string, error) {
 	for _, dir := range folders {
 		path := filepath.Join(dir, FileName())
@@ -105,8 +99,7 @@ func Library(warn func(format string, args ...any), folders ...string) (string, 
 	return own, Build(context.Background(), own)
 }
 
-// Build compiles the library to a path, whole or not at all, by the C compiler
-// $CC, or cc.
+// Build compiles the library atomically with $CC or cc.
 func Build(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("building the kernels: %w", err)
@@ -133,7 +126,6 @@ func Build(ctx context.Context, path string) error {
 	return err
 }
 
-// compile makes the objects, side by side.
 func compile(ctx context.Context, dir string) ([]string, error) {
 	calls := [][]string{slices.Concat(common, []string{"-o", "kernels.o", "c/kernels.c"})}
 	objects := []string{"kernels.o"}
@@ -156,7 +148,6 @@ func compile(ctx context.Context, dir string) ([]string, error) {
 	return objects, nil
 }
 
-// compiler is $CC, or the C compiler that is installed.
 func compiler() []string {
 	if set := strings.Fields(os.Getenv("CC")); len(set) > 0 {
 		return set
@@ -169,7 +160,6 @@ func compiler() []string {
 	return []string{"cc"}
 }
 
-// cc calls the C compiler in a folder.
 func cc(ctx context.Context, dir string, args ...string) error {
 	compiler := compiler()
 	cmd := exec.CommandContext(ctx, compiler[0], append(compiler[1:], args...)...)

@@ -20,8 +20,7 @@ var (
 	dividing string
 )
 
-// signatures are the kernels by name: what arrays they take, and what they
-// return. Those in parentheses come in any number.
+// signatures are the kernels' parameters and results. Those in parentheses may repeat.
 var signatures = map[string]string{
 	prefix + "depthwise":          "xk>y",
 	prefix + "depthwise_input":    "yk>x",
@@ -65,39 +64,19 @@ var inPlace = map[string]int{prefix + "sparse_descent": 3}
 // one with all channels; c and d scales and shifts before and behind p or f, g and h
 // scales alone; w weights of maps. Arrays a are arraysFit's.
 func (w window) shape(kind rune, maps int) []int {
-	switch kind {
-	case 'x':
-		return []int{w.images, w.height, w.width, w.channels}
-	case 'y':
-		return []int{w.images, w.rows(), w.columns(), w.channels}
-	case 'z':
-		return []int{w.images, w.rows(), w.columns(), w.wide}
-	case 'k':
-		return []int{w.k, w.k, w.channels}
-	case 'p':
-		return []int{w.channels, w.wide}
-	case 'f':
-		return []int{w.k, w.k, w.channels, w.wide}
-	case 'c':
-		return []int{2, w.channels}
-	case 'd':
-		return []int{2, w.wide}
-	case 'g':
-		return []int{1, w.channels}
-	case 'h':
-		return []int{1, w.wide}
-	}
-	return []int{1, maps}
+	return map[rune][]int{
+		'x': {w.images, w.height, w.width, w.channels}, 'y': {w.images, w.rows(), w.columns(), w.channels},
+		'z': {w.images, w.rows(), w.columns(), w.wide}, 'k': {w.k, w.k, w.channels}, 'p': {w.channels, w.wide},
+		'f': {w.k, w.k, w.channels, w.wide}, 'c': {2, w.channels}, 'd': {2, w.wide}, 'g': {1, w.channels},
+		'h': {1, w.wide}, 'w': {1, maps},
+	}[kind]
 }
 
 // head is the head of a function that may have a kernel, a line of StableHLO's text.
 var head = regexp.MustCompile(`^func\.func (?:private |public )?@(` + prefix + `[a-z_]*?)__stride(\d+)_dilation(\d+)(?:_\d+)?\(([^)]*)\) *-> *([^{]*)\{`) //nolint:lll // one expression
 
-// Rewrite puts a call of a kernel in the place of the body of every function of
-// a program, in StableHLO's text, that has one. have says which kernels there
-// are. It returns the program as it is if there is nothing to replace, and
-// where the program is divided between devices by XLA, which could not divide a
-// kernel.
+// Rewrite replaces the body of every function that has a kernel with a call of it, in StableHLO's text. have says which
+// kernels exist. Programs that XLA divides between devices are returned as they are, because it cannot divide a kernel.
 func Rewrite(program string, have func(kernel string) bool) string {
 	if !Named(program) || strings.Contains(program, "sdy.mesh") {
 		return program
@@ -127,7 +106,6 @@ func Rewrite(program string, have func(kernel string) bool) string {
 // Named reports whether a program has functions that may have a kernel.
 func Named(program string) bool { return strings.Contains(program, "@"+prefix) }
 
-// bodyEnd is where the brace closes that was open before text.
 func bodyEnd(text string) int {
 	depth := 1
 	for i := range len(text) {
@@ -146,8 +124,7 @@ func bodyEnd(text string) int {
 // array is the type of an array of numbers for which there are kernels.
 var array = regexp.MustCompile(`^tensor<((?:\d+x)+)(f32|f64)>$`)
 
-// customCall is the body of a function that calls a kernel; empty where the
-// kernel is for other arrays.
+// customCall is the body of a function that calls a kernel; "" if the kernel does not take these arrays.
 func customCall(kernel, stride, dilation, parameters, results string) string {
 	var names, types []string
 	for _, p := range strings.Split(parameters, ",") {
@@ -175,8 +152,7 @@ func customCall(kernel, stride, dilation, parameters, results string) string {
 		strings.Join(values, ", "), list)
 }
 
-// fits reports whether arrays of these types are those of a kernel's signature: numbers
-// of one type, in shapes that belong together.
+// fits reports whether the types are those of the kernel's signature: one number type and matching shapes.
 func (w window) fits(kernel string, types, results []string) bool {
 	kinds, maps := expanded(signatures[kernel], len(types))
 	all := append(slices.Clone(types), results...)
@@ -198,8 +174,7 @@ func (w window) fits(kernel string, types, results []string) bool {
 	return w.known(kinds, maps) && (!strings.Contains(kinds, "a") || arraysFit(kernel, shapes, maps))
 }
 
-// axes are the arrays of products, parameters and results, by axes: one letter, one
-// length.
+// axes are the axes of products' arrays, parameters and results: one letter, one length.
 var axes = map[string]string{
 	prefix + "sparse":          "sbj,sjvk,svbk",
 	prefix + "sparse_gradient": "sbj,svbk,sjvk",
@@ -209,8 +184,7 @@ var axes = map[string]string{
 	prefix + "product_weights": "svbl,svbk,svlk",
 }
 
-// arraysFit reports whether arrays are those of a kernel without window, which has so many
-// of what its signature has in parentheses.
+// arraysFit checks the arrays of kernels without a window.
 func arraysFit(kernel string, shapes [][]int, lists int) bool {
 	first, in, out := shapes[0], shapes[1:], shapes[min(len(shapes), 1+3*lists):]
 	switch strings.TrimPrefix(kernel, prefix) {
@@ -239,7 +213,7 @@ func arraysFit(kernel string, shapes [][]int, lists int) bool {
 	return axesFit(axes[kernel], shapes)
 }
 
-// axesFit reports whether arrays have the axes of a list, in lengths that kernels count.
+// axesFit reports whether arrays have the axes of a list.
 func axesFit(list string, shapes [][]int) bool {
 	length := map[rune]int{'1': 1}
 	for i, names := range strings.Split(list, ",") {
@@ -260,7 +234,6 @@ func axesFit(list string, shapes [][]int) bool {
 	return true
 }
 
-// take learns of an array what the shapes of others follow from.
 func (w *window) take(kind rune, s []int) {
 	switch {
 	case kind == 'x' && len(s) == 4:
@@ -274,8 +247,7 @@ func (w *window) take(kind rune, s []int) {
 	}
 }
 
-// expanded is a signature with as many of what stands in parentheses as make so
-// many parameters, without its arrow; empty where none do.
+// expanded repeats a signature's parentheses to match the number of parameters; "" if they cannot.
 func expanded(signature string, parameters int) (kinds string, maps int) {
 	in, out, _ := strings.Cut(signature, ">")
 	repeat := func(s string) string {
@@ -299,9 +271,8 @@ func expanded(signature string, parameters int) (kinds string, maps int) {
 	return in + repeat(out), maps
 }
 
-// known reports whether the kernel of a signature is for this window and so many of what
-// stands in parentheses: convolutions of some sizes, several with all channels of 1 × 1,
-// pools without dilation, and what has no small side without stride.
+// known reports whether the kernel supports this window: depthwise sizes 3, 5 and 7, several dense kernels of 1 × 1
+// only, pools without dilation, everything without a small side without stride.
 func (w window) known(kinds string, maps int) bool {
 	if strings.Contains(kinds, "k") {
 		return w.k == 3 || w.k == 5 || w.k == 7
@@ -312,8 +283,7 @@ func (w window) known(kinds string, maps int) bool {
 	return w.dilation == 1 && (w.stride == 1 || strings.Contains(kinds, "y"))
 }
 
-// shapesOf reads types of arrays of one type of numbers; nil where they are
-// anything else.
+// shapesOf parses types of one number type; nil for anything else.
 func shapesOf(types []string) [][]int {
 	number, shapes := "", make([][]int, len(types))
 	for i, text := range types {

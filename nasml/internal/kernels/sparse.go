@@ -47,7 +47,6 @@ func SparseDescent(x, w, u *Node, rate float64) *Node {
 // whole is the window of what has none.
 var whole = window{stride: 1, dilation: 1}
 
-// mustMultiply panics if x are no examples for w.
 func mustMultiply(name string, x, w *Node) {
 	if x.Rank() != 3 || w.Rank() != 4 || x.Shape().Dim(0) != w.Shape().Dim(0) || x.Shape().Dim(2) != w.Shape().Dim(1) ||
 		x.DType() != w.DType() || !x.DType().IsFloat() {

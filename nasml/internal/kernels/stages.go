@@ -18,10 +18,9 @@ import (
 // Epsilon is what is added to a variance.
 const Epsilon = 1e-5
 
-// Normal is how batch norm scales and shifts x [images, height, width, channels]:
-// scale = 1/√(var + ε) and shift = −mean·scale [2, channels], with which
-// scale·x + shift has mean 0 and variance 1 in every channel; and mean and
-// var = mean (x − mean)² themselves, [2, channels], which pass no gradient.
+// Normal returns batch norm's scales and shifts of x [images, height, width, channels]: scale = 1/√(var + ε) and shift
+// = −mean·scale, [2, channels], so that scale·x + shift has mean 0 and variance 1 in every channel; and mean and var =
+// mean (x − mean)², [2, channels], which pass no gradient.
 func Normal(x *Node) (affine, moments *Node) {
 	w := windowOf("Normal", x, 1, 1)
 	out := w.call("normal", func(in []*Node) []*Node { return normalForm(in[0]) }, x)
@@ -31,7 +30,6 @@ func Normal(x *Node) (affine, moments *Node) {
 	return affine, StopGradient(out[1])
 }
 
-// normalInput is the gradient in x where v is that of scale and shift.
 func (w window) normalInput(x, affine, v *Node) *Node {
 	form := func(in []*Node) []*Node { return []*Node{bent(nil, in[0], in[1], in[2])} }
 	return gradient.OfForm(w.call("normal_input", form, x, affine, v), form, x, affine, v)[0]
@@ -83,8 +81,8 @@ func Rectified(weights *Node, x, affine []*Node, on []bool) *Node {
 	in[1] = ConstAsDType(weights.Graph(), weights.DType(), floors)
 	return gradient.Custom(w.call("rectified", rectifiedForm, in...), func(v []*Node, _ int) []*Node {
 		all := slices.Concat(in[:2], v, in[2:])
-		of := func(in []*Node) []*Node { return rectifiedGradientForm(in) }
-		out := gradient.OfForm(w.call("rectified_gradient", of, all...), of, all...)
+		made := w.call("rectified_gradient", rectifiedGradientForm, all...)
+		out := gradient.OfForm(made, rectifiedGradientForm, all...)
 		return slices.Insert(out, 1, ZerosLike(in[1]))
 	}, in...)[0]
 }
@@ -95,8 +93,8 @@ type scaledMap struct{ x, row *Node }
 // scaledKey is where a graph keeps its scaled maps.
 type scaledKey struct{}
 
-// scaled is a map times a row [1, channels] at every pixel. A stage's gradient
-// takes the two apart, so that the product is never written down.
+// scaled multiplies a map by a row [1, channels]. A stage's gradient takes the two apart, so that the product is never
+// stored.
 func scaled(x, row *Node) *Node {
 	g := x.Graph()
 	known, _ := g.State(scaledKey{}).(map[*Node]scaledMap)
@@ -109,7 +107,7 @@ func scaled(x, row *Node) *Node {
 	return y
 }
 
-// factors are a map and a row of which y is the product: ones where it is none.
+// factors returns the map and the row of a scaled map; for others, the map and ones.
 func factors(y *Node) (x, row *Node) {
 	known, _ := y.Graph().State(scaledKey{}).(map[*Node]scaledMap)
 	if s, ok := known[y]; ok {
@@ -118,9 +116,8 @@ func factors(y *Node) (x, row *Node) {
 	return y, wide(number(y, 1), 1, y.Shape().Dim(-1))
 }
 
-// weightedGradient are the gradients in the weights and in all scales and shifts
-// where v is that of the sum; behind each of these stands wₖ scaleₖ [1, channels],
-// v times which is the gradient in xₖ.
+// weightedGradient returns the gradients by the weights and by all scales and shifts. After each comes wₖ scaleₖ [1,
+// channels]; v times that is the gradient by xₖ.
 func (w window) weightedGradient(v *Node, in []*Node) []*Node {
 	all := append([]*Node{in[0], v}, in[1:]...)
 	return gradient.OfForm(w.call("weighted_gradient", weightedGradientForm, all...), weightedGradientForm, all...)
@@ -152,9 +149,8 @@ func Stage(x, affine, kernel, pointwise *Node, stride, dilation int) (z, normal,
 	return y[0], y[1], StopGradient(out[2])
 }
 
-// stageGradient are the gradients of a stage in x, in its scales and shifts and,
-// but for stage_input, in the kernels. Their own gradients are those of the form
-// in the operations of this package, which have gradients.
+// stageGradient returns gradients by x, its scales and shifts and, except for stage_input, the kernels. Their own
+// gradients are those of the form.
 func (w window) stageGradient(name string, in ...*Node) []*Node {
 	results := 4
 	if name == "stage_input" {
@@ -166,7 +162,6 @@ func (w window) stageGradient(name string, in ...*Node) []*Node {
 	return gradient.OfForm(w.call(name, of(w.forms()), in...), of(w.kernels()), in...)
 }
 
-// mustBe panics if x has not these dimensions, or is not of the type of like.
 func mustBe(what string, x, like *Node, dims ...int) {
 	want := like.Shape().Clone()
 	want.Dimensions = dims
@@ -177,14 +172,12 @@ func mustBe(what string, x, like *Node, dims ...int) {
 
 // The forms.
 
-// number is a constant [1, 1] of the type of x.
 func number(x *Node, value float64) *Node {
 	return Reshape(ConstAsDType(x.Graph(), x.DType(), value), 1, 1)
 }
 
-// entry is number k of a row [1, n], [1, 1]; rowOf is row i of [2, n], [1, n]; and
-// stacked puts two rows above each other. Products with parts of the identity
-// have gradients of gradients, slices have not.
+// entry is number k of a row [1, n] as [1, 1]; rowOf is row i of [2, n]; stacked joins two rows. Products with parts of
+// the identity have gradients of gradients; slices have not.
 func entry(row *Node, k int) *Node {
 	unit := make([][]float64, row.Shape().Dim(1))
 	for i := range unit {
@@ -210,13 +203,12 @@ func stacked(above, below *Node) *Node {
 // wide is a number or row [1, 1] or [1, n] in every place of [rows, n].
 func wide(x *Node, rows, n int) *Node { return BroadcastToDims(x, rows, n) }
 
-// everywhere is a row [1, channels] at every pixel of a map like another.
 func everywhere(row, like *Node) *Node {
 	return BroadcastToShape(Reshape(row, 1, 1, 1, -1), like.Shape())
 }
 
-// sum adds up all pixels of a channel, [1, channels], as a product with ones:
-// functions of a program have no reductions in go-xla v0.4.
+// sum adds up each channel's pixels, [1, channels], by a product with ones: functions have no reductions in go-xla
+// v0.4.
 func sum(x *Node) *Node {
 	ones := BroadcastToDims(number(x, 1), 1, x.Shape().Size()/x.Shape().Dim(-1))
 	return Dot(ones, Reshape(x, -1, x.Shape().Dim(-1))).Product()
@@ -255,7 +247,6 @@ func bent(v, z, affine, given *Node) *Node {
 	return Add(v, y)
 }
 
-// applied is scale·x + shift.
 func applied(x, affine *Node) *Node {
 	return Add(Mul(x, everywhere(rowOf(affine, 0), x)), everywhere(rowOf(affine, 1), x))
 }
@@ -269,16 +260,13 @@ func weightedForm(in []*Node) []*Node {
 	return []*Node{y}
 }
 
-// cut is a map that a floor, number k of a row, holds up, and where it is above it.
+// cut raises a map to a floor, number k of a row, and says where it is above it.
 func cut(x, affine, floors *Node, k int) (y, above *Node) {
 	y = applied(x, affine)
-	floor := everywhere(wide(entryOf(floors, k), 1, x.Shape().Dim(-1)), x)
+	floor := everywhere(wide(Slice(floors, AxisRange(), AxisRange(k, k+1)), 1, x.Shape().Dim(-1)), x) // may be infinite
 	above = Not(LessOrEqual(y, floor))
 	return Where(above, y, floor), above
 }
-
-// entryOf is entry of a constant row, which may have infinite numbers.
-func entryOf(row *Node, k int) *Node { return Slice(row, AxisRange(), AxisRange(k, k+1)) }
 
 func rectifiedForm(in []*Node) []*Node {
 	var sum *Node
@@ -316,8 +304,7 @@ func weightedGradientForm(in []*Node) []*Node {
 	for k := range (len(in) - 2) / 2 {
 		x, affine := in[2+2*k], in[3+2*k]
 		sums := stacked(sum(Mul(v, x)), sum(v))
-		place := make([][]float64, 1)
-		place[0] = make([]float64, weights.Shape().Dim(1))
+		place := [][]float64{make([]float64, weights.Shape().Dim(1))}
 		place[0][k] = 1
 		total := Dot(Reshape(affine, 1, -1), Reshape(sums, -1, 1)).Product()
 		dw = plus(dw, Dot(total, ConstAsDType(v.Graph(), v.DType(), place)).Product())
@@ -328,8 +315,6 @@ func weightedGradientForm(in []*Node) []*Node {
 	return out
 }
 
-// forms are a depthwise convolution and its derivatives; kernels have C kernels, and
-// gradients.
 func (w window) forms() Trilinear {
 	return Trilinear{w.depthwiseForm, w.depthwiseInputForm, w.depthwiseKernelForm}
 }
@@ -338,13 +323,11 @@ func (w window) kernels() Trilinear {
 	return w.forms().calls(w, "depthwise", "depthwise_input", "depthwise_kernel").Smooth()
 }
 
-// product is x [images, height, width, n] times a matrix [n, m], at every pixel.
 func product(x, matrix *Node) *Node {
 	d := x.Shape().Dimensions
 	return Reshape(Dot(Reshape(x, -1, d[3]), matrix).Product(), d[0], d[1], d[2], matrix.Shape().Dim(1))
 }
 
-// rectified is max(0, scale·x + shift), and where it is above 0.
 func rectified(x, affine *Node) (r, on *Node) {
 	r = applied(x, affine)
 	on = GreaterThan(r, zeros(r))

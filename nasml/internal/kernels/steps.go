@@ -54,7 +54,6 @@ func Momentum(w, grad, velocity []*Node, r Rates) (w2, velocity2 []*Node) {
 	return w2, velocity2
 }
 
-// row is η, factor, μ and decay, [4].
 func (r Rates) row(like *Node) *Node {
 	if r.Factor == nil {
 		r.Factor = ConstAsDType(like.Graph(), like.DType(), 1.0)
@@ -90,7 +89,6 @@ func Running(momentum float64, batches []Batch) (mean, variance []*Node) {
 	return mean, variance
 }
 
-// constants are nodes that no gradient passes.
 func constants(x []*Node) []*Node {
 	y := make([]*Node, len(x))
 	for i := range x {
@@ -101,7 +99,6 @@ func constants(x []*Node) []*Node {
 
 // The forms.
 
-// place is number i of a row, a scalar.
 func place(row *Node, i int) *Node { return Reshape(Slice(row, AxisRange(i, i+1))) }
 
 func squaresForm(in []*Node) []*Node {

@@ -20,25 +20,26 @@ import (
 //	Ratios []float64 `validate:"min=1,unique,dive,gt=1,lte=10000"`
 //	Sizes  []int     `validate:"ascending,dive,gte=2"`
 //
-// Rules before "dive" are those of the list, rules after it those of each value. A report has the value and the limits:
-// "Ratios has 1, want more than 1 and at most 10000".
+// Rules before "dive" are those of the list, rules after it those of each value. A report has the limits and the value:
+// "every value of Ratios must be more than 1 and at most 10000, got 1".
 func Broken(params any) []string {
 	var broken validator.ValidationErrors
 	errors.As(rules.Struct(params), &broken)
 	var texts []string
 	for _, b := range broken {
-		name, is := b.Field(), "is"
-		if before, _, value := strings.Cut(name, "["); value {
-			name, is = before, "has"
-		}
+		name, _, inList := strings.Cut(b.Field(), "[")
 		if at := strings.LastIndex(b.Namespace(), "]."); at >= 0 { // of a case: Cases[1].Ratio
 			name = b.Namespace()[strings.LastIndex(b.Namespace()[:at], ".")+1:at+2] + name
 		}
-		list, each := words(tagOf(reflect.TypeOf(params), b.StructNamespace()))
-		if is == "has" {
-			list = each
+		limits, each := words(tagOf(reflect.TypeOf(params), b.StructNamespace()))
+		verb := "be"
+		switch {
+		case inList:
+			name, limits = "every value of "+name, each
+		case b.Kind() == reflect.Slice:
+			verb = "have"
 		}
-		texts = append(texts, fmt.Sprintf("%s %s %s, want %s", name, is, shown(b.Value()), list))
+		texts = append(texts, fmt.Sprintf("%s must %s %s, got %s", name, verb, limits, shown(b.Value())))
 	}
 	return texts
 }
@@ -69,7 +70,6 @@ var rules = func() *validator.Validate {
 	return v
 }()
 
-// ascending reports whether each number of a list is above the one before it.
 func ascending(list reflect.Value) bool {
 	number := func(i int) float64 { return list.Index(i).Convert(reflect.TypeFor[float64]()).Float() }
 	for i := 1; i < list.Len(); i++ {
@@ -80,7 +80,6 @@ func ascending(list reflect.Value) bool {
 	return true
 }
 
-// tagOf is the tag of the field at a path, "P.Cases[2].Ratio".
 func tagOf(t reflect.Type, path string) string {
 	var f reflect.StructField
 	for _, name := range strings.Split(path, ".")[1:] {
@@ -93,7 +92,6 @@ func tagOf(t reflect.Type, path string) string {
 	return f.Tag.Get("validate")
 }
 
-// words are what a tag asks of a field, and of each value of a list.
 func words(tag string) (field, each string) {
 	joined := func(rules string) string {
 		var all []string
@@ -108,7 +106,6 @@ func words(tag string) (field, each string) {
 	return joined(field), joined(each)
 }
 
-// inWords is a rule, or several of which one is enough.
 func inWords(rule string) string {
 	if first, other, ok := strings.Cut(rule, "|"); ok {
 		return inWords(first) + " or " + inWords(other)
@@ -120,9 +117,9 @@ func inWords(rule string) string {
 	case "oneof":
 		return "one of " + strings.ReplaceAll(value, " ", ", ")
 	case "min":
-		return fmt.Sprintf("at least %s of them", value)
+		return strings.TrimSuffix("at least "+value+" values", map[bool]string{true: "s"}[value == "1"])
 	case "max":
-		return fmt.Sprintf("at most %s of them", value)
+		return "at most " + value + " values"
 	}
 	return strings.TrimSpace(ruleWords[name] + " " + value)
 }
@@ -130,13 +127,12 @@ func inWords(rule string) string {
 var ruleWords = map[string]string{
 	"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than", "positive": "more than 0 and finite",
 	"multiple":  "a multiple of",
-	"ascending": "in ascending order", "unique": "none twice", "required": "something",
+	"ascending": "values in ascending order", "unique": "no duplicates", "required": "non-empty",
 }
 
-// shown is a value as a message has it: words in quotes.
 func shown(value any) string {
-	if text, ok := value.(string); ok {
-		return fmt.Sprintf("%q", text)
+	if reflect.ValueOf(value).Kind() == reflect.String {
+		return fmt.Sprintf("%q", value)
 	}
 	return fmt.Sprint(value)
 }

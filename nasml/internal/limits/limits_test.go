@@ -32,17 +32,17 @@ func TestLimits(t *testing.T) {
 	require.Empty(t, Broken(good))
 
 	require.Equal(t, []string{
-		"Confidence is 2, want more than 0.5 and less than 1", "Fit is 2, want 0 or at least 4",
-		"Spread is NaN, want more than 0 and finite",
-		"Ratios has 200, want more than 1 and at most 100",
-		`Levels has "both", want one of bilevel, erm`, `Cases[1].Name is "", want something`,
-		"Cases[1].H is 0, want at least 1", "Width is 3, want at least 2 and a multiple of 2",
+		"Confidence must be more than 0.5 and less than 1, got 2", "Fit must be 0 or at least 4, got 2",
+		"Spread must be more than 0 and finite, got NaN",
+		"every value of Ratios must be more than 1 and at most 100, got 200",
+		`every value of Levels must be one of bilevel, erm, got "both"`, `Cases[1].Name must be non-empty, got ""`,
+		"Cases[1].H must be at least 1, got 0", "Width must be at least 2 and a multiple of 2, got 3",
 	}, Broken(limited{common{2}, 2, math.NaN(), []float64{200}, []string{"both"}, []limitedCase{{"a", 1}, {"", 0}}, 3}))
 
 	good.Ratios, good.Spread = []float64{2, 2}, math.Inf(1)
-	require.Equal(t, []string{"Spread is +Inf, want more than 0 and finite",
-		"Ratios is [2 2], want none twice"}, Broken(good))
+	require.Equal(t, []string{"Spread must be more than 0 and finite, got +Inf",
+		"Ratios must have no duplicates, got [2 2]"}, Broken(good))
 
 	ratios, _ := reflect.TypeFor[limited]().FieldByName("Ratios")
-	require.Equal(t, "none twice; each more than 1 and at most 100", Words(ratios))
+	require.Equal(t, "no duplicates; each more than 1 and at most 100", Words(ratios))
 }

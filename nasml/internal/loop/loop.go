@@ -53,8 +53,7 @@ type Loop[F any] struct {
 // Resume goes to the last checkpoint, if there is one of this run.
 func (l *Loop[F]) Resume() error { return l.Keeper.Resume(l.Read, l.Reset) }
 
-// Run goes on to the end. It returns an error if ctx ends, which is looked at
-// before every step.
+// Run runs the remaining epochs. It checks ctx before every step.
 func (l *Loop[F]) Run(ctx context.Context) error {
 	for l.At.Epoch < l.Epochs {
 		if err := l.Epoch(ctx); err != nil {

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Has is the memory of the machine, or of this process's control group or of $GOMEMLIMIT where that is less, in bytes;
-// +Inf where the system does not tell.
+// Has is the memory of the machine, or of the control group or $GOMEMLIMIT if that is less, in bytes; +Inf if unknown.
 func Has() float64 {
 	has := math.Inf(1)
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
@@ -39,8 +38,7 @@ func Free() float64 {
 	return free
 }
 
-// Peak is the most memory that a process has had at once, "self" for this one, in bytes; 0 where the system does not
-// tell.
+// Peak is a process's peak memory in bytes, "self" for this one; 0 if unknown.
 func Peak(pid string) float64 { return 1024 * AfterWord("/proc/"+pid+"/status", "VmHWM:") }
 
 // AfterWord is the number after a word of a file, 0 if there is none.

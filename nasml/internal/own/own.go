@@ -25,22 +25,19 @@ import (
 // Prefix begins the name of a reader's function in a key.
 const Prefix = "own:"
 
-// Same reports whether two functions are one value of Go: the same code with the
-// same captured variables. F is a function type; nil is the same as nil only.
+// Same reports whether two functions are the same Go value: same code and captured variables. F is a function type.
 func Same[F any](f, g F) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&f)) == *(*unsafe.Pointer)(unsafe.Pointer(&g))
 }
 
-// Unknown is the error of a name that a map of entries lacks: what it names, and where a
-// reader adds one.
+// Unknown is the error for a name that a map of entries does not have; where says where a reader can add one.
 func Unknown[V any](what, name string, entries map[string]V, where string) error {
 	known := strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
 	return fmt.Errorf("unknown %s %q: take one of %s, or add your own to %s", what, name, known, where)
 }
 
-// Entry names an entry of a map, which is called where, in the key of a trial: by its
-// name if it is the shipped function, else by what its probes compute. It returns an
-// error if there is none, and as [Name] does.
+// Entry names an entry of a map, called where, in a trial's key: by its name if it is the shipped function, else by
+// what its probes compute.
 func Entry[F any](what, name, where string, entries, shipped map[string]F, probes func(F) []Probe) (string, error) {
 	f, ok := entries[name]
 	if !ok {
@@ -115,7 +112,6 @@ func probe(what string, probes []Probe) (string, error) {
 
 var goBackend = sync.OnceValues(func() (compute.Backend, error) { return compute.NewWithConfig("go") })
 
-// run is the text of all outputs and gradients.
 func (f Probe) run(backend compute.Backend) (string, error) {
 	text, err := f.values(backend, true)
 	if err != nil { // an operation on the way may have no gradient
@@ -143,8 +139,7 @@ func (f Probe) values(backend compute.Backend, gradients bool) (string, error) {
 	return text, nil
 }
 
-// panicWithError turns any panic into one with an error: GoMLX returns those,
-// and is left with a lock by others.
+// panicWithError turns panics into errors: GoMLX returns those, and keeps a lock after others.
 func panicWithError() {
 	switch cause := recover().(type) {
 	case nil:
@@ -155,8 +150,7 @@ func panicWithError() {
 	}
 }
 
-// slopes are the gradients by the inputs of a weighted sum of the outputs. The
-// weights differ, so that softmax, whose outputs sum to 1, has some.
+// slopes are gradients of a weighted sum of the outputs. The weights differ, because the outputs of softmax sum to 1.
 func slopes(out, in []*Node) []*Node {
 	var sum *Node
 	for _, y := range out {
@@ -174,7 +168,6 @@ func slopes(out, in []*Node) []*Node {
 	return Gradient(sum, in...)
 }
 
-// digits is the shape and the numbers of a tensor.
 func digits(t *tensors.Tensor) string {
 	text := t.Shape().String()
 	t.MustConstFlatData(func(flat any) {
@@ -190,8 +183,7 @@ func digits(t *tensors.Tensor) string {
 	return text + ";"
 }
 
-// nine is a number in nine digits. What is 1e-12 or smaller beside numbers of
-// size 1 is rounding.
+// nine formats nine digits. Numbers of 1e-12 or less are rounding.
 func nine(v float64) string {
 	if math.Abs(v) < 1e-12 {
 		v = 0

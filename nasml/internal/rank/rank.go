@@ -62,8 +62,7 @@ func Correlate(name string, x, y []float64, confidence float64) (Association, er
 	return Fisher(name, r, len(x), confidence)
 }
 
-// Fisher is a correlation that was seen in n pairs with the interval that
-// Correlate gives it. It returns an error if there is no such correlation.
+// Fisher returns Correlate's interval for a correlation of n pairs.
 func Fisher(name string, estimate float64, n int, confidence float64) (Association, error) {
 	c, err := lookup(name, confidence)
 	a := Association{N: n, Estimate: estimate, Lo: trial.None, Hi: trial.None}
@@ -85,7 +84,6 @@ func Fisher(name string, estimate float64, n int, confidence float64) (Associati
 	return a, nil
 }
 
-// lookup finds a correlation, and looks at a confidence.
 func lookup(name string, confidence float64) (Correlation, error) {
 	c, ok := Correlations[name]
 	if !ok {
@@ -129,7 +127,6 @@ func KendallTauB(x, y []float64) (float64, error) {
 	return clampUnit(float64(excess) / math.Sqrt(float64(all-tiedX)) / math.Sqrt(float64(all-tiedY))), nil
 }
 
-// tiedPairs counts pairs in runs of equal neighbours.
 func tiedPairs(n int, equal func(i, j int) bool) int {
 	pairs, run := 0, 0
 	for i := 1; i < n; i++ {
@@ -141,8 +138,7 @@ func tiedPairs(n int, equal func(i, j int) bool) int {
 	return pairs
 }
 
-// inversions sorts v, with a buffer of its length, and counts the pairs that
-// stood in falling order.
+// inversions sorts v and counts the pairs in falling order.
 func inversions(v, buffer []float64) int {
 	if len(v) < 2 {
 		return 0
@@ -162,8 +158,7 @@ func inversions(v, buffer []float64) int {
 	return count
 }
 
-// SpearmanRho is Spearman's ρ: Pearson's correlation of the ranks, where equal
-// values share the mean of their ranks. It has Correlate's errors.
+// SpearmanRho is Spearman's ρ: Pearson's correlation of the ranks. Its errors are Correlate's.
 func SpearmanRho(x, y []float64) (float64, error) {
 	if err := checkPairs(x, y); err != nil {
 		return 0, err
@@ -171,8 +166,7 @@ func SpearmanRho(x, y []float64) (float64, error) {
 	return clampUnit(stat.Correlation(Ranks(x), Ranks(y), nil)), nil
 }
 
-// Ranks are the places of values in rising order, from 1 on; equal values share
-// the mean of their places.
+// Ranks are the ranks of values from 1; ties share their mean.
 func Ranks(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {
@@ -193,7 +187,6 @@ func Ranks(x []float64) []float64 {
 	return ranks
 }
 
-// clampUnit takes rounding beyond ±1 away.
 func clampUnit(r float64) float64 { return max(-1, min(1, r)) }
 
 func checkPairs(x, y []float64) error {

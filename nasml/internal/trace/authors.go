@@ -33,9 +33,8 @@ type About struct {
 	Tolerance float64
 }
 
-// tolerances are by the type in which a trace was computed. Sums of some thousand
-// terms through a network in depth differ by 1e-11 in float64 and by 1e-5 in float32
-// where they are taken in another order.
+// tolerances are by the type of computation. Sums of some thousand terms in another order, through a deep network,
+// differ by 1e-11 in float64 and by 1e-5 in float32.
 var tolerances = map[dtypes.DType]float64{dtypes.Float64: 1e-9, dtypes.Float32: 1e-4}
 
 // shareTolerance is that of a share of genotypes or cells that differ: none may.
@@ -46,10 +45,8 @@ func (t *Trace) About() About {
 	return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps, tolerances[t.dtype()]}
 }
 
-// dtype is the type in which the steps are computed.
 func (t *Trace) dtype() dtypes.DType { return floatsOf(t.Arrays["weights/stem/conv"]) }
 
-// floatsOf is the type of computation that an array asks for.
 func floatsOf(a Array) dtypes.DType {
 	if a.Type == "<f8" {
 		return dtypes.Float64
@@ -173,7 +170,6 @@ func newAuthors(arrays map[string]Array, text string) (*Authors, error) {
 	return t, err
 }
 
-// kindOf tells the programs apart by the method and the names of the parameters.
 func (t *Authors) kindOf() authorsKind {
 	_, oneShot := t.Arrays["start/alphas_mixed_op"]
 	k := authorsKind{
@@ -199,10 +195,8 @@ func (t *Authors) About() About {
 	return About{t.Settings.Source, t.Settings.Method, t.Settings.Steps, tolerances[t.dtype()]}
 }
 
-// dtype is the type in which the steps are computed.
 func (t *Authors) dtype() dtypes.DType { return floatsOf(t.Arrays["start/"+t.Settings.State[0].Name]) }
 
-// unpack cuts start into start/NAME.
 func (t *Authors) unpack() error {
 	all := t.Arrays["start"]
 	delete(t.Arrays, "start")
@@ -223,12 +217,10 @@ func (t *Authors) unpack() error {
 	return nil
 }
 
-// has reports whether the state has a name.
 func (t *Authors) has(name string) bool {
 	return slices.ContainsFunc(t.Settings.State, func(s namedShape) bool { return s.Name == name })
 }
 
-// build is the network of the settings.
 func (t *Authors) build() (supernet.Network, error) {
 	if t.kind.oneShot {
 		return t.oneShot()
@@ -275,8 +267,7 @@ func (t *Authors) search(skeleton supernet.Skeleton) (supernet.Network, error) {
 	return supernet.NewSearch(c)
 }
 
-// channels are those that come out of the first convolution of such a name and
-// shape, 0 if there is none.
+// channels is the output width of the first convolution with the prefix and shape; 0 if there is none.
 func (t *Authors) channels(prefix string, like func(dims []int) bool) int {
 	for _, s := range t.Settings.State {
 		if strings.HasPrefix(s.Name, prefix) && len(s.Dims) == 4 && like(s.Dims) {
@@ -286,7 +277,6 @@ func (t *Authors) channels(prefix string, like func(dims []int) bool) int {
 	return 0
 }
 
-// stats are the names of the running statistics in the state's order.
 func (t *Authors) stats() []namedShape {
 	return slices.DeleteFunc(slices.Clone(t.Settings.State), func(s namedShape) bool {
 		return !strings.HasSuffix(s.Name, ".running_mean") && !strings.HasSuffix(s.Name, ".running_var")
@@ -300,7 +290,6 @@ type authorsParameter struct {
 	flat   bool  // it is a vector, a weight an edge
 }
 
-// architecture are the authors' parameters of the architecture.
 func (t *Authors) architecture() []authorsParameter {
 	blocks := t.net.Architecture()
 	switch {
@@ -324,8 +313,7 @@ func (t *Authors) architecture() []authorsParameter {
 	return out
 }
 
-// check compares names and shapes with the network, and looks for elements that
-// are not finite.
+// check checks names, shapes, and that all numbers are finite.
 func (t *Authors) check() error {
 	s := t.Settings
 	var errs []error
@@ -344,7 +332,7 @@ func (t *Authors) check() error {
 	match("parameters", s.Parameters, t.net.Weights())
 	match("running statistics", t.stats(), t.net.Stats())
 	if s.Steps < 1 || !(s.LearningRate > 0) {
-		errs = append(errs, fmt.Errorf("settings: steps is %d and learning_rate %v, want at least 1 and more than 0",
+		errs = append(errs, fmt.Errorf("settings: steps must be at least 1, learning_rate more than 0, got %d and %v",
 			s.Steps, s.LearningRate))
 	}
 	inputs := t.inputs()

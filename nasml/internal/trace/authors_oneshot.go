@@ -12,9 +12,8 @@ import (
 // oneShotSpaces are the spaces by the authors' numbers.
 var oneShotSpaces = map[string]supernet.OneShot{"1": supernet.OneShot1, "2": supernet.OneShot2, "3": supernet.OneShot3}
 
-// oneShot is the supernet of the settings. How a cell joins its input and how
-// many channels go through the operations is seen in the shapes of the first
-// cell.
+// oneShot is the settings' supernet. The shapes of the first cell tell how cells join their input and how many channels
+// the operations get.
 func (t *Authors) oneShot() (supernet.Network, error) {
 	s := t.Settings
 	c := supernet.OneShotConfig{
@@ -22,7 +21,7 @@ func (t *Authors) oneShot() (supernet.Network, error) {
 		Space:    oneShotSpaces[string(s.Space)],
 	}
 	if c.Space.Ops == nil {
-		return nil, fmt.Errorf("settings: space is %s, want 1, 2 or 3 of NAS-Bench-1Shot1", s.Space)
+		return nil, fmt.Errorf("settings: space must be 1, 2 or 3 of NAS-Bench-1Shot1, got %s", s.Space)
 	}
 	nodes := len(c.Space.Parents)
 	all := func([]int) bool { return true }
@@ -34,7 +33,6 @@ func (t *Authors) oneShot() (supernet.Network, error) {
 	return supernet.NewOneShot(c)
 }
 
-// oneShotArchitecture are the authors' parameters, a block each.
 func oneShotArchitecture(blocks int) []authorsParameter {
 	out := []authorsParameter{{name: "alphas_mixed_op", blocks: []int{0}}, {name: "alphas_output", blocks: []int{1}}}
 	for i := 2; i < blocks; i++ {

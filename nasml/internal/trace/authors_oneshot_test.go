@@ -68,8 +68,8 @@ func TestOneShotIsToldByItsShapes(t *testing.T) {
 		}
 	}
 	for by, want := range map[string]string{
-		`"space":4`:       "settings: space is 4, want 1, 2 or 3",
-		`"space":"darts"`: `settings: space is "darts", want 1, 2 or 3`,
+		`"space":4`:       "settings: space must be 1, 2 or 3",
+		`"space":"darts"`: `settings: space must be 1, 2 or 3`,
 		`"space":2`:       "start/alphas_inputs.0: found shape [1 3], expected [1 2]", // weights are as in space 1
 	} {
 		arrays, settings := ownOneShot(t, "darts", 1, supernet.OneShotConfig{})

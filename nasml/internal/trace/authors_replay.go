@@ -12,7 +12,6 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// inputs are the arrays besides the weights.
 func (t *Authors) inputs() map[string]wanted {
 	s, batch := t.Settings, 0
 	if images := t.Arrays["train_images"].Dims; len(images) == 5 {
@@ -39,7 +38,6 @@ func (t *Authors) inputs() map[string]wanted {
 	return want
 }
 
-// compared are the names of the arrays that a replay compares, by step.
 func (t *Authors) compared() []string {
 	inputs := t.inputs()
 	names := slices.Collect(maps.Keys(t.Arrays))
@@ -51,10 +49,8 @@ func (t *Authors) compared() []string {
 	return names
 }
 
-// Replay computes the trace's steps on b and compares all arrays that it holds
-// of them. It returns an error if it holds an array that is none of those of the
-// comment, where b cannot compute the steps, where one gives a number that is
-// not finite, where the genotype is another one, and where ctx ends.
+// Replay computes the trace's steps on b and compares all its arrays. It returns an error for an array not listed at
+// [Authors], a number that is not finite, and another genotype.
 func (t *Authors) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	run, err := newAuthorsRun(b, t)
 	if err != nil {
@@ -97,7 +93,7 @@ func (t *Authors) compare(ours map[string]Array) ([]Difference, error) {
 	return compareSteps(names, t.Arrays, ours, before, t.Settings.Steps, authorsName), nil
 }
 
-// authorsName gives an array the name of its family in the package's own format.
+// authorsName is the name of an array's family in the package's own format.
 func authorsName(plain string) string {
 	rest, ok := strings.CutPrefix(plain, "after/")
 	switch {
@@ -128,7 +124,6 @@ func prints(x []float64) []float64 {
 	return p
 }
 
-// printsOf are the prints of arrays, a row each.
 func printsOf(arrays []Array) Array {
 	all := Array{Type: "<f8", Dims: []int{len(arrays), 3}}
 	for _, a := range arrays {
@@ -137,8 +132,7 @@ func printsOf(arrays []Array) Array {
 	return all
 }
 
-// printsDifference is the worst row: before is what changes are measured from, nil
-// for none. Storing the elements of what was changed may round ε·‖x‖.
+// printsDifference is the worst row. Changes are from before, nil for none; storing what changed may round by ε·‖x‖.
 func printsDifference(ours, theirs Array, before []float64) Difference {
 	epsilon := 0.0
 	if before != nil {

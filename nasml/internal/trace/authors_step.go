@@ -46,7 +46,6 @@ func newAuthorsRun(b compute.Backend, t *Authors) (*authorsRun, error) {
 	return r, r.prepare(weights, stats)
 }
 
-// prepare makes the first state and the program of a step.
 func (r *authorsRun) prepare(weights, stats []*tensors.Tensor) (err error) {
 	step := r.train
 	if r.trace.kind.evaluation {
@@ -67,7 +66,6 @@ func (r *authorsRun) prepare(weights, stats []*tensors.Tensor) (err error) {
 	return nil
 }
 
-// startOfArchitecture cuts the authors' parameters into blocks.
 func (r *authorsRun) startOfArchitecture() []*tensors.Tensor {
 	blocks := r.net.Architecture()
 	out := make([]*tensors.Tensor, len(blocks))
@@ -84,13 +82,11 @@ func (r *authorsRun) startOfArchitecture() []*tensors.Tensor {
 
 func (r *authorsRun) close() { r.exec.Finalize() }
 
-// moves reports whether the architecture moves in a step, from 0.
 func (r *authorsRun) moves(step int) bool {
 	_, ok := r.trace.Arrays[stepName(step+1, "valid_loss")]
 	return ok && len(r.net.Architecture()) > 0
 }
 
-// feed is what a step, from 0, is given.
 func (r *authorsRun) feed(step int) []*tensors.Tensor {
 	t := r.trace
 	part := func(name string) (images, labels *tensors.Tensor) {
@@ -122,7 +118,6 @@ func (r *authorsRun) feed(step int) []*tensors.Tensor {
 	return f.List()
 }
 
-// parts takes a state apart: that of a training has no architecture.
 func (r *authorsRun) parts(state []*tensors.Tensor) search.Parts[*tensors.Tensor] {
 	if r.program != nil {
 		return search.Cut(r.program, state)
@@ -131,7 +126,6 @@ func (r *authorsRun) parts(state []*tensors.Tensor) search.Parts[*tensors.Tensor
 	return search.Parts[*tensors.Tensor]{Weights: state[:n], Velocity: state[n : 2*n], Stats: state[2*n:]}
 }
 
-// observe computes a step, from 0, and returns all that a trace may hold of it.
 func (r *authorsRun) observe(step int) (map[string]Array, error) {
 	out, err := r.exec.Call(anys(r.feed(step), r.state)...)
 	if err != nil {
@@ -150,7 +144,6 @@ func (r *authorsRun) observe(step int) (map[string]Array, error) {
 	return found, err
 }
 
-// found reads what a step gave, by the authors' names and in their layout.
 func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 	t, after := r.trace, r.parts(r.state)
 	read := reader{found: map[string]Array{}}
@@ -181,8 +174,6 @@ func (r *authorsRun) found(out []*tensors.Tensor) (map[string]Array, error) {
 	return found, read.finish()
 }
 
-// foundArchitecture adds the parameters of the architecture, and their gradients
-// if there are some.
 func (r *authorsRun) foundArchitecture(found map[string]Array, theta, grad []*tensors.Tensor) (err error) {
 	for _, a := range r.trace.architecture() {
 		if found["after/"+a.name], err = joined(theta, a); err != nil {
@@ -201,7 +192,6 @@ func (r *authorsRun) foundArchitecture(found map[string]Array, theta, grad []*te
 	return nil
 }
 
-// joined is one of the authors' parameters, of the blocks that it holds.
 func joined(blocks []*tensors.Tensor, p authorsParameter) (Array, error) {
 	var all Array
 	for _, b := range p.blocks {
@@ -218,8 +208,7 @@ func joined(blocks []*tensors.Tensor, p authorsParameter) (Array, error) {
 	return all, nil
 }
 
-// search is a step of a search as a graph: the new state, what r.names lists, the
-// weights' gradients and the architecture's.
+// search is the graph of a search step: new state, what r.names lists, gradients of weights and architecture.
 func (r *authorsRun) search(in []*Node) []*Node {
 	next, o := r.program.Graph(in)
 	r.names = []string{"loss", "logits", "valid_loss", "valid_logits"}
@@ -268,8 +257,7 @@ func (t *Authors) searchSettings() search.Settings {
 	return out
 }
 
-// train is a step of the training of a genotype's network as a graph: the new
-// state, what r.names lists and the weights' gradients.
+// train is the graph of a training step: new state, what r.names lists, gradients of weights.
 func (r *authorsRun) train(in []*Node) []*Node {
 	s := r.trace.Settings
 	weights, feed := len(r.net.Weights()), len(in)-len(r.state)
@@ -306,8 +294,7 @@ func (r *authorsRun) train(in []*Node) []*Node {
 	return append(out, seen.GradW...)
 }
 
-// evaluate gives the logits of the last step's training images by running
-// statistics.
+// evaluate returns the last training batch's logits by running statistics.
 func (r *authorsRun) evaluate() (Array, error) {
 	if _, ok := r.trace.Arrays["eval_logits"]; !ok {
 		return Array{}, nil
@@ -332,7 +319,6 @@ func (r *authorsRun) evaluate() (Array, error) {
 	return arrayOf(out)
 }
 
-// checkGenotype compares the genotype after all steps.
 func (r *authorsRun) checkGenotype() error {
 	want := r.trace.Settings.Genotype
 	if want == "" || r.trace.kind.evaluation || r.trace.kind.oneShot {

@@ -355,7 +355,7 @@ func TestBadTracesOfTheAuthors(t *testing.T) {
 			x.Values[0] = math.NaN()
 			a["valid_images"] = x
 		}},
-		{"learning_rate 0", func(_ map[string]Array, s *string) {
+		{"learning_rate more than 0, got 2 and 0", func(_ map[string]Array, s *string) {
 			*s = strings.Replace(*s, `"learning_rate":0.1`, `"learning_rate":0`, 1)
 		}},
 	} {

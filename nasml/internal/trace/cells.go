@@ -118,7 +118,6 @@ func newGenotypes(arrays map[string]Array, text string) (Replayable, error) {
 	return t, nil
 }
 
-// exactly reports arrays that are missing, of another shape, or not expected.
 func exactly(want map[string]wanted, arrays map[string]Array) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -136,7 +135,6 @@ func exactly(want map[string]wanted, arrays map[string]Array) error {
 	return firstFew(errs)
 }
 
-// newDiscretization is genotype i of a group, of arrays that have been checked.
 func newDiscretization(arrays map[string]Array, group string, i int, cells [2][]gene) (d discretization, err error) {
 	d.mixture = supernet.Mixture{
 		Operations: map[supernet.CellType][][]float64{}, Edges: map[supernet.CellType][]float64{},
@@ -168,13 +166,11 @@ func newDiscretization(arrays map[string]Array, group string, i int, cells [2][]
 	return d, d.theirs.Check()
 }
 
-// at is row i of the first axis, a copy.
 func (a Array) at(i int) Array {
 	n := size(a.Dims[1:])
 	return Array{Type: a.Type, Dims: a.Dims[1:], Values: slices.Clone(a.Values[i*n : (i+1)*n])}
 }
 
-// softmaxInto makes the weights of the edges into each node sum to 1.
 func softmaxInto(space supernet.CellSpace, weights []float64) {
 	into := map[int]int{}
 	for _, e := range space.Edges() {
@@ -186,7 +182,7 @@ func softmaxInto(space supernet.CellSpace, weights []float64) {
 	}
 }
 
-// agrees reports whether ours is the authors' genotype, but for ties of rounding.
+// agrees reports whether ours is the authors' genotype, up to ties by rounding.
 func (d discretization) agrees() (bool, error) {
 	ours, err := supernet.DARTS.Discretize(d.mixture)
 	if err != nil {
@@ -204,7 +200,7 @@ func (d discretization) agrees() (bool, error) {
 	return true, nil
 }
 
-// weight is that of a gene into the node of place k: of its operation times its edge.
+// weight is that of a gene's operation times its edge.
 func (d discretization) weight(kind supernet.CellType, k int, g supernet.Gene) float64 {
 	space := supernet.DARTS
 	to := 2 + k/2
@@ -278,7 +274,6 @@ func newLookups(arrays map[string]Array, text string) (Replayable, error) {
 	return t, nil
 }
 
-// newLookup is look-up i of a space, of arrays that have been checked.
 func newLookup(arrays map[string]Array, number string, i int, spec spec101) (l lookup, err error) {
 	l.space = oneShotSpaces[number]
 	for _, p := range oneShotArchitecture(len(l.space.Product())) {
@@ -296,7 +291,6 @@ func newLookup(arrays map[string]Array, number string, i int, spec spec101) (l l
 	return l, nil
 }
 
-// agrees reports whether the pruned cell of the architecture is the authors'.
 func (l lookup) agrees() (bool, error) {
 	arch, err := l.space.Discretize(l.theta, supernet.TiesNumPy)
 	if err != nil {

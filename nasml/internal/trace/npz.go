@@ -33,14 +33,12 @@ func Float32(values []float32, dims ...int) Array {
 	return Array{Type: "<f4", Dims: dims, Values: converted[float64](values)}
 }
 
-// zeros is an array of zeros, scalar one of a number.
 func zeros(dims ...int) Array {
 	return Array{Type: "<f4", Dims: dims, Values: make([]float64, size(dims))}
 }
 
 func scalar(x float64) Array { return Array{Values: []float64{x}} }
 
-// size is the number of elements of a shape.
 func size(dims []int) int {
 	n := 1
 	for _, d := range dims {
@@ -49,8 +47,7 @@ func size(dims []int) int {
 	return n
 }
 
-// permuted has the axes in another order: axis i of the result is axis axes[i]
-// of a.
+// permuted reorders axes: axis i of the result is axis axes[i] of a.
 func (a Array) permuted(axes ...int) Array {
 	strides := make([]int, len(a.Dims))
 	for i, stride := len(a.Dims)-1, 1; i >= 0; i-- {
@@ -96,8 +93,8 @@ func elementOf[T number]() element {
 	}
 }
 
-// nested is a pointer to the elements as Go's array of these dimensions, which
-// is what npyio writes: they lie in memory as they do in the slice.
+// nested is a pointer to the elements as a Go array of these dimensions, which npyio writes. The memory layout is the
+// slice's.
 func nested[T number](flat []T, dims []int) any {
 	t := reflect.TypeFor[T]()
 	for _, d := range slices.Backward(dims) {
@@ -106,8 +103,7 @@ func nested[T number](flat []T, dims []int) any {
 	return reflect.NewAt(t, unsafe.Pointer(unsafe.SliceData(flat))).Interface()
 }
 
-// WriteNPY writes an array that NumPy reads, row-major. It panics if there
-// are not as many elements as the dimensions say.
+// WriteNPY writes an array for NumPy, row-major. It panics if the number of elements does not match the dimensions.
 func WriteNPY[T number](w io.Writer, flat []T, dims ...int) error {
 	if size(dims) != len(flat) || len(flat) == 0 {
 		panic(fmt.Errorf("found %d elements, expected those of shape %v, and at least one", len(flat), dims))
@@ -144,7 +140,6 @@ const (
 // heads are the arrays of an archive by name, without elements.
 type heads map[string]*item
 
-// shapes are the arrays without elements, for who checks names and shapes.
 func (h heads) shapes() map[string]Array {
 	out := map[string]Array{}
 	for name, a := range h {
@@ -155,9 +150,8 @@ func (h heads) shapes() map[string]Array {
 	return out
 }
 
-// readNPZ reads all arrays of an archive and its settings. The headers come first:
-// check is given the settings and the arrays without elements, and nothing of a file
-// that it refuses is read.
+// readNPZ reads an archive's arrays and settings. check first gets the settings and the shapes; if it refuses, nothing
+// else is read.
 func readNPZ(file string, check func(settings string, shapes map[string]Array) error) (
 	arrays map[string]Array, settings string, err error,
 ) {
@@ -194,7 +188,6 @@ func readNPZ(file string, check func(settings string, shapes map[string]Array) e
 	return arrays, settings, nil
 }
 
-// readHeads reads the headers of all entries and adds up what they ask for.
 func readHeads(entries []*zip.File) (heads, error) {
 	all := heads{}
 	memory := 0
@@ -234,7 +227,7 @@ type item struct {
 	entry   *zip.File
 }
 
-// readHead reads the header of an entry and compares it with the entry's size.
+// readHead reads an entry's header and checks the entry's size.
 func readHead(entry *zip.File) (*item, error) {
 	file, err := entry.Open()
 	if err != nil {
@@ -258,8 +251,7 @@ func readHead(entry *zip.File) (*item, error) {
 	return a, nil
 }
 
-// open gives the entry to a function, behind its header, and then reads to the
-// end, where zip compares the checksum.
+// open passes the data after the header to read, then reads to the end, where zip checks the checksum.
 func (a *item) open(read func(io.Reader) error) error {
 	file, err := a.entry.Open()
 	if err != nil {
@@ -287,7 +279,7 @@ const longestHeader = 1 << 16
 var numpyHeader = regexp.MustCompile(
 	`^\{'descr': '([^'{}]*)', 'fortran_order': (True|False), 'shape': \(((?:[0-9]{1,10},? ?)*)\), \} *\n$`)
 
-// readHeader reads NumPy's format 1 or 2 up to the elements, which are next in rest.
+// readHeader reads NumPy's format 1 or 2; rest has the elements.
 func readHeader(file io.Reader) (a *item, rest io.Reader, err error) {
 	rest = bufio.NewReader(file)
 	start := make([]byte, 8)
@@ -324,7 +316,7 @@ func readHeader(file io.Reader) (a *item, rest io.Reader, err error) {
 	return a, rest, nil
 }
 
-// itemSize is the number of bytes of an element, 0 for a type that is not read.
+// itemSize is an element's size in bytes; 0 for a type that is not supported.
 func itemSize(kind string) int {
 	if e, ok := elements[kind]; ok {
 		return e.bytes
@@ -341,7 +333,6 @@ func itemSize(kind string) int {
 	return 0
 }
 
-// text is a string of NumPy's or the bytes of one.
 func (a *item) text() (string, error) {
 	unicode := strings.HasPrefix(a.kind, "<U")
 	isText := unicode || strings.HasPrefix(a.kind, "|S")
@@ -362,7 +353,6 @@ func (a *item) text() (string, error) {
 	return strings.TrimRight(string(data), "\x00"), nil
 }
 
-// array is the elements as numbers, row-major.
 func (a *item) array() (Array, error) {
 	out := Array{Type: a.kind, Dims: a.dims}
 	err := a.open(func(r io.Reader) (err error) {
@@ -383,8 +373,7 @@ func (a *item) array() (Array, error) {
 	return out, nil
 }
 
-// writeNPZ writes an archive that NumPy reads; the same arrays give the same
-// bytes. settings go into a vector of bytes.
+// writeNPZ writes an archive deterministically. settings become a vector of bytes.
 func writeNPZ(file string, arrays map[string]Array, settings []byte) error {
 	all := map[string]any{settingsName + ".npy": settings}
 	for name, a := range arrays {

@@ -9,9 +9,8 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Random is a trace to start from, without outputs: weights as PyTorch draws
-// them, with other scales and biases of batch norm than 1 and 0, normal images,
-// a random architecture and Gumbel noise, float32, all by seed.
+// Random is a trace without outputs, by seed: weights as PyTorch draws them, perturbed scales and biases of batch norm,
+// normal images, a random architecture and Gumbel noise, float32.
 func Random(s Settings, batch int, seed uint64) (*Trace, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (t *Trace) Double() {
 	}
 }
 
-// rounded has values as float32 holds them.
+// rounded rounds to float32.
 func rounded(a Array) Array {
 	for i, x := range a.Values {
 		a.Values[i] = float64(float32(x))
@@ -77,8 +76,7 @@ func rounded(a Array) Array {
 	return a
 }
 
-// softmax makes each row of n sum to 1. The largest is taken off first, as PyTorch
-// does, so that what ties there ties here.
+// softmax normalizes each row of n. The maximum is subtracted first, as in PyTorch, so that ties agree.
 func softmax(x []float64, n int) {
 	for ; len(x) > 0; x = x[n:] {
 		sum, largest := 0.0, slices.Max(x[:n])

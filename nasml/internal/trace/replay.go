@@ -12,8 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// Difference is how far our array is from that of a trace; the package comment
-// defines the numbers.
+// Difference is how far our array is from a trace's, as the package comment defines.
 type Difference struct {
 	Name     string  `json:"name"`
 	Step     int     `json:"step"` // from 1
@@ -22,8 +21,8 @@ type Difference struct {
 	Scale    float64 `json:"scale"`
 }
 
-// Within reports whether the relative difference is at most tolerance, or, after
-// the first step, ten times that: rounding grows from step to step.
+// Within reports whether the relative difference is at most tolerance, or ten times that after the first step: rounding
+// grows.
 func (d Difference) Within(tolerance float64) bool {
 	if d.Step > 1 {
 		tolerance *= 10
@@ -31,10 +30,8 @@ func (d Difference) Within(tolerance float64) bool {
 	return d.Relative <= tolerance
 }
 
-// Replay computes the trace's steps on b, up to the last one that it holds an
-// array of, and compares all of these, in the order of the steps. It returns an error
-// if the trace does not pass [Trace.Check], if b cannot compute the steps, if one gives
-// a number that is not finite, and if ctx ends.
+// Replay computes the steps that the trace has arrays of on b and compares these, in order. It returns an error if the
+// trace fails [Trace.Check] or a number is not finite.
 func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, error) {
 	last := 0
 	for _, name := range t.compared() {
@@ -48,15 +45,13 @@ func (t *Trace) Replay(ctx context.Context, b compute.Backend) ([]Difference, er
 	return t.Compare(ours), nil
 }
 
-// Compare compares every output of the trace with ours, of [Trace.Compute], in the
-// order of the steps.
+// Compare compares every output of the trace with ours, of [Trace.Compute], in order.
 func (t *Trace) Compare(ours map[string]Array) []Difference {
 	same := func(plain string) string { return plain }
 	return compareSteps(t.compared(), t.Arrays, ours, t.before(), t.Settings.Steps, same)
 }
 
-// Compute computes so many steps on b and returns all arrays that a trace can
-// hold of them, by their names. It has Replay's errors.
+// Compute computes so many steps on b and returns all arrays of a trace. It has Replay's errors.
 func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[string]Array, error) {
 	s, err := newSearch(b, t, true)
 	if err != nil {
@@ -73,7 +68,6 @@ func (t *Trace) Compute(ctx context.Context, b compute.Backend, steps int) (map[
 	})
 }
 
-// observeSteps gives what observe finds in steps, from 0, the names of their steps.
 func observeSteps(
 	ctx context.Context, steps int, observe func(step int) (map[string]Array, error),
 ) (map[string]Array, error) {
@@ -93,7 +87,6 @@ func observeSteps(
 	return all, nil
 }
 
-// stepName is the name of an array of a step, from 1.
 func stepName(step int, plain string) string {
 	if step == 1 {
 		return plain
@@ -101,8 +94,7 @@ func stepName(step int, plain string) string {
 	return fmt.Sprintf("steps/%d/%s", step, plain)
 }
 
-// compareSteps compares arrays of a trace with ours. as gives a name without its step
-// the name by which it is in before and known to its family.
+// compareSteps compares arrays with ours. as maps a plain name to the name used in before and for families.
 func compareSteps(
 	names []string, theirs, ours, before map[string]Array, steps int, as func(plain string) string,
 ) []Difference {
@@ -124,7 +116,6 @@ func compareSteps(
 	return all
 }
 
-// before is what after/… is measured from, by its name.
 func (t *Trace) before() map[string]Array {
 	out := map[string]Array{}
 	for name, a := range t.Arrays {
@@ -140,7 +131,6 @@ func (t *Trace) before() map[string]Array {
 	return out
 }
 
-// stat is a running statistic at the start.
 func (t *Trace) stat(w supernet.Weight) Array {
 	if a, ok := t.Arrays["stats/"+w.Path]; ok {
 		return a
@@ -170,8 +160,7 @@ func family(name string) string {
 	return ""
 }
 
-// raise makes the least scale of an array's family at least a tenth of its
-// scale.
+// raise raises the least scale of an array's family to a tenth of its scale.
 func raise(least map[string]float64, name string, a Array, before map[string]Array) {
 	f := family(name)
 	if f == "" || f == ofArchitecture {
@@ -184,7 +173,6 @@ func raise(least map[string]float64, name string, a Array, before map[string]Arr
 	}
 }
 
-// scale is the largest element, or the largest change since before.
 func scale(name string, a Array, before map[string]Array) float64 {
 	if start, ok := before[name]; ok {
 		return farthest(a.Values, start.Values)
@@ -209,7 +197,6 @@ func difference(name string, ours, theirs Array, before map[string]Array, least 
 	return d
 }
 
-// farthest is the largest |x − y|.
 func farthest(x, y []float64) float64 {
 	worst := 0.0
 	for i := range x {

@@ -31,8 +31,7 @@ type Search struct {
 	sampled map[string]bool // operations "2<-0/nor_conv_1x1" that were sampled since the start
 }
 
-// NewSearch prepares the steps of a trace, which need not hold any output. It
-// is compiled when it first runs.
+// NewSearch prepares the steps of a trace, with or without outputs. It compiles when it first runs.
 func NewSearch(b compute.Backend, t *Trace) (*Search, error) { return newSearch(b, t, false) }
 
 func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
@@ -57,10 +56,8 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 // Close frees the compiled step.
 func (s *Search) Close() { s.exec.Finalize() }
 
-// Train computes all steps from the start. It returns the training loss of each
-// and the time from a state and batches that stand on the device to a state
-// there and losses in memory. The first call compiles. Cancelling ctx ends it
-// after the step under way.
+// Train computes all steps. It returns their training losses and the time from inputs on the device to a state there
+// and losses in memory. The first call compiles. If ctx is cancelled it stops after the current step.
 func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duration, err error) {
 	state, err := s.start()
 	if err != nil {
@@ -108,7 +105,6 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 	return losses, took, nil
 }
 
-// feed is what step, from 0, is given.
 func (s *Search) feed(step int) search.Inputs[*tensors.Tensor] {
 	t := s.trace
 	images := func(part string) *tensors.Tensor {
@@ -124,7 +120,7 @@ func (s *Search) feed(step int) search.Inputs[*tensors.Tensor] {
 	}
 }
 
-// at is an array of a step, from 0. rank is that of one step's.
+// at is an array at a step, from 0. rank is that of a single step's array.
 func (t *Trace) at(name string, rank, step int) Array {
 	if a := t.Arrays[name]; len(a.Dims) > rank {
 		return a.at(step)
@@ -132,7 +128,6 @@ func (t *Trace) at(name string, rank, step int) Array {
 	return t.Arrays[name]
 }
 
-// noise is that of a pass, 0 where the method does not sample.
 func (s *Search) noise(part string, step int) Array {
 	if !methods[s.trace.Settings.Method].sampled {
 		return zeros(len(s.net.Config.Space.Edges), len(s.trace.Settings.Ops))
@@ -140,13 +135,11 @@ func (s *Search) noise(part string, step int) Array {
 	return s.trace.at("noise/"+part, 2, step)
 }
 
-// draws are the noise of the weights' pass and of the architecture's as a step takes them.
 func (s *Search) draws(train, valid Array) []*tensors.Tensor {
 	both := Array{Dims: append([]int{2}, train.Dims...), Values: slices.Concat(train.Values, valid.Values)}
 	return []*tensors.Tensor{s.tensor(both)}
 }
 
-// tensor is an array in the type of the computation.
 func (s *Search) tensor(a Array) *tensors.Tensor { return a.tensor(s.dtype) }
 
 func (a Array) tensor(dtype dtypes.DType) *tensors.Tensor {
@@ -156,12 +149,10 @@ func (a Array) tensor(dtype dtypes.DType) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(converted[float32](a.Values), a.Dims...)
 }
 
-// labels are an array's values as int32.
 func (a Array) labels() *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(converted[int32](a.Values), len(a.Values))
 }
 
-// arrayOf reads a tensor.
 func arrayOf(t *tensors.Tensor) (Array, error) {
 	dims := t.Shape().Dimensions
 	if t.DType() == dtypes.Float64 {
@@ -172,8 +163,8 @@ func arrayOf(t *tensors.Tensor) (Array, error) {
 	return Float32(values, dims...), err
 }
 
-// foreign are the dimensions of one of our weights in a trace: a convolution's
-// [height, width, in, out] as [out, in, height, width], a matrix transposed.
+// foreign are the dimensions of one of our weights in a trace: convolutions [height, width, in, out] become [out, in,
+// height, width], matrices are transposed.
 func foreign(dims []int) []int {
 	return Array{Dims: dims}.permuted(toForeign(dims)...).Dims
 }
@@ -186,7 +177,6 @@ func toOurs(dims []int) []int {
 	return [][]int{{}, {0}, {1, 0}, {0, 1, 2}, {2, 3, 1, 0}}[len(dims)]
 }
 
-// start is the state before the first step.
 func (s *Search) start() ([]*tensors.Tensor, error) {
 	var weights, stats []*tensors.Tensor
 	for _, w := range s.net.Weights() {
@@ -205,7 +195,6 @@ func (s *Search) start() ([]*tensors.Tensor, error) {
 	return s.program.State(weights, stats, []*tensors.Tensor{theta}), nil
 }
 
-// call computes a step at once.
 func (s *Search) call(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor]) (
 	next, rest []*tensors.Tensor, err error,
 ) {
@@ -216,7 +205,6 @@ func (s *Search) call(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor])
 	return out[:len(state)], out[len(state):], nil
 }
 
-// anys are the elements of lists, one after the other, as Exec.Call takes them.
 func anys(lists ...[]*tensors.Tensor) (all []any) {
 	for _, t := range slices.Concat(lists...) {
 		all = append(all, t)
@@ -224,8 +212,7 @@ func anys(lists ...[]*tensors.Tensor) (all []any) {
 	return all
 }
 
-// observe computes a step, from 0, and returns all that a trace may hold of it,
-// by its name and in its layout.
+// observe computes a step, from 0, and returns its arrays by name, in the trace's layout.
 func (s *Search) observe(state []*tensors.Tensor, step int) (
 	next []*tensors.Tensor, found map[string]Array, err error,
 ) {
@@ -263,14 +250,12 @@ func (r *reader) take(name string, t *tensors.Tensor) Array {
 	return a
 }
 
-// takeWeight is take of one of our weights, in a trace's layout.
 func (r *reader) takeWeight(name string, t *tensors.Tensor) Array {
 	a := r.take(name, t)
 	r.found[name] = a.permuted(toForeign(a.Dims)...)
 	return r.found[name]
 }
 
-// finish returns the first errors, and one for an element that is not finite.
 func (r *reader) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(r.found)) {
 		values := r.found[name].Values
@@ -282,9 +267,8 @@ func (r *reader) finish() error {
 	return firstFew(r.errs)
 }
 
-// advance computes a step, from 0. It leaves weights alone that nobody sampled, see
-// Settings.Unused: after the step, or, if the weights go first, before the
-// architecture's pass sees them.
+// advance computes a step, from 0. Weights that were not sampled stay as they are, see Settings.Unused: they are
+// restored after the step or, if the weights go first, before the architecture's pass.
 func (s *Search) advance(state []*tensors.Tensor, step int) (next, rest []*tensors.Tensor, err error) {
 	f := s.feed(step)
 	switch {
@@ -345,8 +329,7 @@ func (s *Search) halves(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor
 	return slices.Concat(moved[:n], rested[n:stats], after[stats:]), rest, nil
 }
 
-// notePass notes which operations the architecture's pass samples at the α or θ of a
-// state: on each edge that with the largest log θ + noise, the first of equals.
+// notePass records which operations the architecture's pass samples: on each edge the first largest log θ + noise.
 func (s *Search) notePass(state []*tensors.Tensor, noise Array) error {
 	logits, err := arrayOf(search.Cut(s.program, state).Theta[0])
 	if err != nil {
@@ -365,8 +348,8 @@ func (s *Search) notePass(state []*tensors.Tensor, noise Array) error {
 	return nil
 }
 
-// putBack undoes what momentum and weight decay did to the weights of operations
-// without a gradient, see Settings.Unused. chosen are those of the weights' pass.
+// putBack undoes momentum and weight decay for weights of operations without a gradient, see Settings.Unused. chosen
+// are those of the weights' pass.
 func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) error {
 	hot, err := arrayOf(chosen)
 	if err != nil {

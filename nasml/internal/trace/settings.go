@@ -54,7 +54,6 @@ type Settings struct {
 	Tau             float64 `json:"tau" validate:"gt=0"`
 }
 
-// standard are the settings that a trace need not name.
 func standard() Settings {
 	return Settings{
 		Space: supernet.NASBench201.Name, Steps: 1, Tau: 1, ArchEpsilon: 1e-8, Unused: unusedOnce,
@@ -82,7 +81,6 @@ var methods = map[string]method{
 	"gaea-gdas":  {"theta", true},
 }
 
-// parse reads the JSON of a trace.
 func parse(text string) (Settings, error) {
 	s := standard()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -111,7 +109,8 @@ func (s Settings) Check() error {
 		}
 	}
 	oneOf := func(name, value string, allowed ...string) {
-		expect(slices.Contains(allowed, value), "%s is %q, want one of %s", name, value, strings.Join(allowed, ", "))
+		list := strings.Join(allowed, ", ")
+		expect(slices.Contains(allowed, value), "%s must be one of %s, got %q", name, list, value)
 	}
 	ofTheta := methods[s.Method].parameter == "theta"
 	oneOf("space", s.Space, slices.Sorted(maps.Keys(supernet.Spaces))...)
@@ -126,32 +125,29 @@ func (s Settings) Check() error {
 		oneOf("update", s.Update, "adam", "sgd")
 	}
 	for _, broken := range limits.Broken(s) {
-		field, is, _ := strings.Cut(broken, " ")
-		expect(false, "%s %s", strings.ToLower(words.ReplaceAllString(field, "${1}_$2")), is)
+		field, must, _ := strings.Cut(broken, " ")
+		expect(false, "%s %s", strings.ToLower(words.ReplaceAllString(field, "${1}_$2")), must)
 	}
-	expect(s.EntropyWeight == 0 || ofTheta, "entropy_weight is %v with method %s, want 0 where the architecture is α",
-		s.EntropyWeight, s.Method)
+	expect(s.EntropyWeight == 0 || ofTheta, "entropy_weight must be 0 with method %s, whose architecture is α, got %v",
+		s.Method, s.EntropyWeight)
 	expect(!s.leavesBetween() || s.Hypergradient == "first-order",
-		"order %q with hypergradient %q in a method that samples: weights of operations that were not sampled have to "+
-			"be left alone between the passes, want first-order", s.Order, s.Hypergradient)
+		"hypergradient must be first-order with order %q in a method that samples, got %q: weights of operations that "+
+			"were not sampled must stay as they are between the passes", s.Order, s.Hypergradient)
 	expect(!s.TrackStats && !s.TrackOutside || s.Hypergradient == "first-order",
 		"track_stats or track_outside with hypergradient %q: which of its passes move the running statistics is not "+
 			"agreed on", s.Hypergradient)
 	return firstFew(errs)
 }
 
-// leavesBetween reports whether weights that nobody sampled have to be put back before
-// the architecture's pass, which sees them.
+// leavesBetween reports whether weights that were not sampled are restored before the architecture's pass.
 func (s Settings) leavesBetween() bool {
 	return s.leaves() && s.Order == bilevel.WeightsFirst
 }
 
-// leaves reports whether some weights are left alone by a step.
 func (s Settings) leaves() bool {
 	return methods[s.Method].sampled && s.Unused != unusedZero
 }
 
-// net is the supernet of the settings.
 func (s Settings) net() (*supernet.Net, error) {
 	space := supernet.Spaces[s.Space]
 	space.Ops = s.Ops
@@ -161,7 +157,6 @@ func (s Settings) net() (*supernet.Net, error) {
 	})
 }
 
-// search are the settings of a trace as those of a search of one epoch.
 func (s Settings) search() search.Settings {
 	return search.Settings{
 		Method: s.Method, Epochs: 1, Momentum: s.Momentum, WeightDecay: s.WeightDecay, Nesterov: s.Nesterov,

@@ -158,10 +158,8 @@ type Trace struct {
 	Arrays   map[string]Array // all but the settings
 }
 
-// Open reads a trace of any format: that of the package comment, that of
-// [Authors], whose settings have "state", or one of [Cells], whose settings have
-// "genotypes" or "specs". The error says which array is missing, too many, of
-// another shape or not finite, and what was expected.
+// Open reads a trace of any format: this package's, [Authors] (settings have "state"), or [Cells] ("genotypes" or
+// "specs"). The error names an array that is missing, unexpected, misshapen or not finite.
 func Open(file string) (Replayable, error) {
 	var read func(arrays map[string]Array, settings string) (Replayable, error)
 	arrays, text, err := readNPZ(file, func(text string, shapes map[string]Array) (err error) {
@@ -269,8 +267,7 @@ func (t *Trace) Check() error {
 	return firstFew(errs)
 }
 
-// firstFew joins errors in one line; a file that is wrong in one way may have
-// hundreds.
+// firstFew joins the first errors in one line.
 func firstFew(errs []error) error {
 	var texts []string
 	for _, err := range errs {
@@ -287,7 +284,6 @@ func firstFew(errs []error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// batch is B: of train_images, with which everything else has to agree.
 func (t *Trace) batch() (int, error) {
 	const name = "train_images"
 	a, ok := t.Arrays[name]
@@ -338,7 +334,6 @@ func (w wanted) check(name string, arrays map[string]Array) error {
 	return nil
 }
 
-// inputs are the arrays that a search starts from.
 func (s Settings) inputs(net *supernet.Net, batch int) map[string]wanted {
 	m := methods[s.Method]
 	theta := []int{len(net.Config.Space.Edges), len(s.Ops)}
@@ -359,7 +354,6 @@ func (s Settings) inputs(net *supernet.Net, batch int) map[string]wanted {
 	return want
 }
 
-// outputs are the arrays that can be compared, by their names without a step.
 func (s Settings) outputs(net *supernet.Net, batch int) map[string]wanted {
 	m := methods[s.Method]
 	theta := wanted{dims: []int{len(net.Config.Space.Edges), len(s.Ops)}}
@@ -378,7 +372,6 @@ func (s Settings) outputs(net *supernet.Net, batch int) map[string]wanted {
 	return out
 }
 
-// compared are the names of the arrays that a replay compares, sorted by step.
 func (t *Trace) compared() []string {
 	var names []string
 	for name := range t.Arrays {
@@ -391,7 +384,6 @@ func (t *Trace) compared() []string {
 	return names
 }
 
-// sortBySteps orders names by step.
 func sortBySteps(names []string, steps int) {
 	slices.SortFunc(names, func(a, b string) int {
 		stepA, plainA, _ := splitStep(a, steps)
@@ -400,13 +392,12 @@ func sortBySteps(names []string, steps int) {
 	})
 }
 
-// isOutput tells the arrays of the first step from those that it starts from.
 func isOutput(name string) bool {
 	return strings.HasSuffix(name, "logits") || strings.HasSuffix(name, "loss") ||
 		strings.HasPrefix(name, "grad/") || strings.HasPrefix(name, "after/")
 }
 
-// splitStep takes the step, from 1 to steps, off an output's name.
+// splitStep splits off the step, from 1.
 func splitStep(name string, steps int) (step int, plain string, err error) {
 	rest, ok := strings.CutPrefix(name, "steps/")
 	if !ok {

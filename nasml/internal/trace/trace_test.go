@@ -351,12 +351,12 @@ func TestWrongContent(t *testing.T) {
 
 		"cells is 100000000, more than the ": change(func(s *Settings) { s.Cells = 1e8 }),
 
-		"image is 2, want at least 4":                     change(func(s *Settings) { s.Image = 2 }),
-		"image size 10":                                   change(func(s *Settings) { s.Image = 10 }),
-		`method is "dart", want one of darts, gaea-darts`: change(func(s *Settings) { s.Method = "dart" }),
-		`update is "eg", want one of adam, sgd`:           change(func(s *Settings) { s.Update = "eg" }),
-		"learning_rate is 0":                              change(func(s *Settings) { s.LearningRate = 0 }),
-		`operation "max_pool" is unknown`:                 change(func(s *Settings) { s.Ops[0] = "max_pool" }),
+		"image must be at least 4, got 2":           change(func(s *Settings) { s.Image = 2 }),
+		"image size 10":                             change(func(s *Settings) { s.Image = 10 }),
+		`method must be one of darts, gaea-darts`:   change(func(s *Settings) { s.Method = "dart" }),
+		`update must be one of adam, sgd, got "eg"`: change(func(s *Settings) { s.Update = "eg" }),
+		"learning_rate must be more than 0":         change(func(s *Settings) { s.LearningRate = 0 }),
+		`operation "max_pool" is unknown`:           change(func(s *Settings) { s.Ops[0] = "max_pool" }),
 		"track_stats or track_outside with hypergradient": change(func(s *Settings) {
 			s.TrackStats, s.Hypergradient = true, "unrolled"
 		}),
@@ -441,10 +441,10 @@ func TestSettingsFromJSON(t *testing.T) {
 		least + `, "steps": "two"}`:         "steps",
 		least + `} and more`:                `found "and more" after the JSON`,
 		least + `}{"steps": 2}`:             "after the JSON",
-		least + `, "entropy_weight": 0.01}`: "entropy_weight is 0.01 with method darts",
+		least + `, "entropy_weight": 0.01}`: "entropy_weight must be 0 with method darts",
 		least:                               "expected JSON",
-		"{}":                                "method is",
-		`{"space": "imagenet"}`:             `space is "imagenet", want one of`,
+		"{}":                                "method must be",
+		`{"space": "imagenet"}`:             "space must be one of",
 	} {
 		_, err := parse(text)
 		require.ErrorContains(t, err, want)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,10 +14,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/runs"
 )
@@ -42,70 +47,55 @@ head -c 64m /dev/zero > "$disk/filler" 2> /dev/null || true
 code=0; "$@" || code=$?
 cp -r "$NASML_STORE" "$kept"; exit $code`
 
+// killsEnv is how many workers [TestKills] kills; killSeedEnv draws the moments again, as such a run names them.
+const killsEnv, killSeedEnv = "NASML_TEST_KILLS", "NASML_TEST_KILL_SEED"
+
 // killer runs victims and kills them.
 type killer struct {
-	testRun *testRun
-	draw    *rand.Rand
-	dir     string
-	self    string // the program that is killed
+	site *site
+	draw *rand.Rand
+	dir  string
+	self string // the program that is killed
 
 	mu            sync.Mutex // guards what follows
 	kills, rounds int
 	seen          map[string]string // sums of records that were there when a worker had been killed
 }
 
-// kills kills workers so many times, in equal shares of all victims at the usual time
-// between two checkpoints and at 20 ms, and compares what they leave with an unbroken run.
-func (t *testRun) kills(ctx context.Context, n int, seed uint64) error {
-	if err := errors.Join(ensurePlugin(ctx, t.console), t.makeScratch()); err != nil {
-		return err
-	}
-	self, err := os.Executable()
+// TestKills kills workers at random moments, in equal shares of all victims at the usual time between two checkpoints
+// and at 20 ms, and compares what they leave with an unbroken run.
+func TestKills(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv(killsEnv))
 	if err != nil {
-		return err
+		t.Skipf("takes minutes: set %s to a number of workers to kill", killsEnv)
 	}
-	k := &killer{testRun: t, draw: rand.New(rand.NewPCG(seed, 0)), dir: t.scratch, self: self}
-	_, _ = fmt.Fprintf(t.Out, "kills from seed %d (--kill-seed)\n", seed)
+	seed, err := strconv.ParseUint(os.Getenv(killSeedEnv), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("%s=%d", killSeedEnv, seed)
+	ctx := t.Context()
+	require.NoError(t, ensurePlugin(ctx, console{os.Stdout, os.Stderr}))
+	s, err := openSite(ctx)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	k := &killer{site: s, draw: rand.New(rand.NewPCG(seed, 0)), dir: dir, self: filepath.Join(dir, "nasml")}
+	require.NoError(t, buildProgram(ctx, s.Root, k.self, false))
 	shares := 2 * len(victims)
 	for i, name := range slices.Sorted(maps.Keys(victims)) {
 		begin := time.Now()
 		calm, err := k.calm(ctx, name)
-		if err != nil {
-			k.part(ctx, name, func() error { return err })
-			continue
-		}
+		require.NoError(t, err)
 		took := time.Since(begin)
 		for j, every := range []string{"", "20ms"} {
-			share := (n + 2*i + j) / shares
-			k.kills, k.rounds = 0, 0
-			label := fmt.Sprintf("%s, a checkpoint every %s", name, orUsual(every))
-			k.part(ctx, label, func() error { return k.share(ctx, name, every, share, took, calm) })
-			_, _ = fmt.Fprintf(t.Out, "      %d kills, %d runs\n", k.kills, k.rounds)
+			t.Run(name+", a checkpoint every "+cmp.Or(every, "20 s or 1 min"), func(t *testing.T) {
+				k.kills, k.rounds = 0, 0
+				require.NoError(t, k.share(ctx, name, every, (n+2*i+j)/shares, took, calm))
+				t.Logf("%d kills, %d runs", k.kills, k.rounds)
+			})
 		}
-		k.part(ctx, name+", full disk", func() error { return k.full(ctx, name, took, calm) })
+		t.Run(name+", full disk", func(t *testing.T) { k.full(t, name, took, calm) })
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return t.summary()
-}
-
-// part is one of the test run, and counts.
-func (k *killer) part(ctx context.Context, name string, run func() error) {
-	k.testRun.part(ctx, name, func() error {
-		err := run()
-		if !errors.As(err, new(skipped)) {
-			k.testRun.tally(err)
-		}
-		return err
-	})
-}
-
-func orUsual(every string) string {
-	if every == "" {
-		return "20 s or 1 min, as usual"
-	}
-	return every
 }
 
 // left is what a run leaves: its records without times, memory and versions, its pictures and claims.
@@ -123,9 +113,8 @@ func (k *killer) calm(ctx context.Context, name string) (left, error) {
 func (k *killer) worker(ctx context.Context, name, store, every string) *exec.Cmd {
 	args := append([]string{"run", "--json", "--out", k.out(store), "--format", "svg,csv", "--overwrite"},
 		victims[name]...)
-	cmd := k.testRun.command(ctx, k.self, args...)
-	cmd.Stdout, cmd.Stderr = nil, nil
-	cmd.Env = append(cmd.Env, "NASML_STORE="+store, runs.IntervalEnv+"="+every)
+	cmd := exec.CommandContext(ctx, k.self, args...)
+	cmd.Dir, cmd.Env = k.site.Root, k.site.env("NASML_STORE="+store, runs.IntervalEnv+"="+every)
 	return cmd
 }
 
@@ -272,22 +261,19 @@ func (k *killer) list(store string) ([]*runs.Record, error) {
 }
 
 // full runs a victim on a disk that is full until after it has computed all.
-func (k *killer) full(ctx context.Context, name string, took time.Duration, calm left) error {
+func (k *killer) full(t *testing.T, name string, took time.Duration, calm left) {
+	ctx := t.Context()
 	if exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", k.dir).Run() != nil {
-		return skipped("no disk can be mounted here (`unshare -rm` of Linux)")
+		t.Skip("no disk can be mounted here (`unshare -rm` of Linux)")
 	}
 	k.seen = nil // of a share that failed
 	store, disk := filepath.Join(k.dir, name+"-kept"), filepath.Join(k.dir, "disk")
-	if err := os.MkdirAll(disk, 0o755); err != nil {
-		return err
-	}
+	require.NoError(t, os.MkdirAll(disk, 0o755))
 	cmd := k.worker(ctx, name, store, "")
-	full := k.testRun.command(ctx, "unshare", append([]string{"-rm", "sh", "-c", fullDisk, "sh", disk,
+	full := exec.CommandContext(ctx, "unshare", append([]string{"-rm", "sh", "-c", fullDisk, "sh", disk,
 		fmt.Sprintf("%.0f", 2*took.Seconds()+3)}, cmd.Args...)...)
-	full.Env = cmd.Env
+	full.Dir, full.Env = cmd.Dir, cmd.Env
 	l, err := k.end(full, name, store)
-	if err == nil {
-		err = l.same(calm)
-	}
-	return err
+	require.NoError(t, err)
+	require.NoError(t, l.same(calm))
 }
