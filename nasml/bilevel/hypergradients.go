@@ -116,7 +116,7 @@ func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *N
 // lookAhead is w′ = w − η(μ·velocity + ∇_w G + wd·w).
 func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
 	if o.Eta == nil || !o.Eta.IsScalar() {
-		panic(fmt.Errorf("unrolled hypergradient: Options.Eta is %v, want the scalar learning rate of the weights",
+		panic(fmt.Errorf("unrolled hypergradient: Options.Eta must be the scalar learning rate of the weights, got %v",
 			o.Eta))
 	}
 	const name = "unrolled weights"
@@ -170,7 +170,7 @@ func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, 
 func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "Neumann"
 	if !(o.StepSize > 0) {
-		panic(fmt.Errorf("%s: Options.StepSize is %v, want more than 0", name, o.StepSize))
+		panic(fmt.Errorf("%s: Options.StepSize must be above 0, got %v", name, o.StepSize))
 	}
 	return o.implicit(name, p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
 		term, sum := v, v
@@ -188,7 +188,7 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 func (o Options) implicit(name string, p Problem, w, theta []*Node,
 	solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	if o.Terms < 1 {
-		panic(fmt.Errorf("%s: Options.Terms is %d, want at least 1", name, o.Terms))
+		panic(fmt.Errorf("%s: Options.Terms must be at least 1, got %d", name, o.Terms))
 	}
 	w, theta = detach(w), detach(theta)
 	inside, _ := p.Inner(w, theta)

@@ -127,7 +127,7 @@ func clipJointly(gradW, gradTheta []*Node, most float64) (clippedW, clippedTheta
 // clipFactor is min(1, most/(√square + 1e-6)). It panics if most is not above 0.
 func clipFactor(square *Node, most float64) *Node {
 	if !(most > 0) {
-		panic(fmt.Errorf("ClipGlobalNorm: the largest norm is %v, want more than 0", most))
+		panic(fmt.Errorf("ClipGlobalNorm: the largest norm must be above 0, got %v", most))
 	}
 	norm, limit := AddScalar(Sqrt(square), 1e-6), Scalar(square.Graph(), square.DType(), most)
 	return Where(LessOrEqual(norm, limit), OnesLike(norm), Div(limit, norm)) // NaN takes the second
@@ -144,7 +144,7 @@ func clipFactor(square *Node, most float64) *Node {
 // below 1.
 func Cosine(first, last float64, epoch, epochs int) float64 {
 	if epochs < 1 {
-		panic(fmt.Errorf("Cosine: a schedule of %d epochs, want at least 1", epochs))
+		panic(fmt.Errorf("Cosine: epochs must be at least 1, got %d", epochs))
 	}
 	return last + (first-last)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
 }

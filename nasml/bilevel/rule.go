@@ -34,7 +34,7 @@ type Move struct {
 func (r Rule) Step(name string, m Move) (params, slots []*Node) {
 	r.mustFit(name+" before its move", m.Params, m.Slots)
 	if len(m.Grads) != len(m.Params) {
-		panic(fmt.Errorf("%s: %d gradients of %d parameters, want as many", name, len(m.Grads), len(m.Params)))
+		panic(fmt.Errorf("%s: got %d gradients for %d parameters", name, len(m.Grads), len(m.Params)))
 	}
 	params, slots = r.Update(m)
 	each2(name+" after its move", m.Params, params, func(x, _ *Node) *Node { return x })
@@ -44,13 +44,13 @@ func (r Rule) Step(name string, m Move) (params, slots []*Node) {
 
 func (r Rule) mustFit(name string, params, slots []*Node) {
 	if len(slots) != r.Slots*len(params) {
-		panic(fmt.Errorf("%s: %d parameters and %d slots, want %d slots of each", name, len(params), len(slots),
-			r.Slots))
+		panic(fmt.Errorf("%s: each parameter must have %d slots, got %d slots for %d parameters", name, r.Slots,
+			len(slots), len(params)))
 	}
 	for i, x := range slots {
 		if own := params[i/r.Slots]; !x.Shape().Equal(own.Shape()) {
-			panic(fmt.Errorf("%s: slot %d has shape %s and its parameter %s, want the same", name, i, x.Shape(),
-				own.Shape()))
+			panic(fmt.Errorf("%s: slot %d must have the shape of its parameter, %s, got %s", name, i, own.Shape(),
+				x.Shape()))
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (r Rule) given(before func(m *Move)) Rule {
 // parameter are as many as its rule keeps.
 func StepEach(name string, rules []Rule, m Move) (params, slots []*Node) {
 	if len(rules) != len(m.Params) || len(m.Grads) != len(m.Params) {
-		panic(fmt.Errorf("%s: %d rules and %d gradients for %d parameters, want as many", name, len(rules),
+		panic(fmt.Errorf("%s: got %d rules and %d gradients for %d parameters", name, len(rules),
 			len(m.Grads), len(m.Params)))
 	}
 	left := m.Slots

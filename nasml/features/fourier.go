@@ -2,6 +2,7 @@ package features
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,12 +31,11 @@ type FourierConfig struct {
 func (c FourierConfig) Check() error {
 	switch {
 	case c.Kernel != Gaussian && c.Kernel != Laplacian:
-		return fmt.Errorf("found kernel %q, expected %s or %s", c.Kernel, Gaussian, Laplacian)
+		return fmt.Errorf("kernel must be %s or %s, got %q", Gaussian, Laplacian, c.Kernel)
 	case c.Preprocess != Raw && c.Preprocess != MinMax && c.Preprocess != Standard && c.Preprocess != UnitRows:
-		return fmt.Errorf("found preprocessing %q, expected %s, %s, %s or %s", c.Preprocess, Raw, MinMax, Standard,
-			UnitRows)
+		return fmt.Errorf("preprocessing must be %s, %s, %s or %s, got %q", Raw, MinMax, Standard, UnitRows, c.Preprocess)
 	case !(c.Gamma > 0 && c.Gamma <= math.MaxFloat32):
-		return fmt.Errorf("found bandwidth γ = %v, expected a positive number", c.Gamma)
+		return fmt.Errorf("bandwidth γ must be positive, got %v", c.Gamma)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, fmt.Errorf("random Fourier features: %w", err)
 	}
 	if f.Dim < 1 || f.Dim > math.MaxInt32 {
-		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
+		return nil, fmt.Errorf("random Fourier features: d must be at least 1, got %d", f.Dim)
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
 	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(4*f.Dim)))
@@ -125,7 +125,7 @@ func (r *Rows) check() error {
 		return err
 	}
 	if len(r.Configs) == 0 {
-		return fmt.Errorf("found no configuration")
+		return errors.New("at least one configuration is needed")
 	}
 	for i, c := range r.Configs {
 		if err := c.Check(); err != nil {
@@ -140,7 +140,7 @@ func (r *Rows) check() error {
 		}
 	}
 	if r.Config != nil && len(r.Config) != r.X.Rows {
-		return fmt.Errorf("found the configurations of %d rows, expected %d", len(r.Config), r.X.Rows)
+		return fmt.Errorf("each of %d rows must have a configuration, got %d", r.X.Rows, len(r.Config))
 	}
 	for i, c := range r.Config {
 		if c < 0 || c >= len(r.Configs) {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,15 +21,15 @@ type Mixture struct {
 // NewMixture checks the shapes of a mixture.
 func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	if len(maps) == 0 {
-		return nil, fmt.Errorf("mixture: found no feature map, expected at least one")
+		return nil, errors.New("mixture: at least one feature map is needed")
 	}
 	n, p := maps[0].Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("mixture: found %d targets and %d rows of features, expected as many", len(y), n)
+		return nil, fmt.Errorf("mixture: each of %d rows of features must have a target, got %d", n, len(y))
 	}
 	for i, m := range maps {
 		if rows, cols := m.Dims(); rows != n || cols != p {
-			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i,
+			return nil, fmt.Errorf("mixture: maps must have equal shapes, map %d has [%d, %d] and the first [%d, %d]", i,
 				rows, cols, n, p)
 		}
 		if slices.ContainsFunc(m.RawMatrix().Data, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
@@ -41,7 +42,7 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 // At is Φ_α = Σᵢ αᵢΦᵢ, [n, p]. It panics if α has another length than Maps.
 func (m *Mixture) At(alpha []float64) *mat.Dense {
 	if len(alpha) != len(m.Maps) {
-		panic(fmt.Sprintf("mixture: α has %d entries, expected one for each of %d maps", len(alpha), len(m.Maps)))
+		panic(fmt.Sprintf("mixture: α must have %d entries, one for each map, got %d", len(m.Maps), len(alpha)))
 	}
 	n, p := m.Maps[0].Dims()
 	out := mat.NewDense(n, p, nil)
@@ -79,10 +80,10 @@ type MixtureFit struct {
 // the solution has no derivative there.
 func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	if len(alpha) != len(m.Maps) || floats.HasNaN(alpha) {
-		return nil, fmt.Errorf("mixture: found α = %v, expected a number for each of %d maps", alpha, len(m.Maps))
+		return nil, fmt.Errorf("mixture: α must have %d numbers, one for each map, got %v", len(m.Maps), alpha)
 	}
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
-		return nil, fmt.Errorf("mixture: found λ = %v, expected 0 or more", lambda)
+		return nil, fmt.Errorf("mixture: λ must be at least 0, got %v", lambda)
 	}
 	f := &MixtureFit{Alpha: slices.Clone(alpha), Lambda: lambda, train: m, phi: m.At(alpha)}
 	n, p := f.phi.Dims()

@@ -34,20 +34,19 @@ var (
 	Preprocessings = []string{"none", "normalize", "average"}
 )
 
-// Check returns an error if a configuration is invalid: what was found
-// and what was expected.
+// Check returns an error if a configuration is invalid.
 func (c NGramConfig) Check() error {
 	switch {
 	case tokenizers[c.Tokenizer] == nil:
-		return fmt.Errorf("found tokenizer %q, expected one of %q", c.Tokenizer, slices.Sorted(maps.Keys(tokenizers)))
+		return fmt.Errorf("tokenizer must be one of %q, got %q", slices.Sorted(maps.Keys(tokenizers)), c.Tokenizer)
 	case c.Order < 1:
-		return fmt.Errorf("found n-grams up to order %d, expected at least 1", c.Order)
+		return fmt.Errorf("n-gram order must be at least 1, got %d", c.Order)
 	case !slices.Contains(Weightings, c.Weighting):
-		return fmt.Errorf("found weighting %q, expected one of %q", c.Weighting, Weightings)
+		return fmt.Errorf("weighting must be one of %q, got %q", Weightings, c.Weighting)
 	case !slices.Contains(Preprocessings, c.Preprocess):
-		return fmt.Errorf("found preprocessing %q, expected one of %q", c.Preprocess, Preprocessings)
+		return fmt.Errorf("preprocessing must be one of %q, got %q", Preprocessings, c.Preprocess)
 	case c.Weighting != "none" && !(c.Alpha > 0 && !math.IsInf(c.Alpha, 1)):
-		return fmt.Errorf("found α = %g for the weighting %q, expected a positive number", c.Alpha, c.Weighting)
+		return fmt.Errorf("α must be positive for the weighting %q, got %g", c.Weighting, c.Alpha)
 	}
 	return nil
 }
@@ -255,7 +254,7 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 		of = make([]int, len(rows))
 	}
 	if d < 1 || d > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
+		return nil, nil, fmt.Errorf("d must be between 1 and %d, got %d", math.MaxInt32, d)
 	}
 	if len(configs) == 0 || len(of) != len(rows) {
 		return nil, nil, fmt.Errorf(

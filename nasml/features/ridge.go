@@ -63,9 +63,9 @@ func (p *RidgeParams) check(a Operator, y *mat.Dense) error {
 	rows, _ := y.Dims()
 	switch {
 	case rows != n || n == 0:
-		return fmt.Errorf("found %d rows of features and %d of targets, expected as many and one at least", n, rows)
+		return fmt.Errorf("features and targets must have as many rows, at least one, got %d and %d", n, rows)
 	case !(p.Lambda >= 0) || math.IsInf(p.Lambda, 1):
-		return fmt.Errorf("found λ = %v, expected 0 or more", p.Lambda)
+		return fmt.Errorf("λ must be at least 0, got %v", p.Lambda)
 	}
 	for j, norm := range columnNorms(y) {
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {

@@ -71,21 +71,20 @@ func (p *SVMParams) check(x *Sparse, labels []int8) error {
 		case -1:
 			minus++
 		default:
-			return fmt.Errorf("found label %d of row %d, expected −1 or +1", y, i)
+			return fmt.Errorf("labels must be −1 or +1, got %d in row %d", y, i)
 		}
 	}
 	switch {
 	case len(labels) != x.Rows:
 		return fmt.Errorf("found %d labels of %d rows", len(labels), x.Rows)
 	case plus == 0 || minus == 0:
-		return fmt.Errorf("found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to "+
-			"separate", plus, minus)
+		return fmt.Errorf("both classes must have rows, got %d of class +1 and %d of class −1", plus, minus)
 	case !(p.C > 0) || math.IsInf(p.C, 1):
-		return fmt.Errorf("found C = %v, expected a positive number", p.C)
+		return fmt.Errorf("C must be positive and finite, got %v", p.C)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":
-		return fmt.Errorf("found loss %q, expected hinge or squared-hinge", p.Loss)
+		return fmt.Errorf("loss must be hinge or squared-hinge, got %q", p.Loss)
 	case !(p.Tol > 0):
-		return fmt.Errorf("found tolerance %v, expected a positive number", p.Tol)
+		return fmt.Errorf("tolerance must be positive, got %v", p.Tol)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type Bin struct{ Pos, Neg int32 }
 // holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
 	if len(labels) != b.Rows {
-		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
+		return nil, fmt.Errorf("each of %d bags must have a label, got %d", b.Rows, len(labels))
 	}
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
@@ -51,7 +51,7 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 		case -1:
 			sum, rows = &c.NegSum, &c.NegRows
 		default:
-			return nil, fmt.Errorf("found label %d of bag %d, expected −1 or 1", y, i)
+			return nil, fmt.Errorf("labels must be −1 or 1, got %d for bag %d", y, i)
 		}
 		*rows++
 		cols, vals := b.Row(i)
@@ -85,7 +85,7 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 	case "nb":
 		if c.PosRows == 0 || c.NegRows == 0 {
 			return nil, fmt.Errorf(
-				"found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"",
+				"the weighting \"nb\" needs texts of both classes, got %d positive and %d negative ones",
 				c.PosRows, c.NegRows)
 		}
 		pNorm, qNorm := c.PosSum+alpha*d, c.NegSum+alpha*d
@@ -191,10 +191,10 @@ func FitNGrams(
 	ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading,
 ) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
-		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
+		return nil, nil, fmt.Errorf("reading must be %q or %q, got %q", AsPaper, AsCode, reading)
 	}
 	if len(labels) != t.Len() {
-		return nil, nil, fmt.Errorf("found %d labels for %d texts, expected one for each", len(labels), t.Len())
+		return nil, nil, fmt.Errorf("each of %d texts must have a label, got %d", t.Len(), len(labels))
 	}
 	train, of, err := t.assign(train, configs, of, d)
 	if err != nil {

@@ -122,7 +122,7 @@ func (p Figure2Params) rules(c *study.Checks) {
 	}
 	checkSet(c, "Data", p.Data)
 	c.Expect(!slices.Contains(p.Beside, p.Inputs), "Beside has %q, which Inputs is", p.Inputs)
-	c.Expect(len(p.Beside) == 0 || len(p.BesideWidths) > 0, "BesideWidths is empty, want widths of (a) for Beside")
+	c.Expect(len(p.Beside) == 0 || len(p.BesideWidths) > 0, "BesideWidths must have widths of (a) for Beside")
 }
 
 func (p Figure2Params) widths(panel string) []int {

@@ -99,10 +99,10 @@ var figure3Kind = code.Define("oymak2021/figure3", "oymak2021/internal/gap")
 
 func (p Figure3Params) rules(c *study.Checks) {
 	for _, n := range p.Curves {
-		c.Expect(slices.Contains(p.Validation, n), "Curves has %d, want some of Validation, %v", n, p.Validation)
+		c.Expect(slices.Contains(p.Validation, n), "Curves must be among Validation, %v, got %d", p.Validation, n)
 	}
 	for _, e := range p.At {
-		c.Expect(p.Epochs == 0 || e <= p.Epochs, "At has %d, want epochs from 1 to %d", e, p.Epochs)
+		c.Expect(p.Epochs == 0 || e <= p.Epochs, "At must have epochs from 1 to %d, got %d", p.Epochs, e)
 	}
 }
 

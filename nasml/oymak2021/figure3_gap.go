@@ -140,7 +140,7 @@ func judgeTrainZero(r *figure3, most, last int) runs.Claim {
 		Noting("with the most validation images, n_V = %d, after epoch %d: at most %v",
 			r.Params.Validation[most], zeroFrom, zeroWithin)
 	if last < zeroFrom {
-		return c.NotRun("the searches have %d epochs, want %d", last, zeroFrom)
+		return c.NotRun("the searches need %d epochs, they have %d", zeroFrom, last)
 	}
 	return c.Mean(errorsAt(r, most, "train", zeroFrom)).Between(0, 0, zeroWithin)
 }

@@ -36,8 +36,8 @@ func judgeTrends(r *figure3) []runs.Claim {
 	mean := func(of []int, value func(*runs.Record) float64) perSeed {
 		return func(seed int) (float64, error) {
 			if len(of) == 0 {
-				return 0, fmt.Errorf("validation sizes are %v, want some up to %d and some from %d on",
-					r.Params.Validation, fewValidation, enoughValidation)
+				return 0, fmt.Errorf("Validation must have sizes up to %d and from %d on, got %v",
+					fewValidation, enoughValidation, r.Params.Validation)
 			}
 			sum := 0.
 			for _, i := range of {
@@ -102,7 +102,7 @@ func judgeZero(r *figure3) runs.Claim {
 	c := onFigure1C(r, "own: training error zero with every n_V after every epoch from %d on", zeroFrom).
 		Noting("a seed's largest of all n_V and epochs, at most %v", zeroWithin)
 	if last := epochs(r); last < zeroFrom {
-		return c.NotRun("the searches have %d epochs, want %d", last, zeroFrom)
+		return c.NotRun("the searches need %d epochs, they have %d", zeroFrom, last)
 	}
 	return trend(r, c, func(seed int) (float64, error) {
 		return slices.Max(study.Map(ofSeed(r.Groups, seed), func(record *runs.Record) float64 {

@@ -63,7 +63,7 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Code: lemma2Kind,
 	Rules: func(p Lemma2Params, c *study.Checks) {
 		c.Expect(!slices.Contains(p.Lambdas, 0),
-			"Lambdas has 0, want more: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
+			"Lambdas must be above 0, got 0: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
 	},
 	Trials: Lemma2Params.trials,
 	Draw: func(r *lemma2, f *lab.Picture) {

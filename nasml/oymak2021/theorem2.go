@@ -92,14 +92,14 @@ func (p Theorem2Params) rules(c *study.Checks) {
 		return
 	}
 	largest, fits := p.Trains[len(p.Trains)-1], min(p.Inputs, p.Features)
-	c.Expect(largest <= fits, "Trains has %d, want at most min(Inputs, Features) = %d, or no Φ_α has full rank "+
-		"and (8) does not hold", largest, fits)
-	c.Expect(p.Validation[0] <= p.Trains[0], "Validation is %v, want one of at most n_T = %d", p.Validation,
-		p.Trains[0])
+	c.Expect(largest <= fits, "Trains must be at most min(Inputs, Features) = %d, got %d: else no Φ_α has full "+
+		"rank and (8) does not hold", fits, largest)
+	c.Expect(p.Validation[0] <= p.Trains[0], "Validation must have a size of at most n_T = %d, got %v", p.Trains[0],
+		p.Validation)
 	c.Expect(slices.Min(p.Sizes) > p.PropRank && p.FixedTrain > p.PropRank,
-		"Sizes is %v and FixedTrain %d, want more than PropRank = %d, or least squares has no unique solution",
-		p.Sizes, p.FixedTrain, p.PropRank)
-	c.Expect(p.PropRank <= p.PropInputs, "PropRank is %d, want at most PropInputs = %d", p.PropRank, p.PropInputs)
+		"Sizes and FixedTrain must be above PropRank = %d, got %v and %d: else least squares has no unique solution",
+		p.PropRank, p.Sizes, p.FixedTrain)
+	c.Expect(p.PropRank <= p.PropInputs, "PropRank must be at most PropInputs = %d, got %d", p.PropInputs, p.PropRank)
 }
 
 // inside is the legend of every panel.

@@ -142,23 +142,23 @@ type (
 
 var theorem3Kind = code.Define("oymak2021/theorem3", "oymak2021/internal/activationsearch")
 
-// rules want activations that the theorem speaks of, and no more of anything than there is.
+// rules require activations with bounded derivatives, and subsets no larger than their sets.
 func (p Theorem3Params) rules(c *study.Checks) {
 	for field, names := range map[string][]string{
 		"Activations": p.Activations, "Dictionary": p.Dictionary, "Odd": p.Odd,
 	} {
 		for _, a := range checkActivations(c, field, names) {
 			c.Expect(!math.IsInf(a.Bound(), 1),
-				"%s has %s, whose first two derivatives are not bounded as the theorem wants", field, a.Name)
+				"%s must have bounded first and second derivatives, got %s", field, a.Name)
 		}
 	}
 	checkSet(c, "Images", p.Images)
 	for _, h := range p.Sizes {
 		c.Expect(h <= len(p.Dictionary),
-			"Sizes has %d, want at most the %d activations of Dictionary", h, len(p.Dictionary))
+			"Sizes must be at most %d, the activations of Dictionary, got %d", len(p.Dictionary), h)
 	}
 	for _, j := range p.Ranks {
-		c.Expect(j <= p.RankPool, "Ranks has %d, want at most RankPool = %d", j, p.RankPool)
+		c.Expect(j <= p.RankPool, "Ranks must be at most RankPool = %d, got %d", p.RankPool, j)
 	}
 }
 

@@ -44,14 +44,14 @@ func (p Theorem4Params) rules(c *study.Checks) {
 	const most = 2 << 30
 	for _, h := range p.SearchOperations {
 		size := 16 * float64(p.SearchExamples) * float64(p.SearchExamples) * p.SearchRatio * float64(h)
-		c.Expect(size*float64(runtime.GOMAXPROCS(0)) <= most, "SearchOperations has %d: its searches keep %.1f GB of "+
-			"features each, want at most %.1f GB in all; take fewer SearchExamples",
+		c.Expect(size*float64(runtime.GOMAXPROCS(0)) <= most, "SearchOperations %d: each search keeps %.1f GB of "+
+			"features, all together must keep at most %.1f GB; take fewer SearchExamples",
 			h, size/(1<<30), float64(most)/(1<<30))
 	}
 	if len(*c) == 0 { // else the sizes may not even be numbers
 		c.Expect(slices.ContainsFunc(theorem4Questions, func(q lab.Question[Theorem4Params, lowrank.Trial]) bool {
 			return q.Draw != nil && len(q.Trials(p)) > 0
-		}), "every part with a picture is left out, want at least one")
+		}), "at least one part with a picture must be included")
 	}
 }
 

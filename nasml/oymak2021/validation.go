@@ -138,7 +138,7 @@ func renamed(names, keys, some []string) []string {
 	return study.Map(some, func(name string) string { return keys[slices.Index(names, name)] })
 }
 
-// checkNet wants activations and a set of images that there are.
+// checkNet requires known activations and a known set of images.
 func checkNet(c *study.Checks, activations []string, set data.Name) {
 	for _, name := range activations {
 		err := activation.Check(name)
@@ -149,7 +149,7 @@ func checkNet(c *study.Checks, activations []string, set data.Name) {
 
 func checkSet(c *study.Checks, field string, set data.Name) {
 	sets := data.Known()
-	c.Expect(slices.Contains(sets, set), "%s is %q, want one of %v", field, set, sets)
+	c.Expect(slices.Contains(sets, set), "%s must be one of %v, got %q", field, sets, set)
 }
 
 // netKeys name the activations of networks in the keys of trials: activation's own by their names, others as

@@ -42,7 +42,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 		for _, space := range p.Spaces {
 			names, err := p.operationsOf(space)
 			c.Expect(err == nil, "%v", err)
-			c.Expect(err != nil || len(names) == 3, "space %q has %d operations, want 3", space, len(names))
+			c.Expect(err != nil || len(names) == 3, "space %q must have 3 operations, got %d", space, len(names))
 		}
 	},
 	Trials: func(p Theorem4Params) (gs problemGroups) {

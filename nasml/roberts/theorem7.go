@@ -44,7 +44,7 @@ var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 		p.rules(max(slices.Max(append(p.Sizes, 0)), p.Violated), c)
 		names, err := p.operationsOf(p.Space)
 		c.Expect(err == nil, "%v", err)
-		c.Expect(err != nil || len(names) >= 2, "space %q has one operation, want at least 2", p.Space)
+		c.Expect(err != nil || len(names) >= 2, "space %q must have at least 2 operations, got 1", p.Space)
 	},
 	Trials: func(p Theorem7Params) (gs problemGroups) {
 		for _, h := range p.Sizes {

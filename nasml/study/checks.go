@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,8 +13,7 @@ import (
 // at once. The zero value is ready to use.
 type Checks []string
 
-// Expect notes a mistake where ok is false: what was found and what is wanted,
-// "Seeds is 0, want at least 1".
+// Expect notes a mistake unless ok: "Seeds must be at least 1, got 0".
 func (c *Checks) Expect(ok bool, format string, args ...any) {
 	if !ok {
 		*c = append(*c, fmt.Sprintf(format, args...))
@@ -25,24 +23,14 @@ func (c *Checks) Expect(ok bool, format string, args ...any) {
 // Limits notes the fields of parameters that break the rules of their tags, see package limits.
 func (c *Checks) Limits(params any) { *c = append(*c, limits.Broken(params)...) }
 
-// AtLeast wants a whole number of at least least.
+// AtLeast requires value ≥ least.
 func (c *Checks) AtLeast(field string, value, least int) {
-	c.Expect(value >= least, "%s is %d, want at least %d", field, value, least)
+	c.Expect(value >= least, "%s must be at least %d, got %d", field, least, value)
 }
 
-// Positive wants a finite number above 0.
-func (c *Checks) Positive(field string, value float64) {
-	c.Expect(value > 0 && !math.IsInf(value, 1), "%s is %v, want a positive number", field, value)
-}
-
-// Confidence wants a level in (0.5, 1).
-func (c *Checks) Confidence(value float64) {
-	c.Expect(value > 0.5 && value < 1, "Confidence is %v, want between 0.5 and 1, such as 0.95", value)
-}
-
-// OneOf wants one of the known names.
+// OneOf requires one of the known names.
 func (c *Checks) OneOf(field, value string, known ...string) {
-	c.Expect(slices.Contains(known, value), "%s is %q, want one of %s", field, value, strings.Join(known, ", "))
+	c.Expect(slices.Contains(known, value), "%s must be one of %s, got %q", field, strings.Join(known, ", "), value)
 }
 
 // Err is a *catalog.UsageError that names all mistakes, or nil. What comes from
@@ -54,12 +42,12 @@ func (c *Checks) Err(what string) error {
 	return catalog.Usagef("parameters of %s: %s", what, strings.Join(slices.Sorted(slices.Values(*c)), "; "))
 }
 
-// Distinct wants at least atLeast values, none twice.
+// Distinct requires at least atLeast values, none twice.
 func Distinct[T comparable](c *Checks, field string, values []T, atLeast int) {
 	seen := map[T]bool{}
 	for _, v := range values {
 		seen[v] = true
 	}
-	c.Expect(len(values) >= atLeast && len(seen) == len(values), "%s is %v, want at least %d values, none twice",
-		field, values, atLeast)
+	ok := len(values) >= atLeast && len(seen) == len(values)
+	c.Expect(ok, "%s must have at least %d values and none twice, got %v", field, atLeast, values)
 }

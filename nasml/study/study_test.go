@@ -248,15 +248,13 @@ func TestChecksNameAllMistakes(t *testing.T) {
 	var c Checks
 	require.NoError(t, c.Err("figure"))
 	c.AtLeast("Seeds", 0, 1)
-	c.Confidence(2)
-	c.Positive("Rate", -1)
 	c.OneOf("Kind", "x", "a", "b")
 	Distinct(&c, "Levels", []float64{1, 1}, 1)
 	err := c.Err("figure")
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
 	for _, field := range []string{
-		"Seeds is 0", "Confidence is 2", "Rate is -1", `Kind is "x", want one of a, b`, "Levels is [1 1]",
+		"Seeds must be at least 1, got 0", `Kind must be one of a, b, got "x"`, "none twice, got [1 1]",
 	} {
 		require.ErrorContains(t, err, field)
 	}

@@ -126,7 +126,7 @@ func (s Step) reported(in []*Node) []*Node {
 		norm = Add(norm, ConvertDType(ReduceAllSum(Square(x)), loss.DType()))
 	}
 	if !loss.IsScalar() {
-		panic(fmt.Errorf("training: the loss has shape %s, want a number", loss.Shape()))
+		panic(fmt.Errorf("training: the loss must be a scalar, got shape %s", loss.Shape()))
 	}
 	return append(next, Stack([]*Node{loss, right, norm}, 0))
 }

@@ -353,12 +353,12 @@ func TestSettingsAreJSON(t *testing.T) {
 
 func TestSettingsThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(s *Settings){
-		`Schedule is "steps", want one of [`:  func(s *Settings) { s.Schedule = "steps" },
-		"more than 5 for the linear schedule": func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
-		"Decay is 0":                          func(s *Settings) { s.Schedule = "exponential" },
-		"DropPath is 1 and":                   func(s *Settings) { s.DropPath = 1 },
-		"Batch 1, want at least 2":            func(s *Settings) { s.Batch = 1 },
-		"Jitter":                              func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
+		`Schedule must be one of [`:       func(s *Settings) { s.Schedule = "steps" },
+		"above 5 for the linear schedule": func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
+		"at most 1, got 0":                func(s *Settings) { s.Schedule = "exponential" },
+		"got 1 and":                       func(s *Settings) { s.DropPath = 1 },
+		"Batch at least 2":                func(s *Settings) { s.Batch = 1 },
+		"Jitter":                          func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
 	} {
 		s := tiny()
 		change(&s)

@@ -26,14 +26,14 @@ func (r Result) Check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if !finite(r.Values[name]) {
-			return fmt.Errorf("value %q is %v, expected a finite number: the trial diverged or divides by zero", name,
+			return fmt.Errorf("value %q must be finite, got %v: the trial diverged or divides by zero", name,
 				r.Values[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Series)) {
 		if i := slices.IndexFunc(r.Series[name], func(x float64) bool { return !finite(x) }); i >= 0 {
 			return fmt.Errorf(
-				"series %q is %v at position %d, expected finite numbers: the trial diverged or divides by zero", name,
+				"series %q must be finite, got %v at position %d: the trial diverged or divides by zero", name,
 				r.Series[name][i], i)
 		}
 	}

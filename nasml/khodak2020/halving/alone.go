@@ -3,6 +3,7 @@ package halving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -80,7 +81,7 @@ func climb[A any](
 			}
 			score, err := evaluate(ctx, arms[arm], rung.Resource)
 			if err == nil && math.IsNaN(score) {
-				err = fmt.Errorf("its score is NaN, expected a number")
+				err = errors.New("its score is NaN")
 			}
 			if err != nil {
 				return tries, fmt.Errorf("arm %d with %d: %w", arm, rung.Resource, err)
@@ -134,7 +135,7 @@ func promote(tries []Try, from, next int, rules Rules) []int {
 
 func checkLadder(arms int, rungs []Rung, rules Rules) error {
 	if len(rungs) == 0 {
-		return fmt.Errorf("there are no rungs, expected at least one")
+		return errors.New("at least one rung is needed")
 	}
 	for i, rung := range rungs {
 		if rung.Arms < 1 || rung.Arms > arms || rung.Resource < 1 {

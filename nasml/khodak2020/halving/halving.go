@@ -75,7 +75,7 @@ func (r Rules) Check() error {
 		{"Tied", r.Tied, []string{"first", "last"}},
 	} {
 		if !slices.Contains(rule.known, rule.got) {
-			return fmt.Errorf("rule %s is %q, expected one of %q", rule.name, rule.got, rule.known)
+			return fmt.Errorf("rule %s must be one of %q, got %q", rule.name, rule.known, rule.got)
 		}
 	}
 	return nil
@@ -115,9 +115,9 @@ func Dims(d, rounds int, growth float64, full string) ([]int, error) {
 	case d < 1 || rounds < 0:
 		return nil, fmt.Errorf("dimension %d over %d rounds, expected at least 1 over at least 0", d, rounds)
 	case !(growth >= 1) || math.IsInf(growth, 1):
-		return nil, fmt.Errorf("growth is %v, expected a number from 1, such as √2", growth)
+		return nil, fmt.Errorf("growth must be at least 1, such as √2, got %v", growth)
 	case full != "last-round" && full != "retraining":
-		return nil, fmt.Errorf("all features at %q, expected last-round or retraining", full)
+		return nil, fmt.Errorf("all features must come at last-round or retraining, got %q", full)
 	}
 	dims := make([]int, rounds)
 	for t := range dims {

@@ -3,6 +3,7 @@ package halving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -95,7 +96,7 @@ func WeightSharing[A any](
 func checkSharing(arms int, points Points, dims []int, rules Rules) error {
 	switch {
 	case arms < 1:
-		return fmt.Errorf("there are no arms, expected at least one")
+		return errors.New("at least one arm is needed")
 	case points.Train < 1 || points.Valid < 1:
 		return fmt.Errorf("%d training and %d validation examples, expected at least one of each", points.Train,
 			points.Valid)
@@ -147,7 +148,7 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 		case c < 0 || c >= n:
 			return nil, nil, fmt.Errorf("example %d is in cell %d of %d", i, c, n)
 		case math.IsNaN(values[i]):
-			return nil, nil, fmt.Errorf("the value of validation example %d is NaN, expected a loss", i)
+			return nil, nil, fmt.Errorf("the loss of validation example %d is NaN", i)
 		}
 		means[c] += values[i]
 		counts[c]++

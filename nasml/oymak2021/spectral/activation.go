@@ -86,7 +86,7 @@ func (a Activation) stretched(f float64, name string) Activation {
 // NamedActivations is [NamedActivation] of each name, of which there must be one.
 func NamedActivations(names ...string) ([]Activation, error) {
 	if len(names) == 0 {
-		return nil, errors.New("no activations, expected at least one name")
+		return nil, errors.New("at least one activation must be named")
 	}
 	var all []Activation
 	for _, name := range names {

@@ -143,7 +143,7 @@ func checkUnitRows(x *mat.Dense) error {
 	n, _ := x.Dims()
 	for i := range n {
 		if norm := mat.Norm(x.RowView(i), 2); !(math.Abs(norm-1) < 1e-8) {
-			return fmt.Errorf("input %d has norm %v, expected 1: divide each input by its norm", i, norm)
+			return fmt.Errorf("input %d must have norm 1, got %v: divide each input by its norm", i, norm)
 		}
 	}
 	return nil

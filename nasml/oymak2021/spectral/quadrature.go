@@ -17,7 +17,7 @@ type Rule struct{ X, W []float64 }
 // which double precision has weights.
 func GaussHermite(m int) (Rule, error) {
 	if m < 1 || m > 200 {
-		return Rule{}, fmt.Errorf("Gauss–Hermite rule of %d nodes, expected 1 to 200", m)
+		return Rule{}, fmt.Errorf("a Gauss–Hermite rule must have 1 to 200 nodes, got %d", m)
 	}
 	r := Rule{X: make([]float64, m), W: make([]float64, m)}
 	quad.Hermite{}.FixedLocations(r.X, r.W, math.Inf(-1), math.Inf(1))
@@ -46,8 +46,8 @@ func (r Rule) Mean(f func(float64) float64) float64 {
 // panics if the rule cannot tell the degree's polynomial from lower ones.
 func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
 	if degree >= len(r.X) {
-		panic(fmt.Sprintf("Hermite coefficients to degree %d from %d nodes: want a degree below that",
-			degree, len(r.X)))
+		panic(fmt.Sprintf("Hermite coefficients from %d nodes: the degree must be below that, got %d",
+			len(r.X), degree))
 	}
 	c := make([]float64, degree+1)
 	for i, x := range r.X {

@@ -66,7 +66,7 @@ func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 func Projected(ctx context.Context, d Examples, alphas ...[]float64) (z []*mat.Dense, y []float64, err error) {
 	for _, alpha := range alphas {
 		if len(alpha) != d.H { // a panic of pass would end the program
-			return nil, nil, fmt.Errorf("spectral: α has %d entries, expected h = %d", len(alpha), d.H)
+			return nil, nil, fmt.Errorf("spectral: α must have h = %d entries, got %d", d.H, len(alpha))
 		}
 		z = append(z, mat.NewDense(d.N, d.P, nil))
 	}
@@ -114,7 +114,7 @@ var ErrNoDirection = errors.New("spectral: the matrix is 0, so that no direction
 func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	n, p := z.Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("spectral: %d labels for %d rows, expected as many", len(y), n)
+		return nil, fmt.Errorf("spectral: each of %d rows must have a label, got %d labels", n, len(y))
 	}
 	if floats.HasNaN(y) || math.IsInf(floats.Norm(y, math.Inf(1)), 0) || !finiteMatrix(z) {
 		return nil, errors.New("spectral: features or labels are not finite")

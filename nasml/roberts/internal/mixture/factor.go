@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -13,15 +14,15 @@ const onSimplex = 1e-5
 // checkAlpha returns an error if α is not on the simplex.
 func checkAlpha(alpha []float64) error {
 	if len(alpha) == 0 {
-		return fmt.Errorf("α is empty, expected the weights of at least one operation")
+		return errors.New("α must have the weight of at least one operation")
 	}
 	for i, a := range alpha {
 		if math.IsNaN(a) || a < 0 || a > 1+onSimplex {
-			return fmt.Errorf("α[%d] is %v, expected a number in [0, 1]", i, a)
+			return fmt.Errorf("α[%d] must be between 0 and 1, got %v", i, a)
 		}
 	}
 	if sum := floats.Sum(alpha); math.Abs(sum-1) > onSimplex {
-		return fmt.Errorf("α sums to %v, expected 1: a softmax makes it so, or divide by the sum", sum)
+		return fmt.Errorf("α must sum to 1, got %v: take a softmax, or divide by the sum", sum)
 	}
 	return nil
 }
