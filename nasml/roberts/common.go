@@ -1,6 +1,7 @@
 package roberts
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"slices"
@@ -8,10 +9,13 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // ProblemParams are the parameters that all random problems share. The paper has no
@@ -113,3 +117,36 @@ func (p ProblemParams) caption() string {
 			"operations from a pool of %d, $α$ from a Dirichlet distribution (%v); bars: %v %% CI of a share.",
 		p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations), p.Concentration, 100*p.Confidence)
 }
+
+// paper is what the entries of the paper have in common.
+var paper = lab.Paper{ID: "roberts", Name: "Roberts+", Shipped: shippedRecords}
+
+// problems and problemGroups are what the theorems compute: random problems of one kind, a record a seed.
+type (
+	problems      = mixture.Problems
+	problemGroups = lab.Groups[problems]
+)
+
+// problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
+func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ string) (lab.Bench[problems], error) {
+	b, err := backend.Open()
+	if err != nil {
+		return lab.Bench[problems]{}, err
+	}
+	probe, err := mixture.Probe(b, p.own().Activations)
+	es := mixture.NewEvaluators(b)
+	keyed := func(q problems) problems { q.Probe = probe; return q }
+	return lab.Bench[problems]{
+		Key: func(q problems) any { return keyed(q) },
+		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
+			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
+		},
+		Study: study.Study{Workers: 1, Device: openDevice}, // each uses all cores
+		Close: es.Close,
+	}, err
+}
+
+func (p ProblemParams) own() ProblemParams { return p }
+
+// problemUnits are a trial's: its problems.
+func problemUnits(q problems) int { return q.Count }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -136,4 +137,101 @@ func indicator(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// Kernel is Corollary A.3: the target is in the RKHS of the best kernel,
+// and the learner has d = κ·√|T|·log(√|T|/δ) random features of each kernel.
+type Kernel struct {
+	Part     string         `json:"part"` // "kernel"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"` // |C|
+	Train    int            `json:"train"` // |T| = |V|
+	Factor   []float64      `json:"factor"`
+	Delta    float64        `json:"delta"`
+}
+
+// features is d of a factor κ.
+func (t Kernel) features(kappa float64) int {
+	root := math.Sqrt(float64(t.Train))
+	return max(1, int(math.Ceil(kappa*root*math.Log(root/t.Delta))))
+}
+
+// Run gives for every factor κ the excess risk of the configuration that the
+// validation set chooses, with λ = 1/√|T| on the mean of the losses.
+func (t Kernel) Run(seed uint64) (trial.Result, error) {
+	var excess, dims []float64
+	for _, kappa := range t.Factor {
+		p := t.Instance
+		p.Dim = t.features(kappa)
+		p.Exact = true
+		w := newInstance(p, seed)
+		rng := trial.RNG(seed, "kernel")
+		grid := gammas(t.Count, t.Range, p.Gamma, rng)
+		train, valid := w.sample(t.Train, rng), w.sample(t.Train, rng)
+		var risks, losses []float64
+		for _, gamma := range grid {
+			f, _, err := fit(w.features(w.x, gamma), train, math.Sqrt(float64(t.Train)))
+			if err != nil {
+				return trial.Result{}, fmt.Errorf("|T| = %d, γ = %v: %w", t.Train, gamma, err)
+			}
+			risks, losses = append(risks, w.excess(f)), append(losses, empirical(f, valid))
+		}
+		excess, dims = append(excess, risks[floats.MinIdx(losses)]), append(dims, float64(p.Dim))
+	}
+	return trial.Result{Series: map[string][]float64{"excess": excess, "dim": dims}}, nil
+}
+
+// Joint compares the bilevel choice with joint ERM over T ∪ V.
+type Joint struct {
+	Part     string         `json:"part"` // "joint"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"`
+	Size     int            `json:"size"` // |T| = |V|
+	Lambda   []float64      `json:"lambda"`
+}
+
+// Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the
+// bilevel choice and of joint ERM, and the smallest excess risk of a
+// configuration trained on T. The losses of the objectives are not clipped, as
+// in (2).
+func (t Joint) Run(seed uint64) (trial.Result, error) {
+	w := newInstance(t.Instance, seed)
+	rng := trial.RNG(seed, "joint")
+	grid := gammas(t.Count, t.Range, t.Instance.Gamma, nil)
+	train, valid := w.sample(t.Size, rng), w.sample(t.Size, rng)
+	all := train.join(valid)
+	var maps []*mat.Dense
+	for _, gamma := range grid {
+		maps = append(maps, w.features(w.x, gamma))
+	}
+	series := map[string][]float64{}
+	add := func(name string, v float64) { series[name] = append(series[name], v) }
+	for _, lambda := range t.Lambda {
+		var risks, losses, jointRisks, objectives []float64
+		for _, phi := range maps {
+			f, _, err := fit(phi, train, lambda)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			joint, objective, err := fit(phi, all, lambda)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			loss := 0.0
+			for i, x := range valid.at {
+				loss += (f[x] - valid.y[i]) * (f[x] - valid.y[i])
+			}
+			risks, losses = append(risks, w.excess(f)), append(losses, loss)
+			jointRisks, objectives = append(jointRisks, w.excess(joint)), append(objectives, objective)
+		}
+		chosen, joint := floats.MinIdx(losses), floats.MinIdx(objectives)
+		add("bilevel", risks[chosen])
+		add("bilevel_gamma", math.Log10(grid[chosen]))
+		add("joint", jointRisks[joint])
+		add("joint_gamma", math.Log10(grid[joint]))
+		add("best", slices.Min(risks))
+	}
+	return trial.Result{Series: series}, nil
 }
