@@ -88,7 +88,6 @@ func addScaled(what string, x []*Node, c *Node, y []*Node) []*Node {
 	return each2(what, x, y, func(x, y *Node) *Node { return Add(x, Mul(ConvertDType(c, y.DType()), y)) })
 }
 
-// gradients are ∇_x and ∇_y of a scalar.
 func gradients(f *Node, x, y []*Node) (dx, dy []*Node) {
 	all := Gradient(f, slices.Concat(x, y)...)
 	return all[:len(x)], all[len(x):]

@@ -212,7 +212,6 @@ func result(loss *Node, grad, aux []*Node) (*Node, []*Node, []*Node) {
 	return StopGradient(loss), constant(grad), constant(aux)
 }
 
-// shipped are the entries that are this package's own.
 var shipped = maps.Clone(Hypergradients)
 
 // HypergradientKey names an entry of [Hypergradients] in the key of a trial: one
@@ -231,7 +230,6 @@ func HypergradientKey(name string) (string, error) {
 	})
 }
 
-// probeInputs are two weights, two architecture parameters and two velocities.
 var probeInputs = []any{
 	[]float64{0.3, -1.1, 0.7}, [][]float64{{0.2, 0.9}, {-0.4, 0.1}},
 	[][]float64{{0.5, 0.25, 0.25}}, []float64{0.6, -0.3},

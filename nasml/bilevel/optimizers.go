@@ -223,7 +223,6 @@ func (r Rule) Clipped(most float64) Rule {
 	return r.given(func(m *Move) { m.Grads = ClipGlobalNorm(m.Grads, most) })
 }
 
-// given is a rule that something else comes before.
 func (r Rule) given(before func(m *Move)) Rule {
 	return Rule{Slots: r.Slots, Update: func(m Move) ([]*Node, []*Node) {
 		before(&m)

@@ -113,7 +113,6 @@ var (
 	})
 )
 
-// with changes settings.
 func with(s Settings, change func(*Settings)) Settings {
 	change(&s)
 	return s

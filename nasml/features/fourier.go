@@ -86,7 +86,6 @@ type Features struct {
 	offsets *tensors.Tensor
 }
 
-// featureGroup are the rows that have W in common.
 type featureGroup struct {
 	kernel Kernel
 	draw   string // names the stream of a fresh draw
@@ -150,7 +149,6 @@ func (r *Rows) check() error {
 	return nil
 }
 
-// config is that of row i.
 func (r *Rows) config(i int) (index int, c FourierConfig) {
 	if r.Config != nil {
 		index = r.Config[i]
@@ -158,7 +156,6 @@ func (r *Rows) config(i int) (index int, c FourierConfig) {
 	return index, r.Configs[index]
 }
 
-// group sorts the rows by what they have in common.
 func (m *Features) group() {
 	places := map[featureKey]int{}
 	for i := range m.rows.X.Rows {
@@ -315,7 +312,6 @@ func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, er
 	return w, b, err
 }
 
-// inputs are the preprocessed inputs of a block times the bandwidth's factor.
 func (m *Features) inputs(b block) []float32 {
 	p := m.rows.X.Cols
 	x := make([]float32, b.size*p)
@@ -402,7 +398,6 @@ func (b block) gather(y *mat.Dense) *mat.Dense {
 	return out
 }
 
-// scatter stores the block's rows in Y.
 func (b block) scatter(y *mat.Dense, rows []float64) {
 	_, k := y.Dims()
 	for i, row := range b.rows {

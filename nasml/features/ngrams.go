@@ -85,7 +85,6 @@ func NewTexts(texts []string) *Texts {
 // Len returns the number of texts.
 func (t *Texts) Len() int { return len(t.raw) }
 
-// tokens returns all texts cut by a tokenizer.
 func (t *Texts) tokens(name string) []tokens {
 	t.mu.Lock()
 	all, ok := t.cut[name]
@@ -135,13 +134,11 @@ func join(words []string) tokens {
 	return t
 }
 
-// view is a text in tokens as a configuration sees it.
 type view struct {
 	text []byte
 	ends []uint32
 }
 
-// gram returns the n-gram that begins with token i.
 func (v *view) gram(i, n int) []byte {
 	start := uint32(0)
 	if i > 0 {
@@ -176,7 +173,6 @@ func (t tokens) view(noStops, small bool, old *view) *view {
 	return old
 }
 
-// grams returns how many n-grams of 1…order tokens a view has.
 func (t tokens) grams(c NGramConfig) int {
 	n, sum := len(t.ends), 0
 	if c.StopWords {
@@ -279,7 +275,6 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 // by single spaces, as an unsigned number.
 func hash(ngram []byte, seed uint32) uint32 { return murmur3.SeedSum32(seed, ngram) }
 
-// bagger has the memory that goes from text to text.
 type bagger struct {
 	view          view
 	hashes, other []uint32

@@ -170,7 +170,6 @@ type Operator interface {
 	StepTo(ctx context.Context, dst, y, x *mat.Dense, shift, scale []float64) error
 }
 
-// centred is the operator A − 1·meansᵀ.
 type centred struct {
 	a     Operator
 	means []float64 // [d]

@@ -140,7 +140,6 @@ func newDualDescent(x *Sparse, y []int8, p SVMParams) (*dualDescent, error) {
 	return s, nil
 }
 
-// unshrink makes all rows active.
 func (s *dualDescent) unshrink() {
 	s.active = s.active[:cap(s.active)]
 	for i := range s.active {
@@ -225,7 +224,6 @@ func (s *dualDescent) project(alpha, g float64) (projected float64, shrink bool)
 	return g, false
 }
 
-// move minimizes over αᵢ alone.
 func (s *dualDescent) move(i int32, g float64) {
 	before := s.alpha[i]
 	after := min(max(before-g/s.square[i], 0), s.upper)
@@ -317,7 +315,6 @@ func (p *packedRows) order(counts []int32, rows int) []int32 {
 
 func (p *packedRows) row(i int32) []entry { return p.entries[p.starts[i]:p.starts[i+1]] }
 
-// unpack gives every weight its own column.
 func (p *packedRows) unpack(w []float64) []float64 {
 	out := make([]float64, p.cols)
 	for at, c := range p.columns {

@@ -231,7 +231,6 @@ func (m *NGramMap) Rows(ctx context.Context, rows, of []int) (*Sparse, error) {
 	return b, m.weigh(ctx, b, of)
 }
 
-// weigh turns raw bags into features, in place.
 func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	weighers := map[int]*weigher{}
 	for _, k := range of {
@@ -255,7 +254,6 @@ func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	return ctx.Err()
 }
 
-// counts returns what the weights of a configuration are made of.
 func (m *NGramMap) counts(ctx context.Context, c NGramConfig) (*Counts, error) {
 	if m.Reading == AsCode || c.Weighting == "none" {
 		return m.mixed, nil

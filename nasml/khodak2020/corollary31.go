@@ -132,24 +132,20 @@ type (
 
 var corollary31Kind = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
 
-// instance is what the trials draw from, with so many features.
 func (p Corollary31Params) instance(dim int) excessrisk.InstanceParams {
 	return excessrisk.InstanceParams{
 		Inputs: p.Inputs, Support: p.Support, Dim: dim, Gamma: p.Gamma, Centers: p.Centers, Top: p.Top,
 	}
 }
 
-// series is number at of a series of a part, by seed.
 func series(r *corollary31, part, name string, at int) []float64 {
 	return bySeed(r.Part(part).Records(), func(record *runs.Record) float64 { return record.Series[name][at] })
 }
 
-// value is a value of a part, by seed.
 func value(r *corollary31, part, name string) []float64 {
 	return bySeed(r.Part(part).Records(), func(record *runs.Record) float64 { return record.Values[name] })
 }
 
-// columns are some columns, one for each of so many points.
 func columns(points int, of func(i int) []float64) [][]float64 {
 	var all [][]float64
 	for i := range points {
@@ -174,7 +170,6 @@ func curve(r *corollary31, label string, xs []float64, columns [][]float64, log 
 	return plots.Bars(label, x, means)
 }
 
-// panel is one with its legend inside.
 func panel(title string, x, y plots.Axis, series ...plots.Series) plots.Panel {
 	return plots.Panel{Title: title, X: x, Y: y, Series: series, Legend: plots.Legend{Position: plots.LegendInside}}
 }

@@ -86,7 +86,6 @@ var ballQuestion = lab.Question[Corollary31Params, risk]{
 	},
 }
 
-// judgeBall judges Theorem A.1 for a Lipschitz constant l on a ball.
 func judgeBall(r *corollary31, l float64, shares []float64) runs.Claim {
 	eps, m := theoremA1.Epsilon, theoremA1.Sample
 	bound := 2 * math.Exp(-float64(m)*eps*eps/2)

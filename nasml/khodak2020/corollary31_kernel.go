@@ -49,7 +49,6 @@ func kernelPanel(r *corollary31) plots.Panel {
 	return p
 }
 
-// judgeKernelRate judges Corollary A.3's slope with enough features.
 func judgeKernelRate(r *corollary31) runs.Claim {
 	c := r.Claim("[corA3 corA3-lambda] slope of the excess risk over the best RKHS in |T| = |V| at most −1/2, " +
 		"d = √|T|·log(√|T|/δ)").From("Corollaries 3.2 and A.3")
@@ -61,7 +60,6 @@ func judgeKernelRate(r *corollary31) runs.Claim {
 		r.Params.KernelTrain, kernel(r, full))
 }
 
-// judgeKernelFeatures judges that fewer features than √|T|·log|T| cost risk.
 func judgeKernelFeatures(r *corollary31) runs.Claim {
 	c := r.Claim("[corA3-d] fewer random features have more excess risk").From("Corollary A.3")
 	factors, last := r.Params.KernelFactor, len(r.Params.KernelTrain)-1
@@ -91,7 +89,6 @@ var jointQuestion = lab.Question[Corollary31Params, risk]{
 	},
 }
 
-// joint is a series of joint ERM against the bilevel choice, by λ.
 func joint(r *corollary31, name string) [][]float64 {
 	return columns(len(r.Params.JointLambda), func(i int) []float64 { return series(r, "joint", name, i) })
 }

@@ -90,7 +90,6 @@ const figure1Source = "Figure 1 and Sec. 2"
 
 type figure1 = lab.Result[Figure1Params, mapsearch.Signal]
 
-// signalRecords are the records of a task at d features, one a seed, nil if there is none.
 func signalRecords(r *figure1, task string, d int) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Signal) bool { return t.Dim == d }).Records()
 }
@@ -116,7 +115,6 @@ func judgeSignals(r *figure1) []runs.Claim {
 	return claims
 }
 
-// ends are the first and the last dimension.
 func (p Figure1Params) ends() (first, last int) { return p.Dims[0], p.Dims[len(p.Dims)-1] }
 
 func judgeSignal(r *figure1, task, series, which string) runs.Claim {
@@ -185,7 +183,6 @@ func judgeBest(r *figure1, task string) runs.Claim {
 	return greater(c, half(true), half(false))
 }
 
-// judgeCost compares a shared solve with the mean standalone one.
 func judgeCost(r *figure1, task, value, unit string) runs.Claim {
 	_, last := r.Params.ends()
 	ratios := bySeed(signalRecords(r, task, last), func(r *runs.Record) float64 {
@@ -279,7 +276,6 @@ var scaleRanges = []struct {
 	{"≤ 10", math.Inf(1), plots.TriangleUp},
 }
 
-// scatter is one dimension's configurations.
 func scatter(task string, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{X: plots.Axis{Label: "accuracy, shared weights"}}
 	x, y := record.Series["shared"], record.Series["alone"]
@@ -308,7 +304,6 @@ func scatter(task string, record *runs.Record, maps []mapsearch.Map) plots.Panel
 	return p
 }
 
-// correlationPanel is the rank correlation over the dimension.
 func correlationPanel(r *figure1) plots.Panel {
 	p := plots.Panel{
 		Title: "rank correlation", X: plots.Axis{Label: "features $d$", Scale: plots.Log2},

@@ -83,7 +83,6 @@ var Figure2 = lab.Declare(func() lab.Entry[Figure2Params, mapsearch.Search] {
 	return e
 }())
 
-// calls is the largest number of solver calls of a method.
 func calls(r *searches, task, method string) int {
 	n := 0
 	for _, record := range searchRecords(r, task, method) {
@@ -94,7 +93,6 @@ func calls(r *searches, task, method string) int {
 	return n
 }
 
-// drawOracle draws, a panel a task, the oracle test error over solver calls.
 func drawOracle(r *searches, f *lab.Picture) {
 	p := r.Params
 	winner := ""
@@ -111,7 +109,6 @@ func drawOracle(r *searches, f *lab.Picture) {
 	})
 }
 
-// callCurve is the mean oracle error of a method over its calls.
 func callCurve(r *searches, task, method string) plots.Series {
 	var xs []float64
 	for call := range calls(r, task, method) {
@@ -169,7 +166,6 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 	return c.Of(runs.MeanDiff(tuned, fixed, c.Confidence)).AtLeast(0)
 }
 
-// judgeRounds counts Algorithm 1's solves.
 func judgeRounds(r *searches, task string) runs.Claim {
 	rounds := math.Log2(float64(r.Params.Configs))
 	c := taskClaim(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one "+

@@ -18,7 +18,6 @@ import (
 // Figure3Params are those of Figure 2.
 type Figure3Params = Figure2Params
 
-// figure3Methods are those that Figure 3 compares.
 var figure3Methods = []string{
 	mapsearch.RandomSearch, mapsearch.SuccessiveHalving, mapsearch.Hyperband, mapsearch.WeightSharing,
 	mapsearch.FastWeightSharing,
@@ -29,7 +28,6 @@ var figure3Shipped = []string{
 	mapsearch.RandomSearch, mapsearch.SuccessiveHalving, mapsearch.WeightSharing, mapsearch.FastWeightSharing,
 }
 
-// withoutHyperband are they as a setting.
 var withoutHyperband = "Methods=" + strings.Join(figure3Shipped, ",")
 
 // Figure3Paper is [Figure2Paper] with all methods: an hour on two cores on IMDb without
@@ -137,7 +135,6 @@ func timeCurve(r *searches, task, method, clock string) plots.Series {
 	return s
 }
 
-// firstKnown is the first call after which a search has a best configuration.
 func firstKnown(record *runs.Record) int {
 	return max(0, slices.IndexFunc(record.Series["best"], func(v float64) bool { return v >= 0 }))
 }
@@ -164,7 +161,6 @@ func judgeFigure3(r *searches) []runs.Claim {
 	return claims
 }
 
-// baselines are the methods that Fast Weight-Sharing is compared with.
 func (p Figure3Params) baselines() []string {
 	return slices.DeleteFunc([]string{
 		mapsearch.RandomSearch, mapsearch.SuccessiveHalving, mapsearch.Hyperband, mapsearch.WeightSharing,
@@ -177,7 +173,6 @@ func baselineClaim(r *searches, task, format string, args ...any) lab.Claim {
 	return r.Params.ofTask(task, r.Claim(format, args...), len(r.Params.baselines())*len(r.Params.Tasks))
 }
 
-// pairedRecords are the searches of Fast Weight-Sharing and of a baseline with the same seed, where both are there.
 func pairedRecords(r *searches, task, baseline string) (fast, other []*runs.Record) {
 	all := searchRecords(r, task, mapsearch.FastWeightSharing)
 	for seed, record := range searchRecords(r, task, baseline) {
@@ -188,7 +183,6 @@ func pairedRecords(r *searches, task, baseline string) (fast, other []*runs.Reco
 	return fast, other
 }
 
-// ends is what the clock shows at the end of searches.
 func (p Figure3Params) ends(records []*runs.Record) []float64 {
 	return bySeed(records, func(record *runs.Record) float64 { return last(record.Series[p.Clock]) })
 }
@@ -269,7 +263,6 @@ func lead(ours, other *runs.Record, clock string, guess float64) (area, share fl
 	return area, share
 }
 
-// judgeEnd compares errors when all have ended.
 func judgeEnd(r *searches, task, baseline string) runs.Claim {
 	return greater(baselineClaim(r, task, "[sec2-beats-hb] fast weight sharing's final test error below that of %s",
 		methodTitles[baseline]).From("Sec. 2 and Figure 3").Noting("ours is the baseline's error less that of fast "+
@@ -277,7 +270,6 @@ func judgeEnd(r *searches, task, baseline string) runs.Claim {
 		atEnd(r, task, baseline), atEnd(r, task, mapsearch.FastWeightSharing))
 }
 
-// judgeSpeed compares what the two weight-sharing searches cost.
 func judgeSpeed(r *searches, task string) runs.Claim {
 	fast, plain := pairedRecords(r, task, mapsearch.WeightSharing)
 	ratios := r.Params.ends(fast)

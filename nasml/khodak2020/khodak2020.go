@@ -16,7 +16,6 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// paper is what the entries of the paper have in common.
 var paper = lab.Paper{ID: "khodak2020", Name: "Khodak+ 2020", Shipped: shippedRecords}
 
 // shippedRecords are the trials that are shipped, so that nobody has to
@@ -63,13 +62,11 @@ func completePairs(a, b []float64) (x, y []float64) {
 	return x, y
 }
 
-// present are the numbers of a column without NaN.
 func present(column []float64) []float64 {
 	out, _ := completePairs(column, column)
 	return out
 }
 
-// means are the summaries at the xs that have one.
 func means(xs []float64, of func(i int) (runs.Summary, error)) (at []float64, all []runs.Summary) {
 	for i, x := range xs {
 		if s, err := of(i); err == nil {

@@ -22,7 +22,6 @@ import (
 
 var taskTitles = map[string]string{mapsearch.ImageTask: "CIFAR-10", mapsearch.ReviewTask: "IMDb"}
 
-// taskKinds are the code versions of the two tasks.
 var taskKinds = map[string]*code.Kind{
 	mapsearch.ImageTask:  code.Define("khodak2020/images", "khodak2020/internal/mapsearch"),
 	mapsearch.ReviewTask: code.Define("khodak2020/reviews", "khodak2020/internal/mapsearch"),
@@ -74,13 +73,11 @@ var quickTasks = func() TaskParams {
 	return p
 }()
 
-// rules reports an unknown image data set.
 func (p TaskParams) rules(c *study.Checks) {
 	known := data.Known()
 	c.Expect(slices.Contains(known, p.Images), "Images must be one of %v, got %q", known, p.Images)
 }
 
-// setting is what a trial of a task depends on.
 func (p TaskParams) setting(task string) mapsearch.Setting {
 	s := mapsearch.Setting{
 		Task: task, Reading: p.Reading, Fresh: slices.Contains(p.Fresh, task), Lambda: p.Lambda, Tol: p.Tol,
@@ -102,7 +99,6 @@ func (p TaskParams) title(task string) string {
 	return taskTitles[task]
 }
 
-// ofTask is a claim about a task, as one of n.
 func (p TaskParams) ofTask(task string, c lab.Claim, n int) lab.Claim {
 	c.Name = p.title(task) + ": " + c.Name
 	return c.Family(n)
@@ -118,7 +114,6 @@ func taskClaim[P interface{ tasks() TaskParams }, T any](
 
 func (p TaskParams) tasks() TaskParams { return p }
 
-// taskTrial is a trial of a task.
 type taskTrial interface {
 	Run(ctx context.Context, data mapsearch.Data, seed uint64, step func(note string)) (trial.Result, error)
 	Calls() int
@@ -157,12 +152,10 @@ func taskBench[T taskTrial](ctx context.Context, p TaskParams, task string, labe
 	return b, nil
 }
 
-// examplesOf are the examples that a task was computed on.
 func examplesOf[P, T any](r *lab.Result[P, T], task string) *examples {
 	return r.Facts[task].(*examples)
 }
 
-// examples are those of a task. They are read when the first trial runs.
 type examples struct {
 	params      TaskParams
 	task        string
@@ -175,7 +168,6 @@ type examples struct {
 
 func (e *examples) title() string { return e.params.title(e.task) }
 
-// open opens the examples of a task.
 func (p TaskParams) open(ctx context.Context, task string) (*examples, error) {
 	e := &examples{params: p, task: task}
 	open := e.openReviews
@@ -206,7 +198,6 @@ func (e *examples) take(want, have [3]int) error {
 	return nil
 }
 
-// imageClasses is the number of classes.
 const imageClasses = 10
 
 // openTest finds the test images that are used: the first ones, so that trials
@@ -249,7 +240,6 @@ func (e *examples) openImages(ctx context.Context) (load func() (mapsearch.Data,
 	return func() (mapsearch.Data, error) { return e.loadImages(ctx, all, test) }, nil
 }
 
-// loadImages reads the images of the splits.
 func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (mapsearch.Data, error) {
 	var splits [3]mapsearch.Images
 	from := mapsearch.ValidFrom(all.Len)
@@ -299,7 +289,6 @@ func (e *examples) openReviews(ctx context.Context) (load func() (mapsearch.Data
 	}, nil
 }
 
-// device opens XLA.
 func (e *examples) device() (name, device string, err error) {
 	b, err := backend.Open()
 	if err != nil {
@@ -312,7 +301,6 @@ func (e *examples) device() (name, device string, err error) {
 	return name, device, nil
 }
 
-// close frees what the trials were computed with.
 func (e *examples) close() {
 	if e.engine != nil {
 		e.engine.Close()

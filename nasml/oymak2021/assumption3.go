@@ -103,7 +103,6 @@ type assumption3 = lab.Result[Assumption3Params, kernels.Part]
 
 var assumption3Kind = code.Define("oymak2021/assumption3", "oymak2021/internal/kernels")
 
-// trials lists all that is to be computed.
 func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 	sphere := neural.World{Data: onSphere, Dim: p.Dim}
 	add := func(t kernels.Part) { gs.Add(t.Part, p.Seeds, t) }
@@ -156,7 +155,6 @@ func drawAssumption3(r *assumption3, f *lab.Picture) {
 		p.Train, p.DeepTrain, p.Dim)
 }
 
-// logCurve is a series of groups over xs, on a log axis.
 func logCurve(r *assumption3, label string, xs []float64, gs lab.Groups[kernels.Part], series string) plots.Series {
 	return curve(label, xs, study.Columns(gs.Rows(series)), plots.Log10, r.Confidence)
 }
@@ -196,7 +194,6 @@ func depthPanel(r *assumption3) plots.Panel {
 	return panel
 }
 
-// judgeAssumption3 judges the claims of Definition 3, Assumption 3 and the remarks on deep networks.
 func judgeAssumption3(r *assumption3) []runs.Claim {
 	p := r.Params
 	claims := []runs.Claim{

@@ -146,7 +146,6 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 	}
 }
 
-// overLine is a loss over the one-dimensional Δ.
 func overLine(r *figure1, label, name string) plots.Series {
 	var x []float64
 	for _, alpha := range landscape.Grid(2, r.Params.LineSteps) {
@@ -155,7 +154,6 @@ func overLine(r *figure1, label, name string) plots.Series {
 	return band(label, x, study.Columns(r.Part("line").Rows(name)), r.Confidence)
 }
 
-// overTest is a loss of every α of the two-dimensional Δ over its test loss.
 func overTest(r *figure1, label, name string) plots.Series {
 	gs := r.Part("plane")
 	return plots.Series{
@@ -164,10 +162,8 @@ func overTest(r *figure1, label, name string) plots.Series {
 	}
 }
 
-// figure1Losses are those of one seed, over all α.
 type figure1Losses struct{ train, test, few, validation []float64 }
 
-// spread is the range of the test loss.
 func (l figure1Losses) spread() float64 { return slices.Max(l.test) - slices.Min(l.test) }
 
 // excess is the test loss of the (first) α with the least of some losses, above the least test loss, over the range of
@@ -176,7 +172,6 @@ func (l figure1Losses) excess(losses []float64) float64 {
 	return (l.test[floats.MinIdx(losses)] - slices.Min(l.test)) / l.spread()
 }
 
-// trainRange is the largest training loss over the range of the test loss.
 func (l figure1Losses) trainRange() float64 {
 	return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread()
 }

@@ -122,7 +122,6 @@ type figure2 = lab.Result[Figure2Params, sweepTrial]
 
 var figure2Kind = code.Define("oymak2021/figure2", "oymak2021/internal/sgdsweep")
 
-// rules require widths for each panel, and known names.
 func (p Figure2Params) rules(c *study.Checks) {
 	for _, panel := range p.Panels {
 		c.Expect(len(p.widths(panel)) > 0, "there is no width for panel %q", panel)
@@ -143,7 +142,6 @@ func (p Figure2Params) widths(panel string) []int {
 	return p.Widths
 }
 
-// sweepTrial is what one distance depends on.
 type sweepTrial struct {
 	sgdsweep.Network
 	DeltaAlpha float64 `json:"delta_alpha"`
@@ -151,7 +149,6 @@ type sweepTrial struct {
 
 func (t sweepTrial) String() string { return fmt.Sprintf("(%s) k = %d", t.Panel, t.Width) }
 
-// sweep are the trials of a panel by one reading of the inputs.
 func (p Figure2Params) sweep(panel, inputs string, widths []int) (gs lab.Groups[sweepTrial]) {
 	p.Inputs = inputs
 	for _, delta := range p.DeltaAlphas {
@@ -180,7 +177,6 @@ func (p Figure2Params) network(panel string, k int) sgdsweep.Network {
 	return n
 }
 
-// figure2Note says at which scale the trials are.
 func figure2Note(params any) string {
 	switch p := params.(Figure2Params); {
 	case p.computes(Figure2Paper):
@@ -200,7 +196,6 @@ func (p Figure2Params) computes(preset Figure2Params) bool {
 	return err == nil && p.Data == preset.Data && same("a") && same("b")
 }
 
-// activationKeys name the activations in keys of trials.
 func (p Figure2Params) activationKeys() (keys [2]string, err error) {
 	for i, name := range p.Activations {
 		if keys[i], err = supernet.ActivationKey(name); err != nil {
@@ -249,14 +244,12 @@ func figure2Bench(ctx context.Context, p Figure2Params, _ string) (b lab.Bench[s
 	return b, nil
 }
 
-// view are the training examples of the two classes.
 func (p Figure2Params) view() data.View {
 	view := viewOf(p.Data, p.Classes)
 	view.First, view.OrShipped = p.Examples, true
 	return view
 }
 
-// openDevice opens the device that GoMLX computes on.
 func openDevice() (name, device string, err error) {
 	b, err := backend.Open()
 	if err != nil {
@@ -266,7 +259,6 @@ func openDevice() (name, device string, err error) {
 	return name, device, nil
 }
 
-// units is the cost of a batch for one pair, by its weights.
 func (t sweepTrial) units() int {
 	const inputs, unit = 784, 1 << 12
 	return 1 + t.Weights(inputs)/unit
@@ -276,7 +268,6 @@ func (t sweepTrial) units() int {
 // more than it saves.
 var checkpointEvery = runs.Interval(time.Minute)
 
-// trainSweep runs the sweep that a job's trials need and stores their results.
 func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Images) error {
 	b, err := backend.Open()
 	if err != nil {

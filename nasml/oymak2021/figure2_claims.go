@@ -98,7 +98,6 @@ func (s sweepPanel) noting(c lab.Claim, note string) lab.Claim {
 	return c.Noting("%s", joined(note, limits))
 }
 
-// joined are two notes, of which one may be empty.
 func joined(note, limits string) string {
 	if note == "" || limits == "" {
 		return note + limits
@@ -106,7 +105,6 @@ func joined(note, limits string) string {
 	return note + "; " + limits
 }
 
-// judgeRange judges the largest mean.
 func (s sweepPanel) judgeRange(c lab.Claim) runs.Claim {
 	end := printed[s.panel].axisEnd
 	c = c.Says(end)
@@ -177,7 +175,6 @@ func (s sweepPanel) judgeSmallDelta(c lab.Claim) runs.Claim {
 		"means above 0", len(small))).Difference(small, large).Above(0)
 }
 
-// valuesAt are the distances at Δα from lo to hi.
 func valuesAt(distances []distance, lo, hi float64) []float64 {
 	return values(slices.DeleteFunc(slices.Clone(distances),
 		func(d distance) bool { return d.delta < lo || d.delta > hi }))
@@ -219,7 +216,6 @@ var printed = map[string]struct {
 	"b": {"(b) all weights, four layers", 3.0},
 }
 
-// inputWords are the readings of Inputs in words.
 var inputWords = map[string]string{
 	"unit-interval": "inputs x/255", "standardized": "standardized inputs", "unit-norm": "inputs of norm 1",
 }
@@ -255,12 +251,10 @@ func panelOf(r *figure2, panel, inputs string, widths []int) sweepPanel {
 	return s
 }
 
-// byInputs is a panel with the figure's own reading.
 func byInputs(r *figure2, panel string) sweepPanel {
 	return panelOf(r, panel, r.Params.Inputs, r.Params.widths(panel))
 }
 
-// beside are (a) with the other readings.
 func beside(r *figure2) (all []sweepPanel) {
 	for _, inputs := range r.Params.Beside {
 		all = append(all, panelOf(r, "a", inputs, r.Params.BesideWidths))
@@ -268,14 +262,12 @@ func beside(r *figure2) (all []sweepPanel) {
 	return all
 }
 
-// sweepPoint is the mean over the seeds that were run at a width and a Δα.
 type sweepPoint struct {
 	width, seeds int
 	delta        float64
 	mean         runs.Summary
 }
 
-// points summarizes distances at each width and Δα.
 func (s sweepPanel) points(distances []distance) (points []sweepPoint) {
 	for _, of := range byPoint(distances) {
 		points = append(points, sweepPoint{of[0].width, len(of), of[0].delta, s.Mean(values(of))})
@@ -334,14 +326,12 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 	}
 }
 
-// sayMissing lists what was not run.
 func sayMissing(f *lab.Picture, of string, missing []string) {
 	if len(missing) > 0 {
 		f.Say("%s%s.", of, strings.Join(missing, "; "))
 	}
 }
 
-// missing lists the widths that were not run, or not for every seed.
 func (s sweepPanel) missing() (parts []string) {
 	bySeeds := map[int][]int{}
 	for _, k := range s.widths {
@@ -437,7 +427,6 @@ func (s sweepPanel) paired() (moved []distance) {
 	return moved
 }
 
-// bySeed are the distances of each seed.
 func (s sweepPanel) bySeed() [][]distance {
 	sorted := slices.SortedStableFunc(slices.Values(s.distances),
 		func(a, b distance) int { return cmp.Compare(a.seed, b.seed) })

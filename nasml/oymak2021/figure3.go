@@ -106,7 +106,6 @@ func (p Figure3Params) rules(c *study.Checks) {
 	}
 }
 
-// figure3Bench derives the settings of the searches and opens the images.
 func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[int], err error) {
 	settings, keys, costs := map[int]search.Settings{}, map[int]any{}, map[int]func() forecast.Cost{}
 	for _, n := range p.Validation {
@@ -147,7 +146,6 @@ func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[i
 	}, nil
 }
 
-// searchGap runs the one search of a job from its last checkpoint, and stores it.
 func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *data.Images) error {
 	b, err := backend.Open()
 	if err != nil {
@@ -165,7 +163,6 @@ func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *da
 	return job.Done(0, result)
 }
 
-// settings are those of the searches with n_V validation images.
 func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	s, err := map[string]func(space, method string) (search.Settings, error){
 		"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
@@ -199,7 +196,6 @@ var elsewhere = map[string]string{
 	"EvaluateEvery": "every epoch is drawn",
 }
 
-// changes are what Vary changed of the settings.
 func (p Figure3Params) changes(validation int) []string {
 	if p.Vary == nil {
 		return nil

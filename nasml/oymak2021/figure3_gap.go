@@ -23,7 +23,6 @@ func errorsAt(r *figure3, i int, part string, epoch int) []float64 {
 	return study.Column(r.Groups[i:i+1].Rows(part), epoch-1)
 }
 
-// gaps are test minus validation error.
 func gaps(r *figure3, i, epoch int) []float64 {
 	out := errorsAt(r, i, "test", epoch)
 	for k, v := range errorsAt(r, i, "validation", epoch) {
@@ -32,7 +31,6 @@ func gaps(r *figure3, i, epoch int) []float64 {
 	return out
 }
 
-// epochs is the number of epochs of the searches.
 func epochs(r *figure3) int {
 	for _, n := range r.Groups.Values("epochs") {
 		return int(n)
@@ -88,7 +86,6 @@ func overEpochs(r *figure3, label string, least float64, of func(epoch int) []fl
 	return plots.Band(label, x, means)
 }
 
-// onFigure1C begins a claim on Figure 1 (c).
 func onFigure1C(r *figure3, format string, args ...any) lab.Claim {
 	return r.Claim(format, args...).From("Section 7b and Figure 1 (c)")
 }
@@ -120,7 +117,6 @@ func judgeEnds(r *figure3) []runs.Claim {
 	}
 }
 
-// judgeSupernet counts the hyperparameters of the supernet.
 func judgeSupernet(r *figure3) runs.Claim {
 	c := onFigure1C(r, "[figure1c-h] hyperparameters of the supernet").Claim
 	s, err := r.Params.settings(r.Params.Validation[0])
@@ -138,7 +134,6 @@ func judgeSupernet(r *figure3) runs.Claim {
 	return verdict.Exactly(c, float64(numbers), 224, 0)
 }
 
-// judgeTrainZero judges the training error of the searches with the most validation images.
 func judgeTrainZero(r *figure3, most, last int) runs.Claim {
 	c := onFigure1C(r, "[figure1c-train-zero] training error zero after %d epochs", zeroFrom).
 		Noting("with the most validation images, n_V = %d, after epoch %d: at most %v",
@@ -207,7 +202,6 @@ func judgeTrends(r *figure3) []runs.Claim {
 	}
 }
 
-// difference is a less b.
 func difference(a, b perSeed) perSeed {
 	return func(seed int) (float64, error) {
 		x, err := a(seed)
@@ -216,7 +210,6 @@ func difference(a, b perSeed) perSeed {
 	}
 }
 
-// trend is the mean over seeds of a number, if all searches were run.
 func trend(r *figure3, c lab.Claim, of perSeed) lab.Statistic {
 	if c = c.Says(0); missing(r) != nil {
 		return c.Of(runs.Summary{}, missing(r))
@@ -253,7 +246,6 @@ func judgeZero(r *figure3) runs.Claim {
 	}).AtMost(zeroWithin)
 }
 
-// missing is an error if not all searches were run to their end.
 func missing(r *figure3) error {
 	all := r.Groups.Records()
 	ran := len(slices.DeleteFunc(slices.Clone(all), func(record *runs.Record) bool {
@@ -265,7 +257,6 @@ func missing(r *figure3) error {
 	return nil
 }
 
-// sizesBetween are the places in Validation of those from lo to hi.
 func sizesBetween(r *figure3, lo, hi int) (at []int) {
 	for i, n := range r.Params.Validation {
 		if lo <= n && n <= hi {

@@ -86,7 +86,6 @@ type (
 
 var lemma1Kind = code.Define("oymak2021/lemma1", "oymak2021/internal/lipschitz")
 
-// trials are those of every list, a part a list.
 func (p Lemma1Params) trials() (gs mapCases) {
 	base := lipschitz.Case{
 		World: world.World{Inputs: p.Inputs, Features: p.Features, Maps: p.Maps[0], Decay: p.Decays[0], Flips: p.Flips},
@@ -111,7 +110,6 @@ func vary[V cmp.Ordered](gs *mapCases, part string, seeds int, c lipschitz.Case,
 	}
 }
 
-// drawLemma1 draws the Lipschitz constant with its bounds, the gap and the excess risk of choosing α and λ together.
 func drawLemma1(r *lemma1, f *lab.Picture) {
 	lambdas := r.Part("lambda")
 	lambda0 := study.Map(lambdas.Lists("lambda0"), func(values []float64) float64 { return r.Mean(values).Mean })
@@ -136,7 +134,6 @@ func drawLemma1(r *lemma1, f *lab.Picture) {
 		r.Params.Maps[0], r.Interval("band", r.Params.Seeds, "seed"))
 }
 
-// constantPanel has the measured Lipschitz constant and its bounds.
 func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Panel {
 	p := logLog(title, label, "Lipschitz constant of $f_α$")
 	for _, s := range []struct{ name, label string }{
@@ -153,7 +150,6 @@ func constantPanel(r *lemma1, title, label, part string, xs []float64) plots.Pan
 	return p
 }
 
-// lemma1Bound is a bound on the Lipschitz constant of a record.
 type lemma1Bound func(c lipschitz.Case, record *runs.Record) float64
 
 // perRadius is a value divided by C̄ = 3R: Theorem 1 has C̄L in its logarithm.
@@ -161,7 +157,6 @@ func perRadius(name string) lemma1Bound {
 	return func(c lipschitz.Case, record *runs.Record) float64 { return record.Values[name] / (3 * c.Radius()) }
 }
 
-// judgeLemma1 judges Lemma 1 and the remarks on it.
 func judgeLemma1(r *lemma1) []runs.Claim {
 	scales := r.Part("scale")
 	fixed := r.Groups[:len(r.Groups)-len(scales)]
@@ -182,7 +177,6 @@ func judgeLemma1(r *lemma1) []runs.Claim {
 	}, judgeGaps(r)...)
 }
 
-// within counts the records whose Lipschitz constant is above a bound.
 func within(c lab.Claim, gs mapCases, bound lemma1Bound) runs.Claim {
 	over := 0
 	for _, g := range gs {
@@ -224,7 +218,6 @@ func judgeInvariance(r *lemma1, scales mapCases) runs.Claim {
 	return c.Noting("largest c against the smallest; λ is fixed at 0").Mean(ratios).Between(1, 1-1e-6, 1+1e-6)
 }
 
-// judgeGaps judges the uniform gap and the excess risk of all λ_min.
 func judgeGaps(r *lemma1) []runs.Claim {
 	gs, sizes, inf := r.Part("lambda"), r.Params.Validation, math.Inf(1)
 	first, last := sizes[0], sizes[len(sizes)-1]
@@ -258,7 +251,6 @@ func judgeGaps(r *lemma1) []runs.Claim {
 	}
 }
 
-// growthNote says how the bound grows, and the gap over all λ_min.
 func growthNote(r *lemma1, gs mapCases) string {
 	note := "log–log slope at the largest n_V over the smaller half of λ_min"
 	if s, err := verdict.OverSeeds(r.Params.Seeds, r.Confidence, gapGrowth(gs, boundRoots, true)); err == nil {

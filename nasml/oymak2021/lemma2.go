@@ -80,7 +80,6 @@ type lemma2 = lab.Result[Lemma2Params, minimizer.Case]
 
 var lemma2Kind = code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer")
 
-// trials are one of each kind of function, and one for each λ.
 func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, kind := range minimizer.Kinds {
 		gs.Add(kind, p.Seeds, minimizer.Case{Kind: kind, Maps: p.Maps, Weights: p.Weights, Cases: p.Cases})
@@ -113,7 +112,6 @@ func lemma2Functions(r *lemma2) plots.Panel {
 	return a
 }
 
-// lemma2Ridge is the ridge problem over λ.
 func lemma2Ridge(r *lemma2) plots.Panel {
 	b := logLog("(b) ridge regression (6)", "$λ$", "Lipschitz constant of $θ_α$")
 	gs := r.Part("ridge")
@@ -146,7 +144,6 @@ func lemma2Claims(r *lemma2) []runs.Claim {
 	}
 }
 
-// lemma2Without counts the random functions of a kind that violate a bound.
 func lemma2Without(r *lemma2, name, kind, over, note string) runs.Claim {
 	gs := r.Part(kind)
 	return verdict.None(r.Claim("%s", name).Noting("%s", note).Claim,
@@ -163,7 +160,6 @@ func counterexample(r *lemma2) runs.Claim {
 	return c
 }
 
-// lemma2RidgeClaims count the seeds and λ at which a bound is violated beyond rounding.
 func lemma2RidgeClaims(r *lemma2) []runs.Claim {
 	records := r.Part("ridge").Records()
 	over := func(bound string) (seeds int) {

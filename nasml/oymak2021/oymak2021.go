@@ -30,7 +30,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// ofPaper is what its entries have in common.
 var ofPaper = lab.Paper{ID: "oymak2021", Name: "Oymak+ 2021", Shipped: shippedRecords}
 
 // shippedRecords are the trials that are shipped: long runs that nobody
@@ -39,7 +38,6 @@ var ofPaper = lab.Paper{ID: "oymak2021", Name: "Oymak+ 2021", Shipped: shippedRe
 //go:embed records
 var shippedRecords embed.FS
 
-// pixelsOf is what trials know of images.
 func pixelsOf(im *data.Images) *pixels.Images {
 	return &pixels.Images{
 		Name: fmt.Sprintf("%s %s", im.Name, im.Split), Size: im.Height * im.Width * im.Channels,
@@ -58,7 +56,6 @@ func band(label string, x []float64, lists [][]float64, confidence float64) plot
 	return plots.Band(label, x, study.Map(lists, func(list []float64) runs.Summary { return meanOf(list, confidence) }))
 }
 
-// meanOf is the mean of such numbers.
 func meanOf(values []float64, confidence float64) runs.Summary {
 	mean, err := runs.Summarize(values, confidence)
 	if err != nil {
@@ -108,14 +105,12 @@ func halfRate(s plots.Series, last bool) []plots.Series {
 	}}
 }
 
-// logLog is a panel with two logarithmic axes.
 func logLog(title, x, y string, series ...plots.Series) plots.Panel {
 	return plots.Panel{Title: title, X: logAxis(x), Y: logAxis(y), Series: series}
 }
 
 func logAxis(label string) plots.Axis { return plots.Axis{Label: label, Scale: plots.Log10} }
 
-// viewOf are the training images of two classes.
 func viewOf(name data.Name, classes [2]int) data.View {
 	return data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
 }
@@ -164,7 +159,6 @@ func renamed(names, keys, some []string) []string {
 	return study.Map(some, func(name string) string { return keys[slices.Index(names, name)] })
 }
 
-// checkNet requires known activations and a known set of images.
 func checkNet(c *study.Checks, activations []string, set data.Name) {
 	for _, name := range activations {
 		err := activation.Check(name)
@@ -195,7 +189,6 @@ func netKeys(names []string) ([]string, error) {
 	return keys, nil
 }
 
-// points are those of a curve whose slope is asked for.
 type points struct{ x, y []float64 }
 
 func (p *points) add(x, y float64) { p.x, p.y = append(p.x, x), append(p.y, y) }
@@ -239,7 +232,6 @@ func listed(numbers []int) string {
 
 // This file has what Theorem 3 and Assumption 3 share: activations, images and curves.
 
-// shippedActivations are spectral's own.
 var shippedActivations = maps.Clone(spectral.Activations)
 
 // activationKeys name entries of spectral.Activations, with or without a factor, in the keys of trials: shipped ones by
@@ -282,7 +274,6 @@ func probed(a spectral.Activation) string {
 	return text
 }
 
-// checkActivations requires known names.
 func checkActivations(c *study.Checks, field string, names []string) []spectral.Activation {
 	activations, err := spectral.NamedActivations(names...)
 	c.Expect(err == nil, "%s: %v", field, err)
@@ -323,7 +314,6 @@ func digitsBench[T interface {
 	return b, err
 }
 
-// digits are two classes of both splits of images, opened but not loaded.
 type digits struct {
 	train, test *data.Opened
 	first       uint8
@@ -340,7 +330,6 @@ func openDigits(ctx context.Context, name data.Name, classes [2]int) (d digits, 
 	return d, err
 }
 
-// of is the fingerprint of what a world needs of the images.
 func (d digits) of(w neural.World) string {
 	if w.Data != neural.Digits {
 		return ""
@@ -348,7 +337,6 @@ func (d digits) of(w neural.World) string {
 	return d.train.Fingerprint + d.test.Fingerprint
 }
 
-// load is what a world needs of the images.
 func (d digits) load(ctx context.Context, w neural.World) (*neural.Images, error) {
 	if w.Data != neural.Digits {
 		return nil, nil
@@ -364,7 +352,6 @@ func (d digits) load(ctx context.Context, w neural.World) (*neural.Images, error
 	return &neural.Images{Train: pixelsOf(train), Test: pixelsOf(test), First: d.first}, nil
 }
 
-// sourceNames are the sources' names in pictures.
 var sourceNames = map[string]string{
 	neural.Cap: "margin", neural.Flipped: "margin, flipped labels", neural.Product: "product", neural.Digits: "digits",
 }
@@ -426,7 +413,6 @@ func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) (lists [][]
 	return lists
 }
 
-// ticks are marks at whole numbers.
 func ticks(at []int) []plots.Tick {
 	return study.Map(at, func(n int) plots.Tick { return plots.Tick{Value: float64(n), Label: fmt.Sprint(n)} })
 }

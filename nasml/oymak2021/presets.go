@@ -11,7 +11,6 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 )
 
-// figure2Settings judges the settings of Section 7a as [Figure2Paper] has them.
 func figure2Settings() []runs.Claim {
 	const source = "Oymak+ 2021, Section 7a"
 	p := Figure2Paper
@@ -44,7 +43,6 @@ func figure2Settings() []runs.Claim {
 	return claims
 }
 
-// figure3Settings judges the settings of [Figure3Paper].
 func figure3Settings() []runs.Claim {
 	const source = "Oymak+ 2021, Section 7b and Figure 3"
 	p := Figure3Paper

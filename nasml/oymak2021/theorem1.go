@@ -53,7 +53,6 @@ type (
 
 var theorem1Kind = code.Define("oymak2021/theorem1", "oymak2021/internal/convergence")
 
-// drawTheorem1 draws the suprema over the size of the validation sample, a panel for each part that was run.
 func drawTheorem1(r *theorem1, f *lab.Picture) {
 	p, ridge := r.Params, ridges(r, r.Params.Lambdas[0])
 	var panels []plots.Panel

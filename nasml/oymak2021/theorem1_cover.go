@@ -12,7 +12,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// coverTrials are the covers of balls and of a circle.
 func coverTrials(p Theorem1Params) curves { return p.asked("cover", convergence.Case{Part: "cover"}) }
 
 func coverPanel(r *theorem1) plots.Panel {
@@ -24,7 +23,6 @@ func coverPanel(r *theorem1) plots.Panel {
 	return p
 }
 
-// inverseRadii are the 1/ε of the covers.
 func inverseRadii() []float64 {
 	return study.Map(convergence.CoverRadii, func(eps float64) float64 { return 1 / eps })
 }

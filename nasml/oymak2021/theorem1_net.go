@@ -12,7 +12,6 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// netTrials are those of trained networks.
 func netTrials(p Theorem1Params) curves {
 	var cases []convergence.Case
 	for _, h := range p.NetMaps {
@@ -28,7 +27,6 @@ func netTrials(p Theorem1Params) curves {
 	return p.asked("net", cases...)
 }
 
-// theorem1Bench opens the images that networks need.
 func theorem1Bench(ctx context.Context, p Theorem1Params, _ string) (lab.Bench[convergence.Case], error) {
 	names := p.Activations
 	if !slices.Contains(p.Parts, "net") {

@@ -71,7 +71,6 @@ func judgeRidge(r *theorem1) []runs.Claim {
 	return claims
 }
 
-// judgeMaps judges the curves of one λ.
 func judgeMaps(r *theorem1, gs curves, with string) []runs.Claim {
 	inf := math.Inf(-1)
 	const of = "log–log slope; sup over candidates and uphill steps in the simplex"
@@ -90,7 +89,6 @@ func judgeMaps(r *theorem1, gs curves, with string) []runs.Claim {
 	}
 }
 
-// scaledNote says what is divided by what, and how a gap grows before that.
 func scaledNote(r *theorem1, gs curves, name string) string {
 	note := "log–log slope after division by the size of what is averaged: (1 + sup|f|)² for losses and " +
 		"2(1 + sup|f|)·sup‖∇f‖ for hypergradients, which C is absolute for only after"

@@ -133,7 +133,6 @@ func growth(gs curves, of supremum, times int) perSeed {
 	}
 }
 
-// supremumPanel has a curve for each h.
 func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Panel {
 	p := logLog(title, "validation samples $n_V$", label)
 	for _, g := range gs {
@@ -144,7 +143,6 @@ func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Pane
 	return p
 }
 
-// asked are cases of a part, where that is asked for.
 func (p Theorem1Params) asked(part string, cases ...convergence.Case) (gs curves) {
 	if slices.Contains(p.Parts, part) {
 		gs.Add(part, p.Seeds, cases...)

@@ -102,5 +102,4 @@ func (p Theorem2Params) rules(c *study.Checks) {
 	c.Expect(p.PropRank <= p.PropInputs, "PropRank must be at most PropInputs = %d, got %d", p.PropInputs, p.PropRank)
 }
 
-// inside is the legend of every panel.
 var inside = plots.Legend{Position: plots.LegendInside}

@@ -16,7 +16,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// propositionTrials are those of Proposition 1.
 func propositionTrials(p Theorem2Params) (gs selections) {
 	for _, h := range p.PropMaps {
 		gs.Add("prop1", p.Seeds, selection.Case{
@@ -27,7 +26,6 @@ func propositionTrials(p Theorem2Params) (gs selections) {
 	return gs
 }
 
-// propositionPanel has risk and gap over n_T = n_V for the first h.
 func propositionPanel(r *theorem2) plots.Panel {
 	first := r.Part("prop1")[0]
 	of := func(label, name string) plots.Series {
@@ -40,7 +38,6 @@ func propositionPanel(r *theorem2) plots.Panel {
 	return c
 }
 
-// extraPanel has the loss by choosing, a curve an h.
 func extraPanel(r *theorem2) plots.Panel {
 	d := logLog(fmt.Sprintf("(d) loss by choosing, $n_T = %d$", r.Params.FixedTrain), "validation samples $n_V$",
 		"risk above $\\min_α L(f_α)$")

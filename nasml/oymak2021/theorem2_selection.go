@@ -40,7 +40,6 @@ func (p Theorem2Params) selects(h, n int, noise float64) selection.Case {
 	}
 }
 
-// boundPanel has risk and bound over n_T, without noise and with the last one.
 func boundPanel(r *theorem2) plots.Panel {
 	p := r.Params
 	a := logLog(fmt.Sprintf("(a) Theorem 2, $h = %d$", p.Maps[0]), "training samples $n_T$", "test risk")
@@ -69,7 +68,6 @@ func lastRisk(record *runs.Record) float64 {
 	return risks[len(risks)-1]
 }
 
-// choicePanel has the risk of α̂ over the least risk of any α.
 func choicePanel(r *theorem2) plots.Panel {
 	b := plots.Panel{
 		Title: "(b) choosing among $h$ maps", Legend: inside,
@@ -166,7 +164,6 @@ func judgeTerm(r *theorem2) []runs.Claim {
 	}
 }
 
-// judgePar judges Section 4.1: α̂ is on par with the best α.
 func judgePar(r *theorem2) []runs.Claim {
 	records := r.Part("maps").Records()
 	over := func(of func(record *runs.Record, best float64) float64) []float64 {
@@ -215,7 +212,6 @@ func scaledExcess(gs selections) perSeed {
 	}
 }
 
-// judgeNoise judges what label noise does at the largest n_T.
 func judgeNoise(r *theorem2) []runs.Claim {
 	last := r.Params.Trains[len(r.Params.Trains)-1]
 	records := r.Part("noise").Where(func(c selection.Case) bool { return c.Train == last }).Records()

@@ -126,7 +126,6 @@ var Theorem3 = lab.Declare(lab.Entry[Theorem3Params, activationsearch.Part]{
 	Questions: theorem3Questions,
 })
 
-// theorem3Questions are what the theorem is asked, a file each; all but the first share a picture.
 var theorem3Questions = []lab.Question[Theorem3Params, activationsearch.Part]{
 	{Name: "training", Draw: drawNetworks, Claims: judgeNetworks},
 	{Name: "validation", Claims: judgeValidation},
@@ -162,7 +161,6 @@ func (p Theorem3Params) rules(c *study.Checks) {
 	}
 }
 
-// theorem3Sources are those of the panels over n_T.
 var theorem3Sources = []string{neural.Cap, neural.Digits, neural.Product, neural.Flipped}
 
 func (p Theorem3Params) world(source string) neural.World {
@@ -179,7 +177,6 @@ func (p Theorem3Params) world(source string) neural.World {
 	return w
 }
 
-// trials lists all that is to be computed, the cheap parts first.
 func (p Theorem3Params) trials() (gs descents) {
 	for _, source := range p.RankWorld {
 		gs.Add("align", p.Seeds, activationsearch.Part{
@@ -219,7 +216,6 @@ func (p Theorem3Params) descent(source string, n, k int) activationsearch.Part {
 	}
 }
 
-// ofSource are the networks of width Width on a source, over n_T.
 func ofSource(r *theorem3, source string) descents {
 	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data == source })
 }

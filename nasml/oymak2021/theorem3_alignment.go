@@ -12,7 +12,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// rankPanel has a series over the eigenvectors whose signs are labels.
 func rankPanel(r *theorem3, title, label string, scale plots.Scale, series string) plots.Panel {
 	panel := logLog(title, "labels: sign of eigenvector", label)
 	panel.Y.Scale = scale
@@ -24,7 +23,6 @@ func rankPanel(r *theorem3, title, label string, scale plots.Scale, series strin
 	return panel
 }
 
-// judgeAlignment compares labels along the principal eigenvector with random ones.
 func judgeAlignment(r *theorem3) []runs.Claim {
 	var claims []runs.Claim
 	for _, g := range r.Part("align") {

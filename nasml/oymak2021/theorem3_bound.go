@@ -12,7 +12,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// trainPanel has a curve over n_T for each source.
 func trainPanel(r *theorem3, title, label string, scale plots.Scale, of func(*runs.Record) float64) plots.Panel {
 	panel := plots.Panel{
 		Title: title, X: plots.Axis{Label: "training examples $n_T$", Scale: plots.Log2, Ticks: ticks(r.Params.Trains)},
@@ -31,7 +30,6 @@ func bestTerm(record *runs.Record) float64 { return slices.Min(record.Series["te
 // tailT is the t of the bound's probability, 4(e^{−t} + …) = 0.2.
 const tailT = 3.0
 
-// constantOf is the largest C over n_V that the bound needs for a record.
 func (p Theorem3Params) constantOf(record *runs.Record) (constant float64) {
 	for v, n := range p.Validations {
 		second := math.Sqrt((float64(len(p.Activations)) + tailT) / float64(n))
@@ -40,7 +38,6 @@ func (p Theorem3Params) constantOf(record *runs.Record) (constant float64) {
 	return constant
 }
 
-// judgeBound compares the risk of α̂ with the bound, at t = 3.
 func judgeBound(r *theorem3) []runs.Claim {
 	p := r.Params
 	var constants []float64

@@ -16,7 +16,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// overAlphas is the largest of a series of a record.
 func overAlphas(series string) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }
 }
@@ -56,7 +55,6 @@ func spread(n, m int) (places []int) {
 	return places
 }
 
-// worstRatio is the largest ratio of stepRatios.
 func worstRatio(steps int) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 {
 		ratios, _ := stepRatios([]*runs.Record{record}, steps)
@@ -83,7 +81,6 @@ func stepRatios(records []*runs.Record, total int) (ratios []float64, skipped in
 	return ratios, skipped
 }
 
-// judgeNetworks judges networks against their kernels, then their training errors and steps.
 func judgeNetworks(r *theorem3) []runs.Claim {
 	wide := r.Part("widths")[wideFrom(r.Params.Widths):]
 	ks := wide.X(func(t activationsearch.Part) float64 { return float64(t.Width) })

@@ -11,7 +11,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// selectedRisk is the mean risk of α̂ with the largest validation set.
 func selectedRisk(record *runs.Record) float64 {
 	s := record.Series["selected"]
 	return s[len(s)-1]

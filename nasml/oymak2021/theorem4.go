@@ -27,7 +27,6 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, lowrank.Trial]{
 	Questions: theorem4Questions,
 })
 
-// theorem4Questions are what the theorem is asked, a file each.
 var theorem4Questions = []lab.Question[Theorem4Params, lowrank.Trial]{
 	theorem4Bounds, theorem4Boundary, theorem4Searches, theorem4Assumptions, theorem4Merged,
 }

@@ -54,7 +54,6 @@ func (c Theorem4Case) trial() lowrank.Data {
 	}
 }
 
-// drawCases is a table with a row for each case.
 func drawCases(r *theorem4, f *lab.Picture) {
 	var rows [][]plots.Entry
 	for i, q := range theorem4Points(r, "case") {
@@ -82,7 +81,6 @@ func drawCases(r *theorem4, f *lab.Picture) {
 		study.Counted(r.Params.CaseSeeds, "seed"))
 }
 
-// plusMinus is a mean with half of its interval.
 func plusMinus(s runs.Summary) plots.Entry {
 	if !s.Hi.Valid() {
 		return plots.Entry{Text: fmt.Sprintf("%.2f", s.Mean)}

@@ -50,7 +50,6 @@ func (p Theorem4Params) mapEdges() (ratios, shares []float64) {
 	return ratios, shares
 }
 
-// mapCentres are the cells' middles.
 func (p Theorem4Params) mapCentres() (ratios, shares []float64) {
 	x, y := p.mapEdges()
 	for i := range p.MapSide {

@@ -127,7 +127,6 @@ func featureExcess(r *theorem4, points []theorem4Point) plots.Series {
 	return s
 }
 
-// judgeBounds judges (11) and (12) at every point that the theorem speaks of.
 func judgeBounds(r *theorem4) []runs.Claim {
 	inside := func(q theorem4Point) bool { return q.product() <= 1.0/6 }
 	features, law := only(theorem4Points(r, "data"), inside), only(theorem4Points(r, "law"), inside)
@@ -168,7 +167,6 @@ func judgeBounds(r *theorem4) []runs.Claim {
 	}
 }
 
-// judgeOracle compares the risk that knowing α* gives with 1 − n/p.
 func judgeOracle(r *theorem4) runs.Claim {
 	var differences []float64
 	for _, q := range theorem4Points(r, "data") {
@@ -181,7 +179,6 @@ func judgeOracle(r *theorem4) runs.Claim {
 		Mean(differences).Near(0, 0.02)
 }
 
-// judgeRates fits the exponents of the errors on log–log axes.
 func judgeRates(r *theorem4) []runs.Claim {
 	const few = 16 // 1 − ρ² is proportional to h − 1, which bends the line for small h
 	points := only(theorem4Points(r, "law"), func(q theorem4Point) bool {

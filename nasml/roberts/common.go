@@ -63,7 +63,6 @@ func (p ProblemParams) rules(h int, c *study.Checks) {
 		len(p.Activations))
 }
 
-// base are problems that satisfy the assumptions.
 func (p ProblemParams) base(h int) problems {
 	return problems{
 		Activations: p.Activations, Operations: h, Inputs: p.Inputs, Width: p.Width, Spread: p.Spread,
@@ -81,7 +80,6 @@ func (p ProblemParams) only(names []string) problems {
 // splitSpace returns the operations of "relu/tanh/sin".
 func splitSpace(space string) []string { return strings.Split(space, "/") }
 
-// normalized divides weights by their sum.
 func normalized(weights []float64) []float64 {
 	out := slices.Clone(weights)
 	floats.Scale(1/floats.Sum(out), out)
@@ -110,7 +108,6 @@ var shippedRecords embed.FS
 // says of them.
 var problemsKind = code.Define("roberts/problems", "roberts/internal/mixture")
 
-// caption says what the problems are.
 func (p ProblemParams) caption() string {
 	return fmt.Sprintf(
 		"%d random problems a point, all settings ours: $k = %d$ inputs, width $d = %d$, a population of %d points, "+
@@ -118,7 +115,6 @@ func (p ProblemParams) caption() string {
 		p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations), p.Concentration, 100*p.Confidence)
 }
 
-// paper is what the entries of the paper have in common.
 var paper = lab.Paper{ID: "roberts", Name: "Roberts+", Shipped: shippedRecords}
 
 // problems and problemGroups are what the theorems compute: random problems of one kind, a record a seed.
@@ -148,5 +144,4 @@ func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ 
 
 func (p ProblemParams) own() ProblemParams { return p }
 
-// problemUnits are a trial's: its problems.
 func problemUnits(q problems) int { return q.Count }

@@ -11,7 +11,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// counts are what the checker counted in the problems of some records.
 type counts struct {
 	records    []*runs.Record
 	operations int // of a problem, at most
@@ -34,14 +33,12 @@ func (c counts) sum(name string) float64 {
 	return sum
 }
 
-// per is a sum over the problems.
 func (c counts) per(name string) float64 { return c.sum(name) / c.sum("problems") }
 
 func (c counts) most(name string) float64 {
 	return slices.Max(append(study.Values(c.records, name), 0))
 }
 
-// series joins a series of all records.
 func (c counts) series(name string) []float64 { return slices.Concat(study.Rows(c.records, name)...) }
 
 // sumSeries adds a series up over the records.
@@ -58,7 +55,6 @@ func (c counts) sumSeries(name string) []float64 {
 	return sum
 }
 
-// share is a proportion of two counts.
 func (c counts) share(yes, all string, confidence float64) verdict.Share {
 	s := verdict.Share{Yes: c.sum(yes), Of: c.sum(all), Confidence: confidence}
 	if slices.Contains(mixture.CountsOfPairs, all) {
@@ -74,7 +70,6 @@ func (c counts) without(yes, all string, confidence float64) verdict.Share {
 	return s
 }
 
-// pairs is the number of pairs of operations in a problem.
 func (c counts) pairs() float64 { return max(1, float64(c.operations*(c.operations-1)/2)) }
 
 // sharesOver is a curve of shares, a point a group, over a number of its problems. If there is nothing to share
@@ -106,10 +101,8 @@ func identity(c lab.Claim, err float64, ran bool, note string) runs.Claim {
 	return c.Claim
 }
 
-// own is the source of what the paper does not say.
 const own = "ours, not in the paper; derived in the notebook"
 
-// ours is a claim that is not in the paper.
 func ours(name string) runs.Claim { return runs.NewClaim("own: "+name, own) }
 
 // shares is a curve of proportions; if there is nothing to share, there is no
@@ -125,7 +118,6 @@ func shares(label string, x []float64, ps []verdict.Share) plots.Series {
 	return plots.Bars(label, at, points)
 }
 
-// violated are problems with every violation that is asked for.
 func (p ProblemParams) violated(h int) (all []problems) {
 	add := func(kind string, levels ...float64) {
 		for _, l := range levels {
@@ -143,7 +135,6 @@ func (p ProblemParams) violated(h int) (all []problems) {
 	return all
 }
 
-// violations are those that have a size, as curves.
 var violations = []struct {
 	kind, label string
 	look        plots.Look

@@ -100,7 +100,6 @@ type mapped = lab.Result[MapParams, problems]
 // operations farthest from each other are than the two nearest, as √D.
 func (c counts) ratio() float64 { return math.Exp(c.per("unequal")) }
 
-// mapClaims judge Theorem 7 on the whole map and what the map shows, which is ours.
 func mapClaims(r *mapped) []runs.Claim {
 	all := countsOf(slices.Concat(r.Part("spaces"), r.Part("widths"))...)
 	return []runs.Claim{
@@ -184,12 +183,10 @@ func lossByNoise(r *mapped, points int, level float64) []float64 {
 	return without
 }
 
-// mapCurves are what is counted in spaces and over the width.
 var mapCurves = []struct{ label, name string }{
 	{"arg max $α$ is the best", "argmax"}, {"Condition 6 for all $(1, j)$", "first"},
 }
 
-// spacesPanel has a point a space.
 func spacesPanel(r *mapped) plots.Panel {
 	spaces := r.Part("spaces")
 	p := plots.Panel{

@@ -64,7 +64,6 @@ var (
 	}()
 )
 
-// teaching is what a search is given.
 type teaching = searching.Teaching
 
 // Search trains α and W and checks what is found, all searches of a space in one graph. A group is in the part of its
@@ -103,7 +102,6 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 
 type searches = lab.Result[SearchParams, teaching]
 
-// rules reports spaces with unknown operations, or with more of them than the teacher has weights.
 func (p SearchParams) rules(c *study.Checks) {
 	err := simplex.CheckUpdate(p.Update)
 	c.Expect(err == nil, "Update: %v", err)
@@ -116,7 +114,6 @@ func (p SearchParams) rules(c *study.Checks) {
 	}
 }
 
-// spaceOf is the space of a search, as the parameters name it.
 func spaceOf(t teaching) string { return strings.Join(t.Activations, "/") }
 
 // dependence has the spaces whose operations are linearly dependent functions.
@@ -147,7 +144,6 @@ func searchBench(_ context.Context, p SearchParams, _ string) (lab.Bench[teachin
 	}, err
 }
 
-// train trains the searches of a space together.
 func train(ctx context.Context, b compute.Backend, job lab.Job[teaching]) error {
 	es := mixture.NewEvaluators(b)
 	defer es.Close()
@@ -235,7 +231,6 @@ func dependentClaim(r *searches) runs.Claim {
 		"off its α by more than %v", far)), 0.5)
 }
 
-// searchCounts are the counts of searches.
 func searchCounts(gs lab.Groups[teaching]) counts {
 	all := counts{records: gs.Records()}
 	for _, g := range gs {
@@ -290,12 +285,10 @@ var markers = []plots.Marker{
 	plots.Circle, plots.Square, plots.TriangleUp, plots.Diamond, plots.TriangleDown, plots.Pentagon, plots.Hexagon,
 }
 
-// spaceLook is the look of a space by its place.
 func spaceLook(i int) plots.Look {
 	return plots.Look{Marker: markers[i%len(markers)], Color: plots.ICML.Palette[i%len(plots.ICML.Palette)]}
 }
 
-// spaceLabel is a space in a legend.
 func spaceLabel(space string) string {
 	names := splitSpace(space)
 	for i, name := range names {
@@ -309,7 +302,6 @@ func noiseAxis(r *searches) plots.Axis {
 	return plots.Axis{Label: "label noise, sd of the signal", Min: -0.07 * most, Max: 1.07 * most}
 }
 
-// identityPanel has a point a search.
 func identityPanel(r *searches) plots.Panel {
 	p := plots.Panel{
 		Title:  "the identity after a search",

@@ -82,7 +82,6 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 
 type theorem4 = lab.Result[Theorem4Params, problems]
 
-// theorem4Claims judge Theorem 4, its lemma and the identity of its proof.
 func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	ran, c := base.sum("pairs") > 0, r.Confidence
 	lemma := identity(r.Claim("[RO007] α_2 = (1−α_1)β, α_3 = (1−α_1)(1−β), β ∈ (0,1)").From("Lemma 2"),
@@ -103,7 +102,6 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	}
 }
 
-// simplexMaps are those of the spaces whose records are there.
 func simplexMaps(r *theorem4) []simplexMap {
 	var maps []simplexMap
 	for _, g := range r.Part("space") {
@@ -144,7 +142,6 @@ func newSimplexMap(names []string, d [][]float64, grid int) simplexMap {
 	return m
 }
 
-// classOf is the position in simplexLabels of α.
 func classOf(d [][]float64, alpha []float64) int {
 	losses, far := make([]float64, len(alpha)), make([]float64, len(alpha))
 	for i := range alpha {
@@ -188,7 +185,6 @@ func (m simplexMap) panel() plots.Panel {
 	return plots.Panel{Title: strings.Join(triangle.Corners[:], ", "), Simplex: triangle}
 }
 
-// shortName is an activation for an axis.
 func shortName(name string) string {
 	if name == "0.8*relu+0.2*identity" {
 		return "leaky relu"

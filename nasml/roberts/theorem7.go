@@ -111,7 +111,6 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 	return append(append(claims, ownClaims(r, all)...), violationClaims(r.Part("violated"), c)...)
 }
 
-// ownClaims are those that are not in the paper.
 func ownClaims(r *theorem7, all counts) []runs.Claim {
 	c := r.Confidence
 	boundary := countsOf(r.Part("boundary")...)
@@ -135,7 +134,6 @@ func ownClaims(r *theorem7, all counts) []runs.Claim {
 	return claims
 }
 
-// sharesPanel is how often conditions and conclusions are true over h.
 func sharesPanel(r *theorem7) plots.Panel {
 	p := plots.Panel{
 		Title: "Condition 6 and what it is for",
@@ -165,7 +163,6 @@ func sharesPanel(r *theorem7) plots.Panel {
 
 func operations(q problems) float64 { return float64(q.Operations) }
 
-// criterionPanel shows pairs of the first size with more than two operations.
 func criterionPanel(r *theorem7) plots.Panel {
 	const most = 150
 	sizes := r.Part("sizes")
@@ -197,7 +194,6 @@ func criterionPanel(r *theorem7) plots.Panel {
 	return p
 }
 
-// sparsityPanel is what the largest weight says of arg max.
 func sparsityPanel(r *theorem7) plots.Panel {
 	p := plots.Panel{
 		Title: study.Title(spaceLabel(r.Params.Space)),

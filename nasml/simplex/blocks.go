@@ -239,7 +239,6 @@ func (d BlockDescent) Run(x [][]float64, steps int, eta func(t int) float64, rng
 	return nil
 }
 
-// blocks are the blocks of n spaces, each space in one of them.
 func (d BlockDescent) blocks(n int) ([][]int, error) {
 	if n != len(d.Spaces) || n == 0 {
 		return nil, fmt.Errorf("block descent: the point has %d parts and the domain %d spaces: they must be as "+

@@ -177,7 +177,6 @@ func mapRows(x [][]float64, f func(e int, row, out []float64)) [][]float64 {
 	return out
 }
 
-// mustSameRows panics if a and b do not have the same rows.
 func mustSameRows(name string, a, b [][]float64) {
 	if err := sameRows(a, b); err != nil {
 		panic(fmt.Errorf("simplex.%s: %w", name, err))

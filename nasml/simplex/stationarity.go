@@ -166,7 +166,6 @@ func (p *prox) descends(u, next place, step float64) (bool, error) {
 	return p.lambda*inner+both-back/2 <= forward/step, nil
 }
 
-// evaluate completes a place by the gradients.
 func (p *prox) evaluate(u *place) error {
 	p.calls++
 	at := u.point()
@@ -203,7 +202,6 @@ func (p *prox) evaluate(u *place) error {
 	return nil
 }
 
-// move returns u after a mirror step along its residual.
 func (u place) move(step float64) place {
 	next := place{w: make([]float64, len(u.w))}
 	for i := range u.w {

@@ -175,7 +175,6 @@ func atLeast(x *Node, least float64) *Node {
 	return Where(LessThan(x, bound), bound, x)
 }
 
-// mustFit panics if an update cannot be taken.
 func mustFit(name string, theta, grad *Node, eta float64) {
 	if !theta.Shape().Equal(grad.Shape()) {
 		panic(fmt.Errorf("simplex.%s: theta has shape %s and its gradient %s: they must be equal", name, theta.Shape(),
@@ -190,7 +189,6 @@ func mustFit(name string, theta, grad *Node, eta float64) {
 	}
 }
 
-// shipped are the entries that are this package's own.
 var shipped = maps.Clone(Updates)
 
 // UpdateKey names an entry of [Updates] in the key of a trial: one of this

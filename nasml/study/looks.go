@@ -47,7 +47,6 @@ func init() {
 	plots.Title = Title
 }
 
-// titles are names of programs in words.
 var titles = map[string]string{
 	"none": "none", "skip_connect": "skip", "max_pool_3x3": "max pool 3×3", "avg_pool_3x3": "mean pool 3×3",
 	"nor_conv_1x1": "conv 1×1", "nor_conv_3x3": "conv 3×3", "sep_conv_3x3": "sep conv 3×3",

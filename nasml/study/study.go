@@ -94,7 +94,6 @@ func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
 	})
 }
 
-// runCase computes one case of a job and stores it.
 func runCase(ctx context.Context, c Case, job *runs.Job, i int, progress runs.Progress) error {
 	counted := 0
 	var lock sync.Mutex

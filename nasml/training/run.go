@@ -20,7 +20,6 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// run is one training under way.
 type run struct {
 	*Trainer
 	seed  uint64
@@ -40,7 +39,6 @@ type position struct {
 	Curve Curve   `json:"curve"`
 }
 
-// start is a training at its beginning.
 func (t *Trainer) start(seed uint64, o Options) *run {
 	r := &run{Trainer: t, seed: seed}
 	r.loop = loop.Loop[[]any]{
@@ -67,7 +65,6 @@ func (r *run) initialise() {
 	r.state = slices.Concat(weights, velocity, r.Net.InitStats())
 }
 
-// restart goes back to the beginning.
 func (r *run) restart() {
 	r.free()
 	r.initialise()
@@ -75,7 +72,6 @@ func (r *run) restart() {
 
 func (r *run) free() { _ = device.Free(r.state...) }
 
-// head is that of a checkpoint.
 type head struct {
 	Position position `json:"position"`
 	Shapes   []string `json:"shapes"` // of the tensors behind it
@@ -97,7 +93,6 @@ func (r *run) load(from io.Reader) error {
 	return nil
 }
 
-// begin draws the order of an epoch.
 func (r *run) begin() (steps int, err error) {
 	r.order = trial.RNG(r.seed, "batches", fmt.Sprint(r.at.Epoch)).Perm(r.train.Len())
 	return r.steps, nil
@@ -120,13 +115,11 @@ func (r *run) end(ctx context.Context) (loss float64, err error) {
 	return loss, nil
 }
 
-// indices are the examples of the step under way.
 func (r *run) indices() []int {
 	from := r.at.Step * r.Batch
 	return r.order[from:min(from+r.Batch, len(r.order))]
 }
 
-// feed is what the step under way is given.
 func (r *run) feed() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	indices := r.indices()
@@ -160,7 +153,6 @@ func (r *run) advance(args []any) (float64, error) {
 	return report[0], nil
 }
 
-// finite refuses what has diverged, before it is saved.
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"loss", "", "squared norm of weights, momentum and statistics"} {
 		if x := report[i]; math.IsNaN(x) || math.IsInf(x, 0) {
@@ -204,7 +196,6 @@ func (r *run) drop(examples int, rng *rand.Rand) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(flat, examples, places)
 }
 
-// evaluate tests the network as it is.
 func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
 	parts := cut(r.Net, r.state)
 	sums := make([]float64, 3)
@@ -232,7 +223,6 @@ func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
 	return nil
 }
 
-// tested are the sums of a test batch from an example on.
 func (r *run) tested(parts Parts[*tensors.Tensor], from int) ([]float64, error) {
 	var indices []int
 	for i := from; i < min(from+r.Batch, r.test.Len()); i++ {

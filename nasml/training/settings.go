@@ -87,7 +87,6 @@ var AsQuick = map[string]Settings{
 	}),
 }
 
-// cutout is CIFAR-10's augmentation in DARTS' evaluation.
 var cutout = func() images.Augment {
 	a := images.Augments["darts"]
 	a.Cutout = 16

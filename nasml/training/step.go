@@ -22,7 +22,6 @@ type Feed[T any] struct {
 	Rate           T // η
 }
 
-// list is the feed as the head of the step's arguments.
 func (f Feed[T]) list() []T { return []T{f.Images, f.Labels, f.Drop, f.Rate} }
 
 const fed = 4 // length of list

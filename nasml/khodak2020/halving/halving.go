@@ -190,7 +190,6 @@ func Hyperband[A any](
 	return tries, nil
 }
 
-// climb goes up one ladder with the arms from first on and appends its tries.
 func climb[A any](
 	ctx context.Context, tries []Try, arms []A, first int, rungs []Rung, rules Rules, evaluate Evaluate[A],
 ) ([]Try, error) {
@@ -229,7 +228,6 @@ func climb[A any](
 	return tries, nil
 }
 
-// places are n numbers from the first on.
 func places(first, n int) []int {
 	out := make([]int, n)
 	for i := range out {

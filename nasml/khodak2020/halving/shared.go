@@ -115,7 +115,6 @@ func Assign(n, arms int, rng *rand.Rand) []int {
 	return out
 }
 
-// judge scores the arms of a round and says who stays.
 func judge(
 	index []int, dim int, cells []int, values []float64, rules Rules, initial int, rng *rand.Rand,
 ) (Outcome, error) {
@@ -181,7 +180,6 @@ func ranking(scores []float64, ties string, rng *rand.Rand) []int {
 	return order
 }
 
-// shuffleTied puts runs of equal scores in random order.
 func shuffleTied(order []int, scores []float64, rng *rand.Rand) {
 	for from := 0; from < len(order); {
 		to := from + 1

@@ -138,7 +138,6 @@ func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha [
 	return positive(alpha), loss, nil
 }
 
-// until ends a search with its context.
 type until struct{ ctx context.Context }
 
 func (u until) Init() error { return u.ctx.Err() }

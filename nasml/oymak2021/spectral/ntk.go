@@ -12,7 +12,6 @@ import (
 // such as tanh′, have fallen below 10⁻⁹ there.
 const hermiteDegree = 100
 
-// hermiteRule is the quadrature of the coefficients.
 var hermiteRule = sync.OnceValue(func() Rule {
 	rule, err := GaussHermite(200)
 	if err != nil {
@@ -56,7 +55,6 @@ func NewTangent(activations ...Activation) *Tangent {
 	return t
 }
 
-// hermite are the coefficients of σ′.
 func (a Activation) hermite(r Rule) []float64 {
 	if a.slopeHermite != nil {
 		return a.slopeHermite(hermiteDegree)
@@ -149,7 +147,6 @@ func checkUnitRows(x *mat.Dense) error {
 	return nil
 }
 
-// inner are the products ⟨xᵢ, zⱼ⟩ of rows.
 func inner(x, z *mat.Dense) *mat.Dense {
 	rho := new(mat.Dense)
 	rho.Mul(x, z.T())

@@ -113,7 +113,6 @@ func (w *instance) features(x *mat.Dense, gamma float64) *mat.Dense {
 	return phi
 }
 
-// sample is a drawn training or validation set: atoms and labels.
 type sample struct {
 	at []int
 	y  []float64
@@ -135,7 +134,6 @@ func (s sample) join(t sample) sample {
 	return sample{append(slices.Clone(s.at), t.at...), append(slices.Clone(s.y), t.y...)}
 }
 
-// rows are the features of the sample.
 func (s sample) rows(phi *mat.Dense) *mat.Dense {
 	_, d := phi.Dims()
 	rows := mat.NewDense(len(s.at), d, nil)

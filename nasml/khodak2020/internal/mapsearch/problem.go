@@ -80,7 +80,6 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// logUniform draws from [lo, hi] evenly on a logarithmic scale.
 func logUniform(rng *rand.Rand, lo, hi float64) float64 {
 	return lo * math.Exp(rng.Float64()*math.Log(hi/lo))
 }

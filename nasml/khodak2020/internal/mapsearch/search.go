@@ -122,7 +122,6 @@ func (s *search) run(ctx context.Context) (trial.Result, error) {
 	}}, err
 }
 
-// drawSeed names the features of one solver call.
 func (s *search) drawSeed(parts ...string) uint64 {
 	return trial.RNG(s.seed, append([]string{"features"}, parts...)...).Uint64()
 }
@@ -136,7 +135,6 @@ type snapshot struct {
 	tested float64
 }
 
-// record looks at the test examples and the oracle and appends a call.
 func (s *search) record(ctx context.Context, m snapshot, observed func() (float64, error)) error {
 	begun := time.Now()
 	seen, oracle := 1.0, 1.0
@@ -173,7 +171,6 @@ func (s *search) oracle(ctx context.Context, config int) (float64, error) {
 	return s.oracles[config], err
 }
 
-// share is Algorithm 1 or Fast Weight-Sharing, and the training of the winner.
 func (s *search) share(ctx context.Context) error {
 	growth := 1.0
 	if s.Method == FastWeightSharing {
@@ -226,7 +223,6 @@ func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []
 	return m, s.scores(losses, errs), err
 }
 
-// scores are what validation examples are judged by.
 func (s *search) scores(losses, errs []float64) []float64 {
 	if s.rules.Score == "error" {
 		return errs
@@ -234,7 +230,6 @@ func (s *search) scores(losses, errs []float64) []float64 {
 	return losses
 }
 
-// configsOf are the configurations of examples, by their place in the pool.
 func configsOf(round halving.Round[int], of []int) []int {
 	out := make([]int, len(of))
 	for i, c := range of {
@@ -243,7 +238,6 @@ func configsOf(round halving.Round[int], of []int) []int {
 	return out
 }
 
-// testError is that of a classifier under one configuration.
 func testError(ctx context.Context, m model, config int) (float64, error) {
 	_, errs, err := m.values(ctx, testSplit, []int{config})
 	return mean(errs), err
@@ -327,7 +321,6 @@ func (s *search) try(ctx context.Context, config, d, number int) (score, test fl
 	return mean(s.scores(losses, errs)), test, err
 }
 
-// lambdaProblem trains every configuration with a λ of its own.
 type lambdaProblem struct {
 	problem
 	with    func(lambda float64) problem

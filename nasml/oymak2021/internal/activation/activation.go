@@ -15,10 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// function is an activation and its derivative.
 type function struct{ value, slope func(z float64) float64 }
 
-// known are the activations by their names in parameters.
 var known = map[string]function{
 	"identity": {func(z float64) float64 { return z }, func(float64) float64 { return 1 }},
 	"relu":     {func(z float64) float64 { return max(z, 0) }, heaviside},
@@ -128,7 +126,6 @@ func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 	return t, nil
 }
 
-// pixels are chosen images as rows, with targets ±1.
 func pixels(im Images, index []int, classes [2]int) (*mat.Dense, []float64) {
 	x, y := mat.NewDense(len(index), len(im.Pixels(0)), nil), make([]float64, len(index))
 	for i, at := range index {
@@ -246,7 +243,6 @@ func (t *Task) sharpness(alpha []float64) float64 {
 	return largest
 }
 
-// losses are what a network is judged by, under their names in parameters.
 var losses = map[string]func(y, f float64) float64{
 	"hinge":   func(y, f float64) float64 { return max(0, 1-y*f) },
 	"squared": func(y, f float64) float64 { return (y - f) * (y - f) },

@@ -37,7 +37,6 @@ type Part struct {
 	Ranks       []int `json:"ranks,omitempty"`
 }
 
-// job is a part with its examples and kernels.
 type job struct {
 	Part
 	neural.Notes
@@ -91,7 +90,6 @@ func (c *job) onlyTrain(ctx context.Context) error {
 	return nil
 }
 
-// network is at W₀.
 func (c *job) network() (*network, error) {
 	_, d := c.train.X.Dims()
 	w0 := spectral.Normals(trial.RNG(c.seed, "weights"), c.Width, d)
@@ -164,7 +162,6 @@ func (c *job) descents(ctx context.Context) error {
 	return c.choose(outputs)
 }
 
-// describe notes what a descent did at α.
 func (c *job) describe(alpha []float64, done *descent) error {
 	k := spectral.Symmetric(c.own.At(alpha))
 	term, err := c.term(k, c.train.Y)
@@ -222,7 +219,6 @@ func (c *job) analyticCap(alpha []float64) float64 {
 	return 2 * c.bound / (c.World.CosPhi * math.Sqrt(slope*float64(c.Train)))
 }
 
-// kernels selects among the interpolants of infinite width.
 func (c *job) kernels(ctx context.Context) error {
 	if err := c.openKernels(); err != nil {
 		return err

@@ -65,7 +65,6 @@ func rowSpan(x *mat.Dense) (*mat.Dense, error) {
 	return &v, nil
 }
 
-// descent is what gradient descent at one α did.
 type descent struct {
 	Eta        float64   // step size 1/λ_max(K̂_α)
 	Errors     []float64 // training 0-1 error before each step and after the last
@@ -114,7 +113,6 @@ func (net *network) descend(ctx context.Context, sigma *spectral.Table, steps in
 	return d, nil
 }
 
-// walk runs the steps and returns the weights after them.
 func (net *network) walk(ctx context.Context, sigma *spectral.Table, steps int, d *descent) (*mat.Dense, error) {
 	w := mat.DenseCopyOf(net.w0)
 	grad := new(mat.Dense)
@@ -180,7 +178,6 @@ func (net *network) gram(x, slopes, z, other *mat.Dense) *mat.Dense {
 	return &k
 }
 
-// linear is the linearized network on the pool after T steps.
 func (net *network) linear(f0, pool0 []float64, cross *mat.Dense, values []float64, vectors *mat.Dense,
 	eta float64, steps int) []float64 {
 	n := len(net.y)

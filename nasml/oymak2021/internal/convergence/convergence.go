@@ -180,7 +180,6 @@ func cover(seed uint64) trial.Result {
 	return trial.Result{Series: series}
 }
 
-// ballPoint is uniform in the unit ball of R^h.
 func ballPoint(rng *rand.Rand, h int) []float64 {
 	x := spectral.Normals(rng, 1, h).RawRowView(0)
 	floats.Scale(math.Pow(rng.Float64(), 1/float64(h))/floats.Norm(x, 2), x)

@@ -13,7 +13,6 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// ridge is feature-map selection on one training sample.
 type ridge struct {
 	Case
 	teacher *world.Teacher
@@ -22,7 +21,6 @@ type ridge struct {
 	best    float64  // least risk of a candidate
 }
 
-// fitted is a candidate α with what its risk and hypergradient need.
 type fitted struct {
 	alpha []float64
 	w     []float64
@@ -109,7 +107,6 @@ func (r *ridge) fit(alpha []float64) (fitted, error) {
 	return out, nil
 }
 
-// validated is what one validation sample gives.
 type validated struct {
 	gap, gradient, fixed, chosen float64
 }

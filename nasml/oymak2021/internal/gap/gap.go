@@ -42,7 +42,6 @@ func Run(
 	}, nil
 }
 
-// errorOf are the shares of wrong answers.
 func errorOf(accuracy []float64) []float64 {
 	out := make([]float64, len(accuracy))
 	for i, a := range accuracy {

@@ -30,7 +30,6 @@ type Part struct {
 	Ridge       float64      `json:"ridge,omitempty"`
 }
 
-// job is a part under way.
 type job struct {
 	Part
 	neural.Notes

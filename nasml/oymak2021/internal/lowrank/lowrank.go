@@ -86,7 +86,6 @@ func (t Data) Cost() float64 {
 	return n*p*(12*h) + n*n*p
 }
 
-// model is the truth of a trial.
 type model struct {
 	alpha, theta []float64
 	cov          *mat.SymDense // A of the rows of X; nil: the identity
@@ -156,7 +155,6 @@ func unit(rng *rand.Rand, n int) []float64 {
 	return v
 }
 
-// examples are one of the two sets.
 func (t Data) examples(seed uint64, set string, m model) spectral.Examples {
 	fill := Features[t.Features]
 	return spectral.Examples{N: t.N, H: t.H, P: t.P, Draw: func(i int, x []float64) float64 {
@@ -322,7 +320,6 @@ func stored(ctx context.Context, train, valid spectral.Examples) (spectral.Split
 	return spectral.Split{Train: t, Valid: v}, err
 }
 
-// estimates is α̂ of the validation set and that of both sets.
 func estimates(ctx context.Context, train, valid spectral.Examples) (first, both []float64, err error) {
 	moment, err := spectral.Moment(ctx, valid)
 	if err != nil {
@@ -372,7 +369,6 @@ func (t Fit) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return trial.Result{Values: values}, nil
 }
 
-// measure adds the values of one p.
 func (t Fit) measure(ctx context.Context, seed uint64, name string, p int, values map[string]float64) error {
 	data := Data{N: t.M, P: p, H: t.H, Features: "gaussian"}
 	m := data.model(seed)

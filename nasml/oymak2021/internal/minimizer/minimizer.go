@@ -70,7 +70,6 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return ratios(all), nil
 }
 
-// ratios are what Run says of random functions.
 func ratios(all []Bounds) trial.Result {
 	var smooth, joint []float64
 	values := map[string]float64{"cases": float64(len(all)), "over_smooth": 0, "over_joint": 0, "over_cross": 0}
@@ -234,7 +233,6 @@ func quadratic(hessian *mat.SymDense, h int) (Bounds, error) {
 	}, nil
 }
 
-// singular is the largest singular value.
 func singular(m mat.Matrix) float64 {
 	var svd mat.SVD
 	if !svd.Factorize(m, mat.SVDNone) {
@@ -272,7 +270,6 @@ func logSumExp(rng *rand.Rand, h, p int) (Bounds, error) {
 	return Bounds{most, math.Sqrt(outer * outer / 2 / mu), math.Sqrt(full / mu), outer * inner / 2 / mu}, nil
 }
 
-// newton minimizes over θ by Newton's method with halved steps.
 func newton(a, b *mat.Dense, alpha []float64, mu float64) ([]float64, error) {
 	_, p := b.Dims()
 	theta := make([]float64, p)
@@ -306,7 +303,6 @@ func newton(a, b *mat.Dense, alpha []float64, mu float64) ([]float64, error) {
 	return theta, nil
 }
 
-// expand is the log-sum-exp with its gradient and Hessian in θ.
 func expand(a, b *mat.Dense, alpha, theta []float64, mu float64) (float64, []float64, *mat.SymDense) {
 	terms, p := b.Dims()
 	z := make([]float64, terms)

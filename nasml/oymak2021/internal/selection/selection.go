@@ -147,7 +147,6 @@ func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, er
 	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, err
 }
 
-// choice is one train-validation run.
 type choice struct {
 	risks       []float64 // L(f_α^𝒯) of every candidate
 	chosen, gap float64

@@ -134,7 +134,6 @@ var optimizers = map[string]func(n Network) bilevel.Rule{
 	},
 }
 
-// rule is the optimizer of the weights.
 func (n Network) rule() bilevel.Rule { return optimizers[n.Optimizer](n) }
 
 // pass has the inputs of a stretch of training: all examples, the batches of an epoch, and the number of updates before
@@ -174,7 +173,6 @@ func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
 	return append(out[9:], out[2])
 }
 
-// pick gathers batch i.
 func (p pass) pick(i *Node) batch {
 	at := Reshape(i, 1)
 	rows := ExpandAxes(Gather(p.order, at), -1) // [S, B, 1]
@@ -230,7 +228,6 @@ func (s *Sweep) setExamples(im *pixels.Images) error {
 	return nil
 }
 
-// activeColumns lists the columns of x [n, d] that are not 0 in every row.
 func activeColumns(x []float64, d int) []int {
 	var active []int
 	for j := range d {

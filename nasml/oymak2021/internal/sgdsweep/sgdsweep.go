@@ -305,7 +305,6 @@ func (w *Work) Inputs() (map[string]*tensors.Tensor, error) {
 	return in, nil
 }
 
-// orders joins the orders of all epochs.
 func (w *Work) orders() *tensors.Tensor {
 	s := w.t.Sweep
 	var flat []int32

@@ -297,7 +297,6 @@ func same(a, b float64) bool { return math.Abs(a-b) <= Tolerance*max(a, b) }
 // onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
 const onSimplex = 1e-5
 
-// checkAlpha returns an error if α is not on the simplex.
 func checkAlpha(alpha []float64) error {
 	if len(alpha) == 0 {
 		return errors.New("α must have the weight of at least one operation")

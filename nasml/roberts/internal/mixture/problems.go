@@ -45,7 +45,6 @@ type Problems struct {
 	Level         float64  `json:"level"`
 }
 
-// problem is one of them, as drawn.
 type problem struct {
 	x, v           []float64
 	w, found       []float64 // W* and W
@@ -88,7 +87,6 @@ func (p Problems) draw(seed uint64, i int) problem {
 	return q
 }
 
-// labels are y from the outputs of the teacher's operations.
 func (p Problems) labels(q problem, teacher [][]float64) []float64 {
 	y := Combine(q.teacher, teacher)
 	switch p.Violation {
@@ -189,7 +187,6 @@ func (p Problems) Simulate(ctx context.Context, es *Evaluators, seed uint64, ste
 	return trial.Result{Values: t.values, Series: t.series}, nil
 }
 
-// reports are those of as many problems as the evaluator takes.
 func (p Problems) reports(e *Evaluator, seed uint64, first int) ([]*Report, error) {
 	drawn := make([]problem, e.Count)
 	var x, w, found, v []float64
@@ -250,7 +247,6 @@ var CountsOfPairs = []string{"pairs", "right", "condition", "guaranteed", "compa
 // Bins of max α, each a tenth wide.
 const Bins = 10
 
-// tally counts over problems.
 type tally struct {
 	values map[string]float64
 	series map[string][]float64
@@ -269,7 +265,6 @@ func (t *tally) count(name string, yes bool) { t.values[name] += Indicator(yes) 
 
 func (t *tally) most(name string, x float64) { t.values[name] = max(t.values[name], x) }
 
-// add counts one problem.
 func (t *tally) add(r *Report) {
 	right, ranked := r.ArgMaxRight(), r.RankingRight()
 	first, all := r.Conditions()
