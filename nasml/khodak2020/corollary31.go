@@ -94,10 +94,7 @@ var Corollary31Quick = func() Corollary31Params {
 var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
 	Of: paper, Name: "corollary31", Kind: lab.Theorem, Source: "Corollary 3.1", Notebook: "corollary31_bilevel",
 	Title: "Excess risk of feature map selection: version entropy, bilevel and joint ERM",
-	Cost: catalog.Cost{
-		Quick: "a minute on two cores; precomputed",
-		Paper: "12 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "a minute on two cores; precomputed", Paper: "12 minutes on two cores; precomputed"},
 	Quick: Corollary31Quick, Paper: Corollary31Paper,
 	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}},
 	Code:    corollary31Kind,

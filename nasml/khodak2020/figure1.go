@@ -271,10 +271,7 @@ var scaleRanges = []struct {
 	label  string // behind the name of the scale
 	below  float64
 	marker plots.Marker
-}{
-	{"< 10^{-3}", 1e-3, plots.TriangleDown}, {"< 10^{-1}", 1e-1, plots.Circle},
-	{"≤ 10", math.Inf(1), plots.TriangleUp},
-}
+}{{"< 10^{-3}", 1e-3, plots.TriangleDown}, {"< 10^{-1}", 1e-1, plots.Circle}, {"≤ 10", math.Inf(1), plots.TriangleUp}}
 
 func scatter(task string, record *runs.Record, maps []mapsearch.Map) plots.Panel {
 	p := plots.Panel{X: plots.Axis{Label: "accuracy, shared weights"}}

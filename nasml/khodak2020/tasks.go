@@ -147,7 +147,7 @@ func taskBench[T taskTrial](ctx context.Context, p TaskParams, task string, labe
 		Close: e.close,
 	}
 	if task == mapsearch.ImageTask {
-		b.Device = e.device
+		b.Device = backend.Opener(1)
 	}
 	return b, nil
 }
@@ -241,6 +241,11 @@ func (e *examples) openImages(ctx context.Context) (load func() (mapsearch.Data,
 }
 
 func (e *examples) loadImages(ctx context.Context, all, test *data.Opened) (mapsearch.Data, error) {
+	b, err := backend.Open()
+	if err != nil {
+		return nil, err
+	}
+	e.engine = features.NewEngine(b)
 	var splits [3]mapsearch.Images
 	from := mapsearch.ValidFrom(all.Len)
 	for s, part := range []struct {
@@ -287,18 +292,6 @@ func (e *examples) openReviews(ctx context.Context) (load func() (mapsearch.Data
 		}
 		return mapsearch.NewReviews(splits), nil
 	}, nil
-}
-
-func (e *examples) device() (name, device string, err error) {
-	b, err := backend.Open()
-	if err != nil {
-		return "", "", err
-	}
-	if e.engine == nil {
-		e.engine = features.NewEngine(b)
-	}
-	name, device = backend.Describe(b)
-	return name, device, nil
 }
 
 func (e *examples) close() {

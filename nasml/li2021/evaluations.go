@@ -314,7 +314,7 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b := lab.Bench[cell]{
 		Study: study.Study{
 			ID: evaluationFigure, Title: title, Code: evaluationKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly || x == nil, Device: onDevices(1),
+			StoredOnly: p.StoredOnly || x == nil, Device: backend.Opener(1),
 		},
 		Facts: x,
 		Key:   func(c cell) any { return c.trial },

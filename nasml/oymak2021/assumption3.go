@@ -79,12 +79,9 @@ const onSphere = neural.Product
 var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Of: ofPaper, Name: "assumption3", Kind: lab.Theorem, Source: "Definition 3 and Assumption 3",
 	Title: "Neural feature maps and kernels of activation search, shallow and deep", Notebook: "assumption3_kernels",
-	Cost: catalog.Cost{
-		Quick: "about 5 seconds on two cores",
-		Paper: "about two minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 5 seconds on two cores", Paper: "about two minutes on two cores; precomputed"},
 	Quick: Assumption3Quick, Paper: Assumption3Paper,
-	Code: assumption3Kind,
+	Code: code.Define("oymak2021/assumption3", "oymak2021/internal/kernels"),
 	Rules: func(p Assumption3Params, c *study.Checks) {
 		checkActivations(c, "Activations", p.Activations)
 		checkActivations(c, "DeepActivations", p.DeepActivations)
@@ -100,8 +97,6 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 })
 
 type assumption3 = lab.Result[Assumption3Params, kernels.Part]
-
-var assumption3Kind = code.Define("oymak2021/assumption3", "oymak2021/internal/kernels")
 
 func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 	sphere := neural.World{Data: onSphere, Dim: p.Dim}

@@ -73,7 +73,7 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 		Paper: "20 to 40 minutes on two cores; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
-	Code: figure1Kind,
+	Code: code.Define("oymak2021/figure1", "oymak2021/internal/landscape"),
 	Rules: func(p Figure1Params, c *study.Checks) {
 		checkNet(c, slices.Concat(p.Line[:], p.Plane[:]), p.Data)
 	},
@@ -90,8 +90,6 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 })
 
 type figure1 = lab.Result[Figure1Params, landscape.Case]
-
-var figure1Kind = code.Define("oymak2021/figure1", "oymak2021/internal/landscape")
 
 func figure1Bench(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
 	return netBench(ctx, p.Data, p.Classes, slices.Concat(p.Line[:], p.Plane[:]),

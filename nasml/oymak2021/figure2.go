@@ -106,21 +106,17 @@ var Figure2 = lab.Declare(lab.Entry[Figure2Params, sweepTrial]{
 			"a GPU; the project ships the trials of (a) and of these two",
 	},
 	Quick: Figure2Quick, Paper: Figure2Paper,
-	Shipped:  []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
-	Settings: figure2Settings,
-	Code:     figure2Kind,
-	Note:     figure2Note,
-	Rules:    Figure2Params.rules,
-	Bench:    figure2Bench,
-	Draw:     drawFigure2,
-	Questions: []lab.Question[Figure2Params, sweepTrial]{
-		figure2Panel("a"), figure2Panel("b"), figure2Readings,
-	},
+	Shipped:   []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
+	Settings:  figure2Settings,
+	Code:      code.Define("oymak2021/figure2", "oymak2021/internal/sgdsweep"),
+	Note:      figure2Note,
+	Rules:     Figure2Params.rules,
+	Bench:     figure2Bench,
+	Draw:      drawFigure2,
+	Questions: []lab.Question[Figure2Params, sweepTrial]{figure2Panel("a"), figure2Panel("b"), figure2Readings},
 })
 
 type figure2 = lab.Result[Figure2Params, sweepTrial]
-
-var figure2Kind = code.Define("oymak2021/figure2", "oymak2021/internal/sgdsweep")
 
 func (p Figure2Params) rules(c *study.Checks) {
 	for _, panel := range p.Panels {
@@ -219,7 +215,7 @@ func figure2Bench(ctx context.Context, p Figure2Params, _ string) (b lab.Bench[s
 	if images.Note != "" {
 		b.Title = "oymak2021/figure2, on the digits that travel with the project"
 	}
-	b.Device, b.Note = openDevice, images.Note
+	b.Device, b.Note = backend.Opener(1), images.Note
 	b.Key = func(t sweepTrial) any {
 		t.Activations = keys
 		return t
@@ -248,15 +244,6 @@ func (p Figure2Params) view() data.View {
 	view := viewOf(p.Data, p.Classes)
 	view.First, view.OrShipped = p.Examples, true
 	return view
-}
-
-func openDevice() (name, device string, err error) {
-	b, err := backend.Open()
-	if err != nil {
-		return "", "", err
-	}
-	name, device = backend.Describe(b)
-	return name, device, nil
 }
 
 func (t sweepTrial) units() int {

@@ -211,10 +211,7 @@ func judgeReadings(r *figure2, readings []sweepPanel) runs.Claim {
 var printed = map[string]struct {
 	title   string
 	axisEnd float64
-}{
-	"a": {"(a) input layer, one hidden layer", 1.4},
-	"b": {"(b) all weights, four layers", 3.0},
-}
+}{"a": {"(a) input layer, one hidden layer", 1.4}, "b": {"(b) all weights, four layers", 3.0}}
 
 var inputWords = map[string]string{
 	"unit-interval": "inputs x/255", "standardized": "standardized inputs", "unit-norm": "inputs of norm 1",

@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/gap"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by DARTS with several n_V.
@@ -79,7 +80,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Quick: Figure3Quick, Paper: Figure3Paper,
 	Also:     []catalog.Preset[Figure3Params]{{Scale: catalog.Large, Params: Figure3Large}},
 	Settings: figure3Settings,
-	Code:     figure3Kind,
+	Code:     code.Define("oymak2021/figure3", "oymak2021/internal/gap"),
 	Note:     study.SettingNote,
 	Rules:    Figure3Params.rules,
 	Trials: func(p Figure3Params) (gs lab.Groups[int]) {
@@ -94,8 +95,6 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 })
 
 type figure3 = lab.Result[Figure3Params, int]
-
-var figure3Kind = code.Define("oymak2021/figure3", "oymak2021/internal/gap")
 
 func (p Figure3Params) rules(c *study.Checks) {
 	for _, n := range p.Curves {
@@ -124,43 +123,35 @@ func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[i
 	if err != nil {
 		return b, err
 	}
-	return lab.Bench[int]{
-		Study: study.Study{Device: openDevice, Amount: lab.Amount(func(t gap.Trial) float64 {
+	b = lab.Bench[int]{
+		Study: study.Study{Device: backend.Opener(1), Amount: lab.Amount(func(t gap.Trial) float64 {
 			of := t.Settings.Parts
 			return forecast.Search(t.Settings, of.Train+of.Validation+of.Test).Seconds
 		})},
-		MaxBatch: 1,
-		Key:      func(n int) any { return keys[n] },
-		Data:     func(int) string { return images.Fingerprint },
-		Label:    func(n int) string { return fmt.Sprintf("n_V = %d", n) },
-		Units:    func(n int) int { return settings[n].Epochs },
-		Seconds:  func(n int) float64 { return costs[n]().Seconds },
-		Cost:     forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
-		Batch: func(ctx context.Context, job lab.Job[int]) error {
-			set, err := images.Images(ctx)
-			if err != nil {
-				return err
-			}
-			return searchGap(ctx, job, settings[job.Of[0]], set)
-		},
-	}, nil
-}
-
-func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *data.Images) error {
-	b, err := backend.Open()
-	if err != nil {
-		return err
+		Key:     func(n int) any { return keys[n] },
+		Data:    func(int) string { return images.Fingerprint },
+		Label:   func(n int) string { return fmt.Sprintf("n_V = %d", n) },
+		Units:   func(n int) int { return settings[n].Epochs },
+		Seconds: func(n int) float64 { return costs[n]().Seconds },
+		Cost:    forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
 	}
-	pace, seed := lab.Pace{Progress: job.Progress, Units: s.Epochs}, job.Trials[0].Seed
-	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
-		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery,
-		Observe: func(m search.Snapshot) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
+	lab.Each(&b, func(ctx context.Context, s lab.Seed[int]) (*search.Runner, error) {
+		set, err := images.Images(ctx)
+		if err != nil {
+			return nil, err
+		}
+		device, err := backend.Open()
+		if err != nil {
+			return nil, err
+		}
+		return search.New(device, settings[s.Trial], set)
+	}, func(ctx context.Context, r *search.Runner, s lab.Seed[int]) (trial.Result, error) {
+		return gap.Run(ctx, r, s.Seed, search.Options{
+			Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery,
+			Observe: func(m search.Snapshot) { s.Pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
+		})
 	})
-	if err != nil {
-		return err
-	}
-	pace.End(fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
-	return job.Done(0, result)
+	return b, nil
 }
 
 func (p Figure3Params) settings(validation int) (search.Settings, error) {

@@ -66,7 +66,7 @@ var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Title: "Lipschitz constant and effective dimension of feature-map selection",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about eight minutes on two cores; precomputed"},
 	Quick: Lemma1Quick, Paper: Lemma1Paper,
-	Code: lemma1Kind,
+	Code: code.Define("oymak2021/lemma1", "oymak2021/internal/lipschitz"),
 	Rules: func(p Lemma1Params, c *study.Checks) {
 		if len(p.Trains) > 0 && (len(p.Scales) > 0 || slices.Contains(p.Lambdas, 0)) {
 			most := min(p.Inputs, p.Features)
@@ -83,8 +83,6 @@ type (
 	lemma1   = lab.Result[Lemma1Params, lipschitz.Case]
 	mapCases = lab.Groups[lipschitz.Case]
 )
-
-var lemma1Kind = code.Define("oymak2021/lemma1", "oymak2021/internal/lipschitz")
 
 func (p Lemma1Params) trials() (gs mapCases) {
 	base := lipschitz.Case{

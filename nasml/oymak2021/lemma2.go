@@ -60,7 +60,7 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Title: "Lipschitz constant of the minimizer of a strongly convex loss",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about a minute on two cores; precomputed"},
 	Quick: Lemma2Quick, Paper: Lemma2Paper,
-	Code: lemma2Kind,
+	Code: code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer"),
 	Rules: func(p Lemma2Params, c *study.Checks) {
 		c.Expect(!slices.Contains(p.Lambdas, 0),
 			"Lambdas must be above 0, got 0: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
@@ -77,8 +77,6 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 })
 
 type lemma2 = lab.Result[Lemma2Params, minimizer.Case]
-
-var lemma2Kind = code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer")
 
 func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, kind := range minimizer.Kinds {

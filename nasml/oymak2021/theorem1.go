@@ -20,7 +20,7 @@ var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, convergence.Case]{
 	Title: "Uniform convergence of validation risk and hypergradient over a continuous Δ",
 	Cost:  catalog.Cost{Quick: "20 seconds on two cores", Paper: "about 40 minutes on two cores; precomputed"},
 	Quick: Theorem1Quick, Paper: Theorem1Paper,
-	Code: theorem1Kind,
+	Code: code.Define("oymak2021/theorem1", "oymak2021/internal/convergence"),
 	Rules: func(p Theorem1Params, c *study.Checks) {
 		checkNet(c, p.Activations, p.Data)
 		for _, h := range p.NetMaps {
@@ -50,8 +50,6 @@ type (
 	theorem1 = lab.Result[Theorem1Params, convergence.Case]
 	curves   = lab.Groups[convergence.Case] // over n_V
 )
-
-var theorem1Kind = code.Define("oymak2021/theorem1", "oymak2021/internal/convergence")
 
 func drawTheorem1(r *theorem1, f *lab.Picture) {
 	p, ridge := r.Params, ridges(r, r.Params.Lambdas[0])

@@ -65,7 +65,7 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Title: "Excess risk of feature-map selection, and the train-validation bound of Proposition 1",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about six minutes on two cores; precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
-	Code:  theorem2Kind,
+	Code:  code.Define("oymak2021/theorem2", "oymak2021/internal/selection"),
 	Rules: Theorem2Params.rules,
 	Draw: func(r *theorem2, f *lab.Picture) {
 		f.Row(boundPanel(r), choicePanel(r))
@@ -83,8 +83,6 @@ type (
 	theorem2   = lab.Result[Theorem2Params, selection.Case]
 	selections = lab.Groups[selection.Case]
 )
-
-var theorem2Kind = code.Define("oymak2021/theorem2", "oymak2021/internal/selection")
 
 // rules require matrices of full rank, and validation samples for every n_T.
 func (p Theorem2Params) rules(c *study.Checks) {

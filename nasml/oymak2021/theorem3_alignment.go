@@ -6,11 +6,29 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
+
+func alignmentTrials(p Theorem3Params) (gs descents) {
+	for _, source := range p.RankWorld {
+		gs = append(gs, p.groups("align", activationsearch.Part{
+			Part: "align", World: p.world(source), Activations: p.Activations,
+			Train: p.RankPool / 2, Pool: p.RankPool, Ranks: p.Ranks,
+		})...)
+	}
+	return gs
+}
+
+func pairedTrials(p Theorem3Params) descents {
+	return p.groups("paired", activationsearch.Part{
+		Part: "paired", World: p.world(neural.Paired), Activations: p.Odd, Alphas: p.Alphas,
+		Train: p.WidthTrain, Pool: p.WidthTrain, Width: p.Width, C0: p.C0, Steps: p.Steps, Epsilon: p.Epsilon,
+	})
+}
 
 func rankPanel(r *theorem3, title, label string, scale plots.Scale, series string) plots.Panel {
 	panel := logLog(title, "labels: sign of eigenvector", label)

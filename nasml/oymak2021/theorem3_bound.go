@@ -3,7 +3,9 @@ package oymak2021
 import (
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
@@ -11,6 +13,22 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
+
+// drawBound shows, row by row, the data-dependent term and the risk of α̂ over n_T; the validation gap over n_V and
+// over h; and the term and the test error for labels along the kernel's eigenvectors.
+func drawBound(r *theorem3, f *lab.Picture) {
+	const term = `$2B\sqrt{y^⊤K_α^{-1}y/n_T}$`
+	p := r.Params
+	f.Style.Aspect = 0.5
+	f.Row(trainPanel(r, "(a) data-dependent term", term+", best $α$", plots.Log10, bestTerm),
+		trainPanel(r, "(b) risk of $α̂$", "0-1 risk", plots.Linear, selectedRisk))
+	f.Row(validationPanel(r), sizePanel(r))
+	f.Row(rankPanel(r, "(e) alignment: term", term, plots.Log10, "term"),
+		rankPanel(r, "(f) alignment: test error", "0-1 test error", plots.Linear, "error"))
+	f.Say("$σ_α$ over %s; $K_α$ is divided by $c_0$; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $k = %d$; (c) and (d): kernels of infinite width, product, $n_T = %d$.", p.Width, p.SizeTrain)
+}
 
 func trainPanel(r *theorem3, title, label string, scale plots.Scale, of func(*runs.Record) float64) plots.Panel {
 	panel := plots.Panel{

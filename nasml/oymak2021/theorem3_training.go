@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -15,6 +16,44 @@ import (
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
+
+var theorem3Sources = []string{neural.Cap, neural.Digits, neural.Product, neural.Flipped}
+
+// networkTrials are networks of width Width on every source over n_T, and wider ones on one source.
+func networkTrials(p Theorem3Params) (gs descents) {
+	for _, n := range p.Trains {
+		for _, source := range theorem3Sources {
+			gs = append(gs, p.groups("trains", p.descent(source, n, p.Width))...)
+		}
+	}
+	for _, k := range p.Widths {
+		gs = append(gs, p.groups("widths", p.descent(neural.Product, p.WidthTrain, k))...)
+	}
+	return gs
+}
+
+func (p Theorem3Params) descent(source string, n, k int) activationsearch.Part {
+	return activationsearch.Part{
+		Part: "descent", World: p.world(source), Activations: p.Activations, Alphas: p.Alphas, Train: n,
+		Width: k, C0: p.C0, Steps: p.Steps, Epsilon: p.Epsilon,
+		Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
+	}
+}
+
+func ofSource(r *theorem3, source string) descents {
+	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data == source })
+}
+
+// drawNetworks shows the network against its kernel over the width, the training error of the worst α over the
+// steps, and the steps taken over those that suffice.
+func drawNetworks(r *theorem3, f *lab.Picture) {
+	p := r.Params
+	f.Row(networkPanel(r), stepPanel(r),
+		trainPanel(r, "(c) steps to error $ε$, worst $α$", "taken / sufficient", plots.Log10, worstRatio(p.Steps)))
+	f.Say("$σ_α$ over %s; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $n_T = %d$ product examples; (c): $k = %d$.", p.WidthTrain, p.Width)
+}
 
 func overAlphas(series string) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }

@@ -5,11 +5,23 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
+
+// kernelTrials are kernels of infinite width over h.
+func kernelTrials(p Theorem3Params) (gs descents) {
+	for _, h := range p.Sizes {
+		gs = append(gs, p.groups("kernel", activationsearch.Part{
+			Part: "kernel", World: p.world(neural.Product), Activations: p.Dictionary[:h], Train: p.SizeTrain,
+			Alphas: p.SizeAlphas, Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
+		})...)
+	}
+	return gs
+}
 
 func selectedRisk(record *runs.Record) float64 {
 	s := record.Series["selected"]

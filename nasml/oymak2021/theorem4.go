@@ -16,12 +16,9 @@ import (
 var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, lowrank.Trial]{
 	Of: ofPaper, Name: "theorem4", Kind: lab.Theorem, Source: "Theorem 4", Notebook: "theorem4_spectral",
 	Title: "Low-rank learning with p > n: the spectral estimate of the architecture and its risk",
-	Cost: catalog.Cost{
-		Quick: "about 15 seconds on two cores",
-		Paper: "about 22 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 15 seconds on two cores", Paper: "about 22 minutes on two cores; precomputed"},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
-	Code:      theorem4Kind,
+	Code:      code.Define("oymak2021/theorem4", "oymak2021/internal/lowrank"),
 	Units:     func(t lowrank.Trial) int { return 1 + int(t.Cost()/1e7) }, // of some milliseconds
 	Rules:     Theorem4Params.rules,
 	Questions: theorem4Questions,
@@ -32,8 +29,6 @@ var theorem4Questions = []lab.Question[Theorem4Params, lowrank.Trial]{
 }
 
 type theorem4 = lab.Result[Theorem4Params, lowrank.Trial]
-
-var theorem4Kind = code.Define("oymak2021/theorem4", "oymak2021/internal/lowrank")
 
 // rules require known features, searches that fit into memory, and a part with a picture.
 func (p Theorem4Params) rules(c *study.Checks) {

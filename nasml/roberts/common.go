@@ -137,7 +137,7 @@ func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ 
 		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
 			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
 		},
-		Study: study.Study{Workers: 1, Device: openDevice}, // each uses all cores
+		Study: study.Study{Workers: 1, Device: backend.Opener(1)}, // each uses all cores
 		Close: es.Close,
 	}, err
 }

@@ -119,22 +119,13 @@ func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.T
 			}
 			return t.Run(ctx, scaler, seed)
 		},
-		Study: study.Study{Workers: 1, Device: openDevice},
+		Study: study.Study{Workers: 1, Device: backend.Opener(1)},
 		Close: func() {
 			if scaler != nil {
 				scaler.Close()
 			}
 		},
 	}, err
-}
-
-func openDevice() (name, device string, err error) {
-	b, err := backend.Open()
-	if err != nil {
-		return "", "", err
-	}
-	name, device = backend.Describe(b)
-	return name, device, nil
 }
 
 func (p Figure1Params) theta(space supernet.Space) [][]float64 {

@@ -51,10 +51,7 @@ var (
 var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	Of: paper, Name: "map", Kind: lab.Theorem, Source: "Theorem 7", Notebook: "map_conditions",
 	Title: "Where Condition 6 and arg max discretization hold: activations, width, noise",
-	Cost: catalog.Cost{
-		Quick: "about ten seconds",
-		Paper: "about five minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about ten seconds", Paper: "about five minutes on two cores; precomputed"},
 	Quick: MapQuick, Paper: MapPaper,
 	Code: problemsKind, Units: problemUnits,
 	Rules: func(p MapParams, c *study.Checks) {

@@ -71,10 +71,7 @@ type teaching = searching.Teaching
 var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 	Of: paper, Name: "search", Kind: lab.Theorem, Source: "Section 4", Notebook: "search_trained",
 	Title: "Trained α and W: what a real search finds of the theorems' assumptions",
-	Cost: catalog.Cost{
-		Quick: "about 20 seconds on two cores",
-		Paper: "about ten minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 20 seconds on two cores", Paper: "about ten minutes on two cores; precomputed"},
 	Quick: SearchQuick, Paper: SearchPaper,
 	Code:  code.Define("roberts/search", "roberts/internal/searching"),
 	Units: func(t teaching) int { return t.Steps },
@@ -140,7 +137,7 @@ func searchBench(_ context.Context, p SearchParams, _ string) (lab.Bench[teachin
 		Batch:    func(ctx context.Context, job lab.Job[teaching]) error { return train(ctx, b, job) },
 		Label:    func(t teaching) string { return "space " + spaceOf(t) },
 		Facts:    facts,
-		Study:    study.Study{Device: openDevice},
+		Study:    study.Study{Device: backend.Opener(1)},
 	}, err
 }
 
@@ -252,9 +249,7 @@ func reachTeacher(gs lab.Groups[teaching]) counts {
 // and whether arg max is right, over the noise.
 func drawSearches(r *searches, f *lab.Picture) {
 	p := r.Params
-	recovery := plots.Panel{
-		Title: "weights found", X: noiseAxis(r), Y: plots.Axis{Label: "$\\max_i |α_i − α_i^*|$"},
-	}
+	recovery := plots.Panel{Title: "weights found", X: noiseAxis(r), Y: plots.Axis{Label: "$\\max_i |α_i − α_i^*|$"}}
 	right := plots.Panel{
 		Title: "arg max $α$ is the best", X: noiseAxis(r),
 		Y: plots.Axis{Label: "share of searches", Min: -0.02, Max: 1.05},
