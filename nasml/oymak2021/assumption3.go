@@ -208,11 +208,8 @@ func judgeAssumption3(r *assumption3) []runs.Claim {
 		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
 			study.Floats(p.Widths), on(r, "width", neural.Digits), "sup", -0.5, 0.1),
 	}
-	for _, source := range []string{onSphere, neural.Digits} {
-		claims = append(claims, judgePositive(r, source)...)
-	}
-	claims = append(claims, judgeSingular(r)...)
-	return append(claims, judgeDeep(r)...)
+	return slices.Concat(claims, judgePositive(r, onSphere, "sphere"), judgePositive(r, neural.Digits, "digits"),
+		judgeSingular(r), judgeDeep(r))
 }
 
 // judgeRate judges the exponent of a series over xs. Each rate is judged twice: of the smallest and of the largest
@@ -224,17 +221,14 @@ func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[ke
 }
 
 // judgePositive judges λ₀ > 0, above rounding, over the simplex by search and over ‖α‖₁ = 1 by the lower bound.
-func judgePositive(r *assumption3, source string) []runs.Claim {
-	where := map[string]string{onSphere: "sphere", neural.Digits: "digits"}[source]
-	var claims []runs.Claim
-	for _, kind := range []struct{ series, words string }{
-		{"simplex", "smallest λ_min(K̄_α) found on the simplex"},
-		{"certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"},
-	} {
-		claims = append(claims, judgeLeast(r, r.Claim("own: %s is positive, %s inputs", kind.words, where),
-			on(r, "lambda", source), kind.series))
+func judgePositive(r *assumption3, source, name string) []runs.Claim {
+	judge := func(series, words string) runs.Claim {
+		return judgeLeast(r, r.Claim("own: %s is positive, %s inputs", words, name), on(r, "lambda", source), series)
 	}
-	return claims
+	return []runs.Claim{
+		judge("simplex", "smallest λ_min(K̄_α) found on the simplex"),
+		judge("certified", "λ_min(𝒦)/h, which no α with ‖α‖₁ = 1 is below"),
+	}
 }
 
 // judgeLeast judges the smallest value at the largest n_T against the rounding of an eigenvalue, n_T·h·ε·λ_max.
@@ -264,23 +258,21 @@ func judgeSingular(r *assumption3) []runs.Claim {
 	negative := func(name string) []float64 {
 		return study.Map(r.Part("singular").Values(name), func(x float64) float64 { return -x })
 	}
-	claims := []runs.Claim{
+	singular := func(name, value string) runs.Claim {
+		return verdict.Every(r.Claim("%s", name).Noting("the number is |λ_min|/λ_max").Claim,
+			study.Map(r.Part("singular").Values(value), math.Abs), zero)
+	}
+	return []runs.Claim{
 		verdict.Every(r.Claim("own: K_α ≻ 0 where no two inputs are parallel and σ_α is analytic, not a polynomial").
 			Noting("the number is −λ_min/λ_max; tanh and softplus, 20 inputs in R⁴").Claim,
 			negative("fine"), -zero),
 		verdict.Every(r.Claim("own finding: opposite inputs leave K_α ≻ 0 where an activation is not odd up to a "+
 			"constant").From(notInPaper).Noting("the number is −λ_min/λ_max; tanh and softplus with x and −x: "+
 			"'not parallel' is more than is needed").Claim, negative("opposite_mixed"), -zero),
+		singular("violation: equal inputs make K_α singular", "copies"),
+		singular("violation: opposite inputs and odd activations make K_α singular", "opposite"),
+		singular("violation: polynomial activations make K_α singular", "polynomial"),
 	}
-	for _, one := range []struct{ value, name string }{
-		{"copies", "violation: equal inputs make K_α singular"},
-		{"opposite", "violation: opposite inputs and odd activations make K_α singular"},
-		{"polynomial", "violation: polynomial activations make K_α singular"},
-	} {
-		claims = append(claims, verdict.Every(r.Claim("%s", one.name).Noting("the number is |λ_min|/λ_max").Claim,
-			study.Map(r.Part("singular").Values(one.value), math.Abs), zero))
-	}
-	return claims
 }
 
 // judgeDeep judges the cost of depth. In the log-corrected effective dimension h log(C̄LΓn_V/h) of Theorem 1, with C̄ =

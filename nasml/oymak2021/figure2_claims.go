@@ -88,8 +88,8 @@ func judgePanel(r *figure2, s sweepPanel, called func(row, name string) string) 
 
 // noting adds a note, and the widths that a claim was judged on if some requested ones were not run.
 func (s sweepPanel) noting(c lab.Claim, note string) lab.Claim {
-	ran := slices.DeleteFunc(slices.Clone(s.widths), func(k int) bool {
-		return !slices.ContainsFunc(s.distances, func(d distance) bool { return d.width == k })
+	ran := only(s.widths, func(k int) bool {
+		return slices.ContainsFunc(s.distances, func(d distance) bool { return d.width == k })
 	})
 	limits := ""
 	if 0 < len(ran) && len(ran) < len(s.widths) {
@@ -176,8 +176,7 @@ func (s sweepPanel) judgeSmallDelta(c lab.Claim) runs.Claim {
 }
 
 func valuesAt(distances []distance, lo, hi float64) []float64 {
-	return values(slices.DeleteFunc(slices.Clone(distances),
-		func(d distance) bool { return d.delta < lo || d.delta > hi }))
+	return values(only(distances, func(d distance) bool { return lo <= d.delta && d.delta <= hi }))
 }
 
 // judgeReadings judges whether a reading of the inputs fits all printed statements on panel (a), at the widths that it
@@ -252,11 +251,10 @@ func byInputs(r *figure2, panel string) sweepPanel {
 	return panelOf(r, panel, r.Params.Inputs, r.Params.widths(panel))
 }
 
-func beside(r *figure2) (all []sweepPanel) {
-	for _, inputs := range r.Params.Beside {
-		all = append(all, panelOf(r, "a", inputs, r.Params.BesideWidths))
-	}
-	return all
+func beside(r *figure2) []sweepPanel {
+	return study.Map(r.Params.Beside, func(inputs string) sweepPanel {
+		return panelOf(r, "a", inputs, r.Params.BesideWidths)
+	})
 }
 
 type sweepPoint struct {
@@ -265,26 +263,18 @@ type sweepPoint struct {
 	mean         runs.Summary
 }
 
-func (s sweepPanel) points(distances []distance) (points []sweepPoint) {
-	for _, of := range byPoint(distances) {
-		points = append(points, sweepPoint{of[0].width, len(of), of[0].delta, s.Mean(values(of))})
-	}
-	return points
+func (s sweepPanel) points(distances []distance) []sweepPoint {
+	return study.Map(byPoint(distances), func(of []distance) sweepPoint {
+		return sweepPoint{of[0].width, len(of), of[0].delta, s.Mean(values(of))}
+	})
 }
 
 func byPoint(distances []distance) [][]distance {
-	type point struct {
-		width int
-		delta float64
-	}
-	return study.By(distances, func(d distance) point { return point{d.width, d.delta} })
+	return study.By(distances, func(d distance) [2]float64 { return [2]float64{float64(d.width), d.delta} })
 }
 
-func values(distances []distance) (all []float64) {
-	for _, d := range distances {
-		all = append(all, d.value)
-	}
-	return all
+func values(distances []distance) []float64 {
+	return study.Map(distances, func(d distance) float64 { return d.value })
 }
 
 // drawFigure2 draws one curve for each Δα over the width, with the interval of the mean over the random α, and the end
@@ -313,19 +303,15 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 		f.Say("SYNTHETIC DATA, not the paper's.")
 	}
 	f.Say("%s", figure2Note(p))
-	var missing []string
-	for _, panel := range p.Panels {
-		missing = append(missing, byInputs(r, panel).missing()...)
+	say := func(of string, missing []string) {
+		if len(missing) > 0 {
+			f.Say("%s%s.", of, strings.Join(missing, "; "))
+		}
 	}
-	sayMissing(f, "", missing)
+	missing := study.Map(p.Panels, func(panel string) []string { return byInputs(r, panel).missing() })
+	say("", slices.Concat(missing...))
 	for _, s := range others {
-		sayMissing(f, "With "+s.reading+": ", s.missing())
-	}
-}
-
-func sayMissing(f *lab.Picture, of string, missing []string) {
-	if len(missing) > 0 {
-		f.Say("%s%s.", of, strings.Join(missing, "; "))
+		say("With "+s.reading+": ", s.missing())
 	}
 }
 
@@ -334,7 +320,7 @@ func (s sweepPanel) missing() (parts []string) {
 	for _, k := range s.widths {
 		ran := s.Params.Seeds
 		for _, delta := range s.Params.DeltaAlphas {
-			ran = min(ran, len(s.where(func(d distance) bool { return d.width == k && d.delta == delta })))
+			ran = min(ran, len(only(s.distances, func(d distance) bool { return d.width == k && d.delta == delta })))
 		}
 		bySeeds[ran] = append(bySeeds[ran], k)
 	}
@@ -348,10 +334,6 @@ func (s sweepPanel) missing() (parts []string) {
 		}
 	}
 	return parts
-}
-
-func (s sweepPanel) where(fits func(distance) bool) []distance {
-	return slices.DeleteFunc(slices.Clone(s.distances), func(d distance) bool { return !fits(d) })
 }
 
 // draw is the panel. Points with fewer seeds than requested are hollow.

@@ -82,11 +82,8 @@ func logBand(label string, x []float64, lists [][]float64, confidence float64) p
 }
 
 // ofSeed is the record of a seed of each group.
-func ofSeed[T any](gs lab.Groups[T], seed int) (records []*runs.Record) {
-	for _, g := range gs {
-		records = append(records, g.Records[seed])
-	}
-	return records
+func ofSeed[T any](gs lab.Groups[T], seed int) []*runs.Record {
+	return study.Map(gs, func(g lab.Group[T]) *runs.Record { return g.Records[seed] })
 }
 
 // halfRate is a dashed line of slope −1/2 through the first or last point of a curve; nil if the curve has no two
@@ -297,14 +294,18 @@ func digitsBench[T interface {
 		return t
 	}
 	b.Data = func(t T) string {
-		_, world := of(&t)
-		return images.of(world)
+		if _, world := of(&t); world.Data != neural.Digits {
+			return ""
+		}
+		return images.train.Fingerprint + images.test.Fingerprint
 	}
 	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
-		_, world := of(&t)
-		im, err := images.load(ctx, world)
-		if err != nil {
-			return trial.Result{}, err
+		var im *neural.Images
+		if _, world := of(&t); world.Data == neural.Digits {
+			var err error
+			if im, err = images.load(ctx); err != nil {
+				return trial.Result{}, err
+			}
 		}
 		return t.Run(ctx, seed, im)
 	}
@@ -330,17 +331,7 @@ func openDigits(ctx context.Context, name data.Name, classes [2]int) (d digits, 
 	return d, err
 }
 
-func (d digits) of(w neural.World) string {
-	if w.Data != neural.Digits {
-		return ""
-	}
-	return d.train.Fingerprint + d.test.Fingerprint
-}
-
-func (d digits) load(ctx context.Context, w neural.World) (*neural.Images, error) {
-	if w.Data != neural.Digits {
-		return nil, nil
-	}
+func (d digits) load(ctx context.Context) (*neural.Images, error) {
 	train, err := d.train.Images(ctx)
 	if err != nil {
 		return nil, err
@@ -356,36 +347,23 @@ var sourceNames = map[string]string{
 	neural.Cap: "margin", neural.Flipped: "margin, flipped labels", neural.Product: "product", neural.Digits: "digits",
 }
 
-// logMean is a mean of logarithms with its interval, as a value on a log axis.
-type logMean struct{ y, lo, hi float64 }
-
-// Bounds are the value and the ends of its interval.
-func (m logMean) Bounds() (y, lo, hi float64) { return m.y, m.lo, m.hi }
-
-// logMeanOf is an error if a value is not positive.
-func logMeanOf(values []float64, confidence float64) (logMean, error) {
+// logMean is the geometric mean with the interval of the mean logarithm. It returns an error if a value is not positive.
+func logMean(values []float64, confidence float64) (runs.Summary, error) {
 	s, err := runs.Summarize(study.Map(values, math.Log), confidence)
-	if err != nil {
-		return logMean{}, err
-	}
-	m := logMean{math.Exp(s.Mean), math.NaN(), math.NaN()}
-	if s.Lo.Valid() && s.Hi.Valid() {
-		m.lo, m.hi = math.Exp(float64(s.Lo)), math.Exp(float64(s.Hi))
-	}
-	return m, nil
+	exp := func(x runs.Number) runs.Number { return runs.Number(math.Exp(float64(x))) }
+	return runs.Summary{Mean: math.Exp(s.Mean), Lo: exp(s.Lo), Hi: exp(s.Hi)}, err
 }
 
 // curve is a series of means over seeds, values[i] those at xs[i], of errors, risks and distances: intervals end at 0.
 // What has no place on a log axis is left out.
 func curve(label string, xs []float64, values [][]float64, scale plots.Scale, confidence float64) plots.Series {
 	var at []float64
-	var means []logMean
+	var means []runs.Summary
 	for i, x := range xs {
-		m, err := logMeanOf(values[i], confidence)
+		m, err := logMean(values[i], confidence)
 		if scale == plots.Linear {
-			var s runs.Summary
-			s, err = runs.Summarize(values[i], confidence)
-			m.y, m.lo, m.hi = s.Within(0, math.Inf(1)).Bounds()
+			m, err = runs.Summarize(values[i], confidence)
+			m = m.Within(0, math.Inf(1))
 		}
 		if err == nil {
 			at, means = append(at, x), append(means, m)
@@ -406,13 +384,14 @@ func columns(records []*runs.Record, series string) [][]float64 {
 }
 
 // listsOf is a number of every record of groups, [group][seed].
-func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) (lists [][]float64) {
-	for _, g := range gs {
-		lists = append(lists, study.Map(g.Records, of))
-	}
-	return lists
+func listsOf[T any](gs lab.Groups[T], of func(*runs.Record) float64) [][]float64 {
+	return study.Map(gs, func(g lab.Group[T]) []float64 { return study.Map(g.Records, of) })
 }
 
 func ticks(at []int) []plots.Tick {
 	return study.Map(at, func(n int) plots.Tick { return plots.Tick{Value: float64(n), Label: fmt.Sprint(n)} })
+}
+
+func only[T any](all []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !keep(x) })
 }

@@ -3,7 +3,6 @@ package oymak2021
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
@@ -55,10 +54,6 @@ func theorem4Points(r *theorem4, part string) (all []theorem4Point) {
 		}
 	}
 	return all
-}
-
-func only(points []theorem4Point, keep func(theorem4Point) bool) []theorem4Point {
-	return slices.DeleteFunc(slices.Clone(points), func(q theorem4Point) bool { return !keep(q) })
 }
 
 func ofRatio(points []theorem4Point, ratio float64) []theorem4Point {
