@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Split divides the examples 0, …, n−1 into the first ⌊fraction·n⌋ for the
@@ -14,10 +16,7 @@ import (
 //
 // It returns an error if a part would be empty.
 func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validation []int, err error) {
-	all := make([]int, max(n, 0))
-	for i := range all {
-		all[i] = i
-	}
+	all := trial.Indices(0, max(n, 0))
 	if s.Level == ERM {
 		if n < 1 {
 			return nil, nil, fmt.Errorf("a search needs at least 1 example, got %d", n)

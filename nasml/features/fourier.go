@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/gomlx/gomlx/core/tensors"
@@ -157,18 +158,16 @@ func (r *Rows) config(i int) (index int, c FourierConfig) {
 }
 
 func (m *Features) group() {
-	places := map[featureKey]int{}
 	for i := range m.rows.X.Rows {
 		index, c := m.rows.config(i)
-		key := featureKey{c.Kernel, ""}
+		draw := ""
 		if m.f.Fresh {
-			key.draw = strconv.Itoa(index)
+			draw = strconv.Itoa(index)
 		}
-		at, ok := places[key]
-		if !ok {
+		at := slices.IndexFunc(m.groups, func(g featureGroup) bool { return g.kernel == c.Kernel && g.draw == draw })
+		if at < 0 {
 			at = len(m.groups)
-			places[key] = at
-			m.groups = append(m.groups, featureGroup{kernel: c.Kernel, draw: key.draw})
+			m.groups = append(m.groups, featureGroup{kernel: c.Kernel, draw: draw})
 		}
 		m.groups[at].rows = append(m.groups[at].rows, i)
 	}
@@ -177,11 +176,6 @@ func (m *Features) group() {
 		m.groups[i].first = first
 		first += len(m.groups[i].rows)
 	}
-}
-
-type featureKey struct {
-	kernel Kernel
-	draw   string
 }
 
 // Dims are n and d.

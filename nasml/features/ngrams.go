@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/twmb/murmur3"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // NGramConfig is one configuration of the search space of Khodak+ (App.
@@ -241,10 +243,7 @@ func (s *Sparse) closeGaps(room []int) {
 // assign fills in what nil stands for and checks that all fits together.
 func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]int, []int, error) {
 	if rows == nil {
-		rows = make([]int, t.Len())
-		for i := range rows {
-			rows[i] = i
-		}
+		rows = trial.Indices(0, t.Len())
 	}
 	if of == nil {
 		of = make([]int, len(rows))

@@ -196,19 +196,13 @@ func (s *dualDescent) epoch() {
 		}
 		return
 	}
-	s.high, s.low = bounds(high, low)
-}
-
-// bounds are those beyond which the next epoch shrinks, infinite where they
-// would shrink rows that may still move.
-func bounds(high, low float64) (float64, float64) {
-	if high <= 0 {
-		high = math.Inf(1)
+	// The next epoch shrinks beyond these bounds, which are infinite where they would shrink rows that may still move.
+	if s.high, s.low = high, low; high <= 0 {
+		s.high = math.Inf(1)
 	}
 	if low >= 0 {
-		low = math.Inf(-1)
+		s.low = math.Inf(-1)
 	}
-	return high, low
 }
 
 // project is the gradient without what would lead out of [0, U], and whether

@@ -132,7 +132,7 @@ func newWeigher(c *Counts, config NGramConfig, reading Reading) (*weigher, error
 	return w, nil
 }
 
-func (w *weigher) of(bin int32) float64 {
+func (w *weigher) binWeight(bin int32) float64 {
 	b := w.counts.Bins[bin]
 	if b.Pos < fewGrams && b.Neg < fewGrams {
 		return w.small[fewGrams*b.Pos+b.Neg]
@@ -148,7 +148,7 @@ func (w *weigher) row(cols []int32, vals []float32) {
 	for n, v := range vals {
 		raw += float64(v)
 		if w.weight != nil {
-			vals[n] = float32(float64(v) * w.of(cols[n]))
+			vals[n] = float32(float64(v) * w.binWeight(cols[n]))
 		}
 		squares += float64(vals[n]) * float64(vals[n])
 	}

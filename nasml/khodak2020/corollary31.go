@@ -88,7 +88,7 @@ var Corollary31Quick = func() Corollary31Params {
 	return p
 }()
 
-// Corollary31 asks the theorems of Section 3 and Appendix A six questions, in a file each. Names of claims begin with
+// Corollary31 asks the theorems of Section 3 and Appendix A six questions. Names of claims begin with
 // what the claim is about; a name that ends in "(assumption broken)" is a case in which the theorem promises nothing
 // and which is expected to come out the other way, so that the check can tell.
 var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
@@ -97,7 +97,7 @@ var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
 	Cost:  catalog.Cost{Quick: "a minute on two cores; precomputed", Paper: "12 minutes on two cores; precomputed"},
 	Quick: Corollary31Quick, Paper: Corollary31Paper,
 	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}},
-	Code:    corollary31Kind,
+	Code:    corollary31Code,
 	Bench: func(context.Context, Corollary31Params, string) (lab.Bench[risk], error) {
 		run := func(_ context.Context, t risk, seed uint64, _ study.Step) (trial.Result, error) { return t.Run(seed) }
 		return lab.Bench[risk]{Run: run}, nil
@@ -127,7 +127,7 @@ type (
 	}
 )
 
-var corollary31Kind = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
+var corollary31Code = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
 
 func (p Corollary31Params) instance(dim int) excessrisk.InstanceParams {
 	return excessrisk.InstanceParams{
@@ -143,13 +143,8 @@ func value(r *corollary31, part, name string) []float64 {
 	return bySeed(r.Part(part).Records(), func(record *runs.Record) float64 { return record.Values[name] })
 }
 
-func columns(points int, of func(i int) []float64) [][]float64 {
-	var all [][]float64
-	for i := range points {
-		all = append(all, of(i))
-	}
-	return all
-}
+// columns are what of returns for each of so many points.
+func columns[T any](points int, of func(i int) T) []T { return study.Map(trial.Indices(0, points), of) }
 
 // curve is a mean over the seeds at every x, with its interval, as drawn: on a
 // logarithmic axis a lower end at or below 0 is cut off at a tenth of the mean.

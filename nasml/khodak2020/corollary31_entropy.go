@@ -78,11 +78,9 @@ var ballQuestion = lab.Question[Corollary31Params, risk]{
 		return gs
 	},
 	Claims: func(r *corollary31) []runs.Claim {
-		var claims []runs.Claim
-		for i, l := range r.Params.Lipschitz {
-			claims = append(claims, judgeBall(r, l, present(series(r, "ball", "broken", i))))
-		}
-		return claims
+		return columns(len(r.Params.Lipschitz), func(i int) runs.Claim {
+			return judgeBall(r, r.Params.Lipschitz[i], present(series(r, "ball", "broken", i)))
+		})
 	},
 }
 

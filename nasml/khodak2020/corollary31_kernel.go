@@ -81,10 +81,7 @@ var jointQuestion = lab.Question[Corollary31Params, risk]{
 		return gs
 	},
 	Claims: func(r *corollary31) []runs.Claim {
-		var claims []runs.Claim
-		for i := range r.Params.JointLambda {
-			claims = append(claims, judgeJoint(r, i))
-		}
+		claims := columns(len(r.Params.JointLambda), func(i int) runs.Claim { return judgeJoint(r, i) })
 		return claims
 	},
 }

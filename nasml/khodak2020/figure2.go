@@ -8,6 +8,8 @@ import (
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -101,19 +103,13 @@ func drawOracle(r *searches, f *lab.Picture) {
 	}
 	f.Say("Test error against solver calls%s; %s.", winner, r.Interval("band", p.Seeds, "trial"))
 	drawSearches(r, f, "oracle test error", func(task string) plots.Panel {
-		panel := plots.Panel{X: plots.Axis{Label: "solver calls"}}
-		for _, method := range p.Methods {
-			panel.Series = append(panel.Series, callCurve(r, task, method))
-		}
-		return panel
+		curves := study.Map(p.Methods, func(method string) plots.Series { return callCurve(r, task, method) })
+		return plots.Panel{X: plots.Axis{Label: "solver calls"}, Series: curves}
 	})
 }
 
 func callCurve(r *searches, task, method string) plots.Series {
-	var xs []float64
-	for call := range calls(r, task, method) {
-		xs = append(xs, float64(call+1))
-	}
+	xs := study.Floats(trial.Indices(1, calls(r, task, method)))
 	return errorCurve(r, method, xs, func(i int) []float64 { return atCall(r, task, method, "oracle", i+1) })
 }
 

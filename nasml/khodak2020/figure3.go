@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -82,11 +83,8 @@ func drawTime(r *searches, f *lab.Picture) {
 	}
 	over := func(clock string) func(task string) plots.Panel {
 		return func(task string) plots.Panel {
-			panel := plots.Panel{X: plots.Axis{Label: clockTitles[clock], Scale: plots.Log10}}
-			for _, method := range p.Methods {
-				panel.Series = append(panel.Series, timeCurve(r, task, method, clock))
-			}
-			return panel
+			curves := study.Map(p.Methods, func(method string) plots.Series { return timeCurve(r, task, method, clock) })
+			return plots.Panel{X: plots.Axis{Label: clockTitles[clock], Scale: plots.Log10}, Series: curves}
 		}
 	}
 	drawSearches(r, f, "observed test error", over(p.Clock), over(other))

@@ -7,6 +7,9 @@ import (
 	"context"
 	"embed"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/khodak2020/halving"
@@ -14,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 var paper = lab.Paper{ID: "khodak2020", Name: "Khodak+ 2020", Shipped: shippedRecords}
@@ -26,14 +30,12 @@ var shippedRecords embed.FS
 
 // bySeed is a number of every record, NaN if there is none.
 func bySeed(records []*runs.Record, of func(*runs.Record) float64) []float64 {
-	out := make([]float64, len(records))
-	for i, r := range records {
-		out[i] = math.NaN()
-		if r != nil {
-			out[i] = of(r)
+	return study.Map(records, func(r *runs.Record) float64 {
+		if r == nil {
+			return math.NaN()
 		}
-	}
-	return out
+		return of(r)
+	})
 }
 
 // completeRows are the rows, a seed each, of columns that bySeed made: of the seeds
@@ -41,13 +43,8 @@ func bySeed(records []*runs.Record, of func(*runs.Record) float64) []float64 {
 func completeRows(columns ...[]float64) [][]float64 {
 	var rows [][]float64
 	for seed := range columns[0] {
-		row := make([]float64, len(columns))
-		known := true
-		for i, column := range columns {
-			row[i] = column[seed]
-			known = known && !math.IsNaN(row[i])
-		}
-		if known {
+		row := study.Map(columns, func(column []float64) float64 { return column[seed] })
+		if !floats.HasNaN(row) {
 			rows = append(rows, row)
 		}
 	}
@@ -63,8 +60,7 @@ func completePairs(a, b []float64) (x, y []float64) {
 }
 
 func present(column []float64) []float64 {
-	out, _ := completePairs(column, column)
-	return out
+	return slices.DeleteFunc(slices.Clone(column), math.IsNaN)
 }
 
 func means(xs []float64, of func(i int) (runs.Summary, error)) (at []float64, all []runs.Summary) {

@@ -37,7 +37,7 @@ func searchEntry(name string) lab.Entry[Figure2Params, mapsearch.Search] {
 			b.ID = "khodak2020/search"
 			b.Kind = func(t mapsearch.Search) *code.Kind {
 				if t.Method == mapsearch.RandomSearchLambda {
-					return lambdaKind
+					return lambdaCode
 				}
 				return b.Code
 			}
@@ -48,8 +48,8 @@ func searchEntry(name string) lab.Entry[Figure2Params, mapsearch.Search] {
 
 type searches = lab.Result[Figure2Params, mapsearch.Search]
 
-// lambdaKind is what computes random search that tunes λ.
-var lambdaKind = code.Define("khodak2020/lambda", "khodak2020/internal/mapsearch")
+// lambdaCode is what computes random search that tunes λ.
+var lambdaCode = code.Define("khodak2020/lambda", "khodak2020/internal/mapsearch")
 
 var methodTitles = map[string]string{
 	mapsearch.WeightSharing: "weight sharing", mapsearch.FastWeightSharing: "fast weight sharing",

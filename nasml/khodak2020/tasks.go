@@ -22,7 +22,7 @@ import (
 
 var taskTitles = map[string]string{mapsearch.ImageTask: "CIFAR-10", mapsearch.ReviewTask: "IMDb"}
 
-var taskKinds = map[string]*code.Kind{
+var taskCode = map[string]*code.Kind{
 	mapsearch.ImageTask:  code.Define("khodak2020/images", "khodak2020/internal/mapsearch"),
 	mapsearch.ReviewTask: code.Define("khodak2020/reviews", "khodak2020/internal/mapsearch"),
 }
@@ -132,7 +132,7 @@ func taskBench[T taskTrial](ctx context.Context, p TaskParams, task string, labe
 		return lab.Bench[T]{}, err
 	}
 	b := lab.Bench[T]{
-		Study: study.Study{Code: taskKinds[task], Workers: 1},
+		Study: study.Study{Code: taskCode[task], Workers: 1},
 		Data:  func(T) string { return e.fingerprint },
 		Label: func(t T) string { return e.title() + ", " + label(t) },
 		Units: func(t T) int { return t.Calls() },

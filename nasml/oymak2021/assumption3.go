@@ -121,8 +121,8 @@ func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 	return gs
 }
 
-// on are the groups of a part whose inputs are of a source.
-func on(r *assumption3, part, source string) lab.Groups[kernels.Part] {
+// withInputs are the groups of a part whose inputs are of a source.
+func withInputs(r *assumption3, part, source string) lab.Groups[kernels.Part] {
 	return r.Part(part).Where(func(t kernels.Part) bool { return t.World.Data == source })
 }
 
@@ -156,21 +156,21 @@ func logCurve(r *assumption3, label string, xs []float64, gs lab.Groups[kernels.
 
 func widthPanel(r *assumption3) plots.Panel {
 	p, ks := r.Params, study.Floats(r.Params.Widths)
-	sphere := logCurve(r, "sphere", ks, on(r, "width", onSphere), "sup")
+	sphere := logCurve(r, "sphere", ks, withInputs(r, "width", onSphere), "sup")
 	return logLog("(a) kernels of finite width", "width $k$", `$\sup_α\|K_{α,k} − K_α\|/c_0$`, sphere,
-		logCurve(r, "digits", ks, on(r, "width", neural.Digits), "sup"),
+		logCurve(r, "digits", ks, withInputs(r, "width", neural.Digits), "sup"),
 		logCurve(r, fmt.Sprintf("sphere, $D = %d$, relative", p.DeepDepth), study.Floats(p.DeepWidths), r.Part("deep"),
 			"sup"),
 		powerLaw("slope $−1/2$", sphere, -0.5))
 }
 
 func lambdaPanel(r *assumption3) plots.Panel {
-	ns, sphere := study.Floats(r.Params.Trains), on(r, "lambda", onSphere)
+	ns, sphere := study.Floats(r.Params.Trains), withInputs(r, "lambda", onSphere)
 	return logLog("(b) Assumption 3", "training inputs $n_T$", `smallest $λ_{\min}(K_α)/c_0$`,
 		logCurve(r, "over the simplex", ns, sphere, "simplex"),
 		logCurve(r, "over $\\|α\\|_1 = 1$", ns, sphere, "sphere"),
 		logCurve(r, "no $α$ is below", ns, sphere, "certified"),
-		logCurve(r, "simplex, digits", ns, on(r, "lambda", neural.Digits), "simplex"))
+		logCurve(r, "simplex, digits", ns, withInputs(r, "lambda", neural.Digits), "simplex"))
 }
 
 func scalePanel(r *assumption3) plots.Panel {
@@ -204,9 +204,9 @@ func judgeAssumption3(r *assumption3) []runs.Claim {
 			p.C0s, r.Part("features"), "largest", 1, 1e-6),
 		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2)",
 			"inputs on the sphere; the rate is that of a mean of k neurons",
-			study.Floats(p.Widths), on(r, "width", onSphere), "sup", -0.5, 0.1),
+			study.Floats(p.Widths), withInputs(r, "width", onSphere), "sup", -0.5, 0.1),
 		judgeRate(r, "[thm3-width] sup_α ‖K̂_α − K_α‖ falls as k^(−1/2) on digits", "unit-norm images",
-			study.Floats(p.Widths), on(r, "width", neural.Digits), "sup", -0.5, 0.1),
+			study.Floats(p.Widths), withInputs(r, "width", neural.Digits), "sup", -0.5, 0.1),
 	}
 	return slices.Concat(claims, judgePositive(r, onSphere, "sphere"), judgePositive(r, neural.Digits, "digits"),
 		judgeSingular(r), judgeDeep(r))
@@ -223,7 +223,7 @@ func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[ke
 // judgePositive judges λ₀ > 0, above rounding, over the simplex by search and over ‖α‖₁ = 1 by the lower bound.
 func judgePositive(r *assumption3, source, name string) []runs.Claim {
 	judge := func(series, words string) runs.Claim {
-		return judgeLeast(r, r.Claim("own: %s is positive, %s inputs", words, name), on(r, "lambda", source), series)
+		return judgeLeast(r, r.Claim("own: %s is positive, %s inputs", words, name), withInputs(r, "lambda", source), series)
 	}
 	return []runs.Claim{
 		judge("simplex", "smallest λ_min(K̄_α) found on the simplex"),

@@ -261,10 +261,9 @@ func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Ima
 		return err
 	}
 	first := job.Of[0]
-	var pairs []sgdsweep.Pair
-	for i, t := range job.Of {
-		pairs = append(pairs, sgdsweep.Pair{Seed: job.Trials[i].Seed, DeltaAlpha: t.DeltaAlpha})
-	}
+	pairs := study.Map(trial.Indices(0, len(job.Of)), func(i int) sgdsweep.Pair {
+		return sgdsweep.Pair{Seed: job.Trials[i].Seed, DeltaAlpha: job.Of[i].DeltaAlpha}
+	})
 	s, err := sgdsweep.New(first.Network, images, pairs)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -410,4 +411,37 @@ func (s sweepPanel) bySeed() [][]distance {
 	sorted := slices.SortedStableFunc(slices.Values(s.distances),
 		func(a, b distance) int { return cmp.Compare(a.seed, b.seed) })
 	return study.By(sorted, func(d distance) uint64 { return d.seed })
+}
+
+// figure2Settings are the settings of Section 7a as the preset of the paper's scale has them.
+func figure2Settings() []runs.Claim {
+	const source = "Oymak+ 2021, Section 7a"
+	p := Figure2Paper
+	claims := []runs.Claim{
+		verdict.Setting("[figure2-widths] widths of panel (a)", "Oymak+ 2021, Figure 2", p.Widths,
+			[]int{64, 128, 256, 512, 1024, 2048, 4096}),
+		verdict.Setting("[figure2-widths] widths of panel (b)", "Oymak+ 2021, Figure 2", p.DeepWidths,
+			[]int{64, 128, 256, 512, 1024, 2048, 4096}),
+		verdict.Setting("[figure2-dalpha] perturbations Δα", "Oymak+ 2021, Figure 2", p.DeltaAlphas,
+			[]float64{0.005, 0.01, 0.03, 0.05, 0.07}),
+		verdict.Setting("[figure2-activation] activations that are mixed", source, p.Activations,
+			[2]string{"relu", "sigmoid"}),
+		verdict.Setting("[figure2-data] images", source, p.Data, data.MNIST),
+		verdict.Setting("[figure2-data] classes", source, p.Classes, [2]int{0, 1}),
+		verdict.Setting("[figure2-epochs] epochs", source, p.Epochs, 60),
+		verdict.Setting("[figure2-batch] batch", source, p.Batch, 128),
+		verdict.Setting("[figure2-lr] optimizer", source, p.Optimizer, "sgd"),
+		verdict.Setting("[figure2-lr] learning rate", source, p.LearningRate, 0.003),
+		verdict.Setting("[figure2-reps] runs that are averaged, each at an α of its own", source, p.Seeds, 20),
+	}
+	const inputs = 28 * 28
+	for _, k := range p.Widths {
+		shallow, deep := p.network("a", k), p.network("b", k)
+		claims = append(claims,
+			verdict.Setting(fmt.Sprintf("[figure2a-net] trained weights of the input layer, k = %d", k), source,
+				shallow.Weights(inputs), k*784),
+			verdict.Setting(fmt.Sprintf("[figure2b-net] trained weights of layers of k, k/2, k/4 and 1, k = %d", k),
+				source, deep.Weights(inputs), k*784+k/2*k+k/4*(k/2)+k/4))
+	}
+	return claims
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/gap"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -196,4 +199,18 @@ func (p Figure3Params) changes(validation int) []string {
 	before, _ := plain.settings(validation)
 	after, _ := p.settings(validation)
 	return study.Differences(before, after)
+}
+
+func figure3Settings() []runs.Claim {
+	const source = "Oymak+ 2021, Section 7b and Figure 3"
+	p := Figure3Paper
+	return []runs.Claim{
+		verdict.Setting("[figure3-setup] training images", source, p.Train, 10000),
+		verdict.Setting("[figure3-epochs] epochs", source, p.Epochs, 50),
+		verdict.Setting("[figure3-ops] operations of an edge", source,
+			supernet.CellSpaces[p.Space].Options(), 8),
+		verdict.Setting("[figure3-runs] runs", source, p.Seeds, 5),
+		verdict.Setting("[figure3-nv-range] fewest validation images", source, slices.Min(p.Validation), 20),
+		verdict.Setting("[figure3-nv-range] most validation images", source, slices.Max(p.Validation), 1000),
+	}
 }

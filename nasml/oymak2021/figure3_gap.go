@@ -15,6 +15,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -25,9 +26,7 @@ func errorsAt(r *figure3, i int, part string, epoch int) []float64 {
 
 func gaps(r *figure3, i, epoch int) []float64 {
 	out := errorsAt(r, i, "test", epoch)
-	for k, v := range errorsAt(r, i, "validation", epoch) {
-		out[k] -= v
-	}
+	floats.Sub(out, errorsAt(r, i, "validation", epoch))
 	return out
 }
 
@@ -59,10 +58,7 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 	}
 	sizes := plots.Panel{X: logAxis("$n_V$"), Y: gap}
 	for _, e := range p.At {
-		var lists [][]float64
-		for i := range p.Validation {
-			lists = append(lists, gaps(r, i, e))
-		}
+		lists := study.Map(trial.Indices(0, len(p.Validation)), func(i int) []float64 { return gaps(r, i, e) })
 		sizes.Series = append(sizes.Series, r.Band(fmt.Sprintf("after epoch %d", e), study.Floats(p.Validation), lists))
 	}
 	f.Row(over, sizes)
@@ -299,13 +295,10 @@ func slopeOverEpochs(r *figure3) perSeed {
 		if epochs(r) < 2 {
 			return 0, errors.New("one epoch has no slope")
 		}
-		x, y := make([]float64, epochs(r)), make([]float64, epochs(r))
+		x, y := study.Floats(trial.Indices(1, epochs(r))), make([]float64, epochs(r))
 		for _, record := range ofSeed(r.Groups, seed) {
 			floats.Add(y, record.Series["test"])
 			floats.Sub(y, record.Series["validation"])
-		}
-		for e := range x {
-			x[e] = float64(e + 1)
 		}
 		_, slope := stat.LinearRegression(x, y, nil, false)
 		return slope / float64(len(r.Groups)), nil

@@ -12,8 +12,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-func coverTrials(p Theorem1Params) curves { return p.asked("cover", convergence.Case{Part: "cover"}) }
-
 func coverPanel(r *theorem1) plots.Panel {
 	p := plots.Panel{X: logAxis("$1/ε$"), Y: logAxis("size of an $ε$-cover")}
 	for _, name := range []string{"ball1", "ball2", "ball3", "circle"} {

@@ -16,13 +16,9 @@ import (
 
 // tightTrials are those of f_α = ⟨α, g⟩, whose suprema are exact.
 func tightTrials(p Theorem1Params) curves {
-	var cases []convergence.Case
-	for _, h := range p.TightMaps {
-		cases = append(cases, convergence.Case{
-			Part: "tight", Maps: h, Repeats: p.Repeats, Validation: p.TightValidation,
-		})
-	}
-	return p.asked("tight", cases...)
+	return p.asked("tight", study.Map(p.TightMaps, func(h int) convergence.Case {
+		return convergence.Case{Part: "tight", Maps: h, Repeats: p.Repeats, Validation: p.TightValidation}
+	})...)
 }
 
 func judgeTight(r *theorem1) []runs.Claim {

@@ -7,6 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/selection"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
@@ -74,7 +75,9 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 			"%s.", r.Params.Noises[len(r.Params.Noises)-1], r.Interval("band", r.Params.Seeds, "seed"))
 	},
 	Questions: []lab.Question[Theorem2Params, selection.Case]{
-		{Name: "selection", Trials: selectionTrials, Claims: judgeSelections},
+		{Name: "selection", Trials: selectionTrials, Claims: func(r *theorem2) []runs.Claim {
+			return slices.Concat(judgeTerm(r), judgePar(r), judgeNoise(r))
+		}},
 		{Name: "proposition", Trials: propositionTrials, Claims: judgeProposition},
 	},
 })

@@ -87,10 +87,6 @@ func choicePanel(r *theorem2) plots.Panel {
 	return b
 }
 
-func judgeSelections(r *theorem2) []runs.Claim {
-	return slices.Concat(judgeTerm(r), judgePar(r), judgeNoise(r))
-}
-
 // theorem2Bound counts and compares all selections with the bound.
 type theorem2Bound struct {
 	selections, clean  int       // with and without label noise

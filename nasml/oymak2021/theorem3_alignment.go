@@ -13,14 +13,13 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-func alignmentTrials(p Theorem3Params) (gs descents) {
-	for _, source := range p.RankWorld {
-		gs = append(gs, p.groups("align", activationsearch.Part{
+func alignmentTrials(p Theorem3Params) descents {
+	return p.groups("align", study.Map(p.RankWorld, func(source string) activationsearch.Part {
+		return activationsearch.Part{
 			Part: "align", World: p.world(source), Activations: p.Activations,
 			Train: p.RankPool / 2, Pool: p.RankPool, Ranks: p.Ranks,
-		})...)
-	}
-	return gs
+		}
+	})...)
 }
 
 func pairedTrials(p Theorem3Params) descents {

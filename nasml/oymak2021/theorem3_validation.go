@@ -13,14 +13,13 @@ import (
 )
 
 // kernelTrials are kernels of infinite width over h.
-func kernelTrials(p Theorem3Params) (gs descents) {
-	for _, h := range p.Sizes {
-		gs = append(gs, p.groups("kernel", activationsearch.Part{
+func kernelTrials(p Theorem3Params) descents {
+	return p.groups("kernel", study.Map(p.Sizes, func(h int) activationsearch.Part {
+		return activationsearch.Part{
 			Part: "kernel", World: p.world(neural.Product), Activations: p.Dictionary[:h], Train: p.SizeTrain,
 			Alphas: p.SizeAlphas, Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
-		})...)
-	}
-	return gs
+		}
+	})...)
 }
 
 func selectedRisk(record *runs.Record) float64 {

@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -210,11 +211,7 @@ func judgeRates(r *theorem4) []runs.Claim {
 // logarithm of its mean.)
 func slope(c lab.Claim, points []theorem4Point, group func(theorem4Point) int, x func(theorem4Point) float64,
 	y func(theorem4Point, float64) float64) lab.Statistic {
-	var places []int
-	for i := range points {
-		places = append(places, i)
-	}
-	groups := study.By(places, func(i int) int { return group(points[i]) })
+	groups := study.By(trial.Indices(0, len(points)), func(i int) int { return group(points[i]) })
 	return jackknife(c, points, func(means []float64) (float64, error) {
 		var xs, ys [][]float64
 		for _, of := range groups {

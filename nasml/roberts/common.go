@@ -104,9 +104,9 @@ func (p ProblemParams) operationsOf(space string) ([]string, error) {
 //go:embed records
 var shippedRecords embed.FS
 
-// problemsKind is what the theorems compute: random problems and what the checker
+// problemsCode is what the theorems compute: random problems and what the checker
 // says of them.
-var problemsKind = code.Define("roberts/problems", "roberts/internal/mixture")
+var problemsCode = code.Define("roberts/problems", "roberts/internal/mixture")
 
 func (p ProblemParams) caption() string {
 	return fmt.Sprintf(
@@ -124,12 +124,12 @@ type (
 )
 
 // problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
-func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ string) (lab.Bench[problems], error) {
+func problemBench[P interface{ problemParams() ProblemParams }](_ context.Context, p P, _ string) (lab.Bench[problems], error) {
 	b, err := backend.Open()
 	if err != nil {
 		return lab.Bench[problems]{}, err
 	}
-	probe, err := mixture.Probe(b, p.own().Activations)
+	probe, err := mixture.Probe(b, p.problemParams().Activations)
 	es := mixture.NewEvaluators(b)
 	keyed := func(q problems) problems { q.Probe = probe; return q }
 	return lab.Bench[problems]{
@@ -142,6 +142,6 @@ func problemBench[P interface{ own() ProblemParams }](_ context.Context, p P, _ 
 	}, err
 }
 
-func (p ProblemParams) own() ProblemParams { return p }
+func (p ProblemParams) problemParams() ProblemParams { return p }
 
 func problemUnits(q problems) int { return q.Count }

@@ -77,11 +77,9 @@ func (c counts) pairs() float64 { return max(1, float64(c.operations*(c.operatio
 func sharesOver(
 	label string, gs problemGroups, x func(problems) float64, yes, all string, confidence float64,
 ) plots.Series {
-	var points []verdict.Share
-	for _, g := range gs {
-		points = append(points, countsOf(g).share(yes, all, confidence))
-	}
-	return shares(label, gs.X(x), points)
+	return shares(label, gs.X(x), study.Map(gs, func(g lab.Group[problems]) verdict.Share {
+		return countsOf(g).share(yes, all, confidence)
+	}))
 }
 
 // What the error of an identity is: of α and γ, and of losses, which are differences of outputs.
@@ -101,9 +99,9 @@ func identity(c lab.Claim, err float64, ran bool, note string) runs.Claim {
 	return c.Claim
 }
 
-const own = "ours, not in the paper; derived in the notebook"
+const notInPaper = "ours, not in the paper; derived in the notebook"
 
-func ours(name string) runs.Claim { return runs.NewClaim("own: "+name, own) }
+func ours(name string) runs.Claim { return runs.NewClaim("own: "+name, notInPaper) }
 
 // shares is a curve of proportions; if there is nothing to share, there is no
 // point.
@@ -176,11 +174,10 @@ func violationPanel(gs problemGroups, confidence float64) plots.Panel {
 	}
 	if len(drawn) > 0 {
 		levels := slices.Compact(slices.Sorted(slices.Values(drawn.X(levelOf))))
-		var sums []verdict.Share
-		for _, level := range levels {
-			of := drawn.Where(func(q problems) bool { return q.Level == level })
-			sums = append(sums, pooled(of, "guaranteed_right", "guaranteed", confidence))
-		}
+		sums := study.Map(levels, func(level float64) verdict.Share {
+			same := drawn.Where(func(q problems) bool { return q.Level == level })
+			return pooled(same, "guaranteed_right", "guaranteed", confidence)
+		})
 		look := plots.Look{Color: "#000000", Marker: plots.Diamond, Line: plots.LongDash}
 		p.Series = append(p.Series, look.On(shares("any, with our gap", levels, sums)))
 	}

@@ -53,7 +53,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	Title: "Where Condition 6 and arg max discretization hold: activations, width, noise",
 	Cost:  catalog.Cost{Quick: "about ten seconds", Paper: "about five minutes on two cores; precomputed"},
 	Quick: MapQuick, Paper: MapPaper,
-	Code: problemsKind, Units: problemUnits,
+	Code: problemsCode, Units: problemUnits,
 	Rules: func(p MapParams, c *study.Checks) {
 		p.rules(p.Size, c)
 		c.Expect(len(p.WeightErrors)+len(p.AlphaErrors) == 0 && !p.Sign,
@@ -61,10 +61,7 @@ var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	},
 	Trials: func(p MapParams) (gs problemGroups) {
 		for subsets := combin.NewCombinationGenerator(len(p.Activations), p.Size); subsets.Next(); {
-			var names []string
-			for _, at := range subsets.Combination(nil) {
-				names = append(names, p.Activations[at])
-			}
+			names := study.Map(subsets.Combination(nil), func(at int) string { return p.Activations[at] })
 			gs.Add("spaces", p.Seeds, p.only(names))
 		}
 		for _, d := range p.Widths {

@@ -285,11 +285,7 @@ func spaceLook(i int) plots.Look {
 }
 
 func spaceLabel(space string) string {
-	names := splitSpace(space)
-	for i, name := range names {
-		names[i] = shortName(name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(study.Map(splitSpace(space), shortName), ", ")
 }
 
 func noiseAxis(r *searches) plots.Axis {

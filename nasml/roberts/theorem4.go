@@ -3,6 +3,7 @@ package roberts
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -43,7 +44,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 	Title: "Three activations: a sufficient condition for the better one to have the larger α",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; precomputed"},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
-	Code: problemsKind, Units: problemUnits,
+	Code: problemsCode, Units: problemUnits,
 	Rules: func(p Theorem4Params, c *study.Checks) {
 		p.rules(3, c)
 		for _, space := range p.Spaces {
@@ -63,20 +64,13 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 	Bench: problemBench[Theorem4Params],
 	Draw: func(r *theorem4, p *lab.Picture) {
 		p.Style.Aspect = 0.88
-		var row []plots.Panel
-		for _, m := range simplexMaps(r) {
-			row = append(row, m.panel())
-		}
-		p.Row(append(row, violationPanel(r.Part("violated"), r.Confidence))...)
+		p.Row(append(study.Map(simplexMaps(r), simplexMap.panel), violationPanel(r.Part("violated"), r.Confidence))...)
 		p.Say("Triangles: every $α ∈ Δ^2$ for one network, $y = f_{σ_α}(x; W)$; at a corner all weight is on one "+
 			"operation. Right: %s", r.Params.caption())
 	},
 	Claims: func(r *theorem4) []runs.Claim {
-		claims := theorem4Claims(r, countsOf(r.Part("assumed")...))
-		for _, m := range simplexMaps(r) {
-			claims = append(claims, m.claim())
-		}
-		return append(claims, violationClaims(r.Part("violated"), r.Confidence)...)
+		return slices.Concat(theorem4Claims(r, countsOf(r.Part("assumed")...)),
+			study.Map(simplexMaps(r), simplexMap.claim), violationClaims(r.Part("violated"), r.Confidence))
 	},
 })
 
@@ -196,7 +190,7 @@ func shortName(name string) string {
 // the network drawn. It is an area and has no interval.
 func (m simplexMap) claim() runs.Claim {
 	total := len(m.points[0]) + len(m.points[1]) + len(m.points[2])
-	c := runs.NewClaim(fmt.Sprintf("own: arg max is wrong on a part of the simplex of %v", m.names), own)
+	c := runs.NewClaim(fmt.Sprintf("own: arg max is wrong on a part of the simplex of %v", m.names), notInPaper)
 	c.Ours = runs.Number(float64(len(m.points[2])) / float64(total))
 	c.Holds = runs.Judge(len(m.points[2]) > 0)
 	c.Note = fmt.Sprintf("one network; the condition guarantees arg max on %.3g of the simplex",

@@ -40,7 +40,7 @@ var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 	Title: "Any number of activations: when α ranks the operations as their losses do",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; precomputed"},
 	Quick: Theorem7Quick, Paper: Theorem7Paper,
-	Code: problemsKind, Units: problemUnits,
+	Code: problemsCode, Units: problemUnits,
 	Rules: func(p Theorem7Params, c *study.Checks) {
 		p.rules(max(slices.Max(append(p.Sizes, 0)), p.Violated), c)
 		names, err := p.operationsOf(p.Space)
@@ -183,12 +183,8 @@ func criterionPanel(r *theorem7) plots.Panel {
 		}
 		s.X, s.Y = append(s.X, x[k]), append(s.Y, y[k])
 	}
-	diagonal := plots.Series{
-		Label:     "$A_i/A_j = L_i/L_j$",
-		Reference: true,
-		X:         []float64{1e-3, 1},
-		Y:         []float64{1e-3, 1},
-	}
+	ends := []float64{1e-3, 1}
+	diagonal := plots.Series{Label: "$A_i/A_j = L_i/L_j$", Reference: true, X: ends, Y: ends}
 	p.Series = []plots.Series{right, wrong, diagonal, plots.HLine("Condition 6: above", 1)}
 	p.Legend.Position = plots.LegendInside
 	return p

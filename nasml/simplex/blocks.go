@@ -106,13 +106,7 @@ func (Entropic) Divergence(u, x []float64) float64 {
 }
 
 // Norm is ‖x‖₁.
-func (Entropic) Norm(x []float64) float64 {
-	var sum float64
-	for _, v := range x {
-		sum += math.Abs(v)
-	}
-	return sum
-}
+func (Entropic) Norm(x []float64) float64 { return Norm([][]float64{x}) }
 
 // DualNorm is ‖g‖_∞.
 func (Entropic) DualNorm(g []float64) float64 { return largest(g) }
@@ -165,9 +159,13 @@ func project(y []float64) {
 // ProductNorm is (Σᵢ ‖xᵢ‖ᵢ²)^½, the norm that Σᵢ φᵢ is 1-strongly convex in
 // (Li+ 2021, Appendix B.2, Claim 1).
 func ProductNorm(spaces []Space, x [][]float64) float64 {
+	return rootOfSquares(spaces, x, Space.Norm)
+}
+
+func rootOfSquares(spaces []Space, x [][]float64, norm func(Space, []float64) float64) float64 {
 	var square float64
 	for i, s := range spaces {
-		n := s.Norm(x[i])
+		n := norm(s, x[i])
 		square += n * n
 	}
 	return math.Sqrt(square)
@@ -177,12 +175,7 @@ func ProductNorm(spaces []Space, x [][]float64) float64 {
 // (Claim 2). For |E| simplices with the entropic mirror map it is
 // (Σ_e ‖g_e‖_∞²)^½ ≤ √|E| ‖g‖_∞, see [DualNorm].
 func ProductDualNorm(spaces []Space, g [][]float64) float64 {
-	var square float64
-	for i, s := range spaces {
-		n := s.DualNorm(g[i])
-		square += n * n
-	}
-	return math.Sqrt(square)
+	return rootOfSquares(spaces, g, Space.DualNorm)
 }
 
 // BlockDescent is block-stochastic mirror descent over a product of spaces

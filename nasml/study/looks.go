@@ -74,10 +74,7 @@ func Title(name string) string {
 		return titles[row] + ", " + SpaceTitle(space)
 	}
 	if parts := strings.Split(name, ", "); len(parts) > 1 {
-		for i, part := range parts {
-			parts[i] = Title(part)
-		}
-		return strings.Join(parts, ", ")
+		return strings.Join(Map(parts, Title), ", ")
 	}
 	if strings.HasPrefix(name, "|") && strings.HasSuffix(name, "|") && strings.Contains(name, "~") {
 		return cellTitle(name)

@@ -48,7 +48,7 @@ func squares(n int) ([]Case, *atomic.Int64) {
 	ran := new(atomic.Int64)
 	var cases []Case
 	for h := range n {
-		cases = append(cases, Each(3, func(seed uint64) Case {
+		cases = append(cases, each(3, func(seed uint64) Case {
 			return Case{
 				Params: params{h},
 				Label:  fmt.Sprintf("h = %d", h),
@@ -276,7 +276,7 @@ func TestAForecastReachesThePart(t *testing.T) {
 	require.NoError(t, err)
 	part := new(runs.Part)
 	ctx := runs.WithPart(runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent), part)
-	cases := Each(3, func(seed uint64) Case {
+	cases := each(3, func(seed uint64) Case {
 		return Case{Params: map[string]int{"n": 1}, Forecast: func() float64 { return 100 }}
 	})
 	cases[2].Forecast = func() float64 { return 1e6 }
@@ -284,4 +284,13 @@ func TestAForecastReachesThePart(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1000200, float64(part.Summary().Seconds), 1e-9)
 	require.Zero(t, Case{}.Seconds())
+}
+
+// each makes a case for every seed 0, …, n−1.
+func each(n int, of func(seed uint64) Case) []Case {
+	return Map(trial.Seeds(n), func(seed uint64) Case {
+		c := of(seed)
+		c.Seed = seed
+		return c
+	})
 }

@@ -42,7 +42,7 @@ type position struct {
 func (t *Trainer) start(seed uint64, o Options) *run {
 	r := &run{Trainer: t, seed: seed}
 	r.loop = loop.Loop[[]any]{
-		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.feed, Advance: r.advance, End: r.end,
+		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.inputs, Advance: r.advance, End: r.end,
 		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
 		Write:  r.save, Read: r.load, Reset: r.restart,
 	}
@@ -120,16 +120,15 @@ func (r *run) indices() []int {
 	return r.order[from:min(from+r.Batch, len(r.order))]
 }
 
-func (r *run) feed() ([]any, error) {
+// inputs are those of the step under way, as Step.Graph takes them.
+func (r *run) inputs() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	indices := r.indices()
 	images, labels, err := r.batch(r.train, indices, len(indices), rng)
 	if err != nil {
 		return nil, err
 	}
-	return Feed[any]{
-		Images: images, Labels: labels, Drop: r.drop(len(indices), rng), Rate: float32(r.Rate(r.at.Epoch)),
-	}.list(), nil
+	return []any{images, labels, r.drop(len(indices), rng), float32(r.Rate(r.at.Epoch))}, nil
 }
 
 // advance makes one step and returns the loss before it.
@@ -224,10 +223,7 @@ func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
 }
 
 func (r *run) tested(parts Parts[*tensors.Tensor], from int) ([]float64, error) {
-	var indices []int
-	for i := from; i < min(from+r.Batch, r.test.Len()); i++ {
-		indices = append(indices, i)
-	}
+	indices := trial.Indices(from, min(r.Batch, r.test.Len()-from))
 	images, labels, err := r.batch(r.test, indices, r.Batch, nil)
 	if err != nil {
 		return nil, err

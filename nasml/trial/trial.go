@@ -81,6 +81,50 @@ func (x *Number) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(x))
 }
 
+// Normals draws n independent normal numbers of mean 0 with a standard deviation.
+func Normals(rng *rand.Rand, n int, std float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = std * rng.NormFloat64()
+	}
+	return out
+}
+
+// Signs draws n numbers that are −1 or 1, each with probability ½.
+func Signs(rng *rand.Rand, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(2*rng.IntN(2) - 1)
+	}
+	return out
+}
+
+// Indicator is 1 or 0.
+func Indicator(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// Mean is the mean of the values, summed in their order; NaN if there are none.
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// Indices are first, first+1, …, n of them.
+func Indices(first, n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = first + i
+	}
+	return out
+}
+
 // Seeds returns the seeds 0, 1, …, n−1. Small seeds are as good as large ones
 // here, because [Source] hashes them; n ≤ 0 gives none.
 func Seeds(n int) []uint64 {

@@ -16,6 +16,8 @@ import (
 	"math"
 	"reflect"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Rules are the readings of Algorithm 1, of Fast Weight-Sharing and of the
@@ -196,7 +198,7 @@ func climb[A any](
 	if err := checkLadder(len(arms)-first, rungs, rules); err != nil {
 		return tries, err
 	}
-	standing := places(first, rungs[0].Arms)
+	standing := trial.Indices(first, rungs[0].Arms)
 	for i, rung := range rungs {
 		from := len(tries)
 		for _, arm := range standing {
@@ -228,18 +230,10 @@ func climb[A any](
 	return tries, nil
 }
 
-func places(first, n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = first + i
-	}
-	return out
-}
-
 // promote takes the best so many tries of a rung that starts at from, and
 // makes the best of them the incumbent where the rule waits for that.
 func promote(tries []Try, from, next int, rules Rules) []int {
-	order := places(from, len(tries)-from)
+	order := trial.Indices(from, len(tries)-from)
 	if rules.Tied == "last" {
 		slices.Reverse(order)
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Points is how many examples are assigned to arms.
@@ -66,7 +68,7 @@ func WeightSharing[A any](
 	if err := checkSharing(len(arms), points, dims, rules); err != nil {
 		return nil, err
 	}
-	index := places(0, len(arms))
+	index := trial.Indices(0, len(arms))
 	trace := &Trace{Winner: index[0]}
 	for t, dim := range dims {
 		if err := ctx.Err(); err != nil {
@@ -169,7 +171,7 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 // rule trims them to half, so that the best arm always stays; else the first
 // one comes first.
 func ranking(scores []float64, ties string, rng *rand.Rand) []int {
-	order := places(0, len(scores))
+	order := trial.Indices(0, len(scores))
 	if ties == "half" {
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Symmetric is the symmetric part (A + Aᵀ)/2 of a square matrix.
@@ -80,12 +82,7 @@ func InverseForm(k mat.Symmetric, y []float64) (sum float64, err error) {
 
 // Normals is a matrix [n, d] of independent standard normal entries.
 func Normals(rng *rand.Rand, n, d int) *mat.Dense {
-	m := mat.NewDense(n, d, nil)
-	data := m.RawMatrix().Data
-	for i := range data {
-		data[i] = rng.NormFloat64()
-	}
-	return m
+	return mat.NewDense(n, d, trial.Normals(rng, n*d, 1))
 }
 
 // SpherePoints are n independent uniform points of the unit sphere in R^d.
@@ -99,6 +96,19 @@ func SpherePoints(rng *rand.Rand, n, d int) *mat.Dense {
 		}
 	}
 	return m
+}
+
+// Middle is the middle of the simplex in R^h, (1/h, …, 1/h).
+func Middle(h int) []float64 { return slices.Repeat([]float64{1 / float64(h)}, h) }
+
+// Corners are the corners of the simplex in R^h.
+func Corners(h int) [][]float64 {
+	all := make([][]float64, h)
+	for j := range all {
+		all[j] = make([]float64, h)
+		all[j][j] = 1
+	}
+	return all
 }
 
 // SimplexPoint is a random point of the simplex in R^h, Dirichlet(1/2, …, 1/2), which visits corners, edges and middle.
@@ -249,7 +259,7 @@ type krylov struct {
 
 func newKrylov(n int) *krylov {
 	rng := rand.New(rand.NewPCG(1, 2)) // any start with a share of the leading direction
-	return &krylov{q: [][]float64{unit(Normals(rng, 1, n).RawRowView(0))}}
+	return &krylov{q: [][]float64{unit(trial.Normals(rng, n, 1))}}
 }
 
 // step adds a direction and returns its length β before normalization, 0 if the space is exhausted.

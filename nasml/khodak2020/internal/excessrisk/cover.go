@@ -67,10 +67,7 @@ func versionSpace(phi *mat.Dense, s sample, members int, rng *rand.Rand) ([][]fl
 	rows := s.rows(phi)
 	out := [][]float64{least}
 	for len(out) < members {
-		step := mat.NewVecDense(d, nil)
-		for j := range d {
-			step.SetVec(j, rng.NormFloat64())
-		}
+		step := mat.NewVecDense(d, trial.Normals(rng, d, 1))
 		// step − Φ⁺Φ·step is in the null space of Φ.
 		var image, dual, back mat.VecDense
 		image.MulVec(rows, step)
@@ -107,10 +104,7 @@ func supDistances(functions [][]float64) [][]float64 {
 // diameter is at most 2ε (its midrange is a centre), so that this is an upper
 // bound of N(·, ε).
 func cliqueCover(d [][]float64, diameter float64) int {
-	left := make([]int, len(d))
-	for i := range left {
-		left[i] = i
-	}
+	left := trial.Indices(0, len(d))
 	sets := 0
 	for len(left) > 0 {
 		// Start with the point that has most neighbours among those left.
@@ -185,8 +179,8 @@ func (t Tight) Run(seed uint64) (trial.Result, error) {
 		for i, k := range t.Counts {
 			logs := math.Log(float64(k)) + math.Log(1/t.Delta)
 			mean[i] += gaps[i] / float64(t.Draws)
-			stated[i] += indicator(gaps[i] > math.Sqrt(2*logs/float64(t.Valid))) / float64(t.Draws)
-			hoeffding[i] += indicator(gaps[i] > math.Sqrt(logs/(2*float64(t.Valid)))) / float64(t.Draws)
+			stated[i] += trial.Indicator(gaps[i] > math.Sqrt(2*logs/float64(t.Valid))) / float64(t.Draws)
+			hoeffding[i] += trial.Indicator(gaps[i] > math.Sqrt(logs/(2*float64(t.Valid)))) / float64(t.Draws)
 		}
 	}
 	series := map[string][]float64{"gap": mean, "beyond_stated": stated, "beyond_hoeffding": hoeffding}
@@ -226,7 +220,7 @@ func (t Ball) Run(seed uint64) (trial.Result, error) {
 		}
 		for i, l := range t.Lipschitz {
 			gap := min(1, l*t.Epsilon) * (1 - float64(len(seen))/float64(t.Atoms))
-			broken[i] += indicator(gap >= 3*t.Epsilon) / float64(t.Draws)
+			broken[i] += trial.Indicator(gap >= 3*t.Epsilon) / float64(t.Draws)
 		}
 	}
 	return trial.Result{Series: map[string][]float64{"broken": broken}}, nil

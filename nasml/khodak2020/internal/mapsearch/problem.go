@@ -71,15 +71,6 @@ type model interface {
 	values(ctx context.Context, s split, of []int) (losses, errs []float64, err error)
 }
 
-// mean is the mean of values; NaN if there are none.
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
 func logUniform(rng *rand.Rand, lo, hi float64) float64 {
 	return lo * math.Exp(rng.Float64()*math.Log(hi/lo))
 }

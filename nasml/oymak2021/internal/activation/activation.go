@@ -19,7 +19,8 @@ type function struct{ value, slope func(z float64) float64 }
 
 var known = map[string]function{
 	"identity": {func(z float64) float64 { return z }, func(float64) float64 { return 1 }},
-	"relu":     {func(z float64) float64 { return max(z, 0) }, heaviside},
+	"relu": {func(z float64) float64 { return max(z, 0) },
+		func(z float64) float64 { return trial.Indicator(z > 0) }},
 	"sigmoid":  {sigmoid, func(z float64) float64 { s := sigmoid(z); return s * (1 - s) }},
 	"softplus": {func(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }, sigmoid},
 	"tanh":     {math.Tanh, func(z float64) float64 { t := math.Tanh(z); return 1 - t*t }},
@@ -49,13 +50,6 @@ func find(name string) (function, error) {
 func Check(name string) error {
 	_, err := find(name)
 	return err
-}
-
-func heaviside(z float64) float64 {
-	if z > 0 {
-		return 1
-	}
-	return 0
 }
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
@@ -246,12 +240,7 @@ func (t *Task) sharpness(alpha []float64) float64 {
 var losses = map[string]func(y, f float64) float64{
 	"hinge":   func(y, f float64) float64 { return max(0, 1-y*f) },
 	"squared": func(y, f float64) float64 { return (y - f) * (y - f) },
-	"error": func(y, f float64) float64 {
-		if y*f <= 0 {
-			return 1
-		}
-		return 0
-	},
+	"error":   func(y, f float64) float64 { return trial.Indicator(y*f <= 0) },
 }
 
 // Losses are the losses of every example.

@@ -108,9 +108,9 @@ func (c *job) descend(ctx context.Context, net *network, alpha []float64) (*desc
 // alphas are the points of Δ: corners, the middle, then random ones.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	all := neural.Corners(h)
+	all := spectral.Corners(h)
 	if h > 1 {
-		all = append(all, neural.Middle(h))
+		all = append(all, spectral.Middle(h))
 	}
 	return append(all, neural.RandomPoints(c.seed, h, c.Alphas)...)
 }
@@ -288,7 +288,7 @@ func chooseOnce(rng *rand.Rand, losses [][]float64, means []float64, n int) (alp
 // random, trains the kernel on one half and tests on the other. Series over the ranks: term, error; values:
 // random_term, random_error.
 func (c *job) align(context.Context) error {
-	alpha := neural.Middle(len(c.acts))
+	alpha := spectral.Middle(len(c.acts))
 	blocks, err := c.tangent.Blocks(c.rest.X, c.rest.X)
 	if err != nil {
 		return err
@@ -309,10 +309,7 @@ func (c *job) align(context.Context) error {
 		c.Note("term", term)
 		c.Note("error", wrong)
 	}
-	for i := range labels {
-		labels[i] = float64(2*rng.IntN(2) - 1)
-	}
-	c.Values["random_term"], c.Values["random_error"], err = c.half(whole, order, labels)
+	c.Values["random_term"], c.Values["random_error"], err = c.half(whole, order, trial.Signs(rng, c.Pool))
 	return err
 }
 

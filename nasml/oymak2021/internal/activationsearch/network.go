@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
@@ -181,10 +182,7 @@ func (net *network) gram(x, slopes, z, other *mat.Dense) *mat.Dense {
 func (net *network) linear(f0, pool0 []float64, cross *mat.Dense, values []float64, vectors *mat.Dense,
 	eta float64, steps int) []float64 {
 	n := len(net.y)
-	residual := mat.NewVecDense(n, nil)
-	for i := range n {
-		residual.SetVec(i, net.y[i]-f0[i])
-	}
+	residual := mat.NewVecDense(n, floats.SubTo(make([]float64, n), net.y, f0))
 	var inEigen, coefficients, out mat.VecDense
 	inEigen.MulVec(vectors.T(), residual)
 	for j, lambda := range values {
@@ -196,11 +194,7 @@ func (net *network) linear(f0, pool0 []float64, cross *mat.Dense, values []float
 	}
 	coefficients.MulVec(vectors, &inEigen)
 	out.MulVec(cross, &coefficients)
-	f := make([]float64, len(pool0))
-	for i := range f {
-		f[i] = pool0[i] + out.AtVec(i)
-	}
-	return f
+	return floats.AddTo(make([]float64, len(pool0)), pool0, out.RawVector().Data)
 }
 
 // needed is log(‖r₀‖²/(εn))/(2ηλ_min); infinite where λ_min ≤ 0.

@@ -14,7 +14,6 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/world"
-	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -95,7 +94,7 @@ func (c Case) runLipschitz(seed uint64) trial.Result {
 // ∈ [0, 1], has h = 1 and Lipschitz constant L·|x|. It returns the supremum for every L of an ascending list, on a grid
 // of that step (the sum moves by at most max|x|·step/2 between two points).
 func cosines(rng *rand.Rand, n int, ls []float64, step float64) []float64 {
-	x := spectral.Normals(rng, 1, n).RawRowView(0)
+	x := trial.Normals(rng, n, 1)
 	out := make([]float64, len(ls))
 	at, sup := 0, 0.0
 	for i, l := range ls {
@@ -127,9 +126,9 @@ func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images)
 			return trial.Result{}, err
 		}
 		each := activation.Losses(c.Loss, task.PoolY, pool)
-		losses, risks = append(losses, each), append(risks, validation.Mean(each))
-		trainError = max(trainError, validation.Mean(activation.Losses("error", task.Y, train)))
-		trainLoss = max(trainLoss, validation.Mean(activation.Losses("squared", task.Y, train)))
+		losses, risks = append(losses, each), append(risks, trial.Mean(each))
+		trainError = max(trainError, trial.Mean(activation.Losses("error", task.Y, train)))
+		trainLoss = max(trainLoss, trial.Mean(activation.Losses("squared", task.Y, train)))
 	}
 	best, violations, centre := slices.Min(risks), 0.0, min(c.Maps, len(losses)-1)
 	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
@@ -181,7 +180,7 @@ func cover(seed uint64) trial.Result {
 }
 
 func ballPoint(rng *rand.Rand, h int) []float64 {
-	x := spectral.Normals(rng, 1, h).RawRowView(0)
+	x := trial.Normals(rng, h, 1)
 	floats.Scale(math.Pow(rng.Float64(), 1/float64(h))/floats.Norm(x, 2), x)
 	return x
 }

@@ -62,7 +62,7 @@ func (c *job) inputs(n int) (*mat.Dense, error) {
 // alphas are the middle of the simplex, its corners and random points.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	return slices.Concat([][]float64{neural.Middle(h)}, neural.Corners(h), neural.RandomPoints(c.seed, h, c.Alphas))
+	return slices.Concat([][]float64{spectral.Middle(h)}, spectral.Corners(h), neural.RandomPoints(c.seed, h, c.Alphas))
 }
 
 // features compares φ_α with Σⱼ αⱼφⱼ and with central differences of the network, at a random α. Values: additive,
@@ -163,7 +163,7 @@ func (c *job) lambda(ctx context.Context) error {
 		if n != slices.Max(c.Trains) {
 			continue
 		}
-		for _, alpha := range neural.Corners(len(c.acts)) {
+		for _, alpha := range spectral.Corners(len(c.acts)) {
 			lo, _ := spectral.EigenRange(spectral.Symmetric(b.At(alpha)))
 			c.Note("corner", lo)
 		}
@@ -185,7 +185,7 @@ func (c *job) smallest(b *spectral.Blocks) {
 		}
 		sphere = min(sphere, found)
 	}
-	_, norm := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(h))))
+	_, norm := spectral.EigenRange(spectral.Symmetric(b.At(spectral.Middle(h))))
 	c.Note("sphere", sphere)
 	c.Note("certified", b.CertifiedSmallest())
 	c.Note("norm", norm)
@@ -220,7 +220,7 @@ func (c *job) singular() error {
 		if err != nil {
 			return err
 		}
-		lo, hi := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(2))))
+		lo, hi := spectral.EigenRange(spectral.Symmetric(b.At(spectral.Middle(2))))
 		c.Values[name] = lo / hi
 	}
 	return nil

@@ -149,8 +149,7 @@ func axis(n, i int) []float64 {
 }
 
 func unit(rng *rand.Rand, n int) []float64 {
-	v := make([]float64, n)
-	normal(rng, v)
+	v := trial.Normals(rng, n, 1)
 	floats.Scale(1/floats.Norm(v, 2), v)
 	return v
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -33,19 +32,6 @@ func OutputWeights(k int, c0 float64) []float64 {
 		v[r] = math.Copysign(math.Sqrt(c0/float64(k)), float64(k/2-1-r)+0.5)
 	}
 	return v
-}
-
-// Middle is the middle of the simplex, (1/h, …, 1/h).
-func Middle(h int) []float64 { return slices.Repeat([]float64{1 / float64(h)}, h) }
-
-// Corners are the corners of the simplex.
-func Corners(h int) [][]float64 {
-	all := make([][]float64, h)
-	for j := range all {
-		all[j] = make([]float64, h)
-		all[j][j] = 1
-	}
-	return all
 }
 
 // RandomPoints are n further points of the simplex that a seed fixes.

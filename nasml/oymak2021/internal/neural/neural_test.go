@@ -10,6 +10,7 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
 // standIn are synthetic images, small enough for a test.
@@ -67,5 +68,5 @@ func TestOutputWeightsHaveNormC0(t *testing.T) {
 	v := OutputWeights(64, 2.5)
 	require.InDelta(t, 2.5, floats.Dot(v, v), 1e-12)
 	require.InDelta(t, 0, floats.Sum(v), 1e-12, "half of each sign")
-	require.Equal(t, []float64{0.25, 0.25, 0.25, 0.25}, Middle(4))
+	require.Equal(t, []float64{0.25, 0.25, 0.25, 0.25}, spectral.Middle(4))
 }

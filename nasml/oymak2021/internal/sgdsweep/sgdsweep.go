@@ -104,10 +104,7 @@ func (s *Sweep) heWeights(seed uint64, layer, out, in int) []float64 {
 	if layer == 0 {
 		in = s.fanIn
 	}
-	rng, w, std := trial.RNG(seed, "init", fmt.Sprint(layer)), make([]float64, out*in), math.Sqrt(2/float64(in))
-	for i := range w {
-		w[i] = std * rng.NormFloat64()
-	}
+	w := trial.Normals(trial.RNG(seed, "init", fmt.Sprint(layer)), out*in, math.Sqrt(2/float64(in)))
 	if layer > 0 {
 		return w
 	}

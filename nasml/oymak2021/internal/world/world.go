@@ -55,9 +55,9 @@ func NewTeacher(seed uint64, w World) *Teacher {
 	}
 	rng := trial.RNG(seed, "teacher")
 	t.Best = simplexPoint(rng, w.Maps)
-	z, p := spectral.Normals(rng, 1, w.Inputs), t.at(t.Best)
+	z, p := trial.Normals(rng, w.Inputs, 1), t.at(t.Best)
 	var seen, u mat.VecDense
-	seen.MulVec(p, z.RowView(0))
+	seen.MulVec(p, mat.NewVecDense(w.Inputs, z))
 	u.MulVec(p.T(), &seen)
 	t.star = u.RawVector().Data
 	floats.Scale(1/floats.Norm(t.star, 2), t.star)
@@ -86,16 +86,9 @@ func simplexPoint(rng *rand.Rand, h int) []float64 {
 // Candidates are the vertices of the simplex of R^h, its centre, and random points: n in all, at least the first h+1.
 // Every second random point is concentrated on few maps.
 func Candidates(rng *rand.Rand, h, n int) [][]float64 {
-	var all [][]float64
-	for i := range h {
-		vertex := make([]float64, h)
-		vertex[i] = 1
-		all = append(all, vertex)
-	}
+	all := spectral.Corners(h)
 	if h > 1 {
-		centre := make([]float64, h)
-		floats.AddConst(1/float64(h), centre)
-		all = append(all, centre)
+		all = append(all, spectral.Middle(h))
 	}
 	for len(all) < n && h > 1 {
 		alpha := simplexPoint(rng, h)
@@ -121,9 +114,7 @@ func (t *Teacher) Sample(rng *rand.Rand, n int) (*mat.Dense, []float64) {
 	x, y := mat.NewDense(n, t.Inputs, nil), make([]float64, n)
 	for i := range n {
 		row := x.RawRowView(i)
-		for j := range row {
-			row[j] = rng.NormFloat64()
-		}
+		copy(row, trial.Normals(rng, t.Inputs, 1))
 		floats.Scale(1/floats.Norm(row, 2), row)
 		y[i] = 1
 		if floats.Dot(row, t.star) < 0 {

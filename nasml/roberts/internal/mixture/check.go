@@ -147,9 +147,7 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 
 // rank sorts the operations and judges the assumptions.
 func (r *Report) rank() {
-	for i := range r.Alpha {
-		r.Ranking = append(r.Ranking, i)
-	}
+	r.Ranking = trial.Indices(0, len(r.Alpha))
 	r.ArgMax = floats.MaxIdx(r.Alpha)
 	slices.SortStableFunc(r.Ranking, func(i, j int) int { return cmp.Compare(r.Loss[i], r.Loss[j]) })
 	r.Best = r.Ranking[0]
