@@ -325,11 +325,10 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
 		y, err := m.e.mul(b.phi, right)
-		if err != nil {
-			return err
+		if err == nil {
+			b.scatter(dst, y)
 		}
-		b.scatter(dst, y)
-		return nil
+		return err
 	})
 }
 
@@ -341,11 +340,10 @@ func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
 		z, err := m.e.mulTrans(b.phi, b.gather(y))
-		if err != nil {
-			return err
+		if err == nil {
+			addTransposed(dst, z)
 		}
-		addTransposed(dst, z)
-		return nil
+		return err
 	})
 }
 

@@ -88,8 +88,12 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	f := &MixtureFit{Alpha: slices.Clone(alpha), Lambda: lambda, train: m, phi: m.At(alpha)}
 	n, p := f.phi.Dims()
 	f.dual = n <= p
+	var wide mat.Matrix = f.phi // wide·wideᵀ is the smaller Gram matrix
+	if !f.dual {
+		wide = f.phi.T()
+	}
 	var err error
-	if f.chol, err = shifted(f.wide(), lambda); err != nil {
+	if f.chol, err = shifted(wide, lambda); err != nil {
 		return nil, fmt.Errorf("mixture at α = %.4g: %w", alpha, err)
 	}
 	y := mat.NewVecDense(n, m.Y)
@@ -107,14 +111,6 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	f.Residual = slices.Clone(m.Y)
 	floats.Sub(f.Residual, mulVec(f.phi, f.Theta))
 	return f, err
-}
-
-// wide is Φ_α or its transpose, so that wide·wideᵀ is the smaller Gram matrix.
-func (f *MixtureFit) wide() mat.Matrix {
-	if f.dual {
-		return f.phi
-	}
-	return f.phi.T()
 }
 
 // Jacobian is ∂θ_α/∂(α₁, …, α_h, λ), [p, h+1]. With K = Φ_αΦ_αᵀ + λI,
@@ -154,9 +150,6 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 	out.Sub(direct, out)
 	return out, nil
 }
-
-// Predict is f_α(x) = φ_α(x)ᵀθ_α for each row of another sample.
-func (f *MixtureFit) Predict(at *Mixture) []float64 { return mulVec(at.At(f.Alpha), f.Theta) }
 
 // MinSingular is the smallest singular value of Φ_α as a map onto the smaller
 // of R^n and R^p: the n-th one of a wide matrix, not 0.

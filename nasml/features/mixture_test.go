@@ -53,7 +53,7 @@ func TestScaleInvariance(t *testing.T) {
 		require.NoError(t, err)
 		scaled, err := train.Fit([]float64{-0.3, 1.2, -2.7, -0.9}, 9*lambda)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, f.Predict(val), scaled.Predict(val), 1e-11)
+		require.InDeltaSlice(t, mulVec(val.At(f.Alpha), f.Theta), mulVec(val.At(scaled.Alpha), scaled.Theta), 1e-11)
 	}
 }
 

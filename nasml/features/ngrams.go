@@ -53,12 +53,6 @@ func (c NGramConfig) Check() error {
 	return nil
 }
 
-// bag is the part of a configuration that raw counts depend on.
-func (c NGramConfig) bag() NGramConfig {
-	c.Weighting, c.Alpha, c.Preprocess = "none", 0, "none"
-	return c
-}
-
 // Texts are texts that many configurations look at. A text is cut into tokens
 // once for each tokenizer, when that is first asked for; this is where the time
 // goes. Several goroutines may use it at once.

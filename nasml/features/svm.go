@@ -239,7 +239,11 @@ func (s *dualDescent) model() *SVMModel {
 		norm += v * v
 	}
 	m := &SVMModel{
-		Weights: s.rows.unpack(s.w), Intercept: s.b, Epochs: s.epochs, Violation: s.violation, Converged: s.converged,
+		Weights: make([]float64, s.rows.cols), Intercept: s.b, Epochs: s.epochs, Violation: s.violation,
+		Converged: s.converged,
+	}
+	for at, c := range s.rows.columns {
+		m.Weights[c] = s.w[at]
 	}
 	m.Primal, m.Dual = norm/2, -norm/2
 	for i, a := range s.alpha {
@@ -308,14 +312,6 @@ func (p *packedRows) order(counts []int32, rows int) []int32 {
 }
 
 func (p *packedRows) row(i int32) []entry { return p.entries[p.starts[i]:p.starts[i+1]] }
-
-func (p *packedRows) unpack(w []float64) []float64 {
-	out := make([]float64, p.cols)
-	for at, c := range p.columns {
-		out[c] = w[at]
-	}
-	return out
-}
 
 // Scores are ⟨w, xᵢ⟩ + b; the class is their sign.
 func (m *SVMModel) Scores(x *Sparse) []float64 {

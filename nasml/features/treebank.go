@@ -80,9 +80,6 @@ func quotationAt(text string, i int, led bool) (sign string, next int) {
 
 // digitAt reports whether text begins with a decimal digit of any script.
 func digitAt(text string) bool {
-	if text[0] < utf8.RuneSelf {
-		return '0' <= text[0] && text[0] <= '9'
-	}
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsDigit(r)
 }

@@ -176,7 +176,7 @@ type NGramMap struct {
 	train  []int
 	labels []int8                  // of the training texts
 	mixed  *Counts                 // AsCode
-	own    map[NGramConfig]*Counts // AsPaper, by NGramConfig.bag
+	own    map[NGramConfig]*Counts // AsPaper, by what raw counts depend on
 }
 
 // FitNGrams counts the n-grams of the training texts and returns the feature
@@ -258,7 +258,8 @@ func (m *NGramMap) counts(ctx context.Context, c NGramConfig) (*Counts, error) {
 	if m.Reading == AsCode || c.Weighting == "none" {
 		return m.mixed, nil
 	}
-	key := c.bag()
+	key := c
+	key.Weighting, key.Alpha, key.Preprocess = "none", 0, "none" // raw counts do not depend on these
 	if m.own[key] == nil {
 		b, err := Bags(ctx, m.texts, m.train, []NGramConfig{key}, nil, m.D)
 		if err != nil {

@@ -113,7 +113,8 @@ func timeCurve(r *searches, task, method, clock string) plots.Series {
 	for _, record := range records {
 		if record != nil {
 			times := record.Series[clock]
-			first, end = max(first, times[firstKnown(record)]), max(end, last(times))
+			known := slices.IndexFunc(record.Series["best"], func(v float64) bool { return v >= 0 })
+			first, end = max(first, times[max(0, known)]), max(end, last(times))
 		}
 	}
 	var grid []float64
@@ -131,10 +132,6 @@ func timeCurve(r *searches, task, method, clock string) plots.Series {
 	})
 	s.Marker = plots.NoMarker
 	return s
-}
-
-func firstKnown(record *runs.Record) int {
-	return max(0, slices.IndexFunc(record.Series["best"], func(v float64) bool { return v >= 0 }))
 }
 
 func last(series []float64) float64 { return series[len(series)-1] }

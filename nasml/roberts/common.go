@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -79,12 +77,6 @@ func (p ProblemParams) only(names []string) problems {
 
 // splitSpace returns the operations of "relu/tanh/sin".
 func splitSpace(space string) []string { return strings.Split(space, "/") }
-
-func normalized(weights []float64) []float64 {
-	out := slices.Clone(weights)
-	floats.Scale(1/floats.Sum(out), out)
-	return out
-}
 
 // operationsOf splits "relu/tanh/sin" into activations, each of the pool.
 func (p ProblemParams) operationsOf(space string) ([]string, error) {

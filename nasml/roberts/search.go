@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gomlx/compute"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/backend"
@@ -79,10 +80,12 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 	Trials: func(p SearchParams) (gs lab.Groups[teaching]) {
 		for _, space := range p.Spaces {
 			names := splitSpace(space)
+			teacher := slices.Clone(p.Teacher[:len(names)])
+			floats.Scale(1/floats.Sum(teacher), teacher)
 			for _, start := range p.Starts {
 				for _, noise := range p.Noise {
 					gs.Add(space, p.Seeds, teaching{
-						Activations: names, Teacher: normalized(p.Teacher[:len(names)]),
+						Activations: names, Teacher: teacher,
 						Inputs: p.Inputs, Width: p.Width, Student: p.Student, Spread: p.Spread,
 						Train: p.Train, Valid: p.Valid, Noise: noise, Start: start,
 						Update: p.Update, Eta: p.Eta, LearningRate: p.LearningRate, Steps: p.Steps,

@@ -147,6 +147,7 @@ func sharesPanel(r *theorem7) plots.Panel {
 	for _, h := range r.Params.Sizes {
 		p.X.Ticks = append(p.X.Ticks, plots.Tick{Value: float64(h), Label: fmt.Sprint(h)})
 	}
+	operations := func(q problems) float64 { return float64(q.Operations) }
 	for _, curve := range []struct{ label, yes, all string }{
 		{"pairs with $α_j < α_i$", "right", "pairs"},
 		{"pairs with Condition 6", "condition", "pairs"},
@@ -160,8 +161,6 @@ func sharesPanel(r *theorem7) plots.Panel {
 	}
 	return p
 }
-
-func operations(q problems) float64 { return float64(q.Operations) }
 
 func criterionPanel(r *theorem7) plots.Panel {
 	const most = 150

@@ -44,7 +44,10 @@ func (t *Trainer) start(seed uint64, o Options) *run {
 	r.loop = loop.Loop[[]any]{
 		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.inputs, Advance: r.advance, End: r.end,
 		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
-		Write:  r.save, Read: r.load, Reset: r.restart,
+		Write: func(w io.Writer) error {
+			return checkpoint.Write(w, head{r.at, checkpoint.Shapes(r.state)}, r.state...)
+		},
+		Read: r.load, Reset: func() { r.free(); r.initialise() },
 	}
 	if o.Observe != nil {
 		r.loop.Observe = func(steps int, loss float64) {
@@ -65,20 +68,11 @@ func (r *run) initialise() {
 	r.state = slices.Concat(weights, velocity, r.Net.InitStats())
 }
 
-func (r *run) restart() {
-	r.free()
-	r.initialise()
-}
-
 func (r *run) free() { _ = device.Free(r.state...) }
 
 type head struct {
 	Position position `json:"position"`
 	Shapes   []string `json:"shapes"` // of the tensors behind it
-}
-
-func (r *run) save(w io.Writer) error {
-	return checkpoint.Write(w, head{r.at, checkpoint.Shapes(r.state)}, r.state...)
 }
 
 func (r *run) load(from io.Reader) error {

@@ -26,14 +26,16 @@ func (a Activation) Bound() float64 { return max(a.Slope, a.Curvature) }
 
 // Activations by name. Those with an infinite Bound (ReLU, square) lie outside Theorem 3.
 var Activations = map[string]Activation{
-	"erf":      {Eval: erf, Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
+	"erf": {Eval: func(z float64) (float64, float64) { return math.Erf(z), 2 / math.SqrtPi * math.Exp(-z*z) },
+		Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
 	"identity": {Eval: func(z float64) (float64, float64) { return z, 1 }, Slope: 1},
 	"relu":     {Eval: relu, Slope: 1, Curvature: math.Inf(1), slopeHermite: stepHermite},
 	"sigmoid":  {Eval: sigmoid, Slope: 0.25, Curvature: math.Sqrt(3) / 18},
 	"sin":      {Eval: math.Sincos, Slope: 1, Curvature: 1},
 	"softplus": {Eval: softplus, Slope: 1, Curvature: 0.25},
 	"square":   {Eval: func(z float64) (float64, float64) { return z * z / 2, z }, Slope: math.Inf(1), Curvature: 1},
-	"tanh":     {Eval: tanh, Slope: 1, Curvature: 4 * math.Sqrt(3) / 9},
+	"tanh": {Eval: func(z float64) (float64, float64) { t := math.Tanh(z); return t, 1 - t*t },
+		Slope: 1, Curvature: 4 * math.Sqrt(3) / 9},
 }
 
 // NamedActivation looks an activation up. "tanh*2" is z ↦ tanh(2z), for any
@@ -101,11 +103,6 @@ func NamedActivations(names ...string) ([]Activation, error) {
 	return all, nil
 }
 
-func tanh(z float64) (float64, float64) {
-	t := math.Tanh(z)
-	return t, 1 - t*t
-}
-
 func sigmoid(z float64) (float64, float64) {
 	s := 1 / (1 + math.Exp(-z))
 	return s, s * (1 - s)
@@ -115,10 +112,6 @@ func sigmoid(z float64) (float64, float64) {
 func softplus(z float64) (float64, float64) {
 	s, _ := sigmoid(z)
 	return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))), s
-}
-
-func erf(z float64) (float64, float64) {
-	return math.Erf(z), 2 / math.SqrtPi * math.Exp(-z*z)
 }
 
 // relu has slope 0 at 0, as in PyTorch and JAX.

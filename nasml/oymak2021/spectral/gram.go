@@ -231,7 +231,8 @@ func (b *Blocks) Signed(signs []float64) *Blocks {
 //
 // It returns an error if the operator is 0 (ErrNoDirection) or not finite.
 func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []float64, err error) {
-	k := newKrylov(n)
+	rng := rand.New(rand.NewPCG(1, 2)) // any start with a share of the leading direction
+	k := &krylov{q: [][]float64{unit(trial.Normals(rng, n, 1))}}
 	for steps := 1; ; steps++ {
 		beta, err := k.step(apply)
 		if err != nil {
@@ -255,11 +256,6 @@ func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []floa
 type krylov struct {
 	q           [][]float64
 	alpha, beta []float64
-}
-
-func newKrylov(n int) *krylov {
-	rng := rand.New(rand.NewPCG(1, 2)) // any start with a share of the leading direction
-	return &krylov{q: [][]float64{unit(trial.Normals(rng, n, 1))}}
 }
 
 // step adds a direction and returns its length β before normalization, 0 if the space is exhausted.

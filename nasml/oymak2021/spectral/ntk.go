@@ -41,7 +41,11 @@ func NewTangent(activations ...Activation) *Tangent {
 	t := &Tangent{Activations: activations}
 	var coefficients [][]float64
 	for _, a := range activations {
-		coefficients = append(coefficients, a.hermite(hermiteRule()))
+		expand := a.slopeHermite
+		if expand == nil {
+			expand = func(degree int) []float64 { return hermiteRule().Hermite(a.slope, degree) }
+		}
+		coefficients = append(coefficients, expand(hermiteDegree))
 	}
 	for i, ci := range coefficients {
 		t.series = append(t.series, make([][]float64, len(activations)))
@@ -53,13 +57,6 @@ func NewTangent(activations ...Activation) *Tangent {
 		}
 	}
 	return t
-}
-
-func (a Activation) hermite(r Rule) []float64 {
-	if a.slopeHermite != nil {
-		return a.slopeHermite(hermiteDegree)
-	}
-	return r.Hermite(a.slope, hermiteDegree)
 }
 
 func (a Activation) slope(z float64) float64 {

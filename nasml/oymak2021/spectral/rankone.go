@@ -124,7 +124,8 @@ func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	if len(y) != n {
 		return nil, fmt.Errorf("spectral: each of %d rows must have a label, got %d labels", n, len(y))
 	}
-	if floats.HasNaN(y) || math.IsInf(floats.Norm(y, math.Inf(1)), 0) || !finiteMatrix(z) {
+	size := mat.Norm(z, 1) + floats.Norm(y, math.Inf(1))
+	if floats.HasNaN(y) || math.IsNaN(size) || math.IsInf(size, 0) {
 		return nil, errors.New("spectral: features or labels are not finite")
 	}
 	if chol, ok := gramCholesky(z); ok {
@@ -141,11 +142,6 @@ func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	}
 	svd.SolveVecTo(&theta, mat.NewVecDense(n, y), rank)
 	return theta.RawVector().Data, nil
-}
-
-func finiteMatrix(z *mat.Dense) bool {
-	norm := mat.Norm(z, 1)
-	return !math.IsNaN(norm) && !math.IsInf(norm, 0)
 }
 
 // gramCholesky is the factor of ZZᵀ if Z is wide and the squared condition leaves half of the digits.

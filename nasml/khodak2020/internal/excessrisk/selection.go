@@ -133,27 +133,20 @@ type Kernel struct {
 	Delta    float64        `json:"delta"`
 }
 
-// features is d of a factor κ.
-func (t Kernel) features(kappa float64) int {
-	root := math.Sqrt(float64(t.Train))
-	return max(1, int(math.Ceil(kappa*root*math.Log(root/t.Delta))))
-}
-
 // Run gives for every factor κ the excess risk of the configuration that the
 // validation set chooses, with λ = 1/√|T| on the mean of the losses.
 func (t Kernel) Run(seed uint64) (trial.Result, error) {
 	var excess, dims []float64
 	for _, kappa := range t.Factor {
-		p := t.Instance
-		p.Dim = t.features(kappa)
-		p.Exact = true
+		p, root := t.Instance, math.Sqrt(float64(t.Train))
+		p.Dim, p.Exact = max(1, int(math.Ceil(kappa*root*math.Log(root/t.Delta)))), true
 		w := newInstance(p, seed)
 		rng := trial.RNG(seed, "kernel")
 		grid := gammas(t.Count, t.Range, p.Gamma, rng)
 		train, valid := w.sample(t.Train, rng), w.sample(t.Train, rng)
 		var risks, losses []float64
 		for _, gamma := range grid {
-			f, _, err := fit(w.features(w.x, gamma), train, math.Sqrt(float64(t.Train)))
+			f, _, err := fit(w.features(w.x, gamma), train, root)
 			if err != nil {
 				return trial.Result{}, fmt.Errorf("|T| = %d, γ = %v: %w", t.Train, gamma, err)
 			}

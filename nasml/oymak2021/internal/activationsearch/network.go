@@ -103,7 +103,9 @@ func (net *network) descend(ctx context.Context, sigma *spectral.Table, steps in
 		return nil, err
 	}
 	d.Reached = lastAbove(d.Errors, epsilon)
-	d.Movement = moved(w, net.w0)
+	var moved mat.Dense
+	moved.Sub(w, net.w0)
+	d.Movement = mat.Norm(&moved, 2) / mat.Norm(net.w0, 2)
 	d.Train = net.forward(sigma, net.x, nil, w).f
 	d.Pool = net.forward(sigma, net.pool, net.poolRest, w).f
 	cross := net.gram(net.pool, startPool.slopes, net.x, start.slopes)
@@ -233,10 +235,4 @@ func squares(f, y []float64) (sum float64) {
 		sum += (f[i] - y[i]) * (f[i] - y[i])
 	}
 	return sum
-}
-
-func moved(w, w0 *mat.Dense) float64 {
-	var d mat.Dense
-	d.Sub(w, w0)
-	return mat.Norm(&d, 2) / mat.Norm(w0, 2)
 }

@@ -268,8 +268,11 @@ func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	data := Data{N: t.N, P: t.P, H: t.H, Noise: t.Noise, Features: "gaussian"}
 	m := data.model(seed)
 	train, valid := data.examples(seed, "train", m), data.examples(seed, "validation", m)
-	plain, err := stored(ctx, train, valid)
-	if err != nil {
+	plain, err := spectral.Split{}, error(nil)
+	if plain.Train, err = spectral.Store(ctx, train); err != nil {
+		return trial.Result{}, err
+	}
+	if plain.Valid, err = spectral.Store(ctx, valid); err != nil {
 		return trial.Result{}, err
 	}
 	ridge := plain
@@ -308,15 +311,6 @@ func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 		values["risk_"+method.key] = t.Noise*t.Noise + m.risk(alpha, theta)
 	}
 	return trial.Result{Values: values}, nil
-}
-
-func stored(ctx context.Context, train, valid spectral.Examples) (spectral.Split, error) {
-	t, err := spectral.Store(ctx, train)
-	if err != nil {
-		return spectral.Split{}, err
-	}
-	v, err := spectral.Store(ctx, valid)
-	return spectral.Split{Train: t, Valid: v}, err
 }
 
 func estimates(ctx context.Context, train, valid spectral.Examples) (first, both []float64, err error) {

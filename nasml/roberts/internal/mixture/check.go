@@ -260,15 +260,6 @@ func (r *Report) name(i int) string {
 
 var yes = map[bool]string{true: "yes", false: "no"}
 
-// loss is 𝓛(f, g) = ½E[(f − g)²].
-func loss(f, g []float64) float64 {
-	var sum float64
-	for i := range f {
-		sum += (f[i] - g[i]) * (f[i] - g[i])
-	}
-	return sum / 2 / float64(len(f))
-}
-
 // Combine is Σᵢ weightsᵢ·outputsᵢ.
 func Combine(weights []float64, outputs [][]float64) []float64 {
 	sum := make([]float64, len(outputs[0]))
@@ -278,11 +269,15 @@ func Combine(weights []float64, outputs [][]float64) []float64 {
 	return sum
 }
 
-// between is 𝓛(f, g), and 0 where f and g differ by rounding only: which of two
+// between is 𝓛(f, g) = ½E[(f − g)²], and 0 where f and g differ by rounding only: which of two
 // such losses is larger means nothing.
 func (r *Report) between(f, g []float64) float64 {
 	const rounding = 1e-14
-	l := loss(f, g)
+	var sum float64
+	for i := range f {
+		sum += (f[i] - g[i]) * (f[i] - g[i])
+	}
+	l := sum / 2 / float64(len(f))
 	if math.Sqrt(l) <= rounding*r.size {
 		return 0
 	}
