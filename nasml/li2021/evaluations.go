@@ -356,7 +356,7 @@ func (x *examples) trainer(ctx context.Context, s lab.Seed[cell]) (*training.Tra
 
 func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Result, error) {
 	return evaluating.Run(ctx, t, s.Seed, training.Options{
-		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Moment) {
+		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Snapshot) {
 			note := fmt.Sprintf("%s, seed %d, epoch %d/%d", s.Trial.name, s.Seed, min(m.Epoch+1, m.Epochs), m.Epochs)
 			if n := len(m.Curve.TestError); n > 0 {
 				note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])

@@ -90,7 +90,7 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Trials: Assumption3Params.trials,
 	Bench: func(ctx context.Context, p Assumption3Params, _ string) (lab.Bench[kernels.Part], error) {
 		return digitsBench(ctx, p.Images, p.Classes, slices.Concat(p.Activations, p.DeepActivations),
-			func(t *kernels.Part) (*[]string, neural.World) { return &t.Activations, t.World })
+			func(t *kernels.Part) (*[]string, neural.Source) { return &t.Activations, t.Source })
 	},
 	Draw:   drawAssumption3,
 	Claims: judgeAssumption3,
@@ -99,16 +99,16 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 type assumption3 = lab.Result[Assumption3Params, kernels.Part]
 
 func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
-	sphere := neural.World{Data: onSphere, Dim: p.Dim}
+	sphere := neural.Source{Data: onSphere, Dim: p.Dim}
 	add := func(t kernels.Part) { gs.Add(t.Part, p.Seeds, t) }
-	add(kernels.Part{Part: "features", World: sphere, Activations: p.Activations, C0s: p.C0s})
-	add(kernels.Part{Part: "singular", World: sphere})
+	add(kernels.Part{Part: "features", Source: sphere, Activations: p.Activations, C0s: p.C0s})
+	add(kernels.Part{Part: "singular", Source: sphere})
 	add(p.deep(sphere, "deep", 1))
 	for _, gain := range p.Gains {
 		add(p.deep(sphere, "depth", gain))
 	}
-	for _, world := range []neural.World{sphere, {Data: neural.Digits}} {
-		width := kernels.Part{Part: "width", World: world, Activations: p.Activations, Alphas: p.Alphas}
+	for _, source := range []neural.Source{sphere, {Data: neural.Digits}} {
+		width := kernels.Part{Part: "width", Source: source, Activations: p.Activations, Alphas: p.Alphas}
 		lambda := width
 		width.Train, width.Widths = p.Train, p.Widths
 		lambda.Part, lambda.Trains = "lambda", p.Trains
@@ -123,13 +123,13 @@ func (p Assumption3Params) trials() (gs lab.Groups[kernels.Part]) {
 
 // withInputs are the groups of a part whose inputs are of a source.
 func withInputs(r *assumption3, part, source string) lab.Groups[kernels.Part] {
-	return r.Part(part).Where(func(t kernels.Part) bool { return t.World.Data == source })
+	return r.Part(part).Where(func(t kernels.Part) bool { return t.Source.Data == source })
 }
 
 // deep is a part on deep networks: over the widths ("deep") or depths ("depth").
-func (p Assumption3Params) deep(world neural.World, part string, gain float64) kernels.Part {
+func (p Assumption3Params) deep(source neural.Source, part string, gain float64) kernels.Part {
 	t := kernels.Part{
-		Part: part, World: world, Activations: p.DeepActivations, Alphas: p.Alphas, Train: p.DeepTrain, Gain: gain,
+		Part: part, Source: source, Activations: p.DeepActivations, Alphas: p.Alphas, Train: p.DeepTrain, Gain: gain,
 	}
 	if part == "deep" {
 		t.Widths, t.Depths = p.DeepWidths, []int{p.DeepDepth}

@@ -10,8 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/lipschitz"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -86,16 +86,16 @@ type (
 
 func (p Lemma1Params) trials() (gs mapCases) {
 	base := lipschitz.Case{
-		World: world.World{Inputs: p.Inputs, Features: p.Features, Maps: p.Maps[0], Decay: p.Decays[0], Flips: p.Flips},
-		Train: p.Trains[0], Lambda: p.Lambdas[0], Range: p.Range, Scale: 1,
+		Instance: instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: p.Maps[0], Decay: p.Decays[0], Flips: p.Flips},
+		Train:    p.Trains[0], Lambda: p.Lambdas[0], Range: p.Range, Scale: 1,
 		Candidates: p.Candidates, Pool: p.Pool, Validation: p.Validation, Repeats: p.Repeats,
 	}
 	interpolating := base
 	interpolating.Lambda, interpolating.Range = 0, 0
 	vary(&gs, "lambda", p.Seeds, base, p.Lambdas, func(c *lipschitz.Case) *float64 { return &c.Lambda })
 	vary(&gs, "train", p.Seeds, base, p.Trains, func(c *lipschitz.Case) *int { return &c.Train })
-	vary(&gs, "decay", p.Seeds, base, p.Decays, func(c *lipschitz.Case) *float64 { return &c.World.Decay })
-	vary(&gs, "maps", p.Seeds, base, p.Maps, func(c *lipschitz.Case) *int { return &c.World.Maps })
+	vary(&gs, "decay", p.Seeds, base, p.Decays, func(c *lipschitz.Case) *float64 { return &c.Instance.Decay })
+	vary(&gs, "maps", p.Seeds, base, p.Maps, func(c *lipschitz.Case) *int { return &c.Instance.Maps })
 	vary(&gs, "scale", p.Seeds, interpolating, p.Scales, func(c *lipschitz.Case) *float64 { return &c.Scale })
 	return gs
 }
@@ -193,7 +193,7 @@ func loose(gs mapCases) string {
 	for _, g := range gs {
 		for _, record := range g.Records {
 			least = min(least, perRadius("argument")(g.Trial, record)/record.Values["lipschitz"])
-			heff = min(heff, float64(g.Trial.World.Maps+1)*math.Log(record.Values["argument"]))
+			heff = min(heff, float64(g.Trial.Instance.Maps+1)*math.Log(record.Values["argument"]))
 		}
 	}
 	return fmt.Sprintf("it exceeds what was measured by %.2g at least; h̄_eff is %.3g at least, which n_V has to "+
@@ -203,7 +203,7 @@ func loose(gs mapCases) string {
 // judgeInvariance is C̄L at the largest scale over that at the smallest.
 func judgeInvariance(r *lemma1, scales mapCases) runs.Claim {
 	c := r.Claim("own: c·L is the same for Δ and cΔ at λ = 0")
-	if len(scales) > 0 && scales[0].Trial.World.Maps == 1 {
+	if len(scales) > 0 && scales[0].Trial.Instance.Maps == 1 {
 		return c.Says(1).Noting("not decidable with h = 1: f does not change with α at λ = 0, so that L = 0").Claim
 	}
 	var ratios []float64
@@ -267,7 +267,7 @@ func gapDecay(gs mapCases) perSeed {
 		curves := make([]points, len(gs))
 		for k, g := range gs {
 			for i, n := range g.Trial.Validation {
-				if n > g.Trial.World.Maps+1 {
+				if n > g.Trial.Instance.Maps+1 {
 					curves[k].add(float64(n), g.Records[seed].Series["gap"][i])
 				}
 			}

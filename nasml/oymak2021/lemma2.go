@@ -10,8 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/minimizer"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -85,7 +85,7 @@ func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, lambda := range p.Lambdas {
 		gs.Add("ridge", p.Seeds, minimizer.Case{
 			Kind: "ridge", Lambda: lambda, Train: p.Train, Candidates: p.Candidates,
-			World: &world.World{Inputs: p.Inputs, Features: p.Features, Maps: p.RidgeMaps, Decay: p.Decay},
+			Instance: &instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: p.RidgeMaps, Decay: p.Decay},
 		})
 	}
 	return gs

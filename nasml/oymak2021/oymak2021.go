@@ -277,12 +277,12 @@ func checkActivations(c *study.Checks, field string, names []string) []spectral.
 	return activations
 }
 
-// digitsBench opens images for trials; of returns a trial's activations and problem instance. Keys say what custom
+// digitsBench opens images for trials; of returns a trial's activations and the source of its examples. Keys say what custom
 // activations compute.
 func digitsBench[T interface {
 	Run(ctx context.Context, seed uint64, im *neural.Images) (trial.Result, error)
 }](ctx context.Context, name data.Name, classes [2]int, names []string,
-	of func(*T) (activations *[]string, world neural.World)) (b lab.Bench[T], err error) {
+	of func(*T) (activations *[]string, source neural.Source)) (b lab.Bench[T], err error) {
 	images, err := openDigits(ctx, name, classes)
 	if err != nil {
 		return b, err
@@ -294,14 +294,14 @@ func digitsBench[T interface {
 		return t
 	}
 	b.Data = func(t T) string {
-		if _, world := of(&t); world.Data != neural.Digits {
+		if _, source := of(&t); source.Data != neural.Digits {
 			return ""
 		}
 		return images.train.Fingerprint + images.test.Fingerprint
 	}
 	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
 		var im *neural.Images
-		if _, world := of(&t); world.Data == neural.Digits {
+		if _, source := of(&t); source.Data == neural.Digits {
 			var err error
 			if im, err = images.load(ctx); err != nil {
 				return trial.Result{}, err

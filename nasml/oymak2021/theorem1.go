@@ -44,7 +44,7 @@ var theorem1Questions = []lab.Question[Theorem1Params, convergence.Case]{
 	{Name: "net", Trials: netTrials, Claims: judgeNet},
 	{Name: "lipschitz", Trials: cosineTrials, Claims: judgeCosine},
 	{Name: "cover", Claims: judgeCovers, Trials: func(p Theorem1Params) curves {
-		return p.asked("cover", convergence.Case{Part: "cover"})
+		return p.included("cover", convergence.Case{Part: "cover"})
 	}},
 }
 

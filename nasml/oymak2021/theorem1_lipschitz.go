@@ -13,7 +13,7 @@ import (
 )
 
 func cosineTrials(p Theorem1Params) curves {
-	return p.asked("lipschitz", convergence.Case{
+	return p.included("lipschitz", convergence.Case{
 		Part: "lipschitz", Maps: 1, Repeats: p.Repeats, Validation: []int{p.LipschitzValid}, Lipschitz: p.Lipschitz,
 	})
 }

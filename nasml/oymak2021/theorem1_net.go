@@ -14,7 +14,7 @@ import (
 )
 
 func netTrials(p Theorem1Params) curves {
-	return p.asked("net", study.Map(p.NetMaps, func(h int) convergence.Case {
+	return p.included("net", study.Map(p.NetMaps, func(h int) convergence.Case {
 		return convergence.Case{
 			Part: "net", Maps: h, Validation: p.Validation, Repeats: p.Repeats,
 			Candidates: p.NetCandidates, Loss: p.Loss,

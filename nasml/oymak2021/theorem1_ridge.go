@@ -8,7 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 )
@@ -19,7 +19,7 @@ func ridgeTrials(p Theorem1Params) curves {
 	for _, h := range p.Maps {
 		c := convergence.Case{
 			Part: "ridge", Maps: h, Validation: p.Validation, Repeats: p.Repeats, Train: p.Train,
-			World:      &world.World{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips},
+			Instance:   &instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips},
 			Candidates: p.Candidates, Ascent: p.Ascent,
 		}
 		for i, lambda := range p.Lambdas {
@@ -30,7 +30,7 @@ func ridgeTrials(p Theorem1Params) curves {
 			}
 		}
 	}
-	return p.asked("ridge", cases...)
+	return p.included("ridge", cases...)
 }
 
 // ridges are the curves of feature maps with one λ, trained on true labels.

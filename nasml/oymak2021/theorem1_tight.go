@@ -16,7 +16,7 @@ import (
 
 // tightTrials are those of f_α = ⟨α, g⟩, whose suprema are exact.
 func tightTrials(p Theorem1Params) curves {
-	return p.asked("tight", study.Map(p.TightMaps, func(h int) convergence.Case {
+	return p.included("tight", study.Map(p.TightMaps, func(h int) convergence.Case {
 		return convergence.Case{Part: "tight", Maps: h, Repeats: p.Repeats, Validation: p.TightValidation}
 	})...)
 }
@@ -139,7 +139,7 @@ func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Pane
 	return p
 }
 
-func (p Theorem1Params) asked(part string, cases ...convergence.Case) (gs curves) {
+func (p Theorem1Params) included(part string, cases ...convergence.Case) (gs curves) {
 	if slices.Contains(p.Parts, part) {
 		gs.Add(part, p.Seeds, cases...)
 	}

@@ -110,7 +110,7 @@ var Theorem3 = lab.Declare(lab.Entry[Theorem3Params, activationsearch.Part]{
 	Bench: func(ctx context.Context, p Theorem3Params, _ string) (lab.Bench[activationsearch.Part], error) {
 		names := slices.Concat(p.Activations, p.Dictionary, p.Odd)
 		return digitsBench(ctx, p.Images, p.Classes, names,
-			func(t *activationsearch.Part) (*[]string, neural.World) { return &t.Activations, t.World })
+			func(t *activationsearch.Part) (*[]string, neural.Source) { return &t.Activations, t.Source })
 	},
 	Questions: theorem3Questions,
 })
@@ -148,15 +148,15 @@ func (p Theorem3Params) rules(c *study.Checks) {
 	}
 }
 
-func (p Theorem3Params) world(source string) neural.World {
-	w := neural.World{Data: source}
-	if source != neural.Digits {
+func (p Theorem3Params) source(name string) neural.Source {
+	w := neural.Source{Data: name}
+	if name != neural.Digits {
 		w.Dim = p.Dim
 	}
-	if source == neural.Cap || source == neural.Flipped {
+	if name == neural.Cap || name == neural.Flipped {
 		w.CosPhi = p.CosPhi
 	}
-	if source == neural.Flipped {
+	if name == neural.Flipped {
 		w.Flip = p.Flip
 	}
 	return w

@@ -61,7 +61,7 @@ func judgeBound(r *theorem3) []runs.Claim {
 	var constants []float64
 	telling, violated := 0, map[uint64]bool{}
 	for _, record := range r.Part("trains").Where(func(t activationsearch.Part) bool {
-		return t.World.Data != neural.Flipped
+		return t.Source.Data != neural.Flipped
 	}).Records() {
 		constant := p.constantOf(record)
 		constants = append(constants, constant)

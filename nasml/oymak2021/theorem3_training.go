@@ -34,14 +34,14 @@ func networkTrials(p Theorem3Params) (gs descents) {
 
 func (p Theorem3Params) descent(source string, n, k int) activationsearch.Part {
 	return activationsearch.Part{
-		Part: "descent", World: p.world(source), Activations: p.Activations, Alphas: p.Alphas, Train: n,
+		Part: "descent", Source: p.source(source), Activations: p.Activations, Alphas: p.Alphas, Train: n,
 		Width: k, C0: p.C0, Steps: p.Steps, Epsilon: p.Epsilon,
 		Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
 	}
 }
 
 func ofSource(r *theorem3, source string) descents {
-	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data == source })
+	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.Source.Data == source })
 }
 
 // drawNetworks shows the network against its kernel over the width, the training error of the worst α over the
@@ -147,7 +147,7 @@ func judgeTraining(r *theorem3) []runs.Claim {
 	p := r.Params
 	last := len(p.Widths) - 1
 	widest, k := r.Part("widths")[last].Records, p.Widths[last]
-	learnt := r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data != neural.Flipped })
+	learnt := r.Part("trains").Where(func(t activationsearch.Part) bool { return t.Source.Data != neural.Flipped })
 	ratios, unknown := stepRatios(append(r.Part("trains").Records(), widest...), p.Steps)
 	return []runs.Claim{
 		judgeTrained(r, fmt.Sprintf("[thm3-train oymak2021ext/abstract-best-pair RO018] training 0-1 error at most ε "+

@@ -16,7 +16,7 @@ import (
 func kernelTrials(p Theorem3Params) descents {
 	return p.groups("kernel", study.Map(p.Sizes, func(h int) activationsearch.Part {
 		return activationsearch.Part{
-			Part: "kernel", World: p.world(neural.Product), Activations: p.Dictionary[:h], Train: p.SizeTrain,
+			Part: "kernel", Source: p.source(neural.Product), Activations: p.Dictionary[:h], Train: p.SizeTrain,
 			Alphas: p.SizeAlphas, Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
 		}
 	})...)

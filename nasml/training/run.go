@@ -51,7 +51,7 @@ func (t *Trainer) start(seed uint64, o Options) *run {
 	}
 	if o.Observe != nil {
 		r.loop.Observe = func(steps int, loss float64) {
-			o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, loss})
+			o.Observe(Snapshot{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, loss})
 		}
 	}
 	r.initialise()

@@ -39,11 +39,11 @@ type Options struct {
 	// SaveEvery is the time between two saves; 0: a minute.
 	SaveEvery time.Duration
 	// Observe is called after every step. The curve must not be changed or kept.
-	Observe func(Moment)
+	Observe func(Snapshot)
 }
 
-// Moment is where a training stands.
-type Moment struct {
+// Snapshot is where a training stands.
+type Snapshot struct {
 	Epoch, Epochs int // epochs done, and all
 	Step, Steps   int // of the epoch under way
 	Curve         *Curve

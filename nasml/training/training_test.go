@@ -116,7 +116,7 @@ func TestInterruptedIsUninterrupted(t *testing.T) {
 		m, done := new(memory), 0
 		ctx, stop := context.WithCancel(t.Context())
 		o := m.options()
-		o.Observe = func(Moment) {
+		o.Observe = func(Snapshot) {
 			if done++; done == steps {
 				stop()
 			}

@@ -20,12 +20,12 @@ import (
 
 // Part is what a trial depends on, beside its seed. What does not apply stays 0 and changes no key.
 type Part struct {
-	Part        string       `json:"part"` // "descent", "kernel", "align" or "paired"
-	World       neural.World `json:"world"`
-	Activations []string     `json:"activations"`
-	Alphas      int          `json:"alphas,omitempty"`
-	Train       int          `json:"train"`
-	Pool        int          `json:"pool"`
+	Part        string        `json:"part"` // "descent", "kernel", "align" or "paired"
+	Source      neural.Source `json:"world"`
+	Activations []string      `json:"activations"`
+	Alphas      int           `json:"alphas,omitempty"`
+	Train       int           `json:"train"`
+	Pool        int           `json:"pool"`
 
 	Width   int     `json:"width,omitempty"`
 	C0      float64 `json:"c0,omitempty"`
@@ -58,7 +58,7 @@ func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (_ tr
 		c.bound = max(c.bound, a.Bound())
 	}
 	c.tangent = spectral.NewTangent(c.acts...)
-	if c.train, c.rest, err = t.World.Draw(seed, t.Train, t.Pool, images); err != nil {
+	if c.train, c.rest, err = t.Source.Draw(seed, t.Train, t.Pool, images); err != nil {
 		return c.Result, err
 	}
 	part := map[string]func(context.Context) error{
@@ -207,7 +207,7 @@ func (c *job) predict(k *mat.SymDense, alpha []float64) ([]float64, error) {
 // and linear functions have a small norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². It is 0 for other
 // sources.
 func (c *job) analyticCap(alpha []float64) float64 {
-	if c.World.Data != neural.Cap {
+	if c.Source.Data != neural.Cap {
 		return 0
 	}
 	var slope float64
@@ -216,7 +216,7 @@ func (c *job) analyticCap(alpha []float64) float64 {
 			slope += a * b * c.tangent.Pair(i, j, 0) // (Σ αⱼEσⱼ′)², as u and v are independent
 		}
 	}
-	return 2 * c.bound / (c.World.CosPhi * math.Sqrt(slope*float64(c.Train)))
+	return 2 * c.bound / (c.Source.CosPhi * math.Sqrt(slope*float64(c.Train)))
 }
 
 func (c *job) kernels(ctx context.Context) error {

@@ -12,26 +12,26 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // Case is a curve over n_V: what a trial depends on but its seed.
 type Case struct {
-	Part       string          `json:"part"`
-	Maps       int             `json:"maps,omitempty"` // h
-	Validation []int           `json:"validation"`
-	Repeats    int             `json:"repeats"`
-	World      *world.World    `json:"world,omitempty"`
-	Train      int             `json:"train,omitempty"`
-	Lambda     float64         `json:"lambda"`
-	Bad        bool            `json:"bad,omitempty"`
-	Candidates int             `json:"candidates,omitempty"`
-	Ascent     int             `json:"ascent,omitempty"`
-	Net        *activation.Net `json:"net,omitempty"`
-	Loss       string          `json:"loss,omitempty"`
-	Lipschitz  []float64       `json:"lipschitz,omitempty"`
+	Part       string           `json:"part"`
+	Maps       int              `json:"maps,omitempty"` // h
+	Validation []int            `json:"validation"`
+	Repeats    int              `json:"repeats"`
+	Instance   *instance.Params `json:"world,omitempty"`
+	Train      int              `json:"train,omitempty"`
+	Lambda     float64          `json:"lambda"`
+	Bad        bool             `json:"bad,omitempty"`
+	Candidates int              `json:"candidates,omitempty"`
+	Ascent     int              `json:"ascent,omitempty"`
+	Net        *activation.Net  `json:"net,omitempty"`
+	Loss       string           `json:"loss,omitempty"`
+	Lipschitz  []float64        `json:"lipschitz,omitempty"`
 }
 
 // Run computes one seed. Images are needed by "net" alone.
@@ -120,7 +120,7 @@ func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images)
 	var losses [][]float64
 	var risks []float64
 	trainError, trainLoss := 0.0, 0.0
-	for _, alpha := range world.Candidates(trial.RNG(seed, "candidates"), c.Maps, c.Candidates) {
+	for _, alpha := range instance.Candidates(trial.RNG(seed, "candidates"), c.Maps, c.Candidates) {
 		train, pool, err := task.Train(ctx, alpha)
 		if err != nil {
 			return trial.Result{}, err
@@ -166,7 +166,7 @@ func cover(seed uint64) trial.Result {
 		series["ball"+string(rune('0'+h))] = coverSizes(sample)
 	}
 	rng := trial.RNG(seed, "circle")
-	plane := world.Orthonormal(rng, 10, 2)
+	plane := instance.Orthonormal(rng, 10, 2)
 	circle := make([][]float64, points/10)
 	for i := range circle {
 		angle := 2 * math.Pi * rng.Float64()

@@ -17,17 +17,17 @@ import (
 
 // Part is what a trial depends on, beside its seed. What does not apply stays 0.
 type Part struct {
-	Part        string       `json:"part"` // "features", "width", "lambda", "singular", "depth" or "deep"
-	World       neural.World `json:"world"`
-	Activations []string     `json:"activations,omitempty"`
-	Alphas      int          `json:"alphas,omitempty"`
-	Train       int          `json:"train,omitempty"`
-	Trains      []int        `json:"trains,omitempty"`
-	Widths      []int        `json:"widths,omitempty"`
-	C0s         []float64    `json:"c0s,omitempty"`
-	Depths      []int        `json:"depths,omitempty"`
-	Gain        float64      `json:"gain,omitempty"`
-	Ridge       float64      `json:"ridge,omitempty"`
+	Part        string        `json:"part"` // "features", "width", "lambda", "singular", "depth" or "deep"
+	Source      neural.Source `json:"world"`
+	Activations []string      `json:"activations,omitempty"`
+	Alphas      int           `json:"alphas,omitempty"`
+	Train       int           `json:"train,omitempty"`
+	Trains      []int         `json:"trains,omitempty"`
+	Widths      []int         `json:"widths,omitempty"`
+	C0s         []float64     `json:"c0s,omitempty"`
+	Depths      []int         `json:"depths,omitempty"`
+	Gain        float64       `json:"gain,omitempty"`
+	Ridge       float64       `json:"ridge,omitempty"`
 }
 
 type job struct {
@@ -55,7 +55,7 @@ func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (tria
 }
 
 func (c *job) inputs(n int) (*mat.Dense, error) {
-	e, _, err := c.World.Draw(c.seed, n, 1, c.images)
+	e, _, err := c.Source.Draw(c.seed, n, 1, c.images)
 	return e.X, err
 }
 
@@ -73,7 +73,7 @@ func (c *job) features(context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := spectral.Normals(trial.RNG(c.seed, "weights"), k, c.World.Dim)
+	w := spectral.Normals(trial.RNG(c.seed, "weights"), k, c.Source.Dim)
 	alpha := spectral.SimplexPoint(trial.RNG(c.seed, "alpha"), len(c.acts))
 	sigma := spectral.Mixture{Activations: c.acts, Alpha: alpha}
 	for _, c0 := range c.C0s {
@@ -84,7 +84,7 @@ func (c *job) features(context.Context) error {
 		c.Note("largest", hi)
 	}
 	v := neural.OutputWeights(k, 1)
-	phi, sum := spectral.Features(sigma.Eval, x, w, v), mat.NewDense(n, k*c.World.Dim, nil)
+	phi, sum := spectral.Features(sigma.Eval, x, w, v), mat.NewDense(n, k*c.Source.Dim, nil)
 	for j, a := range c.acts {
 		one := spectral.Features(a.Eval, x, w, v)
 		one.Scale(alpha[j], one)
@@ -276,7 +276,7 @@ func ridgePredictors(net spectral.Deep, alpha []float64, rho *mat.Dense, y []flo
 // over D: lipschitz.
 func (c *job) depth(ctx context.Context) error {
 	const pool, step = 40, 1e-4
-	train, rest, err := c.World.Draw(c.seed, c.Train, pool, c.images)
+	train, rest, err := c.Source.Draw(c.seed, c.Train, pool, c.images)
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (c *job) deep(ctx context.Context) error {
 	net := spectral.Deep{Activations: c.acts, Depth: c.Depths[0], Gain: c.Gain}
 	for _, k := range c.Widths {
 		rng := trial.RNG(c.seed, "weights", fmt.Sprint(k))
-		weights := []*mat.Dense{spectral.Normals(rng, k, c.World.Dim)}
+		weights := []*mat.Dense{spectral.Normals(rng, k, c.Source.Dim)}
 		for range net.Depth - 1 {
 			weights = append(weights, spectral.Normals(rng, k, k))
 		}

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/features"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -27,14 +27,14 @@ var Shares = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 // Case is what a trial depends on but its seed.
 type Case struct {
-	Kind       string       `json:"kind"`
-	Maps       []int        `json:"maps,omitempty"`
-	Weights    []int        `json:"weights,omitempty"`
-	Cases      int          `json:"cases,omitempty"`
-	Lambda     float64      `json:"lambda,omitempty"`
-	Train      int          `json:"train,omitempty"`
-	Candidates int          `json:"candidates,omitempty"`
-	World      *world.World `json:"world,omitempty"`
+	Kind       string           `json:"kind"`
+	Maps       []int            `json:"maps,omitempty"`
+	Weights    []int            `json:"weights,omitempty"`
+	Cases      int              `json:"cases,omitempty"`
+	Lambda     float64          `json:"lambda,omitempty"`
+	Train      int              `json:"train,omitempty"`
+	Candidates int              `json:"candidates,omitempty"`
+	Instance   *instance.Params `json:"world,omitempty"`
 }
 
 // Bounds are the Lipschitz constant of α ↦ θ_α and what should bound it.
@@ -108,7 +108,7 @@ func draw(rng *rand.Rand, kind string, h, p int) (Bounds, error) {
 //
 //	H_αα = 2 (θᵀΦᵢᵀΦⱼθ)ᵢⱼ ,  H_θαᵢ = 2 (Φ_αᵀΦᵢθ − Φᵢᵀr) ,  H_θθ = 2 (Φ_αᵀΦ_α + λI) .
 func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
-	t := world.NewTeacher(seed, *c.World)
+	t := instance.NewTeacher(seed, *c.Instance)
 	x, y := t.Sample(trial.RNG(seed, "train"), c.Train)
 	train, err := t.Mixture(x, y)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 	}
 	var lipschitz, outer, cross float64
 	weakest := math.Inf(1)
-	for _, alpha := range world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates) {
+	for _, alpha := range instance.Candidates(trial.RNG(seed, "candidates"), c.Instance.Maps, c.Candidates) {
 		if err := ctx.Err(); err != nil {
 			return trial.Result{}, err
 		}
@@ -129,10 +129,10 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 			return trial.Result{}, err
 		}
 		outerHere, crossHere := hessianNorms(train, fit)
-		lipschitz = max(lipschitz, singular(jacobian.Slice(0, c.World.Features, 0, len(alpha)).(*mat.Dense)))
+		lipschitz = max(lipschitz, singular(jacobian.Slice(0, c.Instance.Features, 0, len(alpha)).(*mat.Dense)))
 		outer, cross = max(outer, outerHere), max(cross, crossHere)
 		least := 0.0
-		if c.World.Features <= c.Train {
+		if c.Instance.Features <= c.Train {
 			if least, err = train.MinSingular(alpha); err != nil {
 				return trial.Result{}, err
 			}

@@ -1,6 +1,6 @@
-// Package world has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear
+// Package instance has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear
 // in inputs that are uniform on a sphere.
-package world
+package instance
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// World is a problem of feature-map selection (Definition 2): x is uniform on the unit sphere of R^d and
+// Params describe a problem of feature-map selection (Definition 2): x is uniform on the unit sphere of R^d and
 //
 //	φᵢ(x) = Pᵢx ∈ R^p,  ‖Pᵢ‖ = 1,  so that sup ‖φᵢ(x)‖² = B = 1 .
 //
 // The singular values of Pᵢ fall like j^(−decay/2) along directions of its own. Labels are ±1: y = sign⟨u*, x⟩, flipped
 // with probability q. Every f_α is linear, f_α(x) = ⟨w_α, x⟩ with w_α = P_αᵀθ_α.
-type World struct {
+type Params struct {
 	Inputs   int     `json:"inputs"`   // d
 	Features int     `json:"features"` // p
 	Maps     int     `json:"maps"`     // h
@@ -29,17 +29,17 @@ type World struct {
 	Flips    float64 `json:"flips"` // q
 }
 
-// Teacher is a world of one seed.
+// Teacher is the problem instance of one seed.
 type Teacher struct {
-	World
+	Params
 	Best []float64    // α*
 	maps []*mat.Dense // Pᵢ, [p, d]
 	star []float64    // u*, a unit vector along P_{α*}ᵀP_{α*}z
 }
 
-// NewTeacher draws maps and labels of a world; p < d is allowed.
-func NewTeacher(seed uint64, w World) *Teacher {
-	t := &Teacher{World: w}
+// NewTeacher draws maps and labels; p < d is allowed.
+func NewTeacher(seed uint64, w Params) *Teacher {
+	t := &Teacher{Params: w}
 	k := min(w.Inputs, w.Features)
 	scale := make([]float64, k)
 	for j := range scale {
