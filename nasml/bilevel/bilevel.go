@@ -61,7 +61,8 @@ func each2(what string, x, y []*Node, f func(x, y *Node) *Node) []*Node {
 	z := make([]*Node, len(x))
 	for i := range x {
 		if !x[i].Shape().Equal(y[i].Shape()) {
-			panic(fmt.Errorf("%s: tensor %d must have equal shapes, got %s and %s", what, i, x[i].Shape(), y[i].Shape()))
+			panic(fmt.Errorf("%s: tensor %d must have equal shapes, got %s and %s", what, i, x[i].Shape(),
+				y[i].Shape()))
 		}
 		z[i] = f(x[i], y[i])
 	}

@@ -34,7 +34,8 @@ func (c FourierConfig) Check() error {
 	case c.Kernel != Gaussian && c.Kernel != Laplacian:
 		return fmt.Errorf("kernel must be %s or %s, got %q", Gaussian, Laplacian, c.Kernel)
 	case c.Preprocess != Raw && c.Preprocess != MinMax && c.Preprocess != Standard && c.Preprocess != UnitRows:
-		return fmt.Errorf("preprocessing must be %s, %s, %s or %s, got %q", Raw, MinMax, Standard, UnitRows, c.Preprocess)
+		return fmt.Errorf("preprocessing must be %s, %s, %s or %s, got %q", Raw, MinMax, Standard, UnitRows,
+			c.Preprocess)
 	case !(c.Gamma > 0 && c.Gamma <= math.MaxFloat32):
 		return fmt.Errorf("bandwidth γ must be positive, got %v", c.Gamma)
 	}

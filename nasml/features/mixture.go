@@ -29,8 +29,8 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	}
 	for i, m := range maps {
 		if rows, cols := m.Dims(); rows != n || cols != p {
-			return nil, fmt.Errorf("mixture: maps must have equal shapes, map %d has [%d, %d] and the first [%d, %d]", i,
-				rows, cols, n, p)
+			return nil, fmt.Errorf("mixture: maps must have equal shapes, map %d has [%d, %d] and the first [%d, %d]",
+				i, rows, cols, n, p)
 		}
 		if slices.ContainsFunc(m.RawMatrix().Data, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)

@@ -83,7 +83,7 @@ func (p *SVMParams) check(x *Sparse, labels []int8) error {
 	case plus == 0 || minus == 0:
 		return fmt.Errorf("both classes must have rows, got %d of class +1 and %d of class −1", plus, minus)
 	case !(p.C > 0) || math.IsInf(p.C, 1):
-		return fmt.Errorf("C must be positive and finite, got %v", p.C)
+		return fmt.Errorf("the factor C must be positive and finite, got %v", p.C)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":
 		return fmt.Errorf("loss must be hinge or squared-hinge, got %q", p.Loss)
 	case !(p.Tol > 0):

@@ -81,8 +81,7 @@ var jointQuestion = lab.Question[Corollary31Params, risk]{
 		return gs
 	},
 	Claims: func(r *corollary31) []runs.Claim {
-		claims := columns(len(r.Params.JointLambda), func(i int) runs.Claim { return judgeJoint(r, i) })
-		return claims
+		return columns(len(r.Params.JointLambda), func(i int) runs.Claim { return judgeJoint(r, i) })
 	},
 }
 
@@ -137,9 +136,9 @@ func judgeJoint(r *corollary31, i int) runs.Claim {
 	c := r.Claim("[bilevel-vs-erm] the advantage is smaller at λ = %v than at λ = %v (assumption broken)", lambda,
 		r.Params.JointLambda[0]).From("Sec. 3").Family(n).Noting("a large penalty restrains joint ERM too; ours is "+
 		"the difference of the excess risks at this λ%s", gammas)
-	there, err := runs.MeanDiff(all("joint", 0), all("bilevel", 0), c.Confidence)
-	here, also := runs.MeanDiff(joint, bilevel, c.Confidence)
-	return c.Says(there.Mean).Of(here, errors.Join(err, also)).AtMost(float64(there.Lo))
+	first, err := runs.MeanDiff(all("joint", 0), all("bilevel", 0), c.Confidence)
+	larger, also := runs.MeanDiff(joint, bilevel, c.Confidence)
+	return c.Says(first.Mean).Of(larger, errors.Join(err, also)).AtMost(float64(first.Lo))
 }
 
 // restraining is the λ above which the penalty restrains joint ERM too.

@@ -83,8 +83,10 @@ func drawTime(r *searches, f *lab.Picture) {
 	}
 	over := func(clock string) func(task string) plots.Panel {
 		return func(task string) plots.Panel {
-			curves := study.Map(p.Methods, func(method string) plots.Series { return timeCurve(r, task, method, clock) })
-			return plots.Panel{X: plots.Axis{Label: clockTitles[clock], Scale: plots.Log10}, Series: curves}
+			return plots.Panel{
+				X:      plots.Axis{Label: clockTitles[clock], Scale: plots.Log10},
+				Series: study.Map(p.Methods, func(m string) plots.Series { return timeCurve(r, task, m, clock) }),
+			}
 		}
 	}
 	drawSearches(r, f, "observed test error", over(p.Clock), over(other))

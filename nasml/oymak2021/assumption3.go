@@ -223,7 +223,8 @@ func judgeRate(r *assumption3, name, note string, xs []float64, gs lab.Groups[ke
 // judgePositive judges λ₀ > 0, above rounding, over the simplex by search and over ‖α‖₁ = 1 by the lower bound.
 func judgePositive(r *assumption3, source, name string) []runs.Claim {
 	judge := func(series, words string) runs.Claim {
-		return judgeLeast(r, r.Claim("own: %s is positive, %s inputs", words, name), withInputs(r, "lambda", source), series)
+		c := r.Claim("own: %s is positive, %s inputs", words, name)
+		return judgeLeast(r, c, withInputs(r, "lambda", source), series)
 	}
 	return []runs.Claim{
 		judge("simplex", "smallest λ_min(K̄_α) found on the simplex"),

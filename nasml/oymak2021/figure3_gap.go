@@ -169,7 +169,7 @@ func judgeTrends(r *figure3) []runs.Claim {
 	mean := func(of []int, value func(*runs.Record) float64) perSeed {
 		return func(seed int) (float64, error) {
 			if len(of) == 0 {
-				return 0, fmt.Errorf("Validation must have sizes up to %d and from %d on, got %v",
+				return 0, fmt.Errorf("the sizes of Validation must include some up to %d and some from %d on, got %v",
 					fewValidation, enoughValidation, r.Params.Validation)
 			}
 			sum := 0.

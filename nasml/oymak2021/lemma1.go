@@ -86,8 +86,10 @@ type (
 
 func (p Lemma1Params) trials() (gs mapCases) {
 	base := lipschitz.Case{
-		Instance: instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: p.Maps[0], Decay: p.Decays[0], Flips: p.Flips},
-		Train:    p.Trains[0], Lambda: p.Lambdas[0], Range: p.Range, Scale: 1,
+		Instance: instance.Params{
+			Inputs: p.Inputs, Features: p.Features, Maps: p.Maps[0], Decay: p.Decays[0], Flips: p.Flips,
+		},
+		Train: p.Trains[0], Lambda: p.Lambdas[0], Range: p.Range, Scale: 1,
 		Candidates: p.Candidates, Pool: p.Pool, Validation: p.Validation, Repeats: p.Repeats,
 	}
 	interpolating := base

@@ -277,8 +277,8 @@ func checkActivations(c *study.Checks, field string, names []string) []spectral.
 	return activations
 }
 
-// digitsBench opens images for trials; of returns a trial's activations and the source of its examples. Keys say what custom
-// activations compute.
+// digitsBench opens images for trials; of returns a trial's activations and the source of its examples. Keys say what
+// custom activations compute.
 func digitsBench[T interface {
 	Run(ctx context.Context, seed uint64, im *neural.Images) (trial.Result, error)
 }](ctx context.Context, name data.Name, classes [2]int, names []string,
@@ -347,7 +347,7 @@ var sourceNames = map[string]string{
 	neural.Cap: "margin", neural.Flipped: "margin, flipped labels", neural.Product: "product", neural.Digits: "digits",
 }
 
-// logMean is the geometric mean with the interval of the mean logarithm. It returns an error if a value is not positive.
+// logMean is the geometric mean with the interval of the mean logarithm, an error if a value is not positive.
 func logMean(values []float64, confidence float64) (runs.Summary, error) {
 	s, err := runs.Summarize(study.Map(values, math.Log), confidence)
 	exp := func(x runs.Number) runs.Number { return runs.Number(math.Exp(float64(x))) }

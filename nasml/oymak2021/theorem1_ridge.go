@@ -19,7 +19,9 @@ func ridgeTrials(p Theorem1Params) curves {
 	for _, h := range p.Maps {
 		c := convergence.Case{
 			Part: "ridge", Maps: h, Validation: p.Validation, Repeats: p.Repeats, Train: p.Train,
-			Instance:   &instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips},
+			Instance: &instance.Params{
+				Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips,
+			},
 			Candidates: p.Candidates, Ascent: p.Ascent,
 		}
 		for i, lambda := range p.Lambdas {

@@ -19,7 +19,8 @@ import (
 func propositionTrials(p Theorem2Params) (gs selections) {
 	for _, h := range p.PropMaps {
 		gs.Add("prop1", p.Seeds, selection.Case{
-			Part: "prop1", Instance: instance.Params{Inputs: p.PropInputs, Features: p.PropRank, Maps: h, Flips: p.PropFlips},
+			Part:       "prop1",
+			Instance:   instance.Params{Inputs: p.PropInputs, Features: p.PropRank, Maps: h, Flips: p.PropFlips},
 			Validation: p.Sizes, Fixed: p.FixedTrain, Candidates: p.Candidates, Repeats: p.Repeats,
 		})
 	}

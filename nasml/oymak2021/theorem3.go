@@ -61,8 +61,8 @@ type Theorem3Params struct {
 var Theorem3Views = []string{"training", "bound"}
 
 // Theorem3Paper is wide and long enough for the regime of the theorem: up to k = 8192, 600 steps and 17 seeds. The
-// paper prints no experiment; all sizes are ours. Every α reaches zero error at k = 8192; at k = 512 some runs end above
-// ε = 0.01, which 600 steps do not decide; the bound holds with its first term alone.
+// paper prints no experiment; all sizes are ours. Every α reaches zero error at k = 8192; at k = 512 some runs end
+// above ε = 0.01, which 600 steps do not decide; the bound holds with its first term alone.
 var Theorem3Paper = Theorem3Params{
 	Activations: []string{"tanh", "sigmoid", "softplus", "sin"},
 	Alphas:      5, Seeds: 17,
@@ -80,8 +80,8 @@ var Theorem3Paper = Theorem3Params{
 	Confidence: 0.95,
 }
 
-// Theorem3Quick has narrower networks, fewer α and four seeds, and asks for a training error of 5 %. All claims come out
-// as at the paper's scale but for the probability of the bound, which four seeds leave inconclusive.
+// Theorem3Quick has narrower networks, fewer α and four seeds, and asks for a training error of 5 %. All claims come
+// out as at the paper's scale but for the probability of the bound, which four seeds leave inconclusive.
 var Theorem3Quick = func() Theorem3Params {
 	p := Theorem3Paper
 	p.Alphas, p.Seeds, p.Steps, p.Epsilon = 1, 4, 250, 0.05

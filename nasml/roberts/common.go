@@ -116,7 +116,9 @@ type (
 )
 
 // problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
-func problemBench[P interface{ problemParams() ProblemParams }](_ context.Context, p P, _ string) (lab.Bench[problems], error) {
+func problemBench[P interface{ problemParams() ProblemParams }](
+	_ context.Context, p P, _ string,
+) (lab.Bench[problems], error) {
 	b, err := backend.Open()
 	if err != nil {
 		return lab.Bench[problems]{}, err

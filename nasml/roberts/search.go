@@ -109,8 +109,8 @@ func (p SearchParams) rules(c *study.Checks) {
 		names := splitSpace(space)
 		_, err := mixture.ActivationsOf(names)
 		c.Expect(err == nil, "space %q: %v", space, err)
-		c.Expect(len(names) >= 2 && len(names) <= len(p.Teacher), "space %q must have at least 2 operations and at most "+
-			"as many as Teacher has weights, %d, got %d", space, len(p.Teacher), len(names))
+		c.Expect(len(names) >= 2 && len(names) <= len(p.Teacher), "space %q must have at least 2 operations and at "+
+			"most as many as Teacher has weights, %d, got %d", space, len(p.Teacher), len(names))
 	}
 }
 

@@ -163,7 +163,8 @@ func (s Settings) Check() error {
 	expect(ok, "Schedule must be one of %v, got %q", slices.Sorted(maps.Keys(Schedules)), s.Schedule)
 	expect(s.Schedule != "linear" || s.Epochs > lastEpochs, "Epochs must be above %d for the linear schedule, got %d",
 		lastEpochs, s.Epochs)
-	expect(s.Schedule != "exponential" || s.Decay > 0 && s.Decay <= 1, "Decay must be above 0 and at most 1, got %v", s.Decay)
+	expect(s.Schedule != "exponential" || s.Decay > 0 && s.Decay <= 1,
+		"Decay must be above 0 and at most 1, got %v", s.Decay)
 	expect(s.Epochs >= 1 && s.Batch >= 2, "Epochs must be at least 1 and Batch at least 2, got %d and %d: batch norm "+
 		"needs two", s.Epochs, s.Batch)
 	expect(s.LearningRate > 0 && s.LearningRateMin >= 0, "LearningRate must be above 0 and LearningRateMin at "+

@@ -15,8 +15,8 @@ type Trial struct {
 }
 
 // Run runs one search and returns the errors of the supernet, with θ as it is, after the epochs that it was evaluated
-// after: "train" on the images of the weights, "validation" on those of the architecture, "test" on others, and the mean
-// cross entropy of the training batches in "loss".
+// after: "train" on the images of the weights, "validation" on those of the architecture, "test" on others, and in
+// "loss" the mean cross entropy of the training batches.
 func Run(ctx context.Context, r *search.Runner, seed uint64, o search.Options) (trial.Result, error) {
 	c, err := r.Search(ctx, seed, o)
 	if err != nil {

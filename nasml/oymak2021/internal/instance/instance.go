@@ -1,5 +1,5 @@
-// Package instance has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear
-// in inputs that are uniform on a sphere.
+// Package instance has problem instances of feature-map selection whose test risk has a closed form: every f_α is
+// linear in inputs that are uniform on a sphere.
 package instance
 
 import (

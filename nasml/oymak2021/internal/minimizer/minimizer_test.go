@@ -70,7 +70,8 @@ func TestNewtonFindsTheMinimum(t *testing.T) {
 
 func TestRidgeConstants(t *testing.T) {
 	c := Case{
-		Kind: "ridge", Lambda: 0.5, Train: 4, Candidates: 1, Instance: &instance.Params{Inputs: 5, Features: 6, Maps: 1},
+		Kind: "ridge", Lambda: 0.5, Train: 4, Candidates: 1,
+		Instance: &instance.Params{Inputs: 5, Features: 6, Maps: 1},
 	}
 	got, err := c.Run(t.Context(), 1)
 	require.NoError(t, err)
